@@ -1,0 +1,263 @@
+// Package engine is the contract between the Holdfast client and whatever
+// stores the queue of a resource: one Redis, a quorum of nodes, or memory.
+//
+// An engine keeps, for each resource, a weighted first-come-first-served queue
+// of leases, as package internal/queue specifies it. All times inside an engine
+// are its own: requests carry durations, never instants, and answers likewise.
+//
+// # Rules every engine obeys
+//
+//   - Idempotent by holder ID. A request that is sent twice has the effect of
+//     one; a repeated Acquire of a live lease returns the same token and counts
+//     as a renewal, a repeated Release still answers that it was released.
+//   - Bounded by ctx. Every call returns soon after its ctx ends, also when the
+//     store hangs. What was sent may still take effect: the outcome is unknown.
+//   - An ended holder ID never comes back: after its lease expired, was broken
+//     or was withdrawn, Acquire answers ErrEnded.
+//   - Wake-ups are hints and may be lost. Correctness never depends on one.
+//
+// The package imports the standard library only; package enginetest holds the
+// suite that every engine passes.
+package engine
+
+import (
+	"context"
+	"iter"
+	"time"
+)
+
+// Engine stores queues of leases. It is safe for concurrent use.
+type Engine interface {
+	// Acquire asks for a lease, or asks again about one: the holder ID decides.
+	// A waiter that does not ask again within WaiterLife is dropped.
+	// Errors: ErrEnded, ErrMismatch, ErrTooHeavy, ErrBallot, ErrDenied,
+	// ErrUnavailable (outcome unknown).
+	Acquire(ctx context.Context, r Request) (Answer, error)
+
+	// Renew extends leases, each to its TTL from now, in one batch. The result
+	// has one error for each renewal, in order: nil, *NotHeldError, ErrDenied
+	// or ErrUnavailable (outcome unknown).
+	Renew(ctx context.Context, batch []Renewal) []error
+
+	// Release gives a lease back, or leaves the queue, and grants what became
+	// free to those at the front. It returns nil also when an earlier copy of
+	// the same release had done it. Errors: *NotHeldError, ErrDenied,
+	// ErrUnavailable (outcome unknown).
+	Release(ctx context.Context, r Release) error
+
+	// Snapshot tells who holds and who waits, in grant and queue order. A
+	// resource that nobody uses gives an empty snapshot, not an error.
+	Snapshot(ctx context.Context, res Resource) (Snapshot, error)
+
+	// List yields a snapshot of every resource in use below prefix whose name
+	// matches the pattern (see Match), in no order. It ends at the first error.
+	List(ctx context.Context, prefix, pattern string) iter.Seq2[Snapshot, error]
+
+	// Break ends a lease or a wait by force and tells its client. It returns
+	// *NotHeldError if the holder ID neither holds nor waits.
+	Break(ctx context.Context, res Resource, id string) error
+
+	// Listen opens the stream of wake-ups for one client and returns once it is
+	// live: a wake-up sent after that reaches deliver unless a connection is
+	// lost, and after such a loss deliver gets a Resync. deliver must be quick
+	// and must not call the engine. The stream ends by Listener.Close.
+	Listen(ctx context.Context, prefix string, client string, deliver func(Wakeup)) (Listener, error)
+
+	// Leave tells the engine that a client is closed, so that it can drop what
+	// it keeps for that client. The client's leases and waits are not touched.
+	Leave(client string)
+}
+
+// Listener is an open stream of wake-ups.
+type Listener interface {
+	// Close ends the stream. When it returns, deliver will not be called again
+	// and the goroutines of the stream are gone.
+	Close() error
+}
+
+// Resource names the thing that is locked. Prefix separates applications that
+// share a store.
+type Resource struct {
+	Prefix, Name string
+}
+
+// Kind says which primitive a resource serves; while a resource is in use, its
+// kind and capacity are fixed.
+type Kind string
+
+// The kinds of resource.
+const (
+	KindMutex     Kind = "mutex"
+	KindRW        Kind = "rw"
+	KindSemaphore Kind = "semaphore"
+)
+
+// Timing of the protocol, the same for every engine.
+const (
+	// PollInterval is how often a waiter asks again.
+	PollInterval = time.Second
+	// WaiterLife is how long a waiter stays in the queue after it last asked.
+	WaiterLife = 3 * time.Second
+	// ClaimWindow bounds the TTL of a lease that was granted to a waiter that
+	// did not ask at that moment; its first renewal extends it to the full TTL.
+	ClaimWindow = 3 * time.Second
+	// MaxBallotAhead is how far a ballot may lie ahead of the store's clock.
+	MaxBallotAhead = 24 * time.Hour
+)
+
+// Client identifies a client to operators. It does not change in its life.
+type Client struct {
+	ID   string // random; the part of a holder ID before the dot
+	Name string // program or service
+	Host string
+	PID  int
+}
+
+// Request asks for a lease.
+type Request struct {
+	Resource Resource
+	ID       string // holder ID: client ID, a dot, a random attempt
+	Client   *Client
+	Kind     Kind
+	Capacity int
+	Weight   int
+	TTL      time.Duration
+	// Queue joins the queue if the lease cannot be granted now.
+	Queue bool
+	// Reserve is how many tokens above the granted one are set aside for the
+	// holder to hand out itself.
+	Reserve uint64
+	// Ballot proposes the token; the engine grants only if it is above every
+	// token before. Zero lets the engine choose. A ballot never queues.
+	Ballot uint64
+	// Reason is shown to operators.
+	Reason string
+	// Yields is a lease of the same resource that is released in the same step,
+	// before this request is looked at.
+	Yields Held
+}
+
+// Held names a lease by holder ID and token.
+type Held struct {
+	ID    string
+	Token uint64
+}
+
+// Status is the kind of an Answer.
+type Status uint8
+
+// What Acquire may answer.
+const (
+	// Granted: the lease is held; Token and TTL are set.
+	Granted Status = iota + 1
+	// Queued: the request waits; Position and Next are set.
+	Queued
+	// Busy: not granted, and Queue was not set; Holder, Next, Waiters are set.
+	Busy
+	// Outbid: the ballot is not above the last token; Last is set.
+	Outbid
+)
+
+func (s Status) String() string {
+	switch s {
+	case Granted:
+		return "granted"
+	case Queued:
+		return "queued"
+	case Busy:
+		return "busy"
+	case Outbid:
+		return "outbid"
+	}
+	return "status?"
+}
+
+// Answer is what Acquire found.
+type Answer struct {
+	Status Status
+	// Token is the fencing token of the grant.
+	Token uint64
+	// TTL is what is left of the lease at the moment of the answer. The holder
+	// counts it from the moment it sent the request.
+	TTL time.Duration
+	// Position is the number of waiters ahead.
+	Position int
+	// Next is the time until the first of the present leases ends, if it is
+	// not renewed.
+	Next time.Duration
+	// Holder is one of the present holders; zero if the request is kept out by
+	// waiters only.
+	Holder Holder
+	// Waiters is the length of the queue.
+	Waiters int
+	// Last is the highest token given so far.
+	Last uint64
+}
+
+// Renewal extends one lease.
+type Renewal struct {
+	Resource Resource
+	Held
+	TTL time.Duration
+}
+
+// Release gives one lease back or leaves the queue.
+type Release struct {
+	Resource Resource
+	Held     // Token is 0 for an attempt that was never granted
+	// Withdraw makes the store refuse this holder ID from now on, since copies
+	// of its Acquire may still be under way. It answers nil whatever it finds.
+	Withdraw bool
+}
+
+// Snapshot is the state of a resource at one moment.
+type Snapshot struct {
+	Resource Resource
+	Kind     Kind
+	Capacity int
+	Token    uint64 // highest token given so far, reserved ones included
+	Holders  []Holder
+	Waiters  []Waiter
+}
+
+// Holder is a party with a live lease.
+type Holder struct {
+	ID     string
+	Client Client
+	Reason string
+	Weight int
+	Token  uint64
+	Since  time.Time // by the store's clock, for people only
+	TTL    time.Duration
+}
+
+// Waiter is a party in the queue.
+type Waiter struct {
+	ID     string
+	Client Client
+	Reason string
+	Weight int
+	Since  time.Time // by the store's clock, for people only
+}
+
+// WakeupKind says what a wake-up is about.
+type WakeupKind uint8
+
+// The kinds of wake-up.
+const (
+	// WakeGrant: the waiter ID was granted Token for TTL, counted from some
+	// moment after its last acknowledged Acquire.
+	WakeGrant WakeupKind = iota + 1
+	// WakeBroken: the lease or wait ID was ended by an operator.
+	WakeBroken
+	// Resync: wake-ups may have been lost; every waiter should ask again.
+	Resync
+)
+
+// Wakeup is a message to one client.
+type Wakeup struct {
+	Kind  WakeupKind
+	ID    string
+	Token uint64
+	TTL   time.Duration
+}

@@ -1,0 +1,491 @@
+// Package queue is the specification of Holdfast: the weighted first-come-
+// first-served queue of leases for one resource, as a pure function of state,
+// operation and time.
+//
+// It is used three times: it is the memory engine, it is the oracle that the
+// Lua scripts of the Redis engine are compared with, and it is the lab's model.
+// It has no clock, no context and no goroutine; time is an argument, in
+// microseconds by the store's clock, and the same calls give the same answers.
+//
+// # The rules
+//
+//   - A lease holds Weight of the Capacity until its deadline. At or after the
+//     deadline it is not held, whether anybody has looked or not.
+//   - Waiters are granted from the front only. If the front does not fit,
+//     nobody behind it is tried: a heavy request is not starved by light ones.
+//   - Every operation first reaps expired leases and grants what that frees.
+//   - A waiter that has not asked for WaiterLife is dropped when it comes to
+//     the front. A grant to a waiter that did not ask at that moment is only
+//     good for ClaimWindow until it is renewed.
+//   - A token is max(last+1, now): it grows with every grant and, as long as
+//     the clock is ahead of all tokens given, across a loss of the state.
+//   - Endings that are not plain releases are remembered for Retention. So an
+//     unknown ID with a token between birth and last was released, and a
+//     repeated release can be told from a lost lease without remembering every
+//     release.
+package queue
+
+import (
+	"container/heap"
+	"container/list"
+	"sort"
+)
+
+// Time is an instant or a span in microseconds. Instants count from 1970 by the
+// store's clock.
+type Time = int64
+
+// Spans in microseconds.
+const (
+	Millisecond Time = 1000
+	Second      Time = 1000 * Millisecond
+)
+
+// Params are the timing rules of a queue.
+type Params struct {
+	WaiterLife  Time // a waiter is dropped this long after it last asked
+	ClaimWindow Time // the longest first TTL of a lease granted to a waiter
+	Retention   Time // how long endings and the last token are remembered
+	BallotAhead Time // how far a ballot may be ahead of now
+}
+
+// Cause says why a lease is not held.
+type Cause uint8
+
+// The causes, in the order of package engine.
+const (
+	Expired Cause = iota + 1
+	Taken
+	Deleted
+	Broken
+	Released
+)
+
+// Status says how an operation ended.
+type Status uint8
+
+// The statuses of Acquire, Renew, Release and Break.
+const (
+	Granted  Status = iota + 1
+	Queued          // waits; see Position and Next
+	Busy            // cannot be granted now and may not wait
+	Outbid          // the ballot is not above Last
+	Ended           // the ID's lease has ended or was withdrawn
+	Mismatch        // in use with another kind or capacity
+	TooHeavy        // weight above capacity
+	TooFar          // the ballot is too far ahead of now
+	Done            // renewed, released or broken
+	NotHeld         // see Cause
+)
+
+// Request asks for a lease, or asks again about one: the ID decides.
+type Request struct {
+	ID       string
+	Kind     string
+	Capacity int
+	Weight   int
+	TTL      Time
+	Queue    bool   // wait if it cannot be granted now
+	Reserve  uint64 // tokens set aside above the granted one
+	Ballot   uint64 // proposed token, 0 for none
+	Reason   string
+	Yields   string // ID of a lease to release first, or ""
+}
+
+// Answer is what an operation found.
+type Answer struct {
+	Status   Status
+	Token    uint64
+	TTL      Time   // Granted: what is left of the lease
+	Position int    // Queued: how many waiters are ahead
+	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds
+	Holder   Holder // Busy: the holder whose lease ends first; zero if none
+	Waiters  int    // Busy: length of the queue
+	Last     uint64 // Outbid: highest token so far
+	Cause    Cause  // NotHeld, Ended (Released: it was withdrawn)
+	Grants   []Grant
+}
+
+// Grant is a lease given to a waiter that did not ask at that moment. It has to
+// be told by a wake-up.
+type Grant struct {
+	ID    string
+	Token uint64
+	TTL   Time
+}
+
+// Holder is a live lease.
+type Holder struct {
+	ID       string
+	Weight   int
+	Token    uint64
+	Since    Time
+	Deadline Time
+	Reason   string
+
+	index int // in the heap of deadlines
+}
+
+// Waiter is an entry of the queue.
+type Waiter struct {
+	ID      string
+	Weight  int
+	TTL     Time
+	Reserve uint64
+	Seen    Time // when it last asked
+	Since   Time
+	Reason  string
+}
+
+type ending struct {
+	cause Cause // Released here means withdrawn
+	until Time
+}
+
+// Queue is the state of one resource. The zero value is not usable; see New.
+type Queue struct {
+	params   Params
+	kind     string
+	capacity int
+	birth    uint64 // first token given: older ones are unknown to this state
+	last     uint64 // highest token given or reserved
+
+	used    int
+	holders map[string]*Holder
+	byEnd   deadlines
+
+	waiters map[string]*list.Element // of *Waiter
+	line    *list.List
+
+	ended   map[string]ending
+	sweepAt int // size of ended at which the old ones are removed
+	// forget is the time at which the whole state may be dropped, as the key's
+	// TTL does in Redis.
+	forget Time
+}
+
+// New returns the empty state of a resource at its first use.
+func New(p Params, now Time) *Queue {
+	return &Queue{
+		params:  p,
+		forget:  now + p.Retention,
+		holders: make(map[string]*Holder),
+		waiters: make(map[string]*list.Element),
+		line:    list.New(),
+		ended:   make(map[string]ending),
+	}
+}
+
+// Forgettable tells whether nothing would be lost if the state were dropped.
+func (q *Queue) Forgettable(now Time) bool {
+	return now >= q.forget && len(q.holders) == 0 && q.line.Len() == 0
+}
+
+// Acquire asks for a lease.
+func (q *Queue) Acquire(r Request, now Time) Answer {
+	var a Answer
+	if r.Yields != "" {
+		q.reap(now)
+		q.drop(r.Yields)
+	}
+	q.reap(now)
+	if e, ok := q.ending(r.ID, now); ok {
+		q.advance(now, "", &a)
+		a.Status, a.Cause = Ended, e.cause
+		return a
+	}
+	if h := q.holders[r.ID]; h != nil {
+		h.Deadline = max(h.Deadline, now+r.TTL)
+		heap.Fix(&q.byEnd, h.index)
+		q.keep(h.Deadline)
+		q.advance(now, "", &a)
+		a.Status, a.Token, a.TTL = Granted, h.Token, h.Deadline-now
+		return a
+	}
+	if e := q.waiters[r.ID]; e != nil {
+		w := e.Value.(*Waiter)
+		w.Seen = now
+		q.keep(now + w.TTL)
+	}
+	q.advance(now, r.ID, &a)
+	if h := q.holders[r.ID]; h != nil { // it was at the front
+		a.Status, a.Token, a.TTL = Granted, h.Token, h.Deadline-now
+		return a
+	}
+	a.Next = q.next(now)
+	if q.waiters[r.ID] != nil {
+		a.Status, a.Position = Queued, q.position(r.ID)
+		return a
+	}
+	a.Status = q.admit(r, now)
+	switch a.Status {
+	case Granted:
+		h := q.holders[r.ID]
+		a.Token, a.TTL, a.Next = h.Token, h.Deadline-now, 0
+	case Queued:
+		a.Position = q.line.Len() - 1
+	case Busy:
+		a.Waiters = q.line.Len()
+		if len(q.byEnd) > 0 {
+			a.Holder = *q.byEnd[0]
+		}
+	case Outbid:
+		a.Last = q.last
+	}
+	return a
+}
+
+// admit decides about an ID that neither holds nor waits.
+func (q *Queue) admit(r Request, now Time) Status {
+	if r.Weight > r.Capacity {
+		return TooHeavy
+	}
+	if q.used == 0 && q.line.Len() == 0 {
+		q.kind, q.capacity = r.Kind, r.Capacity
+	} else if q.kind != r.Kind || q.capacity != r.Capacity {
+		return Mismatch
+	}
+	// Nobody passes the front of the queue: a newcomer is granted only if no
+	// one waits.
+	if q.line.Len() == 0 && q.used+r.Weight <= q.capacity {
+		if r.Ballot != 0 {
+			if r.Ballot <= q.last {
+				return Outbid
+			}
+			if r.Ballot > uint64(now+q.params.BallotAhead) {
+				return TooFar
+			}
+		}
+		q.hold(r.ID, r.Weight, r.TTL, r.Reserve, r.Ballot, r.Reason, now)
+		return Granted
+	}
+	if !r.Queue || r.Ballot != 0 {
+		return Busy
+	}
+	q.waiters[r.ID] = q.line.PushBack(&Waiter{
+		ID: r.ID, Weight: r.Weight, TTL: r.TTL, Reserve: r.Reserve,
+		Seen: now, Since: now, Reason: r.Reason,
+	})
+	q.keep(now + r.TTL)
+	return Queued
+}
+
+// Renew extends a lease to ttl from now, never shortening it.
+func (q *Queue) Renew(id string, token uint64, ttl, now Time) Answer {
+	var a Answer
+	q.reap(now)
+	h := q.holders[id]
+	if h != nil {
+		h.Deadline = max(h.Deadline, now+ttl)
+		heap.Fix(&q.byEnd, h.index)
+		q.keep(h.Deadline)
+	}
+	q.advance(now, "", &a)
+	if h != nil {
+		a.Status, a.TTL = Done, h.Deadline-now
+		return a
+	}
+	a.Status, a.Cause = NotHeld, q.why(id, token, now)
+	return a
+}
+
+// Release gives a lease back or leaves the queue. With withdraw, the ID is
+// refused from now on, and the answer is always Done.
+func (q *Queue) Release(id string, token uint64, withdraw bool, now Time) Answer {
+	var a Answer
+	q.reap(now)
+	had := q.drop(id)
+	q.advance(now, "", &a)
+	if !had && !withdraw {
+		if why := q.why(id, token, now); why != Released {
+			a.Status, a.Cause = NotHeld, why
+			return a
+		}
+	}
+	if withdraw {
+		q.end(id, Released, now)
+	}
+	a.Status = Done
+	return a
+}
+
+// Break ends a lease or a wait by force.
+func (q *Queue) Break(id string, now Time) Answer {
+	var a Answer
+	q.reap(now)
+	had := q.drop(id)
+	if had {
+		q.end(id, Broken, now)
+	}
+	q.advance(now, "", &a)
+	if !had {
+		a.Status, a.Cause = NotHeld, q.why(id, 0, now)
+		return a
+	}
+	a.Status = Done
+	return a
+}
+
+// Snapshot is what an operator sees. It changes nothing.
+type Snapshot struct {
+	Kind     string
+	Capacity int
+	Last     uint64
+	Holders  []Holder // by token
+	Waiters  []Waiter // in queue order
+}
+
+// Snapshot lists live holders and waiters.
+func (q *Queue) Snapshot(now Time) Snapshot {
+	s := Snapshot{Kind: q.kind, Capacity: q.capacity, Last: q.last}
+	for _, h := range q.holders {
+		if h.Deadline > now {
+			s.Holders = append(s.Holders, *h)
+		}
+	}
+	sort.Slice(s.Holders, func(i, j int) bool { return s.Holders[i].Token < s.Holders[j].Token })
+	for e := q.line.Front(); e != nil; e = e.Next() {
+		if w := e.Value.(*Waiter); w.Seen+q.params.WaiterLife > now {
+			s.Waiters = append(s.Waiters, *w)
+		}
+	}
+	return s
+}
+
+// reap ends every lease whose deadline has come.
+func (q *Queue) reap(now Time) {
+	for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= now {
+		id := q.byEnd[0].ID
+		q.drop(id)
+		q.end(id, Expired, now)
+	}
+}
+
+// advance grants from the front as long as the front fits. The caller's own
+// grant is an answer to its request; all others are told by wake-ups.
+func (q *Queue) advance(now Time, caller string, a *Answer) {
+	for e := q.line.Front(); e != nil; e = q.line.Front() {
+		w := e.Value.(*Waiter)
+		if w.Seen+q.params.WaiterLife <= now {
+			q.drop(w.ID)
+			continue
+		}
+		if q.used+w.Weight > q.capacity {
+			return // the front keeps its place: nobody behind it is tried
+		}
+		q.drop(w.ID)
+		ttl := w.TTL
+		if w.ID != caller {
+			ttl = min(ttl, q.params.ClaimWindow)
+		}
+		h := q.hold(w.ID, w.Weight, ttl, w.Reserve, 0, w.Reason, now)
+		if w.ID != caller {
+			a.Grants = append(a.Grants, Grant{ID: w.ID, Token: h.Token, TTL: ttl})
+		}
+	}
+}
+
+// hold makes a lease. Every token comes from here.
+func (q *Queue) hold(id string, weight int, ttl Time, reserve, ballot uint64, reason string, now Time) *Holder {
+	token := max(q.last+1, uint64(now))
+	if ballot != 0 {
+		token = ballot
+	}
+	if q.birth == 0 {
+		q.birth = token
+	}
+	q.last = token + reserve
+	h := &Holder{ID: id, Weight: weight, Token: token, Since: now, Deadline: now + ttl, Reason: reason}
+	q.holders[id] = h
+	heap.Push(&q.byEnd, h)
+	q.used += weight
+	q.keep(h.Deadline)
+	return h
+}
+
+// drop removes an ID, be it holder or waiter, and tells whether it was there.
+func (q *Queue) drop(id string) bool {
+	if h := q.holders[id]; h != nil {
+		delete(q.holders, id)
+		heap.Remove(&q.byEnd, h.index)
+		q.used -= h.Weight
+		return true
+	}
+	if e := q.waiters[id]; e != nil {
+		delete(q.waiters, id)
+		q.line.Remove(e)
+		return true
+	}
+	return false
+}
+
+// end remembers an ending that is not a plain release.
+func (q *Queue) end(id string, c Cause, now Time) {
+	if len(q.ended) >= q.sweepAt {
+		for other, e := range q.ended {
+			if e.until <= now {
+				delete(q.ended, other)
+			}
+		}
+		q.sweepAt = 2*len(q.ended) + 16
+	}
+	q.ended[id] = ending{cause: c, until: now + q.params.Retention}
+	q.keep(now)
+}
+
+func (q *Queue) ending(id string, now Time) (ending, bool) {
+	e, ok := q.ended[id]
+	return e, ok && e.until > now
+}
+
+// why tells what became of a lease that is not held.
+func (q *Queue) why(id string, token uint64, now Time) Cause {
+	if e, ok := q.ending(id, now); ok {
+		if e.cause == Expired && q.used > 0 && q.used >= q.capacity {
+			return Taken
+		}
+		return e.cause
+	}
+	if token == 0 || token < q.birth || token > q.last {
+		return Deleted
+	}
+	return Released
+}
+
+// keep makes sure that the state outlives an instant by the retention.
+func (q *Queue) keep(until Time) { q.forget = max(q.forget, until+q.params.Retention) }
+
+func (q *Queue) next(now Time) Time {
+	if len(q.byEnd) == 0 {
+		return 0
+	}
+	return q.byEnd[0].Deadline - now
+}
+
+func (q *Queue) position(id string) int {
+	n := 0
+	for e := q.line.Front(); e != nil && e.Value.(*Waiter).ID != id; e = e.Next() {
+		n++
+	}
+	return n
+}
+
+// deadlines is a heap of holders, the first to end on top; equal deadlines in
+// token order.
+type deadlines []*Holder
+
+func (d deadlines) Len() int { return len(d) }
+func (d deadlines) Less(i, j int) bool {
+	if d[i].Deadline != d[j].Deadline {
+		return d[i].Deadline < d[j].Deadline
+	}
+	return d[i].ID < d[j].ID
+}
+func (d deadlines) Swap(i, j int) { d[i], d[j] = d[j], d[i]; d[i].index, d[j].index = i, j }
+func (d *deadlines) Push(x any)   { h := x.(*Holder); h.index = len(*d); *d = append(*d, h) }
+func (d *deadlines) Pop() any {
+	old := *d
+	h := old[len(old)-1]
+	*d = old[:len(old)-1]
+	return h
+}
