@@ -45,7 +45,7 @@ const (
 type Params struct {
 	WaiterLife  Time // a waiter is dropped this long after it last asked
 	ClaimWindow Time // the longest first TTL of a lease granted to a waiter
-	Retention   Time // how long endings and the last token are remembered
+	Retention   Time // how long endings and the last token are remembered; at least WaiterLife
 	BallotAhead Time // how far a ballot may be ahead of now
 }
 
@@ -176,19 +176,18 @@ func New(p Params, now Time) *Queue {
 	}
 }
 
-// Forgettable tells whether nothing would be lost if the state were dropped.
-func (q *Queue) Forgettable(now Time) bool {
-	return now >= q.forget && len(q.holders) == 0 && q.line.Len() == 0
-}
+// Forgettable tells whether nothing would be lost if the state were dropped:
+// all leases and waits have ended, whether anybody has reaped them or not, all
+// endings are old, and the clock is ahead of every token.
+func (q *Queue) Forgettable(now Time) bool { return now >= q.forget }
 
 // Acquire asks for a lease.
 func (q *Queue) Acquire(r Request, now Time) Answer {
 	var a Answer
+	q.reap(now)
 	if r.Yields != "" {
-		q.reap(now)
 		q.drop(r.Yields)
 	}
-	q.reap(now)
 	if e, ok := q.ending(r.ID, now); ok {
 		q.advance(now, "", &a)
 		a.Status, a.Cause = Ended, e.cause
@@ -395,6 +394,7 @@ func (q *Queue) hold(id string, weight int, ttl Time, reserve, ballot uint64, re
 		q.birth = token
 	}
 	q.last = token + reserve
+	q.keep(Time(q.last)) // a ballot or reserved tokens may be far ahead of now
 	h := &Holder{ID: id, Weight: weight, Token: token, Since: now, Deadline: now + ttl, Reason: reason}
 	q.holders[id] = h
 	heap.Push(&q.byEnd, h)
@@ -471,7 +471,7 @@ func (q *Queue) position(id string) int {
 }
 
 // deadlines is a heap of holders, the first to end on top; equal deadlines in
-// token order.
+// ID order.
 type deadlines []*Holder
 
 func (d deadlines) Len() int { return len(d) }
