@@ -1,0 +1,71 @@
+package memory
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+func micros(d time.Duration) queue.Time { return d.Microseconds() }
+
+func duration(t queue.Time) time.Duration { return time.Duration(t) * time.Microsecond }
+
+func request(r engine.Request) queue.Request {
+	return queue.Request{
+		ID: r.ID, Kind: string(r.Kind), Capacity: r.Capacity, Weight: r.Weight, TTL: micros(r.TTL),
+		Queue: r.Queue, Reserve: r.Reserve, Ballot: r.Ballot, Reason: r.Reason, Yields: r.Yields.ID,
+	}
+}
+
+// describer adds to a queue's answer what the queue does not know.
+type describer struct {
+	now    queue.Time
+	holder engine.Client
+}
+
+// answer puts a queue's answer to Acquire into the words of the contract.
+func (d describer) answer(a queue.Answer) (engine.Answer, error) {
+	switch a.Status {
+	case queue.Granted:
+		return engine.Answer{Status: engine.Granted, Token: a.Token, TTL: duration(a.TTL)}, nil
+	case queue.Queued:
+		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next)}, nil
+	case queue.Busy:
+		busy := engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters}
+		if a.Holder.ID != "" {
+			busy.Holder = holder(a.Holder, d.holder, d.now)
+		}
+		return busy, nil
+	case queue.Outbid:
+		return engine.Answer{Status: engine.Outbid, Last: a.Last}, nil
+	}
+	return engine.Answer{}, failure(a)
+}
+
+// failure is the error of an operation, nil if it did what was asked.
+func failure(a queue.Answer) error {
+	switch a.Status {
+	case queue.Done:
+		return nil
+	case queue.NotHeld:
+		return &engine.NotHeldError{Cause: engine.Cause(a.Cause)}
+	case queue.Ended:
+		return &engine.EndedError{Cause: engine.Cause(a.Cause)}
+	case queue.Mismatch:
+		return engine.ErrMismatch
+	case queue.TooHeavy:
+		return engine.ErrTooHeavy
+	case queue.TooFar:
+		return engine.ErrBallot
+	}
+	panic(fmt.Sprintf("memory: the queue answered with status %d", a.Status))
+}
+
+func holder(h queue.Holder, c engine.Client, now queue.Time) engine.Holder {
+	return engine.Holder{
+		ID: h.ID, Client: c, Reason: h.Reason, Weight: h.Weight, Token: h.Token,
+		Since: time.UnixMicro(h.Since), TTL: duration(h.Deadline - now),
+	}
+}

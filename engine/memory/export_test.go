@@ -1,0 +1,17 @@
+package memory
+
+import "github.com/holdfast-go/holdfast/engine"
+
+// Kept is the number of resources in memory.
+func (e *Engine) Kept() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.resources)
+}
+
+// KeptClients is the number of parties that a resource remembers.
+func (e *Engine) KeptClients(name engine.Resource) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.resources[name].clients)
+}

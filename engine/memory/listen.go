@@ -1,0 +1,125 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+// address is where wake-ups go: one client below one prefix.
+type address struct {
+	prefix, client string
+}
+
+// listener hands wake-ups to one deliver function, in the order of the
+// operations that sent them and one at a time. The goroutine of an operation
+// does it once it holds no mutex; if another one is at it already, that one
+// takes the new wake-ups along.
+type listener struct {
+	engine  *Engine
+	at      address
+	deliver func(engine.Wakeup)
+
+	mu      sync.Mutex
+	pending []engine.Wakeup
+	busy    chan struct{} // closed when the goroutine that delivers is done; nil if none
+	closed  bool
+}
+
+// Listen implements engine.Engine. No wake-up is ever lost, so there is no
+// Resync.
+func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	l := &listener{engine: e, at: address{prefix, client}, deliver: deliver}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.listeners[l.at] = append(e.listeners[l.at], l)
+	return l, nil
+}
+
+// Close implements engine.Listener.
+func (l *listener) Close() error {
+	l.engine.forget(l)
+	l.mu.Lock()
+	l.closed, l.pending = true, nil
+	busy := l.busy
+	l.mu.Unlock()
+	if busy != nil {
+		<-busy
+	}
+	return nil
+}
+
+func (e *Engine) forget(l *listener) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	rest := slices.DeleteFunc(e.listeners[l.at], func(other *listener) bool { return other == l })
+	if len(rest) == 0 {
+		delete(e.listeners, l.at)
+		return
+	}
+	e.listeners[l.at] = rest
+}
+
+// mail is the listeners that one operation has sent something to.
+type mail []*listener
+
+// deliver runs when the engine's mutex is free again.
+func (m *mail) deliver() {
+	for _, l := range *m {
+		l.drain()
+	}
+}
+
+// post sends each grant to its waiter's client. The engine's mutex is held.
+func (e *Engine) post(m *mail, prefix string, grants []queue.Grant) {
+	for _, g := range grants {
+		e.send(m, prefix, engine.Wakeup{Kind: engine.WakeGrant, ID: g.ID, Token: g.Token, TTL: duration(g.TTL)})
+	}
+}
+
+// send puts a wake-up into the boxes of the client of its holder ID. The
+// engine's mutex is held, so boxes are filled in the order of operations.
+func (e *Engine) send(m *mail, prefix string, w engine.Wakeup) {
+	for _, l := range e.listeners[address{prefix, engine.ClientOf(w.ID)}] {
+		l.mu.Lock()
+		if !l.closed {
+			l.pending = append(l.pending, w)
+		}
+		l.mu.Unlock()
+		*m = append(*m, l)
+	}
+}
+
+// drain delivers what is pending, unless another goroutine is at it.
+func (l *listener) drain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy != nil {
+		return
+	}
+	done := make(chan struct{})
+	l.busy = done
+	defer func() {
+		l.busy = nil
+		close(done)
+	}()
+	for len(l.pending) > 0 {
+		w := l.pending[0]
+		l.pending = l.pending[1:]
+		l.hand(w)
+	}
+}
+
+// hand calls deliver without the mutex, and has it again afterwards even if
+// deliver does not return.
+func (l *listener) hand(w engine.Wakeup) {
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	l.deliver(w)
+}

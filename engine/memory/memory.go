@@ -1,0 +1,159 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+// Engine keeps queues of leases in memory. It needs no closing.
+type Engine struct {
+	mu        sync.Mutex
+	resources map[engine.Resource]*resource
+	sweepAt   int // number of resources at which the forgettable ones go
+	listeners map[address][]*listener
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New returns an empty engine.
+func New() *Engine {
+	return &Engine{
+		resources: make(map[engine.Resource]*resource),
+		listeners: make(map[address][]*listener),
+	}
+}
+
+// Acquire implements engine.Engine.
+func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	if err := ended(ctx); err != nil {
+		return engine.Answer{}, err
+	}
+	a, about := e.acquire(r)
+	return about.answer(a)
+}
+
+func (e *Engine) acquire(r engine.Request) (queue.Answer, describer) {
+	var post mail
+	defer post.deliver()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := clock()
+	res := e.open(r.Resource, now)
+	a := res.queue.Acquire(request(r), now)
+	if a.Status == queue.Granted || a.Status == queue.Queued {
+		res.meet(r.ID, r.Client, now)
+	}
+	e.post(&post, r.Resource.Prefix, a.Grants)
+	return a, describer{now: now, holder: res.client(a.Holder.ID)}
+}
+
+// Renew implements engine.Engine.
+func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
+	errs := make([]error, len(batch))
+	if err := ended(ctx); err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	var post mail
+	defer post.deliver()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := clock()
+	for i, r := range batch {
+		a := e.look(r.Resource, now).queue.Renew(r.ID, r.Token, micros(r.TTL), now)
+		e.post(&post, r.Resource.Prefix, a.Grants)
+		errs[i] = failure(a)
+	}
+	return errs
+}
+
+// Release implements engine.Engine.
+func (e *Engine) Release(ctx context.Context, r engine.Release) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	var post mail
+	defer post.deliver()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := clock()
+	find := e.look
+	if r.Withdraw {
+		find = e.open // the refusal has to be remembered
+	}
+	a := find(r.Resource, now).queue.Release(r.ID, r.Token, r.Withdraw, now)
+	e.post(&post, r.Resource.Prefix, a.Grants)
+	return failure(a)
+}
+
+// Break implements engine.Engine.
+func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	var post mail
+	defer post.deliver()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := clock()
+	a := e.look(res, now).queue.Break(id, now)
+	if a.Status == queue.Done {
+		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: id})
+	}
+	e.post(&post, res.Prefix, a.Grants)
+	return failure(a)
+}
+
+// Snapshot implements engine.Engine.
+func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
+	if err := ended(ctx); err != nil {
+		return engine.Snapshot{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := clock()
+	return e.look(res, now).snapshot(res, now), nil
+}
+
+// List implements engine.Engine. All snapshots are of the same moment.
+func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) {
+		if err := ended(ctx); err != nil {
+			yield(engine.Snapshot{}, err)
+			return
+		}
+		for _, s := range e.inUse(prefix, pattern) {
+			if err := ended(ctx); err != nil {
+				yield(engine.Snapshot{}, err)
+				return
+			}
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Leave implements engine.Engine. What is known of a client goes with its last
+// lease, so there is nothing to drop.
+func (e *Engine) Leave(string) {}
+
+// ended tells whether a context is over, as an engine reports it.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", engine.ErrUnavailable, context.Cause(ctx))
+}
+
+// clock reads the store's time: that of this process. It is read under the
+// mutex, so operations are in the order of their times.
+func clock() queue.Time { return time.Now().UnixMicro() }

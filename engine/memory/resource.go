@@ -1,0 +1,124 @@
+package memory
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+// retention is how long endings and the last token of a resource are kept
+// after its last use.
+const retention = 10 * time.Minute
+
+// resource is one queue and what operators want to know about its parties. It
+// is guarded by the engine's mutex.
+type resource struct {
+	queue   *queue.Queue
+	clients map[string]*engine.Client // by holder ID
+	sweepAt int                       // size of clients at which the gone ones are removed
+}
+
+func newResource(now queue.Time) *resource {
+	return &resource{
+		queue: queue.New(queue.Params{
+			WaiterLife:  micros(engine.WaiterLife),
+			ClaimWindow: micros(engine.ClaimWindow),
+			Retention:   micros(retention),
+			BallotAhead: micros(engine.MaxBallotAhead),
+		}, now),
+		clients: make(map[string]*engine.Client),
+	}
+}
+
+// open finds the state of a resource, or begins it.
+func (e *Engine) open(name engine.Resource, now queue.Time) *resource {
+	if res := e.resources[name]; res != nil && !res.queue.Forgettable(now) {
+		return res
+	}
+	if len(e.resources) >= e.sweepAt {
+		for other, res := range e.resources {
+			if res.queue.Forgettable(now) {
+				delete(e.resources, other)
+			}
+		}
+		e.sweepAt = 2*len(e.resources) + 64
+	}
+	res := newResource(now)
+	e.resources[name] = res
+	return res
+}
+
+// look finds the state of a resource for an operation that leaves nothing
+// behind when there is none.
+func (e *Engine) look(name engine.Resource, now queue.Time) *resource {
+	if res := e.resources[name]; res != nil && !res.queue.Forgettable(now) {
+		return res
+	}
+	return newResource(now)
+}
+
+// meet remembers whose holder ID it is. Parties that neither hold nor wait any
+// more are forgotten when the map has doubled; one that comes back is met again.
+func (r *resource) meet(id string, c *engine.Client, now queue.Time) {
+	if c == nil {
+		return
+	}
+	r.clients[id] = c
+	if len(r.clients) < r.sweepAt {
+		return
+	}
+	live := make(map[string]*engine.Client)
+	s := r.queue.Snapshot(now)
+	for _, h := range s.Holders {
+		live[h.ID] = r.clients[h.ID]
+	}
+	for _, w := range s.Waiters {
+		live[w.ID] = r.clients[w.ID]
+	}
+	r.clients = live
+	r.sweepAt = 2*len(live) + 16
+}
+
+// client returns what is known of the client behind a holder ID: at least the
+// ID itself.
+func (r *resource) client(holderID string) engine.Client {
+	if holderID == "" {
+		return engine.Client{}
+	}
+	if c := r.clients[holderID]; c != nil {
+		return *c
+	}
+	return engine.Client{ID: engine.ClientOf(holderID)}
+}
+
+func (r *resource) snapshot(name engine.Resource, now queue.Time) engine.Snapshot {
+	q := r.queue.Snapshot(now)
+	s := engine.Snapshot{Resource: name, Kind: engine.Kind(q.Kind), Capacity: q.Capacity, Token: q.Last}
+	for _, h := range q.Holders {
+		s.Holders = append(s.Holders, holder(h, r.client(h.ID), now))
+	}
+	for _, w := range q.Waiters {
+		s.Waiters = append(s.Waiters, engine.Waiter{
+			ID: w.ID, Client: r.client(w.ID), Reason: w.Reason, Weight: w.Weight, Since: time.UnixMicro(w.Since),
+		})
+	}
+	return s
+}
+
+// inUse takes a snapshot of each resource that somebody holds or waits for.
+func (e *Engine) inUse(prefix, pattern string) []engine.Snapshot {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := clock()
+	var all []engine.Snapshot
+	for name, res := range e.resources {
+		if name.Prefix != prefix || !engine.Match(pattern, name.Name) {
+			continue
+		}
+		if s := res.snapshot(name, now); len(s.Holders)+len(s.Waiters) > 0 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
