@@ -1,0 +1,124 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// inspectTimeout bounds a look into a server that may hang.
+const inspectTimeout = 10 * time.Second
+
+// NoTTL is the TTL of a key that never expires.
+const NoTTL time.Duration = -1
+
+// Key is a Redis key with what is left of its life: its PTTL, or NoTTL.
+type Key struct {
+	Name string
+	TTL  time.Duration
+}
+
+// Keys lists all keys of database 0, each once, in no order.
+func (s *Server) Keys(ctx context.Context) ([]Key, error) {
+	var keys []Key
+	err := s.do(ctx, func(ctx context.Context, c *redis.Client) error {
+		seen := map[string]bool{}
+		for it := c.Scan(ctx, 0, "*", 1000).Iterator(); ; {
+			if !it.Next(ctx) {
+				return it.Err()
+			}
+			name := it.Val()
+			if seen[name] {
+				continue // a scan may give a key twice
+			}
+			seen[name] = true
+			ttl, err := c.PTTL(ctx, name).Result()
+			if err != nil {
+				return err
+			}
+			if ttl != -2 { // -2: gone since the scan
+				keys = append(keys, Key{Name: name, TTL: ttl})
+			}
+		}
+	})
+	return keys, err
+}
+
+// RequireTTLs fails the test if any key would live for ever.
+func (s *Server) RequireTTLs(t testing.TB) {
+	t.Helper()
+	s.forbid(t, "keys without TTL", func(k Key) bool { return k.TTL == NoTTL })
+}
+
+// RequireEmpty fails the test if any key starts with prefix.
+func (s *Server) RequireEmpty(t testing.TB, prefix string) {
+	t.Helper()
+	s.forbid(t, fmt.Sprintf("keys left below %q", prefix), func(k Key) bool { return strings.HasPrefix(k.Name, prefix) })
+}
+
+func (s *Server) forbid(t testing.TB, what string, bad func(Key) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	keys, err := s.Keys(ctx)
+	if err != nil {
+		t.Fatalf("redistest: list keys: %v", err)
+	}
+	var found []string
+	for _, k := range keys {
+		if bad(k) {
+			found = append(found, fmt.Sprintf("%q (TTL %v)", k.Name, k.TTL))
+		}
+	}
+	if len(found) > 0 {
+		t.Fatalf("redistest: %s:\n\t%s", what, strings.Join(found, "\n\t"))
+	}
+}
+
+// CPU returns the processor time, user and system, that the present process of
+// the server has used. Its own question costs some tens of microseconds.
+func (s *Server) CPU() time.Duration {
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	var total time.Duration
+	err := s.do(ctx, func(ctx context.Context, c *redis.Client) error {
+		info, err := c.Info(ctx, "cpu").Result()
+		if err != nil {
+			return err
+		}
+		total, err = cpuTime(info)
+		return err
+	})
+	if err != nil {
+		s.fatal("redistest: processor time: %v", err)
+	}
+	return total
+}
+
+// cpuTime adds the server's own two lines of INFO cpu; those of its children
+// and of single threads are left out.
+func cpuTime(info string) (time.Duration, error) {
+	var total time.Duration
+	found := 0
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name != "used_cpu_user" && name != "used_cpu_sys" {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("INFO cpu: %q: %w", line, err)
+		}
+		total += time.Duration(seconds * float64(time.Second))
+		found++
+	}
+	if found != 2 {
+		return 0, fmt.Errorf("INFO cpu has no processor times: %q", info)
+	}
+	return total, nil
+}

@@ -1,0 +1,170 @@
+package redistest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// startTimeout bounds a start on a busy machine; a start takes about 10 ms.
+const startTimeout = 20 * time.Second
+
+// errPortTaken says that another process has the port.
+var errPortTaken = errors.New("port is taken")
+
+// config is what a start needs, the same for every restart.
+type config struct {
+	path     string // of redis-server
+	password string
+	args     []string
+}
+
+// process is one run of redis-server.
+type process struct {
+	cmd    *exec.Cmd
+	log    *logTail
+	exited chan struct{} // closed when the process is gone and waited for
+}
+
+// launch starts redis-server and waits until it answers.
+func (c config) launch(dir string, port int) (*process, error) {
+	args := []string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
+		"--daemonize", "no", "--save", "", "--appendonly", "no",
+	}
+	p := &process{
+		cmd:    exec.Command(c.path, append(args, c.args...)...),
+		log:    &logTail{ready: make(chan struct{})},
+		exited: make(chan struct{}),
+	}
+	p.cmd.Dir = dir
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.SysProcAttr = dieWithParent()
+	// A child that rewrites the append-only file holds the pipe of a killed
+	// server; do not wait for it.
+	p.cmd.WaitDelay = time.Second
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.path, err)
+	}
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // how it died is told by its log
+	}()
+	if err := p.await(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
+		p.kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+// await returns once this very process, not another one on the same port, has
+// said that it is ready and answers a PING.
+func (p *process) await(addr string) error {
+	timeout := time.NewTimer(startTimeout)
+	defer timeout.Stop()
+	select {
+	case <-p.log.ready:
+	case <-p.exited:
+		if p.log.contains("Address already in use") {
+			return errPortTaken
+		}
+		return fmt.Errorf("redis-server ended at once; it said:\n%s", p.log)
+	case <-timeout.C:
+		return fmt.Errorf("redis-server is not ready after %v; it said:\n%s", startTimeout, p.log)
+	}
+	retry := time.NewTicker(2 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		err := ping(addr)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-retry.C:
+		case <-p.exited:
+			return fmt.Errorf("redis-server ended at once; it said:\n%s", p.log)
+		case <-timeout.C:
+			return fmt.Errorf("redis-server does not answer after %v: %w; it said:\n%s", startTimeout, err, p.log)
+		}
+	}
+}
+
+// ping asks on a fresh connection. A server that wants a password is ready too.
+func ping(addr string) error {
+	conn, err := net.DialTimeout("tcp", addr, startTimeout)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(startTimeout)); err != nil {
+		return err
+	}
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(line, "+PONG") || strings.HasPrefix(line, "-NOAUTH") {
+		return nil
+	}
+	return errors.New(strings.TrimSpace(line))
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+func (p *process) pause() error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return awaitStopped(p.pid())
+}
+
+func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// kill ends the process, also a stopped one, and waits for it.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // an error means that it has ended already
+	<-p.exited
+}
+
+// logTail keeps the end of what a server printed and sees when it is ready.
+type logTail struct {
+	ready chan struct{}
+
+	mu   sync.Mutex
+	text []byte
+	seen bool
+}
+
+func (l *logTail) Write(b []byte) (int, error) {
+	const keep = 8 << 10
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, b...)
+	if !l.seen && bytes.Contains(l.text, []byte("Ready to accept connections")) {
+		l.seen = true
+		close(l.ready)
+	}
+	if len(l.text) > 2*keep {
+		l.text = append([]byte(nil), l.text[len(l.text)-keep:]...)
+	}
+	return len(b), nil
+}
+
+func (l *logTail) contains(s string) bool { return strings.Contains(l.String(), s) }
+
+func (l *logTail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}

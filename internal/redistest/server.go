@@ -1,0 +1,237 @@
+// Package redistest starts real redis-server processes for tests, breaks them
+// in the ways that production does, and puts a faulty network before them.
+//
+// A Server is a process of its own on a free loopback port with an empty
+// folder; it can be stopped, resumed, killed and restarted. A Proxy is a TCP
+// relay inside the test process that delays, holds or cuts what passes, or
+// loses the reply of one chosen command.
+//
+// The package is for tests only: nothing that users import may import it.
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Server is a redis-server process that a test owns. Its methods may be called
+// from any goroutine. A method that cannot do its work fails the test, or
+// panics if the server came from Launch.
+type Server struct {
+	conf  config
+	dir   string
+	port  int
+	fatal func(format string, args ...any)
+
+	mu      sync.Mutex
+	proc    *process // nil before the first start and after Kill
+	clients []*redis.Client
+}
+
+// errNoServer says what to install; tests fail with it rather than skip.
+var errNoServer = errors.New("redis-server is not in PATH: install it (Debian and Ubuntu: apt-get install redis-server; " +
+	"macOS: brew install redis), or run make test, which does so")
+
+// Start launches a server for one test and ends it, and every client made by
+// Client, when the test ends. It fails the test if there is no redis-server.
+func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	s, err := Launch(opts...)
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	s.fatal = t.Fatalf
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Launch starts a server that several tests share, as a TestMain does. The
+// caller must call Stop.
+func Launch(opts ...Option) (*Server, error) {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return nil, errNoServer
+	}
+	dir, err := os.MkdirTemp("", "redistest-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{dir: dir, fatal: panicf}
+	s.conf.path = path
+	for _, o := range opts {
+		o(&s.conf)
+	}
+	if err := s.startAnywhere(); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addr returns the server's host:port. It stays the same over restarts.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// URL returns the server's address as redis://[:password@]host:port.
+func (s *Server) URL() string {
+	if s.conf.password != "" {
+		return "redis://:" + s.conf.password + "@" + s.Addr()
+	}
+	return "redis://" + s.Addr()
+}
+
+// Dir returns the folder in which the server keeps its data, for tests that
+// copy it and put it back.
+func (s *Server) Dir() string { return s.dir }
+
+// PID returns the process ID of the running server, or 0 if it is killed.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return 0
+	}
+	return s.proc.pid()
+}
+
+// Client returns a new client with a pool of its own and go-redis's default
+// options, changed by the given functions. It is closed when the server ends.
+func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
+	o := &redis.Options{Addr: s.Addr(), Password: s.conf.password}
+	for _, f := range change {
+		f(o)
+	}
+	c := redis.NewClient(o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients = append(s.clients, c)
+	return c
+}
+
+// Pause stops the server with SIGSTOP: it keeps its connections and answers
+// nothing. When Pause returns the process has stopped.
+func (s *Server) Pause() { s.act("pause", (*process).pause) }
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() { s.act("resume", (*process).resume) }
+
+// Kill ends the server with SIGKILL and waits until it is gone. Without
+// WithAppendOnly its data are lost. Killing a dead server does nothing.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killLocked()
+}
+
+// Restart starts the server again with the same port, folder and arguments,
+// after killing it if it runs, and waits until it answers.
+func (s *Server) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killLocked()
+	// Something else may hold the port for a moment, such as a client's
+	// outgoing connection that the system gave this number.
+	deadline := time.Now().Add(startTimeout)
+	for {
+		proc, err := s.conf.launch(s.dir, s.port)
+		if err == nil {
+			s.proc = proc
+			return
+		}
+		if !errors.Is(err, errPortTaken) || time.Now().After(deadline) {
+			s.fatal("redistest: restart: %v", err)
+			return
+		}
+	}
+}
+
+// Stop closes the clients made by Client, kills the server and removes its
+// folder.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	clients := s.clients
+	s.clients = nil
+	s.killLocked()
+	s.mu.Unlock()
+	for _, c := range clients {
+		_ = c.Close() // the test may have closed it already
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+func (s *Server) act(what string, f func(*process) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		s.fatal("redistest: %s: the server is killed", what)
+		return
+	}
+	if err := f(s.proc); err != nil {
+		s.fatal("redistest: %s: %v", what, err)
+	}
+}
+
+func (s *Server) killLocked() {
+	if s.proc != nil {
+		s.proc.kill()
+		s.proc = nil
+	}
+}
+
+// startAnywhere tries ports until one is free.
+func (s *Server) startAnywhere() error {
+	const tries = 20
+	var err error
+	for range tries {
+		// Below the range that systems use for outgoing connections: a client
+		// that keeps dialling a dead server's port inside that range ends up
+		// connected to itself, and the server cannot have its port back.
+		s.port = 15000 + rand.IntN(15000)
+		s.proc, err = s.conf.launch(s.dir, s.port)
+		if !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+	return fmt.Errorf("no free port in %d tries: %w", tries, err)
+}
+
+// do runs f with a client of its own, so that it also works when the test has
+// exhausted or closed others.
+func (s *Server) do(ctx context.Context, f func(context.Context, *redis.Client) error) error {
+	c := redis.NewClient(&redis.Options{Addr: s.Addr(), Password: s.conf.password, PoolSize: 1})
+	err := f(ctx, c)
+	return errors.Join(err, c.Close())
+}
+
+func panicf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// Option changes how a server is started.
+type Option func(*config)
+
+// WithArgs adds arguments for redis-server, such as "--maxmemory", "1mb". The
+// last one wins, so they can replace the defaults.
+func WithArgs(args ...string) Option {
+	return func(c *config) { c.args = append(c.args, slices.Clone(args)...) }
+}
+
+// WithAppendOnly keeps the data over Kill and Restart, in an append-only file.
+func WithAppendOnly() Option { return WithArgs("--appendonly", "yes") }
+
+// WithPassword asks clients for a password; Client and URL carry it.
+func WithPassword(password string) Option {
+	return func(c *config) {
+		c.password = password
+		c.args = append(c.args, "--requirepass", password)
+	}
+}
