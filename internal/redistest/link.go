@@ -1,0 +1,181 @@
+package redistest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// link is one client's connection through a proxy. Each direction has a reader
+// and a writer, so that a delay does not slow the stream and a held byte does
+// not stop the other direction.
+type link struct {
+	proxy  *Proxy
+	client net.Conn
+	done   chan struct{} // closed by cut
+
+	once sync.Once
+
+	// gate keeps replies back while a command with a point is passed on, so
+	// that the whole command reaches the server and none of its reply the
+	// client. It guards losing.
+	gate   sync.Mutex
+	losing *Point
+
+	tail []byte // end of what was passed to the server; its writer's own
+
+	mu     sync.Mutex
+	server net.Conn // nil until dialled
+	broken bool
+}
+
+// chunk is what one read gave, with the moment at which it may arrive.
+type chunk struct {
+	bytes []byte
+	due   time.Time
+}
+
+// run owns the link: it dials, moves bytes until both directions have ended,
+// and closes.
+func (l *link) run() {
+	defer l.proxy.forget(l)
+	defer l.cut()
+	var dialer net.Dialer
+	server, err := dialer.DialContext(l.proxy.ctx, "tcp", l.proxy.target)
+	if err != nil || !l.connected(server) {
+		return
+	}
+	var directions sync.WaitGroup
+	directions.Go(func() { l.relay(ToServer, l.client, server, l.pass) })
+	directions.Go(func() { l.relay(ToClient, server, l.client, l.answer) })
+	directions.Wait()
+}
+
+// connected keeps the server's side, unless the link was cut meanwhile.
+func (l *link) connected(server net.Conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.broken {
+		reset(server)
+		return false
+	}
+	l.server = server
+	return true
+}
+
+// cut closes both sides at once and drops what is under way. The client goes
+// first: it must not see what a dying server might still say.
+func (l *link) cut() {
+	l.once.Do(func() {
+		close(l.done)
+		_ = l.client.Close()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.broken = true
+		if l.server != nil {
+			_ = l.server.Close()
+		}
+	})
+}
+
+// relay moves one direction from its source to its end. What was read is
+// delivered even if the source has closed by then, as a network does.
+func (l *link) relay(d Direction, from, to net.Conn, write func(net.Conn, []byte) error) {
+	const ahead = 1024 // chunks under way in a delayed or held stream
+	stream := make(chan chunk, ahead)
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		defer close(stream)
+		l.read(from, stream)
+	})
+	defer reader.Wait()
+	deaf := false // the other end is gone; the source does not know yet
+	for c := range stream {
+		deaf = deaf || !l.await(d, c.due) || write(to, c.bytes) != nil
+		if deaf && d == ToServer {
+			break // no server, no connection
+		}
+	}
+	if d == ToServer && !deaf {
+		// A client that hung up: the server closes when it has read all.
+		if tcp, ok := to.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+		return
+	}
+	l.cut() // a Redis server closes both directions at once
+}
+
+func (l *link) read(from io.Reader, stream chan<- chunk) {
+	for {
+		buf := make([]byte, 16<<10)
+		n, err := from.Read(buf)
+		if n > 0 {
+			select {
+			case stream <- chunk{bytes: buf[:n], due: time.Now().Add(l.proxy.latency())}:
+			case <-l.done:
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// await returns when bytes may pass, or false if the link is cut.
+func (l *link) await(d Direction, due time.Time) bool {
+	if left := time.Until(due); left > 0 {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-l.done:
+			return false
+		}
+	}
+	for hole := l.proxy.hole(d); hole != nil; hole = l.proxy.hole(d) {
+		select {
+		case <-hole:
+		case <-l.done:
+			return false
+		}
+	}
+	return true
+}
+
+// errLost ends the delivery of a reply that a point takes away.
+var errLost = errors.New("reply lost on purpose")
+
+// pass writes commands to the server and notices those with a point.
+func (l *link) pass(server net.Conn, b []byte) error {
+	window := append(l.tail, b...)
+	point := l.proxy.take(window)
+	l.tail = slices.Clone(window[len(window)-min(len(window), l.proxy.reach()):])
+	if point == nil {
+		_, err := server.Write(b)
+		return err
+	}
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	l.losing = point
+	_, err := server.Write(b)
+	return err
+}
+
+// answer writes replies to the client, or cuts the link at a point.
+func (l *link) answer(client net.Conn, b []byte) error {
+	l.gate.Lock()
+	defer l.gate.Unlock()
+	if l.losing == nil {
+		_, err := client.Write(b)
+		return err
+	}
+	l.cut()
+	close(l.losing.hit)
+	l.losing = nil
+	return errLost
+}
