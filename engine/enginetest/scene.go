@@ -1,0 +1,273 @@
+package enginetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+const (
+	// long is the TTL of leases that must not end in a test.
+	long = 30 * time.Second
+	// short is the TTL of leases that end in a test. A test may count on one
+	// only for what it does within the next moments.
+	short = time.Second
+	// patience is how long an event may take that has to come.
+	patience = 10 * time.Second
+)
+
+// scene is one test: an engine, and a resource that nobody else uses.
+type scene struct {
+	testing.TB
+	ctx    context.Context
+	engine engine.Engine
+	res    engine.Resource
+}
+
+func newScene(t testing.TB, e engine.Engine) *scene {
+	return &scene{TB: t, ctx: t.Context(), engine: e, res: engine.Resource{Prefix: "et-" + rand.Text(), Name: "stock:42"}}
+}
+
+// on is the same test with another resource.
+func (s *scene) on(name string) *scene {
+	other := *s
+	other.res.Name = name
+	return &other
+}
+
+// party is a client with an open stream of wake-ups.
+type party struct {
+	*scene
+	who   engine.Client
+	wakes chan engine.Wakeup
+}
+
+func (s *scene) party(name string) *party {
+	s.Helper()
+	p := &party{
+		scene: s, wakes: make(chan engine.Wakeup, 1024),
+		who: engine.Client{ID: name + rand.Text(), Name: name, Host: "host-of-" + name, PID: 4242},
+	}
+	l, err := s.engine.Listen(s.ctx, s.res.Prefix, p.who.ID, func(w engine.Wakeup) { p.wakes <- w })
+	if err != nil {
+		s.Fatalf("Listen: %v", err)
+	}
+	s.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			s.Errorf("closing the listener of %s: %v", name, err)
+		}
+		s.engine.Leave(p.who.ID)
+	})
+	return p
+}
+
+func (s *scene) parties(names ...string) []*party {
+	s.Helper()
+	var all []*party
+	for _, name := range names {
+		all = append(all, s.party(name))
+	}
+	return all
+}
+
+// request is a patient attempt on a mutex, with a new holder ID.
+func (p *party) request() engine.Request {
+	return engine.Request{
+		Resource: p.res, ID: p.who.ID + "." + rand.Text(), Client: &p.who,
+		Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: long, Queue: true, Reason: "reason of " + p.who.Name,
+	}
+}
+
+// weighing is a patient attempt on a semaphore.
+func (p *party) weighing(weight, capacity int) engine.Request {
+	r := p.request()
+	r.Kind, r.Weight, r.Capacity = engine.KindSemaphore, weight, capacity
+	return r
+}
+
+// once is the same attempt without patience.
+func once(r engine.Request) engine.Request {
+	r.Queue = false
+	return r
+}
+
+func lasting(ttl time.Duration, r engine.Request) engine.Request {
+	r.TTL = ttl
+	return r
+}
+
+func (s *scene) acquire(r engine.Request) engine.Answer {
+	s.Helper()
+	a, err := s.engine.Acquire(s.ctx, r)
+	if err != nil {
+		s.Fatalf("Acquire: %v", err)
+	}
+	return a
+}
+
+// hold acquires, and wants it granted at once.
+func (s *scene) hold(r engine.Request) engine.Held {
+	s.Helper()
+	a := s.acquire(r)
+	if a.Status != engine.Granted {
+		s.Fatalf("got %+v, want it granted", a)
+	}
+	return engine.Held{ID: r.ID, Token: a.Token}
+}
+
+// wait acquires, and wants it queued with so many ahead.
+func (s *scene) wait(r engine.Request, ahead int) {
+	s.Helper()
+	if a := s.acquire(r); a.Status != engine.Queued || a.Position != ahead {
+		s.Fatalf("got %+v, want it queued with %d ahead", a, ahead)
+	}
+}
+
+// refuse acquires, and wants Busy.
+func (s *scene) refuse(r engine.Request) engine.Answer {
+	s.Helper()
+	a := s.acquire(r)
+	if a.Status != engine.Busy {
+		s.Fatalf("got %+v, want busy", a)
+	}
+	return a
+}
+
+func (s *scene) release(h engine.Held) {
+	s.Helper()
+	if err := s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: h}); err != nil {
+		s.Fatalf("Release: %v", err)
+	}
+}
+
+func (s *scene) withdraw(id string) {
+	s.Helper()
+	if err := s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: engine.Held{ID: id}, Withdraw: true}); err != nil {
+		s.Fatalf("withdrawing: %v", err)
+	}
+}
+
+// renew extends one lease and returns the error.
+func (s *scene) renew(h engine.Held, ttl time.Duration) error {
+	s.Helper()
+	errs := s.engine.Renew(s.ctx, []engine.Renewal{{Resource: s.res, Held: h, TTL: ttl}})
+	if len(errs) != 1 {
+		s.Fatalf("Renew of one lease gave %d results", len(errs))
+	}
+	return errs[0]
+}
+
+func (s *scene) snapshot() engine.Snapshot {
+	s.Helper()
+	snap, err := s.engine.Snapshot(s.ctx, s.res)
+	if err != nil {
+		s.Fatalf("Snapshot: %v", err)
+	}
+	return snap
+}
+
+// wantNotHeld wants a *NotHeldError with this cause.
+func (s *scene) wantNotHeld(err error, want engine.Cause) {
+	s.Helper()
+	var lost *engine.NotHeldError
+	if !errors.As(err, &lost) || lost.Cause != want {
+		s.Fatalf("got error %v, want not held: %v", err, want)
+	}
+}
+
+// wantEnded wants the store to refuse an ID for ever.
+func (s *scene) wantEnded(r engine.Request, want engine.Cause) {
+	s.Helper()
+	_, err := s.engine.Acquire(s.ctx, r)
+	var over *engine.EndedError
+	if !errors.Is(err, engine.ErrEnded) || !errors.As(err, &over) || over.Cause != want {
+		s.Fatalf("got error %v, want ended: %v", err, want)
+	}
+}
+
+// granted waits for the wake-up that grants a request. As a client does, it
+// asks again when wake-ups may have been lost.
+func (p *party) granted(r engine.Request) engine.Wakeup {
+	p.Helper()
+	limit := time.After(patience)
+	for {
+		select {
+		case w := <-p.wakes:
+			switch {
+			case w.Kind == engine.WakeGrant && w.ID == r.ID:
+				return w
+			case w.Kind == engine.Resync:
+				if a := p.acquire(r); a.Status == engine.Granted {
+					return engine.Wakeup{Kind: engine.WakeGrant, ID: r.ID, Token: a.Token, TTL: min(a.TTL, engine.ClaimWindow)}
+				}
+			default:
+				p.Fatalf("%s got %+v, want a grant to %s", p.who.Name, w, r.ID)
+			}
+		case <-limit:
+			p.Fatalf("%s was not told of its grant", p.who.Name)
+		}
+	}
+}
+
+// handed is granted, for what follows.
+func (p *party) handed(r engine.Request) engine.Held {
+	p.Helper()
+	return engine.Held{ID: r.ID, Token: p.granted(r).Token}
+}
+
+// broken waits for the wake-up that tells of an operator's break.
+func (p *party) broken(id string) {
+	p.Helper()
+	limit := time.After(patience)
+	for {
+		select {
+		case w := <-p.wakes:
+			if w.Kind == engine.WakeBroken && w.ID == id {
+				return
+			}
+		case <-limit:
+			p.Fatalf("%s was not told of the break", p.who.Name)
+		}
+	}
+}
+
+// silent wants that no grant or break has been delivered so far.
+func (p *party) silent() {
+	p.Helper()
+	for {
+		select {
+		case w := <-p.wakes:
+			if w.Kind != engine.Resync {
+				p.Fatalf("%s got %+v, want nothing", p.who.Name, w)
+			}
+		default:
+			return
+		}
+	}
+}
+
+// poll asks until granted. It is how a waiter makes progress without wake-ups.
+func (p *party) poll(r engine.Request) engine.Held {
+	p.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.Now().Add(patience); time.Now().Before(limit); <-tick.C {
+		if a := p.acquire(r); a.Status == engine.Granted {
+			return engine.Held{ID: r.ID, Token: a.Token}
+		}
+	}
+	p.Fatalf("%s was not granted", p.who.Name)
+	return engine.Held{}
+}
+
+// pass lets time go by: what a test waits for is the end of a known span.
+func (s *scene) pass(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-s.ctx.Done():
+	}
+}
