@@ -1,0 +1,314 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
+)
+
+// attempt is one try to get a lease: a request, its place in the store's queue,
+// and what is known about both. One goroutine at a time has it; with tenure it
+// may pass from a caller that gave up to the next one, place and all.
+type attempt struct {
+	c   *Client
+	lk  *locker
+	req engine.Request
+
+	sent   bool      // the store may know the ID
+	unsure bool      // a request went unanswered: copies may be under way
+	queued bool      // the store said so
+	acked  time.Time // when the last answered request was sent
+	wakes  chan engine.Wakeup
+}
+
+// errBrokenWait ends a wait that an operator broke.
+var errBrokenWait = errors.New("the wait was broken by an operator")
+
+func (lk *locker) newAttempt(weight int) *attempt {
+	c := lk.c
+	a := &attempt{c: c, lk: lk, req: engine.Request{
+		Resource: c.resource(lk.name),
+		ID:       c.newHolderID(),
+		Client:   &c.info,
+		Kind:     lk.kind,
+		Capacity: lk.capacity,
+		Weight:   weight,
+		TTL:      lk.opts.ttl,
+		Queue:    true,
+		Reserve:  lk.reserve(),
+		Reason:   lk.opts.reason,
+	}}
+	return a
+}
+
+// ask sends the request once.
+func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
+	a.sent = true
+	sent := time.Now()
+	ans, err := a.c.engine.Acquire(ctx, a.req)
+	switch {
+	case err == nil:
+		a.acked = sent
+		a.req.Yields = engine.Held{}
+		a.queued = ans.Status == engine.Queued
+	case errors.Is(err, ErrUnavailable):
+		a.unsure = true
+	case errors.Is(err, engine.ErrEnded):
+		a.req.Yields = engine.Held{}
+	}
+	return ans, sent, err
+}
+
+// run waits until the lease is held, ctx ends, the client closes, or the store
+// gives an answer that waiting cannot mend. Trouble that may pass is ridden out.
+func (a *attempt) run(ctx context.Context) (*holding, Source, error) {
+	source := FromStore
+	var trouble error
+	var slow backoff
+	if a.queued || a.c.mail.live() {
+		a.listenFor()
+	}
+	for {
+		ans, sent, err := a.ask(ctx)
+		next := time.Duration(0)
+		switch {
+		case err == nil && ans.Status == engine.Granted:
+			if h := a.held(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
+				return h, source, nil
+			}
+			continue // it came too late to be used: ask again, which renews it
+		case err == nil:
+			trouble, slow = nil, backoff{}
+			next = pollIn(ans)
+		case errors.Is(err, engine.ErrEnded):
+			if err := a.restart(err); err != nil {
+				return nil, 0, err
+			}
+		case errors.Is(err, ErrUnavailable):
+			trouble = err
+			next = slow.next()
+		default:
+			return nil, 0, opError("acquire", a.lk.name, err)
+		}
+		if a.queued {
+			source = FromPoll
+			opened, err := a.listen(ctx)
+			if err != nil {
+				return nil, 0, opError("acquire", a.lk.name, err)
+			}
+			if opened {
+				continue // subscribed: look again
+			}
+		}
+		h, err := a.wait(ctx, next, trouble)
+		if h != nil || err != nil {
+			return h, FromPush, err
+		}
+	}
+}
+
+// wait sleeps until there is a reason to ask again. A grant that was pushed is
+// accepted here.
+func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*holding, error) {
+	if ctx.Err() != nil {
+		return nil, &waitError{a.lk.name, context.Cause(ctx), trouble}
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, &waitError{a.lk.name, context.Cause(ctx), trouble}
+	case <-a.c.done:
+		return nil, &waitError{a.lk.name, ErrClosed, nil}
+	case <-t.C:
+		return nil, nil
+	case w := <-a.wakes:
+		switch w.Kind {
+		case engine.WakeBroken:
+			return nil, &waitError{a.lk.name, errBrokenWait, nil}
+		case engine.WakeGrant:
+			return a.accept(w), nil
+		}
+		return nil, nil
+	}
+}
+
+// accept takes a pushed grant. It cannot be older than the last request that was
+// answered "queued", so the trust window counts from when that was sent. If too
+// little is left of it, or the whole TTL is wanted, the store is asked first.
+func (a *attempt) accept(w engine.Wakeup) *holding {
+	if a.acked.IsZero() || a.lk.opts.noRenewal {
+		return nil
+	}
+	left := time.Until(a.acked.Add(w.TTL - keepalive.Margin(w.TTL)))
+	if left < w.TTL/3 {
+		return nil
+	}
+	first := keepalive.Usual
+	if w.TTL < a.req.TTL || left < a.req.TTL*2/3 {
+		first = keepalive.Soon
+	}
+	return a.held(a.acked, w.Token, w.TTL, first)
+}
+
+// held makes the holding of a grant, unless its trust window has closed already.
+func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first keepalive.First) *holding {
+	h := &holding{
+		c: a.c, lk: a.lk, weight: a.req.Weight, token: token, unsure: a.unsure,
+		topToken: token + a.req.Reserve,
+	}
+	h.entry.Renewal = engine.Renewal{
+		Resource: a.req.Resource,
+		Held:     engine.Held{ID: a.req.ID, Token: token},
+		TTL:      a.req.TTL,
+	}
+	h.entry.Margin = keepalive.Margin(a.req.TTL)
+	h.entry.Keeper = h
+	h.entry.Window.Start(sent, ttl, keepalive.Margin(ttl))
+	if h.entry.Window.Left(time.Now()) <= 0 {
+		return nil
+	}
+	if a.lk.opts.noRenewal {
+		first = keepalive.Never
+	}
+	a.c.mail.enrol(a.req.ID, h)
+	a.c.keep.Add(&h.entry, first)
+	return h
+}
+
+// restart gives the attempt a fresh ID after the store ended the old one, as it
+// does when a grant was not claimed in time. An operator's break is final.
+func (a *attempt) restart(err error) error {
+	var ended *engine.EndedError
+	if errors.As(err, &ended) && ended.Cause == engine.CauseBroken {
+		return &waitError{a.lk.name, errBrokenWait, nil}
+	}
+	a.c.mail.remove(a.req.ID)
+	a.req.ID = a.c.newHolderID()
+	a.queued, a.unsure, a.acked = false, false, time.Time{}
+	if a.wakes != nil {
+		a.wakes = make(chan engine.Wakeup, 1)
+		a.c.mail.enrol(a.req.ID, a)
+	}
+	return nil
+}
+
+// listenFor registers the attempt for wake-ups.
+func (a *attempt) listenFor() {
+	if a.wakes == nil {
+		a.wakes = make(chan engine.Wakeup, 1)
+		a.c.mail.enrol(a.req.ID, a)
+	}
+}
+
+// listen makes sure that wake-ups come in, once the attempt waits. It returns
+// true if some may have been missed until now.
+func (a *attempt) listen(ctx context.Context) (opened bool, err error) {
+	missed := a.wakes == nil
+	a.listenFor()
+	opened, err = a.c.mail.listen(ctx)
+	return opened || missed && err == nil && a.c.mail.live(), err
+}
+
+// wake keeps the newest wake-up; a grant or a break is never displaced by a
+// mere call to look again.
+func (a *attempt) wake(w engine.Wakeup) {
+	for {
+		select {
+		case a.wakes <- w:
+			return
+		default:
+		}
+		if w.Kind == engine.Resync {
+			return
+		}
+		select {
+		case <-a.wakes:
+		default:
+		}
+	}
+}
+
+// abandon takes the attempt out of the store. It waits a little for that, so
+// that usually nothing is left when the caller hears of it, and leaves the rest
+// to the background.
+func (a *attempt) abandon() {
+	a.c.mail.remove(a.req.ID)
+	if !a.sent {
+		return
+	}
+	releases := []engine.Release{{
+		Resource: a.req.Resource,
+		Held:     engine.Held{ID: a.req.ID},
+		Withdraw: a.unsure,
+	}}
+	if a.req.Yields.ID != "" { // its release was never confirmed
+		releases = append(releases, engine.Release{Resource: a.req.Resource, Held: a.req.Yields})
+	}
+	t := time.NewTimer(callGrace)
+	defer t.Stop()
+	select {
+	case <-a.c.cleanup(a.req.TTL, releases...):
+	case <-t.C:
+	}
+}
+
+// pollIn says when a waiter asks again: every second, and those near the front
+// also when the first of the present leases ends, one after the other.
+func pollIn(ans engine.Answer) time.Duration {
+	d := engine.PollInterval - engine.PollInterval/10 + mathrand.N(engine.PollInterval/5)
+	if ans.Next > 0 {
+		look := ans.Next + time.Millisecond + time.Duration(ans.Position)*10*time.Millisecond
+		d = min(d, look)
+	}
+	return d
+}
+
+// try asks for the lease without waiting for it. A lost connection is tried
+// again a few times, since the outcome is unknown and asking is idempotent.
+func (a *attempt) try(ctx context.Context) (*holding, error) {
+	a.req.Queue = false
+	var slow backoff
+	for tries := 1; ; tries++ {
+		ans, sent, err := a.ask(ctx)
+		switch {
+		case err == nil && ans.Status == engine.Granted:
+			if h := a.held(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
+				return h, nil
+			}
+			if ctx.Err() == nil {
+				continue
+			}
+			err = fmt.Errorf("the answer came too late: %w", context.Cause(ctx))
+		case err == nil:
+			return nil, heldError(a.lk.name, ans)
+		case errors.Is(err, engine.ErrEnded):
+			if err = a.restart(err); err == nil && ctx.Err() == nil {
+				continue
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, &waitError{a.lk.name, context.Cause(ctx), err}
+		case !errors.Is(err, ErrUnavailable):
+			return nil, opError("acquire", a.lk.name, err)
+		case tries == 3 || !slow.pause(ctx):
+			return nil, &waitError{a.lk.name, err, nil}
+		}
+	}
+}
+
+// heldError tells who is in the way.
+func heldError(name string, ans engine.Answer) error {
+	h := ans.Holder
+	return &HeldError{
+		Resource: name,
+		HolderID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
+		Reason: h.Reason, Since: h.Since, TTL: h.TTL, Waiters: ans.Waiters,
+	}
+}

@@ -1,0 +1,236 @@
+package holdfast
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+const (
+	// callGrace is how much longer than its ctx a call may take, to clean up.
+	callGrace = 100 * time.Millisecond
+	// releaseGrace bounds a Release whose ctx has ended already.
+	releaseGrace = time.Second
+	// closeGrace bounds Close.
+	closeGrace = 5 * time.Second
+	// cleanupMin and cleanupMax bound a clean-up in the background; between
+	// them it takes as long as the TTL, after which nothing is left anyway.
+	cleanupMin = 5 * time.Second
+	cleanupMax = 30 * time.Second
+)
+
+// Client takes locks on the resources of one engine. It is safe for concurrent
+// use. A process needs one for each engine and prefix; Close it in the end.
+type Client struct {
+	engine engine.Engine
+	prefix string
+	info   engine.Client
+	log    *slog.Logger
+	hooks  hooks
+	keep   *keepalive.Scheduler
+	mail   mailbox
+	lines  tenure.Lines[lineKey, turn]
+
+	gate    gate
+	done    chan struct{} // closed when Close begins
+	tasks   context.Context
+	abandon context.CancelFunc // ends the tasks
+	closing sync.Once
+	closed  error // result of Close
+}
+
+// New returns a client of an engine, like goredis.New(rdb) or memory.New(). The
+// engine may be shared by clients. Errors: a nil engine, ErrOption.
+func New(e engine.Engine, opts ...Option) (*Client, error) {
+	if e == nil {
+		return nil, errors.New("holdfast: engine is nil: pass goredis.New(rdb) or memory.New()")
+	}
+	o := clientOptions{prefix: DefaultPrefix, name: filepath.Base(os.Args[0]), logger: slog.New(slog.DiscardHandler)}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	if o.logger == nil {
+		o.logger = slog.New(slog.DiscardHandler)
+	}
+	h, err := sortHooks(o.hooks)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		engine: e,
+		prefix: o.prefix,
+		info:   engine.Client{ID: newClientID(), Name: o.name},
+		log:    o.logger,
+		hooks:  h,
+		keep:   keepalive.New(e),
+		done:   make(chan struct{}),
+	}
+	if o.meta != nil {
+		c.info.Host, c.info.PID = o.meta.Host, o.meta.PID
+	} else {
+		c.info.Host, _ = os.Hostname() // an empty host is shown as such
+		c.info.PID = os.Getpid()
+	}
+	c.tasks, c.abandon = context.WithCancel(context.Background())
+	c.mail.open(c)
+	return c, nil
+}
+
+// Mutex returns a handle on a resource that one holder at a time may hold. It
+// costs nothing until it is used; handles of the same name are the same lock.
+func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
+	return &Mutex{locker{
+		c: c, name: name, kind: engine.KindMutex, capacity: 1,
+		opts: lockOptionsOf(name, opts),
+	}}
+}
+
+// Close releases all leases, ends all waits with ErrClosed and returns when the
+// goroutines of the client are gone, within 5 seconds if the store answers. The
+// error names leases whose release the store did not confirm; they end by
+// their TTL. The engine stays open. Further calls return the same.
+func (c *Client) Close() error {
+	c.closing.Do(func() { c.closed = c.shut() })
+	return c.closed
+}
+
+func (c *Client) shut() error {
+	c.gate.close()
+	close(c.done)
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	var (
+		mu   sync.Mutex
+		errs []error
+		wg   sync.WaitGroup
+		slot = make(chan struct{}, 32)
+	)
+	for _, h := range c.mail.holdings() {
+		slot <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slot }()
+			if err := h.shut(ctx); err != nil {
+				mu.Lock()
+				errs = append(errs, err)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if !c.gate.wait(ctx) {
+		c.abandon()
+		late, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		c.gate.wait(late)
+	}
+	c.abandon()
+	c.keep.Stop()
+	c.mail.close()
+	c.engine.Leave(c.info.ID)
+	return errors.Join(errs...)
+}
+
+// resource names a resource to the engine.
+func (c *Client) resource(name string) engine.Resource {
+	return engine.Resource{Prefix: c.prefix, Name: name}
+}
+
+// newClientID returns the random part that all holder IDs of a client share.
+func newClientID() string {
+	var b [9]byte
+	_, _ = rand.Read(b[:]) // it never fails: crypto/rand ends the program first
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// newHolderID returns the random identity of one attempt.
+func (c *Client) newHolderID() string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
+	b := make([]byte, 0, 24)
+	b = append(b, c.info.ID...)
+	b = append(b, '.')
+	for r, i := mathrand.Uint64(), 0; i < 10; i++ {
+		b = append(b, digits[r&63])
+		r >>= 6
+	}
+	return string(b)
+}
+
+// cleanup runs releases that must happen although nobody waits for them, until
+// they are done, the budget for the TTL is over or the client is closed. The
+// channel is closed when it ends.
+func (c *Client) cleanup(ttl time.Duration, releases ...engine.Release) <-chan struct{} {
+	ended := make(chan struct{})
+	if !c.gate.join() {
+		close(ended)
+		return ended
+	}
+	budget := max(cleanupMin, min(ttl, cleanupMax))
+	go func() {
+		defer c.gate.leave()
+		defer close(ended)
+		ctx, cancel := context.WithTimeout(c.tasks, budget)
+		defer cancel()
+		for _, r := range releases {
+			if err := c.insist(ctx, r); err != nil {
+				c.log.Warn("holdfast: clean-up given up; the lease or wait ends by its TTL",
+					"resource", r.Resource.Name, "error", err)
+			}
+		}
+	}()
+	return ended
+}
+
+// insist repeats a release until the store has answered.
+func (c *Client) insist(ctx context.Context, r engine.Release) error {
+	b := backoff{}
+	for {
+		call, cancel := context.WithTimeout(ctx, releaseGrace)
+		err := c.engine.Release(call, r)
+		cancel()
+		var gone *engine.NotHeldError
+		if err == nil || errors.As(err, &gone) || errors.Is(err, ErrDenied) {
+			return nil // there is nothing left that could be cleaned up
+		}
+		if !b.pause(ctx) {
+			return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		}
+	}
+}
+
+// backoff grows from 10 ms to 1 s, with jitter.
+type backoff struct{ n int }
+
+func (b *backoff) next() time.Duration {
+	d := min(10*time.Millisecond<<b.n, time.Second)
+	if b.n < 10 {
+		b.n++
+	}
+	return d/2 + mathrand.N(d)
+}
+
+// pause waits for the next time; it returns false when ctx ended.
+func (b *backoff) pause(ctx context.Context) bool {
+	t := time.NewTimer(b.next())
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

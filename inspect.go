@@ -1,0 +1,125 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// Snapshot is the state of a resource at one moment.
+type Snapshot struct {
+	Resource, Kind string
+	Capacity       int
+	Token          uint64   // highest token given or reserved so far
+	Holders        []Holder // in grant order
+	Waiters        []Waiter // in queue order
+}
+
+// Holder is a party with a live lease.
+type Holder struct {
+	ID, Name, Host string
+	PID            int
+	Reason         string
+	Weight         int
+	Token          uint64
+	Since          time.Time     // by the store's clock
+	TTL            time.Duration // left, unless it is renewed
+}
+
+// Waiter is a party in the store's queue. Callers that wait inside a process
+// are behind one of them and are not listed.
+type Waiter struct {
+	ID, Name, Host string
+	PID            int
+	Reason         string
+	Weight         int
+	Since          time.Time // by the store's clock
+}
+
+// Snapshot tells who holds a resource and who waits for it. A resource that
+// nobody uses gives an empty snapshot. Errors: ErrUnavailable, ErrDenied,
+// ErrClosed, ErrOption.
+func (c *Client) Snapshot(ctx context.Context, name string) (Snapshot, error) {
+	if err := checkName(name); err != nil {
+		return Snapshot{}, err
+	}
+	if !c.gate.enter() {
+		return Snapshot{}, opError("snapshot of", name, ErrClosed)
+	}
+	defer c.gate.leave()
+	s, err := c.engine.Snapshot(ctx, c.resource(name))
+	if err != nil {
+		return Snapshot{}, opError("snapshot of", name, err)
+	}
+	return snapshotOf(s), nil
+}
+
+// List yields the resources in use whose names match the pattern: '*' stands for
+// any run of bytes, '?' for any one, a backslash takes the next byte as it is.
+// It ends with the first error. What changes meanwhile may or may not be seen.
+func (c *Client) List(ctx context.Context, pattern string) iter.Seq2[Snapshot, error] {
+	return func(yield func(Snapshot, error) bool) {
+		if !c.gate.enter() {
+			yield(Snapshot{}, opError("list", pattern, ErrClosed))
+			return
+		}
+		defer c.gate.leave()
+		for s, err := range c.engine.List(ctx, c.prefix, pattern) {
+			if err != nil {
+				yield(Snapshot{}, opError("list", pattern, err))
+				return
+			}
+			if !yield(snapshotOf(s), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Break ends a lease, or a wait, by force: for operators, when a holder hangs.
+// The holder is told at once if a wake-up reaches it, else at its next renewal;
+// until then it may act, so what it protects needs fencing. Errors: ErrNotHeld
+// if the holder ID neither holds nor waits; ErrUnavailable, ErrDenied,
+// ErrClosed, ErrOption.
+func (c *Client) Break(ctx context.Context, name, holderID string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if holderID == "" {
+		return optionError("the holder ID is empty: take it from a snapshot")
+	}
+	if !c.gate.enter() {
+		return opError("break", name, ErrClosed)
+	}
+	defer c.gate.leave()
+	err := c.engine.Break(ctx, c.resource(name), holderID)
+	var gone *engine.NotHeldError
+	if errors.As(err, &gone) {
+		return opError("break", name, fmt.Errorf("%w by %s", ErrNotHeld, holderID))
+	}
+	if err != nil {
+		return opError("break", name, err)
+	}
+	return nil
+}
+
+func snapshotOf(s engine.Snapshot) Snapshot {
+	out := Snapshot{Resource: s.Resource.Name, Kind: string(s.Kind), Capacity: s.Capacity, Token: s.Token}
+	for _, h := range s.Holders {
+		out.Holders = append(out.Holders, Holder{
+			ID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
+			Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL,
+		})
+	}
+	for _, w := range s.Waiters {
+		out.Waiters = append(out.Waiters, Waiter{
+			ID: w.ID, Name: w.Client.Name, Host: w.Client.Host, PID: w.Client.PID,
+			Reason: w.Reason, Weight: w.Weight, Since: w.Since,
+		})
+	}
+	return out
+}

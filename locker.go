@@ -1,0 +1,203 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// locker is what all locks have in common: how to get a lease on a resource.
+type locker struct {
+	c        *Client
+	name     string
+	kind     engine.Kind
+	capacity int
+	opts     lockOptions
+}
+
+// lineKey says which callers of a process can pass a lease on to each other:
+// those who would ask the store for the same.
+type lineKey struct {
+	name string
+	ttl  time.Duration
+}
+
+type line = tenure.Line[lineKey, turn]
+
+// turn is what passes from one local waiter to the next: a live holding, or a
+// place in the store's queue, or neither, and the receiver starts afresh.
+type turn struct {
+	holding *holding
+	attempt *attempt
+}
+
+// tenured tells whether callers of one process queue among themselves. Only
+// where one holder has it all can a lease pass from hand to hand; and a lease
+// that is not renewed cannot be passed on with its full TTL.
+func (lk *locker) tenured() bool {
+	return lk.kind == engine.KindMutex && !lk.opts.noTenure && !lk.opts.noRenewal
+}
+
+func (lk *locker) reserve() uint64 {
+	if lk.tenured() {
+		return tenure.MaxHandOffs
+	}
+	return 0
+}
+
+func (lk *locker) key() lineKey { return lineKey{lk.name, lk.opts.ttl} }
+
+// lock waits for a lease until ctx ends.
+func (lk *locker) lock(ctx context.Context, weight int) (*Lease, error) {
+	return lk.acquire(ctx, weight, lk.wait)
+}
+
+// try asks for a lease once.
+func (lk *locker) try(ctx context.Context, weight int) (*Lease, error) {
+	return lk.acquire(ctx, weight, lk.once)
+}
+
+// acquire does what both have in common: checks, re-entry, hooks.
+func (lk *locker) acquire(ctx context.Context, weight int, get func(context.Context, int) (*Lease, Source, error)) (*Lease, error) {
+	c := lk.c
+	if lk.opts.err != nil {
+		return nil, lk.opts.err
+	}
+	if !c.gate.enter() {
+		return nil, &waitError{lk.name, ErrClosed, nil}
+	}
+	defer c.gate.leave()
+	start := time.Now()
+	for _, hook := range c.hooks.acquireStart {
+		hook.AcquireStart(ctx, AcquireStart{Resource: lk.name, Kind: string(lk.kind), Weight: weight})
+	}
+	l, source, err := lk.acquireChecked(ctx, weight, get)
+	if len(c.hooks.acquireEnd) > 0 {
+		e := AcquireEnd{Resource: lk.name, Kind: string(lk.kind), Weight: weight,
+			Waited: time.Since(start), Source: source, Err: err}
+		if l != nil {
+			e.Token = l.token
+		}
+		for _, hook := range c.hooks.acquireEnd {
+			hook.AcquireEnd(ctx, e)
+		}
+	}
+	return l, err
+}
+
+func (lk *locker) acquireChecked(ctx context.Context, weight int, get func(context.Context, int) (*Lease, Source, error)) (*Lease, Source, error) {
+	if ctx.Err() != nil {
+		return nil, 0, &waitError{lk.name, context.Cause(ctx), nil}
+	}
+	if own := leaseIn(ctx, lk.c, lk.name); own != nil {
+		if !lk.opts.reentrant {
+			return nil, 0, &waitError{lk.name, ErrDeadlock, nil}
+		}
+		if l := own.holding.reenter(ctx); l != nil {
+			return l, FromContext, nil
+		}
+	}
+	return get(ctx, weight)
+}
+
+// wait gets a lease, in turn.
+func (lk *locker) wait(ctx context.Context, weight int) (*Lease, Source, error) {
+	if !lk.tenured() {
+		return lk.queue(ctx, lk.newAttempt(weight), nil)
+	}
+	c := lk.c
+	line, w := c.lines.Join(lk.key())
+	if w == nil {
+		return lk.queue(ctx, lk.newAttempt(weight), line)
+	}
+	var t turn
+	select {
+	case t = <-w.Turn:
+	case <-ctx.Done():
+		return nil, 0, lk.cancel(line, w, context.Cause(ctx))
+	case <-c.done:
+		return nil, 0, lk.cancel(line, w, ErrClosed)
+	}
+	if t.holding != nil {
+		if l := t.holding.take(ctx); l != nil {
+			return l, FromProcess, nil
+		}
+	}
+	if t.attempt == nil {
+		t.attempt = lk.newAttempt(weight)
+	}
+	t.attempt.lk = lk
+	return lk.queue(ctx, t.attempt, line)
+}
+
+// cancel gives up a wait in the line.
+func (lk *locker) cancel(l *line, w *tenure.Waiter[turn], why error) error {
+	if t, got := lk.c.lines.Cancel(l, w); got {
+		lk.c.passOn(l, t)
+	}
+	return &waitError{lk.name, why, nil}
+}
+
+// queue gets a lease from the store. The caller has the turn of the line, if
+// there is one, and passes it on if it fails.
+func (lk *locker) queue(ctx context.Context, a *attempt, l *line) (*Lease, Source, error) {
+	h, source, err := a.run(ctx)
+	if err != nil {
+		if l != nil && ctx.Err() != nil && lk.c.lines.TryPass(l, turn{attempt: a}) {
+			return nil, 0, err // the place in the store's queue goes to the next caller
+		}
+		a.abandon()
+		if l != nil {
+			lk.c.passOn(l, turn{})
+		}
+		return nil, 0, err
+	}
+	if l != nil {
+		h.line, h.slice = l, tenure.NewSlice(time.Now())
+	}
+	return h.begin(ctx), source, nil
+}
+
+// once asks the store for a lease and does not wait. It takes part in the line
+// only if nobody is there.
+func (lk *locker) once(ctx context.Context, weight int) (*Lease, Source, error) {
+	var l *line
+	if lk.tenured() {
+		l = lk.c.lines.TryJoin(lk.key())
+	}
+	a := lk.newAttempt(weight)
+	h, err := a.try(ctx)
+	if err != nil {
+		var held *HeldError
+		if !errors.As(err, &held) || a.unsure {
+			a.abandon()
+		}
+		if l != nil {
+			lk.c.passOn(l, turn{})
+		}
+		return nil, 0, err
+	}
+	if l != nil {
+		h.line, h.slice = l, tenure.NewSlice(time.Now())
+	}
+	return h.begin(ctx), FromStore, nil
+}
+
+// passOn gives the turn of a line to the next local waiter. With nobody waiting,
+// what the turn carried goes back to the store.
+func (c *Client) passOn(l *line, t turn) {
+	if c.lines.Pass(l, t) {
+		return
+	}
+	if t.attempt != nil {
+		t.attempt.abandon()
+	}
+	if t.holding != nil {
+		if _, was := t.holding.finish(); was != holdingEnded {
+			c.cleanup(t.holding.entry.Renewal.TTL, t.holding.releaseRequest())
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// listenPatience bounds one try to open the stream of wake-ups. Waiters poll
+// meanwhile, so nothing but speed depends on it.
+const listenPatience = 2 * time.Second
+
+// listenWait is how long a waiter holds back its next poll for the stream.
+const listenWait = 500 * time.Millisecond
+
+// party is whoever a wake-up can be for: a waiting attempt or a holding.
+type party interface{ wake(w engine.Wakeup) }
+
+// mailbox is the client's one stream of wake-ups, opened when it is first
+// needed, and the register of who is to be told.
+type mailbox struct {
+	c *Client
+
+	mu       sync.Mutex
+	parties  map[string]party // by holder ID
+	listener engine.Listener  // nil until live
+	opening  chan struct{}    // closed when the try under way has ended
+	denied   error            // the store refuses the subscription
+	closed   bool
+}
+
+func (m *mailbox) open(c *Client) {
+	m.c = c
+	m.parties = make(map[string]party)
+}
+
+// enrol makes wake-ups for an ID go to p, in place of anybody before.
+func (m *mailbox) enrol(id string, p party) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.parties[id] = p
+}
+
+func (m *mailbox) remove(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.parties, id)
+}
+
+// holdings lists what the client holds.
+func (m *mailbox) holdings() []*holding {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []*holding
+	for _, p := range m.parties {
+		if h, ok := p.(*holding); ok {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// live tells whether wake-ups come in.
+func (m *mailbox) live() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.listener != nil
+}
+
+// listen opens the stream if it is not open, within ctx and a bound of its own.
+// It returns true if the stream has been opened since the caller last looked,
+// so that the caller must look again. An error is permanent; trouble that may
+// pass is left to the next call.
+func (m *mailbox) listen(ctx context.Context) (opened bool, err error) {
+	m.mu.Lock()
+	if m.listener != nil || m.closed || m.denied != nil {
+		defer m.mu.Unlock()
+		return false, m.denied
+	}
+	if m.opening == nil {
+		// The try is the client's own: it outlives the caller that needed it
+		// first.
+		if !m.c.gate.join() {
+			m.mu.Unlock()
+			return false, nil
+		}
+		m.opening = make(chan struct{})
+		go m.try()
+	}
+	opening := m.opening
+	m.mu.Unlock()
+	t := time.NewTimer(listenWait)
+	defer t.Stop()
+	select {
+	case <-opening:
+	case <-t.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.listener != nil, m.denied
+}
+
+func (m *mailbox) try() {
+	defer m.c.gate.leave()
+	ctx, cancel := context.WithTimeout(m.c.tasks, listenPatience)
+	defer cancel()
+	l, err := m.c.engine.Listen(ctx, m.c.prefix, m.c.info.ID, m.deliver)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.opening)
+	m.opening = nil
+	switch {
+	case err == nil:
+		m.listener = l
+	case errors.Is(err, ErrDenied):
+		m.denied = err
+	default:
+		m.c.log.Warn("holdfast: wake-ups do not come in; waiters poll", "error", err)
+	}
+}
+
+// deliver hands a wake-up to whom it is for.
+func (m *mailbox) deliver(w engine.Wakeup) {
+	m.mu.Lock()
+	if w.Kind != engine.Resync {
+		p := m.parties[w.ID]
+		m.mu.Unlock()
+		if p != nil {
+			p.wake(w)
+		}
+		return
+	}
+	all := make([]party, 0, len(m.parties))
+	for _, p := range m.parties {
+		all = append(all, p)
+	}
+	m.mu.Unlock()
+	for _, p := range all {
+		p.wake(w)
+	}
+}
+
+// close ends the stream. The gate is shut by then, so no try is under way.
+func (m *mailbox) close() {
+	m.mu.Lock()
+	l := m.listener
+	m.listener, m.closed = nil, true
+	m.mu.Unlock()
+	if l != nil {
+		_ = l.Close() // nothing is left that a failure could hurt
+	}
+}
+
+// listenSoon opens the stream in the background, if it is not open.
+func (m *mailbox) listenSoon() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.listener != nil || m.closed || m.denied != nil || m.opening != nil || !m.c.gate.join() {
+		return
+	}
+	m.opening = make(chan struct{})
+	go m.try()
+}

@@ -1,0 +1,159 @@
+package holdfast
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
+)
+
+// ticketMark begins every ticket and carries the version of its form.
+const ticketMark = "holdfast1."
+
+// ticket is a lease on its way from one client to another.
+type ticket struct {
+	Prefix   string `json:"p"`
+	Name     string `json:"n"`
+	Kind     string `json:"k"`
+	Capacity int    `json:"c"`
+	Weight   int    `json:"w"`
+	ID       string `json:"i"`
+	Token    uint64 `json:"t"`
+	TTL      int64  `json:"ms"`
+	Renewal  string `json:"r,omitempty"` // "no": it is not renewed
+}
+
+// Detach ends this Lease without releasing the resource and returns a ticket
+// with which Client.Adopt, here or in another process, takes it over before its
+// TTL runs out. The lease is renewed once, so that the full TTL is left; after
+// that nobody renews it until it is adopted. Errors: ErrLost, ErrNotHeld if it
+// was released, or if re-entrant leases stand on it; ErrUnavailable, in which
+// case nothing has changed.
+func (l *Lease) Detach(ctx context.Context) (string, error) {
+	h := l.holding
+	if err := l.Err(); err != nil {
+		if errors.Is(err, ErrReleased) {
+			err = fmt.Errorf("%w: %w", ErrNotHeld, err)
+		}
+		return "", opError("detach", h.lk.name, err)
+	}
+	if !h.c.gate.enter() {
+		return "", opError("detach", h.lk.name, ErrClosed)
+	}
+	defer h.c.gate.leave()
+	if !h.alone() {
+		return "", opError("detach", h.lk.name, fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld))
+	}
+	call, cancel := context.WithTimeout(ctx, max(releaseGrace, h.entry.Renewal.TTL/3))
+	defer cancel()
+	err := h.c.engine.Renew(call, []engine.Renewal{h.entry.Renewal})[0]
+	var gone *engine.NotHeldError
+	if errors.As(err, &gone) {
+		h.Lost(gone, nil)
+		return "", l.Err()
+	}
+	if err != nil && !h.lk.opts.noRenewal {
+		return "", opError("detach", h.lk.name, err)
+	}
+	last, held := h.leave(l)
+	if !held || !last || !l.finish(ErrReleased) {
+		return "", opError("detach", h.lk.name, errors.Join(ErrNotHeld, l.Err()))
+	}
+	h.finish()
+	if h.line != nil {
+		h.c.passOn(h.line, turn{})
+	}
+	return h.ticket(), nil
+}
+
+func (h *holding) alone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.leases) == 1
+}
+
+func (h *holding) ticket() string {
+	r := h.entry.Renewal
+	t := ticket{
+		Prefix: r.Resource.Prefix, Name: r.Resource.Name,
+		Kind: string(h.lk.kind), Capacity: h.lk.capacity, Weight: h.weight,
+		ID: r.ID, Token: h.token, TTL: r.TTL.Milliseconds(),
+	}
+	if h.lk.opts.noRenewal {
+		t.Renewal = "no"
+	}
+	b, err := json.Marshal(t)
+	if err != nil {
+		panic("holdfast: ticket: " + err.Error()) // strings and numbers always marshal
+	}
+	return ticketMark + base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Adopt takes over a lease that Lease.Detach handed out and renews it from now
+// on. The lease keeps its holder ID and its token. A wake-up about it goes to
+// the client that took it first; this one learns of a break at its next renewal.
+// Errors: ErrLost if it has ended; ErrOption for a text that is no ticket;
+// ErrUnavailable, ErrDenied, ErrClosed.
+func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
+	t, err := parseTicket(text)
+	if err != nil {
+		return nil, err
+	}
+	if !c.gate.enter() {
+		return nil, opError("adopt", t.Name, ErrClosed)
+	}
+	defer c.gate.leave()
+	ttl := time.Duration(t.TTL) * time.Millisecond
+	lk := &locker{c: c, name: t.Name, kind: engine.Kind(t.Kind), capacity: t.Capacity}
+	lk.opts = lockOptions{ttl: ttl, noRenewal: t.Renewal == "no", noTenure: true}
+	r := engine.Renewal{
+		Resource: engine.Resource{Prefix: t.Prefix, Name: t.Name},
+		Held:     engine.Held{ID: t.ID, Token: t.Token},
+		TTL:      ttl,
+	}
+	sent := time.Now()
+	err = c.engine.Renew(ctx, []engine.Renewal{r})[0]
+	var gone *engine.NotHeldError
+	if errors.As(err, &gone) {
+		return nil, &LostError{Resource: t.Name, Token: t.Token, Cause: lostCause(gone.Cause)}
+	}
+	if err != nil {
+		return nil, opError("adopt", t.Name, err)
+	}
+	h := &holding{c: c, lk: lk, weight: t.Weight, token: t.Token, topToken: t.Token}
+	h.entry.Renewal, h.entry.Margin, h.entry.Keeper = r, keepalive.Margin(ttl), h
+	h.entry.Window.Start(sent, ttl, h.entry.Margin)
+	if h.entry.Window.Left(time.Now()) <= 0 {
+		return nil, opError("adopt", t.Name, fmt.Errorf("%w: the answer came after its trust window", ErrUnavailable))
+	}
+	first := keepalive.Usual
+	if lk.opts.noRenewal {
+		first = keepalive.Never
+	}
+	c.mail.enrol(t.ID, h)
+	c.keep.Add(&h.entry, first)
+	return h.begin(ctx), nil
+}
+
+func parseTicket(text string) (ticket, error) {
+	var t ticket
+	body, ok := strings.CutPrefix(text, ticketMark)
+	if !ok {
+		return t, optionError("not a ticket: it does not begin with %q; use the text that Detach returned", ticketMark)
+	}
+	b, err := base64.RawURLEncoding.DecodeString(body)
+	if err == nil {
+		err = json.Unmarshal(b, &t)
+	}
+	ttl := time.Duration(t.TTL) * time.Millisecond
+	if err != nil || checkName(t.Name) != nil || t.ID == "" || t.Prefix == "" || ttl < MinTTL || ttl > MaxTTL {
+		return t, optionError("the ticket is damaged: use the text that Detach returned, unchanged")
+	}
+	return t, nil
+}
