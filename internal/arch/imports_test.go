@@ -1,0 +1,158 @@
+package arch
+
+import (
+	"go/ast"
+	"path"
+	"slices"
+)
+
+// mayImport is the direction of the project: which folders of it a folder's
+// code outside tests may import. A folder stands for those below it too, which
+// always may import each other; the longest entry counts. Folders that do not
+// exist yet are the plan.
+func mayImport() map[string][]string {
+	return map[string][]string{
+		"":                   {"engine", "internal/keepalive", "internal/tenure"},
+		"internal/keepalive": {"engine"},
+		"internal/tenure":    {"engine"},
+		"internal/queue":     {},
+		"internal/redistest": {},
+		"internal/arch":      {},
+		"engine":             {},
+		"engine/enginetest":  {"engine"},
+		"engine/memory":      {"engine", "internal/queue"},
+		"engine/goredis":     {"engine"},
+		"engine/quorum":      {"engine"},
+		"fence":              {},
+		"cmd":                {"", "engine", "engine/goredis", "engine/memory", "engine/quorum", "fence"},
+		"otelholdfast":       {""},
+		"lab":                {"*"},
+		"bench":              {"*"},
+	}
+}
+
+// direction: cmd -> holdfast -> internal/{keepalive,tenure} -> engine <- engines.
+func direction(tr *tree) []finding {
+	table := mayImport()
+	var out []finding
+	tr.each(nonTest, func(r *room, s *source) {
+		row := r.row(table)
+		allowed, known := table[row]
+		if !known {
+			out = append(out, tr.at(s.ast.Name, "%s has no row in the table of directions", r.label()))
+			return
+		}
+		for _, spec := range s.ast.Imports {
+			dir, ok := home(importPath(spec))
+			same := row != "" && (&room{dir: dir}).row(table) == row
+			if !ok || same || slices.Contains(allowed, "*") || slices.Contains(allowed, dir) {
+				continue
+			}
+			out = append(out, tr.at(spec, "%s imports %s; it may import %q", r.label(), dir, allowed))
+		}
+	})
+	return out
+}
+
+// row returns the entry that speaks for a room, or a folder without an entry.
+func (r *room) row(table map[string][]string) string {
+	dir := r.dir
+	for dir != "" {
+		if _, ok := table[dir]; ok {
+			break
+		}
+		parent := path.Dir(dir)
+		if parent == "." {
+			break
+		}
+		dir = parent
+	}
+	return dir
+}
+
+func nonTest(_ *room, s *source) bool { return !s.test }
+
+func standardLibrary(tr *tree) []finding {
+	return forbidImports(tr, func(r *room, s *source) bool {
+		return !s.test && (r.dir == "engine" || r.in("internal/queue"))
+	}, func(p string) bool { return !standard(p) })
+}
+
+func pureQueue(tr *tree) []finding {
+	inQueue := func(r *room, s *source) bool { return !s.test && r.in("internal/queue") }
+	impure := []string{"context", "crypto", "io", "log", "math/rand", "net", "os", "runtime", "sync", "syscall", "time", "unsafe"}
+	out := forbidImports(tr, inQueue, func(p string) bool {
+		return slices.ContainsFunc(impure, func(top string) bool { return within(p, top) })
+	})
+	tr.each(inQueue, func(_ *room, s *source) {
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			switch n.(type) {
+			case *ast.GoStmt:
+				out = append(out, tr.at(n, "a goroutine in the queue"))
+			case *ast.SelectStmt, *ast.ChanType:
+				out = append(out, tr.at(n, "a channel in the queue"))
+			}
+			return true
+		})
+	})
+	return out
+}
+
+// driver: engine/goredis names go-redis, and so may the guards of package fence,
+// the support of tests, and cmd, which makes the client that goredis.New takes.
+func driver(tr *tree) []finding {
+	return forbidImports(tr, func(r *room, s *source) bool {
+		return product(r, s) && !r.in("engine/goredis") && !r.in("cmd") && !r.in("lab") && !r.in("bench")
+	}, func(p string) bool { return within(p, "github.com/redis") })
+}
+
+// rootIO: of package os the root package may ask who it is, and no more.
+func rootIO(tr *tree) []finding {
+	inRoot := func(r *room, s *source) bool {
+		return !s.test && (r.dir == "" || r.in("internal/keepalive") || r.in("internal/tenure"))
+	}
+	self := []string{"Hostname", "Getpid", "Args"}
+	outside := []string{"database", "embed", "io/fs", "net", "os/exec", "os/signal", "os/user", "plugin", "syscall"}
+	out := forbidImports(tr, inRoot, func(p string) bool {
+		return slices.ContainsFunc(outside, func(top string) bool { return within(p, top) })
+	})
+	tr.each(inRoot, func(_ *room, s *source) {
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if x, sel, ok := selector(n); ok && x == "os" && !slices.Contains(self, sel) {
+				out = append(out, tr.at(n, "os.%s: only %q", sel, self))
+			}
+			return true
+		})
+	})
+	return out
+}
+
+// thirdParty covers the root module; the others have their own go.mod, so that
+// what they need stays with them.
+func thirdParty(tr *tree) []finding {
+	return forbidImports(tr, func(r *room, s *source) bool {
+		return product(r, s) && !r.in("cmd") && !r.in("otelholdfast") && !r.in("lab") && !r.in("bench")
+	}, func(p string) bool {
+		_, own := home(p)
+		return !own && !standard(p) && !within(p, "github.com/redis/go-redis")
+	})
+}
+
+func labAndBench(tr *tree) []finding {
+	return forbidImports(tr, func(r *room, _ *source) bool { return !r.in("lab") && !r.in("bench") }, func(p string) bool {
+		dir, own := home(p)
+		return own && (within(dir, "lab") || within(dir, "bench"))
+	})
+}
+
+func forbidImports(tr *tree, where func(*room, *source) bool, bad func(string) bool) []finding {
+	var out []finding
+	tr.each(where, func(r *room, s *source) {
+		for _, spec := range s.ast.Imports {
+			if p := importPath(spec); bad(p) {
+				out = append(out, tr.at(spec, "%s imports %s", r.label(), p))
+			}
+		}
+	})
+	return out
+}

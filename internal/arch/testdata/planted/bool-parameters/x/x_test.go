@@ -1,0 +1,3 @@
+package x
+
+func Check(ok bool) {}

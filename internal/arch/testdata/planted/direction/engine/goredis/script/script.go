@@ -1,0 +1,3 @@
+package script
+
+import _ "github.com/holdfast-go/holdfast/internal/queue" // want

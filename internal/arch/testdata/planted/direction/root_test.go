@@ -1,0 +1,3 @@
+package holdfast
+
+import _ "github.com/holdfast-go/holdfast/engine/memory"

@@ -1,0 +1,3 @@
+package holdfast
+
+import _ "github.com/redis/go-redis/v9"

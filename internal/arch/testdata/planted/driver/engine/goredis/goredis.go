@@ -1,0 +1,3 @@
+package goredis
+
+import _ "github.com/redis/go-redis/v9"

@@ -1,0 +1,7 @@
+package x
+
+func init() {} // want
+
+func (t) init() {}
+
+type t struct{}

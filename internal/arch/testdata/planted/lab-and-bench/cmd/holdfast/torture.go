@@ -1,0 +1,3 @@
+package main
+
+import _ "github.com/holdfast-go/holdfast/lab/scenario" // want

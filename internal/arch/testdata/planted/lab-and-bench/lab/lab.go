@@ -1,0 +1,3 @@
+package lab
+
+import _ "github.com/holdfast-go/holdfast/lab/model"

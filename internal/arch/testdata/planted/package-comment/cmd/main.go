@@ -1,0 +1,2 @@
+// Holdfast is a command.
+package main

@@ -1,0 +1,2 @@
+// Package said speaks once, for all its files.
+package said

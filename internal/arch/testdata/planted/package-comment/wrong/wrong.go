@@ -1,0 +1,2 @@
+// Something about something.
+package wrong // want

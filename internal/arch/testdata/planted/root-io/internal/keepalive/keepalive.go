@@ -1,0 +1,3 @@
+package keepalive
+
+import _ "net" // want

@@ -1,0 +1,5 @@
+package redistest
+
+import "time"
+
+func wait() { time.Sleep(1) } // want

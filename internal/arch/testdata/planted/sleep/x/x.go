@@ -1,0 +1,5 @@
+package x
+
+import "time"
+
+func pause() { time.Sleep(1) }

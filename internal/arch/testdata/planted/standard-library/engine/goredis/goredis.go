@@ -1,0 +1,3 @@
+package goredis
+
+import _ "example.org/uuid"

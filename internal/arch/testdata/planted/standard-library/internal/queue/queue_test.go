@@ -1,0 +1,3 @@
+package queue
+
+import _ "pgregory.net/rapid"
