@@ -17,6 +17,7 @@ func mayImport() map[string][]string {
 		"internal/tenure":    {"engine"},
 		"internal/queue":     {},
 		"internal/redistest": {},
+		"internal/faulttest": {},
 		"internal/arch":      {},
 		"engine":             {},
 		"engine/enginetest":  {"engine"},

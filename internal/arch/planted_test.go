@@ -18,8 +18,7 @@ import (
 func TestEachRuleCanFail(t *testing.T) {
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
-			fsys := planted(t, r.name)
-			want := marked(t, fsys)
+			fsys, want := planted(t, r.name)
 			if len(want) == 0 {
 				t.Fatal("nothing is planted for this rule")
 			}
@@ -35,8 +34,10 @@ func TestEachRuleCanFail(t *testing.T) {
 	}
 }
 
-// planted returns the project in testdata, or one made here where size matters.
-func planted(t *testing.T, name string) fs.FS {
+// planted returns a project and the path:line of each violation in it. It is
+// in testdata, or made here where size matters.
+func planted(t *testing.T, name string) (fsys fs.FS, want []string) {
+	t.Helper()
 	long := func(n int) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte("// Package x is long.\npackage x\n" + strings.Repeat("\n", n-2))}
 	}
@@ -48,27 +49,22 @@ func planted(t *testing.T, name string) fs.FS {
 			"x/known.go":                  long(maxFile + 1),
 			"x/over.lua":                  &fstest.MapFile{Data: bytes.Repeat([]byte("\n"), maxFile+1)},
 			"docs/decisions/0001-size.md": &fstest.MapFile{Data: []byte("x/known.go is one table")},
-		}
+		}, []string{"x/over.go:0", "x/over.lua:0"}
 	case "function-size":
-		body := func(name string, n int) string { return "func " + name + "() {" + strings.Repeat("\n", n-1) + "}" }
-		return fstest.MapFS{"x/x.go": &fstest.MapFile{Data: []byte("package x\n" + body("edge", maxFunction) + "\n" + body("over", maxFunction+1) + "\n")}}
+		body := func(name string, n int) string { return "func " + name + "() {" + strings.Repeat("\n", n-1) + "}\n" }
+		text := "package x\n" + body("edge", maxFunction) + body("over", maxFunction+1)
+		return fstest.MapFS{"x/x.go": &fstest.MapFile{Data: []byte(text)}}, []string{fmt.Sprintf("x/x.go:%d", 2+maxFunction)}
 	}
 	dir := path.Join("testdata/planted", name)
 	if _, err := os.Stat(dir); err != nil {
 		t.Fatalf("no planted violation: %v", err)
 	}
-	return os.DirFS(dir)
+	return os.DirFS(dir), marked(t, os.DirFS(dir))
 }
 
-// marked lists path:line of every planted violation, in order.
+// marked lists path:line of every line that ends in "// want", in order.
 func marked(t *testing.T, fsys fs.FS) []string {
-	switch fsys.(type) {
-	case fstest.MapFS:
-		if _, ok := fsys.(fstest.MapFS)["x/over.lua"]; ok {
-			return []string{"x/over.go:0", "x/over.lua:0"}
-		}
-		return []string{fmt.Sprintf("x/x.go:%d", 2+maxFunction)}
-	}
+	t.Helper()
 	var out []string
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

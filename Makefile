@@ -1,0 +1,48 @@
+# Everything here runs on a machine with Go, make and bash alone.
+
+GO          ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# For the tests of one package; a test that hangs prints its goroutines.
+TIMEOUT     ?= 6m
+
+# Every folder with a go.mod, the root first.
+MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
+
+.DEFAULT_GOAL := help
+.PHONY: help test check fmt vet lint tidy build arch redis
+
+help: ## show this text
+	@echo "targets:"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r t d; do printf '  %-8s %s\n' $$t "$$d"; done
+
+# each runs one command in every module, and stops at the first that fails.
+define each
+@set -e; for m in $(MODULES); do echo "$(1) ($$m)"; (cd $$m && $(1)); done
+endef
+
+test: redis ## all tests of all modules with the race detector; installs redis-server if it is missing
+	$(call each,$(GO) test -race -timeout $(TIMEOUT) ./...)
+
+check: fmt vet lint tidy build arch ## format, vet, staticcheck, go.mod, build, and the rules of internal/arch
+
+fmt: ## list files that gofmt would change
+	@echo gofmt -l .
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "$$out"; echo "run gofmt -w on these"; exit 1; fi
+
+vet: ## go vet
+	$(call each,$(GO) vet ./...)
+
+lint: ## staticcheck, at a fixed version
+	$(call each,$(GO) run $(STATICCHECK) ./...)
+
+tidy: ## see that every go.mod says what is needed and no more
+	$(call each,GOWORK=off $(GO) mod tidy -diff)
+
+build: ## build all modules as their users do, without the workspace
+	$(call each,GOWORK=off $(GO) build -buildvcs=false ./...)
+
+arch: ## the rules of direction and shape
+	$(GO) test ./internal/arch
+
+redis:
+	@bash .ci/redis
