@@ -18,7 +18,9 @@
 //     the front. A grant to a waiter that did not ask at that moment is only
 //     good for ClaimWindow until it is renewed.
 //   - A token is max(last+1, now): it grows with every grant and, as long as
-//     the clock is ahead of all tokens given, across a loss of the state.
+//     the clock is ahead of all tokens given, across a loss of the state. A
+//     ballot is taken instead if it is above last, and not so old that a state
+//     forgotten since may have given it.
 //   - Endings that are not plain releases are remembered for Retention. So an
 //     unknown ID with a token between birth and last was released, and a
 //     repeated release can be told from a lost lease without remembering every
@@ -101,7 +103,7 @@ type Answer struct {
 	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds
 	Holder   Holder // Busy: the holder whose lease ends first; zero if none
 	Waiters  int    // Busy: length of the queue
-	Last     uint64 // Outbid: highest token so far
+	Last     uint64 // Outbid: what a ballot has to be above
 	Cause    Cause  // NotHeld, Ended (Released: it was withdrawn)
 	Grants   []Grant
 }
@@ -229,7 +231,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 			a.Holder = *q.byEnd[0]
 		}
 	case Outbid:
-		a.Last = q.last
+		a.Last = q.floor(now)
 	}
 	return a
 }
@@ -248,7 +250,7 @@ func (q *Queue) admit(r Request, now Time) Status {
 	// one waits.
 	if q.line.Len() == 0 && q.used+r.Weight <= q.capacity {
 		if r.Ballot != 0 {
-			if r.Ballot <= q.last {
+			if r.Ballot <= q.floor(now) {
 				return Outbid
 			}
 			if r.Ballot > uint64(now+q.params.BallotAhead) {
@@ -267,6 +269,13 @@ func (q *Queue) admit(r Request, now Time) Status {
 	})
 	q.keep(now + r.TTL)
 	return Queued
+}
+
+// floor is what a ballot has to be above: the last token and, since an earlier
+// state may have been forgotten, every time more than the retention ago. A state
+// is kept for the retention after the time its last token stands for.
+func (q *Queue) floor(now Time) uint64 {
+	return max(q.last, uint64(max(0, now-q.params.Retention)))
 }
 
 // Renew extends a lease to ttl from now, never shortening it.

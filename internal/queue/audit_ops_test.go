@@ -1,0 +1,173 @@
+package queue_test
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+func (a *audit) acquire(r queue.Request) queue.Answer {
+	a.reap()
+	if r.Yields != "" {
+		a.remove(r.Yields)
+	}
+	cause, over := a.ending(r.ID)
+	held, holds := a.holders[r.ID]
+	if i := a.place(r.ID); i >= 0 && !over {
+		a.line[i].seen = a.now
+	}
+	got := a.queue.Acquire(r, a.now)
+	switch {
+	case over:
+		a.must(got.Status == queue.Ended && got.Cause == cause, "%v: got %+v, want ended: %d", r, got, cause)
+		a.granted(got.Grants, nil)
+	case holds:
+		held.deadline = max(held.deadline, a.now+r.TTL)
+		a.holders[r.ID] = held
+		a.must(got.Status == queue.Granted && got.Token == held.token && got.TTL == held.deadline-a.now,
+			"%v: got %+v, want %+v again", r, got, held)
+		a.granted(got.Grants, nil)
+	case a.place(r.ID) >= 0:
+		a.acquiredAgain(r, got)
+	default:
+		a.granted(got.Grants, nil)
+		a.arrived(r, got)
+	}
+	a.settled()
+	a.timed(got)
+	return got
+}
+
+// acquiredAgain: a waiter asks again. Whether it had to be granted now, settled
+// checks.
+func (a *audit) acquiredAgain(r queue.Request, got queue.Answer) {
+	if got.Status == queue.Granted {
+		a.granted(got.Grants, &queue.Grant{ID: r.ID, Token: got.Token, TTL: got.TTL})
+		return
+	}
+	a.granted(got.Grants, nil)
+	a.must(got.Status == queue.Queued && got.Position == a.place(r.ID), "%v: got %+v, the line is %v", r, got, a.line)
+}
+
+// arrived: a newcomer comes when those at the front have been served.
+func (a *audit) arrived(r queue.Request, got queue.Answer) {
+	unused := len(a.line) == 0 && len(a.holders) == 0
+	room := len(a.line) == 0 && (unused || a.used()+r.Weight <= a.capacity)
+	want := queue.Granted
+	switch {
+	case r.Weight > r.Capacity:
+		want = queue.TooHeavy
+	case !unused && (r.Kind != a.kind || r.Capacity != a.capacity):
+		want = queue.Mismatch
+	case room && r.Ballot != 0 && r.Ballot <= a.floor():
+		want = queue.Outbid
+	case room && r.Ballot != 0 && r.Ballot > uint64(a.now+a.params.BallotAhead):
+		want = queue.TooFar
+	case !room && r.Queue && r.Ballot == 0:
+		want = queue.Queued
+	case !room:
+		want = queue.Busy
+	}
+	a.must(got.Status == want, "%v: got %+v, want status %d; the line is %v, holders are %v", r, got, want, a.line, a.holders)
+	if unused && want != queue.TooHeavy {
+		a.kind, a.capacity = r.Kind, r.Capacity
+	}
+	switch want {
+	case queue.Granted:
+		a.must(r.Ballot == 0 || got.Token == r.Ballot, "%v: got %+v, want its ballot", r, got)
+		a.must(got.TTL == r.TTL, "%v: got %+v, want its TTL", r, got)
+		a.hold(queue.Grant{ID: r.ID, Token: got.Token, TTL: got.TTL}, r.Weight, r.Reserve)
+	case queue.Queued:
+		a.must(got.Position == len(a.line), "%v: got %+v, the line is %v", r, got, a.line)
+		a.line = append(a.line, wait{r.ID, r.Weight, r.TTL, r.Reserve, a.now})
+	case queue.Busy:
+		a.must(got.Waiters == len(a.line), "%v: got %+v, the line is %v", r, got, a.line)
+	case queue.Outbid:
+		a.must(got.Last == a.floor(), "%v: got %+v, want last %d", r, got, a.floor())
+	}
+}
+
+// floor is what a ballot has to be above.
+func (a *audit) floor() uint64 {
+	floor := max(0, uint64(a.now-a.params.Retention))
+	if a.birth != 0 {
+		floor = max(floor, a.highest)
+	}
+	return floor
+}
+
+// timed: an attempt that was not granted learns when to look again.
+func (a *audit) timed(got queue.Answer) {
+	if got.Status != queue.Queued && got.Status != queue.Busy {
+		return
+	}
+	var ends []queue.Time
+	for _, h := range a.holders {
+		ends = append(ends, h.deadline-a.now)
+	}
+	if len(ends) == 0 {
+		a.must(got.Next == 0, "got %+v, but nobody holds", got)
+		return
+	}
+	first := slices.Min(ends)
+	a.must(got.Next == first, "got %+v, but the first deadline is in %d", got, first)
+	if got.Status == queue.Busy {
+		h, ok := a.holders[got.Holder.ID]
+		a.must(ok && h.deadline-a.now == first, "got holder %v, want the first to end", got.Holder)
+	}
+}
+
+func (a *audit) renew(id string, token uint64, ttl queue.Time) {
+	a.reap()
+	held, holds := a.holders[id]
+	if holds {
+		held.deadline = max(held.deadline, a.now+ttl)
+		a.holders[id] = held
+	}
+	got := a.queue.Renew(id, token, ttl, a.now)
+	a.granted(got.Grants, nil)
+	if holds {
+		a.must(got.Status == queue.Done && got.TTL == held.deadline-a.now, "renew %s: got %+v, want %+v", id, got, held)
+	} else {
+		a.refused(id, token, got)
+	}
+	a.settled()
+}
+
+func (a *audit) release(id string, token uint64, withdraw bool) {
+	a.reap()
+	had := a.remove(id)
+	got := a.queue.Release(id, token, withdraw, a.now)
+	a.granted(got.Grants, nil)
+	switch {
+	case had, withdraw, a.cause(id, token) == queue.Released:
+		a.must(got.Status == queue.Done, "release %s: got %+v, want done", id, got)
+	default:
+		a.refused(id, token, got)
+	}
+	if withdraw {
+		a.end(id, queue.Released)
+	}
+	a.settled()
+}
+
+func (a *audit) breaks(id string) {
+	a.reap()
+	had := a.remove(id)
+	if had {
+		a.end(id, queue.Broken)
+	}
+	got := a.queue.Break(id, a.now)
+	a.granted(got.Grants, nil)
+	if had {
+		a.must(got.Status == queue.Done, "break %s: got %+v, want done", id, got)
+	} else {
+		a.refused(id, 0, got)
+	}
+	a.settled()
+}
+
+func (a *audit) refused(id string, token uint64, got queue.Answer) {
+	want := a.cause(id, token)
+	a.must(got.Status == queue.NotHeld && got.Cause == want, "%s with token %d: got %+v, want not held: %d", id, token, got, want)
+}
