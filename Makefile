@@ -42,7 +42,7 @@ build: ## build all modules as their users do, without the workspace
 	$(call each,GOWORK=off $(GO) build -buildvcs=false ./...)
 
 arch: ## the rules of direction and shape
-	$(GO) test ./internal/arch
+	$(GO) test -count=1 ./internal/arch
 
 redis:
 	@bash .ci/redis

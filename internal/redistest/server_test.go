@@ -13,7 +13,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(victimRole) != "" {
+		victim()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // oneTry makes a client answer after a single attempt, within ctx.
 func oneTry(o *redis.Options) {
