@@ -72,8 +72,9 @@ func (a *audit) forget() bool {
 	if !a.queue.Forgettable(a.now) {
 		return false
 	}
-	a.reap()
-	a.must(len(a.holders) == 0, "forgettable with holders %v", a.holders)
+	for id, h := range a.holders {
+		a.must(h.deadline+a.params.Retention <= a.now, "forgettable while %s holds or has to be refused", id)
+	}
 	for _, w := range a.line {
 		a.must(!a.live(w), "forgettable with live waiter %s", w.id)
 	}

@@ -22,6 +22,8 @@ type program struct {
 	said  strings.Builder
 	born  [8]int     // how many IDs each slot has had
 	floor queue.Time // the clock does not step back beyond this
+
+	latest queue.Time
 }
 
 func newProgram(c chooser) *program {
@@ -33,7 +35,7 @@ func newProgram(c chooser) *program {
 func (p *program) id() string {
 	slot := p.pick(len(p.born))
 	id := fmt.Sprintf("%c%d", 'a'+slot, p.born[slot])
-	if f, ok := p.ended[id]; ok && f.until <= p.now {
+	if f, ok := p.ended[id]; ok && f.until <= p.latest {
 		p.born[slot]++
 		id = fmt.Sprintf("%c%d", 'a'+slot, p.born[slot])
 	}
@@ -64,6 +66,7 @@ func (p *program) step() {
 	if p.pick(3) > 0 {
 		p.now += queue.Time(p.pick(4))
 	}
+	p.latest = max(p.latest, p.now)
 	switch op := p.pick(16); op {
 	default:
 		r := p.request()
