@@ -1,0 +1,102 @@
+package goredis
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis/script"
+)
+
+// Acquire asks for a lease; see engine.Engine.
+func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	keys, err := e.usable(r.Resource)
+	if err != nil {
+		return engine.Answer{}, err
+	}
+	if err := checkRequest(r); err != nil {
+		return engine.Answer{}, err
+	}
+	args := script.Acquire{
+		ID: r.ID, Kind: string(r.Kind), Capacity: r.Capacity, Weight: r.Weight,
+		TTL: r.TTL, Retention: e.options.retention,
+		Reserve: r.Reserve, Ballot: r.Ballot, Queue: r.Queue, Reason: r.Reason, Yields: r.Yields.ID,
+	}
+	reply, err := e.ask(ctx, r, e.scripts.Acquire(keys, args))
+	if err != nil {
+		return engine.Answer{}, err
+	}
+	got, err := args.Read(reply)
+	if err != nil {
+		return engine.Answer{}, unexpected(err)
+	}
+	return e.answer(ctx, r, got)
+}
+
+// ask runs the script, together with the description of a new client: one
+// round trip in any case.
+func (e *Engine) ask(ctx context.Context, r engine.Request, c script.Call) (any, error) {
+	if !e.clients.due(r.Resource.Prefix, r.Client) {
+		return e.run(ctx, e.rdb, c)
+	}
+	value, err := bounded(e, ctx, func() (any, error) {
+		pipe := e.rdb.Pipeline()
+		who := describe(ctx, r.Resource.Prefix, *r.Client)
+		cmd := newCommand(ctx, c.Args())
+		_ = pipe.Process(ctx, who)
+		_ = pipe.Process(ctx, cmd)
+		_, _ = pipe.Exec(ctx)
+		if who.Err() == nil || isDenied(ctx, who.Err()) { // not allowed: do not insist
+			e.clients.wrote(r.Resource.Prefix, r.Client.ID)
+		}
+		if isCode(cmd.Err(), "NOSCRIPT") {
+			return process(ctx, e.rdb, c)
+		}
+		return cmd.Result()
+	})
+	return value, classify(ctx, err)
+}
+
+// answer puts the script's reply into the words of the contract.
+func (e *Engine) answer(ctx context.Context, r engine.Request, got script.Acquired) (engine.Answer, error) {
+	a := engine.Answer{
+		Token: got.Token, TTL: got.TTL, Position: got.Position,
+		Next: got.Next, Waiters: got.Waiters,
+	}
+	switch got.Status {
+	case script.Granted:
+		a.Status = engine.Granted
+	case script.Queued:
+		a.Status = engine.Queued
+	case script.Busy:
+		a.Status, a.Last = engine.Busy, got.Last
+		a.Holder = e.holderOf(ctx, r.Resource.Prefix, got.Holder)
+	case script.Outbid:
+		a.Status, a.Last = engine.Outbid, got.Last
+	case script.Ended:
+		return engine.Answer{}, &engine.EndedError{Cause: engine.Cause(got.Cause)}
+	case script.Mismatch:
+		return engine.Answer{}, engine.ErrMismatch
+	case script.TooHeavy:
+		return engine.Answer{}, engine.ErrTooHeavy
+	case script.TooFar:
+		return engine.Answer{}, engine.ErrBallot
+	}
+	return a, nil
+}
+
+// holderOf describes who is in the way. That its client cannot be looked up
+// does not spoil the answer.
+func (e *Engine) holderOf(ctx context.Context, prefix string, h script.Holder) engine.Holder {
+	if h.ID == "" {
+		return engine.Holder{}
+	}
+	found, _ := e.resolve(ctx, prefix, []string{h.ID})
+	return holder(h, found)
+}
+
+func holder(h script.Holder, found map[string]engine.Client) engine.Holder {
+	return engine.Holder{
+		ID: h.ID, Client: found[engine.ClientOf(h.ID)], Reason: h.Reason, Weight: h.Weight,
+		Token: h.Token, Since: h.Since, TTL: h.TTL,
+	}
+}

@@ -1,0 +1,169 @@
+package goredis
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis/script"
+)
+
+// command is sent once: go-redis would resend a command whose reply was lost,
+// and the layer above must know that the outcome is unknown.
+type command struct{ *redis.Cmd }
+
+func (command) NoRetry() bool { return true }
+
+func newCommand(ctx context.Context, args []any) command {
+	return command{redis.NewCmd(ctx, args...)}
+}
+
+// run runs one script and returns its reply or a classified error.
+func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
+	reply, err := bounded(e, ctx, func() (any, error) { return process(ctx, rdb, c) })
+	return reply, classify(ctx, err)
+}
+
+// process sends a call and rides out what can be mended on the spot: a script
+// that Redis does not know, and a full memory where nothing new is asked for.
+func process(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
+	reply, err := send(ctx, rdb, c)
+	if full, ok := c.WhenFull(); ok && isCode(err, "OOM") {
+		return send(ctx, rdb, full)
+	}
+	return reply, err
+}
+
+func send(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
+	cmd := newCommand(ctx, c.Args())
+	_ = rdb.Process(ctx, cmd)
+	if isCode(cmd.Err(), "NOSCRIPT") { // nothing was done
+		cmd = newCommand(ctx, c.Text())
+		_ = rdb.Process(ctx, cmd)
+	}
+	return cmd.Result()
+}
+
+// bounded returns when call does or when ctx ends, whichever is first: go-redis
+// by default looks at ctx neither while it writes nor while it reads. A call
+// that is left behind ends by the timeouts of its connection.
+func bounded[T any](e *Engine, ctx context.Context, call func() (T, error)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if ctx.Done() == nil {
+		return call()
+	}
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	e.calls.begin()
+	go func() {
+		defer e.calls.end()
+		value, err := call()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// calls counts the goroutines of bounded.
+type calls struct {
+	mu   sync.Mutex
+	n    int
+	idle chan struct{} // closed when n is 0; nil if nobody waits
+}
+
+func (c *calls) begin() {
+	c.mu.Lock()
+	c.n++
+	c.mu.Unlock()
+}
+
+func (c *calls) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n--
+	if c.n == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
+	}
+}
+
+// wait returns when no call is under way, or after the limit.
+func (c *calls) wait(limit time.Duration) {
+	c.mu.Lock()
+	if c.n == 0 {
+		c.mu.Unlock()
+		return
+	}
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+	}
+	idle := c.idle
+	c.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-idle:
+	case <-timer.C:
+	}
+}
+
+// reply is what one call of a batch gave.
+type reply struct {
+	value any
+	err   error // as go-redis gave it
+}
+
+// batch runs calls in one pipeline and returns one reply for each, in order.
+func batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
+	replies := make([]reply, len(all))
+	sent := pipeline(ctx, rdb, all, script.Call.Args)
+	var again []int
+	for i, cmd := range sent {
+		replies[i].value, replies[i].err = cmd.Result()
+		if isCode(cmd.Err(), "NOSCRIPT") || isCode(cmd.Err(), "OOM") {
+			again = append(again, i)
+		}
+	}
+	// Rare: the script cache was flushed or the server restarted, or it is
+	// full. One by one is enough: the first makes Redis know the script.
+	for _, i := range again {
+		if ctx.Err() != nil {
+			break
+		}
+		replies[i].value, replies[i].err = process(ctx, rdb, all[i])
+	}
+	return replies
+}
+
+func pipeline(ctx context.Context, rdb redis.UniversalClient, all []script.Call, args func(script.Call) []any) []command {
+	pipe := rdb.Pipeline()
+	sent := make([]command, len(all))
+	for i, c := range all {
+		sent[i] = newCommand(ctx, args(c))
+		_ = pipe.Process(ctx, sent[i])
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	return sent
+}
+
+// unexpected is a reply that no script of ours gives.
+func unexpected(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", engine.ErrDenied, err)
+}

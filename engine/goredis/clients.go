@@ -1,0 +1,177 @@
+package goredis
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// How long the description of a client is kept in Redis, and after which time a
+// client that is still active writes it again.
+const (
+	clientLife    = time.Hour
+	clientRenewal = 20 * time.Minute
+)
+
+// maxKnown bounds the descriptions of other clients kept in memory.
+const maxKnown = 4096
+
+// description is how a client is stored for operators.
+type description struct {
+	Name string `json:"name,omitempty"`
+	Host string `json:"host,omitempty"`
+	PID  int    `json:"pid,omitempty"`
+}
+
+// seat is a client of this engine.
+type seat struct {
+	client  engine.Client
+	written map[string]time.Time // by prefix: when its description was stored
+}
+
+// clients knows who uses this engine, and who the holders of others are.
+type clients struct {
+	mu    sync.Mutex
+	seats map[string]*seat
+	known map[string]engine.Client // by key; a description never changes
+}
+
+// join registers a client.
+func (c *clients) join(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seat(id)
+}
+
+func (c *clients) seat(id string) *seat {
+	s := c.seats[id]
+	if s == nil {
+		if c.seats == nil {
+			c.seats = make(map[string]*seat)
+		}
+		s = &seat{written: make(map[string]time.Time)}
+		c.seats[id] = s
+	}
+	return s
+}
+
+// leave drops a client and returns how many are left.
+func (c *clients) leave(id string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.seats, id)
+	return len(c.seats)
+}
+
+// due registers a client and tells whether its description has to be stored.
+func (c *clients) due(prefix string, client *engine.Client) bool {
+	if client == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.seat(client.ID)
+	s.client = *client
+	return s.due(prefix)
+}
+
+func (s *seat) due(prefix string) bool {
+	written, ok := s.written[prefix]
+	return s.client.ID != "" && (!ok || time.Since(written) > clientRenewal)
+}
+
+// dueAgain returns the client, if it is of this engine and its description is
+// old: one that only renews must not fade away.
+func (c *clients) dueAgain(prefix, id string) (engine.Client, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.seats[id]
+	if s == nil || !s.due(prefix) {
+		return engine.Client{}, false
+	}
+	return s.client, true
+}
+
+// wrote notes that the description was stored.
+func (c *clients) wrote(prefix, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.seats[id]; s != nil {
+		s.written[prefix] = time.Now()
+	}
+}
+
+// describe returns the command that stores who a client is.
+func describe(ctx context.Context, prefix string, c engine.Client) command {
+	text, _ := json.Marshal(description{c.Name, c.Host, c.PID}) // cannot fail: strings and an int
+	return newCommand(ctx, []any{"set", clientKey(prefix, c.ID), text, "px", clientLife.Milliseconds()})
+}
+
+// resolve returns who the clients behind holder IDs are, by client ID. One that
+// is not known any more has its ID only. It asks Redis about new ones.
+func (e *Engine) resolve(ctx context.Context, prefix string, holderIDs []string) (map[string]engine.Client, error) {
+	found := make(map[string]engine.Client, len(holderIDs))
+	var missing []string
+	e.clients.mu.Lock()
+	for _, holder := range holderIDs {
+		id := engine.ClientOf(holder)
+		if _, ok := found[id]; ok {
+			continue
+		}
+		if c, ok := e.clients.known[clientKey(prefix, id)]; ok {
+			found[id] = c
+		} else {
+			found[id] = engine.Client{ID: id}
+			missing = append(missing, id)
+		}
+	}
+	e.clients.mu.Unlock()
+	if len(missing) == 0 {
+		return found, nil
+	}
+	texts, err := bounded(e, ctx, func() ([]*redis.StringCmd, error) {
+		pipe := e.rdb.Pipeline()
+		cmds := make([]*redis.StringCmd, len(missing))
+		for i, id := range missing {
+			cmds[i] = pipe.Get(ctx, clientKey(prefix, id))
+		}
+		_, err := pipe.Exec(ctx)
+		return cmds, err
+	})
+	if texts == nil {
+		return found, classify(ctx, err)
+	}
+	for i, id := range missing {
+		text, err := texts[i].Bytes()
+		if err != nil {
+			continue // gone, or not ours to read: the ID must do
+		}
+		if c, ok := parseClient(id, text); ok {
+			found[id] = c
+			e.clients.learn(clientKey(prefix, id), c)
+		}
+	}
+	return found, nil
+}
+
+func parseClient(id string, text []byte) (engine.Client, bool) {
+	var d description
+	if json.Unmarshal(text, &d) != nil {
+		return engine.Client{}, false
+	}
+	return engine.Client{ID: id, Name: d.Name, Host: d.Host, PID: d.PID}, true
+}
+
+func (c *clients) learn(key string, client engine.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= maxKnown {
+		c.known = make(map[string]engine.Client)
+	}
+	c.known[key] = client
+}

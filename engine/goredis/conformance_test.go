@@ -1,0 +1,27 @@
+package goredis_test
+
+import (
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/enginetest"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestConformanceOnRedis(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	enginetest.Run(t, func(testing.TB) engine.Engine { return goredis.New(rdb) })
+}
+
+func TestConformanceOnMiniredis(t *testing.T) {
+	server := miniredis.RunT(t)
+	server.ClockTTL(true)
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	enginetest.Run(t, func(testing.TB) engine.Engine { return goredis.New(rdb) })
+}

@@ -1,0 +1,86 @@
+package goredis
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis/script"
+)
+
+// Engine stores queues of leases in Redis. It is safe for concurrent use.
+type Engine struct {
+	rdb     redis.UniversalClient
+	options options
+	scripts *script.Set
+	broken  error // why the engine cannot work; returned by every call
+
+	calls   calls
+	own     own
+	clients clients
+}
+
+var _ engine.Engine = (*Engine)(nil)
+
+// New returns an engine on a go-redis client: *redis.Client (also one made for
+// Sentinel) or *redis.ClusterClient. The client stays the caller's, who closes
+// it after the Holdfast clients. A nil client or a bad option comes back as the
+// error, an engine.ErrDenied, of the first call.
+func New(rdb redis.UniversalClient, opts ...Option) *Engine {
+	o := options{retention: defaultRetention}
+	for _, set := range opts {
+		if set != nil {
+			set(&o)
+		}
+	}
+	scripts, err := script.NewWith(o.fragments)
+	e := &Engine{rdb: rdb, options: o, scripts: scripts}
+	e.own.base = rdb
+	if isNil(rdb) {
+		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))
+	}
+	if err = errors.Join(err, o.check()); err != nil {
+		e.broken = fmt.Errorf("%w: %w", engine.ErrDenied, err)
+	}
+	return e
+}
+
+func isNil(rdb redis.UniversalClient) bool {
+	switch c := rdb.(type) {
+	case nil:
+		return true
+	case *redis.Client:
+		return c == nil
+	case *redis.ClusterClient:
+		return c == nil
+	case *redis.Ring:
+		return c == nil
+	}
+	return false
+}
+
+// usable returns the keys of a resource, or why no call can be made.
+func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
+	if e.broken != nil {
+		return script.Keys{}, e.broken
+	}
+	return keysOf(r)
+}
+
+// Leave forgets a client. When the last one leaves, the engine's own
+// connections are closed, and Leave waits for calls that were left behind when
+// their ctx ended: until the read timeout of the redis client at most, and 6 s.
+// The engine can be used again.
+func (e *Engine) Leave(client string) {
+	if e.clients.leave(client) > 0 {
+		return
+	}
+	e.own.close()
+	e.calls.wait(leaveLimit)
+}
+
+// leaveLimit is a little more than go-redis's default read timeout.
+const leaveLimit = 6 * time.Second

@@ -1,0 +1,189 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// Timing of a subscription.
+const (
+	// quiet is how long nothing may be heard before the connection is tested,
+	// and how long it then has to answer.
+	quiet = 3 * time.Second
+	// Pauses between attempts to connect.
+	minPause = 20 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
+// Listen opens the stream of wake-ups for one client, over a connection of its
+// own; see engine.Engine. A connection that was lost is made again for as long
+// as it takes.
+func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
+	if e.broken != nil {
+		return nil, e.broken
+	}
+	if err := checkPrefix(prefix); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, classify(ctx, ctx.Err())
+	}
+	e.clients.join(client)
+	l := e.listen(prefix, client, deliver)
+	select {
+	case err := <-l.live:
+		if err != nil {
+			_ = l.Close()
+			return nil, classify(ctx, err)
+		}
+		return l, nil
+	case <-ctx.Done():
+		_ = l.Close()
+		return nil, classify(ctx, ctx.Err())
+	}
+}
+
+// listener is one subscription. Its goroutine owns it; Close ends it.
+type listener struct {
+	channel string
+	deliver func(engine.Wakeup)
+	pubsub  *redis.PubSub
+	socket  *socket
+	ctx     context.Context
+	cancel  context.CancelFunc
+	live    chan error // how the first attempt went, once
+	done    chan struct{}
+}
+
+func (e *Engine) listen(prefix, client string, deliver func(engine.Wakeup)) *listener {
+	l := &listener{
+		channel: wakeChannel(prefix, client), deliver: deliver, socket: new(socket),
+		live: make(chan error, 1), done: make(chan struct{}),
+	}
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), socketKey{}, l.socket))
+	l.ctx, l.cancel = ctx, cancel
+	l.pubsub = e.own.client().Subscribe(ctx)
+	go l.run()
+	return l
+}
+
+// Close ends the stream; it may be called more than once.
+func (l *listener) Close() error {
+	l.cancel()
+	l.socket.close()
+	<-l.done
+	return nil
+}
+
+func (l *listener) run() {
+	defer close(l.done)
+	defer l.pubsub.Close()
+	err := l.pubsub.Subscribe(l.ctx, l.channel)
+	if err == nil {
+		err = l.confirm()
+	}
+	l.live <- err
+	if err != nil {
+		return
+	}
+	l.receive()
+}
+
+// confirm waits until the subscription is live.
+func (l *listener) confirm() error {
+	for {
+		msg, err := l.pubsub.ReceiveTimeout(l.ctx, quiet)
+		if err != nil {
+			return err
+		}
+		if s, ok := msg.(*redis.Subscription); ok && s.Kind == "subscribe" {
+			return nil
+		}
+	}
+}
+
+// receive delivers what comes until Close. After an error go-redis connects and
+// subscribes again by itself, in the next call at the latest; the confirmation
+// of that is when lost wake-ups have to be made up for.
+func (l *listener) receive() {
+	pause, asked := minPause, false
+	for l.ctx.Err() == nil {
+		msg, err := l.pubsub.ReceiveTimeout(l.ctx, quiet)
+		switch {
+		case err == nil:
+			pause, asked = minPause, false
+			l.handle(msg)
+		case isTimeout(err) && !asked:
+			asked = true
+			_ = l.pubsub.Ping(l.ctx) // an error shows in the next receive
+		default:
+			asked = false
+			if isTimeout(err) {
+				l.socket.drop() // dead, though nobody said so
+			}
+			l.sleep(pause)
+			pause = min(2*pause, maxPause)
+		}
+	}
+}
+
+func (l *listener) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.ctx.Done():
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func (l *listener) handle(msg any) {
+	switch msg := msg.(type) {
+	case *redis.Subscription:
+		if msg.Kind == "subscribe" {
+			l.deliver(engine.Wakeup{Kind: engine.Resync})
+		}
+	case *redis.Message:
+		if w, err := parseWakeup(msg.Payload); err == nil {
+			l.deliver(w)
+		} else {
+			l.deliver(engine.Wakeup{Kind: engine.Resync}) // not understood: look again
+		}
+	}
+}
+
+// parseWakeup reads "g token ttl id", a grant with its TTL in microseconds, or
+// "b id", something broken.
+func parseWakeup(text string) (engine.Wakeup, error) {
+	kind, rest, _ := strings.Cut(text, " ")
+	switch kind {
+	case "b":
+		return engine.Wakeup{Kind: engine.WakeBroken, ID: rest}, nil
+	case "g":
+		word, rest, _ := strings.Cut(rest, " ")
+		token, err := strconv.ParseUint(word, 10, 64)
+		if err != nil {
+			return engine.Wakeup{}, fmt.Errorf("wake-up %q: %w", text, err)
+		}
+		word, id, _ := strings.Cut(rest, " ")
+		ttl, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return engine.Wakeup{}, fmt.Errorf("wake-up %q: %w", text, err)
+		}
+		return engine.Wakeup{Kind: engine.WakeGrant, ID: id, Token: token, TTL: time.Duration(ttl) * time.Microsecond}, nil
+	}
+	return engine.Wakeup{}, fmt.Errorf("wake-up %q is of no known kind", text)
+}

@@ -1,0 +1,152 @@
+package goredis
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// ownPool is enough for one renewal at a time, each client's, and a release now
+// and then. Subscriptions are not counted.
+const ownPool = 4
+
+// own is the engine's own connections, for renewals and wake-ups: they must not
+// wait for the caller's pool. They are opened when first needed.
+type own struct {
+	base redis.UniversalClient
+
+	mu  sync.Mutex
+	rdb redis.UniversalClient
+}
+
+// client returns the client of the own connections. If the type of the caller's
+// client is not known it is the caller's.
+func (o *own) client() redis.UniversalClient {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.rdb == nil {
+		o.rdb = clone(o.base)
+	}
+	return o.rdb
+}
+
+// close closes the own connections; client opens new ones.
+func (o *own) close() {
+	o.mu.Lock()
+	rdb := o.rdb
+	o.rdb = nil
+	o.mu.Unlock()
+	if rdb != nil && rdb != o.base {
+		_ = rdb.Close() // nothing is left to lose
+	}
+}
+
+func clone(base redis.UniversalClient) redis.UniversalClient {
+	switch c := base.(type) {
+	case *redis.Client:
+		return redis.NewClient(nodeOptions(*c.Options()))
+	case *redis.ClusterClient:
+		return redis.NewClusterClient(clusterOptions(*c.Options()))
+	}
+	return base
+}
+
+// nodeOptions keeps where and as whom to connect, and changes how: one try,
+// bounded by ctx, few connections, nothing in the background.
+func nodeOptions(o redis.Options) *redis.Options {
+	o.MaxRetries = -1
+	o.ContextTimeoutEnabled = true
+	o.DialerRetries = 1
+	o.PoolSize, o.MaxConcurrentDials = ownPool, ownPool
+	o.PipelinePoolSize = -1
+	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
+	o.Limiter = nil
+	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
+	o.AutoPipelineOptions = nil
+	o.PushNotificationProcessor = nil
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if o.ReadTimeout <= 0 { // "no limit" to the caller; here it means the default
+		o.ReadTimeout = 0
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 0
+	}
+	if o.Dialer != nil {
+		o.Dialer = tracked(o.Dialer)
+	}
+	return &o
+}
+
+func clusterOptions(o redis.ClusterOptions) *redis.ClusterOptions {
+	o.MaxRetries = -1
+	o.ContextTimeoutEnabled = true
+	o.DialerRetries = 1
+	o.PoolSize, o.MaxConcurrentDials = ownPool, ownPool
+	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if o.ReadTimeout <= 0 {
+		o.ReadTimeout = 0
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = 0
+	}
+	if o.Dialer != nil {
+		o.Dialer = tracked(o.Dialer)
+	}
+	return &o
+}
+
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// socketKey is the context key of a *socket.
+type socketKey struct{}
+
+// tracked tells the socket in ctx, if there is one, what was dialled for it.
+func tracked(dial dialer) dialer {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		if s, ok := ctx.Value(socketKey{}).(*socket); ok && err == nil {
+			s.set(conn)
+		}
+		return conn, err
+	}
+}
+
+// socket is the present connection of a subscription. Closing it wakes whoever
+// reads or writes on it, which go-redis itself does not offer while it dials or
+// shakes hands.
+type socket struct {
+	mu   sync.Mutex
+	conn net.Conn
+	shut bool
+}
+
+func (s *socket) set(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conn = conn
+	if s.shut {
+		_ = conn.Close()
+	}
+}
+
+// drop closes the present connection; the next one is welcome.
+func (s *socket) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		_ = s.conn.Close()
+		s.conn = nil
+	}
+}
+
+// close closes the present connection and any later one.
+func (s *socket) close() {
+	s.mu.Lock()
+	s.shut = true
+	s.mu.Unlock()
+	s.drop()
+}

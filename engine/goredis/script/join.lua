@@ -1,0 +1,48 @@
+local BALLOT_AHEAD = 86400000000
+
+-- seen notes that a waiter has asked again.
+local function seen(id)
+  local info = queued > 0 and call('HGET', INFO, id)
+  if not info or not call('ZRANK', QUEUE, id) then return end
+  local weight, wants, reserves, _, since, text = string.match(info, WAITER)
+  call('HSET', INFO, id, string.format('%s %s %s %.0f %s %s', weight, wants, reserves, now, since, text))
+  keep(now + wants)
+end
+
+local function join()
+  local tail = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
+  if queued == 0 then fresh[QUEUE] = true end
+  if queued == 0 and (capacity == 1 or used == 0) then fresh[INFO] = true end
+  call('ZADD', QUEUE, (tail or 0) + 1, id)
+  call('HSET', INFO, id, string.format('%.0f %.0f %.0f %.0f %.0f %s', weight, ttl, reserve, now, now, reason))
+  queued, changed = queued + 1, true
+  keep(now + ttl)
+end
+
+-- admit decides about an ID that neither holds nor waits. Nobody passes the
+-- front of the queue: a newcomer is granted only if no one waits.
+local function admit(first, next)
+  local limit = tonumber(string.match(ARGV[2], ':(%d+)$'))
+  if weight > limit then return {7} end
+  if used == 0 and queued == 0 then
+    if kind ~= ARGV[2] then
+      kind, capacity, changed = ARGV[2], limit, true
+      keep(now)
+    end
+  elseif kind ~= ARGV[2] then
+    return {6}
+  end
+  if queued == 0 and used + weight <= capacity then
+    if ballot > 0 and ballot <= last then return {4, last, next} end
+    if ballot > now + BALLOT_AHEAD then return {8} end
+    return {1, hold(id, weight, ttl, reserve, ballot, reason), ttl}
+  end
+  if ARGV[7] == 'q' and ballot == 0 then
+    join()
+    return {2, queued - 1, next}
+  end
+  if not first then return {3, next, queued, last} end
+  local info = note
+  if capacity > 1 then info = call('HGET', INFO, first) or '' end
+  return {3, next, queued, last, first, next, info}
+end

@@ -1,0 +1,141 @@
+package script
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// reader takes the elements of a reply one by one. It keeps the first mismatch,
+// so that callers check once; a mismatch means that the store runs something
+// else under the script's name.
+type reader struct {
+	rest []any
+	err  error
+}
+
+func read(reply any) *reader {
+	list, ok := reply.([]any)
+	r := &reader{rest: list}
+	if !ok {
+		r.fail(reply)
+	}
+	return r
+}
+
+func (r *reader) fail(got any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("unexpected reply of a script: %T %v", got, got)
+	}
+}
+
+func (r *reader) next() any {
+	if len(r.rest) == 0 {
+		r.fail("too few elements")
+		return nil
+	}
+	v := r.rest[0]
+	r.rest = r.rest[1:]
+	return v
+}
+
+func (r *reader) number() int64 {
+	v := r.next()
+	n, ok := v.(int64)
+	if !ok {
+		r.fail(v)
+	}
+	return n
+}
+
+func (r *reader) text() string {
+	v := r.next()
+	s, ok := v.(string)
+	if !ok {
+		r.fail(v)
+	}
+	return s
+}
+
+func (r *reader) list() *reader {
+	v := r.next()
+	list, ok := v.([]any)
+	if !ok {
+		r.fail(v)
+	}
+	return &reader{rest: list}
+}
+
+func (r *reader) token() uint64 { return uint64(r.number()) }
+
+func (r *reader) duration() time.Duration { return micros(r.number()) }
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// outcome reads the reply of renew, release and break: not negative, or the
+// cause why nothing is held.
+func outcome(reply any) (value int64, cause int, err error) {
+	n, ok := reply.(int64)
+	switch {
+	case !ok:
+		return 0, 0, fmt.Errorf("unexpected reply of a script: %T %v", reply, reply)
+	case n < 0:
+		return 0, int(-n), nil
+	}
+	return n, 0, nil
+}
+
+// fields splits an info: n numbers and the reason, which may be any text. An
+// info that was tampered with gives zeros.
+func fields(info string, n int) (numbers []int64, reason string) {
+	numbers = make([]int64, n)
+	for i := range numbers {
+		word, rest, ok := strings.Cut(info, " ")
+		v, err := strconv.ParseInt(word, 10, 64)
+		if !ok || err != nil {
+			return make([]int64, n), ""
+		}
+		numbers[i], info = v, rest
+	}
+	return numbers, info
+}
+
+// kind splits "kind:capacity".
+func kind(s string) (name string, capacity int) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return "", 0
+	}
+	capacity, _ = strconv.Atoi(s[i+1:])
+	return s[:i], capacity
+}
+
+// Holder is a live lease as the scripts describe it.
+type Holder struct {
+	ID, Reason string
+	Weight     int
+	Token      uint64
+	Since      time.Time // by the store's clock
+	TTL        time.Duration
+}
+
+// holder reads the info of a lease. With capacity 1 the info is "reserve since
+// reason", since being 0 if it equals the token, and the token follows from the
+// last one; otherwise it is "weight token since reason".
+func holder(capacity int, last uint64, id, info string, ttl time.Duration) Holder {
+	n, reason := fields(info, 2)
+	h := Holder{ID: id, Weight: 1, TTL: ttl, Reason: reason}
+	if capacity == 1 {
+		h.Token = last - uint64(n[0])
+		since := n[1]
+		if since == 0 {
+			since = int64(h.Token)
+		}
+		h.Since = time.UnixMicro(since)
+		return h
+	}
+	n, h.Reason = fields(info, 3)
+	h.Weight, h.Token, h.Since = int(n[0]), uint64(n[1]), time.UnixMicro(n[2])
+	return h
+}

@@ -1,0 +1,133 @@
+// Package script holds the Lua scripts of the Redis engine: one file a script,
+// with a typed Go method beside it, and the fragments that scripts share.
+//
+// A line "--#include name" in a script stands for the text of name.lua. What
+// the scripts store and why is told in docs/PROTOCOL.md; what they do is
+// specified by package internal/queue, and a differential test compares the
+// two. The package knows no Redis client: it makes the arguments of a command
+// and reads its reply.
+package script
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+//go:embed *.lua
+var files embed.FS
+
+// Set is the scripts, ready to be called.
+type Set struct {
+	acquire, renew, release, breaks, snapshot Script
+	// The same for a store that is out of memory: see relieve.
+	renewFull, releaseFull Script
+}
+
+// Script is the text of a Lua script and the SHA1 by which Redis knows it.
+type Script struct {
+	text, sha string
+}
+
+// New returns the scripts of production.
+func New() (*Set, error) { return NewWith(nil) }
+
+// NewWith returns the scripts with some fragments replaced, by name: a test
+// makes time virtual by replacing "clock".
+func NewWith(replaced map[string]string) (*Set, error) {
+	l := loader{replaced: replaced}
+	s := &Set{
+		acquire:     l.script("acquire", ""),
+		renew:       l.script("renew", ""),
+		release:     l.script("release", ""),
+		breaks:      l.script("break", ""),
+		snapshot:    l.script("snapshot", ""),
+		renewFull:   l.script("renew", relieve),
+		releaseFull: l.script("release", relieve),
+	}
+	return s, l.err
+}
+
+// relieve is put before a script that has to run although Redis is out of
+// memory. Redis refuses commands that may need memory only until a script has
+// written: a write that needs none opens the way, here one without effect.
+const relieve = "redis.call('HDEL', KEYS[1], '')\n"
+
+// loader keeps the first error, so that callers check once.
+type loader struct {
+	replaced map[string]string
+	err      error
+}
+
+func (l *loader) script(name, before string) Script {
+	text := before + l.expand(l.file(name))
+	sum := sha1.Sum([]byte(text))
+	return Script{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// expand puts fragments in the place of their include lines.
+func (l *loader) expand(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--#include "); ok {
+			line = l.file(name)
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+func (l *loader) file(name string) string {
+	if text, ok := l.replaced[name]; ok {
+		return text + "\n"
+	}
+	text, err := files.ReadFile(name + ".lua")
+	if err != nil && l.err == nil {
+		l.err = fmt.Errorf("script %s: %w", name, err)
+	}
+	return string(text)
+}
+
+// Keys are the keys of one resource, in the order of every script's KEYS.
+type Keys [5]string
+
+// Call is one run of a script.
+type Call struct {
+	script Script
+	args   []any // EVALSHA and all that follows
+	// full is the same call for a store that is out of memory, if there is one.
+	full Script
+}
+
+func (s Script) call(k Keys, args ...any) Call {
+	all := make([]any, 0, 3+len(k)+len(args))
+	all = append(all, "evalsha", s.sha, len(k))
+	for _, key := range k {
+		all = append(all, key)
+	}
+	return Call{script: s, args: append(all, args...)}
+}
+
+// Args returns the command that runs the script by its SHA1.
+func (c Call) Args() []any { return c.args }
+
+// Text returns the command that runs the script by its text, which also makes
+// Redis remember it: for the answer NOSCRIPT.
+func (c Call) Text() []any {
+	args := append([]any(nil), c.args...)
+	args[0], args[1] = "eval", c.script.text
+	return args
+}
+
+// WhenFull returns the call to make when Redis answered OOM, if there is one:
+// giving back and keeping what one has must not fail for lack of memory.
+func (c Call) WhenFull() (Call, bool) {
+	if c.full.text == "" {
+		return Call{}, false
+	}
+	full := Call{script: c.full, args: append([]any(nil), c.args...)}
+	full.args[1] = c.full.sha
+	return full, true
+}
