@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// acquire gets the lease as the flags say. Every error has its exit code, or
+// gets it from explain.
+func (c *runCmd) acquire(s *session, sigs <-chan os.Signal, say *reporter) (*holdfast.Lease, error) {
+	m := s.Mutex(c.Resource, holdfast.WithTTL(time.Duration(c.TTL)), holdfast.WithReason(c.Reason), holdfast.WithoutTenure())
+	ctx, stop := endBySignal(sigs)
+	start := time.Now()
+	lease, err := c.firstTry(ctx, s, m, say)
+	if lease == nil && err == nil {
+		lease, err = c.await(ctx, s, m, start)
+	}
+	stop()
+	if sig := signalOf(ctx); sig != nil {
+		if lease != nil {
+			_ = lease.Release(ctx)
+		}
+		return nil, sig
+	}
+	if err != nil {
+		return nil, err
+	}
+	waited := time.Since(start)
+	say.detail("acquired", []slog.Attr{
+		slog.Uint64("token", lease.Token()), slog.String("holder", lease.HolderID()), slog.Duration("waited", waited),
+	}, "acquired %q after %s, token %d, holder %s", c.Resource, short(waited), lease.Token(), lease.HolderID())
+	return lease, nil
+}
+
+// firstTry asks once without queueing, so that a store which is away, a user
+// without rights, a nested run and a busy resource are told at once. It returns
+// neither lease nor error if the rest is to wait.
+func (c *runCmd) firstTry(ctx context.Context, s *session, m *holdfast.Mutex, say *reporter) (*holdfast.Lease, error) {
+	ask, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	wait := !c.Nonblock && (c.Wait == nil || *c.Wait > 0)
+	patient := wait && c.Wait != nil // also with a store that is away
+	holder, err := nestedUnder(ask, s.Client, c.Resource)
+	if holder != "" {
+		return nil, fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
+			"leave the inner holdfast run away, or lock another resource", c.Resource, holder)
+	}
+	var lease *holdfast.Lease
+	if err == nil {
+		lease, err = m.TryLock(ask)
+	}
+	var held *holdfast.HeldError
+	switch {
+	case err == nil:
+		return lease, nil
+	case errors.As(err, &held) && wait:
+		say.notice("waiting", heldAttrs(held), "waiting for %s", heldText(held))
+		return nil, nil
+	case errors.As(err, &held):
+		return nil, c.conflict(held)
+	case unreachable(err) && patient && ctx.Err() == nil:
+		say.notice("store-away", []slog.Attr{slog.String("message", err.Error())},
+			"the store (%s) does not answer; trying for %s", s.at, short(time.Duration(*c.Wait)))
+		return nil, nil
+	}
+	return nil, err
+}
+
+// await queues until the lease is granted, -w runs out (counted from start) or a
+// signal comes.
+func (c *runCmd) await(ctx context.Context, s *session, m *holdfast.Mutex, start time.Time) (*holdfast.Lease, error) {
+	if c.Wait != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, start.Add(time.Duration(*c.Wait)))
+		defer cancel()
+	}
+	lease, err := m.Lock(ctx)
+	if err == nil || !errors.Is(err, context.DeadlineExceeded) {
+		return lease, err
+	}
+	if errors.Is(err, holdfast.ErrUnavailable) {
+		return nil, err
+	}
+	// It was busy to the end: say by whom.
+	held := &holdfast.HeldError{Resource: c.Resource}
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+	defer cancel()
+	snap, err := s.Snapshot(ask, c.Resource)
+	if err != nil {
+		return nil, err
+	}
+	held.Waiters = len(snap.Waiters)
+	if len(snap.Holders) > 0 {
+		h := snap.Holders[0]
+		held.HolderID, held.Name, held.Host, held.PID = h.ID, h.Name, h.Host, h.PID
+		held.Reason, held.Since, held.TTL = h.Reason, h.Since, h.TTL
+	}
+	return nil, c.conflict(held)
+}
+
+// unreachable tells whether the store gave no answer at all.
+func unreachable(err error) bool {
+	return errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// signalOf returns the signal that ended ctx, or nil.
+func signalOf(ctx context.Context) error {
+	var sig *signalled
+	if errors.As(context.Cause(ctx), &sig) {
+		return sig
+	}
+	return nil
+}
+
+// conflict is the exit of a run that did not get the lease, with all that an
+// operator wants to know.
+func (c *runCmd) conflict(held *holdfast.HeldError) error {
+	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", c.Resource)
+	return &busyError{held: held, exitError: exitError{c.ConflictExitCode, "not acquired: " + heldText(held) + hint}}
+}
+
+// busyError is an exitError that keeps who was in the way, for --json.
+type busyError struct {
+	exitError
+	held *holdfast.HeldError
+}
+
+// Unwrap lets errors.As find the exit code.
+func (e *busyError) Unwrap() error { return &e.exitError }
+
+// heldText says who holds the resource, since when, why, and how many wait.
+func heldText(h *holdfast.HeldError) string {
+	if h.HolderID == "" {
+		return fmt.Sprintf("%q, nobody holds it, %d waiting ahead", h.Resource, h.Waiters)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q is held by %s on host %s, pid %d", h.Resource, orNone(h.Name), orNone(h.Host), h.PID)
+	if !h.Since.IsZero() {
+		fmt.Fprintf(&b, ", since %s", h.Since.Local().Format(time.DateTime))
+	}
+	if h.Reason != "" {
+		fmt.Fprintf(&b, ", reason %q", h.Reason)
+	}
+	fmt.Fprintf(&b, ", TTL left %s, %d waiting, holder ID %s", short(h.TTL), h.Waiters, h.HolderID)
+	return b.String()
+}
+
+// heldAttrs are the same for --json.
+func heldAttrs(h *holdfast.HeldError) []slog.Attr {
+	return []slog.Attr{
+		slog.String("holder", h.HolderID), slog.String("name", h.Name), slog.String("host", h.Host), slog.Int("pid", h.PID),
+		slog.Time("since", h.Since), slog.String("reason", h.Reason), slog.Duration("ttl_left", h.TTL), slog.Int("waiters", h.Waiters),
+	}
+}
+
+// orNone words an empty field.
+func orNone(s string) string {
+	if s == "" {
+		return "(not told)"
+	}
+	return s
+}

@@ -1,0 +1,141 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Act is what one act showed. All figures are measured.
+type Act struct {
+	Name     string        `json:"name"`
+	Locked   bool          `json:"locked"`
+	Nodes    int           `json:"nodes"`
+	Stock    int           `json:"stock"` // units put on sale
+	Sold     int           `json:"sold"`
+	Left     int           `json:"left"`
+	Refused  int           `json:"late_writes_refused"`
+	Took     time.Duration `json:"-"`
+	Seconds  float64       `json:"seconds"`
+	Takeover time.Duration `json:"-"` // from the kill of the holder to the next grant
+	Paused   time.Duration `json:"-"` // how long the other holder stood still
+	Knew     bool          `json:"-"` // the resumed holder's lease said that it was lost
+}
+
+// Oversold is how many units were sold that did not exist.
+func (a Act) Oversold() int { return a.Sold - a.Stock }
+
+// stage is one act while it plays; one goroutine.
+type stage struct {
+	Act
+	stock    *stock
+	crew     *crew
+	screen   *screen
+	director *director // nil: no faults
+	sales    int       // reported so far
+	began    time.Time
+}
+
+// play plays one act with fresh processes and returns what it showed.
+func (p *Player) play(ctx context.Context, name string, locked, faults bool, units int) (Act, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the act took more than %v", limit))
+	defer cancel()
+	s := &stage{
+		Act:   Act{Name: name, Locked: locked, Nodes: len(services) * nodesEach, Stock: units},
+		stock: newStock(p.rdb, p.prefix), screen: p.screen,
+	}
+	if err := s.stock.fill(ctx, units); err != nil {
+		return s.Act, err
+	}
+	var err error
+	if s.crew, err = hire(p.url, p.prefix, locked); err != nil {
+		return s.Act, err
+	}
+	defer s.crew.dismiss()
+	if err := s.assemble(ctx); err != nil {
+		return s.Act, err
+	}
+	if faults {
+		s.director = newDirector(s)
+	}
+	s.began = time.Now()
+	if err := s.crew.start(); err != nil {
+		return s.Act, err
+	}
+	if err := s.watch(ctx); err != nil {
+		return s.Act, err
+	}
+	s.Took = time.Since(s.began)
+	s.Seconds = s.Took.Seconds()
+	s.Left, s.Sold, err = s.stock.count(ctx)
+	s.screen.clear()
+	return s.Act, err
+}
+
+// assemble waits until every node is connected, so that all start at once.
+func (s *stage) assemble(ctx context.Context) error {
+	for range s.crew.members {
+		select {
+		case h := <-s.crew.reports:
+			if h.Kind != ready {
+				return nodeError(h)
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// watch follows the act until every node has ended.
+func (s *stage) watch(ctx context.Context) error {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for ended := 0; ended < len(s.crew.members); {
+		select {
+		case h := <-s.crew.reports:
+			if h.done {
+				ended++
+				continue
+			}
+			if err := s.take(h); err != nil {
+				return err
+			}
+		case <-ticker.C:
+			s.screen.progress(s.Name, s.sales, s.Stock)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	if s.director != nil {
+		return s.director.complete()
+	}
+	return nil
+}
+
+// take counts a report and lets the director act on it.
+func (s *stage) take(h heard) error {
+	switch h.Kind {
+	case sold:
+		s.sales++
+	case refused:
+		s.Refused++
+	case failed:
+		return nodeError(h)
+	}
+	if s.director != nil {
+		return s.director.hear(h)
+	}
+	return nil
+}
+
+func nodeError(h heard) error {
+	if h.done {
+		return fmt.Errorf("node %s ended before the act began", h.from.name)
+	}
+	if h.Text == "" {
+		return fmt.Errorf("node %s reported %q out of turn", h.from.name, h.Kind)
+	}
+	return errors.New("node " + h.from.name + ": " + h.Text)
+}

@@ -1,0 +1,63 @@
+// Package demo plays one scene on a Redis: three services of two nodes each,
+// every node a process of its own, sell the same stock by reading it, working a
+// moment and writing it back.
+//
+// The scene is played three times: without a lock; with Holdfast; and with
+// Holdfast while one node is killed and another is stopped past its TTL and
+// resumed, both in the middle of their work. What is claimed about each is
+// measured, not assumed: sales are counted in the store.
+package demo
+
+import "time"
+
+// NodeName is the name (argv[0]) under which the program must be started to be
+// a node of the scene.
+const NodeName = "hf-demo-node"
+
+// ttl of the leases. It is short, so that the end of a dead node's lease can be
+// watched; a service would keep the default.
+const ttl = time.Second
+
+// limit bounds one act. It is far above what one takes.
+const limit = 15 * time.Second
+
+// services that sell, and how many nodes each has.
+var services = [...]string{"web", "app", "partner"}
+
+const nodesEach = 2
+
+// config is what the parent tells a node, as its first line of input.
+type config struct {
+	Name   string // service and number
+	Store  string // URL
+	Prefix string
+	Locked bool
+}
+
+// The lines that follow it: start, and in the act with faults trap (be caught in
+// the middle of your next sale) and goOn (finish that sale).
+const (
+	lineStart = "start"
+	lineTrap  = "trap"
+	lineGoOn  = "go on"
+)
+
+// report is what a node tells the parent, one JSON object a line.
+type report struct {
+	Kind  reportKind
+	Token uint64 `json:",omitempty"` // of the lease
+	Above uint64 `json:",omitempty"` // refused: the token that the stock has seen
+	Lost  bool   `json:",omitempty"` // refused: the lease itself knew that it was lost
+	Text  string `json:",omitempty"` // failed: why
+}
+
+type reportKind string
+
+const (
+	ready   reportKind = "ready"   // connected
+	granted reportKind = "granted" // got the lease
+	midWork reportKind = "midwork" // trapped between reading and writing
+	sold    reportKind = "sold"    // one unit
+	refused reportKind = "refused" // the stock refused a write by its fencing token
+	failed  reportKind = "failed"  // the node cannot go on
+)

@@ -1,0 +1,171 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+)
+
+// node is one process that sells. Its steps run in one goroutine.
+type node struct {
+	config
+	stock *stock
+	mutex *holdfast.Mutex
+	lines <-chan string // from the parent; closed when it is gone
+	out   *json.Encoder
+}
+
+// NodeMain is the process of a node: main must call it when the program was
+// started under NodeName, and exit with what it returns.
+func NodeMain(_ []string, in io.Reader, out io.Writer) int {
+	logging.Disable()
+	n := &node{out: json.NewEncoder(out)}
+	if err := n.run(in); err != nil {
+		n.tell(report{Kind: failed, Text: err.Error()})
+		return 1
+	}
+	return 0
+}
+
+func (n *node) run(in io.Reader) error {
+	input := bufio.NewScanner(in)
+	if !input.Scan() {
+		return errors.New(NodeName + " is started by holdfast demo; it is of no use by itself")
+	}
+	if err := json.Unmarshal(input.Bytes(), &n.config); err != nil {
+		return fmt.Errorf("first line: %w", err)
+	}
+	// The end of the input is the end of the parent, and then of the node.
+	ctx, cancel := context.WithCancel(context.Background())
+	lines := make(chan string)
+	n.lines = lines
+	go func() {
+		defer cancel()
+		defer close(lines)
+		for input.Scan() {
+			lines <- input.Text()
+		}
+	}()
+	rdb, err := store.Open(n.Store)
+	if err != nil {
+		return err
+	}
+	defer rdb.Close()
+	return n.open(ctx, rdb)
+}
+
+// open connects, waits for the start, and sells.
+func (n *node) open(ctx context.Context, rdb redis.UniversalClient) error {
+	n.stock = newStock(rdb, n.Prefix)
+	c, err := holdfast.New(goredis.New(rdb), holdfast.WithPrefix(n.Prefix), holdfast.WithName("demo "+n.Name))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	n.mutex = c.Mutex(resource, holdfast.WithTTL(ttl), holdfast.WithReason("sell one unit"))
+	if _, err := n.stock.read(ctx); err != nil {
+		return err
+	}
+	n.tell(report{Kind: ready})
+	if <-n.lines != lineStart {
+		return nil // the parent is gone
+	}
+	turn := n.sellPlain
+	if n.Locked {
+		turn = n.sellLocked
+	}
+	for {
+		more, err := turn(ctx)
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// work is what a service does between reading the stock and writing it.
+func work() { time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Microsecond) }
+
+// sellPlain sells one unit without a lock. It returns false when there is none.
+func (n *node) sellPlain(ctx context.Context) (bool, error) {
+	units, err := n.stock.read(ctx)
+	if err != nil || units <= 0 {
+		return false, err
+	}
+	work()
+	if err := n.stock.write(ctx, units-1); err != nil {
+		return false, err
+	}
+	n.tell(report{Kind: sold})
+	return true, nil
+}
+
+// sellLocked sells one unit under a lease. It returns false when there is none.
+func (n *node) sellLocked(ctx context.Context) (bool, error) {
+	lease, err := n.mutex.Lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer lease.Release(ctx)
+	token := lease.Token()
+	n.tell(report{Kind: granted, Token: token})
+	units, err := n.stock.claim(ctx, token)
+	if n.late(lease, err) {
+		return true, nil
+	}
+	if err != nil || units <= 0 {
+		return false, err
+	}
+	n.pause(token)
+	// No look at the lease here: a pause may fall after any look, and it is the
+	// stock itself that must refuse a late write.
+	err = n.stock.writeFenced(ctx, token, units-1)
+	if n.late(lease, err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	n.tell(report{Kind: sold, Token: token})
+	return true, nil
+}
+
+// pause works, or waits in the middle of the work if the parent wants to catch
+// this node there.
+func (n *node) pause(token uint64) {
+	select {
+	case line := <-n.lines:
+		if line == lineTrap {
+			n.tell(report{Kind: midWork, Token: token})
+			<-n.lines // goOn
+			return
+		}
+	default:
+	}
+	work()
+}
+
+// late reports a refusal by the fencing token, and tells whether err is one.
+func (n *node) late(lease *holdfast.Lease, err error) bool {
+	var stale *staleError
+	if !errors.As(err, &stale) {
+		return false
+	}
+	lost := errors.Is(lease.Err(), holdfast.ErrLost)
+	n.tell(report{Kind: refused, Token: stale.token, Above: stale.top, Lost: lost})
+	return true
+}
+
+// tell reports to the parent; if it is gone, the end of the input ends the node.
+func (n *node) tell(r report) { _ = n.out.Encode(r) }

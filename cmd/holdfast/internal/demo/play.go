@@ -1,0 +1,117 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+)
+
+// firstStock is the number of units on sale, unless the scene must be repeated
+// with more because nodes did not get in each other's way.
+const (
+	firstStock = 200
+	rounds     = 3
+)
+
+// Player plays the scene.
+type Player struct {
+	rdb    redis.UniversalClient
+	url    string
+	prefix string
+	screen *screen
+	Acts   []Act
+}
+
+// Open connects to the store in which the scene is to play. Everything there is
+// below a prefix of its own, which Close deletes.
+func Open(url string, screen io.Writer, terminal Drawing) (*Player, error) {
+	rdb, err := store.Open(url)
+	if err != nil {
+		return nil, err
+	}
+	p := &Player{rdb: rdb, url: url, screen: newScreen(screen, terminal)}
+	p.prefix = "holdfast-demo-" + strings.ToLower(rand.Text()[:10])
+	return p, nil
+}
+
+// Prefix is what every key of the scene begins with.
+func (p *Player) Prefix() string { return p.prefix }
+
+// Play plays the acts. It returns an error if the scene could not be played to
+// its end; whether it showed what is claimed tell Claims.
+func (p *Player) Play(ctx context.Context) error {
+	units := firstStock
+	for round := 1; ; round++ {
+		act, err := p.play(ctx, "without a lock", false, false, units)
+		if err != nil {
+			return err
+		}
+		if act.Oversold() > 0 || round == rounds {
+			p.Acts = append(p.Acts, act)
+			break
+		}
+		p.screen.say("the nodes did not get in each other's way this time: once more, with more stock")
+		units *= 4
+	}
+	act, err := p.play(ctx, "with Holdfast", true, false, firstStock)
+	if err != nil {
+		return err
+	}
+	p.Acts = append(p.Acts, act)
+	act, err = p.play(ctx, "one holder killed, one paused", true, true, firstStock)
+	if err != nil {
+		return err
+	}
+	p.Acts = append(p.Acts, act)
+	return nil
+}
+
+// Claim is something that the scene is to show.
+type Claim struct {
+	Text string `json:"claim"`
+	Held bool   `json:"held"`
+}
+
+// Claims tells what was shown. It needs a scene that was played to its end.
+func (p *Player) Claims() []Claim {
+	plain, locked, faults := p.Acts[0], p.Acts[1], p.Acts[2]
+	exact := func(a Act) bool { return a.Sold == a.Stock && a.Left == 0 }
+	return []Claim{
+		{fmt.Sprintf("without a lock the stock is oversold: %d units that do not exist", plain.Oversold()), plain.Oversold() > 0},
+		{fmt.Sprintf("with Holdfast exactly the stock is sold: %d of %d", locked.Sold, locked.Stock), exact(locked)},
+		{fmt.Sprintf("also with a holder killed and one paused: %d of %d", faults.Sold, faults.Stock), exact(faults)},
+		{fmt.Sprintf("the killed holder's lease passed on, %s after the kill (TTL %s)", seconds(faults.Takeover), seconds(ttl)), faults.Takeover > 0},
+		{fmt.Sprintf("the paused holder's late write was refused by its fencing token (paused %s)", seconds(faults.Paused)), faults.Refused > 0 && faults.Paused > ttl/2},
+		{"the paused holder's own lease told it that it was lost", faults.Knew},
+	}
+}
+
+// Close deletes what the scene left in the store and disconnects.
+func (p *Player) Close(ctx context.Context) error {
+	var err error
+	if cluster, ok := p.rdb.(*redis.ClusterClient); ok {
+		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return wipe(ctx, c, p.prefix) })
+	} else {
+		err = wipe(ctx, p.rdb, p.prefix)
+	}
+	return errors.Join(err, p.rdb.Close())
+}
+
+// wipe deletes the keys below prefix, one by one: in a cluster they lie in
+// several slots.
+func wipe(ctx context.Context, c redis.Cmdable, prefix string) error {
+	keys := c.Scan(ctx, 0, prefix+"*", 1000).Iterator()
+	for keys.Next(ctx) {
+		if err := c.Del(ctx, keys.Val()).Err(); err != nil {
+			return err
+		}
+	}
+	return keys.Err()
+}

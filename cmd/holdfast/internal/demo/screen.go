@@ -1,0 +1,80 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Drawing says how progress is shown.
+type Drawing uint8
+
+// The ways of drawing.
+const (
+	Lines    Drawing = iota // a line a second: for files and pipes
+	Terminal                // one line, drawn over and over
+)
+
+// screen shows what happens while it happens. One goroutine.
+type screen struct {
+	w       io.Writer
+	drawing Drawing
+	drawn   bool      // the cursor stands behind a bar
+	last    time.Time // of the last line of progress
+}
+
+func newScreen(w io.Writer, d Drawing) *screen { return &screen{w: w, drawing: d, last: time.Now()} }
+
+// progress shows how much is sold. More than there is shows too.
+func (s *screen) progress(act string, sales, stock int) {
+	const width = 30
+	filled := min(width, sales*width/stock)
+	bar := strings.Repeat("#", filled) + strings.Repeat(".", width-filled)
+	line := fmt.Sprintf("  %-30s [%s] %d sold of %d", act, bar, sales, stock)
+	switch {
+	case s.drawing == Terminal:
+		fmt.Fprintf(s.w, "\r\x1b[K%s", line)
+		s.drawn = true
+	case time.Since(s.last) >= time.Second:
+		s.last = time.Now()
+		fmt.Fprintln(s.w, line)
+	}
+}
+
+// clear removes the bar.
+func (s *screen) clear() {
+	if s.drawn {
+		fmt.Fprint(s.w, "\r\x1b[K")
+		s.drawn = false
+	}
+}
+
+// note tells an event of the act with its time.
+func (s *screen) note(at time.Duration, format string, args ...any) {
+	s.clear()
+	fmt.Fprintf(s.w, "  %6.2f s  %s\n", at.Seconds(), fmt.Sprintf(format, args...))
+}
+
+// say tells something between the acts.
+func (s *screen) say(format string, args ...any) {
+	s.clear()
+	fmt.Fprintf(s.w, format+"\n", args...)
+}
+
+// Table prints the figures of all acts.
+func Table(w io.Writer, acts []Act) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "nodes\tstock\tsold\toversold\tlate writes refused\ttime\t  act")
+	for _, a := range acts {
+		refused := "-"
+		if a.Locked {
+			refused = fmt.Sprint(a.Refused)
+		}
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t  %s\n", a.Nodes, a.Stock, a.Sold, a.Oversold(), refused, seconds(a.Took), a.Name)
+	}
+	return t.Flush()
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }

@@ -1,0 +1,212 @@
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == Name {
+		os.Exit(Main(os.Args))
+	}
+	os.Exit(m.Run())
+}
+
+// shell is a shell script under a guard.
+type shell struct {
+	t     *testing.T
+	guard *Guard
+	pid   int
+	heard []EventKind
+}
+
+// run starts a script and waits until it writes ready to the pipe $READY.
+func run(t *testing.T, script string, change func(*Command)) *shell {
+	t.Helper()
+	pipe := filepath.Join(t.TempDir(), "ready")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: append(os.Environ(), "READY="+pipe),
+		TTL: 3 * time.Second, Deadline: At(time.Now().Add(3 * time.Second)), KillAfter: 10 * time.Second, OnLost: KillOnLost,
+	}
+	if change != nil {
+		change(&c)
+	}
+	g, err := Start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shell{t: t, guard: g}
+	s.pid = s.until(Started).PID
+	if line, err := os.ReadFile(pipe); err != nil || string(line) != "ready\n" {
+		t.Fatalf("script said %q, %v", line, err)
+	}
+	return s
+}
+
+// until reads events up to one of the kind.
+func (s *shell) until(kind EventKind) Event {
+	s.t.Helper()
+	for e := range s.guard.Events() {
+		s.heard = append(s.heard, e.Kind)
+		if e.Kind == kind {
+			return e
+		}
+	}
+	s.t.Fatalf("no %v; heard %v", kind, s.heard)
+	return Event{}
+}
+
+// requireGone checks that no member of the group is left.
+func (s *shell) requireGone() {
+	s.t.Helper()
+	if !group(s.pid).empty() {
+		s.t.Errorf("group %d still has members", s.pid)
+	}
+}
+
+func TestOwnExitCode(t *testing.T) {
+	s := run(t, "echo ready >$READY; exit 7", nil)
+	if e := s.until(Exited); e.Status.ExitStatus() != 7 {
+		t.Errorf("status %v", e.Status)
+	}
+	s.until(Gone)
+	s.requireGone()
+	if slices.Contains(s.heard, Terming) {
+		t.Errorf("heard %v", s.heard)
+	}
+}
+
+func TestCannotStart(t *testing.T) {
+	g, err := Start(Command{Path: "/nonexistent", Args: []string{"x"}, TTL: time.Second,
+		Deadline: At(time.Now().Add(time.Second)), OnLost: KillOnLost})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := <-g.Events()
+	if e.Kind != Failed || e.Errno != syscall.ENOENT {
+		t.Errorf("event %+v", e)
+	}
+	if _, more := <-g.Events(); more {
+		t.Error("more events after Failed")
+	}
+}
+
+func TestNothingStartsWhenTheLeaseIsOver(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "ran")
+	g, err := Start(Command{Path: "/bin/sh", Args: []string{"sh", "-c", "touch " + mark}, TTL: time.Second,
+		Deadline: At(time.Now()), OnLost: KillOnLost})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := <-g.Events(); e.Kind != Failed || e.Errno != syscall.ETIME {
+		t.Errorf("event %+v", e)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the command ran")
+	}
+}
+
+func TestGroupIsGoneBeforeTheDeadline(t *testing.T) {
+	for name, script := range map[string]string{
+		"ends on TERM":  "echo ready >$READY; sleep 60",
+		"ignores TERM":  "trap '' TERM; echo ready >$READY; sleep 60; sleep 60",
+		"grandchildren": "(trap '' TERM; sleep 60; sleep 60) & (sleep 60 &) ; trap '' TERM; echo ready >$READY; wait",
+		"stopped":       "echo ready >$READY; kill -STOP $$; sleep 60",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := run(t, script, func(c *Command) {
+				c.TTL = time.Second
+				c.Deadline = At(time.Now().Add(c.TTL))
+			})
+			if e := s.until(Terming); e.Cause != CauseDeadline {
+				t.Errorf("cause %q", e.Cause)
+			}
+			if e := s.until(Gone); e.Left <= 0 {
+				t.Errorf("gone %v after the deadline", -e.Left)
+			}
+			s.requireGone()
+			ignored := strings.Contains(script, "trap")
+			if slices.Contains(s.heard, Killing) != ignored {
+				t.Errorf("KILL sent: %v; heard %v", !ignored, s.heard)
+			}
+		})
+	}
+}
+
+func TestRenewalsKeepItRunning(t *testing.T) {
+	s := run(t, "echo ready >$READY; exec sleep 60", func(c *Command) {
+		c.TTL = 500 * time.Millisecond
+		c.Deadline = At(time.Now().Add(c.TTL))
+	})
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for range 30 { // three TTLs
+		<-ticker.C
+		s.guard.Extend(time.Now().Add(500 * time.Millisecond))
+	}
+	s.guard.Signal(syscall.SIGUSR1)
+	if e := s.until(Exited); e.Status.Signal() != syscall.SIGUSR1 {
+		t.Errorf("status %v; heard %v", e.Status, s.heard)
+	}
+	s.until(Gone)
+}
+
+func TestStopSendsTheSignalThenKill(t *testing.T) {
+	s := run(t, "trap '' INT; echo ready >$READY; while :; do sleep 1; done", func(c *Command) {
+		c.KillAfter = 50 * time.Millisecond
+	})
+	s.guard.Stop(CauseTimeout, syscall.SIGINT)
+	if e := s.until(Killing); e.Cause != CauseTimeout {
+		t.Errorf("cause %q", e.Cause)
+	}
+	s.until(Gone)
+	s.requireGone()
+}
+
+func TestTheLeftBehindKeepTheGroup(t *testing.T) {
+	// What the script leaves behind runs until this test lets it end.
+	s := run(t, "mkfifo $READY.end; (read x <$READY.end) & echo ready >$READY", nil)
+	s.until(Exited)
+	if group(s.pid).empty() {
+		t.Error("nothing was left behind")
+	}
+	s.guard.Signal(syscall.SIGHUP)
+	s.until(Gone)
+	s.requireGone()
+}
+
+func TestLossIsOnlyWarnedOfIfAsked(t *testing.T) {
+	s := run(t, "echo ready >$READY; exec sleep 60", func(c *Command) {
+		c.OnLost = WarnOnLost
+		c.TTL = 100 * time.Millisecond
+		c.Deadline = At(time.Now().Add(c.TTL))
+	})
+	<-time.After(300 * time.Millisecond) // it is the time itself that must do nothing
+	s.guard.Signal(syscall.SIGTERM)
+	s.until(Gone)
+	if slices.Contains(s.heard, Terming) {
+		t.Errorf("heard %v", s.heard)
+	}
+}
+
+func TestWithoutItsGuardTheGroupIsKilled(t *testing.T) {
+	s := run(t, "trap '' TERM; sleep 60 & echo ready >$READY; sleep 60; sleep 60", nil)
+	if err := s.guard.proc.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for e := range s.guard.Events() {
+		if e.Kind == Gone {
+			t.Error("a dead guard said gone")
+		}
+	}
+	s.requireGone()
+}

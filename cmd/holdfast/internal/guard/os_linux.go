@@ -1,0 +1,34 @@
+package guard
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sharedClock keeps running while the machine is suspended.
+const sharedClock = unix.CLOCK_BOOTTIME
+
+// adopt makes this process the parent of descendants whose own parent died, so
+// that it can reap them: in a container nobody else may.
+func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// dieWith makes the kernel send sig to the started process when the thread that
+// starts it ends.
+func dieWith(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
+
+// self is a path that runs this very program, also after its file was replaced.
+func self() (string, error) {
+	const exe = "/proc/self/exe"
+	if _, err := os.Stat(exe); err == nil {
+		return exe, nil
+	}
+	return os.Executable()
+}
+
+// rename sets what ps and pkill see as the name of this process.
+func rename(name string) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", os.Getpid()), []byte(name), 0)
+}

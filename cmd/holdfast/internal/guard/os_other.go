@@ -1,0 +1,25 @@
+//go:build !linux
+
+package guard
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sharedClock keeps running while the machine is suspended (on macOS).
+const sharedClock = unix.CLOCK_MONOTONIC
+
+// adopt does nothing: orphans go to process 1, which reaps them.
+func adopt() {}
+
+// dieWith does nothing: only Linux can tie a process to its parent's life.
+func dieWith(*syscall.SysProcAttr, syscall.Signal) {}
+
+// self is the path of this program.
+func self() (string, error) { return os.Executable() }
+
+// rename does nothing.
+func rename(string) {}

@@ -1,0 +1,104 @@
+// Command holdfast locks from the shell: it runs a command under a lease of a
+// resource on Redis, and shows and breaks leases. `holdfast --help` lists its
+// verbs, `holdfast VERB --help` shows examples.
+//
+// Each verb is one file. The process groups of `run` are package
+// internal/guard, URLs are package internal/store, and the scene of `demo` is
+// package internal/demo.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+)
+
+func main() { os.Exit(start(os.Args)) }
+
+// start is the program; what it is depends on the name it was started under.
+func start(args []string) int {
+	switch filepath.Base(args[0]) {
+	case guard.Name:
+		return guard.Main(args)
+	case demo.NodeName:
+		return demo.NodeMain(args, os.Stdin, os.Stdout)
+	}
+	// go-redis writes its troubles to standard error, among the command's own
+	// output. Those that matter come back as errors.
+	logging.Disable()
+	return command(args[1:], os.Stdout, os.Stderr)
+}
+
+// cli is the command line: the flags of all verbs, and the verbs.
+type cli struct {
+	Redis  string `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p. A password is better kept in the environment than in the arguments. Default: ${default}."`
+	Prefix string `env:"HOLDFAST_PREFIX" default:"holdfast" help:"What every key in the store begins with; the same as the services' WithPrefix. Default: ${default}."`
+
+	Run     runCmd     `cmd:"" help:"Run a command under the lease of a resource."`
+	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
+	Show    showCmd    `cmd:"" help:"Show who holds a resource and who waits for it."`
+	Break   breakCmd   `cmd:"" help:"End a lease or a wait by force."`
+	Demo    demoCmd    `cmd:"" help:"Play the stock scene: overselling without a lock, exact with one, also when nodes die."`
+	Version versionCmd `cmd:"" help:"Show the version."`
+}
+
+// env is what verbs get besides their flags.
+type env struct {
+	url, prefix    string
+	urlGiven       bool // by the flag, not by default or environment
+	stdout, stderr io.Writer
+}
+
+const description = `Distributed locks and leases on Redis, from the shell.
+
+	holdfast demo
+	holdfast run nightly-report -- ./report.sh
+	holdfast ls`
+
+// command parses the arguments and runs the verb.
+func command(args []string, stdout, stderr io.Writer) int {
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("holdfast"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+	)
+	if err != nil {
+		fmt.Fprintf(stderr, "holdfast: %v\n", err)
+		return exitFailed
+	}
+	ctx, err := parser.Parse(args) // --help prints and exits inside
+	if err != nil {
+		usage(err, stderr)
+		return exitUsage
+	}
+	e := &env{url: c.Redis, prefix: c.Prefix, stdout: stdout, stderr: stderr}
+	for _, p := range ctx.Path {
+		e.urlGiven = e.urlGiven || p.Flag != nil && p.Flag.Name == "redis"
+	}
+	return exitCode(ctx.Run(e))
+}
+
+// usage says what is wrong with the command line and what to do about it.
+func usage(err error, stderr io.Writer) {
+	verb := ""
+	var bad *kong.ParseError
+	if errors.As(err, &bad) && bad.Context != nil {
+		if cmd := bad.Context.Selected(); cmd != nil {
+			verb = " " + cmd.Name
+		}
+	}
+	fmt.Fprintf(stderr, "holdfast: %v\n", err)
+	if verb == " run" && strings.Contains(err.Error(), "unknown flag") {
+		fmt.Fprintln(stderr, "Put -- before the command: holdfast run [flags] RESOURCE -- CMD ARGS…")
+	}
+	fmt.Fprintf(stderr, "See \"holdfast%s --help\" for the usage and examples.\n", verb)
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+)
+
+// askLimit bounds one question to the store: a person or a script waits.
+const askLimit = 3 * time.Second
+
+// session is a Holdfast client with its connections.
+type session struct {
+	*holdfast.Client
+	rdb redis.UniversalClient
+	at  string // the store in words
+}
+
+// open makes a client for the store of the command line. It does not connect.
+func (e *env) open(opts ...holdfast.Option) (*session, error) {
+	rdb, err := store.Open(e.url)
+	if err != nil {
+		return nil, err
+	}
+	opts = append([]holdfast.Option{holdfast.WithPrefix(e.prefix)}, opts...)
+	c, err := holdfast.New(goredis.New(rdb), opts...)
+	if err != nil {
+		rdb.Close()
+		return nil, err
+	}
+	return &session{Client: c, rdb: rdb, at: store.Describe(rdb)}, nil
+}
+
+// reach asks the store for something small, to tell soon that it is away.
+func (s *session) reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	_, err := s.Snapshot(ctx, "reach")
+	return err
+}
+
+// close gives back what is still held, bounded by the library, and disconnects.
+// Its errors are of no use to anybody: the verb has its answer by then.
+func (s *session) close() {
+	_ = s.Client.Close()
+	_ = s.rdb.Close()
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// reporter tells what run does, on standard error: in words, or with --json as
+// one JSON object a line. It is used by one goroutine.
+type reporter struct {
+	w       io.Writer
+	quiet   bool
+	verbose bool
+	json    *slog.Logger // nil without --json
+}
+
+func newReporter(w io.Writer, c *runCmd) *reporter {
+	r := &reporter{w: w, quiet: c.Quiet, verbose: c.Verbose}
+	if c.JSON {
+		h := slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: jsonNames})
+		r.json = slog.New(h).With("resource", c.Resource)
+	}
+	return r
+}
+
+// jsonNames fits slog's fields to events: they have a name and no level, times
+// are UTC, and durations are milliseconds in a field whose name says so.
+func jsonNames(_ []string, a slog.Attr) slog.Attr {
+	switch {
+	case a.Key == slog.LevelKey:
+		return slog.Attr{}
+	case a.Key == slog.MessageKey:
+		a.Key = "event"
+	case a.Value.Kind() == slog.KindTime:
+		a.Value = slog.TimeValue(a.Value.Time().UTC())
+	case a.Value.Kind() == slog.KindDuration:
+		return slog.Float64(a.Key+"_ms", float64(a.Value.Duration().Microseconds())/1000)
+	}
+	return a
+}
+
+// detail tells what only -v shows.
+func (r *reporter) detail(event string, attrs []slog.Attr, format string, args ...any) {
+	r.tell(r.verbose, event, attrs, format, args)
+}
+
+// notice tells what everybody should see.
+func (r *reporter) notice(event string, attrs []slog.Attr, format string, args ...any) {
+	r.tell(true, event, attrs, format, args)
+}
+
+func (r *reporter) tell(show bool, event string, attrs []slog.Attr, format string, args []any) {
+	switch {
+	case r.json != nil:
+		r.json.LogAttrs(context.Background(), slog.LevelInfo, event, attrs...)
+	case show && !r.quiet:
+		fmt.Fprintf(r.w, "holdfast: "+format+"\n", args...)
+	}
+}
+
+// failure tells why run ends without CMD's own exit code, and returns the error
+// that only carries the code.
+func (r *reporter) failure(event string, e *exitError, attrs ...slog.Attr) error {
+	if e.text != "" {
+		attrs = append(attrs, slog.Int("code", e.code), slog.String("message", e.text))
+		r.notice(event, attrs, "%s", e.text)
+	}
+	return &exitError{code: e.code}
+}
+
+// short words a duration for people.
+func short(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}

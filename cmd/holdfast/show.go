@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// showCmd is `holdfast show`.
+type showCmd struct {
+	Resource string `arg:"" help:"Name of the resource."`
+	JSON     bool   `help:"One JSON object; ids, times in UTC, TTL in milliseconds."`
+}
+
+// Help is the long text of --help.
+func (*showCmd) Help() string {
+	return `Shows who holds the resource and who waits, in queue order. A resource that nobody uses is no error.
+
+Examples:
+	holdfast show stock:42
+	holdfast show stock:42 --json | jq '.holders[0].pid'`
+}
+
+// Run shows the resource.
+func (c *showCmd) Run(e *env) error {
+	s, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	defer cancel()
+	snap, err := s.Snapshot(ctx, c.Resource)
+	if err != nil {
+		return explain(err, s.at)
+	}
+	if c.JSON {
+		return writeJSON(e.stdout, toJSON(snap))
+	}
+	return c.print(e, snap)
+}
+
+func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
+	if len(s.Holders) == 0 && len(s.Waiters) == 0 {
+		_, err := fmt.Fprintf(e.stdout, "%q is free: nobody holds it or waits for it (prefix %q)\n", c.Resource, e.prefix)
+		return err
+	}
+	fmt.Fprintf(e.stdout, "%s  %s, capacity %d, highest fencing token %d\n\n", cell(s.Resource), cell(s.Kind), s.Capacity, s.Token)
+	t := table(e.stdout, "HOLDER ID\tHELD BY\tSINCE\tTTL LEFT\tTOKEN\tWEIGHT\tREASON")
+	for _, h := range s.Holders {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n",
+			cell(h.ID), cell(where(h.Name, h.Host, h.PID)), since(h.Since), short(h.TTL), h.Token, h.Weight, cell(h.Reason))
+	}
+	if err := t.Flush(); err != nil || len(s.Waiters) == 0 {
+		return err
+	}
+	fmt.Fprintln(e.stdout)
+	t = table(e.stdout, "WAITER ID\tWAITING\tSINCE\tWEIGHT\tREASON")
+	for _, w := range s.Waiters {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", cell(w.ID), cell(where(w.Name, w.Host, w.PID)), since(w.Since), w.Weight, cell(w.Reason))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+)
+
+// leftoverNotice is how long processes that CMD left behind may run before the
+// user is told what the lease is still kept for.
+const leftoverNotice = time.Second
+
+// renewals is the hook that tells of every renewal.
+type renewals struct{ moved chan holdfast.Renew }
+
+// Renew passes the latest renewal on; one that nobody took yet makes way.
+func (r *renewals) Renew(e holdfast.Renew) {
+	for {
+		select {
+		case r.moved <- e:
+			return
+		default:
+		}
+		select {
+		case <-r.moved:
+		default:
+		}
+	}
+}
+
+// watching is the life of CMD under the lease. The guard ends the group when the
+// deadline comes near; this side tells it of renewals, losses, signals and the
+// time limit, and says what happens. One goroutine.
+type watching struct {
+	c     *runCmd
+	say   *reporter
+	lease *holdfast.Lease
+	guard *guard.Guard
+	tty   terminal
+
+	failed error // holdfast or the start of CMD failed
+	status *syscall.WaitStatus
+	cause  guard.Cause // set: the group was stopped by us
+	killed bool
+	gone   bool
+}
+
+// supervise runs the command and returns its exit code as an error, when the
+// whole group has ended.
+func (c *runCmd) supervise(path string, lease *holdfast.Lease, sigs <-chan os.Signal, watch *renewals, say *reporter) error {
+	settle(lease, watch.moved, time.Duration(c.TTL))
+	g, err := guard.Start(guard.Command{
+		Path: path, Args: c.Cmd, Env: c.environ(lease), TTL: time.Duration(c.TTL),
+		Deadline: guard.At(lease.Deadline()), KillAfter: time.Duration(c.KillAfter),
+		OnLost: c.OnLost, Nested: len(chain()) > 0,
+	})
+	if err != nil {
+		return say.failure("error", explain(err, ""))
+	}
+	w := &watching{c: c, say: say, lease: lease, guard: g, tty: foreground()}
+	w.loop(sigs, watch.moved)
+	w.tty.takeBack()
+	return w.result()
+}
+
+// settle waits for the first renewal of a lease that came with a claim window
+// only: the command would be stopped at once for want of time.
+func settle(lease *holdfast.Lease, renewed <-chan holdfast.Renew, ttl time.Duration) {
+	for time.Until(lease.Deadline()) < ttl/2 {
+		select {
+		case <-renewed:
+		case <-lease.Done():
+			return
+		}
+	}
+}
+
+// environ is CMD's environment: what it inherits, then the lease. The same name
+// twice would leave it to CMD which one counts, so inherited ones go.
+func (c *runCmd) environ(lease *holdfast.Lease) []string {
+	own := []string{
+		"HOLDFAST_RESOURCE=" + c.Resource,
+		"HOLDFAST_TOKEN=" + strconv.FormatUint(lease.Token(), 10),
+		"HOLDFAST_HOLDER=" + lease.HolderID(),
+		"HOLDFAST_TTL_MS=" + strconv.FormatInt(time.Duration(c.TTL).Milliseconds(), 10),
+		chainVar + "=" + extendChain(c.Resource, lease.HolderID()),
+	}
+	return overlay(os.Environ(), own)
+}
+
+// loop runs until the group is gone.
+func (w *watching) loop(sigs <-chan os.Signal, renewed <-chan holdfast.Renew) {
+	lost := w.lease.Done()
+	var limit, leftover <-chan time.Time
+	for {
+		select {
+		case e, ok := <-w.guard.Events():
+			if !ok {
+				return
+			}
+			w.event(e)
+			if e.Kind == guard.Started && w.c.Timeout > 0 {
+				limit = time.After(time.Duration(w.c.Timeout))
+			}
+			if e.Kind == guard.Exited {
+				leftover = time.After(leftoverNotice)
+			}
+		case r := <-renewed:
+			w.renewed(r)
+		case <-lost:
+			lost = nil
+			w.lost()
+		case sig := <-sigs:
+			w.signal(sig.(syscall.Signal))
+		case <-limit:
+			w.say.notice("timeout", []slog.Attr{slog.Duration("timeout", time.Duration(w.c.Timeout))},
+				"%s has run for %s: sending %s", w.c.Cmd[0], time.Duration(w.c.Timeout), signalName(syscall.Signal(w.c.Signal)))
+			w.guard.Stop(guard.CauseTimeout, syscall.Signal(w.c.Signal))
+		case <-leftover:
+			w.say.notice("leftover", nil, "%s has ended, but processes it started still run; the lease is kept until they end", w.c.Cmd[0])
+		}
+	}
+}
+
+// renewed tells the guard how far the lease reaches now.
+func (w *watching) renewed(r holdfast.Renew) {
+	if r.Err != nil {
+		w.say.detail("renewal-failed", []slog.Attr{slog.Duration("left", r.Left), slog.String("message", r.Err.Error())},
+			"renewal failed, %s left: %v", short(r.Left), r.Err)
+	}
+	w.guard.Extend(w.lease.Deadline()) // also now: a good renewal may have made way for this one
+}
+
+func (w *watching) lost() {
+	err := w.lease.Err()
+	act := "stopping " + w.c.Cmd[0]
+	if w.c.OnLost == guard.WarnOnLost {
+		act = w.c.Cmd[0] + " runs on without it (--on-lost warn)"
+	}
+	if w.status == nil || w.cause == "" {
+		w.say.notice("lost", []slog.Attr{slog.String("message", err.Error())}, "%v; %s", err, act)
+	}
+	if w.c.OnLost == guard.KillOnLost {
+		w.guard.Stop(guard.CauseLost, syscall.SIGTERM)
+	}
+}
+
+func (w *watching) signal(sig syscall.Signal) {
+	w.say.detail("signal", []slog.Attr{slog.String("signal", signalName(sig))}, "passing %s on", signalName(sig))
+	w.guard.Signal(sig)
+}
+
+// event takes note of what the guard tells.
+func (w *watching) event(e guard.Event) {
+	name := w.c.Cmd[0]
+	switch e.Kind {
+	case guard.Started:
+		w.say.detail("started", []slog.Attr{slog.Int("pid", e.PID)}, "started %s, pid and group %d", name, e.PID)
+		if w.tty.give(e.PID) {
+			w.guard.Signal(syscall.SIGCONT) // it may have touched the terminal already
+		}
+	case guard.Failed:
+		w.failed = startError(name, e.Errno)
+	case guard.Suspended:
+		w.say.notice("suspended", nil, "%s cannot be suspended while it holds a lease; it goes on", name)
+	case guard.Exited:
+		w.status = &e.Status
+		w.say.detail("exited", []slog.Attr{slog.Int("code", codeOf(e.Status))}, "%s ended: %s", name, statusText(e.Status))
+	case guard.Terming:
+		w.cause = e.Cause
+		if e.Cause == guard.CauseDeadline {
+			w.say.notice("closing", []slog.Attr{slog.Duration("left", time.Until(w.lease.Deadline()))},
+				"the lease of %q could not be renewed in time: stopping %s", w.c.Resource, name)
+		}
+	case guard.Killing:
+		w.killed = true
+		w.say.notice("kill", []slog.Attr{slog.String("cause", string(e.Cause))}, "%s did not end in time: KILL", name)
+	case guard.Overdue:
+		w.say.notice("overdue", nil, "processes of %s survive KILL, and the lease has ended: somebody else may hold %q now", name, w.c.Resource)
+	case guard.Gone:
+		w.gone = true
+		attrs := []slog.Attr{slog.Duration("window_left", e.Left)}
+		w.say.detail("gone", attrs, "all processes of %s have ended, %s before the lease could end", name, short(e.Left))
+	}
+}
+
+// result is the exit code, in the order of what matters most.
+func (w *watching) result() error {
+	switch {
+	case w.failed != nil:
+		return w.say.failure("not-started", explain(w.failed, ""))
+	case !w.gone:
+		return w.say.failure("error", &exitError{exitFailed,
+			"the guard process was killed; " + w.c.Cmd[0] + " was killed too, since nothing watched over it"})
+	case w.cause == guard.CauseTimeout && w.killed:
+		return w.exit(exitTimeoutKill)
+	case w.cause == guard.CauseTimeout:
+		return w.exit(exitTimeout)
+	case w.cause != "":
+		return w.exit(exitLost)
+	}
+	return w.exit(codeOf(*w.status))
+}
+
+func (w *watching) exit(code int) error {
+	w.say.detail("exit", []slog.Attr{slog.Int("code", code)}, "exit code %d", code)
+	return &exitError{code: code}
+}
+
+// startError words why CMD was not started.
+func startError(name string, errno syscall.Errno) error {
+	switch errno {
+	case syscall.ENOENT:
+		return fail(exitNotFound, "command %q not found, or the interpreter in its first line is not", name)
+	case syscall.ETIME:
+		return fail(exitLost, "the lease ended before %q could be started: try a longer --ttl", name)
+	case syscall.EAGAIN, syscall.ENOMEM:
+		return fail(exitFailed, "%q could not be started: %v", name, errno)
+	}
+	return notExecutable(name, errno)
+}
+
+// codeOf is the exit code of an ended process, as a shell has it.
+func codeOf(s syscall.WaitStatus) int {
+	if s.Signaled() {
+		return exitSignal + int(s.Signal())
+	}
+	return s.ExitStatus()
+}
+
+func statusText(s syscall.WaitStatus) string {
+	if s.Signaled() {
+		return "signal " + signalName(s.Signal())
+	}
+	return fmt.Sprintf("exit code %d", s.ExitStatus())
+}
