@@ -68,7 +68,7 @@ func (e *Engine) answer(ctx context.Context, r engine.Request, got script.Acquir
 	case script.Queued:
 		a.Status = engine.Queued
 	case script.Busy:
-		a.Status, a.Last = engine.Busy, got.Last
+		a.Status = engine.Busy
 		a.Holder = e.holderOf(ctx, r.Resource.Prefix, got.Holder)
 	case script.Outbid:
 		a.Status, a.Last = engine.Outbid, got.Last

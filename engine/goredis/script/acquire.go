@@ -21,6 +21,9 @@ type Acquire struct {
 	Yields    string
 }
 
+// maxExact is where Lua's numbers cease to be exact.
+const maxExact = 1 << 53
+
 // Status is how Acquire ended.
 type Status int
 
@@ -55,6 +58,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 	if a.Queue {
 		queue = "q"
 	}
+	ballot := min(a.Ballot, maxExact) // any of these is too far ahead
 	reserve := strconv.FormatUint(a.Reserve, 10)
 	args := []any{
 		a.ID, a.Kind + ":" + strconv.Itoa(a.Capacity), ttl, ttl + a.Retention.Microseconds(),
@@ -63,7 +67,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 	// The script takes its short way only if the rest is left out. It counts
 	// on the reserve ending before the lease does.
 	if a.Weight != 1 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(ttl) {
-		args = append(args, a.Weight, a.Ballot, a.Yields)
+		args = append(args, a.Weight, ballot, a.Yields)
 	}
 	return s.acquire.call(k, args...)
 }

@@ -5,7 +5,7 @@
 --       default: 8 weight, 9 ballot or 0, 10 holder ID that yields or ''
 -- Returns  the token (granted for the whole TTL), or a table:
 --       {1, token, TTL} granted   {2, position, next} queued
---       {3, next, waiters, last[, holder ID, TTL, info]} busy   {4, last, next} outbid
+--       {3, next, waiters, last[, holder ID, TTL, info]} busy   {4, floor, next} outbid
 --       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far
 local call = redis.call
 --#include clock

@@ -33,7 +33,9 @@ local function admit(first, next)
     return {6}
   end
   if queued == 0 and used + weight <= capacity then
-    if ballot > 0 and ballot <= last then return {4, last, next} end
+    -- A state forgotten since may have given any token up to the retention ago.
+    local floor = math.max(last, now - retention)
+    if ballot > 0 and ballot <= floor then return {4, floor, next} end
     if ballot > now + BALLOT_AHEAD then return {8} end
     return {1, hold(id, weight, ttl, reserve, ballot, reason), ttl}
   end

@@ -29,7 +29,7 @@ elseif tonumber(core[6]) > 0 then
   local ids, deadlines = {}, {}
   local live = call('ZRANGEBYSCORE', KEYS[2], string.format('(%.0f', now), '+inf', 'WITHSCORES')
   for i = 1, #live, 2 do
-    ids[#ids + 1], deadlines[#deadlines + 1] = live[i], live[i + 1]
+    ids[#ids + 1], deadlines[#deadlines + 1] = live[i], string.format('%.0f', live[i + 1])
   end
   describe(holders, ids, deadlines)
 end

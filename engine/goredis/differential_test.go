@@ -1,0 +1,293 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/queue"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// The scripts must behave exactly as package queue says: the same random
+// programs run on both, in virtual time, and every answer, every wake-up and
+// the state at the end are compared.
+
+func TestScriptsFollowTheSpecOnRedis(t *testing.T) {
+	server := redistest.Start(t)
+	differential(t, server.Client(), time.Millisecond, 2500, 30)
+}
+
+func TestScriptsFollowTheSpecOnMiniredis(t *testing.T) {
+	server := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { _ = rdb.Close() })
+	differential(t, rdb, time.Second, 250, 20)
+}
+
+// differential runs so many programs of so many steps at most. A flag
+// -rapid.checks that is set by hand wins.
+func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs, most int) {
+	checks := flag.Lookup("rapid.checks")
+	if before := checks.Value.String(); before == checks.DefValue {
+		if err := checks.Value.Set(strconv.Itoa(programs)); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = checks.Value.Set(before) }()
+	}
+	d := &duel{
+		rdb: rdb, slack: slack,
+		engine: goredis.New(rdb, goredis.WithRetention(time.Minute), goredis.WithFragments(map[string]string{
+			"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
+			"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
+		})),
+	}
+	program := steps(most)
+	rapid.Check(t, func(t *rapid.T) {
+		p := program.Draw(t, "program")
+		if err := d.run(p); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// duel is the scripts and the model, side by side.
+type duel struct {
+	rdb    *redis.Client
+	engine *goredis.Engine
+
+	model *queue.Queue
+	res   engine.Resource
+	now   queue.Time
+	own   map[string]uint64 // the last token that each ID was given
+	wakes []string          // what the model would have sent
+	round int
+	slack time.Duration // how exact the server's expiries are
+}
+
+func params() queue.Params {
+	return queue.Params{
+		WaiterLife: micros(engine.WaiterLife), ClaimWindow: micros(engine.ClaimWindow),
+		Retention: micros(time.Minute), BallotAhead: micros(engine.MaxBallotAhead),
+	}
+}
+
+func (d *duel) run(program []step) error {
+	ctx := context.Background()
+	if err := d.rdb.FlushDB(ctx).Err(); err != nil {
+		return err
+	}
+	d.round++
+	// The expiries that the scripts set must lie ahead of the real clock, and
+	// the same program must give the same tokens.
+	d.now = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	d.res = engine.Resource{Prefix: "p", Name: fmt.Sprintf("{%%}%d", d.round)}
+	d.model, d.own, d.wakes = queue.New(params(), d.now), map[string]uint64{}, nil
+	if err := d.rdb.Set(ctx, "virtual:now", d.now, 0).Err(); err != nil {
+		return err
+	}
+	for i, s := range program {
+		if err := d.pass(ctx, s.After); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+		if err := d.step(ctx, s); err != nil {
+			return fmt.Errorf("step %d: %v: %w", i, s, err)
+		}
+	}
+	return errors.Join(d.compareSnapshots(ctx), d.compareWakes(ctx), d.checkExpiries(ctx))
+}
+
+// core is the key of the core; the name was chosen to need escaping.
+func (d *duel) core() string { return fmt.Sprintf("p:{%%7B%%25%%7D%d}", d.round) }
+
+// pass lets time pass. If the keys would be gone by then they are deleted, and
+// the model must agree that nothing is lost.
+func (d *duel) pass(ctx context.Context, after queue.Time) error {
+	if after == 0 {
+		return nil
+	}
+	d.now += after
+	if after >= params().Retention {
+		keep, err := d.rdb.HGet(ctx, d.core(), "keep").Int64()
+		if err != nil && err != redis.Nil {
+			return err
+		}
+		if err == nil && keep <= d.now {
+			if !d.model.Forgettable(d.now) {
+				return fmt.Errorf("the keys are gone at %d, too early", d.now)
+			}
+			c := d.core()
+			d.rdb.Del(ctx, c, c+":d", c+":q", c+":i", c+":x")
+			d.model = queue.New(params(), d.now)
+		}
+	}
+	return d.rdb.Set(ctx, "virtual:now", d.now, 0).Err()
+}
+
+func (d *duel) step(ctx context.Context, s step) error {
+	last := d.model.Snapshot(d.now).Last
+	var want queue.Answer
+	var err error
+	switch s.Op {
+	case "acquire":
+		ballot := s.ballot(last, d.now)
+		want = d.model.Acquire(queue.Request{
+			ID: s.ID, Kind: s.Kind, Capacity: s.Cap, Weight: s.Weight, TTL: s.TTL, Queue: s.Flag,
+			Reserve: s.Res, Ballot: ballot, Reason: s.Reason, Yields: s.Yields,
+		}, d.now)
+		var got engine.Answer
+		got, err = d.engine.Acquire(ctx, engine.Request{
+			Resource: d.res, ID: s.ID, Kind: engine.Kind(s.Kind), Capacity: s.Cap, Weight: s.Weight,
+			TTL: duration(s.TTL), Queue: s.Flag, Reserve: s.Res, Ballot: ballot, Reason: s.Reason,
+			Yields: engine.Held{ID: s.Yields},
+		})
+		if expected := d.expected(want); !reflect.DeepEqual(got, expected) {
+			return fmt.Errorf("got  %+v\nwant %+v", got, expected)
+		}
+		if want.Status == queue.Granted {
+			d.own[s.ID] = want.Token
+		}
+	case "release":
+		token := s.token(d.own[s.ID], last)
+		want = d.model.Release(s.ID, token, s.Flag, d.now)
+		err = d.engine.Release(ctx, engine.Release{Resource: d.res, Held: engine.Held{ID: s.ID, Token: token}, Withdraw: s.Flag})
+	case "renew":
+		token := s.token(d.own[s.ID], last)
+		want = d.model.Renew(s.ID, token, s.TTL, d.now)
+		err = d.engine.Renew(ctx, []engine.Renewal{{Resource: d.res, Held: engine.Held{ID: s.ID, Token: token}, TTL: duration(s.TTL)}})[0]
+	case "break":
+		want = d.model.Break(s.ID, d.now)
+		err = d.engine.Break(ctx, d.res, s.ID)
+	case "snapshot":
+		return d.compareSnapshots(ctx)
+	}
+	for _, g := range want.Grants {
+		d.own[g.ID] = g.Token
+		d.wakes = append(d.wakes, fmt.Sprintf("g %d %d %s", g.Token, g.TTL, g.ID))
+	}
+	if s.Op == "break" && want.Status == queue.Done {
+		d.wakes = append(d.wakes, "b "+s.ID)
+	}
+	if expected := failure(want); !sameError(err, expected) {
+		return fmt.Errorf("got error %v, want %v", err, expected)
+	}
+	return d.checkKeep(ctx)
+}
+
+// expected puts the model's answer to Acquire into the words of the contract.
+func (d *duel) expected(a queue.Answer) engine.Answer {
+	switch a.Status {
+	case queue.Granted:
+		return engine.Answer{Status: engine.Granted, Token: a.Token, TTL: duration(a.TTL)}
+	case queue.Queued:
+		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next)}
+	case queue.Busy:
+		return engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Holder: d.holder(a.Holder)}
+	case queue.Outbid:
+		return engine.Answer{Status: engine.Outbid, Last: a.Last, Next: duration(a.Next)}
+	}
+	return engine.Answer{}
+}
+
+func (d *duel) holder(h queue.Holder) engine.Holder {
+	if h.ID == "" {
+		return engine.Holder{}
+	}
+	return engine.Holder{
+		ID: h.ID, Client: engine.Client{ID: engine.ClientOf(h.ID)}, Reason: h.Reason, Weight: h.Weight,
+		Token: h.Token, Since: time.UnixMicro(h.Since), TTL: duration(h.Deadline - d.now),
+	}
+}
+
+func failure(a queue.Answer) error {
+	switch a.Status {
+	case queue.NotHeld:
+		return &engine.NotHeldError{Cause: engine.Cause(a.Cause)}
+	case queue.Ended:
+		return &engine.EndedError{Cause: engine.Cause(a.Cause)}
+	case queue.Mismatch:
+		return engine.ErrMismatch
+	case queue.TooHeavy:
+		return engine.ErrTooHeavy
+	case queue.TooFar:
+		return engine.ErrBallot
+	}
+	return nil
+}
+
+func sameError(got, want error) bool { return reflect.DeepEqual(got, want) }
+
+func (d *duel) compareSnapshots(ctx context.Context) error {
+	got, err := d.engine.Snapshot(ctx, d.res)
+	if err != nil {
+		return err
+	}
+	q := d.model.Snapshot(d.now)
+	want := engine.Snapshot{Resource: d.res, Kind: engine.Kind(q.Kind), Capacity: q.Capacity, Token: q.Last}
+	for _, h := range q.Holders {
+		want.Holders = append(want.Holders, d.holder(h))
+	}
+	for _, w := range q.Waiters {
+		want.Waiters = append(want.Waiters, engine.Waiter{
+			ID: w.ID, Client: engine.Client{ID: engine.ClientOf(w.ID)}, Reason: w.Reason, Weight: w.Weight,
+			Since: time.UnixMicro(w.Since),
+		})
+	}
+	if !reflect.DeepEqual(got, want) {
+		return fmt.Errorf("snapshot\ngot  %+v\nwant %+v", got, want)
+	}
+	return nil
+}
+
+func (d *duel) compareWakes(ctx context.Context) error {
+	got, err := d.rdb.LRange(ctx, "virtual:wakes", 0, -1).Result()
+	if err != nil {
+		return err
+	}
+	if g, w := strings.Join(got, "\n"), strings.Join(d.wakes, "\n"); g != w {
+		return fmt.Errorf("wake-ups\ngot  %q\nwant %q", g, w)
+	}
+	return nil
+}
+
+// checkKeep: the state is kept at least as long as the model needs it.
+func (d *duel) checkKeep(ctx context.Context) error {
+	keep, err := d.rdb.HGet(ctx, d.core(), "keep").Int64()
+	if err == redis.Nil {
+		return nil // nothing was stored yet
+	}
+	if err == nil && !d.model.Forgettable(keep) {
+		err = fmt.Errorf("the state is kept until %d only", keep)
+	}
+	return err
+}
+
+// checkExpiries: every key of the resource expires when the core says so.
+func (d *duel) checkExpiries(ctx context.Context) error {
+	keep, err := d.rdb.HGet(ctx, d.core(), "keep").Int64()
+	if err == redis.Nil {
+		return nil
+	}
+	for _, suffix := range []string{"", ":d", ":q", ":i", ":x"} {
+		at, err := d.rdb.PExpireTime(ctx, d.core()+suffix).Result()
+		if err != nil {
+			return err
+		}
+		if at != -2 && (at-time.Duration(keep)*time.Microsecond).Abs() > d.slack {
+			return fmt.Errorf("key %q expires at %d ms, want %d µs", suffix, at.Milliseconds(), keep)
+		}
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+package goredis_test
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+// step is one operation of a random program. It is drawn before the program
+// runs, so tokens and ballots are told relative to the state at that moment.
+type step struct {
+	After  queue.Time // time that passes first
+	Op     string
+	ID     string
+	Kind   string
+	Cap    int
+	Weight int
+	TTL    queue.Time
+	Flag   bool // acquire: queue; release: withdraw
+	Res    uint64
+	Ballot string // relative to what the model knows; see ballot
+	Token  string // likewise; see token
+	Yields string
+	Reason string
+}
+
+func (s step) String() string {
+	switch s.Op {
+	case "acquire":
+		return fmt.Sprintf("+%d acquire %s %s:%d w%d ttl=%d queue=%v res=%d ballot=%s yields=%q reason=%q",
+			s.After, s.ID, s.Kind, s.Cap, s.Weight, s.TTL, s.Flag, s.Res, s.Ballot, s.Yields, s.Reason)
+	case "release":
+		return fmt.Sprintf("+%d release %s token=%s withdraw=%v", s.After, s.ID, s.Token, s.Flag)
+	case "renew":
+		return fmt.Sprintf("+%d renew %s token=%s ttl=%d", s.After, s.ID, s.Token, s.TTL)
+	}
+	return fmt.Sprintf("+%d %s %s", s.After, s.Op, s.ID)
+}
+
+var ids = []string{"c1.a", "c1.b", "c2.a", "c3", "c4.a b", "c5.é\n%{}"}
+
+// steps draws a program. Most of it is about one kind of resource, so that
+// parties meet; some is not.
+func steps(most int) *rapid.Generator[[]step] {
+	return rapid.Custom(func(t *rapid.T) []step {
+		type sort struct {
+			kind     string
+			capacity int
+		}
+		sorts := []sort{{"mutex", 1}, {"mutex", 1}, {"rw", 4}, {"semaphore", 2}, {"semaphore", 1}}
+		home := rapid.SampledFrom(sorts).Draw(t, "home")
+		parties := rapid.IntRange(3, len(ids)).Draw(t, "parties")
+		n := rapid.IntRange(1, most).Draw(t, "steps")
+		program := make([]step, n)
+		for i := range program {
+			s := sort{home.kind, home.capacity}
+			if rapid.IntRange(0, 19).Draw(t, "abroad") == 0 {
+				s = rapid.SampledFrom(sorts).Draw(t, "sort")
+			}
+			program[i] = drawStep(t, s.kind, s.capacity, ids[:parties])
+		}
+		return program
+	})
+}
+
+func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
+	const ms, s = queue.Millisecond, queue.Second
+	st := step{
+		After: rapid.SampledFrom([]queue.Time{0, 0, 0, 0, 1, ms, 100 * ms, 900 * ms, s, s, 3*s - 1, 3 * s, 5 * s, 15 * s, 60 * s, 125 * s, 3600 * s}).Draw(t, "after"),
+		Op: rapid.SampledFrom([]string{
+			"acquire", "acquire", "acquire", "acquire", "acquire", "acquire",
+			"release", "release", "release", "renew", "renew", "break", "snapshot",
+		}).Draw(t, "op"),
+		ID:     rapid.SampledFrom(ids).Draw(t, "id"),
+		Kind:   kind,
+		Cap:    capacity,
+		Weight: 1,
+		TTL:    rapid.SampledFrom([]queue.Time{ms, 100 * ms, s, 3 * s, 3 * s, 5 * s, 15 * s, 15 * s, 24 * 3600 * s}).Draw(t, "ttl"),
+		Flag:   rapid.IntRange(0, 3).Draw(t, "flag") > 0,
+		Ballot: "none",
+		Token:  "own",
+	}
+	switch st.Op {
+	case "acquire":
+		if capacity > 1 {
+			st.Weight = rapid.SampledFrom([]int{1, 1, 2, capacity, capacity + 1}).Draw(t, "weight")
+		} else if rapid.IntRange(0, 29).Draw(t, "heavy") == 0 {
+			st.Weight = 2
+		}
+		st.Res = rapid.SampledFrom([]uint64{0, 0, 64, 1, 1 << 31}).Draw(t, "reserve")
+		st.Reason = rapid.SampledFrom([]string{"", "", "why", "two words\nand 3 4"}).Draw(t, "reason")
+		if rapid.IntRange(0, 7).Draw(t, "ballots") == 0 {
+			st.Ballot = rapid.SampledFrom([]string{"1", "last", "last+1", "now", "now+5", "edge", "far", "max"}).Draw(t, "ballot")
+		}
+		if rapid.IntRange(0, 5).Draw(t, "yield") == 0 {
+			st.Yields = rapid.SampledFrom(ids).Draw(t, "yields")
+		}
+	case "release":
+		st.Flag = !st.Flag // withdrawals are the rarer ones
+		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "own+1", "1"}).Draw(t, "token")
+	case "renew":
+		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "last+1"}).Draw(t, "token")
+	}
+	return st
+}
+
+// ballot turns a relative ballot into a number.
+func (s step) ballot(last uint64, now queue.Time) uint64 {
+	switch s.Ballot {
+	case "1":
+		return 1
+	case "last":
+		return last
+	case "last+1":
+		return last + 1
+	case "now":
+		return uint64(now)
+	case "now+5":
+		return uint64(now + 5)
+	case "edge":
+		return uint64(now + micros(24*time.Hour))
+	case "far":
+		return uint64(now+micros(24*time.Hour)) + 1
+	case "max":
+		return math.MaxUint64
+	}
+	return 0
+}
+
+// token turns a relative token into a number.
+func (s step) token(own, last uint64) uint64 {
+	switch s.Token {
+	case "0":
+		return 0
+	case "1":
+		return 1
+	case "own+1":
+		return own + 1
+	case "last+1":
+		return last + 1
+	}
+	return own
+}
+
+func micros(d time.Duration) queue.Time { return d.Microseconds() }
+
+func duration(t queue.Time) time.Duration { return time.Duration(t) * time.Microsecond }
