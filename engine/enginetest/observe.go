@@ -66,6 +66,19 @@ func snapshotContents(s *scene) {
 	}
 }
 
+// Nobody has to come by for an expired lease to be gone.
+func snapshotHidesExpired(s *scene) {
+	a := s.party("a")
+	s.hold(lasting(short/4, a.request()))
+	s.pass(short/4 + 10*time.Millisecond)
+	if snap := s.snapshot(); len(snap.Holders) != 0 {
+		s.Errorf("got %+v, want no holder", snap)
+	}
+	if found := s.list("*"); len(found) != 0 {
+		s.Errorf("List found %q, want nothing", found)
+	}
+}
+
 // list collects the names that a pattern finds.
 func (s *scene) list(pattern string) []string {
 	s.Helper()

@@ -104,6 +104,21 @@ func deadWaiterIsDropped(s *scene) {
 	dead.silent()
 }
 
+func pollingKeepsPlace(s *scene) {
+	a, b, c := s.party("a"), s.party("b"), s.party("c")
+	held := s.hold(a.request())
+	first, second := b.request(), c.request()
+	tick := time.NewTicker(engine.PollInterval)
+	defer tick.Stop()
+	for start := time.Now(); time.Since(start) < engine.WaiterLife+engine.PollInterval; <-tick.C {
+		s.wait(first, 0)
+		s.wait(second, 1)
+	}
+	s.release(held)
+	b.granted(first)
+	c.silent()
+}
+
 func yieldPassesToWaiter(s *scene) {
 	a, b := s.party("a"), s.party("b")
 	held := s.hold(a.request())

@@ -87,6 +87,22 @@ func expiredLeasePassesByPoll(s *scene) {
 	}
 }
 
+// However leases are renewed, the first of them to end is seen to end.
+func renewalHidesNoExpiry(s *scene) {
+	a, b, c, d := s.party("a"), s.party("b"), s.party("c"), s.party("d")
+	asked := lasting(short, a.weighing(1, 3))
+	s.hold(asked)
+	renewed := s.hold(lasting(short, b.weighing(1, 3)))
+	dead := s.hold(lasting(short, c.weighing(1, 3)))
+	asked.TTL = long
+	s.hold(asked)
+	if err := s.renew(renewed, long); err != nil {
+		s.Fatal(err)
+	}
+	d.poll(d.weighing(1, 3))
+	s.wantNotHeld(s.renew(dead, long), engine.CauseTaken)
+}
+
 // A holder that died frees its own share at its own deadline, however long the
 // others renew.
 func expiredReaderGoesAlone(s *scene) {

@@ -81,6 +81,13 @@ func ballotOutbid(s *scene) {
 		}
 	}
 	s.hold(proposing(a, held.Token+1))
+	// A store that has never heard of a resource may have forgotten it, so it
+	// takes no ballot from long ago.
+	r := proposing(a, 1)
+	r.Resource.Name = "never used"
+	if got := s.acquire(r); got.Status != engine.Outbid || got.Last == 0 {
+		s.Errorf("ballot 1 on an unused resource: got %+v, want outbid", got)
+	}
 }
 
 func ballotTooFar(s *scene) {
