@@ -1,0 +1,93 @@
+package main
+
+import (
+	"time"
+)
+
+// contenders opens several and closes those it opened if one fails.
+func contenders(open ...func() (*contender, error)) ([]*contender, error) {
+	var all []*contender
+	for _, o := range open {
+		c, err := o()
+		if err != nil {
+			for _, c := range all {
+				c.done()
+			}
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// uncontended times one caller that locks and unlocks a free resource.
+func uncontended(e *env) (result, error) {
+	r := result{Unit: "µs for a lock and an unlock"}
+	all, err := contenders(
+		func() (*contender, error) { return evalFloor(e) },
+		func() (*contender, error) { return holdfastMutex(e, "free") },
+		func() (*contender, error) { return redsyncMutex(e, "redsync:free") },
+	)
+	if err != nil {
+		return r, err
+	}
+	figures := map[string][]float64{}
+	var names []string
+	for _, c := range all {
+		defer c.done()
+		names = append(names, c.name)
+		if err := repeat(e, c, e.slice/3, nil); err != nil { // warm up
+			return r, err
+		}
+	}
+	trips, err := roundTrips(e, all[1])
+	if err != nil {
+		return r, err
+	}
+	for range e.rounds {
+		for _, c := range all {
+			pairs := 0
+			start := time.Now()
+			if err := repeat(e, c, e.slice, &pairs); err != nil {
+				return r, err
+			}
+			us := float64(time.Since(start).Microseconds()) / float64(pairs)
+			figures[c.name] = append(figures[c.name], us)
+		}
+	}
+	r.Rows = rowsOf(names, figures)
+	r.atMost("round trips of a pair", trips, 2)
+	r.atMost("holdfast / two bare EVALSHA", r.ratio("holdfast"), 1.1)
+	return r, nil
+}
+
+// repeat runs pairs for a time and counts them.
+func repeat(e *env, c *contender, d time.Duration, pairs *int) error {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if err := c.pair(e.ctx); err != nil {
+			return err
+		}
+		if pairs != nil {
+			*pairs++
+		}
+	}
+	return nil
+}
+
+// roundTrips counts the commands that the server sees for a pair.
+func roundTrips(e *env, c *contender) (float64, error) {
+	const pairs = 1000
+	rdb := e.server.Client()
+	defer rdb.Close()
+	before, err := sentCommands(e, rdb)
+	if err != nil {
+		return 0, err
+	}
+	for range pairs {
+		if err := c.pair(e.ctx); err != nil {
+			return 0, err
+		}
+	}
+	after, err := sentCommands(e, rdb)
+	return float64(after-before) / pairs, err
+}

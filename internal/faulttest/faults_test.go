@@ -1,0 +1,419 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// grace is how much longer than its ctx a call may take, plus what a loaded
+// machine adds.
+const grace = 400 * time.Millisecond
+
+// The reply to an Acquire is lost after the server executed it. The client asks
+// again under the same holder ID and gets the same lease: it does not wait for
+// itself until the TTL runs out.
+func TestReplyOfAcquireLost(t *testing.T) {
+	w := newWorld(t)
+	p := w.through()
+	c := w.client()
+	w.release(w.lock(c.Mutex("warm-up")))
+	point := p.LoseReply("stock:reply")
+	start := time.Now()
+	l := w.lock(c.Mutex("stock:reply"))
+	point.RequireHit(t)
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("Lock took %v: it waited for itself", took)
+	}
+	s, err := c.Snapshot(t.Context(), "stock:reply")
+	if err != nil || len(s.Holders) != 1 || len(s.Waiters) != 0 || s.Holders[0].Token != l.Token() {
+		t.Errorf("snapshot %+v, %v; want this lease alone", s, err)
+	}
+	w.release(l)
+}
+
+// The reply to a Release is lost. The repeated Release says that it was
+// released, not that the lease was lost.
+func TestReplyOfReleaseLost(t *testing.T) {
+	w := newWorld(t)
+	p := w.through()
+	c := w.client()
+	l := w.lock(c.Mutex("stock:reply"))
+	point := p.LoseReply("stock:reply")
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+	point.RequireHit(t)
+	w.release(w.lock(c.Mutex("stock:reply")))
+}
+
+// The ctx ends while the server hangs with the Acquire in its buffer. The call
+// returns in time, and what the server executes later leaves nothing behind.
+func TestCtxEndsInMidAcquire(t *testing.T) {
+	for _, try := range []string{"Lock", "TryLock"} {
+		t.Run(try, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.client()
+			w.release(w.lock(c.Mutex("warm-up")))
+			w.redis.Pause()
+			cause := errors.New("the user went away")
+			ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, cause)
+			defer cancel()
+			m := c.Mutex("stock:1", holdfast.WithTTL(time.Minute))
+			call := m.Lock
+			if try == "TryLock" {
+				call = m.TryLock
+			}
+			start := time.Now()
+			_, err := call(ctx)
+			if took := time.Since(start); took > 200*time.Millisecond+grace {
+				t.Errorf("returned after %v", took)
+			}
+			if !errors.Is(err, holdfast.ErrNotAcquired) || !errors.Is(err, cause) {
+				t.Errorf("error %v is not both ErrNotAcquired and the cause", err)
+			}
+			w.redis.Resume()
+			// Not a TTL of a minute: the clean-up reaches the server.
+			w.eventually("nothing is left", w.empty)
+			w.release(w.lock(c.Mutex("stock:1")))
+		})
+	}
+}
+
+// Every call returns soon after its ctx ends while the server hangs.
+func TestRedisHung(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	held := w.lock(c.Mutex("held", holdfast.WithTTL(time.Second)))
+	detached := w.lock(c.Mutex("detached"))
+	waiter := make(chan error, 1)
+	w.redis.Pause()
+	limit := 150 * time.Millisecond
+	call := func(name string, f func(ctx context.Context) error) {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		start := time.Now()
+		err := f(ctx)
+		if took := time.Since(start); took > limit+grace {
+			t.Errorf("%s returned after %v", name, took)
+		}
+		if err == nil {
+			t.Errorf("%s: no error although the server hangs", name)
+		}
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		_, err := c.Mutex("held").Lock(ctx)
+		waiter <- err
+	}()
+	call("Lock", func(ctx context.Context) error { _, err := c.Mutex("a").Lock(ctx); return err })
+	call("TryLock", func(ctx context.Context) error { _, err := c.Mutex("b").TryLock(ctx); return err })
+	call("Snapshot", func(ctx context.Context) error { _, err := c.Snapshot(ctx, "a"); return err })
+	call("Break", func(ctx context.Context) error { return c.Break(ctx, "a", "x.y") })
+	call("Detach", func(ctx context.Context) error { _, err := detached.Detach(ctx); return err })
+	call("List", func(ctx context.Context) error {
+		for _, err := range c.List(ctx, "*") {
+			return err
+		}
+		return nil
+	})
+	if e := w.lost(held); e.Cause != holdfast.LostUnreachable {
+		t.Errorf("the holder was told %v, want unreachable", e.Cause)
+	}
+	call("Release", detached.Release)
+	if err := <-waiter; !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waiter: %v", err)
+	}
+	w.redis.Resume()
+	w.eventually("nothing is left", w.empty)
+}
+
+// A holder is killed. The next one enters when the lease has ended in the store,
+// not before, and soon after.
+func TestHolderKilled(t *testing.T) {
+	w := newWorld(t)
+	const ttl = time.Second
+	p := w.start("hold", task{Resource: "stock:1", TTL: ttl, Counter: "fenced"})
+	p.line("held")
+	c := w.client()
+	ch := lockBeside(t.Context(), c.Mutex("stock:1"))
+	w.waiting(c, "stock:1", 1)
+	p.kill()
+	s, err := c.Snapshot(t.Context(), "stock:1")
+	if err != nil || len(s.Holders) != 1 {
+		t.Fatalf("snapshot %+v, %v", s, err)
+	}
+	seen, left := time.Now(), s.Holders[0].TTL
+	r := w.get(ch)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	after := r.at.Sub(seen) - left
+	t.Logf("entered %v after the lease ended in the store", after)
+	if after < -5*time.Millisecond || after > 500*time.Millisecond {
+		t.Errorf("entered %v after the lease's end", after)
+	}
+	w.release(r.lease)
+}
+
+// A holder is stopped past its TTL and resumed. It learns of the loss before its
+// next line relies on the lease, and its late write is refused.
+func TestHolderPausedPastItsTTL(t *testing.T) {
+	w := newWorld(t)
+	p := w.start("hold", task{Resource: "stock:1", TTL: 300 * time.Millisecond, Counter: "fenced"})
+	old := p.line("held")
+	p.say("write")
+	if got := p.line("lost="); got != "false ctx=false wrote=true" {
+		t.Fatalf("before the pause: lost=%s", got)
+	}
+	p.signal(syscall.SIGSTOP)
+	c := w.client()
+	l := w.lock(c.Mutex("stock:1"))
+	if fmt.Sprint(l.Token()) <= old {
+		t.Errorf("token %d is not above %s", l.Token(), old)
+	}
+	rdb := w.redis.Client()
+	if ok, err := fencedWrite(t.Context(), rdb, "fenced", l.Token()); !ok || err != nil {
+		t.Fatalf("the new holder's write: %v %v", ok, err)
+	}
+	p.say("write") // read as soon as it runs again
+	p.signal(syscall.SIGCONT)
+	if got := p.line("lost="); got != "true ctx=true wrote=false" {
+		t.Errorf("after the pause: lost=%s, want lost, told, and the write refused", got)
+	}
+	w.release(l)
+	p.finish()
+}
+
+// The server is killed and comes back empty, under a holder and waiters.
+func TestRedisRestartUnderWaiters(t *testing.T) {
+	w := newWorld(t)
+	c, other := w.client(), w.client()
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(2*time.Second)))
+	var waits []<-chan result
+	for i := range 4 {
+		m := []*holdfast.Client{c, other}[i%2].Mutex("stock:1", holdfast.WithoutTenure())
+		waits = append(waits, lockBeside(t.Context(), m))
+	}
+	w.waiting(c, "stock:1", 4)
+	w.redis.Kill()
+	w.redis.Restart()
+	back := time.Now()
+	if e := w.lost(l); e.Cause != holdfast.LostDeleted && e.Cause != holdfast.LostTaken {
+		t.Errorf("the holder was told %v", e.Cause)
+	}
+	tokens := map[uint64]bool{l.Token(): true}
+	merged := make(chan result, len(waits))
+	for _, ch := range waits {
+		go func() { merged <- <-ch }()
+	}
+	for range waits {
+		r := w.get(merged)
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		if r.lease.Token() <= l.Token() || tokens[r.lease.Token()] {
+			t.Errorf("token %d after %d: the store forgot", r.lease.Token(), l.Token())
+		}
+		tokens[r.lease.Token()] = true
+		w.release(r.lease)
+	}
+	t.Logf("all served %v after the server was back", time.Since(back))
+}
+
+// The same with data that survive: nobody loses anything.
+func TestRedisRestartWithData(t *testing.T) {
+	w := newWorld(t, redistest.WithAppendOnly(), redistest.WithArgs("--appendfsync", "always"))
+	c := w.client()
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(10*time.Second)))
+	ch := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	w.waiting(c, "stock:1", 1)
+	w.redis.Restart()
+	if l.Err() != nil {
+		t.Errorf("the holder lost its lease: %v", l.Err())
+	}
+	w.eventually("the store answers", func() bool { _, err := c.Snapshot(t.Context(), "stock:1"); return err == nil })
+	w.release(l)
+	r := w.get(ch)
+	if r.err != nil || r.lease.Token() <= l.Token() {
+		t.Fatalf("waiter: %+v", r)
+	}
+	w.release(r.lease)
+}
+
+// FLUSHALL under a holder and a waiter: the holder is told at its next renewal,
+// the waiter enters, and its token is above all before.
+func TestFlushAll(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	const ttl = 1500 * time.Millisecond
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
+	ch := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	w.waiting(c, "stock:1", 1)
+	if err := w.redis.Client().FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	flushed := time.Now()
+	w.lost(l)
+	if took := time.Since(flushed); took > ttl/3+grace {
+		t.Errorf("told after %v, want TTL/3 at most", took)
+	}
+	r := w.get(ch)
+	if r.err != nil || r.lease.Token() <= l.Token() {
+		t.Fatalf("waiter: %+v, holder before had %d", r, l.Token())
+	}
+	w.release(r.lease)
+	if err := l.Release(t.Context()); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("Release of the lost lease: %v", err)
+	}
+}
+
+// SCRIPT FLUSH costs a resend, nothing else.
+func TestScriptFlush(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	rdb := w.redis.Client()
+	for i := range 3 {
+		l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(300*time.Millisecond)))
+		before := l.Deadline()
+		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the lease is renewed", func() bool { return l.Deadline().After(before) })
+		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+	}
+}
+
+// What waiting cannot mend comes back at once, with what to look at.
+func TestNoPerm(t *testing.T) {
+	w := newWorld(t)
+	admin := w.redis.Client()
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-evalsha", "-eval").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c := w.clientOf(redis.NewClient(&redis.Options{Addr: w.addr, Username: "app", Password: "secret"}))
+	for name, call := range map[string]func(context.Context) (*holdfast.Lease, error){
+		"Lock": c.Mutex("stock:1").Lock, "TryLock": c.Mutex("stock:1").TryLock,
+	} {
+		start := time.Now()
+		_, err := call(t.Context())
+		if !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(fmt.Sprint(err), "NOPERM") {
+			t.Errorf("%s: %v; want ErrDenied with what Redis said", name, err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("%s: after %v", name, took)
+		}
+	}
+}
+
+// The right to subscribe is missing: a waiter hears of it at once, and leaves
+// the queue.
+func TestNoPermToSubscribe(t *testing.T) {
+	w := newWorld(t)
+	admin := w.redis.Client()
+	if err := admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret", "~*", "resetchannels", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	l := w.lock(w.client().Mutex("stock:1"))
+	c := w.clientOf(redis.NewClient(&redis.Options{Addr: w.addr, Username: "app", Password: "secret"}))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := c.Mutex("stock:1").Lock(ctx); !errors.Is(err, holdfast.ErrDenied) {
+		t.Errorf("Lock: %v; want ErrDenied", err)
+	}
+	w.waiting(c, "stock:1", 0)
+	w.release(l)
+}
+
+// Rights are taken away while somebody waits.
+func TestNoPermUnderWaiter(t *testing.T) {
+	w := newWorld(t)
+	admin := w.redis.Client()
+	acl := func(rules ...any) {
+		if err := admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "app"}, rules...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acl("on", ">secret", "~*", "&*", "+@all")
+	l := w.lock(w.client().Mutex("stock:1"))
+	c := w.clientOf(redis.NewClient(&redis.Options{Addr: w.addr, Username: "app", Password: "secret"}))
+	ch := lockBeside(t.Context(), c.Mutex("stock:1"))
+	w.waiting(c, "stock:1", 1)
+	acl("-evalsha", "-eval")
+	if r := w.get(ch); !errors.Is(r.err, holdfast.ErrDenied) {
+		t.Errorf("waiter: %v; want ErrDenied", r.err)
+	}
+	w.release(l)
+}
+
+// A foreign key stands where the resource's state should be.
+func TestWrongType(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	w.release(w.lock(c.Mutex("stock:1")))
+	rdb := w.redis.Client()
+	keys, err := rdb.Keys(t.Context(), "*stock:1*").Result()
+	if err != nil || len(keys) == 0 {
+		t.Fatal(keys, err)
+	}
+	for _, key := range keys {
+		if err := rdb.Set(t.Context(), key, "a foreign value", time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := time.Now()
+	if _, err := c.Mutex("stock:1").Lock(t.Context()); !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("Lock: %v; want ErrDenied with WRONGTYPE", err)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("after %v", took)
+	}
+	if err := rdb.Del(t.Context(), keys...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	w.release(w.lock(c.Mutex("stock:1")))
+}
+
+// The client closes with a holder and with waiters, some of them in the store's
+// queue and some behind those.
+func TestCloseWithWaiters(t *testing.T) {
+	w := newWorld(t)
+	c, other := w.client(), w.client()
+	l := w.lock(other.Mutex("stock:1"))
+	mine := w.lock(c.Mutex("stock:2"))
+	var waits []<-chan result
+	for range 5 {
+		waits = append(waits, lockBeside(t.Context(), c.Mutex("stock:1")))
+		waits = append(waits, lockBeside(t.Context(), c.Mutex("stock:1", holdfast.WithoutTenure())))
+	}
+	w.waiting(other, "stock:1", 6)
+	if err := c.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	for _, ch := range waits {
+		if r := w.get(ch); !errors.Is(r.err, holdfast.ErrClosed) || !errors.Is(r.err, holdfast.ErrNotAcquired) {
+			t.Errorf("waiter: %+v; want ErrClosed", r)
+		}
+	}
+	if !errors.Is(mine.Err(), holdfast.ErrReleased) {
+		t.Errorf("Err of a lease of the closed client: %v", mine.Err())
+	}
+	w.waiting(other, "stock:1", 0)
+	w.release(w.lock(other.Mutex("stock:2")))
+	w.release(l)
+}

@@ -1,0 +1,222 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleEnv); role != "" {
+		os.Exit(work(role))
+	}
+	os.Exit(m.Run())
+}
+
+// patience bounds what a test waits for; it fails then.
+const patience = 20 * time.Second
+
+// world is one Redis with clients, checked for leftovers when the test ends.
+type world struct {
+	t     *testing.T
+	redis *redistest.Server
+	addr  string // what clients dial: the server or a proxy before it
+}
+
+// newWorld starts a Redis. When the test ends no key may be without TTL, no
+// lease or wait may be left, and no goroutine.
+func newWorld(t *testing.T, opts ...redistest.Option) *world {
+	t.Helper()
+	goleak.VerifyNone(t)
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	s := redistest.Start(t, opts...)
+	w := &world{t: t, redis: s, addr: s.Addr()}
+	t.Cleanup(w.checkClean)
+	return w
+}
+
+// checkClean looks at what is left in the store.
+func (w *world) checkClean() {
+	if w.t.Failed() {
+		return
+	}
+	w.redis.RequireTTLs(w.t)
+	w.eventually("the store has no lease and no wait left", w.empty)
+}
+
+// empty tells whether nobody holds or waits for anything.
+func (w *world) empty() bool {
+	c, err := holdfast.New(goredis.New(w.redis.Client()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	for s, err := range c.List(context.Background(), "*") {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.t.Logf("still in use: %+v", s)
+		return false
+	}
+	return true
+}
+
+// client returns a client with a connection pool of its own, closed with the
+// test.
+func (w *world) client(opts ...holdfast.Option) *holdfast.Client {
+	w.t.Helper()
+	return w.clientOf(redis.NewClient(&redis.Options{Addr: w.addr}), opts...)
+}
+
+func (w *world) clientOf(rdb *redis.Client, opts ...holdfast.Option) *holdfast.Client {
+	w.t.Helper()
+	c, err := holdfast.New(goredis.New(rdb), opts...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = c.Close() // a test that needs its result closes the client itself
+		_ = rdb.Close()
+	})
+	return c
+}
+
+// through puts a proxy before the server for all clients made from now on.
+func (w *world) through() *redistest.Proxy {
+	p := redistest.NewProxy(w.t, w.redis.Addr())
+	w.addr = p.Addr()
+	return p
+}
+
+// eventually waits until cond holds, by looking again and again.
+func (w *world) eventually(what string, cond func() bool) {
+	w.t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			w.t.Fatalf("not in %v: %s", patience, what)
+		}
+	}
+}
+
+// lock takes a lease or fails the test.
+func (w *world) lock(m *holdfast.Mutex) *holdfast.Lease {
+	w.t.Helper()
+	r := w.get(lockBeside(context.Background(), m))
+	if r.err != nil {
+		w.t.Fatal(r.err)
+	}
+	return r.lease
+}
+
+// release gives a lease back or fails the test.
+func (w *world) release(l *holdfast.Lease) {
+	w.t.Helper()
+	if err := l.Release(context.Background()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// result is the end of a Lock that runs beside the test.
+type result struct {
+	lease *holdfast.Lease
+	err   error
+	at    time.Time
+}
+
+// lockBeside starts a Lock in a goroutine and returns where its result comes.
+func lockBeside(ctx context.Context, m *holdfast.Mutex) <-chan result {
+	ch := make(chan result, 1)
+	go func() {
+		l, err := m.Lock(ctx)
+		ch <- result{l, err, time.Now()}
+	}()
+	return ch
+}
+
+// waiting waits until n parties stand in the store's queue.
+func (w *world) waiting(c *holdfast.Client, name string, n int) {
+	w.t.Helper()
+	w.eventually("waiters are in the queue", func() bool {
+		s, err := c.Snapshot(context.Background(), name)
+		return err == nil && len(s.Waiters) == n
+	})
+}
+
+// get receives a result in time.
+func (w *world) get(ch <-chan result) result {
+	w.t.Helper()
+	select {
+	case r := <-ch:
+		return r
+	case <-time.After(patience):
+		w.t.Fatalf("no result in %v", patience)
+		return result{}
+	}
+}
+
+// lost waits until the lease says that it is lost, and returns how.
+func (w *world) lost(l *holdfast.Lease) *holdfast.LostError {
+	w.t.Helper()
+	select {
+	case <-l.Done():
+	case <-time.After(patience):
+		w.t.Fatalf("the holder was not told in %v", patience)
+	}
+	var e *holdfast.LostError
+	if !errors.As(l.Err(), &e) {
+		w.t.Fatalf("Err is %v, not a LostError", l.Err())
+	}
+	return e
+}
+
+// waitRenewal waits until the lease is renewed once more.
+func (w *world) waitRenewal(l *holdfast.Lease) {
+	w.t.Helper()
+	before := l.Deadline()
+	w.eventually("the lease is renewed", func() bool { return l.Deadline().After(before) })
+}
+
+// evals counts the script calls that the server has executed.
+func evals(t *testing.T, rdb *redis.Client) int {
+	t.Helper()
+	info, err := rdb.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for line := range strings.Lines(info) {
+		var n int
+		for _, name := range []string{"cmdstat_eval:calls=%d", "cmdstat_evalsha:calls=%d"} {
+			if _, err := fmt.Sscanf(line, name, &n); err == nil {
+				total += n
+			}
+		}
+	}
+	return total
+}
+
+// subscribers counts the clients that listen for wake-ups.
+func subscribers(t *testing.T, w *world) int {
+	t.Helper()
+	list, err := w.redis.Client().ClientList(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(list, " sub=1 ") + strings.Count(list, " ssub=1 ")
+}

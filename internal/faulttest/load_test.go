@@ -1,0 +1,165 @@
+package faulttest
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Four processes of eight goroutines add to a counter by read-then-write, while
+// one of the processes is killed and started again all along. The counter equals
+// the number of turns, to the last one.
+func TestExclusionUnderLoad(t *testing.T) {
+	w := newWorld(t)
+	const turns = 20_000
+	tk := task{Resource: "counter", TTL: 500 * time.Millisecond, Callers: 8, Counter: "counter:value"}
+	var steady []*process
+	for range 3 {
+		p := w.start("count", tk)
+		p.line("ready")
+		steady = append(steady, p)
+	}
+	rdb := w.redis.Client()
+	kills := 0
+	deadline := time.Now().Add(2 * time.Minute)
+	for n := 0; n < turns; {
+		victim := w.start("count", tk)
+		victim.line("ready")
+		before := n
+		w.eventually("many turns more", func() bool {
+			n, _ = rdb.Get(t.Context(), tk.Counter+":turns").Int()
+			return n >= before+800
+		})
+		victim.kill()
+		kills++
+		if time.Now().After(deadline) {
+			t.Fatalf("%d turns in two minutes", n)
+		}
+	}
+	for _, p := range steady {
+		p.finish()
+	}
+	value, err := rdb.Get(t.Context(), tk.Counter).Int()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted, err := rdb.Get(t.Context(), tk.Counter+":turns").Int()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d turns, %d kills", counted, kills)
+	if value != counted || counted < turns {
+		t.Errorf("counter %d after %d turns", value, counted)
+	}
+	if kills < 10 {
+		t.Errorf("only %d kills: the fault was hardly there", kills)
+	}
+}
+
+// fair checks that each caller had its share and none waited out of proportion.
+func fair(t *testing.T, tallies []tally) {
+	t.Helper()
+	total, least, most := 0, tallies[0].Turns, tallies[0].Turns
+	var longest time.Duration
+	var medians []time.Duration
+	for _, y := range tallies {
+		total += y.Turns
+		least, most = min(least, y.Turns), max(most, y.Turns)
+		longest = max(longest, y.MaxWait)
+		medians = append(medians, y.WaitsP50)
+	}
+	slices.Sort(medians)
+	median := medians[len(medians)/2]
+	share := float64(total) / float64(len(tallies))
+	t.Logf("%d turns by %d callers; worst %.3f, best %.3f of its share; median wait %v, longest %v (%.0f×)",
+		total, len(tallies), float64(least)/share, float64(most)/share, median, longest,
+		float64(longest)/float64(median))
+	if float64(least) < 0.9*share || float64(most) > 1.1*share {
+		t.Errorf("a caller is more than 10%% off its share")
+	}
+	if longest > 100*median {
+		t.Errorf("the longest wait is over 100 times the median")
+	}
+}
+
+// 64 goroutines of one process on one resource.
+func TestFairnessInOneProcess(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	tallies, err := takeTurns(c.Mutex("hot"), 64, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fair(t, tallies)
+}
+
+// 8 processes of 8 goroutines on one resource.
+func TestFairnessBetweenProcesses(t *testing.T) {
+	w := newWorld(t)
+	fair(t, w.turnsOf(8, task{Resource: "hot", TTL: 5 * time.Second, Callers: 8, For: 4 * time.Second}))
+}
+
+// turnsOf runs the same task in several processes at once.
+func (w *world) turnsOf(processes int, tk task) []tally {
+	w.t.Helper()
+	var ps []*process
+	for range processes {
+		p := w.start("turns", tk)
+		p.line("ready")
+		ps = append(ps, p)
+	}
+	for _, p := range ps {
+		p.say("go")
+	}
+	var all []tally
+	for _, p := range ps {
+		var some []tally
+		if err := json.Unmarshal([]byte(p.line("tally")), &some); err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, some...)
+		p.finish()
+	}
+	return all
+}
+
+// Without tenure the order between processes is first come, first served,
+// exactly.
+func TestFirstComeFirstServed(t *testing.T) {
+	w := newWorld(t)
+	const waiters = 24
+	clients := []*holdfast.Client{w.client(), w.client(), w.client(), w.client()}
+	l := w.lock(clients[0].Mutex("stock:1"))
+	type entry struct {
+		n int
+		l *holdfast.Lease
+		e error
+	}
+	entered := make(chan entry, waiters)
+	for n := range waiters {
+		c := clients[n%len(clients)]
+		go func() {
+			l, err := c.Mutex("stock:1", holdfast.WithoutTenure()).Lock(context.Background())
+			entered <- entry{n, l, err}
+		}()
+		// The next one comes when this one is in the queue.
+		w.waiting(clients[0], "stock:1", n+1)
+	}
+	token := l.Token()
+	w.release(l)
+	for n := range waiters {
+		e := <-entered
+		if e.e != nil || e.n != n {
+			t.Fatalf("entry %d went to waiter %d, %v", n, e.n, e.e)
+		}
+		if e.l.Token() <= token {
+			t.Errorf("token %d after %d", e.l.Token(), token)
+		}
+		token = e.l.Token()
+		w.release(e.l)
+	}
+}

@@ -1,0 +1,303 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The traps that other locks fell into, one test each; those that are faults in
+// themselves stand in faults_test.go and those about fairness in load_test.go.
+
+// A holder that is cut off is told before another is granted. Peers told it 0.9 s
+// after.
+func TestToldBeforeAnotherEnters(t *testing.T) {
+	for _, ttl := range []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second} {
+		t.Run(ttl.String(), func(t *testing.T) {
+			w := newWorld(t)
+			straight := w.client()
+			p := w.through()
+			c := w.client()
+			l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
+			told := make(chan time.Time, 1)
+			go func() {
+				<-l.Context().Done()
+				told <- time.Now()
+			}()
+			ch := lockBeside(t.Context(), straight.Mutex("stock:1"))
+			w.waiting(straight, "stock:1", 1)
+			p.Blackhole()
+			defer p.Heal()
+			r := w.get(ch)
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			select {
+			case at := <-told:
+				t.Logf("told %v before the next one entered", r.at.Sub(at))
+				if !at.Before(r.at) {
+					t.Errorf("told %v after another had entered", at.Sub(r.at))
+				}
+			default:
+				t.Error("another entered and the holder was not told")
+			}
+			if e := w.lost(l); e.Cause != holdfast.LostUnreachable {
+				t.Errorf("cause %v", e.Cause)
+			}
+			w.release(r.lease)
+		})
+	}
+}
+
+// A renewal never makes a lost lease again: another may have held and released
+// in between.
+func TestRenewalDoesNotRecreate(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(600*time.Millisecond)))
+	rdb := w.redis.Client()
+	keys, err := rdb.Keys(t.Context(), "*stock:1*").Result()
+	if err != nil || len(keys) == 0 {
+		t.Fatal(keys, err)
+	}
+	if err := rdb.Del(t.Context(), keys...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if e := w.lost(l); e.Cause != holdfast.LostDeleted {
+		t.Errorf("cause %v, want deleted", e.Cause)
+	}
+	s, err := c.Snapshot(t.Context(), "stock:1")
+	if err != nil || len(s.Holders) != 0 {
+		t.Errorf("snapshot %+v, %v", s, err)
+	}
+}
+
+// A TTL too short to lock anything is an error, not a lock that does nothing.
+func TestTTLTooShort(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	for _, ttl := range []time.Duration{-1, 0, time.Microsecond, 99 * time.Millisecond, 25 * time.Hour} {
+		if _, err := c.Mutex("stock:1", holdfast.WithTTL(ttl)).Lock(t.Context()); !errors.Is(err, holdfast.ErrOption) {
+			t.Errorf("TTL %v: %v", ttl, err)
+		}
+	}
+}
+
+// Identities are compared whole: the beginning of a holder ID breaks nothing.
+func TestIdentityIsComparedWhole(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	l := w.lock(c.Mutex("stock:1"))
+	id := l.HolderID()
+	for _, other := range []string{id[:len(id)-1], id + "x", strings.ToUpper(id), "*", id[:1]} {
+		if other == id {
+			continue
+		}
+		if err := c.Break(t.Context(), "stock:1", other); !errors.Is(err, holdfast.ErrNotHeld) {
+			t.Errorf("Break %q: %v", other, err)
+		}
+	}
+	if l.Err() != nil {
+		t.Error(l.Err())
+	}
+	w.release(l)
+}
+
+// No client clock reaches the store: the only times in a command are durations.
+func TestNoClientClockInTheStore(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	rdb := w.redis.Client()
+	monitored := make(chan string, 1024)
+	mon := rdb.Monitor(t.Context(), monitored)
+	mon.Start()
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(300*time.Millisecond)))
+	before := l.Deadline()
+	w.eventually("a renewal", func() bool { return l.Deadline().After(before) })
+	w.release(l)
+	evals := 0
+	w.eventually("three commands are seen", func() bool {
+		for len(monitored) > 0 {
+			line := <-monitored
+			// What the scripts do inside is marked "lua" and goes by the store's time.
+			_, command, _ := strings.Cut(line, "]")
+			if strings.Contains(line, " lua]") || !strings.Contains(strings.ToLower(command), `"eval`) {
+				continue
+			}
+			evals++
+			requireNoInstant(t, command, l.Token())
+		}
+		return evals >= 3
+	})
+	mon.Stop()
+}
+
+// requireNoInstant fails if a word of the command is a number so large that it
+// could be a time. The token is one, and comes from the store.
+func requireNoInstant(t *testing.T, command string, token uint64) {
+	t.Helper()
+	for _, word := range strings.Fields(command) {
+		digits := strings.Trim(word, `"`)
+		if len(digits) >= 10 && strings.Trim(digits, "0123456789") == "" && digits != strconv.FormatUint(token, 10) {
+			t.Errorf("%s: %s looks like an instant", command, word)
+		}
+	}
+}
+
+// An idle held lease costs one renewal an interval. A peer sent 12,800 commands
+// a second.
+func TestIdleLeaseCost(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	const ttl, intervals = 600 * time.Millisecond, 12
+	rdb := w.redis.Client()
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
+	w.waitRenewal(l) // connections and subscription are made at the first one
+	before := evals(t, rdb)
+	for range intervals {
+		w.waitRenewal(l)
+	}
+	sent := evals(t, rdb) - before
+	t.Logf("%d commands in %d intervals", sent, intervals)
+	if sent < intervals-1 || sent > intervals+1 {
+		t.Errorf("%d commands in %d intervals", sent, intervals)
+	}
+	w.release(l)
+}
+
+// A waiter that died at the front costs those behind it one claim window at the
+// most, however many died. A peer blocked a free lock for five minutes.
+func TestDeadWaitersAtTheFront(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	l := w.lock(c.Mutex("stock:1"))
+	var dead []*process
+	for n := range 3 {
+		p := w.start("wait", task{Resource: "stock:1", TTL: 15 * time.Second})
+		p.line("waiting")
+		w.waiting(c, "stock:1", n+1)
+		dead = append(dead, p)
+	}
+	ch := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	w.waiting(c, "stock:1", 4)
+	for _, p := range dead {
+		p.kill()
+	}
+	w.release(l)
+	start := time.Now()
+	r := w.get(ch)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	took := r.at.Sub(start)
+	t.Logf("entered %v after the release", took)
+	if took > 3*time.Second+grace {
+		t.Errorf("entered after %v", took)
+	}
+	w.release(r.lease)
+}
+
+// A waiter that lives keeps its place, however often it asks and however long it
+// takes.
+func TestLiveWaiterKeepsItsPlace(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	l := w.lock(c.Mutex("stock:1"))
+	first := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	w.waiting(c, "stock:1", 1)
+	second := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	w.waiting(c, "stock:1", 2)
+	// Longer than a waiter lives without asking: both have polled by then.
+	select {
+	case <-first:
+		t.Fatal("entered while held")
+	case <-second:
+		t.Fatal("entered while held")
+	case <-time.After(4 * time.Second):
+	}
+	w.waiting(c, "stock:1", 2)
+	w.release(l)
+	r := w.get(first)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	w.release(r.lease)
+	r2 := w.get(second)
+	if r2.err != nil || r2.lease.Token() <= r.lease.Token() {
+		t.Fatalf("second: %+v", r2)
+	}
+	w.release(r2.lease)
+}
+
+// A stale holder's token stays its own: it can never read its successor's.
+func TestStaleHolderKeepsItsToken(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	old := w.lock(c.Mutex("stock:1", holdfast.WithTTL(200*time.Millisecond), holdfast.WithoutRenewal()))
+	token := old.Token()
+	next := w.lock(w.client().Mutex("stock:1"))
+	if old.Token() != token || old.Token() >= next.Token() {
+		t.Errorf("stale holder reads %d, had %d; successor has %d", old.Token(), token, next.Token())
+	}
+	if err := old.Release(t.Context()); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("Release by the stale holder: %v", err)
+	}
+	if next.Err() != nil {
+		t.Error("the successor was hurt:", next.Err())
+	}
+	w.release(next)
+}
+
+// A lost wake-up costs at most one poll.
+func TestLostWakeUp(t *testing.T) {
+	w := newWorld(t)
+	c, other := w.client(), w.client()
+	l := w.lock(c.Mutex("stock:1"))
+	ch := lockBeside(t.Context(), other.Mutex("stock:1"))
+	w.waiting(c, "stock:1", 1)
+	// Kill the subscription and pass the lease on while it is away.
+	if err := w.redis.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
+		t.Fatal(err)
+	}
+	w.release(l)
+	start := time.Now()
+	r := w.get(ch)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if took := r.at.Sub(start); took > 1100*time.Millisecond+grace {
+		t.Errorf("entered %v after the release", took)
+	}
+	w.release(r.lease)
+}
+
+// An operator's break tells the holder at once, and the next one enters.
+func TestBreakTellsTheHolder(t *testing.T) {
+	w := newWorld(t)
+	c, other := w.client(), w.client()
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(3*time.Second)))
+	w.waitRenewal(l) // from then on it listens
+	ch := lockBeside(t.Context(), other.Mutex("stock:1"))
+	w.waiting(other, "stock:1", 1)
+	w.eventually("the holder listens", func() bool { return subscribers(t, w) == 2 })
+	start := time.Now()
+	if err := other.Break(context.Background(), "stock:1", l.HolderID()); err != nil {
+		t.Fatal(err)
+	}
+	if e := w.lost(l); e.Cause != holdfast.LostBroken {
+		t.Errorf("cause %v", e.Cause)
+	}
+	if took := time.Since(start); took > grace {
+		t.Errorf("told after %v", took)
+	}
+	r := w.get(ch)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	w.release(r.lease)
+}

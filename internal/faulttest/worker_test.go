@@ -1,0 +1,361 @@
+package faulttest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+)
+
+const (
+	roleEnv = "HOLDFAST_FAULTTEST_ROLE"
+	taskEnv = "HOLDFAST_FAULTTEST_TASK"
+)
+
+// task is what a worker process is told to do.
+type task struct {
+	Addr     string
+	Resource string
+	TTL      time.Duration
+	Callers  int
+	For      time.Duration
+	Counter  string
+	Strict   bool // without tenure
+}
+
+// work is the main function of a worker process.
+func work(role string) int {
+	var tk task
+	if err := json.Unmarshal([]byte(os.Getenv(taskEnv)), &tk); err != nil {
+		fmt.Println("error", err)
+		return 1
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: tk.Addr})
+	defer rdb.Close()
+	c, err := holdfast.New(goredis.New(rdb))
+	if err != nil {
+		fmt.Println("error", err)
+		return 1
+	}
+	defer c.Close()
+	roles := map[string]func(*worker) error{
+		"hold": (*worker).hold, "wait": (*worker).wait, "count": (*worker).count, "turns": (*worker).turns,
+	}
+	w := &worker{task: tk, rdb: rdb, c: c, in: bufio.NewScanner(os.Stdin)}
+	if err := roles[role](w); err != nil {
+		fmt.Println("error", err)
+		return 1
+	}
+	return 0
+}
+
+type worker struct {
+	task
+	rdb *redis.Client
+	c   *holdfast.Client
+	in  *bufio.Scanner
+}
+
+func (w *worker) mutex() *holdfast.Mutex {
+	opts := []holdfast.LockOption{holdfast.WithTTL(w.TTL)}
+	if w.Strict {
+		opts = append(opts, holdfast.WithoutTenure())
+	}
+	return w.c.Mutex(w.Resource, opts...)
+}
+
+// hold takes the lease, says so, and at each line of input says whether it
+// still holds and tries a fenced write.
+func (w *worker) hold() error {
+	ctx := context.Background()
+	l, err := w.mutex().Lock(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("held", l.Token())
+	for w.in.Scan() {
+		// The first thing after a pause: both must know, before any timer ran.
+		ctxErr, err := l.Context().Err(), l.Err()
+		wrote, werr := fencedWrite(ctx, w.rdb, w.Counter, l.Token())
+		if werr != nil {
+			return werr
+		}
+		fmt.Printf("lost=%v ctx=%v wrote=%v\n", errors.Is(err, holdfast.ErrLost), ctxErr != nil, wrote)
+	}
+	return nil
+}
+
+// wait queues and is expected to be killed there.
+func (w *worker) wait() error {
+	fmt.Println("waiting")
+	l, err := w.mutex().Lock(context.Background())
+	if err != nil {
+		return err
+	}
+	fmt.Println("held", l.Token())
+	w.in.Scan()
+	return l.Release(context.Background())
+}
+
+// fencedWrite is the protected side: it takes a write only if its token is not
+// older than the newest it has seen.
+func fencedWrite(ctx context.Context, rdb *redis.Client, key string, token uint64) (bool, error) {
+	const script = `
+local seen = tonumber(redis.call('HGET', KEYS[1], 'token') or '0')
+if tonumber(ARGV[1]) < seen then return 0 end
+redis.call('HSET', KEYS[1], 'token', ARGV[1])
+redis.call('PEXPIRE', KEYS[1], 600000)
+return 1`
+	n, err := rdb.Eval(ctx, script, []string{key}, token).Int()
+	return n == 1, err
+}
+
+// count adds to a counter by read-then-write until it is told to stop by the
+// end of its input. The counter and the number of turns move in one step, so
+// that both are exact although the process may be killed at any moment.
+func (w *worker) count() error {
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		for w.in.Scan() {
+		}
+		stop()
+	}()
+	fmt.Println("ready")
+	var wg sync.WaitGroup
+	errs := make(chan error, w.Callers)
+	for range w.Callers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := w.turn(ctx); err != nil && ctx.Err() == nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return nil
+	}
+}
+
+func (w *worker) turn(ctx context.Context) error {
+	l, err := w.mutex().Lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.Release(context.Background())
+	n, err := w.rdb.Get(ctx, w.Counter).Int()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	if l.Err() != nil {
+		return nil
+	}
+	_, err = w.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, w.Counter, n+1, 10*time.Minute)
+		p.Incr(ctx, w.Counter+":turns")
+		p.Expire(ctx, w.Counter+":turns", 10*time.Minute)
+		return nil
+	})
+	return err
+}
+
+// tally is what one caller got.
+type tally struct {
+	Turns     int
+	MaxWait   time.Duration
+	WaitsP50  time.Duration
+	TurnAfter time.Duration // longest time without a turn
+}
+
+// turns takes turns on the resource for a time after the start line and prints
+// a tally for each caller.
+func (w *worker) turns() error {
+	// Warm up: connections, scripts, subscription.
+	l, err := w.mutex().Lock(context.Background())
+	if err != nil {
+		return err
+	}
+	if err := l.Release(context.Background()); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	w.in.Scan()
+	tallies, err := takeTurns(w.mutex(), w.Callers, w.For)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(tallies)
+	fmt.Println("tally", string(b))
+	return err
+}
+
+// takeTurns runs callers that lock and release as fast as they can.
+func takeTurns(m *holdfast.Mutex, callers int, d time.Duration) ([]tally, error) {
+	tallies := make([]tally, callers)
+	var failed atomic.Value
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	var stop atomic.Bool
+	for i := range callers {
+		wg.Go(func() {
+			waits := make([]time.Duration, 0, 1<<16)
+			<-start
+			for !stop.Load() {
+				t0 := time.Now()
+				l, err := m.Lock(context.Background())
+				if err != nil {
+					failed.Store(err)
+					return
+				}
+				if wait := time.Since(t0); !stop.Load() {
+					waits = append(waits, wait)
+				}
+				if err := l.Release(context.Background()); err != nil {
+					failed.Store(err)
+					return
+				}
+			}
+			slices.Sort(waits)
+			if len(waits) > 0 {
+				tallies[i] = tally{Turns: len(waits), MaxWait: waits[len(waits)-1], WaitsP50: waits[len(waits)/2]}
+			}
+		})
+	}
+	timer := time.AfterFunc(d, func() { stop.Store(true) })
+	defer timer.Stop()
+	close(start)
+	wg.Wait()
+	if err, ok := failed.Load().(error); ok {
+		return nil, err
+	}
+	return tallies, nil
+}
+
+// process is a worker as its test sees it.
+type process struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    *os.File
+	lines chan string
+	ended chan error
+}
+
+// start runs a worker; it is killed when the test ends.
+func (w *world) start(role string, tk task) *process {
+	w.t.Helper()
+	if tk.Addr == "" {
+		tk.Addr = w.addr
+	}
+	b, err := json.Marshal(tk)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r, in, err := os.Pipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	p := &process{t: w.t, in: in, lines: make(chan string, 1024), ended: make(chan error, 1)}
+	p.cmd = exec.Command(exe)
+	p.cmd.Env = append(os.Environ(), roleEnv+"="+role, taskEnv+"="+string(b))
+	p.cmd.Stdin, p.cmd.Stderr = r, os.Stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	_ = r.Close()
+	go func() {
+		s := bufio.NewScanner(out)
+		s.Buffer(nil, 1<<20)
+		for s.Scan() {
+			p.lines <- s.Text()
+		}
+		close(p.lines)
+		p.ended <- p.cmd.Wait()
+	}()
+	w.t.Cleanup(p.kill)
+	return p
+}
+
+// line returns the rest of the next line, which must begin with word.
+func (p *process) line(word string) string {
+	p.t.Helper()
+	select {
+	case s, ok := <-p.lines:
+		rest, match := strings.CutPrefix(s, word)
+		if !ok || !match {
+			p.t.Fatalf("worker said %q, want %q", s, word)
+		}
+		return strings.TrimSpace(rest)
+	case <-time.After(patience):
+		p.t.Fatalf("worker did not say %q in %v", word, patience)
+		return ""
+	}
+}
+
+// say sends a line.
+func (p *process) say(s string) {
+	p.t.Helper()
+	if _, err := fmt.Fprintln(p.in, s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// finish ends the input and waits for a clean exit.
+func (p *process) finish() {
+	p.t.Helper()
+	_ = p.in.Close()
+	select {
+	case err := <-p.ended:
+		p.ended <- err
+		if err != nil {
+			var said []string
+			for s := range p.lines {
+				said = append(said, s)
+			}
+			p.t.Fatalf("worker: %v %q", err, said)
+		}
+	case <-time.After(patience):
+		p.t.Fatalf("worker did not end in %v", patience)
+	}
+}
+
+// kill ends the worker by SIGKILL, also if it is stopped, and waits for it.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	_ = p.in.Close()
+	p.ended <- <-p.ended
+}
