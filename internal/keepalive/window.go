@@ -30,14 +30,13 @@ func (w *Window) Start(sent time.Time, ttl, margin time.Duration) {
 	w.wall.Store(sent.UnixNano() + int64(ttl-margin))
 }
 
-// Extend moves the end to sent + ttl − margin if that is later. Concurrent
-// extensions must be serialised by the caller.
+// Extend moves the end to sent + ttl − margin if that is later. What is later
+// says the monotonic clock; the wall clock's end follows, back as well if that
+// clock was stepped back. Concurrent extensions must be serialised by the caller.
 func (w *Window) Extend(sent time.Time, ttl, margin time.Duration) {
 	if end := int64(sent.Sub(w.base) + ttl - margin); end > w.mono.Load() {
 		w.mono.Store(end)
-	}
-	if end := sent.UnixNano() + int64(ttl-margin); end > w.wall.Load() {
-		w.wall.Store(end)
+		w.wall.Store(sent.UnixNano() + int64(ttl-margin))
 	}
 }
 
