@@ -13,6 +13,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -35,6 +36,10 @@ type Keeper interface {
 	// latest failed renewal, if one failed.
 	Lost(cause *engine.NotHeldError, last error)
 }
+
+// errNoAnswer is the trouble of a renewal that is still under way when the trust
+// window closes.
+var errNoAnswer = fmt.Errorf("%w: a renewal has had no answer", engine.ErrUnavailable)
 
 // Entry is a lease under keepalive. Fill the exported fields, start Window, and
 // give it to Scheduler.Add.
@@ -122,10 +127,18 @@ func (s *Scheduler) Remove(e *Entry) {
 	}
 }
 
-// Trouble returns the error of the latest renewal, or nil if it succeeded.
+// Trouble returns the error of the latest renewal, or nil if it succeeded. One
+// that has had no answer yet is trouble as well.
 func (s *Scheduler) Trouble(e *Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return e.trouble()
+}
+
+func (e *Entry) trouble() error {
+	if e.last == nil && e.sending {
+		return errNoAnswer
+	}
 	return e.last
 }
 
@@ -179,6 +192,7 @@ func (s *Scheduler) arm() {
 func (s *Scheduler) fire() {
 	now := time.Now()
 	var lost, renew []*Entry
+	var troubles []error // of the lost ones
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
@@ -191,7 +205,7 @@ func (s *Scheduler) fire() {
 		if e.Window.Left(now) <= 0 {
 			heap.Pop(&s.heap)
 			e.added = false
-			lost = append(lost, e)
+			lost, troubles = append(lost, e), append(troubles, e.trouble())
 			continue
 		}
 		e.sending = true
@@ -203,8 +217,8 @@ func (s *Scheduler) fire() {
 	s.arm()
 	s.mu.Unlock()
 
-	for _, e := range lost {
-		e.Keeper.Lost(nil, e.last)
+	for i, e := range lost {
+		e.Keeper.Lost(nil, troubles[i])
 	}
 	for len(renew) > batchSize {
 		batch := renew[:batchSize]
@@ -248,6 +262,14 @@ func patience(ttl time.Duration) time.Duration {
 	return max(25*time.Millisecond, min(ttl/4, 2*time.Second))
 }
 
+// retryIn is how long after a failed renewal the next one is sent: a twentieth of
+// what is left of the window, so that a long lease does not hammer a store that
+// is away for hours, and a short one still gets its chances.
+func retryIn(left, ttl time.Duration) time.Duration {
+	least := max(5*time.Millisecond, min(ttl/100, 100*time.Millisecond))
+	return max(least, min(left/20, 5*time.Second))
+}
+
 // apply takes one answer in.
 func (s *Scheduler) apply(e *Entry, sent time.Time, err error) {
 	now := time.Now()
@@ -270,7 +292,7 @@ func (s *Scheduler) apply(e *Entry, sent time.Time, err error) {
 			heap.Remove(&s.heap, e.index)
 		}
 	default:
-		e.renewAt = now.Add(max(5*time.Millisecond, min(e.Renewal.TTL/30, 200*time.Millisecond)))
+		e.renewAt = now.Add(retryIn(e.Window.Left(now), e.Renewal.TTL))
 	}
 	if e.added {
 		s.place(e)
