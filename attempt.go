@@ -9,29 +9,39 @@ import (
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/keepalive"
+	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
 // attempt is one try to get a lease: a request, its place in the store's queue,
 // and what is known about both. One goroutine at a time has it; with tenure it
 // may pass from a caller that gave up to the next one, place and all.
 type attempt struct {
-	c   *Client
-	lk  *locker
-	req engine.Request
+	c    *Client
+	lk   *locker
+	line *line // whose turn it has; nil: no tenure
+	req  engine.Request
 
-	sent   bool      // the store may know the ID
+	known  bool      // the store may know the ID
 	unsure bool      // a request went unanswered: copies may be under way
 	queued bool      // the store said so
 	acked  time.Time // when the last answered request was sent
-	wakes  chan engine.Wakeup
+	wakes  inbox     // nil until it listens; one for each holder ID
 }
+
+// askPatience bounds every request of an attempt but the first, which costs
+// nothing extra: a waiter whose request goes unanswered has to ask again before
+// its place in the queue is dropped.
+const askPatience = engine.WaiterLife - engine.PollInterval
+
+// maxRestarts is how often in a row an attempt takes a fresh ID at once.
+const maxRestarts = 3
 
 // errBrokenWait ends a wait that an operator broke.
 var errBrokenWait = errors.New("the wait was broken by an operator")
 
-func (lk *locker) newAttempt(weight int) *attempt {
+func (lk *locker) newAttempt(weight int, l *line) *attempt {
 	c := lk.c
-	a := &attempt{c: c, lk: lk, req: engine.Request{
+	a := &attempt{c: c, lk: lk, line: l, req: engine.Request{
 		Resource: c.resource(lk.name),
 		ID:       c.newHolderID(),
 		Client:   &c.info,
@@ -48,7 +58,12 @@ func (lk *locker) newAttempt(weight int) *attempt {
 
 // ask sends the request once.
 func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
-	a.sent = true
+	if a.known {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, askPatience)
+		defer cancel()
+	}
+	a.known = true
 	sent := time.Now()
 	ans, err := a.c.engine.Acquire(ctx, a.req)
 	switch {
@@ -56,25 +71,31 @@ func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 		a.acked = sent
 		a.req.Yields = engine.Held{}
 		a.queued = ans.Status == engine.Queued
-	case errors.Is(err, ErrUnavailable):
-		a.unsure = true
+		a.known = ans.Status != engine.Busy || a.unsure
 	case errors.Is(err, engine.ErrEnded):
 		a.req.Yields = engine.Held{}
+	case errors.Is(err, ErrDenied), errors.Is(err, ErrMismatch), errors.Is(err, ErrTooHeavy):
+	default:
+		a.unsure = true
 	}
 	return ans, sent, err
 }
 
 // run waits until the lease is held, ctx ends, the client closes, or the store
 // gives an answer that waiting cannot mend. Trouble that may pass is ridden out.
-func (a *attempt) run(ctx context.Context) (*holding, Source, error) {
+// Requests go by call, which ends with ctx and with the client.
+func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 	source := FromStore
 	var trouble error
 	var slow backoff
 	if a.queued || a.c.mail.live() {
 		a.listenFor()
 	}
-	for {
-		ans, sent, err := a.ask(ctx)
+	for restarts := 0; ; {
+		if err := a.over(ctx, trouble); err != nil {
+			return nil, 0, err
+		}
+		ans, sent, err := a.ask(call)
 		next := time.Duration(0)
 		switch {
 		case err == nil && ans.Status == engine.Granted:
@@ -83,11 +104,14 @@ func (a *attempt) run(ctx context.Context) (*holding, Source, error) {
 			}
 			continue // it came too late to be used: ask again, which renews it
 		case err == nil:
-			trouble, slow = nil, backoff{}
+			trouble, slow, restarts = nil, backoff{}, 0
 			next = pollIn(ans)
 		case errors.Is(err, engine.ErrEnded):
 			if err := a.restart(err); err != nil {
 				return nil, 0, err
+			}
+			if restarts++; restarts > maxRestarts {
+				next = slow.next()
 			}
 		case errors.Is(err, ErrUnavailable):
 			trouble = err
@@ -115,16 +139,13 @@ func (a *attempt) run(ctx context.Context) (*holding, Source, error) {
 // wait sleeps until there is a reason to ask again. A grant that was pushed is
 // accepted here.
 func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*holding, error) {
-	if ctx.Err() != nil {
-		return nil, &waitError{a.lk.name, context.Cause(ctx), trouble}
-	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return nil, &waitError{a.lk.name, context.Cause(ctx), trouble}
-	case <-a.c.done:
-		return nil, &waitError{a.lk.name, ErrClosed, nil}
+		return nil, a.over(ctx, trouble)
+	case <-a.c.life.Done():
+		return nil, a.over(ctx, trouble)
 	case <-t.C:
 		return nil, nil
 	case w := <-a.wakes:
@@ -136,6 +157,17 @@ func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*ho
 		}
 		return nil, nil
 	}
+}
+
+// over tells why nobody waits for the attempt any more, or nil.
+func (a *attempt) over(ctx context.Context, trouble error) error {
+	if ctx.Err() != nil {
+		return &waitError{a.lk.name, context.Cause(ctx), trouble}
+	}
+	if a.c.life.Err() != nil {
+		return &waitError{a.lk.name, ErrClosed, nil}
+	}
+	return nil
 }
 
 // accept takes a pushed grant. It cannot be older than the last request that was
@@ -157,10 +189,16 @@ func (a *attempt) accept(w engine.Wakeup) *holding {
 }
 
 // held makes the holding of a grant, unless its trust window has closed already.
+// From here on it can be lost at any moment, so it is complete before others see
+// it, and who wants to stand on it has to take it.
 func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first keepalive.First) *holding {
 	h := &holding{
-		c: a.c, lk: a.lk, weight: a.req.Weight, token: token, unsure: a.unsure,
+		c: a.c, lk: a.lk, line: a.line, weight: a.req.Weight, unsure: a.unsure,
+		token:    token - 1, // the first turn takes the granted token itself
 		topToken: token + a.req.Reserve,
+	}
+	if a.line != nil {
+		h.slice = tenure.NewSlice(time.Now())
 	}
 	h.entry.Renewal = engine.Renewal{
 		Resource: a.req.Resource,
@@ -192,8 +230,8 @@ func (a *attempt) restart(err error) error {
 	a.req.ID = a.c.newHolderID()
 	a.queued, a.unsure, a.acked = false, false, time.Time{}
 	if a.wakes != nil {
-		a.wakes = make(chan engine.Wakeup, 1)
-		a.c.mail.enrol(a.req.ID, a)
+		a.wakes = nil // what still comes for the old ID goes to the old inbox
+		a.listenFor()
 	}
 	return nil
 }
@@ -201,8 +239,8 @@ func (a *attempt) restart(err error) error {
 // listenFor registers the attempt for wake-ups.
 func (a *attempt) listenFor() {
 	if a.wakes == nil {
-		a.wakes = make(chan engine.Wakeup, 1)
-		a.c.mail.enrol(a.req.ID, a)
+		a.wakes = make(inbox, 1)
+		a.c.mail.enrol(a.req.ID, a.wakes)
 	}
 }
 
@@ -215,31 +253,12 @@ func (a *attempt) listen(ctx context.Context) (opened bool, err error) {
 	return opened || missed && err == nil && a.c.mail.live(), err
 }
 
-// wake keeps the newest wake-up; a grant or a break is never displaced by a
-// mere call to look again.
-func (a *attempt) wake(w engine.Wakeup) {
-	for {
-		select {
-		case a.wakes <- w:
-			return
-		default:
-		}
-		if w.Kind == engine.Resync {
-			return
-		}
-		select {
-		case <-a.wakes:
-		default:
-		}
-	}
-}
-
 // abandon takes the attempt out of the store. It waits a little for that, so
 // that usually nothing is left when the caller hears of it, and leaves the rest
 // to the background.
 func (a *attempt) abandon() {
 	a.c.mail.remove(a.req.ID)
-	if !a.sent {
+	if !a.known {
 		return
 	}
 	releases := []engine.Release{{
@@ -271,34 +290,35 @@ func pollIn(ans engine.Answer) time.Duration {
 
 // try asks for the lease without waiting for it. A lost connection is tried
 // again a few times, since the outcome is unknown and asking is idempotent.
-func (a *attempt) try(ctx context.Context) (*holding, error) {
+func (a *attempt) try(ctx, call context.Context) (*holding, error) {
+	const tries = 3
 	a.req.Queue = false
 	var slow backoff
-	for tries := 1; ; tries++ {
-		ans, sent, err := a.ask(ctx)
+	for n := 1; ; n++ {
+		ans, sent, err := a.ask(call)
 		switch {
 		case err == nil && ans.Status == engine.Granted:
 			if h := a.held(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
 				return h, nil
 			}
-			if ctx.Err() == nil {
-				continue
-			}
-			err = fmt.Errorf("the answer came too late: %w", context.Cause(ctx))
+			err = fmt.Errorf("%w: the grant came after its trust window", ErrUnavailable)
 		case err == nil:
 			return nil, heldError(a.lk.name, ans)
 		case errors.Is(err, engine.ErrEnded):
-			if err = a.restart(err); err == nil && ctx.Err() == nil {
-				continue
+			if broken := a.restart(err); broken != nil {
+				return nil, broken
 			}
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
-		switch {
-		case ctx.Err() != nil:
-			return nil, &waitError{a.lk.name, context.Cause(ctx), err}
+		switch over := a.over(ctx, err); {
+		case over != nil:
+			return nil, over
 		case !errors.Is(err, ErrUnavailable):
 			return nil, opError("acquire", a.lk.name, err)
-		case tries == 3 || !slow.pause(ctx):
+		case n == tries:
 			return nil, &waitError{a.lk.name, err, nil}
+		case !slow.pause(call):
+			return nil, a.over(ctx, err)
 		}
 	}
 }

@@ -44,8 +44,9 @@ type Client struct {
 	lines  tenure.Lines[lineKey, turn]
 
 	gate    gate
-	done    chan struct{} // closed when Close begins
-	tasks   context.Context
+	life    context.Context // ends when Close begins
+	end     context.CancelFunc
+	tasks   context.Context    // what clears up; ends when Close gives up
 	abandon context.CancelFunc // ends the tasks
 	closing sync.Once
 	closed  error // result of Close
@@ -59,6 +60,10 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 	}
 	o := clientOptions{prefix: DefaultPrefix, name: filepath.Base(os.Args[0]), logger: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
+		if opt == nil {
+			o.fail(optionError("an Option is nil"))
+			continue
+		}
 		opt(&o)
 	}
 	if o.err != nil {
@@ -78,7 +83,6 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 		log:    o.logger,
 		hooks:  h,
 		keep:   keepalive.New(e),
-		done:   make(chan struct{}),
 	}
 	if o.meta != nil {
 		c.info.Host, c.info.PID = o.meta.Host, o.meta.PID
@@ -86,6 +90,7 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 		c.info.Host, _ = os.Hostname() // an empty host is shown as such
 		c.info.PID = os.Getpid()
 	}
+	c.life, c.end = context.WithCancel(context.Background())
 	c.tasks, c.abandon = context.WithCancel(context.Background())
 	c.mail.open(c)
 	return c, nil
@@ -111,20 +116,52 @@ func (c *Client) Close() error {
 
 func (c *Client) shut() error {
 	c.gate.close()
-	close(c.done)
+	c.end()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
+	err := c.releaseAll(ctx)
+	if !c.gate.wait(ctx) {
+		c.abandon()
+		late, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		c.gate.wait(late)
+	}
+	// A grant that was on its way when Close began may have been taken since.
+	rest, cancel := context.WithTimeout(context.Background(), releaseGrace)
+	defer cancel()
+	err = errors.Join(err, c.releaseAll(rest))
+	c.abandon()
+	c.keep.Stop()
+	c.mail.close()
+	c.engine.Leave(c.info.ID)
+	return err
+}
+
+// releaseAll ends all leases, tells their holders, and then gives them back.
+func (c *Client) releaseAll(ctx context.Context) error {
 	var (
 		mu   sync.Mutex
 		errs []error
 		wg   sync.WaitGroup
 		slot = make(chan struct{}, 32)
 	)
-	for _, h := range c.mail.holdings() {
+	all := c.mail.holdings()
+	was := make([]holdingState, len(all))
+	for i, h := range all {
+		var leases []*Lease
+		leases, was[i] = h.finish(nil)
+		for _, l := range leases {
+			_ = l.finish(ErrReleased)
+		}
+	}
+	for i, h := range all {
+		if was[i] == holdingEnded {
+			continue
+		}
 		slot <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slot }()
-			if err := h.shut(ctx); err != nil {
+			if err := h.giveUp(ctx, was[i]); err != nil {
 				mu.Lock()
 				errs = append(errs, err)
 				mu.Unlock()
@@ -132,16 +169,6 @@ func (c *Client) shut() error {
 		})
 	}
 	wg.Wait()
-	if !c.gate.wait(ctx) {
-		c.abandon()
-		late, cancel := context.WithTimeout(context.Background(), closeGrace)
-		defer cancel()
-		c.gate.wait(late)
-	}
-	c.abandon()
-	c.keep.Stop()
-	c.mail.close()
-	c.engine.Leave(c.info.ID)
 	return errors.Join(errs...)
 }
 

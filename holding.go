@@ -3,7 +3,10 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -25,57 +28,50 @@ type holding struct {
 
 	topToken uint64 // highest token reserved with the grant
 
+	jeopardy atomic.Bool // the latest renewal failed
+
 	mu     sync.Mutex
 	state  holdingState
-	token  uint64 // of the present turn
+	why    *LostError // how it was lost, if it was
+	token  uint64     // of the present turn; while passing, of the one before
 	since  time.Time
 	leases []*Lease
 }
 
-// holdingState moves from held to ended, by way of passing at each hand-off.
+// holdingState moves between passing and held at each turn, and to ended.
 type holdingState uint8
 
 const (
-	holdingHeld    holdingState = iota // leases stand on it
-	holdingPassing                     // between two turns; whoever passes it has it
+	holdingPassing holdingState = iota // before a turn; whoever passes it has it
+	holdingHeld                        // leases stand on it
 	holdingEnded
 )
 
 // id is the holder ID.
 func (h *holding) id() string { return h.entry.Renewal.ID }
 
-// begin makes the first lease of a fresh holding.
-func (h *holding) begin(parent context.Context) *Lease {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.stand(parent)
-}
-
-// take makes the lease of the next turn after a hand-off. It returns nil if the
-// holding ended on the way.
+// take makes the lease of the next turn, after the grant or a hand-off. It
+// returns nil if the holding ended on the way.
 func (h *holding) take(parent context.Context) *Lease {
-	now := time.Now()
+	if !h.open() {
+		return nil
+	}
 	h.mu.Lock()
-	if h.state != holdingPassing {
-		h.mu.Unlock()
-		return nil
-	}
-	if h.entry.Window.Left(now) <= 0 {
-		h.mu.Unlock()
-		h.lose(h.expired(h.c.keep.Trouble(&h.entry)))
-		return nil
-	}
 	defer h.mu.Unlock()
+	if h.state != holdingPassing {
+		return nil
+	}
 	h.state = holdingHeld
 	h.token++
 	return h.stand(parent)
 }
 
-// reenter makes a further lease of the same turn, or nil if it has ended.
-func (h *holding) reenter(parent context.Context) *Lease {
+// reenter makes a further lease of the turn that own stands in, or nil if own
+// has been given back: then the turn may be another caller's.
+func (h *holding) reenter(own *Lease, parent context.Context) *Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state != holdingHeld {
+	if !slices.Contains(h.leases, own) {
 		return nil
 	}
 	return h.stand(parent)
@@ -93,6 +89,7 @@ func (h *holding) stand(parent context.Context) *Lease {
 // Renewed implements keepalive.Keeper. A lease that lives long enough to be
 // renewed is worth a stream of wake-ups, by which a break is told at once.
 func (h *holding) Renewed() {
+	h.jeopardy.Store(false)
 	for _, hook := range h.c.hooks.renew {
 		hook.Renew(Renew{Resource: h.lk.name, Token: h.present(), Left: h.entry.Window.Left(time.Now())})
 	}
@@ -102,8 +99,10 @@ func (h *holding) Renewed() {
 // Jeopardy implements keepalive.Keeper.
 func (h *holding) Jeopardy(err error) {
 	left := h.entry.Window.Left(time.Now())
-	h.c.log.Warn("holdfast: a renewal failed; it is tried again until the trust window ends",
-		"resource", h.lk.name, "left", left, "error", err)
+	if !h.jeopardy.Swap(true) { // the log hears of the first in a row only
+		h.c.log.Warn("holdfast: a renewal failed; it is tried again until the trust window ends",
+			"resource", h.lk.name, "left", left, "error", err)
+	}
 	for _, hook := range h.c.hooks.renew {
 		hook.Renew(Renew{Resource: h.lk.name, Token: h.present(), Left: left, Err: err})
 	}
@@ -153,32 +152,48 @@ func (h *holding) open() bool {
 
 // lose ends the holding against its holder's will and tells everybody.
 func (h *holding) lose(why *LostError) {
-	leases, was := h.finish()
+	leases, was := h.finish(why)
 	if was == holdingEnded {
 		return
 	}
 	for _, l := range leases {
-		l.finish(why)
+		_ = l.finish(why)
 	}
-	h.c.log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
-	for _, hook := range h.c.hooks.lost {
-		hook.Lost(why)
+	if was == holdingHeld {
+		h.c.log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
+		for _, hook := range h.c.hooks.lost {
+			hook.Lost(why)
+		}
+		if h.line != nil {
+			h.c.passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
+		}
 	}
-	if was == holdingHeld && h.line != nil {
-		h.c.passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
-	}
-	if why.Cause == LostUnreachable || why.Cause == LostExpired {
-		// The store may keep it a little longer, or have renewed it just now.
+	if why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure {
+		// The store may keep it a little longer, or have renewed it just now, or
+		// make it again when a late copy of its acquire arrives.
 		h.c.cleanup(h.entry.Renewal.TTL, h.releaseRequest())
 	}
 }
 
-// finish moves to the ended state and returns who stood on the holding, and the
-// state before.
-func (h *holding) finish() ([]*Lease, holdingState) {
+// ending is what the leases on an ended holding are told.
+func (h *holding) ending() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.why != nil {
+		return h.why
+	}
+	return ErrReleased
+}
+
+// finish moves to the ended state, with a reason if the holding is lost, and
+// returns who stood on it, and the state before.
+func (h *holding) finish(why *LostError) ([]*Lease, holdingState) {
 	h.mu.Lock()
 	was, leases := h.state, h.leases
 	h.state, h.leases = holdingEnded, nil
+	if was != holdingEnded {
+		h.why = why
+	}
 	h.mu.Unlock()
 	if was != holdingEnded {
 		h.c.keep.Remove(&h.entry)
@@ -187,20 +202,16 @@ func (h *holding) finish() ([]*Lease, holdingState) {
 	return leases, was
 }
 
-// leave takes one lease off. It returns true with the last one: the caller must
-// then give the holding back.
+// leave takes one lease off, once. It returns true with the last one: the caller
+// must then give the holding back.
 func (h *holding) leave(l *Lease) (last, held bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state != holdingHeld {
+	i := slices.Index(h.leases, l)
+	if i < 0 {
 		return false, false
 	}
-	for i, other := range h.leases {
-		if other == l {
-			h.leases = append(h.leases[:i], h.leases[i+1:]...)
-			break
-		}
-	}
+	h.leases = slices.Delete(h.leases, i, i+1)
 	if len(h.leases) > 0 {
 		return false, true
 	}
@@ -216,11 +227,13 @@ func (h *holding) giveBack(ctx context.Context) error {
 		if h.mayPass() && c.lines.TryPass(h.line, turn{holding: h}) {
 			return nil
 		}
-		if c.lines.Waiting(h.line) {
+		// A yield does not withdraw the holder ID, which must be if copies of its
+		// acquire may be under way.
+		if !h.unsure && c.lines.Waiting(h.line) {
 			return h.yield(ctx)
 		}
 	}
-	h.finish()
+	h.finish(nil)
 	err := c.release(ctx, h)
 	if h.line != nil {
 		c.passOn(h.line, turn{})
@@ -243,46 +256,44 @@ func (h *holding) mayPass() bool {
 // one step of the store.
 func (h *holding) yield(ctx context.Context) error {
 	c := h.c
-	h.finish()
-	a := h.lk.newAttempt(h.weight)
+	h.finish(nil)
+	a := h.lk.newAttempt(h.weight, h.line)
 	a.req.Yields = h.entry.Renewal.Held
 	if c.mail.live() {
 		a.listenFor()
 	}
-	call, cancel := releaseContext(ctx)
+	call, cancel := c.releaseContext(ctx)
 	ans, sent, err := a.ask(call)
 	cancel()
 	next := turn{attempt: a}
 	switch {
 	case err == nil && ans.Status == engine.Granted:
 		if granted := a.held(sent, ans.Token, ans.TTL, keepalive.Usual); granted != nil {
-			granted.line, granted.slice = h.line, tenure.NewSlice(time.Now())
-			granted.state = holdingPassing
-			granted.token-- // the next turn begins with the granted token itself
 			next = turn{holding: granted}
 		}
 	case err == nil, errors.Is(err, engine.ErrEnded):
 		err = nil
 	case errors.Is(err, ErrUnavailable):
 		err = opError("release", h.lk.name, err)
+	case errors.Is(err, ErrMismatch):
+		// The release was done before the new request was looked at.
+		next, err = turn{}, nil
 	default:
-		next = turn{}
-		err = opError("release", h.lk.name, err)
+		next, err = turn{}, opError("release", h.lk.name, err)
+		c.cleanup(h.entry.Renewal.TTL, h.releaseRequest())
 	}
 	c.passOn(h.line, next)
 	return err
 }
 
-// shut ends the holding because the client closes.
-func (h *holding) shut(ctx context.Context) error {
-	leases, was := h.finish()
-	if was == holdingEnded {
-		return nil
+// giveUp releases a finished holding because the client closes, within ctx.
+func (h *holding) giveUp(ctx context.Context, was holdingState) error {
+	err := context.Cause(ctx)
+	if err == nil {
+		err = h.c.release(ctx, h)
+	} else {
+		err = opError("release", h.lk.name, fmt.Errorf("%w: %w", ErrUnavailable, err))
 	}
-	for _, l := range leases {
-		l.finish(ErrReleased)
-	}
-	err := h.c.release(ctx, h)
 	if was == holdingHeld && h.line != nil {
 		h.c.passOn(h.line, turn{})
 	}
@@ -297,18 +308,20 @@ func (h *holding) releaseRequest() engine.Release {
 	}
 }
 
-// releaseContext bounds a call that must be made even if ctx has ended.
-func releaseContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// releaseContext bounds a call that must be made even if ctx has ended. It ends
+// also when Close gives up.
+func (c *Client) releaseContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
-		return ctx, func() {}
+		return until(ctx, c.tasks)
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), releaseGrace)
+	call, _ := until(context.WithoutCancel(ctx), c.tasks) // without an end of its own
+	return context.WithTimeout(call, releaseGrace)
 }
 
 // release gives a holding back to the store. If the store does not confirm it in
 // time, the background goes on trying.
 func (c *Client) release(ctx context.Context, h *holding) error {
-	call, cancel := releaseContext(ctx)
+	call, cancel := c.releaseContext(ctx)
 	defer cancel()
 	start := time.Now()
 	var slow backoff

@@ -51,7 +51,9 @@ func (c *Client) Snapshot(ctx context.Context, name string) (Snapshot, error) {
 		return Snapshot{}, opError("snapshot of", name, ErrClosed)
 	}
 	defer c.gate.leave()
-	s, err := c.engine.Snapshot(ctx, c.resource(name))
+	call, cancel := until(ctx, c.life)
+	defer cancel()
+	s, err := c.engine.Snapshot(call, c.resource(name))
 	if err != nil {
 		return Snapshot{}, opError("snapshot of", name, err)
 	}
@@ -68,7 +70,9 @@ func (c *Client) List(ctx context.Context, pattern string) iter.Seq2[Snapshot, e
 			return
 		}
 		defer c.gate.leave()
-		for s, err := range c.engine.List(ctx, c.prefix, pattern) {
+		call, cancel := until(ctx, c.life)
+		defer cancel()
+		for s, err := range c.engine.List(call, c.prefix, pattern) {
 			if err != nil {
 				yield(Snapshot{}, opError("list", pattern, err))
 				return
@@ -96,7 +100,9 @@ func (c *Client) Break(ctx context.Context, name, holderID string) error {
 		return opError("break", name, ErrClosed)
 	}
 	defer c.gate.leave()
-	err := c.engine.Break(ctx, c.resource(name), holderID)
+	call, cancel := until(ctx, c.life)
+	defer cancel()
+	err := c.engine.Break(call, c.resource(name), holderID)
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
 		return opError("break", name, fmt.Errorf("%w by %s", ErrNotHeld, holderID))

@@ -17,11 +17,12 @@ type Lease struct {
 	token   uint64
 	parent  context.Context
 
-	mu     sync.Mutex
-	ended  error // nil while held; then ErrReleased or a *LostError
-	ctx    *leaseContext
-	cancel context.CancelCauseFunc
-	done   chan struct{}
+	// The mutex is never held while anything else is called: contexts of nested
+	// leases ask each other.
+	mu    sync.Mutex
+	ended error // nil while held; then ErrReleased or a *LostError
+	ctx   *leaseContext
+	done  chan struct{}
 }
 
 // Token returns the fencing token: it is greater than those of all leases of
@@ -43,19 +44,32 @@ func (l *Lease) HolderID() string { return l.holding.id() }
 // WithReentrancy and ErrDeadlock.
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ctx == nil {
-		inner, cancel := context.WithCancelCause(l.parent)
-		l.ctx, l.cancel = &leaseContext{Context: inner, lease: l}, cancel
-		if l.ended != nil {
-			cancel(l.ended)
-		}
+	ctx := l.ctx
+	l.mu.Unlock()
+	if ctx != nil {
+		return ctx
 	}
-	return l.ctx
+	inner, cancel := context.WithCancelCause(l.parent)
+	fresh := &leaseContext{Context: inner, lease: l, cancel: cancel}
+	l.mu.Lock()
+	if l.ctx == nil {
+		l.ctx = fresh
+	}
+	ctx, ended := l.ctx, l.ended
+	l.mu.Unlock()
+	switch {
+	case ctx != fresh:
+		cancel(nil) // another caller was quicker
+	case ended != nil:
+		cancel(ended)
+	}
+	return ctx
 }
 
-// Done returns a channel that is closed when the lease ends.
+// Done returns a channel that is closed when the lease ends. Like Err it looks
+// at the clock.
 func (l *Lease) Done() <-chan struct{} {
+	_ = l.Err()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.done == nil {
@@ -77,7 +91,8 @@ func (l *Lease) Err() error {
 	if l.holding.open() {
 		return nil
 	}
-	return l.state()
+	// Whoever closed the holding may not have come to this lease yet.
+	return l.finish(l.holding.ending())
 }
 
 func (l *Lease) state() error {
@@ -96,16 +111,18 @@ func (l *Lease) Deadline() time.Time { return l.holding.entry.Window.End() }
 // goes on trying in the background, and the lease ends by its TTL at the latest.
 func (l *Lease) Release(ctx context.Context) error {
 	h := l.holding
-	if err := l.Err(); err != nil {
+	last, held := false, false
+	if l.Err() == nil {
+		last, held = h.leave(l)
+	}
+	if !held {
+		err := l.finish(h.ending())
 		if errors.Is(err, ErrReleased) {
 			return fmt.Errorf("holdfast: release %q: %w: %w", h.lk.name, ErrNotHeld, err)
 		}
 		return err
 	}
-	last, held := h.leave(l)
-	if !held || !l.finish(ErrReleased) {
-		return l.Release(ctx) // it ended this very moment
-	}
+	_ = l.finish(ErrReleased)
 	if !last {
 		return nil
 	}
@@ -121,19 +138,21 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// finish ends the lease towards its holder. It returns false if it had ended.
-func (l *Lease) finish(why error) bool {
+// finish ends the lease towards its holder and returns how it ended: by why, or
+// as it had before.
+func (l *Lease) finish(why error) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended != nil {
-		return false
+	first := l.ended == nil
+	if first {
+		l.ended = why
 	}
-	l.ended = why
-	if l.cancel != nil {
-		l.cancel(why)
+	why, ctx, done := l.ended, l.ctx, l.done
+	l.mu.Unlock()
+	if ctx != nil {
+		ctx.cancel(why)
 	}
-	if l.done != nil {
-		close(l.done)
+	if first && done != nil {
+		close(done)
 	}
-	return true
+	return why
 }

@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -96,7 +95,7 @@ func (lk *locker) acquireChecked(ctx context.Context, weight int, get func(conte
 		if !lk.opts.reentrant {
 			return nil, 0, &waitError{lk.name, ErrDeadlock, nil}
 		}
-		if l := own.holding.reenter(ctx); l != nil {
+		if l := own.holding.reenter(own, ctx); l != nil {
 			return l, FromContext, nil
 		}
 	}
@@ -106,19 +105,19 @@ func (lk *locker) acquireChecked(ctx context.Context, weight int, get func(conte
 // wait gets a lease, in turn.
 func (lk *locker) wait(ctx context.Context, weight int) (*Lease, Source, error) {
 	if !lk.tenured() {
-		return lk.queue(ctx, lk.newAttempt(weight), nil)
+		return lk.queue(ctx, lk.newAttempt(weight, nil))
 	}
 	c := lk.c
 	line, w := c.lines.Join(lk.key())
 	if w == nil {
-		return lk.queue(ctx, lk.newAttempt(weight), line)
+		return lk.queue(ctx, lk.newAttempt(weight, line))
 	}
 	var t turn
 	select {
 	case t = <-w.Turn:
 	case <-ctx.Done():
 		return nil, 0, lk.cancel(line, w, context.Cause(ctx))
-	case <-c.done:
+	case <-c.life.Done():
 		return nil, 0, lk.cancel(line, w, ErrClosed)
 	}
 	if t.holding != nil {
@@ -127,10 +126,10 @@ func (lk *locker) wait(ctx context.Context, weight int) (*Lease, Source, error) 
 		}
 	}
 	if t.attempt == nil {
-		t.attempt = lk.newAttempt(weight)
+		t.attempt = lk.newAttempt(weight, line)
 	}
 	t.attempt.lk = lk
-	return lk.queue(ctx, t.attempt, line)
+	return lk.queue(ctx, t.attempt)
 }
 
 // cancel gives up a wait in the line.
@@ -143,22 +142,31 @@ func (lk *locker) cancel(l *line, w *tenure.Waiter[turn], why error) error {
 
 // queue gets a lease from the store. The caller has the turn of the line, if
 // there is one, and passes it on if it fails.
-func (lk *locker) queue(ctx context.Context, a *attempt, l *line) (*Lease, Source, error) {
-	h, source, err := a.run(ctx)
-	if err != nil {
-		if l != nil && ctx.Err() != nil && lk.c.lines.TryPass(l, turn{attempt: a}) {
-			return nil, 0, err // the place in the store's queue goes to the next caller
+func (lk *locker) queue(ctx context.Context, a *attempt) (*Lease, Source, error) {
+	call, cancel := until(ctx, lk.c.life)
+	defer cancel()
+	for {
+		h, source, err := a.run(ctx, call)
+		if err != nil {
+			if a.line != nil && ctx.Err() != nil && lk.c.lines.TryPass(a.line, turn{attempt: a}) {
+				return nil, 0, err // the place in the store's queue goes to the next caller
+			}
+			lk.giveUp(a)
+			return nil, 0, err
 		}
-		a.abandon()
-		if l != nil {
-			lk.c.passOn(l, turn{})
+		if l := h.take(ctx); l != nil {
+			return l, source, nil
 		}
-		return nil, 0, err
+		a = lk.newAttempt(a.req.Weight, a.line) // it was lost before anybody stood on it
 	}
-	if l != nil {
-		h.line, h.slice = l, tenure.NewSlice(time.Now())
+}
+
+// giveUp takes an attempt out of the store and passes on the turn it had.
+func (lk *locker) giveUp(a *attempt) {
+	a.abandon()
+	if a.line != nil {
+		lk.c.passOn(a.line, turn{})
 	}
-	return h.begin(ctx), source, nil
 }
 
 // once asks the store for a lease and does not wait. It takes part in the line
@@ -168,22 +176,19 @@ func (lk *locker) once(ctx context.Context, weight int) (*Lease, Source, error) 
 	if lk.tenured() {
 		l = lk.c.lines.TryJoin(lk.key())
 	}
-	a := lk.newAttempt(weight)
-	h, err := a.try(ctx)
-	if err != nil {
-		var held *HeldError
-		if !errors.As(err, &held) || a.unsure {
-			a.abandon()
+	call, cancel := until(ctx, lk.c.life)
+	defer cancel()
+	for {
+		a := lk.newAttempt(weight, l)
+		h, err := a.try(ctx, call)
+		if err != nil {
+			lk.giveUp(a)
+			return nil, 0, err
 		}
-		if l != nil {
-			lk.c.passOn(l, turn{})
+		if lease := h.take(ctx); lease != nil {
+			return lease, FromStore, nil
 		}
-		return nil, 0, err
 	}
-	if l != nil {
-		h.line, h.slice = l, tenure.NewSlice(time.Now())
-	}
-	return h.begin(ctx), FromStore, nil
 }
 
 // passOn gives the turn of a line to the next local waiter. With nobody waiting,
@@ -196,7 +201,7 @@ func (c *Client) passOn(l *line, t turn) {
 		t.attempt.abandon()
 	}
 	if t.holding != nil {
-		if _, was := t.holding.finish(); was != holdingEnded {
+		if _, was := t.holding.finish(nil); was != holdingEnded {
 			c.cleanup(t.holding.entry.Renewal.TTL, t.holding.releaseRequest())
 		}
 	}

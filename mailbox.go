@@ -27,9 +27,37 @@ type mailbox struct {
 	mu       sync.Mutex
 	parties  map[string]party // by holder ID
 	listener engine.Listener  // nil until live
-	opening  chan struct{}    // closed when the try under way has ended
-	denied   error            // the store refuses the subscription
+	opening  *opening         // the try under way
+	denied   bool             // the latest try was refused by the store
 	closed   bool
+}
+
+// opening is one try to open the stream.
+type opening struct {
+	ended chan struct{}
+	err   error // that the store refuses; read it when ended is closed
+}
+
+// inbox holds the newest wake-up for one holder ID.
+type inbox chan engine.Wakeup
+
+// wake implements party. A grant or a break is never displaced by a mere call to
+// look again.
+func (b inbox) wake(w engine.Wakeup) {
+	for {
+		select {
+		case b <- w:
+			return
+		default:
+		}
+		if w.Kind == engine.Resync {
+			return
+		}
+		select {
+		case <-b:
+		default:
+		}
+	}
 }
 
 func (m *mailbox) open(c *Client) {
@@ -76,53 +104,59 @@ func (m *mailbox) live() bool {
 // pass is left to the next call.
 func (m *mailbox) listen(ctx context.Context) (opened bool, err error) {
 	m.mu.Lock()
-	if m.listener != nil || m.closed || m.denied != nil {
-		defer m.mu.Unlock()
-		return false, m.denied
+	if m.listener != nil || !m.start() {
+		m.mu.Unlock()
+		return false, nil
 	}
-	if m.opening == nil {
-		// The try is the client's own: it outlives the caller that needed it
-		// first.
-		if !m.c.gate.join() {
-			m.mu.Unlock()
-			return false, nil
-		}
-		m.opening = make(chan struct{})
-		go m.try()
-	}
-	opening := m.opening
+	o := m.opening
 	m.mu.Unlock()
 	t := time.NewTimer(listenWait)
 	defer t.Stop()
 	select {
-	case <-opening:
+	case <-o.ended:
 	case <-t.C:
 		return false, nil
 	case <-ctx.Done():
 		return false, nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.listener != nil, m.denied
+	return m.live(), o.err
 }
 
-func (m *mailbox) try() {
+// start makes sure that a try is under way, unless the client is closed. The try
+// is the client's own: it outlives the caller that needed it first. The mutex is
+// held.
+func (m *mailbox) start() bool {
+	if m.closed || m.opening == nil && !m.c.gate.join() {
+		return false
+	}
+	if m.opening == nil {
+		m.opening = &opening{ended: make(chan struct{})}
+		go m.try(m.opening)
+	}
+	return true
+}
+
+func (m *mailbox) try(o *opening) {
 	defer m.c.gate.leave()
 	ctx, cancel := context.WithTimeout(m.c.tasks, listenPatience)
 	defer cancel()
 	l, err := m.c.engine.Listen(ctx, m.c.prefix, m.c.info.ID, m.deliver)
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	close(m.opening)
-	m.opening = nil
-	switch {
-	case err == nil:
+	m.opening, m.denied = nil, errors.Is(err, ErrDenied)
+	late := err == nil && m.closed
+	if err == nil && !late {
 		m.listener = l
-	case errors.Is(err, ErrDenied):
-		m.denied = err
-	default:
+	}
+	m.mu.Unlock()
+	if late {
+		_ = l.Close() // the client did not wait for this try
+	}
+	if errors.Is(err, ErrDenied) {
+		o.err = err
+	} else if err != nil {
 		m.c.log.Warn("holdfast: wake-ups do not come in; waiters poll", "error", err)
 	}
+	close(o.ended)
 }
 
 // deliver hands a wake-up to whom it is for.
@@ -146,7 +180,7 @@ func (m *mailbox) deliver(w engine.Wakeup) {
 	}
 }
 
-// close ends the stream. The gate is shut by then, so no try is under way.
+// close ends the stream. A try that is still under way ends its own.
 func (m *mailbox) close() {
 	m.mu.Lock()
 	l := m.listener
@@ -157,13 +191,12 @@ func (m *mailbox) close() {
 	}
 }
 
-// listenSoon opens the stream in the background, if it is not open.
+// listenSoon opens the stream in the background, if it is not open. Where the
+// store refuses it, waiters find out whether it still does.
 func (m *mailbox) listenSoon() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.listener != nil || m.closed || m.denied != nil || m.opening != nil || !m.c.gate.join() {
-		return
+	if m.listener == nil && !m.denied {
+		m.start()
 	}
-	m.opening = make(chan struct{})
-	go m.try()
 }

@@ -152,6 +152,10 @@ func lockOptionsOf(name string, opts []LockOption) lockOptions {
 		o.fail(err)
 	}
 	for _, opt := range opts {
+		if opt == nil {
+			o.fail(optionError("a LockOption is nil"))
+			continue
+		}
 		opt(&o)
 	}
 	return o

@@ -50,7 +50,7 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 	if !h.alone() {
 		return "", opError("detach", h.lk.name, fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld))
 	}
-	call, cancel := context.WithTimeout(ctx, max(releaseGrace, h.entry.Renewal.TTL/3))
+	call, cancel := context.WithTimeout(ctx, min(max(releaseGrace, h.entry.Renewal.TTL/3), closeGrace))
 	defer cancel()
 	err := h.c.engine.Renew(call, []engine.Renewal{h.entry.Renewal})[0]
 	var gone *engine.NotHeldError
@@ -61,13 +61,16 @@ func (l *Lease) Detach(ctx context.Context) (string, error) {
 	if err != nil && !h.lk.opts.noRenewal {
 		return "", opError("detach", h.lk.name, err)
 	}
-	last, held := h.leave(l)
-	if !held || !last || !l.finish(ErrReleased) {
-		return "", opError("detach", h.lk.name, errors.Join(ErrNotHeld, l.Err()))
+	if !h.leaveAlone(l) {
+		return "", opError("detach", h.lk.name, fmt.Errorf("%w by this lease alone any more", ErrNotHeld))
 	}
-	h.finish()
+	_ = l.finish(ErrReleased)
+	_, was := h.finish(nil)
 	if h.line != nil {
 		h.c.passOn(h.line, turn{})
+	}
+	if was == holdingEnded {
+		return "", opError("detach", h.lk.name, h.ending()) // this very moment
 	}
 	return h.ticket(), nil
 }
@@ -76,6 +79,17 @@ func (h *holding) alone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.leases) == 1
+}
+
+// leaveAlone is leave for a lease on which no re-entrant ones stand.
+func (h *holding) leaveAlone(l *Lease) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.leases) != 1 || h.leases[0] != l {
+		return false
+	}
+	h.leases, h.state = nil, holdingPassing
+	return true
 }
 
 func (h *holding) ticket() string {
@@ -117,8 +131,10 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 		Held:     engine.Held{ID: t.ID, Token: t.Token},
 		TTL:      ttl,
 	}
+	call, cancel := until(ctx, c.life)
+	defer cancel()
 	sent := time.Now()
-	err = c.engine.Renew(ctx, []engine.Renewal{r})[0]
+	err = c.engine.Renew(call, []engine.Renewal{r})[0]
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
 		return nil, &LostError{Resource: t.Name, Token: t.Token, Cause: lostCause(gone.Cause)}
@@ -126,7 +142,7 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	if err != nil {
 		return nil, opError("adopt", t.Name, err)
 	}
-	h := &holding{c: c, lk: lk, weight: t.Weight, token: t.Token, topToken: t.Token}
+	h := &holding{c: c, lk: lk, weight: t.Weight, token: t.Token - 1, topToken: t.Token}
 	h.entry.Renewal, h.entry.Margin, h.entry.Keeper = r, keepalive.Margin(ttl), h
 	h.entry.Window.Start(sent, ttl, h.entry.Margin)
 	if h.entry.Window.Left(time.Now()) <= 0 {
@@ -138,7 +154,11 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	}
 	c.mail.enrol(t.ID, h)
 	c.keep.Add(&h.entry, first)
-	return h.begin(ctx), nil
+	l := h.take(ctx)
+	if l == nil {
+		return nil, opError("adopt", t.Name, h.ending()) // this very moment
+	}
+	return l, nil
 }
 
 func parseTicket(text string) (ticket, error) {
