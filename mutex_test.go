@@ -1,0 +1,233 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+func TestLockAndRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		m := newClient(t, e).Mutex("stock:42")
+		ctx := context.Background()
+		first := mustLock(t, m, ctx)
+		if first.Token() == 0 || first.Tokens()["stock:42"] != first.Token() || first.HolderID() == "" {
+			t.Errorf("token %d, tokens %v, holder ID %q", first.Token(), first.Tokens(), first.HolderID())
+		}
+		if err := first.Err(); err != nil {
+			t.Errorf("Err while held: %v", err)
+		}
+		mustRelease(t, first)
+		wantEmpty(t, e, "stock:42")
+		second := mustLock(t, m, ctx)
+		if second.Token() <= first.Token() {
+			t.Errorf("token %d after %d", second.Token(), first.Token())
+		}
+		mustRelease(t, second)
+	})
+}
+
+func TestTryLockSaysWhoHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		ctx := context.Background()
+		holder := newClient(t, e, holdfast.WithName("billing"), holdfast.WithMeta(holdfast.Meta{Host: "node-1", PID: 7}))
+		l := mustLock(t, holder.Mutex("x", holdfast.WithReason("nightly run"), holdfast.WithTTL(10*time.Second)), ctx)
+		time.Sleep(time.Second)
+		waiting := newClient(t, e)
+		wait, cancel := context.WithCancel(ctx)
+		got := lockSoon(wait, waiting.Mutex("x"))
+		synctest.Wait()
+
+		_, err := newClient(t, e).Mutex("x").TryLock(ctx)
+		var held *holdfast.HeldError
+		if !errors.As(err, &held) || !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Fatalf("TryLock: %v", err)
+		}
+		want := holdfast.HeldError{Resource: "x", HolderID: l.HolderID(), Name: "billing", Host: "node-1", PID: 7,
+			Reason: "nightly run", Since: held.Since, TTL: 9 * time.Second, Waiters: 1}
+		if *held != want || time.Since(held.Since) != time.Second {
+			t.Errorf("HeldError %+v; want %+v", *held, want)
+		}
+		for _, part := range []string{`"x"`, "billing", "node-1", "pid 7", "nightly run", "9s", "1 waiting", l.HolderID()} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("text %q lacks %q", err, part)
+			}
+		}
+		if n := len(look(t, e, "x").Waiters); n != 1 {
+			t.Errorf("%d in the queue after TryLock", n)
+		}
+		cancel()
+		wantErr(t, (<-got).err, holdfast.ErrNotAcquired, context.Canceled)
+		mustRelease(t, l)
+		wantEmpty(t, e, "x")
+	})
+}
+
+func TestTryLockIsBusyInTheSameProcessToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		m := newClient(t, e).Mutex("x")
+		l, err := m.TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		_, err = m.TryLock(t.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired)
+		if time.Since(start) > 0 {
+			t.Errorf("TryLock took %v", time.Since(start))
+		}
+		mustRelease(t, l)
+		l, err = m.TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, l)
+	})
+}
+
+func TestDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		m := newClient(t, e).Mutex("x")
+		boom := errors.New("boom")
+		if err := m.Do(t.Context(), func(ctx context.Context) error {
+			if len(look(t, e, "x").Holders) != 1 || ctx.Err() != nil {
+				t.Error("fn does not run under the lease")
+			}
+			return boom
+		}); err != boom {
+			t.Errorf("Do: %v", err)
+		}
+		wantEmpty(t, e, "x")
+
+		func() {
+			defer func() {
+				if r := recover(); r != "panic" {
+					t.Errorf("recovered %v", r)
+				}
+			}()
+			_ = m.Do(t.Context(), func(context.Context) error { panic("panic") })
+		}()
+		wantEmpty(t, e, "x")
+
+		ended, cancel := context.WithCancel(t.Context())
+		if err := m.Do(ended, func(context.Context) error { cancel(); return nil }); err != nil {
+			t.Errorf("ctx ended in fn: %v", err)
+		}
+		wantEmpty(t, e, "x")
+		wantErr(t, m.Do(ended, func(context.Context) error { t.Error("fn ran"); return nil }), holdfast.ErrNotAcquired, context.Canceled)
+	})
+}
+
+func TestDoTellsOfALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newClient(t, memory.New()).Mutex("x", holdfast.WithoutRenewal(), holdfast.WithTTL(time.Second))
+		boom := errors.New("boom")
+		err := m.Do(t.Context(), func(ctx context.Context) error {
+			<-ctx.Done()
+			return boom
+		})
+		wantErr(t, err, boom, holdfast.ErrLost)
+		wantErr(t, m.Do(t.Context(), func(ctx context.Context) error { <-ctx.Done(); return nil }), holdfast.ErrLost)
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	reason := errors.New("the order was cancelled")
+	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"cause": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeoutCause(ctx, time.Minute, reason)
+		},
+		"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Minute)
+		},
+	} {
+		for _, opts := range [][]holdfast.LockOption{nil, {holdfast.WithoutTenure()}} {
+			for _, where := range []string{"other process", "same process"} {
+				t.Run(name+" "+where, func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						e := memory.New()
+						holder := newClient(t, e)
+						l := mustLock(t, holder.Mutex("x", opts...), context.Background())
+						waiter := holder
+						if where == "other process" {
+							waiter = newClient(t, e)
+						}
+						ctx, cancel := end(context.Background())
+						defer cancel()
+						start := time.Now()
+						_, err := waiter.Mutex("x", opts...).Lock(ctx)
+						wantErr(t, err, holdfast.ErrNotAcquired, context.Cause(ctx))
+						if took := time.Since(start); took < time.Minute || took > time.Minute+100*time.Millisecond {
+							t.Errorf("returned after %v", took)
+						}
+						if n := len(look(t, e, "x").Waiters); n != 0 {
+							t.Errorf("%d left in the queue", n)
+						}
+						mustRelease(t, l)
+						wantEmpty(t, e, "x")
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestEndedContextAsksNobody(t *testing.T) {
+	e := newFaulty()
+	m := newClient(t, e).Mutex("x")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	reason := errors.New("too late")
+	cancel(reason)
+	_, err := m.Lock(ctx)
+	wantErr(t, err, holdfast.ErrNotAcquired, reason)
+	_, err = m.TryLock(ctx)
+	wantErr(t, err, holdfast.ErrNotAcquired, reason)
+	if e.count("acquire") != 0 {
+		t.Error("the store was asked")
+	}
+}
+
+func TestDeadlockIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c := newClient(t, e)
+		l := mustLock(t, c.Mutex("x"), context.Background())
+		under, cancel := context.WithCancel(context.WithoutCancel(l.Context()))
+		defer cancel()
+		_, err := c.Mutex("x").Lock(under)
+		wantErr(t, err, holdfast.ErrDeadlock, holdfast.ErrNotAcquired)
+		_, err = c.Mutex("x").TryLock(under)
+		wantErr(t, err, holdfast.ErrDeadlock)
+		nested := mustLock(t, c.Mutex("y"), under)
+		_, err = c.Mutex("x").Lock(nested.Context()) // two leases further out
+		wantErr(t, err, holdfast.ErrDeadlock)
+		mustRelease(t, nested)
+		mustRelease(t, l)
+		again := mustLock(t, c.Mutex("x"), under) // nothing is held any more
+		mustRelease(t, again)
+		wantEmpty(t, e, "x")
+	})
+}
+
+func TestMismatch(t *testing.T) {
+	e := newFaulty()
+	e.acquire = func(context.Context, engine.Request) (engine.Answer, error) {
+		return engine.Answer{}, engine.ErrMismatch
+	}
+	c := newClient(t, e)
+	_, err := c.Mutex("x").Lock(t.Context())
+	wantErr(t, err, holdfast.ErrMismatch)
+	_, err = c.Mutex("x").TryLock(t.Context())
+	wantErr(t, err, holdfast.ErrMismatch)
+}

@@ -1,0 +1,125 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+func TestReentryKeepsTheTokenAndAsksNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
+		outer := mustLock(t, m, context.Background())
+		asked := e.count("acquire") + e.count("renew") + e.count("release")
+		inner := mustLock(t, m, outer.Context())
+		third, err := m.TryLock(inner.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if inner.Token() != outer.Token() || third.Token() != outer.Token() || third.HolderID() != outer.HolderID() {
+			t.Errorf("tokens %d, %d, %d", outer.Token(), inner.Token(), third.Token())
+		}
+		mustRelease(t, third)
+		mustRelease(t, inner)
+		if now := e.count("acquire") + e.count("renew") + e.count("release"); now != asked {
+			t.Errorf("re-entry made %d calls", now-asked)
+		}
+		if outer.Err() != nil || outer.Context().Err() != nil {
+			t.Error("the outer lease ended with the inner ones")
+		}
+		mustRelease(t, outer)
+		wantEmpty(t, e, "x")
+	})
+}
+
+func TestReentryReleasedOutOfOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
+		outer := mustLock(t, m, context.Background())
+		inner := mustLock(t, m, outer.Context())
+		mustRelease(t, outer)
+		if !errors.Is(outer.Err(), holdfast.ErrReleased) || inner.Err() != nil {
+			t.Errorf("outer %v, inner %v", outer.Err(), inner.Err())
+		}
+		if len(look(t, e, "x").Holders) != 1 {
+			t.Error("given back while the inner lease is held")
+		}
+		wantErr(t, outer.Release(context.Background()), holdfast.ErrNotHeld, holdfast.ErrReleased)
+		if inner.Err() != nil || len(look(t, e, "x").Holders) != 1 {
+			t.Error("a second release of the outer lease counted for the inner one")
+		}
+		mustRelease(t, inner)
+		wantEmpty(t, e, "x")
+	})
+}
+
+func TestReentryLostTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy(), holdfast.WithTTL(time.Second))
+		outer := mustLock(t, m, context.Background())
+		inner := mustLock(t, m, outer.Context())
+		e.all(down)
+		<-inner.Context().Done()
+		wantLost(t, outer.Err(), holdfast.LostUnreachable)
+		wantLost(t, inner.Err(), holdfast.LostUnreachable)
+		wantLost(t, context.Cause(inner.Context()), holdfast.LostUnreachable)
+		e.all(nil)
+		wantErr(t, inner.Release(context.Background()), holdfast.ErrLost)
+		wantErr(t, outer.Release(context.Background()), holdfast.ErrLost)
+		_, err := m.Lock(outer.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrLost)
+	})
+}
+
+func TestReentryIsPerClientAndResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x", holdfast.WithReentrancy()), context.Background())
+		_, err := other.Mutex("x", holdfast.WithReentrancy()).TryLock(l.Context())
+		wantErr(t, err, holdfast.ErrNotAcquired)
+		y := mustLock(t, c.Mutex("y", holdfast.WithReentrancy()), l.Context())
+		if y.HolderID() == l.HolderID() {
+			t.Error("another resource was re-entered")
+		}
+		again := mustLock(t, c.Mutex("x", holdfast.WithReentrancy()), y.Context())
+		if again.Token() != l.Token() {
+			t.Error("not re-entered through the lease of another resource")
+		}
+		for _, lease := range []*holdfast.Lease{again, y, l} {
+			mustRelease(t, lease)
+		}
+	})
+}
+
+// With tenure the next local caller has the turn only after the last re-entrant
+// lease is back.
+func TestReentryHoldsUpTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
+		outer := mustLock(t, m, context.Background())
+		inner := mustLock(t, m, outer.Context())
+		next := lockSoon(context.Background(), m)
+		mustRelease(t, outer)
+		synctest.Wait()
+		select {
+		case <-next:
+			t.Fatal("passed on too early")
+		default:
+		}
+		mustRelease(t, inner)
+		r := <-next
+		if r.err != nil || r.lease.Token() <= outer.Token() {
+			t.Fatalf("next: %v, %v", r.lease, r.err)
+		}
+		mustRelease(t, r.lease)
+	})
+}
