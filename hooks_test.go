@@ -1,0 +1,152 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// recorder is a hook with every method.
+type recorder struct {
+	mu       sync.Mutex
+	started  []holdfast.AcquireStart
+	ended    []holdfast.AcquireEnd
+	renewed  []holdfast.Renew
+	lost     []*holdfast.LostError
+	released []holdfast.Release
+}
+
+func (r *recorder) AcquireStart(_ context.Context, e holdfast.AcquireStart) {
+	r.note(func() { r.started = append(r.started, e) })
+}
+
+func (r *recorder) AcquireEnd(_ context.Context, e holdfast.AcquireEnd) {
+	r.note(func() { r.ended = append(r.ended, e) })
+}
+
+func (r *recorder) Renew(e holdfast.Renew) { r.note(func() { r.renewed = append(r.renewed, e) }) }
+
+func (r *recorder) Lost(e *holdfast.LostError) { r.note(func() { r.lost = append(r.lost, e) }) }
+
+func (r *recorder) Release(e holdfast.Release) { r.note(func() { r.released = append(r.released, e) }) }
+
+func (r *recorder) note(what func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	what()
+}
+
+func (r *recorder) renews() []holdfast.Renew {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.renewed)
+}
+
+func (r *recorder) losses() []*holdfast.LostError {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.lost)
+}
+
+func (r *recorder) ends() []holdfast.AcquireEnd {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ended)
+}
+
+func TestHooksHearOfEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &recorder{}
+		e := memory.New()
+		c, other := newClient(t, e, holdfast.WithHooks(h)), newClient(t, e)
+		m := c.Mutex("x", holdfast.WithReentrancy())
+		l := mustLock(t, m, context.Background())
+		_, busy := m.TryLock(context.Background())
+		inner := mustLock(t, m, l.Context())
+		mustRelease(t, inner)
+		local := lockSoon(context.Background(), m)
+		synctest.Wait()
+		mustRelease(t, l)
+		second := (<-local).lease
+		time.Sleep(time.Second) // longer than a slice
+		pushed := lockSoon(context.Background(), m)
+		foreign := lockSoon(context.Background(), other.Mutex("x"))
+		synctest.Wait()
+		mustRelease(t, second)
+		fl := (<-foreign).lease
+		time.Sleep(10 * time.Millisecond)
+		mustRelease(t, fl)
+		third := (<-pushed).lease
+		mustRelease(t, third)
+
+		want := []holdfast.AcquireEnd{
+			{Token: l.Token(), Source: holdfast.FromStore},
+			{Err: busy},
+			{Token: l.Token(), Source: holdfast.FromContext},
+			{Token: l.Token() + 1, Source: holdfast.FromProcess},
+			{Token: third.Token(), Source: holdfast.FromPush},
+		}
+		ends := h.ends()
+		if len(ends) != len(want) || len(h.started) != len(want) {
+			t.Fatalf("%d starts, ends %+v", len(h.started), ends)
+		}
+		for i, w := range want {
+			got := ends[i]
+			if got.Resource != "x" || got.Kind != "mutex" || got.Weight != 1 || got.Token != w.Token || got.Source != w.Source ||
+				(got.Err == nil) != (w.Err == nil) || w.Err != nil && !errors.Is(got.Err, holdfast.ErrNotAcquired) {
+				t.Errorf("end %d: %+v; want %+v", i, got, w)
+			}
+			if waited := got.Waited; waited != 0 && (i != 4 || waited != 10*time.Millisecond) {
+				t.Errorf("end %d: waited %v", i, waited)
+			}
+		}
+		if len(h.released) != 3 || h.released[1].Held != time.Second || h.released[0].Err != nil {
+			t.Errorf("releases %+v", h.released)
+		}
+		if len(h.losses()) != 0 {
+			t.Errorf("losses %v", h.losses())
+		}
+	})
+}
+
+func TestLostHookHearsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &recorder{}
+		e := newFaulty()
+		m := newClient(t, e, holdfast.WithHooks(h)).Mutex("x", holdfast.WithTTL(time.Second))
+		l := mustLock(t, m, context.Background())
+		e.all(down)
+		<-l.Done()
+		_ = l.Err()
+		_ = l.Release(context.Background())
+		e.all(nil)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		losses := h.losses()
+		if len(losses) != 1 || losses[0].Cause != holdfast.LostUnreachable || losses[0].Token != l.Token() || losses[0].Resource != "x" {
+			t.Errorf("losses %v", losses)
+		}
+	})
+}
+
+type onlyLost struct{ lost chan *holdfast.LostError }
+
+func (o onlyLost) Lost(e *holdfast.LostError) { o.lost <- e }
+
+func TestHookWithOneMethod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := onlyLost{make(chan *holdfast.LostError, 1)}
+		m := newClient(t, memory.New(), holdfast.WithHooks(h)).Mutex("x", holdfast.WithoutRenewal(), holdfast.WithTTL(time.Second))
+		l := mustLock(t, m, context.Background())
+		if got := <-h.lost; got.Cause != holdfast.LostExpired || got.Token != l.Token() {
+			t.Errorf("lost: %v", got)
+		}
+	})
+}

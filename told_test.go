@@ -1,0 +1,167 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// Told in time: whatever happens to the renewals, the holder's context is
+// cancelled before the engine's own deadline, and so before anybody else can be
+// granted.
+func TestHolderIsToldBeforeTheNextGrant(t *testing.T) {
+	faults := map[string]func(e *faulty){
+		"cut off": func(e *faulty) { e.all(down) },
+		"hung":    func(e *faulty) { e.all(hang) },
+		"renewals denied": func(e *faulty) {
+			e.set(func() {
+				e.renew = func(c context.Context, b []engine.Renewal) []error { return each(b, denied(c)) }
+			})
+		},
+		"answers lost": func(e *faulty) {
+			e.set(func() {
+				e.renew = func(c context.Context, b []engine.Renewal) []error {
+					e.Engine.Renew(c, b)
+					return each(b, down(c))
+				}
+			})
+		},
+	}
+	for name, fault := range faults {
+		for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, 15 * time.Second, time.Hour, 24 * time.Hour} {
+			t.Run(fmt.Sprint(name, " ", ttl), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := newFaulty()
+					l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithTTL(ttl)), context.Background())
+					time.Sleep(ttl) // some renewals get through
+					fault(e)
+					<-l.Context().Done()
+					told := time.Now()
+					wantLost(t, context.Cause(l.Context()), holdfast.LostUnreachable)
+					wantErr(t, l.Err(), holdfast.ErrLost)
+					left := engine.Snapshot{}
+					if s := look(t, e.Engine, "x"); len(s.Holders) == 1 {
+						left = s
+					} else if name != "renewals denied" && name != "answers lost" {
+						t.Fatal("told after the store's deadline")
+					}
+					if len(left.Holders) == 1 && left.Holders[0].TTL <= 0 {
+						t.Error("told after the store's deadline")
+					}
+					// Nothing is extended behind the holder's back for long.
+					e.all(nil)
+					time.Sleep(ttl + time.Second)
+					synctest.Wait()
+					wantEmpty(t, e, "x")
+					if time.Since(told) > 2*ttl+2*time.Second {
+						t.Error("took too long")
+					}
+				})
+			})
+		}
+	}
+}
+
+// Two clients, one of them cut off: the windows in which each may act never
+// overlap.
+func TestCutOffHolderAndItsSuccessor(t *testing.T) {
+	for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, 15 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newFaulty()
+			other := newFaulty()
+			other.Engine = e.Engine // the same store over another network
+			l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithTTL(ttl)), context.Background())
+			next := lockSoon(context.Background(), newClient(t, other).Mutex("x", holdfast.WithTTL(ttl)))
+			synctest.Wait()
+			e.all(hang)
+			start := time.Now()
+			<-l.Context().Done()
+			told := time.Now()
+			r := <-next
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			if !told.Before(r.at) {
+				t.Errorf("%v: told at %v, the next was granted at %v", ttl, told.Sub(start), r.at.Sub(start))
+			}
+			if waited := r.at.Sub(start); waited > ttl+20*time.Millisecond {
+				t.Errorf("%v: the next waited %v", ttl, waited)
+			}
+			if r.lease.Token() <= l.Token() {
+				t.Error("tokens do not increase")
+			}
+			mustRelease(t, r.lease)
+			e.all(nil)
+		})
+	}
+}
+
+// A passing trouble is told to hooks only, and the lease lives on.
+func TestJeopardyThenRecovery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		h := &recorder{}
+		l := mustLock(t, newClient(t, e, holdfast.WithHooks(h)).Mutex("x", holdfast.WithTTL(15*time.Second)), context.Background())
+		e.all(down)
+		time.Sleep(12 * time.Second)
+		e.all(nil)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if l.Err() != nil {
+			t.Fatal(l.Err())
+		}
+		failed, renewed := 0, 0
+		for _, r := range h.renews() {
+			if r.Resource != "x" || r.Token != l.Token() || r.Left <= 0 {
+				t.Errorf("hook: %+v", r)
+			}
+			if r.Err == nil {
+				renewed++
+			} else if failed++; !errors.Is(r.Err, holdfast.ErrUnavailable) {
+				t.Errorf("hook: %v", r.Err)
+			}
+		}
+		if failed < 2 || renewed < 700 || len(h.losses()) != 0 {
+			t.Errorf("%d failed, %d renewed, %d losses", failed, renewed, len(h.losses()))
+		}
+		mustRelease(t, l)
+	})
+}
+
+func TestBreakIsToldAtOnceIfAWakeupCan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, operator := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(15*time.Second)), context.Background())
+		time.Sleep(6 * time.Second) // one renewal: it listens now
+		if err := operator.Break(context.Background(), "x", l.HolderID()); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		<-l.Done()
+		wantLost(t, l.Err(), holdfast.LostBroken)
+		if took := time.Since(start); took > 0 {
+			t.Errorf("told after %v", took)
+		}
+
+		e.set(func() { e.wake = func(engine.Wakeup) bool { return false } })
+		l = mustLock(t, c.Mutex("x", holdfast.WithTTL(15*time.Second)), context.Background())
+		if err := operator.Break(context.Background(), "x", l.HolderID()); err != nil {
+			t.Fatal(err)
+		}
+		start = time.Now()
+		<-l.Done()
+		wantLost(t, l.Err(), holdfast.LostBroken)
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("without wake-ups told after %v; want TTL/3", took)
+		}
+		wantErr(t, l.Release(context.Background()), holdfast.ErrLost)
+		wantErr(t, operator.Break(context.Background(), "x", l.HolderID()), holdfast.ErrNotHeld)
+	})
+}
