@@ -15,7 +15,7 @@ import (
 // acquire gets the lease as the flags say. Every error has its exit code, or
 // gets it from explain.
 func (c *runCmd) acquire(s *session, sigs <-chan os.Signal, say *reporter) (*holdfast.Lease, error) {
-	m := s.Mutex(c.Resource, holdfast.WithTTL(time.Duration(c.TTL)), holdfast.WithReason(c.Reason), holdfast.WithoutTenure())
+	m := s.Mutex(string(c.Resource), holdfast.WithTTL(time.Duration(c.TTL)), holdfast.WithReason(string(c.Reason)), holdfast.WithoutTenure())
 	ctx, stop := endBySignal(sigs)
 	start := time.Now()
 	lease, err := c.firstTry(ctx, s, m, say)
@@ -39,20 +39,16 @@ func (c *runCmd) acquire(s *session, sigs <-chan os.Signal, say *reporter) (*hol
 	return lease, nil
 }
 
-// firstTry asks once without queueing, so that a store which is away, a user
-// without rights, a nested run and a busy resource are told at once. It returns
-// neither lease nor error if the rest is to wait.
+// firstTry looks and then tries once without queueing, so that a store which is
+// away, a user without rights, a nested run and a busy resource are told at once.
+// It returns neither lease nor error if the rest is to wait.
 func (c *runCmd) firstTry(ctx context.Context, s *session, m *holdfast.Mutex, say *reporter) (*holdfast.Lease, error) {
 	ask, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	wait := !c.Nonblock && (c.Wait == nil || *c.Wait > 0)
-	patient := wait && c.Wait != nil // also with a store that is away
-	holder, err := nestedUnder(ask, s.Client, c.Resource)
-	if holder != "" {
-		return nil, fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
-			"leave the inner holdfast run away, or lock another resource", c.Resource, holder)
-	}
-	var lease *holdfast.Lease
+	// The look leaves nothing in the store: if that is away, nothing needs to
+	// be cleaned up there before the exit.
+	lease, err := (*holdfast.Lease)(nil), c.look(ask, s)
 	if err == nil {
 		lease, err = m.TryLock(ask)
 	}
@@ -61,16 +57,30 @@ func (c *runCmd) firstTry(ctx context.Context, s *session, m *holdfast.Mutex, sa
 	case err == nil:
 		return lease, nil
 	case errors.As(err, &held) && wait:
-		say.notice("waiting", heldAttrs(held), "waiting for %s", heldText(held))
+		say.notice("waiting", heldAttrs(held), "waiting: %s", heldText(held))
 		return nil, nil
 	case errors.As(err, &held):
 		return nil, c.conflict(held)
-	case unreachable(err) && patient && ctx.Err() == nil:
+	case unreachable(err) && wait && c.Wait != nil && ctx.Err() == nil:
 		say.notice("store-away", []slog.Attr{slog.String("message", err.Error())},
 			"the store (%s) does not answer; trying for %s", s.at, short(time.Duration(*c.Wait)))
 		return nil, nil
 	}
 	return nil, err
+}
+
+// look asks the store about the resource, and refuses to wait for a lease that
+// this very process runs under.
+func (c *runCmd) look(ctx context.Context, s *session) error {
+	snap, err := s.Snapshot(ctx, string(c.Resource))
+	if err != nil {
+		return err
+	}
+	if holder := nestedUnder(snap); holder != "" {
+		return fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
+			"leave the inner holdfast run away, or lock another resource", c.Resource, holder)
+	}
+	return nil
 }
 
 // await queues until the lease is granted, -w runs out (counted from start) or a
@@ -86,13 +96,14 @@ func (c *runCmd) await(ctx context.Context, s *session, m *holdfast.Mutex, start
 		return lease, err
 	}
 	if errors.Is(err, holdfast.ErrUnavailable) {
-		return nil, err
+		return nil, fail(exitUnavailable, "not acquired in %s: the store (%s) did not answer to the end; "+
+			"check that it runs, and the address in --redis or HOLDFAST_REDIS", time.Duration(*c.Wait), s.at)
 	}
 	// It was busy to the end: say by whom.
-	held := &holdfast.HeldError{Resource: c.Resource}
+	held := &holdfast.HeldError{Resource: string(c.Resource)}
 	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer cancel()
-	snap, err := s.Snapshot(ask, c.Resource)
+	snap, err := s.Snapshot(ask, string(c.Resource))
 	if err != nil {
 		return nil, err
 	}

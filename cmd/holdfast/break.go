@@ -10,9 +10,9 @@ import (
 
 // breakCmd is `holdfast break`.
 type breakCmd struct {
-	Resource string `arg:"" help:"Name of the resource."`
-	HolderID string `arg:"" name:"holder-id" help:"ID of the holder or waiter, from holdfast show."`
-	JSON     bool   `help:"Answer as a JSON object."`
+	Resource text `arg:"" help:"Name of the resource."`
+	HolderID text `arg:"" name:"holder-id" help:"ID of the holder or waiter, from holdfast show."`
+	JSON     bool `help:"Answer as a JSON object."`
 }
 
 // Help is the long text of --help.
@@ -36,7 +36,7 @@ func (c *breakCmd) Run(e *env) error {
 	defer s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
-	err = s.Break(ctx, c.Resource, c.HolderID)
+	err = s.Break(ctx, string(c.Resource), string(c.HolderID))
 	if errors.Is(err, holdfast.ErrNotHeld) {
 		return fail(exitNo, "%s neither holds %q nor waits for it (prefix %q); see \"holdfast show %s\" for who does",
 			c.HolderID, c.Resource, e.prefix, c.Resource)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"net/url"
 	"os"
 	"strings"
@@ -40,26 +39,19 @@ func extendChain(resource, holder string) string {
 	return own
 }
 
-// nestedUnder returns the lease of resource that this process runs under, if it
-// is still held: to wait for it would be to wait for oneself. The store is asked,
-// so neither a lease of the same name in another store nor one that has ended
-// counts.
-func nestedUnder(ctx context.Context, c *holdfast.Client, resource string) (holder string, err error) {
+// nestedUnder returns the holder ID of the lease that this process runs under,
+// if that is among the holders: to wait for it would be to wait for oneself.
+// Since the store was asked, neither a lease of the same name in another store
+// nor one that has ended counts.
+func nestedUnder(snap holdfast.Snapshot) (holder string) {
 	for _, l := range chain() {
-		if l.resource != resource {
-			continue
-		}
-		snap, err := c.Snapshot(ctx, resource)
-		if err != nil {
-			return "", err
-		}
 		for _, h := range snap.Holders {
-			if h.ID == l.holder {
-				return l.holder, nil
+			if h.ID == l.holder && l.resource == snap.Resource {
+				return h.ID
 			}
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // overlay is base without the variables that over sets, then over.

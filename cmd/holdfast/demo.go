@@ -109,4 +109,3 @@ func drawing(w io.Writer) demo.Drawing {
 	}
 	return demo.Lines
 }
-

@@ -71,6 +71,9 @@ func explain(err error, at string) *exitError {
 	case errors.Is(err, holdfast.ErrOption):
 		return &exitError{exitUsage, text}
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
+		if _, said, ok := strings.Cut(text, holdfast.ErrUnavailable.Error()+": "); ok {
+			text = said
+		}
 		return &exitError{exitUnavailable, fmt.Sprintf(
 			"the store (%s) cannot be reached or does not answer: %s; check that it runs, and the address in --redis or HOLDFAST_REDIS", at, text)}
 	}

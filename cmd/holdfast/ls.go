@@ -10,8 +10,8 @@ import (
 
 // lsCmd is `holdfast ls`.
 type lsCmd struct {
-	Pattern string `arg:"" optional:"" default:"*" help:"Names to list: * is any text, ? any one byte, \\ takes the next byte as it is. Default: all."`
-	JSON    bool   `help:"One JSON object a resource and line."`
+	Pattern text `arg:"" optional:"" default:"*" help:"Names to list: * is any text, ? any one byte, \\ takes the next byte as it is. Default: all."`
+	JSON    bool `help:"One JSON object a resource and line."`
 }
 
 // Help is the long text of --help.
@@ -62,7 +62,7 @@ func (c *lsCmd) collect(ctx context.Context, s *session) ([]holdfast.Snapshot, e
 		return nil, err
 	}
 	var all []holdfast.Snapshot
-	for snap, err := range s.List(ctx, c.Pattern) {
+	for snap, err := range s.List(ctx, string(c.Pattern)) {
 		if err != nil {
 			return nil, err
 		}

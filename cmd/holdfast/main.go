@@ -40,8 +40,8 @@ func start(args []string) int {
 
 // cli is the command line: the flags of all verbs, and the verbs.
 type cli struct {
-	Redis  string `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p. A password is better kept in the environment than in the arguments. Default: ${default}."`
-	Prefix string `env:"HOLDFAST_PREFIX" default:"holdfast" help:"What every key in the store begins with; the same as the services' WithPrefix. Default: ${default}."`
+	Redis  text `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p. A password is better kept in the environment than in the arguments. Default: ${default}."`
+	Prefix text `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"What every key in the store begins with; the same as the services' WithPrefix. Default: ${default}."`
 
 	Run     runCmd     `cmd:"" help:"Run a command under the lease of a resource."`
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
@@ -69,7 +69,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("holdfast"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}), kong.Help(help),
 	)
 	if err != nil {
 		fmt.Fprintf(stderr, "holdfast: %v\n", err)
@@ -80,11 +80,26 @@ func command(args []string, stdout, stderr io.Writer) int {
 		usage(err, stderr)
 		return exitUsage
 	}
-	e := &env{url: c.Redis, prefix: c.Prefix, stdout: stdout, stderr: stderr}
+	e := &env{url: string(c.Redis), prefix: string(c.Prefix), stdout: stdout, stderr: stderr}
 	for _, p := range ctx.Path {
 		e.urlGiven = e.urlGiven || p.Flag != nil && p.Flag.Name == "redis"
 	}
 	return exitCode(ctx.Run(e))
+}
+
+// help is kong's help, but for the usage line of run: kong does not know that
+// the command stands behind --.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	var text strings.Builder
+	stdout := ctx.Stdout
+	ctx.Stdout = &text
+	err := kong.DefaultHelpPrinter(options, ctx)
+	ctx.Stdout = stdout
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(stdout, strings.Replace(text.String(), "<resource> <cmd> ... [flags]", "[flags] RESOURCE -- CMD ARGS…", 1))
+	return err
 }
 
 // usage says what is wrong with the command line and what to do about it.
@@ -96,7 +111,7 @@ func usage(err error, stderr io.Writer) {
 			verb = " " + cmd.Name
 		}
 	}
-	fmt.Fprintf(stderr, "holdfast: %v\n", err)
+	fmt.Fprintf(stderr, "holdfast: %s\n", strings.TrimPrefix(err.Error(), verb[min(1, len(verb)):]+": "))
 	if verb == " run" && strings.Contains(err.Error(), "unknown flag") {
 		fmt.Fprintln(stderr, "Put -- before the command: holdfast run [flags] RESOURCE -- CMD ARGS…")
 	}

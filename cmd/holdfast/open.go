@@ -14,6 +14,9 @@ import (
 // askLimit bounds one question to the store: a person or a script waits.
 const askLimit = 3 * time.Second
 
+// closeLimit bounds the end of the program.
+const closeLimit = time.Second
+
 // session is a Holdfast client with its connections.
 type session struct {
 	*holdfast.Client
@@ -44,9 +47,17 @@ func (s *session) reach(ctx context.Context) error {
 	return err
 }
 
-// close gives back what is still held, bounded by the library, and disconnects.
-// Its errors are of no use to anybody: the verb has its answer by then.
+// close gives back what is still held and disconnects. What a store that is away
+// has not confirmed by closeLimit ends by its TTL: nobody waits longer for it.
 func (s *session) close() {
-	_ = s.Client.Close()
-	_ = s.rdb.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Client.Close() // the verb has its answer already
+		_ = s.rdb.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeLimit):
+	}
 }

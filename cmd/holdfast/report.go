@@ -21,7 +21,7 @@ func newReporter(w io.Writer, c *runCmd) *reporter {
 	r := &reporter{w: w, quiet: c.Quiet, verbose: c.Verbose}
 	if c.JSON {
 		h := slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: jsonNames})
-		r.json = slog.New(h).With("resource", c.Resource)
+		r.json = slog.New(h).With("resource", string(c.Resource))
 	}
 	return r
 }

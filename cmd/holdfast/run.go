@@ -17,8 +17,8 @@ import (
 // runCmd is `holdfast run`: its flags. The wait for the lease is in acquire.go,
 // the command's life under it in supervise.go.
 type runCmd struct {
-	Resource string   `arg:"" help:"Name of what is locked, like stock:42."`
-	Cmd      []string `arg:"" name:"cmd" help:"Command and its arguments, after --."`
+	Resource text   `arg:"" help:"Name of what is locked, like stock:42."`
+	Cmd      []text `arg:"" name:"cmd" help:"Command and its arguments, after --."`
 
 	Nonblock         bool         `short:"n" xor:"wait" help:"Do not wait: exit 75 if the resource is held."`
 	Wait             *span        `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, like 30s, then exit 75. Default: wait for as long as it takes."`
@@ -27,8 +27,8 @@ type runCmd struct {
 	KillAfter        span         `default:"10s" placeholder:"D" help:"KILL what still runs D after the first signal; sooner if the lease would end before. Default: ${default}."`
 	Signal           signalFlag   `short:"s" default:"TERM" placeholder:"SIG" help:"Signal that ends CMD when --timeout is hit. Default: ${default}."`
 	ConflictExitCode int          `short:"E" default:"75" placeholder:"N" help:"Exit code when the lease is not acquired. Default: ${default}."`
-	Reason           string       `placeholder:"TEXT" help:"Why; shown to others who look or wait. Default: none."`
-	OnLost           guard.OnLost `default:"kill" enum:"kill,warn" help:"When the lease is lost: kill ends CMD in time, warn lets it run on. Default: ${default}."`
+	Reason           text         `placeholder:"TEXT" help:"Why; shown to others who look or wait. Default: none."`
+	OnLost           guard.OnLost `default:"kill" enum:"kill,warn" placeholder:"WHAT" help:"When the lease is lost: kill ends CMD in time, warn lets it run on. Default: ${default}."`
 	Quiet            bool         `short:"q" xor:"volume" help:"Say nothing; the exit code tells."`
 	Verbose          bool         `short:"v" xor:"volume" help:"Say more."`
 	JSON             bool         `help:"Report events on standard error, one JSON object a line."`
@@ -61,8 +61,8 @@ Examples:
 // Validate checks what the flags' types cannot.
 func (c *runCmd) Validate() error {
 	switch {
-	case c.Resource == "":
-		return errors.New("RESOURCE is empty: name what is locked, like stock:42")
+	case len(c.Cmd) == 0:
+		return nil // kong says so itself, after this
 	case c.Cmd[0] == "":
 		return errors.New("CMD is empty: name a program after --")
 	case c.Wait != nil && *c.Wait < 0, c.Timeout < 0, c.KillAfter < 0:
@@ -76,7 +76,7 @@ func (c *runCmd) Validate() error {
 // Run takes the lease, runs the command under it and gives the lease back.
 func (c *runCmd) Run(e *env) error {
 	say := newReporter(e.stderr, c)
-	path, err := find(c.Cmd[0])
+	path, err := find(string(c.Cmd[0]))
 	if err != nil {
 		return say.failure("not-started", explain(err, ""))
 	}
@@ -90,6 +90,10 @@ func (c *runCmd) Run(e *env) error {
 	defer stop()
 	lease, err := c.acquire(s, sigs, say)
 	if err != nil {
+		var busy *busyError
+		if errors.As(err, &busy) {
+			return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
+		}
 		return say.failure("not-acquired", explain(err, s.at))
 	}
 	err = c.supervise(path, lease, sigs, watch, say)
@@ -100,7 +104,7 @@ func (c *runCmd) Run(e *env) error {
 // name is what operators see as the holder: the command, not this program.
 func (c *runCmd) name() string {
 	const most = 64 // a program's name, not an essay
-	name := []rune("holdfast run " + filepath.Base(c.Cmd[0]))
+	name := []rune("holdfast run " + filepath.Base(string(c.Cmd[0])))
 	return string(name[:min(len(name), most)])
 }
 

@@ -9,8 +9,8 @@ import (
 
 // showCmd is `holdfast show`.
 type showCmd struct {
-	Resource string `arg:"" help:"Name of the resource."`
-	JSON     bool   `help:"One JSON object; ids, times in UTC, TTL in milliseconds."`
+	Resource text `arg:"" help:"Name of the resource."`
+	JSON     bool `help:"One JSON object; ids, times in UTC, TTL in milliseconds."`
 }
 
 // Help is the long text of --help.
@@ -31,7 +31,7 @@ func (c *showCmd) Run(e *env) error {
 	defer s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
-	snap, err := s.Snapshot(ctx, c.Resource)
+	snap, err := s.Snapshot(ctx, string(c.Resource))
 	if err != nil {
 		return explain(err, s.at)
 	}

@@ -56,7 +56,7 @@ type watching struct {
 func (c *runCmd) supervise(path string, lease *holdfast.Lease, sigs <-chan os.Signal, watch *renewals, say *reporter) error {
 	settle(lease, watch.moved, time.Duration(c.TTL))
 	g, err := guard.Start(guard.Command{
-		Path: path, Args: c.Cmd, Env: c.environ(lease), TTL: time.Duration(c.TTL),
+		Path: path, Args: stringsOf(c.Cmd), Env: c.environ(lease), TTL: time.Duration(c.TTL),
 		Deadline: guard.At(lease.Deadline()), KillAfter: time.Duration(c.KillAfter),
 		OnLost: c.OnLost, Nested: len(chain()) > 0,
 	})
@@ -85,16 +85,16 @@ func settle(lease *holdfast.Lease, renewed <-chan holdfast.Renew, ttl time.Durat
 // twice would leave it to CMD which one counts, so inherited ones go.
 func (c *runCmd) environ(lease *holdfast.Lease) []string {
 	own := []string{
-		"HOLDFAST_RESOURCE=" + c.Resource,
+		"HOLDFAST_RESOURCE=" + string(c.Resource),
 		"HOLDFAST_TOKEN=" + strconv.FormatUint(lease.Token(), 10),
 		"HOLDFAST_HOLDER=" + lease.HolderID(),
 		"HOLDFAST_TTL_MS=" + strconv.FormatInt(time.Duration(c.TTL).Milliseconds(), 10),
-		chainVar + "=" + extendChain(c.Resource, lease.HolderID()),
+		chainVar + "=" + extendChain(string(c.Resource), lease.HolderID()),
 	}
 	return overlay(os.Environ(), own)
 }
 
-// loop runs until the group is gone.
+// loop runs until the group is gone, or was never there.
 func (w *watching) loop(sigs <-chan os.Signal, renewed <-chan holdfast.Renew) {
 	lost := w.lease.Done()
 	var limit, leftover <-chan time.Time
@@ -105,10 +105,12 @@ func (w *watching) loop(sigs <-chan os.Signal, renewed <-chan holdfast.Renew) {
 				return
 			}
 			w.event(e)
-			if e.Kind == guard.Started && w.c.Timeout > 0 {
+			switch {
+			case e.Kind == guard.Gone || e.Kind == guard.Failed:
+				return
+			case e.Kind == guard.Started && w.c.Timeout > 0:
 				limit = time.After(time.Duration(w.c.Timeout))
-			}
-			if e.Kind == guard.Exited {
+			case e.Kind == guard.Exited:
 				leftover = time.After(leftoverNotice)
 			}
 		case r := <-renewed:
@@ -139,9 +141,9 @@ func (w *watching) renewed(r holdfast.Renew) {
 
 func (w *watching) lost() {
 	err := w.lease.Err()
-	act := "stopping " + w.c.Cmd[0]
+	act := "stopping " + string(w.c.Cmd[0])
 	if w.c.OnLost == guard.WarnOnLost {
-		act = w.c.Cmd[0] + " runs on without it (--on-lost warn)"
+		act = string(w.c.Cmd[0]) + " runs on without it (--on-lost warn)"
 	}
 	if w.status == nil || w.cause == "" {
 		w.say.notice("lost", []slog.Attr{slog.String("message", err.Error())}, "%v; %s", err, act)
@@ -158,7 +160,7 @@ func (w *watching) signal(sig syscall.Signal) {
 
 // event takes note of what the guard tells.
 func (w *watching) event(e guard.Event) {
-	name := w.c.Cmd[0]
+	name := string(w.c.Cmd[0])
 	switch e.Kind {
 	case guard.Started:
 		w.say.detail("started", []slog.Attr{slog.Int("pid", e.PID)}, "started %s, pid and group %d", name, e.PID)
@@ -197,7 +199,7 @@ func (w *watching) result() error {
 		return w.say.failure("not-started", explain(w.failed, ""))
 	case !w.gone:
 		return w.say.failure("error", &exitError{exitFailed,
-			"the guard process was killed; " + w.c.Cmd[0] + " was killed too, since nothing watched over it"})
+			"the guard process was killed; " + string(w.c.Cmd[0]) + " was killed too, since nothing watched over it"})
 	case w.cause == guard.CauseTimeout && w.killed:
 		return w.exit(exitTimeoutKill)
 	case w.cause == guard.CauseTimeout:

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/alecthomas/kong"
+)
+
+// text is an argument byte for byte. kong sends a plain string through JSON,
+// which replaces what is not UTF-8: a command would get other file names than
+// were written, and a bad resource name would pass as a good one.
+type text string
+
+// Decode implements kong.MapperValue.
+func (t *text) Decode(ctx *kong.DecodeContext) error {
+	token, err := ctx.Scan.PopValue("text")
+	if err != nil {
+		return err
+	}
+	s, ok := token.Value.(string)
+	if !ok {
+		return fmt.Errorf("expected text but got %v", token)
+	}
+	*t = text(s)
+	return nil
+}
+
+// stringsOf are the arguments of a command.
+func stringsOf(args []text) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = string(a)
+	}
+	return out
+}
