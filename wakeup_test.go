@@ -1,0 +1,193 @@
+package holdfast_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// waitBehind holds a lease for a while with one waiter of another client behind
+// it, and returns how long after the release the waiter had it.
+func waitBehind(t *testing.T, e *faulty, hold time.Duration) time.Duration {
+	t.Helper()
+	c, other := newClient(t, e), newClient(t, e)
+	l := mustLock(t, c.Mutex("x"), context.Background())
+	waiter := lockSoon(context.Background(), other.Mutex("x"))
+	time.Sleep(hold)
+	synctest.Wait()
+	start := time.Now()
+	mustRelease(t, l)
+	r := <-waiter
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if r.lease.Err() != nil || r.lease.Token() <= l.Token() {
+		t.Errorf("lease: %v, token %d after %d", r.lease.Err(), r.lease.Token(), l.Token())
+	}
+	time.Sleep(time.Minute) // the claim window is over, the lease is kept
+	if r.lease.Err() != nil {
+		t.Error(r.lease.Err())
+	}
+	mustRelease(t, r.lease)
+	wantEmpty(t, e.Engine, "x")
+	return r.at.Sub(start)
+}
+
+func TestWakeupBringsTheGrantAtOnce(t *testing.T) {
+	for _, hold := range []time.Duration{10 * time.Millisecond, 900 * time.Millisecond, 10 * time.Second, 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			if took := waitBehind(t, newFaulty(), hold); took > 0 {
+				t.Errorf("after %v: the hand-off took %v", hold, took)
+			}
+		})
+	}
+}
+
+// Without wake-ups a hand-off costs at most one poll.
+func TestWakeupLost(t *testing.T) {
+	for name, spoil := range map[string]func(e *faulty){
+		"wake-ups dropped": func(e *faulty) { e.wake = func(engine.Wakeup) bool { return false } },
+		"listen fails":     func(e *faulty) { e.listen = down },
+		"listen hangs":     func(e *faulty) { e.listen = hang },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, hold := range []time.Duration{10 * time.Millisecond, 1500 * time.Millisecond, 20 * time.Second} {
+				synctest.Test(t, func(t *testing.T) {
+					e := newFaulty()
+					spoil(e)
+					most := 1100 * time.Millisecond
+					if name == "listen hangs" {
+						most += 500 * time.Millisecond // a waiter holds back its poll for the stream
+					}
+					if took := waitBehind(t, e, hold); took > most {
+						t.Errorf("after %v: the hand-off took %v", hold, took)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestListenRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		e.listen = denied
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x"), context.Background())
+		_, err := other.Mutex("x").Lock(context.Background())
+		wantErr(t, err, holdfast.ErrDenied)
+		if n := len(look(t, e.Engine, "x").Waiters); n != 0 {
+			t.Errorf("%d left in the queue", n)
+		}
+		time.Sleep(time.Hour) // renewals do not insist either
+		if n := e.count("listen"); n > 3 {
+			t.Errorf("%d tries to listen", n)
+		}
+		// Somebody mends the ACL: waits work again, in the same client.
+		e.set(func() { e.listen = nil })
+		waiter := lockSoon(context.Background(), other.Mutex("x"))
+		synctest.Wait()
+		mustRelease(t, l)
+		r := <-waiter
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		mustRelease(t, r.lease)
+	})
+}
+
+func TestListenFailsThenWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		e.listen = down
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x"), context.Background())
+		waiter := lockSoon(context.Background(), other.Mutex("x"))
+		time.Sleep(10 * time.Second)
+		e.set(func() { e.listen = nil })
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		mustRelease(t, l)
+		start := time.Now()
+		r := <-waiter
+		if r.err != nil || r.at.After(start) {
+			t.Fatalf("err %v, the wake-up took %v", r.err, r.at.Sub(start))
+		}
+		mustRelease(t, r.lease)
+	})
+}
+
+// After a Resync every waiter asks again: a wake-up may have been lost.
+func TestResync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x"), context.Background())
+		held := mustLock(t, other.Mutex("y"), context.Background())
+		waiter := lockSoon(context.Background(), other.Mutex("x"))
+		time.Sleep(1300 * time.Millisecond)
+		synctest.Wait()
+		e.set(func() { e.wake = func(engine.Wakeup) bool { return false } })
+		mustRelease(t, l)
+		synctest.Wait()
+		e.set(func() { e.wake = nil })
+		start := time.Now()
+		e.tell(engine.Wakeup{Kind: engine.Resync})
+		r := <-waiter
+		if r.err != nil || r.at.After(start) {
+			t.Fatalf("err %v, took %v after the Resync", r.err, r.at.Sub(start))
+		}
+		if held.Err() != nil {
+			t.Error("a Resync ended a lease")
+		}
+		mustRelease(t, r.lease)
+		mustRelease(t, held)
+	})
+}
+
+// A grant that was pushed and got stuck on the way is not trusted for longer
+// than the store keeps it.
+func TestPushedGrantThatComesLate(t *testing.T) {
+	for _, late := range []time.Duration{500 * time.Millisecond, 2900 * time.Millisecond, 3100 * time.Millisecond, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newFaulty()
+			c, other, third := newClient(t, e), newClient(t, e), newClient(t, e)
+			l := mustLock(t, c.Mutex("x"), context.Background())
+			waiter := lockSoon(context.Background(), other.Mutex("x"))
+			time.Sleep(1300 * time.Millisecond)
+			synctest.Wait()
+			tell := e.tell
+			e.set(func() {
+				e.wake = func(w engine.Wakeup) bool {
+					time.AfterFunc(late, func() { tell(w) })
+					return false
+				}
+				e.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+					return engine.Answer{}, down(ctx)
+				}
+			})
+			mustRelease(t, l)
+			time.Sleep(late)
+			synctest.Wait()
+			s := look(t, e.Engine, "x")
+			select {
+			case r := <-waiter:
+				if r.err == nil && r.lease.Err() == nil && (len(s.Holders) != 1 || s.Holders[0].ID != r.lease.HolderID()) {
+					t.Errorf("%v late: trusted, but the store has %+v", late, s.Holders)
+				}
+				e.set(func() { e.acquire, e.wake = nil, nil })
+				_ = r.lease.Release(context.Background())
+			default:
+				e.set(func() { e.acquire, e.wake = nil, nil })
+				r := <-waiter
+				mustRelease(t, r.lease)
+			}
+			mustRelease(t, mustLock(t, third.Mutex("x"), context.Background()))
+			wantEmpty(t, e.Engine, "x")
+		})
+	}
+}
