@@ -49,6 +49,8 @@ type cli struct {
 	Break   breakCmd   `cmd:"" help:"End a lease or a wait by force."`
 	Demo    demoCmd    `cmd:"" help:"Play the stock scene: overselling without a lock, exact with one, also when nodes die."`
 	Version versionCmd `cmd:"" help:"Show the version."`
+
+	Completion completionCmd `cmd:"" help:"Print a script that completes verbs and flags in the shell."`
 }
 
 // env is what verbs get besides their flags.
@@ -84,7 +86,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	for _, p := range ctx.Path {
 		e.urlGiven = e.urlGiven || p.Flag != nil && p.Flag.Name == "redis"
 	}
-	return exitCode(ctx.Run(e))
+	return exitCode(ctx.Run(e, parser))
 }
 
 // help is kong's help, but for the usage line of run: kong does not know that
