@@ -18,8 +18,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	args := script.Acquire{
 		ID: r.ID, Kind: string(r.Kind), Capacity: r.Capacity, Weight: r.Weight,
-		TTL: r.TTL, Retention: e.options.retention,
-		Reserve: r.Reserve, Ballot: r.Ballot, Queue: r.Queue, Reason: r.Reason, Yields: r.Yields.ID,
+		TTL: r.TTL, Reserve: r.Reserve, Ballot: r.Ballot, Queue: r.Queue, Reason: r.Reason, Yields: r.Yields.ID,
 	}
 	reply, err := e.ask(ctx, r, e.scripts.Acquire(keys, args))
 	if err != nil {

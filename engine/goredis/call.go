@@ -3,8 +3,6 @@ package goredis
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -46,79 +44,6 @@ func send(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, e
 		_ = rdb.Process(ctx, cmd)
 	}
 	return cmd.Result()
-}
-
-// bounded returns when call does or when ctx ends, whichever is first: go-redis
-// by default looks at ctx neither while it writes nor while it reads. A call
-// that is left behind ends by the timeouts of its connection.
-func bounded[T any](e *Engine, ctx context.Context, call func() (T, error)) (T, error) {
-	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
-	if ctx.Done() == nil {
-		return call()
-	}
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	e.calls.begin()
-	go func() {
-		defer e.calls.end()
-		value, err := call()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		return none, ctx.Err()
-	}
-}
-
-// calls counts the goroutines of bounded.
-type calls struct {
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // closed when n is 0; nil if nobody waits
-}
-
-func (c *calls) begin() {
-	c.mu.Lock()
-	c.n++
-	c.mu.Unlock()
-}
-
-func (c *calls) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n--
-	if c.n == 0 && c.idle != nil {
-		close(c.idle)
-		c.idle = nil
-	}
-}
-
-// wait returns when no call is under way, or after the limit.
-func (c *calls) wait(limit time.Duration) {
-	c.mu.Lock()
-	if c.n == 0 {
-		c.mu.Unlock()
-		return
-	}
-	if c.idle == nil {
-		c.idle = make(chan struct{})
-	}
-	idle := c.idle
-	c.mu.Unlock()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-idle:
-	case <-timer.C:
-	}
 }
 
 // reply is what one call of a batch gave.

@@ -40,13 +40,8 @@ func TestScriptsFollowTheSpecOnMiniredis(t *testing.T) {
 // differential runs so many programs of so many steps at most. A flag
 // -rapid.checks that is set by hand wins.
 func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs, most int) {
-	checks := flag.Lookup("rapid.checks")
-	if before := checks.Value.String(); before == checks.DefValue {
-		if err := checks.Value.Set(strconv.Itoa(programs)); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = checks.Value.Set(before) }()
-	}
+	setFlag(t, "rapid.checks", strconv.Itoa(programs))
+	setFlag(t, "rapid.nofailfile", "true") // a failing program is printed whole
 	d := &duel{
 		rdb: rdb, slack: slack,
 		engine: goredis.New(rdb, goredis.WithRetention(time.Minute), goredis.WithFragments(map[string]string{
@@ -61,6 +56,19 @@ func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs
 			t.Fatal(err)
 		}
 	})
+}
+
+// setFlag sets a flag for one test, unless it was set by hand.
+func setFlag(t *testing.T, name, value string) {
+	f := flag.Lookup(name)
+	before := f.Value.String()
+	if before != f.DefValue {
+		return
+	}
+	if err := f.Value.Set(value); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(before) })
 }
 
 // duel is the scripts and the model, side by side.
@@ -129,7 +137,7 @@ func (d *duel) pass(ctx context.Context, after queue.Time) error {
 				return fmt.Errorf("the keys are gone at %d, too early", d.now)
 			}
 			c := d.core()
-			d.rdb.Del(ctx, c, c+":d", c+":q", c+":i", c+":x")
+			d.rdb.Del(ctx, c, c+":line")
 			d.model = queue.New(params(), d.now)
 		}
 	}
@@ -280,7 +288,7 @@ func (d *duel) checkExpiries(ctx context.Context) error {
 	if err == redis.Nil {
 		return nil
 	}
-	for _, suffix := range []string{"", ":d", ":q", ":i", ":x"} {
+	for _, suffix := range []string{"", ":line"} {
 		at, err := d.rdb.PExpireTime(ctx, d.core()+suffix).Result()
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ type Engine struct {
 	scripts *script.Set
 	broken  error // why the engine cannot work; returned by every call
 
-	calls   calls
+	workers workers
 	own     own
 	clients clients
 }
@@ -36,7 +36,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 			set(&o)
 		}
 	}
-	scripts, err := script.NewWith(o.fragments)
+	scripts, err := script.NewWith(o.retention, o.fragments)
 	e := &Engine{rdb: rdb, options: o, scripts: scripts}
 	e.own.base = rdb
 	if isNil(rdb) {
@@ -79,7 +79,7 @@ func (e *Engine) Leave(client string) {
 		return
 	}
 	e.own.close()
-	e.calls.wait(leaveLimit)
+	e.workers.drain(leaveLimit)
 }
 
 // leaveLimit is a little more than go-redis's default read timeout.

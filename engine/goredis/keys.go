@@ -24,7 +24,7 @@ func keysOf(r engine.Resource) (script.Keys, error) {
 		return script.Keys{}, fmt.Errorf("%w: the resource has no name", engine.ErrDenied)
 	}
 	core := r.Prefix + ":{" + escaper.Replace(r.Name) + "}"
-	return script.Keys{core, core + ":d", core + ":q", core + ":i", core + ":x"}, nil
+	return script.Keys{core, core + ":line"}, nil
 }
 
 func checkPrefix(prefix string) error {

@@ -17,7 +17,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	if err != nil {
 		return err
 	}
-	args := script.Release{ID: r.ID, Token: r.Token, Retention: e.options.retention, Withdraw: r.Withdraw}
+	args := script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw}
 	call := e.scripts.Release(keys, args)
 	value, err := e.run(ctx, e.rdb, call)
 	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) { // it was not sent
@@ -36,7 +36,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) erro
 	if err != nil {
 		return err
 	}
-	args := script.Break{ID: id, Retention: e.options.retention}
+	args := script.Break{ID: id}
 	value, err := e.run(ctx, e.rdb, e.scripts.Break(keys, args))
 	if err != nil {
 		return err

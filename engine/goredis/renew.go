@@ -25,7 +25,7 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 			continue
 		}
 		calls = append(calls, e.scripts.Renew(keys, script.Renew{
-			ID: r.ID, Token: r.Token, TTL: r.TTL, Retention: e.options.retention,
+			ID: r.ID, Token: r.Token, TTL: r.TTL,
 		}))
 		at = append(at, i)
 	}

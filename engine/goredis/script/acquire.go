@@ -8,17 +8,16 @@ import (
 
 // Acquire is the arguments of the script.
 type Acquire struct {
-	ID        string
-	Kind      string
-	Capacity  int
-	Weight    int
-	TTL       time.Duration
-	Retention time.Duration
-	Reserve   uint64
-	Ballot    uint64
-	Queue     bool
-	Reason    string
-	Yields    string
+	ID       string
+	Kind     string
+	Capacity int
+	Weight   int
+	TTL      time.Duration
+	Reserve  uint64
+	Ballot   uint64
+	Queue    bool
+	Reason   string
+	Yields   string
 }
 
 // maxExact is where Lua's numbers cease to be exact.
@@ -54,20 +53,21 @@ type Acquired struct {
 
 // Acquire makes the call.
 func (s *Set) Acquire(k Keys, a Acquire) Call {
-	ttl, queue := a.TTL.Microseconds(), ""
+	ttl := a.TTL.Microseconds()
+	ballot := min(a.Ballot, maxExact) // any of these is too far ahead
+	reserve := strconv.FormatUint(a.Reserve, 10)
+	args := []any{a.ID, a.Kind + ":" + strconv.Itoa(a.Capacity), ttl, reserve, reserve + " 0 " + a.Reason}
+	queue := ""
 	if a.Queue {
 		queue = "q"
 	}
-	ballot := min(a.Ballot, maxExact) // any of these is too far ahead
-	reserve := strconv.FormatUint(a.Reserve, 10)
-	args := []any{
-		a.ID, a.Kind + ":" + strconv.Itoa(a.Capacity), ttl, ttl + a.Retention.Microseconds(),
-		reserve, reserve + " 0 " + a.Reason, queue,
-	}
 	// The script takes its short way only if the rest is left out. It counts
 	// on the reserve ending before the lease does.
-	if a.Weight != 1 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(ttl) {
-		args = append(args, a.Weight, ballot, a.Yields)
+	switch {
+	case a.Weight != 1 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(ttl):
+		args = append(args, queue, a.Weight, ballot, a.Yields)
+	case !a.Queue:
+		args = append(args, queue)
 	}
 	return s.acquire.call(k, args...)
 }

@@ -1,22 +1,24 @@
 -- Asks for a lease, or asks again about one: the holder ID decides.
--- KEYS  core, holders, queue, info, endings of the resource
--- ARGV  1 holder ID, 2 kind:capacity, 3 TTL, 4 TTL + retention, 5 reserve,
---       6 note: "reserve 0 reason", 7 'q' to queue or ''; and unless all are
---       default: 8 weight, 9 ballot or 0, 10 holder ID that yields or ''
+-- KEYS  core and line of the resource
+-- ARGV  1 holder ID, 2 kind:capacity, 3 TTL, 4 reserve, 5 note "reserve 0 reason",
+--       and unless all are default: 6 'q' to queue (default) or '', 7 weight or
+--       '' for 1, 8 ballot or 0, 9 holder ID that yields or ''
 -- Returns  the token (granted for the whole TTL), or a table:
 --       {1, token, TTL} granted   {2, position, next} queued
 --       {3, next, waiters, last[, holder ID, TTL, info]} busy   {4, floor, next} outbid
 --       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far
 local call = redis.call
 --#include clock
--- The short way: free, nobody waits, no endings, clock ahead, expiry far enough.
-local core = call('HMGET', KEYS[1], 'deadline', 'token', 'keep')
-if core[1] == ARGV[2] and not ARGV[8] and core[2] + 0 < now and core[3] + 0 >= now + ARGV[4] then
-  call('HSET', KEYS[1], 'holder', ARGV[1], 'deadline', now + ARGV[3], 'token', now + ARGV[5], 'note', ARGV[6])
+-- The short way: easy and free, clock ahead of the last token, expiry far enough.
+local core, till = call('HMGET', KEYS[1], 'deadline', 'token', 'keep'), now + ARGV[3]
+if core[1] == ARGV[2] and not ARGV[7] and core[2] + 0 < now and core[3] + 0 >= till + retention then
+  call('HSET', KEYS[1], 'deadline', till, 'token', now + ARGV[4], 'holder', ARGV[1], 'note', ARGV[5])
   return now
 end
-local id, ttl, reserve, ballot = ARGV[1], ARGV[3] + 0, ARGV[5] + 0, tonumber(ARGV[9] or 0)
-local weight, retention, reason = tonumber(ARGV[8] or 1), ARGV[4] - ttl, string.match(ARGV[6], '^%d+ %d+ (.*)$')
+-- The long way is a function, so that the short one does not pay for its locals.
+return (function()
+local id, ttl, reserve, queues = ARGV[1], ARGV[3] + 0, ARGV[4] + 0, ARGV[6] ~= ''
+local weight, ballot, reason = tonumber(ARGV[7] or 1), tonumber(ARGV[8] or 0), string.match(ARGV[5], '^%d+ %d+ (.*)$')
 --#include state
 --#include endings
 --#include leases
@@ -25,7 +27,7 @@ local weight, retention, reason = tonumber(ARGV[8] or 1), ARGV[4] - ttl, string.
 --#include finish
 --#include join
 reap()
-if ARGV[10] and ARGV[10] ~= '' then drop(ARGV[10]) end
+if ARGV[9] and ARGV[9] ~= '' then drop(ARGV[9]) end
 local cause = ending(id)
 if cause then
   advance()
@@ -40,6 +42,7 @@ else
 end
 if held(id) then return finish({1, granted(id), held(id) - now}) end
 local first, next = soonest()
-local rank = queued > 0 and call('ZRANK', QUEUE, id)
-if rank then return finish({2, rank, next - now}) end
+local place = queued > 0 and call('ZSCORE', LINE, 'q' .. id)
+if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next - now}) end
 return finish(admit(first, next - now))
+end)()

@@ -1,16 +1,13 @@
 package script
 
-import "time"
-
 // Break is the arguments of the script.
 type Break struct {
-	ID        string
-	Retention time.Duration
+	ID string
 }
 
 // Break makes the call.
 func (s *Set) Break(k Keys, a Break) Call {
-	return s.breaks.call(k, a.ID, a.Retention.Microseconds())
+	return s.breaks.call(k, a.ID)
 }
 
 // Read reads the reply: the cause, above 0, why there was nothing to break.

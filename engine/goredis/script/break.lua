@@ -1,10 +1,10 @@
 -- Ends a lease or a wait by force and tells its client.
--- KEYS  core, holders, queue, info, endings of the resource
--- ARGV  1 holder ID, 2 retention
+-- KEYS  core and line of the resource
+-- ARGV  1 holder ID
 -- Returns  0, or -cause if the ID neither holds nor waits
 local call = redis.call
 --#include clock
-local id, retention = ARGV[1], ARGV[2] + 0
+local id = ARGV[1]
 --#include state
 --#include endings
 --#include leases

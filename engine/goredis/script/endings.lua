@@ -1,19 +1,18 @@
--- Endings that are not plain releases: a letter for the cause and the ID, by
--- the instant until which they are remembered.
+-- Endings that are not plain releases are remembered for the retention.
 local function remember(id, cause)
-  call('ZREMRANGEBYSCORE', ENDINGS, '-inf', now)
-  if cause == 'w' then call('ZREM', ENDINGS, 'e' .. id, 'b' .. id) end
+  call('ZREMRANGEBYSCORE', LINE, -now, 0)
+  if cause == 'w' then call('ZREM', LINE, 'e' .. id, 'b' .. id) end
+  enter(-now - retention, cause .. id)
+  begun = true -- the line may have been emptied just now
   ended = math.max(ended, now + retention)
-  call('ZADD', ENDINGS, now + retention, cause .. id)
-  fresh[ENDINGS], changed = true, true
   keep(now)
 end
 
 local function ending(id)
   if ended == 0 then return nil end
-  local found = call('ZMSCORE', ENDINGS, 'e' .. id, 'b' .. id, 'w' .. id)
+  local found = call('ZMSCORE', LINE, 'e' .. id, 'b' .. id, 'w' .. id)
   for i, cause in ipairs({EXPIRED, BROKEN, RELEASED}) do
-    if found[i] and tonumber(found[i]) > now then return cause end
+    if found[i] and tonumber(found[i]) < -now then return cause end
   end
 end
 

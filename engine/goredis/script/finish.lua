@@ -1,17 +1,19 @@
 -- finish stores what has changed, then sends the wake-ups: a grant that is told
--- is a grant that is stored. A free resource of capacity 1 that has neither
--- waiters nor endings to look at says so by its kind in place of a deadline;
--- that is what the short ways test.
+-- is a grant that is stored. Without waiters and endings to look at, a resource
+-- of capacity 1 is easy: the short ways release it by writing easy, its kind,
+-- into the deadline, and acquire it if they find their kind there.
 local function finish(answer)
   if changed then
-    local free = capacity == 1 and used == 0 and queued == 0 and ended == 0 and birth > 0
-    call('HSET', CORE, 'kind', kind, 'token', last, 'birth', birth, 'used', used, 'queued', queued,
-      'ended', ended, 'keep', kept, 'holder', holder, 'deadline', free and kind or deadline, 'note', note)
+    local easy = ''
+    if capacity == 1 and queued == 0 and ended == 0 and birth > 0 then easy = kind end
+    if used == 0 then deadline = easy ~= '' and easy or 0 end
+    -- What the short ways read comes first: Redis searches small hashes in order.
+    call('HSET', CORE, 'deadline', deadline, 'token', last, 'keep', kept, 'holder', holder, 'easy', easy,
+      'note', note, 'queued', queued, 'kind', kind, 'used', used, 'ended', ended, 'birth', birth)
   end
   local expiry = math.ceil(kept / 1000)
-  for _, key in ipairs(KEYS) do
-    if raised or fresh[key] then call('PEXPIREAT', key, expiry) end
-  end
+  if raised then call('PEXPIREAT', CORE, expiry) end
+  if raised or begun then call('PEXPIREAT', LINE, expiry) end
   for _, grant in ipairs(grants) do notify(grant[1], grant[2]) end
   return answer
 end

@@ -2,20 +2,18 @@ local BALLOT_AHEAD = 86400000000
 
 -- seen notes that a waiter has asked again.
 local function seen(id)
-  local info = queued > 0 and call('HGET', INFO, id)
-  if not info or not call('ZRANK', QUEUE, id) then return end
+  local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
+  if not info then return end
   local weight, wants, reserves, _, since, text = string.match(info, WAITER)
-  call('HSET', INFO, id, string.format('%s %s %s %.0f %s %s', weight, wants, reserves, now, since, text))
+  call('HSET', CORE, '@' .. id, string.format('%s %s %s %.0f %s %s', weight, wants, reserves, now, since, text))
   keep(now + wants)
 end
 
 local function join()
-  local tail = call('ZRANGE', QUEUE, -1, -1, 'WITHSCORES')[2]
-  if queued == 0 then fresh[QUEUE] = true end
-  if queued == 0 and (capacity == 1 or used == 0) then fresh[INFO] = true end
-  call('ZADD', QUEUE, (tail or 0) + 1, id)
-  call('HSET', INFO, id, string.format('%.0f %.0f %.0f %.0f %.0f %s', weight, ttl, reserve, now, now, reason))
-  queued, changed = queued + 1, true
+  local tail = call('ZREVRANGEBYSCORE', LINE, '(' .. EPOCH, 1, 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  enter((tail or 0) + 1, 'q' .. id)
+  call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f %.0f %.0f %s', weight, ttl, reserve, now, now, reason))
+  queued = queued + 1
   keep(now + ttl)
 end
 
@@ -39,12 +37,12 @@ local function admit(first, next)
     if ballot > now + BALLOT_AHEAD then return {8} end
     return {1, hold(id, weight, ttl, reserve, ballot, reason), ttl}
   end
-  if ARGV[7] == 'q' and ballot == 0 then
+  if queues and ballot == 0 then
     join()
     return {2, queued - 1, next}
   end
   if not first then return {3, next, queued, last} end
   local info = note
-  if capacity > 1 then info = call('HGET', INFO, first) or '' end
+  if capacity > 1 then info = call('HGET', CORE, '@' .. first) or '' end
   return {3, next, queued, last, first, next, info}
 end

@@ -1,21 +1,21 @@
 -- held returns the deadline of a lease, or nil.
 local function held(id)
   if capacity == 1 then return used == 1 and holder == id and deadline or nil end
-  local score = used > 0 and call('ZSCORE', HOLDERS, id)
+  local score = used > 0 and call('ZSCORE', LINE, 'h' .. id)
   return score and tonumber(score) or nil
 end
 
 -- granted returns the token of a lease that is held.
 local function granted(id)
   if capacity == 1 then return last - string.match(note, '^%d+') end
-  return tonumber(string.match(call('HGET', INFO, id) or '', '^%d+ (%d+)') or 0)
+  return tonumber(string.match(call('HGET', CORE, '@' .. id) or '', '^%d+ (%d+)') or 0)
 end
 
 -- extend moves a deadline, never back.
 local function extend(id, ttl)
   local before, after = held(id), now + ttl
   if after <= before then return end
-  if capacity == 1 then deadline = after else call('ZADD', HOLDERS, after, id) end
+  if capacity == 1 then deadline = after else call('ZADD', LINE, after, 'h' .. id) end
   changed = true
   keep(after)
 end
@@ -28,23 +28,21 @@ local function hold(id, weight, ttl, reserve, ballot, reason)
   if birth == 0 then birth = token end
   last = token + reserve
   if capacity == 1 then
-    holder, deadline = id, now + ttl
+    holder, deadline, changed = id, now + ttl, true
     note = string.format('%.0f %.0f %s', reserve, token == now and 0 or now, reason)
   else
-    if used == 0 then fresh[HOLDERS] = true end
-    if used == 0 and queued == 0 then fresh[INFO] = true end
-    call('ZADD', HOLDERS, now + ttl, id)
-    call('HSET', INFO, id, string.format('%.0f %.0f %.0f %s', weight, token, now, reason))
+    enter(now + ttl, 'h' .. id)
+    call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f %s', weight, token, now, reason))
   end
-  used, changed = used + weight, true
+  used = used + weight
   keep(math.max(now + ttl, last))
   return token
 end
 
--- soonest returns the holder whose lease ends first and its deadline.
+-- soonest returns the holder whose lease ends first, if there is one, and when.
 local function soonest()
   if used == 0 then return nil, now end
   if capacity == 1 then return holder, deadline end
-  local first = call('ZRANGE', HOLDERS, 0, 0, 'WITHSCORES')
-  return first[1], tonumber(first[2] or now)
+  local first = call('ZRANGEBYSCORE', LINE, EPOCH, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  return string.sub(first[1], 2), tonumber(first[2])
 end

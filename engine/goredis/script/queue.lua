@@ -8,14 +8,14 @@ local function drop(id)
       used, deadline, changed = 0, 0, true
       return true
     end
-  elseif used > 0 and call('ZREM', HOLDERS, id) == 1 then
-    local weight = string.match(call('HGET', INFO, id) or '', '^%d+') or 1
-    call('HDEL', INFO, id)
+  elseif used > 0 and call('ZREM', LINE, 'h' .. id) == 1 then
+    local weight = string.match(call('HGET', CORE, '@' .. id) or '', '^%d+') or 1
+    call('HDEL', CORE, '@' .. id)
     used, changed = math.max(0, used - weight), true
     return true
   end
-  if queued > 0 and call('ZREM', QUEUE, id) == 1 then
-    call('HDEL', INFO, id)
+  if queued > 0 and call('ZREM', LINE, 'q' .. id) == 1 then
+    call('HDEL', CORE, '@' .. id)
     queued, changed = queued - 1, true
     return true
   end
@@ -27,11 +27,12 @@ local function reap()
   if used == 0 then return end
   local dead = {}
   if capacity > 1 then
-    dead = call('ZRANGEBYSCORE', HOLDERS, '-inf', now)
+    dead = call('ZRANGEBYSCORE', LINE, EPOCH, now)
   elseif deadline <= now then
-    dead = {holder}
+    dead = {'h' .. holder}
   end
-  for _, id in ipairs(dead) do
+  for _, member in ipairs(dead) do
+    local id = string.sub(member, 2)
     drop(id)
     remember(id, 'e')
   end
@@ -41,8 +42,8 @@ end
 -- nobody behind it is tried: a heavy request is not starved by light ones.
 local function advance(caller)
   while queued > 0 do
-    local id = call('ZRANGE', QUEUE, 0, 0)[1]
-    local weight, ttl, reserve, seen, _, reason = string.match(call('HGET', INFO, id) or '', WAITER)
+    local id = string.sub(call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'LIMIT', 0, 1)[1], 2)
+    local weight, ttl, reserve, seen, _, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       drop(id)
     elseif used + weight > capacity then

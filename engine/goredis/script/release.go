@@ -1,22 +1,19 @@
 package script
 
-import "time"
-
 // Release is the arguments of the script.
 type Release struct {
-	ID        string
-	Token     uint64
-	Retention time.Duration
-	Withdraw  bool
+	ID       string
+	Token    uint64
+	Withdraw bool
 }
 
 // Release makes the call.
 func (s *Set) Release(k Keys, a Release) Call {
-	withdraw := ""
+	args := []any{a.ID, a.Token}
 	if a.Withdraw {
-		withdraw = "w"
+		args = append(args, "w")
 	}
-	c := s.release.call(k, a.ID, a.Token, a.Retention.Microseconds(), withdraw)
+	c := s.release.call(k, args...)
 	c.full = s.releaseFull
 	return c
 }

@@ -1,19 +1,18 @@
 -- Gives a lease back or leaves the queue, and grants what that frees.
--- KEYS  core, holders, queue, info, endings of the resource
--- ARGV  1 holder ID, 2 token or 0, 3 retention, 4 'w' to withdraw the ID or ''
+-- KEYS  core and line of the resource
+-- ARGV  1 holder ID, 2 token or 0, 3 'w' to withdraw the ID, else left out
 -- Returns  0, or -cause if nothing was held (never with 'w')
 local call = redis.call
 --#include clock
--- The short way: a lease of capacity 1, nobody waits, no endings to look at.
--- The kind in place of the deadline says that it is free.
-local core = call('HMGET', KEYS[1], 'holder', 'deadline', 'queued', 'ended', 'kind')
-if core[1] == ARGV[1] and core[3] == '0' and core[4] == '0' and ARGV[4] == '' then
-  if (tonumber(core[2]) or 0) > now then
-    call('HSET', KEYS[1], 'deadline', core[5])
-    return 0
-  end
+-- The short way: a lease that is easy to release.
+local core = call('HMGET', KEYS[1], 'holder', 'deadline', 'easy')
+if core[1] == ARGV[1] and not ARGV[3] and core[3] ~= '' and (tonumber(core[2]) or 0) > now then
+  call('HSET', KEYS[1], 'deadline', core[3])
+  return 0
 end
-local id, retention, withdraw = ARGV[1], ARGV[3] + 0, ARGV[4] == 'w'
+-- The long way is a function, so that the short one does not pay for its locals.
+return (function()
+local id, withdraw = ARGV[1], ARGV[3] == 'w'
 --#include state
 --#include endings
 --#include leases
@@ -30,3 +29,4 @@ elseif not had then
   if cause ~= RELEASED then return finish(-cause) end
 end
 return finish(0)
+end)()

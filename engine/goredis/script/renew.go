@@ -4,16 +4,14 @@ import "time"
 
 // Renew is the arguments of the script.
 type Renew struct {
-	ID        string
-	Token     uint64
-	TTL       time.Duration
-	Retention time.Duration
+	ID    string
+	Token uint64
+	TTL   time.Duration
 }
 
 // Renew makes the call.
 func (s *Set) Renew(k Keys, a Renew) Call {
-	ttl := a.TTL.Microseconds()
-	c := s.renew.call(k, a.ID, ttl, ttl+a.Retention.Microseconds(), a.Token)
+	c := s.renew.call(k, a.ID, a.TTL.Microseconds(), a.Token)
 	c.full = s.renewFull
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 )
 
 //go:embed *.lua
@@ -31,13 +32,17 @@ type Script struct {
 	text, sha string
 }
 
-// New returns the scripts of production.
-func New() (*Set, error) { return NewWith(nil) }
+// New returns the scripts of production. They remember a resource for the
+// retention after its last use.
+func New(retention time.Duration) (*Set, error) { return NewWith(retention, nil) }
 
 // NewWith returns the scripts with some fragments replaced, by name: a test
 // makes time virtual by replacing "clock".
-func NewWith(replaced map[string]string) (*Set, error) {
-	l := loader{replaced: replaced}
+func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) {
+	l := loader{
+		head:     fmt.Sprintf("local retention = %d\n", retention.Microseconds()),
+		replaced: replaced,
+	}
 	s := &Set{
 		acquire:     l.script("acquire", ""),
 		renew:       l.script("renew", ""),
@@ -57,12 +62,13 @@ const relieve = "redis.call('HDEL', KEYS[1], '')\n"
 
 // loader keeps the first error, so that callers check once.
 type loader struct {
+	head     string // what every script begins with
 	replaced map[string]string
 	err      error
 }
 
 func (l *loader) script(name, before string) Script {
-	text := before + l.expand(l.file(name))
+	text := l.head + before + l.expand(l.file(name))
 	sum := sha1.Sum([]byte(text))
 	return Script{text: text, sha: hex.EncodeToString(sum[:])}
 }
@@ -91,7 +97,7 @@ func (l *loader) file(name string) string {
 }
 
 // Keys are the keys of one resource, in the order of every script's KEYS.
-type Keys [5]string
+type Keys [2]string
 
 // Call is one run of a script.
 type Call struct {
