@@ -92,8 +92,14 @@ func (c *runCmd) await(ctx context.Context, s *session, m *holdfast.Mutex, start
 		defer cancel()
 	}
 	lease, err := m.Lock(ctx)
-	if err == nil || !errors.Is(err, context.DeadlineExceeded) {
-		return lease, err
+	switch {
+	case err == nil:
+		return lease, nil
+	case errors.Is(err, context.DeadlineExceeded): // -w ran out
+	case errors.Is(err, holdfast.ErrNotAcquired) && ctx.Err() == nil: // an operator broke the wait
+		return nil, fail(c.ConflictExitCode, "%s", strings.TrimPrefix(err.Error(), "holdfast: "))
+	default:
+		return nil, err
 	}
 	if errors.Is(err, holdfast.ErrUnavailable) {
 		return nil, fail(exitUnavailable, "not acquired in %s: the store (%s) did not answer to the end; "+

@@ -71,11 +71,9 @@ func explain(err error, at string) *exitError {
 	case errors.Is(err, holdfast.ErrOption):
 		return &exitError{exitUsage, text}
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		if _, said, ok := strings.Cut(text, holdfast.ErrUnavailable.Error()+": "); ok {
-			text = said
-		}
 		return &exitError{exitUnavailable, fmt.Sprintf(
-			"the store (%s) cannot be reached or does not answer: %s; check that it runs, and the address in --redis or HOLDFAST_REDIS", at, text)}
+			"the store (%s) cannot be reached or does not answer: %s; check that it runs, and the address in --redis or HOLDFAST_REDIS",
+			at, said(text, holdfast.ErrUnavailable))}
 	}
 	return &exitError{exitFailed, text}
 }
@@ -83,6 +81,7 @@ func explain(err error, at string) *exitError {
 // denied tells refusals that credentials or an ACL cause from those that the
 // data in the store cause.
 func denied(text, at string) *exitError {
+	text = said(text, holdfast.ErrDenied)
 	for _, word := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "AUTH", "invalid username-password"} {
 		if strings.Contains(text, word) {
 			return &exitError{exitDenied, fmt.Sprintf(
@@ -91,6 +90,14 @@ func denied(text, at string) *exitError {
 	}
 	return &exitError{exitConfig, fmt.Sprintf(
 		"the store (%s) refuses: %s; something else uses Holdfast's keys, or the store does not fit: choose another --prefix or store", at, text)}
+}
+
+// said is what the store itself said, inside the text of an error of kind.
+func said(text string, kind error) string {
+	if _, rest, ok := strings.Cut(text, kind.Error()+": "); ok {
+		return rest
+	}
+	return text
 }
 
 // exitCode says the error, if it has something to say, and returns its code.

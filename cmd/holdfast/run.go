@@ -40,7 +40,8 @@ func (*runCmd) Help() string {
 QUIT, USR1 and USR2 are passed on to the group. The lease is given back when the whole group has ended,
 background processes included; a program that must not count leaves the group with setsid.
 If the lease cannot be renewed, the group gets TERM and then KILL in time before anybody else can get the
-resource, also when holdfast itself is killed or stopped. CMD finds HOLDFAST_RESOURCE, HOLDFAST_TOKEN (the
+resource, also when holdfast itself is killed or stopped. That begins when a third of the TTL is left: a
+longer --ttl rides out longer outages of the store. CMD finds HOLDFAST_RESOURCE, HOLDFAST_TOKEN (the
 fencing token: give it along with every write), HOLDFAST_HOLDER and HOLDFAST_TTL_MS in its environment.
 
 Exit codes: CMD's own, or

@@ -113,8 +113,14 @@ type stop struct {
 	Signal syscall.Signal
 }
 
-// grace is the time between TERM and KILL when the lease is at stake.
+// grace is the time between TERM and KILL when the lease is at stake and its
+// deadline is far.
 func (c *Command) grace() time.Duration { return min(c.KillAfter, c.TTL/3) }
+
+// notice is how long before the deadline TERM is sent, if nobody moves the
+// deadline: long enough for the command to end by itself, and no longer than a
+// third of the TTL, so that a renewal may fail once without harm.
+func (c *Command) notice() time.Duration { return min(c.KillAfter+c.lead(), c.TTL/3) }
 
 // lead is how long before the deadline KILL must be sent at the latest, so that
 // the group is seen to be gone before it.

@@ -174,7 +174,7 @@ func (s *server) termBy() Instant {
 	if s.cmd.OnLost == WarnOnLost {
 		return never
 	}
-	return s.deadline.add(-s.cmd.lead() - s.cmd.grace())
+	return s.deadline.add(-s.cmd.notice())
 }
 
 // killBy is when KILL is due after TERM.

@@ -1,0 +1,79 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+)
+
+func TestStockRefusesLowerTokens(t *testing.T) {
+	ctx := context.Background()
+	embedded, err := StartEmbedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer embedded.Stop()
+	rdb, err := store.Open(embedded.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	s := newStock(rdb, "test")
+	if err := s.fill(ctx, 10); err != nil {
+		t.Fatal(err)
+	}
+	const early, late = 1<<52 + 1, 1<<52 + 2 // neighbours that a float of 14 digits takes for one
+	if units, err := s.claim(ctx, early); units != 10 || err != nil {
+		t.Fatalf("claim: %d, %v", units, err)
+	}
+	if _, err := s.claim(ctx, late); err != nil { // a read is a claim too
+		t.Fatal(err)
+	}
+	var stale *staleError
+	if err := s.writeFenced(ctx, early, 9); !errors.As(err, &stale) || stale.top != late {
+		t.Errorf("write with a lower token: %v", err)
+	}
+	for range 2 { // sent twice, sold once
+		if err := s.writeFenced(ctx, late, 9); err != nil {
+			t.Error(err)
+		}
+	}
+	if left, sold, err := s.count(ctx); left != 9 || sold != 1 || err != nil {
+		t.Errorf("left %d, sold %d, %v", left, sold, err)
+	}
+}
+
+func TestClaimsFailWhenTheFiguresDo(t *testing.T) {
+	good := func() []Act {
+		return []Act{
+			{Stock: 200, Sold: 300},
+			{Stock: 200, Sold: 200, Locked: true},
+			{Stock: 200, Sold: 200, Locked: true, Refused: 1, Takeover: time.Second, Paused: time.Second, Knew: true},
+		}
+	}
+	for name, spoil := range map[string]func([]Act){
+		"nothing":            func([]Act) {},
+		"no overselling":     func(a []Act) { a[0].Sold = 200 },
+		"oversold":           func(a []Act) { a[1].Sold++ },
+		"not sold out":       func(a []Act) { a[1].Left = 1 },
+		"oversold by faults": func(a []Act) { a[2].Sold++ },
+		"no takeover":        func(a []Act) { a[2].Takeover = 0 },
+		"late write got in":  func(a []Act) { a[2].Refused = 0 },
+		"lease did not know": func(a []Act) { a[2].Knew = false },
+	} {
+		acts := good()
+		spoil(acts)
+		failed := 0
+		for _, c := range (&Player{Acts: acts}).Claims() {
+			if !c.Held {
+				failed++
+			}
+		}
+		if (failed > 0) != (name != "nothing") {
+			t.Errorf("%s: %d claims failed", name, failed)
+		}
+	}
+}
