@@ -1,0 +1,249 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// The bubble of a test must be empty at its end, so each of these also shows
+// that Close leaves no goroutine.
+
+func TestCloseReleasesAndEndsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c, other := newClient(t, e), newClient(t, e)
+		var leases []*holdfast.Lease
+		for i := range 100 {
+			leases = append(leases, mustLock(t, c.Mutex(strconv.Itoa(i)), context.Background()))
+		}
+		foreign := mustLock(t, other.Mutex("x"), context.Background())
+		waits := []<-chan result{
+			lockSoon(context.Background(), c.Mutex("x")), // in the store's queue
+			lockSoon(context.Background(), c.Mutex("x")), // behind it in the process
+			lockSoon(context.Background(), c.Mutex("0")), // behind an own lease
+			lockSoon(context.Background(), c.Mutex("x", holdfast.WithoutTenure())),
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		start := time.Now()
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if took := time.Since(start); took > 0 {
+			t.Errorf("Close took %v", took)
+		}
+		for _, w := range waits {
+			wantErr(t, (<-w).err, holdfast.ErrClosed, holdfast.ErrNotAcquired)
+		}
+		for i, l := range leases {
+			if !errors.Is(l.Err(), holdfast.ErrReleased) || l.Context().Err() == nil {
+				t.Errorf("lease %d: %v", i, l.Err())
+			}
+			wantEmpty(t, e, strconv.Itoa(i))
+		}
+		wantErr(t, leases[0].Release(context.Background()), holdfast.ErrNotHeld)
+		if n := len(look(t, e, "x").Waiters); n != 0 {
+			t.Errorf("%d left in the queue", n)
+		}
+		if foreign.Err() != nil {
+			t.Error("another client's lease ended")
+		}
+		mustRelease(t, foreign)
+	})
+}
+
+func TestCallsAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		l := mustLock(t, newClient(t, e).Mutex("y"), context.Background())
+		ticket, err := l.Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := c.Mutex("x")
+		for range 3 {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		asked := e.count("acquire")
+		_, err = m.Lock(context.Background())
+		wantErr(t, err, holdfast.ErrClosed)
+		_, err = m.TryLock(context.Background())
+		wantErr(t, err, holdfast.ErrClosed)
+		wantErr(t, m.Do(context.Background(), func(context.Context) error { return nil }), holdfast.ErrClosed)
+		_, err = c.Snapshot(context.Background(), "x")
+		wantErr(t, err, holdfast.ErrClosed)
+		wantErr(t, c.Break(context.Background(), "x", "id"), holdfast.ErrClosed)
+		_, err = c.Adopt(context.Background(), ticket)
+		wantErr(t, err, holdfast.ErrClosed)
+		n := 0
+		for _, err := range c.List(context.Background(), "*") {
+			wantErr(t, err, holdfast.ErrClosed)
+			n++
+		}
+		if n != 1 || e.count("acquire") != asked {
+			t.Errorf("%d answers of List, %d requests", n, e.count("acquire")-asked)
+		}
+	})
+}
+
+func TestCloseByMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		mustLock(t, c.Mutex("x"), context.Background())
+		e.all(hang)
+		start := time.Now()
+		errs := make(chan error, 3)
+		for range cap(errs) {
+			go func() { errs <- c.Close() }()
+		}
+		for range cap(errs) {
+			wantErr(t, <-errs, holdfast.ErrUnavailable)
+		}
+		if took := time.Since(start); took < 5*time.Second {
+			t.Errorf("a Close returned after %v, while another was at work", took)
+		}
+		e.all(nil)
+	})
+}
+
+// With a store that hangs Close is bounded, however many leases there are, and
+// everybody is told at once.
+func TestCloseWithAHungStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, other := newClient(t, e), newClient(t, e)
+		var leases []*holdfast.Lease
+		for i := range 500 {
+			leases = append(leases, mustLock(t, c.Mutex(strconv.Itoa(i), holdfast.WithTTL(time.Hour)), context.Background()))
+		}
+		foreign := mustLock(t, other.Mutex("x", holdfast.WithTTL(time.Hour)), context.Background())
+		e.all(hang)
+		cancelable, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		waits := []<-chan result{
+			lockSoon(context.Background(), c.Mutex("x")),
+			lockSoon(context.Background(), c.Mutex("x")),
+			lockSoon(cancelable, c.Mutex("y")),
+			lockSoon(context.Background(), c.Mutex("y", holdfast.WithoutTenure())),
+		}
+		tried, released := make(chan error, 1), make(chan error, 1)
+		go func() { _, err := c.Mutex("z").TryLock(context.Background()); tried <- err }()
+		go func() { released <- leases[0].Release(context.Background()) }()
+		synctest.Wait()
+		start := time.Now()
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close() }()
+		synctest.Wait()
+		for i, l := range leases {
+			if l.Err() == nil {
+				t.Fatalf("lease %d is not told", i)
+			}
+		}
+		for _, w := range waits {
+			r := <-w
+			wantErr(t, r.err, holdfast.ErrClosed)
+			if took := r.at.Sub(start); took > 200*time.Millisecond {
+				t.Errorf("a wait ended after %v", took)
+			}
+		}
+		wantErr(t, <-closed, holdfast.ErrUnavailable)
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		wantErr(t, <-tried, holdfast.ErrClosed)
+		wantErr(t, <-released, holdfast.ErrUnavailable)
+		e.all(nil)
+		mustRelease(t, foreign)
+	})
+}
+
+// A grant that was on its way when Close began is not left behind.
+func TestCloseWhileAGrantIsOnItsWay(t *testing.T) {
+	for _, how := range []string{"Lock", "TryLock"} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newFaulty()
+			c := newClient(t, e)
+			e.set(func() {
+				e.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+					time.Sleep(time.Second) // the answer was on the wire already
+					return e.Engine.Acquire(context.WithoutCancel(ctx), r)
+				}
+			})
+			m := c.Mutex("x", holdfast.WithTTL(time.Hour))
+			got := make(chan result, 1)
+			go func() {
+				lock := m.Lock
+				if how == "TryLock" {
+					lock = m.TryLock
+				}
+				l, err := lock(context.Background())
+				got <- result{lease: l, err: err}
+			}()
+			synctest.Wait()
+			if err := c.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			if r := <-got; r.err == nil && r.lease.Err() == nil {
+				t.Error("a closed client handed out a lease that it does not renew")
+			}
+			wantEmpty(t, e.Engine, "x")
+		})
+	}
+}
+
+func TestCloseWhileListenIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, other.Mutex("x"), context.Background())
+		e.set(func() {
+			e.listen = func(context.Context) error { time.Sleep(time.Minute); return nil } // deaf to its ctx
+		})
+		waiter := lockSoon(context.Background(), c.Mutex("x"))
+		time.Sleep(time.Second)
+		start := time.Now()
+		_ = c.Close()
+		if took := time.Since(start); took > 11*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		wantErr(t, (<-waiter).err, holdfast.ErrClosed)
+		e.set(func() { e.listen = nil })
+		mustRelease(t, l)
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestCloseLeavesNoGoroutine(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	e := memory.New()
+	for range 20 {
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x"), t.Context())
+		waits := []<-chan result{lockSoon(t.Context(), other.Mutex("x")), lockSoon(t.Context(), c.Mutex("x"))}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, (<-waits[0]).err, holdfast.ErrClosed)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, (<-waits[1]).err, holdfast.ErrClosed)
+		if l.Err() == nil {
+			t.Error("held after Close")
+		}
+	}
+}

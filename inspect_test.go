@@ -1,0 +1,69 @@
+package holdfast_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+func TestSnapshotAndList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c := newClient(t, e, holdfast.WithName("a"), holdfast.WithMeta(holdfast.Meta{Host: "h", PID: 1}))
+		other := newClient(t, e, holdfast.WithName("b"), holdfast.WithMeta(holdfast.Meta{Host: "i", PID: 2}))
+		if s, err := c.Snapshot(context.Background(), "nobody"); err != nil || s.Resource != "nobody" || len(s.Holders)+len(s.Waiters) > 0 {
+			t.Errorf("unused resource: %+v, %v", s, err)
+		}
+		since := time.Now()
+		l := mustLock(t, c.Mutex("stock:1", holdfast.WithReason("count"), holdfast.WithTTL(10*time.Second)), context.Background())
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithCancel(context.Background())
+		waiter := lockSoon(ctx, other.Mutex("stock:1", holdfast.WithReason("sell")))
+		second := mustLock(t, c.Mutex("stock:2"), context.Background())
+		third := mustLock(t, c.Mutex("report"), context.Background())
+		synctest.Wait()
+
+		s, err := c.Snapshot(context.Background(), "stock:1")
+		if err != nil || s.Kind != "mutex" || s.Capacity != 1 || s.Token < l.Token() || len(s.Holders) != 1 || len(s.Waiters) != 1 {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		want := holdfast.Holder{ID: l.HolderID(), Name: "a", Host: "h", PID: 1, Reason: "count", Weight: 1,
+			Token: l.Token(), Since: s.Holders[0].Since, TTL: 9 * time.Second}
+		if s.Holders[0] != want || !want.Since.Equal(since) {
+			t.Errorf("holder %+v; want %+v", s.Holders[0], want)
+		}
+		if w := s.Waiters[0]; w.Name != "b" || w.Host != "i" || w.PID != 2 || w.Reason != "sell" || w.Weight != 1 || !w.Since.Equal(time.Now()) {
+			t.Errorf("waiter %+v", w)
+		}
+
+		var names []string
+		for s, err := range c.List(context.Background(), "stock:*") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, s.Resource)
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, []string{"stock:1", "stock:2"}) {
+			t.Errorf("List: %v", names)
+		}
+		for range c.List(context.Background(), "*") {
+			break
+		}
+		ended, end := context.WithCancel(context.Background())
+		end()
+		for _, err := range c.List(ended, "*") {
+			wantErr(t, err, holdfast.ErrUnavailable)
+		}
+		cancel()
+		<-waiter
+		for _, l := range []*holdfast.Lease{l, second, third} {
+			mustRelease(t, l)
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package holdfast_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+func TestDetachAndAdopt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second)), context.Background())
+		local := lockSoon(context.Background(), c.Mutex("x", holdfast.WithTTL(10*time.Second)))
+		time.Sleep(4 * time.Second)
+		ticket, err := l.Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, l.Err(), holdfast.ErrReleased)
+		wantErr(t, l.Release(context.Background()), holdfast.ErrNotHeld)
+		_, err = l.Detach(context.Background())
+		wantErr(t, err, holdfast.ErrNotHeld)
+		if s := look(t, e, "x"); len(s.Holders) != 1 || s.Holders[0].TTL != 10*time.Second {
+			t.Errorf("after Detach: %+v", s.Holders)
+		}
+		time.Sleep(9 * time.Second)
+		adopted, err := other.Adopt(context.Background(), ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if adopted.Token() != l.Token() || adopted.HolderID() != l.HolderID() || adopted.Tokens()["x"] != l.Token() {
+			t.Errorf("adopted token %d, ID %s", adopted.Token(), adopted.HolderID())
+		}
+		time.Sleep(time.Hour) // it is renewed now
+		if adopted.Err() != nil {
+			t.Fatal(adopted.Err())
+		}
+		mustRelease(t, adopted)
+		r := <-local
+		if r.err != nil || r.lease.Token() <= adopted.Token() {
+			t.Fatalf("the caller behind: %v", r.err)
+		}
+		mustRelease(t, r.lease)
+		wantEmpty(t, e, "x")
+		_, err = other.Adopt(context.Background(), ticket)
+		wantErr(t, err, holdfast.ErrLost)
+	})
+}
+
+func TestDetachedLeaseExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c := newClient(t, e)
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second)), context.Background())
+		ticket, err := l.Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		_, err = c.Adopt(context.Background(), ticket)
+		wantLost(t, err, holdfast.LostExpired)
+		mustRelease(t, mustLock(t, c.Mutex("x"), context.Background()))
+		mustRelease(t, mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second)), context.Background()))
+	})
+}
+
+func TestDetachWithoutRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c := newClient(t, e)
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second), holdfast.WithoutRenewal()), context.Background())
+		ticket, err := l.Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		adopted, err := c.Adopt(context.Background(), ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		<-adopted.Done()
+		wantLost(t, adopted.Err(), holdfast.LostExpired)
+		if took := time.Since(start); took >= 10*time.Second {
+			t.Errorf("ended after %v", took)
+		}
+		synctest.Wait()
+		wantEmpty(t, e, "x")
+	})
+}
+
+func TestDetachOfReentrantLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
+		outer := mustLock(t, m, context.Background())
+		inner := mustLock(t, m, outer.Context())
+		_, err := outer.Detach(context.Background())
+		wantErr(t, err, holdfast.ErrNotHeld)
+		if outer.Err() != nil || inner.Err() != nil {
+			t.Error("a refused Detach changed something")
+		}
+		mustRelease(t, inner)
+		mustRelease(t, outer)
+	})
+}
+
+func TestDetachFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		l := mustLock(t, c.Mutex("x"), context.Background())
+		e.all(down)
+		_, err := l.Detach(context.Background())
+		wantErr(t, err, holdfast.ErrUnavailable)
+		e.all(nil)
+		if l.Err() != nil {
+			t.Errorf("a failed Detach ended the lease: %v", l.Err())
+		}
+		if err := c.Break(context.Background(), "x", l.HolderID()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = l.Detach(context.Background())
+		wantLost(t, err, holdfast.LostBroken)
+		wantErr(t, l.Err(), holdfast.ErrLost)
+		_, err = l.Detach(context.Background())
+		wantErr(t, err, holdfast.ErrLost)
+	})
+}
+
+func TestAdoptFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(time.Minute)), context.Background())
+		ticket, err := l.Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.all(hang)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err = c.Adopt(ctx, ticket)
+		wantErr(t, err, holdfast.ErrUnavailable)
+		e.all(denied)
+		_, err = c.Adopt(context.Background(), ticket)
+		wantErr(t, err, holdfast.ErrDenied)
+		e.all(nil)
+		again, err := c.Adopt(context.Background(), ticket) // the ticket is still good
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, again)
+		wantEmpty(t, e.Engine, "x")
+	})
+}
