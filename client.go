@@ -48,8 +48,8 @@ type Client struct {
 	end     context.CancelFunc
 	tasks   context.Context    // what clears up; ends when Close gives up
 	abandon context.CancelFunc // ends the tasks
-	closing sync.Once
-	closed  error // result of Close
+	closed  chan struct{}      // closed when Close has ended
+	result  error              // of Close
 }
 
 // New returns a client of an engine, like goredis.New(rdb) or memory.New(). The
@@ -90,6 +90,7 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 		c.info.Host, _ = os.Hostname() // an empty host is shown as such
 		c.info.PID = os.Getpid()
 	}
+	c.closed = make(chan struct{})
 	c.life, c.end = context.WithCancel(context.Background())
 	c.tasks, c.abandon = context.WithCancel(context.Background())
 	c.mail.open(c)
@@ -110,12 +111,17 @@ func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
 // error names leases whose release the store did not confirm; they end by
 // their TTL. The engine stays open. Further calls return the same.
 func (c *Client) Close() error {
-	c.closing.Do(func() { c.closed = c.shut() })
-	return c.closed
+	// A channel and not a sync.Once: in a bubble of testing/synctest time stands
+	// still while a goroutine waits for a mutex.
+	if c.gate.close() {
+		c.result = c.shut()
+		close(c.closed)
+	}
+	<-c.closed
+	return c.result
 }
 
 func (c *Client) shut() error {
-	c.gate.close()
 	c.end()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
