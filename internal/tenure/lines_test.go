@@ -1,0 +1,149 @@
+package tenure
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestSliceEndsAfterSoManyHandOffs(t *testing.T) {
+	now := time.Now()
+	s := NewSlice(now)
+	for i := range MaxHandOffs {
+		if !s.Take(now) {
+			t.Fatalf("hand-off %d refused", i+1)
+		}
+	}
+	if s.Take(now) {
+		t.Errorf("hand-off %d allowed", MaxHandOffs+1)
+	}
+}
+
+func TestSliceEndsAfterItsSpan(t *testing.T) {
+	now := time.Now()
+	s := NewSlice(now)
+	if !s.Take(now.Add(MaxSpan - 1)) {
+		t.Error("refused within the span")
+	}
+	if s.Take(now.Add(MaxSpan)) {
+		t.Error("allowed after the span")
+	}
+	if none := (Slice{}); none.Take(now) {
+		t.Error("the zero slice allows a hand-off")
+	}
+}
+
+func TestLineServesInOrder(t *testing.T) {
+	var ls Lines[string, int]
+	l, w := ls.Join("x")
+	if w != nil {
+		t.Fatal("the first has to wait")
+	}
+	var waiters []*Waiter[int]
+	for range 5 {
+		same, w := ls.Join("x")
+		if same != l || w == nil {
+			t.Fatal("not in the same line")
+		}
+		waiters = append(waiters, w)
+	}
+	if other, w := ls.Join("y"); other == l || w != nil {
+		t.Error("another key waits in the same line")
+	}
+	for i, w := range waiters {
+		if !ls.Pass(l, i) {
+			t.Fatal("nobody there")
+		}
+		for k, later := range waiters[i+1:] {
+			select {
+			case <-later.Turn:
+				t.Errorf("waiter %d passed the front", i+1+k)
+			default:
+			}
+		}
+		if got := <-w.Turn; got != i {
+			t.Errorf("waiter %d got turn %d", i, got)
+		}
+	}
+	if ls.TryPass(l, 0) {
+		t.Error("passed to nobody")
+	}
+	if ls.TryJoin("x") != nil {
+		t.Error("the turn is taken, TryJoin got it")
+	}
+	if ls.Pass(l, 0) {
+		t.Error("passed to nobody")
+	}
+	if fresh := ls.TryJoin("x"); fresh == nil || fresh == l {
+		t.Error("the line did not end")
+	}
+	if n := len(ls.lines); n != 2 {
+		t.Errorf("%d lines in memory", n)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	var ls Lines[string, int]
+	l, _ := ls.Join("x")
+	_, first := ls.Join("x")
+	_, second := ls.Join("x")
+	_, third := ls.Join("x")
+	if _, got := ls.Cancel(l, second); got {
+		t.Error("a turn that was not sent")
+	}
+	if !ls.Pass(l, 7) {
+		t.Fatal("nobody there")
+	}
+	turn, got := ls.Cancel(l, first) // it is on its way
+	if !got || turn != 7 {
+		t.Errorf("turn %d, %v", turn, got)
+	}
+	if !ls.Waiting(l) || !ls.Pass(l, turn) || <-third.Turn != 7 {
+		t.Error("the turn did not come to the third")
+	}
+	if ls.Waiting(l) {
+		t.Error("somebody waits")
+	}
+}
+
+// Whatever the order of joins, passes and cancels: one at a time has the turn,
+// and no turn is lost.
+func TestTurnIsNeitherLostNorDoubled(t *testing.T) {
+	var ls Lines[string, int]
+	var inside, turns int // guarded by having the turn
+	var wg sync.WaitGroup
+	for g := range 16 {
+		wg.Go(func() {
+			for i := range 300 {
+				l, w := ls.Join("x")
+				if w != nil {
+					impatient := make(chan struct{})
+					if (g+i)%3 == 0 {
+						close(impatient)
+					}
+					select {
+					case <-w.Turn:
+					case <-impatient:
+						if turn, got := ls.Cancel(l, w); got {
+							ls.Pass(l, turn)
+						}
+						continue
+					}
+				}
+				if inside++; inside != 1 {
+					t.Errorf("%d have the turn", inside)
+				}
+				turns++
+				inside--
+				ls.Pass(l, 0)
+			}
+		})
+	}
+	wg.Wait()
+	if len(ls.lines) != 0 {
+		t.Error("a line is left")
+	}
+	if turns < 16*200 {
+		t.Errorf("%d turns", turns)
+	}
+}

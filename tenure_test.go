@@ -1,0 +1,433 @@
+package holdfast_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// log collects tokens in the order of the leases.
+type tokens struct {
+	mu  sync.Mutex
+	all []uint64
+	by  []int
+}
+
+func (l *tokens) add(who int, lease *holdfast.Lease) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all, l.by = append(l.all, lease.Token()), append(l.by, who)
+}
+
+// wantIncreasing checks that every token is above the one before.
+func (l *tokens) wantIncreasing(t *testing.T) {
+	t.Helper()
+	for i := 1; i < len(l.all); i++ {
+		if l.all[i] <= l.all[i-1] {
+			t.Fatalf("token %d after %d", l.all[i], l.all[i-1])
+		}
+	}
+}
+
+func TestOrderInsideAProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Mutex("x")
+		first := mustLock(t, m, context.Background())
+		var log tokens
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				l, err := m.Lock(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				log.add(i, l)
+				mustRelease(t, l)
+			})
+			synctest.Wait()
+		}
+		asked := e.count("acquire")
+		mustRelease(t, first)
+		wg.Wait()
+		if !slices.IsSorted(log.by) || len(log.by) != 50 {
+			t.Errorf("served in order %v", log.by)
+		}
+		log.wantIncreasing(t)
+		if n := e.count("acquire") - asked; n != 0 {
+			t.Errorf("%d round trips for 50 hand-offs", n)
+		}
+		wantEmpty(t, e, "x")
+	})
+}
+
+// After 64 hand-offs the process yields: others have their turn.
+func TestSliceOfHandOffs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		mine, other := newClient(t, e).Mutex("x"), newClient(t, e).Mutex("x")
+		first := mustLock(t, mine, context.Background())
+		foreign := lockSoon(context.Background(), other)
+		synctest.Wait()
+		var log tokens
+		log.add(-1, first)
+		var wg sync.WaitGroup
+		for i := range 200 {
+			wg.Go(func() {
+				l, err := mine.Lock(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				log.add(i, l)
+				mustRelease(t, l)
+			})
+			synctest.Wait()
+		}
+		mustRelease(t, first)
+		r := <-foreign
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		log.mu.Lock()
+		before := len(log.all)
+		log.mu.Unlock()
+		if before != 65 {
+			t.Errorf("%d leases before the other process had its turn; want 1 + 64 hand-offs", before)
+		}
+		log.add(1000, r.lease)
+		mustRelease(t, r.lease)
+		wg.Wait()
+		log.wantIncreasing(t)
+		if len(log.all) != 202 {
+			t.Errorf("%d leases", len(log.all))
+		}
+		wantEmpty(t, e, "x")
+	})
+}
+
+// After 10 ms the process yields, after however few hand-offs.
+func TestSliceOfTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		mine, other := newClient(t, e).Mutex("x"), newClient(t, e).Mutex("x")
+		first := mustLock(t, mine, context.Background())
+		foreign := lockSoon(context.Background(), other)
+		synctest.Wait()
+		var log tokens
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				l, err := mine.Lock(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				log.add(i, l)
+				time.Sleep(3 * time.Millisecond)
+				mustRelease(t, l)
+			})
+			synctest.Wait()
+		}
+		start := time.Now()
+		mustRelease(t, first)
+		r := <-foreign
+		if waited := r.at.Sub(start); waited > 13*time.Millisecond {
+			t.Errorf("the other process waited %v", waited)
+		}
+		log.add(1000, r.lease)
+		mustRelease(t, r.lease)
+		wg.Wait()
+		log.wantIncreasing(t)
+		wantEmpty(t, e, "x")
+	})
+}
+
+// Several processes with many callers each: tokens are unique and increase in
+// the order of the leases, and no two are open at once.
+func TestTokensAcrossProcesses(t *testing.T) {
+	e := memory.New()
+	var log tokens
+	var wg sync.WaitGroup
+	inside := 0 // guarded by the lock that is tested
+	for p := range 4 {
+		m := newClient(t, e).Mutex("x")
+		for range 4 {
+			wg.Go(func() {
+				for range 100 {
+					l, err := m.Lock(context.Background())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if inside++; inside != 1 {
+						t.Errorf("%d inside", inside)
+					}
+					log.add(p, l)
+					inside--
+					mustRelease(t, l)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	log.wantIncreasing(t)
+	if len(log.all) != 1600 {
+		t.Errorf("%d leases", len(log.all))
+	}
+	wantEmpty(t, e, "x")
+}
+
+// A caller that gives up just when the turn comes passes it on.
+func TestTurnOnItsWayToACancelledWaiter(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			e := memory.New()
+			m := newClient(t, e).Mutex("x")
+			l := mustLock(t, m, context.Background())
+			ctx, cancel := context.WithCancel(context.Background())
+			var impatient []<-chan result
+			for range 8 {
+				impatient = append(impatient, lockSoon(ctx, m))
+			}
+			synctest.Wait()
+			last := lockSoon(context.Background(), m)
+			synctest.Wait()
+			go cancel()
+			mustRelease(t, l)
+			for _, w := range impatient {
+				if r := <-w; r.err == nil {
+					mustRelease(t, r.lease)
+				} else {
+					wantErr(t, r.err, holdfast.ErrNotAcquired, context.Canceled)
+				}
+			}
+			r := <-last
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			mustRelease(t, r.lease)
+			synctest.Wait()
+			wantEmpty(t, e, "x")
+		})
+	}
+}
+
+// The caller that stands in the store's queue gives up: the place is kept for
+// the next one of the process.
+func TestPlaceInTheQueueIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c := newClient(t, e)
+		l := mustLock(t, newClient(t, e).Mutex("x"), context.Background())
+		ctx, cancel := context.WithCancel(context.Background())
+		stander := lockSoon(ctx, c.Mutex("x"))
+		synctest.Wait()
+		behind := lockSoon(context.Background(), newClient(t, e).Mutex("x"))
+		synctest.Wait()
+		next := lockSoon(context.Background(), c.Mutex("x"))
+		synctest.Wait()
+		place := look(t, e, "x").Waiters[0].ID
+		cancel()
+		wantErr(t, (<-stander).err, context.Canceled)
+		synctest.Wait()
+		if s := look(t, e, "x"); len(s.Waiters) != 2 || s.Waiters[0].ID != place {
+			t.Errorf("waiters %+v; want %s in front", s.Waiters, place)
+		}
+		time.Sleep(10 * time.Second) // it goes on asking
+		mustRelease(t, l)
+		r := <-next
+		if r.err != nil || r.lease.HolderID() != place {
+			t.Fatalf("err %v, not in the place of the one who gave up", r.err)
+		}
+		mustRelease(t, r.lease)
+		mustRelease(t, (<-behind).lease)
+		wantEmpty(t, e, "x")
+	})
+}
+
+// A lease that is lost between two turns, or under its holder, does not stop the
+// line.
+func TestLossGoesOnToTheNextInLine(t *testing.T) {
+	for _, cause := range []string{"broken", "cut off", "expired in the store"} {
+		t.Run(cause, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFaulty()
+				c, operator := newClient(t, e), newClient(t, e)
+				m := c.Mutex("x", holdfast.WithTTL(time.Second))
+				l := mustLock(t, m, context.Background())
+				var line []<-chan result
+				for range 3 {
+					line = append(line, lockSoon(context.Background(), m))
+					synctest.Wait()
+				}
+				switch cause {
+				case "broken":
+					time.Sleep(400 * time.Millisecond)
+					if err := operator.Break(context.Background(), "x", l.HolderID()); err != nil {
+						t.Fatal(err)
+					}
+				case "cut off":
+					e.all(down)
+					<-l.Done()
+					e.all(nil)
+				default:
+					e.set(func() {
+						e.renew = func(_ context.Context, b []engine.Renewal) []error {
+							return each(b, &engine.NotHeldError{Cause: engine.CauseExpired})
+						}
+					})
+					<-l.Done()
+					e.set(func() { e.renew = nil })
+				}
+				<-l.Done()
+				wantErr(t, l.Err(), holdfast.ErrLost)
+				last := l.Token()
+				for _, w := range line { // although the first holder is not back yet
+					r := <-w
+					if r.err != nil {
+						t.Fatal(r.err)
+					}
+					if r.lease.Token() <= last {
+						t.Error("tokens do not increase")
+					}
+					last = r.lease.Token()
+					mustRelease(t, r.lease)
+				}
+				wantErr(t, l.Release(context.Background()), holdfast.ErrLost)
+				time.Sleep(time.Second)
+				wantEmpty(t, e.Engine, "x")
+			})
+		})
+	}
+}
+
+// The store fails while a lease is yielded: the line goes on when it is back.
+func TestYieldFails(t *testing.T) {
+	for name, fault := range map[string]func(context.Context) error{"down": down, "hung": hang, "denied": denied} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFaulty()
+				m := newClient(t, e).Mutex("x", holdfast.WithTTL(10*time.Second))
+				l := mustLock(t, m, context.Background())
+				next := lockSoon(context.Background(), m)
+				time.Sleep(time.Second) // longer than a slice
+				e.all(fault)
+				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+				defer cancel()
+				if err := l.Release(ctx); err == nil {
+					t.Error("a release that the store did not confirm succeeded")
+				}
+				time.Sleep(time.Second)
+				e.all(nil)
+				r := <-next
+				if name == "denied" {
+					wantErr(t, r.err, holdfast.ErrDenied)
+				} else if r.err != nil {
+					t.Fatal(r.err)
+				} else {
+					mustRelease(t, r.lease)
+				}
+				time.Sleep(10 * time.Second)
+				wantEmpty(t, e.Engine, "x")
+			})
+		})
+	}
+}
+
+// Another kind gets in between the release and the new request of a yield: the
+// release was done all the same.
+func TestYieldFindsAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Mutex("x")
+		l := mustLock(t, m, context.Background())
+		next := lockSoon(context.Background(), m)
+		time.Sleep(time.Second)
+		e.once(func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			_ = e.Engine.Release(ctx, engine.Release{Resource: r.Resource, Held: r.Yields})
+			return engine.Answer{}, engine.ErrMismatch
+		})
+		mustRelease(t, l)
+		r := <-next
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		mustRelease(t, r.lease)
+	})
+}
+
+// Without tenure the order between processes is strictly that of arrival.
+func TestStrictOrderWithoutTenure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		clients := []*holdfast.Client{newClient(t, e), newClient(t, e), newClient(t, e)}
+		first := mustLock(t, clients[0].Mutex("x", holdfast.WithoutTenure()), context.Background())
+		var log tokens
+		var wg sync.WaitGroup
+		for i := range 60 {
+			wg.Go(func() {
+				l, err := clients[i*7%3].Mutex("x", holdfast.WithoutTenure()).Lock(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				log.add(i, l)
+				time.Sleep(100 * time.Millisecond)
+				mustRelease(t, l)
+			})
+			synctest.Wait()
+		}
+		mustRelease(t, first)
+		wg.Wait()
+		if !slices.IsSorted(log.by) || len(log.by) != 60 {
+			t.Errorf("served in order %v", log.by)
+		}
+		log.wantIncreasing(t)
+		wantEmpty(t, e, "x")
+	})
+}
+
+// In real time: 64 callers on one resource each get their share.
+func TestFairShare(t *testing.T) {
+	m := newClient(t, memory.New()).Mutex("x")
+	const callers = 64
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	turns := make([]int, callers)
+	var start, wg sync.WaitGroup
+	start.Add(callers)
+	for i := range callers {
+		wg.Go(func() {
+			start.Done()
+			start.Wait()
+			for ctx.Err() == nil {
+				l, err := m.Lock(ctx)
+				if err != nil {
+					return
+				}
+				turns[i]++
+				_ = l.Release(context.WithoutCancel(ctx))
+			}
+		})
+	}
+	wg.Wait()
+	total := 0
+	for _, n := range turns {
+		total += n
+	}
+	share := total / callers
+	least, most := slices.Min(turns), slices.Max(turns)
+	t.Logf("%d turns in a second; shares %d to %d", total, least, most)
+	if least < share*9/10 || most > share*11/10 {
+		t.Errorf("shares between %d and %d; the mean is %d", least, most, share)
+	}
+}
