@@ -60,12 +60,17 @@ func (c *clients) seat(id string) *seat {
 	return s
 }
 
-// leave drops a client and returns how many are left.
-func (c *clients) leave(id string) int {
+// leave drops a client. If it was the last one, the own connections are taken
+// out of use and returned, in one step with that: a client that joins meanwhile
+// gets new ones.
+func (c *clients) leave(id string, o *own) (unused redis.UniversalClient, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.seats, id)
-	return len(c.seats)
+	if len(c.seats) > 0 {
+		return nil, false
+	}
+	return o.take(), true
 }
 
 // due registers a client and tells whether its description has to be stored.

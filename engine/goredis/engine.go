@@ -75,10 +75,13 @@ func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
 // their ctx ended: until the read timeout of the redis client at most, and 6 s.
 // The engine can be used again.
 func (e *Engine) Leave(client string) {
-	if e.clients.leave(client) > 0 {
+	left, last := e.clients.leave(client, &e.own)
+	if !last {
 		return
 	}
-	e.own.close()
+	if left != nil {
+		_ = left.Close() // nothing is left to lose
+	}
 	e.workers.drain(leaveLimit)
 }
 

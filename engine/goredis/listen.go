@@ -126,10 +126,13 @@ func (l *listener) receive() {
 			asked = true
 			_ = l.pubsub.Ping(l.ctx) // an error shows in the next receive
 		default:
-			asked = false
-			if isTimeout(err) {
-				l.socket.drop() // dead, though nobody said so
+			// Nothing came back, though the connection seems open; or a refusal,
+			// after which it would stay open without the subscription. A
+			// connection that broke go-redis replaces by itself.
+			if isTimeout(err) || isAnswer(err) {
+				l.socket.drop()
 			}
+			asked = false
 			l.sleep(pause)
 			pause = min(2*pause, maxPause)
 		}
@@ -148,6 +151,11 @@ func (l *listener) sleep(d time.Duration) {
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func isAnswer(err error) bool {
+	var answered redis.Error
+	return errors.As(err, &answered)
 }
 
 func (l *listener) handle(msg any) {

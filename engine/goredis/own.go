@@ -33,15 +33,16 @@ func (o *own) client() redis.UniversalClient {
 	return o.rdb
 }
 
-// close closes the own connections; client opens new ones.
-func (o *own) close() {
+// take returns what has to be closed, if anything; client makes a new one.
+func (o *own) take() redis.UniversalClient {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	rdb := o.rdb
 	o.rdb = nil
-	o.mu.Unlock()
-	if rdb != nil && rdb != o.base {
-		_ = rdb.Close() // nothing is left to lose
+	if rdb == o.base {
+		return nil
 	}
+	return rdb
 }
 
 func clone(base redis.UniversalClient) redis.UniversalClient {

@@ -19,8 +19,12 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	}
 	args := script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw}
 	call := e.scripts.Release(keys, args)
-	value, err := e.run(ctx, e.rdb, call)
-	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) { // it was not sent
+	rdb := e.rdb
+	if starved(rdb) {
+		rdb = e.own.client()
+	}
+	value, err := e.run(ctx, rdb, call)
+	if errors.Is(err, redis.ErrPoolTimeout) { // it was not sent
 		value, err = e.run(ctx, e.own.client(), call)
 	}
 	if err != nil {
@@ -28,6 +32,17 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	}
 	cause, err := args.Read(value)
 	return notHeld(cause, err)
+}
+
+// starved tells whether a command would have to wait for a connection: others
+// may hold them all for long, and a lease must not last until they are done.
+func starved(rdb redis.UniversalClient) bool {
+	c, ok := rdb.(*redis.Client)
+	if !ok {
+		return false
+	}
+	s := c.PoolStats()
+	return s.IdleConns == 0 && int(s.TotalConns) >= c.Options().PoolSize
 }
 
 // Break ends a lease or a wait by force; see engine.Engine.

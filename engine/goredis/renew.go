@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,12 +33,7 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 	if len(calls) == 0 {
 		return errs
 	}
-	replies, err := bounded(e, ctx, func() ([]reply, error) {
-		rdb := e.own.client()
-		got := batch(ctx, rdb, calls)
-		e.describeAgain(ctx, rdb, all)
-		return got, nil
-	})
+	replies, err := bounded(e, ctx, func() ([]reply, error) { return e.renew(ctx, calls, all), nil })
 	for n, i := range at {
 		if err != nil {
 			errs[i] = classify(ctx, err)
@@ -46,6 +42,24 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 		errs[i] = renewed(ctx, replies[n])
 	}
 	return errs
+}
+
+// renew runs the calls over the engine's own connections.
+func (e *Engine) renew(ctx context.Context, calls []script.Call, all []engine.Renewal) []reply {
+	rdb := e.own.client()
+	replies := batch(ctx, rdb, calls)
+	switch err := replies[0].err; {
+	case errors.Is(err, redis.ErrClosed):
+		// The last client left meanwhile, but somebody still renews.
+		rdb = e.own.client()
+		replies = batch(ctx, rdb, calls)
+	case isCode(err, "ERR max number of clients"):
+		// The caller's client may have a connection already.
+		rdb = e.rdb
+		replies = batch(ctx, rdb, calls)
+	}
+	e.describeAgain(ctx, rdb, all)
+	return replies
 }
 
 func renewed(ctx context.Context, r reply) error {

@@ -12,7 +12,9 @@ local call = redis.call
 -- The short way: easy and free, clock ahead of the last token, expiry far enough.
 local core, till = call('HMGET', KEYS[1], 'deadline', 'token', 'keep'), now + ARGV[3]
 if core[1] == ARGV[2] and not ARGV[7] and core[2] + 0 < now and core[3] + 0 >= till + retention then
-  call('HSET', KEYS[1], 'deadline', till, 'token', now + ARGV[4], 'holder', ARGV[1], 'note', ARGV[5])
+  local digits = string.format -- '%d' is much faster than what HSET does with a number
+  call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', now + ARGV[4]),
+    'holder', ARGV[1], 'note', ARGV[5])
   return now
 end
 -- The long way is a function, so that the short one does not pay for its locals.

@@ -1,11 +1,14 @@
 -- finish stores what has changed, then sends the wake-ups: a grant that is told
 -- is a grant that is stored. Without waiters and endings to look at, a resource
 -- of capacity 1 is easy: the short ways release it by writing easy, its kind,
--- into the deadline, and acquire it if they find their kind there.
+-- into the deadline, and acquire it if they find their kind there. They need
+-- '%d' to take times, as it does unless Redis was built for 32 bits.
+local WIDE = string.format('%d', 1000000000000000) == '1000000000000000'
+
 local function finish(answer)
   if changed then
     local easy = ''
-    if capacity == 1 and queued == 0 and ended == 0 and birth > 0 then easy = kind end
+    if capacity == 1 and queued == 0 and ended == 0 and birth > 0 and WIDE then easy = kind end
     if used == 0 then deadline = easy ~= '' and easy or 0 end
     -- What the short ways read comes first: Redis searches small hashes in order.
     call('HSET', CORE, 'deadline', deadline, 'token', last, 'keep', kept, 'holder', holder, 'easy', easy,
