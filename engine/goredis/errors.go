@@ -15,10 +15,14 @@ import (
 // classify says of an error of go-redis whether asking again may help. The
 // original stays in the chain, and so does the end of ctx.
 func classify(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if isTimeout(err) {
+		awaitDeadline(ctx)
+	}
 	var answered redis.Error
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("%w: the redis client is closed: %w", engine.ErrDenied, err)
 	case ctx.Err() != nil:
@@ -28,6 +32,21 @@ func classify(ctx context.Context, err error) error {
 	}
 	// A connection that broke, could not be made, or gave no answer in time.
 	return fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
+}
+
+// awaitDeadline lets ctx end if its deadline has come: the deadline of the
+// connection, which is the same, may be noticed a moment earlier.
+func awaitDeadline(ctx context.Context) {
+	deadline, ok := ctx.Deadline()
+	if !ok || time.Now().Before(deadline) {
+		return
+	}
+	timer := time.NewTimer(100 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 // ended returns why ctx ended: its error and, if it differs, its cause.
