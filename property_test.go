@@ -34,7 +34,7 @@ func drawStep(t *rapid.T) step {
 	}
 	return step{
 		Do: rapid.SampledFrom([]string{"lock", "lock", "lock", "lock", "try", "break holder", "break waiter",
-			"down", "hang", "lose replies", "drop wake-ups", "heal"}).Draw(t, "do"),
+			"down", "hang", "slow", "slow", "lose replies", "drop wake-ups", "heal"}).Draw(t, "do"),
 		Client: rapid.IntRange(0, 2).Draw(t, "client"),
 		Opts:   rapid.SampledFrom([]string{"", "", "short", "no tenure", "no renewal"}).Draw(t, "opts"),
 		Wait:   millis("wait", 8000),
@@ -167,6 +167,8 @@ func (w *world) do(s step) {
 		net.all(down)
 	case "hang":
 		net.all(hang)
+	case "slow":
+		net.slow(s.Wait/20, s.Hold/3)
 	case "lose replies":
 		net.loseReplies()
 	case "drop wake-ups":
@@ -192,6 +194,61 @@ func (f *faulty) loseReplies() {
 		f.release = func(ctx context.Context, r engine.Release) error {
 			_ = f.Engine.Release(ctx, r)
 			return down(ctx)
+		}
+	})
+}
+
+// slow lets requests and answers take their time.
+func (f *faulty) slow(there, back time.Duration) {
+	travel := func(ctx context.Context, d time.Duration) error {
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", engine.ErrUnavailable, ctx.Err())
+		}
+	}
+	// What has set out arrives, whether anybody still waits for the answer.
+	trip := func(ctx context.Context, op func(context.Context)) error {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			time.Sleep(there)
+			op(context.WithoutCancel(ctx))
+		}()
+		select {
+		case <-done:
+			return travel(ctx, back)
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", engine.ErrUnavailable, ctx.Err())
+		}
+	}
+	f.set(func() {
+		f.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			type outcome struct {
+				a   engine.Answer
+				err error
+			}
+			got := make(chan outcome, 1)
+			if err := trip(ctx, func(ctx context.Context) { a, err := f.Engine.Acquire(ctx, r); got <- outcome{a, err} }); err != nil {
+				return engine.Answer{}, err
+			}
+			o := <-got
+			return o.a, o.err
+		}
+		f.renew = func(ctx context.Context, b []engine.Renewal) []error {
+			got := make(chan []error, 1)
+			if err := trip(ctx, func(ctx context.Context) { got <- f.Engine.Renew(ctx, b) }); err != nil {
+				return each(b, err)
+			}
+			return <-got
+		}
+		f.release = func(ctx context.Context, r engine.Release) error {
+			got := make(chan error, 1)
+			if err := trip(ctx, func(ctx context.Context) { got <- f.Engine.Release(ctx, r) }); err != nil {
+				return err
+			}
+			return <-got
 		}
 	})
 }
@@ -234,6 +291,7 @@ func run(program []step) (faults []string) {
 			w.fail("Close: %v", err)
 		}
 	}
+	time.Sleep(time.Second) // what is still under way arrives
 	s, err := w.store.Snapshot(context.Background(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "x"})
 	if err != nil || len(s.Holders)+len(s.Waiters) > 0 {
 		w.fail("left in the store: %+v, %v", s, err)
