@@ -10,6 +10,7 @@ import (
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,23 +152,18 @@ func (c *Client) releaseAll(ctx context.Context) error {
 		wg   sync.WaitGroup
 		slot = make(chan struct{}, 32)
 	)
-	all := c.mail.holdings()
-	was := make([]holdingState, len(all))
-	for i, h := range all {
-		var leases []*Lease
-		leases, was[i] = h.finish(nil)
+	all := slices.DeleteFunc(c.mail.holdings(), func(h *holding) bool {
+		leases, was := h.finish(nil)
 		for _, l := range leases {
 			_ = l.finish(ErrReleased)
 		}
-	}
-	for i, h := range all {
-		if was[i] == holdingEnded {
-			continue
-		}
+		return was == holdingEnded
+	})
+	for _, h := range all {
 		slot <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slot }()
-			if err := h.giveUp(ctx, was[i]); err != nil {
+			if err := h.giveUp(ctx); err != nil {
 				mu.Lock()
 				errs = append(errs, err)
 				mu.Unlock()

@@ -287,17 +287,12 @@ func (h *holding) yield(ctx context.Context) error {
 }
 
 // giveUp releases a finished holding because the client closes, within ctx.
-func (h *holding) giveUp(ctx context.Context, was holdingState) error {
-	err := context.Cause(ctx)
-	if err == nil {
-		err = h.c.release(ctx, h)
-	} else {
-		err = opError("release", h.lk.name, fmt.Errorf("%w: %w", ErrUnavailable, err))
+// Its line needs nothing: whoever waits there is told by the client's end.
+func (h *holding) giveUp(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return opError("release", h.lk.name, fmt.Errorf("%w: %w", ErrUnavailable, cause))
 	}
-	if was == holdingHeld && h.line != nil {
-		h.c.passOn(h.line, turn{})
-	}
-	return err
+	return h.c.release(ctx, h)
 }
 
 func (h *holding) releaseRequest() engine.Release {

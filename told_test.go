@@ -102,6 +102,60 @@ func TestCutOffHolderAndItsSuccessor(t *testing.T) {
 	}
 }
 
+// The trust window counts from when the request was sent, however long its
+// answer took.
+func TestWindowCountsFromTheSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		e.set(func() {
+			e.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				a, err := e.Engine.Acquire(ctx, r)
+				time.Sleep(3 * time.Second)
+				return a, err
+			}
+			e.renew = func(ctx context.Context, b []engine.Renewal) []error {
+				errs := e.Engine.Renew(ctx, b)
+				time.Sleep(time.Second)
+				return errs
+			}
+		})
+		sent := time.Now()
+		l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithTTL(15*time.Second)), context.Background())
+		if open := l.Deadline().Sub(sent); open != 15*time.Second-320*time.Millisecond {
+			t.Errorf("the window ends %v after the request was sent", open)
+		}
+		for l.Deadline().Sub(sent) < 15*time.Second {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if left := time.Until(l.Deadline()); left > 14*time.Second-300*time.Millisecond {
+			t.Errorf("after a renewal that took a second %v are left", left)
+		}
+		mustRelease(t, l)
+	})
+}
+
+// After a loss the store's side is cleared up as soon as it can be reached, also
+// if a renewal whose answer was lost had extended it.
+func TestLossIsClearedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		m := c.Mutex("x", holdfast.WithTTL(time.Minute))
+		l := mustLock(t, m, context.Background())
+		e.set(func() {
+			e.renew = func(ctx context.Context, b []engine.Renewal) []error {
+				e.Engine.Renew(ctx, b)
+				return each(b, down(ctx))
+			}
+		})
+		<-l.Done()
+		e.all(nil)
+		time.Sleep(2 * time.Second)
+		wantEmpty(t, e.Engine, "x")
+		mustRelease(t, mustLock(t, m, context.Background()))
+	})
+}
+
 // A passing trouble is told to hooks only, and the lease lives on.
 func TestJeopardyThenRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
