@@ -91,8 +91,10 @@ func (lk *locker) acquireChecked(ctx context.Context, weight int, get func(conte
 	if ctx.Err() != nil {
 		return nil, 0, &waitError{lk.name, context.Cause(ctx), nil}
 	}
-	if own := leaseIn(ctx, lk.c, lk.name); own != nil {
-		if !lk.opts.reentrant {
+	if own := leaseIn(ctx, lk.c, lk.name); own != nil && lk.kind != engine.KindSemaphore {
+		// A reader that wants to write would wait for itself, and so would a writer
+		// that locks again without re-entry; a reader might, behind a writer.
+		if !lk.opts.reentrant || own.holding.weight < weight {
 			return nil, 0, &waitError{lk.name, ErrDeadlock, nil}
 		}
 		if l := own.holding.reenter(own, ctx); l != nil {
