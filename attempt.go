@@ -50,7 +50,7 @@ func (lk *locker) newAttempt(weight int, l *line) *attempt {
 		Weight:   weight,
 		TTL:      lk.opts.ttl,
 		Queue:    true,
-		Reserve:  lk.reserve(),
+		Reserve:  lk.reserve(l),
 		Reason:   lk.opts.reason,
 	}}
 	return a

@@ -26,6 +26,12 @@ func (l *tokens) add(who int, lease *holdfast.Lease) {
 	l.all, l.by = append(l.all, lease.Token()), append(l.by, who)
 }
 
+func (l *tokens) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.all)
+}
+
 // wantIncreasing checks that every token is above the one before.
 func (l *tokens) wantIncreasing(t *testing.T) {
 	t.Helper()
@@ -43,7 +49,7 @@ func TestOrderInsideAProcess(t *testing.T) {
 		first := mustLock(t, m, context.Background())
 		var log tokens
 		var wg sync.WaitGroup
-		for i := range 50 {
+		for i := range 16 {
 			wg.Go(func() {
 				l, err := m.Lock(context.Background())
 				if err != nil {
@@ -58,22 +64,24 @@ func TestOrderInsideAProcess(t *testing.T) {
 		asked := e.count("acquire")
 		mustRelease(t, first)
 		wg.Wait()
-		if !slices.IsSorted(log.by) || len(log.by) != 50 {
+		if !slices.IsSorted(log.by) || len(log.by) != 16 {
 			t.Errorf("served in order %v", log.by)
 		}
 		log.wantIncreasing(t)
 		if n := e.count("acquire") - asked; n != 0 {
-			t.Errorf("%d round trips for 50 hand-offs", n)
+			t.Errorf("%d round trips for 16 hand-offs", n)
 		}
 		wantEmpty(t, e, "x")
 	})
 }
 
-// After 64 hand-offs the process yields: others have their turn.
+// After 64 hand-offs the process yields: others have their turn. The first grant
+// reserves fewer, since nobody waited behind the caller that asked.
 func TestSliceOfHandOffs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		mine, other := newClient(t, e).Mutex("x"), newClient(t, e).Mutex("x")
+		third := newClient(t, e).Mutex("x")
 		first := mustLock(t, mine, context.Background())
 		foreign := lockSoon(context.Background(), other)
 		synctest.Wait()
@@ -97,17 +105,25 @@ func TestSliceOfHandOffs(t *testing.T) {
 		if r.err != nil {
 			t.Fatal(r.err)
 		}
-		log.mu.Lock()
-		before := len(log.all)
-		log.mu.Unlock()
-		if before != 65 {
-			t.Errorf("%d leases before the other process had its turn; want 1 + 64 hand-offs", before)
+		if n := log.len(); n != 17 {
+			t.Errorf("%d leases before the other process had its turn; want 1 + 16 hand-offs", n)
 		}
+		foreign = lockSoon(context.Background(), third)
+		synctest.Wait()
 		log.add(1000, r.lease)
+		mustRelease(t, r.lease)
+		r = <-foreign
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		if n := log.len() - 18; n != 65 {
+			t.Errorf("%d leases between two turns of the other process; want 1 + 64 hand-offs", n)
+		}
+		log.add(1001, r.lease)
 		mustRelease(t, r.lease)
 		wg.Wait()
 		log.wantIncreasing(t)
-		if len(log.all) != 202 {
+		if len(log.all) != 203 {
 			t.Errorf("%d leases", len(log.all))
 		}
 		wantEmpty(t, e, "x")
@@ -143,7 +159,7 @@ func TestSliceOfTime(t *testing.T) {
 		if waited := r.at.Sub(start); waited > 13*time.Millisecond {
 			t.Errorf("the other process waited %v", waited)
 		}
-		log.add(1000, r.lease)
+		log.add(1001, r.lease)
 		mustRelease(t, r.lease)
 		wg.Wait()
 		log.wantIncreasing(t)
