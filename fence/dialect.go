@@ -1,0 +1,90 @@
+package fence
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Dialect is the SQL that a database speaks.
+type Dialect uint8
+
+// The dialects.
+const (
+	// PostgreSQL has $1, $2 … as parameters.
+	PostgreSQL Dialect = iota + 1
+	// MySQL is MariaDB's too. It has ? as parameters; tables must be InnoDB.
+	MySQL
+	// SQLite, 3.24 or later, has ? as parameters.
+	SQLite
+)
+
+func (d Dialect) String() string {
+	switch d {
+	case PostgreSQL:
+		return "PostgreSQL"
+	case MySQL:
+		return "MySQL"
+	case SQLite:
+		return "SQLite"
+	}
+	return "unknown dialect"
+}
+
+func (d Dialect) check() error {
+	if d < PostgreSQL || d > SQLite {
+		return optionError("dialect %d: use PostgreSQL, MySQL or SQLite", d)
+	}
+	return nil
+}
+
+// mark returns the n-th parameter of a statement, from 1.
+func (d Dialect) mark(n int) string {
+	if d == PostgreSQL {
+		return "$" + strconv.Itoa(n)
+	}
+	return "?"
+}
+
+// locking ends a SELECT that reads and locks the newest version of a row.
+// SQLite locks the whole database for whoever writes.
+func (d Dialect) locking() string {
+	if d == SQLite {
+		return ""
+	}
+	return " FOR UPDATE"
+}
+
+var (
+	plainName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*$`)
+	quotedName   = regexp.MustCompile(`^"[^"\x00]+"$`)
+	backtickName = regexp.MustCompile("^`[^`\x00]+`$")
+)
+
+const maxIdentifier = 64 // bytes, as in MySQL; PostgreSQL cuts at 63
+
+// checkTable takes a name, or a schema and a name with a dot between.
+func (d Dialect) checkTable(name string) error {
+	schema, table, ok := strings.Cut(name, ".")
+	if !ok {
+		return d.checkName("table", name)
+	}
+	if err := d.checkName("schema", schema); err != nil {
+		return err
+	}
+	return d.checkName("table", table)
+}
+
+// checkName takes an identifier as it would stand in a statement: plain, or in
+// the dialect's quotes. It goes into statements as it is, so that case and
+// reserved words mean what they mean in the user's own.
+func (d Dialect) checkName(what, name string) error {
+	quoted := quotedName
+	if d == MySQL {
+		quoted = backtickName
+	}
+	if len(name) > maxIdentifier || !plainName.MatchString(name) && !quoted.MatchString(name) {
+		return optionError("%s %q: use letters, digits and _, or a quoted name, of at most %d bytes", what, name, maxIdentifier)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// DefaultRetention is how long a guard in Redis remembers the newest token after
+// the last contact.
+const DefaultRetention = 24 * time.Hour
+
+const (
+	minRetention  = time.Minute
+	defaultPrefix = "fence"
+	maxPrefixLen  = 128
+)
+
+// Redis guards data in Redis with a key beside them that keeps the newest token
+// of a resource. Call it from any goroutine.
+//
+// In a cluster the guard and the data must be in one slot. Data under the
+// resource's own name are ("stock:42"), and so are those that have the name as
+// their hash tag ("{stock:42}:reserved"); if the resource's name has a hash tag
+// itself ("cart:{7}"), those with the same tag. With a ClusterClient or a Ring
+// other keys are refused with ErrOption before anything is sent; other clients
+// get the server's CROSSSLOT.
+//
+// A guard has a TTL, the retention, that starts again with every contact, also a
+// refused one. A holder that comes later than that after the last contact of
+// anybody is not recognised as stale. So the retention must be longer than any
+// process can sleep and still go on, and guards must not be evicted: use the
+// maxmemory-policy noeviction. Data have the TTL that you give them.
+//
+// Calls are bounded by ctx, also when Redis hangs. After an error of the
+// connection or of ctx the outcome is unknown, as with any write.
+type Redis struct {
+	rdb       redis.UniversalClient
+	prefix    string
+	retention time.Duration // 0: for ever
+	empty     *Script       // of Claim
+	command   *Script       // of Command
+	err       error
+}
+
+// RedisOption configures a Redis guard. Options are checked at the first use and
+// come back as ErrOption.
+type RedisOption func(*Redis)
+
+// WithRetention sets how long the newest token is remembered after the last
+// contact (default 24 h, at least 1 min). If guards of one resource differ, the
+// longest counts.
+func WithRetention(d time.Duration) RedisOption {
+	return func(g *Redis) {
+		if d < minRetention {
+			g.fail(optionError("retention %v: use at least %v", d, minRetention))
+		}
+		g.retention = d
+	}
+}
+
+// WithoutExpiry keeps guards for ever: one small key for every resource that was
+// ever claimed.
+func WithoutExpiry() RedisOption { return func(g *Redis) { g.retention = 0 } }
+
+// WithPrefix sets what guard keys begin with (default "fence"). At most 128
+// bytes without braces. All who write to the same data must use the same.
+func WithPrefix(prefix string) RedisOption {
+	return func(g *Redis) {
+		if prefix == "" || len(prefix) > maxPrefixLen || strings.ContainsAny(prefix, "{}") {
+			g.fail(optionError("prefix %q: use 1 to %d bytes without braces", prefix, maxPrefixLen))
+		}
+		g.prefix = prefix
+	}
+}
+
+// NewRedis returns a guard of data that rdb reaches. It may be another Redis than
+// the one that keeps the locks.
+func NewRedis(rdb redis.UniversalClient, opts ...RedisOption) *Redis {
+	g := &Redis{
+		rdb:       rdb,
+		prefix:    defaultPrefix,
+		retention: DefaultRetention,
+		empty:     NewScript(""),
+		command:   NewScript("return redis.call(table.remove(ARGV, 1), KEYS[1], unpack(ARGV))"),
+	}
+	if rdb == nil {
+		g.fail(optionError("the Redis client is nil"))
+	}
+	for _, opt := range opts {
+		if opt == nil {
+			g.fail(optionError("a RedisOption is nil"))
+			continue
+		}
+		opt(g)
+	}
+	return g
+}
+
+// Claim makes token the newest of a resource: from now on older ones are
+// refused. The same token may claim again. Errors: ErrStale if a newer one was
+// seen, ErrToken, ErrOption, those of go-redis. Claim before the first read.
+func (g *Redis) Claim(ctx context.Context, resource string, token uint64) error {
+	err := g.Do(ctx, resource, token, g.empty, nil).Err()
+	if errors.Is(err, redis.Nil) {
+		return nil // the empty script's answer
+	}
+	return err
+}
+
+// Do claims the token and runs a script in one atomic step: either the token is
+// refused, and the script does not run, or nothing with a newer token came
+// before it. The result is the script's; its error may be ErrStale, ErrToken,
+// ErrOption, redis.Nil for a nil reply, or what go-redis returns. Unlike other
+// commands of go-redis it is sent once, never again after a lost reply, so that
+// a script that counts does not count twice.
+func (g *Redis) Do(ctx context.Context, resource string, token uint64, s *Script, keys []string, args ...any) *redis.Cmd {
+	guard := guardKey(g.prefix, resource)
+	if err := g.check(resource, guard, token, s, keys); err != nil {
+		return failed(ctx, err)
+	}
+	cmd, err := bounded(ctx, func() *redis.Cmd { return g.run(ctx, s, guard, token, keys, args) })
+	if err != nil {
+		return failed(ctx, opError("guarded call of", resource, err))
+	}
+	if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
+		cmd.SetErr(staleOr(err, resource, token))
+	}
+	return cmd
+}
+
+// Command runs one Redis command on one key under the claim, in one atomic step:
+//
+//	guard.Command(ctx, "stock:42", token, "HSET", "stock:42", "left", 9)
+//
+// The command is one whose first argument is the key. At most some thousand
+// arguments. Results and errors are those of Do.
+func (g *Redis) Command(ctx context.Context, resource string, token uint64, name, key string, args ...any) *redis.Cmd {
+	return g.Do(ctx, resource, token, g.command, []string{key}, append([]any{name}, args...)...)
+}
+
+// Set sets key to value under the claim. The ttl is the data's own; 0 means none.
+// Errors are those of Do.
+func (g *Redis) Set(ctx context.Context, resource string, token uint64, key string, value any, ttl time.Duration) error {
+	switch {
+	case ttl < 0 || ttl > 0 && ttl < time.Millisecond:
+		return optionError("TTL %v: use 0 for none, or at least 1ms", ttl)
+	case ttl > 0:
+		return g.Command(ctx, resource, token, "SET", key, value, "PX", ttl.Milliseconds()).Err()
+	}
+	return g.Command(ctx, resource, token, "SET", key, value).Err()
+}
+
+// Get claims and reads key in one step. Errors are those of Do; redis.Nil if
+// there is no such key.
+func (g *Redis) Get(ctx context.Context, resource string, token uint64, key string) (string, error) {
+	return g.Command(ctx, resource, token, "GET", key).Text()
+}
+
+func (g *Redis) fail(err error) {
+	if g.err == nil {
+		g.err = err
+	}
+}
+
+// check finds what is wrong before anything is sent.
+func (g *Redis) check(resource, guard string, token uint64, s *Script, keys []string) error {
+	if g.err != nil {
+		return g.err
+	}
+	if s == nil {
+		return optionError("the script is nil: make it with NewScript")
+	}
+	if err := checkClaim(resource, token); err != nil {
+		return err
+	}
+	return checkSlot(g.rdb, guard, keys)
+}
+
+func failed(ctx context.Context, err error) *redis.Cmd {
+	cmd := redis.NewCmd(ctx)
+	cmd.SetErr(err)
+	return cmd
+}
+
+// run sends the script by its digest, and with its text if Redis does not know
+// it: then nothing was done before.
+func (g *Redis) run(ctx context.Context, s *Script, guard string, token uint64, keys []string, args []any) *redis.Cmd {
+	all := make([]any, 0, 6+len(keys)+len(args))
+	all = append(all, "evalsha", s.sha, len(keys)+1)
+	for _, key := range keys {
+		all = append(all, key)
+	}
+	all = append(all, guard)
+	all = append(all, args...)
+	all = append(all, strconv.FormatUint(token, 10), g.retention.Milliseconds())
+	cmd := once{redis.NewCmd(ctx, all...)}
+	_ = g.rdb.Process(ctx, cmd)
+	if err := cmd.Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+		all[0], all[1] = "eval", s.text
+		cmd = once{redis.NewCmd(ctx, all...)}
+		_ = g.rdb.Process(ctx, cmd)
+	}
+	return cmd.Cmd
+}
+
+// once is a command that go-redis does not send again when its reply is lost.
+type once struct{ *redis.Cmd }
+
+// NoRetry is asked by go-redis.
+func (once) NoRetry() bool { return true }
+
+// staleOr finds the answer of claim.lua in an error.
+func staleOr(err error, resource string, token uint64) error {
+	var answer redis.Error
+	if errors.As(err, &answer) {
+		if word, rest, _ := strings.Cut(answer.Error(), " "); word == "STALETOKEN" {
+			newest, _, _ := strings.Cut(rest, " ") // Redis may say more behind it
+			if n, bad := strconv.ParseUint(newest, 10, 64); bad == nil {
+				return &StaleError{Resource: resource, Token: token, Newest: n}
+			}
+		}
+	}
+	return opError("guarded call of", resource, err)
+}
+
+// bounded returns when call does or when ctx ends: go-redis by default looks at
+// ctx neither while it writes nor while it reads. A call that is left behind
+// ends by the timeouts of its connection.
+func bounded(ctx context.Context, call func() *redis.Cmd) (*redis.Cmd, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if ctx.Done() == nil {
+		return call(), nil
+	}
+	done := make(chan *redis.Cmd, 1)
+	go func() { done <- call() }()
+	select {
+	case cmd := <-done:
+		return cmd, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

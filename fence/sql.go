@@ -1,0 +1,175 @@
+package fence
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// DefaultTable is the table in which SQL guards keep the newest tokens.
+const DefaultTable = "holdfast_fence"
+
+// Tx is a transaction of the caller: *sql.Tx, or a *sql.Conn in which the caller
+// has begun one. A *sql.DB is refused with ErrOption: the lock on which a claim
+// rests would end with the statement.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// SQL guards rows of an SQL database, inside the caller's transactions. Use it
+// from any goroutine.
+//
+// [SQL.Claim] guards anything under a resource's name, in a table of its own.
+// [SQL.ClaimRow] and [SQL.Update] guard one row that has a column for the token.
+//
+// A claim locks its row until the transaction ends, and it ends with the
+// transaction: a rollback takes it back. So make the claim the first statement,
+// and read after it. On MySQL and MariaDB this is not advice but a must: under
+// their default isolation a transaction that has read before goes on reading
+// what it saw then. What was read in one transaction may be used in a later one
+// that claims again, as long as the first was committed.
+type SQL struct {
+	dialect Dialect
+	table   string
+	err     error
+}
+
+// SQLOption configures an SQL guard. Options are checked at the first use and
+// come back as ErrOption.
+type SQLOption func(*SQL)
+
+// WithTable sets the table that keeps the newest tokens (default
+// "holdfast_fence"), with a schema or quotes if need be.
+func WithTable(name string) SQLOption { return func(g *SQL) { g.table = name } }
+
+// NewSQL returns a guard of a database that speaks the dialect.
+func NewSQL(d Dialect, opts ...SQLOption) *SQL {
+	g := &SQL{dialect: d, table: DefaultTable, err: d.check()}
+	for _, opt := range opts {
+		if opt == nil {
+			g.fail(optionError("an SQLOption is nil"))
+			continue
+		}
+		opt(g)
+	}
+	g.fail(g.dialect.checkTable(g.table))
+	return g
+}
+
+// Do begins a transaction, claims, calls fn and commits; it rolls back if the
+// claim or fn fails or fn panics. The transaction has the isolation that db gives
+// by default. Errors: fn's, Claim's, those of db. The database may end any
+// transaction with a deadlock or a serialization failure: then do it again.
+func (g *SQL) Do(ctx context.Context, db *sql.DB, resource string, token uint64, fn func(tx *sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return opError("begin for", resource, err)
+	}
+	defer tx.Rollback() // after a commit it does nothing
+	if err := g.Claim(ctx, tx, resource, token); err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return opError("commit for", resource, err)
+	}
+	return nil
+}
+
+// Claim makes token the newest of a resource when tx commits, and keeps others
+// from claiming it until then. The same token may claim again. Errors: ErrStale
+// if a newer one was committed, ErrToken, ErrOption, those of the database. After
+// any of them roll back.
+func (g *SQL) Claim(ctx context.Context, tx Tx, resource string, token uint64) error {
+	if err := g.ready(tx); err != nil {
+		return err
+	}
+	if err := checkClaim(resource, token); err != nil {
+		return err
+	}
+	query, args := g.raise(resource, token)
+	res, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return opError("claim", resource, err)
+	}
+	raised, err := res.RowsAffected()
+	if err != nil {
+		return opError("claim", resource, err)
+	}
+	if g.dialect != MySQL && raised == 1 {
+		return nil
+	}
+	// MySQL counts rows as the connection is configured: ask what it has.
+	newest, err := g.newest(ctx, tx, resource)
+	switch {
+	case err != nil:
+		return opError("claim", resource, err)
+	case newest > token:
+		return &StaleError{Resource: resource, Token: token, Newest: newest}
+	case newest < token:
+		return opError("claim", resource, fmt.Errorf("token %d was not kept: %s has %d", token, g.table, newest))
+	}
+	return nil
+}
+
+// ClaimAll claims several resources, like those of a Multi by Lease.Tokens, in
+// the order of their names, so that two who do so cannot block each other.
+func (g *SQL) ClaimAll(ctx context.Context, tx Tx, tokens map[string]uint64) error {
+	for _, resource := range slices.Sorted(maps.Keys(tokens)) {
+		if err := g.Claim(ctx, tx, resource, tokens[resource]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raise returns the statement that keeps the higher token and locks the row, be
+// it there before or not.
+func (g *SQL) raise(resource string, token uint64) (string, []any) {
+	n := int64(token) // below 2^53
+	switch g.dialect {
+	case MySQL:
+		return "INSERT INTO " + g.table + " (resource, token, claimed_at) VALUES (?, ?, CURRENT_TIMESTAMP)" +
+				" ON DUPLICATE KEY UPDATE claimed_at = IF(token <= ?, CURRENT_TIMESTAMP, claimed_at), token = GREATEST(token, ?)",
+			[]any{[]byte(resource), n, n, n}
+	default:
+		return "INSERT INTO " + g.table + " AS f (resource, token, claimed_at)" +
+				" VALUES (" + g.dialect.mark(1) + ", " + g.dialect.mark(2) + ", CURRENT_TIMESTAMP)" +
+				" ON CONFLICT (resource) DO UPDATE SET token = excluded.token, claimed_at = excluded.claimed_at" +
+				" WHERE f.token <= excluded.token",
+			[]any{resource, n}
+	}
+}
+
+func (g *SQL) newest(ctx context.Context, tx Tx, resource string) (uint64, error) {
+	var name any = resource
+	if g.dialect == MySQL {
+		name = []byte(resource) // the column is binary
+	}
+	query := "SELECT token FROM " + g.table + " WHERE resource = " + g.dialect.mark(1) + g.dialect.locking()
+	var token int64
+	err := tx.QueryRowContext(ctx, query, name).Scan(&token)
+	return uint64(token), err
+}
+
+// ready tells what is wrong with the guard or the transaction.
+func (g *SQL) ready(tx Tx) error {
+	if g.err != nil {
+		return g.err
+	}
+	if _, ok := tx.(*sql.DB); ok || tx == nil {
+		return optionError("a claim needs a transaction: pass a *sql.Tx, or a *sql.Conn with one begun")
+	}
+	return nil
+}
+
+func (g *SQL) fail(err error) {
+	if g.err == nil {
+		g.err = err
+	}
+}
