@@ -208,7 +208,7 @@ func TestCloseWhileAGrantIsOnItsWay(t *testing.T) {
 func TestCloseWhileListenIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		c, other := newClient(t, e), newClient(t, e)
+		c, other := newClient(t, e), newClient(t, e.Engine)
 		l := mustLock(t, other.Mutex("x"), context.Background())
 		e.set(func() {
 			e.listen = func(context.Context) error { time.Sleep(time.Minute); return nil } // deaf to its ctx
@@ -224,6 +224,12 @@ func TestCloseWhileListenIsUnderWay(t *testing.T) {
 		e.set(func() { e.listen = nil })
 		mustRelease(t, l)
 		time.Sleep(time.Minute)
+		synctest.Wait()
+		e.set(func() {
+			if e.streams != 0 {
+				t.Errorf("%d streams of a closed client are open", e.streams)
+			}
+		})
 	})
 }
 

@@ -7,7 +7,8 @@ import (
 
 // Hook watches a client. It is any value that has one or more of the methods of
 // the interfaces below; new interfaces may be added without breaking a hook.
-// Hooks are called in the goroutine where the event happens and must be quick.
+// Hooks are called in the goroutine where the event happens and must be quick;
+// they may use leases, but must not call Client.Close, which waits for them.
 type Hook any
 
 // AcquireStartHook hears that an attempt begins.

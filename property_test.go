@@ -213,7 +213,7 @@ func (f *faulty) slow(there, back time.Duration) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			time.Sleep(there)
+			<-time.After(there)
 			op(context.WithoutCancel(ctx))
 		}()
 		select {
@@ -292,6 +292,7 @@ func run(program []step) (faults []string) {
 		}
 	}
 	time.Sleep(time.Second) // what is still under way arrives
+	synctest.Wait()
 	s, err := w.store.Snapshot(context.Background(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "x"})
 	if err != nil || len(s.Holders)+len(s.Waiters) > 0 {
 		w.fail("left in the store: %+v, %v", s, err)

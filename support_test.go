@@ -26,6 +26,7 @@ type faulty struct {
 	listen  func(ctx context.Context) error
 	wake    func(w engine.Wakeup) (deliver bool)
 	tell    func(engine.Wakeup) // the latest stream
+	streams int                 // open ones
 }
 
 var _ engine.Engine = (*faulty)(nil)
@@ -82,12 +83,27 @@ func (f *faulty) Listen(ctx context.Context, prefix, client string, deliver func
 			return nil, err
 		}
 	}
-	f.set(func() { f.tell = deliver })
-	return f.Engine.Listen(ctx, prefix, client, func(w engine.Wakeup) {
+	l, err := f.Engine.Listen(context.WithoutCancel(ctx), prefix, client, func(w engine.Wakeup) {
 		if s := script(f, "wake", &f.wake); s == nil || s(w) {
 			deliver(w)
 		}
 	})
+	if err != nil {
+		return nil, err
+	}
+	f.set(func() { f.tell = deliver; f.streams++ })
+	return stream{l, f}, nil
+}
+
+// stream counts itself.
+type stream struct {
+	engine.Listener
+	f *faulty
+}
+
+func (s stream) Close() error {
+	s.f.set(func() { s.f.streams-- })
+	return s.Listener.Close()
 }
 
 // all gives every operation of the store the same fault, or none with nil.

@@ -110,7 +110,8 @@ func (h *holding) ticket() string {
 }
 
 // Adopt takes over a lease that Lease.Detach handed out and renews it from now
-// on. The lease keeps its holder ID and its token. A wake-up about it goes to
+// on. The lease keeps its holder ID and its token. A ticket is for one Adopt: two
+// parties that adopt it would both hold the same lease. A wake-up about it goes to
 // the client that took it first; this one learns of a break at its next renewal.
 // Errors: ErrLost if it has ended; ErrOption for a text that is no ticket;
 // ErrUnavailable, ErrDenied, ErrClosed.

@@ -72,6 +72,26 @@ func TestWakeupLost(t *testing.T) {
 	}
 }
 
+// A grant that is sent while the stream is being opened is missed by it: so the
+// waiter asks once more as soon as the stream is live.
+func TestGrantWhileTheStreamOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		e.listen = func(context.Context) error { time.Sleep(300 * time.Millisecond); return nil }
+		c, other := newClient(t, e), newClient(t, e)
+		l := mustLock(t, c.Mutex("x"), context.Background())
+		waiter := lockSoon(context.Background(), other.Mutex("x"))
+		time.Sleep(100 * time.Millisecond)
+		mustRelease(t, l)
+		start := time.Now()
+		r := <-waiter
+		if r.err != nil || r.at.Sub(start) > 200*time.Millisecond {
+			t.Fatalf("err %v, took %v", r.err, r.at.Sub(start))
+		}
+		mustRelease(t, r.lease)
+	})
+}
+
 func TestListenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
