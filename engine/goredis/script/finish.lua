@@ -1,19 +1,23 @@
--- finish stores what has changed, then sends the wake-ups: a grant that is told
--- is a grant that is stored. Without waiters and endings to look at, a resource
--- of capacity 1 is easy: the short ways release it by writing easy, its kind,
--- into the deadline, and acquire it if they find their kind there. They need
--- '%d' to take times, as it does unless Redis was built for 32 bits.
+-- The short ways need '%d' to take times, as it does unless Redis was built for
+-- 32 bits.
 local WIDE = string.format('%d', 1000000000000000) == '1000000000000000'
 
+-- store writes the core. Without waiters a resource of capacity 1 is easy: the
+-- short ways release it by writing easy, its kind, into the deadline, and
+-- acquire it if they find their kind there. What they read is stored first:
+-- Redis searches small hashes in order.
+local function store()
+  local easy = ''
+  if capacity == 1 and queued == 0 and birth > 0 and WIDE then easy = kind end
+  if used == 0 then deadline = easy ~= '' and easy or 0 end
+  call('HSET', CORE, 'deadline', deadline, 'token', last, 'keep', kept, 'ended', ended, 'holder', holder,
+    'easy', easy, 'note', note, 'queued', queued, 'kind', kind, 'used', used, 'birth', birth)
+end
+
+-- finish stores what has changed, then sends the wake-ups: a grant that is told
+-- is a grant that is stored.
 local function finish(answer)
-  if changed then
-    local easy = ''
-    if capacity == 1 and queued == 0 and ended == 0 and birth > 0 and WIDE then easy = kind end
-    if used == 0 then deadline = easy ~= '' and easy or 0 end
-    -- What the short ways read comes first: Redis searches small hashes in order.
-    call('HSET', CORE, 'deadline', deadline, 'token', last, 'keep', kept, 'holder', holder, 'easy', easy,
-      'note', note, 'queued', queued, 'kind', kind, 'used', used, 'ended', ended, 'birth', birth)
-  end
+  if changed then store() end
   local expiry = math.ceil(kept / 1000)
   if raised then call('PEXPIREAT', CORE, expiry) end
   if raised or begun then call('PEXPIREAT', LINE, expiry) end

@@ -4,7 +4,7 @@
 -- Returns  0, or -cause if nothing was held (never with 'w')
 local call = redis.call
 --#include clock
--- The short way: a lease that is easy to release.
+-- The short way: a lease that is easy to release. Endings do not matter to it.
 local core = call('HMGET', KEYS[1], 'holder', 'deadline', 'easy')
 if core[1] == ARGV[1] and not ARGV[3] and core[3] ~= '' and (tonumber(core[2]) or 0) > now then
   call('HSET', KEYS[1], 'deadline', core[3])
