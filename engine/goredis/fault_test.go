@@ -3,6 +3,7 @@ package goredis_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,53 @@ func TestDeniedByACL(t *testing.T) {
 	release(t, deaf, named("stock:42"), a)
 	hold(t, deaf, request("c2.b"))
 	must(t, deaf.Break(t.Context(), named("stock:42"), "c2.b"))
+}
+
+// The commands that docs/PROTOCOL.md names are enough.
+func TestLeastACL(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/PROTOCOL.md")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(doc), "An ACL user needs `")
+	list, _, ok := strings.Cut(rest, "`")
+	if !ok {
+		t.Fatal("docs/PROTOCOL.md has no list of commands")
+	}
+	rules := []any{"acl", "setuser", "least", "on", ">secret", "~p:*", "&p:*", "-@all"}
+	for _, name := range strings.Fields(list) {
+		rules = append(rules, "+"+name)
+	}
+	server := redistest.Start(t)
+	must(t, server.Client().Do(t.Context(), rules...).Err())
+	e := open(t, server.Client(func(o *redis.Options) { o.Username, o.Password = "least", "secret" }))
+	wakes := listen(t, e, "c2")
+	for _, make := range []func(id string) engine.Request{
+		request, func(id string) engine.Request { return shared(id, 3) },
+	} {
+		r := make("c1.a")
+		r.Client = &engine.Client{ID: "c1", Name: "least"}
+		a := hold(t, e, r)
+		wait(t, e, make("c2.b"))
+		wait(t, e, make("c2.b"))
+		must(t, renew(e, t.Context(), r.Resource, a))
+		release(t, e, r.Resource, a)
+		next(t, wakes, engine.WakeGrant)
+		must(t, e.Break(t.Context(), r.Resource, "c2.b"))
+		must(t, e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: "c3.c"}, Withdraw: true}))
+		brief := make("c1.d")
+		brief.TTL = time.Millisecond
+		hold(t, e, brief)
+		if _, err := e.Acquire(t.Context(), make("c3.c")); !errors.Is(err, engine.ErrEnded) {
+			t.Errorf("got error %v, want ErrEnded", err)
+		}
+	}
+	other := request("c1.e")
+	other.Resource.Name = "other"
+	hold(t, e, other)
+	for snap, err := range e.List(t.Context(), prefix, "*") {
+		if err != nil || len(snap.Holders) != 1 {
+			t.Errorf("got %+v, %v", snap, err)
+		}
+	}
 }
 
 func TestWrongPassword(t *testing.T) {
