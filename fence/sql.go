@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,19 +60,19 @@ func NewSQL(d Dialect, opts ...SQLOption) *SQL {
 	return g
 }
 
+// claimTries is how often Do tries to claim.
+const claimTries = 5
+
 // Do begins a transaction, claims, calls fn and commits; it rolls back if the
 // claim or fn fails or fn panics. The transaction has the isolation that db gives
-// by default. Errors: fn's, Claim's, those of db. The database may end any
-// transaction with a deadlock or a serialization failure: then do it again.
+// by default. If the database ends the claim, by a deadlock say, Do makes it again
+// some times; fn runs at most once. Errors: fn's, Claim's, those of db.
 func (g *SQL) Do(ctx context.Context, db *sql.DB, resource string, token uint64, fn func(tx *sql.Tx) error) error {
-	tx, err := db.BeginTx(ctx, nil)
+	tx, err := g.begin(ctx, db, resource, token)
 	if err != nil {
-		return opError("begin for", resource, err)
-	}
-	defer tx.Rollback() // after a commit it does nothing
-	if err := g.Claim(ctx, tx, resource, token); err != nil {
 		return err
 	}
+	defer tx.Rollback() // after a commit it does nothing
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -81,10 +82,32 @@ func (g *SQL) Do(ctx context.Context, db *sql.DB, resource string, token uint64,
 	return nil
 }
 
+// begin returns a transaction with the claim made. Nothing rests on it yet, so a
+// failed try can be repeated without asking what failed. MySQL and MariaDB end
+// all but one of those who wait for the first claim of a resource when that is
+// rolled back.
+func (g *SQL) begin(ctx context.Context, db *sql.DB, resource string, token uint64) (*sql.Tx, error) {
+	for try := 1; ; try++ {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			err = opError("begin for", resource, err)
+		} else if err = g.Claim(ctx, tx, resource, token); err == nil {
+			return tx, nil
+		} else {
+			_ = tx.Rollback() // the claim's error tells more
+		}
+		final := errors.Is(err, ErrStale) || errors.Is(err, ErrToken) || errors.Is(err, ErrOption)
+		if final || try == claimTries || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
 // Claim makes token the newest of a resource when tx commits, and keeps others
 // from claiming it until then. The same token may claim again. Errors: ErrStale
 // if a newer one was committed, ErrToken, ErrOption, those of the database. After
-// any of them roll back.
+// any of them roll back. The database may end any transaction with a deadlock or
+// a serialization failure: then begin again.
 func (g *SQL) Claim(ctx context.Context, tx Tx, resource string, token uint64) error {
 	if err := g.ready(tx); err != nil {
 		return err
