@@ -25,6 +25,7 @@ func mayImport() map[string][]string {
 		"engine/goredis":     {"engine"},
 		"engine/quorum":      {"engine"},
 		"fence":              {},
+		"fence/sqltest":      {},
 		"cmd":                {"", "engine", "engine/goredis", "engine/memory", "engine/quorum", "fence"},
 		"otelholdfast":       {""},
 		"lab":                {"*"},
@@ -103,7 +104,7 @@ func pureQueue(tr *tree) []finding {
 // the support of tests, and cmd, which makes the client that goredis.New takes.
 func driver(tr *tree) []finding {
 	return forbidImports(tr, func(r *room, s *source) bool {
-		return product(r, s) && !r.in("engine/goredis") && !r.in("cmd") && !r.in("lab") && !r.in("bench")
+		return product(r, s) && !r.in("engine/goredis") && !r.in("fence") && !r.in("cmd") && !r.in("lab") && !r.in("bench")
 	}, func(p string) bool { return within(p, "github.com/redis") })
 }
 

@@ -1,0 +1,3 @@
+package fence
+
+import _ "github.com/redis/go-redis/v9"
