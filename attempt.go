@@ -198,7 +198,7 @@ func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first ke
 		topToken: token + a.req.Reserve,
 	}
 	if a.line != nil {
-		h.slice = tenure.NewSlice(time.Now())
+		h.slice = tenure.NewSlice(time.Now(), a.c.lines.Waiting(a.line))
 	}
 	h.entry.Renewal = engine.Renewal{
 		Resource: a.req.Resource,

@@ -229,7 +229,7 @@ func (h *holding) giveBack(ctx context.Context) error {
 		}
 		// A yield does not withdraw the holder ID, which must be if copies of its
 		// acquire may be under way.
-		if !h.unsure && c.lines.Waiting(h.line) {
+		if !h.unsure && c.lines.Waiting(h.line) > 0 {
 			return h.yield(ctx)
 		}
 	}

@@ -86,21 +86,42 @@ func fair(t *testing.T, tallies []tally) {
 	}
 }
 
-// 64 goroutines of one process on one resource.
+// 64 goroutines of one process on one resource. The work of a turn is a read and
+// a write, as in the load test above.
 func TestFairnessInOneProcess(t *testing.T) {
 	w := newWorld(t)
-	c := w.client()
-	tallies, err := takeTurns(c.Mutex("hot"), 64, 2*time.Second)
+	one := &worker{task: task{Counter: "counter"}, rdb: w.redis.Client()}
+	tallies, err := takeTurns(w.client().Mutex("hot"), 64, 3*time.Second, one.increment)
 	if err != nil {
 		t.Fatal(err)
 	}
 	fair(t, tallies)
+	w.exact("counter", tallies)
 }
 
-// 8 processes of 8 goroutines on one resource.
+// 8 processes of 8 goroutines on one resource, with the same work.
 func TestFairnessBetweenProcesses(t *testing.T) {
 	w := newWorld(t)
-	fair(t, w.turnsOf(8, task{Resource: "hot", TTL: 5 * time.Second, Callers: 8, For: 4 * time.Second}))
+	tallies := w.turnsOf(8, task{Resource: "hot", TTL: 5 * time.Second, Callers: 8, For: 4 * time.Second, Counter: "counter"})
+	fair(t, tallies)
+	w.exact("counter", tallies)
+}
+
+// exact checks a counter that every turn has read and written. Turns that ended
+// after the time was up are not in the tallies, at most one a caller.
+func (w *world) exact(counter string, tallies []tally) {
+	w.t.Helper()
+	n, err := w.redis.Client().Get(w.t.Context(), counter).Int()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	turns := 0
+	for _, y := range tallies {
+		turns += y.Turns
+	}
+	if n < turns || n > turns+len(tallies) {
+		w.t.Errorf("counter %d after %d turns", n, turns)
+	}
 }
 
 // turnsOf runs the same task in several processes at once.

@@ -181,10 +181,9 @@ func (w *worker) turn(ctx context.Context) error {
 
 // tally is what one caller got.
 type tally struct {
-	Turns     int
-	MaxWait   time.Duration
-	WaitsP50  time.Duration
-	TurnAfter time.Duration // longest time without a turn
+	Turns    int
+	MaxWait  time.Duration
+	WaitsP50 time.Duration
 }
 
 // turns takes turns on the resource for a time after the start line and prints
@@ -200,7 +199,7 @@ func (w *worker) turns() error {
 	}
 	fmt.Println("ready")
 	w.in.Scan()
-	tallies, err := takeTurns(w.mutex(), w.Callers, w.For)
+	tallies, err := takeTurns(w.mutex(), w.Callers, w.For, w.increment)
 	if err != nil {
 		return err
 	}
@@ -209,8 +208,18 @@ func (w *worker) turns() error {
 	return err
 }
 
-// takeTurns runs callers that lock and release as fast as they can.
-func takeTurns(m *holdfast.Mutex, callers int, d time.Duration) ([]tally, error) {
+// increment is the work of a turn: read, then write.
+func (w *worker) increment() error {
+	ctx := context.Background()
+	n, err := w.rdb.Get(ctx, w.Counter).Int()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	return w.rdb.Set(ctx, w.Counter, n+1, 10*time.Minute).Err()
+}
+
+// takeTurns runs callers that lock, work and release, again and again.
+func takeTurns(m *holdfast.Mutex, callers int, d time.Duration, turn func() error) ([]tally, error) {
 	tallies := make([]tally, callers)
 	var failed atomic.Value
 	var wg sync.WaitGroup
@@ -230,7 +239,8 @@ func takeTurns(m *holdfast.Mutex, callers int, d time.Duration) ([]tally, error)
 				if wait := time.Since(t0); !stop.Load() {
 					waits = append(waits, wait)
 				}
-				if err := l.Release(context.Background()); err != nil {
+				err = turn()
+				if err := errors.Join(err, l.Release(context.Background())); err != nil {
 					failed.Store(err)
 					return
 				}

@@ -15,25 +15,32 @@ import (
 	"time"
 )
 
-// Limits of a slice: after so many hand-offs or so long, whichever is first, a
-// process yields the resource to other processes.
+// Limits of a slice. A process yields the resource to others after MaxHandOffs,
+// or once everybody who waited at the grant has had a turn and Quantum has
+// passed, or after MaxSpan, whichever is first. So short turns are many, which
+// pays for the change of process, and long ones are one each, which makes the
+// shares of processes equal by turns and not by time.
 const (
 	MaxHandOffs = 64
+	Quantum     = time.Millisecond
 	MaxSpan     = 10 * time.Millisecond
 )
 
-// Slice counts what is left of a tenure.
+// Slice counts what is left of a tenure. The zero Slice is over.
 type Slice struct {
 	handOffs int
+	round    int // hand-offs until everybody who waited at the start had one
 	start    time.Time
 }
 
-// NewSlice starts a tenure at the moment of the store's grant.
-func NewSlice(now time.Time) Slice { return Slice{start: now} }
+// NewSlice starts a tenure at the moment of the store's grant, when so many wait
+// in the line.
+func NewSlice(now time.Time, waiting int) Slice { return Slice{start: now, round: waiting} }
 
 // Take counts one hand-off and tells whether the tenure still allows it.
 func (s *Slice) Take(now time.Time) bool {
-	if s.handOffs >= MaxHandOffs || now.Sub(s.start) >= MaxSpan {
+	passed := now.Sub(s.start)
+	if s.handOffs >= MaxHandOffs || passed >= MaxSpan || s.handOffs >= s.round && passed >= Quantum {
 		return false
 	}
 	s.handOffs++
@@ -107,11 +114,11 @@ func (ls *Lines[K, T]) Cancel(l *Line[K, T], w *Waiter[T]) (turn T, got bool) {
 	return <-w.turn, true
 }
 
-// Waiting tells whether anybody waits.
-func (ls *Lines[K, T]) Waiting(l *Line[K, T]) bool {
+// Waiting counts those who wait.
+func (ls *Lines[K, T]) Waiting(l *Line[K, T]) int {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	return l.waiters.Len() > 0
+	return l.waiters.Len()
 }
 
 // TryPass gives the turn to the first waiter. Without one it returns false and

@@ -8,9 +8,9 @@ import (
 
 func TestSliceEndsAfterSoManyHandOffs(t *testing.T) {
 	now := time.Now()
-	s := NewSlice(now)
+	s := NewSlice(now, 3)
 	for i := range MaxHandOffs {
-		if !s.Take(now) {
+		if !s.Take(now.Add(Quantum - 1)) {
 			t.Fatalf("hand-off %d refused", i+1)
 		}
 	}
@@ -19,9 +19,23 @@ func TestSliceEndsAfterSoManyHandOffs(t *testing.T) {
 	}
 }
 
+// Turns that take long are one each.
+func TestSliceEndsAfterARound(t *testing.T) {
+	now := time.Now()
+	s := NewSlice(now, 3)
+	for i := range 3 {
+		if now = now.Add(Quantum); !s.Take(now) {
+			t.Errorf("turn %d of the first round refused", i+1)
+		}
+	}
+	if s.Take(now) {
+		t.Error("a second round was allowed")
+	}
+}
+
 func TestSliceEndsAfterItsSpan(t *testing.T) {
 	now := time.Now()
-	s := NewSlice(now)
+	s := NewSlice(now, 100)
 	if !s.Take(now.Add(MaxSpan - 1)) {
 		t.Error("refused within the span")
 	}
@@ -98,10 +112,10 @@ func TestCancel(t *testing.T) {
 	if !got || turn != 7 {
 		t.Errorf("turn %d, %v", turn, got)
 	}
-	if !ls.Waiting(l) || !ls.Pass(l, turn) || <-third.Turn != 7 {
+	if ls.Waiting(l) != 1 || !ls.Pass(l, turn) || <-third.Turn != 7 {
 		t.Error("the turn did not come to the third")
 	}
-	if ls.Waiting(l) {
+	if ls.Waiting(l) != 0 {
 		t.Error("somebody waits")
 	}
 }
