@@ -80,6 +80,7 @@ func (e *Engine) listen(prefix, client string, deliver func(engine.Wakeup)) *lis
 func (l *listener) Close() error {
 	l.cancel()
 	l.socket.close()
+	_ = l.pubsub.Close() // the second time it says that it is closed
 	<-l.done
 	return nil
 }

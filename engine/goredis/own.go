@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -94,8 +95,19 @@ func clusterOptions(o redis.ClusterOptions) *redis.ClusterOptions {
 	if o.WriteTimeout <= 0 {
 		o.WriteTimeout = 0
 	}
-	if o.Dialer != nil {
-		o.Dialer = tracked(o.Dialer)
+	newNode := o.NewClient
+	if newNode == nil {
+		newNode = redis.NewClient
+	}
+	o.NewClient = func(node *redis.Options) *redis.Client {
+		if node.Dialer == nil {
+			if node.DialTimeout == 0 {
+				node.DialTimeout = 5 * time.Second // go-redis's default
+			}
+			node.Dialer = redis.NewDialer(node)
+		}
+		node.Dialer = tracked(node.Dialer)
+		return newNode(node)
 	}
 	return &o
 }
