@@ -12,6 +12,8 @@
 //     as a renewal, a repeated Release still answers that it was released.
 //   - Bounded by ctx. Every call returns soon after its ctx ends, also when the
 //     store hangs. What was sent may still take effect: the outcome is unknown.
+//     A call whose ctx never ends is bounded by the engine's own timeouts. A call
+//     whose ctx has ended already does nothing and is ErrUnavailable.
 //   - An ended holder ID never comes back: after its lease expired, was broken
 //     or was withdrawn, Acquire answers ErrEnded.
 //   - Wake-ups are hints and may be lost. Correctness never depends on one.
@@ -44,6 +46,14 @@ type Engine interface {
 	// the same release had done it. Errors: *NotHeldError, ErrDenied,
 	// ErrUnavailable (outcome unknown).
 	Release(ctx context.Context, r Release) error
+
+	// Resize lowers the weight of a lease, from 1 to its present weight, and
+	// grants what that frees to those at the front in the same step. The lease
+	// keeps its token and its deadline. The weight that it has already is no
+	// change, so a copy of the request hurts nobody. Errors: *NotHeldError,
+	// ErrTooHeavy (any other weight), ErrDenied, ErrUnavailable (outcome
+	// unknown).
+	Resize(ctx context.Context, res Resource, h Held, weight int) error
 
 	// Snapshot tells who holds and who waits, in grant and queue order. A
 	// resource that nobody uses gives an empty snapshot, not an error.
@@ -90,6 +100,7 @@ const (
 	KindMutex     Kind = "mutex"
 	KindRW        Kind = "rw"
 	KindSemaphore Kind = "semaphore"
+	KindElection  Kind = "election" // of capacity 1, as a mutex
 )
 
 // Timing of the protocol, the same for every engine.

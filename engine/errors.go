@@ -20,7 +20,8 @@ var (
 	ErrEnded = errors.New("holder ID has ended")
 	// ErrMismatch: the resource is in use with another kind or capacity.
 	ErrMismatch = errors.New("resource is in use with another kind or capacity")
-	// ErrTooHeavy: the weight is above the capacity, so it can never be granted.
+	// ErrTooHeavy: the weight is above the capacity, so it can never be granted;
+	// or, of Resize, it is not between 1 and the present weight.
 	ErrTooHeavy = errors.New("weight is above the capacity")
 	// ErrBallot: the ballot lies more than MaxBallotAhead in the future.
 	ErrBallot = errors.New("ballot is too far in the future")

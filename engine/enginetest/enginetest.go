@@ -53,6 +53,7 @@ func waitingCases() []testCase {
 		{"RenewalHidesNoExpiry", renewalHidesNoExpiry},
 		{"ExpiredReaderGoesAlone", expiredReaderGoesAlone},
 		{"CauseExpiredThenTaken", causeExpiredThenTaken},
+		{"ResizeOfExpired", resizeOfExpired},
 		{"SnapshotHidesExpired", snapshotHidesExpired},
 	}
 }
@@ -91,6 +92,11 @@ func quickCases() []testCase {
 		{"ReadersEnterTogether", readersEnterTogether},
 		{"KindAndCapacityAreFixedInUse", kindAndCapacityAreFixedInUse},
 		{"TooHeavy", tooHeavy},
+		// resize.go
+		{"ResizeGrantsTheFront", resizeGrantsTheFront},
+		{"ResizeKeepsTheLease", resizeKeepsTheLease},
+		{"ResizeOnlyLowers", resizeOnlyLowers},
+		{"ResizeByStranger", resizeByStranger},
 		// tokens.go
 		{"TokensGrow", tokensGrow},
 		{"ReservedTokensAreNotGivenAgain", reservedTokensAreNotGivenAgain},

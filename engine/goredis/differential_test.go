@@ -175,6 +175,10 @@ func (d *duel) step(ctx context.Context, s step) error {
 		token := s.token(d.own[s.ID], last)
 		want = d.model.Renew(s.ID, token, s.TTL, d.now)
 		err = d.engine.Renew(ctx, []engine.Renewal{{Resource: d.res, Held: engine.Held{ID: s.ID, Token: token}, TTL: duration(s.TTL)}})[0]
+	case "resize":
+		token := s.token(d.own[s.ID], last)
+		want = d.model.Resize(s.ID, token, s.Weight, d.now)
+		err = d.engine.Resize(ctx, d.res, engine.Held{ID: s.ID, Token: token}, s.Weight)
 	case "break":
 		want = d.model.Break(s.ID, d.now)
 		err = d.engine.Break(ctx, d.res, s.ID)

@@ -35,6 +35,8 @@ func (s step) String() string {
 			s.After, s.ID, s.Kind, s.Cap, s.Weight, s.TTL, s.Flag, s.Res, s.Ballot, s.Yields, s.Reason)
 	case "release":
 		return fmt.Sprintf("+%d release %s token=%s withdraw=%v", s.After, s.ID, s.Token, s.Flag)
+	case "resize":
+		return fmt.Sprintf("+%d resize %s token=%s weight=%d", s.After, s.ID, s.Token, s.Weight)
 	case "renew":
 		return fmt.Sprintf("+%d renew %s token=%s ttl=%d", s.After, s.ID, s.Token, s.TTL)
 	}
@@ -73,7 +75,7 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 		After: rapid.SampledFrom([]queue.Time{0, 0, 0, 0, 1, ms, 100 * ms, 900 * ms, s, s, 3*s - 1, 3 * s, 5 * s, 15 * s, 60 * s, 125 * s, 3600 * s}).Draw(t, "after"),
 		Op: rapid.SampledFrom([]string{
 			"acquire", "acquire", "acquire", "acquire", "acquire", "acquire",
-			"release", "release", "release", "renew", "renew", "break", "snapshot",
+			"release", "release", "release", "renew", "renew", "resize", "resize", "break", "snapshot",
 		}).Draw(t, "op"),
 		ID:     rapid.SampledFrom(ids).Draw(t, "id"),
 		Kind:   kind,
@@ -102,6 +104,9 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 	case "release":
 		st.Flag = !st.Flag // withdrawals are the rarer ones
 		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "own+1", "1"}).Draw(t, "token")
+	case "resize":
+		st.Weight = rapid.SampledFrom([]int{1, 1, 2, 0, capacity}).Draw(t, "weight")
+		st.Token = rapid.SampledFrom([]string{"own", "own", "0"}).Draw(t, "token")
 	case "renew":
 		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "last+1"}).Draw(t, "token")
 	}

@@ -45,6 +45,24 @@ func starved(rdb redis.UniversalClient) bool {
 	return s.IdleConns == 0 && int(s.TotalConns) >= c.Options().PoolSize
 }
 
+// Resize lowers the weight of a lease; see engine.Engine.
+func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+	keys, err := e.usable(res)
+	if err != nil {
+		return err
+	}
+	args := script.Resize{ID: h.ID, Token: h.Token, Weight: weight}
+	value, err := e.run(ctx, e.rdb, e.scripts.Resize(keys, args))
+	if err != nil {
+		return err
+	}
+	fits, cause, err := args.Read(value)
+	if err == nil && cause == 0 && !fits {
+		return engine.ErrTooHeavy
+	}
+	return notHeld(cause, err)
+}
+
 // Break ends a lease or a wait by force; see engine.Engine.
 func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) error {
 	keys, err := e.usable(res)

@@ -94,6 +94,21 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	return failure(a)
 }
 
+// Resize implements engine.Engine.
+func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	var post mail
+	defer post.deliver()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := clock()
+	a := e.look(res, now).queue.Resize(h.ID, h.Token, weight, now)
+	e.post(&post, res.Prefix, a.Grants)
+	return failure(a)
+}
+
 // Break implements engine.Engine.
 func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) error {
 	if err := ended(ctx); err != nil {

@@ -151,6 +151,27 @@ func (a *audit) release(id string, token uint64, withdraw bool) {
 	a.settled()
 }
 
+func (a *audit) resize(id string, token uint64, weight int) {
+	a.reap()
+	held, holds := a.holders[id]
+	fits := weight >= 1 && weight <= held.weight
+	if holds && fits {
+		held.weight = weight
+		a.holders[id] = held
+	}
+	got := a.queue.Resize(id, token, weight, a.now)
+	a.granted(got.Grants, nil)
+	switch {
+	case !holds:
+		a.refused(id, token, got)
+	case fits:
+		a.must(got.Status == queue.Done, "resize %s to %d: got %+v, want done", id, weight, got)
+	default:
+		a.must(got.Status == queue.TooHeavy, "resize %s to %d: got %+v, want too heavy", id, weight, got)
+	}
+	a.settled()
+}
+
 func (a *audit) breaks(id string) {
 	a.reap()
 	had := a.remove(id)

@@ -67,7 +67,7 @@ func (p *program) step() {
 		p.now += queue.Time(p.pick(4))
 	}
 	p.latest = max(p.latest, p.now)
-	switch op := p.pick(16); op {
+	switch op := p.pick(18); op {
 	default:
 		r := p.request()
 		fmt.Fprintf(&p.said, "%d acquire %+v\n", p.now, r)
@@ -96,6 +96,11 @@ func (p *program) step() {
 		p.breaks(id)
 	case 8:
 		p.jump()
+	case 9, 10:
+		id, token = p.id(), p.token()
+		weight := p.pick(4)
+		fmt.Fprintf(&p.said, "%d resize %s %d to %d\n", p.now, id, token, weight)
+		p.resize(id, token, weight)
 	}
 }
 

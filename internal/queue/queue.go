@@ -66,7 +66,7 @@ const (
 // Status says how an operation ended.
 type Status uint8
 
-// The statuses of Acquire, Renew, Release and Break.
+// The statuses of Acquire, Renew, Release, Resize and Break.
 const (
 	Granted  Status = iota + 1
 	Queued          // waits; see Position and Next
@@ -74,7 +74,7 @@ const (
 	Outbid          // the ballot is not above Last
 	Ended           // the ID's lease has ended or was withdrawn
 	Mismatch        // in use with another kind or capacity
-	TooHeavy        // weight above capacity
+	TooHeavy        // weight above capacity; Resize: or above the present one
 	TooFar          // the ballot is too far ahead of now
 	Done            // renewed, released or broken
 	NotHeld         // see Cause

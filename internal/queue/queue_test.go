@@ -114,6 +114,7 @@ func TestRuleReap(t *testing.T) {
 		"mismatch": func(q *queue.Queue, now queue.Time) queue.Answer { return q.Acquire(share("c", 1, 2), now) },
 		"renew":    func(q *queue.Queue, now queue.Time) queue.Answer { return q.Renew("a", uint64(start), sec, now) },
 		"release":  func(q *queue.Queue, now queue.Time) queue.Answer { return q.Release("a", uint64(start), false, now) },
+		"resize":   func(q *queue.Queue, now queue.Time) queue.Answer { return q.Resize("a", uint64(start), 1, now) },
 		"withdraw": func(q *queue.Queue, now queue.Time) queue.Answer { return q.Release("c", 0, true, now) },
 		"break":    func(q *queue.Queue, now queue.Time) queue.Answer { return q.Break("c", now) },
 	} {

@@ -23,6 +23,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers into the transcript
 //	acquire ID [try] [weight=N] [reserve=N] [ballot=N] [yields=ID] …
 //	renew ID [token=N] [ttl=D]       the token is the one last granted to the ID
 //	release ID [token=N]             unless given
+//	resize ID to=N [token=N]
 //	withdraw ID, break ID
 //	after D, back D                  the clock goes on, or steps back
 //	show                             a snapshot
@@ -122,6 +123,8 @@ func (s *stage) do(t *testing.T, words []string) string {
 		return s.told(s.queue.Renew(id, s.token(t, id, args), span(t, s.arg(args, "ttl")), s.now))
 	case "release":
 		return s.told(s.queue.Release(id, s.token(t, id, args), false, s.now))
+	case "resize":
+		return s.told(s.queue.Resize(id, s.token(t, id, args), int(number(t, args["to"])), s.now))
 	case "withdraw":
 		return s.told(s.queue.Release(id, 0, true, s.now))
 	case "break":

@@ -22,9 +22,9 @@ var files embed.FS
 
 // Set is the scripts, ready to be called.
 type Set struct {
-	acquire, renew, release, breaks, snapshot Script
+	acquire, renew, release, resize, breaks, snapshot Script
 	// The same for a store that is out of memory: see relieve.
-	renewFull, releaseFull Script
+	renewFull, releaseFull, resizeFull Script
 }
 
 // Script is the text of a Lua script and the SHA1 by which Redis knows it.
@@ -47,10 +47,12 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 		acquire:     l.script("acquire", ""),
 		renew:       l.script("renew", ""),
 		release:     l.script("release", ""),
+		resize:      l.script("resize", ""),
 		breaks:      l.script("break", ""),
 		snapshot:    l.script("snapshot", ""),
 		renewFull:   l.script("renew", relieve),
 		releaseFull: l.script("release", relieve),
+		resizeFull:  l.script("resize", relieve),
 	}
 	return s, l.err
 }

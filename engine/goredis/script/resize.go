@@ -1,0 +1,22 @@
+package script
+
+// Resize is the arguments of the script.
+type Resize struct {
+	ID     string
+	Token  uint64
+	Weight int
+}
+
+// Resize makes the call.
+func (s *Set) Resize(k Keys, a Resize) Call {
+	c := s.resize.call(k, a.ID, a.Weight, a.Token)
+	c.full = s.resizeFull
+	return c
+}
+
+// Read reads the reply: whether the weight was one to lower to, and the cause,
+// above 0, why the lease is not held.
+func (Resize) Read(reply any) (fits bool, cause int, err error) {
+	n, cause, err := outcome(reply)
+	return n == 0, cause, err
+}

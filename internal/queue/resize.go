@@ -1,0 +1,26 @@
+package queue
+
+// Resize lowers the weight of a lease, which keeps its token and its deadline,
+// and grants what that frees. The same weight again is no change, so a resize
+// that is sent twice has the effect of one. A weight below 1 or above the
+// present one is TooHeavy: a lease that grew would pass those who wait.
+func (q *Queue) Resize(id string, token uint64, weight int, now Time) Answer {
+	var a Answer
+	q.reap(now)
+	h := q.holders[id]
+	fits := h != nil && weight >= 1 && weight <= h.Weight
+	if fits {
+		q.used -= h.Weight - weight
+		h.Weight = weight
+	}
+	q.advance(now, "", &a)
+	switch {
+	case fits:
+		a.Status, a.TTL = Done, h.Deadline-now
+	case h != nil:
+		a.Status = TooHeavy
+	default:
+		a.Status, a.Cause = NotHeld, q.why(id, token, now)
+	}
+	return a
+}
