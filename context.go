@@ -41,11 +41,18 @@ func (c *leaseContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// leaseIn returns the live lease of a resource that ctx carries, or nil.
+// LeaseFrom returns the innermost lease that ctx carries, as the ctx does that
+// Do and Lead give to their function, or nil. The lease may have ended.
+func LeaseFrom(ctx context.Context) *Lease {
+	l, _ := ctx.Value(leaseKey{}).(*Lease)
+	return l
+}
+
+// leaseIn returns the live lease that ctx carries of a resource, or nil.
 func leaseIn(ctx context.Context, c *Client, name string) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	for l != nil {
-		if l.holding.c == c && l.holding.lk.name == name && l.Err() == nil {
+		if l.footing.covers(c, name) && l.Err() == nil {
 			return l
 		}
 		l, _ = l.parent.Value(leaseKey{}).(*Lease)
@@ -53,10 +60,12 @@ func leaseIn(ctx context.Context, c *Client, name string) *Lease {
 	return nil
 }
 
-// until returns ctx, ended also by the end of another context.
+// until returns ctx, ended also by the end of another context. A ctx that never
+// ends stays as it is: an engine makes such a call in the caller's goroutine, at
+// a third of the cost, and bounds it by its own timeouts, as the contract says.
 func until(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Done() == nil {
-		return borrowed{Context: end, values: ctx}, func() {}
+		return ctx, func() {}
 	}
 	both, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(end, cancel)
@@ -64,20 +73,4 @@ func until(ctx, end context.Context) (context.Context, context.CancelFunc) {
 		stop()
 		cancel()
 	}
-}
-
-// borrowed is a context that never ends by itself, with the end of another one.
-// It costs one allocation, where a context of two costs eight.
-type borrowed struct {
-	context.Context
-	values context.Context
-}
-
-// Value implements context.Context. The end comes first: package context looks
-// there for how to be told of it.
-func (b borrowed) Value(key any) any {
-	if v := b.Context.Value(key); v != nil {
-		return v
-	}
-	return b.values.Value(key)
 }

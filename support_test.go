@@ -131,8 +131,14 @@ func each(batch []engine.Renewal, err error) []error {
 	return errs
 }
 
-// hang is a store that does not answer until the caller gives up.
+// hang is a store that does not answer until the caller gives up or, for one who
+// never does, the read timeout of its connection is over.
 func hang(ctx context.Context) error {
+	const readTimeout = 3 * time.Second
+	if ctx.Done() == nil {
+		<-time.After(readTimeout)
+		return fmt.Errorf("%w: read timeout", engine.ErrUnavailable)
+	}
 	<-ctx.Done()
 	return fmt.Errorf("%w: %w", engine.ErrUnavailable, context.Cause(ctx))
 }
