@@ -47,8 +47,15 @@ const (
 	holdingEnded
 )
 
-// id is the holder ID.
+func (h *holding) resource() string { return h.lk.name }
+
 func (h *holding) id() string { return h.entry.Renewal.ID }
+
+func (h *holding) tokens(l *Lease) map[string]uint64 { return map[string]uint64{h.lk.name: l.token} }
+
+func (h *holding) deadline() time.Time { return h.entry.Window.End() }
+
+func (h *holding) covers(c *Client, name string) bool { return h.c == c && h.lk.name == name }
 
 // take makes the lease of the next turn, after the grant or a hand-off. It
 // returns nil if the holding ended on the way.
@@ -66,19 +73,35 @@ func (h *holding) take(parent context.Context) *Lease {
 	return h.stand(parent)
 }
 
-// reenter makes a further lease of the turn that own stands in, or nil if own
-// has been given back: then the turn may be another caller's.
-func (h *holding) reenter(own *Lease, parent context.Context) *Lease {
+// reenter implements footing. If own has been given back, the turn may be
+// another caller's.
+func (h *holding) reenter(own *Lease, parent context.Context, lk *locker, weight int) (*Lease, error) {
+	if err := reentry(h.lk, lk, h.weight, weight); err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !slices.Contains(h.leases, own) {
-		return nil
+		return nil, nil
 	}
-	return h.stand(parent)
+	return h.stand(parent), nil
+}
+
+// reentry tells what is wrong with a request for a weight under a lease of had.
+// A reader that wants to write would wait for itself, and so would a writer that
+// locks again without re-entry; a reader might, behind a writer.
+func reentry(own, lk *locker, had, weight int) error {
+	switch {
+	case own.kind != lk.kind || own.capacity != lk.capacity:
+		return opError("acquire", lk.name, ErrMismatch)
+	case !lk.opts.reentrant || had < weight:
+		return &waitError{lk.name, ErrDeadlock, nil}
+	}
+	return nil
 }
 
 func (h *holding) stand(parent context.Context) *Lease {
-	l := &Lease{holding: h, token: h.token, parent: parent}
+	l := &Lease{footing: h, token: h.token, parent: parent}
 	if len(h.leases) == 0 {
 		h.since = time.Now()
 	}
@@ -139,9 +162,8 @@ func (h *holding) wake(w engine.Wakeup) {
 	}
 }
 
-// open tells whether the holder may still act. It closes a holding whose trust
-// window has passed, so that a process that was paused learns it here, before
-// any timer runs.
+// open implements footing. It closes a holding whose trust window has passed, so
+// that a process that was paused learns it here, before any timer runs.
 func (h *holding) open() bool {
 	if h.entry.Window.Left(time.Now()) > 0 {
 		return true
@@ -175,7 +197,7 @@ func (h *holding) lose(why *LostError) {
 	}
 }
 
-// ending is what the leases on an ended holding are told.
+// ending implements footing.
 func (h *holding) ending() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,8 +224,7 @@ func (h *holding) finish(why *LostError) ([]*Lease, holdingState) {
 	return leases, was
 }
 
-// leave takes one lease off, once. It returns true with the last one: the caller
-// must then give the holding back.
+// leave implements footing.
 func (h *holding) leave(l *Lease) (last, held bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -219,9 +240,23 @@ func (h *holding) leave(l *Lease) (last, held bool) {
 	return true, true
 }
 
-// giveBack passes the holding on inside the process, or yields it to other
+// giveBack implements footing.
+func (h *holding) giveBack(ctx context.Context, last *Lease) error {
+	if !h.c.gate.join() {
+		return opError("release", h.lk.name, ErrClosed)
+	}
+	defer h.c.gate.leave()
+	since := h.since
+	err := h.handOn(ctx)
+	for _, hook := range h.c.hooks.release {
+		hook.Release(Release{Resource: h.lk.name, Token: last.token, Held: time.Since(since), Err: err})
+	}
+	return err
+}
+
+// handOn passes the holding on inside the process, or yields it to other
 // processes, or releases it.
-func (h *holding) giveBack(ctx context.Context) error {
+func (h *holding) handOn(ctx context.Context) error {
 	c := h.c
 	if h.line != nil {
 		if h.mayPass() && c.lines.TryPass(h.line, turn{holding: h}) {

@@ -38,7 +38,7 @@ func granted(t *testing.T, m *Mutex) *holding {
 // shutWindow makes the clock pass the end of the trust window, as after a pause
 // of the process: no timer has had time to run.
 func (l *Lease) shutWindow() {
-	l.holding.entry.Window.Start(time.Now().Add(-time.Hour), time.Second, 0)
+	l.footing.(*holding).entry.Window.Start(time.Now().Add(-time.Hour), time.Second, 0)
 }
 
 func TestLostBeforeAnybodyStandsOnIt(t *testing.T) {
@@ -72,7 +72,7 @@ func TestErrWhileALossIsBeingTold(t *testing.T) {
 	}
 	ctx := l.Context()
 	l.shutWindow()
-	l.holding.finish(l.holding.expired(nil)) // first step; the lease is told next
+	l.footing.(*holding).finish(l.footing.(*holding).expired(nil)) // first step; the lease is told next
 	if !errors.Is(l.Err(), ErrLost) {
 		t.Errorf("Err: %v", l.Err())
 	}
@@ -171,14 +171,14 @@ func TestReentryIntoATurnThatWasPassedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := first.holding
+	h := first.footing.(*holding)
 	if last, held := h.leave(first); !last || !held {
 		t.Fatal(last, held)
 	}
 	if second := h.take(context.Background()); second == nil {
 		t.Fatal("not passed on")
 	}
-	if l := h.reenter(first, context.Background()); l != nil {
+	if l, err := h.reenter(first, context.Background(), &m.locker, 1); l != nil || err != nil {
 		t.Error("two parties stand on one turn")
 	}
 }
@@ -208,7 +208,7 @@ func TestReleaseWhileAnotherReleaseIsUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.holding.leave(l) // the other one has come this far
+	l.footing.(*holding).leave(l) // the other one has come this far
 	if err := l.Release(context.Background()); !errors.Is(err, ErrNotHeld) || !errors.Is(err, ErrReleased) {
 		t.Errorf("second release: %v", err)
 	}

@@ -13,7 +13,7 @@ import (
 // still may be relied on tell Err, Done and Context, which learn of a loss
 // before the store can give the resource to another.
 type Lease struct {
-	holding *holding
+	footing footing
 	token   uint64
 	parent  context.Context
 
@@ -31,11 +31,11 @@ func (l *Lease) Token() uint64 { return l.token }
 
 // Tokens returns the fencing tokens by resource name.
 func (l *Lease) Tokens() map[string]uint64 {
-	return map[string]uint64{l.holding.lk.name: l.token}
+	return l.footing.tokens(l)
 }
 
 // HolderID returns the identity under which the store knows the lease.
-func (l *Lease) HolderID() string { return l.holding.id() }
+func (l *Lease) HolderID() string { return l.footing.id() }
 
 // Context returns a context of the one given to Lock that is also cancelled,
 // with ErrReleased or a *LostError as cause, when the lease ends. Its Err is
@@ -88,11 +88,11 @@ func (l *Lease) Err() error {
 	if err := l.state(); err != nil {
 		return err
 	}
-	if l.holding.open() {
+	if l.footing.open() {
 		return nil
 	}
-	// Whoever closed the holding may not have come to this lease yet.
-	return l.finish(l.holding.ending())
+	// Whoever closed the footing may not have come to this lease yet.
+	return l.finish(l.footing.ending())
 }
 
 func (l *Lease) state() error {
@@ -102,7 +102,7 @@ func (l *Lease) state() error {
 }
 
 // Deadline returns the end of the trust window as known now. A renewal moves it.
-func (l *Lease) Deadline() time.Time { return l.holding.entry.Window.End() }
+func (l *Lease) Deadline() time.Time { return l.footing.deadline() }
 
 // Release gives the lease back. Its Context is cancelled first. Also with a ctx
 // that has ended, Release reaches the store, in a second at most. Errors:
@@ -110,15 +110,14 @@ func (l *Lease) Deadline() time.Time { return l.holding.entry.Window.End() }
 // been released; ErrUnavailable if the store did not confirm it: then the client
 // goes on trying in the background, and the lease ends by its TTL at the latest.
 func (l *Lease) Release(ctx context.Context) error {
-	h := l.holding
 	last, held := false, false
 	if l.Err() == nil {
-		last, held = h.leave(l)
+		last, held = l.footing.leave(l)
 	}
 	if !held {
-		err := l.finish(h.ending())
+		err := l.finish(l.footing.ending())
 		if errors.Is(err, ErrReleased) {
-			return fmt.Errorf("holdfast: release %q: %w: %w", h.lk.name, ErrNotHeld, err)
+			return opError("release", l.footing.resource(), fmt.Errorf("%w: %w", ErrNotHeld, err))
 		}
 		return err
 	}
@@ -126,16 +125,23 @@ func (l *Lease) Release(ctx context.Context) error {
 	if !last {
 		return nil
 	}
-	if !h.c.gate.join() {
-		return fmt.Errorf("holdfast: release %q: %w", h.lk.name, ErrClosed)
+	return l.footing.giveBack(ctx, l)
+}
+
+// Detach ends this Lease without releasing the resource and returns a ticket
+// with which Client.Adopt, here or in another process, takes it over before its
+// TTL runs out. The lease is renewed once, so that the full TTL is left; after
+// that nobody renews it until it is adopted. Errors: ErrLost, ErrNotHeld if it
+// was released, or if re-entrant leases stand on it; ErrUnavailable, in which
+// case nothing has changed.
+func (l *Lease) Detach(ctx context.Context) (ticket string, err error) {
+	if err := l.Err(); err != nil {
+		if errors.Is(err, ErrReleased) {
+			err = fmt.Errorf("%w: %w", ErrNotHeld, err)
+		}
+		return "", opError("detach", l.footing.resource(), err)
 	}
-	defer h.c.gate.leave()
-	since := h.since
-	err := h.giveBack(ctx)
-	for _, hook := range h.c.hooks.release {
-		hook.Release(Release{Resource: h.lk.name, Token: l.token, Held: time.Since(since), Err: err})
-	}
-	return err
+	return l.footing.detach(ctx, l)
 }
 
 // finish ends the lease towards its holder and returns how it ended: by why, or

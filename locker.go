@@ -102,12 +102,11 @@ func (lk *locker) acquireChecked(ctx context.Context, weight int, get func(conte
 		return nil, 0, &waitError{lk.name, context.Cause(ctx), nil}
 	}
 	if own := leaseIn(ctx, lk.c, lk.name); own != nil && lk.kind != engine.KindSemaphore {
-		// A reader that wants to write would wait for itself, and so would a writer
-		// that locks again without re-entry; a reader might, behind a writer.
-		if !lk.opts.reentrant || own.holding.weight < weight {
-			return nil, 0, &waitError{lk.name, ErrDeadlock, nil}
+		l, err := own.footing.reenter(own, ctx, lk, weight)
+		if err != nil {
+			return nil, 0, err
 		}
-		if l := own.holding.reenter(own, ctx); l != nil {
+		if l != nil {
 			return l, FromContext, nil
 		}
 	}

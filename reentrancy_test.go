@@ -123,3 +123,26 @@ func TestReentryHoldsUpTheLine(t *testing.T) {
 		mustRelease(t, r.lease)
 	})
 }
+
+// A reader's lease is no mutex: one name used as two kinds is an error, and not
+// an exclusive lease that others share.
+func TestReentryIntoAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		read, err := c.RWMutex("x", holdfast.WithReentrancy()).RLock(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Mutex("x", holdfast.WithReentrancy()).Lock(read.Context())
+		wantErr(t, err, holdfast.ErrMismatch)
+		mustRelease(t, read)
+		part, err := c.Semaphore("x", 5).Acquire(context.Background(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Mutex("x", holdfast.WithReentrancy()).TryLock(part.Context())
+		wantErr(t, err, holdfast.ErrMismatch)
+		mustRelease(t, part)
+	})
+}

@@ -29,20 +29,8 @@ type ticket struct {
 	Renewal  string `json:"r,omitempty"` // "no": it is not renewed
 }
 
-// Detach ends this Lease without releasing the resource and returns a ticket
-// with which Client.Adopt, here or in another process, takes it over before its
-// TTL runs out. The lease is renewed once, so that the full TTL is left; after
-// that nobody renews it until it is adopted. Errors: ErrLost, ErrNotHeld if it
-// was released, or if re-entrant leases stand on it; ErrUnavailable, in which
-// case nothing has changed.
-func (l *Lease) Detach(ctx context.Context) (string, error) {
-	h := l.holding
-	if err := l.Err(); err != nil {
-		if errors.Is(err, ErrReleased) {
-			err = fmt.Errorf("%w: %w", ErrNotHeld, err)
-		}
-		return "", opError("detach", h.lk.name, err)
-	}
+// detach implements footing.
+func (h *holding) detach(ctx context.Context, l *Lease) (string, error) {
 	if !h.c.gate.enter() {
 		return "", opError("detach", h.lk.name, ErrClosed)
 	}
