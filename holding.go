@@ -20,7 +20,6 @@ import (
 type holding struct {
 	c      *Client
 	lk     *locker
-	weight int
 	unsure bool // copies of its acquire may be under way
 	entry  keepalive.Entry
 	line   *line // nil: no tenure
@@ -30,12 +29,14 @@ type holding struct {
 
 	jeopardy atomic.Bool // the latest renewal failed
 
-	mu     sync.Mutex
-	state  holdingState
-	why    *LostError // how it was lost, if it was
-	token  uint64     // of the present turn; while passing, of the one before
-	since  time.Time
-	leases []*Lease
+	mu      sync.Mutex
+	state   holdingState
+	weight  int
+	demoted bool       // it was a writer's
+	why     *LostError // how it was lost, if it was
+	token   uint64     // of the present turn; while passing, of the one before
+	since   time.Time
+	leases  []*Lease
 }
 
 // holdingState moves between passing and held at each turn, and to ended.
@@ -76,11 +77,11 @@ func (h *holding) take(parent context.Context) *Lease {
 // reenter implements footing. If own has been given back, the turn may be
 // another caller's.
 func (h *holding) reenter(own *Lease, parent context.Context, lk *locker, weight int) (*Lease, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if err := reentry(h.lk, lk, h.weight, weight); err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if !slices.Contains(h.leases, own) {
 		return nil, nil
 	}

@@ -2,6 +2,9 @@ package holdfast
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -60,4 +63,75 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) 
 		return err
 	}
 	return l.do(ctx, fn)
+}
+
+// Demote makes a reader's lease out of a writer's, in one step: no other writer
+// comes in between, and readers that wait at the front of the queue enter at
+// once. The lease keeps its token and its deadline. From the moment of the call
+// the caller must write no more, whatever comes back; calling again is safe.
+// Errors: ErrNotHeld if it is not, or was not, the writer's lease of an RWMutex,
+// or has been released, or if re-entrant leases stand on it; ErrLost;
+// ErrUnavailable: it is held, but others may not be let in yet; ErrDenied,
+// ErrClosed.
+func (l *Lease) Demote(ctx context.Context) error {
+	h, ok := l.footing.(*holding)
+	if !ok || h.lk.kind != engine.KindRW {
+		return opError("demote", l.footing.resource(), fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld))
+	}
+	if !h.c.gate.enter() {
+		return opError("demote", h.lk.name, ErrClosed)
+	}
+	defer h.c.gate.leave()
+	if err := l.Err(); err != nil {
+		return demoteError(l, err)
+	}
+	if err := h.beReader(l); err != nil {
+		return demoteError(l, err)
+	}
+	call, cancel := until(ctx, h.c.life)
+	defer cancel()
+	r := h.entry.Renewal
+	var slow backoff
+	for {
+		err := h.c.engine.Resize(call, r.Resource, r.Held, 1)
+		var gone *engine.NotHeldError
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &gone):
+			h.Lost(gone, nil)
+			return demoteError(l, l.Err())
+		case !errors.Is(err, ErrUnavailable), slow.n == 3, !slow.pause(call):
+			return demoteError(l, err)
+		}
+	}
+}
+
+// demoteError is err, unless the lease has ended: then that is what counts.
+func demoteError(l *Lease, err error) error {
+	ended := l.Err()
+	switch {
+	case errors.Is(ended, ErrReleased):
+		err = fmt.Errorf("%w: %w", ErrNotHeld, ended)
+	case ended != nil:
+		return ended
+	}
+	return opError("demote", l.footing.resource(), err)
+}
+
+// beReader makes a writer's holding a reader's on this side: nobody re-enters it
+// as a writer from here on.
+func (h *holding) beReader(l *Lease) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case !slices.Contains(h.leases, l):
+		return fmt.Errorf("%w any more", ErrNotHeld) // this very moment
+	case len(h.leases) > 1:
+		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
+	case h.weight < rwCapacity && !h.demoted:
+		return fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld)
+	}
+	h.weight, h.demoted = 1, true
+	return nil
 }

@@ -23,6 +23,7 @@ type faulty struct {
 	acquire func(ctx context.Context, r engine.Request) (engine.Answer, error)
 	renew   func(ctx context.Context, batch []engine.Renewal) []error
 	release func(ctx context.Context, r engine.Release) error
+	resize  func(ctx context.Context, res engine.Resource, h engine.Held, weight int) error
 	listen  func(ctx context.Context) error
 	wake    func(w engine.Wakeup) (deliver bool)
 	tell    func(engine.Wakeup) // the latest stream
@@ -75,6 +76,13 @@ func (f *faulty) Release(ctx context.Context, r engine.Release) error {
 		return s(ctx, r)
 	}
 	return f.Engine.Release(ctx, r)
+}
+
+func (f *faulty) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+	if s := script(f, "resize", &f.resize); s != nil {
+		return s(ctx, res, h, weight)
+	}
+	return f.Engine.Resize(ctx, res, h, weight)
 }
 
 func (f *faulty) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {

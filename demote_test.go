@@ -1,0 +1,161 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// rlockSoon locks for reading in the background.
+func rlockSoon(ctx context.Context, rw *holdfast.RWMutex) <-chan result {
+	got := make(chan result, 1)
+	go func() {
+		l, err := rw.RLock(ctx)
+		got <- result{l, err, time.Now()}
+	}()
+	return got
+}
+
+// Demote lets parked readers in at once, and no writer; token and deadline stay.
+func TestDemoteWakesParkedReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := memory.New(), t.Context()
+		w, err := newClient(t, e).RWMutex("x").Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others := newClient(t, e).RWMutex("x")
+		var readers []<-chan result
+		for range 3 {
+			readers = append(readers, rlockSoon(ctx, others))
+			synctest.Wait()
+		}
+		token, deadline, start := w.Token(), w.Deadline(), time.Now()
+		if err := w.Demote(ctx); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range readers {
+			got := <-r
+			if got.err != nil || got.at != start {
+				t.Fatalf("a parked reader: %v, %v after the Demote", got.err, got.at.Sub(start))
+			}
+			defer mustRelease(t, got.lease)
+		}
+		if w.Token() != token || w.Deadline() != deadline || w.Err() != nil {
+			t.Errorf("token %d, deadline %v, %v: want %d, %v and no error", w.Token(), w.Deadline(), w.Err(), token, deadline)
+		}
+		if _, err := others.TryLock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Errorf("a writer among readers: %v", err)
+		}
+		if err := w.Demote(ctx); err != nil {
+			t.Errorf("once more: %v", err)
+		}
+		time.Sleep(time.Minute) // virtual: it is renewed as before
+		mustRelease(t, w)
+	})
+}
+
+// Only the writer's lease of an RWMutex, and only by itself, can be demoted.
+func TestDemoteOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		c := newClient(t, memory.New())
+		rw := c.RWMutex("rw", holdfast.WithReentrancy())
+		for name, get := range map[string]func() (*holdfast.Lease, error){
+			"mutex":     func() (*holdfast.Lease, error) { return c.Mutex("m").Lock(ctx) },
+			"semaphore": func() (*holdfast.Lease, error) { return c.Semaphore("s", 5).Acquire(ctx, 5) },
+			"reader":    func() (*holdfast.Lease, error) { return rw.RLock(ctx) },
+		} {
+			l, err := get()
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantErr(t, l.Demote(ctx), holdfast.ErrNotHeld)
+			if l.Err() != nil {
+				t.Errorf("%s: the lease is %v", name, l.Err())
+			}
+			mustRelease(t, l)
+			wantErr(t, l.Demote(ctx), holdfast.ErrNotHeld)
+		}
+		w, err := rw.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := rw.Lock(w.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, w.Demote(ctx), holdfast.ErrNotHeld)
+		mustRelease(t, again)
+		if err := w.Demote(ctx); err != nil {
+			t.Fatal(err)
+		}
+		// What is left is a reader's: it is entered again as such only.
+		_, err = rw.Lock(w.Context())
+		wantErr(t, err, holdfast.ErrDeadlock)
+		again, err = rw.RLock(w.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, again)
+		mustRelease(t, w)
+		wantErr(t, w.Demote(ctx), holdfast.ErrNotHeld, holdfast.ErrReleased)
+	})
+}
+
+// A Demote finds out that the lease was lost, and rides out a lost reply.
+func TestDemoteInTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := newFaulty(), t.Context()
+		c := newClient(t, e)
+		lock := func() *holdfast.Lease {
+			w, err := c.RWMutex("x").Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		w := lock()
+		fails := 2
+		e.set(func() {
+			e.resize = func(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+				if fails--; fails >= 0 { // done, but the reply is lost
+					_ = e.Engine.Resize(ctx, res, h, weight)
+					return down(ctx)
+				}
+				return e.Engine.Resize(ctx, res, h, weight)
+			}
+		})
+		if err := w.Demote(ctx); err != nil {
+			t.Errorf("two lost replies: %v", err)
+		}
+		mustRelease(t, w)
+
+		w = lock()
+		fails = 1 << 20
+		wantErr(t, w.Demote(ctx), holdfast.ErrUnavailable)
+		if w.Err() != nil {
+			t.Errorf("the lease is %v", w.Err())
+		}
+		fails = 0
+		if err := w.Demote(ctx); err != nil {
+			t.Errorf("called again: %v", err)
+		}
+		mustRelease(t, w)
+
+		w = lock()
+		e.set(func() {
+			e.resize = func(context.Context, engine.Resource, engine.Held, int) error {
+				return &engine.NotHeldError{Cause: engine.CauseExpired}
+			}
+		})
+		wantLost(t, w.Demote(ctx), holdfast.LostExpired)
+		wantLost(t, w.Err(), holdfast.LostExpired)
+	})
+}
