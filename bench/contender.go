@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/engine/goredis/script"
 )
 
 // contender can lock and unlock.
@@ -36,6 +37,34 @@ func evalFloor(e *env) (*contender, error) {
 				}
 			}
 			return nil
+		}}, nil
+}
+
+// scriptFloor sends Holdfast's own scripts by hand: what is above it is the
+// client's.
+func scriptFloor(e *env) (*contender, error) {
+	scripts, err := script.New(10 * time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	const id = "0123456789ab.0123456789"
+	keys := script.Keys{"bench:{floor}", "bench:{floor}:line"}
+	acquire := scripts.Acquire(keys, script.Acquire{
+		ID: id, Kind: "mutex", Capacity: 1, Weight: 1, TTL: 15 * time.Second, Reserve: 16, Queue: true,
+	})
+	release := scripts.Release(keys, script.Release{ID: id, Token: 1})
+	rdb := e.server.Client()
+	for _, c := range []script.Call{acquire, release} {
+		if err := rdb.Do(e.ctx, c.Text()...).Err(); err != nil {
+			return nil, err
+		}
+	}
+	return &contender{name: "the same scripts, sent by hand", done: func() { _ = rdb.Close() },
+		pair: func(ctx context.Context) error {
+			if err := rdb.Do(ctx, acquire.Args()...).Err(); err != nil {
+				return err
+			}
+			return rdb.Do(ctx, release.Args()...).Err()
 		}}, nil
 }
 

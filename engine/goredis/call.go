@@ -30,8 +30,10 @@ func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Ca
 // that Redis does not know, and a full memory where nothing new is asked for.
 func process(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
 	reply, err := send(ctx, rdb, c)
-	if full, ok := c.WhenFull(); ok && isCode(err, "OOM") {
-		return send(ctx, rdb, full)
+	if isCode(err, "OOM") {
+		if full, ok := c.WhenFull(); ok {
+			return send(ctx, rdb, full)
+		}
 	}
 	return reply, err
 }

@@ -88,6 +88,9 @@ func isDenied(ctx context.Context, err error) bool {
 
 // isCode tells whether Redis answered with a code.
 func isCode(err error, code string) bool {
+	if err == nil {
+		return false // the usual case, without the allocation below
+	}
 	var answered redis.Error
 	return errors.As(err, &answered) && strings.HasPrefix(answered.Error(), code)
 }

@@ -55,8 +55,8 @@ type Acquired struct {
 func (s *Set) Acquire(k Keys, a Acquire) Call {
 	ttl := a.TTL.Microseconds()
 	ballot := min(a.Ballot, maxExact) // any of these is too far ahead
-	reserve := strconv.FormatUint(a.Reserve, 10)
-	args := []any{a.ID, a.Kind + ":" + strconv.Itoa(a.Capacity), ttl, reserve, reserve + " 0 " + a.Reason}
+	c := s.acquire.call(k, a.ID, a.Kind+":"+strconv.Itoa(a.Capacity), ttl, a.Reserve,
+		strconv.FormatUint(a.Reserve, 10)+" 0 "+a.Reason)
 	queue := ""
 	if a.Queue {
 		queue = "q"
@@ -65,11 +65,11 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 	// on the reserve ending before the lease does.
 	switch {
 	case a.Weight != 1 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(ttl):
-		args = append(args, queue, a.Weight, ballot, a.Yields)
+		c.add(queue, a.Weight, ballot, a.Yields)
 	case !a.Queue:
-		args = append(args, queue)
+		c.add(queue)
 	}
-	return s.acquire.call(k, args...)
+	return c
 }
 
 // Read reads the reply.

@@ -9,11 +9,10 @@ type Release struct {
 
 // Release makes the call.
 func (s *Set) Release(k Keys, a Release) Call {
-	args := []any{a.ID, a.Token}
+	c := s.release.call(k, a.ID, a.Token)
 	if a.Withdraw {
-		args = append(args, "w")
+		c.add("w")
 	}
-	c := s.release.call(k, args...)
 	c.full = s.releaseFull
 	return c
 }

@@ -109,14 +109,20 @@ type Call struct {
 	full Script
 }
 
+// maxArgs is how many arguments a script has at most.
+const maxArgs = 9
+
 func (s Script) call(k Keys, args ...any) Call {
-	all := make([]any, 0, 3+len(k)+len(args))
+	all := make([]any, 0, 3+len(k)+maxArgs)
 	all = append(all, "evalsha", s.sha, len(k))
 	for _, key := range k {
 		all = append(all, key)
 	}
 	return Call{script: s, args: append(all, args...)}
 }
+
+// add appends arguments to a call that is not sent yet.
+func (c *Call) add(args ...any) { c.args = append(c.args, args...) }
 
 // Args returns the command that runs the script by its SHA1.
 func (c Call) Args() []any { return c.args }
