@@ -121,7 +121,8 @@ func TestCloseByMany(t *testing.T) {
 }
 
 // With a store that hangs Close is bounded, however many leases there are, and
-// everybody is told at once.
+// holders are told at once. A wait inside a call ends at once too, or with the
+// call if its ctx never ends.
 func TestCloseWithAHungStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
@@ -156,7 +157,7 @@ func TestCloseWithAHungStore(t *testing.T) {
 		for _, w := range waits {
 			r := <-w
 			wantErr(t, r.err, holdfast.ErrClosed)
-			if took := r.at.Sub(start); took > 200*time.Millisecond {
+			if took := r.at.Sub(start); took > readTimeout+200*time.Millisecond {
 				t.Errorf("a wait ended after %v", took)
 			}
 		}
@@ -168,6 +169,28 @@ func TestCloseWithAHungStore(t *testing.T) {
 		wantErr(t, <-released, holdfast.ErrUnavailable)
 		e.all(nil)
 		mustRelease(t, foreign)
+	})
+}
+
+// A wait whose ctx can end is interrupted by Close although the store hangs.
+func TestCloseInterruptsAHungCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		e.all(hang)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		wait := lockSoon(ctx, c.Mutex("y"))
+		synctest.Wait()
+		start := time.Now()
+		go c.Close()
+		r := <-wait
+		wantErr(t, r.err, holdfast.ErrClosed)
+		if took := r.at.Sub(start); took > 200*time.Millisecond {
+			t.Errorf("the wait ended after %v", took)
+		}
+		e.all(nil)
+		_ = c.Close() // the store was away: what it says is another test's
 	})
 }
 

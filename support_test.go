@@ -139,10 +139,12 @@ func each(batch []engine.Renewal, err error) []error {
 	return errs
 }
 
+// readTimeout is that of a hung connection.
+const readTimeout = 3 * time.Second
+
 // hang is a store that does not answer until the caller gives up or, for one who
 // never does, the read timeout of its connection is over.
 func hang(ctx context.Context) error {
-	const readTimeout = 3 * time.Second
 	if ctx.Done() == nil {
 		<-time.After(readTimeout)
 		return fmt.Errorf("%w: read timeout", engine.ErrUnavailable)
