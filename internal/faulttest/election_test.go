@@ -1,0 +1,352 @@
+package faulttest
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// electionTimeEnv makes the election test run for longer, like 2m.
+const electionTimeEnv = "HOLDFAST_ELECTION_TIME"
+
+// lead is the role of a candidate. It leads for a short time, again and again,
+// and writes down what it relies on: "open TOKEN AT UNTIL" whenever the trust
+// window is found to be open (UNTIL is its end as known then), "shut TOKEN AT"
+// before it resigns or when it has learned of the loss. Instants are nanoseconds
+// of this machine's clock.
+func (w *worker) lead() error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		for w.in.Scan() {
+		}
+		stop()
+	}()
+	out := bufio.NewWriter(os.Stdout)
+	fmt.Println("ready")
+	e := w.c.Election(w.Resource, holdfast.WithTTL(w.TTL))
+	err := e.Lead(ctx, strconv.Itoa(os.Getpid()), func(ctx context.Context) error {
+		l := holdfast.LeaseFrom(ctx)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		end := time.After(w.TTL/2 + rand.N(w.TTL*2))
+		for last := int64(0); ; {
+			now, until := time.Now().UnixNano(), l.Deadline().UnixNano()
+			if l.Err() != nil {
+				break
+			}
+			if until != last {
+				fmt.Fprintln(out, "open", l.Token(), now, until)
+				_ = out.Flush()
+				last = until
+			}
+			select {
+			case <-tick.C:
+				continue
+			case <-ctx.Done():
+			case <-end:
+			}
+			break
+		}
+		fmt.Fprintln(out, "shut", l.Token(), time.Now().UnixNano())
+		_ = out.Flush()
+		return nil
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// reign is the time in which a leader may act.
+type reign struct {
+	token    uint64
+	from, to int64
+}
+
+// reigns reads what the workers wrote down, in any order of workers.
+func reigns(t *testing.T, lines []string) []reign {
+	t.Helper()
+	byToken := map[uint64]reign{}
+	for _, line := range lines {
+		var token uint64
+		var at, until int64
+		if _, err := fmt.Sscanf(line, "open %d %d %d", &token, &at, &until); err == nil {
+			r, known := byToken[token]
+			if !known {
+				r = reign{token, at, until}
+			}
+			r.to = until
+			byToken[token] = r
+			continue
+		}
+		if _, err := fmt.Sscanf(line, "shut %d %d", &token, &at); err != nil {
+			t.Fatalf("a worker wrote %q", line)
+		}
+		if r, known := byToken[token]; known {
+			r.to = min(r.to, at)
+			byToken[token] = r
+		}
+	}
+	return slices.Collect(maps.Values(byToken))
+}
+
+// candidates are the worker processes of the election.
+type candidates struct {
+	w      *world
+	task   task
+	living map[string]*process // by the value with which they campaign
+	lines  []string            // of all that have ended
+}
+
+func (c *candidates) join() {
+	p := c.w.start("lead", c.task)
+	p.line("ready")
+	c.living[strconv.Itoa(p.cmd.Process.Pid)] = p
+}
+
+// leader waits until one of the candidates leads.
+func (c *candidates) leader(e *holdfast.Election) (leads *process, value string) {
+	c.w.t.Helper()
+	c.w.eventually("somebody leads", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		l, err := e.Leader(ctx)
+		leads, value = c.living[l.Value], l.Value
+		return err == nil && leads != nil
+	})
+	return leads, value
+}
+
+// part takes an ended candidate off and keeps what it wrote.
+func (c *candidates) part(value string) {
+	for line := range c.living[value].lines {
+		c.lines = append(c.lines, line)
+	}
+	delete(c.living, value)
+}
+
+// drain keeps the lines of the living from filling up.
+func (c *candidates) drain() {
+	for _, p := range c.living {
+		for more := true; more; {
+			select {
+			case line := <-p.lines:
+				c.lines = append(c.lines, line)
+			default:
+				more = false
+			}
+		}
+	}
+}
+
+// Six processes campaign while leaders are killed and stopped and Redis is
+// killed and started again. By one clock, no two leaders ever had an open trust
+// window at once, and tokens increase from leader to leader.
+func TestElectionUnderFaults(t *testing.T) {
+	// The promise is for a store that keeps its data.
+	w := newWorld(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
+	length := 15 * time.Second
+	if text := os.Getenv(electionTimeEnv); text != "" {
+		var err error
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &candidates{w: w, task: task{Resource: "leader", TTL: 600 * time.Millisecond}, living: map[string]*process{}}
+	for range 6 {
+		c.join()
+	}
+	e := w.client().Election("leader")
+	kills, stops, restarts := 0, 0, 0
+	for deadline := time.Now().Add(length); time.Now().Before(deadline); {
+		p, value := c.leader(e)
+		c.drain()
+		switch rand.N(4) {
+		case 0:
+			p.kill()
+			c.part(value)
+			c.join()
+			kills++
+		case 1:
+			p.signal(syscall.SIGSTOP)
+			w.pass(c.task.TTL/4 + rand.N(2*c.task.TTL)) // now and then it goes on in time
+			p.signal(syscall.SIGCONT)
+			stops++
+		case 2:
+			w.redis.Kill()
+			w.pass(rand.N(c.task.TTL * 3 / 2))
+			w.redis.Restart()
+			restarts++
+		}
+		w.pass(rand.N(c.task.TTL))
+	}
+	c.leader(e) // and all is well afterwards
+	for _, p := range c.living {
+		_ = p.in.Close() // all at once
+	}
+	for value, p := range c.living {
+		p.finish()
+		c.part(value)
+	}
+	judge(t, reigns(t, c.lines), int(length/time.Second))
+	t.Logf("%d kills, %d stops, %d restarts in %v", kills, stops, restarts, length)
+	if kills == 0 || stops == 0 || restarts == 0 {
+		t.Error("a kind of fault never happened")
+	}
+}
+
+// judge checks the reigns of all candidates.
+func judge(t *testing.T, all []reign, atLeast int) {
+	t.Helper()
+	if len(all) < max(2, atLeast) {
+		t.Fatalf("only %d reigns", len(all))
+	}
+	slices.SortFunc(all, func(a, b reign) int { return cmp.Compare(a.from, b.from) })
+	var vacant time.Duration
+	latest := all[0] // the one that leads for longest so far
+	for _, b := range all[1:] {
+		a := latest
+		if b.from < a.to {
+			t.Errorf("token %d led until %d, token %d from %d: %v too early", a.token, a.to, b.token, b.from, time.Duration(a.to-b.from))
+		}
+		if b.token <= a.token {
+			t.Errorf("token %d led after token %d", b.token, a.token)
+		}
+		vacant += max(0, time.Duration(b.from-a.to))
+		if b.to > a.to {
+			latest = b
+		}
+	}
+	t.Logf("%d reigns, nobody led for %v", len(all), vacant.Round(time.Millisecond))
+}
+
+// pass lets a time go by: faults need to last.
+func (w *world) pass(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-w.t.Context().Done():
+	}
+}
+
+// A leader whose network is gone, without any sign of it, steps down before the
+// next one leads, and Lead is a candidate again when the network is back.
+func TestLeaderCutOff(t *testing.T) {
+	w := newWorld(t)
+	const ttl = time.Second
+	near := w.client()
+	p := w.through()
+	far := w.client()
+	terms, downs := make(chan uint64, 2), make(chan time.Time, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- far.Election("x", holdfast.WithTTL(ttl)).Lead(ctx, "far", func(ctx context.Context) error {
+			terms <- holdfast.LeaseFrom(ctx).Token()
+			<-ctx.Done()
+			downs <- time.Now()
+			return ctx.Err()
+		})
+	}()
+	first := <-terms
+	next := make(chan result, 1)
+	go func() {
+		l, err := near.Election("x", holdfast.WithTTL(ttl)).Campaign(t.Context(), "near")
+		next <- result{l, err, time.Now()}
+	}()
+	w.waiting(near, "x", 1)
+	p.Blackhole()
+	r := w.get(next)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	select {
+	case down := <-downs:
+		if !down.Before(r.at) {
+			t.Errorf("stepped down %v after the next leader began", down.Sub(r.at))
+		}
+	default:
+		t.Error("still leads although the next leader has begun")
+	}
+	if l, err := near.Election("x").Leader(t.Context()); err != nil || l.Value != "near" || l.Token != r.lease.Token() || l.Token <= first {
+		t.Errorf("leader %+v, %v after token %d", l, err, first)
+	}
+	p.Heal()
+	w.waiting(near, "x", 1)
+	w.release(r.lease)
+	select {
+	case second := <-terms:
+		if second <= r.lease.Token() {
+			t.Errorf("token %d after %d", second, r.lease.Token())
+		}
+	case <-time.After(patience):
+		t.Fatal("it does not lead again")
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Lead: %v", err)
+	}
+}
+
+// An observer sees every leader that stays, over a restart of Redis as well.
+func TestObserveOverRestart(t *testing.T) {
+	w := newWorld(t, redistest.WithAppendOnly())
+	c := w.client()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	saw, ended := make(chan holdfast.Leader, 10), make(chan error, 1)
+	go func() {
+		defer close(ended)
+		for l, err := range c.Election("x").Observe(ctx) {
+			if err != nil {
+				ended <- err
+				return
+			}
+			saw <- l
+		}
+	}()
+	expect := func(value string) {
+		t.Helper()
+		select {
+		case l := <-saw:
+			if l.Value != value || (l.Token == 0) != (value == "") {
+				t.Errorf("saw %+v, want %q", l, value)
+			}
+		case err := <-ended:
+			t.Fatalf("ended: %v", err)
+		case <-time.After(patience):
+			t.Fatalf("did not see %q", value)
+		}
+	}
+	expect("")
+	for _, value := range []string{"a", "b"} {
+		l, err := w.client().Election("x", holdfast.WithTTL(3*time.Second)).Campaign(ctx, value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(value)
+		w.redis.Kill()
+		w.redis.Restart()
+		w.waitRenewal(l)
+		w.release(l)
+		expect("")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
