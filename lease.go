@@ -23,10 +23,12 @@ type Lease struct {
 	ended error // nil while held; then ErrReleased or a *LostError
 	ctx   *leaseContext
 	done  chan struct{}
+	told  func(why error) // hears of the end; nil: nobody
 }
 
 // Token returns the fencing token: it is greater than those of all leases of
 // the resource before. Give it along with every write that the lease protects.
+// The lease of a Multi has several, see Tokens; this is that of its first name.
 func (l *Lease) Token() uint64 { return l.token }
 
 // Tokens returns the fencing tokens by resource name.
@@ -34,7 +36,8 @@ func (l *Lease) Tokens() map[string]uint64 {
 	return l.footing.tokens(l)
 }
 
-// HolderID returns the identity under which the store knows the lease.
+// HolderID returns the identity under which the store knows the lease, for a
+// Multi that of its first name.
 func (l *Lease) HolderID() string { return l.footing.id() }
 
 // Context returns a context of the one given to Lock that is also cancelled,
@@ -132,8 +135,8 @@ func (l *Lease) Release(ctx context.Context) error {
 // with which Client.Adopt, here or in another process, takes it over before its
 // TTL runs out. The lease is renewed once, so that the full TTL is left; after
 // that nobody renews it until it is adopted. Errors: ErrLost, ErrNotHeld if it
-// was released, or if re-entrant leases stand on it; ErrUnavailable, in which
-// case nothing has changed.
+// was released, or if re-entrant leases stand on it; errors.ErrUnsupported for
+// a lease of several resources; ErrUnavailable, in which case nothing has changed.
 func (l *Lease) Detach(ctx context.Context) (ticket string, err error) {
 	if err := l.Err(); err != nil {
 		if errors.Is(err, ErrReleased) {
@@ -152,7 +155,7 @@ func (l *Lease) finish(why error) error {
 	if first {
 		l.ended = why
 	}
-	why, ctx, done := l.ended, l.ctx, l.done
+	why, ctx, done, told := l.ended, l.ctx, l.done, l.told
 	l.mu.Unlock()
 	if ctx != nil {
 		ctx.cancel(why)
@@ -160,5 +163,19 @@ func (l *Lease) finish(why error) error {
 	if first && done != nil {
 		close(done)
 	}
+	if first && told != nil {
+		told(why)
+	}
 	return why
+}
+
+// watch makes told hear of the end, at once if it has come already.
+func (l *Lease) watch(told func(why error)) {
+	l.mu.Lock()
+	l.told = told
+	ended := l.ended
+	l.mu.Unlock()
+	if ended != nil {
+		told(ended)
+	}
 }

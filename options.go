@@ -147,10 +147,15 @@ func (o *lockOptions) fail(err error) {
 
 // lockOptionsOf applies options to the defaults and checks the name.
 func lockOptionsOf(name string, opts []LockOption) lockOptions {
-	o := lockOptions{ttl: DefaultTTL}
+	o := lockOptionsFrom(opts)
 	if err := checkName(name); err != nil {
-		o.fail(err)
+		o.err = err
 	}
+	return o
+}
+
+func lockOptionsFrom(opts []LockOption) lockOptions {
+	o := lockOptions{ttl: DefaultTTL}
 	for _, opt := range opts {
 		if opt == nil {
 			o.fail(optionError("a LockOption is nil"))

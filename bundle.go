@@ -1,0 +1,215 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// bundle is several leases as one, each of a resource of its own. It ends when
+// one of them does. One goroutine gathers it; after that it may be lost at any
+// moment.
+type bundle struct {
+	c         *Client
+	title     string // for errors
+	first     string // the name whose token and holder ID are the lease's
+	ttl       time.Duration
+	term      time.Time // when it ends although its parts are renewed; zero: never
+	interrupt context.CancelCauseFunc
+
+	mu    sync.Mutex
+	state bundleState
+	why   error
+	parts []*Lease // fixed once it is held
+	whole *Lease   // nil while gathering
+	timer *time.Timer
+}
+
+// bundleState only moves forward.
+type bundleState uint8
+
+const (
+	bundleGathering bundleState = iota
+	bundleHeld
+	bundleEnded
+)
+
+var _ footing = (*bundle)(nil)
+
+// add takes a part in and hears of its end from now on.
+func (b *bundle) add(part *Lease) {
+	b.mu.Lock()
+	b.parts = append(b.parts, part)
+	b.mu.Unlock()
+	part.watch(b.end)
+}
+
+// complete makes the lease of all parts, or nil if one was lost meanwhile.
+func (b *bundle) complete(parent context.Context, renewed bool) *Lease {
+	if !b.open() {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != bundleGathering {
+		return nil
+	}
+	b.state = bundleHeld
+	b.whole = &Lease{footing: b, token: b.leading().token, parent: parent}
+	if !renewed {
+		b.term = time.Now().Add(b.ttl)
+		b.timer = time.AfterFunc(b.ttl, func() { b.open() })
+	}
+	return b.whole
+}
+
+// leading is the part of the first name as given.
+func (b *bundle) leading() *Lease { return b.part(b.first) }
+
+func (b *bundle) part(name string) *Lease {
+	i := slices.IndexFunc(b.parts, func(p *Lease) bool { return p.footing.resource() == name })
+	return b.parts[i]
+}
+
+func (b *bundle) resource() string { return b.title }
+
+func (b *bundle) id() string { return b.leading().footing.id() }
+
+func (b *bundle) tokens(*Lease) map[string]uint64 {
+	all := make(map[string]uint64, len(b.parts))
+	for _, p := range b.parts {
+		all[p.footing.resource()] = p.token
+	}
+	return all
+}
+
+// open implements footing: it is open as long as every part is.
+func (b *bundle) open() bool {
+	for _, p := range b.parts {
+		if why := p.Err(); why != nil {
+			b.end(why)
+			return false
+		}
+	}
+	b.mu.Lock()
+	expired := !b.term.IsZero() && !time.Now().Before(b.term)
+	b.mu.Unlock()
+	if expired {
+		b.end(&LostError{Resource: b.first, Token: b.leading().token, Cause: LostExpired})
+	}
+	return !expired
+}
+
+// end ends the whole with what ended one part, and gives the others back.
+func (b *bundle) end(why error) {
+	b.mu.Lock()
+	was := b.state
+	if was == bundleEnded {
+		b.mu.Unlock()
+		return
+	}
+	b.state, b.why = bundleEnded, why
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.mu.Unlock()
+	closing := errors.Is(why, ErrReleased) // Close gives all back, and ends who waits
+	switch {
+	case was == bundleHeld:
+		_ = b.whole.finish(why)
+		if !closing {
+			b.drop()
+		}
+	case !closing:
+		b.interrupt(why) // who gathers gives back what there is
+	}
+}
+
+// drop gives back all parts in the background. The channel is closed when that
+// is done.
+func (b *bundle) drop() <-chan struct{} {
+	done := make(chan struct{})
+	if !b.c.gate.join() {
+		close(done)
+		return done
+	}
+	go func() {
+		defer b.c.gate.leave()
+		defer close(done)
+		ctx, cancel := context.WithTimeout(b.c.tasks, releaseGrace)
+		defer cancel()
+		if err := b.releaseParts(ctx); err != nil && !errors.Is(err, ErrLost) {
+			b.c.log.Warn("holdfast: a part of a lease was not given back in time; the background goes on",
+				"resource", b.title, "error", err)
+		}
+	}()
+	return done
+}
+
+// releaseParts gives all back at once, so that a store that hangs costs the time
+// of one.
+func (b *bundle) releaseParts(ctx context.Context) error {
+	errs := make([]error, len(b.parts))
+	var wg sync.WaitGroup
+	for i, p := range b.parts {
+		wg.Go(func() {
+			if errs[i] = p.Release(ctx); errors.Is(errs[i], ErrReleased) {
+				errs[i] = nil // Close was quicker
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (b *bundle) ending() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.why != nil {
+		return b.why
+	}
+	return ErrReleased
+}
+
+// deadline is the earliest of all parts'.
+func (b *bundle) deadline() time.Time {
+	end := b.term
+	for _, p := range b.parts {
+		if d := p.Deadline(); end.IsZero() || d.Before(end) {
+			end = d
+		}
+	}
+	return end
+}
+
+func (b *bundle) covers(c *Client, name string) bool {
+	return b.c == c && slices.ContainsFunc(b.parts, func(p *Lease) bool { return p.footing.resource() == name })
+}
+
+// reenter implements footing: who locks one resource again enters that part.
+func (b *bundle) reenter(_ *Lease, parent context.Context, lk *locker, weight int) (*Lease, error) {
+	part := b.part(lk.name)
+	return part.footing.reenter(part, parent, lk, weight)
+}
+
+func (b *bundle) leave(*Lease) (last, held bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != bundleHeld {
+		return false, false
+	}
+	b.state, b.why = bundleEnded, ErrReleased
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	return true, true
+}
+
+func (b *bundle) giveBack(ctx context.Context, _ *Lease) error { return b.releaseParts(ctx) }
+
+func (b *bundle) detach(context.Context, *Lease) (string, error) {
+	return "", opError("detach", b.title, fmt.Errorf("%w: a lease of several resources has no ticket; detach leases of one each", errors.ErrUnsupported))
+}

@@ -1,0 +1,411 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// locking is what Mutex and Multi have in common.
+type locking interface {
+	Lock(ctx context.Context) (*holdfast.Lease, error)
+}
+
+// lockLater locks in the background.
+func lockLater(ctx context.Context, m locking) <-chan result {
+	got := make(chan result, 1)
+	go func() {
+		l, err := m.Lock(ctx)
+		got <- result{l, err, time.Now()}
+	}()
+	return got
+}
+
+func holdAll(t testing.TB, m *holdfast.Multi, ctx context.Context) *holdfast.Lease {
+	t.Helper()
+	l, err := m.Lock(ctx)
+	if err != nil {
+		t.Fatalf("Lock: %v", err)
+	}
+	return l
+}
+
+// wantHeldBy checks who holds each of the names: "" for nobody.
+func wantHeldBy(t testing.TB, e engine.Engine, want map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	for name := range want {
+		got[name] = ""
+		for _, h := range look(t, e, name).Holders {
+			got[name] += h.ID
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("held: %v; want %v", got, want)
+	}
+}
+
+func TestMultiHoldsAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		l := holdAll(t, newClient(t, e).Multi([]string{"c", "a", "b", "c"}), context.Background())
+		tokens := map[string]uint64{}
+		for _, name := range []string{"a", "b", "c"} {
+			s := look(t, e, name)
+			if len(s.Holders) != 1 {
+				t.Fatalf("%s: holders %+v", name, s.Holders)
+			}
+			tokens[name] = s.Holders[0].Token
+		}
+		if !maps.Equal(l.Tokens(), tokens) {
+			t.Errorf("tokens %v; the store says %v", l.Tokens(), tokens)
+		}
+		if first := look(t, e, "c").Holders[0]; l.Token() != first.Token || l.HolderID() != first.ID {
+			t.Errorf("token %d, ID %s; want those of the first name as given: %+v", l.Token(), l.HolderID(), first)
+		}
+		time.Sleep(time.Hour)
+		if err := l.Err(); err != nil {
+			t.Errorf("after an hour: %v", err)
+		}
+		if left := time.Until(l.Deadline()); left <= 0 || left > holdfast.DefaultTTL {
+			t.Errorf("the deadline is in %v", left)
+		}
+		mustRelease(t, l)
+		wantErr(t, context.Cause(l.Context()), holdfast.ErrReleased)
+		wantErr(t, l.Release(context.Background()), holdfast.ErrNotHeld, holdfast.ErrReleased)
+		wantHeldBy(t, e, map[string]string{"a": "", "b": "", "c": ""})
+	})
+}
+
+func TestMultiTryLockTakesNothingIfOneIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
+		_, err := c.Multi([]string{"c", "b", "a"}).TryLock(context.Background())
+		wantErr(t, err, holdfast.ErrNotAcquired)
+		var held *holdfast.HeldError
+		if !errors.As(err, &held) || held.Resource != "b" || held.HolderID != other.HolderID() {
+			t.Errorf("error %v does not tell who holds b", err)
+		}
+		wantHeldBy(t, e, map[string]string{"a": "", "b": other.HolderID(), "c": ""})
+		mustRelease(t, other)
+		l, err := c.Multi([]string{"c", "b", "a"}).TryLock(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, l)
+	})
+}
+
+func TestMultiGivesAllBackWhenItsContextEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		got := lockLater(ctx, c.Multi([]string{"a", "b", "c"}))
+		synctest.Wait()
+		if s := look(t, e, "b"); len(look(t, e, "a").Holders) != 1 || len(s.Waiters) != 1 {
+			t.Errorf("while it waits: %+v", s)
+		}
+		cancel(enough)
+		r := <-got
+		wantErr(t, r.err, holdfast.ErrNotAcquired, enough)
+		for _, name := range []string{"a", "c"} {
+			wantEmpty(t, e, name)
+		}
+		mustRelease(t, other)
+		wantEmpty(t, e, "b")
+	})
+}
+
+// The loss of one resource ends the lease, and the others are free at once.
+func TestMultiIsLostAsAWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		l := holdAll(t, c.Multi([]string{"a", "b", "c"}), context.Background())
+		time.Sleep(time.Minute) // wake-ups come in by now
+		next := lockLater(context.Background(), newClient(t, e).Multi([]string{"c", "b", "a"}))
+		synctest.Wait()
+		before := time.Now()
+		if err := c.Break(context.Background(), "b", look(t, e, "b").Holders[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		<-l.Context().Done()
+		<-l.Done()
+		wantLost(t, l.Err(), holdfast.LostBroken)
+		wantLost(t, context.Cause(l.Context()), holdfast.LostBroken)
+		var lost *holdfast.LostError
+		if errors.As(l.Err(), &lost); lost.Resource != "b" || lost.Token != l.Tokens()["b"] {
+			t.Errorf("lost: %v", lost)
+		}
+		r := <-next
+		if r.err != nil || r.at.Sub(before) > 100*time.Millisecond {
+			t.Errorf("the next one got it after %v: %v", r.at.Sub(before), r.err)
+		}
+		wantErr(t, l.Release(context.Background()), holdfast.ErrLost)
+		mustRelease(t, r.lease)
+		for _, name := range []string{"a", "b", "c"} {
+			wantEmpty(t, e, name)
+		}
+	})
+}
+
+func TestMultiIsLostWithTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Multi([]string{"a", "b"}, holdfast.WithTTL(time.Second))
+		l := holdAll(t, m, context.Background())
+		start := time.Now()
+		e.all(hang)
+		<-l.Done()
+		wantLost(t, l.Err(), holdfast.LostUnreachable)
+		if took := time.Since(start); took >= time.Second {
+			t.Errorf("told after %v", took)
+		}
+		e.all(nil)
+		mustRelease(t, holdAll(t, m, context.Background()))
+	})
+}
+
+// What is held already may get lost while the wait for the rest goes on.
+func TestMultiStartsAgainIfAPartIsLostOnTheWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
+		got := lockLater(context.Background(), c.Multi([]string{"a", "b"}))
+		synctest.Wait()
+		first := look(t, e, "a").Holders[0]
+		if err := c.Break(context.Background(), "a", first.ID); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if s := look(t, e, "a"); len(s.Holders) != 1 || s.Holders[0].Token <= first.Token {
+			t.Errorf("not taken again: %+v", s.Holders)
+		}
+		mustRelease(t, other)
+		r := <-got
+		if r.err != nil || r.lease.Err() != nil || r.lease.Tokens()["a"] <= first.Token {
+			t.Fatal(r.lease, r.err)
+		}
+		mustRelease(t, r.lease)
+	})
+}
+
+// A wait that an operator broke ends, and takes nothing with it.
+func TestMultiBrokenInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
+		got := lockLater(context.Background(), c.Multi([]string{"a", "b"}))
+		synctest.Wait()
+		if err := c.Break(context.Background(), "b", look(t, e, "b").Waiters[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, (<-got).err, holdfast.ErrNotAcquired)
+		wantEmpty(t, e, "a")
+		mustRelease(t, other)
+	})
+}
+
+func TestMultiUnderAnOwnLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		own := mustLock(t, c.Mutex("b"), context.Background())
+		_, err := c.Multi([]string{"a", "b"}).Lock(own.Context())
+		wantErr(t, err, holdfast.ErrDeadlock)
+		if e.count("acquire") != 1 {
+			t.Error("it asked for what it cannot use")
+		}
+		l := holdAll(t, c.Multi([]string{"a", "b"}, holdfast.WithReentrancy()), own.Context())
+		if l.Tokens()["b"] != own.Token() || l.Tokens()["a"] == 0 {
+			t.Errorf("tokens %v; own %d", l.Tokens(), own.Token())
+		}
+		mustRelease(t, own)
+		if l.Err() != nil || len(look(t, e, "b").Holders) != 1 {
+			t.Error("given back while the Multi holds it")
+		}
+		mustRelease(t, l)
+		wantEmpty(t, e, "a")
+		wantEmpty(t, e, "b")
+	})
+}
+
+func TestLockUnderAMulti(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		outer := holdAll(t, c.Multi([]string{"a", "b"}), context.Background())
+		for _, name := range []string{"a", "b"} {
+			_, err := c.Mutex(name).Lock(outer.Context())
+			wantErr(t, err, holdfast.ErrDeadlock)
+		}
+		_, err := c.Multi([]string{"b", "c"}).TryLock(outer.Context())
+		wantErr(t, err, holdfast.ErrDeadlock)
+		inner := mustLock(t, c.Mutex("b", holdfast.WithReentrancy()), outer.Context())
+		if inner.Token() != outer.Tokens()["b"] {
+			t.Errorf("token %d; want %d", inner.Token(), outer.Tokens()["b"])
+		}
+		both := holdAll(t, c.Multi([]string{"b", "a"}, holdfast.WithReentrancy()), inner.Context())
+		if !maps.Equal(both.Tokens(), outer.Tokens()) {
+			t.Errorf("tokens %v; want %v", both.Tokens(), outer.Tokens())
+		}
+		mustRelease(t, outer)
+		mustRelease(t, inner)
+		if both.Err() != nil || len(look(t, e, "a").Holders)+len(look(t, e, "b").Holders) != 2 {
+			t.Error("given back while the inner Multi holds them")
+		}
+		mustRelease(t, both)
+		wantEmpty(t, e, "a")
+		wantEmpty(t, e, "b")
+	})
+}
+
+func TestMultiOptions(t *testing.T) {
+	var many []string
+	for i := range holdfast.MaxMulti + 1 {
+		many = append(many, fmt.Sprint("n", i))
+	}
+	c := newClient(t, newFaulty())
+	for name, m := range map[string]*holdfast.Multi{
+		"no names":   c.Multi(nil),
+		"too many":   c.Multi(many),
+		"empty name": c.Multi([]string{"a", ""}),
+		"long name":  c.Multi([]string{strings.Repeat("x", 513), "a"}),
+		"not UTF-8":  c.Multi([]string{"a", "\xff"}),
+		"TTL":        c.Multi([]string{"a"}, holdfast.WithTTL(time.Millisecond)),
+		"nil option": c.Multi([]string{"a"}, nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := m.Lock(context.Background())
+			wantErr(t, err, holdfast.ErrOption)
+			_, err = m.TryLock(context.Background())
+			wantErr(t, err, holdfast.ErrOption)
+			wantErr(t, m.Do(context.Background(), nil), holdfast.ErrOption)
+		})
+	}
+	most := append(many[:holdfast.MaxMulti:holdfast.MaxMulti], many[:10]...) // some of them twice
+	l := holdAll(t, c.Multi(most), context.Background())
+	if len(l.Tokens()) != holdfast.MaxMulti {
+		t.Errorf("%d tokens", len(l.Tokens()))
+	}
+	mustRelease(t, l)
+}
+
+func TestMultiCannotBeDetached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := holdAll(t, newClient(t, newFaulty()).Multi([]string{"a", "b"}), context.Background())
+		_, err := l.Detach(context.Background())
+		wantErr(t, err, errors.ErrUnsupported)
+		wantErr(t, l.Demote(context.Background()), holdfast.ErrNotHeld)
+		if l.Err() != nil {
+			t.Errorf("it is gone: %v", l.Err())
+		}
+		mustRelease(t, l)
+		_, err = l.Detach(context.Background())
+		wantErr(t, err, holdfast.ErrNotHeld)
+	})
+}
+
+// The TTL counts from the last grant: the first parts are kept alive while the
+// rest is waited for.
+func TestMultiWithoutRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
+		got := lockLater(context.Background(), newClient(t, e).Multi([]string{"a", "b"}, holdfast.WithTTL(time.Second), holdfast.WithoutRenewal()))
+		time.Sleep(10 * time.Second)
+		mustRelease(t, other)
+		l := (<-got).lease
+		start := time.Now()
+		<-l.Done()
+		if took := time.Since(start); took > time.Second || took < 600*time.Millisecond {
+			t.Errorf("it ended after %v", took)
+		}
+		wantLost(t, l.Err(), holdfast.LostExpired)
+		synctest.Wait()
+		wantEmpty(t, e, "a")
+		wantEmpty(t, e, "b")
+	})
+}
+
+func TestMultiDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Multi([]string{"a", "b"})
+		mine := errors.New("mine")
+		err := m.Do(context.Background(), func(ctx context.Context) error {
+			if l := holdfast.LeaseFrom(ctx); len(l.Tokens()) != 2 || ctx.Err() != nil {
+				t.Errorf("lease %v, %v", l.Tokens(), ctx.Err())
+			}
+			return mine
+		})
+		wantErr(t, err, mine)
+		wantEmpty(t, e, "a")
+		wantEmpty(t, e, "b")
+	})
+}
+
+// Close ends a Multi that is held and one that waits.
+func TestMultiAndClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		held := holdAll(t, c.Multi([]string{"a", "b"}), context.Background())
+		mustLock(t, newClient(t, e).Mutex("y"), context.Background())
+		got := lockLater(context.Background(), c.Multi([]string{"x", "y", "z"}))
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, (<-got).err, holdfast.ErrClosed)
+		wantErr(t, held.Err(), holdfast.ErrReleased)
+		for _, name := range []string{"a", "b", "x", "z"} {
+			wantEmpty(t, e, name)
+		}
+	})
+}
+
+// With tenure the parts pass from hand to hand inside the process.
+func TestMultiInALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		l := holdAll(t, c.Multi([]string{"a", "b"}), context.Background())
+		var waits []<-chan result
+		for range 10 {
+			waits = append(waits, lockLater(context.Background(), c.Multi([]string{"b", "a"})))
+			synctest.Wait()
+		}
+		last := l.Tokens()
+		mustRelease(t, l)
+		for i, w := range waits {
+			r := <-w
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			if now := r.lease.Tokens(); now["a"] <= last["a"] || now["b"] <= last["b"] {
+				t.Errorf("caller %d: tokens %v after %v", i, now, last)
+			}
+			last = r.lease.Tokens()
+			mustRelease(t, r.lease)
+		}
+		wantEmpty(t, e, "a")
+		wantEmpty(t, e, "b")
+	})
+}
