@@ -12,15 +12,18 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
+// firstTry is what is done before the wait; it returns neither lease nor error
+// if the rest is to wait.
+type firstTry func(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error)
+
 // acquire gets the lease as the flags say. Every error has its exit code, or
 // gets it from explain.
-func (c *runCmd) acquire(s *session, sigs <-chan os.Signal, say *reporter) (*holdfast.Lease, error) {
-	m := s.Mutex(string(c.Resource), holdfast.WithTTL(time.Duration(c.TTL)), holdfast.WithReason(string(c.Reason)), holdfast.WithoutTenure())
+func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, first firstTry) (*holdfast.Lease, error) {
 	ctx, stop := endBySignal(sigs)
 	start := time.Now()
-	lease, err := c.firstTry(ctx, s, m, say)
+	lease, err := first(ctx, s, say)
 	if lease == nil && err == nil {
-		lease, err = c.await(ctx, s, m, start)
+		lease, err = c.await(ctx, s, start)
 	}
 	stop()
 	if sig := signalOf(ctx); sig != nil {
@@ -41,16 +44,15 @@ func (c *runCmd) acquire(s *session, sigs <-chan os.Signal, say *reporter) (*hol
 
 // firstTry looks and then tries once without queueing, so that a store which is
 // away, a user without rights, a nested run and a busy resource are told at once.
-// It returns neither lease nor error if the rest is to wait.
-func (c *runCmd) firstTry(ctx context.Context, s *session, m *holdfast.Mutex, say *reporter) (*holdfast.Lease, error) {
+func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error) {
 	ask, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	wait := !c.Nonblock && (c.Wait == nil || *c.Wait > 0)
 	// The look leaves nothing in the store: if that is away, nothing needs to
 	// be cleaned up there before the exit.
 	lease, err := (*holdfast.Lease)(nil), c.look(ask, s)
-	if err == nil {
-		lease, err = m.TryLock(ask)
+	if err == nil && c.lock.try != nil {
+		lease, err = c.lock.try(ask)
 	}
 	var held *holdfast.HeldError
 	switch {
@@ -69,29 +71,39 @@ func (c *runCmd) firstTry(ctx context.Context, s *session, m *holdfast.Mutex, sa
 	return nil, err
 }
 
+// noTry leaves all to the wait, which rides out a store that is away: that is for
+// a command that has run before.
+func (c *guarded) noTry(context.Context, *session, *reporter) (*holdfast.Lease, error) {
+	return nil, nil
+}
+
 // look asks the store about the resource, and refuses to wait for a lease that
-// this very process runs under.
-func (c *runCmd) look(ctx context.Context, s *session) error {
+// this very process runs under. If it is all there is to the first try, it says
+// who is in the way.
+func (c *guarded) look(ctx context.Context, s *session) error {
 	snap, err := s.Snapshot(ctx, string(c.Resource))
 	if err != nil {
 		return err
 	}
 	if holder := nestedUnder(snap); holder != "" {
 		return fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
-			"leave the inner holdfast run away, or lock another resource", c.Resource, holder)
+			"leave the inner holdfast away, or name another resource", c.Resource, holder)
+	}
+	if c.lock.try == nil && len(snap.Holders)+len(snap.Waiters) > 0 {
+		return heldBy(snap)
 	}
 	return nil
 }
 
 // await queues until the lease is granted, -w runs out (counted from start) or a
 // signal comes.
-func (c *runCmd) await(ctx context.Context, s *session, m *holdfast.Mutex, start time.Time) (*holdfast.Lease, error) {
+func (c *guarded) await(ctx context.Context, s *session, start time.Time) (*holdfast.Lease, error) {
 	if c.Wait != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, start.Add(time.Duration(*c.Wait)))
 		defer cancel()
 	}
-	lease, err := m.Lock(ctx)
+	lease, err := c.lock.wait(ctx)
 	switch {
 	case err == nil:
 		return lease, nil
@@ -106,20 +118,24 @@ func (c *runCmd) await(ctx context.Context, s *session, m *holdfast.Mutex, start
 			"check that it runs, and the address in --redis or HOLDFAST_REDIS", time.Duration(*c.Wait), s.at)
 	}
 	// It was busy to the end: say by whom.
-	held := &holdfast.HeldError{Resource: string(c.Resource)}
 	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer cancel()
 	snap, err := s.Snapshot(ask, string(c.Resource))
 	if err != nil {
 		return nil, err
 	}
-	held.Waiters = len(snap.Waiters)
+	return nil, c.conflict(heldBy(snap))
+}
+
+// heldBy says who is in the way.
+func heldBy(snap holdfast.Snapshot) *holdfast.HeldError {
+	held := &holdfast.HeldError{Resource: snap.Resource, Waiters: len(snap.Waiters)}
 	if len(snap.Holders) > 0 {
 		h := snap.Holders[0]
 		held.HolderID, held.Name, held.Host, held.PID = h.ID, h.Name, h.Host, h.PID
 		held.Reason, held.Since, held.TTL = h.Reason, h.Since, h.TTL
 	}
-	return nil, c.conflict(held)
+	return held
 }
 
 // unreachable tells whether the store gave no answer at all.
@@ -138,7 +154,7 @@ func signalOf(ctx context.Context) error {
 
 // conflict is the exit of a run that did not get the lease, with all that an
 // operator wants to know.
-func (c *runCmd) conflict(held *holdfast.HeldError) error {
+func (c *guarded) conflict(held *holdfast.HeldError) error {
 	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", c.Resource)
 	return &busyError{held: held, exitError: exitError{c.ConflictExitCode, "not acquired: " + heldText(held) + hint}}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // chainVar lists the leases under which a command runs, its own last, when
@@ -40,18 +41,23 @@ func extendChain(resource, holder string) string {
 }
 
 // nestedUnder returns the holder ID of the lease that this process runs under,
-// if that is among the holders: to wait for it would be to wait for oneself.
-// Since the store was asked, neither a lease of the same name in another store
-// nor one that has ended counts.
+// if that is among the holders and in the way: to wait for it would be to wait for
+// oneself. Since the store was asked, neither a lease of the same name in another
+// store nor one that has ended counts.
 func nestedUnder(snap holdfast.Snapshot) (holder string) {
+	own := 0
 	for _, l := range chain() {
 		for _, h := range snap.Holders {
 			if h.ID == l.holder && l.resource == snap.Resource {
-				return h.ID
+				holder = h.ID
+				own += h.Weight
 			}
 		}
 	}
-	return ""
+	if snap.Kind == string(engine.KindSemaphore) && own < snap.Capacity {
+		return "" // there is a slot besides
+	}
+	return holder
 }
 
 // overlay is base without the variables that over sets, then over.

@@ -44,6 +44,7 @@ type cli struct {
 	Prefix text `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"What every key in the store begins with; the same as the services' WithPrefix. Default: ${default}."`
 
 	Run     runCmd     `cmd:"" help:"Run a command under the lease of a resource."`
+	Elect   electCmd   `cmd:"" help:"Run a command while leading an election, or see who leads."`
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
 	Show    showCmd    `cmd:"" help:"Show who holds a resource and who waits for it."`
 	Break   breakCmd   `cmd:"" help:"End a lease or a wait by force."`
@@ -64,6 +65,7 @@ const description = `Distributed locks and leases on Redis, from the shell.
 
 	holdfast demo
 	holdfast run nightly-report -- ./report.sh
+	holdfast elect dispatcher "$(hostname)" -- ./dispatcher
 	holdfast ls`
 
 // command parses the arguments and runs the verb.
@@ -89,8 +91,8 @@ func command(args []string, stdout, stderr io.Writer) int {
 	return exitCode(ctx.Run(e, parser))
 }
 
-// help is kong's help, but for the usage line of run: kong does not know that
-// the command stands behind --.
+// help is kong's help, but for the usage lines of run and elect: kong does not
+// know that the command stands behind --.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	var text strings.Builder
 	stdout := ctx.Stdout
@@ -100,7 +102,11 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(stdout, strings.Replace(text.String(), "<resource> <cmd> ... [flags]", "[flags] RESOURCE -- CMD ARGS…", 1))
+	lines := strings.NewReplacer(
+		"run <resource> <cmd> ... [flags]", "run [flags] RESOURCE -- CMD ARGS…",
+		"elect <name> [<value> [<cmd> ...]] [flags]", "elect [flags] NAME VALUE -- CMD ARGS…\n       holdfast elect --observe [flags] NAME",
+	)
+	_, err = lines.WriteString(stdout, text.String())
 	return err
 }
 
@@ -114,8 +120,13 @@ func usage(err error, stderr io.Writer) {
 		}
 	}
 	fmt.Fprintf(stderr, "holdfast: %s\n", strings.TrimPrefix(err.Error(), verb[min(1, len(verb)):]+": "))
-	if verb == " run" && strings.Contains(err.Error(), "unknown flag") {
-		fmt.Fprintln(stderr, "Put -- before the command: holdfast run [flags] RESOURCE -- CMD ARGS…")
+	if strings.Contains(err.Error(), "unknown flag") {
+		switch verb {
+		case " run":
+			fmt.Fprintln(stderr, "Put -- before the command: holdfast run [flags] RESOURCE -- CMD ARGS…")
+		case " elect":
+			fmt.Fprintln(stderr, "Put -- before the command: holdfast elect [flags] NAME VALUE -- CMD ARGS…")
+		}
 	}
 	fmt.Fprintf(stderr, "See \"holdfast%s --help\" for the usage and examples.\n", verb)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// reporter tells what run does, on standard error: in words, or with --json as
+// reporter tells what a guarded command does, on standard error: in words, or with --json as
 // one JSON object a line. It is used by one goroutine.
 type reporter struct {
 	w       io.Writer
@@ -17,7 +17,7 @@ type reporter struct {
 	json    *slog.Logger // nil without --json
 }
 
-func newReporter(w io.Writer, c *runCmd) *reporter {
+func newReporter(w io.Writer, c *guarded) *reporter {
 	r := &reporter{w: w, quiet: c.Quiet, verbose: c.Verbose}
 	if c.JSON {
 		h := slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: jsonNames})
@@ -61,7 +61,7 @@ func (r *reporter) tell(show bool, event string, attrs []slog.Attr, format strin
 	}
 }
 
-// failure tells why run ends without CMD's own exit code, and returns the error
+// failure tells why it ends without CMD's own exit code, and returns the error
 // that only carries the code.
 func (r *reporter) failure(event string, e *exitError, attrs ...slog.Attr) error {
 	if e.text != "" {

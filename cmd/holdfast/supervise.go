@@ -38,7 +38,7 @@ func (r *renewals) Renew(e holdfast.Renew) {
 // deadline comes near; this side tells it of renewals, losses, signals and the
 // time limit, and says what happens. One goroutine.
 type watching struct {
-	c     *runCmd
+	c     *guarded
 	say   *reporter
 	lease *holdfast.Lease
 	guard *guard.Guard
@@ -49,11 +49,11 @@ type watching struct {
 	cause  guard.Cause // set: the group was stopped by us
 	killed bool
 	gone   bool
+	asked  bool // a signal came that usually ends a program
 }
 
-// supervise runs the command and returns its exit code as an error, when the
-// whole group has ended.
-func (c *runCmd) supervise(path string, lease *holdfast.Lease, sigs <-chan os.Signal, watch *renewals, say *reporter) error {
+// supervise runs the command and returns when the whole group has ended.
+func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.Signal, watch *renewals, say *reporter) (*watching, error) {
 	settle(lease, watch.moved, time.Duration(c.TTL))
 	g, err := guard.Start(guard.Command{
 		Path: path, Args: stringsOf(c.Cmd), Env: c.environ(lease), TTL: time.Duration(c.TTL),
@@ -61,12 +61,12 @@ func (c *runCmd) supervise(path string, lease *holdfast.Lease, sigs <-chan os.Si
 		OnLost: c.OnLost, Nested: len(chain()) > 0,
 	})
 	if err != nil {
-		return say.failure("error", explain(err, ""))
+		return nil, say.failure("error", explain(err, ""))
 	}
 	w := &watching{c: c, say: say, lease: lease, guard: g, tty: foreground()}
 	w.loop(sigs, watch.moved)
 	w.tty.takeBack()
-	return w.result()
+	return w, nil
 }
 
 // settle waits for the first renewal of a lease that came with a claim window
@@ -83,7 +83,7 @@ func settle(lease *holdfast.Lease, renewed <-chan holdfast.Renew, ttl time.Durat
 
 // environ is CMD's environment: what it inherits, then the lease. The same name
 // twice would leave it to CMD which one counts, so inherited ones go.
-func (c *runCmd) environ(lease *holdfast.Lease) []string {
+func (c *guarded) environ(lease *holdfast.Lease) []string {
 	own := []string{
 		"HOLDFAST_RESOURCE=" + string(c.Resource),
 		"HOLDFAST_TOKEN=" + strconv.FormatUint(lease.Token(), 10),
@@ -155,6 +155,7 @@ func (w *watching) lost() {
 
 func (w *watching) signal(sig syscall.Signal) {
 	w.say.detail("signal", []slog.Attr{slog.String("signal", signalName(sig))}, "passing %s on", signalName(sig))
+	w.asked = w.asked || sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2
 	w.guard.Signal(sig)
 }
 
@@ -192,6 +193,11 @@ func (w *watching) event(e guard.Event) {
 	}
 }
 
+// stopped tells whether the command was ended because the lease was lost.
+func (w *watching) stopped() bool {
+	return w.failed == nil && w.gone && w.cause != "" && w.cause != guard.CauseTimeout
+}
+
 // result is the exit code, in the order of what matters most.
 func (w *watching) result() error {
 	switch {
@@ -204,7 +210,7 @@ func (w *watching) result() error {
 		return w.exit(exitTimeoutKill)
 	case w.cause == guard.CauseTimeout:
 		return w.exit(exitTimeout)
-	case w.cause != "":
+	case w.stopped():
 		return w.exit(exitLost)
 	}
 	return w.exit(codeOf(*w.status))
