@@ -40,49 +40,81 @@ func evalFloor(e *env) (*contender, error) {
 		}}, nil
 }
 
-// scriptFloor sends Holdfast's own scripts by hand: what is above it is the
-// client's.
-func scriptFloor(e *env) (*contender, error) {
+// bareRelease is the usual script that deletes a lock only if it is one's own.
+const bareRelease = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`
+
+const bareID = "0123456789ab.0123456789"
+
+// byHand are pairs of commands as a client could send them itself.
+type byHand struct {
+	acquire, release script.Call
+	bareSHA          string
+	ctx              context.Context
+}
+
+// loadScripts makes the server know the scripts.
+func loadScripts(e *env, rdb *redis.Client) (*byHand, error) {
 	scripts, err := script.New(10 * time.Minute)
 	if err != nil {
 		return nil, err
 	}
-	const id = "0123456789ab.0123456789"
 	keys := script.Keys{"bench:{floor}", "bench:{floor}:line"}
-	acquire := scripts.Acquire(keys, script.Acquire{
-		ID: id, Kind: "mutex", Capacity: 1, Weight: 1, TTL: 15 * time.Second, Reserve: 16, Queue: true,
+	h := &byHand{ctx: e.ctx}
+	h.acquire = scripts.Acquire(keys, script.Acquire{
+		ID: bareID, Kind: "mutex", Capacity: 1, Weight: 1, TTL: 15 * time.Second, Reserve: 16, Queue: true,
 	})
-	release := scripts.Release(keys, script.Release{ID: id, Token: 1})
-	rdb := e.server.Client()
-	for _, c := range []script.Call{acquire, release} {
+	h.release = scripts.Release(keys, script.Release{ID: bareID, Token: 1})
+	for _, c := range []script.Call{h.acquire, h.release} {
 		if err := rdb.Do(e.ctx, c.Text()...).Err(); err != nil {
 			return nil, err
 		}
 	}
+	h.bareSHA, err = rdb.ScriptLoad(e.ctx, bareRelease).Result()
+	return h, err
+}
+
+func (h *byHand) holdfast(p redis.Pipeliner) {
+	p.Do(h.ctx, h.acquire.Args()...)
+	p.Do(h.ctx, h.release.Args()...)
+}
+
+func (h *byHand) bare(p redis.Pipeliner) {
+	p.SetNX(h.ctx, "{bare}", bareID, 15*time.Second)
+	p.EvalSha(h.ctx, h.bareSHA, []string{"{bare}"}, bareID)
+}
+
+// scriptFloor sends Holdfast's own scripts by hand: what is above it is the
+// client's.
+func scriptFloor(e *env) (*contender, error) {
+	rdb := e.server.Client()
+	h, err := loadScripts(e, rdb)
+	if err != nil {
+		return nil, err
+	}
 	return &contender{name: "the same scripts, sent by hand", done: func() { _ = rdb.Close() },
 		pair: func(ctx context.Context) error {
-			if err := rdb.Do(ctx, acquire.Args()...).Err(); err != nil {
+			if err := rdb.Do(ctx, h.acquire.Args()...).Err(); err != nil {
 				return err
 			}
-			return rdb.Do(ctx, release.Args()...).Err()
+			return rdb.Do(ctx, h.release.Args()...).Err()
 		}}, nil
 }
 
 // setFloor is the simplest lock of all: no token, no queue, no fairness.
 func setFloor(e *env) (*contender, error) {
 	rdb := e.server.Client()
-	sha, err := rdb.ScriptLoad(e.ctx, `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`).Result()
+	sha, err := rdb.ScriptLoad(e.ctx, bareRelease).Result()
 	if err != nil {
 		return nil, err
 	}
 	keys := []string{"{bare}"}
 	return &contender{name: "SET NX PX + compare-and-delete", done: func() { _ = rdb.Close() },
 		pair: func(ctx context.Context) error {
-			ok, err := rdb.SetNX(ctx, keys[0], "a-random-holder-id-of-22", 15*time.Second).Result()
+			ok, err := rdb.SetNX(ctx, keys[0], bareID, 15*time.Second).Result()
 			if err != nil || !ok {
 				return fmt.Errorf("SET NX: %v %w", ok, err)
 			}
-			return rdb.EvalSha(ctx, sha, keys, "a-random-holder-id-of-22").Err()
+			return rdb.EvalSha(ctx, sha, keys, bareID).Err()
 		}}, nil
 }
 

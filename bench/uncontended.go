@@ -62,15 +62,20 @@ func uncontended(e *env) (result, error) {
 	if err != nil {
 		return r, err
 	}
+	// One pair of each in turn: a machine that is slow for a moment is so for all.
 	for range e.rounds {
-		for _, c := range all {
-			pairs := 0
-			start := time.Now()
-			if err := repeat(e, c, e.slice, &pairs); err != nil {
-				return r, err
+		times := make([][]float64, len(all))
+		for end := time.Now().Add(e.slice * time.Duration(len(all))); time.Now().Before(end); {
+			for i, c := range all {
+				start := time.Now()
+				if err := c.pair(context.Background()); err != nil {
+					return r, err
+				}
+				times[i] = append(times[i], float64(time.Since(start).Nanoseconds())/1000)
 			}
-			us := float64(time.Since(start).Microseconds()) / float64(pairs)
-			figures[c.name] = append(figures[c.name], us)
+		}
+		for i, c := range all {
+			figures[c.name] = append(figures[c.name], median(times[i]))
 		}
 	}
 	r.Rows = rowsOf(names, figures)
