@@ -172,10 +172,14 @@ func TestElectionUnderFaults(t *testing.T) {
 	}
 	e := w.client().Election("leader")
 	kills, stops, restarts := 0, 0, 0
-	for deadline := time.Now().Add(length); time.Now().Before(deadline); {
+	faults := []int{}
+	for deadline := time.Now().Add(length); time.Now().Before(deadline); faults = faults[1:] {
+		if len(faults) == 0 {
+			faults = rand.Perm(4) // each kind comes in every round
+		}
 		p, value := c.leader(e)
 		c.drain()
-		switch rand.N(4) {
+		switch faults[0] {
 		case 0:
 			p.kill()
 			c.part(value)
@@ -202,7 +206,7 @@ func TestElectionUnderFaults(t *testing.T) {
 		p.finish()
 		c.part(value)
 	}
-	judge(t, reigns(t, c.lines), int(length/time.Second))
+	judge(t, reigns(t, c.lines), int(length/(2*time.Second)))
 	t.Logf("%d kills, %d stops, %d restarts in %v", kills, stops, restarts, length)
 	if kills == 0 || stops == 0 || restarts == 0 {
 		t.Error("a kind of fault never happened")
