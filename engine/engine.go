@@ -16,6 +16,12 @@
 //     whose ctx has ended already does nothing and is ErrUnavailable.
 //   - An ended holder ID never comes back: after its lease expired, was broken
 //     or was withdrawn, Acquire answers ErrEnded.
+//   - A resource may be marked as done for a time, by the grant of a lease or by
+//     its release, for work that must be done once. Present leases go on, but
+//     nobody is granted or queued until the mark ends; those who wait when it
+//     begins are sent away. A mark outlives its lease, also one that expired or
+//     was broken; it never becomes shorter, and ends before its time only if an
+//     operator breaks it (MarkID) or the store loses its data.
 //   - Wake-ups are hints and may be lost. Correctness never depends on one.
 //
 // The package imports the standard library only; package enginetest holds the
@@ -43,7 +49,7 @@ type Engine interface {
 
 	// Release gives a lease back, or leaves the queue, and grants what became
 	// free to those at the front. It returns nil also when an earlier copy of
-	// the same release had done it. Errors: *NotHeldError, ErrDenied,
+	// the same release had done it; then it does not mark again. Errors: *NotHeldError, ErrDenied,
 	// ErrUnavailable (outcome unknown).
 	Release(ctx context.Context, r Release) error
 
@@ -59,13 +65,19 @@ type Engine interface {
 	// resource that nobody uses gives an empty snapshot, not an error.
 	Snapshot(ctx context.Context, res Resource) (Snapshot, error)
 
-	// List yields a snapshot of every resource in use below prefix whose name
+	// List yields a snapshot of every resource that somebody holds or waits for below prefix whose name
 	// matches the pattern (see Match), in no order. It ends at the first error.
 	List(ctx context.Context, prefix, pattern string) iter.Seq2[Snapshot, error]
 
-	// Break ends a lease or a wait by force and tells its client. It returns
-	// *NotHeldError if the holder ID neither holds nor waits.
+	// Break ends a lease or a wait by force and tells its client; or, with
+	// MarkID, the mark of the resource. It returns *NotHeldError if the holder
+	// ID neither holds nor waits, or there is no mark.
 	Break(ctx context.Context, res Resource, id string) error
+
+	// Now reads the store's clock, so that clients whose own clocks differ agree
+	// on the time of day. Where the store is several servers it is that of any
+	// one of them. Errors: ErrDenied, ErrUnavailable.
+	Now(ctx context.Context) (time.Time, error)
 
 	// Listen opens the stream of wake-ups for one client and returns once it is
 	// live: a wake-up sent after that reaches deliver unless a connection is
@@ -138,6 +150,9 @@ type Request struct {
 	// Reserve is how many tokens above the granted one are set aside for the
 	// holder to hand out itself.
 	Reserve uint64
+	// Mark marks the resource as done for so long, counted from the grant. Zero
+	// does not.
+	Mark time.Duration
 	// Ballot proposes the token; the engine grants only if it is above every
 	// token before. Zero lets the engine choose. A ballot never queues.
 	Ballot uint64
@@ -167,6 +182,9 @@ const (
 	Busy
 	// Outbid: the ballot is not above the last token; Last is set.
 	Outbid
+	// Marked: the resource is marked as done; Next is the time until the mark
+	// ends. The request is not queued, and not any more if it was.
+	Marked
 )
 
 func (s Status) String() string {
@@ -179,6 +197,8 @@ func (s Status) String() string {
 		return "busy"
 	case Outbid:
 		return "outbid"
+	case Marked:
+		return "marked"
 	}
 	return "status?"
 }
@@ -194,7 +214,7 @@ type Answer struct {
 	// Position is the number of waiters ahead.
 	Position int
 	// Next is the time until the first of the present leases ends, if it is
-	// not renewed.
+	// not renewed; of a marked resource, until the mark ends.
 	Next time.Duration
 	// Holder is one of the present holders; zero if the request is kept out by
 	// waiters only.
@@ -219,14 +239,21 @@ type Release struct {
 	// Withdraw makes the store refuse this holder ID from now on, since copies
 	// of its Acquire may still be under way. It answers nil whatever it finds.
 	Withdraw bool
+	// Mark marks the resource as done for so long, in the same step, if the
+	// holder ID still has its lease. Zero does not.
+	Mark time.Duration
 }
+
+// MarkID stands for the mark of a resource where Break takes a holder ID.
+const MarkID = "mark"
 
 // Snapshot is the state of a resource at one moment.
 type Snapshot struct {
 	Resource Resource
 	Kind     Kind
 	Capacity int
-	Token    uint64 // highest token given so far, reserved ones included
+	Token    uint64        // highest token given so far, reserved ones included
+	Marked   time.Duration // what is left of the mark; 0: it is not marked
 	Holders  []Holder
 	Waiters  []Waiter
 }
@@ -261,6 +288,9 @@ const (
 	WakeGrant WakeupKind = iota + 1
 	// WakeBroken: the lease or wait ID was ended by an operator.
 	WakeBroken
+	// WakeMarked: the waiter ID was sent away, since the resource was marked as
+	// done for TTL.
+	WakeMarked
 	// Resync: wake-ups may have been lost; every waiter should ask again.
 	Resync
 )

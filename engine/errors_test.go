@@ -25,11 +25,11 @@ func TestWords(t *testing.T) {
 	for c := engine.CauseExpired; c <= engine.CauseReleased; c++ {
 		seen[c.String()] = true
 	}
-	for s := engine.Granted; s <= engine.Outbid; s++ {
+	for s := engine.Granted; s <= engine.Marked; s++ {
 		seen[s.String()] = true
 	}
-	if len(seen) != 9 || seen["status?"] || seen["unknown cause"] {
-		t.Errorf("got %v, want five causes and four statuses", seen)
+	if len(seen) != 10 || seen["status?"] || seen["unknown cause"] {
+		t.Errorf("got %v, want five causes and five statuses", seen)
 	}
 	if engine.Cause(0).String() != "unknown cause" || engine.Status(0).String() != "status?" {
 		t.Error("a zero value has words")

@@ -54,6 +54,7 @@ func waitingCases() []testCase {
 		{"ExpiredReaderGoesAlone", expiredReaderGoesAlone},
 		{"CauseExpiredThenTaken", causeExpiredThenTaken},
 		{"ResizeOfExpired", resizeOfExpired},
+		{"MarkEnds", markEnds},
 		{"SnapshotHidesExpired", snapshotHidesExpired},
 	}
 }
@@ -97,6 +98,16 @@ func quickCases() []testCase {
 		{"ResizeKeepsTheLease", resizeKeepsTheLease},
 		{"ResizeOnlyLowers", resizeOnlyLowers},
 		{"ResizeByStranger", resizeByStranger},
+		// marks.go
+		{"MarkAtTheGrant", markAtTheGrant},
+		{"MarkByTheRelease", markByTheRelease},
+		{"MarkOnce", markOnce},
+		{"MarkOnlyGrows", markOnlyGrows},
+		{"MarkNeedsTheLease", markNeedsTheLease},
+		{"MarkOutlivesBreak", markOutlivesBreak},
+		{"MarkWithWithdrawal", markWithWithdrawal},
+		{"MarkOfWaiter", markOfWaiter},
+		{"NowIsTheClockOfLeases", nowIsTheClockOfLeases},
 		// tokens.go
 		{"TokensGrow", tokensGrow},
 		{"ReservedTokensAreNotGivenAgain", reservedTokensAreNotGivenAgain},

@@ -19,6 +19,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	args := script.Acquire{
 		ID: r.ID, Kind: string(r.Kind), Capacity: r.Capacity, Weight: r.Weight,
 		TTL: r.TTL, Reserve: r.Reserve, Ballot: r.Ballot, Queue: r.Queue, Reason: r.Reason, Yields: r.Yields.ID,
+		Mark: r.Mark,
 	}
 	reply, err := e.ask(ctx, r, e.scripts.Acquire(keys, args))
 	if err != nil {
@@ -69,6 +70,8 @@ func (e *Engine) answer(ctx context.Context, r engine.Request, got script.Acquir
 	case script.Busy:
 		a.Status = engine.Busy
 		a.Holder = e.holderOf(ctx, r.Resource.Prefix, got.Holder)
+	case script.Marked:
+		a.Status = engine.Marked
 	case script.Outbid:
 		a.Status, a.Last = engine.Outbid, got.Last
 	case script.Ended:

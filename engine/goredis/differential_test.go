@@ -153,13 +153,13 @@ func (d *duel) step(ctx context.Context, s step) error {
 		ballot := s.ballot(last, d.now)
 		want = d.model.Acquire(queue.Request{
 			ID: s.ID, Kind: s.Kind, Capacity: s.Cap, Weight: s.Weight, TTL: s.TTL, Queue: s.Flag,
-			Reserve: s.Res, Ballot: ballot, Reason: s.Reason, Yields: s.Yields,
+			Reserve: s.Res, Ballot: ballot, Reason: s.Reason, Yields: s.Yields, Mark: s.Mark,
 		}, d.now)
 		var got engine.Answer
 		got, err = d.engine.Acquire(ctx, engine.Request{
 			Resource: d.res, ID: s.ID, Kind: engine.Kind(s.Kind), Capacity: s.Cap, Weight: s.Weight,
 			TTL: duration(s.TTL), Queue: s.Flag, Reserve: s.Res, Ballot: ballot, Reason: s.Reason,
-			Yields: engine.Held{ID: s.Yields},
+			Yields: engine.Held{ID: s.Yields}, Mark: duration(s.Mark),
 		})
 		if expected := d.expected(want); !reflect.DeepEqual(got, expected) {
 			return fmt.Errorf("got  %+v\nwant %+v", got, expected)
@@ -169,8 +169,8 @@ func (d *duel) step(ctx context.Context, s step) error {
 		}
 	case "release":
 		token := s.token(d.own[s.ID], last)
-		want = d.model.Release(s.ID, token, s.Flag, d.now)
-		err = d.engine.Release(ctx, engine.Release{Resource: d.res, Held: engine.Held{ID: s.ID, Token: token}, Withdraw: s.Flag})
+		want = d.model.Release(s.ID, token, s.Flag, s.Mark, d.now)
+		err = d.engine.Release(ctx, engine.Release{Resource: d.res, Held: engine.Held{ID: s.ID, Token: token}, Withdraw: s.Flag, Mark: duration(s.Mark)})
 	case "renew":
 		token := s.token(d.own[s.ID], last)
 		want = d.model.Renew(s.ID, token, s.TTL, d.now)
@@ -188,6 +188,9 @@ func (d *duel) step(ctx context.Context, s step) error {
 	for _, g := range want.Grants {
 		d.own[g.ID] = g.Token
 		d.wakes = append(d.wakes, fmt.Sprintf("g %d %d %s", g.Token, g.TTL, g.ID))
+	}
+	for _, id := range want.Dropped {
+		d.wakes = append(d.wakes, fmt.Sprintf("m %d %s", want.Left, id))
 	}
 	if s.Op == "break" && want.Status == queue.Done {
 		d.wakes = append(d.wakes, "b "+s.ID)
@@ -207,6 +210,8 @@ func (d *duel) expected(a queue.Answer) engine.Answer {
 		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next)}
 	case queue.Busy:
 		return engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Holder: d.holder(a.Holder)}
+	case queue.Marked:
+		return engine.Answer{Status: engine.Marked, Next: duration(a.Next)}
 	case queue.Outbid:
 		return engine.Answer{Status: engine.Outbid, Last: a.Last, Next: duration(a.Next)}
 	}
@@ -248,6 +253,9 @@ func (d *duel) compareSnapshots(ctx context.Context) error {
 	}
 	q := d.model.Snapshot(d.now)
 	want := engine.Snapshot{Resource: d.res, Kind: engine.Kind(q.Kind), Capacity: q.Capacity, Token: q.Last}
+	if q.Marked > 0 {
+		want.Marked = duration(q.Marked - d.now)
+	}
 	for _, h := range q.Holders {
 		want.Holders = append(want.Holders, d.holder(h))
 	}

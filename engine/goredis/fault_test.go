@@ -419,3 +419,24 @@ func TestNoServer(t *testing.T) {
 	_, err := e.Listen(t.Context(), prefix, "c1", func(engine.Wakeup) {})
 	wantError(t, "Listen", err, engine.ErrUnavailable)
 }
+
+// The clock is told within the caller's ctx, too.
+func TestNowInTrouble(t *testing.T) {
+	server := redistest.Start(t)
+	e := open(t, server.Client())
+	if _, err := e.Now(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := e.Now(ctx)
+	wantError(t, "Now", err, engine.ErrUnavailable, context.DeadlineExceeded)
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("Now took %v", took)
+	}
+	server.Resume()
+	_, err = goredis.New(nil).Now(t.Context())
+	wantError(t, "Now without a client", err, engine.ErrDenied)
+}

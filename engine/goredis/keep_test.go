@@ -43,6 +43,10 @@ func TestEveryKeyExpires(t *testing.T) {
 	check()
 	release(t, e, shared("", 0).Resource, s2) // u is granted
 	check()
+	marked := request("c1.m")
+	marked.Resource.Name, marked.Mark = "marks", time.Hour
+	must(t, e.Release(ctx, engine.Release{Resource: marked.Resource, Held: hold(t, e, marked), Mark: 2 * time.Hour}))
+	check()
 	ballot := request("c1.n")
 	ballot.Resource.Name, ballot.Ballot = "ballots", 1<<53
 	if _, err := e.Acquire(ctx, ballot); err != engine.ErrBallot {

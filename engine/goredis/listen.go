@@ -174,13 +174,20 @@ func (l *listener) handle(msg any) {
 	}
 }
 
-// parseWakeup reads "g token ttl id", a grant with its TTL in microseconds, or
-// "b id", something broken.
+// parseWakeup reads "g token ttl id", a grant with its TTL in microseconds; "m
+// left id", a waiter sent away by a mark; or "b id", something broken.
 func parseWakeup(text string) (engine.Wakeup, error) {
 	kind, rest, _ := strings.Cut(text, " ")
 	switch kind {
 	case "b":
 		return engine.Wakeup{Kind: engine.WakeBroken, ID: rest}, nil
+	case "m":
+		word, id, _ := strings.Cut(rest, " ")
+		left, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return engine.Wakeup{}, fmt.Errorf("wake-up %q: %w", text, err)
+		}
+		return engine.Wakeup{Kind: engine.WakeMarked, ID: id, TTL: time.Duration(left) * time.Microsecond}, nil
 	case "g":
 		word, rest, _ := strings.Cut(rest, " ")
 		token, err := strconv.ParseUint(word, 10, 64)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
@@ -22,6 +23,7 @@ type step struct {
 	TTL    queue.Time
 	Flag   bool // acquire: queue; release: withdraw
 	Res    uint64
+	Mark   queue.Time
 	Ballot string // relative to what the model knows; see ballot
 	Token  string // likewise; see token
 	Yields string
@@ -31,10 +33,10 @@ type step struct {
 func (s step) String() string {
 	switch s.Op {
 	case "acquire":
-		return fmt.Sprintf("+%d acquire %s %s:%d w%d ttl=%d queue=%v res=%d ballot=%s yields=%q reason=%q",
-			s.After, s.ID, s.Kind, s.Cap, s.Weight, s.TTL, s.Flag, s.Res, s.Ballot, s.Yields, s.Reason)
+		return fmt.Sprintf("+%d acquire %s %s:%d w%d ttl=%d queue=%v res=%d mark=%d ballot=%s yields=%q reason=%q",
+			s.After, s.ID, s.Kind, s.Cap, s.Weight, s.TTL, s.Flag, s.Res, s.Mark, s.Ballot, s.Yields, s.Reason)
 	case "release":
-		return fmt.Sprintf("+%d release %s token=%s withdraw=%v", s.After, s.ID, s.Token, s.Flag)
+		return fmt.Sprintf("+%d release %s token=%s withdraw=%v mark=%d", s.After, s.ID, s.Token, s.Flag, s.Mark)
 	case "resize":
 		return fmt.Sprintf("+%d resize %s token=%s weight=%d", s.After, s.ID, s.Token, s.Weight)
 	case "renew":
@@ -101,9 +103,19 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 		if rapid.IntRange(0, 5).Draw(t, "yield") == 0 {
 			st.Yields = rapid.SampledFrom(ids).Draw(t, "yields")
 		}
+		if rapid.IntRange(0, 11).Draw(t, "marks") == 0 {
+			st.Mark = rapid.SampledFrom(marks).Draw(t, "mark")
+		}
 	case "release":
+		if rapid.IntRange(0, 7).Draw(t, "marks") == 0 {
+			st.Mark = rapid.SampledFrom(marks).Draw(t, "mark")
+		}
 		st.Flag = !st.Flag // withdrawals are the rarer ones
 		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "own+1", "1"}).Draw(t, "token")
+	case "break":
+		if rapid.IntRange(0, 2).Draw(t, "unmarks") == 0 {
+			st.ID = engine.MarkID
+		}
 	case "resize":
 		st.Weight = rapid.SampledFrom([]int{1, 1, 2, 0, capacity}).Draw(t, "weight")
 		st.Token = rapid.SampledFrom([]string{"own", "own", "0"}).Draw(t, "token")
@@ -112,6 +124,9 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 	}
 	return st
 }
+
+// marks are how long a resource is marked.
+var marks = []queue.Time{1, queue.Second, 5 * queue.Second, 60 * queue.Second, 30 * 24 * 3600 * queue.Second}
 
 // ballot turns a relative ballot into a number.
 func (s step) ballot(last uint64, now queue.Time) uint64 {

@@ -17,7 +17,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	if err != nil {
 		return err
 	}
-	args := script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw}
+	args := script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw, Mark: r.Mark}
 	call := e.scripts.Release(keys, args)
 	rdb := e.rdb
 	if starved(rdb) {

@@ -3,6 +3,7 @@ package goredis
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -42,7 +43,7 @@ func (e *Engine) describeState(ctx context.Context, res engine.Resource, s scrip
 	if err != nil {
 		return engine.Snapshot{}, err
 	}
-	snap := engine.Snapshot{Resource: res, Kind: engine.Kind(s.Kind), Capacity: s.Capacity, Token: s.Last}
+	snap := engine.Snapshot{Resource: res, Kind: engine.Kind(s.Kind), Capacity: s.Capacity, Token: s.Last, Marked: s.Marked}
 	for _, h := range s.Holders {
 		snap.Holders = append(snap.Holders, holder(h, found))
 	}
@@ -52,6 +53,16 @@ func (e *Engine) describeState(ctx context.Context, res engine.Resource, s scrip
 		})
 	}
 	return snap, nil
+}
+
+// Now reads the clock of Redis; see engine.Engine. In a cluster it is that of
+// any node.
+func (e *Engine) Now(ctx context.Context) (time.Time, error) {
+	if e.broken != nil {
+		return time.Time{}, e.broken
+	}
+	now, err := bounded(e, ctx, func() (time.Time, error) { return e.rdb.Time(ctx).Result() })
+	return now, classify(ctx, err)
 }
 
 // page is how many resources List looks at in one round trip.

@@ -15,7 +15,7 @@ func duration(t queue.Time) time.Duration { return time.Duration(t) * time.Micro
 func request(r engine.Request) queue.Request {
 	return queue.Request{
 		ID: r.ID, Kind: string(r.Kind), Capacity: r.Capacity, Weight: r.Weight, TTL: micros(r.TTL),
-		Queue: r.Queue, Reserve: r.Reserve, Ballot: r.Ballot, Reason: r.Reason, Yields: r.Yields.ID,
+		Queue: r.Queue, Reserve: r.Reserve, Mark: micros(r.Mark), Ballot: r.Ballot, Reason: r.Reason, Yields: r.Yields.ID,
 	}
 }
 
@@ -38,6 +38,8 @@ func (d describer) answer(a queue.Answer) (engine.Answer, error) {
 			busy.Holder = holder(a.Holder, d.holder, d.now)
 		}
 		return busy, nil
+	case queue.Marked:
+		return engine.Answer{Status: engine.Marked, Next: duration(a.Next)}, nil
 	case queue.Outbid:
 		return engine.Answer{Status: engine.Outbid, Last: a.Last}, nil
 	}

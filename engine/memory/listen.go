@@ -76,10 +76,13 @@ func (m *mail) deliver() {
 	}
 }
 
-// post sends each grant to its waiter's client. The engine's mutex is held.
-func (e *Engine) post(m *mail, prefix string, grants []queue.Grant) {
-	for _, g := range grants {
+// post tells waiters what an operation did to them. The engine's mutex is held.
+func (e *Engine) post(m *mail, prefix string, a queue.Answer) {
+	for _, g := range a.Grants {
 		e.send(m, prefix, engine.Wakeup{Kind: engine.WakeGrant, ID: g.ID, Token: g.Token, TTL: duration(g.TTL)})
+	}
+	for _, id := range a.Dropped {
+		e.send(m, prefix, engine.Wakeup{Kind: engine.WakeMarked, ID: id, TTL: duration(a.Left)})
 	}
 }
 

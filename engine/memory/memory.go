@@ -49,7 +49,7 @@ func (e *Engine) acquire(r engine.Request) (queue.Answer, describer) {
 	if a.Status == queue.Granted || a.Status == queue.Queued {
 		res.meet(r.ID, r.Client, now)
 	}
-	e.post(&post, r.Resource.Prefix, a.Grants)
+	e.post(&post, r.Resource.Prefix, a)
 	return a, describer{now: now, holder: res.client(a.Holder.ID)}
 }
 
@@ -69,7 +69,7 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	now := clock()
 	for i, r := range batch {
 		a := e.look(r.Resource, now).queue.Renew(r.ID, r.Token, micros(r.TTL), now)
-		e.post(&post, r.Resource.Prefix, a.Grants)
+		e.post(&post, r.Resource.Prefix, a)
 		errs[i] = failure(a)
 	}
 	return errs
@@ -89,8 +89,8 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	if r.Withdraw {
 		find = e.open // the refusal has to be remembered
 	}
-	a := find(r.Resource, now).queue.Release(r.ID, r.Token, r.Withdraw, now)
-	e.post(&post, r.Resource.Prefix, a.Grants)
+	a := find(r.Resource, now).queue.Release(r.ID, r.Token, r.Withdraw, micros(r.Mark), now)
+	e.post(&post, r.Resource.Prefix, a)
 	return failure(a)
 }
 
@@ -105,7 +105,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	defer e.mu.Unlock()
 	now := clock()
 	a := e.look(res, now).queue.Resize(h.ID, h.Token, weight, now)
-	e.post(&post, res.Prefix, a.Grants)
+	e.post(&post, res.Prefix, a)
 	return failure(a)
 }
 
@@ -123,7 +123,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) erro
 	if a.Status == queue.Done {
 		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: id})
 	}
-	e.post(&post, res.Prefix, a.Grants)
+	e.post(&post, res.Prefix, a)
 	return failure(a)
 }
 
@@ -155,6 +155,14 @@ func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[eng
 			}
 		}
 	}
+}
+
+// Now implements engine.Engine: it is this process's clock.
+func (e *Engine) Now(ctx context.Context) (time.Time, error) {
+	if err := ended(ctx); err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMicro(clock()), nil
 }
 
 // Leave implements engine.Engine. What is known of a client goes with its last

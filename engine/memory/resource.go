@@ -95,6 +95,9 @@ func (r *resource) client(holderID string) engine.Client {
 func (r *resource) snapshot(name engine.Resource, now queue.Time) engine.Snapshot {
 	q := r.queue.Snapshot(now)
 	s := engine.Snapshot{Resource: name, Kind: engine.Kind(q.Kind), Capacity: q.Capacity, Token: q.Last}
+	if q.Marked > 0 {
+		s.Marked = duration(q.Marked - now)
+	}
 	for _, h := range q.Holders {
 		s.Holders = append(s.Holders, holder(h, r.client(h.ID), now))
 	}

@@ -33,7 +33,7 @@ func (a *audit) acquire(r queue.Request) queue.Answer {
 		a.granted(got.Grants, nil)
 		a.arrived(r, got)
 	}
-	a.settled()
+	a.settled(got)
 	a.timed(got)
 	return got
 }
@@ -46,11 +46,25 @@ func (a *audit) acquiredAgain(r queue.Request, got queue.Answer) {
 		return
 	}
 	a.granted(got.Grants, nil)
+	if a.marked > a.now { // by a grant just now
+		a.done(r, got)
+		return
+	}
 	a.must(got.Status == queue.Queued && got.Position == a.place(r.ID), "%v: got %+v, the line is %v", r, got, a.line)
+}
+
+// done: nobody new is served while the mark lasts.
+func (a *audit) done(r queue.Request, got queue.Answer) {
+	a.must(got.Status == queue.Marked && got.Next == a.marked-a.now, "%v: got %+v, but it is marked until %d", r, got, a.marked)
 }
 
 // arrived: a newcomer comes when those at the front have been served.
 func (a *audit) arrived(r queue.Request, got queue.Answer) {
+	if a.marked > a.now {
+		a.done(r, got)
+		return
+	}
+	a.marked = 0 // over for good
 	unused := len(a.line) == 0 && len(a.holders) == 0
 	room := len(a.line) == 0 && (unused || a.used()+r.Weight <= a.capacity)
 	want := queue.Granted
@@ -77,9 +91,10 @@ func (a *audit) arrived(r queue.Request, got queue.Answer) {
 		a.must(r.Ballot == 0 || got.Token == r.Ballot, "%v: got %+v, want its ballot", r, got)
 		a.must(got.TTL == r.TTL, "%v: got %+v, want its TTL", r, got)
 		a.hold(queue.Grant{ID: r.ID, Token: got.Token, TTL: got.TTL}, r.Weight, r.Reserve)
+		a.mark(r.Mark)
 	case queue.Queued:
 		a.must(got.Position == len(a.line), "%v: got %+v, the line is %v", r, got, a.line)
-		a.line = append(a.line, wait{r.ID, r.Weight, r.TTL, r.Reserve, a.now})
+		a.line = append(a.line, wait{r.ID, r.Weight, r.TTL, r.Reserve, r.Mark, a.now})
 	case queue.Busy:
 		a.must(got.Waiters == len(a.line), "%v: got %+v, the line is %v", r, got, a.line)
 	case queue.Outbid:
@@ -131,13 +146,17 @@ func (a *audit) renew(id string, token uint64, ttl queue.Time) {
 	} else {
 		a.refused(id, token, got)
 	}
-	a.settled()
+	a.settled(got)
 }
 
-func (a *audit) release(id string, token uint64, withdraw bool) {
+func (a *audit) release(id string, token uint64, withdraw bool, mark queue.Time) {
 	a.reap()
+	_, held := a.holders[id]
 	had := a.remove(id)
-	got := a.queue.Release(id, token, withdraw, a.now)
+	if held {
+		a.mark(mark)
+	}
+	got := a.queue.Release(id, token, withdraw, mark, a.now)
 	a.granted(got.Grants, nil)
 	switch {
 	case had, withdraw, a.cause(id, token) == queue.Released:
@@ -148,7 +167,7 @@ func (a *audit) release(id string, token uint64, withdraw bool) {
 	if withdraw {
 		a.end(id, queue.Released)
 	}
-	a.settled()
+	a.settled(got)
 }
 
 func (a *audit) resize(id string, token uint64, weight int) {
@@ -169,7 +188,7 @@ func (a *audit) resize(id string, token uint64, weight int) {
 	default:
 		a.must(got.Status == queue.TooHeavy, "resize %s to %d: got %+v, want too heavy", id, weight, got)
 	}
-	a.settled()
+	a.settled(got)
 }
 
 func (a *audit) breaks(id string) {
@@ -178,6 +197,9 @@ func (a *audit) breaks(id string) {
 	if had {
 		a.end(id, queue.Broken)
 	}
+	if id == queue.MarkID && a.marked > a.now {
+		a.marked, had = 0, true
+	}
 	got := a.queue.Break(id, a.now)
 	a.granted(got.Grants, nil)
 	if had {
@@ -185,7 +207,7 @@ func (a *audit) breaks(id string) {
 	} else {
 		a.refused(id, 0, got)
 	}
-	a.settled()
+	a.settled(got)
 }
 
 func (a *audit) refused(id string, token uint64, got queue.Answer) {

@@ -24,6 +24,8 @@ type audit struct {
 	tokens   map[string]uint64 // the last of each ID
 	birth    uint64            // the first since the state was new
 	highest  uint64            // ever given or reserved
+	marked   queue.Time        // until when it is done
+	dropped  []string          // by a mark, in this operation
 }
 
 type lease struct {
@@ -37,6 +39,7 @@ type wait struct {
 	weight  int
 	ttl     queue.Time
 	reserve uint64
+	mark    queue.Time
 	seen    queue.Time
 }
 
@@ -62,7 +65,7 @@ func newAudit(p queue.Params, now queue.Time) *audit {
 // lose drops the state, as a store does that forgets.
 func (a *audit) lose() {
 	a.queue, a.birth = queue.New(a.params, a.now), 0
-	a.kind, a.capacity = "", 0
+	a.kind, a.capacity, a.marked = "", 0, 0
 	a.holders, a.line = map[string]lease{}, nil
 	a.ended, a.tokens = map[string]fate{}, map[string]uint64{}
 }
@@ -82,6 +85,7 @@ func (a *audit) forget() bool {
 		_, ok := a.ending(id)
 		a.must(!ok, "forgettable while %s has to be refused", id)
 	}
+	a.must(a.marked+a.params.Retention <= a.now, "forgettable, but marked until %d", a.marked)
 	a.must(uint64(a.now) > a.highest, "forgettable at %d with token %d given", a.now, a.highest)
 	a.lose()
 	return true
@@ -109,8 +113,21 @@ func (a *audit) place(id string) int {
 	return slices.IndexFunc(a.line, func(w wait) bool { return w.id == id })
 }
 
-// reap: a lease ends at its deadline.
+// mark: a mark never becomes shorter, and those who wait are sent away.
+func (a *audit) mark(span queue.Time) {
+	if span == 0 {
+		return
+	}
+	a.marked = max(a.marked, a.now+span)
+	for _, w := range a.line {
+		a.dropped = append(a.dropped, w.id)
+	}
+	a.line = nil
+}
+
+// reap: a lease ends at its deadline. It begins every operation.
 func (a *audit) reap() {
+	a.dropped = nil
 	for id, h := range a.holders {
 		if h.deadline <= a.now {
 			delete(a.holders, id)
@@ -156,6 +173,7 @@ func (a *audit) granted(pushed []queue.Grant, caller *queue.Grant) {
 		}
 		a.must(g.TTL == ttl, "%s is granted for %d, want %d", g.ID, g.TTL, ttl)
 		a.hold(g, w.weight, w.reserve)
+		a.mark(w.mark)
 	}
 	a.dropStale()
 }
@@ -176,7 +194,10 @@ func (a *audit) hold(g queue.Grant, weight int, reserve uint64) {
 }
 
 // settled checks what holds after every operation.
-func (a *audit) settled() {
+func (a *audit) settled(got queue.Answer) {
+	a.must(slices.Equal(got.Dropped, a.dropped), "%v are sent away, want %v", got.Dropped, a.dropped)
+	a.must(len(a.dropped) == 0 || got.Left == a.marked-a.now, "%v are sent away for %d, but it is marked until %d", a.dropped, got.Left, a.marked)
+	a.must(a.marked <= a.now || len(a.line) == 0, "%v wait, though it is marked until %d", a.line, a.marked)
 	used := a.used()
 	a.must(used <= a.capacity, "%d of %d are held", used, a.capacity)
 	if len(a.line) > 0 {
@@ -198,6 +219,11 @@ func (a *audit) settled() {
 	for i, w := range s.Waiters {
 		a.must(w.ID == waiting[i].id && w.Weight == waiting[i].weight, "snapshot has waiters %v, want %v", s.Waiters, waiting)
 	}
+	marked := a.marked
+	if marked <= a.now {
+		marked = 0
+	}
+	a.must(s.Marked == marked, "snapshot is marked until %d, want %d", s.Marked, marked)
 	if a.birth != 0 {
 		a.must(s.Last == a.highest, "snapshot has last token %d, want %d", s.Last, a.highest)
 	}

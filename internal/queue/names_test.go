@@ -13,7 +13,7 @@ var params = queue.Params{
 var statusNames = map[queue.Status]string{
 	queue.Granted: "granted", queue.Queued: "queued", queue.Busy: "busy", queue.Outbid: "outbid",
 	queue.Ended: "ended", queue.Mismatch: "mismatch", queue.TooHeavy: "too heavy", queue.TooFar: "too far",
-	queue.Done: "done", queue.NotHeld: "not held",
+	queue.Done: "done", queue.NotHeld: "not held", queue.Marked: "marked",
 }
 
 var causeNames = map[queue.Cause]string{

@@ -44,6 +44,9 @@ func (p *program) id() string {
 
 func (p *program) request() queue.Request {
 	r := queue.Request{ID: p.id(), Kind: "semaphore", Capacity: 3, Weight: 1 + p.pick(3), TTL: queue.Time(1 + p.pick(8)), Queue: p.pick(4) > 0}
+	if p.pick(12) == 0 {
+		r.Mark = queue.Time(1 + p.pick(8))
+	}
 	switch p.pick(16) {
 	case 0:
 		r.Capacity = 1 + p.pick(4)
@@ -67,7 +70,7 @@ func (p *program) step() {
 		p.now += queue.Time(p.pick(4))
 	}
 	p.latest = max(p.latest, p.now)
-	switch op := p.pick(18); op {
+	switch op := p.pick(20); op {
 	default:
 		r := p.request()
 		fmt.Fprintf(&p.said, "%d acquire %+v\n", p.now, r)
@@ -81,22 +84,32 @@ func (p *program) step() {
 		id = p.id()
 		token = p.tokens[id]
 		fmt.Fprintf(&p.said, "%d release %s %d\n", p.now, id, token)
-		p.release(id, token, false)
+		p.release(id, token, false, 0)
 	case 5:
 		id, token = p.id(), p.token()
 		fmt.Fprintf(&p.said, "%d release %s %d\n", p.now, id, token)
-		p.release(id, token, false)
+		p.release(id, token, false, 0)
 	case 6:
 		id = p.id()
 		fmt.Fprintf(&p.said, "%d withdraw %s\n", p.now, id)
-		p.release(id, 0, true)
+		p.release(id, 0, true, 0)
 	case 7:
 		id = p.id()
 		fmt.Fprintf(&p.said, "%d break %s\n", p.now, id)
 		p.breaks(id)
 	case 8:
 		p.jump()
-	case 9, 10:
+	case 9:
+		id = p.id()
+		token, mark, withdraw := p.tokens[id], queue.Time(1+p.pick(20)), p.pick(4) == 0
+		fmt.Fprintf(&p.said, "%d release %s %d mark %d withdraw %v\n", p.now, id, token, mark, withdraw)
+		p.release(id, token, withdraw, mark)
+	case 10:
+		if p.pick(4) == 0 {
+			fmt.Fprintf(&p.said, "%d break mark\n", p.now)
+			p.breaks(queue.MarkID)
+		}
+	case 11, 12:
 		id, token = p.id(), p.token()
 		weight := p.pick(4)
 		fmt.Fprintf(&p.said, "%d resize %s %d to %d\n", p.now, id, token, weight)

@@ -21,6 +21,10 @@
 //     the clock is ahead of all tokens given, across a loss of the state. A
 //     ballot is taken instead if it is above last, and not so old that a state
 //     forgotten since may have given it.
+//   - A resource may be marked as done for a time, by a grant or by the release
+//     of a lease. While that lasts nobody new is granted or queued, and those who
+//     wait when it begins are sent away. A mark never becomes shorter; present
+//     leases go on.
 //   - Endings that are not plain releases are remembered for Retention. So an
 //     unknown ID with a token between birth and last was released, and a
 //     repeated release can be told from a lost lease without remembering every
@@ -78,6 +82,7 @@ const (
 	TooFar          // the ballot is too far ahead of now
 	Done            // renewed, released or broken
 	NotHeld         // see Cause
+	Marked          // marked as done; see Next
 )
 
 // Request asks for a lease, or asks again about one: the ID decides.
@@ -89,6 +94,7 @@ type Request struct {
 	TTL      Time
 	Queue    bool   // wait if it cannot be granted now
 	Reserve  uint64 // tokens set aside above the granted one
+	Mark     Time   // the grant marks the resource as done for so long; 0: it does not
 	Ballot   uint64 // proposed token, 0 for none
 	Reason   string
 	Yields   string // ID of a lease to release first, or ""
@@ -100,12 +106,14 @@ type Answer struct {
 	Token    uint64
 	TTL      Time   // Granted: what is left of the lease
 	Position int    // Queued: how many waiters are ahead
-	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds
+	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds. Marked: until the mark ends
 	Holder   Holder // Busy: the holder whose lease ends first; zero if none
 	Waiters  int    // Busy: length of the queue
 	Last     uint64 // Outbid: what a ballot has to be above
 	Cause    Cause  // NotHeld, Ended (Released: it was withdrawn)
 	Grants   []Grant
+	Dropped  []string // waiters that a mark sent away, to be told by wake-ups after the grants
+	Left     Time     // with Dropped: what is left of the mark
 }
 
 // Grant is a lease given to a waiter that did not ask at that moment. It has to
@@ -134,6 +142,7 @@ type Waiter struct {
 	Weight  int
 	TTL     Time
 	Reserve uint64
+	Mark    Time
 	Seen    Time // when it last asked
 	Since   Time
 	Reason  string
@@ -151,6 +160,7 @@ type Queue struct {
 	capacity int
 	birth    uint64 // first token given: older ones are unknown to this state
 	last     uint64 // highest token given or reserved
+	marked   Time   // until when the resource is marked as done
 
 	used    int
 	holders map[string]*Holder
@@ -213,12 +223,16 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 		a.Status, a.Token, a.TTL = Granted, h.Token, h.Deadline-now
 		return a
 	}
+	if q.marked > now {
+		a.Status, a.Next = Marked, q.marked-now
+		return a
+	}
 	a.Next = q.next(now)
 	if q.waiters[r.ID] != nil {
 		a.Status, a.Position = Queued, q.position(r.ID)
 		return a
 	}
-	a.Status = q.admit(r, now)
+	a.Status = q.admit(r, now, &a)
 	switch a.Status {
 	case Granted:
 		h := q.holders[r.ID]
@@ -237,7 +251,8 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 }
 
 // admit decides about an ID that neither holds nor waits.
-func (q *Queue) admit(r Request, now Time) Status {
+func (q *Queue) admit(r Request, now Time, a *Answer) Status {
+	q.marked = 0 // it was seen to end; were the clock set back, it would meet waiters
 	if r.Weight > r.Capacity {
 		return TooHeavy
 	}
@@ -258,13 +273,14 @@ func (q *Queue) admit(r Request, now Time) Status {
 			}
 		}
 		q.hold(r.ID, r.Weight, r.TTL, r.Reserve, r.Ballot, r.Reason, now)
+		q.mark(r.Mark, now, a)
 		return Granted
 	}
 	if !r.Queue || r.Ballot != 0 {
 		return Busy
 	}
 	q.waiters[r.ID] = q.line.PushBack(&Waiter{
-		ID: r.ID, Weight: r.Weight, TTL: r.TTL, Reserve: r.Reserve,
+		ID: r.ID, Weight: r.Weight, TTL: r.TTL, Reserve: r.Reserve, Mark: r.Mark,
 		Seen: now, Since: now, Reason: r.Reason,
 	})
 	q.keep(now + r.TTL)
@@ -298,11 +314,17 @@ func (q *Queue) Renew(id string, token uint64, ttl, now Time) Answer {
 }
 
 // Release gives a lease back or leaves the queue. With withdraw, the ID is
-// refused from now on, and the answer is always Done.
-func (q *Queue) Release(id string, token uint64, withdraw bool, now Time) Answer {
+// refused from now on, and the answer is always Done. With mark, the release of
+// a live lease marks the resource as done for so long; a release that finds none
+// marks nothing, so a second copy does not mark again.
+func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) Answer {
 	var a Answer
 	q.reap(now)
+	held := q.holders[id] != nil
 	had := q.drop(id)
+	if held {
+		q.mark(mark, now, &a)
+	}
 	q.advance(now, "", &a)
 	if !had && !withdraw {
 		if why := q.why(id, token, now); why != Released {
@@ -317,12 +339,14 @@ func (q *Queue) Release(id string, token uint64, withdraw bool, now Time) Answer
 	return a
 }
 
-// Break ends a lease or a wait by force.
+// Break ends a lease or a wait by force, or with MarkID the mark. The mark
+// outlives a lease that is broken.
 func (q *Queue) Break(id string, now Time) Answer {
 	var a Answer
 	q.reap(now)
-	had := q.drop(id)
-	if had {
+	had := id == MarkID && q.unmark(now)
+	if !had && q.drop(id) {
+		had = true
 		q.end(id, Broken, now)
 	}
 	q.advance(now, "", &a)
@@ -339,6 +363,7 @@ type Snapshot struct {
 	Kind     string
 	Capacity int
 	Last     uint64
+	Marked   Time     // until when it is marked as done; 0 if it is not
 	Holders  []Holder // by token
 	Waiters  []Waiter // in queue order
 }
@@ -346,6 +371,9 @@ type Snapshot struct {
 // Snapshot lists live holders and waiters.
 func (q *Queue) Snapshot(now Time) Snapshot {
 	s := Snapshot{Kind: q.kind, Capacity: q.capacity, Last: q.last}
+	if q.marked > now {
+		s.Marked = q.marked
+	}
 	for _, h := range q.holders {
 		if h.Deadline > now {
 			s.Holders = append(s.Holders, *h)
@@ -390,6 +418,7 @@ func (q *Queue) advance(now Time, caller string, a *Answer) {
 		if w.ID != caller {
 			a.Grants = append(a.Grants, Grant{ID: w.ID, Token: h.Token, TTL: ttl})
 		}
+		q.mark(w.Mark, now, a) // nobody is left in the line then
 	}
 }
 

@@ -91,7 +91,7 @@ func TestRuleFront(t *testing.T) {
 					t.Fatalf("waiter %d: %+v", i, a)
 				}
 			}
-			if got := ids(q.Release("held", uint64(start), false, start)); got != c.granted {
+			if got := ids(q.Release("held", uint64(start), false, 0, start)); got != c.granted {
 				t.Errorf("granted %q, want %q", got, c.granted)
 			}
 		})
@@ -113,9 +113,9 @@ func TestRuleReap(t *testing.T) {
 		"ended":    func(q *queue.Queue, now queue.Time) queue.Answer { return q.Acquire(mutex("a"), now) },
 		"mismatch": func(q *queue.Queue, now queue.Time) queue.Answer { return q.Acquire(share("c", 1, 2), now) },
 		"renew":    func(q *queue.Queue, now queue.Time) queue.Answer { return q.Renew("a", uint64(start), sec, now) },
-		"release":  func(q *queue.Queue, now queue.Time) queue.Answer { return q.Release("a", uint64(start), false, now) },
+		"release":  func(q *queue.Queue, now queue.Time) queue.Answer { return q.Release("a", uint64(start), false, 0, now) },
 		"resize":   func(q *queue.Queue, now queue.Time) queue.Answer { return q.Resize("a", uint64(start), 1, now) },
-		"withdraw": func(q *queue.Queue, now queue.Time) queue.Answer { return q.Release("c", 0, true, now) },
+		"withdraw": func(q *queue.Queue, now queue.Time) queue.Answer { return q.Release("c", 0, true, 0, now) },
 		"break":    func(q *queue.Queue, now queue.Time) queue.Answer { return q.Break("c", now) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestRuleWaiter(t *testing.T) {
 			q.Acquire(b, start)
 			now := start + c.quiet
 			q.Acquire(mutex("c"), now)
-			if got := q.Release("a", uint64(start), false, now); !slices.Equal(got.Grants, c.want) {
+			if got := q.Release("a", uint64(start), false, 0, now); !slices.Equal(got.Grants, c.want) {
 				t.Errorf("granted %+v, want %+v", got.Grants, c.want)
 			}
 		})
@@ -193,7 +193,7 @@ func TestRuleToken(t *testing.T) {
 			first := mutex("first")
 			first.Reserve = c.reserve
 			q.Acquire(first, start)
-			q.Release("first", t0, false, start)
+			q.Release("first", t0, false, 0, start)
 			r := mutex("r")
 			r.Ballot = c.ballot
 			got := q.Acquire(r, start+c.after)
@@ -227,9 +227,9 @@ func TestRuleEndings(t *testing.T) {
 		taken  queue.Cause // the same when another one holds
 		forgot queue.Cause // the same when the retention is over
 	}{
-		{"released", func(q *queue.Queue, now queue.Time) { q.Release("a", token, false, now) },
+		{"released", func(q *queue.Queue, now queue.Time) { q.Release("a", token, false, 0, now) },
 			0, queue.Released, queue.Released, queue.Released},
-		{"withdrawn", func(q *queue.Queue, now queue.Time) { q.Release("a", 0, true, now) },
+		{"withdrawn", func(q *queue.Queue, now queue.Time) { q.Release("a", 0, true, 0, now) },
 			queue.Released, queue.Released, queue.Released, queue.Released},
 		{"broken", func(q *queue.Queue, now queue.Time) { q.Break("a", now) },
 			queue.Broken, queue.Broken, queue.Broken, queue.Released},
@@ -276,17 +276,26 @@ func TestForgettable(t *testing.T) {
 		{"holder", func(q *queue.Queue) { q.Acquire(mutex("a"), start) }, 10 * sec},
 		{"released", func(q *queue.Queue) {
 			q.Acquire(mutex("a"), start)
-			q.Release("a", uint64(start), false, start+sec)
+			q.Release("a", uint64(start), false, 0, start+sec)
 		}, 10 * sec},
 		{"renewed", func(q *queue.Queue) {
 			q.Acquire(mutex("a"), start)
 			q.Renew("a", uint64(start), 20*sec, start+5*sec)
 		}, 25 * sec},
-		{"withdrawn", func(q *queue.Queue) { q.Release("a", 0, true, start+7*sec) }, 7 * sec},
+		{"withdrawn", func(q *queue.Queue) { q.Release("a", 0, true, 0, start+7*sec) }, 7 * sec},
 		{"broken at its end", func(q *queue.Queue) {
 			q.Acquire(mutex("a"), start)
 			q.Break("a", start+10*sec-1)
 		}, 10 * sec},
+		{"marked", func(q *queue.Queue) {
+			q.Acquire(mutex("a"), start)
+			q.Release("a", uint64(start), false, 50*sec, start+sec)
+		}, 51 * sec},
+		{"marked at the grant", func(q *queue.Queue) {
+			r := mutex("a")
+			r.Mark = 50 * sec
+			q.Acquire(r, start)
+		}, 50 * sec},
 		{"reserved tokens", func(q *queue.Queue) {
 			r := mutex("a")
 			r.Reserve = 30_000_000
@@ -313,7 +322,7 @@ func TestForgettable(t *testing.T) {
 func TestEndingsAreSwept(t *testing.T) {
 	q := queue.New(params, start)
 	for i := range queue.Time(100_000) {
-		q.Release(string(rune('a'+i%26))+show(i), 0, true, start+i*sec)
+		q.Release(string(rune('a'+i%26))+show(i), 0, true, 0, start+i*sec)
 	}
 	if n := q.Endings(); n > 2*600+16+1 {
 		t.Errorf("%d endings are kept, want two retentions' worth at most", n)

@@ -20,11 +20,11 @@ var rewrite = flag.Bool("rewrite", false, "write the answers into the transcript
 // the first token is 100000000. Operations:
 //
 //	default [kind=K] [capacity=N] [weight=N] [ttl=D]     for the acquires below
-//	acquire ID [try] [weight=N] [reserve=N] [ballot=N] [yields=ID] …
+//	acquire ID [try] [weight=N] [reserve=N] [ballot=N] [mark=D] [yields=ID] …
 //	renew ID [token=N] [ttl=D]       the token is the one last granted to the ID
-//	release ID [token=N]             unless given
+//	release ID [token=N] [mark=D]    unless given
 //	resize ID to=N [token=N]
-//	withdraw ID, break ID
+//	withdraw ID [mark=D], break ID|mark
 //	after D, back D                  the clock goes on, or steps back
 //	show                             a snapshot
 //	forget                           drop the state if that loses nothing
@@ -122,11 +122,11 @@ func (s *stage) do(t *testing.T, words []string) string {
 	case "renew":
 		return s.told(s.queue.Renew(id, s.token(t, id, args), span(t, s.arg(args, "ttl")), s.now))
 	case "release":
-		return s.told(s.queue.Release(id, s.token(t, id, args), false, s.now))
+		return s.told(s.queue.Release(id, s.token(t, id, args), false, span(t, args["mark"]), s.now))
 	case "resize":
 		return s.told(s.queue.Resize(id, s.token(t, id, args), int(number(t, args["to"])), s.now))
 	case "withdraw":
-		return s.told(s.queue.Release(id, 0, true, s.now))
+		return s.told(s.queue.Release(id, 0, true, span(t, args["mark"]), s.now))
 	case "break":
 		return s.told(s.queue.Break(id, s.now))
 	case "show":
@@ -151,7 +151,7 @@ func (s *stage) acquire(t *testing.T, id string, args map[string]string) string 
 	a := s.queue.Acquire(queue.Request{
 		ID: id, Kind: s.arg(args, "kind"), Queue: !try, Yields: args["yields"],
 		Capacity: int(number(t, s.arg(args, "capacity"))), Weight: int(number(t, s.arg(args, "weight"))),
-		TTL: span(t, s.arg(args, "ttl")), Reserve: number(t, args["reserve"]), Ballot: number(t, args["ballot"]),
+		TTL: span(t, s.arg(args, "ttl")), Mark: span(t, args["mark"]), Reserve: number(t, args["reserve"]), Ballot: number(t, args["ballot"]),
 	}, s.now)
 	if a.Status == queue.Granted {
 		s.tokens[id] = a.Token
@@ -169,6 +169,8 @@ func (s *stage) told(a queue.Answer) string {
 		text += fmt.Sprintf(" position=%d next=%s", a.Position, show(a.Next))
 	case queue.Busy:
 		text += fmt.Sprintf(" holder=%q next=%s waiters=%d", a.Holder.ID, show(a.Next), a.Waiters)
+	case queue.Marked:
+		text += fmt.Sprintf(" next=%s", show(a.Next))
 	case queue.Outbid:
 		text += fmt.Sprintf(" last=%d", a.Last)
 	case queue.Ended, queue.NotHeld:
@@ -178,12 +180,18 @@ func (s *stage) told(a queue.Answer) string {
 		s.tokens[g.ID] = g.Token
 		text += fmt.Sprintf("; wakes %s token=%d ttl=%s", g.ID, g.Token, show(g.TTL))
 	}
+	for _, id := range a.Dropped {
+		text += fmt.Sprintf("; sends away %s for %s", id, show(a.Left))
+	}
 	return text
 }
 
 func (s *stage) show() string {
 	snap := s.queue.Snapshot(s.now)
 	text := fmt.Sprintf("%s of %d, last=%d", snap.Kind, snap.Capacity, snap.Last)
+	if snap.Marked != 0 {
+		text += "; marked for " + show(snap.Marked-s.now)
+	}
 	for _, h := range snap.Holders {
 		text += fmt.Sprintf("; %s holds %d token=%d ttl=%s", h.ID, h.Weight, h.Token, show(h.Deadline-s.now))
 	}
@@ -219,6 +227,9 @@ func number(t *testing.T, text string) uint64 {
 }
 
 func span(t *testing.T, text string) queue.Time {
+	if text == "" {
+		return 0
+	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		t.Fatal(err)

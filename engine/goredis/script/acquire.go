@@ -18,6 +18,7 @@ type Acquire struct {
 	Queue    bool
 	Reason   string
 	Yields   string
+	Mark     time.Duration
 }
 
 // maxExact is where Lua's numbers cease to be exact.
@@ -36,6 +37,7 @@ const (
 	Mismatch
 	TooHeavy
 	TooFar
+	Marked
 )
 
 // Acquired is the reply of Acquire; which fields are set depends on Status.
@@ -64,6 +66,8 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 	// The script takes its short way only if the rest is left out. It counts
 	// on the reserve ending before the lease does.
 	switch {
+	case a.Mark > 0:
+		c.add(queue, a.Weight, ballot, a.Yields, a.Mark.Microseconds())
 	case a.Weight != 1 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(ttl):
 		c.add(queue, a.Weight, ballot, a.Yields)
 	case !a.Queue:
@@ -94,6 +98,8 @@ func (a Acquire) Read(reply any) (Acquired, error) {
 		got.Last, got.Next = r.token(), r.duration()
 	case Ended:
 		got.Cause = int(r.number())
+	case Marked:
+		got.Next = r.duration()
 	case Mismatch, TooHeavy, TooFar:
 	default:
 		r.fail(fmt.Sprintf("status %d", got.Status))

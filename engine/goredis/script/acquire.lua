@@ -2,11 +2,12 @@
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 kind:capacity, 3 TTL, 4 reserve, 5 note "reserve 0 reason",
 --       and unless all are default: 6 'q' to queue (default) or '', 7 weight or
---       '' for 1, 8 ballot or 0, 9 holder ID that yields or ''
+--       '' for 1, 8 ballot or 0, 9 holder ID that yields or '',
+--       10 how long to mark from the grant on, or left out
 -- Returns  the token (granted for the whole TTL), or a table:
 --       {1, token, TTL} granted   {2, position, next} queued
 --       {3, next, waiters, last[, holder ID, TTL, info]} busy   {4, floor, next} outbid
---       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far
+--       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
 local call = redis.call
 --#include clock
 -- The short way: easy and free, clock ahead of the last token, expiry far
@@ -24,10 +25,12 @@ end
 -- The long way is a function, so that the short one does not pay for its locals.
 return (function()
 local id, ttl, reserve, queues = ARGV[1], ARGV[3] + 0, ARGV[4] + 0, ARGV[6] ~= ''
-local weight, ballot, reason = tonumber(ARGV[7] or 1), tonumber(ARGV[8] or 0), string.match(ARGV[5], '^%d+ %d+ (.*)$')
+local weight, ballot, span = tonumber(ARGV[7] or 1), tonumber(ARGV[8] or 0), tonumber(ARGV[10] or 0)
+local reason = string.match(ARGV[5], '^%d+ %d+ (.*)$')
 --#include state
 --#include endings
 --#include leases
+--#include leave
 --#include queue
 --#include notify
 --#include finish
@@ -47,6 +50,7 @@ else
   advance(id)
 end
 if held(id) then return finish({1, granted(id), held(id) - now}) end
+if marked > now then return finish({9, marked - now}) end
 local first, next = soonest()
 local place = queued > 0 and call('ZSCORE', LINE, 'q' .. id)
 if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next - now}) end

@@ -2,13 +2,13 @@
 -- 32 bits.
 local WIDE = string.format('%d', 1000000000000000) == '1000000000000000'
 
--- store writes the core. Without waiters a resource of capacity 1 is easy: the
--- short ways release it by writing easy, its kind, into the deadline, and
--- acquire it if they find their kind there. What they read is stored first:
+-- store writes the core. Without waiters and mark a resource of capacity 1 is
+-- easy: the short ways release it by writing easy, its kind, into the deadline,
+-- and acquire it if they find their kind there. What they read is stored first:
 -- Redis searches small hashes in order.
 local function store()
   local easy = ''
-  if capacity == 1 and queued == 0 and birth > 0 and WIDE then easy = kind end
+  if capacity == 1 and queued == 0 and marked <= now and birth > 0 and WIDE then easy = kind end
   if used == 0 then deadline = easy ~= '' and easy or 0 end
   call('HSET', CORE, 'deadline', deadline, 'token', last, 'keep', kept, 'ended', ended, 'holder', holder,
     'easy', easy, 'note', note, 'queued', queued, 'kind', kind, 'used', used, 'birth', birth)
@@ -21,6 +21,6 @@ local function finish(answer)
   local expiry = math.ceil(kept / 1000)
   if raised then call('PEXPIREAT', CORE, expiry) end
   if raised or begun then call('PEXPIREAT', LINE, expiry) end
-  for _, grant in ipairs(grants) do notify(grant[1], grant[2]) end
+  for _, wake in ipairs(wakes) do notify(wake[1], wake[2]) end
   return answer
 end

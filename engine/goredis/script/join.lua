@@ -4,15 +4,15 @@ local BALLOT_AHEAD = 86400000000
 local function seen(id)
   local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
   if not info then return end
-  local weight, wants, reserves, _, since, text = string.match(info, WAITER)
-  call('HSET', CORE, '@' .. id, string.format('%s %s %s %.0f %s %s', weight, wants, reserves, now, since, text))
+  local weight, wants, reserves, marks, _, since, text = string.match(info, WAITER)
+  call('HSET', CORE, '@' .. id, string.format('%s %s %s %s %.0f %s %s', weight, wants, reserves, marks, now, since, text))
   keep(now + wants)
 end
 
 local function join()
   local tail = call('ZREVRANGEBYSCORE', LINE, '(' .. EPOCH, 1, 'WITHSCORES', 'LIMIT', 0, 1)[2]
   enter((tail or 0) + 1, 'q' .. id)
-  call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f %.0f %.0f %s', weight, ttl, reserve, now, now, reason))
+  call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f %.0f %.0f %.0f %s', weight, ttl, reserve, span, now, now, reason))
   queued = queued + 1
   keep(now + ttl)
 end
@@ -21,6 +21,10 @@ end
 -- front of the queue: a newcomer is granted only if no one waits.
 local function admit(first, next)
   local limit = tonumber(string.match(ARGV[2], ':(%d+)$'))
+  if marked > 0 then -- it was seen to end; were the clock set back, it would meet waiters
+    marked, changed = 0, true
+    call('HDEL', CORE, 'marked')
+  end
   if weight > limit then return {7} end
   if used == 0 and queued == 0 then
     if kind ~= ARGV[2] then
@@ -35,7 +39,9 @@ local function admit(first, next)
     local floor = math.max(last, now - retention)
     if ballot > 0 and ballot <= floor then return {4, floor, next} end
     if ballot > now + BALLOT_AHEAD then return {8} end
-    return {1, hold(id, weight, ttl, reserve, ballot, reason), ttl}
+    local token = hold(id, weight, ttl, reserve, ballot, reason)
+    mark(span)
+    return {1, token, ttl}
   end
   if queues and ballot == 0 then
     join()

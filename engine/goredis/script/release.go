@@ -1,16 +1,25 @@
 package script
 
+import "time"
+
 // Release is the arguments of the script.
 type Release struct {
 	ID       string
 	Token    uint64
 	Withdraw bool
+	Mark     time.Duration
 }
 
 // Release makes the call.
 func (s *Set) Release(k Keys, a Release) Call {
 	c := s.release.call(k, a.ID, a.Token)
-	if a.Withdraw {
+	// The script takes its short way only if the rest is left out.
+	switch {
+	case a.Mark > 0 && a.Withdraw:
+		c.add("w", a.Mark.Microseconds())
+	case a.Mark > 0:
+		c.add("", a.Mark.Microseconds())
+	case a.Withdraw:
 		c.add("w")
 	}
 	c.full = s.releaseFull

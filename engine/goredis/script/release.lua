@@ -1,6 +1,7 @@
 -- Gives a lease back or leaves the queue, and grants what that frees.
 -- KEYS  core and line of the resource
--- ARGV  1 holder ID, 2 token or 0, 3 'w' to withdraw the ID, else left out
+-- ARGV  1 holder ID, 2 token or 0, and unless both are default: 3 'w' to withdraw
+--       the ID or '', 4 how long to mark from now on, if it still holds
 -- Returns  0, or -cause if nothing was held (never with 'w')
 local call = redis.call
 --#include clock
@@ -16,11 +17,14 @@ local id, withdraw = ARGV[1], ARGV[3] == 'w'
 --#include state
 --#include endings
 --#include leases
+--#include leave
 --#include queue
 --#include notify
 --#include finish
 reap()
+local holds = held(id)
 local had = drop(id)
+if holds then mark(tonumber(ARGV[4] or 0)) end
 advance()
 if withdraw then
   remember(id, 'w')

@@ -19,6 +19,7 @@ local id = ARGV[1]
 --#include state
 --#include endings
 --#include leases
+--#include leave
 --#include queue
 --#include notify
 --#include finish

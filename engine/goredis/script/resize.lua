@@ -9,6 +9,7 @@ local id, weight = ARGV[1], ARGV[2] + 0
 --#include state
 --#include endings
 --#include leases
+--#include leave
 --#include queue
 --#include notify
 --#include finish

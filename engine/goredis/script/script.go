@@ -110,7 +110,7 @@ type Call struct {
 }
 
 // maxArgs is how many arguments a script has at most.
-const maxArgs = 9
+const maxArgs = 10
 
 func (s Script) call(k Keys, args ...any) Call {
 	all := make([]any, 0, 3+len(k)+maxArgs)

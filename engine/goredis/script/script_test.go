@@ -80,7 +80,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add(int64(1), "mutex:1", "1 2 3 4 5 6", uint8(9))
 	f.Fuzz(func(t *testing.T, n int64, a, b string, shape uint8) {
 		list := []any{n, a, n, b, []any{a, b, n}, []any{a, a, b}, nil, a}
-		for _, reply := range []any{n, a, nil, list[shape%8:], list, []any{n % 9, n, n, n, a, n, b}, []any{n, a, n, []any{a, b, b}, []any{a, b}}} {
+		for _, reply := range []any{n, a, nil, list[shape%8:], list, []any{n % 9, n, n, n, a, n, b}, []any{n, a, n, []any{a, b, b}, []any{a, b}, n}} {
 			_, _ = Acquire{Capacity: int(shape)}.Read(reply)
 			_, _, _ = Renew{}.Read(reply)
 			_, _ = Release{}.Read(reply)
@@ -95,13 +95,14 @@ func TestReadsSnapshot(t *testing.T) {
 	got, err := Snapshot{WaiterLife: 3 * time.Second}.Read([]any{
 		int64(10_000_000), "rw:4", int64(99),
 		[]any{"c1.b", "12000000", "3 98 9000000 why me", "c1.a", "11000000", "1 97 8000000 "},
-		[]any{"c2.a", "4 15000000 0 7000001 6000000 later", "c2.b", "1 15000000 0 7000000 6000000 gone"},
+		[]any{"c2.a", "4 15000000 0 0 7000001 6000000 later", "c2.b", "1 15000000 0 5 7000000 6000000 gone"},
+		int64(70_000_000),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := State{
-		Kind: "rw", Capacity: 4, Last: 99,
+		Kind: "rw", Capacity: 4, Last: 99, Marked: time.Minute,
 		Holders: []Holder{
 			{ID: "c1.a", Weight: 1, Token: 97, Since: time.UnixMicro(8_000_000), TTL: time.Second},
 			{ID: "c1.b", Weight: 3, Token: 98, Since: time.UnixMicro(9_000_000), TTL: 2 * time.Second, Reason: "why me"},

@@ -25,8 +25,9 @@ type State struct {
 	Kind     string
 	Capacity int
 	Last     uint64
-	Holders  []Holder // by token
-	Waiters  []Waiter // in queue order
+	Marked   time.Duration // left of the mark; 0 if there is none
+	Holders  []Holder      // by token
+	Waiters  []Waiter      // in queue order
 }
 
 // Snapshot makes the call.
@@ -40,6 +41,7 @@ func (a Snapshot) Read(reply any) (State, error) {
 	s.Kind, s.Capacity = kind(r.text())
 	s.Last = r.token()
 	holders, waiters := r.list(), r.list()
+	s.Marked = micros(max(0, r.number()-now))
 	for len(holders.rest) > 0 {
 		id, deadline, info := holders.text(), holders.text(), holders.text()
 		until, err := strconv.ParseInt(deadline, 10, 64)
@@ -51,9 +53,9 @@ func (a Snapshot) Read(reply any) (State, error) {
 	slices.SortFunc(s.Holders, func(a, b Holder) int { return cmp.Compare(a.Token, b.Token) })
 	for len(waiters.rest) > 0 {
 		id, info := waiters.text(), waiters.text()
-		n, reason := fields(info, 5) // weight ttl reserve seen since
-		if n[3]+a.WaiterLife.Microseconds() > now {
-			s.Waiters = append(s.Waiters, Waiter{ID: id, Weight: int(n[0]), Since: time.UnixMicro(n[4]), Reason: reason})
+		n, reason := fields(info, 6) // weight ttl reserve mark seen since
+		if n[4]+a.WaiterLife.Microseconds() > now {
+			s.Waiters = append(s.Waiters, Waiter{ID: id, Weight: int(n[0]), Since: time.UnixMicro(n[5]), Reason: reason})
 		}
 	}
 	for _, err := range []error{r.err, holders.err, waiters.err} {

@@ -1,12 +1,12 @@
 -- Tells who holds and who waits. It changes nothing.
 -- KEYS  core and line of the resource
 -- ARGV  none
--- Returns  {now, kind:capacity or '', last token, holders, waiters}, where
+-- Returns  {now, kind:capacity or '', last token, holders, waiters, marked until}, where
 --       holders is {ID, deadline, info, ...} and waiters is {ID, info, ...}
 local call = redis.call
 --#include clock
-local core = call('HMGET', KEYS[1], 'kind', 'token', 'holder', 'deadline', 'note')
-if not core[1] then return {now, '', 0, {}, {}} end
+local core = call('HMGET', KEYS[1], 'kind', 'token', 'holder', 'deadline', 'note', 'marked')
+if not core[1] then return {now, '', 0, {}, {}, 0} end
 local holders, waiters = {}, {}
 if (tonumber(core[4]) or 0) > now then holders = {core[3], core[4], core[5]} end
 
@@ -27,4 +27,4 @@ for from = 1, #line, 1000 do -- in pieces that fit Lua's stack
     end
   end
 end
-return {now, core[1], tonumber(core[2]), holders, waiters}
+return {now, core[1], tonumber(core[2]), holders, waiters, tonumber(core[6] or 0)}

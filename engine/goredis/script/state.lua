@@ -8,13 +8,14 @@
 local EXPIRED, TAKEN, DELETED, BROKEN, RELEASED = 1, 2, 3, 4, 5
 local CORE, LINE, EPOCH = KEYS[1], KEYS[2], 1000000000000
 local raw = call('HMGET', CORE, 'kind', 'token', 'birth', 'used', 'queued', 'ended', 'keep',
-  'holder', 'deadline', 'note')
+  'holder', 'deadline', 'note', 'marked')
 local kind, last, birth = raw[1] or '', tonumber(raw[2] or 0), tonumber(raw[3] or 0)
 local capacity = tonumber(string.match(kind, ':(%d+)$') or 0)
 local used, queued, ended = tonumber(raw[4] or 0), tonumber(raw[5] or 0), tonumber(raw[6] or 0)
 local kept = tonumber(raw[7] or 0)
 local holder, deadline, note = raw[8] or '', tonumber(raw[9] or 0) or 0, raw[10] or ''
-local changed, raised, begun, grants = false, false, false, {}
+local marked = tonumber(raw[11] or 0)
+local changed, raised, begun, wakes = false, false, false, {}
 
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
 if ended <= now then ended = 0 end -- all endings are old

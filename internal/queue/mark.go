@@ -1,0 +1,28 @@
+package queue
+
+// MarkID stands for the mark of a resource where Break takes a holder ID.
+const MarkID = "mark"
+
+// mark marks the resource as done for a time. A mark that lasts longer stays.
+// Nobody is served while it lasts, so those who wait are sent away.
+func (q *Queue) mark(span, now Time, a *Answer) {
+	if span <= 0 {
+		return
+	}
+	q.marked = max(q.marked, now+span)
+	q.keep(q.marked)
+	for e := q.line.Front(); e != nil; e = q.line.Front() {
+		w := e.Value.(*Waiter)
+		q.drop(w.ID)
+		a.Dropped, a.Left = append(a.Dropped, w.ID), q.marked-now
+	}
+}
+
+// unmark ends the mark, by an operator's will. It tells whether there was one.
+func (q *Queue) unmark(now Time) bool {
+	if q.marked <= now {
+		return false
+	}
+	q.marked = 0
+	return true
+}
