@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -179,22 +178,28 @@ func (c *Client) resource(name string) engine.Resource {
 	return engine.Resource{Prefix: c.prefix, Name: name}
 }
 
+// idDigits are what IDs are made of: five bits each, and nothing that a shell or
+// a flag parser takes for its own.
+const idDigits = "0123456789abcdefghijklmnopqrstuv"
+
 // newClientID returns the random part that all holder IDs of a client share.
 func newClientID() string {
-	var b [9]byte
+	var b [13]byte
 	_, _ = rand.Read(b[:]) // it never fails: crypto/rand ends the program first
-	return base64.RawURLEncoding.EncodeToString(b[:])
+	for i := range b {
+		b[i] = idDigits[b[i]%byte(len(idDigits))]
+	}
+	return string(b[:])
 }
 
 // newHolderID returns the random identity of one attempt.
 func (c *Client) newHolderID() string {
-	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
-	b := make([]byte, 0, 24)
+	b := make([]byte, 0, 32)
 	b = append(b, c.info.ID...)
 	b = append(b, '.')
-	for r, i := mathrand.Uint64(), 0; i < 10; i++ {
-		b = append(b, digits[r&63])
-		r >>= 6
+	for r, i := mathrand.Uint64(), 0; i < 12; i++ {
+		b = append(b, idDigits[r%uint64(len(idDigits))])
+		r /= uint64(len(idDigits))
 	}
 	return string(b)
 }

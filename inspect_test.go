@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -66,4 +67,19 @@ func TestSnapshotAndList(t *testing.T) {
 			mustRelease(t, l)
 		}
 	})
+}
+
+// Operators type holder IDs: no shell and no flag parser may take one for its
+// own.
+func TestHolderIDsAreSafeToType(t *testing.T) {
+	safe := regexp.MustCompile(`^[0-9a-v]{13}\.[0-9a-v]{12}$`)
+	e := memory.New()
+	for range 50 {
+		c := newClient(t, e)
+		l := mustLock(t, c.Mutex("x"), t.Context())
+		if !safe.MatchString(l.HolderID()) {
+			t.Errorf("holder ID %q", l.HolderID())
+		}
+		mustRelease(t, l)
+	}
 }
