@@ -311,3 +311,34 @@ func TestBreakTellsTheHolder(t *testing.T) {
 	}
 	w.release(r.lease)
 }
+
+// One name cannot be two kinds of lock at once: they would delete each other's
+// state. Two capacities are as bad.
+func TestOneNameAsTwoKinds(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	l := w.lock(c.Mutex("stock:1"))
+	for name, try := range map[string]func(context.Context) (*holdfast.Lease, error){
+		"reader": c.RWMutex("stock:1").TryRLock,
+		"writer": w.client().RWMutex("stock:1").Lock,
+		"permit": func(ctx context.Context) (*holdfast.Lease, error) {
+			return c.Semaphore("stock:1", 3).TryAcquire(ctx, 1)
+		},
+	} {
+		if _, err := try(t.Context()); !errors.Is(err, holdfast.ErrMismatch) {
+			t.Errorf("%s: %v; want ErrMismatch", name, err)
+		}
+	}
+	if l.Err() != nil {
+		t.Error(l.Err())
+	}
+	w.release(l)
+	three, err := c.Semaphore("stock:1", 3).Acquire(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Semaphore("stock:1", 4).TryAcquire(t.Context(), 1); !errors.Is(err, holdfast.ErrMismatch) {
+		t.Errorf("another capacity: %v; want ErrMismatch", err)
+	}
+	w.release(three)
+}
