@@ -21,11 +21,13 @@ type attempt struct {
 	line *line // whose turn it has; nil: no tenure
 	req  engine.Request
 
-	known  bool      // the store may know the ID
-	unsure bool      // a request went unanswered: copies may be under way
-	queued bool      // the store said so
-	acked  time.Time // when the last answered request was sent
-	wakes  inbox     // nil until it listens; one for each holder ID
+	known  bool          // the store may know the ID
+	unsure bool          // a request went unanswered: copies may be under way
+	queued bool          // the store said so
+	acked  time.Time     // when the last answered request was sent
+	silent time.Time     // when the first request since was sent; zero: all are answered
+	bears  time.Duration // how long a fallback is put off from then on
+	wakes  inbox         // nil until it listens; one for each holder ID
 }
 
 // askPatience bounds every request of an attempt but the first, which costs
@@ -58,14 +60,16 @@ func (lk *locker) newAttempt(weight int, l *line) *attempt {
 
 // ask sends the request once.
 func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
-	if a.known {
+	whole := ctx
+	if limit := a.limit(ctx); limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, askPatience)
+		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
 	a.known = true
 	sent := time.Now()
 	ans, err := a.c.engine.Acquire(ctx, a.req)
+	a.heard(whole, sent, err)
 	switch {
 	case err == nil:
 		a.acked = sent
@@ -95,6 +99,9 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 		if err := a.over(ctx, trouble); err != nil {
 			return nil, 0, err
 		}
+		if a.forsaken(ctx) {
+			return nil, 0, &waitError{a.lk.name, errSilent, trouble}
+		}
 		ans, sent, err := a.ask(call)
 		next := time.Duration(0)
 		switch {
@@ -115,7 +122,7 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 			}
 		case errors.Is(err, ErrUnavailable):
 			trouble = err
-			next = slow.next()
+			next = a.within(ctx, slow.next())
 		default:
 			return nil, 0, opError("acquire", a.lk.name, err)
 		}
@@ -269,10 +276,15 @@ func (a *attempt) abandon() {
 	if a.req.Yields.ID != "" { // its release was never confirmed
 		releases = append(releases, engine.Release{Resource: a.req.Resource, Held: a.req.Yields})
 	}
-	t := time.NewTimer(callGrace)
+	await(a.c.cleanup(a.req.TTL, releases...), callGrace)
+}
+
+// await waits for done, but not for long.
+func await(done <-chan struct{}, most time.Duration) {
+	t := time.NewTimer(most)
 	defer t.Stop()
 	select {
-	case <-a.c.cleanup(a.req.TTL, releases...):
+	case <-done:
 	case <-t.C:
 	}
 }
@@ -295,6 +307,9 @@ func (a *attempt) try(ctx, call context.Context) (*holding, error) {
 	a.req.Queue = false
 	var slow backoff
 	for n := 1; ; n++ {
+		if a.forsaken(ctx) {
+			return nil, &waitError{a.lk.name, errSilent, nil}
+		}
 		ans, sent, err := a.ask(call)
 		switch {
 		case err == nil && ans.Status == engine.Granted:

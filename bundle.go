@@ -121,48 +121,58 @@ func (b *bundle) end(why error) {
 	case was == bundleHeld:
 		_ = b.whole.finish(why)
 		if !closing {
-			b.drop()
+			b.c.drop(b.title, b.parts...)
 		}
 	case !closing:
 		b.interrupt(why) // who gathers gives back what there is
 	}
 }
 
-// drop gives back all parts in the background. The channel is closed when that
-// is done.
-func (b *bundle) drop() <-chan struct{} {
+// drop gives leases back in the background. The channel is closed when that is
+// done.
+func (c *Client) drop(title string, leases ...*Lease) <-chan struct{} {
 	done := make(chan struct{})
-	if !b.c.gate.join() {
+	if !c.gate.join() {
 		close(done)
 		return done
 	}
 	go func() {
-		defer b.c.gate.leave()
+		defer c.gate.leave()
 		defer close(done)
-		ctx, cancel := context.WithTimeout(b.c.tasks, releaseGrace)
+		ctx, cancel := context.WithTimeout(c.tasks, releaseGrace)
 		defer cancel()
-		if err := b.releaseParts(ctx); err != nil && !errors.Is(err, ErrLost) {
-			b.c.log.Warn("holdfast: a part of a lease was not given back in time; the background goes on",
-				"resource", b.title, "error", err)
+		if err := releaseEach(ctx, leases); err != nil && !errors.Is(err, ErrLost) {
+			c.log.Warn("holdfast: a lease was not given back in time; the background goes on",
+				"resource", title, "error", err)
 		}
 	}()
 	return done
 }
 
-// releaseParts gives all back at once, so that a store that hangs costs the time
+// releaseEach gives all back at once, so that a store that hangs costs the time
 // of one.
-func (b *bundle) releaseParts(ctx context.Context) error {
-	errs := make([]error, len(b.parts))
+func releaseEach(ctx context.Context, leases []*Lease) error {
+	errs := make([]error, len(leases))
 	var wg sync.WaitGroup
-	for i, p := range b.parts {
+	for i, l := range leases {
 		wg.Go(func() {
-			if errs[i] = p.Release(ctx); errors.Is(errs[i], ErrReleased) {
+			if errs[i] = l.Release(ctx); errors.Is(errs[i], ErrReleased) {
 				errs[i] = nil // Close was quicker
 			}
 		})
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// fallback implements footing: one part that the store did not grant is enough.
+func (b *bundle) fallback() Fallback {
+	for _, p := range b.parts {
+		if f := p.Fallback(); f != FailClosed {
+			return f
+		}
+	}
+	return FailClosed
 }
 
 func (b *bundle) ending() error {
@@ -208,7 +218,7 @@ func (b *bundle) leave(*Lease) (last, held bool) {
 	return true, true
 }
 
-func (b *bundle) giveBack(ctx context.Context, _ *Lease) error { return b.releaseParts(ctx) }
+func (b *bundle) giveBack(ctx context.Context, _ *Lease) error { return releaseEach(ctx, b.parts) }
 
 func (b *bundle) detach(context.Context, *Lease) (string, error) {
 	return "", opError("detach", b.title, fmt.Errorf("%w: a lease of several resources has no ticket; detach leases of one each", errors.ErrUnsupported))

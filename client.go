@@ -34,14 +34,16 @@ const (
 // Client takes locks on the resources of one engine. It is safe for concurrent
 // use. A process needs one for each engine and prefix; Close it in the end.
 type Client struct {
-	engine engine.Engine
-	prefix string
-	info   engine.Client
-	log    *slog.Logger
-	hooks  hooks
-	keep   *keepalive.Scheduler
-	mail   mailbox
-	lines  tenure.Lines[lineKey, turn]
+	engine  engine.Engine
+	prefix  string
+	info    engine.Client
+	log     *slog.Logger
+	hooks   hooks
+	keep    *keepalive.Scheduler
+	mail    mailbox
+	lines   tenure.Lines[lineKey, turn]
+	rooms   rooms
+	breaker breaker
 
 	gate    gate
 	life    context.Context // ends when Close begins
@@ -94,6 +96,7 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 	c.life, c.end = context.WithCancel(context.Background())
 	c.tasks, c.abandon = context.WithCancel(context.Background())
 	c.mail.open(c)
+	c.breaker.c = c
 	return c, nil
 }
 
@@ -156,6 +159,7 @@ func (c *Client) releaseAll(ctx context.Context) error {
 		for _, l := range leases {
 			_ = l.finish(ErrReleased)
 		}
+		h.vacate()
 		return was == holdingEnded
 	})
 	for _, h := range all {

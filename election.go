@@ -35,10 +35,11 @@ type Election struct {
 // Election returns a handle on an election. It costs nothing until it is used.
 // WithReason has no effect: operators see the leader's value in its place.
 func (c *Client) Election(name string, opts ...LockOption) *Election {
-	return &Election{locker{
-		c: c, name: name, kind: engine.KindElection, capacity: 1,
-		opts: lockOptionsOf(name, opts),
-	}}
+	o := lockOptionsOf(name, opts)
+	if o.fallback != FailClosed {
+		o.fail(optionError("an Election has no fallback: without the store there could be several leaders"))
+	}
+	return &Election{locker{c: c, name: name, kind: engine.KindElection, capacity: 1, opts: o}}
 }
 
 // Campaign waits until the caller leads or ctx ends. To resign is to release the

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// footing is what leases stand on. A *holding is one lease in the store.
+// footing is what leases stand on. A *holding is one lease in the store, a *bundle
+// several leases as one, a *substitute what there is without the store.
 type footing interface {
 	// resource names what is held, for errors.
 	resource() string
@@ -19,6 +20,8 @@ type footing interface {
 	ending() error
 	// deadline is the end of the trust window as known now.
 	deadline() time.Time
+	// fallback is FailClosed if the store granted it.
+	fallback() Fallback
 
 	// covers tells whether the client holds the resource by it.
 	covers(c *Client, name string) bool

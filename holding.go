@@ -37,6 +37,7 @@ type holding struct {
 	token   uint64     // of the present turn; while passing, of the one before
 	since   time.Time
 	leases  []*Lease
+	place   *place // of the turn, with LocalOnly
 }
 
 // holdingState moves between passing and held at each turn, and to ended.
@@ -55,6 +56,8 @@ func (h *holding) id() string { return h.entry.Renewal.ID }
 func (h *holding) tokens(l *Lease) map[string]uint64 { return map[string]uint64{h.lk.name: l.token} }
 
 func (h *holding) deadline() time.Time { return h.entry.Window.End() }
+
+func (h *holding) fallback() Fallback { return FailClosed }
 
 func (h *holding) covers(c *Client, name string) bool { return h.c == c && h.lk.name == name }
 
@@ -182,6 +185,7 @@ func (h *holding) lose(why *LostError) {
 	for _, l := range leases {
 		_ = l.finish(why)
 	}
+	h.vacate()
 	if was == holdingHeld {
 		h.c.log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
 		for _, hook := range h.c.hooks.lost {
@@ -243,6 +247,7 @@ func (h *holding) leave(l *Lease) (last, held bool) {
 
 // giveBack implements footing.
 func (h *holding) giveBack(ctx context.Context, last *Lease) error {
+	h.vacate()
 	if !h.c.gate.join() {
 		return opError("release", h.lk.name, ErrClosed)
 	}
@@ -253,6 +258,26 @@ func (h *holding) giveBack(ctx context.Context, last *Lease) error {
 		hook.Release(Release{Resource: h.lk.name, Token: last.token, Held: time.Since(since), Err: err})
 	}
 	return err
+}
+
+// settle gives the present turn its place, or returns false if l has ended.
+func (h *holding) settle(l *Lease, p *place) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.Contains(h.leases, l) {
+		return false
+	}
+	h.place = p
+	return true
+}
+
+// vacate frees the place of a turn that has ended, once its leases were told.
+func (h *holding) vacate() {
+	h.mu.Lock()
+	p := h.place
+	h.place = nil
+	h.mu.Unlock()
+	p.leave()
 }
 
 // handOn passes the holding on inside the process, or yields it to other

@@ -54,6 +54,8 @@ const (
 	FromProcess
 	// FromContext: re-entry under the caller's own lease.
 	FromContext
+	// FromFallback: the store was away; see WithFallback.
+	FromFallback
 )
 
 func (s Source) String() string {
@@ -68,6 +70,8 @@ func (s Source) String() string {
 		return "process"
 	case FromContext:
 		return "context"
+	case FromFallback:
+		return "fallback"
 	}
 	return "none"
 }

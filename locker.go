@@ -20,8 +20,9 @@ type locker struct {
 // lineKey says which callers of a process can pass a lease on to each other:
 // those who would ask the store for the same.
 type lineKey struct {
-	name string
-	ttl  time.Duration
+	name     string
+	ttl      time.Duration
+	fallback Fallback // nobody waits behind one who waits longer for the store
 }
 
 type line = tenure.Line[lineKey, turn]
@@ -57,20 +58,20 @@ func (lk *locker) reserve(l *line) uint64 {
 	}
 }
 
-func (lk *locker) key() lineKey { return lineKey{lk.name, lk.opts.ttl} }
+func (lk *locker) key() lineKey { return lineKey{lk.name, lk.opts.ttl, lk.opts.fallback} }
 
 // lock waits for a lease until ctx ends.
 func (lk *locker) lock(ctx context.Context, weight int) (*Lease, error) {
-	return lk.acquire(ctx, weight, lk.wait)
+	return lk.acquire(ctx, weight, true)
 }
 
 // try asks for a lease once.
 func (lk *locker) try(ctx context.Context, weight int) (*Lease, error) {
-	return lk.acquire(ctx, weight, lk.once)
+	return lk.acquire(ctx, weight, false)
 }
 
 // acquire does what both have in common: checks, re-entry, hooks.
-func (lk *locker) acquire(ctx context.Context, weight int, get func(context.Context, int) (*Lease, Source, error)) (*Lease, error) {
+func (lk *locker) acquire(ctx context.Context, weight int, queue bool) (*Lease, error) {
 	c := lk.c
 	if lk.opts.err != nil {
 		return nil, lk.opts.err
@@ -83,7 +84,7 @@ func (lk *locker) acquire(ctx context.Context, weight int, get func(context.Cont
 	for _, hook := range c.hooks.acquireStart {
 		hook.AcquireStart(ctx, AcquireStart{Resource: lk.name, Kind: string(lk.kind), Weight: weight})
 	}
-	l, source, err := lk.acquireChecked(ctx, weight, get)
+	l, source, err := lk.acquireChecked(ctx, weight, queue)
 	if len(c.hooks.acquireEnd) > 0 {
 		e := AcquireEnd{Resource: lk.name, Kind: string(lk.kind), Weight: weight,
 			Waited: time.Since(start), Source: source, Err: err}
@@ -97,7 +98,7 @@ func (lk *locker) acquire(ctx context.Context, weight int, get func(context.Cont
 	return l, err
 }
 
-func (lk *locker) acquireChecked(ctx context.Context, weight int, get func(context.Context, int) (*Lease, Source, error)) (*Lease, Source, error) {
+func (lk *locker) acquireChecked(ctx context.Context, weight int, queue bool) (*Lease, Source, error) {
 	if ctx.Err() != nil {
 		return nil, 0, &waitError{lk.name, context.Cause(ctx), nil}
 	}
@@ -110,7 +111,7 @@ func (lk *locker) acquireChecked(ctx context.Context, weight int, get func(conte
 			return l, FromContext, nil
 		}
 	}
-	return get(ctx, weight)
+	return lk.get(ctx, weight, queue)
 }
 
 // wait gets a lease, in turn.

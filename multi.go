@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -129,12 +128,7 @@ func (m *Multi) gather(ctx context.Context, queue bool) (*Lease, error) {
 			return l, nil
 		}
 	}
-	t := time.NewTimer(callGrace)
-	defer t.Stop()
-	select {
-	case <-b.drop():
-	case <-t.C: // the background goes on
-	}
+	await(m.c.drop(m.title(), b.parts...), callGrace) // the rest in the background
 	switch {
 	case failed != nil && !errors.Is(failed, ErrLost): // so no part's loss interrupted it
 		return nil, failed

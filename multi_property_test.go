@@ -194,6 +194,7 @@ func gatherAll(program []gathering, sure bool) []string {
 		net.all(nil)
 	}
 	w.callers.Wait()
+	synctest.Wait()
 	time.Sleep(10 * time.Second) // what was given up ends by its TTL
 	for i := range w.clients {   // everything drains
 		w.act(gathering{Do: "lock", Client: i, Names: []string{"e", "a", "c", "b", "d"}}, true)

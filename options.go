@@ -99,6 +99,7 @@ type lockOptions struct {
 	noRenewal bool
 	reentrant bool
 	noTenure  bool
+	fallback  Fallback
 	reason    string
 	err       error
 }
@@ -121,6 +122,21 @@ func WithoutRenewal() LockOption { return func(o *lockOptions) { o.noRenewal = t
 // again, with the same token and without a round trip. Each of them must be
 // released; the last one gives the resource back.
 func WithReentrancy() LockOption { return func(o *lockOptions) { o.reentrant = true } }
+
+// WithFallback says what the lock does while the store is unavailable (default
+// FailClosed), see Fallback and FallbackPatience. Give all users of a resource the
+// same: FailOpen and LocalOnly give up exclusion between processes for as long as
+// the store is away, and for as long after as such a lease is still held. What is
+// written under the lease should know: see Lease.Fallback. An Election has no
+// fallback.
+func WithFallback(p Fallback) LockOption {
+	return func(o *lockOptions) {
+		if p > LocalOnly {
+			o.fail(optionError("fallback %d: use FailClosed, FailOpen or LocalOnly", p))
+		}
+		o.fallback = p
+	}
+}
 
 // WithoutTenure puts every waiter into the store's queue itself, so that the
 // order between processes is strictly first come, first served. By default the

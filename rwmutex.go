@@ -74,6 +74,12 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) 
 // ErrUnavailable: it is held, but others may not be let in yet; ErrDenied,
 // ErrClosed.
 func (l *Lease) Demote(ctx context.Context) error {
+	if s, ok := l.footing.(*substitute); ok {
+		if err := s.demote(l); err != nil {
+			return demoteError(l, err)
+		}
+		return l.Err()
+	}
 	h, ok := l.footing.(*holding)
 	if !ok || h.lk.kind != engine.KindRW {
 		return opError("demote", l.footing.resource(), fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld))

@@ -54,6 +54,7 @@ func (h *holding) detach(ctx context.Context, l *Lease) (string, error) {
 	}
 	_ = l.finish(ErrReleased)
 	_, was := h.finish(nil)
+	h.vacate()
 	if h.line != nil {
 		h.c.passOn(h.line, turn{})
 	}

@@ -1,0 +1,446 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// flaky is a faulty engine of which a test can put out everything, also what the
+// client looks at to see whether the store is back.
+type flaky struct {
+	*faulty
+
+	mu   sync.Mutex
+	dark func(ctx context.Context) error
+	took int // looks
+}
+
+func newFlaky() *flaky { return &flaky{faulty: newFaulty()} }
+
+// out gives every operation the same fault, or none with nil.
+func (f *flaky) out(fault func(ctx context.Context) error) {
+	f.all(fault)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dark = fault
+}
+
+func (f *flaky) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
+	f.mu.Lock()
+	fault := f.dark
+	f.took++
+	f.mu.Unlock()
+	if fault != nil {
+		return engine.Snapshot{}, fault(ctx)
+	}
+	return f.Engine.Snapshot(ctx, res)
+}
+
+func (f *flaky) looks() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.took
+}
+
+var (
+	failOpen  = holdfast.WithFallback(holdfast.FailOpen)
+	localOnly = holdfast.WithFallback(holdfast.LocalOnly)
+)
+
+// wantFallback checks how a lease was granted, and its tokens.
+func wantFallback(t testing.TB, l *holdfast.Lease, want holdfast.Fallback) {
+	t.Helper()
+	if got := l.Fallback(); got != want {
+		t.Errorf("granted by %v; want %v", got, want)
+	}
+	for name, token := range l.Tokens() {
+		if (token == 0) != (want != holdfast.FailClosed) {
+			t.Errorf("%s: token %d with %v", name, token, want)
+		}
+	}
+}
+
+// timed runs f and returns how long it took.
+func timed(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start)
+}
+
+func TestFallbackIsOffByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.out(down)
+		m := newClient(t, e).Mutex("x")
+		_, err := m.TryLock(context.Background())
+		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err = m.Lock(ctx)
+		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable, context.DeadlineExceeded)
+		if e.looks() > 0 {
+			t.Error("a client without fallbacks watches the store")
+		}
+	})
+}
+
+func TestFailOpen(t *testing.T) {
+	for name, fault := range map[string]func(context.Context) error{"down": down, "hang": hang} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFlaky()
+				e.out(fault)
+				m := newClient(t, e).Mutex("x", failOpen)
+				var l *holdfast.Lease
+				took := timed(func() { l = mustLock(t, m, context.Background()) })
+				if took < holdfast.FallbackPatience || took > holdfast.FallbackPatience+200*time.Millisecond {
+					t.Errorf("it fell back after %v", took)
+				}
+				wantFallback(t, l, holdfast.FailOpen)
+				time.Sleep(time.Hour)
+				if l.Err() != nil || l.Context().Err() != nil || time.Until(l.Deadline()) <= 0 {
+					t.Errorf("after an hour: %v, deadline %v", l.Err(), l.Deadline())
+				}
+				other := mustLock(t, m, context.Background()) // unlocked is unlocked
+				wantFallback(t, other, holdfast.FailOpen)
+				mustRelease(t, l)
+				wantErr(t, l.Err(), holdfast.ErrReleased)
+				wantErr(t, context.Cause(l.Context()), holdfast.ErrReleased)
+				wantErr(t, l.Release(context.Background()), holdfast.ErrNotHeld)
+				mustRelease(t, other)
+			})
+		})
+	}
+}
+
+func TestFallbackDoesNotWaitEachTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.out(hang)
+		c := newClient(t, e)
+		mustRelease(t, mustLock(t, c.Mutex("x", failOpen), context.Background()))
+		asked := e.count("acquire")
+		took := timed(func() {
+			for i := range 1000 {
+				l, err := c.Mutex(fmt.Sprint("x", i), failOpen).TryLock(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustRelease(t, l)
+				mustRelease(t, mustLock(t, c.Mutex("y", localOnly), context.Background()))
+			}
+		})
+		if took > 0 || e.count("acquire") != asked {
+			t.Errorf("2000 locks took %v and %d requests", took, e.count("acquire")-asked)
+		}
+		time.Sleep(time.Minute)
+		if n := e.looks(); n < 25 || n > 61 {
+			t.Errorf("the client looked %d times in a minute", n)
+		}
+	})
+}
+
+func TestFallbackEndsWhenTheStoreIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.out(down)
+		c := newClient(t, e)
+		m := c.Mutex("x", failOpen)
+		mustRelease(t, mustLock(t, m, context.Background()))
+		time.Sleep(time.Hour)
+		e.out(nil)
+		time.Sleep(1100 * time.Millisecond)
+		l := mustLock(t, m, context.Background())
+		wantFallback(t, l, holdfast.FailClosed)
+		mustRelease(t, l)
+		looks := e.looks()
+		time.Sleep(time.Hour)
+		if e.looks() != looks {
+			t.Error("it goes on looking at a store that answers")
+		}
+		// The next silence is noticed anew.
+		e.out(down)
+		took := timed(func() { wantFallback(t, mustLock(t, m, context.Background()), holdfast.FailOpen) })
+		if took < holdfast.FallbackPatience {
+			t.Errorf("it fell back after %v", took)
+		}
+	})
+}
+
+// Another call that gets an answer shows that the store is not dead as a whole.
+func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.set(func() {
+			e.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				if r.Resource.Name == "dead" {
+					return engine.Answer{}, down(ctx)
+				}
+				return e.Engine.Acquire(ctx, r)
+			}
+		})
+		c := newClient(t, e)
+		got := lockSoon(context.Background(), c.Mutex("dead", failOpen))
+		for range 10 {
+			time.Sleep(150 * time.Millisecond)
+			l := mustLock(t, c.Mutex("alive", failOpen), context.Background())
+			wantFallback(t, l, holdfast.FailClosed)
+			mustRelease(t, l)
+		}
+		wantFallback(t, (<-got).lease, holdfast.FailOpen)
+	})
+}
+
+// A resource that is held never makes a lock fall back, nor does a slow network
+// or a refusal.
+func TestBusyDoesNotFallBack(t *testing.T) {
+	for _, p := range []holdfast.Fallback{holdfast.FailOpen, holdfast.LocalOnly} {
+		t.Run(p.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFlaky()
+				other := mustLock(t, newClient(t, e.Engine).Mutex("x"), context.Background())
+				m := newClient(t, e).Mutex("x", holdfast.WithFallback(p))
+				e.slow(90*time.Millisecond, 90*time.Millisecond)
+				for _, wait := range []time.Duration{50 * time.Millisecond, 600 * time.Millisecond, 10*time.Second + 7*time.Millisecond, time.Minute} {
+					ctx, cancel := context.WithTimeout(context.Background(), wait)
+					_, err := m.Lock(ctx)
+					wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+					cancel()
+				}
+				_, err := m.TryLock(context.Background())
+				var held *holdfast.HeldError
+				if !errors.As(err, &held) {
+					t.Errorf("TryLock: %v", err)
+				}
+				e.out(denied)
+				_, err = m.Lock(context.Background())
+				wantErr(t, err, holdfast.ErrDenied)
+				e.out(nil)
+				mustRelease(t, other)
+			})
+		})
+	}
+}
+
+func TestTryLockFallsBackSoonIfNothingIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		c := newClient(t, e)
+		e.out(down)
+		took := timed(func() {
+			l, err := c.Mutex("x", failOpen).TryLock(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantFallback(t, l, holdfast.FailOpen)
+		})
+		if took > 300*time.Millisecond {
+			t.Errorf("refused at once, but it took %v", took)
+		}
+		e.out(hang)
+		took = timed(func() {
+			l, err := c.Mutex("y", failOpen).TryLock(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantFallback(t, l, holdfast.FailOpen)
+		})
+		if took > holdfast.FallbackPatience+200*time.Millisecond {
+			t.Errorf("hung: it took %v", took)
+		}
+	})
+}
+
+// With little time left the fallback leaves half of it for the work.
+func TestFallbackWithinADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.out(hang)
+		c := newClient(t, e)
+		ctx, cancel := context.WithTimeout(context.Background(), 800*time.Millisecond)
+		defer cancel()
+		took := timed(func() { wantFallback(t, mustLock(t, c.Mutex("x", failOpen), ctx), holdfast.FailOpen) })
+		if took < 400*time.Millisecond || took > 600*time.Millisecond {
+			t.Errorf("it fell back after %v of 800 ms", took)
+		}
+		short, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		_, err := c.Mutex("x", failOpen).Lock(short)
+		wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+	})
+}
+
+// A waiter in the queue falls back when the store goes away, and so do those
+// behind it in this process.
+func TestWaitersFallBack(t *testing.T) {
+	for _, p := range []holdfast.Fallback{holdfast.FailOpen, holdfast.LocalOnly} {
+		t.Run(p.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFlaky()
+				other := mustLock(t, newClient(t, e.Engine).Mutex("x"), context.Background())
+				m := newClient(t, e).Mutex("x", holdfast.WithFallback(p))
+				var waits []<-chan result
+				for range 5 {
+					waits = append(waits, lockSoon(context.Background(), m))
+					synctest.Wait()
+				}
+				time.Sleep(10 * time.Second)
+				start := time.Now()
+				e.out(hang)
+				for _, w := range waits {
+					r := <-w
+					if r.err != nil {
+						t.Fatal(r.err)
+					}
+					wantFallback(t, r.lease, p)
+					if took := r.at.Sub(start); took > 3*time.Second {
+						t.Errorf("it fell back after %v", took)
+					}
+					mustRelease(t, r.lease)
+				}
+				e.out(nil)
+				mustRelease(t, other)
+				time.Sleep(holdfast.DefaultTTL)
+				wantEmpty(t, e, "x")
+			})
+		})
+	}
+}
+
+// What the store granted is lost as ever when it goes away.
+func TestFallbackDoesNotSaveALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		m := newClient(t, e).Mutex("x", failOpen, holdfast.WithTTL(2*time.Second))
+		l := mustLock(t, m, context.Background())
+		e.out(down)
+		<-l.Done()
+		wantLost(t, l.Err(), holdfast.LostUnreachable)
+		wantFallback(t, mustLock(t, m, context.Background()), holdfast.FailOpen)
+	})
+}
+
+func TestFallbackReentry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.out(down)
+		c := newClient(t, e)
+		outer := mustLock(t, c.Mutex("x", localOnly), context.Background())
+		_, err := c.Mutex("x", localOnly).Lock(outer.Context())
+		wantErr(t, err, holdfast.ErrDeadlock)
+		again := c.Mutex("x", localOnly, holdfast.WithReentrancy())
+		inner := mustLock(t, again, outer.Context())
+		wantFallback(t, inner, holdfast.LocalOnly)
+		e.out(nil) // it is the caller's own also when the store is back
+		time.Sleep(2 * time.Second)
+		third := mustLock(t, again, inner.Context())
+		wantFallback(t, third, holdfast.LocalOnly)
+		mustRelease(t, outer)
+		mustRelease(t, third)
+		next := lockSoon(context.Background(), c.Mutex("x", localOnly))
+		synctest.Wait()
+		select {
+		case <-next:
+			t.Fatal("entered beside a re-entrant lease")
+		default:
+		}
+		mustRelease(t, inner)
+		r := <-next
+		wantFallback(t, r.lease, holdfast.FailClosed)
+		mustRelease(t, r.lease)
+	})
+}
+
+func TestFallbackWithoutRenewal(t *testing.T) {
+	for _, p := range []holdfast.Fallback{holdfast.FailOpen, holdfast.LocalOnly} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newFlaky()
+			e.out(down)
+			m := newClient(t, e).Mutex("x", holdfast.WithFallback(p), holdfast.WithTTL(time.Minute), holdfast.WithoutRenewal())
+			l := mustLock(t, m, context.Background())
+			start := time.Now()
+			<-l.Context().Done()
+			if took := time.Since(start); took != time.Minute || !l.Deadline().Equal(start.Add(time.Minute)) {
+				t.Errorf("it ended after %v, deadline %v", took, l.Deadline())
+			}
+			wantLost(t, l.Err(), holdfast.LostExpired)
+			mustRelease(t, mustLock(t, m, context.Background()))
+		})
+	}
+}
+
+func TestCloseEndsFallbacks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.out(hang)
+		c := newClient(t, e)
+		open := mustLock(t, c.Mutex("x", failOpen), context.Background())
+		local := mustLock(t, c.Mutex("y", localOnly), context.Background())
+		wait := lockSoon(context.Background(), c.Mutex("y", localOnly))
+		silent := lockSoon(context.Background(), c.Mutex("z"))
+		synctest.Wait()
+		_ = c.Close() // what FailClosed asked for cannot be cleaned up
+		wantErr(t, (<-wait).err, holdfast.ErrClosed)
+		wantErr(t, (<-silent).err, holdfast.ErrClosed)
+		for _, l := range []*holdfast.Lease{open, local} {
+			wantErr(t, l.Err(), holdfast.ErrReleased)
+			wantErr(t, l.Release(context.Background()), holdfast.ErrNotHeld)
+		}
+		_, err := c.Mutex("x", failOpen).Lock(context.Background())
+		wantErr(t, err, holdfast.ErrClosed)
+	})
+}
+
+func TestFallbackOptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		c := newClient(t, e)
+		_, err := c.Mutex("x", holdfast.WithFallback(3)).Lock(context.Background())
+		wantErr(t, err, holdfast.ErrOption)
+		_, err = c.Election("x", failOpen).Campaign(context.Background(), "me")
+		wantErr(t, err, holdfast.ErrOption)
+		e.out(down)
+		l := mustLock(t, c.Mutex("x", failOpen), context.Background())
+		_, err = l.Detach(context.Background())
+		wantErr(t, err, errors.ErrUnsupported)
+		wantErr(t, l.Demote(context.Background()), holdfast.ErrNotHeld)
+		if l.Err() != nil {
+			t.Errorf("it is gone: %v", l.Err())
+		}
+	})
+}
+
+func TestMultiFallsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.out(hang)
+		c := newClient(t, e)
+		names := []string{"b", "a", "c"}
+		var l *holdfast.Lease
+		if took := timed(func() { l = holdAll(t, c.Multi(names, localOnly), context.Background()) }); took > 1200*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		wantFallback(t, l, holdfast.LocalOnly)
+		if len(l.Tokens()) != 3 || l.Token() != 0 {
+			t.Errorf("tokens %v", l.Tokens())
+		}
+		_, err := c.Mutex("c", localOnly).TryLock(context.Background())
+		wantErr(t, err, holdfast.ErrNotAcquired)
+		_, err = c.Mutex("c", localOnly).TryLock(l.Context())
+		wantErr(t, err, holdfast.ErrDeadlock)
+		next := lockLater(context.Background(), c.Multi([]string{"c", "d"}, localOnly))
+		time.Sleep(time.Hour)
+		mustRelease(t, l)
+		r := <-next
+		wantFallback(t, r.lease, holdfast.LocalOnly)
+		mustRelease(t, r.lease)
+	})
+}

@@ -1,0 +1,345 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// without returns a client whose store is away, and knows it.
+func without(t *testing.T) *holdfast.Client {
+	t.Helper()
+	e := newFlaky()
+	e.out(down)
+	c := newClient(t, e)
+	mustRelease(t, mustLock(t, c.Mutex("first", localOnly), context.Background()))
+	return c
+}
+
+func TestLocalOnlyIsFirstComeFirstServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := without(t)
+		m := c.Mutex("x", localOnly, holdfast.WithReason("to count"))
+		l := mustLock(t, m, context.Background())
+		wantFallback(t, l, holdfast.LocalOnly)
+		_, err := m.TryLock(context.Background())
+		var held *holdfast.HeldError
+		if !errors.As(err, &held) || held.HolderID != l.HolderID() || held.Reason != "to count" || held.PID == 0 {
+			t.Errorf("TryLock: %v", err)
+		}
+		var waits []<-chan result
+		for range 5 {
+			waits = append(waits, lockSoon(context.Background(), m))
+			synctest.Wait()
+		}
+		quits, cancel := context.WithCancel(context.Background())
+		quit := lockSoon(quits, m)
+		synctest.Wait()
+		last := lockSoon(context.Background(), m)
+		synctest.Wait()
+		cancel()
+		wantErr(t, (<-quit).err, holdfast.ErrNotAcquired, context.Canceled)
+		for _, w := range append(waits, last) {
+			synctest.Wait()
+			select {
+			case <-w:
+				t.Fatal("entered beside the one before")
+			default:
+			}
+			mustRelease(t, l)
+			r := <-w
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			l = r.lease
+		}
+		mustRelease(t, l)
+		mustRelease(t, mustLock(t, m, context.Background()))
+	})
+}
+
+// Other clients, and those who chose another fallback, are not kept out.
+func TestLocalOnlyIsPerClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, other := without(t), without(t)
+		for _, m := range []*holdfast.Mutex{c.Mutex("x", localOnly), other.Mutex("x", localOnly), c.Mutex("x", failOpen), c.Mutex("y", localOnly)} {
+			mustLock(t, m, context.Background())
+		}
+	})
+}
+
+func TestLocalOnlyReadersAndWriters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := without(t)
+		rw := c.RWMutex("x", localOnly)
+		lock := func(f func(context.Context) (*holdfast.Lease, error)) <-chan *holdfast.Lease {
+			got := make(chan *holdfast.Lease, 1)
+			go func() {
+				l, err := f(context.Background())
+				if err != nil {
+					t.Error(err)
+				}
+				got <- l
+			}()
+			synctest.Wait()
+			return got
+		}
+		first, second := <-lock(rw.RLock), <-lock(rw.RLock)
+		writer := lock(rw.Lock)
+		_, err := rw.TryRLock(context.Background()) // the writer is not passed
+		wantErr(t, err, holdfast.ErrNotAcquired)
+		reader := lock(rw.RLock)
+		mustRelease(t, first)
+		wantErr(t, second.Demote(context.Background()), holdfast.ErrNotHeld)
+		mustRelease(t, second)
+		w := <-writer
+		select {
+		case <-reader:
+			t.Fatal("a reader beside the writer")
+		default:
+		}
+		if err := w.Demote(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, <-reader)
+		if err := w.Demote(context.Background()); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		mustRelease(t, w)
+		wantErr(t, w.Demote(context.Background()), holdfast.ErrNotHeld)
+		_, err = c.Mutex("x", localOnly).TryLock(context.Background())
+		if err != nil {
+			t.Errorf("the room is still in use: %v", err)
+		}
+		_, err = rw.TryLock(context.Background())
+		wantErr(t, err, holdfast.ErrMismatch)
+	})
+}
+
+func TestLocalOnlySemaphore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := without(t).Semaphore("x", 5, localOnly)
+		a, err := s.Acquire(context.Background(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.TryAcquire(context.Background(), 3)
+		wantErr(t, err, holdfast.ErrNotAcquired)
+		b, err := s.TryAcquire(context.Background(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, a)
+		mustRelease(t, b)
+		all, err := s.TryAcquire(context.Background(), 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, all)
+	})
+}
+
+// A lease from the time without the store keeps out the callers of its client
+// also when the store is back and grants to them.
+func TestLocalOnlyOverTheStoresReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.out(down)
+		c := newClient(t, e)
+		m := c.Mutex("x", localOnly)
+		old := mustLock(t, m, context.Background())
+		waits := lockSoon(context.Background(), m)
+		synctest.Wait()
+		e.out(nil)
+		time.Sleep(2 * time.Second)
+		next := lockSoon(context.Background(), m)
+		time.Sleep(time.Minute)
+		if len(look(t, e.Engine, "x").Holders) != 1 {
+			t.Error("it does not hold in the store while it waits here")
+		}
+		_, err := m.TryLock(context.Background())
+		wantErr(t, err, holdfast.ErrNotAcquired)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_, err = m.Lock(ctx)
+		cancel()
+		wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		select {
+		case <-waits:
+			t.Fatal("entered beside the lease without the store")
+		case <-next:
+			t.Fatal("entered beside the lease without the store")
+		default:
+		}
+		mustRelease(t, old)
+		for range 2 { // in whatever order: one was in this room, the other in the store
+			var r result
+			select {
+			case r = <-waits:
+			case r = <-next:
+			}
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			wantFallback(t, r.lease, holdfast.FailClosed)
+			mustRelease(t, r.lease)
+		}
+		wantEmpty(t, e, "x")
+	})
+}
+
+// The store's lease of a client keeps out its callers that fall back, as long as
+// its holder may act.
+func TestLocalOnlyBesideALeaseOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		c := newClient(t, e)
+		m := c.Mutex("x", localOnly, holdfast.WithoutTenure())
+		l := mustLock(t, m, context.Background())
+		e.out(hang)
+		next := lockSoon(context.Background(), m)
+		time.Sleep(5 * time.Second)
+		select {
+		case <-next:
+			t.Fatal("entered beside the holder")
+		default:
+		}
+		r := <-next
+		wantLost(t, l.Err(), holdfast.LostUnreachable)
+		wantFallback(t, r.lease, holdfast.LocalOnly)
+		mustRelease(t, r.lease)
+	})
+}
+
+// Detach and Close leave the room as a release does.
+func TestLocalOnlyDetached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		c := newClient(t, e)
+		m := c.Mutex("x", localOnly)
+		ticket, err := mustLock(t, m, context.Background()).Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := c.Adopt(context.Background(), ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, l)
+		mustRelease(t, mustLock(t, m, context.Background()))
+	})
+}
+
+// localStep is one line of a random program of one client.
+type localStep struct {
+	Do    string
+	Write bool
+	Wait  time.Duration
+	Hold  time.Duration
+	Sleep time.Duration
+}
+
+func drawLocal(t *rapid.T) localStep {
+	millis := func(name string, most int) time.Duration {
+		return time.Duration(rapid.IntRange(0, most).Draw(t, name)) * time.Millisecond
+	}
+	return localStep{
+		Do:    rapid.SampledFrom([]string{"lock", "lock", "lock", "lock", "try", "down", "hang", "heal"}).Draw(t, "do"),
+		Write: rapid.Bool().Draw(t, "write"),
+		Wait:  millis("wait", 8000),
+		Hold:  millis("hold", 5000),
+		Sleep: rapid.SampledFrom([]time.Duration{0, time.Millisecond, 300 * time.Millisecond, 3 * time.Second}).Draw(t, "sleep"),
+	}
+}
+
+// runLocal returns what went wrong: no writer beside anybody, ever, whoever
+// granted; and everything drains.
+func runLocal(program []localStep) []string {
+	e := newFlaky()
+	c, err := holdfast.New(e)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	type holder struct {
+		l     *holdfast.Lease
+		write bool
+	}
+	var (
+		mu      sync.Mutex
+		holders []holder
+		wrong   []string
+		callers sync.WaitGroup
+	)
+	act := func(s localStep) {
+		rw := c.RWMutex("x", localOnly, holdfast.WithTTL(2*time.Second))
+		lock := map[string]func(context.Context) (*holdfast.Lease, error){
+			"locktrue": rw.Lock, "lockfalse": rw.RLock, "trytrue": rw.TryLock, "tryfalse": rw.TryRLock,
+		}[fmt.Sprint(s.Do, s.Write)]
+		ctx, cancel := context.WithTimeout(context.Background(), s.Wait)
+		defer cancel()
+		l, err := lock(ctx)
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		for _, h := range holders {
+			if (h.write || s.Write) && h.l.Err() == nil && l.Err() == nil {
+				wrong = append(wrong, fmt.Sprintf("%v (write %v) beside %v (write %v)", l.Fallback(), s.Write, h.l.Fallback(), h.write))
+			}
+		}
+		holders = append(holders, holder{l, s.Write})
+		mu.Unlock()
+		select {
+		case <-time.After(s.Hold):
+		case <-l.Done():
+		}
+		mu.Lock()
+		holders = slices.DeleteFunc(holders, func(h holder) bool { return h.l == l })
+		mu.Unlock()
+		_ = l.Release(ctx)
+	}
+	for _, s := range program {
+		synctest.Wait()
+		switch s.Do {
+		case "lock", "try":
+			callers.Go(func() { act(s) })
+		case "down":
+			e.out(down)
+		case "hang":
+			e.out(hang)
+		case "heal":
+			e.out(nil)
+		}
+		time.Sleep(s.Sleep)
+	}
+	e.out(nil)
+	callers.Wait()
+	time.Sleep(30 * time.Second) // every clean-up is over
+	l, err := c.RWMutex("x", localOnly, holdfast.WithTTL(2*time.Second)).TryLock(context.Background())
+	if err != nil || l.Fallback() != holdfast.FailClosed {
+		wrong = append(wrong, fmt.Sprintf("at the end: %v", err))
+	}
+	if err := c.Close(); err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	return wrong
+}
+
+func TestLocalOnlyUnderRandomPrograms(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		program := rapid.SliceOfN(rapid.Custom(drawLocal), 1, 40).Draw(rt, "program")
+		var wrong []string
+		synctest.Test(t, func(*testing.T) { wrong = runLocal(program) })
+		if len(wrong) > 0 {
+			rt.Fatalf("%q", wrong)
+		}
+	})
+}
