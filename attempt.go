@@ -54,6 +54,7 @@ func (lk *locker) newAttempt(weight int, l *line) *attempt {
 		Queue:    true,
 		Reserve:  lk.reserve(l),
 		Reason:   lk.opts.reason,
+		Mark:     lk.mark,
 	}}
 	return a
 }
@@ -75,7 +76,7 @@ func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 		a.acked = sent
 		a.req.Yields = engine.Held{}
 		a.queued = ans.Status == engine.Queued
-		a.known = ans.Status != engine.Busy || a.unsure
+		a.known = ans.Status == engine.Granted || a.queued || a.unsure
 	case errors.Is(err, engine.ErrEnded):
 		a.req.Yields = engine.Held{}
 	case errors.Is(err, ErrDenied), errors.Is(err, ErrMismatch), errors.Is(err, ErrTooHeavy):
@@ -110,6 +111,8 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 				return h, source, nil
 			}
 			continue // it came too late to be used: ask again, which renews it
+		case err == nil && ans.Status == engine.Marked:
+			return nil, 0, a.marked()
 		case err == nil:
 			trouble, slow, restarts = nil, backoff{}, 0
 			next = pollIn(ans)
@@ -159,11 +162,20 @@ func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*ho
 		switch w.Kind {
 		case engine.WakeBroken:
 			return nil, &waitError{a.lk.name, errBrokenWait, nil}
+		case engine.WakeMarked:
+			return nil, a.marked()
 		case engine.WakeGrant:
 			return a.accept(w), nil
 		}
 		return nil, nil
 	}
+}
+
+// marked ends the attempt because the resource is marked as done. The store has
+// sent it away.
+func (a *attempt) marked() error {
+	a.queued, a.known = false, a.unsure
+	return &waitError{a.lk.name, errMarked, nil}
 }
 
 // over tells why nobody waits for the attempt any more, or nil.
@@ -317,6 +329,8 @@ func (a *attempt) try(ctx, call context.Context) (*holding, error) {
 				return h, nil
 			}
 			err = fmt.Errorf("%w: the grant came after its trust window", ErrUnavailable)
+		case err == nil && ans.Status == engine.Marked:
+			return nil, a.marked()
 		case err == nil:
 			return nil, heldError(a.lk.name, ans)
 		case errors.Is(err, engine.ErrEnded):

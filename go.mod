@@ -3,6 +3,7 @@ module github.com/holdfast-go/holdfast
 go 1.26.0
 
 require (
+	github.com/adhocore/gronx v1.20.4
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/redis/go-redis/v9 v9.23.0
 	go.uber.org/goleak v1.3.0

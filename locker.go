@@ -15,6 +15,7 @@ type locker struct {
 	kind     engine.Kind
 	capacity int
 	opts     lockOptions
+	mark     time.Duration // the grant marks the resource as done for so long; 0: it does not
 }
 
 // lineKey says which callers of a process can pass a lease on to each other:

@@ -113,6 +113,7 @@ const (
 	KindRW        Kind = "rw"
 	KindSemaphore Kind = "semaphore"
 	KindElection  Kind = "election" // of capacity 1, as a mutex
+	KindJob       Kind = "job"      // of capacity 1, as a mutex; its resource is marked as done
 )
 
 // Timing of the protocol, the same for every engine.

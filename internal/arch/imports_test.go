@@ -129,15 +129,23 @@ func rootIO(tr *tree) []finding {
 	return out
 }
 
+// cronReader is the one library that the root package imports; see decision 0030.
+const cronReader = "github.com/adhocore/gronx"
+
 // thirdParty covers the root module; the others have their own go.mod, so that
 // what they need stays with them.
 func thirdParty(tr *tree) []finding {
-	return forbidImports(tr, func(r *room, s *source) bool {
+	rootModule := func(r *room, s *source) bool {
 		return product(r, s) && !r.in("cmd") && !r.in("otelholdfast") && !r.in("lab") && !r.in("bench")
-	}, func(p string) bool {
+	}
+	foreign := func(p string) bool {
 		_, own := home(p)
 		return !own && !standard(p) && !within(p, "github.com/redis/go-redis")
-	})
+	}
+	inRoot := func(r *room, s *source) bool { return rootModule(r, s) && r.dir == "" }
+	below := func(r *room, s *source) bool { return rootModule(r, s) && r.dir != "" }
+	return append(forbidImports(tr, inRoot, func(p string) bool { return foreign(p) && p != cronReader }),
+		forbidImports(tr, below, foreign)...)
 }
 
 func labAndBench(tr *tree) []finding {

@@ -21,7 +21,7 @@ func rules() []rule {
 		{"pure-queue", "the queue is oracle, memory engine and model at once; a clock, a context or a goroutine in it ends replay", pureQueue},
 		{"driver", "a driver that is named in one room can be changed in one room, and users of other engines do not link it", driver},
 		{"root-io", "the client reaches the store through an engine only; I/O beside it is out of reach of tests in virtual time", rootIO},
-		{"third-party", "every dependency of a lock is a dependency of every service that locks: go-redis and nothing else", thirdParty},
+		{"third-party", "every dependency of a lock is a dependency of every service that locks: go-redis, gronx for Cron (decision 0030), and nothing else", thirdParty},
 		{"lab-and-bench", "the lab and the benchmarks use anything, so nothing may depend on them", labAndBench},
 		{"shelf-names", "a package named after a shelf collects what belongs elsewhere", shelfNames},
 		{"package-comment", "a package that cannot be said in a sentence has no edge", packageComment},
