@@ -28,7 +28,7 @@ type Job struct {
 }
 
 // JobOption configures a Job: Every, Cron, AtLeast, RetryFailed, or one of the
-// options of a lock, like WithTTL. Options are checked at the first use of the
+// options of a lock, like WithTTL; not WithFallback. Options are checked at the first use of the
 // handle and come back as errors that are ErrOption.
 type JobOption interface{ applyToJob(*jobOptions) }
 
@@ -125,6 +125,8 @@ func (c *Client) Job(name string, opts ...JobOption) *Job {
 		j.opts.fail(optionError("the job has no period: use Every or Cron, or AtLeast for a job that is done once"))
 	case j.opts.schedule != nil && len(name) > MaxNameLen-longestSlotName:
 		j.opts.fail(optionError("the job's name has %d bytes: use at most %d", len(name), MaxNameLen-longestSlotName))
+	case j.opts.fallback != FailClosed:
+		j.opts.fail(optionError("a job has no fallback: without the store nobody knows what has been done"))
 	}
 	return j
 }
