@@ -2,6 +2,7 @@ package goredis_test
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -221,4 +222,56 @@ func commandCounts(t *testing.T, rdb *redis.Client) map[string]int {
 		}
 	}
 	return counts
+}
+
+// The short ways of a shared resource notice a line that was deleted by hand:
+// its leases are lost, and the new one makes it again, with a TTL.
+func TestDeletedLineOfAnOpenResource(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	e := open(t, rdb)
+	r := request("c1.a")
+	r.Resource, r.Kind, r.Capacity = named("pool"), engine.KindRW, 100
+	lost := hold(t, e, r)
+	for i, next := range []string{"c1.b", "c1.c"} {
+		must(t, rdb.Del(t.Context(), "p:{pool}:line").Err())
+		if i == 1 {
+			wantCause(t, "Renew", renew(e, t.Context(), r.Resource, lost), engine.CauseReleased)
+		}
+		r.ID = next
+		held := hold(t, e, r)
+		server.RequireTTLs(t)
+		snap, err := e.Snapshot(t.Context(), r.Resource)
+		if err != nil || len(snap.Holders) != 1 || snap.Holders[0].ID != next {
+			t.Fatalf("got %+v, %v, want %s alone", snap, err, next)
+		}
+		lost = held
+	}
+	must(t, rdb.Del(t.Context(), "p:{pool}:line").Err())
+	release(t, e, r.Resource, lost) // it counts as released
+	writer := r
+	writer.ID, writer.Weight = "c1.w", 100
+	hold(t, e, writer)
+	server.RequireTTLs(t)
+}
+
+// The short ways of a shared resource touch what they must and no more.
+func TestCommandsOfASharedPair(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	e := open(t, rdb)
+	pair := func(id string) { t.Helper(); release(t, e, named("pool"), hold(t, e, shared(id, 2))) }
+	pair("c1.first")
+	must(t, rdb.ConfigResetStat(t.Context()).Err())
+	for i := range 10 {
+		pair("c1." + string(rune('a'+i)))
+	}
+	got := commandCounts(t, rdb)
+	for _, command := range []string{"config|resetstat", "info", "hello", "client|setinfo"} {
+		delete(got, command)
+	}
+	want := map[string]int{"evalsha": 20, "time": 20, "hmget": 20, "zadd": 10, "hset": 10, "hget": 10, "zrem": 10, "hdel": 10, "hincrby": 10}
+	if !maps.Equal(got, want) {
+		t.Errorf("ten pairs took %v, want %v", got, want)
+	}
 }

@@ -57,6 +57,9 @@ type Acquired struct {
 func (s *Set) Acquire(k Keys, a Acquire) Call {
 	ttl := a.TTL.Microseconds()
 	ballot := min(a.Ballot, maxExact) // any of these is too far ahead
+	if a.Capacity > 1 {
+		return s.sharedAcquire(k, a, ballot)
+	}
 	c := s.acquire.call(k, a.ID, a.Kind+":"+strconv.Itoa(a.Capacity), ttl, a.Reserve,
 		strconv.FormatUint(a.Reserve, 10)+" 0 "+a.Reason)
 	queue := ""
@@ -70,6 +73,24 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 		c.add(queue, a.Weight, ballot, a.Yields, a.Mark.Microseconds())
 	case a.Weight != 1 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(ttl):
 		c.add(queue, a.Weight, ballot, a.Yields)
+	case !a.Queue:
+		c.add(queue)
+	}
+	return c
+}
+
+// sharedAcquire makes the call for a capacity above 1.
+func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
+	c := s.share.call(k, a.ID, a.Kind+":"+strconv.Itoa(a.Capacity), a.TTL.Microseconds(), a.Reserve,
+		a.Reason, a.Weight, a.Capacity)
+	queue := ""
+	if a.Queue {
+		queue = "q"
+	}
+	// As above, the script takes its short way only if the rest is left out.
+	switch {
+	case a.Mark > 0 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(a.TTL.Microseconds()):
+		c.add(queue, ballot, a.Yields, a.Mark.Microseconds())
 	case !a.Queue:
 		c.add(queue)
 	}

@@ -1,4 +1,4 @@
--- Asks for a lease, or asks again about one: the holder ID decides.
+-- Asks for a lease of capacity 1, or asks again about one: the holder ID decides.
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 kind:capacity, 3 TTL, 4 reserve, 5 note "reserve 0 reason",
 --       and unless all are default: 6 'q' to queue (default) or '', 7 weight or
@@ -24,35 +24,8 @@ if core[1] == ARGV[2] and not ARGV[7] and core[2] + 0 < now and core[3] + 0 >= t
 end
 -- The long way is a function, so that the short one does not pay for its locals.
 return (function()
-local id, ttl, reserve, queues = ARGV[1], ARGV[3] + 0, ARGV[4] + 0, ARGV[6] ~= ''
-local weight, ballot, span = tonumber(ARGV[7] or 1), tonumber(ARGV[8] or 0), tonumber(ARGV[10] or 0)
+local id, sort, ttl, reserve, queues = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4] + 0, ARGV[6] ~= ''
+local weight, ballot, yields, span = tonumber(ARGV[7] or 1), tonumber(ARGV[8] or 0), ARGV[9], tonumber(ARGV[10] or 0)
 local reason = string.match(ARGV[5], '^%d+ %d+ (.*)$')
---#include state
---#include endings
---#include leases
---#include leave
---#include queue
---#include notify
---#include finish
---#include join
-reap()
-if ARGV[9] and ARGV[9] ~= '' then drop(ARGV[9]) end
-local cause = ending(id)
-if cause then
-  advance()
-  return finish({5, cause})
-end
-if held(id) then
-  extend(id, ttl)
-  advance()
-else
-  seen(id)
-  advance(id)
-end
-if held(id) then return finish({1, granted(id), held(id) - now}) end
-if marked > now then return finish({9, marked - now}) end
-local first, next = soonest()
-local place = queued > 0 and call('ZSCORE', LINE, 'q' .. id)
-if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next - now}) end
-return finish(admit(first, next - now))
+--#include grant
 end)()

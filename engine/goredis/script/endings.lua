@@ -1,6 +1,6 @@
 -- Endings that are not plain releases are remembered for the retention.
 local function remember(id, cause)
-  call('ZREMRANGEBYSCORE', LINE, -now, 0)
+  call('ZREMRANGEBYSCORE', LINE, -now, '(0')
   if cause == 'w' then call('ZREM', LINE, 'e' .. id, 'b' .. id) end
   enter(-now - retention, cause .. id)
   begun = true -- the line may have been emptied just now

@@ -2,14 +2,22 @@
 -- 32 bits.
 local WIDE = string.format('%d', 1000000000000000) == '1000000000000000'
 
--- store writes the core. Without waiters and mark a resource of capacity 1 is
--- easy: the short ways release it by writing easy, its kind, into the deadline,
--- and acquire it if they find their kind there. What they read is stored first:
--- Redis searches small hashes in order.
+-- store writes the core, and what opens the short ways. Without waiters and
+-- mark a resource of capacity 1 is easy: they release it by writing easy, its
+-- kind, into the deadline, and acquire it if they find their kind there. One of
+-- a higher capacity is open until its first lease ends. What they read is stored
+-- first: Redis searches small hashes in order, and makes a table of one with a
+-- long value, which a hash of many leases had better be.
 local function store()
-  local easy = ''
-  if capacity == 1 and queued == 0 and marked <= now and birth > 0 and WIDE then easy = kind end
-  if used == 0 then deadline = easy ~= '' and easy or 0 end
+  local easy, short = '', queued == 0 and marked <= now and birth > 0 and WIDE
+  if capacity > 1 then
+    local first, ends = soonest()
+    deadline = short and (first and ends or kept) or 0
+    easy, holder, note = 'shared', '', ANCHOR
+  else
+    if short then easy = kind end
+    if used == 0 then deadline = short and easy or 0 end
+  end
   call('HSET', CORE, 'deadline', deadline, 'token', last, 'keep', kept, 'ended', ended, 'holder', holder,
     'easy', easy, 'note', note, 'queued', queued, 'kind', kind, 'used', used, 'birth', birth)
 end

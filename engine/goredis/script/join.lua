@@ -20,18 +20,18 @@ end
 -- admit decides about an ID that neither holds nor waits. Nobody passes the
 -- front of the queue: a newcomer is granted only if no one waits.
 local function admit(first, next)
-  local limit = tonumber(string.match(ARGV[2], ':(%d+)$'))
+  local limit = tonumber(string.match(sort, ':(%d+)$'))
   if marked > 0 then -- it was seen to end; were the clock set back, it would meet waiters
     marked, changed = 0, true
     call('HDEL', CORE, 'marked')
   end
   if weight > limit then return {7} end
   if used == 0 and queued == 0 then
-    if kind ~= ARGV[2] then
-      kind, capacity, changed = ARGV[2], limit, true
+    if kind ~= sort then
+      kind, capacity, changed = sort, limit, true
       keep(now)
     end
-  elseif kind ~= ARGV[2] then
+  elseif kind ~= sort then
     return {6}
   end
   if queued == 0 and used + weight <= capacity then

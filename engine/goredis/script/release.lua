@@ -11,6 +11,15 @@ if core[1] == ARGV[1] and not ARGV[3] and core[3] ~= '' and (tonumber(core[2]) o
   call('HSET', KEYS[1], 'deadline', core[3])
   return 0
 end
+if core[3] == 'shared' and not ARGV[3] and core[2] + 0 > now then -- open: see finish.lua
+  local field = '@' .. ARGV[1]
+  local weight = string.match(call('HGET', KEYS[1], field) or '', '^%d+')
+  if weight and call('ZREM', KEYS[2], 'h' .. ARGV[1]) == 1 then
+    call('HDEL', KEYS[1], field)
+    call('HINCRBY', KEYS[1], 'used', '-' .. weight)
+    return 0
+  end
+end
 -- The long way is a function, so that the short one does not pay for its locals.
 return (function()
 local id, withdraw = ARGV[1], ARGV[3] == 'w'

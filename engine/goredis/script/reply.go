@@ -121,21 +121,21 @@ type Holder struct {
 }
 
 // holder reads the info of a lease. With capacity 1 the info is "reserve since
-// reason", since being 0 if it equals the token, and the token follows from the
-// last one; otherwise it is "weight token since reason".
+// reason", and the token follows from the last one; otherwise it is "weight token
+// since reason". A since of 0 is the token's time.
 func holder(capacity int, last uint64, id, info string, ttl time.Duration) Holder {
-	n, reason := fields(info, 2)
-	h := Holder{ID: id, Weight: 1, TTL: ttl, Reason: reason}
+	h := Holder{ID: id, Weight: 1, TTL: ttl}
+	var since int64
 	if capacity == 1 {
-		h.Token = last - uint64(n[0])
-		since := n[1]
-		if since == 0 {
-			since = int64(h.Token)
-		}
-		h.Since = time.UnixMicro(since)
-		return h
+		n, reason := fields(info, 2)
+		h.Token, since, h.Reason = last-uint64(n[0]), n[1], reason
+	} else {
+		n, reason := fields(info, 3)
+		h.Weight, h.Token, since, h.Reason = int(n[0]), uint64(n[1]), n[2], reason
 	}
-	n, h.Reason = fields(info, 3)
-	h.Weight, h.Token, h.Since = int(n[0]), uint64(n[1]), time.UnixMicro(n[2])
+	if since == 0 {
+		since = int64(h.Token)
+	}
+	h.Since = time.UnixMicro(since)
 	return h
 }

@@ -22,7 +22,7 @@ var files embed.FS
 
 // Set is the scripts, ready to be called.
 type Set struct {
-	acquire, renew, release, resize, breaks, snapshot Script
+	acquire, share, renew, release, resize, breaks, snapshot Script
 	// The same for a store that is out of memory: see relieve.
 	renewFull, releaseFull, resizeFull Script
 }
@@ -45,6 +45,7 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 	}
 	s := &Set{
 		acquire:     l.script("acquire", ""),
+		share:       l.script("share", ""),
 		renew:       l.script("renew", ""),
 		release:     l.script("release", ""),
 		resize:      l.script("resize", ""),
@@ -80,7 +81,7 @@ func (l *loader) expand(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--#include "); ok {
-			line = l.file(name)
+			line = l.expand(l.file(name))
 		}
 		out.WriteString(line)
 	}
@@ -110,7 +111,7 @@ type Call struct {
 }
 
 // maxArgs is how many arguments a script has at most.
-const maxArgs = 10
+const maxArgs = 11
 
 func (s Script) call(k Keys, args ...any) Call {
 	all := make([]any, 0, 3+len(k)+maxArgs)

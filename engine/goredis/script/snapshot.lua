@@ -8,7 +8,7 @@ local call = redis.call
 local core = call('HMGET', KEYS[1], 'kind', 'token', 'holder', 'deadline', 'note', 'marked')
 if not core[1] then return {now, '', 0, {}, {}, 0} end
 local holders, waiters = {}, {}
-if (tonumber(core[4]) or 0) > now then holders = {core[3], core[4], core[5]} end
+if string.match(core[1], ':1$') and (tonumber(core[4]) or 0) > now then holders = {core[3], core[4], core[5]} end
 
 local line = call('ZRANGEBYSCORE', KEYS[2], 1, '+inf', 'WITHSCORES')
 for from = 1, #line, 1000 do -- in pieces that fit Lua's stack

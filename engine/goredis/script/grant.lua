@@ -1,0 +1,31 @@
+-- The long way of acquire and share: grants, queues, or tells why not. Needs
+-- the locals id, sort, ttl, reserve, queues, weight, ballot, span, reason and
+-- yields.
+--#include state
+--#include endings
+--#include leases
+--#include leave
+--#include queue
+--#include notify
+--#include finish
+--#include join
+reap()
+if yields and yields ~= '' then drop(yields) end
+local cause = ending(id)
+if cause then
+  advance()
+  return finish({5, cause})
+end
+if held(id) then
+  extend(id, ttl)
+  advance()
+else
+  seen(id)
+  advance(id)
+end
+if held(id) then return finish({1, granted(id), held(id) - now}) end
+if marked > now then return finish({9, marked - now}) end
+local first, next = soonest()
+local place = queued > 0 and call('ZSCORE', LINE, 'q' .. id)
+if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next - now}) end
+return finish(admit(first, next - now))
