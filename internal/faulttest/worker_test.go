@@ -55,7 +55,7 @@ func work(role string) int {
 	defer c.Close()
 	roles := map[string]func(*worker) error{
 		"hold": (*worker).hold, "wait": (*worker).wait, "count": (*worker).count, "turns": (*worker).turns,
-		"lead": (*worker).lead,
+		"lead": (*worker).lead, "serve": (*worker).serve,
 	}
 	w := &worker{task: tk, rdb: rdb, c: c, in: bufio.NewScanner(os.Stdin)}
 	if err := roles[role](w); err != nil {

@@ -1,0 +1,234 @@
+package faulttest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// jobTimeEnv makes the job test run for longer, like 2m.
+const jobTimeEnv = "HOLDFAST_JOB_TIME"
+
+// period is that of the job under test; Strict in the task chooses RetryFailed.
+const period = time.Second
+
+// outcome writes down how runs end: "began SLOT PID", and "done SLOT" when fn
+// returned nil and the store has confirmed the release with the mark.
+type outcome struct {
+	mu   sync.Mutex
+	out  *bufio.Writer
+	fine map[uint64]bool
+}
+
+func (o *outcome) say(words ...any) {
+	fmt.Fprintln(o.out, words...)
+	_ = o.out.Flush()
+}
+
+// Release is the hook.
+func (o *outcome) Release(e holdfast.Release) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e.Err == nil && o.fine[e.Token] {
+		o.say("done", e.Resource)
+	}
+}
+
+// serve is the role of a node that serves a job. Its work takes up to half a
+// period and fails now and then.
+func (w *worker) serve() error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		for w.in.Scan() {
+		}
+		stop()
+	}()
+	o := &outcome{out: bufio.NewWriter(os.Stdout), fine: map[uint64]bool{}}
+	c, err := holdfast.New(goredis.New(w.rdb), holdfast.WithHooks(o))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	opts := []holdfast.JobOption{holdfast.Every(period), holdfast.WithTTL(w.TTL)}
+	if w.Strict {
+		opts = append(opts, holdfast.RetryFailed())
+	}
+	fmt.Println("ready")
+	err = c.Job(w.Resource, opts...).Serve(ctx, func(ctx context.Context) error {
+		l := holdfast.LeaseFrom(ctx)
+		o.mu.Lock()
+		for slot := range l.Tokens() {
+			o.say("began", slot, os.Getpid())
+		}
+		o.mu.Unlock()
+		select {
+		case <-time.After(rand.N(period / 2)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if rand.N(5) == 0 {
+			return errors.New("it failed")
+		}
+		o.mu.Lock()
+		o.fine[l.Token()] = true
+		o.mu.Unlock()
+		return nil
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// nodes are the worker processes that serve the job.
+type nodes struct {
+	w      *world
+	task   task
+	living map[string]*process // by process ID
+	began  map[string]int      // runs by slot
+	done   map[string]int
+	fresh  []string // process IDs that began a run since the last look
+}
+
+func (n *nodes) join() {
+	p := n.w.start("serve", n.task)
+	p.line("ready")
+	n.living[strconv.Itoa(p.cmd.Process.Pid)] = p
+}
+
+func (n *nodes) read(line string) {
+	n.w.t.Helper()
+	switch f := strings.Fields(line); {
+	case len(f) == 3 && f[0] == "began":
+		n.began[f[1]]++
+		n.fresh = append(n.fresh, f[2])
+	case len(f) == 2 && f[0] == "done":
+		n.done[f[1]]++
+	default:
+		n.w.t.Fatalf("a worker wrote %q", line)
+	}
+}
+
+// drain reads what the living have written.
+func (n *nodes) drain() {
+	for _, p := range n.living {
+		for more := true; more; {
+			select {
+			case line := <-p.lines:
+				n.read(line)
+			default:
+				more = false
+			}
+		}
+	}
+}
+
+// running waits until a run begins, and returns who runs.
+func (n *nodes) running() string {
+	n.w.t.Helper()
+	n.fresh = nil
+	value := ""
+	n.w.eventually("a run begins", func() bool {
+		n.drain()
+		for _, pid := range n.fresh {
+			if n.living[pid] != nil {
+				value = pid
+			}
+		}
+		return value != ""
+	})
+	return value
+}
+
+func (n *nodes) part(value string) {
+	for line := range n.living[value].lines {
+		n.read(line)
+	}
+	delete(n.living, value)
+}
+
+// Six processes serve one job while those that run are killed in mid-work, and
+// Redis is killed and started again with its data. No slot succeeds twice;
+// without RetryFailed, none even begins twice.
+func TestJobUnderFaults(t *testing.T) {
+	for _, retry := range []bool{false, true} {
+		t.Run(fmt.Sprintf("retry=%v", retry), func(t *testing.T) { jobUnderFaults(t, retry) })
+	}
+}
+
+func jobUnderFaults(t *testing.T, retry bool) {
+	w := newWorld(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
+	length := 12 * time.Second
+	if text := os.Getenv(jobTimeEnv); text != "" {
+		var err error
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := &nodes{
+		w: w, task: task{Resource: "report", TTL: 300 * time.Millisecond, Strict: retry},
+		living: map[string]*process{}, began: map[string]int{}, done: map[string]int{},
+	}
+	for range 6 {
+		n.join()
+		w.pass(rand.N(period / 3)) // skewed starts
+	}
+	kills, restarts := 0, 0
+	faults := []int{}
+	for deadline := time.Now().Add(length); time.Now().Before(deadline); faults = faults[1:] {
+		if len(faults) == 0 {
+			faults = rand.Perm(4) // each kind comes in every round
+		}
+		pid := n.running()
+		w.pass(rand.N(period / 8))
+		switch faults[0] {
+		case 0, 1:
+			n.living[pid].kill()
+			n.part(pid)
+			n.join()
+			kills++
+		case 2:
+			w.redis.Kill()
+			w.pass(rand.N(period / 2))
+			w.redis.Restart()
+			restarts++
+		}
+	}
+	for _, p := range n.living {
+		_ = p.in.Close() // all at once
+	}
+	for pid, p := range n.living {
+		p.finish()
+		n.part(pid)
+	}
+	runs := 0
+	for slot, times := range n.began {
+		runs += times
+		if times > 1 && !retry {
+			t.Errorf("%s began %d times", slot, times)
+		}
+	}
+	for slot, times := range n.done {
+		if times > 1 {
+			t.Errorf("%s succeeded %d times", slot, times)
+		}
+	}
+	t.Logf("%d slots began, in %d runs; %d succeeded; %d kills, %d restarts in %v",
+		len(n.began), runs, len(n.done), kills, restarts, length)
+	if kills == 0 || restarts == 0 || len(n.done) == 0 || retry && runs == len(n.began) {
+		t.Error("a kind of fault, a success or a retry never happened")
+	}
+}
