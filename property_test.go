@@ -195,6 +195,10 @@ func (f *faulty) loseReplies() {
 			_ = f.Engine.Release(ctx, r)
 			return down(ctx)
 		}
+		f.resize = func(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+			_ = f.Engine.Resize(ctx, res, h, weight)
+			return down(ctx)
+		}
 	})
 }
 

@@ -117,7 +117,7 @@ func (s stream) Close() error {
 // all gives every operation of the store the same fault, or none with nil.
 func (f *faulty) all(fault func(ctx context.Context) error) {
 	f.set(func() {
-		f.acquire, f.renew, f.release, f.listen = nil, nil, nil, fault
+		f.acquire, f.renew, f.release, f.resize, f.listen = nil, nil, nil, nil, fault
 		if fault == nil {
 			return
 		}
@@ -128,6 +128,7 @@ func (f *faulty) all(fault func(ctx context.Context) error) {
 			return each(batch, fault(ctx))
 		}
 		f.release = func(ctx context.Context, _ engine.Release) error { return fault(ctx) }
+		f.resize = func(ctx context.Context, _ engine.Resource, _ engine.Held, _ int) error { return fault(ctx) }
 	})
 }
 

@@ -1,0 +1,144 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// A reader that locks for writing would wait for itself: it is told at once,
+// with and without re-entry, and keeps its lease.
+func TestUpgradeIsDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx := newClient(t, memory.New()), t.Context()
+		for _, opts := range [][]holdfast.LockOption{nil, {holdfast.WithReentrancy()}} {
+			rw := c.RWMutex("x", opts...)
+			r, err := rw.RLock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			_, err = rw.Lock(r.Context())
+			wantErr(t, err, holdfast.ErrDeadlock, holdfast.ErrNotAcquired)
+			_, err = rw.TryLock(r.Context())
+			wantErr(t, err, holdfast.ErrDeadlock)
+			wantErr(t, rw.Do(r.Context(), func(context.Context) error { return nil }), holdfast.ErrDeadlock)
+			if took := time.Since(start); took != 0 {
+				t.Errorf("it took %v", took)
+			}
+			if r.Err() != nil {
+				t.Errorf("the reader's lease is %v", r.Err())
+			}
+			mustRelease(t, r)
+		}
+	})
+}
+
+// Readers that keep coming do not starve a writer: those who come after it wait.
+func TestWriterAmongLoopingReaders(t *testing.T) {
+	const hold = 100 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := memory.New(), t.Context()
+		reading, stop := context.WithCancel(ctx)
+		for i := range 8 {
+			rw := newClient(t, e).RWMutex("x")
+			go func() {
+				time.Sleep(time.Duration(i) * hold / 8) // never all out at once
+				for reading.Err() == nil {
+					_ = rw.RDo(reading, func(context.Context) error {
+						time.Sleep(hold)
+						return nil
+					})
+				}
+			}()
+		}
+		rw := newClient(t, e).RWMutex("x")
+		for range 20 {
+			time.Sleep(7 * hold / 3)
+			start := time.Now()
+			w, err := rw.Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took > 3*hold {
+				t.Errorf("the writer entered after %v, readers hold for %v", took, hold)
+			}
+			mustRelease(t, w)
+		}
+		stop()
+		time.Sleep(time.Second)
+		wantEmpty(t, e, "x")
+	})
+}
+
+// A reader that died goes by its own TTL, although another renews all along.
+func TestDeadReaderGoesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := newFaulty(), t.Context()
+		store := e.Engine
+		ttl := holdfast.WithTTL(3 * time.Second)
+		dead, err := newClient(t, e).RWMutex("x", ttl).RLock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live, err := newClient(t, store).RWMutex("x", ttl).RLock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.all(down)
+		time.Sleep(4 * time.Second)
+		if s := look(t, store, "x"); len(s.Holders) != 1 || s.Holders[0].ID != live.HolderID() {
+			t.Errorf("holders %+v, want the living reader alone", s.Holders)
+		}
+		if live.Err() != nil || !errors.Is(dead.Err(), holdfast.ErrLost) {
+			t.Errorf("the living reader: %v, the dead: %v", live.Err(), dead.Err())
+		}
+		mustRelease(t, live)
+		w, err := newClient(t, store).RWMutex("x", ttl).TryLock(ctx)
+		if err != nil {
+			t.Fatalf("the writer: %v", err)
+		}
+		mustRelease(t, w)
+		e.all(nil)
+	})
+}
+
+// Do and RDo hold what they say, and a failed TryRLock leaves nothing behind.
+func TestRWMutexDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := memory.New(), t.Context()
+		rw, other := newClient(t, e).RWMutex("x"), newClient(t, e).RWMutex("x")
+		err := rw.RDo(ctx, func(context.Context) error {
+			if _, err := other.TryLock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) {
+				t.Errorf("a writer beside a reader: %v", err)
+			}
+			r, err := other.TryRLock(ctx)
+			if err != nil {
+				return err
+			}
+			return r.Release(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = rw.Do(ctx, func(context.Context) error {
+			_, err := other.TryRLock(ctx)
+			var held *holdfast.HeldError
+			if !errors.As(err, &held) || held.Waiters != 0 {
+				t.Errorf("a reader beside a writer: %v", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEmpty(t, e, "x")
+		_, err = newClient(t, e).RWMutex("").RLock(ctx)
+		wantErr(t, err, holdfast.ErrOption)
+	})
+}

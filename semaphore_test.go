@@ -1,0 +1,129 @@
+package holdfast_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+func TestSemaphoreLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx := newClient(t, memory.New()), t.Context()
+		s := c.Semaphore("x", 3)
+		acquire := func(s *holdfast.Semaphore, weight int, want error) {
+			t.Helper()
+			_, err := s.Acquire(ctx, weight)
+			wantErr(t, err, want)
+			_, err = s.TryAcquire(ctx, weight)
+			wantErr(t, err, want)
+			wantErr(t, s.Do(ctx, weight, func(context.Context) error { return nil }), want)
+		}
+		acquire(s, 4, holdfast.ErrTooHeavy)
+		acquire(s, 0, holdfast.ErrOption)
+		acquire(s, -1, holdfast.ErrOption)
+		acquire(c.Semaphore("x", 0), 1, holdfast.ErrOption)
+		acquire(c.Semaphore("x", holdfast.MaxCapacity+1), 1, holdfast.ErrOption)
+		l, err := s.Acquire(ctx, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		acquire(c.Semaphore("x", 4), 1, holdfast.ErrMismatch)
+		_, err = c.Mutex("x").TryLock(ctx)
+		wantErr(t, err, holdfast.ErrMismatch)
+		mustRelease(t, l)
+	})
+}
+
+// A lease of the caller's own counts as any other's: no deadlock is suspected.
+func TestSemaphoreUnderItsOwnLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := memory.New(), t.Context()
+		s := newClient(t, e).Semaphore("x", 3, holdfast.WithReentrancy())
+		first, err := s.Acquire(ctx, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := s.Acquire(first.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first.Token() == second.Token() {
+			t.Errorf("both have token %d", first.Token())
+		}
+		brief, cancel := context.WithTimeout(first.Context(), time.Second)
+		defer cancel()
+		_, err = s.Acquire(brief, 1)
+		wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		mustRelease(t, first)
+		mustRelease(t, second)
+		wantEmpty(t, e, "x")
+	})
+}
+
+// What dead holders had comes back within the TTL, all of it.
+func TestUnitsOfDeadHoldersReturn(t *testing.T) {
+	const ttl = 3 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := newFaulty(), t.Context()
+		store := e.Engine
+		c := newClient(t, e)
+		for _, weight := range []int{1, 2, 4} {
+			if _, err := c.Semaphore("x", 7, holdfast.WithTTL(ttl)).Acquire(ctx, weight); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.all(down)
+		start := time.Now()
+		l, err := newClient(t, store).Semaphore("x", 7).Acquire(ctx, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took > ttl+100*time.Millisecond {
+			t.Errorf("it took %v to have all of it", took)
+		}
+		mustRelease(t, l)
+		e.all(nil)
+	})
+}
+
+// A heavy request is served in its turn, although lighter ones would fit.
+func TestHeavyRequestIsNotPassed(t *testing.T) {
+	const hold = 100 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := memory.New(), t.Context()
+		looping, stop := context.WithCancel(ctx)
+		for i := range 8 {
+			s := newClient(t, e).Semaphore("x", 4)
+			go func() {
+				time.Sleep(time.Duration(i) * hold / 8)
+				for looping.Err() == nil {
+					_ = s.Do(looping, 1, func(context.Context) error {
+						time.Sleep(hold)
+						return nil
+					})
+				}
+			}()
+		}
+		s := newClient(t, e).Semaphore("x", 4)
+		for range 20 {
+			time.Sleep(7 * hold / 3)
+			start := time.Now()
+			l, err := s.Acquire(ctx, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// At most four wait before it, and four hold.
+			if took := time.Since(start); took > 3*hold {
+				t.Errorf("it waited for %v, others hold for %v", took, hold)
+			}
+			mustRelease(t, l)
+		}
+		stop()
+		time.Sleep(time.Second)
+		wantEmpty(t, e, "x")
+	})
+}
