@@ -174,6 +174,7 @@ func (s *shop) do(m move) error {
 			}
 		}
 	case "wait":
+		synctest.Wait()
 		time.Sleep(3 * time.Second) // virtual; longer than the TTL
 	}
 	return nil
