@@ -167,6 +167,25 @@ func (j *Job) Run(ctx context.Context, fn func(ctx context.Context) error) (ran 
 	return j.run(ctx, now, s, fn)
 }
 
+// Resource names the resource of the current slot, by the store's clock: for
+// Snapshot, and for Break, which with the holder ID "mark" makes the slot open
+// again. Errors: ErrNotAcquired together with the cause of ctx and
+// ErrUnavailable; ErrDenied, ErrClosed, ErrOption.
+func (j *Job) Resource(ctx context.Context) (string, error) {
+	if j.opts.err != nil || j.opts.schedule == nil {
+		return j.name, j.opts.err
+	}
+	now, err := j.c.ask(ctx, j.name)
+	if err != nil {
+		return "", err
+	}
+	s, err := j.opts.schedule.at(now.store)
+	if err != nil {
+		return "", err
+	}
+	return s.name(j.name), nil
+}
+
 // run runs a slot, if it is still to be done.
 func (j *Job) run(ctx context.Context, now storeClock, s slot, fn func(ctx context.Context) error) (ran bool, err error) {
 	keep := s.keep(j.opts.atLeast)

@@ -50,7 +50,10 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 	wait := !c.Nonblock && (c.Wait == nil || *c.Wait > 0)
 	// The look leaves nothing in the store: if that is away, nothing needs to
 	// be cleaned up there before the exit.
-	lease, err := (*holdfast.Lease)(nil), c.look(ask, s)
+	lease, err := (*holdfast.Lease)(nil), c.learn(ask)
+	if err == nil {
+		err = c.look(ask, s)
+	}
 	if err == nil && c.lock.try != nil {
 		lease, err = c.lock.try(ask)
 	}
@@ -69,6 +72,18 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 		return nil, nil
 	}
 	return nil, err
+}
+
+// learn asks for the name of the resource, if the command line does not say it.
+func (c *guarded) learn(ctx context.Context) error {
+	if c.lock.resource == nil {
+		return nil
+	}
+	name, err := c.lock.resource(ctx)
+	if err == nil {
+		c.Resource = text(name)
+	}
+	return err
 }
 
 // noTry leaves all to the wait, which rides out a store that is away: that is for

@@ -55,6 +55,11 @@ type lock struct {
 	wait func(ctx context.Context) (*holdfast.Lease, error)
 	// try asks once and does not queue. Without it the first try only looks.
 	try func(ctx context.Context) (*holdfast.Lease, error)
+	// resource names what will be locked, if only the store knows that.
+	resource func(ctx context.Context) (string, error)
+	// giveBack takes the place of Release, if it is set. It is told how the
+	// command ended.
+	giveBack func(lease *holdfast.Lease, result error, say *reporter)
 }
 
 // run takes the lease, runs the command under it and gives the lease back; and
@@ -77,6 +82,10 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*watching) bool
 	for first := c.firstTry; ; first = c.noTry {
 		lease, err := c.acquire(s, sigs, say, first)
 		if err != nil {
+			if errors.Is(err, errDone) {
+				say.notice("done-before", nil, "%q was done before: nothing to do", c.Resource)
+				return nil
+			}
 			var busy *busyError
 			if errors.As(err, &busy) {
 				return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
@@ -88,7 +97,11 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*watching) bool
 		if err == nil && once {
 			err = w.result()
 		}
-		c.release(lease, say)
+		if c.lock.giveBack != nil {
+			c.lock.giveBack(lease, err, say)
+		} else {
+			c.release(lease, say)
+		}
 		if once {
 			return err
 		}

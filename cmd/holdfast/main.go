@@ -44,6 +44,7 @@ type cli struct {
 	Prefix text `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"What every key in the store begins with; the same as the services' WithPrefix. Default: ${default}."`
 
 	Run     runCmd     `cmd:"" help:"Run a command under the lease of a resource."`
+	Once    onceCmd    `cmd:"" help:"Run a command unless it was done before: once for all, or once a period."`
 	Elect   electCmd   `cmd:"" help:"Run a command while leading an election, or see who leads."`
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
 	Show    showCmd    `cmd:"" help:"Show who holds a resource and who waits for it."`
@@ -65,6 +66,7 @@ const description = `Distributed locks and leases on Redis, from the shell.
 
 	holdfast demo
 	holdfast run nightly-report -- ./report.sh
+	holdfast once --cron '0 8 * * *' push-report -- ./push.sh
 	holdfast elect dispatcher "$(hostname)" -- ./dispatcher
 	holdfast ls`
 
@@ -91,7 +93,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 	return exitCode(ctx.Run(e, parser))
 }
 
-// help is kong's help, but for the usage lines of run and elect: kong does not
+// help is kong's help, but for the usage lines of run, once and elect: kong does not
 // know that the command stands behind --.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	var text strings.Builder
@@ -104,6 +106,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	}
 	lines := strings.NewReplacer(
 		"run <resource> <cmd> ... [flags]", "run [flags] RESOURCE -- CMD ARGS…",
+		"once <id> <cmd> ... [flags]", "once [flags] ID -- CMD ARGS…\n       holdfast once (--every D | --cron EXPR) [flags] NAME -- CMD ARGS…",
 		"elect <name> [<value> [<cmd> ...]] [flags]", "elect [flags] NAME VALUE -- CMD ARGS…\n       holdfast elect --observe [flags] NAME",
 	)
 	_, err = lines.WriteString(stdout, text.String())
@@ -124,6 +127,8 @@ func usage(err error, stderr io.Writer) {
 		switch verb {
 		case " run":
 			fmt.Fprintln(stderr, "Put -- before the command: holdfast run [flags] RESOURCE -- CMD ARGS…")
+		case " once":
+			fmt.Fprintln(stderr, "Put -- before the command: holdfast once [flags] ID -- CMD ARGS…")
 		case " elect":
 			fmt.Fprintln(stderr, "Put -- before the command: holdfast elect [flags] NAME VALUE -- CMD ARGS…")
 		}
