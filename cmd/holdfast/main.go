@@ -49,7 +49,7 @@ type cli struct {
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
 	Show    showCmd    `cmd:"" help:"Show who holds a resource and who waits for it."`
 	Break   breakCmd   `cmd:"" help:"End a lease or a wait by force."`
-	Demo    demoCmd    `cmd:"" help:"Play the stock scene: overselling without a lock, exact with one, also when nodes die."`
+	Demo    demoCmd    `cmd:"" help:"Play two scenes, stock and report, without and with Holdfast, also when nodes die."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes verbs and flags in the shell."`

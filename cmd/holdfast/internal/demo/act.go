@@ -49,18 +49,18 @@ func (p *Player) play(ctx context.Context, name string, locked, faults bool, uni
 		return s.Act, err
 	}
 	var err error
-	if s.crew, err = hire(p.url, p.prefix, locked); err != nil {
+	if s.crew, err = hire(p.sellers(locked)); err != nil {
 		return s.Act, err
 	}
 	defer s.crew.dismiss()
-	if err := s.assemble(ctx); err != nil {
+	if err := s.crew.assemble(ctx); err != nil {
 		return s.Act, err
 	}
 	if faults {
 		s.director = newDirector(s)
 	}
 	s.began = time.Now()
-	if err := s.crew.start(); err != nil {
+	if err := s.crew.begin(); err != nil {
 		return s.Act, err
 	}
 	if err := s.watch(ctx); err != nil {
@@ -73,11 +73,22 @@ func (p *Player) play(ctx context.Context, name string, locked, faults bool, uni
 	return s.Act, err
 }
 
+// sellers are the nodes of the first scene.
+func (p *Player) sellers(locked bool) []config {
+	var nodes []config
+	for _, service := range services {
+		for i := range nodesEach {
+			nodes = append(nodes, config{Name: fmt.Sprintf("%s-%d", service, i+1), Store: p.url, Prefix: p.prefix, Locked: locked})
+		}
+	}
+	return nodes
+}
+
 // assemble waits until every node is connected, so that all start at once.
-func (s *stage) assemble(ctx context.Context) error {
-	for range s.crew.members {
+func (c *crew) assemble(ctx context.Context) error {
+	for range c.members {
 		select {
-		case h := <-s.crew.reports:
+		case h := <-c.reports:
 			if h.Kind != ready {
 				return nodeError(h)
 			}

@@ -34,25 +34,30 @@ type crew struct {
 }
 
 // hire starts a process for every node and tells it who it is.
-func hire(store, prefix string, locked bool) (*crew, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
+func hire(nodes []config) (*crew, error) {
 	c := &crew{reports: make(chan heard, 256)}
-	for _, service := range services {
-		for i := range nodesEach {
-			conf := config{Name: fmt.Sprintf("%s-%d", service, i+1), Store: store, Prefix: prefix, Locked: locked}
-			if err := c.add(self, conf); err != nil {
-				c.dismiss()
-				return nil, fmt.Errorf("start node %s: %w", conf.Name, err)
-			}
+	for _, conf := range nodes {
+		if err := c.add(conf); err != nil {
+			c.dismiss()
+			return nil, err
 		}
 	}
 	return c, nil
 }
 
-func (c *crew) add(self string, conf config) error {
+// add starts one more process. It must not be called after dismiss.
+func (c *crew) add(conf config) error {
+	self, err := os.Executable()
+	if err == nil {
+		err = c.start(self, conf)
+	}
+	if err != nil {
+		return fmt.Errorf("start node %s: %w", conf.Name, err)
+	}
+	return nil
+}
+
+func (c *crew) start(self string, conf config) error {
 	m := &member{name: conf.Name, proc: &exec.Cmd{
 		Path: self, Args: []string{NodeName}, Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // ^C is for the parent alone
@@ -95,8 +100,8 @@ func (m *member) say(line string) error {
 
 func (m *member) signal(sig syscall.Signal) error { return m.proc.Process.Signal(sig) }
 
-// start lets all nodes begin at once.
-func (c *crew) start() error {
+// begin lets all nodes begin at once.
+func (c *crew) begin() error {
 	var errs []error
 	for _, m := range c.members {
 		errs = append(errs, m.say(lineStart))

@@ -77,3 +77,52 @@ func TestClaimsFailWhenTheFiguresDo(t *testing.T) {
 		}
 	}
 }
+
+func TestPushClaimsFailWhenTheFiguresDo(t *testing.T) {
+	for name, spoil := range map[string]func(plain, once *Push){
+		"nothing":       func(_, _ *Push) {},
+		"lock enough":   func(plain, _ *Push) { plain.Again = 0 },
+		"two reports":   func(_, once *Push) { once.Reports = 2 },
+		"no report":     func(_, once *Push) { once.Reports = 0 },
+		"pushed twice":  func(_, once *Push) { once.Once, once.Again = 59, 1 },
+		"not pushed":    func(_, once *Push) { once.Once, once.Missed = 59, 1 },
+		"nobody killed": func(_, once *Push) { once.Killed = false },
+		"no takeover":   func(_, once *Push) { once.Takeover = 0 },
+	} {
+		plain := Push{Reports: 2, Users: 60, Again: 60}
+		once := Push{Reports: 1, Users: 60, Once: 60, Killed: true, Takeover: time.Second, Outage: time.Second}
+		spoil(&plain, &once)
+		failed := 0
+		for _, c := range pushClaims([]Push{plain, once}) {
+			if !c.Held {
+				failed++
+			}
+		}
+		if (failed > 0) != (name != "nothing") {
+			t.Errorf("%s: %d claims failed", name, failed)
+		}
+	}
+}
+
+// The stand-in keeps its data over an outage, and its address.
+func TestOutageKeepsTheData(t *testing.T) {
+	embedded, err := StartEmbedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer embedded.Stop()
+	rdb, err := store.Open(embedded.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	if err := rdb.Set(t.Context(), "k", "v", time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := embedded.Outage(t.Context(), time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := rdb.Get(t.Context(), "k").Result(); v != "v" || err != nil {
+		t.Errorf("got %q, %v", v, err)
+	}
+}

@@ -1,11 +1,16 @@
-// Package demo plays one scene on a Redis: three services of two nodes each,
-// every node a process of its own, sell the same stock by reading it, working a
-// moment and writing it back.
+// Package demo plays two scenes on a Redis. In the first, three services of two
+// nodes each, every node a process of its own, sell the same stock by reading it,
+// working a moment and writing it back. In the second, two nodes want to build the
+// report of the day, and two to push it to each user.
 //
-// The scene is played three times: without a lock; with Holdfast; and with
+// The first scene is played three times: without a lock; with Holdfast; and with
 // Holdfast while one node is killed and another is stopped past its TTL and
 // resumed, both in the middle of their work. What is claimed about each is
 // measured, not assumed: sales are counted in the store.
+//
+// The second is played twice: with a lock alone, and with Once and Job while a
+// node is killed in mid-work and the store is down for a while. What each user
+// got is counted by the parent, which stands for the users' phones.
 package demo
 
 import "time"
@@ -32,6 +37,7 @@ type config struct {
 	Store  string // URL
 	Prefix string
 	Locked bool
+	Part   part // in the scene of report and push; "": the node sells
 }
 
 // The lines that follow it: start, and in the act with faults trap (be caught in
@@ -49,6 +55,7 @@ type report struct {
 	Above uint64 `json:",omitempty"` // refused: the token that the stock has seen
 	Lost  bool   `json:",omitempty"` // refused: the lease itself knew that it was lost
 	Text  string `json:",omitempty"` // failed: why
+	User  int    `json:",omitempty"` // pushed, midWork of a push: to whom
 }
 
 type reportKind string
@@ -59,5 +66,7 @@ const (
 	midWork reportKind = "midwork" // trapped between reading and writing
 	sold    reportKind = "sold"    // one unit
 	refused reportKind = "refused" // the stock refused a write by its fencing token
+	built   reportKind = "built"   // the report of the day
+	pushed  reportKind = "pushed"  // the report to one user
 	failed  reportKind = "failed"  // the node cannot go on
 )

@@ -1,7 +1,9 @@
 package demo
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 )
@@ -22,6 +24,20 @@ func StartEmbedded() (*Embedded, error) {
 
 // URL is where nodes reach it.
 func (e *Embedded) URL() string { return "redis://" + e.server.Addr() }
+
+// Outage closes it for a time: connections are cut and new ones refused. It keeps
+// its data.
+func (e *Embedded) Outage(ctx context.Context, d time.Duration) error {
+	e.server.Close()
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+	if err := e.server.Restart(); err != nil {
+		return fmt.Errorf("start the embedded stand-in for Redis again: %w", err)
+	}
+	return nil
+}
 
 // Stop ends it, with all that it kept.
 func (e *Embedded) Stop() { e.server.Close() }

@@ -74,6 +74,9 @@ func (n *node) open(ctx context.Context, rdb redis.UniversalClient) error {
 		return err
 	}
 	defer c.Close()
+	if n.Part != "" {
+		return n.play(ctx, c)
+	}
 	n.mutex = c.Mutex(resource, holdfast.WithTTL(ttl), holdfast.WithReason("sell one unit"))
 	if _, err := n.stock.read(ctx); err != nil {
 		return err

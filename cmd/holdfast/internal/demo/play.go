@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -27,6 +28,11 @@ type Player struct {
 	prefix string
 	screen *screen
 	Acts   []Act
+	Pushes []Push
+
+	// Outage, if it is set, makes the store unreachable for a time, with its data
+	// kept.
+	Outage func(ctx context.Context, d time.Duration) error
 }
 
 // Open connects to the store in which the scene is to play. Everything there is
@@ -70,7 +76,7 @@ func (p *Player) Play(ctx context.Context) error {
 		return err
 	}
 	p.Acts = append(p.Acts, act)
-	return nil
+	return p.playPushes(ctx)
 }
 
 // Claim is something that the scene is to show.
@@ -83,14 +89,14 @@ type Claim struct {
 func (p *Player) Claims() []Claim {
 	plain, locked, faults := p.Acts[0], p.Acts[1], p.Acts[2]
 	exact := func(a Act) bool { return a.Sold == a.Stock && a.Left == 0 }
-	return []Claim{
+	return append([]Claim{
 		{fmt.Sprintf("without a lock the stock is oversold: %d units that do not exist", plain.Oversold()), plain.Oversold() > 0},
 		{fmt.Sprintf("with Holdfast exactly the stock is sold: %d of %d", locked.Sold, locked.Stock), exact(locked)},
 		{fmt.Sprintf("also with a holder killed and one paused: %d of %d", faults.Sold, faults.Stock), exact(faults)},
 		{fmt.Sprintf("the killed holder's lease passed on, %s after the kill (TTL %s)", seconds(faults.Takeover), seconds(ttl)), faults.Takeover > 0},
 		{fmt.Sprintf("the paused holder's late write was refused by its fencing token (paused %s)", seconds(faults.Paused)), faults.Refused > 0 && faults.Paused > ttl/2},
 		{"the paused holder's own lease told it that it was lost", faults.Knew},
-	}
+	}, pushClaims(p.Pushes)...)
 }
 
 // Close deletes what the scene left in the store and disconnects.

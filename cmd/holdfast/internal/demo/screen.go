@@ -43,6 +43,16 @@ func (s *screen) progress(act string, sales, stock int) {
 	}
 }
 
+// PushTable prints the figures of the second scene.
+func PushTable(w io.Writer, acts []Push) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "nodes\treports\tusers\tpushed once\tpushed twice or more\tnot pushed\ttime\t  act")
+	for _, a := range acts {
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%d\t%d\t%s\t  %s\n", a.Nodes, a.Reports, a.Users, a.Once, a.Again, a.Missed, seconds(a.Took), a.Name)
+	}
+	return t.Flush()
+}
+
 // clear removes the bar.
 func (s *screen) clear() {
 	if s.drawn {
