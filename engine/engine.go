@@ -114,6 +114,8 @@ const (
 	KindSemaphore Kind = "semaphore"
 	KindElection  Kind = "election" // of capacity 1, as a mutex
 	KindJob       Kind = "job"      // of capacity 1, as a mutex; its resource is marked as done
+	KindCond      Kind = "cond"     // everybody who waits for the condition holds 1 of many
+	KindLatch     Kind = "latch"    // of capacity 1, as a mutex; see holdfast.Latch
 )
 
 // Timing of the protocol, the same for every engine.
