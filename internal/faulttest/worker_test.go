@@ -36,6 +36,8 @@ type task struct {
 	For      time.Duration
 	Counter  string
 	Strict   bool // without tenure
+	Capacity int  // of a semaphore; 0: readers and writers
+	Weights  []int
 }
 
 // work is the main function of a worker process.
@@ -55,7 +57,7 @@ func work(role string) int {
 	defer c.Close()
 	roles := map[string]func(*worker) error{
 		"hold": (*worker).hold, "wait": (*worker).wait, "count": (*worker).count, "turns": (*worker).turns,
-		"lead": (*worker).lead, "serve": (*worker).serve,
+		"share": (*worker).share, "keep": (*worker).keep, "lead": (*worker).lead, "serve": (*worker).serve,
 	}
 	w := &worker{task: tk, rdb: rdb, c: c, in: bufio.NewScanner(os.Stdin)}
 	if err := roles[role](w); err != nil {

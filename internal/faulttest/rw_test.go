@@ -1,0 +1,140 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// No reader is in with a writer, and no two writers are.
+func TestReadersAndWritersUnderFaults(t *testing.T) {
+	tk := task{Resource: "table", TTL: 300 * time.Millisecond, Callers: 3, Weights: []int{1, 1, 1, everything}}
+	underFaults(t, tk, everything)
+}
+
+func TestManyReadersAndWritersDrain(t *testing.T) {
+	drainAll(t, task{Resource: "table", TTL: 15 * time.Second, Weights: []int{everything, 1, 1, 1, 1}}, 500)
+}
+
+// Readers that were killed vanish by their own TTL, although another one renews
+// all along.
+func TestKilledReadersVanish(t *testing.T) {
+	w := newWorld(t)
+	const ttl = time.Second
+	tk := task{Resource: "table", TTL: ttl, Weights: []int{1}}
+	var readers []*process
+	for range 3 {
+		p := w.start("keep", tk)
+		p.line("held")
+		readers = append(readers, p)
+	}
+	c := w.client()
+	start := time.Now()
+	readers[0].kill()
+	readers[1].kill()
+	holders := func(n int) func() bool {
+		return func() bool {
+			s, err := c.Snapshot(t.Context(), "table")
+			return err == nil && len(s.Holders) == n
+		}
+	}
+	w.eventually("one reader is left", holders(1))
+	if took := time.Since(start); took > ttl+200*time.Millisecond {
+		t.Errorf("the dead readers stayed for %v, with a TTL of %v", took, ttl)
+	}
+	w.pass(2 * ttl)
+	if !holders(1)() {
+		t.Error("the living reader is gone")
+	}
+	readers[2].finish()
+	l, err := c.RWMutex("table").TryLock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.release(l)
+}
+
+// Eight readers that loop keep a writer out for no longer than three times what
+// they hold for.
+func TestWriterIsNotStarved(t *testing.T) {
+	w := newWorld(t)
+	const hold = 150 * time.Millisecond
+	reading, stop := context.WithCancel(t.Context())
+	defer stop()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		rw := w.client().RWMutex("table")
+		wg.Go(func() {
+			w.pass(time.Duration(i) * hold / 8) // never all out at once
+			for reading.Err() == nil {
+				err := rw.RDo(reading, func(context.Context) error { w.pass(hold); return nil })
+				if err != nil && reading.Err() == nil {
+					t.Errorf("a reader: %v", err)
+					return
+				}
+			}
+		})
+	}
+	rw := w.client().RWMutex("table")
+	var longest time.Duration
+	for range 10 {
+		w.pass(hold * 4 / 3)
+		start := time.Now()
+		l, err := rw.Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, time.Since(start))
+		w.release(l)
+	}
+	stop()
+	wg.Wait()
+	t.Logf("the writer waited for %v at most, readers hold for %v", longest.Round(time.Millisecond), hold)
+	if longest > 3*hold {
+		t.Errorf("the writer waited for %v, readers hold for %v", longest, hold)
+	}
+}
+
+// A writer that becomes a reader lets those in who wait, at once: their next
+// poll would come after a second.
+func TestDemoteWakesParkedReaders(t *testing.T) {
+	w := newWorld(t)
+	own, c := w.client(), w.client()
+	l, err := own.RWMutex("table").Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan result, 5)
+	for range cap(got) {
+		go func() {
+			l, err := c.RWMutex("table").RLock(t.Context())
+			got <- result{l, err, time.Now()}
+		}()
+	}
+	w.waiting(c, "table", cap(got))
+	start := time.Now()
+	if err := l.Demote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range cap(got) {
+		r := w.get(got)
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		if took := r.at.Sub(start); took > 300*time.Millisecond {
+			t.Errorf("a reader was let in after %v", took)
+		}
+		defer w.release(r.lease)
+	}
+	if _, err := c.RWMutex("table").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+		t.Errorf("a writer among readers: %v", err)
+	}
+	if _, err := own.RWMutex("table").Lock(l.Context()); !errors.Is(err, holdfast.ErrDeadlock) {
+		t.Errorf("a reader that wants to write again: %v", err)
+	}
+	w.release(l)
+}

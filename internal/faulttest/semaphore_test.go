@@ -1,0 +1,88 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The capacity is never exceeded, and no part of it is lost.
+func TestSemaphoreUnderFaults(t *testing.T) {
+	tk := task{Resource: "pool", TTL: 300 * time.Millisecond, Callers: 3, Capacity: 7, Weights: []int{1, 1, 2, 3, 7}}
+	underFaults(t, tk, tk.Capacity)
+}
+
+func TestManyWaitersOfASemaphoreDrain(t *testing.T) {
+	drainAll(t, task{Resource: "pool", TTL: 15 * time.Second, Capacity: 5, Weights: []int{5, 1, 2, 1, 3}}, 500)
+}
+
+// What holders had that were killed comes back within their TTL.
+func TestUnitsOfKilledHoldersReturn(t *testing.T) {
+	w := newWorld(t)
+	const ttl = time.Second
+	tk := task{Resource: "pool", TTL: ttl, Capacity: 7}
+	var holders []*process
+	for _, weight := range []int{1, 2, 4} {
+		tk.Weights = []int{weight}
+		p := w.start("keep", tk)
+		p.line("held")
+		holders = append(holders, p)
+	}
+	c := w.client()
+	for _, p := range holders {
+		p.kill()
+	}
+	start := time.Now()
+	l, err := c.Semaphore("pool", 7).Acquire(t.Context(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > ttl+200*time.Millisecond {
+		t.Errorf("it took %v to have all of it, with a TTL of %v", took, ttl)
+	}
+	w.release(l)
+}
+
+// Light requests that loop do not pass a heavy one.
+func TestHeavyRequestIsNotStarved(t *testing.T) {
+	w := newWorld(t)
+	const hold = 150 * time.Millisecond
+	looping, stop := context.WithCancel(t.Context())
+	defer stop()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		s := w.client().Semaphore("pool", 4)
+		wg.Go(func() {
+			w.pass(time.Duration(i) * hold / 8)
+			for looping.Err() == nil {
+				err := s.Do(looping, 1, func(context.Context) error { w.pass(hold); return nil })
+				if err != nil && !errors.Is(err, holdfast.ErrNotAcquired) {
+					t.Errorf("a light one: %v", err)
+					return
+				}
+			}
+		})
+	}
+	s := w.client().Semaphore("pool", 4)
+	var longest time.Duration
+	for range 10 {
+		w.pass(hold * 4 / 3)
+		start := time.Now()
+		l, err := s.Acquire(t.Context(), 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		longest = max(longest, time.Since(start))
+		w.release(l)
+	}
+	stop()
+	wg.Wait()
+	t.Logf("the heavy request waited for %v at most, others hold for %v", longest.Round(time.Millisecond), hold)
+	if longest > 3*hold {
+		t.Errorf("the heavy request waited for %v, others hold for %v", longest, hold)
+	}
+}
