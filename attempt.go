@@ -100,8 +100,8 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 		if err := a.over(ctx, trouble); err != nil {
 			return nil, 0, err
 		}
-		if a.forsaken(ctx) {
-			return nil, 0, &waitError{a.lk.name, errSilent, trouble}
+		if err := a.forsaken(ctx); err != nil {
+			return nil, 0, &waitError{a.lk.name, err, trouble}
 		}
 		ans, sent, err := a.ask(call)
 		next := time.Duration(0)
@@ -288,7 +288,10 @@ func (a *attempt) abandon() {
 	if a.req.Yields.ID != "" { // its release was never confirmed
 		releases = append(releases, engine.Release{Resource: a.req.Resource, Held: a.req.Yields})
 	}
-	await(a.c.cleanup(a.req.TTL, releases...), callGrace)
+	done := a.c.cleanup(a.req.TTL, releases...)
+	if a.lk.opts.fallback == FailClosed || a.silent.IsZero() {
+		await(done, callGrace) // else the caller has waited long enough
+	}
 }
 
 // await waits for done, but not for long.
@@ -319,8 +322,8 @@ func (a *attempt) try(ctx, call context.Context) (*holding, error) {
 	a.req.Queue = false
 	var slow backoff
 	for n := 1; ; n++ {
-		if a.forsaken(ctx) {
-			return nil, &waitError{a.lk.name, errSilent, nil}
+		if err := a.forsaken(ctx); err != nil {
+			return nil, &waitError{a.lk.name, err, nil}
 		}
 		ans, sent, err := a.ask(call)
 		switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// breakerPause is how often a client looks whether a silent store answers again.
+// breakerPause lies between two looks whether a silent store answers again.
 const breakerPause = time.Second
 
 // breakerMemory is how far apart two failures may be that tell of one silence.
@@ -19,7 +19,7 @@ const breakerMemory = 10 * time.Second
 // fallback waits for it. It opens when such locks have asked in vain for as long
 // as FallbackPatience and no attempt of the client has had an answer meanwhile: on
 // a cluster one dead node does not make locks on the others fall back. While it is
-// open the client looks at the store once a second; any answer closes it.
+// open the client looks at the store every second or two; any answer closes it.
 type breaker struct {
 	c *Client
 
@@ -80,12 +80,12 @@ func (b *breaker) open(res engine.Resource) bool {
 // watch looks at the store until it has answered, or the client closes.
 func (b *breaker) watch() {
 	defer b.c.gate.leave()
-	t := time.NewTicker(breakerPause)
-	defer t.Stop()
 	for {
+		t := time.NewTimer(breakerPause) // and no ticker: a look may take as long
 		select {
 		case <-t.C:
 		case <-b.c.life.Done():
+			t.Stop()
 			return
 		}
 		res, silent := b.target()

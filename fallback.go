@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -68,17 +67,20 @@ func (lk *locker) get(ctx context.Context, weight int, queue bool) (*Lease, Sour
 	c := lk.c
 	for {
 		var granted *Lease
+		var silent silence
 		source := FromFallback
 		if !c.breaker.open(c.resource(lk.name)) {
 			l, from, err := ask(ctx, weight)
+			_ = errors.As(err, &silent)
 			switch {
 			case err == nil:
 				granted, source = l, from
 			case !errors.Is(err, ErrUnavailable) || ctx.Err() != nil || c.life.Err() != nil:
+				silent.place.leave()
 				return nil, 0, err
 			}
 		}
-		l, err := lk.settle(ctx, weight, queue, granted)
+		l, err := lk.settle(ctx, weight, queue, granted, silent.place)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -90,8 +92,9 @@ func (lk *locker) get(ctx context.Context, weight int, queue bool) (*Lease, Sour
 
 // settle returns the lease that the store granted or, if that is nil, one without
 // the store. With LocalOnly it sees that both kinds keep out each other; it returns
-// nil if that took a wait after which the store has to be asked again.
-func (lk *locker) settle(ctx context.Context, weight int, queue bool, granted *Lease) (*Lease, error) {
+// nil if that took a wait after which the store has to be asked again. A place that
+// the caller has already is p.
+func (lk *locker) settle(ctx context.Context, weight int, queue bool, granted *Lease, p *place) (*Lease, error) {
 	switch {
 	case lk.opts.fallback == FailOpen && granted != nil:
 		return granted, nil
@@ -100,23 +103,31 @@ func (lk *locker) settle(ctx context.Context, weight int, queue bool, granted *L
 	case granted != nil:
 		return lk.admit(ctx, weight, queue, granted)
 	}
-	id := lk.c.newHolderID()
-	p, waited, err := lk.c.rooms.enter(ctx, lk, id, weight, queue, nil)
+	var err error
+	if p == nil {
+		p, err = lk.c.rooms.join(lk, lk.c.newHolderID(), weight, queue)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if waited && !lk.c.breaker.open(lk.c.resource(lk.name)) {
+	if err := p.enter(ctx, nil); err != nil {
+		return nil, err
+	}
+	if p.waited() && !lk.c.breaker.open(lk.c.resource(lk.name)) {
 		p.leave()
 		return nil, nil
 	}
-	return newSubstitute(lk, id, weight, p).take(ctx)
+	return newSubstitute(lk, p.holder, weight, p).take(ctx)
 }
 
 // admit lets a lease of the store in among those of this client that were granted
 // without it. Usually there are none.
 func (lk *locker) admit(ctx context.Context, weight int, queue bool, granted *Lease) (*Lease, error) {
-	p, _, err := lk.c.rooms.enter(ctx, lk, granted.HolderID(), weight, queue, granted.Done())
-	if p == nil {
+	p, err := lk.c.rooms.join(lk, granted.HolderID(), weight, queue)
+	if err == nil {
+		err = p.enter(ctx, granted)
+	}
+	if err != nil {
 		await(lk.c.drop(lk.name, granted), callGrace) // the rest in the background
 		return nil, err
 	}
@@ -127,14 +138,31 @@ func (lk *locker) admit(ctx context.Context, weight int, queue bool, granted *Le
 	return granted, nil
 }
 
-// errSilent is why an attempt with a fallback gives up.
-var errSilent = fmt.Errorf("%w: it has not answered in time for a lock with a fallback", ErrUnavailable)
+// silence is why an attempt with a fallback gives up. It is ErrUnavailable.
+type silence struct {
+	place *place // where the caller waits from now on, with LocalOnly
+}
 
-// forsaken tells whether an attempt with a fallback should give up, since the
-// store has been silent for too long, towards it or towards others.
-func (a *attempt) forsaken(ctx context.Context) bool {
-	return a.lk.opts.fallback != FailClosed &&
-		(a.patience(ctx) <= 0 || a.c.breaker.open(a.req.Resource))
+func (silence) Error() string {
+	return "store unavailable: it has not answered in time for a lock with a fallback"
+}
+
+// Is makes errors.Is(err, ErrUnavailable) hold.
+func (silence) Is(target error) bool { return target == ErrUnavailable }
+
+// forsaken returns an error if an attempt with a fallback should give up, since the
+// store has been silent for too long, towards it or towards others. The caller has
+// a place in the room then, before the next one of its line gets the turn and does
+// the same: so they keep their order.
+func (a *attempt) forsaken(ctx context.Context) error {
+	if a.lk.opts.fallback == FailClosed || a.patience(ctx) > 0 && !a.c.breaker.open(a.req.Resource) {
+		return nil
+	}
+	var s silence
+	if a.lk.opts.fallback == LocalOnly && a.req.Queue {
+		s.place, _ = a.c.rooms.join(a.lk, a.c.newHolderID(), a.req.Weight, true) // an error comes again
+	}
+	return s
 }
 
 // patience is what is left of the time in which the store has to answer.
@@ -167,7 +195,7 @@ func (a *attempt) within(ctx context.Context, d time.Duration) time.Duration {
 	if a.lk.opts.fallback == FailClosed {
 		return d
 	}
-	return min(d, max(a.patience(ctx), 0))
+	return min(d, max(a.patience(ctx), time.Millisecond))
 }
 
 // heard takes note of whether the store answered. What the end of ctx cut short

@@ -51,27 +51,35 @@ const (
 	placeLeft
 )
 
-// enter returns a place in the room of the resource. With queue it waits: first
-// come, first served, and nobody passes the front. It returns nil without an
-// error if the store's lease for which the place is gets lost before.
-func (rs *rooms) enter(ctx context.Context, lk *locker, holder string, weight int, queue bool, lost <-chan struct{}) (p *place, waited bool, err error) {
-	p, err = rs.join(lk, holder, weight, queue)
-	if err != nil || p.admit == nil {
-		return p, false, err
+// enter waits until the place is inside, or gives it up. If it is for a lease of
+// the store, the loss of that ends the wait without an error.
+func (p *place) enter(ctx context.Context, granted *Lease) (err error) {
+	if !p.waited() {
+		return nil
+	}
+	var lost <-chan struct{}
+	if granted != nil {
+		lost = granted.Done()
 	}
 	select {
 	case <-p.admit:
-		return p, true, nil
+		return nil
 	case <-lost:
+		return nil
 	case <-ctx.Done():
-		err = &waitError{lk.name, context.Cause(ctx), nil}
-	case <-lk.c.life.Done():
-		err = &waitError{lk.name, ErrClosed, nil}
+		err = &waitError{p.lk.name, context.Cause(ctx), nil}
+	case <-p.lk.c.life.Done():
+		err = &waitError{p.lk.name, ErrClosed, nil}
 	}
 	p.leave()
-	return nil, true, err
+	return err
 }
 
+// waited tells whether the place was not to be had at once.
+func (p *place) waited() bool { return p.admit != nil }
+
+// join returns a place in the room of the resource. With queue it may have to wait
+// for that, see enter: first come, first served, and nobody passes the front.
 func (rs *rooms) join(lk *locker, holder string, weight int, queue bool) (*place, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
