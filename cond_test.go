@@ -1,0 +1,458 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// condName is the resource of the condition that the tests wait for.
+const condName = "x#cond:ready"
+
+// waitSoon takes the mutex and waits for the condition in the background. It
+// returns when the wait has begun.
+func waitSoon(t testing.TB, ctx context.Context, c *holdfast.Client, opts ...holdfast.LockOption) <-chan result {
+	t.Helper()
+	m := c.Mutex("x", opts...)
+	l := mustLock(t, m, context.Background())
+	got := make(chan result, 1)
+	go func() {
+		next, err := m.Cond("ready").Wait(ctx, l)
+		got <- result{next, err, time.Now()}
+	}()
+	synctest.Wait()
+	return got
+}
+
+// awake returns the waits that have ended well, and gives their leases back.
+func awake(t testing.TB, waits []<-chan result) []int {
+	t.Helper()
+	var woken []int
+	for again := true; again; {
+		synctest.Wait()
+		again = false
+		for i, w := range waits {
+			select {
+			case r := <-w:
+				if r.err != nil {
+					t.Errorf("waiter %d: %v", i, r.err)
+					continue
+				}
+				mustRelease(t, r.lease)
+				woken = append(woken, i)
+				again = true // another one may have got the mutex now
+			default:
+			}
+		}
+	}
+	slices.Sort(woken)
+	return woken
+}
+
+func TestCondSignalWakesOneInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		a, b := newClient(t, e), newClient(t, e)
+		cond := b.Mutex("x").Cond("ready")
+		if err := cond.Signal(t.Context()); err != nil { // nobody waits: it is not remembered
+			t.Fatal(err)
+		}
+		var waits []<-chan result
+		for i := range 5 {
+			waits = append(waits, waitSoon(t, context.Background(), []*holdfast.Client{a, b}[i%2]))
+			time.Sleep(700 * time.Millisecond)
+		}
+		if got := awake(t, waits); got != nil {
+			t.Fatalf("awake without a signal: %v", got)
+		}
+		for i := range 5 {
+			start := time.Now()
+			if err := cond.Signal(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := awake(t, waits); !slices.Equal(got, []int{i}) || time.Since(start) > 0 {
+				t.Errorf("signal %d woke %v, after %v", i, got, time.Since(start))
+			}
+		}
+		wantEmpty(t, e.Engine, condName)
+		wantEmpty(t, e.Engine, "x")
+	})
+}
+
+func TestCondBroadcastWakesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		a, b := newClient(t, e), newClient(t, e)
+		var waits []<-chan result
+		for range 4 {
+			waits = append(waits, waitSoon(t, context.Background(), a), waitSoon(t, context.Background(), b))
+		}
+		if err := a.Mutex("x").Cond("ready").Broadcast(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := awake(t, waits); len(got) != 8 {
+			t.Errorf("woke %v", got)
+		}
+		late := waitSoon(t, context.Background(), a)
+		if got := awake(t, []<-chan result{late}); got != nil {
+			t.Error("a broadcast is remembered")
+		}
+	})
+}
+
+// The lease that Wait returns is a new one, taken in turn; while the caller
+// waits, others have the mutex.
+func TestCondWaitGivesTheMutexAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, memory.New())
+		m := c.Mutex("x", holdfast.WithReason("for soup"))
+		old := mustLock(t, m, context.Background())
+		got := make(chan result, 1)
+		go func() {
+			l, err := m.Cond("ready").Wait(context.Background(), old)
+			got <- result{l, err, time.Now()}
+		}()
+		synctest.Wait()
+		wantErr(t, old.Err(), holdfast.ErrReleased)
+		other := mustLock(t, m, context.Background())
+		s, err := c.Snapshot(t.Context(), condName)
+		if err != nil || s.Kind != "cond" || len(s.Holders) != 1 || s.Holders[0].Reason != "for soup" {
+			t.Errorf("operators see %+v, %v", s, err)
+		}
+		if err := m.Cond("ready").Signal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		select {
+		case r := <-got:
+			t.Fatalf("returned while another holds the mutex: %+v", r)
+		default:
+		}
+		mustRelease(t, other)
+		r := <-got
+		if r.err != nil || r.lease.Token() <= other.Token() || r.lease.Err() != nil {
+			t.Fatalf("got %+v after token %d", r, other.Token())
+		}
+		mustRelease(t, r.lease)
+	})
+}
+
+// Whoever gets the mutex next finds the caller waiting, however slow that was.
+func TestCondWaitsBeforeTheMutexIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, other := newFaulty(), newFaulty()
+		other.Engine = e.Engine
+		c, next := newClient(t, e), newClient(t, other)
+		m := c.Mutex("x")
+		l := mustLock(t, m, context.Background())
+		e.slow(300*time.Millisecond, 0)
+		signalled := make(chan error, 1)
+		go func() {
+			l := mustLock(t, next.Mutex("x"), context.Background())
+			err := next.Mutex("x").Cond("ready").Signal(context.Background())
+			mustRelease(t, l)
+			signalled <- err
+		}()
+		start := time.Now()
+		l, err := m.Cond("ready").Wait(context.Background(), l)
+		if err != nil || time.Since(start) > 3*time.Second {
+			t.Fatalf("after %v: %v", time.Since(start), err)
+		}
+		if err := <-signalled; err != nil {
+			t.Error(err)
+		}
+		mustRelease(t, l)
+	})
+}
+
+// A signal that comes right behind the release is not missed, and what wakes a
+// waiter may be lost: it costs a renewal, which comes every second.
+func TestCondLostWakeups(t *testing.T) {
+	for name, spoil := range map[string]func(e *faulty){
+		"none":             func(*faulty) {},
+		"wake-ups dropped": func(e *faulty) { e.wake = func(engine.Wakeup) bool { return false } },
+		"listen fails":     func(e *faulty) { e.listen = down },
+		"listen hangs":     func(e *faulty) { e.listen = hang },
+		"listen refused":   func(e *faulty) { e.listen = denied },
+		"listen is slow": func(e *faulty) {
+			e.listen = func(context.Context) error { <-time.After(300 * time.Millisecond); return nil }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, after := range []time.Duration{0, 10 * time.Millisecond, 400 * time.Millisecond, 10500 * time.Millisecond} {
+				synctest.Test(t, func(t *testing.T) {
+					e := newFaulty()
+					spoil(e)
+					wait := waitSoon(t, context.Background(), newClient(t, e))
+					other := newFaulty()
+					other.Engine = e.Engine
+					time.Sleep(after)
+					if err := newClient(t, other).Mutex("x").Cond("ready").Signal(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					start, most := time.Now(), 1100*time.Millisecond
+					if name == "none" || name == "listen is slow" { // it looks again when it listens
+						most = 300 * time.Millisecond
+					}
+					r := <-wait
+					if r.err != nil || r.at.Sub(start) > most {
+						t.Fatalf("signal after %v: woken after %v, %v", after, r.at.Sub(start), r.err)
+					}
+					mustRelease(t, r.lease)
+				})
+			}
+		})
+	}
+}
+
+// A wait that ends without the mutex leaves nothing behind, and a signal that had
+// come for it goes to the next.
+func TestCondCancelled(t *testing.T) {
+	cause := errors.New("enough")
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		first, second := waitSoon(t, ctx, c), waitSoon(t, context.Background(), c)
+		cancel(cause)
+		r := <-first
+		wantErr(t, r.err, holdfast.ErrNotAcquired, cause)
+		if r.lease != nil || len(look(t, e.Engine, condName).Holders) != 1 {
+			t.Error("something is left of the wait")
+		}
+		_ = c.Mutex("x").Cond("ready").Signal(t.Context())
+		mustRelease(t, (<-second).lease)
+	})
+	for name, lose := range map[string]bool{"told": false, "not told": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFaulty()
+				c := newClient(t, e)
+				ctx, cancel := context.WithCancelCause(context.Background())
+				first, second := waitSoon(t, ctx, c), waitSoon(t, context.Background(), c)
+				busy := mustLock(t, c.Mutex("x"), context.Background())
+				e.set(func() { e.wake = func(engine.Wakeup) bool { return !lose } })
+				_ = c.Mutex("x").Cond("ready").Signal(t.Context())
+				synctest.Wait()
+				cancel(cause)
+				wantErr(t, (<-first).err, holdfast.ErrNotAcquired, cause)
+				mustRelease(t, busy)
+				start := time.Now()
+				r := <-second
+				if r.err != nil || r.at.Sub(start) > 1100*time.Millisecond {
+					t.Fatalf("the next was woken after %v: %v", r.at.Sub(start), r.err)
+				}
+				mustRelease(t, r.lease)
+				wantEmpty(t, e.Engine, condName)
+			})
+		})
+	}
+}
+
+// Whatever ends a wait but a signal is a reason to look again, not to hang.
+func TestCondReturnsWithoutSignal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do    func(e *faulty)
+		least time.Duration
+		most  time.Duration
+	}{
+		"patience is over": {func(*faulty) {}, holdfast.CondPatience, holdfast.CondPatience},
+		"the store loses its data": {func(e *faulty) {
+			e.renew = func(_ context.Context, b []engine.Renewal) []error {
+				return each(b, &engine.NotHeldError{Cause: engine.CauseDeleted})
+			}
+		}, 0, time.Second},
+		"the store is away": {func(e *faulty) {
+			e.renew = func(ctx context.Context, b []engine.Renewal) []error { return each(b, down(ctx)) }
+		}, 0, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFaulty()
+				wait := waitSoon(t, context.Background(), newClient(t, e))
+				start := time.Now()
+				e.set(func() { tc.do(e) })
+				r := <-wait
+				if took := r.at.Sub(start); r.err != nil || took < tc.least || took > tc.most {
+					t.Fatalf("after %v: %v", took, r.err)
+				}
+				e.set(func() { e.renew = nil })
+				mustRelease(t, r.lease)
+				synctest.Wait()
+				wantEmpty(t, e.Engine, condName)
+			})
+		})
+	}
+}
+
+// A waiter whose process died takes a signal with it only until it is late with
+// its renewal.
+func TestCondDeadWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		dying := newFaulty()
+		dying.Engine = store
+		c := newClient(t, store)
+		dead := waitSoon(t, context.Background(), newClient(t, dying))
+		wait := waitSoon(t, context.Background(), c)
+		time.Sleep(500 * time.Millisecond)
+		dying.all(down)
+		dying.set(func() { dying.wake = func(engine.Wakeup) bool { return false } })
+		time.Sleep(2 * time.Second)
+		if err := c.Mutex("x").Cond("ready").Signal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := awake(t, []<-chan result{wait}); got == nil {
+			t.Error("the signal is gone with the dead")
+		}
+		dying.all(nil)
+		mustRelease(t, (<-dead).lease)
+	})
+}
+
+func TestCondClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c, other := newClient(t, e), newClient(t, e)
+		wait := waitSoon(t, context.Background(), c)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, (<-wait).err, holdfast.ErrClosed)
+		wantEmpty(t, e.Engine, condName)
+		wantEmpty(t, e.Engine, "x")
+		wantErr(t, c.Mutex("x").Cond("ready").Signal(t.Context()), holdfast.ErrClosed)
+		l := mustLock(t, other.Mutex("x"), context.Background())
+		_, err := c.Mutex("x").Cond("ready").Wait(t.Context(), l)
+		wantErr(t, err, holdfast.ErrMismatch)
+		mustRelease(t, l)
+	})
+}
+
+// Mistakes are told at once and leave the lease as it was.
+func TestCondMistakes(t *testing.T) {
+	c := newClient(t, memory.New())
+	ctx := context.Background()
+	m := c.Mutex("x", holdfast.WithReentrancy())
+	l := mustLock(t, m, ctx)
+	wait := func(l *holdfast.Lease, targets ...error) {
+		t.Helper()
+		next, err := m.Cond("ready").Wait(ctx, l)
+		wantErr(t, err, targets...)
+		if next != nil {
+			t.Error("a lease and an error")
+		}
+	}
+	wait(nil, holdfast.ErrNotHeld)
+	other := mustLock(t, c.Mutex("y"), ctx)
+	wait(other, holdfast.ErrMismatch)
+	mustRelease(t, other)
+	wait(other, holdfast.ErrMismatch)
+	_, err := m.Cond("ready").Wait(l.Context(), l)
+	wantErr(t, err, holdfast.ErrOption)
+	again := mustLock(t, m, l.Context())
+	wait(again, holdfast.ErrDeadlock)
+	mustRelease(t, again)
+	wait(again, holdfast.ErrNotHeld, holdfast.ErrReleased)
+	foreign := mustLock(t, c.Mutex(condName), ctx)
+	wait(l, holdfast.ErrMismatch)
+	wantErr(t, m.Cond("ready").Signal(ctx), holdfast.ErrMismatch)
+	mustRelease(t, foreign)
+	if l.Err() != nil {
+		t.Error(l.Err())
+	}
+	mustRelease(t, l)
+	multi, err := c.Multi([]string{"x", "y"}).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait(multi, holdfast.ErrMismatch)
+	mustRelease(t, multi)
+	for _, name := range []string{"", "a#cond:b", strings.Repeat("n", holdfast.MaxNameLen-6), "\xff"} {
+		wantErr(t, m.Cond(name).Signal(ctx), holdfast.ErrOption)
+		_, err := m.Cond(name).Wait(ctx, l)
+		wantErr(t, err, holdfast.ErrOption)
+	}
+	wantErr(t, c.Mutex("").Cond("a").Broadcast(ctx), holdfast.ErrOption)
+	if err := m.Cond(strings.Repeat("n", holdfast.MaxNameLen-7)).Signal(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every error that is no mistake ends the lease: its holder has lost sight of it.
+func TestCondErrorsEndTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		m := c.Mutex("x")
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		l := mustLock(t, m, context.Background())
+		_, err := m.Cond("ready").Wait(ended, l)
+		wantErr(t, err, holdfast.ErrNotAcquired, context.Canceled)
+		wantErr(t, l.Err(), holdfast.ErrReleased)
+		wantEmpty(t, e.Engine, "x")
+
+		l = mustLock(t, m, context.Background())
+		e.all(down) // it cannot wait, and loses the lease meanwhile
+		_, err = m.Cond("ready").Wait(context.Background(), l)
+		wantErr(t, err, holdfast.ErrLost)
+		e.all(nil)
+
+		l = mustLock(t, m, context.Background())
+		e.set(func() {
+			e.release = func(context.Context, engine.Release) error {
+				e.set(func() { e.release = nil })
+				return &engine.NotHeldError{Cause: engine.CauseTaken}
+			}
+		})
+		_, err = m.Cond("ready").Wait(context.Background(), l)
+		wantLost(t, err, holdfast.LostTaken)
+		synctest.Wait()
+		wantEmpty(t, e.Engine, condName)
+	})
+}
+
+func TestCondWithFallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		m := c.Mutex("x", holdfast.WithFallback(holdfast.FailOpen))
+		e.all(down)
+		l := mustLock(t, m, context.Background())
+		_, err := m.Cond("ready").Wait(context.Background(), l)
+		wantErr(t, err, holdfast.ErrUnavailable)
+		wantErr(t, l.Err(), holdfast.ErrReleased)
+	})
+}
+
+// A signal is no loss: nothing is logged, and no hook hears of one.
+func TestCondSignalIsNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		c := newClient(t, memory.New(), holdfast.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
+			holdfast.WithHooks(lostHook(func(err *holdfast.LostError) { t.Error(err) })))
+		wait := waitSoon(t, context.Background(), c)
+		time.Sleep(1500 * time.Millisecond)
+		if err := c.Mutex("x").Cond("ready").Signal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, (<-wait).lease)
+		if log.Len() > 0 {
+			t.Error(log.String())
+		}
+	})
+}
+
+type lostHook func(*holdfast.LostError)
+
+func (f lostHook) Lost(e *holdfast.LostError) { f(e) }
