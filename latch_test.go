@@ -142,7 +142,7 @@ func TestLatchLostReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
 		l := newClient(t, net).Latch("parts")
-		loseReplies(net, 2)
+		loseEvery(net, 2)
 		mustSet(t, l, 10)
 		w := waitLatch(ctx, newClient(t, net).Latch("parts"))
 		for n := range 10 {
@@ -183,7 +183,7 @@ func TestLatchUnsettled(t *testing.T) {
 		net := newFaulty()
 		l, other := newClient(t, net).Latch("parts"), newClient(t, net.Engine).Latch("parts")
 		mustSet(t, other, 3)
-		loseReplies(net, 1)
+		loseEvery(net, 1)
 		net.set(func() {
 			lost := net.acquire
 			net.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
@@ -421,7 +421,7 @@ func TestLatchSetGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newFaulty()
 		l := newClient(t, net).Latch("parts")
-		loseReplies(net, 1)
+		loseEvery(net, 1)
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		defer cancel()
 		_, err := l.TrySet(ctx, 1)
@@ -432,8 +432,8 @@ func TestLatchSetGivenUp(t *testing.T) {
 	})
 }
 
-// loseReplies makes every n-th request take effect without an answer.
-func loseReplies(net *faulty, n int64) {
+// loseEvery makes every n-th request take effect without an answer.
+func loseEvery(net *faulty, n int64) {
 	var calls atomic.Int64
 	lost := func() error {
 		if calls.Add(1)%n == 0 {
