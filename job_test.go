@@ -402,6 +402,12 @@ func TestJobErrors(t *testing.T) {
 		wantTurn(t, <-runJob(ctx, single, func(context.Context) error { return errFailed }), true, errFailed)
 		wantTurn(t, <-runJob(ctx, single, never(t)), false)
 
+		own := c.Job("own", hourly, holdfast.RetryFailed(), holdfast.WithReentrancy())
+		wantTurn(t, <-runJob(ctx, own, func(ctx context.Context) error {
+			wantTurn(t, <-runJob(ctx, own, never(t)), false, holdfast.ErrDeadlock)
+			return nil
+		}), true)
+
 		j := c.Job("j", hourly)
 		lock := mustLock(t, c.Mutex("j@2000-01-01T00:00:00Z"), ctx)
 		wantTurn(t, <-runJob(ctx, j, never(t)), false, holdfast.ErrMismatch)

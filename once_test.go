@@ -192,8 +192,10 @@ func TestOnceLostGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
 		lose := true
+		var late engine.Request
 		net.set(func() {
 			net.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				late = r
 				a, err := net.Engine.Acquire(ctx, r)
 				if lose {
 					lose = false
@@ -204,7 +206,53 @@ func TestOnceLostGrant(t *testing.T) {
 		})
 		wantTurn(t, <-once(ctx, newClient(t, net), "m", time.Hour, fine), true)
 		wantTurn(t, <-once(ctx, newClient(t, net.Engine), "m", time.Hour, never(t)), false)
+		synctest.Wait()
+		if err := net.Engine.Break(ctx, late.Resource, engine.MarkID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := net.Engine.Acquire(ctx, late); !errors.Is(err, engine.ErrEnded) {
+			t.Errorf("a late copy of the request: %v", err)
+		}
 		wantEmpty(t, net.Engine, "m")
+	})
+}
+
+// A lease that the store has dropped without the holder's knowledge: fn is done, but
+// nobody may say so.
+func TestOnceLostUnnoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, ctx := newFaulty(), context.Background()
+		net.set(func() { net.wake = func(engine.Wakeup) bool { return false } })
+		got := once(ctx, newClient(t, net), "m", time.Hour, func(ctx context.Context) error {
+			if err := newClient(t, net.Engine).Break(ctx, "m", holdfast.LeaseFrom(ctx).HolderID()); err != nil {
+				t.Error(err)
+			}
+			return nil
+		})
+		r := <-got
+		wantTurn(t, r, true, holdfast.ErrLost)
+		wantLost(t, r.err, holdfast.LostBroken)
+		wantTurn(t, <-once(ctx, newClient(t, net.Engine), "m", time.Hour, fine), true)
+	})
+}
+
+// Those who wait are told of the mark also if no wake-up reaches them.
+func TestOnceWithoutWakeups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, ctx := newFaulty(), context.Background()
+		net.set(func() { net.wake = func(engine.Wakeup) bool { return false } })
+		first := once(ctx, newClient(t, net.Engine), "m", time.Hour, func(context.Context) error {
+			time.Sleep(time.Minute)
+			return nil
+		})
+		synctest.Wait()
+		second := once(ctx, newClient(t, net), "m", time.Hour, never(t))
+		wantTurn(t, <-first, true)
+		done := time.Now()
+		wantTurn(t, <-second, false)
+		if d := time.Since(done); d > 1100*time.Millisecond {
+			t.Errorf("told %v after the mark", d)
+		}
 	})
 }
 
