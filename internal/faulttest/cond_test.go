@@ -1,0 +1,270 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// condTimeEnv makes the test of conditions run for longer, like 1m.
+const condTimeEnv = "HOLDFAST_COND_TIME"
+
+// room is how many items the buffer takes.
+const room = 4
+
+// buffer is a list in Redis that a mutex protects, with its conditions.
+type buffer struct {
+	rdb      *redis.Client
+	key      string
+	mutex    *holdfast.Mutex
+	notEmpty *holdfast.Cond
+	notFull  *holdfast.Cond
+}
+
+func newBuffer(c *holdfast.Client, rdb *redis.Client, tk task) *buffer {
+	m := c.Mutex(tk.Resource, holdfast.WithTTL(tk.TTL))
+	return &buffer{rdb, tk.Counter, m, m.Cond("not empty"), m.Cond("not full")}
+}
+
+// until takes the mutex when ready says so of the number of items, and runs fn.
+// What fails because Redis is away is tried again.
+func (b *buffer) until(ctx context.Context, ready func(n int64) bool, cond *holdfast.Cond, fn func() error) error {
+	for ctx.Err() == nil {
+		l, err := b.mutex.Lock(ctx)
+		for err == nil {
+			var n int64
+			if n, err = b.rdb.LLen(ctx, b.key).Result(); err != nil {
+				_ = l.Release(context.Background()) // Redis is away
+				break
+			}
+			if ready(n) {
+				err = fn()
+				_ = l.Release(context.Background())
+				return err
+			}
+			l, err = cond.Wait(ctx, l)
+		}
+		if mistaken(err) {
+			return err
+		}
+		pause(ctx, 10*time.Millisecond)
+	}
+	return ctx.Err()
+}
+
+// mistaken tells whether an error is none that a fault explains.
+func mistaken(err error) bool {
+	return errors.Is(err, holdfast.ErrMismatch) || errors.Is(err, holdfast.ErrNotHeld) ||
+		errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, holdfast.ErrOption)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// insist repeats what Redis may not have done.
+func insist(ctx context.Context, fn func(context.Context) error) {
+	for fn(ctx) != nil && ctx.Err() == nil {
+		pause(ctx, 10*time.Millisecond)
+	}
+}
+
+// consume is the role of a consumer: it writes down each item that it took.
+func (w *worker) consume() error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		for w.in.Scan() {
+		}
+		stop()
+	}()
+	b := newBuffer(w.c, w.rdb, w.task)
+	fmt.Println("ready")
+	for ctx.Err() == nil {
+		item := ""
+		err := b.until(ctx, func(n int64) bool { return n > 0 }, b.notEmpty, func() (err error) {
+			item, err = w.rdb.LPop(ctx, b.key).Result()
+			return err
+		})
+		switch {
+		case mistaken(err):
+			return err
+		case err != nil:
+			continue // the end; or Redis went away with the item, or before
+		}
+		fmt.Println("took", item)
+		insist(ctx, b.notFull.Signal)
+	}
+	return nil
+}
+
+// consumers are worker processes that wait for items most of the time.
+type consumers struct {
+	w    *world
+	task task
+	all  []*process
+	took int
+}
+
+func (c *consumers) join() {
+	p := c.w.start("consume", c.task)
+	p.line("ready")
+	c.all = append(c.all, p)
+}
+
+// drain counts what the living have taken.
+func (c *consumers) drain() {
+	for _, p := range c.all {
+		for more := true; more; {
+			select {
+			case line := <-p.lines:
+				c.count(line)
+			default:
+				more = false
+			}
+		}
+	}
+}
+
+func (c *consumers) count(line string) {
+	if !strings.HasPrefix(line, "took ") {
+		c.w.t.Fatalf("a worker wrote %q", line)
+	}
+	c.took++
+}
+
+func (c *consumers) kill(i int) {
+	p := c.all[i]
+	p.kill()
+	for line := range p.lines {
+		c.count(line)
+	}
+	c.all = slices.Delete(c.all, i, i+1)
+}
+
+// producer puts one item after the other until ctx ends.
+type producer struct {
+	items   int
+	slowest time.Duration
+	err     error
+}
+
+func (p *producer) run(ctx context.Context, b *buffer) {
+	for ctx.Err() == nil && p.err == nil {
+		start := time.Now()
+		err := b.until(ctx, func(n int64) bool { return n < room }, b.notFull, func() error {
+			err := b.rdb.RPush(ctx, b.key, p.items).Err()
+			return errors.Join(err, b.rdb.Expire(context.WithoutCancel(ctx), b.key, time.Minute).Err())
+		})
+		switch {
+		case err == nil:
+			p.items++
+			insist(ctx, b.notEmpty.Signal)
+			p.slowest = max(p.slowest, time.Since(start))
+		case mistaken(err):
+			p.err = err
+		}
+		pause(ctx, rand.N(20*time.Millisecond))
+	}
+}
+
+// Consumers in processes of their own are killed, mostly while they wait, and
+// Redis is killed and started again with its data, while a producer puts one item
+// after the other into a bounded buffer. It never stands still: what is put is
+// taken soon, and at the end nothing is left.
+func TestCondUnderFaults(t *testing.T) {
+	w := newWorld(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
+	length := 8 * time.Second
+	if text := os.Getenv(condTimeEnv); text != "" {
+		var err error
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &consumers{w: w, task: task{Resource: "buffer", TTL: 600 * time.Millisecond, Counter: "items"}}
+	for range 4 {
+		c.join()
+	}
+	b := newBuffer(w.client(), w.redis.Client(), c.task)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	made := make(chan producer, 1)
+	go func() {
+		var p producer
+		p.run(ctx, b)
+		made <- p
+	}()
+	kills, restarts := 0, 0
+	for n, deadline := 0, time.Now().Add(length); time.Now().Before(deadline); n++ {
+		w.pass(rand.N(800 * time.Millisecond))
+		c.drain()
+		if n%4 == 2 {
+			w.redis.Kill()
+			w.pass(rand.N(700 * time.Millisecond))
+			w.redis.Restart()
+			restarts++
+		} else {
+			c.kill(rand.N(len(c.all)))
+			c.join()
+			kills++
+		}
+	}
+	stop()
+	p := <-made
+	if p.err != nil {
+		t.Error(p.err)
+	}
+	rest := c.rest(b)
+	t.Logf("%d items put, the slowest in %v; %d known to be taken; %d kills, %d restarts in %v; the rest was taken in %v",
+		p.items, p.slowest, c.took, kills, restarts, length, rest)
+	if kills == 0 || restarts == 0 || c.took < int(length/time.Second) {
+		t.Error("a kind of fault never happened, or next to nothing was taken")
+	}
+	if p.slowest > holdfast.CondPatience+patience {
+		t.Errorf("the producer hung for %v", p.slowest)
+	}
+}
+
+// rest waits until the buffer is empty, ends all consumers, and returns how long
+// the buffer took.
+func (c *consumers) rest(b *buffer) time.Duration {
+	c.w.t.Helper()
+	start, left := time.Now(), int64(1)
+	insist(c.w.t.Context(), b.notEmpty.Signal) // that of the last item may have been cut short
+	for left > 0 {
+		c.drain()
+		n, err := b.rdb.LLen(c.w.t.Context(), b.key).Result()
+		if err == nil {
+			left = n
+		}
+		if time.Since(start) > holdfast.CondPatience+patience {
+			c.w.t.Fatalf("%d items are left: the consumers hang", left)
+		}
+		c.w.pass(10 * time.Millisecond)
+	}
+	took := time.Since(start)
+	for _, p := range c.all {
+		_ = p.in.Close() // all at once
+	}
+	for _, p := range c.all {
+		p.finish()
+		for line := range p.lines {
+			c.count(line)
+		}
+	}
+	return took
+}
