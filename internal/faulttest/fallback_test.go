@@ -1,0 +1,147 @@
+package faulttest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// outages are ways in which a Redis is away, and how it comes back.
+func outages() map[string]struct{ begin, end func(*redistest.Server) } {
+	return map[string]struct{ begin, end func(*redistest.Server) }{
+		"killed": {(*redistest.Server).Kill, (*redistest.Server).Restart},
+		"hung":   {(*redistest.Server).Pause, (*redistest.Server).Resume},
+	}
+}
+
+// took calls f and returns how long that was.
+func took(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start)
+}
+
+// Without Redis each fallback does what it says; the first call waits for the
+// patience and no call after it; and soon after Redis is back all is as before.
+func TestFallbacks(t *testing.T) {
+	for name, outage := range outages() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.client()
+			open := c.Mutex("open", holdfast.WithFallback(holdfast.FailOpen))
+			local := c.Mutex("local", holdfast.WithFallback(holdfast.LocalOnly))
+			w.release(w.lock(open))
+			w.release(w.lock(local))
+			outage.begin(w.redis)
+
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			_, err := c.Mutex("closed").Lock(ctx)
+			cancel()
+			if err == nil {
+				t.Fatal("FailClosed: locked without Redis")
+			}
+			var l *holdfast.Lease
+			d := took(func() { l = w.lock(open) })
+			if d < holdfast.FallbackPatience/2 || d > holdfast.FallbackPatience+500*time.Millisecond {
+				t.Errorf("it fell back after %v", d)
+			}
+			if l.Fallback() != holdfast.FailOpen || l.Token() != 0 || l.Err() != nil {
+				t.Errorf("the lease: %v, token %d, %v", l.Fallback(), l.Token(), l.Err())
+			}
+			w.release(l)
+			if d := took(func() {
+				for range 1000 {
+					w.release(w.lock(open))
+				}
+			}); d > time.Second {
+				t.Errorf("1000 more took %v", d)
+			}
+
+			l = w.lock(local)
+			next := lockBeside(t.Context(), local)
+			select {
+			case <-next:
+				t.Fatal("LocalOnly: entered beside the holder")
+			case <-time.After(100 * time.Millisecond):
+			}
+			w.release(l)
+			l = w.get(next).lease
+			if l.Fallback() != holdfast.LocalOnly {
+				t.Errorf("LocalOnly: %v", l.Fallback())
+			}
+
+			outage.end(w.redis)
+			start := time.Now()
+			w.eventually("locks are Redis's again", func() bool {
+				l := w.lock(open)
+				defer w.release(l)
+				return l.Fallback() == holdfast.FailClosed && l.Token() > 0
+			})
+			if d := time.Since(start); d > 4*time.Second {
+				t.Errorf("back to normal after %v", d)
+			}
+			next = lockBeside(t.Context(), local)
+			w.eventually("the next one holds in Redis", func() bool {
+				s, err := c.Snapshot(t.Context(), "local")
+				return err == nil && len(s.Holders) == 1
+			})
+			select {
+			case <-next:
+				t.Fatal("LocalOnly: entered beside the holder from the time without Redis")
+			case <-time.After(100 * time.Millisecond):
+			}
+			w.release(l)
+			l = w.get(next).lease
+			if l.Fallback() != holdfast.FailClosed {
+				t.Errorf("LocalOnly, with Redis: %v", l.Fallback())
+			}
+			w.release(l)
+		})
+	}
+}
+
+// A waiter in the queue of Redis falls back when Redis goes away, and its place
+// and whatever was under way are gone when Redis is back.
+func TestWaiterFallsBack(t *testing.T) {
+	for name, outage := range outages() {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			holder := w.lock(w.client().Mutex("x", holdfast.WithTTL(time.Second)))
+			c := w.client()
+			got := lockBeside(t.Context(), c.Mutex("x", holdfast.WithFallback(holdfast.FailOpen)))
+			w.waiting(c, "x", 1)
+			outage.begin(w.redis)
+			start := time.Now()
+			r := w.get(got)
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			if d := r.at.Sub(start); d > holdfast.FallbackPatience+2*time.Second || r.lease.Fallback() != holdfast.FailOpen {
+				t.Errorf("%v after %v", r.lease.Fallback(), d)
+			}
+			w.release(r.lease)
+			w.lost(holder)
+			outage.end(w.redis)
+		})
+	}
+}
+
+// Redis away for less than the patience is ridden out.
+func TestShortOutageIsRiddenOut(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	m := c.Mutex("x", holdfast.WithFallback(holdfast.LocalOnly))
+	w.release(w.lock(m))
+	w.redis.Pause()
+	got := lockBeside(t.Context(), m)
+	w.pass(300 * time.Millisecond)
+	w.redis.Resume()
+	r := w.get(got)
+	if r.err != nil || r.lease.Fallback() != holdfast.FailClosed {
+		t.Fatal(r.lease, r.err)
+	}
+	w.release(r.lease)
+}

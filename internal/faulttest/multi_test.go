@@ -1,0 +1,179 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// keepAll takes all the resources of the task, says so, and holds them until it
+// is killed or told to end.
+func (w *worker) keepAll() error {
+	l, err := w.c.Multi(strings.Fields(w.Resource), holdfast.WithTTL(w.TTL)).Lock(context.Background())
+	if err != nil {
+		return err
+	}
+	fmt.Println("held", l.Token())
+	w.in.Scan()
+	return l.Release(context.Background())
+}
+
+// transfer moves units between two accounts at a time, named in any order, until
+// its input ends.
+func (w *worker) transfer() error {
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		for w.in.Scan() {
+		}
+		stop()
+	}()
+	fmt.Println("ready")
+	var wg sync.WaitGroup
+	errs := make(chan error, w.Callers)
+	for range w.Callers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				err := w.transferOnce(ctx)
+				if err != nil && !errors.Is(err, holdfast.ErrLost) && ctx.Err() == nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+func (w *worker) transferOnce(ctx context.Context) error {
+	accounts := strings.Fields(w.Resource)
+	rand.Shuffle(len(accounts), func(i, j int) { accounts[i], accounts[j] = accounts[j], accounts[i] })
+	from, to := accounts[0], accounts[1]
+	return w.c.Multi([]string{from, to}, holdfast.WithTTL(w.TTL)).Do(ctx, func(ctx context.Context) error {
+		have, err := w.rdb.HMGet(ctx, w.Counter, from, to).Result()
+		if err != nil {
+			return err
+		}
+		var a, b int
+		if _, err := fmt.Sscan(have[0].(string)+" "+have[1].(string), &a, &b); err != nil {
+			return err
+		}
+		return w.rdb.HSet(ctx, w.Counter, from, a-1, to, b+1).Err() // both or none
+	})
+}
+
+// A holder that dies frees all its resources within the TTL.
+func TestHolderOfAMultiKilled(t *testing.T) {
+	w := newWorld(t)
+	const ttl = 2 * time.Second
+	p := w.start("keep all", task{Resource: "b a c", TTL: ttl})
+	p.line("held")
+	m := w.client().Multi([]string{"c", "a", "b"})
+	_, err := m.TryLock(t.Context())
+	var held *holdfast.HeldError
+	if !errors.As(err, &held) || held.Resource != "a" {
+		t.Errorf("TryLock: %v", err)
+	}
+	p.kill()
+	start := time.Now()
+	l, err := m.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > ttl+500*time.Millisecond {
+		t.Errorf("it took %v with a TTL of %v", took, ttl)
+	}
+	w.release(l)
+}
+
+// An operator's break of one resource ends the lease of all, at once, and so
+// others may have them.
+func TestMultiIsToldOfABreak(t *testing.T) {
+	w := newWorld(t)
+	l, err := w.client().Multi([]string{"a", "b", "c"}, holdfast.WithTTL(time.Second)).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.waitRenewal(l) // wake-ups come in by now
+	w.eventually("the client listens", func() bool { return subscribers(t, w) > 0 })
+	op := w.client()
+	s, err := op.Snapshot(t.Context(), "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := op.Break(t.Context(), "b", s.Holders[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if lost := w.lost(l); lost.Resource != "b" || lost.Cause != holdfast.LostBroken {
+		t.Errorf("lost: %v", lost)
+	}
+	other, err := op.Multi([]string{"c", "b", "a"}).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took > 300*time.Millisecond {
+		t.Errorf("told, and free for others, after %v", took)
+	}
+	w.release(other)
+}
+
+// Transfers between accounts in any direction, by several processes of which one
+// after the other is killed: nobody waits for ever, and no unit is lost.
+func TestMultiUnderKills(t *testing.T) {
+	w := newWorld(t)
+	const each = 1000
+	accounts := []string{"a", "b", "c", "d", "e"}
+	rdb := redis.NewClient(&redis.Options{Addr: w.addr})
+	defer rdb.Close()
+	for _, a := range accounts {
+		if err := rdb.HSet(t.Context(), "accounts", a, each).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rdb.Expire(t.Context(), "accounts", 10*time.Minute)
+	tk := task{Resource: strings.Join(accounts, " "), TTL: time.Second, Callers: 4, Counter: "accounts"}
+	var all []*process
+	for range 3 {
+		all = append(all, w.start("transfer", tk))
+	}
+	for _, p := range all {
+		p.line("ready")
+	}
+	for range 5 {
+		w.pass(700 * time.Millisecond)
+		all[0].kill()
+		all = append(all[1:], w.start("transfer", tk))
+		all[len(all)-1].line("ready")
+	}
+	w.pass(time.Second)
+	for _, p := range all {
+		p.finish()
+	}
+	have, err := rdb.HGetAll(t.Context(), "accounts").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, moved := 0, false
+	for _, v := range have {
+		var n int
+		if _, err := fmt.Sscan(v, &n); err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+		moved = moved || n != each
+	}
+	if sum != each*len(accounts) || !moved {
+		t.Errorf("the accounts are %v: together %d, want %d", have, sum, each*len(accounts))
+	}
+}
