@@ -23,9 +23,9 @@ var ErrLatchEnded = errors.New("the latch ended before its count was zero")
 // A latch lives for its TTL from TrySet on, by default 24 hours, and nobody renews
 // it: when the TTL has run out it is as if it had never been set, and those who
 // wait get ErrLatchEnded. Its count survives the processes that set it and that
-// counted. A count is never taken twice, nor lost with a reply; a process that is
-// killed in CountDown has counted or not, so work that is then done again by
-// another may be counted twice.
+// counted. A CountDown never counts twice, nor is it lost with a reply; but a process
+// that is killed in CountDown has counted or not, so work that another then does
+// again may be counted twice. A latch whose data the store loses has ended.
 type Latch struct {
 	c    *Client
 	name string
@@ -62,6 +62,9 @@ func (l *Latch) TrySet(ctx context.Context, count int) (bool, error) {
 		return false, err
 	}
 	defer leave()
+	if why := call.over(); why != nil {
+		return false, opError(call.op, l.name, why)
+	}
 	req := l.request(l.name, engine.KindLatch, 1, l.opts.ttl)
 	req.Reason = countReason(count, l.opts.reason)
 	set, err := l.set(call, req)
