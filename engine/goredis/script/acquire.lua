@@ -10,16 +10,19 @@
 --       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
 local call = redis.call
 --#include clock
--- The short way: easy and free, clock ahead of the last token, expiry far
--- enough, and no ending of this ID.
+-- The short way: easy and free, expiry far enough, the last token not past the
+-- lease, and no ending of this ID.
 local core, till = call('HMGET', KEYS[1], 'deadline', 'token', 'keep', 'ended'), now + ARGV[3]
-if core[1] == ARGV[2] and not ARGV[7] and core[2] + 0 < now and core[3] + 0 >= till + retention then
+if core[1] == ARGV[2] and not ARGV[7] and core[3] + 0 >= till + retention then
   local past = core[4] ~= '0' and call('ZMSCORE', KEYS[2], 'e' .. ARGV[1], 'b' .. ARGV[1], 'w' .. ARGV[1])
-  if not past or not (past[1] or past[2] or past[3]) then
-    local digits = string.format -- '%d' is much faster than what HSET does with a number
-    call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', now + ARGV[4]),
-      'holder', ARGV[1], 'note', ARGV[5])
-    return now
+  local digits, token, note = string.format, core[2] + 1, ARGV[5]
+  if token < now then token = now else note = string.gsub(note, ' 0 ', digits(' %d ', now), 1) end
+  local top = token + ARGV[4]
+  if top <= till and not (past and (past[1] or past[2] or past[3])) then
+    -- '%d' is much faster than what HSET does with a number
+    call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top),
+      'holder', ARGV[1], 'note', note)
+    return token
   end
 end
 -- The long way is a function, so that the short one does not pay for its locals.
