@@ -41,7 +41,6 @@ type condRun struct {
 	gone   map[int]bool // cancelled
 	cancel []context.CancelFunc
 	ended  map[int]error // what the waits returned
-	tokens []uint64
 }
 
 func (r *condRun) cond(client int) *holdfast.Cond { return r.clients[client].Mutex("x").Cond("ready") }
