@@ -188,14 +188,41 @@ func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
 			}
 		})
 		c := newClient(t, e)
-		got := lockSoon(context.Background(), c.Mutex("dead", failOpen))
-		for range 10 {
-			time.Sleep(150 * time.Millisecond)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 5 {
+				took := timed(func() { wantFallback(t, mustLock(t, c.Mutex("dead", failOpen), context.Background()), holdfast.FailOpen) })
+				if took < holdfast.FallbackPatience {
+					t.Errorf("it fell back after %v", took)
+				}
+			}
+		}()
+		for range 60 {
+			time.Sleep(77 * time.Millisecond)
 			l := mustLock(t, c.Mutex("alive", failOpen), context.Background())
 			wantFallback(t, l, holdfast.FailClosed)
 			mustRelease(t, l)
 		}
-		wantFallback(t, (<-got).lease, holdfast.FailOpen)
+		<-done
+	})
+}
+
+// Nobody waits behind a caller who waits for the store without an end.
+func TestFallbackIsNotHeldUpByFailClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFlaky()
+		e.out(hang)
+		c := newClient(t, e)
+		ctx, cancel := context.WithCancel(context.Background())
+		first := lockSoon(ctx, c.Mutex("x"))
+		synctest.Wait()
+		took := timed(func() { wantFallback(t, mustLock(t, c.Mutex("x", failOpen), context.Background()), holdfast.FailOpen) })
+		if took > holdfast.FallbackPatience+200*time.Millisecond {
+			t.Errorf("it fell back after %v", took)
+		}
+		cancel()
+		wantErr(t, (<-first).err, context.Canceled)
 	})
 }
 
