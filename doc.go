@@ -32,7 +32,7 @@
 //     cancelled and Lease.Err says [ErrLost] before the store can grant to
 //     another. After a pause both look at the clock before they answer.
 //   - The store is away: Lock keeps trying until its ctx ends, TryLock says
-//     [ErrUnavailable]. Every call returns soon after its ctx ends, also when
+//     [ErrUnavailable]; see [WithFallback] for what else they can do. Every call returns soon after its ctx ends, also when
 //     the store hangs, and cleans up behind itself.
 //   - A wake-up is lost: waiters poll every second.
 //

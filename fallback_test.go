@@ -192,7 +192,9 @@ func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
 		go func() {
 			defer close(done)
 			for range 5 {
-				took := timed(func() { wantFallback(t, mustLock(t, c.Mutex("dead", failOpen), context.Background()), holdfast.FailOpen) })
+				took := timed(func() {
+					wantFallback(t, mustLock(t, c.Mutex("dead", failOpen), context.Background()), holdfast.FailOpen)
+				})
 				if took < holdfast.FallbackPatience {
 					t.Errorf("it fell back after %v", took)
 				}

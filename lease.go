@@ -29,6 +29,7 @@ type Lease struct {
 // Token returns the fencing token: it is greater than those of all leases of
 // the resource before. Give it along with every write that the lease protects.
 // The lease of a Multi has several, see Tokens; this is that of its first name.
+// It is 0 if the store did not grant the lease, see Fallback.
 func (l *Lease) Token() uint64 { return l.token }
 
 // Tokens returns the fencing tokens by resource name.
@@ -105,6 +106,7 @@ func (l *Lease) state() error {
 }
 
 // Deadline returns the end of the trust window as known now. A renewal moves it.
+// That of a Multi is the earliest of its resources.
 func (l *Lease) Deadline() time.Time { return l.footing.deadline() }
 
 // Release gives the lease back. Its Context is cancelled first. Also with a ctx
