@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // keepAll takes all the resources of the task, says so, and holds them until it
@@ -176,4 +180,65 @@ func TestMultiUnderKills(t *testing.T) {
 	if sum != each*len(accounts) || !moved {
 		t.Errorf("the accounts are %v: together %d, want %d", have, sum, each*len(accounts))
 	}
+}
+
+// The resources of a Multi may live on different masters of a cluster.
+func TestMultiOnACluster(t *testing.T) {
+	goleak.VerifyNone(t)
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	var addrs []string
+	var nodes []*redistest.Server
+	for i := range 3 {
+		s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
+		slots := []any{"cluster", "addslotsrange", i * 5462, min((i+1)*5462-1, 16383)}
+		if err := s.Client().Do(t.Context(), slots...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		nodes, addrs = append(nodes, s), append(addrs, s.Addr())
+	}
+	w := &world{t: t}
+	for _, addr := range addrs[1:] {
+		host, port, _ := strings.Cut(addr, ":")
+		if err := nodes[0].Client().ClusterMeet(t.Context(), host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range nodes {
+		w.eventually("the cluster is complete", func() bool {
+			info := s.Client().ClusterInfo(t.Context()).Val()
+			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
+		})
+	}
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	t.Cleanup(func() { _ = rdb.Close() })
+	client := func() *holdfast.Client {
+		c, err := holdfast.New(goredis.New(rdb))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	names := strings.Fields("a b c d e f g h")
+	l, err := client().Multi(names).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range nodes {
+		if keys, err := s.Keys(t.Context()); err != nil || len(keys) == 0 {
+			t.Errorf("nothing on %s (%v)", s.Addr(), err)
+		}
+	}
+	slices.Reverse(names)
+	next, other := make(chan result, 1), client()
+	go func() {
+		l, err := other.Multi(names).Lock(t.Context())
+		next <- result{l, err, time.Now()}
+	}()
+	w.release(l)
+	r := w.get(next)
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	w.release(r.lease)
 }
