@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -182,5 +183,32 @@ func TestFirstComeFirstServed(t *testing.T) {
 		}
 		token = e.l.Token()
 		w.release(e.l)
+	}
+}
+
+// The same with a process for each waiter.
+func TestFirstComeFirstServedAcrossProcesses(t *testing.T) {
+	w := newWorld(t)
+	const waiters = 8
+	c := w.client()
+	l := w.lock(c.Mutex("stock:1", holdfast.WithoutTenure()))
+	var line []*process
+	for n := range waiters {
+		p := w.start("wait", task{Resource: "stock:1", TTL: 15 * time.Second, Strict: true})
+		p.line("waiting")
+		// The next one comes when this one is in the queue.
+		w.waiting(c, "stock:1", n+1)
+		line = append(line, p)
+	}
+	last := l.Token()
+	w.release(l)
+	for n, p := range line {
+		// Whoever passed this one would hold until told, and its token be lower.
+		token, err := strconv.ParseUint(p.line("held"), 10, 64)
+		if err != nil || token <= last {
+			t.Fatalf("process %d entered with token %d after %d, %v", n, token, last, err)
+		}
+		last = token
+		p.finish() // the end of its input makes it release
 	}
 }
