@@ -1,0 +1,194 @@
+package check_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+const second = time.Second
+
+// at turns seconds into an instant.
+func at(s float64) time.Duration { return time.Duration(s * float64(second)) }
+
+// got is a grant: asked and got at instants in seconds, good until another.
+func got(holder string, call, ret, until float64, token uint64) history.Op {
+	return history.Op{Client: "c" + holder, Kind: history.Acquire, Resource: "r", Holder: holder, Outcome: history.OK,
+		Call: at(call), Return: at(ret), Until: at(until), Token: token}
+}
+
+func op(kind history.Kind, holder string, when float64) history.Op {
+	return history.Op{Client: "c" + holder, Kind: kind, Resource: "r", Holder: holder, Outcome: history.OK, Call: at(when), Return: at(when)}
+}
+
+// with changes an operation.
+func with(o history.Op, change func(*history.Op)) history.Op {
+	change(&o)
+	return o
+}
+
+func weighing(o history.Op, weight, capacity int) history.Op {
+	o.Weight, o.Capacity = weight, capacity
+	return o
+}
+
+func value(kind history.Kind, note string, when float64, v int64, token uint64) history.Op {
+	return history.Op{Client: "c", Kind: kind, Resource: "r", Holder: "h", Outcome: history.OK, Note: note,
+		Call: at(when), Return: at(when), Value: v, Token: token}
+}
+
+func failed(o history.Op) history.Op { o.Outcome = history.Failed; return o }
+
+func unknown(o history.Op) history.Op { o.Outcome = history.Unknown; return o }
+
+func renewed(holder string, when, until float64) history.Op {
+	return with(op(history.Renew, holder, when), func(o *history.Op) { o.Until = at(until) })
+}
+
+func by(client string, o history.Op) history.Op { o.Client = client; return o }
+
+// planted is a history and how often the check must cry.
+type planted struct {
+	name  string
+	check check.Check
+	want  int
+	ops   []history.Op
+}
+
+func run(t *testing.T, all []planted) {
+	t.Helper()
+	for _, p := range all {
+		t.Run(p.check.Name+"/"+strings.ReplaceAll(p.name, " ", "-"), func(t *testing.T) {
+			found := check.Run(p.ops, p.check)
+			if len(found) != p.want {
+				t.Errorf("%d violations, want %d: %v", len(found), p.want, found)
+			}
+			for _, v := range found {
+				if v.Check != p.check.Name || v.Text == "" {
+					t.Errorf("violation %+v", v)
+				}
+			}
+		})
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	o := check.Overlap()
+	run(t, []planted{
+		{"one after the other", o, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Release, "a", 2), got("b", 0, 2, 9, 2)}},
+		{"both hold", o, 1, []history.Op{got("a", 0, 1, 9, 1), got("b", 0, 2, 9, 2)}},
+		{"the first one's window had closed", o, 0, []history.Op{got("a", 0, 1, 2, 1), got("b", 0, 2, 9, 2), op(history.Release, "a", 5)}},
+		{"the first one's window was extended", o, 1, []history.Op{got("a", 0, 1, 2, 1), renewed("a", 1.5, 8), got("b", 0, 2, 9, 2)}},
+		{"a renewal that failed extends nothing", o, 0, []history.Op{got("a", 0, 1, 2, 1), failed(renewed("a", 1.5, 8)), got("b", 0, 2, 9, 2)}},
+		{"the first one was told in time", o, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Lost, "a", 2), got("b", 0, 2, 9, 2)}},
+		{"the first one is dead", o, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Leave, "a", 2), got("b", 0, 2, 9, 2)}},
+		{"an operator ended it", o, 0, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), got("b", 0, 3, 9, 2)}},
+		{"a lock without windows", o, 1, []history.Op{got("a", 0, 1, 0, 0), got("b", 0, 2, 0, 0), op(history.Release, "a", 3)}},
+		{"other resources", o, 0, []history.Op{got("a", 0, 1, 9, 1), with(got("b", 0, 2, 9, 2), func(o *history.Op) { o.Resource = "s" })}},
+		{"readers together", o, 0, []history.Op{weighing(got("a", 0, 1, 9, 1), 1, 100), weighing(got("b", 0, 1, 9, 2), 1, 100)}},
+		{"a reader and a writer", o, 1, []history.Op{weighing(got("a", 0, 1, 9, 1), 1, 100), weighing(got("b", 0, 1, 9, 2), 100, 100)}},
+		{"a writer that became a reader", o, 0, []history.Op{weighing(got("a", 0, 1, 9, 1), 100, 100),
+			with(op(history.Renew, "a", 2), func(o *history.Op) { o.Weight = 1 }), weighing(got("b", 0, 3, 9, 2), 1, 100)}},
+		{"three of two", o, 1, []history.Op{weighing(got("a", 0, 1, 9, 1), 1, 2), weighing(got("b", 0, 1, 9, 2), 1, 2), weighing(got("c", 0, 1, 9, 3), 1, 2)}},
+		{"two of two", o, 0, []history.Op{weighing(got("a", 0, 1, 9, 1), 1, 2), weighing(got("b", 0, 1, 9, 2), 1, 2)}},
+		{"a grant that came too late", o, 0, []history.Op{got("a", 0, 3, 2, 1), got("b", 0, 2, 9, 2)}},
+	})
+}
+
+func TestInside(t *testing.T) {
+	in := check.Inside()
+	run(t, []planted{
+		{"in turn", in, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Enter, "a", 1), op(history.Leave, "a", 2), got("b", 0, 2, 9, 2), op(history.Enter, "b", 2)}},
+		{"both inside", in, 1, []history.Op{got("a", 0, 1, 9, 1), op(history.Enter, "a", 1), got("b", 0, 2, 9, 2), op(history.Enter, "b", 2)}},
+		{"both hold but one is inside", in, 0, []history.Op{got("a", 0, 1, 9, 1), got("b", 0, 2, 9, 2), op(history.Enter, "b", 2)}},
+		{"without the lock", in, 1, []history.Op{op(history.Enter, "a", 1)}},
+	})
+}
+
+func TestTokens(t *testing.T) {
+	c := check.Tokens()
+	run(t, []planted{
+		{"growing", c, 0, []history.Op{got("a", 0, 1, 2, 5), got("b", 1, 3, 9, 7)}},
+		{"twice", c, 1, []history.Op{got("a", 0, 1, 2, 5), got("b", 1, 3, 9, 5)}},
+		{"smaller and asked for later", c, 2, []history.Op{got("a", 0, 1, 2, 5), got("b", 2, 3, 9, 4)}},
+		{"smaller and got later", c, 1, []history.Op{got("a", 0, 1, 2, 5), got("b", 0, 3, 9, 4)}},
+		{"smaller and not in order for readers who asked together", c, 0, []history.Op{weighing(got("a", 0, 1, 9, 5), 1, 9), weighing(got("b", 0, 2, 9, 4), 1, 9)}},
+		{"handed on by a process whose lease was broken", c, 0, []history.Op{got("b", 0, 3, 9, 9), by("op", op(history.Release, "a", 2)), got("a", 4, 5, 9, 4)}},
+		{"of different resources", c, 0, []history.Op{got("a", 0, 1, 2, 5), with(got("b", 2, 3, 9, 5), func(o *history.Op) { o.Resource = "s" })}},
+		{"none", c, 0, []history.Op{got("a", 0, 1, 2, 0), got("b", 2, 3, 9, 0)}},
+	})
+}
+
+func TestStale(t *testing.T) {
+	c := check.Stale()
+	run(t, []planted{
+		{"in order", c, 0, []history.Op{value(history.Write, check.Counter, 1, 1, 5), value(history.Write, check.Counter, 2, 2, 5), value(history.Read, check.Counter, 3, 2, 6)}},
+		{"refused", c, 0, []history.Op{value(history.Read, check.Counter, 1, 1, 6), failed(value(history.Write, check.Counter, 2, 2, 5))}},
+		{"accepted", c, 1, []history.Op{value(history.Read, check.Counter, 1, 1, 6), value(history.Write, check.Counter, 2, 2, 5)}},
+		{"readers among themselves", c, 0, []history.Op{weighing(value(history.Read, check.Pair, 1, 0, 6), 1, 9), weighing(value(history.Read, check.Pair, 2, 0, 5), 1, 9)}},
+		{"a reader before a writer of old", c, 1, []history.Op{weighing(value(history.Write, check.Pair, 1, 0, 6), 9, 9), weighing(value(history.Read, check.Pair, 2, 0, 5), 1, 9)}},
+	})
+}
+
+func TestTold(t *testing.T) {
+	c := check.Told(0)
+	shows := func(o history.Op, until float64) history.Op { o.Until = at(until); return o }
+	run(t, []planted{
+		{"in time", c, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Lost, "a", 2), got("b", 0, 2, 9, 2)}},
+		{"0.9 s late", c, 1, []history.Op{got("a", 0, 1, 9, 1), got("b", 0, 2, 9, 2), op(history.Lost, "a", 2.9)}},
+		{"a paused one whose window had closed", c, 0, []history.Op{got("a", 0, 1, 2, 1), got("b", 0, 2, 9, 2), op(history.Lost, "a", 5)}},
+		{"relied on after its own window", c, 1, []history.Op{shows(op(history.Write, "a", 3), 2)}},
+		{"relied on within it", c, 0, []history.Op{shows(op(history.Write, "a", 2), 2)}},
+	})
+	run(t, []planted{{"within the slack", check.Told(2 * second), 0, []history.Op{shows(op(history.Write, "a", 3), 2)}}})
+}
+
+func TestValues(t *testing.T) {
+	w, k := history.Write, check.Counter
+	run(t, []planted{
+		{"each adds one", check.Updates(), 0, []history.Op{value(w, k, 1, 1, 1), value(w, k, 2, 2, 2), failed(value(w, k, 3, 2, 1)), value(w, k, 4, 3, 3)}},
+		{"one is lost", check.Updates(), 1, []history.Op{value(w, k, 1, 1, 1), value(w, k, 2, 2, 2), value(w, k, 3, 2, 1)}},
+		{"an unknown one explains a gap", check.Updates(), 0, []history.Op{value(w, k, 1, 1, 1), unknown(value(w, k, 2, 2, 2)), value(w, k, 3, 3, 3)}},
+		{"and only one gap", check.Updates(), 1, []history.Op{value(w, k, 1, 1, 1), unknown(value(w, k, 2, 2, 2)), value(w, k, 3, 4, 3)}},
+		{"logs too", check.Updates(), 1, []history.Op{value(w, check.Log, 1, 1, 1), value(w, check.Log, 2, 1, 2)}},
+		{"stock goes down", check.Sold(), 0, []history.Op{value(w, check.Stock, 1, 1, 1), value(w, check.Stock, 2, 0, 2)}},
+		{"sold twice", check.Sold(), 1, []history.Op{value(w, check.Stock, 1, 1, 1), value(w, check.Stock, 2, 1, 2)}},
+		{"sold below zero", check.Sold(), 1, []history.Op{value(w, check.Stock, 1, 0, 1), value(w, check.Stock, 2, -1, 2)}},
+		{"a whole pair", check.Whole(), 0, []history.Op{value(history.Read, check.Pair, 1, 0, 1), failed(value(history.Read, check.Pair, 1, 3, 1))}},
+		{"half a pair", check.Whole(), 1, []history.Op{value(history.Read, check.Pair, 1, 3, 1)}},
+	})
+}
+
+func TestSlots(t *testing.T) {
+	r := history.Run
+	run(t, []planted{
+		{"one each", check.Slots(), 0, []history.Op{value(r, check.Once, 1, 1, 0), value(r, check.Once, 2, 2, 0)}},
+		{"twice done", check.Slots(), 1, []history.Op{value(r, "", 1, 1, 0), value(r, "", 2, 1, 0)}},
+		{"failed and done", check.Slots(), 0, []history.Op{failed(value(r, "", 1, 1, 0)), value(r, "", 2, 1, 0)}},
+		{"begun twice", check.Slots(), 1, []history.Op{failed(value(r, check.Once, 1, 1, 0)), value(r, check.Once, 2, 1, 0)}},
+	})
+}
+
+func TestProgress(t *testing.T) {
+	waits := func(holder string, call, ret float64) history.Op {
+		return with(got(holder, call, ret, 0, 0), func(o *history.Op) { o.Outcome, o.Note = history.Failed, check.Waited })
+	}
+	run(t, []planted{
+		{"in turn", check.Starvation(0, 0), 0, []history.Op{got("a", 0, 1, 2, 1), got("b", 0.5, 2, 3, 2), got("c", 0.6, 3, 4, 3)}},
+		{"passed twice", check.Starvation(1, 0), 1, []history.Op{got("a", 0, 5, 9, 3), got("b", 0.5, 2, 3, 1), got("c", 0.6, 3, 4, 2)}},
+		{"passed while it waited in vain", check.Starvation(0, 0), 1, []history.Op{waits("a", 0, 5), got("b", 0.5, 2, 3, 1)}},
+		{"it only looked", check.Starvation(0, 0), 0, []history.Op{failed(got("a", 0, 5, 0, 0)), got("b", 0.5, 2, 3, 1)}},
+		{"free and taken", check.Deadlock(second), 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Release, "a", 2), got("b", 1, 2.5, 9, 2)}},
+		{"free and not taken", check.Deadlock(second), 1, []history.Op{got("a", 0, 1, 9, 1), op(history.Release, "a", 2), got("b", 1, 4, 9, 2)}},
+		{"left by the dead", check.Deadlock(second), 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Leave, "a", 2), got("b", 1, 9.5, 19, 2)}},
+		{"free and waited for in vain", check.Deadlock(second), 1, []history.Op{waits("a", 1, 9)}},
+		{"handed on", check.HandOff(0, second), 0, []history.Op{op(history.Release, "a", 2), got("b", 1, 2.5, 9, 2), got("c", 1, 9, 19, 3)}},
+		{"handed on late", check.HandOff(0, second), 1, []history.Op{op(history.Release, "a", 2), got("b", 1, 3.5, 9, 2)}},
+		{"before all was well", check.HandOff(3*second, second), 0, []history.Op{op(history.Release, "a", 2), got("b", 1, 3.5, 9, 2)}},
+		{"nothing left", check.Leftovers(nil), 0, nil},
+		{"left", check.Leftovers([]check.Finding{{Resource: "r", What: "a holder"}}), 1, nil},
+	})
+}

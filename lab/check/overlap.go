@@ -1,0 +1,89 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// Overlap: at no instant do stays that rely on the lock weigh more than the
+// capacity. It serves mutexes, readers and writers, and semaphores alike.
+func Overlap() Check { return Check{"overlap", overlap} }
+
+func overlap(ops []history.Op) []Violation {
+	var out []Violation
+	for _, group := range byResource(stays(ops)) {
+		var present []*stay
+		for _, s := range group {
+			present = slices.DeleteFunc(present, func(o *stay) bool { return o.end() <= s.start })
+			if s.end() <= s.start {
+				continue // it came too late to rely on anything
+			}
+			present = append(present, s)
+			if used := weigh(present, s.start); used > s.capacity {
+				out = append(out, Violation{"overlap", s.resource, s.start,
+					fmt.Sprintf("%d of %d are held: %v", used, s.capacity, present)})
+			}
+		}
+	}
+	return out
+}
+
+// weigh adds up what stays that are present weigh at an instant.
+func weigh(present []*stay, at time.Duration) int {
+	used := 0
+	for _, s := range present {
+		w := 0
+		for _, p := range s.spans {
+			if p.from <= at {
+				w = p.weight
+			}
+		}
+		used += w
+	}
+	return used
+}
+
+// Inside: by what Enter and Leave say alone, no more weight than the capacity is
+// inside the protected section at once. A stay that was told, or whose trust
+// window has closed, does not count, nor does one that an operator ended.
+func Inside() Check { return Check{"inside", inside} }
+
+func inside(ops []history.Op) []Violation {
+	known := map[key]*stay{}
+	for _, s := range stays(ops) {
+		known[key{s.resource, s.holder}] = s
+	}
+	var out []Violation
+	in := map[string][]*stay{}
+	for _, op := range inOrder(ops, history.Enter) {
+		s := known[key{op.Resource, op.Holder}]
+		if s == nil {
+			out = append(out, Violation{"inside", op.Resource, op.Call, op.Client + "/" + op.Holder + " entered without the lock"})
+			continue
+		}
+		here := slices.DeleteFunc(in[s.resource], func(o *stay) bool { return o.end() <= op.Call })
+		if s.end() > op.Call {
+			here = append(here, s)
+		}
+		in[s.resource] = here
+		if used := weigh(here, op.Call); used > s.capacity {
+			out = append(out, Violation{"inside", s.resource, op.Call, fmt.Sprintf("%d of %d are inside: %v", used, s.capacity, here)})
+		}
+	}
+	return out
+}
+
+// inOrder picks operations of some kinds, in the order of their return.
+func inOrder(ops []history.Op, kinds ...history.Kind) []history.Op {
+	var out []history.Op
+	for _, op := range ops {
+		if slices.Contains(kinds, op.Kind) {
+			out = append(out, op)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b history.Op) int { return int(a.Return - b.Return) })
+	return out
+}

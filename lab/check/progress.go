@@ -1,0 +1,140 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// Starvation: nobody who waits is passed by more than most grants to others who
+// asked later, by at least the slack. Which promise of order a lock makes, and
+// for how long a fault lifts it, is for the caller to say.
+func Starvation(most int, slack time.Duration) Check {
+	return Check{"starvation", func(ops []history.Op) []Violation { return starvation(ops, most, slack) }}
+}
+
+func starvation(ops []history.Op, most int, slack time.Duration) []Violation {
+	var out []Violation
+	asked := pick(ops, history.Acquire)
+	for _, w := range asked {
+		if w.Outcome == history.Failed && w.Note != Waited {
+			continue // it did not wait
+		}
+		passed := 0
+		for _, o := range asked {
+			if o.Resource == w.Resource && o.Outcome == history.OK && o.Call > w.Call+slack && o.Return < returned(w) {
+				passed++
+			}
+		}
+		if passed > most {
+			out = append(out, Violation{"starvation", w.Resource, w.Call, fmt.Sprintf("%s was passed by %d who asked later", w.Client, passed)})
+		}
+	}
+	return out
+}
+
+// Waited is the Note of a failed Acquire that waited until its ctx ended.
+const Waited = "waited"
+
+// Deadlock: somebody gets on. There is no time longer than bound in which
+// somebody asks all the time for a resource that nobody has. What a dead holder
+// had counts as free from the end of its trust window, so the bound has to allow
+// for the rest of its TTL.
+func Deadlock(bound time.Duration) Check {
+	return Check{"deadlock", func(ops []history.Op) []Violation { return deadlock(ops, bound) }}
+}
+
+func deadlock(ops []history.Op, bound time.Duration) []Violation {
+	free := map[string][]stretch{}
+	for _, group := range byResource(stays(ops)) {
+		free[group[0].resource] = gaps(group)
+	}
+	var out []Violation
+	for _, op := range pick(ops, history.Acquire) {
+		if op.Outcome == history.Failed && op.Note != Waited {
+			continue
+		}
+		stretches, used := free[op.Resource]
+		if !used {
+			stretches = []stretch{{0, forever}}
+		}
+		for _, g := range stretches {
+			from, to := max(g.from, op.Call), min(g.to, returned(op))
+			if to-from > bound && to != forever {
+				out = append(out, Violation{"deadlock", op.Resource, from,
+					fmt.Sprintf("%s asked for it from %v to %v while nobody had it from %v on", op.Client, op.Call, returned(op), g.from)})
+			}
+		}
+	}
+	return out
+}
+
+// stretch is a time in which nobody has the resource.
+type stretch struct{ from, to time.Duration }
+
+// gaps are the times between stays.
+func gaps(group []*stay) []stretch {
+	var out []stretch
+	at := time.Duration(0)
+	for _, s := range group {
+		if s.start > at {
+			out = append(out, stretch{at, s.start})
+		}
+		at = max(at, present(s))
+	}
+	return append(out, stretch{at, forever})
+}
+
+// present is how long a stay keeps others out: until it was given back, or else
+// its window closed.
+func present(s *stay) time.Duration {
+	if s.returned != forever {
+		return min(s.returned, s.broken)
+	}
+	return max(s.end(), min(s.until, s.broken))
+}
+
+// returned is when an operation ended; a wait of unknown outcome ended too, but
+// its effect did not.
+func returned(op history.Op) time.Duration { return max(op.Return, op.Call) }
+
+// HandOff: from an instant on, when all is well, the next in line has a mutex
+// within bound after it was given back. So a wake-up that does not come is seen,
+// although the poll mends it.
+func HandOff(from, bound time.Duration) Check {
+	return Check{"hand-off", func(ops []history.Op) []Violation { return handOff(ops, from, bound) }}
+}
+
+func handOff(ops []history.Op, from, bound time.Duration) []Violation {
+	var out []Violation
+	asked := pick(ops, history.Acquire)
+	for _, r := range pick(ops, history.Release) {
+		if r.Outcome != history.OK || r.Call < from {
+			continue
+		}
+		waiting, soonest := false, forever
+		for _, a := range asked {
+			if a.Resource == r.Resource && a.Outcome == history.OK && a.Call < r.Call && a.Return >= r.Call {
+				waiting, soonest = true, min(soonest, a.Return)
+			}
+		}
+		if waiting && soonest > r.Return+bound {
+			out = append(out, Violation{"hand-off", r.Resource, r.Call,
+				fmt.Sprintf("the next in line had it %v after %s gave it back", soonest-r.Return, r.Client)})
+		}
+	}
+	return out
+}
+
+func pick(ops []history.Op, kind history.Kind) []history.Op {
+	var out []history.Op
+	for _, op := range ops {
+		if op.Kind == kind {
+			out = append(out, op)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b history.Op) int { return int(a.Call - b.Call) })
+	return out
+}

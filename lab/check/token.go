@@ -1,0 +1,130 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// Tokens: the fencing tokens of a resource are unique and increase in grant
+// order. Of two grants the order is known if one was over before the other was
+// asked for; and, where one holder has it all, by who got it first.
+func Tokens() Check { return Check{"tokens", tokens} }
+
+func tokens(ops []history.Op) []Violation {
+	var out []Violation
+	for _, group := range byResource(stays(ops)) {
+		given := map[uint64]*stay{}
+		for _, s := range group {
+			if s.token == 0 {
+				continue
+			}
+			if other := given[s.token]; other != nil {
+				out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("given twice: %v and %v", other, s)})
+			}
+			given[s.token] = s
+		}
+		out = append(out, disorder(group)...)
+	}
+	return out
+}
+
+// disorder finds grants with a smaller token than an earlier one. Stays that an
+// operator ended are left out: until their process hears of it, it may hand the
+// lease on with tokens of its own, which the fence refuses.
+func disorder(group []*stay) []Violation {
+	var out []Violation
+	var top *stay // of those that had it all, by start
+	byEnd := slices.Clone(group)
+	next, floor := 0, (*stay)(nil) // highest token of the grants over before
+	slices.SortStableFunc(byEnd, func(a, b *stay) int { return int(a.start - b.start) })
+	byCall := slices.Clone(group)
+	slices.SortStableFunc(byCall, func(a, b *stay) int { return int(a.call - b.call) })
+	for _, s := range byCall {
+		for ; next < len(byEnd) && byEnd[next].start < s.call; next++ {
+			if e := byEnd[next]; e.broken == forever && (floor == nil || e.token > floor.token) {
+				floor = e
+			}
+		}
+		if floor != nil && s.token != 0 && s.broken == forever && s.token < floor.token {
+			out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("smaller than one before: %v after %v", s, floor)})
+		}
+	}
+	for _, s := range group {
+		if s.token == 0 || s.broken != forever || s.spans[0].weight < s.capacity || s.end() <= s.start {
+			continue
+		}
+		if top != nil && s.token < top.token && top.start < s.start {
+			out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("%v follows %v", s, top)})
+		}
+		if top == nil || s.token > top.token {
+			top = s
+		}
+	}
+	return out
+}
+
+// Stale: the protected side accepts no token that is smaller than one it has
+// accepted before.
+func Stale() Check { return Check{"stale", stale} }
+
+func stale(ops []history.Op) []Violation {
+	type place struct{ resource, note string }
+	top := map[place]history.Op{}
+	var out []Violation
+	for _, op := range inOrder(ops, history.Read, history.Write) {
+		if op.Outcome != history.OK || op.Token == 0 {
+			continue
+		}
+		at := place{op.Resource, op.Note}
+		if before := top[at]; op.Token < before.Token {
+			out = append(out, Violation{"stale", op.Resource, op.Return,
+				fmt.Sprintf("%s of %s/%s with token %d after %s/%s with %d", op.Kind, op.Client, op.Holder, op.Token, before.Client, before.Holder, before.Token)})
+		} else if !shared(op) {
+			top[at] = op
+		}
+	}
+	return out
+}
+
+// shared tells whether an operation is a reader's, beside which others may work
+// with smaller tokens.
+func shared(op history.Op) bool { return op.Capacity > 1 && max(op.Weight, 1) < op.Capacity }
+
+// Told: a holder learns of a loss before another gets in. It is told late if
+// another relied on the resource while the holder's trust window was open and
+// the notice came afterwards; or if the lock said that all is well after the end
+// of the trust window that it showed itself. Slack is what may pass between two
+// looks at the clock: 0 in virtual time.
+func Told(slack time.Duration) Check {
+	return Check{"told", func(ops []history.Op) []Violation { return told(ops, slack) }}
+}
+
+func told(ops []history.Op, slack time.Duration) []Violation {
+	var out []Violation
+	for _, group := range byResource(stays(ops)) {
+		for i, s := range group {
+			if !s.lost {
+				continue
+			}
+			for _, other := range group[i+1:] {
+				if other.start >= s.end() {
+					break
+				}
+				if weigh([]*stay{s, other}, other.start) > s.capacity && other.end() > other.start {
+					out = append(out, Violation{"told", s.resource, s.told,
+						fmt.Sprintf("%v was told %v after %v got in", s, s.told-other.start, other)})
+				}
+			}
+		}
+	}
+	for _, op := range inOrder(ops, history.Enter, history.Read, history.Write, history.Run) {
+		if op.Until != 0 && op.Call > op.Until+slack {
+			out = append(out, Violation{"told", op.Resource, op.Call,
+				fmt.Sprintf("%s of %s/%s was allowed %v after the trust window", op.Kind, op.Client, op.Holder, op.Call-op.Until)})
+		}
+	}
+	return out
+}
