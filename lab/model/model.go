@@ -1,0 +1,224 @@
+// Package model judges a history by what a lock is: a state machine whose steps
+// can be put in one order that fits every call, its return and its result.
+// porcupine looks for such an order.
+//
+// The state is who holds and the highest token given. An acquire is legal iff
+// there is room for its weight and its token is above that one. A grant that was
+// not certainly released expires: that is an operation of its own, from the end
+// of its trust window (or the last acknowledged send + TTL, for a lock without
+// windows) to the return of the next successful acquire. An acquire or release
+// of unknown outcome may have happened or may not; definite failures are left
+// out. So is an acquire of unknown outcome: it could only keep others out, and
+// no order needs it.
+//
+// A mutex is a capacity of 1; readers, writers and semaphores are the same model
+// with weights.
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// Lock judges each resource of a history by the model of a lock. TTL is that of
+// the leases, used only where the history has no trust windows. Patience bounds
+// the search for one resource; a search that it ends finds nothing.
+func Lock(ttl, patience time.Duration) check.Check {
+	return check.Check{Name: "model", Find: func(ops []history.Op) []check.Violation {
+		var out []check.Violation
+		for _, part := range split(ops) {
+			steps := operations(part, ttl)
+			result := porcupine.CheckOperationsTimeout(machine(), steps, patience)
+			if result == porcupine.Illegal {
+				first := earliest(part, ttl, patience)
+				out = append(out, check.Violation{Check: "model", Resource: part[0].Resource, At: first.Return,
+					Text: fmt.Sprintf("no order of grants fits from %s/%s with token %d on", first.Client, first.Holder, first.Token)})
+			}
+		}
+		return out
+	}}
+}
+
+// split sorts the operations by resource, in the order of first use.
+func split(ops []history.Op) [][]history.Op {
+	index := map[string]int{}
+	var parts [][]history.Op
+	for _, op := range ops {
+		switch op.Kind {
+		case history.Acquire, history.Release, history.Renew, history.Lost:
+		default:
+			continue
+		}
+		i, ok := index[op.Resource]
+		if !ok {
+			i = len(parts)
+			index[op.Resource] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], op)
+	}
+	return parts
+}
+
+// earliest finds the acquire with which a history becomes illegal.
+func earliest(part []history.Op, ttl, patience time.Duration) history.Op {
+	grants := granted(part)
+	n, _ := slices.BinarySearchFunc(grants, true, func(op history.Op, _ bool) int {
+		upTo := slices.DeleteFunc(slices.Clone(part), func(o history.Op) bool {
+			return o.Kind == history.Acquire && o.Return > op.Return
+		})
+		if porcupine.CheckOperationsTimeout(machine(), operations(upTo, ttl), patience) == porcupine.Illegal {
+			return 0
+		}
+		return -1
+	})
+	return grants[min(n, len(grants)-1)]
+}
+
+// granted are the successful acquires, in the order of their return.
+func granted(part []history.Op) []history.Op {
+	var grants []history.Op
+	for _, op := range part {
+		if op.Kind == history.Acquire && op.Outcome == history.OK {
+			grants = append(grants, op)
+		}
+	}
+	slices.SortStableFunc(grants, func(a, b history.Op) int { return int(a.Return - b.Return) })
+	return grants
+}
+
+const never = time.Duration(1<<63 - 1)
+
+// operations turns a history of one resource into steps of the machine.
+func operations(part []history.Op, ttl time.Duration) []porcupine.Operation {
+	grants := granted(part)
+	var out []porcupine.Operation
+	add := func(s step, call, ret time.Duration) {
+		out = append(out, porcupine.Operation{ClientId: len(out), Input: s, Call: int64(call), Return: int64(ret)})
+	}
+	expires := map[string]time.Duration{}
+	for _, g := range grants {
+		add(step{do: take, holder: g.Holder, token: g.Token, weight: max(g.Weight, 1), capacity: max(g.Capacity, 1)}, g.Call, g.Return)
+		expires[g.Holder] = windowEnd(g, ttl)
+	}
+	for _, op := range part {
+		end, known := expires[op.Holder]
+		if !known {
+			continue
+		}
+		switch {
+		case op.Kind == history.Renew && op.Weight > 0:
+			add(step{do: lower, holder: op.Holder, weight: op.Weight}, op.Call, max(op.Call, op.Return))
+		case op.Kind == history.Renew && op.Outcome == history.OK:
+			expires[op.Holder] = max(end, windowEnd(op, ttl))
+		case op.Kind == history.Release && op.Outcome == history.OK:
+			add(step{do: give, holder: op.Holder}, op.Call, max(op.Call, op.Return))
+		case op.Kind == history.Release && op.Outcome == history.Unknown:
+			add(step{do: give, holder: op.Holder}, op.Call, never)
+		}
+	}
+	for _, op := range part {
+		if end, known := expires[op.Holder]; known && op.Kind == history.Lost {
+			expires[op.Holder] = min(end, op.Call) // the store had dropped it by then
+		}
+	}
+	for _, g := range grants {
+		if from := expires[g.Holder]; from != never {
+			add(step{do: give, holder: g.Holder}, from, nextGrant(grants, g, from))
+		}
+	}
+	return out
+}
+
+// windowEnd is until when an acquire or renewal keeps others out at least.
+func windowEnd(op history.Op, ttl time.Duration) time.Duration {
+	switch {
+	case op.Until != 0:
+		return op.Until
+	case ttl > 0:
+		return op.Call + ttl
+	}
+	return never
+}
+
+// nextGrant is the return of the first acquire that may have needed the expiry.
+func nextGrant(grants []history.Op, g history.Op, from time.Duration) time.Duration {
+	for _, other := range grants {
+		if other.Return >= from && other.Holder != g.Holder {
+			return other.Return
+		}
+	}
+	return never
+}
+
+// verb is what a step does.
+type verb uint8
+
+const (
+	take  verb = iota // an acquire
+	give              // a release or an expiry; nothing if it holds nothing
+	lower             // a lower weight
+)
+
+type step struct {
+	do               verb
+	holder           string
+	token            uint64
+	weight, capacity int
+}
+
+// state is who holds, in order of holder, and the highest token. It is never
+// changed in place.
+type state struct {
+	held []share
+	top  uint64
+}
+
+type share struct {
+	holder string
+	weight int
+}
+
+func machine() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return state{} },
+		Step: func(s, in, _ any) (bool, any) { return s.(state).next(in.(step)) },
+		Equal: func(a, b any) bool {
+			return a.(state).top == b.(state).top && slices.Equal(a.(state).held, b.(state).held)
+		},
+	}
+}
+
+// next is the state after a step, and whether the step is legal.
+func (s state) next(in step) (bool, state) {
+	at, holds := slices.BinarySearchFunc(s.held, in.holder, func(h share, id string) int { return strings.Compare(h.holder, id) })
+	switch in.do {
+	case take:
+		used := in.weight
+		for _, h := range s.held {
+			used += h.weight
+		}
+		if used > in.capacity || in.token != 0 && in.token <= s.top {
+			return false, s
+		}
+		return true, state{slices.Insert(slices.Clone(s.held), at, share{in.holder, in.weight}), max(s.top, in.token)}
+	case lower:
+		if holds && s.held[at].weight > in.weight {
+			held := slices.Clone(s.held)
+			held[at].weight = in.weight
+			return true, state{held, s.top}
+		}
+	case give:
+		if holds {
+			return true, state{slices.Delete(slices.Clone(s.held), at, at+1), s.top}
+		}
+	}
+	return true, s
+}
