@@ -20,3 +20,12 @@ func (c *Clock) Now() time.Time {
 
 // Step sets the clock forward by d, or back if d is negative.
 func (c *Clock) Step(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// Real is when the clock will show t, by the machine's time, if it is not
+// stepped meanwhile.
+func (c *Clock) Real(t time.Time) time.Time {
+	if c == nil {
+		return t
+	}
+	return t.Add(-time.Duration(c.ahead.Load()))
+}

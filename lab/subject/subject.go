@@ -49,12 +49,23 @@ type Subject struct {
 // Traits are what a lock offers beyond acquire and release.
 type Traits struct {
 	Tokens  bool // Hold.Token grows with each grant
+	Fence   Fence
 	Windows bool // Hold.Until is set
 	Tells   bool // Hold.Lost is closed on a loss
 	Renews  bool // Hold.Renew works
 	Keeps   bool // renews by itself while it is held
 	Points  bool // calls Setup.Point
 }
+
+// Fence says what the protected side does with the tokens of a lock.
+type Fence uint8
+
+// The fences. The last is that of package fence.
+const (
+	Unfenced Fence = iota // it sees no token
+	OnWrites              // it refuses a write that is older than the last write
+	OnClaims              // it refuses what is older than the last contact, reads included
+)
 
 // Setup is what one client of a subject gets.
 type Setup struct {
@@ -66,7 +77,8 @@ type Setup struct {
 	// Engine replaces what Holdfast would make of Nodes: the memory engine, which
 	// clients must share, or one with a planted bug. Other subjects ignore it.
 	Engine engine.Engine
-	// TTL of leases. Old locks that count whole seconds round it up.
+	// TTL of leases. Old locks that count in seconds do so in milliseconds here,
+	// for the lab has no time; nothing else changes.
 	TTL time.Duration
 	// Retry is how long an old lock waits between two tries (default 5 ms).
 	Retry time.Duration
@@ -107,6 +119,9 @@ type Hold interface {
 	// Err is what a careful holder asks before it relies on the lock: nil while
 	// the lock says that all is well. A lock that never tells says nil for ever.
 	Err() error
+	// Within marks ctx as that of the party that holds, so that an Acquire under
+	// it is a re-entry, where the lock knows such a thing.
+	Within(ctx context.Context) context.Context
 	// Renew extends the hold to its TTL. Errors: ErrNoRenewal, ErrNotHeld, those
 	// of the store or of a point.
 	Renew(ctx context.Context) error

@@ -1,0 +1,89 @@
+package subject
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+)
+
+// Rueidislock is redis/rueidis/rueidislock with its default majority of two keys
+// out of three, all on one Redis. It makes its own connections to the address of
+// Setup.Nodes. There are no points inside a foreign library.
+func Rueidislock() Subject {
+	return Subject{ID: "rueidislock", Title: "github.com/redis/rueidis/rueidislock", Nodes: 1,
+		Traits: Traits{Tells: true, Keeps: true}, Open: openRueidislock}
+}
+
+func openRueidislock(s Setup) (Client, error) {
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		KeyValidity:    s.TTL,
+		NoLoopTracking: true,
+		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.node().Options().Addr}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rueidislockClient{l}, nil
+}
+
+type rueidislockClient struct{ l rueidislock.Locker }
+
+// Acquire is WithContext.
+func (c rueidislockClient) Acquire(ctx context.Context, resource string) (Hold, error) {
+	held, cancel, err := c.l.WithContext(ctx, resource)
+	return rueidislocked(held, cancel, err)
+}
+
+// Try is TryWithContext.
+func (c rueidislockClient) Try(ctx context.Context, resource string) (Hold, error) {
+	held, cancel, err := c.l.TryWithContext(ctx, resource)
+	if errors.Is(err, rueidislock.ErrNotLocked) {
+		err = errors.Join(ErrBusy, err)
+	}
+	return rueidislocked(held, cancel, err)
+}
+
+// Close closes the locker and its connections.
+func (c rueidislockClient) Close() error {
+	c.l.Close()
+	return nil
+}
+
+// rueidislockHold is a context that ends with the hold, and the function that
+// ends it.
+type rueidislockHold struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func rueidislocked(held context.Context, cancel context.CancelFunc, err error) (Hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return rueidislockHold{held, cancel}, nil
+}
+
+func (h rueidislockHold) Token() uint64         { return 0 }
+func (h rueidislockHold) Until() time.Time      { return time.Time{} }
+func (h rueidislockHold) Lost() <-chan struct{} { return h.ctx.Done() }
+
+func (h rueidislockHold) Err() error {
+	if h.ctx.Err() != nil {
+		return ErrNotHeld
+	}
+	return nil
+}
+
+func (h rueidislockHold) Within(ctx context.Context) context.Context { return ctx }
+
+func (h rueidislockHold) Renew(context.Context) error { return ErrNoRenewal }
+
+// Release tells nothing of how it went: the library's function has no result.
+func (h rueidislockHold) Release(context.Context) error {
+	err := h.Err()
+	h.cancel()
+	return err
+}

@@ -1,0 +1,83 @@
+package subject
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ReentrantCounter keeps the holder in one string and how often it entered in a
+// second, both changed under WATCH.
+//
+// Holes: each call makes a fresh value, so nobody ever re-enters, and a holder
+// that locks again waits for itself; re-entry would not move the TTL; counter and
+// lock expire apart.
+func ReentrantCounter() Subject {
+	return Subject{ID: "reentrant-counter", Title: "string + counter key, WATCH and MULTI", Nodes: 1, Traits: Traits{Points: true},
+		Open: func(s Setup) (Client, error) { return &polling{s, reentrantCounter{s}.try}, nil }}
+}
+
+type reentrantCounter struct{ Setup }
+
+func (l reentrantCounter) try(ctx context.Context, resource string) (*hold, error) {
+	value := rand.Text() // the fault: not the value of the hold under ctx
+	err := l.node().Watch(ctx, func(tx *redis.Tx) error {
+		found, err := tx.Get(ctx, resource).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		if err := l.at(ctx, "acquire.get"); err != nil {
+			return err
+		}
+		switch found {
+		case "":
+			_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				p.Set(ctx, resource, value, l.TTL)
+				p.Set(ctx, resource+":counter", 1, l.TTL)
+				return nil
+			})
+		case value:
+			err = tx.Incr(ctx, resource+":counter").Err()
+		default:
+			err = ErrBusy
+		}
+		return err
+	}, resource)
+	if errors.Is(err, redis.TxFailedErr) {
+		err = ErrBusy
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &hold{release: func(ctx context.Context) error { return l.release(ctx, resource, value) }}, nil
+}
+
+func (l reentrantCounter) release(ctx context.Context, resource, value string) error {
+	return l.node().Watch(ctx, func(tx *redis.Tx) error {
+		found, err := tx.Get(ctx, resource).Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		if found != value {
+			return ErrNotHeld
+		}
+		count, err := tx.Get(ctx, resource+":counter").Int64()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return err
+		}
+		if err := l.at(ctx, "release.get"); err != nil {
+			return err
+		}
+		_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			if count > 1 {
+				p.Decr(ctx, resource+":counter")
+			} else {
+				p.Del(ctx, resource, resource+":counter")
+			}
+			return nil
+		})
+		return err
+	}, resource)
+}

@@ -1,0 +1,13 @@
+package subject
+
+// TokenLuaMisquoted is TokenLua with quotes around KEYS[1] in the release.
+//
+// Hole: the script deletes the key that is named KEYS[1]. Nothing is ever
+// released; every lock waits out its TTL.
+func TokenLuaMisquoted() Subject {
+	const misquoted = `
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', 'KEYS[1]') return 1 end
+return 0`
+	return Subject{ID: "token-lua-misquoted", Title: "token-lua that deletes 'KEYS[1]'", Nodes: 1, Traits: Traits{Renews: true, Points: true},
+		Open: func(s Setup) (Client, error) { return &polling{s, tokenLua{Setup: s, deletes: misquoted}.try}, nil }}
+}
