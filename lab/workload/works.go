@@ -1,0 +1,96 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// Counter reads a number, thinks, and writes one more: the work that loses
+// updates when two do it at once.
+func Counter(think time.Duration) Work { return readWrite(check.Counter, think, 1) }
+
+// Append reads the length of a log, thinks, and writes the next entry.
+func Append(think time.Duration) Work { return readWrite(check.Log, think, 1) }
+
+// Sell reads the stock, thinks, and takes one if there is one.
+func Sell(think time.Duration) Work { return readWrite(check.Stock, think, -1) }
+
+func readWrite(note string, think time.Duration, by int64) Work {
+	return func(ctx context.Context, s *Stay) error {
+		seen, err := s.access(ctx, history.Read, note, 0)
+		if err != nil {
+			return err
+		}
+		if err := s.think(ctx, think); err != nil {
+			return err
+		}
+		if by < 0 && seen+by < 0 {
+			return nil // sold out
+		}
+		_, err = s.access(ctx, history.Write, note, seen+by)
+		return errors.Join(err, s.w.step(ctx, "written"))
+	}
+}
+
+// WritePair sets both halves of a pair at once, to the instant, after a while.
+func WritePair(think time.Duration) Work {
+	return func(ctx context.Context, s *Stay) error {
+		if err := s.think(ctx, think); err != nil {
+			return err
+		}
+		_, err := s.access(ctx, history.Write, check.Pair, int64(s.w.Rec.Now())+1)
+		return err
+	}
+}
+
+// ReadPair reads one half of a pair, thinks, and reads the other.
+func ReadPair(think time.Duration) Work {
+	return func(ctx context.Context, s *Stay) error {
+		half, err := s.access(ctx, history.Read, Half, 0)
+		if err != nil {
+			return err
+		}
+		if err := s.think(ctx, think); err != nil {
+			return err
+		}
+		_, err = s.access(ctx, history.Read, check.Pair, half)
+		return err
+	}
+}
+
+// Stand stays inside for a while and touches nothing: for semaphores, whose
+// count the check takes from Enter and Leave.
+func Stand(think time.Duration) Work {
+	return func(ctx context.Context, s *Stay) error { return s.think(ctx, think) }
+}
+
+// access touches the vault, if the lock says that all is well.
+func (s *Stay) access(ctx context.Context, kind history.Kind, note string, value int64) (int64, error) {
+	if s.hold.Err() != nil {
+		return 0, ErrTold
+	}
+	op := s.op(kind)
+	op.Note, op.Value, op.Until = note, value, s.until()
+	op, err := s.w.Vault.Access(ctx, op)
+	if err == nil && op.Outcome == history.Failed {
+		err = ErrStale
+	}
+	return op.Value, err
+}
+
+// think lets time pass, unless the lock tells of a loss.
+func (s *Stay) think(ctx context.Context, d time.Duration) error {
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-s.hold.Lost():
+		}
+	}
+	return s.w.step(ctx, "working")
+}
