@@ -1,0 +1,118 @@
+// Package fault is what the lab does to clients, servers and the connections
+// between them. A fault is a value: it prints as one line, is parsed from it, and
+// an Injector plays it again.
+//
+//	pause a at a:release.get until b:held
+//	kill a at a:acquire.setnx
+//	blackhole a-node3 at start until b:held
+//	lose-reply a-node1 match stock at a:acquire.start
+//	delay b-node1 by 40ms at 1.2s for 300ms
+//	step-clock a by -10s at a:acquire.node1#2
+//	restart-empty node2 at a:held
+//
+// A fault says when it begins: at a point, which is a moment with a name in the
+// life of a client (`a:release.get`, by default the first time it is reached), or
+// at a time since the start. It records that it happened: a run in which a fault
+// was never hit proves nothing.
+package fault
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kind is what happens.
+type Kind string
+
+// The kinds of fault. What ends is ended by Until or For; without either it
+// lasts to the end of the run. Targets are a client ("a"), a server ("node1")
+// or the connections of a client to a server ("a-node1").
+const (
+	Kill         Kind = "kill"          // SIGKILL to a client or a server
+	Pause        Kind = "pause"         // SIGSTOP to a client or a server; ends with SIGCONT
+	Stall        Kind = "stall"         // holds the operation that has come to the point; the rest of its client goes on
+	Restart      Kind = "restart"       // kills a server and starts it with what it had on disk
+	RestartEmpty Kind = "restart-empty" // kills a server and starts it without data
+	Failover     Kind = "failover"      // kills a master and promotes its replica
+	Delay        Kind = "delay"         // makes bytes arrive By later; ends
+	Cut          Kind = "cut"           // closes the connections at once and refuses new ones; ends
+	Blackhole    Kind = "blackhole"     // holds all bytes both ways; ends, and then they arrive
+	Deafen       Kind = "deafen"        // holds the bytes to the client only; ends, and then they arrive
+	LoseReply    Kind = "lose-reply"    // cuts one connection in place of the reply to the next command with Match in it
+	StepClock    Kind = "step-clock"    // sets a client's wall clock forward by By
+)
+
+// Kinds returns all kinds.
+func Kinds() []Kind {
+	return []Kind{Kill, Pause, Stall, Restart, RestartEmpty, Failover, Delay, Cut, Blackhole, Deafen, LoseReply, StepClock}
+}
+
+// Fault is one thing that goes wrong.
+type Fault struct {
+	Kind   Kind
+	Target string
+	By     time.Duration // of Delay and StepClock; else 0
+	Match  string        // of LoseReply; else empty
+	At     When
+	Until  When          // the zero When: see For
+	For    time.Duration // 0: see Until
+}
+
+// When is a moment: a point in the life of somebody, or a time since the start.
+type When struct {
+	Who, Point string
+	Nth        int           // of the visits of the point, from 1
+	After      time.Duration // if Who is empty
+}
+
+// At is the first time that who comes to a point.
+func At(who, point string) When { return When{Who: who, Point: point, Nth: 1} }
+
+// After is a time since the start.
+func After(d time.Duration) When { return When{After: d} }
+
+// String prints a fault so that Parse reads it.
+func (f Fault) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", f.Kind, f.Target)
+	if f.By != 0 {
+		fmt.Fprintf(&b, " by %v", f.By)
+	}
+	if f.Match != "" {
+		fmt.Fprintf(&b, " match %s", f.Match)
+	}
+	fmt.Fprintf(&b, " at %v", f.At)
+	if f.Until != (When{}) {
+		fmt.Fprintf(&b, " until %v", f.Until)
+	}
+	if f.For != 0 {
+		fmt.Fprintf(&b, " for %v", f.For)
+	}
+	return b.String()
+}
+
+// String prints a moment: start, 1.2s, a:held or a:held#2.
+func (w When) String() string {
+	switch {
+	case w.Who == "" && w.After == 0:
+		return "start"
+	case w.Who == "":
+		return w.After.String()
+	case w.Nth > 1:
+		return fmt.Sprintf("%s:%s#%d", w.Who, w.Point, w.Nth)
+	}
+	return w.Who + ":" + w.Point
+}
+
+// Schedule is the faults of one run, in the order in which they were written.
+type Schedule []Fault
+
+// String prints one fault a line.
+func (s Schedule) String() string {
+	var b strings.Builder
+	for _, f := range s {
+		fmt.Fprintln(&b, f)
+	}
+	return b.String()
+}

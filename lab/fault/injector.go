@@ -1,0 +1,291 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// World is what faults happen to.
+type World interface {
+	// Begin makes a fault happen. A fault that waits for something to come by, as
+	// LoseReply does, returns a channel that is closed when it has happened; a nil
+	// one means that it has. Stall is not asked for: the Injector does it.
+	Begin(f Fault) (hit <-chan struct{}, err error)
+	// End makes an end of a fault that Begin began and that can be over.
+	End(f Fault) error
+}
+
+// ErrKilled is what Point returns to the operation of a client that a fault has
+// killed.
+var ErrKilled = errors.New("killed by a fault")
+
+// Injector plays a schedule. Its methods may be called from any goroutine.
+type Injector struct {
+	world World
+	done  chan struct{} // closed by Stop
+	tasks sync.WaitGroup
+
+	mu      sync.Mutex
+	started time.Time
+	visits  map[place]int
+	events  []event
+	state   []*state
+	dead    map[string]bool
+	errs    []error
+	stopped bool
+}
+
+// place is a point of somebody.
+type place struct{ who, point string }
+
+// event is somebody who waits for a visit.
+type event struct {
+	when When
+	come chan struct{}
+}
+
+// state is how far a fault has got.
+type state struct {
+	fault Fault
+	begun bool
+	began time.Duration // since the start
+	hit   <-chan struct{}
+	over  chan struct{} // closed at its end
+	once  sync.Once
+}
+
+// NewInjector prepares faults; they must pass Check, else Stop returns why.
+func NewInjector(world World, faults ...Fault) *Injector {
+	i := &Injector{world: world, done: make(chan struct{}), visits: map[place]int{}, dead: map[string]bool{}}
+	for _, f := range faults {
+		if err := f.Check(); err != nil {
+			i.errs = append(i.errs, fmt.Errorf("%v: %w", f, err))
+			continue
+		}
+		i.state = append(i.state, &state{fault: f, over: make(chan struct{})})
+	}
+	return i
+}
+
+// Start begins to count time, and the faults that have no other moment.
+func (i *Injector) Start() {
+	i.mu.Lock()
+	i.started = time.Now()
+	i.mu.Unlock()
+	for _, s := range i.state {
+		if s.fault.At.Who != "" {
+			continue
+		}
+		if s.fault.At.After == 0 {
+			i.begin(s)
+			continue
+		}
+		i.later(s.fault.At.After, func() { i.begin(s) })
+	}
+}
+
+// later does something after a time, unless the run is over by then.
+func (i *Injector) later(d time.Duration, do func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stopped {
+		return
+	}
+	i.tasks.Go(func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			do()
+		case <-i.done:
+		}
+	})
+}
+
+// Point says that somebody has come to a point. It ends and begins what the
+// schedule has for this moment, in the order of the schedule. It returns when the
+// caller may go on: after the end of a Pause or Stall that has the caller itself
+// as target. It returns ErrKilled if the caller has been killed, and the cause of
+// ctx if that ended first.
+func (i *Injector) Point(ctx context.Context, who, point string) error {
+	now := i.visit(who, point)
+	for _, s := range i.state {
+		if s.fault.Until == now {
+			i.end(s)
+		}
+	}
+	for _, s := range i.state {
+		if s.fault.At != now {
+			continue
+		}
+		i.begin(s)
+		if s.fault.Target != who || s.fault.Kind != Pause && s.fault.Kind != Stall {
+			continue
+		}
+		select {
+		case <-s.over:
+		case <-i.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.dead[who] {
+		return ErrKilled
+	}
+	return nil
+}
+
+// visit counts, and wakes those who wait for it.
+func (i *Injector) visit(who, point string) When {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	at := place{who, point}
+	i.visits[at]++
+	now := When{Who: who, Point: point, Nth: i.visits[at]}
+	for _, e := range i.events {
+		if e.when == now {
+			close(e.come)
+		}
+	}
+	return now
+}
+
+// Await returns when somebody has come to a point for the nth time, or with the
+// cause of ctx.
+func (i *Injector) Await(ctx context.Context, w When) error {
+	i.mu.Lock()
+	if i.visits[place{w.Who, w.Point}] >= w.Nth {
+		i.mu.Unlock()
+		return nil
+	}
+	e := event{w, make(chan struct{})}
+	i.events = append(i.events, e)
+	i.mu.Unlock()
+	select {
+	case <-e.come:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("nobody came to %v: %w", w, context.Cause(ctx))
+	}
+}
+
+// begin makes a fault happen, once.
+func (i *Injector) begin(s *state) {
+	f := s.fault
+	i.mu.Lock()
+	if s.begun || i.stopped {
+		i.mu.Unlock()
+		return
+	}
+	s.begun, s.began = true, time.Since(i.started)
+	if f.Kind == Kill {
+		i.dead[f.Target] = true
+	}
+	i.mu.Unlock()
+	if f.Kind != Stall {
+		hit, err := i.world.Begin(f)
+		i.mu.Lock()
+		s.hit = hit
+		i.note(f, err)
+		i.mu.Unlock()
+	}
+	if f.For > 0 {
+		i.later(f.For, func() { i.end(s) })
+	}
+}
+
+// end makes an end of a fault, once, if it has begun.
+func (i *Injector) end(s *state) {
+	i.mu.Lock()
+	begun := s.begun
+	i.mu.Unlock()
+	if !begun || !s.fault.Kind.ends() {
+		return
+	}
+	s.once.Do(func() {
+		var err error
+		if s.fault.Kind != Stall {
+			err = i.world.End(s.fault)
+		}
+		i.mu.Lock()
+		i.note(s.fault, err)
+		i.mu.Unlock()
+		close(s.over)
+	})
+}
+
+// note keeps an error; i.mu is held.
+func (i *Injector) note(f Fault, err error) {
+	if err != nil {
+		i.errs = append(i.errs, fmt.Errorf("%v: %w", f, err))
+	}
+}
+
+// Stop ends all faults that are under way and waits for the Injector's
+// goroutines. Its error joins what went wrong with any of them.
+func (i *Injector) Stop() error {
+	i.mu.Lock()
+	first := !i.stopped
+	i.stopped = true
+	i.mu.Unlock()
+	if first {
+		close(i.done)
+	}
+	i.tasks.Wait()
+	for _, s := range i.state {
+		i.end(s)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return errors.Join(i.errs...)
+}
+
+// Hit is a fault that happened.
+type Hit struct {
+	Fault Fault
+	At    time.Duration // since Start
+}
+
+// Hits lists the faults that happened so far, in the order of the schedule.
+func (i *Injector) Hits() []Hit {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var out []Hit
+	for _, s := range i.state {
+		if s.happened() {
+			out = append(out, Hit{s.fault, s.began})
+		}
+	}
+	return out
+}
+
+// Missed lists the faults that did not happen so far. One that is missed at the
+// end is an error of the run.
+func (i *Injector) Missed() Schedule {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var out Schedule
+	for _, s := range i.state {
+		if !s.happened() {
+			out = append(out, s.fault)
+		}
+	}
+	return out
+}
+
+func (s *state) happened() bool {
+	if !s.begun || s.hit == nil {
+		return s.begun
+	}
+	select {
+	case <-s.hit:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,141 @@
+package fault
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Process is a client in a process of its own.
+type Process interface {
+	Pause() error  // SIGSTOP; it has stopped when Pause returns
+	Resume() error // SIGCONT
+	Kill() error   // SIGKILL; it is gone when Kill returns
+}
+
+// Clock is a wall clock that can be stepped.
+type Clock interface{ Step(d time.Duration) }
+
+// Store is a server that can be killed, stopped and started again.
+// *redistest.Server is one.
+type Store interface {
+	Kill()
+	Pause()
+	Resume()
+	Restart()
+}
+
+// Live is a world of real processes and servers, by the names that faults use.
+// Fill it before the run starts.
+type Live struct {
+	Processes map[string]Process
+	Clocks    map[string]Clock
+	Stores    map[string]Store
+	Links     map[string]*redistest.Proxy
+	// Empty removes what a killed server has on disk.
+	Empty map[string]func() error
+	// Failovers make the replica of a killed master the master.
+	Failovers map[string]func() error
+}
+
+// Begin makes a fault happen.
+func (l *Live) Begin(f Fault) (<-chan struct{}, error) {
+	switch f.Kind {
+	case Delay, Cut, Blackhole, Deafen, LoseReply:
+		return l.onLink(f)
+	case StepClock:
+		clock, ok := l.Clocks[f.Target]
+		if !ok {
+			return nil, fmt.Errorf("%q has no clock of its own", f.Target)
+		}
+		clock.Step(f.By)
+		return nil, nil
+	}
+	if p, ok := l.Processes[f.Target]; ok {
+		return nil, onProcess(p, f)
+	}
+	return nil, l.onStore(f)
+}
+
+func (l *Live) onLink(f Fault) (<-chan struct{}, error) {
+	link, ok := l.Links[f.Target]
+	if !ok {
+		return nil, fmt.Errorf("no connection %q", f.Target)
+	}
+	switch f.Kind {
+	case Delay:
+		link.Delay(f.By)
+	case Cut:
+		link.Refuse()
+		link.Cut()
+	case Blackhole:
+		link.Blackhole()
+	case Deafen:
+		link.Blackhole(redistest.ToClient)
+	case LoseReply:
+		return link.LoseReply(f.Match).Hit(), nil
+	}
+	return nil, nil
+}
+
+func onProcess(p Process, f Fault) error {
+	switch f.Kind {
+	case Kill:
+		return p.Kill()
+	case Pause:
+		return p.Pause()
+	}
+	return fmt.Errorf("%s does not happen to a client", f.Kind)
+}
+
+func (l *Live) onStore(f Fault) error {
+	s, ok := l.Stores[f.Target]
+	if !ok {
+		return fmt.Errorf("nobody is called %q", f.Target)
+	}
+	switch f.Kind {
+	case Kill:
+		s.Kill()
+	case Pause:
+		s.Pause()
+	case Restart:
+		s.Restart()
+	case RestartEmpty:
+		s.Kill()
+		if empty := l.Empty[f.Target]; empty != nil {
+			if err := empty(); err != nil {
+				return err
+			}
+		}
+		s.Restart()
+	case Failover:
+		promote, ok := l.Failovers[f.Target]
+		if !ok {
+			return fmt.Errorf("%q has no replica", f.Target)
+		}
+		s.Kill()
+		return promote()
+	}
+	return nil
+}
+
+// End makes an end of a fault that can be over.
+func (l *Live) End(f Fault) error {
+	switch f.Kind {
+	case Pause:
+		if p, ok := l.Processes[f.Target]; ok {
+			return p.Resume()
+		}
+		if s, ok := l.Stores[f.Target]; ok {
+			s.Resume()
+		}
+	case Delay:
+		l.Links[f.Target].Delay(0)
+	case Cut:
+		l.Links[f.Target].Accept()
+	case Blackhole, Deafen:
+		l.Links[f.Target].Heal()
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package fault
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// name is what targets, points and matches are made of.
+var name = regexp.MustCompile(`^[A-Za-z0-9_./{}-]+$`)
+
+// Parse reads what Fault.String prints. The error says which word is wrong.
+func Parse(line string) (Fault, error) {
+	words := strings.Fields(line)
+	if len(words) < 4 || len(words)%2 != 0 {
+		return Fault{}, fmt.Errorf("fault %q: want KIND TARGET [by D] [match TEXT] at WHEN [until WHEN | for D]", line)
+	}
+	f := Fault{Kind: Kind(words[0]), Target: words[1]}
+	seen := map[string]bool{}
+	for i := 2; i < len(words); i += 2 {
+		if seen[words[i]] {
+			return Fault{}, fmt.Errorf("fault %q: %q stands twice", line, words[i])
+		}
+		seen[words[i]] = true
+		if err := f.set(words[i], words[i+1]); err != nil {
+			return Fault{}, fmt.Errorf("fault %q: %w", line, err)
+		}
+	}
+	if !seen["at"] {
+		return Fault{}, fmt.Errorf("fault %q: it does not say at what time", line)
+	}
+	if err := f.Check(); err != nil {
+		return Fault{}, fmt.Errorf("fault %q: %w", line, err)
+	}
+	return f, nil
+}
+
+func (f *Fault) set(word, value string) (err error) {
+	switch word {
+	case "by":
+		f.By, err = time.ParseDuration(value)
+	case "match":
+		f.Match = value
+	case "at":
+		f.At, err = parseWhen(value)
+	case "until":
+		f.Until, err = parseWhen(value)
+	case "for":
+		f.For, err = time.ParseDuration(value)
+	default:
+		err = fmt.Errorf("unknown word %q", word)
+	}
+	return err
+}
+
+func parseWhen(s string) (When, error) {
+	if s == "start" {
+		return When{}, nil
+	}
+	who, rest, point := strings.Cut(s, ":")
+	if !point {
+		d, err := time.ParseDuration(s)
+		if err != nil || d < 0 {
+			return When{}, fmt.Errorf("moment %q: want start, a time, or WHO:POINT", s)
+		}
+		return After(d), nil
+	}
+	w := When{Who: who, Point: rest, Nth: 1}
+	if at, nth, ok := strings.Cut(rest, "#"); ok {
+		n, err := strconv.Atoi(nth)
+		if err != nil || n < 1 {
+			return When{}, fmt.Errorf("moment %q: want a number from 1 behind #", s)
+		}
+		w.Point, w.Nth = at, n
+	}
+	return w, w.check()
+}
+
+func (w When) check() error {
+	switch {
+	case w.Who == "" && (w.Point != "" || w.Nth != 0 || w.After < 0):
+		return fmt.Errorf("moment %+v: a point needs somebody", w)
+	case w.Who != "" && (w.After != 0 || w.Nth < 1 || !name.MatchString(w.Who) || !name.MatchString(w.Point)):
+		return fmt.Errorf("moment %+v: want WHO:POINT", w)
+	}
+	return nil
+}
+
+// Check tells what a fault lacks, or has that its kind does not know.
+func (f Fault) Check() error {
+	switch {
+	case !slices.Contains(Kinds(), f.Kind):
+		return fmt.Errorf("unknown kind %q: use one of %q", f.Kind, Kinds())
+	case !name.MatchString(f.Target):
+		return fmt.Errorf("target %q: use letters, digits and _./{}-", f.Target)
+	case (f.Kind == Delay || f.Kind == StepClock) != (f.By != 0):
+		return fmt.Errorf("%s by %v: delay and step-clock need a duration, and only they", f.Kind, f.By)
+	case f.Kind == Delay && f.By < 0:
+		return fmt.Errorf("delay by %v: it cannot arrive earlier", f.By)
+	case (f.Kind == LoseReply) != (f.Match != "") || f.Match != "" && !name.MatchString(f.Match):
+		return fmt.Errorf("%s match %q: lose-reply needs a text of the command, and only it", f.Kind, f.Match)
+	case f.ends() && !f.Kind.ends():
+		return fmt.Errorf("%s has no end", f.Kind)
+	case f.Until != (When{}) && f.For != 0, f.For < 0:
+		return fmt.Errorf("until %v for %v: use one of them", f.Until, f.For)
+	case f.Kind == Stall && f.At.Who != f.Target:
+		return fmt.Errorf("stall at %v: it needs a point of %s", f.At, f.Target)
+	}
+	if err := f.At.check(); err != nil {
+		return err
+	}
+	return f.Until.check()
+}
+
+// ends tells whether the fault says when it is over.
+func (f Fault) ends() bool { return f.Until != (When{}) || f.For != 0 }
+
+// ends tells whether a fault of this kind can be over.
+func (k Kind) ends() bool {
+	return slices.Contains([]Kind{Pause, Stall, Delay, Cut, Blackhole, Deafen}, k)
+}
+
+// ParseSchedule reads one fault a line; empty lines are left out.
+func ParseSchedule(text string) (Schedule, error) {
+	var s Schedule
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		f, err := Parse(line)
+		if err != nil {
+			return nil, err
+		}
+		s = append(s, f)
+	}
+	return s, nil
+}
