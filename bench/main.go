@@ -1,103 +1,149 @@
-// Command bench measures what a Holdfast mutex costs, beside the floor that the
-// driver and the server set, and beside redsync, all in one run on one
-// redis-server that it starts itself. What counts are the ratios: machines are
-// noisy, so contenders take turns round by round and medians are reported.
+// Command bench measures what a Holdfast mutex costs, beside the floors that the
+// drivers and the server set and beside other Go locks on Redis, all in one run
+// on redis-servers that it starts itself. What counts are the ratios: machines
+// are noisy, so contenders take turns round by round and medians are reported.
+// docs/PERFORMANCE.md explains the figures.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/redis/go-redis/v9/logging"
 )
 
-// env is what every scenario gets.
-type env struct {
-	ctx    context.Context
-	server *redistest.Server
-	rounds int
-	slice  time.Duration // how long a contender runs in a round
-}
-
-// scenario measures one thing and judges it by its bars.
-type scenario struct {
-	name string
-	run  func(e *env) (result, error)
+// flags is the command line.
+type flags struct {
+	rounds  int
+	slice   time.Duration
+	only    string
+	json    string
+	strict  bool
+	verbose bool
 }
 
 func main() {
-	rounds := flag.Int("rounds", 9, "rounds in which the contenders take turns")
-	slice := flag.Duration("slice", 300*time.Millisecond, "time of a contender in a round")
-	only := flag.String("only", "", "run one scenario only")
-	out := flag.String("json", "", "write the results to this file too")
-	strict := flag.Bool("strict", false, "exit 1 if a bar is missed")
+	if workerMain() {
+		return
+	}
+	var f flags
+	flag.IntVar(&f.rounds, "rounds", 5, "rounds in which the contenders take turns")
+	flag.DurationVar(&f.slice, "slice", 500*time.Millisecond, "time of a contender in a round; some scenarios take a multiple")
+	flag.StringVar(&f.only, "only", "", "run these scenarios only, separated by commas")
+	flag.StringVar(&f.json, "json", "", "write the results to this file")
+	flag.BoolVar(&f.strict, "strict", false, "exit 1 if a bar is missed")
+	flag.BoolVar(&f.verbose, "v", false, "tell each slice on standard error")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	missed, err := run(ctx, *rounds, *slice, *only, *out)
+	missed, err := run(ctx, f, os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	if missed > 0 && *strict {
+	if missed > 0 && f.strict {
 		fmt.Fprintf(os.Stderr, "bench: %d bars missed\n", missed)
 		os.Exit(1)
 	}
 }
 
 // run plays the scenarios and returns how many bars were missed.
-func run(ctx context.Context, rounds int, slice time.Duration, only, out string) (missed int, err error) {
-	server, err := redistest.Launch()
+func run(ctx context.Context, f flags, out io.Writer) (missed int, err error) {
+	logging.Disable()
+	chosen, err := choose(scenarios(), f.only)
 	if err != nil {
 		return 0, err
 	}
-	defer server.Stop()
-	e := &env{ctx: ctx, server: server, rounds: rounds, slice: slice}
-	version, err := serverVersion(e)
+	c, err := place()
 	if err != nil {
 		return 0, err
 	}
-	fmt.Printf("redis-server %s, %s, %d CPUs, %d rounds of %v\n\n",
-		version, runtime.Version(), runtime.NumCPU(), rounds, slice)
-	var results []result
-	for _, s := range []scenario{
-		{"uncontended", uncontended},
-		{"server-cpu", serverCPU},
-		{"hot", hot},
-		{"idle", idle},
-	} {
-		if only != "" && only != s.name {
-			continue
-		}
-		r, err := s.run(e)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", s.name, err)
-		}
-		r.Scenario = s.name
-		r.print(os.Stdout)
-		results = append(results, r)
+	s, err := newStage(c, f.rounds, f.slice)
+	if err != nil {
+		return 0, err
 	}
-	if out != "" {
-		b, err := json.MarshalIndent(results, "", "  ")
-		if err != nil {
-			return 0, err
-		}
-		if err := os.WriteFile(out, append(b, '\n'), 0o644); err != nil {
-			return 0, err
-		}
+	defer s.close()
+	o, err := s.outcome(ctx)
+	if err != nil {
+		return 0, err
 	}
-	for _, r := range results {
-		for _, b := range r.Bars {
-			if !b.Met {
-				missed++
+	fmt.Fprintf(out, "%s\n\n", o.About)
+	progress := io.Discard
+	if f.verbose {
+		progress = os.Stderr
+	}
+	for _, sc := range chosen {
+		for _, v := range sc.cases {
+			t, err := sc.run(ctx, s, v, progress)
+			if err != nil {
+				return 0, err
 			}
+			t.print(out)
+			o.Tables = append(o.Tables, t)
 		}
 	}
-	return missed, nil
+	return o.finish(f, out)
+}
+
+func choose(all []scenario, only string) ([]scenario, error) {
+	if only == "" {
+		return all, nil
+	}
+	var chosen []scenario
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.IndexFunc(all, func(sc scenario) bool { return sc.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no scenario %q", name)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// outcome is everything that a run found.
+type outcome struct {
+	About  about
+	Tables []table
+	Bars   []verdict
+}
+
+// about is what figures depend on.
+type about struct {
+	Date   string
+	Redis  string
+	Go     string
+	CPUs   int
+	Cores  string
+	Rounds int
+	Slice  string
+}
+
+func (a about) String() string {
+	return fmt.Sprintf("%s, redis-server %s, %s, %d CPUs, %s, %d rounds of %s",
+		a.Date, a.Redis, a.Go, a.CPUs, a.Cores, a.Rounds, a.Slice)
+}
+
+func (s *stage) outcome(ctx context.Context) (*outcome, error) {
+	info, err := s.meter.rdb.Info(ctx, "server").Result()
+	if err != nil {
+		return nil, err
+	}
+	_, v, _ := strings.Cut(info, "redis_version:")
+	v, _, _ = strings.Cut(v, "\r")
+	n := len(s.cores.server) + len(s.cores.clients)
+	if n == 0 {
+		n = runtime.NumCPU()
+	}
+	return &outcome{About: about{
+		Date: time.Now().UTC().Format(time.DateOnly), Redis: v, Go: runtime.Version(), CPUs: n,
+		Cores: s.cores.String(), Rounds: s.rounds, Slice: s.slice.String(),
+	}}, nil
 }

@@ -5,21 +5,79 @@ import (
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	goredispool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
 )
 
-// redsyncMutex is redsync on one node with its default retry delays. Its number
-// of tries is raised, since a caller that gives up takes no turn at all.
-func redsyncMutex(e *env, name string) (*contender, error) {
-	rdb := e.server.Client()
-	rs := redsync.New(goredispool.NewPool(rdb))
-	return &contender{name: "redsync", done: func() { _ = rdb.Close() },
-		pair: func(ctx context.Context) error {
-			m := rs.NewMutex(name, redsync.WithExpiry(15*time.Second), redsync.WithTries(1<<20))
-			if err := m.LockContext(ctx); err != nil {
-				return err
-			}
-			_, err := m.UnlockContext(ctx)
-			return err
-		}}, nil
+// redsyncContender is redsync on one node, with its default delay between tries
+// (a random one of 50 to 250 ms) or a given one. Its number of tries is raised:
+// a caller that gives up takes no turn at all.
+func redsyncContender(name string, poll time.Duration) contender {
+	var opts []redsync.Option
+	if poll > 0 {
+		opts = append(opts, redsync.WithRetryDelay(poll))
+	}
+	return contender{
+		name: name, role: peer, leaseEnd: keyEnd(""),
+		sends: []string{"set", "evalsha", "eval"},
+		open:  func(s settings) (party, error) { return openRedsync(s, opts...), nil },
+	}
+}
+
+// redsyncQuorum is redsync on several nodes, also with the option that makes it
+// answer at the majority.
+func redsyncQuorum(name string, opts ...redsync.Option) contender {
+	if name == "redsync, 5 pools, fail-fast" {
+		opts = append(opts, redsync.WithFailFast(true))
+	}
+	return contender{
+		name: name, role: peer, sends: []string{"set", "evalsha", "eval"},
+		open: func(s settings) (party, error) { return openRedsync(s, opts...), nil },
+	}
+}
+
+func openRedsync(s settings, opts ...redsync.Option) *redsyncParty {
+	p := &redsyncParty{opts: append(opts, redsync.WithExpiry(s.ttl), redsync.WithTries(1<<20))}
+	var pools []redsyncredis.Pool
+	for _, addr := range s.addrs {
+		rdb := s.clientOf(addr)
+		p.rdbs = append(p.rdbs, rdb)
+		pools = append(pools, goredispool.NewPool(rdb))
+	}
+	p.rs = redsync.New(pools...)
+	return p
+}
+
+type redsyncParty struct {
+	rs   *redsync.Redsync
+	rdbs []*redis.Client
+	opts []redsync.Option
+}
+
+func (p *redsyncParty) lock(resource string) lock {
+	return redsyncLock{p.rs.NewMutex(resource, p.opts...)}
+}
+
+func (p *redsyncParty) close() {
+	for _, rdb := range p.rdbs {
+		_ = rdb.Close()
+	}
+}
+
+type redsyncLock struct{ m *redsync.Mutex }
+
+func (l redsyncLock) Lock(ctx context.Context) error { return l.m.LockContext(ctx) }
+
+func (l redsyncLock) Unlock(ctx context.Context) error {
+	_, err := l.m.UnlockContext(ctx)
+	return err
+}
+
+// keyEnd reads when a key ends, for locks whose lease is one.
+func keyEnd(prefix string) func(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error) {
+	return func(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error) {
+		end, err := rdb.PExpireTime(ctx, prefix+resource).Result()
+		return time.UnixMilli(end.Milliseconds()), err
+	}
 }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+)
+
+// bar is what a figure of Holdfast must be.
+type bar struct {
+	scenario, label string
+	contender       string
+	metric          metric
+	against         against
+	sign            sign
+	limit           float64
+}
+
+// sign says on which side of the limit is good.
+type sign string
+
+const (
+	atMost  sign = "≤"
+	atLeast sign = "≥"
+)
+
+// against says what a figure is divided by: nothing, a row of the same table,
+// the best peer by this metric, or the same contender in another case.
+type against struct {
+	row      string
+	bestPeer bool
+	label    string
+	minus    string // a difference instead: what is beyond this row
+}
+
+// verdict is a bar and whether it was met.
+type verdict struct {
+	Scenario string
+	Case     string `json:",omitempty"`
+	Bar      string
+	Measured float64
+	Met      bool
+}
+
+// judge measures the bars of the tables that there are.
+func judge(all []bar, tables []table) []verdict {
+	var out []verdict
+	for _, b := range all {
+		i := slices.IndexFunc(tables, func(t table) bool { return t.Scenario == b.scenario && t.Case == b.label })
+		if i < 0 {
+			continue
+		}
+		if v, ok := b.judge(tables[i], tables); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (b bar) judge(t table, tables []table) (verdict, bool) {
+	r, ok := t.row(b.contender)
+	if !ok {
+		return verdict{}, false
+	}
+	got, beside := r.Figures[b.metric].Median, ""
+	switch a := b.against; {
+	case a.row != "":
+		other, ok := t.row(a.row)
+		if !ok {
+			return verdict{}, false
+		}
+		got, beside = ratio(b.metric, r, other), a.row
+	case a.minus != "":
+		other, ok := t.row(a.minus)
+		if !ok {
+			return verdict{}, false
+		}
+		got, beside = got-other.Figures[b.metric].Median, "beyond "+a.minus
+	case a.bestPeer:
+		other, ok := t.bestPeer(b.metric)
+		if !ok {
+			return verdict{}, false
+		}
+		got, beside = ratio(b.metric, r, other), "the best peer ("+other.Contender+")"
+	case a.label != "":
+		i := slices.IndexFunc(tables, func(o table) bool { return o.Scenario == b.scenario && o.Case == a.label })
+		if i < 0 {
+			return verdict{}, false
+		}
+		other, ok := tables[i].row(b.contender)
+		if !ok {
+			return verdict{}, false
+		}
+		got, beside = ratio(b.metric, r, other), "that of "+a.label
+	}
+	v := verdict{Scenario: b.scenario, Case: b.label, Measured: got, Met: b.sign == atMost && got <= b.limit || b.sign == atLeast && got >= b.limit}
+	switch {
+	case beside == "":
+		v.Bar = fmt.Sprintf("%s: %s %s %g", b.contender, b.metric, b.sign, b.limit)
+	case b.against.minus != "":
+		v.Bar = fmt.Sprintf("%s: %s %s, %s %g", b.contender, b.metric, beside, b.sign, b.limit)
+	default:
+		v.Bar = fmt.Sprintf("%s: %s %s %g × %s", b.contender, b.metric, b.sign, b.limit, beside)
+	}
+	return v, true
+}
+
+// bestPeer is the peer whose median is best.
+func (t table) bestPeer(m metric) (best row, ok bool) {
+	for _, r := range t.Rows {
+		if r.Role != peer || len(r.rounds) == 0 {
+			continue
+		}
+		x, y := r.Figures[m].Median, best.Figures[m].Median
+		if !ok || m.smallerIsBetter() && x < y || !m.smallerIsBetter() && x > y {
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+func printBars(w io.Writer, all []verdict) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "bars")
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, v := range all {
+		word := "met"
+		if !v.Met {
+			word = "MISSED"
+		}
+		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\n", v.Scenario, v.Case, v.Bar, digits(v.Measured), word)
+	}
+	_ = tw.Flush() // to a terminal or a file; what fails shows
+}

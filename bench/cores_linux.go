@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// pinned in the environment says that the program already runs where it should;
+// its value is all CPUs that there were before.
+const pinned = "HOLDFAST_BENCH_PINNED"
+
+func cpuSet(cpus []int) *unix.CPUSet {
+	var set unix.CPUSet
+	for _, c := range cpus {
+		set.Set(c)
+	}
+	return &set
+}
+
+// place pins the program to the clients' CPUs by starting it again in the same
+// process: the Go runtime asks only once, at its start, how many there are. It
+// returns in the second start, or if there is nothing to pin.
+func place() (cores, error) {
+	if before := os.Getenv(pinned); before != "" {
+		return splitCores(parseList(before)), nil
+	}
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return cores{}, fmt.Errorf("ask for the CPUs: %w", err)
+	}
+	var cpus []int
+	for i := range len(set) * 64 {
+		if set.IsSet(i) {
+			cpus = append(cpus, i)
+		}
+	}
+	c := splitCores(cpus)
+	if len(c.clients) == 0 {
+		return c, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return c, err
+	}
+	runtime.LockOSThread() // the thread that starts the program again hands its CPUs on
+	if err := unix.SchedSetaffinity(0, cpuSet(c.clients)); err != nil {
+		return c, fmt.Errorf("pin to CPUs %v: %w", c.clients, err)
+	}
+	return c, syscall.Exec(self, os.Args, append(os.Environ(), pinned+"="+list(cpus)))
+}
+
+// pinServer moves all threads of a server.
+func (c cores) pinServer(pid int) error {
+	if len(c.server) == 0 {
+		return nil
+	}
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		tid, err := strconv.Atoi(filepath.Base(t))
+		if err != nil {
+			return err
+		}
+		if err := unix.SchedSetaffinity(tid, cpuSet(c.server)); err != nil {
+			return fmt.Errorf("pin the server to CPUs %v: %w", c.server, err)
+		}
+	}
+	return nil
+}

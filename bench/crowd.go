@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// crowd is callers that take turns, as many as they can, each with a pause
+// after its turn if the job says so.
+type crowd struct {
+	board   *board
+	c       contender
+	j       job
+	parties []party
+	callers []*caller
+	phase   atomic.Int32
+}
+
+// The phases of a crowd.
+const (
+	ramping int32 = iota
+	counting
+	ended
+)
+
+// caller is one goroutine and what it saw.
+type caller struct {
+	l       lock
+	number  int64 // among all of the machine
+	turns   int
+	passed  int           // turns after somebody else's
+	longest time.Duration // in Lock, also in one that did not end
+	held    time.Duration
+	waits   *hdrhistogram.Histogram // Lock
+	pairs   *hdrhistogram.Histogram // Lock and Unlock
+	gaps    *hdrhistogram.Histogram // from the release before
+	err     error
+}
+
+// longestTime is what histograms can hold, in nanoseconds.
+const longestTime = int64(10 * time.Minute)
+
+func newCaller(l lock, j job) *caller {
+	c := &caller{l: l, waits: hdrhistogram.New(100, longestTime, 2)}
+	if j.Hold > 0 {
+		c.gaps = hdrhistogram.New(100, longestTime, 3)
+	} else if j.Clients*j.Callers == 1 {
+		c.pairs = hdrhistogram.New(100, longestTime, 3)
+	}
+	return c
+}
+
+func newCrowd(b *board, c contender, j job) (*crowd, error) {
+	w := &crowd{board: b, c: c, j: j}
+	for i := range j.Clients {
+		p, err := c.open(settings{j.Addrs, j.Callers, j.TTL})
+		if err != nil {
+			w.close()
+			return nil, err
+		}
+		w.parties = append(w.parties, p)
+		for k := range j.Callers {
+			name := j.Resource
+			if j.Own {
+				name = fmt.Sprintf("%s:%d:%d:%d", name, j.Process, i, k)
+			}
+			c := newCaller(p.lock(name), j)
+			c.number = int64(j.Process)<<32 | int64(len(w.callers))
+			w.callers = append(w.callers, c)
+		}
+	}
+	return w, w.warm()
+}
+
+// warm makes every caller's connection and every script known, on resources that
+// nobody else wants.
+func (w *crowd) warm() error {
+	errs := make([]error, len(w.callers))
+	var wg sync.WaitGroup
+	for i := range w.callers {
+		p := w.parties[i/w.j.Callers]
+		wg.Go(func() {
+			name := fmt.Sprintf("%s:warm:%d:%d", w.j.Resource, w.j.Process, i)
+			ctx := context.Background()
+			if s, ok := p.(provider); ok {
+				errs[i] = s.provide(ctx, name)
+			}
+			l := p.lock(name)
+			for range 3 {
+				if errs[i] == nil {
+					errs[i] = errors.Join(l.Lock(ctx), l.Unlock(ctx))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// provider is a party whose resources must be made before they are used.
+type provider interface {
+	provide(ctx context.Context, resource string) error
+}
+
+func (w *crowd) run(ctx context.Context, win window) (*report, error) {
+	waiting, stopWaiting := context.WithCancel(ctx)
+	defer stopWaiting()
+	after, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if w.c.background && w.j.Own {
+		waiting, after = ctx, ctx
+	}
+	var wg sync.WaitGroup
+	for _, c := range w.callers {
+		wg.Go(func() { c.err = w.takeTurns(waiting, after, c) })
+	}
+	sleepUntil(win.From)
+	w.phase.Store(counting)
+	before := spent()
+	sleepUntil(win.Until)
+	used := spent().minus(before)
+	w.phase.Store(ended)
+	stopWaiting()
+	wg.Wait()
+	var errs []error
+	for _, c := range w.callers {
+		errs = append(errs, c.err)
+	}
+	return reportOf(w.callers, used), errors.Join(errs...)
+}
+
+// takeTurns runs until the phase or the wait ends.
+func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
+	for w.phase.Load() != ended {
+		if !w.j.Own {
+			w.board.waiting.Add(1)
+		}
+		asked := time.Now()
+		err := c.l.Lock(waiting)
+		granted := time.Now()
+		if !w.j.Own {
+			w.board.waiting.Add(-1)
+		}
+		wait := granted.Sub(asked)
+		if w.phase.Load() != ramping {
+			c.longest = max(c.longest, wait)
+		}
+		if err != nil {
+			if waiting.Err() != nil {
+				return nil // the end of the slice; how long it had waited is noted
+			}
+			return fmt.Errorf("lock: %w", err)
+		}
+		gap, handOff := w.inside(c)
+		if err := c.l.Unlock(after); err != nil {
+			return fmt.Errorf("unlock: %w", err)
+		}
+		if w.phase.Load() == counting {
+			c.note(wait, time.Since(asked), gap, handOff)
+		}
+		if w.j.Think > 0 {
+			pause(waiting, rand.N(w.j.Think))
+		}
+	}
+	return nil
+}
+
+// inside is what a caller does under the lock.
+func (w *crowd) inside(c *caller) (gap int64, handOff bool) {
+	if w.j.Own {
+		return 0, false
+	}
+	gap, handOff = w.board.enter(c.number)
+	if w.j.Hold > 0 {
+		start := time.Now()
+		time.Sleep(w.j.Hold)
+		if w.phase.Load() == counting {
+			c.held += time.Since(start)
+		}
+	}
+	w.board.leave()
+	return gap, handOff
+}
+
+func (c *caller) note(wait, pair time.Duration, gap int64, handOff bool) {
+	c.turns++
+	if handOff {
+		c.passed++
+	}
+	_ = c.waits.RecordValue(min(int64(wait), longestTime)) // in range
+	if c.pairs != nil {
+		_ = c.pairs.RecordValue(min(int64(pair), longestTime))
+	}
+	if c.gaps != nil && gap > 0 {
+		_ = c.gaps.RecordValue(min(gap, longestTime))
+	}
+}
+
+func (w *crowd) close() {
+	for _, p := range w.parties {
+		p.close()
+	}
+}
+
+func sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

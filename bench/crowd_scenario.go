@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// gathering describes a crowd: how many, and what they do.
+type gathering struct {
+	processes, clients, callers int // in all; clients of each process; callers of each client
+	own                         bool
+	hold, think                 time.Duration
+	ramp                        time.Duration
+	length                      float64 // of a slice, in units of the flag -slice
+}
+
+// crowdOf plays a gathering.
+func crowdOf(g gathering) play {
+	return func(ctx context.Context, s *stage, c contender) (figures, error) {
+		resource := s.fresh("crowd")
+		if err := s.provide(ctx, c, resource); err != nil {
+			return nil, err
+		}
+		jobs := make([]job, g.processes)
+		for i := range jobs {
+			jobs[i] = job{
+				Kind: "crowd", Contender: c.name, Addrs: s.addrs(), Resource: resource, Process: i,
+				Clients: g.clients, Callers: g.callers, Own: g.own, Hold: g.hold, Think: g.think, TTL: s.ttl,
+			}
+		}
+		s.crew.board.reset()
+		if err := s.crew.begin(jobs); err != nil {
+			return nil, err
+		}
+		ramp := max(g.ramp, 50*time.Millisecond)
+		w := soon(ramp, time.Duration(g.length*float64(s.slice)))
+		if err := s.crew.open(len(jobs), w); err != nil {
+			return nil, err
+		}
+		used, err := s.watch(ctx, w, c)
+		if err != nil {
+			return nil, err
+		}
+		reports, err := s.crew.reports(len(jobs))
+		if err != nil {
+			return nil, err
+		}
+		f := sum(reports, w.Until.Sub(w.From), used)
+		f[overlaps] = float64(s.crew.board.overlaps.Load())
+		if f[overlaps] > 0 {
+			return f, fmt.Errorf("%s: two holders at once, %v times", c.name, f[overlaps])
+		}
+		return f, nil
+	}
+}
+
+// sum makes figures from what all workers and the server say.
+func sum(reports []*report, length time.Duration, used serverUsed) figures {
+	f := figures{}
+	var waits, pairs, gaps *hdrhistogram.Histogram
+	total, passed, callers, least := 0, 0, 0, -1
+	var u usage
+	var held time.Duration
+	share := []int{}
+	for _, r := range reports {
+		mine := 0
+		for _, n := range r.Turns {
+			mine += n
+			if least < 0 || n < least {
+				least = n
+			}
+		}
+		total += mine
+		callers += len(r.Turns)
+		share = append(share, mine)
+		passed += r.Passed
+		held += r.Held
+		u.CPU += r.Usage.CPU
+		u.Allocs += r.Usage.Allocs
+		u.Goroutines += r.Usage.Goroutines
+		f[longestWait] = max(f[longestWait], milliseconds(r.Longest))
+		waits, pairs, gaps = merged(waits, imported(r.Waits)), merged(pairs, imported(r.Pairs)), merged(gaps, imported(r.Gaps))
+	}
+	f[rate] = float64(total) / length.Seconds()
+	f[handOffs] = float64(passed) / length.Seconds()
+	f[waitP50] = float64(waits.ValueAtQuantile(50)) / 1e6
+	f[goroutines] = float64(u.Goroutines)
+	if total > 0 {
+		turns := float64(total)
+		f[worstCaller] = float64(least) * float64(callers) / turns
+		f[worstProcess] = float64(leastOf(share)) * float64(len(share)) / turns
+		f[commands] = float64(used.commands) / turns
+		f[reads] = float64(used.reads) / turns
+		f[serverCPU] = microseconds(used.cpu) / turns
+		f[clientCPU] = microseconds(u.CPU) / turns
+		f[allocations] = float64(u.Allocs) / turns
+	}
+	if pairs != nil {
+		f[pairTime] = float64(pairs.ValueAtQuantile(50)) / 1e3
+		f[longestPair] = float64(pairs.Max()) / 1e6
+	}
+	if gaps != nil {
+		f[gapP50] = float64(gaps.ValueAtQuantile(50)) / 1e3
+		f[gapP99] = float64(gaps.ValueAtQuantile(99)) / 1e3
+		f[inUse] = held.Seconds() / length.Seconds()
+	}
+	return f
+}
+
+func leastOf(n []int) int {
+	least := n[0]
+	for _, x := range n {
+		least = min(least, x)
+	}
+	return least
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

@@ -1,0 +1,45 @@
+package main
+
+import "slices"
+
+// metric is a figure; its text is the head of its column and its unit.
+type metric string
+
+// The metrics. A rate stands never without worstCaller and longestWait beside
+// it: a lock that lets whoever releases take it again at once looks fast.
+const (
+	rate         metric = "turns/s"
+	handOffs     metric = "hand-offs/s"  // turns after somebody else's
+	worstCaller  metric = "worst caller" // its part of a fair share
+	worstProcess metric = "worst process"
+	longestWait  metric = "longest wait ms"
+	waitP50      metric = "wait p50 ms"
+	pairTime     metric = "µs a pair"
+	commands     metric = "commands/turn"
+	reads        metric = "server reads/turn" // round trips, where pipelines are one
+	serverCPU    metric = "server µs/turn"
+	clientCPU    metric = "client µs/turn"
+	allocations  metric = "allocs/turn"
+	overlaps     metric = "overlaps" // entries while another was inside
+	longestPair  metric = "longest pair ms"
+	goroutines   metric = "goroutines"
+	gapP50       metric = "gap p50 µs" // from the release to the next entry
+	gapP99       metric = "gap p99 µs"
+	inUse        metric = "in use" // part of the time that the lock is held
+)
+
+// figures are what one contender did in one round.
+type figures map[metric]float64
+
+// smallerIsBetter tells how two figures compare.
+func (m metric) smallerIsBetter() bool {
+	return !slices.Contains([]metric{rate, handOffs, worstCaller, worstProcess, inUse}, m)
+}
+
+func median(f []float64) float64 {
+	if len(f) == 0 {
+		return 0
+	}
+	s := slices.Sorted(slices.Values(f))
+	return s[len(s)/2]
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+)
+
+// emptyScript does nothing: two calls of it are what a lock that decides in
+// scripts cannot do without.
+const emptyScript = "return 1"
+
+// evalshaFloor calls the empty script twice through go-redis.
+func evalshaFloor() contender {
+	return contender{name: "two bare EVALSHA", role: floor, background: true, sends: evalsha,
+		open: func(s settings) (party, error) {
+			rdb := s.client()
+			return loadEmpty(rdb, rdb)
+		}}
+}
+
+// evalshaAutoPipeline does so through go-redis's experimental AutoPipeline.
+func evalshaAutoPipeline() contender {
+	return contender{name: "two bare EVALSHA, AutoPipeline", role: floor, background: true, sends: evalsha,
+		open: func(s settings) (party, error) {
+			rdb := s.client()
+			ap, err := rdb.AutoPipeline()
+			if err != nil {
+				return nil, err
+			}
+			return loadEmpty(rdb, ap)
+		}}
+}
+
+func loadEmpty(rdb *redis.Client, through redis.Scripter) (party, error) {
+	sha, err := rdb.ScriptLoad(context.Background(), emptyScript).Result()
+	return &evalshaParty{rdb, through, sha}, err
+}
+
+type evalshaParty struct {
+	rdb     *redis.Client
+	through redis.Scripter
+	sha     string
+}
+
+func (p *evalshaParty) lock(resource string) lock { return &evalshaLock{p, []string{resource}} }
+func (p *evalshaParty) close()                    { _ = p.rdb.Close() }
+
+type evalshaLock struct {
+	p    *evalshaParty
+	keys []string
+}
+
+func (l *evalshaLock) Lock(ctx context.Context) error {
+	return l.p.through.EvalSha(ctx, l.p.sha, l.keys, "holder", 15000).Err()
+}
+
+func (l *evalshaLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }
+
+// evalshaRueidis calls the empty script twice through rueidis.
+func evalshaRueidis() contender {
+	return contender{name: "two bare EVALSHA, rueidis", role: floor, background: true, sends: evalsha,
+		open: func(s settings) (party, error) {
+			c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: s.addrs, DisableCache: true})
+			return rueidisParty{c, rueidis.NewLuaScript(emptyScript)}, err
+		}}
+}
+
+type rueidisParty struct {
+	c      rueidis.Client
+	script *rueidis.Lua
+}
+
+func (p rueidisParty) lock(resource string) lock { return &rueidisLock{p, []string{resource}} }
+func (p rueidisParty) close()                    { p.c.Close() }
+
+type rueidisLock struct {
+	p    rueidisParty
+	keys []string
+}
+
+func (l *rueidisLock) Lock(ctx context.Context) error {
+	return l.p.script.Exec(ctx, l.p.c, l.keys, []string{"holder", "15000"}).Error()
+}
+
+func (l *rueidisLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"sync"
+)
+
+// mutexParty gives all callers of a process the same mutex by name.
+type mutexParty struct{ byName sync.Map }
+
+func (p *mutexParty) lock(resource string) lock {
+	m, _ := p.byName.LoadOrStore(resource, &sync.Mutex{})
+	return mutexLock{m.(*sync.Mutex)}
+}
+
+func (p *mutexParty) close() {}
+
+type mutexLock struct{ mu *sync.Mutex }
+
+func (l mutexLock) Lock(context.Context) error   { l.mu.Lock(); return nil }
+func (l mutexLock) Unlock(context.Context) error { l.mu.Unlock(); return nil }
+
+// mutexFloor is Go's own mutex, inside one process.
+func mutexFloor() contender {
+	return contender{name: "sync.Mutex", role: floor, open: func(settings) (party, error) {
+		return &mutexParty{}, nil
+	}}
+}

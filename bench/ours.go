@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+)
+
+// holdfastContender is a mutex of Holdfast as the README shows it.
+func holdfastContender(name string, opts ...holdfast.LockOption) contender {
+	return contender{
+		name: name, role: ours, background: true, leaseEnd: holdfastLeaseEnd,
+		sends: []string{"evalsha", "eval", "subscribe", "ping"},
+		open: func(s settings) (party, error) {
+			rdb := s.client()
+			c, err := holdfast.New(goredis.New(rdb))
+			if err != nil {
+				return nil, err
+			}
+			return &holdfastParty{c, []*redis.Client{rdb}, append(opts, holdfast.WithTTL(s.ttl))}, nil
+		},
+	}
+}
+
+// onRequestContexts makes a contender pay for a context that may end in
+// mid-call also where nothing waits.
+func onRequestContexts(c contender) contender {
+	c.background = false
+	return c
+}
+
+type holdfastParty struct {
+	c    *holdfast.Client
+	rdbs []*redis.Client
+	opts []holdfast.LockOption
+}
+
+func (p *holdfastParty) lock(resource string) lock {
+	return &holdfastLock{m: p.c.Mutex(resource, p.opts...)}
+}
+
+func (p *holdfastParty) close() {
+	_ = p.c.Close() // what is left ends by its TTL
+	for _, rdb := range p.rdbs {
+		_ = rdb.Close()
+	}
+}
+
+type holdfastLock struct {
+	m *holdfast.Mutex
+	l *holdfast.Lease
+}
+
+func (h *holdfastLock) Lock(ctx context.Context) (err error) {
+	h.l, err = h.m.Lock(ctx)
+	return err
+}
+
+func (h *holdfastLock) Unlock(ctx context.Context) error { return h.l.Release(ctx) }
+
+// holdfastLeaseEnd reads the deadline that docs/PROTOCOL.md tells of.
+func holdfastLeaseEnd(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error) {
+	us, err := rdb.HGet(ctx, "holdfast:{"+resource+"}", "deadline").Int64()
+	return time.UnixMicro(us), err
+}

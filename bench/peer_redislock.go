@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// redislockContender is bsm/redislock, which leaves the delay between tries to
+// its user; several are measured.
+func redislockContender(name string, poll time.Duration) contender {
+	return contender{
+		name: name, role: peer, leaseEnd: keyEnd(""), sends: evalsha,
+		open: func(s settings) (party, error) {
+			rdb := s.client()
+			return &redislockParty{rdb, redislock.New(rdb), s.ttl, poll}, nil
+		},
+	}
+}
+
+// redislockAutoPipeline is the same over go-redis's experimental AutoPipeline,
+// which gathers concurrent calls into pipelines (and does not end a call whose
+// context ends once it is queued).
+func redislockAutoPipeline(name string, poll time.Duration) contender {
+	return contender{
+		name: name, role: peer, leaseEnd: keyEnd(""), sends: evalsha,
+		open: func(s settings) (party, error) {
+			rdb := s.client()
+			ap, err := rdb.AutoPipeline()
+			if err != nil {
+				return nil, err
+			}
+			return &redislockParty{rdb, redislock.New(ap), s.ttl, poll}, nil
+		},
+	}
+}
+
+type redislockParty struct {
+	rdb  *redis.Client
+	c    *redislock.Client
+	ttl  time.Duration
+	poll time.Duration
+}
+
+func (p *redislockParty) lock(resource string) lock {
+	return &redislockLock{p: p, key: resource, opts: &redislock.Options{RetryStrategy: redislock.LinearBackoff(p.poll)}}
+}
+
+func (p *redislockParty) close() { _ = p.rdb.Close() }
+
+type redislockLock struct {
+	p    *redislockParty
+	key  string
+	opts *redislock.Options
+	held *redislock.Lock
+}
+
+// Lock goes on when the library gives up, after the TTL.
+func (l *redislockLock) Lock(ctx context.Context) (err error) {
+	for {
+		l.held, err = l.p.c.Obtain(ctx, l.key, l.p.ttl, l.opts)
+		if ctx.Err() != nil || !errors.Is(err, redislock.ErrNotObtained) {
+			return err
+		}
+	}
+}
+
+func (l *redislockLock) Unlock(ctx context.Context) error { return l.held.Release(ctx) }

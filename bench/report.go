@@ -1,0 +1,84 @@
+package main
+
+import (
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// report is what a worker saw in its window.
+type report struct {
+	Usage   usage
+	Turns   []int // by caller
+	Passed  int   // turns after somebody else's
+	Longest time.Duration
+	Held    time.Duration
+	Waits   *hdrhistogram.Snapshot
+	Pairs   *hdrhistogram.Snapshot `json:",omitempty"`
+	Gaps    *hdrhistogram.Snapshot `json:",omitempty"`
+}
+
+// reportOf adds up what callers saw.
+func reportOf(callers []*caller, used usage) *report {
+	r := &report{Usage: used}
+	var waits, pairs, gaps *hdrhistogram.Histogram
+	for _, c := range callers {
+		r.Turns = append(r.Turns, c.turns)
+		r.Passed += c.passed
+		r.Longest = max(r.Longest, c.longest)
+		r.Held += c.held
+		waits, pairs, gaps = merged(waits, c.waits), merged(pairs, c.pairs), merged(gaps, c.gaps)
+	}
+	r.Waits, r.Pairs, r.Gaps = exported(waits), exported(pairs), exported(gaps)
+	return r
+}
+
+// merged adds b to a, either of which may be nil.
+func merged(a, b *hdrhistogram.Histogram) *hdrhistogram.Histogram {
+	if a == nil {
+		return b
+	}
+	if b != nil {
+		a.Merge(b)
+	}
+	return a
+}
+
+func exported(h *hdrhistogram.Histogram) *hdrhistogram.Snapshot {
+	if h == nil {
+		return nil
+	}
+	return h.Export()
+}
+
+func imported(s *hdrhistogram.Snapshot) *hdrhistogram.Histogram {
+	if s == nil {
+		return nil
+	}
+	return hdrhistogram.Import(s)
+}
+
+// usage is what a process has used so far, or in a time.
+type usage struct {
+	CPU        time.Duration // user and system
+	Allocs     uint64        // objects
+	Goroutines int           // now
+}
+
+func spent() usage {
+	var ru syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &ru) // fails on bad arguments only
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	return usage{
+		CPU:        time.Duration(ru.Utime.Nano() + ru.Stime.Nano()),
+		Allocs:     mem.Mallocs,
+		Goroutines: runtime.NumGoroutine(),
+	}
+}
+
+func (u usage) minus(before usage) usage {
+	return usage{u.CPU - before.CPU, u.Allocs - before.Allocs, u.Goroutines}
+}

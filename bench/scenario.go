@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+)
+
+// play runs one contender for one slice.
+type play func(ctx context.Context, s *stage, c contender) (figures, error)
+
+// scenario is one situation in some sizes.
+type scenario struct {
+	name  string // for -only
+	title string
+	// columns are shown; the first one is what contenders are compared by.
+	columns []metric
+	cases   []variant
+	// rounds multiplies the number of rounds; 0 is 1.
+	rounds float64
+}
+
+// variant is one size or state of a scenario.
+type variant struct {
+	label      string // empty if there is one only
+	contenders []string
+	play       play
+	// once are contenders that get a single round, since a slice takes too long.
+	once []string
+}
+
+// withRate stands beside every rate.
+var withRate = []metric{worstCaller, longestWait, waitP50, commands, reads, serverCPU, clientCPU, allocations}
+
+// table is the outcome of one variant.
+type table struct {
+	Scenario string
+	Case     string `json:",omitempty"`
+	Title    string
+	Columns  []metric
+	Rows     []row
+}
+
+// row is one contender.
+type row struct {
+	Contender string
+	Role      role
+	Figures   map[metric]spread
+	rounds    []figures
+}
+
+// spread is a figure over the rounds.
+type spread struct{ Median, Min, Max float64 }
+
+// run plays all rounds of a variant. In each round every contender gets a slice
+// and another one is first, so that a machine that is slow for a while is so for
+// all.
+func (sc scenario) run(ctx context.Context, s *stage, v variant, progress io.Writer) (table, error) {
+	t := table{Scenario: sc.name, Case: v.label, Title: sc.title, Columns: sc.columns}
+	var all []contender
+	for _, name := range v.contenders {
+		c, err := named(name)
+		if err != nil {
+			return t, err
+		}
+		all = append(all, c)
+		t.Rows = append(t.Rows, row{Contender: c.name, Role: c.role})
+	}
+	rounds := s.rounds
+	if sc.rounds > 0 {
+		rounds = max(1, int(float64(rounds)*sc.rounds))
+	}
+	for round := range rounds {
+		for k := range all {
+			i := (round + k) % len(all)
+			if round > 0 && slices.Contains(v.once, all[i].name) {
+				continue
+			}
+			start := time.Now()
+			f, err := v.play(ctx, s, all[i])
+			if err != nil {
+				return t, fmt.Errorf("%s %s, %s: %w", sc.name, v.label, all[i].name, err)
+			}
+			t.Rows[i].rounds = append(t.Rows[i].rounds, f)
+			fmt.Fprintf(progress, "%s %s, round %d, %s: %.3g %s in %v\n", sc.name, v.label, round+1, all[i].name,
+				f[sc.columns[0]], sc.columns[0], time.Since(start).Round(time.Millisecond))
+		}
+	}
+	for i := range t.Rows {
+		t.Rows[i].settle()
+	}
+	return t, nil
+}
+
+// settle makes medians of rounds.
+func (r *row) settle() {
+	by := map[metric][]float64{}
+	for _, f := range r.rounds {
+		for m, x := range f {
+			by[m] = append(by[m], x)
+		}
+	}
+	r.Figures = map[metric]spread{}
+	for m, f := range by {
+		r.Figures[m] = spread{median(f), slices.Min(f), slices.Max(f)}
+	}
+}
+
+// ratio compares two rows round by round; rounds that only one of them has are
+// left out. A difference of two figures is over what the metric was in b.
+func ratio(m metric, a, b row) float64 {
+	var out []float64
+	for i := range min(len(a.rounds), len(b.rounds)) {
+		if b.rounds[i][m] != 0 {
+			out = append(out, a.rounds[i][m]/b.rounds[i][m])
+		}
+	}
+	return median(out)
+}
+
+// row finds a contender.
+func (t table) row(name string) (row, bool) {
+	i := slices.IndexFunc(t.Rows, func(r row) bool { return r.Contender == name })
+	if i < 0 {
+		return row{}, false
+	}
+	return t.Rows[i], true
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"text/tabwriter"
+)
+
+func (t table) heading() string {
+	if t.Case == "" {
+		return t.Scenario + ": " + t.Title
+	}
+	return t.Scenario + ", " + t.Case + ": " + t.Title
+}
+
+// print writes a table for a terminal; the ratio is of the first column to the
+// first row.
+func (t table) print(w io.Writer) {
+	fmt.Fprintln(w, t.heading())
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(tw, "\t")
+	for i, m := range t.Columns {
+		fmt.Fprintf(tw, "%s\t", m)
+		if i == 0 {
+			fmt.Fprint(tw, "ratio\t")
+		}
+	}
+	fmt.Fprintln(tw)
+	for _, r := range t.Rows {
+		fmt.Fprintf(tw, "%s\t", r.Contender)
+		for i, m := range t.Columns {
+			fmt.Fprintf(tw, "%s\t", digits(r.Figures[m].Median))
+			if i == 0 {
+				fmt.Fprintf(tw, "%s\t", digits(ratio(m, r, t.Rows[0])))
+			}
+		}
+		fmt.Fprintln(tw)
+	}
+	_ = tw.Flush() // to a terminal or a file; what fails shows
+	fmt.Fprintln(w)
+}
+
+// digits gives three significant digits, without an exponent.
+func digits(x float64) string {
+	switch a := math.Abs(x); {
+	case a == 0:
+		return "0"
+	case a >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", x)
+	case a >= 1:
+		return fmt.Sprintf("%.2f", x)
+	default:
+		return fmt.Sprintf("%.3f", x)
+	}
+}

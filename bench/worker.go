@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// workerBoard in the environment makes the program a worker; its value is the
+// path of the board.
+const workerBoard = "HOLDFAST_BENCH_BOARD"
+
+// job is what a worker is told to do. It opens its clients, says that it is
+// ready, waits for the window, and reports.
+type job struct {
+	Kind      string // crowd, convoy, hold, await or idle
+	Contender string
+	Addrs     []string
+	Resource  string
+	Process   int // index of this worker
+	Clients   int // of this worker
+	Callers   int // of each client
+	Own       bool
+	Hold      time.Duration
+	Think     time.Duration // the longest; each pause is a random one up to it
+	TTL       time.Duration
+	Leases    int
+}
+
+// window is when a crowd runs, by the clock of the machine: from Start on it
+// takes turns, from From until Until they are counted.
+type window struct{ From, Until time.Time }
+
+// order is one message to a worker, and answer one from it.
+type order struct {
+	Job    *job    `json:",omitempty"`
+	Window *window `json:",omitempty"`
+}
+
+type answer struct {
+	Ready  bool    `json:",omitempty"`
+	Report *report `json:",omitempty"`
+	Err    string  `json:",omitempty"`
+}
+
+// task is a job that is under way in a worker.
+type task interface {
+	run(ctx context.Context, w window) (*report, error)
+	close()
+}
+
+// work is the life of a worker process: jobs, one after the other, until its
+// input ends.
+func work(boardPath string, in io.Reader, out io.Writer) error {
+	b, err := mapBoard(boardPath)
+	if err != nil {
+		return err
+	}
+	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
+	for {
+		var o order
+		if err := orders.Decode(&o); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := answers.Encode(serve(b, *o.Job, orders, answers)); err != nil {
+			return err
+		}
+	}
+}
+
+// serve does one job and returns its last answer.
+func serve(b *board, j job, orders *json.Decoder, answers *json.Encoder) answer {
+	t, err := prepare(b, j)
+	if err != nil {
+		return answer{Err: fmt.Sprintf("%s, %s: prepare: %v", j.Kind, j.Contender, err)}
+	}
+	defer t.close()
+	if err := answers.Encode(answer{Ready: true}); err != nil {
+		return answer{Err: err.Error()}
+	}
+	var o order
+	if err := orders.Decode(&o); err != nil || o.Window == nil {
+		return answer{Err: fmt.Sprintf("no window: %v", err)}
+	}
+	r, err := t.run(context.Background(), *o.Window)
+	if err != nil {
+		return answer{Err: fmt.Sprintf("%s, %s: %v", j.Kind, j.Contender, err)}
+	}
+	return answer{Report: r}
+}
+
+func prepare(b *board, j job) (task, error) {
+	c, err := named(j.Contender)
+	if err != nil {
+		return nil, err
+	}
+	switch j.Kind {
+	case "crowd":
+		return newCrowd(b, c, j)
+	}
+	return nil, fmt.Errorf("no kind of job %q", j.Kind)
+}
+
+// workerMain runs the program as a worker if it was started as one.
+func workerMain() (was bool) {
+	path := os.Getenv(workerBoard)
+	if path == "" {
+		return false
+	}
+	if err := work(path, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "bench: worker:", err)
+		os.Exit(1)
+	}
+	return true
+}
