@@ -25,6 +25,7 @@ type config struct {
 	path     string // of redis-server
 	password string
 	args     []string
+	sentinel []string // directives of a Sentinel; nil: a server of data
 }
 
 // process is one run of redis-server.
@@ -36,12 +37,12 @@ type process struct {
 
 // launch starts redis-server and waits until it answers.
 func (c config) launch(dir string, port int) (*process, error) {
-	args := []string{
-		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
-		"--daemonize", "no", "--save", "", "--appendonly", "no",
+	args, err := c.arguments(dir, port)
+	if err != nil {
+		return nil, err
 	}
 	p := &process{
-		cmd:    exec.Command(c.path, append(args, c.args...)...),
+		cmd:    exec.Command(c.path, args...),
 		log:    &logTail{ready: make(chan struct{})},
 		exited: make(chan struct{}),
 	}
@@ -63,6 +64,17 @@ func (c config) launch(dir string, port int) (*process, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+func (c config) arguments(dir string, port int) ([]string, error) {
+	if c.sentinel != nil {
+		return sentinelArguments(dir, port, c.sentinel)
+	}
+	args := []string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
+		"--daemonize", "no", "--save", "", "--appendonly", "no",
+	}
+	return append(args, c.args...), nil
 }
 
 // await returns once this very process, not another one on the same port, has
@@ -151,7 +163,7 @@ func (l *logTail) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text = append(l.text, b...)
-	if !l.seen && bytes.Contains(l.text, []byte("Ready to accept connections")) {
+	if !l.seen && (bytes.Contains(l.text, []byte("Ready to accept connections")) || bytes.Contains(l.text, []byte("Sentinel ID is"))) {
 		l.seen = true
 		close(l.ready)
 	}

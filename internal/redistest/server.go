@@ -4,12 +4,17 @@
 // A Server is a process of its own on a free loopback port with an empty
 // folder; it can be stopped, resumed, killed and restarted. A Proxy is a TCP
 // relay inside the test process that delays, holds or cuts what passes, or
-// loses the reply of one chosen command.
+// loses the reply of one chosen command. A Cluster and a Sentinel are several
+// servers that know each other, with their failovers and migrations of slots.
+//
+// The environment variable HOLDFAST_REDIS_SERVER names another program than
+// redis-server, such as valkey-server.
 //
 // The package is for tests only: nothing that users import may import it.
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +45,9 @@ type Server struct {
 	clients []*redis.Client
 }
 
+// programEnv names the program to start in place of redis-server.
+const programEnv = "HOLDFAST_REDIS_SERVER"
+
 // errNoServer says what to install; tests fail with it rather than skip.
 var errNoServer = errors.New("redis-server is not in PATH: install it (Debian and Ubuntu: apt-get install redis-server; " +
 	"macOS: brew install redis), or run make test, which does so")
@@ -60,7 +68,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 // Launch starts a server that several tests share, as a TestMain does. The
 // caller must call Stop.
 func Launch(opts ...Option) (*Server, error) {
-	path, err := exec.LookPath("redis-server")
+	path, err := exec.LookPath(cmp.Or(os.Getenv(programEnv), "redis-server"))
 	if err != nil {
 		return nil, errNoServer
 	}
@@ -196,8 +204,9 @@ func (s *Server) startAnywhere() error {
 	for range tries {
 		// Below the range that systems use for outgoing connections: a client
 		// that keeps dialling a dead server's port inside that range ends up
-		// connected to itself, and the server cannot have its port back.
-		s.port = 15000 + rand.IntN(15000)
+		// connected to itself, and the server cannot have its port back. The same
+		// goes for the port of a cluster's bus, which is 10000 above.
+		s.port = 15000 + rand.IntN(7700)
 		s.proc, err = s.conf.launch(s.dir, s.port)
 		if !errors.Is(err, errPortTaken) {
 			return err

@@ -1,0 +1,318 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// topologyTimeout bounds each change of a cluster or a group of replicas; one
+// takes some seconds at most.
+const topologyTimeout = 60 * time.Second
+
+// slots is how many a cluster has.
+const slots = 16384
+
+// Cluster is a Redis Cluster of three masters with a replica each. Its methods
+// are for the goroutine of the test, which fails if one cannot do its work.
+// Nothing fails over by itself for ten seconds, so that tests say when.
+type Cluster struct {
+	t     testing.TB
+	nodes []*Server
+	admin map[*Server]*redis.Client
+}
+
+// StartCluster launches a cluster for one test and ends it with the test. The
+// options go to every server; "--cluster-node-timeout" among them says after how
+// many milliseconds a node that is silent counts as dead.
+func StartCluster(t testing.TB, opts ...Option) *Cluster {
+	t.Helper()
+	const masters = 3
+	c := &Cluster{t: t, nodes: make([]*Server, 2*masters), admin: map[*Server]*redis.Client{}}
+	opts = append([]Option{WithArgs(
+		"--cluster-enabled", "yes", "--cluster-node-timeout", "10000",
+		// A replica syncs at once and without a file.
+		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
+		"--cluster-replica-validity-factor", "0",
+	)}, opts...)
+	var all sync.WaitGroup
+	errs := make([]error, len(c.nodes))
+	for i := range c.nodes {
+		all.Go(func() { c.nodes[i], errs[i] = Launch(opts...) })
+	}
+	all.Wait()
+	for i, s := range c.nodes {
+		if errs[i] != nil {
+			continue
+		}
+		s.fatal = t.Fatalf
+		t.Cleanup(s.Stop)
+		c.admin[s] = s.Client()
+	}
+	for _, err := range errs {
+		if err != nil {
+			t.Fatalf("redistest: %v", err)
+		}
+	}
+	c.form(masters)
+	return c
+}
+
+// form makes a cluster of the nodes: the first ones are masters.
+func (c *Cluster) form(masters int) {
+	c.t.Helper()
+	for i, s := range c.nodes {
+		if i < masters {
+			c.do(s, "cluster", "set-config-epoch", i+1) // so that none has to be agreed on
+			c.do(s, "cluster", "addslotsrange", slots*i/masters, slots*(i+1)/masters-1)
+		}
+		c.do(c.nodes[0], "cluster", "meet", "127.0.0.1", s.port)
+	}
+	c.await("all nodes know each other", func() bool {
+		for _, s := range c.nodes {
+			if len(c.view(s)) != len(c.nodes) {
+				return false
+			}
+		}
+		return true
+	})
+	for i, s := range c.nodes[masters:] {
+		c.do(s, "cluster", "replicate", c.id(c.nodes[i]))
+	}
+	c.AwaitHealthy()
+}
+
+// Nodes lists all servers, dead ones too: first those that were masters at the
+// start, then the replicas of these, in the same order.
+func (c *Cluster) Nodes() []*Server { return slices.Clone(c.nodes) }
+
+// Addrs lists the host:port of all servers.
+func (c *Cluster) Addrs() []string {
+	addrs := make([]string, len(c.nodes))
+	for i, s := range c.nodes {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// URL names the cluster as redis+cluster://host:port,host:port,…
+func (c *Cluster) URL() string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }
+
+// Client returns a new client of the cluster with go-redis's default options,
+// changed by the given functions. It is closed with the test.
+func (c *Cluster) Client(change ...func(*redis.ClusterOptions)) *redis.ClusterClient {
+	o := &redis.ClusterOptions{Addrs: c.Addrs(), Password: c.nodes[0].conf.password}
+	for _, f := range change {
+		f(o)
+	}
+	rdb := redis.NewClusterClient(o)
+	c.t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// Slot returns the slot of a key.
+func (c *Cluster) Slot(key string) int {
+	c.t.Helper()
+	return int(c.do(c.living()[0], "cluster", "keyslot", key).(int64))
+}
+
+// MasterOf returns the server that has the slot of a key, dead or alive.
+func (c *Cluster) MasterOf(key string) *Server {
+	c.t.Helper()
+	slot := c.Slot(key)
+	for _, m := range c.view(c.living()[0]) {
+		if m.owns(slot) {
+			return c.server(m)
+		}
+	}
+	c.t.Fatalf("redistest: nobody has slot %d", slot)
+	return nil
+}
+
+// Masters lists the servers that have slots, dead or alive.
+func (c *Cluster) Masters() []*Server {
+	c.t.Helper()
+	var all []*Server
+	for _, m := range c.view(c.living()[0]) {
+		if len(m.slots) > 0 {
+			all = append(all, c.server(m))
+		}
+	}
+	return all
+}
+
+// ReplicaOf returns the living replica of a master.
+func (c *Cluster) ReplicaOf(master *Server) *Server {
+	c.t.Helper()
+	view := c.view(c.living()[0])
+	for _, m := range view {
+		if of := view.byID(m.master); of != nil && of.port == master.port && c.server(m).PID() != 0 {
+			return c.server(m)
+		}
+	}
+	c.t.Fatalf("redistest: %s has no living replica", master.Addr())
+	return nil
+}
+
+// AwaitHealthy waits until the cluster is complete in the eyes of every living
+// node, and every living replica has its master's data.
+func (c *Cluster) AwaitHealthy() {
+	c.t.Helper()
+	c.await("the cluster is healthy", func() bool {
+		for _, s := range c.living() {
+			info := c.text(s, "cluster", "info")
+			if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, fmt.Sprintf("cluster_slots_assigned:%d", slots)) {
+				return false
+			}
+			view := c.view(s)
+			if len(view) != len(c.nodes) || !c.followed(view) || !c.linked(s) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// followed tells whether every living node of a view has slots or a living
+// master.
+func (c *Cluster) followed(view view) bool {
+	for _, m := range view {
+		s := c.server(m)
+		if s == nil || s.PID() == 0 {
+			continue
+		}
+		of := view.byID(m.master)
+		if len(m.slots) == 0 && (of == nil || c.server(*of).PID() == 0) || strings.Contains(m.flags, "fail") || strings.Contains(m.flags, "handshake") {
+			return false
+		}
+	}
+	return true
+}
+
+// linked tells whether a server is a master or an up-to-date replica.
+func (c *Cluster) linked(s *Server) bool {
+	info := c.text(s, "info", "replication")
+	return strings.Contains(info, "role:master") || strings.Contains(info, "master_link_status:up")
+}
+
+// await looks again and again until a condition holds.
+func (c *Cluster) await(what string, cond func() bool) {
+	c.t.Helper()
+	await(c.t, what, cond)
+}
+
+func await(t testing.TB, what string, cond func() bool) {
+	t.Helper()
+	limit := time.After(topologyTimeout)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("redistest: not in %v: %s", topologyTimeout, what)
+		}
+	}
+}
+
+// living lists the servers that run.
+func (c *Cluster) living() []*Server {
+	return slices.DeleteFunc(slices.Clone(c.nodes), func(s *Server) bool { return s.PID() == 0 })
+}
+
+// do sends a command of an operator to one server.
+func (c *Cluster) do(s *Server, args ...any) any {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	reply, err := c.admin[s].Do(ctx, args...).Result()
+	if err != nil {
+		c.t.Fatalf("redistest: %s: %v: %v", s.Addr(), args, err)
+	}
+	return reply
+}
+
+// text is do for a command that is asked again and again: no answer is "".
+func (c *Cluster) text(s *Server, args ...any) string {
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	text, _ := c.admin[s].Do(ctx, args...).Text()
+	return text
+}
+
+func (c *Cluster) id(s *Server) string { return fmt.Sprint(c.do(s, "cluster", "myid")) }
+
+// server returns the one that a line of a view is about.
+func (c *Cluster) server(m member) *Server {
+	for _, s := range c.nodes {
+		if s.port == m.port {
+			return s
+		}
+	}
+	return nil
+}
+
+// member is a line of CLUSTER NODES.
+type member struct {
+	id, flags, master string
+	port              int
+	slots             [][2]int // ranges, both ends included
+}
+
+// view is the cluster as one node sees it.
+type view []member
+
+func (c *Cluster) view(s *Server) view {
+	var all view
+	for line := range strings.Lines(c.text(s, "cluster", "nodes")) {
+		if m, ok := parseMember(line); ok {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func parseMember(line string) (member, bool) {
+	f := strings.Fields(line)
+	if len(f) < 8 {
+		return member{}, false
+	}
+	addr, _, _ := strings.Cut(f[1], "@")
+	_, digits, err := net.SplitHostPort(addr)
+	if err != nil {
+		return member{}, false
+	}
+	port, _ := strconv.Atoi(digits)
+	m := member{id: f[0], flags: f[2], master: f[3], port: port}
+	for _, r := range f[8:] {
+		var from, to int
+		if n, _ := fmt.Sscanf(r, "%d-%d", &from, &to); n == 1 {
+			to = from
+		} else if n == 0 {
+			continue // a slot on its way, in brackets
+		}
+		m.slots = append(m.slots, [2]int{from, to})
+	}
+	return m, true
+}
+
+func (m member) owns(slot int) bool {
+	return slices.ContainsFunc(m.slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
+}
+
+func (v view) byID(id string) *member {
+	for i := range v {
+		if v[i].id == id {
+			return &v[i]
+		}
+	}
+	return nil
+}

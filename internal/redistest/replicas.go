@@ -1,0 +1,167 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Replicated is a master with replicas and nobody who watches them. Its methods
+// are for the goroutine of the test, which fails if one cannot do its work.
+type Replicated struct {
+	t      testing.TB
+	nodes  []*Server
+	master *Server
+}
+
+// StartReplicated launches a master with n replicas for one test and ends them
+// with the test. The options go to every server.
+func StartReplicated(t testing.TB, n int, opts ...Option) *Replicated {
+	t.Helper()
+	r := &Replicated{t: t, nodes: make([]*Server, n+1)}
+	// A replica syncs at once and without a file.
+	opts = append([]Option{WithArgs("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0")}, opts...)
+	var all sync.WaitGroup
+	errs := make([]error, n+1)
+	for i := range r.nodes {
+		all.Go(func() { r.nodes[i], errs[i] = Launch(opts...) })
+	}
+	all.Wait()
+	for i, s := range r.nodes {
+		if errs[i] == nil {
+			s.fatal = t.Fatalf
+			t.Cleanup(s.Stop)
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			t.Fatalf("redistest: %v", err)
+		}
+	}
+	r.master = r.nodes[0]
+	for _, s := range r.nodes[1:] {
+		s.follow(r.master)
+	}
+	r.AwaitReplicas()
+	return r
+}
+
+// Master returns the present master, dead or alive.
+func (r *Replicated) Master() *Server { return r.master }
+
+// Replicas lists the other living servers.
+func (r *Replicated) Replicas() []*Server {
+	return slices.DeleteFunc(slices.Clone(r.nodes), func(s *Server) bool { return s == r.master || s.PID() == 0 })
+}
+
+// Promote makes the first living replica the master, and the others follow it.
+// The old master, if it lives, becomes its replica and loses what only it had.
+func (r *Replicated) Promote() *Server {
+	r.t.Helper()
+	old, others := r.master, r.Replicas()
+	if len(others) == 0 {
+		r.t.Fatalf("redistest: there is no living replica")
+	}
+	r.master = others[0]
+	r.master.operate([]any{"replicaof", "no", "one"})
+	for _, s := range others[1:] {
+		s.follow(r.master)
+	}
+	if old.PID() != 0 {
+		old.follow(r.master)
+	}
+	return r.master
+}
+
+// Rejoin restarts a dead server as a replica of the present master, and waits
+// until all replicas have its data.
+func (r *Replicated) Rejoin(s *Server) {
+	r.t.Helper()
+	s.Restart()
+	s.follow(r.master)
+	r.AwaitReplicas()
+}
+
+// AwaitReplicas waits until all living replicas have the master's data.
+func (r *Replicated) AwaitReplicas() {
+	r.t.Helper()
+	await(r.t, "the replicas have the data", func() bool {
+		return r.master.leads(r.Replicas())
+	})
+}
+
+// leads tells whether a server is the master of the replicas, and they have what
+// it has.
+func (s *Server) leads(replicas []*Server) bool {
+	info := s.info("replication")
+	if !strings.Contains(info, "role:master") || strings.Count(info, "state=online") != len(replicas) {
+		return false
+	}
+	for _, r := range replicas {
+		if info := r.info("replication"); !strings.Contains(info, fmt.Sprintf("master_port:%d\n", s.port)) || !strings.Contains(info, "master_link_status:up") {
+			return false
+		}
+	}
+	return s.acknowledged(len(replicas))
+}
+
+// acknowledged tells whether n replicas say in time that they have everything.
+func (s *Server) acknowledged(n int) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	var wait *redis.Cmd
+	err := s.do(ctx, func(ctx context.Context, c *redis.Client) error {
+		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
+			// Of a connection that wrote nothing, WAIT asks for nothing. A message is
+			// passed on to the replicas as a write is.
+			p.Publish(ctx, "redistest", "")
+			wait = p.Do(ctx, "wait", n, 200)
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return false
+	}
+	got, err := wait.Int()
+	return err == nil && got >= n
+}
+
+// follow makes a server a replica of another.
+func (s *Server) follow(master *Server) {
+	s.operate([]any{"replicaof", "127.0.0.1", master.port})
+}
+
+// operate sends commands of an operator, one after the other.
+func (s *Server) operate(commands ...[]any) {
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	err := s.do(ctx, func(ctx context.Context, c *redis.Client) error {
+		for _, args := range commands {
+			if err := c.Do(ctx, args...).Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		s.fatal("redistest: %s: %v: %v", s.Addr(), commands, err)
+	}
+}
+
+// info returns a section of INFO, or "" if there is no answer.
+func (s *Server) info(section string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+	defer cancel()
+	var text string
+	_ = s.do(ctx, func(ctx context.Context, c *redis.Client) error {
+		text = c.Info(ctx, section).Val()
+		return nil
+	})
+	return strings.ReplaceAll(text, "\r", "")
+}
