@@ -136,10 +136,10 @@ func (a *audit) reap() {
 	}
 }
 
-// dropStale: waiters that have not asked for WaiterLife go when they come to
-// the front.
+// dropStale: waiters that have not asked for WaiterLife go when they are at the
+// front while there is room.
 func (a *audit) dropStale() {
-	for len(a.line) > 0 && !a.live(a.line[0]) {
+	for len(a.line) > 0 && a.used() < a.capacity && !a.live(a.line[0]) {
 		a.line = a.line[1:]
 	}
 }

@@ -398,9 +398,11 @@ func (q *Queue) reap(now Time) {
 }
 
 // advance grants from the front as long as the front fits. The caller's own
-// grant is an answer to its request; all others are told by wake-ups.
+// grant is an answer to its request; all others are told by wake-ups. Waiters
+// that died are dropped when it meets them; while the capacity is used up, nobody
+// is looked at.
 func (q *Queue) advance(now Time, caller string, a *Answer) {
-	for e := q.line.Front(); e != nil; e = q.line.Front() {
+	for e := q.line.Front(); e != nil && q.used < q.capacity; e = q.line.Front() {
 		w := e.Value.(*Waiter)
 		if w.Seen+q.params.WaiterLife <= now {
 			q.drop(w.ID)

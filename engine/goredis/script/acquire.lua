@@ -10,19 +10,35 @@
 --       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
 local call = redis.call
 --#include clock
--- The short way: easy and free, expiry far enough, the last token not past the
--- lease, and no ending of this ID.
+-- The short ways need expiry far enough, and no ending of this ID.
 local core, till = call('HMGET', KEYS[1], 'deadline', 'token', 'keep', 'ended'), now + ARGV[3]
-if core[1] == ARGV[2] and not ARGV[7] and core[3] + 0 >= till + retention then
+local free, held = core[1] == ARGV[2] and not ARGV[7], nil
+if not free and not ARGV[10] and (tonumber(core[1] or 0) or 0) > now then
+  held = call('HMGET', KEYS[1], 'holder', 'easy', 'kind', 'queued', 'tail')
+  local yields = ARGV[9] and ARGV[9] == held[1] and ARGV[6] == 'q' and ARGV[7] == '1' and ARGV[8] == '0'
+  if held[3] ~= ARGV[2] or held[2] == '' or held[1] == ARGV[1] or ARGV[6] and not yields then
+    held = nil
+  elseif yields and held[2] == ARGV[2] then -- nobody waits: it is as good as free
+    free = true
+  end
+end
+if (free or held) and core[3] + 0 >= till + retention then
   local past = core[4] ~= '0' and call('ZMSCORE', KEYS[2], 'e' .. ARGV[1], 'b' .. ARGV[1], 'w' .. ARGV[1])
-  local digits, token, note = string.format, core[2] + 1, ARGV[5]
-  if token < now then token = now else note = string.gsub(note, ' 0 ', digits(' %d ', now), 1) end
-  local top = token + ARGV[4]
-  if top <= till and not (past and (past[1] or past[2] or past[3])) then
-    -- '%d' is much faster than what HSET does with a number
-    call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top),
-      'holder', ARGV[1], 'note', note)
-    return token
+  if past and (past[1] or past[2] or past[3]) then
+    free, held = nil, nil
+  elseif free then -- easy: grant it, if the last token is not past the lease
+    local digits, token, note = string.format, core[2] + 1, ARGV[5]
+    if token < now then token = now else note = string.gsub(note, ' 0 ', digits(' %d ', now), 1) end
+    local top = token + ARGV[4]
+    if top <= till then
+      -- '%d' is much faster than what HSET does with a number
+      call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top),
+        'holder', ARGV[1], 'note', note)
+      return token
+    end
+    held = nil
+  else
+    --#include wait
   end
 end
 -- The long way is a function, so that the short one does not pay for its locals.
@@ -30,5 +46,6 @@ return (function()
 local id, sort, ttl, reserve, queues = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4] + 0, ARGV[6] ~= ''
 local weight, ballot, yields, span = tonumber(ARGV[7] or 1), tonumber(ARGV[8] or 0), ARGV[9], tonumber(ARGV[10] or 0)
 local reason = string.match(ARGV[5], '^%d+ %d+ (.*)$')
+--#include notify
 --#include grant
 end)()

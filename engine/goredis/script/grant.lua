@@ -6,7 +6,6 @@
 --#include leases
 --#include leave
 --#include queue
---#include notify
 --#include finish
 --#include join
 reap()

@@ -10,8 +10,8 @@ local function seen(id)
 end
 
 local function join()
-  local tail = call('ZREVRANGEBYSCORE', LINE, '(' .. EPOCH, 1, 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  enter((tail or 0) + 1, 'q' .. id)
+  tail = tail + 1
+  enter(tail, 'q' .. id)
   call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f %.0f %.0f %.0f %s', weight, ttl, reserve, span, now, now, reason))
   queued = queued + 1
   keep(now + ttl)

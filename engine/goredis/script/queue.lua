@@ -1,4 +1,3 @@
-local WAITER_LIFE, CLAIM_WINDOW = 3000000, 3000000
 local WAITER = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$' -- weight ttl reserve mark seen since reason
 
 -- reap ends every lease whose deadline has come.
@@ -18,9 +17,10 @@ local function reap()
 end
 
 -- advance grants from the front as long as the front fits. If it does not,
--- nobody behind it is tried: a heavy request is not starved by light ones.
+-- nobody behind it is tried: a heavy request is not starved by light ones. While
+-- the capacity is used up, nobody is looked at.
 local function advance(caller)
-  while queued > 0 do
+  while queued > 0 and used < capacity do
     local id = string.sub(call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'LIMIT', 0, 1)[1], 2)
     local weight, ttl, reserve, span, seen, _, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
     if not weight or seen + WAITER_LIFE <= now then

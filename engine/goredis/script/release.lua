@@ -8,8 +8,18 @@ local call = redis.call
 -- The short way: a lease that is easy to release. Endings do not matter to it.
 local core = call('HMGET', KEYS[1], 'holder', 'deadline', 'easy')
 if core[1] == ARGV[1] and not ARGV[3] and core[3] ~= '' and (tonumber(core[2]) or 0) > now then
-  call('HSET', KEYS[1], 'deadline', core[3])
-  return 0
+  if core[3] ~= 'line' then
+    call('HSET', KEYS[1], 'deadline', core[3])
+    return 0
+  end
+  --#include pass
+  --#include notify
+  local rest = call('HMGET', KEYS[1], 'token', 'keep', 'kind', 'queued')
+  local front, message = pass(rest[1] + 0, rest[2] + 0, rest[3], rest[4] - 1)
+  if front then
+    notify(front, message)
+    return 0
+  end
 end
 if core[3] == 'shared' and not ARGV[3] and core[2] + 0 > now then -- open: see finish.lua
   local field = '@' .. ARGV[1]

@@ -32,5 +32,6 @@ end
 return (function()
 local id, sort, ttl, reserve, reason, queues = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4] + 0, ARGV[5], ARGV[8] ~= ''
 local ballot, yields, span = tonumber(ARGV[9] or 0), ARGV[10], tonumber(ARGV[11] or 0)
+--#include notify
 --#include grant
 end)()

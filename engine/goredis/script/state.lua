@@ -3,20 +3,21 @@
 -- parties, told apart by the range of their scores:
 --   below 0     endings  e, b or w and the ID   minus the instant until which to remember
 --   0           the anchor
---   from 1      waiters  q and the ID           their place
+--   from 1      waiters  q and the ID           their place; tail is the last one given
 --   above EPOCH leases   h and the ID           their deadline
 -- and the core's field @ID tells more of a waiter or lease there.
 --#include anchor
 local EXPIRED, TAKEN, DELETED, BROKEN, RELEASED = 1, 2, 3, 4, 5
 local CORE, LINE, EPOCH = KEYS[1], KEYS[2], 1000000000000
+local WAITER_LIFE, CLAIM_WINDOW = 3000000, 3000000
 local raw = call('HMGET', CORE, 'kind', 'token', 'birth', 'used', 'queued', 'ended', 'keep',
-  'holder', 'deadline', 'note', 'marked')
+  'holder', 'deadline', 'note', 'marked', 'tail')
 local kind, last, birth = raw[1] or '', tonumber(raw[2] or 0), tonumber(raw[3] or 0)
 local capacity = tonumber(string.match(kind, ':(%d+)$') or 0)
 local used, queued, ended = tonumber(raw[4] or 0), tonumber(raw[5] or 0), tonumber(raw[6] or 0)
 local kept = tonumber(raw[7] or 0)
 local holder, deadline, note = raw[8] or '', tonumber(raw[9] or 0) or 0, raw[10] or '' -- of a lease of capacity 1
-local marked = tonumber(raw[11] or 0)
+local marked, tail = tonumber(raw[11] or 0), tonumber(raw[12] or 0)
 local changed, raised, begun, wakes = false, false, false, {}
 
 if capacity == 1 then used = deadline > 0 and 1 or 0 end

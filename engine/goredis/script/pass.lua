@@ -1,0 +1,23 @@
+-- The short way of a hand-over, of capacity 1: the lease goes to the front of the
+-- line. Needs call and now. It takes the core's last token, keep and kind, the number
+-- of those who wait after it, and further fields to store. It returns the new holder,
+-- its message and the end of its lease; or nil, and the long way decides: about a
+-- front that is dead or marks, and about keys that do not fit together.
+local function pass(last, keep, kind, waiting, ...)
+  local member = call('ZRANGEBYSCORE', KEYS[2], 1, '(1000000000000', 'LIMIT', 0, 1)[1]
+  if not member then return end
+  local front, match, digits = string.sub(member, 2), string.match, string.format
+  local info = call('HGET', KEYS[1], '@' .. front)
+  local ttl, reserve, seen, reason = match(info or '', '^1 (%d+) (%d+) 0 (%d+) %d+ (.*)$')
+  if not ttl or seen + 3000000 <= now then return end -- WAITER_LIFE
+  ttl = math.min(ttl + 0, 3000000) -- CLAIM_WINDOW
+  local token = math.max(last + 1, now)
+  local top, till = token + reserve, now + ttl
+  if keep < math.max(top, till) + retention then return end
+  call('ZREM', KEYS[2], member)
+  call('HDEL', KEYS[1], '@' .. front)
+  call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top), 'holder', front,
+    'easy', waiting == 0 and kind or 'line', 'queued', digits('%d', waiting),
+    'note', digits('%s %d %s', reserve, token == now and 0 or now, reason), ...)
+  return front, digits('g %d %d %s', token, ttl, front), till
+end
