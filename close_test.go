@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
 )
 
 // The bubble of a test must be empty at its end, so each of these also shows
@@ -77,7 +78,7 @@ func TestCallsAfterClose(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		asked := e.count("acquire")
+		asked := e.Count("acquire")
 		_, err = m.Lock(context.Background())
 		wantErr(t, err, holdfast.ErrClosed)
 		_, err = m.TryLock(context.Background())
@@ -93,8 +94,8 @@ func TestCallsAfterClose(t *testing.T) {
 			wantErr(t, err, holdfast.ErrClosed)
 			n++
 		}
-		if n != 1 || e.count("acquire") != asked {
-			t.Errorf("%d answers of List, %d requests", n, e.count("acquire")-asked)
+		if n != 1 || e.Count("acquire") != asked {
+			t.Errorf("%d answers of List, %d requests", n, e.Count("acquire")-asked)
 		}
 	})
 }
@@ -104,7 +105,7 @@ func TestCloseByMany(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
 		mustLock(t, c.Mutex("x"), context.Background())
-		e.all(hang)
+		e.All(hang)
 		start := time.Now()
 		errs := make(chan error, 3)
 		for range cap(errs) {
@@ -116,7 +117,7 @@ func TestCloseByMany(t *testing.T) {
 		if took := time.Since(start); took < 5*time.Second {
 			t.Errorf("a Close returned after %v, while another was at work", took)
 		}
-		e.all(nil)
+		e.All(nil)
 	})
 }
 
@@ -132,7 +133,7 @@ func TestCloseWithAHungStore(t *testing.T) {
 			leases = append(leases, mustLock(t, c.Mutex(strconv.Itoa(i), holdfast.WithTTL(time.Hour)), context.Background()))
 		}
 		foreign := mustLock(t, other.Mutex("x", holdfast.WithTTL(time.Hour)), context.Background())
-		e.all(hang)
+		e.All(hang)
 		cancelable, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		waits := []<-chan result{
@@ -157,7 +158,7 @@ func TestCloseWithAHungStore(t *testing.T) {
 		for _, w := range waits {
 			r := <-w
 			wantErr(t, r.err, holdfast.ErrClosed)
-			if took := r.at.Sub(start); took > readTimeout+200*time.Millisecond {
+			if took := r.at.Sub(start); took > primitivetest.ReadTimeout+200*time.Millisecond {
 				t.Errorf("a wait ended after %v", took)
 			}
 		}
@@ -167,7 +168,7 @@ func TestCloseWithAHungStore(t *testing.T) {
 		}
 		wantErr(t, <-tried, holdfast.ErrClosed)
 		wantErr(t, <-released, holdfast.ErrUnavailable)
-		e.all(nil)
+		e.All(nil)
 		mustRelease(t, foreign)
 	})
 }
@@ -177,7 +178,7 @@ func TestCloseInterruptsAHungCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		e.all(hang)
+		e.All(hang)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		wait := lockSoon(ctx, c.Mutex("y"))
@@ -189,7 +190,7 @@ func TestCloseInterruptsAHungCall(t *testing.T) {
 		if took := r.at.Sub(start); took > 200*time.Millisecond {
 			t.Errorf("the wait ended after %v", took)
 		}
-		e.all(nil)
+		e.All(nil)
 		_ = c.Close() // the store was away: what it says is another test's
 	})
 }
@@ -200,8 +201,8 @@ func TestCloseWhileAGrantIsOnItsWay(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := newFaulty()
 			c := newClient(t, e)
-			e.set(func() {
-				e.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			e.Set(func() {
+				e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 					time.Sleep(time.Second) // the answer was on the wire already
 					return e.Engine.Acquire(context.WithoutCancel(ctx), r)
 				}
@@ -233,8 +234,8 @@ func TestCloseWhileListenIsUnderWay(t *testing.T) {
 		e := newFaulty()
 		c, other := newClient(t, e), newClient(t, e.Engine)
 		l := mustLock(t, other.Mutex("x"), context.Background())
-		e.set(func() {
-			e.listen = func(context.Context) error { time.Sleep(time.Minute); return nil } // deaf to its ctx
+		e.Set(func() {
+			e.OnListen = func(context.Context) error { time.Sleep(time.Minute); return nil } // deaf to its ctx
 		})
 		waiter := lockSoon(context.Background(), c.Mutex("x"))
 		time.Sleep(time.Second)
@@ -244,13 +245,13 @@ func TestCloseWhileListenIsUnderWay(t *testing.T) {
 			t.Errorf("Close took %v", took)
 		}
 		wantErr(t, (<-waiter).err, holdfast.ErrClosed)
-		e.set(func() { e.listen = nil })
+		e.Set(func() { e.OnListen = nil })
 		mustRelease(t, l)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		e.set(func() {
-			if e.streams != 0 {
-				t.Errorf("%d streams of a closed client are open", e.streams)
+		e.Set(func() {
+			if e.Streams != 0 {
+				t.Errorf("%d streams of a closed client are open", e.Streams)
 			}
 		})
 	})

@@ -154,7 +154,7 @@ func TestCondWaitsBeforeTheMutexIsFree(t *testing.T) {
 		c, next := newClient(t, e), newClient(t, other)
 		m := c.Mutex("x")
 		l := mustLock(t, m, context.Background())
-		e.slow(300*time.Millisecond, 0)
+		e.Slow(300*time.Millisecond, 0)
 		signalled := make(chan error, 1)
 		go func() {
 			l := mustLock(t, next.Mutex("x"), context.Background())
@@ -179,12 +179,12 @@ func TestCondWaitsBeforeTheMutexIsFree(t *testing.T) {
 func TestCondLostWakeups(t *testing.T) {
 	for name, spoil := range map[string]func(e *faulty){
 		"none":             func(*faulty) {},
-		"wake-ups dropped": func(e *faulty) { e.wake = func(engine.Wakeup) bool { return false } },
-		"listen fails":     func(e *faulty) { e.listen = down },
-		"listen hangs":     func(e *faulty) { e.listen = hang },
-		"listen refused":   func(e *faulty) { e.listen = denied },
+		"wake-ups dropped": func(e *faulty) { e.OnWake = func(engine.Wakeup) bool { return false } },
+		"listen fails":     func(e *faulty) { e.OnListen = down },
+		"listen hangs":     func(e *faulty) { e.OnListen = hang },
+		"listen refused":   func(e *faulty) { e.OnListen = denied },
 		"listen is slow": func(e *faulty) {
-			e.listen = func(context.Context) error { <-time.After(300 * time.Millisecond); return nil }
+			e.OnListen = func(context.Context) error { <-time.After(300 * time.Millisecond); return nil }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +240,7 @@ func TestCondCancelled(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(context.Background())
 				first, second := waitSoon(t, ctx, c), waitSoon(t, context.Background(), c)
 				busy := mustLock(t, c.Mutex("x"), context.Background())
-				e.set(func() { e.wake = func(engine.Wakeup) bool { return !lose } })
+				e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return !lose } })
 				_ = c.Mutex("x").Cond("ready").Signal(t.Context())
 				synctest.Wait()
 				cancel(cause)
@@ -267,12 +267,12 @@ func TestCondReturnsWithoutSignal(t *testing.T) {
 	}{
 		"patience is over": {func(*faulty) {}, holdfast.CondPatience, holdfast.CondPatience},
 		"the store loses its data": {func(e *faulty) {
-			e.renew = func(_ context.Context, b []engine.Renewal) []error {
+			e.OnRenew = func(_ context.Context, b []engine.Renewal) []error {
 				return each(b, &engine.NotHeldError{Cause: engine.CauseDeleted})
 			}
 		}, 0, time.Second},
 		"the store is away": {func(e *faulty) {
-			e.renew = func(ctx context.Context, b []engine.Renewal) []error { return each(b, down(ctx)) }
+			e.OnRenew = func(ctx context.Context, b []engine.Renewal) []error { return each(b, down(ctx)) }
 		}, 0, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,12 +280,12 @@ func TestCondReturnsWithoutSignal(t *testing.T) {
 				e := newFaulty()
 				wait := waitSoon(t, context.Background(), newClient(t, e))
 				start := time.Now()
-				e.set(func() { tc.do(e) })
+				e.Set(func() { tc.do(e) })
 				r := <-wait
 				if took := r.at.Sub(start); r.err != nil || took < tc.least || took > tc.most {
 					t.Fatalf("after %v: %v", took, r.err)
 				}
-				e.set(func() { e.renew = nil })
+				e.Set(func() { e.OnRenew = nil })
 				mustRelease(t, r.lease)
 				synctest.Wait()
 				wantEmpty(t, e.Engine, condName)
@@ -305,8 +305,8 @@ func TestCondDeadWaiter(t *testing.T) {
 		dead := waitSoon(t, context.Background(), newClient(t, dying))
 		wait := waitSoon(t, context.Background(), c)
 		time.Sleep(500 * time.Millisecond)
-		dying.all(down)
-		dying.set(func() { dying.wake = func(engine.Wakeup) bool { return false } })
+		dying.All(down)
+		dying.Set(func() { dying.OnWake = func(engine.Wakeup) bool { return false } })
 		time.Sleep(2 * time.Second)
 		if err := c.Mutex("x").Cond("ready").Signal(t.Context()); err != nil {
 			t.Fatal(err)
@@ -314,7 +314,7 @@ func TestCondDeadWaiter(t *testing.T) {
 		if got := awake(t, []<-chan result{wait}); got == nil {
 			t.Error("the signal is gone with the dead")
 		}
-		dying.all(nil)
+		dying.All(nil)
 		mustRelease(t, (<-dead).lease)
 	})
 }
@@ -403,15 +403,15 @@ func TestCondErrorsEndTheLease(t *testing.T) {
 		wantEmpty(t, e.Engine, "x")
 
 		l = mustLock(t, m, context.Background())
-		e.all(down) // it cannot wait, and loses the lease meanwhile
+		e.All(down) // it cannot wait, and loses the lease meanwhile
 		_, err = m.Cond("ready").Wait(context.Background(), l)
 		wantErr(t, err, holdfast.ErrLost)
-		e.all(nil)
+		e.All(nil)
 
 		l = mustLock(t, m, context.Background())
-		e.set(func() {
-			e.release = func(context.Context, engine.Release) error {
-				e.set(func() { e.release = nil })
+		e.Set(func() {
+			e.OnRelease = func(context.Context, engine.Release) error {
+				e.Set(func() { e.OnRelease = nil })
 				return &engine.NotHeldError{Cause: engine.CauseTaken}
 			}
 		})
@@ -427,7 +427,7 @@ func TestCondWithFallback(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
 		m := c.Mutex("x", holdfast.WithFallback(holdfast.FailOpen))
-		e.all(down)
+		e.All(down)
 		l := mustLock(t, m, context.Background())
 		_, err := m.Cond("ready").Wait(context.Background(), l)
 		wantErr(t, err, holdfast.ErrUnavailable)

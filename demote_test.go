@@ -123,8 +123,8 @@ func TestDemoteInTrouble(t *testing.T) {
 		}
 		w := lock()
 		fails := 2
-		e.set(func() {
-			e.resize = func(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+		e.Set(func() {
+			e.OnResize = func(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
 				if fails--; fails >= 0 { // done, but the reply is lost
 					_ = e.Engine.Resize(ctx, res, h, weight)
 					return down(ctx)
@@ -150,8 +150,8 @@ func TestDemoteInTrouble(t *testing.T) {
 		mustRelease(t, w)
 
 		w = lock()
-		e.set(func() {
-			e.resize = func(context.Context, engine.Resource, engine.Held, int) error {
+		e.Set(func() {
+			e.OnResize = func(context.Context, engine.Resource, engine.Held, int) error {
 				return &engine.NotHeldError{Cause: engine.CauseExpired}
 			}
 		})

@@ -27,7 +27,7 @@ func newFlaky() *flaky { return &flaky{faulty: newFaulty()} }
 
 // out gives every operation the same fault, or none with nil.
 func (f *flaky) out(fault func(ctx context.Context) error) {
-	f.all(fault)
+	f.All(fault)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dark = fault
@@ -127,7 +127,7 @@ func TestFallbackDoesNotWaitEachTime(t *testing.T) {
 		e.out(hang)
 		c := newClient(t, e)
 		mustRelease(t, mustLock(t, c.Mutex("x", failOpen), context.Background()))
-		asked := e.count("acquire")
+		asked := e.Count("acquire")
 		took := timed(func() {
 			for i := range 1000 {
 				l, err := c.Mutex(fmt.Sprint("x", i), failOpen).TryLock(context.Background())
@@ -138,8 +138,8 @@ func TestFallbackDoesNotWaitEachTime(t *testing.T) {
 				mustRelease(t, mustLock(t, c.Mutex("y", localOnly), context.Background()))
 			}
 		})
-		if took > 0 || e.count("acquire") != asked {
-			t.Errorf("2000 locks took %v and %d requests", took, e.count("acquire")-asked)
+		if took > 0 || e.Count("acquire") != asked {
+			t.Errorf("2000 locks took %v and %d requests", took, e.Count("acquire")-asked)
 		}
 		time.Sleep(time.Minute)
 		if n := e.looks(); n < 25 || n > 61 {
@@ -179,8 +179,8 @@ func TestFallbackEndsWhenTheStoreIsBack(t *testing.T) {
 func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky()
-		e.set(func() {
-			e.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+		e.Set(func() {
+			e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 				if r.Resource.Name == "dead" {
 					return engine.Answer{}, down(ctx)
 				}
@@ -237,7 +237,7 @@ func TestBusyDoesNotFallBack(t *testing.T) {
 				e := newFlaky()
 				other := mustLock(t, newClient(t, e.Engine).Mutex("x"), context.Background())
 				m := newClient(t, e).Mutex("x", holdfast.WithFallback(p))
-				e.slow(90*time.Millisecond, 90*time.Millisecond)
+				e.Slow(90*time.Millisecond, 90*time.Millisecond)
 				for _, wait := range []time.Duration{50 * time.Millisecond, 600 * time.Millisecond, 10*time.Second + 7*time.Millisecond, time.Minute} {
 					ctx, cancel := context.WithTimeout(context.Background(), wait)
 					_, err := m.Lock(ctx)

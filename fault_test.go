@@ -17,16 +17,15 @@ type acquireFunc = func(ctx context.Context, r engine.Request) (engine.Answer, e
 // once answers the first request by first, and all others as the store does.
 func (f *faulty) once(first acquireFunc) (seen func() engine.Request) {
 	var r engine.Request
-	f.set(func() {
-		f.acquire = func(ctx context.Context, got engine.Request) (engine.Answer, error) {
-			f.set(func() { r, f.acquire = got, nil })
+	f.Set(func() {
+		f.OnAcquire = func(ctx context.Context, got engine.Request) (engine.Answer, error) {
+			f.Set(func() { r, f.OnAcquire = got, nil })
 			return first(ctx, got)
 		}
 	})
-	return func() engine.Request {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return r
+	return func() (first engine.Request) {
+		f.Set(func() { first = r })
+		return first
 	}
 }
 
@@ -178,7 +177,7 @@ func TestHungStoreHoldsNobody(t *testing.T) {
 		c := newClient(t, e)
 		l := mustLock(t, c.Mutex("held", holdfast.WithTTL(time.Hour)), context.Background())
 		detach := mustLock(t, c.Mutex("other", holdfast.WithTTL(time.Hour)), context.Background())
-		e.all(hang)
+		e.All(hang)
 		for name, call := range map[string]func(ctx context.Context) error{
 			"Lock": func(ctx context.Context) error { _, err := c.Mutex("x").Lock(ctx); return err },
 			"Lock, no tenure": func(ctx context.Context) error {
@@ -202,7 +201,7 @@ func TestHungStoreHoldsNobody(t *testing.T) {
 			}
 			cancel()
 		}
-		e.all(nil)
+		e.All(nil)
 		mustRelease(t, detach)
 	})
 }
@@ -211,7 +210,7 @@ func TestPermanentErrorsComeBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		e.all(denied)
+		e.All(denied)
 		start := time.Now()
 		_, err := c.Mutex("x").Lock(context.Background())
 		wantErr(t, err, holdfast.ErrDenied)
@@ -220,7 +219,7 @@ func TestPermanentErrorsComeBackAtOnce(t *testing.T) {
 		if took := time.Since(start); took > 0 {
 			t.Errorf("took %v", took)
 		}
-		e.all(nil)
+		e.All(nil)
 		mustRelease(t, mustLock(t, c.Mutex("x"), context.Background()))
 	})
 }
@@ -235,7 +234,7 @@ func TestStoreComesBack(t *testing.T) {
 				l := mustLock(t, c.Mutex("x", holdfast.WithoutRenewal(), holdfast.WithTTL(10*time.Second)), context.Background())
 				waiter := lockSoon(context.Background(), other.Mutex("x"))
 				synctest.Wait()
-				e.all(fault)
+				e.All(fault)
 				time.Sleep(time.Minute)
 				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 				defer cancel()
@@ -243,7 +242,7 @@ func TestStoreComesBack(t *testing.T) {
 				wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
 				_, err = c.Mutex("y").Lock(ctx)
 				wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
-				e.all(nil)
+				e.All(nil)
 				back := time.Now()
 				r := <-waiter
 				if r.err != nil {
@@ -281,8 +280,8 @@ func TestEndedIDIsReplaced(t *testing.T) {
 func TestStoreThatEndsEveryID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		e.set(func() {
-			e.acquire = func(context.Context, engine.Request) (engine.Answer, error) {
+		e.Set(func() {
+			e.OnAcquire = func(context.Context, engine.Request) (engine.Answer, error) {
 				return engine.Answer{}, &engine.EndedError{Cause: engine.CauseExpired}
 			}
 		})
@@ -293,7 +292,7 @@ func TestStoreThatEndsEveryID(t *testing.T) {
 		defer cancel()
 		_, err = m.Lock(ctx)
 		wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
-		if n := e.count("acquire"); n > 120 {
+		if n := e.Count("acquire"); n > 120 {
 			t.Errorf("asked %d times in a minute", n)
 		}
 	})
@@ -304,7 +303,7 @@ func TestBrokenWait(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := newFaulty()
 			c, waiting := newClient(t, e), newClient(t, e)
-			e.set(func() { e.wake = func(engine.Wakeup) bool { return told } })
+			e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return told } })
 			l := mustLock(t, c.Mutex("x"), context.Background())
 			first := lockSoon(context.Background(), waiting.Mutex("x"))
 			synctest.Wait()

@@ -168,8 +168,8 @@ func TestJobAfterALongPause(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
 		j := newClient(t, net).Job("report", holdfast.Every(time.Minute))
 		wantTurn(t, <-runJob(ctx, newClient(t, net.Engine).Job("report", holdfast.Every(time.Minute)), fine), true)
-		net.set(func() {
-			net.acquire = func(_ context.Context, r engine.Request) (engine.Answer, error) {
+		net.Set(func() {
+			net.OnAcquire = func(_ context.Context, r engine.Request) (engine.Answer, error) {
 				time.Sleep(time.Hour)
 				return net.Engine.Acquire(context.Background(), r)
 			}
@@ -255,9 +255,9 @@ func node(ctx context.Context, t *testing.T, net *faulty, slow time.Duration, lo
 	defer end()
 	weather.Go(func() {
 		pass(life, rand.N(3*time.Minute))
-		net.all(down)
+		net.All(down)
 		pass(life, rand.N(30*time.Second))
-		net.all(nil)
+		net.All(nil)
 	})
 	err = c.Job("report", opts...).Serve(life, func(ctx context.Context) error {
 		l := holdfast.LeaseFrom(ctx)
@@ -266,7 +266,7 @@ func node(ctx context.Context, t *testing.T, net *faulty, slow time.Duration, lo
 		case 0, 1:
 			return errFailed
 		case 2: // it is as good as dead to the store
-			net.all(down)
+			net.All(down)
 			<-ctx.Done()
 			end()
 			return ctx.Err()
@@ -412,9 +412,9 @@ func TestJobErrors(t *testing.T) {
 		lock := mustLock(t, c.Mutex("j@2000-01-01T00:00:00Z"), ctx)
 		wantTurn(t, <-runJob(ctx, j, never(t)), false, holdfast.ErrMismatch)
 		mustRelease(t, lock)
-		net.all(denied)
+		net.All(denied)
 		wantTurn(t, <-runJob(ctx, j, never(t)), false, holdfast.ErrDenied)
-		net.all(nil)
+		net.All(nil)
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
 		wantErr(t, j.Serve(gone, never(t)), context.Canceled)

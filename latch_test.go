@@ -161,9 +161,9 @@ func TestLatchSetCopyComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newFaulty()
 		c, other := newClient(t, net), newClient(t, net.Engine).Latch("parts")
-		net.set(func() {
-			net.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
-				net.set(func() { net.acquire = nil })
+		net.Set(func() {
+			net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				net.Set(func() { net.OnAcquire = nil })
 				if _, err := net.Engine.Acquire(ctx, r); err != nil {
 					t.Error(err)
 				}
@@ -184,9 +184,9 @@ func TestLatchUnsettled(t *testing.T) {
 		l, other := newClient(t, net).Latch("parts"), newClient(t, net.Engine).Latch("parts")
 		mustSet(t, other, 3)
 		loseEvery(net, 1)
-		net.set(func() {
-			lost := net.acquire
-			net.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+		net.Set(func() {
+			lost := net.OnAcquire
+			net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 				if r.Ballot != 0 {
 					return net.Engine.Acquire(ctx, r)
 				}
@@ -196,7 +196,7 @@ func TestLatchUnsettled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		wantErr(t, l.CountDown(ctx), context.DeadlineExceeded, holdfast.ErrUnavailable)
-		net.all(nil)
+		net.All(nil)
 		wantCount(t, other, 2)
 		mustCount(t, l) // the same again
 		wantCount(t, other, 2)
@@ -213,11 +213,11 @@ func TestLatchLastCounterDies(t *testing.T) {
 				net, ctx := newFaulty(), context.Background()
 				dying, other := newClient(t, net).Latch("parts"), newClient(t, net.Engine).Latch("parts")
 				mustSet(t, other, 1)
-				net.set(func() {
-					net.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				net.Set(func() {
+					net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 						a, err := net.Engine.Acquire(ctx, r)
 						if r.Kind != engine.KindLatch {
-							net.all(down) // it takes its count and is gone
+							net.All(down) // it takes its count and is gone
 						}
 						return a, err
 					}
@@ -253,7 +253,7 @@ func TestLatchLastCounterDies(t *testing.T) {
 func TestLatchLostWakeups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
-		net.set(func() { net.wake = func(engine.Wakeup) bool { return false } })
+		net.Set(func() { net.OnWake = func(engine.Wakeup) bool { return false } })
 		l := newClient(t, net.Engine).Latch("parts", holdfast.WithTTL(time.Minute))
 		for range 2 {
 			mustSet(t, l, 1)
@@ -334,13 +334,13 @@ func TestLatchWaiterCutOff(t *testing.T) {
 				mustSet(t, l, 1)
 				w := waitLatch(ctx, newClient(t, net).Latch("parts"))
 				synctest.Wait()
-				net.set(func() { net.wake = func(engine.Wakeup) bool { return false } })
-				net.all(down)
+				net.Set(func() { net.OnWake = func(engine.Wakeup) bool { return false } })
+				net.All(down)
 				mustCount(t, l)
 				mustSet(t, l, 1)
 				time.Sleep(away)
 				wantStill(t, w)
-				net.all(nil)
+				net.All(nil)
 				wantOpened(t, w, 3*time.Second)
 			})
 		})
@@ -398,10 +398,10 @@ func TestLatchErrors(t *testing.T) {
 
 		waiting := waitLatch(ctx, l)
 		synctest.Wait()
-		net.all(denied)
+		net.All(denied)
 		wantErr(t, l.CountDown(ctx), holdfast.ErrDenied)
 		wantErr(t, (<-waiting).err, holdfast.ErrDenied)
-		net.all(nil)
+		net.All(nil)
 		waiting = waitLatch(ctx, l)
 		synctest.Wait()
 		if err := c.Close(); err != nil {
@@ -426,7 +426,7 @@ func TestLatchSetGivenUp(t *testing.T) {
 		defer cancel()
 		_, err := l.TrySet(ctx, 1)
 		wantErr(t, err, context.DeadlineExceeded, holdfast.ErrUnavailable)
-		net.all(nil)
+		net.All(nil)
 		time.Sleep(2 * time.Second)
 		wantEmpty(t, net.Engine, "parts")
 	})
@@ -441,15 +441,15 @@ func loseEvery(net *faulty, n int64) {
 		}
 		return nil
 	}
-	net.set(func() {
-		net.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	net.Set(func() {
+		net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 			a, err := net.Engine.Acquire(ctx, r)
 			if l := lost(); l != nil {
 				return engine.Answer{}, l
 			}
 			return a, err
 		}
-		net.release = func(ctx context.Context, r engine.Release) error {
+		net.OnRelease = func(ctx context.Context, r engine.Release) error {
 			err := net.Engine.Release(ctx, r)
 			return errors.Join(lost(), err)
 		}

@@ -46,8 +46,8 @@ func TestContextIsCancelledBeforeTheReleaseIsSent(t *testing.T) {
 		e := newFaulty()
 		l := mustLock(t, newClient(t, e).Mutex("x"), context.Background())
 		ctx, done := l.Context(), l.Done()
-		e.set(func() {
-			e.release = func(c context.Context, r engine.Release) error {
+		e.Set(func() {
+			e.OnRelease = func(c context.Context, r engine.Release) error {
 				select {
 				case <-done:
 				default:
@@ -92,7 +92,7 @@ func TestReleaseTwice(t *testing.T) {
 			t.Error("the second release ended the next lease")
 		}
 		mustRelease(t, next)
-		if n := e.count("release"); n != 2 {
+		if n := e.Count("release"); n != 2 {
 			t.Errorf("%d releases sent; want 2", n)
 		}
 	})
@@ -129,8 +129,8 @@ func TestReleaseWithAnEndedContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.WithValue(context.Background(), ctxKey{}, "trace"))
 		l := mustLock(t, m, ctx)
 		cancel()
-		e.set(func() {
-			e.release = func(c context.Context, r engine.Release) error {
+		e.Set(func() {
+			e.OnRelease = func(c context.Context, r engine.Release) error {
 				if c.Value(ctxKey{}) != "trace" {
 					t.Error("the values of ctx are gone")
 				}
@@ -157,14 +157,14 @@ func TestReleaseOfAHungStoreIsBounded(t *testing.T) {
 			most time.Duration
 		}{"ended": {ended, time.Second}, "3 s": {short, 3 * time.Second}} {
 			l := mustLock(t, m, context.Background())
-			e.all(hang)
+			e.All(hang)
 			start := time.Now()
 			err := l.Release(c.ctx)
 			wantErr(t, err, holdfast.ErrUnavailable)
 			if took := time.Since(start); took > c.most+100*time.Millisecond {
 				t.Errorf("%s: Release took %v", name, took)
 			}
-			e.all(nil)
+			e.All(nil)
 			time.Sleep(3 * time.Second) // the background goes on trying
 			wantEmpty(t, e, "x")
 		}
@@ -176,8 +176,8 @@ func TestReleaseRidesOutALostConnection(t *testing.T) {
 		e := newFaulty()
 		l := mustLock(t, newClient(t, e).Mutex("x"), context.Background())
 		first := true
-		e.set(func() {
-			e.release = func(c context.Context, r engine.Release) error {
+		e.Set(func() {
+			e.OnRelease = func(c context.Context, r engine.Release) error {
 				err := e.Engine.Release(c, r)
 				if first {
 					first = false
@@ -204,13 +204,13 @@ func TestReleaseOfALostLease(t *testing.T) {
 				e := newFaulty()
 				m := newClient(t, e).Mutex("x", holdfast.WithTTL(time.Hour))
 				l := mustLock(t, m, context.Background())
-				e.set(func() {
-					e.release = func(context.Context, engine.Release) error { return &engine.NotHeldError{Cause: c.cause} }
+				e.Set(func() {
+					e.OnRelease = func(context.Context, engine.Release) error { return &engine.NotHeldError{Cause: c.cause} }
 				})
 				wantLost(t, l.Release(context.Background()), c.want)
 
-				e.set(func() {
-					e.renew = func(_ context.Context, batch []engine.Renewal) []error {
+				e.Set(func() {
+					e.OnRenew = func(_ context.Context, batch []engine.Renewal) []error {
 						return each(batch, &engine.NotHeldError{Cause: c.cause})
 					}
 				})
@@ -218,7 +218,7 @@ func TestReleaseOfALostLease(t *testing.T) {
 				<-other.Done() // at the first renewal
 				wantLost(t, other.Err(), c.want)
 				wantLost(t, other.Release(context.Background()), c.want)
-				e.set(func() { e.release = nil })
+				e.Set(func() { e.OnRelease = nil })
 				wantEmpty(t, e, "nothing")
 			})
 		})
@@ -236,7 +236,7 @@ func TestWithoutRenewalEndsAtItsTTL(t *testing.T) {
 			t.Errorf("ended after %v; Deadline said %v", took, deadline.Sub(start))
 		}
 		wantLost(t, l.Err(), holdfast.LostExpired)
-		if e.count("renew") != 0 {
+		if e.Count("renew") != 0 {
 			t.Error("it was renewed")
 		}
 		synctest.Wait()
@@ -271,10 +271,10 @@ func TestADayOfRenewals(t *testing.T) {
 			t.Fatal(l.Err())
 		}
 		want := int(24 * time.Hour / (5 * time.Second))
-		if n := e.count("renew"); n < want-1 || n > want {
+		if n := e.Count("renew"); n < want-1 || n > want {
 			t.Errorf("%d renewals in a day; want %d", n, want)
 		}
-		if n := e.count("acquire") + e.count("release") + e.count("listen"); n != 2 {
+		if n := e.Count("acquire") + e.Count("release") + e.Count("listen"); n != 2 {
 			t.Errorf("%d other calls", n)
 		}
 		mustRelease(t, l)

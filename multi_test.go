@@ -168,13 +168,13 @@ func TestMultiIsLostWithTheStore(t *testing.T) {
 		m := newClient(t, e).Multi([]string{"a", "b"}, holdfast.WithTTL(time.Second))
 		l := holdAll(t, m, context.Background())
 		start := time.Now()
-		e.all(hang)
+		e.All(hang)
 		<-l.Done()
 		wantLost(t, l.Err(), holdfast.LostUnreachable)
 		if took := time.Since(start); took >= time.Second {
 			t.Errorf("told after %v", took)
 		}
-		e.all(nil)
+		e.All(nil)
 		mustRelease(t, holdAll(t, m, context.Background()))
 	})
 }
@@ -229,7 +229,7 @@ func TestMultiUnderAnOwnLease(t *testing.T) {
 		own := mustLock(t, c.Mutex("b"), context.Background())
 		_, err := c.Multi([]string{"a", "b"}).Lock(own.Context())
 		wantErr(t, err, holdfast.ErrDeadlock)
-		if e.count("acquire") != 1 {
+		if e.Count("acquire") != 1 {
 			t.Error("it asked for what it cannot use")
 		}
 		l := holdAll(t, c.Multi([]string{"a", "b"}, holdfast.WithReentrancy()), own.Context())

@@ -193,7 +193,7 @@ func TestEndedContextAsksNobody(t *testing.T) {
 	wantErr(t, err, holdfast.ErrNotAcquired, reason)
 	_, err = m.TryLock(ctx)
 	wantErr(t, err, holdfast.ErrNotAcquired, reason)
-	if e.count("acquire") != 0 {
+	if e.Count("acquire") != 0 {
 		t.Error("the store was asked")
 	}
 }
@@ -222,7 +222,7 @@ func TestDeadlockIsAnError(t *testing.T) {
 
 func TestMismatch(t *testing.T) {
 	e := newFaulty()
-	e.acquire = func(context.Context, engine.Request) (engine.Answer, error) {
+	e.OnAcquire = func(context.Context, engine.Request) (engine.Answer, error) {
 		return engine.Answer{}, engine.ErrMismatch
 	}
 	c := newClient(t, e)

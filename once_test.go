@@ -115,7 +115,7 @@ func TestOnceDeadAndPanicking(t *testing.T) {
 			return nil
 		})
 		synctest.Wait()
-		net.all(down) // from now on it cannot be heard
+		net.All(down) // from now on it cannot be heard
 		start := time.Now()
 		wantTurn(t, <-once(ctx, newClient(t, net.Engine), "m", time.Hour, fine), true)
 		if d := time.Since(start); d > holdfast.DefaultTTL+time.Second {
@@ -148,8 +148,8 @@ func TestOnceStoreAwayAtTheEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net, ctx := newFaulty(), context.Background()
 				got := once(ctx, newClient(t, net), "m", time.Hour, func(context.Context) error {
-					net.all(down)
-					time.AfterFunc(tc.away, func() { net.all(nil) })
+					net.All(down)
+					time.AfterFunc(tc.away, func() { net.All(nil) })
 					return nil
 				})
 				r := <-got
@@ -171,8 +171,8 @@ func TestOnceLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
 		lose := true
-		net.set(func() {
-			net.release = func(ctx context.Context, r engine.Release) error {
+		net.Set(func() {
+			net.OnRelease = func(ctx context.Context, r engine.Release) error {
 				err := net.Engine.Release(ctx, r)
 				if lose {
 					lose = false
@@ -193,8 +193,8 @@ func TestOnceLostGrant(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
 		lose := true
 		var late engine.Request
-		net.set(func() {
-			net.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+		net.Set(func() {
+			net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 				late = r
 				a, err := net.Engine.Acquire(ctx, r)
 				if lose {
@@ -222,7 +222,7 @@ func TestOnceLostGrant(t *testing.T) {
 func TestOnceLostUnnoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
-		net.set(func() { net.wake = func(engine.Wakeup) bool { return false } })
+		net.Set(func() { net.OnWake = func(engine.Wakeup) bool { return false } })
 		got := once(ctx, newClient(t, net), "m", time.Hour, func(ctx context.Context) error {
 			if err := newClient(t, net.Engine).Break(ctx, "m", holdfast.LeaseFrom(ctx).HolderID()); err != nil {
 				t.Error(err)
@@ -240,7 +240,7 @@ func TestOnceLostUnnoticed(t *testing.T) {
 func TestOnceWithoutWakeups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
-		net.set(func() { net.wake = func(engine.Wakeup) bool { return false } })
+		net.Set(func() { net.OnWake = func(engine.Wakeup) bool { return false } })
 		first := once(ctx, newClient(t, net.Engine), "m", time.Hour, func(context.Context) error {
 			time.Sleep(time.Minute)
 			return nil
@@ -294,9 +294,9 @@ func TestOnceErrors(t *testing.T) {
 		})
 		wantTurn(t, <-got, true, errFailed)
 		wantEmpty(t, net.Engine, "m")
-		net.all(denied)
+		net.All(denied)
 		wantTurn(t, <-once(ctx, c, "m", time.Hour, never(t)), false, holdfast.ErrDenied)
-		net.all(nil)
+		net.All(nil)
 		lock := mustLock(t, c.Mutex("used"), ctx)
 		wantTurn(t, <-once(ctx, c, "used", time.Hour, never(t)), false, holdfast.ErrMismatch)
 		mustRelease(t, lock)

@@ -75,7 +75,7 @@ func TestLockRefusesBadOptions(t *testing.T) {
 		wantErr(t, err, holdfast.ErrOption)
 		wantErr(t, m.Do(t.Context(), func(context.Context) error { t.Error(what, "fn ran"); return nil }), holdfast.ErrOption)
 	}
-	if e.count("acquire") != 0 {
+	if e.Count("acquire") != 0 {
 		t.Error("the store was asked")
 	}
 	_, err := c.Snapshot(t.Context(), "")

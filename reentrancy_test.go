@@ -15,7 +15,7 @@ func TestReentryKeepsTheTokenAndAsksNobody(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
 		outer := mustLock(t, m, context.Background())
-		asked := e.count("acquire") + e.count("renew") + e.count("release")
+		asked := e.Count("acquire") + e.Count("renew") + e.Count("release")
 		inner := mustLock(t, m, outer.Context())
 		third, err := m.TryLock(inner.Context())
 		if err != nil {
@@ -26,7 +26,7 @@ func TestReentryKeepsTheTokenAndAsksNobody(t *testing.T) {
 		}
 		mustRelease(t, third)
 		mustRelease(t, inner)
-		if now := e.count("acquire") + e.count("renew") + e.count("release"); now != asked {
+		if now := e.Count("acquire") + e.Count("renew") + e.Count("release"); now != asked {
 			t.Errorf("re-entry made %d calls", now-asked)
 		}
 		if outer.Err() != nil || outer.Context().Err() != nil {
@@ -65,12 +65,12 @@ func TestReentryLostTogether(t *testing.T) {
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy(), holdfast.WithTTL(time.Second))
 		outer := mustLock(t, m, context.Background())
 		inner := mustLock(t, m, outer.Context())
-		e.all(down)
+		e.All(down)
 		<-inner.Context().Done()
 		wantLost(t, outer.Err(), holdfast.LostUnreachable)
 		wantLost(t, inner.Err(), holdfast.LostUnreachable)
 		wantLost(t, context.Cause(inner.Context()), holdfast.LostUnreachable)
-		e.all(nil)
+		e.All(nil)
 		wantErr(t, inner.Release(context.Background()), holdfast.ErrLost)
 		wantErr(t, outer.Release(context.Background()), holdfast.ErrLost)
 		_, err := m.Lock(outer.Context())

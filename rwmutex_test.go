@@ -90,7 +90,7 @@ func TestDeadReaderGoesAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.all(down)
+		e.All(down)
 		time.Sleep(4 * time.Second)
 		if s := look(t, store, "x"); len(s.Holders) != 1 || s.Holders[0].ID != live.HolderID() {
 			t.Errorf("holders %+v, want the living reader alone", s.Holders)
@@ -104,7 +104,7 @@ func TestDeadReaderGoesAlone(t *testing.T) {
 			t.Fatalf("the writer: %v", err)
 		}
 		mustRelease(t, w)
-		e.all(nil)
+		e.All(nil)
 	})
 }
 

@@ -76,7 +76,7 @@ func TestUnitsOfDeadHoldersReturn(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		e.all(down)
+		e.All(down)
 		start := time.Now()
 		l, err := newClient(t, store).Semaphore("x", 7).Acquire(ctx, 7)
 		if err != nil {
@@ -86,7 +86,7 @@ func TestUnitsOfDeadHoldersReturn(t *testing.T) {
 			t.Errorf("it took %v to have all of it", took)
 		}
 		mustRelease(t, l)
-		e.all(nil)
+		e.All(nil)
 	})
 }
 

@@ -61,14 +61,14 @@ func TestOrderInsideAProcess(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		asked := e.count("acquire")
+		asked := e.Count("acquire")
 		mustRelease(t, first)
 		wg.Wait()
 		if !slices.IsSorted(log.by) || len(log.by) != 16 {
 			t.Errorf("served in order %v", log.by)
 		}
 		log.wantIncreasing(t)
-		if n := e.count("acquire") - asked; n != 0 {
+		if n := e.Count("acquire") - asked; n != 0 {
 			t.Errorf("%d round trips for 16 hand-offs", n)
 		}
 		wantEmpty(t, e, "x")
@@ -292,17 +292,17 @@ func TestLossGoesOnToTheNextInLine(t *testing.T) {
 						t.Fatal(err)
 					}
 				case "cut off":
-					e.all(down)
+					e.All(down)
 					<-l.Done()
-					e.all(nil)
+					e.All(nil)
 				default:
-					e.set(func() {
-						e.renew = func(_ context.Context, b []engine.Renewal) []error {
+					e.Set(func() {
+						e.OnRenew = func(_ context.Context, b []engine.Renewal) []error {
 							return each(b, &engine.NotHeldError{Cause: engine.CauseExpired})
 						}
 					})
 					<-l.Done()
-					e.set(func() { e.renew = nil })
+					e.Set(func() { e.OnRenew = nil })
 				}
 				<-l.Done()
 				wantErr(t, l.Err(), holdfast.ErrLost)
@@ -336,14 +336,14 @@ func TestYieldFails(t *testing.T) {
 				l := mustLock(t, m, context.Background())
 				next := lockSoon(context.Background(), m)
 				time.Sleep(time.Second) // longer than a slice
-				e.all(fault)
+				e.All(fault)
 				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 				defer cancel()
 				if err := l.Release(ctx); err == nil {
 					t.Error("a release that the store did not confirm succeeded")
 				}
 				time.Sleep(time.Second)
-				e.all(nil)
+				e.All(nil)
 				r := <-next
 				if name == "denied" {
 					wantErr(t, r.err, holdfast.ErrDenied)

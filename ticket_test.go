@@ -114,10 +114,10 @@ func TestDetachFails(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
 		l := mustLock(t, c.Mutex("x"), context.Background())
-		e.all(down)
+		e.All(down)
 		_, err := l.Detach(context.Background())
 		wantErr(t, err, holdfast.ErrUnavailable)
-		e.all(nil)
+		e.All(nil)
 		if l.Err() != nil {
 			t.Errorf("a failed Detach ended the lease: %v", l.Err())
 		}
@@ -141,15 +141,15 @@ func TestAdoptFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.all(hang)
+		e.All(hang)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err = c.Adopt(ctx, ticket)
 		wantErr(t, err, holdfast.ErrUnavailable)
-		e.all(denied)
+		e.All(denied)
 		_, err = c.Adopt(context.Background(), ticket)
 		wantErr(t, err, holdfast.ErrDenied)
-		e.all(nil)
+		e.All(nil)
 		again, err := c.Adopt(context.Background(), ticket) // the ticket is still good
 		if err != nil {
 			t.Fatal(err)

@@ -17,16 +17,16 @@ import (
 // granted.
 func TestHolderIsToldBeforeTheNextGrant(t *testing.T) {
 	faults := map[string]func(e *faulty){
-		"cut off": func(e *faulty) { e.all(down) },
-		"hung":    func(e *faulty) { e.all(hang) },
+		"cut off": func(e *faulty) { e.All(down) },
+		"hung":    func(e *faulty) { e.All(hang) },
 		"renewals denied": func(e *faulty) {
-			e.set(func() {
-				e.renew = func(c context.Context, b []engine.Renewal) []error { return each(b, denied(c)) }
+			e.Set(func() {
+				e.OnRenew = func(c context.Context, b []engine.Renewal) []error { return each(b, denied(c)) }
 			})
 		},
 		"answers lost": func(e *faulty) {
-			e.set(func() {
-				e.renew = func(c context.Context, b []engine.Renewal) []error {
+			e.Set(func() {
+				e.OnRenew = func(c context.Context, b []engine.Renewal) []error {
 					e.Engine.Renew(c, b)
 					return each(b, down(c))
 				}
@@ -55,7 +55,7 @@ func TestHolderIsToldBeforeTheNextGrant(t *testing.T) {
 						t.Error("told after the store's deadline")
 					}
 					// Nothing is extended behind the holder's back for long.
-					e.all(nil)
+					e.All(nil)
 					time.Sleep(ttl + time.Second)
 					synctest.Wait()
 					wantEmpty(t, e, "x")
@@ -79,7 +79,7 @@ func TestCutOffHolderAndItsSuccessor(t *testing.T) {
 			l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithTTL(ttl)), context.Background())
 			next := lockSoon(context.Background(), newClient(t, other).Mutex("x", holdfast.WithTTL(ttl)))
 			synctest.Wait()
-			e.all(hang)
+			e.All(hang)
 			start := time.Now()
 			<-l.Context().Done()
 			told := time.Now()
@@ -97,7 +97,7 @@ func TestCutOffHolderAndItsSuccessor(t *testing.T) {
 				t.Error("tokens do not increase")
 			}
 			mustRelease(t, r.lease)
-			e.all(nil)
+			e.All(nil)
 		})
 	}
 }
@@ -107,13 +107,13 @@ func TestCutOffHolderAndItsSuccessor(t *testing.T) {
 func TestWindowCountsFromTheSending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		e.set(func() {
-			e.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+		e.Set(func() {
+			e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 				a, err := e.Engine.Acquire(ctx, r)
 				time.Sleep(3 * time.Second)
 				return a, err
 			}
-			e.renew = func(ctx context.Context, b []engine.Renewal) []error {
+			e.OnRenew = func(ctx context.Context, b []engine.Renewal) []error {
 				errs := e.Engine.Renew(ctx, b)
 				time.Sleep(time.Second)
 				return errs
@@ -142,14 +142,14 @@ func TestLossIsClearedUp(t *testing.T) {
 		c := newClient(t, e)
 		m := c.Mutex("x", holdfast.WithTTL(time.Minute))
 		l := mustLock(t, m, context.Background())
-		e.set(func() {
-			e.renew = func(ctx context.Context, b []engine.Renewal) []error {
+		e.Set(func() {
+			e.OnRenew = func(ctx context.Context, b []engine.Renewal) []error {
 				e.Engine.Renew(ctx, b)
 				return each(b, down(ctx))
 			}
 		})
 		<-l.Done()
-		e.all(nil)
+		e.All(nil)
 		time.Sleep(2 * time.Second)
 		wantEmpty(t, e.Engine, "x")
 		mustRelease(t, mustLock(t, m, context.Background()))
@@ -162,9 +162,9 @@ func TestJeopardyThenRecovery(t *testing.T) {
 		e := newFaulty()
 		h := &recorder{}
 		l := mustLock(t, newClient(t, e, holdfast.WithHooks(h)).Mutex("x", holdfast.WithTTL(15*time.Second)), context.Background())
-		e.all(down)
+		e.All(down)
 		time.Sleep(12 * time.Second)
-		e.all(nil)
+		e.All(nil)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if l.Err() != nil {
@@ -204,7 +204,7 @@ func TestBreakIsToldAtOnceIfAWakeupCan(t *testing.T) {
 			t.Errorf("told after %v", took)
 		}
 
-		e.set(func() { e.wake = func(engine.Wakeup) bool { return false } })
+		e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return false } })
 		l = mustLock(t, c.Mutex("x", holdfast.WithTTL(15*time.Second)), context.Background())
 		if err := operator.Break(context.Background(), "x", l.HolderID()); err != nil {
 			t.Fatal(err)

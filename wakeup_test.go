@@ -50,9 +50,9 @@ func TestWakeupBringsTheGrantAtOnce(t *testing.T) {
 // Without wake-ups a hand-off costs at most one poll.
 func TestWakeupLost(t *testing.T) {
 	for name, spoil := range map[string]func(e *faulty){
-		"wake-ups dropped": func(e *faulty) { e.wake = func(engine.Wakeup) bool { return false } },
-		"listen fails":     func(e *faulty) { e.listen = down },
-		"listen hangs":     func(e *faulty) { e.listen = hang },
+		"wake-ups dropped": func(e *faulty) { e.OnWake = func(engine.Wakeup) bool { return false } },
+		"listen fails":     func(e *faulty) { e.OnListen = down },
+		"listen hangs":     func(e *faulty) { e.OnListen = hang },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, hold := range []time.Duration{10 * time.Millisecond, 1500 * time.Millisecond, 20 * time.Second} {
@@ -77,7 +77,7 @@ func TestWakeupLost(t *testing.T) {
 func TestGrantWhileTheStreamOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		e.listen = func(context.Context) error { time.Sleep(300 * time.Millisecond); return nil }
+		e.OnListen = func(context.Context) error { time.Sleep(300 * time.Millisecond); return nil }
 		c, other := newClient(t, e), newClient(t, e)
 		l := mustLock(t, c.Mutex("x"), context.Background())
 		waiter := lockSoon(context.Background(), other.Mutex("x"))
@@ -95,7 +95,7 @@ func TestGrantWhileTheStreamOpens(t *testing.T) {
 func TestListenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		e.listen = denied
+		e.OnListen = denied
 		c, other := newClient(t, e), newClient(t, e)
 		l := mustLock(t, c.Mutex("x"), context.Background())
 		_, err := other.Mutex("x").Lock(context.Background())
@@ -104,11 +104,11 @@ func TestListenRefused(t *testing.T) {
 			t.Errorf("%d left in the queue", n)
 		}
 		time.Sleep(time.Hour) // renewals do not insist either
-		if n := e.count("listen"); n > 3 {
+		if n := e.Count("listen"); n > 3 {
 			t.Errorf("%d tries to listen", n)
 		}
 		// Somebody mends the ACL: waits work again, in the same client.
-		e.set(func() { e.listen = nil })
+		e.Set(func() { e.OnListen = nil })
 		waiter := lockSoon(context.Background(), other.Mutex("x"))
 		synctest.Wait()
 		mustRelease(t, l)
@@ -123,12 +123,12 @@ func TestListenRefused(t *testing.T) {
 func TestListenFailsThenWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		e.listen = down
+		e.OnListen = down
 		c, other := newClient(t, e), newClient(t, e)
 		l := mustLock(t, c.Mutex("x"), context.Background())
 		waiter := lockSoon(context.Background(), other.Mutex("x"))
 		time.Sleep(10 * time.Second)
-		e.set(func() { e.listen = nil })
+		e.Set(func() { e.OnListen = nil })
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		mustRelease(t, l)
@@ -151,12 +151,12 @@ func TestResync(t *testing.T) {
 		waiter := lockSoon(context.Background(), other.Mutex("x"))
 		time.Sleep(1300 * time.Millisecond)
 		synctest.Wait()
-		e.set(func() { e.wake = func(engine.Wakeup) bool { return false } })
+		e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return false } })
 		mustRelease(t, l)
 		synctest.Wait()
-		e.set(func() { e.wake = nil })
+		e.Set(func() { e.OnWake = nil })
 		start := time.Now()
-		e.tell(engine.Wakeup{Kind: engine.Resync})
+		e.Tell(engine.Wakeup{Kind: engine.Resync})
 		r := <-waiter
 		if r.err != nil || r.at.After(start) {
 			t.Fatalf("err %v, took %v after the Resync", r.err, r.at.Sub(start))
@@ -180,16 +180,16 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 			waiter := lockSoon(context.Background(), other.Mutex("x"))
 			time.Sleep(1300 * time.Millisecond)
 			synctest.Wait()
-			tell := e.tell
-			e.set(func() {
-				e.wake = func(w engine.Wakeup) bool {
+			tell := e.Tell
+			e.Set(func() {
+				e.OnWake = func(w engine.Wakeup) bool {
 					time.AfterFunc(late, func() { tell(w) })
 					return false
 				}
-				e.acquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 					return engine.Answer{}, down(ctx)
 				}
-				e.renew = func(ctx context.Context, b []engine.Renewal) []error { return each(b, down(ctx)) }
+				e.OnRenew = func(ctx context.Context, b []engine.Renewal) []error { return each(b, down(ctx)) }
 			})
 			mustRelease(t, l)
 			time.Sleep(engine.ClaimWindow - time.Nanosecond) // the store drops the claim next
@@ -208,7 +208,7 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 					t.Errorf("%v late: not accepted", late)
 				}
 			}
-			e.set(func() { e.acquire, e.renew, e.wake = nil, nil, nil })
+			e.Set(func() { e.OnAcquire, e.OnRenew, e.OnWake = nil, nil, nil })
 			time.Sleep(late)
 			if r.lease == nil {
 				r = <-waiter

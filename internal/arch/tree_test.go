@@ -128,7 +128,7 @@ func product(r *room, s *source) bool { return !s.test && !r.support() }
 
 // support is code for tests outside _test.go files.
 func (r *room) support() bool {
-	return r.in("internal/redistest") || r.in("internal/faulttest") || r.in("internal/arch") || r.in("engine/enginetest")
+	return r.in("internal/redistest") || r.in("internal/faulttest") || r.in("internal/primitivetest") || r.in("internal/arch") || r.in("engine/enginetest")
 }
 
 // in tells whether the room is the folder or lies below it.

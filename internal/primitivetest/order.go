@@ -1,17 +1,14 @@
-package holdfast_test
+package primitivetest
 
 import (
 	"context"
 	"fmt"
 	"slices"
-	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
 // asker gets leases of a weight on one resource, which has a kind.
@@ -53,16 +50,19 @@ func (s weighted) try(ctx context.Context, weight int) (*holdfast.Lease, error) 
 type sharing struct {
 	capacity int
 	weights  []int
-	open     func(c *holdfast.Client) asker
+	open     func(c *holdfast.Client, ttl holdfast.LockOption) asker
 }
 
-var sharings = map[string]sharing{
-	"rwmutex": {everything, []int{1, 1, 1, everything}, func(c *holdfast.Client) asker {
-		return readWriter{c.RWMutex("x", holdfast.WithTTL(2*time.Second))}
-	}},
-	"semaphore": {5, []int{1, 1, 2, 3, 5}, func(c *holdfast.Client) asker {
-		return weighted{c.Semaphore("x", 5, holdfast.WithTTL(2*time.Second))}
-	}},
+func readWriters() sharing {
+	return sharing{everything, []int{1, 1, 1, everything}, func(c *holdfast.Client, ttl holdfast.LockOption) asker {
+		return readWriter{c.RWMutex("x", ttl)}
+	}}
+}
+
+func semaphores() sharing {
+	return sharing{5, []int{1, 1, 2, 3, 5}, func(c *holdfast.Client, ttl holdfast.LockOption) asker {
+		return weighted{c.Semaphore("x", 5, ttl)}
+	}}
 }
 
 // move is one line of a program on a shared resource.
@@ -73,30 +73,44 @@ type move struct {
 	Which  int // of those that hold or wait, modulo their number
 }
 
-func drawMove(weights []int) *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
-		return move{
-			Do:     rapid.SampledFrom([]string{"lock", "lock", "lock", "try", "release", "release", "give up", "demote", "wait"}).Draw(t, "do"),
-			Client: rapid.IntRange(0, 2).Draw(t, "client"),
-			Weight: rapid.SampledFrom(weights).Draw(t, "weight"),
-			Which:  rapid.IntRange(0, 5).Draw(t, "which"),
-		}
-	})
+// order is a program without faults on a shared resource.
+type order struct {
+	sharing
+	Moves []move
+}
+
+func drawOrder(sort sharing) func(t *rapid.T) Script {
+	return func(t *rapid.T) Script {
+		return order{sort, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) move {
+			return move{
+				Do:     rapid.SampledFrom([]string{"lock", "lock", "lock", "try", "release", "release", "give up", "demote", "wait"}).Draw(t, "do"),
+				Client: rapid.IntRange(0, 2).Draw(t, "client"),
+				Weight: rapid.SampledFrom(sort.weights).Draw(t, "weight"),
+				Which:  rapid.IntRange(0, 5).Draw(t, "which"),
+			}
+		}), 1, 40).Draw(t, "program")}
+	}
+}
+
+// answer is what a call in the background returned.
+type answer struct {
+	lease *holdfast.Lease
+	err   error
 }
 
 // caller is one who wants a lease, or has it.
 type caller struct {
 	number int
 	weight int
-	got    chan result
+	got    chan answer
 	give   context.CancelFunc
 	lease  *holdfast.Lease
 }
 
 // shop is a program on a shared resource beside its model: who holds what, and
-// who waits, in order. Nothing takes time, so the model knows exactly who has a
-// lease after every move.
+// who waits, in order. The model knows exactly who has a lease after every move.
 type shop struct {
+	world
 	sharing
 	askers  []asker
 	holding []*caller
@@ -122,15 +136,15 @@ func (s *shop) serve() (served []*caller) {
 }
 
 func (s *shop) do(m move) error {
-	var a asker = s.askers[m.Client]
+	a := s.askers[m.Client]
 	switch m.Do {
 	case "lock":
 		ctx, cancel := context.WithCancel(context.Background())
-		c := &caller{number: s.callers, weight: m.Weight, got: make(chan result, 1), give: cancel}
+		c := &caller{number: s.callers, weight: m.Weight, got: make(chan answer, 1), give: cancel}
 		s.callers++
 		go func() {
 			l, err := a.lock(ctx, m.Weight)
-			c.got <- result{lease: l, err: err}
+			c.got <- answer{l, err}
 		}()
 		s.line = append(s.line, c)
 	case "try":
@@ -150,9 +164,7 @@ func (s *shop) do(m move) error {
 			c := s.holding[i]
 			s.holding = slices.Delete(s.holding, i, i+1)
 			defer c.give()
-			if err := c.lease.Release(context.Background()); err != nil {
-				return err
-			}
+			return c.lease.Release(context.Background())
 		}
 	case "give up":
 		if len(s.line) > 0 {
@@ -174,11 +186,14 @@ func (s *shop) do(m move) error {
 			}
 		}
 	case "wait":
-		synctest.Wait()
-		time.Sleep(3 * time.Second) // virtual; longer than the TTL
+		s.Rest()
+		<-time.After(orderTTL * 3 / 2)
 	}
 	return nil
 }
+
+// orderTTL must not run out without a fault, so it is the same on every stage.
+const orderTTL = 2 * time.Second
 
 func (s *shop) token(l *holdfast.Lease) error {
 	if l.Token() <= s.top {
@@ -190,20 +205,27 @@ func (s *shop) token(l *holdfast.Lease) error {
 
 // check compares who has been granted with the model, in order.
 func (s *shop) check() error {
-	synctest.Wait()
-	for _, c := range s.serve() {
-		select {
-		case r := <-c.got:
-			if r.err != nil {
-				return fmt.Errorf("caller %d: %w", c.number, r.err)
-			}
-			c.lease = r.lease
-			if err := s.token(r.lease); err != nil {
-				return err
-			}
-		default:
+	served := s.serve()
+	came := s.Settle(func() bool {
+		st := s.snapshot("x")
+		return len(st.Holders) == len(s.holding) && len(st.Waiters) == len(s.line) &&
+			!slices.ContainsFunc(served, func(c *caller) bool { return len(c.got) == 0 })
+	})
+	for _, c := range served {
+		if len(c.got) == 0 {
 			return fmt.Errorf("caller %d of weight %d is not granted", c.number, c.weight)
 		}
+		r := <-c.got
+		if r.err != nil {
+			return fmt.Errorf("caller %d: %w", c.number, r.err)
+		}
+		c.lease = r.lease
+		if err := s.token(r.lease); err != nil {
+			return err
+		}
+	}
+	if !came {
+		return fmt.Errorf("the store has %+v, the model %d holders and %d waiters", s.snapshot("x"), len(s.holding), len(s.line))
 	}
 	for _, c := range s.line {
 		if len(c.got) > 0 {
@@ -218,45 +240,26 @@ func (s *shop) check() error {
 	return nil
 }
 
-// play returns what went wrong. It is called in a bubble.
-func (s *shop) play(program []move) (err error) {
-	store := memory.New()
-	for range 3 {
-		c, err := holdfast.New(store)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		s.askers = append(s.askers, s.open(c))
+// Play checks after every move that readers and writers, or parts of a semaphore,
+// are granted exactly as a plain first-come-first-served queue says.
+func (o order) Play(st *Stage) []string {
+	s := &shop{sharing: o.sharing}
+	s.enter(st, 3)
+	for _, c := range s.clients {
+		s.askers = append(s.askers, s.open(c, holdfast.WithTTL(orderTTL)))
 	}
-	for i, m := range program {
-		if err = s.do(m); err == nil {
+	for i, m := range o.Moves {
+		err := s.do(m)
+		if err == nil {
 			err = s.check()
 		}
 		if err != nil {
-			err = fmt.Errorf("move %d %+v: %w", i, m, err)
+			s.fail("move %d %+v: %v", i, m, err)
 			break
 		}
 	}
 	for _, c := range slices.Concat(s.line, s.holding) {
 		c.give()
 	}
-	return err
-}
-
-// Readers and writers, and parts of a semaphore, are granted exactly as a plain
-// first-come-first-served queue says.
-func TestSharedFollowsItsModel(t *testing.T) {
-	for name, sort := range sharings {
-		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(rt *rapid.T) {
-				program := rapid.SliceOfN(drawMove(sort.weights), 1, 40).Draw(rt, "program")
-				var err error
-				synctest.Test(t, func(*testing.T) { err = (&shop{sharing: sort}).play(program) })
-				if err != nil {
-					rt.Fatal(err)
-				}
-			})
-		})
-	}
+	return s.close("x")
 }

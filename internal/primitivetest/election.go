@@ -1,0 +1,152 @@
+package primitivetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// candidacies is a program of candidates.
+type candidacies []step
+
+func drawElectorate(t *rapid.T) Script {
+	return candidacies(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+		s := drawStep(t)
+		if s.Do == "lock" || s.Do == "try" {
+			s.Do = rapid.SampledFrom([]string{"campaign", "campaign", "lead", "lead", "pause"}).Draw(t, "as")
+		}
+		s.Opts = rapid.SampledFrom([]string{"", "", "short"}).Draw(t, "ttl")
+		return s
+	}), 1, 40).Draw(t, "program"))
+}
+
+// electorate runs candidates and observers, and watches the promises: see bench.
+type electorate struct {
+	bench
+	observers []uint64 // the newest token each has seen
+}
+
+func (w *electorate) election(s step) *holdfast.Election {
+	return w.clients[s.Client].Election("x", w.options(s)...)
+}
+
+// campaign tells whether it led.
+func (w *electorate) campaign(s step) bool {
+	var l *holdfast.Lease
+	err := w.in(s, func(ctx context.Context) (err error) {
+		l, err = w.election(s).Campaign(ctx, "candidate")
+		return err
+	})
+	if err != nil {
+		w.unexpected(err, holdfast.ErrNotAcquired)
+		return false
+	}
+	w.hold(l, s.Hold)
+	_ = l.Release(context.Background()) // lost, unreachable or done: all may be
+	return true
+}
+
+// errEnough ends some of the Leads.
+var errEnough = errors.New("enough")
+
+func (w *electorate) lead(s step) {
+	ctx, cancel := context.WithTimeout(context.Background(), w.span(s.Wait))
+	defer cancel()
+	inside := false
+	err := w.election(s).Lead(ctx, "leader", func(ctx context.Context) error {
+		if inside {
+			w.fail("fn is called while it runs")
+		}
+		inside = true
+		defer func() { inside = false }()
+		w.hold(holdfast.LeaseFrom(ctx), s.Hold)
+		if s.Sleep == 0 {
+			return errEnough
+		}
+		return ctx.Err()
+	})
+	w.unexpected(err, errEnough, context.DeadlineExceeded)
+}
+
+func (w *electorate) unexpected(err error, expected ...error) {
+	for _, e := range expected {
+		if errors.Is(err, e) {
+			return
+		}
+	}
+	w.fail("ended with %v", err)
+}
+
+// observe checks that an observer never goes back in time.
+func (w *electorate) observe(ctx context.Context, client int) {
+	vacant := false
+	for l, err := range w.clients[client].Election("x").Observe(ctx) {
+		w.mu.Lock()
+		switch seen := w.observers[client]; {
+		case err != nil:
+			w.failing("observer: %v", err)
+		case l.Token == 0 && vacant:
+			w.failing("observer: nobody leads, twice")
+		case l.Token != 0 && l.Token <= seen:
+			w.failing("observer: token %d after %d", l.Token, seen)
+		case l.Token != 0 && l.Value != "candidate" && l.Value != "leader":
+			w.failing("observer: %+v", l)
+		}
+		vacant = l.Token == 0
+		w.observers[client] = max(w.observers[client], l.Token)
+		w.mu.Unlock()
+	}
+}
+
+func (w *electorate) do(s step) {
+	switch s.Do {
+	case "campaign":
+		w.actors.Go(func() { w.campaign(s) })
+	case "lead":
+		w.actors.Go(func() { w.lead(s) })
+	case "pause":
+		// As if the machine had stopped: what it sends arrives when it goes on.
+		w.nets[s.Client].Slow(w.span(s.Hold), 0)
+		w.actors.Go(func() {
+			w.pass(s.Hold)
+			w.nets[s.Client].All(nil)
+		})
+	case "break holder", "break waiter":
+		w.Rest()
+		w.breaks("x", s.Do == "break holder")
+	default:
+		w.Rest()
+		w.weather(s)
+	}
+	w.Rest()
+	w.pass(s.Sleep)
+}
+
+// Play checks that no two lead at once, that tokens increase from term to term,
+// that observers never see an earlier term again, and that whoever wants to lead
+// after all can do so.
+func (p candidacies) Play(s *Stage) []string {
+	w := &electorate{observers: make([]uint64, 3)}
+	w.enter(s, len(w.observers))
+	watch, unwatch := context.WithCancel(context.Background())
+	defer unwatch()
+	for i := range w.clients {
+		w.actors.Go(func() { w.observe(watch, i) })
+	}
+	for _, st := range p {
+		w.do(st)
+	}
+	w.heal()
+	for i := range w.clients {
+		if !w.campaign(step{Do: "campaign", Client: i, Wait: time.Duration(w.Pace) * 30 * time.Second}) {
+			w.fail("client %d could not lead at the end", i)
+		}
+	}
+	unwatch()
+	w.actors.Wait()
+	return w.close("x")
+}

@@ -1,0 +1,146 @@
+package primitivetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// turns is a program of callers of one mutex.
+type turns []step
+
+func drawTurns(t *rapid.T) Script {
+	return turns(rapid.SliceOfN(rapid.Custom(drawStep), 1, 40).Draw(t, "program"))
+}
+
+// bench watches a resource that one may hold at a time: nobody else has an open
+// trust window when somebody is granted, and tokens increase.
+type bench struct {
+	world
+	open []*holdfast.Lease // held by a caller that has not begun to release it
+	top  uint64
+}
+
+func (s *Stage) options(st step) []holdfast.LockOption {
+	switch st.Opts {
+	case "short":
+		return []holdfast.LockOption{s.ttl(300 * time.Millisecond)}
+	case "no tenure":
+		return []holdfast.LockOption{s.ttl(2 * time.Second), holdfast.WithoutTenure()}
+	case "no renewal":
+		return []holdfast.LockOption{s.ttl(time.Second), holdfast.WithoutRenewal()}
+	}
+	return []holdfast.LockOption{s.ttl(2 * time.Second)}
+}
+
+// granted: nobody else may believe to hold the resource now. A lease that an
+// operator broke is left out: until its client hears of it, it may even pass
+// from hand to hand there, with tokens that a fence refuses. So is one that has
+// ended before its caller could say so, which takes a stop in real time.
+func (b *bench) granted(l *holdfast.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isBroken(l) {
+		return
+	}
+	for _, other := range b.open {
+		if !b.isBroken(other) && other.Err() == nil && l.Err() == nil {
+			b.failing("two open trust windows: %s (token %d) and %s (token %d)", other.HolderID(), other.Token(), l.HolderID(), l.Token())
+		}
+	}
+	if l.Token() <= b.top && l.Err() == nil {
+		b.failing("token %d after %d", l.Token(), b.top)
+	}
+	b.top = max(b.top, l.Token())
+	b.open = append(b.open, l)
+}
+
+func (b *bench) leaves(l *holdfast.Lease) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = slices.DeleteFunc(b.open, func(o *holdfast.Lease) bool { return o == l })
+}
+
+// hold is what a holder does: it makes sure that it is alone, and goes when its
+// time is over or its lease is lost.
+func (b *bench) hold(l *holdfast.Lease, d time.Duration) {
+	b.granted(l)
+	select {
+	case <-time.After(b.span(d)):
+	case <-l.Context().Done():
+	}
+	b.leaves(l)
+}
+
+// act is one caller: it locks, holds and releases.
+func (b *bench) act(s step) {
+	m := b.clients[s.Client].Mutex("x", b.options(s)...)
+	lock := m.Lock
+	if s.Do == "try" {
+		lock = m.TryLock
+	}
+	var l *holdfast.Lease
+	err := b.in(s, func(ctx context.Context) (err error) {
+		l, err = lock(ctx)
+		return err
+	})
+	if err != nil {
+		if !errors.Is(err, holdfast.ErrNotAcquired) {
+			b.fail("%s: %v", s.Do, err)
+		}
+		return
+	}
+	b.hold(l, s.Hold)
+	gone, cancel := context.WithCancel(context.Background())
+	if s.Sleep == 0 {
+		cancel()
+	}
+	defer cancel()
+	_ = l.Release(gone) // lost, unreachable or done: all may be
+}
+
+func (b *bench) do(s step) {
+	b.Rest()
+	switch s.Do {
+	case "lock", "try":
+		b.actors.Go(func() { b.act(s) })
+	case "break holder":
+		b.breaks("x", true)
+	case "break waiter":
+		b.breaks("x", false)
+	default:
+		b.weather(s)
+	}
+	b.pass(s.Sleep)
+}
+
+// Play checks that no two hold the mutex at once, that tokens increase, that calls
+// end with their ctx, and that the mutex is free soon after all.
+func (p turns) Play(s *Stage) []string {
+	b := &bench{}
+	b.enter(s, 3)
+	for _, st := range p {
+		b.do(st)
+	}
+	b.heal()
+	b.actors.Wait()
+	for _, c := range b.clients {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		if l, err := c.Mutex("x").Lock(ctx); err != nil {
+			b.fail("at the end: %v", err)
+		} else {
+			b.granted(l)
+			b.leaves(l)
+			if err := l.Release(ctx); err != nil {
+				b.fail("at the end: %v", err)
+			}
+		}
+		cancel()
+	}
+	return b.close("x")
+}

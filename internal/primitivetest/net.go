@@ -1,0 +1,260 @@
+package primitivetest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// Net is the network between a client and an engine: a test can count the calls,
+// spoil, delay and cut them. A script of an operation stands before it and decides
+// whether and when it is done; nil lets it through. Scripts are changed in Set.
+type Net struct {
+	engine.Engine
+
+	mu    sync.Mutex
+	calls map[string]int
+	// OnAcquire and the like are the scripts.
+	OnAcquire func(ctx context.Context, r engine.Request) (engine.Answer, error)
+	OnRenew   func(ctx context.Context, batch []engine.Renewal) []error
+	OnRelease func(ctx context.Context, r engine.Release) error
+	OnResize  func(ctx context.Context, res engine.Resource, h engine.Held, weight int) error
+	OnListen  func(ctx context.Context) error
+	OnWake    func(w engine.Wakeup) (deliver bool)
+	// Tell delivers a wake-up to the latest stream, and Streams counts the open ones.
+	Tell    func(engine.Wakeup)
+	Streams int
+	// Ahead is by how much the store's clock is ahead of what the engine says. Set
+	// it before the first call.
+	Ahead time.Duration
+
+	underway sync.WaitGroup // requests whose callers may have gone
+}
+
+var _ engine.Engine = (*Net)(nil)
+
+// NewNet returns a network without faults.
+func NewNet(e engine.Engine) *Net { return &Net{Engine: e, calls: make(map[string]int)} }
+
+// Set changes the scripts, while no call looks at them.
+func (n *Net) Set(change func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change()
+}
+
+// Count returns how often an operation was called: "acquire", "renew", "release",
+// "resize", "listen" or "wake".
+func (n *Net) Count(op string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.calls[op]
+}
+
+func script[T any](n *Net, op string, field *T) T {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls[op]++
+	return *field
+}
+
+// Acquire is that of the engine, as the script lets it.
+func (n *Net) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	if s := script(n, "acquire", &n.OnAcquire); s != nil {
+		return s(ctx, r)
+	}
+	return n.Engine.Acquire(ctx, r)
+}
+
+// Renew is that of the engine, as the script lets it.
+func (n *Net) Renew(ctx context.Context, batch []engine.Renewal) []error {
+	if s := script(n, "renew", &n.OnRenew); s != nil {
+		return s(ctx, batch)
+	}
+	return n.Engine.Renew(ctx, batch)
+}
+
+// Release is that of the engine, as the script lets it.
+func (n *Net) Release(ctx context.Context, r engine.Release) error {
+	if s := script(n, "release", &n.OnRelease); s != nil {
+		return s(ctx, r)
+	}
+	return n.Engine.Release(ctx, r)
+}
+
+// Resize is that of the engine, as the script lets it.
+func (n *Net) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+	if s := script(n, "resize", &n.OnResize); s != nil {
+		return s(ctx, res, h, weight)
+	}
+	return n.Engine.Resize(ctx, res, h, weight)
+}
+
+// Now is that of the engine, moved ahead.
+func (n *Net) Now(ctx context.Context) (time.Time, error) {
+	now, err := n.Engine.Now(ctx)
+	return now.Add(n.Ahead), err
+}
+
+// Listen is that of the engine, as the scripts let it.
+func (n *Net) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
+	if s := script(n, "listen", &n.OnListen); s != nil {
+		if err := s(ctx); err != nil {
+			return nil, err
+		}
+	}
+	l, err := n.Engine.Listen(ctx, prefix, client, func(w engine.Wakeup) {
+		if s := script(n, "wake", &n.OnWake); s == nil || s(w) {
+			deliver(w)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.Set(func() { n.Tell = deliver; n.Streams++ })
+	return stream{l, n}, nil
+}
+
+// stream counts itself.
+type stream struct {
+	engine.Listener
+	n *Net
+}
+
+// Close ends the stream.
+func (s stream) Close() error {
+	s.n.Set(func() { s.n.Streams-- })
+	return s.Listener.Close()
+}
+
+// All gives every operation of the store the same fault, or none with nil.
+func (n *Net) All(fault func(ctx context.Context) error) {
+	n.Set(func() {
+		n.OnAcquire, n.OnRenew, n.OnRelease, n.OnResize, n.OnListen = nil, nil, nil, nil, fault
+		if fault == nil {
+			return
+		}
+		n.OnAcquire = func(ctx context.Context, _ engine.Request) (engine.Answer, error) {
+			return engine.Answer{}, fault(ctx)
+		}
+		n.OnRenew = func(ctx context.Context, batch []engine.Renewal) []error {
+			return each(batch, fault(ctx))
+		}
+		n.OnRelease = func(ctx context.Context, _ engine.Release) error { return fault(ctx) }
+		n.OnResize = func(ctx context.Context, _ engine.Resource, _ engine.Held, _ int) error { return fault(ctx) }
+	})
+}
+
+func each(batch []engine.Renewal, err error) []error {
+	errs := make([]error, len(batch))
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// ReadTimeout is that of a hung connection, when the caller never gives up.
+const ReadTimeout = 3 * time.Second
+
+// Hang is a store that does not answer until the caller gives up or, for one who
+// never does, the read timeout of its connection is over: 3 s.
+func Hang(ctx context.Context) error {
+	var timeout <-chan time.Time
+	if _, bounded := ctx.Deadline(); !bounded {
+		timeout = time.After(ReadTimeout)
+	}
+	select {
+	case <-timeout:
+		return fmt.Errorf("%w: read timeout", engine.ErrUnavailable)
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", engine.ErrUnavailable, context.Cause(ctx))
+	}
+}
+
+// Down is a store that cannot be reached.
+func Down(context.Context) error { return fmt.Errorf("%w: connection refused", engine.ErrUnavailable) }
+
+// Denied is a store that refuses.
+func Denied(context.Context) error { return fmt.Errorf("%w: NOPERM", engine.ErrDenied) }
+
+// LoseReplies lets every request through and every answer get lost.
+func (n *Net) LoseReplies() {
+	n.Set(func() {
+		n.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			_, _ = n.Engine.Acquire(ctx, r)
+			return engine.Answer{}, Down(ctx)
+		}
+		n.OnRenew = func(ctx context.Context, b []engine.Renewal) []error {
+			_ = n.Engine.Renew(ctx, b)
+			return each(b, Down(ctx))
+		}
+		n.OnRelease = func(ctx context.Context, r engine.Release) error {
+			_ = n.Engine.Release(ctx, r)
+			return Down(ctx)
+		}
+		n.OnResize = func(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+			_ = n.Engine.Resize(ctx, res, h, weight)
+			return Down(ctx)
+		}
+	})
+}
+
+// Slow lets requests and answers take their time. What has set out arrives,
+// whether anybody still waits for the answer.
+func (n *Net) Slow(there, back time.Duration) {
+	n.Set(func() {
+		n.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			type outcome struct {
+				a   engine.Answer
+				err error
+			}
+			got := make(chan outcome, 1)
+			if err := n.trip(ctx, there, back, func(ctx context.Context) { a, err := n.Engine.Acquire(ctx, r); got <- outcome{a, err} }); err != nil {
+				return engine.Answer{}, err
+			}
+			o := <-got
+			return o.a, o.err
+		}
+		n.OnRenew = func(ctx context.Context, b []engine.Renewal) []error {
+			got := make(chan []error, 1)
+			if err := n.trip(ctx, there, back, func(ctx context.Context) { got <- n.Engine.Renew(ctx, b) }); err != nil {
+				return each(b, err)
+			}
+			return <-got
+		}
+		n.OnRelease = func(ctx context.Context, r engine.Release) error {
+			got := make(chan error, 1)
+			if err := n.trip(ctx, there, back, func(ctx context.Context) { got <- n.Engine.Release(ctx, r) }); err != nil {
+				return err
+			}
+			return <-got
+		}
+	})
+}
+
+// trip takes a request to the engine and its answer back.
+func (n *Net) trip(ctx context.Context, there, back time.Duration, op func(context.Context)) error {
+	done := make(chan struct{})
+	n.underway.Go(func() {
+		defer close(done)
+		<-time.After(there)
+		op(context.WithoutCancel(ctx))
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", engine.ErrUnavailable, ctx.Err())
+	}
+	select {
+	case <-time.After(back):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", engine.ErrUnavailable, ctx.Err())
+	}
+}
+
+// Arrived returns when what Slow held up has arrived. The client must be closed.
+func (n *Net) Arrived() { n.underway.Wait() }

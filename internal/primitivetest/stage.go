@@ -1,0 +1,97 @@
+package primitivetest
+
+import (
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// Stage is where a script is played: a store, and what time means there. A stage
+// is for one script.
+type Stage struct {
+	// Store is what an operator works with, who is never cut off.
+	Store engine.Engine
+	// Node returns the engine of one more client of the store.
+	Node func() engine.Engine
+	// Prefix separates scripts that are played on one store at once.
+	Prefix string
+	// Pace is by what the times of a script are divided. TTLs that a script relies
+	// on are not, and no TTL becomes shorter than holdfast.MinTTL.
+	Pace int
+	// Late is how much later than expected something may come.
+	Late time.Duration
+	// Rest returns when all callers have come to rest, if that can be known.
+	Rest func()
+	// Settle waits for what has to come about without a script's further doing,
+	// and tells whether it did.
+	Settle func(comes func() bool) bool
+}
+
+// Bubble is a stage in a bubble of testing/synctest, on a store inside it.
+func Bubble(store engine.Engine) *Stage {
+	return &Stage{
+		Store: store, Node: func() engine.Engine { return store }, Prefix: holdfast.DefaultPrefix,
+		Pace: 1, Late: 250 * time.Millisecond, Rest: synctest.Wait,
+		Settle: func(comes func() bool) bool {
+			synctest.Wait()
+			return comes()
+		},
+	}
+}
+
+// virtual tells whether nothing takes time but what the script says.
+func (s *Stage) virtual() bool { return s.Pace == 1 }
+
+// span is a time of a script, here.
+func (s *Stage) span(d time.Duration) time.Duration { return d / time.Duration(s.Pace) }
+
+// ttl is a TTL that may run out.
+func (s *Stage) ttl(d time.Duration) holdfast.LockOption {
+	return holdfast.WithTTL(max(holdfast.MinTTL, s.span(d)))
+}
+
+// pass lets a time of a script go by.
+func (s *Stage) pass(d time.Duration) { <-time.After(s.span(d)) }
+
+func (s *Stage) resource(name string) engine.Resource {
+	return engine.Resource{Prefix: s.Prefix, Name: name}
+}
+
+// Script is one random program.
+type Script interface {
+	// Play runs the program and returns what was not as the model says. In a bubble,
+	// that also fails when a goroutine is left.
+	Play(s *Stage) (wrong []string)
+}
+
+// Program is where the scripts for one promise of a primitive come from.
+type Program struct {
+	Name string // the primitive and, after a slash, which of its promises
+	Draw func(t *rapid.T) Script
+}
+
+// Seeded returns the script of a seed.
+func (p Program) Seeded(seed int) Script { return rapid.Custom(p.Draw).Example(seed) }
+
+// Programs returns those of all primitives.
+func Programs() []Program {
+	return []Program{
+		{"mutex/faults", drawTurns},
+		{"rwmutex/order", drawOrder(readWriters())},
+		{"rwmutex/faults", drawMarket(readWriters())},
+		{"semaphore/order", drawOrder(semaphores())},
+		{"semaphore/faults", drawMarket(semaphores())},
+		{"multi/calm", drawGatherings(false)},
+		{"multi/faults", drawGatherings(true)},
+		{"latch/faults", drawCountdown},
+		{"cond/order", drawSignals},
+		{"cond/faults", drawSupply},
+		{"election/faults", drawElectorate},
+		{"job/faults", drawPlan},
+		{"once/faults", drawWorkshop},
+	}
+}

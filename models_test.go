@@ -1,0 +1,28 @@
+package holdfast_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/engine/memory"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
+)
+
+// Each primitive does what its model says, under random programs in virtual time.
+// internal/faulttest plays the same programs on a real Redis.
+func TestModels(t *testing.T) {
+	for _, p := range primitivetest.Programs() {
+		t.Run(p.Name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				script := p.Draw(rt)
+				var wrong []string
+				synctest.Test(t, func(*testing.T) { wrong = script.Play(primitivetest.Bubble(memory.New())) })
+				if len(wrong) > 0 {
+					rt.Fatalf("%q", wrong)
+				}
+			})
+		})
+	}
+}
