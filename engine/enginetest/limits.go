@@ -100,8 +100,6 @@ func counterIsExact(s *scene) {
 // enter takes a lease as a client does: ask, wait to be told, ask again once in
 // a while. It may run outside the test's goroutine.
 func (p *party) enter(r engine.Request) (engine.Held, error) {
-	tick := time.NewTicker(engine.PollInterval)
-	defer tick.Stop()
 	for {
 		a, err := p.engine.Acquire(p.ctx, r)
 		if err != nil {
@@ -110,9 +108,13 @@ func (p *party) enter(r engine.Request) (engine.Held, error) {
 		if a.Status == engine.Granted {
 			return engine.Held{ID: r.ID, Token: a.Token}, nil
 		}
+		next := engine.PollInterval
+		if a.Next > 0 {
+			next = min(next, a.Next)
+		}
 		select {
 		case <-p.wakes: // look again
-		case <-tick.C:
+		case <-time.After(next):
 		}
 	}
 }

@@ -44,6 +44,9 @@ func (p *party) sentAway(r engine.Request, span time.Duration) {
 				return
 			}
 			p.Fatalf("%s got %+v, want it sent away for %v", p.who.Name, w, span)
+		case <-p.again():
+			p.marked(r, span)
+			return
 		case <-limit:
 			p.Fatalf("%s was not told of the mark", p.who.Name)
 		}

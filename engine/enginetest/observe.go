@@ -163,7 +163,7 @@ func anyName(s *scene) {
 		first.Resource, second.Resource = one.res, one.res
 		held := one.hold(first)
 		one.wait(second, 0)
-		if snap := one.snapshot(); snap.Resource != one.res || len(snap.Holders) != 1 || len(snap.Waiters) != 1 {
+		if snap := one.snapshot(); snap.Resource != one.res || len(snap.Holders) != 1 || len(snap.Waiters) != 1 && !s.unordered {
 			s.Errorf("%q: got %+v", name, snap)
 		}
 		if found := s.list(escape(name)); len(found) != 1 || found[0] != name {

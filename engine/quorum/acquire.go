@@ -1,0 +1,205 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+const (
+	// shortestWait and longestWait bound the time after which a waiter asks again.
+	shortestWait = 2 * time.Millisecond
+	longestWait  = 50 * time.Millisecond
+	// rounds is how often one Acquire proposes, if others only try as well.
+	rounds = 5
+)
+
+// Acquire implements engine.Engine. It proposes a token to all nodes at once and is
+// granted if a majority grants it while it can still be used; else everything is
+// taken back. A request that waits is answered Queued with the time after which to
+// ask again, since the nodes keep no line for it.
+func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	if err := e.usable(ctx); err != nil {
+		return engine.Answer{}, err
+	}
+	k := key{r.Resource, r.ID}
+	a := e.attempts.open(k)
+	if err := a.enter(ctx); err != nil {
+		return engine.Answer{}, err
+	}
+	defer a.leave()
+	if r.Yields.ID != "" {
+		var gone *engine.NotHeldError
+		err := e.Release(ctx, engine.Release{Resource: r.Resource, Held: r.Yields})
+		if err != nil && !errors.As(err, &gone) {
+			return engine.Answer{}, err
+		}
+	}
+	switch lease, over := a.standing(); {
+	case over != 0:
+		return engine.Answer{}, &engine.EndedError{Cause: over}
+	case lease != nil:
+		return e.confirm(ctx, a, lease, r.TTL)
+	}
+	ans, err := e.campaign(ctx, a, r)
+	if _, over := a.standing(); over != 0 && err != nil {
+		err = &engine.EndedError{Cause: over}
+	}
+	if err == nil && ans.Status == engine.Busy && r.Queue && r.Ballot == 0 {
+		return a.queue(ans), nil
+	}
+	if err != nil || ans.Status != engine.Granted {
+		e.forget(k, a)
+	}
+	return ans, err
+}
+
+// forget drops an attempt of which nothing is left.
+func (e *Engine) forget(k key, a *attempt) {
+	a.mu.Lock()
+	idle := a.over == 0 && a.lease == nil && len(a.rounds) == 0
+	a.mu.Unlock()
+	if idle {
+		e.attempts.forget(k, a)
+	}
+}
+
+// queue says when to ask again: soon, and ever later, at random, so that those who
+// wait do not divide the nodes among themselves for ever.
+func (a *attempt) queue(busy engine.Answer) engine.Answer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	wait := min(shortestWait<<min(a.tries, 10), longestWait)
+	a.tries++
+	a.keep = time.Now().Add(engine.WaiterLife)
+	next := wait/2 + rand.N(wait)
+	if busy.Next > 0 {
+		next = min(next, busy.Next)
+	}
+	return engine.Answer{Status: engine.Queued, Position: busy.Waiters, Next: next}
+}
+
+// confirm answers a repeated request for a live lease, which counts as a renewal.
+func (e *Engine) confirm(ctx context.Context, a *attempt, lease *round, ttl time.Duration) (engine.Answer, error) {
+	a.mu.Lock()
+	ttl = max(ttl, time.Until(a.deadline))
+	a.mu.Unlock()
+	err := e.renewOne(ctx, a, lease, ttl)
+	var gone *engine.NotHeldError
+	switch {
+	case errors.As(err, &gone):
+		a.end(gone.Cause)
+		lease.giveUp()
+		return engine.Answer{}, &engine.EndedError{Cause: gone.Cause}
+	case err != nil:
+		return engine.Answer{}, err
+	}
+	return engine.Answer{Status: engine.Granted, Token: lease.token, TTL: ttl}, nil
+}
+
+// campaign proposes until it is clear whether the lease can be had now.
+func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (engine.Answer, error) {
+	if r.Weight > r.Capacity {
+		return engine.Answer{}, engine.ErrTooHeavy
+	}
+	given := r.Ballot
+	mark := r.Mark
+	r.Mark = 0 // a mark must not be left by a try that fails: see markGrant
+	for n := 1; ; n++ {
+		if given == 0 {
+			r.Ballot = e.tokens.next(r.Resource)
+		}
+		ans, split, err := e.try(ctx, a, r)
+		switch {
+		case err != nil:
+			return ans, err
+		case ans.Status == engine.Granted && mark > 0:
+			r.Mark = mark
+			return e.markGrant(ctx, a, r)
+		case ans.Status == engine.Outbid && given == 0:
+			e.tokens.heard(r.Resource, ans.Last)
+			if n < rounds {
+				continue
+			}
+			// Others go on proposing above each other.
+			ans = engine.Answer{Status: engine.Busy}
+		case split && n < rounds:
+			if !rest(ctx, rand.N(time.Millisecond<<n)) {
+				return engine.Answer{}, ended(ctx)
+			}
+			continue
+		}
+		return ans, nil
+	}
+}
+
+// try is one round.
+func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.Answer, bool, error) {
+	need := e.needed(r.Kind, r.Capacity)
+	t := e.propose(ctx, r, need, nil)
+	a.add(t)
+	ttl, yes := t.wait(ctx)
+	if !yes {
+		votes := t.ballots()
+		a.lose(t)
+		if ctx.Err() != nil {
+			return engine.Answer{}, false, fmt.Errorf("%w: %w", ended(ctx), notGranted(votes, need))
+		}
+		return refusal(votes, need)
+	}
+	if !usableFor(ttl, time.Since(t.sent)) {
+		a.lose(t)
+		return engine.Answer{}, false, fmt.Errorf("%w: quorum: %w", engine.ErrUnavailable, errTooLate)
+	}
+	e.tokens.heard(r.Resource, t.token+r.Reserve)
+	if !a.win(t, ttl) {
+		a.lose(t)
+		return engine.Answer{}, false, fmt.Errorf("%w: quorum: it was withdrawn", engine.ErrUnavailable)
+	}
+	return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, false, nil
+}
+
+// usableFor tells whether anything is left of a lease that was asked for so long ago.
+// What is kept back is what a holder keeps back for clocks of different rates.
+func usableFor(ttl, ago time.Duration) bool {
+	return ago < ttl-ttl/50-20*time.Millisecond || ago < ttl/2
+}
+
+// tokens remembers the highest token that was heard of, by resource, so that the
+// next proposal is above it. To forget one costs a round.
+type tokens struct {
+	mu   sync.Mutex
+	last map[engine.Resource]uint64
+}
+
+// next proposes a token.
+func (k *tokens) next(r engine.Resource) uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := max(k.last[r]+1, uint64(max(1, time.Now().UnixMicro())))
+	return t
+}
+
+// remembered is how many resources' tokens are.
+const remembered = 4096
+
+// heard takes note of a token that was given or is reserved. One that the clock has
+// passed need not be remembered.
+func (k *tokens) heard(r engine.Resource, last uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := uint64(max(1, time.Now().UnixMicro()))
+	if last < now {
+		delete(k.last, r)
+		return
+	}
+	if k.last == nil || len(k.last) >= remembered {
+		k.last = make(map[engine.Resource]uint64)
+	}
+	k.last[r] = max(k.last[r], last)
+}

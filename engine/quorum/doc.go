@@ -1,0 +1,38 @@
+// Package quorum makes one engine of several independent ones, its nodes: a lease
+// is held when a majority of them has granted it, so locks go on while a minority
+// is dead, hung or cut off, and no failover can hand a lock out twice.
+//
+//	e := quorum.New(goredis.New(a), goredis.New(b), goredis.New(c))
+//
+// The nodes are three or five servers that know nothing of each other: not the
+// masters of one cluster, and no master with its replicas. Every process names the
+// same nodes; their number is fixed while locks are in use. Every node keeps what it
+// has granted: one that restarts empty can vote twice, so it has to write through
+// (appendfsync always) or to stay away for longer than the longest TTL.
+//
+// # What is asked and what decides
+//
+// Each operation asks all nodes at once and is decided by the first majority that
+// makes its outcome certain. Stragglers are never waited for; what they answer late
+// is cleared up in the background. A node that is silent, or fails, is left out
+// where the others suffice, and tried again at growing intervals of a second at most.
+//
+// # Tokens
+//
+// An attempt proposes its token: above every token it has heard of, and at least the
+// time in microseconds. A node grants only if the resource is free and the token is
+// above its last. Two majorities have a node in common, which gives each token once
+// and only upwards: so tokens are unique and increase in grant order, whatever
+// majorities gave them and whatever expired in between.
+//
+// # Shared capacity
+//
+// Of readers and a writer, each has a majority, so they cannot be in together. Of a
+// semaphore of capacity c on N nodes, majorities alone would admit more than c: a
+// lease needs more than N·c/(c+1) nodes, which is all of them if c ≥ N. It is exact,
+// and it stops when so many nodes are away.
+//
+// # Not promised
+//
+// Order. Waiters ask again at short random intervals. Nobody waits in a line.
+package quorum

@@ -1,0 +1,142 @@
+package quorum
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// stream is the merged wake-ups of the nodes for one client.
+type stream struct {
+	e              *Engine
+	prefix, client string
+	deliver        func(engine.Wakeup)
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	opens  sync.WaitGroup
+
+	mu     sync.Mutex
+	nodes  []engine.Listener // by node; nil: not open
+	live   bool              // Listen has returned
+	broken map[string][]int  // by ID on the nodes, which of them told of its end
+}
+
+// Listen implements engine.Engine. It returns when a majority of the nodes sends
+// wake-ups; the others are tried until the stream is closed.
+func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
+	if err := e.usable(ctx); err != nil {
+		return nil, err
+	}
+	s := &stream{
+		e: e, prefix: prefix, client: client, deliver: deliver,
+		nodes: make([]engine.Listener, len(e.nodes)), broken: make(map[string][]int),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	first := make(chan reply[struct{}], len(e.nodes))
+	for _, n := range e.nodes {
+		s.opens.Go(func() { s.open(n, first) })
+	}
+	c := claim{nodes: len(e.nodes), need: e.majority}
+	for answers := 0; !c.held() && answers < len(e.nodes) && ctx.Err() == nil; answers++ {
+		select {
+		case r := <-first:
+			c.hear(r.node, r.err)
+		case <-ctx.Done():
+		}
+	}
+	if !c.held() {
+		err := shortfall(ctx, e, "send wake-ups", c.yes, c.need, c.bad)
+		_ = s.Close()
+		return nil, err
+	}
+	s.mu.Lock()
+	s.live = true
+	s.mu.Unlock()
+	return s, nil
+}
+
+// open opens the stream of one node, however long it takes. first gets the outcome of
+// the first try.
+func (s *stream) open(n *node, first chan<- reply[struct{}]) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		call, cancel := context.WithTimeout(s.ctx, patience)
+		n.begin()
+		l, err := n.Listen(call, s.prefix, s.client, func(w engine.Wakeup) { s.hear(n, w) })
+		n.end(err)
+		cancel()
+		if first != nil {
+			first <- reply[struct{}]{node: n, err: err}
+			first = nil
+		}
+		if err == nil {
+			s.keep(n, l)
+			return
+		}
+		if !rest(s.ctx, pause/2+rand.N(pause)) {
+			return
+		}
+	}
+}
+
+// keep takes a stream that has been opened.
+func (s *stream) keep(n *node, l engine.Listener) {
+	s.mu.Lock()
+	s.nodes[n.index] = l
+	late := s.live
+	s.mu.Unlock()
+	if late {
+		s.deliver(engine.Wakeup{Kind: engine.Resync})
+	}
+}
+
+// hear translates what one node sends. A lease is broken when a majority cannot have
+// it any more.
+func (s *stream) hear(n *node, w engine.Wakeup) {
+	switch w.Kind {
+	case engine.Resync:
+		s.deliver(w)
+	case engine.WakeBroken:
+		if s.enough(n, w.ID) {
+			w.ID, _ = parseTry(w.ID)
+			s.deliver(w)
+		}
+	}
+}
+
+// remembers is how many endings are counted at once.
+const remembers = 256
+
+// enough counts the nodes that told of an end, and says when they suffice.
+func (s *stream) enough(n *node, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.broken) >= remembers {
+		s.broken = make(map[string][]int)
+	}
+	for _, other := range s.broken[id] {
+		if other == n.index {
+			return false
+		}
+	}
+	s.broken[id] = append(s.broken[id], n.index)
+	return len(s.broken[id]) == len(s.e.nodes)-s.e.majority+1
+}
+
+// Close implements engine.Listener.
+func (s *stream) Close() error {
+	s.cancel()
+	s.opens.Wait()
+	s.mu.Lock()
+	open := s.nodes
+	s.nodes = make([]engine.Listener, len(open))
+	s.mu.Unlock()
+	for _, l := range open {
+		if l != nil {
+			_ = l.Close() // nothing is left that a failure could hurt
+		}
+	}
+	return nil
+}

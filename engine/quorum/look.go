@@ -1,0 +1,253 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// sight is what one node shows of a resource.
+type sight struct {
+	node *node
+	snap engine.Snapshot
+}
+
+// survey takes a snapshot on a majority at least, and on the others if they are
+// quick.
+func (e *Engine) survey(ctx context.Context, client string, res engine.Resource) ([]sight, error) {
+	p := begin(e, ctx, client, e.pick(e.majority), func(ctx context.Context, n *node) (engine.Snapshot, error) {
+		return n.Snapshot(ctx, res)
+	})
+	defer p.end()
+	var all []sight
+	for {
+		r, ok := p.next()
+		if !ok {
+			break
+		}
+		if r.err == nil {
+			all = append(all, sight{r.node, r.value})
+		}
+		if len(all) >= e.majority {
+			p.hurry()
+		}
+	}
+	if len(all) < e.majority {
+		return nil, p.shortfall("showed the resource", len(all))
+	}
+	return all, nil
+}
+
+// Snapshot implements engine.Engine. A holder is shown if a majority can have
+// granted it: nodes that do not answer may have.
+func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
+	if err := e.usable(ctx); err != nil {
+		return engine.Snapshot{}, err
+	}
+	all, err := e.survey(ctx, "", res)
+	if err != nil {
+		return engine.Snapshot{}, err
+	}
+	return e.merge(res, all), nil
+}
+
+// merge makes one picture of what nodes show.
+func (e *Engine) merge(res engine.Resource, all []sight) engine.Snapshot {
+	unseen := len(e.nodes) - len(all)
+	s := engine.Snapshot{Resource: res}
+	type seen struct {
+		holder engine.Holder
+		ttls   []time.Duration
+	}
+	holders := map[engine.Held]*seen{}
+	kinds := map[[2]any]int{}
+	for _, one := range all {
+		if one.snap.Kind != "" {
+			kind := [2]any{one.snap.Kind, one.snap.Capacity}
+			kinds[kind]++
+			if s.Kind == "" || kinds[kind] > kinds[[2]any{s.Kind, s.Capacity}] {
+				s.Kind, s.Capacity = one.snap.Kind, one.snap.Capacity
+			}
+		}
+		for _, h := range one.snap.Holders {
+			id, token := parseTry(h.ID)
+			if token != 0 {
+				h.ID, h.Token = id, token
+			}
+			k := engine.Held{ID: h.ID, Token: h.Token}
+			if holders[k] == nil {
+				holders[k] = &seen{holder: h}
+			}
+			holders[k].ttls = append(holders[k].ttls, h.TTL)
+			if h.Since.Before(holders[k].holder.Since) {
+				holders[k].holder.Since = h.Since // the others were told later
+			}
+		}
+	}
+	need := e.needed(s.Kind, s.Capacity)
+	for _, h := range holders {
+		if len(h.ttls)+unseen < need {
+			continue
+		}
+		slices.Sort(h.ttls)
+		h.holder.TTL = h.ttls[max(0, len(h.ttls)-max(1, need-unseen))]
+		s.Holders = append(s.Holders, h.holder)
+	}
+	sort.Slice(s.Holders, func(i, j int) bool { return s.Holders[i].Token < s.Holders[j].Token })
+	s.Token = amongMost(e.majority-unseen, all, func(s engine.Snapshot) uint64 { return s.Token })
+	s.Marked = amongMost(e.majority-unseen, all, func(s engine.Snapshot) time.Duration { return s.Marked })
+	return s
+}
+
+// amongMost is the k-th largest of what nodes show: what a majority has reached, if
+// those that are not seen have.
+func amongMost[T uint64 | time.Duration](k int, all []sight, of func(engine.Snapshot) T) T {
+	values := make([]T, len(all))
+	for i, one := range all {
+		values[i] = of(one.snap)
+	}
+	slices.Sort(values)
+	return values[len(values)-max(1, k)]
+}
+
+// List implements engine.Engine. A resource is listed if its snapshot, made of what
+// a majority of the nodes lists, shows somebody.
+func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) {
+		if err := e.usable(ctx); err != nil {
+			yield(engine.Snapshot{}, err)
+			return
+		}
+		found, err := e.gather(ctx, prefix, pattern)
+		if err != nil {
+			yield(engine.Snapshot{}, err)
+			return
+		}
+		for _, s := range found {
+			if err := e.usable(ctx); err != nil {
+				yield(engine.Snapshot{}, err)
+				return
+			}
+			if len(s.Holders)+len(s.Waiters) > 0 && !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// gather merges the lists of the nodes.
+func (e *Engine) gather(ctx context.Context, prefix, pattern string) ([]engine.Snapshot, error) {
+	p := begin(e, ctx, "", e.pick(e.majority), func(ctx context.Context, n *node) ([]engine.Snapshot, error) {
+		var all []engine.Snapshot
+		for s, err := range n.List(ctx, prefix, pattern) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s)
+		}
+		return all, nil
+	})
+	defer p.end()
+	byName := map[engine.Resource][]sight{}
+	var lists []reply[[]engine.Snapshot]
+	for {
+		r, ok := p.next()
+		if !ok {
+			break
+		}
+		if r.err == nil {
+			lists = append(lists, r)
+		}
+		if len(lists) >= e.majority {
+			p.hurry()
+		}
+	}
+	if len(lists) < e.majority {
+		return nil, p.shortfall("listed", len(lists))
+	}
+	for _, l := range lists {
+		for _, s := range l.value {
+			byName[s.Resource] = append(byName[s.Resource], sight{l.node, s})
+		}
+	}
+	var out []engine.Snapshot
+	for name, all := range byName {
+		for _, l := range lists { // a node that does not list it shows nobody
+			if !slices.ContainsFunc(all, func(s sight) bool { return s.node == l.node }) {
+				all = append(all, sight{l.node, engine.Snapshot{Resource: name}})
+			}
+		}
+		out = append(out, e.merge(name, all))
+	}
+	return out, nil
+}
+
+// Break implements engine.Engine.
+func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) error {
+	if err := e.usable(ctx); err != nil {
+		return err
+	}
+	var known *round
+	if a := e.attempts.find(key{res, id}); a != nil {
+		known, _ = a.standing()
+	}
+	client := engine.ClientOf(id)
+	p := begin(e, ctx, client, e.pick(e.majority), func(ctx context.Context, n *node) (struct{}, error) {
+		return struct{}{}, e.breakOn(ctx, n, res, id, known)
+	})
+	defer p.end()
+	c := claim{nodes: len(e.nodes), need: e.majority}
+	for !c.sure() {
+		r, ok := p.next()
+		if !ok {
+			break
+		}
+		c.hear(r.node, r.err)
+		if c.yes+len(c.gone) >= e.majority {
+			p.hurry()
+		}
+	}
+	switch {
+	case c.held():
+		return nil
+	case c.lost():
+		return c.why()
+	case c.yes > 0 && c.yes+len(c.gone) >= e.majority:
+		return nil // no majority has it any more
+	}
+	return shortfall(ctx, e, "ended it", c.yes, c.need, c.bad)
+}
+
+// breakOn ends what one node has of a holder ID, or the mark.
+func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, id string, known *round) error {
+	if id == engine.MarkID {
+		return n.Break(ctx, res, id)
+	}
+	s, err := n.Snapshot(ctx, res)
+	if err != nil {
+		return err
+	}
+	broke := false
+	for _, h := range s.Holders {
+		if holder, _ := parseTry(h.ID); holder == id || h.ID == id {
+			err := n.Break(ctx, res, h.ID)
+			var gone *engine.NotHeldError
+			if err != nil && !errors.As(err, &gone) {
+				return err
+			}
+			broke = broke || err == nil
+		}
+	}
+	switch {
+	case broke:
+		return nil
+	case known != nil:
+		return n.Break(ctx, res, known.on(n).ID)
+	}
+	return n.Break(ctx, res, id)
+}

@@ -1,0 +1,54 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// markGrant gives a lease that was just granted up for one that marks, on each node
+// in one step. Only the holder marks: a try that fails must leave no mark, or such
+// tries together would make a majority of marks for work that nobody did.
+func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (engine.Answer, error) {
+	first, _ := a.standing()
+	need := e.needed(r.Kind, r.Capacity)
+	r.Ballot = e.tokens.next(r.Resource)
+	first.mu.Lock()
+	yields := append([]string(nil), first.ids...)
+	first.mu.Unlock()
+	t := e.propose(ctx, r, need, yields)
+	a.add(t)
+	ttl, yes := t.wait(ctx)
+	yes = yes && usableFor(ttl, time.Since(t.sent))
+	if yes {
+		e.tokens.heard(r.Resource, t.token+r.Reserve)
+		if a.win(t, ttl) {
+			first.giveUp() // where it was not yielded
+			return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, nil
+		}
+	}
+	votes := t.ballots()
+	e.unmark(t, votes)
+	a.lose(t)
+	a.lose(first)
+	return engine.Answer{}, fmt.Errorf("the mark: %w", notGranted(votes, need))
+}
+
+// unmark ends the marks of a try that failed, where it may have made some.
+func (e *Engine) unmark(t *round, votes []vote) {
+	for i, v := range votes {
+		if v.granted() || !v.in || unavailable(v.err) && t.asked(i) {
+			e.insistOn(e.nodes[i], engine.ClientOf(t.ids[i]), func(ctx context.Context, n *node) error {
+				return n.Break(ctx, t.res, engine.MarkID)
+			})
+		}
+	}
+}
+
+func (t *round) asked(i int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.at[i] != absent
+}

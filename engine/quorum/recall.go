@@ -1,0 +1,84 @@
+package quorum
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// lease finds the lease that a party means: by the tries of this process, or by
+// asking the nodes, since it may have been taken by another process. One that is
+// found nowhere is asked for by the names that it would have.
+func (e *Engine) lease(ctx context.Context, res engine.Resource, h engine.Held) (*attempt, *round, error) {
+	k := key{res, h.ID}
+	a := e.attempts.find(k)
+	if a != nil {
+		a.mu.Lock()
+		t := a.lease
+		a.mu.Unlock()
+		if t != nil {
+			return a, t, nil
+		}
+	}
+	t, err := e.recall(ctx, res, h)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t == nil {
+		return &attempt{}, e.guess(res, h), nil
+	}
+	if a == nil {
+		a = e.attempts.open(k)
+		a.mu.Lock()
+		a.lease = t
+		a.mu.Unlock()
+		return a, t, nil
+	}
+	return &attempt{}, t, nil
+}
+
+// guess is a lease of which nothing is known but its holder ID and token.
+func (e *Engine) guess(res engine.Resource, h engine.Held) *round {
+	t := &round{e: e, res: res, token: h.Token, need: e.majority}
+	for range e.nodes {
+		t.ids = append(t.ids, tryID(h.ID, h.Token))
+		t.at = append(t.at, held)
+	}
+	return t
+}
+
+// recall looks for a holder ID on the nodes. It returns nil if it is on none. The
+// token may be one that was reserved with the lease's own.
+func (e *Engine) recall(ctx context.Context, res engine.Resource, h engine.Held) (*round, error) {
+	s, err := e.survey(ctx, engine.ClientOf(h.ID), res)
+	if err != nil {
+		return nil, err
+	}
+	t := e.guess(res, h)
+	found := map[uint64]int{}
+	for _, one := range s {
+		for _, holder := range one.snap.Holders {
+			if id, token := parseTry(holder.ID); id == h.ID && token <= max(h.Token, 1) || id == h.ID && h.Token == 0 {
+				found[token]++
+				if found[token] > found[t.token] || t.token == h.Token {
+					t.token = token
+				}
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	for i := range e.nodes {
+		t.ids[i] = tryID(h.ID, t.token)
+	}
+	for _, one := range s {
+		for _, holder := range one.snap.Holders {
+			if id, token := parseTry(holder.ID); id == h.ID && token == t.token {
+				t.ids[one.node.index] = holder.ID
+				t.need = e.needed(one.snap.Kind, one.snap.Capacity)
+			}
+		}
+	}
+	return t, nil
+}

@@ -1,0 +1,204 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// Release implements engine.Engine. It returns when a majority has given the lease
+// back; the others follow in the background. With a mark, a majority has to have
+// marked the resource as well.
+func (e *Engine) Release(ctx context.Context, r engine.Release) error {
+	if err := e.usable(ctx); err != nil {
+		return err
+	}
+	k := key{r.Resource, r.ID}
+	a := e.attempts.find(k)
+	if r.Withdraw {
+		a = e.attempts.open(k) // the refusal has to be remembered
+		a.end(engine.CauseReleased)
+	}
+	if a == nil {
+		return e.giveUnknown(ctx, r)
+	}
+	a.mu.Lock()
+	lease, tries := a.lease, append([]*round(nil), a.rounds...)
+	waited := a.tries > 0 || r.Withdraw
+	a.mu.Unlock()
+	switch {
+	case lease != nil:
+		err := e.give(ctx, lease, r)
+		if err == nil {
+			a.lose(lease)
+			e.settle(k, a)
+		}
+		return err
+	case r.Token != 0:
+		return e.giveUnknown(ctx, r)
+	}
+	r.Mark = 0 // it never held
+	for _, t := range tries {
+		var gone *engine.NotHeldError
+		if err := e.give(ctx, t, r); err != nil && !errors.As(err, &gone) {
+			return err
+		}
+	}
+	e.settle(k, a)
+	if !waited {
+		return &engine.NotHeldError{Cause: engine.CauseDeleted}
+	}
+	return nil
+}
+
+// settle forgets an attempt that was given back, unless it has to be refused.
+func (e *Engine) settle(k key, a *attempt) {
+	if _, over := a.standing(); over == 0 {
+		e.attempts.forget(k, a)
+	}
+}
+
+// giveUnknown gives back what this process has not taken, or has given back before.
+func (e *Engine) giveUnknown(ctx context.Context, r engine.Release) error {
+	err := e.give(ctx, e.guess(r.Resource, r.Held), r)
+	var gone *engine.NotHeldError
+	if !errors.As(err, &gone) {
+		return err
+	}
+	t, lost := e.recall(ctx, r.Resource, r.Held)
+	switch {
+	case lost != nil:
+		return lost
+	case t == nil:
+		return err
+	}
+	return e.give(ctx, t, r)
+}
+
+// give takes a round out of the nodes.
+func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
+	t.mu.Lock()
+	t.over = true
+	at := append([]standing(nil), t.at...)
+	for i := range t.at {
+		t.at[i] = absent // what answers late to the request finds it withdrawn
+	}
+	t.mu.Unlock()
+	c := claim{nodes: len(e.nodes), need: t.need}
+	to := e.pick(c.need)
+	ask := func(ctx context.Context, n *node) (struct{}, error) {
+		mine := e.ending(t, n, at[n.index], r)
+		err := release(ctx, n, mine, at[n.index])
+		if unavailable(err) && at[n.index] != absent {
+			e.insist(n, t.client(), mine)
+		}
+		return struct{}{}, err
+	}
+	p := begin(e, ctx, t.client(), to, ask)
+	defer p.end()
+	for i, n := range e.nodes {
+		switch {
+		case contains(to, n):
+		case at[i] == absent:
+			c.hear(n, &engine.NotHeldError{Cause: engine.CauseDeleted})
+		default:
+			c.hear(n, errLeftOut)
+			e.insist(n, t.client(), e.ending(t, n, at[i], r))
+		}
+	}
+	for !c.sure() {
+		reply, ok := p.next()
+		if !ok {
+			break
+		}
+		c.hear(reply.node, reply.err)
+		if c.yes+len(c.gone) >= c.need {
+			p.hurry() // the next holder can have it
+		}
+	}
+	return e.given(ctx, c, r)
+}
+
+// release gives back what is on one node. A withdrawal is always answered yes, so it
+// does not tell whether it has marked: where that matters, and the request may be
+// still under way, it comes second.
+func release(ctx context.Context, n *node, r engine.Release, was standing) error {
+	if r.Mark == 0 || was != asked && was != unsure {
+		return n.Release(ctx, r)
+	}
+	plain := r
+	plain.Withdraw = false
+	marked := n.Release(ctx, plain)
+	r.Mark = 0
+	return errors.Join(marked, n.Release(ctx, r))
+}
+
+// given says how a release went.
+func (e *Engine) given(ctx context.Context, c claim, r engine.Release) error {
+	free := c.yes + len(c.gone)
+	switch {
+	case c.held():
+		return nil
+	case c.lost():
+		return c.why()
+	case r.Mark == 0 && c.yes > 0 && free >= e.majority:
+		return nil // it is out of the way, and may have been held until now
+	}
+	return shortfall(ctx, e, "gave the lease back", c.yes, c.need, c.bad)
+}
+
+// ending is what is said to one node.
+func (e *Engine) ending(t *round, n *node, was standing, r engine.Release) engine.Release {
+	r.Held = t.on(n)
+	if was == asked || was == unsure {
+		r.Withdraw = true // the request may still be under way
+	}
+	return r
+}
+
+func contains(nodes []*node, n *node) bool {
+	for _, other := range nodes {
+		if other == n {
+			return true
+		}
+	}
+	return false
+}
+
+// Resize implements engine.Engine. A node that does not answer goes on counting the
+// weight before, until the lease ends there.
+func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+	if err := e.usable(ctx); err != nil {
+		return err
+	}
+	_, t, err := e.lease(ctx, res, h)
+	if err != nil {
+		return err
+	}
+	c := claim{nodes: len(e.nodes), need: t.need}
+	p := begin(e, ctx, t.client(), e.pick(c.need), func(ctx context.Context, n *node) (struct{}, error) {
+		return struct{}{}, n.Resize(ctx, res, t.on(n), weight)
+	})
+	defer p.end()
+	heavy := 0
+	for !c.sure() && heavy <= c.nodes-c.need {
+		r, ok := p.next()
+		if !ok {
+			break
+		}
+		if errors.Is(r.err, engine.ErrTooHeavy) {
+			heavy++
+		}
+		c.hear(r.node, r.err)
+	}
+	switch {
+	case c.held():
+		return nil
+	case c.lost():
+		return c.why()
+	case heavy > c.nodes-c.need:
+		return engine.ErrTooHeavy
+	}
+	return shortfall(ctx, e, "changed the weight", c.yes, c.need, c.bad)
+}

@@ -1,0 +1,113 @@
+package quorum
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// extension is the renewal of one lease.
+type extension struct {
+	a   *attempt
+	t   *round
+	ttl time.Duration
+	claim
+	err error // why it cannot be asked for
+}
+
+// Renew implements engine.Engine. A lease is renewed when a majority has extended
+// it; nodes that do not have it do not count.
+func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
+	errs := make([]error, len(batch))
+	if err := e.usable(ctx); err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	all := make([]*extension, len(batch))
+	for i, r := range batch {
+		x := &extension{ttl: r.TTL}
+		x.a, x.t, x.err = e.lease(ctx, r.Resource, r.Held)
+		all[i] = x
+	}
+	e.extend(ctx, all)
+	for i, x := range all {
+		errs[i] = x.err
+	}
+	return errs
+}
+
+// renewOne extends one lease.
+func (e *Engine) renewOne(ctx context.Context, a *attempt, t *round, ttl time.Duration) error {
+	x := &extension{a: a, t: t, ttl: ttl}
+	e.extend(ctx, []*extension{x})
+	return x.err
+}
+
+// extend asks each node once for all leases, and returns when the outcome of each is
+// sure.
+func (e *Engine) extend(ctx context.Context, all []*extension) {
+	var open []*extension
+	need := e.majority
+	for _, x := range all {
+		if x.err == nil {
+			x.claim = claim{nodes: len(e.nodes), need: x.t.need}
+			need = max(need, x.t.need)
+			open = append(open, x)
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	p := begin(e, ctx, open[0].t.client(), e.pick(need), func(ctx context.Context, n *node) ([]error, error) {
+		renewals := make([]engine.Renewal, len(open))
+		for i, x := range open {
+			renewals[i] = engine.Renewal{Resource: x.t.res, Held: x.t.on(n), TTL: x.ttl}
+		}
+		errs := n.Renew(ctx, renewals)
+		return errs, errs[0] // for the node's health one tells as much as all
+	})
+	defer p.end()
+	for unsure := len(open); unsure > 0; {
+		r, ok := p.next()
+		if !ok {
+			break
+		}
+		for i, x := range open {
+			if was := x.sure(); !was {
+				x.hear(r.node, r.value[i])
+				if x.sure() {
+					unsure--
+				}
+			}
+		}
+	}
+	for _, x := range open {
+		x.err = x.outcome(ctx, e, p.sent)
+	}
+}
+
+func (x *extension) outcome(ctx context.Context, e *Engine, sent time.Time) error {
+	switch {
+	case x.held():
+		x.a.mu.Lock()
+		x.a.extend(sent, x.ttl)
+		x.a.mu.Unlock()
+		return nil
+	case x.lost():
+		return x.why()
+	}
+	return shortfall(ctx, e, "renewed the lease", x.yes, x.need, x.bad)
+}
+
+// client is the one that the round works for.
+func (t *round) client() string { return engine.ClientOf(t.ids[0]) }
+
+// on names the lease to a node.
+func (t *round) on(n *node) engine.Held {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return engine.Held{ID: t.ids[n.index], Token: t.token}
+}

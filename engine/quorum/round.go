@@ -1,0 +1,172 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// standing is what a round may have on a node.
+type standing uint8
+
+const (
+	absent standing = iota // nothing: not asked, refused, or given back
+	asked                  // no answer has come yet
+	held
+	unsure // the call failed: it may be there
+)
+
+// round is one try to get a lease: one token, proposed to all nodes, and the lease
+// if enough of them grant it.
+type round struct {
+	e     *Engine
+	res   engine.Resource
+	token uint64
+	need  int
+	sent  time.Time
+	crew  *crew
+
+	mu      sync.Mutex
+	ids     []string   // by node, what the try is called there
+	at      []standing // by node
+	votes   []vote     // by node
+	over    bool       // nothing shall be left
+	decided chan struct{}
+	most    chan struct{} // closed when a majority has answered
+	state   verdict
+}
+
+// tooLate: a majority granted, but not while the grant could be used.
+var errTooLate = errors.New("the grant came when its time was nearly over")
+
+// propose begins a round. The request has the holder ID, and the token as ballot.
+func (e *Engine) propose(ctx context.Context, r engine.Request, need int, yields []string) *round {
+	n := len(e.nodes)
+	t := &round{
+		e: e, res: r.Resource, token: r.Ballot, need: need, sent: time.Now(),
+		ids: make([]string, n), at: make([]standing, n), votes: make([]vote, n),
+		decided: make(chan struct{}), most: make(chan struct{}),
+	}
+	r.Queue, r.Yields = false, engine.Held{}
+	id := tryID(r.ID, r.Ballot)
+	to := e.pick(need)
+	for i := range e.nodes {
+		t.ids[i] = id
+		t.votes[i] = vote{in: true, err: errLeftOut}
+	}
+	for _, node := range to {
+		t.at[node.index], t.votes[node.index] = asked, vote{}
+	}
+	t.crew = e.crews.join(engine.ClientOf(r.ID), len(to))
+	fan(ctx, t.crew, to, func(ctx context.Context, node *node) (engine.Answer, error) {
+		mine := r
+		mine.ID = id
+		if yields != nil {
+			mine.Yields.ID = yields[node.index]
+		}
+		return node.Acquire(ctx, mine)
+	}, t.hear)
+	return t
+}
+
+// errLeftOut stands for the answer of a node that was not asked.
+var errLeftOut = fmt.Errorf("%w: it has been silent of late", engine.ErrUnavailable)
+
+// hear takes in the answer of one node, which may come after the decision.
+func (t *round) hear(n *node, a engine.Answer, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.at[n.index] != asked: // it was withdrawn meanwhile
+	case err == nil && a.Status == engine.Granted:
+		t.at[n.index] = held
+	case unavailable(err):
+		t.at[n.index] = unsure
+	default:
+		t.at[n.index] = absent
+	}
+	t.votes[n.index] = vote{in: true, ans: a, err: err}
+	if t.over {
+		t.clear(n)
+	}
+	if t.state == granted || t.state == refused {
+		return
+	}
+	was := t.state
+	t.state = judge(t.votes, t.need)
+	if t.state >= nearly && was < nearly {
+		close(t.most)
+	}
+	if t.state >= granted {
+		close(t.decided)
+	}
+}
+
+// wait returns when the round is decided, ctx has ended, or a majority has answered
+// and the others are slow. It tells whether the lease is held, for how long.
+func (t *round) wait(ctx context.Context) (time.Duration, bool) {
+	most := t.most
+	var slow <-chan time.Time
+	for waiting := true; waiting; {
+		select {
+		case <-t.decided:
+			waiting = false
+		case <-most:
+			most = nil
+			timer := time.NewTimer(grace(time.Since(t.sent)))
+			defer timer.Stop()
+			slow = timer.C
+		case <-slow:
+			waiting = false
+		case <-ctx.Done():
+			waiting = false
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.state != granted {
+		return 0, false
+	}
+	return window(t.votes, t.need), true
+}
+
+// giveUp takes back what the round has, and what it still gets, in the background.
+func (t *round) giveUp() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	for _, n := range t.e.nodes {
+		t.clear(n)
+	}
+}
+
+// clear gives back what is on a node, unless the answer is still to come. The mutex
+// is held.
+func (t *round) clear(n *node) {
+	was := t.at[n.index]
+	if was != held && was != unsure {
+		return
+	}
+	t.at[n.index] = absent
+	t.e.insist(n, engine.ClientOf(t.ids[n.index]), t.ending(n, was))
+}
+
+// ending is the release of what is on a node.
+func (t *round) ending(n *node, was standing) engine.Release {
+	return engine.Release{
+		Resource: t.res,
+		Held:     engine.Held{ID: t.ids[n.index], Token: t.token},
+		Withdraw: was != held, // the request may still be under way
+	}
+}
+
+// ballots returns what was said, with what is missing.
+func (t *round) ballots() []vote {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]vote(nil), t.votes...)
+}

@@ -1,0 +1,212 @@
+package quorum
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// vote is what one node answered to a request.
+type vote struct {
+	in  bool // it has answered, or was not asked
+	ans engine.Answer
+	err error
+}
+
+func (v vote) granted() bool { return v.in && v.err == nil && v.ans.Status == engine.Granted }
+
+func (v vote) said(s engine.Status) bool { return v.in && v.err == nil && v.ans.Status == s }
+
+func (v vote) failed(target error) bool { return v.in && errors.Is(v.err, target) }
+
+// verdict is what votes amount to.
+type verdict uint8
+
+const (
+	undecided verdict = iota
+	nearly            // a majority has answered, and that is not enough to tell
+	granted
+	refused
+)
+
+// judge decides as early as it can be decided, and not earlier: a refusal is decided
+// when it is also clear which one it is. need is a majority or more.
+func judge(votes []vote, need int) verdict {
+	yes, pending := 0, 0
+	for _, v := range votes {
+		switch {
+		case !v.in:
+			pending++
+		case v.granted():
+			yes++
+		}
+	}
+	lost := failed(votes, engine.ErrUnavailable)
+	switch {
+	case yes >= need:
+		return granted
+	case pending == 0, yes+pending < need && alike(votes, need):
+		return refused
+	case len(votes)-pending-lost > len(votes)/2:
+		return nearly
+	}
+	return undecided
+}
+
+// alike tells whether so many nodes refuse for one reason that the others cannot
+// make it another.
+func alike(votes []vote, need int) bool {
+	majority, spare := len(votes)/2+1, len(votes)-need
+	if _, seen := inTheWay(votes); seen > spare {
+		return true
+	}
+	return said(votes, engine.Marked) >= majority ||
+		said(votes, engine.Outbid)+said(votes, engine.Granted) >= need ||
+		failed(votes, engine.ErrMismatch) > spare || failed(votes, engine.ErrTooHeavy) > spare ||
+		failed(votes, engine.ErrBallot) > spare || failed(votes, engine.ErrDenied) > spare ||
+		failed(votes, engine.ErrUnavailable) > len(votes)-majority
+}
+
+// count tells for how many votes a condition holds.
+func count(votes []vote, is func(vote) bool) int {
+	n := 0
+	for _, v := range votes {
+		if is(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// said counts an answer.
+func said(votes []vote, s engine.Status) int {
+	return count(votes, func(v vote) bool { return v.said(s) })
+}
+
+func failed(votes []vote, target error) int {
+	return count(votes, func(v vote) bool { return v.failed(target) })
+}
+
+// window is what is left of a lease on enough nodes: the least of the best.
+func window(votes []vote, need int) time.Duration {
+	return kth(votes, need, engine.Granted, func(a engine.Answer) time.Duration { return a.TTL })
+}
+
+// kth is the k-th largest of what those who gave an answer say; 0 if they are less.
+func kth[T cmp.Ordered](votes []vote, k int, s engine.Status, of func(engine.Answer) T) T {
+	var all []T
+	for _, v := range votes {
+		if v.said(s) {
+			all = append(all, of(v.ans))
+		}
+	}
+	if len(all) < k {
+		var none T
+		return none
+	}
+	slices.Sort(all)
+	return all[len(all)-k]
+}
+
+// refusal is the answer to a request that was not granted. split tells that nobody
+// is known to be in the way but others who try.
+func refusal(votes []vote, need int) (ans engine.Answer, split bool, err error) {
+	majority := len(votes)/2 + 1
+	spare := len(votes) - need // so many nodes can do without
+	switch {
+	case said(votes, engine.Marked) >= majority:
+		left := kth(votes, majority, engine.Marked, func(a engine.Answer) time.Duration { return a.Next })
+		return engine.Answer{Status: engine.Marked, Next: left}, false, nil
+	case failed(votes, engine.ErrMismatch) > spare:
+		return ans, false, engine.ErrMismatch
+	case failed(votes, engine.ErrTooHeavy) > spare:
+		return ans, false, engine.ErrTooHeavy
+	case failed(votes, engine.ErrBallot) > spare:
+		return ans, false, engine.ErrBallot
+	}
+	if outbid := said(votes, engine.Outbid); outbid > 0 && outbid+said(votes, engine.Granted) >= need {
+		return engine.Answer{Status: engine.Outbid, Last: highest(votes)}, false, nil
+	}
+	answered := count(votes, func(v vote) bool { return v.in && v.err == nil })
+	if ans, seen := inTheWay(votes); seen > spare || seen > 0 && answered >= majority {
+		return ans, seen+len(votes)-answered < majority, nil
+	}
+	return ans, false, notGranted(votes, need)
+}
+
+// highest is the highest token that anybody has given.
+func highest(votes []vote) uint64 {
+	last := uint64(0)
+	for _, v := range votes {
+		if v.said(engine.Outbid) {
+			last = max(last, v.ans.Last)
+		}
+	}
+	return last
+}
+
+// inTheWay is the answer about the holder whom most nodes name, and how many do.
+func inTheWay(votes []vote) (engine.Answer, int) {
+	seen := map[string]int{}
+	for _, v := range votes {
+		if v.said(engine.Busy) {
+			seen[v.ans.Holder.ID]++
+		}
+	}
+	var best engine.Answer
+	waiters := 0
+	for _, v := range votes {
+		if !v.said(engine.Busy) {
+			continue
+		}
+		waiters = max(waiters, v.ans.Waiters)
+		if best.Status == 0 || seen[v.ans.Holder.ID] > seen[best.Holder.ID] {
+			best = v.ans
+		}
+	}
+	n := seen[best.Holder.ID]
+	if id, token := parseTry(best.Holder.ID); token != 0 {
+		best.Holder.ID, best.Holder.Token = id, token
+	}
+	best.Waiters = waiters
+	return best, n
+}
+
+// notGranted says why there is no better answer.
+func notGranted(votes []vote, need int) error {
+	var why []error
+	denied := 0
+	for i, v := range votes {
+		switch {
+		case !v.in:
+			why = append(why, fmt.Errorf("node %d has not answered", i+1))
+		case v.err != nil:
+			why = append(why, fmt.Errorf("node %d: %w", i+1, v.err))
+			if errors.Is(v.err, engine.ErrDenied) {
+				denied++
+			}
+		case v.ans.Status == engine.Marked:
+			why = append(why, fmt.Errorf("node %d: marked as done", i+1))
+		}
+	}
+	answered := count(votes, func(v vote) bool { return v.in && !unavailable(v.err) })
+	text := fmt.Sprintf("quorum: %d of %d nodes answered, %d are needed", answered, len(votes), need)
+	if denied > len(votes)-need {
+		return fmt.Errorf("%w: %s: %s", engine.ErrDenied, text, list(why))
+	}
+	return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, text, list(why))
+}
+
+// list joins errors in one line.
+func list(errs []error) error {
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
