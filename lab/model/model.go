@@ -98,7 +98,7 @@ const never = time.Duration(1<<63 - 1)
 
 // operations turns a history of one resource into steps of the machine.
 func operations(part []history.Op, ttl time.Duration) []porcupine.Operation {
-	grants := granted(part)
+	grants, ended := lawful(part)
 	var out []porcupine.Operation
 	add := func(s step, call, ret time.Duration) {
 		out = append(out, porcupine.Operation{ClientId: len(out), Input: s, Call: int64(call), Return: int64(ret)})
@@ -124,17 +124,47 @@ func operations(part []history.Op, ttl time.Duration) []porcupine.Operation {
 			add(step{do: give, holder: op.Holder}, op.Call, never)
 		}
 	}
-	for _, op := range part {
-		if end, known := expires[op.Holder]; known && op.Kind == history.Lost {
-			expires[op.Holder] = min(end, op.Call) // the store had dropped it by then
-		}
-	}
 	for _, g := range grants {
-		if from := expires[g.Holder]; from != never {
+		from := expires[g.Holder]
+		if at, over := ended[g.Holder]; over {
+			from = min(from, at)
+		}
+		if from != never {
 			add(step{do: give, holder: g.Holder}, from, nextGrant(grants, g, from))
 		}
 	}
 	return out
+}
+
+// lawful returns the grants that the lock answers for, and when the store had
+// dropped those that ended before their time: they were lost, or somebody else
+// released them, as an operator does. What a process handed on of a lease that an
+// operator had ended is no grant of the store's.
+func lawful(part []history.Op) (grants []history.Op, ended map[string]time.Duration) {
+	ended = map[string]time.Duration{}
+	grants = granted(part)
+	by := map[string]string{}
+	for _, g := range grants {
+		by[g.Holder] = g.Client
+	}
+	operated := map[string]time.Duration{}
+	for _, op := range part {
+		foreign := op.Kind == history.Release && op.Client != by[op.Holder]
+		if !foreign && op.Kind != history.Lost {
+			continue
+		}
+		if at, twice := ended[op.Holder]; !twice || op.Call < at {
+			ended[op.Holder] = op.Call
+		}
+		if foreign {
+			operated[op.Holder] = op.Call
+		}
+	}
+	grants = slices.DeleteFunc(grants, func(g history.Op) bool {
+		at, over := operated[g.Holder]
+		return over && at <= g.Return
+	})
+	return grants, ended
 }
 
 // windowEnd is until when an acquire or renewal keeps others out at least.

@@ -28,6 +28,8 @@ func weighing(op history.Op, weight, capacity int) history.Op {
 func TestPlantedHistories(t *testing.T) {
 	lowered := history.Op{Client: "c", Kind: history.Renew, Resource: "r", Holder: "a", Weight: 1, Call: 3, Return: 3, Outcome: history.OK}
 	lost := history.Op{Client: "c", Kind: history.Lost, Resource: "r", Holder: "a", Call: 3, Return: 3, Outcome: history.OK}
+	operator := release("a", 2, 2, history.OK)
+	operator.Client = "operator"
 	for name, p := range map[string]struct {
 		legal bool
 		ops   []history.Op
@@ -41,6 +43,9 @@ func TestPlantedHistories(t *testing.T) {
 		"unknown release":               {true, []history.Op{grant("a", 0, 1, 90, 1), release("a", 2, 3, history.Unknown), grant("b", 3, 44, 90, 2)}},
 		"failed release":                {false, []history.Op{grant("a", 0, 1, 90, 1), release("a", 2, 3, history.Failed), grant("b", 3, 44, 90, 2)}},
 		"the store dropped it":          {true, []history.Op{grant("a", 0, 1, 90, 1), lost, grant("b", 3, 44, 90, 2)}},
+		"an operator ended it":          {true, []history.Op{grant("a", 0, 1, 90, 1), operator, grant("b", 0, 3, 90, 2)}},
+		"an operator ended it later":    {false, []history.Op{grant("a", 0, 1, 90, 1), operator, grant("b", 0, 1, 90, 2)}},
+		"handed on after it was ended":  {true, []history.Op{operator, grant("b", 0, 3, 90, 9), grant("a", 3, 4, 90, 1)}},
 		"token again":                   {false, []history.Op{grant("a", 0, 1, 90, 7), release("a", 2, 3, history.OK), grant("b", 4, 5, 90, 7)}},
 		"token lower":                   {false, []history.Op{grant("a", 0, 1, 90, 7), release("a", 2, 3, history.OK), grant("b", 0, 5, 90, 6)}},
 		"no tokens":                     {true, []history.Op{grant("a", 0, 1, 90, 0), release("a", 2, 3, history.OK), grant("b", 0, 5, 90, 0)}},
@@ -70,9 +75,9 @@ func TestWithoutWindows(t *testing.T) {
 	}
 }
 
-// lawful makes up the history of a right lock with many clients: calls overlap,
+// invented makes up the history of a right lock with many clients: calls overlap,
 // some leases expire and some releases go unanswered.
-func lawful(r *rand.Rand, grants int) []history.Op {
+func invented(r *rand.Rand, grants int) []history.Op {
 	var ops []history.Op
 	now := time.Duration(0)
 	for n := range grants {
@@ -99,7 +104,7 @@ func TestNoFalseAlarmAndPlantedGrantsAreFound(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	missed, planted := 0, 0
 	for range 200 {
-		ops := lawful(r, 60)
+		ops := invented(r, 60)
 		if found := check.Run(ops, model.Lock(0, time.Second)); len(found) > 0 {
 			t.Fatalf("false alarm: %v in %v", found, ops)
 		}
@@ -119,7 +124,7 @@ func TestNoFalseAlarmAndPlantedGrantsAreFound(t *testing.T) {
 }
 
 func BenchmarkMutex(b *testing.B) {
-	ops := lawful(rand.New(rand.NewPCG(1, 2)), 3000)
+	ops := invented(rand.New(rand.NewPCG(1, 2)), 3000)
 	for b.Loop() {
 		if found := check.Run(ops, model.Lock(0, time.Minute)); len(found) > 0 {
 			b.Fatal(found)

@@ -15,6 +15,8 @@ type Slot struct {
 	Number   int64
 	// Begins tells how often a run may begin: once, or again after a failure.
 	Begins Begins
+	// Name, if it is set, tells the resource once a run has begun, from its context.
+	Name func(ctx context.Context) string
 }
 
 // Begins is a promise about the beginnings of runs.
@@ -41,6 +43,9 @@ func (w *Worker) Once(ctx context.Context, slot Slot, think time.Duration, fail 
 			return errors.Join(ErrDead, dead)
 		}
 		begun, op.Call = true, w.Rec.Now()
+		if slot.Name != nil {
+			op.Resource = slot.Name(inner)
+		}
 		t := time.NewTimer(think)
 		defer t.Stop()
 		select {

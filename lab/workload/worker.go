@@ -64,10 +64,8 @@ type Worker struct {
 	// (what it read is now being worked on), "written", "told", "released". An
 	// error ends the round there and then. Nil: nothing happens.
 	Step func(ctx context.Context, step string) error
-	// Broken tells when an operator ended the lease of a hold, or when the store
-	// lost it with its data, on the clock of Rec; 0: nobody did. Nil: nobody ever
-	// does.
-	Broken func(Hold) time.Duration
+	// Took hears of each hold with the record of its acquire. Nil: nobody does.
+	Took func(op history.Op, h Hold)
 
 	rounds atomic.Int64
 }
@@ -101,7 +99,6 @@ func (w *Worker) Round(ctx context.Context, at Place, take Take, work Work) erro
 		close(ended)
 		<-watched
 		s.renewed()
-		s.operator()
 		s.note(history.Leave, history.OK)
 		return err
 	}
@@ -137,6 +134,9 @@ func (w *Worker) take(ctx context.Context, at Place, take Take) (*Stay, error) {
 	s.hold = hold
 	op.Outcome, op.Token, op.Until = history.OK, hold.Token(), s.until()
 	w.Rec.Add(op)
+	if w.Took != nil {
+		w.Took(op, hold)
+	}
 	return s, nil
 }
 
@@ -176,7 +176,6 @@ func (s *Stay) enter() error {
 // leave gives the lock back. The watcher is stopped first: a release is no loss.
 func (s *Stay) leave(ctx context.Context, unwatch func()) error {
 	s.renewed()
-	s.operator()
 	told := s.hold.Err()
 	if told == nil {
 		s.note(history.Leave, history.OK)
@@ -205,18 +204,6 @@ func (s *Stay) renewed() {
 	if until := s.until(); until != 0 {
 		op := s.op(history.Renew)
 		op.Return, op.Outcome, op.Until = op.Call, history.OK, until
-		s.w.Rec.Add(op)
-	}
-}
-
-// operator records that somebody else ended the lease.
-func (s *Stay) operator() {
-	if s.w.Broken == nil {
-		return
-	}
-	if at := s.w.Broken(s.hold); at != 0 {
-		op := s.op(history.Release)
-		op.Client, op.Call, op.Return, op.Outcome = "operator", at, at, history.OK
 		s.w.Rec.Add(op)
 	}
 }

@@ -1,0 +1,106 @@
+package virtual
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// Campaign plays the programs of many seeds.
+type Campaign struct {
+	World World
+	// First and Count are the seeds: First to First+Count-1.
+	First uint64
+	Count int
+	// Workers is how many programs are played at once (default 1).
+	Workers int
+	// Enough ends the campaign after so many failures (default 1).
+	Enough int
+	// For ends the campaign after that time (default: never).
+	For time.Duration
+	// Progress hears how many programs have been played, from time to time. Nil:
+	// nobody does.
+	Progress func(played int)
+}
+
+// Summary is what came of a campaign.
+type Summary struct {
+	Played   int           // programs
+	Grants   int           // leases that were held
+	Took     time.Duration // real
+	Virtual  time.Duration // the sum of the programs'
+	Failures []Result      // in the order in which they were found
+}
+
+// Run plays until it is done, has failed enough, or its time is over.
+func (c Campaign) Run(t *testing.T) Summary {
+	start := time.Now()
+	var (
+		next  atomic.Uint64
+		stop  atomic.Bool
+		mu    sync.Mutex
+		total Summary
+		crew  sync.WaitGroup
+	)
+	for range max(1, c.Workers) {
+		crew.Go(func() {
+			for !stop.Load() {
+				n := next.Add(1) - 1
+				if n >= uint64(c.Count) || c.For > 0 && time.Since(start) > c.For {
+					return
+				}
+				r := Play(t, Draw(c.First+n, c.World))
+				mu.Lock()
+				total.add(r)
+				played := total.Played
+				stop.Store(len(total.Failures) >= max(1, c.Enough))
+				mu.Unlock()
+				if c.Progress != nil && played%1000 == 0 {
+					c.Progress(played)
+				}
+			}
+		})
+	}
+	crew.Wait()
+	total.Took = time.Since(start)
+	return total
+}
+
+func (s *Summary) add(r Result) {
+	s.Played++
+	s.Virtual += r.Took
+	for _, op := range r.History {
+		if op.Kind == history.Acquire && op.Outcome == history.OK {
+			s.Grants++
+		}
+	}
+	if len(r.Violations) > 0 {
+		s.Failures = append(s.Failures, r)
+	}
+}
+
+// Checks names the checks that saw something, each once.
+func (r Result) Checks() (names []string) {
+	seen := map[string]bool{}
+	for _, v := range r.Violations {
+		if !seen[v.Check] {
+			seen[v.Check] = true
+			names = append(names, v.Check)
+		}
+	}
+	return names
+}
+
+// saw tells whether a check saw something.
+func saw(found []check.Violation, name string) bool {
+	for _, v := range found {
+		if v.Check == name {
+			return true
+		}
+	}
+	return false
+}

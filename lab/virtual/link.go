@@ -1,0 +1,260 @@
+package virtual
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// readTimeout is how long a caller without a deadline waits for a lost answer.
+const readTimeout = 3 * time.Second
+
+// link is the way from one process to one store, as an engine.
+type link struct {
+	p *process
+	n *node
+
+	mu     sync.Mutex
+	rng    *rand.Rand
+	faults map[Action]int // that are on, by how many steps
+	delay  time.Duration
+}
+
+var _ engine.Engine = (*link)(nil)
+
+// suffer is what a link does for a while.
+func (l *link) suffer(s Step) {
+	l.mu.Lock()
+	l.faults[s.Do]++
+	if s.Do == Slow {
+		l.delay = s.Delay
+	}
+	l.mu.Unlock()
+	<-time.After(s.For)
+	l.mu.Lock()
+	l.faults[s.Do]--
+	l.mu.Unlock()
+	if s.Do == Cut || s.Do == Hang || s.Do == Deaf {
+		l.n.mu.Lock()
+		lines := l.n.open()
+		l.n.mu.Unlock()
+		for _, line := range lines {
+			if line.l == l {
+				line.again()
+			}
+		}
+	}
+}
+
+// has tells whether one of the faults is on.
+func (l *link) has(any ...Action) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range any {
+		if l.faults[a] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// travel draws how long a message is under way.
+func (l *link) travel() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.faults[Slow] == 0 || l.delay == 0 {
+		return 0
+	}
+	return time.Duration(l.rng.Int64N(int64(l.delay)))
+}
+
+func unavailable(why string) error { return fmt.Errorf("%w: %s", engine.ErrUnavailable, why) }
+
+// lost waits as long as a caller waits for an answer that does not come.
+func lost(ctx context.Context) error {
+	t := time.NewTimer(readTimeout)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return unavailable(ctx.Err().Error())
+	case <-t.C:
+		return unavailable("read timeout")
+	}
+}
+
+// reply is an answer on its way back.
+type reply[T any] struct {
+	value T
+	err   error
+}
+
+// ask sends a request through the link and waits for its answer. What has set
+// out arrives, whether anybody still waits for it or not.
+func ask[T any](ctx context.Context, l *link, op func(context.Context, engine.Engine) (T, error)) (T, error) {
+	var none T
+	if l.p.gate() != nil {
+		return none, unavailable("the process is dead")
+	}
+	if ctx.Err() != nil {
+		return none, unavailable(ctx.Err().Error())
+	}
+	if l.has(Cut) {
+		return none, unavailable("connection refused")
+	}
+	if l.has(Hang) {
+		err := lost(ctx)
+		_ = l.p.gate()
+		return none, err
+	}
+	there := l.travel()
+	got := make(chan reply[T], 1)
+	if there == 0 {
+		got <- arrive(ctx, l, op)
+	} else {
+		go func() {
+			<-time.After(there)
+			got <- arrive(context.WithoutCancel(ctx), l, op)
+		}()
+	}
+	r := back(ctx, l, got)
+	if l.p.gate() != nil {
+		return none, unavailable("the process is dead")
+	}
+	return r.value, r.err
+}
+
+// arrive does what a request asks for, at the store.
+func arrive[T any](ctx context.Context, l *link, op func(context.Context, engine.Engine) (T, error)) reply[T] {
+	e := l.n.engine()
+	if e == nil {
+		return reply[T]{err: unavailable("connection reset")}
+	}
+	v, err := op(ctx, e)
+	if l.has(Twice) {
+		v, err = op(ctx, e)
+	}
+	return reply[T]{v, err}
+}
+
+// back waits for an answer to come back.
+func back[T any](ctx context.Context, l *link, got <-chan reply[T]) (r reply[T]) {
+	select {
+	case r = <-got:
+	case <-ctx.Done():
+		return reply[T]{err: unavailable(ctx.Err().Error())}
+	}
+	if l.has(Deaf, Hang) {
+		return reply[T]{err: lost(ctx)}
+	}
+	if l.has(Cut) {
+		return reply[T]{err: unavailable("connection reset")}
+	}
+	if d := l.travel(); d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return reply[T]{err: unavailable(ctx.Err().Error())}
+		}
+	}
+	return r
+}
+
+// there and back turn what is counted in the store's seconds into time as the
+// bubble counts it, and the other way. At a rate above 1 more seconds pass at the
+// store than in the process, so what is asked for is shorter there.
+func (l *link) there(d time.Duration) time.Duration { return scale(d, 1/l.n.rate) }
+func (l *link) back(d time.Duration) time.Duration  { return scale(d, l.n.rate) }
+
+// scale keeps what is not zero from becoming zero.
+func scale(d time.Duration, by float64) time.Duration {
+	if by == 1 || d == 0 {
+		return d
+	}
+	return max(time.Microsecond, time.Duration(float64(d)*by).Truncate(time.Microsecond))
+}
+
+// Acquire implements engine.Engine.
+func (l *link) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Answer, error) {
+		r := r
+		r.TTL, r.Mark = l.there(r.TTL), l.there(r.Mark)
+		a, err := e.Acquire(ctx, r)
+		a.TTL, a.Next = l.back(a.TTL), l.back(a.Next)
+		return a, err
+	})
+}
+
+// Renew implements engine.Engine.
+func (l *link) Renew(ctx context.Context, batch []engine.Renewal) []error {
+	errs, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) ([]error, error) {
+		scaled := make([]engine.Renewal, len(batch))
+		for i, r := range batch {
+			r.TTL = l.there(r.TTL)
+			scaled[i] = r
+		}
+		return e.Renew(ctx, scaled), nil
+	})
+	if err == nil {
+		return errs
+	}
+	errs = make([]error, len(batch))
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// Release implements engine.Engine.
+func (l *link) Release(ctx context.Context, r engine.Release) error {
+	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
+		r := r
+		r.Mark = l.there(r.Mark)
+		return struct{}{}, e.Release(ctx, r)
+	})
+	return err
+}
+
+// Resize implements engine.Engine.
+func (l *link) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
+		return struct{}{}, e.Resize(ctx, res, h, weight)
+	})
+	return err
+}
+
+// Snapshot implements engine.Engine.
+func (l *link) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
+	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Snapshot, error) { return e.Snapshot(ctx, res) })
+}
+
+// List implements engine.Engine. Nothing in the lab lists through a link.
+func (l *link) List(context.Context, string, string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) { yield(engine.Snapshot{}, unavailable("no list")) }
+}
+
+// Break implements engine.Engine.
+func (l *link) Break(ctx context.Context, res engine.Resource, id string) error {
+	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
+		return struct{}{}, e.Break(ctx, res, id)
+	})
+	return err
+}
+
+// Now implements engine.Engine.
+func (l *link) Now(ctx context.Context) (time.Time, error) {
+	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (time.Time, error) { return e.Now(ctx) })
+}
+
+// Leave implements engine.Engine.
+func (l *link) Leave(client string) {
+	if e := l.n.engine(); e != nil && l.p.gate() == nil {
+		e.Leave(client)
+	}
+}

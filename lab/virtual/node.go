@@ -1,0 +1,80 @@
+package virtual
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// node is one store of the memory kind. It can be away, and lose its data.
+type node struct {
+	rate float64 // of its clock, by the processes' clocks
+
+	mu    sync.Mutex
+	e     engine.Engine
+	away  int
+	lines map[*stream]bool // open subscriptions
+}
+
+func newNode(rate float64) *node {
+	return &node{rate: rate, e: memory.New(), lines: map[*stream]bool{}}
+}
+
+// engine returns what answers now, or nil while the store is away.
+func (n *node) engine() engine.Engine {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.away > 0 {
+		return nil
+	}
+	return n.e
+}
+
+// goAway breaks all connections for a while.
+func (n *node) goAway(d time.Duration) {
+	n.mu.Lock()
+	n.away++
+	n.mu.Unlock()
+	<-time.After(d)
+	n.mu.Lock()
+	n.away--
+	lines := n.open()
+	n.mu.Unlock()
+	for _, s := range lines {
+		s.again()
+	}
+}
+
+// wipe forgets everything and returns the holder IDs that had a lease.
+func (n *node) wipe(names []string) []string {
+	var gone []string
+	for _, name := range names {
+		s, err := n.e.Snapshot(context.Background(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: name})
+		if err != nil {
+			continue
+		}
+		for _, h := range s.Holders {
+			gone = append(gone, h.ID)
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.e = memory.New()
+	for _, s := range n.open() {
+		s.moved(n.e)
+	}
+	return gone
+}
+
+// open lists the subscriptions. The mutex is held.
+func (n *node) open() []*stream {
+	var all []*stream
+	for s := range n.lines {
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,103 @@
+package virtual
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/model"
+)
+
+// Result is what came of a program.
+type Result struct {
+	Program    Program           `json:"program"`
+	Violations []check.Violation `json:"violations,omitempty"`
+	History    []history.Op      `json:"history,omitempty"`
+	// Took is the virtual time that passed.
+	Took time.Duration `json:"took"`
+}
+
+// Play runs a program in a bubble of its own and judges it. A goroutine that is
+// left behind, or a deadlock inside the client, is a violation named "bubble".
+func Play(t *testing.T, p Program) (r Result) {
+	r.Program = p
+	defer func() {
+		// synctest panics when goroutines of the bubble can never go on.
+		if what := recover(); what != nil {
+			r.Violations = append(r.Violations, check.Violation{Check: "bubble", Text: fmt.Sprint(what)})
+		}
+	}()
+	synctest.Test(t, func(*testing.T) {
+		w, err := newWorld(p)
+		if err != nil {
+			r.Violations = []check.Violation{{Check: "setup", Text: err.Error()}}
+			return
+		}
+		end := w.run()
+		r.History, r.Took = append(w.rec.Ops(), w.operated()...), w.rec.Now()
+		r.Violations = w.judge(r.History, end)
+	})
+	return r
+}
+
+// Bounds of the checks of progress.
+const (
+	// freeFor is how long a resource may look free although somebody asks for it,
+	// right after the faults: a lease that nobody knows of (5 s), the claim window of
+	// a waiter that died behind it (3 s), a poll, and clocks of different rates.
+	freeFor = 10 * time.Second
+	// handedOn is how long a hand-off may take when all is well.
+	handedOn = 50 * time.Millisecond
+	// sameTime is how far apart two must have asked for their order to be known.
+	sameTime = time.Microsecond
+	// search bounds porcupine for one resource, in real time.
+	search = 2 * time.Second
+)
+
+// judge applies the checks whose promises the faults leave standing. A lease that
+// an operator or a wipe ended is marked as such in the history.
+func (w *world) judge(ops []history.Op, end ending) []check.Violation {
+	checks := []check.Check{
+		check.Overlap(), check.Inside(), check.Told(0), check.Tokens(), check.Stale(),
+		check.Updates(), check.Sold(), check.Whole(), check.Leftovers(w.trouble), model.Lock(0, search),
+	}
+	if !w.wiped { // marks go with the data
+		checks = append(checks, check.Slots())
+	}
+	if w.p.World != Quorum { // there waiters retry
+		checks = append(checks, check.HandOff(end.settled, handedOn))
+	}
+	found := check.Run(ops, checks...)
+	found = append(found, check.Deadlock(freeFor).Find(from(ops, end.healed))...)
+	return append(found, check.Starvation(0, sameTime).Find(w.strict(ops))...)
+}
+
+// from leaves the time before an instant out of all waits.
+func from(ops []history.Op, healed time.Duration) []history.Op {
+	ops = slices.Clone(ops)
+	for i, op := range ops {
+		if op.Kind == history.Acquire && op.Call < healed {
+			ops[i].Call = min(healed, op.Return)
+		}
+	}
+	return ops
+}
+
+// strict keeps the operations on resources that promise to serve strictly in
+// order: there were no faults, nobody only tried, and no process passed a lease on
+// inside.
+func (w *world) strict(ops []history.Op) []history.Op {
+	loose := map[string]bool{}
+	for _, s := range w.p.Steps {
+		if s.Do != Round || w.p.World == Quorum {
+			return nil
+		}
+		ordered := s.Lock == Readers || s.Lock == Semaphore || s.Lock == Election || s.Way == NoTenure || s.Way == NoRenewal
+		loose[s.Name] = loose[s.Name] || !ordered || s.Way == Try
+	}
+	return slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return loose[op.Resource] })
+}

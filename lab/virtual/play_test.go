@@ -1,0 +1,73 @@
+package virtual_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/virtual"
+)
+
+// number reads a setting of the full programme from the environment.
+func number(t *testing.T, name string, without int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return without
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s=%s: %v", name, text, err)
+	}
+	return n
+}
+
+// worlds are how many programs a test run plays without settings.
+func worlds() map[virtual.World]int {
+	return map[virtual.World]int{virtual.Memory: 1500}
+}
+
+// The programme: HOLDFAST_LAB_SCHEDULES programs in each world, from seed
+// HOLDFAST_LAB_SEED on, for HOLDFAST_LAB_SECONDS at most; HOLDFAST_LAB_WORLD
+// leaves the others out. A failure is shrunk and left in HOLDFAST_LAB_OUT.
+func TestSchedules(t *testing.T) {
+	for world, count := range worlds() {
+		if only := os.Getenv("HOLDFAST_LAB_WORLD"); only != "" && only != string(world) {
+			continue
+		}
+		t.Run(string(world), func(t *testing.T) {
+			c := virtual.Campaign{
+				World: world, Workers: runtime.GOMAXPROCS(0),
+				First: uint64(number(t, "HOLDFAST_LAB_SEED", 1)),
+				Count: number(t, "HOLDFAST_LAB_SCHEDULES", count),
+				For:   time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
+			}
+			s := c.Run(t)
+			t.Logf("seeds %d to %d: %d programs with %d grants, %v of virtual time in %v, %d failed",
+				c.First, c.First+uint64(c.Count)-1, s.Played, s.Grants, s.Virtual.Round(time.Minute), s.Took.Round(time.Millisecond), len(s.Failures))
+			for _, r := range s.Failures {
+				report(t, r)
+			}
+		})
+	}
+}
+
+// report shrinks a failure and leaves its replay file.
+func report(t *testing.T, r virtual.Result) {
+	t.Helper()
+	t.Errorf("FOUND by %v: seed %d: %v", r.Checks(), r.Program.Seed, r.Violations[0])
+	small := virtual.Shrink(t, r, time.Duration(number(t, "HOLDFAST_LAB_SHRINK", 20))*time.Second)
+	dir := os.Getenv("HOLDFAST_LAB_OUT")
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	file := filepath.Join(dir, fmt.Sprintf("holdfast-lab-%s-%d.json", r.Program.World, r.Program.Seed))
+	if err := small.Save(file); err != nil {
+		t.Error(err)
+	}
+	t.Errorf("%d steps are left of %d; replay file %s; %v", len(small.Program.Steps), len(r.Program.Steps), file, small.Violations)
+}

@@ -1,0 +1,180 @@
+package virtual
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// World says what the processes' clients stand on.
+type World string
+
+// The worlds.
+const (
+	Memory World = "memory" // engine/memory
+	Quorum World = "quorum" // engine/quorum over three of engine/memory
+	Redis  World = "redis"  // engine/goredis on miniredis
+)
+
+// Program is a schedule of work and faults. It prints as JSON.
+type Program struct {
+	Seed      uint64    `json:"seed"`
+	World     World     `json:"world"`
+	Processes int       `json:"processes"`
+	Rates     []float64 `json:"rates"` // of the stores' clocks, by the processes' clocks
+	Steps     []Step    `json:"steps"`
+}
+
+// Action is what a step does.
+type Action string
+
+// The actions. Round is work; all others are faults, which end by themselves
+// after For.
+const (
+	Round Action = "round"
+	Pause Action = "pause" // the process stands still
+	Crash Action = "crash" // the process dies; after For another takes its place
+	Cut   Action = "cut"   // link: connections are refused, and open ones break
+	Hang  Action = "hang"  // link: requests get lost
+	Deaf  Action = "deaf"  // link: requests arrive, answers and wake-ups do not
+	Mute  Action = "mute"  // link: wake-ups get lost
+	Slow  Action = "slow"  // link: requests and answers take a while
+	Twice Action = "twice" // link: requests arrive twice
+	Down  Action = "down"  // the store is away, and comes back with its data
+	Wipe  Action = "wipe"  // the store is away, and comes back without its data
+	Break Action = "break" // an operator ends a lease or a wait
+)
+
+// Step is one line of a program. Steps follow each other after Sleep; what they
+// start goes on meanwhile.
+type Step struct {
+	Do      Action        `json:"do"`
+	Process int           `json:"process,omitempty"`
+	Node    int           `json:"node,omitempty"`  // of a link, or the store; -1: all links of the process
+	For     time.Duration `json:"for,omitempty"`   // how long the fault lasts
+	Delay   time.Duration `json:"delay,omitempty"` // of a slow link, at most, each way
+	Sleep   time.Duration `json:"sleep,omitempty"` // before the next step
+
+	// Of a round.
+	Lock   Lock          `json:"lock,omitempty"`
+	Name   string        `json:"name,omitempty"`
+	Weight int           `json:"weight,omitempty"`
+	TTL    time.Duration `json:"ttl,omitempty"`
+	Wait   time.Duration `json:"wait,omitempty"` // until it gives up
+	Hold   time.Duration `json:"hold,omitempty"`
+	Way    Way           `json:"way,omitempty"`
+}
+
+// Lock is the primitive of a round, and with it what is done under it.
+type Lock string
+
+// The primitives.
+const (
+	Counter   Lock = "counter" // Mutex; read, add, write
+	Stock     Lock = "stock"   // Mutex; read, take one, write
+	Readers   Lock = "readers" // RWMutex; Weight 1 reads both halves of a pair, 2 writes, 3 writes and demotes
+	Semaphore Lock = "semaphore"
+	Election  Lock = "election"
+	Job       Lock = "job"  // Job.Run, once a slot
+	Retry     Lock = "once" // Client.Once
+)
+
+// Way is how a round asks.
+type Way string
+
+// The ways.
+const (
+	Plain     Way = ""
+	Try       Way = "try"
+	NoTenure  Way = "no tenure"
+	NoRenewal Way = "no renewal"
+)
+
+// semaphoreCapacity is that of every semaphore.
+const semaphoreCapacity = 3
+
+// slotLength is the period of jobs, and how long a Once is kept.
+const slotLength = 2 * time.Second
+
+// Draw makes the program of a seed.
+func Draw(seed uint64, world World) Program {
+	d := drawer{rand.New(rand.NewPCG(seed, 0x686f6c64))}
+	p := Program{Seed: seed, World: world, Processes: 2 + d.IntN(3)}
+	for range world.nodes() {
+		p.Rates = append(p.Rates, d.rate())
+	}
+	mood := d.mood()
+	for range 4 + d.IntN(28) {
+		p.Steps = append(p.Steps, d.step(p, mood))
+	}
+	return p
+}
+
+func (w World) nodes() int {
+	if w == Quorum {
+		return 3
+	}
+	return 1
+}
+
+// drawer draws parts of a program.
+type drawer struct{ *rand.Rand }
+
+func drawn[T any](d drawer, from ...T) T { return from[d.IntN(len(from))] }
+
+func (d drawer) upTo(most time.Duration) time.Duration {
+	return time.Duration(d.Int64N(int64(most/time.Millisecond)+1)) * time.Millisecond
+}
+
+// rate stays within the 2 % that the margin of a trust window allows for.
+func (d drawer) rate() float64 { return drawn(d, 1, 1, 0.982, 1.018) }
+
+// mood is what a program is about: which primitives, and which faults.
+type mood struct {
+	locks  []Lock
+	ways   []Way
+	faults []Action // empty: all is well, and everybody is served in order
+	odds   int      // of a fault, in tenths
+}
+
+func (d drawer) mood() mood {
+	m := mood{odds: 2 + d.IntN(4)}
+	all := []Lock{Counter, Stock, Readers, Semaphore, Election, Job, Retry}
+	mutexes := []Lock{Counter, Counter, Stock}
+	m.locks = drawn(d, all, mutexes, mutexes, []Lock{Readers}, []Lock{Semaphore}, []Lock{Readers, Semaphore}, []Lock{Election, Counter}, []Lock{Job, Retry})
+	m.ways = drawn(d, []Way{Plain}, []Way{Plain, Plain, Try, NoTenure, NoRenewal}, []Way{NoTenure})
+	network := []Action{Cut, Hang, Deaf, Mute, Slow, Slow, Twice}
+	process := []Action{Pause, Pause, Crash}
+	everything := append(append([]Action{Down}, network...), process...)
+	m.faults = drawn(d, nil, network, process, everything, everything, everything,
+		append(everything[:len(everything):len(everything)], Break), append(everything[:len(everything):len(everything)], Wipe),
+		[]Action{Slow}, []Action{Pause}, []Action{Mute})
+	return m
+}
+
+func (d drawer) step(p Program, m mood) Step {
+	s := Step{
+		Process: d.IntN(p.Processes),
+		Sleep:   drawn(d, 0, 0, time.Millisecond, d.upTo(50*time.Millisecond), d.upTo(time.Second), d.upTo(3*time.Second)),
+	}
+	if len(m.faults) > 0 && d.IntN(10) < m.odds {
+		s.Do = drawn(d, m.faults...)
+		s.Node = d.IntN(p.World.nodes()+1) - 1
+		if s.Do == Down || s.Do == Wipe {
+			s.Node = max(0, s.Node)
+		}
+		s.For = drawn(d, d.upTo(100*time.Millisecond), d.upTo(time.Second), d.upTo(8*time.Second), d.upTo(8*time.Second))
+		s.Delay = drawn(d, d.upTo(10*time.Millisecond), d.upTo(200*time.Millisecond), d.upTo(time.Second))
+		s.Name = fmt.Sprint(drawn(d, m.locks...), d.IntN(2))
+		return s
+	}
+	s.Do = Round
+	s.Lock = drawn(d, m.locks...)
+	s.Name = fmt.Sprint(s.Lock, d.IntN(2))
+	s.Weight = 1 + d.IntN(3)
+	s.TTL = drawn(d, 300*time.Millisecond, time.Second, 2*time.Second, 5*time.Second)
+	s.Wait = d.upTo(8 * time.Second)
+	s.Hold = drawn(d, 0, 0, d.upTo(5*time.Millisecond), d.upTo(300*time.Millisecond), d.upTo(3*time.Second), d.upTo(6*time.Second))
+	s.Way = drawn(d, m.ways...)
+	return s
+}

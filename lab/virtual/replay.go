@@ -1,0 +1,56 @@
+package virtual
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// Save writes a result as the replay file of its program.
+func (r Result) Save(file string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// Load reads a replay file. Its violations and history are those of the run that
+// was saved.
+func Load(file string) (Result, error) {
+	var r Result
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("replay file %s: %w", file, err)
+	}
+	return r, nil
+}
+
+// Again plays a program until it fails, at most so many times, and returns the
+// last result and how often it was played.
+func Again(t *testing.T, p Program, most int) (r Result, played int) {
+	for played = 1; ; played++ {
+		if r = Play(t, p); len(r.Violations) > 0 || played >= most {
+			return r, played
+		}
+	}
+}
+
+// replays is how often Replay plays a program that does not fail.
+const replays = 200
+
+// Replay plays the program of a file again, in a program that is no test, up to
+// 200 times until it fails. Errors: the file cannot be read, or there is no test
+// to be had.
+func Replay(file string) (r Result, played int, err error) {
+	saved, err := Load(file)
+	if err != nil {
+		return Result{}, 0, err
+	}
+	err = Bubbles(func(t *testing.T) { r, played = Again(t, saved.Program, replays) })
+	return r, played, err
+}

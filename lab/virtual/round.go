@@ -1,0 +1,172 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/lab/workload"
+)
+
+// everything is the weight of a writer, and the capacity of a resource of readers
+// and writers, as the history counts them.
+const everything = 1 << 20
+
+// errOnPurpose is what work returns that is meant to fail.
+var errOnPurpose = errors.New("the work failed")
+
+// lease is a workload.Hold of Holdfast.
+type lease struct{ *holdfast.Lease }
+
+// Until implements workload.Hold.
+func (l lease) Until() time.Time { return l.Deadline() }
+
+// Lost implements workload.Hold.
+func (l lease) Lost() <-chan struct{} { return l.Done() }
+
+func hold(l *holdfast.Lease, err error) (workload.Hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lease{l}, nil
+}
+
+// round is one caller's work: it asks, works under the lock and gives it back.
+func (w *world) round(p *process, s Step) error {
+	if p.gate() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.Wait)
+	defer cancel()
+	if s.Lock == Job || s.Lock == Retry {
+		return w.slot(ctx, p, s)
+	}
+	at, work := s.work()
+	err := p.worker.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) { return p.take(ctx, s) }, work)
+	if !p.alive() {
+		return nil
+	}
+	if errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrTold) || errors.Is(err, workload.ErrDead) {
+		return nil // as it should be
+	}
+	return err
+}
+
+func (s Step) options() []holdfast.LockOption {
+	opts := []holdfast.LockOption{holdfast.WithTTL(s.TTL)}
+	switch s.Way {
+	case NoTenure:
+		opts = append(opts, holdfast.WithoutTenure())
+	case NoRenewal:
+		opts = append(opts, holdfast.WithoutRenewal())
+	}
+	return opts
+}
+
+// take asks the client as the step says.
+func (p *process) take(ctx context.Context, s Step) (workload.Hold, error) {
+	opts, try := s.options(), s.Way == Try
+	switch s.Lock {
+	case Readers:
+		rw := p.client.RWMutex(s.Name, opts...)
+		switch {
+		case s.Weight == 1 && try:
+			return hold(rw.TryRLock(ctx))
+		case s.Weight == 1:
+			return hold(rw.RLock(ctx))
+		case try:
+			return hold(rw.TryLock(ctx))
+		}
+		return hold(rw.Lock(ctx))
+	case Semaphore:
+		sem := p.client.Semaphore(s.Name, semaphoreCapacity, opts...)
+		if try {
+			return hold(sem.TryAcquire(ctx, s.Weight))
+		}
+		return hold(sem.Acquire(ctx, s.Weight))
+	case Election:
+		return hold(p.client.Election(s.Name, opts...).Campaign(ctx, p.name))
+	}
+	m := p.client.Mutex(s.Name, opts...)
+	if try {
+		return hold(m.TryLock(ctx))
+	}
+	return hold(m.Lock(ctx))
+}
+
+// work is what a step does under its lock, and how much of it that takes.
+func (s Step) work() (workload.Place, workload.Work) {
+	at := workload.Place{Resource: s.Name}
+	switch s.Lock {
+	case Stock:
+		return at, workload.Sell(s.Hold)
+	case Election:
+		return at, workload.Append(s.Hold)
+	case Semaphore:
+		at.Weight, at.Capacity = s.Weight, semaphoreCapacity
+		return at, workload.Stand(s.Hold)
+	case Readers:
+		at.Weight, at.Capacity = everything, everything
+		switch s.Weight {
+		case 1:
+			at.Weight = 1
+			return at, workload.ReadPair(s.Hold)
+		case 2:
+			return at, workload.WritePair(s.Hold)
+		}
+		return at, writeAndRead(s.Hold)
+	}
+	return at, workload.Counter(s.Hold)
+}
+
+// writeAndRead writes as a writer and then reads as a reader.
+func writeAndRead(think time.Duration) workload.Work {
+	return func(ctx context.Context, s *workload.Stay) error {
+		if err := workload.WritePair(think/2)(ctx, s); err != nil {
+			return err
+		}
+		s.Lowered(1)
+		if err := s.Hold().(lease).Demote(ctx); err != nil {
+			return nil // lost, or the store cannot be asked: both may be
+		}
+		return workload.ReadPair(think/2)(ctx, s)
+	}
+}
+
+// retries tells whether runs of a job that failed are made up for.
+func (s Step) retries() bool { return strings.HasSuffix(s.Name, "1") }
+
+// slot runs work that is to be done once a slot. A slot is a resource of its own.
+func (w *world) slot(ctx context.Context, p *process, s Step) error {
+	slot := workload.Slot{Resource: s.Name, Name: func(ctx context.Context) string {
+		for name := range holdfast.LeaseFrom(ctx).Tokens() {
+			return name
+		}
+		return ""
+	}}
+	var fail error
+	if s.Weight == 3 {
+		fail = errOnPurpose
+	}
+	opts := []holdfast.JobOption{holdfast.Every(slotLength), holdfast.WithTTL(s.TTL)}
+	if s.retries() {
+		opts = append(opts, holdfast.RetryFailed())
+	} else if s.Lock == Job {
+		slot.Begins = workload.BeginsOnce
+	}
+	err := p.worker.Once(ctx, slot, s.Hold, fail, func(ctx context.Context, fn func(context.Context) error) (bool, error) {
+		if s.Lock == Retry {
+			return p.client.Once(ctx, s.Name, time.Hour, fn)
+		}
+		return p.client.Job(s.Name, opts...).Run(ctx, fn)
+	})
+	switch {
+	case errors.Is(err, errOnPurpose), errors.Is(err, context.Cause(ctx)), !p.alive():
+		return nil // the work itself failed, or the process died
+	case s.Lock == Job && errors.Is(err, holdfast.ErrNotAcquired) && ctx.Err() == nil:
+		return nil // the slot ended while another ran
+	}
+	return err
+}

@@ -1,0 +1,305 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/workload"
+)
+
+// tokensBehind is how long a store without its data is away at least: its clock
+// must be ahead of every token that it gave, and grants cost no time here.
+const tokensBehind = 100 * time.Millisecond
+
+// world is one run of a program, inside a bubble.
+type world struct {
+	p     Program
+	rec   *history.Recorder
+	vault *workload.Memory
+	nodes []*node
+	names []string // of the resources, in the order of first use
+
+	rounds  sync.WaitGroup // work
+	faults  sync.WaitGroup // that have not ended
+	changes sync.Mutex
+	procs   []*process // by place; a dead one's place is taken by another
+	all     []*process
+	broken  map[string]time.Duration // holder IDs that an operator or a wipe ended, and when
+	stays   map[string][]history.Op  // by holder ID
+	wiped   bool
+	trouble []check.Finding
+}
+
+func newWorld(p Program) (*world, error) {
+	rec := history.NewRecorder()
+	w := &world{p: p, rec: rec, broken: map[string]time.Duration{}, stays: map[string][]history.Op{},
+		vault: workload.NewVault(rec, map[string]int64{check.Stock: 5})}
+	for _, rate := range p.Rates {
+		w.nodes = append(w.nodes, newNode(rate))
+	}
+	for i := range p.Processes {
+		proc, err := w.start(i)
+		if err != nil {
+			return nil, err
+		}
+		w.procs = append(w.procs, proc)
+	}
+	return w, nil
+}
+
+// start makes a process for a place.
+func (w *world) start(place int) (*process, error) {
+	n := len(w.all)
+	p := &process{w: w, name: fmt.Sprintf("p%d.%d", place, n)}
+	for i, node := range w.nodes {
+		p.links = append(p.links, &link{p: p, n: node, faults: map[Action]int{},
+			rng: rand.New(rand.NewPCG(w.p.Seed, uint64(n*len(w.nodes)+i)))})
+	}
+	e, shut := w.engine(p)
+	c, err := holdfast.New(e, holdfast.WithName(p.name), holdfast.WithMeta(holdfast.Meta{Host: "lab", PID: 1}))
+	if err != nil {
+		return nil, err
+	}
+	p.client, p.shut = c, shut
+	p.worker = &workload.Worker{Name: p.name, Rec: w.rec, Vault: w.vault, Step: p.step, Took: w.took}
+	w.all = append(w.all, p)
+	return p, nil
+}
+
+// engine is what a process's client stands on, and what ends it.
+func (w *world) engine(p *process) (engine.Engine, func()) {
+	return p.links[0], func() {}
+}
+
+// took remembers under which holder ID the store knows a stay.
+func (w *world) took(op history.Op, h workload.Hold) {
+	w.changes.Lock()
+	defer w.changes.Unlock()
+	id := h.(lease).HolderID()
+	w.stays[id] = append(w.stays[id], op)
+}
+
+// operated is what an operator, or a wipe, did to stays, for the history. A lease
+// may pass from hand to hand in its process for a while after that.
+func (w *world) operated() (ops []history.Op) {
+	for id, at := range w.broken {
+		for _, op := range w.stays[id] {
+			op.Client, op.Kind, op.Call, op.Return, op.Until = "operator", history.Release, at, at, 0
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+// ended notes that an operator, or a wipe, ends what these holder IDs have.
+func (w *world) ended(ids ...string) {
+	w.changes.Lock()
+	defer w.changes.Unlock()
+	for _, id := range ids {
+		if w.broken[id] == 0 {
+			w.broken[id] = max(1, w.rec.Now())
+		}
+	}
+}
+
+func (w *world) found(resource, format string, args ...any) {
+	w.changes.Lock()
+	defer w.changes.Unlock()
+	w.trouble = append(w.trouble, check.Finding{Resource: resource, What: fmt.Sprintf(format, args...), At: w.rec.Now()})
+}
+
+func (w *world) at(place int) *process {
+	w.changes.Lock()
+	defer w.changes.Unlock()
+	return w.procs[place]
+}
+
+// Times of the end of a run.
+const (
+	// settle is when everything that a fault has left in a store has ended: leases,
+	// claim windows and waits of the dead.
+	settle = 25 * time.Second
+	// patience is how long anybody waits right after the faults, at most.
+	patience = 40 * time.Second
+)
+
+// run plays all steps and lets the faults end. Then everything that was used is
+// asked for again: at once, when whoever died or was cut off may be in the way for
+// as long as promised, and once more when all must be as if nothing had happened.
+func (w *world) run() (end ending) {
+	for _, s := range w.p.Steps {
+		w.do(s)
+		<-time.After(s.Sleep)
+	}
+	w.faults.Wait()
+	end.healed = w.rec.Now()
+	w.calm(Plain)
+	w.rounds.Wait()
+	<-time.After(settle)
+	synctest.Wait()
+	end.settled = w.rec.Now()
+	w.calm(NoTenure)
+	w.close()
+	return end
+}
+
+// ending is when the faults of a run were over, and when their traces were.
+type ending struct{ healed, settled time.Duration }
+
+// do starts a step.
+func (w *world) do(s Step) {
+	p := w.at(s.Process)
+	if s.Do == Round {
+		if !slices.Contains(w.names, s.Name) {
+			w.names = append(w.names, s.Name)
+		}
+		w.rounds.Go(func() {
+			if err := w.round(p, s); err != nil && !passing(err) {
+				w.found(s.Name, "%s got: %v", p.name, err)
+			}
+		})
+		return
+	}
+	// Whoever is at work comes to rest first, so that a program means the same
+	// each time.
+	synctest.Wait()
+	w.faults.Go(func() { w.fault(p, s) })
+}
+
+// passing tells whether an error is one that faults may cause.
+func passing(err error) bool {
+	for _, ok := range []error{holdfast.ErrNotAcquired, holdfast.ErrUnavailable, holdfast.ErrLost} {
+		if errors.Is(err, ok) {
+			return true
+		}
+	}
+	return false
+}
+
+// fault does one, and returns when it has ended.
+func (w *world) fault(p *process, s Step) {
+	switch s.Do {
+	case Pause:
+		p.pause(s.For)
+	case Crash:
+		w.crash(p, s)
+	case Cut, Hang, Deaf, Mute, Slow, Twice:
+		var links sync.WaitGroup
+		for i, l := range p.links {
+			if s.Node < 0 || s.Node == i {
+				links.Go(func() { l.suffer(s) })
+			}
+		}
+		links.Wait()
+	case Down:
+		w.nodes[s.Node].goAway(s.For)
+	case Wipe:
+		w.wiped = true
+		w.ended(w.nodes[s.Node].wipe(w.names)...)
+		w.nodes[s.Node].goAway(max(s.For, tokensBehind))
+	case Break:
+		w.operator(s)
+	}
+}
+
+// crash kills a process; another takes its place later.
+func (w *world) crash(p *process, s Step) {
+	if !p.alive() {
+		return
+	}
+	p.kill()
+	<-time.After(s.For)
+	w.changes.Lock()
+	defer w.changes.Unlock()
+	fresh, err := w.start(s.Process)
+	if err == nil {
+		w.procs[s.Process] = fresh
+	}
+}
+
+// operator breaks a holder, or a waiter, of a resource.
+func (w *world) operator(s Step) {
+	for _, n := range w.nodes {
+		e := n.engine()
+		if e == nil {
+			continue
+		}
+		res := engine.Resource{Prefix: holdfast.DefaultPrefix, Name: s.Name}
+		snap, err := e.Snapshot(context.Background(), res)
+		if err != nil || len(snap.Holders)+len(snap.Waiters) == 0 {
+			continue
+		}
+		id := ""
+		if len(snap.Waiters) > 0 && s.For%2 == 0 {
+			id = snap.Waiters[len(snap.Waiters)/2].ID
+		} else if len(snap.Holders) > 0 {
+			id = snap.Holders[0].ID
+		}
+		w.ended(id)
+		_ = e.Break(context.Background(), res, id) // it may have ended meanwhile
+	}
+}
+
+// calm asks for all of everything that was ever used, with every process.
+func (w *world) calm(way Way) {
+	var again sync.WaitGroup
+	for _, s := range w.lastRounds() {
+		s.Way, s.Wait, s.Hold, s.TTL = way, patience, 20*time.Millisecond, time.Second
+		s.Weight = 2
+		if s.Lock == Semaphore {
+			s.Weight = semaphoreCapacity
+		}
+		for place := range w.p.Processes {
+			again.Go(func() {
+				p := w.at(place)
+				if err := w.round(p, s); err != nil {
+					w.found(s.Name, "when all was well again %s got: %v", p.name, err)
+				}
+			})
+		}
+	}
+	again.Wait()
+}
+
+// lastRounds is one round for each resource.
+func (w *world) lastRounds() []Step {
+	var out []Step
+	for _, name := range w.names {
+		i := slices.IndexFunc(w.p.Steps, func(s Step) bool { return s.Do == Round && s.Name == name })
+		out = append(out, w.p.Steps[i])
+	}
+	return out
+}
+
+// close ends the clients and looks at what is left.
+func (w *world) close() {
+	for _, p := range w.all {
+		if !p.alive() {
+			continue
+		}
+		if err := p.client.Close(); err != nil {
+			w.found("", "Close of %s: %v", p.name, err)
+		}
+		p.shut()
+	}
+	<-time.After(time.Second) // what is still under way arrives
+	synctest.Wait()
+	for _, n := range w.nodes {
+		for _, name := range w.names {
+			s, err := n.e.Snapshot(context.Background(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: name})
+			if err != nil || len(s.Holders)+len(s.Waiters) > 0 {
+				w.found(name, "left in the store: holders %v, waiters %v, %v", s.Holders, s.Waiters, err)
+			}
+		}
+	}
+}
