@@ -90,7 +90,7 @@ func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 // gives an answer that waiting cannot mend. Trouble that may pass is ridden out.
 // Requests go by call, which ends with ctx and with the client.
 func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
-	source := FromStore
+	source, alone := FromStore, !a.queued
 	var trouble error
 	var slow backoff
 	if a.queued || a.c.mail.live() {
@@ -108,6 +108,7 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 		switch {
 		case err == nil && ans.Status == engine.Granted:
 			if h := a.held(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
+				h.unrivalled = alone && source == FromStore
 				return h, source, nil
 			}
 			continue // it came too late to be used: ask again, which renews it
@@ -217,7 +218,7 @@ func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first ke
 		topToken: token + a.req.Reserve,
 	}
 	if a.line != nil {
-		h.slice = tenure.NewSlice(time.Now(), a.c.lines.Waiting(a.line))
+		h.slice = tenure.NewSlice(time.Now(), a.c.lines.Waiting(a.line), int(a.req.Reserve))
 	}
 	h.entry.Renewal = engine.Renewal{
 		Resource: a.req.Resource,

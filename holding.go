@@ -18,12 +18,13 @@ import (
 // stands on it; with re-entry several do at once, with tenure several do one
 // after the other, each with a token of its own.
 type holding struct {
-	c      *Client
-	lk     *locker
-	unsure bool // copies of its acquire may be under way
-	entry  keepalive.Entry
-	line   *line // nil: no tenure
-	slice  tenure.Slice
+	c          *Client
+	lk         *locker
+	unsure     bool // copies of its acquire may be under way
+	entry      keepalive.Entry
+	line       *line // nil: no tenure
+	slice      tenure.Slice
+	unrivalled bool // the store granted it at once: nobody else waited
 
 	topToken uint64 // highest token reserved with the grant
 
@@ -35,9 +36,14 @@ type holding struct {
 	demoted bool       // it was a writer's
 	why     *LostError // how it was lost, if it was
 	token   uint64     // of the present turn; while passing, of the one before
-	since   time.Time
+	since   time.Time  // of the present turn, if a hook wants to know
 	leases  []*Lease
 	place   *place // of the turn, with LocalOnly
+
+	// Most holdings have one lease at a time, and many just one.
+	first  Lease
+	room   [1]*Lease
+	opened bool // first is in use
 }
 
 // holdingState moves between passing and held at each turn, and to ended.
@@ -105,8 +111,16 @@ func reentry(own, lk *locker, had, weight int) error {
 }
 
 func (h *holding) stand(parent context.Context) *Lease {
-	l := &Lease{footing: h, token: h.token, parent: parent}
-	if len(h.leases) == 0 {
+	l := &h.first
+	if h.opened {
+		l = new(Lease)
+	}
+	h.opened = true
+	l.footing, l.token, l.parent = h, h.token, parent
+	if h.leases == nil {
+		h.leases = h.room[:0]
+	}
+	if len(h.leases) == 0 && len(h.c.hooks.release) > 0 {
 		h.since = time.Now()
 	}
 	h.leases = append(h.leases, l)
@@ -252,6 +266,9 @@ func (h *holding) giveBack(ctx context.Context, last *Lease) error {
 		return opError("release", h.lk.name, ErrClosed)
 	}
 	defer h.c.gate.leave()
+	if len(h.c.hooks.release) == 0 {
+		return h.handOn(ctx)
+	}
 	since := h.since
 	err := h.handOn(ctx)
 	for _, hook := range h.c.hooks.release {
@@ -320,6 +337,7 @@ func (h *holding) yield(ctx context.Context) error {
 	h.finish(nil)
 	a := h.lk.newAttempt(h.weight, h.line)
 	a.req.Yields = h.entry.Renewal.Held
+	a.req.Reserve = h.nextReserve()
 	if c.mail.live() {
 		a.listenFor()
 	}
@@ -330,6 +348,7 @@ func (h *holding) yield(ctx context.Context) error {
 	switch {
 	case err == nil && ans.Status == engine.Granted:
 		if granted := a.held(sent, ans.Token, ans.TTL, keepalive.Usual); granted != nil {
+			granted.unrivalled = true
 			next = turn{holding: granted}
 		}
 	case err == nil, errors.Is(err, engine.ErrEnded):
@@ -345,6 +364,16 @@ func (h *holding) yield(ctx context.Context) error {
 	}
 	c.passOn(h.line, next)
 	return err
+}
+
+// nextReserve is how many tokens the process asks for when it yields. While it is
+// alone, each slice that was used up makes the next one longer. It may not take
+// more tokens than microseconds pass: they follow the store's clock.
+func (h *holding) nextReserve() uint64 {
+	if h.unrivalled && h.token == h.topToken {
+		return max(tenure.MaxHandOffs, min(2*(h.topToken-h.entry.Renewal.Token), tenure.MaxAlone))
+	}
+	return tenure.MaxHandOffs
 }
 
 // giveUp releases a finished holding because the client closes, within ctx.

@@ -81,20 +81,22 @@ func (lk *locker) acquire(ctx context.Context, weight int, queue bool) (*Lease, 
 		return nil, &waitError{lk.name, ErrClosed, nil}
 	}
 	defer c.gate.leave()
+	if len(c.hooks.acquireStart) == 0 && len(c.hooks.acquireEnd) == 0 {
+		l, _, err := lk.acquireChecked(ctx, weight, queue)
+		return l, err
+	}
 	start := time.Now()
 	for _, hook := range c.hooks.acquireStart {
 		hook.AcquireStart(ctx, AcquireStart{Resource: lk.name, Kind: string(lk.kind), Weight: weight})
 	}
 	l, source, err := lk.acquireChecked(ctx, weight, queue)
-	if len(c.hooks.acquireEnd) > 0 {
-		e := AcquireEnd{Resource: lk.name, Kind: string(lk.kind), Weight: weight,
-			Waited: time.Since(start), Source: source, Err: err}
-		if l != nil {
-			e.Token = l.token
-		}
-		for _, hook := range c.hooks.acquireEnd {
-			hook.AcquireEnd(ctx, e)
-		}
+	e := AcquireEnd{Resource: lk.name, Kind: string(lk.kind), Weight: weight,
+		Waited: time.Since(start), Source: source, Err: err}
+	if l != nil {
+		e.Token = l.token
+	}
+	for _, hook := range c.hooks.acquireEnd {
+		hook.AcquireEnd(ctx, e)
 	}
 	return l, err
 }
@@ -127,7 +129,8 @@ func (lk *locker) wait(ctx context.Context, weight int) (*Lease, Source, error) 
 	}
 	var t turn
 	select {
-	case t = <-w.Turn:
+	case <-w.Ready:
+		t = c.lines.Accept(w)
 	case <-ctx.Done():
 		return nil, 0, lk.cancel(line, w, context.Cause(ctx))
 	case <-c.life.Done():

@@ -130,6 +130,38 @@ func TestSliceOfHandOffs(t *testing.T) {
 	})
 }
 
+// A process that finds itself alone asks the store less and less often: slices
+// of 16, 64, 128 and then 256 hand-offs.
+func TestSlicesOfAProcessThatIsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		mine := newClient(t, e).Mutex("x")
+		first := mustLock(t, mine, context.Background())
+		var log tokens
+		log.add(-1, first)
+		var wg sync.WaitGroup
+		for i := range 17 + 65 + 129 + 2*257 {
+			wg.Go(func() {
+				l, err := mine.Lock(context.Background())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				log.add(i, l)
+				mustRelease(t, l)
+			})
+			synctest.Wait()
+		}
+		mustRelease(t, first)
+		wg.Wait()
+		log.wantIncreasing(t)
+		if n := e.Count("acquire"); n != 6 {
+			t.Errorf("%d requests for the store, want 6", n)
+		}
+		wantEmpty(t, e, "x")
+	})
+}
+
 // After 10 ms the process yields, after however few hand-offs.
 func TestSliceOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

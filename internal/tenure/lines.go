@@ -10,7 +10,6 @@
 package tenure
 
 import (
-	"container/list"
 	"sync"
 	"time"
 )
@@ -20,27 +19,34 @@ import (
 // passed, or after MaxSpan, whichever is first. So short turns are many, which
 // pays for the change of process, and long ones are one each, which makes the
 // shares of processes equal by turns and not by time.
+//
+// A process that is alone, since the store granted the lease again and again at
+// once, may take more hand-offs a slice, up to MaxAlone.
 const (
 	MaxHandOffs = 64
+	MaxAlone    = 4 * MaxHandOffs
 	Quantum     = time.Millisecond
 	MaxSpan     = 10 * time.Millisecond
 )
 
 // Slice counts what is left of a tenure. The zero Slice is over.
 type Slice struct {
+	most     int // hand-offs
 	handOffs int
 	round    int // hand-offs until everybody who waited at the start had one
 	start    time.Time
 }
 
-// NewSlice starts a tenure at the moment of the store's grant, when so many wait
-// in the line.
-func NewSlice(now time.Time, waiting int) Slice { return Slice{start: now, round: waiting} }
+// NewSlice starts a tenure of so many hand-offs at most, at the moment of the
+// store's grant, when so many wait in the line.
+func NewSlice(now time.Time, waiting, most int) Slice {
+	return Slice{start: now, round: waiting, most: most}
+}
 
 // Take counts one hand-off and tells whether the tenure still allows it.
 func (s *Slice) Take(now time.Time) bool {
 	passed := now.Sub(s.start)
-	if s.handOffs >= MaxHandOffs || passed >= MaxSpan || s.handOffs >= s.round && passed >= Quantum {
+	if s.handOffs >= s.most || passed >= MaxSpan || s.handOffs >= s.round && passed >= Quantum {
 		return false
 	}
 	s.handOffs++
@@ -51,35 +57,83 @@ func (s *Slice) Take(now time.Time) bool {
 type Lines[K comparable, T any] struct {
 	mu    sync.Mutex
 	lines map[K]*Line[K, T]
+	spare *Waiter[T] // those that have had their turn, to be used again
+	kept  int        // so many are spare
 }
+
+// maxSpare is how many waiters are kept for use: more than wait at a time in
+// most programs, and little memory.
+const maxSpare = 256
 
 // Line is the queue of one key. Somebody has the turn as long as it exists.
 type Line[K comparable, T any] struct {
-	key     K
-	waiters list.List // of *Waiter[T]
+	key         K
+	front, back *Waiter[T]
+	waiting     int
 }
 
 // Waiter is a place in a line.
 type Waiter[T any] struct {
-	// Turn receives the turn, once.
-	Turn <-chan T
+	// Ready receives once when the turn has come; Lines.Accept then returns it.
+	Ready <-chan struct{}
 
-	turn chan T
-	elem *list.Element // nil once the turn was sent or the wait was given up
+	ready      chan struct{}
+	turn       T
+	queued     bool // it stands in the line
+	prev, next *Waiter[T]
 }
 
 // Join enters the line of a key. If nobody was there, the caller has the turn at
-// once and the waiter is nil; else the turn comes over Waiter.Turn.
+// once and the waiter is nil; else the turn comes to the waiter.
 func (ls *Lines[K, T]) Join(key K) (*Line[K, T], *Waiter[T]) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if l := ls.lines[key]; l != nil {
-		w := &Waiter[T]{turn: make(chan T, 1)}
-		w.Turn = w.turn
-		w.elem = l.waiters.PushBack(w)
-		return l, w
+	l := ls.lines[key]
+	if l == nil {
+		return ls.open(key), nil
 	}
-	return ls.open(key), nil
+	w := ls.waiter()
+	w.queued, w.prev = true, l.back
+	if l.back != nil {
+		l.back.next = w
+	} else {
+		l.front = w
+	}
+	l.back = w
+	l.waiting++
+	return l, w
+}
+
+// waiter returns a spare waiter or a new one.
+func (ls *Lines[K, T]) waiter() *Waiter[T] {
+	if w := ls.spare; w != nil {
+		ls.spare, w.next = w.next, nil
+		ls.kept--
+		return w
+	}
+	ready := make(chan struct{}, 1)
+	return &Waiter[T]{Ready: ready, ready: ready}
+}
+
+// drop makes a waiter spare that nobody uses any more.
+func (ls *Lines[K, T]) drop(w *Waiter[T]) {
+	if ls.kept == maxSpare {
+		return
+	}
+	var none T
+	w.turn, w.next = none, ls.spare
+	ls.spare = w
+	ls.kept++
+}
+
+// Accept returns the turn of a waiter, after Ready. The waiter must not be used
+// after that.
+func (ls *Lines[K, T]) Accept(w *Waiter[T]) T {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	turn := w.turn
+	ls.drop(w)
+	return turn
 }
 
 // TryJoin takes the turn of a key if nobody has it; else it returns nil.
@@ -102,23 +156,26 @@ func (ls *Lines[K, T]) open(key K) *Line[K, T] {
 }
 
 // Cancel gives up a wait. If the turn had been sent already, it returns it with
-// true: the caller has the turn and must pass it on.
+// true: the caller has the turn and must pass it on. The waiter must not be used
+// after that.
 func (ls *Lines[K, T]) Cancel(l *Line[K, T], w *Waiter[T]) (turn T, got bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w.elem != nil {
-		l.waiters.Remove(w.elem)
-		w.elem = nil
-		return turn, false
+	if w.queued {
+		l.remove(w)
+	} else {
+		<-w.ready
+		turn, got = w.turn, true
 	}
-	return <-w.turn, true
+	ls.drop(w)
+	return turn, got
 }
 
 // Waiting counts those who wait.
 func (ls *Lines[K, T]) Waiting(l *Line[K, T]) int {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	return l.waiters.Len()
+	return l.waiting
 }
 
 // TryPass gives the turn to the first waiter. Without one it returns false and
@@ -143,12 +200,27 @@ func (ls *Lines[K, T]) Pass(l *Line[K, T], turn T) bool {
 
 // pass serves the front: nobody in the line is passed over.
 func (l *Line[K, T]) pass(turn T) bool {
-	front := l.waiters.Front()
-	if front == nil {
+	w := l.front
+	if w == nil {
 		return false
 	}
-	w := l.waiters.Remove(front).(*Waiter[T])
-	w.elem = nil
-	w.turn <- turn
+	l.remove(w)
+	w.turn = turn
+	w.ready <- struct{}{} // it has room: a waiter is told once
 	return true
+}
+
+func (l *Line[K, T]) remove(w *Waiter[T]) {
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		l.front = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		l.back = w.prev
+	}
+	w.prev, w.next, w.queued = nil, nil, false
+	l.waiting--
 }

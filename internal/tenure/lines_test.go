@@ -8,7 +8,7 @@ import (
 
 func TestSliceEndsAfterSoManyHandOffs(t *testing.T) {
 	now := time.Now()
-	s := NewSlice(now, 3)
+	s := NewSlice(now, 3, MaxHandOffs)
 	for i := range MaxHandOffs {
 		if !s.Take(now.Add(Quantum - 1)) {
 			t.Fatalf("hand-off %d refused", i+1)
@@ -22,7 +22,7 @@ func TestSliceEndsAfterSoManyHandOffs(t *testing.T) {
 // Turns that take long are one each.
 func TestSliceEndsAfterARound(t *testing.T) {
 	now := time.Now()
-	s := NewSlice(now, 3)
+	s := NewSlice(now, 3, MaxHandOffs)
 	for i := range 3 {
 		if now = now.Add(Quantum); !s.Take(now) {
 			t.Errorf("turn %d of the first round refused", i+1)
@@ -35,7 +35,7 @@ func TestSliceEndsAfterARound(t *testing.T) {
 
 func TestSliceEndsAfterItsSpan(t *testing.T) {
 	now := time.Now()
-	s := NewSlice(now, 100)
+	s := NewSlice(now, 100, 1000)
 	if !s.Take(now.Add(MaxSpan - 1)) {
 		t.Error("refused within the span")
 	}
@@ -70,12 +70,13 @@ func TestLineServesInOrder(t *testing.T) {
 		}
 		for k, later := range waiters[i+1:] {
 			select {
-			case <-later.Turn:
+			case <-later.Ready:
 				t.Errorf("waiter %d passed the front", i+1+k)
 			default:
 			}
 		}
-		if got := <-w.Turn; got != i {
+		<-w.Ready
+		if got := ls.Accept(w); got != i {
 			t.Errorf("waiter %d got turn %d", i, got)
 		}
 	}
@@ -112,7 +113,11 @@ func TestCancel(t *testing.T) {
 	if !got || turn != 7 {
 		t.Errorf("turn %d, %v", turn, got)
 	}
-	if ls.Waiting(l) != 1 || !ls.Pass(l, turn) || <-third.Turn != 7 {
+	if ls.Waiting(l) != 1 || !ls.Pass(l, turn) {
+		t.Fatal("the third does not wait")
+	}
+	<-third.Ready
+	if ls.Accept(third) != 7 {
 		t.Error("the turn did not come to the third")
 	}
 	if ls.Waiting(l) != 0 {
@@ -136,7 +141,8 @@ func TestTurnIsNeitherLostNorDoubled(t *testing.T) {
 						close(impatient)
 					}
 					select {
-					case <-w.Turn:
+					case <-w.Ready:
+						ls.Accept(w)
 					case <-impatient:
 						if turn, got := ls.Cancel(l, w); got {
 							ls.Pass(l, turn)
