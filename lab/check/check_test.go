@@ -146,6 +146,18 @@ func TestTold(t *testing.T) {
 	run(t, []planted{{"within the slack", check.Told(2 * second), 0, []history.Op{shows(op(history.Write, "a", 3), 2)}}})
 }
 
+func TestEndings(t *testing.T) {
+	c := check.Ended(5 * second)
+	run(t, []planted{
+		{"not extended", c, 0, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), renewed("a", 4, 7)}},
+		{"extended", c, 1, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), renewed("a", 4, 9)}},
+		{"never ended", c, 0, []history.Op{got("a", 0, 1, 5, 1), renewed("a", 4, 90)}},
+		{"kept", check.Kept(), 0, []history.Op{got("a", 0, 1, 5, 1), op(history.Release, "a", 2)}},
+		{"lost", check.Kept(), 1, []history.Op{got("a", 0, 1, 5, 1), op(history.Lost, "a", 2)}},
+		{"broken and told", check.Kept(), 0, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 2)}},
+	})
+}
+
 func TestValues(t *testing.T) {
 	w, k := history.Write, check.Counter
 	run(t, []planted{

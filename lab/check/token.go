@@ -128,3 +128,31 @@ func told(ops []history.Op, slack time.Duration) []Violation {
 	}
 	return out
 }
+
+// Ended: a lease that an operator ended, or that went with the store's data, is
+// not extended any more: no trust window of it reaches further than a TTL, by the
+// holder's clock, from that moment on.
+func Ended(ttl time.Duration) Check {
+	return Check{"ended", func(ops []history.Op) []Violation {
+		var out []Violation
+		for _, s := range stays(ops) {
+			if s.broken != forever && s.until > s.broken+ttl {
+				out = append(out, Violation{"ended", s.resource, s.broken, fmt.Sprintf("%v was extended to %v after its end", s, s.until)})
+			}
+		}
+		return out
+	}}
+}
+
+// Kept: no lease is lost. It is for times in which nothing goes wrong.
+func Kept() Check {
+	return Check{"kept", func(ops []history.Op) []Violation {
+		var out []Violation
+		for _, s := range stays(ops) {
+			if s.lost && s.broken == forever {
+				out = append(out, Violation{"kept", s.resource, s.told, fmt.Sprintf("%v was lost for no reason", s)})
+			}
+		}
+		return out
+	}}
+}

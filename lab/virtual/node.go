@@ -49,16 +49,12 @@ func (n *node) goAway(d time.Duration) {
 	}
 }
 
-// wipe forgets everything and returns the holder IDs that had a lease.
-func (n *node) wipe(names []string) []string {
-	var gone []string
-	for _, name := range names {
-		s, err := n.e.Snapshot(context.Background(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: name})
-		if err != nil {
-			continue
-		}
-		for _, h := range s.Holders {
-			gone = append(gone, h.ID)
+// wipe forgets everything and returns who had a lease.
+func (n *node) wipe() []engine.Holder {
+	var gone []engine.Holder
+	for s, err := range n.e.List(context.Background(), holdfast.DefaultPrefix, "*") {
+		if err == nil {
+			gone = append(gone, s.Holders...)
 		}
 	}
 	n.mu.Lock()

@@ -38,7 +38,7 @@ func Play(t *testing.T, p Program) (r Result) {
 			return
 		}
 		end := w.run()
-		r.History, r.Took = append(w.rec.Ops(), w.operated()...), w.rec.Now()
+		r.History, r.Took = append(w.rec.Ops(), w.operations()...), w.rec.Now()
 		r.Violations = w.judge(r.History, end)
 	})
 	return r
@@ -47,9 +47,10 @@ func Play(t *testing.T, p Program) (r Result) {
 // Bounds of the checks of progress.
 const (
 	// freeFor is how long a resource may look free although somebody asks for it,
-	// right after the faults: a lease that nobody knows of (5 s), the claim window of
-	// a waiter that died behind it (3 s), a poll, and clocks of different rates.
-	freeFor = 10 * time.Second
+	// right after the faults: the claim window of a waiter that went away (3 s), a
+	// clean-up, a poll, and clocks of different rates. A process that died may have
+	// left a lease that nobody knows of, for its TTL.
+	freeFor = 8 * time.Second
 	// handedOn is how long a hand-off may take when all is well.
 	handedOn = 50 * time.Millisecond
 	// sameTime is how far apart two must have asked for their order to be known.
@@ -63,7 +64,7 @@ const (
 func (w *world) judge(ops []history.Op, end ending) []check.Violation {
 	checks := []check.Check{
 		check.Overlap(), check.Inside(), check.Told(0), check.Tokens(), check.Stale(),
-		check.Updates(), check.Sold(), check.Whole(), check.Leftovers(w.trouble), model.Lock(0, search),
+		check.Updates(), check.Sold(), check.Whole(), check.Ended(longestTTL), model.Lock(0, search),
 	}
 	if !w.wiped { // marks go with the data
 		checks = append(checks, check.Slots())
@@ -71,8 +72,11 @@ func (w *world) judge(ops []history.Op, end ending) []check.Violation {
 	if w.p.World != Quorum { // there waiters retry
 		checks = append(checks, check.HandOff(end.settled, handedOn))
 	}
-	found := check.Run(ops, checks...)
-	found = append(found, check.Deadlock(freeFor).Find(from(ops, end.healed))...)
+	if w.faultless() && !w.uses(NoRenewal) {
+		checks = append(checks, check.Kept())
+	}
+	found := append(check.Run(ops, checks...), w.trouble...)
+	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
 	return append(found, check.Starvation(0, sameTime).Find(w.strict(ops))...)
 }
 
@@ -91,13 +95,28 @@ func from(ops []history.Op, healed time.Duration) []history.Op {
 // order: there were no faults, nobody only tried, and no process passed a lease on
 // inside.
 func (w *world) strict(ops []history.Op) []history.Op {
+	if !w.faultless() || w.p.World == Quorum {
+		return nil
+	}
 	loose := map[string]bool{}
 	for _, s := range w.p.Steps {
-		if s.Do != Round || w.p.World == Quorum {
-			return nil
-		}
 		ordered := s.Lock == Readers || s.Lock == Semaphore || s.Lock == Election || s.Way == NoTenure || s.Way == NoRenewal
 		loose[s.Name] = loose[s.Name] || !ordered || s.Way == Try
 	}
 	return slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return loose[op.Resource] })
+}
+
+func (w *world) freeFor() time.Duration {
+	if slices.ContainsFunc(w.p.Steps, func(s Step) bool { return s.Do == Crash }) {
+		return freeFor + longestTTL
+	}
+	return freeFor
+}
+
+func (w *world) faultless() bool {
+	return !slices.ContainsFunc(w.p.Steps, func(s Step) bool { return s.Do != Round })
+}
+
+func (w *world) uses(way Way) bool {
+	return slices.ContainsFunc(w.p.Steps, func(s Step) bool { return s.Do == Round && s.Way == way })
 }

@@ -81,3 +81,10 @@ func (p *process) alive() bool {
 	defer p.mu.Unlock()
 	return !p.dead
 }
+
+// stopped tells whether the process stands still.
+func (p *process) stopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pauses > 0
+}

@@ -93,6 +93,9 @@ const (
 // semaphoreCapacity is that of every semaphore.
 const semaphoreCapacity = 3
 
+// longestTTL is that of any lease in a program.
+const longestTTL = 15 * time.Second
+
 // slotLength is the period of jobs, and how long a Once is kept.
 const slotLength = 2 * time.Second
 
@@ -172,7 +175,7 @@ func (d drawer) step(p Program, m mood) Step {
 	s.Lock = drawn(d, m.locks...)
 	s.Name = fmt.Sprint(s.Lock, d.IntN(2))
 	s.Weight = 1 + d.IntN(3)
-	s.TTL = drawn(d, 300*time.Millisecond, time.Second, 2*time.Second, 5*time.Second)
+	s.TTL = drawn(d, 300*time.Millisecond, time.Second, 2*time.Second, 5*time.Second, longestTTL)
 	s.Wait = d.upTo(8 * time.Second)
 	s.Hold = drawn(d, 0, 0, d.upTo(5*time.Millisecond), d.upTo(300*time.Millisecond), d.upTo(3*time.Second), d.upTo(6*time.Second))
 	s.Way = drawn(d, m.ways...)

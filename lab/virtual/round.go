@@ -44,7 +44,13 @@ func (w *world) round(p *process, s Step) error {
 		return w.slot(ctx, p, s)
 	}
 	at, work := s.work()
-	err := p.worker.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) { return p.take(ctx, s) }, work)
+	err := p.worker.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) {
+		h, err := p.take(ctx, s)
+		if err == nil && !p.stopped() && time.Until(h.Until()) <= 0 {
+			w.saw("told", s.Name, "%s was given a lease whose trust window had closed at %v", p.name, h.Until())
+		}
+		return h, err
+	}, work)
 	if !p.alive() {
 		return nil
 	}

@@ -34,15 +34,15 @@ type world struct {
 	changes sync.Mutex
 	procs   []*process // by place; a dead one's place is taken by another
 	all     []*process
-	broken  map[string]time.Duration // holder IDs that an operator or a wipe ended, and when
-	stays   map[string][]history.Op  // by holder ID
+	broken  map[string]operated     // holder IDs that an operator or a wipe ended
+	stays   map[string][]history.Op // by holder ID
 	wiped   bool
-	trouble []check.Finding
+	trouble []check.Violation // what was seen during the run
 }
 
 func newWorld(p Program) (*world, error) {
 	rec := history.NewRecorder()
-	w := &world{p: p, rec: rec, broken: map[string]time.Duration{}, stays: map[string][]history.Op{},
+	w := &world{p: p, rec: rec, broken: map[string]operated{}, stays: map[string][]history.Op{},
 		vault: workload.NewVault(rec, map[string]int64{check.Stock: 5})}
 	for _, rate := range p.Rates {
 		w.nodes = append(w.nodes, newNode(rate))
@@ -89,33 +89,48 @@ func (w *world) took(op history.Op, h workload.Hold) {
 	w.stays[id] = append(w.stays[id], op)
 }
 
-// operated is what an operator, or a wipe, did to stays, for the history. A lease
-// may pass from hand to hand in its process for a while after that.
-func (w *world) operated() (ops []history.Op) {
-	for id, at := range w.broken {
+// operated is what an operator, or a wipe, did to a lease.
+type operated struct {
+	at    time.Duration
+	token uint64 // of the lease; 0: it was a wait
+}
+
+// operations is what an operator, or a wipe, did to stays, for the history. A lease
+// may pass from hand to hand in its process for a while after that, with the
+// tokens that were reserved; and an ID that a wipe has ended may be granted anew by
+// a store that does not know it.
+func (w *world) operations() (ops []history.Op) {
+	for id, o := range w.broken {
 		for _, op := range w.stays[id] {
-			op.Client, op.Kind, op.Call, op.Return, op.Until = "operator", history.Release, at, at, 0
+			if op.Token > o.token+mostReserved {
+				continue
+			}
+			op.Client, op.Kind, op.Call, op.Return, op.Until = "operator", history.Release, o.at, o.at, 0
 			ops = append(ops, op)
 		}
 	}
 	return ops
 }
 
-// ended notes that an operator, or a wipe, ends what these holder IDs have.
-func (w *world) ended(ids ...string) {
+// mostReserved is how many tokens are set aside with a grant, at most.
+const mostReserved = 64
+
+// ended notes that an operator, or a wipe, ends what holders have.
+func (w *world) ended(holders ...engine.Holder) {
 	w.changes.Lock()
 	defer w.changes.Unlock()
-	for _, id := range ids {
-		if w.broken[id] == 0 {
-			w.broken[id] = max(1, w.rec.Now())
+	for _, h := range holders {
+		if w.broken[h.ID].at == 0 {
+			w.broken[h.ID] = operated{max(1, w.rec.Now()), h.Token}
 		}
 	}
 }
 
-func (w *world) found(resource, format string, args ...any) {
+// saw notes a violation that the history does not show.
+func (w *world) saw(by, resource, format string, args ...any) {
 	w.changes.Lock()
 	defer w.changes.Unlock()
-	w.trouble = append(w.trouble, check.Finding{Resource: resource, What: fmt.Sprintf(format, args...), At: w.rec.Now()})
+	w.trouble = append(w.trouble, check.Violation{Check: by, Resource: resource, Text: fmt.Sprintf(format, args...), At: w.rec.Now()})
 }
 
 func (w *world) at(place int) *process {
@@ -129,6 +144,9 @@ const (
 	// settle is when everything that a fault has left in a store has ended: leases,
 	// claim windows and waits of the dead.
 	settle = 25 * time.Second
+	// cleanup is how long a client may take to clear up after its calls, once its
+	// links work again.
+	cleanup = 3 * time.Second
 	// patience is how long anybody waits right after the faults, at most.
 	patience = 40 * time.Second
 )
@@ -143,6 +161,11 @@ func (w *world) run() (end ending) {
 	}
 	w.faults.Wait()
 	end.healed = w.rec.Now()
+	if w.p.Seed%2 == 0 {
+		w.rounds.Wait()
+		<-time.After(cleanup)
+		w.leftovers(w.alive())
+	}
 	w.calm(Plain)
 	w.rounds.Wait()
 	<-time.After(settle)
@@ -165,7 +188,7 @@ func (w *world) do(s Step) {
 		}
 		w.rounds.Go(func() {
 			if err := w.round(p, s); err != nil && !passing(err) {
-				w.found(s.Name, "%s got: %v", p.name, err)
+				w.saw("errors", s.Name, "%s got: %v", p.name, err)
 			}
 		})
 		return
@@ -205,7 +228,7 @@ func (w *world) fault(p *process, s Step) {
 		w.nodes[s.Node].goAway(s.For)
 	case Wipe:
 		w.wiped = true
-		w.ended(w.nodes[s.Node].wipe(w.names)...)
+		w.ended(w.nodes[s.Node].wipe()...)
 		w.nodes[s.Node].goAway(max(s.For, tokensBehind))
 	case Break:
 		w.operator(s)
@@ -244,8 +267,8 @@ func (w *world) operator(s Step) {
 			id = snap.Waiters[len(snap.Waiters)/2].ID
 		} else if len(snap.Holders) > 0 {
 			id = snap.Holders[0].ID
+			w.ended(snap.Holders[0])
 		}
-		w.ended(id)
 		_ = e.Break(context.Background(), res, id) // it may have ended meanwhile
 	}
 }
@@ -263,7 +286,7 @@ func (w *world) calm(way Way) {
 			again.Go(func() {
 				p := w.at(place)
 				if err := w.round(p, s); err != nil {
-					w.found(s.Name, "when all was well again %s got: %v", p.name, err)
+					w.saw("errors", s.Name, "when all was well again %s got: %v", p.name, err)
 				}
 			})
 		}
@@ -288,17 +311,45 @@ func (w *world) close() {
 			continue
 		}
 		if err := p.client.Close(); err != nil {
-			w.found("", "Close of %s: %v", p.name, err)
+			w.saw("errors", "", "Close of %s: %v", p.name, err)
 		}
 		p.shut()
 	}
 	<-time.After(time.Second) // what is still under way arrives
 	synctest.Wait()
-	for _, n := range w.nodes {
-		for _, name := range w.names {
-			s, err := n.e.Snapshot(context.Background(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: name})
-			if err != nil || len(s.Holders)+len(s.Waiters) > 0 {
-				w.found(name, "left in the store: holders %v, waiters %v, %v", s.Holders, s.Waiters, err)
+	everybody := map[string]bool{}
+	for _, p := range w.all {
+		everybody[p.name] = true
+	}
+	w.leftovers(everybody)
+}
+
+func (w *world) alive() map[string]bool {
+	names := map[string]bool{}
+	for place := range w.p.Processes {
+		names[w.at(place).name] = true
+	}
+	return names
+}
+
+// leftovers looks for what processes have left in the stores, at a moment when
+// they hold and want nothing.
+func (w *world) leftovers(of map[string]bool) {
+	for i, n := range w.nodes {
+		for s, err := range n.e.List(context.Background(), holdfast.DefaultPrefix, "*") {
+			if err != nil {
+				w.saw("leftovers", "", "List: %v", err)
+				continue
+			}
+			for _, h := range s.Holders {
+				if of[h.Client.Name] {
+					w.saw("leftovers", s.Resource.Name, "store %d still has a lease of %s, token %d, %v left", i, h.Client.Name, h.Token, h.TTL)
+				}
+			}
+			for _, h := range s.Waiters {
+				if of[h.Client.Name] {
+					w.saw("leftovers", s.Resource.Name, "store %d still has %s waiting", i, h.Client.Name)
+				}
 			}
 		}
 	}

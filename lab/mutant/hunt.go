@@ -1,0 +1,82 @@
+package mutant
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Verdict is what the lab made of a mutant.
+type Verdict struct {
+	Mutant Mutant
+	// By are the checks that saw it; empty: it survived.
+	By []string
+	// Seed is that of the program in which they did.
+	Seed uint64
+	// Took is the real time of the search, without that of the build.
+	Took time.Duration
+	// Output is what the search said.
+	Output string
+}
+
+// Found tells whether one of the mutant's own checks found it.
+func (v Verdict) Found() bool {
+	return slices.ContainsFunc(v.By, func(name string) bool { return slices.Contains(v.Mutant.Checks, name) })
+}
+
+// Hunt builds the lab with the bug and lets it search for at most so long. Root is
+// that of the project. Errors: the mutant has rotted, or does not build.
+func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdict, error) {
+	v := Verdict{Mutant: m}
+	dir, err := os.MkdirTemp("", "holdfast-mutant-")
+	if err != nil {
+		return v, err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := m.Overlay(root, dir)
+	if err != nil {
+		return v, err
+	}
+	lab := filepath.Join(root, "lab", "virtual")
+	program := filepath.Join(dir, "virtual.test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", program, ".")
+	build.Dir = lab
+	if out, err := build.CombinedOutput(); err != nil {
+		return v, fmt.Errorf("mutant %s does not build: %w\n%s", m.Name, err, out)
+	}
+	bounded, cancel := context.WithTimeout(ctx, most+10*time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	search := exec.CommandContext(bounded, program, "-test.run", "^TestSchedules$", "-test.timeout", "0")
+	search.Dir, search.Stdout, search.Stderr = lab, &out, &out
+	search.Env = append(os.Environ(), "HOLDFAST_LAB_WORLD="+string(m.World), "HOLDFAST_LAB_SCHEDULES=100000000",
+		"HOLDFAST_LAB_SECONDS="+strconv.Itoa(int(most.Seconds())), "HOLDFAST_LAB_SHRINK=0", "HOLDFAST_LAB_OUT="+dir)
+	start := time.Now()
+	err = search.Run()
+	v.Took, v.Output = time.Since(start), out.String()
+	v.read(err, bounded.Err() != nil)
+	return v, ctx.Err()
+}
+
+// read takes the checks out of what a search said. One that died or stood still
+// has found something too.
+func (v *Verdict) read(err error, stuck bool) {
+	found := regexp.MustCompile(`FOUND by \[([^\]]*)\]: seed (\d+)`).FindStringSubmatch(v.Output)
+	switch {
+	case found != nil:
+		v.By = strings.Fields(found[1])
+		v.Seed, _ = strconv.ParseUint(found[2], 10, 64) // digits, by the pattern
+	case stuck:
+		v.By = []string{"hang"}
+	case err != nil:
+		v.By = []string{"crash"}
+	}
+}

@@ -1,0 +1,177 @@
+package mutant
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/lab/virtual"
+)
+
+// All lists the mutants.
+func All() []Mutant {
+	return slices.Concat(windows(), queues(), attempts(), quorums())
+}
+
+// windows are bugs in trust windows and their renewal.
+func windows() []Mutant {
+	return []Mutant{
+		{
+			Name: "the trust window has no margin", File: "internal/keepalive/window.go", World: virtual.Memory,
+			Checks:  []string{"overlap", "inside", "told", "model"},
+			Patches: []Patch{{"return 20*time.Millisecond + ttl/50", "return 0 * ttl"}},
+		},
+		{
+			Name: "the window counts from the reply", File: "attempt.go", World: virtual.Memory,
+			Checks: []string{"overlap", "inside", "told", "model"},
+			Patches: []Patch{{"	ans, err := a.c.engine.Acquire(ctx, a.req)\n",
+				"	ans, err := a.c.engine.Acquire(ctx, a.req)\n	sent = time.Now()\n"}},
+		},
+		{
+			Name: "a renewal counts from its reply", File: "internal/keepalive/scheduler.go", World: virtual.Memory,
+			Checks: []string{"overlap", "inside", "told", "model"},
+			Patches: []Patch{{"	errs := s.engine.Renew(ctx, renewals)\n",
+				"	errs := s.engine.Renew(ctx, renewals)\n	sent = time.Now()\n"}},
+		},
+		{
+			Name: "a pushed grant counts from its arrival", File: "attempt.go", World: virtual.Memory,
+			Checks: []string{"overlap", "inside", "told", "model"},
+			Patches: []Patch{
+				{"left := time.Until(a.acked.Add(w.TTL - keepalive.Margin(w.TTL)))", "left := w.TTL - keepalive.Margin(w.TTL)"},
+				{"return a.held(a.acked, w.Token, w.TTL, first)", "return a.held(time.Now(), w.Token, w.TTL, first)"},
+			},
+		},
+		{
+			Name: "a claim is renewed no sooner than any lease", File: "attempt.go", World: virtual.Memory,
+			Checks:  []string{"kept"},
+			Patches: []Patch{{"		first = keepalive.Soon\n", "		first = keepalive.Usual\n"}},
+		},
+		{
+			Name: "a renewal that is answered not held is taken for trouble", File: "internal/keepalive/scheduler.go", World: virtual.Memory,
+			Checks:  []string{"ended", "kept", "overlap", "told"},
+			Patches: []Patch{{"	isGone := errors.As(err, &gone)\n", "	isGone := errors.As(err, &gone) && gone.Cause == 77\n"}},
+		},
+		{
+			Name: "a loss is not told", File: "holding.go", World: virtual.Memory,
+			Checks:  []string{"overlap", "told", "bubble", "errors"},
+			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.finish(why)\n	}\n	h.vacate()\n	if was == holdingHeld {", "	h.vacate()\n	if was == holdingHeld {"}},
+		},
+		{
+			Name:  "a lease is handed on after its window has closed",
+			Holds: "the bubble's timers are never late; it takes a process that is really stopped",
+			File:  "holding.go", World: virtual.Memory,
+			Checks: []string{"told"},
+			Patches: []Patch{
+				{"		h.entry.Window.Left(now) > min(h.entry.Renewal.TTL/4, time.Second) &&\n", ""},
+				{"	if !h.open() {\n		return nil\n	}\n	h.mu.Lock()\n	defer h.mu.Unlock()\n	if h.state != holdingPassing {", "	h.mu.Lock()\n	defer h.mu.Unlock()\n	if h.state == holdingHeld {"},
+			},
+		},
+		{
+			Name:  "Err does not look at the clock",
+			Holds: "the bubble's timers are never late; it takes a process that is really stopped",
+			File:  "lease.go", World: virtual.Memory,
+			Checks:  []string{"told"},
+			Patches: []Patch{{"	if l.footing.open() {\n		return nil\n	}\n", "	if true || l.footing.open() {\n		return nil\n	}\n"}},
+		},
+	}
+}
+
+// queues are bugs in the queue of the store.
+func queues() []Mutant {
+	const file = "internal/queue/queue.go"
+	return []Mutant{
+		{
+			Name: "a newcomer passes the front", File: file, World: virtual.Memory, Checks: []string{"starvation"},
+			Patches: []Patch{{"if q.line.Len() == 0 && q.used+r.Weight <= q.capacity {", "if q.used+r.Weight <= q.capacity {"}},
+		},
+		{
+			Name: "a waiter that does not fit lets those behind it pass", File: file, World: virtual.Memory, Checks: []string{"starvation"},
+			Patches: []Patch{{"			return // the front keeps its place: nobody behind it is tried\n",
+				"			if q.line.Len() == 1 {\n				return\n			}\n			q.line.MoveToBack(e)\n			if q.line.Front() == e || q.used+q.line.Front().Value.(*Waiter).Weight > q.capacity {\n				return\n			}\n			continue\n"}},
+		},
+		{
+			Name: "a token is given twice", File: file, World: virtual.Memory, Checks: []string{"tokens", "model"},
+			Patches: []Patch{{"token := max(q.last+1, uint64(now))", "token := max(q.last, uint64(now))"}},
+		},
+		{
+			Name: "reserved tokens are not set aside", File: file, World: virtual.Memory, Checks: []string{"tokens", "model"},
+			Patches: []Patch{{"	q.last = token + reserve\n", "	q.last = token\n"}},
+		},
+		{
+			Name: "a renewal extends whoever holds", File: file, World: virtual.Memory, Checks: []string{"ended", "overlap", "told"},
+			Patches: []Patch{{"	h := q.holders[id]\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
+				"	h := q.holders[id]\n	for _, other := range q.holders {\n		h = other\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
+		},
+		{
+			Name: "a renewal makes an expired lease again", File: file, World: virtual.Memory, Checks: []string{"leftovers", "ended", "overlap", "deadlock"},
+			Patches: []Patch{{"	h := q.holders[id]\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
+				"	h := q.holders[id]\n	if h == nil && q.used == 0 && q.line.Len() == 0 && q.capacity == 1 {\n		h = q.hold(id, 1, ttl, 0, 0, \"\", now)\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
+		},
+		{
+			Name: "a release does not look at the ID", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model", "kept"},
+			Patches: []Patch{{"	had := q.drop(id)\n	if held {", "	had := q.drop(id)\n	for _, other := range q.holders {\n		had = had || q.drop(other.ID)\n	}\n	if held {"}},
+		},
+		{
+			Name: "a writer does not see readers", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model"},
+			Patches: []Patch{{"if q.line.Len() == 0 && q.used+r.Weight <= q.capacity {", "if q.line.Len() == 0 && (q.used+r.Weight <= q.capacity || r.Kind == \"rw\" && q.used < q.capacity) {"}},
+		},
+		{
+			Name: "the capacity is off by one", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model"},
+			Patches: []Patch{{"		if q.used+w.Weight > q.capacity {", "		if q.used+w.Weight > q.capacity+1 {"}},
+		},
+		{
+			Name: "nobody reaps the expired", File: file, World: virtual.Memory, Checks: []string{"deadlock", "errors"},
+			Patches: []Patch{{"for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= now {", "for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= 0*now {"}},
+		},
+		{
+			Name: "a withdrawn ID may come back", File: file, World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Patches: []Patch{{"	if withdraw {\n		q.end(id, Released, now)\n	}\n", ""}},
+		},
+		{
+			Name: "a lease that is yielded is not released", File: file, World: virtual.Memory, Checks: []string{"deadlock", "errors", "leftovers", "hand-off"},
+			Patches: []Patch{{"		q.drop(r.Yields)\n", ""}},
+		},
+		{
+			Name: "a mark is not kept", File: "internal/queue/mark.go", World: virtual.Memory, Checks: []string{"slots"},
+			Patches: []Patch{{"	if span <= 0 {\n		return\n	}\n", "	if span <= 0 || q.last > 0 {\n		return\n	}\n"}},
+		},
+		{
+			Name: "a waiter keeps its place without asking", File: file, World: virtual.Memory, Checks: []string{"deadlock", "errors", "leftovers", "hand-off"},
+			Patches: []Patch{
+				{"		if w.Seen+q.params.WaiterLife <= now {\n", "		if w.Seen+1000*q.params.WaiterLife <= now {\n"},
+				{"			ttl = min(ttl, q.params.ClaimWindow)\n", "			ttl = max(ttl, 60*Second)\n"},
+			},
+		},
+	}
+}
+
+// attempts are bugs in how a client asks and clears up.
+func attempts() []Mutant {
+	return []Mutant{
+		{
+			Name: "an attempt of unknown outcome is not withdrawn", File: "attempt.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Patches: []Patch{{"		Withdraw: a.unsure,\n", "		Withdraw: false,\n"}},
+		},
+		{
+			Name: "a release that failed is not tried again", File: "client.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Patches: []Patch{{"		if !b.pause(ctx) {\n", "		if b.n = 20; true || !b.pause(ctx) {\n"}},
+		},
+		{
+			Name: "nobody subscribes again after a failure", File: "mailbox.go", World: virtual.Memory, Checks: []string{"hand-off"},
+			Patches: []Patch{{"	m.opening, m.denied = nil, errors.Is(err, ErrDenied)\n	late :=", "	if m.denied = errors.Is(err, ErrDenied); err == nil {\n		m.opening = nil\n	}\n	late :="}},
+		},
+		{
+			Name: "waiters do not poll", File: "attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "hand-off", "starvation"},
+			Patches: []Patch{{"	d := engine.PollInterval - engine.PollInterval/10", "	d := 1000*engine.PollInterval - engine.PollInterval/10"}, {"		d = min(d, look)\n", "		d = max(d, look)\n"}},
+		},
+		{
+			Name: "an ended attempt asks with the same ID", File: "attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "starvation"},
+			Patches: []Patch{{"	a.req.ID = a.c.newHolderID()\n	a.queued, a.unsure", "	a.queued, a.unsure"}},
+		},
+		{
+			Name: "what a lost lease may have left is not cleared up", File: "holding.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Patches: []Patch{{"		h.c.cleanup(h.entry.Renewal.TTL, h.releaseRequest())\n	}\n}\n\n// ending implements", "	}\n}\n\n// ending implements"}},
+		},
+	}
+}
+
+// quorums are bugs in the majority of engines.
+func quorums() []Mutant { return nil }

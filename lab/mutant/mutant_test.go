@@ -1,0 +1,60 @@
+package mutant_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/mutant"
+)
+
+// root is that of the project.
+const root = "../.."
+
+// A mutant whose old text is gone tests nothing.
+func TestNoneHasRotted(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range mutant.All() {
+		if _, err := m.Patched(root); err != nil {
+			t.Error(err)
+		}
+		if seen[m.Name] || len(m.Checks) == 0 {
+			t.Errorf("mutant %q: named twice, or no check is to find it", m.Name)
+		}
+		seen[m.Name] = true
+	}
+}
+
+// quick are the mutants that a plain test run plays.
+func quick(name string) bool {
+	return name == "the trust window has no margin" || name == "a token is given twice"
+}
+
+// The mutants: all with HOLDFAST_LAB_MUTANTS=all, those with a text in their name
+// with that text, else a few.
+func TestMutantsAreFound(t *testing.T) {
+	which := os.Getenv("HOLDFAST_LAB_MUTANTS")
+	var table strings.Builder
+	for _, m := range mutant.All() {
+		switch {
+		case which == "" && !quick(m.Name), which != "" && which != "all" && !strings.Contains(m.Name, which):
+			continue
+		case m.Holds != "":
+			fmt.Fprintf(&table, "| %s | survives: %s | |\n", m.Name, m.Holds)
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			v, err := mutant.Hunt(t.Context(), root, m, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !v.Found() {
+				t.Errorf("not found by %v in %v; found by %v\n%.3000s", m.Checks, v.Took, v.By, v.Output)
+			}
+			fmt.Fprintf(&table, "| %s | %s, seed %d | %.1f s |\n", m.Name, strings.Join(v.By, ", "), v.Seed, v.Took.Seconds())
+		})
+	}
+	t.Logf("\n| mutant | found by | after |\n|---|---|---|\n%s", table.String())
+}
