@@ -23,6 +23,38 @@ func bars() []bar {
 		{"hand-off", "", "holdfast", gapP99, list, atMost, 1.3},
 		{"hand-off", "", "holdfast", inUse, list, atLeast, 0.99},
 	}
+	all = append(all,
+		bar{"convoy", "50", "holdfast", drainPart, against{}, atMost, 1.1},
+		bar{"convoy", "200", "holdfast", drainPart, against{}, atMost, 1.1},
+		bar{"convoy", "50", "holdfast", commands, against{}, atMost, 3},
+		bar{"convoy", "200", "holdfast", commands, against{}, atMost, 3},
+		bar{"convoy", "200", "holdfast", commands, against{label: "50"}, atMost, 1.1},
+		bar{"kill", "", "holdfast", lateP50, against{}, atMost, 10},
+		bar{"kill", "", "holdfast", lateMin, against{}, atLeast, 0},
+		bar{"idle", "100,000, TTL 15 s", "holdfast", clientShare, against{}, atMost, 5},
+		bar{"idle", "100,000, TTL 15 s", "holdfast", serverShare, against{}, atMost, 7},
+	)
+	all = append(all, bar{"quorum", "all up", "holdfast, 5 nodes", pairTime, against{row: "redsync, 5 pools, fail-fast"}, atMost, 0.9})
+	for _, label := range []string{"2 dead", "2 hung"} {
+		all = append(all,
+			bar{"quorum", label, "holdfast, 5 nodes", pairTime, against{label: "all up"}, atMost, 1.5},
+			bar{"quorum", label, "holdfast, 5 nodes", longestPair, against{label: "all up"}, atMost, 1.5},
+			bar{"quorum", label, "holdfast, 5 nodes", goroutines, against{label: "all up"}, atMost, 1.5},
+		)
+	}
+	for _, label := range []string{"1,000, TTL 6 s", "100,000, TTL 15 s"} {
+		all = append(all,
+			bar{"idle", label, "holdfast", goroutinesEach, against{}, atMost, 0.01},
+			bar{"idle", label, "holdfast", heapEach, against{}, atMost, 600},
+			bar{"idle", label, "holdfast", commandsEach, against{}, atMost, 1.05},
+		)
+	}
+	for _, label := range []string{"512", "1000"} {
+		all = append(all,
+			bar{"growth", label, "holdfast", handOffs, against{label: "2"}, atLeast, 0.77},
+			bar{"growth", label, "holdfast", serverCPU, against{label: "2"}, atMost, 1.3},
+		)
+	}
 	for _, label := range []string{"64 on 64", "256 on 256"} {
 		all = append(all,
 			bar{"spread", label, "holdfast", rate, against{row: "redsync"}, atLeast, 2},

@@ -20,7 +20,8 @@ type board struct {
 	overlaps atomic.Int64
 	waiting  atomic.Int64 // callers in Lock
 	released atomic.Int64 // when the last holder with somebody behind it began to unlock; 0: nobody waited
-	finished atomic.Int64 // when the last of a convoy had unlocked
+	done     atomic.Int64 // members of a convoy that have unlocked
+	finished atomic.Int64 // when the last of them had
 }
 
 // enter is called by who has just been granted the lock, by number; it returns
@@ -50,6 +51,7 @@ func (b *board) reset() {
 	b.overlaps.Store(0)
 	b.waiting.Store(0)
 	b.released.Store(0)
+	b.done.Store(0)
 	b.finished.Store(0)
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-redsync/redsync/v4"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -60,6 +61,9 @@ func roster() []contender {
 	return []contender{
 		holdfastContender("holdfast"),
 		onRequestContexts(holdfastContender("holdfast, ctx that can end")),
+		holdfastQuorum("holdfast, 5 nodes"),
+		redsyncQuorum("redsync, 5 pools"),
+		redsyncQuorum("redsync, 5 pools, fail-fast", redsync.WithFailFast(true)),
 		redsyncContender("redsync", 0),
 		redsyncContender("redsync, polls at 1 ms", time.Millisecond),
 		redislockContender("redislock, polls at 1 ms", time.Millisecond),

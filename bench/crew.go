@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -87,10 +88,10 @@ func (c *crew) close() {
 	_ = os.RemoveAll(filepath.Dir(c.path))
 }
 
-// begin gives each worker its job and returns when all are ready.
-func (c *crew) begin(jobs []job) error {
+// begin gives jobs to workers, from one on, and returns when all are ready.
+func (c *crew) begin(first int, jobs []job) error {
 	for i := range jobs {
-		m, err := c.member(i)
+		m, err := c.member(first + i)
 		if err != nil {
 			return err
 		}
@@ -99,8 +100,8 @@ func (c *crew) begin(jobs []job) error {
 		}
 	}
 	var errs []error
-	for i := range jobs {
-		if a, err := c.members[i].hear(); err != nil {
+	for _, m := range c.members[first : first+len(jobs)] {
+		if a, err := m.hear(); err != nil {
 			errs = append(errs, err)
 		} else if !a.Ready {
 			errs = append(errs, errors.New("a worker is not ready and does not say why"))
@@ -109,9 +110,9 @@ func (c *crew) begin(jobs []job) error {
 	return errors.Join(errs...)
 }
 
-// open tells all the window.
-func (c *crew) open(n int, w window) error {
-	for _, m := range c.members[:n] {
+// open tells n workers the window.
+func (c *crew) open(first, n int, w window) error {
+	for _, m := range c.members[first : first+n] {
 		if err := m.in.Encode(order{Window: &w}); err != nil {
 			return err
 		}
@@ -119,11 +120,11 @@ func (c *crew) open(n int, w window) error {
 	return nil
 }
 
-// reports waits for those of all.
-func (c *crew) reports(n int) ([]*report, error) {
+// reports waits for those of n workers.
+func (c *crew) reports(first, n int) ([]*report, error) {
 	var all []*report
 	var errs []error
-	for _, m := range c.members[:n] {
+	for _, m := range c.members[first : first+n] {
 		a, err := m.hear()
 		if err == nil && a.Report == nil {
 			err = errors.New("a worker has no report")
@@ -134,8 +135,15 @@ func (c *crew) reports(n int) ([]*report, error) {
 	return all, errors.Join(errs...)
 }
 
+// patience is how long a worker may be silent: longer than any window, and than
+// any contender takes to open and close a thousand clients.
+const patience = 2 * time.Minute
+
+// hear waits for an answer. A worker that hangs says where, and ends.
 func (m *member) hear() (answer, error) {
 	var a answer
+	hung := time.AfterFunc(patience, func() { _ = m.cmd.Process.Signal(syscall.SIGQUIT) })
+	defer hung.Stop()
 	if err := m.out.Decode(&a); err != nil {
 		return a, fmt.Errorf("worker: %w", err)
 	}

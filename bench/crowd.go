@@ -162,8 +162,12 @@ func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
 		if err := c.l.Unlock(after); err != nil {
 			return fmt.Errorf("unlock: %w", err)
 		}
+		pair := time.Since(asked)
 		if w.phase.Load() == counting {
-			c.note(wait, time.Since(asked), gap, handOff)
+			c.note(wait, gap, handOff)
+		}
+		if c.pairs != nil && w.phase.Load() != ramping { // also one that takes longer than the window
+			_ = c.pairs.RecordValue(min(int64(pair), longestTime))
 		}
 		if w.j.Think > 0 {
 			pause(waiting, rand.N(w.j.Think))
@@ -189,15 +193,12 @@ func (w *crowd) inside(c *caller) (gap int64, handOff bool) {
 	return gap, handOff
 }
 
-func (c *caller) note(wait, pair time.Duration, gap int64, handOff bool) {
+func (c *caller) note(wait time.Duration, gap int64, handOff bool) {
 	c.turns++
 	if handOff {
 		c.passed++
 	}
 	_ = c.waits.RecordValue(min(int64(wait), longestTime)) // in range
-	if c.pairs != nil {
-		_ = c.pairs.RecordValue(min(int64(pair), longestTime))
-	}
 	if c.gaps != nil && gap > 0 {
 		_ = c.gaps.RecordValue(min(gap, longestTime))
 	}

@@ -10,11 +10,12 @@ import (
 
 // gathering describes a crowd: how many, and what they do.
 type gathering struct {
-	processes, clients, callers int // in all; clients of each process; callers of each client
-	own                         bool
-	hold, think                 time.Duration
-	ramp                        time.Duration
-	length                      float64 // of a slice, in units of the flag -slice
+	clients     int  // spread over at most 8 processes
+	callers     int  // goroutines of each client
+	own         bool // each caller wants a resource of its own
+	hold, think time.Duration
+	ramp        time.Duration
+	length      float64 // of a slice, in units of the flag -slice
 }
 
 // crowdOf plays a gathering.
@@ -24,27 +25,24 @@ func crowdOf(g gathering) play {
 		if err := s.provide(ctx, c, resource); err != nil {
 			return nil, err
 		}
-		jobs := make([]job, g.processes)
-		for i := range jobs {
-			jobs[i] = job{
-				Kind: "crowd", Contender: c.name, Addrs: s.addrs(), Resource: resource, Process: i,
-				Clients: g.clients, Callers: g.callers, Own: g.own, Hold: g.hold, Think: g.think, TTL: s.ttl,
-			}
-		}
+		jobs := jobsFor(job{
+			Kind: "crowd", Contender: c.name, Addrs: s.addrs(), Resource: resource,
+			Callers: g.callers, Own: g.own, Hold: g.hold, Think: g.think, TTL: s.ttl,
+		}, g.clients)
 		s.crew.board.reset()
-		if err := s.crew.begin(jobs); err != nil {
+		if err := s.crew.begin(0, jobs); err != nil {
 			return nil, err
 		}
 		ramp := max(g.ramp, 50*time.Millisecond)
 		w := soon(ramp, time.Duration(g.length*float64(s.slice)))
-		if err := s.crew.open(len(jobs), w); err != nil {
+		if err := s.crew.open(0, len(jobs), w); err != nil {
 			return nil, err
 		}
 		used, err := s.watch(ctx, w, c)
 		if err != nil {
 			return nil, err
 		}
-		reports, err := s.crew.reports(len(jobs))
+		reports, err := s.crew.reports(0, len(jobs))
 		if err != nil {
 			return nil, err
 		}

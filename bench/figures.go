@@ -26,6 +26,21 @@ const (
 	gapP50       metric = "gap p50 µs" // from the release to the next entry
 	gapP99       metric = "gap p99 µs"
 	inUse        metric = "in use" // part of the time that the lock is held
+
+	drainTime metric = "drain ms"
+	drainPart metric = "drain / ideal"
+
+	lateP50 metric = "entry p50 ms" // after the end of the dead holder's lease
+	lateMax metric = "latest ms"
+	lateMin metric = "earliest ms"
+
+	heapEach       metric = "heap B/lease"
+	stackEach      metric = "stack B/lease"
+	goroutinesEach metric = "goroutines/lease"
+	commandsEach   metric = "commands/lease and interval"
+	readsEach      metric = "server reads/lease and interval"
+	clientShare    metric = "client core %"
+	serverShare    metric = "server core %"
 )
 
 // figures are what one contender did in one round.

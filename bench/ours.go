@@ -43,6 +43,11 @@ func (p *holdfastParty) lock(resource string) lock {
 	return &holdfastLock{m: p.c.Mutex(resource, p.opts...)}
 }
 
+// keep: who holds a lease for long keeps the lease and nothing else.
+func (p *holdfastParty) keep(ctx context.Context, resource string) (any, error) {
+	return p.c.Mutex(resource, p.opts...).Lock(ctx)
+}
+
 func (p *holdfastParty) close() {
 	_ = p.c.Close() // what is left ends by its TTL
 	for _, rdb := range p.rdbs {

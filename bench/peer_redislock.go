@@ -49,6 +49,29 @@ func (p *redislockParty) lock(resource string) lock {
 	return &redislockLock{p: p, key: resource, opts: &redislock.Options{RetryStrategy: redislock.LinearBackoff(p.poll)}}
 }
 
+// keep renews as the README's watchdog does: it is the user's to write.
+func (p *redislockParty) keep(ctx context.Context, resource string) (any, error) {
+	l := p.lock(resource).(*redislockLock)
+	if err := l.Lock(ctx); err != nil {
+		return nil, err
+	}
+	go func() {
+		t := time.NewTicker(p.ttl / 3)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				if l.held.Refresh(ctx, p.ttl, nil) != nil {
+					return
+				}
+			}
+		}
+	}()
+	return l, nil
+}
+
 func (p *redislockParty) close() { _ = p.rdb.Close() }
 
 type redislockLock struct {

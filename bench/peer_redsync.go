@@ -28,17 +28,14 @@ func redsyncContender(name string, poll time.Duration) contender {
 // redsyncQuorum is redsync on several nodes, also with the option that makes it
 // answer at the majority.
 func redsyncQuorum(name string, opts ...redsync.Option) contender {
-	if name == "redsync, 5 pools, fail-fast" {
-		opts = append(opts, redsync.WithFailFast(true))
-	}
 	return contender{
-		name: name, role: peer, sends: []string{"set", "evalsha", "eval"},
+		name: name, role: peer, background: true, sends: []string{"set", "evalsha", "eval"},
 		open: func(s settings) (party, error) { return openRedsync(s, opts...), nil },
 	}
 }
 
 func openRedsync(s settings, opts ...redsync.Option) *redsyncParty {
-	p := &redsyncParty{opts: append(opts, redsync.WithExpiry(s.ttl), redsync.WithTries(1<<20))}
+	p := &redsyncParty{ttl: s.ttl, opts: append(opts, redsync.WithExpiry(s.ttl), redsync.WithTries(1<<20))}
 	var pools []redsyncredis.Pool
 	for _, addr := range s.addrs {
 		rdb := s.clientOf(addr)
@@ -52,11 +49,36 @@ func openRedsync(s settings, opts ...redsync.Option) *redsyncParty {
 type redsyncParty struct {
 	rs   *redsync.Redsync
 	rdbs []*redis.Client
+	ttl  time.Duration
 	opts []redsync.Option
 }
 
 func (p *redsyncParty) lock(resource string) lock {
 	return redsyncLock{p.rs.NewMutex(resource, p.opts...)}
+}
+
+// keep renews as the watchdog in redislock's README does: it is the user's to
+// write here too.
+func (p *redsyncParty) keep(ctx context.Context, resource string) (any, error) {
+	l := p.lock(resource).(redsyncLock)
+	if err := l.Lock(ctx); err != nil {
+		return nil, err
+	}
+	go func() {
+		t := time.NewTicker(p.ttl / 3)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+				if ok, err := l.m.ExtendContext(ctx); !ok || err != nil {
+					return
+				}
+			}
+		}
+	}()
+	return l, nil
 }
 
 func (p *redsyncParty) close() {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
@@ -10,6 +11,11 @@ import (
 // rueidislockContender is rueidislock with the two options that its README
 // recommends for one Redis of 7.0.5 or newer. It does not poll: it waits for
 // the invalidations of client-side caching.
+//
+// TryNextAfter, the time that a single SET may take, is raised from 20 ms: after
+// a SET that took longer it waits for an invalidation that NOLOOP keeps back,
+// and on a resource that nobody else wants, for ever. It was seen here with 64
+// callers that started at once.
 func rueidislockContender(name string) contender {
 	return contender{
 		name: name, role: peer, leaseEnd: keyEnd("rueidislock:0:"),
@@ -20,6 +26,7 @@ func rueidislockContender(name string) contender {
 				KeyMajority:    1,
 				NoLoopTracking: true,
 				KeyValidity:    s.ttl,
+				TryNextAfter:   min(time.Second, s.ttl/2),
 			})
 			if err != nil {
 				return nil, err

@@ -18,6 +18,10 @@ type report struct {
 	Waits   *hdrhistogram.Snapshot
 	Pairs   *hdrhistogram.Snapshot `json:",omitempty"`
 	Gaps    *hdrhistogram.Snapshot `json:",omitempty"`
+
+	Entered []time.Time `json:",omitempty"` // of a vigil
+
+	HeapEach, StackEach, Goroutines float64 // of an idler, for each lease
 }
 
 // reportOf adds up what callers saw.

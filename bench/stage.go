@@ -14,6 +14,7 @@ type stage struct {
 	server *redistest.Server
 	meter  *meter
 	crew   *crew
+	nodes  nodes // of a quorum; started when needed
 	cores  cores
 	rounds int
 	slice  time.Duration
@@ -43,6 +44,7 @@ func (s *stage) close() {
 		s.crew.close()
 	}
 	_ = s.meter.rdb.Close()
+	s.nodes.stop()
 	s.server.Stop()
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // workerBoard in the environment makes the program a worker; its value is the
@@ -102,6 +104,13 @@ func prepare(b *board, j job) (task, error) {
 	switch j.Kind {
 	case "crowd":
 		return newCrowd(b, c, j)
+	case "convoy":
+		w, err := newCrowd(b, c, j)
+		return convoy{w}, err
+	case "hold", "await":
+		return newVigil(b, c, j)
+	case "idle":
+		return newIdler(c, j)
 	}
 	return nil, fmt.Errorf("no kind of job %q", j.Kind)
 }
@@ -112,6 +121,7 @@ func workerMain() (was bool) {
 	if path == "" {
 		return false
 	}
+	logging.Disable() // go-redis tells what happens to connections; it comes back as errors
 	if err := work(path, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: worker:", err)
 		os.Exit(1)

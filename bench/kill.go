@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// vigil is one process that holds, or waits for, several resources.
+type vigil struct {
+	board *board
+	p     party
+	locks []lock
+}
+
+// newVigil takes the resources if the job is to hold.
+func newVigil(b *board, c contender, j job) (*vigil, error) {
+	p, err := c.open(settings{j.Addrs, j.Leases, j.TTL})
+	if err != nil {
+		return nil, err
+	}
+	v := &vigil{board: b, p: p}
+	for i := range j.Leases {
+		v.locks = append(v.locks, p.lock(vigilName(j.Resource, i)))
+	}
+	if j.Kind == "hold" {
+		for _, l := range v.locks {
+			if err := l.Lock(context.Background()); err != nil {
+				p.close()
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+func vigilName(resource string, i int) string { return fmt.Sprintf("%s:%d", resource, i) }
+
+// run waits for all resources and notes when each was granted. A holder is never
+// told to run: it is killed.
+func (v *vigil) run(ctx context.Context, _ window) (*report, error) {
+	r := &report{Entered: make([]time.Time, len(v.locks))}
+	errs := make([]error, len(v.locks))
+	var wg sync.WaitGroup
+	for i, l := range v.locks {
+		wg.Go(func() {
+			v.board.waiting.Add(1)
+			errs[i] = l.Lock(ctx)
+			r.Entered[i] = time.Now()
+			if errs[i] == nil {
+				errs[i] = l.Unlock(ctx)
+			}
+		})
+	}
+	wg.Wait()
+	return r, errors.Join(errs...)
+}
+
+func (v *vigil) close() { v.p.close() }
+
+// killTTL is short, since every round has to wait for it.
+const killTTL = time.Second
+
+// killOf kills a process that holds n resources while another waits for each.
+func killOf(n int) play {
+	return func(ctx context.Context, s *stage, c contender) (figures, error) {
+		resource := s.fresh("kill")
+		s.crew.board.reset()
+		j := job{Kind: "hold", Contender: c.name, Addrs: s.addrs(), Resource: resource, Leases: n, TTL: killTTL}
+		if err := s.crew.begin(0, []job{j}); err != nil {
+			return nil, err
+		}
+		j.Kind = "await"
+		if err := s.crew.begin(1, []job{j}); err != nil {
+			return nil, err
+		}
+		if err := s.crew.open(1, 1, soon(0, 0)); err != nil {
+			return nil, err
+		}
+		if err := s.settled(ctx, n); err != nil {
+			return nil, err
+		}
+		s.crew.kill(0)
+		ends, err := leaseEnds(ctx, s.meter.rdb, c, resource, n)
+		if err != nil {
+			return nil, err
+		}
+		reports, err := s.crew.reports(1, 1)
+		if err != nil {
+			return nil, err
+		}
+		return late(ends, reports[0].Entered), nil
+	}
+}
+
+// leaseEnds asks when the store ends the leases of a process that is gone. What
+// it had sent before has been executed: the server has read the end of its
+// connections by the time it answers a few commands of another.
+func leaseEnds(ctx context.Context, rdb *redis.Client, c contender, resource string, n int) ([]time.Time, error) {
+	pause(ctx, 20*time.Millisecond)
+	ends := make([]time.Time, n)
+	for i := range ends {
+		var err error
+		if ends[i], err = c.leaseEnd(ctx, rdb, vigilName(resource, i)); err != nil {
+			return nil, fmt.Errorf("%s: the end of its lease: %w", c.name, err)
+		}
+		if time.Until(ends[i]) < 0 {
+			return nil, fmt.Errorf("%s: its lease ended at %v, before it was looked at", c.name, ends[i])
+		}
+	}
+	return ends, nil
+}
+
+// late compares entries with the ends of the leases before.
+func late(ends, entered []time.Time) figures {
+	all := make([]float64, len(ends))
+	for i := range ends {
+		all[i] = milliseconds(entered[i].Sub(ends[i]))
+	}
+	return figures{lateP50: median(all), lateMax: slices.Max(all), lateMin: slices.Min(all)}
+}
