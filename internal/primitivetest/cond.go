@@ -26,7 +26,7 @@ type condStep struct {
 // signals is a program in which wake-ups get lost, and nothing else.
 type signals []condStep
 
-func drawSignals(t *rapid.T) Script {
+func drawSignals(t *rapid.T, least int) Script {
 	return signals(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) condStep {
 		return condStep{
 			Do: rapid.SampledFrom([]string{"wait", "wait", "wait", "wait", "signal", "signal", "broadcast",
@@ -35,7 +35,7 @@ func drawSignals(t *rapid.T) Script {
 			Pick:   rapid.IntRange(0, 7).Draw(t, "pick"),
 			Sleep:  rapid.SampledFrom([]time.Duration{0, 0, 300 * time.Millisecond, 1100 * time.Millisecond}).Draw(t, "sleep"),
 		}
-	}), 1, 30).Draw(t, "program"))
+	}), least, 30).Draw(t, "program"))
 }
 
 // lounge runs a program and its model: a line of those that wait.

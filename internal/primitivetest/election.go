@@ -13,7 +13,7 @@ import (
 // candidacies is a program of candidates.
 type candidacies []step
 
-func drawElectorate(t *rapid.T) Script {
+func drawElectorate(t *rapid.T, least int) Script {
 	return candidacies(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		s := drawStep(t)
 		if s.Do == "lock" || s.Do == "try" {
@@ -21,7 +21,7 @@ func drawElectorate(t *rapid.T) Script {
 		}
 		s.Opts = rapid.SampledFrom([]string{"", "", "short"}).Draw(t, "ttl")
 		return s
-	}), 1, 40).Draw(t, "program"))
+	}), least, 40).Draw(t, "program"))
 }
 
 // electorate runs candidates and observers, and watches the promises: see bench.

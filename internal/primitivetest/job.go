@@ -25,7 +25,7 @@ type plan struct {
 	Shifts []shift
 }
 
-func drawPlan(t *rapid.T) Script {
+func drawPlan(t *rapid.T, least int) Script {
 	retry := rapid.Bool().Draw(t, "retry")
 	return plan{retry, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) shift {
 		s := shift{step: drawStep(t), Fail: rapid.IntRange(0, 3).Draw(t, "fail") == 0}
@@ -35,7 +35,7 @@ func drawPlan(t *rapid.T) Script {
 		s.Hold *= 2
 		s.Sleep *= 3
 		return s
-	}), 1, 40).Draw(t, "program")}
+	}), least, 40).Draw(t, "program")}
 }
 
 const (

@@ -16,7 +16,7 @@ import (
 // countdown is a program of clients that set a latch, count down and wait.
 type countdown []step
 
-func drawCountdown(t *rapid.T) Script {
+func drawCountdown(t *rapid.T, least int) Script {
 	return countdown(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		s := drawStep(t)
 		if s.Do == "lock" || s.Do == "try" || rapid.Bool().Draw(t, "acts") {
@@ -25,7 +25,7 @@ func drawCountdown(t *rapid.T) Script {
 		s.Wait += rapid.SampledFrom([]time.Duration{0, 5 * time.Second, 30 * time.Second}).Draw(t, "patience")
 		s.Opts = rapid.SampledFrom([]string{"", "", "", "short"}).Draw(t, "life")
 		return s
-	}), 10, 60).Draw(t, "program"))
+	}), least, 60).Draw(t, "program"))
 }
 
 // pad is where a countdown is launched.

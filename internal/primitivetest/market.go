@@ -24,8 +24,8 @@ type errands struct {
 	Errands []errand
 }
 
-func drawMarket(sort sharing) func(t *rapid.T) Script {
-	return func(t *rapid.T) Script {
+func drawMarket(sort sharing) drawer {
+	return func(t *rapid.T, least int) Script {
 		return errands{sort, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) errand {
 			e := errand{step: drawStep(t)}
 			e.Weight = rapid.SampledFrom(sort.weights).Draw(t, "weight")
@@ -34,7 +34,7 @@ func drawMarket(sort sharing) func(t *rapid.T) Script {
 				e.Do = "heal"
 			}
 			return e
-		}), 1, 40).Draw(t, "program")}
+		}), least, 40).Draw(t, "program")}
 	}
 }
 

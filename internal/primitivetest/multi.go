@@ -25,12 +25,12 @@ type gatherings struct {
 	Gatherings []gathering
 }
 
-func drawGatherings(faults bool) func(t *rapid.T) Script {
+func drawGatherings(faults bool) drawer {
 	what := []string{"lock", "lock", "lock", "lock", "try", "give up"}
 	if faults {
 		what = append(what, "break", "break", "down", "hang", "slow", "lose replies", "heal", "heal")
 	}
-	return func(t *rapid.T) Script {
+	return func(t *rapid.T, least int) Script {
 		return gatherings{!faults, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) gathering {
 			names := rapid.Permutation([]string{"a", "b", "c", "d", "e"}).Draw(t, "names")
 			return gathering{
@@ -43,7 +43,7 @@ func drawGatherings(faults bool) func(t *rapid.T) Script {
 				},
 				Names: names[:rapid.IntRange(1, len(names)).Draw(t, "how many")],
 			}
-		}), 1, 40).Draw(t, "program")}
+		}), least, 40).Draw(t, "program")}
 	}
 }
 
@@ -118,7 +118,8 @@ func (w *crowd) act(g gathering) {
 	defer cancel()
 	l, err := lock(ctx)
 	if err != nil {
-		if g.Do == "lock" && w.sure || !errors.Is(err, holdfast.ErrNotAcquired) {
+		hangs := g.Do == "lock" && errors.Is(err, context.DeadlineExceeded)
+		if hangs || g.Do == "lock" && w.sure || !errors.Is(err, holdfast.ErrNotAcquired) {
 			w.fail("%s %v: %v", g.Do, g.Names, err)
 		}
 		return

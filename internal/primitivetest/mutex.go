@@ -14,8 +14,8 @@ import (
 // turns is a program of callers of one mutex.
 type turns []step
 
-func drawTurns(t *rapid.T) Script {
-	return turns(rapid.SliceOfN(rapid.Custom(drawStep), 1, 40).Draw(t, "program"))
+func drawTurns(t *rapid.T, least int) Script {
+	return turns(rapid.SliceOfN(rapid.Custom(drawStep), least, 40).Draw(t, "program"))
 }
 
 // bench watches a resource that one may hold at a time: nobody else has an open

@@ -156,18 +156,14 @@ func each(batch []engine.Renewal, err error) []error {
 	return errs
 }
 
-// ReadTimeout is that of a hung connection, when the caller never gives up.
+// ReadTimeout is that of a hung connection.
 const ReadTimeout = 3 * time.Second
 
-// Hang is a store that does not answer until the caller gives up or, for one who
-// never does, the read timeout of its connection is over: 3 s.
+// Hang is a store that does not answer until the caller gives up, or the read
+// timeout of its connection is over: 3 s.
 func Hang(ctx context.Context) error {
-	var timeout <-chan time.Time
-	if _, bounded := ctx.Deadline(); !bounded {
-		timeout = time.After(ReadTimeout)
-	}
 	select {
-	case <-timeout:
+	case <-time.After(ReadTimeout):
 		return fmt.Errorf("%w: read timeout", engine.ErrUnavailable)
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", engine.ErrUnavailable, context.Cause(ctx))

@@ -27,7 +27,7 @@ type deed struct {
 // deeds is a program of work that must be done once.
 type deeds []deed
 
-func drawWorkshop(t *rapid.T) Script {
+func drawWorkshop(t *rapid.T, least int) Script {
 	return deeds(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) deed {
 		return deed{
 			Do:     rapid.SampledFrom([]string{"once", "once", "once", "once", "cut", "heal", "break"}).Draw(t, "do"),
@@ -38,7 +38,7 @@ func drawWorkshop(t *rapid.T) Script {
 			Fail:   rapid.IntRange(0, 3).Draw(t, "fail") == 0,
 			Pass:   millis(t, "pass", 10_000),
 		}
-	}), 1, 30).Draw(t, "program"))
+	}), least, 30).Draw(t, "program"))
 }
 
 // mark is what the model knows of a mark: an fn that returned nil, until when it

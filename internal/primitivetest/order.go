@@ -79,8 +79,8 @@ type order struct {
 	Moves []move
 }
 
-func drawOrder(sort sharing) func(t *rapid.T) Script {
-	return func(t *rapid.T) Script {
+func drawOrder(sort sharing) drawer {
+	return func(t *rapid.T, least int) Script {
 		return order{sort, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) move {
 			return move{
 				Do:     rapid.SampledFrom([]string{"lock", "lock", "lock", "try", "release", "release", "give up", "demote", "wait"}).Draw(t, "do"),
@@ -88,7 +88,7 @@ func drawOrder(sort sharing) func(t *rapid.T) Script {
 				Weight: rapid.SampledFrom(sort.weights).Draw(t, "weight"),
 				Which:  rapid.IntRange(0, 5).Draw(t, "which"),
 			}
-		}), 1, 40).Draw(t, "program")}
+		}), least, 40).Draw(t, "program")}
 	}
 }
 

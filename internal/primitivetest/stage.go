@@ -68,14 +68,28 @@ type Script interface {
 	Play(s *Stage) (wrong []string)
 }
 
+// drawer draws a script of so many steps at least.
+type drawer func(t *rapid.T, least int) Script
+
 // Program is where the scripts for one promise of a primitive come from.
 type Program struct {
 	Name string // the primitive and, after a slash, which of its promises
-	Draw func(t *rapid.T) Script
+	draw drawer
 }
 
-// Seeded returns the script of a seed.
-func (p Program) Seeded(seed int) Script { return rapid.Custom(p.Draw).Example(seed) }
+// Draw draws a script, half of the time a long one: small ones tell more when they
+// fail.
+func (p Program) Draw(t *rapid.T) Script {
+	return p.draw(t, rapid.SampledFrom([]int{1, longLeast}).Draw(t, "least"))
+}
+
+// Seeded returns the script of a seed, a long one.
+func (p Program) Seeded(seed int) Script {
+	return rapid.Custom(func(t *rapid.T) Script { return p.draw(t, longLeast) }).Example(seed)
+}
+
+// longLeast is how many steps a long script has at least.
+const longLeast = 12
 
 // Programs returns those of all primitives.
 func Programs() []Program {

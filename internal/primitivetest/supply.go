@@ -12,7 +12,7 @@ import (
 // weathers is a program of faults around producers and consumers.
 type weathers []step
 
-func drawSupply(t *rapid.T) Script {
+func drawSupply(t *rapid.T, least int) Script {
 	return weathers(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		s := drawStep(t)
 		switch s.Do {
@@ -20,7 +20,7 @@ func drawSupply(t *rapid.T) Script {
 			s.Do = "heal"
 		}
 		return s
-	}), 1, 20).Draw(t, "program"))
+	}), least, 20).Draw(t, "program"))
 }
 
 // supply is producers and consumers of items behind bad networks.

@@ -1,0 +1,106 @@
+package faulttest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
+)
+
+// beside is how many scripts are played at once: most of the time they wait.
+const beside = 12
+
+// seedFlag replays the one script of a seed that a failure has named.
+var seedFlag = flag.Int("seed", 0, "play the script of this seed alone")
+
+// Each primitive does what its model says, under random programs, on a real Redis:
+// the same ones that the root's tests play on memory. Several are played at once.
+func TestModelsOnRedis(t *testing.T) {
+	w := newWorld(t)
+	t.Cleanup(func() { // units of latches live on by design
+		w.redis.RequireTTLs(t)
+		if err := w.redis.Client().FlushAll(context.Background()).Err(); err != nil {
+			t.Error(err)
+		}
+	})
+	length := soak(t, 0)
+	for _, p := range primitivetest.Programs() {
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			played := 0
+			for start := time.Now(); played == 0 || time.Since(start) < length && *seedFlag == 0; {
+				played += w.playSome(t, p)
+			}
+			t.Logf("%d scripts", played)
+		})
+	}
+}
+
+// playSome plays scripts side by side and returns how many.
+func (w *world) playSome(t *testing.T, p primitivetest.Program) int {
+	seeds := []int{*seedFlag}
+	if *seedFlag == 0 {
+		seeds = make([]int, beside)
+		for i := range seeds {
+			seeds[i] = rand.Int()
+		}
+	}
+	var wg sync.WaitGroup
+	for _, seed := range seeds {
+		wg.Go(func() {
+			script := p.Seeded(seed)
+			stage, end := w.stage(fmt.Sprint(p.Name, " ", seed))
+			defer end()
+			if wrong := script.Play(stage); len(wrong) > 0 {
+				t.Errorf("-seed %d: %q\n%+v", seed, wrong, script)
+			}
+		})
+	}
+	wg.Wait()
+	return len(seeds)
+}
+
+// stage is one on which scripts are played eight times as fast as they are written.
+func (w *world) stage(prefix string) (s *primitivetest.Stage, end func()) {
+	var rdbs []*redis.Client
+	var mu sync.Mutex
+	node := func() engine.Engine {
+		rdb := redis.NewClient(&redis.Options{Addr: w.addr})
+		mu.Lock()
+		defer mu.Unlock()
+		rdbs = append(rdbs, rdb)
+		return goredis.New(rdb)
+	}
+	s = &primitivetest.Stage{
+		Store: node(), Node: node, Prefix: prefix, Pace: 8, Late: 2 * time.Second,
+		Rest: func() {}, Settle: settle,
+	}
+	return s, func() {
+		for _, rdb := range rdbs {
+			_ = rdb.Close()
+		}
+	}
+}
+
+// settle looks until something has come about, for as long as patience lasts.
+func settle(comes func() bool) bool {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(patience); !comes(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return comes()
+		}
+	}
+	return true
+}
