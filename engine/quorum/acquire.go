@@ -53,7 +53,10 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	if err == nil && ans.Status == engine.Busy && r.Queue && r.Ballot == 0 {
 		return a.queue(ans), nil
 	}
-	if err != nil || ans.Status != engine.Granted {
+	switch {
+	case unavailable(err):
+		a.linger() // it may be asked for again
+	case err != nil || ans.Status != engine.Granted:
 		e.forget(k, a)
 	}
 	return ans, err
@@ -66,7 +69,9 @@ func (e *Engine) forget(k key, a *attempt) {
 	a.mu.Unlock()
 	if idle {
 		e.attempts.forget(k, a)
+		return
 	}
+	a.linger()
 }
 
 // queue says when to ask again: soon, and ever later, at random, so that those who
@@ -112,7 +117,7 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 	r.Mark = 0 // a mark must not be left by a try that fails: see markGrant
 	for n := 1; ; n++ {
 		if given == 0 {
-			r.Ballot = e.tokens.next(r.Resource)
+			r.Ballot = a.propose(&e.tokens, r.Resource)
 		}
 		ans, split, err := e.try(ctx, a, r)
 		switch {

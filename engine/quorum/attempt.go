@@ -22,6 +22,7 @@ type attempt struct {
 	deadline time.Time
 	over     engine.Cause // 0: not ended
 	tries    int          // in vain, since it began to wait
+	proposed uint64       // the latest token: no two tries may have one name
 	keep     time.Time    // when it may be forgotten
 }
 
@@ -109,6 +110,25 @@ func (a *attempt) end(c engine.Cause) {
 		a.over = c
 	}
 	a.keep = time.Now().Add(memory)
+}
+
+// propose returns the token of the next try: above all that were heard of, and above
+// those of the tries before, whatever the clock says.
+func (a *attempt) propose(k *tokens, res engine.Resource) uint64 {
+	next := k.next(res)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.proposed = max(next, a.proposed+1)
+	return a.proposed
+}
+
+// linger keeps an attempt without a lease for as long as its tries may be under way.
+func (a *attempt) linger() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over == 0 && a.lease == nil {
+		a.keep = time.Now().Add(insistence)
+	}
 }
 
 // add notes that a round has begun.

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // crews are the goroutines under way, by the client they work for.
@@ -37,13 +38,6 @@ func (c *crews) join(client string, n int) *crew {
 	return w
 }
 
-// more adds goroutines while another one of the crew is at work.
-func (w *crew) more(n int) {
-	w.crews.mu.Lock()
-	defer w.crews.mu.Unlock()
-	w.at += n
-}
-
 func (w *crew) done() {
 	w.crews.mu.Lock()
 	defer w.crews.mu.Unlock()
@@ -56,33 +50,40 @@ func (w *crew) done() {
 
 // leave waits for a client's crew, ends it when it takes too long, and forgets it.
 func (c *crews) leave(client string) {
-	c.mu.Lock()
-	w := c.all[client]
-	if w == nil {
-		c.mu.Unlock()
-		return
-	}
-	delete(c.all, client)
-	var gone chan struct{}
-	if w.at > 0 {
-		if w.gone == nil {
-			w.gone = make(chan struct{})
+	patient := time.NewTimer(leavePatience)
+	defer patient.Stop()
+	for {
+		w, gone := c.idle(client)
+		if gone == nil {
+			return
 		}
-		gone = w.gone
-	}
-	c.mu.Unlock()
-	if gone != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
 		select {
 		case <-gone:
-		case <-ctx.Done():
+		case <-patient.C:
+			w.cancel() // calls of nodes end soon after their ctx
+			<-gone
 		}
-		cancel()
 	}
-	w.cancel()
-	if gone != nil {
-		<-gone // calls of nodes end soon after their ctx
+}
+
+// idle forgets the crew of a client if nobody is at work; else it returns what is
+// closed when that is so.
+func (c *crews) idle(client string) (*crew, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.all[client]
+	if w == nil {
+		return nil, nil
 	}
+	if w.at == 0 {
+		w.cancel()
+		delete(c.all, client)
+		return nil, nil
+	}
+	if w.gone == nil {
+		w.gone = make(chan struct{})
+	}
+	return w, w.gone
 }
 
 // context returns one that does not end with the caller's but in time, and with the

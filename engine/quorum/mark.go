@@ -14,7 +14,7 @@ import (
 func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (engine.Answer, error) {
 	first, _ := a.standing()
 	need := e.needed(r.Kind, r.Capacity)
-	r.Ballot = e.tokens.next(r.Resource)
+	r.Ballot = a.propose(&e.tokens, r.Resource)
 	first.mu.Lock()
 	yields := append([]string(nil), first.ids...)
 	first.mu.Unlock()

@@ -1,0 +1,251 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/quorum"
+)
+
+// fault is what is wrong with a node.
+type fault uint8
+
+const (
+	healthy   fault = iota
+	dead            // refuses at once
+	hung            // never answers, and does nothing
+	replyless       // does what it is told, and never answers
+	stopped         // does what it is told when it goes on, as a stopped process does
+)
+
+// faulty is a node that can be made to fail, and to be slow.
+type faulty struct {
+	engine.Engine
+	mu     sync.Mutex
+	fault  fault
+	there  time.Duration // how long a request takes to arrive
+	back   time.Duration // how long an answer takes
+	calls  int
+	resume chan struct{} // while it is stopped; closed when it goes on
+}
+
+var errDead = errors.New("connection refused")
+
+func (f *faulty) set(what fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = what
+	if f.resume != nil {
+		close(f.resume)
+		f.resume = nil
+	}
+	if what == stopped {
+		f.resume = make(chan struct{})
+	}
+}
+
+func (f *faulty) slow(there, back time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.there, f.back = there, back
+}
+
+func (f *faulty) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls
+}
+
+// through runs what the store does, between the way there and the way back. What is
+// on its way goes on when the caller's ctx has ended.
+func through[T any](ctx context.Context, f *faulty, do func(ctx context.Context) (T, error)) (T, error) {
+	f.mu.Lock()
+	f.calls++
+	what, there, back, resume := f.fault, f.there, f.back, f.resume
+	f.mu.Unlock()
+	type result struct {
+		value T
+		err   error
+	}
+	answered := make(chan result, 1)
+	late := context.WithoutCancel(ctx)
+	var none T
+	switch {
+	case what == dead:
+		return none, fmt.Errorf("%w: %w", engine.ErrUnavailable, errDead)
+	case what == hung:
+	case what == replyless:
+		_, _ = do(late)
+	case there+back == 0 && resume == nil:
+		return do(late)
+	default:
+		go func() {
+			travel(there)
+			if resume != nil {
+				<-resume
+			}
+			v, err := do(late)
+			travel(back)
+			answered <- result{v, err}
+		}()
+	}
+	select {
+	case r := <-answered:
+		return r.value, r.err
+	case <-ctx.Done():
+		return none, fmt.Errorf("%w: %w", engine.ErrUnavailable, context.Cause(ctx))
+	}
+}
+
+func travel(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
+}
+
+type done struct{}
+
+func (f *faulty) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	return through(ctx, f, func(ctx context.Context) (engine.Answer, error) { return f.Engine.Acquire(ctx, r) })
+}
+
+func (f *faulty) Renew(ctx context.Context, batch []engine.Renewal) []error {
+	errs, lost := through(ctx, f, func(ctx context.Context) ([]error, error) { return f.Engine.Renew(ctx, batch), nil })
+	if lost != nil {
+		return slices.Repeat([]error{lost}, len(batch))
+	}
+	return errs
+}
+
+func (f *faulty) Release(ctx context.Context, r engine.Release) error {
+	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.Engine.Release(ctx, r) })
+	return err
+}
+
+func (f *faulty) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.Engine.Resize(ctx, res, h, weight) })
+	return err
+}
+
+func (f *faulty) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
+	return through(ctx, f, func(ctx context.Context) (engine.Snapshot, error) { return f.Engine.Snapshot(ctx, res) })
+}
+
+func (f *faulty) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) {
+		_, lost := through(ctx, f, func(context.Context) (done, error) { return done{}, nil })
+		if lost != nil {
+			yield(engine.Snapshot{}, lost)
+			return
+		}
+		f.Engine.List(ctx, prefix, pattern)(yield)
+	}
+}
+
+func (f *faulty) Break(ctx context.Context, res engine.Resource, id string) error {
+	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.Engine.Break(ctx, res, id) })
+	return err
+}
+
+func (f *faulty) Now(ctx context.Context) (time.Time, error) {
+	return through(ctx, f, f.Engine.Now)
+}
+
+func (f *faulty) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
+	return through(ctx, f, func(ctx context.Context) (engine.Listener, error) {
+		return f.Engine.Listen(ctx, prefix, client, deliver)
+	})
+}
+
+// cluster is a quorum whose nodes can be made to fail.
+type cluster struct {
+	*quorum.Engine
+	nodes []*faulty
+}
+
+func newCluster(n int) *cluster {
+	c := &cluster{}
+	var all []engine.Engine
+	for _, m := range memories(n) {
+		f := &faulty{Engine: m}
+		c.nodes = append(c.nodes, f)
+		all = append(all, f)
+	}
+	c.Engine = quorum.New(all...)
+	return c
+}
+
+var stock = engine.Resource{Prefix: "test", Name: "stock:42"}
+
+const long = 30 * time.Second
+
+// asks is a request of a client for a mutex.
+func asks(id string) engine.Request {
+	return engine.Request{
+		Resource: stock, ID: id, Client: &engine.Client{ID: engine.ClientOf(id)},
+		Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: long,
+	}
+}
+
+func (c *cluster) hold(t *testing.T, id string) engine.Held {
+	t.Helper()
+	a, err := c.Acquire(t.Context(), asks(id))
+	if err != nil || a.Status != engine.Granted {
+		t.Fatalf("got %+v, %v, want it granted", a, err)
+	}
+	return engine.Held{ID: id, Token: a.Token}
+}
+
+func (c *cluster) give(t *testing.T, h engine.Held) {
+	t.Helper()
+	if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h}); err != nil {
+		t.Fatalf("Release: %v", err)
+	}
+}
+
+func (c *cluster) renew(t *testing.T, h engine.Held) error {
+	t.Helper()
+	return c.Renew(t.Context(), []engine.Renewal{{Resource: stock, Held: h, TTL: long}})[0]
+}
+
+// nothing wants the nodes to have neither a lease nor a waiter of a client.
+func (c *cluster) nothing(t *testing.T, client string) {
+	t.Helper()
+	for i, n := range c.nodes {
+		for s, err := range n.Engine.List(t.Context(), stock.Prefix, "*") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range s.Holders {
+				if engine.ClientOf(h.ID) == client {
+					t.Errorf("node %d still has %+v", i+1, h)
+				}
+			}
+			for _, w := range s.Waiters {
+				if engine.ClientOf(w.ID) == client {
+					t.Errorf("node %d still has waiter %+v", i+1, w)
+				}
+			}
+		}
+	}
+}
+
+// others has a lease of somebody else on some nodes.
+func (c *cluster) occupy(t *testing.T, which func(i int) bool) {
+	t.Helper()
+	for i, n := range c.nodes {
+		if which(i) {
+			r := asks("other.1")
+			if a, err := n.Engine.Acquire(t.Context(), r); err != nil || a.Status != engine.Granted {
+				t.Fatalf("got %+v, %v", a, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+	"github.com/holdfast-go/holdfast/engine/quorum"
+)
+
+func TestBadNodes(t *testing.T) {
+	m := memory.New()
+	var none *memory.Engine
+	for want, nodes := range map[string][]engine.Engine{
+		"no nodes":                   nil,
+		"node 2 is nil":              {m, nil, memory.New()},
+		"node 1 is nil":              {none},
+		"nodes 1 and 3 are the same": {m, memory.New(), m},
+	} {
+		q := quorum.New(nodes...)
+		_, err := q.Acquire(t.Context(), asks("a.1"))
+		if !errors.Is(err, engine.ErrDenied) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want ErrDenied and %q", err, want)
+		}
+		if err := q.Renew(t.Context(), make([]engine.Renewal, 1))[0]; !errors.Is(err, engine.ErrDenied) {
+			t.Errorf("Renew: %v", err)
+		}
+		q.Leave("a")
+	}
+}
+
+// Granted if and only if a majority is free, and a refusal leaves nothing.
+func TestEverySubsetOccupied(t *testing.T) {
+	for _, size := range []int{1, 2, 3, 4, 5} {
+		for occupied := range 1 << size {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(size)
+				busy := 0
+				c.occupy(t, func(i int) bool {
+					if occupied&(1<<i) != 0 {
+						busy++
+						return true
+					}
+					return false
+				})
+				a, err := c.Acquire(t.Context(), asks("a.1"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := engine.Busy
+				if size-busy >= size/2+1 {
+					want = engine.Granted
+				}
+				if a.Status != want {
+					t.Errorf("%d of %d nodes occupied: got %+v, want %v", busy, size, a, want)
+				}
+				if a.Status == engine.Granted {
+					c.give(t, engine.Held{ID: "a.1", Token: a.Token})
+				} else if busy > size/2 && a.Holder.ID != "other.1" {
+					t.Errorf("holder is %+v", a.Holder)
+				}
+				c.Leave("a")
+				c.nothing(t, "a")
+			})
+		}
+	}
+}
+
+// The answers of a majority come, but when the lease is nearly over.
+func TestSlowMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		for _, n := range c.nodes[:2] {
+			n.slow(0, 970*time.Millisecond)
+		}
+		r := asks("a.1")
+		r.TTL = time.Second
+		_, err := c.Acquire(t.Context(), r)
+		if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "nearly over") {
+			t.Errorf("got %v, want that it came too late", err)
+		}
+		c.Leave("a")
+		c.nothing(t, "a")
+		for _, n := range c.nodes {
+			n.slow(0, 0)
+		}
+		c.hold(t, "b.1")
+		c.Leave("b")
+	})
+}
+
+// The window is the least of what a majority grants, whatever was asked.
+func TestWindowIsTheLeast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c.nodes[2].slow(time.Second, 0)
+		held := c.hold(t, "a.1")
+		time.Sleep(10 * time.Second)
+		a, err := c.Acquire(t.Context(), asks("a.1"))
+		if err != nil || a.Token != held.Token || a.TTL > long || a.TTL < long-time.Millisecond {
+			t.Errorf("got %+v, %v, want the same token and the whole TTL", a, err)
+		}
+		c.Leave("a")
+	})
+}
+
+// minorities are the sets of nodes that may fail.
+func minorities(size int) [][]int {
+	var all [][]int
+	for set := range 1 << size {
+		var nodes []int
+		for i := range size {
+			if set&(1<<i) != 0 {
+				nodes = append(nodes, i)
+			}
+		}
+		if len(nodes) > 0 && len(nodes) <= (size-1)/2 {
+			all = append(all, nodes)
+		}
+	}
+	return all
+}
+
+// Whatever minority fails, however and when, nothing fails, and nothing waits for it
+// but once.
+func TestMinorityFails(t *testing.T) {
+	for _, size := range []int{3, 5} {
+		for _, nodes := range minorities(size) {
+			for _, what := range []fault{dead, hung, replyless} {
+				for moment := range 3 {
+					t.Run(fmt.Sprint(size, nodes, what, moment), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { failMinority(t, size, nodes, what, moment) })
+					})
+				}
+			}
+		}
+	}
+}
+
+func failMinority(t *testing.T, size int, nodes []int, what fault, moment int) {
+	c := newCluster(size)
+	for _, n := range c.nodes {
+		n.slow(100*time.Microsecond, 100*time.Microsecond)
+	}
+	fail := func(now int) {
+		if now == moment {
+			for _, i := range nodes {
+				c.nodes[i].set(what)
+			}
+		}
+	}
+	for range 3 {
+		c.give(t, c.hold(t, "a.0"))
+	}
+	fail(0)
+	held := c.hold(t, "a.1")
+	fail(1)
+	if err := c.renew(t, held); err != nil {
+		t.Errorf("Renew: %v", err)
+	}
+	fail(2)
+	start := time.Now()
+	c.give(t, held)
+	if took := time.Since(start); took > 25*time.Millisecond {
+		t.Errorf("the release took %v", took)
+	}
+	slow := 0
+	for i := range 50 {
+		start := time.Now()
+		h := c.hold(t, fmt.Sprintf("a.%d", 10+i))
+		if a, err := c.Acquire(t.Context(), asks("b.1")); err != nil || a.Status != engine.Busy {
+			t.Fatalf("got %+v, %v, want busy", a, err)
+		}
+		c.give(t, h)
+		if time.Since(start) > time.Millisecond {
+			slow++
+		}
+	}
+	if slow > 10 {
+		t.Errorf("%d of 50 were slow", slow)
+	}
+	for _, i := range nodes {
+		c.nodes[i].set(healthy)
+	}
+	time.Sleep(time.Minute)
+	c.Leave("a")
+	c.Leave("b")
+	c.nothing(t, "a")
+	c.nothing(t, "b")
+}
+
+// A dead majority is told within the caller's ctx, and how many answered.
+func TestMajorityFails(t *testing.T) {
+	for _, what := range []fault{dead, hung} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			held := c.hold(t, "b.1")
+			c.nodes[0].set(what)
+			c.nodes[2].set(what)
+			ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			_, err := c.Acquire(ctx, asks("a.1"))
+			if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "1 of 3 nodes") {
+				t.Errorf("got %v, want ErrUnavailable and how many answered", err)
+			}
+			if took := time.Since(start); took > 700*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+			want := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "of 3 nodes") {
+					t.Errorf("%s: got %v, want ErrUnavailable and how many answered", what, err)
+				}
+			}
+			want("Renew", c.renew(t, held))
+			want("Release", c.Release(t.Context(), engine.Release{Resource: stock, Held: held}))
+			want("Break", c.Break(t.Context(), stock, held.ID))
+			_, err = c.Snapshot(t.Context(), stock)
+			want("Snapshot", err)
+			_, err = c.Now(t.Context())
+			want("Now", err)
+			_, err = c.Listen(t.Context(), stock.Prefix, "a", func(engine.Wakeup) {})
+			want("Listen", err)
+			for _, err := range c.List(t.Context(), stock.Prefix, "*") {
+				want("List", err)
+			}
+			c.Leave("a")
+			c.Leave("b")
+			for _, n := range c.nodes {
+				n.set(healthy)
+			}
+			c.give(t, held) // again: it had not been confirmed
+			c.give(t, c.hold(t, "c.1"))
+			c.Leave("b")
+			c.Leave("c")
+		})
+	}
+}
+
+// A node that hangs for long gathers no goroutines and hardly any calls.
+func TestHungNodeIsLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c.nodes[1].set(hung)
+		before := 0
+		for i := range 2000 {
+			c.give(t, c.hold(t, fmt.Sprintf("a.%d", i)))
+			time.Sleep(time.Millisecond)
+			if i == 999 {
+				before = c.nodes[1].count()
+			}
+		}
+		if calls := c.nodes[1].count() - before; calls > 50 {
+			t.Errorf("%d calls of a hung node in a second", calls)
+		}
+		c.Leave("a")
+	})
+}

@@ -1,0 +1,189 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/quorum"
+)
+
+// truth watches that trust windows do not overlap and that tokens grow.
+type truth struct {
+	t    *testing.T
+	mu   sync.Mutex
+	who  string
+	end  time.Time
+	last uint64
+	n    int
+}
+
+func (w *truth) enter(who string, token uint64, end time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Now().Before(w.end) {
+		w.t.Errorf("%s holds while %s has a window for %v more", who, w.who, time.Until(w.end))
+	}
+	if token <= w.last {
+		w.t.Errorf("%s has token %d after %d", who, token, w.last)
+	}
+	w.who, w.end, w.last = who, end, token
+	w.n++
+}
+
+func (w *truth) extend(who string, end time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.who != who {
+		w.t.Errorf("%s renews, and %s has been granted since", who, w.who)
+	}
+	w.end = end
+}
+
+// leave closes a window; a holder does that before it gives the lease back.
+func (w *truth) leave(who string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.who == who {
+		w.end = time.Time{}
+	}
+}
+
+// Clients, each with a quorum of its own, contend while nodes stop, hang, refuse, lose
+// replies and are slow, in minorities and majorities. Nodes keep their data. No seed
+// may show two open windows, or a token that does not grow.
+func TestRandomSchedules(t *testing.T) {
+	grants := 0
+	for seed := range uint64(20) {
+		size := 3 + 2*int(seed%2)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { grants += schedule(t, seed, size) })
+		})
+	}
+	if grants < 500 {
+		t.Errorf("%d grants in all: the schedules hardly test anything", grants)
+	}
+}
+
+func schedule(t *testing.T, seed uint64, size int) int {
+	c := newCluster(size)
+	w := &truth{t: t}
+	end := time.Now().Add(60 * time.Second)
+	var all sync.WaitGroup
+	for i, n := range c.nodes {
+		r := rand.New(rand.NewPCG(seed, uint64(100+i)))
+		all.Go(func() { n.misbehave(r, end) })
+	}
+	for i := range 4 {
+		r := rand.New(rand.NewPCG(seed, uint64(i)))
+		var nodes []engine.Engine
+		for _, n := range c.nodes {
+			nodes = append(nodes, n)
+		}
+		p := &player{r: r, truth: w, engine: quorum.New(nodes...), name: fmt.Sprintf("c%d", i)}
+		all.Go(func() { p.play(end) })
+	}
+	all.Wait()
+	for i := range 4 {
+		c.nothing(t, fmt.Sprintf("c%d", i))
+	}
+	return w.n
+}
+
+// misbehave changes what is wrong with a node again and again. It is well half of the
+// time, and in the end.
+func (f *faulty) misbehave(r *rand.Rand, end time.Time) {
+	for time.Now().Before(end) {
+		f.slow(time.Duration(r.IntN(5))*time.Millisecond, time.Duration(r.IntN(5))*time.Millisecond)
+		f.set(healthy)
+		<-time.After(time.Duration(r.IntN(3000)) * time.Millisecond)
+		if r.IntN(2) == 0 {
+			f.slow(time.Duration(r.IntN(1200))*time.Millisecond, time.Duration(r.IntN(1200))*time.Millisecond)
+		} else {
+			f.set([]fault{dead, hung, replyless, stopped}[r.IntN(4)])
+		}
+		<-time.After(time.Duration(r.IntN(3000)) * time.Millisecond)
+	}
+	f.slow(0, 0)
+	f.set(healthy)
+}
+
+// player is one client.
+type player struct {
+	r      *rand.Rand
+	truth  *truth
+	engine *quorum.Engine
+	name   string
+	tries  int
+}
+
+func (p *player) play(end time.Time) {
+	for time.Now().Before(end) {
+		p.tries++
+		p.turn(fmt.Sprintf("%s.%d", p.name, p.tries))
+		<-time.After(time.Duration(p.r.IntN(200)) * time.Millisecond)
+	}
+	<-time.After(40 * time.Second) // what is left runs out
+	p.engine.Leave(p.name)
+}
+
+// turn is one attempt and what becomes of it.
+func (p *player) turn(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(50+p.r.IntN(3000))*time.Millisecond)
+	defer cancel()
+	req := asks(id)
+	req.TTL = time.Duration(200+p.r.IntN(2000)) * time.Millisecond
+	req.Queue = true
+	for ctx.Err() == nil {
+		sent := time.Now()
+		a, err := p.engine.Acquire(ctx, req)
+		switch {
+		case errors.Is(err, engine.ErrEnded):
+			return
+		case err != nil:
+			<-time.After(time.Duration(p.r.IntN(50)) * time.Millisecond)
+		case a.Status == engine.Granted && time.Now().Before(sent.Add(a.TTL)):
+			p.truth.enter(id, a.Token, sent.Add(a.TTL))
+			p.use(req, a.Token, sent.Add(a.TTL))
+			return
+		case a.Status == engine.Queued:
+			<-time.After(a.Next)
+		}
+	}
+	_ = p.engine.Release(context.Background(), engine.Release{Resource: stock, Held: engine.Held{ID: id}, Withdraw: true})
+}
+
+// use holds, renews, and ends the lease in one way or another.
+func (p *player) use(req engine.Request, token uint64, end time.Time) {
+	held := engine.Held{ID: req.ID, Token: token}
+	for p.r.IntN(4) > 0 {
+		<-time.After(min(time.Until(end), time.Duration(p.r.IntN(800))*time.Millisecond))
+		ctx, cancel := context.WithDeadline(context.Background(), end)
+		sent := time.Now()
+		err := p.engine.Renew(ctx, []engine.Renewal{{Resource: stock, Held: held, TTL: req.TTL}})[0]
+		cancel()
+		if !time.Now().Before(end) {
+			return
+		}
+		if err == nil && sent.Add(req.TTL).After(end) {
+			end = sent.Add(req.TTL)
+			p.truth.extend(req.ID, end)
+		}
+		if gone := new(engine.NotHeldError); errors.As(err, &gone) {
+			return // it is lost before its window ends only if nodes forget
+		}
+	}
+	if p.r.IntN(5) == 0 {
+		return // it dies
+	}
+	p.truth.leave(req.ID)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(p.r.IntN(1000))*time.Millisecond)
+	defer cancel()
+	_ = p.engine.Release(ctx, engine.Release{Resource: stock, Held: held, Withdraw: p.r.IntN(2) == 0})
+}
