@@ -28,14 +28,15 @@ type Injector struct {
 	done  chan struct{} // closed by Stop
 	tasks sync.WaitGroup
 
-	mu      sync.Mutex
-	started time.Time
-	visits  map[place]int
-	events  []event
-	state   []*state
-	dead    map[string]bool
-	errs    []error
-	stopped bool
+	mu        sync.Mutex
+	started   time.Time
+	visits    map[place]int
+	announced map[When]bool
+	events    []event
+	state     []*state
+	dead      map[string]bool
+	errs      []error
+	stopped   bool
 }
 
 // place is a point of somebody.
@@ -53,19 +54,21 @@ type state struct {
 	begun bool
 	began time.Duration // since the start
 	hit   <-chan struct{}
+	ready chan struct{} // closed when its beginning is complete
 	over  chan struct{} // closed at its end
 	once  sync.Once
 }
 
 // NewInjector prepares faults; they must pass Check, else Stop returns why.
 func NewInjector(world World, faults ...Fault) *Injector {
-	i := &Injector{world: world, done: make(chan struct{}), visits: map[place]int{}, dead: map[string]bool{}}
+	i := &Injector{world: world, done: make(chan struct{}), visits: map[place]int{},
+		announced: map[When]bool{}, dead: map[string]bool{}}
 	for _, f := range faults {
 		if err := f.Check(); err != nil {
 			i.errs = append(i.errs, fmt.Errorf("%v: %w", f, err))
 			continue
 		}
-		i.state = append(i.state, &state{fault: f, over: make(chan struct{})})
+		i.state = append(i.state, &state{fault: f, ready: make(chan struct{}), over: make(chan struct{})})
 	}
 	return i
 }
@@ -112,6 +115,7 @@ func (i *Injector) later(d time.Duration, do func()) {
 // ctx if that ended first.
 func (i *Injector) Point(ctx context.Context, who, point string) error {
 	now := i.visit(who, point)
+	var held []*state
 	for _, s := range i.state {
 		if s.fault.Until == now {
 			i.end(s)
@@ -122,9 +126,12 @@ func (i *Injector) Point(ctx context.Context, who, point string) error {
 			continue
 		}
 		i.begin(s)
-		if s.fault.Target != who || s.fault.Kind != Pause && s.fault.Kind != Stall {
-			continue
+		if s.fault.Target == who && (s.fault.Kind == Pause || s.fault.Kind == Stall) {
+			held = append(held, s)
 		}
+	}
+	i.announce(now)
+	for _, s := range held {
 		select {
 		case <-s.over:
 		case <-i.done:
@@ -140,26 +147,32 @@ func (i *Injector) Point(ctx context.Context, who, point string) error {
 	return nil
 }
 
-// visit counts, and wakes those who wait for it.
+// visit counts.
 func (i *Injector) visit(who, point string) When {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	at := place{who, point}
 	i.visits[at]++
-	now := When{Who: who, Point: point, Nth: i.visits[at]}
+	return When{Who: who, Point: point, Nth: i.visits[at]}
+}
+
+// announce wakes those who wait for a visit, whose faults have begun by now.
+func (i *Injector) announce(now When) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.announced[now] = true
 	for _, e := range i.events {
 		if e.when == now {
 			close(e.come)
 		}
 	}
-	return now
 }
 
-// Await returns when somebody has come to a point for the nth time, or with the
-// cause of ctx.
+// Await returns when somebody has come to a point for the nth time and the faults
+// of that moment have begun, or with the cause of ctx.
 func (i *Injector) Await(ctx context.Context, w When) error {
 	i.mu.Lock()
-	if i.visits[place{w.Who, w.Point}] >= w.Nth {
+	if i.announced[w] {
 		i.mu.Unlock()
 		return nil
 	}
@@ -194,6 +207,7 @@ func (i *Injector) begin(s *state) {
 		i.note(f, err)
 		i.mu.Unlock()
 	}
+	close(s.ready)
 	if f.For > 0 {
 		i.later(f.For, func() { i.end(s) })
 	}
@@ -207,6 +221,7 @@ func (i *Injector) end(s *state) {
 	if !begun || !s.fault.Kind.ends() {
 		return
 	}
+	<-s.ready
 	s.once.Do(func() {
 		var err error
 		if s.fault.Kind != Stall {

@@ -19,7 +19,7 @@ func Old() []Subject {
 func Peers() []Subject { return []Subject{Redsync(), Redislock(), Rueidislock()} }
 
 // Holdfasts returns Holdfast on each of its engines.
-func Holdfasts() []Subject { return []Subject{Holdfast(), HoldfastMemory()} }
+func Holdfasts() []Subject { return []Subject{Holdfast(), HoldfastMemory(), HoldfastQuorum()} }
 
 // All returns every subject.
 func All() []Subject { return append(append(Old(), Peers()...), Holdfasts()...) }

@@ -47,7 +47,11 @@ func openHoldfast(s Setup, engineOf func(Setup) (engine.Engine, error)) (Client,
 	if s.Point != nil {
 		e = pointed{e, s}
 	}
-	c, err := holdfast.New(e, holdfast.WithName(s.Client))
+	opts := []holdfast.Option{holdfast.WithName(s.Client)}
+	if s.Renewed != nil {
+		opts = append(opts, holdfast.WithHooks(renewals{s.Renewed}))
+	}
+	c, err := holdfast.New(e, opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,10 +148,25 @@ func (p pointed) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	return errs
 }
 
-// Release has the points release.start and release.done.
+// Release has the points release.start and release.done. A request that is held
+// up at the first is sent when it may go on, even if nobody waits for it any more:
+// that is what a late request is.
 func (p pointed) Release(ctx context.Context, r engine.Release) error {
-	if err := p.at(ctx, "release.start"); err != nil {
-		return err
+	begin := make(chan error, 1)
+	late := context.WithoutCancel(ctx)
+	go func() { begin <- p.at(late, "release.start") }()
+	select {
+	case err := <-begin:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		go func() {
+			if <-begin == nil {
+				_ = p.Engine.Release(late, r) // nobody hears of it
+			}
+		}()
+		return errors.Join(engine.ErrUnavailable, context.Cause(ctx))
 	}
 	if err := p.Engine.Release(ctx, r); err != nil {
 		return err
@@ -161,4 +180,14 @@ func (p pointed) at(ctx context.Context, step string) error {
 		return errors.Join(engine.ErrUnavailable, err)
 	}
 	return nil
+}
+
+// renewals is a hook that passes on renewals that worked.
+type renewals struct{ tell func(Renewal) }
+
+// Renew implements holdfast.RenewHook.
+func (r renewals) Renew(e holdfast.Renew) {
+	if e.Err == nil {
+		r.tell(Renewal{Resource: e.Resource, Token: e.Token, Until: time.Now().Add(e.Left)})
+	}
 }

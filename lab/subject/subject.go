@@ -86,6 +86,16 @@ type Setup struct {
 	Clock *Clock
 	// Point is called between steps; nil: nothing is.
 	Point Point
+	// Renewed hears of each renewal that a lock of trait Keeps did by itself and
+	// that moved the end of the trust window; nil: nobody.
+	Renewed func(Renewal)
+}
+
+// Renewal is one that a lock did by itself.
+type Renewal struct {
+	Resource string
+	Token    uint64
+	Until    time.Time
 }
 
 // Point hears that a client has come to a step, such as "acquire.setnx": SETNX

@@ -1,0 +1,207 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/subject"
+)
+
+// Process is a client process. It serves one client at a time.
+type Process struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	gone chan struct{} // closed when the process has ended and its output is read
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan report
+	holds   map[uint64]*hold
+	early   map[uint64]bool // losses that came before the answer of their acquire
+	point   subject.Point
+	renewed func(subject.Renewal)
+}
+
+// Start runs this very program again as a client process. The caller must call
+// Kill or Stop.
+func Start() (*Process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), Env+"=1")
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = dieWithParent()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: cmd, in: in, gone: make(chan struct{}), waiting: map[uint64]chan report{}, holds: map[uint64]*hold{}, early: map[uint64]bool{}}
+	go p.read(out)
+	return p, nil
+}
+
+// read takes in what the process says, until its end.
+func (p *Process) read(out io.Reader) {
+	defer close(p.gone)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var r report
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			break
+		}
+		p.take(r)
+	}
+	_, _ = io.Copy(io.Discard, out)
+	_ = p.cmd.Wait() // how it ended is told by what it did not answer
+}
+
+func (p *Process) take(r report) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case r.Point != "":
+		go p.reach(p.point, r)
+	case r.Lost:
+		if h := p.holds[r.ID]; h != nil {
+			h.lose()
+		} else {
+			p.early[r.ID] = true
+		}
+	case r.Renewed != nil:
+		if p.renewed != nil {
+			p.renewed(*r.Renewed)
+		}
+	default:
+		if wait := p.waiting[r.ID]; wait != nil {
+			delete(p.waiting, r.ID)
+			wait <- r
+		}
+	}
+}
+
+// reach asks the point of the lab and lets the process go on.
+func (p *Process) reach(point subject.Point, r report) {
+	var err error
+	if point != nil {
+		err = point(context.Background(), r.Point)
+	}
+	_ = p.write(order{ID: r.ID, Call: callGo, Err: send(err)}) // it may be dead
+}
+
+func (p *Process) write(o order) error {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err = p.in.Write(append(b, '\n'))
+	return err
+}
+
+// Open makes the client of the spec, in place of one made before. Point and
+// Renewed may be nil.
+func (p *Process) Open(ctx context.Context, spec Spec, point subject.Point, renewed func(subject.Renewal)) (subject.Client, error) {
+	p.mu.Lock()
+	p.point, p.renewed, p.holds, p.early = point, renewed, map[uint64]*hold{}, map[uint64]bool{}
+	p.mu.Unlock()
+	spec.Points = point != nil
+	r, err := p.call(ctx, order{Call: callOpen, Spec: &spec})
+	if err = errors.Join(err, r.Err.receive()); err != nil {
+		return nil, err
+	}
+	return &client{p}, nil
+}
+
+// call sends an order and waits for its answer. If ctx ends the process hears of
+// it; the answer is still waited for, unless the process is dead or stopped.
+func (p *Process) call(ctx context.Context, o order) (report, error) {
+	wait := make(chan report, 1)
+	p.mu.Lock()
+	p.last++
+	o.ID = p.last
+	p.waiting[o.ID] = wait
+	p.mu.Unlock()
+	if err := p.write(o); err != nil {
+		return report{}, fmt.Errorf("%w: %w", subject.ErrDead, err)
+	}
+	var patience <-chan time.Time
+	done := ctx.Done()
+	for {
+		select {
+		case r := <-wait:
+			r.ID = o.ID
+			return r, nil
+		case <-p.gone:
+			return report{}, fmt.Errorf("%w: the process has ended", subject.ErrDead)
+		case <-done:
+			done = nil
+			_ = p.write(order{ID: o.ID, Call: callCancel}) // then p.gone tells
+			timer := time.NewTimer(grace)
+			defer timer.Stop()
+			patience = timer.C
+		case <-patience:
+			return report{}, context.Cause(ctx)
+		}
+	}
+}
+
+// grace is how long the answer of a cancelled call may take.
+const grace = 2 * time.Second
+
+// Step sets the clock of the present client forward by d.
+func (p *Process) Step(d time.Duration) { _ = p.write(order{Call: callStep, By: d}) }
+
+// Kill ends the process by SIGKILL and waits until it is gone.
+func (p *Process) Kill() error {
+	_ = p.cmd.Process.Kill() // it may have ended already
+	<-p.gone
+	_ = p.in.Close() // broken by now, or closed
+	return nil
+}
+
+// Stop ends a process in peace: its client is closed first.
+func (p *Process) Stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	_, _ = p.call(ctx, order{Call: callClose})
+	_ = p.in.Close()
+	select {
+	case <-p.gone:
+		return nil
+	case <-ctx.Done():
+		return p.Kill()
+	}
+}
+
+// Alive tells whether the process can be used again.
+func (p *Process) Alive() bool {
+	select {
+	case <-p.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// Resume lets a stopped process go on.
+func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

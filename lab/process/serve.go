@@ -1,0 +1,218 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/lab/subject"
+)
+
+// Env in the environment makes a program that calls Serve first a client process.
+const Env = "HOLDFAST_LAB_CLIENT"
+
+// Serve turns the program into a client process if it was started as one, and
+// then returns true when its input has ended. Call it first in main or TestMain.
+func Serve() bool {
+	if os.Getenv(Env) == "" {
+		return false
+	}
+	serve(os.Stdin, os.Stdout)
+	return true
+}
+
+// server is the inside of a client process.
+type server struct {
+	write sync.Mutex // of lines
+	out   *json.Encoder
+
+	mu      sync.Mutex
+	client  subject.Client
+	clock   *subject.Clock
+	nodes   []*redis.Client
+	holds   map[uint64]subject.Hold
+	running map[uint64]context.CancelCauseFunc
+	points  map[uint64]chan error
+	last    uint64 // point
+}
+
+func serve(in io.Reader, out io.Writer) {
+	s := &server{out: json.NewEncoder(out), holds: map[uint64]subject.Hold{},
+		running: map[uint64]context.CancelCauseFunc{}, points: map[uint64]chan error{}}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var o order
+		if json.Unmarshal(lines.Bytes(), &o) != nil {
+			return
+		}
+		s.take(o)
+	}
+}
+
+// take starts what an order asks for.
+func (s *server) take(o order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch o.Call {
+	case callCancel:
+		if cancel := s.running[o.ID]; cancel != nil {
+			cancel(context.Canceled)
+		}
+	case callGo:
+		if wait := s.points[o.ID]; wait != nil {
+			wait <- o.Err.receive()
+			delete(s.points, o.ID)
+		}
+	case callStep:
+		if s.clock != nil {
+			s.clock.Step(o.By)
+		}
+	default:
+		ctx, cancel := context.WithCancelCause(context.Background())
+		s.running[o.ID] = cancel
+		go s.run(ctx, o)
+	}
+}
+
+func (s *server) run(ctx context.Context, o order) {
+	r := s.do(ctx, o)
+	r.ID = o.ID
+	s.mu.Lock()
+	s.running[o.ID](nil)
+	delete(s.running, o.ID)
+	s.mu.Unlock()
+	s.say(r)
+}
+
+// do answers one order.
+func (s *server) do(ctx context.Context, o order) report {
+	switch o.Call {
+	case callOpen:
+		return report{Err: send(s.open(*o.Spec))}
+	case callClose:
+		return report{Err: send(s.close())}
+	case callAcquire, callTry:
+		return s.acquire(ctx, o)
+	}
+	s.mu.Lock()
+	h := s.holds[o.Hold]
+	s.mu.Unlock()
+	if h == nil {
+		return report{Err: send(errors.New("no such hold"))}
+	}
+	switch o.Call {
+	case callErr:
+		return report{Err: send(h.Err()), Until: h.Until()}
+	case callUntil:
+		return report{Until: h.Until()}
+	case callRenew:
+		err := h.Renew(ctx)
+		return report{Err: send(err), Until: h.Until()}
+	case callRelease:
+		return report{Err: send(h.Release(ctx))}
+	}
+	return report{Err: send(errors.New("unknown call " + o.Call))}
+}
+
+func (s *server) acquire(ctx context.Context, o order) report {
+	s.mu.Lock()
+	c, outer := s.client, s.holds[o.Hold]
+	s.mu.Unlock()
+	if c == nil {
+		return report{Err: send(errors.New("no client"))}
+	}
+	if outer != nil {
+		ctx = outer.Within(ctx)
+	}
+	get := c.Acquire
+	if o.Call == callTry {
+		get = c.Try
+	}
+	h, err := get(ctx, o.Resource)
+	if err != nil {
+		return report{Err: send(err)}
+	}
+	s.mu.Lock()
+	s.holds[o.ID] = h
+	s.mu.Unlock()
+	lost := h.Lost()
+	if lost != nil {
+		go func() {
+			<-lost
+			s.say(report{ID: o.ID, Lost: true})
+		}()
+	}
+	return report{Token: h.Token(), Until: h.Until(), Tells: lost != nil}
+}
+
+func (s *server) open(spec Spec) error {
+	if err := s.close(); err != nil {
+		return err
+	}
+	kind, err := subject.Find(spec.Subject)
+	if err != nil {
+		return err
+	}
+	setup := subject.Setup{Client: spec.Client, TTL: spec.TTL, Retry: spec.Retry, Clock: &subject.Clock{}}
+	for _, addr := range spec.Nodes {
+		setup.Nodes = append(setup.Nodes, redis.NewClient(subject.Connect(addr)))
+	}
+	if spec.Points {
+		setup.Point = s.point
+	}
+	if kind.Traits.Keeps {
+		setup.Renewed = func(r subject.Renewal) { s.say(report{Renewed: &r}) }
+	}
+	c, err := kind.Open(setup)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client, s.nodes, s.clock = c, setup.Nodes, setup.Clock
+	return err
+}
+
+// close ends the present client.
+func (s *server) close() error {
+	s.mu.Lock()
+	c, nodes := s.client, s.nodes
+	s.client, s.nodes = nil, nil
+	s.holds = map[uint64]subject.Hold{}
+	s.mu.Unlock()
+	var err error
+	if c != nil {
+		err = c.Close()
+	}
+	for _, node := range nodes {
+		_ = node.Close() // what it held is gone with the client
+	}
+	return err
+}
+
+// point asks outside and waits for the answer.
+func (s *server) point(ctx context.Context, step string) error {
+	s.mu.Lock()
+	s.last++
+	id, wait := s.last, make(chan error, 1)
+	s.points[id] = wait
+	s.mu.Unlock()
+	s.say(report{ID: id, Point: step})
+	select {
+	case err := <-wait:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// say writes one line. If nobody reads any more, the input will end too.
+func (s *server) say(r report) {
+	s.write.Lock()
+	defer s.write.Unlock()
+	_ = s.out.Encode(r)
+}

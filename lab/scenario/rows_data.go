@@ -1,0 +1,61 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+)
+
+// dataLosses are locks whose server forgets.
+func dataLosses() []Scenario {
+	return []Scenario{
+		{
+			ID: "incr-fence/power-loss", Row: "incr-fence",
+			Hole: "after a power loss the same token is given again",
+			Casts: []Cast{
+				{Subject: "incr-fence", TTL: long, Faults: "restart-empty node1 at a:read"},
+				{Subject: "holdfast", TTL: long, Faults: "restart-empty node1 at a:read"},
+			},
+			Checks: fenced(), clients: []string{"a", "b"}, warm: true, play: forgotten,
+		},
+		{
+			ID: "token-lua-failover/replica-behind", Row: "token-lua-failover",
+			Hole: "the master dies before its replica had the key: both hold",
+			Why: "Holdfast does not promise exclusion over a failover to a replica that is behind, but that the fence refuses the " +
+				"older holder; and on a quorum, of which one node dies, that both never hold. So it is judged on the protected side.",
+			Casts: []Cast{
+				{Subject: "token-lua-failover", TTL: long, Faults: "failover node1 at a:checked\ncut replica-node1 at start\nstall a at a:checked until b:wrote"},
+				{Subject: "holdfast", TTL: long, Faults: "failover node1 at a:checked\ncut replica-node1 at start\nstall a at a:checked until b:wrote"},
+			},
+			Checks: fenced(), clients: []string{"a", "b"}, warm: true, play: pausedWriter,
+		},
+		{
+			ID: "token-lua-failover/master-dies", Row: "token-lua-failover",
+			Hole: "the master dies before its replica had the key: both hold",
+			Why:  "The counterpart of a master is one node of a quorum.",
+			Casts: []Cast{
+				{Subject: "token-lua-failover", TTL: long, Wait: long, Faults: "failover node1 at a:held\ncut replica-node1 at start"},
+				{Subject: "holdfast-quorum", TTL: long, Wait: kept, Faults: "kill node1 at a:held"},
+			},
+			Checks: []check.Check{check.Overlap()}, clients: []string{"a", "b"}, warm: true, play: bystander,
+		},
+	}
+}
+
+// forgotten: the server loses its data while a holds; b has its turn, then a
+// writes.
+func forgotten(ctx context.Context, st *stage) error {
+	a, err := st.acquire(ctx, "a")
+	if err != nil {
+		return err
+	}
+	n, err := a.read(ctx)
+	if err != nil {
+		return err
+	}
+	if err := st.turn(ctx, "b"); err != nil {
+		return err
+	}
+	return errors.Join(a.write(ctx, n+1), a.release(ctx))
+}

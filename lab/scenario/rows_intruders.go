@@ -1,0 +1,202 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+)
+
+// kept is how long somebody waits who has to be kept out; old locks let him in
+// at once.
+const kept = 60 * time.Millisecond
+
+// intruders are locks that let two in at once.
+func intruders() []Scenario {
+	one := []check.Check{check.Overlap()}
+	return []Scenario{
+		{
+			ID: "timestamp-del/second-delete", Row: "timestamp-del",
+			Hole: "two clients see the stale value; the DEL of the second removes the fresh lock of the first",
+			Casts: []Cast{
+				{Subject: "timestamp-del", TTL: short, Wait: long, Faults: "stall a at a:acquire.get until b:held\nkill z at z:held"},
+				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "stall a at a:acquire.start until b:held\nkill z at z:held"},
+			},
+			Checks: one, clients: []string{"z", "a", "b"}, play: bothSeeItStale,
+		},
+		{
+			ID: "timestamp-getset/clocks-differ", Row: "timestamp-getset",
+			Hole: "a client whose clock is ahead by more than the timeout takes a held lock",
+			Why:  clockWhy,
+			Casts: []Cast{
+				{Subject: "timestamp-getset", TTL: long, Wait: long, Faults: "step-clock b by 10s at a:held"},
+				{Subject: "holdfast", TTL: long, Wait: kept, Faults: "step-clock b by 10s at a:held"},
+			},
+			Checks: one, clients: []string{"a", "b"}, play: bystander,
+		},
+		{
+			ID: "timestamp-getset/late-release", Row: "timestamp-getset",
+			Hole: "the release of a holder that is late frees another's lock",
+			Casts: []Cast{
+				{Subject: "timestamp-getset", TTL: short, Wait: long, Faults: "pause a at a:release.start until b:held"},
+				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
+			},
+			Checks: one, clients: []string{"a", "b", "c"}, play: lateRelease,
+		},
+		{
+			ID: "lua-setnx/late-release", Row: "lua-setnx",
+			Hole: "a holder outlives the TTL, its DEL frees the next holder's lock, and so on down the chain",
+			Casts: []Cast{
+				{Subject: "lua-setnx", TTL: short, Wait: long, Faults: "pause a at a:release.start until b:held"},
+				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
+			},
+			Checks: one, clients: []string{"a", "b", "c"}, play: lateRelease,
+		},
+		{
+			ID: "set-nx-del/failed-attempt", Row: "set-nx-del",
+			Hole: "a failed attempt deletes the holder's lock",
+			Casts: []Cast{
+				{Subject: "set-nx-del", TTL: long, Wait: long},
+				{Subject: "holdfast", TTL: long, Wait: kept},
+				{Subject: "holdfast-memory", TTL: long, Wait: kept},
+			},
+			Checks: one, clients: []string{"a", "b", "c"}, play: failedAttempt,
+		},
+		{
+			ID: "token-get-del/between-get-and-del", Row: "token-get-del",
+			Hole: "the lock expires and is taken between GET and DEL",
+			Casts: []Cast{
+				{Subject: "token-get-del", TTL: short, Wait: long, Faults: "pause a at a:release.get until b:held"},
+				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
+			},
+			Checks: one, clients: []string{"a", "b", "c"}, play: lateRelease,
+		},
+		{
+			ID: "token-per-client/delayed-release", Row: "token-per-client",
+			Hole: "a delayed release of attempt 1 deletes attempt 2",
+			Why:  "The release is a request that is late, so that its client goes on meanwhile: a stall.",
+			Casts: []Cast{
+				{Subject: "token-per-client", TTL: short, Wait: long, Faults: "stall a at a:release.start until a:held#2"},
+				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "stall a at a:release.start until a:held#2"},
+			},
+			Checks: one, clients: []string{"a", "b"}, play: delayedRelease,
+		},
+	}
+}
+
+const clockWhy = "The clock is that of the client's own code, which the lab hands to it. Holdfast asks for none: " +
+	"no instant of a client reaches its store, so that there is nothing for the step to change but the trust window."
+
+// bothSeeItStale: z died with the lock; a has seen that, and is late; b takes it.
+func bothSeeItStale(ctx context.Context, st *stage) error {
+	if _, err := st.acquire(ctx, "z"); err != nil {
+		return err
+	}
+	inA, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return together(
+		func() error {
+			y, err := st.acquire(inA, "a")
+			if err != nil || y == nil {
+				return err
+			}
+			return y.release(ctx)
+		},
+		func() error {
+			defer cancel()
+			if err := st.first(ctx); err != nil {
+				return err
+			}
+			y, err := st.acquire(ctx, "b")
+			if err != nil || y == nil {
+				return errors.Join(err, errors.New("b did not get it"))
+			}
+			if err := st.awaitOr(ctx, "a", "held", st.cast.Wait); err != nil {
+				return err
+			}
+			return y.release(ctx)
+		})
+}
+
+// bystander: a holds while b asks.
+func bystander(ctx context.Context, st *stage) error {
+	a, err := st.acquire(ctx, "a")
+	if err != nil {
+		return err
+	}
+	if err := st.use(ctx, "b"); err != nil {
+		return err
+	}
+	return a.release(ctx)
+}
+
+// failedAttempt: a holds, b tries in vain, c asks.
+func failedAttempt(ctx context.Context, st *stage) error {
+	a, err := st.acquire(ctx, "a")
+	if err != nil {
+		return err
+	}
+	if b, err := st.try(ctx, "b"); err != nil || b != nil {
+		return errors.Join(err, errors.New("b did not fail"))
+	}
+	if err := st.use(ctx, "c"); err != nil {
+		return err
+	}
+	return a.release(ctx)
+}
+
+// lateRelease: a gives back, but so late that b holds by then; then c asks.
+func lateRelease(ctx context.Context, st *stage) error {
+	a, err := st.acquire(ctx, "a")
+	if err != nil {
+		return err
+	}
+	return together(
+		func() error { return a.release(ctx) },
+		func() error {
+			if err := st.first(ctx); err != nil {
+				return err
+			}
+			b, err := st.acquire(ctx, "b")
+			if err != nil || b == nil {
+				return errors.Join(err, errors.New("b did not get it"))
+			}
+			if err := st.await(ctx, "a", "released"); err != nil {
+				return err
+			}
+			if err := st.use(ctx, "c"); err != nil {
+				return err
+			}
+			return b.release(ctx)
+		})
+}
+
+// patience is how long a waits for the answer to its release.
+const patience = 3 * kept
+
+// delayedRelease: the release of a's first stay comes in its second; b asks.
+func delayedRelease(ctx context.Context, st *stage) error {
+	first, err := st.acquire(ctx, "a")
+	if err != nil {
+		return err
+	}
+	return together(
+		func() error { return within(ctx, patience, first.release) },
+		func() error {
+			if err := st.first(ctx); err != nil {
+				return err
+			}
+			second, err := st.acquire(ctx, "a")
+			if err != nil || second == nil {
+				return errors.Join(err, errors.New("a did not get it again"))
+			}
+			if err := st.await(ctx, "a", "released"); err != nil {
+				return err
+			}
+			if err := st.use(ctx, "b"); err != nil {
+				return err
+			}
+			return second.release(ctx)
+		})
+}

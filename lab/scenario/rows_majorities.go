@@ -1,0 +1,140 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+)
+
+// majorities are the locks on several nodes.
+func majorities() []Scenario {
+	one := []check.Check{check.Overlap()}
+	const slow = "deafen a-node2 at %s until b:held\ndeafen a-node3 at %s until b:held"
+	return []Scenario{
+		{
+			ID: "redlock-unchecked/slow-nodes", Row: "redlock-unchecked",
+			Hole: "the majority is complete after the first keys expired: both hold",
+			Casts: []Cast{
+				{Subject: "redlock-unchecked", TTL: short, Wait: long, Faults: at(slow, "a:acquire.node1")},
+				{Subject: "holdfast-quorum", TTL: ours, Wait: kept, Faults: at(slow, "a:acquire.start")},
+			},
+			Checks: one, clients: []string{"a", "b"}, warm: true, play: slowMajority,
+		},
+		{
+			ID: "redlock/clock-steps", Row: "redlock",
+			Hole: "the client's clock steps back while it waits for slow nodes: it takes a majority that has expired for a valid one",
+			Why:  clockWhy,
+			Casts: []Cast{
+				{Subject: "redlock", TTL: short, Wait: long, Faults: at(slow, "a:acquire.node1") + "\nstep-clock a by -10s at a:acquire.node1"},
+				{Subject: "holdfast-quorum", TTL: ours, Wait: kept, Faults: at(slow, "a:acquire.start") + "\nstep-clock a by -10s at a:acquire.start"},
+			},
+			Checks: one, clients: []string{"a", "b"}, warm: true, play: slowMajority,
+		},
+		{
+			ID: "redlock/node-restarts-empty", Row: "redlock",
+			Hole: "a node that restarts without its data votes twice: both hold, both write, an update is lost",
+			Why: "A node of Holdfast's quorum that restarts empty votes twice as well, which its documentation says; so this is judged " +
+				"on the protected side, where the fence refuses the older of the two.",
+			Casts: []Cast{
+				{Subject: "redlock", TTL: long, Faults: "stall a at a:checked until b:wrote\nrestart-empty node2 at a:checked\ncut a-node3 at start"},
+				{Subject: "holdfast-quorum", TTL: long, Faults: "stall a at a:checked until b:wrote\nrestart-empty node2 at a:checked\ncut a-node3 at start"},
+			},
+			Checks: fenced(), clients: []string{"a", "b"}, warm: true, play: pausedWriter,
+		},
+		{
+			ID: "redlock-extend-recreates/held-in-between", Row: "redlock-extend-recreates",
+			Hole: "the extension sets a missing key again: another had held and released in between, and nobody is told",
+			Casts: []Cast{
+				{Subject: "redlock-extend-recreates", TTL: short, Faults: "pause a at a:held until b:released"},
+				{Subject: "holdfast-quorum", TTL: ours, Faults: "pause a at a:held until b:released"},
+			},
+			Checks: one, clients: []string{"a", "b"}, play: heldInBetween,
+		},
+		{
+			ID: "redlock-value-reused/late-clean-up", Row: "redlock-value-reused",
+			Hole: "the late clean-up of try 1 deletes the key of try 2, which has the same value",
+			Why:  "The clean-up is a request that is late, while its client goes on: a stall.",
+			Casts: []Cast{
+				{Subject: "redlock-value-reused", TTL: long, Wait: long, Faults: "cut c-node1 at start\nstall a at a:cleanup.node2 until a:held"},
+				{Subject: "holdfast-quorum", TTL: long, Wait: kept, Faults: "cut c-node1 at start\nstall a at a:node1.release.start until a:held"},
+			},
+			Checks: one, clients: []string{"a", "b", "c"}, warm: true, play: lateCleanUp,
+		},
+	}
+}
+
+// slowMajority: a asks slow nodes; b, for whom they are not slow, takes the lock
+// when what a had got has expired.
+func slowMajority(ctx context.Context, st *stage) error {
+	inA, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return together(
+		func() error {
+			a, err := st.acquire(inA, "a")
+			if err != nil || a == nil {
+				return err
+			}
+			return errors.Join(st.await(ctx, "b", "released"), a.release(ctx))
+		},
+		func() error {
+			defer cancel()
+			if err := errors.Join(st.first(ctx), st.reached(ctx, 2)); err != nil { // the reply is what is late
+				return err
+			}
+			b, err := st.acquire(ctx, "b")
+			if err != nil || b == nil {
+				return errors.Join(err, errors.New("b did not get it"))
+			}
+			return errors.Join(st.awaitOr(ctx, "a", "held", st.cast.Wait), b.release(ctx))
+		})
+}
+
+// heldInBetween: a is paused past its TTL, b has its turn, a extends.
+func heldInBetween(ctx context.Context, st *stage) error {
+	return together(
+		func() error {
+			a, err := st.acquire(ctx, "a")
+			if err != nil {
+				return err
+			}
+			return errors.Join(a.renew(ctx), a.release(ctx))
+		},
+		func() error {
+			if err := st.first(ctx); err != nil {
+				return err
+			}
+			b, err := st.acquire(ctx, "b")
+			if err != nil || b == nil {
+				return errors.Join(err, errors.New("b did not get it"))
+			}
+			return b.release(ctx)
+		})
+}
+
+// lateCleanUp: c holds a majority, so that a fails and cleans up, late on one
+// node; c gives back, a's next try succeeds; then the clean-up comes; b asks.
+func lateCleanUp(ctx context.Context, st *stage) error {
+	c, err := st.acquire(ctx, "c")
+	if err != nil {
+		return err
+	}
+	late := st.faults[1].At
+	return together(
+		func() error {
+			a, err := st.acquire(ctx, "a")
+			if err != nil || a == nil {
+				return errors.Join(err, errors.New("a did not get it"))
+			}
+			if err := st.use(ctx, "b"); err != nil {
+				return err
+			}
+			return a.release(ctx)
+		},
+		func() error {
+			if err := st.inj.Await(ctx, late); err != nil {
+				return err
+			}
+			return c.release(ctx)
+		})
+}

@@ -1,0 +1,138 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+)
+
+// fenced are the promises of the protected side.
+func fenced() []check.Check { return []check.Check{check.Updates(), check.Stale(), check.Tokens()} }
+
+// stales are locks that are right while their holder is alive, and let it write
+// when its time is over.
+func stales() []Scenario {
+	const paused = "pause a at a:checked until b:wrote"
+	ourPauses := []Cast{{Subject: "holdfast", TTL: ours, Faults: paused}, {Subject: "holdfast-quorum", TTL: ours, Faults: paused}}
+	return []Scenario{
+		{
+			ID: "token-watch/paused", Row: "token-watch",
+			Hole:   "right while alive, for 4 round trips; a holder that is paused after its last look writes after its TTL",
+			Casts:  append([]Cast{{Subject: "token-watch", TTL: short, Faults: paused}}, ourPauses...),
+			Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
+		},
+		{
+			ID: "token-lua/paused", Row: "token-lua",
+			Hole:   "right while alive; a holder that is paused after its last look writes after its TTL",
+			Casts:  append([]Cast{{Subject: "token-lua", TTL: short, Faults: paused}}, ourPauses...),
+			Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
+		},
+		{
+			ID: "token-lua/cut-off", Row: "token-lua",
+			Hole: "a holder that is cut off from the lock's Redis is not told that its time is over, and writes",
+			Casts: []Cast{
+				{Subject: "token-lua", TTL: short, Faults: "blackhole a-node1 at a:held until b:wrote"},
+				{Subject: "holdfast", TTL: ours, Faults: "blackhole a-node1 at a:held until b:wrote"},
+			},
+			Checks: append(fenced(), check.Overlap()), clients: []string{"a", "b"}, warm: true, play: cutOffWriter,
+		},
+		{
+			ID: "redlock/paused", Row: "redlock",
+			Hole:   "a holder that is paused after the check of its validity writes after its TTL",
+			Casts:  []Cast{{Subject: "redlock", TTL: short, Faults: paused}, {Subject: "holdfast-quorum", TTL: ours, Faults: paused}},
+			Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
+		},
+		{
+			ID: "write-only-fence/both-read-first", Row: "write-only-fence",
+			Hole: "two holders read, then both write in the order of their tokens: an update is lost, no token was stale",
+			Casts: []Cast{
+				{Subject: "write-only-fence", TTL: short, Faults: "pause a at a:checked until b:read"},
+				{Subject: "holdfast", TTL: ours, Faults: "pause a at a:checked until b:read"},
+			},
+			Checks: fenced(), clients: []string{"a", "b"}, play: bothReadFirst,
+		},
+	}
+}
+
+// pausedWriter: a is paused between its last look and its write, for so long that
+// b had its turn in between.
+func pausedWriter(ctx context.Context, st *stage) error {
+	a, err := st.acquire(ctx, "a")
+	if err != nil {
+		return err
+	}
+	return together(
+		func() error { return errors.Join(a.add(ctx), a.release(ctx)) },
+		func() error { return errors.Join(st.first(ctx), st.turn(ctx, "b")) })
+}
+
+// first waits for the moment of the first fault.
+func (st *stage) first(ctx context.Context) error { return st.inj.Await(ctx, st.faults[0].At) }
+
+// turn takes the lock, adds one and gives it back.
+func (st *stage) turn(ctx context.Context, who string) error {
+	y, err := st.acquire(ctx, who)
+	if err != nil || y == nil {
+		return errors.Join(err, errors.New(who+" did not get it"))
+	}
+	return errors.Join(y.add(ctx), y.release(ctx))
+}
+
+// cutOffWriter: a has read and works; when it wants to write, b had its turn.
+func cutOffWriter(ctx context.Context, st *stage) error {
+	a, err := st.acquire(ctx, "a")
+	if err != nil {
+		return err
+	}
+	n, err := a.read(ctx)
+	if err != nil {
+		return err
+	}
+	return together(
+		func() error {
+			if err := st.await(ctx, "b", "wrote"); err != nil {
+				return err
+			}
+			if a.sure() {
+				if err := a.write(ctx, n+1); err != nil {
+					return err
+				}
+			}
+			return within(ctx, time.Second, a.release)
+		},
+		func() error { return st.turn(ctx, "b") })
+}
+
+// bothReadFirst: a and b have both read before either writes; a writes first.
+func bothReadFirst(ctx context.Context, st *stage) error {
+	a, err := st.acquire(ctx, "a")
+	if err != nil {
+		return err
+	}
+	aDone := make(chan struct{})
+	return together(
+		func() error {
+			defer close(aDone)
+			return errors.Join(a.add(ctx), a.release(ctx))
+		},
+		func() error {
+			if err := st.first(ctx); err != nil {
+				return err
+			}
+			b, err := st.acquire(ctx, "b")
+			if err != nil || b == nil {
+				return errors.Join(err, errors.New("b did not get it"))
+			}
+			n, err := b.read(ctx)
+			if err != nil {
+				return err
+			}
+			select {
+			case <-aDone:
+			case <-ctx.Done():
+			}
+			return errors.Join(b.write(ctx, n+1), b.release(ctx))
+		})
+}

@@ -1,0 +1,96 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+)
+
+// TTLs of the plays. Old locks have short ones, since most holes open when one
+// ends; Holdfast's is three times its least.
+const (
+	short = 80 * time.Millisecond
+	ours  = 300 * time.Millisecond
+	long  = 3 * time.Second // nobody waits for its end
+)
+
+// Bounds that a slow machine keeps too.
+const (
+	unfreedFor = 700 * time.Millisecond // longer than nobody has it while somebody asks
+	inVain     = time.Second            // what who asks waits for, if a subject is known to lock for ever
+)
+
+// unfreed are locks that nobody gets although nobody has them.
+func unfreed() []Scenario {
+	return []Scenario{
+		{
+			ID: "setnx-expire/dies-between", Row: "setnx-expire",
+			Hole: "a client dies between SETNX and EXPIRE: the resource is locked for ever",
+			Casts: []Cast{
+				{Subject: "setnx-expire", TTL: short, Faults: "kill a at a:acquire.setnx", Wait: inVain},
+				{Subject: "holdfast", TTL: ours, Faults: "kill a at a:acquire.done", Wait: long},
+				{Subject: "holdfast-quorum", TTL: ours, Faults: "kill a at a:acquire.done", Wait: long},
+			},
+			Checks:  []check.Check{check.Deadlock(unfreedFor)},
+			clients: []string{"a", "b"}, play: diesInAcquire,
+		},
+		{
+			ID: "token-lua-misquoted/never-released", Row: "token-lua-misquoted",
+			Hole: "the release deletes the key named KEYS[1]: each lock waits out its TTL",
+			Casts: []Cast{
+				{Subject: "token-lua-misquoted", TTL: long, Wait: inVain},
+				{Subject: "holdfast", TTL: long, Wait: long},
+				{Subject: "holdfast-memory", TTL: long, Wait: long},
+			},
+			Checks:  []check.Check{check.Deadlock(unfreedFor)},
+			clients: []string{"a", "b"}, warm: true, play: usesAndFrees,
+		},
+		{
+			ID: "retry-on-error/locks-itself-out", Row: "retry-on-error",
+			Hole: "the SET was done and its reply lost; sent again it is refused: the client is in its own way for the TTL",
+			Casts: []Cast{
+				{Subject: "retry-on-error", TTL: long, Faults: "lose-reply a-node1 match stock at a:acquire.start", Wait: inVain},
+				{Subject: "holdfast", TTL: long, Faults: "lose-reply a-node1 match stock at a:acquire.start", Wait: long},
+			},
+			Checks:  []check.Check{check.Deadlock(unfreedFor)},
+			clients: []string{"a"}, warm: true, play: func(ctx context.Context, st *stage) error { return st.use(ctx, "a") },
+		},
+	}
+}
+
+// diesInAcquire: a is killed while it acquires, then b asks.
+func diesInAcquire(ctx context.Context, st *stage) error {
+	a, err := st.acquire(ctx, "a")
+	if err != nil || a != nil {
+		return errors.Join(err, errors.New("a lives"))
+	}
+	return st.use(ctx, "b")
+}
+
+// usesAndFrees: a takes the lock and gives it back, then b asks.
+func usesAndFrees(ctx context.Context, st *stage) error {
+	if err := st.use(ctx, "a"); err != nil {
+		return err
+	}
+	return st.use(ctx, "b")
+}
+
+// use waits for the lock as long as the cast says, and gives it back.
+func (st *stage) use(ctx context.Context, who string) error {
+	y, err := st.ask(ctx, who)
+	if err != nil || y == nil {
+		return err
+	}
+	return y.release(ctx)
+}
+
+// ask waits for the lock as long as the cast says.
+func (st *stage) ask(ctx context.Context, who string) (y *stay, err error) {
+	err = within(ctx, st.cast.Wait, func(ctx context.Context) error {
+		y, err = st.acquire(ctx, who)
+		return err
+	})
+	return y, err
+}
