@@ -61,8 +61,9 @@ func (e *Engine) merge(res engine.Resource, all []sight) engine.Snapshot {
 	unseen := len(e.nodes) - len(all)
 	s := engine.Snapshot{Resource: res}
 	type seen struct {
-		holder engine.Holder
-		ttls   []time.Duration
+		holder  engine.Holder
+		ttls    []time.Duration
+		weights []int // a node may not have heard of the latest
 	}
 	holders := map[engine.Held]*seen{}
 	kinds := map[[2]any]int{}
@@ -84,6 +85,7 @@ func (e *Engine) merge(res engine.Resource, all []sight) engine.Snapshot {
 				holders[k] = &seen{holder: h}
 			}
 			holders[k].ttls = append(holders[k].ttls, h.TTL)
+			holders[k].weights = append(holders[k].weights, h.Weight)
 			if h.Since.Before(holders[k].holder.Since) {
 				holders[k].holder.Since = h.Since // the others were told later
 			}
@@ -95,6 +97,8 @@ func (e *Engine) merge(res engine.Resource, all []sight) engine.Snapshot {
 			continue
 		}
 		slices.Sort(h.ttls)
+		slices.Sort(h.weights)
+		h.holder.Weight = h.weights[(len(h.weights)-1)/2]
 		h.holder.TTL = h.ttls[max(0, len(h.ttls)-max(1, need-unseen))]
 		s.Holders = append(s.Holders, h.holder)
 	}
