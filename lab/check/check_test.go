@@ -152,6 +152,8 @@ func TestEndings(t *testing.T) {
 		{"not extended", c, 0, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), renewed("a", 4, 7)}},
 		{"extended", c, 1, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), renewed("a", 4, 9)}},
 		{"never ended", c, 0, []history.Op{got("a", 0, 1, 5, 1), renewed("a", 4, 90)}},
+		{"heard of it", check.Heard(second), 0, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 2.5)}},
+		{"heard of it late", check.Heard(second), 1, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 3.5)}},
 		{"kept", check.Kept(), 0, []history.Op{got("a", 0, 1, 5, 1), op(history.Release, "a", 2)}},
 		{"lost", check.Kept(), 1, []history.Op{got("a", 0, 1, 5, 1), op(history.Lost, "a", 2)}},
 		{"broken and told", check.Kept(), 0, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 2)}},

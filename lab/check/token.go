@@ -144,6 +144,20 @@ func Ended(ttl time.Duration) Check {
 	}}
 }
 
+// Heard: a holder hears within a time that its lease was ended. It is for holders
+// whose renewals reach the store.
+func Heard(within time.Duration) Check {
+	return Check{"heard", func(ops []history.Op) []Violation {
+		var out []Violation
+		for _, s := range stays(ops) {
+			if s.broken != forever && s.told > s.broken+within {
+				out = append(out, Violation{"heard", s.resource, s.broken, fmt.Sprintf("%v heard of its end only at %v", s, s.told)})
+			}
+		}
+		return out
+	}}
+}
+
 // Kept: no lease is lost. It is for times in which nothing goes wrong.
 func Kept() Check {
 	return Check{"kept", func(ops []history.Op) []Violation {

@@ -46,7 +46,7 @@ func windows() []Mutant {
 		},
 		{
 			Name: "a renewal that is answered not held is taken for trouble", File: "internal/keepalive/scheduler.go", World: virtual.Memory,
-			Checks:  []string{"ended", "kept", "overlap", "told"},
+			Checks:  []string{"heard", "ended", "kept", "overlap", "told"},
 			Patches: []Patch{{"	isGone := errors.As(err, &gone)\n", "	isGone := errors.As(err, &gone) && gone.Cause == 77\n"}},
 		},
 		{

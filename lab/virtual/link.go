@@ -19,10 +19,22 @@ type link struct {
 	p *process
 	n *node
 
+	own engine.Engine // on a connection of its own; nil: that of the store
+
 	mu     sync.Mutex
 	rng    *rand.Rand
 	faults map[Action]int // that are on, by how many steps
 	delay  time.Duration
+	wires  map[*wire]bool // open connections
+}
+
+// engine is what answers at the other end, or nil while the store is away.
+func (l *link) engine() engine.Engine {
+	e := l.n.engine()
+	if e != nil && l.own != nil {
+		return l.own
+	}
+	return e
 }
 
 var _ engine.Engine = (*link)(nil)
@@ -35,6 +47,9 @@ func (l *link) suffer(s Step) {
 		l.delay = s.Delay
 	}
 	l.mu.Unlock()
+	if s.Do == Cut || s.Do == Hang {
+		l.sever()
+	}
 	<-time.After(s.For)
 	l.mu.Lock()
 	l.faults[s.Do]--
@@ -130,7 +145,7 @@ func ask[T any](ctx context.Context, l *link, op func(context.Context, engine.En
 
 // arrive does what a request asks for, at the store.
 func arrive[T any](ctx context.Context, l *link, op func(context.Context, engine.Engine) (T, error)) reply[T] {
-	e := l.n.engine()
+	e := l.engine()
 	if e == nil {
 		return reply[T]{err: unavailable("connection reset")}
 	}
@@ -252,9 +267,12 @@ func (l *link) Now(ctx context.Context) (time.Time, error) {
 	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (time.Time, error) { return e.Now(ctx) })
 }
 
-// Leave implements engine.Engine.
+// Leave implements engine.Engine. It is about what this side keeps, so it needs no
+// link.
 func (l *link) Leave(client string) {
-	if e := l.n.engine(); e != nil && l.p.gate() == nil {
+	if l.own != nil {
+		l.own.Leave(client)
+	} else if e := l.n.engine(); e != nil {
 		e.Leave(client)
 	}
 }

@@ -5,14 +5,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// node is one store of the memory kind. It can be away, and lose its data.
+// node is one store. It can be away, and lose its data.
 type node struct {
-	rate float64 // of its clock, by the processes' clocks
+	rate   float64              // of its clock, by the processes' clocks
+	server *miniredis.Miniredis // nil: it is of the memory kind
+	shut   func()               // ends the connection of e to the server
 
 	mu    sync.Mutex
 	e     engine.Engine
@@ -35,10 +39,17 @@ func (n *node) engine() engine.Engine {
 }
 
 // goAway breaks all connections for a while.
-func (n *node) goAway(d time.Duration) {
+func (w *world) goAway(n *node, d time.Duration) {
 	n.mu.Lock()
 	n.away++
 	n.mu.Unlock()
+	for _, p := range w.everybody() {
+		for _, l := range p.links {
+			if l.n == n {
+				l.sever()
+			}
+		}
+	}
 	<-time.After(d)
 	n.mu.Lock()
 	n.away--
@@ -59,6 +70,10 @@ func (n *node) wipe() []engine.Holder {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.server != nil {
+		n.server.FlushAll()
+		return gone
+	}
 	n.e = memory.New()
 	for _, s := range n.open() {
 		s.moved(n.e)

@@ -69,11 +69,16 @@ func (w *world) judge(ops []history.Op, end ending) []check.Violation {
 	if !w.wiped { // marks go with the data
 		checks = append(checks, check.Slots())
 	}
-	if w.p.World != Quorum { // there waiters retry
+	if w.p.World == Quorum { // there waiters retry
+		checks = append(checks, check.HandOff(end.settled, time.Second))
+	} else {
 		checks = append(checks, check.HandOff(end.settled, handedOn))
 	}
-	if w.faultless() && !w.uses(NoRenewal) {
+	if w.only(Round) && !w.uses(NoRenewal) {
 		checks = append(checks, check.Kept())
+	}
+	if w.only(Round, Break, Mute) { // the break is told by a wake-up, or at the next renewal
+		checks = append(checks, check.Heard(longestTTL*36/100))
 	}
 	found := append(check.Run(ops, checks...), w.trouble...)
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
@@ -95,7 +100,7 @@ func from(ops []history.Op, healed time.Duration) []history.Op {
 // order: there were no faults, nobody only tried, and no process passed a lease on
 // inside.
 func (w *world) strict(ops []history.Op) []history.Op {
-	if !w.faultless() || w.p.World == Quorum {
+	if !w.only(Round) || w.p.World == Quorum {
 		return nil
 	}
 	loose := map[string]bool{}
@@ -113,8 +118,9 @@ func (w *world) freeFor() time.Duration {
 	return freeFor
 }
 
-func (w *world) faultless() bool {
-	return !slices.ContainsFunc(w.p.Steps, func(s Step) bool { return s.Do != Round })
+// only tells whether the program does nothing else.
+func (w *world) only(does ...Action) bool {
+	return !slices.ContainsFunc(w.p.Steps, func(s Step) bool { return !slices.Contains(does, s.Do) })
 }
 
 func (w *world) uses(way Way) bool {

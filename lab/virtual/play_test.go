@@ -28,7 +28,7 @@ func number(t *testing.T, name string, without int) int {
 
 // worlds are how many programs a test run plays without settings.
 func worlds() map[virtual.World]int {
-	return map[virtual.World]int{virtual.Memory: 1500}
+	return map[virtual.World]int{virtual.Memory: 1500, virtual.Quorum: 300, virtual.Redis: 60}
 }
 
 // The programme: HOLDFAST_LAB_SCHEDULES programs in each world, from seed

@@ -72,6 +72,9 @@ func (p *process) kill() {
 		p.resume = nil
 	}
 	p.mu.Unlock()
+	for _, l := range p.links {
+		l.sever()
+	}
 	_ = p.client.Close() // only so that its goroutines end
 	p.shut()
 }

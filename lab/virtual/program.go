@@ -151,7 +151,7 @@ func (d drawer) mood() mood {
 	everything := append(append([]Action{Down}, network...), process...)
 	m.faults = drawn(d, nil, network, process, everything, everything, everything,
 		append(everything[:len(everything):len(everything)], Break), append(everything[:len(everything):len(everything)], Wipe),
-		[]Action{Slow}, []Action{Pause}, []Action{Mute})
+		[]Action{Slow}, []Action{Pause}, []Action{Mute}, []Action{Break, Break, Mute})
 	return m
 }
 
@@ -177,7 +177,7 @@ func (d drawer) step(p Program, m mood) Step {
 	s.Weight = 1 + d.IntN(3)
 	s.TTL = drawn(d, 300*time.Millisecond, time.Second, 2*time.Second, 5*time.Second, longestTTL)
 	s.Wait = d.upTo(8 * time.Second)
-	s.Hold = drawn(d, 0, 0, d.upTo(5*time.Millisecond), d.upTo(300*time.Millisecond), d.upTo(3*time.Second), d.upTo(6*time.Second))
+	s.Hold = drawn(d, 0, 0, d.upTo(5*time.Millisecond), d.upTo(300*time.Millisecond), d.upTo(3*time.Second), d.upTo(longestTTL))
 	s.Way = drawn(d, m.ways...)
 	return s
 }

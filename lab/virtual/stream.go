@@ -80,8 +80,13 @@ func (s *stream) receive(w engine.Wakeup) {
 	s.send(w, s.l.travel())
 }
 
-// again tells the process that wake-ups may have been lost.
-func (s *stream) again() { s.send(engine.Wakeup{Kind: engine.Resync}, mended) }
+// again tells the process that wake-ups may have been lost. A driver with a
+// connection of its own finds that out by itself.
+func (s *stream) again() {
+	if s.l.own == nil {
+		s.send(engine.Wakeup{Kind: engine.Resync}, mended)
+	}
+}
 
 // moved subscribes at the store's new self. The node's mutex is held.
 func (s *stream) moved(e engine.Engine) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/quorum"
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/history"
 	"github.com/holdfast-go/holdfast/lab/workload"
@@ -45,7 +46,11 @@ func newWorld(p Program) (*world, error) {
 	w := &world{p: p, rec: rec, broken: map[string]operated{}, stays: map[string][]history.Op{},
 		vault: workload.NewVault(rec, map[string]int64{check.Stock: 5})}
 	for _, rate := range p.Rates {
-		w.nodes = append(w.nodes, newNode(rate))
+		if p.World == Redis {
+			w.nodes = append(w.nodes, newServer(rate))
+		} else {
+			w.nodes = append(w.nodes, newNode(rate))
+		}
 	}
 	for i := range p.Processes {
 		proc, err := w.start(i)
@@ -57,14 +62,19 @@ func newWorld(p Program) (*world, error) {
 	return w, nil
 }
 
-// start makes a process for a place.
-func (w *world) start(place int) (*process, error) {
-	n := len(w.all)
-	p := &process{w: w, name: fmt.Sprintf("p%d.%d", place, n)}
+// linked makes a process with links to all stores, and no client yet.
+func (w *world) linked(name string) *process {
+	p := &process{w: w, name: name}
 	for i, node := range w.nodes {
 		p.links = append(p.links, &link{p: p, n: node, faults: map[Action]int{},
-			rng: rand.New(rand.NewPCG(w.p.Seed, uint64(n*len(w.nodes)+i)))})
+			rng: rand.New(rand.NewPCG(w.p.Seed, uint64(len(w.all)*len(w.nodes)+i)))})
 	}
+	return p
+}
+
+// start makes a process for a place.
+func (w *world) start(place int) (*process, error) {
+	p := w.linked(fmt.Sprintf("p%d.%d", place, len(w.all)))
 	e, shut := w.engine(p)
 	c, err := holdfast.New(e, holdfast.WithName(p.name), holdfast.WithMeta(holdfast.Meta{Host: "lab", PID: 1}))
 	if err != nil {
@@ -78,7 +88,24 @@ func (w *world) start(place int) (*process, error) {
 
 // engine is what a process's client stands on, and what ends it.
 func (w *world) engine(p *process) (engine.Engine, func()) {
+	if w.p.World == Quorum {
+		nodes := make([]engine.Engine, len(p.links))
+		for i, l := range p.links {
+			nodes[i] = l
+		}
+		return quorum.New(nodes...), func() {}
+	}
+	if w.p.World == Redis {
+		return p.links[0], p.links[0].connect()
+	}
 	return p.links[0], func() {}
+}
+
+// everybody lists all processes that there have been.
+func (w *world) everybody() []*process {
+	w.changes.Lock()
+	defer w.changes.Unlock()
+	return slices.Clone(w.all)
 }
 
 // took remembers under which holder ID the store knows a stay.
@@ -120,8 +147,8 @@ func (w *world) ended(holders ...engine.Holder) {
 	w.changes.Lock()
 	defer w.changes.Unlock()
 	for _, h := range holders {
-		if w.broken[h.ID].at == 0 {
-			w.broken[h.ID] = operated{max(1, w.rec.Now()), h.Token}
+		if _, before := w.broken[h.ID]; !before {
+			w.broken[h.ID] = operated{w.rec.Now(), h.Token}
 		}
 	}
 }
@@ -225,11 +252,9 @@ func (w *world) fault(p *process, s Step) {
 		}
 		links.Wait()
 	case Down:
-		w.nodes[s.Node].goAway(s.For)
+		w.goAway(w.nodes[s.Node], s.For)
 	case Wipe:
-		w.wiped = true
-		w.ended(w.nodes[s.Node].wipe()...)
-		w.nodes[s.Node].goAway(max(s.For, tokensBehind))
+		w.wipe(w.nodes[s.Node], s.For)
 	case Break:
 		w.operator(s)
 	}
@@ -250,26 +275,39 @@ func (w *world) crash(p *process, s Step) {
 	}
 }
 
+// wipe takes a store's data. Of a quorum, what one store had is not lost if it stays
+// away until every lease has ended of which it may have been the one that counted.
+func (w *world) wipe(n *node, away time.Duration) {
+	w.changes.Lock()
+	w.wiped = true
+	w.changes.Unlock()
+	gone := n.wipe()
+	if w.p.World == Quorum {
+		w.goAway(n, max(away, longestTTL*11/10))
+		return
+	}
+	w.ended(gone...)
+	w.goAway(n, max(away, tokensBehind))
+}
+
 // operator breaks a holder, or a waiter, of a resource.
 func (w *world) operator(s Step) {
-	for _, n := range w.nodes {
-		e := n.engine()
-		if e == nil {
-			continue
-		}
-		res := engine.Resource{Prefix: holdfast.DefaultPrefix, Name: s.Name}
-		snap, err := e.Snapshot(context.Background(), res)
-		if err != nil || len(snap.Holders)+len(snap.Waiters) == 0 {
-			continue
-		}
-		id := ""
-		if len(snap.Waiters) > 0 && s.For%2 == 0 {
-			id = snap.Waiters[len(snap.Waiters)/2].ID
-		} else if len(snap.Holders) > 0 {
-			id = snap.Holders[0].ID
-			w.ended(snap.Holders[0])
-		}
-		_ = e.Break(context.Background(), res, id) // it may have ended meanwhile
+	e, shut := w.engine(w.linked("operator"))
+	defer shut()
+	defer e.Leave("operator")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	res := engine.Resource{Prefix: holdfast.DefaultPrefix, Name: s.Name}
+	snap, err := e.Snapshot(ctx, res)
+	if err != nil {
+		return
+	}
+	switch {
+	case len(snap.Waiters) > 0 && s.For%2 == 0:
+		_ = e.Break(ctx, res, snap.Waiters[len(snap.Waiters)/2].ID) // it may have ended meanwhile
+	case len(snap.Holders) > 0:
+		w.ended(snap.Holders[0])
+		_ = e.Break(ctx, res, snap.Holders[0].ID)
 	}
 }
 
@@ -322,6 +360,10 @@ func (w *world) close() {
 		everybody[p.name] = true
 	}
 	w.leftovers(everybody)
+	w.eternal()
+	for _, n := range w.nodes {
+		n.stop()
+	}
 }
 
 func (w *world) alive() map[string]bool {
