@@ -2,6 +2,9 @@ package goredis
 
 import (
 	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis/script"
@@ -29,14 +32,31 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	if err != nil {
 		return engine.Answer{}, unexpected(err)
 	}
+	if got.Status == script.Queued {
+		e.audience.attend(keys, r.Resource, r.ID, engine.WaiterLife)
+	}
 	return e.answer(ctx, r, got)
 }
 
 // ask runs the script, together with the description of a new client: one
-// round trip in any case.
+// round trip in any case. In a cluster the description may belong to another
+// node, which must not hold up the answer.
 func (e *Engine) ask(ctx context.Context, r engine.Request, c script.Call) (any, error) {
 	if !e.clients.due(r.Resource.Prefix, r.Client) {
 		return e.run(ctx, e.rdb, c)
+	}
+	if _, ok := e.rdb.(*redis.ClusterClient); ok {
+		e.clients.wrote(r.Resource.Prefix, r.Client.ID)
+		rdb, who := e.own.client(), *r.Client
+		described := e.aside(func(ctx context.Context) { _ = rdb.Process(ctx, describe(ctx, r.Resource.Prefix, who)) })
+		value, err := e.run(ctx, e.rdb, c)
+		soon := time.NewTimer(asideWait)
+		defer soon.Stop()
+		select {
+		case <-described:
+		case <-soon.C:
+		}
+		return value, err
 	}
 	value, err := bounded(e, ctx, func() (any, error) {
 		pipe := e.rdb.Pipeline()

@@ -23,6 +23,7 @@ func newCommand(ctx context.Context, args []any) command {
 // run runs one script and returns its reply or a classified error.
 func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
 	reply, err := bounded(e, ctx, func() (any, error) { return process(ctx, rdb, c) })
+	noticed(rdb, err)
 	return reply, classify(ctx, err)
 }
 

@@ -1,7 +1,12 @@
 package goredis_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,22 +14,276 @@ import (
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/enginetest"
-	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A cluster of one master: keys of one slot a call, and go-redis's client of
-// clusters. What moves slots and masters is not tested here.
 func TestConformanceOnACluster(t *testing.T) {
-	server := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
-	node := server.Client()
-	must(t, node.Do(t.Context(), "cluster", "addslotsrange", "0", "16383").Err())
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !strings.Contains(node.ClusterInfo(t.Context()).Val(), "cluster_state:ok") {
-		<-tick.C
+	cluster := redistest.StartCluster(t)
+	rdb := cluster.Client()
+	enginetest.Run(t, func(testing.TB) engine.Engine { return open(t, rdb) })
+	for _, s := range cluster.Masters() {
+		s.RequireTTLs(t)
 	}
-	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{server.Addr()}})
-	t.Cleanup(func() { _ = rdb.Close() })
-	enginetest.Run(t, func(testing.TB) engine.Engine { return goredis.New(rdb) })
+}
+
+// tag is what a cluster hashes of a resource's keys.
+func tag(name string) string {
+	return "{" + strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D").Replace(name) + "}"
+}
+
+// spread names one resource on each master of a cluster.
+func spread(c *redistest.Cluster, base string) map[*redistest.Server]string {
+	names := map[*redistest.Server]string{}
+	for i := 0; len(names) < 3; i++ {
+		name := fmt.Sprint(base, i)
+		names[c.MasterOf(tag(name))] = name
+	}
+	return names
+}
+
+// handOff passes a resource from c1 to c2, which listens, and waits for the
+// wake-up.
+func handOff(t *testing.T, e engine.Engine, name string, wakes <-chan engine.Wakeup, try int) {
+	t.Helper()
+	r := request(fmt.Sprint("c1.a", try))
+	r.Resource = named(name)
+	a := hold(t, e, r)
+	r.ID = fmt.Sprint("c2.b", try)
+	wait(t, e, r)
+	release(t, e, r.Resource, a)
+	for {
+		if w := next(t, wakes, engine.WakeGrant); w.ID == r.ID {
+			release(t, e, r.Resource, engine.Held{ID: r.ID, Token: w.Token})
+			return
+		}
+	}
+}
+
+// sharded lists the channels of shards that a server has listeners of.
+func sharded(t *testing.T, s *redistest.Server) []string {
+	t.Helper()
+	names, err := s.Client().PubSubShardChannels(t.Context(), "*").Result()
+	must(t, err)
+	return names
+}
+
+// until waits for a condition by looking again and again.
+func until(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	limit := time.After(10 * time.Second)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("not in 10 s: %s", what)
+		}
+	}
+}
+
+// A client listens to each shard on which it waits, over one connection each;
+// and again where a slot has gone.
+func TestWakeupsOfShards(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	e := open(t, cluster.Client())
+	wakes := listen(t, e, "c2")
+	names := spread(cluster, "stock:")
+	for s, name := range names {
+		handOff(t, e, name, wakes, 0)
+		until(t, "the shard is listened to", func() bool { return len(sharded(t, s)) == 1 })
+		handOff(t, e, name, wakes, 1)
+	}
+	masters := cluster.Masters()
+	for i, from := range masters {
+		to := masters[(i+1)%len(masters)]
+		m := cluster.Migrate(tag(names[from]), to)
+		handOff(t, e, "other"+names[from], wakes, i)
+		m.Finish()
+		next(t, wakes, engine.Resync)
+		until(t, "the channel has followed the slot", func() bool {
+			return slices.Contains(sharded(t, to), "p:"+tag(names[from])+":wake:c2")
+		})
+		handOff(t, e, names[from], wakes, 2)
+	}
+	for i := range 3 { // the connections break, one after the other
+		s := cluster.Masters()[i]
+		must(t, s.Client().Do(t.Context(), "client", "kill", "type", "pubsub").Err())
+		next(t, wakes, engine.Resync)
+	}
+	for _, name := range names {
+		handOff(t, e, name, wakes, 3)
+	}
+}
+
+// Without the right to listen to a shard, or to tell one, all nodes are told.
+func TestWakeupsWithoutShards(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	for _, denied := range []string{"-ssubscribe", "-spublish"} {
+		for _, s := range cluster.Nodes() {
+			must(t, s.Client().Do(t.Context(), "acl", "setuser", "app", "reset", "on", ">secret", "~*", "&*", "+@all", denied).Err())
+		}
+		rdb := cluster.Client(func(o *redis.ClusterOptions) { o.Username, o.Password = "app", "secret" })
+		e := open(t, rdb)
+		wakes := listen(t, e, "c2")
+		for i, name := range []string{"a" + denied, "b" + denied, "c" + denied, "a" + denied} {
+			handOff(t, e, name, wakes, i)
+		}
+	}
+}
+
+// A master that hangs costs the leases on the others nothing, nor the wake-ups.
+func TestHungMaster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	e := open(t, cluster.Client())
+	wakes := listen(t, e, "c2")
+	names, others := spread(cluster, "stock:"), spread(cluster, "other:")
+	var all []engine.Renewal
+	var servers []*redistest.Server
+	for s, name := range names {
+		r := request("c1.a")
+		r.Resource, r.Client = named(name), &engine.Client{ID: "c1"}
+		all = append(all, engine.Renewal{Resource: r.Resource, Held: hold(t, e, r), TTL: r.TTL})
+		servers = append(servers, s)
+	}
+	for i, err := range e.Renew(t.Context(), all) {
+		if err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+	}
+	for i, hung := range servers {
+		hung.Pause()
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		errs := e.Renew(ctx, all)
+		cancel()
+		for j, err := range errs {
+			if (j == i) != (err != nil) {
+				t.Errorf("%d hangs: the renewal on %d gave %v", i, j, err)
+			}
+		}
+		for j := range servers {
+			if j != i {
+				handOff(t, e, others[servers[j]], wakes, i)
+			}
+		}
+		hung.Resume()
+		until(t, "it answers again", func() bool { return renew(e, t.Context(), all[i].Resource, all[i].Held) == nil })
+	}
+}
+
+// While a slot is on its way, calls about resources of which all keys are in one
+// place are answered; others may be tried again later. Afterwards all is as if
+// nothing had happened.
+func TestCallsWhileASlotMoves(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	e := open(t, cluster.Client())
+	a, b := hold(t, e, request("c1.a")), engine.Held{}
+	name := tag("stock:42")
+	to := cluster.Masters()[0]
+	if to == cluster.MasterOf(name) {
+		to = cluster.Masters()[1]
+	}
+	m := cluster.Migrate(name, to)
+	passing := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			wantError(t, what, err, engine.ErrUnavailable)
+		}
+	}
+	passing("Renew before", renew(e, t.Context(), named("stock:42"), a))
+	m.Move(1)
+	passing("Renew after", renew(e, t.Context(), named("stock:42"), a))
+	for what, err := range calls(t.Context(), e, request("c1.b")) {
+		passing(what, err)
+	}
+	m.Finish()
+	must(t, renew(e, t.Context(), named("stock:42"), a))
+	r := request("c1.c")
+	wait(t, e, r)
+	release(t, e, r.Resource, a)
+	if got, err := e.Acquire(t.Context(), r); err != nil || got.Status != engine.Granted || got.Token <= a.Token {
+		t.Errorf("after the move: %+v, %v", got, err)
+	} else {
+		b = engine.Held{ID: r.ID, Token: got.Token}
+	}
+	release(t, e, r.Resource, b)
+}
+
+// A cluster that lost a master says CLUSTERDOWN, which passes; with the replica
+// in its place it goes on, with the lease and without a word from anybody.
+func TestMasterDies(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.WithArgs("--cluster-node-timeout", "1000", "--cluster-replica-no-failover", "yes"))
+	e := open(t, cluster.Client())
+	wakes := listen(t, e, "c2")
+	held := hold(t, e, request("c1.a"))
+	dead := cluster.MasterOf(tag("stock:42"))
+	if n := dead.Client().Wait(t.Context(), 1, 5*time.Second).Val(); n != 1 {
+		t.Fatalf("%d replicas have it", n)
+	}
+	dead.Kill()
+	other := named("other")
+	for i := 0; cluster.MasterOf(tag(other.Name)) == dead; i++ {
+		other.Name = fmt.Sprint("other", i)
+	}
+	until(t, "the cluster is down", func() bool {
+		_, err := e.Snapshot(t.Context(), other)
+		return err != nil && strings.Contains(err.Error(), "CLUSTERDOWN") && errors.Is(err, engine.ErrUnavailable)
+	})
+	wantError(t, "Renew", renew(e, t.Context(), named("stock:42"), held), engine.ErrUnavailable)
+	cluster.FailOver(dead)
+	start := time.Now()
+	until(t, "the lease is renewed", func() bool { return renew(e, t.Context(), named("stock:42"), held) == nil })
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("the new master was found after %v", took)
+	}
+	until(t, "it is given back", func() bool {
+		return e.Release(t.Context(), engine.Release{Resource: named("stock:42"), Held: held}) == nil
+	})
+	handOff(t, e, "stock:42", wakes, 1)
+}
+
+// Close of a stream from a cluster returns at once, whatever hangs.
+func TestCloseOfAStreamFromACluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	e := open(t, cluster.Client())
+	names := spread(cluster, "stock:")
+	for _, trouble := range []func(*redistest.Server){(*redistest.Server).Pause, (*redistest.Server).Kill} {
+		var closed sync.Mutex
+		ended := false
+		l, err := e.Listen(t.Context(), prefix, "c2", func(engine.Wakeup) {
+			closed.Lock()
+			defer closed.Unlock()
+			if ended {
+				t.Error("delivered after Close")
+			}
+		})
+		must(t, err)
+		for s, name := range names {
+			r := request("c1.a")
+			r.Resource = named(name)
+			a := hold(t, e, r)
+			r.ID = "c2.b"
+			wait(t, e, r)
+			release(t, e, r.Resource, a)
+			must(t, e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID}}))
+			until(t, "the shard is listened to", func() bool { return len(sharded(t, s)) == 1 })
+		}
+		for _, s := range cluster.Masters() {
+			trouble(s)
+		}
+		start := time.Now()
+		must(t, l.Close())
+		must(t, l.Close()) // twice is fine
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		closed.Lock()
+		ended = true
+		closed.Unlock()
+		for s := range names {
+			if s.PID() != 0 {
+				s.Resume()
+			}
+		}
+	}
 }

@@ -3,6 +3,7 @@ package goredis
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,9 +19,10 @@ type Engine struct {
 	scripts *script.Set
 	broken  error // why the engine cannot work; returned by every call
 
-	workers workers
-	own     own
-	clients clients
+	workers  workers
+	own      own
+	clients  clients
+	audience audience
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -35,6 +37,11 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 		if set != nil {
 			set(&o)
 		}
+	}
+	if _, ok := rdb.(*redis.ClusterClient); ok {
+		fragments := script.ForCluster()
+		maps.Copy(fragments, o.fragments)
+		o.fragments = fragments
 	}
 	scripts, err := script.NewWith(o.retention, o.fragments)
 	e := &Engine{rdb: rdb, options: o, scripts: scripts}

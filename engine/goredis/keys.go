@@ -58,6 +58,10 @@ func clientKey(prefix, clientID string) string { return prefix + ":client:" + cl
 
 func wakeChannel(prefix, clientID string) string { return prefix + ":wake:" + clientID }
 
+// shardChannel is the channel for one client and resource in a cluster. It has
+// the slot of the resource's keys, wherever that moves.
+func shardChannel(core, clientID string) string { return core + ":wake:" + clientID }
+
 // Numbers pass through Lua's doubles, which are exact below 2^53.
 const maxReserve = math.MaxUint32
 

@@ -38,9 +38,9 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 		return nil, classify(ctx, ctx.Err())
 	}
 	e.clients.join(client)
-	l := e.listen(prefix, client, deliver)
+	l := e.open(prefix, client, deliver)
 	select {
-	case err := <-l.live:
+	case err := <-l.opened():
 		if err != nil {
 			_ = l.Close()
 			return nil, classify(ctx, err)
@@ -50,6 +50,19 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 		_ = l.Close()
 		return nil, classify(ctx, ctx.Err())
 	}
+}
+
+// stream is a Listener that tells how its first attempt to connect went, once.
+type stream interface {
+	engine.Listener
+	opened() <-chan error
+}
+
+func (e *Engine) open(prefix, client string, deliver func(engine.Wakeup)) stream {
+	if cluster, ok := e.own.client().(*redis.ClusterClient); ok {
+		return e.listenShards(cluster, prefix, client, deliver)
+	}
+	return e.listen(prefix, client, deliver)
 }
 
 // listener is one subscription. Its goroutine owns it; Close ends it.
@@ -76,6 +89,8 @@ func (e *Engine) listen(prefix, client string, deliver func(engine.Wakeup)) *lis
 	return l
 }
 
+func (l *listener) opened() <-chan error { return l.live }
+
 // Close ends the stream; it may be called more than once.
 func (l *listener) Close() error {
 	l.cancel()
@@ -90,7 +105,7 @@ func (l *listener) run() {
 	defer l.pubsub.Close()
 	err := l.pubsub.Subscribe(l.ctx, l.channel)
 	if err == nil {
-		err = l.confirm()
+		err = confirmed(l.ctx, l.pubsub)
 	}
 	l.live <- err
 	if err != nil {
@@ -99,10 +114,10 @@ func (l *listener) run() {
 	l.receive()
 }
 
-// confirm waits until the subscription is live.
-func (l *listener) confirm() error {
+// confirmed waits until a subscription is live.
+func confirmed(ctx context.Context, p *redis.PubSub) error {
 	for {
-		msg, err := l.pubsub.ReceiveTimeout(l.ctx, quiet)
+		msg, err := p.ReceiveTimeout(ctx, quiet)
 		if err != nil {
 			return err
 		}
@@ -166,12 +181,16 @@ func (l *listener) handle(msg any) {
 			l.deliver(engine.Wakeup{Kind: engine.Resync})
 		}
 	case *redis.Message:
-		if w, err := parseWakeup(msg.Payload); err == nil {
-			l.deliver(w)
-		} else {
-			l.deliver(engine.Wakeup{Kind: engine.Resync}) // not understood: look again
-		}
+		l.deliver(wakeupOf(msg.Payload))
 	}
+}
+
+// wakeupOf reads a message; what is not understood means: look again.
+func wakeupOf(text string) engine.Wakeup {
+	if w, err := parseWakeup(text); err == nil {
+		return w
+	}
+	return engine.Wakeup{Kind: engine.Resync}
 }
 
 // parseWakeup reads "g token ttl id", a grant with its TTL in microseconds; "m

@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -84,6 +85,7 @@ func nodeOptions(o redis.Options) *redis.Options {
 
 func clusterOptions(o redis.ClusterOptions) *redis.ClusterOptions {
 	o.MaxRetries = -1
+	o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false // masters only
 	o.ContextTimeoutEnabled = true
 	o.DialerRetries = 1
 	o.PoolSize, o.MaxConcurrentDials = ownPool, ownPool
@@ -120,8 +122,12 @@ type socketKey struct{}
 // tracked tells the socket in ctx, if there is one, what was dialled for it.
 func tracked(dial dialer) dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		s, watched := ctx.Value(socketKey{}).(*socket)
+		if watched && !s.dials() {
+			return nil, errSpent
+		}
 		conn, err := dial(ctx, network, addr)
-		if s, ok := ctx.Value(socketKey{}).(*socket); ok && err == nil {
+		if watched && err == nil {
 			s.set(conn)
 		}
 		return conn, err
@@ -132,9 +138,24 @@ func tracked(dial dialer) dialer {
 // reads or writes on it, which go-redis itself does not offer while it dials or
 // shakes hands.
 type socket struct {
-	mu   sync.Mutex
-	conn net.Conn
-	shut bool
+	once bool // there is one connection and no other after it
+
+	mu    sync.Mutex
+	conn  net.Conn
+	shut  bool
+	spent bool
+}
+
+// errSpent ends a subscription that has lost its one connection.
+var errSpent = errors.New("goredis: the connection of the subscription is lost")
+
+// dials tells whether a connection may be made.
+func (s *socket) dials() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.spent
+	s.spent = s.once
+	return first && !s.shut
 }
 
 func (s *socket) set(conn net.Conn) {

@@ -30,6 +30,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	if err != nil {
 		return err
 	}
+	e.audience.dismiss(keys, r.Resource, r.ID)
 	cause, err := args.Read(value)
 	return notHeld(cause, err)
 }

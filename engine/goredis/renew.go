@@ -3,6 +3,7 @@ package goredis
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -29,36 +30,68 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 			ID: r.ID, Token: r.Token, TTL: r.TTL,
 		}))
 		at = append(at, i)
+		e.audience.attend(keys, r.Resource, r.ID, r.TTL)
 	}
 	if len(calls) == 0 {
 		return errs
 	}
-	replies, err := bounded(e, ctx, func() ([]reply, error) { return e.renew(ctx, calls, all), nil })
-	for n, i := range at {
-		if err != nil {
-			errs[i] = classify(ctx, err)
-			continue
+	rdb := e.own.client()
+	var nodes sync.WaitGroup
+	for _, group := range byNode(ctx, rdb, calls) {
+		renew := func() {
+			for n, err := range e.renewPart(ctx, rdb, pick(calls, group)) {
+				errs[at[group[n]]] = err
+			}
 		}
-		errs[i] = renewed(ctx, replies[n])
+		if len(group) == len(calls) {
+			renew()
+		} else {
+			nodes.Go(renew)
+		}
+	}
+	nodes.Wait()
+	e.describeAgain(rdb, all)
+	return errs
+}
+
+func pick(calls []script.Call, which []int) []script.Call {
+	if len(which) == len(calls) {
+		return calls
+	}
+	some := make([]script.Call, len(which))
+	for n, i := range which {
+		some[n] = calls[i]
+	}
+	return some
+}
+
+// renewPart makes calls to one node and returns their errors.
+func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []error {
+	replies, err := bounded(e, ctx, func() ([]reply, error) { return e.renew(ctx, rdb, calls), nil })
+	errs := make([]error, len(calls))
+	for n := range errs {
+		if err == nil {
+			errs[n] = renewed(ctx, replies[n])
+		} else {
+			errs[n] = classify(ctx, err)
+		}
+		noticed(rdb, errs[n])
+		noticed(e.rdb, errs[n])
 	}
 	return errs
 }
 
 // renew runs the calls over the engine's own connections.
-func (e *Engine) renew(ctx context.Context, calls []script.Call, all []engine.Renewal) []reply {
-	rdb := e.own.client()
+func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []reply {
 	replies := batch(ctx, rdb, calls)
 	switch err := replies[0].err; {
 	case errors.Is(err, redis.ErrClosed):
 		// The last client left meanwhile, but somebody still renews.
-		rdb = e.own.client()
-		replies = batch(ctx, rdb, calls)
+		replies = batch(ctx, e.own.client(), calls)
 	case isCode(err, "ERR max number of clients"):
 		// The caller's client may have a connection already.
-		rdb = e.rdb
-		replies = batch(ctx, rdb, calls)
+		replies = batch(ctx, e.rdb, calls)
 	}
-	e.describeAgain(ctx, rdb, all)
 	return replies
 }
 
@@ -72,12 +105,12 @@ func renewed(ctx context.Context, r reply) error {
 
 // describeAgain stores the descriptions of clients that only renew, before
 // Redis forgets them. It concerns people, not leases: failures are ignored.
-func (e *Engine) describeAgain(ctx context.Context, rdb redis.UniversalClient, all []engine.Renewal) {
+func (e *Engine) describeAgain(rdb redis.UniversalClient, all []engine.Renewal) {
 	for _, r := range all {
 		prefix, id := r.Resource.Prefix, engine.ClientOf(r.ID)
 		if c, due := e.clients.dueAgain(prefix, id); due {
 			e.clients.wrote(prefix, id)
-			_ = rdb.Process(ctx, describe(ctx, prefix, c))
+			e.aside(func(ctx context.Context) { _ = rdb.Process(ctx, describe(ctx, prefix, c)) })
 		}
 	}
 }

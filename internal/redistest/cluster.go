@@ -190,7 +190,7 @@ func (c *Cluster) followed(view view) bool {
 			continue
 		}
 		of := view.byID(m.master)
-		if len(m.slots) == 0 && (of == nil || c.server(*of).PID() == 0) || strings.Contains(m.flags, "fail") || strings.Contains(m.flags, "handshake") {
+		if len(m.slots) == 0 && (of == nil || c.server(*of).PID() == 0) || m.is("fail") || m.is("fail?") || m.is("handshake") {
 			return false
 		}
 	}
@@ -303,6 +303,8 @@ func parseMember(line string) (member, bool) {
 	}
 	return m, true
 }
+
+func (m member) is(flag string) bool { return slices.Contains(strings.Split(m.flags, ","), flag) }
 
 func (m member) owns(slot int) bool {
 	return slices.ContainsFunc(m.slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })

@@ -27,6 +27,12 @@ type Set struct {
 	renewFull, releaseFull, resizeFull Script
 }
 
+// ForCluster returns the replacements that make NewWith give the scripts for a
+// Redis Cluster, where wake-ups have a channel for each client and resource.
+func ForCluster() map[string]string {
+	return map[string]string{"notify": "--#include notify_cluster"}
+}
+
 // Script is the text of a Lua script and the SHA1 by which Redis knows it.
 type Script struct {
 	text, sha string
@@ -127,6 +133,9 @@ func (c *Call) add(args ...any) { c.args = append(c.args, args...) }
 
 // Args returns the command that runs the script by its SHA1.
 func (c Call) Args() []any { return c.args }
+
+// Key returns the core of the resource, by which a cluster finds the node.
+func (c Call) Key() string { return c.args[3].(string) }
 
 // Text returns the command that runs the script by its text, which also makes
 // Redis remember it: for the answer NOSCRIPT.

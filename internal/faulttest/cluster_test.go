@@ -1,0 +1,219 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// clusterWorld is a cluster with clients, checked for leftovers when the test
+// ends.
+type clusterWorld struct {
+	world
+	cluster *redistest.Cluster
+}
+
+func newClusterWorld(t *testing.T, opts ...redistest.Option) *clusterWorld {
+	t.Helper()
+	goleak.VerifyNone(t)
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	w := &clusterWorld{world: world{t: t}, cluster: redistest.StartCluster(t, opts...)}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			for _, s := range w.cluster.Masters() {
+				s.RequireTTLs(t)
+			}
+			w.eventually("the store has no lease and no wait left", w.empty)
+		}
+	})
+	return w
+}
+
+// client returns a client with connections of its own, closed with the test.
+func (w *clusterWorld) client(opts ...holdfast.Option) *holdfast.Client {
+	w.t.Helper()
+	rdb := w.cluster.Client()
+	c, err := holdfast.New(goredis.New(rdb), opts...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (w *clusterWorld) empty() bool {
+	c, err := holdfast.New(goredis.New(w.cluster.Client()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	for s, err := range c.List(context.Background(), "*") {
+		if err != nil {
+			w.t.Log(err)
+			return false
+		}
+		w.t.Logf("still in use: %+v", s)
+		return false
+	}
+	return true
+}
+
+// sources counts how grants came.
+type sources struct {
+	mu    sync.Mutex
+	count map[holdfast.Source]int
+}
+
+func (s *sources) AcquireEnd(_ context.Context, e holdfast.AcquireEnd) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count[e.Source]++
+}
+
+// take returns the counts since the last time.
+func (s *sources) take() map[holdfast.Source]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := s.count
+	s.count = map[holdfast.Source]int{}
+	return got
+}
+
+// relay passes every resource from client to client, for so many rounds, and
+// returns how the grants came. Every grant but the first of a resource is a
+// hand-off between processes.
+func relay(t *testing.T, names []string, rounds int, seen *sources, clients ...*holdfast.Client) map[holdfast.Source]int {
+	t.Helper()
+	var all sync.WaitGroup
+	errs := make(chan error, len(names)*len(clients))
+	seen.take()
+	for _, name := range names {
+		for _, c := range clients {
+			all.Go(func() {
+				m := c.Mutex(name, holdfast.WithoutTenure())
+				for range rounds {
+					ctx, cancel := context.WithTimeout(context.Background(), patience)
+					l, err := m.Lock(ctx)
+					cancel()
+					if err == nil {
+						err = l.Release(context.Background())
+						if errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrLost) {
+							err = nil // a master is away; the background gives it back
+						}
+					}
+					if err != nil {
+						errs <- fmt.Errorf("%s: %w", name, err)
+						return
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		t.Error(err)
+	}
+	return seen.take()
+}
+
+// byPush fails the test if as much as one hand-off in a hundred came by a poll.
+func byPush(t *testing.T, when string, got map[holdfast.Source]int) {
+	t.Helper()
+	t.Logf("%s: %v", when, got)
+	if push, poll := got[holdfast.FromPush], got[holdfast.FromPoll]; push == 0 || poll*100 >= push+poll {
+		t.Errorf("%s: %d hand-offs came by push, %d by poll", when, push, poll)
+	}
+}
+
+// tag is what a cluster hashes of a resource's keys.
+func tag(name string) string {
+	return "{" + strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D").Replace(name) + "}"
+}
+
+// Thirty resources on all masters of a cluster are handed from process to process
+// by wake-ups, also after a slot was migrated under them and after a master has
+// failed over.
+func TestHandOffsInACluster(t *testing.T) {
+	w := newClusterWorld(t)
+	seen := &sources{count: map[holdfast.Source]int{}}
+	a, b := w.client(holdfast.WithHooks(seen)), w.client(holdfast.WithHooks(seen))
+	var names []string
+	masters := map[*redistest.Server]int{}
+	for i := range 30 {
+		names = append(names, fmt.Sprintf("stock:{%d} of 30", i))
+		masters[w.cluster.MasterOf(tag(names[i]))]++
+	}
+	if len(masters) != 3 {
+		t.Fatalf("the resources lie on %d masters", len(masters))
+	}
+	const rounds = 20
+	relay(t, names, 3, seen, a, b) // connections, scripts, subscriptions
+	before := w.published()
+	byPush(t, "at rest", relay(t, names, rounds, seen, a, b))
+	if sharded, plain := w.published().since(before); sharded == 0 || plain*20 > sharded {
+		t.Errorf("%d wake-ups went to their shard, %d to all nodes", sharded, plain)
+	}
+
+	during := make(chan map[holdfast.Source]int, 1)
+	beside := func(change func()) {
+		t.Helper()
+		go func() { during <- relay(t, names, 4*rounds, seen, a, b) }()
+		change()
+		t.Logf("meanwhile: %v", <-during)
+	}
+	beside(func() {
+		for _, name := range names[:3] {
+			from := w.cluster.MasterOf(tag(name))
+			to := w.cluster.Masters()[0]
+			if to == from {
+				to = w.cluster.Masters()[1]
+			}
+			w.cluster.Migrate(tag(name), to).Finish()
+		}
+	})
+	byPush(t, "after three slots were migrated", relay(t, names, rounds, seen, a, b))
+
+	dead := w.cluster.MasterOf(tag(names[5]))
+	beside(func() {
+		dead.Kill()
+		w.cluster.FailOver(dead)
+	})
+	byPush(t, "after a master died", relay(t, names, rounds, seen, a, b))
+	w.cluster.Rejoin(dead)
+	beside(func() { w.cluster.FailOver(w.cluster.MasterOf(tag(names[5]))) })
+	byPush(t, "after a failover in good order", relay(t, names, rounds, seen, a, b))
+}
+
+// published counts messages of scripts, by kind.
+type published struct{ sharded, plain int }
+
+func (p published) since(before published) (sharded, plain int) {
+	return p.sharded - before.sharded, p.plain - before.plain
+}
+
+func (w *clusterWorld) published() (sum published) {
+	w.t.Helper()
+	for _, s := range w.cluster.Masters() {
+		info := s.Client().Info(w.t.Context(), "commandstats").Val()
+		for line := range strings.Lines(info) {
+			var n int
+			if _, err := fmt.Sscanf(line, "cmdstat_spublish:calls=%d", &n); err == nil {
+				sum.sharded += n
+			}
+			if _, err := fmt.Sscanf(line, "cmdstat_publish:calls=%d", &n); err == nil {
+				sum.plain += n
+			}
+		}
+	}
+	return sum
+}
