@@ -9,7 +9,7 @@ TIMEOUT     ?= 6m
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help test check bench fmt vet lint tidy build arch redis databases
+.PHONY: help test soak check bench fmt vet lint tidy build arch redis databases
 
 help: ## show this text
 	@echo "targets:"
@@ -22,6 +22,12 @@ endef
 
 test: redis databases ## all tests of all modules with the race detector; installs Redis, PostgreSQL and MariaDB if they are missing
 	$(call each,$(GO) test -race -timeout $(TIMEOUT) ./...)
+
+# Random programs on a real Redis, and worker processes under kills, stops and
+# restarts; make test does the same in seconds. HOLDFAST_SOAK is for each of them.
+SOAK ?= 1m
+soak: redis ## the tests under faults for a minute each (SOAK=5m for longer), a quarter of an hour in all
+	HOLDFAST_SOAK=$(SOAK) $(GO) test -race -v -count=1 -timeout 0 -run '^Test(ModelsOnRedis|.*UnderFaults)$$' ./internal/faulttest
 
 check: fmt vet lint tidy build arch ## format, vet, staticcheck, go.mod, build, and the rules of internal/arch
 

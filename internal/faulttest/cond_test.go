@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -14,11 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-// condTimeEnv makes the test of conditions run for longer, like 1m.
-const condTimeEnv = "HOLDFAST_COND_TIME"
 
 // room is how many items the buffer takes.
 const room = 4
@@ -182,19 +177,13 @@ func (p *producer) run(ctx context.Context, b *buffer) {
 	}
 }
 
-// Consumers in processes of their own are killed, mostly while they wait, and
-// Redis is killed and started again with its data, while a producer puts one item
+// Consumers in processes of their own are killed and stopped, mostly while they
+// wait, and Redis is killed and started again with its data, while a producer puts one item
 // after the other into a bounded buffer. It never stands still: what is put is
 // taken soon, and at the end nothing is left.
 func TestCondUnderFaults(t *testing.T) {
-	w := newWorld(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
-	length := 8 * time.Second
-	if text := os.Getenv(condTimeEnv); text != "" {
-		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w := newWorld(t, keepingData())
+	length := soak(t, 8*time.Second)
 	c := &consumers{w: w, task: task{Resource: "buffer", TTL: 600 * time.Millisecond, Counter: "items"}}
 	for range 4 {
 		c.join()
@@ -208,19 +197,21 @@ func TestCondUnderFaults(t *testing.T) {
 		p.run(ctx, b)
 		made <- p
 	}()
-	kills, restarts := 0, 0
+	var f faults
 	for n, deadline := 0, time.Now().Add(length); time.Now().Before(deadline); n++ {
 		w.pass(rand.N(800 * time.Millisecond))
 		c.drain()
-		if n%4 == 2 {
-			w.redis.Kill()
-			w.pass(rand.N(700 * time.Millisecond))
-			w.redis.Restart()
-			restarts++
-		} else {
+		switch n % 5 {
+		case 2:
+			w.restart(rand.N(700 * time.Millisecond))
+			f.restarts++
+		case 0, 3: // with a signal on its way, or the mutex, or neither
+			w.stop(c.all[rand.N(len(c.all))], rand.N(3*c.task.TTL))
+			f.stops++
+		default:
 			c.kill(rand.N(len(c.all)))
 			c.join()
-			kills++
+			f.kills++
 		}
 	}
 	stop()
@@ -229,9 +220,9 @@ func TestCondUnderFaults(t *testing.T) {
 		t.Error(p.err)
 	}
 	rest := c.rest(b)
-	t.Logf("%d items put, the slowest in %v; %d known to be taken; %d kills, %d restarts in %v; the rest was taken in %v",
-		p.items, p.slowest, c.took, kills, restarts, length, rest)
-	if kills == 0 || restarts == 0 || c.took < int(length/time.Second) {
+	t.Logf("%d items put, the slowest in %v; %d known to be taken; %v in %v; the rest was taken in %v",
+		p.items, p.slowest, c.took, f, length, rest)
+	if min(f.kills, f.stops, f.restarts) == 0 || c.took < int(length/time.Second) {
 		t.Error("a kind of fault never happened, or next to nothing was taken")
 	}
 	if p.slowest > holdfast.CondPatience+patience {

@@ -19,9 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// electionTimeEnv makes the election test run for longer, like 2m.
-const electionTimeEnv = "HOLDFAST_ELECTION_TIME"
-
 // lead is the role of a candidate. It leads for a short time, again and again,
 // and writes down what it relies on: "open TOKEN AT UNTIL" whenever the trust
 // window is found to be open (UNTIL is its end as known then), "shut TOKEN AT"
@@ -158,14 +155,8 @@ func (c *candidates) drain() {
 // window at once, and tokens increase from leader to leader.
 func TestElectionUnderFaults(t *testing.T) {
 	// The promise is for a store that keeps its data.
-	w := newWorld(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
-	length := 15 * time.Second
-	if text := os.Getenv(electionTimeEnv); text != "" {
-		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w := newWorld(t, keepingData())
+	length := soak(t, 15*time.Second)
 	c := &candidates{w: w, task: task{Resource: "leader", TTL: 600 * time.Millisecond}, living: map[string]*process{}}
 	for range 6 {
 		c.join()

@@ -15,11 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-// jobTimeEnv makes the job test run for longer, like 2m.
-const jobTimeEnv = "HOLDFAST_JOB_TIME"
 
 // period is that of the job under test; Strict in the task chooses RetryFailed.
 const period = time.Second
@@ -160,9 +156,10 @@ func (n *nodes) part(value string) {
 	delete(n.living, value)
 }
 
-// Six processes serve one job while those that run are killed in mid-work, and
-// Redis is killed and started again with its data. No slot succeeds twice;
-// without RetryFailed, none even begins twice.
+// Six processes whose starts are skewed serve one job while those that run are
+// killed and stopped in mid-work, and Redis is killed and started again with its
+// data. No slot succeeds twice; without RetryFailed, none even begins twice. A soak
+// has 100 slots at least.
 func TestJobUnderFaults(t *testing.T) {
 	for _, retry := range []bool{false, true} {
 		t.Run(fmt.Sprintf("retry=%v", retry), func(t *testing.T) { jobUnderFaults(t, retry) })
@@ -170,13 +167,11 @@ func TestJobUnderFaults(t *testing.T) {
 }
 
 func jobUnderFaults(t *testing.T, retry bool) {
-	w := newWorld(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
-	length := 12 * time.Second
-	if text := os.Getenv(jobTimeEnv); text != "" {
-		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
+	w := newWorld(t, keepingData())
+	const short = 12 * time.Second
+	length := soak(t, short)
+	if length != short {
+		length = max(length, 101*period)
 	}
 	n := &nodes{
 		w: w, task: task{Resource: "report", TTL: 300 * time.Millisecond, Strict: retry},
@@ -186,27 +181,7 @@ func jobUnderFaults(t *testing.T, retry bool) {
 		n.join()
 		w.pass(rand.N(period / 3)) // skewed starts
 	}
-	kills, restarts := 0, 0
-	faults := []int{}
-	for deadline := time.Now().Add(length); time.Now().Before(deadline); faults = faults[1:] {
-		if len(faults) == 0 {
-			faults = rand.Perm(4) // each kind comes in every round
-		}
-		pid := n.running()
-		w.pass(rand.N(period / 8))
-		switch faults[0] {
-		case 0, 1:
-			n.living[pid].kill()
-			n.part(pid)
-			n.join()
-			kills++
-		case 2:
-			w.redis.Kill()
-			w.pass(rand.N(period / 2))
-			w.redis.Restart()
-			restarts++
-		}
-	}
+	f := n.suffer(length)
 	for _, p := range n.living {
 		_ = p.in.Close() // all at once
 	}
@@ -226,9 +201,41 @@ func jobUnderFaults(t *testing.T, retry bool) {
 			t.Errorf("%s succeeded %d times", slot, times)
 		}
 	}
-	t.Logf("%d slots began, in %d runs; %d succeeded; %d kills, %d restarts in %v",
-		len(n.began), runs, len(n.done), kills, restarts, length)
-	if kills == 0 || restarts == 0 || len(n.done) == 0 || retry && runs == len(n.began) {
-		t.Error("a kind of fault, a success or a retry never happened")
+	t.Logf("%d slots began, in %d runs; %d succeeded; %v in %v", len(n.began), runs, len(n.done), f, length)
+	if len(n.done) == 0 || retry && runs == len(n.began) {
+		t.Error("a success or a retry never happened")
 	}
+	if length > short && len(n.began) < 85 { // some begin while Redis is away
+		t.Errorf("only %d of 100 slots began", len(n.began))
+	}
+}
+
+// suffer lets faults come when a run has begun.
+func (n *nodes) suffer(length time.Duration) (f faults) {
+	n.w.t.Helper()
+	var kinds []int
+	for deadline := time.Now().Add(length); time.Now().Before(deadline); kinds = kinds[1:] {
+		if len(kinds) == 0 {
+			kinds = rand.Perm(5) // each kind comes in every round
+		}
+		pid := n.running()
+		n.w.pass(rand.N(period / 8))
+		switch kinds[0] {
+		case 0, 1:
+			n.living[pid].kill()
+			n.part(pid)
+			n.join()
+			f.kills++
+		case 2:
+			n.w.stop(n.living[pid], rand.N(3*n.task.TTL)) // now and then it goes on in time
+			f.stops++
+		case 3:
+			n.w.restart(rand.N(period / 2))
+			f.restarts++
+		}
+	}
+	if min(f.kills, f.stops, f.restarts) == 0 {
+		n.w.t.Error("a kind of fault never happened")
+	}
+	return f
 }

@@ -76,6 +76,63 @@ func (w *worker) transferOnce(ctx context.Context) error {
 	})
 }
 
+// shareAll is the role of callers that take several of the names at once, in any
+// order, hold them for a while and give them back: see share.
+func (w *worker) shareAll() error { return w.repeat(w.takeSome) }
+
+func (w *worker) takeSome(ctx context.Context, d *diary) error {
+	names := strings.Fields(w.Resource)
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	names = names[:1+rand.IntN(len(names))]
+	l, err := w.c.Multi(names, holdfast.WithTTL(w.TTL)).Lock(ctx)
+	if err != nil {
+		return err
+	}
+	if len(l.Tokens()) != len(names) {
+		return fmt.Errorf("tokens %v for %v", l.Tokens(), names)
+	}
+	d.rely(ctx, l, 1, w.holdFor())
+	_ = l.Release(ctx) // lost, unreachable or done: all may be
+	return nil
+}
+
+// Five processes take several of five names at once while processes are killed and
+// stopped and Redis is killed and started again. By one clock, no two ever rely on
+// one name, the tokens of each name increase, and a lease covers all its names or
+// none; afterwards all of them can be had.
+func TestMultiUnderFaults(t *testing.T) {
+	w := newWorld(t, keepingData())
+	length := soak(t, 8*time.Second)
+	names := strings.Fields("a b c d e")
+	r := &troop{w: w, role: "share all", task: task{Resource: strings.Join(names, " "), TTL: 400 * time.Millisecond, Callers: 2}}
+	r.recruit(5)
+	r.suffer(length, r.task.TTL)
+	r.dismiss()
+	ctx, cancel := context.WithTimeout(t.Context(), r.task.TTL+5*time.Second)
+	defer cancel()
+	l, err := w.client().Multi(names).Lock(ctx)
+	if err != nil {
+		t.Fatalf("all of them, at the end: %v", err)
+	}
+	w.release(l)
+	together := stays(t, r.lines)
+	for _, name := range names {
+		var own []stay
+		for _, s := range together {
+			if s.resource == name {
+				own = append(own, s)
+			}
+		}
+		if _, err := within(own, 1); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(own) < 5 {
+			t.Errorf("%s was held %d times", name, len(own))
+		}
+	}
+	t.Logf("%d stays on %d names; %v in %v", len(together), len(names), r.faults, length)
+}
+
 // A holder that dies frees all its resources within the TTL.
 func TestHolderOfAMultiKilled(t *testing.T) {
 	w := newWorld(t)

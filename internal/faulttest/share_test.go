@@ -10,24 +10,23 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
-
-// sharedTimeEnv makes the tests of shared resources run for longer, like 1m.
-const sharedTimeEnv = "HOLDFAST_SHARED_TIME"
 
 // everything is the weight of a writer.
 const everything = 1 << 20
 
-// part gets a lease of a weight: of a semaphore, or as a reader or writer.
+// part gets a lease of a weight: of a mutex, of a semaphore, or as a reader or writer.
 func (tk task) part(ctx context.Context, c *holdfast.Client, weight int) (*holdfast.Lease, error) {
 	ttl := holdfast.WithTTL(tk.TTL)
 	switch {
+	case tk.Capacity == 1 && tk.Strict:
+		return c.Mutex(tk.Resource, ttl, holdfast.WithoutTenure()).Lock(ctx)
+	case tk.Capacity == 1:
+		return c.Mutex(tk.Resource, ttl).Lock(ctx)
 	case tk.Capacity > 0:
 		return c.Semaphore(tk.Resource, tk.Capacity, ttl).Acquire(ctx, weight)
 	case weight == everything:
@@ -49,11 +48,14 @@ func (w *worker) keep() error {
 }
 
 // share is the role of callers that take a part, hold it for a while and give it
-// back, again and again. They write down what they rely on: "open TOKEN WEIGHT
-// AT UNTIL" whenever the trust window is found to be open (UNTIL is its end as
-// known then), "shut TOKEN WEIGHT AT" before they give it back or when they have
-// learned of the loss. Instants are nanoseconds of this machine's clock.
-func (w *worker) share() error {
+// back, again and again. They write down what they rely on: "open RESOURCE TOKEN
+// WEIGHT AT UNTIL" whenever the trust window is found to be open (UNTIL is its end
+// as known then), "shut RESOURCE TOKEN WEIGHT AT" before they give it back or when
+// they have learned of the loss. Instants are nanoseconds of this machine's clock.
+func (w *worker) share() error { return w.repeat(w.takePart) }
+
+// repeat lets the callers do one thing again and again, until the input ends.
+func (w *worker) repeat(do func(ctx context.Context, d *diary) error) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
@@ -68,7 +70,7 @@ func (w *worker) share() error {
 	for range w.Callers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if err := w.takePart(ctx, d); err != nil && ctx.Err() == nil {
+				if err := do(ctx, d); err != nil && ctx.Err() == nil {
 					errs <- err
 					return
 				}
@@ -86,10 +88,7 @@ func (w *worker) takePart(ctx context.Context, d *diary) error {
 	if err != nil {
 		return err
 	}
-	hold := rand.N(w.TTL / 4)
-	if rand.IntN(10) == 0 {
-		hold = w.TTL + rand.N(w.TTL) // it has to be renewed
-	}
+	hold := w.holdFor()
 	d.rely(ctx, l, weight, hold)
 	if weight == everything && rand.IntN(2) == 0 && l.Err() == nil {
 		if err := l.Demote(ctx); err == nil {
@@ -98,6 +97,15 @@ func (w *worker) takePart(ctx context.Context, d *diary) error {
 	}
 	_ = l.Release(ctx) // lost, unreachable or done: all may be
 	return nil
+}
+
+// holdFor is a time for which to hold: mostly a short one, and now and then one in
+// which the lease has to be renewed.
+func (tk task) holdFor() time.Duration {
+	if rand.IntN(10) == 0 {
+		return tk.TTL + rand.N(tk.TTL)
+	}
+	return rand.N(tk.TTL / 4)
 }
 
 // diary is what a worker writes down.
@@ -124,7 +132,9 @@ func (d *diary) rely(ctx context.Context, l *holdfast.Lease, weight int, hold ti
 			break
 		}
 		if until != last {
-			d.note("open", l.Token(), weight, now, until)
+			for name, token := range l.Tokens() {
+				d.note("open", name, token, weight, now, until)
+			}
 			last = until
 		}
 		select {
@@ -135,11 +145,15 @@ func (d *diary) rely(ctx context.Context, l *holdfast.Lease, weight int, hold ti
 			going = false
 		}
 	}
-	d.note("shut", l.Token(), weight, time.Now().UnixNano())
+	now := time.Now().UnixNano()
+	for name, token := range l.Tokens() {
+		d.note("shut", name, token, weight, now)
+	}
 }
 
 // stay is the time in which a caller relied on a part.
 type stay struct {
+	resource string
 	token    uint64
 	weight   int
 	from, to int64
@@ -149,23 +163,24 @@ type stay struct {
 func stays(t *testing.T, lines []string) []stay {
 	t.Helper()
 	type key struct {
-		token  uint64
-		weight int
+		resource string
+		token    uint64
+		weight   int
 	}
 	found := map[key]stay{}
 	for _, line := range lines {
 		var k key
 		var at, until int64
-		if _, err := fmt.Sscanf(line, "open %d %d %d %d", &k.token, &k.weight, &at, &until); err == nil {
+		if _, err := fmt.Sscanf(line, "open %s %d %d %d %d", &k.resource, &k.token, &k.weight, &at, &until); err == nil {
 			s, known := found[k]
 			if !known {
-				s = stay{k.token, k.weight, at, until}
+				s = stay{k.resource, k.token, k.weight, at, until}
 			}
 			s.to = until
 			found[k] = s
 			continue
 		}
-		if _, err := fmt.Sscanf(line, "shut %d %d %d", &k.token, &k.weight, &at); err != nil {
+		if _, err := fmt.Sscanf(line, "shut %s %d %d %d", &k.resource, &k.token, &k.weight, &at); err != nil {
 			t.Fatalf("a worker wrote %q", line)
 		}
 		if s, known := found[k]; known {
@@ -183,10 +198,16 @@ func stays(t *testing.T, lines []string) []stay {
 
 // within tells how many stays there were at once, and the first instant at which
 // they add up to more than the capacity, if there is one. It wants them in the
-// order in which they began.
+// order in which they began. Of a resource that one may have at a time, the tokens
+// have to increase too.
 func within(all []stay, capacity int) (most int, err error) {
 	var inside []stay
+	var top uint64
 	for _, s := range all {
+		if capacity == 1 && s.token <= top && err == nil {
+			err = fmt.Errorf("token %d is held after %d", s.token, top)
+		}
+		top = max(top, s.token)
 		inside = slices.DeleteFunc(inside, func(o stay) bool { return o.to <= s.from })
 		inside = append(inside, s)
 		used := 0
@@ -205,8 +226,8 @@ func within(all []stay, capacity int) (most int, err error) {
 func TestJudgeOfStays(t *testing.T) {
 	lines := func(writerFrom int) []string {
 		return []string{
-			"open 10 1 1000 5000", "open 10 1 3000 8000", "open 11 1 2000 9000", "shut 11 1 7000", "shut 10 1 7500",
-			fmt.Sprintf("open 12 1048576 %d 12000", writerFrom), "shut 12 1048576 9500", "open 12 1 9500 12000", "open 13 1 9600 13000",
+			"open x 10 1 1000 5000", "open x 10 1 3000 8000", "open x 11 1 2000 9000", "shut x 11 1 7000", "shut x 10 1 7500",
+			fmt.Sprintf("open x 12 1048576 %d 12000", writerFrom), "shut x 12 1048576 9500", "open x 12 1 9500 12000", "open x 13 1 9600 13000",
 		}
 	}
 	if most, err := within(stays(t, lines(7500)), everything); most != 2 || err != nil {
@@ -217,105 +238,24 @@ func TestJudgeOfStays(t *testing.T) {
 	}
 }
 
-// sharers are worker processes that share a resource.
-type sharers struct {
-	w      *world
-	task   task
-	living []*process
-	lines  []string // of all processes so far
-}
-
-func (s *sharers) join() {
-	p := s.w.start("share", s.task)
-	p.line("ready")
-	s.living = append(s.living, p)
-}
-
-// drain keeps the pipes of the living from filling up.
-func (s *sharers) drain() {
-	for _, p := range s.living {
-		for more := true; more; {
-			select {
-			case line := <-p.lines:
-				s.lines = append(s.lines, line)
-			default:
-				more = false
-			}
-		}
-	}
-}
-
-// kill ends one by SIGKILL and keeps what it wrote.
-func (s *sharers) kill(i int) {
-	p := s.living[i]
-	p.kill()
-	for line := range p.lines {
-		s.lines = append(s.lines, line)
-	}
-	s.living = slices.Delete(s.living, i, i+1)
-}
-
 // underFaults lets five processes share a resource while processes are killed
 // and stopped and Redis is killed and started again. By one clock, what they
 // rely on never adds up to more than there is; afterwards all of it can be had.
 func underFaults(t *testing.T, tk task, capacity int) {
-	// The promise is for a store that keeps its data.
-	w := newWorld(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
-	length := 7 * time.Second
-	if text := os.Getenv(sharedTimeEnv); text != "" {
-		var err error
-		if length, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := &sharers{w: w, task: tk}
-	for range 5 {
-		s.join()
-	}
-	faults, counts := []int{}, [3]int{}
-	for deadline := time.Now().Add(length); time.Now().Before(deadline); faults = faults[1:] {
-		if len(faults) == 0 {
-			faults = rand.Perm(4) // each kind comes in every round, and one quiet time
-		}
-		i := rand.IntN(len(s.living))
-		switch faults[0] {
-		case 0:
-			s.kill(i)
-			s.join()
-			counts[0]++
-		case 1:
-			p := s.living[i]
-			p.signal(syscall.SIGSTOP)
-			w.pass(tk.TTL/4 + rand.N(2*tk.TTL)) // now and then it goes on in time
-			p.signal(syscall.SIGCONT)
-			counts[1]++
-		case 2:
-			w.redis.Kill()
-			w.pass(rand.N(tk.TTL * 3 / 2))
-			w.redis.Restart()
-			counts[2]++
-		}
-		w.pass(tk.TTL + rand.N(tk.TTL)) // others have their turn
-		s.drain()
-	}
-	for _, p := range s.living {
-		_ = p.in.Close() // all at once
-	}
-	for len(s.living) > 0 {
-		s.living[0].finish()
-		s.kill(0)
-	}
+	w := newWorld(t, keepingData())
+	length := soak(t, 7*time.Second)
+	s := &troop{w: w, role: "share", task: tk}
+	s.recruit(5)
+	s.suffer(length, tk.TTL)
+	s.dismiss()
 	w.takeAll(tk, capacity)
 	all := stays(t, s.lines)
 	most, err := within(all, capacity)
 	if err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d stays, at most %d at once; %d kills, %d stops, %d restarts in %v", len(all), most, counts[0], counts[1], counts[2], length)
-	if slices.Min(counts[:]) == 0 {
-		t.Error("a kind of fault never happened")
-	}
-	if len(all) < 25 || most < 2 {
+	t.Logf("%d stays, at most %d at once; %v in %v", len(all), most, s.faults, length)
+	if len(all) < 25 || most < min(2, capacity) {
 		t.Error("hardly anything was shared")
 	}
 }

@@ -58,7 +58,7 @@ func work(role string) int {
 	roles := map[string]func(*worker) error{
 		"hold": (*worker).hold, "wait": (*worker).wait, "count": (*worker).count, "turns": (*worker).turns,
 		"share": (*worker).share, "keep": (*worker).keep, "lead": (*worker).lead, "serve": (*worker).serve, "countdown": (*worker).countDown,
-		"consume":  (*worker).consume,
+		"consume": (*worker).consume, "share all": (*worker).shareAll, "once": (*worker).once, "await": (*worker).await,
 		"keep all": (*worker).keepAll, "transfer": (*worker).transfer,
 	}
 	w := &worker{task: tk, rdb: rdb, c: c, in: bufio.NewScanner(os.Stdin)}

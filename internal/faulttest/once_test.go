@@ -1,0 +1,134 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+const (
+	// every is how often a new message comes.
+	every = 100 * time.Millisecond
+	// kept is how long a message is known to be done: for longer than a test.
+	kept = 10 * time.Minute
+)
+
+// once is the role of callers to which messages are delivered, each to several of
+// them and again later. They write down "began ID" and "done ID" with the time at
+// which fn was called and at which it is known to have been done, and "told ID" when
+// they are told that it was done before.
+func (w *worker) once() error {
+	return w.repeat(func(ctx context.Context, d *diary) error {
+		id := fmt.Sprint("message ", (time.Now().UnixNano()-rand.N(5*int64(every)))/int64(every))
+		// As Client.Once, with a TTL that ends while others still try.
+		job := w.c.Job(id, holdfast.AtLeast(kept), holdfast.RetryFailed(), holdfast.WithTTL(w.TTL))
+		run := job.Run
+		if rand.IntN(20) == 0 {
+			id = "long " + id
+			run = func(ctx context.Context, fn func(context.Context) error) (bool, error) {
+				return w.c.Once(ctx, id, kept, fn)
+			}
+		}
+		word := strings.ReplaceAll(id, " ", "-")
+		// Nobody waits for ever for what a dead one holds for the TTL of a Once.
+		call, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		ran, err := run(call, func(ctx context.Context) error {
+			now := time.Now().UnixNano()
+			if err := holdfast.LeaseFrom(ctx).Err(); err != nil {
+				return err // it was stopped just before
+			}
+			d.note("began", word, os.Getpid(), now)
+			select {
+			case <-time.After(rand.N(w.TTL / 2)):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if rand.IntN(5) == 0 {
+				return errors.New("it failed")
+			}
+			return nil
+		})
+		switch {
+		case ran && err == nil:
+			d.note("done", word, os.Getpid(), time.Now().UnixNano())
+		case !ran && err == nil:
+			d.note("told", word, os.Getpid(), time.Now().UnixNano())
+		case mistaken(err):
+			return err
+		}
+		return nil
+	})
+}
+
+// message is what happened to one.
+type message struct {
+	began, told int
+	done        []int64
+	last        int64 // when fn was called for the last time, under a lease
+}
+
+// messages reads what the workers wrote down.
+func messages(t *testing.T, lines []string) map[string]*message {
+	t.Helper()
+	all := map[string]*message{}
+	for _, line := range lines {
+		var what, id string
+		var pid int
+		var at int64
+		if _, err := fmt.Sscanf(line, "%s %s %d %d", &what, &id, &pid, &at); err != nil {
+			t.Fatalf("a worker wrote %q", line)
+		}
+		m := all[id]
+		if m == nil {
+			m = &message{}
+			all[id] = m
+		}
+		switch what {
+		case "began":
+			m.began++
+			m.last = max(m.last, at)
+		case "done":
+			m.done = append(m.done, at)
+		case "told":
+			m.told++
+		}
+	}
+	return all
+}
+
+// Messages are delivered to five processes several times while processes are killed
+// and stopped and Redis is killed and started again with its data: none succeeds
+// twice, and none is begun any more when it is known to be done.
+func TestOnceUnderFaults(t *testing.T) {
+	w := newWorld(t, keepingData())
+	length := soak(t, 8*time.Second)
+	r := &troop{w: w, role: "once", task: task{TTL: 300 * time.Millisecond, Callers: 3}}
+	r.recruit(5)
+	r.suffer(length, r.task.TTL)
+	r.dismiss()
+	began, runs, done, told := 0, 0, 0, 0
+	for id, m := range messages(t, r.lines) {
+		began, runs, done, told = began+min(1, m.began), runs+m.began, done+len(m.done), told+m.told
+		if len(m.done) > 1 {
+			t.Errorf("%s succeeded %d times", id, len(m.done))
+		}
+		if len(m.done) > 0 && m.last > m.done[0] {
+			t.Errorf("%s is begun %v after it was done", id, time.Duration(m.last-m.done[0]))
+		}
+		if m.told > 0 && m.began == 0 {
+			t.Errorf("%s was told to be done, and nobody began it", id)
+		}
+	}
+	t.Logf("%d messages in %d runs, %d known to have succeeded, %d times told so; %v in %v", began, runs, done, told, r.faults, length)
+	if done < 20 || runs == began || told == 0 {
+		t.Error("hardly anything was done, or nothing tried again, or nothing delivered again")
+	}
+}
