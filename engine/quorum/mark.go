@@ -16,7 +16,7 @@ func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (e
 	need := e.needed(r.Kind, r.Capacity)
 	r.Ballot = a.propose(&e.tokens, r.Resource)
 	first.mu.Lock()
-	yields := append([]string(nil), first.ids...)
+	yields := append([]engine.Held(nil), first.there...)
 	first.mu.Unlock()
 	t := e.propose(ctx, r, need, yields)
 	a.add(t)
@@ -40,7 +40,7 @@ func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (e
 func (e *Engine) unmark(t *round, votes []vote) {
 	for i, v := range votes {
 		if v.granted() || !v.in || unavailable(v.err) && t.asked(i) {
-			e.insistOn(e.nodes[i], engine.ClientOf(t.ids[i]), func(ctx context.Context, n *node) error {
+			e.insistOn(e.nodes[i], t.client(), func(ctx context.Context, n *node) error {
 				return n.Break(ctx, t.res, engine.MarkID)
 			})
 		}

@@ -263,3 +263,75 @@ func TestHungNodeIsLeftOut(t *testing.T) {
 		c.Leave("a")
 	})
 }
+
+// Nodes are restarted one after the other, each for longer than the TTL and once
+// without its data, under a lease that is renewed all along.
+func TestLeaseOutlivesEveryNode(t *testing.T) {
+	for _, empty := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			r := asks("a.1")
+			r.TTL = 3 * time.Second
+			a, err := c.Acquire(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held := engine.Held{ID: r.ID, Token: a.Token}
+			renew := func(times int) {
+				for range times {
+					time.Sleep(time.Second)
+					if err := c.Renew(t.Context(), []engine.Renewal{{Resource: stock, Held: held, TTL: 3 * time.Second}})[0]; err != nil {
+						t.Fatalf("Renew: %v", err)
+					}
+				}
+			}
+			for range 2 {
+				for _, n := range c.nodes {
+					n.set(hung)
+					renew(5)
+					if empty {
+						n.Engine = memory.New()
+					}
+					n.set(healthy)
+					renew(3)
+				}
+			}
+			if a, err := c.Acquire(t.Context(), asks("b.1")); err != nil || a.Status != engine.Busy || a.Holder.ID != "a.1" || a.Holder.Token != held.Token {
+				t.Errorf("got %+v, %v, want busy with the lease", a, err)
+			}
+			s, err := c.Snapshot(t.Context(), stock)
+			if err != nil || len(s.Holders) != 1 || s.Holders[0].Token != held.Token || s.Holders[0].ID != "a.1" {
+				t.Errorf("got %+v, %v, want one holder", s, err)
+			}
+			c.give(t, held)
+			next := c.hold(t, "b.1")
+			if next.Token <= held.Token {
+				t.Errorf("token %d after %d", next.Token, held.Token)
+			}
+			c.give(t, next)
+			c.Leave("a")
+			c.Leave("b")
+			c.nothing(t, "a")
+			c.nothing(t, "b")
+		})
+	}
+}
+
+// A lease that no majority has is not made anew.
+func TestLostLeaseIsNotMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		held := c.hold(t, "a.1")
+		c.nodes[0].Engine, c.nodes[1].Engine = memory.New(), memory.New()
+		var gone *engine.NotHeldError
+		if err := c.renew(t, held); !errors.As(err, &gone) || gone.Cause != engine.CauseDeleted {
+			t.Errorf("got %v, want not held: deleted", err)
+		}
+		c.Leave("a")
+		for i, n := range c.nodes[:2] {
+			if s, _ := n.Engine.Snapshot(t.Context(), stock); len(s.Holders) != 0 {
+				t.Errorf("node %d has %+v", i+1, s)
+			}
+		}
+	})
+}

@@ -39,9 +39,9 @@ func (e *Engine) lease(ctx context.Context, res engine.Resource, h engine.Held) 
 
 // guess is a lease of which nothing is known but its holder ID and token.
 func (e *Engine) guess(res engine.Resource, h engine.Held) *round {
-	t := &round{e: e, res: res, token: h.Token, need: e.majority}
+	t := &round{e: e, res: res, holder: h.ID, token: h.Token, need: e.majority}
 	for range e.nodes {
-		t.ids = append(t.ids, tryID(h.ID, h.Token))
+		t.there = append(t.there, engine.Held{ID: tryID(h.ID, h.Token), Token: h.Token})
 		t.at = append(t.at, held)
 	}
 	return t
@@ -70,12 +70,12 @@ func (e *Engine) recall(ctx context.Context, res engine.Resource, h engine.Held)
 		return nil, nil
 	}
 	for i := range e.nodes {
-		t.ids[i] = tryID(h.ID, t.token)
+		t.there[i] = engine.Held{ID: tryID(h.ID, t.token), Token: t.token}
 	}
 	for _, one := range s {
 		for _, holder := range one.snap.Holders {
 			if id, token := parseTry(holder.ID); id == h.ID && token == t.token {
-				t.ids[one.node.index] = holder.ID
+				t.there[one.node.index] = engine.Held{ID: holder.ID, Token: holder.Token}
 				t.need = e.needed(one.snap.Kind, one.snap.Capacity)
 			}
 		}

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -13,7 +14,11 @@ type extension struct {
 	t   *round
 	ttl time.Duration
 	claim
-	err error // why it cannot be asked for
+	err error // why it cannot be asked for; in the end, the outcome
+
+	mu        sync.Mutex
+	confirmed bool
+	missing   []*node // have said that they do not have it
 }
 
 // Renew implements engine.Engine. A lease is renewed when a majority has extended
@@ -67,21 +72,28 @@ func (e *Engine) extend(ctx context.Context, all []*extension) {
 			renewals[i] = engine.Renewal{Resource: x.t.res, Held: x.t.on(n), TTL: x.ttl}
 		}
 		errs := n.Renew(ctx, renewals)
+		for i, x := range open {
+			x.note(n, errs[i])
+		}
 		return errs, errs[0] // for the node's health one tells as much as all
 	})
 	defer p.end()
-	for unsure := len(open); unsure > 0; {
+	for unsure, replies := len(open), 0; unsure > 0; {
 		r, ok := p.next()
 		if !ok {
 			break
 		}
 		for i, x := range open {
-			if was := x.sure(); !was {
-				x.hear(r.node, r.value[i])
-				if x.sure() {
-					unsure--
-				}
+			if x.sure() {
+				continue
 			}
+			x.hear(r.node, r.value[i])
+			if x.sure() {
+				unsure--
+			}
+		}
+		if replies++; replies >= e.majority {
+			p.hurry()
 		}
 	}
 	for _, x := range open {
@@ -95,19 +107,10 @@ func (x *extension) outcome(ctx context.Context, e *Engine, sent time.Time) erro
 		x.a.mu.Lock()
 		x.a.extend(sent, x.ttl)
 		x.a.mu.Unlock()
+		x.confirm()
 		return nil
 	case x.lost():
 		return x.why()
 	}
 	return shortfall(ctx, e, "renewed the lease", x.yes, x.need, x.bad)
-}
-
-// client is the one that the round works for.
-func (t *round) client() string { return engine.ClientOf(t.ids[0]) }
-
-// on names the lease to a node.
-func (t *round) on(n *node) engine.Held {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return engine.Held{ID: t.ids[n.index], Token: t.token}
 }

@@ -23,18 +23,20 @@ const (
 // round is one try to get a lease: one token, proposed to all nodes, and the lease
 // if enough of them grant it.
 type round struct {
-	e     *Engine
-	res   engine.Resource
-	token uint64
-	need  int
-	sent  time.Time
-	crew  *crew
+	e      *Engine
+	res    engine.Resource
+	holder string // holder ID
+	token  uint64
+	need   int
+	sent   time.Time
+	req    engine.Request // zero: it was taken by another process
 
 	mu      sync.Mutex
-	ids     []string   // by node, what the try is called there
-	at      []standing // by node
-	votes   []vote     // by node
-	over    bool       // nothing shall be left
+	there   []engine.Held // by node, what the lease is called there
+	at      []standing    // by node
+	votes   []vote        // by node
+	made    int           // how often it was made anew on a node
+	over    bool          // nothing shall be left
 	decided chan struct{}
 	most    chan struct{} // closed when a majority has answered
 	state   verdict
@@ -44,29 +46,29 @@ type round struct {
 var errTooLate = errors.New("the grant came when its time was nearly over")
 
 // propose begins a round. The request has the holder ID, and the token as ballot.
-func (e *Engine) propose(ctx context.Context, r engine.Request, need int, yields []string) *round {
+func (e *Engine) propose(ctx context.Context, r engine.Request, need int, yields []engine.Held) *round {
 	n := len(e.nodes)
 	t := &round{
-		e: e, res: r.Resource, token: r.Ballot, need: need, sent: time.Now(),
-		ids: make([]string, n), at: make([]standing, n), votes: make([]vote, n),
+		e: e, res: r.Resource, holder: r.ID, token: r.Ballot, need: need, sent: time.Now(),
+		there: make([]engine.Held, n), at: make([]standing, n), votes: make([]vote, n),
 		decided: make(chan struct{}), most: make(chan struct{}),
 	}
 	r.Queue, r.Yields = false, engine.Held{}
+	t.req = r
 	id := tryID(r.ID, r.Ballot)
 	to := e.pick(need)
 	for i := range e.nodes {
-		t.ids[i] = id
+		t.there[i] = engine.Held{ID: id, Token: r.Ballot}
 		t.votes[i] = vote{in: true, err: errLeftOut}
 	}
 	for _, node := range to {
 		t.at[node.index], t.votes[node.index] = asked, vote{}
 	}
-	t.crew = e.crews.join(engine.ClientOf(r.ID), len(to))
-	fan(ctx, t.crew, to, func(ctx context.Context, node *node) (engine.Answer, error) {
+	fan(ctx, e.crews.join(engine.ClientOf(r.ID), len(to)), to, func(ctx context.Context, node *node) (engine.Answer, error) {
 		mine := r
 		mine.ID = id
 		if yields != nil {
-			mine.Yields.ID = yields[node.index]
+			mine.Yields = yields[node.index]
 		}
 		return node.Acquire(ctx, mine)
 	}, t.hear)
@@ -152,16 +154,26 @@ func (t *round) clear(n *node) {
 		return
 	}
 	t.at[n.index] = absent
-	t.e.insist(n, engine.ClientOf(t.ids[n.index]), t.ending(n, was))
+	t.e.insist(n, t.client(), t.ending(n, was))
 }
 
 // ending is the release of what is on a node.
 func (t *round) ending(n *node, was standing) engine.Release {
 	return engine.Release{
 		Resource: t.res,
-		Held:     engine.Held{ID: t.ids[n.index], Token: t.token},
+		Held:     t.there[n.index],
 		Withdraw: was != held, // the request may still be under way
 	}
+}
+
+// client is the one that the round works for.
+func (t *round) client() string { return engine.ClientOf(t.holder) }
+
+// on names the lease to a node.
+func (t *round) on(n *node) engine.Held {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.there[n.index]
 }
 
 // ballots returns what was said, with what is missing.
