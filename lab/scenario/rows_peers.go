@@ -1,4 +1,88 @@
 package scenario
 
-// peers are the holes of other Go libraries that still show.
-func peers() []Scenario { return nil }
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+)
+
+// peers are the holes of other Go libraries that still show. There are no points
+// inside them: their faults are those of the network, of servers and of processes.
+func peers() []Scenario {
+	const (
+		paused = "pause a at a:checked until b:wrote"
+		cutOff = "blackhole a-node1 at a:held until b:wrote"
+		silent = "deafen a-node1 at %s until a:gave-up"
+	)
+	allPaused := func(peer string, nodes Cast) []Cast { return []Cast{{Subject: peer, TTL: ours, Faults: paused}, nodes} }
+	one := Cast{Subject: "holdfast", TTL: ours, Faults: paused}
+	three := Cast{Subject: "holdfast-quorum", TTL: ours, Faults: paused}
+	return []Scenario{
+		{
+			ID: "redsync/paused", Row: "redsync",
+			Hole:  "no fencing: a holder that is paused after its last look writes after its TTL",
+			Casts: allPaused("redsync", three), Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
+		},
+		{
+			ID: "redislock/paused", Row: "redislock",
+			Hole:  "no fencing: a holder that is paused after its last look writes after its TTL",
+			Casts: allPaused("redislock", one), Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
+		},
+		{
+			ID: "rueidislock/paused", Row: "rueidislock",
+			Hole:  "no fencing: a holder that is paused after its last look writes after its TTL",
+			Casts: allPaused("rueidislock", one), Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
+		},
+		{
+			ID: "redsync/extend-recreates", Row: "redsync",
+			Hole: "with WithSetNXOnExtend an extension sets a missing key again: another had held and released in between",
+			Casts: []Cast{
+				{Subject: "redsync", TTL: ours, Faults: "pause a at a:held until b:released"},
+				{Subject: "holdfast-quorum", TTL: ours, Faults: "pause a at a:held until b:released"},
+			},
+			Checks: []check.Check{check.Overlap()}, clients: []string{"a", "b"}, play: heldInBetween,
+		},
+		{
+			ID: "redsync/hung-node", Row: "redsync",
+			Hole: "one hung node of three makes each lock wait for the read timeout, 3 s with the defaults of go-redis",
+			Why: "The connections are deaf to the end of a ctx and wait for a reply until their read timeout, as go-redis makes them " +
+				"by default; to save time that is 1 s here in place of 3 s, and nothing is sent again.",
+			Casts: []Cast{
+				{Subject: "redsync", TTL: 10 * long, Wait: 2 * long, Faults: "pause node3 at start"},
+				{Subject: "holdfast-quorum", TTL: 10 * long, Wait: 2 * long, Faults: "pause node3 at start"},
+			},
+			Checks: []check.Check{check.Deadlock(unfreedFor)}, clients: []string{"a"}, heedless: true, play: func(ctx context.Context, st *stage) error { return st.use(ctx, "a") },
+		},
+		{
+			ID: "redislock/gave-up", Row: "redislock",
+			Hole: "a ctx that ends in the middle of an acquire leaves the key for the whole TTL",
+			Casts: []Cast{
+				{Subject: "redislock", TTL: long, Wait: inVain, Faults: at(silent, "start")},
+				{Subject: "holdfast", TTL: long, Wait: long, Faults: at(silent, "a:acquire.start")},
+			},
+			Checks: []check.Check{check.Deadlock(unfreedFor)}, clients: []string{"a", "b"}, warm: true, play: givesUp,
+		},
+		{
+			ID: "rueidislock/told-late", Row: "rueidislock",
+			Hole: "a holder that is cut off waits for its renewal until half a TTL after another was granted",
+			Casts: []Cast{
+				{Subject: "rueidislock", TTL: ours, Faults: cutOff},
+				{Subject: "holdfast", TTL: ours, Faults: cutOff},
+			},
+			Checks: []check.Check{check.Overlap()}, clients: []string{"a", "b"}, warm: true, play: cutOffWriter,
+		},
+	}
+}
+
+// givesUp: a asks, is not answered in its time and gives up; then b asks.
+func givesUp(ctx context.Context, st *stage) error {
+	y, err := st.askFor(ctx, "a", kept)
+	if err != nil || y != nil {
+		return errors.Join(err, errors.New("a was answered"))
+	}
+	if err := st.inj.Point(ctx, "a", "gave-up"); err != nil {
+		return err
+	}
+	return st.use(ctx, "b")
+}

@@ -87,8 +87,12 @@ func (st *stage) use(ctx context.Context, who string) error {
 }
 
 // ask waits for the lock as long as the cast says.
-func (st *stage) ask(ctx context.Context, who string) (y *stay, err error) {
-	err = within(ctx, st.cast.Wait, func(ctx context.Context) error {
+func (st *stage) ask(ctx context.Context, who string) (*stay, error) {
+	return st.askFor(ctx, who, st.cast.Wait)
+}
+
+func (st *stage) askFor(ctx context.Context, who string, d time.Duration) (y *stay, err error) {
+	err = within(ctx, d, func(ctx context.Context) error {
 		y, err = st.acquire(ctx, who)
 		return err
 	})

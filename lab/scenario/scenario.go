@@ -46,9 +46,10 @@ type Scenario struct {
 
 	// clients are opened before the faults begin, and if warm is set they have
 	// used every server once.
-	clients []string
-	warm    bool
-	play    func(ctx context.Context, st *stage) error
+	clients  []string
+	warm     bool
+	heedless bool // connections are deaf to the end of a ctx, as go-redis makes them by default
+	play     func(ctx context.Context, st *stage) error
 }
 
 // Cast is a subject in a scenario, with the faults at its own points.

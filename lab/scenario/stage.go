@@ -41,6 +41,7 @@ type stage struct {
 	left   []check.Finding
 
 	curtain  atomic.Bool // points count from when it is up
+	heedless bool
 	conns    []*redis.Client
 	apart    map[string]bool // clients with a process of their own
 	watchers sync.WaitGroup
@@ -54,7 +55,7 @@ type stage struct {
 
 // newStage makes servers, proxies and processes ready for the faults.
 func newStage(ctx context.Context, env *Env, sub subject.Subject, s Scenario, c Cast, faults fault.Schedule) (*stage, error) {
-	st := &stage{env: env, sub: sub, cast: c, faults: faults, rec: history.NewRecorder(), memory: memory.New(),
+	st := &stage{env: env, sub: sub, cast: c, faults: faults, heedless: s.heedless, rec: history.NewRecorder(), memory: memory.New(),
 		apart: map[string]bool{}, clients: map[string]subject.Client{}, done: make(chan struct{}),
 		live: &fault.Live{Processes: map[string]fault.Process{}, Clocks: map[string]fault.Clock{}, Stores: map[string]fault.Store{},
 			Links: map[string]*redistest.Proxy{}, Failovers: map[string]func() error{}}}
@@ -175,6 +176,9 @@ func (st *stage) openHere(_ context.Context, who string) (subject.Client, error)
 	}
 	for _, addr := range st.addresses(who) {
 		o := subject.Connect(addr)
+		if st.heedless {
+			o.ContextTimeoutEnabled, o.ReadTimeout = false, unfreedFor+5*kept
+		}
 		if st.route != nil {
 			o.Dialer = st.route.dial
 		}

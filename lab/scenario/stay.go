@@ -42,7 +42,10 @@ func (st *stage) warm(ctx context.Context, who string) error {
 	if err != nil {
 		return err
 	}
-	return h.Release(ctx)
+	if err := h.Release(ctx); !errors.Is(err, subject.ErrNotHeld) { // a short TTL may be over
+		return err
+	}
+	return nil
 }
 
 type getter func(subject.Client, context.Context, string) (subject.Hold, error)

@@ -33,17 +33,32 @@ type rueidislockClient struct{ l rueidislock.Locker }
 
 // Acquire is WithContext.
 func (c rueidislockClient) Acquire(ctx context.Context, resource string) (Hold, error) {
-	held, cancel, err := c.l.WithContext(ctx, resource)
-	return rueidislocked(held, cancel, err)
+	return c.get(ctx, resource, c.l.WithContext)
 }
 
 // Try is TryWithContext.
 func (c rueidislockClient) Try(ctx context.Context, resource string) (Hold, error) {
-	held, cancel, err := c.l.TryWithContext(ctx, resource)
+	h, err := c.get(ctx, resource, c.l.TryWithContext)
 	if errors.Is(err, rueidislock.ErrNotLocked) {
-		err = errors.Join(ErrBusy, err)
+		return nil, errors.Join(ErrBusy, err)
 	}
-	return rueidislocked(held, cancel, err)
+	return h, err
+}
+
+// get keeps the end of ctx from the lock once it is held: with this library a
+// lock ends with the ctx that it was asked for under.
+func (c rueidislockClient) get(ctx context.Context, resource string,
+	ask func(context.Context, string) (context.Context, context.CancelFunc, error)) (Hold, error) {
+	asking, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { giveUp(context.Cause(ctx)) })
+	held, cancel, err := ask(asking, resource)
+	if err != nil {
+		stop()
+		giveUp(nil)
+		return nil, err
+	}
+	stop()
+	return rueidislockHold{held, cancel}, nil
 }
 
 // Close closes the locker and its connections.
@@ -57,13 +72,6 @@ func (c rueidislockClient) Close() error {
 type rueidislockHold struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-}
-
-func rueidislocked(held context.Context, cancel context.CancelFunc, err error) (Hold, error) {
-	if err != nil {
-		return nil, err
-	}
-	return rueidislockHold{held, cancel}, nil
 }
 
 func (h rueidislockHold) Token() uint64         { return 0 }

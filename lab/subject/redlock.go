@@ -106,7 +106,9 @@ func (c *redlock) try(ctx context.Context, resource, value string) (Hold, error)
 		return nil, err
 	}
 	if !c.reused {
-		_, err := c.everywhere(ctx, "cleanup", c.releaseScript(), resource, value)
+		// With its own value also where the release is blind: what a failed try may
+		// delete is the hole of set-nx-del, not of this row.
+		_, err := c.everywhere(ctx, "cleanup", compareAndDelete, resource, value)
 		if deadly(err) {
 			return nil, err
 		}
