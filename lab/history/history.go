@@ -58,6 +58,7 @@ type Op struct {
 // Recorder collects operations from many goroutines.
 type Recorder struct {
 	start time.Time
+	tell  func(Op) // hears of each operation in place of ops; nil: they are kept
 
 	mu  sync.Mutex
 	ops []Op
@@ -66,11 +67,22 @@ type Recorder struct {
 // NewRecorder starts a history now.
 func NewRecorder() *Recorder { return &Recorder{start: time.Now()} }
 
+// NewReporter takes part in a history that began at start, in another process: it
+// tells each operation and keeps none.
+func NewReporter(start time.Time, tell func(Op)) *Recorder { return &Recorder{start: start, tell: tell} }
+
 // Now is the time since the start.
 func (r *Recorder) Now() time.Duration { return time.Since(r.start) }
 
+// At turns an instant into the time since the start.
+func (r *Recorder) At(t time.Time) time.Duration { return t.Sub(r.start) }
+
 // Add appends an operation.
 func (r *Recorder) Add(op Op) {
+	if r.tell != nil {
+		r.tell(op)
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ops = append(r.ops, op)

@@ -162,12 +162,13 @@ func (s *Stay) watch(ctx context.Context, ended <-chan struct{}) (done chan stru
 	return done
 }
 
-// enter begins to rely on the lock.
+// enter begins to rely on the lock. The moment is taken before the lock is asked:
+// a process can stand still right after it was told that all is well.
 func (s *Stay) enter() error {
+	op := s.op(history.Enter)
 	if s.hold.Err() != nil {
 		return ErrTold
 	}
-	op := s.op(history.Enter)
 	op.Return, op.Outcome, op.Until = op.Call, history.OK, s.until()
 	s.w.Rec.Add(op)
 	return nil
@@ -245,5 +246,5 @@ func (s *Stay) until() time.Duration {
 	if end.IsZero() {
 		return 0
 	}
-	return s.w.Rec.Now() + time.Until(end)
+	return s.w.Rec.At(end)
 }

@@ -70,10 +70,10 @@ func Stand(think time.Duration) Work {
 
 // access touches the vault, if the lock says that all is well.
 func (s *Stay) access(ctx context.Context, kind history.Kind, note string, value int64) (int64, error) {
+	op := s.op(kind) // its moment is before the lock is asked, as in enter
 	if s.hold.Err() != nil {
 		return 0, ErrTold
 	}
-	op := s.op(kind)
 	op.Note, op.Value, op.Until = note, value, s.until()
 	op, err := s.w.Vault.Access(ctx, op)
 	if err == nil && op.Outcome == history.Failed {
