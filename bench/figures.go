@@ -56,5 +56,5 @@ func median(f []float64) float64 {
 		return 0
 	}
 	s := slices.Sorted(slices.Values(f))
-	return s[len(s)/2]
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }

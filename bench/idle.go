@@ -110,15 +110,14 @@ func (d *idler) run(_ context.Context, w window) (*report, error) {
 // measured. The process is killed next.
 func (d *idler) close() {}
 
-// idleOf holds n leases over some renewal intervals, which are a third of the
-// TTL.
-func idleOf(n int, ttl time.Duration, intervals int) play {
+// idleOf holds leases.
+func idleOf(k keeping) play {
 	return func(ctx context.Context, s *stage, c contender) (figures, error) {
-		j := job{Kind: "idle", Contender: c.name, Addrs: s.addrs(), Resource: s.fresh("idle"), Leases: n, TTL: ttl}
+		j := job{Kind: "idle", Contender: c.name, Addrs: s.addrs(), Resource: s.fresh("idle"), Leases: k.leases, TTL: k.ttl}
 		if err := s.crew.begin(0, []job{j}); err != nil {
 			return nil, err
 		}
-		length := time.Duration(intervals) * ttl / 3
+		length := time.Duration(k.intervals) * k.ttl / 3
 		w := soon(100*time.Millisecond, length)
 		if err := s.crew.open(0, 1, w); err != nil {
 			return nil, err
@@ -138,11 +137,11 @@ func idleOf(n int, ttl time.Duration, intervals int) play {
 		if err := s.meter.rdb.FlushAll(ctx).Err(); err != nil {
 			return nil, err
 		}
-		r := a.Report
+		r, renewals := a.Report, float64(k.leases*k.intervals)
 		return figures{
 			heapEach: r.HeapEach, stackEach: r.StackEach, goroutinesEach: r.Goroutines,
-			commandsEach: float64(used.commands) / float64(n) / float64(intervals),
-			readsEach:    float64(used.reads) / float64(n) / float64(intervals),
+			commandsEach: float64(used.commands) / renewals,
+			readsEach:    float64(used.reads) / renewals,
 			clientShare:  100 * share(r.Usage.CPU, length),
 			serverShare:  100 * share(used.cpu, length),
 		}, nil

@@ -22,12 +22,14 @@ import (
 
 // flags is the command line.
 type flags struct {
-	rounds  int
-	slice   time.Duration
-	only    string
-	json    string
-	strict  bool
-	verbose bool
+	rounds                int
+	slice                 time.Duration
+	only                  string
+	json, markdown, plots string // files and folder to write
+	from                  string // file to read instead of a run
+	big                   bool
+	strict                bool
+	verbose               bool
 }
 
 func main() {
@@ -39,9 +41,20 @@ func main() {
 	flag.DurationVar(&f.slice, "slice", 500*time.Millisecond, "time of a contender in a round; some scenarios take a multiple")
 	flag.StringVar(&f.only, "only", "", "run these scenarios only, separated by commas")
 	flag.StringVar(&f.json, "json", "", "write the results to this file")
+	flag.StringVar(&f.markdown, "markdown", "", "write the tables to this file, as docs/PERFORMANCE.md shows them")
+	flag.StringVar(&f.plots, "plots", "", "draw PNG and SVG files into this folder")
+	flag.StringVar(&f.from, "from", "", "measure nothing: make the other files again from this JSON file")
+	flag.BoolVar(&f.big, "big", false, "idle leases up to 1,000,000 too; a few minutes more")
 	flag.BoolVar(&f.strict, "strict", false, "exit 1 if a bar is missed")
 	flag.BoolVar(&f.verbose, "v", false, "tell each slice on standard error")
 	flag.Parse()
+	if f.from != "" {
+		if err := redraw(f); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	missed, err := run(ctx, f, os.Stdout)
@@ -58,7 +71,11 @@ func main() {
 // run plays the scenarios and returns how many bars were missed.
 func run(ctx context.Context, f flags, out io.Writer) (missed int, err error) {
 	logging.Disable()
-	chosen, err := choose(scenarios(), f.only)
+	size := fullProgram()
+	if f.big {
+		size = size.big()
+	}
+	chosen, err := choose(scenarios(size), f.only)
 	if err != nil {
 		return 0, err
 	}

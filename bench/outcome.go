@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 )
@@ -15,12 +17,42 @@ func (o *outcome) finish(f flags, out io.Writer) (missed int, err error) {
 			missed++
 		}
 	}
-	if f.json == "" {
-		return missed, nil
+	return missed, o.write(f)
+}
+
+// write writes the files that the flags name.
+func (o *outcome) write(f flags) error {
+	if f.json != "" {
+		b, err := json.MarshalIndent(o, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.json, append(b, '\n'), 0o644); err != nil {
+			return err
+		}
 	}
-	b, err := json.MarshalIndent(o, "", "  ")
+	if f.markdown != "" {
+		var b bytes.Buffer
+		o.markdown(&b)
+		if err := os.WriteFile(f.markdown, b.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	if f.plots != "" {
+		return o.plot(f.plots)
+	}
+	return nil
+}
+
+// redraw makes the other files again from an earlier run's JSON.
+func redraw(f flags) error {
+	b, err := os.ReadFile(f.from)
 	if err != nil {
-		return missed, err
+		return err
 	}
-	return missed, os.WriteFile(f.json, append(b, '\n'), 0o644)
+	var o outcome
+	if err := json.Unmarshal(b, &o); err != nil {
+		return fmt.Errorf("%s: %w", f.from, err)
+	}
+	return o.write(f)
 }

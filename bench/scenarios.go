@@ -6,9 +6,44 @@ import (
 	"time"
 )
 
+// program is how large the scenarios are.
+type program struct {
+	spread  []int // callers, each with a resource of its own
+	crowd   int   // goroutines on one resource
+	convoys []int
+	growth  []int
+	kills   int // resources of the holder that is killed
+	idle    []keeping
+}
+
+// keeping is leases that are held over some renewal intervals of a third of the
+// TTL each.
+type keeping struct {
+	leases    int
+	ttl       time.Duration
+	intervals int
+	peers     bool // they too
+}
+
+func fullProgram() program {
+	return program{
+		spread: []int{64, 256}, crowd: 64, convoys: []int{50, 200}, growth: []int{2, 32, 512, 1000}, kills: 8,
+		idle: []keeping{{1000, 6 * time.Second, 3, true}, {100_000, 15 * time.Second, 2, false}},
+	}
+}
+
+// big adds what takes minutes.
+func (p program) big() program {
+	p.idle = append(p.idle, keeping{10_000, 15 * time.Second, 2, true}, keeping{1_000_000, time.Minute, 2, false})
+	return p
+}
+
 // scenarios lists what is measured.
-func scenarios() []scenario {
-	return []scenario{uncontended(), spreadOut(), hot(), processes(), handOff(), convoys(), growth(), kills(), quorums(), idle()}
+func scenarios(p program) []scenario {
+	return []scenario{
+		uncontended(), spreadOut(p.spread), hot(p.crowd), processes(), handOff(), convoys(p.convoys),
+		growth(p.growth), kills(p.kills), quorums(), idle(p.idle),
+	}
 }
 
 // uncontended is one caller that locks and unlocks a free resource.
@@ -27,19 +62,22 @@ func uncontended() scenario {
 }
 
 // spreadOut is many callers of one process, each with a resource of its own.
-func spreadOut() scenario {
-	names := []string{
-		"two bare EVALSHA", "two bare EVALSHA, AutoPipeline", "two bare EVALSHA, rueidis",
-		"holdfast", "holdfast, ctx that can end", "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
-	}
-	return scenario{
+func spreadOut(sizes []int) scenario {
+	sc := scenario{
 		name: "spread", title: "callers of one process, each with a resource of its own",
 		columns: slices.Concat([]metric{rate}, withRate),
-		cases: []variant{
-			{"64 on 64", names, crowdOf(gathering{clients: 1, callers: 64, own: true, length: 1}), nil},
-			{"256 on 256", names, crowdOf(gathering{clients: 1, callers: 256, own: true, length: 1}), nil},
-		},
 	}
+	for _, n := range sizes {
+		sc.cases = append(sc.cases, variant{
+			label: fmt.Sprintf("%d on %d", n, n),
+			contenders: []string{
+				"two bare EVALSHA", "two bare EVALSHA, AutoPipeline", "two bare EVALSHA, rueidis",
+				"holdfast", "holdfast, ctx that can end", "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
+			},
+			play: crowdOf(gathering{clients: 1, callers: n, own: true, length: 1}),
+		})
+	}
+	return sc
 }
 
 // contested are those that wait for one another.
@@ -48,14 +86,14 @@ func contested(more ...string) []string {
 		"redislock, polls at 1 ms", "redislock, polls at 50 ms", "rueidislock")
 }
 
-// hot is 64 goroutines of one process on one resource.
-func hot() scenario {
+// hot is the goroutines of one process on one resource.
+func hot(callers int) scenario {
 	return scenario{
-		name: "hot", title: "64 goroutines of one process, one resource",
+		name: "hot", title: fmt.Sprintf("%d goroutines of one process, one resource", callers),
 		columns: slices.Concat([]metric{rate, handOffs}, withRate),
 		cases: []variant{{
 			contenders: contested("sync.Mutex", "BLPOP/LPUSH"),
-			play:       crowdOf(gathering{clients: 1, callers: 64, length: 2}),
+			play:       crowdOf(gathering{clients: 1, callers: callers, length: 2}),
 		}},
 	}
 }
@@ -88,12 +126,12 @@ func handOff() scenario {
 }
 
 // convoys is many clients that want the lock once each, and wait for it already.
-func convoys() scenario {
+func convoys(sizes []int) scenario {
 	sc := scenario{
 		name: "convoy", title: "clients that wait for one resource and each hold it once, for 2 ms", rounds: 0.6,
 		columns: []metric{drainPart, drainTime, commands, longestWait, serverCPU, clientCPU, gapP50},
 	}
-	for _, n := range []int{50, 200} {
+	for _, n := range sizes {
 		sc.cases = append(sc.cases, variant{
 			label: fmt.Sprint(n), contenders: contested("BLPOP/LPUSH"), play: convoyOf(n, 2*time.Millisecond),
 		})
@@ -102,12 +140,12 @@ func convoys() scenario {
 }
 
 // growth is ever more clients that wait for one resource.
-func growth() scenario {
+func growth(sizes []int) scenario {
 	sc := scenario{
 		name: "growth", title: "clients that wait for one resource, zero hold", rounds: 0.6,
 		columns: slices.Concat([]metric{handOffs, rate}, withRate),
 	}
-	for _, n := range []int{2, 32, 512, 1000} {
+	for _, n := range sizes {
 		sc.cases = append(sc.cases, variant{
 			label:      fmt.Sprint(n),
 			contenders: []string{"BLPOP/LPUSH", "holdfast", "redsync", "redislock, polls at 1 ms", "rueidislock"},
@@ -118,24 +156,36 @@ func growth() scenario {
 }
 
 // kills is a holder that is killed while others wait.
-func kills() scenario {
+func kills(resources int) scenario {
 	return scenario{
 		name: "kill", title: "the holder is killed; from its lease's end in the store to the next entry", rounds: 0.6,
 		columns: []metric{lateP50, lateMax, lateMin},
-		cases:   []variant{{contenders: contested(), play: killOf(8)}},
+		cases:   []variant{{contenders: contested(), play: killOf(resources)}},
 	}
 }
 
 // idle is leases that are held for long.
-func idle() scenario {
-	return scenario{
+func idle(sizes []keeping) scenario {
+	sc := scenario{
 		name: "idle", title: "held leases, renewed every third of their TTL", rounds: 0.01,
 		columns: []metric{clientShare, serverShare, heapEach, stackEach, goroutinesEach, commandsEach, readsEach},
-		cases: []variant{
-			{"1,000, TTL 6 s", []string{"holdfast", "redsync", "redislock, polls at 1 ms", "rueidislock"}, idleOf(1000, 6*time.Second, 3), nil},
-			{"100,000, TTL 15 s", []string{"holdfast"}, idleOf(100_000, 15*time.Second, 2), nil},
-		},
 	}
+	for _, k := range sizes {
+		v := variant{label: k.label(), contenders: []string{"holdfast"}, play: idleOf(k)}
+		if k.peers {
+			v.contenders = append(v.contenders, "redsync", "redislock, polls at 1 ms", "rueidislock")
+		}
+		sc.cases = append(sc.cases, v)
+	}
+	return sc
+}
+
+func (k keeping) label() string {
+	n := fmt.Sprint(k.leases)
+	for i := len(n) - 3; i > 0; i -= 3 {
+		n = n[:i] + "," + n[i:]
+	}
+	return fmt.Sprintf("%s, TTL %v s", n, k.ttl.Seconds())
 }
 
 // quorums is one caller on five independent nodes.

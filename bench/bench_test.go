@@ -1,0 +1,160 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The test binary is the worker too.
+func TestMain(m *testing.M) {
+	if workerMain() {
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func testStage(t *testing.T) *stage {
+	t.Helper()
+	s, err := newStage(cores{}, 1, 20*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s
+}
+
+// small is every scenario with few callers.
+func small() program {
+	return program{
+		spread: []int{4}, crowd: 4, convoys: []int{10}, growth: []int{2, 12}, kills: 2,
+		idle: []keeping{{300, 900 * time.Millisecond, 1, true}},
+	}
+}
+
+// TestEveryScenarioWithEveryContender plays one slice of each, with a longer
+// slice if a busy machine gave too little of the first ones, and looks at the
+// figures. Whether two were inside at once is looked at by the scenarios.
+func TestEveryScenarioWithEveryContender(t *testing.T) {
+	s := testStage(t)
+	for _, sc := range scenarios(small()) {
+		for _, v := range sc.cases {
+			for _, name := range v.contenders {
+				if slices.Contains(v.once, name) {
+					continue // it takes 10 s to see a node that hangs; "all up" plays it too
+				}
+				t.Run(sc.name+"/"+v.label+"/"+name, func(t *testing.T) { playSane(t, s, sc, v, name) })
+			}
+		}
+	}
+}
+
+func playSane(t *testing.T, s *stage, sc scenario, v variant, name string) {
+	c, err := named(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const longest = 2 * time.Second
+	for s.slice = 20 * time.Millisecond; ; s.slice *= 3 {
+		f, err := v.play(t.Context(), s, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := insane(sc, c, f)
+		if wrong == "" {
+			return
+		}
+		if s.slice > longest {
+			t.Fatalf("%s in a slice of %v: %v", wrong, s.slice, f)
+		}
+	}
+}
+
+// insane says what is wrong with figures.
+func insane(sc scenario, c contender, f figures) string {
+	for _, m := range sc.columns {
+		if _, ok := f[m]; !ok {
+			return "no figure of " + string(m)
+		}
+	}
+	if first := f[sc.columns[0]]; first <= 0 && !(c.role == peer && sc.columns[0] == handOffs) && sc.name != "idle" {
+		return "nothing of " + string(sc.columns[0])
+	}
+	if _, rated := f[rate]; rated {
+		fair := c.role == ours || c.name == "BLPOP/LPUSH"
+		switch share := f[worstCaller]; {
+		case f[rate] <= 0:
+			return "no turns"
+		case share < 0 || share > 1 || fair && share == 0:
+			return "worst caller"
+		case f[longestWait] <= 0:
+			return "longest wait"
+		case f[commands] <= 0 && sc.name != "quorum" && c.name != "sync.Mutex" && !(c.name == "holdfast" && sc.name == "hot"):
+			return "no commands"
+		}
+	}
+	switch sc.name {
+	case "convoy":
+		if f[drainPart] < 1 {
+			return "a convoy that is faster than its holds"
+		}
+	case "kill":
+		// Keys' ends are rounded to milliseconds, Holdfast's is not.
+		if c.role == ours && f[lateMin] < 0 || f[lateMin] < -1 {
+			return "entered before the lease's end"
+		}
+	case "idle":
+		if c.role == ours && f[goroutinesEach] > 0.1 || c.role == peer && f[goroutinesEach] < 0.9 {
+			return "goroutines of a lease"
+		}
+	}
+	return ""
+}
+
+// TestOverlapIsSeen lets callers share a resource without a lock.
+func TestOverlapIsSeen(t *testing.T) {
+	s := testStage(t)
+	s.slice = 300 * time.Millisecond
+	c, err := named("two bare EVALSHA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := crowdOf(gathering{clients: 2, callers: 4, hold: time.Millisecond, length: 1})(t.Context(), s, c)
+	if err == nil || f[overlaps] == 0 {
+		t.Fatalf("8 callers without a lock: %v overlaps, %v", f[overlaps], err)
+	}
+}
+
+// TestRatesAreNeverAlone: a rate says nothing without fairness and waits.
+func TestRatesAreNeverAlone(t *testing.T) {
+	beside := []metric{worstCaller, longestWait}
+	check := func(where string, shown []metric) {
+		if !slices.Contains(shown, rate) && !slices.Contains(shown, handOffs) {
+			return
+		}
+		for _, m := range beside {
+			if !slices.Contains(shown, m) {
+				t.Errorf("%s shows a rate without %q", where, m)
+			}
+		}
+	}
+	for _, sc := range scenarios(fullProgram()) {
+		check(sc.name, sc.columns)
+		check(sc.name+", drawn", panels(sc.name))
+		if len(panels(sc.name)) == 0 {
+			t.Errorf("%s is not drawn", sc.name)
+		}
+	}
+}
+
+func TestScenariosAreChosenByName(t *testing.T) {
+	all := scenarios(fullProgram())
+	got, err := choose(all, "kill,hot")
+	if err != nil || len(got) != 2 || got[0].name != "kill" || got[1].name != "hot" {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if _, err := choose(all, "hut"); err == nil {
+		t.Fatal("an unknown name is taken")
+	}
+}

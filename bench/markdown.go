@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// markdown writes the tables and the bars as docs/PERFORMANCE.md shows them.
+func (o *outcome) markdown(w io.Writer) {
+	fmt.Fprintf(w, "%s.\n", o.About)
+	for _, t := range o.Tables {
+		fmt.Fprintf(w, "\n### %s\n\n|", t.heading())
+		cells(w, " ", func(m metric) string { return string(m) }, t.Columns)
+		fmt.Fprintf(w, "|---|%s\n", strings.Repeat("---:|", len(t.Columns)))
+		for _, r := range t.Rows {
+			name := r.Contender
+			if r.Role == ours {
+				name = "**" + name + "**"
+			}
+			fmt.Fprint(w, "|")
+			cells(w, " "+name+" ", func(m metric) string { return digits(r.Figures[m].Median) }, t.Columns)
+		}
+	}
+	fmt.Fprint(w, "\n### The bars\n\n| scenario | bar | measured | |\n|---|---|---:|---|\n")
+	for _, v := range o.Bars {
+		word := "met"
+		if !v.Met {
+			word = "**missed**"
+		}
+		name := v.Scenario
+		if v.Case != "" {
+			name += ", " + v.Case
+		}
+		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", name, v.Bar, digits(v.Measured), word)
+	}
+}
+
+func cells(w io.Writer, first string, text func(metric) string, columns []metric) {
+	fmt.Fprintf(w, "%s|", first)
+	for _, m := range columns {
+		fmt.Fprintf(w, " %s |", text(m))
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// madeUp is a table whose rounds are known.
+func madeUp(scenario, label string, rows map[string][]float64, m metric) table {
+	t := table{Scenario: scenario, Case: label, Title: "made up", Columns: []metric{m}}
+	for name, rounds := range rows {
+		r := row{Contender: name, Role: peer}
+		if strings.HasPrefix(name, "holdfast") {
+			r.Role = ours
+		}
+		for _, x := range rounds {
+			r.rounds = append(r.rounds, figures{m: x})
+		}
+		r.settle()
+		t.Rows = append(t.Rows, r)
+	}
+	slices.SortFunc(t.Rows, func(a, b row) int { return strings.Compare(a.Contender, b.Contender) })
+	return t
+}
+
+func TestBarsCompareRoundByRound(t *testing.T) {
+	// The machine is twice as fast in the second round: the ratio stays.
+	tables := []table{
+		madeUp("hot", "", map[string][]float64{"holdfast": {20, 40, 60}, "a": {1, 2, 3}, "b": {2, 4, 6}}, rate),
+		madeUp("growth", "2", map[string][]float64{"holdfast": {10, 10, 10}}, serverCPU),
+		madeUp("growth", "512", map[string][]float64{"holdfast": {12, 15, 18}, "a": {7, 7, 7}}, serverCPU),
+	}
+	for _, c := range []struct {
+		bar  bar
+		want float64
+		met  bool
+		says string
+	}{
+		{bar{"hot", "", "holdfast", rate, against{bestPeer: true}, atLeast, 10}, 10, true, "the best peer (b)"},
+		{bar{"hot", "", "holdfast", rate, against{row: "a"}, atLeast, 25}, 20, false, "≥ 25 × a"},
+		{bar{"hot", "", "holdfast", rate, against{minus: "a"}, atMost, 38}, 38, true, "beyond a, ≤ 38"},
+		{bar{"hot", "", "holdfast", rate, against{}, atMost, 39}, 40, false, "turns/s ≤ 39"},
+		{bar{"growth", "512", "holdfast", serverCPU, against{label: "2"}, atMost, 1.3}, 1.5, false, "that of 2"},
+		{bar{"growth", "512", "holdfast", serverCPU, against{bestPeer: true}, atMost, 3}, 15.0 / 7, true, "(a)"},
+	} {
+		got := judge([]bar{c.bar}, tables)
+		if len(got) != 1 || got[0].Measured != c.want || got[0].Met != c.met || !strings.Contains(got[0].Bar, c.says) {
+			t.Errorf("%+v: %+v, want %v, met %v, %q", c.bar, got, c.want, c.met, c.says)
+		}
+	}
+}
+
+// TestEveryBarHasItsTable: a bar whose scenario, contender or metric is spelled
+// otherwise would never be missed.
+func TestEveryBarHasItsTable(t *testing.T) {
+	all := scenarios(fullProgram())
+	for _, b := range bars() {
+		found := false
+		for _, sc := range all {
+			for _, v := range sc.cases {
+				if sc.name != b.scenario || v.label != b.label {
+					continue
+				}
+				found = slices.Contains(v.contenders, b.contender) && slices.Contains(sc.columns, b.metric)
+				for _, other := range []string{b.against.row, b.against.minus} {
+					found = found && (other == "" || slices.Contains(v.contenders, other))
+				}
+			}
+		}
+		if !found {
+			t.Errorf("no figure for %+v", b)
+		}
+	}
+}
+
+func TestFilesOfAnOutcome(t *testing.T) {
+	o := outcome{About: about{Date: "2026-11-20", Redis: "7.0.15"}}
+	for _, sc := range scenarios(fullProgram()) {
+		for _, v := range sc.cases {
+			tab := table{Scenario: sc.name, Case: v.label, Title: sc.title, Columns: sc.columns}
+			for i, name := range v.contenders {
+				r := row{Contender: name, Role: peer}
+				f := figures{}
+				for k, m := range slices.Concat(sc.columns, panels(sc.name)) {
+					f[m] = float64(i * k * k * k)
+				}
+				r.rounds = []figures{f}
+				r.settle()
+				tab.Rows = append(tab.Rows, r)
+			}
+			o.Tables = append(o.Tables, tab)
+		}
+	}
+	dir := t.TempDir()
+	f := flags{json: filepath.Join(dir, "o.json"), markdown: filepath.Join(dir, "o.md"), plots: filepath.Join(dir, "plots")}
+	if _, err := o.finish(f, new(bytes.Buffer)); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(f.json)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again outcome
+	if err := json.Unmarshal(b, &again); err != nil || len(again.Tables) != len(o.Tables) {
+		t.Fatalf("%d tables of %d, %v", len(again.Tables), len(o.Tables), err)
+	}
+	drawn, err := filepath.Glob(filepath.Join(f.plots, "*.svg"))
+	if err != nil || len(drawn) < 10 {
+		t.Fatalf("%d charts: %v, %v", len(drawn), drawn, err)
+	}
+	first, err := os.ReadFile(f.markdown)
+	if err != nil || !bytes.Contains(first, []byte("| **holdfast** |")) && !bytes.Contains(first, []byte("| holdfast |")) {
+		t.Fatalf("%v\n%s", err, first)
+	}
+	// From the JSON alone the same text comes again.
+	if err := redraw(flags{from: f.json, markdown: f.markdown}); err != nil {
+		t.Fatal(err)
+	}
+	second, err := os.ReadFile(f.markdown)
+	if err != nil || !bytes.Equal(first, second) {
+		t.Fatalf("made again it differs: %v", err)
+	}
+}
+
+func TestCoresAreSplitAlikeForAll(t *testing.T) {
+	for _, c := range []struct {
+		cpus []int
+		want string
+	}{
+		{[]int{0}, "server and clients on any CPU"},
+		{[]int{0, 1}, "server on CPU 1, all clients on CPU 0"},
+		{[]int{2, 3, 5}, "server on CPU 5, all clients on CPU 2,3"},
+	} {
+		if got := splitCores(parseList(list(c.cpus))).String(); got != c.want {
+			t.Errorf("%v: %q, want %q", c.cpus, got, c.want)
+		}
+	}
+}
