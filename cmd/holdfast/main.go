@@ -46,9 +46,15 @@ type cli struct {
 	Run     runCmd     `cmd:"" help:"Run a command under the lease of a resource."`
 	Once    onceCmd    `cmd:"" help:"Run a command unless it was done before: once for all, or once a period."`
 	Elect   electCmd   `cmd:"" help:"Run a command while leading an election, or see who leads."`
+	Acquire acquireCmd `cmd:"" help:"Take a lease and print a ticket for it."`
+	Renew   renewCmd   `cmd:"" help:"Renew the lease of a ticket."`
+	Release releaseCmd `cmd:"" help:"Give the lease of a ticket back."`
+	Hold    holdCmd    `cmd:"" help:"Hold a lease until standard input ends."`
+	Wait    waitCmd    `cmd:"" help:"Wait until nobody holds a resource."`
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
 	Show    showCmd    `cmd:"" help:"Show who holds a resource and who waits for it."`
 	Break   breakCmd   `cmd:"" help:"End a lease or a wait by force."`
+	Doctor  doctorCmd  `cmd:"" help:"Look whether a store is fit for locks."`
 	Demo    demoCmd    `cmd:"" help:"Play two scenes, stock and report, without and with Holdfast, also when nodes die."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 
