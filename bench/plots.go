@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,9 +28,6 @@ func panels(scenario string) []metric {
 
 // plot draws all tables into a folder.
 func (o *outcome) plot(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	var grown []table
 	for _, t := range o.Tables {
 		if t.Scenario == "growth" {
