@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,6 +24,7 @@ type Engine struct {
 	own      own
 	clients  clients
 	audience audience
+	noFsync  atomic.Bool // the server does not know WAITAOF
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -49,7 +51,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 	if isNil(rdb) {
 		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))
 	}
-	if err = errors.Join(err, o.check()); err != nil {
+	if err = errors.Join(err, o.check(rdb)); err != nil {
 		e.broken = fmt.Errorf("%w: %w", engine.ErrDenied, err)
 	}
 	return e
