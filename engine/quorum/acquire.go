@@ -98,8 +98,6 @@ func (e *Engine) confirm(ctx context.Context, a *attempt, lease *round, ttl time
 	var gone *engine.NotHeldError
 	switch {
 	case errors.As(err, &gone):
-		a.end(gone.Cause)
-		lease.giveUp()
 		return engine.Answer{}, &engine.EndedError{Cause: gone.Cause}
 	case err != nil:
 		return engine.Answer{}, err
