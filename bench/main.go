@@ -27,6 +27,7 @@ type flags struct {
 	only    string
 	out     string // folder for all files
 	json    string // one file more
+	docs    string // document to fill
 	from    string // file to read instead of a run
 	big     bool
 	strict  bool
@@ -43,6 +44,7 @@ func main() {
 	flag.StringVar(&f.only, "only", "", "run these scenarios only, separated by commas")
 	flag.StringVar(&f.json, "json", "", "write the results to this file")
 	flag.StringVar(&f.out, "out", "", "write results.json, results.md and the charts as PNG and SVG into this folder")
+	flag.StringVar(&f.docs, "docs", "", "write the tables into this document, where it says <!-- bench: SCENARIO -->")
 	flag.StringVar(&f.from, "from", "", "measure nothing: make the other files again from this JSON file")
 	flag.BoolVar(&f.big, "big", false, "idle leases up to 1,000,000 too; a few minutes more")
 	flag.BoolVar(&f.strict, "strict", false, "exit 1 if a bar is missed")

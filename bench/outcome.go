@@ -29,6 +29,11 @@ func (o *outcome) write(f flags) error {
 			return err
 		}
 	}
+	if f.docs != "" {
+		if err := o.fill(f.docs); err != nil {
+			return err
+		}
+	}
 	if f.out == "" {
 		return nil
 	}

@@ -22,6 +22,7 @@ func panels(scenario string) []metric {
 		"growth":      {handOffs, worstCaller, longestWait, serverCPU},
 		"kill":        {lateP50, lateMax},
 		"quorum":      {pairTime, longestPair, goroutines},
+		"scripts":     {serverCPU},
 		"idle":        {clientShare, serverShare, heapEach, goroutinesEach},
 	}[scenario]
 }

@@ -42,7 +42,7 @@ func (p program) big() program {
 func scenarios(p program) []scenario {
 	return []scenario{
 		uncontended(), spreadOut(p.spread), hot(p.crowd), processes(), handOff(), convoys(p.convoys),
-		growth(p.growth), kills(p.kills), quorums(), idle(p.idle),
+		growth(p.growth), kills(p.kills), quorums(), idle(p.idle), scripts(),
 	}
 }
 
@@ -206,5 +206,17 @@ func quorums() scenario {
 			{"2 dead", names, quorumOf(dead()), slow},
 			{"2 hung", names, quorumOf(hung()), slow},
 		},
+	}
+}
+
+// scripts is what the server does for a pair, without the network.
+func scripts() scenario {
+	return scenario{
+		name: "scripts", title: "CPU of the server while pairs come in pipelines",
+		columns: []metric{serverCPU, commands},
+		cases: []variant{{
+			contenders: []string{"SET NX PX + compare-and-delete", "two bare EVALSHA", "the same scripts, sent by hand"},
+			play:       pipelined,
+		}},
 	}
 }
