@@ -26,9 +26,9 @@ type gatherings struct {
 }
 
 func drawGatherings(faults bool) drawer {
-	what := []string{"lock", "lock", "lock", "lock", "try", "give up"}
+	what := []string{"lock", "lock", "lock", "lock", "lock", "lock", "lock", "lock", "try", "give up"}
 	if faults {
-		what = append(what, "break", "break", "down", "hang", "slow", "lose replies", "heal", "heal")
+		what = append(what, "break", "down", "hang", "slow", "lose replies", "heal", "heal", "heal", "heal")
 	}
 	return func(t *rapid.T, least int) Script {
 		return gatherings{!faults, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) gathering {
