@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -20,7 +21,12 @@ type lack struct{ command, why string }
 // deed is one command that Holdfast sends, with such arguments as it sends.
 type deed []any
 
-func (d deed) name() string { return strings.ToLower(d[0].(string)) }
+func (d deed) name() string {
+	if d[0] == "cluster" {
+		return "cluster|" + d[1].(string)
+	}
+	return d[0].(string)
+}
 
 // deeds are the commands of docs/PROTOCOL.md; a test compares them.
 func deeds(prefix string) []deed {
@@ -37,13 +43,21 @@ func deeds(prefix string) []deed {
 	}
 }
 
+// deedsInCluster come on top in a cluster. Only the first is needed: without the
+// others all servers are told what concerns one shard.
+func deedsInCluster(prefix string) []deed {
+	channel := prefix + ":{doctor}:wake:doctor"
+	return []deed{{"cluster", "slots"}, {"spublish", channel, "m"}, {"ssubscribe", channel}}
+}
+
+func optional(l lack) bool { return l.command == "spublish" || l.command == "ssubscribe" }
+
 // askRights asks what the user of a connection may do.
-func askRights(ctx context.Context, rdb *redis.Client, prefix string) rights {
+func askRights(ctx context.Context, rdb *redis.Client, all []deed) rights {
 	user, err := rdb.Do(ctx, "acl", "whoami").Text()
 	if err != nil {
 		return rights{}
 	}
-	all := deeds(prefix)
 	pipe := rdb.Pipeline()
 	answers := make([]*redis.Cmd, len(all))
 	for i, d := range all {
@@ -75,20 +89,19 @@ func (s *server) checkRights(o Options) []Finding {
 	case len(s.rights.lacks) == 0:
 		return []Finding{s.ok(check, "user %s may do all that Holdfast needs on %s:*", s.rights.user, o.Prefix)}
 	}
-	names, grant := []string{}, map[string]bool{}
+	names, words, needed := []string{}, []string{"ACL SETUSER", s.rights.user}, false
 	for _, l := range s.rights.lacks {
 		names = append(names, l.command)
-		grant[l.grant(o.Prefix)] = true
-	}
-	words := []string{"ACL SETUSER", s.rights.user}
-	for _, l := range s.rights.lacks {
-		if g := l.grant(o.Prefix); grant[g] {
+		needed = needed || !optional(l)
+		if g := l.grant(o.Prefix); !slices.Contains(words, g) {
 			words = append(words, g)
-			delete(grant, g)
 		}
 	}
-	return []Finding{s.fail(check, strings.Join(words, " "), "user %s may not run %s on %s:*", s.rights.user, strings.Join(names, ", "), o.Prefix).
-		as(Denied).with("lacks", names)}
+	remedy, list := strings.Join(words, " "), strings.Join(names, ", ")
+	if !needed {
+		return []Finding{s.warn(check, remedy, "user %s may not run %s on %s:*, so wake-ups go to all servers of the cluster", s.rights.user, list, o.Prefix).with("lacks", names)}
+	}
+	return []Finding{s.fail(check, remedy, "user %s may not run %s on %s:*", s.rights.user, list, o.Prefix).as(Denied).with("lacks", names)}
 }
 
 // grant is what of ACL SETUSER mends the lack.

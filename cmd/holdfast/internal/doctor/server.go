@@ -33,8 +33,9 @@ const (
 // server is one redis-server and what it said.
 type server struct {
 	place
-	role role
-	rdb  *redis.Client
+	role      role
+	clustered bool // it belongs to a cluster, and the URL says so
+	rdb       *redis.Client
 
 	trouble error // set: it did not answer, and nothing below is
 	unready error // what it answered to PING in place of PONG
@@ -52,7 +53,7 @@ type server struct {
 }
 
 func (s *site) newServer(addr string, r role) *server {
-	return &server{place: place(addr), role: r, rdb: s.node.Server(addr)}
+	return &server{place: place(addr), role: r, rdb: s.node.Server(addr), clustered: s.node.Kind == clusterURL}
 }
 
 // ask asks everything that the checks need.
@@ -71,7 +72,11 @@ func (s *server) ask(ctx context.Context, o Options) {
 	s.askInfo(rest)
 	s.askConfig(rest)
 	s.slowest = askSlowest(rest, s.rdb)
-	s.rights = askRights(rest, s.rdb, o.Prefix)
+	all := deeds(o.Prefix)
+	if s.clustered {
+		all = append(all, deedsInCluster(o.Prefix)...)
+	}
+	s.rights = askRights(rest, s.rdb, all)
 	if s.info["cluster_enabled"] == "1" {
 		nodes, _ := s.rdb.ClusterNodes(rest).Result() // for the independence of a quorum's nodes
 		for _, n := range parseNodes(nodes, string(s.place)) {
