@@ -17,6 +17,8 @@ func TestTopologies(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		c := redistest.StartCluster(t, durable, redistest.WithArgs("--cluster-node-timeout", "2000"))
 		onTopology(t, "topologies", topology{url: c.URL()})
+		m := c.MasterOf("holdfast:{r}")
+		onTopology(t, "failover", topology{c.URL(), []*redistest.Server{m}, func() { c.FailOver(m) }})
 	})
 	t.Run("sentinel", func(t *testing.T) {
 		s := redistest.StartSentinel(t, durable)
