@@ -40,6 +40,7 @@ type server struct {
 	stepped time.Duration // what wall shows too much
 	nodes   []*redis.Client
 	holds   map[uint64]subject.Hold
+	ends    []context.CancelCauseFunc // of what holds stand on
 	running map[uint64]context.CancelCauseFunc
 	points  map[uint64]chan error
 	last    uint64 // point
@@ -129,19 +130,26 @@ func (s *server) acquire(ctx context.Context, o order) report {
 	if c == nil {
 		return report{Err: send(errors.New("no client"))}
 	}
+	// Once it is held the lock outlives the call, and so must what it stands on.
+	asking, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { giveUp(context.Cause(ctx)) })
+	defer stop()
+	inner := asking
 	if outer != nil {
-		ctx = outer.Within(ctx)
+		inner = outer.Within(asking)
 	}
 	get := c.Acquire
 	if o.Call == callTry {
 		get = c.Try
 	}
-	h, err := get(ctx, o.Resource)
+	h, err := get(inner, o.Resource)
 	if err != nil {
+		giveUp(nil)
 		return report{Err: send(err)}
 	}
 	s.mu.Lock()
 	s.holds[o.ID] = h
+	s.ends = append(s.ends, giveUp)
 	s.mu.Unlock()
 	lost := h.Lost()
 	if lost != nil {
@@ -228,8 +236,8 @@ func (s *server) real(t time.Time) time.Time {
 // close ends the present client.
 func (s *server) close() error {
 	s.mu.Lock()
-	c, nodes := s.client, s.nodes
-	s.client, s.nodes = nil, nil
+	c, nodes, ends := s.client, s.nodes, s.ends
+	s.client, s.nodes, s.ends = nil, nil, nil
 	s.holds = map[uint64]subject.Hold{}
 	s.mu.Unlock()
 	var err error
@@ -238,6 +246,9 @@ func (s *server) close() error {
 	}
 	for _, node := range nodes {
 		_ = node.Close() // what it held is gone with the client
+	}
+	for _, end := range ends {
+		end(nil)
 	}
 	return err
 }
