@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/history"
@@ -69,7 +70,7 @@ func peers() []Scenario {
 			ID: "rueidislock/told-late", Row: "rueidislock",
 			Hole: "a holder that is cut off waits for its renewal until half a TTL after another was granted",
 			Casts: []Cast{
-				{Subject: "rueidislock", TTL: ours, Faults: cutOff},
+				{Subject: "rueidislock", TTL: time.Second, Faults: cutOff},
 				{Subject: "holdfast", TTL: ours, Faults: cutOff},
 			},
 			Checks: []check.Check{check.Overlap()}, clients: []string{"a", "b"}, warm: true, play: cutOffWriter,
