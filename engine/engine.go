@@ -295,7 +295,8 @@ const (
 	// WakeMarked: the waiter ID was sent away, since the resource was marked as
 	// done for TTL.
 	WakeMarked
-	// Resync: wake-ups may have been lost; every waiter should ask again.
+	// Resync: wake-ups may have been lost; every waiter should ask again, or the
+	// waiter ID alone if one is given.
 	Resync
 )
 

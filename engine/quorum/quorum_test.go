@@ -167,7 +167,7 @@ func failMinority(t *testing.T, size int, nodes []int, what fault, moment int) {
 	fail(2)
 	start := time.Now()
 	c.give(t, held)
-	if took := time.Since(start); took > 25*time.Millisecond {
+	if took := time.Since(start); took > 110*time.Millisecond {
 		t.Errorf("the release took %v", took)
 	}
 	slow := 0
@@ -322,6 +322,7 @@ func TestLostLeaseIsNotMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		held := c.hold(t, "a.1")
+		synctest.Wait() // or the request might reach the new node
 		c.nodes[0].Engine, c.nodes[1].Engine = memory.New(), memory.New()
 		var gone *engine.NotHeldError
 		if err := c.renew(t, held); !errors.As(err, &gone) || gone.Cause != engine.CauseDeleted {

@@ -23,12 +23,15 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		a.end(engine.CauseReleased)
 	}
 	if a == nil {
-		return e.giveUnknown(ctx, r)
+		err := e.giveUnknown(ctx, r)
+		e.freed(r)
+		return err
 	}
 	a.mu.Lock()
 	lease, tries := a.lease, append([]*round(nil), a.rounds...)
-	waited := a.tries > 0 || r.Withdraw
+	waited := a.waits || r.Withdraw
 	a.mu.Unlock()
+	e.lines.leave(r.Resource, r.ID)
 	switch {
 	case lease != nil:
 		err := e.give(ctx, lease, r)
@@ -36,6 +39,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 			a.lose(lease)
 			e.settle(k, a)
 		}
+		e.freed(r)
 		return err
 	case r.Token != 0:
 		return e.giveUnknown(ctx, r)
@@ -52,6 +56,15 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		return &engine.NotHeldError{Cause: engine.CauseDeleted}
 	}
 	return nil
+}
+
+// freed tells those who wait in this process that there may be room, or a mark.
+func (e *Engine) freed(r engine.Release) {
+	if r.Mark > 0 {
+		e.lines.disband(r.Resource)
+		return
+	}
+	e.lines.wake(r.Resource)
 }
 
 // settle forgets an attempt that was given back, unless it has to be refused.
@@ -207,6 +220,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	}
 	switch {
 	case c.held():
+		e.lines.wake(res)
 		return nil
 	case c.lost():
 		return c.why()
