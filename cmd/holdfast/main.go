@@ -55,6 +55,7 @@ type cli struct {
 	Show    showCmd    `cmd:"" help:"Show who holds a resource and who waits for it."`
 	Break   breakCmd   `cmd:"" help:"End a lease or a wait by force."`
 	Doctor  doctorCmd  `cmd:"" help:"Look whether a store is fit for locks."`
+	Bench   benchCmd   `cmd:"" help:"Measure what locks cost on a store."`
 	Demo    demoCmd    `cmd:"" help:"Play two scenes, stock and report, without and with Holdfast, also when nodes die."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 
