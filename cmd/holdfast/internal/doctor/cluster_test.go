@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -98,6 +99,17 @@ func TestClusterRefuses(t *testing.T) {
 	r = examine(t, defaults(), "redis+cluster://127.0.0.1:1")
 	require(t, r, "cluster", Fail, "no server of the URL answers")
 	requireWorst(t, r, Unreachable)
+}
+
+// Only one version is installed, so what the servers said is planted.
+func TestVersionsDiffer(t *testing.T) {
+	st := &site{place: "c:1", node: &store.Node{Kind: clusterURL}}
+	for _, v := range []string{"7.0.15", "7.2.4", "7.0.15"} {
+		st.servers = append(st.servers, &server{place: "a:1", info: fields{"redis_version": v}})
+	}
+	r := &Report{}
+	r.add(st.checkMembers()...)
+	require(t, r, "version", Warn, "the servers differ: Redis 7.0.15, Redis 7.2.4")
 }
 
 func TestParseNodes(t *testing.T) {

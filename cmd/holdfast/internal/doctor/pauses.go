@@ -56,6 +56,9 @@ func (s *server) pause() slowEntry {
 func (s *server) checkPauses(o Options) []Finding {
 	const check = "pauses"
 	worst := s.pause()
+	if logged, ok := s.conf.number("slowlog-log-slower-than"); ok && logged < 0 && worst.took <= o.TTL/10 {
+		return []Finding{s.unknown(check, "set slowlog-log-slower-than 10000", "the slow log is off (slowlog-log-slower-than %d)", logged)}
+	}
 	if worst.took == 0 {
 		return []Finding{s.ok(check, "none known")}
 	}

@@ -32,6 +32,11 @@ func TestPauses(t *testing.T) {
 	require(t, examine(t, o, s.URL()), "pauses", Warn, "event command of the latency monitor")
 }
 
+func TestTheSlowLogIsOff(t *testing.T) {
+	s := start(t, "--slowlog-log-slower-than", "-1")
+	require(t, examine(t, defaults(), s.URL()), "pauses", Unknown, "the slow log is off")
+}
+
 func TestRoundUp(t *testing.T) {
 	for d, want := range map[time.Duration]time.Duration{
 		3 * time.Millisecond: 10 * time.Millisecond, 101 * time.Millisecond: 200 * time.Millisecond, 2100 * time.Millisecond: 3 * time.Second,

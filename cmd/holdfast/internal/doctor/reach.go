@@ -34,6 +34,9 @@ func (s *server) unreadiness() Finding {
 	case strings.HasPrefix(s.unready.Error(), "MISCONF"):
 		return s.fail("reach", "see the finding about persistence", "it refuses every write: %s", short(s.unready))
 	}
+	if strings.HasPrefix(s.unready.Error(), "BUSY") {
+		return s.fail("reach", "end it with SCRIPT KILL, or FUNCTION KILL; and find out whose it is", "it is busy with somebody's script, and answers nothing else: %s", short(s.unready)).as(Unreachable)
+	}
 	return s.fail("reach", "wait until it is ready, and see its log", "it answers, and is not ready: %s", short(s.unready)).as(Unreachable)
 }
 

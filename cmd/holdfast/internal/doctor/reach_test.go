@@ -1,8 +1,11 @@
 package doctor
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -41,6 +44,30 @@ func TestReach(t *testing.T) {
 	if len(r.Findings) != 1 {
 		t.Errorf("more is judged than was seen:\n%s", r.lines())
 	}
+}
+
+func TestBusy(t *testing.T) {
+	s := start(t, "--lua-time-limit", "1")
+	c := s.Client(func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = -1, time.Minute })
+	done := make(chan error, 1)
+	go func() { done <- c.Eval(t.Context(), "while true do end", nil).Err() }()
+	other := s.Client(func(o *redis.Options) { o.MaxRetries = -1 })
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := other.Ping(t.Context()).Err(); err != nil && strings.HasPrefix(err.Error(), "BUSY") {
+			break
+		}
+		<-tick.C
+	}
+	r := examine(t, defaults(), s.URL())
+	require(t, r, "reach", Fail, "busy with somebody's script")
+	requireWorst(t, r, Unreachable)
+	if err := other.ScriptKill(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	requireWorst(t, examine(t, defaults(), s.URL()), None)
 }
 
 func TestMode(t *testing.T) {

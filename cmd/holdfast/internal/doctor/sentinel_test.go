@@ -90,6 +90,19 @@ func TestReplicaCutOff(t *testing.T) {
 	requireWorst(t, r, None)
 }
 
+func TestSentinelsDisagree(t *testing.T) {
+	s := redistest.StartSentinel(t, durable())
+	odd := s.Watchers()[2]
+	other := start(t)
+	tell(t, odd, "sentinel", "remove", "main")
+	r := examine(t, defaults(), s.URL())
+	require(t, r, "sentinel", Fail, `it does not know the master "main", but none`)
+	tell(t, odd, "sentinel", "monitor", "main", "127.0.0.1", port(other), "1")
+	r = examine(t, defaults(), s.URL())
+	require(t, r, "sentinel", Fail, "the Sentinels name different masters: ")
+	requireWorst(t, r, Misconfig)
+}
+
 func TestTwoMasters(t *testing.T) {
 	s := redistest.StartSentinel(t, durable())
 	// The Sentinels will make it a replica again after some seconds.

@@ -128,7 +128,7 @@ func (s *server) askInfo(ctx context.Context) {
 var settings = []string{
 	"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "save", "stop-writes-on-bgsave-error",
 	"min-replicas-to-write", "min-replicas-max-lag", "timeout", "tcp-keepalive", "maxclients", "cluster-node-timeout",
-	"lua-time-limit", "slowlog-log-slower-than",
+	"slowlog-log-slower-than",
 }
 
 // askConfig reads the settings one by one: older servers know fewer.
