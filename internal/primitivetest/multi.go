@@ -39,7 +39,7 @@ func drawGatherings(faults bool) drawer {
 					Client: rapid.IntRange(0, 2).Draw(t, "client"),
 					Wait:   drawWait(t),
 					Hold:   drawHold(t),
-					Sleep:  rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 50 * time.Millisecond, time.Second}).Draw(t, "sleep"),
+					Sleep:  rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 50 * time.Millisecond, time.Second, 3 * time.Second}).Draw(t, "sleep"),
 				},
 				Names: names[:rapid.IntRange(1, len(names)).Draw(t, "how many")],
 			}

@@ -60,7 +60,7 @@ func readWriters() sharing {
 }
 
 func semaphores() sharing {
-	return sharing{5, []int{1, 1, 2, 3, 5}, func(c *holdfast.Client, ttl holdfast.LockOption) asker {
+	return sharing{5, []int{1, 2, 3, 4, 5}, func(c *holdfast.Client, ttl holdfast.LockOption) asker {
 		return weighted{c.Semaphore("x", 5, ttl)}
 	}}
 }

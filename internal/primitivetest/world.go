@@ -49,7 +49,7 @@ func drawStep(t *rapid.T) step {
 		Opts:   rapid.SampledFrom([]string{"", "", "short", "no tenure", "no renewal"}).Draw(t, "opts"),
 		Wait:   drawWait(t),
 		Hold:   drawHold(t),
-		Sleep:  rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 30 * time.Millisecond, time.Second}).Draw(t, "sleep"),
+		Sleep:  rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 30 * time.Millisecond, time.Second, 3 * time.Second}).Draw(t, "sleep"),
 	}
 }
 
@@ -146,7 +146,8 @@ func (w *world) breaks(name string, holder bool) {
 	_ = w.Store.Break(context.Background(), s.Resource, id) // it may have gone meanwhile
 }
 
-// in makes a call that has to end in time.
+// in makes a call that has to end in time. The ctx of the call ends with it, and so
+// does the Context of a lease that it got, but not the lease.
 func (w *world) in(s step, call func(ctx context.Context) error) error {
 	wait := w.span(s.Wait)
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
