@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/holdfast-go/holdfast/lab/check"
 )
@@ -46,7 +47,7 @@ func majorities() []Scenario {
 			ID: "redlock-extend-recreates/held-in-between", Row: "redlock-extend-recreates",
 			Hole: "the extension sets a missing key again: another had held and released in between, and nobody is told",
 			Casts: []Cast{
-				{Subject: "redlock-extend-recreates", TTL: short, Faults: "pause a at a:held until b:released"},
+				{Subject: "redlock-extend-recreates", TTL: 500 * time.Millisecond, Faults: "pause a at a:held until b:released"},
 				{Subject: "holdfast-quorum", TTL: ours, Faults: "pause a at a:held until b:released"},
 			},
 			Checks: one, clients: []string{"a", "b"}, play: heldInBetween,
