@@ -136,7 +136,7 @@ func TestMerged(t *testing.T) {
 	r := &Report{}
 	r.add(a.ok("x", "fine"), a.ok("y", "fine"), b.ok("x", "fine"), b.warn("x", "mend", "fine"))
 	m := r.Merged()
-	if len(m) != 3 || m[0].Node != "a:1, b:2" || r.Findings[0].Node != "a:1" {
+	if len(m) != 3 || m[1].Status != Warn || m[2].Check != "y" || m[0].Node != "a:1, b:2" || r.Findings[0].Node != "a:1" {
 		t.Errorf("merged %+v of %+v", m, r.Findings)
 	}
 }

@@ -109,7 +109,8 @@ func (r *Report) Worst() Fault {
 	return worst
 }
 
-// Merged is the findings with those that say the same of several nodes in one.
+// Merged is the findings by check, in the order in which the checks first came,
+// with those that say the same of several nodes in one.
 func (r *Report) Merged() []Finding {
 	var out []Finding
 next:
@@ -122,5 +123,10 @@ next:
 		}
 		out = append(out, f)
 	}
+	var checks []string
+	for _, f := range out {
+		checks = append(checks, f.Check)
+	}
+	slices.SortStableFunc(out, func(a, b Finding) int { return slices.Index(checks, a.Check) - slices.Index(checks, b.Check) })
 	return out
 }
