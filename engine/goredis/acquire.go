@@ -45,6 +45,11 @@ func (e *Engine) ask(ctx context.Context, r engine.Request, c script.Call) (any,
 	if !e.clients.due(r.Resource.Prefix, r.Client) {
 		return e.run(ctx, e.rdb, c)
 	}
+	return e.introduce(ctx, r, c)
+}
+
+// introduce runs the script and describes the client.
+func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call) (any, error) {
 	if _, ok := e.rdb.(*redis.ClusterClient); ok {
 		e.clients.wrote(r.Resource.Prefix, r.Client.ID)
 		rdb, who := e.own.client(), *r.Client

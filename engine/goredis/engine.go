@@ -3,6 +3,7 @@ package goredis
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"time"
 
@@ -23,6 +24,8 @@ type Engine struct {
 	own      own
 	clients  clients
 	audience audience
+	keyring  keyring
+	combiner combiner
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -44,8 +47,9 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 		o.fragments = fragments
 	}
 	scripts, err := script.NewWith(o.retention, o.fragments)
-	e := &Engine{rdb: rdb, options: o, scripts: scripts}
+	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyring: keyring{seed: maphash.MakeSeed()}}
 	e.own.base = rdb
+	e.combiner.open(rdb)
 	if isNil(rdb) {
 		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))
 	}
@@ -74,7 +78,7 @@ func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
 	if e.broken != nil {
 		return script.Keys{}, e.broken
 	}
-	return keysOf(r)
+	return e.keyring.of(r)
 }
 
 // Leave forgets a client. When the last one leaves, the engine's own
