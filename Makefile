@@ -4,6 +4,8 @@ GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # For the tests of one package; a test that hangs prints its goroutines.
 TIMEOUT     ?= 6m
+# Where bench writes; bench/results holds those of the last quiet run.
+OUT         ?= bench/results/latest
 
 # Every folder with a go.mod, the root first.
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
@@ -52,8 +54,8 @@ build: ## build all modules as their users do, without the workspace
 arch: ## the rules of direction and shape
 	$(GO) test -count=1 ./internal/arch
 
-bench: redis ## what a mutex costs beside its floors and redsync, as ratios; about a minute
-	$(GO) run ./bench -json bench/results/latest.json
+bench: redis ## what locks cost beside their floors and other Go locks, as ratios; 10 minutes; OUT=folder for the results
+	$(GO) run ./bench -out $(OUT)
 
 redis:
 	@bash .ci/redis

@@ -233,6 +233,7 @@ func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first ke
 	}
 	if a.lk.opts.noRenewal {
 		first = keepalive.Never
+		a.c.mail.listenSoon() // no renewal will tell of a break
 	}
 	a.c.mail.enrol(a.req.ID, h)
 	a.c.keep.Add(&h.entry, first)

@@ -162,7 +162,7 @@ func (m *mailbox) try(o *opening) {
 // deliver hands a wake-up to whom it is for.
 func (m *mailbox) deliver(w engine.Wakeup) {
 	m.mu.Lock()
-	if w.Kind != engine.Resync {
+	if w.Kind != engine.Resync || w.ID != "" {
 		p := m.parties[w.ID]
 		m.mu.Unlock()
 		if p != nil {

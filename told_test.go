@@ -219,3 +219,20 @@ func TestBreakIsToldAtOnceIfAWakeupCan(t *testing.T) {
 		wantErr(t, operator.Break(context.Background(), "x", l.HolderID()), holdfast.ErrNotHeld)
 	})
 }
+
+// No renewal tells the holder of a lease without renewal that an operator broke it,
+// so the wake-up has to.
+func TestBreakIsToldWithoutRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithTTL(time.Hour), holdfast.WithoutRenewal()), context.Background())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		res := engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "x"}
+		if err := e.Break(context.Background(), res, l.HolderID()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		wantLost(t, l.Err(), holdfast.LostBroken)
+	})
+}

@@ -10,6 +10,7 @@ func bars() []bar {
 		{"uncontended", "", "holdfast", clientCPU, two, atMost, 1.15},
 		{"uncontended", "", "holdfast", allocations, against{minus: "two bare EVALSHA"}, atMost, 12},
 		{"uncontended", "", "holdfast", commands, against{}, atMost, 2},
+		{"scripts", "", "the same scripts, sent by hand", serverCPU, against{row: "SET NX PX + compare-and-delete"}, atMost, 3.5},
 		{"hot", "", "holdfast", rate, best, atLeast, 25},
 		{"hot", "", "holdfast", worstCaller, against{}, atLeast, 0.95},
 		{"hot", "", "holdfast", longestWait, best, atMost, 0.02},

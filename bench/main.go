@@ -22,14 +22,16 @@ import (
 
 // flags is the command line.
 type flags struct {
-	rounds                int
-	slice                 time.Duration
-	only                  string
-	json, markdown, plots string // files and folder to write
-	from                  string // file to read instead of a run
-	big                   bool
-	strict                bool
-	verbose               bool
+	rounds  int
+	slice   time.Duration
+	only    string
+	out     string // folder for all files
+	json    string // one file more
+	docs    string // document to fill
+	from    string // file to read instead of a run
+	big     bool
+	strict  bool
+	verbose bool
 }
 
 func main() {
@@ -41,8 +43,8 @@ func main() {
 	flag.DurationVar(&f.slice, "slice", 500*time.Millisecond, "time of a contender in a round; some scenarios take a multiple")
 	flag.StringVar(&f.only, "only", "", "run these scenarios only, separated by commas")
 	flag.StringVar(&f.json, "json", "", "write the results to this file")
-	flag.StringVar(&f.markdown, "markdown", "", "write the tables to this file, as docs/PERFORMANCE.md shows them")
-	flag.StringVar(&f.plots, "plots", "", "draw PNG and SVG files into this folder")
+	flag.StringVar(&f.out, "out", "", "write results.json, results.md and the charts as PNG and SVG into this folder")
+	flag.StringVar(&f.docs, "docs", "", "write the tables into this document, where it says <!-- bench: SCENARIO -->")
 	flag.StringVar(&f.from, "from", "", "measure nothing: make the other files again from this JSON file")
 	flag.BoolVar(&f.big, "big", false, "idle leases up to 1,000,000 too; a few minutes more")
 	flag.BoolVar(&f.strict, "strict", false, "exit 1 if a bar is missed")

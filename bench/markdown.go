@@ -6,23 +6,34 @@ import (
 	"strings"
 )
 
-// markdown writes the tables and the bars as docs/PERFORMANCE.md shows them.
+// markdown writes the tables and the bars.
 func (o *outcome) markdown(w io.Writer) {
 	fmt.Fprintf(w, "%s.\n", o.About)
 	for _, t := range o.Tables {
-		fmt.Fprintf(w, "\n### %s\n\n|", t.heading())
-		cells(w, " ", func(m metric) string { return string(m) }, t.Columns)
-		fmt.Fprintf(w, "|---|%s\n", strings.Repeat("---:|", len(t.Columns)))
-		for _, r := range t.Rows {
-			name := r.Contender
-			if r.Role == ours {
-				name = "**" + name + "**"
-			}
-			fmt.Fprint(w, "|")
-			cells(w, " "+name+" ", func(m metric) string { return digits(r.Figures[m].Median) }, t.Columns)
-		}
+		fmt.Fprintf(w, "\n### %s\n\n", t.heading())
+		t.markdown(w)
 	}
-	fmt.Fprint(w, "\n### The bars\n\n| scenario | bar | measured | |\n|---|---|---:|---|\n")
+	fmt.Fprint(w, "\n### The bars\n\n")
+	o.barsTable(w)
+}
+
+// markdown writes one table, without its heading.
+func (t table) markdown(w io.Writer) {
+	fmt.Fprint(w, "|")
+	cells(w, " ", func(m metric) string { return string(m) }, t.Columns)
+	fmt.Fprintf(w, "|---|%s\n", strings.Repeat("---:|", len(t.Columns)))
+	for _, r := range t.Rows {
+		name := r.Contender
+		if r.Role == ours {
+			name = "**" + name + "**"
+		}
+		fmt.Fprint(w, "|")
+		cells(w, " "+name+" ", func(m metric) string { return digits(r.Figures[m].Median) }, t.Columns)
+	}
+}
+
+func (o *outcome) barsTable(w io.Writer) {
+	fmt.Fprint(w, "| scenario | bar | measured | |\n|---|---|---:|---|\n")
 	for _, v := range o.Bars {
 		word := "met"
 		if !v.Met {

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 // finish judges the bars and writes the files.
@@ -23,25 +25,36 @@ func (o *outcome) finish(f flags, out io.Writer) (missed int, err error) {
 // write writes the files that the flags name.
 func (o *outcome) write(f flags) error {
 	if f.json != "" {
-		b, err := json.MarshalIndent(o, "", "  ")
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(f.json, append(b, '\n'), 0o644); err != nil {
+		if err := o.writeJSON(f.json); err != nil {
 			return err
 		}
 	}
-	if f.markdown != "" {
-		var b bytes.Buffer
-		o.markdown(&b)
-		if err := os.WriteFile(f.markdown, b.Bytes(), 0o644); err != nil {
+	if f.docs != "" {
+		if err := o.fill(f.docs); err != nil {
 			return err
 		}
 	}
-	if f.plots != "" {
-		return o.plot(f.plots)
+	if f.out == "" {
+		return nil
 	}
-	return nil
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	o.markdown(&b)
+	return errors.Join(
+		o.writeJSON(filepath.Join(f.out, "results.json")),
+		os.WriteFile(filepath.Join(f.out, "results.md"), b.Bytes(), 0o644),
+		o.plot(f.out),
+	)
+}
+
+func (o *outcome) writeJSON(path string) error {
+	b, err := json.MarshalIndent(o, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
 }
 
 // redraw makes the other files again from an earlier run's JSON.

@@ -97,7 +97,8 @@ func TestFilesOfAnOutcome(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	f := flags{json: filepath.Join(dir, "o.json"), markdown: filepath.Join(dir, "o.md"), plots: filepath.Join(dir, "plots")}
+	f := flags{json: filepath.Join(dir, "o.json"), out: filepath.Join(dir, "out")}
+	text := filepath.Join(f.out, "results.md")
 	if _, err := o.finish(f, new(bytes.Buffer)); err != nil {
 		t.Fatal(err)
 	}
@@ -109,19 +110,19 @@ func TestFilesOfAnOutcome(t *testing.T) {
 	if err := json.Unmarshal(b, &again); err != nil || len(again.Tables) != len(o.Tables) {
 		t.Fatalf("%d tables of %d, %v", len(again.Tables), len(o.Tables), err)
 	}
-	drawn, err := filepath.Glob(filepath.Join(f.plots, "*.svg"))
+	drawn, err := filepath.Glob(filepath.Join(f.out, "*.svg"))
 	if err != nil || len(drawn) < 10 {
 		t.Fatalf("%d charts: %v, %v", len(drawn), drawn, err)
 	}
-	first, err := os.ReadFile(f.markdown)
+	first, err := os.ReadFile(text)
 	if err != nil || !bytes.Contains(first, []byte("| **holdfast** |")) && !bytes.Contains(first, []byte("| holdfast |")) {
 		t.Fatalf("%v\n%s", err, first)
 	}
 	// From the JSON alone the same text comes again.
-	if err := redraw(flags{from: f.json, markdown: f.markdown}); err != nil {
+	if err := redraw(flags{from: f.json, out: f.out}); err != nil {
 		t.Fatal(err)
 	}
-	second, err := os.ReadFile(f.markdown)
+	second, err := os.ReadFile(text)
 	if err != nil || !bytes.Equal(first, second) {
 		t.Fatalf("made again it differs: %v", err)
 	}

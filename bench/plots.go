@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,15 +22,13 @@ func panels(scenario string) []metric {
 		"growth":      {handOffs, worstCaller, longestWait, serverCPU},
 		"kill":        {lateP50, lateMax},
 		"quorum":      {pairTime, longestPair, goroutines},
+		"scripts":     {serverCPU},
 		"idle":        {clientShare, serverShare, heapEach, goroutinesEach},
 	}[scenario]
 }
 
 // plot draws all tables into a folder.
 func (o *outcome) plot(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	var grown []table
 	for _, t := range o.Tables {
 		if t.Scenario == "growth" {

@@ -79,6 +79,9 @@ func (sc scenario) run(ctx context.Context, s *stage, v variant, progress io.Wri
 				continue
 			}
 			start := time.Now()
+			if err := s.empty(ctx); err != nil {
+				return t, err
+			}
 			f, err := v.play(ctx, s, all[i])
 			if err != nil {
 				return t, fmt.Errorf("%s %s, %s: %w", sc.name, v.label, all[i].name, err)

@@ -57,6 +57,11 @@ func (s *stage) fresh(what string) string {
 	return fmt.Sprintf("%s-%d", what, s.names)
 }
 
+// empty drops all keys. What one contender leaves behind costs others: a key that
+// ends is found the later, the more keys there are, and who waits for the message
+// waits for that.
+func (s *stage) empty(ctx context.Context) error { return s.meter.rdb.FlushAll(ctx).Err() }
+
 // provide makes a resource for a contender that needs it made.
 func (s *stage) provide(ctx context.Context, c contender, resource string) error {
 	p, err := c.open(settings{addrs: s.addrs(), callers: 1, ttl: s.ttl})

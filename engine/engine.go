@@ -287,14 +287,16 @@ type WakeupKind uint8
 // The kinds of wake-up.
 const (
 	// WakeGrant: the waiter ID was granted Token for TTL, counted from some
-	// moment after its last acknowledged Acquire.
+	// moment after its last acknowledged Acquire. A TTL of 0 means that it has to
+	// ask again before it may rely on the grant.
 	WakeGrant WakeupKind = iota + 1
 	// WakeBroken: the lease or wait ID was ended by an operator.
 	WakeBroken
 	// WakeMarked: the waiter ID was sent away, since the resource was marked as
 	// done for TTL.
 	WakeMarked
-	// Resync: wake-ups may have been lost; every waiter should ask again.
+	// Resync: wake-ups may have been lost; every waiter should ask again, or the
+	// waiter ID alone if one is given.
 	Resync
 )
 

@@ -4,214 +4,104 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
 
-// firstTry is what is done before the wait; it returns neither lease nor error
-// if the rest is to wait.
-type firstTry func(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error)
+// acquireCmd is `holdfast acquire`.
+type acquireCmd struct {
+	Resource text `arg:"" help:"Name of what is locked, like stock:42."`
 
-// acquire gets the lease as the flags say. Every error has its exit code, or
-// gets it from explain.
-func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, first firstTry) (*holdfast.Lease, error) {
-	ctx, stop := endBySignal(sigs)
-	start := time.Now()
-	lease, err := first(ctx, s, say)
-	if lease == nil && err == nil {
-		lease, err = c.await(ctx, s, start)
-	}
-	stop()
-	if sig := signalOf(ctx); sig != nil {
-		if lease != nil {
-			_ = lease.Release(ctx)
-		}
-		return nil, sig
-	}
-	if err != nil {
-		return nil, err
-	}
-	waited := time.Since(start)
-	say.detail("acquired", []slog.Attr{
-		slog.Uint64("token", lease.Token()), slog.String("holder", lease.HolderID()), slog.Duration("waited", waited),
-	}, "acquired %q after %s, token %d, holder %s", c.Resource, short(waited), lease.Token(), lease.HolderID())
-	return lease, nil
+	lockFlags
+	TTL              span `name:"ttl" default:"1m" placeholder:"D" help:"How long the lease lasts unless holdfast renew makes it longer, 100ms to 24h. Default: ${default}."`
+	ConflictExitCode int  `short:"E" default:"75" placeholder:"N" help:"Exit code when the lease is not acquired. Default: ${default}."`
+	Quiet            bool `short:"q" help:"Say nothing but the ticket."`
+	JSON             bool `help:"Print a JSON object with ticket, resource, token, holder and TTL."`
 }
 
-// firstTry looks and then tries once without queueing, so that a store which is
-// away, a user without rights, a nested run and a busy resource are told at once.
-func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error) {
-	ask, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	wait := !c.Nonblock && (c.Wait == nil || *c.Wait > 0)
-	// The look leaves nothing in the store: if that is away, nothing needs to
-	// be cleaned up there before the exit.
-	lease, err := (*holdfast.Lease)(nil), c.learn(ask)
-	if err == nil {
-		err = c.look(ask, s)
-	}
-	if err == nil && c.lock.try != nil {
-		lease, err = c.lock.try(ask)
-	}
-	var held *holdfast.HeldError
-	switch {
-	case err == nil:
-		return lease, nil
-	case errors.As(err, &held) && wait:
-		say.notice("waiting", heldAttrs(held), "waiting: %s", heldText(held))
-		return nil, nil
-	case errors.As(err, &held):
-		return nil, c.conflict(held)
-	case unreachable(err) && wait && c.Wait != nil && ctx.Err() == nil:
-		say.notice("store-away", []slog.Attr{slog.String("message", err.Error())},
-			"the store (%s) does not answer; trying for %s", s.at, short(time.Duration(*c.Wait)))
-		return nil, nil
-	}
-	return nil, err
+// Help is the long text of --help.
+func (*acquireCmd) Help() string {
+	return `Takes the lease of a resource, prints a ticket for it and ends. Nobody renews the lease: it lasts for --ttl, and
+for as long again after every holdfast renew TICKET; holdfast release TICKET gives it back. Whoever has the
+ticket has the lease, so keep it as such; one party at a time may use it.
+
+A script that does one thing is better off with holdfast run, which renews the lease and ends the command in
+time if it is lost. Give the fencing token (--json) along with every write.
+
+Exit codes:
+	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)     128+N  the wait was ended by signal N
+	 64  usage     69  store unreachable     77  store refuses user or rights     78  bad configuration
+
+Examples:
+	ticket=$(holdfast acquire -w 30s --ttl 5m deploy:prod)
+	holdfast renew "$ticket"
+	holdfast release "$ticket"
+	holdfast acquire --json stock:42 | jq -r .token`
 }
 
-// learn asks for the name of the resource, if the command line does not say it.
-func (c *guarded) learn(ctx context.Context) error {
-	if c.lock.resource == nil {
-		return nil
-	}
-	name, err := c.lock.resource(ctx)
-	if err == nil {
-		c.Resource = text(name)
-	}
-	return err
+// Validate checks what the flags' types cannot.
+func (c *acquireCmd) Validate() error {
+	flags := guardFlags{ConflictExitCode: c.ConflictExitCode}
+	return errors.Join(c.checkSlots(), flags.check(c.Wait))
 }
 
-// noTry leaves all to the wait, which rides out a store that is away: that is for
-// a command that has run before.
-func (c *guarded) noTry(context.Context, *session, *reporter) (*holdfast.Lease, error) {
-	return nil, nil
-}
-
-// look asks the store about the resource, and refuses to wait for a lease that
-// this very process runs under. If it is all there is to the first try, it says
-// who is in the way.
-func (c *guarded) look(ctx context.Context, s *session) error {
-	snap, err := s.Snapshot(ctx, string(c.Resource))
+// Run takes the lease and prints its ticket.
+func (c *acquireCmd) Run(e *env) error {
+	g := &guarded{verb: "acquire", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait}
+	g.TTL, g.ConflictExitCode, g.Quiet = c.TTL, c.ConflictExitCode, c.Quiet
+	say := newReporter(e.stderr, g)
+	// The holder that others see is the caller: this process is about to end.
+	s, err := e.open(holdfast.WithName("holdfast acquire"), holdfast.WithMeta(callerMeta()))
 	if err != nil {
 		return err
 	}
-	if holder := nestedUnder(snap); holder != "" {
-		return fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
-			"leave the inner holdfast away, or name another resource", c.Resource, holder)
-	}
-	if c.lock.try == nil && len(snap.Holders)+len(snap.Waiters) > 0 {
-		return heldBy(snap)
-	}
-	return nil
-}
-
-// await queues until the lease is granted, -w runs out (counted from start) or a
-// signal comes.
-func (c *guarded) await(ctx context.Context, s *session, start time.Time) (*holdfast.Lease, error) {
-	if c.Wait != nil {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, start.Add(time.Duration(*c.Wait)))
-		defer cancel()
-	}
-	lease, err := c.lock.wait(ctx)
-	switch {
-	case err == nil:
-		return lease, nil
-	case errors.Is(err, context.DeadlineExceeded): // -w ran out
-	case errors.Is(err, holdfast.ErrNotAcquired) && ctx.Err() == nil: // an operator broke the wait
-		return nil, fail(c.ConflictExitCode, "%s", strings.TrimPrefix(err.Error(), "holdfast: "))
-	default:
-		return nil, err
-	}
-	if errors.Is(err, holdfast.ErrUnavailable) {
-		return nil, fail(exitUnavailable, "not acquired in %s: the store (%s) did not answer to the end; "+
-			"check that it runs, and the address in --redis or HOLDFAST_REDIS", time.Duration(*c.Wait), s.at)
-	}
-	// It was busy to the end: say by whom.
-	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
-	defer cancel()
-	snap, err := s.Snapshot(ask, string(c.Resource))
+	defer s.close()
+	sigs, stop := catchSignals()
+	defer stop()
+	g.lock = c.lockFlags.on(s, string(c.Resource), time.Duration(c.TTL))
+	lease, err := g.acquire(s, sigs, say, g.firstTry)
 	if err != nil {
-		return nil, err
+		return say.failure("not-acquired", explain(err, s.at))
 	}
-	return nil, c.conflict(heldBy(snap))
+	return c.hand(e, s, lease)
 }
 
-// heldBy says who is in the way.
-func heldBy(snap holdfast.Snapshot) *holdfast.HeldError {
-	held := &holdfast.HeldError{Resource: snap.Resource, Waiters: len(snap.Waiters)}
-	if len(snap.Holders) > 0 {
-		h := snap.Holders[0]
-		held.HolderID, held.Name, held.Host, held.PID = h.ID, h.Name, h.Host, h.PID
-		held.Reason, held.Since, held.TTL = h.Reason, h.Since, h.TTL
+// hand hands the lease out; a ticket that cannot be printed is given back.
+func (c *acquireCmd) hand(e *env, s *session, lease *holdfast.Lease) error {
+	token, id := lease.Token(), lease.HolderID()
+	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	defer cancel()
+	ticket, err := lease.Detach(ctx)
+	if err != nil {
+		return explain(err, s.at)
 	}
-	return held
+	if c.JSON {
+		err = writeJSON(e.stdout, jsonTicket{ticket, string(c.Resource), token, id, time.Duration(c.TTL).Milliseconds()})
+	} else {
+		_, err = fmt.Fprintln(e.stdout, ticket)
+	}
+	if err == nil {
+		return nil
+	}
+	if lease, failure := s.Adopt(ctx, ticket); failure == nil {
+		_ = lease.Release(ctx) // else it ends by its TTL
+	}
+	return fail(exitFailed, "the ticket cannot be printed, so the lease was given back: %v", err)
 }
 
-// unreachable tells whether the store gave no answer at all.
-func unreachable(err error) bool {
-	return errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+// jsonTicket is what --json prints.
+type jsonTicket struct {
+	Ticket   string `json:"ticket,omitempty"`
+	Resource string `json:"resource"`
+	Token    uint64 `json:"token"`
+	Holder   string `json:"holder"`
+	TTL      int64  `json:"ttl_ms"`
 }
 
-// signalOf returns the signal that ended ctx, or nil.
-func signalOf(ctx context.Context) error {
-	var sig *signalled
-	if errors.As(context.Cause(ctx), &sig) {
-		return sig
-	}
-	return nil
-}
-
-// conflict is the exit of a run that did not get the lease, with all that an
-// operator wants to know.
-func (c *guarded) conflict(held *holdfast.HeldError) error {
-	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", c.Resource)
-	return &busyError{held: held, exitError: exitError{c.ConflictExitCode, "not acquired: " + heldText(held) + hint}}
-}
-
-// busyError is an exitError that keeps who was in the way, for --json.
-type busyError struct {
-	exitError
-	held *holdfast.HeldError
-}
-
-// Unwrap lets errors.As find the exit code.
-func (e *busyError) Unwrap() error { return &e.exitError }
-
-// heldText says who holds the resource, since when, why, and how many wait.
-func heldText(h *holdfast.HeldError) string {
-	if h.HolderID == "" {
-		return fmt.Sprintf("%q, nobody holds it, %d waiting ahead", h.Resource, h.Waiters)
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%q is held by %s on host %s, pid %d", h.Resource, orNone(h.Name), orNone(h.Host), h.PID)
-	if !h.Since.IsZero() {
-		fmt.Fprintf(&b, ", since %s", h.Since.Local().Format(time.DateTime))
-	}
-	if h.Reason != "" {
-		fmt.Fprintf(&b, ", reason %q", h.Reason)
-	}
-	fmt.Fprintf(&b, ", TTL left %s, %d waiting, holder ID %s", short(h.TTL), h.Waiters, h.HolderID)
-	return b.String()
-}
-
-// heldAttrs are the same for --json.
-func heldAttrs(h *holdfast.HeldError) []slog.Attr {
-	return []slog.Attr{
-		slog.String("holder", h.HolderID), slog.String("name", h.Name), slog.String("host", h.Host), slog.Int("pid", h.PID),
-		slog.Time("since", h.Since), slog.String("reason", h.Reason), slog.Duration("ttl_left", h.TTL), slog.Int("waiters", h.Waiters),
-	}
-}
-
-// orNone words an empty field.
-func orNone(s string) string {
-	if s == "" {
-		return "(not told)"
-	}
-	return s
+// callerMeta is where the process that started this one runs.
+func callerMeta() holdfast.Meta {
+	host, _ := os.Hostname() // an empty host is shown as such
+	return holdfast.Meta{Host: host, PID: os.Getppid()}
 }

@@ -82,11 +82,9 @@ func explain(err error, at string) *exitError {
 // data in the store cause.
 func denied(text, at string) *exitError {
 	text = said(text, holdfast.ErrDenied)
-	for _, word := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "AUTH", "invalid username-password"} {
-		if strings.Contains(text, word) {
-			return &exitError{exitDenied, fmt.Sprintf(
-				"the store (%s) refuses: %s; give user and password in --redis or HOLDFAST_REDIS, and let the user run scripts and pub/sub on Holdfast's keys and channels", at, text)}
-		}
+	if store.RefusesUser(text) {
+		return &exitError{exitDenied, fmt.Sprintf(
+			"the store (%s) refuses: %s; give user and password in --redis or HOLDFAST_REDIS, and let the user run scripts and pub/sub on Holdfast's keys and channels", at, text)}
 	}
 	return &exitError{exitConfig, fmt.Sprintf(
 		"the store (%s) refuses: %s; something else uses Holdfast's keys, or the store does not fit: choose another --prefix or store", at, text)}

@@ -39,7 +39,7 @@ func (f *guardFlags) check(wait *span) error {
 }
 
 // guarded is a command that runs under a lease. The wait for the lease is in
-// acquire.go, the command's life under it in supervise.go.
+// await.go, the command's life under it in supervise.go.
 type guarded struct {
 	guardFlags
 	verb     string

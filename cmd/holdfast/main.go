@@ -3,8 +3,8 @@
 // verbs, `holdfast VERB --help` shows examples.
 //
 // Each verb is one file. The process groups of `run` are package
-// internal/guard, URLs are package internal/store, and the scene of `demo` is
-// package internal/demo.
+// internal/guard, URLs are package internal/store, the checks of `doctor` are
+// package internal/doctor, and the scene of `demo` is package internal/demo.
 package main
 
 import (
@@ -40,15 +40,22 @@ func start(args []string) int {
 
 // cli is the command line: the flags of all verbs, and the verbs.
 type cli struct {
-	Redis  text `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p. A password is better kept in the environment than in the arguments. Default: ${default}."`
+	Redis  text `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p; several URLs with commas between them are a quorum. A password is better kept in the environment than in the arguments. Default: ${default}."`
 	Prefix text `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"What every key in the store begins with; the same as the services' WithPrefix. Default: ${default}."`
 
 	Run     runCmd     `cmd:"" help:"Run a command under the lease of a resource."`
 	Once    onceCmd    `cmd:"" help:"Run a command unless it was done before: once for all, or once a period."`
 	Elect   electCmd   `cmd:"" help:"Run a command while leading an election, or see who leads."`
+	Acquire acquireCmd `cmd:"" help:"Take a lease and print a ticket for it."`
+	Renew   renewCmd   `cmd:"" help:"Renew the lease of a ticket."`
+	Release releaseCmd `cmd:"" help:"Give the lease of a ticket back."`
+	Hold    holdCmd    `cmd:"" help:"Hold a lease until standard input ends."`
+	Wait    waitCmd    `cmd:"" help:"Wait until nobody holds a resource."`
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
 	Show    showCmd    `cmd:"" help:"Show who holds a resource and who waits for it."`
 	Break   breakCmd   `cmd:"" help:"End a lease or a wait by force."`
+	Doctor  doctorCmd  `cmd:"" help:"Look whether a store is fit for locks."`
+	Bench   benchCmd   `cmd:"" help:"Measure what locks cost on a store."`
 	Demo    demoCmd    `cmd:"" help:"Play two scenes, stock and report, without and with Holdfast, also when nodes die."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 
@@ -68,6 +75,7 @@ const description = `Distributed locks and leases on Redis, from the shell.
 	holdfast run nightly-report -- ./report.sh
 	holdfast once --cron '0 8 * * *' push-report -- ./push.sh
 	holdfast elect dispatcher "$(hostname)" -- ./dispatcher
+	holdfast doctor
 	holdfast ls`
 
 // command parses the arguments and runs the verb.

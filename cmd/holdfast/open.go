@@ -4,11 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/engine/goredis"
 )
 
 // askLimit bounds one question to the store: a person or a script waits.
@@ -20,23 +17,23 @@ const closeLimit = time.Second
 // session is a Holdfast client with its connections.
 type session struct {
 	*holdfast.Client
-	rdb redis.UniversalClient
-	at  string // the store in words
+	store *store.Store
+	at    string // the store in words
 }
 
 // open makes a client for the store of the command line. It does not connect.
 func (e *env) open(opts ...holdfast.Option) (*session, error) {
-	rdb, err := store.Open(e.url)
+	st, err := store.Open(e.url)
 	if err != nil {
 		return nil, err
 	}
 	opts = append([]holdfast.Option{holdfast.WithPrefix(e.prefix)}, opts...)
-	c, err := holdfast.New(goredis.New(rdb), opts...)
+	c, err := holdfast.New(st.Engine(), opts...)
 	if err != nil {
-		rdb.Close()
+		st.Close()
 		return nil, err
 	}
-	return &session{Client: c, rdb: rdb, at: store.Describe(rdb)}, nil
+	return &session{Client: c, store: st, at: st.String()}, nil
 }
 
 // reach asks the store for something small, to tell soon that it is away.
@@ -54,7 +51,7 @@ func (s *session) close() {
 	go func() {
 		defer close(done)
 		_ = s.Client.Close() // the verb has its answer already
-		_ = s.rdb.Close()
+		_ = s.store.Close()
 	}()
 	select {
 	case <-done:

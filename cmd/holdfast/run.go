@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"time"
-
-	"github.com/holdfast-go/holdfast"
 )
 
 // runCmd is `holdfast run`.
@@ -14,13 +10,7 @@ type runCmd struct {
 	Resource text   `arg:"" help:"Name of what is locked, like stock:42."`
 	Cmd      []text `arg:"" name:"cmd" help:"Command and its arguments, after --."`
 
-	Nonblock  bool  `short:"n" xor:"wait" help:"Do not wait: exit 75 if the resource is held."`
-	Wait      *span `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, like 30s, then exit 75. Default: wait for as long as it takes."`
-	Slots     *int  `xor:"kind" placeholder:"N" help:"Up to N at once: take one of N slots of a semaphore. Everybody has to give the same N. Default: one at a time."`
-	Shared    bool  `xor:"kind" help:"Together with others that run --shared, but never beside one that runs --exclusive: take the reader's lease of an RWMutex."`
-	Exclusive bool  `xor:"kind" help:"Alone, among others that run --shared: take the writer's lease of an RWMutex."`
-	Reason    text  `placeholder:"TEXT" help:"Why; shown to others who look or wait. Default: none."`
-
+	lockFlags
 	guardFlags
 }
 
@@ -64,36 +54,13 @@ func (c *runCmd) Validate() error {
 		return nil // kong says so itself, after this
 	case c.Cmd[0] == "":
 		return errors.New("CMD is empty: name a program after --")
-	case c.Slots != nil && (*c.Slots < 1 || *c.Slots > holdfast.MaxCapacity):
-		return fmt.Errorf("--slots needs a number from 1 to %d", holdfast.MaxCapacity)
 	}
-	return c.check(c.Wait)
+	return errors.Join(c.checkSlots(), c.check(c.Wait))
 }
 
 // Run takes the lease, runs the command under it and gives the lease back.
 func (c *runCmd) Run(e *env) error {
 	g := &guarded{guardFlags: c.guardFlags, verb: "run", Resource: c.Resource, Cmd: c.Cmd, Nonblock: c.Nonblock, Wait: c.Wait}
-	return g.run(e, c.lock, func(*watching) bool { return false })
-}
-
-// lock is the primitive that the flags name.
-func (c *runCmd) lock(s *session) lock {
-	name := string(c.Resource)
-	opts := []holdfast.LockOption{holdfast.WithTTL(time.Duration(c.TTL)), holdfast.WithReason(string(c.Reason)), holdfast.WithoutTenure()}
-	switch {
-	case c.Slots != nil:
-		pool := s.Semaphore(name, *c.Slots, opts...)
-		return lock{
-			wait: func(ctx context.Context) (*holdfast.Lease, error) { return pool.Acquire(ctx, 1) },
-			try:  func(ctx context.Context) (*holdfast.Lease, error) { return pool.TryAcquire(ctx, 1) },
-		}
-	case c.Shared:
-		rw := s.RWMutex(name, opts...)
-		return lock{wait: rw.RLock, try: rw.TryRLock}
-	case c.Exclusive:
-		rw := s.RWMutex(name, opts...)
-		return lock{wait: rw.Lock, try: rw.TryLock}
-	}
-	m := s.Mutex(name, opts...)
-	return lock{wait: m.Lock, try: m.TryLock}
+	on := func(s *session) lock { return c.lockFlags.on(s, string(c.Resource), time.Duration(c.TTL)) }
+	return g.run(e, on, func(*watching) bool { return false })
 }

@@ -163,6 +163,13 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 	"redis-restart": func(ts *testscript.TestScript, _ bool, _ []string) { server(ts).Restart() },
 	"redis-pause":   func(ts *testscript.TestScript, _ bool, _ []string) { server(ts).Pause() },
 	"redis-resume":  func(ts *testscript.TestScript, _ bool, _ []string) { server(ts).Resume() },
+	// node-… NUMBER: the same for a server of a topology.
+	"node-kill":    func(ts *testscript.TestScript, _ bool, args []string) { node(ts, args).Kill() },
+	"node-restart": func(ts *testscript.TestScript, _ bool, args []string) { node(ts, args).Restart() },
+	"node-pause":   func(ts *testscript.TestScript, _ bool, args []string) { node(ts, args).Pause() },
+	"node-resume":  func(ts *testscript.TestScript, _ bool, args []string) { node(ts, args).Resume() },
+	// failover: waits until another server has taken over from server 0.
+	"failover": func(ts *testscript.TestScript, _ bool, _ []string) { ts.Value(topologyKey{}).(topology).failover() },
 }
 
 func server(ts *testscript.TestScript) *redistest.Server {

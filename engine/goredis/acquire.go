@@ -24,13 +24,16 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		TTL: r.TTL, Reserve: r.Reserve, Ballot: r.Ballot, Queue: r.Queue, Reason: r.Reason, Yields: r.Yields.ID,
 		Mark: r.Mark,
 	}
-	reply, err := e.ask(ctx, r, e.scripts.Acquire(keys, args))
+	reply, short, err := e.ask(ctx, r, e.scripts.Acquire(keys, args))
 	if err != nil {
 		return engine.Answer{}, err
 	}
 	got, err := args.Read(reply)
 	if err != nil {
 		return engine.Answer{}, unexpected(err)
+	}
+	if got.Status == script.Granted && short != nil {
+		return engine.Answer{}, short
 	}
 	if got.Status == script.Queued {
 		e.audience.attend(keys, r.Resource, r.ID, engine.WaiterLife)
@@ -39,31 +42,21 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 }
 
 // ask runs the script, together with the description of a new client: one
-// round trip in any case. In a cluster the description may belong to another
-// node, which must not hold up the answer.
-func (e *Engine) ask(ctx context.Context, r engine.Request, c script.Call) (any, error) {
+// round trip in any case. short is why a grant does not count yet.
+func (e *Engine) ask(ctx context.Context, r engine.Request, c script.Call) (value any, short, err error) {
 	if !e.clients.due(r.Resource.Prefix, r.Client) {
-		return e.run(ctx, e.rdb, c)
+		return e.pledged(ctx, e.rdb, c)
 	}
 	return e.introduce(ctx, r, c)
 }
 
 // introduce runs the script and describes the client.
-func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call) (any, error) {
-	if _, ok := e.rdb.(*redis.ClusterClient); ok {
-		e.clients.wrote(r.Resource.Prefix, r.Client.ID)
-		rdb, who := e.own.client(), *r.Client
-		described := e.aside(func(ctx context.Context) { _ = rdb.Process(ctx, describe(ctx, r.Resource.Prefix, who)) })
-		value, err := e.run(ctx, e.rdb, c)
-		soon := time.NewTimer(asideWait)
-		defer soon.Stop()
-		select {
-		case <-described:
-		case <-soon.C:
-		}
-		return value, err
+func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call) (value any, short, err error) {
+	if _, ok := e.rdb.(*redis.ClusterClient); ok || e.options.replicas.n > 0 {
+		defer e.describeBeside(r.Resource.Prefix, *r.Client)()
+		return e.pledged(ctx, e.rdb, c)
 	}
-	value, err := bounded(e, ctx, func() (any, error) {
+	value, err = bounded(e, ctx, func() (any, error) {
 		pipe := e.rdb.Pipeline()
 		who := describe(ctx, r.Resource.Prefix, *r.Client)
 		cmd := newCommand(ctx, c.Args())
@@ -78,7 +71,24 @@ func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call)
 		}
 		return cmd.Result()
 	})
-	return value, classify(ctx, err)
+	return value, nil, classify(ctx, err)
+}
+
+// describeBeside stores who a client is while something else is asked, since in
+// a cluster that may be another node's, and must not hold up the answer. What it
+// returns waits for it, but not for long.
+func (e *Engine) describeBeside(prefix string, client engine.Client) (wait func()) {
+	e.clients.wrote(prefix, client.ID)
+	rdb := e.own.client()
+	described := e.aside(func(ctx context.Context) { _ = rdb.Process(ctx, describe(ctx, prefix, client)) })
+	return func() {
+		soon := time.NewTimer(asideWait)
+		defer soon.Stop()
+		select {
+		case <-described:
+		case <-soon.C:
+		}
+	}
 }
 
 // answer puts the script's reply into the words of the contract.

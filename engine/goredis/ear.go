@@ -94,7 +94,9 @@ func (e *ear) handle(msg any) {
 			e.s.unheard(e, core)
 		}
 	case *redis.Message:
-		e.s.deliver(wakeupOf(msg.Payload))
+		if msg.Channel != e.s.plain || e.s.news(e, msg.Payload) {
+			e.s.deliver(wakeupOf(msg.Payload))
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,6 +27,7 @@ type Engine struct {
 	audience audience
 	keyring  keyring
 	combiner combiner
+	noFsync  atomic.Bool // the server does not know WAITAOF
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -53,7 +55,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 	if isNil(rdb) {
 		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))
 	}
-	if err = errors.Join(err, o.check()); err != nil {
+	if err = errors.Join(err, o.check(rdb)); err != nil {
 		e.broken = fmt.Errorf("%w: %w", engine.ErrDenied, err)
 	}
 	return e

@@ -59,6 +59,9 @@ type stream interface {
 }
 
 func (e *Engine) open(prefix, client string, deliver func(engine.Wakeup)) stream {
+	if e.options.replicas.n > 0 {
+		deliver = unconfirmed(deliver)
+	}
 	if cluster, ok := e.own.client().(*redis.ClusterClient); ok {
 		return e.listenShards(cluster, prefix, client, deliver)
 	}

@@ -3,6 +3,7 @@ package goredis
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -50,6 +51,31 @@ type shards struct {
 	deaf    bool              // the server knows no sharded channels, or refuses them
 	missed  bool              // wake-ups may have been lost since the latest Resync
 	trouble int               // failures in a row
+	told    []telling         // the latest messages to all nodes
+}
+
+// telling is a message that an ear heard.
+type telling struct {
+	text string
+	by   *ear
+}
+
+// manyTold is how many messages are kept to know those that several ears hear.
+const manyTold = 64
+
+// news tells whether no other ear has heard a message to all nodes. They hear it
+// at nearly the same time; one that comes late is only another hint.
+func (s *shards) news(e *ear, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.told, func(t telling) bool { return t.text == text && t.by != e }); i >= 0 {
+		return false
+	}
+	if len(s.told) == manyTold {
+		s.told = slices.Delete(s.told, 0, manyTold/2)
+	}
+	s.told = append(s.told, telling{text, e})
+	return true
 }
 
 // topic is a resource of interest.

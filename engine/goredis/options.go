@@ -3,6 +3,8 @@ package goredis
 import (
 	"fmt"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Option changes how an Engine works.
@@ -10,6 +12,7 @@ type Option func(*options)
 
 type options struct {
 	retention time.Duration
+	replicas  replicas
 	// fragments replaces parts of the scripts; for tests only.
 	fragments map[string]string
 }
@@ -29,9 +32,35 @@ func WithRetention(d time.Duration) Option {
 	return func(o *options) { o.retention = d }
 }
 
-func (o options) check() error {
+// WithReplicas makes a grant, a renewal or a mark count only when n replicas of
+// the master have it. Too few within the timeout: a *ReplicasError, which is an
+// engine.ErrUnavailable. Then Lock goes on trying, TryLock fails, and what they
+// leave is withdrawn; a renewal is tried again until the trust window ends, and
+// then the lease is lost.
+//
+// It keeps leases over a failover only if n is the number of ALL replicas that
+// could be promoted, of each master: with fewer, the one that is promoted may be
+// another. The clocks of the servers must agree, since deadlines are absolute.
+// Every engine of an application should use the same n. Each grant and renewal
+// takes one round trip to the replicas more, and a hand-off one to the master;
+// while a replica is away, each takes the whole timeout, and fails.
+//
+// n is at least 1; the timeout lies between 1 ms and 2 s and below the read
+// timeout of the redis client. Default: the master's word counts.
+func WithReplicas(n int, timeout time.Duration) Option {
+	return func(o *options) { o.replicas.n, o.replicas.wait = n, timeout }
+}
+
+// WithFsync makes WithReplicas wait until the replicas have it on disk (WAITAOF),
+// for which they need append-only files. A server that does not know that command,
+// which is Redis before 7.2, is asked for WithReplicas alone.
+func WithFsync() Option {
+	return func(o *options) { o.replicas.fsync = true }
+}
+
+func (o options) check(rdb redis.UniversalClient) error {
 	if o.retention < minRetention {
 		return fmt.Errorf("goredis: retention %v is below %v", o.retention, minRetention)
 	}
-	return nil
+	return o.replicas.check(rdb)
 }

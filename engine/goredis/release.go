@@ -23,9 +23,13 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	if starved(rdb) {
 		rdb = e.own.client()
 	}
-	value, err := e.run(ctx, rdb, call)
+	run := e.run
+	if r.Mark > 0 { // it has to outlive the master as a grant does
+		run = e.runPledged
+	}
+	value, err := run(ctx, rdb, call)
 	if errors.Is(err, redis.ErrPoolTimeout) { // it was not sent
-		value, err = e.run(ctx, e.own.client(), call)
+		value, err = run(ctx, e.own.client(), call)
 	}
 	if err != nil {
 		return err
@@ -33,6 +37,15 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	e.audience.dismiss(keys, r.Resource, r.ID)
 	cause, err := args.Read(value)
 	return notHeld(cause, err)
+}
+
+// runPledged is run with an error also if too few replicas have the effect.
+func (e *Engine) runPledged(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
+	value, short, err := e.pledged(ctx, rdb, c)
+	if err == nil {
+		err = short
+	}
+	return value, err
 }
 
 // starved tells whether a command would have to wait for a connection: others

@@ -67,11 +67,11 @@ func pick(calls []script.Call, which []int) []script.Call {
 
 // renewPart makes calls to one node and returns their errors.
 func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []error {
-	replies, err := bounded(e, ctx, func() ([]reply, error) { return e.renew(ctx, rdb, calls), nil })
+	vows, err := bounded(e, ctx, func() ([]vow, error) { return e.renew(ctx, rdb, calls), nil })
 	errs := make([]error, len(calls))
 	for n := range errs {
 		if err == nil {
-			errs[n] = renewed(ctx, replies[n])
+			errs[n] = renewed(ctx, vows[n])
 		} else {
 			errs[n] = classify(ctx, err)
 		}
@@ -82,25 +82,40 @@ func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls
 }
 
 // renew runs the calls over the engine's own connections.
-func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []reply {
-	replies := batch(ctx, rdb, calls)
-	switch err := replies[0].err; {
+func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []vow {
+	vows := e.batch(ctx, rdb, calls)
+	switch err := vows[0].err; {
 	case errors.Is(err, redis.ErrClosed):
 		// The last client left meanwhile, but somebody still renews.
-		replies = batch(ctx, e.own.client(), calls)
+		vows = e.batch(ctx, e.own.client(), calls)
 	case isCode(err, "ERR max number of clients"):
 		// The caller's client may have a connection already.
-		replies = batch(ctx, e.rdb, calls)
+		vows = e.batch(ctx, e.rdb, calls)
 	}
-	return replies
+	return vows
 }
 
-func renewed(ctx context.Context, r reply) error {
-	if r.err != nil {
-		return classify(ctx, r.err)
+// batch runs calls in one pipeline, which asks for the replicas if it should.
+func (e *Engine) batch(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []vow {
+	if e.options.replicas.n > 0 {
+		return e.pledge(ctx, rdb, calls)
 	}
-	_, cause, err := script.Renew{}.Read(r.value)
-	return notHeld(cause, err)
+	vows := make([]vow, len(calls))
+	for i, r := range batch(ctx, rdb, calls) {
+		vows[i].reply = r
+	}
+	return vows
+}
+
+func renewed(ctx context.Context, v vow) error {
+	if v.err != nil {
+		return classify(ctx, v.err)
+	}
+	_, cause, err := script.Renew{}.Read(v.value)
+	if err := notHeld(cause, err); err != nil {
+		return err
+	}
+	return v.short
 }
 
 // describeAgain stores the descriptions of clients that only renew, before

@@ -46,12 +46,23 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	case lease != nil:
 		return e.confirm(ctx, a, lease, r.TTL)
 	}
+	patient := r.Queue && r.Ballot == 0
+	if patient {
+		if ahead := e.lines.ahead(r.Resource, r.ID); ahead > 0 {
+			return a.queue(engine.Answer{}, e.lines.join(r.Resource, r.ID)), nil
+		}
+	}
 	ans, err := e.campaign(ctx, a, r)
 	if _, over := a.standing(); over != 0 && err != nil {
 		err = &engine.EndedError{Cause: over}
 	}
-	if err == nil && ans.Status == engine.Busy && r.Queue && r.Ballot == 0 {
-		return a.queue(ans), nil
+	switch {
+	case patient && err == nil && ans.Status == engine.Busy:
+		return a.queue(ans, e.lines.join(r.Resource, r.ID)), nil
+	case patient && err == nil && ans.Status == engine.Marked:
+		e.lines.disband(r.Resource)
+	case patient && !unavailable(err):
+		e.lines.leave(r.Resource, r.ID)
 	}
 	switch {
 	case unavailable(err):
@@ -75,18 +86,24 @@ func (e *Engine) forget(k key, a *attempt) {
 }
 
 // queue says when to ask again: soon, and ever later, at random, so that those who
-// wait do not divide the nodes among themselves for ever.
-func (a *attempt) queue(busy engine.Answer) engine.Answer {
+// wait do not divide the nodes among themselves for ever. One who is not first in this
+// process is told.
+func (a *attempt) queue(busy engine.Answer, ahead int) engine.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wait := min(shortestWait<<min(a.tries, 10), longestWait)
-	a.tries++
-	a.keep = time.Now().Add(engine.WaiterLife)
 	next := wait/2 + rand.N(wait)
+	a.waits = true
+	if ahead > 0 {
+		next = pollLater()
+	} else {
+		a.tries++
+	}
+	a.keep = time.Now().Add(insistence)
 	if busy.Next > 0 {
 		next = min(next, busy.Next)
 	}
-	return engine.Answer{Status: engine.Queued, Position: busy.Waiters, Next: next}
+	return engine.Answer{Status: engine.Queued, Position: ahead, Next: next}
 }
 
 // confirm answers a repeated request for a live lease, which counts as a renewal.
@@ -98,8 +115,6 @@ func (e *Engine) confirm(ctx context.Context, a *attempt, lease *round, ttl time
 	var gone *engine.NotHeldError
 	switch {
 	case errors.As(err, &gone):
-		a.end(gone.Cause)
-		lease.giveUp()
 		return engine.Answer{}, &engine.EndedError{Cause: gone.Cause}
 	case err != nil:
 		return engine.Answer{}, err
@@ -165,6 +180,9 @@ func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.
 	if !a.win(t, ttl) {
 		a.lose(t)
 		return engine.Answer{}, false, fmt.Errorf("%w: quorum: it was withdrawn", engine.ErrUnavailable)
+	}
+	if r.Weight < r.Capacity {
+		e.lines.wake(r.Resource) // there may be room for more
 	}
 	return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, false, nil
 }

@@ -21,7 +21,8 @@ type attempt struct {
 	lease    *round   // nil: none
 	deadline time.Time
 	over     engine.Cause // 0: not ended
-	tries    int          // in vain, since it began to wait
+	waits    bool         // it was told to
+	tries    int          // in vain, since it was first to wait
 	proposed uint64       // the latest token: no two tries may have one name
 	keep     time.Time    // when it may be forgotten
 }

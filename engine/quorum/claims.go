@@ -41,7 +41,7 @@ func (c *claim) sure() bool { return c.held() || c.lost() }
 
 // why is the cause that most nodes give, but not that they know nothing of it if
 // others do: those may never have had it. Among equals the first counts.
-func (c *claim) why() error {
+func (c *claim) why() *engine.NotHeldError {
 	best, most := engine.CauseDeleted, 0
 	for _, cause := range []engine.Cause{engine.CauseBroken, engine.CauseTaken, engine.CauseExpired, engine.CauseReleased} {
 		n := 0

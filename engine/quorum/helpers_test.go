@@ -28,12 +28,13 @@ const (
 // faulty is a node that can be made to fail, and to be slow.
 type faulty struct {
 	engine.Engine
-	mu     sync.Mutex
-	fault  fault
-	there  time.Duration // how long a request takes to arrive
-	back   time.Duration // how long an answer takes
-	calls  int
-	resume chan struct{} // while it is stopped; closed when it goes on
+	mu        sync.Mutex
+	fault     fault
+	there     time.Duration // how long a request takes to arrive
+	back      time.Duration // how long an answer takes
+	calls     int
+	withdrawn int
+	resume    chan struct{} // while it is stopped; closed when it goes on
 }
 
 var errDead = errors.New("connection refused")
@@ -125,6 +126,11 @@ func (f *faulty) Renew(ctx context.Context, batch []engine.Renewal) []error {
 }
 
 func (f *faulty) Release(ctx context.Context, r engine.Release) error {
+	if r.Withdraw {
+		f.mu.Lock()
+		f.withdrawn++
+		f.mu.Unlock()
+	}
 	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.Engine.Release(ctx, r) })
 	return err
 }

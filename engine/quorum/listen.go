@@ -18,6 +18,9 @@ type stream struct {
 	cancel context.CancelFunc
 	opens  sync.WaitGroup
 
+	sending sync.RWMutex // for writing: to close it
+	closed  bool
+
 	mu     sync.Mutex
 	nodes  []engine.Listener // by node; nil: not open
 	live   bool              // Listen has returned
@@ -55,6 +58,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 	s.mu.Lock()
 	s.live = true
 	s.mu.Unlock()
+	e.lines.open(s)
 	return s, nil
 }
 
@@ -88,7 +92,7 @@ func (s *stream) keep(n *node, l engine.Listener) {
 	late := s.live
 	s.mu.Unlock()
 	if late {
-		s.deliver(engine.Wakeup{Kind: engine.Resync})
+		s.send(engine.Wakeup{Kind: engine.Resync})
 	}
 }
 
@@ -97,12 +101,21 @@ func (s *stream) keep(n *node, l engine.Listener) {
 func (s *stream) hear(n *node, w engine.Wakeup) {
 	switch w.Kind {
 	case engine.Resync:
-		s.deliver(w)
+		s.send(w)
 	case engine.WakeBroken:
 		if s.enough(n, w.ID) {
 			w.ID, _ = parseTry(w.ID)
-			s.deliver(w)
+			s.send(w)
 		}
+	}
+}
+
+// send delivers a wake-up, unless the stream is closed.
+func (s *stream) send(w engine.Wakeup) {
+	s.sending.RLock()
+	defer s.sending.RUnlock()
+	if !s.closed {
+		s.deliver(w)
 	}
 }
 
@@ -127,6 +140,10 @@ func (s *stream) enough(n *node, id string) bool {
 
 // Close implements engine.Listener.
 func (s *stream) Close() error {
+	s.e.lines.close(s)
+	s.sending.Lock()
+	s.closed = true
+	s.sending.Unlock()
 	s.cancel()
 	s.opens.Wait()
 	s.mu.Lock()

@@ -196,6 +196,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) erro
 	if err := e.usable(ctx); err != nil {
 		return err
 	}
+	defer e.lines.wake(res)
 	var known *round
 	if a := e.attempts.find(key{res, id}); a != nil {
 		known, _ = a.standing()

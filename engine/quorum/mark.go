@@ -26,6 +26,8 @@ func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (e
 		e.tokens.heard(r.Resource, t.token+r.Reserve)
 		if a.win(t, ttl) {
 			first.giveUp() // where it was not yielded
+			e.lines.leave(r.Resource, r.ID)
+			e.lines.disband(r.Resource)
 			return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, nil
 		}
 	}

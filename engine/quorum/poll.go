@@ -129,4 +129,4 @@ func shortfall(ctx context.Context, e *Engine, what string, had, need int, faile
 }
 
 // grace is how much longer the others get when a majority answered so quickly.
-func grace(took time.Duration) time.Duration { return max(20*time.Millisecond, 3*took) }
+func grace(took time.Duration) time.Duration { return max(100*time.Millisecond, 3*took) }

@@ -26,6 +26,7 @@ type Engine struct {
 
 	attempts registry
 	tokens   tokens
+	lines    lines
 	crews    crews
 }
 

@@ -167,11 +167,11 @@ func failMinority(t *testing.T, size int, nodes []int, what fault, moment int) {
 	fail(2)
 	start := time.Now()
 	c.give(t, held)
-	if took := time.Since(start); took > 25*time.Millisecond {
+	if took := time.Since(start); took > 110*time.Millisecond {
 		t.Errorf("the release took %v", took)
 	}
 	slow := 0
-	for i := range 50 {
+	for i := range 20 {
 		start := time.Now()
 		h := c.hold(t, fmt.Sprintf("a.%d", 10+i))
 		if a, err := c.Acquire(t.Context(), asks("b.1")); err != nil || a.Status != engine.Busy {
@@ -182,8 +182,8 @@ func failMinority(t *testing.T, size int, nodes []int, what fault, moment int) {
 			slow++
 		}
 	}
-	if slow > 10 {
-		t.Errorf("%d of 50 were slow", slow)
+	if slow > 6 {
+		t.Errorf("%d of 20 were slow", slow)
 	}
 	for _, i := range nodes {
 		c.nodes[i].set(healthy)
@@ -322,6 +322,7 @@ func TestLostLeaseIsNotMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		held := c.hold(t, "a.1")
+		synctest.Wait() // or the request might reach the new node
 		c.nodes[0].Engine, c.nodes[1].Engine = memory.New(), memory.New()
 		var gone *engine.NotHeldError
 		if err := c.renew(t, held); !errors.As(err, &gone) || gone.Cause != engine.CauseDeleted {
@@ -332,6 +333,24 @@ func TestLostLeaseIsNotMadeAnew(t *testing.T) {
 			if s, _ := n.Engine.Snapshot(t.Context(), stock); len(s.Holders) != 0 {
 				t.Errorf("node %d has %+v", i+1, s)
 			}
+		}
+	})
+}
+
+// A node that is always the last to answer is not made to remember each lease that it
+// granted when it was given back already.
+func TestSlowNodeRemembersNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c.nodes[1].slow(10*time.Millisecond, 10*time.Millisecond)
+		for i := range 100 {
+			c.give(t, c.hold(t, fmt.Sprintf("a.%d", i)))
+			time.Sleep(time.Millisecond)
+		}
+		c.Leave("a")
+		c.nothing(t, "a")
+		if n := c.nodes[1].withdrawn; n > 0 {
+			t.Errorf("%d withdrawals", n)
 		}
 	})
 }

@@ -3,6 +3,8 @@ package quorum
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -21,12 +23,15 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		a.end(engine.CauseReleased)
 	}
 	if a == nil {
-		return e.giveUnknown(ctx, r)
+		err := e.giveUnknown(ctx, r)
+		e.freed(r)
+		return err
 	}
 	a.mu.Lock()
 	lease, tries := a.lease, append([]*round(nil), a.rounds...)
-	waited := a.tries > 0 || r.Withdraw
+	waited := a.waits || r.Withdraw
 	a.mu.Unlock()
+	e.lines.leave(r.Resource, r.ID)
 	switch {
 	case lease != nil:
 		err := e.give(ctx, lease, r)
@@ -34,6 +39,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 			a.lose(lease)
 			e.settle(k, a)
 		}
+		e.freed(r)
 		return err
 	case r.Token != 0:
 		return e.giveUnknown(ctx, r)
@@ -50,6 +56,15 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		return &engine.NotHeldError{Cause: engine.CauseDeleted}
 	}
 	return nil
+}
+
+// freed tells those who wait in this process that there may be room, or a mark.
+func (e *Engine) freed(r engine.Release) {
+	if r.Mark > 0 {
+		e.lines.disband(r.Resource)
+		return
+	}
+	e.lines.wake(r.Resource)
 }
 
 // settle forgets an attempt that was given back, unless it has to be refused.
@@ -78,15 +93,10 @@ func (e *Engine) giveUnknown(ctx context.Context, r engine.Release) error {
 
 // give takes a round out of the nodes.
 func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
-	t.mu.Lock()
-	t.over = true
-	at := append([]standing(nil), t.at...)
-	for i := range t.at {
-		t.at[i] = absent // what answers late to the request finds it withdrawn
-	}
-	t.mu.Unlock()
+	at, late := t.finish()
 	c := claim{nodes: len(e.nodes), need: t.need}
-	to := e.pick(c.need)
+	to := e.pick(c.need - len(late))
+	to = slices.DeleteFunc(slices.Clone(to), func(n *node) bool { return slices.Contains(late, n) })
 	ask := func(ctx context.Context, n *node) (struct{}, error) {
 		mine := e.ending(t, n, at[n.index], r)
 		err := release(ctx, n, mine, at[n.index])
@@ -99,7 +109,9 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 	defer p.end()
 	for i, n := range e.nodes {
 		switch {
-		case contains(to, n):
+		case slices.Contains(to, n):
+		case slices.Contains(late, n):
+			c.hear(n, errLate)
 		case at[i] == absent:
 			c.hear(n, &engine.NotHeldError{Cause: engine.CauseDeleted})
 		default:
@@ -118,6 +130,29 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 		}
 	}
 	return e.given(ctx, c, r)
+}
+
+// errLate stands for the answer of a node from which that to the request is still to
+// come.
+var errLate = fmt.Errorf("%w: it has not answered the request yet", engine.ErrUnavailable)
+
+// finish makes sure that nothing will be left of a round, and returns what is on the
+// nodes now. Those that have yet to answer the request of a lease are left to their
+// answer: a withdrawal would have to be remembered by the node for long, and for each
+// lease that is given back so quickly.
+func (t *round) finish() (at []standing, late []*node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	at = slices.Clone(t.at)
+	for i, was := range at {
+		if was == asked && t.state == granted {
+			late = append(late, t.e.nodes[i])
+			continue
+		}
+		t.at[i] = absent // what answers late to the request finds it withdrawn
+	}
+	return at, late
 }
 
 // release gives back what is on one node. A withdrawal is always answered yes, so it
@@ -157,15 +192,6 @@ func (e *Engine) ending(t *round, n *node, was standing, r engine.Release) engin
 	return r
 }
 
-func contains(nodes []*node, n *node) bool {
-	for _, other := range nodes {
-		if other == n {
-			return true
-		}
-	}
-	return false
-}
-
 // Resize implements engine.Engine. A node that does not answer goes on counting the
 // weight before, until the lease ends there.
 func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
@@ -194,6 +220,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	}
 	switch {
 	case c.held():
+		e.lines.wake(res)
 		return nil
 	case c.lost():
 		return c.why()

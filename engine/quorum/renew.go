@@ -110,7 +110,10 @@ func (x *extension) outcome(ctx context.Context, e *Engine, sent time.Time) erro
 		x.confirm()
 		return nil
 	case x.lost():
-		return x.why()
+		why := x.why()
+		x.a.end(why.Cause)
+		x.t.giveUp() // a minority may still have it
+		return why
 	}
 	return shortfall(ctx, e, "renewed the lease", x.yes, x.need, x.bad)
 }

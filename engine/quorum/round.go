@@ -38,7 +38,7 @@ type round struct {
 	made    int           // how often it was made anew on a node
 	over    bool          // nothing shall be left
 	decided chan struct{}
-	most    chan struct{} // closed when a majority has answered
+	most    chan struct{} // closed when as many as are needed have answered
 	state   verdict
 }
 
@@ -108,8 +108,8 @@ func (t *round) hear(n *node, a engine.Answer, err error) {
 	}
 }
 
-// wait returns when the round is decided, ctx has ended, or a majority has answered
-// and the others are slow. It tells whether the lease is held, for how long.
+// wait returns when the round is decided, ctx has ended, or as many as are needed have
+// answered and the others are slow. It tells whether the lease is held, for how long.
 func (t *round) wait(ctx context.Context) (time.Duration, bool) {
 	most := t.most
 	var slow <-chan time.Time

@@ -29,7 +29,7 @@ type verdict uint8
 
 const (
 	undecided verdict = iota
-	nearly            // a majority has answered, and that is not enough to tell
+	nearly            // as many as are needed have answered, and that is not enough to tell
 	granted
 	refused
 )
@@ -52,7 +52,7 @@ func judge(votes []vote, need int) verdict {
 		return granted
 	case pending == 0, yes+pending < need && alike(votes, need):
 		return refused
-	case len(votes)-pending-lost > len(votes)/2:
+	case len(votes)-pending-lost >= need:
 		return nearly
 	}
 	return undecided

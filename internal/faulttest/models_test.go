@@ -17,7 +17,7 @@ import (
 )
 
 // beside is how many scripts are played at once: most of the time they wait.
-const beside = 12
+const beside = 24
 
 // seedFlag replays the one script of a seed that a failure has named.
 var seedFlag = flag.Int("seed", 0, "play the script of this seed alone")

@@ -32,7 +32,6 @@ func drawPlan(t *rapid.T, least int) Script {
 		if s.Do == "lock" || s.Do == "try" || s.Do == "break waiter" {
 			s.Do = "run"
 		}
-		s.Hold *= 2
 		s.Sleep *= 3
 		return s
 	}), least, 40).Draw(t, "program")}

@@ -22,7 +22,6 @@ func drawCountdown(t *rapid.T, least int) Script {
 		if s.Do == "lock" || s.Do == "try" || rapid.Bool().Draw(t, "acts") {
 			s.Do = rapid.SampledFrom([]string{"set", "set", "down one", "down one", "down one", "wait", "wait", "count", "heal"}).Draw(t, "as")
 		}
-		s.Wait += rapid.SampledFrom([]time.Duration{0, 5 * time.Second, 30 * time.Second}).Draw(t, "patience")
 		s.Opts = rapid.SampledFrom([]string{"", "", "", "short"}).Draw(t, "life")
 		return s
 	}), least, 60).Draw(t, "program"))

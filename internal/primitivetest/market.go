@@ -109,7 +109,7 @@ func (w *market) act(e errand) {
 	}
 	select {
 	case <-time.After(w.span(e.Hold)):
-	case <-l.Context().Done():
+	case <-l.Done():
 	}
 	w.mu.Lock()
 	w.parts = slices.DeleteFunc(w.parts, func(o *part) bool { return o == p })

@@ -26,9 +26,9 @@ type gatherings struct {
 }
 
 func drawGatherings(faults bool) drawer {
-	what := []string{"lock", "lock", "lock", "lock", "try", "give up"}
+	what := []string{"lock", "lock", "lock", "lock", "lock", "lock", "lock", "lock", "try", "give up"}
 	if faults {
-		what = append(what, "break", "break", "down", "hang", "slow", "lose replies", "heal", "heal")
+		what = append(what, "break", "down", "hang", "slow", "lose replies", "heal", "heal", "heal", "heal")
 	}
 	return func(t *rapid.T, least int) Script {
 		return gatherings{!faults, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) gathering {
@@ -37,9 +37,9 @@ func drawGatherings(faults bool) drawer {
 				step: step{
 					Do:     rapid.SampledFrom(what).Draw(t, "do"),
 					Client: rapid.IntRange(0, 2).Draw(t, "client"),
-					Wait:   millis(t, "wait", 3000),
-					Hold:   millis(t, "hold", 2000),
-					Sleep:  rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 50 * time.Millisecond, time.Second}).Draw(t, "sleep"),
+					Wait:   drawWait(t),
+					Hold:   drawHold(t),
+					Sleep:  rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 50 * time.Millisecond, time.Second, 3 * time.Second}).Draw(t, "sleep"),
 				},
 				Names: names[:rapid.IntRange(1, len(names)).Draw(t, "how many")],
 			}
@@ -92,7 +92,7 @@ func (w *crowd) leaves(l *holdfast.Lease) {
 	}
 }
 
-// wait is for how long a caller goes on. Nobody holds for more than 2 s: not to
+// wait is for how long a caller goes on. Nobody holds for more than 6 s: not to
 // get what it wants in an hour, or half a minute of real time, is a deadlock.
 func (w *crowd) wait(g gathering) time.Duration {
 	switch {

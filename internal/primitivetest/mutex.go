@@ -72,7 +72,7 @@ func (b *bench) hold(l *holdfast.Lease, d time.Duration) {
 	b.granted(l)
 	select {
 	case <-time.After(b.span(d)):
-	case <-l.Context().Done():
+	case <-l.Done():
 	}
 	b.leaves(l)
 }

@@ -60,7 +60,7 @@ func readWriters() sharing {
 }
 
 func semaphores() sharing {
-	return sharing{5, []int{1, 1, 2, 3, 5}, func(c *holdfast.Client, ttl holdfast.LockOption) asker {
+	return sharing{5, []int{1, 2, 3, 4, 5}, func(c *holdfast.Client, ttl holdfast.LockOption) asker {
 		return weighted{c.Semaphore("x", 5, ttl)}
 	}}
 }
@@ -83,7 +83,7 @@ func drawOrder(sort sharing) drawer {
 	return func(t *rapid.T, least int) Script {
 		return order{sort, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) move {
 			return move{
-				Do:     rapid.SampledFrom([]string{"lock", "lock", "lock", "try", "release", "release", "give up", "demote", "wait"}).Draw(t, "do"),
+				Do:     rapid.SampledFrom([]string{"lock", "lock", "lock", "try", "release", "release", "give up", "demote", "demote", "wait"}).Draw(t, "do"),
 				Client: rapid.IntRange(0, 2).Draw(t, "client"),
 				Weight: rapid.SampledFrom(sort.weights).Draw(t, "weight"),
 				Which:  rapid.IntRange(0, 5).Draw(t, "which"),

@@ -28,15 +28,28 @@ func millis(t *rapid.T, name string, most int) time.Duration {
 	return time.Duration(rapid.IntRange(0, most).Draw(t, name)) * time.Millisecond
 }
 
+// drawHold draws for how long a lease is held: often for longer than a TTL, so that
+// a client that is cut off meets others who come after it.
+func drawHold(t *rapid.T) time.Duration {
+	return millis(t, "hold", 3000) + rapid.SampledFrom([]time.Duration{0, 500 * time.Millisecond, 3 * time.Second}).Draw(t, "and")
+}
+
+// drawWait draws how patient a caller is: mostly patient enough to have its turn,
+// since small numbers are drawn more often than large ones.
+func drawWait(t *rapid.T) time.Duration {
+	return millis(t, "wait", 8000) + rapid.SampledFrom([]time.Duration{0, 4 * time.Second, 16 * time.Second}).Draw(t, "patience")
+}
+
 func drawStep(t *rapid.T) step {
 	return step{
-		Do: rapid.SampledFrom([]string{"lock", "lock", "lock", "lock", "try", "break holder", "break waiter",
-			"down", "hang", "slow", "slow", "lose replies", "drop wake-ups", "heal"}).Draw(t, "do"),
+		// There is as much good weather as bad: nobody meets anybody in bad weather alone.
+		Do: rapid.SampledFrom([]string{"lock", "lock", "lock", "lock", "lock", "lock", "lock", "try", "break holder", "break waiter",
+			"down", "hang", "slow", "lose replies", "drop wake-ups", "heal", "heal", "heal", "heal"}).Draw(t, "do"),
 		Client: rapid.IntRange(0, 2).Draw(t, "client"),
 		Opts:   rapid.SampledFrom([]string{"", "", "short", "no tenure", "no renewal"}).Draw(t, "opts"),
-		Wait:   millis(t, "wait", 8000),
-		Hold:   millis(t, "hold", 3000),
-		Sleep:  rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 30 * time.Millisecond, time.Second}).Draw(t, "sleep"),
+		Wait:   drawWait(t),
+		Hold:   drawHold(t),
+		Sleep:  rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 30 * time.Millisecond, time.Second, 3 * time.Second}).Draw(t, "sleep"),
 	}
 }
 
@@ -90,7 +103,7 @@ func (w *world) weather(s step) bool {
 	case "hang":
 		net.All(Hang)
 	case "slow":
-		net.Slow(w.span(s.Wait/20), w.span(s.Hold/3))
+		net.Slow(w.span(s.Wait%(8*time.Second)/20), w.span(s.Hold%(3*time.Second)/3))
 	case "lose replies":
 		net.LoseReplies()
 	case "drop wake-ups":
@@ -133,7 +146,8 @@ func (w *world) breaks(name string, holder bool) {
 	_ = w.Store.Break(context.Background(), s.Resource, id) // it may have gone meanwhile
 }
 
-// in makes a call that has to end in time.
+// in makes a call that has to end in time. The ctx of the call ends with it, and so
+// does the Context of a lease that it got, but not the lease.
 func (w *world) in(s step, call func(ctx context.Context) error) error {
 	wait := w.span(s.Wait)
 	ctx, cancel := context.WithTimeout(context.Background(), wait)

@@ -52,6 +52,7 @@ type event struct {
 type state struct {
 	fault Fault
 	begun bool
+	works bool          // its beginning did not fail
 	began time.Duration // since the start
 	hit   <-chan struct{}
 	ready chan struct{} // closed when its beginning is complete
@@ -200,13 +201,15 @@ func (i *Injector) begin(s *state) {
 		i.dead[f.Target] = true
 	}
 	i.mu.Unlock()
+	var hit <-chan struct{}
+	var err error
 	if f.Kind != Stall {
-		hit, err := i.world.Begin(f)
-		i.mu.Lock()
-		s.hit = hit
-		i.note(f, err)
-		i.mu.Unlock()
+		hit, err = i.world.Begin(f)
 	}
+	i.mu.Lock()
+	s.hit, s.works = hit, err == nil
+	i.note(f, err)
+	i.mu.Unlock()
 	close(s.ready)
 	if f.For > 0 {
 		i.later(f.For, func() { i.end(s) })
@@ -224,7 +227,7 @@ func (i *Injector) end(s *state) {
 	<-s.ready
 	s.once.Do(func() {
 		var err error
-		if s.fault.Kind != Stall {
+		if s.fault.Kind != Stall && s.works {
 			err = i.world.End(s.fault)
 		}
 		i.mu.Lock()
@@ -294,8 +297,8 @@ func (i *Injector) Missed() Schedule {
 }
 
 func (s *state) happened() bool {
-	if !s.begun || s.hit == nil {
-		return s.begun
+	if !s.works || s.hit == nil {
+		return s.works
 	}
 	select {
 	case <-s.hit:

@@ -14,9 +14,6 @@ type Process interface {
 	Kill() error   // SIGKILL; it is gone when Kill returns
 }
 
-// Clock is a wall clock that can be stepped.
-type Clock interface{ Step(d time.Duration) }
-
 // Store is a server that can be killed, stopped and started again.
 // *redistest.Server is one.
 type Store interface {
@@ -30,7 +27,7 @@ type Store interface {
 // Fill it before the run starts.
 type Live struct {
 	Processes map[string]Process
-	Clocks    map[string]Clock
+	Clocks    map[string]func(time.Duration) error // sets a client's clock forward
 	Stores    map[string]Store
 	Links     map[string]*redistest.Proxy
 	// Empty removes what a killed server has on disk.
@@ -45,12 +42,11 @@ func (l *Live) Begin(f Fault) (<-chan struct{}, error) {
 	case Delay, Cut, Blackhole, Deafen, LoseReply:
 		return l.onLink(f)
 	case StepClock:
-		clock, ok := l.Clocks[f.Target]
+		step, ok := l.Clocks[f.Target]
 		if !ok {
 			return nil, fmt.Errorf("%q has no clock of its own", f.Target)
 		}
-		clock.Step(f.By)
-		return nil, nil
+		return nil, step(f.By)
 	}
 	if p, ok := l.Processes[f.Target]; ok {
 		return nil, onProcess(p, f)

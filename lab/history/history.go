@@ -65,11 +65,16 @@ type Recorder struct {
 }
 
 // NewRecorder starts a history now.
-func NewRecorder() *Recorder { return &Recorder{start: time.Now()} }
+func NewRecorder() *Recorder { return NewRecorderAt(time.Now()) }
+
+// NewRecorderAt starts a history at an instant that several processes know.
+func NewRecorderAt(start time.Time) *Recorder { return &Recorder{start: start} }
 
 // NewReporter takes part in a history that began at start, in another process: it
 // tells each operation and keeps none.
-func NewReporter(start time.Time, tell func(Op)) *Recorder { return &Recorder{start: start, tell: tell} }
+func NewReporter(start time.Time, tell func(Op)) *Recorder {
+	return &Recorder{start: start, tell: tell}
+}
 
 // Now is the time since the start.
 func (r *Recorder) Now() time.Duration { return time.Since(r.start) }

@@ -8,7 +8,7 @@ import (
 
 // All lists the mutants.
 func All() []Mutant {
-	return slices.Concat(windows(), queues(), attempts(), quorums())
+	return slices.Concat(windows(), queues(), attempts(), quorums(), servers())
 }
 
 // windows are bugs in trust windows and their renewal.
@@ -51,8 +51,8 @@ func windows() []Mutant {
 		},
 		{
 			Name: "a loss is not told", File: "holding.go", World: virtual.Memory,
-			Checks:  []string{"overlap", "told", "bubble", "errors"},
-			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.finish(why)\n	}\n	h.vacate()\n	if was == holdingHeld {", "	h.vacate()\n	if was == holdingHeld {"}},
+			Checks:  []string{"heard", "overlap", "told"},
+			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.finish(why)\n	}\n	h.vacate()\n	if was == holdingHeld {", "	_ = leases\n	h.vacate()\n	if was == holdingHeld {"}},
 		},
 		{
 			Name:  "a lease is handed on after its window has closed",
@@ -174,4 +174,64 @@ func attempts() []Mutant {
 }
 
 // quorums are bugs in the majority of engines.
-func quorums() []Mutant { return nil }
+func quorums() []Mutant {
+	return []Mutant{
+		{
+			Name: "the majority is off by one", File: "engine/quorum/quorum.go", World: virtual.Quorum,
+			Checks:  []string{"overlap", "inside", "told", "model", "tokens"},
+			Patches: []Patch{{"majority: len(nodes)/2 + 1,", "majority: len(nodes) / 2,"}},
+		},
+		{
+			Name: "grants that came too late are counted", File: "engine/quorum/acquire.go", World: virtual.Quorum,
+			Checks:  []string{"overlap", "inside", "told", "model", "tokens", "kept"},
+			Patches: []Patch{{"	return ago < ttl-ttl/50-20*time.Millisecond || ago < ttl/2\n", "	return true || ago < ttl/2\n"}},
+		},
+		{
+			Name: "a renewal counts nodes that do not have the lease", File: "engine/quorum/renew.go", World: virtual.Quorum,
+			Checks:  []string{"overlap", "inside", "told", "model", "ended"},
+			Patches: []Patch{{"			x.hear(r.node, r.value[i])\n", "			var gone *engine.NotHeldError\n				if errors.As(r.value[i], &gone) {\n					r.value[i] = nil\n				}\n				x.hear(r.node, r.value[i])\n"}, {"	\"context\"\n", "	\"context\"\n	\"errors\"\n"}},
+		},
+		{
+			Name: "what a minority granted is not taken back", File: "engine/quorum/round.go", World: virtual.Quorum,
+			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off"},
+			Patches: []Patch{{"	if was != held && was != unsure {\n		return\n	}\n", "	if true || was != held && was != unsure {\n		return\n	}\n"}},
+		},
+		{
+			Name: "a late grant is not taken back", File: "engine/quorum/round.go", World: virtual.Quorum,
+			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off"},
+			Patches: []Patch{{"	if t.over {\n		t.clear(n)\n	}\n", ""}},
+		},
+		{
+			Name: "every try has the same name", File: "engine/quorum/round.go", World: virtual.Quorum,
+			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off", "overlap", "inside", "model", "kept", "told"},
+			Patches: []Patch{{"	id := tryID(r.ID, r.Ballot)\n", "	id := tryID(r.ID, 1)\n"}},
+		},
+	}
+}
+
+// servers are bugs in the engine on Redis.
+func servers() []Mutant {
+	const folder = "engine/goredis/"
+	return []Mutant{
+		{
+			Name: "a lost subscription is not made again", File: folder + "listen.go", World: virtual.Redis,
+			Checks:  []string{"hand-off"},
+			Patches: []Patch{{"			asked = false\n			l.sleep(pause)\n", "			asked = false\n			return\n"}},
+		},
+		{
+			Name: "the script of a release does not look at the ID", File: folder + "script/release.lua", World: virtual.Redis,
+			Checks:  []string{"overlap", "inside", "told", "model", "kept", "ended", "tokens", "errors"},
+			Patches: []Patch{{"if core[1] == ARGV[1] and not ARGV[3] and core[3] ~= ''", "if not ARGV[3] and core[3] ~= ''"}},
+		},
+		{
+			Name: "the script of a renewal does not look at the ID", File: folder + "script/renew.lua", World: virtual.Redis,
+			Checks:  []string{"overlap", "inside", "told", "model", "ended", "heard"},
+			Patches: []Patch{{"if core[1] == ARGV[1] and core[3] == '0'", "if core[3] == '0'"}},
+		},
+		{
+			Name: "the script of a release does not tell whom it grants", File: folder + "script/release.lua", World: virtual.Redis,
+			Checks:  []string{"hand-off"},
+			Patches: []Patch{{"    notify(front, message)\n", ""}},
+		},
+	}
+}

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Pause stops the process with SIGSTOP, and returns once the kernel shows that
-// it has stopped: a signal takes a moment to reach another CPU.
-func (p *Process) Pause() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+// PausePID stops a process with SIGSTOP, and returns once the kernel shows that it
+// has stopped: a signal takes a moment to reach another CPU.
+func PausePID(pid int) error {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return err
 	}
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); <-look.C {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
 			return err
 		}
@@ -26,11 +26,11 @@ func (p *Process) Pause() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("process %d does not stop", p.cmd.Process.Pid)
+	return fmt.Errorf("process %d does not stop", pid)
 }
 
-// dieWithParent makes the kernel kill the process when the lab dies, also if it
-// is stopped.
-func dieWithParent() *syscall.SysProcAttr {
+// DieWithParent makes the kernel kill a process when the lab dies, also if it is
+// stopped.
+func DieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,8 +4,8 @@ package process
 
 import "syscall"
 
-// Pause stops the process with SIGSTOP, which arrives soon.
-func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+// PausePID stops a process with SIGSTOP, which arrives soon.
+func PausePID(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
 
-// dieWithParent has no equivalent here: the end of its input ends the process.
-func dieWithParent() *syscall.SysProcAttr { return nil }
+// DieWithParent has no equivalent here: the end of its input ends a process.
+func DieWithParent() *syscall.SysProcAttr { return nil }

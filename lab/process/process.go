@@ -41,7 +41,7 @@ func Start() (*Process, error) {
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), Env+"=1")
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = dieWithParent()
+	cmd.SysProcAttr = DieWithParent()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -168,8 +168,19 @@ func (p *Process) call(ctx context.Context, o order) (report, error) {
 // grace is how long the answer of a cancelled call may take.
 const grace = 2 * time.Second
 
-// Step sets the clock of the present client forward by d.
-func (p *Process) Step(d time.Duration) { _ = p.write(order{Call: callStep, By: d}) }
+// CanStep tells whether the wall clock of a client process can be stepped on this
+// system: so far on Linux on amd64.
+func CanStep() bool { return canStep }
+
+// Step sets the wall clock of the process forward by d, in whole seconds; back if
+// d is negative. Nothing else on the machine sees it. The Spec of its client must
+// say that it Steps.
+func (p *Process) Step(d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	r, err := p.call(ctx, order{Call: callStep, By: d})
+	return errors.Join(err, r.Err.receive())
+}
 
 // Kill ends the process by SIGKILL and waits until it is gone.
 func (p *Process) Kill() error {
@@ -202,6 +213,9 @@ func (p *Process) Alive() bool {
 		return true
 	}
 }
+
+// Pause stops the process with SIGSTOP.
+func (p *Process) Pause() error { return PausePID(p.cmd.Process.Pid) }
 
 // Resume lets a stopped process go on.
 func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -34,9 +36,11 @@ type server struct {
 
 	mu      sync.Mutex
 	client  subject.Client
-	clock   *subject.Clock
+	wall    *wall         // nil until a client may step it
+	stepped time.Duration // what wall shows too much
 	nodes   []*redis.Client
 	holds   map[uint64]subject.Hold
+	ends    []context.CancelCauseFunc // of what holds stand on
 	running map[uint64]context.CancelCauseFunc
 	points  map[uint64]chan error
 	last    uint64 // point
@@ -70,10 +74,6 @@ func (s *server) take(o order) {
 			wait <- o.Err.receive()
 			delete(s.points, o.ID)
 		}
-	case callStep:
-		if s.clock != nil {
-			s.clock.Step(o.By)
-		}
 	default:
 		ctx, cancel := context.WithCancelCause(context.Background())
 		s.running[o.ID] = cancel
@@ -98,6 +98,8 @@ func (s *server) do(ctx context.Context, o order) report {
 		return report{Err: send(s.open(*o.Spec))}
 	case callClose:
 		return report{Err: send(s.close())}
+	case callStep:
+		return report{Err: send(s.step(o.By))}
 	case callAcquire, callTry:
 		return s.acquire(ctx, o)
 	}
@@ -109,12 +111,12 @@ func (s *server) do(ctx context.Context, o order) report {
 	}
 	switch o.Call {
 	case callErr:
-		return report{Err: send(h.Err()), Until: h.Until()}
+		return report{Err: send(h.Err()), Until: s.real(h.Until())}
 	case callUntil:
-		return report{Until: h.Until()}
+		return report{Until: s.real(h.Until())}
 	case callRenew:
 		err := h.Renew(ctx)
-		return report{Err: send(err), Until: h.Until()}
+		return report{Err: send(err), Until: s.real(h.Until())}
 	case callRelease:
 		return report{Err: send(h.Release(ctx))}
 	}
@@ -128,19 +130,26 @@ func (s *server) acquire(ctx context.Context, o order) report {
 	if c == nil {
 		return report{Err: send(errors.New("no client"))}
 	}
+	// Once it is held the lock outlives the call, and so must what it stands on.
+	asking, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { giveUp(context.Cause(ctx)) })
+	defer stop()
+	inner := asking
 	if outer != nil {
-		ctx = outer.Within(ctx)
+		inner = outer.Within(asking)
 	}
 	get := c.Acquire
 	if o.Call == callTry {
 		get = c.Try
 	}
-	h, err := get(ctx, o.Resource)
+	h, err := get(inner, o.Resource)
 	if err != nil {
+		giveUp(nil)
 		return report{Err: send(err)}
 	}
 	s.mu.Lock()
 	s.holds[o.ID] = h
+	s.ends = append(s.ends, giveUp)
 	s.mu.Unlock()
 	lost := h.Lost()
 	if lost != nil {
@@ -149,7 +158,7 @@ func (s *server) acquire(ctx context.Context, o order) report {
 			s.say(report{ID: o.ID, Lost: true})
 		}()
 	}
-	return report{Token: h.Token(), Until: h.Until(), Tells: lost != nil}
+	return report{Token: h.Token(), Until: s.real(h.Until()), Tells: lost != nil}
 }
 
 func (s *server) open(spec Spec) error {
@@ -160,7 +169,10 @@ func (s *server) open(spec Spec) error {
 	if err != nil {
 		return err
 	}
-	setup := subject.Setup{Client: spec.Client, TTL: spec.TTL, Retry: spec.Retry, Clock: &subject.Clock{}}
+	if err := s.reset(spec.Steps); err != nil {
+		return err
+	}
+	setup := subject.Setup{Client: spec.Client, TTL: spec.TTL, Retry: spec.Retry}
 	for _, addr := range spec.Nodes {
 		setup.Nodes = append(setup.Nodes, redis.NewClient(subject.Connect(addr)))
 	}
@@ -168,20 +180,64 @@ func (s *server) open(spec Spec) error {
 		setup.Point = s.point
 	}
 	if kind.Traits.Keeps {
-		setup.Renewed = func(r subject.Renewal) { s.say(report{Renewed: &r}) }
+		setup.Renewed = func(r subject.Renewal) {
+			r.Until = s.real(r.Until)
+			s.say(report{Renewed: &r})
+		}
 	}
 	c, err := kind.Open(setup)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.client, s.nodes, s.clock = c, setup.Nodes, setup.Clock
+	s.client, s.nodes = c, setup.Nodes
 	return err
+}
+
+// reset makes the wall clock right, and able to step if need be.
+func (s *server) reset(steps bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wall == nil && steps {
+		w, err := openWall()
+		if err != nil {
+			return fmt.Errorf("wall clock: %w", err)
+		}
+		s.wall = w
+	}
+	s.stepped = 0
+	if s.wall == nil {
+		return nil
+	}
+	return s.wall.set(0)
+}
+
+// step sets the wall clock forward by d.
+func (s *server) step(d time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wall == nil {
+		return errors.New("this client's clock cannot be stepped: its Spec does not say so")
+	}
+	s.stepped += d
+	return s.wall.set(s.stepped)
+}
+
+// real is an instant of this process by the machine's clock: the clocks of the
+// lab know nothing of steps.
+func (s *server) real(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	return now.Round(0).Add(t.Sub(now) - s.stepped)
 }
 
 // close ends the present client.
 func (s *server) close() error {
 	s.mu.Lock()
-	c, nodes := s.client, s.nodes
-	s.client, s.nodes = nil, nil
+	c, nodes, ends := s.client, s.nodes, s.ends
+	s.client, s.nodes, s.ends = nil, nil, nil
 	s.holds = map[uint64]subject.Hold{}
 	s.mu.Unlock()
 	var err error
@@ -190,6 +246,9 @@ func (s *server) close() error {
 	}
 	for _, node := range nodes {
 		_ = node.Close() // what it held is gone with the client
+	}
+	for _, end := range ends {
+		end(nil)
 	}
 	return err
 }

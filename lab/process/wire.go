@@ -20,6 +20,7 @@ type Spec struct {
 	TTL     time.Duration `json:"ttl"`
 	Retry   time.Duration `json:"retry,omitempty"`
 	Points  bool          `json:"points,omitempty"` // whether the client asks at its points
+	Steps   bool          `json:"steps,omitempty"`  // whether its wall clock may be stepped
 }
 
 // The calls of a line to the process.
@@ -34,7 +35,7 @@ const (
 	callRelease = "release"
 	callCancel  = "cancel" // of the call with the same ID; has no answer
 	callGo      = "go"     // the answer to a point with the same ID
-	callStep    = "step"   // of the clock; has no answer
+	callStep    = "step"   // of the clock
 )
 
 // order is a line to the process.

@@ -3,8 +3,11 @@ package scenario
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
 )
 
 // peers are the holes of other Go libraries that still show. There are no points
@@ -67,12 +70,37 @@ func peers() []Scenario {
 			ID: "rueidislock/told-late", Row: "rueidislock",
 			Hole: "a holder that is cut off waits for its renewal until half a TTL after another was granted",
 			Casts: []Cast{
-				{Subject: "rueidislock", TTL: ours, Faults: cutOff},
+				{Subject: "rueidislock", TTL: time.Second, Faults: cutOff},
 				{Subject: "holdfast", TTL: ours, Faults: cutOff},
 			},
 			Checks: []check.Check{check.Overlap()}, clients: []string{"a", "b"}, warm: true, play: cutOffWriter,
 		},
+		{
+			ID: "rueidislock/clock-behind", Row: "rueidislock",
+			Hole: "keys expire at an instant of the client's clock: of a client that is behind by more than the TTL they are gone at once",
+			Why:  clockWhy,
+			Casts: []Cast{
+				{Subject: "rueidislock", TTL: long, Wait: long, Faults: "step-clock a by -10s at start"},
+				{Subject: "holdfast", TTL: long, Wait: kept, Faults: "step-clock a by -10s at start"},
+			},
+			Checks: []check.Check{check.Overlap(), lasts()}, clients: []string{"a", "b"}, play: bystander,
+		},
 	}
+}
+
+// lasts: a lock that was got lasts for its TTL. The library may hear that its keys
+// are gone before another has taken them, or after it; both are the hole.
+func lasts() check.Check {
+	return check.Check{Name: "lost at once", Find: func(ops []history.Op) []check.Violation {
+		var out []check.Violation
+		for _, op := range ops {
+			if op.Kind == history.Lost && op.Call < long {
+				out = append(out, check.Violation{Check: "lost at once", Resource: op.Resource, At: op.Call,
+					Text: fmt.Sprintf("%s lost what it had for %v", op.Client, long)})
+			}
+		}
+		return out
+	}}
 }
 
 // givesUp: a asks, is not answered in its time and gives up; then b asks.

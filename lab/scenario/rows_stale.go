@@ -68,8 +68,28 @@ func pausedWriter(ctx context.Context, st *stage) error {
 		func() error { return errors.Join(st.first(ctx), st.turn(ctx, "b")) })
 }
 
-// first waits for the moment of the first fault.
-func (st *stage) first(ctx context.Context) error { return st.inj.Await(ctx, st.faults[0].At) }
+// errSlow says that the machine was too slow for the play: a's time was over
+// before a had come to the moment of the first fault. The run shows nothing, and
+// is played again.
+var errSlow = errors.New("a's time was over before its fault")
+
+// first waits for the moment of the first fault, which begins it.
+func (st *stage) first(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	came := make(chan error, 3)
+	go func() { came <- st.inj.Await(ctx, st.faults[0].At) }()
+	for _, end := range []string{"told", "released"} {
+		go func() {
+			if err := st.await(ctx, "a", end); err != nil {
+				came <- err
+				return
+			}
+			came <- errSlow
+		}()
+	}
+	return <-came
+}
 
 // turn takes the lock, adds one and gives it back.
 func (st *stage) turn(ctx context.Context, who string) error {

@@ -44,6 +44,7 @@ type stage struct {
 	heedless bool
 	conns    []*redis.Client
 	apart    map[string]bool // clients with a process of their own
+	steps    map[string]bool // of these, those whose clock is stepped
 	watchers sync.WaitGroup
 	done     chan struct{}
 
@@ -56,8 +57,8 @@ type stage struct {
 // newStage makes servers, proxies and processes ready for the faults.
 func newStage(ctx context.Context, env *Env, sub subject.Subject, s Scenario, c Cast, faults fault.Schedule) (*stage, error) {
 	st := &stage{env: env, sub: sub, cast: c, faults: faults, heedless: s.heedless, rec: history.NewRecorder(), memory: memory.New(),
-		apart: map[string]bool{}, clients: map[string]subject.Client{}, done: make(chan struct{}),
-		live: &fault.Live{Processes: map[string]fault.Process{}, Clocks: map[string]fault.Clock{}, Stores: map[string]fault.Store{},
+		apart: map[string]bool{}, steps: map[string]bool{}, clients: map[string]subject.Client{}, done: make(chan struct{}),
+		live: &fault.Live{Processes: map[string]fault.Process{}, Clocks: map[string]func(time.Duration) error{}, Stores: map[string]fault.Store{},
 			Links: map[string]*redistest.Proxy{}, Failovers: map[string]func() error{}}}
 	st.inj = fault.NewInjector(st.live, faults...)
 	if err := st.set(ctx, s, faults); err != nil {
@@ -117,6 +118,8 @@ func (st *stage) prepare(ctx context.Context, f fault.Fault) error {
 			return err
 		}
 		st.live.Links[f.Target] = proxy
+	case f.Kind == fault.StepClock && process.CanStep():
+		st.apart[f.Target], st.steps[f.Target] = true, true
 	case !store && (f.Kind == fault.Kill || f.Kind == fault.Pause):
 		st.apart[f.Target] = true
 	}
@@ -169,7 +172,10 @@ func (st *stage) ttl(who string) time.Duration {
 
 func (st *stage) openHere(_ context.Context, who string) (subject.Client, error) {
 	clock := &subject.Clock{}
-	st.live.Clocks[who] = clock
+	st.live.Clocks[who] = func(d time.Duration) error {
+		clock.Step(d)
+		return nil
+	}
 	s := subject.Setup{Client: who, TTL: st.ttl(who), Clock: clock, Point: st.point(who), Renewed: st.renewed(who)}
 	if st.sub.Nodes == 0 {
 		s.Engine = st.memory
@@ -193,8 +199,8 @@ func (st *stage) openApart(ctx context.Context, who string) (subject.Client, err
 		return nil, err
 	}
 	st.live.Processes[who] = victim{p, func() { st.buried(who) }}
-	st.live.Clocks[who] = p
-	spec := process.Spec{Subject: st.sub.ID, Client: who, Nodes: st.addresses(who), TTL: st.ttl(who)}
+	st.live.Clocks[who] = p.Step
+	spec := process.Spec{Subject: st.sub.ID, Client: who, Nodes: st.addresses(who), TTL: st.ttl(who), Steps: st.steps[who]}
 	return p.Open(ctx, spec, st.point(who), st.renewed(who))
 }
 

@@ -77,7 +77,8 @@ func (w *world) judge(ops []history.Op, end ending) []check.Violation {
 	if w.only(Round) && !w.uses(NoRenewal) {
 		checks = append(checks, check.Kept())
 	}
-	if w.only(Round, Break, Mute) && !w.uses(NoRenewal) { // the break is told by a wake-up, or at the next renewal
+	// A break is told by a wake-up, or at the next renewal.
+	if w.only(Round, Break) || w.only(Round, Break, Mute) && !w.uses(NoRenewal) {
 		checks = append(checks, check.Heard(longestTTL*36/100))
 	}
 	found := append(check.Run(ops, checks...), w.trouble...)

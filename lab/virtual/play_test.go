@@ -1,6 +1,7 @@
 package virtual_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +10,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
+
+// TestMain keeps go-redis quiet about the connections that the lab breaks.
+func TestMain(m *testing.M) {
+	redis.SetLogger(silent{})
+	os.Exit(m.Run())
+}
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 // number reads a setting of the full programme from the environment.
 func number(t *testing.T, name string, without int) int {
@@ -28,7 +41,7 @@ func number(t *testing.T, name string, without int) int {
 
 // worlds are how many programs a test run plays without settings.
 func worlds() map[virtual.World]int {
-	return map[virtual.World]int{virtual.Memory: 1500, virtual.Quorum: 300, virtual.Redis: 60}
+	return map[virtual.World]int{virtual.Memory: 400, virtual.Quorum: 40, virtual.Redis: 12}
 }
 
 // The programme: HOLDFAST_LAB_SCHEDULES programs in each world, from seed

@@ -374,6 +374,19 @@ func (w *world) alive() map[string]bool {
 	return names
 }
 
+// brokenElsewhere tells whether an operator broke the lease on a majority of the
+// stores while this one was away: here it ends by its TTL.
+func (w *world) brokenElsewhere(h engine.Holder) bool {
+	w.changes.Lock()
+	defer w.changes.Unlock()
+	for _, o := range w.broken {
+		if w.p.World == Quorum && o.token == h.Token {
+			return true
+		}
+	}
+	return false
+}
+
 // leftovers looks for what processes have left in the stores, at a moment when
 // they hold and want nothing.
 func (w *world) leftovers(of map[string]bool) {
@@ -384,7 +397,7 @@ func (w *world) leftovers(of map[string]bool) {
 				continue
 			}
 			for _, h := range s.Holders {
-				if of[h.Client.Name] {
+				if of[h.Client.Name] && !w.brokenElsewhere(h) {
 					w.saw("leftovers", s.Resource.Name, "store %d still has a lease of %s, token %d, %v left", i, h.Client.Name, h.Token, h.TTL)
 				}
 			}

@@ -43,7 +43,7 @@ func (p *Player) play(ctx context.Context, name string, locked, faults bool, uni
 	defer cancel()
 	s := &stage{
 		Act:   Act{Name: name, Locked: locked, Nodes: len(services) * nodesEach, Stock: units},
-		stock: newStock(p.rdb, p.prefix), screen: p.screen,
+		stock: newStock(p.store.Client(), p.prefix), screen: p.screen,
 	}
 	if err := s.stock.fill(ctx, units); err != nil {
 		return s.Act, err

@@ -16,12 +16,12 @@ func TestStockRefusesLowerTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer embedded.Stop()
-	rdb, err := store.Open(embedded.URL())
+	st, err := store.Open(embedded.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rdb.Close()
-	s := newStock(rdb, "test")
+	defer st.Close()
+	s := newStock(st.Client(), "test")
 	if err := s.fill(ctx, 10); err != nil {
 		t.Fatal(err)
 	}
@@ -111,18 +111,18 @@ func TestOutageKeepsTheData(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer embedded.Stop()
-	rdb, err := store.Open(embedded.URL())
+	st, err := store.Open(embedded.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rdb.Close()
-	if err := rdb.Set(t.Context(), "k", "v", time.Minute).Err(); err != nil {
+	defer st.Close()
+	if err := st.Client().Set(t.Context(), "k", "v", time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := embedded.Outage(t.Context(), time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := rdb.Get(t.Context(), "k").Result(); v != "v" || err != nil {
+	if v, err := st.Client().Get(t.Context(), "k").Result(); v != "v" || err != nil {
 		t.Errorf("got %q, %v", v, err)
 	}
 }

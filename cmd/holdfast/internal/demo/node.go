@@ -10,12 +10,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/engine/goredis"
 )
 
 // node is one process that sells. Its steps run in one goroutine.
@@ -58,18 +56,18 @@ func (n *node) run(in io.Reader) error {
 			lines <- input.Text()
 		}
 	}()
-	rdb, err := store.Open(n.Store)
+	st, err := store.Open(n.Store)
 	if err != nil {
 		return err
 	}
-	defer rdb.Close()
-	return n.open(ctx, rdb)
+	defer st.Close()
+	return n.open(ctx, st)
 }
 
 // open connects, waits for the start, and sells.
-func (n *node) open(ctx context.Context, rdb redis.UniversalClient) error {
-	n.stock = newStock(rdb, n.Prefix)
-	c, err := holdfast.New(goredis.New(rdb), holdfast.WithPrefix(n.Prefix), holdfast.WithName("demo "+n.Name))
+func (n *node) open(ctx context.Context, st *store.Store) error {
+	n.stock = newStock(st.Client(), n.Prefix)
+	c, err := holdfast.New(st.Engine(), holdfast.WithPrefix(n.Prefix), holdfast.WithName("demo "+n.Name))
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ const (
 
 // Player plays the scene.
 type Player struct {
-	rdb    redis.UniversalClient
+	store  *store.Store
 	url    string
 	prefix string
 	screen *screen
@@ -38,11 +38,11 @@ type Player struct {
 // Open connects to the store in which the scene is to play. Everything there is
 // below a prefix of its own, which Close deletes.
 func Open(url string, screen io.Writer, terminal Drawing) (*Player, error) {
-	rdb, err := store.Open(url)
+	st, err := store.Open(url)
 	if err != nil {
 		return nil, err
 	}
-	p := &Player{rdb: rdb, url: url, screen: newScreen(screen, terminal)}
+	p := &Player{store: st, url: url, screen: newScreen(screen, terminal)}
 	p.prefix = "holdfast-demo-" + strings.ToLower(rand.Text()[:10])
 	return p, nil
 }
@@ -101,13 +101,15 @@ func (p *Player) Claims() []Claim {
 
 // Close deletes what the scene left in the store and disconnects.
 func (p *Player) Close(ctx context.Context) error {
-	var err error
-	if cluster, ok := p.rdb.(*redis.ClusterClient); ok {
-		err = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return wipe(ctx, c, p.prefix) })
-	} else {
-		err = wipe(ctx, p.rdb, p.prefix)
+	var errs []error
+	for _, n := range p.store.Nodes() {
+		if cluster, ok := n.Client.(*redis.ClusterClient); ok {
+			errs = append(errs, cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return wipe(ctx, c, p.prefix) }))
+		} else {
+			errs = append(errs, wipe(ctx, n.Client, p.prefix))
+		}
 	}
-	return errors.Join(err, p.rdb.Close())
+	return errors.Join(append(errs, p.store.Close())...)
 }
 
 // wipe deletes the keys below prefix, one by one: in a cluster they lie in

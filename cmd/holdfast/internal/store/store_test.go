@@ -25,34 +25,77 @@ func TestSplitKeepsTheHostsOfOneStoreTogether(t *testing.T) {
 }
 
 func TestOpenSingle(t *testing.T) {
-	c := open(t, "redis://ann:s3cret@example.test:7000/2").(*redis.Client)
-	o := c.Options()
+	n := node(t, "redis://ann:s3cret@example.test:7000/2")
+	o := n.Client.(*redis.Client).Options()
 	if o.Addr != "example.test:7000" || o.DB != 2 || o.Username != "ann" || o.Password != "s3cret" || o.TLSConfig != nil {
 		t.Errorf("options %+v", o)
 	}
 	if o.DialTimeout != dialTimeout {
 		t.Errorf("dial timeout %v", o.DialTimeout)
 	}
-	if o := open(t, "rediss://example.test").(*redis.Client).Options(); o.TLSConfig == nil || o.Addr != "example.test:6379" {
+	if got := n.String(); got != "example.test:7000, database 2" {
+		t.Error(got)
+	}
+	requireServer(t, n, 2)
+	if o := node(t, "rediss://example.test").Client.(*redis.Client).Options(); o.TLSConfig == nil || o.Addr != "example.test:6379" {
 		t.Errorf("options %+v", o)
 	}
 }
 
 func TestOpenSentinel(t *testing.T) {
-	c := open(t, "redis+sentinel://ann:s3cret@a:1,b:2/main/3?sentinel_password=other")
-	o := c.(*redis.Client).Options()
+	n := node(t, "redis+sentinel://ann:s3cret@a:1,b:2/main/3?sentinel_username=guard&sentinel_password=other")
+	o := n.Client.(*redis.Client).Options()
 	if o.DB != 3 || o.Username != "ann" || o.Password != "s3cret" {
 		t.Errorf("options %+v", o)
 	}
-	if d := Describe(c); d != "the master that Sentinel names" {
-		t.Error(d)
+	if got := n.String(); got != `the master "main" that the Sentinels at a:1, b:2 name, database 3` {
+		t.Error(got)
+	}
+	requireServer(t, n, 3)
+	c := n.SentinelAt("c:3")
+	defer c.Close()
+	if o := c.Options(); o.Addr != "c:3" || o.Username != "guard" || o.Password != "other" || o.DB != 0 {
+		t.Errorf("options of a Sentinel %+v", o)
 	}
 }
 
 func TestOpenCluster(t *testing.T) {
-	o := open(t, "redis+cluster://ann:s3cret@a:1,b:2").(*redis.ClusterClient).Options()
+	n := node(t, "redis+cluster://ann:s3cret@a:1,b:2")
+	o := n.Client.(*redis.ClusterClient).Options()
 	if !slices.Equal(o.Addrs, []string{"a:1", "b:2"}) || o.Username != "ann" || o.Password != "s3cret" {
 		t.Errorf("options %+v", o)
+	}
+	if got := n.String(); got != "the cluster at a:1, b:2" {
+		t.Error(got)
+	}
+	requireServer(t, n, 0)
+}
+
+func TestOpenQuorum(t *testing.T) {
+	s, err := Open("redis://:s3cret@a:1,redis+sentinel://b:1,b:2/main,redis+cluster://c:1,c:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n := s.Nodes(); len(n) != 3 || n[0].Kind != Single || n[1].Kind != Sentinel || n[2].Kind != Cluster {
+		t.Errorf("nodes %v", n)
+	}
+	if got := s.String(); got != "the quorum of a:1 and main by b:1 and cluster c:1" {
+		t.Error(got)
+	}
+}
+
+// requireServer checks that one server is reached as the URL's user, and tried once.
+func requireServer(t *testing.T, n *Node, db int) {
+	t.Helper()
+	c := n.Server("d:4")
+	defer c.Close()
+	o := c.Options()
+	if o.Addr != "d:4" || o.Username != "ann" || o.Password != "s3cret" || o.DB != db {
+		t.Errorf("options of a server %+v", o)
+	}
+	if o.MaxRetries != 0 || !o.ContextTimeoutEnabled || o.DialTimeout != dialTimeout {
+		t.Errorf("options of a server %+v", o)
 	}
 }
 
@@ -60,8 +103,9 @@ func TestBadURLsSayWhatToWriteAndShowNoPassword(t *testing.T) {
 	for _, text := range []string{
 		"", "localhost:6379", "http://x", "redis://", "redis://host:port", "redis://host/notanumber",
 		"redis://:s3#cret@host", "redis://ann/s3cret@host", "redis://:s3%cret@host:1",
-		"redis://:s3cret@host/x", "redis://host?nosuch=1", "redis://a,redis://:s3cret@b",
+		"redis://:s3cret@host/x", "redis://host?nosuch=1", "redis://a,redis://:s3cret@b/x",
 		"redis+sentinel://:s3cret@a:1,b:2", "redis+cluster://:s3cret@a:1/4", "redis+cluster://a,,b",
+		"redis://:s3cret@a,redis://:s3cret@a/2", "redis://a,redis://b,redis://:s3cret@a:6379", "redis+sentinel://a,b/m,redis+sentinel://c,:s3cret@b/m",
 	} {
 		_, err := Open(text)
 		var bad *Error
@@ -78,12 +122,12 @@ func TestBadURLsSayWhatToWriteAndShowNoPassword(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, text string) redis.UniversalClient {
+func node(t *testing.T, text string) *Node {
 	t.Helper()
-	c, err := Open(text)
+	s, err := Open(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
-	return c
+	t.Cleanup(func() { s.Close() })
+	return s.Nodes()[0]
 }

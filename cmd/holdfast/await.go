@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// firstTry is what is done before the wait; it returns neither lease nor error
+// if the rest is to wait.
+type firstTry func(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error)
+
+// acquire gets the lease as the flags say. Every error has its exit code, or
+// gets it from explain.
+func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, first firstTry) (*holdfast.Lease, error) {
+	ctx, stop := endBySignal(sigs)
+	start := time.Now()
+	lease, err := first(ctx, s, say)
+	if lease == nil && err == nil {
+		lease, err = c.await(ctx, s, start)
+	}
+	stop()
+	if sig := signalOf(ctx); sig != nil {
+		if lease != nil {
+			_ = lease.Release(ctx)
+		}
+		return nil, sig
+	}
+	if err != nil {
+		return nil, err
+	}
+	waited := time.Since(start)
+	say.detail("acquired", []slog.Attr{
+		slog.Uint64("token", lease.Token()), slog.String("holder", lease.HolderID()), slog.Duration("waited", waited),
+	}, "acquired %q after %s, token %d, holder %s", c.Resource, short(waited), lease.Token(), lease.HolderID())
+	return lease, nil
+}
+
+// firstTry looks and then tries once without queueing, so that a store which is
+// away, a user without rights, a nested run and a busy resource are told at once.
+func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error) {
+	ask, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	wait := !c.Nonblock && (c.Wait == nil || *c.Wait > 0)
+	// The look leaves nothing in the store: if that is away, nothing needs to
+	// be cleaned up there before the exit.
+	lease, err := (*holdfast.Lease)(nil), c.learn(ask)
+	if err == nil {
+		err = c.look(ask, s)
+	}
+	if err == nil && c.lock.try != nil {
+		lease, err = c.lock.try(ask)
+	}
+	var held *holdfast.HeldError
+	switch {
+	case err == nil:
+		return lease, nil
+	case errors.As(err, &held) && wait:
+		say.notice("waiting", heldAttrs(held), "waiting: %s", heldText(held))
+		return nil, nil
+	case errors.As(err, &held):
+		return nil, c.conflict(held)
+	case unreachable(err) && wait && c.Wait != nil && ctx.Err() == nil:
+		say.notice("store-away", []slog.Attr{slog.String("message", err.Error())},
+			"the store (%s) does not answer; trying for %s", s.at, short(time.Duration(*c.Wait)))
+		return nil, nil
+	}
+	return nil, err
+}
+
+// learn asks for the name of the resource, if the command line does not say it.
+func (c *guarded) learn(ctx context.Context) error {
+	if c.lock.resource == nil {
+		return nil
+	}
+	name, err := c.lock.resource(ctx)
+	if err == nil {
+		c.Resource = text(name)
+	}
+	return err
+}
+
+// noTry leaves all to the wait, which rides out a store that is away: that is for
+// a command that has run before.
+func (c *guarded) noTry(context.Context, *session, *reporter) (*holdfast.Lease, error) {
+	return nil, nil
+}
+
+// look asks the store about the resource, and refuses to wait for a lease that
+// this very process runs under. If it is all there is to the first try, it says
+// who is in the way.
+func (c *guarded) look(ctx context.Context, s *session) error {
+	snap, err := s.Snapshot(ctx, string(c.Resource))
+	if err != nil {
+		return err
+	}
+	if holder := nestedUnder(snap); holder != "" {
+		return fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
+			"leave the inner holdfast away, or name another resource", c.Resource, holder)
+	}
+	if c.lock.try == nil && len(snap.Holders)+len(snap.Waiters) > 0 {
+		return heldBy(snap)
+	}
+	return nil
+}
+
+// await queues until the lease is granted, -w runs out (counted from start) or a
+// signal comes.
+func (c *guarded) await(ctx context.Context, s *session, start time.Time) (*holdfast.Lease, error) {
+	if c.Wait != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, start.Add(time.Duration(*c.Wait)))
+		defer cancel()
+	}
+	lease, err := c.lock.wait(ctx)
+	switch {
+	case err == nil:
+		return lease, nil
+	case errors.Is(err, context.DeadlineExceeded): // -w ran out
+	case errors.Is(err, holdfast.ErrNotAcquired) && ctx.Err() == nil: // an operator broke the wait
+		return nil, fail(c.ConflictExitCode, "%s", strings.TrimPrefix(err.Error(), "holdfast: "))
+	default:
+		return nil, err
+	}
+	if errors.Is(err, holdfast.ErrUnavailable) {
+		return nil, fail(exitUnavailable, "not acquired in %s: the store (%s) did not answer to the end; "+
+			"check that it runs, and the address in --redis or HOLDFAST_REDIS", time.Duration(*c.Wait), s.at)
+	}
+	// It was busy to the end: say by whom.
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+	defer cancel()
+	snap, err := s.Snapshot(ask, string(c.Resource))
+	if err != nil {
+		return nil, err
+	}
+	return nil, c.conflict(heldBy(snap))
+}
+
+// heldBy says who is in the way.
+func heldBy(snap holdfast.Snapshot) *holdfast.HeldError {
+	held := &holdfast.HeldError{Resource: snap.Resource, Waiters: len(snap.Waiters)}
+	if len(snap.Holders) > 0 {
+		h := snap.Holders[0]
+		held.HolderID, held.Name, held.Host, held.PID = h.ID, h.Name, h.Host, h.PID
+		held.Reason, held.Since, held.TTL = h.Reason, h.Since, h.TTL
+	}
+	return held
+}
+
+// unreachable tells whether the store gave no answer at all.
+func unreachable(err error) bool {
+	return errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// signalOf returns the signal that ended ctx, or nil.
+func signalOf(ctx context.Context) error {
+	var sig *signalled
+	if errors.As(context.Cause(ctx), &sig) {
+		return sig
+	}
+	return nil
+}
+
+// conflict is the exit of a run that did not get the lease, with all that an
+// operator wants to know.
+func (c *guarded) conflict(held *holdfast.HeldError) error {
+	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", c.Resource)
+	return &busyError{held: held, exitError: exitError{c.ConflictExitCode, "not acquired: " + heldText(held) + hint}}
+}
+
+// busyError is an exitError that keeps who was in the way, for --json.
+type busyError struct {
+	exitError
+	held *holdfast.HeldError
+}
+
+// Unwrap lets errors.As find the exit code.
+func (e *busyError) Unwrap() error { return &e.exitError }
+
+// heldText says who holds the resource, since when, why, and how many wait.
+func heldText(h *holdfast.HeldError) string {
+	if h.HolderID == "" {
+		return fmt.Sprintf("%q, nobody holds it, %d waiting ahead", h.Resource, h.Waiters)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q is held by %s on host %s, pid %d", h.Resource, orNone(h.Name), orNone(h.Host), h.PID)
+	if !h.Since.IsZero() {
+		fmt.Fprintf(&b, ", since %s", h.Since.Local().Format(time.DateTime))
+	}
+	if h.Reason != "" {
+		fmt.Fprintf(&b, ", reason %q", h.Reason)
+	}
+	fmt.Fprintf(&b, ", TTL left %s, %d waiting, holder ID %s", short(h.TTL), h.Waiters, h.HolderID)
+	return b.String()
+}
+
+// heldAttrs are the same for --json.
+func heldAttrs(h *holdfast.HeldError) []slog.Attr {
+	return []slog.Attr{
+		slog.String("holder", h.HolderID), slog.String("name", h.Name), slog.String("host", h.Host), slog.Int("pid", h.PID),
+		slog.Time("since", h.Since), slog.String("reason", h.Reason), slog.Duration("ttl_left", h.TTL), slog.Int("waiters", h.Waiters),
+	}
+}
+
+// orNone words an empty field.
+func orNone(s string) string {
+	if s == "" {
+		return "(not told)"
+	}
+	return s
+}

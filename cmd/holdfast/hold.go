@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// holdCmd is `holdfast hold`.
+type holdCmd struct {
+	Resource text `arg:"" help:"Name of what is locked, like stock:42."`
+
+	lockFlags
+	TTL              span `name:"ttl" default:"15s" placeholder:"D" help:"TTL of the lease, 100ms to 24h; it is renewed every third of it. If this machine dies the resource is free after at most the TTL. Default: ${default}."`
+	ConflictExitCode int  `short:"E" default:"75" placeholder:"N" help:"Exit code when the lease is not acquired. Default: ${default}."`
+	Quiet            bool `short:"q" xor:"volume" help:"Say nothing on standard error; the exit code tells."`
+	Verbose          bool `short:"v" xor:"volume" help:"Say more."`
+	JSON             bool `help:"Print the line on standard output, and report events on standard error, as JSON objects."`
+}
+
+// Help is the long text of --help.
+func (*holdCmd) Help() string {
+	return `Takes the lease of a resource and holds it, renewed, until standard input ends or a signal comes; then gives it
+back. When it holds the lease it prints one line, with the fencing token, on standard output. It is for
+programs that start it as a helper: close its input to release, or let it end with you.
+
+Exit codes: 0 when standard input ended and the lease was given back, or
+	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)
+	 79  the lease was lost     128+N  ended by signal N, after the lease was given back
+	 64  usage     69  store unreachable     77  store refuses user or rights     78  bad configuration
+
+Examples:
+	holdfast hold deploy:prod                        # until ^D or ^C
+	coproc holdfast hold --json stock:42; read -r held <&"${COPROC[0]}"; …; exec {COPROC[1]}>&-`
+}
+
+// Validate checks what the flags' types cannot.
+func (c *holdCmd) Validate() error {
+	flags := guardFlags{ConflictExitCode: c.ConflictExitCode}
+	return errors.Join(c.checkSlots(), flags.check(c.Wait))
+}
+
+// Run holds the lease.
+func (c *holdCmd) Run(e *env) error {
+	g := &guarded{verb: "hold", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait}
+	g.TTL, g.ConflictExitCode, g.Quiet, g.Verbose, g.JSON = c.TTL, c.ConflictExitCode, c.Quiet, c.Verbose, c.JSON
+	say := newReporter(e.stderr, g)
+	s, err := e.open(holdfast.WithName("holdfast hold"))
+	if err != nil {
+		return say.failure("error", explain(err, ""))
+	}
+	defer s.close()
+	sigs, stop := catchSignals()
+	defer stop()
+	g.lock = c.lockFlags.on(s, string(c.Resource), time.Duration(c.TTL))
+	lease, err := g.acquire(s, sigs, say, g.firstTry)
+	if err != nil {
+		var busy *busyError
+		if errors.As(err, &busy) {
+			return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
+		}
+		return say.failure("not-acquired", explain(err, s.at))
+	}
+	err = c.tell(e, lease)
+	if err == nil {
+		err = c.until(lease, sigs, say)
+	}
+	g.release(lease, say)
+	return err
+}
+
+// tell says on standard output that the lease is held.
+func (c *holdCmd) tell(e *env, lease *holdfast.Lease) error {
+	if c.JSON {
+		return writeJSON(e.stdout, jsonTicket{Resource: string(c.Resource), Token: lease.Token(), Holder: lease.HolderID(), TTL: time.Duration(c.TTL).Milliseconds()})
+	}
+	_, err := fmt.Fprintf(e.stdout, "held: %q, token %d, holder ID %s\n", c.Resource, lease.Token(), lease.HolderID())
+	return err
+}
+
+// until waits for the end of standard input, a signal or the loss of the lease.
+func (c *holdCmd) until(lease *holdfast.Lease, sigs <-chan os.Signal, say *reporter) error {
+	closed := make(chan struct{})
+	go func() { // ends with standard input, or with the program
+		defer close(closed)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	}()
+	select {
+	case <-closed:
+		return nil
+	case sig := <-sigs:
+		return say.failure("signal", explain(&signalled{sig.(syscall.Signal)}, ""))
+	case <-lease.Done():
+		text := strings.TrimPrefix(lease.Err().Error(), "holdfast: ")
+		return say.failure("lost", &exitError{exitLost, text}, slog.Uint64("token", lease.Token()))
+	}
+}

@@ -1,0 +1,174 @@
+package doctor
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+)
+
+// clusterNode is a line of CLUSTER NODES.
+type clusterNode struct {
+	id, addr, masterID string
+	flags              []string
+	slots              int // ranges
+}
+
+func (n *clusterNode) is(flag string) bool { return slices.Contains(n.flags, flag) }
+
+// findInCluster asks the servers of the URL, in turn, for all others.
+func (s *site) findInCluster(ctx context.Context) error {
+	var trouble error
+	for _, addr := range s.node.Addrs {
+		if trouble = s.askCluster(ctx, addr); trouble == nil {
+			break
+		}
+	}
+	for _, want := range []role{master, replica} {
+		for _, n := range s.nodes {
+			if n.role() == want && n.addr != "" {
+				s.servers = append(s.servers, s.newServer(n.addr, want))
+			}
+		}
+	}
+	return trouble
+}
+
+// role is what a server of the cluster does for leases; nothing if it is empty.
+func (n *clusterNode) role() role {
+	switch {
+	case n.is("master") && n.slots > 0:
+		return master
+	case n.is("slave"):
+		return replica
+	}
+	return ""
+}
+
+func (s *site) askCluster(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	rdb := s.node.Server(addr)
+	defer rdb.Close()
+	text, err := rdb.ClusterNodes(ctx).Result()
+	if err != nil {
+		return err
+	}
+	s.nodes = parseNodes(text, addr)
+	state, err := rdb.ClusterInfo(ctx).Result()
+	s.cluster = parseFields(state)
+	return err
+}
+
+// parseNodes reads CLUSTER NODES as the server at addr gave it, which may not
+// know its own address yet.
+func parseNodes(text, addr string) []clusterNode {
+	var out []clusterNode
+	host, _, _ := net.SplitHostPort(addr)
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 8 {
+			continue
+		}
+		n := clusterNode{id: words[0], flags: strings.Split(words[2], ",")}
+		if words[3] != "-" {
+			n.masterID = words[3]
+		}
+		endpoint, _, _ := strings.Cut(words[1], "@") // without the port of the bus, and a host name behind it
+		h, port, err := net.SplitHostPort(endpoint)
+		if err == nil && port != "0" && !n.is("noaddr") && !n.is("handshake") {
+			if h == "" {
+				h = host
+			}
+			n.addr = net.JoinHostPort(h, port)
+		}
+		for _, w := range words[8:] {
+			if !strings.HasPrefix(w, "[") { // not a slot on its way
+				n.slots++
+			}
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// slotsAll is the number of slots of a cluster.
+const slotsAll = 16384
+
+// checkCluster looks at the cluster as a whole.
+func (s *site) checkCluster() []Finding {
+	const check = "cluster"
+	switch {
+	case s.trouble != nil && refusedBy(s.trouble):
+		return []Finding{s.fail(check, "give user and password in the URL, and let the user run CLUSTER: +cluster", "refused: %s", short(s.trouble)).as(Denied)}
+	case s.trouble != nil && strings.Contains(s.trouble.Error(), "cluster support disabled"):
+		return []Finding{s.fail(check, "write redis://HOST:PORT", "this is one Redis, not a cluster")}
+	case s.trouble != nil:
+		return []Finding{s.fail(check, "check that they run, and the addresses in the URL", "no server of the URL answers: %s", short(s.trouble)).as(Unreachable)}
+	}
+	return append(s.checkSlots(), s.checkMembers()...)
+}
+
+// checkSlots: every resource has a master.
+func (s *site) checkSlots() []Finding {
+	const check = "cluster"
+	served, _ := s.cluster.number("cluster_slots_ok")
+	told := func(f Finding) []Finding {
+		return []Finding{f.with("state", s.cluster["cluster_state"]).with("slots_ok", served).with("servers", len(s.nodes))}
+	}
+	switch {
+	case s.cluster["cluster_state"] != "ok":
+		return told(s.fail(check, "see redis-cli --cluster check HOST:PORT", "cluster_state %s, %d of %d slots served", orUnknown(s.cluster["cluster_state"]), served, slotsAll))
+	case served < slotsAll:
+		return told(s.fail(check, "see redis-cli --cluster check HOST:PORT, and assign the slots", "%d of %d slots are served: resources of the others cannot be locked", served, slotsAll))
+	}
+	return told(s.ok(check, "cluster_state ok, all slots served by %d servers", len(s.nodes)))
+}
+
+// checkMembers: a master that fails is replaced.
+func (s *site) checkMembers() []Finding {
+	const check = "failover"
+	var out []Finding
+	var masters, alone, failed []string
+	for _, n := range s.nodes {
+		if n.is("fail") || n.is("fail?") {
+			failed = append(failed, n.addr)
+		}
+		if n.role() != master {
+			continue
+		}
+		masters = append(masters, n.addr)
+		if !slices.ContainsFunc(s.nodes, func(r clusterNode) bool { return r.masterID == n.id && !r.is("fail") }) {
+			alone = append(alone, n.addr)
+		}
+	}
+	if len(failed) > 0 {
+		out = append(out, s.warn(check, "bring them back, or take them out (CLUSTER FORGET)", "marked as failed: %s", strings.Join(failed, ", ")))
+	}
+	if len(alone) > 0 {
+		out = append(out, s.warn(check, "give each a replica, on another machine", "masters without a replica: %s; with one away its resources cannot be locked", strings.Join(alone, ", ")))
+	}
+	if len(masters) < 3 {
+		out = append(out, s.warn(check, "use 3 masters or more", "%d masters: with one away there is no majority for a failover", len(masters)))
+	}
+	if versions := s.versions(); len(versions) > 1 {
+		out = append(out, s.warn("version", "finish the upgrade", "the servers differ: %s", strings.Join(versions, ", ")))
+	}
+	if len(out) == 0 {
+		out = append(out, s.ok(check, "%d masters, each with a replica", len(masters)))
+	}
+	return out
+}
+
+// versions are those of the servers that answered, each once.
+func (s *site) versions() []string {
+	var out []string
+	for _, srv := range s.servers {
+		name, version := srv.info.flavour()
+		if v := name + " " + version; srv.trouble == nil && name != "" && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,126 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func durable() redistest.Option {
+	return redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always")
+}
+
+func TestCluster(t *testing.T) {
+	c := redistest.StartCluster(t, durable())
+	r := examine(t, defaults(), c.URL())
+	f := require(t, r, "cluster", OK, "all slots served by 6 servers")
+	if f.Values["slots_ok"] != int64(slotsAll) {
+		t.Errorf("values %v", f.Values)
+	}
+	require(t, r, "failover", OK, "3 masters, each with a replica")
+	require(t, r, "min-replicas", Warn, "min-replicas-to-write 0: a master that is cut off goes on granting")
+	require(t, r, "ttl", Warn, "a failover takes about 12s: with a TTL of 15s")
+	count := map[string]int{}
+	for _, f := range r.Findings {
+		if f.Status == OK {
+			count[f.Check]++
+		}
+	}
+	for _, check := range []string{"reach", "version", "eviction", "persistence", "replication", "rights", "pauses", "connections"} {
+		if count[check] != 6 {
+			t.Errorf("%s is OK on %d of 6 servers in\n%s", check, count[check], r.lines())
+		}
+	}
+	requireWorst(t, r, None)
+
+	// Its shards are no quorum.
+	m := c.Masters()
+	r = examine(t, defaults(), m[0].URL(), m[1].URL(), m[2].URL())
+	require(t, r, "independence", Fail, "belong to the same cluster")
+	require(t, r, "mode", Fail, "one server of a cluster")
+	requireWorst(t, r, Misconfig)
+
+	// Any living server of the URL is enough, and knows what has become of the others.
+	lost := c.Masters()[0]
+	c.ReplicaOf(lost).Kill()
+	r = examine(t, defaults(), "redis+cluster://127.0.0.1:1,"+c.Masters()[1].Addr())
+	require(t, r, "reach", Warn, "the replica does not answer")
+	requireWorst(t, r, None)
+
+	lost.Kill()
+	r = examine(t, defaults(), c.URL())
+	require(t, r, "reach", Fail, "no answer")
+	requireWorst(t, r, Unreachable)
+}
+
+func TestClusterWithHoles(t *testing.T) {
+	s := start(t, "--cluster-enabled", "yes")
+	c := s.Client()
+	must := func(args ...any) {
+		t.Helper()
+		if err := c.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must("cluster", "addslotsrange", "0", "16000")
+	r := examine(t, defaults(), "redis+cluster://"+s.Addr())
+	require(t, r, "cluster", Fail, "cluster_state fail, 16001 of 16384 slots served")
+	requireWorst(t, r, Misconfig)
+
+	must("config", "set", "cluster-require-full-coverage", "no")
+	awaitCluster(t, s, "cluster_state:ok")
+	r = examine(t, defaults(), "redis+cluster://"+s.Addr())
+	require(t, r, "cluster", Fail, "16001 of 16384 slots are served")
+
+	must("cluster", "addslotsrange", "16001", "16383")
+	must("config", "set", "cluster-require-full-coverage", "yes")
+	awaitCluster(t, s, "cluster_state:ok")
+	r = examine(t, defaults(), "redis+cluster://"+s.Addr())
+	require(t, r, "cluster", OK, "all slots served by 1 servers")
+	require(t, r, "failover", Warn, "masters without a replica: "+s.Addr())
+	require(t, r, "failover", Warn, "1 masters: with one away")
+	require(t, r, "replication", Warn, "nothing can take over")
+	requireWorst(t, r, None)
+}
+
+func awaitCluster(t *testing.T, s *redistest.Server, want string) {
+	t.Helper()
+	c := s.Client()
+	awaitInfo(t, s, func(fields) bool { return strings.Contains(c.ClusterInfo(t.Context()).Val(), want) })
+}
+
+func TestClusterRefuses(t *testing.T) {
+	s := start(t, "--cluster-enabled", "yes", "--requirepass", "s3cret")
+	r := examine(t, defaults(), "redis+cluster://:wr0ng@"+s.Addr())
+	require(t, r, "cluster", Fail, "refused: WRONGPASS")
+	requireWorst(t, r, Denied)
+	r = examine(t, defaults(), "redis+cluster://127.0.0.1:1")
+	require(t, r, "cluster", Fail, "no server of the URL answers")
+	requireWorst(t, r, Unreachable)
+}
+
+// Only one version is installed, so what the servers said is planted.
+func TestVersionsDiffer(t *testing.T) {
+	st := &site{place: "c:1", node: &store.Node{Kind: clusterURL}}
+	for _, v := range []string{"7.0.15", "7.2.4", "7.0.15"} {
+		st.servers = append(st.servers, &server{place: "a:1", info: fields{"redis_version": v}})
+	}
+	r := &Report{}
+	r.add(st.checkMembers()...)
+	require(t, r, "version", Warn, "the servers differ: Redis 7.0.15, Redis 7.2.4")
+}
+
+func TestParseNodes(t *testing.T) {
+	const text = `aa 10.0.0.1:7000@17000,one.example myself,master - 0 0 1 connected 0-5460 [5461->-bb] 9000
+bb :7001@17001 master,fail - 0 0 2 disconnected
+cc 10.0.0.3:7002@17002 slave aa 0 0 1 connected
+dd :0@0 master,noaddr - 0 0 3 disconnected
+`
+	n := parseNodes(text, "h:1")
+	if len(n) != 4 || n[0].addr != "10.0.0.1:7000" || n[0].slots != 2 || n[0].role() != master ||
+		n[1].addr != "h:7001" || n[1].role() != "" || !n[1].is("fail") || n[2].masterID != "aa" || n[2].role() != replica || n[3].addr != "" {
+		t.Errorf("nodes %+v", n)
+	}
+}

@@ -1,0 +1,37 @@
+package doctor
+
+import "time"
+
+// idleShort is from which timeout on pools lose no connections in normal use.
+const idleShort = time.Minute
+
+// checkConnections looks at what may cut connections or refuse them.
+func (s *server) checkConnections() []Finding {
+	const check = "connections"
+	var out []Finding
+	if seconds, ok := s.conf.number("timeout"); ok && seconds > 0 && time.Duration(seconds)*time.Second < idleShort {
+		out = append(out, s.warn(check, "set timeout 0, or 300 and more", "timeout %d: the server cuts connections that are idle for %d s, and calls then fail", seconds, seconds))
+	}
+	if keep, ok := s.conf.number("tcp-keepalive"); ok && keep == 0 {
+		out = append(out, s.warn(check, "set tcp-keepalive 60", "tcp-keepalive 0: connections of dead machines are never freed"))
+	}
+	used, ok := s.info.number("connected_clients")
+	most, okMost := s.limitOfClients()
+	switch {
+	case ok && okMost && float64(used) >= nearlyFull*float64(most):
+		out = append(out, s.warn(check, "raise maxclients, or make the pools smaller", "%d of at most %d connections are in use", used, most))
+	case len(out) == 0 && ok && okMost:
+		return []Finding{s.ok(check, "%d of at most %d in use", used, most)}
+	case len(out) == 0 && ok:
+		return []Finding{s.ok(check, "%d in use", used)}
+	}
+	return out
+}
+
+func (s *server) limitOfClients() (int64, bool) {
+	text, ok := s.setting("maxclients", "maxclients")
+	if !ok {
+		return 0, false
+	}
+	return fields{"n": text}.number("n")
+}

@@ -1,0 +1,22 @@
+package doctor
+
+import "testing"
+
+func TestConnections(t *testing.T) {
+	s := start(t, "--timeout", "10", "--tcp-keepalive", "0", "--maxclients", "6")
+	var held []interface{ Close() error }
+	for range 4 {
+		c := s.Client()
+		if err := c.Ping(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	r := examine(t, defaults(), s.URL())
+	require(t, r, "connections", Warn, "timeout 10: the server cuts")
+	require(t, r, "connections", Warn, "tcp-keepalive 0")
+	require(t, r, "connections", Warn, "5 of at most 6")
+	for _, c := range held {
+		_ = c.Close()
+	}
+}

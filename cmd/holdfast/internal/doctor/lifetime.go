@@ -1,0 +1,84 @@
+package doctor
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// lifetime says what TTL is sensible. A lease is renewed every third of its TTL; two renewals may then
+// fail in the longest pause or round trip that was seen, and the third still comes in time.
+func lifetime(sites []*site, o Options) []Finding {
+	const check = "ttl"
+	worst, failover := time.Duration(0), time.Duration(0)
+	heard := false
+	for _, st := range sites {
+		for _, s := range st.servers {
+			if s.trouble == nil {
+				heard = true
+				worst = max(worst, s.longest(), s.pause().took)
+			}
+		}
+		failover = max(failover, st.failover())
+	}
+	if !heard {
+		return nil
+	}
+	least := max(holdfast.MinTTL, roundUp(6*worst))
+	ride := rideOut(failover)
+	values := func(f Finding) []Finding {
+		f = f.with("smallest_ttl_ms", millis(least)).with("ttl_ms", millis(o.TTL))
+		if failover > 0 {
+			f = f.with("failover_ttl_ms", millis(ride))
+		}
+		return []Finding{f}
+	}
+	switch {
+	case o.TTL < least:
+		return values(everywhere.warn(check, "use a TTL of "+least.String()+" or more",
+			"round trips and pauses of up to %s were seen: with a TTL of %s leases will be lost for nothing", span(worst), o.TTL))
+	case failover > 0 && o.TTL < ride:
+		return values(everywhere.warn(check, "use a TTL of "+ride.String()+" or more, or let failures be seen sooner",
+			"a failover takes about %s: with a TTL of %s the leases on that master are lost (their holders are told in time)", span(failover), o.TTL))
+	case failover > 0:
+		return values(everywhere.ok(check, "a TTL of %s rides out a failover of about %s; the smallest sensible one is %s", o.TTL, span(failover), least))
+	}
+	return values(everywhere.ok(check, "the smallest sensible one is %s; asked about: %s", least, o.TTL))
+}
+
+// election is about how long a failover takes after the failure was noticed,
+// until clients have found the new master.
+const election = 2 * time.Second
+
+// failover is about how long a failover takes; 0 if there is none.
+func (s *site) failover() time.Duration {
+	notice := time.Duration(0)
+	for _, g := range s.sentinels {
+		if ms, ok := g.master.number("down-after-milliseconds"); ok {
+			notice = max(notice, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	for _, srv := range s.servers {
+		if ms, ok := srv.conf.number("cluster-node-timeout"); ok && s.node.Kind == clusterURL {
+			notice = max(notice, time.Duration(ms)*time.Millisecond)
+		}
+	}
+	if notice == 0 {
+		return 0
+	}
+	return notice + election
+}
+
+// rideOut is the TTL whose leases survive an outage: the last renewal may have
+// been a third of the TTL before it, and the margin is 2 % and 20 ms.
+func rideOut(outage time.Duration) time.Duration { return roundUp(outage * 16 / 10) }
+
+// roundUp rounds up to a duration that people write.
+func roundUp(d time.Duration) time.Duration {
+	for _, step := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second} {
+		if d <= 10*step || step == 10*time.Second {
+			return (d + step - 1) / step * step
+		}
+	}
+	return d
+}

@@ -1,0 +1,63 @@
+package doctor
+
+// checkEviction: a server that evicts forgets leases while they are held, and all
+// keys of Holdfast have a TTL, so volatile-* evicts them like allkeys-*.
+func (s *server) checkEviction() []Finding {
+	const check = "eviction"
+	policy, ok := s.setting("maxmemory-policy", "maxmemory_policy")
+	if !ok {
+		return []Finding{s.unknown(check, "see that maxmemory-policy is noeviction", "the server does not tell its maxmemory-policy")}
+	}
+	limit, known := s.limit()
+	switch {
+	case policy == "noeviction":
+		return []Finding{s.ok(check, "maxmemory-policy noeviction").with("policy", policy)}
+	case known && limit == 0:
+		return []Finding{s.warn(check, "set maxmemory-policy noeviction before somebody sets maxmemory",
+			"maxmemory-policy %s, which waits for a maxmemory to act", policy).with("policy", policy)}
+	}
+	return []Finding{s.fail(check, "set maxmemory-policy noeviction, or use a Redis that is no cache",
+		"maxmemory-policy %s may evict leases while they are held, and two may then hold a resource", policy).with("policy", policy)}
+}
+
+// limit is maxmemory; 0 is no limit.
+func (s *server) limit() (int64, bool) {
+	text, ok := s.setting("maxmemory", "maxmemory")
+	if !ok {
+		return 0, false
+	}
+	return fields{"n": text}.number("n")
+}
+
+// nearlyFull is the part of the memory from which there is a warning.
+const nearlyFull = 0.8
+
+// checkMemory: a full server refuses to grant.
+func (s *server) checkMemory() []Finding {
+	const check = "memory"
+	used, ok := s.info.number("used_memory")
+	limit, known := s.limit()
+	if !ok || !known {
+		return nil // checkAnswers has told that the sources are closed
+	}
+	of, what := limit, "maxmemory"
+	if limit == 0 {
+		of, _ = s.info.number("total_system_memory")
+		what = "the machine's memory, and no maxmemory"
+	}
+	if of == 0 {
+		return []Finding{s.ok(check, "%s used, and no maxmemory", size(used))}
+	}
+	part := float64(used) / float64(of)
+	values := func(f Finding) []Finding {
+		return []Finding{f.with("used_bytes", used).with("limit_bytes", limit)}
+	}
+	switch {
+	case limit > 0 && part >= 1:
+		return values(s.fail(check, "raise maxmemory, or find what fills it (redis-cli --bigkeys)",
+			"%s used of %s: nothing more is granted (renewals and releases go on)", size(used), size(of)))
+	case part >= nearlyFull:
+		return values(s.warn(check, "raise maxmemory, or find what fills it (redis-cli --bigkeys)", "%.0f %% of %s of %s used", 100*part, size(of), what))
+	}
+	return values(s.ok(check, "%s used, %.0f %% of %s", size(used), 100*part, what))
+}

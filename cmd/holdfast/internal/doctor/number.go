@@ -1,0 +1,40 @@
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// number reads a whole number; what is not there or is none is 0 and not ok.
+func (f fields) number(name string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(f[name], 10, 64)
+	return n, err == nil
+}
+
+// size words a number of bytes.
+func size(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
+}
+
+// span words a duration with two or three digits.
+func span(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
+
+// millis is a duration for a value whose name ends in _ms.
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

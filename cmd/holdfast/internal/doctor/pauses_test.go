@@ -1,0 +1,49 @@
+package doctor
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPauses(t *testing.T) {
+	s := start(t, "--enable-debug-command", "yes", "--latency-monitor-threshold", "1000")
+	c := s.Client()
+	if err := c.Do(t.Context(), "debug", "sleep", "0.2").Err(); err != nil {
+		t.Fatal(err)
+	}
+	o := defaults()
+	require(t, examine(t, o, s.URL()), "pauses", OK, "the longest known is 2[0-9][0-9]ms .DEBUG in the slow log.")
+	o.TTL = time.Second
+	r := examine(t, o, s.URL())
+	f := require(t, r, "pauses", Warn, "DEBUG in the slow log")
+	if ms, ok := f.Values["pause_ms"].(float64); !ok || ms < 200 {
+		t.Errorf("values %v", f.Values)
+	}
+	require(t, r, "ttl", Warn, "pauses of up to 2[0-9][0-9]ms were seen")
+
+	for name, value := range map[string]string{"slowlog-max-len": "0", "latency-monitor-threshold": "50"} {
+		if err := c.ConfigSet(t.Context(), name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Do(t.Context(), "debug", "sleep", "0.2").Err(); err != nil {
+		t.Fatal(err)
+	}
+	require(t, examine(t, o, s.URL()), "pauses", Warn, "event command of the latency monitor")
+}
+
+func TestTheSlowLogIsOff(t *testing.T) {
+	s := start(t, "--slowlog-log-slower-than", "-1")
+	require(t, examine(t, defaults(), s.URL()), "pauses", Unknown, "the slow log is off")
+}
+
+func TestRoundUp(t *testing.T) {
+	for d, want := range map[time.Duration]time.Duration{
+		3 * time.Millisecond: 10 * time.Millisecond, 101 * time.Millisecond: 200 * time.Millisecond, 2100 * time.Millisecond: 3 * time.Second,
+		11 * time.Second: 20 * time.Second, 112 * time.Second: 120 * time.Second, time.Second: time.Second,
+	} {
+		if got := roundUp(d); got != want {
+			t.Errorf("roundUp(%v) = %v, want %v", d, got, want)
+		}
+	}
+}

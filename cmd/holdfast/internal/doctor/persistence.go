@@ -1,0 +1,73 @@
+package doctor
+
+import "github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+
+// How much a server remembers when it comes back.
+type memory uint8
+
+const (
+	unsure  memory = iota // it does not tell
+	nothing               // it comes back empty
+	older1s               // what AOF with everysec has: all after a crash, all but 1 or 2 s after a power loss
+	snapped               // what the last RDB snapshot has
+	all                   // AOF with fsync always
+)
+
+// remembers tells what a restart costs.
+func (s *server) remembers() memory {
+	aof, ok := s.info["aof_enabled"]
+	if !ok {
+		return unsure
+	}
+	fsync, known := s.conf["appendfsync"]
+	save, knownSave := s.conf["save"]
+	switch {
+	case aof == "1" && !known:
+		return unsure
+	case aof == "1" && fsync == "always":
+		return all
+	case aof == "1" && fsync == "everysec":
+		return older1s
+	case aof == "1": // "no": the system writes when it likes
+		return snapped
+	case !knownSave:
+		return unsure
+	case save != "":
+		return snapped
+	}
+	return nothing
+}
+
+// checkPersistence: a server that comes back without leases gives them twice.
+func (s *server) checkPersistence(of *site) []Finding {
+	const check = "persistence"
+	if s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err" {
+		return []Finding{s.fail(check, "see its log and disk", "the append-only file cannot be written: every write is refused")}
+	}
+	if s.info["rdb_last_bgsave_status"] == "err" && s.conf["stop-writes-on-bgsave-error"] != "no" && s.conf["save"] != "" {
+		return []Finding{s.fail(check, "see its log and disk, or set stop-writes-on-bgsave-error no", "the last snapshot failed: every write is refused until one succeeds")}
+	}
+	const forgets = "so that after it two may hold a resource until the first one's lease would have ended"
+	remedy := "set appendonly yes (appendfsync everysec), or accept it and fence what the locks protect"
+	if of.node.Kind != store.Single {
+		remedy = "set appendonly yes, and do not let a master restart by itself before a replica has taken over"
+	}
+	switch s.remembers() {
+	case all:
+		return []Finding{s.ok(check, "append-only file, fsync always: a restart forgets nothing")}
+	case older1s:
+		return []Finding{s.ok(check, "append-only file, fsync everysec: only a power loss forgets, 1 to 2 s")}
+	case snapped:
+		if s.info["aof_enabled"] == "1" {
+			return []Finding{s.warn(check, "set appendfsync everysec or always", "append-only file, fsync no: a power loss forgets what the system had not written yet, %s", forgets)}
+		}
+		return []Finding{s.warn(check, remedy, "snapshots only: a restart forgets the leases since the last one, %s", forgets)}
+	case nothing:
+		return []Finding{s.warn(check, remedy, "none: a restart forgets every lease, %s", forgets)}
+	}
+	found := "the server does not tell what it keeps over a restart"
+	if s.info["aof_enabled"] == "1" {
+		found = "append-only file; how often it is synced the server does not tell"
+	}
+	return []Finding{s.unknown(check, "look in the service's console: appendonly yes is what a lock wants", "%s", found)}
+}

@@ -1,0 +1,50 @@
+package doctor
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestPersistence(t *testing.T) {
+	s := redistest.Start(t)
+	c := s.Client()
+	set := func(name, value string) {
+		t.Helper()
+		if err := c.ConfigSet(t.Context(), name, value).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	require(t, examine(t, defaults(), s.URL()), "persistence", Warn, "^none: a restart forgets every lease")
+	set("save", "3600 1")
+	require(t, examine(t, defaults(), s.URL()), "persistence", Warn, "^snapshots only")
+	set("appendonly", "yes")
+	require(t, examine(t, defaults(), s.URL()), "persistence", OK, "fsync everysec")
+	set("appendfsync", "no")
+	require(t, examine(t, defaults(), s.URL()), "persistence", Warn, "fsync no: a power loss forgets")
+	set("appendfsync", "always")
+	require(t, examine(t, defaults(), s.URL()), "persistence", OK, "fsync always")
+}
+
+func TestSnapshotsFail(t *testing.T) {
+	s := redistest.Start(t, redistest.WithArgs("--save", "3600 1"))
+	c := s.Client()
+	// A folder under the snapshot's name: even root cannot rename a file over it.
+	if err := os.MkdirAll(s.Dir()+"/dump.rdb/x", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.BgSave(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for parseFields(c.Info(t.Context(), "persistence").Val())["rdb_last_bgsave_status"] != "err" {
+		<-tick.C
+	}
+	r := examine(t, defaults(), s.URL())
+	require(t, r, "persistence", Fail, "every write is refused until one succeeds")
+	require(t, r, "reach", Fail, "it refuses every write: MISCONF")
+	requireWorst(t, r, Misconfig)
+}

@@ -1,0 +1,178 @@
+package doctor
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"time"
+)
+
+// quorum looks at the nodes together.
+func quorum(sites []*site, o Options) []Finding {
+	out := checkMajority(sites)
+	out = append(out, checkIndependence(sites)...)
+	for _, st := range sites {
+		for _, s := range st.masters() {
+			out = append(out, s.checkRestart(o)...)
+		}
+	}
+	return out
+}
+
+// up tells whether a node takes part.
+func (s *site) up() bool { return len(s.masters()) > 0 }
+
+// refused tells whether the node keeps the user out.
+func (s *site) refused() bool {
+	return refusedBy(s.trouble) || slices.ContainsFunc(s.servers, func(srv *server) bool { return refusedBy(srv.trouble) }) ||
+		slices.ContainsFunc(s.sentinels, func(g *guardian) bool { return refusedBy(g.trouble) })
+}
+
+func checkMajority(sites []*site) []Finding {
+	const check = "quorum"
+	up, refused := 0, 0
+	for _, st := range sites {
+		switch {
+		case st.up():
+			up++
+		case st.refused():
+			refused++
+		}
+	}
+	n := len(sites)
+	need := n/2 + 1
+	told := func(f Finding) Finding { return f.with("nodes", n).with("reached", up).with("majority", need) }
+	var out []Finding
+	switch {
+	case up < need && up+refused >= need:
+		out = append(out, told(everywhere.fail(check, "mend the rights: nothing can be locked", "%d of %d nodes let the user in, %d are needed", up, n, need).as(Denied)))
+	case up < need:
+		out = append(out, told(everywhere.fail(check, "bring nodes back: nothing can be locked", "%d of %d nodes answer, %d are needed", up, n, need).as(Unreachable)))
+	case up == need && up < n:
+		out = append(out, told(everywhere.warn(check, "bring the others back", "%d of %d nodes answer: no other may fail", up, n)))
+	}
+	if n%2 == 0 {
+		out = append(out, told(everywhere.warn(check, "use 3 or 5 nodes", "%d nodes survive no more failures than %d would", n, n-1)))
+	}
+	if len(out) == 0 {
+		out = append(out, told(everywhere.ok(check, "%d of %d nodes answer, %d are needed", up, n, need)))
+	}
+	return out
+}
+
+// checkIndependence: a quorum counts for nothing if two nodes are one, or share a
+// fate.
+func checkIndependence(sites []*site) []Finding {
+	const check = "independence"
+	var out []Finding
+	for i, a := range sites {
+		for _, b := range sites[i+1:] {
+			if how := sameFate(a, b); how != "" {
+				out = append(out, everywhere.fail(check, "use servers that have nothing to do with each other", "%s and %s %s", a.place, b.place, how))
+			}
+		}
+	}
+	if hosts := sharedHosts(sites); len(out) == 0 && len(hosts) > 0 {
+		out = append(out, everywhere.warn(check, "put each node on a machine of its own", "several nodes are on %s: they fail together", strings.Join(hosts, ", ")))
+	}
+	answered := slices.DeleteFunc(slices.Clone(sites), func(st *site) bool { return !st.up() })
+	if len(out) == 0 && len(answered) > 1 {
+		out = append(out, everywhere.ok(check, "the nodes that answered are different servers on different hosts"))
+	}
+	return out
+}
+
+// sameFate tells how two nodes hang together; empty if they do not.
+func sameFate(a, b *site) string {
+	for _, x := range a.servers {
+		for _, y := range b.servers {
+			same := func(field string) bool { return x.info[field] != "" && x.info[field] == y.info[field] }
+			switch {
+			case same("run_id"):
+				return "are the same server"
+			case same("master_replid"):
+				return "are replicas of one another or of the same master"
+			}
+		}
+	}
+	others := b.clusterIDs()
+	if slices.ContainsFunc(a.clusterIDs(), func(id string) bool { return slices.Contains(others, id) }) {
+		return "belong to the same cluster"
+	}
+	return ""
+}
+
+// clusterIDs are the IDs of the servers of the cluster that the node belongs to.
+func (s *site) clusterIDs() []string {
+	var ids []string
+	for _, n := range s.nodes {
+		ids = append(ids, n.id)
+	}
+	for _, srv := range s.servers {
+		ids = append(ids, srv.clusterIDs...)
+	}
+	return ids
+}
+
+// sharedHosts are hosts on which there are masters of more than one node.
+func sharedHosts(sites []*site) []string {
+	seen, shared := map[string]bool{}, []string{}
+	for _, st := range sites {
+		own := map[string]bool{}
+		for _, s := range st.masters() {
+			host, _, err := net.SplitHostPort(string(s.place))
+			if err == nil {
+				own[host] = true
+			}
+		}
+		for host := range own {
+			if seen[host] && !slices.Contains(shared, host) {
+				shared = append(shared, host)
+			}
+			seen[host] = true
+		}
+	}
+	slices.Sort(shared)
+	return shared
+}
+
+// checkRestart: a node that comes back without a vote that it gave may vote once
+// more within the TTL of that lease.
+func (s *server) checkRestart(o Options) []Finding {
+	const check = "restart"
+	kept := s.remembers()
+	seconds, ok := s.info.number("uptime_in_seconds")
+	uptime := time.Duration(seconds) * time.Second
+	rule := "appendfsync always, or start it no sooner than " + o.TTL.String() + " (the longest TTL) after it ended"
+	told := func(f Finding) []Finding { return []Finding{f.with("uptime_s", seconds)} }
+	switch {
+	case kept == all:
+		return told(s.ok(check, "it keeps every vote over a restart (fsync always)"))
+	case !ok:
+		return told(s.unknown(check, rule, "the server does not tell its uptime"))
+	case uptime < o.TTL:
+		return told(s.fail(check, "take it out until it has been up for "+o.TTL.String()+"; "+rule,
+			"up for %s only and not fsync always: it may have forgotten a vote, and votes again", uptime))
+	case kept == older1s:
+		return told(s.ok(check, "up for %s; after a power loss keep it away for %s", uptime, o.TTL))
+	}
+	return told(s.warn(check, rule, "up for %s; a restart forgets votes, and if it comes back within %s it votes twice", uptime, o.TTL))
+}
+
+// soften makes warnings of what a quorum is there to survive.
+func (r *Report) soften(sites []*site) {
+	up := 0
+	for _, st := range sites {
+		if st.up() {
+			up++
+		}
+	}
+	if up < len(sites)/2+1 {
+		return
+	}
+	for i, f := range r.Findings {
+		if f.Status == Fail && f.Fault == Unreachable {
+			r.Findings[i].Status, r.Findings[i].Fault = Warn, None
+		}
+	}
+}

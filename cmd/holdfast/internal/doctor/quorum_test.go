@@ -1,0 +1,111 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+func TestQuorum(t *testing.T) {
+	a, b, c := start(t), start(t), start(t)
+	three := urls([]*redistest.Server{a, b, c})
+	r := examine(t, defaults(), three...)
+	require(t, r, "quorum", OK, "3 of 3 nodes answer, 2 are needed")
+	require(t, r, "independence", Warn, "on 127.0.0.1: they fail together")
+	require(t, r, "clock", OK, "the servers' clocks are within")
+	require(t, r, "restart", OK, "keeps every vote")
+	requireWorst(t, r, None)
+
+	require(t, examine(t, defaults(), three[:2]...), "quorum", Warn, "2 nodes survive no more failures than 1 would")
+
+	// One away is what a quorum is for.
+	b.Kill()
+	r = examine(t, defaults(), three...)
+	require(t, r, "reach", Warn, "no answer")
+	require(t, r, "quorum", Warn, "2 of 3 nodes answer: no other may fail")
+	requireWorst(t, r, None)
+
+	a.Pause()
+	r = examine(t, defaults(), three...)
+	require(t, r, "quorum", Fail, "1 of 3 nodes answer, 2 are needed")
+	requireWorst(t, r, Unreachable)
+}
+
+func TestAQuorumThatRefuses(t *testing.T) {
+	var three []string
+	for range 3 {
+		three = append(three, strings.Replace(start(t, "--requirepass", "s3cret").URL(), "://", "://:wr0ng@", 1))
+	}
+	r := examine(t, defaults(), three...)
+	require(t, r, "quorum", Fail, "0 of 3 nodes let the user in, 2 are needed")
+	requireWorst(t, r, Denied)
+}
+
+func TestIndependence(t *testing.T) {
+	a, b := start(t, "--repl-diskless-sync-delay", "0"), start(t)
+	twice := strings.Replace(a.URL(), "127.0.0.1", "localhost", 1)
+	r := examine(t, defaults(), a.URL(), b.URL(), twice)
+	require(t, r, "independence", Fail, "are the same server")
+	requireWorst(t, r, Misconfig)
+
+	copied := start(t, "--replicaof", "127.0.0.1 "+port(a))
+	awaitInfo(t, a, online)
+	r = examine(t, defaults(), a.URL(), b.URL(), copied.URL())
+	require(t, r, "independence", Fail, "are replicas of one another")
+	require(t, r, "quorum", Warn, "2 of 3 nodes answer")
+	requireWorst(t, r, Misconfig)
+}
+
+func TestRestart(t *testing.T) {
+	nodes := func(args ...string) (all []*redistest.Server) {
+		for range 3 {
+			all = append(all, redistest.Start(t, redistest.WithArgs(args...)))
+		}
+		return all
+	}
+	forgetful, careful := nodes(), nodes("--appendonly", "yes")
+	o := defaults()
+	r := examine(t, o, urls(forgetful)...)
+	require(t, r, "restart", Fail, "may have forgotten a vote")
+	requireWorst(t, r, Misconfig)
+
+	// Once it is up for longer than the longest TTL.
+	o.TTL = time.Second
+	for _, s := range append(forgetful, careful...) {
+		awaitInfo(t, s, func(f fields) bool {
+			seconds, _ := f.number("uptime_in_seconds")
+			return seconds >= 1
+		})
+	}
+	require(t, examine(t, o, urls(forgetful)...), "restart", Warn, "if it comes back within 1s it votes twice")
+	require(t, examine(t, o, urls(careful)...), "restart", OK, "after a power loss keep it away for 1s")
+}
+
+func urls(all []*redistest.Server) (out []string) {
+	for _, s := range all {
+		out = append(out, s.URL())
+	}
+	return out
+}
+
+func TestClocksApart(t *testing.T) {
+	var three []string
+	var all []*miniredis.Miniredis
+	for range 3 {
+		m := miniredis.RunT(t)
+		three, all = append(three, "redis://"+m.Addr()), append(all, m)
+	}
+	all[1].SetTime(time.Now().Add(-time.Minute))
+	f := require(t, examine(t, defaults(), three...), "clock", Warn, all[1].Addr()+" and .* are 1m0s apart|are 59.*s apart")
+	if ms, ok := f.Values["skew_ms"].(float64); !ok || ms < 59_000 || ms > 61_000 {
+		t.Errorf("values %v", f.Values)
+	}
+	all[1].SetTime(time.Now().Add(48 * time.Hour))
+	r := examine(t, defaults(), three...)
+	require(t, r, "clock", Fail, "refuses the other's tokens")
+	requireWorst(t, r, Misconfig)
+}

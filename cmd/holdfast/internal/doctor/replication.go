@@ -1,0 +1,121 @@
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+)
+
+const (
+	singleURL   = store.Single
+	clusterURL  = store.Cluster
+	sentinelURL = store.Sentinel
+)
+
+// lagWarn is from which lag, in seconds since a replica last said that it keeps
+// up, there is a warning. It says so every second.
+const lagWarn = 3
+
+// checkReplication looks at a master's replicas, or at a replica's master.
+func (s *server) checkReplication(of *site) []Finding {
+	if s.infoErr != nil {
+		return nil
+	}
+	if s.info["role"] == "slave" {
+		if of.node.Kind == singleURL {
+			return nil // checkMode has failed it
+		}
+		return s.checkUpstream()
+	}
+	return append(s.checkReplicas(of), s.checkMinimum(of)...)
+}
+
+// checkUpstream looks at a replica.
+func (s *server) checkUpstream() []Finding {
+	const check = "replication"
+	from := s.info["master_host"] + ":" + s.info["master_port"]
+	switch {
+	case s.info["master_link_status"] != "up":
+		return []Finding{s.warn(check, "see its log: address, masterauth, and what stands between", "the link to its master %s is %s: promoted now, it would know no new lease",
+			from, orUnknown(s.info["master_link_status"]))}
+	case s.info["slave_priority"] == "0":
+		return []Finding{s.ok(check, "replica of %s, never to be promoted (replica-priority 0)", from)}
+	}
+	return []Finding{s.ok(check, "replica of %s", from)}
+}
+
+// checkReplicas looks at what a master says of its replicas.
+func (s *server) checkReplicas(of *site) []Finding {
+	const check = "replication"
+	n, ok := s.info.number("connected_slaves")
+	switch {
+	case !ok:
+		return nil
+	case n == 0 && of.node.Kind == singleURL:
+		return []Finding{s.ok(check, "no replicas: while it is away nobody gets a lease")}
+	case n == 0:
+		return []Finding{s.warn(check, "add a replica", "no replica is connected: nothing can take over from it")}
+	}
+	var late []string
+	most := int64(0)
+	offset, _ := s.info.number("master_repl_offset")
+	for i := range n {
+		r := parseReplica(s.info["slave"+strconv.FormatInt(i, 10)])
+		behind, _ := r.number("offset")
+		most = max(most, offset-behind)
+		lag, _ := r.number("lag")
+		if r["state"] != "online" || lag > lagWarn {
+			late = append(late, fmt.Sprintf("%s:%s (%s, last heard %d s ago)", r["ip"], r["port"], orUnknown(r["state"]), lag))
+		}
+	}
+	if len(late) > 0 {
+		return []Finding{s.warn(check, "see the replica's log and the network: leases that it lacks are lost if it is promoted",
+			"%d of %d replicas do not keep up: %s", len(late), n, strings.Join(late, ", ")).with("bytes_behind", most)}
+	}
+	return []Finding{s.ok(check, "%d replicas, at most %d bytes behind", n, most).with("replicas", n).with("bytes_behind", most)}
+}
+
+// checkMinimum looks at min-replicas-to-write: without it a master that is cut
+// off goes on granting what nobody will remember.
+func (s *server) checkMinimum(of *site) []Finding {
+	const check = "min-replicas"
+	text, ok := s.conf["min-replicas-to-write"]
+	if !ok {
+		return nil
+	}
+	least, _ := fields{"n": text}.number("n")
+	good, told := s.info.number("min_slaves_good_slaves")
+	connected, _ := s.info.number("connected_slaves")
+	lag := s.conf["min-replicas-max-lag"]
+	switch {
+	case least > 0 && told && good < least:
+		return []Finding{s.fail(check, "bring its replicas back, or lower min-replicas-to-write",
+			"min-replicas-to-write %d, and %d replicas keep up: every grant is refused", least, good)}
+	case least > 0:
+		return []Finding{s.ok(check, "min-replicas-to-write %d, min-replicas-max-lag %s", least, lag)}
+	case of.node.Kind != singleURL && connected > 0:
+		return []Finding{s.warn(check, "set min-replicas-to-write 1 and min-replicas-max-lag 10; goredis.WithReplicas makes each single grant sure",
+			"min-replicas-to-write 0: a master that is cut off goes on granting, and the failover forgets it")}
+	}
+	return nil
+}
+
+// parseReplica reads a line like ip=127.0.0.1,port=6380,state=online,offset=98,lag=1.
+func parseReplica(text string) fields {
+	f := fields{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			f[name] = value
+		}
+	}
+	return f
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}

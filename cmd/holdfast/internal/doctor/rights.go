@@ -1,0 +1,116 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// rights are what the user of the URL may do, as ACL DRYRUN tells.
+type rights struct {
+	user  string
+	asked bool // false: the server has no DRYRUN, or does not let this user ask
+	lacks []lack
+}
+
+// lack is a command that the user may not run, and what the server said of it.
+type lack struct{ command, why string }
+
+// deed is one command that Holdfast sends, with such arguments as it sends.
+type deed []any
+
+func (d deed) name() string {
+	if d[0] == "cluster" {
+		return "cluster|" + d[1].(string)
+	}
+	return d[0].(string)
+}
+
+// deeds are the commands of docs/PROTOCOL.md; a test compares them.
+func deeds(prefix string) []deed {
+	const hash = "0000000000000000000000000000000000000000"
+	core := prefix + ":{doctor}"
+	line, client, channel := core+":line", prefix+":client:doctor", prefix+":wake:doctor"
+	return []deed{
+		{"evalsha", hash, "2", core, line}, {"eval", "return 0", "2", core, line},
+		{"hmget", core, "f"}, {"hset", core, "f", "v"}, {"hget", core, "f"}, {"hdel", core, "f"}, {"hincrby", core, "f", "1"},
+		{"del", line}, {"zadd", line, "1", "m"}, {"zrem", line, "m"}, {"zscore", line, "m"}, {"zmscore", line, "m"},
+		{"zcard", line}, {"zcount", line, "0", "1"}, {"zrangebyscore", line, "0", "1"}, {"zremrangebyscore", line, "0", "1"},
+		{"pexpireat", core, "1"}, {"time"}, {"publish", channel, "m"}, {"subscribe", channel}, {"ping"},
+		{"set", client, "v", "px", "1"}, {"get", client}, {"scan", "0"},
+	}
+}
+
+// deedsInCluster come on top in a cluster. Only the first is needed: without the
+// others all servers are told what concerns one shard.
+func deedsInCluster(prefix string) []deed {
+	channel := prefix + ":{doctor}:wake:doctor"
+	return []deed{{"cluster", "slots"}, {"spublish", channel, "m"}, {"ssubscribe", channel}}
+}
+
+func optional(l lack) bool { return l.command == "spublish" || l.command == "ssubscribe" }
+
+// askRights asks what the user of a connection may do.
+func askRights(ctx context.Context, rdb *redis.Client, all []deed) rights {
+	user, err := rdb.Do(ctx, "acl", "whoami").Text()
+	if err != nil {
+		return rights{}
+	}
+	pipe := rdb.Pipeline()
+	answers := make([]*redis.Cmd, len(all))
+	for i, d := range all {
+		answers[i] = pipe.Do(ctx, append([]any{"acl", "dryrun", user}, d...)...)
+	}
+	_, _ = pipe.Exec(ctx) // each has its own error
+	r := rights{user: user, asked: true}
+	for i, d := range all {
+		said, err := answers[i].Text()
+		switch {
+		case err != nil && !strings.Contains(err.Error(), "not found"): // NOPERM, or no DRYRUN
+			return rights{user: user}
+		case err != nil: // the command is not there: renamed, or another flavour
+			r.lacks = append(r.lacks, lack{d.name(), short(err)})
+		case said != "OK":
+			r.lacks = append(r.lacks, lack{d.name(), said})
+		}
+	}
+	return r
+}
+
+// checkRights tells what the user lacks. Where the server does not tell,
+// tryRights has tried.
+func (s *server) checkRights(o Options) []Finding {
+	const check = "rights"
+	switch {
+	case !s.rights.asked:
+		return nil
+	case len(s.rights.lacks) == 0:
+		return []Finding{s.ok(check, "user %s may do all that Holdfast needs on %s:*", s.rights.user, o.Prefix)}
+	}
+	names, words, needed := []string{}, []string{"ACL SETUSER", s.rights.user}, false
+	for _, l := range s.rights.lacks {
+		names = append(names, l.command)
+		needed = needed || !optional(l)
+		if g := l.grant(o.Prefix); !slices.Contains(words, g) {
+			words = append(words, g)
+		}
+	}
+	remedy, list := strings.Join(words, " "), strings.Join(names, ", ")
+	if !needed {
+		return []Finding{s.warn(check, remedy, "user %s may not run %s on %s:*, so wake-ups go to all servers of the cluster", s.rights.user, list, o.Prefix).with("lacks", names)}
+	}
+	return []Finding{s.fail(check, remedy, "user %s may not run %s on %s:*", s.rights.user, list, o.Prefix).as(Denied).with("lacks", names)}
+}
+
+// grant is what of ACL SETUSER mends the lack.
+func (l lack) grant(prefix string) string {
+	switch {
+	case strings.Contains(l.why, " key"):
+		return "'~" + prefix + ":*'"
+	case strings.Contains(l.why, " channel"):
+		return "'&" + prefix + ":*'"
+	}
+	return "+" + l.command
+}

@@ -1,0 +1,143 @@
+package doctor
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// user makes a user ann with these rules and returns the URL.
+func user(t *testing.T, s *redistest.Server, rules string) string {
+	t.Helper()
+	args := []any{"acl", "setuser", "ann", "reset", "on", ">pw"}
+	for _, rule := range strings.Fields(rules) {
+		args = append(args, rule)
+	}
+	if err := s.Client().Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return "redis://ann:pw@" + s.Addr()
+}
+
+// protocol is the list of commands in docs/PROTOCOL.md.
+func protocol(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../../../docs/PROTOCOL.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("An ACL user needs `([^`]+)`").FindSubmatch(text)
+	if found == nil {
+		t.Fatal("docs/PROTOCOL.md has no list of commands")
+	}
+	return strings.Fields(string(found[1]))
+}
+
+func TestDeedsAreThoseOfTheProtocol(t *testing.T) {
+	written := protocol(t)
+	var ours []string
+	for _, d := range deeds("p") {
+		ours = append(ours, d.name())
+		if !slices.Contains(written, d.name()) {
+			t.Errorf("the doctor asks for %s, which docs/PROTOCOL.md does not have", d.name())
+		}
+	}
+	for _, d := range deedsInCluster("p") {
+		ours = append(ours, d.name())
+	}
+	for _, name := range written {
+		if !slices.Contains(ours, name) {
+			t.Errorf("docs/PROTOCOL.md has %s, for which the doctor does not ask", name)
+		}
+	}
+}
+
+func TestRights(t *testing.T) {
+	s := start(t)
+	all := "+" + strings.Join(protocol(t), " +")
+	const onOurs = " ~holdfast:* &holdfast:*"
+	for _, c := range []struct {
+		name, rules string
+		status      Status
+		found       string
+		remedy      string
+	}{
+		{"enough, and may ask", all + " +acl" + onOurs, OK, "user ann may do all", ""},
+		{"enough, and may not ask", all + onOurs, OK, "tried with a resource of a random name", ""},
+		{"no scripts", all + " +acl -evalsha -eval" + onOurs, Fail, "user ann may not run evalsha, eval on", `^ACL SETUSER ann \+evalsha \+eval$`},
+		{"no keys", all + " +acl &holdfast:*", Fail, "may not run evalsha, eval, hmget", `^ACL SETUSER ann '~holdfast:\*'$`},
+		{"no channels", all + " +acl ~holdfast:*", Fail, "may not run publish, subscribe", `^ACL SETUSER ann '&holdfast:\*'$`},
+		{"other keys", all + " +acl ~other:* &other:*", Fail, "", `'~holdfast:\*' '&holdfast:\*'`},
+		{"no channels, and may not ask", all + " ~holdfast:*", Fail, "NOPERM", "PROTOCOL"},
+		{"no publish, and may not ask", all + " -publish" + onOurs, Fail, "the wake-up did not come", "PROTOCOL"},
+		{"no zadd, and may not ask", all + " -zadd" + onOurs, Fail, "The user executing the script can't run", "PROTOCOL"},
+		{"no scan, and may not ask", all + " -scan" + onOurs, Fail, "scan", "PROTOCOL"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := examine(t, defaults(), user(t, s, c.rules))
+			f := require(t, r, "rights", c.status, c.found)
+			if !regexp.MustCompile(c.remedy).MatchString(f.Remedy) {
+				t.Errorf("remedy %q, want %q", f.Remedy, c.remedy)
+			}
+			want := None
+			if c.status == Fail {
+				want = Denied
+			}
+			requireWorst(t, r, want)
+		})
+	}
+}
+
+func TestRightsInACluster(t *testing.T) {
+	s := start(t, "--cluster-enabled", "yes")
+	if err := s.Client().Do(t.Context(), "cluster", "addslotsrange", "0", "16383").Err(); err != nil {
+		t.Fatal(err)
+	}
+	awaitCluster(t, s, "cluster_state:ok")
+	all := "+cluster +" + strings.Join(protocol(t), " +")
+	const onOurs = " ~holdfast:* &holdfast:*"
+	for _, c := range []struct {
+		rules  string
+		status Status
+		found  string
+		worst  Fault
+	}{
+		{all + " +spublish +ssubscribe +acl" + onOurs, OK, "user ann may do all", None},
+		{all + " +spublish +ssubscribe" + onOurs, OK, "tried with a resource of a random name", None},
+		{all + " -spublish -ssubscribe" + onOurs, OK, "tried with a resource of a random name", None},
+		{all + " -spublish -ssubscribe +acl" + onOurs, Warn, "may not run spublish, ssubscribe on holdfast:., so wake-ups go to all", None},
+		{all + " -cluster|slots +spublish +ssubscribe +acl" + onOurs, Fail, "may not run cluster.slots", Denied},
+		{all + " -hset +spublish +ssubscribe" + onOurs, Fail, "can't run", Denied},
+	} {
+		r := examine(t, defaults(), strings.Replace(user(t, s, c.rules), "redis://", "redis+cluster://", 1))
+		require(t, r, "rights", c.status, c.found)
+		requireWorst(t, r, c.worst)
+	}
+}
+
+// The remedy, followed word by word, mends it.
+func TestTheRemedyForRightsMendsThem(t *testing.T) {
+	s := start(t)
+	url := user(t, s, "+ping +acl")
+	o := defaults()
+	o.Prefix = "shop"
+	for range 3 { // commands first; then keys and channels are told
+		r := examine(t, o, url)
+		if r.Worst() == None {
+			return
+		}
+		f := require(t, r, "rights", Fail, "")
+		args := []any{}
+		for _, word := range strings.Fields(f.Remedy) {
+			args = append(args, strings.Trim(word, "'"))
+		}
+		if err := s.Client().Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	requireWorst(t, examine(t, o, url), None)
+}

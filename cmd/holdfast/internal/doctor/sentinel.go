@@ -1,0 +1,225 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// guardian is one Sentinel and what it said.
+type guardian struct {
+	place
+	trouble  error    // set: it did not answer
+	known    []string // the masters that it knows
+	master   fields   // SENTINEL MASTER; empty: it does not know the name
+	replicas []fields
+	others   []fields
+	quorum   error // SENTINEL CKQUORUM
+}
+
+// findBySentinels asks all Sentinels, also those that the URL does not name, for
+// the servers.
+func (s *site) findBySentinels(ctx context.Context) {
+	asked := map[string]bool{}
+	for addrs := s.node.Addrs; len(addrs) > 0; {
+		s.askSentinels(ctx, addrs, asked)
+		addrs = nil
+		for _, g := range s.sentinels {
+			for _, o := range g.others {
+				if addr := net.JoinHostPort(o["ip"], o["port"]); !asked[addr] && !slices.Contains(addrs, addr) && !s.askedAs(o["runid"]) {
+					addrs = append(addrs, addr)
+				}
+			}
+		}
+	}
+	if addr := s.masterAddr(); addr != "" {
+		s.servers = append(s.servers, s.newServer(addr, master))
+	}
+	for _, g := range s.sentinels {
+		for _, r := range g.replicas {
+			addr := net.JoinHostPort(r["ip"], r["port"])
+			if !slices.ContainsFunc(s.servers, func(o *server) bool { return string(o.place) == addr }) {
+				s.servers = append(s.servers, s.newServer(addr, replica))
+			}
+		}
+	}
+}
+
+func (s *site) askSentinels(ctx context.Context, addrs []string, asked map[string]bool) {
+	var wait sync.WaitGroup
+	for _, addr := range addrs {
+		asked[addr] = true
+		g := &guardian{place: place(addr)}
+		s.sentinels = append(s.sentinels, g)
+		wait.Go(func() {
+			rdb := s.node.SentinelAt(addr)
+			defer rdb.Close()
+			g.ask(ctx, rdb, s.node.Master)
+		})
+	}
+	wait.Wait()
+}
+
+// askedAs tells whether a Sentinel was asked already under another address, such
+// as a host name.
+func (s *site) askedAs(id string) bool {
+	return slices.ContainsFunc(s.sentinels, func(g *guardian) bool { return id != "" && g.master["my-id"] == id })
+}
+
+func (g *guardian) ask(ctx context.Context, rdb *redis.Client, name string) {
+	ctx, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	if g.trouble = rdb.Ping(ctx).Err(); g.trouble != nil {
+		return
+	}
+	table := func(what string) []fields {
+		cmd := redis.NewMapStringStringSliceCmd(ctx, "sentinel", what, name)
+		_ = rdb.Process(ctx, cmd) // an error leaves it empty; SENTINEL MASTER tells
+		var rows []fields
+		for _, row := range cmd.Val() {
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	one := redis.NewMapStringStringCmd(ctx, "sentinel", "master", name)
+	_ = rdb.Process(ctx, one)
+	var answered redis.Error
+	if err := one.Err(); err != nil && (refusedBy(err) || !errors.As(err, &answered)) {
+		g.trouble = err
+		return
+	}
+	g.master = maps.Clone(one.Val())
+	if len(g.master) == 0 {
+		all := redis.NewMapStringStringSliceCmd(ctx, "sentinel", "masters")
+		_ = rdb.Process(ctx, all) // for the message only
+		for _, m := range all.Val() {
+			g.known = append(g.known, m["name"])
+		}
+		return
+	}
+	if id, err := rdb.Do(ctx, "sentinel", "myid").Text(); err == nil {
+		g.master["my-id"] = id
+	}
+	g.replicas, g.others = table("replicas"), table("sentinels")
+	g.quorum = rdb.Do(ctx, "sentinel", "ckquorum", name).Err()
+}
+
+// masterAddr is what most Sentinels name.
+func (s *site) masterAddr() string {
+	votes, best := map[string]int{}, ""
+	for _, g := range s.sentinels {
+		if len(g.master) > 0 {
+			votes[g.address()]++
+		}
+	}
+	for _, addr := range slices.Sorted(maps.Keys(votes)) {
+		if votes[addr] > votes[best] {
+			best = addr
+		}
+	}
+	return best
+}
+
+func (g *guardian) address() string { return net.JoinHostPort(g.master["ip"], g.master["port"]) }
+
+// checkSentinels looks at who decides on a failover.
+func (s *site) checkSentinels() []Finding {
+	const check = "sentinel"
+	var out []Finding
+	var heard, named []*guardian
+	for _, g := range s.sentinels {
+		switch {
+		case g.trouble != nil && refusedBy(g.trouble):
+			out = append(out, g.fail(check, "give sentinel_username and sentinel_password after the URL's question mark", "refused: %s", short(g.trouble)).as(Denied))
+		case g.trouble != nil:
+			out = append(out, g.warn(check, "start it, or open the way to it", "no answer: %s", short(g.trouble)))
+		case len(g.master) == 0:
+			heard = append(heard, g)
+			out = append(out, g.fail(check, "correct the name at the end of the URL, or let the Sentinel monitor it",
+				"it does not know the master %q, but %s", s.node.Master, listOr(g.known, "none")))
+		default:
+			heard, named = append(heard, g), append(named, g)
+		}
+	}
+	switch {
+	case len(heard) == 0 && len(out) > 0 && !slices.ContainsFunc(out, func(f Finding) bool { return f.Fault == Denied }):
+		return append(out, s.fail(check, "check that they run, and the addresses in the URL", "no Sentinel answers").as(Unreachable))
+	case len(named) == 0:
+		return out
+	}
+	return append(append(out, s.checkAgreement(named)...), s.checkVoters(named)...)
+}
+
+// checkAgreement: all Sentinels name the same master, and think that it is well.
+func (s *site) checkAgreement(all []*guardian) []Finding {
+	const check = "sentinel"
+	var names []string
+	for _, g := range all {
+		if addr := g.address(); !slices.Contains(names, addr) {
+			names = append(names, addr)
+		}
+	}
+	flags := all[0].master["flags"]
+	var masters []string
+	for _, srv := range s.masters() {
+		masters = append(masters, string(srv.place))
+	}
+	switch {
+	case len(names) > 1:
+		return []Finding{s.fail(check, "wait for the end of a failover; else reset those that are behind (SENTINEL RESET)", "the Sentinels name different masters: %s", strings.Join(names, ", "))}
+	case strings.Contains(flags, "down"):
+		return []Finding{s.fail(check, "start the master, or see the Sentinels' logs why nothing takes over", "the master %s is thought to be down (%s)", names[0], flags).as(Unreachable)}
+	case len(masters) > 1:
+		return []Finding{s.fail(check, "wait for the end of a failover; else make one a replica again (REPLICAOF)", "several servers are masters: %s", strings.Join(masters, ", "))}
+	}
+	return []Finding{s.ok(check, "%d of %d Sentinels name %s as master", len(all), len(s.sentinels), names[0])}
+}
+
+// checkVoters: there are enough Sentinels, and they can agree.
+func (s *site) checkVoters(all []*guardian) []Finding {
+	const check = "failover"
+	g := all[0]
+	others, _ := g.master.number("num-other-sentinels")
+	quorum, _ := g.master.number("quorum")
+	voters, replicas := others+1, int64(len(g.replicas))
+	down, _ := g.master.number("down-after-milliseconds")
+	told := func(f Finding) Finding {
+		return f.with("sentinels", voters).with("quorum", quorum).with("down_after_ms", down).with("replicas", replicas)
+	}
+	var out []Finding
+	if g.quorum != nil {
+		out = append(out, told(s.fail(check, "bring Sentinels back, or lower the quorum (SENTINEL SET)", "no failover is possible now: %s", short(g.quorum))))
+	}
+	if replicas == 0 {
+		out = append(out, told(s.warn(check, "add a replica", "the master has no replica that could take over")))
+	}
+	switch {
+	case voters < 3:
+		out = append(out, told(s.warn(check, "run 3 Sentinels on 3 machines", "%d Sentinels: with one away no failover is possible", voters)))
+	case quorum == voters:
+		out = append(out, told(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum %d of %d: with one Sentinel away no failure is noticed", quorum, voters)))
+	case quorum == 1:
+		out = append(out, told(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum 1 of %d: one Sentinel that is cut off starts a failover", voters)))
+	}
+	if int64(len(s.node.Addrs)) < min(voters, 2) {
+		out = append(out, told(s.warn(check, "name all Sentinels in the URL", "the URL names %d of %d Sentinels: with it away nothing is found", len(s.node.Addrs), voters)))
+	}
+	if len(out) == 0 {
+		out = append(out, told(s.ok(check, "%d Sentinels, quorum %d, %d replicas, down-after %s", voters, quorum, replicas, g.master["down-after-milliseconds"]+" ms")))
+	}
+	return out
+}
+
+func listOr(names []string, none string) string {
+	if len(names) == 0 {
+		return none
+	}
+	return strings.Join(names, ", ")
+}

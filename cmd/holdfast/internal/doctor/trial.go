@@ -1,0 +1,173 @@
+package doctor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+)
+
+const (
+	// trialKeep is how long what a trial leaves is remembered, at least.
+	trialKeep = time.Minute
+	trialTTL  = 2 * time.Second
+	// trialLimit bounds all trials of a site.
+	trialLimit = 5 * time.Second
+	// trialsPerMaster makes it unlikely that a master of a cluster is left out.
+	trialsPerMaster = 4
+)
+
+// tryRights takes the place of ACL DRYRUN where that is not to be had: it does
+// once what Holdfast does, with a resource of a random name.
+func (s *site) tryRights(ctx context.Context, o Options) {
+	masters := s.masters()
+	if len(masters) == 0 || !slices.ContainsFunc(masters, func(m *server) bool { return !m.rights.asked }) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, trialLimit)
+	defer cancel()
+	trials := 1
+	if len(masters) > 1 {
+		trials = trialsPerMaster * len(masters)
+	}
+	s.trial = &trial{}
+	for range trials {
+		if s.trial.err = s.try(ctx, o.Prefix); s.trial.err != nil {
+			return
+		}
+	}
+}
+
+// trial is how it went.
+type trial struct{ err error }
+
+// attempts are the parties of one trial.
+type attempts struct {
+	engine.Engine
+	prefix, client, name string
+	woken                chan engine.Wakeup
+}
+
+// try takes a lease, waits for it in the queue, is handed it, shares, and looks.
+func (s *site) try(ctx context.Context, prefix string) (err error) {
+	random := strings.ToLower(rand.Text())
+	a := &attempts{
+		Engine: goredis.New(s.node.Client, goredis.WithRetention(trialKeep)),
+		prefix: prefix, client: "doctor" + random[:12], name: "holdfast-doctor-" + random[12:],
+		woken: make(chan engine.Wakeup, 16),
+	}
+	defer a.Leave(a.client)
+	listener, err := a.Listen(ctx, prefix, a.client, func(w engine.Wakeup) {
+		select {
+		case a.woken <- w:
+		default: // more than one is not waited for
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if err := errors.Join(a.handOver(ctx), a.share(ctx)); err != nil {
+		return err
+	}
+	key := prefix + ":client:" + a.client
+	return errors.Join(
+		s.node.Client.Set(ctx, key, "{}", time.Second).Err(), s.node.Client.Get(ctx, key).Err(),
+		s.node.Client.Scan(ctx, 0, key, 1).Err(),
+	)
+}
+
+func (a *attempts) request(name, id string, kind engine.Kind, capacity int) engine.Request {
+	return engine.Request{
+		Resource: engine.Resource{Prefix: a.prefix, Name: a.name + name}, ID: a.client + "." + id,
+		Kind: kind, Capacity: capacity, Weight: capacity, TTL: trialTTL, Queue: true, Reason: "holdfast doctor",
+	}
+}
+
+// handOver takes a lease and passes it to a waiter, who must be told.
+func (a *attempts) handOver(ctx context.Context) error {
+	first, second := a.request("", "1", engine.KindMutex, 1), a.request("", "2", engine.KindMutex, 1)
+	granted, err := a.Acquire(ctx, first)
+	if err != nil {
+		return err
+	}
+	if _, err = a.Acquire(ctx, second); err == nil {
+		err = a.Release(ctx, engine.Release{Resource: first.Resource, Held: engine.Held{ID: first.ID, Token: granted.Token}})
+	}
+	if err == nil {
+		err = a.told(ctx, second.ID)
+	}
+	if err == nil {
+		_, err = a.Snapshot(ctx, first.Resource)
+	}
+	return errors.Join(err, a.withdraw(ctx, first, second))
+}
+
+// errDeaf: everything is allowed but to hear of it.
+var errDeaf = errors.New("the wake-up did not come: PUBLISH is refused, or messages get lost")
+
+// told waits for the grant of a waiter.
+func (a *attempts) told(ctx context.Context, id string) error {
+	limit := time.NewTimer(trialTTL)
+	defer limit.Stop()
+	for {
+		select {
+		case w := <-a.woken:
+			if w.Kind == engine.WakeGrant && w.ID == id {
+				return nil
+			}
+		case <-limit.C:
+			return errDeaf
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// share takes two units of two and gives one back.
+func (a *attempts) share(ctx context.Context) error {
+	r := a.request("-shared", "3", engine.KindSemaphore, 2)
+	granted, err := a.Acquire(ctx, r)
+	if err != nil {
+		return err
+	}
+	held := engine.Held{ID: r.ID, Token: granted.Token}
+	err = errors.Join(a.Renew(ctx, []engine.Renewal{{Resource: r.Resource, Held: held, TTL: trialTTL}})...)
+	if err == nil {
+		err = a.Resize(ctx, r.Resource, held, 1)
+	}
+	return errors.Join(err, a.withdraw(ctx, r))
+}
+
+func (a *attempts) withdraw(ctx context.Context, all ...engine.Request) error {
+	var errs []error
+	for _, r := range all {
+		errs = append(errs, a.Release(ctx, engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID}, Withdraw: true}))
+	}
+	return errors.Join(errs...)
+}
+
+// checkTrial tells how the trial went.
+func (s *site) checkTrial(o Options) []Finding {
+	const check = "rights"
+	if s.trial == nil {
+		return nil
+	}
+	err := s.trial.err
+	remedy := fmt.Sprintf("let the user run the commands in docs/PROTOCOL.md on '~%s:*' and '&%s:*'", o.Prefix, o.Prefix)
+	switch {
+	case err == nil:
+		return []Finding{s.ok(check, "tried with a resource of a random name: all that Holdfast needs is allowed")}
+	case refusedBy(err), errors.Is(err, errDeaf):
+		return []Finding{s.fail(check, remedy, "tried with a resource of a random name: %s", short(err)).as(Denied)}
+	case errors.Is(err, engine.ErrDenied):
+		return []Finding{s.fail(check, "see that this is Redis or Valkey, and what else uses the prefix", "tried with a resource of a random name: %s", short(err))}
+	}
+	return []Finding{s.unknown(check, "see the other findings, then ask again", "tried with a resource of a random name: %s", short(err))}
+}

@@ -1,0 +1,65 @@
+package doctor
+
+import (
+	"strconv"
+	"strings"
+)
+
+// oldest is the first version of Redis that Holdfast runs on.
+const oldest = "6.2"
+
+// sharded is the first version with pub/sub that stays inside one shard.
+const sharded = "7.0"
+
+// flavour tells what the server is and its version; both are empty if INFO does
+// not tell.
+func (f fields) flavour() (name, version string) {
+	_, keydb := f["mvcc_depth"]
+	switch {
+	case f["dragonfly_version"] != "":
+		return "Dragonfly", strings.TrimPrefix(strings.TrimPrefix(f["dragonfly_version"], "df-"), "v")
+	case f["valkey_version"] != "":
+		return "Valkey", f["valkey_version"]
+	case keydb:
+		return "KeyDB", f["redis_version"]
+	case f["redis_version"] != "":
+		return "Redis", f["redis_version"]
+	}
+	return "", ""
+}
+
+// checkVersion tells whether Holdfast runs on this server.
+func (s *server) checkVersion(of *site) []Finding {
+	const check = "version"
+	if s.infoErr != nil {
+		return []Finding{s.unknown(check, "see that it is Redis "+oldest+" or newer", "INFO is refused")}
+	}
+	name, version := s.info.flavour()
+	told := func(f Finding) []Finding { return []Finding{f.with("flavour", name).with("version", version)} }
+	switch {
+	case name == "":
+		return told(s.warn(check, "for production use Redis "+oldest+" or newer, or Valkey",
+			"the server tells no version, as stand-ins for tests do (miniredis)"))
+	case name == "Redis" && older(version, oldest):
+		return told(s.fail(check, "upgrade to Redis "+oldest+" or newer: the scripts need its commands", "Redis %s is too old", version))
+	case name == "KeyDB" || name == "Dragonfly":
+		return told(s.warn(check, "use Redis "+oldest+" or newer, or Valkey; or run the conformance suite (engine/enginetest) on it first",
+			"%s %s is not among what Holdfast is tested on", name, version))
+	case name == "Redis" && of.node.Kind == clusterURL && older(version, sharded):
+		return told(s.warn(check, "upgrade to Redis "+sharded+" or newer", "Redis %s sends every wake-up to all servers of the cluster", version))
+	}
+	return told(s.ok(check, "%s %s", name, version))
+}
+
+// older compares versions by their first two numbers.
+func older(version, than string) bool {
+	a, b := numbers(version), numbers(than)
+	return a[0] < b[0] || a[0] == b[0] && a[1] < b[1]
+}
+
+func numbers(version string) (n [2]int) {
+	for i, part := range strings.SplitN(version, ".", 3)[:min(2, strings.Count(version, ".")+1)] {
+		n[i], _ = strconv.Atoi(part) // what is no number counts as 0
+	}
+	return n
+}

@@ -1,0 +1,21 @@
+package store
+
+import "strings"
+
+// refusals are what servers say to a user whose credentials or rights are not
+// enough; the last is what Redis 7 says when a script runs what the user may not.
+var refusals = []string{
+	"NOAUTH", "WRONGPASS", "NOPERM", "AUTH", "invalid username-password", "invalid password",
+	"The user executing the script can't",
+}
+
+// RefusesUser tells whether what the store said is about who asks, not about
+// what was asked.
+func RefusesUser(said string) bool {
+	for _, word := range refusals {
+		if strings.Contains(said, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// lockFlags are the flags of every verb that takes the lease of a lock: which
+// primitive, and how long to wait.
+type lockFlags struct {
+	Nonblock  bool  `short:"n" xor:"wait" help:"Do not wait: exit 75 if the resource is held."`
+	Wait      *span `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, like 30s, then exit 75. Default: wait for as long as it takes."`
+	Slots     *int  `xor:"kind" placeholder:"N" help:"Up to N at once: take one of N slots of a semaphore. Everybody has to give the same N. Default: one at a time."`
+	Shared    bool  `xor:"kind" help:"Together with others that run --shared, but never beside one that runs --exclusive: take the reader's lease of an RWMutex."`
+	Exclusive bool  `xor:"kind" help:"Alone, among others that run --shared: take the writer's lease of an RWMutex."`
+	Reason    text  `placeholder:"TEXT" help:"Why; shown to others who look or wait. Default: none."`
+}
+
+// checkSlots looks at what the flag's type cannot.
+func (f *lockFlags) checkSlots() error {
+	if f.Slots != nil && (*f.Slots < 1 || *f.Slots > holdfast.MaxCapacity) {
+		return fmt.Errorf("--slots needs a number from 1 to %d", holdfast.MaxCapacity)
+	}
+	return nil
+}
+
+// on is the primitive that the flags name.
+func (f *lockFlags) on(s *session, name string, ttl time.Duration) lock {
+	opts := []holdfast.LockOption{holdfast.WithTTL(ttl), holdfast.WithReason(string(f.Reason)), holdfast.WithoutTenure()}
+	switch {
+	case f.Slots != nil:
+		pool := s.Semaphore(name, *f.Slots, opts...)
+		return lock{
+			wait: func(ctx context.Context) (*holdfast.Lease, error) { return pool.Acquire(ctx, 1) },
+			try:  func(ctx context.Context) (*holdfast.Lease, error) { return pool.TryAcquire(ctx, 1) },
+		}
+	case f.Shared:
+		rw := s.RWMutex(name, opts...)
+		return lock{wait: rw.RLock, try: rw.TryRLock}
+	case f.Exclusive:
+		rw := s.RWMutex(name, opts...)
+		return lock{wait: rw.Lock, try: rw.TryLock}
+	}
+	m := s.Mutex(name, opts...)
+	return lock{wait: m.Lock, try: m.TryLock}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// releaseCmd is `holdfast release`.
+type releaseCmd struct {
+	Ticket text `arg:"" help:"What holdfast acquire printed; - reads it from standard input."`
+	JSON   bool `help:"Answer as a JSON object."`
+}
+
+// Help is the long text of --help.
+func (*releaseCmd) Help() string {
+	return `Gives the lease of a ticket back; the next waiter gets the resource at once. To give it back twice is no error.
+
+Exit codes: 79 if the lease had ended before (expired, broken): somebody else may have held the resource meanwhile.
+	 64  no ticket     69  store unreachable     77  store refuses user or rights     78  bad configuration
+
+Examples:
+	ticket=$(holdfast acquire deploy:prod); trap 'holdfast release "$ticket"' EXIT`
+}
+
+// Run gives the lease back.
+func (c *releaseCmd) Run(e *env) error {
+	s, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	lease, err := s.adopt(c.Ticket)
+	var lost *holdfast.LostError
+	if errors.As(err, &lost) && lost.Cause == holdfast.LostElsewhere {
+		return c.answer(e, lost.Resource, "given back before")
+	}
+	if err != nil {
+		return explainLease(err, s.at)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	defer cancel()
+	if err := lease.Release(ctx); err != nil {
+		return explainLease(err, s.at)
+	}
+	return c.answer(e, resourceOf(lease), "released")
+}
+
+func (c *releaseCmd) answer(e *env, name, how string) error {
+	if c.JSON {
+		return writeJSON(e.stdout, map[string]any{"resource": name, "released": true})
+	}
+	_, err := fmt.Fprintf(e.stdout, "%s: %q\n", how, name)
+	return err
+}

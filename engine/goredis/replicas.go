@@ -1,0 +1,226 @@
+package goredis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis/script"
+)
+
+// ReplicasError says that too few replicas confirmed a grant, a renewal or a
+// mark in time; see WithReplicas. It is an engine.ErrUnavailable: asking again
+// may help, and until then nobody may rely on what was asked for.
+type ReplicasError struct {
+	Have, Want int
+	Within     time.Duration
+	Err        error // why it is not known how many have it; usually nil
+}
+
+func (e *ReplicasError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("store unavailable: it is not known how many of %d replicas have it: %v", e.Want, e.Err)
+	}
+	return fmt.Sprintf("store unavailable: %d of %d replicas have it after %v", e.Have, e.Want, e.Within)
+}
+
+// Is makes errors.Is(err, engine.ErrUnavailable) hold.
+func (e *ReplicasError) Is(target error) bool { return target == engine.ErrUnavailable }
+
+// Unwrap returns Err.
+func (e *ReplicasError) Unwrap() error { return e.Err }
+
+// replicas is how many must have what counts, and how long they may take.
+type replicas struct {
+	n     int
+	wait  time.Duration
+	fsync bool // on disk, if the server can tell
+}
+
+// Limits of WithReplicas.
+const (
+	minReplicaWait = time.Millisecond
+	maxReplicaWait = 2 * time.Second
+)
+
+func (r replicas) check(rdb redis.UniversalClient) error {
+	if r.n == 0 {
+		if r.fsync {
+			return fmt.Errorf("goredis: WithFsync needs WithReplicas")
+		}
+		return nil
+	}
+	if r.n < 0 || r.wait < minReplicaWait || r.wait > maxReplicaWait {
+		return fmt.Errorf("goredis: %d replicas within %v: want at least 1, within %v to %v", r.n, r.wait, minReplicaWait, maxReplicaWait)
+	}
+	var read time.Duration
+	switch c := rdb.(type) {
+	case *redis.Client:
+		read = c.Options().ReadTimeout
+	case *redis.ClusterClient:
+		read = c.Options().ReadTimeout
+	default:
+		return fmt.Errorf("goredis: WithReplicas needs a *redis.Client or a *redis.ClusterClient, not a %T", rdb)
+	}
+	if read > 0 && read <= r.wait {
+		return fmt.Errorf("goredis: the read timeout of the redis client, %v, ends before the replicas' %v", read, r.wait)
+	}
+	return nil
+}
+
+// vow is a reply together with why it does not count although the call was made;
+// short is nil if enough replicas have what was written.
+type vow struct {
+	reply
+	short error
+}
+
+// pledge runs calls about resources of one node, and asks on the same connection
+// how many replicas have what they wrote. It rides out what process does.
+func (e *Engine) pledge(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []vow {
+	node, err := nodeOf(ctx, rdb, calls[0].Key())
+	if err != nil {
+		vows := make([]vow, len(calls))
+		for i := range vows {
+			vows[i].err = err
+		}
+		return vows
+	}
+	vows := e.pledgeAt(ctx, node, script.Call.Args, false, calls...)
+	var unknown []int // calls of scripts that the node did not know
+	for i, c := range calls {
+		switch err := vows[i].err; {
+		case err == nil || ctx.Err() != nil:
+		case isCode(err, "NOSCRIPT") && len(unknown) > 0:
+			unknown = append(unknown, i)
+		case isCode(err, "NOSCRIPT"):
+			unknown = append(unknown, i)
+			vows[i] = e.pledgeAt(ctx, node, script.Call.Text, false, c)[0]
+		case isCode(err, "OOM"):
+			if full, ok := c.WhenFull(); ok {
+				vows[i] = e.pledgeAt(ctx, node, script.Call.Text, false, full)[0]
+			}
+		case isCode(err, "MOVED "), isCode(err, "ASK "):
+			if other := redirected(ctx, rdb, err); other != nil {
+				vows[i] = e.pledgeAt(ctx, other, script.Call.Text, isCode(err, "ASK "), c)[0]
+			}
+		}
+	}
+	if len(unknown) > 1 { // the first made it known
+		for n, v := range e.pledgeAt(ctx, node, script.Call.Args, false, pick(calls, unknown[1:])...) {
+			vows[unknown[n+1]] = v
+		}
+	}
+	return vows
+}
+
+// pledgeAt is pledge on one node, without a second try.
+func (e *Engine) pledgeAt(ctx context.Context, node *redis.Client, args func(script.Call) []any, asking bool, calls ...script.Call) []vow {
+	pipe := node.Pipeline()
+	sent := make([]command, len(calls))
+	for i, c := range calls {
+		if asking {
+			_ = pipe.Process(ctx, newCommand(ctx, []any{"asking"}))
+		}
+		sent[i] = newCommand(ctx, args(c))
+		_ = pipe.Process(ctx, sent[i])
+	}
+	onDisk := e.options.replicas.fsync && !e.noFsync.Load()
+	wait := newCommand(ctx, e.options.replicas.command(onDisk))
+	_ = pipe.Process(ctx, wait)
+	_, _ = pipe.Exec(ctx)                                    // each command has its own error
+	if onDisk && isCode(wait.Err(), "ERR unknown command") { // Redis before 7.2
+		e.noFsync.Store(true)
+		wait = newCommand(ctx, e.options.replicas.command(false))
+		pipe = node.Pipeline()
+		_ = pipe.Process(ctx, newCommand(ctx, []any{"ping"})) // WAIT is about all that was written before this
+		_ = pipe.Process(ctx, wait)
+		_, _ = pipe.Exec(ctx)
+	}
+	vows, short := make([]vow, len(calls)), e.options.replicas.short(ctx, wait)
+	for i, cmd := range sent {
+		vows[i].value, vows[i].err = cmd.Result()
+		vows[i].short = short
+	}
+	return vows
+}
+
+// command returns WAIT, or WAITAOF, which also wants it on the replicas' disks.
+func (r replicas) command(onDisk bool) []any {
+	if onDisk {
+		return []any{"waitaof", 0, r.n, r.wait.Milliseconds()}
+	}
+	return []any{"wait", r.n, r.wait.Milliseconds()}
+}
+
+// short returns an error if too few replicas confirmed.
+func (r replicas) short(ctx context.Context, wait command) error {
+	value, err := wait.Result()
+	if pair, ok := value.([]any); ok && len(pair) == 2 { // of WAITAOF
+		value = pair[1]
+	}
+	have, ok := value.(int64)
+	switch {
+	case isCode(err, "NOPERM"):
+		return classify(ctx, err)
+	case err != nil || !ok:
+		return &ReplicasError{Want: r.n, Within: r.wait, Err: err}
+	case int(have) < r.n:
+		return &ReplicasError{Have: int(have), Want: r.n, Within: r.wait}
+	}
+	return nil
+}
+
+// nodeOf returns the client of the one server that has a key.
+func nodeOf(ctx context.Context, rdb redis.UniversalClient, key string) (*redis.Client, error) {
+	switch c := rdb.(type) {
+	case *redis.Client:
+		return c, nil
+	case *redis.ClusterClient:
+		return c.MasterForKey(ctx, key)
+	}
+	return nil, fmt.Errorf("%w: WithReplicas on a %T", engine.ErrDenied, rdb)
+}
+
+// redirected returns the client of the node that a MOVED or ASK names, or nil.
+// The cluster's client looks again who has which slot on the way.
+func redirected(ctx context.Context, rdb redis.UniversalClient, err error) *redis.Client {
+	addr := err.Error()[strings.LastIndexByte(err.Error(), ' ')+1:]
+	nodes, _ := masters(ctx, rdb)
+	for _, n := range nodes {
+		if c, ok := n.(*redis.Client); ok && c.Options().Addr == addr {
+			return c
+		}
+	}
+	return nil
+}
+
+// unconfirmed makes of pushed grants that their takers ask first, since the
+// replicas may not have them yet.
+func unconfirmed(deliver func(engine.Wakeup)) func(engine.Wakeup) {
+	return func(w engine.Wakeup) {
+		if w.Kind == engine.WakeGrant {
+			w.TTL = 0
+		}
+		deliver(w)
+	}
+}
+
+// pledged is a call whose effect must be on enough replicas, if that was asked
+// for: short is why it does not count although it was made.
+func (e *Engine) pledged(ctx context.Context, rdb redis.UniversalClient, c script.Call) (value any, short, err error) {
+	if e.options.replicas.n == 0 {
+		value, err = e.run(ctx, rdb, c)
+		return value, nil, err
+	}
+	got, err := bounded(e, ctx, func() (vow, error) {
+		v := e.pledge(ctx, rdb, []script.Call{c})[0]
+		return v, v.err
+	})
+	noticed(rdb, err)
+	return got.value, got.short, classify(ctx, err)
+}

@@ -1,0 +1,472 @@
+package quorum_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/enginetest"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/engine/quorum"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// limit is how long a test waits for what has to come.
+const limit = 20 * time.Second
+
+// grove is a quorum of real servers, checked for leftovers when the test ends.
+type grove struct {
+	t       *testing.T
+	servers []*redistest.Server
+	addrs   []string // what clients dial: the servers or proxies before them
+}
+
+func newGrove(t *testing.T, n int, opts ...redistest.Option) *grove {
+	t.Helper()
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	g := &grove{t: t}
+	for range n {
+		s := redistest.Start(t, opts...)
+		g.servers = append(g.servers, s)
+		g.addrs = append(g.addrs, s.Addr())
+	}
+	t.Cleanup(g.checkClean)
+	return g
+}
+
+func (g *grove) checkClean() {
+	if g.t.Failed() {
+		return
+	}
+	for i, s := range g.servers {
+		s.RequireTTLs(g.t)
+		g.eventually(fmt.Sprintf("node %d has nothing left", i+1), func() bool { return g.inUse(s) == 0 })
+	}
+}
+
+// inUse counts the resources that somebody holds on one node.
+func (g *grove) inUse(s *redistest.Server) int {
+	n := 0
+	for _, err := range goredis.New(s.Client()).List(context.Background(), holdfast.DefaultPrefix, "*") {
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// client is a process: a client with connections and a quorum of its own.
+func (g *grove) client(opts ...holdfast.Option) *holdfast.Client {
+	g.t.Helper()
+	var nodes []engine.Engine
+	var pools []*redis.Client
+	for _, addr := range g.addrs {
+		rdb := redis.NewClient(&redis.Options{Addr: addr})
+		pools = append(pools, rdb)
+		nodes = append(nodes, goredis.New(rdb))
+	}
+	c, err := holdfast.New(quorum.New(nodes...), opts...)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.t.Cleanup(func() {
+		_ = c.Close() // a test that needs its result closes the client itself
+		for _, rdb := range pools {
+			_ = rdb.Close()
+		}
+	})
+	return c
+}
+
+// through puts a proxy before each server for all clients made from now on.
+func (g *grove) through() []*redistest.Proxy {
+	var all []*redistest.Proxy
+	for i, s := range g.servers {
+		p := redistest.NewProxy(g.t, s.Addr())
+		g.addrs[i] = p.Addr()
+		all = append(all, p)
+	}
+	return all
+}
+
+func (g *grove) eventually(what string, cond func() bool) {
+	g.t.Helper()
+	deadline := time.After(limit)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			g.t.Fatalf("not in %v: %s", limit, what)
+		}
+	}
+}
+
+func (g *grove) lock(m *holdfast.Mutex) *holdfast.Lease {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	l, err := m.Lock(ctx)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return l
+}
+
+func (g *grove) release(l *holdfast.Lease) {
+	g.t.Helper()
+	if err := l.Release(context.Background()); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+func (g *grove) lost(l *holdfast.Lease) *holdfast.LostError {
+	g.t.Helper()
+	select {
+	case <-l.Done():
+	case <-time.After(limit):
+		g.t.Fatalf("the holder was not told in %v", limit)
+	}
+	var e *holdfast.LostError
+	if !errors.As(l.Err(), &e) {
+		g.t.Fatalf("Err is %v, not a LostError", l.Err())
+	}
+	return e
+}
+
+// pairs locks and unlocks, and returns the median time of a pair.
+func (g *grove) pairs(m *holdfast.Mutex, n int) time.Duration {
+	g.t.Helper()
+	took := make([]time.Duration, n)
+	for i := range took {
+		start := time.Now()
+		g.release(g.lock(m))
+		took[i] = time.Since(start)
+	}
+	slices.Sort(took)
+	return took[n/2]
+}
+
+func TestConformanceOnRedis(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			var nodes []engine.Engine
+			for range n {
+				nodes = append(nodes, goredis.New(redistest.Start(t).Client()))
+			}
+			shared := quorum.New(nodes...)
+			enginetest.Run(t, func(testing.TB) engine.Engine { return shared }, enginetest.Unordered())
+		})
+	}
+}
+
+// A stopped or killed minority costs next to nothing, and its return nothing at all.
+func TestMinorityOfRedisFails(t *testing.T) {
+	for _, n := range []int{3, 5} {
+		for _, what := range []string{"stopped", "killed"} {
+			t.Run(fmt.Sprint(n, what), func(t *testing.T) {
+				g := newGrove(t, n, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
+				c := g.client()
+				m := c.Mutex("stock")
+				held := g.lock(c.Mutex("held", holdfast.WithTTL(time.Second)))
+				g.pairs(m, 60)
+				up := g.pairs(m, 200)
+				for _, s := range g.servers[:n/2] {
+					if what == "stopped" {
+						s.Pause()
+					} else {
+						s.Kill()
+					}
+				}
+				g.pairs(m, 60)
+				down := g.pairs(m, 200)
+				t.Logf("median of a pair: %v with all nodes, %v without %d", up, down, n/2)
+				if down > up*3/2 {
+					t.Errorf("a pair takes %v without %d of %d nodes, and %v with them", down, n/2, n, up)
+				}
+				before := held.Deadline()
+				g.eventually("the lease is renewed", func() bool { return held.Deadline().After(before) })
+				for _, s := range g.servers[:n/2] {
+					if what == "stopped" {
+						s.Resume()
+					} else {
+						s.Restart()
+					}
+				}
+				g.pairs(m, 60)
+				if err := held.Err(); err != nil {
+					t.Error(err)
+				}
+				g.release(held)
+			})
+		}
+	}
+}
+
+// A majority that is away is told in time, and ridden out by one who waits.
+func TestMajorityOfRedisFails(t *testing.T) {
+	g := newGrove(t, 3)
+	c := g.client()
+	m := c.Mutex("stock")
+	g.pairs(m, 20)
+	g.servers[0].Pause()
+	g.servers[2].Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := m.Lock(ctx)
+	if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "of 3 nodes") {
+		t.Errorf("got %v, want ErrUnavailable, how many answered, and the ctx's end", err)
+	}
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("it took %v", took)
+	}
+	waited := make(chan error, 1)
+	go func() {
+		l, err := m.Lock(context.WithoutCancel(ctx))
+		if err == nil {
+			err = l.Release(context.WithoutCancel(ctx))
+		}
+		waited <- err
+	}()
+	g.servers[0].Resume()
+	select {
+	case err := <-waited:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(limit):
+		t.Errorf("the waiter did not recover")
+	}
+	g.servers[2].Restart()
+}
+
+// The replies of all nodes are lost. Nothing is left, and the next attempt gets in.
+func TestRepliesLost(t *testing.T) {
+	g := newGrove(t, 3)
+	proxies := g.through()
+	c := g.client()
+	g.release(g.lock(c.Mutex("warm-up")))
+	var points []*redistest.Point
+	for _, p := range proxies {
+		points = append(points, p.LoseReply("stock"))
+	}
+	start := time.Now()
+	l := g.lock(c.Mutex("stock"))
+	for _, p := range points {
+		p.RequireHit(t)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("Lock took %v: it waited for itself", took)
+	}
+	for _, p := range proxies {
+		p.LoseReply("stock")
+	}
+	if err := l.Release(t.Context()); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+	g.release(g.lock(c.Mutex("stock")))
+}
+
+// The ctx ends while all nodes are stopped with the requests in their buffers.
+func TestCtxEndsInMidAcquire(t *testing.T) {
+	g := newGrove(t, 3)
+	c := g.client()
+	g.release(g.lock(c.Mutex("warm-up")))
+	for _, s := range g.servers {
+		s.Pause()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := c.Mutex("stock", holdfast.WithTTL(time.Minute)).Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	for _, s := range g.servers {
+		s.Resume()
+	}
+	for _, s := range g.servers {
+		g.eventually("nothing is left, long before the TTL", func() bool { return g.inUse(s) == 0 })
+	}
+}
+
+// A holder that is cut off from the nodes is told before another is granted.
+func TestToldBeforeAnotherEnters(t *testing.T) {
+	g := newGrove(t, 3)
+	other := g.client()
+	proxies := g.through()
+	cut := g.client()
+	for range 3 {
+		l := g.lock(cut.Mutex("stock", holdfast.WithTTL(500*time.Millisecond)))
+		for _, p := range proxies[:2] { // one node still answers
+			p.Blackhole()
+		}
+		next := g.lock(other.Mutex("stock", holdfast.WithTTL(500*time.Millisecond)))
+		if l.Err() == nil {
+			t.Error("another was granted before the holder was told")
+		}
+		if next.Token() <= l.Token() {
+			t.Errorf("token %d after %d", next.Token(), l.Token())
+		}
+		for _, p := range proxies {
+			p.Heal()
+		}
+		_ = l.Release(context.Background())
+		g.release(next)
+	}
+}
+
+// A node that loses its data changes nothing; a majority that does is noticed at the
+// next renewal.
+func TestFlushAll(t *testing.T) {
+	g := newGrove(t, 3)
+	c := g.client()
+	flush := func(s *redistest.Server) {
+		if err := s.Client().FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := g.lock(c.Mutex("stock", holdfast.WithTTL(600*time.Millisecond)))
+	for _, s := range g.servers {
+		flush(s) // one after the other: it is made anew there
+		g.eventually("the node has the lease again", func() bool {
+			snap, err := goredis.New(s.Client()).Snapshot(t.Context(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "stock"})
+			return err == nil && len(snap.Holders) == 1
+		})
+	}
+	if err := l.Err(); err != nil {
+		t.Fatalf("one node at a time: %v", err)
+	}
+	flush(g.servers[0])
+	flush(g.servers[1])
+	if e := g.lost(l); e.Cause != holdfast.LostDeleted {
+		t.Errorf("got %v, want deleted", e)
+	}
+	next := g.lock(c.Mutex("stock"))
+	if next.Token() <= l.Token() {
+		t.Errorf("token %d after %d", next.Token(), l.Token())
+	}
+	g.release(next)
+}
+
+// An operator's break reaches the holder at once.
+func TestBreakTellsTheHolder(t *testing.T) {
+	g := newGrove(t, 3)
+	holder, operator := g.client(), g.client()
+	l := g.lock(holder.Mutex("stock", holdfast.WithTTL(time.Second)))
+	before := l.Deadline()
+	g.eventually("it is renewed, and listens", func() bool { return l.Deadline().After(before) })
+	s, err := operator.Snapshot(t.Context(), "stock")
+	if err != nil || len(s.Holders) != 1 {
+		t.Fatalf("got %+v, %v", s, err)
+	}
+	if err := operator.Break(t.Context(), "stock", s.Holders[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if e := g.lost(l); e.Cause != holdfast.LostBroken {
+		t.Errorf("got %v, want broken", e)
+	}
+	g.release(g.lock(operator.Mutex("stock")))
+}
+
+// A lease that was detached is adopted by another process, which knows none of its
+// tries.
+func TestAdopt(t *testing.T) {
+	g := newGrove(t, 3)
+	a, b := g.client(), g.client()
+	l := g.lock(a.Mutex("stock"))
+	ticket, err := l.Detach(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := b.Adopt(t.Context(), ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Token() != l.Token() {
+		t.Errorf("token %d, want %d", again.Token(), l.Token())
+	}
+	g.release(again)
+	g.release(g.lock(b.Mutex("stock")))
+}
+
+// Several processes work under one lock while nodes are stopped and killed one at a
+// time. They never meet, and their tokens grow.
+func TestExclusionUnderFaults(t *testing.T) {
+	g := newGrove(t, 3, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
+	ctx, stop := context.WithTimeout(t.Context(), 8*time.Second)
+	defer stop()
+	var mu sync.Mutex // guards the two below; the lease is what is tested
+	var inside string
+	var last uint64
+	turns := 0
+	var all sync.WaitGroup
+	for i := range 4 {
+		m := g.client().Mutex("stock", holdfast.WithTTL(time.Second))
+		all.Go(func() {
+			for ctx.Err() == nil {
+				l, err := m.Lock(ctx)
+				if err != nil {
+					continue
+				}
+				mu.Lock()
+				if inside != "" && l.Err() == nil {
+					t.Errorf("process %d entered beside %s", i, inside)
+				}
+				if l.Token() <= last {
+					t.Errorf("token %d after %d", l.Token(), last)
+				}
+				inside, last = fmt.Sprint(i), l.Token()
+				turns++
+				mu.Unlock()
+				select {
+				case <-time.After(rand.N(3 * time.Millisecond)):
+				case <-l.Done():
+					t.Errorf("lost: %v", l.Err())
+				}
+				mu.Lock()
+				inside = ""
+				mu.Unlock()
+				if err := l.Release(context.WithoutCancel(ctx)); err != nil {
+					t.Errorf("Release: %v", err)
+				}
+			}
+		})
+	}
+	for ctx.Err() == nil {
+		s := g.servers[rand.N(3)]
+		kill := rand.N(2) == 0
+		if kill {
+			s.Kill()
+		} else {
+			s.Pause()
+		}
+		<-time.After(rand.N(700 * time.Millisecond))
+		if kill {
+			s.Restart()
+		} else {
+			s.Resume()
+		}
+		<-time.After(200*time.Millisecond + rand.N(300*time.Millisecond))
+	}
+	all.Wait()
+	t.Logf("%d turns", turns)
+	if turns < 200 {
+		t.Errorf("only %d turns", turns)
+	}
+}

@@ -1,0 +1,113 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Campaign plays the programs of many seeds in parallel lanes.
+type Campaign struct {
+	Setting
+	// On are the URLs of stores of somebody else; none: lanes start their own.
+	On []string
+	// First and Count are the seeds: First to First+Count-1.
+	First uint64
+	Count int
+	// Lanes is how many programs are played at once (default 2). Most of the time
+	// they wait.
+	Lanes int
+	// For ends the campaign after that time (default: never).
+	For time.Duration
+	// Heard hears of each run that is over, one at a time; nil: nobody does.
+	Heard func(r Result, err error)
+}
+
+// Summary is what came of a campaign.
+type Summary struct {
+	Setting  Setting
+	Seeds    [2]uint64     // first and last that was played
+	Played   int           // runs that show something
+	Invalid  int           // runs that show nothing
+	Missed   int           // of these, those in which a fault was never hit
+	Grants   int           // leases that were got, and runs of slots that began
+	Faults   int           // that happened
+	Took     time.Duration // real
+	Failures []Result      // runs with violations
+	Errors   []string      // of invalid runs but those of missed faults, the first few
+}
+
+// mostErrors is how many errors a Summary keeps.
+const mostErrors = 10
+
+// Run plays until it is done, or its time or ctx is over.
+func (c Campaign) Run(ctx context.Context) Summary {
+	start := time.Now()
+	if c.For > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.For)
+		defer cancel()
+	}
+	c.Stores = OwnStores
+	if len(c.On) > 0 {
+		c.Stores, c.Nodes = OtherStores, len(c.On)
+	}
+	sum := Summary{Setting: c.Setting, Seeds: [2]uint64{c.First, c.First}}
+	var (
+		mu    sync.Mutex
+		next  uint64
+		lanes sync.WaitGroup
+	)
+	take := func() (uint64, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next >= uint64(c.Count) || ctx.Err() != nil {
+			return 0, false
+		}
+		next++
+		return c.First + next - 1, true
+	}
+	for range max(1, c.Lanes) {
+		lanes.Go(func() {
+			lane := &Lane{others: c.On}
+			defer lane.Close()
+			for seed, more := take(); more; seed, more = take() {
+				r, err := lane.Play(ctx, Draw(seed, c.Setting))
+				if ctx.Err() != nil && err != nil {
+					return // it was cut short
+				}
+				mu.Lock()
+				sum.add(r, err)
+				if c.Heard != nil {
+					c.Heard(r, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	lanes.Wait()
+	sum.Took = time.Since(start)
+	return sum
+}
+
+func (s *Summary) add(r Result, err error) {
+	s.Seeds[1] = max(s.Seeds[1], r.Program.Seed)
+	if err != nil {
+		s.Invalid++
+		if errors.Is(err, ErrMissed) {
+			s.Missed++
+		} else if len(s.Errors) < mostErrors {
+			s.Errors = append(s.Errors, err.Error())
+		}
+	}
+	// What was seen in a run is there, even if one of its faults was not hit.
+	if len(r.Violations) > 0 {
+		s.Failures = append(s.Failures, r)
+	}
+	if err == nil {
+		s.Played++
+		s.Grants += r.Grants()
+		s.Faults += len(r.Hits)
+	}
+}

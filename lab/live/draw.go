@@ -1,0 +1,180 @@
+package live
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/fault"
+)
+
+// Setting is what programs are drawn for.
+type Setting struct {
+	// Subject is an ID of package subject.
+	Subject string
+	// Nodes is how many stores it stands on; 0: as many as the subject says, and
+	// for a quorum sometimes 5.
+	Nodes int
+	// Stores says whether stores may suffer. Those of others may not.
+	Stores Stores
+}
+
+// Stores says whose the stores are.
+type Stores uint8
+
+// The owners.
+const (
+	OwnStores   Stores = iota // of the lab, which may do with them what it likes
+	OtherStores               // of somebody who wants them back as they were
+)
+
+// Draw makes the program of a seed.
+func Draw(seed uint64, s Setting) Program {
+	d := drawer{rand.New(rand.NewPCG(seed, 0x6c697665))}
+	p := Program{
+		Seed: seed, Subject: s.Subject, Nodes: s.Nodes,
+		Workers: 2 + d.IntN(3), Hands: 1 + d.IntN(3),
+		TTL:    drawn(d, 100, 150, 200, 300, 500*time.Millisecond/time.Millisecond) * time.Millisecond,
+		Length: d.between(600*time.Millisecond, 1800*time.Millisecond),
+	}
+	if p.Nodes == 0 {
+		p.Nodes = 1
+		if p.Subject == "holdfast-quorum" {
+			p.Nodes = drawn(d, 3, 3, 3, 5)
+		}
+	}
+	kinds := []Kind{Counter}
+	p.Ways = []Way{Plain}
+	if p.holdfast() {
+		kinds = drawn(d, []Kind{Counter}, []Kind{Stock}, []Kind{Log}, []Kind{Pair}, []Kind{Permits}, []Kind{Slot, Counter},
+			[]Kind{Pair, Permits}, []Kind{Counter, Log, Stock, Pair, Permits, Slot})
+		p.Ways = drawn(d, []Way{Plain}, []Way{Plain, Plain, Try, NoTenure, NoRenewal}, []Way{NoTenure})
+	}
+	for _, k := range kinds {
+		p.Resources = append(p.Resources, Resource{Name: string(k) + "0", Kind: k})
+		if len(kinds) == 1 && d.IntN(2) == 0 {
+			p.Resources = append(p.Resources, Resource{Name: string(k) + "1", Kind: k})
+		}
+	}
+	for _, f := range d.faults(&p, s.Stores) {
+		p.Faults = append(p.Faults, f.String())
+	}
+	return p
+}
+
+// drawer draws parts of a program.
+type drawer struct{ *rand.Rand }
+
+func drawn[T any](d drawer, from ...T) T { return from[d.IntN(len(from))] }
+
+// between draws a time in whole milliseconds.
+func (d drawer) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(d.Int64N(int64((most-least)/time.Millisecond)+1))*time.Millisecond
+}
+
+// first is when faults begin at the earliest: by then there is work to disturb.
+const first = 60 * time.Millisecond
+
+// faults draws what goes wrong: processes, connections or stores, or all of them.
+func (d drawer) faults(p *Program, stores Stores) fault.Schedule {
+	parts := []func(*Program) fault.Schedule{d.onProcess, d.onProcess, d.onLink}
+	if stores == OwnStores {
+		parts = append(parts, d.onStore, d.onStore)
+	}
+	if d.IntN(3) == 0 { // of one kind only
+		parts = []func(*Program) fault.Schedule{drawn(d, parts...)}
+	}
+	var all fault.Schedule
+	for range 1 + d.IntN(4) {
+		fresh := drawn(d, parts...)(p)
+		if !clash(all, fresh) {
+			all = append(all, fresh...)
+		}
+	}
+	return all
+}
+
+// clash tells whether faults come too close to others on the same target, or need
+// somebody who is dead.
+func clash(all, fresh fault.Schedule) bool {
+	for _, f := range fresh {
+		for _, o := range all {
+			who, other := bearer(f.Target), bearer(o.Target)
+			dies := f.Kind == fault.Kill && who == f.Target && who[0] == 'w' || o.Kind == fault.Kill && other == o.Target && other[0] == 'w'
+			if f.Target == o.Target || dies && who == other {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bearer is the worker of a connection, or the target itself.
+func bearer(target string) string {
+	i := slices.Index([]byte(target), '-')
+	if i < 0 {
+		return target
+	}
+	return target[:i]
+}
+
+func (d drawer) worker(p *Program) string { return fmt.Sprintf("w%d", 1+d.IntN(p.Workers)) }
+
+// onProcess stops a worker, or kills it: at a time, or between two steps of its
+// work. The first worker is never killed.
+func (d drawer) onProcess(p *Program) fault.Schedule {
+	f := fault.Fault{Kind: drawn(d, fault.Pause, fault.Pause, fault.Kill), Target: d.worker(p)}
+	if f.Target == "w1" {
+		f.Kind = fault.Pause
+	}
+	if f.Kind == fault.Pause {
+		f.For = drawn(d, d.between(5*time.Millisecond, p.TTL), d.between(p.TTL/2, 3*p.TTL))
+	}
+	f.At = fault.After(d.between(first, p.Length*3/4))
+	if d.IntN(2) == 0 {
+		f.At = fault.When{Who: f.Target, Point: drawn(d, "acquired", "working", "working", "released"), Nth: 1 + d.IntN(4)}
+	}
+	return fault.Schedule{f}
+}
+
+// onLink disturbs the connections of a worker to a store.
+func (d drawer) onLink(p *Program) fault.Schedule {
+	f := fault.Fault{
+		Kind:   drawn(d, fault.Delay, fault.Cut, fault.Blackhole, fault.Deafen, fault.LoseReply, fault.LoseReply),
+		Target: fmt.Sprintf("%s-node%d", d.worker(p), 1+d.IntN(p.Nodes)),
+		At:     fault.After(d.between(first, p.Length*2/3)),
+	}
+	switch f.Kind {
+	case fault.LoseReply:
+		f.Match = drawn(d, p.Resources...).Name
+		f.At = fault.After(d.between(first, p.Length/2))
+		return fault.Schedule{f}
+	case fault.Delay:
+		f.By = d.between(time.Millisecond, p.TTL)
+	}
+	f.For = drawn(d, d.between(5*time.Millisecond, p.TTL), d.between(p.TTL/2, 4*p.TTL))
+	return fault.Schedule{f}
+}
+
+// onStore stops a store, or kills it and starts it again with or without its data.
+func (d drawer) onStore(p *Program) fault.Schedule {
+	target := fmt.Sprintf("node%d", 1+d.IntN(p.Nodes))
+	at := fault.After(d.between(first, p.Length*2/3))
+	away := drawn(d, d.between(5*time.Millisecond, p.TTL), d.between(p.TTL/2, 3*p.TTL))
+	back := fault.After(at.After + away)
+	switch d.IntN(5) {
+	case 0, 1:
+		return fault.Schedule{{Kind: fault.Pause, Target: target, At: at, For: away}}
+	case 2:
+		return fault.Schedule{{Kind: fault.Restart, Target: target, At: at}}
+	case 3:
+		p.Length = max(p.Length, back.After+200*time.Millisecond)
+		return fault.Schedule{{Kind: fault.Kill, Target: target, At: at}, {Kind: fault.Restart, Target: target, At: back}}
+	}
+	if p.Nodes > 1 { // it must stay away until every lease has ended that it knew
+		back = fault.After(at.After + p.TTL*12/10 + 50*time.Millisecond)
+	}
+	p.Length = max(p.Length, back.After+300*time.Millisecond)
+	return fault.Schedule{{Kind: fault.Kill, Target: target, At: at}, {Kind: fault.RestartEmpty, Target: target, At: back}}
+}

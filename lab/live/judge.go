@@ -1,0 +1,92 @@
+package live
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/model"
+)
+
+// Result is what came of a run.
+type Result struct {
+	Kind       string            `json:"kind"` // live
+	Program    Program           `json:"program"`
+	Violations []check.Violation `json:"violations,omitempty"`
+	Hits       []string          `json:"hits,omitempty"` // faults, with the time at which they happened
+	History    []history.Op      `json:"history,omitempty"`
+	Took       time.Duration     `json:"took"`
+}
+
+// Grants counts the leases that were got.
+func (r Result) Grants() (n int) {
+	for _, op := range r.History {
+		if op.Kind == history.Acquire && op.Outcome == history.OK || op.Kind == history.Run {
+			n++
+		}
+	}
+	return n
+}
+
+// search bounds porcupine for one resource.
+const search = 2 * time.Second
+
+// result judges a run that is over.
+func (r *run) result(began time.Time) Result {
+	res := Result{Kind: kindLive, Program: r.p, Took: time.Since(began)}
+	ops := r.rec.Ops()
+	for _, c := range r.crew {
+		ops = append(ops, c.burial(ops)...)
+	}
+	wiped := false
+	for _, s := range r.stores {
+		for _, w := range s.wipes {
+			wiped = true
+			if len(r.stores) == 1 {
+				ops = append(ops, forgotten(ops, w)...)
+			}
+		}
+	}
+	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
+	for _, h := range r.inj.Hits() {
+		res.Hits = append(res.Hits, h.At.Round(time.Microsecond).String()+": "+h.Fault.String())
+	}
+	res.History = ops
+	res.Violations = append(check.Run(ops, r.checks(wiped)...), r.trouble...)
+	return res
+}
+
+// kindLive is what a replay file of this package calls itself.
+const kindLive = "live"
+
+// checks are those whose promises the faults leave standing.
+func (r *run) checks(wiped bool) []check.Check {
+	all := []check.Check{
+		check.Overlap(), check.Inside(), check.Told(0), check.Tokens(), check.Stale(),
+		check.Updates(), check.Sold(), check.Whole(), check.Ended(r.p.TTL), model.Lock(r.p.TTL, search),
+	}
+	if !wiped { // marks go with the data
+		all = append(all, check.Slots())
+	}
+	return all
+}
+
+// forgotten are the stays that a store lost with its data: those that were not
+// over, with a token of that time or before. A token is at least the store's clock
+// in microseconds, so those that came after are above.
+func forgotten(ops []history.Op, w wipe) (out []history.Op) {
+	over := map[string]bool{}
+	for _, op := range ops {
+		if op.Kind == history.Release && op.Outcome == history.OK && op.Return < w.at {
+			over[op.Holder] = true
+		}
+	}
+	for _, op := range ops {
+		if op.Kind == history.Acquire && op.Outcome == history.OK && op.Token <= w.below && !over[op.Holder] {
+			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = "wipe", history.Release, w.at, w.at, 0, "data lost"
+			out = append(out, op)
+		}
+	}
+	return out
+}

@@ -1,0 +1,76 @@
+package live
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/fault"
+)
+
+// Program is what one run does. It prints as JSON.
+type Program struct {
+	Seed      uint64        `json:"seed"`
+	Subject   string        `json:"subject"` // the ID of package subject
+	Nodes     int           `json:"nodes"`   // stores
+	Workers   int           `json:"workers"`
+	Hands     int           `json:"hands"` // rounds that a worker does at once
+	TTL       time.Duration `json:"ttl"`
+	Resources []Resource    `json:"resources"`
+	Ways      []Way         `json:"ways"`
+	Length    time.Duration `json:"length"` // of the work; what follows it is not counted
+	Faults    []string      `json:"faults"` // as package fault prints them
+}
+
+// Resource is something to lock, and what is done under it.
+type Resource struct {
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
+}
+
+// Kind is a primitive and its workload.
+type Kind string
+
+// The kinds.
+const (
+	Counter Kind = "counter" // Mutex; read, add, write
+	Stock   Kind = "stock"   // Mutex; read, take one, write
+	Log     Kind = "log"     // Mutex; append to a log
+	Pair    Kind = "pair"    // RWMutex; readers see both halves of what writers write
+	Permits Kind = "permits" // Semaphore
+	Slot    Kind = "slot"    // Job.Run and Client.Once, at most once a slot
+)
+
+// Way is how a round asks.
+type Way string
+
+// The ways.
+const (
+	Plain     Way = "plain"
+	Try       Way = "try"
+	NoTenure  Way = "no tenure"
+	NoRenewal Way = "no renewal"
+)
+
+// Sizes of what is locked and done.
+const (
+	permits    = 3                      // capacity of a semaphore
+	everything = 1 << 20                // weight of a writer
+	pieces     = 60                     // of stock
+	slotLength = 150 * time.Millisecond // of jobs, and of the IDs of Once
+)
+
+// schedule parses the faults.
+func (p Program) schedule() (fault.Schedule, error) {
+	var all fault.Schedule
+	for _, line := range p.Faults {
+		f, err := fault.Parse(line)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// holdfast tells whether the subject is Holdfast, with all its primitives. Others
+// are played as a mutex.
+func (p Program) holdfast() bool { return p.Subject == "holdfast" || p.Subject == "holdfast-quorum" }

@@ -1,0 +1,52 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// Save writes a result as the replay file of its program.
+func (r Result) Save(file string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+// Load reads a replay file. Its violations and history are those of the run that
+// was saved. Errors: it cannot be read, or is that of another kind of run.
+func Load(file string) (Result, error) {
+	var r Result
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err == nil && r.Kind != kindLive {
+		err = fmt.Errorf("it is not that of a live run")
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("replay file %s: %w", file, err)
+	}
+	return r, nil
+}
+
+// Again plays a program until it fails, at most so many times, and returns the
+// last result that showed something and how often it was played. The error is that
+// of the last run, if none has shown anything.
+func (l *Lane) Again(ctx context.Context, p Program, most int) (last Result, played int, err error) {
+	for played < most && ctx.Err() == nil {
+		played++
+		r, failed := l.Play(ctx, p)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		if last, err = r, nil; len(r.Violations) > 0 {
+			break
+		}
+	}
+	return last, played, err
+}

@@ -1,0 +1,171 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/workload"
+)
+
+// round is one caller's turn.
+type round struct {
+	Resource
+	way        Way
+	weight     int
+	wait, hold time.Duration
+	retry      bool // of a slot: failures are made up for
+	fail       bool // of a slot
+	job        bool // of a slot: a Job, else a Once
+}
+
+// work does rounds until ctx ends.
+func (w *worker) work(ctx context.Context, hand int) {
+	d := drawer{rand.New(rand.NewPCG(w.Program.Seed, w.Place<<8|uint64(hand)))}
+	for ctx.Err() == nil {
+		r := d.round(w.Program)
+		if err := w.turn(ctx, r); err != nil && !w.passing(err) && ctx.Err() == nil {
+			w.trouble("errors", r.Name, "%s got: %v", w.Name, err)
+		}
+		pause := time.NewTimer(drawn(d, 0, 0, time.Millisecond, d.between(0, 20*time.Millisecond)))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+		}
+	}
+}
+
+func (d drawer) round(p Program) round {
+	return round{
+		Resource: drawn(d, p.Resources...), way: drawn(d, p.Ways...), weight: 1 + d.IntN(3),
+		wait:  drawn(d, d.between(5*time.Millisecond, 100*time.Millisecond), d.between(100*time.Millisecond, 1500*time.Millisecond)),
+		hold:  drawn(d, 0, 0, d.between(0, 3*time.Millisecond), d.between(0, 20*time.Millisecond), d.between(0, p.TTL*3/2)),
+		retry: d.IntN(2) == 0, fail: d.IntN(4) == 0, job: d.IntN(2) == 0,
+	}
+}
+
+func (w *worker) turn(ctx context.Context, r round) error {
+	brief, cancel := context.WithTimeout(ctx, r.wait)
+	defer cancel()
+	if r.Kind == Slot {
+		return w.slot(brief, r)
+	}
+	at, work := r.work()
+	return w.bench.Round(brief, at, func(ctx context.Context) (workload.Hold, error) { return w.party.take(ctx, r) }, work)
+}
+
+// work is what a round does under its lock, and how much of it that takes.
+func (r round) work() (workload.Place, workload.Work) {
+	at := workload.Place{Resource: r.Name}
+	switch r.Kind {
+	case Stock:
+		return at, workload.Sell(r.hold)
+	case Log:
+		return at, workload.Append(r.hold)
+	case Permits:
+		at.Weight, at.Capacity = r.weight, permits
+		return at, workload.Stand(r.hold)
+	case Pair:
+		at.Weight, at.Capacity = everything, everything
+		switch r.weight {
+		case 1:
+			at.Weight = 1
+			return at, workload.ReadPair(r.hold)
+		case 2:
+			return at, workload.WritePair(r.hold)
+		}
+		return at, writeAndRead(r.hold)
+	}
+	return at, workload.Counter(r.hold)
+}
+
+// writeAndRead writes as a writer and then reads as a reader.
+func writeAndRead(think time.Duration) workload.Work {
+	return func(ctx context.Context, s *workload.Stay) error {
+		if err := workload.WritePair(think/2)(ctx, s); err != nil {
+			return err
+		}
+		s.Lowered(1)
+		if err := s.Hold().(lease).Demote(ctx); err != nil {
+			return nil // lost, or the store cannot be asked: both may be
+		}
+		return workload.ReadPair(think/2)(ctx, s)
+	}
+}
+
+// slot runs work that is to be done once a slot.
+func (w *worker) slot(ctx context.Context, r round) error {
+	m := w.party.(*member)
+	id := fmt.Sprintf("%s/once/%d", r.Name, w.bench.Rec.Now()/slotLength)
+	slot := workload.Slot{Resource: id}
+	var opts []holdfast.JobOption
+	if r.job {
+		id, opts = r.Name+"/again", []holdfast.JobOption{holdfast.RetryFailed()}
+		if !r.retry {
+			id, opts = r.Name+"/job", []holdfast.JobOption{}
+			slot.Begins = workload.BeginsOnce
+		}
+	}
+	slot.Name = func(ctx context.Context) string {
+		name := named(ctx)
+		op := history.Op{Client: w.Name, Kind: history.Run, Resource: name, Call: w.bench.Rec.Now(), Outcome: history.Failed}
+		if slot.Begins == workload.BeginsOnce {
+			op.Note = check.Once
+		}
+		w.say(report{Begun: &op})
+		return name
+	}
+	var fail error
+	if r.fail {
+		fail = errOnPurpose
+	}
+	err := w.bench.Once(ctx, slot, r.hold, fail, func(ctx context.Context, fn func(context.Context) error) (bool, error) {
+		return m.slot(ctx, id, opts, fn)
+	})
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return nil
+	}
+	return err
+}
+
+// calmFor is how long a worker waits when all is well again: it is above what the
+// dead may cost, which is a claim window of 3 s, a TTL and a poll, and above what
+// go-redis takes to find a server again.
+const calmFor = 12 * time.Second
+
+// calm takes everything once more.
+func (w *worker) calm() {
+	ctx, cancel := context.WithTimeout(context.Background(), calmFor)
+	defer cancel()
+	for _, resource := range w.Program.Resources {
+		if resource.Kind == Slot {
+			continue
+		}
+		r := round{Resource: resource, way: Plain, weight: 2}
+		if resource.Kind == Permits {
+			r.weight = permits
+		}
+		at, work := r.work()
+		for got := false; !got; {
+			err := w.bench.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) {
+				h, err := w.party.take(ctx, r)
+				got = err == nil
+				return h, err
+			}, work)
+			if ctx.Err() != nil && !got {
+				w.trouble("stuck", r.Name, "%s did not get it in %v when all was well again: %v", w.Name, calmFor, err)
+				return
+			}
+			if err != nil && !w.passing(err) {
+				w.trouble("errors", r.Name, "when all was well again %s got: %v", w.Name, err)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,308 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/workload"
+)
+
+// run is one program on its way.
+type run struct {
+	p      Program
+	prefix string
+	rec    *history.Recorder
+	start  time.Duration // on the shared clock
+	vault  *workload.Memory
+	stores []*store
+	live   *fault.Live
+	inj    *fault.Injector
+	faults fault.Schedule
+	crew   []*crewman
+	said   outcry
+
+	mu      sync.Mutex
+	trouble []check.Violation
+}
+
+// outcry is what workers say on standard error.
+type outcry struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *outcry) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *outcry) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// runLimit bounds a run; one takes some seconds.
+const runLimit = time.Minute
+
+// Play plays a program once. An error means that the run shows nothing: a fault
+// was never hit, a server did not start, a worker died by itself.
+func (l *Lane) Play(ctx context.Context, p Program) (Result, error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, runLimit)
+	defer cancel()
+	r, err := l.prepare(ctx, p)
+	if err != nil {
+		return Result{Program: p}, errors.Join(err, r.end(ctx))
+	}
+	err = r.play(ctx)
+	err = errors.Join(err, r.end(ctx))
+	res := r.result(began)
+	if missed := r.inj.Missed(); err == nil && len(missed) > 0 {
+		err = fmt.Errorf("%w: %s", ErrMissed, strings.TrimSpace(missed.String()))
+	}
+	return res, err
+}
+
+// ErrMissed: a fault was never hit, so the run shows nothing.
+var ErrMissed = errors.New("faults that were never hit")
+
+// prepare makes stores, connections and workers ready. The run is never nil.
+func (l *Lane) prepare(ctx context.Context, p Program) (*run, error) {
+	r := &run{p: p, prefix: fmt.Sprintf("lab-%x", rand.Uint64()), live: &fault.Live{
+		Processes: map[string]fault.Process{}, Stores: map[string]fault.Store{},
+		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{},
+	}}
+	var err error
+	if r.faults, err = p.schedule(); err != nil {
+		return r, err
+	}
+	r.inj = fault.NewInjector(r.live, r.faults...)
+	if r.start, err = sharedClock(); err != nil {
+		return r, err
+	}
+	start, err := here(r.start)
+	if err != nil {
+		return r, err
+	}
+	r.rec = history.NewRecorderAt(start)
+	r.vault = workload.NewVault(r.rec, map[string]int64{check.Stock: pieces})
+	if r.stores, err = l.stores(ctx, p.Nodes); err != nil {
+		return r, err
+	}
+	for i, s := range r.stores {
+		name := fmt.Sprintf("node%d", i+1)
+		r.live.Stores[name], r.live.Empty[name] = s, func() error { return s.empty(r.rec.Now) }
+	}
+	return r, r.gather(ctx)
+}
+
+// gather starts the workers.
+func (r *run) gather(ctx context.Context) error {
+	points := map[string][]string{}
+	for _, f := range r.faults {
+		if f.At.Who != "" {
+			points[f.At.Who] = append(points[f.At.Who], f.At.Point)
+		}
+	}
+	for i := range r.p.Workers {
+		name := fmt.Sprintf("w%d", i+1)
+		nodes, err := r.ways(name)
+		if err != nil {
+			return err
+		}
+		c, err := r.hire(name)
+		if err != nil {
+			return err
+		}
+		r.crew = append(r.crew, c)
+		r.live.Processes[name] = c
+		o := opening{Name: name, Place: uint64(i), Program: r.p, Nodes: nodes, Prefix: r.prefix, Start: r.start, Points: points[name]}
+		if err := c.tell(ctx, order{Do: orderOpen, Open: &o}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ways are the URLs of the stores as a worker sees them: by a proxy where a fault
+// will be on the way.
+func (r *run) ways(who string) ([]string, error) {
+	var out []string
+	for i, s := range r.stores {
+		name := fmt.Sprintf("%s-node%d", who, i+1)
+		if !slices.ContainsFunc(r.faults, func(f fault.Fault) bool { return f.Target == name }) {
+			out = append(out, s.url)
+			continue
+		}
+		addr, err := s.address()
+		if err != nil {
+			return nil, err
+		}
+		proxy, err := redistest.LaunchProxy(addr)
+		if err != nil {
+			return nil, err
+		}
+		r.live.Links[name] = proxy
+		way, err := s.through(proxy.Addr())
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, way)
+	}
+	return out, nil
+}
+
+// play lets the workers work under the faults, and then look whether all is well.
+func (r *run) play(ctx context.Context) error {
+	if err := r.all(ctx, orderWork); err != nil {
+		return err
+	}
+	r.inj.Start()
+	select {
+	case <-time.After(r.p.Length):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := r.inj.Stop(); err != nil {
+		return err
+	}
+	for _, s := range r.stores {
+		s.revive() // on a slow machine its start may have come before its end
+	}
+	for _, do := range []string{orderRest, orderCalm, orderClose} {
+		if err := r.all(ctx, do); err != nil {
+			return err
+		}
+	}
+	return r.leftovers(ctx)
+}
+
+// all gives an order to all workers that live, and waits.
+func (r *run) all(ctx context.Context, do string) error {
+	errs := make([]error, len(r.crew))
+	var wg sync.WaitGroup
+	for i, c := range r.crew {
+		if c.deadSince() == 0 {
+			wg.Go(func() { errs[i] = c.tell(ctx, order{Do: do}) })
+		}
+	}
+	wg.Wait()
+	for i, err := range errs {
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if do == orderClose {
+			r.saw("errors", "", "Close of %s: %v", r.crew[i].name, err)
+			errs[i] = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// tidy is how long what closed clients left may still be there.
+const tidy = 2 * time.Second
+
+// leftovers looks for what the workers that lived have left in the stores.
+func (r *run) leftovers(ctx context.Context) error {
+	if !r.p.holdfast() {
+		return nil // to leave something is one of the holes of the others
+	}
+	alive := map[string]bool{}
+	for _, c := range r.crew {
+		alive[c.name] = c.deadSince() == 0
+	}
+	for i, s := range r.stores {
+		names, err := s.eternal(ctx, r.prefix)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			r.saw("leftovers", name, "node%d has the key for ever", i+1)
+		}
+		err = s.client(func(c *redis.Client) error { return r.remains(ctx, i, c, alive) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remains looks for leases and waiters, until there are none or for a while.
+func (r *run) remains(ctx context.Context, node int, rdb *redis.Client, alive map[string]bool) error {
+	c, err := holdfast.New(engineOf([]*redis.Client{rdb}), holdfast.WithPrefix(r.prefix))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for end := time.Now().Add(tidy); ; <-look.C {
+		var found []string
+		for s, err := range c.List(ctx, "*") {
+			if err != nil {
+				return err
+			}
+			for _, h := range s.Holders {
+				if alive[h.Name] {
+					found = append(found, fmt.Sprintf("node%d has a lease of %s on %s, token %d", node+1, h.Name, s.Resource, h.Token))
+				}
+			}
+			for _, h := range s.Waiters {
+				if alive[h.Name] {
+					found = append(found, fmt.Sprintf("node%d has %s waiting for %s", node+1, h.Name, s.Resource))
+				}
+			}
+		}
+		if len(found) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			for _, what := range found {
+				r.saw("leftovers", "", "%s", what)
+			}
+			return nil
+		}
+	}
+}
+
+// saw notes a violation that the history does not show.
+func (r *run) saw(by, resource, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trouble = append(r.trouble, check.Violation{Check: by, Resource: resource, Text: fmt.Sprintf(format, args...), At: r.rec.Now()})
+}
+
+// end stops faults, workers and proxies, and clears up.
+func (r *run) end(ctx context.Context) error {
+	if r.inj == nil {
+		return nil
+	}
+	err := r.inj.Stop()
+	for _, c := range r.crew {
+		c.dismiss()
+	}
+	for _, p := range r.live.Links {
+		p.Stop()
+	}
+	for _, s := range r.stores {
+		err = errors.Join(err, s.clear(ctx, r.prefix))
+	}
+	return err
+}

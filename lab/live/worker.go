@@ -1,0 +1,192 @@
+package live
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/workload"
+)
+
+// Serve turns the program into a worker if it was started as one, and then returns
+// true when its input has ended. Call it first in main or TestMain.
+func Serve() bool {
+	if os.Getenv(env) == "" {
+		return false
+	}
+	logging.Disable() // what matters comes back as errors
+	serve(os.Stdin, os.Stdout)
+	return true
+}
+
+// worker is the inside of a worker process.
+type worker struct {
+	opening
+	party party
+	bench *workload.Worker
+	hands sync.WaitGroup
+	rest  context.CancelFunc
+
+	write sync.Mutex // of lines
+	out   *json.Encoder
+
+	mu      sync.Mutex
+	last    uint64
+	waiting map[uint64]chan order
+	live    []held // what it has, or had and did not give back
+}
+
+// held is a hold with the record of its acquire.
+type held struct {
+	op   history.Op
+	hold workload.Hold
+}
+
+func serve(in io.Reader, out io.Writer) {
+	w := &worker{out: json.NewEncoder(out), waiting: map[uint64]chan order{}}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var o order
+		if json.Unmarshal(lines.Bytes(), &o) != nil {
+			return
+		}
+		if o.Do == orderReply {
+			w.replied(o)
+			continue
+		}
+		// In a goroutine: what it waits for may come by this very input.
+		go func() {
+			r := report{Did: o.Do}
+			if err := w.do(o); err != nil {
+				r.Err = err.Error()
+			}
+			w.say(r)
+		}()
+	}
+}
+
+// say writes one line. If nobody reads any more, the input will end too.
+func (w *worker) say(r report) {
+	w.write.Lock()
+	defer w.write.Unlock()
+	_ = w.out.Encode(r)
+}
+
+// ask says something and waits for the reply.
+func (w *worker) ask(r report) order {
+	reply := make(chan order, 1)
+	w.mu.Lock()
+	w.last++
+	r.ID = w.last
+	w.waiting[r.ID] = reply
+	w.mu.Unlock()
+	w.say(r)
+	return <-reply
+}
+
+func (w *worker) replied(o order) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if reply := w.waiting[o.ID]; reply != nil {
+		delete(w.waiting, o.ID)
+		reply <- o
+	}
+}
+
+func (w *worker) do(o order) error {
+	switch o.Do {
+	case orderOpen:
+		return w.open(*o.Open)
+	case orderWork:
+		ctx, rest := context.WithCancel(context.Background())
+		w.rest = rest
+		for hand := range w.Program.Hands {
+			w.hands.Go(func() { w.work(ctx, hand) })
+		}
+		return nil
+	case orderRest:
+		w.rest()
+		w.hands.Wait()
+		return nil
+	case orderCalm:
+		w.calm()
+		return nil
+	case orderClose:
+		return w.party.close()
+	}
+	return fmt.Errorf("unknown order %q", o.Do)
+}
+
+func (w *worker) open(o opening) error {
+	w.opening = o
+	start, err := here(o.Start)
+	if err != nil {
+		return err
+	}
+	rec := history.NewReporter(start, func(op history.Op) { w.say(report{Op: &op}) })
+	w.bench = &workload.Worker{Name: o.Name, Rec: rec, Vault: w, Step: w.step, Took: w.took}
+	w.party, err = join(o, w.renewed)
+	return err
+}
+
+// Access implements workload.Vault: the vault is with the lab, which records.
+func (w *worker) Access(_ context.Context, op history.Op) (history.Op, error) {
+	o := w.ask(report{Access: &op})
+	return *o.Op, nil
+}
+
+// step asks at the points that the faults are about. A worker that is killed there
+// gets no reply.
+func (w *worker) step(_ context.Context, name string) error {
+	if slices.Contains(w.Points, name) {
+		w.ask(report{Point: name})
+	}
+	return nil
+}
+
+// took remembers holds, whose renewals are written down.
+func (w *worker) took(op history.Op, h workload.Hold) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.live = append(slices.DeleteFunc(w.live, func(o held) bool { return o.hold.Err() != nil }), held{op, h})
+}
+
+// renewed writes down how far the windows on a resource have come: a worker that
+// is killed soon after cannot do it any more.
+func (w *worker) renewed(resource string) {
+	w.mu.Lock()
+	var ops []history.Op
+	for _, h := range w.live {
+		if h.op.Resource != resource || h.hold.Err() != nil {
+			continue
+		}
+		op := h.op
+		op.Kind, op.Call, op.Until, op.Weight = history.Renew, w.bench.Rec.Now(), w.bench.Rec.At(h.hold.Until()), 0
+		op.Return = op.Call
+		ops = append(ops, op)
+	}
+	w.mu.Unlock()
+	for _, op := range ops {
+		w.bench.Rec.Add(op)
+	}
+}
+
+// trouble reports what should not be.
+func (w *worker) trouble(check, resource, format string, args ...any) {
+	w.say(report{Trouble: fmt.Sprintf(format, args...), Check: check, Name: resource})
+}
+
+// passing tells whether an error is one that faults may cause.
+func (w *worker) passing(err error) bool {
+	return w.party.passing(err) || errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrTold) || errors.Is(err, errOnPurpose)
+}
