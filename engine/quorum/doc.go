@@ -32,7 +32,13 @@
 // lease needs more than N·c/(c+1) nodes, which is all of them if c ≥ N. It is exact,
 // and it stops when so many nodes are away.
 //
+// # Waiting
+//
+// The nodes keep no line. Of those who wait in one process the first asks at short
+// random intervals, of 75 ms at most, and the next is told when its turn has come, or
+// when a lease is given back in the process.
+//
 // # Not promised
 //
-// Order. Waiters ask again at short random intervals. Nobody waits in a line.
+// Order between processes. And that operators see who waits: snapshots show holders.
 package quorum

@@ -188,6 +188,7 @@ func failMinority(t *testing.T, size int, nodes []int, what fault, moment int) {
 	for _, i := range nodes {
 		c.nodes[i].set(healthy)
 	}
+	synctest.Wait()
 	time.Sleep(time.Minute)
 	c.Leave("a")
 	c.Leave("b")

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // countdown is a program of clients that set a latch, count down and wait.
@@ -163,22 +164,66 @@ func (g *pad) end() {
 	if !g.Settle(func() bool { return len(g.snapshot("x").Waiters) == len(waiters) }) {
 		g.fail("at the end: the store has %+v, not %d waiters", g.snapshot("x"), len(waiters))
 	}
-	for range n {
+	g.countOnce(ctx, l, n)
+	for left := n - 1; left > 0; left-- {
 		for _, w := range waiters {
 			if len(w) > 0 {
 				g.fail("at the end: a wait ended early: %v", (<-w).err)
 				return
 			}
 		}
-		if err := l.CountDown(ctx); err != nil {
+		if left == 1 {
+			g.nets[0].Set(func() { g.nets[0].OnRelease = func(ctx context.Context, _ engine.Release) error { return Down(ctx) } })
+		}
+		last, cancel := context.WithTimeout(ctx, max(time.Second, g.Late))
+		if err := l.CountDown(last); err != nil {
 			g.fail("at the end: %v", err)
 		}
+		cancel()
 	}
+	// The one that made it zero could not tell the others: they look for themselves.
 	zero := time.Now()
-	for _, w := range waiters {
-		if r := <-w; r.err != nil || r.at.Sub(zero) > 1100*time.Millisecond+g.Late {
-			g.fail("at the end: %v after %v", r.err, r.at.Sub(zero))
+	for i, w := range waiters {
+		if i >= len(waiters)/len(g.long) { // not on its client
+			g.goesOn(w, zero)
 		}
+	}
+	g.nets[0].All(nil)
+	for _, w := range waiters[:len(waiters)/len(g.long)] {
+		g.goesOn(w, time.Now())
+	}
+}
+
+// countOnce counts down once, by a call whose answers get lost and another one.
+func (g *pad) countOnce(ctx context.Context, l *holdfast.Latch, n int) {
+	net := g.nets[0]
+	net.Set(func() {
+		net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			a, err := net.Engine.Acquire(ctx, r)
+			if strings.HasPrefix(r.Resource.Name, "x/latch/") && r.Ballot == 0 {
+				return engine.Answer{}, Down(ctx)
+			}
+			return a, err
+		}
+	})
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	if err := l.CountDown(short); err == nil {
+		g.fail("at the end: a count without an answer is confirmed")
+	}
+	net.All(nil)
+	if err := l.CountDown(ctx); err != nil {
+		g.fail("at the end: %v", err)
+	}
+	if left, err := l.Count(ctx); left != n-1 || err != nil {
+		g.fail("at the end: a count that was repeated makes %d of %d, %v", left, n, err)
+	}
+}
+
+// goesOn checks that a wait ends well and soon.
+func (g *pad) goesOn(w <-chan waited, zero time.Time) {
+	if r := <-w; r.err != nil || r.at.Sub(zero) > 1100*time.Millisecond+g.Late {
+		g.fail("at the end: %v after %v", r.err, r.at.Sub(zero))
 	}
 }
 

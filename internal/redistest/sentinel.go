@@ -38,8 +38,8 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 		w.fatal = t.Fatalf
 		t.Cleanup(w.Stop)
 		s.watchers = append(s.watchers, w)
-		// Ten times as often as usual, and no rest after a slow moment of the machine.
-		w.operate([]any{"sentinel", "debug", "info-period", 500, "ping-period", 100, "ask-period", 100,
+		// More often than usual, and no rest after a slow moment of the machine.
+		w.operate([]any{"sentinel", "debug", "info-period", 500, "ping-period", 500, "ask-period", 100,
 			"publish-period", 200, "tilt-trigger", 20000})
 	}
 	s.AwaitWatched()
@@ -108,7 +108,15 @@ func (s *Sentinel) Client(change ...func(*redis.FailoverOptions)) *redis.Client 
 // alive, and returns the new master when all of them know it.
 func (s *Sentinel) FailOver() *Server {
 	s.t.Helper()
-	s.watchers[0].operate([]any{"sentinel", "failover", SentinelName})
+	await(s.t, "a Sentinel fails over", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
+		defer cancel()
+		err := s.watchers[0].do(ctx, func(ctx context.Context, c *redis.Client) error {
+			return c.Do(ctx, "sentinel", "failover", SentinelName).Err()
+		})
+		// It may have begun by itself, or not have heard of the replicas yet.
+		return err == nil || strings.HasPrefix(err.Error(), "INPROG") || s.elected() != s.master
+	})
 	return s.AwaitFailOver()
 }
 

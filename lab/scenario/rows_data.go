@@ -46,7 +46,7 @@ func dataLosses() []Scenario {
 // forgotten: the server loses its data while a holds; b has its turn, then a
 // writes.
 func forgotten(ctx context.Context, st *stage) error {
-	a, err := st.acquire(ctx, "a")
+	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}

@@ -108,9 +108,9 @@ func bothSeeItStale(ctx context.Context, st *stage) error {
 			if err := st.first(ctx); err != nil {
 				return err
 			}
-			y, err := st.acquire(ctx, "b")
-			if err != nil || y == nil {
-				return errors.Join(err, errors.New("b did not get it"))
+			y, err := st.hold(ctx, "b")
+			if err != nil {
+				return err
 			}
 			if err := st.awaitOr(ctx, "a", "held", st.cast.Wait); err != nil {
 				return err
@@ -121,7 +121,7 @@ func bothSeeItStale(ctx context.Context, st *stage) error {
 
 // bystander: a holds while b asks.
 func bystander(ctx context.Context, st *stage) error {
-	a, err := st.acquire(ctx, "a")
+	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func bystander(ctx context.Context, st *stage) error {
 
 // failedAttempt: a holds, b tries in vain, c asks.
 func failedAttempt(ctx context.Context, st *stage) error {
-	a, err := st.acquire(ctx, "a")
+	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func failedAttempt(ctx context.Context, st *stage) error {
 
 // lateRelease: a gives back, but so late that b holds by then; then c asks.
 func lateRelease(ctx context.Context, st *stage) error {
-	a, err := st.acquire(ctx, "a")
+	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
@@ -158,9 +158,9 @@ func lateRelease(ctx context.Context, st *stage) error {
 			if err := st.first(ctx); err != nil {
 				return err
 			}
-			b, err := st.acquire(ctx, "b")
-			if err != nil || b == nil {
-				return errors.Join(err, errors.New("b did not get it"))
+			b, err := st.hold(ctx, "b")
+			if err != nil {
+				return err
 			}
 			if err := st.await(ctx, "a", "released"); err != nil {
 				return err
@@ -177,7 +177,7 @@ const patience = 3 * kept
 
 // delayedRelease: the release of a's first stay comes in its second; b asks.
 func delayedRelease(ctx context.Context, st *stage) error {
-	first, err := st.acquire(ctx, "a")
+	first, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
@@ -187,9 +187,9 @@ func delayedRelease(ctx context.Context, st *stage) error {
 			if err := st.first(ctx); err != nil {
 				return err
 			}
-			second, err := st.acquire(ctx, "a")
-			if err != nil || second == nil {
-				return errors.Join(err, errors.New("a did not get it again"))
+			second, err := st.hold(ctx, "a")
+			if err != nil {
+				return err
 			}
 			if err := st.await(ctx, "a", "released"); err != nil {
 				return err

@@ -82,9 +82,9 @@ func slowMajority(ctx context.Context, st *stage) error {
 			if err := errors.Join(st.first(ctx), st.reached(ctx, 2)); err != nil { // the reply is what is late
 				return err
 			}
-			b, err := st.acquire(ctx, "b")
-			if err != nil || b == nil {
-				return errors.Join(err, errors.New("b did not get it"))
+			b, err := st.hold(ctx, "b")
+			if err != nil {
+				return err
 			}
 			return errors.Join(st.awaitOr(ctx, "a", "held", st.cast.Wait), b.release(ctx))
 		})
@@ -94,7 +94,7 @@ func slowMajority(ctx context.Context, st *stage) error {
 func heldInBetween(ctx context.Context, st *stage) error {
 	return together(
 		func() error {
-			a, err := st.acquire(ctx, "a")
+			a, err := st.hold(ctx, "a")
 			if err != nil {
 				return err
 			}
@@ -104,9 +104,9 @@ func heldInBetween(ctx context.Context, st *stage) error {
 			if err := st.first(ctx); err != nil {
 				return err
 			}
-			b, err := st.acquire(ctx, "b")
-			if err != nil || b == nil {
-				return errors.Join(err, errors.New("b did not get it"))
+			b, err := st.hold(ctx, "b")
+			if err != nil {
+				return err
 			}
 			return b.release(ctx)
 		})
@@ -115,16 +115,16 @@ func heldInBetween(ctx context.Context, st *stage) error {
 // lateCleanUp: c holds a majority, so that a fails and cleans up, late on one
 // node; c gives back, a's next try succeeds; then the clean-up comes; b asks.
 func lateCleanUp(ctx context.Context, st *stage) error {
-	c, err := st.acquire(ctx, "c")
+	c, err := st.hold(ctx, "c")
 	if err != nil {
 		return err
 	}
 	late := st.faults[1].At
 	return together(
 		func() error {
-			a, err := st.acquire(ctx, "a")
-			if err != nil || a == nil {
-				return errors.Join(err, errors.New("a did not get it"))
+			a, err := st.hold(ctx, "a")
+			if err != nil {
+				return err
 			}
 			if err := st.use(ctx, "b"); err != nil {
 				return err

@@ -57,7 +57,7 @@ func reentries() []Scenario {
 
 // locksAgain: a holds and locks again.
 func locksAgain(ctx context.Context, st *stage) error {
-	a, err := st.acquire(ctx, "a")
+	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func keepsRenewing(ctx context.Context, st *stage) error {
 			renewals.Add(1)
 		}
 	}
-	a, err := st.acquire(ctx, "a")
+	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func stales() []Scenario {
 // pausedWriter: a is paused between its last look and its write, for so long that
 // b had its turn in between.
 func pausedWriter(ctx context.Context, st *stage) error {
-	a, err := st.acquire(ctx, "a")
+	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
@@ -93,16 +93,16 @@ func (st *stage) first(ctx context.Context) error {
 
 // turn takes the lock, adds one and gives it back.
 func (st *stage) turn(ctx context.Context, who string) error {
-	y, err := st.acquire(ctx, who)
-	if err != nil || y == nil {
-		return errors.Join(err, errors.New(who+" did not get it"))
+	y, err := st.hold(ctx, who)
+	if err != nil {
+		return err
 	}
 	return errors.Join(y.add(ctx), y.release(ctx))
 }
 
 // cutOffWriter: a has read and works; when it wants to write, b had its turn.
 func cutOffWriter(ctx context.Context, st *stage) error {
-	a, err := st.acquire(ctx, "a")
+	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func cutOffWriter(ctx context.Context, st *stage) error {
 
 // bothReadFirst: a and b have both read before either writes; a writes first.
 func bothReadFirst(ctx context.Context, st *stage) error {
-	a, err := st.acquire(ctx, "a")
+	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
@@ -141,9 +141,9 @@ func bothReadFirst(ctx context.Context, st *stage) error {
 			if err := st.first(ctx); err != nil {
 				return err
 			}
-			b, err := st.acquire(ctx, "b")
-			if err != nil || b == nil {
-				return errors.Join(err, errors.New("b did not get it"))
+			b, err := st.hold(ctx, "b")
+			if err != nil {
+				return err
 			}
 			n, err := b.read(ctx)
 			if err != nil {

@@ -31,6 +31,15 @@ func (st *stage) acquire(ctx context.Context, who string) (*stay, error) {
 	return st.get(ctx, who, subject.Client.Acquire)
 }
 
+// hold waits for the lock; it is an error of the run not to get it.
+func (st *stage) hold(ctx context.Context, who string) (*stay, error) {
+	y, err := st.acquire(ctx, who)
+	if err == nil && y == nil {
+		err = fmt.Errorf("%s did not get it", who)
+	}
+	return y, err
+}
+
 // try asks once; it returns nil and no error if another holds the lock.
 func (st *stage) try(ctx context.Context, who string) (*stay, error) {
 	return st.get(ctx, who, subject.Client.Try)

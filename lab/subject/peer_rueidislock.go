@@ -20,6 +20,7 @@ func Rueidislock() Subject {
 func openRueidislock(s Setup) (Client, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		KeyValidity:    s.TTL,
+		TryNextAfter:   time.Second, // in place of 20 ms, which is too short for a busy machine
 		NoLoopTracking: true,
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.node().Options().Addr}},
 	})

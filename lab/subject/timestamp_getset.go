@@ -33,7 +33,7 @@ func (l timestampGetset) try(ctx context.Context, resource string) (*hold, error
 		if err := l.at(ctx, "acquire.get"); err != nil {
 			return nil, err
 		}
-		old, err := l.node().GetSet(ctx, resource, l.deadline()).Result()
+		old, err := l.node().Do(ctx, "GETSET", resource, l.deadline()).Text()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return nil, err
 		}
