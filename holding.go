@@ -412,10 +412,11 @@ func (c *Client) release(ctx context.Context, h *holding) error {
 	var slow backoff
 	for {
 		err := c.engine.Release(call, h.releaseRequest())
+		if err == nil {
+			return nil
+		}
 		var gone *engine.NotHeldError
 		switch {
-		case err == nil:
-			return nil
 		case errors.As(err, &gone):
 			return &LostError{Resource: h.lk.name, Token: h.present(), Cause: lostCause(gone.Cause)}
 		case !errors.Is(err, ErrUnavailable):

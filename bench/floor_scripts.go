@@ -39,7 +39,7 @@ func (p *scriptsParty) lock(resource string) lock {
 func (p *scriptsParty) close() { _ = p.rdb.Close() }
 
 func pairOfScripts(scripts *script.Set, resource string, ttl time.Duration) (acquire, release script.Call) {
-	keys := script.Keys{"bench:{" + resource + "}", "bench:{" + resource + "}:line"}
+	keys := script.KeysOf("bench:{" + resource + "}")
 	acquire = scripts.Acquire(keys, script.Acquire{
 		ID: bareID, Kind: "mutex", Capacity: 1, Weight: 1, TTL: ttl, Reserve: 16, Queue: true,
 	})

@@ -47,6 +47,11 @@ func (e *Engine) ask(ctx context.Context, r engine.Request, c script.Call) (valu
 	if !e.clients.due(r.Resource.Prefix, r.Client) {
 		return e.pledged(ctx, e.rdb, c)
 	}
+	return e.introduce(ctx, r, c)
+}
+
+// introduce runs the script and describes the client.
+func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call) (value any, short, err error) {
 	if _, ok := e.rdb.(*redis.ClusterClient); ok || e.options.replicas.n > 0 {
 		defer e.describeBeside(r.Resource.Prefix, *r.Client)()
 		return e.pledged(ctx, e.rdb, c)

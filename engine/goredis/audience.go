@@ -45,13 +45,13 @@ func (a *audience) of(res engine.Resource, holderID string) *shards {
 // will say so again within life.
 func (a *audience) attend(keys script.Keys, res engine.Resource, holderID string, life time.Duration) {
 	if s := a.of(res, holderID); s != nil {
-		s.attend(keys[0], life)
+		s.attend(keys.Core(), life)
 	}
 }
 
 // dismiss: it has given the resource back.
 func (a *audience) dismiss(keys script.Keys, res engine.Resource, holderID string) {
 	if s := a.of(res, holderID); s != nil {
-		s.dismiss(keys[0])
+		s.dismiss(keys.Core())
 	}
 }

@@ -65,7 +65,7 @@ func TestServerCostOfASharedPair(t *testing.T) {
 func costPair(t *testing.T, rdb *redis.Client, scripts *script.Set, a script.Acquire, others int) func(redis.Pipeliner) {
 	t.Helper()
 	core := fmt.Sprintf("p:{%s:%d}", a.Kind, others)
-	keys := script.Keys{core, core + ":line"}
+	keys := script.KeysOf(core)
 	a.Weight, a.TTL, a.Queue = 1, 15*time.Second, true
 	load := func(id string, ttl time.Duration) script.Call {
 		a.ID, a.TTL = id, ttl

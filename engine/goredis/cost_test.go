@@ -26,7 +26,7 @@ func TestServerCostOfAPair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := script.Keys{"p:{stock:42}", "p:{stock:42}:line"}
+	keys := script.KeysOf("p:{stock:42}")
 	const id = "0123456789abcdef0123.0123456789abcdef"
 	acquire := scripts.Acquire(keys, script.Acquire{
 		ID: id, Kind: "mutex", Capacity: 1, Weight: 1, TTL: 15 * time.Second, Queue: true,

@@ -3,6 +3,7 @@ package goredis
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,8 @@ type Engine struct {
 	own      own
 	clients  clients
 	audience audience
+	keyring  keyring
+	combiner combiner
 	noFsync  atomic.Bool // the server does not know WAITAOF
 }
 
@@ -46,8 +49,9 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 		o.fragments = fragments
 	}
 	scripts, err := script.NewWith(o.retention, o.fragments)
-	e := &Engine{rdb: rdb, options: o, scripts: scripts}
+	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyring: keyring{seed: maphash.MakeSeed()}}
 	e.own.base = rdb
+	e.combiner.open(rdb)
 	if isNil(rdb) {
 		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))
 	}
@@ -76,7 +80,7 @@ func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
 	if e.broken != nil {
 		return script.Keys{}, e.broken
 	}
-	return keysOf(r)
+	return e.keyring.of(r)
 }
 
 // Leave forgets a client. When the last one leaves, the engine's own

@@ -2,8 +2,10 @@ package goredis
 
 import (
 	"fmt"
+	"hash/maphash"
 	"math"
 	"strings"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis/script"
@@ -24,7 +26,31 @@ func keysOf(r engine.Resource) (script.Keys, error) {
 		return script.Keys{}, fmt.Errorf("%w: the resource has no name", engine.ErrDenied)
 	}
 	core := r.Prefix + ":{" + escaper.Replace(r.Name) + "}"
-	return script.Keys{core, core + ":line"}, nil
+	return script.KeysOf(core), nil
+}
+
+// keyring remembers the keys of resources that are in use, as a program locks the
+// same ones again and again: as many as its places, each the last to be put there.
+type keyring struct {
+	seed   maphash.Seed
+	places [256]atomic.Pointer[keyed]
+}
+
+type keyed struct {
+	resource engine.Resource
+	keys     script.Keys
+}
+
+func (k *keyring) of(r engine.Resource) (script.Keys, error) {
+	place := &k.places[maphash.String(k.seed, r.Name)%uint64(len(k.places))]
+	if known := place.Load(); known != nil && known.resource == r {
+		return known.keys, nil
+	}
+	keys, err := keysOf(r)
+	if err == nil {
+		place.Store(&keyed{r, keys})
+	}
+	return keys, err
 }
 
 func checkPrefix(prefix string) error {

@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
@@ -60,8 +61,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 	if a.Capacity > 1 {
 		return s.sharedAcquire(k, a, ballot)
 	}
-	c := s.acquire.call(k, a.ID, a.Kind+":"+strconv.Itoa(a.Capacity), ttl, a.Reserve,
-		strconv.FormatUint(a.Reserve, 10)+" 0 "+a.Reason)
+	c := s.acquire.call(k, a.ID, sort(a.Kind, a.Capacity), s.spans.of(ttl), a.Reserve, note(a.Reserve, a.Reason))
 	queue := ""
 	if a.Queue {
 		queue = "q"
@@ -81,7 +81,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 
 // sharedAcquire makes the call for a capacity above 1.
 func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
-	c := s.share.call(k, a.ID, a.Kind+":"+strconv.Itoa(a.Capacity), a.TTL.Microseconds(), a.Reserve,
+	c := s.share.call(k, a.ID, sort(a.Kind, a.Capacity), s.spans.of(a.TTL.Microseconds()), a.Reserve,
 		a.Reason, a.Weight, a.Capacity)
 	queue := ""
 	if a.Queue {
@@ -95,6 +95,57 @@ func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
 		c.add(queue)
 	}
 	return c
+}
+
+// sort is the kind and capacity of a resource as one argument. The usual ones
+// are constants, which cost nothing.
+func sort(kind string, capacity int) any {
+	if capacity == 1 {
+		switch kind {
+		case "mutex":
+			return "mutex:1"
+		case "election":
+			return "election:1"
+		case "job":
+			return "job:1"
+		case "latch":
+			return "latch:1"
+		}
+	}
+	return kind + ":" + strconv.Itoa(capacity)
+}
+
+// note is what is kept of a lease of capacity 1.
+func note(reserve uint64, reason string) any {
+	if reason == "" {
+		switch reserve { // those that the client asks for
+		case 0:
+			return "0 0 "
+		case 16:
+			return "16 0 "
+		case 64:
+			return "64 0 "
+		}
+	}
+	return strconv.FormatUint(reserve, 10) + " 0 " + reason
+}
+
+// spans makes arguments of durations in microseconds, of which a program has few
+// and uses one again and again.
+type spans struct{ last atomic.Pointer[span] }
+
+type span struct {
+	micros int64
+	arg    any
+}
+
+func (s *spans) of(micros int64) any {
+	if last := s.last.Load(); last != nil && last.micros == micros {
+		return last.arg
+	}
+	fresh := &span{micros: micros, arg: micros}
+	s.last.Store(fresh)
+	return fresh.arg
 }
 
 // Read reads the reply.

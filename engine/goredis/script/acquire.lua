@@ -14,11 +14,12 @@ local call = redis.call
 local core, till = call('HMGET', KEYS[1], 'deadline', 'token', 'keep', 'ended'), now + ARGV[3]
 local free, held = core[1] == ARGV[2] and not ARGV[7], nil
 if not free and not ARGV[10] and (tonumber(core[1] or 0) or 0) > now then
-  held = call('HMGET', KEYS[1], 'holder', 'easy', 'kind', 'queued', 'tail')
+  held = call('HMGET', KEYS[1], 'holder', 'easy', 'queued', 'tail')
   local yields = ARGV[9] and ARGV[9] == held[1] and ARGV[6] == 'q' and ARGV[7] == '1' and ARGV[8] == '0'
-  if held[3] ~= ARGV[2] or held[2] == '' or held[1] == ARGV[1] or ARGV[6] and not yields then
+  local alone = held[2] == ARGV[2]
+  if not alone and held[2] ~= '+' .. ARGV[2] or held[1] == ARGV[1] or ARGV[6] and not yields then
     held = nil
-  elseif yields and held[2] == ARGV[2] then -- nobody waits: it is as good as free
+  elseif yields and alone then -- as good as free
     free = true
   end
 end

@@ -8,8 +8,8 @@ local function digits(n) return type(n) == 'number' and string.format(WIDE and '
 -- store writes the core, and what opens the short ways. Without waiters and
 -- mark a resource of capacity 1 is easy: they release it by writing easy, its
 -- kind, into the deadline, and acquire it if they find their kind there; with
--- waiters easy is 'line', and they join it and pass the lease on. One of a higher
--- capacity is open until its first lease ends. What they read is stored
+-- waiters easy is '+' and the kind, and they join the line and pass the lease on.
+-- One of a higher capacity is open until its first lease ends. What they read is stored
 -- first: Redis searches small hashes in order, and makes a table of one with a
 -- long value, which a hash of many leases had better be.
 local function store()
@@ -19,7 +19,7 @@ local function store()
     deadline = short and (first and ends or kept) or 0
     easy, holder, note = 'shared', '', ANCHOR
   else
-    if short then easy = kind elseif queued > 0 and marked <= now and WIDE then easy = 'line' end
+    if short then easy = kind elseif queued > 0 and marked <= now and WIDE then easy = '+' .. kind end
     if used == 0 then deadline = short and easy or 0 end
   end
   call('HSET', CORE, 'deadline', digits(deadline), 'token', digits(last), 'keep', digits(kept), 'ended', digits(ended),

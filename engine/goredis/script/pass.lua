@@ -1,10 +1,15 @@
 -- The short way of a hand-over, of capacity 1: the lease goes to the front of the
--- line. Needs call and now. It takes the core's last token, keep and kind, the number
--- of those who wait after it, and further fields to store. It returns the new holder,
--- its message and the end of its lease; or nil, and the long way decides: about a
--- front that is dead or marks, and about keys that do not fit together.
-local function pass(last, keep, kind, waiting, ...)
-  local member = call('ZRANGEBYSCORE', KEYS[2], 1, '(1000000000000', 'LIMIT', 0, 1)[1]
+-- line. Needs call and now. It takes what the core has for token, keep, ended and
+-- easy, the number of those who wait after it, and further fields to store. It returns
+-- the new holder, its message and the end of its lease; or nil, and the long way
+-- decides: about a front that is dead or marks, and about keys that do not fit together.
+local function pass(last, keep, ended, easy, waiting, ...)
+  local member -- without endings the first of all, which is quicker to find
+  if ended == '0' then
+    member = call('ZRANGE', KEYS[2], 0, 0)[1]
+  else
+    member = call('ZRANGEBYSCORE', KEYS[2], 1, '(1000000000000', 'LIMIT', 0, 1)[1]
+  end
   if not member then return end
   local front, match, digits = string.sub(member, 2), string.match, string.format
   local info = call('HGET', KEYS[1], '@' .. front)
@@ -17,7 +22,7 @@ local function pass(last, keep, kind, waiting, ...)
   call('ZREM', KEYS[2], member)
   call('HDEL', KEYS[1], '@' .. front)
   call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top), 'holder', front,
-    'easy', waiting == 0 and kind or 'line', 'queued', digits('%d', waiting),
+    'easy', waiting == 0 and string.sub(easy, 2) or easy, 'queued', digits('%d', waiting),
     'note', digits('%s %d %s', reserve, token == now and 0 or now, reason), ...)
   return front, digits('g %d %d %s', token, ttl, front), till
 end

@@ -8,14 +8,14 @@ local call = redis.call
 -- The short way: a lease that is easy to release. Endings do not matter to it.
 local core = call('HMGET', KEYS[1], 'holder', 'deadline', 'easy')
 if core[1] == ARGV[1] and not ARGV[3] and core[3] ~= '' and (tonumber(core[2]) or 0) > now then
-  if core[3] ~= 'line' then
+  if string.byte(core[3]) ~= 43 then -- '+': others wait
     call('HSET', KEYS[1], 'deadline', core[3])
     return 0
   end
   --#include pass
   --#include notify
-  local rest = call('HMGET', KEYS[1], 'token', 'keep', 'kind', 'queued')
-  local front, message = pass(rest[1] + 0, rest[2] + 0, rest[3], rest[4] - 1)
+  local rest = call('HMGET', KEYS[1], 'token', 'keep', 'queued', 'ended')
+  local front, message = pass(rest[1] + 0, rest[2] + 0, rest[4], core[3], rest[3] - 1)
   if front then
     notify(front, message)
     return 0

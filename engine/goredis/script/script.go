@@ -25,6 +25,8 @@ type Set struct {
 	acquire, share, renew, release, resize, breaks, snapshot Script
 	// The same for a store that is out of memory: see relieve.
 	renewFull, releaseFull, resizeFull Script
+
+	spans spans
 }
 
 // ForCluster returns the replacements that make NewWith give the scripts for a
@@ -35,7 +37,8 @@ func ForCluster() map[string]string {
 
 // Script is the text of a Lua script and the SHA1 by which Redis knows it.
 type Script struct {
-	text, sha string
+	text string
+	sha  any // a string, made an argument once and not for each call
 }
 
 // New returns the scripts of production. They remember a resource for the
@@ -105,8 +108,19 @@ func (l *loader) file(name string) string {
 	return string(text)
 }
 
-// Keys are the keys of one resource, in the order of every script's KEYS.
-type Keys [2]string
+// Keys are the keys of one resource, in the order of every script's KEYS, made
+// arguments once and not for each call.
+type Keys struct {
+	core string
+	args [2]any
+}
+
+// KeysOf returns the keys of the resource with that core. All of them must share
+// its hash tag.
+func KeysOf(core string) Keys { return Keys{core, [2]any{core, core + ":line"}} }
+
+// Core returns the first of the keys.
+func (k Keys) Core() string { return k.core }
 
 // Call is one run of a script.
 type Call struct {
@@ -120,11 +134,8 @@ type Call struct {
 const maxArgs = 11
 
 func (s Script) call(k Keys, args ...any) Call {
-	all := make([]any, 0, 3+len(k)+maxArgs)
-	all = append(all, "evalsha", s.sha, len(k))
-	for _, key := range k {
-		all = append(all, key)
-	}
+	all := make([]any, 0, 3+len(k.args)+maxArgs)
+	all = append(all, "evalsha", s.sha, len(k.args), k.args[0], k.args[1])
 	return Call{script: s, args: append(all, args...)}
 }
 

@@ -1,0 +1,192 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// traffic counts what a client sends: calls alone, and batches.
+type traffic struct {
+	alone, batches, batched atomic.Int64
+	sent                    chan struct{} // tells of each sending, if not nil
+}
+
+func (c *traffic) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *traffic) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if isScript(cmd) {
+			c.alone.Add(1)
+			c.tell()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (c *traffic) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if isScript(cmds[0]) { // else it is the start of a connection
+			c.batches.Add(1)
+			c.batched.Add(int64(len(cmds)))
+			c.tell()
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
+
+func (c *traffic) tell() {
+	if c.sent != nil {
+		c.sent <- struct{}{}
+	}
+}
+
+// One caller's calls go out by themselves; those of many share pipelines, and
+// each gets its own answer.
+func TestConcurrentCallsAreCombined(t *testing.T) {
+	const callers, turns = 64, 50
+	rdb := redistest.Start(t).Client()
+	count := &traffic{}
+	rdb.AddHook(count)
+	e := open(t, rdb)
+	pair := func(r engine.Request) {
+		a, err := e.Acquire(context.Background(), r)
+		if err != nil || a.Status != engine.Granted {
+			t.Errorf("%s: %+v, %v", r.Resource.Name, a, err)
+			return
+		}
+		if err := e.Release(context.Background(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: a.Token}}); err != nil {
+			t.Errorf("%s: %v", r.Resource.Name, err)
+		}
+	}
+	for i := range turns {
+		pair(request(fmt.Sprintf("c1.%d", i)))
+	}
+	// Two of them went twice: the scripts were not known.
+	if alone := count.alone.Load(); alone != 2*turns+2 || count.batches.Load() != 0 {
+		t.Errorf("one caller: %d calls alone and %d batches, want %d and none", alone, count.batches.Load(), 2*turns+2)
+	}
+	before := count.alone.Load()
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() {
+			for i := range turns {
+				r := request(fmt.Sprintf("c1.%d-%d", g, i))
+				r.Resource = named(fmt.Sprint("order:", g))
+				pair(r)
+			}
+		})
+	}
+	wg.Wait()
+	batched, batches := count.batched.Load(), count.batches.Load()
+	if sum := batched + count.alone.Load() - before; sum != 2*callers*turns {
+		t.Errorf("%d calls were sent, want %d", sum, 2*callers*turns)
+	}
+	if batched < callers*turns || batched < 4*batches {
+		t.Errorf("%d of %d calls went in %d batches: too few, or too small", batched, 2*callers*turns, batches)
+	}
+	t.Logf("%d calls in %d batches, %d alone", batched, batches, count.alone.Load()-before)
+}
+
+// A call that ends while it waits for a lane was never sent: nothing is left of
+// it, and nothing has to be cleaned up.
+func TestCallThatEndsBeforeItIsSent(t *testing.T) {
+	server := redistest.Start(t)
+	count := &traffic{sent: make(chan struct{}, 64)}
+	rdb := server.Client()
+	e := open(t, rdb)
+	warm := hold(t, e, request("c1.warm"))
+	release(t, e, named("stock:42"), warm)
+	rdb.AddHook(count)
+	server.Pause()
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for i := range 4 { // as many as there are lanes
+		wg.Go(func() {
+			r := request(fmt.Sprint("c1.", i))
+			r.Resource = named(fmt.Sprint("lane:", i))
+			if _, err := e.Acquire(ctx, r); err != nil {
+				t.Errorf("a call under way: %v", err)
+			}
+		})
+		<-count.sent
+	}
+	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	late := request("c1.late")
+	late.Resource = named("late")
+	start := time.Now()
+	if _, err := e.Acquire(short, late); !errors.Is(err, engine.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if waited := time.Since(start); waited > time.Second {
+		t.Errorf("the call took %v", waited)
+	}
+	server.Resume()
+	wg.Wait()
+	if n := count.alone.Load() + count.batched.Load(); n != 4 {
+		t.Errorf("%d calls were sent, want the 4 with a lane", n)
+	}
+	if snap, err := e.Snapshot(t.Context(), late.Resource); err != nil || len(snap.Holders) != 0 {
+		t.Errorf("of the late call is left: %+v, %v", snap, err)
+	}
+}
+
+// A connection that hangs holds up those that went with it, for as long as they
+// are willing to wait; the others have lanes of their own.
+func TestLaneThatHangs(t *testing.T) {
+	server := redistest.Start(t)
+	var hang atomic.Bool
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		return &deafConn{Conn: c, deaf: hang.CompareAndSwap(true, false)}, err
+	}
+	rdb := server.Client(func(o *redis.Options) { o.Dialer = dial })
+	e := open(t, rdb)
+	hang.Store(true)
+	lost, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	if _, err := e.Acquire(lost, request("c1.lost")); !errors.Is(err, engine.ErrUnavailable) {
+		t.Errorf("over a deaf connection: %v", err)
+	}
+	var wg sync.WaitGroup
+	for g := range 32 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			r := request(fmt.Sprint("c1.", g))
+			r.Resource = named(fmt.Sprint("order:", g))
+			if a, err := e.Acquire(ctx, r); err != nil || a.Status != engine.Granted {
+				t.Errorf("over another connection: %+v, %v", a, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// deafConn sends, and hears nothing.
+type deafConn struct {
+	net.Conn
+	deaf bool
+}
+
+func (c *deafConn) Write(b []byte) (int, error) {
+	if c.deaf {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
