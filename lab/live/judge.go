@@ -64,13 +64,17 @@ const kindLive = "live"
 func (r *run) checks(wiped bool) []check.Check {
 	all := []check.Check{
 		check.Overlap(), check.Inside(), check.Told(0), check.Tokens(), check.Stale(),
-		check.Updates(), check.Sold(), check.Whole(), check.Ended(r.p.TTL), model.Lock(r.p.TTL, search),
+		check.Updates(), check.Sold(), check.Whole(), model.Lock(r.p.TTL, search),
+		{Name: "ended", Find: func(ops []history.Op) []check.Violation { return check.Ended(r.p.TTL).Find(inTime(ops)) }},
 	}
 	if !wiped { // marks go with the data
 		all = append(all, check.Slots())
 	}
 	return all
 }
+
+// wiper is who ends what a store forgot, in the history.
+const wiper = "wipe"
 
 // forgotten are the stays that a store lost with its data: those that were not
 // over, with a token of that time or before. A token is at least the store's clock
@@ -84,9 +88,28 @@ func forgotten(ops []history.Op, w wipe) (out []history.Op) {
 	}
 	for _, op := range ops {
 		if op.Kind == history.Acquire && op.Outcome == history.OK && op.Token <= w.below && !over[op.Holder] {
-			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = "wipe", history.Release, w.at, w.at, 0, "data lost"
+			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = wiper, history.Release, w.at, w.at, 0, "data lost"
 			out = append(out, op)
 		}
 	}
 	return out
+}
+
+// inTime leaves out the stays that were granted before a wipe and heard of after
+// it: the wake-up that was their grant was held up on the way, longer than the
+// store kept its data. The next renewal ends them, and their tokens are stale.
+func inTime(ops []history.Op) []history.Op {
+	gone := map[string]time.Duration{}
+	for _, op := range ops {
+		if op.Kind == history.Release && op.Client == wiper {
+			gone[op.Holder] = op.Call
+		}
+	}
+	late := map[string]bool{}
+	for _, op := range ops {
+		if at, wiped := gone[op.Holder]; wiped && op.Kind == history.Acquire && op.Return > at {
+			late[op.Holder] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return late[op.Holder] })
 }

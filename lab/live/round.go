@@ -42,12 +42,16 @@ func (w *worker) work(ctx context.Context, hand int) {
 }
 
 func (d drawer) round(p Program) round {
-	return round{
+	r := round{
 		Resource: drawn(d, p.Resources...), way: drawn(d, p.Ways...), weight: 1 + d.IntN(3),
 		wait:  drawn(d, d.between(5*time.Millisecond, 100*time.Millisecond), d.between(100*time.Millisecond, 1500*time.Millisecond)),
 		hold:  drawn(d, 0, 0, d.between(0, 3*time.Millisecond), d.between(0, 20*time.Millisecond), d.between(0, p.TTL*3/2)),
 		retry: d.IntN(2) == 0, fail: d.IntN(4) == 0, job: d.IntN(2) == 0,
 	}
+	if !p.holdfast() {
+		r.hold /= 6 // not all locks renew by themselves: work ends well within the TTL
+	}
+	return r
 }
 
 func (w *worker) turn(ctx context.Context, r round) error {

@@ -1,0 +1,142 @@
+package programme
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/live"
+	"github.com/holdfast-go/holdfast/lab/process"
+	"github.com/holdfast-go/holdfast/lab/virtual"
+)
+
+// bubblesEnv in the environment makes a program that calls Serve first play
+// virtual time: bubbles hang on package testing, and a client that deadlocks ends
+// the process.
+const bubblesEnv = "HOLDFAST_LAB_BUBBLES"
+
+// Serve does the work of a child process of the lab, if the program was started as
+// one, and then returns true. Call it first in main or TestMain.
+func Serve() bool {
+	if text := os.Getenv(bubblesEnv); text != "" {
+		if err := bubbles(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return true
+	}
+	return process.Serve() || live.Serve()
+}
+
+// bubbling is what a child is to play.
+type bubbling struct {
+	World  virtual.World `json:"world"`
+	First  uint64        `json:"first"`
+	Count  int           `json:"count"`
+	For    time.Duration `json:"for"`
+	Shrink time.Duration `json:"shrink"`
+	Replay string        `json:"replay,omitempty"` // a file, in place of a campaign
+}
+
+// bubbled is a line from a child: how far it is, or the end.
+type bubbled struct {
+	Played  int              `json:"played"`
+	Summary *virtual.Summary `json:"summary,omitempty"`
+	Result  *virtual.Result  `json:"result,omitempty"` // of a replay
+}
+
+// bubbles is the child.
+func bubbles(text string) error {
+	var b bubbling
+	if err := json.Unmarshal([]byte(text), &b); err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout) // Bubbles takes os.Stdout for package testing
+	if b.Replay != "" {
+		r, played, err := virtual.Replay(b.Replay)
+		if err != nil {
+			return err
+		}
+		return out.Encode(bubbled{Played: played, Result: &r})
+	}
+	var s virtual.Summary
+	err := virtual.Bubbles(func(t *testing.T) {
+		s = virtual.Campaign{World: b.World, First: b.First, Count: b.Count, For: b.For, Workers: runtime.GOMAXPROCS(0), Enough: mostFiles,
+			Progress: func(played int) { _ = out.Encode(bubbled{Played: played}) }}.Run(t)
+		for i, r := range s.Failures {
+			s.Failures[i] = virtual.Shrink(t, r, b.Shrink)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return out.Encode(bubbled{Played: s.Played, Summary: &s})
+}
+
+// child starts the program again to play b, and hears what it says.
+func child(ctx context.Context, b bubbling, heard func(bubbled)) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, exe)
+	cmd.Env, cmd.Stderr, cmd.SysProcAttr = append(os.Environ(), bubblesEnv+"="+string(text)), &said, process.DieWithParent()
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(pipe)
+	lines.Buffer(nil, 1<<28) // failures come with their histories
+	for lines.Scan() {
+		var line bubbled
+		if json.Unmarshal(lines.Bytes(), &line) == nil {
+			heard(line)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("virtual time: %w: %.2000s", err, said.String())
+	}
+	return nil
+}
+
+// shrinkFor bounds the search for a shorter program that fails too.
+const shrinkFor = 20 * time.Second
+
+// virtual plays random programs in virtual time.
+func (p Plan) virtual(ctx context.Context, v Virtual) Campaign {
+	began := time.Now()
+	c := Campaign{World: string(v.World), Subject: subjectOf(v.World), First: p.Seed, Last: p.Seed}
+	err := child(ctx, bubbling{World: v.World, First: p.Seed, Count: v.Count, For: v.For, Shrink: shrinkFor}, func(line bubbled) {
+		p.tell(Event{Part: "virtual", Done: line.Played, Of: v.Count, Text: fmt.Sprintf("%s: %d programs", v.World, line.Played)})
+		s := line.Summary
+		if s == nil {
+			return
+		}
+		c.Played, c.Grants, c.Virtual, c.Last = s.Played, s.Grants, s.Virtual, p.Seed+uint64(max(0, s.Played-1))
+		for _, r := range s.Failures {
+			c.Broken++
+			c.how(r.Violations)
+			p.keep(&c, r.Program.Seed, r.Save)
+		}
+	})
+	if err != nil && ctx.Err() == nil {
+		c.Errors = append(c.Errors, err.Error())
+	}
+	c.Took = time.Since(began)
+	return c
+}

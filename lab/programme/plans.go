@@ -1,0 +1,65 @@
+package programme
+
+import (
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/subject"
+	"github.com/holdfast-go/holdfast/lab/virtual"
+)
+
+// Full is the whole programme, without mutants: set Mutants for these. It takes
+// about an hour on two CPUs.
+func Full() Plan {
+	p := Plan{Runs: 100, Seed: 1, Virtual: []Virtual{
+		{World: virtual.Memory, Count: 100_000}, {World: virtual.Quorum, Count: 10_000}, {World: virtual.Redis, Count: 2_000},
+	}}
+	for _, id := range liveSubjects() {
+		p.Live = append(p.Live, Live{Subject: id, Count: 600})
+	}
+	for _, s := range subject.Peers() {
+		p.Live = append(p.Live, Live{Subject: s.ID, Count: 100})
+	}
+	return p
+}
+
+// Brief is as much of the programme as fits in about d: each scenario once, and
+// random faults for the rest of the time. With subjects it plays these alone; what
+// is no Holdfast and no other library has no random part, for its holes are known.
+// Stores of somebody else are given to Plan.On.
+func Brief(d time.Duration, subjects ...string) Plan {
+	p := Plan{Runs: 1, Seed: 1, Subjects: subjects}
+	var random []string
+	for _, id := range liveSubjects() {
+		if p.wants(id) {
+			random = append(random, id)
+		}
+	}
+	for _, s := range subject.Peers() {
+		if len(subjects) > 0 && p.wants(s.ID) {
+			random = append(random, s.ID)
+		}
+	}
+	worlds := p.worlds()
+	for _, id := range random {
+		share := d / 2 / time.Duration(len(random))
+		p.Live = append(p.Live, Live{Subject: id, Count: math.MaxInt32, For: share})
+	}
+	for _, w := range worlds {
+		p.Virtual = append(p.Virtual, Virtual{World: w, Count: math.MaxInt32, For: d / 5 / time.Duration(len(worlds))})
+	}
+	return p
+}
+
+// worlds are those of virtual time that a plan's subjects live in.
+func (p Plan) worlds() (out []virtual.World) {
+	for _, w := range []virtual.World{virtual.Memory, virtual.Quorum, virtual.Redis} {
+		if p.wants(subjectOf(w)) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// liveSubjects are Holdfast's that need stores.
+func liveSubjects() []string { return []string{"holdfast", "holdfast-quorum"} }
