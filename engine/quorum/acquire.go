@@ -15,7 +15,8 @@ const (
 	// shortestWait and longestWait bound the time after which a waiter asks again.
 	shortestWait = 2 * time.Millisecond
 	longestWait  = 50 * time.Millisecond
-	// rounds is how often one Acquire proposes, if others only try as well.
+	// rounds is how often one who waits proposes in one Acquire, if others only try as
+	// well.
 	rounds = 5
 )
 
@@ -122,7 +123,9 @@ func (e *Engine) confirm(ctx context.Context, a *attempt, lease *round, ttl time
 	return engine.Answer{Status: engine.Granted, Token: lease.token, TTL: ttl}, nil
 }
 
-// campaign proposes until it is clear whether the lease can be had now.
+// campaign proposes until it is clear whether the lease can be had now. It does not
+// say Busy because of others who only try: for a Latch that would mean that all has
+// been counted. One who waits is not kept so long.
 func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (engine.Answer, error) {
 	if r.Weight > r.Capacity {
 		return engine.Answer{}, engine.ErrTooHeavy
@@ -130,32 +133,56 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 	given := r.Ballot
 	mark := r.Mark
 	r.Mark = 0 // a mark must not be left by a try that fails: see markGrant
+	start := time.Now()
 	for n := 1; ; n++ {
 		if given == 0 {
 			r.Ballot = a.propose(&e.tokens, r.Resource)
 		}
 		ans, split, err := e.try(ctx, a, r)
+		if err == nil && ans.Status == engine.Busy && r.Capacity > 1 && (split || ans.Holder.Weight+r.Weight <= r.Capacity) {
+			// The holder that was named is not, or not alone, what is in the way.
+			split, err = e.roomy(ctx, r)
+		}
+		outbid := ans.Status == engine.Outbid && given == 0
 		switch {
 		case err != nil:
 			return ans, err
 		case ans.Status == engine.Granted && mark > 0:
 			r.Mark = mark
 			return e.markGrant(ctx, a, r)
-		case ans.Status == engine.Outbid && given == 0:
+		case outbid:
 			e.tokens.heard(r.Resource, ans.Last)
-			if n < rounds {
-				continue
-			}
-			// Others go on proposing above each other.
-			ans = engine.Answer{Status: engine.Busy}
-		case split && n < rounds:
-			if !rest(ctx, rand.N(time.Millisecond<<n)) {
-				return engine.Answer{}, ended(ctx)
-			}
-			continue
+		case !split:
+			return ans, nil
 		}
-		return ans, nil
+		switch {
+		case n >= rounds && r.Queue && given == 0:
+			return engine.Answer{Status: engine.Busy}, nil
+		case time.Since(start) > patience:
+			return engine.Answer{}, fmt.Errorf("%w: quorum: others try as well, and nobody has had a majority for %v", engine.ErrUnavailable, patience)
+		case outbid && n == 1:
+			continue // the next proposal is high enough, as a rule
+		}
+		if !rest(ctx, rand.N(time.Millisecond<<min(n, 5))) {
+			return engine.Answer{}, ended(ctx)
+		}
 	}
+}
+
+// roomy tells whether a request would fit beside those who hold: nodes are also
+// occupied for a moment by tries that fail.
+func (e *Engine) roomy(ctx context.Context, r engine.Request) (bool, error) {
+	s, err := e.Snapshot(ctx, r.Resource)
+	if err != nil {
+		return false, err
+	}
+	used := 0
+	for _, h := range s.Holders {
+		if h.ID != r.ID {
+			used += h.Weight
+		}
+	}
+	return used+r.Weight <= r.Capacity, nil
 }
 
 // try is one round.
