@@ -144,13 +144,13 @@ func Ended(ttl time.Duration) Check {
 	}}
 }
 
-// Heard: a holder hears within a time that its lease was ended. It is for holders
-// whose renewals reach the store.
-func Heard(within time.Duration) Check {
+// Heard: a holder hears that its lease was ended within the time that its stay, by
+// Op.Holder, is given for it. It is for holders whose renewals reach the store.
+func Heard(within func(holder string) time.Duration) Check {
 	return Check{"heard", func(ops []history.Op) []Violation {
 		var out []Violation
 		for _, s := range stays(ops) {
-			if s.broken != forever && s.told > s.broken+within {
+			if s.broken != forever && s.told > max(s.broken, s.start)+within(s.holder) {
 				out = append(out, Violation{"heard", s.resource, s.broken, fmt.Sprintf("%v heard of its end only at %v", s, s.told)})
 			}
 		}

@@ -18,7 +18,11 @@ type node struct {
 	server *miniredis.Miniredis // nil: it is of the memory kind
 	shut   func()               // ends the connection of e to the server
 
+	halt    chan struct{} // ends what moves a clock on that was set
+	ticking chan struct{} // closed when that has ended; nil: the clock was never set
+
 	mu    sync.Mutex
+	ahead time.Duration // by which the clock was set
 	e     engine.Engine
 	away  int
 	lines map[*stream]bool // open subscriptions
@@ -60,14 +64,19 @@ func (w *world) goAway(n *node, d time.Duration) {
 	}
 }
 
-// wipe forgets everything and returns who had a lease.
-func (n *node) wipe() []engine.Holder {
-	var gone []engine.Holder
+// holders lists who has a lease.
+func (n *node) holders() (all []engine.Holder) {
 	for s, err := range n.e.List(context.Background(), holdfast.DefaultPrefix, "*") {
 		if err == nil {
-			gone = append(gone, s.Holders...)
+			all = append(all, s.Holders...)
 		}
 	}
+	return all
+}
+
+// wipe forgets everything and returns who had a lease.
+func (n *node) wipe() []engine.Holder {
+	gone := n.holders()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.server != nil {

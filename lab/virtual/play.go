@@ -64,7 +64,10 @@ const (
 func (w *world) judge(ops []history.Op, end ending) []check.Violation {
 	checks := []check.Check{
 		check.Overlap(), check.Inside(), check.Told(0), check.Tokens(), check.Stale(),
-		check.Updates(), check.Sold(), check.Whole(), check.Ended(longestTTL), model.Lock(0, search),
+		check.Updates(), check.Sold(), check.Whole(), model.Lock(0, search),
+	}
+	if !w.does(Jump) { // a lease may live on after that
+		checks = append(checks, check.Ended(longestTTL))
 	}
 	if !w.wiped { // marks go with the data
 		checks = append(checks, check.Slots())
@@ -77,9 +80,10 @@ func (w *world) judge(ops []history.Op, end ending) []check.Violation {
 	if w.only(Round) && !w.uses(NoRenewal) {
 		checks = append(checks, check.Kept())
 	}
-	// A break is told by a wake-up, or at the next renewal.
-	if w.only(Round, Break) || w.only(Round, Break, Mute) && !w.uses(NoRenewal) {
-		checks = append(checks, check.Heard(longestTTL*36/100))
+	// A break is told by a wake-up, or at the next renewal. Without renewal it may
+	// come before the stream of wake-ups is live, which takes no time in memory.
+	if w.only(Round, Break, Mute) && !w.uses(NoRenewal) || w.only(Round, Break) && w.p.World == Memory {
+		checks = append(checks, check.Heard(w.renewedWithin))
 	}
 	found := append(check.Run(ops, checks...), w.trouble...)
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
@@ -113,10 +117,23 @@ func (w *world) strict(ops []history.Op) []history.Op {
 }
 
 func (w *world) freeFor() time.Duration {
-	if slices.ContainsFunc(w.p.Steps, func(s Step) bool { return s.Do == Crash }) {
-		return freeFor + longestTTL
+	d := freeFor
+	if w.does(Crash) {
+		d += longestTTL
 	}
-	return freeFor
+	if w.does(Jump) { // back: leases live longer
+		d += longestJump
+	}
+	return d
+}
+
+// renewedWithin is how long it takes to the next renewal of a stay, at most.
+func (w *world) renewedWithin(holder string) time.Duration {
+	return w.ttls[holder]*36/100 + handedOn
+}
+
+func (w *world) does(a Action) bool {
+	return slices.ContainsFunc(w.p.Steps, func(s Step) bool { return s.Do == a })
 }
 
 // only tells whether the program does nothing else.

@@ -3,6 +3,7 @@ package virtual
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -43,6 +44,7 @@ const (
 	Down  Action = "down"  // the store is away, and comes back with its data
 	Wipe  Action = "wipe"  // the store is away, and comes back without its data
 	Break Action = "break" // an operator ends a lease or a wait
+	Jump  Action = "jump"  // the clock of a store on miniredis is set, by Delay; forward or back
 )
 
 // Step is one line of a program. Steps follow each other after Sleep; what they
@@ -107,6 +109,9 @@ func Draw(seed uint64, world World) Program {
 		p.Rates = append(p.Rates, d.rate())
 	}
 	mood := d.mood()
+	if world == Redis {
+		mood = d.jumps(mood)
+	}
 	for range 4 + d.IntN(28) {
 		p.Steps = append(p.Steps, d.step(p, mood))
 	}
@@ -155,6 +160,17 @@ func (d drawer) mood() mood {
 	return m
 }
 
+// longestJump is how far a store's clock is set, at most.
+const longestJump = 10 * time.Second
+
+// jumps adds steps of the store's clock to some moods.
+func (d drawer) jumps(m mood) mood {
+	if d.IntN(4) == 0 {
+		m.faults = append(slices.Clone(m.faults), Jump)
+	}
+	return m
+}
+
 func (d drawer) step(p Program, m mood) Step {
 	s := Step{
 		Process: d.IntN(p.Processes),
@@ -169,6 +185,9 @@ func (d drawer) step(p Program, m mood) Step {
 		s.For = drawn(d, d.upTo(100*time.Millisecond), d.upTo(time.Second), d.upTo(8*time.Second), d.upTo(8*time.Second))
 		s.Delay = drawn(d, d.upTo(10*time.Millisecond), d.upTo(200*time.Millisecond), d.upTo(time.Second))
 		s.Name = fmt.Sprint(drawn(d, m.locks...), d.IntN(2))
+		if s.Do == Jump {
+			s.Node, s.Delay = 0, d.upTo(2*longestJump)-longestJump
+		}
 		return s
 	}
 	s.Do = Round

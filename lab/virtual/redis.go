@@ -101,10 +101,42 @@ func (n *node) immortal() (keys []string) {
 	return keys
 }
 
+// tick is how often a clock that was set is moved on.
+const tick = 5 * time.Millisecond
+
+// jump sets the server's clock and keeps it going from there.
+func (n *node) jump(by time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ahead += by
+	n.server.SetTime(time.Now().Add(n.ahead))
+	if n.ticking != nil {
+		return
+	}
+	n.ticking, n.halt = make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(n.ticking)
+		for {
+			select {
+			case <-n.halt:
+				return
+			case <-time.After(tick):
+			}
+			n.mu.Lock()
+			n.server.SetTime(time.Now().Add(n.ahead))
+			n.mu.Unlock()
+		}
+	}()
+}
+
 // stop ends the server.
 func (n *node) stop() {
 	if n.server == nil {
 		return
+	}
+	if n.ticking != nil {
+		close(n.halt)
+		<-n.ticking
 	}
 	n.shut()
 	n.e.Leave("")

@@ -18,20 +18,16 @@ const everything = 1 << 20
 var errOnPurpose = errors.New("the work failed")
 
 // lease is a workload.Hold of Holdfast.
-type lease struct{ *holdfast.Lease }
+type lease struct {
+	*holdfast.Lease
+	ttl time.Duration
+}
 
 // Until implements workload.Hold.
 func (l lease) Until() time.Time { return l.Deadline() }
 
 // Lost implements workload.Hold.
 func (l lease) Lost() <-chan struct{} { return l.Done() }
-
-func hold(l *holdfast.Lease, err error) (workload.Hold, error) {
-	if err != nil {
-		return nil, err
-	}
-	return lease{l}, nil
-}
 
 // round is one caller's work: it asks, works under the lock and gives it back.
 func (w *world) round(p *process, s Step) error {
@@ -73,33 +69,41 @@ func (s Step) options() []holdfast.LockOption {
 
 // take asks the client as the step says.
 func (p *process) take(ctx context.Context, s Step) (workload.Hold, error) {
+	l, err := p.lock(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return lease{l, s.TTL}, nil
+}
+
+func (p *process) lock(ctx context.Context, s Step) (*holdfast.Lease, error) {
 	opts, try := s.options(), s.Way == Try
 	switch s.Lock {
 	case Readers:
 		rw := p.client.RWMutex(s.Name, opts...)
 		switch {
 		case s.Weight == 1 && try:
-			return hold(rw.TryRLock(ctx))
+			return rw.TryRLock(ctx)
 		case s.Weight == 1:
-			return hold(rw.RLock(ctx))
+			return rw.RLock(ctx)
 		case try:
-			return hold(rw.TryLock(ctx))
+			return rw.TryLock(ctx)
 		}
-		return hold(rw.Lock(ctx))
+		return rw.Lock(ctx)
 	case Semaphore:
 		sem := p.client.Semaphore(s.Name, semaphoreCapacity, opts...)
 		if try {
-			return hold(sem.TryAcquire(ctx, s.Weight))
+			return sem.TryAcquire(ctx, s.Weight)
 		}
-		return hold(sem.Acquire(ctx, s.Weight))
+		return sem.Acquire(ctx, s.Weight)
 	case Election:
-		return hold(p.client.Election(s.Name, opts...).Campaign(ctx, p.name))
+		return p.client.Election(s.Name, opts...).Campaign(ctx, p.name)
 	}
 	m := p.client.Mutex(s.Name, opts...)
 	if try {
-		return hold(m.TryLock(ctx))
+		return m.TryLock(ctx)
 	}
-	return hold(m.Lock(ctx))
+	return m.Lock(ctx)
 }
 
 // work is what a step does under its lock, and how much of it that takes.

@@ -35,15 +35,16 @@ type world struct {
 	changes sync.Mutex
 	procs   []*process // by place; a dead one's place is taken by another
 	all     []*process
-	broken  map[string]operated     // holder IDs that an operator or a wipe ended
-	stays   map[string][]history.Op // by holder ID
+	broken  map[string]operated      // holder IDs that an operator or a wipe ended
+	stays   map[string][]history.Op  // by holder ID
+	ttls    map[string]time.Duration // by stay
 	wiped   bool
 	trouble []check.Violation // what was seen during the run
 }
 
 func newWorld(p Program) (*world, error) {
 	rec := history.NewRecorder()
-	w := &world{p: p, rec: rec, broken: map[string]operated{}, stays: map[string][]history.Op{},
+	w := &world{p: p, rec: rec, broken: map[string]operated{}, stays: map[string][]history.Op{}, ttls: map[string]time.Duration{},
 		vault: workload.NewVault(rec, map[string]int64{check.Stock: 5})}
 	for _, rate := range p.Rates {
 		if p.World == Redis {
@@ -113,6 +114,7 @@ func (w *world) took(op history.Op, h workload.Hold) {
 	w.changes.Lock()
 	defer w.changes.Unlock()
 	id := h.(lease).HolderID()
+	w.ttls[op.Holder] = h.(lease).ttl
 	w.stays[id] = append(w.stays[id], op)
 }
 
@@ -170,7 +172,7 @@ func (w *world) at(place int) *process {
 const (
 	// settle is when everything that a fault has left in a store has ended: leases,
 	// claim windows and waits of the dead.
-	settle = 25 * time.Second
+	settle = 25*time.Second + longestJump
 	// cleanup is how long a client may take to clear up after its calls, once its
 	// links work again.
 	cleanup = 3 * time.Second
@@ -257,6 +259,11 @@ func (w *world) fault(p *process, s Step) {
 		w.wipe(w.nodes[s.Node], s.For)
 	case Break:
 		w.operator(s)
+	case Jump:
+		// Leases end by the store's clock: that they exclude others is not promised to
+		// those who hold one now.
+		w.ended(w.nodes[s.Node].holders()...)
+		w.nodes[s.Node].jump(s.Delay)
 	}
 }
 
