@@ -150,31 +150,29 @@ func highest(votes []vote) uint64 {
 	return last
 }
 
-// inTheWay is the answer about the holder whom most nodes name, and how many do.
+// inTheWay is the answer about the holder whom most nodes name, and how many do. A
+// lease may have different names on different nodes.
 func inTheWay(votes []vote) (engine.Answer, int) {
-	seen := map[string]int{}
-	for _, v := range votes {
-		if v.said(engine.Busy) {
-			seen[v.ans.Holder.ID]++
-		}
-	}
+	seen := map[engine.Held]int{}
 	var best engine.Answer
-	waiters := 0
+	most, waiters := 0, 0
 	for _, v := range votes {
 		if !v.said(engine.Busy) {
 			continue
 		}
-		waiters = max(waiters, v.ans.Waiters)
-		if best.Status == 0 || seen[v.ans.Holder.ID] > seen[best.Holder.ID] {
-			best = v.ans
+		ans := v.ans
+		if id, token := parseTry(ans.Holder.ID); token != 0 {
+			ans.Holder.ID, ans.Holder.Token = id, token
 		}
-	}
-	n := seen[best.Holder.ID]
-	if id, token := parseTry(best.Holder.ID); token != 0 {
-		best.Holder.ID, best.Holder.Token = id, token
+		k := engine.Held{ID: ans.Holder.ID, Token: ans.Holder.Token}
+		seen[k]++
+		if seen[k] > most {
+			best, most = ans, seen[k]
+		}
+		waiters = max(waiters, ans.Waiters)
 	}
 	best.Waiters = waiters
-	return best, n
+	return best, most
 }
 
 // notGranted says why there is no better answer.
