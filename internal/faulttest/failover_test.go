@@ -58,7 +58,7 @@ type killed struct {
 
 func killInMidHold(w *world, g ground, a, b *holdfast.Client, name string) killed {
 	w.t.Helper()
-	ttl := 2*time.Second + rand.N(4*time.Second)
+	ttl := 1500*time.Millisecond + rand.N(3*time.Second)
 	h := w.lock(a.Mutex(name, holdfast.WithTTL(ttl)))
 	type entry struct {
 		result

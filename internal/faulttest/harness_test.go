@@ -40,7 +40,7 @@ func newWorld(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
 	goleak.VerifyNone(t)
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	s := redistest.Start(t, opts...)
+	s := startStore(t, opts...)
 	w := &world{t: t, redis: s, addr: s.Addr()}
 	t.Cleanup(w.checkClean)
 	return w
@@ -76,10 +76,10 @@ func (w *world) empty() bool {
 // test.
 func (w *world) client(opts ...holdfast.Option) *holdfast.Client {
 	w.t.Helper()
-	return w.clientOf(redis.NewClient(&redis.Options{Addr: w.addr}), opts...)
+	return w.clientOf(connect(w.addr), opts...)
 }
 
-func (w *world) clientOf(rdb *redis.Client, opts ...holdfast.Option) *holdfast.Client {
+func (w *world) clientOf(rdb redis.UniversalClient, opts ...holdfast.Option) *holdfast.Client {
 	w.t.Helper()
 	c, err := holdfast.New(goredis.New(rdb), opts...)
 	if err != nil {
@@ -214,9 +214,9 @@ func evals(t *testing.T, rdb *redis.Client) int {
 // subscribers counts the clients that listen for wake-ups.
 func subscribers(t *testing.T, w *world) int {
 	t.Helper()
-	list, err := w.redis.Client().ClientList(t.Context()).Result()
+	channels, err := w.redis.Client().PubSubChannels(t.Context(), "*:wake:*").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Count(list, " sub=1 ") + strings.Count(list, " ssub=1 ")
+	return len(channels)
 }

@@ -32,7 +32,7 @@ func TestExclusionUnderLoad(t *testing.T) {
 		victim.line("ready")
 		before := n
 		w.eventually("many turns more", func() bool {
-			n, _ = rdb.Get(t.Context(), tk.Counter+":turns").Int()
+			n, _ = rdb.Get(t.Context(), turnsOf(tk.Counter)).Int()
 			return n >= before+800
 		})
 		victim.kill()
@@ -48,7 +48,7 @@ func TestExclusionUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted, err := rdb.Get(t.Context(), tk.Counter+":turns").Int()
+	counted, err := rdb.Get(t.Context(), turnsOf(tk.Counter)).Int()
 	if err != nil {
 		t.Fatal(err)
 	}

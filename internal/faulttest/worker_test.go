@@ -49,7 +49,9 @@ func work(role string) int {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: tk.Addr})
 	defer rdb.Close()
-	c, err := holdfast.New(goredis.New(rdb))
+	store := connect(tk.Addr)
+	defer store.Close()
+	c, err := holdfast.New(goredis.New(store))
 	if err != nil {
 		fmt.Println("error", err)
 		return 1
@@ -162,6 +164,9 @@ func (w *worker) count() error {
 	}
 }
 
+// turnsOf is the key of the number of turns, in the counter's slot of a cluster.
+func turnsOf(counter string) string { return "{" + counter + "}:turns" }
+
 func (w *worker) turn(ctx context.Context) error {
 	l, err := w.mutex().Lock(ctx)
 	if err != nil {
@@ -177,8 +182,8 @@ func (w *worker) turn(ctx context.Context) error {
 	}
 	_, err = w.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.Set(ctx, w.Counter, n+1, 10*time.Minute)
-		p.Incr(ctx, w.Counter+":turns")
-		p.Expire(ctx, w.Counter+":turns", 10*time.Minute)
+		p.Incr(ctx, turnsOf(w.Counter))
+		p.Expire(ctx, turnsOf(w.Counter), 10*time.Minute)
 		return nil
 	})
 	return err
