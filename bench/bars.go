@@ -109,10 +109,11 @@ func (b bar) judge(t table, tables []table) (verdict, bool) {
 // bestPeer is the peer whose median is best.
 func (t table) bestPeer(m metric) (best row, ok bool) {
 	for _, r := range t.Rows {
-		if r.Role != peer || len(r.rounds) == 0 {
+		got, played := r.Figures[m]
+		if r.Role != peer || !played {
 			continue
 		}
-		x, y := r.Figures[m].Median, best.Figures[m].Median
+		x, y := got.Median, best.Figures[m].Median
 		if !ok || m.smallerIsBetter() && x < y || !m.smallerIsBetter() && x > y {
 			best, ok = r, true
 		}

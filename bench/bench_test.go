@@ -57,7 +57,7 @@ func playSane(t *testing.T, s *stage, sc scenario, v variant, name string) {
 	}
 	const longest = 2 * time.Second
 	for s.slice = 20 * time.Millisecond; ; s.slice *= 3 {
-		f, err := v.play(t.Context(), s, c)
+		f, err := s.play(t.Context(), v, c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,6 +77,15 @@ func (c *crew) kill(i int) {
 	c.members[i] = nil
 }
 
+// dismiss kills all workers, after a slice that went wrong in some of them.
+func (c *crew) dismiss() {
+	for i, m := range c.members {
+		if m != nil {
+			c.kill(i)
+		}
+	}
+}
+
 // close ends all workers.
 func (c *crew) close() {
 	for _, m := range c.members {

@@ -30,6 +30,13 @@ func (t table) markdown(w io.Writer) {
 		fmt.Fprint(w, "|")
 		cells(w, " "+name+" ", func(m metric) string { return digits(r.Figures[m].Median) }, t.Columns)
 	}
+	t.failures(w)
+}
+
+func (t table) failures(w io.Writer) {
+	if len(t.Failures) > 0 {
+		fmt.Fprintf(w, "\nSlices that failed: %s.\n", strings.Join(t.Failures, "; "))
+	}
 }
 
 func (o *outcome) barsTable(w io.Writer) {

@@ -13,7 +13,7 @@ import (
 // its user; several are measured.
 func redislockContender(name string, poll time.Duration) contender {
 	return contender{
-		name: name, role: peer, leaseEnd: keyEnd(""), sends: evalsha,
+		name: name, role: peer, background: true, leaseEnd: keyEnd(""), sends: evalsha,
 		open: func(s settings) (party, error) {
 			rdb := s.client()
 			return &redislockParty{rdb, redislock.New(rdb), s.ttl, poll}, nil
@@ -26,7 +26,7 @@ func redislockContender(name string, poll time.Duration) contender {
 // context ends once it is queued).
 func redislockAutoPipeline(name string, poll time.Duration) contender {
 	return contender{
-		name: name, role: peer, leaseEnd: keyEnd(""), sends: evalsha,
+		name: name, role: peer, background: true, leaseEnd: keyEnd(""), sends: evalsha,
 		open: func(s settings) (party, error) {
 			rdb := s.client()
 			ap, err := rdb.AutoPipeline()
@@ -81,11 +81,12 @@ type redislockLock struct {
 	held *redislock.Lock
 }
 
-// Lock goes on when the library gives up, after the TTL.
+// Lock goes on when the library gives up: it bounds itself by the TTL.
 func (l *redislockLock) Lock(ctx context.Context) (err error) {
 	for {
 		l.held, err = l.p.c.Obtain(ctx, l.key, l.p.ttl, l.opts)
-		if ctx.Err() != nil || !errors.Is(err, redislock.ErrNotObtained) {
+		gaveUp := errors.Is(err, redislock.ErrNotObtained) || errors.Is(err, context.DeadlineExceeded)
+		if ctx.Err() != nil || !gaveUp {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ func redsyncContender(name string, poll time.Duration) contender {
 		opts = append(opts, redsync.WithRetryDelay(poll))
 	}
 	return contender{
-		name: name, role: peer, leaseEnd: keyEnd(""),
+		name: name, role: peer, background: true, leaseEnd: keyEnd(""),
 		sends: []string{"set", "evalsha", "eval"},
 		open:  func(s settings) (party, error) { return openRedsync(s, opts...), nil },
 	}
@@ -54,13 +54,17 @@ type redsyncParty struct {
 }
 
 func (p *redsyncParty) lock(resource string) lock {
-	return redsyncLock{p.rs.NewMutex(resource, p.opts...)}
+	next := func() *redsync.Mutex { return p.rs.NewMutex(resource, p.opts...) }
+	if len(p.rdbs) > 1 {
+		return &redsyncLock{next: next}
+	}
+	return &redsyncLock{m: next()}
 }
 
 // keep renews as the watchdog in redislock's README does: it is the user's to
 // write here too.
 func (p *redsyncParty) keep(ctx context.Context, resource string) (any, error) {
-	l := p.lock(resource).(redsyncLock)
+	l := p.lock(resource).(*redsyncLock)
 	if err := l.Lock(ctx); err != nil {
 		return nil, err
 	}
@@ -87,11 +91,21 @@ func (p *redsyncParty) close() {
 	}
 }
 
-type redsyncLock struct{ m *redsync.Mutex }
+// redsyncLock makes a mutex for each turn where others are asked in the
+// background: with fail-fast a straggler may still read the last one's value.
+type redsyncLock struct {
+	m    *redsync.Mutex
+	next func() *redsync.Mutex // nil: m serves for all turns
+}
 
-func (l redsyncLock) Lock(ctx context.Context) error { return l.m.LockContext(ctx) }
+func (l *redsyncLock) Lock(ctx context.Context) error {
+	if l.next != nil {
+		l.m = l.next()
+	}
+	return l.m.LockContext(ctx)
+}
 
-func (l redsyncLock) Unlock(ctx context.Context) error {
+func (l *redsyncLock) Unlock(ctx context.Context) error {
 	_, err := l.m.UnlockContext(ctx)
 	return err
 }

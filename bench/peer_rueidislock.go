@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -18,7 +19,7 @@ import (
 // callers that started at once.
 func rueidislockContender(name string) contender {
 	return contender{
-		name: name, role: peer, leaseEnd: keyEnd("rueidislock:0:"),
+		name: name, role: peer, background: true, leaseEnd: keyEnd("rueidislock:0:"),
 		sends: []string{"evalsha", "eval", "ping"},
 		open: func(s settings) (party, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
@@ -49,10 +50,33 @@ type rueidislockLock struct {
 	release context.CancelFunc
 }
 
+// Lock asks again after a while where it has to wait: a message that is missed
+// would keep it waiting for ever.
 func (r *rueidislockLock) Lock(ctx context.Context) (err error) {
-	_, r.release, err = r.l.WithContext(ctx, r.name)
-	return err
+	if ctx.Done() == nil {
+		_, r.release, err = r.l.WithContext(ctx, r.name)
+		return err
+	}
+	for {
+		attempt, cancel := context.WithCancel(ctx)
+		again := time.AfterFunc(askAgain, cancel)
+		_, release, err := r.l.WithContext(attempt, r.name)
+		if err == nil && again.Stop() {
+			r.release = func() { release(); cancel() }
+			return nil
+		}
+		cancel()
+		if err == nil {
+			release() // it came as the time ran out
+		}
+		if ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
 }
+
+// askAgain is longer than anybody waits in a slice unless a message was missed.
+const askAgain = 5 * time.Second
 
 func (r *rueidislockLock) Unlock(context.Context) error {
 	r.release()

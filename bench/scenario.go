@@ -41,6 +41,7 @@ type table struct {
 	Title    string
 	Columns  []metric
 	Rows     []row
+	Failures []string `json:",omitempty"` // slices of peers that went wrong
 }
 
 // row is one contender.
@@ -79,12 +80,12 @@ func (sc scenario) run(ctx context.Context, s *stage, v variant, progress io.Wri
 				continue
 			}
 			start := time.Now()
-			if err := s.empty(ctx); err != nil {
-				return t, err
-			}
-			f, err := v.play(ctx, s, all[i])
-			if err != nil {
+			f, err := s.play(ctx, v, all[i])
+			if err != nil && (all[i].role == ours || ctx.Err() != nil) {
 				return t, fmt.Errorf("%s %s, %s: %w", sc.name, v.label, all[i].name, err)
+			}
+			if err != nil { // a peer may fail; the run goes on, and says so
+				t.Failures = append(t.Failures, fmt.Sprintf("round %d, %s: %v", round+1, all[i].name, err))
 			}
 			t.Rows[i].rounds = append(t.Rows[i].rounds, f)
 			fmt.Fprintf(progress, "%s %s, round %d, %s: %.3g %s in %v\n", sc.name, v.label, round+1, all[i].name,
@@ -116,7 +117,7 @@ func (r *row) settle() {
 func ratio(m metric, a, b row) float64 {
 	var out []float64
 	for i := range min(len(a.rounds), len(b.rounds)) {
-		if b.rounds[i][m] != 0 {
+		if a.rounds[i] != nil && b.rounds[i][m] != 0 {
 			out = append(out, a.rounds[i][m]/b.rounds[i][m])
 		}
 	}

@@ -57,6 +57,20 @@ func (s *stage) fresh(what string) string {
 	return fmt.Sprintf("%s-%d", what, s.names)
 }
 
+// play gives a contender one slice on an empty store. After a failure the workers
+// are new ones.
+func (s *stage) play(ctx context.Context, v variant, c contender) (figures, error) {
+	if err := s.empty(ctx); err != nil {
+		return nil, err
+	}
+	f, err := v.play(ctx, s, c)
+	if err != nil {
+		s.crew.dismiss()
+		return nil, err
+	}
+	return f, nil
+}
+
 // empty drops all keys. What one contender leaves behind costs others: a key that
 // ends is found the later, the more keys there are, and who waits for the message
 // waits for that.

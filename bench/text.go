@@ -38,6 +38,9 @@ func (t table) print(w io.Writer) {
 		fmt.Fprintln(tw)
 	}
 	_ = tw.Flush() // to a terminal or a file; what fails shows
+	for _, f := range t.Failures {
+		fmt.Fprintf(w, "  failed in %s\n", f)
+	}
 	fmt.Fprintln(w)
 }
 
