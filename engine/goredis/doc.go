@@ -22,10 +22,15 @@
 // repeated is decided by the Holdfast client, and the scripts make a repetition
 // harmless. MaxRetries of the caller's client does not matter.
 //
+// On a *redis.ClusterClient wake-ups go by sharded pub/sub (Redis 7), over one
+// connection to each master that a client needs, and what concerns one node does
+// not wait for another.
+//
 // # What is not promised
 //
 // Redis replicates asynchronously: a grant that the master had not yet passed
-// on is forgotten by a failover, and another may then be granted. Leases follow
+// on is forgotten by a failover, and another may then be granted; see WithReplicas.
+// Leases follow
 // the wall clock of the Redis server: a step of that clock moves their ends.
 // Keys, fields and messages are described in docs/PROTOCOL.md.
 package goredis
