@@ -9,11 +9,12 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast/lab/live"
+	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
 func TestMain(m *testing.M) {
 	logging.Disable() // of dials to servers that a fault has killed
-	if live.Serve() {
+	if live.Serve(subject.All()) {
 		return
 	}
 	os.Exit(m.Run())

@@ -25,9 +25,9 @@ type party interface {
 	close() error
 }
 
-// join makes the client. Renewed hears of renewals by resource, where the lock
+// join makes the client of a lock of the catalog. Renewed hears of renewals by resource, where the lock
 // tells of them.
-func join(o opening, renewed func(resource string)) (party, error) {
+func join(o opening, catalog subject.Catalog, renewed func(resource string)) (party, error) {
 	var conns []*redis.Client
 	for _, url := range o.Nodes {
 		opts, err := redis.ParseURL(url)
@@ -43,7 +43,7 @@ func join(o opening, renewed func(resource string)) (party, error) {
 	if o.Program.holdfast() {
 		return joinHoldfast(o, conns, renewed)
 	}
-	kind, err := subject.Find(o.Program.Subject)
+	kind, err := catalog.Find(o.Program.Subject)
 	if err != nil {
 		return nil, err
 	}

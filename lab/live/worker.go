@@ -14,27 +14,31 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
 
 // Serve turns the program into a worker if it was started as one, and then returns
 // true when its input has ended. Call it first in main or TestMain.
-func Serve() bool {
+//
+// The catalog has the locks that workers may be told to play.
+func Serve(catalog subject.Catalog) bool {
 	if os.Getenv(env) == "" {
 		return false
 	}
 	logging.Disable() // what matters comes back as errors
-	serve(os.Stdin, os.Stdout)
+	serve(catalog, os.Stdin, os.Stdout)
 	return true
 }
 
 // worker is the inside of a worker process.
 type worker struct {
 	opening
-	party party
-	bench *workload.Worker
-	hands sync.WaitGroup
-	rest  context.CancelFunc
+	catalog subject.Catalog
+	party   party
+	bench   *workload.Worker
+	hands   sync.WaitGroup
+	rest    context.CancelFunc
 
 	write sync.Mutex // of lines
 	out   *json.Encoder
@@ -51,8 +55,8 @@ type held struct {
 	hold workload.Hold
 }
 
-func serve(in io.Reader, out io.Writer) {
-	w := &worker{out: json.NewEncoder(out), waiting: map[uint64]chan order{}}
+func serve(catalog subject.Catalog, in io.Reader, out io.Writer) {
+	w := &worker{catalog: catalog, out: json.NewEncoder(out), waiting: map[uint64]chan order{}}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -135,7 +139,7 @@ func (w *worker) open(o opening) error {
 	}
 	rec := history.NewReporter(start, func(op history.Op) { w.say(report{Op: &op}) })
 	w.bench = &workload.Worker{Name: o.Name, Rec: rec, Vault: w, Step: w.step, Took: w.took}
-	w.party, err = join(o, w.renewed)
+	w.party, err = join(o, w.catalog, w.renewed)
 	return err
 }
 

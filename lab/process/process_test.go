@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable()
-	if process.Serve() {
+	if process.Serve(subject.All()) {
 		return
 	}
 	os.Exit(m.Run())

@@ -21,16 +21,19 @@ const Env = "HOLDFAST_LAB_CLIENT"
 
 // Serve turns the program into a client process if it was started as one, and
 // then returns true when its input has ended. Call it first in main or TestMain.
-func Serve() bool {
+// The catalog has the locks that clients may be of.
+func Serve(catalog subject.Catalog) bool {
 	if os.Getenv(Env) == "" {
 		return false
 	}
-	serve(os.Stdin, os.Stdout)
+	serve(catalog, os.Stdin, os.Stdout)
 	return true
 }
 
 // server is the inside of a client process.
 type server struct {
+	catalog subject.Catalog
+
 	write sync.Mutex // of lines
 	out   *json.Encoder
 
@@ -46,8 +49,8 @@ type server struct {
 	last    uint64 // point
 }
 
-func serve(in io.Reader, out io.Writer) {
-	s := &server{out: json.NewEncoder(out), holds: map[uint64]subject.Hold{},
+func serve(catalog subject.Catalog, in io.Reader, out io.Writer) {
+	s := &server{catalog: catalog, out: json.NewEncoder(out), holds: map[uint64]subject.Hold{},
 		running: map[uint64]context.CancelCauseFunc{}, points: map[uint64]chan error{}}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
@@ -165,7 +168,7 @@ func (s *server) open(spec Spec) error {
 	if err := s.close(); err != nil {
 		return err
 	}
-	kind, err := subject.Find(spec.Subject)
+	kind, err := s.catalog.Find(spec.Subject)
 	if err != nil {
 		return err
 	}

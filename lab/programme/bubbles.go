@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/lab/live"
 	"github.com/holdfast-go/holdfast/lab/process"
+	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
 
@@ -23,8 +24,9 @@ import (
 const bubblesEnv = "HOLDFAST_LAB_BUBBLES"
 
 // Serve does the work of a child process of the lab, if the program was started as
-// one, and then returns true. Call it first in main or TestMain.
-func Serve() bool {
+// one, and then returns true. Call it first in main or TestMain, with the catalog of
+// the Plan.
+func Serve(catalog subject.Catalog) bool {
 	if text := os.Getenv(bubblesEnv); text != "" {
 		if err := bubbles(text); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -32,7 +34,7 @@ func Serve() bool {
 		}
 		return true
 	}
-	return process.Serve() || live.Serve()
+	return process.Serve(catalog) || live.Serve(catalog)
 }
 
 // bubbling is what a child is to play.

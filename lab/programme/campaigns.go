@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/live"
-	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
 
@@ -79,7 +78,7 @@ const mostFiles = 5
 // live plays random histories with real processes.
 func (p Plan) live(ctx context.Context, l Live) Campaign {
 	c := Campaign{World: "live", Subject: l.Subject}
-	kind, err := subject.Find(l.Subject)
+	kind, err := p.Catalog.Find(l.Subject)
 	if err != nil {
 		c.Errors = []string{err.Error()}
 		return c

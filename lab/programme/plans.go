@@ -10,15 +10,17 @@ import (
 
 // Full is the whole programme, without mutants: set Mutants for these. It takes
 // about an hour on two CPUs.
-func Full() Plan {
-	p := Plan{Runs: 100, Seed: 1, Virtual: []Virtual{
+func Full(catalog subject.Catalog) Plan {
+	p := Plan{Catalog: catalog, Runs: 100, Seed: 1, Virtual: []Virtual{
 		{World: virtual.Memory, Count: 100_000}, {World: virtual.Quorum, Count: 10_000}, {World: virtual.Redis, Count: 2_000},
 	}}
 	for _, id := range liveSubjects() {
 		p.Live = append(p.Live, Live{Subject: id, Count: 600})
 	}
-	for _, s := range subject.Peers() {
-		p.Live = append(p.Live, Live{Subject: s.ID, Count: 100})
+	for _, s := range catalog {
+		if peer(s.ID) {
+			p.Live = append(p.Live, Live{Subject: s.ID, Count: 100})
+		}
 	}
 	return p
 }
@@ -27,16 +29,16 @@ func Full() Plan {
 // random faults for the rest of the time. With subjects it plays these alone; what
 // is no Holdfast and no other library has no random part, for its holes are known.
 // Stores of somebody else are given to Plan.On.
-func Brief(d time.Duration, subjects ...string) Plan {
-	p := Plan{Runs: 1, Seed: 1, Subjects: subjects}
+func Brief(catalog subject.Catalog, d time.Duration, subjects ...string) Plan {
+	p := Plan{Catalog: catalog, Runs: 1, Seed: 1, Subjects: subjects}
 	var random []string
 	for _, id := range liveSubjects() {
 		if p.wants(id) {
 			random = append(random, id)
 		}
 	}
-	for _, s := range subject.Peers() {
-		if len(subjects) > 0 && p.wants(s.ID) {
+	for _, s := range catalog {
+		if len(subjects) > 0 && peer(s.ID) && p.wants(s.ID) {
 			random = append(random, s.ID)
 		}
 	}

@@ -18,12 +18,16 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
 
 // Plan says what to play. A zero count leaves a part out.
 type Plan struct {
-	// Subjects are IDs of package subject; none: all.
+	// Catalog has the locks. Make it with subject.All, and put other libraries of
+	// package peer, or your own lock, beside them.
+	Catalog subject.Catalog
+	// Subjects are IDs of the catalog; none: all.
 	Subjects []string
 	// Runs is how often each scenario is played with each subject.
 	Runs int

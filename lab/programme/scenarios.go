@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/scenario"
+	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
 // Cell is one scenario with one subject.
@@ -62,11 +63,11 @@ func (c Cell) Bad() string {
 // ours tells whether a subject is Holdfast.
 func ours(subject string) bool { return strings.HasPrefix(subject, "holdfast") }
 
-// Scenarios lists the cells that a plan plays.
+// cells lists the cells that a plan plays.
 func (p Plan) cells() (cells []Cell, plays []scenario.Scenario) {
 	for _, s := range scenario.All() {
 		for _, id := range s.Subjects() {
-			if !p.wants(id) {
+			if _, err := p.Catalog.Find(id); err != nil || !p.wants(id) {
 				continue
 			}
 			c := Cell{Scenario: s.ID, Hole: s.Hole, Row: s.Row, Subject: id, Expect: Hold}
@@ -102,7 +103,7 @@ func (p Plan) scenarios(ctx context.Context) []Cell {
 				if i >= len(cells) || ctx.Err() != nil {
 					return
 				}
-				cells[i].play(ctx, plays[i], p.Runs)
+				cells[i].play(ctx, p.Catalog, plays[i], p.Runs)
 				mu.Lock()
 				done++
 				p.tell(Event{Part: "scenarios", Done: done, Of: len(cells),
@@ -116,9 +117,9 @@ func (p Plan) scenarios(ctx context.Context) []Cell {
 }
 
 // play plays one cell.
-func (c *Cell) play(ctx context.Context, s scenario.Scenario, runs int) {
+func (c *Cell) play(ctx context.Context, catalog subject.Catalog, s scenario.Scenario, runs int) {
 	began := time.Now()
-	env := scenario.NewEnv()
+	env := scenario.NewEnv(catalog)
 	defer env.Close()
 	for range runs {
 		v, err := s.Run(ctx, env, c.Subject)

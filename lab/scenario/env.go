@@ -9,11 +9,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/process"
+	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
 // Env is what runs share, one after the other: servers, which are emptied before
 // each run, and client processes. It starts what is asked for and not there yet.
 type Env struct {
+	catalog subject.Catalog
+
 	mu     sync.Mutex
 	stores []*redistest.Server // where locks are kept
 	data   *redistest.Server   // the protected side
@@ -21,8 +24,11 @@ type Env struct {
 	procs  map[string]*process.Process
 }
 
-// NewEnv returns an Env that has nothing yet. It serves one run at a time.
-func NewEnv() *Env { return &Env{procs: map[string]*process.Process{}} }
+// NewEnv returns an Env that has nothing yet but a catalog of those who may play. It
+// serves one run at a time.
+func NewEnv(catalog subject.Catalog) *Env {
+	return &Env{catalog: catalog, procs: map[string]*process.Process{}}
+}
 
 // Close ends all servers and processes.
 func (e *Env) Close() {

@@ -26,7 +26,6 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
-	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
 // Scenario shows one hole.
@@ -125,7 +124,7 @@ func (s Scenario) Run(ctx context.Context, env *Env, subjectID string) (Verdict,
 func (s Scenario) run(ctx context.Context, env *Env, c Cast) (Verdict, error) {
 	start := time.Now()
 	v := Verdict{Scenario: s.ID, Subject: c.Subject}
-	sub, err := subject.Find(c.Subject)
+	sub, err := env.catalog.Find(c.Subject)
 	if err != nil {
 		return v, err
 	}

@@ -12,11 +12,16 @@ import (
 
 	"github.com/holdfast-go/holdfast/lab/process"
 	"github.com/holdfast-go/holdfast/lab/scenario"
+	"github.com/holdfast-go/holdfast/lab/subject"
+	"github.com/holdfast-go/holdfast/lab/subject/peer"
 )
+
+// catalog is everybody who plays.
+func catalog() subject.Catalog { return append(subject.All(), peer.All()...) }
 
 func TestMain(m *testing.M) {
 	logging.Disable() // of dials to servers that a fault has killed
-	if process.Serve() {
+	if process.Serve(catalog()) {
 		return
 	}
 	flag.Parse()
@@ -49,7 +54,7 @@ func TestEveryHoleOnDemand(t *testing.T) {
 		for i, id := range s.Subjects() {
 			t.Run(s.ID+"/"+id, func(t *testing.T) {
 				t.Parallel()
-				env := scenario.NewEnv()
+				env := scenario.NewEnv(catalog())
 				defer env.Close()
 				broken := 0
 				var last scenario.Verdict

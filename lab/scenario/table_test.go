@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/scenario"
 	"github.com/holdfast-go/holdfast/lab/subject"
+	"github.com/holdfast-go/holdfast/lab/subject/peer"
 )
 
 // Every old lock and every peer has a scenario, every scenario is also played by
@@ -27,7 +28,7 @@ func TestTheTableIsComplete(t *testing.T) {
 			t.Errorf("%s is played by %q", s.ID, cast)
 		}
 		for _, c := range s.Casts {
-			if _, err := subject.Find(c.Subject); err != nil {
+			if _, err := catalog().Find(c.Subject); err != nil {
 				t.Error(err)
 			}
 			if _, err := fault.ParseSchedule(c.Faults); err != nil {
@@ -35,7 +36,7 @@ func TestTheTableIsComplete(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range append(subject.Old(), subject.Peers()...) {
+	for _, s := range append(subject.Old(), peer.All()...) {
 		if rows[s.ID] == 0 {
 			t.Errorf("nothing shows the hole of %s", s.ID)
 		}
@@ -44,7 +45,7 @@ func TestTheTableIsComplete(t *testing.T) {
 
 // A fault that never happens makes a run an error, not a pass.
 func TestAMissedFaultIsAnError(t *testing.T) {
-	env := scenario.NewEnv()
+	env := scenario.NewEnv(catalog())
 	defer env.Close()
 	all := scenario.All()
 	i := slices.IndexFunc(all, func(s scenario.Scenario) bool { return s.ID == "set-nx-del/failed-attempt" })

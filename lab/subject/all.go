@@ -15,19 +15,20 @@ func Old() []Subject {
 	}
 }
 
-// Peers returns other Go libraries, through their public API.
-func Peers() []Subject { return []Subject{Redsync(), Redislock(), Rueidislock()} }
-
 // Holdfasts returns Holdfast on each of its engines.
 func Holdfasts() []Subject { return []Subject{Holdfast(), HoldfastMemory(), HoldfastQuorum()} }
 
-// All returns every subject.
-func All() []Subject { return append(append(Old(), Peers()...), Holdfasts()...) }
+// Catalog is the subjects that a run of the lab knows. A lock of your own is put in
+// it beside those of All.
+type Catalog []Subject
+
+// All returns the subjects of this package. Other libraries are in package peer.
+func All() Catalog { return append(Old(), Holdfasts()...) }
 
 // Find returns the subject of an ID, or an error that lists the IDs.
-func Find(id string) (Subject, error) {
+func (c Catalog) Find(id string) (Subject, error) {
 	var ids []string
-	for _, s := range All() {
+	for _, s := range c {
 		if s.ID == id {
 			return s, nil
 		}

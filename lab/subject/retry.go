@@ -9,18 +9,22 @@ import (
 // defaultRetry is short: the lab has no time for the 100 ms of most articles.
 const defaultRetry = 5 * time.Millisecond
 
+// Pause is how long a lock waits between two tries: Retry, or its default.
+func (s Setup) Pause() time.Duration {
+	if s.Retry <= 0 {
+		return defaultRetry
+	}
+	return s.Retry
+}
+
 // poll tries again and again, as most old locks wait.
 func poll(ctx context.Context, s Setup, try func(context.Context) (Hold, error)) (Hold, error) {
-	pause := s.Retry
-	if pause <= 0 {
-		pause = defaultRetry
-	}
 	for {
 		h, err := try(ctx)
 		if !errors.Is(err, ErrBusy) {
 			return h, err
 		}
-		if err := rest(ctx, pause); err != nil {
+		if err := rest(ctx, s.Pause()); err != nil {
 			return nil, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/subject"
+	"github.com/holdfast-go/holdfast/lab/subject/peer"
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +53,7 @@ func crew(t *testing.T, s subject.Subject, ttl time.Duration) func(name string, 
 // In fair weather every subject is a lock: it keeps others out, and lets them in
 // after the release, if its release works at all.
 func TestEverySubjectLocks(t *testing.T) {
-	for _, s := range subject.All() {
+	for _, s := range append(subject.All(), peer.All()...) {
 		t.Run(s.ID, func(t *testing.T) {
 			open := crew(t, s, 5*time.Second)
 			a, b := open("a", nil), open("b", nil)
@@ -137,7 +138,7 @@ func TestAPointStopsItsOperation(t *testing.T) {
 // A release by WATCH takes three trips to the server and an UNWATCH, by script one.
 func TestTripsOfARelease(t *testing.T) {
 	for id, want := range map[string]int{"token-watch": 3, "token-lua": 1} {
-		s, err := subject.Find(id)
+		s, err := subject.All().Find(id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,11 +189,11 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 }
 
 func TestFindNamesWhatThereIs(t *testing.T) {
-	if _, err := subject.Find("nothing"); err == nil {
+	if _, err := subject.All().Find("nothing"); err == nil {
 		t.Fatal("found")
 	}
 	seen := map[string]bool{}
-	for _, s := range subject.All() {
+	for _, s := range append(subject.All(), peer.All()...) {
 		if seen[s.ID] {
 			t.Errorf("%s twice", s.ID)
 		}

@@ -25,11 +25,13 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast/lab/programme"
+	"github.com/holdfast-go/holdfast/lab/subject"
+	"github.com/holdfast-go/holdfast/lab/subject/peer"
 )
 
 func main() {
 	logging.Disable() // of dials to servers that a fault has killed
-	if programme.Serve() {
+	if programme.Serve(catalog()) {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -39,6 +41,9 @@ func main() {
 		os.Exit(1)
 	}
 }
+
+// catalog is everybody who plays. Put your own lock here.
+func catalog() subject.Catalog { return append(subject.All(), peer.All()...) }
 
 // flags are those of the command.
 type flags struct {
@@ -103,9 +108,9 @@ func (f flags) plan() programme.Plan {
 	if f.subjects != "" {
 		subjects = strings.Split(f.subjects, ",")
 	}
-	p := programme.Full()
+	p := programme.Full(catalog())
 	if f.minutes > 0 {
-		p = programme.Brief(time.Duration(f.minutes*float64(time.Minute)), subjects...)
+		p = programme.Brief(catalog(), time.Duration(f.minutes*float64(time.Minute)), subjects...)
 	}
 	p.Subjects, p.Seed, p.Lanes, p.AtOnce, p.Mutants, p.Out = subjects, f.seed, f.lanes, f.atOnce, f.mutants, f.out
 	if f.runs >= 0 {

@@ -1,4 +1,4 @@
-package subject
+package peer
 
 import (
 	"context"
@@ -8,15 +8,17 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	goredispool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
+
+	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
 // Redsync is go-redsync/redsync on three nodes, with an extension that may set a
 // missing key again, as its option WithSetNXOnExtend has it. There are no points
 // inside a foreign library.
-func Redsync() Subject {
-	return Subject{ID: "redsync", Title: "github.com/go-redsync/redsync/v4", Nodes: 3,
-		Traits: Traits{Windows: true, Renews: true},
-		Open: func(s Setup) (Client, error) {
+func Redsync() subject.Subject {
+	return subject.Subject{ID: "redsync", Title: "github.com/go-redsync/redsync/v4", Nodes: 3,
+		Traits: subject.Traits{Windows: true, Renews: true},
+		Open: func(s subject.Setup) (subject.Client, error) {
 			pools := make([]redsyncredis.Pool, len(s.Nodes))
 			for i, node := range s.Nodes {
 				pools[i] = goredispool.NewPool(node)
@@ -26,22 +28,19 @@ func Redsync() Subject {
 }
 
 type redsyncClient struct {
-	Setup
+	subject.Setup
 	rs *redsync.Redsync
 }
 
 func (c *redsyncClient) mutex(resource string) *redsync.Mutex {
-	pause := c.Retry
-	if pause <= 0 {
-		pause = defaultRetry
-	}
+	pause := c.Pause()
 	// A caller that gives up by the number of tries would not wait at all.
 	return c.rs.NewMutex(resource, redsync.WithExpiry(c.TTL), redsync.WithTries(1<<20), redsync.WithRetryDelay(pause),
 		redsync.WithSetNXOnExtend())
 }
 
 // Acquire is LockContext.
-func (c *redsyncClient) Acquire(ctx context.Context, resource string) (Hold, error) {
+func (c *redsyncClient) Acquire(ctx context.Context, resource string) (subject.Hold, error) {
 	m := c.mutex(resource)
 	if err := m.LockContext(ctx); err != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
@@ -50,11 +49,11 @@ func (c *redsyncClient) Acquire(ctx context.Context, resource string) (Hold, err
 }
 
 // Try is TryLockContext.
-func (c *redsyncClient) Try(ctx context.Context, resource string) (Hold, error) {
+func (c *redsyncClient) Try(ctx context.Context, resource string) (subject.Hold, error) {
 	m := c.mutex(resource)
 	err := m.TryLockContext(ctx)
 	if taken := new(redsync.ErrTaken); errors.As(err, &taken) {
-		return nil, errors.Join(ErrBusy, err)
+		return nil, errors.Join(subject.ErrBusy, err)
 	}
 	if err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func (h redsyncHold) Within(ctx context.Context) context.Context { return ctx }
 // Err asks Until, as its documentation advises.
 func (h redsyncHold) Err() error {
 	if time.Now().After(h.m.Until()) {
-		return ErrNotHeld
+		return subject.ErrNotHeld
 	}
 	return nil
 }
@@ -96,7 +95,7 @@ func redsyncAnswer(ok bool, err error) error {
 	case ok:
 		return nil
 	case err == nil, errors.Is(err, redsync.ErrLockAlreadyExpired), errors.As(err, &taken):
-		return errors.Join(ErrNotHeld, err)
+		return errors.Join(subject.ErrNotHeld, err)
 	}
 	return err
 }

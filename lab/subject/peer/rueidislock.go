@@ -1,4 +1,4 @@
-package subject
+package peer
 
 import (
 	"context"
@@ -7,22 +7,24 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
 // Rueidislock is redis/rueidis/rueidislock with its default majority of two keys
 // out of three, all on one Redis. It makes its own connections to the address of
-// Setup.Nodes. There are no points inside a foreign library.
-func Rueidislock() Subject {
-	return Subject{ID: "rueidislock", Title: "github.com/redis/rueidis/rueidislock", Nodes: 1,
-		Traits: Traits{Tells: true, Keeps: true}, Open: openRueidislock}
+// subject.Setup.Nodes. There are no points inside a foreign library.
+func Rueidislock() subject.Subject {
+	return subject.Subject{ID: "rueidislock", Title: "github.com/redis/rueidis/rueidislock", Nodes: 1,
+		Traits: subject.Traits{Tells: true, Keeps: true}, Open: openRueidislock}
 }
 
-func openRueidislock(s Setup) (Client, error) {
+func openRueidislock(s subject.Setup) (subject.Client, error) {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		KeyValidity:    s.TTL,
 		TryNextAfter:   time.Second, // in place of 20 ms, which is too short for a busy machine
 		NoLoopTracking: true,
-		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.node().Options().Addr}},
+		ClientOption:   rueidis.ClientOption{InitAddress: []string{s.Nodes[0].Options().Addr}},
 	})
 	if err != nil {
 		return nil, err
@@ -33,15 +35,15 @@ func openRueidislock(s Setup) (Client, error) {
 type rueidislockClient struct{ l rueidislock.Locker }
 
 // Acquire is WithContext.
-func (c rueidislockClient) Acquire(ctx context.Context, resource string) (Hold, error) {
+func (c rueidislockClient) Acquire(ctx context.Context, resource string) (subject.Hold, error) {
 	return c.get(ctx, resource, c.l.WithContext)
 }
 
 // Try is TryWithContext.
-func (c rueidislockClient) Try(ctx context.Context, resource string) (Hold, error) {
+func (c rueidislockClient) Try(ctx context.Context, resource string) (subject.Hold, error) {
 	h, err := c.get(ctx, resource, c.l.TryWithContext)
 	if errors.Is(err, rueidislock.ErrNotLocked) {
-		return nil, errors.Join(ErrBusy, err)
+		return nil, errors.Join(subject.ErrBusy, err)
 	}
 	return h, err
 }
@@ -49,7 +51,7 @@ func (c rueidislockClient) Try(ctx context.Context, resource string) (Hold, erro
 // get keeps the end of ctx from the lock once it is held: with this library a
 // lock ends with the ctx that it was asked for under.
 func (c rueidislockClient) get(ctx context.Context, resource string,
-	ask func(context.Context, string) (context.Context, context.CancelFunc, error)) (Hold, error) {
+	ask func(context.Context, string) (context.Context, context.CancelFunc, error)) (subject.Hold, error) {
 	asking, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { giveUp(context.Cause(ctx)) })
 	held, cancel, err := ask(asking, resource)
@@ -81,14 +83,14 @@ func (h rueidislockHold) Lost() <-chan struct{} { return h.ctx.Done() }
 
 func (h rueidislockHold) Err() error {
 	if h.ctx.Err() != nil {
-		return ErrNotHeld
+		return subject.ErrNotHeld
 	}
 	return nil
 }
 
 func (h rueidislockHold) Within(ctx context.Context) context.Context { return ctx }
 
-func (h rueidislockHold) Renew(context.Context) error { return ErrNoRenewal }
+func (h rueidislockHold) Renew(context.Context) error { return subject.ErrNoRenewal }
 
 // Release tells nothing of how it went: the library's function has no result.
 func (h rueidislockHold) Release(context.Context) error {

@@ -1,4 +1,4 @@
-package subject
+package peer
 
 import (
 	"context"
@@ -6,26 +6,27 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
+
+	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
 // Redislock is bsm/redislock. There are no points inside a foreign library.
-func Redislock() Subject {
-	return Subject{ID: "redislock", Title: "github.com/bsm/redislock", Nodes: 1, Traits: Traits{Renews: true},
-		Open: func(s Setup) (Client, error) { return &redislockClient{s, redislock.New(s.node())}, nil }}
+func Redislock() subject.Subject {
+	return subject.Subject{ID: "redislock", Title: "github.com/bsm/redislock", Nodes: 1, Traits: subject.Traits{Renews: true},
+		Open: func(s subject.Setup) (subject.Client, error) {
+			return &redislockClient{s, redislock.New(s.Nodes[0])}, nil
+		}}
 }
 
 type redislockClient struct {
-	Setup
+	subject.Setup
 	c *redislock.Client
 }
 
 // Acquire retries at an interval. The library bounds a wait without a deadline
 // by the TTL, so that it is called again.
-func (c *redislockClient) Acquire(ctx context.Context, resource string) (Hold, error) {
-	pause := c.Retry
-	if pause <= 0 {
-		pause = defaultRetry
-	}
+func (c *redislockClient) Acquire(ctx context.Context, resource string) (subject.Hold, error) {
+	pause := c.Pause()
 	for {
 		l, err := c.c.Obtain(ctx, resource, c.TTL, &redislock.Options{RetryStrategy: redislock.LinearBackoff(pause)})
 		if err == nil {
@@ -38,10 +39,10 @@ func (c *redislockClient) Acquire(ctx context.Context, resource string) (Hold, e
 }
 
 // Try asks once.
-func (c *redislockClient) Try(ctx context.Context, resource string) (Hold, error) {
+func (c *redislockClient) Try(ctx context.Context, resource string) (subject.Hold, error) {
 	l, err := c.c.Obtain(ctx, resource, c.TTL, nil)
 	if errors.Is(err, redislock.ErrNotObtained) {
-		return nil, errors.Join(ErrBusy, err)
+		return nil, errors.Join(subject.ErrBusy, err)
 	}
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func (c *redislockClient) Try(ctx context.Context, resource string) (Hold, error
 func (c *redislockClient) Close() error { return nil }
 
 type redislockHold struct {
-	Setup
+	subject.Setup
 	l *redislock.Lock
 }
 
@@ -67,7 +68,7 @@ func (h redislockHold) Within(ctx context.Context) context.Context { return ctx 
 func (h redislockHold) Renew(ctx context.Context) error {
 	err := h.l.Refresh(ctx, h.TTL, nil)
 	if errors.Is(err, redislock.ErrNotObtained) {
-		return errors.Join(ErrNotHeld, err)
+		return errors.Join(subject.ErrNotHeld, err)
 	}
 	return err
 }
@@ -75,7 +76,7 @@ func (h redislockHold) Renew(ctx context.Context) error {
 func (h redislockHold) Release(ctx context.Context) error {
 	err := h.l.Release(ctx)
 	if errors.Is(err, redislock.ErrLockNotHeld) {
-		return errors.Join(ErrNotHeld, err)
+		return errors.Join(subject.ErrNotHeld, err)
 	}
 	return err
 }
