@@ -63,19 +63,20 @@ func newWorld(p Program) (*world, error) {
 	return w, nil
 }
 
-// linked makes a process with links to all stores, and no client yet.
-func (w *world) linked(name string) *process {
+// linked makes a process with links to all stores, and no client yet. Its number
+// decides how long its messages are under way.
+func (w *world) linked(name string, number int) *process {
 	p := &process{w: w, name: name}
 	for i, node := range w.nodes {
 		p.links = append(p.links, &link{p: p, n: node, faults: map[Action]int{},
-			rng: rand.New(rand.NewPCG(w.p.Seed, uint64(len(w.all)*len(w.nodes)+i)))})
+			rng: rand.New(rand.NewPCG(w.p.Seed, uint64(number*len(w.nodes)+i)))})
 	}
 	return p
 }
 
-// start makes a process for a place.
+// start makes a process for a place. The mutex is held, once others run.
 func (w *world) start(place int) (*process, error) {
-	p := w.linked(fmt.Sprintf("p%d.%d", place, len(w.all)))
+	p := w.linked(fmt.Sprintf("p%d.%d", place, len(w.all)), len(w.all))
 	e, shut := w.engine(p)
 	c, err := holdfast.New(e, holdfast.WithName(p.name), holdfast.WithMeta(holdfast.Meta{Host: "lab", PID: 1}))
 	if err != nil {
@@ -299,7 +300,7 @@ func (w *world) wipe(n *node, away time.Duration) {
 
 // operator breaks a holder, or a waiter, of a resource.
 func (w *world) operator(s Step) {
-	e, shut := w.engine(w.linked("operator"))
+	e, shut := w.engine(w.linked("operator", -1))
 	defer shut()
 	defer e.Leave("operator")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
