@@ -9,7 +9,7 @@ func bars() []bar {
 		{"uncontended", "", "holdfast", pairTime, best, atMost, 1},
 		{"uncontended", "", "holdfast", clientCPU, two, atMost, 1.15},
 		{"uncontended", "", "holdfast", allocations, against{minus: "two bare EVALSHA"}, atMost, 12},
-		{"uncontended", "", "holdfast", commands, against{}, atMost, 2},
+		{"uncontended", "", "holdfast", commands, against{}, atMost, 2.01}, // a pair may lie across the end of a slice
 		{"scripts", "", "the same scripts, sent by hand", serverCPU, against{row: "SET NX PX + compare-and-delete"}, atMost, 3.5},
 		{"hot", "", "holdfast", rate, best, atLeast, 25},
 		{"hot", "", "holdfast", worstCaller, against{}, atLeast, 0.95},

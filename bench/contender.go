@@ -38,6 +38,7 @@ type settings struct {
 	addrs   []string // one, or the nodes of a quorum
 	callers int      // goroutines that share the client
 	ttl     time.Duration
+	pool    int // connections of a go-redis client; 0: as many as callers, at least 10
 }
 
 // party is one client of a contender, as one process would open it.
@@ -91,10 +92,14 @@ func named(name string) (contender, error) {
 }
 
 // client opens a go-redis client as all contenders on go-redis do: default
-// options, and as many connections as there are callers, so that none of them
-// waits for its neighbour's.
+// options, and as many connections as there are callers unless the flag -pool
+// says otherwise, so that none of them waits for its neighbour's.
 func (s settings) client() *redis.Client { return s.clientOf(s.addrs[0]) }
 
 func (s settings) clientOf(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: max(s.callers, 10)})
+	size := s.pool
+	if size == 0 {
+		size = max(s.callers, 10)
+	}
+	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: size})
 }

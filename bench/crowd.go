@@ -60,7 +60,7 @@ func newCaller(l lock, j job) *caller {
 func newCrowd(b *board, c contender, j job) (*crowd, error) {
 	w := &crowd{board: b, c: c, j: j}
 	for i := range j.Clients {
-		p, err := c.open(settings{j.Addrs, j.Callers, j.TTL})
+		p, err := c.open(settings{j.Addrs, j.Callers, j.TTL, j.Pool})
 		if err != nil {
 			w.close()
 			return nil, err

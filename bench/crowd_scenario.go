@@ -27,7 +27,7 @@ func crowdOf(g gathering) play {
 		}
 		jobs := jobsFor(job{
 			Kind: "crowd", Contender: c.name, Addrs: s.addrs(), Resource: resource,
-			Callers: g.callers, Own: g.own, Hold: g.hold, Think: g.think, TTL: s.ttl,
+			Callers: g.callers, Own: g.own, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,
 		}, g.clients)
 		s.crew.board.reset()
 		if err := s.crew.begin(0, jobs); err != nil {

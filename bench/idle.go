@@ -49,7 +49,7 @@ func newIdler(c contender, j job) (*idler, error) {
 	if j.Leases <= first {
 		return nil, fmt.Errorf("%d leases: more than %d are needed", j.Leases, first)
 	}
-	p, err := c.open(settings{j.Addrs, hands, j.TTL})
+	p, err := c.open(settings{addrs: j.Addrs, callers: hands, ttl: j.TTL})
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type vigil struct {
 
 // newVigil takes the resources if the job is to hold.
 func newVigil(b *board, c contender, j job) (*vigil, error) {
-	p, err := c.open(settings{j.Addrs, j.Leases, j.TTL})
+	p, err := c.open(settings{addrs: j.Addrs, callers: j.Leases, ttl: j.TTL})
 	if err != nil {
 		return nil, err
 	}

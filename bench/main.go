@@ -30,6 +30,7 @@ type flags struct {
 	docs    string // document to fill
 	from    string // file to read instead of a run
 	big     bool
+	pool    int
 	strict  bool
 	verbose bool
 }
@@ -47,6 +48,7 @@ func main() {
 	flag.StringVar(&f.docs, "docs", "", "write the tables into this document, where it says <!-- bench: SCENARIO -->")
 	flag.StringVar(&f.from, "from", "", "measure nothing: make the other files again from this JSON file")
 	flag.BoolVar(&f.big, "big", false, "idle leases up to 1,000,000 too; a few minutes more")
+	flag.IntVar(&f.pool, "pool", 0, "connections of every go-redis client in a crowd; 0 is as many as its callers, at least 10")
 	flag.BoolVar(&f.strict, "strict", false, "exit 1 if a bar is missed")
 	flag.BoolVar(&f.verbose, "v", false, "tell each slice on standard error")
 	flag.Parse()
@@ -90,6 +92,7 @@ func run(ctx context.Context, f flags, out io.Writer) (missed int, err error) {
 		return 0, err
 	}
 	defer s.close()
+	s.pool = f.pool
 	o, err := s.outcome(ctx)
 	if err != nil {
 		return 0, err
@@ -143,6 +146,7 @@ type about struct {
 	Cores  string
 	Rounds int
 	Slice  string
+	Pool   int `json:",omitempty"` // of the flag -pool
 }
 
 func (a about) String() string {
@@ -163,6 +167,6 @@ func (s *stage) outcome(ctx context.Context) (*outcome, error) {
 	}
 	return &outcome{About: about{
 		Date: time.Now().UTC().Format(time.DateOnly), Redis: v, Go: runtime.Version(), CPUs: n,
-		Cores: s.cores.String(), Rounds: s.rounds, Slice: s.slice.String(),
+		Cores: s.cores.String(), Rounds: s.rounds, Slice: s.slice.String(), Pool: s.pool,
 	}}, nil
 }

@@ -19,6 +19,7 @@ type stage struct {
 	rounds int
 	slice  time.Duration
 	ttl    time.Duration
+	pool   int // of the flag -pool
 	names  int // resources so far
 }
 

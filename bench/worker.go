@@ -29,6 +29,7 @@ type job struct {
 	Hold      time.Duration
 	Think     time.Duration // the longest; each pause is a random one up to it
 	TTL       time.Duration
+	Pool      int
 	Leases    int
 }
 
