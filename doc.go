@@ -44,6 +44,8 @@
 //
 // # Engines
 //
-// Package engine/goredis keeps the queue in Redis. Package engine/memory keeps
-// it in this process, for unit tests.
+// Package engine/goredis keeps the queue in Redis: one server, Sentinels or a
+// cluster. Package engine/quorum makes one engine of several independent servers,
+// of which a majority decides. Package engine/memory keeps the queue in this
+// process, for unit tests.
 package holdfast
