@@ -156,7 +156,7 @@ func (d drawer) mood() mood {
 	everything := append(append([]Action{Down}, network...), process...)
 	m.faults = drawn(d, nil, network, process, everything, everything, everything,
 		append(everything[:len(everything):len(everything)], Break), append(everything[:len(everything):len(everything)], Wipe),
-		[]Action{Slow}, []Action{Pause}, []Action{Mute}, []Action{Break}, []Action{Break, Mute})
+		[]Action{Slow}, []Action{Slow, Slow, Hang, Pause}, []Action{Pause}, []Action{Mute}, []Action{Break}, []Action{Break, Mute})
 	return m
 }
 
