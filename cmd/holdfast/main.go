@@ -20,6 +20,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/lab/programme"
+	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
 func main() { os.Exit(start(os.Args)) }
@@ -35,6 +37,9 @@ func start(args []string) int {
 	// go-redis writes its troubles to standard error, among the command's own
 	// output. Those that matter come back as errors.
 	logging.Disable()
+	if programme.Serve(subject.All()) { // a client or a worker of the lab
+		return 0
+	}
 	return command(args[1:], os.Stdout, os.Stderr)
 }
 
@@ -56,6 +61,7 @@ type cli struct {
 	Break   breakCmd   `cmd:"" help:"End a lease or a wait by force."`
 	Doctor  doctorCmd  `cmd:"" help:"Look whether a store is fit for locks."`
 	Bench   benchCmd   `cmd:"" help:"Measure what locks cost on a store."`
+	Torture tortureCmd `cmd:"" help:"Break other locks on demand, and try to break Holdfast."`
 	Demo    demoCmd    `cmd:"" help:"Play two scenes, stock and report, without and with Holdfast, also when nodes die."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 

@@ -40,6 +40,7 @@ func (r *run) hire(name string) (*crewman, error) {
 		return nil, err
 	}
 	c := &crewman{name: name, run: r, cmd: exec.Command(exe), gone: make(chan struct{}), did: map[string]chan report{}, runs: map[string]history.Op{}}
+	c.cmd.Args = os.Args[:1] // a program may be several, by its name
 	c.cmd.Env = append(os.Environ(), env+"=1")
 	c.cmd.Stderr = &r.said
 	c.cmd.SysProcAttr = process.DieWithParent()

@@ -47,8 +47,8 @@ func Draw(seed uint64, s Setting) Program {
 	kinds := []Kind{Counter}
 	p.Ways = []Way{Plain}
 	if p.holdfast() {
-		kinds = drawn(d, []Kind{Counter}, []Kind{Stock}, []Kind{Log}, []Kind{Pair}, []Kind{Permits}, []Kind{Slot, Counter},
-			[]Kind{Pair, Permits}, []Kind{Counter, Log, Stock, Pair, Permits, Slot})
+		kinds = drawn(d, []Kind{Counter}, []Kind{Stock}, []Kind{Log}, []Kind{Pair}, []Kind{Semaphore}, []Kind{Slot, Counter},
+			[]Kind{Pair, Semaphore}, []Kind{Counter, Log, Stock, Pair, Semaphore, Slot})
 		p.Ways = drawn(d, []Way{Plain}, []Way{Plain, Plain, Try, NoTenure, NoRenewal}, []Way{NoTenure})
 	}
 	for _, k := range kinds {

@@ -164,8 +164,8 @@ func (m *member) take(ctx context.Context, r round) (workload.Hold, error) {
 			return leased(rw.TryLock(ctx))
 		}
 		return leased(rw.Lock(ctx))
-	case Permits:
-		s := m.c.Semaphore(r.Name, permits, opts...)
+	case Semaphore:
+		s := m.c.Semaphore(r.Name, capacity, opts...)
 		if try {
 			return leased(s.TryAcquire(ctx, r.weight))
 		}

@@ -31,12 +31,12 @@ type Kind string
 
 // The kinds.
 const (
-	Counter Kind = "counter" // Mutex; read, add, write
-	Stock   Kind = "stock"   // Mutex; read, take one, write
-	Log     Kind = "log"     // Mutex; append to a log
-	Pair    Kind = "pair"    // RWMutex; readers see both halves of what writers write
-	Permits Kind = "permits" // Semaphore
-	Slot    Kind = "slot"    // Job.Run and Client.Once, at most once a slot
+	Counter   Kind = "counter"   // Mutex; read, add, write
+	Stock     Kind = "stock"     // Mutex; read, take one, write
+	Log       Kind = "log"       // Mutex; append to a log
+	Pair      Kind = "pair"      // RWMutex; readers see both halves of what writers write
+	Semaphore Kind = "semaphore" // Semaphore
+	Slot      Kind = "slot"      // Job.Run and Client.Once, at most once a slot
 )
 
 // Way is how a round asks.
@@ -52,7 +52,7 @@ const (
 
 // Sizes of what is locked and done.
 const (
-	permits    = 3                      // capacity of a semaphore
+	capacity   = 3                      // of a semaphore
 	everything = 1 << 20                // weight of a writer
 	pieces     = 60                     // of stock
 	slotLength = 150 * time.Millisecond // of jobs, and of the IDs of Once

@@ -72,8 +72,8 @@ func (r round) work() (workload.Place, workload.Work) {
 		return at, workload.Sell(r.hold)
 	case Log:
 		return at, workload.Append(r.hold)
-	case Permits:
-		at.Weight, at.Capacity = r.weight, permits
+	case Semaphore:
+		at.Weight, at.Capacity = r.weight, capacity
 		return at, workload.Stand(r.hold)
 	case Pair:
 		at.Weight, at.Capacity = everything, everything
@@ -152,8 +152,8 @@ func (w *worker) calm() {
 			continue
 		}
 		r := round{Resource: resource, way: Plain, weight: 2}
-		if resource.Kind == Permits {
-			r.weight = permits
+		if resource.Kind == Semaphore {
+			r.weight = capacity
 		}
 		at, work := r.work()
 		for got := false; !got; {

@@ -216,7 +216,8 @@ func (r *run) all(ctx context.Context, do string) error {
 	return errors.Join(errs...)
 }
 
-// tidy is how long what closed clients left may still be there.
+// tidy is how long what closed clients left may still be there, and what clearing
+// up may take.
 const tidy = 2 * time.Second
 
 // leftovers looks for what the workers that lived have left in the stores.
@@ -301,6 +302,8 @@ func (r *run) end(ctx context.Context) error {
 	for _, p := range r.live.Links {
 		p.Stop()
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidy) // also if the run was cut short
+	defer cancel()
 	for _, s := range r.stores {
 		err = errors.Join(err, s.clear(ctx, r.prefix))
 	}

@@ -39,6 +39,7 @@ func Start() (*Process, error) {
 		return nil, err
 	}
 	cmd := exec.Command(exe)
+	cmd.Args = os.Args[:1] // a program may be several, by its name
 	cmd.Env = append(os.Environ(), Env+"=1")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = DieWithParent()

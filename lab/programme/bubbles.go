@@ -94,6 +94,7 @@ func child(ctx context.Context, b bubbling, heard func(bubbled)) error {
 	}
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, exe)
+	cmd.Args = os.Args[:1] // a program may be several, by its name
 	cmd.Env, cmd.Stderr, cmd.SysProcAttr = append(os.Environ(), bubblesEnv+"="+string(text)), &said, process.DieWithParent()
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {

@@ -44,14 +44,20 @@ func Brief(catalog subject.Catalog, d time.Duration, subjects ...string) Plan {
 	}
 	worlds := p.worlds()
 	for _, id := range random {
-		share := d / 2 / time.Duration(len(random))
+		share := max(leastLive, d/2/time.Duration(len(random)))
 		p.Live = append(p.Live, Live{Subject: id, Count: math.MaxInt32, For: share})
 	}
 	for _, w := range worlds {
-		p.Virtual = append(p.Virtual, Virtual{World: w, Count: math.MaxInt32, For: d / 5 / time.Duration(len(worlds))})
+		p.Virtual = append(p.Virtual, Virtual{World: w, Count: math.MaxInt32, For: max(leastVirtual, d/5/time.Duration(len(worlds)))})
 	}
 	return p
 }
+
+// What a random part takes at least: in less it may not end a single run.
+const (
+	leastLive    = 5 * time.Second
+	leastVirtual = time.Second
+)
 
 // worlds are those of virtual time that a plan's subjects live in.
 func (p Plan) worlds() (out []virtual.World) {

@@ -1,3 +1,7 @@
 package main
 
-import _ "github.com/holdfast-go/holdfast/lab/scenario" // want
+import (
+	_ "github.com/holdfast-go/holdfast/lab/programme"
+	_ "github.com/holdfast-go/holdfast/lab/scenario" // want
+	_ "github.com/holdfast-go/holdfast/lab/subject"
+)
