@@ -17,7 +17,7 @@ import (
 )
 
 // beside is how many scripts are played at once: most of the time they wait.
-const beside = 24
+const beside = 12
 
 // seedFlag replays the one script of a seed that a failure has named.
 var seedFlag = flag.Int("seed", 0, "play the script of this seed alone")
@@ -32,21 +32,22 @@ func TestModelsOnRedis(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	m := w.measure()
 	length := soak(t, 0)
 	for _, p := range primitivetest.Programs() {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			played := 0
-			for start := time.Now(); played == 0 || time.Since(start) < length && *seedFlag == 0; {
-				played += w.playSome(t, p)
+			played, began := 0, time.Now()
+			for played == 0 || time.Since(began) < length && *seedFlag == 0 {
+				played += w.playSome(t, p, m)
 			}
-			t.Logf("%d scripts", played)
+			t.Logf("%d scripts; for %v nothing went on", played, m.since(began).Round(time.Millisecond))
 		})
 	}
 }
 
 // playSome plays scripts side by side and returns how many.
-func (w *world) playSome(t *testing.T, p primitivetest.Program) int {
+func (w *world) playSome(t *testing.T, p primitivetest.Program, m *meter) int {
 	seeds := []int{*seedFlag}
 	if *seedFlag == 0 {
 		seeds = make([]int, beside)
@@ -60,8 +61,10 @@ func (w *world) playSome(t *testing.T, p primitivetest.Program) int {
 			script := p.Seeded(seed)
 			stage, end := w.stage(fmt.Sprint(p.Name, " ", seed))
 			defer end()
+			began := time.Now()
+			stage.Stood = func() time.Duration { return m.since(began) }
 			if wrong := script.Play(stage); len(wrong) > 0 {
-				t.Errorf("-seed %d: %q\n%+v", seed, wrong, script)
+				t.Errorf("-seed %d (all stood still for %v): %q\n%+v", seed, stage.Stood(), wrong, script)
 			}
 		})
 	}
@@ -89,6 +92,60 @@ func (w *world) stage(prefix string) (s *primitivetest.Stage, end func()) {
 			_ = rdb.Close()
 		}
 	}
+}
+
+// meter looks how long a round trip to Redis takes, all the time.
+type meter struct {
+	mu    sync.Mutex
+	slow  []stand
+	begun time.Time // of the round trip that is under way, with the pause before it
+}
+
+// stand is a time in which nothing went on.
+type stand struct {
+	end  time.Time
+	took time.Duration
+}
+
+// measure begins, and ends with the test.
+func (w *world) measure() *meter {
+	m := &meter{begun: time.Now()}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	rdb := redis.NewClient(&redis.Options{Addr: w.addr, ReadTimeout: -1})
+	w.t.Cleanup(func() {
+		stop()
+		<-ended
+		_ = rdb.Close()
+	})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			pause(ctx, 20*time.Millisecond)
+			_ = rdb.Ping(ctx).Err() // what counts is when it comes back
+			m.mu.Lock()
+			now := time.Now()
+			if took := now.Sub(m.begun); took > 100*time.Millisecond {
+				m.slow = append(m.slow, stand{now, took})
+			}
+			m.begun = now
+			m.mu.Unlock()
+		}
+	}()
+	return m
+}
+
+// since is the longest stand that ended after a time, or has not ended yet.
+func (m *meter) since(t time.Time) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	longest := time.Since(m.begun)
+	for _, s := range m.slow {
+		if s.end.After(t) {
+			longest = max(longest, s.took)
+		}
+	}
+	return longest
 }
 
 // settle looks until something has come about, for as long as patience lasts.

@@ -175,7 +175,7 @@ func (g *pad) end() {
 		if left == 1 {
 			g.nets[0].Set(func() { g.nets[0].OnRelease = func(ctx context.Context, _ engine.Release) error { return Down(ctx) } })
 		}
-		last, cancel := context.WithTimeout(ctx, max(time.Second, g.Late))
+		last, cancel := context.WithTimeout(ctx, max(time.Second, g.late()))
 		if err := l.CountDown(last); err != nil {
 			g.fail("at the end: %v", err)
 		}
@@ -222,7 +222,7 @@ func (g *pad) countOnce(ctx context.Context, l *holdfast.Latch, n int) {
 
 // goesOn checks that a wait ends well and soon.
 func (g *pad) goesOn(w <-chan waited, zero time.Time) {
-	if r := <-w; r.err != nil || r.at.Sub(zero) > 1100*time.Millisecond+g.Late {
+	if r := <-w; r.err != nil || r.at.Sub(zero) > 1100*time.Millisecond+g.late() {
 		g.fail("at the end: %v after %v", r.err, r.at.Sub(zero))
 	}
 }

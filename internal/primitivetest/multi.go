@@ -107,7 +107,7 @@ func (w *crowd) wait(g gathering) time.Duration {
 func (w *crowd) act(g gathering) {
 	ttl := w.ttl(2 * time.Second)
 	if w.sure {
-		ttl = holdfast.WithTTL(orderTTL)
+		ttl = holdfast.WithTTL(2 * orderTTL)
 	}
 	m := w.clients[g.Client].Multi(g.Names, ttl)
 	lock := m.Lock
@@ -119,7 +119,7 @@ func (w *crowd) act(g gathering) {
 	l, err := lock(ctx)
 	if err != nil {
 		hangs := g.Do == "lock" && errors.Is(err, context.DeadlineExceeded)
-		if hangs || g.Do == "lock" && w.sure || !errors.Is(err, holdfast.ErrNotAcquired) {
+		if hangs || g.Do == "lock" && w.calm() || !errors.Is(err, holdfast.ErrNotAcquired) {
 			w.fail("%s %v: %v", g.Do, g.Names, err)
 		}
 		return
@@ -128,15 +128,18 @@ func (w *crowd) act(g gathering) {
 	select {
 	case <-time.After(w.span(g.Hold)):
 	case <-l.Context().Done():
-		if w.sure && ctx.Err() == nil {
+		if w.calm() && ctx.Err() == nil {
 			w.fail("lost without a fault: %v", l.Err())
 		}
 	}
 	w.leaves(l)
-	if err := l.Release(context.Background()); err != nil && w.sure {
+	if err := l.Release(context.Background()); err != nil && w.calm() {
 		w.fail("release of %v: %v", g.Names, err)
 	}
 }
+
+// calm tells whether there is no fault, so that no lease may be lost.
+func (w *crowd) calm() bool { return w.sure && !w.disturbed() }
 
 func (w *crowd) breakOne(name string) {
 	s := w.snapshot(name)

@@ -118,7 +118,7 @@ func (w *workshop) begins(id string, l *holdfast.Lease) {
 func (w *workshop) told() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	late := w.Late
+	late := w.late()
 	if w.virtual() {
 		late = 0
 	}

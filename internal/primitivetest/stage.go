@@ -22,8 +22,11 @@ type Stage struct {
 	// Pace is by what the times of a script are divided. TTLs that a script relies
 	// on are not, and no TTL becomes shorter than holdfast.MinTTL.
 	Pace int
-	// Late is how much later than expected something may come.
+	// Late is how much later than expected something may come when nothing stands still.
 	Late time.Duration
+	// Stood is for how long at most the store, or this process, has stood still since
+	// the script began. That is a fault too, which no script plans.
+	Stood func() time.Duration
 	// Rest returns when all callers have come to rest, if that can be known.
 	Rest func()
 	// Settle waits for what has to come about without a script's further doing,
@@ -35,13 +38,21 @@ type Stage struct {
 func Bubble(store engine.Engine) *Stage {
 	return &Stage{
 		Store: store, Node: func() engine.Engine { return store }, Prefix: holdfast.DefaultPrefix,
-		Pace: 1, Late: 250 * time.Millisecond, Rest: synctest.Wait,
+		Pace: 1, Late: 250 * time.Millisecond, Rest: synctest.Wait, Stood: func() time.Duration { return 0 },
 		Settle: func(comes func() bool) bool {
 			synctest.Wait()
 			return comes()
 		},
 	}
 }
+
+// disturbed tells whether a lease may have run out, or a waiter have been taken for
+// dead, because nothing went on for a while. What a script without faults sees then
+// proves nothing; what must never happen is a failure all the same.
+func (s *Stage) disturbed() bool { return s.Stood() > 400*time.Millisecond }
+
+// late is how much later than expected something may come.
+func (s *Stage) late() time.Duration { return s.Late + 2*s.Stood() }
 
 // virtual tells whether nothing takes time but what the script says.
 func (s *Stage) virtual() bool { return s.Pace == 1 }

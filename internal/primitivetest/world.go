@@ -154,7 +154,7 @@ func (w *world) in(s step, call func(ctx context.Context) error) error {
 	defer cancel()
 	start := time.Now()
 	err := call(ctx)
-	if late := time.Since(start) - wait; late > w.Late {
+	if late := time.Since(start) - wait; late > w.late() {
 		w.fail("%s returned %v after its ctx ended", s.Do, late)
 	}
 	return err
