@@ -184,6 +184,10 @@ func (c *crewman) Pause() error { return process.PausePID(c.cmd.Process.Pid) }
 // Resume lets a stopped worker go on.
 func (c *crewman) Resume() error { return c.cmd.Process.Signal(syscall.SIGCONT) }
 
+// Step sets the worker's wall clock forward by d. One that is stopped does it when
+// it goes on, so nobody waits for it.
+func (c *crewman) Step(d time.Duration) error { return c.send(order{Do: orderStep, By: d}) }
+
 // dismiss ends the worker if it is still there, and its pipes.
 func (c *crewman) dismiss() {
 	_ = c.cmd.Process.Kill() // it may have ended

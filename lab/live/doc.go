@@ -32,7 +32,6 @@
 // longer than the longest lease, as is asked of its operator; then exclusion holds
 // on.
 //
-// The clock of one process cannot be stepped here: that is shown in package
-// scenario, with locks that read it, and in package virtual with stores whose
-// clocks run at other rates.
+// The wall clock of a worker is stepped where the system lets the lab do it, which
+// is Linux on amd64; elsewhere those programs stop the worker instead.
 package live

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/process"
 )
 
 // Setting is what programs are drawn for.
@@ -121,11 +122,16 @@ func bearer(target string) string {
 
 func (d drawer) worker(p *Program) string { return fmt.Sprintf("w%d", 1+d.IntN(p.Workers)) }
 
-// onProcess stops a worker, or kills it: at a time, or between two steps of its
-// work. The first worker is never killed.
+// onProcess stops a worker, kills it, or steps its wall clock: at a time, or between
+// two steps of its work. The first worker is never killed.
 func (d drawer) onProcess(p *Program) fault.Schedule {
-	f := fault.Fault{Kind: drawn(d, fault.Pause, fault.Pause, fault.Kill), Target: d.worker(p)}
-	if f.Target == "w1" {
+	f := fault.Fault{Kind: drawn(d, fault.Pause, fault.Pause, fault.Pause, fault.Kill, fault.Kill, fault.StepClock), Target: d.worker(p)}
+	if f.Kind == fault.StepClock && process.CanStep() {
+		f.By = time.Duration(drawn(d, -7200, -3, -1, 1, 3, 7200)) * time.Second
+		f.At = fault.After(d.between(first, p.Length*3/4))
+		return fault.Schedule{f}
+	}
+	if f.Target == "w1" || f.Kind == fault.StepClock {
 		f.Kind = fault.Pause
 	}
 	if f.Kind == fault.Pause {

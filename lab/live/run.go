@@ -86,7 +86,7 @@ var ErrMissed = errors.New("faults that were never hit")
 // prepare makes stores, connections and workers ready. The run is never nil.
 func (l *Lane) prepare(ctx context.Context, p Program) (*run, error) {
 	r := &run{p: p, prefix: fmt.Sprintf("lab-%x", rand.Uint64()), live: &fault.Live{
-		Processes: map[string]fault.Process{}, Stores: map[string]fault.Store{},
+		Processes: map[string]fault.Process{}, Clocks: map[string]func(time.Duration) error{}, Stores: map[string]fault.Store{},
 		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{},
 	}}
 	var err error
@@ -115,8 +115,11 @@ func (l *Lane) prepare(ctx context.Context, p Program) (*run, error) {
 
 // gather starts the workers.
 func (r *run) gather(ctx context.Context) error {
-	points := map[string][]string{}
+	points, steps := map[string][]string{}, map[string]Steps{}
 	for _, f := range r.faults {
+		if f.Kind == fault.StepClock {
+			steps[f.Target] = ClockSteps
+		}
 		if f.At.Who != "" {
 			points[f.At.Who] = append(points[f.At.Who], f.At.Point)
 		}
@@ -132,8 +135,8 @@ func (r *run) gather(ctx context.Context) error {
 			return err
 		}
 		r.crew = append(r.crew, c)
-		r.live.Processes[name] = c
-		o := opening{Name: name, Place: uint64(i), Program: r.p, Nodes: nodes, Prefix: r.prefix, Start: r.start, Points: points[name]}
+		r.live.Processes[name], r.live.Clocks[name] = c, c.Step
+		o := opening{Name: name, Place: uint64(i), Program: r.p, Nodes: nodes, Prefix: r.prefix, Start: r.start, Points: points[name], Steps: steps[name]}
 		if err := c.tell(ctx, order{Do: orderOpen, Open: &o}); err != nil {
 			return err
 		}

@@ -18,12 +18,23 @@ type opening struct {
 	Prefix  string        `json:"prefix"` // of keys
 	Start   time.Duration `json:"start"`  // of the history, on the shared clock
 	Points  []string      `json:"points"` // at which it asks
+	Steps   Steps         `json:"steps"`
 }
+
+// Steps says whether a worker's wall clock will be stepped.
+type Steps uint8
+
+// The answers.
+const (
+	ClockStays Steps = iota
+	ClockSteps
+)
 
 // The orders to a worker. Each but orderReply is answered by a report with Did.
 const (
 	orderOpen  = "open"  // make the client
 	orderWork  = "work"  // begin
+	orderStep  = "step"  // the wall clock
 	orderRest  = "rest"  // begin no more rounds; it is answered when none is under way
 	orderCalm  = "calm"  // take everything once more
 	orderClose = "close" // close the client
@@ -32,11 +43,12 @@ const (
 
 // order is a line to a worker.
 type order struct {
-	Do   string      `json:"do"`
-	Open *opening    `json:"open,omitempty"`
-	ID   uint64      `json:"id,omitempty"`
-	Op   *history.Op `json:"op,omitempty"` // of an access
-	Err  string      `json:"err,omitempty"`
+	Do   string        `json:"do"`
+	Open *opening      `json:"open,omitempty"`
+	ID   uint64        `json:"id,omitempty"`
+	Op   *history.Op   `json:"op,omitempty"` // of an access
+	By   time.Duration `json:"by,omitempty"` // of a step
+	Err  string        `json:"err,omitempty"`
 }
 
 // report is a line from a worker; one field beside ID and Err is set.

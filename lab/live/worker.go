@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/process"
 	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
@@ -36,6 +37,7 @@ type worker struct {
 	opening
 	catalog subject.Catalog
 	party   party
+	clock   *process.Clock // nil: the machine's
 	bench   *workload.Worker
 	hands   sync.WaitGroup
 	rest    context.CancelFunc
@@ -118,6 +120,8 @@ func (w *worker) do(o order) error {
 			w.hands.Go(func() { w.work(ctx, hand) })
 		}
 		return nil
+	case orderStep:
+		return w.clock.Step(o.By)
 	case orderRest:
 		w.rest()
 		w.hands.Wait()
@@ -133,6 +137,12 @@ func (w *worker) do(o order) error {
 
 func (w *worker) open(o opening) error {
 	w.opening = o
+	if o.Steps == ClockSteps { // before anything looks at it
+		var err error
+		if w.clock, err = process.OpenClock(); err != nil {
+			return err
+		}
+	}
 	start, err := here(o.Start)
 	if err != nil {
 		return err
