@@ -49,6 +49,11 @@ func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs
 			"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
 		})),
 	}
+	for _, p := range found() {
+		if err := d.run(p); err != nil {
+			t.Fatalf("%v: %v", p, err)
+		}
+	}
 	program := steps(most)
 	rapid.Check(t, func(t *rapid.T) {
 		p := program.Draw(t, "program")

@@ -29,8 +29,8 @@
 // # What is not promised
 //
 // Redis replicates asynchronously: a grant that the master had not yet passed
-// on is forgotten by a failover, and another may then be granted; see WithReplicas.
-// Leases follow
-// the wall clock of the Redis server: a step of that clock moves their ends.
-// Keys, fields and messages are described in docs/PROTOCOL.md.
+// on is forgotten by a failover, and another may then be granted; see
+// WithReplicas. Leases follow the wall clock of the Redis server: a step of that
+// clock moves their ends. Keys, fields and messages are described in
+// docs/PROTOCOL.md.
 package goredis

@@ -47,6 +47,22 @@ func (s step) String() string {
 
 var ids = []string{"c1.a", "c1.b", "c2.a", "c3", "c4.a b", "c5.é\n%{}"}
 
+// found is programs that told the scripts from the model once.
+func found() [][]step {
+	mutex := func(after queue.Time, id string, ttl queue.Time, yields string) step {
+		return step{After: after, Op: "acquire", ID: id, Kind: "mutex", Cap: 1, Weight: 1, TTL: ttl, Flag: yields == "", Ballot: "none", Token: "own", Yields: yields}
+	}
+	release := func(id string) step { return step{Op: "release", ID: id, Ballot: "none", Token: "own"} }
+	return [][]step{
+		// The oldest member of the line is an ending of c3 that is over, and c3
+		// waits again, behind a waiter that is dead.
+		{
+			mutex(0, "c3", 1000, ""), mutex(1000, "c1.a", 24*3600*queue.Second, "c1.a"), mutex(0, "c1.b", 1000, ""),
+			mutex(60*queue.Second, "c3", 1000, ""), release("c1.a"), release("c1.b"),
+		},
+	}
+}
+
 // steps draws a program. Most of it is about one kind of resource, so that
 // parties meet; some is not.
 func steps(most int) *rapid.Generator[[]step] {

@@ -10,7 +10,7 @@ local function pass(last, keep, ended, easy, waiting, ...)
   else
     member = call('ZRANGEBYSCORE', KEYS[2], 1, '(1000000000000', 'LIMIT', 0, 1)[1]
   end
-  if not member then return end
+  if not member or string.byte(member) ~= 113 then return end -- not 'q': an ending that is over
   local front, match, digits = string.sub(member, 2), string.match, string.format
   local info = call('HGET', KEYS[1], '@' .. front)
   local ttl, reserve, seen, reason = match(info or '', '^1 (%d+) (%d+) 0 (%d+) %d+ (.*)$')
