@@ -20,6 +20,8 @@ type Campaign struct {
 	Lanes int
 	// For ends the campaign after that time (default: never).
 	For time.Duration
+	// Enough ends the campaign after so many failures (default: never).
+	Enough int
 	// Heard hears of each run that is over, one at a time; nil: nobody does.
 	Heard func(r Result, err error)
 }
@@ -62,7 +64,8 @@ func (c Campaign) Run(ctx context.Context) Summary {
 	take := func() (uint64, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if next >= uint64(c.Count) || ctx.Err() != nil {
+		enough := c.Enough > 0 && len(sum.Failures) >= c.Enough
+		if next >= uint64(c.Count) || ctx.Err() != nil || enough {
 			return 0, false
 		}
 		next++

@@ -29,6 +29,16 @@ func (r Result) Grants() (n int) {
 	return n
 }
 
+// Checks names the checks that saw something, each once.
+func (r Result) Checks() (names []string) {
+	for _, v := range r.Violations {
+		if !slices.Contains(names, v.Check) {
+			names = append(names, v.Check)
+		}
+	}
+	return names
+}
+
 // search bounds porcupine for one resource.
 const search = 2 * time.Second
 

@@ -1,10 +1,12 @@
 package live_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 
@@ -42,7 +44,8 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 			s := live.Campaign{
 				Setting: live.Setting{Subject: subject},
 				First:   uint64(number(t, "HOLDFAST_LAB_SEED", 1)), Count: number(t, "HOLDFAST_LAB_RUNS", 6),
-				Lanes: number(t, "HOLDFAST_LAB_LANES", 3),
+				Lanes: number(t, "HOLDFAST_LAB_LANES", 3), Enough: number(t, "HOLDFAST_LAB_ENOUGH", 5),
+				For: time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
 			}.Run(t.Context())
 			t.Logf("seeds %d to %d: %d histories with %d grants and %d faults in %v; %d runs showed nothing, %d of them for a fault that was not hit",
 				s.Seeds[0], s.Seeds[1], s.Played, s.Grants, s.Faults, s.Took.Round(1e6), s.Invalid, s.Missed)
@@ -50,15 +53,25 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 				t.Error(text)
 			}
 			for _, r := range s.Failures {
-				file := filepath.Join(os.TempDir(), "holdfast-lab-live-"+subject+"-"+strconv.FormatUint(r.Program.Seed, 10)+".json")
-				if err := r.Save(file); err != nil {
-					t.Error(err)
-				}
-				t.Errorf("seed %d: %d violations, first %v; replay file %s\n%q", r.Program.Seed, len(r.Violations), r.Violations[0], file, r.Hits)
+				report(t, r)
 			}
 			if s.Played == 0 {
 				t.Error("no run has shown anything")
 			}
 		})
 	}
+}
+
+// report leaves the replay file of a failure.
+func report(t *testing.T, r live.Result) {
+	t.Helper()
+	dir := os.Getenv("HOLDFAST_LAB_OUT")
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	file := filepath.Join(dir, fmt.Sprintf("lab-live-%s-%d.json", r.Program.Subject, r.Program.Seed))
+	if err := r.Save(file); err != nil {
+		t.Error(err)
+	}
+	t.Errorf("FOUND by %v: seed %d: %v; replay file %s; faults %q", r.Checks(), r.Program.Seed, r.Violations[0], file, r.Hits)
 }

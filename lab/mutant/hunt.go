@@ -45,8 +45,12 @@ func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	if err != nil {
 		return v, err
 	}
-	lab := filepath.Join(root, "lab", "virtual")
-	program := filepath.Join(dir, "virtual.test")
+	folder, test := "virtual", "^TestSchedules$"
+	if m.World == Live {
+		folder, test = "live", "^TestHoldfastIsUnbroken$/^holdfast$"
+	}
+	lab := filepath.Join(root, "lab", folder)
+	program := filepath.Join(dir, folder+".test")
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", program, ".")
 	build.Dir = lab
 	if out, err := build.CombinedOutput(); err != nil {
@@ -55,9 +59,10 @@ func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	bounded, cancel := context.WithTimeout(ctx, most+10*time.Second)
 	defer cancel()
 	var out bytes.Buffer
-	search := exec.CommandContext(bounded, program, "-test.run", "^TestSchedules$", "-test.timeout", "0")
+	search := exec.CommandContext(bounded, program, "-test.run", test, "-test.timeout", "0")
 	search.Dir, search.Stdout, search.Stderr = lab, &out, &out
 	search.Env = append(os.Environ(), "HOLDFAST_LAB_WORLD="+string(m.World), "HOLDFAST_LAB_SCHEDULES=100000000",
+		"HOLDFAST_LAB_RUNS=100000000", "HOLDFAST_LAB_ENOUGH=1",
 		"HOLDFAST_LAB_SECONDS="+strconv.Itoa(int(most.Seconds())), "HOLDFAST_LAB_SHRINK=0", "HOLDFAST_LAB_OUT="+dir)
 	start := time.Now()
 	err = search.Run()

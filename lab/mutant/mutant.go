@@ -33,6 +33,9 @@ type Mutant struct {
 	Holds string
 }
 
+// Live is the world of real processes, which are really stopped, and a real Redis.
+const Live virtual.World = "live"
+
 // Patch replaces a text that stands in the file exactly once.
 type Patch struct{ Old, New string }
 
