@@ -28,7 +28,7 @@ func testStage(t *testing.T) *stage {
 // small is every scenario with few callers.
 func small() program {
 	return program{
-		spread: []int{4}, crowd: 4, convoys: []int{10}, growth: []int{2, 12}, kills: 2,
+		spread: []int{4}, crowd: 4, wide: 4, convoys: []int{10}, growth: []int{2, 12}, kills: 2,
 		idle: []keeping{{300, 900 * time.Millisecond, 1, true}},
 	}
 }

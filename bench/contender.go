@@ -27,6 +27,7 @@ type contender struct {
 	sends []string
 	// background: its calls get a context that never ends, where nothing waits.
 	background bool
+	on         topology
 	open       func(s settings) (party, error)
 	// leaseEnd reads when the store ends the lease of a resource; nil for what
 	// has no lease.
@@ -35,7 +36,7 @@ type contender struct {
 
 // settings are the same for every contender of a scenario.
 type settings struct {
-	addrs   []string // one, or the nodes of a quorum
+	addrs   []string // one, the masters of a cluster, or the nodes of a quorum
 	callers int      // goroutines that share the client
 	ttl     time.Duration
 	pool    int // connections of a go-redis client; 0: as many as callers, at least 10
@@ -62,9 +63,15 @@ func roster() []contender {
 	return []contender{
 		holdfastContender("holdfast"),
 		onRequestContexts(holdfastContender("holdfast, ctx that can end")),
-		holdfastQuorum("holdfast, 5 nodes"),
-		redsyncQuorum("redsync, 5 pools"),
-		redsyncQuorum("redsync, 5 pools, fail-fast", redsync.WithFailFast(true)),
+		holdfastCluster("holdfast, cluster of 1", 1),
+		holdfastCluster("holdfast, cluster of 2", 2),
+		holdfastCluster("holdfast, cluster of 3", 3),
+		holdfastQuorum("holdfast, 1 node", 1),
+		holdfastQuorum("holdfast, 3 nodes", 3),
+		holdfastQuorum("holdfast, 5 nodes", 5),
+		redsyncQuorum("redsync, 5 pools", 5),
+		redsyncQuorum("redsync, 3 pools, fail-fast", 3, redsync.WithFailFast(true)),
+		redsyncQuorum("redsync, 5 pools, fail-fast", 5, redsync.WithFailFast(true)),
 		redsyncContender("redsync", 0),
 		redsyncContender("redsync, polls at 1 ms", time.Millisecond),
 		redislockContender("redislock, polls at 1 ms", time.Millisecond),
@@ -97,9 +104,12 @@ func named(name string) (contender, error) {
 func (s settings) client() *redis.Client { return s.clientOf(s.addrs[0]) }
 
 func (s settings) clientOf(addr string) *redis.Client {
-	size := s.pool
-	if size == 0 {
-		size = max(s.callers, 10)
+	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: s.poolSize()})
+}
+
+func (s settings) poolSize() int {
+	if s.pool > 0 {
+		return s.pool
 	}
-	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: size})
+	return max(s.callers, 10)
 }

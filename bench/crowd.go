@@ -71,7 +71,7 @@ func newCrowd(b *board, c contender, j job) (*crowd, error) {
 			if j.Own {
 				name = fmt.Sprintf("%s:%d:%d:%d", name, j.Process, i, k)
 			}
-			c := newCaller(p.lock(name), j)
+			c := newCaller(circuitOf(p, name, j.Each), j)
 			c.number = int64(j.Process)<<32 | int64(len(w.callers))
 			w.callers = append(w.callers, c)
 		}

@@ -13,6 +13,7 @@ type gathering struct {
 	clients     int  // spread over at most 8 processes
 	callers     int  // goroutines of each client
 	own         bool // each caller wants a resource of its own
+	each        int  // or so many, in turn
 	hold, think time.Duration
 	ramp        time.Duration
 	length      float64 // of a slice, in units of the flag -slice
@@ -21,13 +22,17 @@ type gathering struct {
 // crowdOf plays a gathering.
 func crowdOf(g gathering) play {
 	return func(ctx context.Context, s *stage, c contender) (figures, error) {
-		resource := s.fresh("crowd")
-		if err := s.provide(ctx, c, resource); err != nil {
+		there, err := s.site(c.on)
+		if err != nil {
+			return nil, err
+		}
+		resource, addrs := s.fresh("crowd"), there.servers.addrs()
+		if err := s.provide(ctx, c, addrs, resource); err != nil {
 			return nil, err
 		}
 		jobs := jobsFor(job{
-			Kind: "crowd", Contender: c.name, Addrs: s.addrs(), Resource: resource,
-			Callers: g.callers, Own: g.own, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,
+			Kind: "crowd", Contender: c.name, Addrs: addrs, Resource: resource,
+			Callers: g.callers, Own: g.own, Each: g.each, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,
 		}, g.clients)
 		s.crew.board.reset()
 		if err := s.crew.begin(0, jobs); err != nil {
@@ -38,7 +43,7 @@ func crowdOf(g gathering) play {
 		if err := s.crew.open(0, len(jobs), w); err != nil {
 			return nil, err
 		}
-		used, err := s.watch(ctx, w, c)
+		used, err := there.watch(ctx, w, c)
 		if err != nil {
 			return nil, err
 		}
@@ -98,6 +103,7 @@ func sum(reports []*report, length time.Duration, used serverUsed) figures {
 	}
 	if pairs != nil {
 		f[pairTime] = float64(pairs.ValueAtQuantile(50)) / 1e3
+		f[pairP99] = float64(pairs.ValueAtQuantile(99)) / 1e3
 		f[longestPair] = float64(pairs.Max()) / 1e6
 	}
 	if gaps != nil {

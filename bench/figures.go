@@ -15,6 +15,7 @@ const (
 	longestWait  metric = "longest wait ms"
 	waitP50      metric = "wait p50 ms"
 	pairTime     metric = "µs a pair"
+	pairP99      metric = "pair p99 µs"
 	commands     metric = "commands/turn"
 	reads        metric = "server reads/turn" // round trips, where pipelines are one
 	serverCPU    metric = "server µs/turn"

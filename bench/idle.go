@@ -113,7 +113,11 @@ func (d *idler) close() {}
 // idleOf holds leases.
 func idleOf(k keeping) play {
 	return func(ctx context.Context, s *stage, c contender) (figures, error) {
-		j := job{Kind: "idle", Contender: c.name, Addrs: s.addrs(), Resource: s.fresh("idle"), Leases: k.leases, TTL: k.ttl}
+		there, err := s.site(c.on)
+		if err != nil {
+			return nil, err
+		}
+		j := job{Kind: "idle", Contender: c.name, Addrs: there.servers.addrs(), Resource: s.fresh("idle"), Leases: k.leases, TTL: k.ttl}
 		if err := s.crew.begin(0, []job{j}); err != nil {
 			return nil, err
 		}
@@ -122,7 +126,7 @@ func idleOf(k keeping) play {
 		if err := s.crew.open(0, 1, w); err != nil {
 			return nil, err
 		}
-		used, err := s.watch(ctx, w, c)
+		used, err := there.watch(ctx, w, c)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +22,7 @@ func holdfastContender(name string, opts ...holdfast.LockOption) contender {
 			if err != nil {
 				return nil, err
 			}
-			return &holdfastParty{c, []*redis.Client{rdb}, append(opts, holdfast.WithTTL(s.ttl))}, nil
+			return &holdfastParty{c, []io.Closer{rdb}, append(opts, holdfast.WithTTL(s.ttl))}, nil
 		},
 	}
 }
@@ -35,7 +36,7 @@ func onRequestContexts(c contender) contender {
 
 type holdfastParty struct {
 	c    *holdfast.Client
-	rdbs []*redis.Client
+	rdbs []io.Closer
 	opts []holdfast.LockOption
 }
 

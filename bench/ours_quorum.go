@@ -7,9 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
-// holdfastQuorum is a mutex of Holdfast on independent nodes.
-func holdfastQuorum(name string) contender {
+// holdfastQuorum is a mutex of Holdfast on n independent nodes.
+func holdfastQuorum(name string, n int) contender {
 	c := holdfastContender(name)
+	c.on = topology{nodes: n}
 	c.open = func(s settings) (party, error) {
 		var nodes []engine.Engine
 		p := &holdfastParty{opts: []holdfast.LockOption{holdfast.WithTTL(s.ttl)}}

@@ -25,11 +25,11 @@ func redsyncContender(name string, poll time.Duration) contender {
 	}
 }
 
-// redsyncQuorum is redsync on several nodes, also with the option that makes it
+// redsyncQuorum is redsync on n nodes, also with the option that makes it
 // answer at the majority.
-func redsyncQuorum(name string, opts ...redsync.Option) contender {
+func redsyncQuorum(name string, n int, opts ...redsync.Option) contender {
 	return contender{
-		name: name, role: peer, background: true, sends: []string{"set", "evalsha", "eval"},
+		name: name, role: peer, background: true, sends: []string{"set", "evalsha", "eval"}, on: topology{nodes: n},
 		open: func(s settings) (party, error) { return openRedsync(s, opts...), nil },
 	}
 }

@@ -13,17 +13,19 @@ import (
 // worst caller's share and the longest wait.
 func panels(scenario string) []metric {
 	return map[string][]metric{
-		"uncontended": {pairTime, clientCPU, serverCPU, allocations},
-		"spread":      {rate, worstCaller, longestWait, clientCPU},
-		"hot":         {rate, worstCaller, longestWait},
-		"processes":   {handOffs, worstCaller, longestWait},
-		"hand-off":    {gapP50, gapP99, inUse, worstCaller},
-		"convoy":      {drainPart, commands, serverCPU},
-		"growth":      {handOffs, worstCaller, longestWait, serverCPU},
-		"kill":        {lateP50, lateMax},
-		"quorum":      {pairTime, longestPair, goroutines},
-		"scripts":     {serverCPU},
-		"idle":        {clientShare, serverShare, heapEach, goroutinesEach},
+		"uncontended":      {pairTime, clientCPU, serverCPU, allocations},
+		"spread":           {rate, worstCaller, longestWait, clientCPU},
+		"hot":              {rate, worstCaller, longestWait},
+		"processes":        {handOffs, worstCaller, longestWait},
+		"hand-off":         {gapP50, gapP99, inUse, worstCaller},
+		"convoy":           {drainPart, commands, serverCPU},
+		"growth":           {handOffs, worstCaller, longestWait, serverCPU},
+		"kill":             {lateP50, lateMax},
+		"topologies":       {rate, worstCaller, longestWait, serverCPU},
+		"topologies-alone": {pairTime, pairP99, serverCPU},
+		"quorum":           {pairTime, longestPair, goroutines},
+		"scripts":          {serverCPU},
+		"idle":             {clientShare, serverShare, heapEach, goroutinesEach},
 	}[scenario]
 }
 

@@ -58,12 +58,13 @@ func hung() trouble { return trouble{(*redistest.Server).Pause, (*redistest.Serv
 
 // quorumOf is one caller that locks and unlocks a resource on five nodes.
 func quorumOf(t trouble) play {
-	const size, stricken = 5, 2
+	const stricken = 2
 	return func(ctx context.Context, s *stage, c contender) (f figures, err error) {
-		all, err := s.quorum(size)
+		there, err := s.site(c.on)
 		if err != nil {
 			return nil, err
 		}
+		all := there.servers
 		jobs := jobsFor(job{
 			Kind: "crowd", Contender: c.name, Addrs: all.addrs(), Resource: s.fresh("quorum"),
 			Callers: 1, Own: true, TTL: s.ttl,

@@ -10,6 +10,7 @@ import (
 type program struct {
 	spread  []int // callers, each with a resource of its own
 	crowd   int   // goroutines on one resource
+	wide    int   // callers on several servers
 	convoys []int
 	growth  []int
 	kills   int // resources of the holder that is killed
@@ -27,7 +28,7 @@ type keeping struct {
 
 func fullProgram() program {
 	return program{
-		spread: []int{64, 256}, crowd: 64, convoys: []int{50, 200}, growth: []int{2, 32, 512, 1000}, kills: 8,
+		spread: []int{64, 256}, crowd: 64, wide: 64, convoys: []int{50, 200}, growth: []int{2, 32, 512, 1000}, kills: 8,
 		idle: []keeping{{1000, 6 * time.Second, 3, true}, {100_000, 15 * time.Second, 2, false}},
 	}
 }
@@ -43,6 +44,7 @@ func scenarios(p program) []scenario {
 	return []scenario{
 		uncontended(), spreadOut(p.spread), hot(p.crowd), processes(), handOff(), convoys(p.convoys),
 		growth(p.growth), kills(p.kills), quorums(), idle(p.idle), scripts(),
+		topologies(p.wide), topologiesAlone(),
 	}
 }
 

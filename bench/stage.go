@@ -15,6 +15,7 @@ type stage struct {
 	meter  *meter
 	crew   *crew
 	nodes  nodes // of a quorum; started when needed
+	sites  map[topology]site
 	cores  cores
 	rounds int
 	slice  time.Duration
@@ -45,10 +46,11 @@ func (s *stage) close() {
 		s.crew.close()
 	}
 	_ = s.meter.rdb.Close()
-	s.nodes.stop()
+	s.closeSites()
 	s.server.Stop()
 }
 
+// addrs is the one server, which most contenders share.
 func (s *stage) addrs() []string { return []string{s.server.Addr()} }
 
 // fresh returns a name that was not used before, so that no slice meets what
@@ -61,7 +63,11 @@ func (s *stage) fresh(what string) string {
 // play gives a contender one slice on an empty store. After a failure the workers
 // are new ones.
 func (s *stage) play(ctx context.Context, v variant, c contender) (figures, error) {
-	if err := s.empty(ctx); err != nil {
+	there, err := s.site(c.on)
+	if err != nil {
+		return nil, err
+	}
+	if err := there.empty(ctx); err != nil {
 		return nil, err
 	}
 	f, err := v.play(ctx, s, c)
@@ -72,14 +78,9 @@ func (s *stage) play(ctx context.Context, v variant, c contender) (figures, erro
 	return f, nil
 }
 
-// empty drops all keys. What one contender leaves behind costs others: a key that
-// ends is found the later, the more keys there are, and who waits for the message
-// waits for that.
-func (s *stage) empty(ctx context.Context) error { return s.meter.rdb.FlushAll(ctx).Err() }
-
 // provide makes a resource for a contender that needs it made.
-func (s *stage) provide(ctx context.Context, c contender, resource string) error {
-	p, err := c.open(settings{addrs: s.addrs(), callers: 1, ttl: s.ttl})
+func (s *stage) provide(ctx context.Context, c contender, addrs []string, resource string) error {
+	p, err := c.open(settings{addrs: addrs, callers: 1, ttl: s.ttl})
 	if err != nil {
 		return err
 	}
@@ -90,25 +91,43 @@ func (s *stage) provide(ctx context.Context, c contender, resource string) error
 	return nil
 }
 
-// serverUsed is what the server did in a window.
+// serverUsed is what the servers did in a window.
 type serverUsed struct {
 	cpu             time.Duration
 	commands, reads int
 }
 
-// watch reads the server's meter at both ends of the window.
-func (s *stage) watch(ctx context.Context, w window, c contender) (serverUsed, error) {
+// watch reads the meters of the servers at both ends of the window.
+func (there site) watch(ctx context.Context, w window, c contender) (serverUsed, error) {
+	var sum serverUsed
 	sleepUntil(w.From)
-	before, err := s.meter.read(ctx)
+	before, err := there.read(ctx)
 	if err != nil {
-		return serverUsed{}, err
+		return sum, err
 	}
 	sleepUntil(w.Until)
-	after, err := s.meter.read(ctx)
+	after, err := there.read(ctx)
 	if err != nil {
-		return serverUsed{}, err
+		return sum, err
 	}
-	return after.since(before, c), ctx.Err()
+	for i := range after {
+		used := after[i].since(before[i], c)
+		sum.cpu += used.cpu
+		sum.commands += used.commands
+		sum.reads += used.reads
+	}
+	return sum, ctx.Err()
+}
+
+func (there site) read(ctx context.Context) ([]serverUse, error) {
+	all := make([]serverUse, len(there.meters))
+	for i, m := range there.meters {
+		var err error
+		if all[i], err = m.read(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 func (u serverUse) since(before serverUse, c contender) serverUsed {

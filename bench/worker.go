@@ -26,6 +26,7 @@ type job struct {
 	Clients   int // of this worker
 	Callers   int // of each client
 	Own       bool
+	Each      int // resources of a caller
 	Hold      time.Duration
 	Think     time.Duration // the longest; each pause is a random one up to it
 	TTL       time.Duration

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"io"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+)
+
+// holdfastCluster is a mutex of Holdfast on a cluster of so many masters.
+func holdfastCluster(name string, masters int) contender {
+	c := holdfastContender(name)
+	c.on = topology{masters: masters}
+	c.open = func(s settings) (party, error) {
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.addrs, PoolSize: s.poolSize()})
+		hc, err := holdfast.New(goredis.New(rdb))
+		if err != nil {
+			return nil, err
+		}
+		return &holdfastParty{hc, []io.Closer{rdb}, []holdfast.LockOption{holdfast.WithTTL(s.ttl)}}, nil
+	}
+	return c
+}

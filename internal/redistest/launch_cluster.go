@@ -1,0 +1,84 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// LaunchCluster starts a cluster of so many masters without replicas, which no
+// single test owns, and returns them when each has heard of all slots. The
+// caller must stop each of them.
+func LaunchCluster(masters int) ([]*Server, error) {
+	var all []*Server
+	for range masters {
+		s, err := Launch(WithArgs("--cluster-enabled", "yes"))
+		if err != nil {
+			return nil, abandon(all, err)
+		}
+		all = append(all, s)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), topologyTimeout)
+	defer cancel()
+	if err := meet(ctx, all); err != nil {
+		return nil, abandon(all, fmt.Errorf("redistest: a cluster of %d: %w", masters, err))
+	}
+	return all, nil
+}
+
+func abandon(all []*Server, err error) error {
+	for _, s := range all {
+		s.Stop()
+	}
+	return err
+}
+
+// meet shares the slots out and waits until every node knows.
+func meet(ctx context.Context, all []*Server) error {
+	n := len(all)
+	var errs []error
+	for i, s := range all {
+		errs = append(errs, s.do(ctx, func(ctx context.Context, c *redis.Client) error {
+			return errors.Join(
+				c.Do(ctx, "cluster", "set-config-epoch", i+1).Err(), // so that none has to be agreed on
+				c.Do(ctx, "cluster", "addslotsrange", slots*i/n, slots*(i+1)/n-1).Err(),
+				c.Do(ctx, "cluster", "meet", "127.0.0.1", all[0].port).Err(),
+			)
+		}))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, s := range all {
+		if err := s.do(ctx, func(ctx context.Context, c *redis.Client) error { return awaitAll(ctx, c, n) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitAll waits until a node knows n nodes and who has each slot.
+func awaitAll(ctx context.Context, c *redis.Client, n int) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		info, err := c.ClusterInfo(ctx).Result()
+		if err != nil {
+			return err
+		}
+		if strings.Contains(info, "cluster_state:ok") &&
+			strings.Contains(info, fmt.Sprintf("cluster_slots_assigned:%d\r", slots)) &&
+			strings.Contains(info, fmt.Sprintf("cluster_size:%d\r", n)) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
