@@ -298,8 +298,14 @@ func (w *world) wipe(n *node, away time.Duration) {
 	w.goAway(n, max(away, tokensBehind))
 }
 
+// deliberates is how long an operator takes: not a multiple of what programs are
+// made of, so that nobody gets the lease in the very instant of the break, before
+// its client can hear of anything.
+const deliberates = 1500*time.Microsecond + 1
+
 // operator breaks a holder, or a waiter, of a resource.
 func (w *world) operator(s Step) {
+	<-time.After(deliberates)
 	e, shut := w.engine(w.linked("operator", -1))
 	defer shut()
 	defer e.Leave("operator")
