@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help test soak check bench fmt vet lint tidy build arch redis databases
+.PHONY: help lab test soak check bench fmt vet lint tidy build arch redis databases
 
 help: ## show this text
 	@echo "targets:"
@@ -56,6 +56,12 @@ arch: ## the rules of direction and shape
 
 bench: redis ## what locks cost beside their floors and other Go locks, as ratios; 10 minutes; OUT=folder for the results
 	$(GO) run ./bench -out $(OUT)
+
+# LAB="-minutes 5" for less; see go run ./lab/cmd/lab -help.
+LAB ?= -mutants .
+lab: redis ## the torture lab in full, about an hour: holes on demand, other libraries, random faults, planted bugs; writes lab/results and the figures of lab/README.md
+	@mkdir -p lab/results
+	$(GO) run ./lab/cmd/lab $(LAB) -out lab/results -report lab/results/report.md,lab/results/report.html -json lab/results/report.json -figures lab/README.md
 
 redis:
 	@bash .ci/redis

@@ -1,0 +1,75 @@
+package live_test
+
+import (
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/live"
+)
+
+// A lock with a known hole is broken by random faults too: the histories say it.
+func TestAHoleIsSeen(t *testing.T) {
+	s := live.Campaign{Setting: live.Setting{Subject: "token-lua", Nodes: 1}, First: 1, Count: 100, Lanes: 3, Enough: 1}.Run(t.Context())
+	if len(s.Failures) == 0 {
+		t.Fatalf("%d histories, and none is broken: %v", s.Played, s.Errors)
+	}
+	r := s.Failures[0]
+	file := filepath.Join(t.TempDir(), "failure.json")
+	if err := r.Save(file); err != nil {
+		t.Fatal(err)
+	}
+	saved, err := live.Load(file)
+	if err != nil || !reflect.DeepEqual(saved, r) {
+		t.Errorf("read back: %v", err)
+	}
+	lane := live.NewLane()
+	defer lane.Close()
+	again, played, err := lane.Again(t.Context(), saved.Program, 20)
+	if err != nil || len(again.Violations) == 0 {
+		t.Errorf("played again %d times: %v, %v", played, again.Violations, err)
+	}
+}
+
+// A seed draws one program, whose faults can be played.
+func TestDraw(t *testing.T) {
+	kinds := map[fault.Kind]int{}
+	for seed := range uint64(2000) {
+		for _, s := range []live.Setting{{Subject: "holdfast"}, {Subject: "holdfast-quorum"}, {Subject: "token-lua", Nodes: 1}} {
+			p := live.Draw(seed, s)
+			if !reflect.DeepEqual(p, live.Draw(seed, s)) {
+				t.Fatalf("seed %d draws two programs", seed)
+			}
+			for _, line := range p.Faults {
+				f, err := fault.Parse(line)
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				kinds[f.Kind]++
+			}
+			if len(p.Faults) == 0 || len(p.Resources) == 0 || slices.ContainsFunc(p.Faults, func(f string) bool { return strings.HasPrefix(f, "kill w1 ") }) {
+				t.Fatalf("seed %d: %+v", seed, p)
+			}
+		}
+	}
+	for _, k := range []fault.Kind{fault.Kill, fault.Pause, fault.Restart, fault.RestartEmpty, fault.Delay, fault.Cut, fault.Blackhole, fault.Deafen, fault.LoseReply} {
+		if kinds[k] == 0 {
+			t.Errorf("no %s was drawn", k)
+		}
+	}
+}
+
+// Stores of somebody else do not suffer.
+func TestOtherStoresAreSpared(t *testing.T) {
+	for seed := range uint64(2000) {
+		for _, line := range live.Draw(seed, live.Setting{Subject: "holdfast", Nodes: 1, Stores: live.OtherStores}).Faults {
+			f, err := fault.Parse(line)
+			if err != nil || f.Target == "node1" {
+				t.Fatalf("seed %d: %s: %v", seed, line, err)
+			}
+		}
+	}
+}
