@@ -263,6 +263,7 @@ func (w *world) fault(p *process, s Step) {
 	case Jump:
 		// Leases end by the store's clock: that they exclude others is not promised to
 		// those who hold one now.
+		<-time.After(deliberates)
 		w.ended(w.nodes[s.Node].holders()...)
 		w.nodes[s.Node].jump(s.Delay)
 	}
@@ -299,8 +300,8 @@ func (w *world) wipe(n *node, away time.Duration) {
 }
 
 // deliberates is how long an operator takes: not a multiple of what programs are
-// made of, so that nobody gets the lease in the very instant of the break, before
-// its client can hear of anything.
+// made of, so that nobody gets a lease in the very instant of the break, before its
+// client can hear of anything.
 const deliberates = 1500*time.Microsecond + 1
 
 // operator breaks a holder, or a waiter, of a resource.
