@@ -21,7 +21,10 @@ local marked, tail = tonumber(raw[11] or 0), tonumber(raw[12] or 0)
 local changed, raised, begun, wakes = false, false, false, {}
 
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
-if ended <= now then ended = 0 end -- all endings are old
+if ended > 0 and ended <= now then -- all endings are old; the short ways see them otherwise
+  call('ZREMRANGEBYSCORE', LINE, '-inf', '(0')
+  ended, changed = 0, true
+end
 
 -- Keys may be deleted by hand or evicted. Without the core nothing counts;
 -- without the line its leases and waits are lost, as after FLUSHALL.
