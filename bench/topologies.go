@@ -38,7 +38,7 @@ func topologiesAlone() scenario {
 		columns: []metric{pairTime, pairP99, longestPair, commands, serverCPU, clientCPU, allocations},
 		cases: []variant{{
 			contenders: onTopologies(),
-			play:       crowdOf(gathering{clients: 1, callers: 1, own: true, each: 4, length: 1}),
+			play:       crowdOf(gathering{clients: 1, callers: 1, own: true, each: 4, length: 0.5}),
 		}},
 	}
 }
