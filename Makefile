@@ -29,7 +29,7 @@ test: redis databases ## all tests of all modules with the race detector; instal
 # restarts; make test does the same in seconds. HOLDFAST_SOAK is for each of them.
 SOAK ?= 1m
 soak: redis ## the tests under faults for a minute each (SOAK=5m for longer), a quarter of an hour in all
-	HOLDFAST_SOAK=$(SOAK) $(GO) test -race -v -count=1 -timeout 0 -run '^Test(ModelsOnRedis|.*UnderFaults)$$' ./internal/faulttest
+	HOLDFAST_SOAK=$(SOAK) $(GO) test -race -v -count=1 -timeout 0 -p 1 -run '^Test(ModelsOnRedis|.*UnderFaults)$$' ./internal/primitivetest ./internal/faulttest
 
 check: fmt vet lint tidy build arch ## format, vet, staticcheck, go.mod, build, and the rules of internal/arch
 

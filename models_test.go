@@ -11,7 +11,7 @@ import (
 )
 
 // Each primitive does what its model says, under random programs in virtual time.
-// internal/faulttest plays the same programs on a real Redis.
+// The tests of internal/primitivetest play the same programs on a real Redis.
 func TestModels(t *testing.T) {
 	for _, p := range primitivetest.Programs() {
 		t.Run(p.Name, func(t *testing.T) {

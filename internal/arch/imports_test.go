@@ -18,7 +18,7 @@ func mayImport() map[string][]string {
 		"internal/queue":     {},
 		"internal/redistest": {},
 		"internal/faulttest": {},
-		// Random programs against models, for the tests of the root and of faulttest.
+		// Random programs against models, for its own tests and those of the root.
 		"internal/primitivetest": {"", "engine"},
 		"internal/arch":          {},
 		"engine":                 {},

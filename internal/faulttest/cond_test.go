@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
 )
 
 // room is how many items the buffer takes.
@@ -183,7 +184,7 @@ func (p *producer) run(ctx context.Context, b *buffer) {
 // taken soon, and at the end nothing is left.
 func TestCondUnderFaults(t *testing.T) {
 	w := newWorld(t, keepingData())
-	length := soak(t, 8*time.Second)
+	length := primitivetest.Soak(t, 8*time.Second)
 	c := &consumers{w: w, task: task{Resource: "buffer", TTL: 600 * time.Millisecond, Counter: "items"}}
 	for range 4 {
 		c.join()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -156,7 +157,7 @@ func (c *candidates) drain() {
 func TestElectionUnderFaults(t *testing.T) {
 	// The promise is for a store that keeps its data.
 	w := newWorld(t, keepingData())
-	length := soak(t, 15*time.Second)
+	length := primitivetest.Soak(t, 15*time.Second)
 	c := &candidates{w: w, task: task{Resource: "leader", TTL: 600 * time.Millisecond}, living: map[string]*process{}}
 	for range 6 {
 		c.join()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
 )
 
 // period is that of the job under test; Strict in the task chooses RetryFailed.
@@ -169,7 +170,7 @@ func TestJobUnderFaults(t *testing.T) {
 func jobUnderFaults(t *testing.T, retry bool) {
 	w := newWorld(t, keepingData())
 	const short = 12 * time.Second
-	length := soak(t, short)
+	length := primitivetest.Soak(t, short)
 	if length != short {
 		length = max(length, 101*period)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
 )
 
 // await is the role of a node that waits for the latch, once for each line of input,
@@ -186,7 +187,7 @@ func (r *rounds) after(word string) {
 // wait away: nobody hangs.
 func TestLatchRoundsUnderFaults(t *testing.T) {
 	w := newWorld(t, keepingData())
-	length := soak(t, 10*time.Second)
+	length := primitivetest.Soak(t, 8*time.Second)
 	c := w.client()
 	r := &rounds{
 		w: w, c: c, latch: c.Latch("gate"),

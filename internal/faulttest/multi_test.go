@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -102,7 +103,7 @@ func (w *worker) takeSome(ctx context.Context, d *diary) error {
 // none; afterwards all of them can be had.
 func TestMultiUnderFaults(t *testing.T) {
 	w := newWorld(t, keepingData())
-	length := soak(t, 8*time.Second)
+	length := primitivetest.Soak(t, 6*time.Second)
 	names := strings.Fields("a b c d e")
 	r := &troop{w: w, role: "share all", task: task{Resource: strings.Join(names, " "), TTL: 400 * time.Millisecond, Callers: 2}}
 	r.recruit(5)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
 )
 
 const (
@@ -30,7 +31,7 @@ func (w *worker) once() error {
 		// As Client.Once, with a TTL that ends while others still try.
 		job := w.c.Job(id, holdfast.AtLeast(kept), holdfast.RetryFailed(), holdfast.WithTTL(w.TTL))
 		run := job.Run
-		if rand.IntN(20) == 0 {
+		if rand.IntN(60) == 0 {
 			id = "long " + id
 			run = func(ctx context.Context, fn func(context.Context) error) (bool, error) {
 				return w.c.Once(ctx, id, kept, fn)
@@ -109,7 +110,7 @@ func messages(t *testing.T, lines []string) map[string]*message {
 // twice, and none is begun any more when it is known to be done.
 func TestOnceUnderFaults(t *testing.T) {
 	w := newWorld(t, keepingData())
-	length := soak(t, 8*time.Second)
+	length := primitivetest.Soak(t, 6*time.Second)
 	r := &troop{w: w, role: "once", task: task{TTL: 300 * time.Millisecond, Callers: 3}}
 	r.recruit(5)
 	r.suffer(length, r.task.TTL)

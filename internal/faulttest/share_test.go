@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
 )
 
 // everything is the weight of a writer.
@@ -243,7 +244,7 @@ func TestJudgeOfStays(t *testing.T) {
 // rely on never adds up to more than there is; afterwards all of it can be had.
 func underFaults(t *testing.T, tk task, capacity int) {
 	w := newWorld(t, keepingData())
-	length := soak(t, 7*time.Second)
+	length := primitivetest.Soak(t, 5*time.Second)
 	s := &troop{w: w, role: "share", task: tk}
 	s.recruit(5)
 	s.suffer(length, tk.TTL)

@@ -1,4 +1,4 @@
-package faulttest
+package primitivetest_test
 
 import (
 	"context"
@@ -10,11 +10,16 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
+
+// store is a Redis on which scripts are played.
+type store struct{ redis *redistest.Server }
 
 // beside is how many scripts are played at once: most of the time they wait.
 const beside = 12
@@ -22,18 +27,17 @@ const beside = 12
 // seedFlag replays the one script of a seed that a failure has named.
 var seedFlag = flag.Int("seed", 0, "play the script of this seed alone")
 
+// patience bounds what a script waits for.
+const patience = 20 * time.Second
+
 // Each primitive does what its model says, under random programs, on a real Redis:
 // the same ones that the root's tests play on memory. Several are played at once.
 func TestModelsOnRedis(t *testing.T) {
-	w := newWorld(t)
-	t.Cleanup(func() { // units of latches live on by design
-		w.redis.RequireTTLs(t)
-		if err := w.redis.Client().FlushAll(context.Background()).Err(); err != nil {
-			t.Error(err)
-		}
-	})
-	m := w.measure()
-	length := soak(t, 0)
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	w := &store{redis: redistest.Start(t)}
+	t.Cleanup(func() { w.redis.RequireTTLs(t) })
+	m := w.measure(t)
+	length := primitivetest.Soak(t, 0)
 	for _, p := range primitivetest.Programs() {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +51,7 @@ func TestModelsOnRedis(t *testing.T) {
 }
 
 // playSome plays scripts side by side and returns how many.
-func (w *world) playSome(t *testing.T, p primitivetest.Program, m *meter) int {
+func (w *store) playSome(t *testing.T, p primitivetest.Program, m *meter) int {
 	seeds := []int{*seedFlag}
 	if *seedFlag == 0 {
 		seeds = make([]int, beside)
@@ -73,11 +77,11 @@ func (w *world) playSome(t *testing.T, p primitivetest.Program, m *meter) int {
 }
 
 // stage is one on which scripts are played eight times as fast as they are written.
-func (w *world) stage(prefix string) (s *primitivetest.Stage, end func()) {
+func (w *store) stage(prefix string) (s *primitivetest.Stage, end func()) {
 	var rdbs []*redis.Client
 	var mu sync.Mutex
 	node := func() engine.Engine {
-		rdb := redis.NewClient(&redis.Options{Addr: w.addr})
+		rdb := redis.NewClient(&redis.Options{Addr: w.redis.Addr()})
 		mu.Lock()
 		defer mu.Unlock()
 		rdbs = append(rdbs, rdb)
@@ -108,12 +112,12 @@ type stand struct {
 }
 
 // measure begins, and ends with the test.
-func (w *world) measure() *meter {
+func (w *store) measure(t *testing.T) *meter {
 	m := &meter{begun: time.Now()}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	rdb := redis.NewClient(&redis.Options{Addr: w.addr, ReadTimeout: -1})
-	w.t.Cleanup(func() {
+	rdb := redis.NewClient(&redis.Options{Addr: w.redis.Addr(), ReadTimeout: -1})
+	t.Cleanup(func() {
 		stop()
 		<-ended
 		_ = rdb.Close()
@@ -121,7 +125,10 @@ func (w *world) measure() *meter {
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
-			pause(ctx, 20*time.Millisecond)
+			select {
+			case <-ctx.Done():
+			case <-time.After(20 * time.Millisecond):
+			}
 			_ = rdb.Ping(ctx).Err() // what counts is when it comes back
 			m.mu.Lock()
 			now := time.Now()
