@@ -100,6 +100,10 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 	ask := func(ctx context.Context, n *node) (struct{}, error) {
 		mine := e.ending(t, n, at[n.index], r)
 		err := release(ctx, n, mine, at[n.index])
+		if err == nil && r.Mark > 0 && at[n.index] == absent && t.refused(n) {
+			// It takes what it does not know for given back before, and marks nothing.
+			err = &engine.NotHeldError{Cause: engine.CauseReleased}
+		}
 		if unavailable(err) && at[n.index] != absent {
 			e.insist(n, t.client(), mine)
 		}
@@ -130,6 +134,17 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 		}
 	}
 	return e.given(ctx, c, r)
+}
+
+// refused tells whether a node has said no to the round.
+func (t *round) refused(n *node) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.votes) == 0 { // the round is a guess
+		return false
+	}
+	v := t.votes[n.index]
+	return v.in && v.err == nil && v.ans.Status != engine.Granted
 }
 
 // errLate stands for the answer of a node from which that to the request is still to
