@@ -44,7 +44,7 @@ var errBrokenWait = errors.New("the wait was broken by an operator")
 func (lk *locker) newAttempt(weight int, l *line) *attempt {
 	c := lk.c
 	a := &attempt{c: c, lk: lk, line: l, req: engine.Request{
-		Resource: c.resource(lk.name),
+		Resource: lk.resource(),
 		ID:       c.newHolderID(),
 		Client:   &c.info,
 		Kind:     lk.kind,
@@ -213,29 +213,24 @@ func (a *attempt) accept(w engine.Wakeup) *holding {
 // it, and who wants to stand on it has to take it.
 func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first keepalive.First) *holding {
 	h := &holding{
-		c: a.c, lk: a.lk, line: a.line, weight: a.req.Weight, unsure: a.unsure,
+		lk: a.lk, line: a.line, weight: a.req.Weight, unsure: a.unsure,
+		held:     engine.Held{ID: a.req.ID, Token: token},
 		token:    token - 1, // the first turn takes the granted token itself
 		topToken: token + a.req.Reserve,
 	}
 	if a.line != nil {
-		h.slice = tenure.NewSlice(time.Now(), a.c.lines.Waiting(a.line), int(a.req.Reserve))
+		h.slice = tenure.NewSlice(a.c.keep.Now().Mono, a.c.lines.Waiting(a.line), int(a.req.Reserve))
 	}
-	h.entry.Renewal = engine.Renewal{
-		Resource: a.req.Resource,
-		Held:     engine.Held{ID: a.req.ID, Token: token},
-		TTL:      a.req.TTL,
-	}
-	h.entry.Margin = keepalive.Margin(a.req.TTL)
-	h.entry.Keeper = h
-	h.entry.Window.Start(sent, ttl, keepalive.Margin(ttl))
-	if h.entry.Window.Left(time.Now()) <= 0 {
+	h.entry.TTL, h.entry.Keeper = a.req.TTL, h
+	h.entry.Window.Start(a.c.keep.At(sent), ttl, keepalive.Margin(ttl))
+	if h.left() <= 0 {
 		return nil
 	}
 	if a.lk.opts.noRenewal {
 		first = keepalive.Never
 		a.c.mail.listenSoon() // no renewal will tell of a break
 	}
-	a.c.mail.enrol(a.req.ID, h)
+	a.c.mail.hold(h)
 	a.c.keep.Add(&h.entry, first)
 	return h
 }
@@ -261,7 +256,7 @@ func (a *attempt) restart(err error) error {
 func (a *attempt) listenFor() {
 	if a.wakes == nil {
 		a.wakes = make(inbox, 1)
-		a.c.mail.enrol(a.req.ID, a.wakes)
+		a.c.mail.expect(a.req.ID, a.wakes)
 	}
 }
 

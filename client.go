@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -43,6 +44,7 @@ type Client struct {
 	mail    mailbox
 	lines   tenure.Lines[lineKey, turn]
 	rooms   rooms
+	terms   atomic.Pointer[terms] // of the latest handle
 	breaker breaker
 
 	gate    gate
@@ -103,10 +105,7 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 // Mutex returns a handle on a resource that one holder at a time may hold. It
 // costs nothing until it is used; handles of the same name are the same lock.
 func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
-	return &Mutex{locker{
-		c: c, name: name, kind: engine.KindMutex, capacity: 1,
-		opts: lockOptionsOf(name, opts),
-	}}
+	return &Mutex{terms{kind: engine.KindMutex, capacity: 1, opts: lockOptionsOf(name, opts)}.on(c, name)}
 }
 
 // Close releases all leases, ends all waits with ErrClosed and returns when the

@@ -62,9 +62,7 @@ func (m *Mutex) Cond(name string) *Cond {
 	case checkName(full) != nil:
 		o.fail(fmt.Errorf("%w (it stands for the condition %q)", checkName(full), name))
 	}
-	return &Cond{m: m, lk: locker{
-		c: m.c, name: m.name + condMark + name, kind: engine.KindCond, capacity: condCapacity, opts: o,
-	}}
+	return &Cond{m: m, lk: terms{kind: engine.KindCond, capacity: condCapacity, opts: o}.on(m.c, m.name+condMark+name)}
 }
 
 // Wait releases l, a lease of the mutex, waits for a signal, and takes the mutex
@@ -127,7 +125,7 @@ func (c *Cond) usable(ctx context.Context, l *Lease) error {
 		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease was granted without it", ErrUnavailable))
 	}
 	h, ok := l.footing.(*holding)
-	if !ok || h.c != c.m.c || h.lk.kind != c.m.kind || h.entry.Renewal.Resource != c.m.c.resource(c.m.name) {
+	if !ok || h.client() != c.m.c || h.lk.kind != c.m.kind || h.lk.resource() != c.m.c.resource(c.m.name) {
 		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease is of %q, not of the mutex alone", ErrMismatch, l.footing.resource()))
 	}
 	switch err := l.Err(); {
@@ -208,7 +206,7 @@ func (c *Cond) listen(ctx context.Context, h *holding) {
 	}
 	call, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	err := c.lk.c.engine.Renew(call, []engine.Renewal{h.entry.Renewal})[0]
+	err := c.lk.c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
 		h.Lost(gone, nil)

@@ -4,9 +4,12 @@ package holdfast_test
 
 import (
 	"context"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
@@ -35,6 +38,56 @@ func TestAllocationsOfAnUncontendedPair(t *testing.T) {
 	if pair-bare > 12 {
 		t.Errorf("%.0f allocations beyond the engine's; want at most 12", pair-bare)
 	}
+}
+
+// patient is a store that grants everything and keeps nothing, so that what a
+// lease takes is the client's.
+type patient struct {
+	engine.Engine
+	token uint64
+}
+
+func (p *patient) Acquire(_ context.Context, r engine.Request) (engine.Answer, error) {
+	p.token += 1 + r.Reserve
+	return engine.Answer{Status: engine.Granted, Token: p.token, TTL: r.TTL}, nil
+}
+
+func (p *patient) Release(context.Context, engine.Release) error { return nil }
+func (p *patient) Leave(string)                                  {}
+
+// What a held lease keeps, its handle with an option and all but the caller's
+// own name and pointer. See also TestNoGoroutinePerHeldLease.
+func TestHeapOfAHeldLease(t *testing.T) {
+	for _, n := range []int{1000, 10_000, 100_000} {
+		c := newClient(t, &patient{})
+		names, leases := make([]string, n), make([]*holdfast.Lease, n)
+		for i := range names {
+			names[i] = "stock:" + strconv.Itoa(i)
+		}
+		before := heap()
+		for i, name := range names {
+			leases[i] = mustLock(t, c.Mutex(name, holdfast.WithTTL(time.Hour)), context.Background())
+		}
+		each := (heap() - before) / float64(n)
+		t.Logf("%d leases: %.0f bytes each", n, each)
+		if each > 600 {
+			t.Errorf("%d leases: %.0f bytes of heap each; want at most 600", n, each)
+		}
+		runtime.KeepAlive(names)
+		runtime.KeepAlive(leases)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// heap is the bytes in use.
+func heap() float64 {
+	runtime.GC()
+	runtime.GC() // what the first one only marked as unused, such as pools
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc)
 }
 
 func BenchmarkUncontendedPair(b *testing.B) {

@@ -39,7 +39,7 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 	if o.fallback != FailClosed {
 		o.fail(optionError("an Election has no fallback: without the store there could be several leaders"))
 	}
-	return &Election{locker{c: c, name: name, kind: engine.KindElection, capacity: 1, opts: o}}
+	return &Election{terms{kind: engine.KindElection, capacity: 1, opts: o}.on(c, name)}
 }
 
 // Campaign waits until the caller leads or ctx ends. To resign is to release the
@@ -47,11 +47,12 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 // Leader. It is at most MaxValueLen bytes of UTF-8, everybody who can read the
 // store sees it, and it stays as it is for the term. Errors as for Mutex.Lock.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
-	lk := e.locker
+	own := *e.terms
 	if len(value) > MaxValueLen || !utf8.ValidString(value) {
-		lk.opts.fail(optionError("value %.40q of %d bytes: use at most %d bytes of UTF-8", value, len(value), MaxValueLen))
+		own.opts.fail(optionError("value %.40q of %d bytes: use at most %d bytes of UTF-8", value, len(value), MaxValueLen))
 	}
-	lk.opts.reason = value
+	own.opts.reason = value
+	lk := locker{e.c, e.name, &own}
 	return lk.lock(ctx, 1)
 }
 

@@ -17,33 +17,34 @@ import (
 // holding is one lease in the store, as this client has it. Usually one Lease
 // stands on it; with re-entry several do at once, with tenure several do one
 // after the other, each with a token of its own.
+//
+// A client may have very many: TestHeapOfAHeldLease has an eye on its size.
 type holding struct {
-	c          *Client
-	lk         *locker
-	unsure     bool // copies of its acquire may be under way
-	entry      keepalive.Entry
-	line       *line // nil: no tenure
-	slice      tenure.Slice
-	unrivalled bool // the store granted it at once: nobody else waited
-
+	lk       *locker
+	held     engine.Held // as the store knows it, with the token of the grant
+	entry    keepalive.Entry
+	line     *line // nil: no tenure
+	slice    tenure.Slice
 	topToken uint64 // highest token reserved with the grant
 
-	jeopardy atomic.Bool // the latest renewal failed
-
-	mu      sync.Mutex
-	state   holdingState
-	weight  int
-	demoted bool       // it was a writer's
-	why     *LostError // how it was lost, if it was
-	token   uint64     // of the present turn; while passing, of the one before
-	since   time.Time  // of the present turn, if a hook wants to know
-	leases  []*Lease
-	place   *place // of the turn, with LocalOnly
+	mu     sync.Mutex
+	weight int
+	why    *LostError    // how it was lost, if it was
+	token  uint64        // of the present turn; while passing, of the one before
+	since  time.Duration // when the present turn began, if a hook wants to know
+	leases []*Lease
+	place  *place // of the turn, with LocalOnly
 
 	// Most holdings have one lease at a time, and many just one.
-	first  Lease
-	room   [1]*Lease
-	opened bool // first is in use
+	first   Lease
+	room    [1]*Lease
+	state   holdingState
+	demoted bool // it was a writer's
+
+	// These are not the mutex's; beside the last two they take no room.
+	unsure     bool        // copies of its acquire may be under way
+	unrivalled bool        // the store granted it at once: nobody else waited
+	jeopardy   atomic.Bool // the latest renewal failed
 }
 
 // holdingState moves between passing and held at each turn, and to ended.
@@ -57,15 +58,21 @@ const (
 
 func (h *holding) resource() string { return h.lk.name }
 
-func (h *holding) id() string { return h.entry.Renewal.ID }
+func (h *holding) id() string { return h.held.ID }
+
+// client is whose holding it is.
+func (h *holding) client() *Client { return h.lk.c }
 
 func (h *holding) tokens(l *Lease) map[string]uint64 { return map[string]uint64{h.lk.name: l.token} }
 
-func (h *holding) deadline() time.Time { return h.entry.Window.End() }
+func (h *holding) deadline() time.Time { return h.client().keep.Time(h.entry.Window.End()) }
+
+// left is how long its trust window stays open.
+func (h *holding) left() time.Duration { return h.entry.Window.Left(h.client().keep.Now()) }
 
 func (h *holding) fallback() Fallback { return FailClosed }
 
-func (h *holding) covers(c *Client, name string) bool { return h.c == c && h.lk.name == name }
+func (h *holding) covers(c *Client, name string) bool { return h.client() == c && h.lk.name == name }
 
 // take makes the lease of the next turn, after the grant or a hand-off. It
 // returns nil if the holding ended on the way.
@@ -112,39 +119,43 @@ func reentry(own, lk *locker, had, weight int) error {
 
 func (h *holding) stand(parent context.Context) *Lease {
 	l := &h.first
-	if h.opened {
+	if l.footing != nil { // it is in use, or was
 		l = new(Lease)
 	}
-	h.opened = true
 	l.footing, l.token, l.parent = h, h.token, parent
 	if h.leases == nil {
 		h.leases = h.room[:0]
 	}
-	if len(h.leases) == 0 && len(h.c.hooks.release) > 0 {
-		h.since = time.Now()
+	if c := h.client(); len(h.leases) == 0 && len(c.hooks.release) > 0 {
+		h.since = c.keep.Now().Mono
 	}
 	h.leases = append(h.leases, l)
 	return l
+}
+
+// Renewal implements keepalive.Keeper.
+func (h *holding) Renewal() engine.Renewal {
+	return engine.Renewal{Resource: h.lk.resource(), Held: h.held, TTL: h.entry.TTL}
 }
 
 // Renewed implements keepalive.Keeper. A lease that lives long enough to be
 // renewed is worth a stream of wake-ups, by which a break is told at once.
 func (h *holding) Renewed() {
 	h.jeopardy.Store(false)
-	for _, hook := range h.c.hooks.renew {
-		hook.Renew(Renew{Resource: h.lk.name, Token: h.present(), Left: h.entry.Window.Left(time.Now())})
+	for _, hook := range h.client().hooks.renew {
+		hook.Renew(Renew{Resource: h.lk.name, Token: h.present(), Left: h.left()})
 	}
-	h.c.mail.listenSoon()
+	h.client().mail.listenSoon()
 }
 
 // Jeopardy implements keepalive.Keeper.
 func (h *holding) Jeopardy(err error) {
-	left := h.entry.Window.Left(time.Now())
+	left := h.left()
 	if !h.jeopardy.Swap(true) { // the log hears of the first in a row only
-		h.c.log.Warn("holdfast: a renewal failed; it is tried again until the trust window ends",
+		h.client().log.Warn("holdfast: a renewal failed; it is tried again until the trust window ends",
 			"resource", h.lk.name, "left", left, "error", err)
 	}
-	for _, hook := range h.c.hooks.renew {
+	for _, hook := range h.client().hooks.renew {
 		hook.Renew(Renew{Resource: h.lk.name, Token: h.present(), Left: left, Err: err})
 	}
 }
@@ -173,7 +184,7 @@ func (h *holding) present() uint64 {
 	return h.token
 }
 
-// wake implements party.
+// wake takes a wake-up in: it concerns a holding if the lease was broken.
 func (h *holding) wake(w engine.Wakeup) {
 	if w.Kind == engine.WakeBroken {
 		h.lose(&LostError{Resource: h.lk.name, Token: h.present(), Cause: LostBroken})
@@ -183,10 +194,10 @@ func (h *holding) wake(w engine.Wakeup) {
 // open implements footing. It closes a holding whose trust window has passed, so
 // that a process that was paused learns it here, before any timer runs.
 func (h *holding) open() bool {
-	if h.entry.Window.Left(time.Now()) > 0 {
+	if h.left() > 0 {
 		return true
 	}
-	h.lose(h.expired(h.c.keep.Trouble(&h.entry)))
+	h.lose(h.expired(h.client().keep.Trouble(&h.entry)))
 	return false
 }
 
@@ -201,18 +212,18 @@ func (h *holding) lose(why *LostError) {
 	}
 	h.vacate()
 	if was == holdingHeld {
-		h.c.log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
-		for _, hook := range h.c.hooks.lost {
+		h.client().log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
+		for _, hook := range h.client().hooks.lost {
 			hook.Lost(why)
 		}
 		if h.line != nil {
-			h.c.passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
+			h.client().passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
 		}
 	}
 	if why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure {
 		// The store may keep it a little longer, or have renewed it just now, or
 		// make it again when a late copy of its acquire arrives.
-		h.c.cleanup(h.entry.Renewal.TTL, h.releaseRequest())
+		h.client().cleanup(h.entry.TTL, h.releaseRequest())
 	}
 }
 
@@ -237,8 +248,8 @@ func (h *holding) finish(why *LostError) ([]*Lease, holdingState) {
 	}
 	h.mu.Unlock()
 	if was != holdingEnded {
-		h.c.keep.Remove(&h.entry)
-		h.c.mail.remove(h.id())
+		h.client().keep.Remove(&h.entry)
+		h.client().mail.remove(h.id())
 	}
 	return leases, was
 }
@@ -262,17 +273,17 @@ func (h *holding) leave(l *Lease) (last, held bool) {
 // giveBack implements footing.
 func (h *holding) giveBack(ctx context.Context, last *Lease) error {
 	h.vacate()
-	if !h.c.gate.join() {
+	if !h.client().gate.join() {
 		return opError("release", h.lk.name, ErrClosed)
 	}
-	defer h.c.gate.leave()
-	if len(h.c.hooks.release) == 0 {
+	defer h.client().gate.leave()
+	if len(h.client().hooks.release) == 0 {
 		return h.handOn(ctx)
 	}
 	since := h.since
 	err := h.handOn(ctx)
-	for _, hook := range h.c.hooks.release {
-		hook.Release(Release{Resource: h.lk.name, Token: last.token, Held: time.Since(since), Err: err})
+	for _, hook := range h.client().hooks.release {
+		hook.Release(Release{Resource: h.lk.name, Token: last.token, Held: h.client().keep.Now().Mono - since, Err: err})
 	}
 	return err
 }
@@ -300,7 +311,7 @@ func (h *holding) vacate() {
 // handOn passes the holding on inside the process, or yields it to other
 // processes, or releases it.
 func (h *holding) handOn(ctx context.Context) error {
-	c := h.c
+	c := h.client()
 	if h.line != nil {
 		if h.mayPass() && c.lines.TryPass(h.line, turn{holding: h}) {
 			return nil
@@ -322,21 +333,21 @@ func (h *holding) handOn(ctx context.Context) error {
 // mayPass tells whether the next local waiter may have the holding: within the
 // slice, and with enough of the trust window left to be of use.
 func (h *holding) mayPass() bool {
-	now := time.Now()
+	now := h.client().keep.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.state == holdingPassing && h.token < h.topToken &&
-		h.entry.Window.Left(now) > min(h.entry.Renewal.TTL/4, time.Second) &&
-		h.slice.Take(now)
+		h.entry.Window.Left(now) > min(h.entry.TTL/4, time.Second) &&
+		h.slice.Take(now.Mono)
 }
 
 // yield gives the holding back and queues again for the next local waiter, in
 // one step of the store.
 func (h *holding) yield(ctx context.Context) error {
-	c := h.c
+	c := h.client()
 	h.finish(nil)
 	a := h.lk.newAttempt(h.weight, h.line)
-	a.req.Yields = h.entry.Renewal.Held
+	a.req.Yields = h.held
 	a.req.Reserve = h.nextReserve()
 	if c.mail.live() {
 		a.listenFor()
@@ -360,7 +371,7 @@ func (h *holding) yield(ctx context.Context) error {
 		next, err = turn{}, nil
 	default:
 		next, err = turn{}, opError("release", h.lk.name, err)
-		c.cleanup(h.entry.Renewal.TTL, h.releaseRequest())
+		c.cleanup(h.entry.TTL, h.releaseRequest())
 	}
 	c.passOn(h.line, next)
 	return err
@@ -371,7 +382,7 @@ func (h *holding) yield(ctx context.Context) error {
 // more tokens than microseconds pass: they follow the store's clock.
 func (h *holding) nextReserve() uint64 {
 	if h.unrivalled && h.token == h.topToken {
-		return max(tenure.MaxHandOffs, min(2*(h.topToken-h.entry.Renewal.Token), tenure.MaxAlone))
+		return max(tenure.MaxHandOffs, min(2*(h.topToken-h.held.Token), tenure.MaxAlone))
 	}
 	return tenure.MaxHandOffs
 }
@@ -382,13 +393,13 @@ func (h *holding) giveUp(ctx context.Context) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return opError("release", h.lk.name, fmt.Errorf("%w: %w", ErrUnavailable, cause))
 	}
-	return h.c.release(ctx, h)
+	return h.client().release(ctx, h)
 }
 
 func (h *holding) releaseRequest() engine.Release {
 	return engine.Release{
-		Resource: h.entry.Renewal.Resource,
-		Held:     h.entry.Renewal.Held,
+		Resource: h.lk.resource(),
+		Held:     h.held,
 		Withdraw: h.unsure,
 	}
 }
@@ -425,7 +436,7 @@ func (c *Client) release(ctx context.Context, h *holding) error {
 		// A connection that the store had closed fails at its first use: so a
 		// few quick tries, then the background.
 		if call.Err() != nil || time.Since(start) > releaseGrace || slow.n == 3 || !slow.pause(call) {
-			c.cleanup(h.entry.Renewal.TTL, h.releaseRequest())
+			c.cleanup(h.entry.TTL, h.releaseRequest())
 			return opError("release", h.lk.name, err)
 		}
 	}

@@ -38,7 +38,8 @@ func granted(t *testing.T, m *Mutex) *holding {
 // shutWindow makes the clock pass the end of the trust window, as after a pause
 // of the process: no timer has had time to run.
 func (l *Lease) shutWindow() {
-	l.footing.(*holding).entry.Window.Start(time.Now().Add(-time.Hour), time.Second, 0)
+	h := l.footing.(*holding)
+	h.entry.Window.Start(h.client().keep.At(time.Now().Add(-time.Hour)), time.Second, 0)
 }
 
 func TestLostBeforeAnybodyStandsOnIt(t *testing.T) {
@@ -56,7 +57,7 @@ func TestLostBeforeAnybodyStandsOnIt(t *testing.T) {
 func TestFirstTurnHasTheGrantedToken(t *testing.T) {
 	c := opened(t)
 	h := granted(t, c.Mutex("x"))
-	want := h.entry.Renewal.Token
+	want := h.held.Token
 	if got := h.take(context.Background()).Token(); got != want {
 		t.Errorf("token %d, granted %d", got, want)
 	}
@@ -189,7 +190,7 @@ func TestWakeupForAnIDThatHasEnded(t *testing.T) {
 	c := opened(t)
 	a := c.Mutex("x").newAttempt(1, nil)
 	a.listenFor()
-	old := c.mail.parties[a.req.ID]
+	old := c.mail.waiting[a.req.ID]
 	if err := a.restart(&engine.EndedError{Cause: engine.CauseExpired}); err != nil {
 		t.Fatal(err)
 	}

@@ -241,9 +241,10 @@ func (l *Latch) wait(ctx context.Context, call latchCall) error {
 
 // queue is how waiters ask for the gate. One that gets it finds the round ended.
 func (l *Latch) queue() *locker {
-	return &locker{c: l.c, name: l.name, kind: engine.KindLatch, capacity: 1, opts: lockOptions{
+	lk := terms{kind: engine.KindLatch, capacity: 1, opts: lockOptions{
 		ttl: engine.ClaimWindow, noRenewal: true, reason: waitReason(l.opts.reason),
-	}}
+	}}.on(l.c, l.name)
+	return &lk
 }
 
 // watch looks at the round at every poll and returns when it is over, and how.

@@ -10,20 +10,53 @@ import (
 
 // locker is what all locks have in common: how to get a lease on a resource.
 type locker struct {
-	c        *Client
-	name     string
+	c    *Client
+	name string
+	*terms
+}
+
+// terms are what a locker asks for. They are never changed: the lockers of a
+// client share them where they are the same, since each held lease keeps one.
+type terms struct {
 	kind     engine.Kind
 	capacity int
 	opts     lockOptions
 	mark     time.Duration // the grant marks the resource as done for so long; 0: it does not
+	prefix   string        // of the resource, if it is not the client's
+}
+
+// on makes a locker of these terms, or of the latest ones if they are the same:
+// most locks of a program are alike.
+func (t terms) on(c *Client, name string) locker {
+	if t.opts.err != nil { // it may be of a type that cannot be compared
+		own := t
+		return locker{c, name, &own}
+	}
+	last := c.terms.Load()
+	if last == nil || *last != t {
+		own := t
+		last = &own
+		c.terms.Store(last)
+	}
+	return locker{c, name, last}
+}
+
+// resource names what is locked to the engine.
+func (lk *locker) resource() engine.Resource {
+	r := lk.c.resource(lk.name)
+	if lk.prefix != "" {
+		r.Prefix = lk.prefix
+	}
+	return r
 }
 
 // lineKey says which callers of a process can pass a lease on to each other:
 // those who would ask the store for the same.
 type lineKey struct {
-	name     string
-	ttl      time.Duration
-	fallback Fallback // nobody waits behind one who waits longer for the store
+	name string
+	// what is the TTL and the fallback, in one number since there is a line for
+	// each held lease. Nobody waits behind one who waits longer for the store.
+	what int64
 }
 
 type line = tenure.Line[lineKey, turn]
@@ -59,7 +92,9 @@ func (lk *locker) reserve(l *line) uint64 {
 	}
 }
 
-func (lk *locker) key() lineKey { return lineKey{lk.name, lk.opts.ttl, lk.opts.fallback} }
+func (lk *locker) key() lineKey {
+	return lineKey{lk.name, int64(lk.opts.ttl)<<8 | int64(lk.opts.fallback)}
+}
 
 // lock waits for a lease until ctx ends.
 func (lk *locker) lock(ctx context.Context, weight int) (*Lease, error) {
@@ -218,7 +253,7 @@ func (c *Client) passOn(l *line, t turn) {
 	}
 	if t.holding != nil {
 		if _, was := t.holding.finish(nil); was != holdingEnded {
-			c.cleanup(t.holding.entry.Renewal.TTL, t.holding.releaseRequest())
+			c.cleanup(t.holding.entry.TTL, t.holding.releaseRequest())
 		}
 	}
 }

@@ -3,6 +3,8 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,19 +18,17 @@ const listenPatience = 2 * time.Second
 // listenWait is how long a waiter holds back its next poll for the stream.
 const listenWait = 500 * time.Millisecond
 
-// party is whoever a wake-up can be for: a waiting attempt or a holding.
-type party interface{ wake(w engine.Wakeup) }
-
 // mailbox is the client's one stream of wake-ups, opened when it is first
 // needed, and the register of who is to be told.
 type mailbox struct {
 	c *Client
 
 	mu       sync.Mutex
-	parties  map[string]party // by holder ID
-	listener engine.Listener  // nil until live
-	opening  *opening         // the try under way
-	denied   bool             // the latest try was refused by the store
+	waiting  map[string]inbox // of attempts that wait, by holder ID
+	held     map[string]*holding
+	listener engine.Listener // nil until live
+	opening  *opening        // the try under way
+	denied   bool            // the latest try was refused by the store
 	closed   bool
 }
 
@@ -41,7 +41,7 @@ type opening struct {
 // inbox holds the newest wake-up for one holder ID.
 type inbox chan engine.Wakeup
 
-// wake implements party. A grant or a break is never displaced by a mere call to
+// wake puts it in. A grant or a break is never displaced by a mere call to
 // look again.
 func (b inbox) wake(w engine.Wakeup) {
 	for {
@@ -62,33 +62,37 @@ func (b inbox) wake(w engine.Wakeup) {
 
 func (m *mailbox) open(c *Client) {
 	m.c = c
-	m.parties = make(map[string]party)
+	m.waiting, m.held = make(map[string]inbox), make(map[string]*holding)
 }
 
-// enrol makes wake-ups for an ID go to p, in place of anybody before.
-func (m *mailbox) enrol(id string, p party) {
+// expect makes wake-ups for an ID go to an attempt that waits.
+func (m *mailbox) expect(id string, b inbox) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.parties[id] = p
+	m.waiting[id] = b
+}
+
+// hold makes wake-ups for the ID of a holding go to it, and no longer to the
+// attempt that it was.
+func (m *mailbox) hold(h *holding) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.waiting, h.id())
+	m.held[h.id()] = h
 }
 
 func (m *mailbox) remove(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.parties, id)
+	delete(m.waiting, id)
+	delete(m.held, id)
 }
 
 // holdings lists what the client holds.
 func (m *mailbox) holdings() []*holding {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var all []*holding
-	for _, p := range m.parties {
-		if h, ok := p.(*holding); ok {
-			all = append(all, h)
-		}
-	}
-	return all
+	return slices.Collect(maps.Values(m.held))
 }
 
 // live tells whether wake-ups come in.
@@ -159,24 +163,24 @@ func (m *mailbox) try(o *opening) {
 	close(o.ended)
 }
 
-// deliver hands a wake-up to whom it is for.
+// deliver hands a wake-up to whom it is for. To look again concerns only those who
+// wait.
 func (m *mailbox) deliver(w engine.Wakeup) {
 	m.mu.Lock()
 	if w.Kind != engine.Resync || w.ID != "" {
-		p := m.parties[w.ID]
+		h, b := m.held[w.ID], m.waiting[w.ID]
 		m.mu.Unlock()
-		if p != nil {
-			p.wake(w)
+		if h != nil {
+			h.wake(w)
+		} else if b != nil {
+			b.wake(w)
 		}
 		return
 	}
-	all := make([]party, 0, len(m.parties))
-	for _, p := range m.parties {
-		all = append(all, p)
-	}
+	all := slices.Collect(maps.Values(m.waiting))
 	m.mu.Unlock()
-	for _, p := range all {
-		p.wake(w)
+	for _, b := range all {
+		b.wake(w)
 	}
 }
 

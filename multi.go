@@ -44,11 +44,13 @@ func (c *Client) Multi(names []string, opts ...LockOption) *Multi {
 	m.first = names[0]
 	part := m.opts
 	part.noRenewal = false // the bundle ends at its TTL; its parts live until then
+	each := terms{kind: engine.KindMutex, capacity: 1, opts: part}
 	for _, name := range sorted {
 		if err := checkName(name); err != nil {
 			m.opts.fail(err)
 		}
-		m.parts = append(m.parts, &locker{c: c, name: name, kind: engine.KindMutex, capacity: 1, opts: part})
+		lk := each.on(c, name)
+		m.parts = append(m.parts, &lk)
 	}
 	return m
 }

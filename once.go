@@ -48,13 +48,11 @@ type errand struct {
 func (c *Client) errand(name string, keep time.Duration, retry bool, opts lockOptions) *errand {
 	// A lease that re-enters would do the work a second time inside the first.
 	opts.reentrant = false
-	e := &errand{keep: keep, locker: locker{
-		c: c, name: name, kind: engine.KindJob, capacity: 1, opts: opts,
-	}}
+	t := terms{kind: engine.KindJob, capacity: 1, opts: opts}
 	if !retry {
-		e.mark = keep
+		t.mark = keep
 	}
-	return e
+	return &errand{keep: keep, locker: t.on(c, name)}
 }
 
 // claim waits for the lease. It returns nil without an error if the work has been
@@ -102,8 +100,8 @@ func (l *Lease) conclude(ctx context.Context, keep time.Duration) error {
 	_ = l.finish(ErrReleased)
 	since := h.since
 	err := h.conclude(ctx, keep)
-	for _, hook := range h.c.hooks.release {
-		hook.Release(Release{Resource: h.lk.name, Token: l.token, Held: time.Since(since), Err: err})
+	for _, hook := range h.client().hooks.release {
+		hook.Release(Release{Resource: h.lk.name, Token: l.token, Held: h.client().keep.Now().Mono - since, Err: err})
 	}
 	return err
 }
@@ -111,7 +109,7 @@ func (l *Lease) conclude(ctx context.Context, keep time.Duration) error {
 // conclude returns nil when the store has confirmed the mark. It goes on trying
 // for as long as ctx allows and the lease can be alive.
 func (h *holding) conclude(ctx context.Context, keep time.Duration) error {
-	c := h.c
+	c := h.client()
 	if !c.gate.join() {
 		return opError("finish", h.lk.name, ErrClosed)
 	}
@@ -124,8 +122,8 @@ func (h *holding) conclude(ctx context.Context, keep time.Duration) error {
 	defer cancelLate()
 	// Not a withdrawal: to that the store says yes also if the lease was gone and
 	// nothing was marked. It comes afterwards, if copies may be under way.
-	mark := engine.Release{Resource: h.entry.Renewal.Resource, Held: h.entry.Renewal.Held, Mark: keep}
-	ttl := h.entry.Renewal.TTL
+	mark := engine.Release{Resource: h.lk.resource(), Held: h.held, Mark: keep}
+	ttl := h.entry.TTL
 	if h.unsure {
 		defer func() { c.cleanup(ttl, h.releaseRequest()) }()
 	}

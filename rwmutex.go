@@ -24,10 +24,7 @@ type RWMutex struct {
 // RWMutex returns a handle on a resource for readers and writers. It costs
 // nothing until it is used; handles of the same name are the same lock.
 func (c *Client) RWMutex(name string, opts ...LockOption) *RWMutex {
-	return &RWMutex{locker{
-		c: c, name: name, kind: engine.KindRW, capacity: rwCapacity,
-		opts: lockOptionsOf(name, opts),
-	}}
+	return &RWMutex{terms{kind: engine.KindRW, capacity: rwCapacity, opts: lockOptionsOf(name, opts)}.on(c, name)}
 }
 
 // Lock waits until the writer's lease is granted or ctx ends. Under the caller's
@@ -84,22 +81,22 @@ func (l *Lease) Demote(ctx context.Context) error {
 	if !ok || h.lk.kind != engine.KindRW {
 		return opError("demote", l.footing.resource(), fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld))
 	}
-	if !h.c.gate.enter() {
+	if !h.client().gate.enter() {
 		return opError("demote", h.lk.name, ErrClosed)
 	}
-	defer h.c.gate.leave()
+	defer h.client().gate.leave()
 	if err := l.Err(); err != nil {
 		return demoteError(l, err)
 	}
 	if err := h.beReader(l); err != nil {
 		return demoteError(l, err)
 	}
-	call, cancel := until(ctx, h.c.life)
+	call, cancel := until(ctx, h.client().life)
 	defer cancel()
-	r := h.entry.Renewal
+	r := h.Renewal()
 	var slow backoff
 	for {
-		err := h.c.engine.Resize(call, r.Resource, r.Held, 1)
+		err := h.client().engine.Resize(call, r.Resource, r.Held, 1)
 		var gone *engine.NotHeldError
 		switch {
 		case err == nil:

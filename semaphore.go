@@ -25,7 +25,7 @@ func (c *Client) Semaphore(name string, capacity int, opts ...LockOption) *Semap
 	if capacity < 1 || capacity > MaxCapacity {
 		o.fail(optionError("capacity %d: use 1 to %d", capacity, MaxCapacity))
 	}
-	return &Semaphore{locker{c: c, name: name, kind: engine.KindSemaphore, capacity: capacity, opts: o}}
+	return &Semaphore{terms{kind: engine.KindSemaphore, capacity: capacity, opts: o}.on(c, name)}
 }
 
 // Acquire waits until a lease of the weight is granted or ctx ends. A lease of

@@ -31,16 +31,16 @@ type ticket struct {
 
 // detach implements footing.
 func (h *holding) detach(ctx context.Context, l *Lease) (string, error) {
-	if !h.c.gate.enter() {
+	if !h.client().gate.enter() {
 		return "", opError("detach", h.lk.name, ErrClosed)
 	}
-	defer h.c.gate.leave()
+	defer h.client().gate.leave()
 	if !h.alone() {
 		return "", opError("detach", h.lk.name, fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld))
 	}
-	call, cancel := context.WithTimeout(ctx, min(max(releaseGrace, h.entry.Renewal.TTL/3), closeGrace))
+	call, cancel := context.WithTimeout(ctx, min(max(releaseGrace, h.entry.TTL/3), closeGrace))
 	defer cancel()
-	err := h.c.engine.Renew(call, []engine.Renewal{h.entry.Renewal})[0]
+	err := h.client().engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
 		h.Lost(gone, nil)
@@ -56,7 +56,7 @@ func (h *holding) detach(ctx context.Context, l *Lease) (string, error) {
 	_, was := h.finish(nil)
 	h.vacate()
 	if h.line != nil {
-		h.c.passOn(h.line, turn{})
+		h.client().passOn(h.line, turn{})
 	}
 	if was == holdingEnded {
 		return "", opError("detach", h.lk.name, h.ending()) // this very moment
@@ -82,7 +82,7 @@ func (h *holding) leaveAlone(l *Lease) bool {
 }
 
 func (h *holding) ticket() string {
-	r := h.entry.Renewal
+	r := h.Renewal()
 	t := ticket{
 		Prefix: r.Resource.Prefix, Name: r.Resource.Name,
 		Kind: string(h.lk.kind), Capacity: h.lk.capacity, Weight: h.weight,
@@ -114,17 +114,19 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	}
 	defer c.gate.leave()
 	ttl := time.Duration(t.TTL) * time.Millisecond
-	lk := &locker{c: c, name: t.Name, kind: engine.Kind(t.Kind), capacity: t.Capacity}
-	lk.opts = lockOptions{ttl: ttl, noRenewal: t.Renewal == "no", noTenure: true}
-	r := engine.Renewal{
-		Resource: engine.Resource{Prefix: t.Prefix, Name: t.Name},
-		Held:     engine.Held{ID: t.ID, Token: t.Token},
-		TTL:      ttl,
+	lk := terms{
+		kind: engine.Kind(t.Kind), capacity: t.Capacity, prefix: t.Prefix,
+		opts: lockOptions{ttl: ttl, noRenewal: t.Renewal == "no", noTenure: true},
+	}.on(c, t.Name)
+	h := &holding{
+		lk: &lk, held: engine.Held{ID: t.ID, Token: t.Token},
+		weight: t.Weight, token: t.Token - 1, topToken: t.Token,
 	}
+	h.entry.TTL, h.entry.Keeper = ttl, h
 	call, cancel := until(ctx, c.life)
 	defer cancel()
 	sent := time.Now()
-	err = c.engine.Renew(call, []engine.Renewal{r})[0]
+	err = c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
 		return nil, &LostError{Resource: t.Name, Token: t.Token, Cause: lostCause(gone.Cause)}
@@ -132,17 +134,15 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	if err != nil {
 		return nil, opError("adopt", t.Name, err)
 	}
-	h := &holding{c: c, lk: lk, weight: t.Weight, token: t.Token - 1, topToken: t.Token}
-	h.entry.Renewal, h.entry.Margin, h.entry.Keeper = r, keepalive.Margin(ttl), h
-	h.entry.Window.Start(sent, ttl, h.entry.Margin)
-	if h.entry.Window.Left(time.Now()) <= 0 {
+	h.entry.Window.Start(c.keep.At(sent), ttl, keepalive.Margin(ttl))
+	if h.left() <= 0 {
 		return nil, opError("adopt", t.Name, fmt.Errorf("%w: the answer came after its trust window", ErrUnavailable))
 	}
 	first := keepalive.Usual
 	if lk.opts.noRenewal {
 		first = keepalive.Never
 	}
-	c.mail.enrol(t.ID, h)
+	c.mail.hold(h)
 	c.keep.Add(&h.entry, first)
 	l := h.take(ctx)
 	if l == nil {

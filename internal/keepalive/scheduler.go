@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ const batchSize = 512
 // Keeper is told what happens to a lease. Its methods are called without any
 // lock held and must not block.
 type Keeper interface {
+	// Renewal is what to send to the engine.
+	Renewal() engine.Renewal
 	// Renewed: the lease was extended.
 	Renewed()
 	// Jeopardy: a renewal failed; it is tried again while the window is open.
@@ -41,23 +44,26 @@ type Keeper interface {
 // window closes.
 var errNoAnswer = fmt.Errorf("%w: a renewal has had no answer", engine.ErrUnavailable)
 
-// Entry is a lease under keepalive. Fill the exported fields, start Window, and
-// give it to Scheduler.Add.
+// Entry is a lease under keepalive. Fill the exported fields, start Window by the
+// scheduler's clock, and give it to Scheduler.Add. It is kept small, since there is
+// one for each lease: instants are numbers, and what to send the keeper knows.
 type Entry struct {
-	Window  Window
-	Renewal engine.Renewal
-	// Margin is subtracted from the TTL at each renewal.
-	Margin time.Duration
+	Window Window
+	TTL    time.Duration
 	Keeper Keeper
 
-	// The fields below belong to the scheduler's mutex.
-	renewAt time.Time // zero: never
-	due     time.Time
-	index   int // in the heap; -1 outside
+	// The fields below belong to the scheduler's mutex. Instants are those of its
+	// monotonic clock.
+	renewAt time.Duration // never: not at all
+	due     time.Duration
+	last    error // of the latest renewal, nil if it succeeded
+	index   int32 // in the heap; -1 outside
 	added   bool
 	sending bool
-	last    error // of the latest renewal, nil if it succeeded
 }
+
+// never is later than everything else.
+const never time.Duration = math.MaxInt64
 
 // First says when an entry is renewed for the first time.
 type First uint8
@@ -78,6 +84,8 @@ const claimDelay = 100 * time.Millisecond
 
 // Scheduler renews leases. See New.
 type Scheduler struct {
+	Clock
+
 	engine engine.Engine
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -86,26 +94,26 @@ type Scheduler struct {
 	mu      sync.Mutex
 	heap    entries
 	timer   *time.Timer
-	armed   time.Time // when the timer fires; zero: not armed
+	armed   time.Duration // when the timer fires; never: not armed
 	stopped bool
 }
 
 // New returns a scheduler that renews by e. End it with Stop.
 func New(e engine.Engine) *Scheduler {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Scheduler{engine: e, ctx: ctx, cancel: cancel}
+	return &Scheduler{Clock: NewClock(), engine: e, ctx: ctx, cancel: cancel, armed: never}
 }
 
 // Add takes a lease under keepalive. It does nothing after Stop.
 func (s *Scheduler) Add(e *Entry, first First) {
-	now := time.Now()
+	now := s.Now()
 	switch first {
 	case Usual:
-		e.renewAt = now.Add(e.Renewal.TTL / 3)
+		e.renewAt = now.Mono + e.TTL/3
 	case Soon:
-		e.renewAt = now.Add(min(claimDelay, e.Window.Left(now)/4))
+		e.renewAt = now.Mono + min(claimDelay, e.Window.Left(now)/4)
 	case Never:
-		e.renewAt = time.Time{}
+		e.renewAt = never
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,8 +130,8 @@ func (s *Scheduler) Remove(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.added = false
-	if e.index >= 0 && len(s.heap) > e.index && s.heap[e.index] == e {
-		heap.Remove(&s.heap, e.index)
+	if i := int(e.index); i >= 0 && len(s.heap) > i && s.heap[i] == e {
+		heap.Remove(&s.heap, i)
 	}
 }
 
@@ -158,13 +166,13 @@ func (s *Scheduler) Stop() {
 // place puts an entry where its next event belongs and arms the timer.
 func (s *Scheduler) place(e *Entry) {
 	e.due = e.Window.End()
-	if !e.renewAt.IsZero() && !e.sending && e.renewAt.Before(e.due) {
-		e.due = e.renewAt
+	if !e.sending {
+		e.due = min(e.due, e.renewAt)
 	}
 	if e.index < 0 {
 		heap.Push(&s.heap, e)
 	} else {
-		heap.Fix(&s.heap, e.index)
+		heap.Fix(&s.heap, int(e.index))
 	}
 	s.arm()
 }
@@ -177,20 +185,21 @@ func (s *Scheduler) arm() {
 		return
 	}
 	due := s.heap[0].due
-	if !s.armed.IsZero() && !due.Before(s.armed) {
+	if due >= s.armed {
 		return
 	}
 	s.armed = due
+	in := due - s.Now().Mono
 	if s.timer == nil {
-		s.timer = time.AfterFunc(time.Until(due), s.fire)
+		s.timer = time.AfterFunc(in, s.fire)
 	} else {
-		s.timer.Reset(time.Until(due))
+		s.timer.Reset(in)
 	}
 }
 
 // fire runs in a goroutine of the timer.
 func (s *Scheduler) fire() {
-	now := time.Now()
+	now := s.Now()
 	var lost, renew []*Entry
 	var troubles []error // of the lost ones
 	s.mu.Lock()
@@ -211,9 +220,9 @@ func (s *Scheduler) fire() {
 		e.sending = true
 		renew = append(renew, e)
 		e.due = e.Window.End()
-		heap.Fix(&s.heap, e.index)
+		heap.Fix(&s.heap, int(e.index))
 	}
-	s.armed = time.Time{}
+	s.armed = never
 	s.arm()
 	s.mu.Unlock()
 
@@ -232,24 +241,24 @@ func (s *Scheduler) fire() {
 
 // isDue tells whether an entry needs something now. Renewals that are nearly
 // due go along in the same batch.
-func (s *Scheduler) isDue(e *Entry, now time.Time) bool {
+func (s *Scheduler) isDue(e *Entry, now Instant) bool {
 	if e.Window.Left(now) <= 0 {
 		return true
 	}
-	slack := min(e.Renewal.TTL/60, 50*time.Millisecond)
-	return !e.sending && !e.renewAt.IsZero() && !e.renewAt.After(now.Add(slack))
+	slack := min(e.TTL/60, 50*time.Millisecond)
+	return !e.sending && e.renewAt <= now.Mono+slack
 }
 
 // renew sends one batch and applies the answers.
 func (s *Scheduler) renew(batch []*Entry) {
 	renewals := make([]engine.Renewal, len(batch))
-	limit := patience(batch[0].Renewal.TTL)
+	limit := patience(batch[0].TTL)
 	for i, e := range batch {
-		renewals[i] = e.Renewal
-		limit = min(limit, patience(e.Renewal.TTL))
+		renewals[i] = e.Keeper.Renewal()
+		limit = min(limit, patience(e.TTL))
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
-	sent := time.Now()
+	sent := s.Now()
 	errs := s.engine.Renew(ctx, renewals)
 	cancel()
 	for i, e := range batch {
@@ -271,8 +280,8 @@ func retryIn(left, ttl time.Duration) time.Duration {
 }
 
 // apply takes one answer in.
-func (s *Scheduler) apply(e *Entry, sent time.Time, err error) {
-	now := time.Now()
+func (s *Scheduler) apply(e *Entry, sent Instant, err error) {
+	now := s.Now()
 	var gone *engine.NotHeldError
 	isGone := errors.As(err, &gone)
 	s.mu.Lock()
@@ -284,15 +293,15 @@ func (s *Scheduler) apply(e *Entry, sent time.Time, err error) {
 	e.last = err
 	switch {
 	case err == nil:
-		e.Window.Extend(sent, e.Renewal.TTL, e.Margin)
-		e.renewAt = sent.Add(e.Renewal.TTL / 3)
+		e.Window.Extend(sent, e.TTL, Margin(e.TTL))
+		e.renewAt = sent.Mono + e.TTL/3
 	case isGone:
 		e.added = false
 		if e.index >= 0 {
-			heap.Remove(&s.heap, e.index)
+			heap.Remove(&s.heap, int(e.index))
 		}
 	default:
-		e.renewAt = now.Add(retryIn(e.Window.Left(now), e.Renewal.TTL))
+		e.renewAt = now.Mono + retryIn(e.Window.Left(now), e.TTL)
 	}
 	if e.added {
 		s.place(e)
@@ -313,9 +322,9 @@ func (s *Scheduler) apply(e *Entry, sent time.Time, err error) {
 type entries []*Entry
 
 func (h entries) Len() int           { return len(h) }
-func (h entries) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h entries) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].index, h[j].index = i, j }
-func (h *entries) Push(x any)        { e := x.(*Entry); e.index = len(*h); *h = append(*h, e) }
+func (h entries) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h entries) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].index, h[j].index = int32(i), int32(j) }
+func (h *entries) Push(x any)        { e := x.(*Entry); e.index = int32(len(*h)); *h = append(*h, e) }
 func (h *entries) Pop() any {
 	old := *h
 	e := old[len(old)-1]

@@ -43,6 +43,7 @@ func (s *store) Renew(ctx context.Context, batch []engine.Renewal) []error {
 // holder notes what it is told.
 type holder struct {
 	entry    Entry
+	id       string
 	mu       sync.Mutex
 	renewed  int
 	jeopardy int
@@ -50,6 +51,10 @@ type holder struct {
 	lostAt   time.Time
 	cause    *engine.NotHeldError
 	last     error
+}
+
+func (h *holder) Renewal() engine.Renewal {
+	return engine.Renewal{Held: engine.Held{ID: h.id, Token: 1}, TTL: h.entry.TTL}
 }
 
 func (h *holder) Renewed() { h.note(func() { h.renewed++ }) }
@@ -66,11 +71,10 @@ func (h *holder) note(what func()) {
 	what()
 }
 
-func newHolder(id string, ttl time.Duration) *holder {
-	h := &holder{}
-	h.entry.Renewal = engine.Renewal{Held: engine.Held{ID: id, Token: 1}, TTL: ttl}
-	h.entry.Margin, h.entry.Keeper = Margin(ttl), h
-	h.entry.Window.Start(time.Now(), ttl, h.entry.Margin)
+func newHolder(s *Scheduler, id string, ttl time.Duration) *holder {
+	h := &holder{id: id}
+	h.entry.TTL, h.entry.Keeper = ttl, h
+	h.entry.Window.Start(s.Now(), ttl, Margin(ttl))
 	return h
 }
 
@@ -94,7 +98,7 @@ func TestRenewsEveryThirdOfTheTTL(t *testing.T) {
 				st := &store{}
 				s := New(st)
 				defer s.Stop()
-				h := newHolder("a", ttl)
+				h := newHolder(s, "a", ttl)
 				s.Add(&h.entry, Usual)
 				const intervals = 300
 				time.Sleep(intervals*ttl/3 + ttl/6)
@@ -122,7 +126,7 @@ func TestLostBeforeTheDeadline(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					st := &store{answer: answer}
 					s := New(st)
-					h := newHolder("a", ttl)
+					h := newHolder(s, "a", ttl)
 					start := time.Now()
 					s.Add(&h.entry, Usual)
 					time.Sleep(ttl)
@@ -148,7 +152,7 @@ func TestRetriesAreBounded(t *testing.T) {
 			st := &store{answer: unreachable}
 			s := New(st)
 			defer s.Stop()
-			h := newHolder("a", ttl)
+			h := newHolder(s, "a", ttl)
 			s.Add(&h.entry, Usual)
 			time.Sleep(ttl)
 			synctest.Wait()
@@ -166,7 +170,7 @@ func TestNotHeldIsLostAtOnce(t *testing.T) {
 		}}
 		s := New(st)
 		defer s.Stop()
-		h := newHolder("a", 15*time.Second)
+		h := newHolder(s, "a", 15*time.Second)
 		s.Add(&h.entry, Usual)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
@@ -185,7 +189,7 @@ func TestJeopardyThenRecovery(t *testing.T) {
 		st := &store{answer: unreachable}
 		s := New(st)
 		defer s.Stop()
-		h := newHolder("a", 15*time.Second)
+		h := newHolder(s, "a", 15*time.Second)
 		s.Add(&h.entry, Usual)
 		time.Sleep(9 * time.Second)
 		st.mu.Lock()
@@ -211,7 +215,7 @@ func TestNeverRenewsButWatches(t *testing.T) {
 		st := &store{}
 		s := New(st)
 		defer s.Stop()
-		h := newHolder("a", time.Second)
+		h := newHolder(s, "a", time.Second)
 		s.Add(&h.entry, Never)
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -228,13 +232,13 @@ func TestSoonClaimsInTime(t *testing.T) {
 			st := &store{}
 			s := New(st)
 			defer s.Stop()
-			h := newHolder("a", 15*time.Second)
-			h.entry.Window.Start(time.Now(), left, 0)
+			h := newHolder(s, "a", 15*time.Second)
+			h.entry.Window.Start(s.Now(), left, 0)
 			s.Add(&h.entry, Soon)
 			time.Sleep(min(claimDelay, left/4))
 			synctest.Wait()
-			if st.calls != 1 || h.entry.Window.Left(time.Now()) < 14*time.Second {
-				t.Errorf("%v: %d renewals, %v left", left, st.calls, h.entry.Window.Left(time.Now()))
+			if st.calls != 1 || h.entry.Window.Left(s.Now()) < 14*time.Second {
+				t.Errorf("%v: %d renewals, %v left", left, st.calls, h.entry.Window.Left(s.Now()))
 			}
 		})
 	}
@@ -245,7 +249,7 @@ func TestRemoveStopsRenewal(t *testing.T) {
 		st := &store{}
 		s := New(st)
 		defer s.Stop()
-		a, b, never := newHolder("a", time.Second), newHolder("b", time.Second), newHolder("c", time.Second)
+		a, b, never := newHolder(s, "a", time.Second), newHolder(s, "b", time.Second), newHolder(s, "c", time.Second)
 		s.Add(&a.entry, Usual)
 		s.Add(&b.entry, Usual)
 		s.Remove(&a.entry)
@@ -268,7 +272,7 @@ func TestRemoveDuringARenewal(t *testing.T) {
 		}}
 		s := New(st)
 		defer s.Stop()
-		h := newHolder("a", 3*time.Second)
+		h := newHolder(s, "a", 3*time.Second)
 		s.Add(&h.entry, Usual)
 		time.Sleep(time.Second + 50*time.Millisecond)
 		s.Remove(&h.entry)
@@ -290,7 +294,7 @@ func TestBatches(t *testing.T) {
 		const n = 1300
 		all := make([]*holder, n)
 		for i := range all {
-			all[i] = newHolder(fmt.Sprint(i), 15*time.Second)
+			all[i] = newHolder(s, fmt.Sprint(i), 15*time.Second)
 			s.Add(&all[i].entry, Usual)
 		}
 		if grown := runtime.NumGoroutine() - before; grown > 0 {
@@ -315,10 +319,10 @@ func TestAHungBatchHoldsUpNobody(t *testing.T) {
 			return nil
 		}}
 		s := New(st)
-		bad := newHolder("bad", time.Second)
+		bad := newHolder(s, "bad", time.Second)
 		s.Add(&bad.entry, Usual)
 		time.Sleep(100 * time.Millisecond)
-		good := newHolder("good", time.Second)
+		good := newHolder(s, "good", time.Second)
 		s.Add(&good.entry, Usual)
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -333,7 +337,7 @@ func TestStopWaitsForCallsAndEndsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &store{answer: hung}
 		s := New(st)
-		h := newHolder("a", 24*time.Hour)
+		h := newHolder(s, "a", 24*time.Hour)
 		s.Add(&h.entry, Usual)
 		time.Sleep(8 * time.Hour)
 		synctest.Wait() // the renewal hangs
@@ -342,7 +346,7 @@ func TestStopWaitsForCallsAndEndsThem(t *testing.T) {
 		if d := time.Since(start); d > 0 || h.lost+h.jeopardy+h.renewed != 0 {
 			t.Errorf("Stop took %v, told %d times", d, h.lost+h.jeopardy+h.renewed)
 		}
-		late := newHolder("late", time.Second)
+		late := newHolder(s, "late", time.Second)
 		s.Add(&late.entry, Usual)
 		s.Remove(&late.entry)
 		s.Stop()
@@ -363,7 +367,7 @@ func TestManyLeases(t *testing.T) {
 		s := New(st)
 		var live []*holder
 		for i := range 500 {
-			h := newHolder(fmt.Sprint(i), ttls()[rnd.IntN(5)])
+			h := newHolder(s, fmt.Sprint(i), ttls()[rnd.IntN(5)])
 			s.Add(&h.entry, First(rnd.IntN(2)))
 			live = append(live, h)
 			if rnd.IntN(2) == 0 {
@@ -374,8 +378,8 @@ func TestManyLeases(t *testing.T) {
 			time.Sleep(time.Duration(rnd.IntN(20)) * time.Millisecond)
 			synctest.Wait()
 			for _, h := range live {
-				if h.lost == 0 && h.entry.Window.Left(time.Now()) <= 0 {
-					t.Fatalf("%s: the window is closed and nobody was told", h.entry.Renewal.ID)
+				if h.lost == 0 && h.entry.Window.Left(s.Now()) <= 0 {
+					t.Fatalf("%s: the window is closed and nobody was told", h.id)
 				}
 			}
 		}

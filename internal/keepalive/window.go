@@ -10,42 +10,65 @@ import (
 // at the same rate.
 func Margin(ttl time.Duration) time.Duration { return 20*time.Millisecond + ttl/50 }
 
+// Instant is one moment by two clocks, in two numbers: a client may have very
+// many leases, and a time.Time takes twice as much where it is kept.
+type Instant struct {
+	Mono time.Duration // since an epoch of the clock's own; it never goes back
+	Wall int64         // nanoseconds since 1970
+}
+
+// Clock makes instants that can be compared with each other. See NewClock.
+type Clock struct{ epoch time.Time }
+
+// NewClock returns a clock whose epoch is now.
+func NewClock() Clock { return Clock{time.Now()} }
+
+// Now reads both clocks.
+func (c Clock) Now() Instant { return c.At(time.Now()) }
+
+// At is the instant of a reading of time.Now.
+func (c Clock) At(t time.Time) Instant { return Instant{t.Sub(c.epoch), t.UnixNano()} }
+
+// Time is when the monotonic clock reads mono. What the wall clock reads then is
+// told from what it reads now: it may have been set since the epoch.
+func (c Clock) Time(mono time.Duration) time.Time {
+	now := time.Now()
+	return now.Add(mono - now.Sub(c.epoch))
+}
+
 // Window is the trust window of a lease: the local time in which its holder may
 // act. It counts from the moment the attempt or renewal was SENT, since the
 // store cannot have counted from earlier, and it ends by whichever of two clocks
 // says so first: Go's monotonic clock stops while the machine is suspended, and
 // the wall clock may be stepped back.
 //
-// The zero Window is closed. A Window may be read while it is extended.
+// The zero Window is closed. A Window may be read while it is extended. All
+// instants that it is given must be of one Clock.
 type Window struct {
-	mono atomic.Int64 // nanoseconds since base, by the monotonic clock
-	wall atomic.Int64 // nanoseconds since 1970, by the wall clock
-	base time.Time
+	mono atomic.Int64 // its end by the monotonic clock
+	wall atomic.Int64 // its end by the wall clock
 }
 
 // Start opens the window for the first time, before it is shared.
-func (w *Window) Start(sent time.Time, ttl, margin time.Duration) {
-	w.base = sent
-	w.mono.Store(int64(ttl - margin))
-	w.wall.Store(sent.UnixNano() + int64(ttl-margin))
+func (w *Window) Start(sent Instant, ttl, margin time.Duration) {
+	w.mono.Store(int64(sent.Mono + ttl - margin))
+	w.wall.Store(sent.Wall + int64(ttl-margin))
 }
 
 // Extend moves the end to sent + ttl − margin if that is later. What is later
 // says the monotonic clock; the wall clock's end follows, back as well if that
 // clock was stepped back. Concurrent extensions must be serialised by the caller.
-func (w *Window) Extend(sent time.Time, ttl, margin time.Duration) {
-	if end := int64(sent.Sub(w.base) + ttl - margin); end > w.mono.Load() {
-		w.mono.Store(end)
-		w.wall.Store(sent.UnixNano() + int64(ttl-margin))
+func (w *Window) Extend(sent Instant, ttl, margin time.Duration) {
+	if end := sent.Mono + ttl - margin; end > w.End() {
+		w.mono.Store(int64(end))
+		w.wall.Store(sent.Wall + int64(ttl-margin))
 	}
 }
 
 // Left is how long the window stays open; zero or less means closed.
-func (w *Window) Left(now time.Time) time.Duration {
-	mono := w.mono.Load() - int64(now.Sub(w.base))
-	wall := w.wall.Load() - now.UnixNano()
-	return time.Duration(min(mono, wall))
+func (w *Window) Left(now Instant) time.Duration {
+	return min(w.End()-now.Mono, time.Duration(w.wall.Load()-now.Wall))
 }
 
-// End is when the window closes.
-func (w *Window) End() time.Time { return w.base.Add(time.Duration(w.mono.Load())) }
+// End is when the window closes, by the monotonic clock.
+func (w *Window) End() time.Duration { return time.Duration(w.mono.Load()) }

@@ -17,45 +17,50 @@ func TestMargin(t *testing.T) {
 	}
 }
 
-// Two clocks: an instant at mono after the start by the monotonic clock reads
-// mono+step on the wall. A suspended machine has step > 0, a wall clock that was
-// set back step < 0. A time without a monotonic reading is compared by its wall
-// clock, so the two are taken from different instants.
-type instant struct{ mono, step time.Duration }
+// after is an instant that is mono later by the monotonic clock and mono+step by
+// the wall clock. A suspended machine has step > 0, a wall clock that was set back
+// step < 0.
+func (i Instant) after(mono, step time.Duration) Instant {
+	return Instant{i.Mono + mono, i.Wall + int64(mono+step)}
+}
 
-func (w *Window) leftAt(i instant) time.Duration {
-	byMono := w.mono.Load() - int64(i.mono)
-	byWall := w.wall.Load() - w.base.Add(i.mono+i.step).UnixNano()
-	return time.Duration(min(byMono, byWall))
+func TestClock(t *testing.T) {
+	c := NewClock()
+	now := time.Now()
+	at, later := c.At(now), c.At(now.Add(time.Minute))
+	if later != at.after(time.Minute, 0) {
+		t.Errorf("a minute after %v is %v", at, later)
+	}
+	if at.Wall != now.UnixNano() || !c.Time(at.Mono).Equal(now) {
+		t.Errorf("%v is %v and back %v", now, at, c.Time(at.Mono))
+	}
 }
 
 func TestWindowEndsByWhicheverClockSaysSoFirst(t *testing.T) {
 	const ttl, margin = 10 * time.Second, 220 * time.Millisecond
 	var w Window
-	if w.Left(time.Now()) > 0 {
+	start := NewClock().Now()
+	if w.Left(start) > 0 {
 		t.Error("the zero window is open")
 	}
-	w.Start(time.Now(), ttl, margin)
+	w.Start(start, ttl, margin)
 	for _, c := range []struct {
-		name string
-		at   instant
-		want time.Duration
+		name       string
+		mono, step time.Duration
+		want       time.Duration
 	}{
-		{"at the start", instant{}, ttl - margin},
-		{"both clocks run", instant{mono: 4 * time.Second}, ttl - margin - 4*time.Second},
-		{"just before the end", instant{mono: ttl - margin - 1}, 1},
-		{"at the end", instant{mono: ttl - margin}, 0},
-		{"suspended for an hour", instant{mono: time.Second, step: time.Hour}, ttl - margin - time.Second - time.Hour},
-		{"wall clock set back an hour", instant{mono: 9 * time.Second, step: -time.Hour}, ttl - margin - 9*time.Second},
+		{"at the start", 0, 0, ttl - margin},
+		{"both clocks run", 4 * time.Second, 0, ttl - margin - 4*time.Second},
+		{"just before the end", ttl - margin - 1, 0, 1},
+		{"at the end", ttl - margin, 0, 0},
+		{"suspended for an hour", time.Second, time.Hour, ttl - margin - time.Second - time.Hour},
+		{"wall clock set back an hour", 9 * time.Second, -time.Hour, ttl - margin - 9*time.Second},
 	} {
-		if got := w.leftAt(c.at); got != c.want {
+		if got := w.Left(start.after(c.mono, c.step)); got != c.want {
 			t.Errorf("%s: left %v; want %v", c.name, got, c.want)
 		}
 	}
-	if got := w.Left(w.base.Add(4 * time.Second)); got != ttl-margin-4*time.Second {
-		t.Errorf("Left: %v", got)
-	}
-	if got := w.End().Sub(w.base); got != ttl-margin {
+	if got := w.End() - start.Mono; got != ttl-margin {
 		t.Errorf("End: %v after the start", got)
 	}
 }
@@ -63,14 +68,14 @@ func TestWindowEndsByWhicheverClockSaysSoFirst(t *testing.T) {
 func TestWindowExtends(t *testing.T) {
 	const ttl, margin = 10 * time.Second, 220 * time.Millisecond
 	var w Window
-	start := time.Now()
+	start := NewClock().Now()
 	w.Start(start, ttl, margin)
-	w.Extend(start.Add(5*time.Second), ttl, margin)
-	if got := w.Left(start.Add(5 * time.Second)); got != ttl-margin {
+	w.Extend(start.after(5*time.Second, 0), ttl, margin)
+	if got := w.Left(start.after(5*time.Second, 0)); got != ttl-margin {
 		t.Errorf("extended: %v left", got)
 	}
-	w.Extend(start.Add(time.Second), ttl, margin) // an old answer comes late
-	if got := w.Left(start.Add(5 * time.Second)); got != ttl-margin {
+	w.Extend(start.after(time.Second, 0), ttl, margin) // an old answer comes late
+	if got := w.Left(start.after(5*time.Second, 0)); got != ttl-margin {
 		t.Errorf("an old answer moved the end: %v left", got)
 	}
 }
@@ -80,12 +85,11 @@ func TestWindowExtends(t *testing.T) {
 func TestWindowFollowsAWallClockThatWasSetBack(t *testing.T) {
 	const ttl, margin = 10 * time.Second, 220 * time.Millisecond
 	var w Window
-	start := time.Now()
+	start := NewClock().Now()
 	w.Start(start, ttl, margin)
 	w.wall.Store(w.wall.Load() + int64(time.Hour)) // what was stored an hour "later"
-	w.Extend(start.Add(5*time.Second), ttl, margin)
-	suspended := instant{mono: 6 * time.Second, step: 30 * time.Minute}
-	if left := w.leftAt(suspended); left > 0 {
+	w.Extend(start.after(5*time.Second, 0), ttl, margin)
+	if left := w.Left(start.after(6*time.Second, 30*time.Minute)); left > 0 {
 		t.Errorf("30 minutes of suspend went unseen: %v left", left)
 	}
 }

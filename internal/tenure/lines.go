@@ -29,27 +29,28 @@ const (
 	MaxSpan     = 10 * time.Millisecond
 )
 
-// Slice counts what is left of a tenure. The zero Slice is over.
+// Slice counts what is left of a tenure. The zero Slice is over. Instants are
+// given as what has passed since a fixed one.
 type Slice struct {
-	most     int // hand-offs
-	handOffs int
-	round    int // hand-offs until everybody who waited at the start had one
-	start    time.Time
+	start time.Duration
+	left  int32 // hand-offs
+	round int32 // hand-offs until everybody who waited at the start had one
 }
 
 // NewSlice starts a tenure of so many hand-offs at most, at the moment of the
 // store's grant, when so many wait in the line.
-func NewSlice(now time.Time, waiting, most int) Slice {
-	return Slice{start: now, round: waiting, most: most}
+func NewSlice(now time.Duration, waiting, most int) Slice {
+	return Slice{start: now, left: int32(most), round: int32(waiting)}
 }
 
 // Take counts one hand-off and tells whether the tenure still allows it.
-func (s *Slice) Take(now time.Time) bool {
-	passed := now.Sub(s.start)
-	if s.handOffs >= s.most || passed >= MaxSpan || s.handOffs >= s.round && passed >= Quantum {
+func (s *Slice) Take(now time.Duration) bool {
+	passed := now - s.start
+	if s.left <= 0 || passed >= MaxSpan || s.round <= 0 && passed >= Quantum {
 		return false
 	}
-	s.handOffs++
+	s.left--
+	s.round--
 	return true
 }
 

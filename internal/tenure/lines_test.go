@@ -7,10 +7,10 @@ import (
 )
 
 func TestSliceEndsAfterSoManyHandOffs(t *testing.T) {
-	now := time.Now()
+	now := time.Hour
 	s := NewSlice(now, 3, MaxHandOffs)
 	for i := range MaxHandOffs {
-		if !s.Take(now.Add(Quantum - 1)) {
+		if !s.Take(now + Quantum - 1) {
 			t.Fatalf("hand-off %d refused", i+1)
 		}
 	}
@@ -21,10 +21,10 @@ func TestSliceEndsAfterSoManyHandOffs(t *testing.T) {
 
 // Turns that take long are one each.
 func TestSliceEndsAfterARound(t *testing.T) {
-	now := time.Now()
+	now := time.Hour
 	s := NewSlice(now, 3, MaxHandOffs)
 	for i := range 3 {
-		if now = now.Add(Quantum); !s.Take(now) {
+		if now += Quantum; !s.Take(now) {
 			t.Errorf("turn %d of the first round refused", i+1)
 		}
 	}
@@ -34,12 +34,12 @@ func TestSliceEndsAfterARound(t *testing.T) {
 }
 
 func TestSliceEndsAfterItsSpan(t *testing.T) {
-	now := time.Now()
+	now := time.Hour
 	s := NewSlice(now, 100, 1000)
-	if !s.Take(now.Add(MaxSpan - 1)) {
+	if !s.Take(now + MaxSpan - 1) {
 		t.Error("refused within the span")
 	}
-	if s.Take(now.Add(MaxSpan)) {
+	if s.Take(now + MaxSpan) {
 		t.Error("allowed after the span")
 	}
 	if none := (Slice{}); none.Take(now) {
