@@ -56,7 +56,7 @@ func machine() Machine {
 }
 
 // ErrBroke: Holdfast did not keep a promise.
-var ErrBroke = errors.New("Holdfast broke")
+var ErrBroke = errors.New("holdfast broke")
 
 // ErrLab: the lab failed: it did not show what it must.
 var ErrLab = errors.New("the lab failed")
