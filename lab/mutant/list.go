@@ -56,7 +56,7 @@ func windows() []Mutant {
 		},
 		{
 			Name:  "a lease is handed on after its window has closed",
-			Holds: "the bubble's timers are never late; it takes a process that is really stopped",
+			Holds: "the bubble's timers are never late, and nobody can tell from outside between which two steps a real process was stopped",
 			File:  "holding.go", World: virtual.Memory,
 			Checks: []string{"told"},
 			Patches: []Patch{
