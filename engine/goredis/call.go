@@ -22,11 +22,17 @@ func newCommand(ctx context.Context, args []any) command {
 
 // run runs one script and returns its reply or a classified error.
 func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
-	if e.combiner.lanes > 0 && rdb == e.rdb {
-		reply, err := e.combined(ctx, c)
-		return reply, classify(ctx, err)
+	if rdb == e.rdb {
+		if cb := e.combiners.of(ctx, c); cb != nil {
+			reply, err := cb.run(ctx, c)
+			noticed(rdb, err)
+			return reply, classify(ctx, err)
+		}
 	}
 	reply, err := bounded(e, ctx, func() (any, error) { return process(ctx, rdb, c) })
+	if err == nil && rdb == e.rdb {
+		e.combiners.learned()
+	}
 	noticed(rdb, err)
 	return reply, classify(ctx, err)
 }

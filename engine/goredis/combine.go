@@ -25,10 +25,11 @@ const mostCombined = 128
 // free a call goes out at once, by itself: a single caller pays nothing. Else it
 // waits, and goes with all others that wait as soon as a lane comes free.
 //
-// A call that ends by its ctx while it waits was never sent. Calls never wait
-// behind another server's: a cluster has no combiner.
+// A call that ends by its ctx while it waits was never sent.
 type combiner struct {
-	lanes int // 0: nothing is combined
+	rdb     redis.UniversalClient
+	workers *workers
+	lanes   int
 
 	mu    sync.Mutex
 	busy  int // lanes in use
@@ -43,16 +44,19 @@ type errand struct {
 	done  chan struct{}
 }
 
-// open tells the combiner which client it is for.
-func (cb *combiner) open(rdb redis.UniversalClient) {
-	if c, ok := rdb.(*redis.Client); ok && c != nil {
-		cb.lanes = min(lanes, c.Options().PoolSize)
-	}
+func newCombiner(rdb redis.UniversalClient, poolSize int, ws *workers) *combiner {
+	return &combiner{rdb: rdb, workers: ws, lanes: min(lanes, poolSize)}
 }
 
-// combined runs one script, together with those of others if many are under way.
-func (e *Engine) combined(ctx context.Context, c script.Call) (any, error) {
-	cb := &e.combiner
+// idle tells whether nothing is under way.
+func (cb *combiner) idle() bool {
+	cb.mu.Lock()
+	defer cb.mu.Unlock()
+	return cb.busy == 0
+}
+
+// run runs one script, together with those of others if many are under way.
+func (cb *combiner) run(ctx context.Context, c script.Call) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -62,15 +66,15 @@ func (e *Engine) combined(ctx context.Context, c script.Call) (any, error) {
 		cb.busy++
 		if ctx.Done() == nil {
 			cb.mu.Unlock()
-			value, err := process(ctx, e.rdb, c)
-			e.landed()
+			value, err := process(ctx, cb.rdb, c)
+			cb.landed()
 			return value, err
 		}
 	}
 	t := cb.join(c)
 	cb.mu.Unlock()
 	if free {
-		e.workers.do((*lane)(e))
+		cb.workers.do((*lane)(cb))
 	}
 	select {
 	case <-t.done:
@@ -92,8 +96,7 @@ func (e *Engine) combined(ctx context.Context, c script.Call) (any, error) {
 }
 
 // landed frees the lane of a call that went alone, or sends those who wait.
-func (e *Engine) landed() {
-	cb := &e.combiner
+func (cb *combiner) landed() {
 	cb.mu.Lock()
 	waiting := len(cb.line) > 0
 	if !waiting {
@@ -101,21 +104,21 @@ func (e *Engine) landed() {
 	}
 	cb.mu.Unlock()
 	if waiting {
-		e.workers.do((*lane)(e))
+		cb.workers.do((*lane)(cb))
 	}
 }
 
-// lane is an engine as the job of a worker: to send batches until nobody waits.
-type lane Engine
+// lane is a combiner as the job of a worker: to send batches until nobody waits.
+type lane combiner
 
 func (l *lane) tell() {}
 
 func (l *lane) run() {
-	e := (*Engine)(l)
+	cb := (*combiner)(l)
 	var all []*errand
 	var calls []script.Call
 	for {
-		all = e.combiner.next(all[:0])
+		all = cb.next(all[:0])
 		if len(all) == 0 {
 			return
 		}
@@ -123,7 +126,7 @@ func (l *lane) run() {
 		for _, t := range all {
 			calls = append(calls, t.call)
 		}
-		e.sendAll(all, calls)
+		cb.sendAll(all, calls)
 		clear(all)
 		clear(calls)
 		// Who was answered asks again soon: in one batch, if they go first.
@@ -133,14 +136,14 @@ func (l *lane) run() {
 
 // sendAll sends a batch and answers each call of it. Each is bounded by its own
 // ctx where it waits; the batch by the timeouts of the connection.
-func (e *Engine) sendAll(all []*errand, calls []script.Call) {
+func (cb *combiner) sendAll(all []*errand, calls []script.Call) {
 	ctx := context.Background()
 	if len(calls) == 1 {
-		all[0].reply.value, all[0].reply.err = process(ctx, e.rdb, calls[0])
+		all[0].reply.value, all[0].reply.err = process(ctx, cb.rdb, calls[0])
 		all[0].done <- struct{}{}
 		return
 	}
-	for i, r := range batch(ctx, e.rdb, calls) {
+	for i, r := range batch(ctx, cb.rdb, calls) {
 		all[i].reply = r
 		all[i].done <- struct{}{} // it has room: one answer for each
 	}

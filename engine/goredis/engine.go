@@ -21,13 +21,13 @@ type Engine struct {
 	scripts *script.Set
 	broken  error // why the engine cannot work; returned by every call
 
-	workers  workers
-	own      own
-	clients  clients
-	audience audience
-	keyring  keyring
-	combiner combiner
-	noFsync  atomic.Bool // the server does not know WAITAOF
+	workers   workers
+	own       own
+	clients   clients
+	audience  audience
+	keyring   keyring
+	combiners combiners
+	noFsync   atomic.Bool // the server does not know WAITAOF
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -51,7 +51,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 	scripts, err := script.NewWith(o.retention, o.fragments)
 	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyring: keyring{seed: maphash.MakeSeed()}}
 	e.own.base = rdb
-	e.combiner.open(rdb)
+	e.combiners.open(rdb, &e.workers)
 	if isNil(rdb) {
 		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))
 	}
