@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -83,10 +84,16 @@ func command(ctx context.Context, args []string) error {
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	return play(ctx, f, args)
+	played := "go run ./lab/cmd/lab"
+	set.Visit(func(given *flag.Flag) {
+		if !slices.Contains([]string{"out", "report", "figures", "json"}, given.Name) { // where it goes changes nothing
+			played += fmt.Sprintf(" -%s %v", given.Name, given.Value)
+		}
+	})
+	return play(ctx, f, played)
 }
 
-func play(ctx context.Context, f flags, args []string) error {
+func play(ctx context.Context, f flags, played string) error {
 	plan := f.plan()
 	if f.out != "" {
 		if err := os.MkdirAll(f.out, 0o755); err != nil {
@@ -95,7 +102,7 @@ func play(ctx context.Context, f flags, args []string) error {
 	}
 	plan.Heard = progress(time.Now())
 	r := plan.Play(ctx)
-	r.Command = strings.Join(append([]string{"go run ./lab/cmd/lab"}, args...), " ")
+	r.Command = played
 	if err := r.Markdown(os.Stdout); err != nil {
 		return err
 	}
