@@ -42,7 +42,7 @@ type keyed struct {
 }
 
 func (k *keyring) of(r engine.Resource) (script.Keys, error) {
-	place := &k.places[maphash.String(k.seed, r.Name)%uint64(len(k.places))]
+	place := k.place(r)
 	if known := place.Load(); known != nil && known.resource == r {
 		return known.keys, nil
 	}
@@ -51,6 +51,19 @@ func (k *keyring) of(r engine.Resource) (script.Keys, error) {
 		place.Store(&keyed{r, keys})
 	}
 	return keys, err
+}
+
+// seen is of without putting anything there: renewals of many leases must not
+// drive out what is locked and unlocked.
+func (k *keyring) seen(r engine.Resource) (script.Keys, error) {
+	if known := k.place(r).Load(); known != nil && known.resource == r {
+		return known.keys, nil
+	}
+	return keysOf(r)
+}
+
+func (k *keyring) place(r engine.Resource) *atomic.Pointer[keyed] {
+	return &k.places[maphash.String(k.seed, r.Name)%uint64(len(k.places))]
 }
 
 func checkPrefix(prefix string) error {

@@ -15,13 +15,10 @@ import (
 // engine.Engine.
 func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 	errs := make([]error, len(all))
-	var calls []script.Call
-	var at []int // which renewal each call is
+	calls := make([]script.Call, 0, len(all))
+	at := make([]int, 0, len(all)) // which renewal each call is
 	for i, r := range all {
-		keys, err := e.usable(r.Resource)
-		if err == nil {
-			err = checkTTL(r.TTL)
-		}
+		keys, err := e.renewable(r)
 		if err != nil {
 			errs[i] = err
 			continue
@@ -52,6 +49,17 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 	nodes.Wait()
 	e.describeAgain(rdb, all)
 	return errs
+}
+
+// renewable returns the keys of a renewal, or what is wrong with it.
+func (e *Engine) renewable(r engine.Renewal) (script.Keys, error) {
+	if e.broken != nil {
+		return script.Keys{}, e.broken
+	}
+	if err := checkTTL(r.TTL); err != nil {
+		return script.Keys{}, err
+	}
+	return e.keyring.seen(r.Resource)
 }
 
 func pick(calls []script.Call, which []int) []script.Call {
@@ -121,8 +129,11 @@ func renewed(ctx context.Context, v vow) error {
 // describeAgain stores the descriptions of clients that only renew, before
 // Redis forgets them. It concerns people, not leases: failures are ignored.
 func (e *Engine) describeAgain(rdb redis.UniversalClient, all []engine.Renewal) {
-	for _, r := range all {
+	for i, r := range all {
 		prefix, id := r.Resource.Prefix, engine.ClientOf(r.ID)
+		if i > 0 && all[i-1].Resource.Prefix == prefix && engine.ClientOf(all[i-1].ID) == id {
+			continue // usually all are one client's
+		}
 		if c, due := e.clients.dueAgain(prefix, id); due {
 			e.clients.wrote(prefix, id)
 			e.aside(func(ctx context.Context) { _ = rdb.Process(ctx, describe(ctx, prefix, c)) })

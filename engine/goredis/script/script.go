@@ -130,11 +130,21 @@ type Call struct {
 	full Script
 }
 
-// maxArgs is how many arguments a script has at most.
+// maxArgs is how many arguments a script has at most, if some are added later.
 const maxArgs = 11
 
+// open begins a call to which arguments are added.
+func (s Script) open(k Keys, args ...any) Call {
+	return s.begin(maxArgs, k, args)
+}
+
+// call makes a call that is complete.
 func (s Script) call(k Keys, args ...any) Call {
-	all := make([]any, 0, 3+len(k.args)+maxArgs)
+	return s.begin(len(args), k, args)
+}
+
+func (s Script) begin(room int, k Keys, args []any) Call {
+	all := make([]any, 0, 3+len(k.args)+room)
 	all = append(all, "evalsha", s.sha, len(k.args), k.args[0], k.args[1])
 	return Call{script: s, args: append(all, args...)}
 }
