@@ -25,6 +25,9 @@ const (
 	stopped         // does what it is told when it goes on, as a stopped process does
 )
 
+// ownTimeout ends a call whose ctx does not, as every engine has to.
+const ownTimeout = 3 * time.Second
+
 // faulty is a node that can be made to fail, and to be slow.
 type faulty struct {
 	engine.Engine
@@ -33,6 +36,8 @@ type faulty struct {
 	there     time.Duration // how long a request takes to arrive
 	back      time.Duration // how long an answer takes
 	calls     int
+	open      int // calls that have not returned
+	mostOpen  int
 	withdrawn int
 	resume    chan struct{} // while it is stopped; closed when it goes on
 }
@@ -69,8 +74,15 @@ func (f *faulty) count() int {
 func through[T any](ctx context.Context, f *faulty, do func(ctx context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
 	f.calls++
+	f.open++
+	f.mostOpen = max(f.mostOpen, f.open)
 	what, there, back, resume := f.fault, f.there, f.back, f.resume
 	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.open--
+		f.mu.Unlock()
+	}()
 	type result struct {
 		value T
 		err   error
@@ -96,6 +108,11 @@ func through[T any](ctx context.Context, f *faulty, do func(ctx context.Context)
 			travel(back)
 			answered <- result{v, err}
 		}()
+	}
+	if ctx.Done() == nil {
+		own, cancel := context.WithTimeout(ctx, ownTimeout)
+		defer cancel()
+		ctx = own
 	}
 	select {
 	case r := <-answered:

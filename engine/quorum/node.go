@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +13,10 @@ import (
 const (
 	// suspicion is how long a node may be silent before it is left out.
 	suspicion = 300 * time.Millisecond
-	// crowded is how many calls of a node may be under way while it is silent.
-	crowded = 256
+	// most is how many calls of a silent node may be under way, whatever the others do.
+	most = 256
+	// shortestLag is how long any node may be silent while calls pile up.
+	shortestLag = 2 * time.Millisecond
 	// firstPause and longestPause bound the time between two tries of a node that is
 	// left out.
 	firstPause   = 20 * time.Millisecond
@@ -24,33 +27,73 @@ const (
 type node struct {
 	engine.Engine
 	index int
+	back  chan struct{} // of one: it may answer again, or debts are no more
 
-	mu        sync.Mutex
-	calls     int       // under way
-	silent    time.Time // since when calls have gone unanswered; zero: they have not
-	failing   bool      // the latest call failed
-	pause     time.Duration
-	tryAt     time.Time // when a node that is left out is asked again
-	insisting int       // releases that are insisted on
+	open    int    // calls that were begun, and are not over; with the mutex of crews
+	waiting []task // with that mutex, too
+
+	mu      sync.Mutex
+	calls   int           // under way
+	usual   time.Duration // how long a call takes; 0: unknown
+	silent  time.Time     // since when calls have gone unanswered; zero: they have not
+	failing bool          // the latest call failed
+	probes  int           // calls under way that were begun while it was not fine
+	pause   time.Duration
+	tryAt   time.Time // when a node that is left out is asked again
+	debts   []debt
+	paying  bool
+}
+
+// fine tells whether the node answers, as far as is known.
+func (n *node) fine(now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.failing && n.silence(now) < suspicion
+}
+
+// hopeless tells whether it has not answered for longer than it usually takes.
+func (n *node) hopeless(now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.failing || n.silence(now) >= max(suspicion, 2*n.usual)
+}
+
+// silence is how long calls have gone unanswered. The mutex is held.
+func (n *node) silence(now time.Time) time.Duration {
+	if n.silent.IsZero() {
+		return 0
+	}
+	return now.Sub(n.silent)
+}
+
+// lags tells whether it has not answered for a while that is longer than usual.
+func (n *node) lags() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.silence(time.Now()) >= min(max(2*n.usual, shortestLag), suspicion)
 }
 
 // admit tells whether the node is worth a call. One that is left out is, once in a
-// while.
-func (n *node) admit(now time.Time) bool {
+// while, if the last such call is over; but it is not well.
+func (n *node) admit(now time.Time) (worth, well bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	silence := time.Duration(0)
-	if !n.silent.IsZero() {
-		silence = now.Sub(n.silent)
+	if !n.failing && n.silence(now) < suspicion {
+		return true, true
 	}
-	if !n.failing && silence < suspicion && (n.calls < crowded || silence < suspicion/10) {
-		return true
-	}
-	if now.Before(n.tryAt) {
-		return false
+	if n.probes > 0 || now.Before(n.tryAt) {
+		return false, false
 	}
 	n.rest(now)
-	return true
+	return true, false
+}
+
+// full tells whether the node is silent and has so many calls that no further one
+// makes sense.
+func (n *node) full(now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.calls >= most && n.silence(now) >= suspicion/10
 }
 
 // rest puts off the next try. The mutex is held.
@@ -59,26 +102,49 @@ func (n *node) rest(now time.Time) {
 	n.tryAt = now.Add(n.pause)
 }
 
-func (n *node) begin() {
+// sending is a call under way.
+type sending struct {
+	at    time.Time
+	probe bool // the node was not fine
+}
+
+func (n *node) begin() sending {
+	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	s := sending{now, n.failing || n.silence(now) >= suspicion}
+	if s.probe {
+		n.probes++
+	}
 	n.calls++
 	if n.silent.IsZero() {
-		n.silent = time.Now()
+		n.silent = now
 	}
+	return s
 }
 
 // end takes note of how a call ended.
-func (n *node) end(err error) {
+func (n *node) end(s sending, err error) {
 	now := time.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls--
+	if s.probe {
+		n.probes--
+	}
 	switch {
 	case err == nil || !unavailable(err):
 		n.failing, n.pause, n.tryAt, n.silent = false, 0, time.Time{}, time.Time{}
 		if n.calls > 0 {
 			n.silent = now
+		}
+		if took := now.Sub(s.at); n.usual == 0 {
+			n.usual = took
+		} else {
+			n.usual += (took - n.usual) / 8
+		}
+		if s.probe && n.paying {
+			n.wake()
 		}
 	case errors.Is(err, context.Canceled):
 		// It was not given its time.
@@ -93,17 +159,38 @@ func (n *node) end(err error) {
 	}
 }
 
-// pick returns the nodes to ask: those in good health, if so many suffice, else all.
+// ask makes a call of a node. It outlives the caller's ctx. A node that answers is
+// left to its own timeouts, since a ctx that can end makes every call dearer, and the
+// caller does not wait for it; one that does not is given a while.
+func ask[T any](ctx context.Context, w *crew, n *node, do func(context.Context, *node) (T, error)) (T, error) {
+	s := n.begin()
+	if s.probe {
+		var cancel context.CancelFunc
+		ctx, cancel = w.bounded()
+		defer cancel()
+	}
+	v, err := do(ctx, n)
+	n.end(s, err)
+	return v, err
+}
+
+// pick returns the nodes to ask: those in good health, if so many suffice, else all
+// that are not hopeless.
 func (e *Engine) pick(need int) []*node {
 	now := time.Now()
-	well := make([]*node, 0, len(e.nodes))
+	healthy := 0
+	worth := make([]*node, 0, len(e.nodes))
 	for _, n := range e.nodes {
-		if n.admit(now) {
-			well = append(well, n)
+		ask, well := n.admit(now)
+		if ask {
+			worth = append(worth, n)
+		}
+		if well {
+			healthy++
 		}
 	}
-	if len(well) < need {
-		return e.nodes
+	if healthy >= need {
+		return worth
 	}
-	return well
+	return slices.DeleteFunc(slices.Clone(e.nodes), func(n *node) bool { return n.full(now) })
 }

@@ -5,34 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// fan asks nodes at once, each in a goroutine of the crew, which has been joined for
-// them. Calls outlive the caller's ctx for as long as patience allows. hear gets the
-// answers, in any order and several at a time.
-func fan[T any](ctx context.Context, w *crew, to []*node, ask func(context.Context, *node) (T, error), hear func(*node, T, error)) {
-	own, cancel := w.context(ctx)
-	var left atomic.Int32
-	left.Store(int32(len(to)))
-	for _, n := range to {
-		go func() {
-			defer w.done()
-			n.begin()
-			v, err := ask(own, n)
-			n.end(err)
-			hear(n, v, err)
-			if left.Add(-1) == 0 {
-				cancel()
-			}
-		}()
-	}
-	if len(to) == 0 {
-		cancel()
-	}
+// fan asks nodes at once, of which so many are needed. hear gets the answers, in any
+// order and several at a time. One that was behind for so long that its answer is of no
+// use is not asked, and gives errLeftOut; so do all when the client has left.
+func fan[T any](ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) (T, error), hear func(*node, T, error)) {
+	free := context.WithoutCancel(ctx)
+	start := time.Now()
+	e.crews.send(client, to, need, func(w *crew, n *node) {
+		now := time.Now()
+		waited := now.Sub(start)
+		if w.ctx.Err() != nil || waited > patience || waited > suspicion && !n.fine(now) {
+			var none T
+			hear(n, none, errLeftOut)
+			return
+		}
+		v, err := ask(free, w, n, do)
+		hear(n, v, err)
+	})
 }
 
 // reply is what one node said.
@@ -49,28 +43,34 @@ type poll[T any] struct {
 	sent    time.Time
 	pending int
 	replies chan reply[T]
-	grace   *time.Timer
+	over    *time.Timer // of patience, or of the grace
+	hurried bool
 	failed  []error
 }
 
 // begin asks nodes. What they answer after end goes nowhere.
 func begin[T any](e *Engine, ctx context.Context, client string, to []*node, ask func(context.Context, *node) (T, error)) *poll[T] {
+	return beginOr(e, ctx, client, to, ask, func(*node) {})
+}
+
+// beginOr is begin with something to do about nodes that were not asked in the end.
+func beginOr[T any](e *Engine, ctx context.Context, client string, to []*node, ask func(context.Context, *node) (T, error), or func(*node)) *poll[T] {
 	p := &poll[T]{ctx: ctx, e: e, sent: time.Now(), pending: len(to), replies: make(chan reply[T], len(to))}
-	fan(ctx, e.crews.join(client, len(to)), to, ask, func(n *node, v T, err error) {
+	p.over = time.NewTimer(patience)
+	fan(ctx, e, client, to, min(e.majority, len(to)), ask, func(n *node, v T, err error) {
+		if err == errLeftOut {
+			or(n)
+		}
 		p.replies <- reply[T]{n, v, err}
 	})
 	return p
 }
 
 // next returns the next answer; false when there is none any more, ctx has ended, or
-// the grace is over.
+// the time for it is over.
 func (p *poll[T]) next() (reply[T], bool) {
 	if p.pending == 0 {
 		return reply[T]{}, false
-	}
-	var over <-chan time.Time
-	if p.grace != nil {
-		over = p.grace.C
 	}
 	select {
 	case r := <-p.replies:
@@ -80,23 +80,20 @@ func (p *poll[T]) next() (reply[T], bool) {
 		}
 		return r, true
 	case <-p.ctx.Done():
-	case <-over:
+	case <-p.over.C:
 	}
 	return reply[T]{}, false
 }
 
 // hurry gives the remaining nodes a last while, since a majority has answered.
 func (p *poll[T]) hurry() {
-	if p.grace == nil {
-		p.grace = time.NewTimer(grace(time.Since(p.sent)))
+	if !p.hurried {
+		p.hurried = true
+		p.over.Reset(grace(time.Since(p.sent)))
 	}
 }
 
-func (p *poll[T]) end() {
-	if p.grace != nil {
-		p.grace.Stop()
-	}
-}
+func (p *poll[T]) end() { p.over.Stop() }
 
 // shortfall is the error of an operation that too few nodes have confirmed.
 func (p *poll[T]) shortfall(what string, had int) error {

@@ -11,12 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-const (
-	// patience bounds each call of a node.
-	patience = 2 * time.Second
-	// leavePatience is how long Leave waits for what is under way before it ends it.
-	leavePatience = time.Second
-)
+// patience bounds how long nodes are waited for, and each call of one that is known
+// not to answer.
+const patience = 2 * time.Second
 
 // Engine is a majority of nodes. It is safe for concurrent use.
 type Engine struct {
@@ -39,7 +36,7 @@ var _ engine.Engine = (*Engine)(nil)
 func New(nodes ...engine.Engine) *Engine {
 	e := &Engine{majority: len(nodes)/2 + 1, broken: check(nodes)}
 	for i, n := range nodes {
-		e.nodes = append(e.nodes, &node{Engine: n, index: i})
+		e.nodes = append(e.nodes, &node{Engine: n, index: i, back: make(chan struct{}, 1)})
 	}
 	return e
 }
@@ -83,19 +80,6 @@ func ended(ctx context.Context) error {
 }
 
 func unavailable(err error) bool { return errors.Is(err, engine.ErrUnavailable) }
-
-// Leave implements engine.Engine. It waits for what is under way for the client,
-// for a second at most before it ends that. Grants on nodes that do not answer are
-// left to their TTL.
-func (e *Engine) Leave(client string) {
-	if e.broken != nil {
-		return
-	}
-	e.crews.leave(client)
-	for _, n := range e.nodes {
-		n.Leave(client)
-	}
-}
 
 // Now implements engine.Engine: the middle one of the clocks of a majority, so that
 // one wrong clock does not count.

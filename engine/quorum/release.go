@@ -109,7 +109,11 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 		}
 		return struct{}{}, err
 	}
-	p := begin(e, ctx, t.client(), to, ask)
+	p := beginOr(e, ctx, t.client(), to, ask, func(n *node) {
+		if was := at[n.index]; was != absent {
+			e.insist(n, t.client(), e.ending(t, n, was, r))
+		}
+	})
 	defer p.end()
 	for i, n := range e.nodes {
 		switch {

@@ -87,7 +87,11 @@ func (e *Engine) extend(ctx context.Context, all []*extension) {
 			if x.sure() {
 				continue
 			}
-			x.hear(r.node, r.value[i])
+			err := r.err
+			if r.value != nil { // else it was not asked
+				err = r.value[i]
+			}
+			x.hear(r.node, err)
 			if x.sure() {
 				unsure--
 			}

@@ -56,7 +56,7 @@ func (t *round) restore(n *node, x *extension) {
 	r.ID = tryID(t.holder, t.token) + tryMark + strconv.Itoa(t.made)
 	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), x.ttl, 0
 	t.at[n.index], t.there[n.index] = asked, engine.Held{ID: r.ID, Token: r.Ballot}
-	fan(context.Background(), t.e.crews.join(t.client(), 1), []*node{n}, func(ctx context.Context, n *node) (engine.Answer, error) {
+	fan(context.Background(), t.e, t.client(), []*node{n}, 1, func(ctx context.Context, n *node) (engine.Answer, error) {
 		return n.Acquire(ctx, r)
 	}, t.restored)
 }

@@ -64,19 +64,37 @@ func (e *Engine) propose(ctx context.Context, r engine.Request, need int, yields
 	for _, node := range to {
 		t.at[node.index], t.votes[node.index] = asked, vote{}
 	}
-	fan(ctx, e.crews.join(engine.ClientOf(r.ID), len(to)), to, func(ctx context.Context, node *node) (engine.Answer, error) {
-		mine := r
-		mine.ID = id
-		if yields != nil {
-			mine.Yields = yields[node.index]
+	free := context.WithoutCancel(ctx)
+	e.crews.send(engine.ClientOf(r.ID), to, need, func(w *crew, n *node) {
+		if w.ctx.Err() != nil || t.past() {
+			t.hear(n, engine.Answer{}, errNotSent)
+			return
 		}
-		return node.Acquire(ctx, mine)
-	}, t.hear)
+		a, err := ask(free, w, n, func(ctx context.Context, n *node) (engine.Answer, error) {
+			mine := r
+			mine.ID = id
+			if yields != nil {
+				mine.Yields = yields[n.index]
+			}
+			return n.Acquire(ctx, mine)
+		})
+		t.hear(n, a, err)
+	})
 	return t
 }
 
 // errLeftOut stands for the answer of a node that was not asked.
 var errLeftOut = fmt.Errorf("%w: it has been silent of late", engine.ErrUnavailable)
+
+// errNotSent stands for the answer of a node that was not asked since it was too late.
+var errNotSent = errors.New("it was not asked any more")
+
+// past tells whether nothing shall be left of the round.
+func (t *round) past() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.over
+}
 
 // hear takes in the answer of one node, which may come after the decision.
 func (t *round) hear(n *node, a engine.Answer, err error) {
@@ -108,21 +126,20 @@ func (t *round) hear(n *node, a engine.Answer, err error) {
 	}
 }
 
-// wait returns when the round is decided, ctx has ended, or as many as are needed have
-// answered and the others are slow. It tells whether the lease is held, for how long.
+// wait returns when the round is decided, ctx or the patience has ended, or as many as
+// are needed have answered and the others are slow. It tells whether the lease is held, for how long.
 func (t *round) wait(ctx context.Context) (time.Duration, bool) {
 	most := t.most
-	var slow <-chan time.Time
+	slow := time.NewTimer(patience)
+	defer slow.Stop()
 	for waiting := true; waiting; {
 		select {
 		case <-t.decided:
 			waiting = false
 		case <-most:
 			most = nil
-			timer := time.NewTimer(grace(time.Since(t.sent)))
-			defer timer.Stop()
-			slow = timer.C
-		case <-slow:
+			slow.Reset(grace(time.Since(t.sent)))
+		case <-slow.C:
 			waiting = false
 		case <-ctx.Done():
 			waiting = false

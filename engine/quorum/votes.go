@@ -134,7 +134,8 @@ func refusal(votes []vote, need int) (ans engine.Answer, split bool, err error) 
 	}
 	answered := count(votes, func(v vote) bool { return v.in && v.err == nil })
 	if ans, seen := inTheWay(votes); seen > spare || seen > 0 && answered >= majority {
-		return ans, seen+len(votes)-answered < majority, nil
+		bars := min(majority, len(votes)-majority+1) // who has so many nodes keeps all others out
+		return ans, seen+len(votes)-answered < bars, nil
 	}
 	return ans, false, notGranted(votes, need)
 }
