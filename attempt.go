@@ -25,6 +25,7 @@ type attempt struct {
 	unsure bool          // a request went unanswered: copies may be under way
 	queued bool          // the store said so
 	acked  time.Time     // when the last answered request was sent
+	last   uint64        // the last token then, if the store told it
 	silent time.Time     // when the first request since was sent; zero: all are answered
 	bears  time.Duration // how long a fallback is put off from then on
 	wakes  inbox         // nil until it listens; one for each holder ID
@@ -73,7 +74,7 @@ func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 	a.heard(whole, sent, err)
 	switch {
 	case err == nil:
-		a.acked = sent
+		a.acked, a.last = sent, ans.Last
 		a.req.Yields = engine.Held{}
 		a.queued = ans.Status == engine.Queued
 		a.known = ans.Status == engine.Granted || a.queued || a.unsure
@@ -192,9 +193,11 @@ func (a *attempt) over(ctx context.Context, trouble error) error {
 
 // accept takes a pushed grant. It cannot be older than the last request that was
 // answered "queued", so the trust window counts from when that was sent. If too
-// little is left of it, or the whole TTL is wanted, the store is asked first.
+// little is left of it, or the whole TTL is wanted, the store is asked first; and
+// also if the store had given that token before it answered: then it has lost its
+// data since the grant, and the wake-up was held up on its way.
 func (a *attempt) accept(w engine.Wakeup) *holding {
-	if a.acked.IsZero() || a.lk.opts.noRenewal {
+	if a.acked.IsZero() || a.lk.opts.noRenewal || w.Token <= a.last {
 		return nil
 	}
 	left := time.Until(a.acked.Add(w.TTL - keepalive.Margin(w.TTL)))
@@ -244,7 +247,7 @@ func (a *attempt) restart(err error) error {
 	}
 	a.c.mail.remove(a.req.ID)
 	a.req.ID = a.c.newHolderID()
-	a.queued, a.unsure, a.acked = false, false, time.Time{}
+	a.queued, a.unsure, a.acked, a.last = false, false, time.Time{}, 0
 	if a.wakes != nil {
 		a.wakes = nil // what still comes for the old ID goes to the old inbox
 		a.listenFor()

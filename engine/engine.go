@@ -179,7 +179,7 @@ type Status uint8
 const (
 	// Granted: the lease is held; Token and TTL are set.
 	Granted Status = iota + 1
-	// Queued: the request waits; Position and Next are set.
+	// Queued: the request waits; Position, Next and perhaps Last are set.
 	Queued
 	// Busy: not granted, and Queue was not set; Holder, Next, Waiters are set.
 	Busy
@@ -224,7 +224,8 @@ type Answer struct {
 	Holder Holder
 	// Waiters is the length of the queue.
 	Waiters int
-	// Last is the highest token given so far.
+	// Last is the highest token given so far. Of a queued request it may be left
+	// out; a pushed grant at or below it is one that the store has forgotten.
 	Last uint64
 }
 

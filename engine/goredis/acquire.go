@@ -101,7 +101,7 @@ func (e *Engine) answer(ctx context.Context, r engine.Request, got script.Acquir
 	case script.Granted:
 		a.Status = engine.Granted
 	case script.Queued:
-		a.Status = engine.Queued
+		a.Status, a.Last = engine.Queued, got.Last
 	case script.Busy:
 		a.Status = engine.Busy
 		a.Holder = e.holderOf(ctx, r.Resource.Prefix, got.Holder)

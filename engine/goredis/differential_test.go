@@ -212,7 +212,7 @@ func (d *duel) expected(a queue.Answer) engine.Answer {
 	case queue.Granted:
 		return engine.Answer{Status: engine.Granted, Token: a.Token, TTL: duration(a.TTL)}
 	case queue.Queued:
-		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next)}
+		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next), Last: a.Last}
 	case queue.Busy:
 		return engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Holder: d.holder(a.Holder)}
 	case queue.Marked:

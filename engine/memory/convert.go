@@ -31,7 +31,7 @@ func (d describer) answer(a queue.Answer) (engine.Answer, error) {
 	case queue.Granted:
 		return engine.Answer{Status: engine.Granted, Token: a.Token, TTL: duration(a.TTL)}, nil
 	case queue.Queued:
-		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next)}, nil
+		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next), Last: a.Last}, nil
 	case queue.Busy:
 		busy := engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters}
 		if a.Holder.ID != "" {

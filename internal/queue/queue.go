@@ -109,7 +109,7 @@ type Answer struct {
 	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds. Marked: until the mark ends
 	Holder   Holder // Busy: the holder whose lease ends first; zero if none
 	Waiters  int    // Busy: length of the queue
-	Last     uint64 // Outbid: what a ballot has to be above
+	Last     uint64 // Outbid: what a ballot has to be above; Queued: the last token
 	Cause    Cause  // NotHeld, Ended (Released: it was withdrawn)
 	Grants   []Grant
 	Dropped  []string // waiters that a mark sent away, to be told by wake-ups after the grants
@@ -229,7 +229,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	}
 	a.Next = q.next(now)
 	if q.waiters[r.ID] != nil {
-		a.Status, a.Position = Queued, q.position(r.ID)
+		a.Status, a.Position, a.Last = Queued, q.position(r.ID), q.last
 		return a
 	}
 	a.Status = q.admit(r, now, &a)
@@ -238,7 +238,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 		h := q.holders[r.ID]
 		a.Token, a.TTL, a.Next = h.Token, h.Deadline-now, 0
 	case Queued:
-		a.Position = q.line.Len() - 1
+		a.Position, a.Last = q.line.Len()-1, q.last
 	case Busy:
 		a.Waiters = q.line.Len()
 		if len(q.byEnd) > 0 {

@@ -159,7 +159,7 @@ func (a Acquire) Read(reply any) (Acquired, error) {
 	case Granted:
 		got.Token, got.TTL = r.token(), r.duration()
 	case Queued:
-		got.Position, got.Next = int(r.number()), r.duration()
+		got.Position, got.Next, got.Last = int(r.number()), r.duration(), r.token()
 	case Busy:
 		got.Next, got.Waiters, got.Last = r.duration(), int(r.number()), r.token()
 		if len(r.rest) > 0 {

@@ -5,7 +5,7 @@
 --       '' for 1, 8 ballot or 0, 9 holder ID that yields or '',
 --       10 how long to mark from the grant on, or left out
 -- Returns  the token (granted for the whole TTL), or a table:
---       {1, token, TTL} granted   {2, position, next} queued
+--       {1, token, TTL} granted   {2, position, next, last} queued
 --       {3, next, waiters, last[, holder ID, TTL, info]} busy   {4, floor, next} outbid
 --       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
 local call = redis.call

@@ -26,5 +26,5 @@ if held(id) then return finish({1, granted(id), held(id) - now}) end
 if marked > now then return finish({9, marked - now}) end
 local first, next = soonest()
 local place = queued > 0 and call('ZSCORE', LINE, 'q' .. id)
-if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next - now}) end
+if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next - now, last}) end
 return finish(admit(first, next - now))

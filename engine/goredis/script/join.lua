@@ -45,7 +45,7 @@ local function admit(first, next)
   end
   if queues and ballot == 0 then
     join()
-    return {2, queued - 1, next}
+    return {2, queued - 1, next, last}
   end
   if not first then return {3, next, queued, last} end
   local info = note

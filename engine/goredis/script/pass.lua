@@ -1,7 +1,7 @@
 -- The short way of a hand-over, of capacity 1: the lease goes to the front of the
 -- line. Needs call and now. It takes what the core has for token, keep, ended and
 -- easy, the number of those who wait after it, and further fields to store. It returns
--- the new holder, its message and the end of its lease; or nil, and the long way
+-- the new holder, its message, the end of its lease and the last token; or nil, and the long way
 -- decides: about a front that is dead or marks, and about keys that do not fit together.
 local function pass(last, keep, ended, easy, waiting, ...)
   local member -- without endings the first of all, which is quicker to find
@@ -24,5 +24,5 @@ local function pass(last, keep, ended, easy, waiting, ...)
   call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top), 'holder', front,
     'easy', waiting == 0 and string.sub(easy, 2) or easy, 'queued', digits('%d', waiting),
     'note', digits('%s %d %s', reserve, token == now and 0 or now, reason), ...)
-  return front, digits('g %d %d %s', token, ttl, front), till
+  return front, digits('g %d %d %s', token, ttl, front), till, top
 end
