@@ -110,10 +110,10 @@ func resizeByStranger(s *scene) {
 // A lease whose time has run out frees all of its weight, not a part.
 func resizeOfExpired(s *scene) {
 	a, b := s.party("a"), s.party("b")
-	held := s.hold(lasting(short/4, a.weighing(3, 3)))
+	held := s.hold(lasting(short, a.weighing(3, 3)))
 	next := b.weighing(3, 3)
 	s.wait(next, 0)
-	s.pass(short/4 + 10*time.Millisecond)
+	s.pass(short + 10*time.Millisecond)
 	s.wantNotHeld(s.engine.Resize(s.ctx, s.res, held, 1), engine.CauseTaken)
 	b.granted(next)
 }
