@@ -103,13 +103,17 @@ func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []s
 	return vows
 }
 
-// batch runs calls in one pipeline, which asks for the replicas if it should.
+// batch runs renewals in one pipeline, which asks for the replicas if it should.
 func (e *Engine) batch(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []vow {
 	if e.options.replicas.n > 0 {
 		return e.pledge(ctx, rdb, calls)
 	}
+	run := batch
+	if _, cluster := rdb.(*redis.ClusterClient); !cluster && len(calls) > fewRenewals {
+		run = e.renewTogether
+	}
 	vows := make([]vow, len(calls))
-	for i, r := range batch(ctx, rdb, calls) {
+	for i, r := range run(ctx, rdb, calls) {
 		vows[i].reply = r
 	}
 	return vows

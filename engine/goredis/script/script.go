@@ -22,7 +22,7 @@ var files embed.FS
 
 // Set is the scripts, ready to be called.
 type Set struct {
-	acquire, share, renew, release, resize, breaks, snapshot Script
+	acquire, share, renew, renewAll, release, resize, breaks, snapshot Script
 	// The same for a store that is out of memory: see relieve.
 	renewFull, releaseFull, resizeFull Script
 
@@ -56,6 +56,7 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 		acquire:     l.script("acquire", ""),
 		share:       l.script("share", ""),
 		renew:       l.script("renew", ""),
+		renewAll:    l.script("renew_all", ""),
 		release:     l.script("release", ""),
 		resize:      l.script("resize", ""),
 		breaks:      l.script("break", ""),
@@ -143,6 +144,12 @@ func (s Script) call(k Keys, args ...any) Call {
 	return s.begin(len(args), k, args)
 }
 
+// Where begin puts the core, and the first argument after the keys.
+const (
+	coreArg  = 3
+	firstArg = 5
+)
+
 func (s Script) begin(room int, k Keys, args []any) Call {
 	all := make([]any, 0, 3+len(k.args)+room)
 	all = append(all, "evalsha", s.sha, len(k.args), k.args[0], k.args[1])
@@ -156,7 +163,7 @@ func (c *Call) add(args ...any) { c.args = append(c.args, args...) }
 func (c Call) Args() []any { return c.args }
 
 // Key returns the core of the resource, by which a cluster finds the node.
-func (c Call) Key() string { return c.args[3].(string) }
+func (c Call) Key() string { return c.args[coreArg].(string) }
 
 // Text returns the command that runs the script by its text, which also makes
 // Redis remember it: for the answer NOSCRIPT.

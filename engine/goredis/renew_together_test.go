@@ -1,0 +1,102 @@
+package goredis_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Many renewals are few calls, and each lease gets its own answer: those that are
+// held, are waited for, are shared, were given back, or have a foreign key.
+func TestRenewalsTogether(t *testing.T) {
+	const leases = 3*64 + 7
+	rdb := redistest.Start(t).Client()
+	e := open(t, rdb)
+	var all []engine.Renewal
+	for i := range leases {
+		r := request(fmt.Sprintf("c1.%d", i))
+		r.Resource, r.TTL = named(fmt.Sprint("order:", i)), time.Second
+		if i%5 == 3 {
+			r.Kind, r.Capacity = engine.KindSemaphore, 3
+		}
+		held := hold(t, e, r)
+		switch i % 5 {
+		case 1:
+			next := r
+			next.ID = fmt.Sprintf("c2.%d", i)
+			wait(t, e, next)
+		case 2:
+			release(t, e, r.Resource, held)
+		case 4:
+			must(t, rdb.Del(t.Context(), "p:{"+r.Resource.Name+"}").Err())
+			if i%2 == 0 {
+				must(t, rdb.Set(t.Context(), "p:{"+r.Resource.Name+"}", "foreign", time.Minute).Err())
+			}
+		}
+		all = append(all, engine.Renewal{Resource: r.Resource, Held: held, TTL: time.Minute})
+	}
+	must(t, rdb.ScriptFlush(t.Context()).Err())
+	for round := range 2 {
+		must(t, rdb.ConfigResetStat(t.Context()).Err())
+		for i, err := range e.Renew(t.Context(), all) {
+			var gone *engine.NotHeldError
+			switch {
+			case i%5 == 0 || i%5 == 1 || i%5 == 3:
+				if err != nil {
+					t.Errorf("lease %d: %v", i, err)
+				}
+			case i%5 == 2:
+				if !errors.As(err, &gone) || gone.Cause != engine.CauseReleased {
+					t.Errorf("lease %d was given back: %v", i, err)
+				}
+			case i%2 == 0:
+				if !errors.Is(err, engine.ErrDenied) {
+					t.Errorf("lease %d has a foreign key: %v", i, err)
+				}
+			default:
+				if !errors.As(err, &gone) || gone.Cause != engine.CauseDeleted {
+					t.Errorf("lease %d was deleted: %v", i, err)
+				}
+			}
+		}
+		for i := range leases {
+			if i%5 != 0 && i%5 != 1 && i%5 != 3 {
+				continue
+			}
+			snap, err := e.Snapshot(t.Context(), named(fmt.Sprint("order:", i)))
+			if err != nil || len(snap.Holders) != 1 || snap.Holders[0].TTL < 50*time.Second {
+				t.Fatalf("round %d: lease %d: %+v, %v", round, i, snap, err)
+			}
+		}
+	}
+}
+
+// Leases that are easy to renew are renewed by a call for 64 of them.
+func TestRenewalsShareCalls(t *testing.T) {
+	const leases = 640
+	rdb := redistest.Start(t).Client()
+	e := open(t, rdb)
+	var all []engine.Renewal
+	for i := range leases {
+		r := request(fmt.Sprintf("c1.%d", i))
+		r.Resource = named(fmt.Sprint("order:", i))
+		all = append(all, engine.Renewal{Resource: r.Resource, Held: hold(t, e, r), TTL: r.TTL})
+	}
+	calls := func() int {
+		must(t, rdb.ConfigResetStat(t.Context()).Err())
+		for i, err := range e.Renew(t.Context(), all) {
+			if err != nil {
+				t.Fatalf("lease %d: %v", i, err)
+			}
+		}
+		return commandCounts(t, rdb)["evalsha"]
+	}
+	calls() // the script is not known yet
+	if n := calls(); n != leases/64 {
+		t.Errorf("%d leases were renewed by %d calls, want %d", leases, n, leases/64)
+	}
+}
