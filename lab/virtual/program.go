@@ -163,9 +163,10 @@ func (d drawer) mood() mood {
 // longestJump is how far a store's clock is set, at most.
 const longestJump = 10 * time.Second
 
-// jumps adds steps of the store's clock to some moods.
+// jumps adds steps of the store's clock to some moods: not where the store loses its
+// data, since a clock that is then behind its tokens gives smaller ones.
 func (d drawer) jumps(m mood) mood {
-	if d.IntN(4) == 0 {
+	if d.IntN(4) == 0 && !slices.Contains(m.faults, Wipe) {
 		m.faults = append(slices.Clone(m.faults), Jump)
 	}
 	return m

@@ -22,8 +22,17 @@ func newServer(rate float64) *node {
 	n := newNode(rate)
 	n.server = miniredis.NewMiniRedis()
 	n.server.ClockTTL(true)
-	n.e, n.shut = n.dial(func(context.Context) (net.Conn, error) { return n.server.Dial() })
+	n.e, n.shut = n.dial(func(context.Context) (net.Conn, error) { return n.pipe() })
 	return n
+}
+
+// pipe makes a connection to the server.
+func (n *node) pipe() (net.Conn, error) {
+	c, err := n.server.Dial()
+	if err != nil {
+		return nil, err
+	}
+	return newBuffered(c), nil
 }
 
 // dial makes an engine on the server. The second result ends its client.
@@ -50,7 +59,7 @@ func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	case l.has(Hang):
 		return nil, lost(ctx)
 	}
-	c, err := l.n.server.Dial()
+	c, err := l.n.pipe()
 	if err != nil {
 		return nil, err
 	}
@@ -107,26 +116,38 @@ const tick = 5 * time.Millisecond
 // jump sets the server's clock and keeps it going from there.
 func (n *node) jump(by time.Duration) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.ahead += by
-	n.server.SetTime(time.Now().Add(n.ahead))
-	if n.ticking != nil {
-		return
+	first := n.ticking == nil
+	if first {
+		n.ticking, n.halt = make(chan struct{}), make(chan struct{})
 	}
-	n.ticking, n.halt = make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(n.ticking)
-		for {
-			select {
-			case <-n.halt:
-				return
-			case <-time.After(tick):
-			}
-			n.mu.Lock()
-			n.server.SetTime(time.Now().Add(n.ahead))
-			n.mu.Unlock()
+	n.mu.Unlock()
+	n.move()
+	if first {
+		go n.tick()
+	}
+}
+
+// tick moves the clock on until the server is stopped.
+func (n *node) tick() {
+	defer close(n.ticking)
+	for {
+		select {
+		case <-n.halt:
+			return
+		case <-time.After(tick):
+			n.move()
 		}
-	}()
+	}
+}
+
+// move sets the clock. No mutex is held: the server has one of its own, which it may
+// hold while it waits for a subscriber.
+func (n *node) move() {
+	n.mu.Lock()
+	ahead := n.ahead
+	n.mu.Unlock()
+	n.server.SetTime(time.Now().Add(ahead))
 }
 
 // stop ends the server.
