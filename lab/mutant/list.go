@@ -58,11 +58,8 @@ func windows() []Mutant {
 			Name:  "a lease is handed on after its window has closed",
 			Holds: "the bubble's timers are never late, and nobody can tell from outside between which two steps a real process was stopped",
 			File:  "holding.go", World: virtual.Memory,
-			Checks: []string{"told"},
-			Patches: []Patch{
-				{"		h.entry.Window.Left(now) > min(h.entry.Renewal.TTL/4, time.Second) &&\n", ""},
-				{"	if !h.open() {\n		return nil\n	}\n	h.mu.Lock()\n	defer h.mu.Unlock()\n	if h.state != holdingPassing {", "	h.mu.Lock()\n	defer h.mu.Unlock()\n	if h.state == holdingHeld {"},
-			},
+			Checks:  []string{"told"},
+			Patches: []Patch{{"h.entry.Window.Left(now) > min(", "h.entry.Window.Left(now) > -time.Hour+min("}},
 		},
 		{
 			Name: "Err does not look at the clock", File: "lease.go", World: Live, // the bubble's timers are never late
@@ -170,7 +167,7 @@ func attempts() []Mutant {
 		},
 		{
 			Name: "what a lost lease may have left is not cleared up", File: "holding.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
-			Patches: []Patch{{"		h.c.cleanup(h.entry.Renewal.TTL, h.releaseRequest())\n	}\n}\n\n// ending implements", "	}\n}\n\n// ending implements"}},
+			Patches: []Patch{{"	if why.Cause == LostUnreachable ||", "	if false && why.Cause == LostUnreachable ||"}, {"why.Cause == LostExpired || h.unsure {", "false && why.Cause == LostExpired || false && h.unsure {"}},
 		},
 	}
 }
@@ -192,8 +189,11 @@ func quorums() []Mutant {
 		},
 		{
 			Name: "a renewal counts nodes that do not have the lease", File: "engine/quorum/renew.go", World: virtual.Quorum,
-			Checks:  []string{"heard", "overlap", "inside", "told", "model", "ended"},
-			Patches: []Patch{{"			x.hear(r.node, r.value[i])\n", "			var gone *engine.NotHeldError\n				if errors.As(r.value[i], &gone) {\n					r.value[i] = nil\n				}\n				x.hear(r.node, r.value[i])\n"}, {"	\"context\"\n", "	\"context\"\n	\"errors\"\n"}},
+			Checks: []string{"heard", "overlap", "inside", "told", "model", "ended"},
+			Patches: []Patch{
+				{"			x.hear(r.node, err)\n", "			if gone := new(engine.NotHeldError); errors.As(err, &gone) {\n				err = nil\n			}\n			x.hear(r.node, err)\n"},
+				{"	\"sync\"\n", "	\"errors\"\n	\"sync\"\n"},
+			},
 		},
 		{
 			Name: "what a minority granted is not taken back", File: "engine/quorum/round.go", World: virtual.Quorum,
