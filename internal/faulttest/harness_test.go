@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/engine/quorum"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -21,17 +24,22 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleEnv); role != "" {
 		os.Exit(work(role))
 	}
+	pickTests()
 	os.Exit(m.Run())
 }
 
 // patience bounds what a test waits for; it fails then.
 const patience = 20 * time.Second
 
-// world is one Redis with clients, checked for leftovers when the test ends.
+// world is one Redis, or a quorum, with clients, checked for leftovers when the test
+// ends.
 type world struct {
-	t     *testing.T
-	redis *redistest.Server
-	addr  string // what clients dial: the server or a proxy before it
+	t      *testing.T
+	redis  *redistest.Server   // has also what the locks protect; of a quorum the first one
+	nodes  []*redistest.Server // of a quorum all
+	addrs  []string            // what clients dial: the servers or proxies before them
+	stores []engine.Engine     // the nodes themselves, to look into
+	queue  *queue              // of a quorum
 }
 
 // newWorld starts a Redis. When the test ends no key may be without TTL, no
@@ -40,10 +48,27 @@ func newWorld(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
 	goleak.VerifyNone(t)
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	s := startStore(t, opts...)
-	w := &world{t: t, redis: s, addr: s.Addr()}
+	w := &world{t: t}
+	if sizeOfQuorum() > 1 {
+		w.queue = &queue{all: make(map[string]map[string]bool)}
+	}
+	if inMemory() {
+		w.memories()
+	} else {
+		w.servers(opts)
+	}
 	t.Cleanup(w.checkClean)
 	return w
+}
+
+// servers gives a world its servers.
+func (w *world) servers(opts []redistest.Option) {
+	for range sizeOfQuorum() {
+		s := startStore(w.t, opts...)
+		w.nodes, w.addrs = append(w.nodes, s), append(w.addrs, s.Addr())
+		w.stores = append(w.stores, goredis.New(s.Client()))
+	}
+	w.redis = w.nodes[0]
 }
 
 // checkClean looks at what is left in the store.
@@ -51,53 +76,71 @@ func (w *world) checkClean() {
 	if w.t.Failed() {
 		return
 	}
-	w.redis.RequireTTLs(w.t)
+	w.each(func(s *redistest.Server) { s.RequireTTLs(w.t) })
 	w.eventually("the store has no lease and no wait left", w.empty)
 }
 
-// empty tells whether nobody holds or waits for anything.
+// empty tells whether nobody holds or waits for anything, on any node.
 func (w *world) empty() bool {
-	c, err := holdfast.New(goredis.New(w.redis.Client()))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer c.Close()
-	for s, err := range c.List(context.Background(), "*") {
-		if err != nil {
-			w.t.Fatal(err)
+	for i, e := range w.stores {
+		for s, err := range e.List(context.Background(), holdfast.DefaultPrefix, "*") {
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.t.Logf("node %d, still in use: %+v", i+1, s)
+			return false
 		}
-		w.t.Logf("still in use: %+v", s)
-		return false
 	}
 	return true
 }
 
-// client returns a client with a connection pool of its own, closed with the
+// client returns a client with connection pools of its own, closed with the
 // test.
 func (w *world) client(opts ...holdfast.Option) *holdfast.Client {
 	w.t.Helper()
-	return w.clientOf(connect(w.addr), opts...)
+	var pools []redis.UniversalClient
+	for _, addr := range w.addrs {
+		pools = append(pools, connect(addr))
+	}
+	return w.clientOf(pools, opts...)
 }
 
-func (w *world) clientOf(rdb redis.UniversalClient, opts ...holdfast.Option) *holdfast.Client {
+// clientAs returns a client that is a user of the servers.
+func (w *world) clientAs(user, password string) *holdfast.Client {
 	w.t.Helper()
-	c, err := holdfast.New(goredis.New(rdb), opts...)
+	var pools []redis.UniversalClient
+	for _, addr := range w.addrs {
+		pools = append(pools, redis.NewClient(&redis.Options{Addr: addr, Username: user, Password: password}))
+	}
+	return w.clientOf(pools)
+}
+
+func (w *world) clientOf(pools []redis.UniversalClient, opts ...holdfast.Option) *holdfast.Client {
+	w.t.Helper()
+	var e engine.Engine
+	if inMemory() {
+		e = quorum.New(w.stores...)
+	} else {
+		e = engineOn(pools)
+	}
+	if w.queue != nil {
+		e = queued{e, w.queue}
+	}
+	c, err := holdfast.New(e, opts...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() {
 		_ = c.Close() // a test that needs its result closes the client itself
-		_ = rdb.Close()
+		for _, rdb := range pools {
+			_ = rdb.Close()
+		}
 	})
 	return c
 }
 
 // through puts a proxy before the server for all clients made from now on.
-func (w *world) through() *redistest.Proxy {
-	p := redistest.NewProxy(w.t, w.redis.Addr())
-	w.addr = p.Addr()
-	return p
-}
+func (w *world) through() *redistest.Proxy { return w.throughAll()[0] }
 
 // eventually waits until cond holds, by looking again and again.
 func (w *world) eventually(what string, cond func() bool) {
@@ -149,10 +192,14 @@ func lockBeside(ctx context.Context, m *holdfast.Mutex) <-chan result {
 	return ch
 }
 
-// waiting waits until n parties stand in the store's queue.
+// waiting waits until n parties stand in the store's queue; on a quorum, until so many
+// of this process were told to wait.
 func (w *world) waiting(c *holdfast.Client, name string, n int) {
 	w.t.Helper()
 	w.eventually("waiters are in the queue", func() bool {
+		if w.queue != nil {
+			return w.queue.length(name) == n
+		}
 		s, err := c.Snapshot(context.Background(), name)
 		return err == nil && len(s.Waiters) == n
 	})
@@ -211,12 +258,15 @@ func evals(t *testing.T, rdb *redis.Client) int {
 	return total
 }
 
-// subscribers counts the clients that listen for wake-ups.
+// subscribers counts the clients that listen for wake-ups, on the node where they are
+// fewest.
 func subscribers(t *testing.T, w *world) int {
 	t.Helper()
-	channels, err := w.redis.Client().PubSubChannels(t.Context(), "*:wake:*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(channels)
+	least := math.MaxInt
+	w.on(w.nodes, func(rdb *redis.Client) error {
+		channels, err := rdb.PubSubChannels(t.Context(), "*:wake:*").Result()
+		least = min(least, len(channels))
+		return err
+	})
+	return least
 }

@@ -196,7 +196,7 @@ func TestMultiUnderKills(t *testing.T) {
 	w := newWorld(t)
 	const each = 1000
 	accounts := []string{"a", "b", "c", "d", "e"}
-	rdb := redis.NewClient(&redis.Options{Addr: w.addr})
+	rdb := redis.NewClient(&redis.Options{Addr: w.addrs[0]})
 	defer rdb.Close()
 	for _, a := range accounts {
 		if err := rdb.HSet(t.Context(), "accounts", a, each).Err(); err != nil {

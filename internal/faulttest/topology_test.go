@@ -15,8 +15,10 @@ import (
 )
 
 // topologyEnv makes the tests that begin with newWorld run on another kind of
-// store: "cluster", one master with all slots, or "sentinel", a master with two
-// replicas that three Sentinels watch. Clients connect to it as such.
+// store: "cluster", one master with all slots; "sentinel", a master with two
+// replicas that three Sentinels watch; "quorum3" and "quorum5", so many independent
+// servers; "memory3" and "memory5", so many memory engines. Clients connect to it as
+// such. Which tests a quorum is asked to pass is in quorum_list_test.go.
 const topologyEnv = "HOLDFAST_TOPOLOGY"
 
 // sentinelsEnv tells worker processes where the Sentinels are.
@@ -25,30 +27,41 @@ const sentinelsEnv = "HOLDFAST_FAULTTEST_SENTINELS"
 // The faults of a mutex on the other kinds of store, in processes of their own: a
 // few of them here, all by setting the variable for the whole package. Those that
 // restart the server for most of the time share little on a cluster, whose nodes
-// take two seconds for a start.
+// take two seconds for a start. Of a quorum TestMinorityUnderFaults always runs as
+// well.
 func TestFaultsOnOtherTopologies(t *testing.T) {
 	if os.Getenv(topologyEnv) != "" {
 		return // this is such a process
 	}
-	for _, topology := range []string{"cluster", "sentinel"} {
+	few := []string{
+		"TestReplyOfAcquireLost", "TestRedisHung", "TestHolderPausedPastItsTTL", "TestFlushAll", "TestRenewalDoesNotRecreate",
+		"TestCloseWithWaiters", "TestLostWakeUp", "TestBreakTellsTheHolder",
+	}
+	more := []string{
+		"TestCtxEndsInMidAcquire", "TestHolderKilled", "TestRedisRestartUnderWaiters", "TestScriptFlush", "TestNoPerm",
+		"TestNoPermUnderWaiter", "TestWrongType",
+	}
+	for topology, tests := range map[string][]string{
+		"cluster": few, "sentinel": few,
+		"quorum3": append(more, few...), "quorum5": few,
+		"memory3": onMemories(), "memory5": onMemories(),
+	} {
 		t.Run(topology, func(t *testing.T) {
 			exe, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)
 			}
-			few := "^(TestReplyOfAcquireLost|TestRedisHung|TestHolderPausedPastItsTTL|TestFlushAll|TestRenewalDoesNotRecreate|" +
-				"TestCloseWithWaiters|TestLostWakeUp|TestBreakTellsTheHolder)$"
-			cmd := exec.CommandContext(t.Context(), exe, "-test.run", few, "-test.v")
+			cmd := exec.CommandContext(t.Context(), exe, "-test.run", exactly(tests), "-test.v")
 			cmd.Env = append(os.Environ(), topologyEnv+"="+topology)
 			out, err := cmd.CombinedOutput()
-			if ran := strings.Count(string(out), "--- PASS: "); err != nil || ran != strings.Count(few, "Test") {
-				t.Errorf("%d passed, %v:\n%s", ran, err, out)
+			if ran := strings.Count("\n"+string(out), "\n--- PASS: "); err != nil || ran != len(tests) {
+				t.Errorf("%d of %d passed, %v:\n%s", ran, len(tests), err, out)
 			}
 		})
 	}
 }
 
-// startStore starts the store of a world and returns its master.
+// startStore starts the store of a world, or one node of it, and returns its master.
 func startStore(t *testing.T, opts ...redistest.Option) *redistest.Server {
 	t.Helper()
 	switch os.Getenv(topologyEnv) {

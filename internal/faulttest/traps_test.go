@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -23,7 +26,7 @@ func TestToldBeforeAnotherEnters(t *testing.T) {
 		t.Run(ttl.String(), func(t *testing.T) {
 			w := newWorld(t)
 			straight := w.client()
-			p := w.through()
+			p := w.throughAll()
 			c := w.client()
 			l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
 			told := make(chan time.Time, 1)
@@ -33,8 +36,8 @@ func TestToldBeforeAnotherEnters(t *testing.T) {
 			}()
 			ch := lockBeside(t.Context(), straight.Mutex("stock:1"))
 			w.waiting(straight, "stock:1", 1)
-			p.Blackhole()
-			defer p.Heal()
+			p.blackhole()
+			defer p.heal()
 			r := w.get(ch)
 			if r.err != nil {
 				t.Fatal(r.err)
@@ -62,14 +65,13 @@ func TestRenewalDoesNotRecreate(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(600*time.Millisecond)))
-	rdb := w.redis.Client()
-	keys, err := rdb.Keys(t.Context(), "*stock:1*").Result()
-	if err != nil || len(keys) == 0 {
-		t.Fatal(keys, err)
-	}
-	if err := rdb.Del(t.Context(), keys...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	w.on(w.nodes, func(rdb *redis.Client) error {
+		keys, err := rdb.Keys(t.Context(), "*stock:1*").Result()
+		if err != nil || len(keys) == 0 {
+			return fmt.Errorf("keys of the resource: %v, %w", keys, err)
+		}
+		return rdb.Del(t.Context(), keys...).Err()
+	})
 	if e := w.lost(l); e.Cause != holdfast.LostDeleted {
 		t.Errorf("cause %v, want deleted", e.Cause)
 	}
@@ -271,9 +273,9 @@ func TestLostWakeUp(t *testing.T) {
 	ch := lockBeside(t.Context(), other.Mutex("stock:1"))
 	w.waiting(c, "stock:1", 1)
 	// Kill the subscription and pass the lease on while it is away.
-	if err := w.redis.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
-		t.Fatal(err)
-	}
+	w.on(w.nodes, func(rdb *redis.Client) error {
+		return rdb.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err()
+	})
 	w.release(l)
 	start := time.Now()
 	r := w.get(ch)

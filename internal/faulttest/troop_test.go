@@ -133,11 +133,20 @@ func (w *world) stop(p *process, d time.Duration) {
 	p.signal(syscall.SIGCONT)
 }
 
-// restart kills Redis and starts it again after a time.
+// restart kills Redis and starts it again after a time; of a quorum, now a minority
+// and now all nodes.
 func (w *world) restart(away time.Duration) {
-	w.redis.Kill()
+	nodes := w.nodes
+	if few := w.minority(); len(few) > 0 && rand.IntN(2) == 0 {
+		nodes = few
+	}
+	for _, s := range nodes {
+		s.Kill()
+	}
 	w.pass(away)
-	w.redis.Restart()
+	for _, s := range nodes {
+		s.Restart()
+	}
 }
 
 // wipe does so without its data.

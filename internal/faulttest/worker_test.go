@@ -19,7 +19,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/engine/goredis"
 )
 
 const (
@@ -29,7 +28,8 @@ const (
 
 // task is what a worker process is told to do.
 type task struct {
-	Addr     string
+	Addr     string   // of what the locks protect
+	Nodes    []string // that have the locks; if none are named, that one
 	Resource string
 	TTL      time.Duration
 	Callers  int
@@ -49,9 +49,16 @@ func work(role string) int {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: tk.Addr})
 	defer rdb.Close()
-	store := connect(tk.Addr)
-	defer store.Close()
-	c, err := holdfast.New(goredis.New(store))
+	if len(tk.Nodes) == 0 {
+		tk.Nodes = []string{tk.Addr}
+	}
+	var pools []redis.UniversalClient
+	for _, addr := range tk.Nodes {
+		store := connect(addr)
+		defer store.Close()
+		pools = append(pools, store)
+	}
+	c, err := holdfast.New(engineOn(pools))
 	if err != nil {
 		fmt.Println("error", err)
 		return 1
@@ -284,7 +291,7 @@ type process struct {
 func (w *world) start(role string, tk task) *process {
 	w.t.Helper()
 	if tk.Addr == "" {
-		tk.Addr = w.addr
+		tk.Addr, tk.Nodes = w.addrs[0], w.addrs
 	}
 	b, err := json.Marshal(tk)
 	if err != nil {
