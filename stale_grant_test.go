@@ -60,7 +60,7 @@ func TestGrantOfAStoreThatForgot(t *testing.T) {
 		synctest.Wait()
 		store.holdsUp.Store(true)
 		mustRelease(t, first)
-		deliver := <-store.heldUp // the waiter was granted, and has not heard of it
+		deliver := <-store.heldUp    // the waiter was granted, and has not heard of it
 		time.Sleep(time.Millisecond) // the store's clock is ahead of all its tokens
 		store.empty.Store(memory.New())
 		other := mustLock(t, newClient(t, store).Mutex("x"), context.Background())
