@@ -29,7 +29,7 @@ func windows() []Mutant {
 			Name: "a renewal counts from its reply", File: "internal/keepalive/scheduler.go", World: virtual.Memory,
 			Checks: []string{"overlap", "inside", "told", "model"},
 			Patches: []Patch{{"	errs := s.engine.Renew(ctx, renewals)\n",
-				"	errs := s.engine.Renew(ctx, renewals)\n	sent = time.Now()\n"}},
+				"	errs := s.engine.Renew(ctx, renewals)\n	sent = s.Now()\n"}},
 		},
 		{
 			Name: "a pushed grant counts from its arrival", File: "attempt.go", World: virtual.Memory,
@@ -96,7 +96,7 @@ func queues() []Mutant {
 				"	h := q.holders[id]\n	for _, other := range q.holders {\n		h = other\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
 		},
 		{
-			Name: "a renewal makes an expired lease again", File: file, World: virtual.Memory, Checks: []string{"leftovers", "ended", "overlap", "deadlock"},
+			Name: "a renewal makes an expired lease again", File: file, World: virtual.Memory, Checks: []string{"leftovers", "ended", "heard", "overlap", "deadlock"},
 			Patches: []Patch{{"	h := q.holders[id]\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
 				"	h := q.holders[id]\n	if h == nil && q.used == 0 && q.line.Len() == 0 && q.capacity == 1 {\n		h = q.hold(id, 1, ttl, 0, 0, \"\", now)\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
 		},
