@@ -86,7 +86,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 			}
 			w.each((*redistest.Server).Resume)
 			// Not a TTL of a minute: the clean-up reaches the server.
-			w.eventually("nothing is left", w.empty)
+			w.within(w.tidying(), "nothing is left", w.empty)
 			w.release(w.lock(c.Mutex("stock:1")))
 		})
 	}
@@ -139,7 +139,7 @@ func TestRedisHung(t *testing.T) {
 		t.Errorf("waiter: %v", err)
 	}
 	w.each((*redistest.Server).Resume)
-	w.eventually("nothing is left", w.empty)
+	w.within(w.tidying(), "nothing is left", w.empty)
 }
 
 // A holder is killed. The next one enters when the lease has ended in the store,
@@ -367,12 +367,8 @@ func TestWrongType(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
 	w.release(w.lock(c.Mutex("stock:1")))
-	var keys []string
+	keys := w.keysOf("stock:1")
 	w.on(w.nodes, func(rdb *redis.Client) (err error) {
-		keys, err = rdb.Keys(t.Context(), "*stock:1*").Result()
-		if len(keys) == 0 {
-			t.Error("no keys of the resource")
-		}
 		for _, key := range keys {
 			err = errors.Join(err, rdb.Set(t.Context(), key, "a foreign value", time.Minute).Err())
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,7 +78,16 @@ func (w *world) checkClean() {
 		return
 	}
 	w.each(func(s *redistest.Server) { s.RequireTTLs(w.t) })
-	w.eventually("the store has no lease and no wait left", w.empty)
+	w.within(w.tidying(), "the store has no lease and no wait left", w.empty)
+}
+
+// tidying bounds the clean-up. On a quorum it is less than the default TTL: what a
+// minority keeps until its TTL ends is in nobody's way, and was forgotten.
+func (w *world) tidying() time.Duration {
+	if w.queue != nil {
+		return holdfast.DefaultTTL * 2 / 3
+	}
+	return patience
 }
 
 // empty tells whether nobody holds or waits for anything, on any node.
@@ -145,14 +155,20 @@ func (w *world) through() *redistest.Proxy { return w.throughAll()[0] }
 // eventually waits until cond holds, by looking again and again.
 func (w *world) eventually(what string, cond func() bool) {
 	w.t.Helper()
-	deadline := time.After(patience)
+	w.within(patience, what, cond)
+}
+
+// within is eventually with a limit of its own.
+func (w *world) within(limit time.Duration, what string, cond func() bool) {
+	w.t.Helper()
+	deadline := time.After(limit)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !cond() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			w.t.Fatalf("not in %v: %s", patience, what)
+			w.t.Fatalf("not in %v: %s", limit, what)
 		}
 	}
 }
@@ -256,6 +272,23 @@ func evals(t *testing.T, rdb *redis.Client) int {
 		}
 	}
 	return total
+}
+
+// keysOf returns the keys of a resource. A node of a quorum may have none yet: a grant
+// does not wait for all of them.
+func (w *world) keysOf(name string) []string {
+	w.t.Helper()
+	var keys []string
+	w.on(w.nodes, func(rdb *redis.Client) error {
+		some, err := rdb.Keys(w.t.Context(), "*"+name+"*").Result()
+		keys = append(keys, some...)
+		return err
+	})
+	slices.Sort(keys)
+	if keys = slices.Compact(keys); len(keys) == 0 {
+		w.t.Fatalf("no keys of %s", name)
+	}
+	return keys
 }
 
 // subscribers counts the clients that listen for wake-ups, on the node where they are

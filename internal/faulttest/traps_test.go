@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -65,13 +64,8 @@ func TestRenewalDoesNotRecreate(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(600*time.Millisecond)))
-	w.on(w.nodes, func(rdb *redis.Client) error {
-		keys, err := rdb.Keys(t.Context(), "*stock:1*").Result()
-		if err != nil || len(keys) == 0 {
-			return fmt.Errorf("keys of the resource: %v, %w", keys, err)
-		}
-		return rdb.Del(t.Context(), keys...).Err()
-	})
+	keys := w.keysOf("stock:1")
+	w.on(w.nodes, func(rdb *redis.Client) error { return rdb.Del(t.Context(), keys...).Err() })
 	if e := w.lost(l); e.Cause != holdfast.LostDeleted {
 		t.Errorf("cause %v, want deleted", e.Cause)
 	}
