@@ -25,10 +25,8 @@ const topologyEnv = "HOLDFAST_TOPOLOGY"
 const sentinelsEnv = "HOLDFAST_FAULTTEST_SENTINELS"
 
 // The faults of a mutex on the other kinds of store, in processes of their own: a
-// few of them here, all by setting the variable for the whole package. Those that
-// restart the server for most of the time share little on a cluster, whose nodes
-// take two seconds for a start. Of a quorum TestMinorityUnderFaults always runs as
-// well.
+// few of them here, all by setting the variable for the whole package. Of a quorum
+// TestMinorityUnderFaults always runs as well.
 func TestFaultsOnOtherTopologies(t *testing.T) {
 	if os.Getenv(topologyEnv) != "" {
 		return // this is such a process
