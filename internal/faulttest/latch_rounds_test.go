@@ -60,7 +60,30 @@ func (r *rounds) begin() {
 	for _, p := range r.waiters.living {
 		p.say(fmt.Sprint(r.played))
 	}
-	r.w.waiting(r.c, r.waiters.task.Resource, roundWaiters)
+	r.gathered()
+}
+
+// gathered waits until every living waiter stands in the queue. To count them would
+// not do: one that was killed stands there for three seconds more, in the place of
+// the one that is still on its way.
+func (r *rounds) gathered() {
+	r.w.t.Helper()
+	r.w.eventually("all who live are in the queue", func() bool {
+		s, err := r.c.Snapshot(context.Background(), r.waiters.task.Resource)
+		if err != nil {
+			return false
+		}
+		waits := map[int]bool{}
+		for _, one := range s.Waiters {
+			waits[one.PID] = true
+		}
+		for _, p := range r.waiters.living {
+			if !waits[p.cmd.Process.Pid] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // closed checks that nobody has gone on, or been sent away, and that the count is
@@ -146,7 +169,7 @@ func (r *rounds) play(wiped bool) {
 		}
 		r.closed(started, confirmed)
 	}
-	r.w.waiting(r.c, r.waiters.task.Resource, roundWaiters)
+	r.gathered()
 	word := "went"
 	if wiped {
 		word = "ended"
