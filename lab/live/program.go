@@ -53,7 +53,6 @@ const (
 // Sizes of what is locked and done.
 const (
 	capacity   = 3                      // of a semaphore
-	everything = 1 << 20                // weight of a writer
 	pieces     = 60                     // of stock
 	slotLength = 150 * time.Millisecond // of jobs, and of the IDs of Once
 )

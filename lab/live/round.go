@@ -76,31 +76,9 @@ func (r round) work() (workload.Place, workload.Work) {
 		at.Weight, at.Capacity = r.weight, capacity
 		return at, workload.Stand(r.hold)
 	case Pair:
-		at.Weight, at.Capacity = everything, everything
-		switch r.weight {
-		case 1:
-			at.Weight = 1
-			return at, workload.ReadPair(r.hold)
-		case 2:
-			return at, workload.WritePair(r.hold)
-		}
-		return at, writeAndRead(r.hold)
+		return workload.Pair(r.Name, r.weight, r.hold)
 	}
 	return at, workload.Counter(r.hold)
-}
-
-// writeAndRead writes as a writer and then reads as a reader.
-func writeAndRead(think time.Duration) workload.Work {
-	return func(ctx context.Context, s *workload.Stay) error {
-		if err := workload.WritePair(think/2)(ctx, s); err != nil {
-			return err
-		}
-		s.Lowered(1)
-		if err := s.Hold().(lease).Demote(ctx); err != nil {
-			return nil // lost, or the store cannot be asked: both may be
-		}
-		return workload.ReadPair(think/2)(ctx, s)
-	}
 }
 
 // slot runs work that is to be done once a slot.

@@ -10,10 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
 
-// everything is the weight of a writer, and the capacity of a resource of readers
-// and writers, as the history counts them.
-const everything = 1 << 20
-
 // errOnPurpose is what work returns that is meant to fail.
 var errOnPurpose = errors.New("the work failed")
 
@@ -118,31 +114,9 @@ func (s Step) work() (workload.Place, workload.Work) {
 		at.Weight, at.Capacity = s.Weight, semaphoreCapacity
 		return at, workload.Stand(s.Hold)
 	case Readers:
-		at.Weight, at.Capacity = everything, everything
-		switch s.Weight {
-		case 1:
-			at.Weight = 1
-			return at, workload.ReadPair(s.Hold)
-		case 2:
-			return at, workload.WritePair(s.Hold)
-		}
-		return at, writeAndRead(s.Hold)
+		return workload.Pair(s.Name, s.Weight, s.Hold)
 	}
 	return at, workload.Counter(s.Hold)
-}
-
-// writeAndRead writes as a writer and then reads as a reader.
-func writeAndRead(think time.Duration) workload.Work {
-	return func(ctx context.Context, s *workload.Stay) error {
-		if err := workload.WritePair(think/2)(ctx, s); err != nil {
-			return err
-		}
-		s.Lowered(1)
-		if err := s.Hold().(lease).Demote(ctx); err != nil {
-			return nil // lost, or the store cannot be asked: both may be
-		}
-		return workload.ReadPair(think/2)(ctx, s)
-	}
 }
 
 // retries tells whether runs of a job that failed are made up for.

@@ -62,6 +62,45 @@ func ReadPair(think time.Duration) Work {
 	}
 }
 
+// Everything is the weight of a writer, and the capacity of a resource of readers
+// and writers.
+const Everything = 1 << 20
+
+// Pair is the place and the work of one who uses a pair: of weight 1 a reader, of
+// weight 2 a writer, else a writer who becomes a reader, see WriteAndReadPair.
+func Pair(resource string, weight int, think time.Duration) (Place, Work) {
+	at := Place{Resource: resource, Weight: Everything, Capacity: Everything}
+	switch weight {
+	case 1:
+		at.Weight = 1
+		return at, ReadPair(think)
+	case 2:
+		return at, WritePair(think)
+	}
+	return at, WriteAndReadPair(think)
+}
+
+// Demoter is a writer's hold that can become a reader's.
+type Demoter interface {
+	Hold
+	Demote(ctx context.Context) error
+}
+
+// WriteAndReadPair writes as a writer and then reads as a reader. The hold has to
+// be a Demoter.
+func WriteAndReadPair(think time.Duration) Work {
+	return func(ctx context.Context, s *Stay) error {
+		if err := WritePair(think/2)(ctx, s); err != nil {
+			return err
+		}
+		s.Lowered(1)
+		if err := s.Hold().(Demoter).Demote(ctx); err != nil {
+			return nil // lost, or the store cannot be asked: both may be
+		}
+		return ReadPair(think/2)(ctx, s)
+	}
+}
+
 // Stand stays inside for a while and touches nothing: for semaphores, whose
 // count the check takes from Enter and Leave.
 func Stand(think time.Duration) Work {
