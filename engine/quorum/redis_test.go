@@ -103,16 +103,7 @@ func (g *grove) through() []*redistest.Proxy {
 
 func (g *grove) eventually(what string, cond func() bool) {
 	g.t.Helper()
-	deadline := time.After(limit)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			g.t.Fatalf("not in %v: %s", limit, what)
-		}
-	}
+	redistest.Await(g.t, limit, what, cond)
 }
 
 func (g *grove) lock(m *holdfast.Mutex) *holdfast.Lease {

@@ -86,7 +86,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 			}
 			w.each((*redistest.Server).Resume)
 			// Not a TTL of a minute: the clean-up reaches the server.
-			w.within(w.tidying(), "nothing is left", w.empty)
+			redistest.Await(t, w.tidying(), "nothing is left", w.empty)
 			w.release(w.lock(c.Mutex("stock:1")))
 		})
 	}
@@ -139,7 +139,7 @@ func TestRedisHung(t *testing.T) {
 		t.Errorf("waiter: %v", err)
 	}
 	w.each((*redistest.Server).Resume)
-	w.within(w.tidying(), "nothing is left", w.empty)
+	redistest.Await(t, w.tidying(), "nothing is left", w.empty)
 }
 
 // A holder is killed. The next one enters when the lease has ended in the store,

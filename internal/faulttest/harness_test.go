@@ -78,7 +78,7 @@ func (w *world) checkClean() {
 		return
 	}
 	w.each(func(s *redistest.Server) { s.RequireTTLs(w.t) })
-	w.within(w.tidying(), "the store has no lease and no wait left", w.empty)
+	redistest.Await(w.t, w.tidying(), "the store has no lease and no wait left", w.empty)
 }
 
 // tidying bounds the clean-up. On a quorum it is less than the default TTL: what a
@@ -155,22 +155,7 @@ func (w *world) through() *redistest.Proxy { return w.throughAll()[0] }
 // eventually waits until cond holds, by looking again and again.
 func (w *world) eventually(what string, cond func() bool) {
 	w.t.Helper()
-	w.within(patience, what, cond)
-}
-
-// within is eventually with a limit of its own.
-func (w *world) within(limit time.Duration, what string, cond func() bool) {
-	w.t.Helper()
-	deadline := time.After(limit)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			w.t.Fatalf("not in %v: %s", limit, what)
-		}
-	}
+	redistest.Await(w.t, patience, what, cond)
 }
 
 // lock takes a lease or fails the test.

@@ -203,24 +203,10 @@ func (c *Cluster) linked(s *Server) bool {
 	return strings.Contains(info, "role:master") || strings.Contains(info, "master_link_status:up")
 }
 
-// await looks again and again until a condition holds.
+// await waits until the cluster has changed.
 func (c *Cluster) await(what string, cond func() bool) {
 	c.t.Helper()
-	await(c.t, what, cond)
-}
-
-func await(t testing.TB, what string, cond func() bool) {
-	t.Helper()
-	limit := time.After(topologyTimeout)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("redistest: not in %v: %s", topologyTimeout, what)
-		}
-	}
+	Await(c.t, topologyTimeout, what, cond)
 }
 
 // living lists the servers that run.

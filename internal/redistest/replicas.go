@@ -90,7 +90,7 @@ func (r *Replicated) Rejoin(s *Server) {
 // AwaitReplicas waits until all living replicas have the master's data.
 func (r *Replicated) AwaitReplicas() {
 	r.t.Helper()
-	await(r.t, "the replicas have the data", func() bool {
+	Await(r.t, topologyTimeout, "the replicas have the data", func() bool {
 		return r.master.leads(r.Replicas())
 	})
 }

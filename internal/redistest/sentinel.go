@@ -108,7 +108,7 @@ func (s *Sentinel) Client(change ...func(*redis.FailoverOptions)) *redis.Client 
 // alive, and returns the new master when all of them know it.
 func (s *Sentinel) FailOver() *Server {
 	s.t.Helper()
-	await(s.t, "a Sentinel fails over", func() bool {
+	Await(s.t, topologyTimeout, "a Sentinel fails over", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 		defer cancel()
 		err := s.watchers[0].do(ctx, func(ctx context.Context, c *redis.Client) error {
@@ -125,7 +125,7 @@ func (s *Sentinel) FailOver() *Server {
 func (s *Sentinel) AwaitFailOver() *Server {
 	s.t.Helper()
 	old := s.master
-	await(s.t, "the Sentinels have a new master", func() bool {
+	Await(s.t, topologyTimeout, "the Sentinels have a new master", func() bool {
 		next := s.elected()
 		if next == nil || next == old {
 			return false
@@ -133,7 +133,7 @@ func (s *Sentinel) AwaitFailOver() *Server {
 		s.master = next
 		return true
 	})
-	await(s.t, "the replicas follow it", func() bool {
+	Await(s.t, topologyTimeout, "the replicas follow it", func() bool {
 		return s.master.leads(s.Replicas())
 	})
 	return s.master
@@ -143,7 +143,7 @@ func (s *Sentinel) AwaitFailOver() *Server {
 // other Sentinels, and thinks that all is well.
 func (s *Sentinel) AwaitWatched() {
 	s.t.Helper()
-	await(s.t, "the Sentinels know everybody", func() bool {
+	Await(s.t, topologyTimeout, "the Sentinels know everybody", func() bool {
 		for _, w := range s.watchers {
 			state := w.monitored()
 			if state["flags"] != "master" || state["num-other-sentinels"] != "2" || state["port"] != strconv.Itoa(s.master.port) ||

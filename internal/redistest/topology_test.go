@@ -136,7 +136,7 @@ func TestSentinelsFailOver(t *testing.T) {
 	if third == second {
 		t.Error("the dead master stayed the same")
 	}
-	await(t, "the client finds the new master", func() bool { return rdb.Set(t.Context(), "a", 2, time.Minute).Err() == nil })
+	Await(t, topologyTimeout, "the client finds the new master", func() bool { return rdb.Set(t.Context(), "a", 2, time.Minute).Err() == nil })
 	s.Rejoin(second)
 	s.AwaitWatched()
 }
