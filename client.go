@@ -26,6 +26,9 @@ const (
 	releaseGrace = time.Second
 	// closeGrace bounds Close.
 	closeGrace = 5 * time.Second
+	// lostGrace bounds how long the store keeps a lost lease for a holder that is
+	// scheduled late; less where the margin of its trust window is less.
+	lostGrace = 500 * time.Millisecond
 	// cleanupMin and cleanupMax bound a clean-up in the background; between
 	// them it takes as long as the TTL, after which nothing is left anyway.
 	cleanupMin = 5 * time.Second
@@ -211,16 +214,22 @@ func (c *Client) newHolderID() string {
 // they are done, the budget for the TTL is over or the client is closed. The
 // channel is closed when it ends.
 func (c *Client) cleanup(ttl time.Duration, releases ...engine.Release) <-chan struct{} {
+	return c.cleanupLater(0, ttl, releases...)
+}
+
+// cleanupLater is a cleanup that begins after a pause, or when the client is
+// closed.
+func (c *Client) cleanupLater(pause, ttl time.Duration, releases ...engine.Release) <-chan struct{} {
 	ended := make(chan struct{})
 	if !c.gate.join() {
 		close(ended)
 		return ended
 	}
-	budget := max(cleanupMin, min(ttl, cleanupMax))
 	go func() {
 		defer c.gate.leave()
 		defer close(ended)
-		ctx, cancel := context.WithTimeout(c.tasks, budget)
+		sleep(c.life, pause)
+		ctx, cancel := context.WithTimeout(c.tasks, max(cleanupMin, min(ttl, cleanupMax)))
 		defer cancel()
 		for _, r := range releases {
 			if err := c.insist(ctx, r); err != nil {
@@ -261,8 +270,14 @@ func (b *backoff) next() time.Duration {
 }
 
 // pause waits for the next time; it returns false when ctx ended.
-func (b *backoff) pause(ctx context.Context) bool {
-	t := time.NewTimer(b.next())
+func (b *backoff) pause(ctx context.Context) bool { return sleep(ctx, b.next()) }
+
+// sleep waits; it returns false when ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

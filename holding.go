@@ -223,7 +223,7 @@ func (h *holding) lose(why *LostError) {
 	if why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure {
 		// The store may keep it a little longer, or have renewed it just now, or
 		// make it again when a late copy of its acquire arrives.
-		h.client().cleanup(h.entry.TTL, h.releaseRequest())
+		h.client().cleanupLater(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
 	}
 }
 

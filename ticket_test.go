@@ -88,6 +88,7 @@ func TestDetachWithoutRenewal(t *testing.T) {
 		if took := time.Since(start); took >= 10*time.Second {
 			t.Errorf("ended after %v", took)
 		}
+		time.Sleep(220 * time.Millisecond) // the margin
 		synctest.Wait()
 		wantEmpty(t, e, "x")
 	})

@@ -102,6 +102,38 @@ func TestCutOffHolderAndItsSuccessor(t *testing.T) {
 	}
 }
 
+// A holder that is told and scheduled late has the margin before the next may
+// enter, although its client could give the lease back at once. Close does not
+// wait for it.
+func TestLostLeaseIsGivenBackAfterTheMargin(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newFaulty()
+			c := newClient(t, e)
+			l := mustLock(t, c.Mutex("x", holdfast.WithTTL(2*time.Second), holdfast.WithoutRenewal()), context.Background())
+			next := lockSoon(context.Background(), newClient(t, e).Mutex("x"))
+			<-l.Context().Done()
+			told := time.Now()
+			if closes {
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			r := <-next
+			if r.err != nil {
+				t.Fatal(r.err)
+			}
+			switch after := r.at.Sub(told); {
+			case !closes && after < 60*time.Millisecond:
+				t.Errorf("the next holder was in %v after the first was told", after)
+			case closes && after > 10*time.Millisecond:
+				t.Errorf("Close kept the lease for %v", after)
+			}
+			mustRelease(t, r.lease)
+		})
+	}
+}
+
 // The trust window counts from when the request was sent, however long its
 // answer took.
 func TestWindowCountsFromTheSending(t *testing.T) {
