@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -27,12 +28,13 @@ func newClusterWorld(t *testing.T, opts ...redistest.Option) *clusterWorld {
 	goleak.VerifyNone(t)
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	w := &clusterWorld{world: world{t: t}, cluster: redistest.StartCluster(t, opts...)}
+	w.stores = []engine.Engine{goredis.New(w.cluster.Client())}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			for _, s := range w.cluster.Masters() {
 				s.RequireTTLs(t)
 			}
-			w.eventually("the store has no lease and no wait left", w.empty)
+			w.nothingLeft()
 		}
 	})
 	return w
@@ -48,23 +50,6 @@ func (w *clusterWorld) client(opts ...holdfast.Option) *holdfast.Client {
 	}
 	w.t.Cleanup(func() { _ = c.Close() })
 	return c
-}
-
-func (w *clusterWorld) empty() bool {
-	c, err := holdfast.New(goredis.New(w.cluster.Client()))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer c.Close()
-	for s, err := range c.List(context.Background(), "*") {
-		if err != nil {
-			w.t.Log(err)
-			return false
-		}
-		w.t.Logf("still in use: %+v", s)
-		return false
-	}
-	return true
 }
 
 // sources counts how grants came.

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -85,8 +86,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 				t.Errorf("error %v is not both ErrNotAcquired and the cause", err)
 			}
 			w.each((*redistest.Server).Resume)
-			// Not a TTL of a minute: the clean-up reaches the server.
-			redistest.Await(t, w.tidying(), "nothing is left", w.empty)
+			w.nothingLeft() // the clean-up reaches the server
 			w.release(w.lock(c.Mutex("stock:1")))
 		})
 	}
@@ -139,7 +139,7 @@ func TestRedisHung(t *testing.T) {
 		t.Errorf("waiter: %v", err)
 	}
 	w.each((*redistest.Server).Resume)
-	redistest.Await(t, w.tidying(), "nothing is left", w.empty)
+	w.nothingLeft()
 }
 
 // A holder is killed. The next one enters when the lease has ended in the store,
@@ -347,11 +347,13 @@ func TestNoPermToSubscribe(t *testing.T) {
 	w.release(l)
 }
 
-// Rights are taken away while somebody waits.
+// Rights are taken away while somebody waits. It cannot leave the queue any more, which
+// costs those behind it a claim window.
 func TestNoPermUnderWaiter(t *testing.T) {
 	w := newWorld(t)
 	w.acl("on", ">secret", "~*", "&*", "+@all")
-	l := w.lock(w.client().Mutex("stock:1"))
+	m := w.client().Mutex("stock:1")
+	l := w.lock(m)
 	c := w.clientAs("app", "secret")
 	ch := lockBeside(t.Context(), c.Mutex("stock:1"))
 	w.waiting(c, "stock:1", 1)
@@ -360,6 +362,11 @@ func TestNoPermUnderWaiter(t *testing.T) {
 		t.Errorf("waiter: %v; want ErrDenied", r.err)
 	}
 	w.release(l)
+	start := time.Now()
+	w.release(w.lock(m))
+	if took := time.Since(start); took > engine.ClaimWindow+grace {
+		t.Errorf("the next one entered after %v", took)
+	}
 }
 
 // A foreign key stands where the resource's state should be; on a quorum, on all nodes.

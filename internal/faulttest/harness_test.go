@@ -41,6 +41,8 @@ type world struct {
 	addrs  []string            // what clients dial: the servers or proxies before them
 	stores []engine.Engine     // the nodes themselves, to look into
 	queue  *queue              // of a quorum
+
+	workers map[int]bool // processes by ID, and whether they have closed their client
 }
 
 // newWorld starts a Redis. When the test ends no key may be without TTL, no
@@ -70,38 +72,6 @@ func (w *world) servers(opts []redistest.Option) {
 		w.stores = append(w.stores, goredis.New(s.Client()))
 	}
 	w.redis = w.nodes[0]
-}
-
-// checkClean looks at what is left in the store.
-func (w *world) checkClean() {
-	if w.t.Failed() {
-		return
-	}
-	w.each(func(s *redistest.Server) { s.RequireTTLs(w.t) })
-	redistest.Await(w.t, w.tidying(), "the store has no lease and no wait left", w.empty)
-}
-
-// tidying bounds the clean-up. On a quorum it is less than the default TTL: what a
-// minority keeps until its TTL ends is in nobody's way, and was forgotten.
-func (w *world) tidying() time.Duration {
-	if w.queue != nil {
-		return holdfast.DefaultTTL * 2 / 3
-	}
-	return patience
-}
-
-// empty tells whether nobody holds or waits for anything, on any node.
-func (w *world) empty() bool {
-	for i, e := range w.stores {
-		for s, err := range e.List(context.Background(), holdfast.DefaultPrefix, "*") {
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			w.t.Logf("node %d, still in use: %+v", i+1, s)
-			return false
-		}
-	}
-	return true
 }
 
 // client returns a client with connection pools of its own, closed with the

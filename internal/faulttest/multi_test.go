@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -269,6 +270,8 @@ func TestMultiOnACluster(t *testing.T) {
 	}
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 	t.Cleanup(func() { _ = rdb.Close() })
+	w.stores = []engine.Engine{goredis.New(rdb)}
+	t.Cleanup(w.nothingLeft)
 	client := func() *holdfast.Client {
 		c, err := holdfast.New(goredis.New(rdb))
 		if err != nil {

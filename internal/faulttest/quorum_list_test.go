@@ -48,7 +48,7 @@ func notOnQuorum() map[string]string {
 		"a fallback is the client's and begins at the engine's ErrUnavailable, whichever engine": "TestFallbacks TestWaiterFallsBack TestShortOutageIsRiddenOut",
 		"it is about failover or slots, which a quorum has not": "TestHandOffsInACluster TestMasterKilledInMidHold TestDoubleGrantIsFenced " +
 			"TestTooFewReplicasNoGrant TestSentinelFailsOver TestMultiOnACluster",
-		"it is about the tests themselves": "TestJudgeOfStays TestFaultsOnOtherTopologies TestQuorumListIsWhole",
+		"it is about the tests themselves": "TestJudgeOfStays TestJudgeOfLeftovers TestFaultsOnOtherTopologies TestQuorumListIsWhole",
 	}
 	all := map[string]string{}
 	for why, names := range reasons {

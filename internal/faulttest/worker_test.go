@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -280,7 +279,7 @@ func takeTurns(m *holdfast.Mutex, callers int, d time.Duration, turn func() erro
 
 // process is a worker as its test sees it.
 type process struct {
-	t     *testing.T
+	w     *world
 	cmd   *exec.Cmd
 	in    *os.File
 	lines chan string
@@ -305,7 +304,7 @@ func (w *world) start(role string, tk task) *process {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	p := &process{t: w.t, in: in, lines: make(chan string, 1024), ended: make(chan error, 1)}
+	p := &process{w: w, in: in, lines: make(chan string, 1024), ended: make(chan error, 1)}
 	p.cmd = exec.Command(exe)
 	p.cmd.Env = append(os.Environ(), roleEnv+"="+role, taskEnv+"="+string(b))
 	p.cmd.Stdin, p.cmd.Stderr = r, os.Stderr
@@ -317,6 +316,10 @@ func (w *world) start(role string, tk task) *process {
 		w.t.Fatal(err)
 	}
 	_ = r.Close()
+	if w.workers == nil {
+		w.workers = make(map[int]bool)
+	}
+	w.workers[p.cmd.Process.Pid] = false
 	go func() {
 		s := bufio.NewScanner(out)
 		s.Buffer(nil, 1<<20)
@@ -332,38 +335,38 @@ func (w *world) start(role string, tk task) *process {
 
 // line returns the rest of the next line, which must begin with word.
 func (p *process) line(word string) string {
-	p.t.Helper()
+	p.w.t.Helper()
 	select {
 	case s, ok := <-p.lines:
 		rest, match := strings.CutPrefix(s, word)
 		if !ok || !match {
-			p.t.Fatalf("worker said %q, want %q", s, word)
+			p.w.t.Fatalf("worker said %q, want %q", s, word)
 		}
 		return strings.TrimSpace(rest)
 	case <-time.After(patience):
-		p.t.Fatalf("worker did not say %q in %v", word, patience)
+		p.w.t.Fatalf("worker did not say %q in %v", word, patience)
 		return ""
 	}
 }
 
 // say sends a line.
 func (p *process) say(s string) {
-	p.t.Helper()
+	p.w.t.Helper()
 	if _, err := fmt.Fprintln(p.in, s); err != nil {
-		p.t.Fatal(err)
+		p.w.t.Fatal(err)
 	}
 }
 
 func (p *process) signal(sig syscall.Signal) {
-	p.t.Helper()
+	p.w.t.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil {
-		p.t.Fatal(err)
+		p.w.t.Fatal(err)
 	}
 }
 
 // finish ends the input and waits for a clean exit.
 func (p *process) finish() {
-	p.t.Helper()
+	p.w.t.Helper()
 	_ = p.in.Close()
 	select {
 	case err := <-p.ended:
@@ -373,10 +376,11 @@ func (p *process) finish() {
 			for s := range p.lines {
 				said = append(said, s)
 			}
-			p.t.Fatalf("worker: %v %q", err, said)
+			p.w.t.Fatalf("worker: %v %q", err, said)
 		}
+		p.w.workers[p.cmd.Process.Pid] = true
 	case <-time.After(patience):
-		p.t.Fatalf("worker did not end in %v", patience)
+		p.w.t.Fatalf("worker did not end in %v", patience)
 	}
 }
 
