@@ -67,36 +67,52 @@ type reply struct {
 
 // batch runs calls in one pipeline and returns one reply for each, in order.
 func batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
-	replies := make([]reply, len(all))
-	sent := pipeline(ctx, rdb, all, script.Call.Args)
-	var again []int
-	for i, cmd := range sent {
-		replies[i].value, replies[i].err = cmd.Result()
-		if isCode(cmd.Err(), "NOSCRIPT") || isCode(cmd.Err(), "OOM") {
-			again = append(again, i)
+	var p pipeline
+	return p.run(ctx, rdb, all)
+}
+
+// pipeline runs one batch of calls after the other in the same memory.
+type pipeline struct {
+	sent    []redis.Cmder // commands
+	replies []reply
+}
+
+// run returns one reply for each call, in order. They are good until clear.
+func (p *pipeline) run(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
+	for _, c := range all {
+		p.sent = append(p.sent, newCommand(ctx, c.Args()))
+	}
+	pipe := rdb.Pipeline()
+	_ = pipe.BatchProcess(ctx, p.sent...)
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	again := 0
+	for _, cmd := range p.sent {
+		value, err := cmd.(command).Result()
+		p.replies = append(p.replies, reply{value, err})
+		if mendable(err) {
+			again++
 		}
 	}
 	// Rare: the script cache was flushed or the server restarted, or it is
 	// full. One by one is enough: the first makes Redis know the script.
-	for _, i := range again {
-		if ctx.Err() != nil {
-			break
+	for i := 0; again > 0 && ctx.Err() == nil; i++ {
+		if r := &p.replies[i]; mendable(r.err) {
+			r.value, r.err = process(ctx, rdb, all[i])
+			again--
 		}
-		replies[i].value, replies[i].err = process(ctx, rdb, all[i])
 	}
-	return replies
+	return p.replies
 }
 
-func pipeline(ctx context.Context, rdb redis.UniversalClient, all []script.Call, args func(script.Call) []any) []command {
-	pipe := rdb.Pipeline()
-	sent := make([]command, len(all))
-	for i, c := range all {
-		sent[i] = newCommand(ctx, args(c))
-		_ = pipe.Process(ctx, sent[i])
-	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	return sent
+// clear makes the memory ready for the next batch.
+func (p *pipeline) clear() {
+	clear(p.sent)
+	clear(p.replies)
+	p.sent, p.replies = p.sent[:0], p.replies[:0]
 }
+
+// mendable tells whether a call of a batch should be made again by itself.
+func mendable(err error) bool { return isCode(err, "NOSCRIPT") || isCode(err, "OOM") }
 
 // unexpected is a reply that no script of ours gives.
 func unexpected(err error) error {

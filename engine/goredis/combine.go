@@ -2,9 +2,9 @@ package goredis
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -30,11 +30,13 @@ type combiner struct {
 	rdb     redis.UniversalClient
 	workers *workers
 	lanes   int
+	flowing atomic.Int32 // lanes that had found a free connection when they last sent
+	errands sync.Pool    // of *errand, to be used again
 
 	mu    sync.Mutex
-	busy  int // lanes in use
-	line  []*errand
-	spare []*errand
+	busy  int       // lanes in use, a call that goes alone has one too
+	line  []*errand // those who wait for a lane
+	spare []*lane
 }
 
 // errand is a call that waits to be sent, or for its reply.
@@ -55,121 +57,91 @@ func (cb *combiner) idle() bool {
 	return cb.busy == 0
 }
 
+// flows tells whether calls get through, as the lanes have seen it: then nobody
+// has to ask whether the caller's pool is exhausted.
+func (cb *combiner) flows() bool { return cb.flowing.Load() > 0 }
+
 // run runs one script, together with those of others if many are under way.
 func (cb *combiner) run(ctx context.Context, c script.Call) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	cb.mu.Lock()
-	free := cb.busy < cb.lanes
-	if free {
+	if cb.busy < cb.lanes && ctx.Done() == nil {
 		cb.busy++
-		if ctx.Done() == nil {
-			cb.mu.Unlock()
-			value, err := process(ctx, cb.rdb, c)
-			cb.landed()
-			return value, err
-		}
+		cb.mu.Unlock()
+		value, err := process(ctx, cb.rdb, c)
+		cb.landed()
+		return value, err
 	}
 	t := cb.join(c)
+	l := cb.free()
 	cb.mu.Unlock()
-	if free {
-		cb.workers.do((*lane)(cb))
+	if l != nil {
+		cb.workers.do(l)
+	}
+	if !cb.await(ctx, t) {
+		return nil, ctx.Err()
+	}
+	r := t.reply
+	cb.keep(t)
+	return r.value, r.err
+}
+
+// await returns true when the reply has come, or false when ctx has ended before.
+func (cb *combiner) await(ctx context.Context, t *errand) bool {
+	if ctx.Done() == nil {
+		<-t.done
+		return true
 	}
 	select {
 	case <-t.done:
+		return true
 	case <-ctx.Done():
-		if cb.leave(t) {
-			return nil, ctx.Err()
-		}
-		select { // the reply may have come just now
-		case <-t.done:
-		default:
-			return nil, ctx.Err() // it is left behind; the lane forgets it
-		}
 	}
-	r := t.reply
-	cb.mu.Lock()
-	cb.keep(t)
-	cb.mu.Unlock()
-	return r.value, r.err
+	if cb.leave(t) {
+		return false
+	}
+	select { // the reply may have come just now
+	case <-t.done:
+		return true
+	default:
+		return false // it is left behind; the lane forgets it
+	}
 }
 
 // landed frees the lane of a call that went alone, or sends those who wait.
 func (cb *combiner) landed() {
+	var l *lane
 	cb.mu.Lock()
-	waiting := len(cb.line) > 0
-	if !waiting {
-		cb.busy--
+	cb.busy--
+	if len(cb.line) > 0 {
+		l = cb.free()
 	}
 	cb.mu.Unlock()
-	if waiting {
-		cb.workers.do((*lane)(cb))
+	if l != nil {
+		cb.workers.do(l)
 	}
 }
 
-// lane is a combiner as the job of a worker: to send batches until nobody waits.
-type lane combiner
-
-func (l *lane) tell() {}
-
-func (l *lane) run() {
-	cb := (*combiner)(l)
-	var all []*errand
-	var calls []script.Call
-	for {
-		all = cb.next(all[:0])
-		if len(all) == 0 {
-			return
-		}
-		calls = calls[:0]
-		for _, t := range all {
-			calls = append(calls, t.call)
-		}
-		cb.sendAll(all, calls)
-		clear(all)
-		clear(calls)
-		// Who was answered asks again soon: in one batch, if they go first.
-		runtime.Gosched()
-	}
-}
-
-// sendAll sends a batch and answers each call of it. Each is bounded by its own
-// ctx where it waits; the batch by the timeouts of the connection.
-func (cb *combiner) sendAll(all []*errand, calls []script.Call) {
-	ctx := context.Background()
-	if len(calls) == 1 {
-		all[0].reply.value, all[0].reply.err = process(ctx, cb.rdb, calls[0])
-		all[0].done <- struct{}{}
-		return
-	}
-	for i, r := range batch(ctx, cb.rdb, calls) {
-		all[i].reply = r
-		all[i].done <- struct{}{} // it has room: one answer for each
-	}
-}
-
-// next takes those who wait; with nobody waiting it gives the lane back.
-func (cb *combiner) next(all []*errand) []*errand {
-	cb.mu.Lock()
-	defer cb.mu.Unlock()
-	n := min(len(cb.line), mostCombined)
-	if n == 0 {
-		cb.busy--
+// free takes a lane into use if there is one. The mutex is held.
+func (cb *combiner) free() *lane {
+	if cb.busy >= cb.lanes {
 		return nil
 	}
-	all = append(all, cb.line[:n]...)
-	cb.line = slices.Delete(cb.line, 0, n)
-	return all
+	cb.busy++
+	if n := len(cb.spare); n > 0 {
+		l := cb.spare[n-1]
+		cb.spare = cb.spare[:n-1]
+		return l
+	}
+	return &lane{cb: cb}
 }
 
 // join puts a call into the line. The mutex is held.
 func (cb *combiner) join(c script.Call) *errand {
-	var t *errand
-	if n := len(cb.spare); n > 0 {
-		t = cb.spare[n-1]
-		cb.spare = cb.spare[:n-1]
-	} else {
+	t, _ := cb.errands.Get().(*errand)
+	if t == nil {
 		t = &errand{done: make(chan struct{}, 1)}
 	}
 	t.call = c
@@ -190,11 +162,8 @@ func (cb *combiner) leave(t *errand) bool {
 	return true
 }
 
-// keep makes an errand that nobody uses any more ready for the next call. The
-// mutex is held.
+// keep makes an errand that nobody uses any more ready for the next call.
 func (cb *combiner) keep(t *errand) {
 	t.call, t.reply = script.Call{}, reply{}
-	if len(cb.spare) < 2*mostCombined {
-		cb.spare = append(cb.spare, t)
-	}
+	cb.errands.Put(t)
 }

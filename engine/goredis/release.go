@@ -20,7 +20,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	args := script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw, Mark: r.Mark}
 	call := e.scripts.Release(keys, args)
 	rdb := e.rdb
-	if starved(rdb) {
+	if cb := e.combiners.single; (cb == nil || !cb.flows()) && starved(rdb) {
 		rdb = e.own.client()
 	}
 	run := e.run

@@ -1,0 +1,86 @@
+package goredis
+
+import (
+	"context"
+	"runtime"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/engine/goredis/script"
+)
+
+// lane is one of the ways of a combiner: as the job of a worker it sends batches,
+// one after the other, until nobody waits.
+type lane struct {
+	cb    *combiner
+	flows bool      // it counts among those that are flowing
+	all   []*errand // of the present batch
+	calls []script.Call
+	pipe  pipeline
+}
+
+func (l *lane) tell() {}
+
+func (l *lane) run() {
+	for l.next() {
+		l.send()
+		clear(l.all)
+		clear(l.calls)
+		l.pipe.clear()
+		// Who was answered asks again soon: in one batch, if they go first.
+		runtime.Gosched()
+	}
+}
+
+// next takes those who wait; with nobody waiting it gives the lane back.
+func (l *lane) next() bool {
+	cb := l.cb
+	cb.mu.Lock()
+	defer cb.mu.Unlock()
+	switch n := len(cb.line); {
+	case n == 0:
+		cb.busy--
+		l.flow(false)
+		cb.spare = append(cb.spare, l)
+		return false
+	case n <= mostCombined:
+		cb.line, l.all = l.all[:0], cb.line
+	default:
+		l.all = append(l.all[:0], cb.line[:mostCombined]...)
+		cb.line = slices.Delete(cb.line, 0, mostCombined)
+	}
+	return true
+}
+
+// flow notes whether the lane gets through.
+func (l *lane) flow(flows bool) {
+	switch {
+	case flows && !l.flows:
+		l.cb.flowing.Add(1)
+	case l.flows && !flows:
+		l.cb.flowing.Add(-1)
+	}
+	l.flows = flows
+}
+
+// send sends a batch and answers each call of it. Each is bounded by its own ctx
+// where it waits; the batch by the timeouts of the connection.
+func (l *lane) send() {
+	l.flow(!starved(l.cb.rdb))
+	ctx := context.Background()
+	if len(l.all) == 1 {
+		t := l.all[0]
+		t.reply.value, t.reply.err = process(ctx, l.cb.rdb, t.call)
+		t.done <- struct{}{}
+		return
+	}
+	l.calls = l.calls[:0]
+	for _, t := range l.all {
+		l.calls = append(l.calls, t.call)
+	}
+	for i, r := range l.pipe.run(ctx, l.cb.rdb, l.calls) {
+		l.all[i].reply = r
+		l.all[i].done <- struct{}{} // it has room: one answer for each
+	}
+}
+
+var _ job = (*lane)(nil)
