@@ -183,9 +183,7 @@ func TestElectionUnderFaults(t *testing.T) {
 			p.signal(syscall.SIGCONT)
 			stops++
 		case 2:
-			w.redis.Kill()
-			w.pass(rand.N(c.task.TTL * 3 / 2))
-			w.redis.Restart()
+			w.restart(rand.N(c.task.TTL * 3 / 2))
 			restarts++
 		}
 		w.pass(rand.N(c.task.TTL))

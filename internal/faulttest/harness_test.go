@@ -22,7 +22,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if role := os.Getenv(roleEnv); role != "" {
+	switch role := os.Getenv(roleEnv); role {
+	case "":
+	case miniredisRole:
+		os.Exit(serveMiniredis(os.Args[1:]))
+	default:
 		os.Exit(work(role))
 	}
 	pickTests()

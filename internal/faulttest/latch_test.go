@@ -85,9 +85,7 @@ func TestLatchUnderFaults(t *testing.T) {
 				p.say(fmt.Sprint("in a restart ", i))
 			}
 			w.pass(rand.N(2 * time.Millisecond))
-			w.redis.Kill()
-			w.pass(rand.N(300 * time.Millisecond))
-			w.redis.Restart()
+			w.restart(rand.N(300 * time.Millisecond))
 			restarts++
 			for _, p := range workers {
 				p.line("counted")

@@ -96,6 +96,12 @@ func (all proxies) blackhole() {
 	}
 }
 
+func (all proxies) cut() {
+	for _, p := range all {
+		p.Cut()
+	}
+}
+
 func (all proxies) heal() {
 	for _, p := range all {
 		p.Heal()

@@ -276,6 +276,9 @@ func (w *world) takeAll(tk task, capacity int) {
 // drainAll lets many callers get a part at once; each must get it, in time.
 func drainAll(t *testing.T, tk task, callers int) {
 	w := newWorld(t)
+	if onMiniredis() { // a call takes it 2 ms with the race detector: it cannot answer so many
+		callers /= 5
+	}
 	var clients []*holdfast.Client
 	for range 5 {
 		clients = append(clients, w.client())

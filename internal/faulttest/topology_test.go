@@ -17,8 +17,9 @@ import (
 // topologyEnv makes the tests that begin with newWorld run on another kind of
 // store: "cluster", one master with all slots; "sentinel", a master with two
 // replicas that three Sentinels watch; "quorum3" and "quorum5", so many independent
-// servers; "memory3" and "memory5", so many memory engines. Clients connect to it as
-// such. Which tests a quorum is asked to pass is in quorum_list_test.go.
+// servers; "memory3" and "memory5", so many memory engines; "miniredis", a miniredis in
+// a process of its own. Clients connect to it as such. Which tests a quorum is asked to
+// pass is in quorum_list_test.go, and what miniredis is not asked in miniredis_test.go.
 const topologyEnv = "HOLDFAST_TOPOLOGY"
 
 // sentinelsEnv tells worker processes where the Sentinels are.
@@ -43,6 +44,7 @@ func TestFaultsOnOtherTopologies(t *testing.T) {
 		"cluster": few, "sentinel": few,
 		"quorum3": append(more, few...), "quorum5": few,
 		"memory3": onMemories(), "memory5": onMemories(),
+		"miniredis": append([]string{"TestReplyOfReleaseLost", "TestHolderKilled", "TestRedisRestartUnderWaiters", "TestScriptFlush"}, few...),
 	} {
 		t.Run(topology, func(t *testing.T) {
 			exe, err := os.Executable()
@@ -77,6 +79,8 @@ func startStore(t *testing.T, opts ...redistest.Option) *redistest.Server {
 		group := redistest.StartSentinel(t, opts...)
 		t.Setenv(sentinelsEnv, strings.Join(group.Addrs(), ","))
 		return group.Master()
+	case "miniredis":
+		return startMiniredis(t, opts)
 	}
 	return redistest.Start(t, opts...)
 }

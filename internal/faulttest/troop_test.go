@@ -21,6 +21,9 @@ type faults struct{ kills, stops, restarts, wipes int }
 
 func (f faults) String() string {
 	text := fmt.Sprintf("%d kills, %d stops, %d restarts", f.kills, f.stops, f.restarts)
+	if onMiniredis() {
+		text += " (in place of each the server was stopped)"
+	}
 	if f.wipes > 0 {
 		text += fmt.Sprintf(" with data and %d without", f.wipes)
 	}
@@ -149,8 +152,14 @@ func (w *world) stop(p *process, d time.Duration) {
 }
 
 // restart kills Redis and starts it again after a time; of a quorum, now a minority
-// and now all nodes.
+// and now all nodes. A store that keeps no data is away for that time and goes on.
 func (w *world) restart(away time.Duration) {
+	if onMiniredis() {
+		w.redis.Pause()
+		w.pass(away)
+		w.redis.Resume()
+		return
+	}
 	nodes := w.nodes
 	if few := w.minority(); len(few) > 0 && rand.IntN(2) == 0 {
 		nodes = few
@@ -164,12 +173,12 @@ func (w *world) restart(away time.Duration) {
 	}
 }
 
-// wipe does so without its data.
+// wipe kills Redis and starts it again without its data.
 func (w *world) wipe(away time.Duration) {
 	w.t.Helper()
 	w.redis.Kill()
 	entries, err := os.ReadDir(w.redis.Dir())
-	if err != nil || len(entries) == 0 {
+	if err != nil || len(entries) == 0 && !onMiniredis() {
 		w.t.Fatalf("the data of Redis are %v, %v", entries, err)
 	}
 	for _, e := range entries {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -22,7 +23,8 @@ var errPortTaken = errors.New("port is taken")
 
 // config is what a start needs, the same for every restart.
 type config struct {
-	path     string // of redis-server
+	path     string   // of redis-server
+	env      []string // added to the environment
 	password string
 	args     []string
 	sentinel []string // directives of a Sentinel; nil: a server of data
@@ -47,6 +49,9 @@ func (c config) launch(dir string, port int) (*process, error) {
 		exited: make(chan struct{}),
 	}
 	p.cmd.Dir = dir
+	if len(c.env) > 0 {
+		p.cmd.Env = append(os.Environ(), c.env...)
+	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = dieWithParent()
 	// A child that rewrites the append-only file holds the pipe of a killed
@@ -119,7 +124,7 @@ func ping(addr string) error {
 	if err := conn.SetDeadline(time.Now().Add(startTimeout)); err != nil {
 		return err
 	}
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
 		return err
 	}
 	line, err := bufio.NewReader(conn).ReadString('\n')

@@ -68,7 +68,11 @@ func Start(t testing.TB, opts ...Option) *Server {
 // Launch starts a server that several tests share, as a TestMain does. The
 // caller must call Stop.
 func Launch(opts ...Option) (*Server, error) {
-	path, err := exec.LookPath(cmp.Or(os.Getenv(programEnv), "redis-server"))
+	s := &Server{fatal: panicf}
+	for _, o := range opts {
+		o(&s.conf)
+	}
+	path, err := exec.LookPath(cmp.Or(s.conf.path, os.Getenv(programEnv), "redis-server"))
 	if err != nil {
 		return nil, errNoServer
 	}
@@ -76,11 +80,7 @@ func Launch(opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, fatal: panicf}
-	s.conf.path = path
-	for _, o := range opts {
-		o(&s.conf)
-	}
+	s.conf.path, s.dir = path, dir
 	if err := s.startAnywhere(); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
@@ -243,4 +243,12 @@ func WithPassword(password string) Option {
 		c.password = password
 		c.args = append(c.args, "--requirepass", password)
 	}
+}
+
+// WithProgram starts another program than redis-server, such as a stand-in for it,
+// with more in its environment. It gets redis-server's arguments, of which it has to
+// obey --port, on the loopback address; it prints "Ready to accept connections" when
+// it does, or "Address already in use" and ends.
+func WithProgram(path string, env ...string) Option {
+	return func(c *config) { c.path, c.env = path, slices.Clone(env) }
 }
