@@ -12,7 +12,8 @@ local call = redis.call
 --#include clock
 -- The short ways need expiry far enough, and no ending of this ID.
 local core, till = call('HMGET', KEYS[1], 'deadline', 'token', 'keep', 'ended'), now + ARGV[3]
-local free, held = core[1] == ARGV[2] and not ARGV[7], nil
+local plain = not ARGV[7] or ARGV[6] == '' and ARGV[7] == '1' and ARGV[9] == '' and not ARGV[10]
+local free, held = core[1] == ARGV[2] and plain, nil
 if not free and not ARGV[10] and (tonumber(core[1] or 0) or 0) > now then
   held = call('HMGET', KEYS[1], 'holder', 'easy', 'queued', 'tail')
   local yields = ARGV[9] and ARGV[9] == held[1] and ARGV[6] == 'q' and ARGV[7] == '1' and ARGV[8] == '0'
@@ -28,10 +29,15 @@ if (free or held) and core[3] + 0 >= till + retention then
   if past and (past[1] or past[2] or past[3]) then
     free, held = nil, nil
   elseif free then -- easy: grant it, if the last token is not past the lease
-    local digits, token, note = string.format, core[2] + 1, ARGV[5]
-    if token < now then token = now else note = string.gsub(note, ' 0 ', digits(' %d ', now), 1) end
+    local digits, last, note = string.format, core[2] + 0, ARGV[5]
+    local token = last < now and now or last + 1
+    if plain and ARGV[8] and ARGV[8] ~= '0' then -- a ballot, and one that the long way would take
+      token = ARGV[8] + 0
+      if token <= now - retention or token > now + 86400000000 then token = last end
+    end
+    if token ~= now then note = string.gsub(note, ' 0 ', digits(' %d ', now), 1) end
     local top = token + ARGV[4]
-    if top <= till then
+    if top <= till and token > last then
       -- '%d' is much faster than what HSET does with a number
       call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top),
         'holder', ARGV[1], 'note', note)
