@@ -141,7 +141,9 @@ func (h *holding) Renewal() engine.Renewal {
 // Renewed implements keepalive.Keeper. A lease that lives long enough to be
 // renewed is worth a stream of wake-ups, by which a break is told at once.
 func (h *holding) Renewed() {
-	h.jeopardy.Store(false)
+	if h.jeopardy.Load() { // hardly ever, and to read costs less
+		h.jeopardy.Store(false)
+	}
 	for _, hook := range h.client().hooks.renew {
 		hook.Renew(Renew{Resource: h.lk.name, Token: h.present(), Left: h.left()})
 	}

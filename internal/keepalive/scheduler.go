@@ -1,8 +1,8 @@
 // Package keepalive renews leases and closes their trust windows.
 //
-// One Scheduler serves all leases of a client. It owns a heap of what is due and
-// one timer; it has no goroutine while nothing is due, and none for a held
-// lease. Renewals that are due together go to the engine as one batch.
+// One Scheduler serves all leases of a client. It owns a heap of batches, each of
+// leases that are due together, and one timer; it has no goroutine while nothing
+// is due, and none for a held lease. A batch goes to the engine in one call.
 //
 // A renewal that fails is tried again until the trust window ends; then the
 // lease is lost, and the holder is told before the store can pass the lease on.
@@ -15,15 +15,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
-
-// batchSize bounds one call of the engine, so that a slow batch does not hold
-// up the others for long.
-const batchSize = 512
 
 // Keeper is told what happens to a lease. Its methods are called without any
 // lock held and must not block.
@@ -52,14 +49,10 @@ type Entry struct {
 	TTL    time.Duration
 	Keeper Keeper
 
-	// The fields below belong to the scheduler's mutex. Instants are those of its
-	// monotonic clock.
-	renewAt time.Duration // never: not at all
-	due     time.Duration
-	last    error // of the latest renewal, nil if it succeeded
-	index   int32 // in the heap; -1 outside
-	added   bool
-	sending bool
+	// The fields below belong to the scheduler's mutex.
+	last  error  // of the latest renewal, nil if it succeeded
+	batch *batch // nil: not under keepalive
+	at    int32  // in the batch
 }
 
 // never is later than everything else.
@@ -92,7 +85,9 @@ type Scheduler struct {
 	calls  sync.WaitGroup
 
 	mu      sync.Mutex
-	heap    entries
+	heap    batches
+	open    map[sort]*batch // that others may join
+	recent  *batch          // the last that was joined
 	timer   *time.Timer
 	armed   time.Duration // when the timer fires; never: not armed
 	stopped bool
@@ -101,27 +96,24 @@ type Scheduler struct {
 // New returns a scheduler that renews by e. End it with Stop.
 func New(e engine.Engine) *Scheduler {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Scheduler{Clock: NewClock(), engine: e, ctx: ctx, cancel: cancel, armed: never}
+	return &Scheduler{Clock: NewClock(), engine: e, ctx: ctx, cancel: cancel, open: map[sort]*batch{}, armed: never}
 }
 
 // Add takes a lease under keepalive. It does nothing after Stop.
 func (s *Scheduler) Add(e *Entry, first First) {
-	now := s.Now()
-	switch first {
-	case Usual:
-		e.renewAt = now.Mono + e.TTL/3
-	case Soon:
-		e.renewAt = now.Mono + min(claimDelay, e.Window.Left(now)/4)
-	case Never:
-		e.renewAt = never
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return
 	}
-	e.added, e.index = true, -1
-	s.place(e)
+	due := never
+	switch now := s.Now(); first { // read here, so that who comes later is due later
+	case Usual:
+		due = now.Mono + e.TTL/3
+	case Soon:
+		due = now.Mono + min(claimDelay, e.Window.Left(now)/4)
+	}
+	s.place(e, first, due)
 }
 
 // Remove ends the keepalive of a lease: after it returns no renewal is sent and
@@ -129,10 +121,7 @@ func (s *Scheduler) Add(e *Entry, first First) {
 func (s *Scheduler) Remove(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.added = false
-	if i := int(e.index); i >= 0 && len(s.heap) > i && s.heap[i] == e {
-		heap.Remove(&s.heap, i)
-	}
+	s.remove(e)
 }
 
 // Trouble returns the error of the latest renewal, or nil if it succeeded. One
@@ -144,7 +133,7 @@ func (s *Scheduler) Trouble(e *Entry) error {
 }
 
 func (e *Entry) trouble() error {
-	if e.last == nil && e.sending {
+	if e.last == nil && e.batch != nil && e.batch.sending {
 		return errNoAnswer
 	}
 	return e.last
@@ -157,24 +146,13 @@ func (s *Scheduler) Stop() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	s.heap = nil
+	for _, b := range s.heap {
+		b.index = -1
+	}
+	s.heap, s.open = nil, nil
 	s.mu.Unlock()
 	s.cancel()
 	s.calls.Wait()
-}
-
-// place puts an entry where its next event belongs and arms the timer.
-func (s *Scheduler) place(e *Entry) {
-	e.due = e.Window.End()
-	if !e.sending {
-		e.due = min(e.due, e.renewAt)
-	}
-	if e.index < 0 {
-		heap.Push(&s.heap, e)
-	} else {
-		heap.Fix(&s.heap, int(e.index))
-	}
-	s.arm()
 }
 
 // arm makes the timer fire no later than the first event. A timer that fires
@@ -200,8 +178,6 @@ func (s *Scheduler) arm() {
 // fire runs in a goroutine of the timer.
 func (s *Scheduler) fire() {
 	now := s.Now()
-	var lost, renew []*Entry
-	var troubles []error // of the lost ones
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
@@ -209,60 +185,105 @@ func (s *Scheduler) fire() {
 	}
 	s.calls.Add(1)
 	defer s.calls.Done()
-	for len(s.heap) > 0 && s.isDue(s.heap[0], now) {
-		e := s.heap[0]
-		if e.Window.Left(now) <= 0 {
-			heap.Pop(&s.heap)
-			e.added = false
-			lost, troubles = append(lost, e), append(troubles, e.trouble())
-			continue
-		}
-		e.sending = true
-		renew = append(renew, e)
-		e.due = e.Window.End()
-		heap.Fix(&s.heap, int(e.index))
-	}
+	rounds, lost := s.collect(now)
 	s.armed = never
 	s.arm()
 	s.mu.Unlock()
 
-	for i, e := range lost {
-		e.Keeper.Lost(nil, troubles[i])
+	for _, l := range lost {
+		l.keeper.Lost(nil, l.last)
 	}
-	for len(renew) > batchSize {
-		batch := renew[:batchSize]
-		renew = renew[batchSize:]
-		s.calls.Go(func() { s.renew(batch) })
-	}
-	if len(renew) > 0 {
-		s.renew(renew)
+	for i, r := range rounds {
+		if i < len(rounds)-1 {
+			s.calls.Go(func() { s.renew(r) })
+		} else {
+			s.renew(r)
+		}
 	}
 }
 
-// isDue tells whether an entry needs something now. Renewals that are nearly
-// due go along in the same batch.
-func (s *Scheduler) isDue(e *Entry, now Instant) bool {
-	if e.Window.Left(now) <= 0 {
-		return true
+// round is one renewal of a batch.
+type round struct {
+	batch   *batch
+	entries []*Entry // as they were when it began
+}
+
+// collect takes what is due out of the heap and puts back what remains to be
+// watched. Batches that became small go together.
+func (s *Scheduler) collect(now Instant) (rounds []round, lost []loss) {
+	var due []*batch
+	for len(s.heap) > 0 && s.heap[0].isDue(now) {
+		b := heap.Pop(&s.heap).(*batch)
+		if b.open {
+			s.close(b)
+		}
+		b.due, lost = b.closing(now, lost)
+		switch {
+		case len(b.entries) == 0:
+		case b.renews():
+			due = gather(due, b)
+		default:
+			heap.Push(&s.heap, b)
+		}
 	}
-	slack := min(e.TTL/60, 50*time.Millisecond)
-	return !e.sending && e.renewAt <= now.Mono+slack
+	for _, b := range due {
+		b.sending = true
+		heap.Push(&s.heap, b)
+		rounds = append(rounds, round{b, slices.Clone(b.entries)})
+	}
+	return rounds, lost
+}
+
+// isDue tells whether a batch needs something now. Renewals that are nearly due
+// go along with others.
+func (b *batch) isDue(now Instant) bool {
+	if b.renews() {
+		return b.due <= now.Mono+slack(b.sort.ttl)
+	}
+	return b.due <= now.Mono
+}
+
+// gather adds a batch to those that are sent, or its entries to one of them.
+func gather(due []*batch, b *batch) []*batch {
+	for _, into := range slices.Backward(due) {
+		if into.sort.ttl == b.sort.ttl && len(into.entries)+len(b.entries) <= batchSize {
+			into.take(b)
+			into.due = min(into.due, b.due)
+			return due
+		}
+	}
+	return append(due, b)
 }
 
 // renew sends one batch and applies the answers.
-func (s *Scheduler) renew(batch []*Entry) {
-	renewals := make([]engine.Renewal, len(batch))
-	limit := patience(batch[0].TTL)
-	for i, e := range batch {
+func (s *Scheduler) renew(r round) {
+	renewals := make([]engine.Renewal, len(r.entries))
+	for i, e := range r.entries {
 		renewals[i] = e.Keeper.Renewal()
-		limit = min(limit, patience(e.TTL))
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, limit)
+	ctx, cancel := context.WithTimeout(s.ctx, patience(r.batch.sort.ttl))
 	sent := s.Now()
 	errs := s.engine.Renew(ctx, renewals)
 	cancel()
-	for i, e := range batch {
-		s.apply(e, sent, errs[i])
+	s.settle(r, sent, errs)
+	for i, e := range r.entries {
+		switch {
+		case e == nil: // nobody is told
+		case errs[i] == nil:
+			e.Keeper.Renewed()
+		default:
+			fail(e.Keeper, errs[i])
+		}
+	}
+}
+
+// fail tells a keeper why a renewal failed.
+func fail(k Keeper, err error) {
+	var gone *engine.NotHeldError
+	if errors.As(err, &gone) {
+		k.Lost(gone, err)
+	} else {
+		k.Jeopardy(err)
 	}
 }
 
@@ -279,57 +300,40 @@ func retryIn(left, ttl time.Duration) time.Duration {
 	return max(least, min(left/20, 5*time.Second))
 }
 
-// apply takes one answer in.
-func (s *Scheduler) apply(e *Entry, sent Instant, err error) {
-	now := s.Now()
-	var gone *engine.NotHeldError
-	isGone := errors.As(err, &gone)
+// settle takes the answers in. What was removed meanwhile it strikes out of the
+// round.
+func (s *Scheduler) settle(r round, sent Instant, errs []error) {
 	s.mu.Lock()
-	e.sending = false
-	if !e.added || s.stopped {
-		s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		clear(r.entries)
 		return
 	}
-	e.last = err
-	switch {
-	case err == nil:
-		e.Window.Extend(sent, e.TTL, Margin(e.TTL))
-		e.renewAt = sent.Mono + e.TTL/3
-	case isGone:
-		e.added = false
-		if e.index >= 0 {
-			heap.Remove(&s.heap, int(e.index))
+	now, b := s.Now(), r.batch
+	b.sending = false
+	ttl := b.sort.ttl
+	margin := Margin(ttl)
+	for i, e := range r.entries {
+		if e.batch != b {
+			r.entries[i] = nil
+			continue
 		}
-	default:
-		e.renewAt = now.Mono + retryIn(e.Window.Left(now), e.TTL)
+		e.last = errs[i]
+		if e.last == nil {
+			e.Window.Extend(sent, ttl, margin)
+			continue
+		}
+		b.drop(e)
+		if !errors.As(e.last, new(*engine.NotHeldError)) {
+			s.place(e, Soon, now.Mono+retryIn(e.Window.Left(now), ttl))
+		}
 	}
-	if e.added {
-		s.place(e)
-	}
-	s.mu.Unlock()
-
 	switch {
-	case err == nil:
-		e.Keeper.Renewed()
-	case isGone:
-		e.Keeper.Lost(gone, err)
-	default:
-		e.Keeper.Jeopardy(err)
+	case len(b.entries) > 0:
+		b.due = sent.Mono + ttl/3
+		heap.Fix(&s.heap, int(b.index))
+		s.arm()
+	case b.index >= 0:
+		heap.Remove(&s.heap, int(b.index))
 	}
-}
-
-// entries is a heap by due time.
-type entries []*Entry
-
-func (h entries) Len() int           { return len(h) }
-func (h entries) Less(i, j int) bool { return h[i].due < h[j].due }
-func (h entries) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].index, h[j].index = int32(i), int32(j) }
-func (h *entries) Push(x any)        { e := x.(*Entry); e.index = int32(len(*h)); *h = append(*h, e) }
-func (h *entries) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	e.index = -1
-	return e
 }

@@ -1,0 +1,149 @@
+package keepalive
+
+import (
+	"container/heap"
+	"time"
+)
+
+// batchSize bounds one call of the engine, so that a slow batch does not hold
+// up the others for long.
+const batchSize = 512
+
+// batch is leases of one TTL that are due together: first since they were added
+// at about the same time, then since they were renewed together. So the heap is
+// of batches, and it costs a lease next to nothing, however many there are.
+type batch struct {
+	sort    sort
+	due     time.Duration // the first event of any of them
+	entries []*Entry
+	index   int32 // in the heap; -1 outside
+	open    bool  // others of its sort may join; it may be empty meanwhile
+	sending bool  // a renewal is under way
+}
+
+// sort is what the entries of a batch have in common.
+type sort struct {
+	ttl   time.Duration
+	first First
+}
+
+// slack is how much before its time a lease is renewed if it can go along with
+// others.
+func slack(ttl time.Duration) time.Duration { return min(ttl/60, 50*time.Millisecond) }
+
+// renews tells whether a renewal is what happens when the batch is due; else
+// only the windows are watched.
+func (b *batch) renews() bool { return !b.sending && b.sort.first != Never }
+
+func (b *batch) add(e *Entry) {
+	e.batch, e.at = b, int32(len(b.entries))
+	b.entries = append(b.entries, e)
+}
+
+// drop takes an entry out; the last one takes its place.
+func (b *batch) drop(e *Entry) {
+	last := len(b.entries) - 1
+	moved := b.entries[last]
+	b.entries[e.at], moved.at = moved, e.at
+	b.entries[last], e.batch = nil, nil
+	b.entries = b.entries[:last]
+}
+
+// take moves all entries of another batch here.
+func (b *batch) take(other *batch) {
+	for _, e := range other.entries {
+		b.add(e)
+	}
+	other.entries = nil
+}
+
+// place puts an entry where others of its sort wait that are due a little
+// earlier, or into a new batch, and arms the timer.
+func (s *Scheduler) place(e *Entry, first First, due time.Duration) {
+	due = min(due, e.Window.End())
+	of := sort{e.TTL, first}
+	b := s.recent // usually all have one TTL
+	if b == nil || !b.open || b.sort != of {
+		b = s.open[of]
+	}
+	switch {
+	case b != nil && len(b.entries) == 0:
+		b.due = due
+		heap.Fix(&s.heap, int(b.index))
+	case b == nil || due < b.due || due > b.due+slack(e.TTL) || len(b.entries) == batchSize:
+		if b != nil {
+			b.open = false
+		}
+		b = &batch{sort: of, due: due, open: true}
+		s.open[of] = b
+		heap.Push(&s.heap, b)
+	}
+	s.recent = b
+	b.add(e)
+	s.arm()
+}
+
+// mostOpen bounds the empty batches, for a program that has ever new TTLs.
+const mostOpen = 16
+
+// remove takes an entry out of its batch, if it is in one. A batch that others
+// may join is kept: who locks and unlocks in a loop is its only user.
+func (s *Scheduler) remove(e *Entry) {
+	b := e.batch
+	if b == nil {
+		return
+	}
+	b.drop(e)
+	if len(b.entries) > 0 || b.index < 0 || b.open && len(s.open) <= mostOpen {
+		return
+	}
+	if b.open {
+		s.close(b)
+	}
+	heap.Remove(&s.heap, int(b.index))
+}
+
+// close keeps others from joining.
+func (s *Scheduler) close(b *batch) {
+	b.open = false
+	delete(s.open, b.sort)
+}
+
+// closing takes the entries out whose windows have closed, and tells when the
+// next one closes.
+func (b *batch) closing(now Instant, lost []loss) (next time.Duration, _ []loss) {
+	next = never
+	for i := 0; i < len(b.entries); {
+		e := b.entries[i]
+		if e.Window.Left(now) <= 0 {
+			lost = append(lost, loss{e.Keeper, e.trouble()})
+			b.drop(e) // another is at i now
+			continue
+		}
+		next = min(next, e.Window.End())
+		i++
+	}
+	return next, lost
+}
+
+// loss is who has to be told that a window has closed, and the trouble before.
+type loss struct {
+	keeper Keeper
+	last   error
+}
+
+// batches is a heap by due time.
+type batches []*batch
+
+func (h batches) Len() int           { return len(h) }
+func (h batches) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h batches) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].index, h[j].index = int32(i), int32(j) }
+func (h *batches) Push(x any)        { b := x.(*batch); b.index = int32(len(*h)); *h = append(*h, b) }
+func (h *batches) Pop() any {
+	old := *h
+	b := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	b.index = -1
+	return b
+}
