@@ -179,7 +179,7 @@ func (d *duel) step(ctx context.Context, s step) error {
 	case "renew":
 		token := s.token(d.own[s.ID], last)
 		want = d.model.Renew(s.ID, token, s.TTL, d.now)
-		err = d.engine.Renew(ctx, []engine.Renewal{{Resource: d.res, Held: engine.Held{ID: s.ID, Token: token}, TTL: duration(s.TTL)}})[0]
+		err = d.renew(ctx, s, token)
 	case "resize":
 		token := s.token(d.own[s.ID], last)
 		want = d.model.Resize(s.ID, token, s.Weight, d.now)
@@ -204,6 +204,23 @@ func (d *duel) step(ctx context.Context, s step) error {
 		return fmt.Errorf("got error %v, want %v", err, expected)
 	}
 	return d.checkKeep(ctx)
+}
+
+// renew renews by itself, or together with leases that there are not.
+func (d *duel) renew(ctx context.Context, s step, token uint64) error {
+	all := []engine.Renewal{{Resource: d.res, Held: engine.Held{ID: s.ID, Token: token}, TTL: duration(s.TTL)}}
+	for i := 0; s.Flag && i < 4; i++ {
+		none := all[0]
+		none.Resource.Name = fmt.Sprint(i)
+		all = append(all, none)
+	}
+	errs := d.engine.Renew(ctx, all)
+	for _, err := range errs[1:] {
+		if !sameError(err, &engine.NotHeldError{Cause: engine.CauseDeleted}) {
+			return fmt.Errorf("a lease that there is not: %v", err)
+		}
+	}
+	return errs[0]
 }
 
 // expected puts the model's answer to Acquire into the words of the contract.

@@ -25,8 +25,13 @@ func keysOf(r engine.Resource) (script.Keys, error) {
 	if r.Name == "" {
 		return script.Keys{}, fmt.Errorf("%w: the resource has no name", engine.ErrDenied)
 	}
-	core := r.Prefix + ":{" + escaper.Replace(r.Name) + "}"
-	return script.KeysOf(core), nil
+	return script.KeysOf(string(appendCore(nil, r))), nil
+}
+
+// appendCore appends the core of a resource.
+func appendCore(text []byte, r engine.Resource) []byte {
+	text = append(append(text, r.Prefix...), ":{"...)
+	return append(append(text, escaper.Replace(r.Name)...), '}') // it returns a name that has nothing to escape
 }
 
 // keyring remembers the keys of resources that are in use, as a program locks the

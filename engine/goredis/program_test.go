@@ -21,7 +21,7 @@ type step struct {
 	Cap    int
 	Weight int
 	TTL    queue.Time
-	Flag   bool // acquire: queue; release: withdraw
+	Flag   bool // acquire: queue; release: withdraw; renew: together with others
 	Res    uint64
 	Mark   queue.Time
 	Ballot string // relative to what the model knows; see ballot
@@ -40,7 +40,7 @@ func (s step) String() string {
 	case "resize":
 		return fmt.Sprintf("+%d resize %s token=%s weight=%d", s.After, s.ID, s.Token, s.Weight)
 	case "renew":
-		return fmt.Sprintf("+%d renew %s token=%s ttl=%d", s.After, s.ID, s.Token, s.TTL)
+		return fmt.Sprintf("+%d renew %s token=%s ttl=%d together=%v", s.After, s.ID, s.Token, s.TTL, s.Flag)
 	}
 	return fmt.Sprintf("+%d %s %s", s.After, s.Op, s.ID)
 }

@@ -15,9 +15,42 @@ import (
 // engine.Engine.
 func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 	errs := make([]error, len(all))
-	calls := make([]script.Call, 0, len(all))
-	at := make([]int, 0, len(all)) // which renewal each call is
-	for i, r := range all {
+	if e.broken != nil {
+		for i := range errs {
+			errs[i] = e.broken
+		}
+		return errs
+	}
+	rdb := e.own.client()
+	if e.joins(rdb, len(all)) {
+		if left := e.renewTogether(ctx, rdb, all, errs); len(left) > 0 {
+			e.renewEach(ctx, rdb, all, left, errs)
+		}
+	} else {
+		each := make([]int, len(all))
+		for i := range each {
+			each[i] = i
+		}
+		e.renewEach(ctx, rdb, all, each, errs)
+	}
+	e.describeAgain(rdb, all)
+	return errs
+}
+
+// joins tells whether so many renewals go in calls for many. In a cluster each
+// lease has a slot of its own, and with replicas each call its own confirmation.
+func (e *Engine) joins(rdb redis.UniversalClient, renewals int) bool {
+	_, cluster := rdb.(*redis.ClusterClient)
+	return renewals > fewRenewals && !cluster && e.options.replicas.n == 0
+}
+
+// renewEach makes a call for each of some renewals and puts down what became of
+// them.
+func (e *Engine) renewEach(ctx context.Context, rdb redis.UniversalClient, all []engine.Renewal, some []int, errs []error) {
+	calls := make([]script.Call, 0, len(some))
+	at := make([]int, 0, len(some)) // which renewal each call is
+	for _, i := range some {
+		r := &all[i]
 		keys, err := e.renewable(r)
 		if err != nil {
 			errs[i] = err
@@ -30,9 +63,8 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 		e.audience.attend(keys, r.Resource, r.ID, r.TTL)
 	}
 	if len(calls) == 0 {
-		return errs
+		return
 	}
-	rdb := e.own.client()
 	var nodes sync.WaitGroup
 	for _, group := range byNode(ctx, rdb, calls) {
 		renew := func() {
@@ -47,15 +79,10 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 		}
 	}
 	nodes.Wait()
-	e.describeAgain(rdb, all)
-	return errs
 }
 
 // renewable returns the keys of a renewal, or what is wrong with it.
-func (e *Engine) renewable(r engine.Renewal) (script.Keys, error) {
-	if e.broken != nil {
-		return script.Keys{}, e.broken
-	}
+func (e *Engine) renewable(r *engine.Renewal) (script.Keys, error) {
 	if err := checkTTL(r.TTL); err != nil {
 		return script.Keys{}, err
 	}
@@ -75,7 +102,7 @@ func pick(calls []script.Call, which []int) []script.Call {
 
 // renewPart makes calls to one node and returns their errors.
 func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []error {
-	vows, err := bounded(e, ctx, func() ([]vow, error) { return e.renew(ctx, rdb, calls), nil })
+	vows, err := e.askRenewals(ctx, rdb, calls)
 	errs := make([]error, len(calls))
 	for n := range errs {
 		if err == nil {
@@ -87,6 +114,11 @@ func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls
 		noticed(e.rdb, errs[n])
 	}
 	return errs
+}
+
+// askRenewals makes calls within ctx.
+func (e *Engine) askRenewals(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) ([]vow, error) {
+	return bounded(e, ctx, func() ([]vow, error) { return e.renew(ctx, rdb, calls), nil })
 }
 
 // renew runs the calls over the engine's own connections.
@@ -108,12 +140,8 @@ func (e *Engine) batch(ctx context.Context, rdb redis.UniversalClient, calls []s
 	if e.options.replicas.n > 0 {
 		return e.pledge(ctx, rdb, calls)
 	}
-	run := batch
-	if _, cluster := rdb.(*redis.ClusterClient); !cluster && len(calls) > fewRenewals {
-		run = e.renewTogether
-	}
 	vows := make([]vow, len(calls))
-	for i, r := range run(ctx, rdb, calls) {
+	for i, r := range batch(ctx, rdb, calls) {
 		vows[i].reply = r
 	}
 	return vows
@@ -133,11 +161,13 @@ func renewed(ctx context.Context, v vow) error {
 // describeAgain stores the descriptions of clients that only renew, before
 // Redis forgets them. It concerns people, not leases: failures are ignored.
 func (e *Engine) describeAgain(rdb redis.UniversalClient, all []engine.Renewal) {
-	for i, r := range all {
-		prefix, id := r.Resource.Prefix, engine.ClientOf(r.ID)
-		if i > 0 && all[i-1].Resource.Prefix == prefix && engine.ClientOf(all[i-1].ID) == id {
+	before := ""
+	for i := range all {
+		prefix, id := all[i].Resource.Prefix, engine.ClientOf(all[i].ID)
+		if i > 0 && all[i-1].Resource.Prefix == prefix && before == id {
 			continue // usually all are one client's
 		}
+		before = id
 		if c, due := e.clients.dueAgain(prefix, id); due {
 			e.clients.wrote(prefix, id)
 			e.aside(func(ctx context.Context) { _ = rdb.Process(ctx, describe(ctx, prefix, c)) })

@@ -3,53 +3,116 @@ package goredis
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis/script"
 )
 
 // fewRenewals is up to how many a call for many does not pay.
 const fewRenewals = 4
 
-// renewTogether renews the leases of one server with a call for many of them each.
-// It asks by itself for those that such a call leaves, as those that others wait
-// for, and where it cannot be made: for lack of memory, or with a foreign key
-// among the resources.
-func (e *Engine) renewTogether(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []reply {
-	var parts []script.Call
-	for from := 0; from < len(calls); from += script.MostRenewed {
-		parts = append(parts, e.scripts.RenewAll(calls[from:min(from+script.MostRenewed, len(calls))]))
+// joint is renewals that go in one call, by their first index and that after the
+// last.
+type joint struct{ from, till int }
+
+// renewTogether renews leases of one server with a call for many of them each, and
+// puts down what became of them. It returns which have to be renewed by
+// themselves: those that such a call leaves, as those of a capacity above 1, and all
+// where it cannot be made, for lack of memory or with a foreign key among the
+// resources.
+func (e *Engine) renewTogether(ctx context.Context, rdb redis.UniversalClient, all []engine.Renewal, errs []error) (left []int) {
+	var joints []joint
+	var calls []script.Call
+	var text []byte
+	for from := 0; from < len(all); {
+		till := from + alike(all[from:])
+		if till == from {
+			left = append(left, from)
+			from++
+			continue
+		}
+		var c script.Call
+		c, text = e.renewAll(all[from:till], text)
+		joints, calls = append(joints, joint{from, till}), append(calls, c)
+		from = till
 	}
-	replies := make([]reply, len(calls))
-	var alone []int
-	for p, r := range batch(ctx, rdb, parts) {
-		from := p * script.MostRenewed
-		till := min(from+script.MostRenewed, len(calls))
+	if len(calls) == 0 {
+		return left
+	}
+	vows, err := e.askRenewals(ctx, rdb, calls)
+	for i, j := range joints {
+		failure := err
+		if err == nil {
+			failure = vows[i].err
+		}
 		var answered redis.Error
-		done, ok := script.ReadRenewed(r.value, till-from)
-		for i := from; i < till; i++ {
-			switch {
-			case r.err != nil && !errors.As(r.err, &answered):
-				replies[i].err = r.err
-			case r.err == nil && ok && done[i-from]:
-				replies[i].value = int64(0) // held; how long is of no interest here
-			default:
-				alone = append(alone, i)
+		switch {
+		case failure == nil:
+			others, ok := script.ReadRenewed(vows[i].value, j.till-j.from)
+			for _, n := range others {
+				left = append(left, j.from+n)
+			}
+			if !ok {
+				left = j.appendTo(left)
+			}
+		case errors.As(failure, &answered):
+			left = j.appendTo(left)
+		default:
+			failure = classify(ctx, failure)
+			for n := j.from; n < j.till; n++ {
+				errs[n] = failure
 			}
 		}
 	}
-	if len(alone) == 0 {
-		return replies
+	return left
+}
+
+func (j joint) appendTo(left []int) []int {
+	for n := j.from; n < j.till; n++ {
+		left = append(left, n)
 	}
-	if err := ctx.Err(); err != nil {
-		for _, i := range alone {
-			replies[i].err = err
+	return left
+}
+
+// alike counts how many of the first renewals fit into one call. It is 0 if the
+// first goes into none.
+func alike(all []engine.Renewal) int {
+	first := all[0]
+	if checkTTL(first.TTL) != nil || checkPrefix(first.Resource.Prefix) != nil {
+		return 0
+	}
+	n := 0
+	for n < min(len(all), script.MostRenewed) {
+		r := &all[n]
+		if r.TTL != first.TTL || r.Resource.Prefix != first.Resource.Prefix || r.Resource.Name == "" ||
+			r.ID == "" || strings.IndexByte(r.ID, ' ') >= 0 {
+			break
 		}
-		return replies
+		n++
 	}
-	for n, r := range batch(ctx, rdb, pick(calls, alone)) {
-		replies[alone[n]] = r
+	return n
+}
+
+// renewAll makes the call for renewals that are alike. It returns its scratch
+// space.
+func (e *Engine) renewAll(some []engine.Renewal, text []byte) (script.Call, []byte) {
+	cores, ends := make([]string, len(some)), [script.MostRenewed]int{}
+	text = text[:0]
+	for i := range some {
+		text = appendCore(text, some[i].Resource)
+		ends[i] = len(text)
 	}
-	return replies
+	whole, start := string(text), 0
+	for i := range cores {
+		cores[i] = whole[start:ends[i]]
+		start = ends[i]
+	}
+	text = text[:0]
+	for i := range some {
+		text = append(append(text, some[i].ID...), ' ')
+	}
+	return e.scripts.RenewAll(some[0].TTL, cores, string(text[:len(text)-1])), text
 }

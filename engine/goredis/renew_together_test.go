@@ -3,6 +3,7 @@ package goredis_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +20,10 @@ func TestRenewalsTogether(t *testing.T) {
 	var all []engine.Renewal
 	for i := range leases {
 		r := request(fmt.Sprintf("c1.%d", i))
-		r.Resource, r.TTL = named(fmt.Sprint("order:", i)), time.Second
+		if i%7 == 0 {
+			r.ID += " of two words" // an ID may be any text
+		}
+		r.Resource, r.TTL = named(fmt.Sprint("{order}:", i)), time.Second
 		if i%5 == 3 {
 			r.Kind, r.Capacity = engine.KindSemaphore, 3
 		}
@@ -32,12 +36,16 @@ func TestRenewalsTogether(t *testing.T) {
 		case 2:
 			release(t, e, r.Resource, held)
 		case 4:
-			must(t, rdb.Del(t.Context(), "p:{"+r.Resource.Name+"}").Err())
+			must(t, rdb.Del(t.Context(), core(r.Resource)).Err())
 			if i%2 == 0 {
-				must(t, rdb.Set(t.Context(), "p:{"+r.Resource.Name+"}", "foreign", time.Minute).Err())
+				must(t, rdb.Set(t.Context(), core(r.Resource), "foreign", time.Minute).Err())
 			}
 		}
-		all = append(all, engine.Renewal{Resource: r.Resource, Held: held, TTL: time.Minute})
+		ttl := time.Minute
+		if i > leases/2 {
+			ttl *= 2
+		}
+		all = append(all, engine.Renewal{Resource: r.Resource, Held: held, TTL: ttl})
 	}
 	must(t, rdb.ScriptFlush(t.Context()).Err())
 	for round := range 2 {
@@ -67,15 +75,20 @@ func TestRenewalsTogether(t *testing.T) {
 			if i%5 != 0 && i%5 != 1 && i%5 != 3 {
 				continue
 			}
-			snap, err := e.Snapshot(t.Context(), named(fmt.Sprint("order:", i)))
-			if err != nil || len(snap.Holders) != 1 || snap.Holders[0].TTL < 50*time.Second {
+			snap, err := e.Snapshot(t.Context(), all[i].Resource)
+			if err != nil || len(snap.Holders) != 1 || snap.Holders[0].TTL < all[i].TTL-10*time.Second {
 				t.Fatalf("round %d: lease %d: %+v, %v", round, i, snap, err)
 			}
 		}
 	}
 }
 
-// Leases that are easy to renew are renewed by a call for 64 of them.
+func core(r engine.Resource) string {
+	return r.Prefix + ":{" + strings.NewReplacer("{", "%7B", "}", "%7D").Replace(r.Name) + "}"
+}
+
+// Leases of a mutex are renewed by a call for 64 of them, and those that others
+// wait for are among them.
 func TestRenewalsShareCalls(t *testing.T) {
 	const leases = 640
 	rdb := redistest.Start(t).Client()
@@ -85,6 +98,11 @@ func TestRenewalsShareCalls(t *testing.T) {
 		r := request(fmt.Sprintf("c1.%d", i))
 		r.Resource = named(fmt.Sprint("order:", i))
 		all = append(all, engine.Renewal{Resource: r.Resource, Held: hold(t, e, r), TTL: r.TTL})
+		if i%9 == 0 {
+			next := r
+			next.ID = fmt.Sprintf("c2.%d", i)
+			wait(t, e, next)
+		}
 	}
 	calls := func() int {
 		must(t, rdb.ConfigResetStat(t.Context()).Err())

@@ -4,12 +4,13 @@
 -- Returns  what is left of the lease, or -cause if it is not held
 local call = redis.call
 --#include clock
--- The short way: a lease of capacity 1, nobody waits, expiry far enough.
-local core = call('HMGET', KEYS[1], 'holder', 'deadline', 'queued', 'keep')
-if core[1] == ARGV[1] and core[3] == '0' and core[4] + 0 >= now + ARGV[2] + retention then
+-- The short way: a lease of capacity 1, expiry far enough. It is nothing to those
+-- who wait.
+local core, till = call('HMGET', KEYS[1], 'holder', 'deadline', 'keep'), now + ARGV[2]
+if core[1] == ARGV[1] and core[3] + 0 >= till + retention then
   local deadline = tonumber(core[2]) or 0 -- not a number when it is free
-  if deadline > now and deadline <= now + ARGV[2] then
-    call('HSET', KEYS[1], 'deadline', now + ARGV[2])
+  if deadline > now and deadline <= till then
+    call('HSET', KEYS[1], 'deadline', string.format('%.0f', till))
     return ARGV[2] + 0
   end
 end

@@ -1,36 +1,39 @@
 package script
 
+import "time"
+
 // MostRenewed is how many renewals fit into one call of RenewAll: enough to share
 // its costs, and few enough to keep nobody waiting.
 const MostRenewed = 64
 
-// RenewAll makes one call of many that Renew has made, MostRenewed at most.
-func (s *Set) RenewAll(calls []Call) Call {
-	args := make([]any, 0, 3+3*len(calls))
-	args = append(args, "evalsha", s.renewAll.sha, len(calls))
-	for _, c := range calls {
-		args = append(args, c.args[coreArg])
+// RenewAll makes one call that extends leases by their cores, MostRenewed at most,
+// which must not change any more. ids are their holder IDs with spaces between:
+// none of them may be empty or have a space in it.
+func (s *Set) RenewAll(ttl time.Duration, cores []string, ids string) Call {
+	args := make([]any, 0, coreArg+len(cores)+2)
+	args = append(args, "evalsha", s.renewAll.sha, len(cores), cores[0]) // see Key
+	for i := range cores[1:] {
+		args = append(args, &cores[1+i]) // to point to a string costs nothing
 	}
-	for _, c := range calls {
-		args = append(args, c.args[firstArg], c.args[firstArg+1])
-	}
-	return Call{script: s.renewAll, args: args}
+	return Call{script: s.renewAll, args: append(args, s.spans.of(ttl.Microseconds()), ids)}
 }
 
-// ReadRenewed reads the reply of RenewAll to so many calls: whether each is done,
-// or has to be made by itself. ok is false if the reply makes no sense.
-func ReadRenewed(value any, calls int) (done []bool, ok bool) {
+// ReadRenewed reads the reply of RenewAll to so many leases: the indexes of those
+// for which Renew has to be asked. ok is false if the reply makes no sense.
+func ReadRenewed(value any, leases int) (others []int, ok bool) {
+	if n, isNumber := value.(int64); isNumber {
+		return nil, n == 0
+	}
 	list, ok := value.([]any)
-	if !ok || len(list) != calls {
+	if !ok {
 		return nil, false
 	}
-	done = make([]bool, calls)
-	for i, v := range list {
-		n, isNumber := v.(int64)
-		if !isNumber {
+	for _, v := range list {
+		place, isNumber := v.(int64)
+		if !isNumber || place < 1 || place > int64(leases) {
 			return nil, false
 		}
-		done[i] = n == 1
+		others = append(others, int(place-1))
 	}
-	return done, true
+	return others, true
 }

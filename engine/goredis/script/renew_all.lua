@@ -1,20 +1,38 @@
--- Extends many leases of capacity 1 that are easy to extend, each as renew does in
--- its short way. The others are left as they are, for renew. For one server: the
--- keys lie in many slots.
+-- Extends many leases of capacity 1, each as renew does in its short way. The
+-- others are left as they are, for renew. For one server: the keys lie in many
+-- slots.
 -- KEYS  cores of the resources
--- ARGV  for each core: holder ID, TTL
--- Returns  for each core: 1, or 0 if renew has to be asked
-local call = redis.call
+-- ARGV  1 TTL, 2 holder IDs, one for each core, with spaces between
+-- Returns  0 if all are extended, or a table: the places of the cores, from 1 on,
+--       for which renew has to be asked
+local call, cores, digits = redis.call, KEYS, string.format
 --#include clock
-local done = {}
-for i, key in ipairs(KEYS) do
-  local id, till = ARGV[2 * i - 1], now + ARGV[2 * i]
-  local core = call('HMGET', key, 'holder', 'deadline', 'queued', 'keep')
-  local deadline = core[1] == id and tonumber(core[2]) or 0 -- not a number when it is free
-  done[i] = 0
-  if core[3] == '0' and deadline > now and deadline <= till and core[4] + 0 >= till + retention then
-    call('HSET', key, 'deadline', string.format('%.0f', till))
-    done[i] = 1
+-- The instants of some centuries have 16 digits: as texts they compare as the
+-- numbers do, and it is quicker. The deadline of a free resource is a word,
+-- which comes after all of them.
+local till = digits('%.0f', now + ARGV[1])
+local past, least = digits('%.0f', now), digits('%.0f', now + ARGV[1] + retention)
+local holders = {}
+for i = 1, #cores do
+  local core = call('HMGET', cores[i], 'holder', 'deadline', 'keep')
+  local deadline = core[2]
+  if deadline and deadline > past and deadline <= till and core[3] >= least then
+    holders[i] = core[1]
+  else
+    holders[i] = ''
   end
 end
-return done
+if table.concat(holders, ' ') == ARGV[2] then -- usually: the store has the very holders
+  for i = 1, #cores do call('HSET', cores[i], 'deadline', till) end
+  return 0
+end
+local left, i = {}, 0
+for id in string.gmatch(ARGV[2], '[^ ]+') do
+  i = i + 1
+  if holders[i] == id then
+    call('HSET', cores[i], 'deadline', till)
+  else
+    left[#left + 1] = i
+  end
+end
+return left
