@@ -67,7 +67,7 @@ func alike(votes []vote, need int) bool {
 	}
 	return said(votes, engine.Marked) >= majority ||
 		said(votes, engine.Outbid)+said(votes, engine.Granted) >= need ||
-		failed(votes, engine.ErrMismatch) > spare || failed(votes, engine.ErrTooHeavy) > spare ||
+		failed(votes, engine.ErrMismatch) >= max(majority, spare+1) || failed(votes, engine.ErrTooHeavy) > spare ||
 		failed(votes, engine.ErrBallot) > spare || failed(votes, engine.ErrDenied) > spare ||
 		failed(votes, engine.ErrUnavailable) > len(votes)-majority
 }
@@ -118,11 +118,13 @@ func kth[T cmp.Ordered](votes []vote, k int, s engine.Status, of func(engine.Ans
 func refusal(votes []vote, need int) (ans engine.Answer, split bool, err error) {
 	majority := len(votes)/2 + 1
 	spare := len(votes) - need // so many nodes can do without
+	answered := count(votes, func(v vote) bool { return v.in && v.err == nil })
+	another := failed(votes, engine.ErrMismatch) > spare
 	switch {
 	case said(votes, engine.Marked) >= majority:
 		left := kth(votes, majority, engine.Marked, func(a engine.Answer) time.Duration { return a.Next })
 		return engine.Answer{Status: engine.Marked, Next: left}, false, nil
-	case failed(votes, engine.ErrMismatch) > spare:
+	case another && len(votes)-answered >= majority:
 		return ans, false, engine.ErrMismatch
 	case failed(votes, engine.ErrTooHeavy) > spare:
 		return ans, false, engine.ErrTooHeavy
@@ -132,10 +134,14 @@ func refusal(votes []vote, need int) (ans engine.Answer, split bool, err error) 
 	if outbid := said(votes, engine.Outbid); outbid > 0 && outbid+said(votes, engine.Granted) >= need {
 		return engine.Answer{Status: engine.Outbid, Last: highest(votes)}, false, nil
 	}
-	answered := count(votes, func(v vote) bool { return v.in && v.err == nil })
 	if ans, seen := inTheWay(votes); seen > spare || seen > 0 && answered >= majority {
 		bars := min(majority, len(votes)-majority+1) // who has so many nodes keeps all others out
 		return ans, seen+len(votes)-answered < bars, nil
+	}
+	if another {
+		// A majority knows of no other kind, so nobody holds one: what the others have
+		// is being given back, or was never granted.
+		return engine.Answer{Status: engine.Busy}, true, nil
 	}
 	return ans, false, notGranted(votes, need)
 }
