@@ -3,6 +3,7 @@ package faulttest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"testing"
@@ -61,7 +62,8 @@ func TestExclusionUnderLoad(t *testing.T) {
 	}
 }
 
-// fair checks that each caller had its share and none waited out of proportion.
+// fair checks that each caller had its share and none waited out of proportion. The
+// span may begin and end in the middle of a round, which is worth two turns.
 func fair(t *testing.T, tallies []tally) {
 	t.Helper()
 	total, least, most := 0, tallies[0].Turns, tallies[0].Turns
@@ -79,7 +81,7 @@ func fair(t *testing.T, tallies []tally) {
 	t.Logf("%d turns by %d callers; worst %.3f, best %.3f of its share; median wait %v, longest %v (%.0f×)",
 		total, len(tallies), float64(least)/share, float64(most)/share, median, longest,
 		float64(longest)/float64(median))
-	if float64(least) < 0.9*share || float64(most) > 1.1*share {
+	if float64(least) < 0.9*share-2 || float64(most) > 1.1*share+2 {
 		t.Errorf("a caller is more than 10%% off its share")
 	}
 	if longest > 100*median {
@@ -92,7 +94,7 @@ func fair(t *testing.T, tallies []tally) {
 func TestFairnessInOneProcess(t *testing.T) {
 	w := newWorld(t)
 	one := &worker{task: task{Counter: "counter"}, rdb: w.redis.Client()}
-	tallies, err := takeTurns(w.client().Mutex("hot"), 64, 3*time.Second, one.increment)
+	tallies, err := takeTurns(w.client().Mutex("hot"), 64, time.Now(), 3*time.Second, one.increment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +127,8 @@ func (w *world) exact(counter string, tallies []tally) {
 	}
 }
 
-// turnsOf runs the same task in several processes at once.
+// turnsOf runs the same task in several processes, all in the same span of time: who
+// began sooner or ended later than others would have less company, and more turns.
 func (w *world) turnsOf(processes int, tk task) []tally {
 	w.t.Helper()
 	var ps []*process
@@ -134,8 +137,9 @@ func (w *world) turnsOf(processes int, tk task) []tally {
 		p.line("ready")
 		ps = append(ps, p)
 	}
+	start := fmt.Sprint(time.Now().Add(300 * time.Millisecond).UnixNano()) // all have read it by then
 	for _, p := range ps {
-		p.say("go")
+		p.say(start)
 	}
 	var all []tally
 	for _, p := range ps {

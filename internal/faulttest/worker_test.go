@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -202,8 +203,8 @@ type tally struct {
 	WaitsP50 time.Duration
 }
 
-// turns takes turns on the resource for a time after the start line and prints
-// a tally for each caller.
+// turns takes turns on the resource for a time from the instant on that it is told,
+// in nanoseconds of this machine's clock, and prints a tally for each caller.
 func (w *worker) turns() error {
 	// Warm up: connections, scripts, subscription.
 	l, err := w.mutex().Lock(context.Background())
@@ -215,7 +216,11 @@ func (w *worker) turns() error {
 	}
 	fmt.Println("ready")
 	w.in.Scan()
-	tallies, err := takeTurns(w.mutex(), w.Callers, w.For, w.increment)
+	start, err := strconv.ParseInt(w.in.Text(), 10, 64)
+	if err != nil {
+		return err
+	}
+	tallies, err := takeTurns(w.mutex(), w.Callers, time.Unix(0, start), w.For, w.increment)
 	if err != nil {
 		return err
 	}
@@ -234,8 +239,9 @@ func (w *worker) increment() error {
 	return w.rdb.Set(ctx, w.Counter, n+1, 10*time.Minute).Err()
 }
 
-// takeTurns runs callers that lock, work and release, again and again.
-func takeTurns(m *holdfast.Mutex, callers int, d time.Duration, turn func() error) ([]tally, error) {
+// takeTurns runs callers that lock, work and release, again and again, from an instant
+// on for a time.
+func takeTurns(m *holdfast.Mutex, callers int, from time.Time, d time.Duration, turn func() error) ([]tally, error) {
 	tallies := make([]tally, callers)
 	var failed atomic.Value
 	var wg sync.WaitGroup
@@ -267,9 +273,10 @@ func takeTurns(m *holdfast.Mutex, callers int, d time.Duration, turn func() erro
 			}
 		})
 	}
-	timer := time.AfterFunc(d, func() { stop.Store(true) })
-	defer timer.Stop()
-	close(start)
+	begin := time.AfterFunc(time.Until(from), func() { close(start) })
+	defer begin.Stop()
+	end := time.AfterFunc(time.Until(from.Add(d)), func() { stop.Store(true) })
+	defer end.Stop()
 	wg.Wait()
 	if err, ok := failed.Load().(error); ok {
 		return nil, err
