@@ -53,12 +53,27 @@ func found() [][]step {
 		return step{After: after, Op: "acquire", ID: id, Kind: "mutex", Cap: 1, Weight: 1, TTL: ttl, Flag: yields == "", Ballot: "none", Token: "own", Yields: yields}
 	}
 	release := func(id string) step { return step{Op: "release", ID: id, Ballot: "none", Token: "own"} }
+	renew := func(after queue.Time, id string, ttl queue.Time, together bool) step {
+		return step{After: after * queue.Second, Op: "renew", ID: id, TTL: ttl * queue.Second, Flag: together, Ballot: "none", Token: "own"}
+	}
 	return [][]step{
 		// The oldest member of the line is an ending of c3 that is over, and c3
 		// waits again, behind a waiter that is dead.
 		{
 			mutex(0, "c3", 1000, ""), mutex(1000, "c1.a", 24*3600*queue.Second, "c1.a"), mutex(0, "c1.b", 1000, ""),
 			mutex(60*queue.Second, "c3", 1000, ""), release("c1.a"), release("c1.b"),
+		},
+		// The keys, which are kept until 123 s, would outlive a lease by the retention
+		// and no more. It is then extended within a spell, in which renew_all does
+		// not look at them. The lease is acquired, renewed in each way, acquired again.
+		{mutex(3*queue.Second, "c1.a", 15*queue.Second, ""), release("c1.a"), mutex(43*queue.Second, "c1.b", 15*queue.Second, ""), renew(5, "c1.b", 15, true)},
+		{mutex(3*queue.Second, "c1.a", 50*queue.Second, ""), renew(8, "c1.a", 50, false), renew(5, "c1.a", 50, true)},
+		{mutex(3*queue.Second, "c1.a", 50*queue.Second, ""), renew(8, "c1.a", 50, true), renew(5, "c1.a", 50, true)},
+		{mutex(3*queue.Second, "c1.a", 50*queue.Second, ""), mutex(8*queue.Second, "c1.a", 50*queue.Second, ""), renew(5, "c1.a", 50, true)},
+		// Or it is passed on. These keys are kept until 124.8 s.
+		{
+			mutex(4800*queue.Millisecond, "c1.a", 52500*queue.Millisecond, ""), mutex(49400*queue.Millisecond, "c1.b", 3*queue.Second, ""),
+			{After: 2900 * queue.Millisecond, Op: "release", ID: "c1.a", Ballot: "none", Token: "own"}, renew(0, "c1.b", 9, true),
 		},
 	}
 }

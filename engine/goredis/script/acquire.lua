@@ -24,7 +24,7 @@ if not free and not ARGV[10] and (tonumber(core[1] or 0) or 0) > now then
     free = true
   end
 end
-if (free or held) and core[3] + 0 >= till + retention then
+if (free or held) and core[3] + 0 >= till + reach then
   local past = core[4] ~= '0' and call('ZMSCORE', KEYS[2], 'e' .. ARGV[1], 'b' .. ARGV[1], 'w' .. ARGV[1])
   if past and (past[1] or past[2] or past[3]) then
     free, held = nil, nil

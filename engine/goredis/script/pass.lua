@@ -18,7 +18,7 @@ local function pass(last, keep, ended, easy, waiting, ...)
   ttl = math.min(ttl + 0, 3000000) -- CLAIM_WINDOW
   local token = math.max(last + 1, now)
   local top, till = token + reserve, now + ttl
-  if keep < math.max(top, till) + retention then return end
+  if keep < math.max(top, till) + reach then return end
   call('ZREM', KEYS[2], member)
   call('HDEL', KEYS[1], '@' .. front)
   call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top), 'holder', front,

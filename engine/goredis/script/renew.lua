@@ -7,7 +7,7 @@ local call = redis.call
 -- The short way: a lease of capacity 1, expiry far enough. It is nothing to those
 -- who wait.
 local core, till = call('HMGET', KEYS[1], 'holder', 'deadline', 'keep'), now + ARGV[2]
-if core[1] == ARGV[1] and core[3] + 0 >= till + retention then
+if core[1] == ARGV[1] and core[3] + 0 >= till + reach then
   local deadline = tonumber(core[2]) or 0 -- not a number when it is free
   if deadline > now and deadline <= till then
     call('HSET', KEYS[1], 'deadline', string.format('%.0f', till))

@@ -11,13 +11,15 @@ local call, cores, digits = redis.call, KEYS, string.format
 -- numbers do, and it is quicker. The deadline of a free resource is a word,
 -- which comes after all of them.
 local till = digits('%.0f', now + ARGV[1])
-local past, least = digits('%.0f', now), digits('%.0f', now + ARGV[1] + retention)
+local past, begun = digits('%.0f', now), digits('%.0f', till - till % spell)
+local least = digits('%.0f', till + reach)
 local holders = {}
 for i = 1, #cores do
-  local core = call('HMGET', cores[i], 'holder', 'deadline', 'keep')
-  local deadline = core[2]
-  if deadline and deadline > past and deadline <= till and core[3] >= least then
-    holders[i] = core[1]
+  local lease = call('HMGET', cores[i], 'deadline', 'holder')
+  local deadline = lease[1]
+  if deadline and deadline > past and deadline <= till
+    and (deadline >= begun or call('HGET', cores[i], 'keep') >= least) then
+    holders[i] = lease[2]
   else
     holders[i] = ''
   end

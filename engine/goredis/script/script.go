@@ -49,7 +49,7 @@ func New(retention time.Duration) (*Set, error) { return NewWith(retention, nil)
 // makes time virtual by replacing "clock".
 func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) {
 	l := loader{
-		head:     fmt.Sprintf("local retention = %d\n", retention.Microseconds()),
+		head:     head(retention),
 		replaced: replaced,
 	}
 	s := &Set{
@@ -66,6 +66,15 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 		resizeFull:  l.script("resize", relieve),
 	}
 	return s, l.err
+}
+
+// head is what every script begins with. Keys have to outlive what they hold by
+// the retention; scripts see to it that they do by the reach, which is a spell
+// more. So renew_all need not look while it extends a lease within one spell.
+func head(retention time.Duration) string {
+	spell := retention / 8
+	return fmt.Sprintf("local retention = %d\nlocal spell, reach = %d, %d\n",
+		retention.Microseconds(), spell.Microseconds(), (retention + spell).Microseconds())
 }
 
 // relieve is put before a script that has to run although Redis is out of
