@@ -143,16 +143,35 @@ func TestNoClientClockInTheStore(t *testing.T) {
 	}
 }
 
-// requireNoInstant fails if a word of the command is a number so large that it
+// requireNoInstant fails if an argument of the script call is a number so large that it
 // could be a time. The token is one, and comes from the store.
 func requireNoInstant(t *testing.T, command string, token uint64) {
 	t.Helper()
-	for _, word := range strings.Fields(command) {
-		digits := strings.Trim(word, `"`)
-		if len(digits) >= 10 && strings.Trim(digits, "0123456789") == "" && digits != strconv.FormatUint(token, 10) {
-			t.Errorf("%s: %s looks like an instant", command, word)
+	for _, argument := range quoted(t, command)[2:] { // after EVAL and the script, which has its own numbers
+		for _, digits := range strings.Fields(argument) {
+			if len(digits) >= 10 && strings.Trim(digits, "0123456789") == "" && digits != strconv.FormatUint(token, 10) {
+				t.Errorf("%s: %s looks like an instant", argument, digits)
+			}
 		}
 	}
+}
+
+// quoted splits what MONITOR shows of a command.
+func quoted(t *testing.T, command string) []string {
+	t.Helper()
+	var all []string
+	for rest := strings.TrimSpace(command); rest != ""; rest = strings.TrimSpace(rest) {
+		next, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			t.Fatalf("%q: %v", command, err)
+		}
+		text, err := strconv.Unquote(next)
+		if err != nil {
+			t.Fatalf("%q: %v", command, err)
+		}
+		all, rest = append(all, text), rest[len(next):]
+	}
+	return all
 }
 
 // An idle held lease costs one renewal an interval. A peer sent 12,800 commands
