@@ -183,7 +183,7 @@ func (t *round) settled() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range t.at {
-		if s != absent {
+		if s.some() {
 			return false
 		}
 	}

@@ -52,5 +52,5 @@ func (e *Engine) unmark(t *round, votes []vote) {
 func (t *round) asked(i int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.at[i] != absent
+	return t.at[i].some()
 }

@@ -100,17 +100,20 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 	ask := func(ctx context.Context, n *node) (struct{}, error) {
 		mine := e.ending(t, n, at[n.index], r)
 		err := release(ctx, n, mine, at[n.index])
-		if err == nil && r.Mark > 0 && at[n.index] == absent && t.refused(n) {
+		if err == nil && r.Mark > 0 && !at[n.index].some() && t.refused(n) {
 			// It takes what it does not know for given back before, and marks nothing.
 			err = &engine.NotHeldError{Cause: engine.CauseReleased}
 		}
-		if unavailable(err) && at[n.index] != absent {
+		switch {
+		case unavailable(err) && at[n.index].some():
 			e.insist(n, t.client(), mine)
+		case err == nil:
+			t.returned(n)
 		}
 		return struct{}{}, err
 	}
 	p := beginOr(e, ctx, t.client(), to, ask, func(n *node) {
-		if was := at[n.index]; was != absent {
+		if was := at[n.index]; was.some() {
 			e.insist(n, t.client(), e.ending(t, n, was, r))
 		}
 	})
@@ -122,6 +125,10 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 			c.hear(n, errLate)
 		case at[i] == absent:
 			c.hear(n, &engine.NotHeldError{Cause: engine.CauseDeleted})
+		case at[i] == returned:
+			c.hear(n, nil)
+		case at[i] == given:
+			c.hear(n, errGiven)
 		default:
 			c.hear(n, errLeftOut)
 			e.insist(n, t.client(), e.ending(t, n, at[i], r))
@@ -155,6 +162,18 @@ func (t *round) refused(n *node) bool {
 // come.
 var errLate = fmt.Errorf("%w: it has not answered the request yet", engine.ErrUnavailable)
 
+// errGiven stands for the answer of a node that was told before, and left out now.
+var errGiven = fmt.Errorf("%w: it has not confirmed", engine.ErrUnavailable)
+
+// returned notes that a node has confirmed that nothing is there any more.
+func (t *round) returned(n *node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.at[n.index] == given {
+		t.at[n.index] = returned
+	}
+}
+
 // finish makes sure that nothing will be left of a round, and returns what is on the
 // nodes now. Those that have yet to answer the request of a lease are left to their
 // answer: a withdrawal would have to be remembered by the node for long, and for each
@@ -169,7 +188,9 @@ func (t *round) finish() (at []standing, late []*node) {
 			late = append(late, t.e.nodes[i])
 			continue
 		}
-		t.at[i] = absent // what answers late to the request finds it withdrawn
+		if was.some() {
+			t.at[i] = given // what answers late to the request finds it withdrawn
+		}
 	}
 	return at, late
 }

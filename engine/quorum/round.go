@@ -14,11 +14,16 @@ import (
 type standing uint8
 
 const (
-	absent standing = iota // nothing: not asked, refused, or given back
+	absent standing = iota // nothing: not asked, or refused
 	asked                  // no answer has come yet
 	held
-	unsure // the call failed: it may be there
+	unsure   // the call failed: it may be there
+	given    // told to give it back
+	returned // and has
 )
+
+// some tells whether something has still to be given back.
+func (s standing) some() bool { return s == asked || s == held || s == unsure }
 
 // round is one try to get a lease: one token, proposed to all nodes, and the lease
 // if enough of them grant it.
@@ -170,7 +175,7 @@ func (t *round) clear(n *node) {
 	if was != held && was != unsure {
 		return
 	}
-	t.at[n.index] = absent
+	t.at[n.index] = given
 	t.e.insist(n, t.client(), t.ending(n, was))
 }
 
