@@ -49,8 +49,10 @@ type Engine interface {
 
 	// Release gives a lease back, or leaves the queue, and grants what became
 	// free to those at the front. It returns nil also when an earlier copy of
-	// the same release had done it; then it does not mark again. Errors: *NotHeldError, ErrDenied,
-	// ErrUnavailable (outcome unknown).
+	// the same release had done it; then it does not mark again. A lease whose
+	// TTL is over is given back as well, if no operation has ended it since:
+	// nobody had it meanwhile. Errors: *NotHeldError, ErrDenied, ErrUnavailable
+	// (outcome unknown).
 	Release(ctx context.Context, r Release) error
 
 	// Resize lowers the weight of a lease, from 1 to its present weight, and

@@ -150,9 +150,9 @@ func (a *audit) renew(id string, token uint64, ttl queue.Time) {
 }
 
 func (a *audit) release(id string, token uint64, withdraw bool, mark queue.Time) {
-	a.reap()
 	_, held := a.holders[id]
 	had := a.remove(id)
+	a.reap()
 	if held {
 		a.mark(mark)
 	}

@@ -315,16 +315,17 @@ func (q *Queue) Renew(id string, token uint64, ttl, now Time) Answer {
 
 // Release gives a lease back or leaves the queue. With withdraw, the ID is
 // refused from now on, and the answer is always Done. With mark, the release of
-// a live lease marks the resource as done for so long; a release that finds none
-// marks nothing, so a second copy does not mark again.
+// a lease marks the resource as done for so long; a release that finds none
+// marks nothing, so a second copy does not mark again. A lease whose deadline has
+// come is there until an operation ends it: nobody else had it meanwhile.
 func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) Answer {
 	var a Answer
-	q.reap(now)
 	held := q.holders[id] != nil
 	had := q.drop(id)
 	if held {
 		q.mark(mark, now, &a)
 	}
+	q.reap(now)
 	q.advance(now, "", &a)
 	if !had && !withdraw {
 		if why := q.why(id, token, now); why != Released {

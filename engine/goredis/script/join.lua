@@ -4,15 +4,15 @@ local BALLOT_AHEAD = 86400000000
 local function seen(id)
   local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
   if not info then return end
-  local weight, wants, reserves, marks, _, since, text = string.match(info, WAITER)
-  call('HSET', CORE, '@' .. id, string.format('%s %s %s %s %.0f %s %s', weight, wants, reserves, marks, now, since, text))
+  call('HSET', CORE, '@' .. id, string.format('%016.0f', now) .. string.sub(info, 17))
+  local _, _, _, wants = string.match(info, WAITER)
   keep(now + wants)
 end
 
 local function join()
   tail = tail + 1
   enter(tail, 'q' .. id)
-  call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f %.0f %.0f %.0f %s', weight, ttl, reserve, span, now, now, reason))
+  call('HSET', CORE, '@' .. id, string.format('%016.0f %016.0f %.0f %.0f %.0f %.0f %s', now, now, weight, ttl, reserve, span, reason))
   queued = queued + 1
   keep(now + ttl)
 end

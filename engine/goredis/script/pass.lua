@@ -12,9 +12,9 @@ local function pass(last, keep, ended, easy, waiting, ...)
   end
   if not member or string.byte(member) ~= 113 then return end -- not 'q': an ending that is over
   local front, match, digits = string.sub(member, 2), string.match, string.format
-  local info = call('HGET', KEYS[1], '@' .. front)
-  local ttl, reserve, seen, reason = match(info or '', '^1 (%d+) (%d+) 0 (%d+) %d+ (.*)$')
-  if not ttl or seen + 3000000 <= now then return end -- WAITER_LIFE
+  local info = call('HGET', KEYS[1], '@' .. front) or ''
+  local ttl, reserve, reason = match(info, '^1 (%d+) (%d+) 0 (.*)$', 35)
+  if not ttl or string.sub(info, 1, 16) + 3000000 <= now then return end -- WAITER_LIFE
   ttl = math.min(ttl + 0, 3000000) -- CLAIM_WINDOW
   local token = math.max(last + 1, now)
   local top, till = token + reserve, now + ttl

@@ -1,4 +1,4 @@
-local WAITER = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$' -- weight ttl reserve mark seen since reason
+local WAITER = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$' -- seen since weight ttl reserve mark reason
 
 -- reap ends every lease whose deadline has come.
 local function reap()
@@ -22,7 +22,7 @@ end
 local function advance(caller)
   while queued > 0 and used < capacity do
     local id = string.sub(call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'LIMIT', 0, 1)[1], 2)
-    local weight, ttl, reserve, span, seen, _, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
+    local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       drop(id)
     elseif used + weight > capacity then

@@ -4,14 +4,16 @@
 --       the ID or '', 4 how long to mark from now on, if it still holds
 -- Returns  0, or -cause if nothing was held (never with 'w')
 local call = redis.call
---#include clock
--- The short way: a lease that is easy to release. Endings do not matter to it.
+-- The short way: a lease that is easy to release. Endings do not matter to it, nor
+-- does the time: one that is over, but that nobody has ended, is given back.
 local core = call('HMGET', KEYS[1], 'holder', 'deadline', 'easy')
-if core[1] == ARGV[1] and not ARGV[3] and core[3] ~= '' and (tonumber(core[2]) or 0) > now then
-  if string.byte(core[3]) ~= 43 then -- '+': others wait
-    call('HSET', KEYS[1], 'deadline', core[3])
-    return 0
-  end
+local easy = core[1] == ARGV[1] and not ARGV[3] and core[3] ~= '' and core[2] ~= core[3] and core[2] ~= '0'
+if easy and string.byte(core[3]) ~= 43 then -- '+': others wait
+  call('HSET', KEYS[1], 'deadline', core[3])
+  return 0
+end
+--#include clock
+if easy then
   --#include pass
   --#include notify
   local rest = call('HMGET', KEYS[1], 'token', 'keep', 'queued', 'ended')
@@ -23,7 +25,8 @@ if core[1] == ARGV[1] and not ARGV[3] and core[3] ~= '' and (tonumber(core[2]) o
 end
 if core[3] == 'shared' and not ARGV[3] and core[2] + 0 > now then -- open: see finish.lua
   local field = '@' .. ARGV[1]
-  local weight = string.match(call('HGET', KEYS[1], field) or '', '^%d+')
+  local info = call('HGET', KEYS[1], field) or ''
+  local weight = string.byte(info, 2) == 32 and string.sub(info, 1, 1) or string.match(info, '^%d+')
   if weight and call('ZREM', KEYS[2], 'h' .. ARGV[1]) == 1 then
     call('HDEL', KEYS[1], field)
     call('HINCRBY', KEYS[1], 'used', '-' .. weight)
@@ -40,10 +43,10 @@ local id, withdraw = ARGV[1], ARGV[3] == 'w'
 --#include queue
 --#include notify
 --#include finish
-reap()
 local holds = held(id)
 local had = drop(id)
 if holds then mark(tonumber(ARGV[4] or 0)) end
+reap()
 advance()
 if withdraw then
   remember(id, 'w')

@@ -17,7 +17,8 @@ if core[5] == ARGV[2] and core[1] + 0 > now and not core[7] and core[6] + weight
   local past = core[4] ~= '0' and call('ZMSCORE', KEYS[2], 'e' .. ARGV[1], 'b' .. ARGV[1], 'w' .. ARGV[1])
   if not past or not (past[1] or past[2] or past[3]) then
     --#include anchor
-    local added, digits = call('ZADD', KEYS[2], 0, ANCHOR, till, 'h' .. ARGV[1]), string.format
+    local digits = string.format
+    local added = call('ZADD', KEYS[2], '0', ANCHOR, digits('%d', till), 'h' .. ARGV[1])
     if added == 1 or core[6] == '0' then
       if added ~= 1 then call('PEXPIREAT', KEYS[2], math.ceil(core[3] / 1000)) end
       if till < core[1] + 0 then call('HSET', KEYS[1], 'deadline', digits('%d', till)) end

@@ -53,9 +53,9 @@ func (a Snapshot) Read(reply any) (State, error) {
 	slices.SortFunc(s.Holders, func(a, b Holder) int { return cmp.Compare(a.Token, b.Token) })
 	for len(waiters.rest) > 0 {
 		id, info := waiters.text(), waiters.text()
-		n, reason := fields(info, 6) // weight ttl reserve mark seen since
-		if n[4]+a.WaiterLife.Microseconds() > now {
-			s.Waiters = append(s.Waiters, Waiter{ID: id, Weight: int(n[0]), Since: time.UnixMicro(n[5]), Reason: reason})
+		n, reason := fields(info, 6) // seen since weight ttl reserve mark
+		if n[0]+a.WaiterLife.Microseconds() > now {
+			s.Waiters = append(s.Waiters, Waiter{ID: id, Weight: int(n[2]), Since: time.UnixMicro(n[1]), Reason: reason})
 		}
 	}
 	for _, err := range []error{r.err, holders.err, waiters.err} {
