@@ -59,7 +59,7 @@ func anotherKind(t *testing.T, size, capacity, occupied int) {
 	default:
 		c.give(t, engine.Held{ID: r.ID, Token: a.Token})
 	}
-	time.Sleep(time.Second) // all is given back
+	<-time.After(time.Second) // all is given back
 	c.Leave("a")
 	c.nothing(t, "a")
 }
