@@ -14,11 +14,11 @@ import (
 )
 
 // pickTests leaves out, on a quorum and on miniredis, the tests that are not for it,
-// unless the command line says which to run. With -v it names them, and why.
+// unless the command line says which to run or to skip. With -v it names them, and why.
 func pickTests() {
 	flag.Parse()
 	run, skip := flag.Lookup("test.run").Value, flag.Lookup("test.skip").Value
-	if run.String() != "" {
+	if run.String() != "" || skip.String() != "" {
 		return
 	}
 	var out map[string]string
