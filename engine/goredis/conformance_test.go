@@ -18,6 +18,11 @@ func TestConformanceOnRedis(t *testing.T) {
 	enginetest.Run(t, func(testing.TB) engine.Engine { return goredis.New(rdb) })
 }
 
+func TestConformanceUnderSentinels(t *testing.T) {
+	rdb := redistest.StartSentinel(t).Client()
+	enginetest.Run(t, func(testing.TB) engine.Engine { return goredis.New(rdb) })
+}
+
 func TestConformanceOnMiniredis(t *testing.T) {
 	server := miniredis.RunT(t)
 	server.ClockTTL(true)
