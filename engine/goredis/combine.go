@@ -29,6 +29,7 @@ const mostCombined = 128
 type combiner struct {
 	rdb     redis.UniversalClient
 	workers *workers
+	union   *union // nil: each call of a batch is one of its own
 	lanes   int
 	flowing atomic.Int32 // lanes that had found a free connection when they last sent
 	errands sync.Pool    // of *errand, to be used again

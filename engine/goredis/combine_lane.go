@@ -15,7 +15,7 @@ type lane struct {
 	flows bool      // it counts among those that are flowing
 	all   []*errand // of the present batch
 	calls []script.Call
-	pipe  pipeline
+	mem   gathering
 }
 
 func (l *lane) tell() {}
@@ -25,7 +25,7 @@ func (l *lane) run() {
 		l.send()
 		clear(l.all)
 		clear(l.calls)
-		l.pipe.clear()
+		l.mem.clear()
 		// Who was answered asks again soon: in one batch, if they go first.
 		runtime.Gosched()
 	}
@@ -77,7 +77,7 @@ func (l *lane) send() {
 	for _, t := range l.all {
 		l.calls = append(l.calls, t.call)
 	}
-	for i, r := range l.pipe.run(ctx, l.cb.rdb, l.calls) {
+	for i, r := range l.mem.run(ctx, l.cb.rdb, l.cb.union, l.calls) {
 		l.all[i].reply = r
 		l.all[i].done <- struct{}{} // it has room: one answer for each
 	}

@@ -28,12 +28,13 @@ type combiners struct {
 }
 
 // open tells for which client calls are combined.
-func (cs *combiners) open(rdb redis.UniversalClient, ws *workers) {
+func (cs *combiners) open(rdb redis.UniversalClient, ws *workers, scripts *script.Set) {
 	cs.workers = ws
 	switch c := rdb.(type) {
 	case *redis.Client:
 		if c != nil {
 			cs.single = newCombiner(c, c.Options().PoolSize, ws)
+			cs.single.union = &union{scripts: scripts}
 		}
 	case *redis.ClusterClient:
 		cs.cluster = c

@@ -44,10 +44,7 @@ func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs
 	setFlag(t, "rapid.nofailfile", "true") // a failing program is printed whole
 	d := &duel{
 		rdb: rdb, slack: slack,
-		engine: goredis.New(rdb, goredis.WithRetention(time.Minute), goredis.WithFragments(map[string]string{
-			"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
-			"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
-		})),
+		engine: goredis.New(rdb, goredis.WithRetention(time.Minute), goredis.WithFragments(virtual())),
 	}
 	for _, p := range found() {
 		if err := d.run(p); err != nil {
@@ -61,6 +58,14 @@ func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs
 			t.Fatal(err)
 		}
 	})
+}
+
+// virtual makes the time and the wake-ups of the scripts virtual.
+func virtual() map[string]string {
+	return map[string]string{
+		"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
+		"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
+	}
 }
 
 // setFlag sets a flag for one test, unless it was set by hand.

@@ -4,3 +4,11 @@ package goredis
 func WithFragments(f map[string]string) Option {
 	return func(o *options) { o.fragments = f }
 }
+
+// Waiting is how many calls wait for a lane.
+func (e *Engine) Waiting() int {
+	cb := e.combiners.single
+	cb.mu.Lock()
+	defer cb.mu.Unlock()
+	return len(cb.line)
+}

@@ -22,7 +22,7 @@ var files embed.FS
 
 // Set is the scripts, ready to be called.
 type Set struct {
-	acquire, share, renew, renewAll, release, resize, breaks, snapshot Script
+	acquire, share, renew, renewAll, release, resize, breaks, snapshot, together Script
 	// The same for a store that is out of memory: see relieve.
 	renewFull, releaseFull, resizeFull Script
 
@@ -61,6 +61,7 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 		resize:      l.script("resize", ""),
 		breaks:      l.script("break", ""),
 		snapshot:    l.script("snapshot", ""),
+		together:    l.script("together", ""),
 		renewFull:   l.script("renew", relieve),
 		releaseFull: l.script("release", relieve),
 		resizeFull:  l.script("resize", relieve),
@@ -86,10 +87,12 @@ const relieve = "redis.call('HDEL', KEYS[1], '')\n"
 type loader struct {
 	head     string // what every script begins with
 	replaced map[string]string
+	clock    bool // the present script has it
 	err      error
 }
 
 func (l *loader) script(name, before string) Script {
+	l.clock = false
 	text := l.head + before + l.expand(l.file(name))
 	sum := sha1.Sum([]byte(text))
 	return Script{text: text, sha: hex.EncodeToString(sum[:])}
@@ -100,6 +103,10 @@ func (l *loader) expand(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--#include "); ok {
+			if name == "clock" && l.clock {
+				continue // a script within another: the time is the same for both
+			}
+			l.clock = l.clock || name == "clock"
 			line = l.expand(l.file(name))
 		}
 		out.WriteString(line)

@@ -24,7 +24,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripts := map[string]bool{"acquire.lua": true, "share.lua": true, "renew.lua": true, "renew_all.lua": true, "release.lua": true, "resize.lua": true, "break.lua": true, "snapshot.lua": true}
+	scripts := map[string]bool{"acquire.lua": true, "share.lua": true, "renew.lua": true, "renew_all.lua": true, "release.lua": true, "resize.lua": true, "break.lua": true, "snapshot.lua": true, "together.lua": true}
 	for _, entry := range entries {
 		text, err := files.ReadFile(entry.Name())
 		if err != nil {
@@ -46,7 +46,7 @@ func TestFiles(t *testing.T) {
 func TestTexts(t *testing.T) {
 	s := load(t)
 	for name, script := range map[string]Script{
-		"acquire": s.acquire, "share": s.share, "renew": s.renew, "renew_all": s.renewAll, "release": s.release, "resize": s.resize, "break": s.breaks, "snapshot": s.snapshot,
+		"acquire": s.acquire, "share": s.share, "renew": s.renew, "renew_all": s.renewAll, "release": s.release, "resize": s.resize, "break": s.breaks, "snapshot": s.snapshot, "together": s.together,
 		"renew without memory": s.renewFull, "release without memory": s.releaseFull, "resize without memory": s.resizeFull,
 	} {
 		if n := strings.Count(script.text, "call('TIME')"); n != 1 {
