@@ -38,7 +38,7 @@ func appendCore(text []byte, r engine.Resource) []byte {
 // same ones again and again: as many as its places, each the last to be put there.
 type keyring struct {
 	seed   maphash.Seed
-	places [256]atomic.Pointer[keyed]
+	places [2048]atomic.Pointer[keyed]
 }
 
 type keyed struct {

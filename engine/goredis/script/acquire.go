@@ -61,7 +61,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 	if a.Capacity > 1 {
 		return s.sharedAcquire(k, a, ballot)
 	}
-	c := s.acquire.open(k, a.ID, sort(a.Kind, a.Capacity), s.spans.of(ttl), a.Reserve, note(a.Reserve, a.Reason))
+	c := s.acquire.call(k, a.ID, sort(a.Kind, a.Capacity), s.spans.of(ttl), a.Reserve, note(a.Reserve, a.Reason))
 	queue := ""
 	if a.Queue {
 		queue = "q"
@@ -81,7 +81,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 
 // sharedAcquire makes the call for a capacity above 1.
 func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
-	c := s.share.open(k, a.ID, sort(a.Kind, a.Capacity), s.spans.of(a.TTL.Microseconds()), a.Reserve,
+	c := s.share.call(k, a.ID, sort(a.Kind, a.Capacity), s.spans.of(a.TTL.Microseconds()), a.Reserve,
 		a.Reason, a.Weight, a.Capacity)
 	queue := ""
 	if a.Queue {

@@ -12,7 +12,7 @@ type Release struct {
 
 // Release makes the call.
 func (s *Set) Release(k Keys, a Release) Call {
-	c := s.release.open(k, a.ID, a.Token)
+	c := s.release.call(k, a.ID, a.Token)
 	// The script takes its short way only if the rest is left out.
 	switch {
 	case a.Mark > 0 && a.Withdraw:

@@ -147,27 +147,16 @@ type Call struct {
 	full Script
 }
 
-// maxArgs is how many arguments a script has at most, if some are added later.
-const maxArgs = 11
-
-// open begins a call to which arguments are added.
-func (s Script) open(k Keys, args ...any) Call {
-	return s.begin(maxArgs, k, args)
-}
-
-// call makes a call that is complete.
-func (s Script) call(k Keys, args ...any) Call {
-	return s.begin(len(args), k, args)
-}
-
-// Where begin puts the core, and the first argument after the keys.
+// Where call puts the core, and the first argument after the keys.
 const (
 	coreArg  = 3
 	firstArg = 5
 )
 
-func (s Script) begin(room int, k Keys, args []any) Call {
-	all := make([]any, 0, 3+len(k.args)+room)
+// call makes a call. There is no room for arguments that are added: few calls
+// have some.
+func (s Script) call(k Keys, args ...any) Call {
+	all := make([]any, 0, firstArg+len(args))
 	all = append(all, "evalsha", s.sha, len(k.args), k.args[0], k.args[1])
 	return Call{script: s, args: append(all, args...)}
 }
