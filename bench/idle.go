@@ -54,7 +54,7 @@ func newIdler(c contender, j job) (*idler, error) {
 		return nil, err
 	}
 	d := &idler{p: p, held: make([]any, j.Leases)}
-	err = d.takeAll(j.Resource, 0, first)
+	err = errors.Join(d.warm(j.Resource), d.takeAll(j.Resource, 0, first))
 	d.before = inMemory()
 	if err == nil {
 		err = d.takeAll(j.Resource, first, j.Leases)
@@ -64,6 +64,26 @@ func newIdler(c contender, j job) (*idler, error) {
 		p.close()
 	}
 	return d, err
+}
+
+// warm opens the connections that the hands use at a time: each has buffers of its
+// own, which are nothing of a lease.
+func (d *idler) warm(resource string) error {
+	ctx := context.Background()
+	errs := make([]error, hands)
+	var wg sync.WaitGroup
+	for h := range hands {
+		wg.Go(func() {
+			l := d.p.lock(fmt.Sprintf("%s:warm:%d", resource, h))
+			for range 20 {
+				if errs[h] == nil {
+					errs[h] = errors.Join(l.Lock(ctx), l.Unlock(ctx))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 func (d *idler) takeAll(resource string, from, to int) error {

@@ -35,11 +35,15 @@ func appendCore(text []byte, r engine.Resource) []byte {
 }
 
 // keyring remembers the keys of resources that are in use, as a program locks the
-// same ones again and again: as many as its places, each the last to be put there.
+// same ones again and again. It has shelves of a few places each, so that a few names
+// seldom drive each other out, and all in all so few that it is nothing beside
+// the leases of a client that keeps very many.
 type keyring struct {
-	seed   maphash.Seed
-	places [2048]atomic.Pointer[keyed]
+	seed    maphash.Seed
+	shelves [64]shelf
 }
+
+type shelf [4]atomic.Pointer[keyed]
 
 type keyed struct {
 	resource engine.Resource
@@ -47,13 +51,19 @@ type keyed struct {
 }
 
 func (k *keyring) of(r engine.Resource) (script.Keys, error) {
-	place := k.place(r)
-	if known := place.Load(); known != nil && known.resource == r {
+	s, place := k.shelf(r)
+	if known := s.find(r); known != nil {
 		return known.keys, nil
 	}
 	keys, err := keysOf(r)
 	if err == nil {
-		place.Store(&keyed{r, keys})
+		for i := range s {
+			if s[i].Load() == nil {
+				place = i
+				break
+			}
+		}
+		s[place].Store(&keyed{r, keys})
 	}
 	return keys, err
 }
@@ -61,14 +71,27 @@ func (k *keyring) of(r engine.Resource) (script.Keys, error) {
 // seen is of without putting anything there: renewals of many leases must not
 // drive out what is locked and unlocked.
 func (k *keyring) seen(r engine.Resource) (script.Keys, error) {
-	if known := k.place(r).Load(); known != nil && known.resource == r {
+	s, _ := k.shelf(r)
+	if known := s.find(r); known != nil {
 		return known.keys, nil
 	}
 	return keysOf(r)
 }
 
-func (k *keyring) place(r engine.Resource) *atomic.Pointer[keyed] {
-	return &k.places[maphash.String(k.seed, r.Name)%uint64(len(k.places))]
+// shelf returns where the keys of a resource are, and its place when there is none
+// free.
+func (k *keyring) shelf(r engine.Resource) (s *shelf, place int) {
+	h := maphash.String(k.seed, r.Name)
+	return &k.shelves[h%uint64(len(k.shelves))], int((h >> 32) % uint64(len(shelf{})))
+}
+
+func (s *shelf) find(r engine.Resource) *keyed {
+	for i := range s {
+		if known := s[i].Load(); known != nil && known.resource == r {
+			return known
+		}
+	}
+	return nil
 }
 
 func checkPrefix(prefix string) error {

@@ -134,7 +134,11 @@ type Keys struct {
 
 // KeysOf returns the keys of the resource with that core. All of them must share
 // its hash tag.
-func KeysOf(core string) Keys { return Keys{core, [2]any{core, core + ":line"}} }
+func KeysOf(core string) Keys {
+	line := core + ":line"
+	core = line[:len(core)] // one text for both
+	return Keys{core, [2]any{core, line}}
+}
 
 // Core returns the first of the keys.
 func (k Keys) Core() string { return k.core }
