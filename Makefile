@@ -3,7 +3,7 @@
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # For the tests of one package; a test that hangs prints its goroutines.
-TIMEOUT     ?= 10m
+TIMEOUT     ?= 13m
 # Where bench writes; bench/results holds those of the last quiet run.
 OUT         ?= bench/results/latest
 

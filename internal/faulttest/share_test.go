@@ -256,7 +256,8 @@ func underFaults(t *testing.T, tk task, capacity int) {
 		t.Error(err)
 	}
 	t.Logf("%d stays, at most %d at once; %v in %v", len(all), most, s.faults, length)
-	if len(all) < 25 || most < min(2, capacity) {
+	// How many there are is what the faults leave of the time: 27 to 68 were seen.
+	if len(all) < 10 || most < min(2, capacity) {
 		t.Error("hardly anything was shared")
 	}
 }

@@ -46,8 +46,11 @@ func windows() []Mutant {
 		},
 		{
 			Name: "a renewal that is answered not held is taken for trouble", File: "internal/keepalive/scheduler.go", World: virtual.Memory,
-			Checks:  []string{"heard", "ended", "kept", "overlap", "told"},
-			Patches: []Patch{{"	isGone := errors.As(err, &gone)\n", "	isGone := errors.As(err, &gone) && gone.Cause == 77\n"}},
+			Checks: []string{"heard", "ended", "kept", "overlap", "told"},
+			Patches: []Patch{
+				{"	if errors.As(err, &gone) {\n", "	if errors.As(err, &gone) && gone.Cause == 77 {\n"},
+				{"		if !errors.As(e.last,", "		if true || !errors.As(e.last,"},
+			},
 		},
 		{
 			Name: "a loss is not told", File: "holding.go", World: virtual.Memory,
@@ -225,12 +228,12 @@ func servers() []Mutant {
 		{
 			Name: "the script of a release does not look at the ID", File: folder + "script/release.lua", World: virtual.Redis,
 			Checks:  []string{"overlap", "inside", "told", "model", "kept", "ended", "tokens", "errors"},
-			Patches: []Patch{{"if core[1] == ARGV[1] and not ARGV[3] and core[3] ~= ''", "if not ARGV[3] and core[3] ~= ''"}},
+			Patches: []Patch{{"local easy = core[1] == ARGV[1] and not ARGV[3]", "local easy = core[1] and not ARGV[3]"}},
 		},
 		{
 			Name: "the script of a renewal does not look at the ID", File: folder + "script/renew.lua", World: virtual.Redis,
 			Checks:  []string{"overlap", "inside", "told", "model", "ended", "heard"},
-			Patches: []Patch{{"if core[1] == ARGV[1] and core[3] == '0'", "if core[3] == '0'"}},
+			Patches: []Patch{{"if core[1] == ARGV[1] and core[3] + 0", "if core[3] and core[3] + 0"}},
 		},
 		{
 			Name: "the script of a release does not tell whom it grants", File: folder + "script/release.lua", World: virtual.Redis,
