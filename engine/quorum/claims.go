@@ -3,6 +3,7 @@ package quorum
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -37,7 +38,15 @@ func (c *claim) held() bool { return c.yes >= c.need }
 func (c *claim) lost() bool { return len(c.gone) > c.nodes-c.need }
 
 // sure tells whether no further answer is of interest.
-func (c *claim) sure() bool { return c.held() || c.lost() }
+func (c *claim) sure() bool { return c.held() || c.lost() && c.told() }
+
+// told tells whether a node has said how the lease ended. One that knows nothing of
+// it, or took it for given back, may have been cleared up since: others know more.
+func (c *claim) told() bool {
+	return slices.ContainsFunc(c.gone, func(cause engine.Cause) bool {
+		return cause != engine.CauseDeleted && cause != engine.CauseReleased
+	})
+}
 
 // why is the cause that most nodes give, but not that they know nothing of it if
 // others do: those may never have had it. Among equals the first counts.

@@ -213,7 +213,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) erro
 			break
 		}
 		c.hear(r.node, r.err)
-		if c.yes+len(c.gone) >= e.majority {
+		if c.lost() || c.yes+len(c.gone) >= e.majority {
 			p.hurry()
 		}
 	}

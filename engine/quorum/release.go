@@ -140,7 +140,7 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 			break
 		}
 		c.hear(reply.node, reply.err)
-		if c.yes+len(c.gone) >= c.need {
+		if c.lost() || c.yes+len(c.gone) >= c.need {
 			p.hurry() // the next holder can have it
 		}
 	}
@@ -257,6 +257,9 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 			heavy++
 		}
 		c.hear(r.node, r.err)
+		if c.lost() {
+			p.hurry()
+		}
 	}
 	switch {
 	case c.held():

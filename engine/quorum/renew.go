@@ -83,6 +83,7 @@ func (e *Engine) extend(ctx context.Context, all []*extension) {
 		if !ok {
 			break
 		}
+		lost := false
 		for i, x := range open {
 			if x.sure() {
 				continue
@@ -92,11 +93,12 @@ func (e *Engine) extend(ctx context.Context, all []*extension) {
 				err = r.value[i]
 			}
 			x.hear(r.node, err)
+			lost = lost || x.lost()
 			if x.sure() {
 				unsure--
 			}
 		}
-		if replies++; replies >= e.majority {
+		if replies++; lost || replies >= e.majority {
 			p.hurry()
 		}
 	}
