@@ -37,22 +37,19 @@ func (c *claim) held() bool { return c.yes >= c.need }
 // lost: too few can have it.
 func (c *claim) lost() bool { return len(c.gone) > c.nodes-c.need }
 
-// sure tells whether no further answer is of interest.
-func (c *claim) sure() bool { return c.held() || c.lost() && c.told() }
+// sure tells whether no further answer is of interest. Of a lease that is lost the
+// nodes that answer next may know more: one that was cleared up by the loss itself
+// knows nothing of it, or takes it for given back.
+func (c *claim) sure() bool { return c.held() || len(c.gone) == c.nodes }
 
-// told tells whether a node has said how the lease ended. One that knows nothing of
-// it, or took it for given back, may have been cleared up since: others know more.
-func (c *claim) told() bool {
-	return slices.ContainsFunc(c.gone, func(cause engine.Cause) bool {
-		return cause != engine.CauseDeleted && cause != engine.CauseReleased
-	})
-}
-
-// why is the cause that most nodes give, but not that they know nothing of it if
-// others do: those may never have had it. Among equals the first counts.
+// why is the cause that most nodes give, of those that know how the lease ended.
+// Among equals the first counts.
 func (c *claim) why() *engine.NotHeldError {
 	best, most := engine.CauseDeleted, 0
-	for _, cause := range []engine.Cause{engine.CauseBroken, engine.CauseTaken, engine.CauseExpired, engine.CauseReleased} {
+	if slices.Contains(c.gone, engine.CauseReleased) {
+		best = engine.CauseReleased
+	}
+	for _, cause := range []engine.Cause{engine.CauseBroken, engine.CauseTaken, engine.CauseExpired} {
 		n := 0
 		for _, said := range c.gone {
 			if said == cause {

@@ -100,9 +100,12 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 	ask := func(ctx context.Context, n *node) (struct{}, error) {
 		mine := e.ending(t, n, at[n.index], r)
 		err := release(ctx, n, mine, at[n.index])
-		if err == nil && r.Mark > 0 && !at[n.index].some() && t.refused(n) {
-			// It takes what it does not know for given back before, and marks nothing.
+		switch was := at[n.index]; {
+		case err != nil || r.Mark == 0 || was.marks():
+		case was == absent:
 			err = &engine.NotHeldError{Cause: engine.CauseReleased}
+		default:
+			err = errGiven
 		}
 		switch {
 		case unavailable(err) && at[n.index].some():
@@ -127,7 +130,7 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 			c.hear(n, &engine.NotHeldError{Cause: engine.CauseDeleted})
 		case at[i] == returned:
 			c.hear(n, nil)
-		case at[i] == given:
+		case at[i] == given, at[i] == withdrawn:
 			c.hear(n, errGiven)
 		default:
 			c.hear(n, errLeftOut)
@@ -147,16 +150,10 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 	return e.given(ctx, c, r)
 }
 
-// refused tells whether a node has said no to the round.
-func (t *round) refused(n *node) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.votes) == 0 { // the round is a guess
-		return false
-	}
-	v := t.votes[n.index]
-	return v.in && v.err == nil && v.ans.Status != engine.Granted
-}
+// marks tells whether a node that says yes to a release with a mark has made it. One
+// that is not known to have had the lease may take it for given back before, and
+// marks nothing.
+func (s standing) marks() bool { return s == held || s == given || s == returned }
 
 // errLate stands for the answer of a node from which that to the request is still to
 // come.
@@ -169,7 +166,7 @@ var errGiven = fmt.Errorf("%w: it has not confirmed", engine.ErrUnavailable)
 func (t *round) returned(n *node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.at[n.index] == given {
+	if s := t.at[n.index]; s == given || s == withdrawn {
 		t.at[n.index] = returned
 	}
 }
@@ -188,9 +185,7 @@ func (t *round) finish() (at []standing, late []*node) {
 			late = append(late, t.e.nodes[i])
 			continue
 		}
-		if was.some() {
-			t.at[i] = given // what answers late to the request finds it withdrawn
-		}
+		t.at[i] = was.ended() // what answers late to the request finds it withdrawn
 	}
 	return at, late
 }

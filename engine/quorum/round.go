@@ -17,13 +17,25 @@ const (
 	absent standing = iota // nothing: not asked, or refused
 	asked                  // no answer has come yet
 	held
-	unsure   // the call failed: it may be there
-	given    // told to give it back
-	returned // and has
+	unsure    // the call failed: it may be there
+	given     // it was held; told to give it back
+	withdrawn // it may have been there; told that it must not
+	returned  // given or withdrawn, and confirmed
 )
 
 // some tells whether something has still to be given back.
 func (s standing) some() bool { return s == asked || s == held || s == unsure }
+
+// ended is the standing when that is done, as far as the node has been told.
+func (s standing) ended() standing {
+	switch s {
+	case held:
+		return given
+	case asked, unsure:
+		return withdrawn
+	}
+	return s
+}
 
 // round is one try to get a lease: one token, proposed to all nodes, and the lease
 // if enough of them grant it.
@@ -175,7 +187,7 @@ func (t *round) clear(n *node) {
 	if was != held && was != unsure {
 		return
 	}
-	t.at[n.index] = given
+	t.at[n.index] = was.ended()
 	t.e.insist(n, t.client(), t.ending(n, was))
 }
 
