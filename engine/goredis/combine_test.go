@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -117,6 +118,22 @@ func combines(t *testing.T, e engine.Engine, count *traffic, twice int64) {
 	t.Logf("%d of %d calls in %d batches", batched, 2*callers*turns, batches)
 }
 
+// fillLanes makes a call for each lane while the server stands still, and returns
+// when all are sent.
+func fillLanes(ctx context.Context, t *testing.T, e *goredis.Engine, count *traffic, calls *sync.WaitGroup) {
+	t.Helper()
+	for i := range 4 { // as many as there are lanes
+		calls.Go(func() {
+			r := request(fmt.Sprint("c9.", i))
+			r.Resource = named(fmt.Sprint("lane:", i))
+			if _, err := e.Acquire(ctx, r); err != nil {
+				t.Errorf("a call under way: %v", err)
+			}
+		})
+		<-count.sent
+	}
+}
+
 // A call that ends while it waits for a lane was never sent: nothing is left of
 // it, and nothing has to be cleaned up.
 func TestCallThatEndsBeforeItIsSent(t *testing.T) {
@@ -131,16 +148,7 @@ func TestCallThatEndsBeforeItIsSent(t *testing.T) {
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for i := range 4 { // as many as there are lanes
-		wg.Go(func() {
-			r := request(fmt.Sprint("c1.", i))
-			r.Resource = named(fmt.Sprint("lane:", i))
-			if _, err := e.Acquire(ctx, r); err != nil {
-				t.Errorf("a call under way: %v", err)
-			}
-		})
-		<-count.sent
-	}
+	fillLanes(ctx, t, e, count, &wg)
 	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	late := request("c1.late")

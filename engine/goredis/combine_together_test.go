@@ -99,16 +99,7 @@ func crush(t *testing.T, server *redistest.Server, e *goredis.Engine, count *tra
 	defer cancel()
 	server.Pause()
 	var wg sync.WaitGroup
-	for i := range 4 { // as many as there are lanes
-		wg.Go(func() {
-			r := request(fmt.Sprint("c9.", i))
-			r.Resource = named(fmt.Sprint("lane:", i))
-			if _, err := e.Acquire(ctx, r); err != nil {
-				t.Errorf("a call under way: %v", err)
-			}
-		})
-		<-count.sent
-	}
+	fillLanes(ctx, t, e, count, &wg)
 	for _, call := range calls {
 		wg.Go(func() { call(ctx) })
 	}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/memory"
-	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
 // A node that refused the lease says yes to its release, as to one that was done
@@ -17,41 +15,15 @@ import (
 // the lease and does not answer is needed.
 func TestANodeThatRefusedDoesNotMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := context.Background()
-		res := engine.Resource{Prefix: "p", Name: "r"}
-		other := func(id string) engine.Request {
-			return engine.Request{Resource: res, ID: id, Client: &engine.Client{ID: "other"}, Kind: engine.KindJob, Capacity: 1, Weight: 1, TTL: time.Minute}
-		}
-		first := memory.New()
-		if _, err := first.Acquire(ctx, other("other.a")); err != nil {
-			t.Fatal(err)
-		}
-		second := &faulty{Engine: memory.New()}
-		e := quorum.New(first, second, memory.New())
+		c := newCluster(3)
+		other := holdOn(t, c.nodes[0].Engine, "other.a")
 		time.Sleep(time.Second)
-		mine := other("mine.a")
-		mine.Client = &engine.Client{ID: "mine"}
-		ans, err := e.Acquire(ctx, mine)
-		if err != nil || ans.Status != engine.Granted {
-			t.Fatalf("%+v, %v", ans, err)
-		}
+		mine := c.hold(t, "mine.a")
 		time.Sleep(time.Second) // the token of the next lease there is above mine
-		if err := first.Release(ctx, engine.Release{Resource: res, Held: engine.Held{ID: "other.a"}}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := first.Acquire(ctx, other("other.b")); err != nil {
-			t.Fatal(err)
-		}
-		second.set(hung)
-		call, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		err = e.Release(call, engine.Release{Resource: res, Held: engine.Held{ID: "mine.a", Token: ans.Token}, Mark: time.Hour})
-		if !errors.Is(err, engine.ErrUnavailable) {
-			t.Errorf("the mark is on one node of three, and Release said %v", err)
-		}
-		second.set(healthy)
-		e.Leave("mine")
-		time.Sleep(time.Minute) // what is under way ends by its own bounds
+		giveOn(t, c.nodes[0].Engine, other)
+		holdOn(t, c.nodes[0].Engine, "other.b")
+		c.nodes[1].set(hung)
+		c.wantNoMark(t, mine)
 	})
 }
 
@@ -59,49 +31,49 @@ func TestANodeThatRefusedDoesNotMark(t *testing.T) {
 // since, and marks nothing.
 func TestANodeThatWasAwayDoesNotMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := context.Background()
-		res := engine.Resource{Prefix: "p", Name: "r"}
-		request := func(id, client string) engine.Request {
-			return engine.Request{Resource: res, ID: id, Client: &engine.Client{ID: client}, Kind: engine.KindJob, Capacity: 1, Weight: 1, TTL: time.Minute}
-		}
-		store := memory.New()
-		first, second := &faulty{Engine: store}, &faulty{Engine: memory.New()}
-		other := func(id string) {
-			if ans, err := store.Acquire(ctx, request(id, "other")); err != nil || ans.Status != engine.Granted {
-				t.Fatalf("%+v, %v", ans, err)
-			}
-		}
-		e := quorum.New(first, second, memory.New())
-		other("other.a")
-		if err := store.Release(ctx, engine.Release{Resource: res, Held: engine.Held{ID: "other.a"}}); err != nil {
-			t.Fatal(err)
-		}
+		c := newCluster(3)
+		giveOn(t, c.nodes[0].Engine, holdOn(t, c.nodes[0].Engine, "other.a"))
 		time.Sleep(time.Second)
-		first.set(dead)
-		before, err := e.Acquire(ctx, request("mine.a", "mine"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Release(ctx, engine.Release{Resource: res, Held: engine.Held{ID: "mine.a", Token: before.Token}}); err != nil {
-			t.Fatal(err)
-		}
-		ans, err := e.Acquire(ctx, request("mine.b", "mine")) // the first is left out
-		if err != nil || ans.Status != engine.Granted {
-			t.Fatalf("%+v, %v", ans, err)
-		}
+		c.nodes[0].set(dead)
+		c.give(t, c.hold(t, "mine.a"))
+		mine := c.hold(t, "mine.b") // the first is left out
 		time.Sleep(time.Second)
-		first.set(healthy)
-		other("other.b")
-		second.set(hung)
+		c.nodes[0].set(healthy)
+		holdOn(t, c.nodes[0].Engine, "other.b")
+		c.nodes[1].set(hung)
 		time.Sleep(5 * time.Second) // the first is asked again
-		call, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		err = e.Release(call, engine.Release{Resource: res, Held: engine.Held{ID: "mine.b", Token: ans.Token}, Mark: time.Hour})
-		if !errors.Is(err, engine.ErrUnavailable) {
-			t.Errorf("the mark is on one node of three, and Release said %v", err)
-		}
-		second.set(healthy)
-		e.Leave("mine")
-		time.Sleep(time.Minute) // what is under way ends by its own bounds
+		c.wantNoMark(t, mine)
 	})
+}
+
+// holdOn takes a lease on one node, and giveOn gives it back.
+func holdOn(t *testing.T, node engine.Engine, id string) engine.Held {
+	t.Helper()
+	a, err := node.Acquire(t.Context(), asks(id))
+	if err != nil || a.Status != engine.Granted {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	return engine.Held{ID: id, Token: a.Token}
+}
+
+func giveOn(t *testing.T, node engine.Engine, h engine.Held) {
+	t.Helper()
+	if err := node.Release(t.Context(), engine.Release{Resource: stock, Held: h}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantNoMark gives a lease back with a mark, while the second node hangs and the
+// first does not have the lease, and wants the mark not to be confirmed.
+func (c *cluster) wantNoMark(t *testing.T, h engine.Held) {
+	t.Helper()
+	call, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := c.Release(call, engine.Release{Resource: stock, Held: h, Mark: time.Hour})
+	if !errors.Is(err, engine.ErrUnavailable) {
+		t.Errorf("the mark is on one node of three, and Release said %v", err)
+	}
+	c.nodes[1].set(healthy)
+	c.Leave(engine.ClientOf(h.ID))
+	time.Sleep(time.Minute) // what is under way ends by its own bounds
 }
