@@ -73,23 +73,10 @@ func TestServerCostOfARenewal(t *testing.T) {
 		}
 		return float64(server.CPU()-before) / float64(time.Microsecond) / (4 * leases)
 	}
-	var median float64
-	for range 3 {
-		var ratios []float64
-		for range rounds {
-			without := measure(theirs)
-			ratios = append(ratios, measure(ours)/without)
-		}
-		slices.Sort(ratios)
-		median = ratios[rounds/2]
-		t.Logf("a renewal costs the server %.2f times its two commands (%.2f to %.2f)", median, ratios[0], ratios[rounds-1])
-		if median <= maxCPU {
-			break
-		}
-	}
-	if median > maxCPU {
-		t.Errorf("a renewal costs the server %.2f times its two commands, want at most %.1f", median, maxCPU)
-	}
+	atMost(t, "a renewal costs the server %.2f times its two commands", maxCPU, rounds, func() float64 {
+		without := measure(theirs)
+		return measure(ours) / without
+	})
 	for i, args := range ours { // and it was ours that was measured
 		if n, err := rdb.Do(t.Context(), args...).Int(); err != nil || n != 0 {
 			t.Fatalf("call %d: %d, %v", i, n, err)
