@@ -75,5 +75,5 @@ func (c *cluster) wantNoMark(t *testing.T, h engine.Held) {
 	}
 	c.nodes[1].set(healthy)
 	c.Leave(engine.ClientOf(h.ID))
-	time.Sleep(time.Minute) // what is under way ends by its own bounds
+	<-time.After(time.Minute) // what is under way ends by its own bounds
 }
