@@ -50,20 +50,25 @@ type poll[T any] struct {
 
 // begin asks nodes. What they answer after end goes nowhere.
 func begin[T any](e *Engine, ctx context.Context, client string, to []*node, ask func(context.Context, *node) (T, error)) *poll[T] {
-	return beginOr(e, ctx, client, to, ask, func(*node) {})
+	p := open[T](e, ctx, len(to))
+	p.ask(client, to, ask, func(*node) {})
+	return p
 }
 
-// beginOr is begin with something to do about nodes that were not asked in the end.
-func beginOr[T any](e *Engine, ctx context.Context, client string, to []*node, ask func(context.Context, *node) (T, error), or func(*node)) *poll[T] {
-	p := &poll[T]{ctx: ctx, e: e, sent: time.Now(), pending: len(to), replies: make(chan reply[T], len(to))}
-	p.over = time.NewTimer(patience)
-	fan(ctx, e, client, to, min(e.majority, len(to)), ask, func(n *node, v T, err error) {
+// open makes a poll of so many nodes at the most.
+func open[T any](e *Engine, ctx context.Context, nodes int) *poll[T] {
+	return &poll[T]{ctx: ctx, e: e, sent: time.Now(), replies: make(chan reply[T], nodes), over: time.NewTimer(patience)}
+}
+
+// ask asks nodes, with something to do about those that were not asked in the end.
+func (p *poll[T]) ask(client string, to []*node, ask func(context.Context, *node) (T, error), or func(*node)) {
+	p.pending += len(to)
+	fan(p.ctx, p.e, client, to, min(p.e.majority, len(to)), ask, func(n *node, v T, err error) {
 		if err == errLeftOut {
 			or(n)
 		}
 		p.replies <- reply[T]{n, v, err}
 	})
-	return p
 }
 
 // next returns the next answer; false when there is none any more, ctx has ended, or

@@ -91,41 +91,61 @@ func (e *Engine) giveUnknown(ctx context.Context, r engine.Release) error {
 	return e.give(ctx, t, r)
 }
 
-// give takes a round out of the nodes.
+// give takes a round out of the nodes. Those that have yet to answer the request count
+// when they have, in case others do not answer now.
 func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
-	at, late := t.finish()
+	p := open[struct{}](e, ctx, len(e.nodes))
+	defer p.end()
+	tell := func(ctx context.Context, n *node, was standing) error {
+		err := release(ctx, n, e.ending(t, n, was, r), was)
+		switch {
+		case err != nil:
+			return err
+		case r.Mark == 0 || was.marks():
+			t.returned(n)
+			return nil
+		case was == absent:
+			return &engine.NotHeldError{Cause: engine.CauseReleased}
+		}
+		return errGiven
+	}
+	at, late := t.finish(func(n *node, was standing) {
+		if !was.some() {
+			p.replies <- reply[struct{}]{node: n, err: &engine.NotHeldError{Cause: engine.CauseDeleted}}
+			return
+		}
+		told := false
+		e.insistOn(n, t.client(), func(ctx context.Context, n *node) error {
+			err := tell(ctx, n, was)
+			if !told {
+				told = true
+				p.replies <- reply[struct{}]{node: n, err: err}
+			}
+			if err == errGiven {
+				return nil // it has confirmed, but not the mark
+			}
+			return err
+		})
+	})
+	p.pending = len(late)
 	c := claim{nodes: len(e.nodes), need: t.need}
 	to := e.pick(c.need - len(late))
 	to = slices.DeleteFunc(slices.Clone(to), func(n *node) bool { return slices.Contains(late, n) })
-	ask := func(ctx context.Context, n *node) (struct{}, error) {
-		mine := e.ending(t, n, at[n.index], r)
-		err := release(ctx, n, mine, at[n.index])
-		switch was := at[n.index]; {
-		case err != nil || r.Mark == 0 || was.marks():
-		case was == absent:
-			err = &engine.NotHeldError{Cause: engine.CauseReleased}
-		default:
-			err = errGiven
-		}
-		switch {
-		case unavailable(err) && at[n.index].some():
-			e.insist(n, t.client(), mine)
-		case err == nil:
-			t.returned(n)
+	p.ask(t.client(), to, func(ctx context.Context, n *node) (struct{}, error) {
+		was := at[n.index]
+		err := tell(ctx, n, was)
+		if unavailable(err) && err != errGiven && was.some() {
+			e.insist(n, t.client(), e.ending(t, n, was, r))
 		}
 		return struct{}{}, err
-	}
-	p := beginOr(e, ctx, t.client(), to, ask, func(n *node) {
+	}, func(n *node) {
 		if was := at[n.index]; was.some() {
 			e.insist(n, t.client(), e.ending(t, n, was, r))
 		}
 	})
-	defer p.end()
 	for i, n := range e.nodes {
 		switch {
-		case slices.Contains(to, n):
-		case slices.Contains(late, n):
-			c.hear(n, errLate)
+		case slices.Contains(to, n), slices.Contains(late, n):
 		case at[i] == absent:
 			c.hear(n, &engine.NotHeldError{Cause: engine.CauseDeleted})
 		case at[i] == returned:
@@ -155,10 +175,6 @@ func (e *Engine) give(ctx context.Context, t *round, r engine.Release) error {
 // marks nothing.
 func (s standing) marks() bool { return s == held || s == given || s == returned }
 
-// errLate stands for the answer of a node from which that to the request is still to
-// come.
-var errLate = fmt.Errorf("%w: it has not answered the request yet", engine.ErrUnavailable)
-
 // errGiven stands for the answer of a node that was told before, and left out now.
 var errGiven = fmt.Errorf("%w: it has not confirmed", engine.ErrUnavailable)
 
@@ -173,21 +189,21 @@ func (t *round) returned(n *node) {
 
 // finish makes sure that nothing will be left of a round, and returns what is on the
 // nodes now. Those that have yet to answer the request of a lease are left to their
-// answer: a withdrawal would have to be remembered by the node for long, and for each
+// answer, and then to late: a withdrawal would have to be remembered by the node for long, and for each
 // lease that is given back so quickly.
-func (t *round) finish() (at []standing, late []*node) {
+func (t *round) finish(late func(*node, standing)) (at []standing, behind []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.over = true
+	t.over, t.late = true, late
 	at = slices.Clone(t.at)
 	for i, was := range at {
 		if was == asked && t.state == granted {
-			late = append(late, t.e.nodes[i])
+			behind = append(behind, t.e.nodes[i])
 			continue
 		}
 		t.at[i] = was.ended() // what answers late to the request finds it withdrawn
 	}
-	return at, late
+	return at, behind
 }
 
 // release gives back what is on one node. A withdrawal is always answered yes, so it

@@ -49,11 +49,12 @@ type round struct {
 	req    engine.Request // zero: it was taken by another process
 
 	mu      sync.Mutex
-	there   []engine.Held // by node, what the lease is called there
-	at      []standing    // by node
-	votes   []vote        // by node
-	made    int           // how often it was made anew on a node
-	over    bool          // nothing shall be left
+	there   []engine.Held         // by node, what the lease is called there
+	at      []standing            // by node
+	votes   []vote                // by node
+	made    int                   // how often it was made anew on a node
+	over    bool                  // nothing shall be left
+	late    func(*node, standing) // not nil: what to do about a node that answers when it is over
 	decided chan struct{}
 	most    chan struct{} // closed when as many as are needed have answered
 	state   verdict
@@ -117,8 +118,9 @@ func (t *round) past() bool {
 func (t *round) hear(n *node, a engine.Answer, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	due := t.at[n.index] == asked
 	switch {
-	case t.at[n.index] != asked: // it was withdrawn meanwhile
+	case !due: // it was withdrawn meanwhile
 	case err == nil && a.Status == engine.Granted:
 		t.at[n.index] = held
 	case unavailable(err):
@@ -127,7 +129,12 @@ func (t *round) hear(n *node, a engine.Answer, err error) {
 		t.at[n.index] = absent
 	}
 	t.votes[n.index] = vote{in: true, ans: a, err: err}
-	if t.over {
+	switch {
+	case due && t.late != nil:
+		was := t.at[n.index]
+		t.at[n.index] = was.ended()
+		t.late(n, was)
+	case t.over:
 		t.clear(n)
 	}
 	if t.state == granted || t.state == refused {
