@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,8 +125,11 @@ func (w *crowd) run(ctx context.Context, win window) (*report, error) {
 	sleepUntil(win.From)
 	w.phase.Store(counting)
 	before := spent()
+	sleepUntil(win.From.Add(win.Until.Sub(win.From) / 2))
+	halfway := runtime.NumGoroutine()
 	sleepUntil(win.Until)
 	used := spent().minus(before)
+	used.Gained = used.Goroutines - halfway
 	w.phase.Store(ended)
 	stopWaiting()
 	wg.Wait()

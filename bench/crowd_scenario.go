@@ -84,6 +84,7 @@ func sum(reports []*report, length time.Duration, used serverUsed) figures {
 		u.CPU += r.Usage.CPU
 		u.Allocs += r.Usage.Allocs
 		u.Goroutines += r.Usage.Goroutines
+		u.Gained += r.Usage.Gained
 		f[longestWait] = max(f[longestWait], milliseconds(r.Longest))
 		waits, pairs, gaps = merged(waits, imported(r.Waits)), merged(pairs, imported(r.Pairs)), merged(gaps, imported(r.Gaps))
 	}
@@ -91,6 +92,7 @@ func sum(reports []*report, length time.Duration, used serverUsed) figures {
 	f[handOffs] = float64(passed) / length.Seconds()
 	f[waitP50] = float64(waits.ValueAtQuantile(50)) / 1e6
 	f[goroutines] = float64(u.Goroutines)
+	f[gained] = float64(u.Gained)
 	if total > 0 {
 		turns := float64(total)
 		f[worstCaller] = float64(least) * float64(callers) / turns

@@ -24,7 +24,8 @@ const (
 	overlaps     metric = "overlaps" // entries while another was inside
 	longestPair  metric = "longest pair ms"
 	goroutines   metric = "goroutines"
-	gapP50       metric = "gap p50 µs" // from the release to the next entry
+	gained       metric = "goroutines gained" // in the second half of the slice
+	gapP50       metric = "gap p50 µs"        // from the release to the next entry
 	gapP99       metric = "gap p99 µs"
 	inUse        metric = "in use" // part of the time that the lock is held
 

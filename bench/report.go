@@ -69,6 +69,7 @@ type usage struct {
 	CPU        time.Duration // user and system
 	Allocs     uint64        // objects
 	Goroutines int           // now
+	Gained     int           // goroutines, in the second half of a slice
 }
 
 func spent() usage {
@@ -84,5 +85,5 @@ func spent() usage {
 }
 
 func (u usage) minus(before usage) usage {
-	return usage{u.CPU - before.CPU, u.Allocs - before.Allocs, u.Goroutines}
+	return usage{CPU: u.CPU - before.CPU, Allocs: u.Allocs - before.Allocs, Goroutines: u.Goroutines}
 }

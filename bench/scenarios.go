@@ -202,7 +202,7 @@ func quorums() scenario {
 	slow := []string{"redsync, 5 pools"}
 	return scenario{
 		name: "quorum", title: "one caller, a free resource on five nodes", rounds: 0.6,
-		columns: []metric{pairTime, longestPair, goroutines, clientCPU, allocations},
+		columns: []metric{pairTime, longestPair, goroutines, gained, clientCPU, allocations},
 		cases: []variant{
 			{"all up", names, quorumOf(allUp()), nil},
 			{"2 dead", names, quorumOf(dead()), slow},
