@@ -15,8 +15,9 @@ const (
 	suspicion = 300 * time.Millisecond
 	// most is how many calls of a silent node may be under way, whatever the others do.
 	most = 256
-	// shortestLag is how long any node may be silent while calls pile up.
-	shortestLag = 2 * time.Millisecond
+	// shortestLag is how long any node may be silent while calls pile up: a few round
+	// trips on loopback, and a little more than a busy scheduler takes.
+	shortestLag = 250 * time.Microsecond
 	// firstPause and longestPause bound the time between two tries of a node that is
 	// left out.
 	firstPause   = 20 * time.Millisecond
