@@ -59,7 +59,7 @@ bench: redis ## what locks cost beside their floors and other Go locks, as ratio
 
 # LAB="-minutes 5" for less; see go run ./lab/cmd/lab -help.
 LAB ?= -mutants .
-lab: redis ## the torture lab in full, about an hour: holes on demand, other libraries, random faults, planted bugs; writes lab/results and the figures of lab/README.md
+lab: redis ## the torture lab in full, about half an hour: holes on demand, other libraries, random faults, planted bugs; writes lab/results and the figures of lab/README.md
 	@mkdir -p lab/results
 	$(GO) run ./lab/cmd/lab $(LAB) -out lab/results -report lab/results/report.md,lab/results/report.html -json lab/results/report.json -figures lab/README.md
 

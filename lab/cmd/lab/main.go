@@ -1,7 +1,7 @@
 // Command lab plays the torture lab: the holes of the locks that people copy, on
 // demand; the same faults on Holdfast; random faults; and bugs planted in Holdfast.
 //
-//	go run ./lab/cmd/lab                         the full programme, about an hour
+//	go run ./lab/cmd/lab                         the full programme, about half an hour
 //	go run ./lab/cmd/lab -minutes 3              as much as fits
 //	go run ./lab/cmd/lab -subject redsync -minutes 2
 //	go run ./lab/cmd/lab replay FILE             a failure again
