@@ -139,11 +139,7 @@ func (n *node) end(s sending, err error) {
 		if n.calls > 0 {
 			n.silent = now
 		}
-		if took := now.Sub(s.at); n.usual == 0 {
-			n.usual = took
-		} else {
-			n.usual += (took - n.usual) / 8
-		}
+		n.usual = usually(n.usual, now.Sub(s.at))
 		if s.probe && n.paying {
 			n.wake()
 		}
@@ -158,6 +154,15 @@ func (n *node) end(s sending, err error) {
 		}
 		n.failing = true
 	}
+}
+
+// usually returns how long a call takes, after one more. It falls at once: the first
+// calls open connections, and say nothing of the others.
+func usually(before, took time.Duration) time.Duration {
+	if before == 0 || took < before {
+		return took
+	}
+	return before + (took-before)/8
 }
 
 // ask makes a call of a node. It outlives the caller's ctx. A node that answers is
