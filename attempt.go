@@ -216,10 +216,10 @@ func (a *attempt) accept(w engine.Wakeup) *holding {
 // it, and who wants to stand on it has to take it.
 func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first keepalive.First) *holding {
 	h := &holding{
-		lk: a.lk, line: a.line, weight: a.req.Weight, unsure: a.unsure,
+		lk: a.lk, line: a.line, weight: int32(a.req.Weight), unsure: a.unsure,
 		held:     engine.Held{ID: a.req.ID, Token: token},
 		token:    token - 1, // the first turn takes the granted token itself
-		topToken: token + a.req.Reserve,
+		reserved: uint32(a.req.Reserve),
 	}
 	if a.line != nil {
 		h.slice = tenure.NewSlice(a.c.keep.Now().Mono, a.c.lines.Waiting(a.line), int(a.req.Reserve))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,26 +19,24 @@ import (
 //
 // A client may have very many: TestHeapOfAHeldLease has an eye on its size.
 type holding struct {
-	lk       *locker
-	held     engine.Held // as the store knows it, with the token of the grant
-	entry    keepalive.Entry
-	line     *line // nil: no tenure
-	slice    tenure.Slice
-	topToken uint64 // highest token reserved with the grant
+	lk    *locker
+	held  engine.Held // as the store knows it, with the token of the grant
+	entry keepalive.Entry
+	line  *line // nil: no tenure
+	slice tenure.Slice
 
 	mu     sync.Mutex
-	weight int
 	why    *LostError    // how it was lost, if it was
 	token  uint64        // of the present turn; while passing, of the one before
 	since  time.Duration // when the present turn began, if a hook wants to know
-	leases []*Lease
+	leases leaseSet
 	place  *place // of the turn, with LocalOnly
 
-	// Most holdings have one lease at a time, and many just one.
-	first   Lease
-	room    [1]*Lease
-	state   holdingState
-	demoted bool // it was a writer's
+	first    Lease  // most holdings have just one
+	weight   int32  // at most MaxCapacity
+	reserved uint32 // tokens after the one of the grant; not the mutex's
+	state    holdingState
+	demoted  bool // it was a writer's
 
 	// These are not the mutex's; beside the last two they take no room.
 	unsure     bool        // copies of its acquire may be under way
@@ -55,6 +52,9 @@ const (
 	holdingHeld                        // leases stand on it
 	holdingEnded
 )
+
+// topToken is the highest token reserved with the grant.
+func (h *holding) topToken() uint64 { return h.held.Token + uint64(h.reserved) }
 
 func (h *holding) resource() string { return h.lk.name }
 
@@ -95,10 +95,10 @@ func (h *holding) take(parent context.Context) *Lease {
 func (h *holding) reenter(own *Lease, parent context.Context, lk *locker, weight int) (*Lease, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := reentry(h.lk, lk, h.weight, weight); err != nil {
+	if err := reentry(h.lk, lk, int(h.weight), weight); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(h.leases, own) {
+	if !h.leases.has(own) {
 		return nil, nil
 	}
 	return h.stand(parent), nil
@@ -123,13 +123,10 @@ func (h *holding) stand(parent context.Context) *Lease {
 		l = new(Lease)
 	}
 	l.footing, l.token, l.parent = h, h.token, parent
-	if h.leases == nil {
-		h.leases = h.room[:0]
-	}
-	if c := h.client(); len(h.leases) == 0 && len(c.hooks.release) > 0 {
+	if c := h.client(); h.leases.len() == 0 && len(c.hooks.release) > 0 {
 		h.since = c.keep.Now().Mono
 	}
-	h.leases = append(h.leases, l)
+	h.leases.add(l)
 	return l
 }
 
@@ -243,8 +240,8 @@ func (h *holding) ending() error {
 // returns who stood on it, and the state before.
 func (h *holding) finish(why *LostError) ([]*Lease, holdingState) {
 	h.mu.Lock()
-	was, leases := h.state, h.leases
-	h.state, h.leases = holdingEnded, nil
+	was, leases := h.state, h.leases.takeAll()
+	h.state = holdingEnded
 	if was != holdingEnded {
 		h.why = why
 	}
@@ -260,12 +257,10 @@ func (h *holding) finish(why *LostError) ([]*Lease, holdingState) {
 func (h *holding) leave(l *Lease) (last, held bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i := slices.Index(h.leases, l)
-	if i < 0 {
+	if !h.leases.remove(l) {
 		return false, false
 	}
-	h.leases = slices.Delete(h.leases, i, i+1)
-	if len(h.leases) > 0 {
+	if h.leases.len() > 0 {
 		return false, true
 	}
 	h.state = holdingPassing
@@ -294,7 +289,7 @@ func (h *holding) giveBack(ctx context.Context, last *Lease) error {
 func (h *holding) settle(l *Lease, p *place) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !slices.Contains(h.leases, l) {
+	if !h.leases.has(l) {
 		return false
 	}
 	h.place = p
@@ -338,7 +333,7 @@ func (h *holding) mayPass() bool {
 	now := h.client().keep.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.state == holdingPassing && h.token < h.topToken &&
+	return h.state == holdingPassing && h.token < h.topToken() &&
 		h.entry.Window.Left(now) > min(h.entry.TTL/4, time.Second) &&
 		h.slice.Take(now.Mono)
 }
@@ -348,7 +343,7 @@ func (h *holding) mayPass() bool {
 func (h *holding) yield(ctx context.Context) error {
 	c := h.client()
 	h.finish(nil)
-	a := h.lk.newAttempt(h.weight, h.line)
+	a := h.lk.newAttempt(int(h.weight), h.line)
 	a.req.Yields = h.held
 	a.req.Reserve = h.nextReserve()
 	if c.mail.live() {
@@ -383,8 +378,8 @@ func (h *holding) yield(ctx context.Context) error {
 // alone, each slice that was used up makes the next one longer. It may not take
 // more tokens than microseconds pass: they follow the store's clock.
 func (h *holding) nextReserve() uint64 {
-	if h.unrivalled && h.token == h.topToken {
-		return max(tenure.MaxHandOffs, min(2*(h.topToken-h.held.Token), tenure.MaxAlone))
+	if h.unrivalled && h.token == h.topToken() {
+		return max(tenure.MaxHandOffs, min(2*uint64(h.reserved), tenure.MaxAlone))
 	}
 	return tenure.MaxHandOffs
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -128,9 +127,9 @@ func (h *holding) beReader(l *Lease) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case !slices.Contains(h.leases, l):
+	case !h.leases.has(l):
 		return fmt.Errorf("%w any more", ErrNotHeld) // this very moment
-	case len(h.leases) > 1:
+	case h.leases.len() > 1:
 		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
 	case h.weight < rwCapacity && !h.demoted:
 		return fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +21,7 @@ type substitute struct {
 	closes func() bool // takes back what ends it at Close
 
 	mu      sync.Mutex
-	leases  []*Lease
+	leases  leaseSet
 	weight  int
 	demoted bool // from writer to reader
 	ended   bool
@@ -54,7 +53,7 @@ func (s *substitute) take(parent context.Context) (*Lease, error) {
 
 func (s *substitute) stand(parent context.Context) *Lease {
 	l := &Lease{footing: s, parent: parent}
-	s.leases = append(s.leases, l)
+	s.leases.add(l)
 	return l
 }
 
@@ -65,8 +64,8 @@ func (s *substitute) end(why *LostError) {
 		s.mu.Unlock()
 		return
 	}
-	leases := s.leases
-	s.ended, s.why, s.leases = true, why, nil
+	leases := s.leases.takeAll()
+	s.ended, s.why = true, why
 	if s.timer != nil {
 		s.timer.Stop()
 	}
@@ -127,7 +126,7 @@ func (s *substitute) reenter(own *Lease, parent context.Context, lk *locker, wei
 	if err := reentry(s.lk, lk, s.weight, weight); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(s.leases, own) {
+	if !s.leases.has(own) {
 		return nil, nil
 	}
 	return s.stand(parent), nil
@@ -136,12 +135,10 @@ func (s *substitute) reenter(own *Lease, parent context.Context, lk *locker, wei
 func (s *substitute) leave(l *Lease) (last, held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.Index(s.leases, l)
-	if i < 0 {
+	if !s.leases.remove(l) {
 		return false, false
 	}
-	s.leases = slices.Delete(s.leases, i, i+1)
-	return len(s.leases) == 0, true
+	return s.leases.len() == 0, true
 }
 
 func (s *substitute) giveBack(_ context.Context, last *Lease) error {
@@ -164,9 +161,9 @@ func (s *substitute) demote(l *Lease) error {
 	switch {
 	case s.lk.kind != engine.KindRW || s.weight < rwCapacity && !s.demoted:
 		return fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld)
-	case !slices.Contains(s.leases, l):
+	case !s.leases.has(l):
 		return fmt.Errorf("%w any more", ErrNotHeld)
-	case len(s.leases) > 1:
+	case s.leases.len() > 1:
 		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
 	}
 	s.weight, s.demoted = 1, true

@@ -67,17 +67,17 @@ func (h *holding) detach(ctx context.Context, l *Lease) (string, error) {
 func (h *holding) alone() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.leases) == 1
+	return h.leases.len() == 1
 }
 
 // leaveAlone is leave for a lease on which no re-entrant ones stand.
 func (h *holding) leaveAlone(l *Lease) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.leases) != 1 || h.leases[0] != l {
+	if h.leases.len() != 1 || !h.leases.remove(l) {
 		return false
 	}
-	h.leases, h.state = nil, holdingPassing
+	h.state = holdingPassing
 	return true
 }
 
@@ -85,7 +85,7 @@ func (h *holding) ticket() string {
 	r := h.Renewal()
 	t := ticket{
 		Prefix: r.Resource.Prefix, Name: r.Resource.Name,
-		Kind: string(h.lk.kind), Capacity: h.lk.capacity, Weight: h.weight,
+		Kind: string(h.lk.kind), Capacity: h.lk.capacity, Weight: int(h.weight),
 		ID: r.ID, Token: h.token, TTL: r.TTL.Milliseconds(),
 	}
 	if h.lk.opts.noRenewal {
@@ -120,7 +120,7 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	}.on(c, t.Name)
 	h := &holding{
 		lk: &lk, held: engine.Held{ID: t.ID, Token: t.Token},
-		weight: t.Weight, token: t.Token - 1, topToken: t.Token,
+		weight: int32(t.Weight), token: t.Token - 1,
 	}
 	h.entry.TTL, h.entry.Keeper = ttl, h
 	call, cancel := until(ctx, c.life)
@@ -162,7 +162,8 @@ func parseTicket(text string) (ticket, error) {
 		err = json.Unmarshal(b, &t)
 	}
 	ttl := time.Duration(t.TTL) * time.Millisecond
-	if err != nil || checkName(t.Name) != nil || t.ID == "" || t.Prefix == "" || ttl < MinTTL || ttl > MaxTTL {
+	if err != nil || checkName(t.Name) != nil || t.ID == "" || t.Prefix == "" || ttl < MinTTL || ttl > MaxTTL ||
+		t.Weight < 1 || t.Weight > t.Capacity || t.Capacity > MaxCapacity {
 		return t, optionError("the ticket is damaged: use the text that Detach returned, unchanged")
 	}
 	return t, nil

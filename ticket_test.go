@@ -2,6 +2,8 @@ package holdfast_test
 
 import (
 	"context"
+	"encoding/base64"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,4 +160,31 @@ func TestAdoptFails(t *testing.T) {
 		mustRelease(t, again)
 		wantEmpty(t, e.Engine, "x")
 	})
+}
+
+// A ticket whose numbers cannot be is refused before the store is asked.
+func TestTicketOfAnImpossibleWeight(t *testing.T) {
+	c := newClient(t, memory.New())
+	text, err := mustLock(t, c.Mutex("x"), t.Context()).Detach(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark, body, _ := strings.Cut(text, ".")
+	whole, err := base64.RawURLEncoding.DecodeString(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, weight := range []string{"0", "-1", "2", "4294967297"} {
+		changed := strings.Replace(string(whole), `"w":1`, `"w":`+weight, 1)
+		if changed == string(whole) {
+			t.Fatalf("no weight in %s", whole)
+		}
+		_, err := c.Adopt(t.Context(), mark+"."+base64.RawURLEncoding.EncodeToString([]byte(changed)))
+		wantErr(t, err, holdfast.ErrOption)
+	}
+	l, err := c.Adopt(t.Context(), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRelease(t, l)
 }
