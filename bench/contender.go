@@ -69,6 +69,7 @@ func roster() []contender {
 		holdfastQuorum("holdfast, 1 node", 1),
 		holdfastQuorum("holdfast, 3 nodes", 3),
 		holdfastQuorum("holdfast, 5 nodes", 5),
+		evalshaQuorum("two bare EVALSHA, 5 nodes", 5),
 		redsyncQuorum("redsync, 5 pools", 5),
 		redsyncQuorum("redsync, 3 pools, fail-fast", 3, redsync.WithFailFast(true)),
 		redsyncQuorum("redsync, 5 pools, fail-fast", 5, redsync.WithFailFast(true)),

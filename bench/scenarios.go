@@ -204,7 +204,7 @@ func quorums() scenario {
 		name: "quorum", title: "one caller, a free resource on five nodes", rounds: 0.6,
 		columns: []metric{pairTime, longestPair, goroutines, gained, clientCPU, allocations},
 		cases: []variant{
-			{"all up", names, quorumOf(allUp()), nil},
+			{"all up", append([]string{"two bare EVALSHA, 5 nodes"}, names...), quorumOf(allUp()), nil},
 			{"2 dead", names, quorumOf(dead()), slow},
 			{"2 hung", names, quorumOf(hung()), slow},
 		},
