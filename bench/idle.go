@@ -70,33 +70,32 @@ func newIdler(c contender, j job) (*idler, error) {
 // own, which are nothing of a lease.
 func (d *idler) warm(resource string) error {
 	ctx := context.Background()
-	errs := make([]error, hands)
-	var wg sync.WaitGroup
-	for h := range hands {
-		wg.Go(func() {
-			l := d.p.lock(fmt.Sprintf("%s:warm:%d", resource, h))
-			for range 20 {
-				if errs[h] == nil {
-					errs[h] = errors.Join(l.Lock(ctx), l.Unlock(ctx))
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return byHands(func(h int) (err error) {
+		l := d.p.lock(fmt.Sprintf("%s:warm:%d", resource, h))
+		for i := 0; i < 20 && err == nil; i++ {
+			err = errors.Join(l.Lock(ctx), l.Unlock(ctx))
+		}
+		return err
+	})
 }
 
 func (d *idler) takeAll(resource string, from, to int) error {
 	var next atomic.Int64
 	next.Store(int64(from))
+	return byHands(func(int) (err error) {
+		for i := next.Add(1) - 1; i < int64(to) && err == nil; i = next.Add(1) - 1 {
+			err = d.take(fmt.Sprintf("%s:%d", resource, i), &d.held[i])
+		}
+		return err
+	})
+}
+
+// byHands does something with all hands at once.
+func byHands(do func(hand int) error) error {
 	errs := make([]error, hands)
 	var wg sync.WaitGroup
 	for h := range hands {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(to) && errs[h] == nil; i = next.Add(1) - 1 {
-				errs[h] = d.take(fmt.Sprintf("%s:%d", resource, i), &d.held[i])
-			}
-		})
+		wg.Go(func() { errs[h] = do(h) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
