@@ -68,8 +68,9 @@ func (t *round) restored(n *node, a engine.Answer, err error) {
 	if err == nil && a.Status == engine.Outbid {
 		t.e.tokens.heard(t.res, a.Last)
 	}
+	due := t.at[n.index] == asked
 	switch {
-	case t.at[n.index] != asked: // the lease was given back meanwhile
+	case !due: // the lease was given back meanwhile
 	case err == nil && a.Status == engine.Granted:
 		t.at[n.index] = held
 	case unavailable(err):
@@ -77,7 +78,5 @@ func (t *round) restored(n *node, a engine.Answer, err error) {
 	default:
 		t.at[n.index] = absent
 	}
-	if t.over {
-		t.clear(n)
-	}
+	t.follow(n, due)
 }

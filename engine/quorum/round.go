@@ -129,14 +129,7 @@ func (t *round) hear(n *node, a engine.Answer, err error) {
 		t.at[n.index] = absent
 	}
 	t.votes[n.index] = vote{in: true, ans: a, err: err}
-	switch {
-	case due && t.late != nil:
-		was := t.at[n.index]
-		t.at[n.index] = was.ended()
-		t.late(n, was)
-	case t.over:
-		t.clear(n)
-	}
+	t.follow(n, due)
 	if t.state == granted || t.state == refused {
 		return
 	}
@@ -147,6 +140,19 @@ func (t *round) hear(n *node, a engine.Answer, err error) {
 	}
 	if t.state >= granted {
 		close(t.decided)
+	}
+}
+
+// follow sees to what a node has when its answer came after the end. An answer is due
+// unless it was withdrawn meanwhile. The mutex is held.
+func (t *round) follow(n *node, due bool) {
+	switch {
+	case due && t.late != nil:
+		was := t.at[n.index]
+		t.at[n.index] = was.ended()
+		t.late(n, was)
+	case t.over:
+		t.clear(n)
 	}
 }
 
