@@ -78,6 +78,8 @@ func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 		a.req.Yields = engine.Held{}
 		a.queued = ans.Status == engine.Queued
 		a.known = ans.Status == engine.Granted || a.queued || a.unsure
+	case errors.Is(err, ErrUnavailable): // first: it may carry any other error as the cause of ctx
+		a.unsure = true
 	case errors.Is(err, engine.ErrEnded):
 		a.req.Yields = engine.Held{}
 	case errors.Is(err, ErrDenied), errors.Is(err, ErrMismatch), errors.Is(err, ErrTooHeavy):
@@ -118,6 +120,9 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 		case err == nil:
 			trouble, slow, restarts = nil, backoff{}, 0
 			next = pollIn(ans)
+		case errors.Is(err, ErrUnavailable):
+			trouble = err
+			next = a.within(ctx, slow.next())
 		case errors.Is(err, engine.ErrEnded):
 			if err := a.restart(err); err != nil {
 				return nil, 0, err
@@ -125,9 +130,6 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 			if restarts++; restarts > maxRestarts {
 				next = slow.next()
 			}
-		case errors.Is(err, ErrUnavailable):
-			trouble = err
-			next = a.within(ctx, slow.next())
 		default:
 			return nil, 0, opError("acquire", a.lk.name, err)
 		}
@@ -336,7 +338,7 @@ func (a *attempt) try(ctx, call context.Context) (*holding, error) {
 			return nil, a.marked()
 		case err == nil:
 			return nil, heldError(a.lk.name, ans)
-		case errors.Is(err, engine.ErrEnded):
+		case errors.Is(err, engine.ErrEnded) && !errors.Is(err, ErrUnavailable):
 			if broken := a.restart(err); broken != nil {
 				return nil, broken
 			}

@@ -155,7 +155,7 @@ func (c *Cond) enter(ctx context.Context, l *Lease) (*holding, error) {
 		return h, nil
 	}
 	c.lk.giveUp(a)
-	if errors.Is(err, errBrokenWait) {
+	if endedBy(err, errBrokenWait) {
 		return nil, nil
 	}
 	return nil, err

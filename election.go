@@ -79,7 +79,7 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 		switch {
 		case err == nil:
 			err = e.term(ctx, l, fn)
-		case errors.Is(err, errBrokenWait):
+		case endedBy(err, errBrokenWait):
 			err = nil
 		}
 		if err == nil {

@@ -180,6 +180,13 @@ func (e *waitError) Unwrap() []error {
 	return errs
 }
 
+// endedBy tells whether a wait was ended by why itself. A ctx may have ended it
+// whose cause is the error of another wait.
+func endedBy(err, why error) bool {
+	var w *waitError
+	return errors.As(err, &w) && w.ended == why
+}
+
 // opError names the operation and the resource of a failure.
 func opError(op, resource string, err error) error {
 	return fmt.Errorf("holdfast: %s %q: %w", op, resource, err)

@@ -233,7 +233,7 @@ func (l *Latch) wait(ctx context.Context, call latchCall) error {
 	case lease != nil:
 		_ = lease.Release(ctx) // what is not confirmed goes on in the background
 		return call.verdict(r)
-	case errors.Is(err, errMarked), errors.Is(err, errOpened):
+	case endedBy(err, errMarked), endedBy(err, errOpened):
 		return nil
 	}
 	return err

@@ -59,7 +59,7 @@ func (c *Client) errand(name string, keep time.Duration, retry bool, opts lockOp
 // done.
 func (e *errand) claim(ctx context.Context) (*Lease, error) {
 	l, err := e.lock(ctx, 1)
-	if errors.Is(err, errMarked) {
+	if endedBy(err, errMarked) {
 		return nil, nil
 	}
 	return l, err
