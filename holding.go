@@ -359,14 +359,16 @@ func (h *holding) yield(ctx context.Context) error {
 			granted.unrivalled = true
 			next = turn{holding: granted}
 		}
-	case err == nil, errors.Is(err, engine.ErrEnded):
-		err = nil
 	case errors.Is(err, ErrUnavailable):
 		err = opError("release", h.lk.name, err)
+	case err == nil, errors.Is(err, engine.ErrEnded):
+		err = nil
 	case errors.Is(err, ErrMismatch):
 		// The release was done before the new request was looked at.
+		c.mail.remove(a.req.ID)
 		next, err = turn{}, nil
 	default:
+		c.mail.remove(a.req.ID)
 		next, err = turn{}, opError("release", h.lk.name, err)
 		c.cleanup(h.entry.TTL, h.releaseRequest())
 	}
@@ -417,9 +419,16 @@ func (c *Client) release(ctx context.Context, h *holding) error {
 	call, cancel := c.releaseContext(ctx)
 	defer cancel()
 	start := time.Now()
+	// Not a withdrawal: to that the store says yes also if the lease was gone. It
+	// comes afterwards, if copies of the acquire may be under way.
+	r := h.releaseRequest()
+	r.Withdraw = false
 	var slow backoff
 	for {
-		err := c.engine.Release(call, h.releaseRequest())
+		err := c.engine.Release(call, r)
+		if h.unsure && !errors.Is(err, ErrUnavailable) && c.engine.Release(call, h.releaseRequest()) != nil {
+			c.cleanup(h.entry.TTL, h.releaseRequest())
+		}
 		if err == nil {
 			return nil
 		}

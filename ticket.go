@@ -27,6 +27,7 @@ type ticket struct {
 	Token    uint64 `json:"t"`
 	TTL      int64  `json:"ms"`
 	Renewal  string `json:"r,omitempty"` // "no": it is not renewed
+	Unsure   bool   `json:"u,omitempty"` // copies of its acquire may be under way
 }
 
 // detach implements footing.
@@ -86,7 +87,7 @@ func (h *holding) ticket() string {
 	t := ticket{
 		Prefix: r.Resource.Prefix, Name: r.Resource.Name,
 		Kind: string(h.lk.kind), Capacity: h.lk.capacity, Weight: int(h.weight),
-		ID: r.ID, Token: h.token, TTL: r.TTL.Milliseconds(),
+		ID: r.ID, Token: h.token, TTL: r.TTL.Milliseconds(), Unsure: h.unsure,
 	}
 	if h.lk.opts.noRenewal {
 		t.Renewal = "no"
@@ -120,7 +121,7 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	}.on(c, t.Name)
 	h := &holding{
 		lk: &lk, held: engine.Held{ID: t.ID, Token: t.Token},
-		weight: int32(t.Weight), token: t.Token - 1,
+		weight: int32(t.Weight), token: t.Token - 1, unsure: t.Unsure,
 	}
 	h.entry.TTL, h.entry.Keeper = ttl, h
 	call, cancel := until(ctx, c.life)

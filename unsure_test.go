@@ -1,0 +1,70 @@
+package holdfast_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// The first request has no answer and arrives late; the second one was granted. Whoever
+// gives the lease back withdraws it, also after it went through another's hands.
+func TestDetachedWithACopyUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		var late engine.Request
+		e.Set(func() {
+			e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				if late.ID == "" {
+					late = r
+					return engine.Answer{}, down(ctx)
+				}
+				return e.Engine.Acquire(ctx, r)
+			}
+		})
+		a, b := newClient(t, e), newClient(t, e)
+		text, err := mustLock(t, a.Mutex("x", holdfast.WithTTL(time.Hour)), context.Background()).Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := b.Adopt(context.Background(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, l)
+		_, _ = e.Engine.Acquire(context.Background(), late)
+		wantEmpty(t, e.Engine, "x")
+	})
+}
+
+// A withdrawal says yes to everything: so a release is more than one, or nobody would
+// hear of a loss.
+func TestReleaseTellsOfALossAfterALostReply(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprint(lost), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFaulty()
+				calls := 0
+				e.Set(func() {
+					e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+						a, err := e.Engine.Acquire(ctx, r)
+						if calls++; calls == 1 && lost {
+							return engine.Answer{}, down(ctx)
+						}
+						return a, err
+					}
+				})
+				m := newClient(t, e).Mutex("x")
+				err := m.Do(context.Background(), func(context.Context) error {
+					s := look(t, e.Engine, "x")
+					return e.Engine.Break(context.Background(), s.Resource, s.Holders[0].ID)
+				})
+				wantErr(t, err, holdfast.ErrLost)
+			})
+		})
+	}
+}

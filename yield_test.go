@@ -1,0 +1,63 @@
+package holdfast
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// strict refuses the request of one who yields, and takes the lease back, as a store
+// does whose resource is of another kind by now.
+type strict struct {
+	engine.Engine
+	on bool
+}
+
+func (s *strict) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	if s.on && r.Yields.ID != "" {
+		_ = s.Engine.Release(ctx, engine.Release{Resource: r.Resource, Held: r.Yields})
+		return engine.Answer{}, engine.ErrMismatch
+	}
+	return s.Engine.Acquire(ctx, r)
+}
+
+func TestARefusedYieldLeavesNoInbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &strict{Engine: memory.New()}
+		c, err := New(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := c.Mutex("x")
+		lock := func() *Lease {
+			l, err := m.Lock(context.Background())
+			if err != nil {
+				t.Error(err)
+			}
+			return l
+		}
+		c.mail.listenSoon()
+		synctest.Wait()
+		e.on = true
+		for range 5 {
+			l, next := lock(), make(chan *Lease, 1)
+			go func() { next <- lock() }()
+			time.Sleep(time.Second) // longer than a slice
+			_ = l.Release(context.Background())
+			_ = (<-next).Release(context.Background())
+		}
+		c.mail.mu.Lock()
+		left := len(c.mail.waiting)
+		c.mail.mu.Unlock()
+		if left > 0 {
+			t.Errorf("nobody waits, and %d inboxes are left", left)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
