@@ -159,3 +159,38 @@ func TestDemoteInTrouble(t *testing.T) {
 		wantLost(t, w.Err(), holdfast.LostExpired)
 	})
 }
+
+// With LocalOnly a writer has a place among the readers of its client, whoever granted
+// the lease.
+func TestDemoteLetsInReadersOfTheClientWithLocalOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		rw := newClient(t, memory.New()).RWMutex("x", localOnly)
+		w, err := rw.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := rlockSoon(ctx, rw)
+		synctest.Wait()
+		if err := w.Demote(ctx); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case got := <-waits:
+			if got.err != nil {
+				t.Fatal(got.err)
+			}
+			mustRelease(t, got.lease)
+		default:
+			t.Error("the reader that waits is kept out")
+		}
+		l, err := rw.TryRLock(ctx)
+		if err != nil {
+			t.Errorf("TryRLock beside a demoted writer: %v", err)
+		} else {
+			mustRelease(t, l)
+		}
+		mustRelease(t, w)
+	})
+}
