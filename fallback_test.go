@@ -473,3 +473,31 @@ func TestMultiFallsBack(t *testing.T) {
 		mustRelease(t, r.lease)
 	})
 }
+
+// A place that is passed on while the store is silent does not bring along how patient
+// the caller before was.
+func TestPatienceIsTheCallersOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Mutex("x", holdfast.WithFallback(holdfast.FailOpen))
+		e.All(down)
+		short, cancel := context.WithTimeout(context.Background(), 600*time.Millisecond)
+		defer cancel()
+		first := lockSoon(short, m)
+		synctest.Wait()
+		start := time.Now()
+		second := lockSoon(context.Background(), m)
+		synctest.Wait()
+		time.Sleep(100 * time.Millisecond)
+		cancel()
+		<-first
+		r := <-second
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		if took := r.at.Sub(start); took < holdfast.FallbackPatience {
+			t.Errorf("it fell back after %v", took)
+		}
+		_ = r.lease.Release(context.Background())
+	})
+}

@@ -179,7 +179,7 @@ func (lk *locker) wait(ctx context.Context, weight int) (*Lease, Source, error) 
 	if t.attempt == nil {
 		t.attempt = lk.newAttempt(weight, line)
 	}
-	t.attempt.lk = lk
+	t.attempt.lk, t.attempt.silent = lk, time.Time{} // how patient the one before was is not this caller's
 	return lk.queue(ctx, t.attempt)
 }
 
