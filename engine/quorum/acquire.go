@@ -143,6 +143,10 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 			// The holder that was named is not, or not alone, what is in the way.
 			split, err = e.roomy(ctx, r)
 		}
+		if ans.Status == engine.Busy && ans.Holder.ID == r.ID && given == 0 {
+			split = true // an earlier try of its own
+			a.recant()
+		}
 		outbid := ans.Status == engine.Outbid && given == 0
 		switch {
 		case err != nil:

@@ -178,6 +178,24 @@ func (a *attempt) lose(t *round) {
 	a.rounds = live[max(0, len(live)-4):]
 }
 
+// recant makes the nodes refuse what earlier tries may still have under way, without
+// waiting for their answers, which may be lost.
+func (a *attempt) recant() {
+	a.mu.Lock()
+	rounds := append([]*round(nil), a.rounds...)
+	a.mu.Unlock()
+	for _, t := range rounds {
+		t.mu.Lock()
+		for i, n := range t.e.nodes {
+			if t.over && t.at[i] == asked {
+				t.at[i] = withdrawn
+				t.e.insist(n, t.client(), t.ending(n, asked))
+			}
+		}
+		t.mu.Unlock()
+	}
+}
+
 // settled tells whether no node has, or can still get, anything of the round.
 func (t *round) settled() bool {
 	t.mu.Lock()

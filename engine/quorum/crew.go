@@ -20,6 +20,7 @@ type crew struct {
 	ctx    context.Context // ends when the client has left
 	cancel context.CancelFunc
 	crews  *crews
+	client string
 	keeps  bool // goroutines for later calls; nobody leaves for the client ""
 
 	at       int           // calls under way, and debts
@@ -47,7 +48,7 @@ func (c *crews) of(client string) *crew {
 		if c.all == nil {
 			c.all = make(map[string]*crew)
 		}
-		w = &crew{crews: c, keeps: client != ""}
+		w = &crew{crews: c, client: client, keeps: client != ""}
 		w.ctx, w.cancel = context.WithCancel(context.Background())
 		c.all[client] = w
 	}
@@ -159,8 +160,13 @@ func (w *crew) sweep() {
 	w.dismiss(w.unused)
 	w.unused = len(w.idle)
 	w.sweeping = len(w.idle) > 0
-	if w.sweeping {
+	switch {
+	case w.sweeping:
 		time.AfterFunc(sweep, w.sweep)
+	case w.at == 0 && w.ctx.Err() == nil:
+		// It is made again when it is needed. Of a client of another process, whose
+		// lease was adopted or broken here, nobody tells that it has left.
+		w.crews.forget(w.client, w)
 	}
 }
 
@@ -203,9 +209,16 @@ func (w *crew) begin(n *node) {
 func (w *crew) end(n *node) {
 	w.at--
 	w.on[n.index]--
-	if w.at == 0 && w.gone != nil {
+	if w.at > 0 {
+		return
+	}
+	if w.gone != nil {
 		close(w.gone)
 		w.gone = nil
+	}
+	if w.keeps && !w.sweeping && w.ctx.Err() == nil {
+		w.sweeping = true
+		time.AfterFunc(sweep, w.sweep)
 	}
 }
 

@@ -22,9 +22,9 @@ type stream struct {
 	closed  bool
 
 	mu     sync.Mutex
-	nodes  []engine.Listener // by node; nil: not open
-	live   bool              // Listen has returned
-	broken map[string][]int  // by ID on the nodes, which of them told of its end
+	nodes  []engine.Listener     // by node; nil: not open
+	live   bool                  // Listen has returned
+	broken map[engine.Held][]int // which nodes told of an end; what was made anew there has another name
 }
 
 // Listen implements engine.Engine. It returns when a majority of the nodes sends
@@ -35,7 +35,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 	}
 	s := &stream{
 		e: e, prefix: prefix, client: client, deliver: deliver,
-		nodes: make([]engine.Listener, len(e.nodes)), broken: make(map[string][]int),
+		nodes: make([]engine.Listener, len(e.nodes)), broken: make(map[engine.Held][]int),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	first := make(chan reply[struct{}], len(e.nodes))
@@ -127,15 +127,17 @@ func (s *stream) enough(n *node, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.broken) >= remembers {
-		s.broken = make(map[string][]int)
+		s.broken = make(map[engine.Held][]int)
 	}
-	for _, other := range s.broken[id] {
+	var lease engine.Held
+	lease.ID, lease.Token = parseTry(id)
+	for _, other := range s.broken[lease] {
 		if other == n.index {
 			return false
 		}
 	}
-	s.broken[id] = append(s.broken[id], n.index)
-	return len(s.broken[id]) == len(s.e.nodes)-s.e.majority+1
+	s.broken[lease] = append(s.broken[lease], n.index)
+	return len(s.broken[lease]) == len(s.e.nodes)-s.e.majority+1
 }
 
 // Close implements engine.Listener.

@@ -38,14 +38,29 @@ func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (e
 	return engine.Answer{}, fmt.Errorf("the mark: %w", notGranted(votes, need))
 }
 
-// unmark ends the marks of a try that failed, where it may have made some.
+// unmark ends the marks of a try that failed, where it may have made some: after the
+// node refuses what is still under way, or that would mark once more; and only while
+// the try's token is the node's last, since a later mark is somebody else's. Nobody
+// is granted anything while the mark is there, so it cannot change hands meanwhile.
 func (e *Engine) unmark(t *round, votes []vote) {
 	for i, v := range votes {
-		if v.granted() || !v.in || unavailable(v.err) && t.asked(i) {
-			e.insistOn(e.nodes[i], t.client(), func(ctx context.Context, n *node) error {
-				return n.Break(ctx, t.res, engine.MarkID)
-			})
+		if !v.granted() && v.in && !(unavailable(v.err) && t.asked(i)) {
+			continue
 		}
+		withdraw := engine.Release{Resource: t.res, Held: t.on(e.nodes[i]), Withdraw: true}
+		sure := v.granted()
+		e.insistOn(e.nodes[i], t.client(), func(ctx context.Context, n *node) error {
+			if !sure {
+				if err := n.Release(ctx, withdraw); err != nil {
+					return err
+				}
+			}
+			s, err := n.Snapshot(ctx, t.res)
+			if err != nil || s.Marked == 0 || s.Token != t.token+t.req.Reserve {
+				return err
+			}
+			return n.Break(ctx, t.res, engine.MarkID)
+		})
 	}
 }
 

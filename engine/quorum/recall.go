@@ -60,22 +60,28 @@ func (e *Engine) recall(ctx context.Context, res engine.Resource, h engine.Held)
 		for _, holder := range one.snap.Holders {
 			if id, token := parseTry(holder.ID); id == h.ID && token <= max(h.Token, 1) || id == h.ID && h.Token == 0 {
 				found[token]++
-				if found[token] > found[t.token] || t.token == h.Token {
-					t.token = token
-				}
 			}
 		}
 	}
 	if len(found) == 0 {
 		return nil, nil
 	}
+	if found[h.Token] == 0 { // an earlier try may have left something, on fewer nodes
+		for token, nodes := range found {
+			if most := found[t.token]; nodes > most || nodes == most && token > t.token {
+				t.token = token
+			}
+		}
+	}
 	for i := range e.nodes {
 		t.there[i] = engine.Held{ID: tryID(h.ID, t.token), Token: t.token}
+		t.at[i] = unsure
 	}
 	for _, one := range s {
+		t.at[one.node.index] = absent
 		for _, holder := range one.snap.Holders {
 			if id, token := parseTry(holder.ID); id == h.ID && token == t.token {
-				t.there[one.node.index] = engine.Held{ID: holder.ID, Token: holder.Token}
+				t.there[one.node.index], t.at[one.node.index] = engine.Held{ID: holder.ID, Token: holder.Token}, held
 				t.need = e.needed(one.snap.Kind, one.snap.Capacity)
 			}
 		}

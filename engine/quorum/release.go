@@ -120,6 +120,9 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	}
 	switch {
 	case c.held():
+		t.mu.Lock()
+		t.req.Weight, t.resized = weight, true // for where it comes late, or is made anew
+		t.mu.Unlock()
 		e.lines.wake(res)
 		return nil
 	case c.lost():

@@ -18,7 +18,7 @@ type extension struct {
 
 	mu        sync.Mutex
 	confirmed bool
-	missing   []*node // have said that they do not have it
+	missing   []miss // what nodes have said that they do not have
 }
 
 // Renew implements engine.Engine. A lease is renewed when a majority has extended
@@ -67,13 +67,14 @@ func (e *Engine) extend(ctx context.Context, all []*extension) {
 		return
 	}
 	p := begin(e, ctx, open[0].t.client(), e.pick(need), func(ctx context.Context, n *node) ([]error, error) {
-		renewals := make([]engine.Renewal, len(open))
+		renewals, misses := make([]engine.Renewal, len(open)), make([]miss, len(open))
 		for i, x := range open {
-			renewals[i] = engine.Renewal{Resource: x.t.res, Held: x.t.on(n), TTL: x.ttl}
+			misses[i] = x.t.look(n)
+			renewals[i] = engine.Renewal{Resource: x.t.res, Held: misses[i].held, TTL: x.ttl}
 		}
 		errs := n.Renew(ctx, renewals)
 		for i, x := range open {
-			x.note(n, errs[i])
+			x.note(misses[i], errs[i])
 		}
 		return errs, errs[0] // for the node's health one tells as much as all
 	})

@@ -14,19 +14,34 @@ import (
 // lasts. What is made anew does not count in the renewal that found it missing: it
 // counts in later ones, since from then on nobody else can have it there.
 
-// note takes in what a node answered, before or after the outcome.
-func (x *extension) note(n *node, err error) {
+// miss is what a node was asked about.
+type miss struct {
+	n    *node
+	held engine.Held
+	due  bool // it was still on its way there
+}
+
+// look returns what a renewal asks a node about.
+func (t *round) look(n *node) miss {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return miss{n, t.there[n.index], t.at[n.index] == asked}
+}
+
+// note takes in what a node answered, before or after the outcome. Of what was still
+// on its way the answer says nothing.
+func (x *extension) note(m miss, err error) {
 	var gone *engine.NotHeldError
-	if !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
+	if m.due || !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.confirmed {
-		x.t.restore(n, x)
+		x.t.restore(m, x)
 		return
 	}
-	x.missing = append(x.missing, n)
+	x.missing = append(x.missing, m)
 }
 
 // confirm notes that a majority has the lease.
@@ -34,18 +49,20 @@ func (x *extension) confirm() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.confirmed = true
-	for _, n := range x.missing {
-		x.t.restore(n, x)
+	for _, m := range x.missing {
+		x.t.restore(m, x)
 	}
 }
 
 // restore makes the lease anew on a node that does not have it, in the background,
-// under a name of its own there: the node refuses the one that has ended.
-func (t *round) restore(n *node, x *extension) {
+// under a name of its own there: the node refuses the one that has ended. It may have
+// been made anew since the node was asked.
+func (t *round) restore(m miss, x *extension) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	n := m.n
 	was := t.at[n.index]
-	if t.req.ID == "" || t.over || was == asked {
+	if t.req.ID == "" || t.over || was == asked || t.there[n.index] != m.held {
 		return
 	}
 	if was == unsure {
@@ -57,6 +74,18 @@ func (t *round) restore(n *node, x *extension) {
 	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), x.ttl, 0
 	t.at[n.index], t.there[n.index] = asked, engine.Held{ID: r.ID, Token: r.Ballot}
 	fan(context.Background(), t.e, t.client(), []*node{n}, 1, func(ctx context.Context, n *node) (engine.Answer, error) {
+		a, err := n.Acquire(ctx, r)
+		if err != nil || a.Status != engine.Marked || r.Mark == 0 {
+			return a, err
+		}
+		// The lease ended there and its mark did not. The others have both.
+		s, err := n.Snapshot(ctx, r.Resource)
+		if err != nil || s.Token-m.held.Token > t.req.Reserve {
+			return a, err
+		}
+		if err := n.Break(ctx, r.Resource, engine.MarkID); unavailable(err) {
+			return a, err
+		}
 		return n.Acquire(ctx, r)
 	}, t.restored)
 }

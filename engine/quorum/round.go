@@ -53,6 +53,7 @@ type round struct {
 	at      []standing            // by node
 	votes   []vote                // by node
 	made    int                   // how often it was made anew on a node
+	resized bool                  // req has another weight than was asked for
 	over    bool                  // nothing shall be left
 	late    func(*node, standing) // not nil: what to do about a node that answers when it is over
 	decided chan struct{}
@@ -127,6 +128,10 @@ func (t *round) hear(n *node, a engine.Answer, err error) {
 		t.at[n.index] = unsure
 	default:
 		t.at[n.index] = absent
+	}
+	if t.resized && due && t.at[n.index] == held {
+		h, weight := t.there[n.index], t.req.Weight
+		t.e.insistOn(n, t.client(), func(ctx context.Context, n *node) error { return n.Resize(ctx, t.res, h, weight) })
 	}
 	t.votes[n.index] = vote{in: true, ans: a, err: err}
 	t.follow(n, due)

@@ -1,0 +1,149 @@
+package quorum_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// marked is a request for a lease that marks from the grant on.
+func marked(id string, ttl time.Duration) engine.Request {
+	r := asks(id)
+	r.Kind, r.TTL, r.Mark = engine.KindJob, ttl, time.Hour
+	return r
+}
+
+// The first is cut off from two nodes between its two rounds. Its clean-up comes when
+// the second has long done the work, and must leave the second's mark alone.
+func TestAFailedMarkLeavesAnothersMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mems := memories(3)
+		p1, p2 := over(mems), over(mems)
+		for _, n := range p1.nodes {
+			n.slow(0, 10*time.Millisecond)
+		}
+		time.AfterFunc(5*time.Millisecond, func() { p1.nodes[1].set(hung); p1.nodes[2].set(hung) })
+		call, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if a, err := p1.Acquire(call, marked("one.a", 15*time.Second)); err == nil {
+			t.Fatalf("got %+v, want too few nodes", a)
+		}
+		wd, cancel2 := context.WithTimeout(t.Context(), time.Second)
+		_ = p1.Release(wd, engine.Release{Resource: stock, Held: engine.Held{ID: "one.a"}, Withdraw: true})
+		cancel2()
+		time.Sleep(14 * time.Second)
+		b, err := p2.Acquire(t.Context(), marked("two.a", 15*time.Second))
+		if err != nil || b.Status != engine.Granted {
+			t.Fatalf("p2: %+v %v", b, err)
+		}
+		if err := p2.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: "two.a", Token: b.Token}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second) // P1's link comes back
+		p1.nodes[1].set(healthy)
+		p1.nodes[2].set(healthy)
+		time.Sleep(5 * time.Second)
+		d, err := p2.Acquire(t.Context(), marked("two.b", 15*time.Second))
+		if err != nil || d.Status != engine.Marked {
+			t.Errorf("the work was done; then %v, %v, want Marked", d.Status, err)
+		}
+		p1.Leave("one")
+		p2.Leave("two")
+		<-time.After(2 * time.Minute)
+	})
+}
+
+// The round that marks arrives late on two nodes, after its clean-up.
+func TestALateMarkIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mems := memories(3)
+		p1, p2 := over(mems), over(mems)
+		for _, n := range p1.nodes {
+			n.slow(0, 10*time.Millisecond)
+		}
+		time.AfterFunc(5*time.Millisecond, func() { // second round
+			p1.nodes[1].slow(500*time.Millisecond, 0)
+			p1.nodes[2].slow(500*time.Millisecond, 0)
+		})
+		time.AfterFunc(15*time.Millisecond, func() { // what follows is quick
+			p1.nodes[1].slow(0, 0)
+			p1.nodes[2].slow(0, 0)
+		})
+		call, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if a, err := p1.Acquire(call, marked("one.a", 15*time.Second)); err == nil {
+			t.Fatalf("got %+v, want too few nodes", a)
+		}
+		_ = p1.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: "one.a"}, Withdraw: true})
+		time.Sleep(20 * time.Second)
+		b, err := p2.Acquire(t.Context(), marked("two.a", 15*time.Second))
+		if err != nil || b.Status != engine.Granted {
+			t.Errorf("nobody did the work, and p2 gets %v %v", b.Status, err)
+		}
+		p1.Leave("one")
+		p2.Leave("two")
+		<-time.After(2 * time.Minute)
+	})
+}
+
+// The round that marks arrives late on two nodes, and the attempt is made again.
+func TestALateMarkIsNotInTheWayOfTheNextTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mems := memories(3)
+		p1 := over(mems)
+		for _, n := range p1.nodes {
+			n.slow(0, 10*time.Millisecond)
+		}
+		time.AfterFunc(5*time.Millisecond, func() { // second round
+			p1.nodes[1].slow(2200*time.Millisecond, 0)
+			p1.nodes[2].slow(2200*time.Millisecond, 0)
+		})
+		time.AfterFunc(15*time.Millisecond, func() { // what follows is quick
+			p1.nodes[1].slow(0, 0)
+			p1.nodes[2].slow(0, 0)
+		})
+		if a, err := p1.Acquire(t.Context(), marked("one.a", 15*time.Second)); err == nil {
+			t.Fatalf("got %+v, want too few nodes", a)
+		}
+		time.Sleep(500 * time.Millisecond) // the client tries again, in seconds at most
+		a, err := p1.Acquire(t.Context(), marked("one.a", 15*time.Second))
+		if err != nil || a.Status != engine.Granted {
+			t.Errorf("nobody did the work, and the retry gets %v %v", a.Status, err)
+		}
+		p1.Leave("one")
+		<-time.After(2 * time.Minute)
+	})
+}
+
+// Nodes are away for longer than the TTL, one after the other. They keep the mark, which
+// is that of the lease itself.
+func TestAMarkedNodeTakesTheLeaseAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		a, err := c.Acquire(t.Context(), marked("mine.a", 15*time.Second))
+		if err != nil || a.Status != engine.Granted {
+			t.Fatal(a, err)
+		}
+		h := engine.Held{ID: "mine.a", Token: a.Token}
+		renew := func() error {
+			return c.Renew(t.Context(), []engine.Renewal{{Resource: stock, Held: h, TTL: 15 * time.Second}})[0]
+		}
+		for i, n := range c.nodes {
+			n.set(dead)
+			for s := range 10 {
+				if s == 5 {
+					n.set(healthy)
+				}
+				time.Sleep(5 * time.Second)
+				if err := renew(); err != nil {
+					t.Errorf("only node %d was away: %v", i+1, err)
+				}
+			}
+		}
+		c.Leave("mine")
+		<-time.After(time.Minute)
+	})
+}
