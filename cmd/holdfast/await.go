@@ -12,6 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
+// firstAsk is how long a lock that cannot be tried without queueing is waited for at
+// least, also with -w 0: the store needs time to answer.
+const firstAsk = time.Second
+
 // firstTry is what is done before the wait; it returns neither lease nor error
 // if the rest is to wait.
 type firstTry func(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error)
@@ -115,14 +119,18 @@ func (c *guarded) look(ctx context.Context, s *session) error {
 func (c *guarded) await(ctx context.Context, s *session, start time.Time) (*holdfast.Lease, error) {
 	if c.Wait != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, start.Add(time.Duration(*c.Wait)))
+		end := start.Add(time.Duration(*c.Wait))
+		if least := time.Now().Add(firstAsk); c.lock.try == nil && end.Before(least) {
+			end = least // nothing but a look was made so far: to ask once takes its time
+		}
+		ctx, cancel = context.WithDeadline(ctx, end)
 		defer cancel()
 	}
 	lease, err := c.lock.wait(ctx)
 	switch {
 	case err == nil:
 		return lease, nil
-	case errors.Is(err, context.DeadlineExceeded): // -w ran out
+	case c.Wait != nil && errors.Is(ctx.Err(), context.DeadlineExceeded): // -w ran out; err may tell of other time limits
 	case errors.Is(err, holdfast.ErrNotAcquired) && ctx.Err() == nil: // an operator broke the wait
 		return nil, fail(c.ConflictExitCode, "%s", strings.TrimPrefix(err.Error(), "holdfast: "))
 	default:

@@ -12,7 +12,7 @@ end
 local function join()
   tail = tail + 1
   enter(tail, 'q' .. id)
-  call('HSET', CORE, '@' .. id, string.format('%016.0f %016.0f %.0f %.0f %.0f %.0f %s', now, now, weight, ttl, reserve, span, reason))
+  call('HSET', CORE, '@' .. id, string.format('%016.0f %016.0f %.0f %.0f %.0f %.0f ', now, now, weight, ttl, reserve, span) .. reason)
   queued = queued + 1
   keep(now + ttl)
 end

@@ -29,10 +29,10 @@ local function hold(id, weight, ttl, reserve, ballot, reason)
   last = token + reserve
   if capacity == 1 then
     holder, deadline, changed = id, now + ttl, true
-    note = string.format('%.0f %.0f %s', reserve, token == now and 0 or now, reason)
+    note = string.format('%.0f %.0f ', reserve, token == now and 0 or now) .. reason
   else
     enter(now + ttl, 'h' .. id)
-    call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f %s', weight, token, now, reason))
+    call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f ', weight, token, now) .. reason)
   end
   used = used + weight
   keep(math.max(now + ttl, last))

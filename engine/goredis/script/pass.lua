@@ -23,6 +23,6 @@ local function pass(last, keep, ended, easy, waiting, ...)
   call('HDEL', KEYS[1], '@' .. front)
   call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top), 'holder', front,
     'easy', waiting == 0 and string.sub(easy, 2) or easy, 'queued', digits('%d', waiting),
-    'note', digits('%s %d %s', reserve, token == now and 0 or now, reason), ...)
+    'note', reserve .. digits(' %d ', token == now and 0 or now) .. reason, ...)
   return front, digits('g %d %d %s', token, ttl, front), till, top
 end
