@@ -1,7 +1,6 @@
 package goredis_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,15 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-func TestReasonsWithNulStayWhole(t *testing.T) {
+// Lua's '%s' ends at a NUL, which is a character like others in UTF-8.
+func TestReasonsWithNULStayWhole(t *testing.T) {
 	e := goredis.New(redistest.Start(t).Client())
-	res := engine.Resource{Prefix: "p", Name: "x"}
-	_, err := e.Acquire(context.Background(), engine.Request{Resource: res, ID: "c.a", Kind: engine.KindElection, Capacity: 1, Weight: 1, TTL: time.Minute, Reason: "a\x00b"})
-	if err != nil {
+	const reason = "a\x00b"
+	r := engine.Request{
+		Resource: engine.Resource{Prefix: "p", Name: "x"}, ID: "c.a", Kind: engine.KindElection,
+		Capacity: 1, Weight: 1, TTL: time.Minute, Reason: reason,
+	}
+	if _, err := e.Acquire(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.Snapshot(context.Background(), res)
-	if err != nil || s.Holders[0].Reason != "a\x00b" {
-		t.Fatalf("%q, %v", s.Holders[0].Reason, err)
+	s, err := e.Snapshot(t.Context(), r.Resource)
+	if err != nil || len(s.Holders) != 1 || s.Holders[0].Reason != reason {
+		t.Errorf("got %+v, %v, want the reason %q", s, err, reason)
 	}
 }

@@ -127,7 +127,7 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 			st.Weight = 2
 		}
 		st.Res = rapid.SampledFrom([]uint64{0, 0, 64, 1, 1 << 31}).Draw(t, "reserve")
-		st.Reason = rapid.SampledFrom([]string{"", "", "why", "two words\nand 3 4"}).Draw(t, "reason")
+		st.Reason = rapid.SampledFrom([]string{"", "", "why", "two words\nand 3 4", " 0 ", "a\x00 0 "}).Draw(t, "reason")
 		if rapid.IntRange(0, 7).Draw(t, "ballots") == 0 {
 			st.Ballot = rapid.SampledFrom([]string{"1", "last", "last+1", "now", "now+5", "edge", "far", "max"}).Draw(t, "ballot")
 		}
