@@ -206,7 +206,7 @@ func quorums() []Mutant {
 		{
 			Name: "a late grant is not taken back", File: "engine/quorum/round.go", World: virtual.Quorum,
 			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off"},
-			Patches: []Patch{{"	if t.over {\n		t.clear(n)\n	}\n", ""}},
+			Patches: []Patch{{"	t.follow(n, due)\n", ""}},
 		},
 		{
 			Name: "every try has the same name", File: "engine/quorum/round.go", World: virtual.Quorum,
