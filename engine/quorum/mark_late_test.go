@@ -16,6 +16,22 @@ func marked(id string, ttl time.Duration) engine.Request {
 	return r
 }
 
+// marksLate makes the round that marks arrive late on two nodes, and what follows it
+// quickly.
+func (c *cluster) marksLate(by time.Duration) {
+	for _, n := range c.nodes {
+		n.slow(0, 10*time.Millisecond)
+	}
+	late := func(there time.Duration) func() {
+		return func() {
+			c.nodes[1].slow(there, 0)
+			c.nodes[2].slow(there, 0)
+		}
+	}
+	time.AfterFunc(5*time.Millisecond, late(by)) // the second round
+	time.AfterFunc(15*time.Millisecond, late(0))
+}
+
 // The first is cut off from two nodes between its two rounds. Its clean-up comes when
 // the second has long done the work, and must leave the second's mark alone.
 func TestAFailedMarkLeavesAnothersMark(t *testing.T) {
@@ -61,17 +77,7 @@ func TestALateMarkIsWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mems := memories(3)
 		p1, p2 := over(mems), over(mems)
-		for _, n := range p1.nodes {
-			n.slow(0, 10*time.Millisecond)
-		}
-		time.AfterFunc(5*time.Millisecond, func() { // second round
-			p1.nodes[1].slow(500*time.Millisecond, 0)
-			p1.nodes[2].slow(500*time.Millisecond, 0)
-		})
-		time.AfterFunc(15*time.Millisecond, func() { // what follows is quick
-			p1.nodes[1].slow(0, 0)
-			p1.nodes[2].slow(0, 0)
-		})
+		p1.marksLate(500 * time.Millisecond)
 		call, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if a, err := p1.Acquire(call, marked("one.a", 15*time.Second)); err == nil {
@@ -94,17 +100,7 @@ func TestALateMarkIsNotInTheWayOfTheNextTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mems := memories(3)
 		p1 := over(mems)
-		for _, n := range p1.nodes {
-			n.slow(0, 10*time.Millisecond)
-		}
-		time.AfterFunc(5*time.Millisecond, func() { // second round
-			p1.nodes[1].slow(2200*time.Millisecond, 0)
-			p1.nodes[2].slow(2200*time.Millisecond, 0)
-		})
-		time.AfterFunc(15*time.Millisecond, func() { // what follows is quick
-			p1.nodes[1].slow(0, 0)
-			p1.nodes[2].slow(0, 0)
-		})
+		p1.marksLate(2200 * time.Millisecond)
 		if a, err := p1.Acquire(t.Context(), marked("one.a", 15*time.Second)); err == nil {
 			t.Fatalf("got %+v, want too few nodes", a)
 		}
