@@ -224,7 +224,7 @@ func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first ke
 		reserved: uint32(a.req.Reserve),
 	}
 	if a.line != nil {
-		h.slice = tenure.NewSlice(a.c.keep.Now().Mono, a.c.lines.Waiting(a.line), int(a.req.Reserve))
+		h.slice = tenure.NewSlice(a.c.keep.Now().Mono, a.line.Waiting(), int(a.req.Reserve))
 	}
 	h.entry.TTL, h.entry.Keeper = a.req.TTL, h
 	h.entry.Window.Start(a.c.keep.At(sent), ttl, keepalive.Margin(ttl))

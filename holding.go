@@ -309,13 +309,13 @@ func (h *holding) vacate() {
 // processes, or releases it.
 func (h *holding) handOn(ctx context.Context) error {
 	c := h.client()
-	if h.line != nil {
+	if h.line != nil && h.line.Waiting() > 0 {
 		if h.mayPass() && c.lines.TryPass(h.line, turn{holding: h}) {
 			return nil
 		}
 		// A yield does not withdraw the holder ID, which must be if copies of its
 		// acquire may be under way.
-		if !h.unsure && c.lines.Waiting(h.line) > 0 {
+		if !h.unsure && h.line.Waiting() > 0 {
 			return h.yield(ctx)
 		}
 	}

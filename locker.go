@@ -85,7 +85,7 @@ func (lk *locker) reserve(l *line) uint64 {
 	switch {
 	case l == nil:
 		return 0
-	case lk.c.lines.Waiting(l) > 0:
+	case l.Waiting() > 0:
 		return tenure.MaxHandOffs
 	default:
 		return fewHandOffs

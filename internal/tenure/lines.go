@@ -11,6 +11,7 @@ package tenure
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -70,7 +71,7 @@ const maxSpare = 256
 type Line[K comparable, T any] struct {
 	key         K
 	front, back *Waiter[T]
-	waiting     int
+	waiting     atomic.Int32 // changed under the mutex
 }
 
 // Waiter is a place in a line.
@@ -101,7 +102,7 @@ func (ls *Lines[K, T]) Join(key K) (*Line[K, T], *Waiter[T]) {
 		l.front = w
 	}
 	l.back = w
-	l.waiting++
+	l.waiting.Add(1)
 	return l, w
 }
 
@@ -172,12 +173,8 @@ func (ls *Lines[K, T]) Cancel(l *Line[K, T], w *Waiter[T]) (turn T, got bool) {
 	return turn, got
 }
 
-// Waiting counts those who wait.
-func (ls *Lines[K, T]) Waiting(l *Line[K, T]) int {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return l.waiting
-}
+// Waiting counts those who wait. Others may join and leave meanwhile.
+func (l *Line[K, T]) Waiting() int { return int(l.waiting.Load()) }
 
 // TryPass gives the turn to the first waiter. Without one it returns false and
 // the caller keeps the turn.
@@ -223,5 +220,5 @@ func (l *Line[K, T]) remove(w *Waiter[T]) {
 		l.back = w.prev
 	}
 	w.prev, w.next, w.queued = nil, nil, false
-	l.waiting--
+	l.waiting.Add(-1)
 }

@@ -113,14 +113,14 @@ func TestCancel(t *testing.T) {
 	if !got || turn != 7 {
 		t.Errorf("turn %d, %v", turn, got)
 	}
-	if ls.Waiting(l) != 1 || !ls.Pass(l, turn) {
+	if l.Waiting() != 1 || !ls.Pass(l, turn) {
 		t.Fatal("the third does not wait")
 	}
 	<-third.Ready
 	if ls.Accept(third) != 7 {
 		t.Error("the turn did not come to the third")
 	}
-	if ls.Waiting(l) != 0 {
+	if l.Waiting() != 0 {
 		t.Error("somebody waits")
 	}
 }
