@@ -223,12 +223,13 @@ func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first ke
 		token:    token - 1, // the first turn takes the granted token itself
 		reserved: uint32(a.req.Reserve),
 	}
+	now := a.c.keep.Now()
 	if a.line != nil {
-		h.slice = tenure.NewSlice(a.c.keep.Now().Mono, a.line.Waiting(), int(a.req.Reserve))
+		h.slice = tenure.NewSlice(now.Mono, a.line.Waiting(), int(a.req.Reserve))
 	}
 	h.entry.TTL, h.entry.Keeper = a.req.TTL, h
 	h.entry.Window.Start(a.c.keep.At(sent), ttl, keepalive.Margin(ttl))
-	if h.left() <= 0 {
+	if h.entry.Window.Left(now) <= 0 {
 		return nil
 	}
 	if a.lk.opts.noRenewal {
