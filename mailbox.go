@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -26,7 +27,8 @@ type mailbox struct {
 	mu       sync.Mutex
 	waiting  map[string]inbox // of attempts that wait, by holder ID
 	held     map[string]*holding
-	listener engine.Listener // nil until live
+	listener engine.Listener // nil unless live
+	streams  atomic.Bool     // the listener is not nil; changed under the mutex
 	opening  *opening        // the try under way
 	denied   bool            // the latest try was refused by the store
 	closed   bool
@@ -96,11 +98,7 @@ func (m *mailbox) holdings() []*holding {
 }
 
 // live tells whether wake-ups come in.
-func (m *mailbox) live() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.listener != nil
-}
+func (m *mailbox) live() bool { return m.streams.Load() }
 
 // listen opens the stream if it is not open, within ctx and a bound of its own.
 // It returns true if the stream has been opened since the caller last looked,
@@ -150,6 +148,7 @@ func (m *mailbox) try(o *opening) {
 	late := err == nil && m.closed
 	if err == nil && !late {
 		m.listener = l
+		m.streams.Store(true)
 	}
 	m.mu.Unlock()
 	if late {
@@ -189,6 +188,7 @@ func (m *mailbox) close() {
 	m.mu.Lock()
 	l := m.listener
 	m.listener, m.closed = nil, true
+	m.streams.Store(false)
 	m.mu.Unlock()
 	if l != nil {
 		_ = l.Close() // nothing is left that a failure could hurt
