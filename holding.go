@@ -30,7 +30,7 @@ type holding struct {
 	token  uint64        // of the present turn; while passing, of the one before
 	since  time.Duration // when the present turn began, if a hook wants to know
 	leases leaseSet
-	place  *place // of the turn, with LocalOnly
+	place  atomic.Pointer[place] // of the turn, with LocalOnly; set under the mutex
 
 	first    Lease  // most holdings have just one
 	weight   int32  // at most MaxCapacity
@@ -292,17 +292,15 @@ func (h *holding) settle(l *Lease, p *place) bool {
 	if !h.leases.has(l) {
 		return false
 	}
-	h.place = p
+	h.place.Store(p)
 	return true
 }
 
 // vacate frees the place of a turn that has ended, once its leases were told.
 func (h *holding) vacate() {
-	h.mu.Lock()
-	p := h.place
-	h.place = nil
-	h.mu.Unlock()
-	p.leave()
+	if h.place.Load() != nil { // hardly ever, and to read costs less
+		h.place.Swap(nil).leave()
+	}
 }
 
 // handOn passes the holding on inside the process, or yields it to other

@@ -135,6 +135,6 @@ func (h *holding) beReader(l *Lease) error {
 		return fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld)
 	}
 	h.weight, h.demoted = 1, true
-	h.place.lower(1)
+	h.place.Load().lower(1)
 	return nil
 }
