@@ -42,9 +42,9 @@ const maxRestarts = 3
 // errBrokenWait ends a wait that an operator broke.
 var errBrokenWait = errors.New("the wait was broken by an operator")
 
-func (lk *locker) newAttempt(weight int, l *line) *attempt {
+func (lk *locker) newAttempt(weight int, l *line) attempt {
 	c := lk.c
-	a := &attempt{c: c, lk: lk, line: l, req: engine.Request{
+	return attempt{c: c, lk: lk, line: l, req: engine.Request{
 		Resource: lk.resource(),
 		ID:       c.newHolderID(),
 		Client:   &c.info,
@@ -57,8 +57,11 @@ func (lk *locker) newAttempt(weight int, l *line) *attempt {
 		Reason:   lk.opts.reason,
 		Mark:     lk.mark,
 	}}
-	return a
 }
+
+// keep puts the attempt where it outlives its caller. Few do, and to make each
+// there would cost every lock an allocation.
+func (a attempt) keep() *attempt { return &a }
 
 // ask sends the request once.
 func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {

@@ -154,7 +154,7 @@ func (c *Cond) enter(ctx context.Context, l *Lease) (*holding, error) {
 	if err == nil {
 		return h, nil
 	}
-	c.lk.giveUp(a)
+	c.lk.giveUp(&a)
 	if endedBy(err, errBrokenWait) {
 		return nil, nil
 	}

@@ -350,7 +350,7 @@ func (h *holding) yield(ctx context.Context) error {
 	call, cancel := c.releaseContext(ctx)
 	ans, sent, err := a.ask(call)
 	cancel()
-	next := turn{attempt: a}
+	next := turn{attempt: &a}
 	switch {
 	case err == nil && ans.Status == engine.Granted:
 		if granted := a.held(sent, ans.Token, ans.TTL, keepalive.Usual); granted != nil {

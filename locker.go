@@ -177,10 +177,11 @@ func (lk *locker) wait(ctx context.Context, weight int) (*Lease, Source, error) 
 		}
 	}
 	if t.attempt == nil {
-		t.attempt = lk.newAttempt(weight, line)
+		return lk.queue(ctx, lk.newAttempt(weight, line))
 	}
-	t.attempt.lk, t.attempt.silent = lk, time.Time{} // how patient the one before was is not this caller's
-	return lk.queue(ctx, t.attempt)
+	a := *t.attempt
+	a.lk, a.silent = lk, time.Time{} // how patient the one before was is not this caller's
+	return lk.queue(ctx, a)
 }
 
 // cancel gives up a wait in the line.
@@ -193,16 +194,16 @@ func (lk *locker) cancel(l *line, w *tenure.Waiter[turn], why error) error {
 
 // queue gets a lease from the store. The caller has the turn of the line, if
 // there is one, and passes it on if it fails.
-func (lk *locker) queue(ctx context.Context, a *attempt) (*Lease, Source, error) {
+func (lk *locker) queue(ctx context.Context, a attempt) (*Lease, Source, error) {
 	call, cancel := until(ctx, lk.c.life)
 	defer cancel()
 	for {
 		h, source, err := a.run(ctx, call)
 		if err != nil {
-			if a.line != nil && ctx.Err() != nil && lk.c.lines.TryPass(a.line, turn{attempt: a}) {
+			if a.line != nil && ctx.Err() != nil && lk.c.lines.TryPass(a.line, turn{attempt: a.keep()}) {
 				return nil, 0, err // the place in the store's queue goes to the next caller
 			}
-			lk.giveUp(a)
+			lk.giveUp(&a)
 			return nil, 0, err
 		}
 		if l := h.take(ctx); l != nil {
@@ -233,7 +234,7 @@ func (lk *locker) once(ctx context.Context, weight int) (*Lease, Source, error) 
 		a := lk.newAttempt(weight, l)
 		h, err := a.try(ctx, call)
 		if err != nil {
-			lk.giveUp(a)
+			lk.giveUp(&a)
 			return nil, 0, err
 		}
 		if lease := h.take(ctx); lease != nil {
