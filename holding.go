@@ -124,7 +124,7 @@ func (h *holding) stand(parent context.Context) *Lease {
 	}
 	l.footing, l.token, l.parent = h, h.token, parent
 	if c := h.client(); h.leases.len() == 0 && len(c.hooks.release) > 0 {
-		h.since = c.keep.Now().Mono
+		h.since = c.keep.Mono()
 	}
 	h.leases.add(l)
 	return l
@@ -280,7 +280,7 @@ func (h *holding) giveBack(ctx context.Context, last *Lease) error {
 	since := h.since
 	err := h.handOn(ctx)
 	for _, hook := range h.client().hooks.release {
-		hook.Release(Release{Resource: h.lk.name, Token: last.token, Held: h.client().keep.Now().Mono - since, Err: err})
+		hook.Release(Release{Resource: h.lk.name, Token: last.token, Held: h.client().keep.Mono() - since, Err: err})
 	}
 	return err
 }
@@ -416,7 +416,7 @@ func (c *Client) releaseContext(ctx context.Context) (context.Context, context.C
 func (c *Client) release(ctx context.Context, h *holding) error {
 	call, cancel := c.releaseContext(ctx)
 	defer cancel()
-	start := time.Now()
+	start := c.keep.Mono()
 	// Not a withdrawal: to that the store says yes also if the lease was gone. It
 	// comes afterwards, if copies of the acquire may be under way.
 	r := h.releaseRequest()
@@ -439,7 +439,7 @@ func (c *Client) release(ctx context.Context, h *holding) error {
 		}
 		// A connection that the store had closed fails at its first use: so a
 		// few quick tries, then the background.
-		if call.Err() != nil || time.Since(start) > releaseGrace || slow.n == 3 || !slow.pause(call) {
+		if call.Err() != nil || c.keep.Mono()-start > releaseGrace || slow.n == 3 || !slow.pause(call) {
 			c.cleanup(h.entry.TTL, h.releaseRequest())
 			return opError("release", h.lk.name, err)
 		}

@@ -101,7 +101,7 @@ func (l *Lease) conclude(ctx context.Context, keep time.Duration) error {
 	since := h.since
 	err := h.conclude(ctx, keep)
 	for _, hook := range h.client().hooks.release {
-		hook.Release(Release{Resource: h.lk.name, Token: l.token, Held: h.client().keep.Now().Mono - since, Err: err})
+		hook.Release(Release{Resource: h.lk.name, Token: l.token, Held: h.client().keep.Mono() - since, Err: err})
 	}
 	return err
 }

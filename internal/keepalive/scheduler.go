@@ -107,10 +107,11 @@ func (s *Scheduler) Add(e *Entry, first First) {
 		return
 	}
 	due := never
-	switch now := s.Now(); first { // read here, so that who comes later is due later
+	switch first { // the clock is read here, so that who comes later is due later
 	case Usual:
-		due = now.Mono + e.TTL/3
+		due = s.Mono() + e.TTL/3
 	case Soon:
+		now := s.Now()
 		due = now.Mono + min(claimDelay, e.Window.Left(now)/4)
 	}
 	s.place(e, first, due)
@@ -167,7 +168,7 @@ func (s *Scheduler) arm() {
 		return
 	}
 	s.armed = due
-	in := due - s.Now().Mono
+	in := due - s.Mono()
 	if s.timer == nil {
 		s.timer = time.AfterFunc(in, s.fire)
 	} else {
