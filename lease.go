@@ -116,7 +116,7 @@ func (l *Lease) Deadline() time.Time { return l.footing.deadline() }
 // goes on trying in the background, and the lease ends by its TTL at the latest.
 func (l *Lease) Release(ctx context.Context) error {
 	last, held := false, false
-	if l.Err() == nil {
+	if l.footing.open() {
 		last, held = l.footing.leave(l)
 	}
 	if !held {
