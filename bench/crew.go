@@ -86,6 +86,17 @@ func (c *crew) dismiss() {
 	}
 }
 
+// renew makes the next use of a place start a new worker: what one contender leaves
+// behind in a process, garbage and goroutines that go on for a while, another is not
+// to pay for.
+func (c *crew) renew(i int) {
+	if i < len(c.members) && c.members[i] != nil {
+		c.members[i].end()
+		_ = c.members[i].cmd.Wait() // what it had to say it has said
+		c.members[i] = nil
+	}
+}
+
 // close ends all workers.
 func (c *crew) close() {
 	for _, m := range c.members {
