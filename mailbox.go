@@ -27,10 +27,9 @@ type mailbox struct {
 	mu       sync.Mutex
 	waiting  map[string]inbox // of attempts that wait, by holder ID
 	held     map[string]*holding
-	listener engine.Listener // nil unless live
-	streams  atomic.Bool     // the listener is not nil; changed under the mutex
-	opening  *opening        // the try under way
-	denied   bool            // the latest try was refused by the store
+	listener atomic.Pointer[engine.Listener] // nil unless live; changed under the mutex
+	opening  *opening                        // the try under way
+	denied   bool                            // the latest try was refused by the store
 	closed   bool
 }
 
@@ -98,7 +97,7 @@ func (m *mailbox) holdings() []*holding {
 }
 
 // live tells whether wake-ups come in.
-func (m *mailbox) live() bool { return m.streams.Load() }
+func (m *mailbox) live() bool { return m.listener.Load() != nil }
 
 // listen opens the stream if it is not open, within ctx and a bound of its own.
 // It returns true if the stream has been opened since the caller last looked,
@@ -106,7 +105,7 @@ func (m *mailbox) live() bool { return m.streams.Load() }
 // pass is left to the next call.
 func (m *mailbox) listen(ctx context.Context) (opened bool, err error) {
 	m.mu.Lock()
-	if m.listener != nil || !m.start() {
+	if m.live() || !m.start() {
 		m.mu.Unlock()
 		return false, nil
 	}
@@ -147,8 +146,7 @@ func (m *mailbox) try(o *opening) {
 	m.opening, m.denied = nil, errors.Is(err, ErrDenied)
 	late := err == nil && m.closed
 	if err == nil && !late {
-		m.listener = l
-		m.streams.Store(true)
+		m.listener.Store(&l)
 	}
 	m.mu.Unlock()
 	if late {
@@ -186,12 +184,11 @@ func (m *mailbox) deliver(w engine.Wakeup) {
 // close ends the stream. A try that is still under way ends its own.
 func (m *mailbox) close() {
 	m.mu.Lock()
-	l := m.listener
-	m.listener, m.closed = nil, true
-	m.streams.Store(false)
+	l := m.listener.Swap(nil)
+	m.closed = true
 	m.mu.Unlock()
 	if l != nil {
-		_ = l.Close() // nothing is left that a failure could hurt
+		_ = (*l).Close() // nothing is left that a failure could hurt
 	}
 }
 
@@ -200,7 +197,7 @@ func (m *mailbox) close() {
 func (m *mailbox) listenSoon() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.listener == nil && !m.denied {
+	if !m.live() && !m.denied {
 		m.start()
 	}
 }
