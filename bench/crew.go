@@ -99,11 +99,8 @@ func (c *crew) renew(i int) {
 
 // close ends all workers.
 func (c *crew) close() {
-	for _, m := range c.members {
-		if m != nil {
-			m.end()
-			_ = m.cmd.Wait() // what it had to say it has said
-		}
+	for i := range c.members {
+		c.renew(i)
 	}
 	_ = os.RemoveAll(filepath.Dir(c.path))
 }
