@@ -11,11 +11,11 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test soak check bench fmt vet lint tidy build arch redis databases
+.PHONY: help lab test test-long soak check bench fmt vet lint tidy build arch redis databases
 
 help: ## show this text
 	@echo "targets:"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r t d; do printf '  %-8s %s\n' $$t "$$d"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r t d; do printf '  %-9s %s\n' $$t "$$d"; done
 
 # each runs one command in every module, and stops at the first that fails.
 define each
@@ -24,6 +24,10 @@ endef
 
 test: redis databases ## all tests of all modules with the race detector; installs Redis, PostgreSQL and MariaDB if they are missing
 	$(GO) test -race -timeout $(TIMEOUT) $(MODULES:%=./%/...)
+
+# HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
+test-long: redis databases ## make test with the tests at scale in full size, and what is too long for make test
+	HOLDFAST_LONG=1 $(GO) test -race -p 1 -count=1 -timeout 60m $(MODULES:%=./%/...)
 
 # Random programs on a real Redis, and worker processes under kills, stops and
 # restarts; make test does the same in seconds. HOLDFAST_SOAK is for each of them.
