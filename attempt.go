@@ -71,9 +71,11 @@ func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	a.known = true
+	wasUnsure := a.unsure
+	a.known, a.unsure = true, true // also if the engine panics
 	sent := time.Now()
 	ans, err := a.c.engine.Acquire(ctx, a.req)
+	a.unsure = wasUnsure
 	a.heard(whole, sent, err)
 	switch {
 	case err == nil:
@@ -278,6 +280,18 @@ func (a *attempt) listen(ctx context.Context) (opened bool, err error) {
 	return opened || missed && err == nil && a.c.mail.live(), err
 }
 
+// end passes on the turn of an attempt that got no lease. If the caller has gone,
+// its place in the store's queue goes to the next local caller; else the attempt
+// is taken out of the store.
+func (a *attempt) end(ctx context.Context) {
+	c := a.c
+	if a.line != nil && a.req.Queue && ctx.Err() != nil && c.lines.TryPass(a.line, turn{attempt: a.keep()}) {
+		return
+	}
+	defer c.passOn(a.line, turn{})
+	a.abandon()
+}
+
 // abandon takes the attempt out of the store. It waits a little for that, so
 // that usually nothing is left when the caller hears of it, and leaves the rest
 // to the background.
@@ -325,7 +339,6 @@ func pollIn(ans engine.Answer) time.Duration {
 // again a few times, since the outcome is unknown and asking is idempotent.
 func (a *attempt) try(ctx, call context.Context) (*holding, error) {
 	const tries = 3
-	a.req.Queue = false
 	var slow backoff
 	for n := 1; ; n++ {
 		if err := a.forsaken(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -153,16 +154,49 @@ func (c *Client) drop(title string, leases ...*Lease) <-chan struct{} {
 // of one.
 func releaseEach(ctx context.Context, leases []*Lease) error {
 	errs := make([]error, len(leases))
-	var wg sync.WaitGroup
-	for i, l := range leases {
+	together(len(leases), func(i int) {
+		if errs[i] = leases[i].Release(ctx); errors.Is(errs[i], ErrReleased) {
+			errs[i] = nil // Close was quicker
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// together calls f with 0 to n−1 at once and returns when all calls have ended. A
+// call that panics or ends its goroutine, as a hook may, makes the caller do the
+// same in the end.
+func together(n int, f func(i int)) {
+	var (
+		wg       sync.WaitGroup
+		mu       sync.Mutex
+		panicked []any
+		exited   bool
+	)
+	for i := range n {
 		wg.Go(func() {
-			if errs[i] = l.Release(ctx); errors.Is(errs[i], ErrReleased) {
-				errs[i] = nil // Close was quicker
-			}
+			returned := false
+			defer func() {
+				r := recover()
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case r != nil:
+					panicked = append(panicked, r)
+				case !returned:
+					exited = true
+				}
+			}()
+			f(i)
+			returned = true
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	switch {
+	case len(panicked) > 0:
+		panic(panicked[0])
+	case exited:
+		runtime.Goexit()
+	}
 }
 
 // fallback implements footing: one part that the store did not grant is enough.

@@ -82,6 +82,7 @@ func (m *Mutex) Cond(name string) *Cond {
 // ErrDeadlock if re-entrant leases stand on it; ErrUnavailable if it was granted
 // without the store, see WithFallback; those of Mutex.Lock.
 func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
+	needContext(ctx)
 	if err := c.usable(ctx, l); err != nil {
 		return nil, err
 	}
@@ -100,16 +101,24 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 		}
 		return nil, err
 	}
+	signalled, returns := h == nil, false
+	defer func() {
+		if !returns { // a hook panics
+			c.depart(h, signalled)
+		}
+	}()
 	// Only now: who gets the mutex next must find the caller waiting.
 	if err := l.Release(ctx); err != nil && (errors.Is(err, ErrLost) || !errors.Is(err, ErrUnavailable)) {
-		await(c.depart(h, h == nil), callGrace)
+		returns = true
+		await(c.depart(h, signalled), callGrace)
 		return nil, err
 	}
-	signalled := h == nil
 	if !signalled {
 		signalled, err = c.sleep(ctx, h, listens)
 	}
-	return c.wakeUp(ctx, h, signalled, err)
+	next, err := c.wakeUp(ctx, h, signalled, err)
+	returns = true
+	return next, err
 }
 
 // usable checks the lease that a Wait shall release.
@@ -143,22 +152,23 @@ func (c *Cond) usable(ctx context.Context, l *Lease) error {
 
 // enter makes the caller a waiter of the condition, unless l is lost before. It
 // returns nil if a signal came at once.
-func (c *Cond) enter(ctx context.Context, l *Lease) (*holding, error) {
+func (c *Cond) enter(ctx context.Context, l *Lease) (h *holding, err error) {
 	held, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	l.watch(interrupt)
 	call, cancel := until(held, c.lk.c.life)
 	defer cancel()
 	a := c.lk.newAttempt(1, nil)
-	h, _, err := a.run(held, call)
-	if err == nil {
-		return h, nil
-	}
-	c.lk.giveUp(&a)
+	defer func() {
+		if h == nil {
+			a.end(ctx)
+		}
+	}()
+	h, _, err = a.run(held, call)
 	if endedBy(err, errBrokenWait) {
 		return nil, nil
 	}
-	return nil, err
+	return h, err
 }
 
 // sleep waits until the caller is not a waiter any more, or has reason not to

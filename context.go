@@ -60,6 +60,14 @@ func leaseIn(ctx context.Context, c *Client, name string) *Lease {
 	return nil
 }
 
+// needContext panics if ctx is nil, before anything is done, as package context
+// does.
+func needContext(ctx context.Context) {
+	if ctx == nil {
+		panic("holdfast: nil Context")
+	}
+}
+
 // until returns ctx, ended also by the end of another context. A ctx that never
 // ends stays as it is: an engine makes such a call in the caller's goroutine, at
 // a third of the cost, and bounds it by its own timeouts, as the contract says.

@@ -141,10 +141,10 @@ func (h *holding) Renewed() {
 	if h.jeopardy.Load() { // hardly ever, and to read costs less
 		h.jeopardy.Store(false)
 	}
+	h.client().mail.listenSoon()
 	for _, hook := range h.client().hooks.renew {
 		hook.Renew(Renew{Resource: h.lk.name, Token: h.present(), Left: h.left()})
 	}
-	h.client().mail.listenSoon()
 }
 
 // Jeopardy implements keepalive.Keeper.
@@ -211,18 +211,18 @@ func (h *holding) lose(why *LostError) {
 	}
 	h.vacate()
 	if was == holdingHeld {
-		h.client().log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
-		for _, hook := range h.client().hooks.lost {
-			hook.Lost(why)
-		}
-		if h.line != nil {
-			h.client().passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
-		}
+		h.client().passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
 	}
 	if why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure {
 		// The store may keep it a little longer, or have renewed it just now, or
 		// make it again when a late copy of its acquire arrives.
 		h.client().cleanupLater(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
+	}
+	if was == holdingHeld { // last, since a logger or a hook may panic
+		h.client().log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
+		for _, hook := range h.client().hooks.lost {
+			hook.Lost(why)
+		}
 	}
 }
 
@@ -304,25 +304,22 @@ func (h *holding) vacate() {
 }
 
 // handOn passes the holding on inside the process, or yields it to other
-// processes, or releases it.
+// processes, or releases it. It has the turn and passes it on in the deferred
+// call, whatever happens.
 func (h *holding) handOn(ctx context.Context) error {
 	c := h.client()
-	if h.line != nil && h.line.Waiting() > 0 {
-		if h.mayPass() && c.lines.TryPass(h.line, turn{holding: h}) {
-			return nil
-		}
-		// A yield does not withdraw the holder ID, which must be if copies of its
-		// acquire may be under way.
-		if !h.unsure && h.line.Waiting() > 0 {
-			return h.yield(ctx)
-		}
+	if h.line != nil && h.line.Waiting() > 0 && h.mayPass() && c.lines.TryPass(h.line, turn{holding: h}) {
+		return nil
 	}
 	h.finish(nil)
-	err := c.release(ctx, h)
-	if h.line != nil {
-		c.passOn(h.line, turn{})
+	var next turn
+	defer func() { c.passOn(h.line, next) }()
+	// A yield does not withdraw the holder ID, which must be if copies of its
+	// acquire may be under way.
+	if h.line != nil && h.line.Waiting() > 0 && !h.unsure {
+		return h.yield(ctx, &next)
 	}
-	return err
+	return c.release(ctx, h)
 }
 
 // mayPass tells whether the next local waiter may have the holding: within the
@@ -337,25 +334,24 @@ func (h *holding) mayPass() bool {
 }
 
 // yield gives the holding back and queues again for the next local waiter, in
-// one step of the store.
-func (h *holding) yield(ctx context.Context) error {
+// one step of the store. What that waiter gets is in next at any moment.
+func (h *holding) yield(ctx context.Context, next *turn) error {
 	c := h.client()
-	h.finish(nil)
-	a := h.lk.newAttempt(int(h.weight), h.line)
+	a := h.lk.newAttempt(int(h.weight), h.line).keep()
 	a.req.Yields = h.held
 	a.req.Reserve = h.nextReserve()
 	if c.mail.live() {
 		a.listenFor()
 	}
+	*next = turn{attempt: a}
 	call, cancel := c.releaseContext(ctx)
+	defer cancel()
 	ans, sent, err := a.ask(call)
-	cancel()
-	next := turn{attempt: &a}
 	switch {
 	case err == nil && ans.Status == engine.Granted:
 		if granted := a.held(sent, ans.Token, ans.TTL, keepalive.Usual); granted != nil {
 			granted.unrivalled = true
-			next = turn{holding: granted}
+			*next = turn{holding: granted}
 		}
 	case errors.Is(err, ErrUnavailable):
 		err = opError("release", h.lk.name, err)
@@ -364,13 +360,12 @@ func (h *holding) yield(ctx context.Context) error {
 	case errors.Is(err, ErrMismatch):
 		// The release was done before the new request was looked at.
 		c.mail.remove(a.req.ID)
-		next, err = turn{}, nil
+		*next, err = turn{}, nil
 	default:
 		c.mail.remove(a.req.ID)
-		next, err = turn{}, opError("release", h.lk.name, err)
+		*next, err = turn{}, opError("release", h.lk.name, err)
 		c.cleanup(h.entry.TTL, h.releaseRequest())
 	}
-	c.passOn(h.line, next)
 	return err
 }
 
@@ -412,8 +407,14 @@ func (c *Client) releaseContext(ctx context.Context) (context.Context, context.C
 }
 
 // release gives a holding back to the store. If the store does not confirm it in
-// time, the background goes on trying.
+// time, or the engine panics, the background goes on trying.
 func (c *Client) release(ctx context.Context, h *holding) error {
+	answered := false
+	defer func() {
+		if !answered {
+			c.cleanup(h.entry.TTL, h.releaseRequest())
+		}
+	}()
 	call, cancel := c.releaseContext(ctx)
 	defer cancel()
 	start := c.keep.Mono()
@@ -427,20 +428,19 @@ func (c *Client) release(ctx context.Context, h *holding) error {
 		if h.unsure && !errors.Is(err, ErrUnavailable) && c.engine.Release(call, h.releaseRequest()) != nil {
 			c.cleanup(h.entry.TTL, h.releaseRequest())
 		}
-		if err == nil {
-			return nil
-		}
+		answered = !errors.Is(err, ErrUnavailable)
 		var gone *engine.NotHeldError
 		switch {
+		case err == nil:
+			return nil
 		case errors.As(err, &gone):
 			return &LostError{Resource: h.lk.name, Token: h.present(), Cause: lostCause(gone.Cause)}
-		case !errors.Is(err, ErrUnavailable):
+		case answered:
 			return opError("release", h.lk.name, err)
 		}
 		// A connection that the store had closed fails at its first use: so a
 		// few quick tries, then the background.
 		if call.Err() != nil || c.keep.Mono()-start > releaseGrace || slow.n == 3 || !slow.pause(call) {
-			c.cleanup(h.entry.TTL, h.releaseRequest())
 			return opError("release", h.lk.name, err)
 		}
 	}

@@ -9,6 +9,14 @@ import (
 // the interfaces below; new interfaces may be added without breaking a hook.
 // Hooks are called in the goroutine where the event happens and must be quick;
 // they may use leases, but must not call Client.Close, which waits for them.
+//
+// A panic of a hook is not recovered. AcquireStart, AcquireEnd and Release are
+// called in the goroutine of the caller, who gets the panic; with AcquireEnd the
+// lease is released first, since the caller does not get it, and with Release it
+// has been. Renew and Lost, and the Release of leases that a Multi did not keep,
+// may be called in a goroutine of the client, where a panic ends the program, as
+// in any goroutine: recover in the hook what must not. Whatever goroutine it is, no
+// lease, turn or renewal depends on a hook's return; runtime.Goexit is treated alike.
 type Hook any
 
 // AcquireStartHook hears that an attempt begins.

@@ -219,16 +219,19 @@ func (l *Latch) wait(ctx context.Context, call latchCall) error {
 		return err
 	}
 	own, end := context.WithCancelCause(ctx)
-	defer end(nil)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		end(l.watch(own, r))
 	}()
+	stop := func() {
+		end(nil)
+		<-watched
+	}
+	defer stop() // also if a hook panics
 	// Those who wait stand in the gate's queue: the mark sends them away.
 	lease, err := l.queue().lock(own, 1)
-	end(nil)
-	<-watched
+	stop()
 	switch {
 	case lease != nil:
 		_ = lease.Release(ctx) // what is not confirmed goes on in the background

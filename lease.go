@@ -113,8 +113,13 @@ func (l *Lease) Deadline() time.Time { return l.footing.deadline() }
 // that has ended, Release reaches the store, in a second at most. Errors:
 // ErrLost if the lease was lost before; ErrNotHeld (and ErrReleased) if it had
 // been released; ErrUnavailable if the store did not confirm it: then the client
-// goes on trying in the background, and the lease ends by its TTL at the latest.
+// goes on trying in the background, and the lease ends by its TTL at the latest. A
+// nil ctx is as context.Background(): a deferred Release must not leave a lease
+// behind.
 func (l *Lease) Release(ctx context.Context) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	last, held := false, false
 	if l.footing.open() {
 		last, held = l.footing.leave(l)
@@ -140,6 +145,7 @@ func (l *Lease) Release(ctx context.Context) error {
 // was released, or if re-entrant leases stand on it; errors.ErrUnsupported for
 // a lease of several resources; ErrUnavailable, in which case nothing has changed.
 func (l *Lease) Detach(ctx context.Context) (ticket string, err error) {
+	needContext(ctx)
 	if err := l.Err(); err != nil {
 		if errors.Is(err, ErrReleased) {
 			err = fmt.Errorf("%w: %w", ErrNotHeld, err)

@@ -63,6 +63,11 @@ type line = tenure.Line[lineKey, turn]
 
 // turn is what passes from one local waiter to the next: a live holding, or a
 // place in the store's queue, or neither, and the receiver starts afresh.
+//
+// The turn of a line has one owner at a time: a caller in queue or once, until it
+// has a lease; the lease, until it is released; then handOn. Each of these
+// functions passes it on in a deferred call, so that no way out of them, an error,
+// a panic or runtime.Goexit, loses it.
 type turn struct {
 	holding *holding
 	attempt *attempt
@@ -112,6 +117,7 @@ func (lk *locker) acquire(ctx context.Context, weight int, queue bool) (*Lease, 
 	if lk.opts.err != nil {
 		return nil, lk.opts.err
 	}
+	needContext(ctx)
 	if !c.gate.enter() {
 		return nil, &waitError{lk.name, ErrClosed, nil}
 	}
@@ -120,11 +126,23 @@ func (lk *locker) acquire(ctx context.Context, weight int, queue bool) (*Lease, 
 		l, _, err := lk.acquireChecked(ctx, weight, queue)
 		return l, err
 	}
-	start := time.Now()
+	return lk.acquireHooked(ctx, weight, queue)
+}
+
+// acquireHooked is acquireChecked with the hooks around it. A lease that a hook
+// keeps from the caller, since it panics, is released.
+func (lk *locker) acquireHooked(ctx context.Context, weight int, queue bool) (*Lease, error) {
+	c, start := lk.c, time.Now()
 	for _, hook := range c.hooks.acquireStart {
 		hook.AcquireStart(ctx, AcquireStart{Resource: lk.name, Kind: string(lk.kind), Weight: weight})
 	}
 	l, source, err := lk.acquireChecked(ctx, weight, queue)
+	returned := false
+	defer func() {
+		if l != nil && !returned {
+			_ = l.Release(ctx) // what is not confirmed goes on in the background
+		}
+	}()
 	e := AcquireEnd{Resource: lk.name, Kind: string(lk.kind), Weight: weight,
 		Waited: time.Since(start), Source: source, Err: err}
 	if l != nil {
@@ -133,6 +151,7 @@ func (lk *locker) acquire(ctx context.Context, weight int, queue bool) (*Lease, 
 	for _, hook := range c.hooks.acquireEnd {
 		hook.AcquireEnd(ctx, e)
 	}
+	returned = true
 	return l, err
 }
 
@@ -193,17 +212,19 @@ func (lk *locker) cancel(l *line, w *tenure.Waiter[turn], why error) error {
 }
 
 // queue gets a lease from the store. The caller has the turn of the line, if
-// there is one, and passes it on if it fails.
-func (lk *locker) queue(ctx context.Context, a attempt) (*Lease, Source, error) {
+// there is one: the lease takes it over, and without a lease it is passed on in
+// the one deferred call, whatever happened, a panic and runtime.Goexit included.
+func (lk *locker) queue(ctx context.Context, a attempt) (l *Lease, source Source, err error) {
+	defer func() {
+		if l == nil {
+			a.end(ctx)
+		}
+	}()
 	call, cancel := until(ctx, lk.c.life)
 	defer cancel()
 	for {
 		h, source, err := a.run(ctx, call)
 		if err != nil {
-			if a.line != nil && ctx.Err() != nil && lk.c.lines.TryPass(a.line, turn{attempt: a.keep()}) {
-				return nil, 0, err // the place in the store's queue goes to the next caller
-			}
-			lk.giveUp(&a)
 			return nil, 0, err
 		}
 		if l := h.take(ctx); l != nil {
@@ -213,40 +234,39 @@ func (lk *locker) queue(ctx context.Context, a attempt) (*Lease, Source, error) 
 	}
 }
 
-// giveUp takes an attempt out of the store and passes on the turn it had.
-func (lk *locker) giveUp(a *attempt) {
-	a.abandon()
-	if a.line != nil {
-		lk.c.passOn(a.line, turn{})
-	}
-}
-
 // once asks the store for a lease and does not wait. It takes part in the line
-// only if nobody is there.
-func (lk *locker) once(ctx context.Context, weight int) (*Lease, Source, error) {
-	var l *line
+// only if nobody is there. It has the turn as queue has.
+func (lk *locker) once(ctx context.Context, weight int) (l *Lease, _ Source, err error) {
+	var line *line
 	if lk.tenured() {
-		l = lk.c.lines.TryJoin(lk.key())
+		line = lk.c.lines.TryJoin(lk.key())
 	}
+	a := lk.newAttempt(weight, line)
+	a.req.Queue = false
+	defer func() {
+		if l == nil {
+			a.end(ctx)
+		}
+	}()
 	call, cancel := until(ctx, lk.c.life)
 	defer cancel()
 	for {
-		a := lk.newAttempt(weight, l)
 		h, err := a.try(ctx, call)
 		if err != nil {
-			lk.giveUp(&a)
 			return nil, 0, err
 		}
-		if lease := h.take(ctx); lease != nil {
-			return lease, FromStore, nil
+		if l := h.take(ctx); l != nil {
+			return l, FromStore, nil
 		}
+		a = lk.newAttempt(weight, line)
+		a.req.Queue = false
 	}
 }
 
 // passOn gives the turn of a line to the next local waiter. With nobody waiting,
-// what the turn carried goes back to the store.
+// or without a line, what the turn carries goes back to the store.
 func (c *Client) passOn(l *line, t turn) {
-	if c.lines.Pass(l, t) {
+	if l != nil && c.lines.Pass(l, t) {
 		return
 	}
 	if t.attempt != nil {

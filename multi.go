@@ -89,6 +89,7 @@ func (m *Multi) acquire(ctx context.Context, queue bool) (*Lease, error) {
 	if m.opts.err != nil {
 		return nil, m.opts.err
 	}
+	needContext(ctx)
 	for _, lk := range m.parts {
 		if !m.opts.reentrant && leaseIn(ctx, m.c, lk.name) != nil {
 			return nil, &waitError{lk.name, ErrDeadlock, nil}
@@ -110,6 +111,19 @@ func (m *Multi) gather(ctx context.Context, queue bool) (*Lease, error) {
 	wait, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	b := &bundle{c: m.c, title: m.title(), first: m.first, ttl: m.opts.ttl, interrupt: interrupt}
+	returns := false
+	defer func() {
+		if !returns { // a hook panics
+			m.c.drop(m.title(), b.parts...)
+		}
+	}()
+	l, err := m.each(ctx, wait, b, queue)
+	returns = true
+	return l, err
+}
+
+// each takes the parts for gather.
+func (m *Multi) each(ctx, wait context.Context, b *bundle, queue bool) (*Lease, error) {
 	var failed error
 	for i := 0; i < len(m.parts) && failed == nil; i++ {
 		var part *Lease

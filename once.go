@@ -124,12 +124,16 @@ func (h *holding) conclude(ctx context.Context, keep time.Duration) error {
 	// nothing was marked. It comes afterwards, if copies may be under way.
 	mark := engine.Release{Resource: h.lk.resource(), Held: h.held, Mark: keep}
 	ttl := h.entry.TTL
-	if h.unsure {
-		defer func() { c.cleanup(ttl, h.releaseRequest()) }()
-	}
+	answered := false
+	defer func() {
+		if h.unsure || !answered { // the engine may have panicked
+			c.cleanup(ttl, h.releaseRequest())
+		}
+	}()
 	var slow backoff
 	for {
 		err := c.engine.Release(call, mark)
+		answered = true
 		var gone *engine.NotHeldError
 		switch {
 		case err == nil:

@@ -56,9 +56,7 @@ func (h *holding) detach(ctx context.Context, l *Lease) (string, error) {
 	_ = l.finish(ErrReleased)
 	_, was := h.finish(nil)
 	h.vacate()
-	if h.line != nil {
-		h.client().passOn(h.line, turn{})
-	}
+	h.client().passOn(h.line, turn{})
 	if was == holdingEnded {
 		return "", opError("detach", h.lk.name, h.ending()) // this very moment
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // Keeper is told what happens to a lease. Its methods are called without any
-// lock held and must not block.
+// lock held and must not block. They may end the goroutine (runtime.Goexit).
 type Keeper interface {
 	// Renewal is what to send to the engine.
 	Renewal() engine.Renewal
@@ -191,15 +191,22 @@ func (s *Scheduler) fire() {
 	s.arm()
 	s.mu.Unlock()
 
-	for _, l := range lost {
-		l.keeper.Lost(nil, l.last)
+	for _, r := range rounds {
+		s.calls.Go(func() { s.renew(r) })
 	}
-	for i, r := range rounds {
-		if i < len(rounds)-1 {
-			s.calls.Go(func() { s.renew(r) })
-		} else {
-			s.renew(r)
+	s.each(0, len(lost), func(i int) { lost[i].keeper.Lost(nil, lost[i].last) })
+}
+
+// each calls f with i to n−1. A keeper calls hooks of the user, and a hook may end
+// the goroutine by runtime.Goexit: another one goes on then.
+func (s *Scheduler) each(i, n int, f func(i int)) {
+	defer func() {
+		if i++; i < n {
+			s.calls.Go(func() { s.each(i, n, f) })
 		}
+	}()
+	for ; i < n; i++ {
+		f(i)
 	}
 }
 
@@ -267,15 +274,15 @@ func (s *Scheduler) renew(r round) {
 	errs := s.engine.Renew(ctx, renewals)
 	cancel()
 	s.settle(r, sent, errs)
-	for i, e := range r.entries {
-		switch {
+	s.each(0, len(errs), func(i int) {
+		switch e := r.entries[i]; {
 		case e == nil: // nobody is told
 		case errs[i] == nil:
 			e.Keeper.Renewed()
 		default:
 			fail(e.Keeper, errs[i])
 		}
-	}
+	})
 }
 
 // fail tells a keeper why a renewal failed.
