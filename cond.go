@@ -333,7 +333,7 @@ func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) b
 		return opError(op, c.lk.name, err)
 	}
 	for _, h := range s.Holders { // by token: in the order in which they came
-		err := c.lk.c.engine.Break(ctx, res, h.ID)
+		err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Force: true}) // its time is over: nobody acts under it
 		var gone *engine.NotHeldError
 		switch {
 		case errors.As(err, &gone):

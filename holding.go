@@ -213,9 +213,10 @@ func (h *holding) lose(why *LostError) {
 	if was == holdingHeld {
 		h.client().passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
 	}
-	if why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure {
+	if why.Cause == LostUnreachable || why.Cause == LostExpired || why.Cause == LostBroken || h.unsure {
 		// The store may keep it a little longer, or have renewed it just now, or
-		// make it again when a late copy of its acquire arrives.
+		// make it again when a late copy of its acquire arrives. One that is broken
+		// waits for it.
 		h.client().cleanupLater(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
 	}
 	if was == holdingHeld { // last, since a logger or a hook may panic

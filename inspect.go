@@ -84,12 +84,21 @@ func (c *Client) List(ctx context.Context, pattern string) iter.Seq2[Snapshot, e
 	}
 }
 
-// Break ends a lease, or a wait, by force: for operators, when a holder hangs.
-// The holder is told at once if a wake-up reaches it, else at its next renewal;
-// until then it may act, so what it protects needs fencing. Errors: ErrNotHeld
-// if the holder ID neither holds nor waits; ErrUnavailable, ErrDenied,
-// ErrClosed, ErrOption.
-func (c *Client) Break(ctx context.Context, name, holderID string) error {
+// BreakOption configures one Break.
+type BreakOption func(*engine.Break)
+
+// Force ends a lease at once, although its holder may still act: fencing alone
+// protects what it writes until it is told.
+func Force() BreakOption { return func(b *engine.Break) { b.Force = true } }
+
+// Break ends a lease, or a wait: for operators, when a holder hangs. The lease
+// cannot be renewed from then on, and its holder is told, at once if a wake-up
+// reaches it, else at its next renewal. The resource passes on when the holder's
+// client has released the lease, at the latest when its TTL is over, so that there
+// are never two; with Force it passes on in this step. A wait ends at once. A second
+// Break of a lease that has not ended does no harm. Errors: ErrNotHeld if the
+// holder ID neither holds nor waits; ErrUnavailable, ErrDenied, ErrClosed, ErrOption.
+func (c *Client) Break(ctx context.Context, name, holderID string, opts ...BreakOption) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
@@ -102,7 +111,11 @@ func (c *Client) Break(ctx context.Context, name, holderID string) error {
 	defer c.gate.leave()
 	call, cancel := until(ctx, c.life)
 	defer cancel()
-	err := c.engine.Break(call, c.resource(name), holderID)
+	b := engine.Break{ID: holderID}
+	for _, opt := range opts {
+		opt(&b)
+	}
+	err := c.engine.Break(call, c.resource(name), b)
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
 		return opError("break", name, fmt.Errorf("%w by %s", ErrNotHeld, holderID))

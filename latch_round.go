@@ -167,7 +167,7 @@ func (k latchCall) unmark() error {
 		return opError(k.op, k.l.name, ErrMismatch) // what is done there is no latch
 	}
 	return k.persist(func(ctx context.Context) error {
-		err := k.l.c.engine.Break(ctx, k.l.c.resource(k.l.name), engine.MarkID)
+		err := k.l.c.engine.Break(ctx, k.l.c.resource(k.l.name), engine.Break{ID: engine.MarkID})
 		var gone *engine.NotHeldError
 		if errors.As(err, &gone) {
 			return nil

@@ -304,7 +304,7 @@ func TestLatchEnds(t *testing.T) {
 				synctest.Wait()
 				if how == "broken" {
 					life = 0
-					if err := c.Break(ctx, "parts", look(t, e, "parts").Holders[0].ID); err != nil {
+					if err := c.Break(ctx, "parts", look(t, e, "parts").Holders[0].ID, holdfast.Force()); err != nil {
 						t.Fatal(err)
 					}
 				}

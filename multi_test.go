@@ -139,7 +139,7 @@ func TestMultiIsLostAsAWhole(t *testing.T) {
 		next := lockLater(context.Background(), newClient(t, e).Multi([]string{"c", "b", "a"}))
 		synctest.Wait()
 		before := time.Now()
-		if err := c.Break(context.Background(), "b", look(t, e, "b").Holders[0].ID); err != nil {
+		if err := c.Break(context.Background(), "b", look(t, e, "b").Holders[0].ID, holdfast.Force()); err != nil {
 			t.Fatal(err)
 		}
 		<-l.Context().Done()

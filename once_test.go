@@ -207,7 +207,7 @@ func TestOnceLostGrant(t *testing.T) {
 		wantTurn(t, <-once(ctx, newClient(t, net), "m", time.Hour, fine), true)
 		wantTurn(t, <-once(ctx, newClient(t, net.Engine), "m", time.Hour, never(t)), false)
 		synctest.Wait()
-		if err := net.Engine.Break(ctx, late.Resource, engine.MarkID); err != nil {
+		if err := net.Engine.Break(ctx, late.Resource, engine.Break{ID: engine.MarkID}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := net.Engine.Acquire(ctx, late); !errors.Is(err, engine.ErrEnded) {

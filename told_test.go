@@ -248,6 +248,7 @@ func TestBreakIsToldAtOnceIfAWakeupCan(t *testing.T) {
 			t.Errorf("without wake-ups told after %v; want TTL/3", took)
 		}
 		wantErr(t, l.Release(context.Background()), holdfast.ErrLost)
+		time.Sleep(time.Second) // its client has given it back
 		wantErr(t, operator.Break(context.Background(), "x", l.HolderID()), holdfast.ErrNotHeld)
 	})
 }
@@ -261,7 +262,7 @@ func TestBreakIsToldWithoutRenewal(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		res := engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "x"}
-		if err := e.Break(context.Background(), res, l.HolderID()); err != nil {
+		if err := e.Break(context.Background(), res, engine.Break{ID: l.HolderID()}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

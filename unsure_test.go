@@ -61,7 +61,7 @@ func TestReleaseTellsOfALossAfterALostReply(t *testing.T) {
 				m := newClient(t, e).Mutex("x")
 				err := m.Do(context.Background(), func(context.Context) error {
 					s := look(t, e.Engine, "x")
-					return e.Engine.Break(context.Background(), s.Resource, s.Holders[0].ID)
+					return e.Engine.Break(context.Background(), s.Resource, engine.Break{ID: s.Holders[0].ID})
 				})
 				wantErr(t, err, holdfast.ErrLost)
 			})

@@ -51,7 +51,8 @@ type Engine interface {
 	// free to those at the front. It returns nil also when an earlier copy of
 	// the same release had done it; then it does not mark again. A lease whose
 	// TTL is over is given back as well, if no operation has ended it since:
-	// nobody had it meanwhile. Errors: *NotHeldError, ErrDenied, ErrUnavailable
+	// nobody had it meanwhile. A lease that is breaking is given back too, but
+	// marks nothing, and the answer is that it was broken. Errors: *NotHeldError, ErrDenied, ErrUnavailable
 	// (outcome unknown).
 	Release(ctx context.Context, r Release) error
 
@@ -71,10 +72,14 @@ type Engine interface {
 	// matches the pattern (see Match), in no order. It ends at the first error.
 	List(ctx context.Context, prefix, pattern string) iter.Seq2[Snapshot, error]
 
-	// Break ends a lease or a wait by force and tells its client; or, with
-	// MarkID, the mark of the resource. It returns *NotHeldError if the holder
-	// ID neither holds nor waits, or there is no mark.
-	Break(ctx context.Context, res Resource, id string) error
+	// Break ends a lease or a wait by an operator's will and tells its client;
+	// or, with MarkID, the mark of the resource. A wait ends at once. A lease is
+	// breaking from then on: it cannot be renewed, its ID has ended, and it counts
+	// against the capacity until its holder releases it or its TTL is over; a
+	// further Break does no harm. By force a lease ends at once. Errors:
+	// *NotHeldError if the holder ID neither holds nor waits, or there is no
+	// mark; ErrDenied, ErrUnavailable (outcome unknown).
+	Break(ctx context.Context, res Resource, b Break) error
 
 	// Now reads the store's clock, so that clients whose own clocks differ agree
 	// on the time of day. Where the store is several servers it is that of any
@@ -250,6 +255,13 @@ type Release struct {
 	Mark time.Duration
 }
 
+// Break names what an operator ends.
+type Break struct {
+	ID string // holder ID, or MarkID
+	// Force ends a lease at once, although its holder may still act.
+	Force bool
+}
+
 // MarkID stands for the mark of a resource where Break takes a holder ID.
 const MarkID = "mark"
 
@@ -273,6 +285,8 @@ type Holder struct {
 	Token  uint64
 	Since  time.Time // by the store's clock, for people only
 	TTL    time.Duration
+	// Breaking: an operator broke the lease, and its holder has not released it yet.
+	Breaking bool
 }
 
 // Waiter is a party in the queue.
@@ -293,7 +307,8 @@ const (
 	// moment after its last acknowledged Acquire. A TTL of 0 means that it has to
 	// ask again before it may rely on the grant.
 	WakeGrant WakeupKind = iota + 1
-	// WakeBroken: the lease or wait ID was ended by an operator.
+	// WakeBroken: an operator ended the wait ID, or broke the lease ID, which its
+	// holder has to release.
 	WakeBroken
 	// WakeMarked: the waiter ID was sent away, since the resource was marked as
 	// done for TTL.

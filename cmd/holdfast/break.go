@@ -12,19 +12,23 @@ import (
 type breakCmd struct {
 	Resource text `arg:"" help:"Name of the resource."`
 	HolderID text `arg:"" name:"holder-id" help:"ID of the holder or waiter, from holdfast show."`
+	Force    bool `help:"End a lease at once, although its holder may still act."`
 	JSON     bool `help:"Answer as a JSON object."`
 }
 
 // Help is the long text of --help.
 func (*breakCmd) Help() string {
-	return `Ends a lease, or a place in the queue, by force; the next waiter gets the resource at once. The holder is
-told at once if a wake-up reaches it, else at its next renewal (a third of its TTL). Until then it may still
-act: only fencing tokens keep its late writes out. A holder that died needs no break: its lease ends by itself.
+	return `Ends a lease, or a place in the queue. The lease cannot be renewed any more, and its holder is told: at once if
+a wake-up reaches it, else at its next renewal (a third of its TTL). The next waiter gets the resource when the
+holder's process has given it back, at the latest when the TTL is over, so that there are never two.
+With --force it gets it at once: until the holder is told both may act, and only fencing tokens keep late writes
+out. A latch needs --force, since no process holds it. A holder that died needs no break: its lease ends by itself.
 The ID names one lease, so that a break that comes too late cannot hit the next holder.
 
 Examples:
 	holdfast show stock:42
-	holdfast break stock:42 kJ4xq0mT.9fQ2`
+	holdfast break stock:42 kJ4xq0mT.9fQ2
+	holdfast break --force stock:42 kJ4xq0mT.9fQ2`
 }
 
 // Run breaks the lease or the wait.
@@ -36,7 +40,11 @@ func (c *breakCmd) Run(e *env) error {
 	defer s.close()
 	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
 	defer cancel()
-	err = s.Break(ctx, string(c.Resource), string(c.HolderID))
+	var opts []holdfast.BreakOption
+	if c.Force {
+		opts = append(opts, holdfast.Force())
+	}
+	err = s.Break(ctx, string(c.Resource), string(c.HolderID), opts...)
 	if errors.Is(err, holdfast.ErrNotHeld) {
 		return fail(exitNo, "%s neither holds %q nor waits for it (prefix %q); see \"holdfast show %s\" for who does",
 			c.HolderID, c.Resource, e.prefix, c.Resource)
@@ -47,6 +55,6 @@ func (c *breakCmd) Run(e *env) error {
 	if c.JSON {
 		return writeJSON(e.stdout, map[string]any{"resource": c.Resource, "broken": c.HolderID})
 	}
-	_, err = fmt.Fprintf(e.stdout, "broken: %s no longer holds or waits for %q\n", c.HolderID, c.Resource)
+	_, err = fmt.Fprintf(e.stdout, "broken: %s can no longer renew %q or wait for it\n", c.HolderID, c.Resource)
 	return err
 }

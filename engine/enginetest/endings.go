@@ -14,7 +14,7 @@ func causeExpiredThenTaken(s *scene) {
 	s.wantNotHeld(s.renew(held, long), engine.CauseExpired)
 	s.wantEnded(r, engine.CauseExpired)
 	s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held}), engine.CauseExpired)
-	s.wantNotHeld(s.engine.Break(s.ctx, s.res, held.ID), engine.CauseExpired)
+	s.wantNotHeld(s.breaks(held.ID), engine.CauseExpired)
 	s.hold(once(b.request()))
 	s.wantNotHeld(s.renew(held, long), engine.CauseTaken)
 	s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held}), engine.CauseTaken)
@@ -26,7 +26,7 @@ func causeDeleted(s *scene) {
 	s.wantNotHeld(s.renew(unknown, long), engine.CauseDeleted)
 	s.hold(a.request())
 	s.wantNotHeld(s.renew(unknown, long), engine.CauseDeleted)
-	s.wantNotHeld(s.engine.Break(s.ctx, s.res, unknown.ID), engine.CauseDeleted)
+	s.wantNotHeld(s.breaks(unknown.ID), engine.CauseDeleted)
 }
 
 func causeReleased(s *scene) {
@@ -38,22 +38,142 @@ func causeReleased(s *scene) {
 	s.wantNotHeld(s.renew(held, long), engine.CauseReleased)
 }
 
+// A lease that is broken is its holder's to release: nobody has it beside that
+// one, and it cannot be kept.
 func breakHolder(s *scene) {
 	a, b := s.party("a"), s.party("b")
 	r, next := a.request(), b.request()
 	held := s.hold(r)
 	s.wait(next, 0)
-	if err := s.engine.Break(s.ctx, s.res, r.ID); err != nil {
-		s.Fatal(err)
+	for range 2 {
+		if err := s.breaks(r.ID); err != nil {
+			s.Fatal(err)
+		}
+		a.broken(r.ID)
 	}
-	a.broken(r.ID)
+	s.breaking(held)
+	s.refused(r, held, engine.CauseBroken)
+	s.wait(next, 0)
+	b.silent()
+	s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held}), engine.CauseBroken)
 	if got := b.handed(next); got.Token <= held.Token {
 		s.Errorf("token %d after %d", got.Token, held.Token)
 	}
-	s.wantNotHeld(s.renew(held, long), engine.CauseBroken)
 	s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held}), engine.CauseBroken)
-	s.wantNotHeld(s.engine.Break(s.ctx, s.res, r.ID), engine.CauseBroken)
-	s.wantEnded(r, engine.CauseBroken)
+	s.wantNotHeld(s.breaks(r.ID), engine.CauseBroken)
+	s.refused(r, held, engine.CauseBroken)
+}
+
+// breaking wants a lease in the snapshot, as one that is breaking.
+func (s *scene) breaking(held engine.Held) {
+	s.Helper()
+	snap := s.snapshot()
+	if len(snap.Holders) != 1 || snap.Holders[0].ID != held.ID || snap.Holders[0].Token != held.Token || !snap.Holders[0].Breaking {
+		s.Fatalf("got %+v, want %s with token %d, breaking", snap, held.ID, held.Token)
+	}
+}
+
+// refused wants an ID and its lease to be of no use any more.
+func (s *scene) refused(r engine.Request, held engine.Held, cause engine.Cause) {
+	s.Helper()
+	s.wantNotHeld(s.renew(held, long), cause)
+	s.wantNotHeld(s.engine.Resize(s.ctx, s.res, held, 1), cause)
+	s.wantEnded(r, cause)
+	s.wantEnded(once(r), cause)
+}
+
+// The same where there is room for others, who are not held up.
+func breakOneOfSeveral(s *scene) {
+	a, b, c := s.party("a"), s.party("b"), s.party("c")
+	r, next := a.weighing(2, 3), c.weighing(2, 3)
+	held := s.hold(r)
+	s.hold(b.weighing(1, 3))
+	s.wait(next, 0)
+	if err := s.breaks(r.ID); err != nil {
+		s.Fatal(err)
+	}
+	a.broken(r.ID)
+	s.refused(r, held, engine.CauseBroken)
+	s.wait(next, 0)
+	c.silent()
+	s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held}), engine.CauseBroken)
+	c.granted(next)
+}
+
+func breakWithoutWaiters(s *scene) {
+	a, b := s.party("a"), s.party("b")
+	r := a.request()
+	held := s.hold(r)
+	if err := s.breaks(r.ID); err != nil {
+		s.Fatal(err)
+	}
+	a.broken(r.ID)
+	if got := s.refuse(once(b.request())); got.Holder.ID != r.ID || !got.Holder.Breaking {
+		s.Errorf("busy with %+v, want %s, which is breaking", got.Holder, r.ID)
+	}
+	s.withdraw(r.ID) // gives it back like any other
+	s.hold(once(b.request()))
+	s.wantNotHeld(s.renew(held, long), engine.CauseReleased)
+}
+
+// The holder may yield it, too.
+func breakThenYield(s *scene) {
+	a, b := s.party("a"), s.party("b")
+	held := s.hold(a.request())
+	next, again := b.request(), a.request()
+	s.wait(next, 0)
+	if err := s.breaks(held.ID); err != nil {
+		s.Fatal(err)
+	}
+	again.Yields = held
+	s.wait(again, 0)
+	b.granted(next)
+	s.wantNotHeld(s.renew(held, long), engine.CauseBroken)
+}
+
+// By force the lease ends in that step, also one that was breaking.
+func breakByForce(s *scene) {
+	a, b := s.party("a"), s.party("b")
+	for _, before := range []bool{false, true} {
+		r, next := a.request(), b.request()
+		held := s.hold(r)
+		s.wait(next, 0)
+		if before {
+			if err := s.breaks(r.ID); err != nil {
+				s.Fatal(err)
+			}
+			a.broken(r.ID)
+		}
+		if err := s.engine.Break(s.ctx, s.res, engine.Break{ID: r.ID, Force: true}); err != nil {
+			s.Fatal(err)
+		}
+		a.broken(r.ID)
+		got := b.handed(next)
+		s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held}), engine.CauseBroken)
+		s.wantNotHeld(s.engine.Break(s.ctx, s.res, engine.Break{ID: r.ID, Force: true}), engine.CauseBroken)
+		s.refused(r, held, engine.CauseBroken)
+		s.release(got)
+	}
+}
+
+// At its deadline a lease that is breaking passes on, and ended as broken.
+func breakingEndsAtTheDeadline(s *scene) {
+	a, b := s.party("a"), s.party("b")
+	r := lasting(short, a.request())
+	start := time.Now()
+	held := s.hold(r)
+	if err := s.breaks(r.ID); err != nil {
+		s.Fatal(err)
+	}
+	next := b.poll(b.request())
+	if took := time.Since(start); took < short-time.Millisecond {
+		s.Errorf("granted %v after a lease of %v", took, short)
+	}
+	s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held, Mark: long}), engine.CauseBroken)
+	s.refused(r, held, engine.CauseBroken)
+	if err := s.renew(next, long); err != nil {
+		s.Errorf("the next holder lost its lease: %v", err)
+	}
 }
 
 func breakWaiter(s *scene) {
@@ -62,7 +182,7 @@ func breakWaiter(s *scene) {
 	r, next := b.request(), c.request()
 	s.wait(r, 0)
 	s.wait(next, 1)
-	if err := s.engine.Break(s.ctx, s.res, r.ID); err != nil {
+	if err := s.breaks(r.ID); err != nil {
 		s.Fatal(err)
 	}
 	b.broken(r.ID)

@@ -89,6 +89,7 @@ func waitingCases() []testCase {
 		{"CauseExpiredThenTaken", causeExpiredThenTaken},
 		{"ResizeOfExpired", resizeOfExpired},
 		{"MarkEnds", markEnds},
+		{"BreakingEndsAtTheDeadline", breakingEndsAtTheDeadline},
 		{"SnapshotHidesExpired", snapshotHidesExpired},
 	}
 }
@@ -117,6 +118,10 @@ func quickCases() []testCase {
 		{"CauseDeleted", causeDeleted},
 		{"CauseReleased", causeReleased},
 		{"BreakHolder", breakHolder},
+		{"BreakOneOfSeveral", breakOneOfSeveral},
+		{"BreakWithoutWaiters", breakWithoutWaiters},
+		{"BreakThenYield", breakThenYield},
+		{"BreakByForce", breakByForce},
 		{"BreakWaiter", breakWaiter},
 		{"WithdrawBeforeAcquire", withdrawBeforeAcquire},
 		{"WithdrawWaiter", withdrawWaiter},

@@ -28,7 +28,7 @@ func contextEndedBefore(s *scene) {
 		want("Renew", err)
 	}
 	want("Release", s.engine.Release(ctx, engine.Release{Resource: s.res, Held: held}))
-	want("Break", s.engine.Break(ctx, s.res, held.ID))
+	want("Break", s.engine.Break(ctx, s.res, engine.Break{ID: held.ID}))
 	_, err = s.engine.Snapshot(ctx, s.res)
 	want("Snapshot", err)
 	for _, err := range s.engine.List(ctx, s.res.Prefix, "*") {

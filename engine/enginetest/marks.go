@@ -111,7 +111,7 @@ func markOnce(s *scene) {
 
 func (s *scene) unmark() {
 	s.Helper()
-	if err := s.engine.Break(s.ctx, s.res, engine.MarkID); err != nil {
+	if err := s.breaks(engine.MarkID); err != nil {
 		s.Fatalf("breaking the mark: %v", err)
 	}
 }
@@ -135,7 +135,7 @@ func markNeedsTheLease(s *scene) {
 	waiting := b.request()
 	s.wait(waiting, 0)
 	s.done(engine.Held{ID: waiting.ID}, long) // leaves the queue
-	if err := s.engine.Break(s.ctx, s.res, held.ID); err != nil {
+	if err := s.breaks(held.ID); err != nil {
 		s.Fatal(err)
 	}
 	s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held, Mark: long}), engine.CauseBroken)
@@ -148,12 +148,14 @@ func markNeedsTheLease(s *scene) {
 func markOutlivesBreak(s *scene) {
 	a, b := s.party("a"), s.party("b")
 	held := s.hold(marking(long, a.request()))
-	if err := s.engine.Break(s.ctx, s.res, held.ID); err != nil {
+	if err := s.breaks(held.ID); err != nil {
 		s.Fatal(err)
 	}
 	s.marked(b.request(), long)
+	s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held}), engine.CauseBroken)
+	s.marked(b.request(), long)
 	s.unmark()
-	s.wantNotHeld(s.engine.Break(s.ctx, s.res, engine.MarkID), engine.CauseDeleted)
+	s.wantNotHeld(s.breaks(engine.MarkID), engine.CauseDeleted)
 	if snap := s.snapshot(); snap.Marked != 0 {
 		s.Errorf("got %+v, want no mark", snap)
 	}

@@ -174,7 +174,7 @@ func anyName(s *scene) {
 		if err := one.renew(next, long); err != nil {
 			s.Errorf("%q: %v", name, err)
 		}
-		if err := s.engine.Break(s.ctx, one.res, next.ID); err != nil {
+		if err := s.engine.Break(s.ctx, one.res, engine.Break{ID: next.ID}); err != nil {
 			s.Errorf("%q: %v", name, err)
 		}
 		b.broken(next.ID)

@@ -101,7 +101,7 @@ func resizeByStranger(s *scene) {
 	s.release(held)
 	s.wantNotHeld(s.engine.Resize(s.ctx, s.res, held, 1), engine.CauseReleased)
 	got := b.handed(waiting)
-	if err := s.engine.Break(s.ctx, s.res, got.ID); err != nil {
+	if err := s.breaks(got.ID); err != nil {
 		s.Fatal(err)
 	}
 	s.wantNotHeld(s.engine.Resize(s.ctx, s.res, got, 1), engine.CauseBroken)

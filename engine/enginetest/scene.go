@@ -152,6 +152,12 @@ func (s *scene) withdraw(id string) {
 	}
 }
 
+// breaks breaks a lease or a wait, and returns the error.
+func (s *scene) breaks(id string) error {
+	s.Helper()
+	return s.engine.Break(s.ctx, s.res, engine.Break{ID: id})
+}
+
 // renew extends one lease and returns the error.
 func (s *scene) renew(h engine.Held, ttl time.Duration) error {
 	s.Helper()

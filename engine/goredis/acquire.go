@@ -62,7 +62,7 @@ func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call)
 		cmd := newCommand(ctx, c.Args())
 		_ = pipe.Process(ctx, who)
 		_ = pipe.Process(ctx, cmd)
-		exec(ctx, pipe)
+		_, _ = pipe.Exec(ctx)
 		if who.Err() == nil || isDenied(ctx, who.Err()) { // not allowed: do not insist
 			e.clients.wrote(r.Resource.Prefix, r.Client.ID)
 		}
@@ -134,6 +134,6 @@ func (e *Engine) holderOf(ctx context.Context, prefix string, h script.Holder) e
 func holder(h script.Holder, found map[string]engine.Client) engine.Holder {
 	return engine.Holder{
 		ID: h.ID, Client: found[engine.ClientOf(h.ID)], Reason: h.Reason, Weight: h.Weight,
-		Token: h.Token, Since: h.Since, TTL: h.TTL,
+		Token: h.Token, Since: h.Since, TTL: h.TTL, Breaking: h.Breaking,
 	}
 }

@@ -190,8 +190,8 @@ func (d *duel) step(ctx context.Context, s step) error {
 		want = d.model.Resize(s.ID, token, s.Weight, d.now)
 		err = d.engine.Resize(ctx, d.res, engine.Held{ID: s.ID, Token: token}, s.Weight)
 	case "break":
-		want = d.model.Break(s.ID, d.now)
-		err = d.engine.Break(ctx, d.res, s.ID)
+		want = d.model.Break(queue.Break{ID: s.ID, Force: s.Flag}, d.now)
+		err = d.engine.Break(ctx, d.res, engine.Break{ID: s.ID, Force: s.Flag})
 	case "snapshot":
 		return d.compareSnapshots(ctx)
 	}
@@ -251,7 +251,7 @@ func (d *duel) holder(h queue.Holder) engine.Holder {
 	}
 	return engine.Holder{
 		ID: h.ID, Client: engine.Client{ID: engine.ClientOf(h.ID)}, Reason: h.Reason, Weight: h.Weight,
-		Token: h.Token, Since: time.UnixMicro(h.Since), TTL: duration(h.Deadline - d.now),
+		Token: h.Token, Since: time.UnixMicro(h.Since), TTL: duration(h.Deadline - d.now), Breaking: h.Breaking,
 	}
 }
 

@@ -54,7 +54,7 @@ func TestScriptFlush(t *testing.T) {
 	flush()
 	release(t, e, r.Resource, a)
 	flush()
-	must(t, e.Break(t.Context(), other.Resource, "c1.b"))
+	must(t, e.Break(t.Context(), other.Resource, engine.Break{ID: "c1.b"}))
 }
 
 // After the data are lost the lease is reported as deleted, and tokens go on
@@ -125,7 +125,7 @@ func TestDeniedByACL(t *testing.T) {
 	wait(t, deaf, request("c2.b"))
 	release(t, deaf, named("stock:42"), a)
 	hold(t, deaf, request("c2.b"))
-	must(t, deaf.Break(t.Context(), named("stock:42"), "c2.b"))
+	must(t, deaf.Break(t.Context(), named("stock:42"), engine.Break{ID: "c2.b"}))
 }
 
 // The commands that docs/PROTOCOL.md names are enough.
@@ -156,7 +156,7 @@ func TestLeastACL(t *testing.T) {
 		must(t, renew(e, t.Context(), r.Resource, a))
 		release(t, e, r.Resource, a)
 		next(t, wakes, engine.WakeGrant)
-		must(t, e.Break(t.Context(), r.Resource, "c2.b"))
+		must(t, e.Break(t.Context(), r.Resource, engine.Break{ID: "c2.b"}))
 		must(t, e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: "c3.c"}, Withdraw: true}))
 		brief := make("c1.d")
 		brief.TTL = time.Millisecond
@@ -213,7 +213,7 @@ func TestHungServer(t *testing.T) {
 			func(ctx context.Context) error {
 				return e.Release(ctx, engine.Release{Resource: named("stock:42"), Held: engine.Held{ID: "c1.a"}})
 			},
-			func(ctx context.Context) error { return e.Break(ctx, named("stock:42"), "c1.a") },
+			func(ctx context.Context) error { return e.Break(ctx, named("stock:42"), engine.Break{ID: "c1.a"}) },
 			func(ctx context.Context) error { _, err := e.Snapshot(ctx, named("stock:42")); return err },
 			func(ctx context.Context) error {
 				for _, err := range e.List(ctx, prefix, "*") {

@@ -30,7 +30,7 @@ func TestEveryKeyExpires(t *testing.T) {
 	check()
 	release(t, e, r.Resource, a) // b is granted
 	check()
-	must(t, e.Break(ctx, r.Resource, "c2.b"))
+	must(t, e.Break(ctx, r.Resource, engine.Break{ID: "c2.b"}))
 	check()
 	must(t, e.Release(ctx, engine.Release{Resource: r.Resource, Held: engine.Held{ID: "c3.c"}, Withdraw: true}))
 	check()

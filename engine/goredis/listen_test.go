@@ -22,7 +22,7 @@ func TestWakeups(t *testing.T) {
 	if w.ID != "c2.b" || w.Token <= a.Token || w.TTL != engine.ClaimWindow {
 		t.Errorf("got %+v after token %d", w, a.Token)
 	}
-	must(t, e.Break(t.Context(), named("stock:42"), "c2.b"))
+	must(t, e.Break(t.Context(), named("stock:42"), engine.Break{ID: "c2.b"}))
 	if w := next(t, wakes, engine.WakeBroken); w.ID != "c2.b" {
 		t.Errorf("got %+v", w)
 	}

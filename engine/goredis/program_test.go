@@ -21,7 +21,7 @@ type step struct {
 	Cap    int
 	Weight int
 	TTL    queue.Time
-	Flag   bool // acquire: queue; release: withdraw; renew: together with others
+	Flag   bool // acquire: queue; release: withdraw; renew: together with others; break: by force
 	Res    uint64
 	Mark   queue.Time
 	Ballot string // relative to what the model knows; see ballot
@@ -41,6 +41,9 @@ func (s step) String() string {
 		return fmt.Sprintf("+%d resize %s token=%s weight=%d", s.After, s.ID, s.Token, s.Weight)
 	case "renew":
 		return fmt.Sprintf("+%d renew %s token=%s ttl=%d together=%v", s.After, s.ID, s.Token, s.TTL, s.Flag)
+	}
+	if s.Op == "break" {
+		return fmt.Sprintf("+%d break %s force=%v", s.After, s.ID, s.Flag)
 	}
 	return fmt.Sprintf("+%d %s %s", s.After, s.Op, s.ID)
 }
@@ -108,7 +111,7 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 		After: rapid.SampledFrom([]queue.Time{0, 0, 0, 0, 1, ms, 100 * ms, 900 * ms, s, s, 3*s - 1, 3 * s, 5 * s, 15 * s, 60 * s, 125 * s, 3600 * s}).Draw(t, "after"),
 		Op: rapid.SampledFrom([]string{
 			"acquire", "acquire", "acquire", "acquire", "acquire", "acquire",
-			"release", "release", "release", "renew", "renew", "resize", "resize", "break", "snapshot",
+			"release", "release", "release", "renew", "renew", "resize", "resize", "break", "break", "snapshot",
 		}).Draw(t, "op"),
 		ID:     rapid.SampledFrom(ids).Draw(t, "id"),
 		Kind:   kind,
@@ -144,6 +147,7 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 		st.Flag = !st.Flag // withdrawals are the rarer ones
 		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "own+1", "1"}).Draw(t, "token")
 	case "break":
+		st.Flag = !st.Flag
 		if rapid.IntRange(0, 2).Draw(t, "unmarks") == 0 {
 			st.ID = engine.MarkID
 		}

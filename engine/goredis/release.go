@@ -77,13 +77,13 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	return notHeld(cause, err)
 }
 
-// Break ends a lease or a wait by force; see engine.Engine.
-func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) error {
+// Break ends a lease or a wait; see engine.Engine.
+func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
 	keys, err := e.usable(res)
 	if err != nil {
 		return err
 	}
-	args := script.Break{ID: id}
+	args := script.Break{ID: b.ID, Force: b.Force}
 	value, err := e.run(ctx, e.rdb, e.scripts.Break(keys, args))
 	if err != nil {
 		return err

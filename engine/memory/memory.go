@@ -110,7 +110,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 }
 
 // Break implements engine.Engine.
-func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) error {
+func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
 	if err := ended(ctx); err != nil {
 		return err
 	}
@@ -119,9 +119,9 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) erro
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := clock()
-	a := e.look(res, now).queue.Break(id, now)
+	a := e.look(res, now).queue.Break(queue.Break(b), now)
 	if a.Status == queue.Done {
-		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: id})
+		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: b.ID})
 	}
 	e.post(&post, res.Prefix, a)
 	return failure(a)

@@ -113,10 +113,10 @@ func TestCloseWaitsForDeliver(t *testing.T) {
 			}
 		}
 		res := request("r", "").Resource
-		go e.Break(ctx, res, "a.1") // grants b.1
+		go e.Break(ctx, res, engine.Break{ID: "a.1", Force: true}) // grants b.1
 		<-entered
 		// A second wake-up must not wait for the first one's delivery.
-		if err := e.Break(ctx, res, "b.1"); err != nil {
+		if err := e.Break(ctx, res, engine.Break{ID: "b.1", Force: true}); err != nil {
 			t.Fatal(err)
 		}
 		closed := make(chan struct{})

@@ -172,8 +172,8 @@ func (f *faulty) List(ctx context.Context, prefix, pattern string) iter.Seq2[eng
 	}
 }
 
-func (f *faulty) Break(ctx context.Context, res engine.Resource, id string) error {
-	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.Engine.Break(ctx, res, id) })
+func (f *faulty) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
+	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.Engine.Break(ctx, res, b) })
 	return err
 }
 

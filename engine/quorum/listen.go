@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -122,7 +123,8 @@ func (s *stream) send(w engine.Wakeup) {
 // remembers is how many endings are counted at once.
 const remembers = 256
 
-// enough counts the nodes that told of an end, and says when they suffice.
+// enough counts the nodes that told of an end, and says when they suffice. A node that
+// tells of it again tells of another break.
 func (s *stream) enough(n *node, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,13 +133,12 @@ func (s *stream) enough(n *node, id string) bool {
 	}
 	var lease engine.Held
 	lease.ID, lease.Token = parseTry(id)
-	for _, other := range s.broken[lease] {
-		if other == n.index {
-			return false
-		}
+	need := len(s.e.nodes) - s.e.majority + 1
+	if slices.Contains(s.broken[lease], n.index) {
+		return len(s.broken[lease]) >= need
 	}
 	s.broken[lease] = append(s.broken[lease], n.index)
-	return len(s.broken[lease]) == len(s.e.nodes)-s.e.majority+1
+	return len(s.broken[lease]) == need
 }
 
 // Close implements engine.Listener.

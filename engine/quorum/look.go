@@ -85,6 +85,7 @@ func (e *Engine) merge(res engine.Resource, all []sight) engine.Snapshot {
 				holders[k] = &seen{holder: h}
 			}
 			holders[k].ttls = append(holders[k].ttls, h.TTL)
+			holders[k].holder.Breaking = holders[k].holder.Breaking || h.Breaking
 			holders[k].weights = append(holders[k].weights, h.Weight)
 			if h.Since.Before(holders[k].holder.Since) {
 				holders[k].holder.Since = h.Since // the others were told later
@@ -192,18 +193,18 @@ func (e *Engine) gather(ctx context.Context, prefix, pattern string) ([]engine.S
 }
 
 // Break implements engine.Engine.
-func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) error {
+func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
 	if err := e.usable(ctx); err != nil {
 		return err
 	}
 	defer e.lines.wake(res)
 	var known *round
-	if a := e.attempts.find(key{res, id}); a != nil {
+	if a := e.attempts.find(key{res, b.ID}); a != nil {
 		known, _ = a.standing()
 	}
-	client := engine.ClientOf(id)
+	client := engine.ClientOf(b.ID)
 	p := begin(e, ctx, client, e.pick(e.majority), func(ctx context.Context, n *node) (struct{}, error) {
-		return struct{}{}, e.breakOn(ctx, n, res, id, known)
+		return struct{}{}, e.breakOn(ctx, n, res, b, known)
 	})
 	defer p.end()
 	c := claim{nodes: len(e.nodes), need: e.majority}
@@ -229,10 +230,11 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, id string) erro
 }
 
 // breakOn ends what one node has of a holder ID, or the mark.
-func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, id string, known *round) error {
-	if id == engine.MarkID {
-		return n.Break(ctx, res, id)
+func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b engine.Break, known *round) error {
+	if b.ID == engine.MarkID {
+		return n.Break(ctx, res, b)
 	}
+	id := b.ID
 	s, err := n.Snapshot(ctx, res)
 	if err != nil {
 		return err
@@ -240,7 +242,8 @@ func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, id s
 	broke := false
 	for _, h := range s.Holders {
 		if holder, _ := parseTry(h.ID); holder == id || h.ID == id {
-			err := n.Break(ctx, res, h.ID)
+			b.ID = h.ID
+			err := n.Break(ctx, res, b)
 			var gone *engine.NotHeldError
 			if err != nil && !errors.As(err, &gone) {
 				return err
@@ -252,7 +255,7 @@ func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, id s
 	case broke:
 		return nil
 	case known != nil:
-		return n.Break(ctx, res, known.on(n).ID)
+		b.ID = known.on(n).ID
 	}
-	return n.Break(ctx, res, id)
+	return n.Break(ctx, res, b)
 }

@@ -59,7 +59,7 @@ func (e *Engine) unmark(t *round, votes []vote) {
 			if err != nil || s.Marked == 0 || s.Token != t.token+t.req.Reserve {
 				return err
 			}
-			return n.Break(ctx, t.res, engine.MarkID)
+			return n.Break(ctx, t.res, engine.Break{ID: engine.MarkID})
 		})
 	}
 }

@@ -224,7 +224,7 @@ func TestMajorityFails(t *testing.T) {
 			}
 			want("Renew", c.renew(t, held))
 			want("Release", c.Release(t.Context(), engine.Release{Resource: stock, Held: held}))
-			want("Break", c.Break(t.Context(), stock, held.ID))
+			want("Break", c.Break(t.Context(), stock, engine.Break{ID: held.ID}))
 			_, err = c.Snapshot(t.Context(), stock)
 			want("Snapshot", err)
 			_, err = c.Now(t.Context())

@@ -119,7 +119,9 @@ func (x *extension) outcome(ctx context.Context, e *Engine, sent time.Time) erro
 	case x.lost():
 		why := x.why()
 		x.a.end(why.Cause)
-		x.t.giveUp() // a minority may still have it
+		if why.Cause != engine.CauseBroken { // then it is for its holder to release it
+			x.t.giveUp() // a minority may still have it
+		}
 		return why
 	}
 	return shortfall(ctx, e, "renewed the lease", x.yes, x.need, x.bad)

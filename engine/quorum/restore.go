@@ -83,7 +83,7 @@ func (t *round) restore(m miss, x *extension) {
 		if err != nil || s.Token-m.held.Token > t.req.Reserve {
 			return a, err
 		}
-		if err := n.Break(ctx, r.Resource, engine.MarkID); unavailable(err) {
+		if err := n.Break(ctx, r.Resource, engine.Break{ID: engine.MarkID}); unavailable(err) {
 			return a, err
 		}
 		return n.Acquire(ctx, r)

@@ -67,7 +67,7 @@ func TestBreakOfARestoredLeaseIsTold(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if err := c.Break(t.Context(), stock, h.ID); err != nil {
+		if err := c.Break(t.Context(), stock, engine.Break{ID: h.ID}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

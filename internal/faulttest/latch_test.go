@@ -135,7 +135,7 @@ func (w *world) forgetUnits(latch string) {
 			w.t.Fatal(err)
 		}
 		for _, h := range s.Holders {
-			if err := c.Break(context.Background(), s.Resource, h.ID); err != nil {
+			if err := c.Break(context.Background(), s.Resource, h.ID, holdfast.Force()); err != nil {
 				w.t.Fatal(err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // gathering is one caller of a random program: it takes a set of names, in some
@@ -151,7 +152,7 @@ func (w *crowd) breakOne(name string) {
 		w.void = append(w.void, t)
 	}
 	w.mu.Unlock()
-	_ = w.Store.Break(context.Background(), s.Resource, s.Holders[0].ID) // it may have gone meanwhile
+	_ = w.Store.Break(context.Background(), s.Resource, engine.Break{ID: s.Holders[0].ID}) // it may have gone meanwhile
 }
 
 func (w *crowd) do(g gathering) {

@@ -135,7 +135,7 @@ func (w *workshop) told() {
 
 func (w *workshop) breaks(id string) {
 	for _, h := range w.snapshot(id).Holders {
-		_ = w.Store.Break(context.Background(), w.resource(id), h.ID) // it may have ended meanwhile
+		_ = w.Store.Break(context.Background(), w.resource(id), engine.Break{ID: h.ID}) // it may have ended meanwhile
 	}
 }
 

@@ -143,7 +143,7 @@ func (w *world) breaks(name string, holder bool) {
 	w.mu.Lock()
 	w.broken = append(w.broken, id)
 	w.mu.Unlock()
-	_ = w.Store.Break(context.Background(), s.Resource, id) // it may have gone meanwhile
+	_ = w.Store.Break(context.Background(), s.Resource, engine.Break{ID: id}) // it may have gone meanwhile
 }
 
 // in makes a call that has to end in time. The ctx of the call ends with it, and so

@@ -132,9 +132,15 @@ func (a *audit) timed(got queue.Answer) {
 	}
 }
 
+// usable returns the lease of an ID, unless it is breaking.
+func (a *audit) usable(id string) (lease, bool) {
+	h, ok := a.holders[id]
+	return h, ok && !h.breaking
+}
+
 func (a *audit) renew(id string, token uint64, ttl queue.Time) {
 	a.reap()
-	held, holds := a.holders[id]
+	held, holds := a.usable(id)
 	if holds {
 		held.deadline = max(held.deadline, a.now+ttl)
 		a.holders[id] = held
@@ -150,7 +156,8 @@ func (a *audit) renew(id string, token uint64, ttl queue.Time) {
 }
 
 func (a *audit) release(id string, token uint64, withdraw bool, mark queue.Time) {
-	_, held := a.holders[id]
+	_, held := a.usable(id)
+	breaking := a.holders[id].breaking
 	had := a.remove(id)
 	a.reap()
 	if held {
@@ -159,7 +166,7 @@ func (a *audit) release(id string, token uint64, withdraw bool, mark queue.Time)
 	got := a.queue.Release(id, token, withdraw, mark, a.now)
 	a.granted(got.Grants, nil)
 	switch {
-	case had, withdraw, a.cause(id, token) == queue.Released:
+	case had && !breaking, withdraw, a.cause(id, token) == queue.Released:
 		a.must(got.Status == queue.Done, "release %s: got %+v, want done", id, got)
 	default:
 		a.refused(id, token, got)
@@ -172,7 +179,7 @@ func (a *audit) release(id string, token uint64, withdraw bool, mark queue.Time)
 
 func (a *audit) resize(id string, token uint64, weight int) {
 	a.reap()
-	held, holds := a.holders[id]
+	held, holds := a.usable(id)
 	fits := weight >= 1 && weight <= held.weight
 	if holds && fits {
 		held.weight = weight
@@ -191,16 +198,23 @@ func (a *audit) resize(id string, token uint64, weight int) {
 	a.settled(got)
 }
 
-func (a *audit) breaks(id string) {
+func (a *audit) breaks(id string, force bool) {
 	a.reap()
-	had := a.remove(id)
-	if had {
+	held, had := a.holders[id]
+	switch {
+	case had && !force && !held.breaking:
+		held.breaking = true
+		a.holders[id] = held
+		a.ended[id] = fate{queue.Broken, held.deadline + a.params.Retention}
+	case had && !force:
+	case a.remove(id):
+		had = true
 		a.end(id, queue.Broken)
 	}
 	if id == queue.MarkID && a.marked > a.now {
 		a.marked, had = 0, true
 	}
-	got := a.queue.Break(id, a.now)
+	got := a.queue.Break(queue.Break{ID: id, Force: force}, a.now)
 	a.granted(got.Grants, nil)
 	if had {
 		a.must(got.Status == queue.Done, "break %s: got %+v, want done", id, got)

@@ -32,6 +32,7 @@ type lease struct {
 	weight   int
 	token    uint64
 	deadline queue.Time
+	breaking bool
 }
 
 type wait struct {
@@ -131,7 +132,9 @@ func (a *audit) reap() {
 	for id, h := range a.holders {
 		if h.deadline <= a.now {
 			delete(a.holders, id)
-			a.end(id, queue.Expired)
+			if !h.breaking {
+				a.end(id, queue.Expired)
+			}
 		}
 	}
 }
@@ -185,7 +188,7 @@ func (a *audit) hold(g queue.Grant, weight int, reserve uint64) {
 	a.must(!over, "%s is granted, but has ended", g.ID)
 	_, held := a.holders[g.ID]
 	a.must(!held, "%s is granted, but holds already", g.ID)
-	a.holders[g.ID] = lease{weight, g.Token, a.now + g.TTL}
+	a.holders[g.ID] = lease{weight, g.Token, a.now + g.TTL, false}
 	a.highest = g.Token + reserve
 	a.tokens[g.ID] = g.Token
 	if a.birth == 0 {
@@ -210,7 +213,7 @@ func (a *audit) settled(got queue.Answer) {
 	last := uint64(0)
 	for _, h := range s.Holders {
 		want, ok := a.holders[h.ID]
-		a.must(ok && want == lease{h.Weight, h.Token, h.Deadline}, "snapshot has holder %v, want %v", h, want)
+		a.must(ok && want == lease{h.Weight, h.Token, h.Deadline, h.Breaking}, "snapshot has holder %v, want %v", h, want)
 		a.must(h.Token > last, "snapshot has holders %v, not by token", s.Holders)
 		last = h.Token
 	}

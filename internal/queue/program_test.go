@@ -95,8 +95,9 @@ func (p *program) step() {
 		p.release(id, 0, true, 0)
 	case 7:
 		id = p.id()
-		fmt.Fprintf(&p.said, "%d break %s\n", p.now, id)
-		p.breaks(id)
+		force := p.pick(3) == 0
+		fmt.Fprintf(&p.said, "%d break %s force %v\n", p.now, id, force)
+		p.breaks(id, force)
 	case 8:
 		p.jump()
 	case 9:
@@ -107,7 +108,7 @@ func (p *program) step() {
 	case 10:
 		if p.pick(4) == 0 {
 			fmt.Fprintf(&p.said, "%d break mark\n", p.now)
-			p.breaks(queue.MarkID)
+			p.breaks(queue.MarkID, false)
 		}
 	case 11, 12:
 		id, token = p.id(), p.token()

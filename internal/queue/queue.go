@@ -21,6 +21,9 @@
 //     the clock is ahead of all tokens given, across a loss of the state. A
 //     ballot is taken instead if it is above last, and not so old that a state
 //     forgotten since may have given it.
+//   - A lease that is broken, unless by force, is breaking: it goes on to count
+//     against the capacity until its holder releases it or its deadline comes,
+//     but nobody can extend it, and its ID has ended.
 //   - A resource may be marked as done for a time, by a grant or by the release
 //     of a lease. While that lasts nobody new is granted or queued, and those who
 //     wait when it begins are sent away. A mark never becomes shorter; present
@@ -116,6 +119,12 @@ type Answer struct {
 	Left     Time     // with Dropped: what is left of the mark
 }
 
+// Break names what an operator ends: a lease, a wait, or by MarkID the mark.
+type Break struct {
+	ID    string
+	Force bool // a lease ends at once
+}
+
 // Grant is a lease given to a waiter that did not ask at that moment. It has to
 // be told by a wake-up.
 type Grant struct {
@@ -132,6 +141,7 @@ type Holder struct {
 	Since    Time
 	Deadline Time
 	Reason   string
+	Breaking bool // broken: it cannot be renewed
 
 	index int // in the heap of deadlines
 }
@@ -250,6 +260,14 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	return a
 }
 
+// live returns the lease of an ID that may be used and renewed, or nil.
+func (q *Queue) live(id string) *Holder {
+	if h := q.holders[id]; h != nil && !h.Breaking {
+		return h
+	}
+	return nil
+}
+
 // admit decides about an ID that neither holds nor waits.
 func (q *Queue) admit(r Request, now Time, a *Answer) Status {
 	q.marked = 0 // it was seen to end; were the clock set back, it would meet waiters
@@ -298,7 +316,7 @@ func (q *Queue) floor(now Time) uint64 {
 func (q *Queue) Renew(id string, token uint64, ttl, now Time) Answer {
 	var a Answer
 	q.reap(now)
-	h := q.holders[id]
+	h := q.live(id)
 	if h != nil {
 		h.Deadline = max(h.Deadline, now+ttl)
 		heap.Fix(&q.byEnd, h.index)
@@ -317,46 +335,61 @@ func (q *Queue) Renew(id string, token uint64, ttl, now Time) Answer {
 // refused from now on, and the answer is always Done. With mark, the release of
 // a lease marks the resource as done for so long; a release that finds none
 // marks nothing, so a second copy does not mark again. A lease whose deadline has
-// come is there until an operation ends it: nobody else had it meanwhile.
+// come is there until an operation ends it: nobody else had it meanwhile. The
+// release of a lease that is breaking frees it, marks nothing, and says Broken.
 func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) Answer {
 	var a Answer
-	held := q.holders[id] != nil
+	h := q.holders[id]
+	breaking := h != nil && h.Breaking
 	had := q.drop(id)
-	if held {
+	if h != nil && !breaking {
 		q.mark(mark, now, &a)
 	}
 	q.reap(now)
 	q.advance(now, "", &a)
-	if !had && !withdraw {
+	if (!had || breaking) && !withdraw {
 		if why := q.why(id, token, now); why != Released {
 			a.Status, a.Cause = NotHeld, why
 			return a
 		}
 	}
 	if withdraw {
-		q.end(id, Released, now)
+		q.end(id, Released, now, now)
 	}
 	a.Status = Done
 	return a
 }
 
-// Break ends a lease or a wait by force, or with MarkID the mark. The mark
+// Break is an operator's will. It sets a lease to breaking, which ends it at its
+// holder's release or at its deadline; again does no harm. By force it ends the
+// lease in this step. It ends a wait in any case, or with MarkID the mark. The mark
 // outlives a lease that is broken.
-func (q *Queue) Break(id string, now Time) Answer {
+func (q *Queue) Break(b Break, now Time) Answer {
 	var a Answer
 	q.reap(now)
-	had := id == MarkID && q.unmark(now)
-	if !had && q.drop(id) {
-		had = true
-		q.end(id, Broken, now)
-	}
+	had := b.ID == MarkID && q.unmark(now) || q.breaks(b, now)
 	q.advance(now, "", &a)
 	if !had {
-		a.Status, a.Cause = NotHeld, q.why(id, 0, now)
+		a.Status, a.Cause = NotHeld, q.why(b.ID, 0, now)
 		return a
 	}
 	a.Status = Done
 	return a
+}
+
+func (q *Queue) breaks(b Break, now Time) bool {
+	if h := q.holders[b.ID]; h != nil && !b.Force {
+		if !h.Breaking {
+			h.Breaking = true
+			q.end(b.ID, Broken, h.Deadline, now) // from now on, and as long as if it ended then
+		}
+		return true
+	}
+	if !q.drop(b.ID) {
+		return false
+	}
+	q.end(b.ID, Broken, now, now)
+	return true
 }
 
 // Snapshot is what an operator sees. It changes nothing.
@@ -392,9 +425,11 @@ func (q *Queue) Snapshot(now Time) Snapshot {
 // reap ends every lease whose deadline has come.
 func (q *Queue) reap(now Time) {
 	for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= now {
-		id := q.byEnd[0].ID
-		q.drop(id)
-		q.end(id, Expired, now)
+		h := q.byEnd[0]
+		q.drop(h.ID)
+		if !h.Breaking { // that ending is known already
+			q.end(h.ID, Expired, now, now)
+		}
 	}
 }
 
@@ -460,8 +495,9 @@ func (q *Queue) drop(id string) bool {
 	return false
 }
 
-// end remembers an ending that is not a plain release.
-func (q *Queue) end(id string, c Cause, now Time) {
+// end remembers an ending that is not a plain release, for the retention after
+// that instant.
+func (q *Queue) end(id string, c Cause, at, now Time) {
 	if len(q.ended) >= q.sweepAt {
 		for other, e := range q.ended {
 			if e.until <= now {
@@ -470,8 +506,8 @@ func (q *Queue) end(id string, c Cause, now Time) {
 		}
 		q.sweepAt = 2*len(q.ended) + 16
 	}
-	q.ended[id] = ending{cause: c, until: now + q.params.Retention}
-	q.keep(now)
+	q.ended[id] = ending{cause: c, until: at + q.params.Retention}
+	q.keep(at)
 }
 
 func (q *Queue) ending(id string, now Time) (ending, bool) {

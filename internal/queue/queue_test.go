@@ -116,7 +116,7 @@ func TestRuleReap(t *testing.T) {
 		"release":  func(q *queue.Queue, now queue.Time) queue.Answer { return q.Release("a", uint64(start), false, 0, now) },
 		"resize":   func(q *queue.Queue, now queue.Time) queue.Answer { return q.Resize("a", uint64(start), 1, now) },
 		"withdraw": func(q *queue.Queue, now queue.Time) queue.Answer { return q.Release("c", 0, true, 0, now) },
-		"break":    func(q *queue.Queue, now queue.Time) queue.Answer { return q.Break("c", now) },
+		"break":    func(q *queue.Queue, now queue.Time) queue.Answer { return q.Break(queue.Break{ID: "c"}, now) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := queue.New(params, start)
@@ -231,9 +231,9 @@ func TestRuleEndings(t *testing.T) {
 			0, queue.Released, queue.Released, queue.Released},
 		{"withdrawn", func(q *queue.Queue, now queue.Time) { q.Release("a", 0, true, 0, now) },
 			queue.Released, queue.Released, queue.Released, queue.Released},
-		{"broken", func(q *queue.Queue, now queue.Time) { q.Break("a", now) },
+		{"broken", func(q *queue.Queue, now queue.Time) { q.Break(queue.Break{ID: "a"}, now) },
 			queue.Broken, queue.Broken, queue.Broken, queue.Released},
-		{"expired", func(q *queue.Queue, now queue.Time) { q.Break("nobody", now+10*sec) },
+		{"expired", func(q *queue.Queue, now queue.Time) { q.Break(queue.Break{ID: "nobody"}, now+10*sec) },
 			queue.Expired, queue.Expired, queue.Taken, queue.Released},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestForgettable(t *testing.T) {
 		{"withdrawn", func(q *queue.Queue) { q.Release("a", 0, true, 0, start+7*sec) }, 7 * sec},
 		{"broken at its end", func(q *queue.Queue) {
 			q.Acquire(mutex("a"), start)
-			q.Break("a", start+10*sec-1)
+			q.Break(queue.Break{ID: "a"}, start+10*sec-1)
 		}, 10 * sec},
 		{"marked", func(q *queue.Queue) {
 			q.Acquire(mutex("a"), start)

@@ -7,7 +7,7 @@ package queue
 func (q *Queue) Resize(id string, token uint64, weight int, now Time) Answer {
 	var a Answer
 	q.reap(now)
-	h := q.holders[id]
+	h := q.live(id)
 	fits := h != nil && weight >= 1 && weight <= h.Weight
 	if fits {
 		q.used -= h.Weight - weight

@@ -24,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers into the transcript
 //	renew ID [token=N] [ttl=D]       the token is the one last granted to the ID
 //	release ID [token=N] [mark=D]    unless given
 //	resize ID to=N [token=N]
-//	withdraw ID [mark=D], break ID|mark
+//	withdraw ID [mark=D], break ID|mark [force]
 //	after D, back D                  the clock goes on, or steps back
 //	show                             a snapshot
 //	forget                           drop the state if that loses nothing
@@ -128,7 +128,8 @@ func (s *stage) do(t *testing.T, words []string) string {
 	case "withdraw":
 		return s.told(s.queue.Release(id, 0, true, span(t, args["mark"]), s.now))
 	case "break":
-		return s.told(s.queue.Break(id, s.now))
+		_, force := args["force"]
+		return s.told(s.queue.Break(queue.Break{ID: id, Force: force}, s.now))
 	case "show":
 		return s.show()
 	case "forget":
@@ -194,6 +195,9 @@ func (s *stage) show() string {
 	}
 	for _, h := range snap.Holders {
 		text += fmt.Sprintf("; %s holds %d token=%d ttl=%s", h.ID, h.Weight, h.Token, show(h.Deadline-s.now))
+		if h.Breaking {
+			text += " breaking"
+		}
 	}
 	for _, w := range snap.Waiters {
 		text += fmt.Sprintf("; %s waits for %d", w.ID, w.Weight)

@@ -255,9 +255,9 @@ func (l *link) List(context.Context, string, string) iter.Seq2[engine.Snapshot, 
 }
 
 // Break implements engine.Engine.
-func (l *link) Break(ctx context.Context, res engine.Resource, id string) error {
+func (l *link) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
 	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
-		return struct{}{}, e.Break(ctx, res, id)
+		return struct{}{}, e.Break(ctx, res, b)
 	})
 	return err
 }

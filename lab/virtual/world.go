@@ -325,10 +325,10 @@ func (w *world) operator(s Step) {
 	}
 	switch {
 	case len(snap.Waiters) > 0 && s.For%2 == 0:
-		_ = e.Break(ctx, res, snap.Waiters[len(snap.Waiters)/2].ID) // it may have ended meanwhile
+		_ = e.Break(ctx, res, engine.Break{ID: snap.Waiters[len(snap.Waiters)/2].ID}) // it may have ended meanwhile
 	case len(snap.Holders) > 0:
 		w.ended(snap.Holders[0])
-		_ = e.Break(ctx, res, snap.Holders[0].ID)
+		_ = e.Break(ctx, res, engine.Break{ID: snap.Holders[0].ID})
 	}
 }
 

@@ -2,12 +2,17 @@ package script
 
 // Break is the arguments of the script.
 type Break struct {
-	ID string
+	ID    string
+	Force bool // a lease ends in this step
 }
 
 // Break makes the call.
 func (s *Set) Break(k Keys, a Break) Call {
-	return s.breaks.call(k, a.ID)
+	c := s.breaks.call(k, a.ID)
+	if a.Force {
+		c.add("f")
+	}
+	return c
 }
 
 // Read reads the reply: the cause, above 0, why there was nothing to break.

@@ -1,10 +1,10 @@
--- Ends a lease or a wait by force and tells its client; or the mark.
+-- Ends a lease or a wait by an operator's will and tells its client; or the mark.
 -- KEYS  core and line of the resource
--- ARGV  1 holder ID, or 'mark'
+-- ARGV  1 holder ID, or 'mark', 2 'f' to end a lease in this step, or left out
 -- Returns  0, or -cause if the ID neither holds nor waits, or nothing is marked
 local call = redis.call
 --#include clock
-local id = ARGV[1]
+local id, force = ARGV[1], ARGV[2] == 'f'
 --#include state
 --#include endings
 --#include leases
@@ -12,15 +12,28 @@ local id = ARGV[1]
 --#include queue
 --#include notify
 --#include finish
-reap()
-local had = id == 'mark' and marked > now
-if had then
-  marked, changed = 0, true
-  call('HSET', CORE, 'marked', 0)
-elseif drop(id) then
-  had = true
-  remember(id, 'b')
+
+-- breaks tells whether there was something to break.
+local function breaks()
+  if id == 'mark' and marked > now then
+    marked, changed = 0, true
+    call('HSET', CORE, 'marked', 0)
+    return true
+  end
+  local till = not force and held(id)
+  if till then
+    breaking(id, till)
+    remember(id, 'b', till)
+    return true
+  end
+  if not force and held(BREAKING .. id) then return true end -- again
+  if not drop(id) then return false end
+  remember(id, 'b', now)
+  return true
 end
+
+reap()
+local had = breaks()
 advance()
 if not had then return finish(-why(id, 0)) end
 finish(0)

@@ -1,11 +1,12 @@
--- Endings that are not plain releases are remembered for the retention.
-local function remember(id, cause)
+-- Endings that are not plain releases are remembered for the retention after they
+-- were, or will be at the latest.
+local function remember(id, cause, at)
   call('ZREMRANGEBYSCORE', LINE, -now, '(0')
   if cause == 'w' then call('ZREM', LINE, 'e' .. id, 'b' .. id) end
-  enter(-now - retention, cause .. id)
+  enter(-at - retention, cause .. id)
   begun = true -- the line may have been emptied just now
-  ended = math.max(ended, now + retention)
-  keep(now)
+  ended = math.max(ended, at + retention)
+  keep(at)
 end
 
 local function ending(id)

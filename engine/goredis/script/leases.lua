@@ -1,3 +1,7 @@
+-- A lease that is breaking bears the name BREAKING and its ID, so nothing that asks
+-- for the ID finds it; the ID has an ending already.
+local BREAKING = '!'
+
 -- held returns the deadline of a lease, or nil.
 local function held(id)
   if capacity == 1 then return used == 1 and holder == id and deadline or nil end
@@ -18,6 +22,19 @@ local function extend(id, ttl)
   if capacity == 1 then deadline = after else call('ZADD', LINE, after, 'h' .. id) end
   changed = true
   keep(after)
+end
+
+-- breaking sets a lease to breaking.
+local function breaking(id, till)
+  changed = true
+  if capacity == 1 then
+    holder = BREAKING .. id
+    return
+  end
+  call('ZADD', LINE, till, 'h' .. BREAKING .. id)
+  call('ZREM', LINE, 'h' .. id)
+  call('HSET', CORE, '@' .. BREAKING .. id, call('HGET', CORE, '@' .. id))
+  call('HDEL', CORE, '@' .. id)
 end
 
 -- hold makes a lease. Every token comes from here and from the short way in

@@ -1,22 +1,31 @@
--- drop removes an ID, be it holder or waiter, and tells whether it was there.
-local function drop(id)
+-- dropLease removes a lease by its name, and tells whether it was there.
+local function dropLease(name)
   if capacity == 1 then
-    if used == 1 and holder == id then
-      used, deadline, changed = 0, 0, true
-      return true
-    end
-  elseif used > 0 and call('ZREM', LINE, 'h' .. id) == 1 then
-    local weight = string.match(call('HGET', CORE, '@' .. id) or '', '^%d+') or 1
-    call('HDEL', CORE, '@' .. id)
-    used, changed = math.max(0, used - weight), true
+    if used == 0 or holder ~= name then return false end
+    used, deadline, changed = 0, 0, true
     return true
   end
-  if queued > 0 and call('ZREM', LINE, 'q' .. id) == 1 then
-    call('HDEL', CORE, '@' .. id)
-    queued, changed = queued - 1, true
-    return true
-  end
-  return false
+  if used == 0 or call('ZREM', LINE, 'h' .. name) == 0 then return false end
+  local weight = string.match(call('HGET', CORE, '@' .. name) or '', '^%d+') or 1
+  call('HDEL', CORE, '@' .. name)
+  used, changed = math.max(0, used - weight), true
+  return true
+end
+
+-- dropWaiter removes a waiter, and tells whether it was there.
+local function dropWaiter(id)
+  if queued == 0 or call('ZREM', LINE, 'q' .. id) == 0 then return false end
+  call('HDEL', CORE, '@' .. id)
+  queued, changed = queued - 1, true
+  return true
+end
+
+-- drop removes an ID, be it holder or waiter, and tells whether it was there, and
+-- whether as a lease that was breaking.
+local function drop(id)
+  if dropLease(id) or dropWaiter(id) then return true, false end
+  local broken = dropLease(BREAKING .. id)
+  return broken, broken
 end
 
 -- mark marks the resource as done for a time; a mark that lasts longer stays.
@@ -29,7 +38,7 @@ local function mark(span)
   if queued == 0 then return end
   for _, member in ipairs(call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH)) do
     local id = string.sub(member, 2)
-    drop(id)
+    dropWaiter(id)
     wakes[#wakes + 1] = {id, string.format('m %.0f %s', marked - now, id)}
   end
 end

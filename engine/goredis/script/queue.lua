@@ -10,9 +10,9 @@ local function reap()
     dead = {'h' .. holder}
   end
   for _, member in ipairs(dead) do
-    local id = string.sub(member, 2)
-    drop(id)
-    remember(id, 'e')
+    local name = string.sub(member, 2)
+    dropLease(name)
+    if string.byte(name) ~= 33 then remember(name, 'e', now) end -- BREAKING: that ending is known already
   end
 end
 
@@ -24,11 +24,11 @@ local function advance(caller)
     local id = string.sub(call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'LIMIT', 0, 1)[1], 2)
     local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
     if not weight or seen + WAITER_LIFE <= now then
-      drop(id)
+      dropWaiter(id)
     elseif used + weight > capacity then
       return
     else
-      drop(id)
+      dropWaiter(id)
       ttl = tonumber(ttl)
       if id ~= caller then ttl = math.min(ttl, CLAIM_WINDOW) end
       local token = hold(id, tonumber(weight), ttl, tonumber(reserve), 0, reason)

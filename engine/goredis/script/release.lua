@@ -2,7 +2,7 @@
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 token or 0, and unless both are default: 3 'w' to withdraw
 --       the ID or '', 4 how long to mark from now on, if it still holds
--- Returns  0, or -cause if nothing was held (never with 'w')
+-- Returns  0, or -cause if nothing was held, or what was breaking (never with 'w')
 local call = redis.call
 -- The short way: a lease that is easy to release. Endings do not matter to it, nor
 -- does the time: one that is over, but that nobody has ended, is given back.
@@ -44,13 +44,13 @@ local id, withdraw = ARGV[1], ARGV[3] == 'w'
 --#include notify
 --#include finish
 local holds = held(id)
-local had = drop(id)
+local had, broken = drop(id)
 if holds then mark(tonumber(ARGV[4] or 0)) end
 reap()
 advance()
 if withdraw then
-  remember(id, 'w')
-elseif not had then
+  remember(id, 'w', now)
+elseif broken or not had then
   local cause = why(id, ARGV[2] + 0)
   if cause ~= RELEASED then return finish(-cause) end
 end

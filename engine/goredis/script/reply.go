@@ -118,13 +118,18 @@ type Holder struct {
 	Token      uint64
 	Since      time.Time // by the store's clock
 	TTL        time.Duration
+	Breaking   bool
 }
 
-// holder reads the info of a lease. With capacity 1 the info is "reserve since
+// breaking begins the name of a lease that is breaking.
+const breaking = "!"
+
+// holder reads the name and the info of a lease. With capacity 1 the info is "reserve since
 // reason", and the token follows from the last one; otherwise it is "weight token
 // since reason". A since of 0 is the token's time.
-func holder(capacity int, last uint64, id, info string, ttl time.Duration) Holder {
-	h := Holder{ID: id, Weight: 1, TTL: ttl}
+func holder(capacity int, last uint64, name, info string, ttl time.Duration) Holder {
+	h := Holder{Weight: 1, TTL: ttl}
+	h.ID, h.Breaking = strings.CutPrefix(name, breaking)
 	var since int64
 	if capacity == 1 {
 		n, reason := fields(info, 2)

@@ -2,7 +2,7 @@
 -- KEYS  core and line of the resource
 -- ARGV  none
 -- Returns  {now, kind:capacity or '', last token, holders, waiters, marked until}, where
---       holders is {ID, deadline, info, ...} and waiters is {ID, info, ...}
+--       holders is {ID, deadline, info, ...}, '!' before the ID if it is breaking, and waiters is {ID, info, ...}
 local call = redis.call
 --#include clock
 local core = call('HMGET', KEYS[1], 'kind', 'token', 'holder', 'deadline', 'note', 'marked')
