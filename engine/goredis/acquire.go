@@ -62,7 +62,7 @@ func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call)
 		cmd := newCommand(ctx, c.Args())
 		_ = pipe.Process(ctx, who)
 		_ = pipe.Process(ctx, cmd)
-		_, _ = pipe.Exec(ctx)
+		exec(ctx, pipe)
 		if who.Err() == nil || isDenied(ctx, who.Err()) { // not allowed: do not insist
 			e.clients.wrote(r.Resource.Prefix, r.Client.ID)
 		}

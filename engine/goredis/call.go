@@ -84,7 +84,7 @@ func (p *pipeline) run(ctx context.Context, rdb redis.UniversalClient, all []scr
 	}
 	pipe := rdb.Pipeline()
 	_ = pipe.BatchProcess(ctx, p.sent...)
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	exec(ctx, pipe)
 	again := 0
 	for _, cmd := range p.sent {
 		value, err := cmd.(command).Result()
@@ -102,6 +102,21 @@ func (p *pipeline) run(ctx context.Context, rdb redis.UniversalClient, all []scr
 		}
 	}
 	return p.replies
+}
+
+// exec runs a pipeline; then each command has a reply or an error. go-redis leaves
+// commands that were not sent without either if it was an answer of the server
+// that kept it from connecting, such as WRONGPASS.
+func exec(ctx context.Context, pipe redis.Pipeliner) {
+	sent, err := pipe.Exec(ctx)
+	if err == nil {
+		return
+	}
+	for _, cmd := range sent {
+		if c, ok := cmd.(command); ok && c.Err() == nil && c.Val() == nil { // nil as a reply is the error redis.Nil
+			c.SetErr(err)
+		}
+	}
 }
 
 // clear makes the memory ready for the next batch.

@@ -132,14 +132,14 @@ func (e *Engine) pledgeAt(ctx context.Context, node *redis.Client, args func(scr
 	onDisk := e.options.replicas.fsync && !e.noFsync.Load()
 	wait := newCommand(ctx, e.options.replicas.command(onDisk))
 	_ = pipe.Process(ctx, wait)
-	_, _ = pipe.Exec(ctx)                                    // each command has its own error
+	exec(ctx, pipe)
 	if onDisk && isCode(wait.Err(), "ERR unknown command") { // Redis before 7.2
 		e.noFsync.Store(true)
 		wait = newCommand(ctx, e.options.replicas.command(false))
 		pipe = node.Pipeline()
 		_ = pipe.Process(ctx, newCommand(ctx, []any{"ping"})) // WAIT is about all that was written before this
 		_ = pipe.Process(ctx, wait)
-		_, _ = pipe.Exec(ctx)
+		exec(ctx, pipe)
 	}
 	vows, short := make([]vow, len(calls)), e.options.replicas.short(ctx, wait)
 	for i, cmd := range sent {

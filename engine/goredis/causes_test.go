@@ -1,0 +1,121 @@
+package goredis_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Every call names why it failed, in the server's or the network's own words,
+// also when it was the connection that could not be made.
+func TestEveryFailureNamesItsCause(t *testing.T) {
+	open := redistest.Start(t)
+	locked := redistest.Start(t, redistest.WithPassword("right"))
+	secure, ca := startTLS(t)
+	admin := open.Client()
+	must(t, admin.Do(t.Context(), "acl", "setuser", "reader", "on", ">secret", "~*", "&*", "+@all", "-evalsha", "-eval", "-subscribe").Err())
+	quick := func(s *redistest.Server, change func(*redis.Options)) *redis.Client {
+		return s.Client(func(o *redis.Options) {
+			o.DialerRetries, o.DialTimeout, o.MaxRetries = 1, 500*time.Millisecond, -1
+			change(o)
+		})
+	}
+	dead := redistest.Start(t)
+	dead.Kill()
+	for what, c := range map[string]struct {
+		rdb  *redis.Client
+		kind error
+		text string
+	}{
+		"wrong password":      {quick(locked, func(o *redis.Options) { o.Password = "wrong" }), engine.ErrDenied, "WRONGPASS"},
+		"wrong user":          {quick(open, func(o *redis.Options) { o.Username, o.Password = "nobody", "x" }), engine.ErrDenied, "WRONGPASS"},
+		"no password":         {quick(locked, func(o *redis.Options) { o.Password = "" }), engine.ErrDenied, "NOAUTH"},
+		"no right":            {quick(open, func(o *redis.Options) { o.Username, o.Password = "reader", "secret" }), engine.ErrDenied, "NOPERM"},
+		"no such database":    {quick(open, func(o *redis.Options) { o.DB = 99 }), engine.ErrDenied, "DB index is out of range"},
+		"connection refused":  {quick(dead, func(*redis.Options) {}), engine.ErrUnavailable, "connection refused"},
+		"no such host":        {quick(open, func(o *redis.Options) { o.Addr = "no-such-host.invalid:6379" }), engine.ErrUnavailable, "no-such-host.invalid"},
+		"unknown authority":   {quick(open, func(o *redis.Options) { o.Addr, o.TLSConfig = secure, &tls.Config{} }), engine.ErrUnavailable, "unknown authority"},
+		"another host's cert": {quick(open, func(o *redis.Options) { o.Addr, o.TLSConfig = secure, &tls.Config{RootCAs: ca, ServerName: "other"} }), engine.ErrUnavailable, "wanted to match other"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			e := goredis.New(c.rdb)
+			r := request("c1.a")
+			r.Client = &engine.Client{ID: "c1"}
+			errs := calls(t.Context(), e, r)
+			_, errs["the first Acquire"] = e.Acquire(t.Context(), r)
+			r.Client = &engine.Client{ID: "c2"}
+			_, errs["Acquire of a new client"] = e.Acquire(t.Context(), r)
+			_, errs["Listen"] = e.Listen(t.Context(), prefix, "c1", func(engine.Wakeup) {})
+			_, errs["Now"] = e.Now(t.Context())
+			for _, err := range e.List(t.Context(), prefix, "*") {
+				errs["List"] = err
+			}
+			for call, err := range errs {
+				if what == "no right" && (call == "Now" || call == "List") {
+					continue
+				}
+				wantError(t, call, err, c.kind)
+				if err == nil || !strings.Contains(err.Error(), c.text) {
+					t.Errorf("%s: %v does not say %q", call, err, c.text)
+				}
+			}
+		})
+	}
+}
+
+// startTLS starts a server with TLS, and returns its address and who vouches for it.
+func startTLS(t *testing.T) (addr string, ca *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, &key.PublicKey, key)
+	must(t, err)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	pemOf := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	must(t, os.WriteFile(certFile, pemOf, 0o600))
+	must(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+	ca = x509.NewCertPool()
+	ca.AppendCertsFromPEM(pemOf)
+	server := redistest.Start(t)
+	addr = freeAddr(t)
+	_, port, err := net.SplitHostPort(addr)
+	must(t, err)
+	set := func(args ...any) {
+		must(t, server.Client().Do(t.Context(), append([]any{"config", "set"}, args...)...).Err())
+	}
+	set("tls-cert-file", certFile, "tls-key-file", keyFile, "tls-auth-clients", "no", "tls-port", port)
+	return addr, ca
+}
+
+// freeAddr is where nobody listens.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
