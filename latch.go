@@ -123,7 +123,7 @@ func (l *Latch) CountDown(ctx context.Context) error {
 	u := l.take(r)
 	req := l.request(r.units(l.name), kindUnits, r.count, r.left+latchSlack)
 	req.ID = u.id
-	ans, err := call.acquire(req)
+	err = call.takeUnit(req, r)
 	switch {
 	case errors.Is(err, engine.ErrEnded):
 		return nil // a copy of the request had counted, and the round is over
@@ -132,11 +132,7 @@ func (l *Latch) CountDown(ctx context.Context) error {
 		return err
 	}
 	// What fails from here on is made up for by those who wait.
-	full := ans.Status == engine.Busy
-	if !full {
-		full, _ = call.full(r)
-	}
-	if full {
+	if full, _ := call.full(r); full {
 		call.open(r)
 	}
 	return nil
@@ -185,11 +181,28 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	count := max(0, r.count-len(s.Holders))
-	if count == 0 {
-		call.open(r) // whoever should have done so may be dead
+	count := max(0, r.count-counted(s))
+	if count > 0 {
+		return count, nil
 	}
-	return count, nil
+	full, err := call.full(r)
+	if err != nil || !full {
+		return 1, err // a node that could not be asked may not have the last one
+	}
+	call.open(r) // whoever should have done so may be dead
+	return 0, nil
+}
+
+// counted is how many units are taken for good. One that has so little time left was
+// granted, but the CountDown that asked for it has yet to be told, or has died.
+func counted(s engine.Snapshot) int {
+	n := 0
+	for _, h := range s.Holders {
+		if h.TTL > engine.ClaimWindow {
+			n++
+		}
+	}
+	return n
 }
 
 // errOpened ends a wait for a latch.

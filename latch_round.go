@@ -106,6 +106,22 @@ func (k latchCall) acquire(r engine.Request) (ans engine.Answer, err error) {
 	return ans, err
 }
 
+// takeUnit counts, unless all has been counted. A Busy that is no proof of that, since a
+// node of a quorum is away, is asked about again.
+func (k latchCall) takeUnit(req engine.Request, r *round) error {
+	var slow backoff
+	for {
+		ans, err := k.acquire(req)
+		if err != nil || ans.Status != engine.Busy {
+			return err
+		}
+		if full, err := k.full(r); err != nil || full {
+			return err
+		}
+		slow.pause(k.ctx)
+	}
+}
+
 // probe asks whether there is room, and takes none: the ballot is below every
 // token. The answer is Busy if not, else Outbid; or Marked. Unlike a snapshot it
 // costs the same for any number of holders and waiters.

@@ -109,6 +109,9 @@ func (a *attempt) queue(busy engine.Answer, ahead int) engine.Answer {
 
 // confirm answers a repeated request for a live lease, which counts as a renewal.
 func (e *Engine) confirm(ctx context.Context, a *attempt, lease *round, ttl time.Duration) (engine.Answer, error) {
+	if lease.isBrief() {
+		return e.prolong(ctx, a, ttl)
+	}
 	a.mu.Lock()
 	ttl = max(ttl, time.Until(a.deadline))
 	a.mu.Unlock()
@@ -134,6 +137,7 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 	mark := r.Mark
 	r.Mark = 0 // a mark must not be left by a try that fails: see markGrant
 	start := time.Now()
+	look := looks{e: e}
 	for n := 1; ; n++ {
 		if given == 0 {
 			r.Ballot = a.propose(&e.tokens, r.Resource)
@@ -141,7 +145,7 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 		ans, split, err := e.try(ctx, a, r)
 		if err == nil && ans.Status == engine.Busy && r.Capacity > 1 && (split || ans.Holder.Weight+r.Weight <= r.Capacity) {
 			// The holder that was named is not, or not alone, what is in the way.
-			split, err = e.roomy(ctx, r)
+			split, err = look.beside(ctx, r, &ans, given)
 		}
 		if ans.Status == engine.Busy && ans.Holder.ID == r.ID && given == 0 {
 			split = true // an earlier try of its own
@@ -154,6 +158,8 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 		case ans.Status == engine.Granted && mark > 0:
 			r.Mark = mark
 			return e.markGrant(ctx, a, r)
+		case ans.Status == engine.Granted && brief(r.TTL):
+			return e.prolong(ctx, a, r.TTL)
 		case outbid:
 			e.tokens.heard(r.Resource, ans.Last)
 		case !split:
@@ -173,26 +179,14 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 	}
 }
 
-// roomy tells whether a request would fit beside those who hold: nodes are also
-// occupied for a moment by tries that fail.
-func (e *Engine) roomy(ctx context.Context, r engine.Request) (bool, error) {
-	s, err := e.Snapshot(ctx, r.Resource)
-	if err != nil {
-		return false, err
-	}
-	used := 0
-	for _, h := range s.Holders {
-		if h.ID != r.ID {
-			used += h.Weight
-		}
-	}
-	return used+r.Weight <= r.Capacity, nil
-}
-
 // try is one round.
 func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.Answer, bool, error) {
 	need := e.needed(r.Kind, r.Capacity)
-	t := e.propose(ctx, r, need, nil)
+	short := brief(r.TTL)
+	if short {
+		r.TTL = engine.ClaimWindow
+	}
+	t := e.propose(ctx, a.name(r), r, need, nil)
 	a.add(t)
 	ttl, yes := t.wait(ctx)
 	if !yes {
@@ -208,6 +202,9 @@ func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.
 		return engine.Answer{}, false, fmt.Errorf("%w: quorum: %w", engine.ErrUnavailable, errTooLate)
 	}
 	e.tokens.heard(r.Resource, t.token+r.Reserve)
+	t.mu.Lock()
+	t.brief = short
+	t.mu.Unlock()
 	if !a.win(t, ttl) {
 		a.lose(t)
 		return engine.Answer{}, false, fmt.Errorf("%w: quorum: it was withdrawn", engine.ErrUnavailable)

@@ -23,7 +23,8 @@ type attempt struct {
 	over     engine.Cause // 0: not ended
 	waits    bool         // it was told to
 	tries    int          // in vain, since it was first to wait
-	proposed uint64       // the latest token: no two tries may have one name
+	proposed uint64       // the latest token that was chosen here: no two tries may have one name
+	named    int          // tries so far
 	keep     time.Time    // when it may be forgotten
 }
 
@@ -121,6 +122,18 @@ func (a *attempt) propose(k *tokens, res engine.Resource) uint64 {
 	defer a.mu.Unlock()
 	a.proposed = max(next, a.proposed+1)
 	return a.proposed
+}
+
+// name names the next try on the nodes. A token that the caller gave may be proposed
+// more than once, and a node refuses the name of a try that was withdrawn.
+func (a *attempt) name(r engine.Request) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.named++
+	if a.named == 1 || r.Ballot == a.proposed {
+		return tryID(r.ID, r.Ballot)
+	}
+	return repeatID(r.ID, r.Ballot, a.named)
 }
 
 // linger keeps an attempt without a lease for as long as its tries may be under way.

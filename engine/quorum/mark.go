@@ -18,7 +18,7 @@ func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (e
 	first.mu.Lock()
 	yields := append([]engine.Held(nil), first.there...)
 	first.mu.Unlock()
-	t := e.propose(ctx, r, need, yields)
+	t := e.propose(ctx, a.name(r), r, need, yields)
 	a.add(t)
 	ttl, yes := t.wait(ctx)
 	yes = yes && usableFor(ttl, time.Since(t.sent))

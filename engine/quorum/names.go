@@ -17,6 +17,11 @@ func tryID(id string, token uint64) string {
 	return id + tryMark + strconv.FormatUint(token, 36)
 }
 
+// repeatID names a later try with the same token.
+func repeatID(id string, token uint64, n int) string {
+	return tryID(id, token) + tryMark + "r" + strconv.Itoa(n)
+}
+
 // parseTry returns the holder ID and the token that an ID on a node stands for. The
 // token is 0 if the quorum did not make the ID.
 func parseTry(id string) (holder string, token uint64) {

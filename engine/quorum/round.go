@@ -54,6 +54,8 @@ type round struct {
 	votes   []vote                // by node
 	made    int                   // how often it was made anew on a node
 	resized bool                  // req has another weight than was asked for
+	brief   bool                  // it has yet to be prolonged, which nobody was told of
+	long    time.Duration         // the TTL to which it was prolonged
 	over    bool                  // nothing shall be left
 	late    func(*node, standing) // not nil: what to do about a node that answers when it is over
 	decided chan struct{}
@@ -64,8 +66,9 @@ type round struct {
 // tooLate: a majority granted, but not while the grant could be used.
 var errTooLate = errors.New("the grant came when its time was nearly over")
 
-// propose begins a round. The request has the holder ID, and the token as ballot.
-func (e *Engine) propose(ctx context.Context, r engine.Request, need int, yields []engine.Held) *round {
+// propose begins a round under a name on the nodes that no round before had. The
+// request has the holder ID, and the token as ballot.
+func (e *Engine) propose(ctx context.Context, name string, r engine.Request, need int, yields []engine.Held) *round {
 	n := len(e.nodes)
 	t := &round{
 		e: e, res: r.Resource, holder: r.ID, token: r.Ballot, need: need, sent: time.Now(),
@@ -74,10 +77,9 @@ func (e *Engine) propose(ctx context.Context, r engine.Request, need int, yields
 	}
 	r.Queue, r.Yields = false, engine.Held{}
 	t.req = r
-	id := tryID(r.ID, r.Ballot)
 	to := e.pick(need)
 	for i := range e.nodes {
-		t.there[i] = engine.Held{ID: id, Token: r.Ballot}
+		t.there[i] = engine.Held{ID: name, Token: r.Ballot}
 		t.votes[i] = vote{in: true, err: errLeftOut}
 	}
 	for _, node := range to {
@@ -91,7 +93,7 @@ func (e *Engine) propose(ctx context.Context, r engine.Request, need int, yields
 		}
 		a, err := ask(free, w, n, func(ctx context.Context, n *node) (engine.Answer, error) {
 			mine := r
-			mine.ID = id
+			mine.ID = name
 			if yields != nil {
 				mine.Yields = yields[n.index]
 			}
@@ -132,6 +134,10 @@ func (t *round) hear(n *node, a engine.Answer, err error) {
 	if t.resized && due && t.at[n.index] == held {
 		h, weight := t.there[n.index], t.req.Weight
 		t.e.insistOn(n, t.client(), func(ctx context.Context, n *node) error { return n.Resize(ctx, t.res, h, weight) })
+	}
+	if t.long > 0 && due && t.at[n.index] == held {
+		r := engine.Renewal{Resource: t.res, Held: t.there[n.index], TTL: t.long}
+		t.e.insistOn(n, t.client(), func(ctx context.Context, n *node) error { return n.Renew(ctx, []engine.Renewal{r})[0] })
 	}
 	t.votes[n.index] = vote{in: true, ans: a, err: err}
 	t.follow(n, due)
