@@ -1,10 +1,18 @@
 package quorum_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
 // Many count down at once: what they have on the
@@ -47,4 +55,124 @@ func TestLatchCountsExactly(t *testing.T) {
 		}
 		_ = a.Close()
 	})
+}
+
+// beside is a quorum of another process on the same nodes.
+func (c *cluster) beside() *cluster {
+	o := &cluster{}
+	var all []engine.Engine
+	for _, n := range c.nodes {
+		f := &faulty{Engine: n.Engine}
+		o.nodes = append(o.nodes, f)
+		all = append(all, f)
+	}
+	o.Engine = quorum.New(all...)
+	return o
+}
+
+// A process that is killed in CountDown leaves what it asked for on some nodes; or, if
+// that was when it prolonged its grant, more than the claim window on a few. The others
+// count on, and the latch opens when all is counted, and not before.
+func TestLatchWithoutTheKilled(t *testing.T) {
+	const parts = 4
+	for name, reached := range map[string][]fault{
+		"one node":       {replyless, hung, hung},
+		"all but one":    {replyless, hung, replyless},
+		"all":            {replyless, replyless, replyless},
+		"as it prolongs": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				a := open(t, c)
+				defer a.Close()
+				latch := a.Latch("parts")
+				if set, err := latch.TrySet(t.Context(), parts); !set || err != nil {
+					t.Fatal(set, err)
+				}
+				c.killCounters(t, parts, reached)
+				start := time.Now()
+				for left := parts; left > 0; left-- {
+					if n, err := latch.Count(t.Context()); n != left || err != nil {
+						t.Fatalf("the count is %d, %v; want %d", n, err, left)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					if err := latch.CountDown(ctx); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n, err := latch.Count(t.Context()); n != 0 || err != nil {
+					t.Errorf("the count is %d, %v; want 0", n, err)
+				}
+				if d := time.Since(start); d > 2*engine.ClaimWindow {
+					t.Errorf("it took %v", d)
+				}
+			})
+		})
+	}
+}
+
+// killCounters lets so many processes ask for a unit, which the nodes get or do not, and
+// be killed before they have an answer.
+func (c *cluster) killCounters(t *testing.T, parts int, reached []fault) {
+	t.Helper()
+	gate, err := c.Snapshot(t.Context(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "parts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := asks("dead.1")
+	r.Resource = engine.Resource{Prefix: gate.Resource.Prefix, Name: fmt.Sprintf("parts/latch/%d", gate.Token)}
+	r.Kind, r.Capacity, r.TTL = "latch-units", parts, 24*time.Hour
+	for n := range parts {
+		r.ID = fmt.Sprint("dead.", n)
+		if reached == nil {
+			r.ID += "~" + strconv.FormatUint(gate.Token+uint64(n), 36)
+			if a, err := c.nodes[n%2].Engine.Acquire(t.Context(), r); err != nil || a.Status != engine.Granted {
+				t.Fatal(a, err)
+			}
+			continue
+		}
+		killed := c.beside()
+		for i, f := range reached {
+			killed.nodes[i].set(f)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		if _, err := killed.Acquire(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		cancel()
+		for i := range reached {
+			killed.nodes[i].set(hung)
+		}
+		killed.Leave("dead")
+	}
+}
+
+// A ballot that the caller gives may be proposed again when the nodes that were away are
+// back, as any request may.
+func TestBallotAgain(t *testing.T) {
+	for name, what := range map[string]fault{"dead": dead, "hung": hung, "replyless": replyless} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				r := asks("a.1")
+				r.Ballot = uint64(time.Now().UnixMicro())
+				c.nodes[0].set(what)
+				c.nodes[1].set(what)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := c.Acquire(ctx, r); !errors.Is(err, engine.ErrUnavailable) {
+					t.Fatal(err)
+				}
+				c.nodes[0].set(healthy)
+				c.nodes[1].set(healthy)
+				time.Sleep(2 * time.Second) // what it had is taken back
+				if a, err := c.Acquire(t.Context(), r); err != nil || a.Status == engine.Busy {
+					t.Errorf("got %+v, %v", a, err)
+				}
+				c.Leave("a")
+			})
+		})
+	}
 }
