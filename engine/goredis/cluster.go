@@ -2,7 +2,6 @@ package goredis
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,8 +17,7 @@ func noticed(rdb redis.UniversalClient, err error) {
 	if !ok || err == nil {
 		return
 	}
-	var answered redis.Error
-	if errors.As(err, &answered) && !isCode(err, "CLUSTERDOWN") && !isCode(err, "READONLY") {
+	if isAnswer(err) && !isCode(err, "CLUSTERDOWN") && !isCode(err, "READONLY") {
 		return
 	}
 	cluster.ReloadState(context.Background()) // in the background, and not often

@@ -2,7 +2,6 @@ package goredis
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -69,8 +68,7 @@ func (g *gathering) run(ctx context.Context, rdb redis.UniversalClient, u *union
 // take hands out the reply to a call for many. Those that it leaves are made by
 // themselves: each then has its own error.
 func (g *gathering) take(u *union, r reply, at []int) {
-	var answered redis.Error
-	if r.err != nil && !errors.As(r.err, &answered) {
+	if r.err != nil && !isAnswer(r.err) {
 		for _, i := range at {
 			g.replies[i].err = r.err
 		}

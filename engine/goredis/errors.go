@@ -21,13 +21,16 @@ func classify(ctx context.Context, err error) error {
 	if isTimeout(err) {
 		awaitDeadline(ctx)
 	}
-	var answered redis.Error
+	answer := answered(err)
+	if inner, ok := answer.(*scriptError); ok {
+		err = inner
+	}
 	switch {
 	case errors.Is(err, redis.ErrClosed):
 		return fmt.Errorf("%w: the redis client is closed: %w", engine.ErrDenied, err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w: %w", engine.ErrUnavailable, ended(ctx), err)
-	case errors.As(err, &answered) && !passes(answered.Error()):
+	case answer != nil && !passes(answer.Error()):
 		return fmt.Errorf("%w: %w", engine.ErrDenied, err)
 	}
 	// A connection that broke, could not be made, or gave no answer in time.
@@ -64,15 +67,13 @@ func ended(ctx context.Context) error {
 var passing = []string{
 	"LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
 	"BUSY", "OOM", "MISCONF", "NOSCRIPT", "UNBLOCKED", "EXECABORT", "ERR max number of clients",
+	// In a script, while the cluster is down, and while a slot is on its way. The
+	// second of each is Redis 6.
+	"ERR Script attempted to execute a", "ERR Lua script attempted to execute a",
+	"ERR Script attempted to access a non local key", "ERR Lua script attempted to access a non local key",
 }
 
 func passes(answer string) bool {
-	// Redis before 7 wraps what a command in a script answered.
-	if inner, ok := strings.CutPrefix(answer, "ERR Error running script"); ok {
-		_, answer, _ = strings.Cut(inner, ": @")
-		_, answer, _ = strings.Cut(answer, ": ")
-		answer = strings.TrimPrefix(answer, "-")
-	}
 	for _, p := range passing {
 		if strings.HasPrefix(answer, p) {
 			return true
@@ -81,18 +82,80 @@ func passes(answer string) bool {
 	return false
 }
 
+// answered returns the answer of Redis in the chain of err, or nil. Its text
+// begins with its code, also if a command in a script of Redis 6 gave it.
+func answered(err error) redis.Error {
+	if err == nil {
+		return nil // the usual case, without the allocation below
+	}
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return nil
+	}
+	if inner, ok := inScript(answer.Error()); ok {
+		return &scriptError{inner, err}
+	}
+	return answer
+}
+
+// scriptError is the error of a command in a script, as Redis 7 gives it: the
+// text begins with the code of the command's error. Unwrap returns what Redis 6
+// made of it.
+type scriptError struct {
+	text  string
+	whole error
+}
+
+func (e *scriptError) Error() string { return e.text }
+func (e *scriptError) RedisError()   {}
+func (e *scriptError) Unwrap() error { return e.whole }
+
+// inScript returns the error of a command in a script from the text that Redis 6
+// puts around it. The place is there once if the command ran and failed, and
+// twice if the command was refused, whose code then follows a dash:
+//
+//	ERR Error running script (call to f_SHA): @user_script:47: WRONGTYPE Operation against …
+//	ERR Error running script (call to f_SHA): @user_script:47: @user_script: 47: -READONLY You can't …
+//	ERR Error running script (call to f_SHA): @user_script:47: @user_script: 47: The user executing …
+//
+// The last is a refusal without a code, as by an ACL.
+func inScript(text string) (inner string, ok bool) {
+	rest, ok := strings.CutPrefix(text, "ERR Error running script (call to ")
+	if !ok {
+		return "", false
+	}
+	if _, rest, ok = strings.Cut(rest, "): @user_script:"); !ok {
+		return "", false // an error of the script engine
+	}
+	if _, rest, ok = strings.Cut(rest, ": "); !ok {
+		return "", false
+	}
+	refused, ok := strings.CutPrefix(rest, "@user_script: ")
+	if !ok {
+		return rest, true
+	}
+	if _, refused, ok = strings.Cut(refused, ": "); !ok {
+		return "", false
+	}
+	if coded, ok := strings.CutPrefix(refused, "-"); ok {
+		return coded, true
+	}
+	return "ERR " + refused, true
+}
+
 // isDenied tells whether asking again is useless.
 func isDenied(ctx context.Context, err error) bool {
 	return errors.Is(classify(ctx, err), engine.ErrDenied)
 }
 
+// isAnswer tells whether an error is an answer of Redis, so that the connection
+// is well.
+func isAnswer(err error) bool { return answered(err) != nil }
+
 // isCode tells whether Redis answered with a code.
 func isCode(err error, code string) bool {
-	if err == nil {
-		return false // the usual case, without the allocation below
-	}
-	var answered redis.Error
-	return errors.As(err, &answered) && strings.HasPrefix(answered.Error(), code)
+	answer := answered(err)
+	return answer != nil && strings.HasPrefix(answer.Error(), code)
 }
 
 func checkTTL(ttl time.Duration) error {

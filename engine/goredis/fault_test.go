@@ -137,7 +137,7 @@ func TestLeastACL(t *testing.T) {
 	if !ok {
 		t.Fatal("docs/PROTOCOL.md has no list of commands")
 	}
-	rules := []any{"acl", "setuser", "least", "on", ">secret", "~p:*", "&p:*", "-@all"}
+	rules := []any{"acl", "setuser", "least", "on", ">secret", "~p:*", "resetchannels", "&p:*", "-@all"}
 	for _, name := range strings.Fields(list) {
 		rules = append(rules, "+"+name)
 	}

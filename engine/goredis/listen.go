@@ -172,11 +172,6 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-func isAnswer(err error) bool {
-	var answered redis.Error
-	return errors.As(err, &answered)
-}
-
 func (l *listener) handle(msg any) {
 	switch msg := msg.(type) {
 	case *redis.Subscription:

@@ -2,7 +2,6 @@ package goredis
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -48,7 +47,6 @@ func (e *Engine) renewTogether(ctx context.Context, rdb redis.UniversalClient, a
 		if err == nil {
 			failure = vows[i].err
 		}
-		var answered redis.Error
 		switch {
 		case failure == nil:
 			others, ok := script.ReadRenewed(vows[i].value, j.till-j.from)
@@ -58,7 +56,7 @@ func (e *Engine) renewTogether(ctx context.Context, rdb redis.UniversalClient, a
 			if !ok {
 				left = j.appendTo(left)
 			}
-		case errors.As(failure, &answered):
+		case isAnswer(failure):
 			left = j.appendTo(left)
 		default:
 			failure = classify(ctx, failure)
