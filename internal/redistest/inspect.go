@@ -49,6 +49,25 @@ func (s *Server) Keys(ctx context.Context) ([]Key, error) {
 	return keys, err
 }
 
+// Since tells whether the server has a version of Redis, such as 7, 2, or a later one.
+func (s *Server) Since(major, minor int) bool {
+	var a, b int
+	if _, err := fmt.Sscanf(s.version(), "%d.%d.", &a, &b); err != nil {
+		s.fatal("redistest: version %q: %v", s.version(), err)
+	}
+	return a > major || a == major && b >= minor
+}
+
+// version returns what the server says it is, such as 7.0.15, or "".
+func (s *Server) version() string {
+	for line := range strings.Lines(s.info("server")) {
+		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
 // RequireTTLs fails the test if any key would live for ever.
 func (s *Server) RequireTTLs(t testing.TB) {
 	t.Helper()

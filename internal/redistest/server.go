@@ -8,7 +8,8 @@
 // servers that know each other, with their failovers and migrations of slots.
 //
 // The environment variable HOLDFAST_REDIS_SERVER names another program than
-// redis-server, such as valkey-server.
+// redis-server, such as valkey-server. HOLDFAST_REDIS_VERSION says which version
+// the servers must have: one that has another does not start.
 //
 // The package is for tests only: nothing that users import may import it.
 package redistest
@@ -45,8 +46,12 @@ type Server struct {
 	clients []*redis.Client
 }
 
-// programEnv names the program to start in place of redis-server.
-const programEnv = "HOLDFAST_REDIS_SERVER"
+// programEnv names the program to start in place of redis-server, and versionEnv
+// the version that it must have.
+const (
+	programEnv = "HOLDFAST_REDIS_SERVER"
+	versionEnv = "HOLDFAST_REDIS_VERSION"
+)
 
 // errNoServer says what to install; tests fail with it rather than skip.
 var errNoServer = errors.New("redis-server is not in PATH: install it (Debian and Ubuntu: apt-get install redis-server; " +
@@ -80,10 +85,17 @@ func Launch(opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	standIn := s.conf.path != ""
 	s.conf.path, s.dir = path, dir
 	if err := s.startAnywhere(); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
+	}
+	if want := os.Getenv(versionEnv); want != "" && !standIn {
+		if got := s.version(); got != want {
+			s.Stop()
+			return nil, fmt.Errorf("%s is Redis %q, and %s asks for %q", path, got, versionEnv, want)
+		}
 	}
 	return s, nil
 }
