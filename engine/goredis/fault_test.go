@@ -156,7 +156,7 @@ func TestLeastACL(t *testing.T) {
 		must(t, renew(e, t.Context(), r.Resource, a))
 		release(t, e, r.Resource, a)
 		next(t, wakes, engine.WakeGrant)
-		must(t, e.Break(t.Context(), r.Resource, engine.Break{ID: "c2.b"}))
+		must(t, e.Break(t.Context(), r.Resource, engine.Break{ID: "c2.b", Force: true}))
 		must(t, e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: "c3.c"}, Withdraw: true}))
 		brief := make("c1.d")
 		brief.TTL = time.Millisecond
