@@ -219,7 +219,7 @@ func (c *Cond) listen(ctx context.Context, h *holding) {
 	err := c.lk.c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
-		h.Lost(gone, nil)
+		h.lose(h.gone(gone))
 	}
 }
 

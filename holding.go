@@ -160,12 +160,16 @@ func (h *holding) Jeopardy(err error) {
 }
 
 // Lost implements keepalive.Keeper.
-func (h *holding) Lost(cause *engine.NotHeldError, last error) {
+func (h *holding) Lost(cause *engine.NotHeldError, last error) (rest func()) {
 	if cause != nil {
-		h.lose(&LostError{Resource: h.lk.name, Token: h.present(), Cause: lostCause(cause.Cause)})
-		return
+		return h.tell(h.gone(cause))
 	}
-	h.lose(h.expired(last))
+	return h.tell(h.expired(last))
+}
+
+// gone is the loss of a lease that the store does not have any more.
+func (h *holding) gone(cause *engine.NotHeldError) *LostError {
+	return &LostError{Resource: h.lk.name, Token: h.present(), Cause: lostCause(cause.Cause)}
 }
 
 // expired is the loss of a trust window that closed.
@@ -200,28 +204,43 @@ func (h *holding) open() bool {
 	return false
 }
 
-// lose ends the holding against its holder's will and tells everybody.
+// lose ends the holding against its holder's will and does all that follows.
 func (h *holding) lose(why *LostError) {
+	if rest := h.tell(why); rest != nil {
+		rest()
+	}
+}
+
+// tell ends the holding against its holder's will, and tells those who stand on
+// it. What it returns is to be run when all are told that lose their leases at
+// this moment; it is nil if the holding had ended before.
+func (h *holding) tell(why *LostError) (rest func()) {
 	leases, was := h.finish(why)
 	if was == holdingEnded {
-		return
+		return nil
 	}
 	for _, l := range leases {
 		_ = l.finish(why)
 	}
+	return func() { h.afterLoss(why, was) }
+}
+
+// afterLoss does what a loss makes necessary, once the holder is told.
+func (h *holding) afterLoss(why *LostError, was holdingState) {
 	h.vacate()
+	c := h.client()
 	if was == holdingHeld {
-		h.client().passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
+		c.passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
 	}
 	if why.Cause == LostUnreachable || why.Cause == LostExpired || why.Cause == LostBroken || h.unsure {
 		// The store may keep it a little longer, or have renewed it just now, or
 		// make it again when a late copy of its acquire arrives. One that is broken
 		// waits for it.
-		h.client().cleanupLater(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
+		c.cleanupLater(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
 	}
 	if was == holdingHeld { // last, since a logger or a hook may panic
-		h.client().log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
-		for _, hook := range h.client().hooks.lost {
+		c.log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
+		for _, hook := range c.hooks.lost {
 			hook.Lost(why)
 		}
 	}

@@ -44,7 +44,7 @@ func (h *holding) detach(ctx context.Context, l *Lease) (string, error) {
 	err := h.client().engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
-		h.Lost(gone, nil)
+		h.lose(h.gone(gone))
 		return "", l.Err()
 	}
 	if err != nil && !h.lk.opts.noRenewal {

@@ -3,6 +3,8 @@ package keepalive
 import (
 	"container/heap"
 	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // batchSize bounds one call of the engine, so that a slow batch does not hold
@@ -18,8 +20,17 @@ type batch struct {
 	entries []*Entry
 	index   int32 // in the heap; -1 outside
 	open    bool  // others of its sort may join; it may be empty meanwhile
-	sending bool  // a renewal is under way
+	state   batchState
 }
+
+// batchState goes round.
+type batchState uint8
+
+const (
+	batchIdle    batchState = iota // its renewal is not due
+	batchReady                     // it waits for a lane
+	batchSending                   // its renewal is under way
+)
 
 // sort is what the entries of a batch have in common.
 type sort struct {
@@ -28,12 +39,13 @@ type sort struct {
 }
 
 // slack is how much before its time a lease is renewed if it can go along with
-// others.
-func slack(ttl time.Duration) time.Duration { return min(ttl/60, 50*time.Millisecond) }
+// others: a twentieth of the interval, so that leases of many TTLs, or taken one
+// after the other, need few calls.
+func slack(ttl time.Duration) time.Duration { return ttl / 60 }
 
 // renews tells whether a renewal is what happens when the batch is due; else
 // only the windows are watched.
-func (b *batch) renews() bool { return !b.sending && b.sort.first != Never }
+func (b *batch) renews() bool { return b.state == batchIdle && b.sort.first != Never }
 
 func (b *batch) add(e *Entry) {
 	e.batch, e.at = b, int32(len(b.entries))
@@ -60,7 +72,7 @@ func (b *batch) take(other *batch) {
 // place puts an entry where others of its sort wait that are due a little
 // earlier, or into a new batch, and arms the timer.
 func (s *Scheduler) place(e *Entry, first First, due time.Duration) {
-	due = min(due, e.Window.End())
+	due = min(due, e.Window.End()-s.early(e.TTL))
 	of := sort{e.TTL, first}
 	b := s.recent // usually all have one TTL
 	if b == nil || !b.open || b.sort != of {
@@ -93,7 +105,7 @@ func (s *Scheduler) remove(e *Entry) {
 	if b == nil {
 		return
 	}
-	b.drop(e)
+	s.drop(e)
 	if len(b.entries) > 0 || b.index < 0 || b.open && len(s.open) <= mostOpen {
 		return
 	}
@@ -109,26 +121,39 @@ func (s *Scheduler) close(b *batch) {
 	delete(s.open, b.sort)
 }
 
-// closing takes the entries out whose windows have closed, and tells when the
-// next one closes.
-func (b *batch) closing(now Instant, lost []loss) (next time.Duration, _ []loss) {
+// drop takes an entry out of its batch and forgets its trouble.
+func (s *Scheduler) drop(e *Entry) {
+	if e.last != nil {
+		s.troubled--
+	}
+	e.batch.drop(e)
+}
+
+// closing takes the entries out whose windows close, and tells when the next one
+// does.
+func (s *Scheduler) closing(b *batch, now Instant, lost []loss) (next time.Duration, _ []loss) {
 	next = never
 	for i := 0; i < len(b.entries); {
 		e := b.entries[i]
-		if e.Window.Left(now) <= 0 {
-			lost = append(lost, loss{e.Keeper, e.trouble()})
-			b.drop(e) // another is at i now
+		early := s.early(e.TTL)
+		if e.Window.Left(now) <= early {
+			trouble := e.trouble()
+			s.drop(e) // another is at i now
+			e.last = trouble
+			lost = append(lost, loss{keeper: e.Keeper, last: trouble})
 			continue
 		}
-		next = min(next, e.Window.End())
+		next = min(next, e.Window.End()-early)
 		i++
 	}
 	return next, lost
 }
 
-// loss is who has to be told that a window has closed, and the trouble before.
+// loss is who has to be told, and why: what the store said, or the trouble before
+// the window closed.
 type loss struct {
 	keeper Keeper
+	cause  *engine.NotHeldError
 	last   error
 }
 

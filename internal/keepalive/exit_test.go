@@ -24,9 +24,9 @@ func (q quitter) Jeopardy(err error) {
 	runtime.Goexit()
 }
 
-func (q quitter) Lost(cause *engine.NotHeldError, last error) {
+func (q quitter) Lost(cause *engine.NotHeldError, last error) func() {
 	q.holder.Lost(cause, last)
-	runtime.Goexit()
+	return runtime.Goexit
 }
 
 // A keeper that ends its goroutine, as a hook may, keeps nothing from the others:

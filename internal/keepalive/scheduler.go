@@ -2,20 +2,21 @@
 //
 // One Scheduler serves all leases of a client. It owns a heap of batches, each of
 // leases that are due together, and one timer; it has no goroutine while nothing
-// is due, and none for a held lease. A batch goes to the engine in one call.
+// is due, and none for a held lease. Batches that are due go to the engine
+// together, as many as fit into one call, and a bounded number of calls is under
+// way at a time.
 //
 // A renewal that fails is tried again until the trust window ends; then the
 // lease is lost, and the holder is told before the store can pass the lease on.
-// A renewal answered "not held" is lost at once.
+// A renewal answered "not held" is lost at once. However many leases are lost at
+// one moment, all holders are told before anything else is done about it.
 package keepalive
 
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -23,7 +24,8 @@ import (
 )
 
 // Keeper is told what happens to a lease. Its methods are called without any
-// lock held and must not block. They may end the goroutine (runtime.Goexit).
+// lock held and must not block. They may end the goroutine (runtime.Goexit), but
+// for Lost.
 type Keeper interface {
 	// Renewal is what to send to the engine.
 	Renewal() engine.Renewal
@@ -34,7 +36,10 @@ type Keeper interface {
 	// Lost: the store said why the lease is not held, or the trust window
 	// closed. In the second case cause is nil, and last is the error of the
 	// latest failed renewal, if one failed.
-	Lost(cause *engine.NotHeldError, last error)
+	//
+	// Others may have been lost at the same moment, so Lost tells the holder and
+	// returns what else is to be done, or nil: that runs when all are told.
+	Lost(cause *engine.NotHeldError, last error) (rest func())
 }
 
 // errNoAnswer is the trouble of a renewal that is still under way when the trust
@@ -70,6 +75,8 @@ const (
 	Soon
 	// Never: the lease is not renewed, only its window is watched.
 	Never
+	// retry: the latest renewal failed.
+	retry
 )
 
 // claimDelay is how long a claim waits for a quick release.
@@ -84,19 +91,25 @@ type Scheduler struct {
 	cancel context.CancelFunc
 	calls  sync.WaitGroup
 
-	mu      sync.Mutex
-	heap    batches
-	open    map[sort]*batch // that others may join
-	recent  *batch          // the last that was joined
-	timer   *time.Timer
-	armed   time.Duration // when the timer fires; never: not armed
-	stopped bool
+	mu       sync.Mutex
+	heap     batches
+	open     map[sort]*batch // that others may join
+	recent   *batch          // the last that was joined
+	first    lanes           // renewals that are due
+	again    lanes           // those that failed before
+	troubled int             // entries whose latest renewal failed
+	timer    *time.Timer
+	armed    time.Duration // when the timer fires; never: not armed
+	stopped  bool
 }
 
 // New returns a scheduler that renews by e. End it with Stop.
 func New(e engine.Engine) *Scheduler {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Scheduler{Clock: NewClock(), engine: e, ctx: ctx, cancel: cancel, open: map[sort]*batch{}, armed: never}
+	return &Scheduler{
+		Clock: NewClock(), engine: e, ctx: ctx, cancel: cancel, open: map[sort]*batch{}, armed: never,
+		first: lanes{most: mostLanes}, again: lanes{most: retryLanes},
+	}
 }
 
 // Add takes a lease under keepalive. It does nothing after Stop.
@@ -134,7 +147,7 @@ func (s *Scheduler) Trouble(e *Entry) error {
 }
 
 func (e *Entry) trouble() error {
-	if e.last == nil && e.batch != nil && e.batch.sending {
+	if e.last == nil && e.batch != nil && e.batch.state != batchIdle {
 		return errNoAnswer
 	}
 	return e.last
@@ -186,15 +199,38 @@ func (s *Scheduler) fire() {
 	}
 	s.calls.Add(1)
 	defer s.calls.Done()
-	rounds, lost := s.collect(now)
+	lost := s.collect(now)
 	s.armed = never
 	s.arm()
+	first, again := s.first.more(), s.again.more()
 	s.mu.Unlock()
 
-	for _, r := range rounds {
-		s.calls.Go(func() { s.renew(r) })
+	own := first > 0 && len(lost) == 0 // the last lane is this goroutine
+	if own {
+		first--
 	}
-	s.each(0, len(lost), func(i int) { lost[i].keeper.Lost(nil, lost[i].last) })
+	for range first {
+		s.calls.Go(func() { s.drive(&s.first) })
+	}
+	for range again {
+		s.calls.Go(func() { s.drive(&s.again) })
+	}
+	s.tell(lost)
+	if own {
+		s.drive(&s.first)
+	}
+}
+
+// tell tells all holders first: nothing that could take time lies between two of
+// them.
+func (s *Scheduler) tell(lost []loss) {
+	rest := make([]func(), 0, len(lost))
+	for _, l := range lost {
+		if f := l.keeper.Lost(l.cause, l.last); f != nil {
+			rest = append(rest, f)
+		}
+	}
+	s.each(0, len(rest), func(i int) { rest[i]() })
 }
 
 // each calls f with i to n−1. A keeper calls hooks of the user, and a hook may end
@@ -210,138 +246,51 @@ func (s *Scheduler) each(i, n int, f func(i int)) {
 	}
 }
 
-// round is one renewal of a batch.
-type round struct {
-	batch   *batch
-	entries []*Entry // as they were when it began
-}
-
-// collect takes what is due out of the heap and puts back what remains to be
-// watched. Batches that became small go together.
-func (s *Scheduler) collect(now Instant) (rounds []round, lost []loss) {
-	var due []*batch
-	for len(s.heap) > 0 && s.heap[0].isDue(now) {
-		b := heap.Pop(&s.heap).(*batch)
+// collect takes those out whose windows have closed, and makes ready what is to
+// be renewed.
+func (s *Scheduler) collect(now Instant) (lost []loss) {
+	for len(s.heap) > 0 && s.heap[0].due <= now.Mono {
+		b := s.heap[0]
+		renews := b.renews()
 		if b.open {
 			s.close(b)
 		}
-		b.due, lost = b.closing(now, lost)
+		b.due, lost = s.closing(b, now, lost)
+		if len(b.entries) == 0 {
+			heap.Remove(&s.heap, 0)
+			continue
+		}
+		heap.Fix(&s.heap, 0)
 		switch {
-		case len(b.entries) == 0:
-		case b.renews():
-			due = gather(due, b)
-		default:
-			heap.Push(&s.heap, b)
+		case renews && b.sort.first == retry:
+			s.again.add(b)
+		case renews:
+			s.first.add(b)
 		}
 	}
-	for _, b := range due {
-		b.sending = true
-		heap.Push(&s.heap, b)
-		rounds = append(rounds, round{b, slices.Clone(b.entries)})
-	}
-	return rounds, lost
+	return lost
 }
 
-// isDue tells whether a batch needs something now. Renewals that are nearly due
-// go along with others.
-func (b *batch) isDue(now Instant) bool {
-	if b.renews() {
-		return b.due <= now.Mono+slack(b.sort.ttl)
+// tellTime is what it may take to tell one holder of many on a busy machine.
+const tellTime = 2 * time.Microsecond
+
+// early is how long before the end of its window the holder of a lease is told.
+// While very many may be lost together it is the time that telling all of them
+// takes, up to 2 % of the TTL, so that the last of them is told in time too.
+func (s *Scheduler) early(ttl time.Duration) time.Duration {
+	if s.troubled <= 2*batchSize {
+		return 0
 	}
-	return b.due <= now.Mono
+	return min(time.Duration(s.troubled)*tellTime, ttl/50)
 }
 
-// gather adds a batch to those that are sent, or its entries to one of them.
-func gather(due []*batch, b *batch) []*batch {
-	for _, into := range slices.Backward(due) {
-		if into.sort.ttl == b.sort.ttl && len(into.entries)+len(b.entries) <= batchSize {
-			into.take(b)
-			into.due = min(into.due, b.due)
-			return due
-		}
-	}
-	return append(due, b)
-}
-
-// renew sends one batch and applies the answers.
-func (s *Scheduler) renew(r round) {
-	renewals := make([]engine.Renewal, len(r.entries))
-	for i, e := range r.entries {
-		renewals[i] = e.Keeper.Renewal()
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, patience(r.batch.sort.ttl))
-	sent := s.Now()
-	errs := s.engine.Renew(ctx, renewals)
-	cancel()
-	s.settle(r, sent, errs)
-	s.each(0, len(errs), func(i int) {
-		switch e := r.entries[i]; {
-		case e == nil: // nobody is told
-		case errs[i] == nil:
-			e.Keeper.Renewed()
-		default:
-			fail(e.Keeper, errs[i])
-		}
-	})
-}
-
-// fail tells a keeper why a renewal failed.
-func fail(k Keeper, err error) {
-	var gone *engine.NotHeldError
-	if errors.As(err, &gone) {
-		k.Lost(gone, err)
-	} else {
-		k.Jeopardy(err)
-	}
-}
-
-// patience is how long a renewal may take before it counts as failed.
-func patience(ttl time.Duration) time.Duration {
-	return max(25*time.Millisecond, min(ttl/4, 2*time.Second))
-}
-
-// retryIn is how long after a failed renewal the next one is sent: a twentieth of
-// what is left of the window, so that a long lease does not hammer a store that
-// is away for hours, and a short one still gets its chances.
-func retryIn(left, ttl time.Duration) time.Duration {
-	least := max(5*time.Millisecond, min(ttl/100, 100*time.Millisecond))
-	return max(least, min(left/20, 5*time.Second))
-}
-
-// settle takes the answers in. What was removed meanwhile it strikes out of the
-// round.
-func (s *Scheduler) settle(r round, sent Instant, errs []error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		clear(r.entries)
-		return
-	}
-	now, b := s.Now(), r.batch
-	b.sending = false
-	ttl := b.sort.ttl
-	margin := Margin(ttl)
-	for i, e := range r.entries {
-		if e.batch != b {
-			r.entries[i] = nil
-			continue
-		}
-		e.last = errs[i]
-		if e.last == nil {
-			e.Window.Extend(sent, ttl, margin)
-			continue
-		}
-		b.drop(e)
-		if !errors.As(e.last, new(*engine.NotHeldError)) {
-			s.place(e, Soon, now.Mono+retryIn(e.Window.Left(now), ttl))
-		}
-	}
+// note puts down the outcome of a renewal.
+func (s *Scheduler) note(e *Entry, err error) {
 	switch {
-	case len(b.entries) > 0:
-		b.due = sent.Mono + ttl/3
-		heap.Fix(&s.heap, int(b.index))
-		s.arm()
-	case b.index >= 0:
-		heap.Remove(&s.heap, int(b.index))
+	case e.last == nil && err != nil:
+		s.troubled++
+	case e.last != nil && err == nil:
+		s.troubled--
 	}
+	e.last = err
 }

@@ -51,6 +51,7 @@ type holder struct {
 	lostAt   time.Time
 	cause    *engine.NotHeldError
 	last     error
+	rest     func()
 }
 
 func (h *holder) Renewal() engine.Renewal {
@@ -61,8 +62,9 @@ func (h *holder) Renewed() { h.note(func() { h.renewed++ }) }
 
 func (h *holder) Jeopardy(error) { h.note(func() { h.jeopardy++ }) }
 
-func (h *holder) Lost(cause *engine.NotHeldError, last error) {
+func (h *holder) Lost(cause *engine.NotHeldError, last error) func() {
 	h.note(func() { h.lost++; h.lostAt, h.cause, h.last = time.Now(), cause, last })
+	return h.rest
 }
 
 func (h *holder) note(what func()) {
