@@ -69,7 +69,7 @@ func TestCallsUnderWayAreBounded(t *testing.T) {
 		s := New(st)
 		defer s.Stop()
 		all := addAll(s, n)
-		time.Sleep(time.Minute)
+		time.Sleep(16 * time.Second)
 		synctest.Wait()
 		for _, h := range all {
 			if want := st.hangs(h.id); (h.lost == 1) != want {
