@@ -296,3 +296,25 @@ func TestCloseOfAStreamFromACluster(t *testing.T) {
 		}
 	}
 }
+
+// A master of a cluster that is cut off from most of the others refuses renewals by
+// itself, so nobody goes on with a lease there while the others pass it on.
+func TestMasterOfAMinorityRefuses(t *testing.T) {
+	cluster := redistest.StartCluster(t, redistest.WithArgs("--cluster-node-timeout", "1000"))
+	e := open(t, cluster.Client())
+	held := hold(t, e, request("c1.a"))
+	must(t, renew(e, t.Context(), named("stock:42"), held))
+	own := cluster.MasterOf(tag("stock:42"))
+	for _, s := range cluster.Nodes() {
+		if s != own {
+			s.Pause()
+			defer s.Resume()
+		}
+	}
+	until(t, "it refuses", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := renew(e, ctx, named("stock:42"), held)
+		return err != nil && strings.Contains(err.Error(), "CLUSTERDOWN") && errors.Is(err, engine.ErrUnavailable)
+	})
+}

@@ -74,6 +74,7 @@ func (e *ear) hear() error {
 			e.handle(msg)
 		case isTimeout(err) && !asked && e.ctx.Err() == nil:
 			asked = true
+			e.s.e.follow(e.ctx)
 			_ = e.pubsub.Ping(e.ctx) // an error shows in the next receive
 		case isAnswer(err) && e.ctx.Err() == nil:
 			e.s.refused(e, err)

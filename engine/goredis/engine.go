@@ -51,6 +51,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 	scripts, err := script.NewWith(o.retention, o.fragments)
 	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyring: keyring{seed: maphash.MakeSeed()}}
 	e.own.base = rdb
+	e.followed()
 	e.combiners.open(rdb, &e.workers, scripts)
 	if isNil(rdb) {
 		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))

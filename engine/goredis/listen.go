@@ -72,6 +72,7 @@ func (e *Engine) open(prefix, client string, deliver func(engine.Wakeup)) stream
 type listener struct {
 	channel string
 	deliver func(engine.Wakeup)
+	follow  func() // makes the connection go to the present master
 	pubsub  *redis.PubSub
 	socket  *socket
 	ctx     context.Context
@@ -87,6 +88,7 @@ func (e *Engine) listen(prefix, client string, deliver func(engine.Wakeup)) *lis
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), socketKey{}, l.socket))
 	l.ctx, l.cancel = ctx, cancel
+	l.follow = func() { e.follow(ctx) }
 	l.pubsub = e.own.client().Subscribe(ctx)
 	go l.run()
 	return l
@@ -143,6 +145,7 @@ func (l *listener) receive() {
 			l.handle(msg)
 		case isTimeout(err) && !asked:
 			asked = true
+			l.follow()
 			_ = l.pubsub.Ping(l.ctx) // an error shows in the next receive
 		default:
 			// Nothing came back, though the connection seems open; or a refusal,

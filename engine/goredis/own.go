@@ -18,7 +18,9 @@ const ownPool = 4
 // own is the engine's own connections, for renewals and wake-ups: they must not
 // wait for the caller's pool. They are opened when first needed.
 type own struct {
-	base redis.UniversalClient
+	base     redis.UniversalClient
+	trail    *trail // nil: no client of redis.NewFailoverClient
+	follower follower
 
 	mu  sync.Mutex
 	rdb redis.UniversalClient
@@ -30,7 +32,7 @@ func (o *own) client() redis.UniversalClient {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.rdb == nil {
-		o.rdb = clone(o.base)
+		o.rdb = o.clone()
 	}
 	return o.rdb
 }
@@ -47,14 +49,26 @@ func (o *own) take() redis.UniversalClient {
 	return rdb
 }
 
-func clone(base redis.UniversalClient) redis.UniversalClient {
-	switch c := base.(type) {
+func (o *own) clone() redis.UniversalClient {
+	switch c := o.base.(type) {
 	case *redis.Client:
-		return redis.NewClient(nodeOptions(*c.Options()))
+		options := *c.Options()
+		if o.trail != nil {
+			options.Dialer = o.trail.connect
+		}
+		return redis.NewClient(nodeOptions(options))
 	case *redis.ClusterClient:
 		return redis.NewClusterClient(clusterOptions(*c.Options()))
 	}
-	return base
+	return o.base
+}
+
+// aged bounds the life of a connection; 0 is none.
+func aged(life time.Duration) time.Duration {
+	if life <= 0 {
+		return ownAge
+	}
+	return min(life, ownAge)
 }
 
 // nodeOptions keeps where and as whom to connect, and changes how: one try,
@@ -77,6 +91,7 @@ func nodeOptions(o redis.Options) *redis.Options {
 	if o.WriteTimeout <= 0 {
 		o.WriteTimeout = 0
 	}
+	o.ConnMaxLifetime, o.ConnMaxLifetimeJitter = aged(o.ConnMaxLifetime), 0
 	if o.Dialer != nil {
 		o.Dialer = tracked(o.Dialer)
 	}
@@ -90,6 +105,7 @@ func clusterOptions(o redis.ClusterOptions) *redis.ClusterOptions {
 	o.DialerRetries = 1
 	o.PoolSize, o.MaxConcurrentDials = ownPool, ownPool
 	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
+	o.ConnMaxLifetime, o.ConnMaxLifetimeJitter = aged(o.ConnMaxLifetime), 0
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if o.ReadTimeout <= 0 {
 		o.ReadTimeout = 0

@@ -21,6 +21,7 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 		}
 		return errs
 	}
+	e.follow(ctx)
 	rdb := e.own.client()
 	if e.joins(rdb, len(all)) {
 		if left := e.renewTogether(ctx, rdb, all, errs); len(left) > 0 {

@@ -22,6 +22,7 @@ const SentinelName = "main"
 type Sentinel struct {
 	*Replicated
 	watchers []*Server
+	apart    *Server // taken away by Split
 }
 
 // StartSentinel launches the six servers for one test and ends them with the

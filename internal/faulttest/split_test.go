@@ -1,0 +1,101 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A master is cut off from its replicas and the Sentinels, but not from the
+// holder, which could renew its lease there for ever while another holds the
+// resource on the new master. The holder is told at its next renewal, its client's
+// other leases go on, and its subscription is on the new master.
+func TestSentinelSplit(t *testing.T) {
+	t.Cleanup(func() {
+		goleak.VerifyNone(t, // the rest is of go-redis, which never closes what it has to the Sentinels for a cluster's client
+			goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
+			goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*sentinelFailover).listen"),
+			goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*channel).initHealthCheck.func1"),
+			goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*channel).initMsgChan.func1"))
+	})
+	group := redistest.StartSentinel(t, redistest.WithSplitUser())
+	options := &redis.FailoverOptions{
+		MasterName: redistest.SentinelName, SentinelAddrs: group.Addrs(),
+		Username: redistest.SplitUser, Password: redistest.SplitPassword,
+	}
+	join := func(rdb redis.UniversalClient) *holdfast.Client {
+		c, err := holdfast.New(goredis.New(rdb))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = c.Close(), rdb.Close() })
+		return c
+	}
+	w := &world{t: t}
+	a, b := join(redis.NewFailoverClient(options)), join(redis.NewFailoverClusterClient(options))
+	var slowest time.Duration
+	rounds := redistest.Scale(2, 20)
+	for round := range rounds {
+		slowest = max(slowest, splitInMidHold(w, group, a, b, fmt.Sprint("stock:", round)))
+		a, b = b, a
+	}
+	t.Logf("%d of %d holders were told, at most %v after the next one entered", rounds, rounds, slowest.Round(time.Millisecond))
+}
+
+// splitInMidHold returns how long after the next one entered the holder was told.
+func splitInMidHold(w *world, group *redistest.Sentinel, a, b *holdfast.Client, name string) time.Duration {
+	w.t.Helper()
+	const ttl = 6 * time.Second
+	first := w.lock(b.Mutex("ear:" + name))
+	ch := lockBeside(context.Background(), a.Mutex("ear:"+name)) // a listens from now on
+	w.waiting(b, "ear:"+name, 1)
+	w.release(first)
+	listens := w.get(ch)
+	if listens.err != nil {
+		w.t.Fatal(listens.err)
+	}
+	kept := w.lock(a.Mutex("kept:" + name))
+	catchUp(w.t, group)
+
+	group.Split()
+	held := w.lock(a.Mutex(name, holdfast.WithTTL(ttl))) // the replicas never get it
+	group.AwaitFailOver()
+	next := w.lock(b.Mutex(name))
+	entered := time.Now()
+	lost := w.lost(held)
+	took := max(0, time.Since(entered))
+	if took > ttl/3+time.Second { // a second for this machine
+		w.t.Errorf("the holder was told %v after the next one had entered, and renews every %v", took, ttl/3)
+	}
+	if lost.Cause != holdfast.LostDeleted && lost.Cause != holdfast.LostTaken {
+		w.t.Errorf("the holder was told %v", lost)
+	}
+	var busy *holdfast.HeldError // the caller's own connections have moved, too
+	if l, err := a.Mutex(name).TryLock(w.t.Context()); !errors.As(err, &busy) {
+		w.t.Errorf("TryLock of what another holds on the new master: %v, %v", l, err)
+	}
+	w.eventually("the subscription is on the new master", func() bool {
+		rdb := redis.NewClient(&redis.Options{Addr: group.Master().Addr(), PoolSize: 1})
+		defer rdb.Close()
+		channels, err := rdb.PubSubChannels(w.t.Context(), "*:wake:*").Result()
+		return err == nil && len(channels) >= 1
+	})
+	if kept.Err() != nil {
+		w.t.Errorf("a lease that the new master has was lost: %v", kept.Err())
+	}
+	w.waitRenewal(kept)
+	w.release(kept)
+	w.release(next)
+	w.release(listens.lease)
+	group.Heal()
+	return took
+}
