@@ -111,6 +111,20 @@ func TestLatchCountsToZero(t *testing.T) {
 	})
 }
 
+// That a latch has opened does not mean that the work of a Once by the same name
+// was done.
+func TestLatchIsNoMarkForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := memory.New(), context.Background()
+		c := newClient(t, e)
+		l := c.Latch("batch")
+		mustSet(t, l, 1)
+		mustCount(t, l)
+		wantOpened(t, waitLatch(ctx, l), 0)
+		wantTurn(t, <-once(ctx, c, "batch", time.Hour, never(t)), false, holdfast.ErrMismatch)
+	})
+}
+
 // The first to set it wins, until it is zero again; each round counts for itself.
 func TestLatchTrySet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -110,7 +110,7 @@ type Resource struct {
 	Prefix, Name string
 }
 
-// Kind says which primitive a resource serves; while a resource is in use, its
+// Kind says which primitive a resource serves; while a resource is in use, or marked, its
 // kind and capacity are fixed.
 type Kind string
 
@@ -190,7 +190,8 @@ const (
 	Queued
 	// Busy: not granted, and Queue was not set; Holder, Next, Waiters are set.
 	Busy
-	// Outbid: the ballot is not above the last token; Last is set.
+	// Outbid: the ballot is not above the last token, or too old; Last is set.
+	// A ballot above that Last is not refused for its age, however late it comes.
 	Outbid
 	// Marked: the resource is marked as done; Next is the time until the mark
 	// ends. The request is not queued, and not any more if it was.
@@ -231,8 +232,8 @@ type Answer struct {
 	Holder Holder
 	// Waiters is the length of the queue.
 	Waiters int
-	// Last is the highest token given so far. Of a queued request it may be left
-	// out; a pushed grant at or below it is one that the store has forgotten.
+	// Last is the highest token given so far; of an outbid ballot at least the
+	// store's time. Of a queued request it may be left out; a pushed grant at or below it is one that the store has forgotten.
 	Last uint64
 }
 

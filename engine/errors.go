@@ -18,7 +18,8 @@ var (
 	// ErrEnded: this holder ID had a lease that ended, or was withdrawn. The
 	// error is an *EndedError.
 	ErrEnded = errors.New("holder ID has ended")
-	// ErrMismatch: the resource is in use with another kind or capacity.
+	// ErrMismatch: the resource is in use, or marked as done, with another kind
+	// or capacity.
 	ErrMismatch = errors.New("resource is in use with another kind or capacity")
 	// ErrTooHeavy: the weight is above the capacity, so it can never be granted;
 	// or, of Resize, it is not between 1 and the present weight.

@@ -144,6 +144,7 @@ func quickCases() []testCase {
 		{"MarkOnlyGrows", markOnlyGrows},
 		{"MarkNeedsTheLease", markNeedsTheLease},
 		{"MarkOutlivesBreak", markOutlivesBreak},
+		{"MarkKeepsTheKind", markKeepsTheKind},
 		{"MarkWithWithdrawal", markWithWithdrawal},
 		{"MarkOfWaiter", markOfWaiter},
 		{"NowIsTheClockOfLeases", nowIsTheClockOfLeases},

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -51,6 +52,23 @@ func (p *party) sentAway(r engine.Request, span time.Duration) {
 			p.Fatalf("%s was not told of the mark", p.who.Name)
 		}
 	}
+}
+
+// A mark is of a kind and a capacity: whoever asks for another one would take its
+// work for done.
+func markKeepsTheKind(s *scene) {
+	a, b := s.party("a"), s.party("b")
+	s.done(s.hold(a.request()), long)
+	other := b.request()
+	other.Kind = engine.KindElection
+	for _, r := range []engine.Request{other, once(other), b.weighing(1, 3)} {
+		if got, err := s.engine.Acquire(s.ctx, r); !errors.Is(err, engine.ErrMismatch) {
+			s.Errorf("%+v: got %+v, %v, want ErrMismatch", r, got, err)
+		}
+	}
+	s.marked(b.request(), long)
+	s.unmark()
+	s.hold(other) // free for another use
 }
 
 // left wants the snapshot to show the mark, and so many holders.

@@ -76,11 +76,11 @@ func ballotOutbid(s *scene) {
 	held := s.hold(a.request())
 	s.release(held)
 	for _, ballot := range []uint64{1, held.Token - 1, held.Token} {
-		if got := s.acquire(proposing(a, ballot)); got.Status != engine.Outbid || got.Last != held.Token {
+		if got := s.acquire(proposing(a, ballot)); got.Status != engine.Outbid || got.Last < held.Token {
 			s.Errorf("ballot %d: got %+v, want outbid by %d", ballot, got, held.Token)
 		}
 	}
-	s.hold(proposing(a, held.Token+1))
+	s.release(s.hold(proposing(a, held.Token+1)))
 	// A store that has never heard of a resource may have forgotten it, so it
 	// takes no ballot from long ago.
 	r := proposing(a, 1)
@@ -88,6 +88,19 @@ func ballotOutbid(s *scene) {
 	if got := s.acquire(r); got.Status != engine.Outbid || got.Last == 0 {
 		s.Errorf("ballot 1 on an unused resource: got %+v, want outbid", got)
 	}
+	// What it names is not a bound that moves on with the clock: the next attempt,
+	// however slow, is not too old again.
+	clock, err := s.engine.Now(s.ctx)
+	if err != nil {
+		s.Fatal(err)
+	}
+	got := s.acquire(r)
+	if got.Status != engine.Outbid || got.Last < uint64(clock.UnixMicro()) {
+		s.Fatalf("ballot 1 at %d: got %+v, want outbid by the clock", clock.UnixMicro(), got)
+	}
+	r = proposing(a, got.Last+1)
+	r.Resource.Name = "never used"
+	s.hold(r)
 }
 
 func ballotTooFar(s *scene) {

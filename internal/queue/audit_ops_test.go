@@ -53,8 +53,12 @@ func (a *audit) acquiredAgain(r queue.Request, got queue.Answer) {
 	a.must(got.Status == queue.Queued && got.Position == a.place(r.ID), "%v: got %+v, the line is %v", r, got, a.line)
 }
 
-// done: nobody new is served while the mark lasts.
+// done: nobody new is served while the mark lasts, and it is a mark of one kind.
 func (a *audit) done(r queue.Request, got queue.Answer) {
+	if r.Kind != a.kind || r.Capacity != a.capacity {
+		a.must(got.Status == queue.Mismatch, "%v: got %+v, but it is marked as %s of %d", r, got, a.kind, a.capacity)
+		return
+	}
 	a.must(got.Status == queue.Marked && got.Next == a.marked-a.now, "%v: got %+v, but it is marked until %d", r, got, a.marked)
 }
 
@@ -98,17 +102,21 @@ func (a *audit) arrived(r queue.Request, got queue.Answer) {
 	case queue.Busy:
 		a.must(got.Waiters == len(a.line), "%v: got %+v, the line is %v", r, got, a.line)
 	case queue.Outbid:
-		a.must(got.Last == a.floor(), "%v: got %+v, want last %d", r, got, a.floor())
+		a.must(got.Last == max(a.last(), uint64(a.now)), "%v: got %+v, want what no clock outruns", r, got)
 	}
 }
 
 // floor is what a ballot has to be above.
 func (a *audit) floor() uint64 {
-	floor := max(0, uint64(a.now-a.params.Retention))
-	if a.birth != 0 {
-		floor = max(floor, a.highest)
+	return max(0, uint64(a.now-a.params.Retention), a.last())
+}
+
+// last is the last token of this state, or 0.
+func (a *audit) last() uint64 {
+	if a.birth == 0 {
+		return 0
 	}
-	return floor
+	return a.highest
 }
 
 // timed: an attempt that was not granted learns when to look again.

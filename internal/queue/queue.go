@@ -27,7 +27,7 @@
 //   - A resource may be marked as done for a time, by a grant or by the release
 //     of a lease. While that lasts nobody new is granted or queued, and those who
 //     wait when it begins are sent away. A mark never becomes shorter; present
-//     leases go on.
+//     leases go on. Until it ends the resource keeps its kind and capacity.
 //   - Endings that are not plain releases are remembered for Retention. So an
 //     unknown ID with a token between birth and last was released, and a
 //     repeated release can be told from a lost lease without remembering every
@@ -80,7 +80,7 @@ const (
 	Busy            // cannot be granted now and may not wait
 	Outbid          // the ballot is not above Last
 	Ended           // the ID's lease has ended or was withdrawn
-	Mismatch        // in use with another kind or capacity
+	Mismatch        // in use, or marked, with another kind or capacity
 	TooHeavy        // weight above capacity; Resize: or above the present one
 	TooFar          // the ballot is too far ahead of now
 	Done            // renewed, released or broken
@@ -112,7 +112,7 @@ type Answer struct {
 	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds. Marked: until the mark ends
 	Holder   Holder // Busy: the holder whose lease ends first; zero if none
 	Waiters  int    // Busy: length of the queue
-	Last     uint64 // Outbid: what a ballot has to be above; Queued: the last token
+	Last     uint64 // Outbid: a ballot above it is taken, however late; Queued: the last token
 	Cause    Cause  // NotHeld, Ended (Released: it was withdrawn)
 	Grants   []Grant
 	Dropped  []string // waiters that a mark sent away, to be told by wake-ups after the grants
@@ -234,6 +234,10 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 		return a
 	}
 	if q.marked > now {
+		if r.Kind != q.kind || r.Capacity != q.capacity { // the mark says nothing about its work
+			a.Status = Mismatch
+			return a
+		}
 		a.Status, a.Next = Marked, q.marked-now
 		return a
 	}
@@ -255,7 +259,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 			a.Holder = *q.byEnd[0]
 		}
 	case Outbid:
-		a.Last = q.floor(now)
+		a.Last = max(q.last, uint64(now))
 	}
 	return a
 }

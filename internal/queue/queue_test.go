@@ -180,13 +180,13 @@ func TestRuleToken(t *testing.T) {
 		{"above the reserved ones", 50, 0, 0, queue.Granted, t0 + 51},
 		{"the clock is past the reserved ones", 50, sec, 0, queue.Granted, t0 + 1_000_000},
 		{"ballot above last", 0, sec, t0 + 1, queue.Granted, t0 + 1},
-		{"ballot is last", 0, sec, t0, queue.Outbid, t0},
-		{"ballot below last", 0, sec, 5, queue.Outbid, t0},
+		{"ballot is last", 0, sec, t0, queue.Outbid, t0 + 1_000_000},
+		{"ballot below last", 0, sec, 5, queue.Outbid, t0 + 1_000_000},
 		{"ballot among the reserved ones", 50, 0, t0 + 50, queue.Outbid, t0 + 50},
 		{"ballot above the reserved ones", 50, 0, t0 + 51, queue.Granted, t0 + 51},
 		{"ballot a day ahead", 0, 0, t0 + uint64(params.BallotAhead), queue.Granted, t0 + uint64(params.BallotAhead)},
 		{"ballot further ahead", 0, 0, t0 + uint64(params.BallotAhead) + 1, queue.TooFar, 0},
-		{"ballot below the retention, state kept", 0, 2 * params.Retention, t0 + 1, queue.Outbid, t0 + uint64(params.Retention)},
+		{"ballot below the retention, state kept", 0, 2 * params.Retention, t0 + 1, queue.Outbid, t0 + 2*uint64(params.Retention)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := queue.New(params, start)
@@ -205,8 +205,8 @@ func TestRuleToken(t *testing.T) {
 	t.Run("ballot that a forgotten state may have given", func(t *testing.T) {
 		r := mutex("r")
 		r.Ballot = old
-		if got := queue.New(params, start).Acquire(r, start); got.Status != queue.Outbid || got.Last != old {
-			t.Errorf("got %+v, want outbid by %d", got, old)
+		if got := queue.New(params, start).Acquire(r, start); got.Status != queue.Outbid || got.Last != t0 {
+			t.Errorf("got %+v, want outbid by %d", got, t0)
 		}
 		r.Ballot++
 		if got := queue.New(params, start).Acquire(r, start); got.Status != queue.Granted {

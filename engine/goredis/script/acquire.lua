@@ -6,7 +6,7 @@
 --       10 how long to mark from the grant on, or left out
 -- Returns  the token (granted for the whole TTL), or a table:
 --       {1, token, TTL} granted   {2, position, next, last} queued
---       {3, next, waiters, last[, holder, TTL, info]} busy, by a holder as in snapshot   {4, floor, next} outbid
+--       {3, next, waiters, last[, holder, TTL, info]} busy, by a holder as in snapshot   {4, what to be above, next} outbid
 --       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
 local call = redis.call
 --#include clock

@@ -23,7 +23,7 @@ else
   advance(id)
 end
 if held(id) then return finish({1, granted(id), held(id) - now}) end
-if marked > now then return finish({9, marked - now}) end
+if marked > now then return finish(kind == sort and {9, marked - now} or {6}) end
 local first, next = soonest()
 local place = queued > 0 and call('ZSCORE', LINE, 'q' .. id)
 if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next - now, last}) end

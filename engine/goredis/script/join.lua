@@ -37,7 +37,7 @@ local function admit(first, next)
   if queued == 0 and used + weight <= capacity then
     -- A state forgotten since may have given any token up to the retention ago.
     local floor = math.max(last, now - retention)
-    if ballot > 0 and ballot <= floor then return {4, floor, next} end
+    if ballot > 0 and ballot <= floor then return {4, math.max(last, now), next} end
     if ballot > now + BALLOT_AHEAD then return {8} end
     local token = hold(id, weight, ttl, reserve, ballot, reason)
     mark(span)
