@@ -80,7 +80,7 @@ func (e *Engine) forget(k key, a *attempt) {
 	idle := a.over == 0 && a.lease == nil && len(a.rounds) == 0
 	a.mu.Unlock()
 	if idle {
-		e.attempts.forget(k, a)
+		e.attempts.forget(k, a, 0)
 		return
 	}
 	a.linger()

@@ -39,6 +39,7 @@ type registry struct {
 	mu      sync.Mutex
 	all     map[key]*attempt
 	sweepAt int // number of attempts at which the old ones go
+	ended   endings
 }
 
 func (g *registry) find(k key) *attempt {
@@ -47,12 +48,15 @@ func (g *registry) find(k key) *attempt {
 	return g.all[k]
 }
 
-// open finds an attempt, or begins it.
+// open finds an attempt, or begins it; one that has ended has nothing but its cause.
 func (g *registry) open(k key) *attempt {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if a := g.all[k]; a != nil {
 		return a
+	}
+	if over := g.ended.of(k); over != 0 {
+		return &attempt{turn: make(chan struct{}, 1), over: over}
 	}
 	now := time.Now()
 	if len(g.all) >= g.sweepAt {
@@ -71,12 +75,23 @@ func (g *registry) open(k key) *attempt {
 	return a
 }
 
-func (g *registry) forget(k key, a *attempt) {
+// forget drops an attempt, but for how it ended, if it did.
+func (g *registry) forget(k key, a *attempt, over engine.Cause) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.all[k] == a {
 		delete(g.all, k)
 	}
+	if over != 0 {
+		g.ended.add(k, over)
+	}
+}
+
+// ending tells how a holder ID ended, if nothing else is known of it.
+func (g *registry) ending(k key) engine.Cause {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ended.of(k)
 }
 
 func (a *attempt) old(now time.Time) bool {

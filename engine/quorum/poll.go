@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type poll[T any] struct {
 	e       *Engine
 	sent    time.Time
 	pending int
+	asked   []*node // that have not answered
 	replies chan reply[T]
 	over    *time.Timer // of patience, or of the grace
 	hurried bool
@@ -63,6 +65,7 @@ func open[T any](e *Engine, ctx context.Context, nodes int) *poll[T] {
 // ask asks nodes, with something to do about those that were not asked in the end.
 func (p *poll[T]) ask(client string, to []*node, ask func(context.Context, *node) (T, error), or func(*node)) {
 	p.pending += len(to)
+	p.asked = slices.Clone(to)
 	fan(p.ctx, p.e, client, to, min(p.e.majority, len(to)), ask, func(n *node, v T, err error) {
 		if err == errLeftOut {
 			or(n)
@@ -80,6 +83,7 @@ func (p *poll[T]) next() (reply[T], bool) {
 	select {
 	case r := <-p.replies:
 		p.pending--
+		p.asked = slices.DeleteFunc(p.asked, func(n *node) bool { return n == r.node })
 		if r.err != nil && (unavailable(r.err) || errors.Is(r.err, engine.ErrDenied)) {
 			p.failed = append(p.failed, fmt.Errorf("node %d: %w", r.node.index+1, r.err))
 		}
@@ -94,7 +98,7 @@ func (p *poll[T]) next() (reply[T], bool) {
 func (p *poll[T]) hurry() {
 	if !p.hurried {
 		p.hurried = true
-		p.over.Reset(grace(time.Since(p.sent)))
+		p.over.Reset(grace(p.asked, time.Since(p.sent)))
 	}
 }
 
@@ -130,5 +134,15 @@ func shortfall(ctx context.Context, e *Engine, what string, had, need int, faile
 	return fmt.Errorf("%w: %s", engine.ErrUnavailable, text)
 }
 
-// grace is how much longer the others get when a majority answered so quickly.
-func grace(took time.Duration) time.Duration { return max(100*time.Millisecond, 3*took) }
+// grace is how much longer the others get when a majority answered so quickly. Nodes that
+// are known not to answer get a moment, in case they do again.
+func grace(others []*node, took time.Duration) time.Duration {
+	now := time.Now()
+	if len(others) > 0 && !slices.ContainsFunc(others, func(n *node) bool { return n.fine(now) }) {
+		return max(moment, 3*took)
+	}
+	return max(100*time.Millisecond, 3*took)
+}
+
+// moment is how long an answer is waited for that is not expected.
+const moment = 10 * time.Millisecond

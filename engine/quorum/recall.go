@@ -44,6 +44,7 @@ func (e *Engine) guess(res engine.Resource, h engine.Held) *round {
 		t.there = append(t.there, engine.Held{ID: tryID(h.ID, h.Token), Token: h.Token})
 		t.at = append(t.at, held)
 	}
+	t.weights = make([]int, len(e.nodes))
 	return t
 }
 
@@ -82,9 +83,30 @@ func (e *Engine) recall(ctx context.Context, res engine.Resource, h engine.Held)
 		for _, holder := range one.snap.Holders {
 			if id, token := parseTry(holder.ID); id == h.ID && token == t.token {
 				t.there[one.node.index], t.at[one.node.index] = engine.Held{ID: holder.ID, Token: holder.Token}, held
+				t.weights[one.node.index] = holder.Weight
 				t.need = e.needed(one.snap.Kind, one.snap.Capacity)
+				t.asksFor(one.snap, holder)
 			}
 		}
 	}
 	return t, nil
+}
+
+// asksFor makes the request that a lease of another process was granted for, as one node
+// shows it, so that it can be made anew where it is missing. Of nodes that show different
+// weights the least counts: weights only go down. With a capacity of 1 nobody but the lease
+// can have marked the resource.
+func (t *round) asksFor(s engine.Snapshot, h engine.Holder) {
+	r := engine.Request{
+		Resource: t.res, ID: t.holder, Client: &h.Client, Kind: s.Kind, Capacity: s.Capacity,
+		Weight: h.Weight, Reason: h.Reason,
+	}
+	if s.Capacity == 1 && s.Token >= h.Token {
+		r.Mark, r.Reserve = s.Marked, s.Token-h.Token
+	}
+	if t.req.ID != "" {
+		r.Weight = min(r.Weight, t.req.Weight)
+		r.Mark, r.Reserve = min(r.Mark, t.req.Mark), min(r.Reserve, t.req.Reserve)
+	}
+	t.req = r
 }

@@ -21,9 +21,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		a.end(engine.CauseReleased)
 	}
 	if a == nil {
-		err := e.giveUnknown(ctx, r)
-		e.freed(r)
-		return err
+		return e.releaseUnknown(ctx, k, r)
 	}
 	a.mu.Lock()
 	lease, tries := a.lease, append([]*round(nil), a.rounds...)
@@ -35,25 +33,39 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		err := e.give(ctx, lease, r)
 		if err == nil {
 			a.lose(lease)
-			e.settle(k, a)
 		}
+		e.settle(k, a, err)
 		e.freed(r)
 		return err
 	case r.Token != 0:
-		return e.giveUnknown(ctx, r)
+		err := e.giveUnknown(ctx, r)
+		e.settle(k, a, err)
+		return err
 	}
 	r.Mark = 0 // it never held
 	for _, t := range tries {
 		var gone *engine.NotHeldError
 		if err := e.give(ctx, t, r); err != nil && !errors.As(err, &gone) {
+			a.recant() // the other tries
+			e.settle(k, a, err)
 			return err
 		}
 	}
-	e.settle(k, a)
+	e.settle(k, a, nil)
 	if !waited {
 		return &engine.NotHeldError{Cause: engine.CauseDeleted}
 	}
 	return nil
+}
+
+// releaseUnknown is Release for a holder ID of which this process has nothing.
+func (e *Engine) releaseUnknown(ctx context.Context, k key, r engine.Release) error {
+	if r.Token == 0 && e.attempts.ending(k) == engine.CauseReleased {
+		return nil
+	}
+	err := e.giveUnknown(ctx, r)
+	e.freed(r)
+	return err
 }
 
 // freed tells those who wait in this process that there may be room, or a mark.
@@ -65,10 +77,12 @@ func (e *Engine) freed(r engine.Release) {
 	e.lines.wake(r.Resource)
 }
 
-// settle forgets an attempt that was given back, unless it has to be refused.
-func (e *Engine) settle(k key, a *attempt) {
-	if _, over := a.standing(); over == 0 {
-		e.attempts.forget(k, a)
+// settle forgets an attempt that was given back, but for how it ended. Of one that was
+// withdrawn no answer matters: each node is told until it has answered.
+func (e *Engine) settle(k key, a *attempt, err error) {
+	lease, over := a.standing()
+	if lease == nil && (over != 0 || err == nil) {
+		e.attempts.forget(k, a, over)
 	}
 }
 
@@ -87,48 +101,4 @@ func (e *Engine) giveUnknown(ctx context.Context, r engine.Release) error {
 		return err
 	}
 	return e.give(ctx, t, r)
-}
-
-// Resize implements engine.Engine. A node that does not answer goes on counting the
-// weight before, until the lease ends there.
-func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
-	if err := e.usable(ctx); err != nil {
-		return err
-	}
-	_, t, err := e.lease(ctx, res, h)
-	if err != nil {
-		return err
-	}
-	c := claim{nodes: len(e.nodes), need: t.need}
-	p := begin(e, ctx, t.client(), e.pick(c.need), func(ctx context.Context, n *node) (struct{}, error) {
-		return struct{}{}, n.Resize(ctx, res, t.on(n), weight)
-	})
-	defer p.end()
-	heavy := 0
-	for !c.sure() && heavy <= c.nodes-c.need {
-		r, ok := p.next()
-		if !ok {
-			break
-		}
-		if errors.Is(r.err, engine.ErrTooHeavy) {
-			heavy++
-		}
-		c.hear(r.node, r.err)
-		if c.lost() {
-			p.hurry()
-		}
-	}
-	switch {
-	case c.held():
-		t.mu.Lock()
-		t.req.Weight, t.resized = weight, true // for where it comes late, or is made anew
-		t.mu.Unlock()
-		e.lines.wake(res)
-		return nil
-	case c.lost():
-		return c.why()
-	case heavy > c.nodes-c.need:
-		return engine.ErrTooHeavy
-	}
-	return shortfall(ctx, e, "changed the weight", c.yes, c.need, c.bad)
 }

@@ -94,3 +94,47 @@ func TestALateGrantIsDemotedToo(t *testing.T) {
 		<-time.After(time.Minute)
 	})
 }
+
+// One node is away when a writer is demoted, and keeps the lease: it is told when it is
+// back, or after a while with the next renewal.
+func TestADemotionThatANodeMissedIsRepeated(t *testing.T) {
+	for _, what := range []fault{dead, hung, replyless} {
+		for _, away := range []time.Duration{time.Second, 2 * time.Minute} {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				r := rw("mine.a", 1000)
+				r.TTL = time.Hour
+				a, err := c.Acquire(t.Context(), r)
+				if err != nil || a.Status != engine.Granted {
+					t.Fatal(a, err)
+				}
+				mine := engine.Held{ID: "mine.a", Token: a.Token}
+				synctest.Wait()
+				c.nodes[2].set(what)
+				if err := c.Resize(t.Context(), stock, mine, 1); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(away)
+				c.nodes[2].set(healthy)
+				time.Sleep(10 * time.Second)
+				if away > time.Minute {
+					for range 2 {
+						if err := c.Renew(t.Context(), []engine.Renewal{{Resource: stock, Held: mine, TTL: r.TTL}})[0]; err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(2 * time.Second)
+					}
+				}
+				c.wantWeights(t, 1, 1, 1)
+				c.nodes[0].set(dead)
+				b, err := c.Acquire(t.Context(), rw("other.a", 1))
+				if err != nil || b.Status != engine.Granted {
+					t.Errorf("%v for %v: a reader beside a reader, one node is dead: %v %v", what, away, b.Status, err)
+				}
+				c.Leave("mine")
+				c.Leave("other")
+				<-time.After(time.Minute)
+			})
+		}
+	}
+}

@@ -3,7 +3,6 @@ package quorum
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -31,6 +30,10 @@ func (t *round) look(n *node) miss {
 // note takes in what a node answered, before or after the outcome. Of what was still
 // on its way the answer says nothing.
 func (x *extension) note(m miss, err error) {
+	if err == nil {
+		x.t.confirmed(m)
+		return
+	}
 	var gone *engine.NotHeldError
 	if m.due || !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
 		return
@@ -44,6 +47,16 @@ func (x *extension) note(m miss, err error) {
 	x.missing = append(x.missing, m)
 }
 
+// confirmed notes that a node has the lease.
+func (t *round) confirmed(m miss) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.at[m.n.index] == unsure && t.there[m.n.index] == m.held {
+		t.at[m.n.index] = held
+	}
+	t.lighten(m.n)
+}
+
 // confirm notes that a majority has the lease.
 func (x *extension) confirm() {
 	x.mu.Lock()
@@ -55,8 +68,8 @@ func (x *extension) confirm() {
 }
 
 // restore makes the lease anew on a node that does not have it, in the background,
-// under a name of its own there: the node refuses the one that has ended. It may have
-// been made anew since the node was asked.
+// under a name of its own there, made of the token on that node: the node refuses the one
+// that has ended. It may have been made anew since the node was asked.
 func (t *round) restore(m miss, x *extension) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,11 +81,10 @@ func (t *round) restore(m miss, x *extension) {
 	if was == unsure {
 		t.clear(n) // or it could turn up beside the new one
 	}
-	t.made++
 	r := t.req
-	r.ID = tryID(t.holder, t.token) + tryMark + strconv.Itoa(t.made)
 	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), x.ttl, 0
-	t.at[n.index], t.there[n.index] = asked, engine.Held{ID: r.ID, Token: r.Ballot}
+	r.ID = tryID(tryID(t.holder, t.token), r.Ballot)
+	t.at[n.index], t.there[n.index], t.weights[n.index] = asked, engine.Held{ID: r.ID, Token: r.Ballot}, r.Weight
 	fan(context.Background(), t.e, t.client(), []*node{n}, 1, func(ctx context.Context, n *node) (engine.Answer, error) {
 		a, err := n.Acquire(ctx, r)
 		if err != nil || a.Status != engine.Marked || r.Mark == 0 {
@@ -106,6 +118,9 @@ func (t *round) restored(n *node, a engine.Answer, err error) {
 		t.at[n.index] = unsure
 	default:
 		t.at[n.index] = absent
+	}
+	if due {
+		t.lighten(n)
 	}
 	t.follow(n, due)
 }

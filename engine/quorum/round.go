@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,8 +53,7 @@ type round struct {
 	there   []engine.Held         // by node, what the lease is called there
 	at      []standing            // by node
 	votes   []vote                // by node
-	made    int                   // how often it was made anew on a node
-	resized bool                  // req has another weight than was asked for
+	weights []int                 // by node, what it is known to count; req has what it should
 	brief   bool                  // it has yet to be prolonged, which nobody was told of
 	long    time.Duration         // the TTL to which it was prolonged
 	over    bool                  // nothing shall be left
@@ -73,6 +73,7 @@ func (e *Engine) propose(ctx context.Context, name string, r engine.Request, nee
 	t := &round{
 		e: e, res: r.Resource, holder: r.ID, token: r.Ballot, need: need, sent: time.Now(),
 		there: make([]engine.Held, n), at: make([]standing, n), votes: make([]vote, n),
+		weights: slices.Repeat([]int{r.Weight}, n),
 		decided: make(chan struct{}), most: make(chan struct{}),
 	}
 	r.Queue, r.Yields = false, engine.Held{}
@@ -131,9 +132,8 @@ func (t *round) hear(n *node, a engine.Answer, err error) {
 	default:
 		t.at[n.index] = absent
 	}
-	if t.resized && due && t.at[n.index] == held {
-		h, weight := t.there[n.index], t.req.Weight
-		t.e.insistOn(n, t.client(), func(ctx context.Context, n *node) error { return n.Resize(ctx, t.res, h, weight) })
+	if due {
+		t.lighten(n)
 	}
 	if t.long > 0 && due && t.at[n.index] == held {
 		r := engine.Renewal{Resource: t.res, Held: t.there[n.index], TTL: t.long}
@@ -179,7 +179,7 @@ func (t *round) wait(ctx context.Context) (time.Duration, bool) {
 			waiting = false
 		case <-most:
 			most = nil
-			slow.Reset(grace(time.Since(t.sent)))
+			slow.Reset(grace(t.unheard(), time.Since(t.sent)))
 		case <-slow.C:
 			waiting = false
 		case <-ctx.Done():
@@ -192,6 +192,19 @@ func (t *round) wait(ctx context.Context) (time.Duration, bool) {
 		return 0, false
 	}
 	return window(t.votes, t.need), true
+}
+
+// unheard returns the nodes that have not answered the request.
+func (t *round) unheard() []*node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var nodes []*node
+	for i, v := range t.votes {
+		if !v.in {
+			nodes = append(nodes, t.e.nodes[i])
+		}
+	}
+	return nodes
 }
 
 // giveUp takes back what the round has, and what it still gets, in the background.
