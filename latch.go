@@ -93,13 +93,19 @@ func (l *Latch) set(call latchCall, req engine.Request) (bool, error) {
 			}
 			continue
 		}
-		if r := roundOf(ans.Holder); r != nil {
+		// The holder may be another request that sets the latch and fails, or a waiter of a
+		// round that ended, which is on its way out.
+		r, err := call.current()
+		if err != nil {
+			return false, err
+		}
+		if r != nil {
 			full, err := call.full(r)
 			if err != nil || !full {
 				return false, err
 			}
 			call.open(r)
-		} // else waiters of a round that ended are on their way out
+		}
 		slow.pause(call.ctx)
 	}
 }

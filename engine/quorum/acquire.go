@@ -15,6 +15,9 @@ const (
 	// shortestWait and longestWait bound the time after which a waiter asks again.
 	shortestWait = 2 * time.Millisecond
 	longestWait  = 50 * time.Millisecond
+	// contention is how long tries that divide the nodes among themselves are made again,
+	// before what is in their way is taken for holders.
+	contention = 250 * time.Millisecond
 	// rounds is how often one who waits proposes in one Acquire, if others only try as
 	// well.
 	rounds = 5
@@ -126,9 +129,12 @@ func (e *Engine) confirm(ctx context.Context, a *attempt, lease *round, ttl time
 	return engine.Answer{Status: engine.Granted, Token: lease.token, TTL: ttl}, nil
 }
 
-// campaign proposes until it is clear whether the lease can be had now. It does not
-// say Busy because of others who only try: for a Latch that would mean that all has
-// been counted. One who waits is not kept so long.
+// campaign proposes until it is clear whether the lease can be had now, which is so if
+// a majority of the nodes answers. It is granted if enough of them grant it; else it is
+// Busy if any of them names a holder, whoever the others name. Holders that have no
+// majority may be others who only try: those are asked again for a while, and one who
+// waits for a shorter one. A request that gives its ballot wants to know about leases,
+// so it is never Busy because of tries.
 func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (engine.Answer, error) {
 	if r.Weight > r.Capacity {
 		return engine.Answer{}, engine.ErrTooHeavy
@@ -138,6 +144,7 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 	r.Mark = 0 // a mark must not be left by a try that fails: see markGrant
 	start := time.Now()
 	look := looks{e: e}
+	var busy engine.Answer // the latest that names somebody else
 	for n := 1; ; n++ {
 		if given == 0 {
 			r.Ballot = a.propose(&e.tokens, r.Resource)
@@ -150,6 +157,8 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 		if ans.Status == engine.Busy && ans.Holder.ID == r.ID && given == 0 {
 			split = true // an earlier try of its own
 			a.recant()
+		} else if ans.Status == engine.Busy && ans.Holder.ID != "" && given == 0 {
+			busy = ans
 		}
 		outbid := ans.Status == engine.Outbid && given == 0
 		switch {
@@ -168,6 +177,8 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 		switch {
 		case n >= rounds && r.Queue && given == 0:
 			return engine.Answer{Status: engine.Busy}, nil
+		case busy.Status == engine.Busy && n > 2 && time.Since(start) > contention:
+			return busy, nil
 		case time.Since(start) > patience:
 			return engine.Answer{}, fmt.Errorf("%w: quorum: others try as well, and nobody has had a majority for %v", engine.ErrUnavailable, patience)
 		case outbid && n == 1:
@@ -189,6 +200,8 @@ func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.
 	t := e.propose(ctx, a.name(r), r, need, nil)
 	a.add(t)
 	ttl, yes := t.wait(ctx)
+	// Where it was granted, what was reserved is given as well, also if it is taken back.
+	e.tokens.heard(r.Resource, t.token+r.Reserve)
 	if !yes {
 		votes := t.ballots()
 		a.lose(t)
@@ -201,7 +214,6 @@ func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.
 		a.lose(t)
 		return engine.Answer{}, false, fmt.Errorf("%w: quorum: %w", engine.ErrUnavailable, errTooLate)
 	}
-	e.tokens.heard(r.Resource, t.token+r.Reserve)
 	t.mu.Lock()
 	t.brief = short
 	t.mu.Unlock()
@@ -245,6 +257,7 @@ func (k *tokens) heard(r engine.Resource, last uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := uint64(max(1, time.Now().UnixMicro()))
+	last = max(last, k.last[r])
 	if last < now {
 		delete(k.last, r)
 		return
@@ -252,5 +265,5 @@ func (k *tokens) heard(r engine.Resource, last uint64) {
 	if k.last == nil || len(k.last) >= remembered {
 		k.last = make(map[engine.Resource]uint64)
 	}
-	k.last[r] = max(k.last[r], last)
+	k.last[r] = last
 }
