@@ -28,6 +28,8 @@ type attempt struct {
 	last   uint64        // the last token then, if the store told it
 	silent time.Time     // when the first request since was sent; zero: all are answered
 	bears  time.Duration // how long a fallback is put off from then on
+	late   int           // grants in a row whose trust windows were over when they came
+	delay  time.Duration // the shortest time that one of them took
 	wakes  inbox         // nil until it listens; one for each holder ID
 }
 
@@ -38,6 +40,10 @@ const askPatience = engine.WaiterLife - engine.PollInterval
 
 // maxRestarts is how often in a row an attempt takes a fresh ID at once.
 const maxRestarts = 3
+
+// maxLate is how many grants in a row may come too late to be used, before the
+// attempt ends: waiting does not make a store quicker.
+const maxLate = 3
 
 // errBrokenWait ends a wait that an operator broke.
 var errBrokenWait = errors.New("the wait was broken by an operator")
@@ -119,11 +125,14 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 				h.unrivalled = alone && source == FromStore
 				return h, source, nil
 			}
-			continue // it came too late to be used: ask again, which renews it
+			if err := a.tooLate(sent); err != nil {
+				return nil, 0, err
+			}
+			continue // ask again, which renews it
 		case err == nil && ans.Status == engine.Marked:
 			return nil, 0, a.marked()
 		case err == nil:
-			trouble, slow, restarts = nil, backoff{}, 0
+			trouble, slow, restarts, a.late = nil, backoff{}, 0, 0
 			next = pollIn(ans)
 		case errors.Is(err, ErrUnavailable):
 			trouble = err
@@ -246,6 +255,20 @@ func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first ke
 	return h
 }
 
+// tooLate counts a grant whose trust window was over when it came. It returns an
+// error if that was one too many.
+func (a *attempt) tooLate(sent time.Time) error {
+	took := time.Since(sent)
+	if a.late++; a.late == 1 || took < a.delay {
+		a.delay = took
+	}
+	if a.late < maxLate {
+		return nil
+	}
+	return &waitError{a.lk.name, fmt.Errorf("%w: TTL %v is too short for this store, whose grants took %v or more: use at least %v",
+		ErrOption, a.req.TTL, a.delay.Round(time.Millisecond), (5 * a.delay).Round(10*time.Millisecond)), nil}
+}
+
 // restart gives the attempt a fresh ID after the store ended the old one, as it
 // does when a grant was not claimed in time. An operator's break is final.
 func (a *attempt) restart(err error) error {
@@ -350,7 +373,10 @@ func (a *attempt) try(ctx, call context.Context) (*holding, error) {
 			if h := a.held(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
 				return h, nil
 			}
-			err = fmt.Errorf("%w: the grant came after its trust window", ErrUnavailable)
+			if err := a.tooLate(sent); err != nil {
+				return nil, err
+			}
+			continue // at once, while the lease lives
 		case err == nil && ans.Status == engine.Marked:
 			return nil, a.marked()
 		case err == nil:

@@ -105,7 +105,8 @@ type lockOptions struct {
 }
 
 // WithTTL sets the TTL of the lease (default 15 s; 100 ms to 24 h). The lease is
-// renewed every TTL/3; a holder that dies frees the resource within the TTL.
+// renewed every TTL/3; a holder that dies frees the resource within the TTL. Use at
+// least five times what a request takes to the store and back.
 func WithTTL(d time.Duration) LockOption {
 	return func(o *lockOptions) {
 		if d < MinTTL || d > MaxTTL {

@@ -1,0 +1,90 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// far is a memory engine whose acquisitions take a while: half there, half back.
+func far(delay time.Duration) *faulty {
+	e := newFaulty()
+	e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+		<-time.After(delay / 2)
+		ans, err := e.Engine.Acquire(ctx, r)
+		<-time.After(delay / 2)
+		return ans, err
+	}
+	return e
+}
+
+// A store that is so far away that the trust window of a grant is over when it
+// arrives is an error that says so, and leaves nothing.
+func TestTTLTooShortForTheStore(t *testing.T) {
+	ttl := holdfast.WithTTL(100 * time.Millisecond)
+	for name, lock := range map[string]func(ctx context.Context, c *holdfast.Client) (*holdfast.Lease, error){
+		"Lock": func(ctx context.Context, c *holdfast.Client) (*holdfast.Lease, error) {
+			return c.Mutex("x", ttl).Lock(ctx)
+		},
+		"TryLock": func(ctx context.Context, c *holdfast.Client) (*holdfast.Lease, error) {
+			return c.Mutex("x", ttl).TryLock(ctx)
+		},
+		"RLock": func(ctx context.Context, c *holdfast.Client) (*holdfast.Lease, error) {
+			return c.RWMutex("x", ttl).RLock(ctx)
+		},
+		"without renewal": func(ctx context.Context, c *holdfast.Client) (*holdfast.Lease, error) {
+			return c.Mutex("x", ttl, holdfast.WithoutRenewal()).Lock(ctx)
+		},
+		"LocalOnly": func(ctx context.Context, c *holdfast.Client) (*holdfast.Lease, error) {
+			return c.Mutex("x", ttl, holdfast.WithFallback(holdfast.LocalOnly)).Lock(ctx)
+		},
+		"Multi": func(ctx context.Context, c *holdfast.Client) (*holdfast.Lease, error) {
+			return c.Multi([]string{"x"}, ttl).Lock(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := far(90 * time.Millisecond)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				start := time.Now()
+				_, err := lock(ctx, newClient(t, e))
+				if took := time.Since(start); took > time.Second {
+					t.Errorf("it took %v", took)
+				}
+				wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrOption)
+				if errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), "TTL 100ms is too short for this store, whose grants took 90ms") {
+					t.Errorf("error %q", err)
+				}
+				time.Sleep(callGrace)
+				wantEmpty(t, e, "x")
+			})
+		})
+	}
+}
+
+// callGrace is how long a call may leave its clean-up to the background.
+const callGrace = 100 * time.Millisecond
+
+// Late grants that are not three in a row are ridden out, and so is a wait for a
+// holder in between.
+func TestLateGrantsAreRiddenOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := far(90 * time.Millisecond)
+		slow, calls := e.OnAcquire, 0
+		e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			if calls++; calls == 3 {
+				return e.Engine.Acquire(ctx, r)
+			}
+			return slow(ctx, r)
+		}
+		m := newClient(t, e).Mutex("x", holdfast.WithTTL(100*time.Millisecond))
+		mustRelease(t, mustLock(t, m, context.Background()))
+	})
+}
