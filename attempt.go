@@ -250,8 +250,7 @@ func (a *attempt) held(sent time.Time, token uint64, ttl time.Duration, first ke
 		first = keepalive.Never
 		a.c.mail.listenSoon() // no renewal will tell of a break
 	}
-	a.c.mail.hold(h)
-	a.c.keep.Add(&h.entry, first)
+	h.begin(first)
 	return h
 }
 

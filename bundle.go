@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // bundle is several leases as one, each of a resource of its own. It ends when
@@ -229,8 +231,8 @@ func (b *bundle) deadline() time.Time {
 	return end
 }
 
-func (b *bundle) covers(c *Client, name string) bool {
-	return b.c == c && slices.ContainsFunc(b.parts, func(p *Lease) bool { return p.footing.resource() == name })
+func (b *bundle) covers(c *Client, res engine.Resource) bool {
+	return slices.ContainsFunc(b.parts, func(p *Lease) bool { return p.footing.covers(c, res) })
 }
 
 // reenter implements footing: who locks one resource again enters that part.

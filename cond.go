@@ -129,7 +129,7 @@ func (c *Cond) usable(ctx context.Context, l *Lease) error {
 	if l == nil {
 		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease is nil", ErrNotHeld))
 	}
-	if s, ok := l.footing.(*substitute); ok && s.covers(c.m.c, c.m.name) {
+	if s, ok := l.footing.(*substitute); ok && s.covers(c.m.c, c.m.resource()) {
 		_ = l.Release(ctx) // an error that is no mistake leaves nothing held
 		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease was granted without it", ErrUnavailable))
 	}
@@ -144,7 +144,7 @@ func (c *Cond) usable(ctx context.Context, l *Lease) error {
 		return err
 	case !h.alone():
 		return &waitError{c.lk.name, fmt.Errorf("%w: re-entrant leases stand on it", ErrDeadlock), nil}
-	case leaseIn(ctx, c.m.c, c.m.name) != nil:
+	case leaseIn(ctx, c.m.c, c.m.resource()) != nil:
 		return optionError("the ctx of Wait is that of the lease, which ends when Wait releases it: use the one that Lock was given")
 	}
 	return nil

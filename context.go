@@ -1,6 +1,10 @@
 package holdfast
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
 
 // leaseContext is the context of a lease. It looks at the clock whenever it is
 // asked, so that a process that was paused is told before it goes on, not when
@@ -49,10 +53,10 @@ func LeaseFrom(ctx context.Context) *Lease {
 }
 
 // leaseIn returns the live lease that ctx carries of a resource, or nil.
-func leaseIn(ctx context.Context, c *Client, name string) *Lease {
+func leaseIn(ctx context.Context, c *Client, res engine.Resource) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	for l != nil {
-		if l.footing.covers(c, name) && l.Err() == nil {
+		if l.footing.covers(c, res) && l.Err() == nil {
 			return l
 		}
 		l, _ = l.parent.Value(leaseKey{}).(*Lease)

@@ -3,6 +3,8 @@ package holdfast
 import (
 	"context"
 	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // footing is what leases stand on. A *holding is one lease in the store, a *bundle
@@ -23,8 +25,9 @@ type footing interface {
 	// fallback is FailClosed if the store granted it.
 	fallback() Fallback
 
-	// covers tells whether the client holds the resource by it.
-	covers(c *Client, name string) bool
+	// covers tells whether the client holds the resource by it. An adopted lease
+	// may be of another prefix than the client's.
+	covers(c *Client, res engine.Resource) bool
 	// reenter makes a further lease for a caller that has own already: nil if own
 	// was given back meanwhile, an error if the request does not fit into it.
 	reenter(own *Lease, parent context.Context, lk *locker, weight int) (*Lease, error)

@@ -72,7 +72,34 @@ func (h *holding) left() time.Duration { return h.entry.Window.Left(h.client().k
 
 func (h *holding) fallback() Fallback { return FailClosed }
 
-func (h *holding) covers(c *Client, name string) bool { return h.client() == c && h.lk.name == name }
+func (h *holding) covers(c *Client, res engine.Resource) bool {
+	return h.client() == c && h.lk.resource() == res
+}
+
+// begin registers a complete holding for renewal and for wake-ups. It may be lost
+// from here on, at once if it was broken before its attempt had read so.
+func (h *holding) begin(first keepalive.First) {
+	c := h.client()
+	unread := c.mail.hold(h)
+	c.keep.Add(&h.entry, first)
+	if h.ended() { // in between
+		c.keep.Remove(&h.entry)
+	}
+	h.wake(unread)
+}
+
+func (h *holding) ended() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state == holdingEnded
+}
+
+// broken tells whether an operator ended it.
+func (h *holding) broken() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.why != nil && h.why.Cause == LostBroken
+}
 
 // take makes the lease of the next turn, after the grant or a hand-off. It
 // returns nil if the holding ended on the way.

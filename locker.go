@@ -159,7 +159,7 @@ func (lk *locker) acquireChecked(ctx context.Context, weight int, queue bool) (*
 	if ctx.Err() != nil {
 		return nil, 0, &waitError{lk.name, context.Cause(ctx), nil}
 	}
-	if own := leaseIn(ctx, lk.c, lk.name); own != nil && lk.kind != engine.KindSemaphore {
+	if own := leaseIn(ctx, lk.c, lk.resource()); own != nil && lk.kind != engine.KindSemaphore {
 		l, err := own.footing.reenter(own, ctx, lk, weight)
 		if err != nil {
 			return nil, 0, err
@@ -230,6 +230,9 @@ func (lk *locker) queue(ctx context.Context, a attempt) (l *Lease, source Source
 		if l := h.take(ctx); l != nil {
 			return l, source, nil
 		}
+		if h.broken() {
+			return nil, 0, &waitError{lk.name, errBrokenWait, nil}
+		}
 		a = lk.newAttempt(a.req.Weight, a.line) // it was lost before anybody stood on it
 	}
 }
@@ -257,6 +260,9 @@ func (lk *locker) once(ctx context.Context, weight int) (l *Lease, _ Source, err
 		}
 		if l := h.take(ctx); l != nil {
 			return l, FromStore, nil
+		}
+		if h.broken() {
+			return nil, 0, &waitError{lk.name, errBrokenWait, nil}
 		}
 		a = lk.newAttempt(weight, line)
 		a.req.Queue = false

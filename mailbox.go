@@ -74,12 +74,17 @@ func (m *mailbox) expect(id string, b inbox) {
 }
 
 // hold makes wake-ups for the ID of a holding go to it, and no longer to the
-// attempt that it was.
-func (m *mailbox) hold(h *holding) {
+// attempt that it was. One that the attempt has not read is returned.
+func (m *mailbox) hold(h *holding) (unread engine.Wakeup) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	select {
+	case unread = <-m.waiting[h.id()]:
+	default: // also without an attempt
+	}
 	delete(m.waiting, h.id())
 	m.held[h.id()] = h
+	return unread
 }
 
 func (m *mailbox) remove(id string) {
@@ -165,12 +170,13 @@ func (m *mailbox) try(o *opening) {
 func (m *mailbox) deliver(w engine.Wakeup) {
 	m.mu.Lock()
 	if w.Kind != engine.Resync || w.ID != "" {
-		h, b := m.held[w.ID], m.waiting[w.ID]
+		h := m.held[w.ID]
+		if b := m.waiting[w.ID]; b != nil && h == nil {
+			b.wake(w) // under the mutex: the attempt may become a holding now
+		}
 		m.mu.Unlock()
 		if h != nil {
 			h.wake(w)
-		} else if b != nil {
-			b.wake(w)
 		}
 		return
 	}

@@ -91,7 +91,7 @@ func (m *Multi) acquire(ctx context.Context, queue bool) (*Lease, error) {
 	}
 	needContext(ctx)
 	for _, lk := range m.parts {
-		if !m.opts.reentrant && leaseIn(ctx, m.c, lk.name) != nil {
+		if !m.opts.reentrant && leaseIn(ctx, m.c, lk.resource()) != nil {
 			return nil, &waitError{lk.name, ErrDeadlock, nil}
 		}
 	}

@@ -118,7 +118,9 @@ func (s *substitute) deadline() time.Time {
 	return time.Now().Add(s.lk.opts.ttl)
 }
 
-func (s *substitute) covers(c *Client, name string) bool { return s.lk.c == c && s.lk.name == name }
+func (s *substitute) covers(c *Client, res engine.Resource) bool {
+	return s.lk.c == c && s.lk.resource() == res
+}
 
 func (s *substitute) reenter(own *Lease, parent context.Context, lk *locker, weight int) (*Lease, error) {
 	s.mu.Lock()

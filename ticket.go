@@ -141,8 +141,7 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	if lk.opts.noRenewal {
 		first = keepalive.Never
 	}
-	c.mail.hold(h)
-	c.keep.Add(&h.entry, first)
+	h.begin(first)
 	l := h.take(ctx)
 	if l == nil {
 		return nil, opError("adopt", t.Name, h.ending()) // this very moment

@@ -188,3 +188,40 @@ func TestTicketOfAnImpossibleWeight(t *testing.T) {
 	}
 	mustRelease(t, l)
 }
+
+// Names of two prefixes are two resources: to hold one of them under an adopted
+// lease does not stand in the way of the other.
+func TestAdoptedLeaseOfAnotherPrefix(t *testing.T) {
+	e := memory.New()
+	a, b := newClient(t, e, holdfast.WithPrefix("app-a")), newClient(t, e, holdfast.WithPrefix("app-b"))
+	ticket, err := mustLock(t, a.Mutex("x"), t.Context()).Detach(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	adopted, err := b.Adopt(t.Context(), ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, lock := range map[string]func(ctx context.Context) (*holdfast.Lease, error){
+		"TryLock": b.Mutex("x").TryLock, "Lock": b.Mutex("x").Lock, "Multi": b.Multi([]string{"x", "y"}).Lock,
+		"re-entry": b.Mutex("x", holdfast.WithReentrancy()).Lock,
+	} {
+		own, err := lock(adopted.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if inner, err := lock(own.Context()); name == "re-entry" {
+			mustRelease(t, inner)
+		} else {
+			wantErr(t, err, holdfast.ErrDeadlock)
+		}
+		if own.HolderID() == adopted.HolderID() {
+			t.Errorf("%s entered the lease of the other prefix", name)
+		}
+		mustRelease(t, own)
+	}
+	if _, err := a.Mutex("x").TryLock(t.Context()); err == nil {
+		t.Error("the adopted lease does not hold its own resource")
+	}
+	mustRelease(t, adopted)
+}
