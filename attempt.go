@@ -33,10 +33,17 @@ type attempt struct {
 	wakes  inbox         // nil until it listens; one for each holder ID
 }
 
-// askPatience bounds every request of an attempt but the first, which costs
-// nothing extra: a waiter whose request goes unanswered has to ask again before
-// its place in the queue is dropped.
-const askPatience = engine.WaiterLife - engine.PollInterval
+const (
+	// pollJitter is how much before PollInterval is over a waiter asks again at
+	// most, so that those who came together do not stay together. It is never later.
+	pollJitter = engine.PollInterval / 5
+	// askPatience bounds every request of an attempt but the first, which costs
+	// nothing extra: a waiter whose request goes unanswered asks again, and that
+	// request has pollMargin to reach the store before the place in the queue is
+	// dropped. See TestOneUnansweredPollLeavesTheMargin.
+	askPatience = engine.WaiterLife - engine.PollInterval - pollMargin
+	pollMargin  = 500 * time.Millisecond
+)
 
 // maxRestarts is how often in a row an attempt takes a fresh ID at once.
 const maxRestarts = 3
@@ -133,7 +140,7 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 			return nil, 0, a.marked()
 		case err == nil:
 			trouble, slow, restarts, a.late = nil, backoff{}, 0, 0
-			next = pollIn(ans)
+			next = pollIn(ans, sent)
 		case errors.Is(err, ErrUnavailable):
 			trouble = err
 			next = a.within(ctx, slow.next())
@@ -147,8 +154,11 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 		default:
 			return nil, 0, opError("acquire", a.lk.name, err)
 		}
+		again := time.Now().Add(next)
 		if a.queued {
 			source = FromPoll
+		}
+		if a.queued && trouble == nil {
 			opened, err := a.listen(ctx)
 			if err != nil {
 				return nil, 0, opError("acquire", a.lk.name, err)
@@ -157,7 +167,7 @@ func (a *attempt) run(ctx, call context.Context) (*holding, Source, error) {
 				continue // subscribed: look again
 			}
 		}
-		h, err := a.wait(ctx, next, trouble)
+		h, err := a.wait(ctx, time.Until(again), trouble)
 		if h != nil || err != nil {
 			return h, FromPush, err
 		}
@@ -346,10 +356,11 @@ func await(done <-chan struct{}, most time.Duration) {
 	}
 }
 
-// pollIn says when a waiter asks again: every second, and those near the front
-// also when the first of the present leases ends, one after the other.
-func pollIn(ans engine.Answer) time.Duration {
-	d := engine.PollInterval - engine.PollInterval/10 + mathrand.N(engine.PollInterval/5)
+// pollIn says when a waiter asks again: a second after it last asked, and those
+// near the front also when the first of the present leases ends, one after the
+// other. The answer may have been under way for a while: that is not added.
+func pollIn(ans engine.Answer, sent time.Time) time.Duration {
+	d := engine.PollInterval - mathrand.N(pollJitter) - time.Since(sent)
 	if ans.Next > 0 {
 		look := ans.Next + time.Millisecond + time.Duration(ans.Position)*10*time.Millisecond
 		d = min(d, look)

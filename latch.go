@@ -275,7 +275,7 @@ func (l *Latch) watch(ctx context.Context, r *round) error {
 	defer cancel()
 	call := latchCall{l, bounded, "wait for"}
 	for {
-		t := time.NewTimer(pollIn(engine.Answer{}))
+		t := time.NewTimer(pollIn(engine.Answer{}, time.Now()))
 		select {
 		case <-t.C:
 		case <-bounded.Done():

@@ -162,7 +162,7 @@ func attempts() []Mutant {
 		},
 		{
 			Name: "waiters do not poll", File: "attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "hand-off", "starvation"},
-			Patches: []Patch{{"	d := engine.PollInterval - engine.PollInterval/10", "	d := 1000*engine.PollInterval - engine.PollInterval/10"}, {"		d = min(d, look)\n", "		d = max(d, look)\n"}},
+			Patches: []Patch{{"	d := engine.PollInterval - mathrand.N(pollJitter)", "	d := 1000*engine.PollInterval - mathrand.N(pollJitter)"}, {"		d = min(d, look)\n", "		d = max(d, look)\n"}},
 		},
 		{
 			Name: "an ended attempt asks with the same ID", File: "attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "starvation"},

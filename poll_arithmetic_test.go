@@ -1,0 +1,45 @@
+package holdfast
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
+)
+
+// What a request may take to the store or back, in all the sums below.
+const network = 400 * time.Millisecond
+
+// A waiter asks again after a second at most, gives up a request that has no
+// answer, and asks again: the third request reaches the store while the first one
+// still keeps the place.
+func TestOneUnansweredPollLeavesTheMargin(t *testing.T) {
+	longest := time.Duration(0)
+	for range 10_000 {
+		longest = max(longest, (&backoff{}).next())
+		sent := time.Now()
+		if d := pollIn(engine.Answer{}, sent); d > engine.PollInterval || d < engine.PollInterval-2*pollJitter {
+			t.Fatalf("a waiter asks again after %v", d)
+		}
+		if d := pollIn(engine.Answer{Position: 3, Next: time.Hour}, sent); d > engine.PollInterval {
+			t.Fatalf("a waiter near the front asks again after %v", d)
+		}
+		if d := pollIn(engine.Answer{Next: time.Second / 2}, sent.Add(-time.Hour)); d > 0 {
+			t.Fatalf("a waiter whose answer was late asks again after %v", d)
+		}
+	}
+	third := engine.PollInterval + askPatience + longest + network
+	if third > engine.WaiterLife-50*time.Millisecond {
+		t.Errorf("the request after one without an answer comes after %v; a place is kept for %v", third, engine.WaiterLife)
+	}
+}
+
+// A grant that is pushed when its waiter has just lost a request: the waiter asks,
+// once more in vain, and the next answer comes within the trust window of the claim.
+func TestPushedGrantOutlivesAnUnansweredPoll(t *testing.T) {
+	window := engine.ClaimWindow - keepalive.Margin(engine.ClaimWindow)
+	if claimed := network + askPatience + 15*time.Millisecond + 2*network; claimed > window {
+		t.Errorf("the claim is confirmed after %v; its window is %v", claimed, window)
+	}
+}
