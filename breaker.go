@@ -93,7 +93,7 @@ func (b *breaker) watch() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(b.c.life, breakerPause)
-		_, err := b.c.engine.Snapshot(ctx, res)
+		_, err := b.c.engine.Peek(ctx, res)
 		cancel()
 		if !errors.Is(err, ErrUnavailable) && b.c.life.Err() == nil {
 			b.answered()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -297,8 +298,8 @@ func (c *Cond) leave(ctx context.Context, h *holding, slow *backoff) bool {
 // does no harm), ErrMismatch, ErrDenied, ErrClosed, ErrOption.
 func (c *Cond) Signal(ctx context.Context) error { return c.call(ctx, "signal", fresh) }
 
-// Broadcast wakes all that wait when it is called. Errors as for Signal, when some
-// of them may have been woken.
+// Broadcast wakes all that wait when it is called, in their order and one by one.
+// Errors as for Signal, when some of them may have been woken.
 func (c *Cond) Broadcast(ctx context.Context) error {
 	return c.call(ctx, "broadcast", func(engine.Holder) bool { return false })
 }
@@ -320,28 +321,40 @@ func (c *Cond) call(ctx context.Context, op string, enough func(engine.Holder) b
 	return c.wake(call, op, enough)
 }
 
-// wake wakes those who wait, first come, first served, until it was enough. Whoever
-// is not found any more was woken by another signal or has gone, and who came later
-// was not meant: so one look is enough.
+// wake wakes those who wait, first come, first served, until it was enough. It looks
+// at a few at a time, so that its cost does not grow with those who wait. Whoever is
+// not found any more was woken by another signal or has gone, and who came after the
+// first look was not meant.
 func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) bool) error {
 	res := c.lk.c.resource(c.lk.name)
-	s, err := c.lk.c.engine.Snapshot(ctx, res)
-	if err == nil && len(s.Holders) > 0 && s.Kind != engine.KindCond {
-		err = ErrMismatch
-	}
-	if err != nil {
-		return opError(op, c.lk.name, err)
-	}
-	for _, h := range s.Holders { // by token: in the order in which they came
-		err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Force: true}) // its time is over: nobody acts under it
-		var gone *engine.NotHeldError
-		switch {
-		case errors.As(err, &gone):
-		case err != nil:
+	tried := make(map[string]bool)
+	for last := uint64(math.MaxUint64); ; {
+		b, err := c.lk.c.engine.Peek(ctx, res)
+		if err == nil && (len(b.Holders) > 0 || b.More) && b.Kind != engine.KindCond {
+			err = ErrMismatch
+		}
+		if err != nil {
 			return opError(op, c.lk.name, err)
-		case enough(h):
+		}
+		last = min(last, b.Token)
+		more := false
+		for _, h := range b.Holders { // by token: in the order in which they came
+			if tried[h.ID] || h.Token > last {
+				continue
+			}
+			more, tried[h.ID] = b.More, true
+			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Force: true}) // its time is over: nobody acts under it
+			var gone *engine.NotHeldError
+			switch {
+			case errors.As(err, &gone):
+			case err != nil:
+				return opError(op, c.lk.name, err)
+			case enough(h):
+				return nil
+			}
+		}
+		if !more {
 			return nil
 		}
 	}
-	return nil
 }

@@ -146,21 +146,21 @@ func (e *Election) look(ctx context.Context) (Leader, time.Duration, error) {
 	if e.opts.err != nil {
 		return Leader{}, 0, e.opts.err
 	}
-	s, err := e.c.Snapshot(ctx, e.name)
+	b, err := e.c.peek(ctx, e.name)
 	switch {
 	case err != nil:
-		return Leader{}, 0, err
-	case len(s.Holders) > 0 && s.Kind != string(engine.KindElection):
+		return Leader{}, 0, opError("leader of", e.name, err)
+	case (len(b.Holders) > 0 || b.More) && b.Kind != engine.KindElection:
 		return Leader{}, 0, opError("leader of", e.name, ErrMismatch)
 	}
 	again := engine.PollInterval - engine.PollInterval/10 + rand.N(engine.PollInterval/5)
-	if len(s.Holders) == 0 {
-		if len(s.Waiters) > 0 {
+	if len(b.Holders) == 0 {
+		if b.Waiting > 0 {
 			again /= 10 // one of them leads soon
 		}
 		return Leader{}, again, nil
 	}
-	h := s.Holders[0]
+	h := b.Holders[0]
 	again = min(again, h.TTL+time.Millisecond+rand.N(10*time.Millisecond))
 	return Leader{Value: h.Reason, HolderID: h.ID, Token: h.Token, Since: h.Since}, again, nil
 }

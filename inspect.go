@@ -10,7 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Snapshot is the state of a resource at one moment.
+// Snapshot is the state of a resource. A long one, of some hundred holders and
+// waiters, is read in parts and is not of one instant: nobody is in it twice, and
+// whoever holds or waits all the while is in it.
 type Snapshot struct {
 	Resource, Kind string
 	Capacity       int
@@ -58,6 +60,17 @@ func (c *Client) Snapshot(ctx context.Context, name string) (Snapshot, error) {
 		return Snapshot{}, opError("snapshot of", name, err)
 	}
 	return snapshotOf(s), nil
+}
+
+// peek reads the state of a resource in brief.
+func (c *Client) peek(ctx context.Context, name string) (engine.Brief, error) {
+	if !c.gate.enter() {
+		return engine.Brief{}, ErrClosed
+	}
+	defer c.gate.leave()
+	call, cancel := until(ctx, c.life)
+	defer cancel()
+	return c.engine.Peek(call, c.resource(name))
 }
 
 // List yields the resources in use whose names match the pattern: '*' stands for

@@ -183,7 +183,11 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 	if r == nil {
 		return 0, err
 	}
-	s, err := call.snapshot(r.units(l.name))
+	var s engine.Snapshot
+	err = call.persist(func(ctx context.Context) (err error) {
+		s, err = l.c.engine.Snapshot(ctx, l.c.resource(r.units(l.name)))
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}

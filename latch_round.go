@@ -175,11 +175,15 @@ func (k latchCall) open(r *round) {
 
 // unmark ends the mark of a round before.
 func (k latchCall) unmark() error {
-	s, err := k.snapshot(k.l.name)
+	var b engine.Brief
+	err := k.persist(func(ctx context.Context) (err error) {
+		b, err = k.l.c.engine.Peek(ctx, k.l.c.resource(k.l.name))
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if s.Marked > 0 && s.Kind != engine.KindLatch {
+	if b.Marked > 0 && b.Kind != engine.KindLatch {
 		return opError(k.op, k.l.name, ErrMismatch) // what is done there is no latch
 	}
 	return k.persist(func(ctx context.Context) error {
@@ -190,12 +194,4 @@ func (k latchCall) unmark() error {
 		}
 		return err
 	})
-}
-
-func (k latchCall) snapshot(name string) (s engine.Snapshot, err error) {
-	err = k.persist(func(ctx context.Context) (err error) {
-		s, err = k.l.c.engine.Snapshot(ctx, k.l.c.resource(name))
-		return err
-	})
-	return s, err
 }

@@ -64,9 +64,16 @@ type Engine interface {
 	// unknown).
 	Resize(ctx context.Context, res Resource, h Held, weight int) error
 
-	// Snapshot tells who holds and who waits, in grant and queue order. A
-	// resource that nobody uses gives an empty snapshot, not an error.
+	// Snapshot returns who holds and who waits, in grant and queue order. A
+	// resource that nobody uses gives an empty snapshot, not an error. A long one
+	// may be read in parts and is then not of one instant: nobody is in it twice,
+	// and whoever holds or waits all the time that it takes is in it.
 	Snapshot(ctx context.Context, res Resource) (Snapshot, error)
+
+	// Peek returns the state of a resource in brief. Its cost does not grow with
+	// the number of holders and waiters. A resource that nobody uses gives an empty
+	// Brief, not an error.
+	Peek(ctx context.Context, res Resource) (Brief, error)
 
 	// List yields a snapshot of every resource that somebody holds or waits for below prefix whose name
 	// matches the pattern (see Match), in no order. It ends at the first error.
@@ -121,7 +128,7 @@ const (
 	KindSemaphore Kind = "semaphore"
 	KindElection  Kind = "election" // of capacity 1, as a mutex
 	KindJob       Kind = "job"      // of capacity 1, as a mutex; its resource is marked as done
-	KindCond      Kind = "cond"     // everybody who waits for the condition holds 1 of many
+	KindCond      Kind = "cond"     // everybody who waits for the condition holds 1 of many; see Peek
 	KindLatch     Kind = "latch"    // of capacity 1, as a mutex; see holdfast.Latch
 )
 
@@ -266,7 +273,7 @@ type Break struct {
 // MarkID stands for the mark of a resource where Break takes a holder ID.
 const MarkID = "mark"
 
-// Snapshot is the state of a resource at one moment.
+// Snapshot is the state of a resource.
 type Snapshot struct {
 	Resource Resource
 	Kind     Kind
@@ -275,6 +282,23 @@ type Snapshot struct {
 	Marked   time.Duration // what is left of the mark; 0: it is not marked
 	Holders  []Holder
 	Waiters  []Waiter
+}
+
+// MaxPeeked is the most holders that a Brief has.
+const MaxPeeked = 8
+
+// Brief is the state of a resource as Peek returns it.
+type Brief struct {
+	Resource Resource
+	Kind     Kind
+	Capacity int
+	Token    uint64        // as in Snapshot
+	Marked   time.Duration // as in Snapshot
+	// Holders are the holder of a capacity of 1, or the oldest of a KindCond that are
+	// not breaking, in grant order. Of any other kind it is empty. Of their clients only the ID is set.
+	Holders []Holder
+	More    bool // there may be holders that are not in Holders
+	Waiting int  // length of the queue, with waiters that died and were not dropped yet
 }
 
 // Holder is a party with a live lease.

@@ -91,6 +91,8 @@ func waitingCases() []testCase {
 		{"MarkEnds", markEnds},
 		{"BreakingEndsAtTheDeadline", breakingEndsAtTheDeadline},
 		{"SnapshotHidesExpired", snapshotHidesExpired},
+		{"PeekHidesExpired", peekHidesExpired},
+		{"PeekPassesOverTheDead", peekPassesOverTheDead},
 	}
 }
 
@@ -161,6 +163,12 @@ func quickCases() []testCase {
 		{"ListByPattern", listByPattern},
 		{"ListStopsEarly", listStopsEarly},
 		{"AnyName", anyName},
+		// peek.go
+		{"PeekOfUnused", peekOfUnused},
+		{"PeekOfOneHolder", peekOfOneHolder},
+		{"PeekOfMark", peekOfMark},
+		{"PeekOfCondition", peekOfCondition},
+		{"PeekOfShared", peekOfShared},
 		// wakeups.go
 		{"EachGrantIsDelivered", eachGrantIsDelivered},
 		{"WakeupsStayWithinPrefix", wakeupsStayWithinPrefix},

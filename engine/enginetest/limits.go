@@ -31,6 +31,8 @@ func contextEndedBefore(s *scene) {
 	want("Break", s.engine.Break(ctx, s.res, engine.Break{ID: held.ID}))
 	_, err = s.engine.Snapshot(ctx, s.res)
 	want("Snapshot", err)
+	_, err = s.engine.Peek(ctx, s.res)
+	want("Peek", err)
 	for _, err := range s.engine.List(ctx, s.res.Prefix, "*") {
 		want("List", err)
 	}

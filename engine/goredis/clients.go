@@ -3,6 +3,7 @@ package goredis
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -136,9 +137,16 @@ func (e *Engine) resolve(ctx context.Context, prefix string, holderIDs []string)
 		}
 	}
 	e.clients.mu.Unlock()
-	if len(missing) == 0 {
-		return found, nil
+	for part := range slices.Chunk(missing, longPart) {
+		if err := e.read(ctx, prefix, part, found); err != nil {
+			return found, err
+		}
 	}
+	return found, nil
+}
+
+// read adds what Redis knows of clients to what was found.
+func (e *Engine) read(ctx context.Context, prefix string, missing []string, found map[string]engine.Client) error {
 	texts, err := bounded(e, ctx, func() ([]*redis.StringCmd, error) {
 		pipe := e.rdb.Pipeline()
 		cmds := make([]*redis.StringCmd, len(missing))
@@ -149,7 +157,7 @@ func (e *Engine) resolve(ctx context.Context, prefix string, holderIDs []string)
 		return cmds, err
 	})
 	if texts == nil {
-		return found, classify(ctx, err)
+		return classify(ctx, err)
 	}
 	for i, id := range missing {
 		text, err := texts[i].Bytes()
@@ -161,7 +169,7 @@ func (e *Engine) resolve(ctx context.Context, prefix string, holderIDs []string)
 			e.clients.learn(clientKey(prefix, id), c)
 		}
 	}
-	return found, nil
+	return nil
 }
 
 func parseClient(id string, text []byte) (engine.Client, bool) {

@@ -124,7 +124,7 @@ func (d *duel) run(program []step) error {
 			return fmt.Errorf("step %d: %v: %w", i, s, err)
 		}
 	}
-	return errors.Join(d.compareSnapshots(ctx), d.compareWakes(ctx), d.checkExpiries(ctx))
+	return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx), d.compareWakes(ctx), d.checkExpiries(ctx))
 }
 
 // core is the key of the core; the name was chosen to need escaping.
@@ -193,7 +193,7 @@ func (d *duel) step(ctx context.Context, s step) error {
 		want = d.model.Break(queue.Break{ID: s.ID, Force: s.Flag}, d.now)
 		err = d.engine.Break(ctx, d.res, engine.Break{ID: s.ID, Force: s.Flag})
 	case "snapshot":
-		return d.compareSnapshots(ctx)
+		return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx))
 	}
 	for _, g := range want.Grants {
 		d.own[g.ID] = g.Token
@@ -294,6 +294,26 @@ func (d *duel) compareSnapshots(ctx context.Context) error {
 	}
 	if !reflect.DeepEqual(got, want) {
 		return fmt.Errorf("snapshot\ngot  %+v\nwant %+v", got, want)
+	}
+	return nil
+}
+
+// comparePeeks: a duel has fewer parties than a Brief has room for.
+func (d *duel) comparePeeks(ctx context.Context) error {
+	got, err := d.engine.Peek(ctx, d.res)
+	if err != nil {
+		return err
+	}
+	q := d.model.Peek(engine.MaxPeeked, d.now)
+	want := engine.Brief{Resource: d.res, Kind: engine.Kind(q.Kind), Capacity: q.Capacity, Token: q.Last, More: q.More, Waiting: q.Waiting}
+	if q.Marked > 0 {
+		want.Marked = duration(q.Marked - d.now)
+	}
+	for _, h := range q.Holders {
+		want.Holders = append(want.Holders, d.holder(h))
+	}
+	if !reflect.DeepEqual(got, want) {
+		return fmt.Errorf("peek\ngot  %+v\nwant %+v", got, want)
 	}
 	return nil
 }

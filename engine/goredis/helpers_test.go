@@ -108,6 +108,7 @@ func calls(ctx context.Context, e engine.Engine, r engine.Request) map[string]er
 	errs["Resize"] = e.Resize(ctx, r.Resource, engine.Held{ID: r.ID, Token: 1}, 1)
 	errs["Break"] = e.Break(ctx, r.Resource, engine.Break{ID: r.ID})
 	_, errs["Snapshot"] = e.Snapshot(ctx, r.Resource)
+	_, errs["Peek"] = e.Peek(ctx, r.Resource)
 	return errs
 }
 

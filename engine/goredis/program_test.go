@@ -89,7 +89,7 @@ func steps(most int) *rapid.Generator[[]step] {
 			kind     string
 			capacity int
 		}
-		sorts := []sort{{"mutex", 1}, {"mutex", 1}, {"rw", 4}, {"semaphore", 2}, {"semaphore", 1}}
+		sorts := []sort{{"mutex", 1}, {"mutex", 1}, {"rw", 4}, {"semaphore", 2}, {"semaphore", 1}, {"cond", 4}}
 		home := rapid.SampledFrom(sorts).Draw(t, "home")
 		parties := rapid.IntRange(3, len(ids)).Draw(t, "parties")
 		n := rapid.IntRange(1, most).Draw(t, "steps")

@@ -138,6 +138,17 @@ func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snap
 	return e.look(res, now).snapshot(res, now), nil
 }
 
+// Peek implements engine.Engine.
+func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, error) {
+	if err := ended(ctx); err != nil {
+		return engine.Brief{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := clock()
+	return e.look(res, now).brief(res, now), nil
+}
+
 // List implements engine.Engine. All snapshots are of the same moment.
 func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {

@@ -109,6 +109,21 @@ func (r *resource) snapshot(name engine.Resource, now queue.Time) engine.Snapsho
 	return s
 }
 
+func (r *resource) brief(name engine.Resource, now queue.Time) engine.Brief {
+	q := r.queue.Peek(engine.MaxPeeked, now)
+	b := engine.Brief{
+		Resource: name, Kind: engine.Kind(q.Kind), Capacity: q.Capacity, Token: q.Last,
+		More: q.More, Waiting: q.Waiting,
+	}
+	if q.Marked > 0 {
+		b.Marked = duration(q.Marked - now)
+	}
+	for _, h := range q.Holders {
+		b.Holders = append(b.Holders, holder(h, engine.Client{ID: engine.ClientOf(h.ID)}, now))
+	}
+	return b
+}
+
 // inUse takes a snapshot of each resource that somebody holds or waits for.
 func (e *Engine) inUse(prefix, pattern string) []engine.Snapshot {
 	e.mu.Lock()

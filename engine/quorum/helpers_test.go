@@ -161,6 +161,10 @@ func (f *faulty) Snapshot(ctx context.Context, res engine.Resource) (engine.Snap
 	return through(ctx, f, func(ctx context.Context) (engine.Snapshot, error) { return f.Engine.Snapshot(ctx, res) })
 }
 
+func (f *faulty) Peek(ctx context.Context, res engine.Resource) (engine.Brief, error) {
+	return through(ctx, f, func(ctx context.Context) (engine.Brief, error) { return f.Engine.Peek(ctx, res) })
+}
+
 func (f *faulty) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
 		_, lost := through(ctx, f, func(context.Context) (done, error) { return done{}, nil })

@@ -15,14 +15,12 @@ import (
 type sight struct {
 	node *node
 	snap engine.Snapshot
+	more bool // there may be holders that it does not show
 }
 
-// survey takes a snapshot on a majority at least, and on the others if they are
-// quick.
-func (e *Engine) survey(ctx context.Context, client string, res engine.Resource) ([]sight, error) {
-	p := begin(e, ctx, client, e.pick(e.majority), func(ctx context.Context, n *node) (engine.Snapshot, error) {
-		return n.Snapshot(ctx, res)
-	})
+// survey looks at a majority at least, and at the others if they are quick.
+func (e *Engine) survey(ctx context.Context, client string, look func(context.Context, *node) (sight, error)) ([]sight, error) {
+	p := begin(e, ctx, client, e.pick(e.majority), look)
 	defer p.end()
 	var all []sight
 	for {
@@ -31,7 +29,7 @@ func (e *Engine) survey(ctx context.Context, client string, res engine.Resource)
 			break
 		}
 		if r.err == nil {
-			all = append(all, sight{r.node, r.value})
+			all = append(all, r.value)
 		}
 		if len(all) >= e.majority {
 			p.hurry()
@@ -43,13 +41,21 @@ func (e *Engine) survey(ctx context.Context, client string, res engine.Resource)
 	return all, nil
 }
 
+// whole takes the snapshot of a node.
+func whole(res engine.Resource) func(context.Context, *node) (sight, error) {
+	return func(ctx context.Context, n *node) (sight, error) {
+		s, err := n.Snapshot(ctx, res)
+		return sight{node: n, snap: s}, err
+	}
+}
+
 // Snapshot implements engine.Engine. A holder is shown if a majority can have
 // granted it: nodes that do not answer may have.
 func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
 	if err := e.usable(ctx); err != nil {
 		return engine.Snapshot{}, err
 	}
-	all, err := e.survey(ctx, "", res)
+	all, err := e.survey(ctx, "", whole(res))
 	if err != nil {
 		return engine.Snapshot{}, err
 	}
@@ -76,11 +82,8 @@ func (e *Engine) merge(res engine.Resource, all []sight) engine.Snapshot {
 			}
 		}
 		for _, h := range one.snap.Holders {
-			id, token := parseTry(h.ID)
-			if token != 0 {
-				h.ID, h.Token = id, token
-			}
-			k := engine.Held{ID: h.ID, Token: h.Token}
+			k := asHeld(h)
+			h.ID, h.Token = k.ID, k.Token
 			if holders[k] == nil {
 				holders[k] = &seen{holder: h}
 			}
@@ -177,14 +180,14 @@ func (e *Engine) gather(ctx context.Context, prefix, pattern string) ([]engine.S
 	}
 	for _, l := range lists {
 		for _, s := range l.value {
-			byName[s.Resource] = append(byName[s.Resource], sight{l.node, s})
+			byName[s.Resource] = append(byName[s.Resource], sight{node: l.node, snap: s})
 		}
 	}
 	var out []engine.Snapshot
 	for name, all := range byName {
 		for _, l := range lists { // a node that does not list it shows nobody
 			if !slices.ContainsFunc(all, func(s sight) bool { return s.node == l.node }) {
-				all = append(all, sight{l.node, engine.Snapshot{Resource: name}})
+				all = append(all, sight{node: l.node, snap: engine.Snapshot{Resource: name}})
 			}
 		}
 		out = append(out, e.merge(name, all))

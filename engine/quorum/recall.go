@@ -51,7 +51,7 @@ func (e *Engine) guess(res engine.Resource, h engine.Held) *round {
 // recall looks for a holder ID on the nodes. It returns nil if it is on none. The
 // token may be one that was reserved with the lease's own.
 func (e *Engine) recall(ctx context.Context, res engine.Resource, h engine.Held) (*round, error) {
-	s, err := e.survey(ctx, engine.ClientOf(h.ID), res)
+	s, err := e.survey(ctx, engine.ClientOf(h.ID), whole(res))
 	if err != nil {
 		return nil, err
 	}

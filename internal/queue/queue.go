@@ -37,7 +37,6 @@ package queue
 import (
 	"container/heap"
 	"container/list"
-	"sort"
 )
 
 // Time is an instant or a span in microseconds. Instants count from 1970 by the
@@ -143,7 +142,8 @@ type Holder struct {
 	Reason   string
 	Breaking bool // broken: it cannot be renewed
 
-	index int // in the heap of deadlines
+	index int           // in the heap of deadlines
+	place *list.Element // in the order of tokens
 }
 
 // Waiter is an entry of the queue.
@@ -175,6 +175,7 @@ type Queue struct {
 	used    int
 	holders map[string]*Holder
 	byEnd   deadlines
+	byToken *list.List // of *Holder; a new token is above all others
 
 	waiters map[string]*list.Element // of *Waiter
 	line    *list.List
@@ -192,6 +193,7 @@ func New(p Params, now Time) *Queue {
 		params:  p,
 		forget:  now + p.Retention,
 		holders: make(map[string]*Holder),
+		byToken: list.New(),
 		waiters: make(map[string]*list.Element),
 		line:    list.New(),
 		ended:   make(map[string]ending),
@@ -412,12 +414,11 @@ func (q *Queue) Snapshot(now Time) Snapshot {
 	if q.marked > now {
 		s.Marked = q.marked
 	}
-	for _, h := range q.holders {
-		if h.Deadline > now {
+	for e := q.byToken.Front(); e != nil; e = e.Next() {
+		if h := e.Value.(*Holder); h.Deadline > now {
 			s.Holders = append(s.Holders, *h)
 		}
 	}
-	sort.Slice(s.Holders, func(i, j int) bool { return s.Holders[i].Token < s.Holders[j].Token })
 	for e := q.line.Front(); e != nil; e = e.Next() {
 		if w := e.Value.(*Waiter); w.Seen+q.params.WaiterLife > now {
 			s.Waiters = append(s.Waiters, *w)
@@ -478,6 +479,7 @@ func (q *Queue) hold(id string, weight int, ttl Time, reserve, ballot uint64, re
 	h := &Holder{ID: id, Weight: weight, Token: token, Since: now, Deadline: now + ttl, Reason: reason}
 	q.holders[id] = h
 	heap.Push(&q.byEnd, h)
+	h.place = q.byToken.PushBack(h)
 	q.used += weight
 	q.keep(h.Deadline)
 	return h
@@ -488,6 +490,7 @@ func (q *Queue) drop(id string) bool {
 	if h := q.holders[id]; h != nil {
 		delete(q.holders, id)
 		heap.Remove(&q.byEnd, h.index)
+		q.byToken.Remove(h.place)
 		q.used -= h.Weight
 		return true
 	}

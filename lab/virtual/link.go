@@ -249,6 +249,11 @@ func (l *link) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapsh
 	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Snapshot, error) { return e.Snapshot(ctx, res) })
 }
 
+// Peek implements engine.Engine.
+func (l *link) Peek(ctx context.Context, res engine.Resource) (engine.Brief, error) {
+	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Brief, error) { return e.Peek(ctx, res) })
+}
+
 // List implements engine.Engine. Nothing in the lab lists through a link.
 func (l *link) List(context.Context, string, string) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) { yield(engine.Snapshot{}, unavailable("no list")) }

@@ -13,6 +13,22 @@ local id, force = ARGV[1], ARGV[2] == 'f'
 --#include notify
 --#include finish
 
+-- breaking sets a lease to breaking. No signal is for it any more.
+local function breaking(till)
+  changed = true
+  if capacity == 1 then
+    holder = BREAKING .. id
+    return
+  end
+  local info = call('HGET', CORE, '@' .. id) or ''
+  local token = string.match(info, '^%d+ (%d+) ')
+  call('ZADD', LINE, till, 'h' .. BREAKING .. id)
+  call('ZREM', LINE, 'h' .. id)
+  if token and ordered() then call('ZREM', LINE, place(token, id)) end
+  call('HSET', CORE, '@' .. BREAKING .. id, info)
+  call('HDEL', CORE, '@' .. id)
+end
+
 -- breaks tells whether there was something to break.
 local function breaks()
   if id == 'mark' and marked > now then
@@ -22,7 +38,7 @@ local function breaks()
   end
   local till = not force and held(id)
   if till then
-    breaking(id, till)
+    breaking(till)
     remember(id, 'b', till)
     return true
   end

@@ -16,7 +16,7 @@ local function store()
   local easy, short = '', queued == 0 and marked <= now and birth > 0 and WIDE
   if capacity > 1 then
     local first, ends = soonest()
-    deadline = short and (first and ends or kept) or 0
+    deadline = short and not ordered() and (first and ends or kept) or 0
     easy, holder, note = 'shared', '', ANCHOR
   else
     if short then easy = kind elseif queued > 0 and marked <= now and WIDE then easy = '+' .. kind end

@@ -1,3 +1,5 @@
+--#include order
+
 -- A lease that is breaking bears the name BREAKING and its ID, so nothing that asks
 -- for the ID finds it; the ID has an ending already.
 local BREAKING = '!'
@@ -24,19 +26,6 @@ local function extend(id, ttl)
   keep(after)
 end
 
--- breaking sets a lease to breaking.
-local function breaking(id, till)
-  changed = true
-  if capacity == 1 then
-    holder = BREAKING .. id
-    return
-  end
-  call('ZADD', LINE, till, 'h' .. BREAKING .. id)
-  call('ZREM', LINE, 'h' .. id)
-  call('HSET', CORE, '@' .. BREAKING .. id, call('HGET', CORE, '@' .. id))
-  call('HDEL', CORE, '@' .. id)
-end
-
 -- hold makes a lease. Every token comes from here and from the short way in
 -- acquire.lua.
 local function hold(id, weight, ttl, reserve, ballot, reason)
@@ -49,6 +38,7 @@ local function hold(id, weight, ttl, reserve, ballot, reason)
     note = string.format('%.0f %.0f ', reserve, token == now and 0 or now) .. reason
   else
     enter(now + ttl, 'h' .. id)
+    if ordered() then call('ZADD', LINE, ORDER, place(token, id)) end
     call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f ', weight, token, now) .. reason)
   end
   used = used + weight

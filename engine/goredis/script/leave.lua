@@ -6,9 +6,10 @@ local function dropLease(name)
     return true
   end
   if used == 0 or call('ZREM', LINE, 'h' .. name) == 0 then return false end
-  local weight = string.match(call('HGET', CORE, '@' .. name) or '', '^%d+') or 1
+  local weight, token = string.match(call('HGET', CORE, '@' .. name) or '', '^(%d+) (%d+) ')
   call('HDEL', CORE, '@' .. name)
-  used, changed = math.max(0, used - weight), true
+  if token and ordered() then call('ZREM', LINE, place(token, name)) end
+  used, changed = math.max(0, used - (weight or 1)), true
   return true
 end
 

@@ -124,6 +124,20 @@ type Holder struct {
 // breaking begins the name of a lease that is breaking.
 const breaking = "!"
 
+// holders reads a list of names, deadlines and infos.
+func (r *reader) holders(now int64, capacity int, last uint64) []Holder {
+	var all []Holder
+	for len(r.rest) > 0 {
+		id, deadline, info := r.text(), r.text(), r.text()
+		until, err := strconv.ParseInt(deadline, 10, 64)
+		if err != nil {
+			r.fail(deadline)
+		}
+		all = append(all, holder(capacity, last, id, info, micros(until-now)))
+	}
+	return all
+}
+
 // holder reads the name and the info of a lease. With capacity 1 the info is "reserve since
 // reason", and the token follows from the last one; otherwise it is "weight token
 // since reason". A since of 0 is the token's time.

@@ -22,7 +22,7 @@ var files embed.FS
 
 // Set is the scripts, ready to be called.
 type Set struct {
-	acquire, share, renew, renewAll, release, resize, breaks, snapshot, together Script
+	acquire, share, renew, renewAll, release, resize, breaks, snapshot, peek, together Script
 	// The same for a store that is out of memory: see relieve.
 	renewFull, releaseFull, resizeFull Script
 
@@ -61,6 +61,7 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 		resize:      l.script("resize", ""),
 		breaks:      l.script("break", ""),
 		snapshot:    l.script("snapshot", ""),
+		peek:        l.script("peek", ""),
 		together:    l.script("together", ""),
 		renewFull:   l.script("renew", relieve),
 		releaseFull: l.script("release", relieve),

@@ -24,7 +24,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripts := map[string]bool{"acquire.lua": true, "share.lua": true, "renew.lua": true, "renew_all.lua": true, "release.lua": true, "resize.lua": true, "break.lua": true, "snapshot.lua": true, "together.lua": true}
+	scripts := map[string]bool{"acquire.lua": true, "share.lua": true, "renew.lua": true, "renew_all.lua": true, "release.lua": true, "resize.lua": true, "break.lua": true, "snapshot.lua": true, "peek.lua": true, "together.lua": true}
 	for _, entry := range entries {
 		text, err := files.ReadFile(entry.Name())
 		if err != nil {
@@ -46,7 +46,7 @@ func TestFiles(t *testing.T) {
 func TestTexts(t *testing.T) {
 	s := load(t)
 	for name, script := range map[string]Script{
-		"acquire": s.acquire, "share": s.share, "renew": s.renew, "renew_all": s.renewAll, "release": s.release, "resize": s.resize, "break": s.breaks, "snapshot": s.snapshot, "together": s.together,
+		"acquire": s.acquire, "share": s.share, "renew": s.renew, "renew_all": s.renewAll, "release": s.release, "resize": s.resize, "break": s.breaks, "snapshot": s.snapshot, "peek": s.peek, "together": s.together,
 		"renew without memory": s.renewFull, "release without memory": s.releaseFull, "resize without memory": s.resizeFull,
 	} {
 		if n := strings.Count(script.text, "call('TIME')"); n != 1 {
@@ -80,8 +80,9 @@ func FuzzReplies(f *testing.F) {
 	f.Add(int64(1), "mutex:1", "1 2 3 4 5 6", uint8(9))
 	f.Fuzz(func(t *testing.T, n int64, a, b string, shape uint8) {
 		list := []any{n, a, n, b, []any{a, b, n}, []any{a, a, b}, nil, a}
-		for _, reply := range []any{n, a, nil, list[shape%8:], list, []any{n % 9, n, n, n, a, n, b}, []any{n, a, n, []any{a, b, b}, []any{a, b}, n}} {
+		for _, reply := range []any{n, a, nil, list[shape%8:], list, []any{n % 9, n, n, n, a, n, b}, []any{n, a, n, []any{a, b, b}, []any{a, b}, n, a, n}, []any{n, a, n, []any{a, b, b}, n, n, a}} {
 			_, _ = Acquire{Capacity: int(shape)}.Read(reply)
+			_, _ = Peek{}.Read(reply)
 			_, _, _ = Renew{}.Read(reply)
 			_, _ = ReadRenewed(reply, int(shape))
 			_, _ = Release{}.Read(reply)
@@ -97,7 +98,7 @@ func TestReadsSnapshot(t *testing.T) {
 		int64(10_000_000), "rw:4", int64(99),
 		[]any{"c1.b", "12000000", "3 98 9000000 why me", "c1.a", "11000000", "1 97 8000000 "},
 		[]any{"c2.a", "0000000007000001 0000000006000000 4 15000000 0 0 later", "c2.b", "0000000007000000 0000000006000000 1 15000000 0 5 gone"},
-		int64(70_000_000),
+		int64(70_000_000), "", int64(0),
 	})
 	if err != nil {
 		t.Fatal(err)

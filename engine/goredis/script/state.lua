@@ -3,6 +3,7 @@
 -- parties, told apart by the range of their scores:
 --   below 0     endings  e, b or w and the ID   minus the instant until which to remember
 --   0           the anchor
+--   0.5         the leases of a condition once more: see order.lua
 --   from 1      waiters  q and the ID           their place; tail is the last one given
 --   above EPOCH leases   h and the ID           their deadline
 -- and the core's field @ID tells more of a waiter or lease there.
