@@ -343,7 +343,7 @@ func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) b
 				continue
 			}
 			more, tried[h.ID] = b.More, true
-			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Force: true}) // its time is over: nobody acts under it
+			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Token: h.Token, Force: true}) // its time is over: nobody acts under it
 			var gone *engine.NotHeldError
 			switch {
 			case errors.As(err, &gone):

@@ -360,27 +360,27 @@ func TestLeadResignsOnPanic(t *testing.T) {
 	})
 }
 
-// snapshots is a store whose snapshots a test can spoil.
-type snapshots struct {
+// peeks is a store whose peeks a test can spoil.
+type peeks struct {
 	*faulty
 	fault func(context.Context) error
 	asked int
 }
 
-func (s *snapshots) Snapshot(ctx context.Context, r engine.Resource) (engine.Snapshot, error) {
+func (p *peeks) Peek(ctx context.Context, r engine.Resource) (engine.Brief, error) {
 	var fault func(context.Context) error
-	s.Set(func() { s.asked++; fault = s.fault })
+	p.Set(func() { p.asked++; fault = p.fault })
 	if fault != nil {
-		return engine.Snapshot{}, fault(ctx)
+		return engine.Brief{}, fault(ctx)
 	}
-	return s.faulty.Snapshot(ctx, r)
+	return p.faulty.Peek(ctx, r)
 }
 
 // Observe yields the present leader and each change, soon; it rides out a store
 // that is away, and ends with ctx.
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &snapshots{faulty: newFaulty()}
+		e := &peeks{faulty: newFaulty()}
 		el := newClient(t, e).Election("x", holdfast.WithTTL(3*time.Second))
 		type seen struct {
 			holdfast.Leader
@@ -449,7 +449,7 @@ func TestObserve(t *testing.T) {
 // mend, and with the client. In a bubble a goroutine that is left fails the test.
 func TestObserveEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := &snapshots{faulty: newFaulty()}
+		e := &peeks{faulty: newFaulty()}
 		c := newClient(t, e)
 		el := c.Election("x")
 		mustCampaign(t, el, "v")

@@ -33,15 +33,15 @@ func (f *flaky) out(fault func(ctx context.Context) error) {
 	f.dark = fault
 }
 
-func (f *flaky) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
+func (f *flaky) Peek(ctx context.Context, res engine.Resource) (engine.Brief, error) {
 	f.mu.Lock()
 	fault := f.dark
 	f.took++
 	f.mu.Unlock()
 	if fault != nil {
-		return engine.Snapshot{}, fault(ctx)
+		return engine.Brief{}, fault(ctx)
 	}
-	return f.Engine.Snapshot(ctx, res)
+	return f.Engine.Peek(ctx, res)
 }
 
 func (f *flaky) looks() int {

@@ -119,7 +119,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := clock()
-	a := e.look(res, now).queue.Break(queue.Break(b), now)
+	a := e.look(res, now).queue.Break(queue.Break{ID: b.ID, Force: b.Force}, now)
 	if a.Status == queue.Done {
 		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: b.ID})
 	}

@@ -237,17 +237,24 @@ func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b en
 	if b.ID == engine.MarkID {
 		return n.Break(ctx, res, b)
 	}
+	var gone *engine.NotHeldError
 	id := b.ID
-	s, err := n.Snapshot(ctx, res)
+	if b.Token != 0 { // then its name is known, unless it was made anew
+		b.ID = tryID(id, b.Token)
+		if err := n.Break(ctx, res, b); !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
+			return err
+		}
+		b.ID = id
+	}
+	all, err := holdersOn(ctx, n, res)
 	if err != nil {
 		return err
 	}
 	broke := false
-	for _, h := range s.Holders {
+	for _, h := range all {
 		if holder, _ := parseTry(h.ID); holder == id || h.ID == id {
 			b.ID = h.ID
 			err := n.Break(ctx, res, b)
-			var gone *engine.NotHeldError
 			if err != nil && !errors.As(err, &gone) {
 				return err
 			}
@@ -261,4 +268,14 @@ func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b en
 		b.ID = known.on(n).ID
 	}
 	return n.Break(ctx, res, b)
+}
+
+// holdersOn returns all that a node shows as holders.
+func holdersOn(ctx context.Context, n *node, res engine.Resource) ([]engine.Holder, error) {
+	b, err := n.Peek(ctx, res)
+	if err != nil || !b.More && b.Kind != engine.KindCond { // that would leave out who is breaking
+		return b.Holders, err
+	}
+	s, err := n.Snapshot(ctx, res)
+	return s.Holders, err
 }
