@@ -266,7 +266,8 @@ type Release struct {
 // Break names what an operator ends.
 type Break struct {
 	ID string // holder ID, or MarkID
-	// Token is that of the lease, if it is known: some engines find it sooner.
+	// Token is that of the lease, if a Peek has just shown it; else 0. Some engines
+	// find the lease sooner by it.
 	Token uint64
 	// Force ends a lease at once, although its holder may still act.
 	Force bool

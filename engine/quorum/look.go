@@ -246,7 +246,7 @@ func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b en
 		}
 		b.ID = id
 	}
-	all, err := holdersOn(ctx, n, res)
+	all, err := holdersOn(ctx, n, res, b)
 	if err != nil {
 		return err
 	}
@@ -270,11 +270,13 @@ func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b en
 	return n.Break(ctx, res, b)
 }
 
-// holdersOn returns all that a node shows as holders.
-func holdersOn(ctx context.Context, n *node, res engine.Resource) ([]engine.Holder, error) {
-	b, err := n.Peek(ctx, res)
-	if err != nil || !b.More && b.Kind != engine.KindCond { // that would leave out who is breaking
-		return b.Holders, err
+// holdersOn returns what a node shows as holders: all that one who is to be broken can be
+// among. If the token is known, its caller has it from a peek.
+func holdersOn(ctx context.Context, n *node, res engine.Resource, b engine.Break) ([]engine.Holder, error) {
+	brief, err := n.Peek(ctx, res)
+	// A peek at a condition would leave out who is breaking.
+	if err != nil || b.Token != 0 || !brief.More && brief.Kind != engine.KindCond {
+		return brief.Holders, err
 	}
 	s, err := n.Snapshot(ctx, res)
 	return s.Holders, err

@@ -42,8 +42,9 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 }
 
 // settled returns the holders of a merged brief up to the first of whom it is not
-// clear whether a majority has it, since a node may have it among those that it did
-// not show.
+// clear whether a majority has it, since a node may have it behind those that it
+// shows. A lease that was made anew may stand behind younger ones: it is passed over
+// until they are gone.
 func (e *Engine) settled(s engine.Snapshot, all []sight) []engine.Holder {
 	isSure := make(map[engine.Held]bool)
 	for _, h := range s.Holders {
@@ -56,7 +57,7 @@ func (e *Engine) settled(s engine.Snapshot, all []sight) []engine.Holder {
 		}
 		could := len(e.nodes) - len(all)
 		for i, one := range all {
-			if on[i] || one.more {
+			if on[i] || one.more && h.Token > newest(one) {
 				could++
 			}
 		}
@@ -69,6 +70,14 @@ func (e *Engine) settled(s engine.Snapshot, all []sight) []engine.Holder {
 		return s.Holders
 	}
 	return s.Holders[:n]
+}
+
+// newest is the token of the last holder that a node shows.
+func newest(one sight) uint64 {
+	if n := len(one.snap.Holders); n > 0 {
+		return asHeld(one.snap.Holders[n-1]).Token
+	}
+	return 0
 }
 
 // shownOn tells which of the nodes show a holder.

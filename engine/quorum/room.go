@@ -34,7 +34,7 @@ type party struct {
 // be that of a process that has died.
 func (l *looks) beside(ctx context.Context, r engine.Request, ans *engine.Answer, given uint64) (split bool, err error) {
 	e := l.e
-	all, err := e.survey(ctx, engine.ClientOf(r.ID), r.Resource)
+	all, err := e.survey(ctx, engine.ClientOf(r.ID), whole(r.Resource))
 	if err != nil {
 		return false, err
 	}

@@ -4,4 +4,4 @@
 -- short ways, which know nothing of the order, are closed.
 local ORDER = 0.5
 local function ordered() return string.sub(kind, 1, 5) == 'cond:' end
-local function place(token, id) return string.format('o%016.0f', token) .. id end
+local function place(token, id) return string.format('o%016.0f', token + 0) .. id end

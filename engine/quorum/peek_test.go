@@ -1,0 +1,63 @@
+package quorum_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+	"github.com/holdfast-go/holdfast/engine/quorum"
+)
+
+// whole counts how often a node was asked for all that it has of a resource.
+type whole struct {
+	engine.Engine
+	asked *atomic.Int64
+}
+
+func (w whole) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
+	w.asked.Add(1)
+	return w.Engine.Snapshot(ctx, res)
+}
+
+// What an election and a condition ask of a quorum does not read whole lines of its
+// nodes, also while one of them has lost its data.
+func TestPeekReadsNoWholeLines(t *testing.T) {
+	var asked atomic.Int64
+	nodes := []*memory.Engine{memory.New(), memory.New(), memory.New()}
+	var all []engine.Engine
+	for _, n := range nodes {
+		all = append(all, whole{n, &asked})
+	}
+	e := quorum.New(all...)
+	defer e.Leave("c")
+	res := engine.Resource{Prefix: "p", Name: "stock#cond:full"}
+	const waiters = 5 * engine.MaxPeeked
+	for i := range waiters {
+		a, err := e.Acquire(t.Context(), engine.Request{Resource: res, ID: fmt.Sprintf("c.%d", i), Client: &engine.Client{ID: "c"},
+			Kind: engine.KindCond, Capacity: 1 << 20, Weight: 1, TTL: time.Minute})
+		if err != nil || a.Status != engine.Granted {
+			t.Fatal(a, err)
+		}
+	}
+	before := asked.Load()
+	for i := range waiters {
+		b, err := e.Peek(t.Context(), res)
+		for err == nil && b.Holders[0].ID != fmt.Sprintf("c.%d", i) { // a node is told later
+			b, err = e.Peek(t.Context(), res)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := b.Holders[0]
+		if err := e.Break(t.Context(), res, engine.Break{ID: h.ID, Token: h.Token, Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := asked.Load() - before; n != 0 {
+		t.Errorf("nodes were asked for whole lines %d times", n)
+	}
+}
