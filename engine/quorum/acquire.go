@@ -205,6 +205,9 @@ func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.
 	if !yes {
 		votes := t.ballots()
 		a.lose(t)
+		if failed(votes, engine.ErrBallot) > 0 {
+			a.tooFar(&e.tokens, r.Resource)
+		}
 		if ctx.Err() != nil {
 			return engine.Answer{}, false, fmt.Errorf("%w: %w", ended(ctx), notGranted(votes, need))
 		}
@@ -266,4 +269,10 @@ func (k *tokens) heard(r engine.Resource, last uint64) {
 		k.last = make(map[engine.Resource]uint64)
 	}
 	k.last[r] = last
+}
+
+func (k *tokens) forget(r engine.Resource) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.last, r)
 }

@@ -23,8 +23,9 @@ type attempt struct {
 	over     engine.Cause // 0: not ended
 	waits    bool         // it was told to
 	tries    int          // in vain, since it was first to wait
-	proposed uint64       // the latest token that was chosen here: no two tries may have one name
-	named    int          // tries so far
+	proposed uint64       // the latest token that was chosen here
+	peak     uint64       // the highest that was proposed: no two tries may have one name
+	repeats  int          // tries that were not above it
 	keep     time.Time    // when it may be forgotten
 }
 
@@ -139,16 +140,27 @@ func (a *attempt) propose(k *tokens, res engine.Resource) uint64 {
 	return a.proposed
 }
 
-// name names the next try on the nodes. A token that the caller gave may be proposed
-// more than once, and a node refuses the name of a try that was withdrawn.
+// name names the next try on the nodes. A token may be proposed more than once, if the
+// caller gave it or those that were heard of were too far ahead, and a node refuses the
+// name of a try that was withdrawn.
 func (a *attempt) name(r engine.Request) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.named++
-	if a.named == 1 || r.Ballot == a.proposed {
+	if r.Ballot > a.peak {
+		a.peak = r.Ballot
 		return tryID(r.ID, r.Ballot)
 	}
-	return repeatID(r.ID, r.Ballot, a.named)
+	a.repeats++
+	return repeatID(r.ID, r.Ballot, a.repeats)
+}
+
+// tooFar goes back to what the clock says, since a node takes the proposals for too far
+// ahead: they follow one node whose clock is wrong, and the others can do without it.
+func (a *attempt) tooFar(k *tokens, res engine.Resource) {
+	k.forget(res)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.proposed = 0
 }
 
 // linger keeps an attempt without a lease for as long as its tries may be under way.

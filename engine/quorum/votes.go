@@ -129,7 +129,7 @@ func refusal(votes []vote, need int) (ans engine.Answer, split bool, err error) 
 	case failed(votes, engine.ErrTooHeavy) > spare:
 		return ans, false, engine.ErrTooHeavy
 	case failed(votes, engine.ErrBallot) > spare:
-		return ans, false, engine.ErrBallot
+		return ans, false, fmt.Errorf("%w: quorum: %d of %d nodes say so: their clocks and this one are too far apart", engine.ErrBallot, failed(votes, engine.ErrBallot), len(votes))
 	}
 	if outbid := said(votes, engine.Outbid); outbid > 0 && outbid+said(votes, engine.Granted) >= need {
 		return engine.Answer{Status: engine.Outbid, Last: highest(votes)}, false, nil

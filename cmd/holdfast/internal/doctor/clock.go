@@ -73,7 +73,28 @@ func clocks(sites []*site) []Finding {
 		f = everywhere.fail(check, "let all machines set their clocks by NTP",
 			"the clocks of %s and %s are %s apart: the one refuses the other's tokens", first.place, last.place, span(skew))
 	}
-	return []Finding{f.with("skew_ms", millis(skew))}
+	found := []Finding{f.with("skew_ms", millis(skew))}
+	if len(sites) > 1 {
+		found = append(found, ownClock(first, last)...)
+	}
+	return found
+}
+
+// ownClock compares this machine's clock with those of a quorum's nodes: it proposes
+// the tokens.
+func ownClock(first, last *server) []Finding {
+	const check = "clock"
+	const mend = "let this machine set its clock by NTP, slewing"
+	ahead, behind := -last.clock.ahead-last.clock.error, first.clock.ahead-first.clock.error
+	switch {
+	case ahead > skewFail:
+		return []Finding{everywhere.fail(check, mend, "this machine's clock is %s ahead of all nodes: they refuse its tokens", span(ahead))}
+	case ahead > skewWarn:
+		return []Finding{everywhere.warn(check, mend, "this machine's clock is %s ahead of all nodes: its tokens are, too, and those of others follow them", span(ahead))}
+	case behind > skewWarn:
+		return []Finding{everywhere.warn(check, mend, "this machine's clock is %s behind all nodes: its leases may cost a round trip more", span(behind))}
+	}
+	return nil
 }
 
 func aheadOrBehind(r reading) string {

@@ -108,4 +108,20 @@ func TestClocksApart(t *testing.T) {
 	r := examine(t, defaults(), three...)
 	require(t, r, "clock", Fail, "refuses the other's tokens")
 	requireWorst(t, r, Misconfig)
+
+	// This machine against all nodes.
+	for _, c := range []struct {
+		ahead time.Duration
+		want  Status
+		text  string
+	}{
+		{time.Minute, Warn, "this machine's clock is .* behind all nodes"},
+		{-time.Minute, Warn, "this machine's clock is .* ahead of all nodes"},
+		{-48 * time.Hour, Fail, "this machine's clock is .* ahead of all nodes: they refuse its tokens"},
+	} {
+		for _, m := range all {
+			m.SetTime(time.Now().Add(c.ahead))
+		}
+		require(t, examine(t, defaults(), three...), "clock", c.want, c.text)
+	}
 }
