@@ -225,25 +225,6 @@ func (a *attempt) recant() {
 	rounds := append([]*round(nil), a.rounds...)
 	a.mu.Unlock()
 	for _, t := range rounds {
-		t.mu.Lock()
-		for i, n := range t.e.nodes {
-			if t.over && t.at[i] == asked {
-				t.at[i] = withdrawn
-				t.e.insist(n, t.client(), t.ending(n, asked))
-			}
-		}
-		t.mu.Unlock()
+		t.recant()
 	}
-}
-
-// settled tells whether no node has, or can still get, anything of the round.
-func (t *round) settled() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, s := range t.at {
-		if s.some() {
-			return false
-		}
-	}
-	return true
 }

@@ -25,29 +25,32 @@ const (
 type debt struct {
 	w     *crew
 	do    func(context.Context, *node) error
+	drop  func() // it was not done
 	until time.Time
 }
 
 // insist repeats a release on one node.
 func (e *Engine) insist(n *node, client string, r engine.Release) {
-	e.insistOn(n, client, func(ctx context.Context, n *node) error { return n.Release(ctx, r) })
+	e.insistOn(n, client, func(ctx context.Context, n *node) error { return n.Release(ctx, r) }, func() {})
 }
 
 // insistOn makes a call of one node in the background, until the node has answered,
 // the time for it is over, or the client has left. A node that answers is asked at
 // once; for one that does not there is a list, and one goroutine that tries. Of a
-// client that has left already, only a node that answers is asked, once.
-func (e *Engine) insistOn(n *node, client string, do func(context.Context, *node) error) {
-	d := debt{e.crews.join(client, n), do, time.Now().Add(insistence)}
+// client that has left already, only a node that answers is asked, once. It returns
+// false if the call is not made; drop is called when it is given up later.
+func (e *Engine) insistOn(n *node, client string, do func(context.Context, *node) error, drop func()) bool {
+	d := debt{e.crews.join(client, n), do, drop, time.Now().Add(insistence)}
 	pay := func(w *crew, n *node) {
 		_, err := ask(context.Background(), w, n, func(ctx context.Context, n *node) (struct{}, error) {
 			return struct{}{}, do(ctx, n)
 		})
 		switch {
-		case d.w == nil:
 		case unavailable(err):
-			n.owe(d)
-		default:
+			if d.w == nil || !n.owe(d) {
+				drop()
+			}
+		case d.w != nil:
 			d.w.done(n)
 		}
 	}
@@ -56,13 +59,14 @@ func (e *Engine) insistOn(n *node, client string, do func(context.Context, *node
 		d.w.send(n, pay)
 	case well:
 		e.crews.send("", []*node{n}, 1, pay)
-	case d.w != nil:
-		n.owe(d)
+	default:
+		return d.w != nil && n.owe(d)
 	}
+	return true
 }
 
-// owe puts a debt on the list.
-func (n *node) owe(d debt) {
+// owe puts a debt on the list, unless that is full.
+func (n *node) owe(d debt) bool {
 	n.mu.Lock()
 	full := len(n.debts) >= insistent
 	if !full {
@@ -76,6 +80,7 @@ func (n *node) owe(d debt) {
 	if full {
 		d.w.done(n)
 	}
+	return !full
 }
 
 // pay works through the list: with one call at a time while the node does not answer,
@@ -118,6 +123,7 @@ func (n *node) due(most int) []debt {
 	n.paying = len(due) > 0
 	n.mu.Unlock()
 	for _, d := range dead {
+		d.drop()
 		d.w.done(n)
 	}
 	return due

@@ -16,7 +16,10 @@ func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (e
 	need := e.needed(r.Kind, r.Capacity)
 	r.Ballot = a.propose(&e.tokens, r.Resource)
 	first.mu.Lock()
-	yields := append([]engine.Held(nil), first.there...)
+	yields := make([]engine.Held, len(first.shares))
+	for i := range yields {
+		yields[i] = first.shares[i].name
+	}
 	first.mu.Unlock()
 	t := e.propose(ctx, a.name(r), r, need, yields)
 	a.add(t)
@@ -32,40 +35,38 @@ func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (e
 		}
 	}
 	votes := t.ballots()
-	e.unmark(t, votes)
+	t.unmark(votes)
 	a.lose(t)
 	a.lose(first)
 	return engine.Answer{}, fmt.Errorf("the mark: %w", notGranted(votes, need))
 }
 
 // unmark ends the marks of a try that failed, where it may have made some: after the
-// node refuses what is still under way, or that would mark once more; and only while
-// the try's token is the node's last, since a later mark is somebody else's. Nobody
-// is granted anything while the mark is there, so it cannot change hands meanwhile.
-func (e *Engine) unmark(t *round, votes []vote) {
+// node refuses what is still under way, or that would mark once more.
+func (t *round) unmark(votes []vote) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
 	for i, v := range votes {
-		if !v.granted() && v.in && !(unavailable(v.err) && t.asked(i)) {
+		s := &t.shares[i]
+		if s.at == absent || s.at == returned {
 			continue
 		}
-		withdraw := engine.Release{Resource: t.res, Held: t.on(e.nodes[i]), Withdraw: true}
-		sure := v.granted()
-		e.insistOn(e.nodes[i], t.client(), func(ctx context.Context, n *node) error {
-			if !sure {
-				if err := n.Release(ctx, withdraw); err != nil {
-					return err
-				}
-			}
-			s, err := n.Snapshot(ctx, t.res)
-			if err != nil || s.Marked == 0 || s.Token != t.token+t.req.Reserve {
-				return err
-			}
-			return n.Break(ctx, t.res, engine.Break{ID: engine.MarkID})
-		})
+		s.unmark = v.granted() || !v.in || unavailable(v.err)
+		if s.at == asked {
+			s.at = s.at.after(ends)
+		}
+		t.owe(t.e.nodes[i])
 	}
 }
 
-func (t *round) asked(i int) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.at[i].some()
+// breakMark ends the mark of the round on one node, while its token is the node's last,
+// since a later mark is somebody else's. Nobody is granted anything while the mark is
+// there, so it cannot change hands meanwhile.
+func (t *round) breakMark(ctx context.Context, n *node) error {
+	s, err := n.Snapshot(ctx, t.res)
+	if err != nil || s.Marked == 0 || s.Token != t.token+t.req.Reserve {
+		return err
+	}
+	return n.Break(ctx, t.res, engine.Break{ID: engine.MarkID})
 }

@@ -41,10 +41,8 @@ func (e *Engine) lease(ctx context.Context, res engine.Resource, h engine.Held) 
 func (e *Engine) guess(res engine.Resource, h engine.Held) *round {
 	t := &round{e: e, res: res, holder: h.ID, token: h.Token, need: e.majority}
 	for range e.nodes {
-		t.there = append(t.there, engine.Held{ID: tryID(h.ID, h.Token), Token: h.Token})
-		t.at = append(t.at, held)
+		t.shares = append(t.shares, share{at: held, name: engine.Held{ID: tryID(h.ID, h.Token), Token: h.Token}})
 	}
-	t.weights = make([]int, len(e.nodes))
 	return t
 }
 
@@ -75,15 +73,14 @@ func (e *Engine) recall(ctx context.Context, res engine.Resource, h engine.Held)
 		}
 	}
 	for i := range e.nodes {
-		t.there[i] = engine.Held{ID: tryID(h.ID, t.token), Token: t.token}
-		t.at[i] = unsure
+		t.shares[i] = share{at: unsure, name: engine.Held{ID: tryID(h.ID, t.token), Token: t.token}}
 	}
 	for _, one := range s {
-		t.at[one.node.index] = absent
+		share := &t.shares[one.node.index]
+		share.at = absent
 		for _, holder := range one.snap.Holders {
 			if id, token := parseTry(holder.ID); id == h.ID && token == t.token {
-				t.there[one.node.index], t.at[one.node.index] = engine.Held{ID: holder.ID, Token: holder.Token}, held
-				t.weights[one.node.index] = holder.Weight
+				share.at, share.name, share.weight = held, engine.Held{ID: holder.ID, Token: holder.Token}, holder.Weight
 				t.need = e.needed(one.snap.Kind, one.snap.Capacity)
 				t.asksFor(one.snap, holder)
 			}

@@ -19,18 +19,16 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 		return err
 	}
 	c := claim{nodes: len(e.nodes), need: t.need}
-	p := begin(e, ctx, t.client(), e.pick(c.need), func(ctx context.Context, n *node) (struct{}, error) {
+	to := e.pick(c.need)
+	t.unasked(to)
+	p := open[struct{}](e, ctx, len(to))
+	defer p.end()
+	p.ask(t.client(), to, func(ctx context.Context, n *node) (struct{}, error) {
 		h := t.on(n)
 		err := n.Resize(ctx, res, h, weight)
 		t.weighs(n, h, weight, err)
-		if unavailable(err) {
-			t.mu.Lock()
-			t.lighten(n) // if a majority has confirmed it by now
-			t.mu.Unlock()
-		}
 		return struct{}{}, err
-	})
-	defer p.end()
+	}, func(n *node) { t.weighs(n, t.on(n), weight, errLeftOut) })
 	heavy := 0
 	for !c.sure() && heavy <= c.nodes-c.need {
 		r, ok := p.next()
@@ -47,7 +45,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	}
 	switch {
 	case c.held():
-		t.reweigh(weight, p.asked)
+		t.reweigh(weight)
 		e.lines.wake(res)
 		return nil
 	case c.lost():
@@ -58,38 +56,40 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	return shortfall(ctx, e, "changed the weight", c.yes, c.need, c.bad)
 }
 
-// reweigh notes the weight that a majority counts, and tells the nodes that did not confirm
-// it. Those that have not answered yet are told when they fail.
-func (t *round) reweigh(weight int, silent []*node) {
+// unasked notes which nodes a Resize does not ask.
+func (t *round) unasked(to []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.req.Weight = weight
-	for _, n := range t.e.nodes {
-		if !slices.Contains(silent, n) {
-			t.lighten(n)
-		}
+	for i, n := range t.e.nodes {
+		t.shares[i].missed = !slices.Contains(to, n)
 	}
 }
 
-// lighten lowers the weight on a node that has the lease with another one. The mutex is
-// held.
-func (t *round) lighten(n *node) {
-	h, weight := t.there[n.index], t.req.Weight
-	if t.over || t.at[n.index] != held || weight == 0 || t.weights[n.index] == weight {
-		return
+// reweigh notes the weight that a majority counts, and puts it on the list of nodes that
+// missed it. Those that have not answered yet are told when they fail.
+func (t *round) reweigh(weight int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.req.Weight = weight
+	for i, n := range t.e.nodes {
+		if t.shares[i].missed {
+			t.owe(n)
+		}
 	}
-	t.e.insistOn(n, t.client(), func(ctx context.Context, n *node) error {
-		err := n.Resize(ctx, t.res, h, weight)
-		t.weighs(n, h, weight, err)
-		return err
-	})
 }
 
 // weighs takes in what a node said about a new weight of what the lease is called there.
 func (t *round) weighs(n *node, h engine.Held, weight int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil && t.there[n.index] == h {
-		t.weights[n.index] = weight
+	s := &t.shares[n.index]
+	switch {
+	case err == nil && s.name == h:
+		s.weight = weight
+	case err != nil:
+		s.missed = true
+		if unavailable(err) && t.req.Weight == weight {
+			t.owe(n)
+		}
 	}
 }

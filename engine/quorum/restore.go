@@ -24,7 +24,8 @@ type miss struct {
 func (t *round) look(n *node) miss {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return miss{n, t.there[n.index], t.at[n.index] == asked}
+	s := &t.shares[n.index]
+	return miss{n, s.name, s.at == asked}
 }
 
 // note takes in what a node answered, before or after the outcome. Of what was still
@@ -51,10 +52,10 @@ func (x *extension) note(m miss, err error) {
 func (t *round) confirmed(m miss) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.at[m.n.index] == unsure && t.there[m.n.index] == m.held {
-		t.at[m.n.index] = held
+	if s := &t.shares[m.n.index]; s.name == m.held {
+		s.at = s.at.after(shows)
 	}
-	t.lighten(m.n)
+	t.owe(m.n)
 }
 
 // confirm notes that a majority has the lease.
@@ -74,17 +75,17 @@ func (t *round) restore(m miss, x *extension) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := m.n
-	was := t.at[n.index]
-	if t.req.ID == "" || t.over || was == asked || t.there[n.index] != m.held {
+	s := &t.shares[n.index]
+	if t.req.ID == "" || t.over || s.at == asked || s.name != m.held {
 		return
 	}
-	if was == unsure {
-		t.clear(n) // or it could turn up beside the new one
+	if s.at == unsure { // it could turn up beside the new one
+		t.e.insist(n, t.client(), engine.Release{Resource: t.res, Held: s.name, Withdraw: true})
 	}
 	r := t.req
 	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), x.ttl, 0
 	r.ID = tryID(tryID(t.holder, t.token), r.Ballot)
-	t.at[n.index], t.there[n.index], t.weights[n.index] = asked, engine.Held{ID: r.ID, Token: r.Ballot}, r.Weight
+	s.at, s.name, s.weight, s.brief = s.at.after(asks), engine.Held{ID: r.ID, Token: r.Ballot}, r.Weight, false
 	fan(context.Background(), t.e, t.client(), []*node{n}, 1, func(ctx context.Context, n *node) (engine.Answer, error) {
 		a, err := n.Acquire(ctx, r)
 		if err != nil || a.Status != engine.Marked || r.Mark == 0 {
@@ -109,18 +110,5 @@ func (t *round) restored(n *node, a engine.Answer, err error) {
 	if err == nil && a.Status == engine.Outbid {
 		t.e.tokens.heard(t.res, a.Last)
 	}
-	due := t.at[n.index] == asked
-	switch {
-	case !due: // the lease was given back meanwhile
-	case err == nil && a.Status == engine.Granted:
-		t.at[n.index] = held
-	case unavailable(err):
-		t.at[n.index] = unsure
-	default:
-		t.at[n.index] = absent
-	}
-	if due {
-		t.lighten(n)
-	}
-	t.follow(n, due)
+	t.answer(n, a, err)
 }
