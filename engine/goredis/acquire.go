@@ -56,8 +56,14 @@ func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call)
 		defer e.describeBeside(r.Resource.Prefix, *r.Client)()
 		return e.pledged(ctx, e.rdb, c)
 	}
-	value, err = bounded(e, ctx, func() (any, error) {
-		pipe := e.rdb.Pipeline()
+	value, err = bounded(e, ctx, func() (any, error) { return through(ctx, e, e.combiners.watchOf(ctx, c.Key()), e.introduction(r, c)) })
+	return value, nil, classify(ctx, err)
+}
+
+// introduction is the script and the description of the client in one pipeline.
+func (e *Engine) introduction(r engine.Request, c script.Call) func(context.Context, redis.UniversalClient) (any, error) {
+	return func(ctx context.Context, rdb redis.UniversalClient) (any, error) {
+		pipe := rdb.Pipeline()
 		who := describe(ctx, r.Resource.Prefix, *r.Client)
 		cmd := newCommand(ctx, c.Args())
 		_ = pipe.Process(ctx, who)
@@ -67,11 +73,10 @@ func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call)
 			e.clients.wrote(r.Resource.Prefix, r.Client.ID)
 		}
 		if isCode(cmd.Err(), "NOSCRIPT") {
-			return process(ctx, e.rdb, c)
+			return process(ctx, rdb, c)
 		}
 		return cmd.Result()
-	})
-	return value, nil, classify(ctx, err)
+	}
 }
 
 // describeBeside stores who a client is while something else is asked, since in

@@ -23,13 +23,20 @@ func newCommand(ctx context.Context, args []any) command {
 // run runs one script and returns its reply or a classified error.
 func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
 	if rdb == e.rdb {
-		if cb := e.combiners.of(ctx, c); cb != nil {
+		if cb := e.combiners.of(ctx, c.Key()); cb != nil {
 			reply, err := cb.run(ctx, c)
 			noticed(rdb, err)
 			return reply, classify(ctx, err)
 		}
 	}
-	reply, err := bounded(e, ctx, func() (any, error) { return process(ctx, rdb, c) })
+	reply, err := bounded(e, ctx, func() (any, error) {
+		if rdb != e.rdb {
+			return process(ctx, rdb, c)
+		}
+		return through(ctx, e, nil, func(ctx context.Context, rdb redis.UniversalClient) (any, error) {
+			return process(ctx, rdb, c)
+		})
+	})
 	if err == nil && rdb == e.rdb {
 		e.combiners.learned()
 	}

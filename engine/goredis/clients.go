@@ -148,13 +148,16 @@ func (e *Engine) resolve(ctx context.Context, prefix string, holderIDs []string)
 // read adds what Redis knows of clients to what was found.
 func (e *Engine) read(ctx context.Context, prefix string, missing []string, found map[string]engine.Client) error {
 	texts, err := bounded(e, ctx, func() ([]*redis.StringCmd, error) {
-		pipe := e.rdb.Pipeline()
-		cmds := make([]*redis.StringCmd, len(missing))
-		for i, id := range missing {
-			cmds[i] = pipe.Get(ctx, clientKey(prefix, id))
-		}
-		_, err := pipe.Exec(ctx)
-		return cmds, err
+		w := e.combiners.watchOf(ctx, clientKey(prefix, missing[0]))
+		return through(ctx, e, w, func(ctx context.Context, rdb redis.UniversalClient) ([]*redis.StringCmd, error) {
+			pipe := rdb.Pipeline()
+			cmds := make([]*redis.StringCmd, len(missing))
+			for i, id := range missing {
+				cmds[i] = pipe.Get(ctx, clientKey(prefix, id))
+			}
+			_, err := pipe.Exec(ctx)
+			return cmds, err
+		})
 	})
 	if texts == nil {
 		return classify(ctx, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,11 +27,12 @@ const mostCombined = 128
 // A call that ends by its ctx while it waits was never sent.
 type combiner struct {
 	rdb     redis.UniversalClient
+	watch   *watch                                      // of the pool that its calls use
+	outside func(context.Context) redis.UniversalClient // where calls go if that has no connection
 	workers *workers
 	union   *union // nil: each call of a batch is one of its own
 	lanes   int
-	flowing atomic.Int32 // lanes that had found a free connection when they last sent
-	errands sync.Pool    // of *errand, to be used again
+	errands sync.Pool // of *errand, to be used again
 
 	mu    sync.Mutex
 	busy  int       // lanes in use, a call that goes alone has one too
@@ -47,8 +47,12 @@ type errand struct {
 	done  chan struct{}
 }
 
-func newCombiner(rdb redis.UniversalClient, poolSize int, ws *workers) *combiner {
-	return &combiner{rdb: rdb, workers: ws, lanes: min(lanes, poolSize)}
+// newCombiner returns a combiner for calls over rdb to the server of node.
+func newCombiner(rdb redis.UniversalClient, node *redis.Client, e *Engine) *combiner {
+	return &combiner{
+		rdb: rdb, watch: newWatch(node), outside: e.outside, workers: &e.workers,
+		lanes: min(lanes, node.Options().PoolSize),
+	}
 }
 
 // idle tells whether nothing is under way.
@@ -57,10 +61,6 @@ func (cb *combiner) idle() bool {
 	defer cb.mu.Unlock()
 	return cb.busy == 0
 }
-
-// flows tells whether calls get through, as the lanes have seen it: then nobody
-// has to ask whether the caller's pool is exhausted.
-func (cb *combiner) flows() bool { return cb.flowing.Load() > 0 }
 
 // run runs one script, together with those of others if many are under way.
 func (cb *combiner) run(ctx context.Context, c script.Call) (any, error) {
@@ -71,7 +71,7 @@ func (cb *combiner) run(ctx context.Context, c script.Call) (any, error) {
 	if cb.busy < cb.lanes && ctx.Done() == nil {
 		cb.busy++
 		cb.mu.Unlock()
-		value, err := process(ctx, cb.rdb, c)
+		value, err := cb.process(ctx, c)
 		cb.landed()
 		return value, err
 	}
@@ -88,6 +88,32 @@ func (cb *combiner) run(ctx context.Context, c script.Call) (any, error) {
 	cb.keep(t)
 	return r.value, r.err
 }
+
+// process makes one call. Its ctx has no end.
+func (cb *combiner) process(ctx context.Context, c script.Call) (any, error) {
+	if v, ok := cb.watch.enter(); ok {
+		value, err := process(valued(v.ctx, ctx), cb.rdb, c)
+		if none := cb.watch.leave(v, err); !none {
+			return value, err
+		}
+	}
+	return process(ctx, cb.outside(ctx), c)
+}
+
+// valued is a ctx that ends as one and has the values of another.
+func valued(ends, values context.Context) context.Context {
+	if values == context.Background() {
+		return ends
+	}
+	return valuedContext{ends, values}
+}
+
+type valuedContext struct {
+	context.Context
+	values context.Context
+}
+
+func (c valuedContext) Value(key any) any { return c.values.Value(key) }
 
 // await returns true when the reply has come, or false when ctx has ended before.
 func (cb *combiner) await(ctx context.Context, t *errand) bool {

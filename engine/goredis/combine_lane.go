@@ -12,7 +12,6 @@ import (
 // one after the other, until nobody waits.
 type lane struct {
 	cb    *combiner
-	flows bool      // it counts among those that are flowing
 	all   []*errand // of the present batch
 	calls []script.Call
 	mem   gathering
@@ -39,7 +38,6 @@ func (l *lane) next() bool {
 	switch n := len(cb.line); {
 	case n == 0:
 		cb.busy--
-		l.flow(false)
 		cb.spare = append(cb.spare, l)
 		return false
 	case n <= mostCombined:
@@ -51,25 +49,13 @@ func (l *lane) next() bool {
 	return true
 }
 
-// flow notes whether the lane gets through.
-func (l *lane) flow(flows bool) {
-	switch {
-	case flows && !l.flows:
-		l.cb.flowing.Add(1)
-	case l.flows && !flows:
-		l.cb.flowing.Add(-1)
-	}
-	l.flows = flows
-}
-
 // send sends a batch and answers each call of it. Each is bounded by its own ctx
 // where it waits; the batch by the timeouts of the connection.
 func (l *lane) send() {
-	l.flow(!starved(l.cb.rdb))
 	ctx := context.Background()
 	if len(l.all) == 1 {
 		t := l.all[0]
-		t.reply.value, t.reply.err = process(ctx, l.cb.rdb, t.call)
+		t.reply.value, t.reply.err = l.cb.process(ctx, t.call)
 		t.done <- struct{}{}
 		return
 	}
@@ -77,10 +63,24 @@ func (l *lane) send() {
 	for _, t := range l.all {
 		l.calls = append(l.calls, t.call)
 	}
-	for i, r := range l.mem.run(ctx, l.cb.rdb, l.cb.union, l.calls) {
+	for i, r := range l.batch(ctx) {
 		l.all[i].reply = r
 		l.all[i].done <- struct{}{} // it has room: one answer for each
 	}
+}
+
+// batch makes the calls in one pipeline.
+func (l *lane) batch(ctx context.Context) []reply {
+	cb := l.cb
+	if v, ok := cb.watch.enter(); ok {
+		replies := l.mem.run(v.ctx, cb.rdb, cb.union, l.calls)
+		none := cb.watch.leave(v, replies[0].err) // of all or of nobody
+		if !none {
+			return replies
+		}
+		l.mem.clear()
+	}
+	return l.mem.run(ctx, cb.outside(ctx), cb.union, l.calls)
 }
 
 var _ job = (*lane)(nil)

@@ -202,40 +202,6 @@ func TestLaneThatHangs(t *testing.T) {
 	wg.Wait()
 }
 
-// Many calls wait for the connections of the caller's pool: a release does not
-// wait behind them.
-func TestReleaseBesideCallsThatWaitForThePool(t *testing.T) {
-	server := redistest.Start(t)
-	rdb := server.Client(func(o *redis.Options) {
-		o.PoolSize, o.MaxActiveConns, o.PipelinePoolSize, o.PoolTimeout = 2, 2, -1, 30*time.Second
-	})
-	e := open(t, rdb)
-	held := hold(t, e, request("c1.a"))
-	var taken [2]*redis.Conn
-	for i := range taken {
-		taken[i] = rdb.Conn()
-		must(t, taken[i].Ping(t.Context()).Err())
-	}
-	var calls sync.WaitGroup
-	for i := range 16 {
-		calls.Go(func() {
-			r := request(fmt.Sprint("c1.", i))
-			r.Resource = named(fmt.Sprint("order:", i))
-			if a, err := e.Acquire(context.Background(), r); err != nil || a.Status != engine.Granted {
-				t.Errorf("a call that waited for the pool: %+v, %v", a, err)
-			}
-		})
-	}
-	until(t, "the lanes wait for a connection", func() bool { return rdb.PoolStats().PendingRequests >= 2 })
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	must(t, e.Release(ctx, engine.Release{Resource: named("stock:42"), Held: held}))
-	for _, c := range taken {
-		must(t, c.Close())
-	}
-	calls.Wait()
-}
-
 // deafConn sends, and hears nothing.
 type deafConn struct {
 	net.Conn

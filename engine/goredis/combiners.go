@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
 )
 
 // combiners has the combiner of a single Redis, or one for each master of a
@@ -16,7 +14,7 @@ import (
 // asks the wrong master, or a slot is on its way, may a batch be sent on to a
 // second one and wait for it, as renewals do.
 type combiners struct {
-	workers *workers
+	engine  *Engine
 	single  *combiner            // nil: a cluster, or nothing is combined
 	cluster *redis.ClusterClient // nil: no cluster
 	// known: go-redis knows who has which slot, so that to ask it is no call,
@@ -28,13 +26,13 @@ type combiners struct {
 }
 
 // open tells for which client calls are combined.
-func (cs *combiners) open(rdb redis.UniversalClient, ws *workers, scripts *script.Set) {
-	cs.workers = ws
-	switch c := rdb.(type) {
+func (cs *combiners) open(e *Engine) {
+	cs.engine = e
+	switch c := e.rdb.(type) {
 	case *redis.Client:
 		if c != nil {
-			cs.single = newCombiner(c, c.Options().PoolSize, ws)
-			cs.single.union = &union{scripts: scripts}
+			cs.single = newCombiner(c, c, e)
+			cs.single.union = &union{scripts: e.scripts}
 		}
 	case *redis.ClusterClient:
 		cs.cluster = c
@@ -49,12 +47,12 @@ func (cs *combiners) learned() {
 	}
 }
 
-// of returns who sends a call, or nil for a call that goes by itself.
-func (cs *combiners) of(ctx context.Context, c script.Call) *combiner {
+// of returns who sends a call about a key, or nil for a call that goes by itself.
+func (cs *combiners) of(ctx context.Context, key string) *combiner {
 	if cs.single != nil || !cs.known.Load() {
 		return cs.single
 	}
-	master, err := cs.cluster.MasterForKey(ctx, c.Key())
+	master, err := cs.cluster.MasterForKey(ctx, key)
 	if err != nil {
 		return nil // go-redis will say why
 	}
@@ -70,7 +68,7 @@ func (cs *combiners) of(ctx context.Context, c script.Call) *combiner {
 		// Some of the others may be of masters that are gone. One that is dropped
 		// while a call is about to use it still sends that call.
 		maps.DeleteFunc(cs.byMaster, func(_ *redis.Client, other *combiner) bool { return other.idle() })
-		cb = newCombiner(cs.cluster, master.Options().PoolSize, cs.workers)
+		cb = newCombiner(cs.cluster, master, cs.engine)
 		cs.byMaster[master] = cb
 	}
 	return cb

@@ -10,9 +10,11 @@
 //
 // Acquire, Release, Break, Snapshot and List go through the caller's client:
 // its pool, its hooks, its timeouts. Renewals and wake-ups use connections of
-// their own, a handful for each engine, so that an exhausted pool cannot cost a
-// lease; they are opened when first needed and closed when the last client has
-// left. The caller's client is never closed.
+// their own, a handful for each engine; so do the other calls, but for List, while
+// the caller's pool has no connection to give, without the caller's hooks. So an
+// exhausted pool costs neither a lease nor a place in the queue, and Lock and
+// TryLock work as ever. These connections are opened when first needed and closed
+// when the last client has left. The caller's client is never closed.
 //
 // Every call returns soon after its ctx ends, also when Redis hangs. What it
 // had sent may still be on its way; the goroutine that waits for it ends by the

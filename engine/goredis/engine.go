@@ -52,7 +52,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyring: keyring{seed: maphash.MakeSeed()}}
 	e.own.base = rdb
 	e.followed()
-	e.combiners.open(rdb, &e.workers, scripts)
+	e.combiners.open(e)
 	if isNil(rdb) {
 		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// ownPool is enough for one renewal at a time, each client's, and a release now
-// and then. Subscriptions are not counted.
-const ownPool = 4
+// ownPool is enough for some renewals at a time, and the calls of all lanes while
+// the caller's pool has no connection. Subscriptions are not counted.
+const ownPool = lanes + 4
 
 // own is the engine's own connections, for renewals and wake-ups: they must not
 // wait for the caller's pool. They are opened when first needed.

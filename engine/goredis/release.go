@@ -2,7 +2,6 @@ package goredis
 
 import (
 	"context"
-	"errors"
 
 	"github.com/redis/go-redis/v9"
 
@@ -10,27 +9,18 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/script"
 )
 
-// Release gives a lease back or leaves the queue; see engine.Engine. If the
-// caller's pool has no connection to give, it uses the engine's own.
+// Release gives a lease back or leaves the queue; see engine.Engine.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	keys, err := e.usable(r.Resource)
 	if err != nil {
 		return err
 	}
 	args := script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw, Mark: r.Mark}
-	call := e.scripts.Release(keys, args)
-	rdb := e.rdb
-	if cb := e.combiners.single; (cb == nil || !cb.flows()) && starved(rdb) {
-		rdb = e.own.client()
-	}
 	run := e.run
 	if r.Mark > 0 { // it has to outlive the master as a grant does
 		run = e.runPledged
 	}
-	value, err := run(ctx, rdb, call)
-	if errors.Is(err, redis.ErrPoolTimeout) { // it was not sent
-		value, err = run(ctx, e.own.client(), call)
-	}
+	value, err := run(ctx, e.rdb, e.scripts.Release(keys, args))
 	if err != nil {
 		return err
 	}
@@ -46,17 +36,6 @@ func (e *Engine) runPledged(ctx context.Context, rdb redis.UniversalClient, c sc
 		err = short
 	}
 	return value, err
-}
-
-// starved tells whether a command would have to wait for a connection: others
-// may hold them all for long, and a lease must not last until they are done.
-func starved(rdb redis.UniversalClient) bool {
-	c, ok := rdb.(*redis.Client)
-	if !ok {
-		return false
-	}
-	s := c.PoolStats()
-	return s.IdleConns == 0 && int(s.TotalConns) >= c.Options().PoolSize
 }
 
 // Resize lowers the weight of a lease; see engine.Engine.

@@ -218,9 +218,15 @@ func (e *Engine) pledged(ctx context.Context, rdb redis.UniversalClient, c scrip
 		return value, nil, err
 	}
 	got, err := bounded(e, ctx, func() (vow, error) {
-		v := e.pledge(ctx, rdb, []script.Call{c})[0]
-		return v, v.err
+		w := e.combiners.watchOf(ctx, c.Key())
+		return through(ctx, e, w, func(ctx context.Context, rdb redis.UniversalClient) (vow, error) {
+			v := e.pledge(ctx, rdb, []script.Call{c})[0]
+			return v, v.err
+		})
 	})
+	if err == nil {
+		e.combiners.learned()
+	}
 	noticed(rdb, err)
 	return got.value, got.short, classify(ctx, err)
 }

@@ -120,7 +120,15 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	if e.broken != nil {
 		return time.Time{}, e.broken
 	}
-	now, err := bounded(e, ctx, func() (time.Time, error) { return e.rdb.Time(ctx).Result() })
+	now, err := bounded(e, ctx, func() (time.Time, error) {
+		cb := e.combiners.single
+		if cb == nil { // of a cluster any node may be asked, and so none is watched
+			return e.own.client().Time(ctx).Result()
+		}
+		return through(ctx, e, cb.watch, func(ctx context.Context, rdb redis.UniversalClient) (time.Time, error) {
+			return rdb.Time(ctx).Result()
+		})
+	})
 	return now, classify(ctx, err)
 }
 

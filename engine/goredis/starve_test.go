@@ -1,0 +1,109 @@
+package goredis_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// take takes two connections of a client's pool, by commands that wait for long,
+// and returns when both are under way. The test ends them.
+func take(t *testing.T, rdb redis.UniversalClient, at *redistest.Server, key string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() { rdb.BLPop(ctx, time.Minute, key) })
+	}
+	t.Cleanup(func() {
+		cancel()
+		must(t, at.Client().RPush(context.Background(), key, 1, 2).Err())
+		both.Wait()
+	})
+	until(t, "the connections are taken", func() bool {
+		info, err := at.Client().InfoMap(t.Context(), "clients").Result()
+		return err == nil && info["Clients"]["blocked_clients"] == "2"
+	})
+}
+
+// The caller's pool has no connection to give for as long as the test lasts: nobody
+// who waits, holds or asks notices, be it a pool that lets calls wait or one that
+// refuses them.
+func TestExhaustedPoolHoldsUpNobody(t *testing.T) {
+	cluster, single := redistest.StartCluster(t), redistest.Start(t)
+	replicated := redistest.StartReplicated(t, 1)
+	home := cluster.MasterOf(tag("stock:42"))
+	pools := func(o *redis.Options) { o.PoolSize = 2 }
+	for what, c := range map[string]struct {
+		rdb  redis.UniversalClient
+		at   *redistest.Server
+		opts []goredis.Option
+	}{
+		"PoolSize":       {single.Client(pools), single, nil},
+		"one pool":       {single.Client(pools, func(o *redis.Options) { o.PipelinePoolSize = -1 }), single, nil},
+		"MaxActiveConns": {single.Client(func(o *redis.Options) { o.MaxActiveConns = 2 }), single, nil},
+		"cluster":        {cluster.Client(func(o *redis.ClusterOptions) { o.PoolSize = 2 }), home, nil},
+		"replicas":       {replicated.Master().Client(pools), replicated.Master(), []goredis.Option{goredis.WithReplicas(1, time.Second)}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			must(t, c.at.Client().FlushAll(t.Context()).Err())
+			e := open(t, c.rdb, c.opts...)
+			held := hold(t, e, request("c1.a"))
+			waiter := request("c2.b")
+			wait(t, e, waiter)
+			take(t, c.rdb, c.at, "{stock:42}:list")
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // of PoolTimeout's 4 s, and BLPOP's minute
+			defer cancel()
+			wait(t, inTime{e, ctx}, waiter) // a poll
+			first := request("c3.c")
+			first.Client, first.Queue = &engine.Client{ID: "c3", Name: "new"}, false
+			if a, err := e.Acquire(ctx, first); err != nil || a.Status != engine.Busy || a.Holder.ID != held.ID {
+				t.Errorf("TryLock of a new client: %+v, %v", a, err)
+			}
+			must(t, renew(e, ctx, named("stock:42"), held))
+			var many sync.WaitGroup
+			for i := range 16 {
+				many.Go(func() {
+					r := request(fmt.Sprint("c1.m", i))
+					r.Resource = named(fmt.Sprint("{stock:42}", i))
+					if a, err := e.Acquire(ctx, r); err != nil || a.Status != engine.Granted {
+						t.Errorf("one of many: %+v, %v", a, err)
+					}
+				})
+			}
+			many.Wait()
+			must(t, e.Release(ctx, engine.Release{Resource: named("stock:42"), Held: held}))
+			if a, err := e.Acquire(ctx, waiter); err != nil || a.Status != engine.Granted {
+				t.Errorf("the waiter: %+v, %v", a, err)
+			}
+			if _, err := e.Snapshot(ctx, named("stock:42")); err != nil {
+				t.Errorf("Snapshot: %v", err)
+			}
+			if _, err := e.Now(ctx); err != nil {
+				t.Errorf("Now: %v", err)
+			}
+			withdraw := engine.Release{Resource: named("stock:42"), Held: engine.Held{ID: waiter.ID}, Withdraw: true}
+			must(t, e.Release(ctx, withdraw))
+			other := named("{stock:42}0")
+			must(t, e.Release(context.Background(), engine.Release{Resource: other, Held: engine.Held{ID: "c1.m0"}, Withdraw: true}))
+		})
+	}
+}
+
+// inTime is an engine all of whose calls have one ctx.
+type inTime struct {
+	*goredis.Engine
+	ctx context.Context
+}
+
+func (e inTime) Acquire(_ context.Context, r engine.Request) (engine.Answer, error) {
+	return e.Engine.Acquire(e.ctx, r)
+}

@@ -1,0 +1,84 @@
+package faulttest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// All connections of the caller's pool are taken for longer than a place in the
+// queue lasts without a poll: a waiter that was parked before gets its lease as soon
+// as it is free, a holder keeps its lease and gives it back, and who asks then gets
+// an answer.
+func TestCallersPoolIsTaken(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	server := redistest.Start(t)
+	w := &world{t: t}
+	join := func(change ...func(*redis.Options)) (*redis.Client, *holdfast.Client) {
+		rdb := server.Client(change...)
+		c, err := holdfast.New(goredis.New(rdb))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = c.Close(), rdb.Close() })
+		return rdb, c
+	}
+	_, other := join()
+	var taken sync.WaitGroup
+	type party struct {
+		c         *holdfast.Client
+		mine, its *holdfast.Lease // it holds one, and waits for the other
+		waits     <-chan result
+	}
+	var all []party
+	for what, limit := range map[string]func(*redis.Options){
+		"size":   func(o *redis.Options) { o.PoolSize = 2 },
+		"active": func(o *redis.Options) { o.MaxActiveConns = 2 },
+	} {
+		rdb, c := join(limit)
+		p := party{c: c, mine: w.lock(c.Mutex(what, holdfast.WithTTL(time.Second))), its: w.lock(other.Mutex("its " + what))}
+		p.waits = lockBeside(context.Background(), c.Mutex("its "+what))
+		w.waiting(other, "its "+what, 1)
+		for range 2 {
+			taken.Go(func() { rdb.BLPop(context.Background(), time.Minute, "list") })
+		}
+		all = append(all, p)
+	}
+	w.eventually("all connections are taken", func() bool {
+		return server.Client().InfoMap(t.Context(), "clients").Val()["Clients"]["blocked_clients"] == "4"
+	})
+	w.pass(3500 * time.Millisecond)
+	for _, p := range all {
+		if p.mine.Err() != nil {
+			t.Errorf("the holder lost its lease: %v", p.mine.Err())
+		}
+		at := time.Now()
+		w.release(p.mine)
+		w.release(p.its)
+		r := w.get(p.waits)
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		l, err := p.c.Mutex("new").TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.release(l)
+		w.release(r.lease)
+		if took := time.Since(at); took > 3*time.Second { // a call that waits for the pool takes 4 s alone
+			t.Errorf("all that took %v", took)
+		}
+	}
+	if err := server.Client().RPush(t.Context(), "list", 1, 2, 3, 4).Err(); err != nil {
+		t.Fatal(err)
+	}
+	taken.Wait()
+}
