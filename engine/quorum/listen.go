@@ -3,7 +3,6 @@ package quorum
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -23,9 +22,9 @@ type stream struct {
 	closed  bool
 
 	mu     sync.Mutex
-	nodes  []engine.Listener     // by node; nil: not open
-	live   bool                  // Listen has returned
-	broken map[engine.Held][]int // which nodes told of an end; what was made anew there has another name
+	nodes  []engine.Listener   // by node; nil: not open
+	live   bool                // Listen has returned
+	broken map[engine.Held]int // which node told of a break first; what was made anew has another name there
 }
 
 // Listen implements engine.Engine. It returns when a majority of the nodes sends
@@ -36,7 +35,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 	}
 	s := &stream{
 		e: e, prefix: prefix, client: client, deliver: deliver,
-		nodes: make([]engine.Listener, len(e.nodes)), broken: make(map[engine.Held][]int),
+		nodes: make([]engine.Listener, len(e.nodes)), broken: make(map[engine.Held]int),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	first := make(chan reply[struct{}], len(e.nodes))
@@ -97,14 +96,14 @@ func (s *stream) keep(n *node, l engine.Listener) {
 	}
 }
 
-// hear translates what one node sends. A lease is broken when a majority cannot have
-// it any more.
+// hear translates what one node sends. A break is an operator's will, whichever node
+// tells of it: the others are told again, or were given up.
 func (s *stream) hear(n *node, w engine.Wakeup) {
 	switch w.Kind {
 	case engine.Resync:
 		s.send(w)
 	case engine.WakeBroken:
-		if s.enough(n, w.ID) {
+		if s.first(n, w.ID) {
 			w.ID, _ = parseTry(w.ID)
 			s.send(w)
 		}
@@ -120,25 +119,25 @@ func (s *stream) send(w engine.Wakeup) {
 	}
 }
 
-// remembers is how many endings are counted at once.
+// remembers is how many breaks are known at once.
 const remembers = 256
 
-// enough counts the nodes that told of an end, and says when they suffice. A node that
-// tells of it again tells of another break.
-func (s *stream) enough(n *node, id string) bool {
+// first tells whether a node is the first that tells of a break. One that tells of it
+// again tells of another break.
+func (s *stream) first(n *node, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.broken) >= remembers {
-		s.broken = make(map[engine.Held][]int)
-	}
 	var lease engine.Held
 	lease.ID, lease.Token = parseTry(id)
-	need := len(s.e.nodes) - s.e.majority + 1
-	if slices.Contains(s.broken[lease], n.index) {
-		return len(s.broken[lease]) >= need
+	teller, known := s.broken[lease]
+	if known && teller != n.index {
+		return false
 	}
-	s.broken[lease] = append(s.broken[lease], n.index)
-	return len(s.broken[lease]) == need
+	if len(s.broken) >= remembers {
+		clear(s.broken)
+	}
+	s.broken[lease] = n.index
+	return true
 }
 
 // Close implements engine.Listener.

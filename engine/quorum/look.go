@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 	"sort"
@@ -193,91 +192,4 @@ func (e *Engine) gather(ctx context.Context, prefix, pattern string) ([]engine.S
 		out = append(out, e.merge(name, all))
 	}
 	return out, nil
-}
-
-// Break implements engine.Engine.
-func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
-	if err := e.usable(ctx); err != nil {
-		return err
-	}
-	defer e.lines.wake(res)
-	var known *round
-	if a := e.attempts.find(key{res, b.ID}); a != nil {
-		known, _ = a.standing()
-	}
-	client := engine.ClientOf(b.ID)
-	p := begin(e, ctx, client, e.pick(e.majority), func(ctx context.Context, n *node) (struct{}, error) {
-		return struct{}{}, e.breakOn(ctx, n, res, b, known)
-	})
-	defer p.end()
-	c := claim{nodes: len(e.nodes), need: e.majority}
-	for !c.sure() {
-		r, ok := p.next()
-		if !ok {
-			break
-		}
-		c.hear(r.node, r.err)
-		if c.lost() || c.yes+len(c.gone) >= e.majority {
-			p.hurry()
-		}
-	}
-	switch {
-	case c.held():
-		return nil
-	case c.lost():
-		return c.why()
-	case c.yes > 0 && c.yes+len(c.gone) >= e.majority:
-		return nil // no majority has it any more
-	}
-	return shortfall(ctx, e, "ended it", c.yes, c.need, c.bad)
-}
-
-// breakOn ends what one node has of a holder ID, or the mark.
-func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b engine.Break, known *round) error {
-	if b.ID == engine.MarkID {
-		return n.Break(ctx, res, b)
-	}
-	var gone *engine.NotHeldError
-	id := b.ID
-	if b.Token != 0 { // then its name is known, unless it was made anew
-		b.ID = tryID(id, b.Token)
-		if err := n.Break(ctx, res, b); !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
-			return err
-		}
-		b.ID = id
-	}
-	all, err := holdersOn(ctx, n, res, b)
-	if err != nil {
-		return err
-	}
-	broke := false
-	for _, h := range all {
-		if holder, _ := parseTry(h.ID); holder == id || h.ID == id {
-			b.ID = h.ID
-			err := n.Break(ctx, res, b)
-			if err != nil && !errors.As(err, &gone) {
-				return err
-			}
-			broke = broke || err == nil
-		}
-	}
-	switch {
-	case broke:
-		return nil
-	case known != nil:
-		b.ID = known.on(n).ID
-	}
-	return n.Break(ctx, res, b)
-}
-
-// holdersOn returns what a node shows as holders: all that one who is to be broken can be
-// among. If the token is known, its caller has it from a peek.
-func holdersOn(ctx context.Context, n *node, res engine.Resource, b engine.Break) ([]engine.Holder, error) {
-	brief, err := n.Peek(ctx, res)
-	// A peek at a condition would leave out who is breaking.
-	if err != nil || b.Token != 0 || !brief.More && brief.Kind != engine.KindCond {
-		return brief.Holders, err
-	}
-	s, err := n.Snapshot(ctx, res)
-	return s.Holders, err
 }

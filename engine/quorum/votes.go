@@ -138,6 +138,9 @@ func refusal(votes []vote, need int) (ans engine.Answer, split bool, err error) 
 		bars := min(majority, len(votes)-majority+1) // who has so many nodes keeps all others out
 		return ans, seen+len(votes)-answered < bars, nil
 	}
+	if said(votes, engine.Marked) > 0 && answered == len(votes) {
+		return engine.Answer{Status: engine.Busy}, true, nil // it ends at this moment, or has just begun
+	}
 	if another {
 		// A majority knows of no other kind, so nobody holds one: what the others have
 		// is being given back, or was never granted.

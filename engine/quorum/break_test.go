@@ -1,0 +1,173 @@
+package quorum_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// breakCase is a break of a lease while a node is away, or none.
+type breakCase struct {
+	what  fault
+	force bool
+}
+
+// tryFor asks for a lease every 50 ms until it is granted, and returns how long that took.
+func (c *cluster) tryFor(t *testing.T, id string, most time.Duration) time.Duration {
+	t.Helper()
+	for start := time.Now(); ; <-time.After(50 * time.Millisecond) {
+		a, err := c.Acquire(t.Context(), asks(id))
+		took := time.Since(start)
+		switch {
+		case err == nil && a.Status == engine.Granted:
+			return took
+		case took > most:
+			t.Fatalf("not granted in %v: %+v, %v", took, a, err)
+		}
+	}
+}
+
+// A break tells the holder at once and ends renewal. The resource passes on when its
+// holder has given the lease back, or at its deadline; by force, at once. A node that was
+// away and comes back after the break changes none of it.
+func TestBreakWaitsForTheHolder(t *testing.T) {
+	for _, k := range []breakCase{{healthy, false}, {dead, false}, {hung, false}, {stopped, false}, {healthy, true}, {dead, true}, {hung, true}} {
+		for _, gives := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				told := make(chan time.Time, 10)
+				l, err := c.Listen(t.Context(), stock.Prefix, "holder", func(w engine.Wakeup) {
+					if w.Kind == engine.WakeBroken && w.ID == "holder.1" {
+						told <- time.Now()
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close()
+				h := c.hold(t, "holder.1")
+				synctest.Wait()
+				<-time.After(2 * time.Second)
+				if err := c.renew(t, h); err != nil {
+					t.Fatal(err)
+				}
+				renewed := time.Now()
+				operator := c.beside()
+				c.nodes[2].set(k.what)
+				operator.nodes[2].set(k.what)
+				broken := time.Now()
+				if err := operator.Break(t.Context(), stock, engine.Break{ID: h.ID, Force: k.force}); err != nil {
+					t.Fatalf("%+v: %v", k, err)
+				}
+				synctest.Wait()
+				if len(told) == 0 || (<-told).Sub(broken) > 100*time.Millisecond {
+					t.Errorf("%+v: the holder was not told in time", k)
+				}
+				other := c.beside()
+				other.nodes[2].set(healthy)
+				if !k.force {
+					if a, err := other.Acquire(t.Context(), asks("other.1")); err != nil || a.Status != engine.Busy || a.Holder.ID != h.ID {
+						t.Errorf("%+v: beside the holder: %+v, %v", k, a, err)
+					}
+				}
+				<-time.After(time.Second)
+				c.heal()
+				operator.nodes[2].set(healthy)
+				var gone *engine.NotHeldError
+				if err := c.renew(t, h); !errors.As(err, &gone) || gone.Cause != engine.CauseBroken {
+					t.Errorf("%+v: renewed: %v", k, err)
+				}
+				synctest.Wait()
+				if !k.force {
+					if a, err := other.Acquire(t.Context(), asks("other.2")); err != nil || a.Status != engine.Busy {
+						t.Errorf("%+v: beside the holder that was told: %+v, %v", k, a, err)
+					}
+				}
+				if gives && !k.force {
+					if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h}); !errors.As(err, &gone) {
+						t.Errorf("%+v: given back: %v", k, err)
+					}
+				}
+				took := other.tryFor(t, "other.3", long)
+				if (gives || k.force) && took > time.Second {
+					t.Errorf("%+v: it took %v after it was given back", k, took)
+				}
+				if !gives && !k.force && time.Since(renewed) < long {
+					t.Errorf("%+v: granted %v before the deadline", k, long-time.Since(renewed))
+				}
+				<-time.After(time.Minute)
+				c.Leave("holder")
+				operator.Leave("holder")
+				other.Leave("other")
+			})
+		}
+	}
+}
+
+// A node that is away during a break is told when it is back.
+func TestBreakIsRepeated(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			h := c.hold(t, "holder.1")
+			synctest.Wait()
+			operator := c.beside()
+			operator.nodes[0].set(dead)
+			if err := operator.Break(t.Context(), stock, engine.Break{ID: h.ID, Force: force}); err != nil {
+				t.Fatal(err)
+			}
+			operator.nodes[0].set(healthy)
+			<-time.After(5 * time.Second)
+			s, err := c.nodes[0].Engine.Snapshot(t.Context(), stock)
+			if err != nil || !force && !(len(s.Holders) == 1 && s.Holders[0].Breaking) || force && len(s.Holders) > 0 {
+				t.Errorf("force %v: the node that was away has %+v, %v", force, s.Holders, err)
+			}
+			<-time.After(time.Minute)
+			c.Leave("holder")
+			operator.Leave("holder")
+		})
+	}
+}
+
+// The holder is told by any node.
+func TestBreakToldByOneNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		told := 0
+		l, err := c.Listen(t.Context(), stock.Prefix, "holder", func(w engine.Wakeup) {
+			if w.Kind == engine.WakeBroken && w.ID == "holder.1" {
+				told++
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := c.hold(t, "holder.1")
+		synctest.Wait()
+		operator := c.beside()
+		for _, n := range c.nodes {
+			s, err := n.Engine.Snapshot(t.Context(), stock)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Engine.Break(t.Context(), stock, engine.Break{ID: s.Holders[0].ID}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if told != 1 {
+				t.Errorf("told %d times", told)
+			}
+		}
+		_ = l.Close()
+		var gone *engine.NotHeldError
+		if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h}); !errors.As(err, &gone) {
+			t.Error(err)
+		}
+		c.Leave("holder")
+		operator.Leave("holder")
+		<-time.After(time.Minute)
+	})
+}
