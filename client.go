@@ -4,13 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,10 +26,6 @@ const (
 	// lostGrace bounds how long the store keeps a lost lease for a holder that is
 	// scheduled late; less where the margin of its trust window is less.
 	lostGrace = 500 * time.Millisecond
-	// cleanupMin and cleanupMax bound a clean-up in the background; between
-	// them it takes as long as the TTL, after which nothing is left anyway.
-	cleanupMin = 5 * time.Second
-	cleanupMax = 30 * time.Second
 )
 
 // Client takes locks on the resources of one engine. It is safe for concurrent
@@ -49,6 +42,9 @@ type Client struct {
 	rooms   rooms
 	terms   atomic.Pointer[terms] // of the latest handle
 	breaker breaker
+
+	cleanups cleanups
+	journal  journal
 
 	gate    gate
 	life    context.Context // ends when Close begins
@@ -102,6 +98,8 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 	c.tasks, c.abandon = context.WithCancel(context.Background())
 	c.mail.open(c)
 	c.breaker.c = c
+	c.cleanups.c = c
+	c.journal.open(c.log)
 	return c, nil
 }
 
@@ -113,8 +111,9 @@ func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
 
 // Close releases all leases, ends all waits with ErrClosed and returns when the
 // goroutines of the client are gone, within 5 seconds if the store answers. The
-// error names leases whose release the store did not confirm; they end by
-// their TTL. The engine stays open. Further calls return the same.
+// error says how many leases the store did not confirm to have back, names a few
+// of them, and is ErrUnavailable if the store was away; such leases end by their
+// TTL. The engine stays open. Further calls return the same.
 func (c *Client) Close() error {
 	// A channel and not a sync.Once: in a bubble of testing/synctest time stands
 	// still while a goroutine waits for a mutex.
@@ -128,11 +127,13 @@ func (c *Client) Close() error {
 
 func (c *Client) shut() error {
 	c.end()
+	c.cleanups.hurry()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	err := c.releaseAll(ctx)
 	if !c.gate.wait(ctx) {
 		c.abandon()
+		c.cleanups.stop()
 		late, cancel := context.WithTimeout(context.Background(), closeGrace)
 		defer cancel()
 		c.gate.wait(late)
@@ -142,41 +143,12 @@ func (c *Client) shut() error {
 	defer cancel()
 	err = errors.Join(err, c.releaseAll(rest))
 	c.abandon()
+	c.cleanups.stop()
 	c.keep.Stop()
 	c.mail.close()
 	c.engine.Leave(c.info.ID)
+	c.journal.close()
 	return err
-}
-
-// releaseAll ends all leases, tells their holders, and then gives them back.
-func (c *Client) releaseAll(ctx context.Context) error {
-	var (
-		mu   sync.Mutex
-		errs []error
-		wg   sync.WaitGroup
-		slot = make(chan struct{}, 32)
-	)
-	all := slices.DeleteFunc(c.mail.holdings(), func(h *holding) bool {
-		leases, was := h.finish(nil)
-		for _, l := range leases {
-			_ = l.finish(ErrReleased)
-		}
-		h.vacate()
-		return was == holdingEnded
-	})
-	for _, h := range all {
-		slot <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slot }()
-			if err := h.giveUp(ctx); err != nil {
-				mu.Lock()
-				errs = append(errs, err)
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // resource names a resource to the engine.
@@ -209,68 +181,6 @@ func (c *Client) newHolderID() string {
 	}
 	return string(b)
 }
-
-// cleanup runs releases that must happen although nobody waits for them, until
-// they are done, the budget for the TTL is over or the client is closed. The
-// channel is closed when it ends.
-func (c *Client) cleanup(ttl time.Duration, releases ...engine.Release) <-chan struct{} {
-	return c.cleanupLater(0, ttl, releases...)
-}
-
-// cleanupLater is a cleanup that begins after a pause, or when the client is
-// closed.
-func (c *Client) cleanupLater(pause, ttl time.Duration, releases ...engine.Release) <-chan struct{} {
-	ended := make(chan struct{})
-	if !c.gate.join() {
-		close(ended)
-		return ended
-	}
-	go func() {
-		defer c.gate.leave()
-		defer close(ended)
-		sleep(c.life, pause)
-		ctx, cancel := context.WithTimeout(c.tasks, max(cleanupMin, min(ttl, cleanupMax)))
-		defer cancel()
-		for _, r := range releases {
-			if err := c.insist(ctx, r); err != nil {
-				c.log.Warn("holdfast: clean-up given up; the lease or wait ends by its TTL",
-					"resource", r.Resource.Name, "error", err)
-			}
-		}
-	}()
-	return ended
-}
-
-// insist repeats a release until the store has answered.
-func (c *Client) insist(ctx context.Context, r engine.Release) error {
-	b := backoff{}
-	for {
-		call, cancel := context.WithTimeout(ctx, releaseGrace)
-		err := c.engine.Release(call, r)
-		cancel()
-		var gone *engine.NotHeldError
-		if err == nil || errors.As(err, &gone) || errors.Is(err, ErrDenied) {
-			return nil // there is nothing left that could be cleaned up
-		}
-		if !b.pause(ctx) {
-			return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
-		}
-	}
-}
-
-// backoff grows from 10 ms to 1 s, with jitter.
-type backoff struct{ n int }
-
-func (b *backoff) next() time.Duration {
-	d := min(10*time.Millisecond<<b.n, time.Second)
-	if b.n < 10 {
-		b.n++
-	}
-	return d/2 + mathrand.N(d)
-}
-
-// pause waits for the next time; it returns false when ctx ended.
-func (b *backoff) pause(ctx context.Context) bool { return sleep(ctx, b.next()) }
 
 // sleep waits; it returns false when ctx ended.
 func sleep(ctx context.Context, d time.Duration) bool {

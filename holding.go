@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,8 +176,9 @@ func (h *holding) Renewed() {
 // Jeopardy implements keepalive.Keeper.
 func (h *holding) Jeopardy(err error) {
 	left := h.left()
-	if !h.jeopardy.Swap(true) { // the log hears of the first in a row only
-		h.client().log.Warn("holdfast: a renewal failed; it is tried again until the trust window ends",
+	c := h.client()
+	if !h.jeopardy.Swap(true) && c.journal.admits(&c.journal.jeopardy) { // the first in a row only
+		c.log.Warn("holdfast: a renewal failed; it is tried again until the trust window ends",
 			"resource", h.lk.name, "left", left, "error", err)
 	}
 	for _, hook := range h.client().hooks.renew {
@@ -266,7 +266,9 @@ func (h *holding) afterLoss(why *LostError, was holdingState) {
 		c.cleanupLater(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
 	}
 	if was == holdingHeld { // last, since a logger or a hook may panic
-		c.log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
+		if c.journal.admits(&c.journal.lost) {
+			c.log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
+		}
 		for _, hook := range c.hooks.lost {
 			hook.Lost(why)
 		}
@@ -424,15 +426,6 @@ func (h *holding) nextReserve() uint64 {
 		return max(tenure.MaxHandOffs, min(2*uint64(h.reserved), tenure.MaxAlone))
 	}
 	return tenure.MaxHandOffs
-}
-
-// giveUp releases a finished holding because the client closes, within ctx.
-// Its line needs nothing: whoever waits there is told by the client's end.
-func (h *holding) giveUp(ctx context.Context) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return opError("release", h.lk.name, fmt.Errorf("%w: %w", ErrUnavailable, cause))
-	}
-	return h.client().release(ctx, h)
 }
 
 func (h *holding) releaseRequest() engine.Release {

@@ -98,6 +98,8 @@ func waitingCases() []testCase {
 
 func quickCases() []testCase {
 	return append(readingCases(), []testCase{
+		// batch.go
+		{"ReleaseBatch", releaseBatch},
 		// acquire.go
 		{"GrantsWhatIsFree", grantsWhatIsFree},
 		{"BusyTellsWhoHolds", busyTellsWhoHolds},

@@ -1,0 +1,85 @@
+package goredis
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis/script"
+)
+
+var _ engine.BatchReleaser = (*Engine)(nil)
+
+// ReleaseBatch gives leases back in few calls, one pipeline for each node, over the
+// engine's own connections; see engine.BatchReleaser.
+func (e *Engine) ReleaseBatch(ctx context.Context, all []engine.Release) []error {
+	errs := make([]error, len(all))
+	calls := make([]script.Call, 0, len(all))
+	at := make([]int, 0, len(all)) // which release each call is
+	for i, r := range all {
+		keys, err := e.usable(r.Resource)
+		switch {
+		case err != nil:
+			errs[i] = err
+		case r.Mark > 0: // it is confirmed by itself
+			errs[i] = e.Release(ctx, r)
+		default:
+			calls = append(calls, e.scripts.Release(keys, script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw}))
+			at = append(at, i)
+		}
+	}
+	if len(calls) == 0 {
+		return errs
+	}
+	rdb := e.own.client()
+	var nodes sync.WaitGroup
+	for _, group := range byNode(ctx, rdb, calls) {
+		part := make([]int, len(group))
+		for n, i := range group {
+			part[n] = at[i]
+		}
+		nodes.Go(func() { e.releasePart(ctx, rdb, all, pick(calls, group), part, errs) })
+	}
+	nodes.Wait()
+	return errs
+}
+
+// releasePart makes the calls to one node, and puts down what became of the
+// releases that they are.
+func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all []engine.Release, calls []script.Call, at []int, errs []error) {
+	var u *union
+	if cb := e.combiners.single; cb != nil {
+		u = cb.union
+	}
+	replies, err := bounded(e, ctx, func() ([]reply, error) {
+		var g gathering
+		replies := g.run(ctx, rdb, u, calls)
+		if errors.Is(replies[0].err, redis.ErrClosed) { // the last client left meanwhile
+			var again gathering
+			replies = again.run(ctx, e.own.client(), u, calls)
+		}
+		return replies, nil
+	})
+	for n, i := range at {
+		var value any
+		failure := err
+		if err == nil {
+			value, failure = replies[n].value, replies[n].err
+		}
+		if failure != nil {
+			noticed(rdb, failure)
+			noticed(e.rdb, failure)
+			errs[i] = classify(ctx, failure)
+			continue
+		}
+		r := &all[i]
+		if keys, err := e.usable(r.Resource); err == nil {
+			e.audience.dismiss(keys, r.Resource, r.ID)
+		}
+		cause, err := script.Release{Withdraw: r.Withdraw}.Read(value)
+		errs[i] = notHeld(cause, err)
+	}
+}

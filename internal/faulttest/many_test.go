@@ -1,0 +1,249 @@
+package faulttest
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A client has very many leases when its store goes away, hanging or refusing. If
+// it comes back in time all are kept. If not, every holder is told before the store
+// could give its lease to another, with few goroutines all along, and what the
+// store still has is given back when it is there again.
+func TestManyLeasesWhenTheStoreGoesAway(t *testing.T) {
+	faults := map[string]func(s *redistest.Server, p *redistest.Proxy) (back func()){
+		"hangs": func(s *redistest.Server, _ *redistest.Proxy) func() {
+			s.Pause()
+			return s.Resume
+		},
+		"refuses": func(_ *redistest.Server, p *redistest.Proxy) func() {
+			p.Refuse()
+			p.Cut()
+			return p.Accept
+		},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			proxy := redistest.NewProxy(t, server.Addr())
+			rdb := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+			t.Cleanup(func() { _ = rdb.Close() })
+			m := newMany(t, rdb, redistest.Scale(200, 100_000), time.Duration(redistest.Scale(1, 15))*time.Second)
+
+			back := fault(server, proxy)
+			<-time.After(m.ttl / 4)
+			back()
+			<-time.After(m.ttl)
+			if told := m.told.Load(); told > 0 {
+				t.Errorf("%d leases were lost although the store was back after a quarter of the TTL", told)
+			}
+
+			back = fault(server, proxy)
+			m.awaitTold()
+			back()
+			m.check()
+			for _, i := range []int{0, len(m.leases) / 2, len(m.leases) - 1} {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*m.ttl)
+				if l, err := m.c.Mutex(strconv.Itoa(i)).Lock(ctx); err != nil {
+					t.Errorf("lease %d cannot be had again: %v", i, err)
+				} else if l.Token() <= m.leases[i].Token() {
+					t.Errorf("lease %d: token %d after %d", i, l.Token(), m.leases[i].Token())
+				}
+				cancel()
+			}
+			start := time.Now()
+			if err := m.c.Close(); err != nil {
+				t.Error(err)
+			}
+			t.Logf("Close took %v", time.Since(start))
+		})
+	}
+}
+
+// A client gives back very many leases well within the time that Close may take.
+func TestCloseOfManyLeases(t *testing.T) {
+	server := redistest.Start(t)
+	m := newMany(t, server.Client(), redistest.Scale(1000, 100_000), 15*time.Second)
+	start := time.Now()
+	err := m.c.Close()
+	t.Logf("Close of %d leases took %v", len(m.leases), time.Since(start))
+	if err != nil {
+		t.Error(err)
+	}
+	if most := m.goroutines.Load() - m.before; most > 200 {
+		t.Errorf("%d goroutines", most)
+	}
+	other := m.client(server.Client())
+	for i := 0; i < len(m.leases); i += 1 + len(m.leases)/500 {
+		if _, err := other.Mutex(strconv.Itoa(i)).TryLock(t.Context()); err != nil {
+			t.Errorf("lease %d was not given back: %v", i, err)
+		}
+	}
+}
+
+// many is a client with very many leases, and what becomes of them.
+type many struct {
+	*testing.T
+	c      *holdfast.Client
+	ttl    time.Duration
+	leases []*holdfast.Lease
+	done   []<-chan struct{}
+	at     []time.Time  // when each was seen to be told
+	hooked atomic.Int64 // losses that the hook heard of
+	told   atomic.Int64
+
+	before     int64 // goroutines
+	goroutines atomic.Int64
+	stall      atomic.Int64 // the longest time for which a goroutine did not get to run
+}
+
+// Lost implements holdfast.LostHook.
+func (m *many) Lost(*holdfast.LostError) { m.hooked.Add(1) }
+
+func (m *many) client(rdb redis.UniversalClient) *holdfast.Client {
+	c, err := holdfast.New(goredis.New(rdb), holdfast.WithHooks(m))
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func newMany(t *testing.T, rdb redis.UniversalClient, n int, ttl time.Duration) *many {
+	m := &many{T: t, ttl: ttl, leases: make([]*holdfast.Lease, n), done: make([]<-chan struct{}, n), at: make([]time.Time, n)}
+	m.before = int64(runtime.NumGoroutine())
+	m.c = m.client(rdb)
+	start := time.Now()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range 128 {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				l, err := m.c.Mutex(strconv.Itoa(i), holdfast.WithTTL(ttl)).Lock(context.Background())
+				if err != nil {
+					t.Errorf("lease %d: %v", i, err)
+					return
+				}
+				m.leases[i], m.done[i] = l, l.Context().Done()
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	t.Logf("%d leases in %v", n, time.Since(start))
+	stop := make(chan struct{})
+	var watchers sync.WaitGroup
+	watchers.Go(func() { m.watch(stop) })
+	watchers.Go(func() { m.sweep(stop) })
+	t.Cleanup(func() { close(stop); watchers.Wait() })
+	return m
+}
+
+// watch counts goroutines, and notes how long it does not get to run.
+func (m *many) watch(stop chan struct{}) {
+	const tick = time.Millisecond
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-stop:
+			return
+		case <-t.C:
+		}
+		now := time.Now()
+		if stall := now.Sub(last) - tick; stall > time.Duration(m.stall.Load()) {
+			m.stall.Store(int64(stall))
+		}
+		last = now
+		if n := int64(runtime.NumGoroutine()); n > m.goroutines.Load() {
+			m.goroutines.Store(n)
+		}
+	}
+}
+
+// sweep sees who is told.
+func (m *many) sweep(stop chan struct{}) {
+	t := time.NewTicker(time.Millisecond)
+	defer t.Stop()
+	for {
+		for i, done := range m.done {
+			if !m.at[i].IsZero() {
+				continue
+			}
+			select {
+			case <-done:
+				m.at[i] = time.Now()
+				m.told.Add(1)
+			default:
+			}
+		}
+		select {
+		case <-stop:
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (m *many) awaitTold() {
+	m.Helper()
+	limit := time.After(2*m.ttl + time.Minute)
+	for m.told.Load() < int64(len(m.leases)) {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-limit:
+			m.Fatalf("%d of %d are told", m.told.Load(), len(m.leases))
+		}
+	}
+}
+
+// check looks at when the holders were told: before the store could give their
+// leases away, that is a TTL after the last renewal was sent. The machine may have
+// stalled this process.
+func (m *many) check() {
+	m.Helper()
+	margin := keepalive.Margin(m.ttl)
+	left := make([]time.Duration, len(m.leases)) // until the store's deadline
+	late := 0
+	for i, l := range m.leases {
+		left[i] = l.Deadline().Add(margin).Sub(m.at[i])
+		if left[i] <= 0 {
+			late++
+		}
+	}
+	slices.Sort(left)
+	n, stall := len(left), time.Duration(m.stall.Load())
+	most := m.goroutines.Load() - m.before
+	m.Logf("%d leases, TTL %v, margin %v: told before the store's deadline by %v at least, %v (0.1%%), %v (1%%), %v (median), %v at most; %d late; at most %d goroutines more; longest stall %v",
+		n, m.ttl, margin, left[0], left[n/1000], left[n/100], left[n/2], left[n-1], late, most, stall)
+	if late*1000 > n && -left[n/1000] > stall {
+		m.Errorf("%d of %d are told late", late, n)
+	}
+	if most > 200 {
+		m.Errorf("%d goroutines", most)
+	}
+	for limit := time.After(time.Minute); m.hooked.Load() < int64(n); {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-limit:
+			m.Fatalf("the hook heard of %d of %d", m.hooked.Load(), n)
+		}
+	}
+	if got := m.hooked.Load(); got != int64(n) {
+		m.Errorf("the hook heard of %d losses of %d leases", got, n)
+	}
+}
