@@ -148,10 +148,11 @@ func TestCloseSumsUp(t *testing.T) {
 				c := newClient(t, e)
 				all := lockMany(t, c, n, holdfast.WithTTL(time.Hour))
 				e.All(fault)
-				most, before := 0, runtime.NumGoroutine()
+				var most atomic.Int64
+				before := runtime.NumGoroutine()
 				e.Set(func() {
 					e.OnRelease = func(ctx context.Context, r engine.Release) error {
-						most = max(most, runtime.NumGoroutine()-before)
+						most.Store(max(most.Load(), int64(runtime.NumGoroutine()-before)))
 						if fault != nil {
 							return fault(ctx)
 						}
@@ -163,8 +164,8 @@ func TestCloseSumsUp(t *testing.T) {
 				if took := time.Since(start); took > 10*time.Second {
 					t.Errorf("Close took %v", took)
 				}
-				if most > 200 {
-					t.Errorf("%d goroutines", most)
+				if most.Load() > 200 {
+					t.Errorf("%d goroutines", most.Load())
 				}
 				for i, l := range all {
 					if l.Context().Err() == nil {
