@@ -155,21 +155,33 @@ func (q *cleanups) fire() {
 
 // work is one goroutine. It ends when nothing is due for it.
 func (q *cleanups) work() {
+	counted := true // among those at work
+	defer func() {
+		if counted { // an engine or a logger has ended the goroutine
+			go q.work()
+		}
+	}()
 	for {
 		all, again := q.take()
 		if len(all) == 0 {
+			counted = false
 			return
 		}
-		answered := q.send(all)
-		if !again {
-			continue
-		}
-		if !answered && q.crowded() {
-			sleep(q.c.tasks, cleanupRest)
-		}
-		q.mu.Lock()
-		q.retrying--
-		q.mu.Unlock()
+		q.try(all, again)
+	}
+}
+
+// try makes one call, and rests after one that failed if others wait.
+func (q *cleanups) try(all []*cleanup, again bool) {
+	if again {
+		defer func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.retrying--
+		}()
+	}
+	if answered := q.send(all); again && !answered && q.crowded() {
+		sleep(q.c.tasks, cleanupRest)
 	}
 }
 
@@ -206,12 +218,24 @@ func (q *cleanups) take() (all []*cleanup, again bool) {
 func (q *cleanups) send(all []*cleanup) (answered bool) {
 	ctx, cancel := context.WithTimeout(q.c.tasks, releaseGrace)
 	defer cancel()
-	releases := make([]engine.Release, len(all))
+	releases, errs := make([]engine.Release, len(all)), []error(nil)
 	for i, u := range all {
 		releases[i] = u.release
 	}
-	for i, err := range q.c.releaseBatch(ctx, releases) {
-		u := all[i]
+	defer func() { // whatever the engine does
+		answered = q.settle(all, errs)
+	}()
+	errs = q.c.releaseBatch(ctx, releases)
+	return false
+}
+
+// settle takes the answers in. Without any there was none.
+func (q *cleanups) settle(all []*cleanup, errs []error) (answered bool) {
+	for i, u := range all {
+		err := errNotConfirmed
+		if errs != nil {
+			err = errs[i]
+		}
 		var gone *engine.NotHeldError
 		if err == nil || errors.As(err, &gone) || errors.Is(err, ErrDenied) {
 			answered = true // nothing is left that could be cleaned up
@@ -219,7 +243,7 @@ func (q *cleanups) send(all []*cleanup) (answered bool) {
 			continue
 		}
 		if u.from = q.c.keep.Mono() + u.slow.next(); u.from >= u.until || q.c.tasks.Err() != nil {
-			q.giveUp(u, err)
+			defer q.giveUp(u, err) // last, since a logger may panic
 			continue
 		}
 		q.mu.Lock()
@@ -259,12 +283,12 @@ func (u *cleanup) end(err error) {
 
 // giveUp leaves a release, and those after it, to the TTL.
 func (q *cleanups) giveUp(u *cleanup, err error) {
+	u.end(err)
+	defer q.leave(u)
 	if !u.closing && q.c.journal.admits(&q.c.journal.givenUp) {
 		q.c.log.Warn("holdfast: clean-up given up; the lease or wait ends by its TTL",
 			"resource", u.release.Resource.Name, "error", err)
 	}
-	u.end(err)
-	q.leave(u)
 }
 
 // hurry makes everything due, since the client closes.
@@ -285,7 +309,7 @@ func (q *cleanups) stop() {
 	}
 	q.mu.Unlock()
 	for _, u := range left {
-		q.giveUp(u, context.Cause(q.c.tasks))
+		defer q.giveUp(u, context.Cause(q.c.tasks)) // each, although a logger may panic
 	}
 }
 

@@ -75,8 +75,9 @@ func WithMeta(m Meta) Option {
 }
 
 // WithLogger sets where the client logs what no method returns: renewals that
-// fail, losses, clean-ups given up. Silent by default. Holder IDs are logged at
-// debug level only.
+// fail, losses, clean-ups given up. Of each it logs the first ten in a second by
+// themselves, and then how many more there were; hooks hear of each. Silent by
+// default. Holder IDs are logged at debug level only.
 func WithLogger(l *slog.Logger) Option { return func(o *clientOptions) { o.logger = l } }
 
 // WithHooks adds hooks; see Hook.

@@ -147,9 +147,10 @@ func (s *Scheduler) next(l *lanes) (r round, ok bool) {
 	now := s.Mono()
 	s.fill(&r, now, l == &s.again)
 	r.patience = patience(r.least)
-	if turns := waiting / batchSize / l.most; turns > 0 {
-		// A share of the time that is left, so that a part of the store that hangs
-		// does not keep all from asking in time.
+	if turns := waiting / batchSize / l.most; turns > 0 && s.partly {
+		// A share of the time that is left, so that the part of the store that hangs
+		// does not keep all from asking in time. Where all of it is slow, to give up
+		// sooner would only make more work for it.
 		left := r.batches[0].due - now
 		r.patience = min(r.patience, max(leastShare, left/time.Duration(2*turns)))
 	}
@@ -269,6 +270,9 @@ func (s *Scheduler) settle(r round, sent Instant, errs []error) (lost []loss) {
 		case b.index >= 0:
 			heap.Remove(&s.heap, int(b.index))
 		}
+	}
+	if len(failed) < len(errs) {
+		s.partly = len(failed) > 0
 	}
 	s.retry(failed, now, left)
 	s.arm()

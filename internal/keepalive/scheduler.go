@@ -98,6 +98,7 @@ type Scheduler struct {
 	first    lanes           // renewals that are due
 	again    lanes           // those that failed before
 	troubled int             // entries whose latest renewal failed
+	partly   bool            // the latest round with an answer had trouble as well
 	timer    *time.Timer
 	armed    time.Duration // when the timer fires; never: not armed
 	stopped  bool
