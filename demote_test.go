@@ -194,3 +194,32 @@ func TestDemoteLetsInReadersOfTheClientWithLocalOnly(t *testing.T) {
 		mustRelease(t, w)
 	})
 }
+
+// A Demote that finds the lease broken ends it as any loss does: it is given back, and
+// the callers of the process have their turn.
+func TestDemoteOfABrokenLeaseGivesItBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, ctx := memory.New(), t.Context()
+		rw := newClient(t, e).RWMutex("x")
+		l, err := rw.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := look(t, e, "x").Holders[0]
+		if err := e.Break(ctx, engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "x"}, engine.Break{ID: h.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Demote(ctx); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("got %v, want a lost lease", err)
+		}
+		start := time.Now()
+		next, err := rw.Lock(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(start); waited > 2*time.Second {
+			t.Errorf("the next got it after %v", waited)
+		}
+		mustRelease(t, next)
+	})
+}

@@ -101,7 +101,7 @@ func (l *Lease) Demote(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case errors.As(err, &gone):
-			h.Lost(gone, nil)
+			h.lose(h.gone(gone))
 			return demoteError(l, l.Err())
 		case !errors.Is(err, ErrUnavailable), slow.n == 3, !slow.pause(call):
 			return demoteError(l, err)
