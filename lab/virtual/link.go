@@ -200,8 +200,10 @@ func (l *link) Acquire(ctx context.Context, r engine.Request) (engine.Answer, er
 	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Answer, error) {
 		r := r
 		r.TTL, r.Mark = l.there(r.TTL), l.there(r.Mark)
+		r.Ballot, r.Yields.Token = l.n.inside(r.Ballot), l.n.inside(r.Yields.Token)
 		a, err := e.Acquire(ctx, r)
 		a.TTL, a.Next = l.back(a.TTL), l.back(a.Next)
+		a.Token, a.Last, a.Holder.Token = l.n.outside(a.Token), l.n.outside(a.Last), l.n.outside(a.Holder.Token)
 		return a, err
 	})
 }
@@ -211,7 +213,7 @@ func (l *link) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	errs, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) ([]error, error) {
 		scaled := make([]engine.Renewal, len(batch))
 		for i, r := range batch {
-			r.TTL = l.there(r.TTL)
+			r.TTL, r.Token = l.there(r.TTL), l.n.inside(r.Token)
 			scaled[i] = r
 		}
 		return e.Renew(ctx, scaled), nil
@@ -230,7 +232,7 @@ func (l *link) Renew(ctx context.Context, batch []engine.Renewal) []error {
 func (l *link) Release(ctx context.Context, r engine.Release) error {
 	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
 		r := r
-		r.Mark = l.there(r.Mark)
+		r.Mark, r.Token = l.there(r.Mark), l.n.inside(r.Token)
 		return struct{}{}, e.Release(ctx, r)
 	})
 	return err
@@ -239,19 +241,36 @@ func (l *link) Release(ctx context.Context, r engine.Release) error {
 // Resize implements engine.Engine.
 func (l *link) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
 	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
-		return struct{}{}, e.Resize(ctx, res, h, weight)
+		return struct{}{}, e.Resize(ctx, res, engine.Held{ID: h.ID, Token: l.n.inside(h.Token)}, weight)
 	})
 	return err
 }
 
 // Snapshot implements engine.Engine.
 func (l *link) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
-	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Snapshot, error) { return e.Snapshot(ctx, res) })
+	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Snapshot, error) {
+		s, err := e.Snapshot(ctx, res)
+		s.Token = l.n.outside(s.Token)
+		l.shown(s.Holders)
+		return s, err
+	})
 }
 
 // Peek implements engine.Engine.
 func (l *link) Peek(ctx context.Context, res engine.Resource) (engine.Brief, error) {
-	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Brief, error) { return e.Peek(ctx, res) })
+	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Brief, error) {
+		b, err := e.Peek(ctx, res)
+		b.Token = l.n.outside(b.Token)
+		l.shown(b.Holders)
+		return b, err
+	})
+}
+
+// shown turns what a store shows of holders into what it is to a process.
+func (l *link) shown(all []engine.Holder) {
+	for i, h := range all {
+		all[i].Token, all[i].Since = l.n.outside(h.Token), h.Since.Add(l.n.skew)
+	}
 }
 
 // List implements engine.Engine. Nothing in the lab lists through a link.
@@ -262,6 +281,8 @@ func (l *link) List(context.Context, string, string) iter.Seq2[engine.Snapshot, 
 // Break implements engine.Engine.
 func (l *link) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
 	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
+		b := b
+		b.Token = l.n.inside(b.Token)
 		return struct{}{}, e.Break(ctx, res, b)
 	})
 	return err
@@ -269,7 +290,10 @@ func (l *link) Break(ctx context.Context, res engine.Resource, b engine.Break) e
 
 // Now implements engine.Engine.
 func (l *link) Now(ctx context.Context) (time.Time, error) {
-	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (time.Time, error) { return e.Now(ctx) })
+	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (time.Time, error) {
+		now, err := e.Now(ctx)
+		return now.Add(l.n.skew), err
+	})
 }
 
 // Leave implements engine.Engine. It is about what this side keeps, so it needs no

@@ -15,6 +15,7 @@ import (
 // node is one store. It can be away, and lose its data.
 type node struct {
 	rate   float64              // of its clock, by the processes' clocks
+	skew   time.Duration        // by which its clock is ahead of theirs
 	server *miniredis.Miniredis // nil: it is of the memory kind
 	shut   func()               // ends the connection of e to the server
 
@@ -97,4 +98,22 @@ func (n *node) open() []*stream {
 		all = append(all, s)
 	}
 	return all
+}
+
+// inside is what a token means to a store whose clock is wrong: since it knows tokens
+// only by comparing them with each other and with its clock, a store with a
+// clock that is ahead is one that sees all tokens smaller by as much.
+func (n *node) inside(token uint64) uint64 {
+	if n.skew == 0 || token == 0 {
+		return token
+	}
+	return uint64(max(1, int64(token)-n.skew.Microseconds()))
+}
+
+// outside is what one of its tokens is to the processes.
+func (n *node) outside(token uint64) uint64 {
+	if n.skew == 0 || token == 0 {
+		return token
+	}
+	return uint64(int64(token) + n.skew.Microseconds())
 }

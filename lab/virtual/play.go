@@ -38,7 +38,7 @@ func Play(t *testing.T, p Program) (r Result) {
 			return
 		}
 		end := w.run()
-		r.History, r.Took = append(w.rec.Ops(), w.operations()...), w.rec.Now()
+		r.History, r.Took = append(w.rec.Ops(), w.operations(w.broken)...), w.rec.Now()
 		r.Violations = w.judge(r.History, end)
 	})
 	return r
@@ -83,7 +83,9 @@ func (w *world) judge(ops []history.Op, end ending) []check.Violation {
 	// A break is told by a wake-up, or at the next renewal. Without renewal it may
 	// come before the stream of wake-ups is live, which takes no time in memory.
 	if w.only(Round, Break, Mute) && !w.uses(NoRenewal) || w.only(Round, Break) && w.p.World == Memory {
-		checks = append(checks, check.Heard(w.renewedWithin))
+		checks = append(checks, check.Check{Name: "heard", Find: func(ops []history.Op) []check.Violation {
+			return check.Heard(w.renewedWithin).Find(append(slices.Clone(ops), w.operations(w.asked)...))
+		}})
 	}
 	found := append(check.Run(ops, checks...), w.trouble...)
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)

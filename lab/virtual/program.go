@@ -23,7 +23,9 @@ type Program struct {
 	World     World     `json:"world"`
 	Processes int       `json:"processes"`
 	Rates     []float64 `json:"rates"` // of the stores' clocks, by the processes' clocks
-	Steps     []Step    `json:"steps"`
+	// Ahead is by how much the clocks of a quorum's stores are wrong; empty: they agree.
+	Ahead []time.Duration `json:"ahead,omitempty"`
+	Steps []Step          `json:"steps"`
 }
 
 // Action is what a step does.
@@ -43,7 +45,7 @@ const (
 	Twice Action = "twice" // link: requests arrive twice
 	Down  Action = "down"  // the store is away, and comes back with its data
 	Wipe  Action = "wipe"  // the store is away, and comes back without its data
-	Break Action = "break" // an operator ends a lease or a wait
+	Break Action = "break" // an operator ends a wait, or breaks a lease, by force or not
 	Jump  Action = "jump"  // the clock of a store on miniredis is set, by Delay; forward or back
 )
 
@@ -56,6 +58,7 @@ type Step struct {
 	For     time.Duration `json:"for,omitempty"`   // how long the fault lasts
 	Delay   time.Duration `json:"delay,omitempty"` // of a slow link, at most, each way
 	Sleep   time.Duration `json:"sleep,omitempty"` // before the next step
+	Force   bool          `json:"force,omitempty"` // of a break: the lease ends at once
 
 	// Of a round.
 	Lock   Lock          `json:"lock,omitempty"`
@@ -107,6 +110,10 @@ func Draw(seed uint64, world World) Program {
 	p := Program{Seed: seed, World: world, Processes: 2 + d.IntN(3)}
 	for range world.nodes() {
 		p.Rates = append(p.Rates, d.rate())
+	}
+	if world == Quorum && d.IntN(3) == 0 {
+		p.Ahead = drawn(d, []time.Duration{time.Hour, 0, -time.Hour}, []time.Duration{0, 0, time.Hour},
+			[]time.Duration{-11 * time.Minute, 11 * time.Minute, -time.Hour}, []time.Duration{-time.Hour, -time.Hour, 0})
 	}
 	mood := d.mood()
 	if world == Redis {
@@ -186,6 +193,7 @@ func (d drawer) step(p Program, m mood) Step {
 		s.For = drawn(d, d.upTo(100*time.Millisecond), d.upTo(time.Second), d.upTo(8*time.Second), d.upTo(8*time.Second))
 		s.Delay = drawn(d, d.upTo(10*time.Millisecond), d.upTo(200*time.Millisecond), d.upTo(time.Second))
 		s.Name = fmt.Sprint(drawn(d, m.locks...), d.IntN(2))
+		s.Force = s.Do == Break && d.IntN(2) == 0
 		if s.Do == Jump {
 			s.Node, s.Delay = 0, d.upTo(2*longestJump)-longestJump
 		}

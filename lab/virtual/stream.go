@@ -77,6 +77,7 @@ func (s *stream) receive(w engine.Wakeup) {
 	if w.Kind == engine.WakeGrant || w.Kind == engine.WakeMarked {
 		w.TTL = s.l.back(w.TTL)
 	}
+	w.Token = s.l.n.outside(w.Token)
 	s.send(w, s.l.travel())
 }
 

@@ -35,7 +35,8 @@ type world struct {
 	changes sync.Mutex
 	procs   []*process // by place; a dead one's place is taken by another
 	all     []*process
-	broken  map[string]operated      // holder IDs that an operator or a wipe ended
+	broken  map[string]operated      // holder IDs that an operator ended by force, or a wipe
+	asked   map[string]operated      // holder IDs that an operator broke: they keep others out until they are given back
 	stays   map[string][]history.Op  // by holder ID
 	ttls    map[string]time.Duration // by stay
 	wiped   bool
@@ -44,14 +45,18 @@ type world struct {
 
 func newWorld(p Program) (*world, error) {
 	rec := history.NewRecorder()
-	w := &world{p: p, rec: rec, broken: map[string]operated{}, stays: map[string][]history.Op{}, ttls: map[string]time.Duration{},
+	w := &world{p: p, rec: rec, broken: map[string]operated{}, asked: map[string]operated{}, stays: map[string][]history.Op{}, ttls: map[string]time.Duration{},
 		vault: workload.NewVault(rec, map[string]int64{check.Stock: 5})}
-	for _, rate := range p.Rates {
+	for i, rate := range p.Rates {
 		if p.World == Redis {
 			w.nodes = append(w.nodes, newServer(rate))
-		} else {
-			w.nodes = append(w.nodes, newNode(rate))
+			continue
 		}
+		n := newNode(rate)
+		if len(p.Ahead) > 0 {
+			n.skew = p.Ahead[i]
+		}
+		w.nodes = append(w.nodes, n)
 	}
 	for i := range p.Processes {
 		proc, err := w.start(i)
@@ -129,8 +134,8 @@ type operated struct {
 // may pass from hand to hand in its process for a while after that, with the
 // tokens that were reserved; and an ID that a wipe has ended may be granted anew by
 // a store that does not know it.
-func (w *world) operations() (ops []history.Op) {
-	for id, o := range w.broken {
+func (w *world) operations(of map[string]operated) (ops []history.Op) {
+	for id, o := range of {
 		for _, op := range w.stays[id] {
 			if op.Token > o.token+mostReserved {
 				continue
@@ -310,6 +315,16 @@ func (w *world) wipe(n *node, away time.Duration) {
 // client can hear of anything.
 const deliberates = 1500*time.Microsecond + 1
 
+// breaking notes that a lease was broken, which does not end it: nobody else may be
+// let in before it is given back.
+func (w *world) breaking(h engine.Holder) {
+	w.changes.Lock()
+	defer w.changes.Unlock()
+	if _, before := w.asked[h.ID]; !before {
+		w.asked[h.ID] = operated{w.rec.Now(), h.Token}
+	}
+}
+
 // operator breaks a holder, or a waiter, of a resource.
 func (w *world) operator(s Step) {
 	<-time.After(deliberates)
@@ -327,8 +342,13 @@ func (w *world) operator(s Step) {
 	case len(snap.Waiters) > 0 && s.For%2 == 0:
 		_ = e.Break(ctx, res, engine.Break{ID: snap.Waiters[len(snap.Waiters)/2].ID}) // it may have ended meanwhile
 	case len(snap.Holders) > 0:
-		w.ended(snap.Holders[0])
-		_ = e.Break(ctx, res, engine.Break{ID: snap.Holders[0].ID})
+		h := snap.Holders[0]
+		if s.Force {
+			w.ended(h)
+		} else {
+			w.breaking(h)
+		}
+		_ = e.Break(ctx, res, engine.Break{ID: h.ID, Force: s.Force})
 	}
 }
 
@@ -400,9 +420,11 @@ func (w *world) alive() map[string]bool {
 func (w *world) brokenElsewhere(h engine.Holder) bool {
 	w.changes.Lock()
 	defer w.changes.Unlock()
-	for _, o := range w.broken {
-		if w.p.World == Quorum && o.token == h.Token {
-			return true
+	for _, all := range []map[string]operated{w.broken, w.asked} {
+		for _, o := range all {
+			if w.p.World == Quorum && o.token == h.Token {
+				return true
+			}
 		}
 	}
 	return false
@@ -418,6 +440,7 @@ func (w *world) leftovers(of map[string]bool) {
 				continue
 			}
 			for _, h := range s.Holders {
+				h.Token = n.outside(h.Token)
 				if of[h.Client.Name] && !w.brokenElsewhere(h) {
 					w.saw("leftovers", s.Resource.Name, "store %d still has a lease of %s, token %d, %v left", i, h.Client.Name, h.Token, h.TTL)
 				}
