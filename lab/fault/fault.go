@@ -9,6 +9,8 @@
 //	delay b-node1 by 40ms at 1.2s for 300ms
 //	step-clock a by -10s at a:acquire.node1#2
 //	restart-empty node2 at a:held
+//	force-break stock at 300ms
+//	exhaust a at 300ms for 2s
 //
 // A fault says when it begins: at a point, which is a moment with a name in the
 // life of a client (`a:release.get`, by default the first time it is reached), or
@@ -27,7 +29,7 @@ type Kind string
 
 // The kinds of fault. What ends is ended by Until or For; without either it
 // lasts to the end of the run. Targets are a client ("a"), a server ("node1")
-// or the connections of a client to a server ("a-node1").
+// the connections of a client to a server ("a-node1"), or a resource.
 const (
 	Kill         Kind = "kill"          // SIGKILL to a client or a server
 	Pause        Kind = "pause"         // SIGSTOP to a client or a server; ends with SIGCONT
@@ -41,11 +43,15 @@ const (
 	Deafen       Kind = "deafen"        // holds the bytes to the client only; ends, and then they arrive
 	LoseReply    Kind = "lose-reply"    // cuts one connection in place of the reply to the next command with Match in it
 	StepClock    Kind = "step-clock"    // sets a client's wall clock forward by By
+	Exhaust      Kind = "exhaust"       // takes all connections of a client's own pools; ends, and then they are free
+	Break        Kind = "break"         // an operator breaks a lease of a resource: its holder is to give it back
+	ForceBreak   Kind = "force-break"   // an operator ends a lease of a resource at once
 )
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Kill, Pause, Stall, Restart, RestartEmpty, Failover, Delay, Cut, Blackhole, Deafen, LoseReply, StepClock}
+	return []Kind{Kill, Pause, Stall, Restart, RestartEmpty, Failover, Delay, Cut, Blackhole, Deafen, LoseReply, StepClock,
+		Exhaust, Break, ForceBreak}
 }
 
 // Fault is one thing that goes wrong.

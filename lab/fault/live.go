@@ -23,6 +23,12 @@ type Store interface {
 	Restart()
 }
 
+// Pools are the connection pools of a client, as its program made them.
+type Pools interface {
+	Exhaust() error // takes all connections
+	Relieve() error // gives them back
+}
+
 // Live is a world of real processes and servers, by the names that faults use.
 // Fill it before the run starts.
 type Live struct {
@@ -34,6 +40,10 @@ type Live struct {
 	Empty map[string]func() error
 	// Failovers make the replica of a killed master the master.
 	Failovers map[string]func() error
+	Pools     map[string]Pools
+	// Operator breaks a lease of a resource, as soon as there is one: by Break or
+	// ForceBreak. The channel is closed when it has.
+	Operator func(resource string, by Kind) <-chan struct{}
 }
 
 // Begin makes a fault happen.
@@ -47,6 +57,17 @@ func (l *Live) Begin(f Fault) (<-chan struct{}, error) {
 			return nil, fmt.Errorf("%q has no clock of its own", f.Target)
 		}
 		return nil, step(f.By)
+	case Exhaust:
+		pools, ok := l.Pools[f.Target]
+		if !ok {
+			return nil, fmt.Errorf("%q has no pools", f.Target)
+		}
+		return nil, pools.Exhaust()
+	case Break, ForceBreak:
+		if l.Operator == nil {
+			return nil, fmt.Errorf("there is no operator for %q", f.Target)
+		}
+		return l.Operator(f.Target, f.Kind), nil
 	}
 	if p, ok := l.Processes[f.Target]; ok {
 		return nil, onProcess(p, f)
@@ -132,6 +153,8 @@ func (l *Live) End(f Fault) error {
 		l.Links[f.Target].Accept()
 	case Blackhole, Deafen:
 		l.Links[f.Target].Heal()
+	case Exhaust:
+		return l.Pools[f.Target].Relieve()
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (f Fault) ends() bool { return f.Until != (When{}) || f.For != 0 }
 
 // ends tells whether a fault of this kind can be over.
 func (k Kind) ends() bool {
-	return slices.Contains([]Kind{Pause, Stall, Delay, Cut, Blackhole, Deafen}, k)
+	return slices.Contains([]Kind{Pause, Stall, Delay, Cut, Blackhole, Deafen, Exhaust}, k)
 }
 
 // ParseSchedule reads one fault a line; empty lines are left out.

@@ -188,6 +188,15 @@ func (c *crewman) Resume() error { return c.cmd.Process.Signal(syscall.SIGCONT) 
 // it goes on, so nobody waits for it.
 func (c *crewman) Step(d time.Duration) error { return c.send(order{Do: orderStep, By: d}) }
 
+// Exhaust makes the worker take all connections of its pools, when it is not stopped.
+func (c *crewman) Exhaust() error { return c.send(order{Do: orderTake}) }
+
+// Relieve gives them back. A worker that is dead has none.
+func (c *crewman) Relieve() error {
+	_ = c.send(order{Do: orderFree})
+	return nil
+}
+
 // dismiss ends the worker if it is still there, and its pipes.
 func (c *crewman) dismiss() {
 	_ = c.cmd.Process.Kill() // it may have ended

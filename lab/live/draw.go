@@ -79,7 +79,10 @@ const first = 60 * time.Millisecond
 
 // faults draws what goes wrong: processes, connections or stores, or all of them.
 func (d drawer) faults(p *Program, stores Stores) fault.Schedule {
-	parts := []func(*Program) fault.Schedule{d.onProcess, d.onProcess, d.onLink}
+	parts := []func(*Program) fault.Schedule{d.onProcess, d.onProcess, d.onLink, d.onPools}
+	if p.holdfast() && slices.ContainsFunc(p.Resources, Resource.locked) {
+		parts = append(parts, d.onLease, d.onLease)
+	}
 	if stores == OwnStores {
 		parts = append(parts, d.onStore, d.onStore)
 	}
@@ -127,7 +130,7 @@ func (d drawer) worker(p *Program) string { return fmt.Sprintf("w%d", 1+d.IntN(p
 func (d drawer) onProcess(p *Program) fault.Schedule {
 	f := fault.Fault{Kind: drawn(d, fault.Pause, fault.Pause, fault.Pause, fault.Kill, fault.Kill, fault.StepClock), Target: d.worker(p)}
 	if f.Kind == fault.StepClock && process.CanStep() {
-		f.By = time.Duration(drawn(d, -7200, -3, -1, 1, 3, 7200)) * time.Second
+		f.By = time.Duration(drawn(d, -7200, -660, -3, -1, 1, 3, 660, 7200)) * time.Second
 		f.At = fault.After(d.between(first, p.Length*3/4))
 		return fault.Schedule{f}
 	}
@@ -186,4 +189,25 @@ func (d drawer) onStore(p *Program) fault.Schedule {
 		return fault.Schedule{{Kind: fault.Restart, Target: target, At: at}}
 	}
 	return fault.Schedule{{Kind: fault.Kill, Target: target, At: at}, {Kind: fault.RestartEmpty, Target: target, At: back}}
+}
+
+// onPools leaves a worker's own pools without a connection for a while: its other work
+// has them all.
+func (d drawer) onPools(p *Program) fault.Schedule {
+	f := fault.Fault{Kind: fault.Exhaust, Target: d.worker(p), At: fault.After(d.between(first, p.Length/2))}
+	f.For = drawn(d, d.between(5*time.Millisecond, p.TTL), d.between(p.TTL, 3*p.TTL), d.between(time.Second, 3*time.Second))
+	p.Length = max(p.Length, f.At.After+f.For+200*time.Millisecond)
+	return fault.Schedule{f}
+}
+
+// onLease lets an operator break a lease, by force or not.
+func (d drawer) onLease(p *Program) fault.Schedule {
+	var locked []string
+	for _, r := range p.Resources {
+		if r.locked() {
+			locked = append(locked, r.Name)
+		}
+	}
+	return fault.Schedule{{Kind: drawn(d, fault.Break, fault.Break, fault.ForceBreak), Target: drawn(d, locked...),
+		At: fault.After(d.between(first, p.Length/2))}}
 }

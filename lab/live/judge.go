@@ -58,6 +58,7 @@ func (r *run) result(began time.Time) Result {
 			}
 		}
 	}
+	ops = append(ops, r.ops.ended(ops)...)
 	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
 	for _, h := range r.inj.Hits() {
 		res.Hits = append(res.Hits, h.At.Round(time.Microsecond).String()+": "+h.Fault.String())

@@ -22,6 +22,8 @@ type party interface {
 	take(ctx context.Context, r round) (workload.Hold, error)
 	// passing tells whether an error is one that faults may cause.
 	passing(err error) bool
+	// pools are what it was made with.
+	pools() []*redis.Client
 	close() error
 }
 
@@ -70,6 +72,8 @@ func (p *other) take(ctx context.Context, r round) (workload.Hold, error) {
 // the caller by these locks.
 func (p *other) passing(error) bool { return true }
 
+func (p *other) pools() []*redis.Client { return p.conns }
+
 func (p *other) close() error {
 	err := p.c.Close()
 	for _, c := range p.conns {
@@ -114,6 +118,8 @@ func engineOf(conns []*redis.Client) engine.Engine {
 func (m *member) passing(err error) bool {
 	return errors.Is(err, holdfast.ErrNotAcquired) || errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrLost)
 }
+
+func (m *member) pools() []*redis.Client { return m.conns }
 
 func (m *member) close() error {
 	err := m.c.Close()

@@ -26,6 +26,10 @@ type Resource struct {
 	Kind Kind   `json:"kind"`
 }
 
+// locked tells whether the resource itself is what is locked: a slot has one for each
+// run, under another name.
+func (r Resource) locked() bool { return r.Kind != Slot }
+
 // Kind is a primitive and its workload.
 type Kind string
 

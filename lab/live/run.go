@@ -34,6 +34,7 @@ type run struct {
 	faults fault.Schedule
 	crew   []*crewman
 	said   outcry
+	ops    *operator
 
 	mu      sync.Mutex
 	trouble []check.Violation
@@ -87,8 +88,10 @@ var ErrMissed = errors.New("faults that were never hit")
 func (l *Lane) prepare(ctx context.Context, p Program) (*run, error) {
 	r := &run{p: p, prefix: fmt.Sprintf("lab-%x", rand.Uint64()), live: &fault.Live{
 		Processes: map[string]fault.Process{}, Clocks: map[string]func(time.Duration) error{}, Stores: map[string]fault.Store{},
-		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{},
+		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{}, Pools: map[string]fault.Pools{},
 	}}
+	r.ops = newOperator(r)
+	r.live.Operator = r.ops.breaks
 	var err error
 	if r.faults, err = p.schedule(); err != nil {
 		return r, err
@@ -135,7 +138,7 @@ func (r *run) gather(ctx context.Context) error {
 			return err
 		}
 		r.crew = append(r.crew, c)
-		r.live.Processes[name], r.live.Clocks[name] = c, c.Step
+		r.live.Processes[name], r.live.Clocks[name], r.live.Pools[name] = c, c.Step, c
 		o := opening{Name: name, Place: uint64(i), Program: r.p, Nodes: nodes, Prefix: r.prefix, Start: r.start, Points: points[name], Steps: steps[name]}
 		if err := c.tell(ctx, order{Do: orderOpen, Open: &o}); err != nil {
 			return err
@@ -186,6 +189,7 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.inj.Stop(); err != nil {
 		return err
 	}
+	r.ops.stop()
 	for _, s := range r.stores {
 		s.revive() // on a slow machine its start may have come before its end
 	}
@@ -295,6 +299,7 @@ func (r *run) saw(by, resource, format string, args ...any) {
 
 // end stops faults, workers and proxies, and clears up.
 func (r *run) end(ctx context.Context) error {
+	r.ops.stop()
 	if r.inj == nil {
 		return nil
 	}

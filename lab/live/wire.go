@@ -35,6 +35,8 @@ const (
 	orderOpen  = "open"  // make the client
 	orderWork  = "work"  // begin
 	orderStep  = "step"  // the wall clock
+	orderTake  = "take"  // all connections of its pools
+	orderFree  = "free"  // them again
 	orderRest  = "rest"  // begin no more rounds; it is answered when none is under way
 	orderCalm  = "calm"  // take everything once more
 	orderClose = "close" // close the client

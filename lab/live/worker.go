@@ -40,6 +40,7 @@ type worker struct {
 	clock   *process.Clock // nil: the machine's
 	bench   *workload.Worker
 	hands   sync.WaitGroup
+	pools   crush
 	rest    context.CancelFunc
 
 	write sync.Mutex // of lines
@@ -122,6 +123,12 @@ func (w *worker) do(o order) error {
 		return nil
 	case orderStep:
 		return w.clock.Step(o.By)
+	case orderTake:
+		w.pools.exhaust(w.party.pools())
+		return nil
+	case orderFree:
+		w.pools.relieve()
+		return nil
 	case orderRest:
 		w.rest()
 		w.hands.Wait()
@@ -130,6 +137,7 @@ func (w *worker) do(o order) error {
 		w.calm()
 		return nil
 	case orderClose:
+		w.pools.relieve()
 		return w.party.close()
 	}
 	return fmt.Errorf("unknown order %q", o.Do)

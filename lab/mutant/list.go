@@ -26,7 +26,7 @@ func windows() []Mutant {
 				"	ans, err := a.c.engine.Acquire(ctx, a.req)\n	sent = time.Now()\n"}},
 		},
 		{
-			Name: "a renewal counts from its reply", File: "internal/keepalive/scheduler.go", World: virtual.Memory,
+			Name: "a renewal counts from its reply", File: "internal/keepalive/lanes.go", World: virtual.Memory,
 			Checks: []string{"overlap", "inside", "told", "model"},
 			Patches: []Patch{{"	errs := s.engine.Renew(ctx, renewals)\n",
 				"	errs := s.engine.Renew(ctx, renewals)\n	sent = s.Now()\n"}},
@@ -45,17 +45,14 @@ func windows() []Mutant {
 			Patches: []Patch{{"		first = keepalive.Soon\n", "		first = keepalive.Usual\n"}},
 		},
 		{
-			Name: "a renewal that is answered not held is taken for trouble", File: "internal/keepalive/scheduler.go", World: virtual.Memory,
-			Checks: []string{"heard", "ended", "kept", "overlap", "told"},
-			Patches: []Patch{
-				{"	if errors.As(err, &gone) {\n", "	if errors.As(err, &gone) && gone.Cause == 77 {\n"},
-				{"		if !errors.As(e.last,", "		if true || !errors.As(e.last,"},
-			},
+			Name: "a renewal that is answered not held is taken for trouble", File: "internal/keepalive/lanes.go", World: virtual.Memory,
+			Checks:  []string{"heard", "ended", "kept", "overlap", "told"},
+			Patches: []Patch{{"		if errors.As(errs[i], &gone) {\n", "		if errors.As(errs[i], &gone) && gone.Cause == 77 {\n"}},
 		},
 		{
 			Name: "a loss is not told", File: "holding.go", World: virtual.Memory,
 			Checks:  []string{"heard", "overlap", "told"},
-			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.finish(why)\n	}\n	h.vacate()\n	if was == holdingHeld {", "	_ = leases\n	h.vacate()\n	if was == holdingHeld {"}},
+			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.finish(why)\n	}\n	return func()", "	_ = leases\n	return func()"}},
 		},
 		{
 			Name:  "a lease is handed on after its window has closed",
@@ -95,17 +92,17 @@ func queues() []Mutant {
 		},
 		{
 			Name: "a renewal extends whoever holds", File: file, World: virtual.Memory, Checks: []string{"ended", "overlap", "told"},
-			Patches: []Patch{{"	h := q.holders[id]\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
-				"	h := q.holders[id]\n	for _, other := range q.holders {\n		h = other\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
+			Patches: []Patch{{"	h := q.live(id)\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
+				"	h := q.live(id)\n	for _, other := range q.holders {\n		h = other\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
 		},
 		{
 			Name: "a renewal makes an expired lease again", File: file, World: virtual.Memory, Checks: []string{"leftovers", "ended", "heard", "overlap", "deadlock"},
-			Patches: []Patch{{"	h := q.holders[id]\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
-				"	h := q.holders[id]\n	if h == nil && q.used == 0 && q.line.Len() == 0 && q.capacity == 1 {\n		h = q.hold(id, 1, ttl, 0, 0, \"\", now)\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
+			Patches: []Patch{{"	h := q.live(id)\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
+				"	h := q.live(id)\n	if h == nil && q.used == 0 && q.line.Len() == 0 && q.capacity == 1 {\n		h = q.hold(id, 1, ttl, 0, 0, \"\", now)\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
 		},
 		{
 			Name: "a release does not look at the ID", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model", "kept"},
-			Patches: []Patch{{"	had := q.drop(id)\n	if held {", "	had := q.drop(id)\n	for _, other := range q.holders {\n		had = had || q.drop(other.ID)\n	}\n	if held {"}},
+			Patches: []Patch{{"	had := q.drop(id)\n	if h != nil && !breaking {", "	had := q.drop(id)\n	for _, other := range q.holders {\n		had = had || q.drop(other.ID)\n	}\n	if h != nil && !breaking {"}},
 		},
 		{
 			Name: "a writer does not see readers", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model"},
@@ -121,7 +118,19 @@ func queues() []Mutant {
 		},
 		{
 			Name: "a withdrawn ID may come back", File: file, World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
-			Patches: []Patch{{"	if withdraw {\n		q.end(id, Released, now)\n	}\n", ""}},
+			Patches: []Patch{{"	if withdraw {\n		q.end(id, Released, now, now)\n	}\n", ""}},
+		},
+		{
+			Name: "a break passes the lease on at once", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "model"},
+			Patches: []Patch{{"h != nil && !b.Force {", "h != nil && !b.Force && now < 0 {"}},
+		},
+		{
+			Name: "a lease that is breaking can be renewed", File: file, World: virtual.Memory, Checks: []string{"heard", "overlap", "leftovers", "deadlock"},
+			Patches: []Patch{{"if h := q.holders[id]; h != nil && !h.Breaking {", "if h := q.holders[id]; h != nil {"}},
+		},
+		{
+			Name: "a store whose clock is ahead does not say so", File: file, World: virtual.Quorum, Checks: []string{"errors", "deadlock"},
+			Patches: []Patch{{"		a.Last = max(q.last, uint64(now))\n", "		a.Last = max(q.last, uint64(now)/2)\n"}},
 		},
 		{
 			Name: "a lease that is yielded is not released", File: file, World: virtual.Memory, Checks: []string{"deadlock", "errors", "leftovers", "hand-off"},
@@ -169,8 +178,12 @@ func attempts() []Mutant {
 			Patches: []Patch{{"	a.req.ID = a.c.newHolderID()\n	a.queued, a.unsure", "	a.queued, a.unsure"}},
 		},
 		{
+			Name: "a broken lease is not given back", File: "holding.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Patches: []Patch{{"why.Cause == LostExpired || why.Cause == LostBroken || h.unsure {", "why.Cause == LostExpired || h.unsure {"}},
+		},
+		{
 			Name: "what a lost lease may have left is not cleared up", File: "holding.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
-			Patches: []Patch{{"	if why.Cause == LostUnreachable ||", "	if false && why.Cause == LostUnreachable ||"}, {"why.Cause == LostExpired || h.unsure {", "false && why.Cause == LostExpired || false && h.unsure {"}},
+			Patches: []Patch{{"	if why.Cause == LostUnreachable ||", "	if false && why.Cause == LostUnreachable ||"}, {"why.Cause == LostExpired || why.Cause == LostBroken || h.unsure {", "false && why.Cause == LostExpired || false && h.unsure {"}},
 		},
 	}
 }
@@ -209,9 +222,9 @@ func quorums() []Mutant {
 			Patches: []Patch{{"	t.follow(n, due)\n", ""}},
 		},
 		{
-			Name: "every try has the same name", File: "engine/quorum/round.go", World: virtual.Quorum,
+			Name: "every try has the same name", File: "engine/quorum/attempt.go", World: virtual.Quorum,
 			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off", "overlap", "inside", "model", "kept", "told"},
-			Patches: []Patch{{"	id := tryID(r.ID, r.Ballot)\n", "	id := tryID(r.ID, 1)\n"}},
+			Patches: []Patch{{"		return tryID(r.ID, r.Ballot)\n", "		return tryID(r.ID, 1)\n"}},
 		},
 	}
 }
@@ -234,6 +247,11 @@ func servers() []Mutant {
 			Name: "the script of a renewal does not look at the ID", File: folder + "script/renew.lua", World: virtual.Redis,
 			Checks:  []string{"overlap", "inside", "told", "model", "ended", "heard"},
 			Patches: []Patch{{"if core[1] == ARGV[1] and core[3] + 0", "if core[3] and core[3] + 0"}},
+		},
+		{
+			Name: "the script of a break passes the lease on at once", File: folder + "script/break.lua", World: virtual.Redis,
+			Checks:  []string{"overlap", "inside", "told", "model"},
+			Patches: []Patch{{"local till = not force and held(id)", "local till = force and false and held(id)"}},
 		},
 		{
 			Name: "the script of a release does not tell whom it grants", File: folder + "script/release.lua", World: virtual.Redis,

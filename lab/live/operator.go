@@ -1,0 +1,122 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// operator breaks leases while workers work.
+type operator struct {
+	run   *run
+	ctx   context.Context // ends with the work
+	end   context.CancelFunc
+	tasks sync.WaitGroup
+
+	mu     sync.Mutex
+	forced []forced
+}
+
+// forced is a lease that may have ended by force from an instant on.
+type forced struct {
+	at       time.Duration
+	resource string
+	token    uint64
+}
+
+// mostReserved is how many tokens are set aside with a grant, at most: a lease may
+// pass from hand to hand with them in its process.
+const mostReserved = 64
+
+func newOperator(r *run) *operator {
+	ctx, end := context.WithCancel(context.Background())
+	return &operator{run: r, ctx: ctx, end: end}
+}
+
+// breaks breaks the first lease that it finds. The channel is closed when it has.
+func (o *operator) breaks(resource string, by fault.Kind) <-chan struct{} {
+	done := make(chan struct{})
+	o.tasks.Go(func() {
+		var conns []*redis.Client
+		for _, s := range o.run.stores {
+			opts, err := redis.ParseURL(s.url)
+			if err != nil {
+				return // then no worker can do anything either
+			}
+			conns = append(conns, redis.NewClient(opts))
+		}
+		e := engineOf(conns)
+		defer func() {
+			e.Leave("operator")
+			for _, c := range conns {
+				_ = c.Close() // nothing is under way
+			}
+		}()
+		look := time.NewTicker(3 * time.Millisecond)
+		defer look.Stop()
+		for {
+			if o.once(e, engine.Resource{Prefix: o.run.prefix, Name: resource}, by) {
+				close(done)
+				return
+			}
+			select {
+			case <-look.C:
+			case <-o.ctx.Done():
+				return
+			}
+		}
+	})
+	return done
+}
+
+// once tells whether it broke a lease.
+func (o *operator) once(e engine.Engine, res engine.Resource, by fault.Kind) bool {
+	ctx, cancel := context.WithTimeout(o.ctx, time.Second)
+	defer cancel()
+	s, err := e.Snapshot(ctx, res)
+	s.Holders = slices.DeleteFunc(s.Holders, func(h engine.Holder) bool { return h.Breaking })
+	if err != nil || len(s.Holders) == 0 {
+		return false
+	}
+	h := s.Holders[0]
+	if by == fault.ForceBreak { // from now on, whatever comes back
+		o.mu.Lock()
+		o.forced = append(o.forced, forced{o.run.rec.Now(), res.Name, h.Token})
+		o.mu.Unlock()
+	}
+	err = e.Break(ctx, res, engine.Break{ID: h.ID, Force: by == fault.ForceBreak})
+	var gone *engine.NotHeldError
+	return err == nil || errors.As(err, &gone) && gone.Cause == engine.CauseBroken
+}
+
+// stop ends what is under way.
+func (o *operator) stop() {
+	o.end()
+	o.tasks.Wait()
+}
+
+// ended is what the operator did to stays, for the history: exclusion is not promised
+// to those whose lease it ended by force. A lease that is broken without force keeps
+// others out until its holder has given it back, so of that nothing is said.
+func (o *operator) ended(ops []history.Op) (out []history.Op) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, f := range o.forced {
+		for _, op := range ops {
+			if op.Kind != history.Acquire || op.Outcome != history.OK || op.Resource != f.resource || op.Token < f.token || op.Token > f.token+mostReserved {
+				continue
+			}
+			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = "operator", history.Release, f.at, f.at, 0, "by force"
+			out = append(out, op)
+		}
+	}
+	return out
+}
