@@ -91,7 +91,7 @@ func queues() []Mutant {
 			Patches: []Patch{{"	q.last = token + reserve\n", "	q.last = token\n"}},
 		},
 		{
-			Name: "a renewal extends whoever holds", File: file, World: virtual.Memory, Checks: []string{"ended", "overlap", "told"},
+			Name: "a renewal extends whoever holds", File: file, World: virtual.Memory, Checks: []string{"ended", "overlap", "told", "heard"},
 			Patches: []Patch{{"	h := q.live(id)\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
 				"	h := q.live(id)\n	for _, other := range q.holders {\n		h = other\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
 		},
@@ -247,11 +247,6 @@ func servers() []Mutant {
 			Name: "the script of a renewal does not look at the ID", File: folder + "script/renew.lua", World: virtual.Redis,
 			Checks:  []string{"overlap", "inside", "told", "model", "ended", "heard"},
 			Patches: []Patch{{"if core[1] == ARGV[1] and core[3] + 0", "if core[3] and core[3] + 0"}},
-		},
-		{
-			Name: "the script of a break passes the lease on at once", File: folder + "script/break.lua", World: virtual.Redis,
-			Checks:  []string{"overlap", "inside", "told", "model"},
-			Patches: []Patch{{"local till = not force and held(id)", "local till = force and false and held(id)"}},
 		},
 		{
 			Name: "the script of a release does not tell whom it grants", File: folder + "script/release.lua", World: virtual.Redis,
