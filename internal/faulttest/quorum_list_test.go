@@ -1,7 +1,6 @@
 package faulttest
 
-// onQuorum is the tests that a quorum passes: those of the mutex, less those that are
-// left out.
+// onQuorum is the tests that a quorum passes.
 func onQuorum() []string {
 	return []string{
 		"TestReplyOfAcquireLost", "TestReplyOfReleaseLost", "TestCtxEndsInMidAcquire", "TestRedisHung", "TestHolderKilled",
@@ -10,6 +9,18 @@ func onQuorum() []string {
 		"TestToldBeforeAnotherEnters", "TestRenewalDoesNotRecreate", "TestTTLTooShort", "TestIdentityIsComparedWhole",
 		"TestIdleLeaseCost", "TestStaleHolderKeepsItsToken", "TestLostWakeUp", "TestBreakTellsTheHolder", "TestOneNameAsTwoKinds",
 		"TestExclusionUnderLoad", "TestFairnessInOneProcess", "TestMutexUnderFaults", "TestMinorityUnderFaults",
+		"TestReadersAndWritersUnderFaults", "TestKilledReadersVanish", "TestDemoteWakesParkedReaders", "TestManyReadersAndWritersDrain",
+		"TestMultiUnderFaults", "TestMultiUnderKills", "TestHolderOfAMultiKilled", "TestMultiIsToldOfABreak",
+		"TestElectionUnderFaults", "TestOnceUnderFaults", "TestJobUnderFaults", "TestLatchUnderFaults", "TestCondUnderFaults",
+	}
+}
+
+// primitivesOnQuorum is those of other primitives than the mutex that also run in make
+// test, for a short while.
+func primitivesOnQuorum() []string {
+	return []string{
+		"TestReadersAndWritersUnderFaults", "TestDemoteWakesParkedReaders", "TestMultiUnderFaults", "TestMultiIsToldOfABreak",
+		"TestOnceUnderFaults", "TestLatchUnderFaults",
 	}
 }
 
@@ -27,14 +38,15 @@ func notOnQuorum() map[string]string {
 		"a quorum does not promise order between processes": "TestFairnessBetweenProcesses TestFirstComeFirstServed TestFirstComeFirstServedAcrossProcesses " +
 			"TestDeadWaitersAtTheFront TestLiveWaiterKeepsItsPlace",
 		"a proposed token counts the microseconds of its client's clock; it orders grants and ends none": "TestNoClientClockInTheStore",
-		"not of the mutex, which is what this suite shows on a quorum": "TestCondUnderFaults TestElectionUnderFaults TestLeaderCutOff " +
-			"TestObserveOverRestart TestJobUnderFaults TestLatchRoundsUnderFaults TestLatchUnderFaults TestMultiUnderFaults TestHolderOfAMultiKilled " +
-			"TestMultiIsToldOfABreak TestMultiUnderKills TestOnceUnderFaults TestReadersAndWritersUnderFaults TestManyReadersAndWritersDrain " +
-			"TestKilledReadersVanish TestWriterIsNotStarved TestDemoteWakesParkedReaders TestSemaphoreUnderFaults TestManyWaitersOfASemaphoreDrain " +
-			"TestUnitsOfKilledHoldersReturn TestHeavyRequestIsNotStarved",
-		"a fallback is the client's and begins at the engine's ErrUnavailable, whichever engine": "TestFallbacks TestWaiterFallsBack TestShortOutageIsRiddenOut",
+		"writers and heavy requests may starve on a quorum":                                              "TestWriterIsNotStarved TestHeavyRequestIsNotStarved",
+		"the test waits until a snapshot shows who waits, or that it is the next one":                    "TestLatchRoundsUnderFaults",
+		"it cuts a client off from one server, where a quorum has several":                               "TestLeaderCutOff TestObserveOverRestart",
+		"a semaphore needs all nodes, so it stops while one is restarted":                                "TestSemaphoreUnderFaults TestManyWaitersOfASemaphoreDrain TestUnitsOfKilledHoldersReturn",
+		"a fallback is the client's and begins at the engine's ErrUnavailable, whichever engine":         "TestFallbacks TestWaiterFallsBack TestShortOutageIsRiddenOut",
+		"it is about what one server is asked": "TestLeaderCostsTheSameWithManyCandidates TestObserveCostsTheSameWithManyCandidates " +
+			"TestSignalCostsTheSameWithManyWaiters TestNoReadHoldsTheServerUp TestCallersPoolIsTaken",
 		"it is about failover or slots, which a quorum has not": "TestHandOffsInACluster TestMasterKilledInMidHold TestDoubleGrantIsFenced " +
-			"TestTooFewReplicasNoGrant TestSentinelFailsOver TestMultiOnACluster",
+			"TestTooFewReplicasNoGrant TestSentinelFailsOver TestSentinelSplit TestMultiOnACluster",
 		"it is about the tests themselves": "TestJudgeOfStays TestJudgeOfLeftovers TestFaultsOnOtherTopologies TestListsAreWhole",
 	})
 }

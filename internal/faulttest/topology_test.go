@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -40,9 +41,13 @@ func TestFaultsOnOtherTopologies(t *testing.T) {
 		"TestCtxEndsInMidAcquire", "TestHolderKilled", "TestRedisRestartUnderWaiters", "TestScriptFlush", "TestNoPerm",
 		"TestNoPermUnderWaiter", "TestWrongType",
 	}
+	quorum3 := slices.Concat(more, few, primitivesOnQuorum())
+	if redistest.Long() {
+		quorum3 = onQuorum()
+	}
 	for topology, tests := range map[string][]string{
 		"cluster": few, "sentinel": few,
-		"quorum3": append(more, few...), "quorum5": few,
+		"quorum3": quorum3, "quorum5": few,
 		"memory3": onMemories(), "memory5": onMemories(),
 		"miniredis": append([]string{"TestReplyOfReleaseLost", "TestHolderKilled", "TestRedisRestartUnderWaiters", "TestScriptFlush"}, few...),
 	} {
@@ -53,6 +58,9 @@ func TestFaultsOnOtherTopologies(t *testing.T) {
 			}
 			cmd := exec.CommandContext(t.Context(), exe, "-test.run", exactly(tests), "-test.v")
 			cmd.Env = append(os.Environ(), topologyEnv+"="+topology)
+			if os.Getenv(primitivetest.SoakEnv) == "" && !redistest.Long() {
+				cmd.Env = append(cmd.Env, primitivetest.SoakEnv+"=2s")
+			}
 			out, err := cmd.CombinedOutput()
 			if ran := strings.Count("\n"+string(out), "\n--- PASS: "); err != nil || ran != len(tests) {
 				t.Errorf("%d of %d passed, %v:\n%s", ran, len(tests), err, out)
