@@ -49,6 +49,9 @@ func (e *Engine) prolong(ctx context.Context, a *attempt, ttl time.Duration) (en
 	}
 	t.mu.Lock()
 	t.brief, t.long = false, ttl
+	for _, n := range t.e.nodes {
+		t.owe(n) // it may have granted after it was asked to prolong
+	}
 	t.mu.Unlock()
 	a.mu.Lock()
 	a.extend(sent, ttl)

@@ -53,7 +53,7 @@ func (t *round) confirmed(m miss) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s := &t.shares[m.n.index]; s.name == m.held {
-		s.at = s.at.after(shows)
+		s.at, s.brief = s.at.after(shows), false
 	}
 	t.owe(m.n)
 }

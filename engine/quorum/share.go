@@ -16,7 +16,7 @@ type share struct {
 	at     standing
 	name   engine.Held // what the lease is called there
 	weight int         // what it is known to count there
-	brief  bool        // it was granted for less than the lease was prolonged to since
+	brief  bool        // it was granted, and not extended since
 	unmark bool        // it may have marked for a grant that failed
 	missed bool        // it did not answer the latest Resize
 	owed   bool        // it is on the node's list, or being told
@@ -83,8 +83,7 @@ func (t *round) answer(n *node, a engine.Answer, err error) {
 	}
 	switch {
 	case err == nil && a.Status == engine.Granted:
-		s.at = s.at.after(grants)
-		s.brief = t.long > 0
+		s.at, s.brief = s.at.after(grants), true
 	case unavailable(err):
 		s.at = s.at.after(fails)
 	default:
@@ -101,7 +100,7 @@ func (t *round) due(n *node) bool {
 	case given, withdrawn:
 		return true
 	case held:
-		return s.brief || t.req.Weight > 0 && s.weight != t.req.Weight
+		return s.brief && t.long > 0 || t.req.Weight > 0 && s.weight != t.req.Weight
 	}
 	return false
 }
@@ -158,7 +157,7 @@ func (t *round) report(n *node, err error) {
 func (t *round) tell(ctx context.Context, n *node) error {
 	t.mu.Lock()
 	s := &t.shares[n.index]
-	over, at, name, brief := t.over, s.at, s.name, s.brief
+	over, at, name, brief := t.over, s.at, s.name, s.brief && t.long > 0
 	weight, long := t.req.Weight, t.long
 	t.mu.Unlock()
 	switch {
