@@ -57,7 +57,7 @@ func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call)
 		return e.pledged(ctx, e.rdb, c)
 	}
 	value, err = bounded(e, ctx, func() (any, error) { return through(ctx, e, e.combiners.watchOf(ctx, c.Key()), e.introduction(r, c)) })
-	return value, nil, classify(ctx, err)
+	return value, nil, e.classify(ctx, err)
 }
 
 // introduction is the script and the description of the client in one pipeline.

@@ -26,7 +26,7 @@ func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Ca
 		if cb := e.combiners.of(ctx, c.Key()); cb != nil {
 			reply, err := cb.run(ctx, c)
 			noticed(rdb, err)
-			return reply, classify(ctx, err)
+			return reply, e.classify(ctx, err)
 		}
 	}
 	reply, err := bounded(e, ctx, func() (any, error) {
@@ -41,7 +41,7 @@ func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Ca
 		e.combiners.learned()
 	}
 	noticed(rdb, err)
-	return reply, classify(ctx, err)
+	return reply, e.classify(ctx, err)
 }
 
 // process sends a call and rides out what can be mended on the spot: a script

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -33,7 +34,7 @@ func TestEveryFailureNamesItsCause(t *testing.T) {
 	must(t, admin.Do(t.Context(), "acl", "setuser", "reader", "on", ">secret", "~*", "&*", "+@all", "-evalsha", "-eval", "-subscribe").Err())
 	quick := func(s *redistest.Server, change func(*redis.Options)) *redis.Client {
 		return s.Client(func(o *redis.Options) {
-			o.DialerRetries, o.DialTimeout, o.MaxRetries = 1, 500*time.Millisecond, -1
+			o.DialerRetries, o.DialTimeout, o.MaxRetries = 1, 200*time.Millisecond, -1
 			change(o)
 		})
 	}
@@ -53,6 +54,10 @@ func TestEveryFailureNamesItsCause(t *testing.T) {
 		"no such host":        {quick(open, func(o *redis.Options) { o.Addr = "no-such-host.invalid:6379" }), engine.ErrUnavailable, "no-such-host.invalid"},
 		"unknown authority":   {quick(open, func(o *redis.Options) { o.Addr, o.TLSConfig = secure, &tls.Config{} }), engine.ErrUnavailable, "unknown authority"},
 		"another host's cert": {quick(open, func(o *redis.Options) { o.Addr, o.TLSConfig = secure, &tls.Config{RootCAs: ca, ServerName: "other"} }), engine.ErrUnavailable, "wanted to match other"},
+		"TLS on a plain port": {quick(open, func(o *redis.Options) { o.TLSConfig = &tls.Config{RootCAs: ca} }), engine.ErrUnavailable, "does not speak TLS"},
+		"plain on a TLS port": {quick(open, func(o *redis.Options) { o.Addr = secure }), engine.ErrUnavailable, "expects TLS"},
+		"protected mode":      {quick(open, func(o *redis.Options) { o.Addr = turnsAway(t, "-DENIED Redis is running in protected mode") }), engine.ErrDenied, "DENIED Redis is running in protected mode"},
+		"too many clients":    {quick(full(t), func(*redis.Options) {}), engine.ErrUnavailable, "max number of clients reached"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			e := goredis.New(c.rdb)
@@ -118,4 +123,34 @@ func freeAddr(t *testing.T) string {
 	must(t, err)
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// turnsAway listens as a server that answers and hangs up before it is asked.
+func turnsAway(t *testing.T, answer string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(conn, "%s\r\n", answer)
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return l.Addr().String()
+}
+
+// full starts a server that has all the clients that it takes.
+func full(t *testing.T) *redistest.Server {
+	t.Helper()
+	server := redistest.Start(t)
+	rdb := server.Client(func(o *redis.Options) { o.PoolSize = 1 })
+	must(t, rdb.ConfigSet(t.Context(), "maxclients", "1").Err())
+	return server
 }

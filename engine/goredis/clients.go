@@ -160,7 +160,7 @@ func (e *Engine) read(ctx context.Context, prefix string, missing []string, foun
 		})
 	})
 	if texts == nil {
-		return classify(ctx, err)
+		return e.classify(ctx, err)
 	}
 	for i, id := range missing {
 		text, err := texts[i].Bytes()

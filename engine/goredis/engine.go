@@ -27,6 +27,7 @@ type Engine struct {
 	audience  audience
 	keyring   keyring
 	combiners combiners
+	diagnosis diagnosis
 	noFsync   atomic.Bool // the server does not know WAITAOF
 }
 

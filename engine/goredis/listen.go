@@ -43,7 +43,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 	case err := <-l.opened():
 		if err != nil {
 			_ = l.Close()
-			return nil, classify(ctx, err)
+			return nil, e.classify(ctx, err)
 		}
 		return l, nil
 	case <-ctx.Done():

@@ -107,9 +107,9 @@ func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls
 	errs := make([]error, len(calls))
 	for n := range errs {
 		if err == nil {
-			errs[n] = renewed(ctx, vows[n])
+			errs[n] = e.renewed(ctx, vows[n])
 		} else {
-			errs[n] = classify(ctx, err)
+			errs[n] = e.classify(ctx, err)
 		}
 		noticed(rdb, errs[n])
 		noticed(e.rdb, errs[n])
@@ -125,7 +125,7 @@ func (e *Engine) askRenewals(ctx context.Context, rdb redis.UniversalClient, cal
 // renew runs the calls over the engine's own connections.
 func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []vow {
 	vows := e.batch(ctx, rdb, calls)
-	switch err := vows[0].err; {
+	switch err := e.because(ctx, vows[0].err); {
 	case errors.Is(err, redis.ErrClosed):
 		// The last client left meanwhile, but somebody still renews.
 		vows = e.batch(ctx, e.own.client(), calls)
@@ -148,9 +148,9 @@ func (e *Engine) batch(ctx context.Context, rdb redis.UniversalClient, calls []s
 	return vows
 }
 
-func renewed(ctx context.Context, v vow) error {
+func (e *Engine) renewed(ctx context.Context, v vow) error {
 	if v.err != nil {
-		return classify(ctx, v.err)
+		return e.classify(ctx, v.err)
 	}
 	_, cause, err := script.Renew{}.Read(v.value)
 	if err := notHeld(cause, err); err != nil {

@@ -59,7 +59,7 @@ func (e *Engine) renewTogether(ctx context.Context, rdb redis.UniversalClient, a
 		case isAnswer(failure):
 			left = j.appendTo(left)
 		default:
-			failure = classify(ctx, failure)
+			failure = e.classify(ctx, failure)
 			for n := j.from; n < j.till; n++ {
 				errs[n] = failure
 			}

@@ -228,5 +228,5 @@ func (e *Engine) pledged(ctx context.Context, rdb redis.UniversalClient, c scrip
 		e.combiners.learned()
 	}
 	noticed(rdb, err)
-	return got.value, got.short, classify(ctx, err)
+	return got.value, got.short, e.classify(ctx, err)
 }

@@ -129,7 +129,7 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 			return rdb.Time(ctx).Result()
 		})
 	})
-	return now, classify(ctx, err)
+	return now, e.classify(ctx, err)
 }
 
 // page is how many resources List looks at in one round trip.
@@ -155,7 +155,7 @@ func (e *Engine) list(ctx context.Context, prefix, pattern string, yield func(en
 	}
 	nodes, err := bounded(e, ctx, func() ([]redis.UniversalClient, error) { return masters(ctx, e.rdb) })
 	if err != nil {
-		return classify(ctx, err)
+		return e.classify(ctx, err)
 	}
 	seen := make(map[string]bool) // SCAN may show a key twice
 	for _, node := range nodes {
@@ -208,7 +208,7 @@ func (e *Engine) scan(ctx context.Context, node redis.UniversalClient, prefix, p
 		return found{keys, next}, err
 	})
 	if err != nil {
-		return nil, 0, classify(ctx, err)
+		return nil, 0, e.classify(ctx, err)
 	}
 	var names []string
 	for _, key := range got.keys {
@@ -240,11 +240,11 @@ func (e *Engine) snapshots(ctx context.Context, prefix string, names []string, y
 	}
 	replies, err := bounded(e, ctx, func() ([]reply, error) { return batch(ctx, e.rdb, calls), nil })
 	if err != nil {
-		return false, classify(ctx, err)
+		return false, e.classify(ctx, err)
 	}
 	for i, r := range replies {
 		if r.err != nil {
-			return false, classify(ctx, r.err)
+			return false, e.classify(ctx, r.err)
 		}
 		state, err := look.Read(r.value)
 		if err != nil {

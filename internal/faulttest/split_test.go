@@ -63,6 +63,7 @@ func splitInMidHold(w *world, group *redistest.Sentinel, a, b *holdfast.Client, 
 	if listens.err != nil {
 		w.t.Fatal(listens.err)
 	}
+	w.release(listens.lease)
 	kept := w.lock(a.Mutex("kept:" + name))
 	catchUp(w.t, group)
 
@@ -95,7 +96,6 @@ func splitInMidHold(w *world, group *redistest.Sentinel, a, b *holdfast.Client, 
 	w.waitRenewal(kept)
 	w.release(kept)
 	w.release(next)
-	w.release(listens.lease)
 	group.Heal()
 	return took
 }

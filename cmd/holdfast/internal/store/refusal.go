@@ -6,7 +6,7 @@ import "strings"
 // enough; the last are what Redis says when a script runs what the user may not,
 // up to version 7 and from version 8 on.
 var refusals = []string{
-	"NOAUTH", "WRONGPASS", "NOPERM", "AUTH", "invalid username-password", "invalid password",
+	"NOAUTH", "WRONGPASS", "NOPERM", "AUTH", "DENIED Redis is running in protected mode", "invalid username-password", "invalid password",
 	"The user executing the script can't", "ACL failure in script",
 }
 
