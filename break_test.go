@@ -59,3 +59,265 @@ func TestBreakBeforeTheGrantIsTaken(t *testing.T) {
 		})
 	}
 }
+
+func nothing(context.Context) error { return nil }
+
+// short is a ctx that ends soon.
+func short(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// held is a lease that an operator may break, and how the next holder gets in.
+type breakable struct {
+	resource string
+	hold     func(c *holdfast.Client) (*holdfast.Lease, error)
+}
+
+func breakables() map[string]breakable {
+	ctx := context.Background()
+	lock := func(opts ...holdfast.LockOption) func(c *holdfast.Client) (*holdfast.Lease, error) {
+		return func(c *holdfast.Client) (*holdfast.Lease, error) { return c.Mutex("x", opts...).Lock(ctx) }
+	}
+	return map[string]breakable{
+		"mutex":           {"x", lock()},
+		"without tenure":  {"x", lock(holdfast.WithoutTenure())},
+		"without renewal": {"x", lock(holdfast.WithoutRenewal())},
+		"local only":      {"x", lock(holdfast.WithFallback(holdfast.LocalOnly))},
+		"writer":          {"x", func(c *holdfast.Client) (*holdfast.Lease, error) { return c.RWMutex("x").Lock(ctx) }},
+		"semaphore":       {"x", func(c *holdfast.Client) (*holdfast.Lease, error) { return c.Semaphore("x", 3).Acquire(ctx, 2) }},
+		"leader":          {"x", func(c *holdfast.Client) (*holdfast.Lease, error) { return c.Election("x").Campaign(ctx, "v") }},
+		"multi":           {"y", func(c *holdfast.Client) (*holdfast.Lease, error) { return c.Multi([]string{"x", "y"}).Lock(ctx) }},
+		"demoted": {"x", func(c *holdfast.Client) (*holdfast.Lease, error) {
+			l, err := c.RWMutex("x").Lock(ctx)
+			if err == nil {
+				err = l.Demote(ctx)
+			}
+			return l, err
+		}},
+		"adopted": {"x", func(c *holdfast.Client) (*holdfast.Lease, error) {
+			l, err := c.Mutex("x").Lock(ctx)
+			if err != nil {
+				return nil, err
+			}
+			ticket, err := l.Detach(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return c.Adopt(ctx, ticket)
+		}},
+	}
+}
+
+// A break ends renewal and tells the holder at once; the resource passes on when
+// the holder has released it, and not before, with somebody waiting and without,
+// of this process and of another.
+func TestBreakPassesOnWithTheRelease(t *testing.T) {
+	for name, b := range breakables() {
+		for _, waits := range []string{"nobody waits", "another process waits", "this process waits"} {
+			t.Run(name+"/"+waits, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := newFaulty()
+					h := &recorder{}
+					c, other := newClient(t, e, holdfast.WithHooks(h)), newClient(t, e)
+					l, err := b.hold(c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(1200 * time.Millisecond) // no renewal yet
+					next := make(chan result, 1)
+					enter := func(c *holdfast.Client) {
+						l, err := b.hold(c)
+						next <- result{l, err, time.Now()}
+					}
+					switch waits {
+					case "another process waits":
+						go enter(other)
+					case "this process waits":
+						go enter(c)
+					}
+					synctest.Wait()
+					ctx, start := l.Context(), time.Now()
+					if err := other.Break(context.Background(), b.resource, look(t, e, b.resource).Holders[0].ID); err != nil {
+						t.Fatal(err)
+					}
+					<-ctx.Done()
+					wantLost(t, context.Cause(ctx), holdfast.LostBroken)
+					if told := time.Since(start); told > 0 {
+						t.Errorf("told after %v", told)
+					}
+					renewals := e.Count("renew")
+					time.Sleep(3 * time.Second)
+					if s := look(t, e, b.resource); len(s.Holders) != 1 || !s.Holders[0].Breaking || len(next) > 0 {
+						t.Fatalf("the holder is still inside, and %d entered: %+v", len(next), s.Holders)
+					}
+					if name != "multi" && e.Count("renew") > renewals {
+						t.Error("it is still renewed")
+					}
+					start = time.Now()
+					wantLost(t, l.Release(context.Background()), holdfast.LostBroken)
+					wantErr(t, l.Release(context.Background()), holdfast.ErrLost)
+					if waits == "nobody waits" {
+						wantEmpty(t, e, b.resource)
+						go enter(other)
+					}
+					r := <-next
+					if r.err != nil || r.at.After(start) || r.lease.Err() != nil {
+						t.Fatalf("the next entered after %v: %v", r.at.Sub(start), r.err)
+					}
+					if n := len(h.losses()); n == 0 || n > 2 {
+						t.Errorf("the hook heard of %d losses", n)
+					}
+					mustRelease(t, r.lease)
+				})
+			})
+		}
+	}
+}
+
+// What is never released passes on at its deadline; by force at once; and with
+// Close.
+func TestBreakPassesOnAtTheLatest(t *testing.T) {
+	for name, b := range breakables() {
+		for _, way := range []string{"deadline", "force", "close"} {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := newFaulty()
+					c, other := newClient(t, e), newClient(t, e)
+					l, err := b.hold(c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(1200 * time.Millisecond)
+					deadline := l.Deadline()
+					var opts []holdfast.BreakOption
+					if way == "force" {
+						opts = append(opts, holdfast.Force())
+					}
+					start := time.Now()
+					if err := other.Break(context.Background(), b.resource, look(t, e, b.resource).Holders[0].ID, opts...); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					wantLost(t, l.Err(), holdfast.LostBroken)
+					switch way {
+					case "force":
+						wantEmpty(t, e, b.resource)
+						wantLost(t, l.Release(context.Background()), holdfast.LostBroken)
+					case "close":
+						if err := c.Close(); err != nil {
+							t.Errorf("Close: %v", err)
+						}
+					}
+					next, err := b.hold(other)
+					if err != nil {
+						t.Fatal(err)
+					}
+					took := time.Since(start)
+					if way == "deadline" && (time.Now().Before(deadline) || time.Since(deadline) > time.Second) {
+						t.Errorf("the next entered %v after the end of the trust window", time.Since(deadline))
+					}
+					if way != "deadline" && took > 0 {
+						t.Errorf("the next entered after %v", took)
+					}
+					mustRelease(t, next)
+					wantErr(t, l.Release(context.Background()), holdfast.ErrLost)
+					synctest.Wait()
+					wantEmpty(t, e, "x")
+				})
+			})
+		}
+	}
+}
+
+// A broken leader steps down: fn returns, and only then another leads. A broken
+// run is not marked as done, and another does the work.
+func TestBreakUnderWork(t *testing.T) {
+	type runner func(ctx context.Context, c *holdfast.Client, fn func(ctx context.Context) error) error
+	for name, run := range map[string]runner{
+		"do": func(ctx context.Context, c *holdfast.Client, fn func(ctx context.Context) error) error {
+			return c.Mutex("x").Do(ctx, fn)
+		},
+		"re-entered": func(ctx context.Context, c *holdfast.Client, fn func(ctx context.Context) error) error {
+			m := c.Mutex("x", holdfast.WithReentrancy())
+			return m.Do(ctx, func(ctx context.Context) error { return m.Do(ctx, fn) })
+		},
+		"lead": func(ctx context.Context, c *holdfast.Client, fn func(ctx context.Context) error) error {
+			return c.Election("x").Lead(ctx, "v", fn)
+		},
+		"once": func(ctx context.Context, c *holdfast.Client, fn func(ctx context.Context) error) error {
+			_, err := c.Once(ctx, "x", time.Hour, fn)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFaulty()
+				c, other := newClient(t, e), newClient(t, e)
+				ctx, cancel := context.WithCancel(context.Background())
+				inside, turns := 0, 0
+				fn := func(ctx context.Context) error {
+					if inside++; inside != 1 {
+						t.Errorf("%d inside", inside)
+					}
+					turns++
+					select {
+					case <-ctx.Done():
+						<-time.After(4 * time.Second) // it takes its time to stop
+					case <-time.After(8 * time.Second):
+					}
+					inside--
+					return nil
+				}
+				done := make(chan error, 2)
+				go func() { done <- run(ctx, c, fn) }()
+				synctest.Wait()
+				go func() { done <- run(ctx, other, fn) }()
+				time.Sleep(2 * time.Second)
+				if err := other.Break(ctx, "x", look(t, e, "x").Holders[0].ID); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(3 * time.Second)
+				if turns != 1 {
+					t.Errorf("%d turns while the first is inside", turns)
+				}
+				time.Sleep(2 * time.Second)
+				if turns != 2 {
+					t.Errorf("%d turns; want the second", turns)
+				}
+				time.Sleep(20 * time.Second)
+				cancel()
+				<-done
+				<-done
+				synctest.Wait()
+				wantEmpty(t, e, "x")
+			})
+		})
+	}
+}
+
+// Short leases cost no stream of wake-ups, and a lease that is older than a second
+// has one, before its first renewal.
+func TestListensForLeasesOlderThanASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Mutex("x")
+		for range 100 {
+			l := mustLock(t, m, context.Background())
+			time.Sleep(90 * time.Millisecond)
+			mustRelease(t, l)
+		}
+		if n := e.Count("listen"); n > 0 {
+			t.Fatalf("%d streams for short leases", n)
+		}
+		l := mustLock(t, m, context.Background())
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		if e.Count("listen") != 1 || e.Count("renew") > 0 {
+			t.Errorf("%d streams, %d renewals after a second", e.Count("listen"), e.Count("renew"))
+		}
+		mustRelease(t, l)
+	})
+}

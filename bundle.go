@@ -37,6 +37,7 @@ type bundleState uint8
 const (
 	bundleGathering bundleState = iota
 	bundleHeld
+	bundleBroken // one part was broken, and the holder is told
 	bundleEnded
 )
 
@@ -106,11 +107,13 @@ func (b *bundle) open() bool {
 	return !expired
 }
 
-// end ends the whole with what ended one part, and gives the others back.
+// end ends the whole with what ended one part, and gives the others back: if that
+// one was broken, with the Release of the whole, at the latest when the broken one
+// is over.
 func (b *bundle) end(why error) {
 	b.mu.Lock()
 	was := b.state
-	if was == bundleEnded {
+	if was >= bundleBroken {
 		b.mu.Unlock()
 		return
 	}
@@ -118,16 +121,33 @@ func (b *bundle) end(why error) {
 	if b.timer != nil {
 		b.timer.Stop()
 	}
+	var lost *LostError
+	if was == bundleHeld && errors.As(why, &lost) && lost.Cause == LostBroken {
+		b.state = bundleBroken
+		b.timer = time.AfterFunc(time.Until(b.part(lost.Resource).Deadline()), b.expire)
+	}
+	broken := b.state == bundleBroken
 	b.mu.Unlock()
 	closing := errors.Is(why, ErrReleased) // Close gives all back, and ends who waits
 	switch {
 	case was == bundleHeld:
 		_ = b.whole.finish(why)
-		if !closing {
+		if !closing && !broken {
 			b.c.drop(b.title, b.parts...)
 		}
 	case !closing:
 		b.interrupt(why) // who gathers gives back what there is
+	}
+}
+
+// expire gives the parts back of a broken whole that was never released.
+func (b *bundle) expire() {
+	b.mu.Lock()
+	late := b.state == bundleBroken
+	b.state = bundleEnded
+	b.mu.Unlock()
+	if late {
+		b.c.drop(b.title, b.parts...)
 	}
 }
 
@@ -244,10 +264,14 @@ func (b *bundle) reenter(_ *Lease, parent context.Context, lk *locker, weight in
 func (b *bundle) leave(*Lease) (last, held bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.state != bundleHeld {
+	switch b.state {
+	case bundleHeld:
+		b.why = ErrReleased
+	case bundleBroken:
+	default:
 		return false, false
 	}
-	b.state, b.why = bundleEnded, ErrReleased
+	b.state = bundleEnded
 	if b.timer != nil {
 		b.timer.Stop()
 	}

@@ -43,8 +43,9 @@ type Client struct {
 	terms   atomic.Pointer[terms] // of the latest handle
 	breaker breaker
 
-	cleanups cleanups
-	journal  journal
+	cleanups  cleanups
+	journal   journal
+	breakings breakings
 
 	gate    gate
 	life    context.Context // ends when Close begins

@@ -55,6 +55,10 @@ func (p *patient) Acquire(_ context.Context, r engine.Request) (engine.Answer, e
 func (p *patient) Release(context.Context, engine.Release) error { return nil }
 func (p *patient) Leave(string)                                  {}
 
+func (p *patient) Listen(context.Context, string, string, func(engine.Wakeup)) (engine.Listener, error) {
+	return nil, engine.ErrUnavailable
+}
+
 // What a held lease keeps, its handle with an option and all but the caller's
 // own name and pointer. See also TestNoGoroutinePerHeldLease.
 func TestHeapOfAHeldLease(t *testing.T) {

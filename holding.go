@@ -43,12 +43,14 @@ type holding struct {
 	jeopardy   atomic.Bool // the latest renewal failed
 }
 
-// holdingState moves between passing and held at each turn, and to ended.
+// holdingState moves between passing and held at each turn, perhaps to broken, and
+// to ended.
 type holdingState uint8
 
 const (
 	holdingPassing holdingState = iota // before a turn; whoever passes it has it
 	holdingHeld                        // leases stand on it
+	holdingBroken                      // it was broken, and those who stand on it are told
 	holdingEnded
 )
 
@@ -68,6 +70,11 @@ func (h *holding) deadline() time.Time { return h.client().keep.Time(h.entry.Win
 
 // left is how long its trust window stays open.
 func (h *holding) left() time.Duration { return h.entry.Window.Left(h.client().keep.Now()) }
+
+// age is how long ago it was granted or renewed, or more.
+func (h *holding) age() time.Duration {
+	return h.entry.TTL - keepalive.Margin(h.entry.TTL) - h.left()
+}
 
 func (h *holding) fallback() Fallback { return FailClosed }
 
@@ -124,7 +131,7 @@ func (h *holding) reenter(own *Lease, parent context.Context, lk *locker, weight
 	if err := reentry(h.lk, lk, int(h.weight), weight); err != nil {
 		return nil, err
 	}
-	if !h.leases.has(own) {
+	if h.state != holdingHeld || !h.leases.has(own) {
 		return nil, nil
 	}
 	return h.stand(parent), nil
@@ -242,9 +249,17 @@ func (h *holding) lose(why *LostError) {
 // it. What it returns is to be run when all are told that lose their leases at
 // this moment; it is nil if the holding had ended before.
 func (h *holding) tell(why *LostError) (rest func()) {
+	if why.Cause == LostBroken {
+		if rest, ok := h.breaks(why); ok {
+			return rest
+		}
+	}
 	leases, was := h.finish(why)
-	if was == holdingEnded {
+	switch was {
+	case holdingEnded:
 		return nil
+	case holdingBroken:
+		return h.breakingExpires
 	}
 	for _, l := range leases {
 		_ = l.finish(why)
@@ -259,19 +274,27 @@ func (h *holding) afterLoss(why *LostError, was holdingState) {
 	if was == holdingHeld {
 		c.passOn(h.line, turn{}) // the turn is free, although the holder is not back yet
 	}
-	if why.Cause == LostUnreachable || why.Cause == LostExpired || why.Cause == LostBroken || h.unsure {
+	switch {
+	case why.Cause == LostBroken && h.lk.kind != engine.KindCond: // nobody stands on it; a signal has ended its lease
+		c.cleanup(h.entry.TTL, h.releaseRequest())
+	case why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure:
 		// The store may keep it a little longer, or have renewed it just now, or
-		// make it again when a late copy of its acquire arrives. One that is broken
-		// waits for it.
+		// make it again when a late copy of its acquire arrives.
 		c.cleanupLater(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
 	}
 	if was == holdingHeld { // last, since a logger or a hook may panic
-		if c.journal.admits(&c.journal.lost) {
-			c.log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
-		}
-		for _, hook := range c.hooks.lost {
-			hook.Lost(why)
-		}
+		h.report(why)
+	}
+}
+
+// report tells the log and the hooks of a loss.
+func (h *holding) report(why *LostError) {
+	c := h.client()
+	if c.journal.admits(&c.journal.lost) {
+		c.log.Warn("holdfast: lease lost", "resource", h.lk.name, "cause", why.Cause.String(), "error", why.err)
+	}
+	for _, hook := range c.hooks.lost {
+		hook.Lost(why)
 	}
 }
 
@@ -291,7 +314,7 @@ func (h *holding) finish(why *LostError) ([]*Lease, holdingState) {
 	h.mu.Lock()
 	was, leases := h.state, h.leases.takeAll()
 	h.state = holdingEnded
-	if was != holdingEnded {
+	if was < holdingBroken {
 		h.why = why
 	}
 	h.mu.Unlock()
@@ -312,13 +335,18 @@ func (h *holding) leave(l *Lease) (last, held bool) {
 	if h.leases.len() > 0 {
 		return false, true
 	}
-	h.state = holdingPassing
+	if h.state == holdingHeld {
+		h.state = holdingPassing
+	}
 	return true, true
 }
 
 // giveBack implements footing.
 func (h *holding) giveBack(ctx context.Context, last *Lease) error {
 	h.vacate()
+	if h.returnBroken(ctx) {
+		return h.ending()
+	}
 	if !h.client().gate.join() {
 		return opError("release", h.lk.name, ErrClosed)
 	}

@@ -120,10 +120,8 @@ func (l *Lease) Release(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	last, held := false, false
-	if l.footing.open() {
-		last, held = l.footing.leave(l)
-	}
+	_ = l.footing.open() // what has expired is lost now, and leaves nothing to give back
+	last, held := l.footing.leave(l)
 	if !held {
 		err := l.finish(l.footing.ending())
 		if errors.Is(err, ErrReleased) {
@@ -131,11 +129,15 @@ func (l *Lease) Release(ctx context.Context) error {
 		}
 		return err
 	}
-	_ = l.finish(ErrReleased)
-	if !last {
-		return nil
+	why := l.finish(ErrReleased)
+	var err error
+	if last {
+		err = l.footing.giveBack(ctx, l)
 	}
-	return l.footing.giveBack(ctx, l)
+	if errors.Is(why, ErrLost) {
+		return why // it was broken
+	}
+	return err
 }
 
 // Detach ends this Lease without releasing the resource and returns a ticket

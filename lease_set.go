@@ -55,8 +55,8 @@ func (s *leaseSet) remove(l *Lease) bool {
 	return true
 }
 
-// takeAll empties the set and returns what was in it.
-func (s *leaseSet) takeAll() []*Lease {
+// list returns what is in the set.
+func (s *leaseSet) list() []*Lease {
 	if s.one == nil {
 		return nil
 	}
@@ -64,6 +64,12 @@ func (s *leaseSet) takeAll() []*Lease {
 	if s.more != nil {
 		all = append(all, *s.more...)
 	}
+	return all
+}
+
+// takeAll empties the set and returns what was in it.
+func (s *leaseSet) takeAll() []*Lease {
+	all := s.list()
 	*s = leaseSet{}
 	return all
 }

@@ -19,6 +19,10 @@ const listenPatience = 2 * time.Second
 // listenWait is how long a waiter holds back its next poll for the stream.
 const listenWait = 500 * time.Millisecond
 
+// listenAge is how old a lease may become before the client listens for wake-ups,
+// by which a break is told at once. Shorter ones are not worth a stream.
+const listenAge = time.Second
+
 // mailbox is the client's one stream of wake-ups, opened when it is first
 // needed, and the register of who is to be told.
 type mailbox struct {
@@ -31,6 +35,7 @@ type mailbox struct {
 	opening  *opening                        // the try under way
 	denied   bool                            // the latest try was refused by the store
 	closed   bool
+	watch    *time.Timer // looks for old leases; nil: not armed
 }
 
 // opening is one try to open the stream.
@@ -84,7 +89,30 @@ func (m *mailbox) hold(h *holding) (unread engine.Wakeup) {
 	}
 	delete(m.waiting, h.id())
 	m.held[h.id()] = h
+	if !m.live() && m.watch == nil && !m.denied && !m.closed {
+		m.watch = time.AfterFunc(listenAge, m.lookForOld)
+	}
 	return unread
+}
+
+// lookForOld opens the stream once a lease is old enough. There is one timer,
+// however many leases there are, and none while there is no lease or a stream.
+func (m *mailbox) lookForOld() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watch = nil
+	if m.closed || m.denied || m.live() || len(m.held) == 0 {
+		return
+	}
+	oldest := time.Duration(0)
+	for _, h := range m.held {
+		oldest = max(oldest, h.age())
+	}
+	if oldest < listenAge {
+		m.watch = time.AfterFunc(max(listenAge-oldest, listenAge/10), m.lookForOld)
+		return
+	}
+	m.start()
 }
 
 func (m *mailbox) remove(id string) {
@@ -192,6 +220,9 @@ func (m *mailbox) close() {
 	m.mu.Lock()
 	l := m.listener.Swap(nil)
 	m.closed = true
+	if m.watch != nil {
+		m.watch.Stop()
+	}
 	m.mu.Unlock()
 	if l != nil {
 		_ = (*l).Close() // nothing is left that a failure could hurt

@@ -97,7 +97,10 @@ func (l *Lease) conclude(ctx context.Context, keep time.Duration) error {
 	if _, held := h.leave(l); !held {
 		return l.finish(h.ending())
 	}
-	_ = l.finish(ErrReleased)
+	if why := l.finish(ErrReleased); errors.Is(why, ErrLost) {
+		_ = h.giveBack(ctx, l) // it was broken
+		return why
+	}
 	since := h.since
 	err := h.conclude(ctx, keep)
 	for _, hook := range h.client().hooks.release {

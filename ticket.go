@@ -73,7 +73,7 @@ func (h *holding) alone() bool {
 func (h *holding) leaveAlone(l *Lease) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.leases.len() != 1 || !h.leases.remove(l) {
+	if h.state != holdingHeld || h.leases.len() != 1 || !h.leases.remove(l) {
 		return false
 	}
 	h.state = holdingPassing

@@ -149,6 +149,8 @@ func TestResync(t *testing.T) {
 		l := mustLock(t, c.Mutex("x"), context.Background())
 		held := mustLock(t, other.Mutex("y"), context.Background())
 		waiter := lockSoon(context.Background(), other.Mutex("x"))
+		synctest.Wait()
+		tell := e.Tell // only the waiter listens as yet
 		time.Sleep(1300 * time.Millisecond)
 		synctest.Wait()
 		e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return false } })
@@ -156,7 +158,7 @@ func TestResync(t *testing.T) {
 		synctest.Wait()
 		e.Set(func() { e.OnWake = nil })
 		start := time.Now()
-		e.Tell(engine.Wakeup{Kind: engine.Resync})
+		tell(engine.Wakeup{Kind: engine.Resync})
 		r := <-waiter
 		if r.err != nil || r.at.After(start) {
 			t.Fatalf("err %v, took %v after the Resync", r.err, r.at.Sub(start))
@@ -178,9 +180,10 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 			c, other, third := newClient(t, e), newClient(t, e), newClient(t, e)
 			l := mustLock(t, c.Mutex("x"), context.Background())
 			waiter := lockSoon(context.Background(), other.Mutex("x"))
+			synctest.Wait()
+			tell := e.Tell // only the waiter listens as yet
 			time.Sleep(1300 * time.Millisecond)
 			synctest.Wait()
-			tell := e.Tell
 			e.Set(func() {
 				e.OnWake = func(w engine.Wakeup) bool {
 					time.AfterFunc(late, func() { tell(w) })

@@ -310,30 +310,57 @@ func TestLostWakeUp(t *testing.T) {
 	w.release(r.lease)
 }
 
-// An operator's break tells the holder at once, and the next one enters.
+// An operator's break tells the holder at once, with a waiter behind it and without.
+// The next one enters when the holder has released the lease, and not before; by
+// force it does so at once.
 func TestBreakTellsTheHolder(t *testing.T) {
 	w := newWorld(t)
-	c, other := w.client(), w.client()
-	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(3*time.Second)))
-	w.waitRenewal(l) // from then on it listens
-	ch := lockBeside(t.Context(), other.Mutex("stock:1"))
-	w.waiting(other, "stock:1", 1)
-	w.eventually("the holder listens", func() bool { return subscribers(t, w) == 2 })
-	start := time.Now()
-	if err := other.Break(context.Background(), "stock:1", l.HolderID()); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"alone", "with a waiter", "by force"} {
+		c, other := w.client(), w.client()
+		l := w.lock(c.Mutex(name)) // no renewal within the test
+		w.eventually("the holder listens", func() bool { return subscribers(t, w) == 1 })
+		ch := make(<-chan result)
+		if name != "alone" {
+			ch = lockBeside(t.Context(), other.Mutex(name))
+			w.waiting(other, name, 1)
+		}
+		var opts []holdfast.BreakOption
+		if name == "by force" {
+			opts = append(opts, holdfast.Force())
+		}
+		start := time.Now()
+		if err := other.Break(context.Background(), name, l.HolderID(), opts...); err != nil {
+			t.Fatal(err)
+		}
+		if e := w.lost(l); e.Cause != holdfast.LostBroken {
+			t.Errorf("%s: cause %v", name, e.Cause)
+		}
+		took := time.Since(start)
+		t.Logf("%s: told after %v", name, took)
+		if took > 100*time.Millisecond+grace {
+			t.Errorf("%s: told after %v", name, took)
+		}
+		if name == "by force" {
+			w.release(w.get(ch).lease)
+		} else if _, err := w.client().Mutex(name).TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) || len(ch) > 0 {
+			t.Errorf("%s: another could enter while the holder is inside: %v, %d", name, err, len(ch))
+		}
+		if err := l.Release(t.Context()); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("%s: Release: %v", name, err)
+		}
+		switch name {
+		case "alone":
+			w.release(w.lock(other.Mutex(name)))
+		case "with a waiter":
+			w.release(w.get(ch).lease)
+		}
+		for _, c := range []*holdfast.Client{c, other} {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		w.eventually("nobody listens", func() bool { return subscribers(t, w) == 0 })
 	}
-	if e := w.lost(l); e.Cause != holdfast.LostBroken {
-		t.Errorf("cause %v", e.Cause)
-	}
-	if took := time.Since(start); took > grace {
-		t.Errorf("told after %v", took)
-	}
-	r := w.get(ch)
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
-	w.release(r.lease)
 }
 
 // One name cannot be two kinds of lock at once: they would delete each other's

@@ -178,12 +178,12 @@ func attempts() []Mutant {
 			Patches: []Patch{{"	a.req.ID = a.c.newHolderID()\n	a.queued, a.unsure", "	a.queued, a.unsure"}},
 		},
 		{
-			Name: "a broken lease is not given back", File: "holding.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
-			Patches: []Patch{{"why.Cause == LostExpired || why.Cause == LostBroken || h.unsure {", "why.Cause == LostExpired || h.unsure {"}},
+			Name: "a broken lease is not given back", File: "breaking.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Patches: []Patch{{"	_ = c.release(ctx, h) // the store says that it was broken, or the background goes on\n", ""}},
 		},
 		{
 			Name: "what a lost lease may have left is not cleared up", File: "holding.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
-			Patches: []Patch{{"	if why.Cause == LostUnreachable ||", "	if false && why.Cause == LostUnreachable ||"}, {"why.Cause == LostExpired || why.Cause == LostBroken || h.unsure {", "false && why.Cause == LostExpired || false && h.unsure {"}},
+			Patches: []Patch{{"	case why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure:", "	case false:"}},
 		},
 	}
 }
