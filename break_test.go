@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -257,18 +258,18 @@ func TestBreakUnderWork(t *testing.T) {
 				e := newFaulty()
 				c, other := newClient(t, e), newClient(t, e)
 				ctx, cancel := context.WithCancel(context.Background())
-				inside, turns := 0, 0
+				var inside, turns atomic.Int32
 				fn := func(ctx context.Context) error {
-					if inside++; inside != 1 {
-						t.Errorf("%d inside", inside)
+					if n := inside.Add(1); n != 1 {
+						t.Errorf("%d inside", n)
 					}
-					turns++
+					turns.Add(1)
 					select {
 					case <-ctx.Done():
 						<-time.After(4 * time.Second) // it takes its time to stop
 					case <-time.After(8 * time.Second):
 					}
-					inside--
+					inside.Add(-1)
 					return nil
 				}
 				done := make(chan error, 2)
@@ -280,12 +281,12 @@ func TestBreakUnderWork(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(3 * time.Second)
-				if turns != 1 {
-					t.Errorf("%d turns while the first is inside", turns)
+				if n := turns.Load(); n != 1 {
+					t.Errorf("%d turns while the first is inside", n)
 				}
 				time.Sleep(2 * time.Second)
-				if turns != 2 {
-					t.Errorf("%d turns; want the second", turns)
+				if n := turns.Load(); n != 2 {
+					t.Errorf("%d turns; want the second", n)
 				}
 				time.Sleep(20 * time.Second)
 				cancel()

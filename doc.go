@@ -30,7 +30,10 @@
 //   - A waiter dies: those behind it lose at most one claim window of 3 s.
 //   - The holder is cut off, or paused, or renewals fail: Lease.Context is
 //     cancelled and Lease.Err says [ErrLost] before the store can grant to
-//     another. After a pause both look at the clock before they answer.
+//     another. After a pause both look at the clock before they answer; contexts
+//     derived from Lease.Context do not, and follow when a timer has run.
+//   - An operator breaks the lease: its holder is told at once, and others get the
+//     resource when the holder has released it, at the latest at its deadline.
 //   - The store is away: Lock keeps trying until its ctx ends, TryLock says
 //     [ErrUnavailable]; see [WithFallback] for what else they can do. Every call returns soon after its ctx ends, also when
 //     the store hangs, and cleans up behind itself.

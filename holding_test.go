@@ -214,3 +214,22 @@ func TestReleaseWhileAnotherReleaseIsUnderWay(t *testing.T) {
 		t.Errorf("second release: %v", err)
 	}
 }
+
+// A context that is derived from the lease's is told by a timer, so that after a
+// pause it may be late where the lease's own is not. Lease.Context says so.
+func TestDerivedContextAfterAPause(t *testing.T) {
+	l, err := opened(t).Mutex("x").Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, end := context.WithCancel(l.Context())
+	defer end()
+	l.shutWindow()
+	if child.Err() != nil {
+		t.Error("the derived context looks at the clock: its documentation says that it does not")
+	}
+	if l.Context().Err() == nil {
+		t.Error("the lease's own does not")
+	}
+	<-child.Done() // now it is told
+}

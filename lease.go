@@ -44,8 +44,11 @@ func (l *Lease) HolderID() string { return l.footing.id() }
 // Context returns a context of the one given to Lock that is also cancelled,
 // with ErrReleased or a *LostError as cause, when the lease ends. Its Err is
 // never nil after the trust window has closed, even if the process was paused
-// meanwhile. A Lock under it knows what the caller holds already: see
-// WithReentrancy and ErrDeadlock.
+// meanwhile: it looks at the clock. A context derived from it, as by
+// context.WithTimeout, does not. It is cancelled when a timer of the client has
+// run, which after a pause may be a moment later, so ask the lease's own Context,
+// or Err, before a step that relies on the lease. A Lock under it knows what the
+// caller holds already: see WithReentrancy and ErrDeadlock.
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	ctx := l.ctx
@@ -111,7 +114,8 @@ func (l *Lease) Deadline() time.Time { return l.footing.deadline() }
 
 // Release gives the lease back. Its Context is cancelled first. Also with a ctx
 // that has ended, Release reaches the store, in a second at most. Errors:
-// ErrLost if the lease was lost before; ErrNotHeld (and ErrReleased) if it had
+// ErrLost if the lease was lost before; release also one that an operator broke,
+// since others wait for that until its TTL is over; ErrNotHeld (and ErrReleased) if it had
 // been released; ErrUnavailable if the store did not confirm it: then the client
 // goes on trying in the background, and the lease ends by its TTL at the latest. A
 // nil ctx is as context.Background(): a deferred Release must not leave a lease

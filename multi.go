@@ -14,8 +14,9 @@ const MaxMulti = 64
 
 // Multi is several mutexes that are held together: all or nothing. Its lease is
 // one lease: it is lost as a whole when one of the resources is lost, and the
-// LostError names that one; the others are given back then. Token is that of the
-// first name as given, Tokens has all.
+// LostError names that one; the others are given back then, or, if an operator broke
+// that one, with the Release of the lease, at the latest at the deadline of the broken
+// one. Token is that of the first name as given, Tokens has all.
 //
 // The resources are those of Client.Mutex, and on a cluster they may live on
 // different nodes. Whatever the order of the names, Multis do not deadlock: each

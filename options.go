@@ -122,7 +122,9 @@ func WithoutRenewal() LockOption { return func(o *lockOptions) { o.noRenewal = t
 
 // WithReentrancy lets a Lock under the lease's own Context return the lease
 // again, with the same token and without a round trip. Each of them must be
-// released; the last one gives the resource back.
+// released; the last one gives the resource back. What re-enters is a context, not a
+// goroutine: two goroutines that share it both enter, at the same time. Give one that
+// must be kept out a context without the lease, or a sync.Mutex beside it.
 func WithReentrancy() LockOption { return func(o *lockOptions) { o.reentrant = true } }
 
 // WithFallback says what the lock does while the store is unavailable (default

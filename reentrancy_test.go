@@ -146,3 +146,18 @@ func TestReentryIntoAnotherKind(t *testing.T) {
 		mustRelease(t, part)
 	})
 }
+
+// What re-enters is the context: goroutines that share it are inside together.
+// WithReentrancy says so.
+func TestGoroutinesThatShareALeasesContextBothEnter(t *testing.T) {
+	m := newClient(t, newFaulty()).Mutex("x", holdfast.WithReentrancy())
+	outer := mustLock(t, m, context.Background())
+	one, other := lockSoon(outer.Context(), m), lockSoon(outer.Context(), m)
+	a, b := (<-one).lease, (<-other).lease // neither is released yet
+	if a.Err() != nil || b.Err() != nil || a.Token() != b.Token() {
+		t.Errorf("leases %v and %v, tokens %d and %d", a.Err(), b.Err(), a.Token(), b.Token())
+	}
+	mustRelease(t, a)
+	mustRelease(t, b)
+	mustRelease(t, outer)
+}

@@ -150,7 +150,8 @@ func TestResync(t *testing.T) {
 		held := mustLock(t, other.Mutex("y"), context.Background())
 		waiter := lockSoon(context.Background(), other.Mutex("x"))
 		synctest.Wait()
-		tell := e.Tell // only the waiter listens as yet
+		var tell func(engine.Wakeup)
+		e.Set(func() { tell = e.Tell }) // only the waiter listens as yet
 		time.Sleep(1300 * time.Millisecond)
 		synctest.Wait()
 		e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return false } })
@@ -181,7 +182,8 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 			l := mustLock(t, c.Mutex("x"), context.Background())
 			waiter := lockSoon(context.Background(), other.Mutex("x"))
 			synctest.Wait()
-			tell := e.Tell // only the waiter listens as yet
+			var tell func(engine.Wakeup)
+			e.Set(func() { tell = e.Tell }) // only the waiter listens as yet
 			time.Sleep(1300 * time.Millisecond)
 			synctest.Wait()
 			e.Set(func() {
