@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,9 +29,21 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	if err != nil {
 		return engine.Answer{}, err
 	}
+	reply, more := script.More(reply)
 	got, err := args.Read(reply)
 	if err != nil {
 		return engine.Answer{}, unexpected(err)
+	}
+	switch {
+	case more && got.Status == script.Granted:
+		e.tidyUp(keys)
+	case more:
+		// What is in the way may have expired, or be about to be granted: the answer is
+		// the one that holds when all is cleared up.
+		again, err := e.Acquire(ctx, r)
+		if err == nil || !errors.Is(err, engine.ErrUnavailable) {
+			return again, err
+		}
 	}
 	if got.Status == script.Granted && short != nil {
 		return engine.Answer{}, short

@@ -60,9 +60,13 @@ func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs
 	})
 }
 
+// portion is small, so that few parties use it up.
+const portion = 5
+
 // virtual makes the time and the wake-ups of the scripts virtual.
 func virtual() map[string]string {
 	return map[string]string{
+		"bounds": fmt.Sprintf("local PORTION, FEW_FORGOTTEN = %d, 2", portion),
 		"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
 		"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
 	}
@@ -86,19 +90,20 @@ type duel struct {
 	rdb    *redis.Client
 	engine *goredis.Engine
 
-	model *queue.Queue
-	res   engine.Resource
-	now   queue.Time
-	own   map[string]uint64 // the last token that each ID was given
-	wakes []string          // what the model would have sent
-	round int
-	slack time.Duration // how exact the server's expiries are
+	model  *queue.Queue
+	res    engine.Resource
+	now    queue.Time
+	own    map[string]uint64 // the last token that each ID was given
+	wakes  []string          // what the model would have sent
+	round  int
+	tidies int           // of the engine so far
+	slack  time.Duration // how exact the server's expiries are
 }
 
 func params() queue.Params {
 	return queue.Params{
 		WaiterLife: micros(engine.WaiterLife), ClaimWindow: micros(engine.ClaimWindow),
-		Retention: micros(time.Minute), BallotAhead: micros(engine.MaxBallotAhead),
+		Retention: micros(time.Minute), BallotAhead: micros(engine.MaxBallotAhead), Portion: portion,
 	}
 }
 
@@ -161,10 +166,10 @@ func (d *duel) step(ctx context.Context, s step) error {
 	switch s.Op {
 	case "acquire":
 		ballot := s.ballot(last, d.now)
-		want = d.model.Acquire(queue.Request{
+		want = d.acquire(queue.Request{
 			ID: s.ID, Kind: s.Kind, Capacity: s.Cap, Weight: s.Weight, TTL: s.TTL, Queue: s.Flag,
 			Reserve: s.Res, Ballot: ballot, Reason: s.Reason, Yields: s.Yields, Mark: s.Mark,
-		}, d.now)
+		})
 		var got engine.Answer
 		got, err = d.engine.Acquire(ctx, engine.Request{
 			Resource: d.res, ID: s.ID, Kind: engine.Kind(s.Kind), Capacity: s.Cap, Weight: s.Weight,
@@ -195,20 +200,54 @@ func (d *duel) step(ctx context.Context, s step) error {
 	case "snapshot":
 		return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx))
 	}
-	for _, g := range want.Grants {
-		d.own[g.ID] = g.Token
-		d.wakes = append(d.wakes, fmt.Sprintf("g %d %d %s", g.Token, g.TTL, g.ID))
-	}
-	for _, id := range want.Dropped {
-		d.wakes = append(d.wakes, fmt.Sprintf("m %d %s", want.Left, id))
-	}
+	d.told(want)
 	if s.Op == "break" && want.Status == queue.Done {
 		d.wakes = append(d.wakes, "b "+s.ID)
+	}
+	if err := d.tidied(want); err != nil {
+		return err
 	}
 	if expected := failure(want); !sameError(err, expected) {
 		return fmt.Errorf("got error %v, want %v", err, expected)
 	}
 	return d.checkKeep(ctx)
+}
+
+// acquire asks the model as the engine asks the scripts: until nothing is left that
+// could change the answer.
+func (d *duel) acquire(r queue.Request) queue.Answer {
+	for {
+		a := d.model.Acquire(r, d.now)
+		if !a.More || a.Status == queue.Granted {
+			return a
+		}
+		d.told(a)
+	}
+}
+
+// tidied lets the model tidy up as often as the engine did, which it must have if
+// there was more to do.
+func (d *duel) tidied(a queue.Answer) error {
+	before := d.tidies
+	for d.tidies = d.engine.Settle(); before < d.tidies; before++ {
+		a = d.model.Tidy(d.now)
+		d.told(a)
+	}
+	if a.More {
+		return errors.New("there is more to tidy up")
+	}
+	return nil
+}
+
+// told notes the wake-ups of an answer.
+func (d *duel) told(a queue.Answer) {
+	for _, g := range a.Grants {
+		d.own[g.ID] = g.Token
+		d.wakes = append(d.wakes, fmt.Sprintf("g %d %d %s", g.Token, g.TTL, g.ID))
+	}
+	for _, id := range a.Dropped {
+		d.wakes = append(d.wakes, fmt.Sprintf("m %d %s", a.Left, id))
+	}
 }
 
 // renew renews by itself, or together with leases that there are not.
@@ -251,7 +290,7 @@ func (d *duel) holder(h queue.Holder) engine.Holder {
 	}
 	return engine.Holder{
 		ID: h.ID, Client: engine.Client{ID: engine.ClientOf(h.ID)}, Reason: h.Reason, Weight: h.Weight,
-		Token: h.Token, Since: time.UnixMicro(h.Since), TTL: duration(h.Deadline - d.now), Breaking: h.Breaking,
+		Token: h.Token, Since: time.UnixMicro(h.Since), TTL: duration(max(0, h.Deadline-d.now)), Breaking: h.Breaking,
 	}
 }
 

@@ -25,6 +25,7 @@ type Engine struct {
 	own       own
 	clients   clients
 	audience  audience
+	tidier    tidier
 	keyring   keyring
 	combiners combiners
 	diagnosis diagnosis

@@ -15,3 +15,17 @@ func (e *Engine) Waiting() int {
 	defer cb.mu.Unlock()
 	return len(cb.line)
 }
+
+// Settle waits until nothing is left to tidy up, and returns how many calls that has
+// taken since the engine was made.
+func (e *Engine) Settle() int {
+	e.tidier.mu.Lock()
+	done := e.tidier.done
+	e.tidier.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+	e.tidier.mu.Lock()
+	defer e.tidier.mu.Unlock()
+	return e.tidier.runs
+}

@@ -25,7 +25,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		return err
 	}
 	e.audience.dismiss(keys, r.Resource, r.ID)
-	cause, err := args.Read(value)
+	cause, err := args.Read(e.tidy(keys, value))
 	return notHeld(cause, err)
 }
 
@@ -49,7 +49,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	if err != nil {
 		return err
 	}
-	fits, cause, err := args.Read(value)
+	fits, cause, err := args.Read(e.tidy(keys, value))
 	if err == nil && cause == 0 && !fits {
 		return engine.ErrTooHeavy
 	}
@@ -67,7 +67,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	if err != nil {
 		return err
 	}
-	cause, err := args.Read(value)
+	cause, err := args.Read(e.tidy(keys, value))
 	return notHeld(cause, err)
 }
 

@@ -107,6 +107,7 @@ func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls
 	errs := make([]error, len(calls))
 	for n := range errs {
 		if err == nil {
+			vows[n].value = e.tidy(calls[n].Keys(), vows[n].value)
 			errs[n] = e.renewed(ctx, vows[n])
 		} else {
 			errs[n] = e.classify(ctx, err)

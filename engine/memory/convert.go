@@ -68,6 +68,6 @@ func failure(a queue.Answer) error {
 func holder(h queue.Holder, c engine.Client, now queue.Time) engine.Holder {
 	return engine.Holder{
 		ID: h.ID, Client: c, Reason: h.Reason, Weight: h.Weight, Token: h.Token,
-		Since: time.UnixMicro(h.Since), TTL: duration(h.Deadline - now), Breaking: h.Breaking,
+		Since: time.UnixMicro(h.Since), TTL: duration(max(0, h.Deadline-now)), Breaking: h.Breaking,
 	}
 }

@@ -46,10 +46,14 @@ func (e *Engine) acquire(r engine.Request) (queue.Answer, describer) {
 	now := clock()
 	res := e.open(r.Resource, now)
 	a := res.queue.Acquire(request(r), now)
+	for a.More && a.Status != queue.Granted { // what is in the way may have expired
+		e.post(&post, r.Resource.Prefix, a)
+		a = res.queue.Acquire(request(r), now)
+	}
 	if a.Status == queue.Granted || a.Status == queue.Queued {
 		res.meet(r.ID, r.Client, now)
 	}
-	e.post(&post, r.Resource.Prefix, a)
+	e.settle(&post, r.Resource.Prefix, res.queue, a, now)
 	return a, describer{now: now, holder: res.client(a.Holder.ID)}
 }
 
@@ -68,8 +72,9 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	defer e.mu.Unlock()
 	now := clock()
 	for i, r := range batch {
-		a := e.look(r.Resource, now).queue.Renew(r.ID, r.Token, micros(r.TTL), now)
-		e.post(&post, r.Resource.Prefix, a)
+		q := e.look(r.Resource, now).queue
+		a := q.Renew(r.ID, r.Token, micros(r.TTL), now)
+		e.settle(&post, r.Resource.Prefix, q, a, now)
 		errs[i] = failure(a)
 	}
 	return errs
@@ -89,8 +94,9 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	if r.Withdraw {
 		find = e.open // the refusal has to be remembered
 	}
-	a := find(r.Resource, now).queue.Release(r.ID, r.Token, r.Withdraw, micros(r.Mark), now)
-	e.post(&post, r.Resource.Prefix, a)
+	q := find(r.Resource, now).queue
+	a := q.Release(r.ID, r.Token, r.Withdraw, micros(r.Mark), now)
+	e.settle(&post, r.Resource.Prefix, q, a, now)
 	return failure(a)
 }
 
@@ -104,8 +110,9 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := clock()
-	a := e.look(res, now).queue.Resize(h.ID, h.Token, weight, now)
-	e.post(&post, res.Prefix, a)
+	q := e.look(res, now).queue
+	a := q.Resize(h.ID, h.Token, weight, now)
+	e.settle(&post, res.Prefix, q, a, now)
 	return failure(a)
 }
 
@@ -119,11 +126,12 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := clock()
-	a := e.look(res, now).queue.Break(queue.Break{ID: b.ID, Force: b.Force}, now)
+	q := e.look(res, now).queue
+	a := q.Break(queue.Break{ID: b.ID, Force: b.Force}, now)
 	if a.Status == queue.Done {
 		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: b.ID})
 	}
-	e.post(&post, res.Prefix, a)
+	e.settle(&post, res.Prefix, q, a, now)
 	return failure(a)
 }
 
@@ -179,6 +187,16 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 // Leave implements engine.Engine. What is known of a client goes with its last
 // lease, so there is nothing to drop.
 func (e *Engine) Leave(string) {}
+
+// settle tells what an operation did, and does what it left. In one process that
+// takes no time that others would need, so it is done at once.
+func (e *Engine) settle(m *mail, prefix string, q *queue.Queue, a queue.Answer, now queue.Time) {
+	e.post(m, prefix, a)
+	for a.More {
+		a = q.Tidy(now)
+		e.post(m, prefix, a)
+	}
+}
 
 // ended tells whether a context is over, as an engine reports it.
 func ended(ctx context.Context) error {

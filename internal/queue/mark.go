@@ -4,14 +4,25 @@ package queue
 const MarkID = "mark"
 
 // mark marks the resource as done for a time. A mark that lasts longer stays.
-// Nobody is served while it lasts, so those who wait are sent away.
+// Nobody is served while it lasts, so those who wait are sent away: as many as the
+// portion allows, the others by the operations that follow.
 func (q *Queue) mark(span, now Time, a *Answer) {
 	if span <= 0 {
 		return
 	}
 	q.marked = max(q.marked, now+span)
 	q.keep(q.marked)
+	q.dismiss(now, a)
+}
+
+// dismiss sends away those who wait for a resource that is marked.
+func (q *Queue) dismiss(now Time, a *Answer) {
 	for e := q.line.Front(); e != nil; e = q.line.Front() {
+		if a.portion < messageCost {
+			a.More = true
+			return
+		}
+		a.portion -= messageCost
 		w := e.Value.(*Waiter)
 		q.drop(w.ID)
 		a.Dropped, a.Left = append(a.Dropped, w.ID), q.marked-now

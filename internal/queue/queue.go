@@ -14,8 +14,14 @@
 //   - Waiters are granted from the front only. If the front does not fit,
 //     nobody behind it is tried: a heavy request is not starved by light ones.
 //   - Every operation first reaps expired leases and grants what that frees.
+//   - No operation clears up more than a portion: leases that expired, waiters
+//     that died, grants, and waiters that a mark sends away. Its answer then says
+//     that there is more, and Tidy or any other operation goes on. What has
+//     expired and is not reaped yet counts against the capacity, and is of no use
+//     to its ID.
 //   - A waiter that has not asked for WaiterLife is dropped when it comes to
-//     the front. A grant to a waiter that did not ask at that moment is only
+//     the front. A waiter that asks again, and Tidy, look, now and then, at a few others in turn
+//     and drop those that have not asked for three times that. A grant to a waiter that did not ask at that moment is only
 //     good for ClaimWindow until it is renewed.
 //   - A token is max(last+1, now): it grows with every grant and, as long as
 //     the clock is ahead of all tokens given, across a loss of the state. A
@@ -49,12 +55,17 @@ const (
 	Second      Time = 1000 * Millisecond
 )
 
+// DefaultPortion is what the scripts clear up in one operation, within 3 ms of a
+// Redis.
+const DefaultPortion = 200
+
 // Params are the timing rules of a queue.
 type Params struct {
 	WaiterLife  Time // a waiter is dropped this long after it last asked
 	ClaimWindow Time // the longest first TTL of a lease granted to a waiter
 	Retention   Time // how long endings and the last token are remembered; at least WaiterLife
 	BallotAhead Time // how far a ballot may be ahead of now
+	Portion     int  // how much one operation clears up: so many of the expired and dead, or a quarter of it in grants
 }
 
 // Cause says why a lease is not held.
@@ -116,6 +127,9 @@ type Answer struct {
 	Grants   []Grant
 	Dropped  []string // waiters that a mark sent away, to be told by wake-ups after the grants
 	Left     Time     // with Dropped: what is left of the mark
+	More     bool     // the portion was used up: see Tidy
+
+	portion int // what is left of it
 }
 
 // Break names what an operator ends: a lease, a wait, or by MarkID the mark.
@@ -153,7 +167,7 @@ type Waiter struct {
 	TTL     Time
 	Reserve uint64
 	Mark    Time
-	Seen    Time // when it last asked
+	Seen    Time // when it last asked; see sweep
 	Since   Time
 	Reason  string
 }
@@ -179,6 +193,8 @@ type Queue struct {
 
 	waiters map[string]*list.Element // of *Waiter
 	line    *list.List
+	swept   *list.Element // the last one that a sweep has looked at; nil: begin at the front
+	sweptAt Time
 
 	ended   map[string]ending
 	sweepAt int // size of ended at which the old ones are removed
@@ -189,6 +205,9 @@ type Queue struct {
 
 // New returns the empty state of a resource at its first use.
 func New(p Params, now Time) *Queue {
+	if p.Portion == 0 {
+		p.Portion = DefaultPortion
+	}
 	return &Queue{
 		params:  p,
 		forget:  now + p.Retention,
@@ -207,8 +226,9 @@ func (q *Queue) Forgettable(now Time) bool { return now >= q.forget }
 
 // Acquire asks for a lease.
 func (q *Queue) Acquire(r Request, now Time) Answer {
-	var a Answer
-	q.reap(now)
+	a := q.begin()
+	q.reap(now, &a)
+	q.expire(r.ID, now, &a)
 	if r.Yields != "" {
 		q.drop(r.Yields)
 	}
@@ -225,12 +245,20 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 		a.Status, a.Token, a.TTL = Granted, h.Token, h.Deadline-now
 		return a
 	}
-	if e := q.waiters[r.ID]; e != nil {
-		w := e.Value.(*Waiter)
-		w.Seen = now
-		q.keep(now + w.TTL)
+	waited := q.waiters[r.ID]
+	if e := waited; e != nil {
+		if q.marked > now { // it learns of the mark by the answer
+			q.drop(r.ID)
+		} else {
+			w := e.Value.(*Waiter)
+			w.Seen = now
+			q.keep(now + w.TTL)
+		}
 	}
 	q.advance(now, r.ID, &a)
+	if waited != nil && q.sweepDue(now) {
+		q.sweep(now, &a)
+	}
 	if h := q.holders[r.ID]; h != nil { // it was at the front
 		a.Status, a.Token, a.TTL = Granted, h.Token, h.Deadline-now
 		return a
@@ -320,8 +348,9 @@ func (q *Queue) floor(now Time) uint64 {
 
 // Renew extends a lease to ttl from now, never shortening it.
 func (q *Queue) Renew(id string, token uint64, ttl, now Time) Answer {
-	var a Answer
-	q.reap(now)
+	a := q.begin()
+	q.reap(now, &a)
+	q.expire(id, now, &a)
 	h := q.live(id)
 	if h != nil {
 		h.Deadline = max(h.Deadline, now+ttl)
@@ -344,14 +373,14 @@ func (q *Queue) Renew(id string, token uint64, ttl, now Time) Answer {
 // come is there until an operation ends it: nobody else had it meanwhile. The
 // release of a lease that is breaking frees it, marks nothing, and says Broken.
 func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) Answer {
-	var a Answer
+	a := q.begin()
 	h := q.holders[id]
 	breaking := h != nil && h.Breaking
 	had := q.drop(id)
 	if h != nil && !breaking {
 		q.mark(mark, now, &a)
 	}
-	q.reap(now)
+	q.reap(now, &a)
 	q.advance(now, "", &a)
 	if (!had || breaking) && !withdraw {
 		if why := q.why(id, token, now); why != Released {
@@ -371,8 +400,9 @@ func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) 
 // lease in this step. It ends a wait in any case, or with MarkID the mark. The mark
 // outlives a lease that is broken.
 func (q *Queue) Break(b Break, now Time) Answer {
-	var a Answer
-	q.reap(now)
+	a := q.begin()
+	q.reap(now, &a)
+	q.expire(b.ID, now, &a)
 	had := b.ID == MarkID && q.unmark(now) || q.breaks(b, now)
 	q.advance(now, "", &a)
 	if !had {
@@ -387,6 +417,7 @@ func (q *Queue) breaks(b Break, now Time) bool {
 	if h := q.holders[b.ID]; h != nil && !b.Force {
 		if !h.Breaking {
 			h.Breaking = true
+			heap.Fix(&q.byEnd, h.index)
 			q.end(b.ID, Broken, h.Deadline, now) // from now on, and as long as if it ended then
 		}
 		return true
@@ -427,44 +458,6 @@ func (q *Queue) Snapshot(now Time) Snapshot {
 	return s
 }
 
-// reap ends every lease whose deadline has come.
-func (q *Queue) reap(now Time) {
-	for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= now {
-		h := q.byEnd[0]
-		q.drop(h.ID)
-		if !h.Breaking { // that ending is known already
-			q.end(h.ID, Expired, now, now)
-		}
-	}
-}
-
-// advance grants from the front as long as the front fits. The caller's own
-// grant is an answer to its request; all others are told by wake-ups. Waiters
-// that died are dropped when it meets them; while the capacity is used up, nobody
-// is looked at.
-func (q *Queue) advance(now Time, caller string, a *Answer) {
-	for e := q.line.Front(); e != nil && q.used < q.capacity; e = q.line.Front() {
-		w := e.Value.(*Waiter)
-		if w.Seen+q.params.WaiterLife <= now {
-			q.drop(w.ID)
-			continue
-		}
-		if q.used+w.Weight > q.capacity {
-			return // the front keeps its place: nobody behind it is tried
-		}
-		q.drop(w.ID)
-		ttl := w.TTL
-		if w.ID != caller {
-			ttl = min(ttl, q.params.ClaimWindow)
-		}
-		h := q.hold(w.ID, w.Weight, ttl, w.Reserve, 0, w.Reason, now)
-		if w.ID != caller {
-			a.Grants = append(a.Grants, Grant{ID: w.ID, Token: h.Token, TTL: ttl})
-		}
-		q.mark(w.Mark, now, a) // nobody is left in the line then
-	}
-}
-
 // hold makes a lease. Every token comes from here.
 func (q *Queue) hold(id string, weight int, ttl Time, reserve, ballot uint64, reason string, now Time) *Holder {
 	token := max(q.last+1, uint64(now))
@@ -496,6 +489,9 @@ func (q *Queue) drop(id string) bool {
 	}
 	if e := q.waiters[id]; e != nil {
 		delete(q.waiters, id)
+		if q.swept == e {
+			q.swept = e.Prev()
+		}
 		q.line.Remove(e)
 		return true
 	}
@@ -543,7 +539,7 @@ func (q *Queue) next(now Time) Time {
 	if len(q.byEnd) == 0 {
 		return 0
 	}
-	return q.byEnd[0].Deadline - now
+	return max(0, q.byEnd[0].Deadline-now) // the first may have expired, but not been reaped
 }
 
 func (q *Queue) position(id string) int {
@@ -554,8 +550,16 @@ func (q *Queue) position(id string) int {
 	return n
 }
 
+// name is what a lease is ordered by where deadlines are equal.
+func (h *Holder) name() string {
+	if h.Breaking {
+		return "!" + h.ID
+	}
+	return h.ID
+}
+
 // deadlines is a heap of holders, the first to end on top; equal deadlines in
-// ID order.
+// order of names.
 type deadlines []*Holder
 
 func (d deadlines) Len() int { return len(d) }
@@ -563,7 +567,7 @@ func (d deadlines) Less(i, j int) bool {
 	if d[i].Deadline != d[j].Deadline {
 		return d[i].Deadline < d[j].Deadline
 	}
-	return d[i].ID < d[j].ID
+	return d[i].name() < d[j].name()
 }
 func (d deadlines) Swap(i, j int) { d[i], d[j] = d[j], d[i]; d[i].index, d[j].index = i, j }
 func (d *deadlines) Push(x any)   { h := x.(*Holder); h.index = len(*d); *d = append(*d, h) }

@@ -5,8 +5,9 @@ package queue
 // that is sent twice has the effect of one. A weight below 1 or above the
 // present one is TooHeavy: a lease that grew would pass those who wait.
 func (q *Queue) Resize(id string, token uint64, weight int, now Time) Answer {
-	var a Answer
-	q.reap(now)
+	a := q.begin()
+	q.reap(now, &a)
+	q.expire(id, now, &a)
 	h := q.live(id)
 	fits := h != nil && weight >= 1 && weight <= h.Weight
 	if fits {

@@ -49,9 +49,10 @@ local function breaks()
 end
 
 reap()
+expire(id)
 local had = breaks()
 advance()
 if not had then return finish(-why(id, 0)) end
-finish(0)
+local reply = finish(0)
 notify(id, 'b ' .. id)
-return 0
+return reply

@@ -35,5 +35,6 @@ local function finish(answer)
   if raised then call('PEXPIREAT', CORE, expiry) end
   if raised or begun then call('PEXPIREAT', LINE, expiry) end
   for _, wake in ipairs(wakes) do notify(wake[1], wake[2]) end
+  if more then return {-1, answer} end -- see tidy.go
   return answer
 end

@@ -9,6 +9,7 @@
 --#include finish
 --#include join
 reap()
+expire(id)
 if yields and yields ~= '' then drop(yields) end
 local cause = ending(id)
 if cause then
@@ -19,12 +20,15 @@ if held(id) then
   extend(id, ttl)
   advance()
 else
-  seen(id)
+  -- One that waits learns of a mark by the answer.
+  local waited = marked > now and dropWaiter(id) or marked <= now and seen(id)
   advance(id)
+  if waited then sweep(true) end
 end
 if held(id) then return finish({1, granted(id), held(id) - now}) end
 if marked > now then return finish(kind == sort and {9, marked - now} or {6}) end
 local first, next = soonest()
+next = math.max(0, next - now) -- the first may have expired, but not been reaped
 local place = queued > 0 and call('ZSCORE', LINE, 'q' .. id)
-if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next - now, last}) end
-return finish(admit(first, next - now))
+if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next, last}) end
+return finish(admit(first, next))

@@ -1,12 +1,13 @@
 local BALLOT_AHEAD = 86400000000
 
--- seen notes that a waiter has asked again.
+-- seen notes that a waiter has asked again, and tells whether it is one.
 local function seen(id)
   local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
-  if not info then return end
+  if not info then return false end
   call('HSET', CORE, '@' .. id, string.format('%016.0f', now) .. string.sub(info, 17))
   local _, _, _, wants = string.match(info, WAITER)
   keep(now + wants)
+  return true
 end
 
 local function join()

@@ -29,17 +29,26 @@ local function drop(id)
   return broken, broken
 end
 
+-- dismiss sends away those who wait for a resource that is marked.
+local function dismiss()
+  if queued == 0 then return end
+  local most = math.floor(math.max(0, portion) / 4)
+  for _, member in ipairs(call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'LIMIT', 0, most)) do
+    local id = string.sub(member, 2)
+    dropWaiter(id)
+    portion = portion - 4
+    wakes[#wakes + 1] = {id, string.format('m %.0f %s', marked - now, id)}
+  end
+  if queued > 0 then more = true end
+end
+
 -- mark marks the resource as done for a time; a mark that lasts longer stays.
--- Nobody is served while it lasts, so those who wait are sent away.
+-- Nobody is served while it lasts, so those who wait are sent away: as many as the
+-- portion allows, the others by the scripts that follow.
 local function mark(span)
   if span <= 0 then return end
   marked, changed = math.max(marked, now + span), true
   call('HSET', CORE, 'marked', string.format('%.0f', marked))
   keep(marked)
-  if queued == 0 then return end
-  for _, member in ipairs(call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH)) do
-    local id = string.sub(member, 2)
-    dropWaiter(id)
-    wakes[#wakes + 1] = {id, string.format('m %.0f %s', marked - now, id)}
-  end
+  dismiss()
 end

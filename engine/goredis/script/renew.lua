@@ -9,7 +9,8 @@ local call = redis.call
 local core, till = call('HMGET', KEYS[1], 'holder', 'deadline', 'keep'), now + ARGV[2]
 if core[1] == ARGV[1] and core[3] + 0 >= till + reach then
   local deadline = tonumber(core[2]) or 0 -- not a number when it is free
-  if deadline > now and deadline <= till then
+  -- Once in a spell it is asked whether others wait, who may have died.
+  if deadline > now and deadline <= till and (deadline >= till - till % spell or call('HGET', KEYS[1], 'queued') == '0') then
     call('HSET', KEYS[1], 'deadline', string.format('%.0f', till))
     return ARGV[2] + 0
   end
@@ -25,9 +26,12 @@ local id = ARGV[1]
 --#include notify
 --#include finish
 reap()
-if held(id) then
+expire(id)
+local before = held(id)
+if before then
   extend(id, ARGV[2])
   advance()
+  if queued > 0 and before < till - till % spell then more = true end -- so that they are looked at
   return finish(held(id) - now)
 end
 advance()

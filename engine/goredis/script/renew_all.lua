@@ -13,12 +13,18 @@ local call, cores, digits = redis.call, KEYS, string.format
 local till = digits('%.0f', now + ARGV[1])
 local past, begun = digits('%.0f', now), digits('%.0f', till - till % spell)
 local least = digits('%.0f', till + reach)
+-- Once in a spell it is asked whether the keys last, and whether others wait, who may
+-- have died.
+local function far(core, least)
+  local rest = call('HMGET', core, 'keep', 'queued')
+  return rest[1] >= least and rest[2] == '0'
+end
 local holders = {}
 for i = 1, #cores do
   local lease = call('HMGET', cores[i], 'deadline', 'holder')
   local deadline = lease[1]
   if deadline and deadline > past and deadline <= till
-    and (deadline >= begun or call('HGET', cores[i], 'keep') >= least) then
+    and (deadline >= begun or far(cores[i], least)) then
     holders[i] = lease[2]
   else
     holders[i] = ''

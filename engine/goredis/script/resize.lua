@@ -28,6 +28,7 @@ local function lower()
 end
 
 reap()
+expire(id)
 if not held(id) then
   advance()
   return finish(-why(id, ARGV[3] + 0))

@@ -22,7 +22,7 @@ var files embed.FS
 
 // Set is the scripts, ready to be called.
 type Set struct {
-	acquire, share, renew, renewAll, release, resize, breaks, snapshot, peek, together Script
+	acquire, share, renew, renewAll, release, resize, breaks, tidy, snapshot, peek, together Script
 	// The same for a store that is out of memory: see relieve.
 	renewFull, releaseFull, resizeFull Script
 
@@ -60,6 +60,7 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 		release:     l.script("release", ""),
 		resize:      l.script("resize", ""),
 		breaks:      l.script("break", ""),
+		tidy:        l.script("tidy", ""),
 		snapshot:    l.script("snapshot", ""),
 		peek:        l.script("peek", ""),
 		together:    l.script("together", ""),
@@ -174,6 +175,9 @@ func (c Call) Args() []any { return c.args }
 
 // Key returns the core of the resource, by which a cluster finds the node.
 func (c Call) Key() string { return c.args[coreArg].(string) }
+
+// Keys returns the keys of the resource.
+func (c Call) Keys() Keys { return Keys{c.Key(), [2]any{c.args[coreArg], c.args[coreArg+1]}} }
 
 // Text returns the command that runs the script by its text, which also makes
 // Redis remember it: for the answer NOSCRIPT.

@@ -8,29 +8,33 @@
 --   above EPOCH leases   h and the ID           their deadline
 -- and the core's field @ID tells more of a waiter or lease there.
 --#include anchor
+--#include bounds
 local EXPIRED, TAKEN, DELETED, BROKEN, RELEASED = 1, 2, 3, 4, 5
 local CORE, LINE, EPOCH = KEYS[1], KEYS[2], 1000000000000
 local WAITER_LIFE, CLAIM_WINDOW = 3000000, 3000000
 local raw = call('HMGET', CORE, 'kind', 'token', 'birth', 'used', 'queued', 'ended', 'keep',
-  'holder', 'deadline', 'note', 'marked', 'tail')
+  'holder', 'deadline', 'note', 'marked', 'tail', 'swept')
 local kind, last, birth = raw[1] or '', tonumber(raw[2] or 0), tonumber(raw[3] or 0)
 local capacity = tonumber(string.match(kind, ':(%d+)$') or 0)
 local used, queued, ended = tonumber(raw[4] or 0), tonumber(raw[5] or 0), tonumber(raw[6] or 0)
 local kept = tonumber(raw[7] or 0)
 local holder, deadline, note = raw[8] or '', tonumber(raw[9] or 0) or 0, raw[10] or '' -- of a lease of capacity 1
-local marked, tail = tonumber(raw[11] or 0), tonumber(raw[12] or 0)
+local marked, tail, swept = tonumber(raw[11] or 0), tonumber(raw[12] or 0), raw[13] or '0 0'
 local changed, raised, begun, wakes = false, false, false, {}
+local portion, more = PORTION, false -- what is left to clear up; whether others have to go on
 
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
 if ended > 0 and ended <= now then -- all endings are old; the short ways see them otherwise
-  call('ZREMRANGEBYSCORE', LINE, '-inf', '(0')
-  ended, changed = 0, true
+  local old = call('ZCOUNT', LINE, '-inf', '(0')
+  if old > 0 then call('ZREMRANGEBYRANK', LINE, 0, math.min(old, FEW_FORGOTTEN) - 1) end
+  if old <= FEW_FORGOTTEN then ended = 0 end
+  changed = true
 end
 
 -- Keys may be deleted by hand or evicted. Without the core nothing counts;
 -- without the line its leases and waits are lost, as after FLUSHALL.
 if not raw[7] then
-  call('DEL', LINE)
+  if type(redis.pcall('UNLINK', LINE)) == 'table' then call('DEL', LINE) end -- not allowed
 elseif queued > 0 or (capacity > 1 and used > 0) then
   local waiting = call('ZCOUNT', LINE, 1, '(' .. EPOCH)
   if waiting ~= queued then queued, changed = waiting, true end

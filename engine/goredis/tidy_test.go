@@ -1,0 +1,245 @@
+package goredis_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// crowd is a store in virtual time on which many die at once, and somebody whose lease
+// of a second, in real time, must not suffer.
+type crowd struct {
+	*testing.T
+	rdb    *redis.Client
+	engine *goredis.Engine
+	now    time.Time
+}
+
+func newCrowd(t *testing.T) *crowd {
+	fragments := maps.Clone(virtual())
+	delete(fragments, "notify")
+	delete(fragments, "bounds")
+	rdb := redistest.Start(t).Client()
+	c := &crowd{T: t, rdb: rdb, now: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+	c.engine = goredis.New(rdb, goredis.WithFragments(fragments))
+	t.Cleanup(func() { c.engine.Leave("nobody") })
+	c.pass(0)
+	must(t, rdb.ConfigSet(t.Context(), "slowlog-max-len", "1000000").Err())
+	must(t, rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "300").Err())
+	return c
+}
+
+func (c *crowd) pass(d time.Duration) {
+	c.now = c.now.Add(d)
+	must(c.T, c.rdb.Set(context.Background(), "virtual:now", c.now.UnixMicro(), 0).Err())
+}
+
+// ask makes one attempt.
+func (c *crowd) ask(r engine.Request) engine.Answer {
+	c.Helper()
+	a, err := c.engine.Acquire(c.Context(), r)
+	must(c.T, err)
+	return a
+}
+
+// many makes attempts beside each other.
+func (c *crowd) many(n int, r engine.Request, want engine.Status) {
+	c.Helper()
+	var wg sync.WaitGroup
+	for from := range 64 {
+		wg.Go(func() {
+			for i := from; i < n; i += 64 {
+				one := r
+				one.ID = fmt.Sprintf("c%d.%d", from, i)
+				if a, err := c.engine.Acquire(c.Context(), one); err != nil || a.Status != want {
+					c.Errorf("%s: %+v, %v", one.ID, a, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// waiting is how long the line is.
+func (c *crowd) waiting() int {
+	n, err := c.rdb.ZCount(c.Context(), prefix+":{crowd}:line", "1", "(1000000000000").Result()
+	must(c.T, err)
+	return int(n)
+}
+
+// beside runs f while somebody else keeps a lease of a second, and says what the
+// longest script took.
+func (c *crowd) beside(what string, f func()) {
+	c.Helper()
+	must(c.T, c.rdb.Do(c.Context(), "slowlog", "reset").Err())
+	e := goredis.New(c.rdb)
+	r := requestOf("bystander", "b1.x"+fmt.Sprint(time.Now().UnixNano()))
+	r.TTL = time.Second
+	held := hold(c.T, e, r)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(time.Second / 5)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				if err := e.Renew(c.Context(), []engine.Renewal{{Resource: r.Resource, Held: held, TTL: r.TTL}})[0]; err != nil {
+					c.Errorf("the bystander's lease: %v", err)
+					return
+				}
+			}
+		}
+	}()
+	start := time.Now()
+	f()
+	took := time.Since(start)
+	close(stop)
+	<-done
+	release(c.T, e, r.Resource, held)
+	e.Leave("b1")
+	log, err := c.rdb.SlowLogGet(c.Context(), -1).Result()
+	must(c.T, err)
+	longest := time.Duration(0)
+	for _, one := range log {
+		longest = max(longest, one.Duration)
+	}
+	c.Logf("%s: %v in all, the longest command took %v", what, took.Round(time.Millisecond), longest)
+}
+
+// sorts are what a crowd gathers about.
+func sorts() map[string]engine.Request {
+	mutex := requestOf("crowd", "c0.holder")
+	mutex.TTL = time.Hour
+	election, semaphore := mutex, mutex
+	election.Kind = engine.KindElection
+	semaphore.Kind, semaphore.Capacity = engine.KindSemaphore, 3
+	semaphore.Weight = 3
+	return map[string]engine.Request{"mutex": mutex, "election": election, "semaphore": semaphore}
+}
+
+// Those who die while the resource is held are gone before it is released: by the
+// first waiter that asks again, or by a renewal of the holder.
+func TestDeadWaitersGoWhileItIsHeld(t *testing.T) {
+	for name, r := range sorts() {
+		for _, by := range []string{"a poll", "a renewal"} {
+			t.Run(name+" by "+by, func(t *testing.T) {
+				c := newCrowd(t)
+				held, n := hold(t, c.engine, r), redistest.Scale(2000, 100_000)
+				c.many(n, r, engine.Queued)
+				c.pass(2 * time.Minute)
+				live := r
+				live.ID = "c.live"
+				c.ask(live)
+				c.beside(fmt.Sprintf("%d dead", n), func() {
+					if by == "a poll" {
+						if a := c.ask(live); a.Status != engine.Queued || a.Position != 0 {
+							t.Errorf("after its poll: %+v", a)
+						}
+						return
+					}
+					must(t, c.engine.Renew(t.Context(), []engine.Renewal{{Resource: r.Resource, Held: held, TTL: r.TTL}})[0])
+					c.engine.Settle()
+				})
+				if left := c.waiting(); left != 1 {
+					t.Errorf("%d are in the line", left)
+				}
+				release(t, c.engine, r.Resource, held)
+				if a := c.ask(live); a.Status != engine.Granted {
+					t.Errorf("after the release: %+v", a)
+				}
+			})
+		}
+	}
+}
+
+// A release before that clears up no more than a portion, and the rest goes behind
+// it: the next one gets in by its next poll.
+func TestReleaseWithDeadWaiters(t *testing.T) {
+	for name, r := range sorts() {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowd(t)
+			held, n := hold(t, c.engine, r), redistest.Scale(2000, 100_000)
+			c.many(n, r, engine.Queued)
+			c.pass(4 * time.Second)
+			live := r
+			live.ID = "c.live"
+			c.ask(live)
+			c.beside(fmt.Sprintf("%d dead", n), func() {
+				release(t, c.engine, r.Resource, held)
+				if a := c.ask(live); a.Status != engine.Granted {
+					t.Errorf("after the release: %+v", a)
+				}
+				c.engine.Settle()
+			})
+			if left := c.waiting(); left != 0 {
+				t.Errorf("%d are in the line", left)
+			}
+		})
+	}
+}
+
+// Readers that expire at once go in portions; a writer that does not wait is told
+// what holds when they have gone.
+func TestReadersExpireAtOnce(t *testing.T) {
+	c := newCrowd(t)
+	n := redistest.Scale(2000, 20_000)
+	reader := requestOf("crowd", "")
+	reader.Kind, reader.Capacity, reader.TTL = engine.KindRW, 1_000_000, 15*time.Second
+	c.many(n, reader, engine.Granted)
+	c.pass(time.Minute)
+	writer := reader
+	writer.ID, writer.Weight, writer.Queue = "c.writer", reader.Capacity, false
+	c.beside(fmt.Sprintf("%d expire", n), func() {
+		if a := c.ask(writer); a.Status != engine.Granted {
+			t.Errorf("got %+v", a)
+		}
+	})
+}
+
+// A release lets many readers in, some at a time.
+func TestReadersEnterAtOnce(t *testing.T) {
+	c := newCrowd(t)
+	n := redistest.Scale(2000, 20_000)
+	reader := requestOf("crowd", "")
+	reader.Kind, reader.Capacity, reader.TTL = engine.KindRW, 1_000_000, 15*time.Second
+	writer := reader
+	writer.ID, writer.Weight = "c.writer", reader.Capacity
+	held := hold(t, c.engine, writer)
+	c.many(n, reader, engine.Queued)
+	c.beside(fmt.Sprintf("%d enter", n), func() {
+		release(t, c.engine, writer.Resource, held)
+		c.engine.Settle()
+	})
+	if snap, err := c.engine.Snapshot(t.Context(), reader.Resource); err != nil || len(snap.Holders) != n || len(snap.Waiters) != 0 {
+		t.Errorf("%d hold and %d wait, %v", len(snap.Holders), len(snap.Waiters), err)
+	}
+}
+
+// So does a mark send them away.
+func TestMarkSendsManyAway(t *testing.T) {
+	c := newCrowd(t)
+	n := redistest.Scale(2000, 20_000)
+	r := requestOf("crowd", "c.holder")
+	held := hold(t, c.engine, r)
+	c.many(n, r, engine.Queued)
+	c.beside(fmt.Sprintf("%d sent away", n), func() {
+		must(t, c.engine.Release(t.Context(), engine.Release{Resource: r.Resource, Held: held, Mark: time.Hour}))
+		c.engine.Settle()
+	})
+	if left := c.waiting(); left != 0 {
+		t.Errorf("%d are in the line", left)
+	}
+}
