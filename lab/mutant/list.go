@@ -158,8 +158,8 @@ func attempts() []Mutant {
 			Patches: []Patch{{"		Withdraw: a.unsure,\n", "		Withdraw: false,\n"}},
 		},
 		{
-			Name: "a release that failed is not tried again", File: "client.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
-			Patches: []Patch{{"		if !b.pause(ctx) {\n", "		if b.n = 20; true || !b.pause(ctx) {\n"}},
+			Name: "a release that failed is not tried again", File: "cleanup.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Patches: []Patch{{"u.slow.next(); u.from >= u.until ||", "u.slow.next(); true || u.from >= u.until ||"}},
 		},
 		{
 			Name: "nobody subscribes again after a failure", File: "mailbox.go", World: virtual.Memory, Checks: []string{"hand-off"},
@@ -212,14 +212,14 @@ func quorums() []Mutant {
 			},
 		},
 		{
-			Name: "what a minority granted is not taken back", File: "engine/quorum/round.go", World: virtual.Quorum,
+			Name: "what a minority granted is not taken back", File: "engine/quorum/share.go", World: virtual.Quorum,
 			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off"},
-			Patches: []Patch{{"	if was != held && was != unsure {\n		return\n	}\n", "	if true || was != held && was != unsure {\n		return\n	}\n"}},
+			Patches: []Patch{{"	t.over = true\n	for _, n := range t.e.nodes {\n		t.owe(n)\n	}\n", "	t.over = true\n"}},
 		},
 		{
-			Name: "a late grant is not taken back", File: "engine/quorum/round.go", World: virtual.Quorum,
+			Name: "a late grant is not taken back", File: "engine/quorum/share.go", World: virtual.Quorum,
 			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off"},
-			Patches: []Patch{{"	t.follow(n, due)\n", ""}},
+			Patches: []Patch{{"engine.CauseDeleted})\n	}\n	t.owe(n)\n", "engine.CauseDeleted})\n	}\n"}},
 		},
 		{
 			Name: "every try has the same name", File: "engine/quorum/attempt.go", World: virtual.Quorum,
