@@ -49,8 +49,10 @@ lint: ## staticcheck, at a fixed version
 
 # -e: a peer of bench tests itself with a module that the proxy does not serve.
 # Tidy then goes on without it, and still fails if go.mod would change.
-tidy: ## see that every go.mod says what is needed and no more
+tidy: ## see that every go.mod says what is needed and no more, and that go.work.sum is complete
 	$(call each,GOWORK=off $(GO) mod tidy -e -diff)
+	@was=$$(cat go.work.sum); $(GO) list -m all >/dev/null; \
+	[ "$$was" = "$$(cat go.work.sum)" ] || { echo "go.work.sum was incomplete: commit it as it is now"; exit 1; }
 
 build: ## build all modules as their users do, without the workspace
 	$(call each,GOWORK=off $(GO) build -buildvcs=false ./...)
