@@ -54,6 +54,26 @@ func (s store) claimRow(t *testing.T, row fence.Row, token uint64) error {
 	return s.within(t, func(tx *sql.Tx) error { return s.guard.ClaimRow(t.Context(), tx, row, token) })
 }
 
+// A row that was deleted and made anew knows no token, unless it was made with one.
+func TestRowMadeAnew(t *testing.T) {
+	onEach(t, func(t *testing.T, db store) {
+		db.createArticle(t, 10)
+		requireNil(t, db.claimRow(t, article(42), 8))
+		requireStale(t, db.claimRow(t, article(42), 7), 7, 8)
+		db.exec(t, "DELETE FROM article WHERE id = 42")
+		db.exec(t, "INSERT INTO article (id, shop, amount) VALUES (42, 1, 5)")
+		requireNil(t, db.claimRow(t, article(42), 7))
+
+		db.exec(t, "DELETE FROM article WHERE id = 42")
+		db.exec(t, "INSERT INTO article (id, shop, amount, fence) VALUES (42, 1, 5, ?)", 9)
+		requireStale(t, db.claimRow(t, article(42), 8), 8, 9)
+
+		requireNil(t, db.claim(t, "article:42", 8)) // in the table of tokens
+		db.exec(t, "DELETE FROM article WHERE id = 42")
+		requireStale(t, db.claim(t, "article:42", 7), 7, 8)
+	})
+}
+
 func TestRowOrder(t *testing.T) {
 	onEach(t, func(t *testing.T, db store) {
 		db.createArticle(t, 10)
