@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-long soak check bench fmt vet lint tidy build arch redis databases
+.PHONY: help lab test test-long test-redis soak check bench fmt vet lint tidy build arch redis databases
 
 help: ## show this text
 	@echo "targets:"
@@ -28,6 +28,16 @@ test: redis databases ## all tests of all modules with the race detector; instal
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
 test-long: redis databases ## make test with the tests at scale in full size, and what is too long for make test
 	HOLDFAST_LONG=1 $(GO) test -race -p 1 -count=1 -timeout 60m $(MODULES:%=./%/...)
+	@$(MAKE) --no-print-directory test-redis
+
+# Conformance, differential tests and faults on real servers; each server that
+# starts has to say that it is the version.
+REDIS_VERSIONS ?= 6.2.14 7.0.15 8.2.3
+REDIS_SUITES   ?= ./engine/goredis ./engine/quorum ./fence ./internal/redistest ./internal/primitivetest ./internal/faulttest
+test-redis: redis ## what needs a Redis, on 6.2.14, 7.0.15 and 8.2.3; fetches those that are missing from PyPI
+	@set -e; for v in $(REDIS_VERSIONS); do s=$$(bash .ci/redis-versions $$v); echo "redis-server $$v ($$s)"; \
+		HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$$v $(GO) test -race -p 1 -count=1 -timeout 60m $(REDIS_SUITES); done
+
 
 # Random programs on a real Redis, and worker processes under kills, stops and
 # restarts; make test does the same in seconds. HOLDFAST_SOAK is for each of them.

@@ -24,7 +24,7 @@ func openCluster(t *testing.T) *redis.ClusterClient {
 	for i := range masters {
 		s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no"))
 		from, to := i*slots/masters, (i+1)*slots/masters-1
-		requireNil(t, s.Client().Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", from, to).Err())
+		requireNil(t, s.Client().ClusterAddSlotsRange(t.Context(), from, to).Err())
 		nodes = append(nodes, s.Client())
 		table = append(table, redis.ClusterSlot{Start: from, End: to, Nodes: []redis.ClusterNode{{Addr: s.Addr()}}})
 	}

@@ -16,8 +16,8 @@ type Script struct{ text, sha string }
 
 // NewScript puts the claim before a script. The script sees KEYS and ARGV as it
 // was given them, and its lines keep their numbers in the messages of Redis. It
-// has to declare its keys like any script; a first line with a shebang is kept
-// first. If the script fails half way, what it wrote stays written, and so does
+// has to declare its keys like any script; a first line with a shebang, which
+// Redis knows since version 7, is kept first. If the script fails half way, what it wrote stays written, and so does
 // the claim.
 func NewScript(lua string) *Script {
 	shebang := ""

@@ -387,13 +387,34 @@ func (d *duel) checkExpiries(ctx context.Context) error {
 		return nil
 	}
 	for _, suffix := range []string{"", ":line"} {
-		at, err := d.rdb.PExpireTime(ctx, d.core()+suffix).Result()
+		from, to, err := d.expiry(ctx, d.core()+suffix)
 		if err != nil {
 			return err
 		}
-		if at != -2 && (at-time.Duration(keep)*time.Microsecond).Abs() > d.slack {
-			return fmt.Errorf("key %q expires at %d ms, want %d µs", suffix, at.Milliseconds(), keep)
+		want := time.Duration(keep) * time.Microsecond
+		if from != -2 && (from > want+d.slack || to < want-d.slack) {
+			return fmt.Errorf("key %q expires at %d ms to %d ms, want %d µs", suffix, from.Milliseconds(), to.Milliseconds(), keep)
 		}
 	}
 	return err
+}
+
+// expiry returns between which instants a key expires, or -2 if there is none.
+// Before Redis 7 a server says only how long a key has left.
+func (d *duel) expiry(ctx context.Context, key string) (from, to time.Duration, err error) {
+	at, err := d.rdb.PExpireTime(ctx, key).Result()
+	if !redis.HasErrorPrefix(err, "unknown command") {
+		return at, at, err
+	}
+	var before, after *redis.TimeCmd
+	var left *redis.DurationCmd
+	_, err = d.rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		before, left, after = p.Time(ctx), p.PTTL(ctx, key), p.Time(ctx)
+		return nil
+	})
+	if err != nil || left.Val() == -2 {
+		return -2, -2, err
+	}
+	instant := func(t *redis.TimeCmd) time.Duration { return time.Duration(t.Val().UnixNano()) + left.Val() }
+	return instant(before).Truncate(time.Millisecond), instant(after), nil
 }

@@ -52,7 +52,9 @@ func WithReplicas(n int, timeout time.Duration) Option {
 }
 
 // WithFsync makes WithReplicas wait until the replicas have it on disk (WAITAOF),
-// for which they need append-only files. A server that does not know that command,
+// for which they need append-only files, best with appendfsync always: with
+// everysec each grant and renewal takes a second, or two, and the timeout of
+// WithReplicas has to be at least that. A server that does not know that command,
 // which is Redis before 7.2, is asked for WithReplicas alone.
 func WithFsync() Option {
 	return func(o *options) { o.replicas.fsync = true }

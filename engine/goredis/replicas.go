@@ -130,6 +130,11 @@ func (e *Engine) pledgeAt(ctx context.Context, node *redis.Client, args func(scr
 		_ = pipe.Process(ctx, sent[i])
 	}
 	onDisk := e.options.replicas.fsync && !e.noFsync.Load()
+	if onDisk {
+		// A replica that is asked answers before it has written to its disk, and again
+		// after a second, or when it is asked once more: as soon as it has the write.
+		_ = pipe.Process(ctx, newCommand(ctx, []any{"wait", e.options.replicas.n, milliseconds(e.options.replicas.wait / askFirst)}))
+	}
 	wait := newCommand(ctx, e.options.replicas.command(onDisk))
 	_ = pipe.Process(ctx, wait)
 	exec(ctx, pipe)
@@ -149,10 +154,17 @@ func (e *Engine) pledgeAt(ctx context.Context, node *redis.Client, args func(scr
 	return vows
 }
 
+// askFirst is the part of the time, one of so many, in which replicas should have
+// what they are then asked to have on disk.
+const askFirst = 8
+
+// milliseconds is a time for a command to which 0 means for ever.
+func milliseconds(d time.Duration) int64 { return max(d.Milliseconds(), 1) }
+
 // command returns WAIT, or WAITAOF, which also wants it on the replicas' disks.
 func (r replicas) command(onDisk bool) []any {
 	if onDisk {
-		return []any{"waitaof", 0, r.n, r.wait.Milliseconds()}
+		return []any{"waitaof", 0, r.n, milliseconds(r.wait - r.wait/askFirst)}
 	}
 	return []any{"wait", r.n, r.wait.Milliseconds()}
 }

@@ -254,8 +254,7 @@ func TestMultiOnACluster(t *testing.T) {
 	var nodes []*redistest.Server
 	for i := range 3 {
 		s := redistest.Start(t, redistest.WithArgs("--cluster-enabled", "yes"))
-		slots := []any{"cluster", "addslotsrange", i * 5462, min((i+1)*5462-1, 16383)}
-		if err := s.Client().Do(t.Context(), slots...).Err(); err != nil {
+		if err := s.Client().ClusterAddSlotsRange(t.Context(), i*5462, min((i+1)*5462-1, 16383)).Err(); err != nil {
 			t.Fatal(err)
 		}
 		nodes, addrs = append(nodes, s), append(addrs, s.Addr())

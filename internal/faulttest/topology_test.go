@@ -75,7 +75,7 @@ func startStore(t *testing.T, opts ...redistest.Option) *redistest.Server {
 	switch os.Getenv(topologyEnv) {
 	case "cluster":
 		s := redistest.Start(t, append(slices.Clone(opts), redistest.WithArgs("--cluster-enabled", "yes"))...)
-		if err := s.Client().Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err(); err != nil {
+		if err := s.Client().ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 			t.Fatal(err)
 		}
 		w := &world{t: t}

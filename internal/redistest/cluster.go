@@ -72,7 +72,7 @@ func (c *Cluster) form(masters int) {
 	for i, s := range c.nodes {
 		if i < masters {
 			c.do(s, "cluster", "set-config-epoch", i+1) // so that none has to be agreed on
-			c.do(s, "cluster", "addslotsrange", slots*i/masters, slots*(i+1)/masters-1)
+			s.operate(share(i, masters))
 		}
 		c.do(c.nodes[0], "cluster", "meet", "127.0.0.1", s.port)
 	}
@@ -88,6 +88,16 @@ func (c *Cluster) form(masters int) {
 		c.do(s, "cluster", "replicate", c.id(c.nodes[i]))
 	}
 	c.AwaitHealthy()
+}
+
+// share is the command that gives a master its part of the slots. Before Redis 7
+// it takes no range.
+func share(i, masters int) []any {
+	command := []any{"cluster", "addslots"}
+	for slot := slots * i / masters; slot < slots*(i+1)/masters; slot++ {
+		command = append(command, slot)
+	}
+	return command
 }
 
 // Nodes lists all servers, dead ones too: first those that were masters at the

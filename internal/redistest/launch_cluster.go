@@ -45,7 +45,7 @@ func meet(ctx context.Context, all []*Server) error {
 		errs = append(errs, s.do(ctx, func(ctx context.Context, c *redis.Client) error {
 			return errors.Join(
 				c.Do(ctx, "cluster", "set-config-epoch", i+1).Err(), // so that none has to be agreed on
-				c.Do(ctx, "cluster", "addslotsrange", slots*i/n, slots*(i+1)/n-1).Err(),
+				c.Do(ctx, share(i, n)...).Err(),
 				c.Do(ctx, "cluster", "meet", "127.0.0.1", all[0].port).Err(),
 			)
 		}))

@@ -39,9 +39,11 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 		w.fatal = t.Fatalf
 		t.Cleanup(w.Stop)
 		s.watchers = append(s.watchers, w)
-		// More often than usual, and no rest after a slow moment of the machine.
-		w.operate([]any{"sentinel", "debug", "info-period", 500, "ping-period", 500, "ask-period", 100,
-			"publish-period", 200, "tilt-trigger", 20000})
+		if w.Since(7, 0) {
+			// More often than usual, and no rest after a slow moment of the machine.
+			w.operate([]any{"sentinel", "debug", "info-period", 500, "ping-period", 500, "ask-period", 100,
+				"publish-period", 200, "tilt-trigger", 20000})
+		}
 	}
 	s.AwaitWatched()
 	return s

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -125,9 +126,23 @@ func TestBadArgumentIsToldWithTheServersWords(t *testing.T) {
 
 func TestMissingServerSaysWhatToInstall(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	t.Setenv(programEnv, "")
 	_, err := Launch()
 	if err == nil || !strings.Contains(err.Error(), "install redis-server") {
 		t.Fatalf("got %v", err)
+	}
+}
+
+func TestAnotherVersionDoesNotStart(t *testing.T) {
+	t.Setenv(versionEnv, "")
+	is := Start(t).version()
+	t.Setenv(versionEnv, is)
+	if s := Start(t); !s.Since(6, 2) || !s.Since(5, 9) || s.Since(99, 0) {
+		t.Errorf("Redis %s is not what it says", is)
+	}
+	t.Setenv(versionEnv, is+"1")
+	if _, err := Launch(); err == nil || !strings.Contains(err.Error(), strconv.Quote(is)) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -58,24 +58,24 @@ func TestCluster(t *testing.T) {
 func TestClusterWithHoles(t *testing.T) {
 	s := start(t, "--cluster-enabled", "yes")
 	c := s.Client()
-	must := func(args ...any) {
+	must := func(err error) {
 		t.Helper()
-		if err := c.Do(t.Context(), args...).Err(); err != nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	must("cluster", "addslotsrange", "0", "16000")
+	must(c.ClusterAddSlotsRange(t.Context(), 0, 16000).Err())
 	r := examine(t, defaults(), "redis+cluster://"+s.Addr())
 	require(t, r, "cluster", Fail, "cluster_state fail, 16001 of 16384 slots served")
 	requireWorst(t, r, Misconfig)
 
-	must("config", "set", "cluster-require-full-coverage", "no")
+	must(c.ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err())
 	awaitCluster(t, s, "cluster_state:ok")
 	r = examine(t, defaults(), "redis+cluster://"+s.Addr())
 	require(t, r, "cluster", Fail, "16001 of 16384 slots are served")
 
-	must("cluster", "addslotsrange", "16001", "16383")
-	must("config", "set", "cluster-require-full-coverage", "yes")
+	must(c.ClusterAddSlotsRange(t.Context(), 16001, 16383).Err())
+	must(c.ConfigSet(t.Context(), "cluster-require-full-coverage", "yes").Err())
 	awaitCluster(t, s, "cluster_state:ok")
 	r = examine(t, defaults(), "redis+cluster://"+s.Addr())
 	require(t, r, "cluster", OK, "all slots served by 1 servers")

@@ -94,7 +94,7 @@ func TestRights(t *testing.T) {
 
 func TestRightsInACluster(t *testing.T) {
 	s := start(t, "--cluster-enabled", "yes")
-	if err := s.Client().Do(t.Context(), "cluster", "addslotsrange", "0", "16383").Err(); err != nil {
+	if err := s.Client().ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
 	awaitCluster(t, s, "cluster_state:ok")
