@@ -327,8 +327,12 @@ func TestObserveOverRestart(t *testing.T) {
 		}
 	}
 	expect("")
+	// A master of a cluster refuses writes for 2 s after its start
+	// (CLUSTER_WRITABLE_DELAY): a lease of 3 s, whose last renewal may be 1 s old at
+	// the kill, does not outlive that.
+	const ttl = 6 * time.Second
 	for _, value := range []string{"a", "b"} {
-		l, err := w.client().Election("x", holdfast.WithTTL(3*time.Second)).Campaign(ctx, value)
+		l, err := w.client().Election("x", holdfast.WithTTL(ttl)).Campaign(ctx, value)
 		if err != nil {
 			t.Fatal(err)
 		}
