@@ -195,8 +195,8 @@ func TestDemoteLetsInReadersOfTheClientWithLocalOnly(t *testing.T) {
 	})
 }
 
-// A Demote that finds the lease broken ends it as any loss does: it is given back, and
-// the callers of the process have their turn.
+// A Demote that finds the lease broken ends it as any loss does: the holder's Release
+// gives it back, and the callers of the process have their turn.
 func TestDemoteOfABrokenLeaseGivesItBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := memory.New(), t.Context()
@@ -211,6 +211,9 @@ func TestDemoteOfABrokenLeaseGivesItBack(t *testing.T) {
 		}
 		if err := l.Demote(ctx); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("got %v, want a lost lease", err)
+		}
+		if err := l.Release(ctx); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("Release: got %v, want a lost lease", err)
 		}
 		start := time.Now()
 		next, err := rw.Lock(ctx)
