@@ -196,11 +196,12 @@ func TestDemoteLetsInReadersOfTheClientWithLocalOnly(t *testing.T) {
 }
 
 // A Demote that finds the lease broken ends it as any loss does: the holder's Release
-// gives it back, and the callers of the process have their turn.
+// gives it back, and hooks hear of it.
 func TestDemoteOfABrokenLeaseGivesItBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e, ctx := memory.New(), t.Context()
-		rw := newClient(t, e).RWMutex("x")
+		e, ctx, lost := memory.New(), t.Context(), 0
+		hook := lostHook(func(*holdfast.LostError) { lost++ })
+		rw := newClient(t, e, holdfast.WithHooks(hook)).RWMutex("x")
 		l, err := rw.Lock(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -211,6 +212,9 @@ func TestDemoteOfABrokenLeaseGivesItBack(t *testing.T) {
 		}
 		if err := l.Demote(ctx); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("got %v, want a lost lease", err)
+		}
+		if lost != 1 {
+			t.Errorf("the hook heard of %d losses, want 1", lost)
 		}
 		if err := l.Release(ctx); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("Release: got %v, want a lost lease", err)
