@@ -24,7 +24,7 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scripts := map[string]bool{"acquire.lua": true, "share.lua": true, "renew.lua": true, "renew_all.lua": true, "release.lua": true, "resize.lua": true, "break.lua": true, "snapshot.lua": true, "peek.lua": true, "together.lua": true}
+	scripts := map[string]bool{"acquire.lua": true, "share.lua": true, "renew.lua": true, "renew_all.lua": true, "release.lua": true, "resize.lua": true, "break.lua": true, "snapshot.lua": true, "peek.lua": true, "tidy.lua": true, "together.lua": true}
 	for _, entry := range entries {
 		text, err := files.ReadFile(entry.Name())
 		if err != nil {
