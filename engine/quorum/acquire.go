@@ -154,7 +154,7 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 			// The holder that was named is not, or not alone, what is in the way.
 			split, err = look.beside(ctx, r, &ans, given)
 		}
-		if ans.Status == engine.Busy && ans.Holder.ID == r.ID && given == 0 {
+		if ans.Status == engine.Busy && ans.Holder.ID == r.ID {
 			split = true // an earlier try of its own
 			a.recant()
 		} else if ans.Status == engine.Busy && ans.Holder.ID != "" && given == 0 {

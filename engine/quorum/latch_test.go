@@ -150,29 +150,36 @@ func (c *cluster) killCounters(t *testing.T, parts int, reached []fault) {
 }
 
 // A ballot that the caller gives may be proposed again when the nodes that were away are
-// back, as any request may.
+// back, as any request may: also while the calls of the first time are still under way,
+// which end after ownTimeout, and at the moment at which they end.
 func TestBallotAgain(t *testing.T) {
 	for name, what := range map[string]fault{"dead": dead, "hung": hung, "replyless": replyless} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(3)
-				r := asks("a.1")
-				r.Ballot = uint64(time.Now().UnixMicro())
-				c.nodes[0].set(what)
-				c.nodes[1].set(what)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if _, err := c.Acquire(ctx, r); !errors.Is(err, engine.ErrUnavailable) {
-					t.Fatal(err)
-				}
-				c.nodes[0].set(healthy)
-				c.nodes[1].set(healthy)
-				time.Sleep(2 * time.Second) // what it had is taken back
-				if a, err := c.Acquire(t.Context(), r); err != nil || a.Status == engine.Busy {
-					t.Errorf("got %+v, %v", a, err)
-				}
-				c.Leave("a")
+		for _, pause := range []time.Duration{0, time.Second, ownTimeout - time.Second, ownTimeout} {
+			t.Run(fmt.Sprint(name, " ", pause), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { ballotAgain(t, what, pause) })
 			})
-		})
+		}
 	}
+}
+
+func ballotAgain(t *testing.T, what fault, pause time.Duration) {
+	c := newCluster(3)
+	r := asks("a.1")
+	r.Ballot = uint64(time.Now().UnixMicro())
+	c.nodes[0].set(what)
+	c.nodes[1].set(what)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := c.Acquire(ctx, r); !errors.Is(err, engine.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	<-ctx.Done() // dead nodes refuse at once
+	c.nodes[0].set(healthy)
+	c.nodes[1].set(healthy)
+	time.Sleep(pause)
+	if a, err := c.Acquire(t.Context(), r); err != nil || a.Status == engine.Busy {
+		t.Errorf("got %+v, %v", a, err)
+	}
+	c.Leave("a")
+	<-time.After(time.Minute) // all calls are over
 }
