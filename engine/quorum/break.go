@@ -17,6 +17,9 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 		return err
 	}
 	defer e.lines.wake(res)
+	if b.ID == engine.MarkID {
+		return e.breakMark(ctx, res)
+	}
 	var known *round
 	if a := e.attempts.find(key{res, b.ID}); a != nil {
 		known, _ = a.standing()
@@ -38,6 +41,11 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 		}
 	}
 	defer p.end()
+	return e.broke(p)
+}
+
+// broke returns when it is clear what a break has ended.
+func (e *Engine) broke(p *poll[struct{}]) error {
 	c := claim{nodes: len(e.nodes), need: e.majority}
 	for !c.sure() {
 		r, ok := p.next()
@@ -57,25 +65,19 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	case c.yes > 0 && c.yes+len(c.gone) >= e.majority:
 		return nil // no majority has it any more
 	}
-	return shortfall(ctx, e, "ended it", c.yes, c.need, c.bad)
+	return shortfall(p.ctx, e, "ended it", c.yes, c.need, c.bad)
 }
 
 // breakAgain repeats a break on a node that has missed it. What comes later than the
-// lease does nothing; but of a mark it could end the next one.
+// lease does nothing.
 func (e *Engine) breakAgain(n *node, res engine.Resource, b engine.Break, known *round) {
-	if b.ID == engine.MarkID {
-		return
-	}
 	e.insistOn(n, engine.ClientOf(b.ID), func(ctx context.Context, n *node) error {
 		return e.breakOn(ctx, n, res, b, known)
 	}, func() {})
 }
 
-// breakOn ends what one node has of a holder ID, or the mark.
+// breakOn ends what one node has of a holder ID.
 func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b engine.Break, known *round) error {
-	if b.ID == engine.MarkID {
-		return n.Break(ctx, res, b)
-	}
 	var gone *engine.NotHeldError
 	id := b.ID
 	if b.Token != 0 { // then its name is known, unless it was made anew

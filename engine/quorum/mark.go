@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,12 +62,51 @@ func (t *round) unmark(votes []vote) {
 }
 
 // breakMark ends the mark of the round on one node, while its token is the node's last,
-// since a later mark is somebody else's. Nobody is granted anything while the mark is
-// there, so it cannot change hands meanwhile.
+// since a later mark is somebody else's.
 func (t *round) breakMark(ctx context.Context, n *node) error {
-	s, err := n.Snapshot(ctx, t.res)
-	if err != nil || s.Marked == 0 || s.Token != t.token+t.req.Reserve {
+	last := t.token + t.req.Reserve
+	err := endMark(ctx, n, t.res, last, last)
+	var gone *engine.NotHeldError
+	if errors.As(err, &gone) {
+		return nil
+	}
+	return err
+}
+
+// breakMark is Break for the mark. It returns when a majority of the nodes has ended the
+// mark, so the resource can be marked anew while the break is still on its way to
+// another: that node ends only what is not later than what the majority showed.
+func (e *Engine) breakMark(ctx context.Context, res engine.Resource) error {
+	all, err := e.survey(ctx, "", inBrief(res))
+	if err != nil {
 		return err
 	}
-	return n.Break(ctx, t.res, engine.Break{ID: engine.MarkID})
+	last := uint64(0)
+	for _, one := range all {
+		if one.snap.Marked > 0 {
+			last = max(last, one.snap.Token)
+		}
+	}
+	if last == 0 {
+		return &engine.NotHeldError{Cause: engine.CauseDeleted}
+	}
+	p := begin(e, ctx, "", e.pick(e.majority), func(ctx context.Context, n *node) (struct{}, error) {
+		return struct{}{}, endMark(ctx, n, res, 0, last)
+	})
+	defer p.end()
+	return e.broke(p)
+}
+
+// endMark ends the mark on one node, if the node's last token is one of from to last.
+// Nobody is granted anything while the mark is there, so it cannot change hands
+// meanwhile.
+func endMark(ctx context.Context, n *node, res engine.Resource, from, last uint64) error {
+	b, err := n.Peek(ctx, res)
+	switch {
+	case err != nil:
+		return err
+	case b.Marked == 0 || b.Token < from || b.Token > last:
+		return &engine.NotHeldError{Cause: engine.CauseDeleted}
+	}
+	return n.Break(ctx, res, engine.Break{ID: engine.MarkID})
 }

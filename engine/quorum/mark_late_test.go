@@ -143,3 +143,42 @@ func TestAMarkedNodeTakesTheLeaseAgain(t *testing.T) {
 		<-time.After(time.Minute)
 	})
 }
+
+// A break of a mark that reaches a node after the resource was marked anew ends nothing
+// there: what was done since would be done again.
+func TestALateBreakLeavesTheNextMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		done := func(id string) {
+			t.Helper()
+			h := c.hold(t, id)
+			if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h, Mark: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		c.nodes[2].set(dead)
+		done("a.1") // the third node has no mark
+		c.nodes[2].set(healthy)
+		time.Sleep(time.Second)
+		if _, err := c.Snapshot(t.Context(), stock); err != nil { // it answers again
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		c.nodes[2].slow(time.Second, 0)
+		if err := c.Break(t.Context(), stock, engine.Break{ID: engine.MarkID}); err != nil {
+			t.Fatal(err)
+		}
+		c.nodes[2].slow(0, 0)
+		c.nodes[0].set(dead)
+		done("a.2")
+		<-time.After(2 * time.Second) // the break arrives
+		c.nodes[0].set(healthy)
+		if a, err := c.beside().Acquire(t.Context(), asks("b.1")); err != nil || a.Status != engine.Marked {
+			t.Errorf("got %+v, %v, want it marked", a, err)
+		}
+		c.Leave("a")
+		c.Leave("b")
+		<-time.After(time.Minute)
+	})
+}

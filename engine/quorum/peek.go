@@ -13,11 +13,7 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 	if err := e.usable(ctx); err != nil {
 		return engine.Brief{}, err
 	}
-	all, err := e.survey(ctx, "", func(ctx context.Context, n *node) (sight, error) {
-		b, err := n.Peek(ctx, res)
-		s := engine.Snapshot{Resource: res, Kind: b.Kind, Capacity: b.Capacity, Token: b.Token, Marked: b.Marked, Holders: b.Holders}
-		return sight{n, s, b.More}, err
-	})
+	all, err := e.survey(ctx, "", inBrief(res))
 	if err != nil {
 		return engine.Brief{}, err
 	}
@@ -39,6 +35,15 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 		Resource: res, Kind: s.Kind, Capacity: s.Capacity, Token: s.Token, Marked: s.Marked,
 		Holders: shown, More: more || len(shown) < len(s.Holders),
 	}, nil
+}
+
+// inBrief peeks at a node.
+func inBrief(res engine.Resource) func(context.Context, *node) (sight, error) {
+	return func(ctx context.Context, n *node) (sight, error) {
+		b, err := n.Peek(ctx, res)
+		s := engine.Snapshot{Resource: res, Kind: b.Kind, Capacity: b.Capacity, Token: b.Token, Marked: b.Marked, Holders: b.Holders}
+		return sight{n, s, b.More}, err
+	}
 }
 
 // settled returns the holders of a merged brief up to the first of whom it is not
