@@ -8,16 +8,20 @@ import (
 
 // lease finds the lease that a party means: by the tries of this process, or by
 // asking the nodes, since it may have been taken by another process. One that is
-// found nowhere is asked for by the names that it would have.
+// found nowhere is asked for by the names that it would have. So is one that waits in
+// this process: what nodes have of it are tries, which are given back at any moment.
 func (e *Engine) lease(ctx context.Context, res engine.Resource, h engine.Held) (*attempt, *round, error) {
 	k := key{res, h.ID}
 	a := e.attempts.find(k)
 	if a != nil {
 		a.mu.Lock()
-		t := a.lease
+		t, waits := a.lease, a.waits
 		a.mu.Unlock()
-		if t != nil {
+		switch {
+		case t != nil:
 			return a, t, nil
+		case waits && h.Token == 0:
+			return &attempt{}, e.guess(res, h), nil
 		}
 	}
 	t, err := e.recall(ctx, res, h)

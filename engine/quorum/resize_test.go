@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,4 +138,27 @@ func TestADemotionThatANodeMissedIsRepeated(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A node has a try of a waiter, and gives it back before it is asked for the weight. The
+// waiter has never had a lease that could have been released.
+func TestATryIsNoLeaseToResize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c.occupy(t, func(i int) bool { return i < 2 })
+		c.nodes[2].slow(0, 20*time.Millisecond)
+		r := asks("mine.a")
+		r.Queue = true
+		if a, err := c.Acquire(t.Context(), r); err != nil || a.Status != engine.Queued {
+			t.Fatal(a, err)
+		}
+		time.Sleep(5 * time.Millisecond) // the answer of the third node comes after 20 ms
+		err := c.Resize(t.Context(), stock, engine.Held{ID: r.ID}, 1)
+		var gone *engine.NotHeldError
+		if !errors.As(err, &gone) || gone.Cause != engine.CauseDeleted {
+			t.Errorf("got %v, want %v", err, engine.CauseDeleted)
+		}
+		c.Leave("mine")
+		<-time.After(time.Minute)
+	})
 }
