@@ -42,7 +42,9 @@ func (w *electorate) campaign(s step) bool {
 		return err
 	})
 	if err != nil {
-		w.unexpected(err, holdfast.ErrNotAcquired)
+		if !w.refused(err, s.Client, w.lasting(s.ttl())) {
+			w.fail("%s: %v", s.Do, err)
+		}
 		return false
 	}
 	w.hold(l, s.Hold)
@@ -69,16 +71,10 @@ func (w *electorate) lead(s step) {
 		}
 		return ctx.Err()
 	})
-	w.unexpected(err, errEnough, context.DeadlineExceeded)
-}
-
-func (w *electorate) unexpected(err error, expected ...error) {
-	for _, e := range expected {
-		if errors.Is(err, e) {
-			return
-		}
+	tooShort := errors.Is(err, holdfast.ErrOption) && w.refused(err, s.Client, w.lasting(s.ttl()))
+	if !tooShort && !errors.Is(err, errEnough) && !errors.Is(err, context.DeadlineExceeded) {
+		w.fail("%s: %v", s.Do, err)
 	}
-	w.fail("ended with %v", err)
 }
 
 // observe checks that an observer never goes back in time.

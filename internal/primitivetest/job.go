@@ -164,7 +164,7 @@ func (o *office) run(sh shift) (ran bool, err error) {
 		}
 	case err == nil:
 		o.told = append(o.told, told{first, last})
-	case !errors.Is(err, holdfast.ErrNotAcquired):
+	case !o.refused(err, sh.Client, o.lasting(jobTTL)):
 		o.failing("did not run: %v", err)
 	}
 	return ran, err

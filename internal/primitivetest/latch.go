@@ -57,7 +57,7 @@ func (g *pad) on() (token uint64, full bool) {
 // call is one with nothing but the errors of trouble.
 func (g *pad) call(s step, do func(ctx context.Context) error) error {
 	err := g.in(s, do)
-	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, holdfast.ErrNotAcquired) {
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !g.refused(err, s.Client, engine.ClaimWindow) {
 		g.fail("%s: %v", s.Do, err)
 	}
 	return err

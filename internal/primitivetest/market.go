@@ -86,7 +86,7 @@ func (w *market) becomesReader(p *part) {
 }
 
 func (w *market) act(e errand) {
-	a := w.open(w.clients[e.Client], w.ttl(2*time.Second))
+	a := w.open(w.clients[e.Client], w.ttl(usualTTL))
 	lock := a.lock
 	if e.Do == "try" {
 		lock = a.try
@@ -97,7 +97,7 @@ func (w *market) act(e errand) {
 		return err
 	})
 	if err != nil {
-		if !errors.Is(err, holdfast.ErrNotAcquired) {
+		if !w.refused(err, e.Client, w.lasting(usualTTL)) {
 			w.fail("%s: %v", e.Do, err)
 		}
 		return

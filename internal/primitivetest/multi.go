@@ -106,7 +106,7 @@ func (w *crowd) wait(g gathering) time.Duration {
 }
 
 func (w *crowd) act(g gathering) {
-	ttl := w.ttl(2 * time.Second)
+	ttl := w.ttl(usualTTL)
 	if w.sure {
 		ttl = holdfast.WithTTL(2 * orderTTL)
 	}
@@ -120,7 +120,7 @@ func (w *crowd) act(g gathering) {
 	l, err := lock(ctx)
 	if err != nil {
 		hangs := g.Do == "lock" && errors.Is(err, context.DeadlineExceeded)
-		if hangs || g.Do == "lock" && w.calm() || !errors.Is(err, holdfast.ErrNotAcquired) {
+		if hangs || g.Do == "lock" && w.calm() || !w.refused(err, g.Client, w.lasting(usualTTL)) {
 			w.fail("%s %v: %v", g.Do, g.Names, err)
 		}
 		return

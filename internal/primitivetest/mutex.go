@@ -2,7 +2,6 @@ package primitivetest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -27,16 +26,29 @@ type bench struct {
 }
 
 func (s *Stage) options(st step) []holdfast.LockOption {
+	opts := []holdfast.LockOption{s.ttl(st.ttl())}
+	switch st.Opts {
+	case "no tenure":
+		opts = append(opts, holdfast.WithoutTenure())
+	case "no renewal":
+		opts = append(opts, holdfast.WithoutRenewal())
+	}
+	return opts
+}
+
+// ttl is that of the options.
+func (st step) ttl() time.Duration {
 	switch st.Opts {
 	case "short":
-		return []holdfast.LockOption{s.ttl(300 * time.Millisecond)}
-	case "no tenure":
-		return []holdfast.LockOption{s.ttl(2 * time.Second), holdfast.WithoutTenure()}
+		return 300 * time.Millisecond
 	case "no renewal":
-		return []holdfast.LockOption{s.ttl(time.Second), holdfast.WithoutRenewal()}
+		return time.Second
 	}
-	return []holdfast.LockOption{s.ttl(2 * time.Second)}
+	return usualTTL
 }
+
+// usualTTL is that of callers without an option.
+const usualTTL = 2 * time.Second
 
 // granted: nobody else may believe to hold the resource now. A lease that an
 // operator broke is left out: until its client hears of it, it may even pass
@@ -90,7 +102,7 @@ func (b *bench) act(s step) {
 		return err
 	})
 	if err != nil {
-		if !errors.Is(err, holdfast.ErrNotAcquired) {
+		if !b.refused(err, s.Client, b.lasting(s.ttl())) {
 			b.fail("%s: %v", s.Do, err)
 		}
 		return

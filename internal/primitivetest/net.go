@@ -31,6 +31,7 @@ type Net struct {
 	// it before the first call.
 	Ahead time.Duration
 
+	lag      time.Duration
 	underway sync.WaitGroup // requests whose callers may have gone
 }
 
@@ -202,6 +203,7 @@ func (n *Net) LoseReplies() {
 // whether anybody still waits for the answer.
 func (n *Net) Slow(there, back time.Duration) {
 	n.Set(func() {
+		n.lag = max(n.lag, there+back)
 		n.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 			type outcome struct {
 				a   engine.Answer
@@ -229,6 +231,13 @@ func (n *Net) Slow(there, back time.Duration) {
 			return <-got
 		}
 	})
+}
+
+// Lag returns the longest time that Slow has ever given a request and its answer.
+func (n *Net) Lag() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lag
 }
 
 // trip takes a request to the engine and its answer back.

@@ -91,7 +91,7 @@ func (w *workshop) once(d deed) {
 		}
 	case ran && !errors.Is(err, errFailed):
 		w.failing("fn failed, and Once says %v", err)
-	case errors.Is(err, holdfast.ErrNotAcquired):
+	case w.refused(err, d.Client, holdfast.DefaultTTL):
 		// The operator broke a lease whose grant had not reached this client.
 	case !ran && err != nil:
 		w.failing("did not run: %v", err)

@@ -61,9 +61,10 @@ func (s *Stage) virtual() bool { return s.Pace == 1 }
 func (s *Stage) span(d time.Duration) time.Duration { return d / time.Duration(s.Pace) }
 
 // ttl is a TTL that may run out.
-func (s *Stage) ttl(d time.Duration) holdfast.LockOption {
-	return holdfast.WithTTL(max(holdfast.MinTTL, s.span(d)))
-}
+func (s *Stage) ttl(d time.Duration) holdfast.LockOption { return holdfast.WithTTL(s.lasting(d)) }
+
+// lasting is a TTL of a script, here.
+func (s *Stage) lasting(d time.Duration) time.Duration { return max(holdfast.MinTTL, s.span(d)) }
 
 // pass lets a time of a script go by.
 func (s *Stage) pass(d time.Duration) { <-time.After(s.span(d)) }

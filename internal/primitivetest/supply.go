@@ -32,7 +32,7 @@ type supply struct {
 // until takes the mutex when there is stock, or at once, whatever goes wrong.
 func (s *supply) until(client int, ready func() bool) *holdfast.Lease {
 	ctx := context.Background()
-	m := s.clients[client].Mutex("x", s.ttl(15*time.Second))
+	m := s.clients[client].Mutex("x", s.ttl(holdfast.DefaultTTL))
 	for {
 		l, err := m.Lock(ctx)
 		for err == nil && !s.see(ready) {
@@ -40,6 +40,9 @@ func (s *supply) until(client int, ready func() bool) *holdfast.Lease {
 		}
 		if err == nil && l.Err() == nil {
 			return l
+		}
+		if s.unfounded(err, client, s.lasting(holdfast.DefaultTTL)) {
+			s.fail("client %d: %v", client, err)
 		}
 	}
 }

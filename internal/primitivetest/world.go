@@ -2,6 +2,7 @@ package primitivetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -115,6 +116,26 @@ func (w *world) weather(s step) bool {
 		return false
 	}
 	return true
+}
+
+// refused tells whether a client may be refused a lease with this error, which is for
+// the TTL only if that may be too short.
+func (w *world) refused(err error, client int, ttl time.Duration) bool {
+	return errors.Is(err, holdfast.ErrNotAcquired) && !w.unfounded(err, client, ttl)
+}
+
+// unfounded tells whether an error says that a TTL is too short for the store, although
+// no grant can have come to the client after its trust window: its network has never
+// been so slow.
+func (w *world) unfounded(err error, client int, ttl time.Duration) bool {
+	if !errors.Is(err, holdfast.ErrOption) {
+		return false
+	}
+	lag := w.nets[client].Lag()
+	if !w.virtual() {
+		lag += w.late()
+	}
+	return lag < ttl-ttl/50-20*time.Millisecond
 }
 
 // heal ends all bad weather.
