@@ -176,7 +176,7 @@ func ballotAgain(t *testing.T, what fault, pause time.Duration) {
 	<-ctx.Done() // dead nodes refuse at once
 	c.nodes[0].set(healthy)
 	c.nodes[1].set(healthy)
-	time.Sleep(pause)
+	<-time.After(pause)
 	if a, err := c.Acquire(t.Context(), r); err != nil || a.Status == engine.Busy {
 		t.Errorf("got %+v, %v", a, err)
 	}
