@@ -25,8 +25,8 @@ type clusterWorld struct {
 
 func newClusterWorld(t *testing.T, opts ...redistest.Option) *clusterWorld {
 	t.Helper()
-	goleak.VerifyNone(t)
-	t.Cleanup(func() { goleak.VerifyNone(t) })
+	goleak.VerifyNone(t, dialling())
+	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
 	w := &clusterWorld{world: world{t: t}, cluster: redistest.StartCluster(t, opts...)}
 	w.stores = []engine.Engine{goredis.New(w.cluster.Client())}
 	t.Cleanup(func() {

@@ -39,11 +39,8 @@ func grounds() map[string]func(*testing.T) ground {
 func onGrounds(t *testing.T, test func(w *world, g ground)) {
 	for name, start := range grounds() {
 		t.Run(name, func(t *testing.T) {
-			// Of go-redis: it looks once a second whether a server is back, and ends
-			// within a second of its client.
-			dialling := goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
-			goleak.VerifyNone(t, dialling)
-			t.Cleanup(func() { goleak.VerifyNone(t, dialling) })
+			goleak.VerifyNone(t, dialling())
+			t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
 			g := start(t)
 			t.Cleanup(func() {
 				for _, s := range g.servers() {

@@ -53,8 +53,8 @@ type world struct {
 // lease or wait may be left, and no goroutine.
 func newWorld(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
-	goleak.VerifyNone(t)
-	t.Cleanup(func() { goleak.VerifyNone(t) })
+	goleak.VerifyNone(t, dialling())
+	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
 	w := &world{t: t}
 	if sizeOfQuorum() > 1 {
 		w.queue = &queue{all: make(map[string]map[string]bool)}
@@ -66,6 +66,12 @@ func newWorld(t *testing.T, opts ...redistest.Option) *world {
 	}
 	t.Cleanup(w.checkClean)
 	return w
+}
+
+// dialling is of go-redis: it looks once a second whether a server is back, and ends
+// within a second of its client.
+func dialling() goleak.Option {
+	return goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 }
 
 // servers gives a world its servers.

@@ -248,8 +248,8 @@ func TestMultiUnderKills(t *testing.T) {
 
 // The resources of a Multi may live on different masters of a cluster.
 func TestMultiOnACluster(t *testing.T) {
-	goleak.VerifyNone(t)
-	t.Cleanup(func() { goleak.VerifyNone(t) })
+	goleak.VerifyNone(t, dialling())
+	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
 	var addrs []string
 	var nodes []*redistest.Server
 	for i := range 3 {

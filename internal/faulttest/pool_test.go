@@ -19,7 +19,7 @@ import (
 // as it is free, a holder keeps its lease and gives it back, and who asks then gets
 // an answer.
 func TestCallersPoolIsTaken(t *testing.T) {
-	t.Cleanup(func() { goleak.VerifyNone(t) })
+	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
 	server := redistest.Start(t)
 	w := &world{t: t}
 	join := func(change ...func(*redis.Options)) (*redis.Client, *holdfast.Client) {

@@ -44,7 +44,8 @@ func notOnQuorum() map[string]string {
 		"a semaphore needs all nodes, so it stops while one is restarted":                                "TestSemaphoreUnderFaults TestManyWaitersOfASemaphoreDrain TestUnitsOfKilledHoldersReturn",
 		"a fallback is the client's and begins at the engine's ErrUnavailable, whichever engine":         "TestFallbacks TestWaiterFallsBack TestShortOutageIsRiddenOut",
 		"it is about what one server is asked": "TestLeaderCostsTheSameWithManyCandidates TestObserveCostsTheSameWithManyCandidates " +
-			"TestSignalCostsTheSameWithManyWaiters TestNoReadHoldsTheServerUp TestCallersPoolIsTaken",
+			"TestSignalCostsTheSameWithManyWaiters TestNoReadHoldsTheServerUp TestCallersPoolIsTaken TestRefusedConnectionsNameTheirCause",
+		"it is about what one client does for very many leases, on whichever engine": "TestManyLeasesWhenTheStoreGoesAway TestCloseOfManyLeases",
 		"it is about failover or slots, which a quorum has not": "TestHandOffsInACluster TestMasterKilledInMidHold TestDoubleGrantIsFenced " +
 			"TestTooFewReplicasNoGrant TestSentinelFailsOver TestSentinelSplit TestMultiOnACluster",
 		"it is about the tests themselves": "TestJudgeOfStays TestJudgeOfLeftovers TestFaultsOnOtherTopologies TestListsAreWhole",

@@ -17,7 +17,7 @@ import (
 // The password of the server changes under a holder: the lease that it cannot renew
 // says why, and so does every call from then on.
 func TestRefusedConnectionsNameTheirCause(t *testing.T) {
-	t.Cleanup(func() { goleak.VerifyNone(t) })
+	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
 	server := redistest.Start(t, redistest.WithPassword("right"))
 	w := &world{t: t}
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: "right"})
