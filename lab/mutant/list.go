@@ -78,7 +78,7 @@ func queues() []Mutant {
 			Patches: []Patch{{"if q.line.Len() == 0 && q.used+r.Weight <= q.capacity {", "if q.used+r.Weight <= q.capacity {"}},
 		},
 		{
-			Name: "a waiter that does not fit lets those behind it pass", File: file, World: virtual.Memory, Checks: []string{"starvation"},
+			Name: "a waiter that does not fit lets those behind it pass", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"starvation"},
 			Patches: []Patch{{"			return // the front keeps its place: nobody behind it is tried\n",
 				"			if q.line.Len() == 1 {\n				return\n			}\n			q.line.MoveToBack(e)\n			if q.line.Front() == e || q.used+q.line.Front().Value.(*Waiter).Weight > q.capacity {\n				return\n			}\n			continue\n"}},
 		},
@@ -109,11 +109,11 @@ func queues() []Mutant {
 			Patches: []Patch{{"if q.line.Len() == 0 && q.used+r.Weight <= q.capacity {", "if q.line.Len() == 0 && (q.used+r.Weight <= q.capacity || r.Kind == \"rw\" && q.used < q.capacity) {"}},
 		},
 		{
-			Name: "the capacity is off by one", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model"},
+			Name: "the capacity is off by one", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model"},
 			Patches: []Patch{{"		if q.used+w.Weight > q.capacity {", "		if q.used+w.Weight > q.capacity+1 {"}},
 		},
 		{
-			Name: "nobody reaps the expired", File: file, World: virtual.Memory, Checks: []string{"deadlock", "errors"},
+			Name: "nobody reaps the expired", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"deadlock", "errors"},
 			Patches: []Patch{{"for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= now {", "for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= 0*now {"}},
 		},
 		{
@@ -141,7 +141,7 @@ func queues() []Mutant {
 			Patches: []Patch{{"	if span <= 0 {\n		return\n	}\n", "	if span <= 0 || q.last > 0 {\n		return\n	}\n"}},
 		},
 		{
-			Name: "a waiter keeps its place without asking", File: file, World: virtual.Memory, Checks: []string{"deadlock", "errors", "leftovers", "hand-off"},
+			Name: "a waiter keeps its place without asking", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "leftovers", "hand-off"},
 			Patches: []Patch{
 				{"		if w.Seen+q.params.WaiterLife <= now {\n", "		if w.Seen+1000*q.params.WaiterLife <= now {\n"},
 				{"			ttl = min(ttl, q.params.ClaimWindow)\n", "			ttl = max(ttl, 60*Second)\n"},
