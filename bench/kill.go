@@ -44,6 +44,10 @@ func vigilName(resource string, i int) string { return fmt.Sprintf("%s:%d", reso
 // run waits for all resources and notes when each was granted. A holder is never
 // told to run: it is killed.
 func (v *vigil) run(ctx context.Context, _ window) (*report, error) {
+	// A context that can end, although it does not: with it rueidislock asks again
+	// where it has missed a message, instead of waiting for ever.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	r := &report{Entered: make([]time.Time, len(v.locks))}
 	errs := make([]error, len(v.locks))
 	var wg sync.WaitGroup
