@@ -60,9 +60,10 @@ lint: ## staticcheck, at a fixed version
 # -e: a peer of bench tests itself with a module that the proxy does not serve.
 # Tidy then goes on without it; its lines do not count, since sometimes it is served.
 tidy: ## see that every go.mod says what is needed and no more, and that go.work.sum is complete
-	@set -e; for m in $(MODULES); do echo "go mod tidy -e -diff ($$m)"; \
-		out=$$(cd $$m && GOWORK=off $(GO) mod tidy -e -diff | grep '^[+-][^+-]' | grep -v '/rueidiscompat ' || true); \
-		[ -z "$$out" ] || { echo "$$out"; exit 1; }; done
+	@set -e; for m in $(MODULES); do echo "go mod tidy -e -diff ($$m)"; code=0; \
+		all=$$(cd $$m && GOWORK=off $(GO) mod tidy -e -diff) || code=$$?; \
+		out=$$(echo "$$all" | grep '^[+-][^+-]' | grep -v '/rueidiscompat v[^ ]* h1:' || true); \
+		[ -z "$$out" ] && { [ $$code = 0 ] || [ -n "$$all" ]; } || { echo "$$all"; exit 1; }; done
 	@was=$$(cat go.work.sum); $(GO) list -m all >/dev/null; \
 	[ "$$was" = "$$(cat go.work.sum)" ] || { echo "go.work.sum was incomplete: commit it as it is now"; exit 1; }
 
