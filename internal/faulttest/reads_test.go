@@ -186,6 +186,12 @@ func (c *crowd) growth(op func() error, grow func(from, to int)) {
 	}
 }
 
+// candidates makes client0 the leader and lets the others wait.
+func (c *crowd) candidates(from, to int) {
+	c.fill("primary", engine.KindElection, 1, from, min(to, 1))
+	c.fill("primary", engine.KindElection, 1, max(from, 1), to)
+}
+
 // Who leads costs the same, however many candidates wait.
 func TestLeaderCostsTheSameWithManyCandidates(t *testing.T) {
 	c := newCrowd(t)
@@ -196,10 +202,7 @@ func TestLeaderCostsTheSameWithManyCandidates(t *testing.T) {
 			err = fmt.Errorf("leader is %+v", l)
 		}
 		return err
-	}, func(from, to int) {
-		c.fill("primary", engine.KindElection, 1, from, min(to, 1))
-		c.fill("primary", engine.KindElection, 1, max(from, 1), to)
-	})
+	}, c.candidates)
 }
 
 // So does each look of an observer.
@@ -214,10 +217,7 @@ func TestObserveCostsTheSameWithManyCandidates(t *testing.T) {
 			err = fmt.Errorf("leader is %+v", l)
 		}
 		return err
-	}, func(from, to int) {
-		c.fill("primary", engine.KindElection, 1, from, min(to, 1))
-		c.fill("primary", engine.KindElection, 1, max(from, 1), to)
-	})
+	}, c.candidates)
 }
 
 // A signal costs the same, however many wait for the condition.
