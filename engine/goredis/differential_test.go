@@ -66,7 +66,7 @@ const portion = 5
 // virtual makes the time and the wake-ups of the scripts virtual.
 func virtual() map[string]string {
 	return map[string]string{
-		"bounds": fmt.Sprintf("local PORTION, FEW_FORGOTTEN = %d, 2", portion),
+		"bounds": fmt.Sprintf("local PORTION, FEW_FORGOTTEN, MESSAGE_COST = %d, 2, 4", portion),
 		"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
 		"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
 	}

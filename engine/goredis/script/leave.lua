@@ -32,11 +32,11 @@ end
 -- dismiss sends away those who wait for a resource that is marked.
 local function dismiss()
   if queued == 0 then return end
-  local most = math.floor(math.max(0, portion) / 4)
+  local most = math.floor(math.max(0, portion) / MESSAGE_COST)
   for _, member in ipairs(call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'LIMIT', 0, most)) do
     local id = string.sub(member, 2)
     dropWaiter(id)
-    portion = portion - 4
+    portion = portion - MESSAGE_COST
     wakes[#wakes + 1] = {id, string.format('m %.0f %s', marked - now, id)}
   end
   if queued > 0 then more = true end

@@ -1,5 +1,4 @@
 local WAITER = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$' -- seen since weight ttl reserve mark reason
-local MESSAGE_COST = 4
 --#include reap
 --#include sweep
 
