@@ -29,7 +29,7 @@ func TestEveryFailureNamesItsCause(t *testing.T) {
 	must(t, admin.Do(t.Context(), "acl", "setuser", "reader", "on", ">secret", "~*", "&*", "+@all", "-evalsha", "-eval", "-subscribe").Err())
 	quick := func(s *redistest.Server, change func(*redis.Options)) *redis.Client {
 		return s.Client(func(o *redis.Options) {
-			o.DialerRetries, o.DialTimeout, o.MaxRetries = 1, 200*time.Millisecond, -1
+			o.DialerRetries, o.MaxRetries = 1, -1
 			change(o)
 		})
 	}
@@ -49,7 +49,10 @@ func TestEveryFailureNamesItsCause(t *testing.T) {
 		"no such host":        {quick(open, func(o *redis.Options) { o.Addr = "no-such-host.invalid:6379" }), engine.ErrUnavailable, "no-such-host.invalid"},
 		"unknown authority":   {quick(open, func(o *redis.Options) { o.Addr, o.TLSConfig = secure, &tls.Config{} }), engine.ErrUnavailable, "unknown authority"},
 		"another host's cert": {quick(open, func(o *redis.Options) { o.Addr, o.TLSConfig = secure, &tls.Config{RootCAs: ca, ServerName: "other"} }), engine.ErrUnavailable, "not other"},
-		"TLS on a plain port": {quick(open, func(o *redis.Options) { o.TLSConfig = &tls.Config{RootCAs: ca} }), engine.ErrUnavailable, "does not speak TLS"},
+		"TLS on a plain port": {quick(open, func(o *redis.Options) {
+			o.TLSConfig = &tls.Config{RootCAs: ca}
+			o.DialTimeout = 200 * time.Millisecond // the server waits for the rest of a line
+		}), engine.ErrUnavailable, "does not speak TLS"},
 		"plain on a TLS port": {quick(open, func(o *redis.Options) { o.Addr = secure }), engine.ErrUnavailable, "expects TLS"},
 		"protected mode":      {quick(open, func(o *redis.Options) { o.Addr = turnsAway(t, "-DENIED Redis is running in protected mode") }), engine.ErrDenied, "DENIED Redis is running in protected mode"},
 		"too many clients":    {quick(full(t), func(*redis.Options) {}), engine.ErrUnavailable, "max number of clients reached"},
