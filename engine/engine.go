@@ -95,8 +95,8 @@ type Engine interface {
 
 	// Listen opens the stream of wake-ups for one client and returns once it is
 	// live: a wake-up sent after that reaches deliver unless a connection is
-	// lost, and after such a loss deliver gets a Resync. deliver must be quick
-	// and must not call the engine. The stream ends by Listener.Close.
+	// lost, and after such a loss deliver gets a Resync. A break may be told more
+	// than once. deliver must be quick and must not call the engine. The stream ends by Listener.Close.
 	Listen(ctx context.Context, prefix string, client string, deliver func(Wakeup)) (Listener, error)
 
 	// Leave tells the engine that a client is closed, so that it can drop what
