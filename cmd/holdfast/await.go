@@ -136,18 +136,18 @@ func (c *guarded) await(ctx context.Context, s *session, start time.Time) (*hold
 	default:
 		return nil, err
 	}
-	if errors.Is(err, holdfast.ErrUnavailable) {
+	// It was busy to the end, or the store was away or slow: say by whom, or which.
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+	defer cancel()
+	snap, failed := s.Snapshot(ask, string(c.Resource))
+	switch away := errors.Is(err, holdfast.ErrUnavailable); {
+	case failed == nil && (!away || len(snap.Holders) > 0):
+		return nil, c.conflict(heldBy(snap))
+	case away:
 		return nil, fail(exitUnavailable, "not acquired in %s: the store (%s) did not answer to the end; "+
 			"check that it runs, and the address in --redis or HOLDFAST_REDIS", time.Duration(*c.Wait), s.at)
 	}
-	// It was busy to the end: say by whom.
-	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
-	defer cancel()
-	snap, err := s.Snapshot(ask, string(c.Resource))
-	if err != nil {
-		return nil, err
-	}
-	return nil, c.conflict(heldBy(snap))
+	return nil, failed
 }
 
 // heldBy says who is in the way.
