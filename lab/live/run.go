@@ -299,11 +299,11 @@ func (r *run) saw(by, resource, format string, args ...any) {
 
 // end stops faults, workers and proxies, and clears up.
 func (r *run) end(ctx context.Context) error {
-	r.ops.stop()
 	if r.inj == nil {
 		return nil
 	}
 	err := r.inj.Stop()
+	r.ops.stop() // the faults give it its orders
 	for _, c := range r.crew {
 		c.dismiss()
 	}
