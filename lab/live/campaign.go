@@ -18,7 +18,8 @@ type Campaign struct {
 	// Lanes is how many programs are played at once (default 2). Most of the time
 	// they wait.
 	Lanes int
-	// For ends the campaign after that time (default: never).
+	// For ends the campaign after that time (default: never): no run begins after
+	// it, except that one run has to show something, for a minute more at most.
 	For time.Duration
 	// Enough ends the campaign after so many failures (default: never).
 	Enough int
@@ -46,11 +47,6 @@ const mostErrors = 10
 // Run plays until it is done, or its time or ctx is over.
 func (c Campaign) Run(ctx context.Context) Summary {
 	start := time.Now()
-	if c.For > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.For)
-		defer cancel()
-	}
 	c.Stores = OwnStores
 	if len(c.On) > 0 {
 		c.Stores, c.Nodes = OtherStores, len(c.On)
@@ -64,7 +60,7 @@ func (c Campaign) Run(ctx context.Context) Summary {
 	take := func() (uint64, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		enough := c.Enough > 0 && len(sum.Failures) >= c.Enough
+		enough := c.Enough > 0 && len(sum.Failures) >= c.Enough || c.late(sum, time.Since(start))
 		if next >= uint64(c.Count) || ctx.Err() != nil || enough {
 			return 0, false
 		}
@@ -92,6 +88,15 @@ func (c Campaign) Run(ctx context.Context) Summary {
 	lanes.Wait()
 	sum.Took = time.Since(start)
 	return sum
+}
+
+// late tells whether no more runs should begin.
+func (c Campaign) late(so Summary, took time.Duration) bool {
+	limit := c.For
+	if so.Played == 0 {
+		limit += runLimit
+	}
+	return c.For > 0 && took >= limit
 }
 
 func (s *Summary) add(r Result, err error) {

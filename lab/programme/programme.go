@@ -61,7 +61,7 @@ type Plan struct {
 type Live struct {
 	Subject string
 	Count   int           // histories
-	For     time.Duration // at most; 0: no bound
+	For     time.Duration // no run begins after it, once one has shown something; 0: no bound
 }
 
 // Virtual is a campaign in virtual time.
