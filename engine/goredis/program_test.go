@@ -66,17 +66,21 @@ func found() [][]step {
 			mutex(0, "c3", 1000, ""), mutex(1000, "c1.a", 24*3600*queue.Second, "c1.a"), mutex(0, "c1.b", 1000, ""),
 			mutex(60*queue.Second, "c3", 1000, ""), release("c1.a"), release("c1.b"),
 		},
-		// The keys, which are kept until 123 s, would outlive a lease by the retention
+		// A resource is new: its core has not all fields. Another waits for it, and is
+		// passed the lease, in the short ways.
+		{mutex(0, "c1.a", 50*queue.Second, ""), mutex(queue.Second, "c1.b", 3*queue.Second, ""), release("c1.a"), release("c1.b")},
+		{mutex(0, "c1.a", 50*queue.Second, ""), release("c1.a"), mutex(queue.Second, "c1.b", 15*queue.Second, ""), renew(1, "c1.b", 15, true), release("c1.b")},
+		// The keys, which are kept until 79.6875 s, would outlive a lease by the retention
 		// and no more. It is then extended within a spell, in which renew_all does
 		// not look at them. The lease is acquired, renewed in each way, acquired again.
-		{mutex(3*queue.Second, "c1.a", 15*queue.Second, ""), release("c1.a"), mutex(43*queue.Second, "c1.b", 15*queue.Second, ""), renew(5, "c1.b", 15, true)},
-		{mutex(3*queue.Second, "c1.a", 50*queue.Second, ""), renew(8, "c1.a", 50, false), renew(5, "c1.a", 50, true)},
-		{mutex(3*queue.Second, "c1.a", 50*queue.Second, ""), renew(8, "c1.a", 50, true), renew(5, "c1.a", 50, true)},
-		{mutex(3*queue.Second, "c1.a", 50*queue.Second, ""), mutex(8*queue.Second, "c1.a", 50*queue.Second, ""), renew(5, "c1.a", 50, true)},
-		// Or it is passed on. These keys are kept until 124.8 s.
+		{mutex(0, "c1.a", 15*queue.Second, ""), release("c1.a"), mutex(3800*queue.Millisecond, "c1.b", 15*queue.Second, ""), renew(2, "c1.b", 15, true)},
+		{mutex(0, "c1.a", 50*queue.Second, ""), renew(3, "c1.a", 50, false), renew(2, "c1.a", 50, true)},
+		{mutex(0, "c1.a", 50*queue.Second, ""), renew(3, "c1.a", 50, true), renew(2, "c1.a", 50, true)},
+		{mutex(0, "c1.a", 50*queue.Second, ""), mutex(3*queue.Second, "c1.a", 50*queue.Second, ""), renew(2, "c1.a", 50, true)},
+		// Or it is passed on. These keys are kept until 114.6875 s.
 		{
-			mutex(4800*queue.Millisecond, "c1.a", 52500*queue.Millisecond, ""), mutex(49400*queue.Millisecond, "c1.b", 3*queue.Second, ""),
-			{After: 2900 * queue.Millisecond, Op: "release", ID: "c1.a", Ballot: "none", Token: "own"}, renew(0, "c1.b", 9, true),
+			mutex(0, "c1.a", 50*queue.Second, ""), mutex(47900*queue.Millisecond, "c1.b", 3*queue.Second, ""),
+			{After: 1700 * queue.Millisecond, Op: "release", ID: "c1.a", Ballot: "none", Token: "own"}, renew(0, "c1.b", 6, true),
 		},
 	}
 }

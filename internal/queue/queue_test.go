@@ -318,6 +318,44 @@ func TestForgettable(t *testing.T) {
 	}
 }
 
+// A state may be dropped at the first instant at which it is forgettable, and no
+// earlier: whatever was done to it, a token that it has given or reserved is not
+// given again, by the clock or by a ballot.
+func TestTokensRiseAcrossForgetting(t *testing.T) {
+	for name, use := range map[string]func(q *queue.Queue){
+		"released": func(q *queue.Queue) { q.Release("a", uint64(start), false, 0, start+sec) },
+		"renewed":  func(q *queue.Queue) { q.Renew("a", uint64(start), 20*sec, start+5*sec) },
+		"expired":  func(*queue.Queue) {},
+		"broken":   func(q *queue.Queue) { q.Break(queue.Break{ID: "a"}, start+sec) },
+		"marked":   func(q *queue.Queue) { q.Release("a", uint64(start), false, 50*sec, start+sec) },
+	} {
+		for _, reserve := range []uint64{0, 64, 30_000_000} { // the last are ahead of the deadline
+			q := queue.New(params, start)
+			r := mutex("a")
+			r.Reserve = reserve
+			q.Acquire(r, start)
+			use(q)
+			last, now := q.Snapshot(start).Last, start
+			for !q.Forgettable(now) {
+				now += sec
+			}
+			if q.Forgettable(now - 1) {
+				t.Fatalf("%s, %d reserved: %d is not the first instant at which it is forgettable", name, reserve, now)
+			}
+			for at, state := range map[queue.Time]*queue.Queue{now - 1: q, now: queue.New(params, now), now + 1: queue.New(params, now+1)} {
+				stale := mutex("stale")
+				stale.Ballot = last
+				if got := state.Acquire(stale, at); got.Status != queue.Outbid {
+					t.Errorf("%s, %d reserved, %d after: the last token as a ballot: got %+v, want it outbid", name, reserve, at-now, got)
+				}
+				if got := state.Acquire(mutex("b"), at); got.Status != queue.Granted || got.Token <= last {
+					t.Errorf("%s, %d reserved, %d after: got %+v after token %d", name, reserve, at-now, got, last)
+				}
+			}
+		}
+	}
+}
+
 // The memory of endings is bounded by how many come within the retention.
 func TestEndingsAreSwept(t *testing.T) {
 	q := queue.New(params, start)

@@ -25,7 +25,7 @@ if not free and not ARGV[10] and (tonumber(core[1] or 0) or 0) > now then
   end
 end
 if (free or held) and core[3] + 0 >= till + reach then
-  local past = core[4] ~= '0' and call('ZMSCORE', KEYS[2], 'e' .. ARGV[1], 'b' .. ARGV[1], 'w' .. ARGV[1])
+  local past = core[4] and core[4] ~= '0' and call('ZMSCORE', KEYS[2], 'e' .. ARGV[1], 'b' .. ARGV[1], 'w' .. ARGV[1])
   if past and (past[1] or past[2] or past[3]) then
     free, held = nil, nil
   elseif free then -- easy: grant it, if the last token is not past the lease

@@ -22,6 +22,11 @@ local function store()
     if short then easy = kind elseif queued > 0 and marked <= now and WIDE then easy = '+' .. kind end
     if used == 0 then deadline = short and easy or 0 end
   end
+  if not raw[7] and easy == kind and ended == 0 then -- a fresh core: the fields left out are 0
+    call('HSET', CORE, 'deadline', digits(deadline), 'token', digits(last), 'keep', digits(kept),
+      'holder', holder, 'easy', easy, 'note', note, 'kind', kind, 'birth', digits(birth))
+    return
+  end
   call('HSET', CORE, 'deadline', digits(deadline), 'token', digits(last), 'keep', digits(kept), 'ended', digits(ended),
     'holder', holder, 'easy', easy, 'note', note, 'queued', digits(queued), 'tail', digits(tail), 'kind', kind,
     'used', digits(used), 'birth', digits(birth))

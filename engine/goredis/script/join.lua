@@ -30,7 +30,6 @@ local function admit(first, next)
   if used == 0 and queued == 0 then
     if kind ~= sort then
       kind, capacity, changed = sort, limit, true
-      keep(now)
     end
   elseif kind ~= sort then
     return {6}
@@ -38,11 +37,13 @@ local function admit(first, next)
   if queued == 0 and used + weight <= capacity then
     -- A state forgotten since may have given any token up to the retention ago.
     local floor = math.max(last, now - retention)
-    if ballot > 0 and ballot <= floor then return {4, math.max(last, now), next} end
-    if ballot > now + BALLOT_AHEAD then return {8} end
-    local token = hold(id, weight, ttl, reserve, ballot, reason)
-    mark(span)
-    return {1, token, ttl}
+    if ballot == 0 or ballot > floor and ballot <= now + BALLOT_AHEAD then
+      local token = hold(id, weight, ttl, reserve, ballot, reason)
+      mark(span)
+      return {1, token, ttl}
+    end
+    keep(now) -- the kind may be new
+    return ballot <= floor and {4, math.max(last, now), next} or {8}
   end
   if queues and ballot == 0 then
     join()

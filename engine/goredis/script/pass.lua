@@ -5,7 +5,7 @@
 -- decides: about a front that is dead or marks, and about keys that do not fit together.
 local function pass(last, keep, ended, easy, waiting, ...)
   local member -- without endings the first of all, which is quicker to find
-  if ended == '0' then
+  if not ended or ended == '0' then
     member = call('ZRANGE', KEYS[2], 0, 0)[1]
   else
     member = call('ZRANGEBYSCORE', KEYS[2], 1, '(1000000000000', 'LIMIT', 0, 1)[1]

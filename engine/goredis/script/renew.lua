@@ -4,13 +4,24 @@
 -- Returns  what is left of the lease, or -cause if it is not held
 local call = redis.call
 --#include clock
--- The short way: a lease of capacity 1, expiry far enough. It is nothing to those
--- who wait.
+-- The short way: a lease of capacity 1, and expiry far enough, or nothing else to be
+-- done. It is nothing to those who wait.
 local core, till = call('HMGET', KEYS[1], 'holder', 'deadline', 'keep'), now + ARGV[2]
-if core[1] == ARGV[1] and core[3] + 0 >= till + reach then
+if core[1] == ARGV[1] then
   local deadline = tonumber(core[2]) or 0 -- not a number when it is free
+  local short, far = deadline > now and deadline <= till, core[3] + 0 >= till + reach
   -- Once in a spell it is asked whether others wait, who may have died.
-  if deadline > now and deadline <= till and (deadline >= till - till % spell or call('HGET', KEYS[1], 'queued') == '0') then
+  if short and not (far and deadline >= till - till % spell) then
+    local rest = call('HMGET', KEYS[1], 'queued', 'ended', 'birth')
+    short = (rest[1] or '0') == '0' and (far or (rest[2] or '0') == '0')
+    if short and not far then
+      --#include spare
+      local kept = math.floor(till + reach + spare(rest[3] + 0))
+      call('HSET', KEYS[1], 'keep', string.format('%.0f', kept))
+      for i = 1, 2 do call('PEXPIREAT', KEYS[i], math.ceil(kept / 1000)) end
+    end
+  end
+  if short then
     call('HSET', KEYS[1], 'deadline', string.format('%.0f', till))
     return ARGV[2] + 0
   end

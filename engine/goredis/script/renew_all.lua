@@ -17,7 +17,7 @@ local least = digits('%.0f', till + reach)
 -- have died.
 local function far(core, least)
   local rest = call('HMGET', core, 'keep', 'queued')
-  return rest[1] >= least and rest[2] == '0'
+  return rest[1] >= least and (rest[2] or '0') == '0'
 end
 local holders = {}
 for i = 1, #cores do

@@ -75,7 +75,7 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 // the retention; scripts see to it that they do by the reach, which is a spell
 // more. So renew_all need not look while it extends a lease within one spell.
 func head(retention time.Duration) string {
-	spell := retention / 8
+	spell := retention / 16
 	return fmt.Sprintf("local retention = %d\nlocal spell, reach = %d, %d\n",
 		retention.Microseconds(), spell.Microseconds(), (retention + spell).Microseconds())
 }

@@ -61,7 +61,7 @@ func TestTexts(t *testing.T) {
 		fmt.Sprintf("BALLOT_AHEAD = %d", engine.MaxBallotAhead.Microseconds()),
 		fmt.Sprintf("EXPIRED, TAKEN, DELETED, BROKEN, RELEASED = %d, %d, %d, %d, %d",
 			engine.CauseExpired, engine.CauseTaken, engine.CauseDeleted, engine.CauseBroken, engine.CauseReleased),
-		"local retention = 600000000\nlocal spell, reach = 75000000, 675000000\n",
+		"local retention = 600000000\nlocal spell, reach = 37500000, 637500000\n",
 	} {
 		if !strings.Contains(s.acquire.text, want) {
 			t.Errorf("the scripts do not say %q", want)

@@ -1,4 +1,4 @@
--- Loads the core of a resource. Needs call, now, retention and reach. The core is a
+-- Loads the core of a resource. Needs call, now, retention, spell and reach. The core is a
 -- hash; a lease of capacity 1 lives in it. LINE is a sorted set of all other
 -- parties, told apart by the range of their scores:
 --   below 0     endings  e, b or w and the ID   minus the instant until which to remember
@@ -41,11 +41,7 @@ elseif queued > 0 or (capacity > 1 and used > 0) then
   if capacity > 1 and used > 0 and call('ZCOUNT', LINE, EPOCH, '+inf') == 0 then used, changed = 0, true end
 end
 
--- keep makes sure that the state outlives an instant by the reach. It adds a
--- retention, or nearly, so that the expiry of a busy resource is set rarely.
-local function keep(instant)
-  if kept < instant + reach then kept, raised, changed = instant + 2 * retention, true, true end
-end
+--#include keep
 
 -- enter puts a party into the line.
 local function enter(score, member)

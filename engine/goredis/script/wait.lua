@@ -3,8 +3,8 @@
 -- do keys that do not fit together.
 --#include pass
 --#include notify
-local queued, next, digits = held[3] + 0, core[1] - now, string.format
-local place = digits('%d', held[4] + 1)
+local queued, next, digits = (held[3] or 0) + 0, core[1] - now, string.format
+local place = digits('%d', (held[4] or 0) + 1)
 if call('ZADD', KEYS[2], 'NX', place, 'q' .. ARGV[1]) == 1 then
   local asked = digits('%016d ', now)
   local info = asked .. asked .. '1 ' .. ARGV[3] .. ' ' .. ARGV[4] .. ' 0 ' .. string.sub(ARGV[5], #ARGV[4] + 4) -- its note's reason
