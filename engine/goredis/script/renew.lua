@@ -18,6 +18,8 @@ if core[1] == ARGV[1] then
       --#include spare
       local kept = math.floor(till + reach + spare(rest[3] + 0))
       call('HSET', KEYS[1], 'keep', string.format('%.0f', kept))
+      -- Older scripts take the fields that a fresh core lacks for granted once its expiry is far.
+      if not rest[1] then call('HSET', KEYS[1], 'ended', '0', 'queued', '0', 'tail', '0') end
       for i = 1, 2 do call('PEXPIREAT', KEYS[i], math.ceil(kept / 1000)) end
     end
   end
