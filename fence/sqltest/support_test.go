@@ -142,11 +142,11 @@ func (s store) claim(t *testing.T, resource string, token uint64) error {
 // only when its ctx ends or the database's patience does.
 func requireBlocked(t *testing.T, s store, call func(ctx context.Context, tx *sql.Tx) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
-	defer cancel()
-	tx, err := s.BeginTx(ctx, nil)
+	tx, err := s.BeginTx(t.Context(), nil)
 	requireNil(t, err)
 	defer tx.Rollback()
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+	defer cancel()
 	if err := call(ctx, tx); err == nil || errors.Is(err, fence.ErrStale) {
 		t.Fatalf("did not wait for the transaction before it: %v", err)
 	}
