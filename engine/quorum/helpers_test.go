@@ -122,6 +122,13 @@ func through[T any](ctx context.Context, f *faulty, do func(ctx context.Context)
 	}
 }
 
+// inner is the engine as it is now: a test may have put another in its place.
+func (f *faulty) inner() engine.Engine {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.Engine
+}
+
 func travel(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
@@ -131,11 +138,11 @@ func travel(d time.Duration) {
 type done struct{}
 
 func (f *faulty) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	return through(ctx, f, func(ctx context.Context) (engine.Answer, error) { return f.Engine.Acquire(ctx, r) })
+	return through(ctx, f, func(ctx context.Context) (engine.Answer, error) { return f.inner().Acquire(ctx, r) })
 }
 
 func (f *faulty) Renew(ctx context.Context, batch []engine.Renewal) []error {
-	errs, lost := through(ctx, f, func(ctx context.Context) ([]error, error) { return f.Engine.Renew(ctx, batch), nil })
+	errs, lost := through(ctx, f, func(ctx context.Context) ([]error, error) { return f.inner().Renew(ctx, batch), nil })
 	if lost != nil {
 		return slices.Repeat([]error{lost}, len(batch))
 	}
@@ -148,21 +155,21 @@ func (f *faulty) Release(ctx context.Context, r engine.Release) error {
 		f.withdrawn++
 		f.mu.Unlock()
 	}
-	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.Engine.Release(ctx, r) })
+	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.inner().Release(ctx, r) })
 	return err
 }
 
 func (f *faulty) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
-	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.Engine.Resize(ctx, res, h, weight) })
+	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.inner().Resize(ctx, res, h, weight) })
 	return err
 }
 
 func (f *faulty) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
-	return through(ctx, f, func(ctx context.Context) (engine.Snapshot, error) { return f.Engine.Snapshot(ctx, res) })
+	return through(ctx, f, func(ctx context.Context) (engine.Snapshot, error) { return f.inner().Snapshot(ctx, res) })
 }
 
 func (f *faulty) Peek(ctx context.Context, res engine.Resource) (engine.Brief, error) {
-	return through(ctx, f, func(ctx context.Context) (engine.Brief, error) { return f.Engine.Peek(ctx, res) })
+	return through(ctx, f, func(ctx context.Context) (engine.Brief, error) { return f.inner().Peek(ctx, res) })
 }
 
 func (f *faulty) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
@@ -172,22 +179,22 @@ func (f *faulty) List(ctx context.Context, prefix, pattern string) iter.Seq2[eng
 			yield(engine.Snapshot{}, lost)
 			return
 		}
-		f.Engine.List(ctx, prefix, pattern)(yield)
+		f.inner().List(ctx, prefix, pattern)(yield)
 	}
 }
 
 func (f *faulty) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
-	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.Engine.Break(ctx, res, b) })
+	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.inner().Break(ctx, res, b) })
 	return err
 }
 
 func (f *faulty) Now(ctx context.Context) (time.Time, error) {
-	return through(ctx, f, f.Engine.Now)
+	return through(ctx, f, f.inner().Now)
 }
 
 func (f *faulty) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
 	return through(ctx, f, func(ctx context.Context) (engine.Listener, error) {
-		return f.Engine.Listen(ctx, prefix, client, deliver)
+		return f.inner().Listen(ctx, prefix, client, deliver)
 	})
 }
 
