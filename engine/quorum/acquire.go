@@ -190,6 +190,18 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 	}
 }
 
+// rest waits; it returns false when ctx ended.
+func rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // try is one round.
 func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.Answer, bool, error) {
 	need := e.needed(r.Kind, r.Capacity)

@@ -40,7 +40,6 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 			again(n)
 		}
 	}
-	defer p.end()
 	return e.broke(p)
 }
 
@@ -65,15 +64,15 @@ func (e *Engine) broke(p *poll[struct{}]) error {
 	case c.yes > 0 && c.yes+len(c.gone) >= e.majority:
 		return nil // no majority has it any more
 	}
-	return shortfall(p.ctx, e, "ended it", c.yes, c.need, c.bad)
+	return shortfall(p.ctx, len(e.nodes), "ended it", c.yes, c.need, c.bad)
 }
 
 // breakAgain repeats a break on a node that has missed it. What comes later than the
 // lease does nothing.
 func (e *Engine) breakAgain(n *node, res engine.Resource, b engine.Break, known *round) {
-	e.insistOn(n, engine.ClientOf(b.ID), func(ctx context.Context, n *node) error {
+	e.calls.owe(engine.ClientOf(b.ID), n, func(ctx context.Context, n *node) error {
 		return e.breakOn(ctx, n, res, b, known)
-	}, func() {})
+	}, func(*node) {})
 }
 
 // breakOn ends what one node has of a holder ID.

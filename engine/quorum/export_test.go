@@ -6,11 +6,11 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Crews is how many clients an engine knows.
-func Crews(e *Engine) int {
-	e.crews.mu.Lock()
-	defer e.crews.mu.Unlock()
-	return len(e.crews.all)
+// Clients is how many clients an engine knows.
+func Clients(e *Engine) int {
+	e.calls.mu.Lock()
+	defer e.calls.mu.Unlock()
+	return len(e.calls.clients)
 }
 
 // Attempts is how many attempts an engine keeps, and of how many more it remembers how

@@ -38,55 +38,30 @@ func (e *Engine) Leave(client string) {
 	}
 }
 
-// quit waits for a client's crew, ends it when it takes too long, and forgets it.
-func (e *Engine) quit(client string) {
+// quit waits for what is under way for a client, and ends it when it takes too long.
+func (e *Engine) quit(id string) {
 	start := time.Now()
+	w, gone := e.calls.leaving(id)
 	look := time.NewTicker(farewell)
 	defer look.Stop()
-	for {
-		w, gone := e.crews.idle(client)
-		if gone == nil {
-			return
-		}
+	for waits := w != nil; waits; {
 		select {
 		case <-gone:
+			waits = false
 		case now := <-look.C:
-			if now.Sub(start) >= leavePatience || e.hopeless(w) {
-				e.crews.forsake(client, w)
-				for _, n := range e.nodes {
-					n.wake() // what is owed for the client is no more
-				}
-				return
-			}
+			waits = now.Sub(start) < leavePatience && !e.calls.hopeless(w, now)
 		}
 	}
+	e.calls.forsake(w)
 }
 
-// hopeless tells whether all that is under way is on nodes that do not answer.
-func (e *Engine) hopeless(w *crew) bool {
-	e.crews.mu.Lock()
-	on := append([]int(nil), w.on...)
-	e.crews.mu.Unlock()
-	now := time.Now()
-	for i, calls := range on {
-		if calls > 0 && !e.nodes[i].hopeless(now) {
-			return false
-		}
-	}
-	return true
-}
-
-// idle forgets the crew of a client if nothing is under way; else it returns what is
-// closed when that is so.
-func (c *crews) idle(client string) (*crew, <-chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := c.all[client]
-	if w == nil {
-		return nil, nil
-	}
-	if w.at == 0 {
-		c.forget(client, w)
+// leaving returns a client of which something is under way, and what is closed when
+// nothing is any more.
+func (p *calls) leaving(id string) (*client, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.clients[id]
+	if w == nil || w.ctx.Err() != nil {
 		return nil, nil
 	}
 	if w.gone == nil {
@@ -95,18 +70,29 @@ func (c *crews) idle(client string) (*crew, <-chan struct{}) {
 	return w, w.gone
 }
 
-// forsake ends what is under way, as far as it can be ended, and forgets the crew.
-func (c *crews) forsake(client string, w *crew) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forget(client, w)
+// hopeless tells whether all that is under way is on nodes that are away.
+func (p *calls) hopeless(w *client, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, calls := range w.on {
+		if calls > 0 && p.nodes[i].health(now) < away {
+			return false
+		}
+	}
+	return true
 }
 
-// forget ends a crew. The mutex is held.
-func (c *crews) forget(client string, w *crew) {
+// forsake ends what is under way for a client, as far as it can be ended, and idle
+// goroutines, since some are there because of it.
+func (p *calls) forsake(w *client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dismiss(p.idle)
+	if w == nil {
+		return
+	}
 	w.cancel()
-	w.dismiss(len(w.idle))
-	if c.all[client] == w {
-		delete(c.all, client)
+	for _, n := range p.nodes {
+		p.resume(n)
 	}
 }

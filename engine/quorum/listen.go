@@ -51,7 +51,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 		}
 	}
 	if !c.held() {
-		err := shortfall(ctx, e, "send wake-ups", c.yes, c.need, c.bad)
+		err := shortfall(ctx, len(e.nodes), "send wake-ups", c.yes, c.need, c.bad)
 		_ = s.Close()
 		return nil, err
 	}
@@ -67,9 +67,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 func (s *stream) open(n *node, first chan<- reply[struct{}]) {
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		call, cancel := context.WithTimeout(s.ctx, patience)
-		sent := n.begin()
 		l, err := n.Listen(call, s.prefix, s.client, func(w engine.Wakeup) { s.hear(n, w) })
-		n.end(sent, err)
 		cancel()
 		if first != nil {
 			first <- reply[struct{}]{node: n, err: err}

@@ -17,11 +17,16 @@ type sight struct {
 	more bool // there may be holders that it does not show
 }
 
-// survey looks at a majority at least, and at the others if they are quick.
+// survey looks at a resource on a majority of the nodes.
 func (e *Engine) survey(ctx context.Context, client string, look func(context.Context, *node) (sight, error)) ([]sight, error) {
-	p := begin(e, ctx, client, e.pick(e.majority), look)
-	defer p.end()
-	var all []sight
+	return collect(ctx, e, client, "showed the resource", look)
+}
+
+// collect returns what a majority of the nodes answers at least, and what others do if
+// they are quick.
+func collect[T any](ctx context.Context, e *Engine, client, what string, ask func(context.Context, *node) (T, error)) ([]T, error) {
+	p := begin(e, ctx, client, e.pick(e.majority), ask)
+	var all []T
 	for {
 		r, ok := p.next()
 		if !ok {
@@ -35,7 +40,7 @@ func (e *Engine) survey(ctx context.Context, client string, look func(context.Co
 		}
 	}
 	if len(all) < e.majority {
-		return nil, p.shortfall("showed the resource", len(all))
+		return nil, p.shortfall(what, len(all))
 	}
 	return all, nil
 }
@@ -149,45 +154,30 @@ func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[eng
 
 // gather merges the lists of the nodes.
 func (e *Engine) gather(ctx context.Context, prefix, pattern string) ([]engine.Snapshot, error) {
-	p := begin(e, ctx, "", e.pick(e.majority), func(ctx context.Context, n *node) ([]engine.Snapshot, error) {
-		var all []engine.Snapshot
+	lists, err := collect(ctx, e, "", "listed", func(ctx context.Context, n *node) (map[engine.Resource]engine.Snapshot, error) {
+		all := make(map[engine.Resource]engine.Snapshot)
 		for s, err := range n.List(ctx, prefix, pattern) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, s)
+			all[s.Resource] = s
 		}
 		return all, nil
 	})
-	defer p.end()
-	byName := map[engine.Resource][]sight{}
-	var lists []reply[[]engine.Snapshot]
-	for {
-		r, ok := p.next()
-		if !ok {
-			break
-		}
-		if r.err == nil {
-			lists = append(lists, r)
-		}
-		if len(lists) >= e.majority {
-			p.hurry()
-		}
+	if err != nil {
+		return nil, err
 	}
-	if len(lists) < e.majority {
-		return nil, p.shortfall("listed", len(lists))
-	}
+	names := make(map[engine.Resource]bool)
 	for _, l := range lists {
-		for _, s := range l.value {
-			byName[s.Resource] = append(byName[s.Resource], sight{node: l.node, snap: s})
+		for name := range l {
+			names[name] = true
 		}
 	}
 	var out []engine.Snapshot
-	for name, all := range byName {
-		for _, l := range lists { // a node that does not list it shows nobody
-			if !slices.ContainsFunc(all, func(s sight) bool { return s.node == l.node }) {
-				all = append(all, sight{node: l.node, snap: engine.Snapshot{Resource: name}})
-			}
+	for name := range names {
+		all := make([]sight, len(lists))
+		for i, l := range lists {
+			all[i].snap = l[name] // a node that does not list it shows nobody
 		}
 		out = append(out, e.merge(name, all))
 	}

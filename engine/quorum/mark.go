@@ -93,7 +93,6 @@ func (e *Engine) breakMark(ctx context.Context, res engine.Resource) error {
 	p := begin(e, ctx, "", e.pick(e.majority), func(ctx context.Context, n *node) (struct{}, error) {
 		return struct{}{}, endMark(ctx, n, res, 0, last)
 	})
-	defer p.end()
 	return e.broke(p)
 }
 

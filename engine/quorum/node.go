@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -13,88 +12,67 @@ import (
 const (
 	// suspicion is how long a node may be silent before it is left out.
 	suspicion = 300 * time.Millisecond
-	// most is how many calls of a silent node may be under way, whatever the others do.
-	most = 256
 	// shortestLag is how long any node may be silent while calls pile up: a few round
 	// trips on loopback, and a little more than a busy scheduler takes.
 	shortestLag = 250 * time.Microsecond
 	// firstPause and longestPause bound the time between two tries of a node that is
-	// left out.
+	// away.
 	firstPause   = 20 * time.Millisecond
 	longestPause = time.Second
 )
 
-// node is an engine and what is known of its health.
+// node is an engine, the calls that it has not got yet, and what is known of its health.
+// The mutex of the calls guards all but the engine.
 type node struct {
 	engine.Engine
 	index int
-	back  chan struct{} // of one: it may answer again, or debts are no more
 
-	open    int    // calls that were begun, and are not over; with the mutex of crews
-	waiting []task // with that mutex, too
+	// outbox has the calls that wait until the node answers: questions, which are soon of
+	// no use, and what it has to be told, which is repeated.
+	outbox []*call
+	armed  bool // a timer looks after it
 
-	mu      sync.Mutex
-	calls   int           // under way
+	open    int           // calls under way
 	usual   time.Duration // how long a call takes; 0: unknown
 	silent  time.Time     // since when calls have gone unanswered; zero: they have not
 	failing bool          // the latest call failed
-	probes  int           // calls under way that were begun while it was not fine
+	probes  int           // calls under way that were begun while it was away
 	pause   time.Duration
-	tryAt   time.Time // when a node that is left out is asked again
-	debts   []debt
-	paying  bool
+	tryAt   time.Time // when a node that is away is asked again
 }
 
-// fine tells whether the node answers, as far as is known.
-func (n *node) fine(now time.Time) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return !n.failing && n.silence(now) < suspicion
-}
+// health is how a node answers, as far as is known.
+type health uint8
 
-// hopeless tells whether it has not answered for longer than it usually takes.
-func (n *node) hopeless(now time.Time) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.failing || n.silence(now) >= max(suspicion, 2*n.usual)
-}
+const (
+	well health = iota
+	slow        // silent for longer than usual
+	away        // failing, or silent for long: it is left out where the others suffice
+)
 
-// silence is how long calls have gone unanswered. The mutex is held.
-func (n *node) silence(now time.Time) time.Duration {
-	if n.silent.IsZero() {
-		return 0
+// health returns how the node answers. The mutex is held.
+func (n *node) health(now time.Time) health {
+	silence := time.Duration(0)
+	if !n.silent.IsZero() {
+		silence = now.Sub(n.silent)
 	}
-	return now.Sub(n.silent)
-}
-
-// lags tells whether it has not answered for a while that is longer than usual.
-func (n *node) lags() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.silence(time.Now()) >= min(max(2*n.usual, shortestLag), suspicion)
-}
-
-// admit tells whether the node is worth a call. One that is left out is, once in a
-// while, if the last such call is over; but it is not well.
-func (n *node) admit(now time.Time) (worth, well bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.failing && n.silence(now) < suspicion {
-		return true, true
+	switch {
+	case n.failing, silence >= max(suspicion, min(2*n.usual, patience)):
+		return away
+	case silence >= min(max(2*n.usual, shortestLag), suspicion):
+		return slow
 	}
+	return well
+}
+
+// admit tells whether a node that is away may be called: once in a while, if the last
+// such call is over. The mutex is held.
+func (n *node) admit(now time.Time) bool {
 	if n.probes > 0 || now.Before(n.tryAt) {
-		return false, false
+		return false
 	}
 	n.rest(now)
-	return true, false
-}
-
-// full tells whether the node is silent and has so many calls that no further one
-// makes sense.
-func (n *node) full(now time.Time) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.calls >= most && n.silence(now) >= suspicion/10
+	return true
 }
 
 // rest puts off the next try. The mutex is held.
@@ -103,49 +81,35 @@ func (n *node) rest(now time.Time) {
 	n.tryAt = now.Add(n.pause)
 }
 
-// sending is a call under way.
-type sending struct {
-	at    time.Time
-	probe bool // the node was not fine
-}
-
-func (n *node) begin() sending {
-	now := time.Now()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	s := sending{now, n.failing || n.silence(now) >= suspicion}
-	if s.probe {
+// begin takes note of a call. The mutex is held.
+func (n *node) begin(c *call, now time.Time) {
+	c.sent, c.probe = now, n.health(now) == away
+	if c.probe {
 		n.probes++
 	}
-	n.calls++
+	n.open++
 	if n.silent.IsZero() {
 		n.silent = now
 	}
-	return s
 }
 
-// end takes note of how a call ended.
-func (n *node) end(s sending, err error) {
+// end takes note of how a call ended. The mutex is held.
+func (n *node) end(c *call, err error) {
 	now := time.Now()
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.calls--
-	if s.probe {
+	n.open--
+	if c.probe {
 		n.probes--
 	}
 	switch {
 	case err == nil || !unavailable(err):
 		n.failing, n.pause, n.tryAt, n.silent = false, 0, time.Time{}, time.Time{}
-		if n.calls > 0 {
+		if n.open > 0 {
 			n.silent = now
 		}
-		n.usual = usually(n.usual, now.Sub(s.at))
-		if s.probe && n.paying {
-			n.wake()
-		}
-	case errors.Is(err, context.Canceled):
-		// It was not given its time.
-		if n.calls == 0 && now.Sub(n.silent) < suspicion {
+		n.usual = usually(n.usual, now.Sub(c.sent))
+	case err == errLeftOut, errors.Is(err, context.Canceled):
+		// It was not made, or not given its time.
+		if n.open == 0 && now.Sub(n.silent) < suspicion {
 			n.silent = time.Time{}
 		}
 	default:
@@ -160,43 +124,38 @@ func (n *node) end(s sending, err error) {
 // calls open connections, and say nothing of the others.
 func usually(before, took time.Duration) time.Duration {
 	if before == 0 || took < before {
-		return took
+		return max(took, 1)
 	}
 	return before + (took-before)/8
 }
 
-// ask makes a call of a node. It outlives the caller's ctx. A node that answers is
-// left to its own timeouts, since a ctx that can end makes every call dearer, and the
-// caller does not wait for it; one that does not is given a while.
-func ask[T any](ctx context.Context, w *crew, n *node, do func(context.Context, *node) (T, error)) (T, error) {
-	s := n.begin()
-	if s.probe {
-		var cancel context.CancelFunc
-		ctx, cancel = w.bounded()
-		defer cancel()
-	}
-	v, err := do(ctx, n)
-	n.end(s, err)
-	return v, err
-}
-
-// pick returns the nodes to ask: those in good health, if so many suffice, else all
-// that are not hopeless.
+// pick returns the nodes to ask: all, but those that are away if enough others are well,
+// and have answered before.
 func (e *Engine) pick(need int) []*node {
+	e.calls.mu.Lock()
+	defer e.calls.mu.Unlock()
 	now := time.Now()
 	healthy := 0
 	worth := make([]*node, 0, len(e.nodes))
 	for _, n := range e.nodes {
-		ask, well := n.admit(now)
-		if ask {
-			worth = append(worth, n)
-		}
-		if well {
+		h := n.health(now)
+		if h == well && n.usual > 0 {
 			healthy++
+		}
+		if h != away || n.admit(now) {
+			worth = append(worth, n)
 		}
 	}
 	if healthy >= need {
 		return worth
 	}
-	return slices.DeleteFunc(slices.Clone(e.nodes), func(n *node) bool { return n.full(now) })
+	return slices.Clone(e.nodes)
+}
+
+// away tells whether all of some nodes are.
+func (e *Engine) away(nodes []*node) bool {
+	e.calls.mu.Lock()
+	defer e.calls.mu.Unlock()
+	now := time.Now()
+	return !slices.ContainsFunc(nodes, func(n *node) bool { return n.health(now) < away })
 }

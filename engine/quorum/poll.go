@@ -13,22 +13,27 @@ import (
 
 // fan asks nodes at once, of which so many are needed. hear gets the answers, in any
 // order and several at a time. One that was behind for so long that its answer is of no
-// use is not asked, and gives errLeftOut; so do all when the client has left.
+// use is not asked, and gives errLeftOut; so do all when the client has left. A call
+// outlives the caller's ctx. A node that answers is left to its own timeouts, since a ctx
+// that can end makes every call dearer, and the caller does not wait for it; one that is
+// away is given a while.
 func fan[T any](ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) (T, error), hear func(*node, T, error)) {
-	free := context.WithoutCancel(ctx)
-	start := time.Now()
-	e.crews.send(client, to, need, func(w *crew, n *node) {
-		now := time.Now()
-		waited := now.Sub(start)
-		if w.ctx.Err() != nil || waited > patience || waited > suspicion && !n.fine(now) {
+	e.calls.send(client, to, need, call{
+		ctx: context.WithoutCancel(ctx),
+		make: func(ctx context.Context, c *call) {
+			v, err := do(ctx, c.n)
+			e.calls.note(c, err)
+			hear(c.n, v, err)
+		},
+		drop: func(n *node) {
 			var none T
 			hear(n, none, errLeftOut)
-			return
-		}
-		v, err := ask(free, w, n, do)
-		hear(n, v, err)
+		},
 	})
 }
+
+// errLeftOut stands for the answer of a node that was not asked.
+var errLeftOut = fmt.Errorf("%w: it was not asked, having been silent of late", engine.ErrUnavailable)
 
 // reply is what one node said.
 type reply[T any] struct {
@@ -50,7 +55,7 @@ type poll[T any] struct {
 	failed  []error
 }
 
-// begin asks nodes. What they answer after end goes nowhere.
+// begin asks nodes. What they answer after the last next goes nowhere.
 func begin[T any](e *Engine, ctx context.Context, client string, to []*node, ask func(context.Context, *node) (T, error)) *poll[T] {
 	p := open[T](e, ctx, len(to))
 	p.ask(client, to, ask, func(*node) {})
@@ -98,20 +103,18 @@ func (p *poll[T]) next() (reply[T], bool) {
 func (p *poll[T]) hurry() {
 	if !p.hurried {
 		p.hurried = true
-		p.over.Reset(grace(p.asked, time.Since(p.sent)))
+		p.over.Reset(p.e.grace(p.asked, time.Since(p.sent)))
 	}
 }
 
-func (p *poll[T]) end() { p.over.Stop() }
-
 // shortfall is the error of an operation that too few nodes have confirmed.
 func (p *poll[T]) shortfall(what string, had int) error {
-	return shortfall(p.ctx, p.e, what, had, p.e.majority, p.failed)
+	return shortfall(p.ctx, len(p.e.nodes), what, had, p.e.majority, p.failed)
 }
 
-// shortfall says how many nodes did their part, and what became of others. It is
+// shortfall says how many of some nodes did their part, and what became of others. It is
 // ErrDenied if those that refuse are what prevents a majority.
-func shortfall(ctx context.Context, e *Engine, what string, had, need int, failed []error) error {
+func shortfall(ctx context.Context, nodes int, what string, had, need int, failed []error) error {
 	denied := 0
 	texts := make([]string, 0, len(failed))
 	for _, err := range failed {
@@ -124,9 +127,9 @@ func shortfall(ctx context.Context, e *Engine, what string, had, need int, faile
 	if len(texts) > 0 {
 		told = " (" + strings.Join(texts, "; ") + ")"
 	}
-	text := fmt.Sprintf("quorum: %d of %d nodes %s, %d are needed%s", had, len(e.nodes), what, need, told)
+	text := fmt.Sprintf("quorum: %d of %d nodes %s, %d are needed%s", had, nodes, what, need, told)
 	switch {
-	case denied > len(e.nodes)-need:
+	case denied > nodes-need:
 		return fmt.Errorf("%w: %s", engine.ErrDenied, text)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s", ended(ctx), text)
@@ -135,10 +138,9 @@ func shortfall(ctx context.Context, e *Engine, what string, had, need int, faile
 }
 
 // grace is how much longer the others get when a majority answered so quickly. Nodes that
-// are known not to answer get a moment, in case they do again.
-func grace(others []*node, took time.Duration) time.Duration {
-	now := time.Now()
-	if len(others) > 0 && !slices.ContainsFunc(others, func(n *node) bool { return n.fine(now) }) {
+// are away get a moment, in case they answer again.
+func (e *Engine) grace(others []*node, took time.Duration) time.Duration {
+	if len(others) > 0 && e.away(others) {
 		return max(moment, 3*took)
 	}
 	return max(100*time.Millisecond, 3*took)

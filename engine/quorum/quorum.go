@@ -24,7 +24,7 @@ type Engine struct {
 	attempts registry
 	tokens   tokens
 	lines    lines
-	crews    crews
+	calls    calls
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -36,8 +36,9 @@ var _ engine.Engine = (*Engine)(nil)
 func New(nodes ...engine.Engine) *Engine {
 	e := &Engine{majority: len(nodes)/2 + 1, broken: check(nodes)}
 	for i, n := range nodes {
-		e.nodes = append(e.nodes, &node{Engine: n, index: i, back: make(chan struct{}, 1)})
+		e.nodes = append(e.nodes, &node{Engine: n, index: i})
 	}
+	e.calls = calls{nodes: e.nodes, clients: make(map[string]*client), jobs: make(chan *call, mostIdle)}
 	return e
 }
 
@@ -88,7 +89,6 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	poll := begin(e, ctx, "", e.pick(e.majority), func(ctx context.Context, n *node) (time.Time, error) { return n.Now(ctx) })
-	defer poll.end()
 	var clocks []time.Time
 	for len(clocks) < e.majority {
 		r, ok := poll.next()

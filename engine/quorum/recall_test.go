@@ -76,7 +76,7 @@ func TestANodeThatRefusedDoesNotMarkForAnotherProcess(t *testing.T) {
 
 // Leases of many clients are given back by another process, and nobody tells that it
 // has left these clients.
-func TestAdoptionsLeaveNoCrews(t *testing.T) {
+func TestAdoptionsLeaveNoClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mems := memories(3)
 		p1, p2 := over(mems), over(mems)
@@ -91,8 +91,8 @@ func TestAdoptionsLeaveNoCrews(t *testing.T) {
 		}
 		p2.Leave("mine")
 		time.Sleep(time.Minute)
-		if n := quorum.Crews(p2.Engine); n > 10 {
-			t.Errorf("%d crews are left", n)
+		if n := quorum.Clients(p2.Engine); n > 10 {
+			t.Errorf("%d clients are left", n)
 		}
 	})
 }

@@ -78,7 +78,6 @@ func (e *Engine) extend(ctx context.Context, all []*extension) {
 		}
 		return errs, errs[0] // for the node's health one tells as much as all
 	})
-	defer p.end()
 	for unsure, replies := len(open), 0; unsure > 0; {
 		r, ok := p.next()
 		if !ok {
@@ -124,5 +123,5 @@ func (x *extension) outcome(ctx context.Context, e *Engine, sent time.Time) erro
 		}
 		return why
 	}
-	return shortfall(ctx, e, "renewed the lease", x.yes, x.need, x.bad)
+	return shortfall(ctx, len(e.nodes), "renewed the lease", x.yes, x.need, x.bad)
 }

@@ -22,7 +22,6 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	to := e.pick(c.need)
 	t.unasked(to)
 	p := open[struct{}](e, ctx, len(to))
-	defer p.end()
 	p.ask(t.client(), to, func(ctx context.Context, n *node) (struct{}, error) {
 		h := t.on(n)
 		err := n.Resize(ctx, res, h, weight)
@@ -53,7 +52,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	case heavy > c.nodes-c.need:
 		return engine.ErrTooHeavy
 	}
-	return shortfall(ctx, e, "changed the weight", c.yes, c.need, c.bad)
+	return shortfall(ctx, len(e.nodes), "changed the weight", c.yes, c.need, c.bad)
 }
 
 // unasked notes which nodes a Resize does not ask.

@@ -80,7 +80,7 @@ func (t *round) restore(m miss, x *extension) {
 		return
 	}
 	if s.at == unsure { // it could turn up beside the new one
-		t.e.insist(n, t.client(), engine.Release{Resource: t.res, Held: s.name, Withdraw: true})
+		t.e.takeBack(n, t.client(), engine.Release{Resource: t.res, Held: s.name, Withdraw: true})
 	}
 	r := t.req
 	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), x.ttl, 0

@@ -68,7 +68,7 @@ func partiesOf(all []sight, but string) map[engine.Held]party {
 	for _, one := range all {
 		here := map[engine.Held]bool{} // it may have two names on a node
 		for _, h := range one.snap.Holders {
-			id := heldOf(h)
+			id := asHeld(h)
 			if id.ID == but || here[id] {
 				continue
 			}
@@ -83,14 +83,6 @@ func partiesOf(all []sight, but string) map[engine.Held]party {
 		}
 	}
 	return parties
-}
-
-// heldOf is what a holder on a node is called by its quorum.
-func heldOf(h engine.Holder) engine.Held {
-	if id, token := parseTry(h.ID); token != 0 {
-		return engine.Held{ID: id, Token: token}
-	}
-	return engine.Held{ID: h.ID, Token: h.Token}
 }
 
 func lastOf(all []sight) uint64 {
@@ -112,13 +104,13 @@ func (l *looks) sweep(r engine.Request, all []sight, parties map[engine.Held]par
 			continue
 		}
 		release := engine.Release{Resource: r.Resource, Held: old.held, Withdraw: true}
-		l.e.insist(old.n, engine.ClientOf(r.ID), release)
+		l.e.takeBack(old.n, engine.ClientOf(r.ID), release)
 	}
 	l.before = nil
 	for _, one := range all {
 		for _, h := range one.snap.Holders {
-			if h.TTL > longestTry && parties[heldOf(h)].nodes+unseen < need {
-				l.before = append(l.before, remnant{one.node, engine.Held{ID: h.ID, Token: h.Token}, heldOf(h)})
+			if h.TTL > longestTry && parties[asHeld(h)].nodes+unseen < need {
+				l.before = append(l.before, remnant{one.node, engine.Held{ID: h.ID, Token: h.Token}, asHeld(h)})
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package quorum
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -28,7 +27,7 @@ type round struct {
 	long    time.Duration // the TTL to which it was prolonged
 	over    bool          // nothing shall be left
 	how     engine.Release
-	told    chan<- reply[struct{}] // of a release that waits for late answers
+	late    chan<- reply[struct{}] // of a release that waits for late answers
 	decided chan struct{}
 	most    chan struct{} // closed when as many as are needed have answered
 	state   verdict
@@ -57,30 +56,19 @@ func (e *Engine) propose(ctx context.Context, name string, r engine.Request, nee
 		s := &t.shares[node.index]
 		s.at, t.votes[node.index] = s.at.after(asks), vote{}
 	}
-	free := context.WithoutCancel(ctx)
-	e.crews.send(engine.ClientOf(r.ID), to, need, func(w *crew, n *node) {
-		if w.ctx.Err() != nil || t.past() {
-			t.hear(n, engine.Answer{}, errNotSent)
-			return
+	fan(ctx, e, t.client(), to, need, func(ctx context.Context, n *node) (engine.Answer, error) {
+		if t.past() {
+			return engine.Answer{}, errLeftOut
 		}
-		a, err := ask(free, w, n, func(ctx context.Context, n *node) (engine.Answer, error) {
-			mine := r
-			mine.ID = name
-			if yields != nil {
-				mine.Yields = yields[n.index]
-			}
-			return n.Acquire(ctx, mine)
-		})
-		t.hear(n, a, err)
-	})
+		mine := r
+		mine.ID = name
+		if yields != nil {
+			mine.Yields = yields[n.index]
+		}
+		return n.Acquire(ctx, mine)
+	}, t.hear)
 	return t
 }
-
-// errLeftOut stands for the answer of a node that was not asked.
-var errLeftOut = fmt.Errorf("%w: it has been silent of late", engine.ErrUnavailable)
-
-// errNotSent stands for the answer of a node that was not asked since it was too late.
-var errNotSent = errors.New("it was not asked any more")
 
 // past tells whether nothing shall be left of the round.
 func (t *round) past() bool {
@@ -120,7 +108,7 @@ func (t *round) wait(ctx context.Context) (time.Duration, bool) {
 			waiting = false
 		case <-most:
 			most = nil
-			slow.Reset(grace(t.unheard(), time.Since(t.sent)))
+			slow.Reset(t.e.grace(t.unheard(), time.Since(t.sent)))
 		case <-slow.C:
 			waiting = false
 		case <-ctx.Done():

@@ -84,7 +84,7 @@ func (t *round) answer(n *node, a engine.Answer, err error) {
 	switch {
 	case err == nil && a.Status == engine.Granted:
 		s.at, s.brief = s.at.after(grants), true
-	case unavailable(err):
+	case unavailable(err) && err != errLeftOut:
 		s.at = s.at.after(fails)
 	default:
 		s.at = s.at.after(refuses)
@@ -116,7 +116,7 @@ func (t *round) owe(n *node) {
 	if s.owed || !t.due(n) {
 		return
 	}
-	s.owed = t.e.insistOn(n, t.client(), t.settle, func() {
+	s.owed = t.e.calls.owe(t.client(), n, t.settle, func(*node) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		s.owed = false
@@ -149,7 +149,7 @@ func (t *round) settle(ctx context.Context, n *node) error {
 func (t *round) report(n *node, err error) {
 	if s := &t.shares[n.index]; s.late {
 		s.late = false
-		t.told <- reply[struct{}]{node: n, err: err}
+		t.late <- reply[struct{}]{node: n, err: err}
 	}
 }
 
@@ -228,7 +228,7 @@ func release(ctx context.Context, n *node, r engine.Release, at standing) error 
 func (t *round) end(r engine.Release, told chan reply[struct{}]) (late []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.over, t.how, t.told = true, r, told
+	t.over, t.how, t.late = true, r, told
 	for i, n := range t.e.nodes {
 		s := &t.shares[i]
 		if s.late = s.at == asked && t.state == granted; s.late {

@@ -2,10 +2,10 @@ package quorum
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -188,33 +188,16 @@ func inTheWay(votes []vote) (engine.Answer, int) {
 // notGranted says why there is no better answer.
 func notGranted(votes []vote, need int) error {
 	var why []error
-	denied := 0
 	for i, v := range votes {
 		switch {
 		case !v.in:
 			why = append(why, fmt.Errorf("node %d has not answered", i+1))
 		case v.err != nil:
 			why = append(why, fmt.Errorf("node %d: %w", i+1, v.err))
-			if errors.Is(v.err, engine.ErrDenied) {
-				denied++
-			}
 		case v.ans.Status == engine.Marked:
 			why = append(why, fmt.Errorf("node %d: marked as done", i+1))
 		}
 	}
 	answered := count(votes, func(v vote) bool { return v.in && !unavailable(v.err) })
-	text := fmt.Sprintf("quorum: %d of %d nodes answered, %d are needed", answered, len(votes), need)
-	if denied > len(votes)-need {
-		return fmt.Errorf("%w: %s: %s", engine.ErrDenied, text, list(why))
-	}
-	return fmt.Errorf("%w: %s: %s", engine.ErrUnavailable, text, list(why))
-}
-
-// list joins errors in one line.
-func list(errs []error) error {
-	texts := make([]string, len(errs))
-	for i, err := range errs {
-		texts[i] = err.Error()
-	}
-	return errors.New(strings.Join(texts, "; "))
+	return shortfall(context.Background(), len(votes), "answered", answered, need, why)
 }

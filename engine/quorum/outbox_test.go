@@ -1,0 +1,148 @@
+package quorum_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// asksFor is a request for another resource than others ask for.
+func asksFor(id string) engine.Request {
+	r := asks(id)
+	r.Resource.Name = id
+	return r
+}
+
+// takes acquires a resource of its own for each of n holder IDs.
+func (c *cluster) takes(t *testing.T, n int) []engine.Held {
+	t.Helper()
+	var held []engine.Held
+	for i := range n {
+		r := asksFor(fmt.Sprintf("a.%d", i))
+		a, err := c.Acquire(t.Context(), r)
+		if err != nil || a.Status != engine.Granted {
+			t.Fatalf("got %+v, %v, want it granted", a, err)
+		}
+		held = append(held, engine.Held{ID: r.ID, Token: a.Token})
+	}
+	return held
+}
+
+// leasesOn counts the leases on a node.
+func (c *cluster) leasesOn(t *testing.T, node int) int {
+	t.Helper()
+	n := 0
+	for s, err := range c.nodes[node].Engine.List(t.Context(), stock.Prefix, "*") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(s.Holders)
+	}
+	return n
+}
+
+// Leases are given back in great number while a node hangs. Neither goroutines nor calls
+// of that node pile up, no release waits for it, and as many of them as an outbox has
+// room for are told when it goes on.
+func TestReleasesWhileANodeHangs(t *testing.T) {
+	const room = 1024
+	n := redistest.Scale(2_000, 100_000)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		held := c.takes(t, n)
+		time.Sleep(time.Second)
+		c.nodes[2].set(hung)
+		goroutines := runtime.NumGoroutine()
+		before, calls := memoryInUse(), c.nodes[2].count()
+		c.nodes[2].mostOpen = 0
+		var longest time.Duration
+		most := 0
+		for _, h := range held {
+			start := time.Now()
+			if err := c.Release(t.Context(), engine.Release{Resource: asksFor(h.ID).Resource, Held: h}); err != nil {
+				t.Fatalf("Release: %v", err)
+			}
+			longest = max(longest, time.Since(start))
+			most = max(most, runtime.NumGoroutine()-goroutines)
+			time.Sleep(10 * time.Microsecond)
+		}
+		t.Logf("%d releases: %d more goroutines, longest %v, %d calls, %d B", n, most, longest, c.nodes[2].count()-calls, memoryInUse()-before)
+		if most > 40 {
+			t.Errorf("%d goroutines more", most)
+		}
+		if longest > 10*time.Millisecond {
+			t.Errorf("a release took %v", longest)
+		}
+		if c.nodes[2].mostOpen > 40 {
+			t.Errorf("%d calls were open", c.nodes[2].mostOpen)
+		}
+		left := c.leasesOn(t, 2)
+		c.nodes[2].set(healthy)
+		time.Sleep(2 * ownTimeout)
+		if told := left - c.leasesOn(t, 2); told < min(n, room) {
+			t.Errorf("%d of %d leases were given back when the node went on", told, left)
+		}
+		c.Leave("a")
+	})
+}
+
+func memoryInUse() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// Nodes that answer after the others are told of a release once, not once by the caller
+// and once more in the background.
+func TestAReleaseIsSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		for i, n := range c.nodes {
+			n.slow(time.Duration(i+1)*100*time.Microsecond, 100*time.Microsecond)
+		}
+		for i := range 100 {
+			h := c.hold(t, fmt.Sprintf("a.%d", i))
+			time.Sleep(time.Millisecond)
+			c.give(t, h)
+			time.Sleep(time.Millisecond)
+		}
+		for i, n := range c.nodes {
+			if n.count() != 200 {
+				t.Errorf("node %d got %d calls for 100 pairs", i+1, n.count())
+			}
+		}
+		c.Leave("a")
+	})
+}
+
+// One node fails for a moment, and another hangs and is not yet known to. The first is not
+// left out in favour of the second.
+func TestASilentNodeDoesNotStandInForAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c.give(t, c.hold(t, "a.0"))
+		time.Sleep(time.Second)
+		c.nodes[1].set(dead)
+		c.nodes[2].set(hung)
+		call, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer cancel()
+		if a, err := c.Acquire(call, asks("a.1")); err == nil {
+			t.Errorf("got %+v, want too few nodes", a)
+		}
+		synctest.Wait() // the first node has taken back what it granted
+		c.nodes[1].set(healthy)
+		a, err := c.Acquire(t.Context(), asks("a.2"))
+		if err != nil || a.Status != engine.Granted {
+			t.Errorf("got %+v, %v, want it granted by the two that answer", a, err)
+		}
+		c.Leave("a")
+		time.Sleep(2 * ownTimeout)
+	})
+}
