@@ -18,11 +18,14 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 		return engine.Brief{}, err
 	}
 	s := e.merge(res, all)
-	more := false
+	hidden := len(e.nodes) - len(all) // nodes on which there may be others
 	for _, one := range all {
-		more = more || one.more
+		if one.more {
+			hidden++
+		}
 	}
-	sure := e.settled(s, all)
+	sure, clear := e.settled(s, all)
+	more := !clear || hidden >= e.needed(s.Kind, s.Capacity)
 	if len(sure) == 0 && more && s.Kind == engine.KindCond {
 		// The nodes' oldest differ, as after restarts: only the whole tells.
 		if s, err = e.Snapshot(ctx, res); err != nil {
@@ -50,7 +53,8 @@ func inBrief(res engine.Resource) func(context.Context, *node) (sight, error) {
 // clear whether a majority has it, since a node may have it behind those that it
 // shows. A lease that was made anew may stand behind younger ones: it is passed over
 // until they are gone.
-func (e *Engine) settled(s engine.Snapshot, all []sight) []engine.Holder {
+// It also tells whether it is clear of all that are shown.
+func (e *Engine) settled(s engine.Snapshot, all []sight) (sure []engine.Holder, clear bool) {
 	isSure := make(map[engine.Held]bool)
 	for _, h := range s.Holders {
 		isSure[engine.Held{ID: h.ID, Token: h.Token}] = true
@@ -72,9 +76,9 @@ func (e *Engine) settled(s engine.Snapshot, all []sight) []engine.Holder {
 	}
 	n := slices.IndexFunc(s.Holders, func(h engine.Holder) bool { return h.Token > open })
 	if n < 0 {
-		return s.Holders
+		n = len(s.Holders)
 	}
-	return s.Holders[:n]
+	return s.Holders[:n], open == math.MaxUint64
 }
 
 // newest is the token of the last holder that a node shows.
