@@ -194,7 +194,7 @@ func TestMinorityOfRedisFails(t *testing.T) {
 				g := newGrove(t, n, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
 				c := g.client()
 				m := c.Mutex("stock")
-				held := g.lock(c.Mutex("held", holdfast.WithTTL(time.Second)))
+				held := g.lock(c.Mutex("held", holdfast.WithTTL(3*time.Second)))
 				g.pairs(m, 60)
 				up := g.pairs(m, 200)
 				for _, s := range g.servers[:n/2] {
