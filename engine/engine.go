@@ -171,8 +171,17 @@ type Request struct {
 	// does not.
 	Mark time.Duration
 	// Ballot proposes the token; the engine grants only if it is above every
-	// token before. Zero lets the engine choose. A ballot never queues.
+	// token before. Zero lets the engine choose. A ballot is one vote of several, so
+	// it is never granted later: with Queue and a Turn it is answered Busy, and waits
+	// for a wake-up that says when to propose again; else it does not wait.
 	Ballot uint64
+	// Turn is how a ballot waits: by an ID that never holds, and at a place, its Token,
+	// in the order of which ballots are served. Attempts that wait without a ballot are
+	// served before. When the turn is at the front and can be granted, its client is
+	// sent one Resync with the turn's ID. It waits until the turn's next ballot is
+	// granted, Release takes its ID out, or it has not asked for WaiterLife. A ballot
+	// without an ID passes those at this place or behind it, and does not wait.
+	Turn Held
 	// Reason is shown to operators.
 	Reason string
 	// Yields is a lease of the same resource that is released in the same step,
@@ -229,7 +238,7 @@ type Answer struct {
 	// TTL is what is left of the lease at the moment of the answer. The holder
 	// counts it from the moment it sent the request.
 	TTL time.Duration
-	// Position is the number of waiters ahead.
+	// Position is the number of waiters ahead, also of a ballot's turn.
 	Position int
 	// Next is the time until the first of the present leases ends, if it is
 	// not renewed; of a marked resource, until the mark ends.
@@ -240,7 +249,7 @@ type Answer struct {
 	// Waiters is the length of the queue.
 	Waiters int
 	// Last is the highest token given so far; of an outbid ballot at least the
-	// store's time. Of a queued request it may be left out; a pushed grant at or below it is one that the store has forgotten.
+	// store's time; of a granted one the place of the last turn that waits. Of a queued request it may be left out; a pushed grant at or below it is one that the store has forgotten.
 	Last uint64
 }
 

@@ -67,6 +67,8 @@ func ofOrder() []string {
 		"QueuedTellsPosition", "RepeatedAcquireOfWaiterKeepsPlace", "FirstComeFirstServed", "NobodyPassesTheFront",
 		"DirectGrantIsClaimed", "YieldPassesToWaiter", "BreakWaiter", "HeavyRequestIsNotPassed", "ReadersEnterTogether",
 		"ResizeGrantsTheFront", "SnapshotContents", "EachGrantIsDelivered",
+		"TurnsInOrderOfPlaces", "TurnIsTakenOut", "WaitersComeBeforeTurns", "TurnsShareCapacity", "BallotAtAPlacePasses",
+		"DeadTurnIsDropped", "MarkSendsTurnsAway",
 	}
 }
 
@@ -81,6 +83,7 @@ func waitingCases() []testCase {
 		{"DirectGrantNotClaimed", directGrantNotClaimed},
 		{"DeadWaitersCostOneClaimWindow", deadWaitersCostOneClaimWindow},
 		{"DeadWaiterIsDropped", deadWaiterIsDropped},
+		{"DeadTurnIsDropped", deadTurnIsDropped},
 		{"PollingKeepsPlace", pollingKeepsPlace},
 		{"RenewedLeaseLives", renewedLeaseLives},
 		{"ExpiredLeasePassesByPoll", expiredLeasePassesByPoll},
@@ -97,7 +100,7 @@ func waitingCases() []testCase {
 }
 
 func quickCases() []testCase {
-	return append(readingCases(), []testCase{
+	return append(append(readingCases(), turnCases()...), []testCase{
 		// batch.go
 		{"ReleaseBatch", releaseBatch},
 		// acquire.go
@@ -186,5 +189,18 @@ func readingCases() []testCase {
 		{"PeekOfMark", peekOfMark},
 		{"PeekOfCondition", peekOfCondition},
 		{"PeekOfShared", peekOfShared},
+	}
+}
+
+// turnCases are about ballots that wait.
+func turnCases() []testCase {
+	return []testCase{
+		// turns.go
+		{"TurnsInOrderOfPlaces", turnsInOrderOfPlaces},
+		{"TurnIsTakenOut", turnIsTakenOut},
+		{"WaitersComeBeforeTurns", waitersComeBeforeTurns},
+		{"TurnsShareCapacity", turnsShareCapacity},
+		{"BallotAtAPlacePasses", ballotAtAPlacePasses},
+		{"MarkSendsTurnsAway", markSendsTurnsAway},
 	}
 }

@@ -23,7 +23,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	args := script.Acquire{
 		ID: r.ID, Kind: string(r.Kind), Capacity: r.Capacity, Weight: r.Weight,
 		TTL: r.TTL, Reserve: r.Reserve, Ballot: r.Ballot, Queue: r.Queue, Reason: r.Reason, Yields: r.Yields.ID,
-		Mark: r.Mark,
+		Mark: r.Mark, Turn: r.Turn.ID, Place: r.Turn.Token,
 	}
 	reply, short, err := e.ask(ctx, r, e.scripts.Acquire(keys, args))
 	if err != nil {
@@ -48,8 +48,11 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	if got.Status == script.Granted && short != nil {
 		return engine.Answer{}, short
 	}
-	if got.Status == script.Queued {
+	switch {
+	case got.Status == script.Queued:
 		e.audience.attend(keys, r.Resource, r.ID, engine.WaiterLife)
+	case got.Status == script.Busy && r.Queue && r.Turn.ID != "":
+		e.audience.attend(keys, r.Resource, r.Turn.ID, engine.WaiterLife)
 	}
 	return e.answer(ctx, r, got)
 }
@@ -117,7 +120,7 @@ func (e *Engine) answer(ctx context.Context, r engine.Request, got script.Acquir
 	}
 	switch got.Status {
 	case script.Granted:
-		a.Status = engine.Granted
+		a.Status, a.Last = engine.Granted, got.Last
 	case script.Queued:
 		a.Status, a.Last = engine.Queued, got.Last
 	case script.Busy:

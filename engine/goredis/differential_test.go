@@ -115,7 +115,7 @@ func (d *duel) run(program []step) error {
 	d.round++
 	// The expiries that the scripts set must lie ahead of the real clock, and
 	// the same program must give the same tokens.
-	d.now = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+	d.now = begins.UnixMicro()
 	d.res = engine.Resource{Prefix: "p", Name: fmt.Sprintf("{%%}%d", d.round)}
 	d.model, d.own, d.wakes = queue.New(params(), d.now), map[string]uint64{}, nil
 	if err := d.rdb.Set(ctx, "virtual:now", d.now, 0).Err(); err != nil {
@@ -169,12 +169,13 @@ func (d *duel) step(ctx context.Context, s step) error {
 		want = d.acquire(queue.Request{
 			ID: s.ID, Kind: s.Kind, Capacity: s.Cap, Weight: s.Weight, TTL: s.TTL, Queue: s.Flag,
 			Reserve: s.Res, Ballot: ballot, Reason: s.Reason, Yields: s.Yields, Mark: s.Mark,
+			Turn: s.Turn, Place: s.place(),
 		})
 		var got engine.Answer
 		got, err = d.engine.Acquire(ctx, engine.Request{
 			Resource: d.res, ID: s.ID, Kind: engine.Kind(s.Kind), Capacity: s.Cap, Weight: s.Weight,
 			TTL: duration(s.TTL), Queue: s.Flag, Reserve: s.Res, Ballot: ballot, Reason: s.Reason,
-			Yields: engine.Held{ID: s.Yields}, Mark: duration(s.Mark),
+			Yields: engine.Held{ID: s.Yields}, Mark: duration(s.Mark), Turn: engine.Held{ID: s.Turn, Token: s.place()},
 		})
 		if expected := d.expected(want); !reflect.DeepEqual(got, expected) {
 			return fmt.Errorf("got  %+v\nwant %+v", got, expected)
@@ -245,6 +246,9 @@ func (d *duel) told(a queue.Answer) {
 		d.own[g.ID] = g.Token
 		d.wakes = append(d.wakes, fmt.Sprintf("g %d %d %s", g.Token, g.TTL, g.ID))
 	}
+	for _, id := range a.Called {
+		d.wakes = append(d.wakes, "c "+id)
+	}
 	for _, id := range a.Dropped {
 		d.wakes = append(d.wakes, fmt.Sprintf("m %d %s", a.Left, id))
 	}
@@ -271,11 +275,11 @@ func (d *duel) renew(ctx context.Context, s step, token uint64) error {
 func (d *duel) expected(a queue.Answer) engine.Answer {
 	switch a.Status {
 	case queue.Granted:
-		return engine.Answer{Status: engine.Granted, Token: a.Token, TTL: duration(a.TTL)}
+		return engine.Answer{Status: engine.Granted, Token: a.Token, TTL: duration(a.TTL), Last: a.Last}
 	case queue.Queued:
 		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next), Last: a.Last}
 	case queue.Busy:
-		return engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Holder: d.holder(a.Holder)}
+		return engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Position: a.Position, Holder: d.holder(a.Holder)}
 	case queue.Marked:
 		return engine.Answer{Status: engine.Marked, Next: duration(a.Next)}
 	case queue.Outbid:

@@ -195,10 +195,13 @@ func wakeupOf(text string) engine.Wakeup {
 }
 
 // parseWakeup reads "g token ttl id", a grant with its TTL in microseconds; "m
-// left id", a waiter sent away by a mark; or "b id", something broken.
+// left id", a waiter sent away by a mark; "c id", a turn that was called; or "b id",
+// something broken.
 func parseWakeup(text string) (engine.Wakeup, error) {
 	kind, rest, _ := strings.Cut(text, " ")
 	switch kind {
+	case "c":
+		return engine.Wakeup{Kind: engine.Resync, ID: rest}, nil
 	case "b":
 		return engine.Wakeup{Kind: engine.WakeBroken, ID: rest}, nil
 	case "m":

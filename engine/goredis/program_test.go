@@ -24,6 +24,8 @@ type step struct {
 	Flag   bool // acquire: queue; release: withdraw; renew: together with others; break: by force
 	Res    uint64
 	Mark   queue.Time
+	Turn   string // of a ballot
+	Place  int    // of the turn, in units of 4 µs; 0: none
 	Ballot string // relative to what the model knows; see ballot
 	Token  string // likewise; see token
 	Yields string
@@ -33,8 +35,8 @@ type step struct {
 func (s step) String() string {
 	switch s.Op {
 	case "acquire":
-		return fmt.Sprintf("+%d acquire %s %s:%d w%d ttl=%d queue=%v res=%d mark=%d ballot=%s yields=%q reason=%q",
-			s.After, s.ID, s.Kind, s.Cap, s.Weight, s.TTL, s.Flag, s.Res, s.Mark, s.Ballot, s.Yields, s.Reason)
+		return fmt.Sprintf("+%d acquire %s %s:%d w%d ttl=%d queue=%v res=%d mark=%d ballot=%s turn=%q at %d yields=%q reason=%q",
+			s.After, s.ID, s.Kind, s.Cap, s.Weight, s.TTL, s.Flag, s.Res, s.Mark, s.Ballot, s.Turn, s.Place, s.Yields, s.Reason)
 	case "release":
 		return fmt.Sprintf("+%d release %s token=%s withdraw=%v mark=%d", s.After, s.ID, s.Token, s.Flag, s.Mark)
 	case "resize":
@@ -135,9 +137,7 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 		}
 		st.Res = rapid.SampledFrom([]uint64{0, 0, 64, 1, 1 << 31}).Draw(t, "reserve")
 		st.Reason = rapid.SampledFrom([]string{"", "", "why", "two words\nand 3 4", " 0 ", "a\x00 0 "}).Draw(t, "reason")
-		if rapid.IntRange(0, 7).Draw(t, "ballots") == 0 {
-			st.Ballot = rapid.SampledFrom([]string{"1", "last", "last+1", "now", "now+5", "edge", "far", "max"}).Draw(t, "ballot")
-		}
+		drawBallot(t, &st)
 		if rapid.IntRange(0, 5).Draw(t, "yield") == 0 {
 			st.Yields = rapid.SampledFrom(ids).Draw(t, "yields")
 		}
@@ -147,6 +147,9 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 	case "release":
 		if rapid.IntRange(0, 7).Draw(t, "marks") == 0 {
 			st.Mark = rapid.SampledFrom(marks).Draw(t, "mark")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "turn") == 0 {
+			st.ID += "~q"
 		}
 		st.Flag = !st.Flag // withdrawals are the rarer ones
 		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "own+1", "1"}).Draw(t, "token")
@@ -162,6 +165,21 @@ func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
 		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "last+1"}).Draw(t, "token")
 	}
 	return st
+}
+
+// drawBallot makes a ballot of some attempts, and lets most of these wait by a turn.
+func drawBallot(t *rapid.T, st *step) {
+	if rapid.IntRange(0, 3).Draw(t, "ballots") != 0 {
+		return
+	}
+	st.Ballot = rapid.SampledFrom([]string{"1", "last", "last+1", "now", "now+5", "edge", "far", "max", "last+1", "last+1", "last+1"}).Draw(t, "ballot")
+	if rapid.IntRange(0, 4).Draw(t, "turns") == 0 {
+		return
+	}
+	st.Place = rapid.IntRange(0, 20).Draw(t, "place")
+	if rapid.IntRange(0, 7).Draw(t, "named") > 0 {
+		st.Turn = st.ID + "~q"
+	}
 }
 
 // marks are how long a resource is marked.
@@ -189,6 +207,17 @@ func (s step) ballot(last uint64, now queue.Time) uint64 {
 	}
 	return 0
 }
+
+// place is where a turn stands. The scripts tell apart what is 2 µs from each other.
+func (s step) place() uint64 {
+	if s.Place == 0 {
+		return 0
+	}
+	return uint64(begins.UnixMicro() + 4*int64(s.Place))
+}
+
+// begins is when a program begins.
+var begins = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // token turns a relative token into a number.
 func (s step) token(own, last uint64) uint64 {

@@ -15,7 +15,7 @@ func duration(t queue.Time) time.Duration { return time.Duration(t) * time.Micro
 func request(r engine.Request) queue.Request {
 	return queue.Request{
 		ID: r.ID, Kind: string(r.Kind), Capacity: r.Capacity, Weight: r.Weight, TTL: micros(r.TTL),
-		Queue: r.Queue, Reserve: r.Reserve, Mark: micros(r.Mark), Ballot: r.Ballot, Reason: r.Reason, Yields: r.Yields.ID,
+		Queue: r.Queue, Reserve: r.Reserve, Mark: micros(r.Mark), Ballot: r.Ballot, Turn: r.Turn.ID, Place: r.Turn.Token, Reason: r.Reason, Yields: r.Yields.ID,
 	}
 }
 
@@ -29,11 +29,11 @@ type describer struct {
 func (d describer) answer(a queue.Answer) (engine.Answer, error) {
 	switch a.Status {
 	case queue.Granted:
-		return engine.Answer{Status: engine.Granted, Token: a.Token, TTL: duration(a.TTL)}, nil
+		return engine.Answer{Status: engine.Granted, Token: a.Token, TTL: duration(a.TTL), Last: a.Last}, nil
 	case queue.Queued:
 		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next), Last: a.Last}, nil
 	case queue.Busy:
-		busy := engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters}
+		busy := engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Position: a.Position}
 		if a.Holder.ID != "" {
 			busy.Holder = holder(a.Holder, d.holder, d.now)
 		}

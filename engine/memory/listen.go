@@ -81,6 +81,9 @@ func (e *Engine) post(m *mail, prefix string, a queue.Answer) {
 	for _, g := range a.Grants {
 		e.send(m, prefix, engine.Wakeup{Kind: engine.WakeGrant, ID: g.ID, Token: g.Token, TTL: duration(g.TTL)})
 	}
+	for _, id := range a.Called {
+		e.send(m, prefix, engine.Wakeup{Kind: engine.Resync, ID: id})
+	}
 	for _, id := range a.Dropped {
 		e.send(m, prefix, engine.Wakeup{Kind: engine.WakeMarked, ID: id, TTL: duration(a.Left)})
 	}

@@ -53,6 +53,9 @@ func (e *Engine) acquire(r engine.Request) (queue.Answer, describer) {
 	if a.Status == queue.Granted || a.Status == queue.Queued {
 		res.meet(r.ID, r.Client, now)
 	}
+	if a.Status == queue.Busy && r.Queue && r.Turn.ID != "" {
+		res.meet(r.Turn.ID, r.Client, now)
+	}
 	e.settle(&post, r.Resource.Prefix, res.queue, a, now)
 	return a, describer{now: now, holder: res.client(a.Holder.ID)}
 }

@@ -27,6 +27,10 @@
 //     the clock is ahead of all tokens given, across a loss of the state. A
 //     ballot is taken instead if it is above last, and not so old that a state
 //     forgotten since may have given it.
+//   - A ballot is never granted by the queue. With Queue and a Turn it leaves its turn
+//     in the line, behind all other waiters and in the order of Place; when that is at
+//     the front, and fits, it is called, and a ballot of it passes nobody by asking
+//     again. See turn.go.
 //   - A lease that is broken, unless by force, is breaking: it goes on to count
 //     against the capacity until its holder releases it or its deadline comes,
 //     but nobody can extend it, and its ID has ended.
@@ -109,6 +113,8 @@ type Request struct {
 	Reserve  uint64 // tokens set aside above the granted one
 	Mark     Time   // the grant marks the resource as done for so long; 0: it does not
 	Ballot   uint64 // proposed token, 0 for none
+	Turn     string // of a ballot with Queue: the ID by which it waits, which never holds
+	Place    uint64 // of a ballot: where its turn stands; 0: behind all others
 	Reason   string
 	Yields   string // ID of a lease to release first, or ""
 }
@@ -118,13 +124,14 @@ type Answer struct {
 	Status   Status
 	Token    uint64
 	TTL      Time   // Granted: what is left of the lease
-	Position int    // Queued: how many waiters are ahead
+	Position int    // Queued, or Busy and with a turn in the line: how many waiters are ahead
 	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds. Marked: until the mark ends
 	Holder   Holder // Busy: the holder whose lease ends first; zero if none
 	Waiters  int    // Busy: length of the queue
-	Last     uint64 // Outbid: a ballot above it is taken, however late; Queued: the last token
+	Last     uint64 // Outbid: a ballot above it is taken, however late; Queued: the last token; Granted: the highest place in the line
 	Cause    Cause  // NotHeld, Ended (Released: it was withdrawn)
 	Grants   []Grant
+	Called   []string // turns that are at the front and fit, to be told by a wake-up that they should ask
 	Dropped  []string // waiters that a mark sent away, to be told by wake-ups after the grants
 	Left     Time     // with Dropped: what is left of the mark
 	More     bool     // the portion was used up: see Tidy
@@ -163,6 +170,7 @@ type Holder struct {
 // Waiter is an entry of the queue.
 type Waiter struct {
 	ID      string
+	Place   uint64 // of a turn, else 0
 	Weight  int
 	TTL     Time
 	Reserve uint64
@@ -191,6 +199,7 @@ type Queue struct {
 	byEnd   deadlines
 	byToken *list.List // of *Holder; a new token is above all others
 
+	called  string                   // the turn that was called since the last grant
 	waiters map[string]*list.Element // of *Waiter
 	line    *list.List
 	swept   *list.Element // the last one that a sweep has looked at; nil: begin at the front
@@ -245,17 +254,21 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 		a.Status, a.Token, a.TTL = Granted, h.Token, h.Deadline-now
 		return a
 	}
-	waited := q.waiters[r.ID]
+	line := r.line()
+	if _, ok := q.ending(line, now); ok {
+		r.Queue = false // its turn was withdrawn
+	}
+	waited := q.waiters[line]
 	if e := waited; e != nil {
 		if q.marked > now { // it learns of the mark by the answer
-			q.drop(r.ID)
+			q.drop(line)
 		} else {
 			w := e.Value.(*Waiter)
 			w.Seen = now
 			q.keep(now + w.TTL)
 		}
 	}
-	q.advance(now, r.ID, &a)
+	q.advance(now, line, &a)
 	if waited != nil && q.sweepDue(now) {
 		q.sweep(now, &a)
 	}
@@ -273,7 +286,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	}
 	a.Next = q.next(now)
 	if q.waiters[r.ID] != nil {
-		a.Status, a.Position, a.Last = Queued, q.position(r.ID), q.last
+		a.Status, a.Position, a.Last = Queued, ahead(q.waiters[r.ID]), q.last
 		return a
 	}
 	a.Status = q.admit(r, now, &a)
@@ -281,10 +294,15 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	case Granted:
 		h := q.holders[r.ID]
 		a.Token, a.TTL, a.Next = h.Token, h.Deadline-now, 0
+		a.Last = q.latest()
+		q.advance(now, "", &a) // turns that it passed, or that were behind it
 	case Queued:
 		a.Position, a.Last = q.line.Len()-1, q.last
 	case Busy:
 		a.Waiters = q.line.Len()
+		if e := q.waiters[line]; e != nil && line != r.ID {
+			a.Position = ahead(e)
+		}
 		if len(q.byEnd) > 0 {
 			a.Holder = *q.byEnd[0]
 		}
@@ -314,8 +332,8 @@ func (q *Queue) admit(r Request, now Time, a *Answer) Status {
 		return Mismatch
 	}
 	// Nobody passes the front of the queue: a newcomer is granted only if no
-	// one waits.
-	if q.line.Len() == 0 && q.used+r.Weight <= q.capacity {
+	// one waits before it.
+	if q.first(r) && q.used+r.Weight <= q.capacity {
 		if r.Ballot != 0 {
 			if r.Ballot <= q.floor(now) {
 				return Outbid
@@ -324,18 +342,26 @@ func (q *Queue) admit(r Request, now Time, a *Answer) Status {
 				return TooFar
 			}
 		}
+		q.drop(r.line())
 		q.hold(r.ID, r.Weight, r.TTL, r.Reserve, r.Ballot, r.Reason, now)
 		q.mark(r.Mark, now, a)
 		return Granted
 	}
+	line := r.line()
+	if r.mayWait() && q.waiters[line] == nil {
+		w := &Waiter{
+			ID: line, Weight: r.Weight, TTL: r.TTL, Reserve: r.Reserve, Mark: r.Mark,
+			Seen: now, Since: now, Reason: r.Reason,
+		}
+		if r.Ballot != 0 {
+			w.Place = r.Place
+		}
+		q.enqueue(w)
+		q.keep(now + r.TTL)
+	}
 	if !r.Queue || r.Ballot != 0 {
 		return Busy
 	}
-	q.waiters[r.ID] = q.line.PushBack(&Waiter{
-		ID: r.ID, Weight: r.Weight, TTL: r.TTL, Reserve: r.Reserve, Mark: r.Mark,
-		Seen: now, Since: now, Reason: r.Reason,
-	})
-	q.keep(now + r.TTL)
 	return Queued
 }
 
@@ -474,6 +500,7 @@ func (q *Queue) hold(id string, weight int, ttl Time, reserve, ballot uint64, re
 	heap.Push(&q.byEnd, h)
 	h.place = q.byToken.PushBack(h)
 	q.used += weight
+	q.called = ""
 	q.keep(h.Deadline)
 	return h
 }
@@ -540,14 +567,6 @@ func (q *Queue) next(now Time) Time {
 		return 0
 	}
 	return max(0, q.byEnd[0].Deadline-now) // the first may have expired, but not been reaped
-}
-
-func (q *Queue) position(id string) int {
-	n := 0
-	for e := q.line.Front(); e != nil && e.Value.(*Waiter).ID != id; e = e.Next() {
-		n++
-	}
-	return n
 }
 
 // name is what a lease is ordered by where deadlines are equal.

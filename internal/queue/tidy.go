@@ -80,6 +80,10 @@ func (q *Queue) advance(now Time, caller string, a *Answer) {
 		if q.used+w.Weight > q.capacity {
 			return // the front keeps its place: nobody behind it is tried
 		}
+		if w.Place != 0 {
+			q.call(w, caller, a)
+			return
+		}
 		a.portion -= messageCost
 		q.drop(w.ID)
 		ttl := w.TTL

@@ -20,7 +20,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers into the transcript
 // the first token is 100000000. Operations:
 //
 //	default [kind=K] [capacity=N] [weight=N] [ttl=D]     for the acquires below
-//	acquire ID [try] [weight=N] [reserve=N] [ballot=N] [mark=D] [yields=ID] …
+//	acquire ID [try] [weight=N] [reserve=N] [ballot=N] [turn=ID] [place=N] [mark=D] [yields=ID] …
 //	renew ID [token=N] [ttl=D]       the token is the one last granted to the ID
 //	release ID [token=N] [mark=D]    unless given
 //	resize ID to=N [token=N]
@@ -153,6 +153,7 @@ func (s *stage) acquire(t *testing.T, id string, args map[string]string) string 
 		ID: id, Kind: s.arg(args, "kind"), Queue: !try, Yields: args["yields"],
 		Capacity: int(number(t, s.arg(args, "capacity"))), Weight: int(number(t, s.arg(args, "weight"))),
 		TTL: span(t, s.arg(args, "ttl")), Mark: span(t, args["mark"]), Reserve: number(t, args["reserve"]), Ballot: number(t, args["ballot"]),
+		Turn: args["turn"], Place: number(t, args["place"]),
 	}, s.now)
 	if a.Status == queue.Granted {
 		s.tokens[id] = a.Token
@@ -170,6 +171,9 @@ func (s *stage) told(a queue.Answer) string {
 		text += fmt.Sprintf(" position=%d next=%s", a.Position, show(a.Next))
 	case queue.Busy:
 		text += fmt.Sprintf(" holder=%q next=%s waiters=%d", a.Holder.ID, show(a.Next), a.Waiters)
+		if a.Position > 0 {
+			text += fmt.Sprintf(" ahead=%d", a.Position)
+		}
 	case queue.Marked:
 		text += fmt.Sprintf(" next=%s", show(a.Next))
 	case queue.Outbid:
@@ -180,6 +184,9 @@ func (s *stage) told(a queue.Answer) string {
 	for _, g := range a.Grants {
 		s.tokens[g.ID] = g.Token
 		text += fmt.Sprintf("; wakes %s token=%d ttl=%s", g.ID, g.Token, show(g.TTL))
+	}
+	for _, id := range a.Called {
+		text += "; calls " + id
 	}
 	for _, id := range a.Dropped {
 		text += fmt.Sprintf("; sends away %s for %s", id, show(a.Left))

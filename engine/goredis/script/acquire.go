@@ -17,6 +17,8 @@ type Acquire struct {
 	Reserve  uint64
 	Ballot   uint64
 	Queue    bool
+	Turn     string
+	Place    uint64
 	Reason   string
 	Yields   string
 	Mark     time.Duration
@@ -62,10 +64,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 		return s.sharedAcquire(k, a, ballot)
 	}
 	c := s.acquire.call(k, a.ID, sort(a.Kind, a.Capacity), s.spans.of(ttl), a.Reserve, note(a.Reserve, a.Reason))
-	queue := ""
-	if a.Queue {
-		queue = "q"
-	}
+	queue := a.queue()
 	// The script takes its short way only if the rest is left out. It counts
 	// on the reserve ending before the lease does.
 	switch {
@@ -83,10 +82,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
 	c := s.share.call(k, a.ID, sort(a.Kind, a.Capacity), s.spans.of(a.TTL.Microseconds()), a.Reserve,
 		a.Reason, a.Weight, a.Capacity)
-	queue := ""
-	if a.Queue {
-		queue = "q"
-	}
+	queue := a.queue()
 	// As above, the script takes its short way only if the rest is left out.
 	switch {
 	case a.Mark > 0 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(a.TTL.Microseconds()):
@@ -95,6 +91,21 @@ func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
 		c.add(queue)
 	}
 	return c
+}
+
+// queue says whether to wait, and where.
+func (a Acquire) queue() string {
+	switch {
+	case a.Ballot == 0 && a.Queue:
+		return "q"
+	case a.Ballot == 0 || a.Place == 0:
+		return ""
+	}
+	place := strconv.FormatUint(min(a.Place, maxExact), 10)
+	if a.Queue && a.Turn != "" {
+		place += " " + a.Turn
+	}
+	return place
 }
 
 // sort is the kind and capacity of a resource as one argument. The usual ones
@@ -158,10 +169,13 @@ func (a Acquire) Read(reply any) (Acquired, error) {
 	switch got.Status {
 	case Granted:
 		got.Token, got.TTL = r.token(), r.duration()
+		if len(r.rest) > 0 {
+			got.Last = r.token()
+		}
 	case Queued:
 		got.Position, got.Next, got.Last = int(r.number()), r.duration(), r.token()
 	case Busy:
-		got.Next, got.Waiters, got.Last = r.duration(), int(r.number()), r.token()
+		got.Next, got.Waiters, got.Last, got.Position = r.duration(), int(r.number()), r.token(), int(r.number())
 		if len(r.rest) > 0 {
 			id, ttl, info := r.text(), r.duration(), r.text()
 			got.Holder = holder(a.Capacity, got.Last, id, info, ttl)

@@ -1,18 +1,18 @@
 -- Asks for a lease of capacity 1, or asks again about one: the holder ID decides.
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 kind:capacity, 3 TTL, 4 reserve, 5 note "reserve 0 reason",
---       and unless all are default: 6 'q' to queue (default) or '', 7 weight or
+--       and unless all are default: 6 'q' to queue (default), '', or the turn of a ballot (turn.lua), 7 weight or
 --       '' for 1, 8 ballot or 0, 9 holder ID that yields or '',
 --       10 how long to mark from the grant on, or left out
 -- Returns  the token (granted for the whole TTL), or a table:
---       {1, token, TTL} granted   {2, position, next, last} queued
---       {3, next, waiters, last[, holder, TTL, info]} busy, by a holder as in snapshot   {4, what to be above, next} outbid
+--       {1, token, TTL[, highest place of a turn]} granted   {2, position, next, last} queued
+--       {3, next, waiters, last, ahead of its turn[, holder, TTL, info]} busy, by a holder as in snapshot   {4, what to be above, next} outbid
 --       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
 local call = redis.call
 --#include clock
 -- The short ways need expiry far enough, and no ending of this ID.
 local core, till = call('HMGET', KEYS[1], 'deadline', 'token', 'keep', 'ended'), now + ARGV[3]
-local plain = not ARGV[7] or ARGV[6] == '' and ARGV[7] == '1' and ARGV[9] == '' and not ARGV[10]
+local plain = not ARGV[7] or ARGV[7] == '1' and ARGV[9] == '' and not ARGV[10]
 local free, held = core[1] == ARGV[2] and plain, nil
 if not free and not ARGV[10] and (tonumber(core[1] or 0) or 0) > now then
   held = call('HMGET', KEYS[1], 'holder', 'easy', 'queued', 'tail')
@@ -50,7 +50,7 @@ if (free or held) and core[3] + 0 >= till + reach then
 end
 -- The long way is a function, so that the short one does not pay for its locals.
 return (function()
-local id, sort, ttl, reserve, queues = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4] + 0, ARGV[6] ~= ''
+local id, sort, ttl, reserve, queues = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4] + 0, ARGV[6]
 local weight, ballot, yields, span = tonumber(ARGV[7] or 1), tonumber(ARGV[8] or 0), ARGV[9], tonumber(ARGV[10] or 0)
 local reason = string.match(ARGV[5], '^%d+ %d+ (.*)$')
 --#include notify

@@ -19,7 +19,11 @@ local function store()
     deadline = short and not ordered() and (first and ends or kept) or 0
     easy, holder, note = 'shared', '', ANCHOR
   else
-    if short then easy = kind elseif queued > 0 and marked <= now and WIDE then easy = '+' .. kind end
+    if short then
+      easy = kind
+    elseif queued > 0 and marked <= now and WIDE and call('ZCOUNT', LINE, TURNS, '(' .. EPOCH) == 0 then
+      easy = '+' .. kind -- turns are called, not granted: nothing short does that
+    end
     if used == 0 then deadline = short and easy or 0 end
   end
   if not raw[7] and easy == kind and ended == 0 then -- a fresh core: the fields left out are 0

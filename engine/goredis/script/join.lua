@@ -10,17 +10,9 @@ local function seen(id)
   return true
 end
 
-local function join()
-  tail = tail + 1
-  enter(tail, 'q' .. id)
-  call('HSET', CORE, '@' .. id, string.format('%016.0f %016.0f %.0f %.0f %.0f %.0f ', now, now, weight, ttl, reserve, span) .. reason)
-  queued = queued + 1
-  keep(now + ttl)
-end
-
--- admit decides about an ID that neither holds nor waits. Nobody passes the
--- front of the queue: a newcomer is granted only if no one waits.
-local function admit(first, next)
+-- admit decides about an ID that neither holds nor waits. Nobody passes the front of
+-- the queue: a newcomer is granted only if no one waits before it.
+local function admit(soon, next)
   local limit = tonumber(string.match(sort, ':(%d+)$'))
   if marked > 0 then -- it was seen to end; were the clock set back, it would meet waiters
     marked, changed = 0, true
@@ -34,13 +26,14 @@ local function admit(first, next)
   elseif kind ~= sort then
     return {6}
   end
-  if queued == 0 and used + weight <= capacity then
+  if first() and used + weight <= capacity then
     -- A state forgotten since may have given any token up to the retention ago.
     local floor = math.max(last, now - retention)
     if ballot == 0 or ballot > floor and ballot <= now + BALLOT_AHEAD then
+      dropWaiter(waiter)
       local token = hold(id, weight, ttl, reserve, ballot, reason)
       mark(span)
-      return {1, token, ttl}
+      return {1, token, ttl, latest()}
     end
     keep(now) -- the kind may be new
     return ballot <= floor and {4, math.max(last, now), next} or {8}
@@ -49,8 +42,17 @@ local function admit(first, next)
     join()
     return {2, queued - 1, next, last}
   end
-  if not first then return {3, next, queued, last} end
+  local ahead = 0
+  if queues then
+    local place = call('ZSCORE', LINE, 'q' .. waiter)
+    if not place then
+      join()
+      place = call('ZSCORE', LINE, 'q' .. waiter)
+    end
+    ahead = call('ZCOUNT', LINE, 1, '(' .. place)
+  end
+  if not soon then return {3, next, queued, last, ahead} end
   local info = note
-  if capacity > 1 then info = call('HGET', CORE, '@' .. first) or '' end
-  return {3, next, queued, last, first, next, info}
+  if capacity > 1 then info = call('HGET', CORE, '@' .. soon) or '' end
+  return {3, next, queued, last, ahead, soon, next, info}
 end

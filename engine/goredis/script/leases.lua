@@ -41,7 +41,8 @@ local function hold(id, weight, ttl, reserve, ballot, reason)
     if ordered() then call('ZADD', LINE, ORDER, place(token, id)) end
     call('HSET', CORE, '@' .. id, string.format('%.0f %.0f %.0f ', weight, token, now) .. reason)
   end
-  used = used + weight
+  if called then call('HDEL', CORE, 'called') end
+  used, called = used + weight, nil
   keep(math.max(now + ttl, last))
   return token
 end

@@ -12,11 +12,20 @@ local function advance(caller)
       more = true
       return
     end
-    local id = string.sub(call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'LIMIT', 0, 1)[1], 2)
+    local front = call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'WITHSCORES', 'LIMIT', 0, 1)
+    local id, score = string.sub(front[1], 2), front[2]
     local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       portion = portion - clear(0, portion, now - WAITER_LIFE)
     elseif used + weight > capacity then
+      return
+    elseif tonumber(score) >= TURNS then
+      -- A turn is called: once since the last grant, since it may be that of a dead process.
+      if id ~= caller and id ~= called then
+        portion, called = portion - MESSAGE_COST, id
+        call('HSET', CORE, 'called', id)
+        wakes[#wakes + 1] = {id, 'c ' .. id}
+      end
       return
     else
       portion = portion - MESSAGE_COST

@@ -1,7 +1,7 @@
 -- Does what acquire does, for a capacity above 1.
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 kind:capacity, 3 TTL, 4 reserve, 5 reason, 6 weight,
---       7 capacity, and unless all are default: 8 'q' to queue (default) or '',
+--       7 capacity, and unless all are default: 8 as acquire's 6,
 --       9 ballot or 0, 10 holder ID that yields or '', 11 how long to mark from
 --       the grant on
 -- Returns  as acquire does
@@ -31,7 +31,7 @@ if core[5] == ARGV[2] and core[1] + 0 > now and not core[7] and core[6] + weight
 end
 -- The long way is a function, so that the short one does not pay for its locals.
 return (function()
-local id, sort, ttl, reserve, reason, queues = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4] + 0, ARGV[5], ARGV[8] ~= ''
+local id, sort, ttl, reserve, reason, queues = ARGV[1], ARGV[2], ARGV[3] + 0, ARGV[4] + 0, ARGV[5], ARGV[8]
 local ballot, yields, span = tonumber(ARGV[9] or 0), ARGV[10], tonumber(ARGV[11] or 0)
 --#include notify
 --#include grant

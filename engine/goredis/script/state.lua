@@ -4,22 +4,22 @@
 --   below 0     endings  e, b or w and the ID   minus the instant until which to remember
 --   0           the anchor
 --   0.5         the leases of a condition once more: see order.lua
---   from 1      waiters  q and the ID           their place; tail is the last one given
+--   from 1      waiters  q and the ID           their place, tail the last one given; from TURNS on see turn.lua
 --   above EPOCH leases   h and the ID           their deadline
 -- and the core's field @ID tells more of a waiter or lease there.
 --#include anchor
 --#include bounds
 local EXPIRED, TAKEN, DELETED, BROKEN, RELEASED = 1, 2, 3, 4, 5
-local CORE, LINE, EPOCH = KEYS[1], KEYS[2], 1000000000000
+local CORE, LINE, EPOCH, TURNS = KEYS[1], KEYS[2], 1000000000000, 400000000000
 local WAITER_LIFE, CLAIM_WINDOW = 3000000, 3000000
 local raw = call('HMGET', CORE, 'kind', 'token', 'birth', 'used', 'queued', 'ended', 'keep',
-  'holder', 'deadline', 'note', 'marked', 'tail', 'swept')
+  'holder', 'deadline', 'note', 'marked', 'tail', 'swept', 'called')
 local kind, last, birth = raw[1] or '', tonumber(raw[2] or 0), tonumber(raw[3] or 0)
 local capacity = tonumber(string.match(kind, ':(%d+)$') or 0)
 local used, queued, ended = tonumber(raw[4] or 0), tonumber(raw[5] or 0), tonumber(raw[6] or 0)
 local kept = tonumber(raw[7] or 0)
 local holder, deadline, note = raw[8] or '', tonumber(raw[9] or 0) or 0, raw[10] or '' -- of a lease of capacity 1
-local marked, tail, swept = tonumber(raw[11] or 0), tonumber(raw[12] or 0), raw[13] or '0 0'
+local marked, tail, swept, called = tonumber(raw[11] or 0), tonumber(raw[12] or 0), raw[13] or '0 0', raw[14]
 local changed, raised, begun, wakes = false, false, false, {}
 local portion, more = PORTION, false -- what is left to clear up; whether others have to go on
 

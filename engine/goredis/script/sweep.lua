@@ -27,7 +27,7 @@ end
 -- many as the portion allows. Those who ask again leave it be if it was just done.
 local function sweep(asked)
   if queued == 0 or portion <= 0 then return end
-  local from, at = string.match(swept, '^(%d+) (%d+)$')
+  local from, at = string.match(swept, '^(%S+) (%d+)$')
   if asked and now >= at + 0 and now < at + SWEEP_PAUSE then return end
   local _, dead, last = clear(from, FEW_LOOKS, now - SWEEP_LIFE)
   if dead > 0 then

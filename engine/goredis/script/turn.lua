@@ -1,0 +1,46 @@
+-- The line of a request: plain attempts wait by their own ID, in the order in which
+-- they came. A ballot waits by its turn, which is behind all of these, in the order of
+-- places that the proposer chooses. queues is 'q' or nil to wait, or '' not to; of a
+-- ballot its place, and to wait a blank and the ID of its turn.
+local TURN_STEP = 16384 -- exact, and the highest place is below EPOCH
+local waiter, turn = id, nil -- who waits, and at which score if it is a turn
+if ballot == 0 then
+  queues = queues ~= ''
+else
+  local at, name = string.match(queues or '', '^(%d+) ?(.*)$')
+  if at then turn = TURNS + at / TURN_STEP end
+  queues = turn and name ~= ''
+  if queues then waiter = name end
+end
+
+-- first tells whether nobody waits before the request. Only a ballot with a place
+-- passes anybody: turns whose places are not before its own.
+local function first()
+  if queued == 0 then return true end
+  if not turn then return false end
+  local front = call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'WITHSCORES', 'LIMIT', 0, 1)
+  local score = tonumber(front[2])
+  return score >= TURNS and (score >= turn or front[1] == 'q' .. waiter)
+end
+
+local function join()
+  if turn then
+    enter(string.format('%.17g', turn), 'q' .. waiter)
+    if called == waiter then
+      call('HDEL', CORE, 'called')
+      called = nil
+    end
+  else
+    tail = tail + 1
+    enter(tail, 'q' .. waiter)
+  end
+  call('HSET', CORE, '@' .. waiter, string.format('%016.0f %016.0f %.0f %.0f %.0f %.0f ', now, now, weight, ttl, reserve, span) .. reason)
+  queued = queued + 1
+  keep(now + ttl)
+end
+
+-- latest returns the highest place in the line, or 0.
+local function latest()
+  local last = queued > 0 and call('ZREVRANGEBYSCORE', LINE, '(' .. EPOCH, TURNS, 'WITHSCORES', 'LIMIT', 0, 1)
+  return last and last[2] and (last[2] - TURNS) * TURN_STEP or 0
+end
