@@ -248,8 +248,9 @@ type Answer struct {
 	Holder Holder
 	// Waiters is the length of the queue.
 	Waiters int
-	// Last is the highest token given so far; of an outbid ballot at least the
-	// store's time; of a granted one the place of the last turn that waits. Of a queued request it may be left out; a pushed grant at or below it is one that the store has forgotten.
+	// Last is the highest token given so far, of an outbid ballot at least the
+	// store's time. Of a granted one it is the place of the last turn that waits, 0 if
+	// none does. Of a queued request it may be left out; a pushed grant at or below it is one that the store has forgotten.
 	Last uint64
 }
 

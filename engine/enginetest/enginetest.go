@@ -50,8 +50,8 @@ type Option func(*options)
 
 type options struct{ unordered bool }
 
-// Unordered is for an engine whose nodes keep no line of those who wait, as a quorum
-// does: it promises no order, no place in the queue and no grant to a waiter that does
+// Unordered is for an engine that cannot grant to those who wait, as a quorum
+// does: it promises no order of arrival, no place in the queue and no grant to a waiter that does
 // not ask. A waiter asks again after the time that it is told, and all else holds.
 func Unordered() Option { return func(o *options) { o.unordered = true } }
 

@@ -124,7 +124,7 @@ func (e *Engine) answer(ctx context.Context, r engine.Request, got script.Acquir
 	case script.Queued:
 		a.Status, a.Last = engine.Queued, got.Last
 	case script.Busy:
-		a.Status = engine.Busy
+		a.Status, a.Last = engine.Busy, got.Last
 		a.Holder = e.holderOf(ctx, r.Resource.Prefix, got.Holder)
 	case script.Marked:
 		a.Status = engine.Marked

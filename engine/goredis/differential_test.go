@@ -279,7 +279,7 @@ func (d *duel) expected(a queue.Answer) engine.Answer {
 	case queue.Queued:
 		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next), Last: a.Last}
 	case queue.Busy:
-		return engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Position: a.Position, Holder: d.holder(a.Holder)}
+		return engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Position: a.Position, Last: a.Last, Holder: d.holder(a.Holder)}
 	case queue.Marked:
 		return engine.Answer{Status: engine.Marked, Next: duration(a.Next)}
 	case queue.Outbid:

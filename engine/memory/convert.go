@@ -33,7 +33,7 @@ func (d describer) answer(a queue.Answer) (engine.Answer, error) {
 	case queue.Queued:
 		return engine.Answer{Status: engine.Queued, Position: a.Position, Next: duration(a.Next), Last: a.Last}, nil
 	case queue.Busy:
-		busy := engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Position: a.Position}
+		busy := engine.Answer{Status: engine.Busy, Next: duration(a.Next), Waiters: a.Waiters, Position: a.Position, Last: a.Last}
 		if a.Holder.ID != "" {
 			busy.Holder = holder(a.Holder, d.holder, d.now)
 		}

@@ -12,9 +12,6 @@ import (
 )
 
 const (
-	// shortestWait and longestWait bound the time after which a waiter asks again.
-	shortestWait = 2 * time.Millisecond
-	longestWait  = 50 * time.Millisecond
 	// contention is how long tries that divide the nodes among themselves are made again,
 	// before what is in their way is taken for holders.
 	contention = 250 * time.Millisecond
@@ -25,8 +22,7 @@ const (
 
 // Acquire implements engine.Engine. It proposes a token to all nodes at once and is
 // granted if a majority grants it while it can still be used; else everything is
-// taken back. A request that waits is answered Queued with the time after which to
-// ask again, since the nodes keep no line for it.
+// taken back. A request that waits leaves its turn on the nodes, and is answered Queued.
 func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
 	if err := e.usable(ctx); err != nil {
 		return engine.Answer{}, err
@@ -64,8 +60,10 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	case patient && err == nil && ans.Status == engine.Busy:
 		return a.queue(ans, e.lines.join(r.Resource, r.ID)), nil
 	case patient && err == nil && ans.Status == engine.Marked:
+		a.endTurn()
 		e.lines.disband(r.Resource)
 	case patient && !unavailable(err):
+		a.endTurn()
 		e.lines.leave(r.Resource, r.ID)
 	}
 	switch {
@@ -89,25 +87,14 @@ func (e *Engine) forget(k key, a *attempt) {
 	a.linger()
 }
 
-// queue says when to ask again: soon, and ever later, at random, so that those who
-// wait do not divide the nodes among themselves for ever. One who is not first in this
-// process is told.
+// queue is the answer to one who waits, with so many ahead in this process. Next is the
+// time until a lease that is in the way ends, if it is not renewed.
 func (a *attempt) queue(busy engine.Answer, ahead int) engine.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	wait := min(shortestWait<<min(a.tries, 10), longestWait)
-	next := wait/2 + rand.N(wait)
 	a.waits = true
-	if ahead > 0 {
-		next = pollLater()
-	} else {
-		a.tries++
-	}
 	a.keep = time.Now().Add(insistence)
-	if busy.Next > 0 {
-		next = min(next, busy.Next)
-	}
-	return engine.Answer{Status: engine.Queued, Position: ahead, Next: next}
+	return engine.Answer{Status: engine.Queued, Position: ahead + busy.Position, Next: busy.Next}
 }
 
 // confirm answers a repeated request for a live lease, which counts as a renewal.
@@ -133,13 +120,18 @@ func (e *Engine) confirm(ctx context.Context, a *attempt, lease *round, ttl time
 // a majority of the nodes answers. It is granted if enough of them grant it; else it is
 // Busy if any of them names a holder, whoever the others name. Holders that have no
 // majority may be others who only try: those are asked again for a while, and one who
-// waits for a shorter one. A request that gives its ballot wants to know about leases,
-// so it is never Busy because of tries.
+// waits for a shorter one. With others ahead in the lines of the nodes it is Busy at
+// once. A request that gives its ballot wants to know about leases, so it is never Busy
+// because of tries, or of those who wait.
 func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (engine.Answer, error) {
 	if r.Weight > r.Capacity {
 		return engine.Answer{}, engine.ErrTooHeavy
 	}
 	given := r.Ballot
+	r.Queue = r.Queue && given == 0
+	if given != 0 {
+		r.Turn = foremost
+	}
 	mark := r.Mark
 	r.Mark = 0 // a mark must not be left by a try that fails: see markGrant
 	start := time.Now()
@@ -150,7 +142,7 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 			r.Ballot = a.propose(&e.tokens, r.Resource)
 		}
 		ans, split, err := e.try(ctx, a, r)
-		if err == nil && ans.Status == engine.Busy && r.Capacity > 1 && (split || ans.Holder.Weight+r.Weight <= r.Capacity) {
+		if err == nil && ans.Status == engine.Busy && ans.Position == 0 && r.Capacity > 1 && (split || ans.Holder.Weight+r.Weight <= r.Capacity) {
 			// The holder that was named is not, or not alone, what is in the way.
 			split, err = look.beside(ctx, r, &ans, given)
 		}
@@ -175,7 +167,7 @@ func (e *Engine) campaign(ctx context.Context, a *attempt, r engine.Request) (en
 			return ans, nil
 		}
 		switch {
-		case n >= rounds && r.Queue && given == 0:
+		case n >= rounds && r.Queue:
 			return engine.Answer{Status: engine.Busy}, nil
 		case busy.Status == engine.Busy && n > 2 && time.Since(start) > contention:
 			return busy, nil
@@ -209,7 +201,8 @@ func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.
 	if short {
 		r.TTL = engine.ClaimWindow
 	}
-	t := e.propose(ctx, a.name(r), r, need, nil)
+	turn := a.takeTurn(e, &r)
+	t := e.propose(ctx, a.name(r), r, need, nil, turn)
 	a.add(t)
 	ttl, yes := t.wait(ctx)
 	// Where it was granted, what was reserved is given as well, also if it is taken back.
@@ -223,8 +216,17 @@ func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.
 		if ctx.Err() != nil {
 			return engine.Answer{}, false, fmt.Errorf("%w: %w", ended(ctx), notGranted(votes, need))
 		}
-		return refusal(votes, need)
+		ans, split, err := refusal(votes, need)
+		e.tokens.heard(r.Resource, ans.Last)
+		if behind(votes, need, r.Queue) && err == nil && ans.Status == engine.Busy {
+			ans.Position, split = 1, false
+		}
+		if called := turn.refused(need - said(votes, engine.Granted)); called && err == nil && ans.Status == engine.Busy {
+			ans.Position, split = 0, true
+		}
+		return ans, split, err
 	}
+	e.tokens.heard(r.Resource, lastTurn(t.ballots()))
 	if !usableFor(ttl, time.Since(t.sent)) {
 		a.lose(t)
 		return engine.Answer{}, false, fmt.Errorf("%w: quorum: %w", engine.ErrUnavailable, errTooLate)
@@ -236,6 +238,7 @@ func (e *Engine) try(ctx context.Context, a *attempt, r engine.Request) (engine.
 		a.lose(t)
 		return engine.Answer{}, false, fmt.Errorf("%w: quorum: it was withdrawn", engine.ErrUnavailable)
 	}
+	a.endTurn()
 	if r.Weight < r.Capacity {
 		e.lines.wake(r.Resource) // there may be room for more
 	}

@@ -22,7 +22,7 @@ type attempt struct {
 	deadline time.Time
 	over     engine.Cause // 0: not ended
 	waits    bool         // it was told to
-	tries    int          // in vain, since it was first to wait
+	waiting  *turn        // by which it waits on the nodes; nil: it does not
 	proposed uint64       // the latest token that was chosen here
 	peak     uint64       // the highest that was proposed: no two tries may have one name
 	repeats  int          // tries that were not above it
@@ -186,7 +186,7 @@ func (a *attempt) win(t *round, ttl time.Duration) bool {
 	if a.over != 0 {
 		return false
 	}
-	a.lease, a.tries = t, 0
+	a.lease = t
 	a.extend(t.sent, ttl)
 	return true
 }

@@ -34,11 +34,20 @@
 //
 // # Waiting
 //
-// The nodes keep no line. Of those who wait in one process the first asks at short
-// random intervals, of 75 ms at most, and the next is told when its turn has come, or
-// when a lease is given back in the process.
+// A node cannot grant to one who waits, since it is one vote of several. So an attempt
+// that waits leaves a turn in the line of each node, at a place that all nodes order
+// alike: the token that it proposed first. Nobody passes the turn at the front, so no
+// writer and no heavy request starves, and no process by others that loop. When the
+// resource is free the node calls that turn, and its client proposes again. A turn is
+// asked for once a second; one that was not for 3 s is dropped. Exclusion depends on
+// none of this: a call that is lost costs a second, and a place that is wrong an order.
+//
+// Of those who wait in one process the first has a turn; the others are told when they
+// are first.
 //
 // # Not promised
 //
-// Order between processes. And that operators see who waits: snapshots show holders.
+// First come, first served: places come from the clocks of the clients, and a client
+// whose clock is behind passes those who wait, once, until it is granted and learns of
+// theirs. And that operators see who waits: snapshots show holders.
 package quorum

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -9,9 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// The nodes keep no line, but those who wait in one process do: only the first of
-// them asks the nodes at short intervals. The others ask once in a while, and are
-// told when they are first, or when a lease is given back in the process.
+// Those who wait in one process stand in a line of their own: only the first of them
+// asks the nodes, and has a turn there. The others are told when they are first.
 
 // lines are those who wait in this process, by resource.
 type lines struct {
@@ -138,9 +136,4 @@ func (l *lines) close(s *stream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.streams = slices.DeleteFunc(l.streams, func(other *stream) bool { return other == s })
-}
-
-// pollLater is when one who is not first asks again.
-func pollLater() time.Duration {
-	return engine.PollInterval - engine.PollInterval/10 + rand.N(engine.PollInterval/5)
 }

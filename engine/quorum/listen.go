@@ -98,8 +98,12 @@ func (s *stream) keep(n *node, l engine.Listener) {
 // tells of it: the others are told again, or were given up.
 func (s *stream) hear(n *node, w engine.Wakeup) {
 	switch w.Kind {
-	case engine.Resync:
-		s.send(w)
+	case engine.Resync, engine.WakeMarked:
+		if w.ID == "" {
+			s.send(w)
+		} else if t := s.e.turns.find(w.ID); t != nil {
+			t.call(n, s)
+		}
 	case engine.WakeBroken:
 		if s.first(n, w.ID) {
 			w.ID, _ = parseTry(w.ID)

@@ -22,7 +22,8 @@ func (e *Engine) markGrant(ctx context.Context, a *attempt, r engine.Request) (e
 		yields[i] = first.shares[i].name
 	}
 	first.mu.Unlock()
-	t := e.propose(ctx, a.name(r), r, need, yields)
+	r.Queue, r.Turn = false, foremost
+	t := e.propose(ctx, a.name(r), r, need, yields, nil)
 	a.add(t)
 	ttl, yes := t.wait(ctx)
 	yes = yes && usableFor(ttl, time.Since(t.sent))

@@ -22,6 +22,11 @@ func repeatID(id string, token uint64, n int) string {
 	return tryID(id, token) + tryMark + "r" + strconv.Itoa(n)
 }
 
+// turnID names the turn by which an attempt waits on the nodes, made of its place there.
+func turnID(id string, place uint64) string {
+	return tryID(id, place) + tryMark + "q"
+}
+
 // parseTry returns the holder ID and the token that an ID on a node stands for. The
 // token is 0 if the quorum did not make the ID.
 func parseTry(id string) (holder string, token uint64) {

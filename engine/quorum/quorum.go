@@ -25,6 +25,7 @@ type Engine struct {
 	tokens   tokens
 	lines    lines
 	calls    calls
+	turns    turns
 }
 
 var _ engine.Engine = (*Engine)(nil)

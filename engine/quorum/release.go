@@ -28,6 +28,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	waited := a.waits || r.Withdraw
 	a.mu.Unlock()
 	e.lines.leave(r.Resource, r.ID)
+	a.endTurn()
 	switch {
 	case lease != nil:
 		err := e.give(ctx, lease, r)
@@ -68,13 +69,12 @@ func (e *Engine) releaseUnknown(ctx context.Context, k key, r engine.Release) er
 	return err
 }
 
-// freed tells those who wait in this process that there may be room, or a mark.
+// freed tells those who wait in this process of a mark. That there is room the nodes
+// tell, to whom it is next.
 func (e *Engine) freed(r engine.Release) {
 	if r.Mark > 0 {
 		e.lines.disband(r.Resource)
-		return
 	}
-	e.lines.wake(r.Resource)
 }
 
 // settle forgets an attempt that was given back, but for how it ended. Of one that was

@@ -84,7 +84,7 @@ func (t *round) restore(m miss, x *extension) {
 	}
 	r := t.req
 	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), x.ttl, 0
-	r.ID = tryID(tryID(t.holder, t.token), r.Ballot)
+	r.ID, r.Turn = tryID(tryID(t.holder, t.token), r.Ballot), foremost
 	s.at, s.name, s.weight, s.brief = s.at.after(asks), engine.Held{ID: r.ID, Token: r.Ballot}, r.Weight, false
 	fan(context.Background(), t.e, t.client(), []*node{n}, 1, func(ctx context.Context, n *node) (engine.Answer, error) {
 		a, err := n.Acquire(ctx, r)

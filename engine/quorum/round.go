@@ -19,6 +19,7 @@ type round struct {
 	need   int
 	sent   time.Time
 	req    engine.Request // zero: it was taken by another process
+	turn   *turn          // by which it waits; nil: it does not
 
 	mu      sync.Mutex
 	shares  []share       // by node
@@ -36,18 +37,24 @@ type round struct {
 // tooLate: a majority granted, but not while the grant could be used.
 var errTooLate = errors.New("the grant came when its time was nearly over")
 
+// foremost is the place of those who pass all that wait: they have the lease, and vote
+// on for it, or ask only to learn who has.
+var foremost = engine.Held{Token: 1}
+
 // propose begins a round under a name on the nodes that no round before had. The
 // request has the holder ID, and the token as ballot.
-func (e *Engine) propose(ctx context.Context, name string, r engine.Request, need int, yields []engine.Held) *round {
+func (e *Engine) propose(ctx context.Context, name string, r engine.Request, need int, yields []engine.Held, turn *turn) *round {
 	n := len(e.nodes)
 	t := &round{
 		e: e, res: r.Resource, holder: r.ID, token: r.Ballot, need: need, sent: time.Now(),
 		shares: make([]share, n), votes: make([]vote, n),
-		decided: make(chan struct{}), most: make(chan struct{}),
+		decided: make(chan struct{}), most: make(chan struct{}), turn: turn,
 	}
-	r.Queue, r.Yields = false, engine.Held{}
+	r.Yields = engine.Held{}
 	t.req = r
+	t.req.Queue, t.req.Turn = false, foremost
 	to := e.pick(need)
+	turn.asks(to)
 	for i := range e.nodes {
 		t.shares[i] = share{name: engine.Held{ID: name, Token: r.Ballot}, weight: r.Weight}
 		t.votes[i] = vote{in: true, err: errLeftOut}
@@ -79,6 +86,7 @@ func (t *round) past() bool {
 
 // hear takes in the answer of one node, which may come after the decision.
 func (t *round) hear(n *node, a engine.Answer, err error) {
+	t.turn.hear(n, a, err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.answer(n, a, err)

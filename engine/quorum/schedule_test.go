@@ -61,7 +61,7 @@ func (w *truth) leave(who string) {
 // may show two open windows, or a token that does not grow.
 func TestRandomSchedules(t *testing.T) {
 	grants := 0
-	for seed := range uint64(20) {
+	for seed := range uint64(28) {
 		size := 3 + 2*int(seed%2)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { grants += schedule(t, seed, size) })
@@ -122,9 +122,22 @@ type player struct {
 	engine *quorum.Engine
 	name   string
 	tries  int
+	wakes  chan engine.Wakeup
 }
 
 func (p *player) play(end time.Time) {
+	p.wakes = make(chan engine.Wakeup, 1)
+	l, err := p.engine.Listen(context.Background(), stock.Prefix, p.name, func(w engine.Wakeup) {
+		select {
+		case p.wakes <- w:
+		default:
+		}
+	})
+	if err != nil {
+		p.truth.t.Error(err)
+		return
+	}
+	defer func() { _ = l.Close() }()
 	for time.Now().Before(end) {
 		p.tries++
 		p.turn(fmt.Sprintf("%s.%d", p.name, p.tries))
@@ -154,7 +167,15 @@ func (p *player) turn(id string) {
 			p.use(req, a.Token, sent.Add(a.TTL))
 			return
 		case a.Status == engine.Queued:
-			<-time.After(a.Next)
+			poll := engine.PollInterval
+			if a.Next > 0 {
+				poll = min(poll, a.Next+time.Millisecond)
+			}
+			select {
+			case <-p.wakes:
+			case <-time.After(poll):
+			case <-ctx.Done():
+			}
 		}
 	}
 	_ = p.engine.Release(context.Background(), engine.Release{Resource: stock, Held: engine.Held{ID: id}, Withdraw: true})

@@ -165,7 +165,7 @@ func highest(votes []vote) uint64 {
 func inTheWay(votes []vote) (engine.Answer, int) {
 	seen := map[engine.Held]int{}
 	var best engine.Answer
-	most, waiters := 0, 0
+	most, waiters, last := 0, 0, uint64(0)
 	for _, v := range votes {
 		if !v.said(engine.Busy) {
 			continue
@@ -179,10 +179,30 @@ func inTheWay(votes []vote) (engine.Answer, int) {
 		if seen[k] > most {
 			best, most = ans, seen[k]
 		}
-		waiters = max(waiters, ans.Waiters)
+		waiters, last = max(waiters, ans.Waiters), max(last, ans.Last)
 	}
-	best.Waiters = waiters
+	best.Waiters, best.Position, best.Last = waiters, 0, last
 	return best, most
+}
+
+// behind tells whether others who wait are ahead on more nodes than a request can do
+// without: of one that waits itself, ahead of its turn.
+func behind(votes []vote, need int, waits bool) bool {
+	return count(votes, func(v vote) bool {
+		return v.said(engine.Busy) && (v.ans.Position > 0 || !waits && v.ans.Waiters > 0)
+	}) > len(votes)-need
+}
+
+// lastTurn is the place of the last that waits on a node that has granted. The next
+// proposal of this process is above it, so its turn is behind, whatever the clocks say.
+func lastTurn(votes []vote) uint64 {
+	last := uint64(0)
+	for _, v := range votes {
+		if v.granted() {
+			last = max(last, v.ans.Last)
+		}
+	}
+	return last
 }
 
 // notGranted says why there is no better answer.

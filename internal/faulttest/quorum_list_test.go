@@ -10,6 +10,7 @@ func onQuorum() []string {
 		"TestIdleLeaseCost", "TestStaleHolderKeepsItsToken", "TestLostWakeUp", "TestBreakTellsTheHolder", "TestOneNameAsTwoKinds",
 		"TestExclusionUnderLoad", "TestFairnessInOneProcess", "TestMutexUnderFaults", "TestMinorityUnderFaults",
 		"TestReadersAndWritersUnderFaults", "TestKilledReadersVanish", "TestDemoteWakesParkedReaders", "TestManyReadersAndWritersDrain",
+		"TestWriterIsNotStarved", "TestHeavyRequestIsNotStarved", "TestFairnessBetweenProcesses",
 		"TestMultiUnderFaults", "TestMultiUnderKills", "TestHolderOfAMultiKilled", "TestMultiIsToldOfABreak",
 		"TestElectionUnderFaults", "TestOnceUnderFaults", "TestJobUnderFaults", "TestLatchUnderFaults", "TestCondUnderFaults",
 	}
@@ -20,7 +21,7 @@ func onQuorum() []string {
 func primitivesOnQuorum() []string {
 	return []string{
 		"TestReadersAndWritersUnderFaults", "TestDemoteWakesParkedReaders", "TestMultiUnderFaults", "TestMultiIsToldOfABreak",
-		"TestOnceUnderFaults", "TestLatchUnderFaults",
+		"TestOnceUnderFaults", "TestLatchUnderFaults", "TestWriterIsNotStarved",
 	}
 }
 
@@ -35,10 +36,9 @@ func onMemories() []string {
 // pass them.
 func notOnQuorum() map[string]string {
 	return byName(map[string]string{
-		"a quorum does not promise order between processes": "TestFairnessBetweenProcesses TestFirstComeFirstServed TestFirstComeFirstServedAcrossProcesses " +
+		"a quorum does not promise that processes are served in the order in which they come": "TestFirstComeFirstServed TestFirstComeFirstServedAcrossProcesses " +
 			"TestDeadWaitersAtTheFront TestLiveWaiterKeepsItsPlace",
 		"a proposed token counts the microseconds of its client's clock; it orders grants and ends none": "TestNoClientClockInTheStore",
-		"writers and heavy requests may starve on a quorum":                                              "TestWriterIsNotStarved TestHeavyRequestIsNotStarved",
 		"the test waits until a snapshot shows who waits, or that it is the next one":                    "TestLatchRoundsUnderFaults",
 		"it cuts a client off from one server, where a quorum has several":                               "TestLeaderCutOff TestObserveOverRestart",
 		"a semaphore needs all nodes, so it stops while one is restarted":                                "TestSemaphoreUnderFaults TestManyWaitersOfASemaphoreDrain TestUnitsOfKilledHoldersReturn",

@@ -128,7 +128,7 @@ type Answer struct {
 	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds. Marked: until the mark ends
 	Holder   Holder // Busy: the holder whose lease ends first; zero if none
 	Waiters  int    // Busy: length of the queue
-	Last     uint64 // Outbid: a ballot above it is taken, however late; Queued: the last token; Granted: the highest place in the line
+	Last     uint64 // Outbid: a ballot above it is taken, however late; Queued, Busy: the last token; Granted: the highest place in the line
 	Cause    Cause  // NotHeld, Ended (Released: it was withdrawn)
 	Grants   []Grant
 	Called   []string // turns that are at the front and fit, to be told by a wake-up that they should ask
@@ -299,7 +299,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	case Queued:
 		a.Position, a.Last = q.line.Len()-1, q.last
 	case Busy:
-		a.Waiters = q.line.Len()
+		a.Waiters, a.Last = q.line.Len(), q.last
 		if e := q.waiters[line]; e != nil && line != r.ID {
 			a.Position = ahead(e)
 		}
