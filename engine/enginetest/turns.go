@@ -9,7 +9,7 @@ import (
 // ballot is a patient attempt by a ballot, whose turn stands at a place.
 func (p *party) ballot(place uint64) engine.Request {
 	r := p.request()
-	r.Ballot = uint64(time.Now().UnixMicro())
+	r.Ballot = uint64(time.Now().UnixMicro()) + place // no two alike
 	r.Turn = engine.Held{ID: r.ID + "~turn", Token: place}
 	return r
 }
