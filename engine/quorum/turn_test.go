@@ -55,10 +55,11 @@ func TestWhoWaitsAsksOnceASecond(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			in <- time.Now()
+			entered := time.Now()
 			if err := l.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
+			in <- entered
 		}()
 		<-time.After(2500 * time.Millisecond)
 		before := c.nodes[0].count()
