@@ -58,7 +58,11 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	switch {
 	case patient && err == nil && ans.Status == engine.Busy:
-		return a.queue(ans, e.lines.join(r.Resource, r.ID)), nil
+		ahead := e.lines.join(r.Resource, r.ID)
+		if ahead > 0 { // others of this process came at the same moment; it asks when it is first
+			a.endTurn()
+		}
+		return a.queue(ans, ahead), nil
 	case patient && err == nil && ans.Status == engine.Marked:
 		a.endTurn()
 		e.lines.disband(r.Resource)
