@@ -28,7 +28,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	waited := a.waits || r.Withdraw
 	a.mu.Unlock()
 	e.lines.leave(r.Resource, r.ID)
-	a.endTurn()
+	a.leaveLines(ctx)
 	switch {
 	case lease != nil:
 		err := e.give(ctx, lease, r)

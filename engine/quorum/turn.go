@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -68,6 +69,58 @@ func (a *attempt) endTurn() {
 	a.waiting = nil
 	a.mu.Unlock()
 	t.end()
+}
+
+// leaveLines is endTurn that returns when the nodes have answered: who withdraws is in
+// nobody's way any more.
+func (a *attempt) leaveLines(ctx context.Context) {
+	a.mu.Lock()
+	t := a.waiting
+	a.waiting = nil
+	a.mu.Unlock()
+	to := t.close()
+	if len(to) == 0 {
+		return
+	}
+	p := open[struct{}](t.e, ctx, len(to))
+	defer p.end()
+	client := engine.ClientOf(t.id)
+	p.ask(client, to, func(ctx context.Context, n *node) (struct{}, error) {
+		err := n.Release(ctx, t.out(n))
+		if unavailable(err) {
+			t.e.insist(n, client, t.out(n))
+		}
+		return struct{}{}, err
+	}, func(n *node) { t.e.insist(n, client, t.out(n)) })
+	p.hurry()
+	for more := true; more; {
+		_, more = p.next()
+	}
+}
+
+// close ends the turn, and returns the nodes that it has to be taken out of.
+func (t *turn) close() (to []*node) {
+	if t == nil {
+		return nil
+	}
+	t.e.turns.remove(t)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	for i, n := range t.e.nodes {
+		if s := &t.on[i]; s.there && s.pending == 0 {
+			s.there = false
+			to = append(to, n)
+		}
+	}
+	return to
+}
+
+// out is the release that takes the turn out of the line of a node.
+func (t *turn) out(n *node) engine.Release {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return engine.Release{Resource: t.res, Held: engine.Held{ID: t.held.ID}, Withdraw: t.on[n.index].unsure}
 }
 
 // asks notes that a ballot is sent.
@@ -159,15 +212,8 @@ func (t *turn) tell(s *stream, asked time.Time) {
 
 // end takes the turn out of the lines: where a ballot has yet to be answered when it is.
 func (t *turn) end() {
-	if t == nil {
-		return
-	}
-	t.e.turns.remove(t)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.over = true
-	for _, n := range t.e.nodes {
-		t.takeOut(n)
+	for _, n := range t.close() {
+		t.e.insist(n, engine.ClientOf(t.id), t.out(n))
 	}
 }
 
