@@ -83,15 +83,14 @@ func (a *attempt) leaveLines(ctx context.Context) {
 		return
 	}
 	p := open[struct{}](t.e, ctx, len(to))
-	defer p.end()
 	client := engine.ClientOf(t.id)
 	p.ask(client, to, func(ctx context.Context, n *node) (struct{}, error) {
 		err := n.Release(ctx, t.out(n))
 		if unavailable(err) {
-			t.e.insist(n, client, t.out(n))
+			t.e.takeBack(n, client, t.out(n))
 		}
 		return struct{}{}, err
-	}, func(n *node) { t.e.insist(n, client, t.out(n)) })
+	}, func(n *node) { t.e.takeBack(n, client, t.out(n)) })
 	p.hurry()
 	for more := true; more; {
 		_, more = p.next()
@@ -213,7 +212,7 @@ func (t *turn) tell(s *stream, asked time.Time) {
 // end takes the turn out of the lines: where a ballot has yet to be answered when it is.
 func (t *turn) end() {
 	for _, n := range t.close() {
-		t.e.insist(n, engine.ClientOf(t.id), t.out(n))
+		t.e.takeBack(n, engine.ClientOf(t.id), t.out(n))
 	}
 }
 
@@ -224,7 +223,7 @@ func (t *turn) takeOut(n *node) {
 		return
 	}
 	s.there = false
-	t.e.insist(n, engine.ClientOf(t.id), engine.Release{
+	t.e.takeBack(n, engine.ClientOf(t.id), engine.Release{
 		Resource: t.res, Held: engine.Held{ID: t.held.ID}, Withdraw: s.unsure,
 	})
 }
