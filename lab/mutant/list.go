@@ -75,7 +75,7 @@ func queues() []Mutant {
 	return []Mutant{
 		{
 			Name: "a newcomer passes the front", File: file, World: virtual.Memory, Checks: []string{"starvation"},
-			Patches: []Patch{{"if q.line.Len() == 0 && q.used+r.Weight <= q.capacity {", "if q.used+r.Weight <= q.capacity {"}},
+			Patches: []Patch{{"if q.first(r) && q.used+r.Weight <= q.capacity {", "if q.used+r.Weight <= q.capacity {"}},
 		},
 		{
 			Name: "a waiter that does not fit lets those behind it pass", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"starvation"},
@@ -106,7 +106,7 @@ func queues() []Mutant {
 		},
 		{
 			Name: "a writer does not see readers", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model"},
-			Patches: []Patch{{"if q.line.Len() == 0 && q.used+r.Weight <= q.capacity {", "if q.line.Len() == 0 && (q.used+r.Weight <= q.capacity || r.Kind == \"rw\" && q.used < q.capacity) {"}},
+			Patches: []Patch{{"if q.first(r) && q.used+r.Weight <= q.capacity {", "if q.first(r) && (q.used+r.Weight <= q.capacity || r.Kind == \"rw\" && q.used < q.capacity) {"}},
 		},
 		{
 			Name: "the capacity is off by one", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model"},
