@@ -246,7 +246,7 @@ func servers() []Mutant {
 		{
 			Name: "the script of a renewal does not look at the ID", File: folder + "script/renew.lua", World: virtual.Redis,
 			Checks:  []string{"overlap", "inside", "told", "model", "ended", "heard"},
-			Patches: []Patch{{"if core[1] == ARGV[1] and core[3] + 0", "if core[3] and core[3] + 0"}},
+			Patches: []Patch{{"if core[1] == ARGV[1] then\n  local deadline", "if core[3] then\n  local deadline"}},
 		},
 		{
 			Name: "the script of a release does not tell whom it grants", File: folder + "script/release.lua", World: virtual.Redis,

@@ -116,8 +116,11 @@ func Draw(seed uint64, world World) Program {
 			[]time.Duration{-11 * time.Minute, 11 * time.Minute, -time.Hour}, []time.Duration{-time.Hour, -time.Hour, 0})
 	}
 	mood := d.mood()
-	if world == Redis {
+	switch {
+	case world == Redis:
 		mood = d.jumps(mood)
+	case slices.Contains(mood.faults, Wipe):
+		p.Ahead = nil
 	}
 	for range 4 + d.IntN(28) {
 		p.Steps = append(p.Steps, d.step(p, mood))
@@ -171,7 +174,8 @@ func (d drawer) mood() mood {
 const longestJump = 10 * time.Second
 
 // jumps adds steps of the store's clock to some moods: not where the store loses its
-// data, since a clock that is then behind its tokens gives smaller ones.
+// data, since a clock that is then behind its tokens gives smaller ones. For the same
+// reason the clocks of a quorum agree where a node loses its data.
 func (d drawer) jumps(m mood) mood {
 	if d.IntN(4) == 0 && !slices.Contains(m.faults, Wipe) {
 		m.faults = append(slices.Clone(m.faults), Jump)
