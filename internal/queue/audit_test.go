@@ -139,11 +139,11 @@ func (a *audit) reap() {
 	}
 }
 
-// dropStale: waiters that have not asked for WaiterLife go when they are at the
-// front while there is room.
+// dropStale: if the front has not asked for WaiterLife while there is room, all such
+// waiters go.
 func (a *audit) dropStale() {
-	for len(a.line) > 0 && a.used() < a.capacity && !a.live(a.line[0]) {
-		a.line = a.line[1:]
+	if len(a.line) > 0 && a.used() < a.capacity && !a.live(a.line[0]) {
+		a.line = slices.DeleteFunc(a.line, func(w wait) bool { return !a.live(w) })
 	}
 }
 
