@@ -241,7 +241,8 @@ type Answer struct {
 	// Position is the number of waiters ahead, also of a ballot's turn.
 	Position int
 	// Next is the time until the first of the present leases ends, if it is
-	// not renewed; of a marked resource, until the mark ends.
+	// not renewed; of a marked resource, until the mark ends. To a ballot's turn
+	// it is less if the first in line could be granted and has died by then.
 	Next time.Duration
 	// Holder is one of the present holders; zero if the request is kept out by
 	// waiters only.

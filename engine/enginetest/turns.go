@@ -163,6 +163,9 @@ func deadTurnIsDropped(s *scene) {
 	s.release(held)
 	dead.called(first)
 	start := time.Now()
+	if a := live.acquire(live.anew(second)); a.Status != engine.Busy || a.Next <= 0 || a.Next > engine.WaiterLife {
+		s.Errorf("got %+v, want it to be told when the dead one is out of the way", a)
+	}
 	live.poll(live.anew(second))
 	if took := time.Since(start); took < engine.WaiterLife/2 || took > engine.WaiterLife+patience/2 {
 		s.Errorf("a dead turn cost %v, want about %v", took, engine.WaiterLife)

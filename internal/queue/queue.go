@@ -61,7 +61,7 @@ const (
 
 // DefaultPortion is what the scripts clear up in one operation, within 3 ms of a
 // Redis.
-const DefaultPortion = 200
+const DefaultPortion = 128
 
 // Params are the timing rules of a queue.
 type Params struct {
@@ -125,7 +125,7 @@ type Answer struct {
 	Token    uint64
 	TTL      Time   // Granted: what is left of the lease
 	Position int    // Queued, or Busy and with a turn in the line: how many waiters are ahead
-	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds. Marked: until the mark ends
+	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds. Marked: until the mark ends. With a turn in the line: see until
 	Holder   Holder // Busy: the holder whose lease ends first; zero if none
 	Waiters  int    // Busy: length of the queue
 	Last     uint64 // Outbid: a ballot above it is taken, however late; Queued, Busy: the last token; Granted: the highest place in the line
@@ -301,7 +301,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	case Busy:
 		a.Waiters, a.Last = q.line.Len(), q.last
 		if e := q.waiters[line]; e != nil && line != r.ID {
-			a.Position = ahead(e)
+			a.Position, a.Next = ahead(e), q.until(line, now)
 		}
 		if len(q.byEnd) > 0 {
 			a.Holder = *q.byEnd[0]

@@ -73,6 +73,21 @@ func (q *Queue) call(w *Waiter, caller string, a *Answer) {
 	a.Called = append(a.Called, w.ID)
 }
 
+// until is how long a turn should wait before it asks again: until the first deadline, or
+// until the front is taken for dead, if it could be granted and does not ask.
+func (q *Queue) until(turn string, now Time) Time {
+	next := q.next(now)
+	front := q.line.Front().Value.(*Waiter)
+	if front.ID == turn || front.Place == 0 || q.used+front.Weight > q.capacity {
+		return next
+	}
+	dies := max(0, front.Seen+q.params.WaiterLife-now)
+	if next == 0 {
+		return dies
+	}
+	return min(next, dies)
+}
+
 // latest is the highest place in the line; 0 if no turn waits.
 func (q *Queue) latest() uint64 {
 	if e := q.line.Back(); e != nil {

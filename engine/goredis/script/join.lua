@@ -51,8 +51,9 @@ local function admit(soon, next)
     end
     ahead = call('ZCOUNT', LINE, 1, '(' .. place)
   end
-  if not soon then return {3, next, queued, last, ahead} end
+  local again = ahead > 0 and till(next) or next
+  if not soon then return {3, again, queued, last, ahead} end
   local info = note
   if capacity > 1 then info = call('HGET', CORE, '@' .. soon) or '' end
-  return {3, next, queued, last, ahead, soon, next, info}
+  return {3, again, queued, last, ahead, soon, next, info}
 end

@@ -39,6 +39,17 @@ local function join()
   keep(now + ttl)
 end
 
+-- till returns how long a turn that is not the front should wait before it asks again:
+-- until the first deadline, or until the front is taken for dead, if it could be granted
+-- and does not ask.
+local function till(next)
+  local front = call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'WITHSCORES', 'LIMIT', 0, 1)
+  local asked, _, weight = string.match(call('HGET', CORE, '@' .. string.sub(front[1], 2)) or '', WAITER)
+  if not weight or tonumber(front[2]) < TURNS or used + weight > capacity then return next end
+  local dies = math.max(0, asked + WAITER_LIFE - now)
+  return next == 0 and dies or math.min(next, dies)
+end
+
 -- latest returns the highest place in the line, or 0.
 local function latest()
   local last = queued > 0 and call('ZREVRANGEBYSCORE', LINE, '(' .. EPOCH, TURNS, 'WITHSCORES', 'LIMIT', 0, 1)
