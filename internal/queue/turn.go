@@ -31,7 +31,7 @@ func (q *Queue) first(r Request) bool {
 		return true
 	}
 	w := front.Value.(*Waiter)
-	return r.Ballot != 0 && r.Place != 0 && w.Place != 0 && (w.ID == r.Turn || w.Place >= r.Place)
+	return r.Ballot != 0 && r.Place != 0 && w.Place != 0 && (w.ID == r.line() || w.Place >= r.Place)
 }
 
 // enqueue puts a waiter into the line: before the turns, or a turn in its place.
