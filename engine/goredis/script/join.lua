@@ -44,14 +44,14 @@ local function admit(soon, next)
   end
   local ahead = 0
   if queues then
-    local place = call('ZSCORE', LINE, 'q' .. waiter)
-    if not place then
+    local rank = call('ZRANK', LINE, 'q' .. waiter)
+    if not rank then
       join()
-      place = call('ZSCORE', LINE, 'q' .. waiter)
+      rank = call('ZRANK', LINE, 'q' .. waiter)
     end
-    ahead = call('ZCOUNT', LINE, 1, '(' .. place)
+    ahead = rank - call('ZCOUNT', LINE, '-inf', '(1')
   end
-  local again = ahead > 0 and till(next) or next
+  local again = ahead > 0 and askIn(next) or next
   if not soon then return {3, again, queued, last, ahead} end
   local info = note
   if capacity > 1 then info = call('HGET', CORE, '@' .. soon) or '' end

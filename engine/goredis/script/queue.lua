@@ -2,6 +2,12 @@ local WAITER = '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$' -- seen since weight
 --#include reap
 --#include sweep
 
+-- front returns the member that is first in the line, and its score.
+local function front()
+  local first = call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'WITHSCORES', 'LIMIT', 0, 1)
+  return first[1], tonumber(first[2])
+end
+
 -- advance grants from the front as long as the front fits. If it does not,
 -- nobody behind it is tried: a heavy request is not starved by light ones. While
 -- there is a mark, it sends away those who wait.
@@ -12,14 +18,14 @@ local function advance(caller)
       more = true
       return
     end
-    local front = call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'WITHSCORES', 'LIMIT', 0, 1)
-    local id, score = string.sub(front[1], 2), front[2]
+    local member, score = front()
+    local id = string.sub(member, 2)
     local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       portion = portion - clear(0, portion, now - WAITER_LIFE)
     elseif used + weight > capacity then
       return
-    elseif tonumber(score) >= TURNS then
+    elseif score >= TURNS then
       -- A turn is called: once since the last grant, since it may be that of a dead process.
       if id ~= caller and id ~= called then
         portion, called = portion - MESSAGE_COST, id

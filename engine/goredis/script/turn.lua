@@ -18,9 +18,8 @@ end
 local function first()
   if queued == 0 then return true end
   if not turn then return false end
-  local front = call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'WITHSCORES', 'LIMIT', 0, 1)
-  local score = tonumber(front[2])
-  return score >= TURNS and (score >= turn or front[1] == 'q' .. waiter)
+  local member, score = front()
+  return score >= TURNS and (score >= turn or member == 'q' .. waiter)
 end
 
 local function join()
@@ -39,13 +38,13 @@ local function join()
   keep(now + ttl)
 end
 
--- till returns how long a turn that is not the front should wait before it asks again:
+-- askIn returns how long a turn that is not the front should wait before it asks again:
 -- until the first deadline, or until the front is taken for dead, if it could be granted
 -- and does not ask.
-local function till(next)
-  local front = call('ZRANGEBYSCORE', LINE, 1, '(' .. EPOCH, 'WITHSCORES', 'LIMIT', 0, 1)
-  local asked, _, weight = string.match(call('HGET', CORE, '@' .. string.sub(front[1], 2)) or '', WAITER)
-  if not weight or tonumber(front[2]) < TURNS or used + weight > capacity then return next end
+local function askIn(next)
+  local member, score = front()
+  local asked, _, weight = string.match(call('HGET', CORE, '@' .. string.sub(member, 2)) or '', WAITER)
+  if not weight or score < TURNS or used + weight > capacity then return next end
   local dies = math.max(0, asked + WAITER_LIFE - now)
   return next == 0 and dies or math.min(next, dies)
 end
