@@ -245,30 +245,42 @@ func (p *party) handed(r engine.Request) engine.Held {
 	return engine.Held{ID: r.ID, Token: p.granted(r).Token}
 }
 
-// broken waits for the wake-up that tells of an operator's break.
-func (p *party) broken(id string) {
+// await takes wake-ups until one is what the party waits for.
+func (p *party) await(missed string, done func(engine.Wakeup) bool) {
 	p.Helper()
 	limit := time.After(patience)
 	for {
 		select {
 		case w := <-p.wakes:
-			if w.Kind == engine.WakeBroken && w.ID == id {
-				p.ended[id] = true
+			if done(w) {
 				return
 			}
 		case <-limit:
-			p.Fatalf("%s was not told of the break", p.who.Name)
+			p.Fatalf("%s was not %s", p.who.Name, missed)
 		}
 	}
+}
+
+// broken waits for the wake-up that tells of an operator's break.
+func (p *party) broken(id string) {
+	p.Helper()
+	p.await("told of the break", func(w engine.Wakeup) bool { return w.Kind == engine.WakeBroken && w.ID == id })
+	p.ended[id] = true
 }
 
 // silent wants that no grant or break has been delivered so far.
 func (p *party) silent() {
 	p.Helper()
+	p.nothing(func(w engine.Wakeup) bool { return w.Kind == engine.Resync || p.ended[w.ID] })
+}
+
+// nothing wants that nothing has been delivered so far, but what is of no concern.
+func (p *party) nothing(but func(engine.Wakeup) bool) {
+	p.Helper()
 	for {
 		select {
 		case w := <-p.wakes:
-			if w.Kind != engine.Resync && !p.ended[w.ID] {
+			if !but(w) {
 				p.Fatalf("%s got %+v, want nothing", p.who.Name, w)
 			}
 		default:

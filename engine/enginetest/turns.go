@@ -23,36 +23,25 @@ func (p *party) anew(r engine.Request) engine.Request {
 // called waits for the wake-up that calls a turn.
 func (p *party) called(r engine.Request) {
 	p.Helper()
-	limit := time.After(patience)
-	for {
-		select {
-		case w := <-p.wakes:
-			switch {
-			case w.Kind == engine.Resync && w.ID == r.Turn.ID:
-				return
-			case w.Kind != engine.Resync || w.ID != "":
-				p.Fatalf("%s got %+v, want a call of %s", p.who.Name, w, r.Turn.ID)
-			}
-		case <-limit:
-			p.Fatalf("%s was not called", p.who.Name)
+	p.await("called", func(w engine.Wakeup) bool {
+		if w.Kind == engine.Resync && w.ID == r.Turn.ID {
+			return true
 		}
-	}
+		if !isGeneral(w) {
+			p.Fatalf("%s got %+v, want a call of %s", p.who.Name, w, r.Turn.ID)
+		}
+		return false
+	})
 }
 
 // uncalled wants that no turn of the party was called so far.
 func (p *party) uncalled() {
 	p.Helper()
-	for {
-		select {
-		case w := <-p.wakes:
-			if w.Kind != engine.Resync || w.ID != "" {
-				p.Fatalf("%s got %+v, want nothing", p.who.Name, w)
-			}
-		default:
-			return
-		}
-	}
+	p.nothing(isGeneral)
 }
+
+// isGeneral tells whether a wake-up is a Resync for everybody.
+func isGeneral(w engine.Wakeup) bool { return w.Kind == engine.Resync && w.ID == "" }
 
 func turnsInOrderOfPlaces(s *scene) {
 	holder, a, b, c := s.party("holder"), s.party("a"), s.party("b"), s.party("c")

@@ -199,17 +199,24 @@ func TestReleaseWithDeadWaiters(t *testing.T) {
 	}
 }
 
+// readersAndWriter are a reader, many of which may hold, and a writer that waits for all.
+func readersAndWriter() (reader, writer engine.Request) {
+	reader = requestOf("crowd", "")
+	reader.Kind, reader.Capacity, reader.TTL = engine.KindRW, 1_000_000, 15*time.Second
+	writer = reader
+	writer.ID, writer.Weight = "c.writer", reader.Capacity
+	return reader, writer
+}
+
 // Readers that expire at once go in portions; a writer that does not wait is told
 // what holds when they have gone.
 func TestReadersExpireAtOnce(t *testing.T) {
 	c := newCrowd(t)
 	n := redistest.Scale(2000, 20_000)
-	reader := requestOf("crowd", "")
-	reader.Kind, reader.Capacity, reader.TTL = engine.KindRW, 1_000_000, 15*time.Second
+	reader, writer := readersAndWriter()
 	c.many(n, reader, engine.Granted)
 	c.pass(time.Minute)
-	writer := reader
-	writer.ID, writer.Weight, writer.Queue = "c.writer", reader.Capacity, false
+	writer.Queue = false
 	c.beside(fmt.Sprintf("%d expire", n), func() {
 		if a := c.ask(writer); a.Status != engine.Granted {
 			t.Errorf("got %+v", a)
@@ -221,10 +228,7 @@ func TestReadersExpireAtOnce(t *testing.T) {
 func TestReadersEnterAtOnce(t *testing.T) {
 	c := newCrowd(t)
 	n := redistest.Scale(2000, 20_000)
-	reader := requestOf("crowd", "")
-	reader.Kind, reader.Capacity, reader.TTL = engine.KindRW, 1_000_000, 15*time.Second
-	writer := reader
-	writer.ID, writer.Weight = "c.writer", reader.Capacity
+	reader, writer := readersAndWriter()
 	held := hold(t, c.engine, writer)
 	c.many(n, reader, engine.Queued)
 	c.beside(fmt.Sprintf("%d enter", n), func() {

@@ -62,22 +62,28 @@ func (a *attempt) takeTurn(e *Engine, r *engine.Request) *turn {
 	return a.waiting
 }
 
-// endTurn takes the turn of an attempt out of the lines, if it has one.
-func (a *attempt) endTurn() {
+// noTurn returns the turn of an attempt, if it has one, which waits no more.
+func (a *attempt) noTurn() *turn {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	t := a.waiting
 	a.waiting = nil
-	a.mu.Unlock()
-	t.end()
+	return t
+}
+
+// endTurn takes the turn of an attempt out of the lines, if it has one: where a ballot
+// has yet to be answered when it is.
+func (a *attempt) endTurn() {
+	t := a.noTurn()
+	for _, n := range t.close() {
+		t.e.takeBack(n, engine.ClientOf(t.id), t.out(n))
+	}
 }
 
 // leaveLines is endTurn that returns when the nodes have answered: who withdraws is in
 // nobody's way any more.
 func (a *attempt) leaveLines(ctx context.Context) {
-	a.mu.Lock()
-	t := a.waiting
-	a.waiting = nil
-	a.mu.Unlock()
+	t := a.noTurn()
 	to := t.close()
 	if len(to) == 0 {
 		return
@@ -107,18 +113,30 @@ func (t *turn) close() (to []*node) {
 	defer t.mu.Unlock()
 	t.over = true
 	for i, n := range t.e.nodes {
-		if s := &t.on[i]; s.there && s.pending == 0 {
-			s.there = false
+		if t.on[i].leaves() {
 			to = append(to, n)
 		}
 	}
 	return to
 }
 
-// out is the release that takes the turn out of the line of a node.
+// leaves notes that the turn is taken out of the line of a node, and tells whether there
+// is anything to be taken out, and no ballot that could put it there again.
+func (s *standsOn) leaves() bool {
+	out := s.there && s.pending == 0
+	s.there = s.there && !out
+	return out
+}
+
+// out is removal for one who has not the mutex.
 func (t *turn) out(n *node) engine.Release {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.removal(n)
+}
+
+// removal is the release that takes the turn out of the line of a node. The mutex is held.
+func (t *turn) removal(n *node) engine.Release {
 	return engine.Release{Resource: t.res, Held: engine.Held{ID: t.held.ID}, Withdraw: t.on[n.index].unsure}
 }
 
@@ -209,23 +227,11 @@ func (t *turn) tell(s *stream, asked time.Time) {
 	}
 }
 
-// end takes the turn out of the lines: where a ballot has yet to be answered when it is.
-func (t *turn) end() {
-	for _, n := range t.close() {
-		t.e.takeBack(n, engine.ClientOf(t.id), t.out(n))
-	}
-}
-
 // takeOut takes a turn that is over out of the line of one node. The mutex is held.
 func (t *turn) takeOut(n *node) {
-	s := &t.on[n.index]
-	if !t.over || !s.there || s.pending > 0 {
-		return
+	if t.over && t.on[n.index].leaves() {
+		t.e.takeBack(n, engine.ClientOf(t.id), t.removal(n))
 	}
-	s.there = false
-	t.e.takeBack(n, engine.ClientOf(t.id), engine.Release{
-		Resource: t.res, Held: engine.Held{ID: t.held.ID}, Withdraw: s.unsure,
-	})
 }
 
 // turns are those of this process, by their IDs on the nodes.
