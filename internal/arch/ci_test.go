@@ -1,0 +1,31 @@
+package arch
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// What .ci/run prints last says what failed, in few lines.
+func TestSummaryOfFailures(t *testing.T) {
+	input, err := os.ReadFile("testdata/failures/output.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines, want := range map[string]string{"150": "summary.txt", "20": "summary20.txt"} {
+		cmd := exec.Command("bash", "../../.ci/failures", lines)
+		cmd.Stdin = strings.NewReader(string(input))
+		got, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, got)
+		}
+		text, err := os.ReadFile("testdata/failures/" + want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(text) {
+			t.Errorf("%s lines of it:\n%s\nwant:\n%s", lines, got, text)
+		}
+	}
+}
