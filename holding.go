@@ -16,7 +16,7 @@ import (
 // stands on it; with re-entry several do at once, with tenure several do one
 // after the other, each with a token of its own.
 //
-// A client may have very many: TestHeapOfAHeldLease has an eye on its size.
+// A client may have very many: its size is a bar of the benchmark ("idle").
 type holding struct {
 	lk    *locker
 	held  engine.Held // as the store knows it, with the token of the grant

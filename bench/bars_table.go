@@ -34,7 +34,12 @@ func bars() []bar {
 		bar{"kill", "", "holdfast", lateMin, against{}, atLeast, 0},
 		bar{"idle", "100,000, TTL 15 s", "holdfast", clientShare, against{}, atMost, 5},
 		bar{"idle", "100,000, TTL 15 s", "holdfast", serverShare, against{}, atMost, 7},
+		bar{"idle", "100,000, TTL 15 s", "holdfast", allocsEach, against{}, atMost, 0.5},
 	)
+	for _, name := range []string{"a reader", "a reader beside 1000", "a semaphore's unit", "a semaphore's unit beside 1000"} {
+		all = append(all, bar{"scripts", "shared", name, serverCPU, against{row: "the same scripts, sent by hand"}, atMost, 1.5})
+	}
+	all = append(all, bar{"scripts", "renewals", ownRenewals, serverCPU, against{row: bareRenewing}, atMost, 1.3})
 	all = append(all, bar{"quorum", "all up", "holdfast, 5 nodes", pairTime, against{row: "redsync, 5 pools, fail-fast"}, atMost, 0.9})
 	for _, label := range []string{"2 dead", "2 hung"} {
 		all = append(all,

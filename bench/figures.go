@@ -41,6 +41,7 @@ const (
 	goroutinesEach metric = "goroutines/lease"
 	commandsEach   metric = "commands/lease and interval"
 	readsEach      metric = "server reads/lease and interval"
+	allocsEach     metric = "allocs/lease and interval"
 	clientShare    metric = "client core %"
 	serverShare    metric = "server core %"
 )

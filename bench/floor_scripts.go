@@ -21,40 +21,61 @@ func scriptsFloor() contender {
 			if err != nil {
 				return nil, err
 			}
-			return &scriptsParty{s.client(), scripts, s.ttl}, nil
+			return &scriptsParty{s.client(), scripts, script.Acquire{Kind: "mutex", Capacity: 1, TTL: s.ttl}, 0}, nil
 		}}
+}
+
+// sharedFloor is the same of a kind of which many may hold: so many others do.
+func sharedFloor(name, kind string, others int) contender {
+	c := scriptsFloor()
+	c.name = name
+	c.open = func(s settings) (party, error) {
+		p, err := scriptsFloor().open(s)
+		if err == nil {
+			p := p.(*scriptsParty)
+			p.request.Kind, p.request.Capacity, p.others = kind, 2000, others
+		}
+		return p, err
+	}
+	return c
 }
 
 type scriptsParty struct {
 	rdb     *redis.Client
 	scripts *script.Set
-	ttl     time.Duration
+	request script.Acquire
+	others  int // that hold the resource as well
 }
 
 func (p *scriptsParty) lock(resource string) lock {
-	acquire, release := pairOfScripts(p.scripts, resource, p.ttl)
-	return &scriptsLock{p.rdb, acquire, release, false}
+	acquire, release := p.pair(resource, bareID, p.request.TTL)
+	l := &scriptsLock{rdb: p.rdb, acquire: acquire, release: release}
+	for i := range p.others {
+		other, _ := p.pair(resource, fmt.Sprintf("0123456789ab.%010x", i), time.Hour)
+		l.others = append(l.others, other)
+	}
+	return l
 }
 
 func (p *scriptsParty) close() { _ = p.rdb.Close() }
 
-func pairOfScripts(scripts *script.Set, resource string, ttl time.Duration) (acquire, release script.Call) {
+func (p *scriptsParty) pair(resource, id string, ttl time.Duration) (acquire, release script.Call) {
 	keys := script.KeysOf("bench:{" + resource + "}")
-	acquire = scripts.Acquire(keys, script.Acquire{
-		ID: bareID, Kind: "mutex", Capacity: 1, Weight: 1, TTL: ttl, Reserve: 16, Queue: true,
-	})
-	return acquire, scripts.Release(keys, script.Release{ID: bareID, Token: 1})
+	r := p.request
+	r.ID, r.TTL, r.Weight, r.Reserve, r.Queue = id, ttl, 1, 16, true
+	return p.scripts.Acquire(keys, r), p.scripts.Release(keys, script.Release{ID: id, Token: 1})
 }
 
 type scriptsLock struct {
 	rdb              *redis.Client
 	acquire, release script.Call
-	known            bool // the server has the scripts
+	others           []script.Call
+	known            bool // the server has the scripts, and others hold
 }
 
 func (l *scriptsLock) Lock(ctx context.Context) error {
 	if !l.known {
-		for _, c := range []script.Call{l.acquire, l.release} {
+		for _, c := range append(l.others, l.acquire, l.release) {
 			if err := l.rdb.Do(ctx, c.Text()...).Err(); err != nil {
 				return err
 			}

@@ -162,6 +162,7 @@ func idleOf(k keeping) play {
 			heapEach: r.HeapEach, stackEach: r.StackEach, goroutinesEach: r.Goroutines,
 			commandsEach: float64(used.commands) / renewals,
 			readsEach:    float64(used.reads) / renewals,
+			allocsEach:   float64(r.Usage.Allocs) / renewals,
 			clientShare:  100 * share(r.Usage.CPU, length),
 			serverShare:  100 * share(used.cpu, length),
 		}, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,24 @@ func TestBarsCompareRoundByRound(t *testing.T) {
 		got := judge([]bar{c.bar}, tables)
 		if len(got) != 1 || got[0].Measured != c.want || got[0].Met != c.met || !strings.Contains(got[0].Bar, c.says) {
 			t.Errorf("%+v: %+v, want %v, met %v, %q", c.bar, got, c.want, c.met, c.says)
+		}
+	}
+}
+
+// TestMissedBarsAreSaid: by the report, and by its count, for -strict.
+func TestMissedBarsAreSaid(t *testing.T) {
+	all := bars()
+	i := slices.IndexFunc(all, func(b bar) bool { return b.scenario == "scripts" && b.label == "shared" })
+	b := all[i]
+	for word, figure := range map[string]float64{"met": b.limit, "MISSED": b.limit + 0.01} {
+		o := outcome{Tables: []table{madeUp(b.scenario, b.label, map[string][]float64{b.contender: {figure}, b.against.row: {1}}, b.metric)}}
+		var said bytes.Buffer
+		missed, err := o.finish(flags{}, &said)
+		if err != nil || (missed == 1) != (word == "MISSED") {
+			t.Errorf("%g: %d missed, %v", figure, missed, err)
+		}
+		if !regexp.MustCompile(`scripts +shared +.* +` + digits(figure) + ` +` + word + `\n`).MatchString(said.String()) {
+			t.Errorf("%g: the report has no %q:\n%s", figure, word, &said)
 		}
 	}
 }

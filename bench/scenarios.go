@@ -176,7 +176,7 @@ func kills(resources int) scenario {
 func idle(sizes []keeping) scenario {
 	sc := scenario{
 		name: "idle", title: "held leases, renewed every third of their TTL", rounds: 0.01,
-		columns: []metric{clientShare, serverShare, heapEach, stackEach, goroutinesEach, commandsEach, readsEach},
+		columns: []metric{clientShare, serverShare, heapEach, stackEach, goroutinesEach, commandsEach, readsEach, allocsEach},
 	}
 	for _, k := range sizes {
 		v := variant{label: k.label(), contenders: []string{"holdfast"}, play: idleOf(k)}
@@ -216,9 +216,10 @@ func scripts() scenario {
 	return scenario{
 		name: "scripts", title: "CPU of the server while pairs come in pipelines",
 		columns: []metric{serverCPU, commands},
-		cases: []variant{{
-			contenders: []string{"SET NX PX + compare-and-delete", "two bare EVALSHA", "the same scripts, sent by hand"},
-			play:       pipelined,
-		}},
+		cases: []variant{
+			{"", []string{"SET NX PX + compare-and-delete", "two bare EVALSHA", "the same scripts, sent by hand"}, pipelined, nil},
+			{"shared", []string{"the same scripts, sent by hand", "a reader", "a reader beside 1000", "a semaphore's unit", "a semaphore's unit beside 1000"}, pipelined, nil},
+			{"renewals", []string{bareRenewing, ownRenewals}, pipelined, nil},
+		},
 	}
 }

@@ -13,7 +13,7 @@ type piper interface {
 }
 
 func (p *scriptsParty) pipe(ctx context.Context, to redis.Pipeliner, resource string) {
-	acquire, release := pairOfScripts(p.scripts, resource, p.ttl)
+	acquire, release := p.pair(resource, bareID, p.request.TTL)
 	to.Do(ctx, acquire.Args()...)
 	to.Do(ctx, release.Args()...)
 }
@@ -43,8 +43,12 @@ func pipelined(ctx context.Context, s *stage, c contender) (figures, error) {
 		return nil, fmt.Errorf("%s cannot be put into a pipeline", c.name)
 	}
 	resource := s.fresh("pipelined")
-	if l := p.lock(resource); l.Lock(ctx) != nil || l.Unlock(ctx) != nil {
-		return nil, fmt.Errorf("%s: the first pair failed", c.name)
+	l := p.lock(resource)
+	if err := l.Lock(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	if err := l.Unlock(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	before, err := s.meter.read(ctx)
 	if err != nil {
@@ -62,6 +66,9 @@ func pipelined(ctx context.Context, s *stage, c contender) (figures, error) {
 	after, err := s.meter.read(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if err := l.Unlock(ctx); err != nil { // it was what it says that was measured
+		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	used := after.since(before, c)
 	return figures{

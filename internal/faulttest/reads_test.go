@@ -148,7 +148,7 @@ func (c *crowd) of(op func() error) effort {
 	if err := rdb.ConfigResetStat(c.Context()).Err(); err != nil {
 		c.Fatal(err)
 	}
-	read, before := c.read.Load(), c.server.CPU()
+	read := c.read.Load()
 	const times = 20
 	for range times {
 		if err := op(); err != nil {
@@ -156,7 +156,6 @@ func (c *crowd) of(op func() error) effort {
 		}
 	}
 	w := effort{commands: map[string]string{}, bytes: c.read.Load() - read}
-	c.Logf("server CPU of one: %v", (c.server.CPU()-before)/times)
 	for line := range strings.Lines(rdb.Info(c.Context(), "commandstats").Val()) {
 		name, stats, ok := strings.Cut(strings.TrimSpace(line), ":calls=")
 		switch command, _, _ := strings.Cut(strings.TrimPrefix(name, "cmdstat_"), "|"); command {

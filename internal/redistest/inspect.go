@@ -3,7 +3,6 @@ package redistest
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -97,47 +96,4 @@ func (s *Server) forbid(t testing.TB, what string, bad func(Key) bool) {
 	if len(found) > 0 {
 		t.Fatalf("redistest: %s:\n\t%s", what, strings.Join(found, "\n\t"))
 	}
-}
-
-// CPU returns the processor time, user and system, that the present process of
-// the server has used. Its own question costs some tens of microseconds.
-func (s *Server) CPU() time.Duration {
-	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
-	defer cancel()
-	var total time.Duration
-	err := s.do(ctx, func(ctx context.Context, c *redis.Client) error {
-		info, err := c.Info(ctx, "cpu").Result()
-		if err != nil {
-			return err
-		}
-		total, err = cpuTime(info)
-		return err
-	})
-	if err != nil {
-		s.fatal("redistest: processor time: %v", err)
-	}
-	return total
-}
-
-// cpuTime adds the server's own two lines of INFO cpu; those of its children
-// and of single threads are left out.
-func cpuTime(info string) (time.Duration, error) {
-	var total time.Duration
-	found := 0
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if name != "used_cpu_user" && name != "used_cpu_sys" {
-			continue
-		}
-		seconds, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			return 0, fmt.Errorf("INFO cpu: %q: %w", line, err)
-		}
-		total += time.Duration(seconds * float64(time.Second))
-		found++
-	}
-	if found != 2 {
-		return 0, fmt.Errorf("INFO cpu has no processor times: %q", info)
-	}
-	return total, nil
 }
