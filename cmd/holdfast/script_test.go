@@ -35,6 +35,7 @@ const patience = 20 * time.Second
 // TestScripts runs testdata/*.txtar, each against a redis-server of its own.
 // Besides testscript's commands they have those of scriptCommands.
 func TestScripts(t *testing.T) {
+	stalls := redistest.WatchStalls(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireUniqueNames:  true,
@@ -50,6 +51,7 @@ func TestScripts(t *testing.T) {
 			jobs := &jobs{running: map[string]*job{}}
 			e.Defer(jobs.end)
 			e.Values[jobsKey{}] = jobs
+			e.Values[stallsKey{}] = stalls
 			e.Setenv("HOLDFAST_REDIS", s.URL())
 			e.Setenv("ADDR", s.Addr())
 			// The race detector would hold up the end of every process by a second.
@@ -62,6 +64,7 @@ func TestScripts(t *testing.T) {
 type (
 	serverKey struct{}
 	jobsKey   struct{}
+	stallsKey struct{}
 )
 
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -70,15 +73,16 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		need(ts, len(args) >= 2, "code N CMD ARGS…")
 		requireCode(ts, args[0], ts.Exec(args[1], args[2:]...))
 	},
-	// within D N CMD ARGS…: as code, and it takes less than D.
+	// within D N CMD ARGS…: as code, and it takes less than D and what the machine stalled.
 	"within": func(ts *testscript.TestScript, _ bool, args []string) {
 		need(ts, len(args) >= 3, "within D N CMD ARGS…")
 		limit, err := time.ParseDuration(args[0])
 		ts.Check(err)
 		start := time.Now()
 		requireCode(ts, args[1], ts.Exec(args[2], args[3:]...))
-		if took := time.Since(start); took > limit {
-			ts.Fatalf("took %v, allowed are %v", took, limit)
+		end := time.Now()
+		if took, stalled := end.Sub(start), ts.Value(stallsKey{}).(*redistest.Stalls).Between(start, end); took > limit+stalled {
+			ts.Fatalf("took %v, allowed are %v, stalled %v", took, limit, stalled)
 		}
 	},
 	// start NAME CMD ARGS…: starts CMD; its output goes to NAME.out and NAME.err.

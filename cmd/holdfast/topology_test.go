@@ -53,6 +53,7 @@ func onTopology(t *testing.T, folder string, on topology) {
 }
 
 func runOn(t *testing.T, folder string, on topology) {
+	stalls := redistest.WatchStalls(t)
 	wrong := strings.ReplaceAll(on.url, "://", "://nobody:wr0ng@")
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/" + folder, RequireUniqueNames: true, RequireExplicitExec: true, Cmds: scriptCommands,
@@ -60,7 +61,7 @@ func runOn(t *testing.T, folder string, on topology) {
 			jobs := &jobs{running: map[string]*job{}}
 			e.Defer(jobs.end)
 			e.Values[jobsKey{}] = jobs
-			e.Values[topologyKey{}] = on
+			e.Values[topologyKey{}], e.Values[stallsKey{}] = on, stalls
 			for name, value := range map[string]string{"HOLDFAST_REDIS": on.url, "WRONG": wrong, "GORACE": "atexit_sleep_ms=0"} {
 				e.Setenv(name, value)
 			}

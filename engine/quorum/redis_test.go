@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,12 +29,13 @@ type grove struct {
 	t       *testing.T
 	servers []*redistest.Server
 	addrs   []string // what clients dial: the servers or proxies before them
+	stalls  *redistest.Stalls
 }
 
 func newGrove(t *testing.T, n int, opts ...redistest.Option) *grove {
 	t.Helper()
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	g := &grove{t: t}
+	g := &grove{t: t, stalls: redistest.WatchStalls(t)}
 	for range n {
 		s := redistest.Start(t, opts...)
 		g.servers = append(g.servers, s)
@@ -138,17 +138,15 @@ func (g *grove) lost(l *holdfast.Lease) *holdfast.LostError {
 	return e
 }
 
-// pairs locks and unlocks, and returns the median time of a pair.
-func (g *grove) pairs(m *holdfast.Mutex, n int) time.Duration {
+// pairs locks and unlocks. No pair waits for a node that hangs, which is given two
+// seconds.
+func (g *grove) pairs(m *holdfast.Mutex, n int) {
 	g.t.Helper()
-	took := make([]time.Duration, n)
-	for i := range took {
+	for range n {
 		start := time.Now()
 		g.release(g.lock(m))
-		took[i] = time.Since(start)
+		g.stalls.Within(g.t, start, 500*time.Millisecond, "a pair")
 	}
-	slices.Sort(took)
-	return took[n/2]
 }
 
 func TestConformanceOnRedis(t *testing.T) {
@@ -186,7 +184,8 @@ func warmUp(t *testing.T, e engine.Engine) {
 	all.Wait()
 }
 
-// A stopped or killed minority costs next to nothing, and its return nothing at all.
+// Nobody waits for a stopped or killed minority, nor for its return. What it costs is
+// a bar of the benchmark.
 func TestMinorityOfRedisFails(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		for _, what := range []string{"stopped", "killed"} {
@@ -194,9 +193,8 @@ func TestMinorityOfRedisFails(t *testing.T) {
 				g := newGrove(t, n, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
 				c := g.client()
 				m := c.Mutex("stock")
-				held := g.lock(c.Mutex("held", holdfast.WithTTL(3*time.Second)))
+				held := g.lock(c.Mutex("held", holdfast.WithTTL(9*time.Second))) // to be kept, whatever the disk does
 				g.pairs(m, 60)
-				up := g.pairs(m, 200)
 				for _, s := range g.servers[:n/2] {
 					if what == "stopped" {
 						s.Pause()
@@ -204,12 +202,7 @@ func TestMinorityOfRedisFails(t *testing.T) {
 						s.Kill()
 					}
 				}
-				g.pairs(m, 60)
-				down := g.pairs(m, 200)
-				t.Logf("median of a pair: %v with all nodes, %v without %d", up, down, n/2)
-				if down > up*3/2 {
-					t.Errorf("a pair takes %v without %d of %d nodes, and %v with them", down, n/2, n, up)
-				}
+				g.pairs(m, 200)
 				before := held.Deadline()
 				g.eventually("the lease is renewed", func() bool { return held.Deadline().After(before) })
 				for _, s := range g.servers[:n/2] {
@@ -244,9 +237,7 @@ func TestMajorityOfRedisFails(t *testing.T) {
 	if !errors.Is(err, holdfast.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "of 3 nodes") {
 		t.Errorf("got %v, want ErrUnavailable, how many answered, and the ctx's end", err)
 	}
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("it took %v", took)
-	}
+	g.stalls.Within(t, start, time.Second, "Lock")
 	waited := make(chan error, 1)
 	go func() {
 		l, err := m.Lock(context.WithoutCancel(ctx))
@@ -282,9 +273,7 @@ func TestRepliesLost(t *testing.T) {
 	for _, p := range points {
 		p.RequireHit(t)
 	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("Lock took %v: it waited for itself", took)
-	}
+	g.stalls.Within(t, start, 5*time.Second, "Lock, which must not wait for itself,")
 	for _, p := range proxies {
 		p.LoseReply("stock")
 	}

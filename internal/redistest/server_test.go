@@ -185,17 +185,18 @@ func failed(check func(testing.TB)) bool {
 		check(r)
 	}()
 	<-done
-	return r.fatal
+	return r.failed
 }
 
 // recorder is a testing.TB that only notes a failure.
 type recorder struct {
 	testing.TB
-	fatal bool
+	failed bool
 }
 
 func (r *recorder) Helper() {}
 func (r *recorder) Fatalf(string, ...any) {
-	r.fatal = true
+	r.failed = true
 	panic("failed")
 }
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
