@@ -19,7 +19,7 @@ type fault uint8
 
 const (
 	healthy   fault = iota
-	dead            // refuses at once
+	dead            // refuses at once; what it was stopped with fails
 	hung            // never answers, and does nothing
 	replyless       // does what it is told, and never answers
 	stopped         // does what it is told when it goes on, as a stopped process does
@@ -55,6 +55,12 @@ func (f *faulty) set(what fault) {
 	if what == stopped {
 		f.resume = make(chan struct{})
 	}
+}
+
+func (f *faulty) is(what fault) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.fault == what
 }
 
 func (f *faulty) slow(there, back time.Duration) {
@@ -103,6 +109,10 @@ func through[T any](ctx context.Context, f *faulty, do func(ctx context.Context)
 			travel(there)
 			if resume != nil {
 				<-resume
+			}
+			if f.is(dead) {
+				answered <- result{err: fmt.Errorf("%w: %w", engine.ErrUnavailable, errDead)}
+				return
 			}
 			v, err := do(late)
 			travel(back)

@@ -42,6 +42,7 @@ func (e *Engine) Leave(client string) {
 func (e *Engine) quit(id string) {
 	start := time.Now()
 	w, gone := e.calls.leaving(id)
+	e.calls.retry(w)
 	look := time.NewTicker(farewell)
 	defer look.Stop()
 	for waits := w != nil; waits; {
@@ -68,6 +69,22 @@ func (p *calls) leaving(id string) (*client, <-chan struct{}) {
 		w.gone = make(chan struct{})
 	}
 	return w, w.gone
+}
+
+// retry calls the nodes that are away and have something of a client in their outboxes
+// now, since there may be no later try.
+func (p *calls) retry(w *client) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w == nil {
+		return
+	}
+	for i, calls := range w.on {
+		if n := p.nodes[i]; calls > 0 {
+			n.tryAt = time.Time{}
+			p.resume(n)
+		}
+	}
 }
 
 // hopeless tells whether all that is under way is on nodes that are away.

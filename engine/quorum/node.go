@@ -108,7 +108,10 @@ func (n *node) end(c *call, err error) {
 		}
 		n.usual = usually(n.usual, now.Sub(c.sent))
 	case err == errLeftOut, errors.Is(err, context.Canceled):
-		// It was not made, or not given its time.
+		// It was not made, or not given its time: the next one may be made now.
+		if c.probe {
+			n.pause, n.tryAt = n.pause/2, time.Time{}
+		}
 		if n.open == 0 && now.Sub(n.silent) < suspicion {
 			n.silent = time.Time{}
 		}

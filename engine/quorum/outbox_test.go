@@ -146,3 +146,43 @@ func TestASilentNodeDoesNotStandInForAnother(t *testing.T) {
 		time.Sleep(2 * ownTimeout)
 	})
 }
+
+// A node hangs while a client waits and others come and go, dies, and is back when the
+// client leaves. Its turn is taken out, whenever the next try of the node would have been,
+// and although calls that nobody wants any more stand before that in the outbox.
+func TestLeaveTriesNodesThatWereAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		held := c.hold(t, "b.0")
+		waits := asks("a.0")
+		waits.Queue = true
+		if a, err := c.Acquire(t.Context(), waits); err != nil || a.Status != engine.Queued {
+			t.Fatalf("got %+v, %v, want it queued", a, err)
+		}
+		time.Sleep(time.Second)
+		c.nodes[2].set(stopped)
+		for i := range 100 {
+			r := asksFor(fmt.Sprintf("a.%d", i+1))
+			a, err := c.Acquire(t.Context(), r)
+			if err != nil || a.Status != engine.Granted {
+				t.Fatalf("got %+v, %v, want it granted", a, err)
+			}
+			if err := c.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: a.Token}}); err != nil {
+				t.Fatalf("Release: %v", err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		c.nodes[2].set(dead)
+		c.give(t, held)
+		if a, err := c.Acquire(t.Context(), waits); err != nil || a.Status != engine.Granted {
+			t.Fatalf("got %+v, %v, want it granted", a, err)
+		} else {
+			c.give(t, engine.Held{ID: waits.ID, Token: a.Token})
+		}
+		time.Sleep(20 * time.Millisecond)
+		c.nodes[2].set(healthy)
+		c.Leave("a")
+		c.nothing(t, "a")
+		c.Leave("b")
+	})
+}
