@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-long test-redis soak check bench fmt vet lint tidy build arch redis databases
+.PHONY: help lab test test-long test-full test-redis soak check bench fmt vet lint tidy build arch redis databases
 
 help: ## show this text
 	@echo "targets:"
@@ -22,12 +22,23 @@ define each
 @set -e; for m in $(MODULES); do echo "$(1) ($$m)"; (cd $$m && $(1)); done
 endef
 
-test: redis databases ## all tests of all modules with the race detector; installs Redis, PostgreSQL and MariaDB if they are missing
-	$(GO) test -race -timeout $(TIMEOUT) $(MODULES:%=./%/...)
+# What is under faults or random for long: the suites of faults on all topologies, random
+# programs on real servers, and small runs of the lab and of the benchmark.
+SUITES := internal/faulttest internal/primitivetest lab bench
+ALL    := $(MODULES:%=./%/...)
+
+test: redis databases ## what a change needs, with the race detector; installs Redis, PostgreSQL and MariaDB if they are missing
+	@echo "$(GO) test -race (all but $(SUITES))"
+	@set -e; all=$$($(GO) list $(ALL)); suites=$$($(GO) list $(SUITES:%=./%/...)); \
+		$(GO) test -race -timeout $(TIMEOUT) $$(echo "$$all" | grep -vxF "$$suites")
+
+# One package at a time: each starts many processes itself.
+test-long: redis ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
+	$(GO) test -race -p 1 -timeout $(TIMEOUT) $(SUITES:%=./%/...)
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
-test-long: redis databases ## make test with the tests at scale in full size, and what is too long for make test
-	HOLDFAST_LONG=1 $(GO) test -race -p 1 -count=1 -timeout 60m $(MODULES:%=./%/...)
+test-full: redis databases ## all tests, those at scale in full size, and make test-redis; hours
+	HOLDFAST_LONG=1 $(GO) test -race -p 1 -count=1 -timeout 60m $(ALL)
 	@$(MAKE) --no-print-directory test-redis
 
 # Conformance, differential tests and faults on real servers; each server that
@@ -40,7 +51,7 @@ test-redis: redis ## what needs a Redis, on 6.2.14, 7.0.15 and 8.2.3; fetches th
 
 
 # Random programs on a real Redis, and worker processes under kills, stops and
-# restarts; make test does the same in seconds. HOLDFAST_SOAK is for each of them.
+# restarts; make test-long does the same in seconds. HOLDFAST_SOAK is for each of them.
 SOAK ?= 1m
 soak: redis ## the tests under faults for a minute each (SOAK=5m for longer), a quarter of an hour in all
 	HOLDFAST_SOAK=$(SOAK) $(GO) test -race -v -count=1 -timeout 0 -p 1 -run '^Test(ModelsOnRedis|.*UnderFaults)$$' ./internal/primitivetest ./internal/faulttest

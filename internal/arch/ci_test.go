@@ -29,3 +29,22 @@ func TestSummaryOfFailures(t *testing.T) {
 		}
 	}
 }
+
+// What a change has to pass is every test: those of make test and those of make
+// test-long, which takes the suites that make test leaves out.
+func TestEveryTestIsAskedFor(t *testing.T) {
+	for path, all := range map[string][]string{
+		"../../.ci/run":  {" check test test-long "},
+		"../../Makefile": {`suites=$$($(GO) list $(SUITES:%=./%/...))`, `test -race -p 1 -timeout $(TIMEOUT) $(SUITES:%=./%/...)`},
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range all {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s has no %q", path, want)
+			}
+		}
+	}
+}
