@@ -57,12 +57,10 @@ func (e *Engine) broke(p *poll[struct{}]) error {
 		}
 	}
 	switch {
-	case c.held():
-		return nil
+	case c.held(), c.yes > 0 && c.yes+len(c.gone) >= e.majority:
+		return nil // no majority has it any more, maybe since its holder was told by one node
 	case c.lost():
 		return c.why()
-	case c.yes > 0 && c.yes+len(c.gone) >= e.majority:
-		return nil // no majority has it any more
 	}
 	return shortfall(p.ctx, len(e.nodes), "ended it", c.yes, c.need, c.bad)
 }

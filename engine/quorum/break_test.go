@@ -171,3 +171,40 @@ func TestBreakToldByOneNode(t *testing.T) {
 		<-time.After(time.Minute)
 	})
 }
+
+// The first node tells the holder, who releases the lease on all of them before the break
+// arrives at the others. It is the break that has ended the lease.
+func TestBreakWhoseHolderIsQuick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		told := make(chan struct{}, 1)
+		l, err := c.Listen(t.Context(), stock.Prefix, "holder", func(w engine.Wakeup) {
+			if w.Kind == engine.WakeBroken && w.ID == "holder.1" {
+				told <- struct{}{}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := c.hold(t, "holder.1")
+		released := make(chan error)
+		go func() {
+			<-told
+			released <- c.Release(t.Context(), engine.Release{Resource: stock, Held: h})
+		}()
+		operator := c.beside()
+		operator.nodes[1].slow(10*time.Millisecond, 0)
+		operator.nodes[2].slow(10*time.Millisecond, 0)
+		if err := operator.Break(t.Context(), stock, engine.Break{ID: h.ID}); err != nil {
+			t.Error(err)
+		}
+		<-released
+		var gone *engine.NotHeldError
+		if err := operator.Break(t.Context(), stock, engine.Break{ID: h.ID}); !errors.As(err, &gone) {
+			t.Errorf("got %v for what has ended", err)
+		}
+		_ = l.Close()
+		c.Leave("holder")
+		operator.Leave("holder")
+	})
+}
