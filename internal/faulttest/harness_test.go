@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
@@ -22,6 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	logging.Disable() // of workers, which start no server
 	switch role := os.Getenv(roleEnv); role {
 	case "":
 	case miniredisRole:

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // Server is a redis-server process that a test owns. Its methods may be called
@@ -72,7 +73,11 @@ func Start(t testing.TB, opts ...Option) *Server {
 
 // Launch starts a server that several tests share, as a TestMain does. The
 // caller must call Stop.
+//
+// From then on go-redis logs nothing in this process: the connections that tests
+// break would bury the failure of a test under thousands of lines.
 func Launch(opts ...Option) (*Server, error) {
+	logging.Disable()
 	s := &Server{fatal: panicf}
 	for _, o := range opts {
 		o(&s.conf)

@@ -1,7 +1,6 @@
 package virtual_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,20 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
 
 // TestMain keeps go-redis quiet about the connections that the lab breaks.
 func TestMain(m *testing.M) {
-	redis.SetLogger(silent{})
+	logging.Disable()
 	os.Exit(m.Run())
 }
-
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
 
 // number reads a setting of the full programme from the environment.
 func number(t *testing.T, name string, without int) int {
