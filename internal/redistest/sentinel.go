@@ -9,12 +9,16 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // SentinelName is what Sentinels of this package call their master.
 const SentinelName = "main"
+
+// downAfter is the silence after which the Sentinels take a server for dead.
+const downAfter = time.Second
 
 // Sentinel is a master with two replicas, watched by three Sentinels. Its
 // methods are for the goroutine of the test, which fails if one cannot do its
@@ -54,7 +58,7 @@ func watching(master *Server) Option {
 	return func(c *config) {
 		c.sentinel = []string{
 			fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", SentinelName, master.port),
-			"sentinel down-after-milliseconds " + SentinelName + " 1000",
+			fmt.Sprintf("sentinel down-after-milliseconds %s %d", SentinelName, downAfter.Milliseconds()),
 			"sentinel failover-timeout " + SentinelName + " 3000",
 			"sentinel parallel-syncs " + SentinelName + " 2",
 		}
@@ -111,6 +115,11 @@ func (s *Sentinel) Client(change ...func(*redis.FailoverOptions)) *redis.Client 
 // alive, and returns the new master when all of them know it.
 func (s *Sentinel) FailOver() *Server {
 	s.t.Helper()
+	// The others are told of this one after it, in up to 2 s on Redis 6.2. Those that
+	// meanwhile took a dead master for dead would begin one of their own, to the other
+	// replica.
+	s.takeForDead(topologyTimeout)
+	defer s.takeForDead(downAfter)
 	Await(s.t, topologyTimeout, "a Sentinel fails over", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 		defer cancel()
@@ -121,6 +130,14 @@ func (s *Sentinel) FailOver() *Server {
 		return err == nil || strings.HasPrefix(err.Error(), "INPROG") || s.elected() != s.master
 	})
 	return s.AwaitFailOver()
+}
+
+// takeForDead says after which silence the Sentinels take a server for dead.
+func (s *Sentinel) takeForDead(silence time.Duration) {
+	s.t.Helper()
+	for _, w := range s.watchers {
+		w.operate([]any{"sentinel", "set", SentinelName, "down-after-milliseconds", silence.Milliseconds()})
+	}
 }
 
 // AwaitFailOver waits until all Sentinels name another master than Master did,
