@@ -199,7 +199,8 @@ func TestCondUnderFaults(t *testing.T) {
 		made <- p
 	}()
 	var f faults
-	for n, deadline := 0, time.Now().Add(length); time.Now().Before(deadline); n++ {
+	goesOn := w.lasting(length, func() bool { return f.all() && c.took >= int(length/time.Second) })
+	for n := 0; goesOn(); n++ {
 		w.pass(rand.N(800 * time.Millisecond))
 		c.drain()
 		switch n % 5 {
@@ -223,9 +224,6 @@ func TestCondUnderFaults(t *testing.T) {
 	rest := c.rest(b)
 	t.Logf("%d items put, the slowest in %v; %d known to be taken; %v in %v; the rest was taken in %v",
 		p.items, p.slowest, c.took, f, length, rest)
-	if min(f.kills, f.stops, f.restarts) == 0 || c.took < int(length/time.Second) {
-		t.Error("a kind of fault never happened, or next to nothing was taken")
-	}
 	if p.slowest > holdfast.CondPatience+patience {
 		t.Errorf("the producer hung for %v", p.slowest)
 	}

@@ -203,19 +203,18 @@ func jobUnderFaults(t *testing.T, retry bool) {
 		}
 	}
 	t.Logf("%d slots began, in %d runs; %d succeeded; %v in %v", len(n.began), runs, len(n.done), f, length)
-	if len(n.done) == 0 || retry && runs == len(n.began) {
-		t.Error("a success or a retry never happened")
-	}
 	if length > short && len(n.began) < 85 { // some begin while Redis is away
 		t.Errorf("only %d of 100 slots began", len(n.began))
 	}
 }
 
-// suffer lets faults come when a run has begun.
+// suffer lets faults come when a run has begun, for a time, and until each kind has
+// come, a slot has succeeded and, if slots are retried, one was.
 func (n *nodes) suffer(length time.Duration) (f faults) {
 	n.w.t.Helper()
 	var kinds []int
-	for deadline := time.Now().Add(length); time.Now().Before(deadline); kinds = kinds[1:] {
+	goesOn := n.w.lasting(length, func() bool { return f.all() && len(n.done) > 0 && (!n.task.Strict || n.retried()) })
+	for ; goesOn(); kinds = kinds[1:] {
 		if len(kinds) == 0 {
 			kinds = rand.Perm(5) // each kind comes in every round
 		}
@@ -235,8 +234,15 @@ func (n *nodes) suffer(length time.Duration) (f faults) {
 			f.restarts++
 		}
 	}
-	if min(f.kills, f.stops, f.restarts) == 0 {
-		n.w.t.Error("a kind of fault never happened")
-	}
 	return f
+}
+
+// retried tells whether a slot was begun again.
+func (n *nodes) retried() bool {
+	for _, times := range n.began {
+		if times > 1 {
+			return true
+		}
+	}
+	return false
 }

@@ -247,7 +247,11 @@ func underFaults(t *testing.T, tk task, capacity int) {
 	length := primitivetest.Soak(t, 5*time.Second)
 	s := &troop{w: w, role: "share", task: tk}
 	s.recruit(5)
-	s.suffer(length, tk.TTL)
+	s.suffer(length, tk.TTL, func(lines []string) bool {
+		all := stays(t, lines)
+		most, _ := within(all, capacity)
+		return len(all) >= 10 && most >= min(2, capacity)
+	})
 	s.dismiss()
 	w.takeAll(tk, capacity)
 	all := stays(t, s.lines)
@@ -256,10 +260,6 @@ func underFaults(t *testing.T, tk task, capacity int) {
 		t.Error(err)
 	}
 	t.Logf("%d stays, at most %d at once; %v in %v", len(all), most, s.faults, length)
-	// How many there are is what the faults leave of the time: 27 to 68 were seen.
-	if len(all) < 10 || most < min(2, capacity) {
-		t.Error("hardly anything was shared")
-	}
 }
 
 // takeAll gets and gives back all there is: no part was lost.

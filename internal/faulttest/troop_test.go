@@ -30,6 +30,24 @@ func (f faults) String() string {
 	return text
 }
 
+// all tells whether each kind that every test has has come.
+func (f faults) all() bool { return min(f.kills, f.stops, f.restarts) > 0 }
+
+// lasting tells whether a test under faults goes on: for its length, and until enough
+// has happened to judge, which takes a busy machine longer. The test fails if that does
+// not happen.
+func (w *world) lasting(length time.Duration, enough func() bool) (goesOn func() bool) {
+	end := time.Now().Add(length)
+	return func() bool {
+		w.t.Helper()
+		over := time.Since(end)
+		if over > 3*patience {
+			w.t.Fatalf("too little to judge has happened in %v and %v more", length, over.Round(time.Second))
+		}
+		return over < 0 || !enough()
+	}
+}
+
 // troop is worker processes of one role under faults.
 type troop struct {
 	w      *world
@@ -85,23 +103,25 @@ func (r *troop) kill(i int) {
 	r.living = slices.Delete(r.living, i, i+1)
 }
 
-// suffer lets faults come for a time, and until each kind has come, in turns: one is killed and
-// replaced, one is stopped and goes on, now and then in time, Redis is killed and
-// started again with its data; and a quiet time.
-func (r *troop) suffer(length, ttl time.Duration) {
+// suffer lets faults come for a time, and until each kind has come and what was
+// written so far is enough to judge, in turns: one is killed and replaced, one is
+// stopped and goes on, now and then in time, Redis is killed and started again with
+// its data; and a quiet time.
+func (r *troop) suffer(length, ttl time.Duration, enough func(lines []string) bool) {
 	r.w.t.Helper()
 	var kinds []int
 	start := clusterStart()
 	if start > 0 {
 		length *= 3
 	}
-	missing := func() bool { return min(r.kills, r.stops, r.restarts) == 0 }
-	for deadline := time.Now().Add(length); time.Now().Before(deadline) || missing(); kinds = kinds[1:] {
+	for goesOn := r.w.lasting(length, func() bool { return r.faults.all() && enough(r.lines) }); goesOn(); {
 		if len(kinds) == 0 {
 			kinds = rand.Perm(4)
 		}
+		kind := kinds[0]
+		kinds = kinds[1:]
 		i := rand.IntN(len(r.living))
-		switch kinds[0] {
+		switch kind {
 		case 0:
 			r.kill(i)
 			r.join()
