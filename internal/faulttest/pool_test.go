@@ -32,6 +32,7 @@ func TestCallersPoolIsTaken(t *testing.T) {
 		return rdb, c
 	}
 	_, other := join()
+	const ttl = 3 * time.Second // shorter than the connections are taken, longer than a stall of the machine
 	var taken sync.WaitGroup
 	type party struct {
 		c         *holdfast.Client
@@ -44,7 +45,7 @@ func TestCallersPoolIsTaken(t *testing.T) {
 		"active": func(o *redis.Options) { o.MaxActiveConns = 2 },
 	} {
 		rdb, c := join(limit)
-		p := party{c: c, mine: w.lock(c.Mutex(what, holdfast.WithTTL(time.Second))), its: w.lock(other.Mutex("its " + what))}
+		p := party{c: c, mine: w.lock(c.Mutex(what, holdfast.WithTTL(ttl))), its: w.lock(other.Mutex("its " + what))}
 		p.waits = lockBeside(context.Background(), c.Mutex("its "+what))
 		w.waiting(other, "its "+what, 1)
 		for range 2 {
