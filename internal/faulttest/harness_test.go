@@ -219,7 +219,12 @@ func (w *world) lost(l *holdfast.Lease) *holdfast.LostError {
 func (w *world) waitRenewal(l *holdfast.Lease) {
 	w.t.Helper()
 	before := l.Deadline()
-	w.eventually("the lease is renewed", func() bool { return l.Deadline().After(before) })
+	w.eventually("the lease is renewed", func() bool {
+		if l.Err() != nil {
+			w.t.Fatal(l.Err())
+		}
+		return l.Deadline().After(before)
+	})
 }
 
 // evals counts the script calls that the server has executed.

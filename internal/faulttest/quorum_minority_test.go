@@ -109,7 +109,7 @@ func TestMinorityUnderFaults(t *testing.T) {
 			stock := other.Mutex("stock")
 			last := w.lock(stock)
 			w.release(last)
-			held := w.lock(c.Mutex("held", holdfast.WithTTL(time.Second)))
+			held := w.lock(c.Mutex("held", holdfast.WithTTL(3*time.Second))) // longer than a stall of the machine
 			w.eventually("all nodes have the lease", func() bool { return w.nodesWith("held") == len(w.nodes) })
 			ch := lockBeside(t.Context(), other.Mutex("held"))
 			w.waiting(other, "held", 1)

@@ -120,14 +120,17 @@ func (s *Sentinel) FailOver() *Server {
 	// replica.
 	s.takeForDead(topologyTimeout)
 	defer s.takeForDead(downAfter)
+	old := s.master
 	Await(s.t, topologyTimeout, "a Sentinel fails over", func() bool {
+		if s.watchers[0].monitored()["port"] != strconv.Itoa(old.port) {
+			return true
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 		defer cancel()
-		err := s.watchers[0].do(ctx, func(ctx context.Context, c *redis.Client) error {
+		_ = s.watchers[0].do(ctx, func(ctx context.Context, c *redis.Client) error {
 			return c.Do(ctx, "sentinel", "failover", SentinelName).Err()
-		})
-		// It may have begun by itself, or not have heard of the replicas yet.
-		return err == nil || strings.HasPrefix(err.Error(), "INPROG") || s.elected() != s.master
+		}) // it has begun already, or it does not know the replicas yet, or it has given up: again
+		return false
 	})
 	return s.AwaitFailOver()
 }
