@@ -15,17 +15,20 @@ import (
 func TestTopologies(t *testing.T) {
 	durable := redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always")
 	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
 		c := redistest.StartCluster(t, durable, redistest.WithArgs("--cluster-node-timeout", "2000"))
 		onTopology(t, "topologies", topology{url: c.URL()})
 		m := c.MasterOf("holdfast:{r}")
 		onTopology(t, "failover", topology{c.URL(), []*redistest.Server{m}, func() { c.FailOver(m) }})
 	})
 	t.Run("sentinel", func(t *testing.T) {
+		t.Parallel()
 		s := redistest.StartSentinel(t, durable)
 		onTopology(t, "topologies", topology{url: s.URL()})
 		onTopology(t, "failover", topology{s.URL(), []*redistest.Server{s.Master()}, func() { s.AwaitFailOver() }})
 	})
 	t.Run("quorum", func(t *testing.T) {
+		t.Parallel()
 		var nodes []*redistest.Server
 		var urls []string
 		for range 3 {

@@ -22,6 +22,7 @@ import (
 // Every call names why it failed, in the server's or the network's own words,
 // also when it was the connection that could not be made.
 func TestEveryFailureNamesItsCause(t *testing.T) {
+	t.Parallel()
 	open := redistest.Start(t)
 	locked := redistest.Start(t, redistest.WithPassword("right"))
 	secure, ca := startTLS(t)

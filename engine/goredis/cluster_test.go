@@ -18,6 +18,7 @@ import (
 )
 
 func TestConformanceOnACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := cluster.Client()
 	enginetest.Run(t, func(testing.TB) engine.Engine { return open(t, rdb) })
@@ -100,6 +101,7 @@ func until(t *testing.T, what string, cond func() bool) {
 // A client listens to each shard on which it waits, over one connection each;
 // and again where a slot has gone.
 func TestWakeupsOfShards(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	masters := cluster.Masters()
 	e := open(t, cluster.Client())
@@ -138,6 +140,7 @@ func TestWakeupsOfShards(t *testing.T) {
 
 // Without the right to listen to a shard, or to tell one, all nodes are told.
 func TestWakeupsWithoutShards(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rights := []string{"-ssubscribe", "-spublish"}
 	if !cluster.Masters()[0].Since(7, 0) {
@@ -158,6 +161,7 @@ func TestWakeupsWithoutShards(t *testing.T) {
 
 // A master that hangs costs the leases on the others nothing, nor the wake-ups.
 func TestHungMaster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	e := open(t, cluster.Client())
 	wakes := listen(t, e, "c2")
@@ -199,6 +203,7 @@ func TestHungMaster(t *testing.T) {
 // place are answered; others pass, and are answered afterwards as if nothing had
 // happened.
 func TestCallsWhileASlotMoves(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	e := open(t, cluster.Client())
 	a := hold(t, e, request("c1.a"))
@@ -236,6 +241,7 @@ func TestCallsWhileASlotMoves(t *testing.T) {
 // A cluster that lost a master says CLUSTERDOWN, which passes; with the replica
 // in its place it goes on, with the lease and without a word from anybody.
 func TestMasterDies(t *testing.T) {
+	t.Parallel()
 	stalls := redistest.WatchStalls(t)
 	cluster := redistest.StartCluster(t, redistest.WithArgs("--cluster-node-timeout", "1000", "--cluster-replica-no-failover", "yes"))
 	e := open(t, cluster.Client())
@@ -267,6 +273,7 @@ func TestMasterDies(t *testing.T) {
 
 // Close of a stream from a cluster returns at once, whatever hangs.
 func TestCloseOfAStreamFromACluster(t *testing.T) {
+	t.Parallel()
 	stalls := redistest.WatchStalls(t)
 	cluster := redistest.StartCluster(t)
 	e := open(t, cluster.Client())
@@ -313,6 +320,7 @@ func TestCloseOfAStreamFromACluster(t *testing.T) {
 // A master of a cluster that is cut off from most of the others refuses renewals by
 // itself, so nobody goes on with a lease there while the others pass it on.
 func TestMasterOfAMinorityRefuses(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.WithArgs("--cluster-node-timeout", "1000"))
 	e := open(t, cluster.Client())
 	held := hold(t, e, request("c1.a"))

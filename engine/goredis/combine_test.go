@@ -172,6 +172,7 @@ func TestCallThatEndsBeforeItIsSent(t *testing.T) {
 // A connection that hangs holds up those that went with it, for as long as they
 // are willing to wait; the others have lanes of their own.
 func TestLaneThatHangs(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	var hang atomic.Bool
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {

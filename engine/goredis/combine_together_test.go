@@ -189,6 +189,7 @@ func TestBatchesWithoutMemory(t *testing.T) {
 // A server that does not take keys of many slots in one call, as a node of a
 // cluster, gets a call for each.
 func TestBatchesOnANodeOfACluster(t *testing.T) {
+	t.Parallel()
 	for node, name := range spread(redistest.StartCluster(t), "stock:") {
 		e := open(t, node.Client())
 		granted := 0

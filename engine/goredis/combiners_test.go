@@ -16,6 +16,7 @@ import (
 // On a cluster concurrent calls share pipelines too, and each of these goes to
 // one master.
 func TestConcurrentCallsToAClusterAreCombined(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := cluster.Client()
 	first := open(t, rdb)
@@ -37,6 +38,7 @@ func TestConcurrentCallsToAClusterAreCombined(t *testing.T) {
 // Many callers of the masters that answer do not wait for one that hangs, however
 // many wait for that one.
 func TestHungMasterHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	e := open(t, cluster.Client())
 	var hung *redistest.Server

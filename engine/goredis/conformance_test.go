@@ -13,17 +13,20 @@ import (
 )
 
 func TestConformanceOnRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rdb := server.Client()
 	enginetest.Run(t, func(testing.TB) engine.Engine { return goredis.New(rdb) })
 }
 
 func TestConformanceUnderSentinels(t *testing.T) {
+	t.Parallel()
 	rdb := redistest.StartSentinel(t).Client()
 	enginetest.Run(t, func(testing.TB) engine.Engine { return goredis.New(rdb) })
 }
 
 func TestConformanceOnMiniredis(t *testing.T) {
+	t.Parallel()
 	server := miniredis.RunT(t)
 	server.ClockTTL(true)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})

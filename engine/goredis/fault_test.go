@@ -190,6 +190,7 @@ func TestWrongPassword(t *testing.T) {
 // A server that hangs cannot keep a call longer than its ctx, whether that ends
 // by a deadline or by a cancellation.
 func TestHungServer(t *testing.T) {
+	t.Parallel()
 	stalls := redistest.WatchStalls(t)
 	server := redistest.Start(t)
 	e := open(t, server.Client())

@@ -16,6 +16,7 @@ import (
 )
 
 func TestConformanceWithReplicas(t *testing.T) {
+	t.Parallel()
 	t.Run("one master", func(t *testing.T) {
 		group := redistest.StartReplicated(t, 2)
 		rdb := group.Master().Client()
@@ -92,6 +93,7 @@ func TestPushedGrantsAreConfirmed(t *testing.T) {
 // Scripts that a server has forgotten, a full memory, and a slot that is on its
 // way: with replicas they are ridden out as without.
 func TestPledgesAreRiddenOut(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := cluster.Client()
 	e := open(t, rdb, goredis.WithReplicas(1, time.Second))

@@ -38,6 +38,7 @@ func take(t *testing.T, rdb redis.UniversalClient, at *redistest.Server, key str
 // who waits, holds or asks notices, be it a pool that lets calls wait or one that
 // refuses them.
 func TestExhaustedPoolHoldsUpNobody(t *testing.T) {
+	t.Parallel()
 	cluster, single := redistest.StartCluster(t), redistest.Start(t)
 	replicated := redistest.StartReplicated(t, 1)
 	home := cluster.MasterOf(tag("stock:42"))

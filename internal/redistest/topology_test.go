@@ -37,6 +37,7 @@ func TestClusterServesEverySlot(t *testing.T) {
 }
 
 func TestClusterFailsOver(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t)
 	rdb := c.Client()
 	if err := rdb.Set(t.Context(), "a", 1, time.Minute).Err(); err != nil {
@@ -57,6 +58,7 @@ func TestClusterFailsOver(t *testing.T) {
 }
 
 func TestMigrationOfASlot(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t)
 	rdb := c.Client()
 	key := func(i int) string { return fmt.Sprintf("{a}%d", i) }

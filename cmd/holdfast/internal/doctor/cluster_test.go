@@ -13,6 +13,7 @@ func durable() redistest.Option {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, durable())
 	r := examine(t, defaults(), c.URL())
 	f := require(t, r, "cluster", OK, "all slots served by 6 servers")
@@ -56,6 +57,7 @@ func TestCluster(t *testing.T) {
 }
 
 func TestClusterWithHoles(t *testing.T) {
+	t.Parallel()
 	s := start(t, "--cluster-enabled", "yes")
 	c := s.Client()
 	must := func(err error) {

@@ -6,6 +6,7 @@ import (
 )
 
 func TestEviction(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	set := func(name, value string) {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 )
 
 func TestQuorum(t *testing.T) {
+	t.Parallel()
 	a, b, c := start(t), start(t), start(t)
 	three := urls([]*redistest.Server{a, b, c})
 	r := examine(t, defaults(), three...)
@@ -61,6 +62,7 @@ func TestIndependence(t *testing.T) {
 }
 
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	nodes := func(args ...string) (all []*redistest.Server) {
 		for range 3 {
 			all = append(all, redistest.Start(t, redistest.WithArgs(args...)))
@@ -93,6 +95,7 @@ func urls(all []*redistest.Server) (out []string) {
 }
 
 func TestClocksApart(t *testing.T) {
+	t.Parallel()
 	var three []string
 	var all []*miniredis.Miniredis
 	for range 3 {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestReach(t *testing.T) {
+	t.Parallel()
 	stalls := redistest.WatchStalls(t)
 	s := redistest.Start(t, redistest.WithPassword("s3cret"))
 
@@ -89,6 +90,7 @@ func TestMode(t *testing.T) {
 }
 
 func TestInfoIsRefused(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	if err := s.Client().Do(t.Context(), "acl", "setuser", "ann", "on", ">pw", "+@all", "-info", "-config", "~*", "&*").Err(); err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ func awaitInfo(t *testing.T, s *redistest.Server, ok func(fields) bool) {
 func online(f fields) bool { return parseReplica(f["slave0"])["state"] == "online" }
 
 func TestReplication(t *testing.T) {
+	t.Parallel()
 	top := start(t, "--repl-diskless-sync-delay", "0")
 	require(t, examine(t, defaults(), top.URL()), "replication", OK, "no replicas")
 

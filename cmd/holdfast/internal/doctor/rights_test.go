@@ -57,6 +57,7 @@ func TestDeedsAreThoseOfTheProtocol(t *testing.T) {
 }
 
 func TestRights(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	all := "+" + strings.Join(protocol(t), " +")
 	const onOurs = " ~holdfast:* &holdfast:*"
@@ -93,6 +94,7 @@ func TestRights(t *testing.T) {
 }
 
 func TestRightsInACluster(t *testing.T) {
+	t.Parallel()
 	s := start(t, "--cluster-enabled", "yes")
 	if err := s.Client().ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ func tell(t *testing.T, s *redistest.Server, args ...any) {
 }
 
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinel(t, durable())
 	r := examine(t, defaults(), s.URL())
 	require(t, r, "sentinel", OK, "3 of 3 Sentinels name "+s.Master().Addr()+" as master")
@@ -56,6 +57,7 @@ func TestSentinel(t *testing.T) {
 }
 
 func TestSentinelsAway(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinel(t, durable())
 	s.Watchers()[2].Kill()
 	r := examine(t, defaults(), s.URL())
@@ -80,6 +82,7 @@ func TestSentinelsAway(t *testing.T) {
 }
 
 func TestReplicaCutOff(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinel(t, durable())
 	s.Master().HoldBackReplicas()
 	cut := s.Replicas()[0]
@@ -91,6 +94,7 @@ func TestReplicaCutOff(t *testing.T) {
 }
 
 func TestSentinelsDisagree(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinel(t, durable())
 	odd := s.Watchers()[2]
 	other := start(t)
