@@ -17,13 +17,6 @@ func outages() map[string]struct{ begin, end func(*redistest.Server) } {
 	}
 }
 
-// took calls f and returns how long that was.
-func took(f func()) time.Duration {
-	start := time.Now()
-	f()
-	return time.Since(start)
-}
-
 // Without Redis each fallback does what it says; the first call waits for the
 // patience and no call after it; and soon after Redis is back all is as before.
 func TestFallbacks(t *testing.T) {
@@ -43,22 +36,21 @@ func TestFallbacks(t *testing.T) {
 			if err == nil {
 				t.Fatal("FailClosed: locked without Redis")
 			}
-			var l *holdfast.Lease
-			d := took(func() { l = w.lock(open) })
-			if d < holdfast.FallbackPatience/2 || d > holdfast.FallbackPatience+500*time.Millisecond {
+			start := time.Now()
+			l := w.lock(open)
+			if d := time.Since(start); d < holdfast.FallbackPatience/2 {
 				t.Errorf("it fell back after %v", d)
 			}
+			w.within(start, holdfast.FallbackPatience+500*time.Millisecond, "to fall back")
 			if l.Fallback() != holdfast.FailOpen || l.Token() != 0 || l.Err() != nil {
 				t.Errorf("the lease: %v, token %d, %v", l.Fallback(), l.Token(), l.Err())
 			}
 			w.release(l)
-			if d := took(func() {
-				for range 1000 {
-					w.release(w.lock(open))
-				}
-			}); d > time.Second {
-				t.Errorf("1000 more took %v", d)
+			start = time.Now()
+			for range 1000 {
+				w.release(w.lock(open))
 			}
+			w.within(start, time.Second, "1000 more")
 
 			l = w.lock(local)
 			next := lockBeside(t.Context(), local)
@@ -74,15 +66,13 @@ func TestFallbacks(t *testing.T) {
 			}
 
 			outage.end(w.redis)
-			start := time.Now()
+			start = time.Now()
 			w.eventually("locks are Redis's again", func() bool {
 				l := w.lock(open)
 				defer w.release(l)
 				return l.Fallback() == holdfast.FailClosed && l.Token() > 0
 			})
-			if d := time.Since(start); d > 4*time.Second {
-				t.Errorf("back to normal after %v", d)
-			}
+			w.within(start, 4*time.Second, "the way back to normal")
 			next = lockBeside(t.Context(), local)
 			w.eventually("the next one holds in Redis", func() bool {
 				s, err := c.Snapshot(t.Context(), "local")
@@ -119,8 +109,9 @@ func TestWaiterFallsBack(t *testing.T) {
 			if r.err != nil {
 				t.Fatal(r.err)
 			}
-			if d := r.at.Sub(start); d > holdfast.FallbackPatience+2*time.Second || r.lease.Fallback() != holdfast.FailOpen {
-				t.Errorf("%v after %v", r.lease.Fallback(), d)
+			w.stalls.WithinAt(t, start, r.at, holdfast.FallbackPatience+2*time.Second, "to fall back")
+			if r.lease.Fallback() != holdfast.FailOpen {
+				t.Errorf("fell back to %v", r.lease.Fallback())
 			}
 			w.release(r.lease)
 			w.lost(holder)

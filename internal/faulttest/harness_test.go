@@ -47,6 +47,7 @@ type world struct {
 	addrs  []string            // what clients dial: the servers or proxies before them
 	stores []engine.Engine     // the nodes themselves, to look into
 	queue  *queue              // of a quorum
+	stalls *redistest.Stalls
 
 	workers map[int]bool // processes by ID, and whether they have closed their client
 }
@@ -57,7 +58,7 @@ func newWorld(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
 	goleak.VerifyNone(t, dialling())
 	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
-	w := &world{t: t}
+	w := &world{t: t, stalls: redistest.WatchStalls(t)}
 	if sizeOfQuorum() > 1 {
 		w.queue = &queue{all: make(map[string]map[string]bool)}
 	}
@@ -68,6 +69,13 @@ func newWorld(t *testing.T, opts ...redistest.Option) *world {
 	}
 	t.Cleanup(w.checkClean)
 	return w
+}
+
+// within fails the test if something that began at an instant has taken longer than it
+// may and the machine stalled.
+func (w *world) within(begin time.Time, limit time.Duration, what string) {
+	w.t.Helper()
+	w.stalls.Within(w.t, begin, limit, what)
 }
 
 // dialling is of go-redis: it looks once a second whether a server is back, and ends

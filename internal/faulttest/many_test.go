@@ -141,12 +141,8 @@ type many struct {
 
 	before     int64 // goroutines
 	goroutines atomic.Int64
-	mu         sync.Mutex
-	stalls     []stall
+	stalls     *redistest.Stalls
 }
-
-// stall is a time for which a goroutine did not get to run.
-type stall struct{ from, to time.Time }
 
 // Lost implements holdfast.LostHook.
 func (m *many) Lost(*holdfast.LostError) { m.hooked.Add(1) }
@@ -162,6 +158,7 @@ func (m *many) client(rdb redis.UniversalClient) *holdfast.Client {
 
 func newMany(t *testing.T, rdb redis.UniversalClient, n int, ttl time.Duration) *many {
 	m := &many{T: t, ttl: ttl, leases: make([]*holdfast.Lease, n), done: make([]<-chan struct{}, n), at: make([]time.Time, n)}
+	m.stalls = redistest.WatchStalls(t)
 	m.before = int64(runtime.NumGoroutine())
 	m.c = m.client(rdb)
 	start := time.Now()
@@ -192,44 +189,20 @@ func newMany(t *testing.T, rdb redis.UniversalClient, n int, ttl time.Duration) 
 	return m
 }
 
-// watch counts goroutines, and notes when it does not get to run.
+// watch counts goroutines.
 func (m *many) watch(stop chan struct{}) {
-	const tick = time.Millisecond
-	t := time.NewTicker(tick)
+	t := time.NewTicker(time.Millisecond)
 	defer t.Stop()
-	for last := time.Now(); ; {
+	for {
 		select {
 		case <-stop:
 			return
 		case <-t.C:
 		}
-		now := time.Now()
-		if now.Sub(last) > 5*tick {
-			m.mu.Lock()
-			m.stalls = append(m.stalls, stall{last, now})
-			m.mu.Unlock()
-		}
-		last = now
 		if n := int64(runtime.NumGoroutine()); n > m.goroutines.Load() {
 			m.goroutines.Store(n)
 		}
 	}
-}
-
-// stalled is for how long this process did not get to run between two instants.
-func (m *many) stalled(from, to time.Time) (sum time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.stalls {
-		if s.from.Before(from) {
-			s.from = from
-		}
-		if s.to.After(to) {
-			s.to = to
-		}
-		sum += max(0, s.to.Sub(s.from))
-	}
-	return sum
 }
 
 // sweep sees who is told. Until somebody is it looks at some only, since a round
@@ -275,7 +248,7 @@ func (m *many) allKept(since time.Time) {
 			causes[lost.Cause.String()]++
 		}
 	}
-	if stalled := m.stalled(since, time.Now()); len(causes) > 0 && stalled < m.ttl/4 {
+	if stalled := m.stalls.Between(since, time.Now()); len(causes) > 0 && stalled < m.ttl/4 {
 		m.Errorf("the store was away for a quarter of the TTL, the machine for %v, and leases were lost: %v", stalled, causes)
 	}
 }
@@ -305,7 +278,7 @@ func (m *many) check() {
 		left[i] = l.Deadline().Add(margin).Sub(m.at[i])
 		if left[i] <= 0 {
 			late++
-			if -left[i] > m.stalled(l.Deadline(), m.at[i]) {
+			if -left[i] > m.stalls.Between(l.Deadline(), m.at[i]) {
 				unexplained++
 			}
 		}
