@@ -22,14 +22,13 @@ import (
 type clusterWorld struct {
 	world
 	cluster *redistest.Cluster
-	stalls  *redistest.Stalls
 }
 
 func newClusterWorld(t *testing.T, opts ...redistest.Option) *clusterWorld {
 	t.Helper()
 	goleak.VerifyNone(t, dialling())
 	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
-	w := &clusterWorld{world: world{t: t}, cluster: redistest.StartCluster(t, opts...)}
+	w := &clusterWorld{world: world{t: t, stalls: redistest.WatchStalls(t)}, cluster: redistest.StartCluster(t, opts...)}
 	w.stores = []engine.Engine{goredis.New(w.cluster.Client())}
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -39,7 +38,6 @@ func newClusterWorld(t *testing.T, opts ...redistest.Option) *clusterWorld {
 			w.nothingLeft()
 		}
 	})
-	w.stalls = redistest.WatchStalls(t)
 	return w
 }
 

@@ -179,7 +179,7 @@ func quoted(t *testing.T, command string) []string {
 func TestIdleLeaseCost(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	const ttl, intervals = 600 * time.Millisecond, 12
+	const ttl, intervals = 1500 * time.Millisecond, 12
 	rdb := w.redis.Client()
 	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
 	w.waitRenewal(l) // connections and subscription are made at the first one
