@@ -91,19 +91,7 @@ func (c *crowd) beside(what string, f func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(time.Second / 5)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				if err := e.Renew(c.Context(), []engine.Renewal{{Resource: r.Resource, Held: held, TTL: r.TTL}})[0]; err != nil {
-					c.Errorf("the bystander's lease: %v", err)
-					return
-				}
-			}
-		}
+		c.keep(e, r, &held, stop)
 	}()
 	start := time.Now()
 	f()
@@ -125,6 +113,35 @@ func (c *crowd) beside(what string, f func()) {
 		took99, longest = scripts[len(scripts)*99/100], scripts[len(scripts)-1]
 	}
 	c.Logf("%s: %v in all, 99 of 100 scripts took %v at most, the longest %v", what, took.Round(time.Millisecond), took99, longest)
+}
+
+// keep renews a lease until it is stopped. It may end only if the machine stalled: then
+// it is taken again.
+func (c *crowd) keep(e *goredis.Engine, r engine.Request, held *engine.Held, stop chan struct{}) {
+	stalls := redistest.WatchStalls(c.T)
+	tick := time.NewTicker(r.TTL / 5)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+		asked := time.Now()
+		err := e.Renew(c.Context(), []engine.Renewal{{Resource: r.Resource, Held: *held, TTL: r.TTL}})[0]
+		if now := time.Now(); err != nil && now.Sub(last) >= r.TTL && now.Sub(last)-stalls.Between(last, now) < r.TTL {
+			r.ID += "x"
+			asked = now
+			var a engine.Answer
+			a, err = e.Acquire(c.Context(), r)
+			*held = engine.Held{ID: r.ID, Token: a.Token}
+		}
+		if err != nil {
+			c.Errorf("the bystander's lease: %v", err)
+			return
+		}
+		last = asked
+	}
 }
 
 // sorts are what a crowd gathers about.
