@@ -39,7 +39,7 @@ func lockMany(t *testing.T, c *holdfast.Client, n int, opts ...holdfast.LockOpti
 // holders are told before the store's deadline, each by the hook, and the log does
 // not drown. What the store still has then is given back when it is there again.
 func TestManyLeasesAreLost(t *testing.T) {
-	n := redistest.Scale(3000, 100_000)
+	n := redistest.Scale(1000, 100_000)
 	for name, fault := range map[string]func(*faulty){
 		"refused":      func(e *faulty) { e.All(down) },
 		"hung":         func(e *faulty) { e.All(hang) },
