@@ -33,6 +33,7 @@ type standsOn struct {
 	there   bool // it may be in the line
 	unsure  bool // a request that was not answered may put it there later
 	pending int  // ballots that are not answered
+	crossed bool // there were several of them at once, so the node's order is unknown
 	called  bool // since the latest ballot
 }
 
@@ -152,12 +153,15 @@ func (t *turn) asks(to []*node) {
 		t.on[i].called = false
 	}
 	for _, n := range to {
-		t.on[n.index].pending++
+		s := &t.on[n.index]
+		s.crossed = s.pending > 0
+		s.pending++
 	}
 }
 
 // hear takes in what a node answered to a ballot. One that granted has taken the turn
-// out of its line.
+// out of its line; but if another ballot was under way, or has been lost, it may have put
+// it there again since: answers come in any order.
 func (t *turn) hear(n *node, a engine.Answer, err error) {
 	if t == nil {
 		return
@@ -167,12 +171,13 @@ func (t *turn) hear(n *node, a engine.Answer, err error) {
 	s := &t.on[n.index]
 	s.pending--
 	switch {
+	case err == errLeftOut: // it was not sent
 	case unavailable(err):
 		s.there, s.unsure = true, true
 	case err == nil && a.Status == engine.Busy:
 		s.there = true
 	case err == nil && (a.Status == engine.Granted || a.Status == engine.Marked):
-		s.there = false
+		s.there = s.there && (s.crossed || s.unsure)
 	}
 	t.takeOut(n)
 }

@@ -227,3 +227,35 @@ func TestDeadTurnCostsOneWaiterLife(t *testing.T) {
 		}
 	})
 }
+
+// A node that comes last may grant the later of two ballots and put the turn into its
+// line for the earlier one, which it runs second. The answers come in the other order.
+func TestATurnThatALateBallotLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		defer c.leave("a", "b")
+		held := c.hold(t, "a.1")
+		waits := asks("b.1")
+		waits.Queue = true
+		late := c.nodes[2]
+		late.slow(100*time.Millisecond, 0)
+		if a, err := c.Acquire(t.Context(), waits); err != nil || a.Status != engine.Queued {
+			t.Fatalf("got %+v, %v, want it queued", a, err)
+		}
+		late.slow(0, 200*time.Millisecond)
+		c.give(t, held)
+		a, err := c.Acquire(t.Context(), waits)
+		if err != nil || a.Status != engine.Granted {
+			t.Fatalf("got %+v, %v, want it granted", a, err)
+		}
+		<-time.After(150 * time.Millisecond)
+		if s, err := late.Engine.Snapshot(t.Context(), stock); err != nil || len(s.Holders) != 1 || len(s.Waiters) != 1 {
+			t.Fatalf("got %+v, %v, want the late node to have lease and turn", s, err)
+		}
+		late.slow(0, 0)
+		<-time.After(100 * time.Millisecond)
+		c.give(t, engine.Held{ID: "b.1", Token: a.Token})
+		synctest.Wait()
+		c.nothing(t, "b")
+	})
+}
