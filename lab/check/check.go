@@ -11,7 +11,8 @@
 //     a Lost, a Leave, and the latest Until that it was told by its Acquire or a
 //     Renew. A client that dies is a Leave.
 //   - A Release of somebody else's Holder, by another Client, is an operator's:
-//     exclusion is not promised to that stay from then on, only fencing.
+//     exclusion is not promised to that stay from its Call on, only fencing. The
+//     stay has ended at its Return, if it is OK; of unknown outcome it may go on.
 //   - A Renew with a Weight lowers the weight of the stay from its Call on.
 //   - On the protected side the order of operations is that of their Return,
 //     and of the history where that is equal. Note tells values of one Resource
@@ -71,7 +72,8 @@ type stay struct {
 	told                     time.Duration // first Release, Lost or Leave; forever: none
 	lost                     bool          // it was a Lost
 	returned                 time.Duration // when the lock confirmed its Release; forever: never
-	broken                   time.Duration // when an operator ended it; forever: never
+	broken                   time.Duration // from when on an operator may have ended it; forever: never
+	ended                    time.Duration // when an operator had ended it for certain; forever: never
 }
 
 // span is a time with one weight.
@@ -108,7 +110,7 @@ func stays(ops []history.Op) []*stay {
 			client: op.Client, resource: op.Resource, holder: op.Holder, token: op.Token,
 			capacity: max(op.Capacity, 1), call: op.Call, start: op.Return,
 			spans: []span{{op.Return, max(op.Weight, 1)}},
-			until: op.Until, told: forever, broken: forever, returned: forever,
+			until: op.Until, told: forever, broken: forever, ended: forever, returned: forever,
 		}
 		byKey[key{op.Resource, op.Holder}] = s
 		all = append(all, s)
@@ -139,6 +141,9 @@ func (s *stay) follow(op history.Op) {
 	case history.Release:
 		if op.Client != s.client {
 			s.broken = min(s.broken, op.Call)
+			if op.Outcome == history.OK {
+				s.ended = min(s.ended, op.Return)
+			}
 			return
 		}
 		if op.Outcome == history.OK {

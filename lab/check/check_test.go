@@ -85,6 +85,7 @@ func TestOverlap(t *testing.T) {
 		{"a renewal that failed extends nothing", o, 0, []history.Op{got("a", 0, 1, 2, 1), failed(renewed("a", 1.5, 8)), got("b", 0, 2, 9, 2)}},
 		{"the first one was told in time", o, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Lost, "a", 2), got("b", 0, 2, 9, 2)}},
 		{"the first one is dead", o, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Leave, "a", 2), got("b", 0, 2, 9, 2)}},
+		{"an operator may have ended it", o, 0, []history.Op{got("a", 0, 1, 9, 1), unknown(by("op", op(history.Release, "a", 2))), got("b", 0, 3, 9, 2)}},
 		{"an operator ended it", o, 0, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), got("b", 0, 3, 9, 2)}},
 		{"a lock without windows", o, 1, []history.Op{got("a", 0, 1, 0, 0), got("b", 0, 2, 0, 0), op(history.Release, "a", 3)}},
 		{"other resources", o, 0, []history.Op{got("a", 0, 1, 9, 1), with(got("b", 0, 2, 9, 2), func(o *history.Op) { o.Resource = "s" })}},
@@ -151,6 +152,10 @@ func TestEndings(t *testing.T) {
 	run(t, []planted{
 		{"not extended", c, 0, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), renewed("a", 4, 7)}},
 		{"extended", c, 1, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), renewed("a", 4, 9)}},
+		{"extended, and an operator without an answer", c, 0, []history.Op{got("a", 0, 1, 5, 1), unknown(by("op", op(history.Release, "a", 2))), renewed("a", 4, 9)}},
+		{"extended, and the second of two had an answer", c, 1, []history.Op{got("a", 0, 1, 5, 1), unknown(by("op", op(history.Release, "a", 1))), by("op", op(history.Release, "a", 2)), renewed("a", 4, 9)}},
+		{"extended while it was being ended", c, 0, []history.Op{got("a", 0, 1, 5, 1), with(by("op", op(history.Release, "a", 2)), func(o *history.Op) { o.Return = at(4) }), renewed("a", 4, 9)}},
+		{"extended after that", c, 1, []history.Op{got("a", 0, 1, 5, 1), with(by("op", op(history.Release, "a", 2)), func(o *history.Op) { o.Return = at(4) }), renewed("a", 4, 9.1)}},
 		{"never ended", c, 0, []history.Op{got("a", 0, 1, 5, 1), renewed("a", 4, 90)}},
 		{"heard of it", check.Heard(func(string) time.Duration { return second }), 0, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 2.5)}},
 		{"heard of it late", check.Heard(func(string) time.Duration { return second }), 1, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 3.5)}},

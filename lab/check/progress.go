@@ -91,9 +91,9 @@ func gaps(group []*stay) []stretch {
 // its window closed.
 func present(s *stay) time.Duration {
 	if s.returned != forever {
-		return min(s.returned, s.broken)
+		return min(s.returned, s.ended)
 	}
-	return max(s.end(), min(s.until, s.broken))
+	return max(s.end(), min(s.until, s.ended))
 }
 
 // returned is when an operation ended; a wait of unknown outcome ended too, but

@@ -131,13 +131,14 @@ func told(ops []history.Op, slack time.Duration) []Violation {
 
 // Ended: a lease that an operator ended, or that went with the store's data, is
 // not extended any more: no trust window of it reaches further than a TTL, by the
-// holder's clock, from that moment on.
+// holder's clock, from that moment on. Of an operator who had no answer nothing is
+// said: its break may never have been sent.
 func Ended(ttl time.Duration) Check {
 	return Check{"ended", func(ops []history.Op) []Violation {
 		var out []Violation
 		for _, s := range stays(ops) {
-			if s.broken != forever && s.until > s.broken+ttl {
-				out = append(out, Violation{"ended", s.resource, s.broken, fmt.Sprintf("%v was extended to %v after its end", s, s.until)})
+			if s.ended != forever && s.until > s.ended+ttl {
+				out = append(out, Violation{"ended", s.resource, s.ended, fmt.Sprintf("%v was extended to %v after its end", s, s.until)})
 			}
 		}
 		return out

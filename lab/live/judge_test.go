@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -71,5 +72,50 @@ func TestBurial(t *testing.T) {
 	}
 	if alive := (&crewman{name: "w1"}).burial(ops); alive != nil {
 		t.Errorf("it lives: %+v", alive)
+	}
+}
+
+// What an operator ended by force is the lease that it saw, also where that passed from
+// hand to hand; without an answer it may go on. Nothing else is excused.
+func TestForcedBreaks(t *testing.T) {
+	shared := func(op history.Op) history.Op {
+		op.Resource, op.Weight, op.Capacity = "s", 1, 3
+		return op
+	}
+	renewed := func(op history.Op) history.Op {
+		op.Kind, op.Call, op.Return, op.Until = history.Renew, 150*ms, 150*ms, 250*ms
+		return op
+	}
+	first, next, others := got("a", "a1", 0, 1*ms, 100), got("a", "a2", 5*ms, 6*ms, 101), got("b", "b1", 5*ms, 6*ms, 102)
+	one, beside := shared(got("a", "a3", 0, 1*ms, 200)), shared(got("a", "a4", 0, 1*ms, 201))
+	ops := []history.Op{first, next, others, one, beside}
+	for _, op := range slices.Clone(ops) {
+		ops = append(ops, renewed(op))
+	}
+	ended := check.Ended(100 * ms)
+	for _, c := range []struct {
+		name  string
+		lease forced
+		over  []string // which stays may have ended
+		finds int      // that were extended although they had
+	}{
+		{"with an answer", forced{at: 20 * ms, done: 30 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 2},
+		{"with a late answer", forced{at: 20 * ms, done: 160 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 0},
+		{"without an answer", forced{at: 20 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 0},
+		{"of who knows whom", forced{at: 20 * ms, done: 30 * ms, resource: "r", token: 100}, []string{"a1", "a2", "b1"}, 3},
+		{"of one that is shared", forced{at: 20 * ms, done: 30 * ms, resource: "s", holder: "a", token: 200}, []string{"a3"}, 1},
+	} {
+		o := &operator{forced: []forced{c.lease}}
+		more := o.ended(ops)
+		var over []string
+		for _, op := range more {
+			over = append(over, op.Holder)
+		}
+		if !slices.Equal(over, c.over) {
+			t.Errorf("%s: ended %v, want %v", c.name, over, c.over)
+		}
+		if found := check.Run(append(more, ops...), ended); len(found) != c.finds {
+			t.Errorf("%s: found %v, want %d", c.name, found, c.finds)
+		}
 	}
 }

@@ -28,7 +28,9 @@ type operator struct {
 // forced is a lease that may have ended by force from an instant on.
 type forced struct {
 	at       time.Duration
+	done     time.Duration // when it had; 0: that is not known, perhaps the break was never sent
 	resource string
+	holder   string // the name of its client; empty: unknown
 	token    uint64
 }
 
@@ -87,14 +89,19 @@ func (o *operator) once(e engine.Engine, res engine.Resource, by fault.Kind) boo
 		return false
 	}
 	h := s.Holders[0]
-	if by == fault.ForceBreak { // from now on, whatever comes back
-		o.mu.Lock()
-		o.forced = append(o.forced, forced{o.run.rec.Now(), res.Name, h.Token})
-		o.mu.Unlock()
-	}
+	f := forced{at: o.run.rec.Now(), resource: res.Name, holder: h.Client.Name, token: h.Token}
 	err = e.Break(ctx, res, engine.Break{ID: h.ID, Force: by == fault.ForceBreak})
 	var gone *engine.NotHeldError
-	return err == nil || errors.As(err, &gone) && gone.Cause == engine.CauseBroken
+	broke := err == nil || errors.As(err, &gone) && gone.Cause == engine.CauseBroken
+	if by == fault.ForceBreak {
+		if broke {
+			f.done = o.run.rec.Now()
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.forced = append(o.forced, f)
+	}
+	return broke
 }
 
 // stop ends what is under way.
@@ -111,12 +118,28 @@ func (o *operator) ended(ops []history.Op) (out []history.Op) {
 	defer o.mu.Unlock()
 	for _, f := range o.forced {
 		for _, op := range ops {
-			if op.Kind != history.Acquire || op.Outcome != history.OK || op.Resource != f.resource || op.Token < f.token || op.Token > f.token+mostReserved {
+			if !f.stands(op) {
 				continue
 			}
-			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = "operator", history.Release, f.at, f.at, 0, "by force"
+			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = "operator", history.Release, f.at, f.done, 0, "by force"
+			if f.done == 0 {
+				op.Return, op.Outcome = f.at, history.Unknown
+			}
 			out = append(out, op)
 		}
 	}
 	return out
+}
+
+// stands tells whether a grant is of the lease. One that is shared does not pass from
+// hand to hand.
+func (f forced) stands(op history.Op) bool {
+	if op.Kind != history.Acquire || op.Outcome != history.OK || op.Resource != f.resource || f.holder != "" && op.Client != f.holder {
+		return false
+	}
+	most := f.token
+	if op.Capacity <= 1 || op.Weight >= op.Capacity {
+		most += mostReserved
+	}
+	return op.Token >= f.token && op.Token <= most
 }
