@@ -22,7 +22,7 @@ func TestMultiLooksAtTheClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx := l.Context()
-			l.footing.(*bundle).part("b").shutWindow()
+			l.grant.(*multiGrant).part("b").shutWindow()
 			if name == "Context.Err" && ctx.Err() == nil {
 				t.Error("the context has not ended")
 			}

@@ -31,29 +31,29 @@ const (
 // Client takes locks on the resources of one engine. It is safe for concurrent
 // use. A process needs one for each engine and prefix; Close it in the end.
 type Client struct {
-	engine  engine.Engine
-	prefix  string
-	info    engine.Client
-	log     *slog.Logger
-	hooks   hooks
-	keep    *keepalive.Scheduler
-	mail    mailbox
-	lines   tenure.Lines[lineKey, turn]
-	rooms   rooms
-	terms   atomic.Pointer[terms] // of the latest handle
-	breaker breaker
+	engine     engine.Engine
+	prefix     string
+	info       engine.Client
+	log        *slog.Logger
+	hooks      hooks
+	keep       *keepalive.Scheduler
+	wakeups    wakeups
+	lines      tenure.Lines[lineKey, localTurn]
+	local      localLocks
+	latestSpec atomic.Pointer[lockSpec] // of the latest handle
+	breaker    breaker
 
-	cleanups  cleanups
-	journal   journal
-	breakings breakings
+	releases releaseQueue
+	logLimit logLimit
+	broken   brokenGrants
 
-	gate    gate
-	life    context.Context // ends when Close begins
-	end     context.CancelFunc
-	tasks   context.Context    // what clears up; ends when Close gives up
-	abandon context.CancelFunc // ends the tasks
-	closed  chan struct{}      // closed when Close has ended
-	result  error              // of Close
+	gate     gate
+	life     context.Context // ends when Close begins
+	endLife  context.CancelFunc
+	tasks    context.Context    // what clears up; ends when Close gives up
+	endTasks context.CancelFunc // ends the tasks
+	closed   chan struct{}      // closed when Close has ended
+	result   error              // of Close
 }
 
 // New returns a client of an engine, like goredis.New(rdb) or memory.New(). The
@@ -95,19 +95,19 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 		c.info.PID = os.Getpid()
 	}
 	c.closed = make(chan struct{})
-	c.life, c.end = context.WithCancel(context.Background())
-	c.tasks, c.abandon = context.WithCancel(context.Background())
-	c.mail.open(c)
+	c.life, c.endLife = context.WithCancel(context.Background())
+	c.tasks, c.endTasks = context.WithCancel(context.Background())
+	c.wakeups.open(c)
 	c.breaker.c = c
-	c.cleanups.c = c
-	c.journal.open(c.log)
+	c.releases.c = c
+	c.logLimit.open(c.log)
 	return c, nil
 }
 
 // Mutex returns a handle on a resource that one holder at a time may hold. It
 // costs nothing until it is used; handles of the same name are the same lock.
 func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
-	return &Mutex{terms{kind: engine.KindMutex, capacity: 1, opts: lockOptionsOf(name, opts)}.on(c, name)}
+	return &Mutex{lockSpec{kind: engine.KindMutex, capacity: 1, opts: lockOptionsOf(name, opts)}.on(c, name)}
 }
 
 // Close releases all leases, ends all waits with ErrClosed and returns when the
@@ -127,14 +127,14 @@ func (c *Client) Close() error {
 }
 
 func (c *Client) shut() error {
-	c.end()
-	c.cleanups.hurry()
+	c.endLife()
+	c.releases.hurry()
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	err := c.releaseAll(ctx)
 	if !c.gate.wait(ctx) {
-		c.abandon()
-		c.cleanups.stop()
+		c.endTasks()
+		c.releases.stop()
 		late, cancel := context.WithTimeout(context.Background(), closeGrace)
 		defer cancel()
 		c.gate.wait(late)
@@ -143,12 +143,12 @@ func (c *Client) shut() error {
 	rest, cancel := context.WithTimeout(context.Background(), releaseGrace)
 	defer cancel()
 	err = errors.Join(err, c.releaseAll(rest))
-	c.abandon()
-	c.cleanups.stop()
+	c.endTasks()
+	c.releases.stop()
 	c.keep.Stop()
-	c.mail.close()
+	c.wakeups.close()
 	c.engine.Leave(c.info.ID)
-	c.journal.close()
+	c.logLimit.close()
 	return err
 }
 

@@ -47,7 +47,7 @@ const CondPatience = 30 * time.Second
 // in a Snapshot, and a Break there is a signal too.
 type Cond struct {
 	m  *Mutex
-	lk locker
+	lk acquirer
 }
 
 // Cond returns a handle on a condition of the mutex. It costs nothing until it is
@@ -63,7 +63,7 @@ func (m *Mutex) Cond(name string) *Cond {
 	case checkName(full) != nil:
 		o.fail(fmt.Errorf("%w (it stands for the condition %q)", checkName(full), name))
 	}
-	return &Cond{m: m, lk: terms{kind: engine.KindCond, capacity: condCapacity, opts: o}.on(m.c, m.name+condMark+name)}
+	return &Cond{m: m, lk: lockSpec{kind: engine.KindCond, capacity: condCapacity, opts: o}.on(m.c, m.name+condMark+name)}
 }
 
 // Wait releases l, a lease of the mutex, waits for a signal, and takes the mutex
@@ -91,7 +91,7 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 		return nil, &waitError{c.lk.name, ErrClosed, nil}
 	}
 	defer c.lk.c.gate.leave()
-	listens := c.lk.c.mail.live()
+	listens := c.lk.c.wakeups.live()
 	h, err := c.enter(ctx, l)
 	if errors.Is(err, ErrMismatch) {
 		return nil, err
@@ -130,20 +130,20 @@ func (c *Cond) usable(ctx context.Context, l *Lease) error {
 	if l == nil {
 		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease is nil", ErrNotHeld))
 	}
-	if s, ok := l.footing.(*substitute); ok && s.covers(c.m.c, c.m.resource()) {
+	if s, ok := l.grant.(*fallbackGrant); ok && s.covers(c.m.c, c.m.resource()) {
 		_ = l.Release(ctx) // an error that is no mistake leaves nothing held
 		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease was granted without it", ErrUnavailable))
 	}
-	h, ok := l.footing.(*holding)
-	if !ok || h.client() != c.m.c || h.lk.kind != c.m.kind || h.lk.resource() != c.m.c.resource(c.m.name) {
-		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease is of %q, not of the mutex alone", ErrMismatch, l.footing.resource()))
+	h, ok := l.grant.(*storeGrant)
+	if !ok || h.client() != c.m.c || h.acquirer.kind != c.m.kind || h.acquirer.resource() != c.m.c.resource(c.m.name) {
+		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease is of %q, not of the mutex alone", ErrMismatch, l.grant.resource()))
 	}
 	switch err := l.Err(); {
 	case errors.Is(err, ErrReleased):
 		return opError("wait for", c.lk.name, fmt.Errorf("%w: %w", ErrNotHeld, err))
 	case err != nil:
 		return err
-	case !h.alone():
+	case !h.single():
 		return &waitError{c.lk.name, fmt.Errorf("%w: re-entrant leases stand on it", ErrDeadlock), nil}
 	case leaseIn(ctx, c.m.c, c.m.resource()) != nil:
 		return optionError("the ctx of Wait is that of the lease, which ends when Wait releases it: use the one that Lock was given")
@@ -153,16 +153,16 @@ func (c *Cond) usable(ctx context.Context, l *Lease) error {
 
 // enter makes the caller a waiter of the condition, unless l is lost before. It
 // returns nil if a signal came at once.
-func (c *Cond) enter(ctx context.Context, l *Lease) (h *holding, err error) {
+func (c *Cond) enter(ctx context.Context, l *Lease) (h *storeGrant, err error) {
 	held, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
-	l.watch(interrupt)
+	l.notify(interrupt)
 	call, cancel := until(held, c.lk.c.life)
 	defer cancel()
 	a := c.lk.newAttempt(1, nil)
 	defer func() {
 		if h == nil {
-			a.end(ctx)
+			a.endWait(ctx)
 		}
 	}()
 	h, _, err = a.run(held, call)
@@ -174,7 +174,7 @@ func (c *Cond) enter(ctx context.Context, l *Lease) (h *holding, err error) {
 
 // sleep waits until the caller is not a waiter any more, or has reason not to
 // stay. It tells whether a signal is known to have come.
-func (c *Cond) sleep(ctx context.Context, h *holding, listened bool) (signalled bool, err error) {
+func (c *Cond) sleep(ctx context.Context, h *storeGrant, listened bool) (signalled bool, err error) {
 	ended := h.watch(ctx)
 	if !listened {
 		c.listen(ctx, h)
@@ -195,27 +195,27 @@ func (c *Cond) sleep(ctx context.Context, h *holding, listened bool) (signalled 
 
 // watch returns a channel that is closed when the holding ends. The holding stays
 // between turns: nobody acts by it, so its end is no loss to log or to tell hooks.
-func (h *holding) watch(ctx context.Context) <-chan struct{} {
+func (h *storeGrant) watch(ctx context.Context) <-chan struct{} {
 	h.mu.Lock()
-	if h.state == holdingEnded {
+	if h.state == grantEnded {
 		h.mu.Unlock()
 		ended := make(chan struct{})
 		close(ended)
 		return ended
 	}
-	l := h.stand(ctx)
+	l := h.addLease(ctx)
 	h.mu.Unlock()
 	return l.Done()
 }
 
 // listen opens the stream of wake-ups and looks again, since a signal may have
 // come before. Without the stream the next renewal finds it.
-func (c *Cond) listen(ctx context.Context, h *holding) {
-	_, _ = c.lk.c.mail.listen(ctx)
-	if !c.lk.c.mail.live() {
+func (c *Cond) listen(ctx context.Context, h *storeGrant) {
+	_, _ = c.lk.c.wakeups.listen(ctx)
+	if !c.lk.c.wakeups.live() {
 		return
 	}
-	call, cancel := context.WithTimeout(ctx, askPatience)
+	call, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	err := c.lk.c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	var gone *engine.NotHeldError
@@ -225,7 +225,7 @@ func (c *Cond) listen(ctx context.Context, h *holding) {
 }
 
 // wakeUp takes the mutex again, unless err has ended the wait.
-func (c *Cond) wakeUp(ctx context.Context, h *holding, signalled bool, err error) (*Lease, error) {
+func (c *Cond) wakeUp(ctx context.Context, h *storeGrant, signalled bool, err error) (*Lease, error) {
 	if !signalled {
 		gone := c.depart(h, false)
 		if err != nil {
@@ -247,16 +247,16 @@ func (c *Cond) wakeUp(ctx context.Context, h *holding, signalled bool, err error
 // depart takes a waiter that was not signalled out of the store. If a signal had
 // come for it, or comes to what the store still has of it, another waiter gets
 // that: the caller either gives up, or will have taken the mutex and look without.
-func (c *Cond) depart(h *holding, signalled bool) <-chan struct{} {
+func (c *Cond) depart(h *storeGrant, signalled bool) <-chan struct{} {
 	client, ended := c.lk.c, make(chan struct{})
-	if !client.gate.join() {
+	if !client.gate.joinCleanup() {
 		close(ended)
 		return ended
 	}
 	go func() {
 		defer client.gate.leave()
 		defer close(ended)
-		ctx, cancel := context.WithTimeout(client.tasks, cleanupMin)
+		ctx, cancel := context.WithTimeout(client.tasks, releaseRetryMin)
 		defer cancel()
 		var slow backoff
 		if !signalled && !c.leave(ctx, h, &slow) {
@@ -269,10 +269,10 @@ func (c *Cond) depart(h *holding, signalled bool) <-chan struct{} {
 }
 
 // leave tells whether the store had a signal for the waiter.
-func (c *Cond) leave(ctx context.Context, h *holding, slow *backoff) bool {
-	h.finish(nil)
+func (c *Cond) leave(ctx context.Context, h *storeGrant, slow *backoff) bool {
+	h.end(nil)
 	if h.unsure { // a withdrawal does not say what it found, so it comes after
-		defer func() { c.lk.c.cleanup(condTTL, h.releaseRequest()) }()
+		defer func() { c.lk.c.queueRelease(condTTL, h.releaseRequest()) }()
 	}
 	r := h.releaseRequest()
 	r.Withdraw = false

@@ -29,7 +29,7 @@ const leadPause = time.Second
 // before anybody else can lead. A name cannot be a Mutex and an Election at once
 // (ErrMismatch).
 type Election struct {
-	locker
+	acquirer
 }
 
 // Election returns a handle on an election. It costs nothing until it is used.
@@ -39,7 +39,7 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 	if o.fallback != FailClosed {
 		o.fail(optionError("an Election has no fallback: without the store there could be several leaders"))
 	}
-	return &Election{terms{kind: engine.KindElection, capacity: 1, opts: o}.on(c, name)}
+	return &Election{lockSpec{kind: engine.KindElection, capacity: 1, opts: o}.on(c, name)}
 }
 
 // Campaign waits until the caller leads or ctx ends. To resign is to release the
@@ -47,12 +47,12 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 // Leader. It is at most MaxValueLen bytes of UTF-8, everybody who can read the
 // store sees it, and it stays as it is for the term. Errors as for Mutex.Lock.
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
-	own := *e.terms
+	own := *e.lockSpec
 	if len(value) > MaxValueLen || !utf8.ValidString(value) {
 		own.opts.fail(optionError("value %.40q of %d bytes: use at most %d bytes of UTF-8", value, len(value), MaxValueLen))
 	}
 	own.opts.reason = value
-	lk := locker{e.c, e.name, &own}
+	lk := acquirer{e.c, e.name, &own}
 	return lk.lock(ctx, 1)
 }
 
@@ -178,7 +178,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		var last Leader
 		var slow backoff
 		for first := true; ; {
-			call, done := context.WithTimeout(life, askPatience)
+			call, done := context.WithTimeout(life, askTimeout)
 			now, again, err := e.look(call)
 			done()
 			switch {

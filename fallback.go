@@ -45,21 +45,21 @@ func (p Fallback) String() string {
 // back at once, until the store answers again.
 const FallbackPatience = time.Second
 
-// leastPatience is when a silence is one, and not a slow answer.
-const leastPatience = 250 * time.Millisecond
+// minFallbackTimeout is the shortest time without an answer that counts as silence.
+const minFallbackTimeout = 250 * time.Millisecond
 
 // Fallback tells how the lease was granted: FailClosed by the store, and so it
 // excludes others everywhere; FailOpen or LocalOnly in its absence. Such a lease
 // has the token 0, which every fence refuses; it is not lost when the store comes
 // back, nor told that others hold the resource then. A Multi of which one
 // resource fell back is a fallback.
-func (l *Lease) Fallback() Fallback { return l.footing.fallback() }
+func (l *Lease) Fallback() Fallback { return l.grant.fallback() }
 
-// get asks the store for a lease, and falls back if it must.
-func (lk *locker) get(ctx context.Context, weight int, queue bool) (*Lease, Source, error) {
-	ask := lk.once
+// acquireOrFallBack requests a lease from the store, and falls back if the store is away.
+func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue bool) (*Lease, Source, error) {
+	ask := lk.acquireOnce
 	if queue {
-		ask = lk.wait
+		ask = lk.acquireLocal
 	}
 	if lk.opts.fallback == FailClosed {
 		return ask(ctx, weight)
@@ -67,7 +67,7 @@ func (lk *locker) get(ctx context.Context, weight int, queue bool) (*Lease, Sour
 	c := lk.c
 	for {
 		var granted *Lease
-		var silent silence
+		var silent silentError
 		source := FromFallback
 		if !c.breaker.open(c.resource(lk.name)) {
 			l, from, err := ask(ctx, weight)
@@ -76,11 +76,11 @@ func (lk *locker) get(ctx context.Context, weight int, queue bool) (*Lease, Sour
 			case err == nil:
 				granted, source = l, from
 			case !errors.Is(err, ErrUnavailable) || ctx.Err() != nil || c.life.Err() != nil:
-				silent.place.leave()
+				silent.local.release()
 				return nil, 0, err
 			}
 		}
-		l, err := lk.settle(ctx, weight, queue, granted, silent.place)
+		l, err := lk.admitLocal(ctx, weight, queue, granted, silent.local)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -90,117 +90,116 @@ func (lk *locker) get(ctx context.Context, weight int, queue bool) (*Lease, Sour
 	}
 }
 
-// settle returns the lease that the store granted or, if that is nil, one without
-// the store. With LocalOnly it sees that both kinds keep out each other; it returns
-// nil if that took a wait after which the store has to be asked again. A place that
-// the caller has already is p.
-func (lk *locker) settle(ctx context.Context, weight int, queue bool, granted *Lease, p *place) (*Lease, error) {
+// admitLocal returns the lease that the store granted or, if that is nil, one without the
+// store. With LocalOnly either takes the local lock first. It returns nil if that took a
+// wait after which the store must be tried again. p is the local hold that the caller has
+// already, or nil.
+func (lk *acquirer) admitLocal(ctx context.Context, weight int, queue bool, granted *Lease, p *localHold) (*Lease, error) {
 	switch {
 	case lk.opts.fallback == FailOpen && granted != nil:
 		return granted, nil
 	case lk.opts.fallback == FailOpen:
-		return newSubstitute(lk, lk.c.newHolderID(), weight, nil).take(ctx)
+		return newFallbackGrant(lk, lk.c.newHolderID(), weight, nil).take(ctx)
 	case granted != nil:
-		return lk.admit(ctx, weight, queue, granted)
+		return lk.admitGranted(ctx, weight, queue, granted)
 	}
 	var err error
 	if p == nil {
-		p, err = lk.c.rooms.join(lk, lk.c.newHolderID(), weight, queue)
+		p, err = lk.c.local.join(lk, lk.c.newHolderID(), weight, queue)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := p.enter(ctx, nil); err != nil {
+	if err := p.wait(ctx, nil); err != nil {
 		return nil, err
 	}
 	if p.waited() && !lk.c.breaker.open(lk.c.resource(lk.name)) {
-		p.leave()
+		p.release()
 		return nil, nil
 	}
-	return newSubstitute(lk, p.holder, weight, p).take(ctx)
+	return newFallbackGrant(lk, p.holder, weight, p).take(ctx)
 }
 
-// admit lets a lease of the store in among those of this client that were granted
-// without it. Usually there are none.
-func (lk *locker) admit(ctx context.Context, weight int, queue bool, granted *Lease) (*Lease, error) {
-	p, err := lk.c.rooms.join(lk, granted.HolderID(), weight, queue)
+// admitGranted takes the local lock for a lease of the store. Usually it is free.
+func (lk *acquirer) admitGranted(ctx context.Context, weight int, queue bool, granted *Lease) (*Lease, error) {
+	p, err := lk.c.local.join(lk, granted.HolderID(), weight, queue)
 	if err == nil {
-		err = p.enter(ctx, granted)
+		err = p.wait(ctx, granted)
 	}
 	if err != nil {
-		await(lk.c.drop(lk.name, granted), callGrace) // the rest in the background
+		await(lk.c.releaseLeases(lk.name, granted), callGrace) // retried in the background
 		return nil, err
 	}
-	if !granted.footing.(*holding).settle(granted, p) {
-		p.leave()
+	if !granted.grant.(*storeGrant).setLocal(granted, p) {
+		p.release()
 		return nil, nil
 	}
 	return granted, nil
 }
 
-// silence is why an attempt with a fallback gives up. It is ErrUnavailable.
-type silence struct {
-	place *place // where the caller waits from now on, with LocalOnly
+// silentError ends an attempt with a fallback. It is ErrUnavailable.
+type silentError struct {
+	local *localHold // in which the caller waits from now on, with LocalOnly
 }
 
-func (silence) Error() string {
+func (silentError) Error() string {
 	return "store unavailable: it has not answered in time for a lock with a fallback"
 }
 
-// Is makes errors.Is(err, ErrUnavailable) hold.
-func (silence) Is(target error) bool { return target == ErrUnavailable }
+// Is makes errors.Is(err, ErrUnavailable) report true.
+func (silentError) Is(target error) bool { return target == ErrUnavailable }
 
-// forsaken returns an error if an attempt with a fallback should give up, since the
-// store has been silent for too long, towards it or towards others. The caller has
-// a place in the room then, before the next one of its line gets the turn and does
-// the same: so they keep their order.
-func (a *attempt) forsaken(ctx context.Context) error {
-	if a.lk.opts.fallback == FailClosed || a.patience(ctx) > 0 && !a.c.breaker.open(a.req.Resource) {
+// mustFallBack returns an error if an attempt with a fallback must end, since the store has
+// not answered for too long, this attempt or others. With LocalOnly the caller has joined
+// the local lock then, before the next one of its line gets the turn and does the same: so
+// they keep their order.
+func (a *attempt) mustFallBack(ctx context.Context) error {
+	if a.acquirer.opts.fallback == FailClosed || a.fallbackLeft(ctx) > 0 && !a.c.breaker.open(a.req.Resource) {
 		return nil
 	}
-	var s silence
-	if a.lk.opts.fallback == LocalOnly && a.req.Queue {
-		s.place, _ = a.c.rooms.join(a.lk, a.c.newHolderID(), a.req.Weight, true) // an error comes again
+	var s silentError
+	if a.acquirer.opts.fallback == LocalOnly && a.req.Queue {
+		s.local, _ = a.c.local.join(a.acquirer, a.c.newHolderID(), a.req.Weight, true) // an error is returned again by acquireOrFallBack
 	}
 	return s
 }
 
-// patience is what is left of the time in which the store has to answer.
-func (a *attempt) patience(ctx context.Context) time.Duration {
+// fallbackLeft returns the time left until the fallback.
+func (a *attempt) fallbackLeft(ctx context.Context) time.Duration {
 	if !a.silent.IsZero() {
-		return a.bears - time.Since(a.silent)
+		return a.fallbackAfter - time.Since(a.silent)
 	}
-	a.bears = FallbackPatience
+	a.fallbackAfter = FallbackPatience
 	if end, ok := ctx.Deadline(); ok {
-		if half := time.Until(end) / 2; half >= leastPatience {
-			a.bears = min(a.bears, half)
+		if half := time.Until(end) / 2; half >= minFallbackTimeout {
+			a.fallbackAfter = min(a.fallbackAfter, half)
 		}
 	}
-	return a.bears
+	return a.fallbackAfter
 }
 
-// limit bounds the next request; with 0 only ctx does.
-func (a *attempt) limit(ctx context.Context) time.Duration {
+// timeout returns the bound of the next request; 0: ctx alone.
+func (a *attempt) timeout(ctx context.Context) time.Duration {
 	switch {
-	case a.lk.opts.fallback != FailClosed:
-		return max(a.patience(ctx), time.Millisecond)
+	case a.acquirer.opts.fallback != FailClosed:
+		return max(a.fallbackLeft(ctx), time.Millisecond)
 	case a.known:
-		return askPatience
+		return askTimeout
 	}
 	return 0
 }
 
-// within shortens a pause before the next request to what the fallback allows.
-func (a *attempt) within(ctx context.Context, d time.Duration) time.Duration {
-	if a.lk.opts.fallback == FailClosed {
+// shorten shortens a pause before the next request to the time left until the fallback.
+func (a *attempt) shorten(ctx context.Context, d time.Duration) time.Duration {
+	if a.acquirer.opts.fallback == FailClosed {
 		return d
 	}
-	return min(d, max(a.patience(ctx), time.Millisecond))
+	return min(d, max(a.fallbackLeft(ctx), time.Millisecond))
 }
 
-// heard takes note of whether the store answered. What the end of ctx cut short
-// tells nothing.
-func (a *attempt) heard(ctx context.Context, sent time.Time, err error) {
+// noteAnswer records whether the store answered. A request that ended with ctx says
+// nothing.
+func (a *attempt) noteAnswer(ctx context.Context, sent time.Time, err error) {
 	if !errors.Is(err, ErrUnavailable) {
 		a.silent = time.Time{}
 		a.c.breaker.answered()
@@ -212,7 +211,7 @@ func (a *attempt) heard(ctx context.Context, sent time.Time, err error) {
 	if a.silent.IsZero() {
 		a.silent = sent
 	}
-	if a.lk.opts.fallback != FailClosed {
+	if a.acquirer.opts.fallback != FailClosed {
 		a.c.breaker.unanswered(sent, a.req.Resource)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// gate counts what runs inside a client, so that Close can wait for it. Every
-// call passes it twice, so it is one atomic number while the client is open.
+// gate counts what runs inside a client, so that Close can wait for it. Every call enters
+// and leaves it, so it is one atomic number while the client is open.
 type gate struct {
-	inside atomic.Int64 // those inside, plus gateClosed and gateDrained
+	inside atomic.Int64 // the count, plus gateClosed and gateDrained
 
 	mu    sync.Mutex
-	empty chan struct{} // made by wait, closed when nobody is inside
+	empty chan struct{} // made by wait, closed when the count is zero
 }
 
 const (
@@ -24,22 +24,22 @@ const (
 // enter admits a public call, until the gate is closed.
 func (g *gate) enter() bool { return g.admit(gateClosed | gateDrained) }
 
-// join admits work that clears up after calls; it is possible while the client
-// closes, until the last one has left.
-func (g *gate) join() bool { return g.admit(gateDrained) }
+// joinCleanup admits work that clears up after calls. It succeeds while the client closes,
+// until the count has been zero.
+func (g *gate) joinCleanup() bool { return g.admit(gateDrained) }
 
-// admit lets somebody in unless the gate is in one of some states.
+// admit counts a caller in unless the gate is in one of the barred states.
 func (g *gate) admit(barred int64) bool {
 	if g.inside.Add(1)&barred == 0 {
 		return true
 	}
-	g.leave() // nobody was let in; only who waits for the end may have seen it
+	g.leave() // only wait may have seen this count
 	return false
 }
 
 func (g *gate) leave() {
 	if left := g.inside.Add(-1); left&gateCount != 0 || left == 0 {
-		return // others are inside, or nobody can be waiting
+		return // others are counted, or wait has not been called
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,11 +49,11 @@ func (g *gate) leave() {
 	}
 }
 
-// close keeps new calls out and tells whether it was open.
+// close refuses new calls and reports whether the gate was open.
 func (g *gate) close() bool { return g.inside.Or(gateClosed)&gateClosed == 0 }
 
-// wait returns true when nobody is inside, and nobody can come in any more; or
-// false when ctx ended first. The gate is closed.
+// wait returns true once the count is zero and the gate refuses everything, or false if
+// ctx ended first. The gate must be closed.
 func (g *gate) wait(ctx context.Context) bool {
 	for {
 		g.mu.Lock()
@@ -67,7 +67,7 @@ func (g *gate) wait(ctx context.Context) bool {
 		empty := g.empty
 		g.mu.Unlock()
 		if g.inside.Load()&gateCount == 0 {
-			continue // the last one left before it could see that somebody waits
+			continue // the last one left before it could see empty
 		}
 		select {
 		case <-empty:

@@ -25,20 +25,20 @@ func opened(t *testing.T) *Client {
 }
 
 // granted returns a holding that nobody stands on yet.
-func granted(t *testing.T, m *Mutex) *holding {
+func granted(t *testing.T, m *Mutex) *storeGrant {
 	t.Helper()
 	a := m.newAttempt(1, nil)
 	ans, sent, err := a.ask(context.Background())
 	if err != nil || ans.Status != engine.Granted {
 		t.Fatal(ans, err)
 	}
-	return a.held(sent, ans.Token, ans.TTL, keepalive.Usual)
+	return a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual)
 }
 
 // shutWindow makes the clock pass the end of the trust window, as after a pause
 // of the process: no timer has had time to run.
 func (l *Lease) shutWindow() {
-	h := l.footing.(*holding)
+	h := l.grant.(*storeGrant)
 	h.entry.Window.Start(h.client().keep.At(time.Now().Add(-time.Hour)), time.Second, 0)
 }
 
@@ -73,7 +73,7 @@ func TestErrWhileALossIsBeingTold(t *testing.T) {
 	}
 	ctx := l.Context()
 	l.shutWindow()
-	l.footing.(*holding).finish(l.footing.(*holding).expired(nil)) // first step; the lease is told next
+	l.grant.(*storeGrant).end(l.grant.(*storeGrant).expired(nil)) // first step; the lease is told next
 	if !errors.Is(l.Err(), ErrLost) {
 		t.Errorf("Err: %v", l.Err())
 	}
@@ -172,14 +172,14 @@ func TestReentryIntoATurnThatWasPassedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := first.footing.(*holding)
-	if last, held := h.leave(first); !last || !held {
+	h := first.grant.(*storeGrant)
+	if last, held := h.remove(first); !last || !held {
 		t.Fatal(last, held)
 	}
 	if second := h.take(context.Background()); second == nil {
 		t.Fatal("not passed on")
 	}
-	if l, err := h.reenter(first, context.Background(), &m.locker, 1); l != nil || err != nil {
+	if l, err := h.reenter(first, context.Background(), &m.acquirer, 1); l != nil || err != nil {
 		t.Error("two parties stand on one turn")
 	}
 }
@@ -190,7 +190,7 @@ func TestWakeupForAnIDThatHasEnded(t *testing.T) {
 	c := opened(t)
 	a := c.Mutex("x").newAttempt(1, nil)
 	a.listenFor()
-	old := c.mail.waiting[a.req.ID]
+	old := c.wakeups.waiting[a.req.ID]
 	if err := a.restart(&engine.EndedError{Cause: engine.CauseExpired}); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestReleaseWhileAnotherReleaseIsUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.footing.(*holding).leave(l) // the other one has come this far
+	l.grant.(*storeGrant).remove(l) // the other one has come this far
 	if err := l.Release(context.Background()); !errors.Is(err, ErrNotHeld) || !errors.Is(err, ErrReleased) {
 		t.Errorf("second release: %v", err)
 	}

@@ -34,7 +34,7 @@ type JobOption interface{ applyToJob(*jobOptions) }
 
 type jobOptions struct {
 	lockOptions
-	schedule schedule
+	schedule jobSchedule
 	atLeast  time.Duration
 	retry    bool
 }
@@ -101,7 +101,7 @@ func AtLeast(d time.Duration) JobOption {
 // in a slot: the mark is set at the grant.
 func RetryFailed() JobOption { return jobOption(func(o *jobOptions) { o.retry = true }) }
 
-func (o *jobOptions) follow(s schedule) {
+func (o *jobOptions) follow(s jobSchedule) {
 	if o.schedule != nil {
 		o.fail(optionError("a job has one schedule: use Every or Cron, once"))
 	}
@@ -149,12 +149,12 @@ func (j *Job) Run(ctx context.Context, fn func(ctx context.Context) error) (ran 
 	case j.opts.err != nil:
 		return false, j.opts.err
 	case j.opts.schedule == nil:
-		e := j.c.errand(j.name, j.opts.atLeast, j.opts.retry, j.opts.lockOptions)
-		l, err := e.claim(ctx)
+		e := j.c.newOnceRun(j.name, j.opts.atLeast, j.opts.retry, j.opts.lockOptions)
+		l, err := e.acquireUnmarked(ctx)
 		if l == nil {
 			return false, err
 		}
-		return true, e.perform(ctx, l, fn)
+		return true, e.run(ctx, l, fn)
 	}
 	now, err := j.c.ask(ctx, j.name)
 	if err != nil {
@@ -187,14 +187,14 @@ func (j *Job) Resource(ctx context.Context) (string, error) {
 }
 
 // run runs a slot, if it is still to be done.
-func (j *Job) run(ctx context.Context, now storeClock, s slot, fn func(ctx context.Context) error) (ran bool, err error) {
+func (j *Job) run(ctx context.Context, now storeClock, s jobSlot, fn func(ctx context.Context) error) (ran bool, err error) {
 	keep := s.keep(j.opts.atLeast)
-	e := j.c.errand(s.name(j.name), keep, j.opts.retry, j.opts.lockOptions)
+	e := j.c.newOnceRun(s.name(j.name), keep, j.opts.retry, j.opts.lockOptions)
 	// The wait ends with the slot, but not the run: so this is no deadline.
 	own, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	t := time.AfterFunc(s.end.Sub(now.read()), func() { end(errSlotEnded) })
-	l, err := e.claim(own)
+	l, err := e.acquireUnmarked(own)
 	inTime := t.Stop()
 	switch {
 	case l == nil:
@@ -204,7 +204,7 @@ func (j *Job) run(ctx context.Context, now storeClock, s slot, fn func(ctx conte
 		_ = l.Release(ctx)
 		return false, &waitError{e.name, errSlotEnded, nil}
 	}
-	return true, e.perform(ctx, l, fn)
+	return true, e.run(ctx, l, fn)
 }
 
 // storeClock is the store's time as this process knows it.
@@ -238,7 +238,7 @@ func (c *Client) ask(ctx context.Context, name string) (storeClock, error) {
 			return storeClock{}, &waitError{name, ErrClosed, nil}
 		}
 		asked := time.Now()
-		once, done := context.WithTimeout(call, askPatience)
+		once, done := context.WithTimeout(call, askTimeout)
 		now, err := c.engine.Now(once)
 		done()
 		switch {

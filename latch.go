@@ -70,7 +70,7 @@ func (l *Latch) TrySet(ctx context.Context, count int) (bool, error) {
 	set, err := l.set(call, req)
 	if err != nil {
 		withdraw := engine.Release{Resource: req.Resource, Held: engine.Held{ID: req.ID}, Withdraw: true}
-		await(l.c.cleanup(l.opts.ttl, withdraw), callGrace)
+		await(l.c.queueRelease(l.opts.ttl, withdraw), callGrace)
 	}
 	return set, err
 }
@@ -152,7 +152,7 @@ type unit struct {
 
 // take returns a unit of the round that a former call could not settle, or a new
 // one.
-func (l *Latch) take(r *round) unit {
+func (l *Latch) take(r *latchRound) unit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for n := len(l.unsettled) - 1; n >= 0; n-- {
@@ -184,7 +184,7 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	var s engine.Snapshot
-	err = call.persist(func(ctx context.Context) (err error) {
+	err = call.retry(func(ctx context.Context) (err error) {
 		s, err = l.c.engine.Snapshot(ctx, l.c.resource(r.units(l.name)))
 		return err
 	})
@@ -258,7 +258,7 @@ func (l *Latch) wait(ctx context.Context, call latchCall) error {
 	switch {
 	case lease != nil:
 		_ = lease.Release(ctx) // what is not confirmed goes on in the background
-		return call.verdict(r)
+		return call.outcome(r)
 	case endedBy(err, errMarked), endedBy(err, errOpened):
 		return nil
 	}
@@ -266,15 +266,15 @@ func (l *Latch) wait(ctx context.Context, call latchCall) error {
 }
 
 // queue is how waiters ask for the gate. One that gets it finds the round ended.
-func (l *Latch) queue() *locker {
-	lk := terms{kind: engine.KindLatch, capacity: 1, opts: lockOptions{
+func (l *Latch) queue() *acquirer {
+	lk := lockSpec{kind: engine.KindLatch, capacity: 1, opts: lockOptions{
 		ttl: engine.ClaimWindow, noRenewal: true, reason: waitReason(l.opts.reason),
 	}}.on(l.c, l.name)
 	return &lk
 }
 
 // watch looks at the round at every poll and returns when it is over, and how.
-func (l *Latch) watch(ctx context.Context, r *round) error {
+func (l *Latch) watch(ctx context.Context, r *latchRound) error {
 	bounded, cancel := until(ctx, l.c.life)
 	defer cancel()
 	call := latchCall{l, bounded, "wait for"}
@@ -291,7 +291,7 @@ func (l *Latch) watch(ctx context.Context, r *round) error {
 			return err
 		}
 		if now == nil || now.held != r.held {
-			if err := call.verdict(r); err != nil {
+			if err := call.outcome(r); err != nil {
 				return err
 			}
 			return errOpened

@@ -33,7 +33,7 @@ const countPrefix = "count "
 const longestUnitsName = len("/latch/") + 20
 
 // round is one life of a latch, from TrySet on.
-type round struct {
+type latchRound struct {
 	held  engine.Held // the lease of the gate
 	count int
 	left  time.Duration // when the store was asked
@@ -41,18 +41,18 @@ type round struct {
 
 // roundOf reads the gate's holder. It returns nil if that has set no latch: it is
 // a waiter that got the gate when the round before had ended.
-func roundOf(h engine.Holder) *round {
+func roundOf(h engine.Holder) *latchRound {
 	text, ok := strings.CutPrefix(h.Reason, countPrefix)
 	number, _, _ := strings.Cut(text, ":")
 	count, err := strconv.Atoi(number)
 	if !ok || err != nil || count < 1 {
 		return nil
 	}
-	return &round{engine.Held{ID: h.ID, Token: h.Token}, count, h.TTL}
+	return &latchRound{engine.Held{ID: h.ID, Token: h.Token}, count, h.TTL}
 }
 
 // units is the name of the resource of which the round's counts are taken.
-func (r *round) units(name string) string {
+func (r *latchRound) units(name string) string {
 	return fmt.Sprintf("%s/latch/%d", name, r.held.Token)
 }
 
@@ -65,7 +65,7 @@ type latchCall struct {
 
 // persist asks until the store has answered. A store that is away is ridden out
 // until ctx or the client ends.
-func (k latchCall) persist(ask func(ctx context.Context) error) error {
+func (k latchCall) retry(ask func(ctx context.Context) error) error {
 	var slow backoff
 	var trouble error
 	for {
@@ -75,7 +75,7 @@ func (k latchCall) persist(ask func(ctx context.Context) error) error {
 			}
 			return opError(k.op, k.l.name, why)
 		}
-		once, done := context.WithTimeout(k.ctx, askPatience)
+		once, done := context.WithTimeout(k.ctx, askTimeout)
 		err := ask(once)
 		done()
 		switch {
@@ -99,7 +99,7 @@ func (k latchCall) over() error {
 
 // acquire sends a request, and its copies until one is answered.
 func (k latchCall) acquire(r engine.Request) (ans engine.Answer, err error) {
-	err = k.persist(func(ctx context.Context) (err error) {
+	err = k.retry(func(ctx context.Context) (err error) {
 		ans, err = k.l.c.engine.Acquire(ctx, r)
 		return err
 	})
@@ -108,7 +108,7 @@ func (k latchCall) acquire(r engine.Request) (ans engine.Answer, err error) {
 
 // takeUnit counts, unless all has been counted. A Busy that is no proof of that, since a
 // node of a quorum is away, is asked about again.
-func (k latchCall) takeUnit(req engine.Request, r *round) error {
+func (k latchCall) takeUnit(req engine.Request, r *latchRound) error {
 	var slow backoff
 	for {
 		ans, err := k.acquire(req)
@@ -132,7 +132,7 @@ func (k latchCall) probe(name string, kind engine.Kind, capacity int) (engine.An
 }
 
 // current returns the round that is on, or nil if there is none.
-func (k latchCall) current() (*round, error) {
+func (k latchCall) current() (*latchRound, error) {
 	ans, err := k.probe(k.l.name, engine.KindLatch, 1)
 	if err != nil || ans.Status != engine.Busy {
 		return nil, err
@@ -141,13 +141,13 @@ func (k latchCall) current() (*round, error) {
 }
 
 // full tells whether all has been counted.
-func (k latchCall) full(r *round) (bool, error) {
+func (k latchCall) full(r *latchRound) (bool, error) {
 	ans, err := k.probe(r.units(k.l.name), kindUnits, r.count)
 	return err == nil && ans.Status == engine.Busy, err
 }
 
 // verdict tells how a round that is over ended: nil if its count was zero, or is.
-func (k latchCall) verdict(r *round) error {
+func (k latchCall) outcome(r *latchRound) error {
 	full, err := k.full(r)
 	if err != nil || full {
 		return err
@@ -163,8 +163,8 @@ func (k latchCall) verdict(r *round) error {
 // open lets the waiters of a round go on and ends it. The withdrawal keeps late
 // copies of the request that set the latch from setting it again. What is not
 // confirmed while ctx lasts goes on in the background.
-func (k latchCall) open(r *round) {
-	done := k.l.c.cleanup(r.left, engine.Release{
+func (k latchCall) open(r *latchRound) {
+	done := k.l.c.queueRelease(r.left, engine.Release{
 		Resource: k.l.c.resource(k.l.name), Held: r.held, Withdraw: true, Mark: r.left + latchSlack,
 	})
 	select {
@@ -176,7 +176,7 @@ func (k latchCall) open(r *round) {
 // unmark ends the mark of a round before.
 func (k latchCall) unmark() error {
 	var b engine.Brief
-	err := k.persist(func(ctx context.Context) (err error) {
+	err := k.retry(func(ctx context.Context) (err error) {
 		b, err = k.l.c.engine.Peek(ctx, k.l.c.resource(k.l.name))
 		return err
 	})
@@ -186,7 +186,7 @@ func (k latchCall) unmark() error {
 	if b.Marked > 0 && b.Kind != engine.KindLatch {
 		return opError(k.op, k.l.name, ErrMismatch) // what is done there is no latch
 	}
-	return k.persist(func(ctx context.Context) error {
+	return k.retry(func(ctx context.Context) error {
 		err := k.l.c.engine.Break(ctx, k.l.c.resource(k.l.name), engine.Break{ID: engine.MarkID})
 		var gone *engine.NotHeldError
 		if errors.As(err, &gone) {

@@ -13,9 +13,9 @@ import (
 // still may be relied on tell Err, Done and Context, which learn of a loss
 // before the store can give the resource to another.
 type Lease struct {
-	footing footing
-	token   uint64
-	parent  context.Context
+	grant  grant
+	token  uint64
+	parent context.Context
 
 	// The mutex is never held while anything else is called: contexts of nested
 	// leases ask each other.
@@ -23,7 +23,7 @@ type Lease struct {
 	ended error // nil while held; then ErrReleased or a *LostError
 	ctx   *leaseContext
 	done  chan struct{}
-	told  func(why error) // hears of the end; nil: nobody
+	onEnd func(why error) // hears of the end; nil: nobody
 }
 
 // Token returns the fencing token: it is greater than those of all leases of
@@ -34,12 +34,12 @@ func (l *Lease) Token() uint64 { return l.token }
 
 // Tokens returns the fencing tokens by resource name.
 func (l *Lease) Tokens() map[string]uint64 {
-	return l.footing.tokens(l)
+	return l.grant.tokens(l)
 }
 
 // HolderID returns the identity under which the store knows the lease, for a
 // Multi that of its first name.
-func (l *Lease) HolderID() string { return l.footing.id() }
+func (l *Lease) HolderID() string { return l.grant.id() }
 
 // Context returns a context of the one given to Lock that is also cancelled,
 // with ErrReleased or a *LostError as cause, when the lease ends. Its Err is
@@ -95,11 +95,11 @@ func (l *Lease) Err() error {
 	if err := l.state(); err != nil {
 		return err
 	}
-	if l.footing.open() {
+	if l.grant.open() {
 		return nil
 	}
-	// Whoever closed the footing may not have come to this lease yet.
-	return l.finish(l.footing.ending())
+	// The goroutine that ended the grant may not have ended this lease yet.
+	return l.end(l.grant.ending())
 }
 
 func (l *Lease) state() error {
@@ -110,7 +110,7 @@ func (l *Lease) state() error {
 
 // Deadline returns the end of the trust window as known now. A renewal moves it.
 // That of a Multi is the earliest of its resources.
-func (l *Lease) Deadline() time.Time { return l.footing.deadline() }
+func (l *Lease) Deadline() time.Time { return l.grant.deadline() }
 
 // Release gives the lease back. Its Context is cancelled first. Also with a ctx
 // that has ended, Release reaches the store, in a second at most. Errors:
@@ -124,19 +124,19 @@ func (l *Lease) Release(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	_ = l.footing.open() // what has expired is lost now, and leaves nothing to give back
-	last, held := l.footing.leave(l)
+	_ = l.grant.open() // what has expired is lost now, and leaves nothing to give back
+	last, held := l.grant.remove(l)
 	if !held {
-		err := l.finish(l.footing.ending())
+		err := l.end(l.grant.ending())
 		if errors.Is(err, ErrReleased) {
-			return opError("release", l.footing.resource(), fmt.Errorf("%w: %w", ErrNotHeld, err))
+			return opError("release", l.grant.resource(), fmt.Errorf("%w: %w", ErrNotHeld, err))
 		}
 		return err
 	}
-	why := l.finish(ErrReleased)
+	why := l.end(ErrReleased)
 	var err error
 	if last {
-		err = l.footing.giveBack(ctx, l)
+		err = l.grant.releaseLast(ctx, l)
 	}
 	if errors.Is(why, ErrLost) {
 		return why // it was broken
@@ -156,20 +156,20 @@ func (l *Lease) Detach(ctx context.Context) (ticket string, err error) {
 		if errors.Is(err, ErrReleased) {
 			err = fmt.Errorf("%w: %w", ErrNotHeld, err)
 		}
-		return "", opError("detach", l.footing.resource(), err)
+		return "", opError("detach", l.grant.resource(), err)
 	}
-	return l.footing.detach(ctx, l)
+	return l.grant.detach(ctx, l)
 }
 
 // finish ends the lease towards its holder and returns how it ended: by why, or
 // as it had before.
-func (l *Lease) finish(why error) error {
+func (l *Lease) end(why error) error {
 	l.mu.Lock()
 	first := l.ended == nil
 	if first {
 		l.ended = why
 	}
-	why, ctx, done, told := l.ended, l.ctx, l.done, l.told
+	why, ctx, done, told := l.ended, l.ctx, l.done, l.onEnd
 	l.mu.Unlock()
 	if ctx != nil {
 		ctx.cancel(why)
@@ -184,9 +184,9 @@ func (l *Lease) finish(why error) error {
 }
 
 // watch makes told hear of the end, at once if it has come already.
-func (l *Lease) watch(told func(why error)) {
+func (l *Lease) notify(told func(why error)) {
 	l.mu.Lock()
-	l.told = told
+	l.onEnd = told
 	ended := l.ended
 	l.mu.Unlock()
 	if ended != nil {

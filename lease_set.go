@@ -2,8 +2,8 @@ package holdfast
 
 import "slices"
 
-// leaseSet is the leases that stand on one holding: one, as a rule, for which it
-// takes two words.
+// leaseSet is the set of leases that one grant backs: usually one, for which it takes
+// two words.
 type leaseSet struct {
 	one  *Lease
 	more *[]*Lease // the others; nil if there never were any

@@ -26,7 +26,7 @@ const MaxMulti = 64
 type Multi struct {
 	c     *Client
 	first string
-	parts []*locker // by name
+	parts []*acquirer // by name
 	opts  lockOptions
 }
 
@@ -44,8 +44,8 @@ func (c *Client) Multi(names []string, opts ...LockOption) *Multi {
 	}
 	m.first = names[0]
 	part := m.opts
-	part.noRenewal = false // the bundle ends at its TTL; its parts live until then
-	each := terms{kind: engine.KindMutex, capacity: 1, opts: part}
+	part.noRenewal = false // the whole ends at its TTL; its parts live until then
+	each := lockSpec{kind: engine.KindMutex, capacity: 1, opts: part}
 	for _, name := range sorted {
 		if err := checkName(name); err != nil {
 			m.opts.fail(err)
@@ -111,11 +111,11 @@ func (m *Multi) acquire(ctx context.Context, queue bool) (*Lease, error) {
 func (m *Multi) gather(ctx context.Context, queue bool) (*Lease, error) {
 	wait, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
-	b := &bundle{c: m.c, title: m.title(), first: m.first, ttl: m.opts.ttl, interrupt: interrupt}
+	b := &multiGrant{c: m.c, title: m.title(), first: m.first, ttl: m.opts.ttl, interrupt: interrupt}
 	returns := false
 	defer func() {
 		if !returns { // a hook panics
-			m.c.drop(m.title(), b.parts...)
+			m.c.releaseLeases(m.title(), b.parts...)
 		}
 	}()
 	l, err := m.each(ctx, wait, b, queue)
@@ -124,7 +124,7 @@ func (m *Multi) gather(ctx context.Context, queue bool) (*Lease, error) {
 }
 
 // each takes the parts for gather.
-func (m *Multi) each(ctx, wait context.Context, b *bundle, queue bool) (*Lease, error) {
+func (m *Multi) each(ctx, wait context.Context, b *multiGrant, queue bool) (*Lease, error) {
 	var failed error
 	for i := 0; i < len(m.parts) && failed == nil; i++ {
 		var part *Lease
@@ -145,7 +145,7 @@ func (m *Multi) each(ctx, wait context.Context, b *bundle, queue bool) (*Lease, 
 			return l, nil
 		}
 	}
-	await(m.c.drop(m.title(), b.parts...), callGrace) // the rest in the background
+	await(m.c.releaseLeases(m.title(), b.parts...), callGrace) // the rest in the background
 	switch {
 	case failed != nil && !errors.Is(failed, ErrLost): // so no part's loss interrupted it
 		return nil, failed

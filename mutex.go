@@ -9,7 +9,7 @@ import (
 // is a handle: safe for concurrent use, cheap, and the same lock for every
 // client that names the same resource.
 type Mutex struct {
-	locker
+	acquirer
 }
 
 // Lock waits until the lease is granted or ctx ends. Waiters are served first

@@ -37,27 +37,27 @@ func (c *Client) Once(ctx context.Context, id string, keepFor time.Duration, fn 
 // errMarked ends a wait for what has been done.
 var errMarked = errors.New("it is marked as done")
 
-// errand is work that is done at most once while its mark lasts.
-type errand struct {
-	locker
+// onceRun is one run of work that is done at most once while its mark lasts.
+type onceRun struct {
+	acquirer
 	keep time.Duration
 }
 
-// errand names the work. It is marked at the grant, or, if it shall be retried,
-// when it is done.
-func (c *Client) errand(name string, keep time.Duration, retry bool, opts lockOptions) *errand {
+// newOnceRun returns the run of an ID. The mark is made at the grant or, if failed work is to
+// be retried, when fn has returned nil.
+func (c *Client) newOnceRun(name string, keep time.Duration, retry bool, opts lockOptions) *onceRun {
 	// A lease that re-enters would do the work a second time inside the first.
 	opts.reentrant = false
-	t := terms{kind: engine.KindJob, capacity: 1, opts: opts}
+	t := lockSpec{kind: engine.KindJob, capacity: 1, opts: opts}
 	if !retry {
 		t.mark = keep
 	}
-	return &errand{keep: keep, locker: t.on(c, name)}
+	return &onceRun{keep: keep, acquirer: t.on(c, name)}
 }
 
-// claim waits for the lease. It returns nil without an error if the work has been
-// done.
-func (e *errand) claim(ctx context.Context) (*Lease, error) {
+// acquireUnmarked waits for the lease. It returns nil and no error if the work is marked
+// as done.
+func (e *onceRun) acquireUnmarked(ctx context.Context) (*Lease, error) {
 	l, err := e.lock(ctx, 1)
 	if endedBy(err, errMarked) {
 		return nil, nil
@@ -65,9 +65,9 @@ func (e *errand) claim(ctx context.Context) (*Lease, error) {
 	return l, err
 }
 
-// perform runs fn under the lease. It returns nil only if fn did, in time, and
-// the store is known to have the mark.
-func (e *errand) perform(ctx context.Context, l *Lease, fn func(ctx context.Context) error) (err error) {
+// run runs fn under the lease. It returns nil only if fn returned nil in time and the
+// store has confirmed the mark.
+func (e *onceRun) run(ctx context.Context, l *Lease, fn func(ctx context.Context) error) (err error) {
 	concluded := false
 	defer func() {
 		if concluded {
@@ -83,7 +83,7 @@ func (e *errand) perform(ctx context.Context, l *Lease, fn func(ctx context.Cont
 	}
 	if l.Err() == nil && e.mark == 0 {
 		concluded = true
-		return l.conclude(ctx, e.keep)
+		return l.releaseMarked(ctx, e.keep)
 	}
 	if errors.Is(l.Err(), ErrReleased) {
 		return opError("finish", e.name, ErrClosed) // nobody else could release it
@@ -91,46 +91,46 @@ func (e *errand) perform(ctx context.Context, l *Lease, fn func(ctx context.Cont
 	return nil
 }
 
-// conclude gives a lease back and marks its resource as done, in one step.
-func (l *Lease) conclude(ctx context.Context, keep time.Duration) error {
-	h := l.footing.(*holding) // an errand stands on nothing else
-	if _, held := h.leave(l); !held {
-		return l.finish(h.ending())
+// releaseMarked releases a lease and marks its resource as done, in one step.
+func (l *Lease) releaseMarked(ctx context.Context, keep time.Duration) error {
+	h := l.grant.(*storeGrant) // a Once has no other grant
+	if _, held := h.remove(l); !held {
+		return l.end(h.ending())
 	}
-	if why := l.finish(ErrReleased); errors.Is(why, ErrLost) {
-		_ = h.giveBack(ctx, l) // it was broken
+	if why := l.end(ErrReleased); errors.Is(why, ErrLost) {
+		_ = h.releaseLast(ctx, l) // it was broken
 		return why
 	}
 	since := h.since
-	err := h.conclude(ctx, keep)
+	err := h.releaseMarked(ctx, keep)
 	for _, hook := range h.client().hooks.release {
-		hook.Release(Release{Resource: h.lk.name, Token: l.token, Held: h.client().keep.Mono() - since, Err: err})
+		hook.Release(Release{Resource: h.acquirer.name, Token: l.token, Held: h.client().keep.Mono() - since, Err: err})
 	}
 	return err
 }
 
-// conclude returns nil when the store has confirmed the mark. It goes on trying
-// for as long as ctx allows and the lease can be alive.
-func (h *holding) conclude(ctx context.Context, keep time.Duration) error {
+// releaseMarked returns nil once the store has confirmed the mark. It retries as long as
+// ctx allows and the lease can be alive.
+func (h *storeGrant) releaseMarked(ctx context.Context, keep time.Duration) error {
 	c := h.client()
-	if !c.gate.join() {
-		return opError("finish", h.lk.name, ErrClosed)
+	if !c.gate.joinCleanup() {
+		return opError("finish", h.acquirer.name, ErrClosed)
 	}
 	defer c.gate.leave()
 	end := h.deadline()
-	h.finish(nil)
+	h.end(nil)
 	call, cancel := c.releaseContext(ctx)
 	defer cancel()
 	call, cancelLate := context.WithTimeout(call, max(time.Until(end), releaseGrace))
 	defer cancelLate()
-	// Not a withdrawal: to that the store says yes also if the lease was gone and
-	// nothing was marked. It comes afterwards, if copies may be under way.
-	mark := engine.Release{Resource: h.lk.resource(), Held: h.held, Mark: keep}
+	// Not a withdrawal: the store confirms that even if the lease was gone and nothing
+	// was marked. If copies of the acquire may be under way, it follows.
+	mark := engine.Release{Resource: h.acquirer.resource(), Held: h.held, Mark: keep}
 	ttl := h.entry.TTL
 	answered := false
 	defer func() {
 		if h.unsure || !answered { // the engine may have panicked
-			c.cleanup(ttl, h.releaseRequest())
+			c.queueRelease(ttl, h.releaseRequest())
 		}
 	}()
 	var slow backoff
@@ -142,13 +142,13 @@ func (h *holding) conclude(ctx context.Context, keep time.Duration) error {
 		case err == nil:
 			return nil
 		case errors.As(err, &gone):
-			return &LostError{Resource: h.lk.name, Token: h.present(), Cause: lostCause(gone.Cause)}
+			return &LostError{Resource: h.acquirer.name, Token: h.present(), Cause: lostCause(gone.Cause)}
 		case !errors.Is(err, ErrUnavailable):
-			c.cleanup(ttl, h.releaseRequest())
-			return opError("finish", h.lk.name, err)
+			c.queueRelease(ttl, h.releaseRequest())
+			return opError("finish", h.acquirer.name, err)
 		case !slow.pause(call):
-			c.cleanup(ttl, mark)
-			return opError("finish", h.lk.name, fmt.Errorf("whether it is marked as done is unknown: %w", err))
+			c.queueRelease(ttl, mark)
+			return opError("finish", h.acquirer.name, fmt.Errorf("whether it is marked as done is unknown: %w", err))
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestOneUnansweredPollLeavesTheMargin(t *testing.T) {
 			t.Fatalf("a waiter whose answer was late asks again after %v", d)
 		}
 	}
-	third := engine.PollInterval + askPatience + longest + network
+	third := engine.PollInterval + askTimeout + longest + network
 	if third > engine.WaiterLife-50*time.Millisecond {
 		t.Errorf("the request after one without an answer comes after %v; a place is kept for %v", third, engine.WaiterLife)
 	}
@@ -39,7 +39,7 @@ func TestOneUnansweredPollLeavesTheMargin(t *testing.T) {
 // once more in vain, and the next answer comes within the trust window of the claim.
 func TestPushedGrantOutlivesAnUnansweredPoll(t *testing.T) {
 	window := engine.ClaimWindow - keepalive.Margin(engine.ClaimWindow)
-	if claimed := network + askPatience + 15*time.Millisecond + 2*network; claimed > window {
+	if claimed := network + askTimeout + 15*time.Millisecond + 2*network; claimed > window {
 		t.Errorf("the claim is confirmed after %v; its window is %v", claimed, window)
 	}
 }

@@ -17,13 +17,13 @@ const rwCapacity = 1 << 20
 // no later reader pass, so a stream of readers never starves it. A reader that
 // dies goes by its own TTL, although others keep renewing theirs.
 type RWMutex struct {
-	locker
+	acquirer
 }
 
 // RWMutex returns a handle on a resource for readers and writers. It costs
 // nothing until it is used; handles of the same name are the same lock.
 func (c *Client) RWMutex(name string, opts ...LockOption) *RWMutex {
-	return &RWMutex{terms{kind: engine.KindRW, capacity: rwCapacity, opts: lockOptionsOf(name, opts)}.on(c, name)}
+	return &RWMutex{lockSpec{kind: engine.KindRW, capacity: rwCapacity, opts: lockOptionsOf(name, opts)}.on(c, name)}
 }
 
 // Lock waits until the writer's lease is granted or ctx ends. Under the caller's
@@ -70,24 +70,24 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) 
 // ErrUnavailable: it is held, but others may not be let in yet; ErrDenied,
 // ErrClosed.
 func (l *Lease) Demote(ctx context.Context) error {
-	if s, ok := l.footing.(*substitute); ok {
+	if s, ok := l.grant.(*fallbackGrant); ok {
 		if err := s.demote(l); err != nil {
 			return demoteError(l, err)
 		}
 		return l.Err()
 	}
-	h, ok := l.footing.(*holding)
-	if !ok || h.lk.kind != engine.KindRW {
-		return opError("demote", l.footing.resource(), fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld))
+	h, ok := l.grant.(*storeGrant)
+	if !ok || h.acquirer.kind != engine.KindRW {
+		return opError("demote", l.grant.resource(), fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld))
 	}
 	if !h.client().gate.enter() {
-		return opError("demote", h.lk.name, ErrClosed)
+		return opError("demote", h.acquirer.name, ErrClosed)
 	}
 	defer h.client().gate.leave()
 	if err := l.Err(); err != nil {
 		return demoteError(l, err)
 	}
-	if err := h.beReader(l); err != nil {
+	if err := h.demote(l); err != nil {
 		return demoteError(l, err)
 	}
 	call, cancel := until(ctx, h.client().life)
@@ -118,12 +118,12 @@ func demoteError(l *Lease, err error) error {
 	case ended != nil:
 		return ended
 	}
-	return opError("demote", l.footing.resource(), err)
+	return opError("demote", l.grant.resource(), err)
 }
 
 // beReader makes a writer's holding a reader's on this side: nobody re-enters it
 // as a writer from here on.
-func (h *holding) beReader(l *Lease) error {
+func (h *storeGrant) demote(l *Lease) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -135,6 +135,6 @@ func (h *holding) beReader(l *Lease) error {
 		return fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld)
 	}
 	h.weight, h.demoted = 1, true
-	h.place.Load().lower(1)
+	h.local.Load().demote(1)
 	return nil
 }

@@ -14,7 +14,7 @@ const MaxCapacity = 1 << 30
 // served; a heavy request is not passed by lighter ones. What a dead holder had
 // comes back within its TTL.
 type Semaphore struct {
-	locker
+	acquirer
 }
 
 // Semaphore returns a handle on a resource with a capacity of 1 to MaxCapacity
@@ -25,7 +25,7 @@ func (c *Client) Semaphore(name string, capacity int, opts ...LockOption) *Semap
 	if capacity < 1 || capacity > MaxCapacity {
 		o.fail(optionError("capacity %d: use 1 to %d", capacity, MaxCapacity))
 	}
-	return &Semaphore{terms{kind: engine.KindSemaphore, capacity: capacity, opts: o}.on(c, name)}
+	return &Semaphore{lockSpec{kind: engine.KindSemaphore, capacity: capacity, opts: o}.on(c, name)}
 }
 
 // Acquire waits until a lease of the weight is granted or ctx ends. A lease of

@@ -22,7 +22,7 @@ func at(t testing.TB, text string) time.Time {
 
 func TestSlots(t *testing.T) {
 	for _, tc := range []struct {
-		of              schedule
+		of              jobSchedule
 		now, start, end string
 	}{
 		{every(time.Hour), "2026-11-20 13:59:59", "2026-11-20 13:00:00", "2026-11-20 14:00:00"},
@@ -47,7 +47,7 @@ func TestSlots(t *testing.T) {
 
 // A slot has one name, wherever and at whatever moment of it the name is made.
 func TestSlotNames(t *testing.T) {
-	s := slot{start: at(t, "2026-11-20 14:00:00").In(time.FixedZone("east", 3600))}
+	s := jobSlot{start: at(t, "2026-11-20 14:00:00").In(time.FixedZone("east", 3600))}
 	if got, want := s.name("report"), "report@2026-11-20T14:00:00Z"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -65,7 +65,7 @@ func TestKeep(t *testing.T) {
 		{time.Hour, 3 * time.Hour, 3 * time.Hour},
 		{6 * 365 * 24 * time.Hour, 0, MaxKeep},
 	} {
-		s := slot{start: time.Time{}, end: time.Time{}.Add(tc.period)}
+		s := jobSlot{start: time.Time{}, end: time.Time{}.Add(tc.period)}
 		if got := s.keep(tc.atLeast); got != tc.want {
 			t.Errorf("a slot of %v is kept for %v, want %v", tc.period, got, tc.want)
 		}

@@ -40,7 +40,7 @@ func TestARefusedYieldLeavesNoInbox(t *testing.T) {
 			}
 			return l
 		}
-		c.mail.listenSoon()
+		c.wakeups.listenSoon()
 		synctest.Wait()
 		e.on = true
 		for range 5 {
@@ -50,9 +50,9 @@ func TestARefusedYieldLeavesNoInbox(t *testing.T) {
 			_ = l.Release(context.Background())
 			_ = (<-next).Release(context.Background())
 		}
-		c.mail.mu.Lock()
-		left := len(c.mail.waiting)
-		c.mail.mu.Unlock()
+		c.wakeups.mu.Lock()
+		left := len(c.wakeups.waiting)
+		c.wakeups.mu.Unlock()
 		if left > 0 {
 			t.Errorf("nobody waits, and %d inboxes are left", left)
 		}

@@ -20,7 +20,7 @@ func windows() []Mutant {
 			Patches: []Patch{{"return 20*time.Millisecond + ttl/50", "return 0 * ttl"}},
 		},
 		{
-			Name: "the window counts from the reply", File: "attempt.go", World: virtual.Memory,
+			Name: "the window counts from the reply", File: "acquire_attempt.go", World: virtual.Memory,
 			Checks: []string{"overlap", "inside", "told", "model"},
 			Patches: []Patch{{"	ans, err := a.c.engine.Acquire(ctx, a.req)\n",
 				"	ans, err := a.c.engine.Acquire(ctx, a.req)\n	sent = time.Now()\n"}},
@@ -32,15 +32,15 @@ func windows() []Mutant {
 				"	errs := s.engine.Renew(ctx, renewals)\n	sent = s.Now()\n"}},
 		},
 		{
-			Name: "a pushed grant counts from its arrival", File: "attempt.go", World: virtual.Memory,
+			Name: "a pushed grant counts from its arrival", File: "acquire_attempt.go", World: virtual.Memory,
 			Checks: []string{"overlap", "inside", "told", "model"},
 			Patches: []Patch{
 				{"left := time.Until(a.acked.Add(w.TTL - keepalive.Margin(w.TTL)))", "left := w.TTL - keepalive.Margin(w.TTL)"},
-				{"return a.held(a.acked, w.Token, w.TTL, first)", "return a.held(time.Now(), w.Token, w.TTL, first)"},
+				{"return a.newGrant(a.acked, w.Token, w.TTL, first)", "return a.newGrant(time.Now(), w.Token, w.TTL, first)"},
 			},
 		},
 		{
-			Name: "a claim is renewed no sooner than any lease", File: "attempt.go", World: virtual.Memory,
+			Name: "a claim is renewed no sooner than any lease", File: "acquire_attempt.go", World: virtual.Memory,
 			Checks:  []string{"kept"},
 			Patches: []Patch{{"		first = keepalive.Soon\n", "		first = keepalive.Usual\n"}},
 		},
@@ -50,21 +50,21 @@ func windows() []Mutant {
 			Patches: []Patch{{"		if errors.As(errs[i], &gone) {\n", "		if errors.As(errs[i], &gone) && gone.Cause == 77 {\n"}},
 		},
 		{
-			Name: "a loss is not told", File: "holding.go", World: virtual.Memory,
+			Name: "a loss is not told", File: "grant_loss.go", World: virtual.Memory,
 			Checks:  []string{"heard", "overlap", "told"},
-			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.finish(why)\n	}\n	return func()", "	_ = leases\n	return func()"}},
+			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.end(why)\n	}\n	return func()", "	_ = leases\n	return func()"}},
 		},
 		{
 			Name:  "a lease is handed on after its window has closed",
 			Holds: "the bubble's timers are never late, and nobody can tell from outside between which two steps a real process was stopped",
-			File:  "holding.go", World: virtual.Memory,
+			File:  "grant_release.go", World: virtual.Memory,
 			Checks:  []string{"told"},
 			Patches: []Patch{{"h.entry.Window.Left(now) > min(", "h.entry.Window.Left(now) > -time.Hour+min("}},
 		},
 		{
 			Name: "Err does not look at the clock", File: "lease.go", World: Live, // the bubble's timers are never late
 			Checks:  []string{"told"},
-			Patches: []Patch{{"	if l.footing.open() {\n		return nil\n	}\n", "	if true || l.footing.open() {\n		return nil\n	}\n"}},
+			Patches: []Patch{{"	if l.grant.open() {\n		return nil\n	}\n", "	if true || l.grant.open() {\n		return nil\n	}\n"}},
 		},
 	}
 }
@@ -154,35 +154,35 @@ func queues() []Mutant {
 func attempts() []Mutant {
 	return []Mutant{
 		{
-			Name: "an attempt of unknown outcome is not withdrawn", File: "attempt.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Name: "an attempt of unknown outcome is not withdrawn", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
 			Patches: []Patch{{"		Withdraw: a.unsure,\n", "		Withdraw: false,\n"}},
 		},
 		{
-			Name: "a release that failed is not tried again", File: "cleanup.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Name: "a release that failed is not tried again", File: "release_queue.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
 			Patches: []Patch{{"u.slow.next(); u.from >= u.until ||", "u.slow.next(); true || u.from >= u.until ||"}},
 		},
 		{
-			Name: "nobody subscribes again after a failure", File: "mailbox.go", World: virtual.Memory, Checks: []string{"hand-off"},
-			Patches: []Patch{{"	m.opening, m.denied = nil, errors.Is(err, ErrDenied)\n	late :=", "	if m.denied = errors.Is(err, ErrDenied); err == nil {\n		m.opening = nil\n	}\n	late :="}},
+			Name: "nobody subscribes again after a failure", File: "wakeups.go", World: virtual.Memory, Checks: []string{"hand-off"},
+			Patches: []Patch{{"	m.subscribing, m.denied = nil, errors.Is(err, ErrDenied)\n	late :=", "	if m.denied = errors.Is(err, ErrDenied); err == nil {\n		m.subscribing = nil\n	}\n	late :="}},
 		},
 		{
-			Name: "nobody listens for a lease that is not renewed", File: "attempt.go", World: virtual.Memory, Checks: []string{"heard"},
-			Patches: []Patch{{"		a.c.mail.listenSoon() // no renewal will tell of a break\n", ""}},
+			Name: "nobody listens for a lease that is not renewed", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"heard"},
+			Patches: []Patch{{"		a.c.wakeups.listenSoon() // no renewal will report a break\n", ""}},
 		},
 		{
-			Name: "waiters do not poll", File: "attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "hand-off", "starvation"},
+			Name: "waiters do not poll", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "hand-off", "starvation"},
 			Patches: []Patch{{"	d := engine.PollInterval - mathrand.N(pollJitter)", "	d := 1000*engine.PollInterval - mathrand.N(pollJitter)"}, {"		d = min(d, look)\n", "		d = max(d, look)\n"}},
 		},
 		{
-			Name: "an ended attempt asks with the same ID", File: "attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "starvation"},
+			Name: "an ended attempt asks with the same ID", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "starvation"},
 			Patches: []Patch{{"	a.req.ID = a.c.newHolderID()\n	a.queued, a.unsure", "	a.queued, a.unsure"}},
 		},
 		{
-			Name: "a broken lease is not given back", File: "breaking.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
-			Patches: []Patch{{"	_ = c.release(ctx, h) // the store says that it was broken, or the background goes on\n", ""}},
+			Name: "a broken lease is not given back", File: "grant_broken.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Patches: []Patch{{"	_ = c.release(ctx, h) // the store answers \"broken\", or the release is retried in the background\n", ""}},
 		},
 		{
-			Name: "what a lost lease may have left is not cleared up", File: "holding.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Name: "what a lost lease may have left is not cleared up", File: "grant_loss.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
 			Patches: []Patch{{"	case why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure:", "	case false:"}},
 		},
 	}

@@ -56,7 +56,7 @@ func LeaseFrom(ctx context.Context) *Lease {
 func leaseIn(ctx context.Context, c *Client, res engine.Resource) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	for l != nil {
-		if l.footing.covers(c, res) && l.Err() == nil {
+		if l.grant.covers(c, res) && l.Err() == nil {
 			return l
 		}
 		l, _ = l.parent.Value(leaseKey{}).(*Lease)

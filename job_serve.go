@@ -59,7 +59,7 @@ func (j *Job) over(ctx context.Context, err error) error {
 }
 
 // next waits until a slot after s has begun, by the store's clock.
-func (j *Job) next(ctx context.Context, s slot) (storeClock, slot, error) {
+func (j *Job) next(ctx context.Context, s jobSlot) (storeClock, jobSlot, error) {
 	for {
 		now, err := j.c.ask(ctx, j.name)
 		if err != nil {
@@ -78,7 +78,7 @@ func (j *Job) next(ctx context.Context, s slot) (storeClock, slot, error) {
 }
 
 // serve runs a slot. It returns nil to go on with the next.
-func (j *Job) serve(ctx context.Context, now storeClock, s slot, fn func(ctx context.Context) error) error {
+func (j *Job) serve(ctx context.Context, now storeClock, s jobSlot, fn func(ctx context.Context) error) error {
 	longest := min(time.Minute, s.end.Sub(s.start)/10)
 	for pause := min(time.Second, longest); now.read().Before(s.end); pause = min(2*pause, longest) {
 		ran, err := j.run(ctx, now, s, fn)

@@ -22,22 +22,22 @@ const (
 )
 
 // slot is one period of a job, from its start until before its end.
-type slot struct{ start, end time.Time }
+type jobSlot struct{ start, end time.Time }
 
 // schedule divides time into slots.
-type schedule interface {
+type jobSchedule interface {
 	// at returns the slot of an instant.
-	at(now time.Time) (slot, error)
+	at(now time.Time) (jobSlot, error)
 }
 
 // name is the resource of a job's run in this slot.
-func (s slot) name(job string) string { return job + "@" + s.start.UTC().Format(time.RFC3339Nano) }
+func (s jobSlot) name(job string) string { return job + "@" + s.start.UTC().Format(time.RFC3339Nano) }
 
 // longestSlotName is what name adds at most.
 const longestSlotName = len("@2006-01-02T15:04:05.999999999Z")
 
 // keep is how long the mark of the slot lasts.
-func (s slot) keep(atLeast time.Duration) time.Duration {
+func (s jobSlot) keep(atLeast time.Duration) time.Duration {
 	return min(max(keepSlots*s.end.Sub(s.start), keepMin, atLeast), MaxKeep)
 }
 
@@ -45,9 +45,9 @@ func (s slot) keep(atLeast time.Duration) time.Duration {
 // Monday: so hours, days and weeks begin where people expect it, in UTC.
 type every time.Duration
 
-func (d every) at(now time.Time) (slot, error) {
+func (d every) at(now time.Time) (jobSlot, error) {
 	start := now.UTC().Truncate(time.Duration(d))
-	return slot{start, start.Add(time.Duration(d))}, nil
+	return jobSlot{start, start.Add(time.Duration(d))}, nil
 }
 
 // cron is a schedule of slots that begin when the expression is due, in UTC.
@@ -56,17 +56,17 @@ type cron string
 // errNeverDue: the expression is well formed, but no day fits it.
 var errNeverDue = errors.New("is never due")
 
-func (expr cron) at(now time.Time) (slot, error) {
+func (expr cron) at(now time.Time) (jobSlot, error) {
 	now = now.UTC()
 	start, err := gronx.PrevTickBefore(string(expr), now, true)
 	if err != nil {
-		return slot{}, optionError("cron expression %q %v (%v)", string(expr), errNeverDue, err)
+		return jobSlot{}, optionError("cron expression %q %v (%v)", string(expr), errNeverDue, err)
 	}
 	end, err := gronx.NextTickAfter(string(expr), now, false)
 	if err != nil {
-		return slot{}, optionError("cron expression %q %v (%v)", string(expr), errNeverDue, err)
+		return jobSlot{}, optionError("cron expression %q %v (%v)", string(expr), errNeverDue, err)
 	}
-	return slot{start.Truncate(time.Minute), end.Truncate(time.Minute)}, nil
+	return jobSlot{start.Truncate(time.Minute), end.Truncate(time.Minute)}, nil
 }
 
 // cronOf checks an expression.

@@ -11,36 +11,36 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// releaseAll ends all leases, tells their holders, and then gives them back, in
-// batches, until the store has answered for each or ctx ends.
+// releaseAll ends all leases, and then releases them in batches until the store has
+// answered for each or ctx ends.
 func (c *Client) releaseAll(ctx context.Context) error {
-	all := slices.DeleteFunc(c.mail.holdings(), func(h *holding) bool {
-		leases, was := h.finish(nil)
+	all := slices.DeleteFunc(c.wakeups.grants(), func(h *storeGrant) bool {
+		leases, was := h.end(nil)
 		for _, l := range leases {
-			_ = l.finish(ErrReleased)
+			_ = l.end(ErrReleased)
 		}
-		h.vacate()
-		return was == holdingEnded
+		h.releaseLocal()
+		return was == grantEnded
 	})
 	if len(all) == 0 {
 		return nil
 	}
-	r := &returns{all: all, errs: make([]error, len(all)), left: len(all), end: make(chan struct{})}
+	r := &closeReleases{all: all, errs: make([]error, len(all)), left: len(all), end: make(chan struct{})}
 	now := c.keep.Mono()
 	for i, h := range all {
 		r.errs[i] = errNotConfirmed
-		u := &cleanup{release: h.releaseRequest(), from: now, until: now + closeGrace, closing: true}
-		u.tell = func(err error) { r.note(i, err) }
+		u := &queuedRelease{release: h.releaseRequest(), from: now, until: now + closeGrace, closing: true}
+		u.confirm = func(err error) { r.note(i, err) }
 		if h.unsure {
-			// Not a withdrawal at first: to that the store says yes also if the lease
+			// Not a withdrawal at first: the store confirms that even if the lease
 			// was gone.
 			u.release.Withdraw = false
-			u.then = &cleanup{release: h.releaseRequest(), from: now, until: now + closeGrace, closing: true}
+			u.then = &queuedRelease{release: h.releaseRequest(), from: now, until: now + closeGrace, closing: true}
 			var first error
-			u.tell = func(err error) { first = err }
-			u.then.tell = func(error) { r.note(i, first) }
+			u.confirm = func(err error) { first = err }
+			u.then.confirm = func(error) { r.note(i, first) }
 		}
-		c.cleanups.add(u)
+		c.releases.add(u)
 	}
 	select {
 	case <-r.end:
@@ -49,12 +49,12 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	return r.sum()
 }
 
-// errNotConfirmed is what became of a release that had no answer in time.
+// errNotConfirmed is the outcome of a release that was not answered in time.
 var errNotConfirmed = fmt.Errorf("%w: no answer in time", ErrUnavailable)
 
-// returns is what becomes of the leases that Close gives back.
-type returns struct {
-	all []*holding
+// closeReleases are the outcomes of the releases that Close makes.
+type closeReleases struct {
+	all []*storeGrant
 	end chan struct{} // closed when each has an answer
 
 	mu   sync.Mutex
@@ -62,7 +62,7 @@ type returns struct {
 	left int
 }
 
-func (r *returns) note(i int, err error) {
+func (r *closeReleases) note(i int, err error) {
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
 		err = r.all[i].gone(gone)
@@ -76,13 +76,13 @@ func (r *returns) note(i int, err error) {
 }
 
 // sum is nil if all were released.
-func (r *returns) sum() error {
+func (r *closeReleases) sum() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := &closeError{all: len(r.all)}
 	for i, err := range r.errs {
 		if err != nil {
-			e.add(r.all[i].lk.name, err)
+			e.add(r.all[i].acquirer.name, err)
 		}
 	}
 	if e.failed == 0 {
@@ -91,8 +91,8 @@ func (r *returns) sum() error {
 	return e
 }
 
-// closeError is the leases that Close could not give back: how many, some of them
-// by name, and an example of each kind of trouble.
+// closeError describes the leases that Close could not release: how many, some of them by
+// name, and an example of each kind of error.
 type closeError struct {
 	failed, all int
 	names       []string
@@ -119,7 +119,7 @@ func (e *closeError) add(name string, err error) {
 	}
 }
 
-// Error says it in a line.
+// Error implements error in one line.
 func (e *closeError) Error() string {
 	more := ""
 	if n := e.failed - len(e.names); n > 0 {
@@ -133,5 +133,5 @@ func (e *closeError) Error() string {
 		e.failed, e.all, e.names, more, strings.Join(why, "; "))
 }
 
-// Unwrap makes errors.Is find each kind of trouble.
+// Unwrap makes errors.Is match each kind of error.
 func (e *closeError) Unwrap() []error { return e.causes }

@@ -30,14 +30,14 @@ type ticket struct {
 	Unsure   bool   `json:"u,omitempty"` // copies of its acquire may be under way
 }
 
-// detach implements footing.
-func (h *holding) detach(ctx context.Context, l *Lease) (string, error) {
+// detach implements grant.
+func (h *storeGrant) detach(ctx context.Context, l *Lease) (string, error) {
 	if !h.client().gate.enter() {
-		return "", opError("detach", h.lk.name, ErrClosed)
+		return "", opError("detach", h.acquirer.name, ErrClosed)
 	}
 	defer h.client().gate.leave()
-	if !h.alone() {
-		return "", opError("detach", h.lk.name, fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld))
+	if !h.single() {
+		return "", opError("detach", h.acquirer.name, fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld))
 	}
 	call, cancel := context.WithTimeout(ctx, min(max(releaseGrace, h.entry.TTL/3), closeGrace))
 	defer cancel()
@@ -47,47 +47,47 @@ func (h *holding) detach(ctx context.Context, l *Lease) (string, error) {
 		h.lose(h.gone(gone))
 		return "", l.Err()
 	}
-	if err != nil && !h.lk.opts.noRenewal {
-		return "", opError("detach", h.lk.name, err)
+	if err != nil && !h.acquirer.opts.noRenewal {
+		return "", opError("detach", h.acquirer.name, err)
 	}
-	if !h.leaveAlone(l) {
-		return "", opError("detach", h.lk.name, fmt.Errorf("%w by this lease alone any more", ErrNotHeld))
+	if !h.removeOnly(l) {
+		return "", opError("detach", h.acquirer.name, fmt.Errorf("%w by this lease alone any more", ErrNotHeld))
 	}
-	_ = l.finish(ErrReleased)
-	_, was := h.finish(nil)
-	h.vacate()
-	h.client().passOn(h.line, turn{})
-	if was == holdingEnded {
-		return "", opError("detach", h.lk.name, h.ending()) // this very moment
+	_ = l.end(ErrReleased)
+	_, was := h.end(nil)
+	h.releaseLocal()
+	h.client().handOff(h.line, localTurn{})
+	if was == grantEnded {
+		return "", opError("detach", h.acquirer.name, h.ending()) // this very moment
 	}
 	return h.ticket(), nil
 }
 
-func (h *holding) alone() bool {
+func (h *storeGrant) single() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.leases.len() == 1
 }
 
-// leaveAlone is leave for a lease on which no re-entrant ones stand.
-func (h *holding) leaveAlone(l *Lease) bool {
+// removeOnly removes a lease if the grant backs no other.
+func (h *storeGrant) removeOnly(l *Lease) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state != holdingHeld || h.leases.len() != 1 || !h.leases.remove(l) {
+	if h.state != grantHeld || h.leases.len() != 1 || !h.leases.remove(l) {
 		return false
 	}
-	h.state = holdingPassing
+	h.state = grantPassing
 	return true
 }
 
-func (h *holding) ticket() string {
+func (h *storeGrant) ticket() string {
 	r := h.Renewal()
 	t := ticket{
 		Prefix: r.Resource.Prefix, Name: r.Resource.Name,
-		Kind: string(h.lk.kind), Capacity: h.lk.capacity, Weight: int(h.weight),
+		Kind: string(h.acquirer.kind), Capacity: h.acquirer.capacity, Weight: int(h.weight),
 		ID: r.ID, Token: h.token, TTL: r.TTL.Milliseconds(), Unsure: h.unsure,
 	}
-	if h.lk.opts.noRenewal {
+	if h.acquirer.opts.noRenewal {
 		t.Renewal = "no"
 	}
 	b, err := json.Marshal(t)
@@ -113,12 +113,12 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	}
 	defer c.gate.leave()
 	ttl := time.Duration(t.TTL) * time.Millisecond
-	lk := terms{
+	lk := lockSpec{
 		kind: engine.Kind(t.Kind), capacity: t.Capacity, prefix: t.Prefix,
 		opts: lockOptions{ttl: ttl, noRenewal: t.Renewal == "no", noTenure: true},
 	}.on(c, t.Name)
-	h := &holding{
-		lk: &lk, held: engine.Held{ID: t.ID, Token: t.Token},
+	h := &storeGrant{
+		acquirer: &lk, held: engine.Held{ID: t.ID, Token: t.Token},
 		weight: int32(t.Weight), token: t.Token - 1, unsure: t.Unsure,
 	}
 	h.entry.TTL, h.entry.Keeper = ttl, h

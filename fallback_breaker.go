@@ -57,7 +57,7 @@ func (b *breaker) trip(sent time.Time, res engine.Resource) bool {
 		return false
 	}
 	if !b.looking {
-		if !b.c.gate.join() {
+		if !b.c.gate.joinCleanup() {
 			return false // the client is closed
 		}
 		b.looking = true

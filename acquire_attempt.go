@@ -1,0 +1,419 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// attempt is one try to acquire a lease: a request, its place in the store's queue, and
+// what is known about both. One goroutine at a time owns it. With tenure, a caller whose
+// ctx has ended may hand it off to the next one, with its place.
+type attempt struct {
+	c        *Client
+	acquirer *acquirer
+	line     *line // the line whose turn it owns; nil: no tenure
+	req      engine.Request
+
+	known         bool          // the store may know the ID
+	unsure        bool          // a request was not answered: copies of it may be under way
+	queued        bool          // by the latest answer
+	acked         time.Time     // when the last answered request was sent
+	last          uint64        // the resource's last token then, if the answer had it
+	silent        time.Time     // when the first request since was sent; zero: all were answered
+	fallbackAfter time.Duration // time from then until the fallback
+	late          int           // grants in a row that arrived after their trust window
+	delay         time.Duration // the shortest time that one of them took
+	wakes         inbox         // nil until it is registered; one for each holder ID
+}
+
+const (
+	// pollJitter is how much earlier than PollInterval a waiter may poll, so that
+	// waiters that came together do not poll together. A poll is never later.
+	pollJitter = engine.PollInterval / 5
+	// askTimeout bounds every request of an attempt but the first. If a poll is not
+	// answered, the next one has pollMargin to reach the store before the store drops
+	// the waiter. See TestOneUnansweredPollLeavesTheMargin.
+	askTimeout = engine.WaiterLife - engine.PollInterval - pollMargin
+	pollMargin = 500 * time.Millisecond
+)
+
+// maxRestarts is how often in a row an attempt restarts with a new ID without a pause.
+const maxRestarts = 3
+
+// maxLate is how many grants in a row may arrive too late to be used before the attempt
+// fails: the TTL is too short for this store.
+const maxLate = 3
+
+// errBrokenWait ends a wait that an operator broke.
+var errBrokenWait = errors.New("the wait was broken by an operator")
+
+func (lk *acquirer) newAttempt(weight int, l *line) attempt {
+	c := lk.c
+	return attempt{c: c, acquirer: lk, line: l, req: engine.Request{
+		Resource: lk.resource(),
+		ID:       c.newHolderID(),
+		Client:   &c.info,
+		Kind:     lk.kind,
+		Capacity: lk.capacity,
+		Weight:   weight,
+		TTL:      lk.opts.ttl,
+		Queue:    true,
+		Reserve:  lk.reserve(l),
+		Reason:   lk.opts.reason,
+		Mark:     lk.mark,
+	}}
+}
+
+// toHeap returns a copy of the attempt that outlives its caller. Few do; an allocation for
+// each would cost every Lock.
+func (a attempt) toHeap() *attempt { return &a }
+
+// ask sends the request once and records what the answer, or its absence, says.
+func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
+	whole := ctx
+	if limit := a.timeout(ctx); limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	wasUnsure := a.unsure
+	a.known, a.unsure = true, true // also if the engine panics
+	sent := time.Now()
+	ans, err := a.c.engine.Acquire(ctx, a.req)
+	a.unsure = wasUnsure
+	a.noteAnswer(whole, sent, err)
+	switch {
+	case err == nil:
+		a.acked, a.last = sent, ans.Last
+		a.req.Yields = engine.Held{}
+		a.queued = ans.Status == engine.Queued
+		a.known = ans.Status == engine.Granted || a.queued || a.unsure
+	case errors.Is(err, ErrUnavailable): // first: it may wrap any other error as the cause of ctx
+		a.unsure = true
+	case errors.Is(err, engine.ErrEnded):
+		a.req.Yields = engine.Held{}
+	case errors.Is(err, ErrDenied), errors.Is(err, ErrMismatch), errors.Is(err, ErrTooHeavy):
+	default:
+		a.unsure = true
+	}
+	return ans, sent, err
+}
+
+// run waits until the lease is granted, ctx ends, the client closes, or the store returns
+// an error that waiting cannot mend. Errors that may pass are retried. Requests use call,
+// which ends with ctx and with the client.
+func (a *attempt) run(ctx, call context.Context) (*storeGrant, Source, error) {
+	source, alone := FromStore, !a.queued
+	var trouble error
+	var slow backoff
+	if a.queued || a.c.wakeups.live() {
+		a.listenFor()
+	}
+	for restarts := 0; ; {
+		if err := a.waitOver(ctx, trouble); err != nil {
+			return nil, 0, err
+		}
+		if err := a.mustFallBack(ctx); err != nil {
+			return nil, 0, &waitError{a.acquirer.name, err, trouble}
+		}
+		ans, sent, err := a.ask(call)
+		next := time.Duration(0)
+		switch {
+		case err == nil && ans.Status == engine.Granted:
+			if h := a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
+				h.unrivalled = alone && source == FromStore
+				return h, source, nil
+			}
+			if err := a.tooLate(sent); err != nil {
+				return nil, 0, err
+			}
+			continue // the next request renews it
+		case err == nil && ans.Status == engine.Marked:
+			return nil, 0, a.marked()
+		case err == nil:
+			trouble, slow, restarts, a.late = nil, backoff{}, 0, 0
+			next = pollIn(ans, sent)
+		case errors.Is(err, ErrUnavailable):
+			trouble = err
+			next = a.shorten(ctx, slow.next())
+		case errors.Is(err, engine.ErrEnded):
+			if err := a.restart(err); err != nil {
+				return nil, 0, err
+			}
+			if restarts++; restarts > maxRestarts {
+				next = slow.next()
+			}
+		default:
+			return nil, 0, opError("acquire", a.acquirer.name, err)
+		}
+		again := time.Now().Add(next)
+		if a.queued {
+			source = FromPoll
+		}
+		if a.queued && trouble == nil {
+			opened, err := a.listen(ctx)
+			if err != nil {
+				return nil, 0, opError("acquire", a.acquirer.name, err)
+			}
+			if opened {
+				continue // a wake-up may have been missed before
+			}
+		}
+		h, err := a.wait(ctx, time.Until(again), trouble)
+		if h != nil || err != nil {
+			return h, FromPush, err
+		}
+	}
+}
+
+// wait sleeps until there is a reason to send the request again. It accepts a pushed
+// grant.
+func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*storeGrant, error) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return nil, a.waitOver(ctx, trouble)
+	case <-a.c.life.Done():
+		return nil, a.waitOver(ctx, trouble)
+	case <-t.C:
+		return nil, nil
+	case w := <-a.wakes:
+		switch w.Kind {
+		case engine.WakeBroken:
+			return nil, &waitError{a.acquirer.name, errBrokenWait, nil}
+		case engine.WakeMarked:
+			return nil, a.marked()
+		case engine.WakeGrant:
+			return a.accept(w), nil
+		}
+		return nil, nil
+	}
+}
+
+// marked ends the attempt because the resource is marked as done: the store has dropped
+// it from the queue.
+func (a *attempt) marked() error {
+	a.queued, a.known = false, a.unsure
+	return &waitError{a.acquirer.name, errMarked, nil}
+}
+
+// waitOver returns why the wait is over, or nil: ctx has ended or the client is closed.
+func (a *attempt) waitOver(ctx context.Context, trouble error) error {
+	if ctx.Err() != nil {
+		return &waitError{a.acquirer.name, context.Cause(ctx), trouble}
+	}
+	if a.c.life.Err() != nil {
+		return &waitError{a.acquirer.name, ErrClosed, nil}
+	}
+	return nil
+}
+
+// accept accepts a pushed grant. The grant cannot be older than the last request that was
+// answered "queued", so the trust window counts from when that was sent. It returns nil,
+// and the request is sent again, if too little of the window is left, if the lease needs
+// its whole TTL, or if the store had given that token before that answer: then the store
+// has lost its data since the grant, and the wake-up is an old one.
+func (a *attempt) accept(w engine.Wakeup) *storeGrant {
+	if a.acked.IsZero() || a.acquirer.opts.noRenewal || w.Token <= a.last {
+		return nil
+	}
+	left := time.Until(a.acked.Add(w.TTL - keepalive.Margin(w.TTL)))
+	if left < w.TTL/3 {
+		return nil
+	}
+	first := keepalive.Usual
+	if w.TTL < a.req.TTL || left < a.req.TTL*2/3 {
+		first = keepalive.Soon
+	}
+	return a.newGrant(a.acked, w.Token, w.TTL, first)
+}
+
+// newGrant returns the storeGrant of the attempt, or nil if its trust window is over. The
+// grant may be lost from here on, so it is complete before it is registered, and a lease
+// of it must be taken with take.
+func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration, first keepalive.First) *storeGrant {
+	h := &storeGrant{
+		acquirer: a.acquirer, line: a.line, weight: int32(a.req.Weight), unsure: a.unsure,
+		held:     engine.Held{ID: a.req.ID, Token: token},
+		token:    token - 1, // the first turn uses the granted token
+		reserved: uint32(a.req.Reserve),
+	}
+	now := a.c.keep.Now()
+	if a.line != nil {
+		h.slice = tenure.NewSlice(now.Mono, a.line.Waiting(), int(a.req.Reserve))
+	}
+	h.entry.TTL, h.entry.Keeper = a.req.TTL, h
+	h.entry.Window.Start(a.c.keep.At(sent), ttl, keepalive.Margin(ttl))
+	if h.entry.Window.Left(now) <= 0 {
+		return nil
+	}
+	if a.acquirer.opts.noRenewal {
+		first = keepalive.Never
+		a.c.wakeups.listenSoon() // no renewal will report a break
+	}
+	h.begin(first)
+	return h
+}
+
+// tooLate counts a grant that arrived after its trust window. It returns an error if that
+// was one too many.
+func (a *attempt) tooLate(sent time.Time) error {
+	took := time.Since(sent)
+	if a.late++; a.late == 1 || took < a.delay {
+		a.delay = took
+	}
+	if a.late < maxLate {
+		return nil
+	}
+	return &waitError{a.acquirer.name, fmt.Errorf("%w: TTL %v is too short for this store, whose grants took %v or more: use at least %v",
+		ErrOption, a.req.TTL, a.delay.Round(time.Millisecond), (5 * a.delay).Round(10*time.Millisecond)), nil}
+}
+
+// restart gives the attempt a new ID after the store has ended the old one, as it does
+// if a grant is not claimed in time. An operator's break is final.
+func (a *attempt) restart(err error) error {
+	var ended *engine.EndedError
+	if errors.As(err, &ended) && ended.Cause == engine.CauseBroken {
+		return &waitError{a.acquirer.name, errBrokenWait, nil}
+	}
+	a.c.wakeups.remove(a.req.ID)
+	a.req.ID = a.c.newHolderID()
+	a.queued, a.unsure, a.acked, a.last = false, false, time.Time{}, 0
+	if a.wakes != nil {
+		a.wakes = nil // wake-ups for the old ID go to the old inbox
+		a.listenFor()
+	}
+	return nil
+}
+
+// listenFor registers the attempt for wake-ups.
+func (a *attempt) listenFor() {
+	if a.wakes == nil {
+		a.wakes = make(inbox, 1)
+		a.c.wakeups.register(a.req.ID, a.wakes)
+	}
+}
+
+// listen opens the stream of wake-ups, once the attempt waits. It returns true if some
+// may have been missed until now.
+func (a *attempt) listen(ctx context.Context) (opened bool, err error) {
+	missed := a.wakes == nil
+	a.listenFor()
+	opened, err = a.c.wakeups.listen(ctx)
+	return opened || missed && err == nil && a.c.wakeups.live(), err
+}
+
+// endWait ends an attempt that got no lease, and its turn. If ctx has ended and a local
+// caller waits, that one gets the attempt with its place in the store's queue; otherwise
+// the attempt is withdrawn.
+func (a *attempt) endWait(ctx context.Context) {
+	c := a.c
+	if a.line != nil && a.req.Queue && ctx.Err() != nil && c.lines.TryPass(a.line, localTurn{attempt: a.toHeap()}) {
+		return
+	}
+	defer c.handOff(a.line, localTurn{})
+	a.withdraw()
+}
+
+// withdraw withdraws the attempt from the store. It waits callGrace for the answer, so that
+// usually nothing is left when the caller returns; then it goes on in the background.
+func (a *attempt) withdraw() {
+	a.c.wakeups.remove(a.req.ID)
+	if !a.known {
+		return
+	}
+	releases := []engine.Release{{
+		Resource: a.req.Resource,
+		Held:     engine.Held{ID: a.req.ID},
+		Withdraw: a.unsure,
+	}}
+	if a.req.Yields.ID != "" { // that release was never confirmed
+		releases = append(releases, engine.Release{Resource: a.req.Resource, Held: a.req.Yields})
+	}
+	done := a.c.queueRelease(a.req.TTL, releases...)
+	if a.acquirer.opts.fallback == FailClosed || a.silent.IsZero() {
+		await(done, callGrace) // with a fallback the caller has waited long enough
+	}
+}
+
+// await waits for done, at most for the given time.
+func await(done <-chan struct{}, most time.Duration) {
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
+
+// pollIn returns when a waiter polls next: PollInterval after its last request was sent,
+// or, near the front, shortly after the first of the current leases expires, one waiter
+// after the other.
+func pollIn(ans engine.Answer, sent time.Time) time.Duration {
+	d := engine.PollInterval - mathrand.N(pollJitter) - time.Since(sent)
+	if ans.Next > 0 {
+		look := ans.Next + time.Millisecond + time.Duration(ans.Position)*10*time.Millisecond
+		d = min(d, look)
+	}
+	return d
+}
+
+// try requests the lease and does not wait for it. If the connection is lost, it retries a
+// few times: the outcome is unknown, and the request is idempotent.
+func (a *attempt) try(ctx, call context.Context) (*storeGrant, error) {
+	const tries = 3
+	var slow backoff
+	for n := 1; ; n++ {
+		if err := a.mustFallBack(ctx); err != nil {
+			return nil, &waitError{a.acquirer.name, err, nil}
+		}
+		ans, sent, err := a.ask(call)
+		switch {
+		case err == nil && ans.Status == engine.Granted:
+			if h := a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
+				return h, nil
+			}
+			if err := a.tooLate(sent); err != nil {
+				return nil, err
+			}
+			continue // at once, while the lease lives
+		case err == nil && ans.Status == engine.Marked:
+			return nil, a.marked()
+		case err == nil:
+			return nil, heldError(a.acquirer.name, ans)
+		case errors.Is(err, engine.ErrEnded) && !errors.Is(err, ErrUnavailable):
+			if broken := a.restart(err); broken != nil {
+				return nil, broken
+			}
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		switch over := a.waitOver(ctx, err); {
+		case over != nil:
+			return nil, over
+		case !errors.Is(err, ErrUnavailable):
+			return nil, opError("acquire", a.acquirer.name, err)
+		case n == tries:
+			return nil, &waitError{a.acquirer.name, err, nil}
+		case !slow.pause(call):
+			return nil, a.waitOver(ctx, err)
+		}
+	}
+}
+
+// heldError returns the error that names the holder.
+func heldError(name string, ans engine.Answer) error {
+	h := ans.Holder
+	return &HeldError{
+		Resource: name,
+		HolderID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
+		Reason: h.Reason, Since: h.Since, TTL: h.TTL, Waiters: ans.Waiters,
+	}
+}

@@ -1,0 +1,116 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/tenure"
+)
+
+// lineKey identifies the callers of a process that can hand a lease off to each other:
+// those that would send the same request.
+type lineKey struct {
+	name string
+	// what is the TTL and the fallback in one number, since each held lease has a
+	// line. The fallback: no caller waits behind one that waits longer for the store.
+	what int64
+}
+
+type line = tenure.Line[lineKey, localTurn]
+
+// localTurn is what one local waiter hands off to the next: a live grant, or an attempt
+// with its place in the store's queue, or neither, and the next one makes a new attempt.
+//
+// The turn of a line has one owner at a time: a caller in acquireQueued or acquireOnce
+// until it has a lease; the lease until it is released; then handOffOrRelease. Each of
+// these functions hands it off in a deferred call, so that an error, a panic or
+// runtime.Goexit does not lose it.
+type localTurn struct {
+	grant   *storeGrant
+	attempt *attempt
+}
+
+// handsOff reports whether callers of one process queue among themselves. Only a lease
+// of the whole capacity can be handed off; and a lease that is not renewed would be handed
+// off with less than its TTL.
+func (lk *acquirer) handsOff() bool {
+	return lk.kind == engine.KindMutex && !lk.opts.noTenure && !lk.opts.noRenewal
+}
+
+// fewHandOffs is how many tokens are reserved while no local caller waits. Tokens follow
+// the store's clock in microseconds: a caller that locks and unlocks in a loop and
+// reserved many each time would run ahead of it.
+const fewHandOffs = 16
+
+// reserve returns how many tokens to reserve for local hand-offs.
+func (lk *acquirer) reserve(l *line) uint64 {
+	switch {
+	case l == nil:
+		return 0
+	case l.Waiting() > 0:
+		return tenure.MaxHandOffs
+	default:
+		return fewHandOffs
+	}
+}
+
+func (lk *acquirer) key() lineKey {
+	return lineKey{lk.name, int64(lk.opts.ttl)<<8 | int64(lk.opts.fallback)}
+}
+
+// acquireLocal waits in the line inside the process, if there is one, then in the store.
+func (lk *acquirer) acquireLocal(ctx context.Context, weight int) (*Lease, Source, error) {
+	if !lk.handsOff() {
+		return lk.acquireQueued(ctx, lk.newAttempt(weight, nil))
+	}
+	c := lk.c
+	line, w := c.lines.Join(lk.key())
+	if w == nil {
+		return lk.acquireQueued(ctx, lk.newAttempt(weight, line))
+	}
+	var t localTurn
+	select {
+	case <-w.Ready:
+		t = c.lines.Accept(w)
+	case <-ctx.Done():
+		return nil, 0, lk.cancelLocal(line, w, context.Cause(ctx))
+	case <-c.life.Done():
+		return nil, 0, lk.cancelLocal(line, w, ErrClosed)
+	}
+	if t.grant != nil {
+		if l := t.grant.take(ctx); l != nil {
+			return l, FromProcess, nil
+		}
+	}
+	if t.attempt == nil {
+		return lk.acquireQueued(ctx, lk.newAttempt(weight, line))
+	}
+	a := *t.attempt
+	a.acquirer, a.silent = lk, time.Time{} // the time until a fallback is this caller's
+	return lk.acquireQueued(ctx, a)
+}
+
+// cancelLocal ends a wait in the line.
+func (lk *acquirer) cancelLocal(l *line, w *tenure.Waiter[localTurn], why error) error {
+	if t, got := lk.c.lines.Cancel(l, w); got {
+		lk.c.handOff(l, t)
+	}
+	return &waitError{lk.name, why, nil}
+}
+
+// handOff hands the turn of a line off to the next local waiter. If none waits, or there
+// is no line, it withdraws or releases what the turn carries.
+func (c *Client) handOff(l *line, t localTurn) {
+	if l != nil && c.lines.Pass(l, t) {
+		return
+	}
+	if t.attempt != nil {
+		t.attempt.withdraw()
+	}
+	if t.grant != nil {
+		if _, was := t.grant.end(nil); was != grantEnded {
+			c.queueRelease(t.grant.entry.TTL, t.grant.releaseRequest())
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package holdfast
+
+import (
+	"container/list"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// localLocks are the locks of one client for WithFallback(LocalOnly). Each lease takes one,
+// whether the store granted it or not, so that a lease from the time without the store and
+// one from the time after exclude each other. The zero value is ready.
+type localLocks struct {
+	mu   sync.Mutex
+	open map[string]*localLock // by resource name; only those in use
+}
+
+// localLock is the lock of one resource: first come, first served.
+type localLock struct {
+	name     string
+	kind     engine.Kind
+	capacity int
+	used     int
+	inside   []*localHold
+	waiters  list.List // of *localHold
+}
+
+// localHold is a lease's part of a localLock, or a wait for it. A nil localHold is none.
+type localHold struct {
+	locks  *localLocks
+	lock   *localLock
+	lk     *acquirer
+	holder string // ID
+	weight int
+	since  time.Time
+	admit  chan struct{} // closed when it is granted; nil if it was granted at once
+	state  localState
+	queued *list.Element
+}
+
+// localState only moves forward.
+type localState uint8
+
+const (
+	localWaiting localState = iota
+	localHeld
+	localReleased
+)
+
+// wait waits until the hold is granted; if ctx or the client ends before, it withdraws it.
+// If it is for a lease of the store, the loss of that lease ends the wait without an error.
+func (p *localHold) wait(ctx context.Context, granted *Lease) (err error) {
+	if !p.waited() {
+		return nil
+	}
+	var lost <-chan struct{}
+	if granted != nil {
+		lost = granted.Done()
+	}
+	select {
+	case <-p.admit:
+		return nil
+	case <-lost:
+		return nil
+	case <-ctx.Done():
+		err = &waitError{p.lk.name, context.Cause(ctx), nil}
+	case <-p.lk.c.life.Done():
+		err = &waitError{p.lk.name, ErrClosed, nil}
+	}
+	p.release()
+	return err
+}
+
+// waited reports whether the hold was not granted at once.
+func (p *localHold) waited() bool { return p.admit != nil }
+
+// join requests a hold on the lock of the resource. With queue it may have to wait, see
+// wait; nothing passes the front of the queue.
+func (rs *localLocks) join(lk *acquirer, holder string, weight int, queue bool) (*localHold, error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r := rs.open[lk.name]
+	if r == nil {
+		r = &localLock{name: lk.name, kind: lk.kind, capacity: lk.capacity}
+		if rs.open == nil {
+			rs.open = make(map[string]*localLock)
+		}
+		rs.open[lk.name] = r
+	}
+	if r.kind != lk.kind || r.capacity != lk.capacity {
+		return nil, opError("acquire", lk.name, ErrMismatch)
+	}
+	p := &localHold{locks: rs, lock: r, lk: lk, holder: holder, weight: weight, since: time.Now()}
+	switch {
+	case r.waiters.Len() == 0 && r.used+weight <= r.capacity:
+		r.grant(p)
+	case queue:
+		p.admit = make(chan struct{})
+		p.queued = r.waiters.PushBack(p)
+	default:
+		return nil, r.busy()
+	}
+	return p, nil
+}
+
+func (r *localLock) grant(p *localHold) {
+	p.state = localHeld
+	r.used += p.weight
+	r.inside = append(r.inside, p)
+	if p.admit != nil {
+		close(p.admit)
+	}
+}
+
+// advance grants from the front as long as the front fits. If it does not fit, none behind
+// it is tried.
+func (r *localLock) advance() {
+	for front := r.waiters.Front(); front != nil; front = r.waiters.Front() {
+		p := front.Value.(*localHold)
+		if r.used+p.weight > r.capacity {
+			return
+		}
+		r.waiters.Remove(front)
+		r.grant(p)
+	}
+}
+
+// busy returns the error that names the oldest holder.
+func (r *localLock) busy() error {
+	e := &HeldError{Resource: r.name, Waiters: r.waiters.Len()}
+	if len(r.inside) > 0 {
+		p := r.inside[0]
+		info := &p.lk.c.info
+		e.HolderID, e.Name, e.Host, e.PID = p.holder, info.Name, info.Host, info.PID
+		e.Reason, e.Since, e.TTL = p.lk.opts.reason, p.since, p.lk.opts.ttl
+	}
+	return e
+}
+
+// release releases the hold, or withdraws the wait, once.
+func (p *localHold) release() {
+	if p == nil {
+		return
+	}
+	p.locks.mu.Lock()
+	defer p.locks.mu.Unlock()
+	r := p.lock
+	switch p.state {
+	case localHeld:
+		r.used -= p.weight
+		r.inside = slices.DeleteFunc(r.inside, func(o *localHold) bool { return o == p })
+	case localWaiting:
+		r.waiters.Remove(p.queued)
+	}
+	p.state = localReleased
+	r.advance()
+	if len(r.inside)+r.waiters.Len() == 0 && p.locks.open[r.name] == r {
+		delete(p.locks.open, r.name)
+	}
+}
+
+// demote lowers the weight of the hold.
+func (p *localHold) demote(weight int) {
+	if p == nil {
+		return
+	}
+	p.locks.mu.Lock()
+	defer p.locks.mu.Unlock()
+	if p.state == localHeld && weight < p.weight {
+		p.lock.used -= p.weight - weight
+		p.weight = weight
+		p.lock.advance()
+	}
+}

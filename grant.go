@@ -1,0 +1,44 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// grant is what one or more leases are backed by: a *storeGrant is one lease in the
+// store, a *multiGrant several leases as one, a *fallbackGrant has no store.
+type grant interface {
+	// resource returns the name of what is held, for errors.
+	resource() string
+	// id is the holder ID.
+	id() string
+	// tokens are those of the lease, by resource name.
+	tokens(l *Lease) map[string]uint64
+	// open reports whether the trust window is open, by the clock.
+	open() bool
+	// ending returns the error of the leases once the grant has ended.
+	ending() error
+	// deadline returns the end of the trust window as known now.
+	deadline() time.Time
+	// fallback is FailClosed if the store granted it.
+	fallback() Fallback
+
+	// covers reports whether the client holds the resource by this grant. The prefix
+	// of an adopted lease may differ from the client's.
+	covers(c *Client, res engine.Resource) bool
+	// reenter returns a further lease for a caller that has own already. It returns
+	// nil if own has been released meanwhile, an error if the request does not fit.
+	reenter(own *Lease, parent context.Context, lk *acquirer, weight int) (*Lease, error)
+
+	// remove removes a lease, once. After the last one the caller must call
+	// releaseLast.
+	remove(l *Lease) (last, held bool)
+	// releaseLast hands the grant off to the next caller, or releases it.
+	releaseLast(ctx context.Context, last *Lease) error
+	// detach removes the lease without a release and returns a ticket for Adopt.
+	detach(ctx context.Context, l *Lease) (ticket string, err error)
+}
+
+var _ grant = (*storeGrant)(nil)

@@ -1,0 +1,106 @@
+package holdfast
+
+import (
+	"context"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/keepalive"
+)
+
+// If an operator breaks a lease, its Lease ends at once, but the grant excludes others
+// until the last Release of its leases or the end of its trust window, after which the
+// store lets the next one in. A grant that backs no lease at that moment, between two
+// local turns, is released at once.
+
+// brokenGrants are a client's grants that were broken and are not released yet. Each is
+// counted by the gate, so that Close waits for it. The zero value is ready.
+type brokenGrants struct {
+	mu  sync.Mutex
+	all map[*storeGrant]func() bool // stops the callback that ends it at Close
+}
+
+// add adds a grant, unless the client is closed.
+func (b *brokenGrants) add(h *storeGrant) bool {
+	c := h.client()
+	if !c.gate.joinCleanup() {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = make(map[*storeGrant]func() bool)
+	}
+	b.all[h] = context.AfterFunc(c.life, h.closeBroken)
+	return true
+}
+
+// take removes a grant and reports whether it was there. If so, the caller must leave the
+// gate once the grant is released.
+func (b *brokenGrants) take(h *storeGrant) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	stop, found := b.all[h]
+	if found {
+		stop()
+		delete(b.all, h)
+	}
+	return found
+}
+
+// endBroken moves from held to broken and ends the leases. The caller must run rest once
+// all grants that are lost at this moment have ended; ok is false if it backs no lease.
+func (h *storeGrant) endBroken(why *LostError) (rest func(), ok bool) {
+	c := h.client()
+	h.mu.Lock()
+	if h.state != grantHeld || !c.broken.add(h) {
+		h.mu.Unlock()
+		return nil, false
+	}
+	h.state, h.why = grantBroken, why
+	leases := h.leases.list()
+	h.mu.Unlock()
+	c.keep.Remove(&h.entry)
+	c.wakeups.remove(h.id())
+	for _, l := range leases {
+		_ = l.end(why)
+	}
+	c.keep.Add(&h.entry, keepalive.Never) // the end of its trust window is still to be seen
+	return func() {
+		c.handOff(h.line, localTurn{}) // the next local callers queue in the store
+		h.report(why)
+	}, true
+}
+
+// releaseBroken releases a broken grant after its last lease. It returns false if the
+// grant is not broken, or was released elsewhere.
+func (h *storeGrant) releaseBroken(ctx context.Context) bool {
+	c := h.client()
+	if !h.broken() || !c.broken.take(h) {
+		return false
+	}
+	defer c.gate.leave()
+	h.end(nil)
+	_ = c.release(ctx, h) // the store answers "broken", or the release is retried in the background
+	return true
+}
+
+// closeBroken releases a broken grant because the client closes.
+func (h *storeGrant) closeBroken() {
+	c := h.client()
+	if !c.broken.take(h) {
+		return
+	}
+	defer c.gate.leave()
+	h.end(nil)
+	h.releaseLocal()
+	c.queueRelease(h.entry.TTL, h.releaseRequest())
+}
+
+// expireBroken ends a broken grant that was never released.
+func (h *storeGrant) expireBroken() {
+	c := h.client()
+	if c.broken.take(h) {
+		h.releaseLocal()
+		c.gate.leave()
+	}
+}

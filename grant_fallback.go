@@ -1,0 +1,174 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// fallbackGrant backs leases that were granted without the store. It ends when it is
+// released, when the client closes or, with WithoutRenewal, after its TTL.
+type fallbackGrant struct {
+	acquirer *acquirer
+	holder   string     // ID, unknown to the store
+	local    *localHold // nil: it excludes nobody
+	since    time.Time
+	closes   func() bool // stops the callback that ends it at Close
+
+	mu      sync.Mutex
+	leases  leaseSet
+	weight  int
+	demoted bool // from writer to reader
+	ended   bool
+	why     *LostError  // nil: released
+	timer   *time.Timer // nil: renewed
+}
+
+var _ grant = (*fallbackGrant)(nil)
+
+func newFallbackGrant(lk *acquirer, id string, weight int, p *localHold) *fallbackGrant {
+	return &fallbackGrant{acquirer: lk, holder: id, local: p, weight: weight, since: time.Now()}
+}
+
+// take returns the first lease, unless the client is closed.
+func (s *fallbackGrant) take(parent context.Context) (*Lease, error) {
+	c := s.acquirer.c
+	if !c.gate.joinCleanup() { // counted until it ends: Close waits for that
+		s.local.release()
+		return nil, &waitError{s.acquirer.name, ErrClosed, nil}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closes = context.AfterFunc(c.life, func() { s.end(nil) })
+	if s.acquirer.opts.noRenewal {
+		s.timer = time.AfterFunc(s.acquirer.opts.ttl, func() { s.open() })
+	}
+	return s.addLease(parent), nil
+}
+
+func (s *fallbackGrant) addLease(parent context.Context) *Lease {
+	l := &Lease{grant: s, parent: parent}
+	s.leases.add(l)
+	return l
+}
+
+// end ends the grant, once, with a reason if it is lost, and its leases.
+func (s *fallbackGrant) end(why *LostError) {
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return
+	}
+	leases := s.leases.takeAll()
+	s.ended, s.why = true, why
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.mu.Unlock()
+	defer s.acquirer.c.gate.leave()
+	s.closes()
+	for _, l := range leases {
+		_ = l.end(s.ending())
+	}
+	s.local.release()
+	if why != nil {
+		for _, hook := range s.acquirer.c.hooks.lost {
+			hook.Lost(why)
+		}
+	}
+}
+
+func (s *fallbackGrant) resource() string { return s.acquirer.name }
+
+func (s *fallbackGrant) id() string { return s.holder }
+
+func (s *fallbackGrant) tokens(*Lease) map[string]uint64 {
+	return map[string]uint64{s.acquirer.name: 0}
+}
+
+func (s *fallbackGrant) fallback() Fallback { return s.acquirer.opts.fallback }
+
+// open implements grant. Without a store only the TTL can end it.
+func (s *fallbackGrant) open() bool {
+	if s.acquirer.opts.noRenewal && time.Since(s.since) >= s.acquirer.opts.ttl {
+		s.end(&LostError{Resource: s.acquirer.name, Cause: LostExpired})
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.ended
+}
+
+func (s *fallbackGrant) ending() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why != nil {
+		return s.why
+	}
+	return ErrReleased
+}
+
+// deadline returns a TTL from now, as if it had just been renewed.
+func (s *fallbackGrant) deadline() time.Time {
+	if s.acquirer.opts.noRenewal {
+		return s.since.Add(s.acquirer.opts.ttl)
+	}
+	return time.Now().Add(s.acquirer.opts.ttl)
+}
+
+func (s *fallbackGrant) covers(c *Client, res engine.Resource) bool {
+	return s.acquirer.c == c && s.acquirer.resource() == res
+}
+
+func (s *fallbackGrant) reenter(own *Lease, parent context.Context, lk *acquirer, weight int) (*Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := reentry(s.acquirer, lk, s.weight, weight); err != nil {
+		return nil, err
+	}
+	if !s.leases.has(own) {
+		return nil, nil
+	}
+	return s.addLease(parent), nil
+}
+
+func (s *fallbackGrant) remove(l *Lease) (last, held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.leases.remove(l) {
+		return false, false
+	}
+	return s.leases.len() == 0, true
+}
+
+func (s *fallbackGrant) releaseLast(_ context.Context, last *Lease) error {
+	s.end(nil)
+	for _, hook := range s.acquirer.c.hooks.release {
+		hook.Release(Release{Resource: s.acquirer.name, Token: last.token, Held: time.Since(s.since)})
+	}
+	return nil
+}
+
+func (s *fallbackGrant) detach(context.Context, *Lease) (string, error) {
+	return "", opError("detach", s.acquirer.name, fmt.Errorf("%w: a lease that the store does not know has no ticket", errors.ErrUnsupported))
+}
+
+// demote makes a writer's lease a reader's, and admits waiting readers of this client.
+func (s *fallbackGrant) demote(l *Lease) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.acquirer.kind != engine.KindRW || s.weight < rwCapacity && !s.demoted:
+		return fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld)
+	case !s.leases.has(l):
+		return fmt.Errorf("%w any more", ErrNotHeld)
+	case s.leases.len() > 1:
+		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
+	}
+	s.weight, s.demoted = 1, true
+	s.local.demote(1)
+	return nil
+}

@@ -1,0 +1,123 @@
+package holdfast
+
+import (
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
+)
+
+func (h *storeGrant) ended() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state == grantEnded
+}
+
+// broken reports whether an operator broke it.
+func (h *storeGrant) broken() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.why != nil && h.why.Cause == LostBroken
+}
+
+// wake handles a wake-up: only a break concerns a grant.
+func (h *storeGrant) wake(w engine.Wakeup) {
+	if w.Kind == engine.WakeBroken {
+		h.lose(&LostError{Resource: h.acquirer.name, Token: h.present(), Cause: LostBroken})
+	}
+}
+
+// open implements grant. If the trust window has passed, it ends the grant here, so that
+// a process that was paused sees the loss before any timer has run.
+func (h *storeGrant) open() bool {
+	if h.left() > 0 {
+		return true
+	}
+	h.lose(h.expired(h.client().keep.Trouble(&h.entry)))
+	return false
+}
+
+// lose ends the grant as lost and does all that follows.
+func (h *storeGrant) lose(why *LostError) {
+	if rest := h.endLost(why); rest != nil {
+		rest()
+	}
+}
+
+// endLost ends the grant as lost, and its leases. The caller must run rest once all
+// grants that are lost at this moment have ended; rest is nil if this one had ended
+// before.
+func (h *storeGrant) endLost(why *LostError) (rest func()) {
+	if why.Cause == LostBroken {
+		if rest, ok := h.endBroken(why); ok {
+			return rest
+		}
+	}
+	leases, was := h.end(why)
+	switch was {
+	case grantEnded:
+		return nil
+	case grantBroken:
+		return h.expireBroken
+	}
+	for _, l := range leases {
+		_ = l.end(why)
+	}
+	return func() { h.afterLoss(why, was) }
+}
+
+// afterLoss does what follows a loss, once the leases have ended.
+func (h *storeGrant) afterLoss(why *LostError, was grantState) {
+	h.releaseLocal()
+	c := h.client()
+	if was == grantHeld {
+		c.handOff(h.line, localTurn{}) // the local turn is free, although the holder has not released yet
+	}
+	switch {
+	case why.Cause == LostBroken && h.acquirer.kind != engine.KindCond: // it backs no lease; that of a condition was ended by a signal
+		c.queueRelease(h.entry.TTL, h.releaseRequest())
+	case why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure:
+		// The store may keep it a little longer, or have renewed it just now, or
+		// make it again when a late copy of its acquire arrives.
+		c.queueReleaseAfter(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
+	}
+	if was == grantHeld { // last, since a logger or a hook may panic
+		h.report(why)
+	}
+}
+
+// report reports a loss to the log and to the hooks.
+func (h *storeGrant) report(why *LostError) {
+	c := h.client()
+	if c.logLimit.admits(&c.logLimit.lost) {
+		c.log.Warn("holdfast: lease lost", "resource", h.acquirer.name, "cause", why.Cause.String(), "error", why.err)
+	}
+	for _, hook := range c.hooks.lost {
+		hook.Lost(why)
+	}
+}
+
+// ending implements grant.
+func (h *storeGrant) ending() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.why != nil {
+		return h.why
+	}
+	return ErrReleased
+}
+
+// end moves to the ended state, with a reason if the grant is lost. It returns the leases
+// that it backed, and the state before.
+func (h *storeGrant) end(why *LostError) ([]*Lease, grantState) {
+	h.mu.Lock()
+	was, leases := h.state, h.leases.takeAll()
+	h.state = grantEnded
+	if was < grantBroken {
+		h.why = why
+	}
+	h.mu.Unlock()
+	if was != grantEnded {
+		h.client().keep.Remove(&h.entry)
+		h.client().wakeups.remove(h.id())
+	}
+	return leases, was
+}

@@ -1,0 +1,63 @@
+package holdfast
+
+import (
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// Renewal implements keepalive.Keeper.
+func (h *storeGrant) Renewal() engine.Renewal {
+	return engine.Renewal{Resource: h.acquirer.resource(), Held: h.held, TTL: h.entry.TTL}
+}
+
+// Renewed implements keepalive.Keeper. A lease that lives long enough to be renewed is
+// worth a stream of wake-ups, over which a break arrives at once.
+func (h *storeGrant) Renewed() {
+	if h.jeopardy.Load() { // rare, and a load is cheaper than a store
+		h.jeopardy.Store(false)
+	}
+	h.client().wakeups.listenSoon()
+	for _, hook := range h.client().hooks.renew {
+		hook.Renew(Renew{Resource: h.acquirer.name, Token: h.present(), Left: h.left()})
+	}
+}
+
+// Jeopardy implements keepalive.Keeper.
+func (h *storeGrant) Jeopardy(err error) {
+	left := h.left()
+	c := h.client()
+	if !h.jeopardy.Swap(true) && c.logLimit.admits(&c.logLimit.jeopardy) { // the first in a row only
+		c.log.Warn("holdfast: a renewal failed; it is tried again until the trust window ends",
+			"resource", h.acquirer.name, "left", left, "error", err)
+	}
+	for _, hook := range h.client().hooks.renew {
+		hook.Renew(Renew{Resource: h.acquirer.name, Token: h.present(), Left: left, Err: err})
+	}
+}
+
+// Lost implements keepalive.Keeper.
+func (h *storeGrant) Lost(cause *engine.NotHeldError, last error) (rest func()) {
+	if cause != nil {
+		return h.endLost(h.gone(cause))
+	}
+	return h.endLost(h.expired(last))
+}
+
+// gone returns the loss of a lease that the store no longer has.
+func (h *storeGrant) gone(cause *engine.NotHeldError) *LostError {
+	return &LostError{Resource: h.acquirer.name, Token: h.present(), Cause: lostCause(cause.Cause)}
+}
+
+// expired returns the loss by a trust window that has closed.
+func (h *storeGrant) expired(last error) *LostError {
+	e := &LostError{Resource: h.acquirer.name, Token: h.present(), Cause: LostExpired}
+	if last != nil {
+		e.Cause, e.err = LostUnreachable, last
+	}
+	return e
+}
+
+func (h *storeGrant) present() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.token
+}

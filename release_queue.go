@@ -1,0 +1,367 @@
+package holdfast
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+const (
+	// releaseRetryMin and releaseRetryMax bound how long a release is retried in the
+	// background: between them as long as the TTL, after which nothing is left.
+	releaseRetryMin = 5 * time.Second
+	releaseRetryMax = 30 * time.Second
+	// releaseWorkers is how many calls run at a time, and releaseRetries how many of
+	// them are retries: a store that hangs delays each of those for long.
+	releaseWorkers = 32
+	releaseRetries = 4
+	// releaseRetryPause is the pause of a worker after a failed retry, if others wait:
+	// the store is away for all of them.
+	releaseRetryPause = 25 * time.Millisecond
+	// releaseQueueMax is how many releases a client keeps, at about 150 bytes each.
+	// Leases beyond that are left to their TTL.
+	releaseQueueMax = 1 << 18
+)
+
+// releaseQueue is the one queue of releases that a client makes in the background: of
+// attempts without an answer, of leases that were lost, and such. When the store goes away
+// there may be 100,000 at one moment. A few goroutines send them in batches and retry them
+// until the store has answered, their time is over or the client is closed. No goroutine
+// runs while nothing is due.
+type releaseQueue struct {
+	c *Client
+
+	mu       sync.Mutex
+	first    releaseHeap // not sent yet
+	again    releaseHeap // failed before
+	busy     int         // worker goroutines
+	retrying int         // workers that retry
+	hurried  bool        // no first try is delayed any more
+	timer    *time.Timer
+	armed    time.Duration // when it fires; 0: it does not
+}
+
+// queuedRelease is one release that must happen.
+type queuedRelease struct {
+	release engine.Release
+	from    time.Duration // when it is sent next, by the clock of the client
+	until   time.Duration // when it is left to the TTL
+	slow    backoff
+	then    *queuedRelease  // follows when this one has ended; nil: none
+	confirm func(err error) // receives the outcome; nil: not wanted
+	closing bool            // of Close, which waits for it and reports failures itself
+}
+
+// queueRelease makes releases in the background, one after the other, until they are
+// confirmed, the time for the TTL is over or the client is closed. The channel is closed
+// when the last one has ended.
+func (c *Client) queueRelease(ttl time.Duration, releases ...engine.Release) <-chan struct{} {
+	ended := make(chan struct{})
+	now := c.keep.Mono()
+	var first *queuedRelease
+	for i := len(releases) - 1; i >= 0; i-- {
+		u := &queuedRelease{release: releases[i], from: now, until: now + releaseBudget(ttl), then: first}
+		if first == nil {
+			u.confirm = func(error) { close(ended) }
+		}
+		first = u
+	}
+	c.releases.add(first)
+	return ended
+}
+
+// queueReleaseAfter is queueRelease that begins after a pause, or when the client is
+// closed.
+func (c *Client) queueReleaseAfter(pause, ttl time.Duration, r engine.Release) {
+	from := c.keep.Mono() + pause
+	c.releases.add(&queuedRelease{release: r, from: from, until: from + releaseBudget(ttl)})
+}
+
+func releaseBudget(ttl time.Duration) time.Duration {
+	return max(releaseRetryMin, min(ttl, releaseRetryMax))
+}
+
+func (q *releaseQueue) add(u *queuedRelease) {
+	if !u.closing && !q.c.gate.joinCleanup() {
+		u.report(ErrClosed)
+		return
+	}
+	q.mu.Lock()
+	full := !u.closing && len(q.first)+len(q.again) >= releaseQueueMax
+	if !full {
+		heap.Push(&q.first, u)
+		q.start()
+	}
+	q.mu.Unlock()
+	if full {
+		q.fail(u, errReleaseQueueFull)
+	}
+}
+
+var errReleaseQueueFull = errors.New("too many releases are queued")
+
+// start starts a worker if something is due, or arms the timer. The mutex is held.
+func (q *releaseQueue) start() {
+	now := q.c.keep.Mono()
+	switch {
+	case q.busy == releaseWorkers:
+	case q.firstDue(now) || q.againDue(now):
+		q.busy++
+		go q.work()
+	default:
+		q.arm()
+	}
+}
+
+func (q *releaseQueue) firstDue(now time.Duration) bool {
+	return len(q.first) > 0 && (q.hurried || q.first[0].from <= now)
+}
+
+func (q *releaseQueue) againDue(now time.Duration) bool {
+	return len(q.again) > 0 && q.retrying < releaseRetries && q.again[0].from <= now
+}
+
+// arm arms the timer for the next release that is due. The mutex is held.
+func (q *releaseQueue) arm() {
+	next := time.Duration(0)
+	if len(q.first) > 0 {
+		next = q.first[0].from
+	}
+	if len(q.again) > 0 && q.retrying < releaseRetries && (next == 0 || q.again[0].from < next) {
+		next = q.again[0].from
+	}
+	if next == 0 || q.armed != 0 && q.armed <= next {
+		return
+	}
+	q.armed = next
+	in := next - q.c.keep.Mono()
+	if q.timer == nil {
+		q.timer = time.AfterFunc(in, q.fire)
+	} else {
+		q.timer.Reset(in)
+	}
+}
+
+func (q *releaseQueue) fire() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.armed = 0
+	q.start()
+}
+
+// work is one worker. It ends when nothing is due.
+func (q *releaseQueue) work() {
+	counted := true // as one of q.busy
+	defer func() {
+		if counted { // the engine or the logger has ended the goroutine
+			go q.work()
+		}
+	}()
+	for {
+		all, again := q.take()
+		if len(all) == 0 {
+			counted = false
+			return
+		}
+		q.try(all, again)
+	}
+}
+
+// try makes one call. After a failure it pauses if other releases wait.
+func (q *releaseQueue) try(all []*queuedRelease, again bool) {
+	if again {
+		defer func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.retrying--
+		}()
+	}
+	if answered := q.send(all); again && !answered && q.crowded() {
+		sleep(q.c.tasks, releaseRetryPause)
+	}
+}
+
+func (q *releaseQueue) crowded() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.again) > 0
+}
+
+// take returns the releases of the next call, and whether they are retries. If nothing is
+// due, it counts the worker out.
+func (q *releaseQueue) take() (all []*queuedRelease, again bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.c.keep.Mono()
+	from := &q.first
+	if !q.firstDue(now) {
+		if !q.againDue(now) {
+			q.busy--
+			q.arm()
+			return nil, false
+		}
+		from, again = &q.again, true
+		q.retrying++
+	}
+	for len(*from) > 0 && len(all) < q.c.atOnce() && (!again && q.hurried || (*from)[0].from <= now) {
+		all = append(all, heap.Pop(from).(*queuedRelease))
+	}
+	q.start() // another one, if there is more
+	return all, again
+}
+
+// send makes one call and reports whether any release of it was answered.
+func (q *releaseQueue) send(all []*queuedRelease) (answered bool) {
+	ctx, cancel := context.WithTimeout(q.c.tasks, releaseGrace)
+	defer cancel()
+	releases, errs := make([]engine.Release, len(all)), []error(nil)
+	for i, u := range all {
+		releases[i] = u.release
+	}
+	defer func() { // whatever the engine does
+		answered = q.settle(all, errs)
+	}()
+	errs = q.c.releaseBatch(ctx, releases)
+	return false
+}
+
+// settle handles the answers of a call. If errs is nil, there was none.
+func (q *releaseQueue) settle(all []*queuedRelease, errs []error) (answered bool) {
+	for i, u := range all {
+		err := errNotConfirmed
+		if errs != nil {
+			err = errs[i]
+		}
+		var gone *engine.NotHeldError
+		if err == nil || errors.As(err, &gone) || errors.Is(err, ErrDenied) {
+			answered = true // nothing is left to be released
+			q.confirmed(u, err)
+			continue
+		}
+		if u.from = q.c.keep.Mono() + u.slow.next(); u.from >= u.until || q.c.tasks.Err() != nil {
+			defer q.fail(u, err) // last, since a logger may panic
+			continue
+		}
+		q.mu.Lock()
+		heap.Push(&q.again, u)
+		q.mu.Unlock()
+	}
+	return answered
+}
+
+// confirmed ends a release, and queues the one that follows.
+func (q *releaseQueue) confirmed(u *queuedRelease, err error) {
+	if next := u.then; next != nil {
+		budget, now := next.until-next.from, q.c.keep.Mono()
+		next.from, next.until = now, now+budget
+		q.add(next)
+	}
+	if u.confirm != nil {
+		u.confirm(err)
+	}
+	q.done(u)
+}
+
+func (q *releaseQueue) done(u *queuedRelease) {
+	if !u.closing {
+		q.c.gate.leave()
+	}
+}
+
+// report reports the failure of a release, and of those that follow it.
+func (u *queuedRelease) report(err error) {
+	for ; u != nil; u = u.then {
+		if u.confirm != nil {
+			u.confirm(err)
+		}
+	}
+}
+
+// fail leaves a release, and those that follow, to the TTL.
+func (q *releaseQueue) fail(u *queuedRelease, err error) {
+	u.report(err)
+	defer q.done(u)
+	if !u.closing && q.c.logLimit.admits(&q.c.logLimit.givenUp) {
+		q.c.log.Warn("holdfast: a release was not confirmed; the lease or wait ends by its TTL",
+			"resource", u.release.Resource.Name, "error", err)
+	}
+}
+
+// hurry makes all first tries due, since the client closes.
+func (q *releaseQueue) hurry() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.hurried = true
+	q.start()
+}
+
+// stop fails what is left. The tasks of the client have ended.
+func (q *releaseQueue) stop() {
+	q.mu.Lock()
+	left := append(q.first, q.again...)
+	q.first, q.again = nil, nil
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	q.mu.Unlock()
+	for _, u := range left {
+		defer q.fail(u, context.Cause(q.c.tasks)) // each, although a logger may panic
+	}
+}
+
+// releaseHeap is ordered by when a release is due.
+type releaseHeap []*queuedRelease
+
+func (h releaseHeap) Len() int           { return len(h) }
+func (h releaseHeap) Less(i, j int) bool { return h[i].from < h[j].from }
+func (h releaseHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *releaseHeap) Push(x any)        { *h = append(*h, x.(*queuedRelease)) }
+func (h *releaseHeap) Pop() any {
+	old := *h
+	u := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return u
+}
+
+// batchReleases is how many releases are in one call of an engine.BatchReleaser.
+const batchReleases = 512
+
+// atOnce returns how many releases are in one call.
+func (c *Client) atOnce() int {
+	if _, ok := c.engine.(engine.BatchReleaser); ok {
+		return batchReleases
+	}
+	return 1
+}
+
+// releaseBatch makes releases in one call, if the engine is an engine.BatchReleaser.
+func (c *Client) releaseBatch(ctx context.Context, all []engine.Release) []error {
+	if b, ok := c.engine.(engine.BatchReleaser); ok && len(all) > 1 {
+		return b.ReleaseBatch(ctx, all)
+	}
+	errs := make([]error, len(all))
+	for i, r := range all {
+		errs[i] = c.engine.Release(ctx, r)
+	}
+	return errs
+}
+
+// backoff grows from 10 ms to 1 s, with jitter.
+type backoff struct{ n int }
+
+func (b *backoff) next() time.Duration {
+	d := min(10*time.Millisecond<<b.n, time.Second)
+	if b.n < 10 {
+		b.n++
+	}
+	return d/2 + mathrand.N(d)
+}
+
+// pause waits for the next time; it returns false when ctx ended.
+func (b *backoff) pause(ctx context.Context) bool { return sleep(ctx, b.next()) }
