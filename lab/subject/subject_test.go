@@ -4,24 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/subject/peer"
 )
-
-func TestMain(m *testing.M) {
-	logging.Disable()
-	os.Exit(m.Run())
-}
 
 // crew makes clients of a subject on servers of their own.
 func crew(t *testing.T, s subject.Subject, ttl time.Duration) func(name string, point subject.Point) subject.Client {
