@@ -36,7 +36,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	switch {
 	case more && got.Status == script.Granted:
-		e.tidyUp(keys)
+		e.queueClear(keys)
 	case more:
 		// What is in the way may have expired, or be about to be granted: the answer is
 		// the one that holds when all is cleared up.
@@ -50,9 +50,9 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	switch {
 	case got.Status == script.Queued:
-		e.audience.attend(keys, r.Resource, r.ID, engine.WaiterLife)
+		e.interests.need(keys, r.Resource, r.ID, engine.WaiterLife)
 	case got.Status == script.Busy && r.Queue && r.Turn.ID != "":
-		e.audience.attend(keys, r.Resource, r.Turn.ID, engine.WaiterLife)
+		e.interests.need(keys, r.Resource, r.Turn.ID, engine.WaiterLife)
 	}
 	return e.answer(ctx, r, got)
 }
@@ -61,7 +61,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 // round trip in any case. short is why a grant does not count yet.
 func (e *Engine) ask(ctx context.Context, r engine.Request, c script.Call) (value any, short, err error) {
 	if !e.clients.due(r.Resource.Prefix, r.Client) {
-		return e.pledged(ctx, e.rdb, c)
+		return e.runReplicated(ctx, e.rdb, c)
 	}
 	return e.introduce(ctx, r, c)
 }
@@ -70,9 +70,9 @@ func (e *Engine) ask(ctx context.Context, r engine.Request, c script.Call) (valu
 func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call) (value any, short, err error) {
 	if _, ok := e.rdb.(*redis.ClusterClient); ok || e.options.replicas.n > 0 {
 		defer e.describeBeside(r.Resource.Prefix, *r.Client)()
-		return e.pledged(ctx, e.rdb, c)
+		return e.runReplicated(ctx, e.rdb, c)
 	}
-	value, err = bounded(e, ctx, func() (any, error) { return through(ctx, e, e.combiners.watchOf(ctx, c.Key()), e.introduction(r, c)) })
+	value, err = bounded(e, ctx, func() (any, error) { return through(ctx, e, e.batchers.poolOf(ctx, c.Key()), e.introduction(r, c)) })
 	return value, nil, e.classify(ctx, err)
 }
 

@@ -23,7 +23,7 @@ func newCommand(ctx context.Context, args []any) command {
 // run runs one script and returns its reply or a classified error.
 func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
 	if rdb == e.rdb {
-		if cb := e.combiners.of(ctx, c.Key()); cb != nil {
+		if cb := e.batchers.of(ctx, c.Key()); cb != nil {
 			reply, err := cb.run(ctx, c)
 			noticed(rdb, err)
 			return reply, e.classify(ctx, err)
@@ -38,7 +38,7 @@ func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Ca
 		})
 	})
 	if err == nil && rdb == e.rdb {
-		e.combiners.learned()
+		e.batchers.learned()
 	}
 	noticed(rdb, err)
 	return reply, e.classify(ctx, err)

@@ -29,8 +29,8 @@ type description struct {
 	PID  int    `json:"pid,omitempty"`
 }
 
-// seat is a client of this engine.
-type seat struct {
+// localClient is a client of this engine.
+type localClient struct {
 	client  engine.Client
 	written map[string]time.Time // by prefix: when its description was stored
 }
@@ -38,7 +38,7 @@ type seat struct {
 // clients knows who uses this engine, and who the holders of others are.
 type clients struct {
 	mu    sync.Mutex
-	seats map[string]*seat
+	local map[string]*localClient
 	known map[string]engine.Client // by key; a description never changes
 }
 
@@ -46,17 +46,17 @@ type clients struct {
 func (c *clients) join(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seat(id)
+	c.localClient(id)
 }
 
-func (c *clients) seat(id string) *seat {
-	s := c.seats[id]
+func (c *clients) localClient(id string) *localClient {
+	s := c.local[id]
 	if s == nil {
-		if c.seats == nil {
-			c.seats = make(map[string]*seat)
+		if c.local == nil {
+			c.local = make(map[string]*localClient)
 		}
-		s = &seat{written: make(map[string]time.Time)}
-		c.seats[id] = s
+		s = &localClient{written: make(map[string]time.Time)}
+		c.local[id] = s
 	}
 	return s
 }
@@ -64,11 +64,11 @@ func (c *clients) seat(id string) *seat {
 // leave drops a client. If it was the last one, the own connections are taken
 // out of use and returned, in one step with that: a client that joins meanwhile
 // gets new ones.
-func (c *clients) leave(id string, o *own) (unused redis.UniversalClient, last bool) {
+func (c *clients) leave(id string, o *ownPool) (unused redis.UniversalClient, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.seats, id)
-	if len(c.seats) > 0 {
+	delete(c.local, id)
+	if len(c.local) > 0 {
 		return nil, false
 	}
 	return o.take(), true
@@ -81,12 +81,12 @@ func (c *clients) due(prefix string, client *engine.Client) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.seat(client.ID)
+	s := c.localClient(client.ID)
 	s.client = *client
 	return s.due(prefix)
 }
 
-func (s *seat) due(prefix string) bool {
+func (s *localClient) due(prefix string) bool {
 	written, ok := s.written[prefix]
 	return s.client.ID != "" && (!ok || time.Since(written) > clientRenewal)
 }
@@ -96,7 +96,7 @@ func (s *seat) due(prefix string) bool {
 func (c *clients) dueAgain(prefix, id string) (engine.Client, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.seats[id]
+	s := c.local[id]
 	if s == nil || !s.due(prefix) {
 		return engine.Client{}, false
 	}
@@ -107,7 +107,7 @@ func (c *clients) dueAgain(prefix, id string) (engine.Client, bool) {
 func (c *clients) wrote(prefix, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s := c.seats[id]; s != nil {
+	if s := c.local[id]; s != nil {
 		s.written[prefix] = time.Now()
 	}
 }
@@ -148,7 +148,7 @@ func (e *Engine) resolve(ctx context.Context, prefix string, holderIDs []string)
 // read adds what Redis knows of clients to what was found.
 func (e *Engine) read(ctx context.Context, prefix string, missing []string, found map[string]engine.Client) error {
 	texts, err := bounded(e, ctx, func() ([]*redis.StringCmd, error) {
-		w := e.combiners.watchOf(ctx, clientKey(prefix, missing[0]))
+		w := e.batchers.poolOf(ctx, clientKey(prefix, missing[0]))
 		return through(ctx, e, w, func(ctx context.Context, rdb redis.UniversalClient) ([]*redis.StringCmd, error) {
 			pipe := rdb.Pipeline()
 			cmds := make([]*redis.StringCmd, len(missing))

@@ -34,12 +34,12 @@ type diagnosis struct {
 }
 
 // turnedAway is what a server says to a connection before it is asked.
-type turnedAway string
+type refusedConn string
 
-func (s turnedAway) Error() string { return string(s) }
+func (s refusedConn) Error() string { return string(s) }
 
 // RedisError makes it an answer of the server.
-func (turnedAway) RedisError() {}
+func (refusedConn) RedisError() {}
 
 // What the other cause is.
 var (
@@ -126,7 +126,7 @@ func look(ctx context.Context, addr string, dial dialer, secure bool) error {
 	case said != "" && secure: // it has answered what is not TLS
 		return errNoTLS
 	case strings.HasPrefix(said, "-") && !strings.HasPrefix(said, "-NOAUTH"):
-		return turnedAway(said[1:])
+		return refusedConn(said[1:])
 	case said != "" || err == nil || secure:
 		return nil
 	}

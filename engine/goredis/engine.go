@@ -22,12 +22,12 @@ type Engine struct {
 	broken  error // why the engine cannot work; returned by every call
 
 	workers   workers
-	own       own
+	own       ownPool
 	clients   clients
-	audience  audience
-	tidier    tidier
-	keyring   keyring
-	combiners combiners
+	interests interests
+	tidier    clearer
+	keyring   keyCache
+	batchers  batchers
 	diagnosis diagnosis
 	noFsync   atomic.Bool // the server does not know WAITAOF
 }
@@ -51,10 +51,10 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 		o.fragments = fragments
 	}
 	scripts, err := script.NewWith(o.retention, o.fragments)
-	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyring: keyring{seed: maphash.MakeSeed()}}
+	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyring: keyCache{seed: maphash.MakeSeed()}}
 	e.own.base = rdb
 	e.followed()
-	e.combiners.open(e)
+	e.batchers.open(e)
 	if isNil(rdb) {
 		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))
 	}
@@ -83,7 +83,7 @@ func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
 	if e.broken != nil {
 		return script.Keys{}, e.broken
 	}
-	return e.keyring.of(r)
+	return e.keyring.get(r)
 }
 
 // Leave forgets a client. When the last one leaves, the engine's own

@@ -10,10 +10,10 @@ var Classify = classify
 
 // Waiting is how many calls wait for a lane.
 func (e *Engine) Waiting() int {
-	cb := e.combiners.single
+	cb := e.batchers.single
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
-	return len(cb.line)
+	return len(cb.waiting)
 }
 
 // Settle waits until nothing is left to tidy up, and returns how many calls that has

@@ -33,15 +33,15 @@ const (
 // connection that the caller's client has to one of them, and connections to
 // another server than the one they name are closed, those of subscriptions too.
 type follower struct {
-	ask func(ctx context.Context) error // closes what goes elsewhere
+	check func(ctx context.Context) error // closes what goes elsewhere
 
-	mu    sync.Mutex
-	under *question // the question under way; nil: none is
-	rest  time.Time // no question before
+	mu        sync.Mutex
+	current   *masterCheck // the check under way; nil: none
+	notBefore time.Time    // no check before
 }
 
-// question is one look at who is the master.
-type question struct {
+// masterCheck is one query for the address of the master.
+type masterCheck struct {
 	begun time.Time
 	done  <-chan struct{}
 }
@@ -55,12 +55,12 @@ func (e *Engine) followed() {
 	switch c := e.rdb.(type) {
 	case *redis.Client:
 		if c != nil && c.Options().Addr == failoverAddr {
-			e.own.trail = &trail{dial: c.Options().Dialer}
-			e.own.follower.ask = e.own.trail.ask
+			e.own.sentinels = &sentinelDialer{dial: c.Options().Dialer}
+			e.own.follower.check = e.own.sentinels.ask
 		}
 	case *redis.ClusterClient:
 		if c != nil && c.Options().ClusterSlots != nil {
-			e.own.follower.ask = e.askSlots
+			e.own.follower.check = e.askSlots
 		}
 	}
 }
@@ -70,15 +70,15 @@ func (e *Engine) followed() {
 // Sentinels it does nothing.
 func (e *Engine) follow(ctx context.Context) {
 	f := &e.own.follower
-	if f.ask == nil {
+	if f.check == nil {
 		return
 	}
 	now := time.Now()
 	f.mu.Lock()
-	if f.under == nil && now.After(f.rest) {
-		f.under = &question{begun: now, done: e.aside(f.answer)}
+	if f.current == nil && now.After(f.notBefore) {
+		f.current = &masterCheck{begun: now, done: e.aside(f.answer)}
 	}
-	q := f.under
+	q := f.current
 	f.mu.Unlock()
 	if q == nil {
 		return
@@ -101,26 +101,26 @@ func (e *Engine) follow(ctx context.Context) {
 
 // answer asks who is the master.
 func (f *follower) answer(ctx context.Context) {
-	err := f.ask(ctx)
+	err := f.check(ctx)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.under = nil
+	f.current = nil
 	if err != nil {
-		f.rest = time.Now().Add(followRest)
+		f.notBefore = time.Now().Add(followRest)
 	}
 }
 
-// trail is the own connections of a redis.NewFailoverClient, each with the address
+// sentinelDialer has the own connections of a redis.NewFailoverClient, each with the address
 // that the Sentinels named before it was made.
-type trail struct {
+type sentinelDialer struct {
 	dial dialer // asks the Sentinels, whatever address it is given
 
 	mu    sync.Mutex
-	conns map[*trailed]string
+	conns map[*sentinelConn]string
 }
 
 // connect dials the master.
-func (t *trail) connect(ctx context.Context, network, addr string) (net.Conn, error) {
+func (t *sentinelDialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	named, err := t.master(ctx)
 	if err != nil {
 		named = "" // the next answer closes the connection, if there is one
@@ -129,15 +129,15 @@ func (t *trail) connect(ctx context.Context, network, addr string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	c := &trailed{Conn: conn, of: t}
+	c := &sentinelConn{Conn: conn, of: t}
 	t.mu.Lock()
 	if t.conns == nil {
-		t.conns = map[*trailed]string{}
+		t.conns = map[*sentinelConn]string{}
 	}
 	t.conns[c] = named
 	t.mu.Unlock()
 	if raw, ok := conn.(syscall.Conn); ok {
-		return rawTrailed{c, raw}, nil
+		return rawSentinelConn{c, raw}, nil
 	}
 	return c, nil
 }
@@ -149,7 +149,7 @@ const lookNetwork = "unix"
 // no other way to tell than by the error of a connection that cannot be made: of
 // one by "unix", which costs nothing. A dialer of the caller's own that connects
 // whatever the network is called tells by the connection.
-func (t *trail) master(ctx context.Context) (string, error) {
+func (t *sentinelDialer) master(ctx context.Context) (string, error) {
 	conn, err := t.dial(ctx, lookNetwork, "")
 	if err == nil {
 		defer conn.Close()
@@ -163,13 +163,13 @@ func (t *trail) master(ctx context.Context) (string, error) {
 }
 
 // ask closes the connections to a server that is not the master.
-func (t *trail) ask(ctx context.Context) error {
+func (t *sentinelDialer) ask(ctx context.Context) error {
 	named, err := t.master(ctx)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
-	var stale []*trailed
+	var stale []*sentinelConn
 	for c, to := range t.conns {
 		if to != named {
 			stale = append(stale, c)
@@ -182,14 +182,14 @@ func (t *trail) ask(ctx context.Context) error {
 	return nil
 }
 
-// trailed is a connection to a master.
-type trailed struct {
+// sentinelConn is a connection to a master.
+type sentinelConn struct {
 	net.Conn
-	of *trail
+	of *sentinelDialer
 }
 
 // Close closes the connection; it may be called more than once.
-func (c *trailed) Close() error {
+func (c *sentinelConn) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.conns, c)
 	c.of.mu.Unlock()
@@ -197,11 +197,11 @@ func (c *trailed) Close() error {
 }
 
 // NetConn lets go-redis look at what is below.
-func (c *trailed) NetConn() net.Conn { return c.Conn }
+func (c *sentinelConn) NetConn() net.Conn { return c.Conn }
 
-// rawTrailed is one that go-redis can ask whether it is still open.
-type rawTrailed struct {
-	*trailed
+// rawSentinelConn is one that go-redis can test for being open.
+type rawSentinelConn struct {
+	*sentinelConn
 	syscall.Conn
 }
 
@@ -220,17 +220,17 @@ func (e *Engine) askSlots(ctx context.Context) error {
 	for _, n := range nodes {
 		present[n.(*redis.Client).Options().Addr] = true
 	}
-	e.audience.keep(present)
+	e.interests.retain(present)
 	return nil
 }
 
-// keep closes the ears at servers that are no masters.
-func (a *audience) keep(masters map[string]bool) {
+// retain closes the subscriptions at servers that are no masters.
+func (a *interests) retain(masters map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.streams {
 		s.mu.Lock()
-		for addr, e := range s.ears {
+		for addr, e := range s.subscriptions {
 			if !masters[addr] {
 				e.close()
 			}

@@ -34,24 +34,23 @@ func appendCore(text []byte, r engine.Resource) []byte {
 	return append(append(text, escaper.Replace(r.Name)...), '}') // it returns a name that has nothing to escape
 }
 
-// keyring remembers the keys of resources that are in use, as a program locks the
-// same ones again and again. It has shelves of a few places each, so that a few names
-// seldom drive each other out, and all in all so few that it is nothing beside
-// the leases of a client that keeps very many.
-type keyring struct {
-	seed    maphash.Seed
-	shelves [64]shelf
+// keyCache caches the keys of resources in use, since a program locks the same ones again
+// and again. It is set-associative, 64 sets of 4, so that a few names seldom evict each
+// other and its memory is small beside that of many leases.
+type keyCache struct {
+	seed maphash.Seed
+	sets [64]keyCacheSet
 }
 
-type shelf [4]atomic.Pointer[keyed]
+type keyCacheSet [4]atomic.Pointer[cachedKeys]
 
-type keyed struct {
+type cachedKeys struct {
 	resource engine.Resource
 	keys     script.Keys
 }
 
-func (k *keyring) of(r engine.Resource) (script.Keys, error) {
-	s, place := k.shelf(r)
+func (k *keyCache) get(r engine.Resource) (script.Keys, error) {
+	s, place := k.set(r)
 	if known := s.find(r); known != nil {
 		return known.keys, nil
 	}
@@ -63,29 +62,28 @@ func (k *keyring) of(r engine.Resource) (script.Keys, error) {
 				break
 			}
 		}
-		s[place].Store(&keyed{r, keys})
+		s[place].Store(&cachedKeys{r, keys})
 	}
 	return keys, err
 }
 
-// seen is of without putting anything there: renewals of many leases must not
-// drive out what is locked and unlocked.
-func (k *keyring) seen(r engine.Resource) (script.Keys, error) {
-	s, _ := k.shelf(r)
+// peek is get without an insertion: renewals of many leases must not evict the names that
+// are locked and unlocked.
+func (k *keyCache) peek(r engine.Resource) (script.Keys, error) {
+	s, _ := k.set(r)
 	if known := s.find(r); known != nil {
 		return known.keys, nil
 	}
 	return keysOf(r)
 }
 
-// shelf returns where the keys of a resource are, and its place when there is none
-// free.
-func (k *keyring) shelf(r engine.Resource) (s *shelf, place int) {
+// set returns the set of a resource, and which entry of it to evict if none is free.
+func (k *keyCache) set(r engine.Resource) (s *keyCacheSet, place int) {
 	h := maphash.String(k.seed, r.Name)
-	return &k.shelves[h%uint64(len(k.shelves))], int((h >> 32) % uint64(len(shelf{})))
+	return &k.sets[h%uint64(len(k.sets))], int((h >> 32) % uint64(len(keyCacheSet{})))
 }
 
-func (s *shelf) find(r engine.Resource) *keyed {
+func (s *keyCacheSet) find(r engine.Resource) *cachedKeys {
 	for i := range s {
 		if known := s[i].Load(); known != nil && known.resource == r {
 			return known

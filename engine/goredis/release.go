@@ -18,20 +18,20 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	args := script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw, Mark: r.Mark}
 	run := e.run
 	if r.Mark > 0 { // it has to outlive the master as a grant does
-		run = e.runPledged
+		run = e.runOrShort
 	}
 	value, err := run(ctx, e.rdb, e.scripts.Release(keys, args))
 	if err != nil {
 		return err
 	}
-	e.audience.dismiss(keys, r.Resource, r.ID)
-	cause, err := args.Read(e.tidy(keys, value))
+	e.interests.done(keys, r.Resource, r.ID)
+	cause, err := args.Read(e.clearRest(keys, value))
 	return notHeld(cause, err)
 }
 
-// runPledged is run with an error also if too few replicas have the effect.
-func (e *Engine) runPledged(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
-	value, short, err := e.pledged(ctx, rdb, c)
+// runOrShort is runReplicated that returns short as an error.
+func (e *Engine) runOrShort(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
+	value, short, err := e.runReplicated(ctx, rdb, c)
 	if err == nil {
 		err = short
 	}
@@ -49,7 +49,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	if err != nil {
 		return err
 	}
-	fits, cause, err := args.Read(e.tidy(keys, value))
+	fits, cause, err := args.Read(e.clearRest(keys, value))
 	if err == nil && cause == 0 && !fits {
 		return engine.ErrTooHeavy
 	}
@@ -67,7 +67,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	if err != nil {
 		return err
 	}
-	cause, err := args.Read(e.tidy(keys, value))
+	cause, err := args.Read(e.clearRest(keys, value))
 	return notHeld(cause, err)
 }
 

@@ -50,15 +50,15 @@ func (e *Engine) ReleaseBatch(ctx context.Context, all []engine.Release) []error
 // releasePart makes the calls to one node, and puts down what became of the
 // releases that they are.
 func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all []engine.Release, calls []script.Call, at []int, errs []error) {
-	var u *union
-	if cb := e.combiners.single; cb != nil {
-		u = cb.union
+	var u *merger
+	if cb := e.batchers.single; cb != nil {
+		u = cb.merger
 	}
 	replies, err := bounded(e, ctx, func() ([]reply, error) {
-		var g gathering
+		var g batchBuffers
 		replies := g.run(ctx, rdb, u, calls)
 		if errors.Is(replies[0].err, redis.ErrClosed) { // the last client left meanwhile
-			var again gathering
+			var again batchBuffers
 			replies = again.run(ctx, e.own.client(), u, calls)
 		}
 		return replies, nil
@@ -77,7 +77,7 @@ func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all
 		}
 		r := &all[i]
 		if keys, err := e.usable(r.Resource); err == nil {
-			e.audience.dismiss(keys, r.Resource, r.ID)
+			e.interests.done(keys, r.Resource, r.ID)
 		}
 		cause, err := script.Release{Withdraw: r.Withdraw}.Read(value)
 		errs[i] = notHeld(cause, err)

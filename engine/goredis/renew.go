@@ -24,7 +24,7 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 	e.follow(ctx)
 	rdb := e.own.client()
 	if e.joins(rdb, len(all)) {
-		if left := e.renewTogether(ctx, rdb, all, errs); len(left) > 0 {
+		if left := e.renewMerged(ctx, rdb, all, errs); len(left) > 0 {
 			e.renewEach(ctx, rdb, all, left, errs)
 		}
 	} else {
@@ -42,7 +42,7 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 // lease has a slot of its own, and with replicas each call its own confirmation.
 func (e *Engine) joins(rdb redis.UniversalClient, renewals int) bool {
 	_, cluster := rdb.(*redis.ClusterClient)
-	return renewals > fewRenewals && !cluster && e.options.replicas.n == 0
+	return renewals > minMergedRenewals && !cluster && e.options.replicas.n == 0
 }
 
 // renewEach makes a call for each of some renewals and puts down what became of
@@ -61,7 +61,7 @@ func (e *Engine) renewEach(ctx context.Context, rdb redis.UniversalClient, all [
 			ID: r.ID, Token: r.Token, TTL: r.TTL,
 		}))
 		at = append(at, i)
-		e.audience.attend(keys, r.Resource, r.ID, r.TTL)
+		e.interests.need(keys, r.Resource, r.ID, r.TTL)
 	}
 	if len(calls) == 0 {
 		return
@@ -87,7 +87,7 @@ func (e *Engine) renewable(r *engine.Renewal) (script.Keys, error) {
 	if err := checkTTL(r.TTL); err != nil {
 		return script.Keys{}, err
 	}
-	return e.keyring.seen(r.Resource)
+	return e.keyring.peek(r.Resource)
 }
 
 func pick(calls []script.Call, which []int) []script.Call {
@@ -107,7 +107,7 @@ func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls
 	errs := make([]error, len(calls))
 	for n := range errs {
 		if err == nil {
-			vows[n].value = e.tidy(calls[n].Keys(), vows[n].value)
+			vows[n].value = e.clearRest(calls[n].Keys(), vows[n].value)
 			errs[n] = e.renewed(ctx, vows[n])
 		} else {
 			errs[n] = e.classify(ctx, err)
@@ -119,12 +119,12 @@ func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls
 }
 
 // askRenewals makes calls within ctx.
-func (e *Engine) askRenewals(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) ([]vow, error) {
-	return bounded(e, ctx, func() ([]vow, error) { return e.renew(ctx, rdb, calls), nil })
+func (e *Engine) askRenewals(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) ([]replicatedReply, error) {
+	return bounded(e, ctx, func() ([]replicatedReply, error) { return e.renew(ctx, rdb, calls), nil })
 }
 
 // renew runs the calls over the engine's own connections.
-func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []vow {
+func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []replicatedReply {
 	vows := e.batch(ctx, rdb, calls)
 	switch err := e.because(ctx, vows[0].err); {
 	case errors.Is(err, redis.ErrClosed):
@@ -138,18 +138,18 @@ func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []s
 }
 
 // batch runs renewals in one pipeline, which asks for the replicas if it should.
-func (e *Engine) batch(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []vow {
+func (e *Engine) batch(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []replicatedReply {
 	if e.options.replicas.n > 0 {
-		return e.pledge(ctx, rdb, calls)
+		return e.runReplicatedBatch(ctx, rdb, calls)
 	}
-	vows := make([]vow, len(calls))
+	vows := make([]replicatedReply, len(calls))
 	for i, r := range batch(ctx, rdb, calls) {
 		vows[i].reply = r
 	}
 	return vows
 }
 
-func (e *Engine) renewed(ctx context.Context, v vow) error {
+func (e *Engine) renewed(ctx context.Context, v replicatedReply) error {
 	if v.err != nil {
 		return e.classify(ctx, v.err)
 	}

@@ -72,25 +72,25 @@ func (r replicas) check(rdb redis.UniversalClient) error {
 	return nil
 }
 
-// vow is a reply together with why it does not count although the call was made;
-// short is nil if enough replicas have what was written.
-type vow struct {
+// replicatedReply is a reply of a call that must be replicated. short is nil if enough
+// replicas have confirmed it, otherwise the reason.
+type replicatedReply struct {
 	reply
 	short error
 }
 
-// pledge runs calls about resources of one node, and asks on the same connection
-// how many replicas have what they wrote. It rides out what process does.
-func (e *Engine) pledge(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []vow {
+// runReplicatedBatch runs calls about resources of one node, and waits on the same connection
+// for the replicas to confirm them. It retries what process retries.
+func (e *Engine) runReplicatedBatch(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []replicatedReply {
 	node, err := nodeOf(ctx, rdb, calls[0].Key())
 	if err != nil {
-		vows := make([]vow, len(calls))
+		vows := make([]replicatedReply, len(calls))
 		for i := range vows {
 			vows[i].err = err
 		}
 		return vows
 	}
-	vows := e.pledgeAt(ctx, node, script.Call.Args, false, calls...)
+	vows := e.runReplicatedOn(ctx, node, script.Call.Args, false, calls...)
 	var unknown []int // calls of scripts that the node did not know
 	for i, c := range calls {
 		switch err := vows[i].err; {
@@ -99,27 +99,27 @@ func (e *Engine) pledge(ctx context.Context, rdb redis.UniversalClient, calls []
 			unknown = append(unknown, i)
 		case isCode(err, "NOSCRIPT"):
 			unknown = append(unknown, i)
-			vows[i] = e.pledgeAt(ctx, node, script.Call.Text, false, c)[0]
+			vows[i] = e.runReplicatedOn(ctx, node, script.Call.Text, false, c)[0]
 		case isCode(err, "OOM"):
 			if full, ok := c.WhenFull(); ok {
-				vows[i] = e.pledgeAt(ctx, node, script.Call.Text, false, full)[0]
+				vows[i] = e.runReplicatedOn(ctx, node, script.Call.Text, false, full)[0]
 			}
 		case isCode(err, "MOVED "), isCode(err, "ASK "):
 			if other := redirected(ctx, rdb, err); other != nil {
-				vows[i] = e.pledgeAt(ctx, other, script.Call.Text, isCode(err, "ASK "), c)[0]
+				vows[i] = e.runReplicatedOn(ctx, other, script.Call.Text, isCode(err, "ASK "), c)[0]
 			}
 		}
 	}
 	if len(unknown) > 1 { // the first made it known
-		for n, v := range e.pledgeAt(ctx, node, script.Call.Args, false, pick(calls, unknown[1:])...) {
+		for n, v := range e.runReplicatedOn(ctx, node, script.Call.Args, false, pick(calls, unknown[1:])...) {
 			vows[unknown[n+1]] = v
 		}
 	}
 	return vows
 }
 
-// pledgeAt is pledge on one node, without a second try.
-func (e *Engine) pledgeAt(ctx context.Context, node *redis.Client, args func(script.Call) []any, asking bool, calls ...script.Call) []vow {
+// runReplicatedOn is runReplicatedBatch on one node, without a retry.
+func (e *Engine) runReplicatedOn(ctx context.Context, node *redis.Client, args func(script.Call) []any, asking bool, calls ...script.Call) []replicatedReply {
 	pipe := node.Pipeline()
 	sent := make([]command, len(calls))
 	for i, c := range calls {
@@ -146,7 +146,7 @@ func (e *Engine) pledgeAt(ctx context.Context, node *redis.Client, args func(scr
 		_ = pipe.Process(ctx, wait)
 		exec(ctx, pipe)
 	}
-	vows, short := make([]vow, len(calls)), e.options.replicas.short(ctx, wait)
+	vows, short := make([]replicatedReply, len(calls)), e.options.replicas.short(ctx, wait)
 	for i, cmd := range sent {
 		vows[i].value, vows[i].err = cmd.Result()
 		vows[i].short = short
@@ -222,22 +222,22 @@ func unconfirmed(deliver func(engine.Wakeup)) func(engine.Wakeup) {
 	}
 }
 
-// pledged is a call whose effect must be on enough replicas, if that was asked
-// for: short is why it does not count although it was made.
-func (e *Engine) pledged(ctx context.Context, rdb redis.UniversalClient, c script.Call) (value any, short, err error) {
+// runReplicated runs a call whose effect must be on enough replicas, with WithReplicas.
+// short is non-nil if too few replicas confirmed it.
+func (e *Engine) runReplicated(ctx context.Context, rdb redis.UniversalClient, c script.Call) (value any, short, err error) {
 	if e.options.replicas.n == 0 {
 		value, err = e.run(ctx, rdb, c)
 		return value, nil, err
 	}
-	got, err := bounded(e, ctx, func() (vow, error) {
-		w := e.combiners.watchOf(ctx, c.Key())
-		return through(ctx, e, w, func(ctx context.Context, rdb redis.UniversalClient) (vow, error) {
-			v := e.pledge(ctx, rdb, []script.Call{c})[0]
+	got, err := bounded(e, ctx, func() (replicatedReply, error) {
+		w := e.batchers.poolOf(ctx, c.Key())
+		return through(ctx, e, w, func(ctx context.Context, rdb redis.UniversalClient) (replicatedReply, error) {
+			v := e.runReplicatedBatch(ctx, rdb, []script.Call{c})[0]
 			return v, v.err
 		})
 	})
 	if err == nil {
-		e.combiners.learned()
+		e.batchers.learned()
 	}
 	noticed(rdb, err)
 	return got.value, got.short, e.classify(ctx, err)

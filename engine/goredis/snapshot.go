@@ -121,11 +121,11 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 		return time.Time{}, e.broken
 	}
 	now, err := bounded(e, ctx, func() (time.Time, error) {
-		cb := e.combiners.single
+		cb := e.batchers.single
 		if cb == nil { // of a cluster any node may be asked, and so none is watched
 			return e.own.client().Time(ctx).Result()
 		}
-		return through(ctx, e, cb.watch, func(ctx context.Context, rdb redis.UniversalClient) (time.Time, error) {
+		return through(ctx, e, cb.pool, func(ctx context.Context, rdb redis.UniversalClient) (time.Time, error) {
 			return rdb.Time(ctx).Result()
 		})
 	})

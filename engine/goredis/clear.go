@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/script"
 )
 
-// tidier goes on where a script has used up what it may clear up: with a call for each
-// portion, so that other clients have their turns in between. One runs at a time, and
-// nobody waits for it. Whoever waits for the resource does the same by asking again, so
-// one that does not get to its end costs nobody more than a poll.
-type tidier struct {
+// clearer continues where a script has cleared as much as it may: with one call for each
+// portion, so that calls of other clients run in between. It runs in the background, for one
+// resource at a time. A waiter's poll clears a portion as well, so a clearer that does not
+// get to its end costs no waiter more than a poll.
+type clearer struct {
 	mu    sync.Mutex
 	line  []script.Keys
 	known map[string]bool // cores in the line
@@ -19,16 +19,17 @@ type tidier struct {
 	runs  int             // calls made so far
 }
 
-// tidy takes a reply apart, and sees to what its script has left.
-func (e *Engine) tidy(keys script.Keys, value any) any {
+// clearRest splits a reply, and queues the resource if its script has left something to be
+// cleared.
+func (e *Engine) clearRest(keys script.Keys, value any) any {
 	reply, more := script.More(value)
 	if more {
-		e.tidyUp(keys)
+		e.queueClear(keys)
 	}
 	return reply
 }
 
-func (e *Engine) tidyUp(keys script.Keys) {
+func (e *Engine) queueClear(keys script.Keys) {
 	t := &e.tidier
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,7 +45,7 @@ func (e *Engine) tidyUp(keys script.Keys) {
 	}
 }
 
-func (t *tidier) run(ctx context.Context, e *Engine) {
+func (t *clearer) run(ctx context.Context, e *Engine) {
 	rdb := e.own.client()
 	for {
 		t.mu.Lock()

@@ -10,20 +10,19 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/script"
 )
 
-// fewRenewals is up to how many a call for many does not pay.
-const fewRenewals = 4
+// minMergedRenewals is the number up to which merging renewals costs more than it saves.
+const minMergedRenewals = 4
 
-// joint is renewals that go in one call, by their first index and that after the
+// mergedRange is the renewals of one merged call, by their first index and that after the
 // last.
-type joint struct{ from, till int }
+type mergedRange struct{ from, till int }
 
-// renewTogether renews leases of one server with a call for many of them each, and
-// puts down what became of them. It returns which have to be renewed by
-// themselves: those that such a call leaves, as those of a capacity above 1, and all
-// where it cannot be made, for lack of memory or with a foreign key among the
-// resources.
-func (e *Engine) renewTogether(ctx context.Context, rdb redis.UniversalClient, all []engine.Renewal, errs []error) (left []int) {
-	var joints []joint
+// renewMerged renews leases of one server with merged calls, and stores the outcomes in
+// errs. It returns those that must be renewed one by one: those that a merged call leaves
+// out, like those of a capacity above 1, and all if it cannot be made, for lack of memory
+// or because of a foreign key among the resources.
+func (e *Engine) renewMerged(ctx context.Context, rdb redis.UniversalClient, all []engine.Renewal, errs []error) (left []int) {
+	var joints []mergedRange
 	var calls []script.Call
 	var text []byte
 	for from := 0; from < len(all); {
@@ -35,7 +34,7 @@ func (e *Engine) renewTogether(ctx context.Context, rdb redis.UniversalClient, a
 		}
 		var c script.Call
 		c, text = e.renewAll(all[from:till], text)
-		joints, calls = append(joints, joint{from, till}), append(calls, c)
+		joints, calls = append(joints, mergedRange{from, till}), append(calls, c)
 		from = till
 	}
 	if len(calls) == 0 {
@@ -68,7 +67,7 @@ func (e *Engine) renewTogether(ctx context.Context, rdb redis.UniversalClient, a
 	return left
 }
 
-func (j joint) appendTo(left []int) []int {
+func (j mergedRange) appendTo(left []int) []int {
 	for n := j.from; n < j.till; n++ {
 		left = append(left, n)
 	}

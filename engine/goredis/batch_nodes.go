@@ -9,46 +9,45 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// combiners has the combiner of a single Redis, or one for each master of a
-// cluster: no call waits behind another master's. Only while go-redis still
-// asks the wrong master, or a slot is on its way, may a batch be sent on to a
-// second one and wait for it, as renewals do.
-type combiners struct {
+// batchers has the batcher of a single Redis, or one for each master of a cluster: no call
+// waits for another master's. Only while go-redis still calls the wrong master, or a slot
+// moves, may a batch be redirected to a second one and wait for it, as renewals do.
+type batchers struct {
 	engine  *Engine
-	single  *combiner            // nil: a cluster, or nothing is combined
+	single  *batcher             // nil: a cluster, or nothing is combined
 	cluster *redis.ClusterClient // nil: no cluster
 	// known: go-redis knows who has which slot, so that to ask it is no call,
 	// which the ctx of the caller could not end.
 	known atomic.Bool
 
 	mu       sync.RWMutex
-	byMaster map[*redis.Client]*combiner
+	byMaster map[*redis.Client]*batcher
 }
 
 // open tells for which client calls are combined.
-func (cs *combiners) open(e *Engine) {
+func (cs *batchers) open(e *Engine) {
 	cs.engine = e
 	switch c := e.rdb.(type) {
 	case *redis.Client:
 		if c != nil {
-			cs.single = newCombiner(c, c, e)
-			cs.single.union = &union{scripts: e.scripts}
+			cs.single = newBatcher(c, c, e)
+			cs.single.merger = &merger{scripts: e.scripts}
 		}
 	case *redis.ClusterClient:
 		cs.cluster = c
-		cs.byMaster = map[*redis.Client]*combiner{}
+		cs.byMaster = map[*redis.Client]*batcher{}
 	}
 }
 
 // learned notes that a call of the cluster was answered.
-func (cs *combiners) learned() {
+func (cs *batchers) learned() {
 	if cs.cluster != nil && !cs.known.Load() {
 		cs.known.Store(true)
 	}
 }
 
 // of returns who sends a call about a key, or nil for a call that goes by itself.
-func (cs *combiners) of(ctx context.Context, key string) *combiner {
+func (cs *batchers) of(ctx context.Context, key string) *batcher {
 	if cs.single != nil || !cs.known.Load() {
 		return cs.single
 	}
@@ -67,8 +66,8 @@ func (cs *combiners) of(ctx context.Context, key string) *combiner {
 	if cb = cs.byMaster[master]; cb == nil {
 		// Some of the others may be of masters that are gone. One that is dropped
 		// while a call is about to use it still sends that call.
-		maps.DeleteFunc(cs.byMaster, func(_ *redis.Client, other *combiner) bool { return other.idle() })
-		cb = newCombiner(cs.cluster, master, cs.engine)
+		maps.DeleteFunc(cs.byMaster, func(_ *redis.Client, other *batcher) bool { return other.idle() })
+		cb = newBatcher(cs.cluster, master, cs.engine)
 		cs.byMaster[master] = cb
 	}
 	return cb

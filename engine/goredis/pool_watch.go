@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// poolLook is how often a watch looks while calls are under way. A call waits
+	// poolLook is how often a poolWatch looks while calls are under way. A call waits
 	// for a connection of the caller's pool for two such spans at most.
 	poolLook = 25 * time.Millisecond
 	// poolRest is how long a pool without a connection to give is left alone.
 	poolRest = time.Second
 )
 
-// watch keeps calls from waiting for a connection of the caller's pool to one
-// server, which others may hold for long: whoever waits for a lease or holds one
-// must not depend on that. A call that has found none in time was not sent, and
-// goes over the engine's own connections; so do those after it, for a while.
+// poolWatch keeps calls from waiting for a connection of the caller's pool to one server,
+// since other users may keep all of them for long. A call that gets no connection in time
+// was not sent, and goes over the engine's own connections; so do those after it, for a
+// while.
 //
-// It costs a call that finds a connection two counts, and no timer but one for all
-// calls in 25 ms.
-type watch struct {
+// It costs a call that gets a connection two atomic additions; all calls share one timer
+// of 25 ms.
+type poolWatch struct {
 	node *redis.Client // whose pool it is
 
-	turn    atomic.Uint32   // which count new calls are in
-	calls   [2]atomic.Int32 // under way; those of the other count began before the last look but one
-	looking atomic.Bool     // a look is due
-	rest    atomic.Int64    // until then the pool is left alone: nanoseconds since epoch
-	epoch   time.Time
+	turn       atomic.Uint32   // which count new calls are in
+	calls      [2]atomic.Int32 // under way; those of the other count began before the last look but one
+	looking    atomic.Bool     // a look is due
+	avoidUntil atomic.Int64    // until then the pool is left alone: nanoseconds since epoch
+	epoch      time.Time
 
 	mu     sync.Mutex
 	timer  *time.Timer
@@ -40,28 +40,28 @@ type watch struct {
 	cancel context.CancelFunc
 }
 
-func newWatch(node *redis.Client) *watch {
-	w := &watch{node: node, epoch: time.Now()}
+func newPoolWatch(node *redis.Client) *poolWatch {
+	w := &poolWatch{node: node, epoch: time.Now()}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w
 }
 
-// visit is a call that uses the caller's pool.
-type visit struct {
+// pooledCall is a call that uses the caller's pool.
+type pooledCall struct {
 	turn uint32
 	ctx  context.Context // ends if the pool has no connection to give
 }
 
-// enter begins a call, unless the pool is left alone. A nil watch watches nothing.
-func (w *watch) enter() (v visit, ok bool) {
+// enter begins a call, unless the pool is avoided. A nil poolWatch admits every call.
+func (w *poolWatch) enter() (v pooledCall, ok bool) {
 	if w == nil {
-		return visit{ctx: context.Background()}, true
+		return pooledCall{ctx: context.Background()}, true
 	}
-	if rest := w.rest.Load(); rest > 0 {
+	if rest := w.avoidUntil.Load(); rest > 0 {
 		if int64(time.Since(w.epoch)) < rest {
-			return visit{}, false
+			return pooledCall{}, false
 		}
-		w.rest.Store(0)
+		w.avoidUntil.Store(0)
 	}
 	v.turn = w.turn.Load() & 1
 	w.calls[v.turn].Add(1)
@@ -75,7 +75,7 @@ func (w *watch) enter() (v visit, ok bool) {
 }
 
 // leave ends a call. It returns true if it found no connection, and so was not sent.
-func (w *watch) leave(v visit, err error) (none bool) {
+func (w *poolWatch) leave(v pooledCall, err error) (none bool) {
 	if w == nil {
 		return noConn(err)
 	}
@@ -89,7 +89,7 @@ func noConn(err error) bool {
 }
 
 // arm makes the next look due. The mutex is held.
-func (w *watch) arm() {
+func (w *poolWatch) arm() {
 	w.looking.Store(true)
 	if w.timer == nil {
 		w.timer = time.AfterFunc(poolLook, w.look)
@@ -101,7 +101,7 @@ func (w *watch) arm() {
 // look ends the wait of calls for a connection if one has waited since the last
 // look and there is none. A call that has its connection goes on: go-redis looks
 // at the end of a ctx only where it waits for the pool.
-func (w *watch) look() {
+func (w *poolWatch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	turn := w.turn.Load()
@@ -110,7 +110,7 @@ func (w *watch) look() {
 	case old == 0:
 		w.turn.Store(turn + 1) // those of now are the old ones of the next look
 	case starved(w.node):
-		w.rest.Store(int64(time.Since(w.epoch) + poolRest))
+		w.avoidUntil.Store(int64(time.Since(w.epoch) + poolRest))
 		w.cancel()
 		w.ctx, w.cancel = context.WithCancel(context.Background())
 	}
@@ -140,7 +140,7 @@ func (e *Engine) outside(ctx context.Context) redis.UniversalClient {
 
 // through makes a call over the caller's pool, or over own connections if that has
 // none to give.
-func through[T any](ctx context.Context, e *Engine, w *watch, send func(context.Context, redis.UniversalClient) (T, error)) (T, error) {
+func through[T any](ctx context.Context, e *Engine, w *poolWatch, send func(context.Context, redis.UniversalClient) (T, error)) (T, error) {
 	v, ok := w.enter()
 	if ok {
 		within, cancel := context.WithCancel(ctx)
@@ -155,11 +155,11 @@ func through[T any](ctx context.Context, e *Engine, w *watch, send func(context.
 	return send(ctx, e.outside(ctx))
 }
 
-// watchOf returns the watch of the server that a call goes to, or nil if that is not
+// poolOf returns the poolWatch of the server that a call goes to, or nil if that is not
 // known yet.
-func (cs *combiners) watchOf(ctx context.Context, key string) *watch {
+func (cs *batchers) poolOf(ctx context.Context, key string) *poolWatch {
 	if cb := cs.of(ctx, key); cb != nil {
-		return cb.watch
+		return cb.pool
 	}
 	return nil
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// ownPool is enough for some renewals at a time, and the calls of all lanes while
+// ownPoolSize is enough for some renewals at a time, and the calls of all senders while
 // the caller's pool has no connection. Subscriptions are not counted.
-const ownPool = lanes + 4
+const ownPoolSize = batchSenders + 4
 
-// own is the engine's own connections, for renewals and wake-ups: they must not
-// wait for the caller's pool. They are opened when first needed.
-type own struct {
-	base     redis.UniversalClient
-	trail    *trail // nil: no client of redis.NewFailoverClient
-	follower follower
+// ownPool is the engine's own connections, for renewals and wake-ups: they must not wait
+// for the caller's pool. They are opened when first needed.
+type ownPool struct {
+	base      redis.UniversalClient
+	sentinels *sentinelDialer // nil: no client of redis.NewFailoverClient
+	follower  follower
 
 	mu  sync.Mutex
 	rdb redis.UniversalClient
@@ -28,7 +28,7 @@ type own struct {
 
 // client returns the client of the own connections. If the type of the caller's
 // client is not known it is the caller's.
-func (o *own) client() redis.UniversalClient {
+func (o *ownPool) client() redis.UniversalClient {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.rdb == nil {
@@ -38,7 +38,7 @@ func (o *own) client() redis.UniversalClient {
 }
 
 // take returns what has to be closed, if anything; client makes a new one.
-func (o *own) take() redis.UniversalClient {
+func (o *ownPool) take() redis.UniversalClient {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	rdb := o.rdb
@@ -49,12 +49,12 @@ func (o *own) take() redis.UniversalClient {
 	return rdb
 }
 
-func (o *own) clone() redis.UniversalClient {
+func (o *ownPool) clone() redis.UniversalClient {
 	switch c := o.base.(type) {
 	case *redis.Client:
 		options := *c.Options()
-		if o.trail != nil {
-			options.Dialer = o.trail.connect
+		if o.sentinels != nil {
+			options.Dialer = o.sentinels.connect
 		}
 		return redis.NewClient(nodeOptions(options))
 	case *redis.ClusterClient:
@@ -77,7 +77,7 @@ func nodeOptions(o redis.Options) *redis.Options {
 	o.MaxRetries = -1
 	o.ContextTimeoutEnabled = true
 	o.DialerRetries = 1
-	o.PoolSize, o.MaxConcurrentDials = ownPool, ownPool
+	o.PoolSize, o.MaxConcurrentDials = ownPoolSize, ownPoolSize
 	o.PipelinePoolSize = -1
 	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
 	o.Limiter = nil
@@ -103,7 +103,7 @@ func clusterOptions(o redis.ClusterOptions) *redis.ClusterOptions {
 	o.ReadOnly, o.RouteByLatency, o.RouteRandomly = false, false, false // masters only
 	o.ContextTimeoutEnabled = true
 	o.DialerRetries = 1
-	o.PoolSize, o.MaxConcurrentDials = ownPool, ownPool
+	o.PoolSize, o.MaxConcurrentDials = ownPoolSize, ownPoolSize
 	o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 0, 0, 0
 	o.ConnMaxLifetime, o.ConnMaxLifetimeJitter = aged(o.ConnMaxLifetime), 0
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

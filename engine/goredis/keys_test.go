@@ -13,16 +13,16 @@ import (
 func TestKeyringKeepsWhatIsInUse(t *testing.T) {
 	t.Parallel()
 	for names, most := range map[int]float64{64: 0.1, 10_000: 1} {
-		k := &keyring{seed: maphash.MakeSeed()}
+		k := &keyCache{seed: maphash.MakeSeed()}
 		made := 0
 		for round := range 20 {
 			for i := range names {
 				r := engine.Resource{Prefix: "p", Name: fmt.Sprint("stock:", i)}
-				s, _ := k.shelf(r)
+				s, _ := k.set(r)
 				if s.find(r) == nil && round > 0 {
 					made++
 				}
-				keys, err := k.of(r)
+				keys, err := k.get(r)
 				if want := fmt.Sprintf("p:{stock:%d}", i); err != nil || keys.Core() != want {
 					t.Fatalf("got %q, %v, want %q", keys.Core(), err, want)
 				}

@@ -1,0 +1,298 @@
+package goredis
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// Timing of interests.
+const (
+	// interestLife is how long a resource's channel stays subscribed after a client last
+	// waited for it or released it: the next wait may come soon.
+	interestLife = time.Minute
+	// interestSweep is how often interests that have ended are removed.
+	interestSweep = 15 * time.Second
+	// minSubscriptions is how many masters a listener subscribes at, if there are as many:
+	// one may be away.
+	minSubscriptions = 2
+	// openTries is how many masters a new stream tries before it says that none
+	// can be reached.
+	openTries = 4
+)
+
+// clusterListener receives the wake-ups of one client from a cluster. Each of its
+// subscriptions is a connection to one master: it receives what is published to all nodes,
+// and what is published to the shard about resources there that the client waits for or
+// holds, its interests. Nothing depends on how quickly an interest is subscribed: if a
+// shard channel has no subscriber, the scripts publish to all nodes.
+type clusterListener struct {
+	e       *Engine
+	plain   string // the channel for all nodes
+	client  string
+	deliver func(engine.Wakeup)
+	cluster *redis.ClusterClient
+	ctx     context.Context
+	cancel  context.CancelFunc
+	work    sync.WaitGroup // the manager and the subscriptions
+	todo    chan struct{}  // of one: there is something for the manager
+	live    chan error     // the outcome of the first subscription, once
+
+	mu            sync.Mutex
+	subscriptions map[string]*subscription // by address of the master
+	interests     map[string]*interest     // by core of the resource
+	plainOnly     bool                     // the server knows no sharded channels, or refuses them
+	missed        bool                     // wake-ups may have been lost since the latest Resync
+	failures      int                      // failures in a row
+	recent        []broadcast              // the latest messages to all nodes
+}
+
+// broadcast is a message to all nodes that a subscription has received.
+type broadcast struct {
+	text string
+	by   *subscription
+}
+
+// maxRecent is how many messages are kept to recognise those that arrive on several
+// subscriptions.
+const maxRecent = 64
+
+// isNew reports whether no other subscription has received a message to all nodes. They
+// receive it at nearly the same time; a late copy is only another hint.
+func (s *clusterListener) isNew(e *subscription, text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.recent, func(t broadcast) bool { return t.text == text && t.by != e }); i >= 0 {
+		return false
+	}
+	if len(s.recent) == maxRecent {
+		s.recent = slices.Delete(s.recent, 0, maxRecent/2)
+	}
+	s.recent = append(s.recent, broadcast{text, e})
+	return true
+}
+
+// interest is a resource that the client waits for or holds.
+type interest struct {
+	until     time.Time
+	on        *subscription // who was told to listen; nil: nobody yet
+	confirmed bool          // the server confirmed it
+	lost      bool          // it was confirmed once, and has ended since
+}
+
+func (e *Engine) listenShards(cluster *redis.ClusterClient, prefix, client string, deliver func(engine.Wakeup)) *clusterListener {
+	s := &clusterListener{
+		e: e, plain: wakeChannel(prefix, client), client: client, deliver: deliver, cluster: cluster,
+		todo: make(chan struct{}, 1), live: make(chan error, 1),
+		subscriptions: map[string]*subscription{}, interests: map[string]*interest{},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	e.interests.add(s)
+	s.work.Go(s.manage)
+	return s
+}
+
+func (s *clusterListener) opened() <-chan error { return s.live }
+
+// Close ends the stream; it may be called more than once.
+func (s *clusterListener) Close() error {
+	s.cancel()
+	s.e.interests.remove(s)
+	s.mu.Lock()
+	for _, e := range s.subscriptions {
+		e.close()
+	}
+	s.mu.Unlock()
+	s.work.Wait()
+	return nil
+}
+
+// attend makes sure that wake-ups about a resource come by its shard, for so
+// long and a while.
+func (s *clusterListener) need(core string, life time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.plainOnly {
+		return
+	}
+	t := s.interests[core]
+	if t == nil {
+		t = &interest{}
+		s.interests[core] = t
+		s.wakeManager()
+	}
+	if until := time.Now().Add(life + interestLife); until.After(t.until) {
+		t.until = until
+	}
+}
+
+// dismiss says that a resource was given back.
+func (s *clusterListener) done(core string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.interests[core]; t != nil {
+		t.until = time.Now().Add(interestLife)
+	}
+}
+
+// poke wakes the manager.
+func (s *clusterListener) wakeManager() {
+	select {
+	case s.todo <- struct{}{}:
+	default:
+	}
+}
+
+// manage keeps a subscription for every interest.
+func (s *clusterListener) manage() {
+	for s.ctx.Err() == nil {
+		s.settle()
+		t := time.NewTimer(interestSweep)
+		select {
+		case <-s.todo:
+		case <-t.C:
+			s.sweep()
+		case <-s.ctx.Done():
+		}
+		t.Stop()
+		s.pause()
+	}
+}
+
+// rest pauses after failures: a node that is away costs a try each time.
+func (s *clusterListener) pause() {
+	s.mu.Lock()
+	trouble := s.failures
+	s.mu.Unlock()
+	if trouble == 0 {
+		return
+	}
+	t := time.NewTimer(min(minPause<<min(trouble-1, 10), maxPause))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.ctx.Done():
+	}
+}
+
+// settle assigns every interest without a subscription to the master of its slot, and
+// keeps minSubscriptions for what is published to all nodes.
+func (s *clusterListener) settle() {
+	s.mu.Lock()
+	var homeless []string
+	for core, t := range s.interests {
+		if t.on == nil && !s.plainOnly {
+			homeless = append(homeless, core)
+		}
+	}
+	few, trouble := minSubscriptions-len(s.subscriptions), s.failures
+	s.mu.Unlock()
+	if trouble > 0 {
+		s.cluster.ReloadState(s.ctx) // in the background, and not often
+	}
+	for range 2 * max(0, few) { // any masters will do; the last one tried may be away
+		s.place(strconv.Itoa(rand.Int()))
+	}
+	for _, core := range homeless {
+		s.place(core)
+	}
+}
+
+// place makes sure that there is a subscription at the master of a key, and assigns the
+// interest of that name to it, if there is one.
+func (s *clusterListener) place(key string) {
+	node, err := bounded(s.e, s.ctx, func() (*redis.Client, error) { return s.cluster.MasterForKey(s.ctx, key) })
+	s.mu.Lock()
+	if s.ctx.Err() != nil {
+		s.mu.Unlock()
+		return
+	}
+	if err != nil {
+		s.failed(err)
+		s.mu.Unlock()
+		return
+	}
+	addr := node.Options().Addr
+	e := s.subscriptions[addr]
+	if e == nil {
+		e = newSubscription(s, addr, node)
+		s.subscriptions[addr] = e
+		s.work.Go(e.run)
+	}
+	t := s.interests[key]
+	if t != nil && t.on == nil {
+		t.on, t.confirmed = e, false
+	} else {
+		t = nil
+	}
+	ready := e.ready
+	s.mu.Unlock()
+	if t != nil && ready { // otherwise the subscription does it when it is
+		e.subscribe(shardChannel(key, s.client))
+	}
+}
+
+// failed counts a failure and makes the manager try again. The mutex is held.
+func (s *clusterListener) failed(err error) {
+	s.failures++
+	if s.failures == openTries || isDenied(s.ctx, err) {
+		select {
+		case s.live <- err: // of interest if nothing went well before
+		default:
+		}
+	}
+	s.wakeManager()
+}
+
+// sweep removes interests that have ended.
+func (s *clusterListener) sweep() {
+	now := time.Now()
+	s.mu.Lock()
+	drop := map[string]*subscription{}
+	for core, t := range s.interests {
+		if now.After(t.until) {
+			delete(s.interests, core)
+			drop[core] = t.on
+		}
+	}
+	s.mu.Unlock()
+	for core, e := range drop {
+		if e != nil {
+			e.unsubscribe(shardChannel(core, s.client))
+		}
+	}
+}
+
+// settled sends a Resync once all interests are confirmed that were confirmed before.
+// It returns whether to deliver a Resync. The mutex is held.
+func (s *clusterListener) settled() bool {
+	if !s.missed {
+		return false
+	}
+	heard := false
+	for _, e := range s.subscriptions {
+		heard = heard || e.ready
+	}
+	for _, t := range s.interests {
+		heard = heard && (t.confirmed || !t.lost || s.plainOnly)
+	}
+	s.missed = s.missed && !heard
+	return heard
+}
+
+// resync is deliver for a Resync, if it is due.
+func (s *clusterListener) resync() {
+	s.mu.Lock()
+	due := s.settled()
+	s.mu.Unlock()
+	if due {
+		s.deliver(engine.Wakeup{Kind: engine.Resync})
+	}
+}

@@ -1,0 +1,183 @@
+package goredis
+
+import (
+	"context"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// subscription is one connection of a clusterListener, to one master. It lives as long as
+// that connection: go-redis itself would resubscribe the sharded channels of several slots
+// in one command, at the master of the first.
+type subscription struct {
+	s      *clusterListener
+	addr   string
+	pubsub *redis.PubSub
+	socket *socket
+	ctx    context.Context
+
+	ready bool // it is confirmed; guarded by the mutex of the clusterListener
+}
+
+func newSubscription(s *clusterListener, addr string, node *redis.Client) *subscription {
+	e := &subscription{s: s, addr: addr, socket: &socket{once: true}}
+	e.ctx = context.WithValue(s.ctx, socketKey{}, e.socket)
+	e.pubsub = node.Subscribe(e.ctx)
+	return e
+}
+
+func (e *subscription) close() {
+	e.socket.close()
+	_ = e.pubsub.Close() // the second time it says that it is closed
+}
+
+// run receives until the connection breaks.
+func (e *subscription) run() {
+	err := e.open()
+	if err == nil {
+		err = e.receive()
+	}
+	e.close()
+	e.s.subscriptionEnded(e, err)
+}
+
+// open subscribes to the channel for all nodes, then to the interests that were assigned
+// meanwhile.
+func (e *subscription) open() error {
+	if err := e.pubsub.Subscribe(e.ctx, e.s.plain); err != nil {
+		return err
+	}
+	if err := confirmed(e.ctx, e.pubsub); err != nil {
+		return err
+	}
+	for _, core := range e.s.begin(e) {
+		e.subscribe(shardChannel(core, e.s.client))
+	}
+	return nil
+}
+
+// subscribe asks for one channel: those of several slots cannot be asked for in
+// one command. An error shows in the next receive.
+func (e *subscription) subscribe(channel string) { _ = e.pubsub.SSubscribe(e.ctx, channel) }
+
+func (e *subscription) unsubscribe(channel string) { _ = e.pubsub.SUnsubscribe(e.ctx, channel) }
+
+// receive delivers messages until the connection breaks.
+func (e *subscription) receive() error {
+	for asked := false; ; {
+		msg, err := e.pubsub.ReceiveTimeout(e.ctx, quiet)
+		switch {
+		case err == nil:
+			asked = false
+			e.handle(msg)
+		case isTimeout(err) && !asked && e.ctx.Err() == nil:
+			asked = true
+			e.s.e.follow(e.ctx)
+			_ = e.pubsub.Ping(e.ctx) // an error shows in the next receive
+		case isAnswer(err) && e.ctx.Err() == nil:
+			e.s.refused(e, err)
+		default:
+			return err
+		}
+	}
+}
+
+func (e *subscription) handle(msg any) {
+	switch msg := msg.(type) {
+	case *redis.Subscription:
+		core := strings.TrimSuffix(msg.Channel, shardChannel("", e.s.client))
+		switch msg.Kind {
+		case "ssubscribe":
+			e.s.confirmed(e, core)
+		case "sunsubscribe":
+			e.s.unconfirmed(e, core)
+		}
+	case *redis.Message:
+		if msg.Channel != e.s.plain || e.s.isNew(e, msg.Payload) {
+			e.s.deliver(wakeupOf(msg.Payload))
+		}
+	}
+}
+
+// begin makes a subscription ready and returns its interests.
+func (s *clusterListener) begin(e *subscription) []string {
+	s.mu.Lock()
+	e.ready = true
+	s.failures = 0
+	select {
+	case s.live <- nil:
+	default:
+	}
+	var mine []string
+	for core, t := range s.interests {
+		if t.on == e {
+			mine = append(mine, core)
+		}
+	}
+	s.mu.Unlock()
+	s.resync()
+	return mine
+}
+
+// subscriptionEnded removes a subscription; its interests need another.
+func (s *clusterListener) subscriptionEnded(e *subscription, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.subscriptions[e.addr] == e {
+		delete(s.subscriptions, e.addr)
+	}
+	s.missed = s.missed || e.ready
+	e.ready = false
+	for _, t := range s.interests {
+		if t.on == e {
+			t.lost, t.on, t.confirmed = t.lost || t.confirmed, nil, false
+		}
+	}
+	if s.ctx.Err() == nil {
+		s.failed(err)
+	}
+}
+
+// confirmed records that the server has confirmed an interest.
+func (s *clusterListener) confirmed(e *subscription, core string) {
+	s.mu.Lock()
+	t := s.interests[core]
+	if t != nil && t.on == e {
+		t.confirmed, s.failures = true, 0
+	}
+	s.mu.Unlock()
+	s.resync()
+}
+
+// unconfirmed records that the server has ended an interest, since the slot has moved.
+func (s *clusterListener) unconfirmed(e *subscription, core string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.interests[core]
+	if t == nil || t.on != e {
+		return // asked for by sweep
+	}
+	t.lost, t.on, t.confirmed = true, nil, false
+	s.missed = true
+	s.failures = max(s.failures, 1) // who has the slot must be looked up
+	s.wakeManager()
+}
+
+// refused notes an error in place of a confirmation. It does not say for which
+// topic, so all that wait for one are asked for again: that does no harm.
+func (s *clusterListener) refused(e *subscription, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isDenied(s.ctx, err) { // Redis before 7, or no right to: all nodes are told
+		s.plainOnly = true
+		clear(s.interests)
+		return
+	}
+	for _, t := range s.interests {
+		if t.on == e && !t.confirmed {
+			t.on = nil
+		}
+	}
+	s.failed(err)
+}
