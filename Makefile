@@ -24,17 +24,19 @@ endef
 
 # What is under faults or random for long: the suites of faults on all topologies, random
 # programs on real servers, and small runs of the lab and of the benchmark.
-SUITES := internal/faulttest internal/primitivetest lab bench
+FAULTS := internal/faulttest
+SUITES := internal/primitivetest lab bench
 ALL    := $(MODULES:%=./%/...)
 
 test: redis databases ## what a change needs, with the race detector; installs Redis, PostgreSQL and MariaDB if they are missing
-	@echo "$(GO) test -race (all but $(SUITES))"
-	@set -e; all=$$($(GO) list $(ALL)); suites=$$($(GO) list $(SUITES:%=./%/...)); \
+	@echo "$(GO) test -race (all but $(FAULTS) $(SUITES))"
+	@set -e; all=$$($(GO) list $(ALL)); suites=$$($(GO) list $(FAULTS:%=./%/...) $(SUITES:%=./%/...)); \
 		$(GO) test -race -timeout $(TIMEOUT) $$(echo "$$all" | grep -vxF "$$suites")
 
-# One package at a time: each starts many processes itself.
+# The suites of faults run alone: they start many processes and have bounds.
 test-long: redis ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
-	$(GO) test -race -p 1 -timeout $(TIMEOUT) $(SUITES:%=./%/...)
+	code=0; $(GO) test -race -timeout $(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
+		$(GO) test -race -timeout $(TIMEOUT) $(SUITES:%=./%/...) || code=$$?; exit $$code
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
 test-full: redis databases ## all tests, those at scale in full size, and make test-redis; hours

@@ -34,8 +34,11 @@ func TestSummaryOfFailures(t *testing.T) {
 // test-long, which takes the suites that make test leaves out.
 func TestEveryTestIsAskedFor(t *testing.T) {
 	for path, all := range map[string][]string{
-		"../../.ci/run":  {" check test test-long "},
-		"../../Makefile": {`suites=$$($(GO) list $(SUITES:%=./%/...))`, `test -race -p 1 -timeout $(TIMEOUT) $(SUITES:%=./%/...)`},
+		"../../.ci/run": {" check test test-long "},
+		"../../Makefile": {
+			`suites=$$($(GO) list $(FAULTS:%=./%/...) $(SUITES:%=./%/...))`,
+			`test -race -timeout $(TIMEOUT) $(FAULTS:%=./%/...)`, `test -race -timeout $(TIMEOUT) $(SUITES:%=./%/...)`,
+		},
 	} {
 		text, err := os.ReadFile(path)
 		if err != nil {
