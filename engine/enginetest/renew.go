@@ -71,7 +71,7 @@ func renewBatch(s *scene) {
 	var batch []engine.Renewal
 	for i := range 30 {
 		one := s.on(fmt.Sprintf("stock:%d", i))
-		r := lasting(short, a.request())
+		r := lasting(long/2, a.request()) // to see the renewal by; no machine stalls for so long
 		r.Resource = one.res
 		held := one.hold(r)
 		if i%3 == 0 {
