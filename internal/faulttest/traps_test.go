@@ -63,7 +63,7 @@ func TestToldBeforeAnotherEnters(t *testing.T) {
 func TestRenewalDoesNotRecreate(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
-	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(600*time.Millisecond)))
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(3*time.Second))) // longer than a stall of the machine
 	keys := w.keysOf("stock:1")
 	w.on(w.nodes, func(rdb *redis.Client) error { return rdb.Del(t.Context(), keys...).Err() })
 	if e := w.lost(l); e.Cause != holdfast.LostDeleted {
