@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"os"
@@ -57,10 +58,17 @@ type Client struct {
 }
 
 // New returns a client of an engine, like goredis.New(rdb) or memory.New(). The
-// engine may be shared by clients. Errors: a nil engine, ErrOption.
+// engine may be shared by clients. Errors: a nil engine; ErrOption for a bad option, for a
+// hook with a method that does not match, and for an engine that cannot work, like that of
+// goredis.New(nil).
 func New(e engine.Engine, opts ...Option) (*Client, error) {
 	if e == nil {
 		return nil, errors.New("holdfast: engine is nil: pass goredis.New(rdb) or memory.New()")
+	}
+	if checker, ok := e.(engine.Checker); ok {
+		if err := checker.Check(); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrOption, err)
+		}
 	}
 	o := clientOptions{prefix: DefaultPrefix, name: filepath.Base(os.Args[0]), logger: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {

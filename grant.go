@@ -10,7 +10,7 @@ import (
 // grant is what one or more leases are backed by: a *storeGrant is one lease in the
 // store, a *multiGrant several leases as one, a *fallbackGrant has no store.
 type grant interface {
-	// resource returns the name of what is held, for errors.
+	// resource returns the name of what is held: the first one of several.
 	resource() string
 	// id is the holder ID.
 	id() string

@@ -77,7 +77,7 @@ func (b *multiGrant) part(name string) *Lease {
 	return b.parts[i]
 }
 
-func (b *multiGrant) resource() string { return b.title }
+func (b *multiGrant) resource() string { return b.first }
 
 func (b *multiGrant) id() string { return b.firstPart().grant.id() }
 

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"reflect"
 	"time"
 )
 
@@ -137,9 +138,34 @@ func sortHooks(all []Hook) (h hooks, err error) {
 		if x, ok := hook.(ReleaseHook); ok {
 			h.release, known = append(h.release, x), true
 		}
-		if !known {
-			return h, optionError("hook of type %T has none of the hook methods", hook)
+		if err := checkHook(hook, known); err != nil {
+			return h, err
 		}
 	}
 	return h, nil
+}
+
+// checkHook returns an error if a hook has no hook method, or a method of that name with
+// another signature, or one that only its pointer has: it would never be called.
+func checkHook(hook Hook, known bool) error {
+	for _, want := range []reflect.Type{
+		reflect.TypeFor[AcquireStartHook](), reflect.TypeFor[AcquireEndHook](), reflect.TypeFor[RenewHook](),
+		reflect.TypeFor[LostHook](), reflect.TypeFor[ReleaseHook](),
+	} {
+		has := reflect.TypeOf(hook)
+		if hook == nil || has.Implements(want) {
+			continue
+		}
+		method := want.Method(0)
+		if got := reflect.ValueOf(hook).MethodByName(method.Name); got.IsValid() {
+			return optionError("hook of type %T: the method %s is a %v, want a %v", hook, method.Name, got.Type(), method.Type)
+		}
+		if has.Kind() != reflect.Interface && reflect.PointerTo(has).Implements(want) {
+			return optionError("hook of type %T: the method %s needs a pointer: pass &hook", hook, method.Name)
+		}
+	}
+	if !known {
+		return optionError("hook of type %T has none of the hook methods", hook)
+	}
+	return nil
 }

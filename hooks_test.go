@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -149,4 +150,40 @@ func TestHookWithOneMethod(t *testing.T) {
 			t.Errorf("lost: %v", got)
 		}
 	})
+}
+
+// renewsOddly has one method that matches and one that does not.
+type renewsOddly struct{}
+
+func (renewsOddly) Lost(*holdfast.LostError) {}
+
+func (renewsOddly) Renew(string) {}
+
+// losesByPointer has one method on the value and one on the pointer.
+type losesByPointer struct{}
+
+func (losesByPointer) Renew(holdfast.Renew) {}
+
+func (*losesByPointer) Lost(*holdfast.LostError) {}
+
+func TestHookThatWouldNotBeCalled(t *testing.T) {
+	for _, k := range []struct {
+		hook holdfast.Hook
+		want string
+	}{
+		{nil, "none of the hook methods"},
+		{struct{}{}, "none of the hook methods"},
+		{renewsOddly{}, "the method Renew is a func(string), want a func(holdfast.Renew)"},
+		{losesByPointer{}, "the method Lost needs a pointer"},
+	} {
+		_, err := holdfast.New(memory.New(), holdfast.WithHooks(k.hook))
+		if !errors.Is(err, holdfast.ErrOption) || !strings.Contains(err.Error(), k.want) {
+			t.Errorf("%T: got %v, want %q", k.hook, err, k.want)
+		}
+	}
+	c, err := holdfast.New(memory.New(), holdfast.WithHooks(&losesByPointer{}, &recorder{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
 }

@@ -16,9 +16,10 @@ import (
 type Snapshot struct {
 	Resource, Kind string
 	Capacity       int
-	Token          uint64   // highest token given or reserved so far
-	Holders        []Holder // in grant order
-	Waiters        []Waiter // in queue order
+	Token          uint64        // highest token given or reserved so far
+	Marked         time.Duration // time left of the mark "done" (Once, Job, Latch); 0: not marked
+	Holders        []Holder      // in grant order
+	Waiters        []Waiter      // in queue order
 }
 
 // Holder is a party with a live lease.
@@ -118,29 +119,53 @@ func (c *Client) Break(ctx context.Context, name, holderID string, opts ...Break
 	if holderID == "" {
 		return optionError("the holder ID is empty: take it from a snapshot")
 	}
-	if !c.gate.enter() {
-		return opError("break", name, ErrClosed)
-	}
-	defer c.gate.leave()
-	call, cancel := until(ctx, c.life)
-	defer cancel()
 	b := engine.Break{ID: holderID}
 	for _, opt := range opts {
 		opt(&b)
 	}
+	return c.breakOff(ctx, "break", name, b, "by "+holderID)
+}
+
+// breakOff ends what b names, for an operation op. what completes "not held ...".
+func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, what string) error {
+	if !c.gate.enter() {
+		return opError(op, name, ErrClosed)
+	}
+	defer c.gate.leave()
+	call, cancel := until(ctx, c.life)
+	defer cancel()
 	err := c.engine.Break(call, c.resource(name), b)
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
-		return opError("break", name, fmt.Errorf("%w by %s", ErrNotHeld, holderID))
+		err = fmt.Errorf("%w %s", ErrNotHeld, what)
 	}
 	if err != nil {
-		return opError("break", name, err)
+		return opError(op, name, err)
 	}
 	return nil
 }
 
+// Forget ends the mark of a resource, so that its work may be done again: name is the ID
+// of a Once, or the name of a Job with AtLeast and no schedule. Work that is under way is
+// not affected: it makes its mark when it is done. Errors: ErrNotHeld if nothing is marked;
+// ErrMismatch for a Latch, whose mark says that it is open; ErrUnavailable, ErrDenied,
+// ErrClosed, ErrOption.
+func (c *Client) Forget(ctx context.Context, name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	b, err := c.peek(ctx, name)
+	if err == nil && b.Marked > 0 && b.Kind == engine.KindLatch {
+		err = ErrMismatch
+	}
+	if err != nil {
+		return opError("forget", name, err)
+	}
+	return c.breakOff(ctx, "forget", name, engine.Break{ID: engine.MarkID}, "as a mark")
+}
+
 func snapshotOf(s engine.Snapshot) Snapshot {
-	out := Snapshot{Resource: s.Resource.Name, Kind: string(s.Kind), Capacity: s.Capacity, Token: s.Token}
+	out := Snapshot{Resource: s.Resource.Name, Kind: string(s.Kind), Capacity: s.Capacity, Token: s.Token, Marked: s.Marked}
 	for _, h := range s.Holders {
 		out.Holders = append(out.Holders, Holder{
 			ID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,

@@ -32,6 +32,10 @@ type Lease struct {
 // It is 0 if the store did not grant the lease, see Fallback.
 func (l *Lease) Token() uint64 { return l.token }
 
+// Resource returns the name of the resource; for a Multi its first name, as given. Tokens
+// has all of them.
+func (l *Lease) Resource() string { return l.grant.resource() }
+
 // Tokens returns the fencing tokens by resource name.
 func (l *Lease) Tokens() map[string]uint64 {
 	return l.grant.tokens(l)

@@ -36,8 +36,8 @@ var _ engine.Engine = (*Engine)(nil)
 
 // New returns an engine on a go-redis client: *redis.Client (also one made for
 // Sentinel) or *redis.ClusterClient. The client stays the caller's, who closes
-// it after the Holdfast clients. A nil client or a bad option comes back as the
-// error, an engine.ErrDenied, of the first call.
+// it after the Holdfast clients. A nil client or a bad option is an error of holdfast.New,
+// and of every call.
 func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 	o := options{retention: defaultRetention}
 	for _, set := range opts {
@@ -63,6 +63,9 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 	}
 	return e
 }
+
+// Check implements engine.Checker.
+func (e *Engine) Check() error { return e.broken }
 
 func isNil(rdb redis.UniversalClient) bool {
 	switch c := rdb.(type) {

@@ -31,9 +31,9 @@ type Engine struct {
 var _ engine.Engine = (*Engine)(nil)
 
 // New returns an engine over independent nodes: an odd number of them, usually 3 or
-// 5; an even number works and stands no more failures than one node less. No node,
-// a nil one, or the same one twice comes back as the error, an engine.ErrDenied, of
-// the first call. The nodes stay the caller's.
+// 5; an even number works and tolerates no more failures than one node fewer. No node, a
+// nil one, the same one twice, or one that reports an error by engine.Checker is an error
+// of holdfast.New, and of every call. The nodes stay the caller's.
 func New(nodes ...engine.Engine) *Engine {
 	e := &Engine{majority: len(nodes)/2 + 1, broken: check(nodes)}
 	for i, n := range nodes {
@@ -43,6 +43,9 @@ func New(nodes ...engine.Engine) *Engine {
 	return e
 }
 
+// Check implements engine.Checker.
+func (e *Engine) Check() error { return e.broken }
+
 func check(nodes []engine.Engine) error {
 	if len(nodes) == 0 {
 		return fmt.Errorf("%w: quorum: New was given no nodes", engine.ErrDenied)
@@ -50,6 +53,11 @@ func check(nodes []engine.Engine) error {
 	for i, n := range nodes {
 		if v := reflect.ValueOf(n); n == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 			return fmt.Errorf("%w: quorum: node %d is nil", engine.ErrDenied, i+1)
+		}
+		if c, ok := n.(engine.Checker); ok {
+			if err := c.Check(); err != nil {
+				return fmt.Errorf("quorum: node %d: %w", i+1, err)
+			}
 		}
 		if !reflect.TypeOf(n).Comparable() {
 			continue
