@@ -85,7 +85,7 @@ func (lk *acquirer) acquire(ctx context.Context, weight int, queue bool) (*Lease
 func (lk *acquirer) acquireHooked(ctx context.Context, weight int, queue bool) (*Lease, error) {
 	c, start := lk.c, time.Now()
 	for _, hook := range c.hooks.acquireStart {
-		hook.AcquireStart(ctx, AcquireStart{Resource: lk.name, Kind: string(lk.kind), Weight: weight})
+		hook.AcquireStart(ctx, AcquireStartEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight})
 	}
 	l, source, err := lk.acquireReentrant(ctx, weight, queue)
 	returned := false
@@ -94,7 +94,7 @@ func (lk *acquirer) acquireHooked(ctx context.Context, weight int, queue bool) (
 			_ = l.Release(ctx) // retried in the background if it is not confirmed
 		}
 	}()
-	e := AcquireEnd{Resource: lk.name, Kind: string(lk.kind), Weight: weight,
+	e := AcquireEndEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight,
 		Waited: time.Since(start), Source: source, Err: err}
 	if l != nil {
 		e.Token = l.token
@@ -116,7 +116,7 @@ func (lk *acquirer) acquireReentrant(ctx context.Context, weight int, queue bool
 			return nil, 0, err
 		}
 		if l != nil {
-			return l, FromContext, nil
+			return l, SourceContext, nil
 		}
 	}
 	return lk.acquireOrFallBack(ctx, weight, queue)

@@ -110,7 +110,7 @@ func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 // an error that waiting cannot mend. Errors that may pass are retried. Requests use call,
 // which ends with ctx and with the client.
 func (a *attempt) run(ctx, call context.Context) (*storeGrant, Source, error) {
-	source, alone := FromStore, !a.queued
+	source, alone := SourceStore, !a.queued
 	var trouble error
 	var slow backoff
 	if a.queued || a.c.wakeups.live() {
@@ -128,7 +128,7 @@ func (a *attempt) run(ctx, call context.Context) (*storeGrant, Source, error) {
 		switch {
 		case err == nil && ans.Status == engine.Granted:
 			if h := a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
-				h.unrivalled = alone && source == FromStore
+				h.unrivalled = alone && source == SourceStore
 				return h, source, nil
 			}
 			if err := a.tooLate(sent); err != nil {
@@ -155,7 +155,7 @@ func (a *attempt) run(ctx, call context.Context) (*storeGrant, Source, error) {
 		}
 		again := time.Now().Add(next)
 		if a.queued {
-			source = FromPoll
+			source = SourcePoll
 		}
 		if a.queued && trouble == nil {
 			opened, err := a.listen(ctx)
@@ -168,7 +168,7 @@ func (a *attempt) run(ctx, call context.Context) (*storeGrant, Source, error) {
 		}
 		h, err := a.wait(ctx, time.Until(again), trouble)
 		if h != nil || err != nil {
-			return h, FromPush, err
+			return h, SourcePush, err
 		}
 	}
 }
@@ -274,7 +274,7 @@ func (a *attempt) tooLate(sent time.Time) error {
 		return nil
 	}
 	return &waitError{a.acquirer.name, fmt.Errorf("%w: TTL %v is too short for this store, whose grants took %v or more: use at least %v",
-		ErrOption, a.req.TTL, a.delay.Round(time.Millisecond), (5 * a.delay).Round(10*time.Millisecond)), nil}
+		ErrInvalid, a.req.TTL, a.delay.Round(time.Millisecond), (5 * a.delay).Round(10*time.Millisecond)), nil}
 }
 
 // restart gives the attempt a new ID after the store has ended the old one, as it does

@@ -80,7 +80,7 @@ func (lk *acquirer) acquireLocal(ctx context.Context, weight int) (*Lease, Sourc
 	}
 	if t.grant != nil {
 		if l := t.grant.take(ctx); l != nil {
-			return l, FromProcess, nil
+			return l, SourceProcess, nil
 		}
 	}
 	if t.attempt == nil {

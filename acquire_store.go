@@ -52,7 +52,7 @@ func (lk *acquirer) acquireOnce(ctx context.Context, weight int) (l *Lease, _ So
 			return nil, 0, err
 		}
 		if l := h.take(ctx); l != nil {
-			return l, FromStore, nil
+			return l, SourceStore, nil
 		}
 		if h.broken() {
 			return nil, 0, &waitError{lk.name, errBrokenWait, nil}

@@ -58,7 +58,7 @@ type Client struct {
 }
 
 // New returns a client of an engine, like goredis.New(rdb) or memory.New(). The
-// engine may be shared by clients. Errors: a nil engine; ErrOption for a bad option, for a
+// engine may be shared by clients. Errors: a nil engine; ErrInvalid for a bad option, for a
 // hook with a method that does not match, and for an engine that cannot work, like that of
 // goredis.New(nil).
 func New(e engine.Engine, opts ...Option) (*Client, error) {
@@ -67,7 +67,7 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 	}
 	if checker, ok := e.(engine.Checker); ok {
 		if err := checker.Check(); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrOption, err)
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
 	o := clientOptions{prefix: DefaultPrefix, name: filepath.Base(os.Args[0]), logger: slog.New(slog.DiscardHandler)}

@@ -52,7 +52,7 @@ type Cond struct {
 
 // Cond returns a handle on a condition of the mutex. It costs nothing until it is
 // used. A name is UTF-8 without "#cond:", with that of the mutex at most
-// MaxNameLen − 6 bytes long; otherwise the methods return ErrOption.
+// MaxNameLen − 6 bytes long; otherwise the methods return ErrInvalid.
 func (m *Mutex) Cond(name string) *Cond {
 	o := lockOptions{ttl: condTTL, noTenure: true, reason: m.opts.reason, err: m.opts.err}
 	switch full := m.name + condMark + name; {
@@ -72,7 +72,7 @@ func (m *Mutex) Cond(name string) *Cond {
 // wake-up gets lost is seen within about a second.
 //
 // With an error the mutex is not held: l was released or lost, also if ctx ended.
-// Only ErrOption, ErrMismatch, ErrNotHeld and ErrDeadlock, which tell of a mistake
+// Only ErrInvalid, ErrMismatch, ErrNotHeld and ErrDeadlock, which tell of a mistake
 // of the caller, leave l as it is. ctx must not be of l's own Context, which ends
 // with l. A signal that a caller cannot use any more, since its ctx ends, goes to
 // the next waiter.
@@ -295,7 +295,7 @@ func (c *Cond) leave(ctx context.Context, h *storeGrant, slow *backoff) bool {
 // have held it to change what the waiters look at. A waiter that seems to have
 // died, since it is late with its renewal, is passed over in that the next one is
 // woken too. Errors: ErrUnavailable (whether it woke one is unknown; to repeat it
-// does no harm), ErrMismatch, ErrDenied, ErrClosed, ErrOption.
+// does no harm), ErrMismatch, ErrDenied, ErrClosed, ErrInvalid.
 func (c *Cond) Signal(ctx context.Context) error { return c.call(ctx, "signal", fresh) }
 
 // Broadcast wakes all that wait when it is called, in their order and one by one.

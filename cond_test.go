@@ -358,7 +358,7 @@ func TestCondMistakes(t *testing.T) {
 	mustRelease(t, other)
 	wait(other, holdfast.ErrMismatch)
 	_, err := m.Cond("ready").Wait(l.Context(), l)
-	wantErr(t, err, holdfast.ErrOption)
+	wantErr(t, err, holdfast.ErrInvalid)
 	again := mustLock(t, m, l.Context())
 	wait(again, holdfast.ErrDeadlock)
 	mustRelease(t, again)
@@ -378,11 +378,11 @@ func TestCondMistakes(t *testing.T) {
 	wait(multi, holdfast.ErrMismatch)
 	mustRelease(t, multi)
 	for _, name := range []string{"", "a#cond:b", strings.Repeat("n", holdfast.MaxNameLen-6), "\xff"} {
-		wantErr(t, m.Cond(name).Signal(ctx), holdfast.ErrOption)
+		wantErr(t, m.Cond(name).Signal(ctx), holdfast.ErrInvalid)
 		_, err := m.Cond(name).Wait(ctx, l)
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 	}
-	wantErr(t, c.Mutex("").Cond("a").Broadcast(ctx), holdfast.ErrOption)
+	wantErr(t, c.Mutex("").Cond("a").Broadcast(ctx), holdfast.ErrInvalid)
 	if err := m.Cond(strings.Repeat("n", holdfast.MaxNameLen-7)).Signal(ctx); err != nil {
 		t.Error(err)
 	}

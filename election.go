@@ -58,7 +58,7 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 
 // Lead campaigns, runs fn while it leads, and campaigns again, until ctx ends. fn
 // gets the Context of the lease, which is cancelled in time when leadership is
-// lost, and LeaseFrom gives fn the lease with its fencing token. How a term ends
+// lost, and LeaseFromContext gives fn the lease with its fencing token. How a term ends
 // decides what follows:
 //
 //   - fn returns nil: Lead resigns and campaigns again, behind the candidates that
@@ -132,7 +132,7 @@ type Leader struct {
 
 // Leader asks the store who leads. The answer may be out of date when it comes;
 // whoever acts on it sends Token along. Errors: ErrNoLeader; ErrMismatch if the
-// name is held as something else; ErrUnavailable, ErrDenied, ErrClosed, ErrOption.
+// name is held as something else; ErrUnavailable, ErrDenied, ErrClosed, ErrInvalid.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, _, err := e.look(ctx)
 	if err == nil && l.Token == 0 {

@@ -94,16 +94,16 @@ func TestElectionRefuses(t *testing.T) {
 		el := c.Election("x")
 		for _, value := range []string{strings.Repeat("v", holdfast.MaxValueLen+1), "\xff"} {
 			_, err := el.Campaign(ctx, value)
-			wantErr(t, err, holdfast.ErrOption)
-			wantErr(t, el.Lead(ctx, value, nil), holdfast.ErrOption)
+			wantErr(t, err, holdfast.ErrInvalid)
+			wantErr(t, el.Lead(ctx, value, nil), holdfast.ErrInvalid)
 		}
 		bad := c.Election("x", holdfast.WithTTL(time.Nanosecond))
 		_, err := bad.Campaign(ctx, "v")
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 		_, err = bad.Leader(ctx)
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 		for _, err := range bad.Observe(ctx) {
-			wantErr(t, err, holdfast.ErrOption)
+			wantErr(t, err, holdfast.ErrInvalid)
 		}
 
 		// An election is no mutex, nor the other way round.
@@ -158,7 +158,7 @@ func TestLeaderStepsDownInTime(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() {
 					ended <- a.Lead(ctx, "a", func(ctx context.Context) error {
-						s := span{token: holdfast.LeaseFrom(ctx).Token(), from: time.Now()}
+						s := span{token: holdfast.LeaseFromContext(ctx).Token(), from: time.Now()}
 						<-ctx.Done()
 						s.to = time.Now()
 						terms <- s
@@ -285,7 +285,7 @@ func TestLeadAgainAfterLoss(t *testing.T) {
 				if n++; n == 2 {
 					return stop
 				}
-				l := holdfast.LeaseFrom(ctx)
+				l := holdfast.LeaseFromContext(ctx)
 				if err := c.Break(context.Background(), "x", l.HolderID()); err != nil {
 					t.Error(err)
 				}

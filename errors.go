@@ -34,9 +34,9 @@ var (
 	ErrDeadlock = errors.New("deadlock: the resource is held by the caller's own lease")
 	// ErrClosed: the client is closed.
 	ErrClosed = errors.New("client is closed")
-	// ErrOption: an option or a name is out of range. The text says what is
+	// ErrInvalid: an option or a name is out of range. The text says what is
 	// allowed.
-	ErrOption = errors.New("invalid option")
+	ErrInvalid = errors.New("invalid option")
 )
 
 // HeldError says who keeps a resource busy. It is ErrNotAcquired.
@@ -194,5 +194,5 @@ func opError(op, resource string, err error) error {
 
 // optionError says which value is out of range and what is allowed.
 func optionError(format string, args ...any) error {
-	return fmt.Errorf("holdfast: %w: %s", ErrOption, fmt.Sprintf(format, args...))
+	return fmt.Errorf("holdfast: %w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }

@@ -21,7 +21,7 @@ func ExampleElection_Lead() {
 
 	failed := errors.New("the queue is gone")
 	err = client.Election("dispatcher").Lead(context.Background(), "10.0.0.7:8080", func(ctx context.Context) error {
-		token := holdfast.LeaseFrom(ctx).Token() // goes along with every write
+		token := holdfast.LeaseFromContext(ctx).Token() // goes along with every write
 		fmt.Println("leading, with a fencing token:", token > 0)
 		return failed // resigns and ends Lead; nil would resign and campaign again
 	})

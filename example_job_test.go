@@ -46,7 +46,7 @@ func ExampleJob_Serve() {
 	defer cancel()
 	job := c.Job("push", holdfast.Cron("0 8 * * 1-5"), holdfast.RetryFailed())
 	err = job.Serve(ctx, func(ctx context.Context) error {
-		fmt.Println("push with token", holdfast.LeaseFrom(ctx).Token())
+		fmt.Println("push with token", holdfast.LeaseFromContext(ctx).Token())
 		return nil
 	})
 	fmt.Println(err)

@@ -36,14 +36,14 @@ func (p Fallback) String() string {
 	return "fallback?"
 }
 
-// FallbackPatience is how long the store may leave a request with a fallback
+// FallbackTimeout is how long the store may leave a request with a fallback
 // unanswered before the lock falls back: a failover or a restart that is quicker
 // is ridden out. With a ctx that ends sooner it is half of the time left, so that
 // there is some for the work, but not below 250 ms: a ctx with less than twice
 // that ends before. TryLock falls back earlier if the store cannot be reached in
 // three tries. Once a client has asked in vain for so long, its further calls fall
 // back at once, until the store answers again.
-const FallbackPatience = time.Second
+const FallbackTimeout = time.Second
 
 // minFallbackTimeout is the shortest time without an answer that counts as silence.
 const minFallbackTimeout = 250 * time.Millisecond
@@ -68,7 +68,7 @@ func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue boo
 	for {
 		var granted *Lease
 		var silent silentError
-		source := FromFallback
+		source := SourceFallback
 		if !c.breaker.open(c.resource(lk.name)) {
 			l, from, err := ask(ctx, weight)
 			_ = errors.As(err, &silent)
@@ -169,7 +169,7 @@ func (a *attempt) fallbackLeft(ctx context.Context) time.Duration {
 	if !a.silent.IsZero() {
 		return a.fallbackAfter - time.Since(a.silent)
 	}
-	a.fallbackAfter = FallbackPatience
+	a.fallbackAfter = FallbackTimeout
 	if end, ok := ctx.Deadline(); ok {
 		if half := time.Until(end) / 2; half >= minFallbackTimeout {
 			a.fallbackAfter = min(a.fallbackAfter, half)

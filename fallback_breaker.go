@@ -17,7 +17,7 @@ const breakerMemory = 10 * time.Second
 
 // breaker remembers that the store is silent, so that not every lock with a
 // fallback waits for it. It opens when such locks have asked in vain for as long
-// as FallbackPatience and no attempt of the client has had an answer meanwhile: on
+// as FallbackTimeout and no attempt of the client has had an answer meanwhile: on
 // a cluster one dead node does not make locks on the others fall back. While it is
 // open the client looks at the store every second or two; any answer closes it.
 type breaker struct {
@@ -53,7 +53,7 @@ func (b *breaker) trip(sent time.Time, res engine.Resource) bool {
 		b.silent = sent
 	}
 	b.latest = now
-	if b.tripped || now.Sub(b.silent) < FallbackPatience {
+	if b.tripped || now.Sub(b.silent) < FallbackTimeout {
 		return false
 	}
 	if !b.looking {

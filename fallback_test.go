@@ -101,7 +101,7 @@ func TestFailOpen(t *testing.T) {
 				m := newClient(t, e).Mutex("x", failOpen)
 				var l *holdfast.Lease
 				took := timed(func() { l = mustLock(t, m, context.Background()) })
-				if took < holdfast.FallbackPatience || took > holdfast.FallbackPatience+200*time.Millisecond {
+				if took < holdfast.FallbackTimeout || took > holdfast.FallbackTimeout+200*time.Millisecond {
 					t.Errorf("it fell back after %v", took)
 				}
 				wantFallback(t, l, holdfast.FailOpen)
@@ -169,7 +169,7 @@ func TestFallbackEndsWhenTheStoreIsBack(t *testing.T) {
 		// The next silence is noticed anew.
 		e.out(down)
 		took := timed(func() { wantFallback(t, mustLock(t, m, context.Background()), holdfast.FailOpen) })
-		if took < holdfast.FallbackPatience {
+		if took < holdfast.FallbackTimeout {
 			t.Errorf("it fell back after %v", took)
 		}
 	})
@@ -195,7 +195,7 @@ func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
 				took := timed(func() {
 					wantFallback(t, mustLock(t, c.Mutex("dead", failOpen), context.Background()), holdfast.FailOpen)
 				})
-				if took < holdfast.FallbackPatience {
+				if took < holdfast.FallbackTimeout {
 					t.Errorf("it fell back after %v", took)
 				}
 			}
@@ -220,7 +220,7 @@ func TestFallbackIsNotHeldUpByFailClosed(t *testing.T) {
 		first := lockSoon(ctx, c.Mutex("x"))
 		synctest.Wait()
 		took := timed(func() { wantFallback(t, mustLock(t, c.Mutex("x", failOpen), context.Background()), holdfast.FailOpen) })
-		if took > holdfast.FallbackPatience+200*time.Millisecond {
+		if took > holdfast.FallbackTimeout+200*time.Millisecond {
 			t.Errorf("it fell back after %v", took)
 		}
 		cancel()
@@ -282,7 +282,7 @@ func TestTryLockFallsBackSoonIfNothingIsThere(t *testing.T) {
 			}
 			wantFallback(t, l, holdfast.FailOpen)
 		})
-		if took > holdfast.FallbackPatience+200*time.Millisecond {
+		if took > holdfast.FallbackTimeout+200*time.Millisecond {
 			t.Errorf("hung: it took %v", took)
 		}
 	})
@@ -433,9 +433,9 @@ func TestFallbackOptions(t *testing.T) {
 		e := newFlaky()
 		c := newClient(t, e)
 		_, err := c.Mutex("x", holdfast.WithFallback(3)).Lock(context.Background())
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 		_, err = c.Election("x", failOpen).Campaign(context.Background(), "me")
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 		e.out(down)
 		l := mustLock(t, c.Mutex("x", failOpen), context.Background())
 		_, err = l.Detach(context.Background())
@@ -495,7 +495,7 @@ func TestPatienceIsTheCallersOwn(t *testing.T) {
 		if r.err != nil {
 			t.Fatal(r.err)
 		}
-		if took := r.at.Sub(start); took < holdfast.FallbackPatience {
+		if took := r.at.Sub(start); took < holdfast.FallbackTimeout {
 			t.Errorf("it fell back after %v", took)
 		}
 		_ = r.lease.Release(context.Background())

@@ -60,7 +60,7 @@ func TestForget(t *testing.T) {
 	if err := c.Forget(ctx, "batch"); !errors.Is(err, holdfast.ErrMismatch) {
 		t.Errorf("a latch that is open: %v, want ErrMismatch", err)
 	}
-	if err := c.Forget(ctx, ""); !errors.Is(err, holdfast.ErrOption) {
+	if err := c.Forget(ctx, ""); !errors.Is(err, holdfast.ErrInvalid) {
 		t.Errorf("no name: %v", err)
 	}
 }
@@ -92,8 +92,8 @@ func TestNewChecksTheEngine(t *testing.T) {
 		"a nil node":        quorum.New(memory.New(), nil),
 		"a node of nothing": quorum.New(memory.New(), goredis.New(nil), memory.New()),
 	} {
-		if c, err := holdfast.New(e); c != nil || !errors.Is(err, holdfast.ErrOption) {
-			t.Errorf("%s: got %v, %v, want ErrOption", name, c, err)
+		if c, err := holdfast.New(e); c != nil || !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%s: got %v, %v, want ErrInvalid", name, c, err)
 		}
 	}
 }

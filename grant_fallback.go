@@ -147,7 +147,7 @@ func (s *fallbackGrant) remove(l *Lease) (last, held bool) {
 func (s *fallbackGrant) releaseLast(_ context.Context, last *Lease) error {
 	s.end(nil)
 	for _, hook := range s.acquirer.c.hooks.release {
-		hook.Release(Release{Resource: s.acquirer.name, Token: last.token, Held: time.Since(s.since)})
+		hook.Release(ReleaseEvent{Resource: s.acquirer.name, Token: last.token, Held: time.Since(s.since)})
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (h *storeGrant) releaseLast(ctx context.Context, last *Lease) error {
 	since := h.since
 	err := h.handOffOrRelease(ctx)
 	for _, hook := range h.client().hooks.release {
-		hook.Release(Release{Resource: h.acquirer.name, Token: last.token, Held: h.client().keep.Mono() - since, Err: err})
+		hook.Release(ReleaseEvent{Resource: h.acquirer.name, Token: last.token, Held: h.client().keep.Mono() - since, Err: err})
 	}
 	return err
 }

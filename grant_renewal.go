@@ -17,7 +17,7 @@ func (h *storeGrant) Renewed() {
 	}
 	h.client().wakeups.listenSoon()
 	for _, hook := range h.client().hooks.renew {
-		hook.Renew(Renew{Resource: h.acquirer.name, Token: h.present(), Left: h.left()})
+		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: h.left()})
 	}
 }
 
@@ -30,7 +30,7 @@ func (h *storeGrant) Jeopardy(err error) {
 			"resource", h.acquirer.name, "left", left, "error", err)
 	}
 	for _, hook := range h.client().hooks.renew {
-		hook.Renew(Renew{Resource: h.acquirer.name, Token: h.present(), Left: left, Err: err})
+		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: left, Err: err})
 	}
 }
 

@@ -32,11 +32,11 @@ type trap struct {
 
 var errTrap = errors.New("the hook panics")
 
-func (h *trap) AcquireStart(context.Context, holdfast.AcquireStart) { h.event("start") }
-func (h *trap) AcquireEnd(context.Context, holdfast.AcquireEnd)     { h.event("end") }
-func (h *trap) Renew(holdfast.Renew)                                { h.event("renew") }
-func (h *trap) Lost(*holdfast.LostError)                            { h.event("lost") }
-func (h *trap) Release(holdfast.Release)                            { h.event("release") }
+func (h *trap) AcquireStart(context.Context, holdfast.AcquireStartEvent) { h.event("start") }
+func (h *trap) AcquireEnd(context.Context, holdfast.AcquireEndEvent)     { h.event("end") }
+func (h *trap) Renew(holdfast.RenewEvent)                                { h.event("renew") }
+func (h *trap) Lost(*holdfast.LostError)                                 { h.event("lost") }
+func (h *trap) Release(holdfast.ReleaseEvent)                            { h.event("release") }
 
 func (h *trap) event(sort string) {
 	h.mu.Lock()

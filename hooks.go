@@ -22,11 +22,11 @@ type Hook any
 
 // AcquireStartHook hears that an attempt begins.
 type AcquireStartHook interface {
-	AcquireStart(ctx context.Context, e AcquireStart)
+	AcquireStart(ctx context.Context, e AcquireStartEvent)
 }
 
-// AcquireStart is the beginning of a Lock or TryLock.
-type AcquireStart struct {
+// AcquireStartEvent is the beginning of a Lock or TryLock.
+type AcquireStartEvent struct {
 	Resource string
 	Kind     string
 	Weight   int
@@ -34,11 +34,11 @@ type AcquireStart struct {
 
 // AcquireEndHook hears how an attempt ended.
 type AcquireEndHook interface {
-	AcquireEnd(ctx context.Context, e AcquireEnd)
+	AcquireEnd(ctx context.Context, e AcquireEndEvent)
 }
 
-// AcquireEnd is the end of a Lock or TryLock.
-type AcquireEnd struct {
+// AcquireEndEvent is the end of a Lock or TryLock.
+type AcquireEndEvent struct {
 	Resource string
 	Kind     string
 	Weight   int
@@ -53,44 +53,44 @@ type Source uint8
 
 // The sources of a grant.
 const (
-	// FromStore: the store granted the first request.
-	FromStore Source = iota + 1
-	// FromPush: a wake-up brought the grant.
-	FromPush
-	// FromPoll: a waiter that asked again found it granted.
-	FromPoll
-	// FromProcess: another caller of this process handed its lease on.
-	FromProcess
-	// FromContext: re-entry under the caller's own lease.
-	FromContext
-	// FromFallback: the store was away; see WithFallback.
-	FromFallback
+	// SourceStore: the store granted the first request.
+	SourceStore Source = iota + 1
+	// SourcePush: a wake-up brought the grant.
+	SourcePush
+	// SourcePoll: a waiter that asked again found it granted.
+	SourcePoll
+	// SourceProcess: another caller of this process handed its lease on.
+	SourceProcess
+	// SourceContext: re-entry under the caller's own lease.
+	SourceContext
+	// SourceFallback: the store was away; see WithFallback.
+	SourceFallback
 )
 
 func (s Source) String() string {
 	switch s {
-	case FromStore:
+	case SourceStore:
 		return "store"
-	case FromPush:
+	case SourcePush:
 		return "push"
-	case FromPoll:
+	case SourcePoll:
 		return "poll"
-	case FromProcess:
+	case SourceProcess:
 		return "process"
-	case FromContext:
+	case SourceContext:
 		return "context"
-	case FromFallback:
+	case SourceFallback:
 		return "fallback"
 	}
 	return "none"
 }
 
 // RenewHook hears of every renewal.
-type RenewHook interface{ Renew(e Renew) }
+type RenewHook interface{ Renew(e RenewEvent) }
 
-// Renew is one renewal of one lease. With an error the lease is in jeopardy: the
+// RenewEvent is one renewal of one lease. With an error the lease is in jeopardy: the
 // renewal is tried again for as long as Left says, then the lease is lost.
-type Renew struct {
+type RenewEvent struct {
 	Resource string
 	Token    uint64
 	Left     time.Duration // of the trust window
@@ -101,10 +101,10 @@ type Renew struct {
 type LostHook interface{ Lost(e *LostError) }
 
 // ReleaseHook hears that a lease was given back or passed on.
-type ReleaseHook interface{ Release(e Release) }
+type ReleaseHook interface{ Release(e ReleaseEvent) }
 
-// Release is the end of a lease by its holder.
-type Release struct {
+// ReleaseEvent is the end of a lease by its holder.
+type ReleaseEvent struct {
 	Resource string
 	Token    uint64
 	Held     time.Duration

@@ -17,26 +17,28 @@ import (
 // recorder is a hook with every method.
 type recorder struct {
 	mu       sync.Mutex
-	started  []holdfast.AcquireStart
-	ended    []holdfast.AcquireEnd
-	renewed  []holdfast.Renew
+	started  []holdfast.AcquireStartEvent
+	ended    []holdfast.AcquireEndEvent
+	renewed  []holdfast.RenewEvent
 	lost     []*holdfast.LostError
-	released []holdfast.Release
+	released []holdfast.ReleaseEvent
 }
 
-func (r *recorder) AcquireStart(_ context.Context, e holdfast.AcquireStart) {
+func (r *recorder) AcquireStart(_ context.Context, e holdfast.AcquireStartEvent) {
 	r.note(func() { r.started = append(r.started, e) })
 }
 
-func (r *recorder) AcquireEnd(_ context.Context, e holdfast.AcquireEnd) {
+func (r *recorder) AcquireEnd(_ context.Context, e holdfast.AcquireEndEvent) {
 	r.note(func() { r.ended = append(r.ended, e) })
 }
 
-func (r *recorder) Renew(e holdfast.Renew) { r.note(func() { r.renewed = append(r.renewed, e) }) }
+func (r *recorder) Renew(e holdfast.RenewEvent) { r.note(func() { r.renewed = append(r.renewed, e) }) }
 
 func (r *recorder) Lost(e *holdfast.LostError) { r.note(func() { r.lost = append(r.lost, e) }) }
 
-func (r *recorder) Release(e holdfast.Release) { r.note(func() { r.released = append(r.released, e) }) }
+func (r *recorder) Release(e holdfast.ReleaseEvent) {
+	r.note(func() { r.released = append(r.released, e) })
+}
 
 func (r *recorder) note(what func()) {
 	r.mu.Lock()
@@ -44,7 +46,7 @@ func (r *recorder) note(what func()) {
 	what()
 }
 
-func (r *recorder) renews() []holdfast.Renew {
+func (r *recorder) renews() []holdfast.RenewEvent {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.renewed)
@@ -56,7 +58,7 @@ func (r *recorder) losses() []*holdfast.LostError {
 	return slices.Clone(r.lost)
 }
 
-func (r *recorder) ends() []holdfast.AcquireEnd {
+func (r *recorder) ends() []holdfast.AcquireEndEvent {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.ended)
@@ -87,12 +89,12 @@ func TestHooksHearOfEverything(t *testing.T) {
 		third := (<-pushed).lease
 		mustRelease(t, third)
 
-		want := []holdfast.AcquireEnd{
-			{Token: l.Token(), Source: holdfast.FromStore},
+		want := []holdfast.AcquireEndEvent{
+			{Token: l.Token(), Source: holdfast.SourceStore},
 			{Err: busy},
-			{Token: l.Token(), Source: holdfast.FromContext},
-			{Token: l.Token() + 1, Source: holdfast.FromProcess},
-			{Token: third.Token(), Source: holdfast.FromPush},
+			{Token: l.Token(), Source: holdfast.SourceContext},
+			{Token: l.Token() + 1, Source: holdfast.SourceProcess},
+			{Token: third.Token(), Source: holdfast.SourcePush},
 		}
 		ends := h.ends()
 		if len(ends) != len(want) || len(h.started) != len(want) {
@@ -162,7 +164,7 @@ func (renewsOddly) Renew(string) {}
 // losesByPointer has one method on the value and one on the pointer.
 type losesByPointer struct{}
 
-func (losesByPointer) Renew(holdfast.Renew) {}
+func (losesByPointer) Renew(holdfast.RenewEvent) {}
 
 func (*losesByPointer) Lost(*holdfast.LostError) {}
 
@@ -173,11 +175,11 @@ func TestHookThatWouldNotBeCalled(t *testing.T) {
 	}{
 		{nil, "none of the hook methods"},
 		{struct{}{}, "none of the hook methods"},
-		{renewsOddly{}, "the method Renew is a func(string), want a func(holdfast.Renew)"},
+		{renewsOddly{}, "the method Renew is a func(string), want a func(holdfast.RenewEvent)"},
 		{losesByPointer{}, "the method Lost needs a pointer"},
 	} {
 		_, err := holdfast.New(memory.New(), holdfast.WithHooks(k.hook))
-		if !errors.Is(err, holdfast.ErrOption) || !strings.Contains(err.Error(), k.want) {
+		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%T: got %v, want %q", k.hook, err, k.want)
 		}
 	}

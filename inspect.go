@@ -45,7 +45,7 @@ type Waiter struct {
 
 // Snapshot tells who holds a resource and who waits for it. A resource that
 // nobody uses gives an empty snapshot. Errors: ErrUnavailable, ErrDenied,
-// ErrClosed, ErrOption.
+// ErrClosed, ErrInvalid.
 func (c *Client) Snapshot(ctx context.Context, name string) (Snapshot, error) {
 	if err := checkName(name); err != nil {
 		return Snapshot{}, err
@@ -111,7 +111,7 @@ func Force() BreakOption { return func(b *engine.Break) { b.Force = true } }
 // client has released the lease, at the latest when its TTL is over, so that there
 // are never two; with Force it passes on in this step. A wait ends at once. A second
 // Break of a lease that has not ended does no harm. Errors: ErrNotHeld if the
-// holder ID neither holds nor waits; ErrUnavailable, ErrDenied, ErrClosed, ErrOption.
+// holder ID neither holds nor waits; ErrUnavailable, ErrDenied, ErrClosed, ErrInvalid.
 func (c *Client) Break(ctx context.Context, name, holderID string, opts ...BreakOption) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, 
 // of a Once, or the name of a Job with AtLeast and no schedule. Work that is under way is
 // not affected: it makes its mark when it is done. Errors: ErrNotHeld if nothing is marked;
 // ErrMismatch for a Latch, whose mark says that it is open; ErrUnavailable, ErrDenied,
-// ErrClosed, ErrOption.
+// ErrClosed, ErrInvalid.
 func (c *Client) Forget(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err

@@ -29,7 +29,7 @@ type Job struct {
 
 // JobOption configures a Job: Every, Cron, AtLeast, RetryFailed, or one of the
 // options of a lock, like WithTTL; not WithFallback. Options are checked at the first use of the
-// handle and come back as errors that are ErrOption.
+// handle and come back as errors that are ErrInvalid.
 type JobOption interface{ applyToJob(*jobOptions) }
 
 type jobOptions struct {
@@ -170,7 +170,7 @@ func (j *Job) Run(ctx context.Context, fn func(ctx context.Context) error) (ran 
 // Resource names the resource of the current slot, by the store's clock: for
 // Snapshot, and for Break, which with the holder ID "mark" makes the slot open
 // again. Errors: ErrNotAcquired together with the cause of ctx and
-// ErrUnavailable; ErrDenied, ErrClosed, ErrOption.
+// ErrUnavailable; ErrDenied, ErrClosed, ErrInvalid.
 func (j *Job) Resource(ctx context.Context) (string, error) {
 	if j.opts.err != nil || j.opts.schedule == nil {
 		return j.name, j.opts.err

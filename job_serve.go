@@ -25,7 +25,7 @@ const (
 // of the slot at most) this node stands in line again. A panic of fn is passed on.
 //
 // Serve returns an error that is the cause of ctx, after fn has returned; or
-// ErrOption, ErrDenied, ErrMismatch, ErrClosed as soon as one comes up.
+// ErrInvalid, ErrDenied, ErrMismatch, ErrClosed as soon as one comes up.
 func (j *Job) Serve(ctx context.Context, fn func(ctx context.Context) error) error {
 	if j.opts.err != nil {
 		return j.opts.err

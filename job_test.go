@@ -203,7 +203,7 @@ func (s *slotLog) finish(l *holdfast.Lease) {
 }
 
 // Release is the hook.
-func (s *slotLog) Release(e holdfast.Release) {
+func (s *slotLog) Release(e holdfast.ReleaseEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.Err == nil && s.fine[e.Token] {
@@ -260,7 +260,7 @@ func node(ctx context.Context, t *testing.T, net *faulty, slow time.Duration, lo
 		net.All(nil)
 	})
 	err = c.Job("report", opts...).Serve(life, func(ctx context.Context) error {
-		l := holdfast.LeaseFrom(ctx)
+		l := holdfast.LeaseFromContext(ctx)
 		log.begin(l)
 		switch rand.N(10) {
 		case 0, 1:
@@ -395,10 +395,10 @@ func TestJobErrors(t *testing.T) {
 				t.Errorf("%s: no error", name)
 				continue
 			}
-			wantErr(t, err, holdfast.ErrOption)
+			wantErr(t, err, holdfast.ErrInvalid)
 		}
 		single := c.Job("x", holdfast.AtLeast(time.Hour))
-		wantErr(t, single.Serve(ctx, never(t)), holdfast.ErrOption)
+		wantErr(t, single.Serve(ctx, never(t)), holdfast.ErrInvalid)
 		wantTurn(t, <-runJob(ctx, single, func(context.Context) error { return errFailed }), true, errFailed)
 		wantTurn(t, <-runJob(ctx, single, never(t)), false)
 

@@ -52,7 +52,7 @@ func (c *Client) Latch(name string, opts ...LockOption) *Latch {
 // TrySet sets the count, from 1 to MaxCount, if it is zero, and tells whether it
 // did. It goes on trying while the store cannot be reached. With an error that is
 // ErrUnavailable it is set or not; it is taken back in the background as far as
-// possible. Errors: the cause of ctx; ErrDenied, ErrMismatch, ErrClosed, ErrOption.
+// possible. Errors: the cause of ctx; ErrDenied, ErrMismatch, ErrClosed, ErrInvalid.
 func (l *Latch) TrySet(ctx context.Context, count int) (bool, error) {
 	if l.opts.err == nil && (count < 1 || count > MaxCount) {
 		return false, optionError("count %d: use 1 to %d", count, MaxCount)
@@ -115,7 +115,7 @@ func (l *Latch) set(call latchCall, req engine.Request) (bool, error) {
 // be reached. When it returns an error that is ErrUnavailable, it is unknown
 // whether it has counted; the next CountDown of the same handle takes it up, so
 // that a repeated call does not count twice. Errors: the cause of ctx; ErrDenied,
-// ErrMismatch, ErrClosed, ErrOption.
+// ErrMismatch, ErrClosed, ErrInvalid.
 func (l *Latch) CountDown(ctx context.Context) error {
 	call, leave, err := l.enter(ctx, "count down")
 	if err != nil {
@@ -222,7 +222,7 @@ var errOpened = errors.New("the count is zero")
 // waits until ctx ends, also while the store cannot be reached. A wake-up that is
 // lost, or a process that dies as it makes the count zero, costs one poll of a
 // second. Errors: ErrNotAcquired together with the cause of ctx, or with
-// ErrLatchEnded; ErrDenied, ErrMismatch, ErrClosed, ErrOption.
+// ErrLatchEnded; ErrDenied, ErrMismatch, ErrClosed, ErrInvalid.
 func (l *Latch) Wait(ctx context.Context) error {
 	call, leave, err := l.enter(ctx, "wait for")
 	if err != nil {

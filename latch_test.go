@@ -370,16 +370,16 @@ func TestLatchErrors(t *testing.T) {
 			c.Latch("x", nil), c.Latch("x", holdfast.WithFallback(holdfast.FailOpen)),
 		} {
 			_, err := l.TrySet(ctx, 1)
-			wantErr(t, err, holdfast.ErrOption)
+			wantErr(t, err, holdfast.ErrInvalid)
 			_, err = l.Count(ctx)
-			wantErr(t, err, holdfast.ErrOption)
-			wantErr(t, l.CountDown(ctx), holdfast.ErrOption)
-			wantErr(t, l.Wait(ctx), holdfast.ErrOption)
+			wantErr(t, err, holdfast.ErrInvalid)
+			wantErr(t, l.CountDown(ctx), holdfast.ErrInvalid)
+			wantErr(t, l.Wait(ctx), holdfast.ErrInvalid)
 		}
 		l := c.Latch(strings.Repeat("x", 485), holdfast.WithReason(strings.Repeat("r", 256)))
 		for _, n := range []int{0, -1, holdfast.MaxCount + 1} {
 			_, err := l.TrySet(ctx, n)
-			wantErr(t, err, holdfast.ErrOption)
+			wantErr(t, err, holdfast.ErrInvalid)
 		}
 		mustSet(t, l, holdfast.MaxCount)
 		mustCount(t, l)

@@ -58,7 +58,7 @@ func TestTTLTooShortForTheStore(t *testing.T) {
 				if took := time.Since(start); took > time.Second {
 					t.Errorf("it took %v", took)
 				}
-				wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrOption)
+				wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrInvalid)
 				if errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), "TTL 100ms is too short for this store, whose grants took 90ms") {
 					t.Errorf("error %q", err)
 				}

@@ -45,9 +45,9 @@ func (c *leaseContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// LeaseFrom returns the innermost lease that ctx carries, as the ctx does that
+// LeaseFromContext returns the innermost lease that ctx carries, as the ctx does that
 // Do and Lead give to their function, or nil. The lease may have ended.
-func LeaseFrom(ctx context.Context) *Lease {
+func LeaseFromContext(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	return l
 }

@@ -101,7 +101,7 @@ func (h *storeGrant) ticket() string {
 // on. The lease keeps its holder ID and its token. A ticket is for one Adopt: two
 // parties that adopt it would both hold the same lease. A wake-up about it goes to
 // the client that took it first; this one learns of a break at its next renewal.
-// Errors: ErrLost if it has ended; ErrOption for a text that is no ticket;
+// Errors: ErrLost if it has ended; ErrInvalid for a text that is no ticket;
 // ErrUnavailable, ErrDenied, ErrClosed.
 func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	t, err := parseTicket(text)

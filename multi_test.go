@@ -300,10 +300,10 @@ func TestMultiOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := m.Lock(context.Background())
-			wantErr(t, err, holdfast.ErrOption)
+			wantErr(t, err, holdfast.ErrInvalid)
 			_, err = m.TryLock(context.Background())
-			wantErr(t, err, holdfast.ErrOption)
-			wantErr(t, m.Do(context.Background(), nil), holdfast.ErrOption)
+			wantErr(t, err, holdfast.ErrInvalid)
+			wantErr(t, m.Do(context.Background(), nil), holdfast.ErrInvalid)
 		})
 	}
 	most := append(many[:holdfast.MaxMulti:holdfast.MaxMulti], many[:10]...) // some of them twice
@@ -357,7 +357,7 @@ func TestMultiDo(t *testing.T) {
 		m := newClient(t, e).Multi([]string{"a", "b"})
 		mine := errors.New("mine")
 		err := m.Do(context.Background(), func(ctx context.Context) error {
-			if l := holdfast.LeaseFrom(ctx); len(l.Tokens()) != 2 || ctx.Err() != nil {
+			if l := holdfast.LeaseFromContext(ctx); len(l.Tokens()) != 2 || ctx.Err() != nil {
 				t.Errorf("lease %v, %v", l.Tokens(), ctx.Err())
 			}
 			return mine

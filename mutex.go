@@ -17,7 +17,7 @@ type Mutex struct {
 // the store cannot be reached, Lock goes on trying. Errors: ErrNotAcquired
 // together with the cause of ctx (and ErrUnavailable, if the store was away
 // then); ErrDeadlock under the lease's own context; ErrDenied, ErrMismatch,
-// ErrClosed, ErrOption at once; ErrNotAcquired and ErrOption if three grants in a
+// ErrClosed, ErrInvalid at once; ErrNotAcquired and ErrInvalid if three grants in a
 // row took so long that their trust windows were over when they came: the TTL is
 // too short for the store.
 func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lock(ctx, 1) }

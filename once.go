@@ -20,7 +20,7 @@ const MaxKeep = 10 * 365 * 24 * time.Hour
 // A Once that comes while another runs waits for its turn; then it finds the mark,
 // or runs fn itself if the other one failed, or was killed and its TTL of 15 s has
 // run out. fn gets the Context of the lease, which is cancelled in time when the
-// lease is lost, and LeaseFrom gives it the fencing token.
+// lease is lost, and LeaseFromContext gives it the fencing token.
 //
 // With ran true and an error, fn was called and the id is not known to be done:
 // the error is that of fn; or it is ErrLost if the lease was lost while fn ran, or
@@ -104,7 +104,7 @@ func (l *Lease) releaseMarked(ctx context.Context, keep time.Duration) error {
 	since := h.since
 	err := h.releaseMarked(ctx, keep)
 	for _, hook := range h.client().hooks.release {
-		hook.Release(Release{Resource: h.acquirer.name, Token: l.token, Held: h.client().keep.Mono() - since, Err: err})
+		hook.Release(ReleaseEvent{Resource: h.acquirer.name, Token: l.token, Held: h.client().keep.Mono() - since, Err: err})
 	}
 	return err
 }

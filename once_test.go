@@ -58,7 +58,7 @@ func TestOnceKeepsTheMark(t *testing.T) {
 		e, ctx := memory.New(), context.Background()
 		a, b := newClient(t, e), newClient(t, e)
 		wantTurn(t, <-once(ctx, a, "m", time.Hour, func(ctx context.Context) error {
-			if l := holdfast.LeaseFrom(ctx); l == nil || l.Err() != nil || l.Token() == 0 {
+			if l := holdfast.LeaseFromContext(ctx); l == nil || l.Err() != nil || l.Token() == 0 {
 				t.Errorf("the ctx carries the lease %v", l)
 			}
 			time.Sleep(time.Minute) // the lease is renewed
@@ -224,7 +224,7 @@ func TestOnceLostUnnoticed(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
 		net.Set(func() { net.OnWake = func(engine.Wakeup) bool { return false } })
 		got := once(ctx, newClient(t, net), "m", time.Hour, func(ctx context.Context) error {
-			if err := newClient(t, net.Engine).Break(ctx, "m", holdfast.LeaseFrom(ctx).HolderID()); err != nil {
+			if err := newClient(t, net.Engine).Break(ctx, "m", holdfast.LeaseFromContext(ctx).HolderID()); err != nil {
 				t.Error(err)
 			}
 			return nil
@@ -281,9 +281,9 @@ func TestOnceErrors(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
 		c := newClient(t, net)
 		for _, keep := range []time.Duration{0, -time.Second, time.Millisecond, holdfast.MaxKeep + 1} {
-			wantTurn(t, <-once(ctx, c, "m", keep, never(t)), false, holdfast.ErrOption)
+			wantTurn(t, <-once(ctx, c, "m", keep, never(t)), false, holdfast.ErrInvalid)
 		}
-		wantTurn(t, <-once(ctx, c, "", time.Hour, never(t)), false, holdfast.ErrOption)
+		wantTurn(t, <-once(ctx, c, "", time.Hour, never(t)), false, holdfast.ErrInvalid)
 		got := once(ctx, c, "m", time.Hour, func(ctx context.Context) error {
 			_, err := c.Once(ctx, "m", time.Hour, never(t)) // inside itself
 			wantErr(t, err, holdfast.ErrDeadlock)

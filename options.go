@@ -92,7 +92,7 @@ func (o *clientOptions) fail(err error) {
 }
 
 // LockOption configures a lock. Options are checked at the first use of the
-// handle and come back as errors that are ErrOption.
+// handle and come back as errors that are ErrInvalid.
 type LockOption func(*lockOptions)
 
 type lockOptions struct {
@@ -128,7 +128,7 @@ func WithoutRenewal() LockOption { return func(o *lockOptions) { o.noRenewal = t
 func WithReentrancy() LockOption { return func(o *lockOptions) { o.reentrant = true } }
 
 // WithFallback says what the lock does while the store is unavailable (default
-// FailClosed), see Fallback and FallbackPatience. Give all users of a resource the
+// FailClosed), see Fallback and FallbackTimeout. Give all users of a resource the
 // same: FailOpen and LocalOnly give up exclusion between processes for as long as
 // the store is away, and for as long after as such a lease is still held. What is
 // written under the lease should know: see Lease.Fallback. An Election has no

@@ -29,7 +29,7 @@ func TestNewRefusesBadOptions(t *testing.T) {
 		if c != nil {
 			t.Errorf("%s: a client", name)
 		}
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 		if len(err.Error()) < 25 {
 			t.Errorf("%s: the text %q does not say what to do", name, err)
 		}
@@ -70,21 +70,21 @@ func TestLockRefusesBadOptions(t *testing.T) {
 		"nil option":       c.Mutex("x", nil),
 	} {
 		_, err := m.Lock(t.Context())
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 		_, err = m.TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrOption)
-		wantErr(t, m.Do(t.Context(), func(context.Context) error { t.Error(what, "fn ran"); return nil }), holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
+		wantErr(t, m.Do(t.Context(), func(context.Context) error { t.Error(what, "fn ran"); return nil }), holdfast.ErrInvalid)
 	}
 	if e.Count("acquire") != 0 {
 		t.Error("the store was asked")
 	}
 	_, err := c.Snapshot(t.Context(), "")
-	wantErr(t, err, holdfast.ErrOption)
-	wantErr(t, c.Break(t.Context(), "", "id"), holdfast.ErrOption)
-	wantErr(t, c.Break(t.Context(), "x", ""), holdfast.ErrOption)
+	wantErr(t, err, holdfast.ErrInvalid)
+	wantErr(t, c.Break(t.Context(), "", "id"), holdfast.ErrInvalid)
+	wantErr(t, c.Break(t.Context(), "x", ""), holdfast.ErrInvalid)
 	for _, text := range []string{"", "x", "holdfast1.", "holdfast1.!!", "holdfast1.e30", "holdfast1.bnVsbA"} {
 		_, err := c.Adopt(t.Context(), text)
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 	}
 }
 

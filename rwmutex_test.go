@@ -139,6 +139,6 @@ func TestRWMutexDo(t *testing.T) {
 		}
 		wantEmpty(t, e, "x")
 		_, err = newClient(t, e).RWMutex("").RLock(ctx)
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 	})
 }

@@ -23,10 +23,10 @@ func TestSemaphoreLimits(t *testing.T) {
 			wantErr(t, s.Do(ctx, weight, func(context.Context) error { return nil }), want)
 		}
 		acquire(s, 4, holdfast.ErrTooHeavy)
-		acquire(s, 0, holdfast.ErrOption)
-		acquire(s, -1, holdfast.ErrOption)
-		acquire(c.Semaphore("x", 0), 1, holdfast.ErrOption)
-		acquire(c.Semaphore("x", holdfast.MaxCapacity+1), 1, holdfast.ErrOption)
+		acquire(s, 0, holdfast.ErrInvalid)
+		acquire(s, -1, holdfast.ErrInvalid)
+		acquire(c.Semaphore("x", 0), 1, holdfast.ErrInvalid)
+		acquire(c.Semaphore("x", holdfast.MaxCapacity+1), 1, holdfast.ErrInvalid)
 		l, err := s.Acquire(ctx, 2)
 		if err != nil {
 			t.Fatal(err)

@@ -77,7 +77,7 @@ func TestCronErrors(t *testing.T) {
 		"", "0", "0 8 * *", "0 0 8 * * *", "0 8 * * * 2030", "60 * * * *", "x * * * *", "@never", "@everysecond",
 		"0 0 31 2 *", "0 0 30 2 *",
 	} {
-		if _, err := cronOf(expr); !errors.Is(err, ErrOption) {
+		if _, err := cronOf(expr); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%q: %v", expr, err)
 		}
 	}

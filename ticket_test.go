@@ -180,7 +180,7 @@ func TestTicketOfAnImpossibleWeight(t *testing.T) {
 			t.Fatalf("no weight in %s", whole)
 		}
 		_, err := c.Adopt(t.Context(), mark+"."+base64.RawURLEncoding.EncodeToString([]byte(changed)))
-		wantErr(t, err, holdfast.ErrOption)
+		wantErr(t, err, holdfast.ErrInvalid)
 	}
 	l, err := c.Adopt(t.Context(), text)
 	if err != nil {

@@ -76,14 +76,14 @@ func TestCluster(t *testing.T) {
 		requireStale(t, g.Set(ctx, name, 4, name, "y", 0), 4, 5)
 	}
 	for _, key := range []string{"stock:43", "{stock:43}", "stock:42x"} {
-		requireIs(t, g.Set(ctx, stock, 1, key, 1, 0), fence.ErrOption)
+		requireIs(t, g.Set(ctx, stock, 1, key, 1, 0), fence.ErrInvalid)
 	}
 }
 
 func TestRingSlots(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer ring.Close()
-	requireIs(t, fence.NewRedis(ring).Set(t.Context(), stock, 1, "stock:43", 1, 0), fence.ErrOption)
+	requireIs(t, fence.NewRedis(ring).Set(t.Context(), stock, 1, "stock:43", 1, 0), fence.ErrInvalid)
 }
 
 // Names that look alike have guards of their own.

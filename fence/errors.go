@@ -15,9 +15,9 @@ var (
 	// ErrToken: the number is not the token of a lease: 0 (what a lease without a
 	// lock has) or above MaxToken. Nothing was written.
 	ErrToken = errors.New("not a fencing token")
-	// ErrOption: an option, a name or an identifier is out of range. The text
+	// ErrInvalid: an option, a name or an identifier is out of range. The text
 	// says what is allowed.
-	ErrOption = errors.New("invalid option")
+	ErrInvalid = errors.New("invalid option")
 )
 
 const (
@@ -64,5 +64,5 @@ func opError(op, resource string, err error) error {
 }
 
 func optionError(format string, args ...any) error {
-	return fmt.Errorf("fence: %w: %s", ErrOption, fmt.Sprintf(format, args...))
+	return fmt.Errorf("fence: %w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }

@@ -27,7 +27,7 @@ const (
 // resource's own name are ("stock:42"), and so are those that have the name as
 // their hash tag ("{stock:42}:reserved"); if the resource's name has a hash tag
 // itself ("cart:{7}"), those with the same tag. With a ClusterClient or a Ring
-// other keys are refused with ErrOption before anything is sent; other clients
+// other keys are refused with ErrInvalid before anything is sent; other clients
 // get the server's CROSSSLOT.
 //
 // A guard has a TTL, the retention, that starts again with every contact, also a
@@ -48,7 +48,7 @@ type Redis struct {
 }
 
 // RedisOption configures a Redis guard. Options are checked at the first use and
-// come back as ErrOption.
+// come back as ErrInvalid.
 type RedisOption func(*Redis)
 
 // WithRetention sets how long the newest token is remembered after the last
@@ -103,7 +103,7 @@ func NewRedis(rdb redis.UniversalClient, opts ...RedisOption) *Redis {
 
 // Claim makes token the newest of a resource: from now on older ones are
 // refused. The same token may claim again. Errors: ErrStale if a newer one was
-// seen, ErrToken, ErrOption, those of go-redis. Claim before the first read.
+// seen, ErrToken, ErrInvalid, those of go-redis. Claim before the first read.
 func (g *Redis) Claim(ctx context.Context, resource string, token uint64) error {
 	err := g.Do(ctx, resource, token, g.empty, nil).Err()
 	if errors.Is(err, redis.Nil) {
@@ -115,7 +115,7 @@ func (g *Redis) Claim(ctx context.Context, resource string, token uint64) error 
 // Do claims the token and runs a script in one atomic step: either the token is
 // refused, and the script does not run, or nothing with a newer token came
 // before it. The result is the script's; its error may be ErrStale, ErrToken,
-// ErrOption, redis.Nil for a nil reply, or what go-redis returns. Unlike other
+// ErrInvalid, redis.Nil for a nil reply, or what go-redis returns. Unlike other
 // commands of go-redis it is sent once, never again after a lost reply, so that
 // a script that counts does not count twice.
 func (g *Redis) Do(ctx context.Context, resource string, token uint64, s *Script, keys []string, args ...any) *redis.Cmd {

@@ -69,7 +69,7 @@ return {n, #KEYS, #ARGV, KEYS[2], tostring(rawget(_G, 'token')), tostring(rawget
 		t.Fatalf("a refused script ran: %d", n)
 	}
 	requireIs(t, g.Do(ctx, stock, 3, fence.NewScript("return false"), nil).Err(), redis.Nil)
-	requireIs(t, g.Do(ctx, stock, 3, nil, nil).Err(), fence.ErrOption)
+	requireIs(t, g.Do(ctx, stock, 3, nil, nil).Err(), fence.ErrInvalid)
 
 	sheBang := fence.NewScript("#!lua flags=allow-stale\nreturn 7")
 	if n, err := g.Do(ctx, stock, 3, sheBang, nil).Int(); server.Since(7, 0) && (n != 7 || err != nil) {
@@ -138,15 +138,15 @@ func TestRedisRefusesOptions(t *testing.T) {
 		"no prefix":  fence.NewRedis(rdb, fence.WithPrefix("")),
 		"nil option": fence.NewRedis(rdb, nil),
 	} {
-		if err := g.Claim(ctx, stock, 1); !errors.Is(err, fence.ErrOption) {
+		if err := g.Claim(ctx, stock, 1); !errors.Is(err, fence.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	g := fence.NewRedis(rdb)
 	for _, name := range []string{"", "\xff", strings.Repeat("x", fence.MaxNameLen+1), "a\x00"} {
-		requireIs(t, g.Claim(ctx, name, 1), fence.ErrOption)
+		requireIs(t, g.Claim(ctx, name, 1), fence.ErrInvalid)
 	}
-	requireIs(t, g.Set(ctx, stock, 1, stock, 1, time.Microsecond), fence.ErrOption)
+	requireIs(t, g.Set(ctx, stock, 1, stock, 1, time.Microsecond), fence.ErrInvalid)
 }
 
 // A guard key that holds something else is told, not overwritten.

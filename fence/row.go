@@ -37,7 +37,7 @@ func (r Row) column() string {
 // ClaimRow makes token the newest of a row when tx commits, and keeps others from
 // it until then: what is read from the row afterwards is current. The same token
 // may claim again. Errors: ErrStale if a newer one was committed, sql.ErrNoRows
-// if there is no such row, ErrToken, ErrOption, those of the database. After any
+// if there is no such row, ErrToken, ErrInvalid, those of the database. After any
 // of them roll back.
 func (g *SQL) ClaimRow(ctx context.Context, tx Tx, row Row, token uint64) error {
 	return g.Update(ctx, tx, row, token, "")
@@ -63,7 +63,7 @@ func (g *SQL) Update(ctx context.Context, tx Tx, row Row, token uint64, set stri
 		case err != nil:
 			return opError("update", row.Table, err)
 		case n > 1:
-			return opError("update", row.Table, fmt.Errorf("%w: Key fits %d rows", ErrOption, n))
+			return opError("update", row.Table, fmt.Errorf("%w: Key fits %d rows", ErrInvalid, n))
 		case n == 1:
 			return nil
 		}
@@ -87,7 +87,7 @@ func (g *SQL) Update(ctx context.Context, tx Tx, row Row, token uint64, set stri
 //	res, err := guard.Exec(ctx, tx, row, token, query, 1, 42, int64(token))
 //
 // position is the number of the parameter that has the token; dialects with ?
-// do not need it. Error: ErrOption.
+// do not need it. Error: ErrInvalid.
 func (g *SQL) Guard(column string, position int) (string, error) {
 	if g.err != nil {
 		return "", g.err

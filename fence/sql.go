@@ -13,7 +13,7 @@ import (
 const DefaultTable = "holdfast_fence"
 
 // Tx is a transaction of the caller: *sql.Tx, or a *sql.Conn in which the caller
-// has begun one. A *sql.DB is refused with ErrOption: the lock on which a claim
+// has begun one. A *sql.DB is refused with ErrInvalid: the lock on which a claim
 // rests would end with the statement.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
@@ -39,7 +39,7 @@ type SQL struct {
 }
 
 // SQLOption configures an SQL guard. Options are checked at the first use and
-// come back as ErrOption.
+// come back as ErrInvalid.
 type SQLOption func(*SQL)
 
 // WithTable sets the table that keeps the newest tokens (default
@@ -96,7 +96,7 @@ func (g *SQL) begin(ctx context.Context, db *sql.DB, resource string, token uint
 		} else {
 			_ = tx.Rollback() // the claim's error tells more
 		}
-		final := errors.Is(err, ErrStale) || errors.Is(err, ErrToken) || errors.Is(err, ErrOption)
+		final := errors.Is(err, ErrStale) || errors.Is(err, ErrToken) || errors.Is(err, ErrInvalid)
 		if final || try == claimTries || ctx.Err() != nil {
 			return nil, err
 		}
@@ -105,7 +105,7 @@ func (g *SQL) begin(ctx context.Context, db *sql.DB, resource string, token uint
 
 // Claim makes token the newest of a resource when tx commits, and keeps others
 // from claiming it until then. The same token may claim again. Errors: ErrStale
-// if a newer one was committed, ErrToken, ErrOption, those of the database. After
+// if a newer one was committed, ErrToken, ErrInvalid, those of the database. After
 // any of them roll back. The database may end any transaction with a deadlock or
 // a serialization failure: then begin again.
 func (g *SQL) Claim(ctx context.Context, tx Tx, resource string, token uint64) error {

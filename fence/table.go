@@ -44,7 +44,7 @@ func (g *SQL) CreateTable() string {
 }
 
 // EnsureTable creates the table of the guard if it is not there. Several nodes
-// may do so at once. Errors: ErrOption, those of the database.
+// may do so at once. Errors: ErrInvalid, those of the database.
 func (g *SQL) EnsureTable(ctx context.Context, db *sql.DB) error {
 	if g.err != nil {
 		return g.err

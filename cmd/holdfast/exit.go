@@ -68,7 +68,7 @@ func explain(err error, at string) *exitError {
 		return denied(text, at)
 	case errors.Is(err, holdfast.ErrMismatch):
 		return &exitError{exitConfig, text + "; use the same primitive and capacity everywhere, or another name"}
-	case errors.Is(err, holdfast.ErrOption):
+	case errors.Is(err, holdfast.ErrInvalid):
 		return &exitError{exitUsage, text}
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return &exitError{exitUnavailable, fmt.Sprintf(

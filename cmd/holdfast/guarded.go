@@ -70,7 +70,7 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*watching) bool
 	if err != nil {
 		return say.failure("not-started", explain(err, ""))
 	}
-	watch := &renewals{moved: make(chan holdfast.Renew, 1)}
+	watch := &renewals{moved: make(chan holdfast.RenewEvent, 1)}
 	s, err := e.open(holdfast.WithName(c.name()), holdfast.WithHooks(watch))
 	if err != nil {
 		return say.failure("error", explain(err, ""))

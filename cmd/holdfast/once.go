@@ -123,7 +123,7 @@ func (t *turn) wait(ctx context.Context) (*holdfast.Lease, error) {
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	go func() {
 		ran, err := t.job.Run(run, func(ctx context.Context) error {
-			t.leases <- holdfast.LeaseFrom(ctx)
+			t.leases <- holdfast.LeaseFromContext(ctx)
 			return <-t.result
 		})
 		t.ended <- outcome{ran, err}

@@ -17,10 +17,10 @@ import (
 const leftoverNotice = time.Second
 
 // renewals is the hook that tells of every renewal.
-type renewals struct{ moved chan holdfast.Renew }
+type renewals struct{ moved chan holdfast.RenewEvent }
 
 // Renew passes the latest renewal on; one that nobody took yet makes way.
-func (r *renewals) Renew(e holdfast.Renew) {
+func (r *renewals) Renew(e holdfast.RenewEvent) {
 	for {
 		select {
 		case r.moved <- e:
@@ -71,7 +71,7 @@ func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.S
 
 // settle waits for the first renewal of a lease that came with a claim window
 // only: the command would be stopped at once for want of time.
-func settle(lease *holdfast.Lease, renewed <-chan holdfast.Renew, ttl time.Duration) {
+func settle(lease *holdfast.Lease, renewed <-chan holdfast.RenewEvent, ttl time.Duration) {
 	for time.Until(lease.Deadline()) < ttl/2 {
 		select {
 		case <-renewed:
@@ -95,7 +95,7 @@ func (c *guarded) environ(lease *holdfast.Lease) []string {
 }
 
 // loop runs until the group is gone, or was never there.
-func (w *watching) loop(sigs <-chan os.Signal, renewed <-chan holdfast.Renew) {
+func (w *watching) loop(sigs <-chan os.Signal, renewed <-chan holdfast.RenewEvent) {
 	lost := w.lease.Done()
 	var limit, leftover <-chan time.Time
 	for {
@@ -131,7 +131,7 @@ func (w *watching) loop(sigs <-chan os.Signal, renewed <-chan holdfast.Renew) {
 }
 
 // renewed tells the guard how far the lease reaches now.
-func (w *watching) renewed(r holdfast.Renew) {
+func (w *watching) renewed(r holdfast.RenewEvent) {
 	if r.Err != nil {
 		w.say.detail("renewal-failed", []slog.Attr{slog.Duration("left", r.Left), slog.String("message", r.Err.Error())},
 			"renewal failed, %s left: %v", short(r.Left), r.Err)

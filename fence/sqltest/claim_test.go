@@ -29,8 +29,8 @@ func TestOrder(t *testing.T) {
 		for i, name := range []string{"a", "A", "a ", "ä", "a\u0308", "'; --"} {
 			requireNil(t, db.claim(t, name, uint64(10-i)))
 		}
-		requireIs(t, db.claim(t, "", 1), fence.ErrOption)
-		requireIs(t, db.claim(t, "a\x00", 1), fence.ErrOption)
+		requireIs(t, db.claim(t, "", 1), fence.ErrInvalid)
+		requireIs(t, db.claim(t, "a\x00", 1), fence.ErrInvalid)
 	})
 }
 
@@ -174,8 +174,8 @@ func TestConn(t *testing.T) {
 			}
 		}
 		requireStale(t, db.claim(t, stock, 4), 4, 5)
-		requireIs(t, db.guard.Claim(ctx, db.DB, stock, 5), fence.ErrOption)
-		requireIs(t, db.guard.Claim(ctx, nil, stock, 5), fence.ErrOption)
+		requireIs(t, db.guard.Claim(ctx, db.DB, stock, 5), fence.ErrInvalid)
+		requireIs(t, db.guard.Claim(ctx, nil, stock, 5), fence.ErrInvalid)
 	})
 }
 

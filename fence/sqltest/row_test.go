@@ -104,7 +104,7 @@ func TestRowKeys(t *testing.T) {
 		both.Key["shop"] = 2
 		requireIs(t, db.update(t, both, 3, "amount = ?", 0), sql.ErrNoRows)
 		several := fence.Row{Table: "article", Key: map[string]any{"shop": 1}}
-		requireIs(t, db.update(t, several, 9, "amount = ?", 0), fence.ErrOption)
+		requireIs(t, db.update(t, several, 9, "amount = ?", 0), fence.ErrInvalid)
 		if n := amount(t, db); n != 4 {
 			t.Fatalf("the amount is %d, want 4", n)
 		}

@@ -63,7 +63,7 @@ func TestForget(t *testing.T) {
 		requireNil(t, db.claim(t, "old", 1))
 		requireStale(t, db.claim(t, "young", 4), 4, 5)
 		_, err := db.guard.Forget(t.Context(), db.DB, time.Second)
-		requireIs(t, err, fence.ErrOption)
+		requireIs(t, err, fence.ErrInvalid)
 	})
 }
 
@@ -93,7 +93,7 @@ func TestNamesAreChecked(t *testing.T) {
 	bad := []string{"", "a b", "a;", "a--", `a"b`, "a'b", "1a", "a.b.c", "a.", ".a", "ä", `""`, `"a"b"`, "`a`", strings.Repeat("a", 65)}
 	for _, name := range bad {
 		g := fence.NewSQL(fence.SQLite, fence.WithTable(name))
-		if err := g.EnsureTable(t.Context(), db.DB); !errors.Is(err, fence.ErrOption) {
+		if err := g.EnsureTable(t.Context(), db.DB); !errors.Is(err, fence.ErrInvalid) {
 			t.Errorf("table %q: %v", name, err)
 		}
 		tx := db.begin(t)
@@ -102,19 +102,19 @@ func TestNamesAreChecked(t *testing.T) {
 			rows = append(rows, fence.Row{Table: "a", Key: map[string]any{"id": 1}, Column: name})
 		}
 		for _, row := range rows {
-			if err := db.guard.ClaimRow(t.Context(), tx, row, 1); !errors.Is(err, fence.ErrOption) {
+			if err := db.guard.ClaimRow(t.Context(), tx, row, 1); !errors.Is(err, fence.ErrInvalid) {
 				t.Errorf("%+v: %v", row, err)
 			}
 		}
-		if _, err := db.guard.Guard(name, 1); !errors.Is(err, fence.ErrOption) {
+		if _, err := db.guard.Guard(name, 1); !errors.Is(err, fence.ErrInvalid) {
 			t.Errorf("column %q: %v", name, err)
 		}
 		requireNil(t, tx.Rollback())
 	}
 	tx := db.begin(t)
-	requireIs(t, db.guard.ClaimRow(t.Context(), tx, fence.Row{Table: "a"}, 1), fence.ErrOption)
-	requireIs(t, fence.NewSQL(0).Claim(t.Context(), tx, stock, 1), fence.ErrOption)
-	requireIs(t, fence.NewSQL(fence.SQLite, nil).Claim(t.Context(), tx, stock, 1), fence.ErrOption)
+	requireIs(t, db.guard.ClaimRow(t.Context(), tx, fence.Row{Table: "a"}, 1), fence.ErrInvalid)
+	requireIs(t, fence.NewSQL(0).Claim(t.Context(), tx, stock, 1), fence.ErrInvalid)
+	requireIs(t, fence.NewSQL(fence.SQLite, nil).Claim(t.Context(), tx, stock, 1), fence.ErrInvalid)
 	_, err := db.guard.Guard("fence", 0)
-	requireIs(t, err, fence.ErrOption)
+	requireIs(t, err, fence.ErrInvalid)
 }

@@ -59,7 +59,7 @@ type sources struct {
 	count map[holdfast.Source]int
 }
 
-func (s *sources) AcquireEnd(_ context.Context, e holdfast.AcquireEnd) {
+func (s *sources) AcquireEnd(_ context.Context, e holdfast.AcquireEndEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count[e.Source]++
@@ -126,7 +126,7 @@ func (w *clusterWorld) byPush(when string, relay func() map[holdfast.Source]int)
 		got := relay()
 		stalled := w.stalls.Between(start, time.Now())
 		w.t.Logf("%s: %v; the machine stood still for %v", when, got, stalled.Round(time.Millisecond))
-		pushed, polled := got[holdfast.FromPush], got[holdfast.FromPoll]
+		pushed, polled := got[holdfast.SourcePush], got[holdfast.SourcePoll]
 		if pushed > 0 && polled*100 < pushed+polled {
 			return
 		}

@@ -62,7 +62,7 @@ func (b *buffer) until(ctx context.Context, ready func(n int64) bool, cond *hold
 // mistaken tells whether an error is none that a fault explains.
 func mistaken(err error) bool {
 	return errors.Is(err, holdfast.ErrMismatch) || errors.Is(err, holdfast.ErrNotHeld) ||
-		errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, holdfast.ErrOption)
+		errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, holdfast.ErrInvalid)
 }
 
 func pause(ctx context.Context, d time.Duration) {

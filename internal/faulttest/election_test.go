@@ -37,7 +37,7 @@ func (w *worker) lead() error {
 	fmt.Println("ready")
 	e := w.c.Election(w.Resource, holdfast.WithTTL(w.TTL))
 	err := e.Lead(ctx, strconv.Itoa(os.Getpid()), func(ctx context.Context) error {
-		l := holdfast.LeaseFrom(ctx)
+		l := holdfast.LeaseFromContext(ctx)
 		tick := time.NewTicker(2 * time.Millisecond)
 		defer tick.Stop()
 		end := time.After(w.TTL/2 + rand.N(w.TTL*2))
@@ -245,7 +245,7 @@ func TestLeaderCutOff(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- far.Election("x", holdfast.WithTTL(ttl)).Lead(ctx, "far", func(ctx context.Context) error {
-			terms <- holdfast.LeaseFrom(ctx).Token()
+			terms <- holdfast.LeaseFromContext(ctx).Token()
 			<-ctx.Done()
 			downs <- time.Now()
 			return ctx.Err()

@@ -38,10 +38,10 @@ func TestFallbacks(t *testing.T) {
 			}
 			start := time.Now()
 			l := w.lock(open)
-			if d := time.Since(start); d < holdfast.FallbackPatience/2 {
+			if d := time.Since(start); d < holdfast.FallbackTimeout/2 {
 				t.Errorf("it fell back after %v", d)
 			}
-			w.within(start, holdfast.FallbackPatience+500*time.Millisecond, "to fall back")
+			w.within(start, holdfast.FallbackTimeout+500*time.Millisecond, "to fall back")
 			if l.Fallback() != holdfast.FailOpen || l.Token() != 0 || l.Err() != nil {
 				t.Errorf("the lease: %v, token %d, %v", l.Fallback(), l.Token(), l.Err())
 			}
@@ -109,7 +109,7 @@ func TestWaiterFallsBack(t *testing.T) {
 			if r.err != nil {
 				t.Fatal(r.err)
 			}
-			w.stalls.WithinAt(t, start, r.at, holdfast.FallbackPatience+2*time.Second, "to fall back")
+			w.stalls.WithinAt(t, start, r.at, holdfast.FallbackTimeout+2*time.Second, "to fall back")
 			if r.lease.Fallback() != holdfast.FailOpen {
 				t.Errorf("fell back to %v", r.lease.Fallback())
 			}

@@ -35,7 +35,7 @@ func (o *outcome) say(words ...any) {
 }
 
 // Release is the hook.
-func (o *outcome) Release(e holdfast.Release) {
+func (o *outcome) Release(e holdfast.ReleaseEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if e.Err == nil && o.fine[e.Token] {
@@ -65,7 +65,7 @@ func (w *worker) serve() error {
 	}
 	fmt.Println("ready")
 	err = c.Job(w.Resource, opts...).Serve(ctx, func(ctx context.Context) error {
-		l := holdfast.LeaseFrom(ctx)
+		l := holdfast.LeaseFromContext(ctx)
 		o.mu.Lock()
 		for slot := range l.Tokens() {
 			o.say("began", slot, os.Getpid())

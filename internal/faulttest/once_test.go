@@ -43,7 +43,7 @@ func (w *worker) once() error {
 		defer cancel()
 		ran, err := run(call, func(ctx context.Context) error {
 			now := time.Now().UnixNano()
-			if err := holdfast.LeaseFrom(ctx).Err(); err != nil {
+			if err := holdfast.LeaseFromContext(ctx).Err(); err != nil {
 				return err // it was stopped just before
 			}
 			d.note("began", word, os.Getpid(), now)

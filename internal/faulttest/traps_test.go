@@ -80,7 +80,7 @@ func TestTTLTooShort(t *testing.T) {
 	w := newWorld(t)
 	c := w.client()
 	for _, ttl := range []time.Duration{-1, 0, time.Microsecond, 99 * time.Millisecond, 25 * time.Hour} {
-		if _, err := c.Mutex("stock:1", holdfast.WithTTL(ttl)).Lock(t.Context()); !errors.Is(err, holdfast.ErrOption) {
+		if _, err := c.Mutex("stock:1", holdfast.WithTTL(ttl)).Lock(t.Context()); !errors.Is(err, holdfast.ErrInvalid) {
 			t.Errorf("TTL %v: %v", ttl, err)
 		}
 	}

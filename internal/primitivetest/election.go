@@ -65,13 +65,13 @@ func (w *electorate) lead(s step) {
 		}
 		inside = true
 		defer func() { inside = false }()
-		w.hold(holdfast.LeaseFrom(ctx), s.Hold)
+		w.hold(holdfast.LeaseFromContext(ctx), s.Hold)
 		if s.Sleep == 0 {
 			return errEnough
 		}
 		return ctx.Err()
 	})
-	tooShort := errors.Is(err, holdfast.ErrOption) && w.refused(err, s.Client, w.lasting(s.ttl()))
+	tooShort := errors.Is(err, holdfast.ErrInvalid) && w.refused(err, s.Client, w.lasting(s.ttl()))
 	if !tooShort && !errors.Is(err, errEnough) && !errors.Is(err, context.DeadlineExceeded) {
 		w.fail("%s: %v", s.Do, err)
 	}

@@ -126,7 +126,7 @@ func (o *office) run(sh shift) (ran bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	ran, err = o.job(sh.Client).Run(ctx, func(ctx context.Context) error {
-		l := holdfast.LeaseFrom(ctx)
+		l := holdfast.LeaseFromContext(ctx)
 		s = o.begins(l)
 		defer o.ends(s, l)
 		select {

@@ -65,7 +65,7 @@ func (w *workshop) once(d deed) {
 	var finished time.Time
 	keep := max(holdfast.MinPeriod, w.span(d.Keep))
 	ran, err := w.clients[d.Client].Once(context.Background(), d.ID, keep, func(ctx context.Context) error {
-		w.begins(d.ID, holdfast.LeaseFrom(ctx))
+		w.begins(d.ID, holdfast.LeaseFromContext(ctx))
 		select {
 		case <-time.After(w.span(d.Hold)):
 		case <-ctx.Done():

@@ -128,7 +128,7 @@ func (w *world) refused(err error, client int, ttl time.Duration) bool {
 // no grant can have come to the client after its trust window: its network has never
 // been so slow.
 func (w *world) unfounded(err error, client int, ttl time.Duration) bool {
-	if !errors.Is(err, holdfast.ErrOption) {
+	if !errors.Is(err, holdfast.ErrInvalid) {
 		return false
 	}
 	lag := w.nets[client].Lag()

@@ -93,7 +93,7 @@ type member struct {
 type renewals struct{ tell func(resource string) }
 
 // Renew implements holdfast.RenewHook.
-func (r renewals) Renew(e holdfast.Renew) {
+func (r renewals) Renew(e holdfast.RenewEvent) {
 	if e.Err == nil {
 		r.tell(e.Resource)
 	}
@@ -197,7 +197,7 @@ var errOnPurpose = errors.New("the work failed")
 
 // named is the resource under which a run stands.
 func named(ctx context.Context) string {
-	for name := range holdfast.LeaseFrom(ctx).Tokens() {
+	for name := range holdfast.LeaseFromContext(ctx).Tokens() {
 		return name
 	}
 	return ""

@@ -186,7 +186,7 @@ func (p pointed) at(ctx context.Context, step string) error {
 type renewals struct{ tell func(Renewal) }
 
 // Renew implements holdfast.RenewHook.
-func (r renewals) Renew(e holdfast.Renew) {
+func (r renewals) Renew(e holdfast.RenewEvent) {
 	if e.Err == nil {
 		r.tell(Renewal{Resource: e.Resource, Token: e.Token, Until: time.Now().Add(e.Left)})
 	}

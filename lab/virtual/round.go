@@ -125,7 +125,7 @@ func (s Step) retries() bool { return strings.HasSuffix(s.Name, "1") }
 // slot runs work that is to be done once a slot. A slot is a resource of its own.
 func (w *world) slot(ctx context.Context, p *process, s Step) error {
 	slot := workload.Slot{Resource: s.Name, Name: func(ctx context.Context) string {
-		for name := range holdfast.LeaseFrom(ctx).Tokens() {
+		for name := range holdfast.LeaseFromContext(ctx).Tokens() {
 			return name
 		}
 		return ""
