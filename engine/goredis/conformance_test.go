@@ -25,8 +25,8 @@ func TestConformanceUnderSentinels(t *testing.T) {
 	enginetest.Run(t, func(testing.TB) engine.Engine { return goredis.New(rdb) })
 }
 
+// Not beside others: it runs Lua in this process, and the suite wants quick answers.
 func TestConformanceOnMiniredis(t *testing.T) {
-	t.Parallel()
 	server := miniredis.RunT(t)
 	server.ClockTTL(true)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
