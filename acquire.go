@@ -9,7 +9,7 @@ import (
 
 // acquirer is what all locks have in common: how to acquire a lease on a resource. The
 // way of one Lock: acquire (checks, re-entry, hooks), acquireOrFallBack (WithFallback),
-// acquireLocal (the line inside the process), acquireQueued (the line in the store),
+// acquireLocal (the line inside the process), acquireStore (the line in the store),
 // attempt.run.
 type acquirer struct {
 	c    *Client

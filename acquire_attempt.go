@@ -368,42 +368,42 @@ func pollIn(ans engine.Answer, sent time.Time) time.Duration {
 
 // try requests the lease and does not wait for it. If the connection is lost, it retries a
 // few times: the outcome is unknown, and the request is idempotent.
-func (a *attempt) try(ctx, call context.Context) (*storeGrant, error) {
+func (a *attempt) try(ctx, call context.Context) (*storeGrant, Source, error) {
 	const tries = 3
 	var slow backoff
 	for n := 1; ; n++ {
 		if err := a.mustFallBack(ctx); err != nil {
-			return nil, &waitError{a.acquirer.name, err, nil}
+			return nil, 0, &waitError{a.acquirer.name, err, nil}
 		}
 		ans, sent, err := a.ask(call)
 		switch {
 		case err == nil && ans.Status == engine.Granted:
 			if h := a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
-				return h, nil
+				return h, SourceStore, nil
 			}
 			if err := a.tooLate(sent); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 			continue // at once, while the lease lives
 		case err == nil && ans.Status == engine.Marked:
-			return nil, a.marked()
+			return nil, 0, a.marked()
 		case err == nil:
-			return nil, heldError(a.acquirer.name, ans)
+			return nil, 0, heldError(a.acquirer.name, ans)
 		case errors.Is(err, engine.ErrEnded) && !errors.Is(err, ErrUnavailable):
 			if broken := a.restart(err); broken != nil {
-				return nil, broken
+				return nil, 0, broken
 			}
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		switch over := a.waitOver(ctx, err); {
 		case over != nil:
-			return nil, over
+			return nil, 0, over
 		case !errors.Is(err, ErrUnavailable):
-			return nil, opError("acquire", a.acquirer.name, err)
+			return nil, 0, opError("acquire", a.acquirer.name, err)
 		case n == tries:
-			return nil, &waitError{a.acquirer.name, err, nil}
+			return nil, 0, &waitError{a.acquirer.name, err, nil}
 		case !slow.pause(call):
-			return nil, a.waitOver(ctx, err)
+			return nil, 0, a.waitOver(ctx, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type line = tenure.Line[lineKey, localTurn]
 // localTurn is what one local waiter hands off to the next: a live grant, or an attempt
 // with its place in the store's queue, or neither, and the next one makes a new attempt.
 //
-// The turn of a line has one owner at a time: a caller in acquireQueued or acquireOnce
+// The turn of a line has one owner at a time: a caller in acquireStore or acquireOnce
 // until it has a lease; the lease until it is released; then handOffOrRelease. Each of
 // these functions hands it off in a deferred call, so that an error, a panic or
 // runtime.Goexit does not lose it.
@@ -62,12 +62,12 @@ func (lk *acquirer) key() lineKey {
 // acquireLocal waits in the line inside the process, if there is one, then in the store.
 func (lk *acquirer) acquireLocal(ctx context.Context, weight int) (*Lease, Source, error) {
 	if !lk.handsOff() {
-		return lk.acquireQueued(ctx, lk.newAttempt(weight, nil))
+		return lk.acquireStore(ctx, lk.newAttempt(weight, nil))
 	}
 	c := lk.c
 	line, w := c.lines.Join(lk.key())
 	if w == nil {
-		return lk.acquireQueued(ctx, lk.newAttempt(weight, line))
+		return lk.acquireStore(ctx, lk.newAttempt(weight, line))
 	}
 	var t localTurn
 	select {
@@ -84,11 +84,11 @@ func (lk *acquirer) acquireLocal(ctx context.Context, weight int) (*Lease, Sourc
 		}
 	}
 	if t.attempt == nil {
-		return lk.acquireQueued(ctx, lk.newAttempt(weight, line))
+		return lk.acquireStore(ctx, lk.newAttempt(weight, line))
 	}
 	a := *t.attempt
 	a.acquirer, a.silent = lk, time.Time{} // the time until a fallback is this caller's
-	return lk.acquireQueued(ctx, a)
+	return lk.acquireStore(ctx, a)
 }
 
 // cancelLocal ends a wait in the line.

@@ -1,0 +1,35 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// A process that was paused learns from a Multi as from any lease: by the clock,
+// before a timer runs.
+func TestMultiLooksAtTheClock(t *testing.T) {
+	for name, ask := range map[string]func(*Lease) error{
+		"Err":          (*Lease).Err,
+		"Context.Err":  func(l *Lease) error { return context.Cause(l.Context()) },
+		"Context.Done": func(l *Lease) error { <-l.Context().Done(); return l.Err() },
+		"Done":         func(l *Lease) error { <-l.Done(); return l.Err() },
+		"Release":      func(l *Lease) error { return l.Release(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := opened(t).Multi([]string{"a", "b"}).Lock(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := l.Context()
+			l.grant.(*multiGrant).part("b").shutWindow()
+			if name == "Context.Err" && ctx.Err() == nil {
+				t.Error("the context has not ended")
+			}
+			var lost *LostError
+			if err := ask(l); !errors.As(err, &lost) || lost.Resource != "b" {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,235 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
+)
+
+// The moments tested here lie between two statements of the client, where no
+// engine and no timer can be put.
+
+func opened(t *testing.T) *Client {
+	t.Helper()
+	c, err := New(memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// granted returns a holding that nobody stands on yet.
+func granted(t *testing.T, m *Mutex) *storeGrant {
+	t.Helper()
+	a := m.newAttempt(1, nil)
+	ans, sent, err := a.ask(context.Background())
+	if err != nil || ans.Status != engine.Granted {
+		t.Fatal(ans, err)
+	}
+	return a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual)
+}
+
+// shutWindow makes the clock pass the end of the trust window, as after a pause
+// of the process: no timer has had time to run.
+func (l *Lease) shutWindow() {
+	h := l.grant.(*storeGrant)
+	h.entry.Window.Start(h.client().keep.At(time.Now().Add(-time.Hour)), time.Second, 0)
+}
+
+func TestLostBeforeAnybodyStandsOnIt(t *testing.T) {
+	c := opened(t)
+	h := granted(t, c.Mutex("x"))
+	if err := c.Break(context.Background(), "x", h.id()); err != nil {
+		t.Fatal(err)
+	}
+	h.wake(engine.Wakeup{Kind: engine.WakeBroken, ID: h.id()})
+	if l := h.take(context.Background()); l != nil {
+		t.Fatalf("a lost lease was handed out: Err %v", l.Err())
+	}
+}
+
+func TestFirstTurnHasTheGrantedToken(t *testing.T) {
+	c := opened(t)
+	h := granted(t, c.Mutex("x"))
+	want := h.held.Token
+	if got := h.take(context.Background()).Token(); got != want {
+		t.Errorf("token %d, granted %d", got, want)
+	}
+}
+
+// A loss is made known in steps. Err must not say "held" between them once the
+// trust window is closed.
+func TestErrWhileALossIsBeingTold(t *testing.T) {
+	c := opened(t)
+	l, err := c.Mutex("x").Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := l.Context()
+	l.shutWindow()
+	l.grant.(*storeGrant).end(l.grant.(*storeGrant).expired(nil)) // first step; the lease is told next
+	if !errors.Is(l.Err(), ErrLost) {
+		t.Errorf("Err: %v", l.Err())
+	}
+	if ctx.Err() == nil || !errors.Is(context.Cause(ctx), ErrLost) {
+		t.Errorf("context: %v, cause %v", ctx.Err(), context.Cause(ctx))
+	}
+}
+
+func TestPauseIsSeenByWhatIsAskedFirst(t *testing.T) {
+	for name, look := range map[string]func(l *Lease, ctx context.Context) bool{
+		"Err":      func(l *Lease, _ context.Context) bool { return errors.Is(l.Err(), ErrLost) },
+		"ctx.Err":  func(_ *Lease, ctx context.Context) bool { return ctx.Err() != nil },
+		"ctx.Done": func(_ *Lease, ctx context.Context) bool { return isClosed(ctx.Done()) },
+		"Done":     func(l *Lease, _ context.Context) bool { return isClosed(l.Done()) },
+		"Context":  func(l *Lease, _ context.Context) bool { return l.Context().Err() != nil },
+		"Release":  func(l *Lease, _ context.Context) bool { return errors.Is(l.Release(context.Background()), ErrLost) },
+		"Detach": func(l *Lease, _ context.Context) bool {
+			_, err := l.Detach(context.Background())
+			return errors.Is(err, ErrLost)
+		},
+		"context.Err": func(_ *Lease, ctx context.Context) bool {
+			child, end := context.WithCancel(ctx)
+			defer end()
+			return child.Err() != nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := opened(t)
+			l, err := c.Mutex("x").Lock(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := l.Context()
+			l.shutWindow()
+			if !look(l, ctx) {
+				t.Error("the pause went unnoticed")
+			}
+		})
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// The context of a re-entrant lease asks the context that it comes from, which
+// ends both: the mutex of neither may be held then.
+func TestReentrantContextsAfterAPause(t *testing.T) {
+	for _, asked := range []string{"context", "release"} {
+		t.Run(asked, func(t *testing.T) {
+			c := opened(t)
+			m := c.Mutex("x", WithReentrancy())
+			outer, err := m.Lock(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			inner, err := m.Lock(outer.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			if asked == "release" {
+				inner.Context()
+			}
+			outer.shutWindow()
+			go func() {
+				if asked == "context" {
+					done <- inner.Context().Err()
+				} else {
+					done <- inner.Release(context.Background())
+				}
+			}()
+			select {
+			case err := <-done:
+				if err == nil {
+					t.Error("the loss went unnoticed")
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatal("deadlock")
+			}
+		})
+	}
+}
+
+// A caller that re-enters while another one gives the lease back must not end up
+// in the turn of whoever got the lease then.
+func TestReentryIntoATurnThatWasPassedOn(t *testing.T) {
+	c := opened(t)
+	m := c.Mutex("x", WithReentrancy())
+	first, err := m.Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := first.grant.(*storeGrant)
+	if last, held := h.remove(first); !last || !held {
+		t.Fatal(last, held)
+	}
+	if second := h.take(context.Background()); second == nil {
+		t.Fatal("not passed on")
+	}
+	if l, err := h.reenter(first, context.Background(), &m.acquirer, 1); l != nil || err != nil {
+		t.Error("two parties stand on one turn")
+	}
+}
+
+// A wake-up that was under way to an ID that has ended since must not be taken
+// for one to the fresh ID.
+func TestWakeupForAnIDThatHasEnded(t *testing.T) {
+	c := opened(t)
+	a := c.Mutex("x").newAttempt(1, nil)
+	a.listenFor()
+	old := c.wakeups.waiting[a.req.ID]
+	if err := a.restart(&engine.EndedError{Cause: engine.CauseExpired}); err != nil {
+		t.Fatal(err)
+	}
+	old.wake(engine.Wakeup{Kind: engine.WakeGrant, ID: "old", Token: 1, TTL: time.Minute})
+	select {
+	case w := <-a.wakes:
+		t.Errorf("the attempt with a fresh ID got %+v", w)
+	default:
+	}
+}
+
+// Concurrent releases: one succeeds, the others are told, nobody spins.
+func TestReleaseWhileAnotherReleaseIsUnderWay(t *testing.T) {
+	c := opened(t)
+	l, err := c.Mutex("x").Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.grant.(*storeGrant).remove(l) // the other one has come this far
+	if err := l.Release(context.Background()); !errors.Is(err, ErrNotHeld) || !errors.Is(err, ErrReleased) {
+		t.Errorf("second release: %v", err)
+	}
+}
+
+// A context that is derived from the lease's is told by a timer, so that after a
+// pause it may be late where the lease's own is not. Lease.Context says so.
+func TestDerivedContextAfterAPause(t *testing.T) {
+	l, err := opened(t).Mutex("x").Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, end := context.WithCancel(l.Context())
+	defer end()
+	l.shutWindow()
+	if child.Err() != nil {
+		t.Error("the derived context looks at the clock: its documentation says that it does not")
+	}
+	if l.Context().Err() == nil {
+		t.Error("the lease's own does not")
+	}
+	<-child.Done() // now it is told
+}
