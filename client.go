@@ -67,7 +67,7 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 	}
 	if checker, ok := e.(engine.Checker); ok {
 		if err := checker.Check(); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return nil, fmt.Errorf("holdfast: %w: %w", ErrInvalid, err)
 		}
 	}
 	o := clientOptions{prefix: DefaultPrefix, name: filepath.Base(os.Args[0]), logger: slog.New(slog.DiscardHandler)}
