@@ -30,7 +30,7 @@ func (e *Engine) clearRest(keys script.Keys, value any) any {
 }
 
 func (e *Engine) queueClear(keys script.Keys) {
-	t := &e.tidier
+	t := &e.clearer
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known[keys.Core()] {

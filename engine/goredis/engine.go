@@ -25,8 +25,8 @@ type Engine struct {
 	own       ownPool
 	clients   clients
 	interests interests
-	tidier    clearer
-	keyring   keyCache
+	clearer   clearer
+	keyCache  keyCache
 	batchers  batchers
 	diagnosis diagnosis
 	noFsync   atomic.Bool // the server does not know WAITAOF
@@ -51,7 +51,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 		o.fragments = fragments
 	}
 	scripts, err := script.NewWith(o.retention, o.fragments)
-	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyring: keyCache{seed: maphash.MakeSeed()}}
+	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyCache: keyCache{seed: maphash.MakeSeed()}}
 	e.own.base = rdb
 	e.followed()
 	e.batchers.open(e)
@@ -86,7 +86,7 @@ func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
 	if e.broken != nil {
 		return script.Keys{}, e.broken
 	}
-	return e.keyring.get(r)
+	return e.keyCache.get(r)
 }
 
 // Leave forgets a client. When the last one leaves, the engine's own

@@ -19,13 +19,13 @@ func (e *Engine) Waiting() int {
 // Settle waits until nothing is left to tidy up, and returns how many calls that has
 // taken since the engine was made.
 func (e *Engine) Settle() int {
-	e.tidier.mu.Lock()
-	done := e.tidier.done
-	e.tidier.mu.Unlock()
+	e.clearer.mu.Lock()
+	done := e.clearer.done
+	e.clearer.mu.Unlock()
 	if done != nil {
 		<-done
 	}
-	e.tidier.mu.Lock()
-	defer e.tidier.mu.Unlock()
-	return e.tidier.runs
+	e.clearer.mu.Lock()
+	defer e.clearer.mu.Unlock()
+	return e.clearer.runs
 }

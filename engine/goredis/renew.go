@@ -87,7 +87,7 @@ func (e *Engine) renewable(r *engine.Renewal) (script.Keys, error) {
 	if err := checkTTL(r.TTL); err != nil {
 		return script.Keys{}, err
 	}
-	return e.keyring.peek(r.Resource)
+	return e.keyCache.peek(r.Resource)
 }
 
 func pick(calls []script.Call, which []int) []script.Call {
