@@ -3,7 +3,7 @@
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # For the tests of one package; a test that hangs prints its goroutines.
-TIMEOUT     ?= 13m
+TIMEOUT     ?= 20m
 # Where bench writes; bench/results holds those of the last quiet run.
 OUT         ?= bench/results/latest
 
@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-long test-full test-redis soak check bench fmt vet lint tidy build arch redis databases
+.PHONY: help release lab test test-long test-full test-redis soak check bench fmt vet lint tidy build cross arch redis databases
 
 help: ## show this text
 	@echo "targets:"
@@ -26,17 +26,20 @@ endef
 # programs on real servers, and small runs of the lab and of the benchmark.
 FAULTS := internal/faulttest
 SUITES := internal/primitivetest lab bench
+INSTALL := release
 ALL    := $(MODULES:%=./%/...)
 
 test: redis databases ## what a change needs, with the race detector; installs Redis, PostgreSQL and MariaDB if they are missing
 	@echo "$(GO) test -race (all but $(FAULTS) $(SUITES))"
-	@set -e; all=$$($(GO) list $(ALL)); suites=$$($(GO) list $(FAULTS:%=./%/...) $(SUITES:%=./%/...)); \
+	@set -e; all=$$($(GO) list $(ALL)); suites=$$($(GO) list $(FAULTS:%=./%/...) $(SUITES:%=./%/...) $(INSTALL:%=./%/...)); \
 		$(GO) test -race -timeout $(TIMEOUT) $$(echo "$$all" | grep -vxF "$$suites")
 
-# The suites of faults run alone: they start many processes and have bounds.
+# The suites of faults run alone: they start many processes and have bounds. The test of
+# the release compiles everything anew on all cores, so it runs after the others.
 test-long: redis ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
 	code=0; $(GO) test -race -timeout $(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
-		$(GO) test -race -timeout $(TIMEOUT) $(SUITES:%=./%/...) || code=$$?; exit $$code
+		$(GO) test -race -timeout $(TIMEOUT) $(SUITES:%=./%/...) || code=$$?; \
+		$(GO) test -timeout $(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
 test-full: redis databases ## all tests, those at scale in full size, and make test-redis; hours
@@ -58,7 +61,7 @@ SOAK ?= 1m
 soak: redis ## the tests under faults for a minute each (SOAK=5m for longer), a quarter of an hour in all
 	HOLDFAST_SOAK=$(SOAK) $(GO) test -race -v -count=1 -timeout 0 -p 1 -run '^Test(ModelsOnRedis|.*UnderFaults)$$' ./internal/primitivetest ./internal/faulttest
 
-check: fmt vet lint tidy build arch ## format, vet, staticcheck, go.mod, build, and the rules of internal/arch
+check: fmt vet lint tidy build cross arch ## format, vet, staticcheck, go.mod, build, other systems, and the rules of internal/arch
 
 fmt: ## list files that gofmt would change
 	@echo gofmt -l .
@@ -83,17 +86,27 @@ tidy: ## see that every go.mod says what is needed and no more, and that go.work
 build: ## build all modules as their users do, without the workspace
 	$(call each,GOWORK=off $(GO) build -buildvcs=false ./...)
 
+# The command runs CMD in a process group with a guard, which Windows has not.
+CROSS := linux/amd64 linux/arm64 linux/386 darwin/arm64 freebsd/amd64
+cross: ## build the library and the command for other systems, the library for Windows too
+	@set -e; for t in $(CROSS); do echo "go build ($$t)"; GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... ./cmd/holdfast/...; done
+	GOOS=windows $(GO) build ./...
+
 arch: ## the rules of direction and shape
 	$(GO) test -count=1 ./internal/arch
 
 bench: redis ## what locks cost beside their floors and other Go locks, as ratios; 10 minutes; OUT=folder for the results
 	$(GO) run ./bench -out $(OUT)
 
-# LAB="-minutes 5" for less; see go run ./lab/cmd/lab -help.
-LAB ?= -mutants .
+# LAB="-minutes 5" for less; see go run ./lab/cmd/holdfast-lab -help.
+LAB ?= -minutes 0 -mutants .
 lab: redis ## the torture lab in full, about half an hour: holes on demand, other libraries, random faults, planted bugs; writes lab/results and the figures of lab/README.md
 	@mkdir -p lab/results
-	$(GO) run ./lab/cmd/lab $(LAB) -out lab/results -report lab/results/report.md,lab/results/report.html -json lab/results/report.json -figures lab/README.md
+	$(GO) run ./lab/cmd/holdfast-lab $(LAB) -out lab/results -report lab/results/report.md,lab/results/report.html -figures lab/README.md -json >lab/results/report.json
+
+# VERSION=v0.2.0; TAG=-tag makes the tags, without it the target only prints them.
+release: ## what a release of VERSION would tag; make release VERSION=v0.2.0 TAG=-tag tags it
+	$(GO) run ./release -version "$(VERSION)" $(TAG)
 
 redis:
 	@bash .ci/redis

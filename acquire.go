@@ -7,10 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// acquirer is what all locks have in common: how to acquire a lease on a resource. The
-// way of one Lock: acquire (checks, re-entry, hooks), acquireOrFallBack (WithFallback),
-// acquireLocal (the line inside the process), acquireStore (the line in the store),
-// attempt.run.
+// acquirer is what all locks have in common: how to acquire a lease on a resource.
 type acquirer struct {
 	c    *Client
 	name string
@@ -52,72 +49,93 @@ func (lk *acquirer) resource() engine.Resource {
 	return r
 }
 
-// lock waits for a lease until ctx ends.
-func (lk *acquirer) lock(ctx context.Context, weight int) (*Lease, error) {
-	return lk.acquire(ctx, weight, true)
-}
+// The last parameter of acquire.
+const (
+	andWait = true  // in the queue, until ctx ends
+	noWait  = false // request the lease and never queue
+)
 
-// try requests a lease once.
-func (lk *acquirer) try(ctx context.Context, weight int) (*Lease, error) {
-	return lk.acquire(ctx, weight, false)
-}
-
-// acquire checks the options and runs the hooks.
-func (lk *acquirer) acquire(ctx context.Context, weight int, queue bool) (*Lease, error) {
+// acquire checks the options, re-enters a lease that ctx carries or acquires a new one,
+// and runs the hooks.
+func (lk *acquirer) acquire(ctx context.Context, weight int, wait bool) (l *Lease, err error) {
 	c := lk.c
 	if lk.opts.err != nil {
 		return nil, lk.opts.err
 	}
 	needContext(ctx)
-	if !c.gate.enter() {
+	if !c.gate.Enter() {
 		return nil, &waitError{lk.name, ErrClosed, nil}
 	}
-	defer c.gate.leave()
-	if len(c.hooks.acquireStart) == 0 && len(c.hooks.acquireEnd) == 0 {
-		l, _, err := lk.acquireReentrant(ctx, weight, queue)
-		return l, err
-	}
-	return lk.acquireHooked(ctx, weight, queue)
-}
-
-// acquireHooked is acquireReentrant with hooks around it. If a hook panics, the lease is
-// released, since the caller does not get it.
-func (lk *acquirer) acquireHooked(ctx context.Context, weight int, queue bool) (*Lease, error) {
-	c, start := lk.c, time.Now()
+	defer c.gate.Leave()
+	start := time.Now()
 	for _, hook := range c.hooks.acquireStart {
 		hook.AcquireStart(ctx, AcquireStartEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight})
 	}
-	l, source, err := lk.acquireReentrant(ctx, weight, queue)
-	returned := false
-	defer func() {
-		if l != nil && !returned {
-			_ = l.Release(ctx) // retried in the background if it is not confirmed
-		}
-	}()
-	e := AcquireEndEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight,
-		Waited: time.Since(start), Source: source, Err: err}
-	if l != nil {
-		e.Token = l.token
+	source := Source(0)
+	l, err = lk.reenter(ctx, weight)
+	switch {
+	case err != nil:
+	case l != nil:
+		source = SourceContext
+	case lk.opts.fallback == FailClosed:
+		l, source, err = lk.acquireStore(ctx, weight, wait)
+	default:
+		l, source, err = lk.acquireOrFallBack(ctx, weight, wait)
 	}
-	for _, hook := range c.hooks.acquireEnd {
-		hook.AcquireEnd(ctx, e)
+	if len(c.hooks.acquireEnd) > 0 {
+		e := AcquireEndEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight, Waited: time.Since(start), Source: source, Err: err}
+		c.hooks.acquireEnded(ctx, l, e)
 	}
-	returned = true
 	return l, err
 }
 
-func (lk *acquirer) acquireReentrant(ctx context.Context, weight int, queue bool) (*Lease, Source, error) {
+// reenter returns a further lease if ctx carries one of the resource, or why that must
+// not be; nil if ctx carries none.
+func (lk *acquirer) reenter(ctx context.Context, weight int) (*Lease, error) {
 	if ctx.Err() != nil {
-		return nil, 0, &waitError{lk.name, context.Cause(ctx), nil}
+		return nil, &waitError{lk.name, context.Cause(ctx), nil}
 	}
-	if own := leaseIn(ctx, lk.c, lk.resource()); own != nil && lk.kind != engine.KindSemaphore {
-		l, err := own.grant.reenter(own, ctx, lk, weight)
+	own := leaseIn(ctx, lk.c, lk.resource())
+	if own == nil || lk.kind == engine.KindSemaphore {
+		return nil, nil
+	}
+	return own.grant.reenter(own, ctx, lk, weight)
+}
+
+// acquireStore acquires a lease from the store. It owns the turn of its line, if there is
+// one: the lease takes it over; without a lease the deferred call hands it off, also after
+// a panic or runtime.Goexit.
+func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l *Lease, source Source, err error) {
+	line, t, err := lk.takeTurn(ctx, wait)
+	if err != nil {
+		return nil, 0, err
+	}
+	if t.grant != nil {
+		if l := t.grant.take(ctx); l != nil {
+			return l, SourceProcess, nil
+		}
+	}
+	a := t.attempt
+	if a == nil {
+		a = lk.newAttempt(weight, line, wait)
+	}
+	a.acquirer, a.silent = lk, time.Time{} // the time until a fallback is this caller's
+	defer func() {
+		if l == nil {
+			a.endWait(ctx)
+		}
+	}()
+	for {
+		h, source, err := a.run(ctx)
 		if err != nil {
 			return nil, 0, err
 		}
-		if l != nil {
-			return l, SourceContext, nil
+		if l := h.take(ctx); l != nil {
+			return l, source, nil
 		}
+		if h.broken() {
+			return nil, 0, &waitError{lk.name, errBrokenWait, nil}
+		}
+		a = lk.newAttempt(weight, line, wait) // it was lost before it backed a lease
 	}
-	return lk.acquireOrFallBack(ctx, weight, queue)
 }

@@ -47,6 +47,9 @@ const (
 // maxRestarts is how often in a row an attempt restarts with a new ID without a pause.
 const maxRestarts = 3
 
+// maxRetries is how often in a row an attempt that does not wait is retried.
+const maxRetries = 2
+
 // maxLate is how many grants in a row may arrive too late to be used before the attempt
 // fails: the TTL is too short for this store.
 const maxLate = 3
@@ -54,9 +57,9 @@ const maxLate = 3
 // errBrokenWait ends a wait that an operator broke.
 var errBrokenWait = errors.New("the wait was broken by an operator")
 
-func (lk *acquirer) newAttempt(weight int, l *line) attempt {
+func (lk *acquirer) newAttempt(weight int, l *line, wait bool) *attempt {
 	c := lk.c
-	return attempt{c: c, acquirer: lk, line: l, req: engine.Request{
+	return &attempt{c: c, acquirer: lk, line: l, req: engine.Request{
 		Resource: lk.resource(),
 		ID:       c.newHolderID(),
 		Client:   &c.info,
@@ -64,16 +67,12 @@ func (lk *acquirer) newAttempt(weight int, l *line) attempt {
 		Capacity: lk.capacity,
 		Weight:   weight,
 		TTL:      lk.opts.ttl,
-		Queue:    true,
+		Queue:    wait,
 		Reserve:  lk.reserve(l),
 		Reason:   lk.opts.reason,
 		Mark:     lk.mark,
 	}}
 }
-
-// toHeap returns a copy of the attempt that outlives its caller. Few do; an allocation for
-// each would cost every Lock.
-func (a attempt) toHeap() *attempt { return &a }
 
 // ask sends the request once and records what the answer, or its absence, says.
 func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
@@ -106,14 +105,17 @@ func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 	return ans, sent, err
 }
 
-// run waits until the lease is granted, ctx ends, the client closes, or the store returns
-// an error that waiting cannot mend. Errors that may pass are retried. Requests use call,
-// which ends with ctx and with the client.
-func (a *attempt) run(ctx, call context.Context) (*storeGrant, Source, error) {
-	source, alone := SourceStore, !a.queued
+// run sends the request until the lease is granted, ctx or the client ends, or the store
+// returns an error that waiting cannot mend. If the resource is busy, it waits in the
+// store's queue; without req.Queue it returns a *HeldError. Errors that may pass are
+// retried, without req.Queue a few times: the request is idempotent.
+func (a *attempt) run(ctx context.Context) (*storeGrant, Source, error) {
+	call, cancel := until(ctx, a.c.life)
+	defer cancel()
+	source, alone, wait := SourceStore, !a.queued, a.req.Queue
 	var trouble error
 	var slow backoff
-	if a.queued || a.c.wakeups.live() {
+	if wait && (a.queued || a.c.wakeups.live()) {
 		a.listenFor()
 	}
 	for restarts := 0; ; {
@@ -137,17 +139,25 @@ func (a *attempt) run(ctx, call context.Context) (*storeGrant, Source, error) {
 			continue // the next request renews it
 		case err == nil && ans.Status == engine.Marked:
 			return nil, 0, a.marked()
+		case err == nil && !wait:
+			return nil, 0, heldError(a.acquirer.name, ans)
 		case err == nil:
 			trouble, slow, restarts, a.late = nil, backoff{}, 0, 0
 			next = pollIn(ans, sent)
 		case errors.Is(err, ErrUnavailable):
 			trouble = err
+			if !wait && slow.n == maxRetries && a.waitOver(ctx, nil) == nil {
+				return nil, 0, &waitError{a.acquirer.name, trouble, nil}
+			}
 			next = a.shorten(ctx, slow.next())
 		case errors.Is(err, engine.ErrEnded):
 			if err := a.restart(err); err != nil {
 				return nil, 0, err
 			}
 			if restarts++; restarts > maxRestarts {
+				if !wait {
+					return nil, 0, &waitError{a.acquirer.name, fmt.Errorf("%w: %w", ErrUnavailable, err), nil}
+				}
 				next = slow.next()
 			}
 		default:
@@ -316,7 +326,7 @@ func (a *attempt) listen(ctx context.Context) (opened bool, err error) {
 // the attempt is withdrawn.
 func (a *attempt) endWait(ctx context.Context) {
 	c := a.c
-	if a.line != nil && a.req.Queue && ctx.Err() != nil && c.lines.TryPass(a.line, localTurn{attempt: a.toHeap()}) {
+	if a.line != nil && a.req.Queue && ctx.Err() != nil && c.lines.TryHandOff(a.line, localTurn{attempt: a}) {
 		return
 	}
 	defer c.handOff(a.line, localTurn{})
@@ -364,48 +374,6 @@ func pollIn(ans engine.Answer, sent time.Time) time.Duration {
 		d = min(d, look)
 	}
 	return d
-}
-
-// try requests the lease and does not wait for it. If the connection is lost, it retries a
-// few times: the outcome is unknown, and the request is idempotent.
-func (a *attempt) try(ctx, call context.Context) (*storeGrant, Source, error) {
-	const tries = 3
-	var slow backoff
-	for n := 1; ; n++ {
-		if err := a.mustFallBack(ctx); err != nil {
-			return nil, 0, &waitError{a.acquirer.name, err, nil}
-		}
-		ans, sent, err := a.ask(call)
-		switch {
-		case err == nil && ans.Status == engine.Granted:
-			if h := a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
-				return h, SourceStore, nil
-			}
-			if err := a.tooLate(sent); err != nil {
-				return nil, 0, err
-			}
-			continue // at once, while the lease lives
-		case err == nil && ans.Status == engine.Marked:
-			return nil, 0, a.marked()
-		case err == nil:
-			return nil, 0, heldError(a.acquirer.name, ans)
-		case errors.Is(err, engine.ErrEnded) && !errors.Is(err, ErrUnavailable):
-			if broken := a.restart(err); broken != nil {
-				return nil, 0, broken
-			}
-			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-		switch over := a.waitOver(ctx, err); {
-		case over != nil:
-			return nil, 0, over
-		case !errors.Is(err, ErrUnavailable):
-			return nil, 0, opError("acquire", a.acquirer.name, err)
-		case n == tries:
-			return nil, 0, &waitError{a.acquirer.name, err, nil}
-		case !slow.pause(call):
-			return nil, 0, a.waitOver(ctx, err)
-		}
-	}
 }
 
 // heldError returns the error that names the holder.

@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/tenure"
@@ -22,10 +21,9 @@ type line = tenure.Line[lineKey, localTurn]
 // localTurn is what one local waiter hands off to the next: a live grant, or an attempt
 // with its place in the store's queue, or neither, and the next one makes a new attempt.
 //
-// The turn of a line has one owner at a time: a caller in acquireStore or acquireOnce
-// until it has a lease; the lease until it is released; then handOffOrRelease. Each of
-// these functions hands it off in a deferred call, so that an error, a panic or
-// runtime.Goexit does not lose it.
+// The turn of a line has one owner at a time: a caller in acquireStore until it has a
+// lease; the lease until it is released; then handOffOrRelease. Both functions hand it off
+// in a deferred call, so that an error, a panic or runtime.Goexit does not lose it.
 type localTurn struct {
 	grant   *storeGrant
 	attempt *attempt
@@ -59,50 +57,38 @@ func (lk *acquirer) key() lineKey {
 	return lineKey{lk.name, int64(lk.opts.ttl)<<8 | int64(lk.opts.fallback)}
 }
 
-// acquireLocal waits in the line inside the process, if there is one, then in the store.
-func (lk *acquirer) acquireLocal(ctx context.Context, weight int) (*Lease, Source, error) {
-	if !lk.handsOff() {
-		return lk.acquireStore(ctx, lk.newAttempt(weight, nil))
-	}
+// takeTurn takes the turn of the line inside the process: it waits for it or, without wait,
+// takes it only if it is free. The line is nil if there is none, or it is not free.
+func (lk *acquirer) takeTurn(ctx context.Context, wait bool) (l *line, t localTurn, err error) {
 	c := lk.c
-	line, w := c.lines.Join(lk.key())
-	if w == nil {
-		return lk.acquireStore(ctx, lk.newAttempt(weight, line))
+	if !lk.handsOff() {
+		return nil, localTurn{}, nil
 	}
-	var t localTurn
+	if !wait {
+		return c.lines.TryJoin(lk.key()), localTurn{}, nil
+	}
+	l, w := c.lines.Join(lk.key())
+	if w == nil {
+		return l, localTurn{}, nil
+	}
+	why := ErrClosed
 	select {
 	case <-w.Ready:
-		t = c.lines.Accept(w)
+		return l, c.lines.Accept(w), nil
 	case <-ctx.Done():
-		return nil, 0, lk.cancelLocal(line, w, context.Cause(ctx))
+		why = context.Cause(ctx)
 	case <-c.life.Done():
-		return nil, 0, lk.cancelLocal(line, w, ErrClosed)
 	}
-	if t.grant != nil {
-		if l := t.grant.take(ctx); l != nil {
-			return l, SourceProcess, nil
-		}
+	if t, got := c.lines.Cancel(l, w); got {
+		c.handOff(l, t)
 	}
-	if t.attempt == nil {
-		return lk.acquireStore(ctx, lk.newAttempt(weight, line))
-	}
-	a := *t.attempt
-	a.acquirer, a.silent = lk, time.Time{} // the time until a fallback is this caller's
-	return lk.acquireStore(ctx, a)
-}
-
-// cancelLocal ends a wait in the line.
-func (lk *acquirer) cancelLocal(l *line, w *tenure.Waiter[localTurn], why error) error {
-	if t, got := lk.c.lines.Cancel(l, w); got {
-		lk.c.handOff(l, t)
-	}
-	return &waitError{lk.name, why, nil}
+	return nil, localTurn{}, &waitError{lk.name, why, nil}
 }
 
 // handOff hands the turn of a line off to the next local waiter. If none waits, or there
 // is no line, it withdraws or releases what the turn carries.
 func (c *Client) handOff(l *line, t localTurn) {
-	if l != nil && c.lines.Pass(l, t) {
+	if l != nil && c.lines.HandOff(l, t) {
 		return
 	}
 	if t.attempt != nil {

@@ -13,24 +13,26 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/gate"
 	"github.com/holdfast-go/holdfast/internal/keepalive"
 	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
 const (
-	// callGrace is how much longer than its ctx a call may take, to clean up.
+	// callGrace is how much longer than its ctx a call may take to clean up.
 	callGrace = 100 * time.Millisecond
-	// releaseGrace bounds a Release whose ctx has ended already.
+	// releaseGrace bounds a Release whose ctx has ended.
 	releaseGrace = time.Second
 	// closeGrace bounds Close.
 	closeGrace = 5 * time.Second
-	// lostGrace bounds how long the store keeps a lost lease for a holder that is
-	// scheduled late; less where the margin of its trust window is less.
+	// lostGrace bounds how long the store keeps a lost lease for a holder that
+	// is scheduled late. It is less if the margin of the trust window is less.
 	lostGrace = 500 * time.Millisecond
 )
 
-// Client takes locks on the resources of one engine. It is safe for concurrent
-// use. A process needs one for each engine and prefix; Close it in the end.
+// A Client acquires and manages leases on the resources of one engine. It is
+// safe for concurrent use. A process needs one for each engine and prefix, and
+// must Close it at the end.
 type Client struct {
 	engine     engine.Engine
 	prefix     string
@@ -48,19 +50,19 @@ type Client struct {
 	logLimit logLimit
 	broken   brokenGrants
 
-	gate     gate
+	gate     gate.Gate
 	life     context.Context // ends when Close begins
 	endLife  context.CancelFunc
-	tasks    context.Context    // what clears up; ends when Close gives up
-	endTasks context.CancelFunc // ends the tasks
-	closed   chan struct{}      // closed when Close has ended
-	result   error              // of Close
+	tasks    context.Context // of clean-ups; ends when Close stops waiting
+	endTasks context.CancelFunc
+	closed   chan struct{} // closed when Close has ended
+	result   error         // of Close
 }
 
-// New returns a client of an engine, like goredis.New(rdb) or memory.New(). The
-// engine may be shared by clients. Errors: a nil engine; ErrInvalid for a bad option, for a
-// hook with a method that does not match, and for an engine that cannot work, like that of
-// goredis.New(nil).
+// New returns a client of an engine such as goredis.New(rdb) or memory.New().
+// Several clients may share an engine. New returns an error if e is nil, and
+// ErrInvalid if an option is invalid, if a hook has a method of the wrong
+// signature, or if the engine cannot work, as that of goredis.New(nil).
 func New(e engine.Engine, opts ...Option) (*Client, error) {
 	if e == nil {
 		return nil, errors.New("holdfast: engine is nil: pass goredis.New(rdb) or memory.New()")
@@ -112,21 +114,22 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Mutex returns a handle on a resource that one holder at a time may hold. It
-// costs nothing until it is used; handles of the same name are the same lock.
+// Mutex returns a handle for a resource with one holder at a time. It makes no
+// call to the store. Handles with the same name are the same lock.
 func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
 	return &Mutex{lockSpec{kind: engine.KindMutex, capacity: 1, opts: lockOptionsOf(name, opts)}.on(c, name)}
 }
 
-// Close releases all leases, ends all waits with ErrClosed and returns when the
-// goroutines of the client are gone, within 5 seconds if the store answers. The
-// error says how many leases the store did not confirm to have back, names a few
-// of them, and is ErrUnavailable if the store was away; such leases end by their
-// TTL. The engine stays open. Further calls return the same.
+// Close releases all leases, ends all waits with ErrClosed, and returns when
+// the client's goroutines have ended: within 5 seconds if the store responds.
+// The error states how many leases the store did not confirm to have released,
+// names some of them, and matches ErrUnavailable if the store was unavailable;
+// those leases expire by their TTL. Close does not close the engine. Later
+// calls return the same error.
 func (c *Client) Close() error {
 	// A channel and not a sync.Once: in a bubble of testing/synctest time stands
 	// still while a goroutine waits for a mutex.
-	if c.gate.close() {
+	if c.gate.Close() {
 		c.result = c.shut()
 		close(c.closed)
 	}
@@ -140,14 +143,14 @@ func (c *Client) shut() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	err := c.releaseAll(ctx)
-	if !c.gate.wait(ctx) {
+	if !c.gate.Wait(ctx) {
 		c.endTasks()
 		c.releases.stop()
 		late, cancel := context.WithTimeout(context.Background(), closeGrace)
 		defer cancel()
-		c.gate.wait(late)
+		c.gate.Wait(late)
 	}
-	// A grant that was on its way when Close began may have been taken since.
+	// A grant in transit when Close began may have arrived since.
 	rest, cancel := context.WithTimeout(context.Background(), releaseGrace)
 	defer cancel()
 	err = errors.Join(err, c.releaseAll(rest))
@@ -160,19 +163,19 @@ func (c *Client) shut() error {
 	return err
 }
 
-// resource names a resource to the engine.
+// resource returns the engine's name of a resource.
 func (c *Client) resource(name string) engine.Resource {
 	return engine.Resource{Prefix: c.prefix, Name: name}
 }
 
-// idDigits are what IDs are made of: five bits each, and nothing that a shell or
-// a flag parser takes for its own.
+// idDigits are the digits of IDs: five bits each, and no character that is
+// special to a shell or a flag parser.
 const idDigits = "0123456789abcdefghijklmnopqrstuv"
 
 // newClientID returns the random part that all holder IDs of a client share.
 func newClientID() string {
 	var b [13]byte
-	_, _ = rand.Read(b[:]) // it never fails: crypto/rand ends the program first
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program instead
 	for i := range b {
 		b[i] = idDigits[b[i]%byte(len(idDigits))]
 	}
@@ -189,19 +192,4 @@ func (c *Client) newHolderID() string {
 		r /= uint64(len(idDigits))
 	}
 	return string(b)
-}
-
-// sleep waits; it returns false when ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -129,7 +129,7 @@ func (e *closeError) Error() string {
 	for i, err := range e.causes {
 		why[i] = err.Error()
 	}
-	return fmt.Sprintf("holdfast: close: %d of %d leases were not given back: %q%s: %s",
+	return fmt.Sprintf("holdfast: close: %d of %d leases were not released: %q%s: %s",
 		e.failed, e.all, e.names, more, strings.Join(why, "; "))
 }
 

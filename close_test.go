@@ -8,11 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
 )
 
@@ -258,7 +257,7 @@ func TestCloseWhileListenIsUnderWay(t *testing.T) {
 }
 
 func TestCloseLeavesNoGoroutine(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	defer leaktest.Check(t)
 	e := memory.New()
 	for range 20 {
 		c, other := newClient(t, e), newClient(t, e)

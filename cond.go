@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	// condMark stands between the names of a mutex and of its condition in the
-	// name of the resource.
+	// condMark separates the names of the mutex and of the condition in the
+	// resource name.
 	condMark = "#cond:"
-	// condTTL is how long a waiter that died can take a signal from the others.
+	// condTTL bounds how long a dead waiter can receive a signal instead of a
+	// live one.
 	condTTL = 3 * time.Second
-	// condCapacity is more than there are waiters.
+	// condCapacity exceeds the number of waiters.
 	condCapacity = 1 << 20
 )
 
-// CondPatience is after how long without a signal Wait returns by itself, so that
-// a signal that went to a waiter whose process died then is made up for.
-const CondPatience = 30 * time.Second
+// CondTimeout is the time after which Wait returns without a signal. It makes
+// up for a signal that went to a waiter whose process then died.
+const CondTimeout = 30 * time.Second
 
-// Cond is a condition of what a Mutex protects, for which its holders wait, on
-// whatever machines. It is a handle: safe for concurrent use, cheap, and the same
-// condition for every client that names the same mutex and condition.
+// A Cond is a distributed condition variable bound to a Mutex. It is a handle:
+// safe for concurrent use, cheap, and the same condition for every client that
+// uses the same names of mutex and condition.
 //
-// As with sync.Cond, a waiter looks again in a loop, since others may hold the
-// mutex between the signal and the end of the Wait, and since a Wait may return
-// without a signal: when it lost touch with the store for about 3 s, when the
-// store lost its data, and after CondPatience.
+// As with sync.Cond, call Wait in a loop: others may hold the mutex between the
+// signal and the return of Wait, and Wait may return without a signal, if the
+// store was unreachable for about 3 s, if the store lost its data, or after
+// CondTimeout.
 //
 //	for !ready() {
 //		next, err := cond.Wait(ctx, lease)
@@ -42,55 +43,56 @@ const CondPatience = 30 * time.Second
 //		lease = next
 //	}
 //
-// A condition is a resource of the store, "mutex#cond:name", that every waiter
-// holds one unit of, and a signal takes it away from them: operators see who waits
-// in a Snapshot, and a Break there is a signal too.
+// A condition is a resource of the store, "mutex#cond:name". Every waiter holds
+// one unit of it, and a signal breaks that lease. Operators see the waiters in
+// a Snapshot, and a Break of one of them is a signal too.
 type Cond struct {
 	m  *Mutex
 	lk acquirer
 }
 
-// Cond returns a handle on a condition of the mutex. It costs nothing until it is
-// used. A name is UTF-8 without "#cond:", with that of the mutex at most
-// MaxNameLen − 6 bytes long; otherwise the methods return ErrInvalid.
+// Cond returns a handle for a condition of the mutex. It makes no call to the
+// store. The name must be UTF-8 and must not contain "#cond:", and together
+// with the mutex's name it is at most MaxNameLen − 6 bytes long; otherwise the
+// methods return ErrInvalid.
 func (m *Mutex) Cond(name string) *Cond {
 	o := lockOptions{ttl: condTTL, noTenure: true, reason: m.opts.reason, err: m.opts.err}
 	switch full := m.name + condMark + name; {
 	case name == "":
-		o.fail(optionError("the condition of %q has no name: name what is waited for, like %q", m.name, "not empty"))
+		o.fail(optionError("the condition of %q has no name: use a name such as %q", m.name, "not empty"))
 	case strings.Contains(name, condMark):
 		o.fail(optionError("the name of the condition %q contains %q", name, condMark))
 	case checkName(full) != nil:
-		o.fail(fmt.Errorf("%w (it stands for the condition %q)", checkName(full), name))
+		o.fail(fmt.Errorf("%w (of the condition %q)", checkName(full), name))
 	}
 	return &Cond{m: m, lk: lockSpec{kind: engine.KindCond, capacity: condCapacity, opts: o}.on(m.c, m.name+condMark+name)}
 }
 
-// Wait releases l, a lease of the mutex, waits for a signal, and takes the mutex
-// again in turn. It returns a new lease with a new token. Whoever gets the mutex
-// after l finds the caller waiting already: no signal is missed. A signal whose
-// wake-up gets lost is seen within about a second.
+// Wait releases l, a lease of the mutex, waits for a signal, and acquires the
+// mutex again in turn. It returns a new lease with a new token. The caller is a
+// waiter before l is released, so the next holder's signal reaches it. A signal
+// whose wake-up is lost is seen within about a second.
 //
-// With an error the mutex is not held: l was released or lost, also if ctx ended.
-// Only ErrInvalid, ErrMismatch, ErrNotHeld and ErrDeadlock, which tell of a mistake
-// of the caller, leave l as it is. ctx must not be of l's own Context, which ends
-// with l. A signal that a caller cannot use any more, since its ctx ends, goes to
-// the next waiter.
+// If Wait returns an error, the mutex is not held, also if ctx ended: l was
+// released or lost. Only ErrInvalid, ErrMismatch, ErrNotHeld and ErrDeadlock,
+// which report a mistake of the caller, leave l unchanged. ctx must not be l's
+// own Context, which ends when l is released. If ctx ends after the signal, the
+// signal goes to the next waiter.
 //
-// Errors: ErrNotAcquired with the cause of ctx; ErrLost if l was lost; ErrMismatch
-// if l is not a lease of this mutex alone, or the condition's resource is in use as
-// something else; ErrNotHeld if it was released;
-// ErrDeadlock if re-entrant leases stand on it; ErrUnavailable if it was granted
-// without the store, see WithFallback; those of Mutex.Lock.
+// Errors: ErrNotAcquired with the cause of ctx; ErrLost if l was lost;
+// ErrMismatch if l is not a lease of this mutex alone, or if the condition's
+// resource is in use as another kind; ErrNotHeld if l was released; ErrDeadlock
+// if re-entrant leases share l; ErrUnavailable if l was granted without the
+// store, see [WithFallback]; those of [Mutex.Lock].
 func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 	needContext(ctx)
 	if err := c.usable(ctx, l); err != nil {
 		return nil, err
 	}
-	if !c.lk.c.gate.enter() {
+	if !c.lk.c.gate.Enter() {
 		return nil, &waitError{c.lk.name, ErrClosed, nil}
 	}
-	defer c.lk.c.gate.leave()
+	defer c.lk.c.gate.Leave()
 	listens := c.lk.c.wakeups.live()
 	h, err := c.enter(ctx, l)
 	if errors.Is(err, ErrMismatch) {
@@ -108,7 +110,7 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 			c.depart(h, signalled)
 		}
 	}()
-	// Only now: who gets the mutex next must find the caller waiting.
+	// Only now: the next holder of the mutex must find the caller waiting.
 	if err := l.Release(ctx); err != nil && (errors.Is(err, ErrLost) || !errors.Is(err, ErrUnavailable)) {
 		returns = true
 		await(c.depart(h, signalled), callGrace)
@@ -122,7 +124,7 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 	return next, err
 }
 
-// usable checks the lease that a Wait shall release.
+// usable checks the lease that Wait is about to release.
 func (c *Cond) usable(ctx context.Context, l *Lease) error {
 	if c.lk.opts.err != nil {
 		return c.lk.opts.err
@@ -131,8 +133,8 @@ func (c *Cond) usable(ctx context.Context, l *Lease) error {
 		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease is nil", ErrNotHeld))
 	}
 	if s, ok := l.grant.(*fallbackGrant); ok && s.covers(c.m.c, c.m.resource()) {
-		_ = l.Release(ctx) // an error that is no mistake leaves nothing held
-		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease was granted without it", ErrUnavailable))
+		_ = l.Release(ctx) // after an error other than a mistake, nothing is held
+		return opError("wait for", c.lk.name, fmt.Errorf("%w: the lease was granted without the store", ErrUnavailable))
 	}
 	h, ok := l.grant.(*storeGrant)
 	if !ok || h.client() != c.m.c || h.acquirer.kind != c.m.kind || h.acquirer.resource() != c.m.c.resource(c.m.name) {
@@ -144,42 +146,40 @@ func (c *Cond) usable(ctx context.Context, l *Lease) error {
 	case err != nil:
 		return err
 	case !h.single():
-		return &waitError{c.lk.name, fmt.Errorf("%w: re-entrant leases stand on it", ErrDeadlock), nil}
+		return &waitError{c.lk.name, fmt.Errorf("%w: re-entrant leases share the lease", ErrDeadlock), nil}
 	case leaseIn(ctx, c.m.c, c.m.resource()) != nil:
-		return optionError("the ctx of Wait is that of the lease, which ends when Wait releases it: use the one that Lock was given")
+		return optionError("the ctx of Wait carries the lease, so it ends when Wait releases the lease: use the ctx that was passed to Lock")
 	}
 	return nil
 }
 
-// enter makes the caller a waiter of the condition, unless l is lost before. It
+// enter makes the caller a waiter of the condition, unless l is lost first. It
 // returns nil if a signal came at once.
 func (c *Cond) enter(ctx context.Context, l *Lease) (h *storeGrant, err error) {
 	held, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	l.notify(interrupt)
-	call, cancel := until(held, c.lk.c.life)
-	defer cancel()
-	a := c.lk.newAttempt(1, nil)
+	a := c.lk.newAttempt(1, nil, andWait)
 	defer func() {
 		if h == nil {
 			a.endWait(ctx)
 		}
 	}()
-	h, _, err = a.run(held, call)
+	h, _, err = a.run(held)
 	if endedBy(err, errBrokenWait) {
 		return nil, nil
 	}
 	return h, err
 }
 
-// sleep waits until the caller is not a waiter any more, or has reason not to
-// stay. It tells whether a signal is known to have come.
+// sleep waits until the caller is no longer a waiter, or the wait has to end.
+// It reports whether a signal is known to have come.
 func (c *Cond) sleep(ctx context.Context, h *storeGrant, listened bool) (signalled bool, err error) {
 	ended := h.watch(ctx)
 	if !listened {
 		c.listen(ctx, h)
 	}
-	t := time.NewTimer(CondPatience)
+	t := time.NewTimer(CondTimeout)
 	defer t.Stop()
 	select {
 	case <-ended:
@@ -193,8 +193,9 @@ func (c *Cond) sleep(ctx context.Context, h *storeGrant, listened bool) (signall
 	return errors.As(h.ending(), &lost) && lost.Cause == LostBroken, err
 }
 
-// watch returns a channel that is closed when the holding ends. The holding stays
-// between turns: nobody acts by it, so its end is no loss to log or to tell hooks.
+// watch returns a channel that is closed when the grant ends. The grant stays
+// between local turns: nobody acts under it, so its end is not logged or
+// reported to hooks as a loss.
 func (h *storeGrant) watch(ctx context.Context) <-chan struct{} {
 	h.mu.Lock()
 	if h.state == grantEnded {
@@ -208,8 +209,8 @@ func (h *storeGrant) watch(ctx context.Context) <-chan struct{} {
 	return l.Done()
 }
 
-// listen opens the stream of wake-ups and looks again, since a signal may have
-// come before. Without the stream the next renewal finds it.
+// listen opens the stream of wake-ups and checks once more, since a signal may
+// have come before. If it fails, the next renewal finds the signal.
 func (c *Cond) listen(ctx context.Context, h *storeGrant) {
 	_, _ = c.lk.c.wakeups.listen(ctx)
 	if !c.lk.c.wakeups.live() {
@@ -224,7 +225,7 @@ func (c *Cond) listen(ctx context.Context, h *storeGrant) {
 	}
 }
 
-// wakeUp takes the mutex again, unless err has ended the wait.
+// wakeUp acquires the mutex again, unless err has ended the wait.
 func (c *Cond) wakeUp(ctx context.Context, h *storeGrant, signalled bool, err error) (*Lease, error) {
 	if !signalled {
 		gone := c.depart(h, false)
@@ -234,7 +235,7 @@ func (c *Cond) wakeUp(ctx context.Context, h *storeGrant, signalled bool, err er
 	}
 	if err == nil {
 		var l *Lease
-		if l, err = c.m.lock(ctx, 1); err == nil {
+		if l, err = c.m.acquire(ctx, 1, andWait); err == nil {
 			return l, nil
 		}
 	}
@@ -244,87 +245,69 @@ func (c *Cond) wakeUp(ctx context.Context, h *storeGrant, signalled bool, err er
 	return nil, err
 }
 
-// depart takes a waiter that was not signalled out of the store. If a signal had
-// come for it, or comes to what the store still has of it, another waiter gets
-// that: the caller either gives up, or will have taken the mutex and look without.
+// depart removes a waiter that was not signalled from the store. If a signal
+// came for it, or comes to what the store still has of it, another waiter is
+// signalled: the caller either fails, or checks its condition without a signal.
 func (c *Cond) depart(h *storeGrant, signalled bool) <-chan struct{} {
-	client, ended := c.lk.c, make(chan struct{})
-	if !client.gate.joinCleanup() {
-		close(ended)
-		return ended
-	}
-	go func() {
-		defer client.gate.leave()
-		defer close(ended)
-		ctx, cancel := context.WithTimeout(client.tasks, releaseRetryMin)
-		defer cancel()
-		var slow backoff
-		if !signalled && !c.leave(ctx, h, &slow) {
-			return
+	return c.lk.c.background(releaseRetryMin, func(ctx context.Context) {
+		if signalled || c.leave(ctx, h) {
+			_ = retry(ctx, noLimit, func() error { return c.wake(ctx, "signal", fresh) })
 		}
-		for errors.Is(c.wake(ctx, "signal", fresh), ErrUnavailable) && slow.pause(ctx) {
-		}
-	}()
-	return ended
+	})
 }
 
-// leave tells whether the store had a signal for the waiter.
-func (c *Cond) leave(ctx context.Context, h *storeGrant, slow *backoff) bool {
+// leave reports whether the store had a signal for the waiter.
+func (c *Cond) leave(ctx context.Context, h *storeGrant) bool {
 	h.end(nil)
-	if h.unsure { // a withdrawal does not say what it found, so it comes after
+	if h.unsure { // a withdrawal does not return what it found, so it comes after
 		defer func() { c.lk.c.queueRelease(condTTL, h.releaseRequest()) }()
 	}
 	r := h.releaseRequest()
 	r.Withdraw = false
-	for {
+	err := retry(ctx, noLimit, func() error {
 		call, cancel := context.WithTimeout(ctx, releaseGrace)
-		err := c.lk.c.engine.Release(call, r)
-		cancel()
-		var gone *engine.NotHeldError
-		switch {
-		case errors.As(err, &gone):
-			return gone.Cause == engine.CauseBroken
-		case !errors.Is(err, ErrUnavailable) || !slow.pause(ctx):
-			return false
-		}
-	}
+		defer cancel()
+		return c.lk.c.engine.Release(call, r)
+	})
+	var gone *engine.NotHeldError
+	return errors.As(err, &gone) && gone.Cause == engine.CauseBroken
 }
 
-// Signal wakes the one that has waited for longest. With nobody waiting it does
-// nothing: signals are not remembered. A caller need not hold the mutex, but must
-// have held it to change what the waiters look at. A waiter that seems to have
-// died, since it is late with its renewal, is passed over in that the next one is
-// woken too. Errors: ErrUnavailable (whether it woke one is unknown; to repeat it
-// does no harm), ErrMismatch, ErrDenied, ErrClosed, ErrInvalid.
+// Signal wakes the waiter that has waited longest. If there is none it does
+// nothing: signals are not remembered. The caller need not hold the mutex, but
+// must have held it to change what the waiters check. If a waiter's renewal is
+// late, the waiter may be dead, so the next one is woken as well.
+//
+// Errors: ErrUnavailable (whether a waiter was woken is unknown; it is safe to
+// repeat the call), ErrMismatch, ErrDenied, ErrClosed, ErrInvalid.
 func (c *Cond) Signal(ctx context.Context) error { return c.call(ctx, "signal", fresh) }
 
-// Broadcast wakes all that wait when it is called, in their order and one by one.
-// Errors as for Signal, when some of them may have been woken.
+// Broadcast wakes all waiters present at the time of the call, in order and one
+// by one. Errors are those of Signal; some waiters may have been woken.
 func (c *Cond) Broadcast(ctx context.Context) error {
 	return c.call(ctx, "broadcast", func(engine.Holder) bool { return false })
 }
 
-// fresh tells whether a waiter is alive, as far as its latest renewal tells: it
-// comes every third of the TTL.
+// fresh reports whether a waiter has renewed recently; it renews every TTL/3.
 func fresh(h engine.Holder) bool { return h.TTL > condTTL/2 }
 
 func (c *Cond) call(ctx context.Context, op string, enough func(engine.Holder) bool) error {
 	if c.lk.opts.err != nil {
 		return c.lk.opts.err
 	}
-	if !c.lk.c.gate.enter() {
+	if !c.lk.c.gate.Enter() {
 		return opError(op, c.lk.name, ErrClosed)
 	}
-	defer c.lk.c.gate.leave()
+	defer c.lk.c.gate.Leave()
 	call, cancel := until(ctx, c.lk.c.life)
 	defer cancel()
 	return c.wake(call, op, enough)
 }
 
-// wake wakes those who wait, first come, first served, until it was enough. It looks
-// at a few at a time, so that its cost does not grow with those who wait. Whoever is
-// not found any more was woken by another signal or has gone, and who came after the
-// first look was not meant.
+// wake wakes waiters, first come, first served, until enough returns true. It
+// reads a few at a time, so that its cost does not grow with their number. A
+// waiter that is not found was woken by another signal or has gone; one that
+// came after the first read is not meant.
 func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) bool) error {
 	res := c.lk.c.resource(c.lk.name)
 	tried := make(map[string]bool)
@@ -338,12 +321,12 @@ func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) b
 		}
 		last = min(last, b.Token)
 		more := false
-		for _, h := range b.Holders { // by token: in the order in which they came
+		for _, h := range b.Holders { // by token: in the order of arrival
 			if tried[h.ID] || h.Token > last {
 				continue
 			}
 			more, tried[h.ID] = b.More, true
-			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Token: h.Token, Force: true}) // its time is over: nobody acts under it
+			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Token: h.Token, Force: true}) // nobody acts under it
 			var gone *engine.NotHeldError
 			switch {
 			case errors.As(err, &gone):

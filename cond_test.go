@@ -265,7 +265,7 @@ func TestCondReturnsWithoutSignal(t *testing.T) {
 		least time.Duration
 		most  time.Duration
 	}{
-		"patience is over": {func(*faulty) {}, holdfast.CondPatience, holdfast.CondPatience},
+		"patience is over": {func(*faulty) {}, holdfast.CondTimeout, holdfast.CondTimeout},
 		"the store loses its data": {func(e *faulty) {
 			e.OnRenew = func(_ context.Context, b []engine.Renewal) []error {
 				return each(b, &engine.NotHeldError{Cause: engine.CauseDeleted})

@@ -197,7 +197,7 @@ func TestDemoteLetsInReadersOfTheClientWithLocalOnly(t *testing.T) {
 
 // A Demote that finds the lease broken ends it as any loss does: the holder's Release
 // gives it back, and hooks hear of it.
-func TestDemoteOfABrokenLeaseGivesItBack(t *testing.T) {
+func TestDemoteOfABrokenLeaseReleasesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx, lost := memory.New(), t.Context(), 0
 		hook := lostHook(func(*holdfast.LostError) { lost++ })

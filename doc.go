@@ -1,9 +1,10 @@
-// Package holdfast gives distributed locks, leases and once-only jobs for
+// Package holdfast provides distributed locks, leases and once-only jobs for
 // services that run on several nodes and must not do one thing twice at once.
 //
-// A lease alone is best effort in an asynchronous world: a process can be paused
-// between any check and the write that follows. So every lease carries a fencing
-// token, and what is protected should refuse a token older than the last it saw:
+// A lease alone is best effort in an asynchronous world: a process can be
+// paused between any check and the write that follows. Therefore every lease
+// carries a fencing token, and the protected resource should refuse a token
+// lower than the highest it has seen:
 //
 //	c, err := holdfast.New(goredis.New(rdb))
 //	lease, err := c.Mutex("stock:42").Lock(ctx)
@@ -16,39 +17,45 @@
 // # The model
 //
 // A resource is a named thing. A [Lease] is the right to hold it until a
-// deadline, unless it is renewed; the client renews every third of the TTL. A
-// waiter stands in a first-come-first-served queue that the store keeps, and the
-// release grants to the front of that queue in the same step.
+// deadline, unless the lease is renewed; the client renews it every TTL/3.
+// Waiters form a first-come-first-served queue in the store, and a release
+// grants the resource to the front of the queue in the same step.
 //
-// The holder acts within its trust window: from the moment it SENT the attempt
-// or renewal, for the TTL less a margin. No clock of one machine is compared
-// with that of another; TTLs are relative and the store's own time decides.
+// The holder may act during its trust window, which begins when the acquire
+// request or the renewal was SENT and lasts for the TTL less a margin. Clocks
+// of different machines are never compared: TTLs are durations, and the store's
+// own clock decides when a lease expires.
 //
 // # What happens when something fails
 //
-//   - The holder dies: the resource is free within the TTL.
-//   - A waiter dies: those behind it lose at most one claim window of 3 s.
-//   - The holder is cut off, or paused, or renewals fail: Lease.Context is
-//     cancelled and Lease.Err says [ErrLost] before the store can grant to
-//     another. After a pause both look at the clock before they answer; contexts
-//     derived from Lease.Context do not, and follow when a timer has run.
-//   - An operator breaks the lease: its holder is told at once, and others get the
-//     resource when the holder has released it, at the latest at its deadline.
-//   - The store is away: Lock keeps trying until its ctx ends, TryLock says
-//     [ErrUnavailable]; see [WithFallback] for what else they can do. Every call returns soon after its ctx ends, also when
-//     the store hangs, and cleans up behind itself.
+//   - A holder dies: the resource becomes free within the TTL.
+//   - A waiter dies: it delays the waiters behind it by at most one claim
+//     window, 3 s.
+//   - A holder is cut off, is paused, or cannot renew: before the store can
+//     grant the resource to another, Lease.Context is cancelled and Lease.Err
+//     returns [ErrLost]. After a pause both check the clock before they return.
+//     Contexts derived from Lease.Context do not; they are cancelled when a
+//     timer has run.
+//   - An operator breaks a lease: its holder is told at once. The resource
+//     passes on when the holder has released it, at the latest at the deadline
+//     of the lease.
+//   - The store is unavailable: Lock retries until its ctx ends, and TryLock
+//     returns [ErrUnavailable]; [WithFallback] has other choices. Every call
+//     returns soon after its ctx ends, even if the store hangs, and cleans up
+//     in the background.
 //   - A wake-up is lost: waiters poll every second.
 //
 // # What is not promised
 //
-// Exclusion across a failover to a replica that had not received the grant, or
-// when the store loses its data or its wall clock is stepped: fencing tokens
-// cover that. Progress without the store. See docs/GUARANTEES.md for each engine.
+// Exclusion across a failover to a replica that had not received the grant,
+// when the store loses its data, or when its wall clock is stepped: fencing
+// tokens cover these cases. Progress without the store. See docs/GUARANTEES.md
+// for each engine.
 //
 // # Engines
 //
-// Package engine/goredis keeps the queue in Redis: one server, Sentinels or a
-// cluster. Package engine/quorum makes one engine of several independent servers,
-// of which a majority decides. Package engine/memory keeps the queue in this
-// process, for unit tests.
+// Package engine/goredis keeps the queue in Redis: a single server, Sentinel or
+// Cluster. Package engine/quorum combines several independent servers into one
+// engine, of which a majority decides. Package engine/memory keeps the queue in
+// this process, for unit tests.
 package holdfast

@@ -11,29 +11,30 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// ErrNoLeader: nobody leads at the moment.
+// ErrNoLeader: the election has no leader at present.
 var ErrNoLeader = errors.New("no leader")
 
-// MaxValueLen is the longest value of a candidate, in bytes.
+// MaxValueLen is the maximum length of a candidate's value, in bytes.
 const MaxValueLen = 1024
 
-// leadPause is the least time from the beginning of one term of Lead to the next
-// campaign, so that a function that returns at once does not make a hot loop.
+// leadPause is the minimum time from the beginning of a term of Lead to the
+// next campaign, so that a function that returns at once does not cause a busy
+// loop.
 const leadPause = time.Second
 
-// Election chooses one leader among candidates on whatever machines. It is a
-// handle: safe for concurrent use, cheap, and the same election for every client
-// that names the same resource. Candidates are served strictly first come, first
-// served. A term is a lease: it is renewed until it is released, carries a fencing
-// token greater than those of all terms before, and its context is cancelled
-// before anybody else can lead. A name cannot be a Mutex and an Election at once
-// (ErrMismatch).
+// An Election chooses one leader among candidates. It is a handle: safe for
+// concurrent use, cheap, and the same election for every client that uses the
+// same resource name. Candidates are served strictly first come, first served.
+// A term is a lease: it is renewed until it is released, has a fencing token
+// greater than those of all earlier terms, and its Context is cancelled before
+// another candidate can lead. A name cannot be a Mutex and an Election at the
+// same time (ErrMismatch).
 type Election struct {
 	acquirer
 }
 
-// Election returns a handle on an election. It costs nothing until it is used.
-// WithReason has no effect: operators see the leader's value in its place.
+// Election returns a handle for an election. It makes no call to the store.
+// WithReason has no effect: operators see the leader's value instead.
 func (c *Client) Election(name string, opts ...LockOption) *Election {
 	o := lockOptionsOf(name, opts)
 	if o.fallback != FailClosed {
@@ -42,10 +43,11 @@ func (c *Client) Election(name string, opts ...LockOption) *Election {
 	return &Election{lockSpec{kind: engine.KindElection, capacity: 1, opts: o}.on(c, name)}
 }
 
-// Campaign waits until the caller leads or ctx ends. To resign is to release the
-// lease. The value tells others about the leader, for example its address: see
-// Leader. It is at most MaxValueLen bytes of UTF-8, everybody who can read the
-// store sees it, and it stays as it is for the term. Errors as for Mutex.Lock.
+// Campaign waits until the caller is the leader or ctx ends. To resign, release
+// the lease. value describes the leader to others, for example by its address;
+// see [Election.Leader]. It is at most MaxValueLen bytes of UTF-8, visible to
+// everyone who can read the store, and fixed for the term. Errors are those of
+// [Mutex.Lock].
 func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	own := *e.lockSpec
 	if len(value) > MaxValueLen || !utf8.ValidString(value) {
@@ -53,86 +55,75 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 	}
 	own.opts.reason = value
 	lk := acquirer{e.c, e.name, &own}
-	return lk.lock(ctx, 1)
+	return lk.acquire(ctx, 1, andWait)
 }
 
-// Lead campaigns, runs fn while it leads, and campaigns again, until ctx ends. fn
-// gets the Context of the lease, which is cancelled in time when leadership is
-// lost, and LeaseFromContext gives fn the lease with its fencing token. How a term ends
-// decides what follows:
+// Lead campaigns, calls fn while it leads, and campaigns again, until ctx ends.
+// fn gets the lease's Context, which is cancelled in time if leadership is
+// lost; LeaseFromContext returns the lease with its fencing token. What follows
+// depends on how the term ends:
 //
-//   - fn returns nil: Lead resigns and campaigns again, behind the candidates that
-//     wait. Terms of one Lead begin a second apart or more.
+//   - fn returns nil: Lead resigns and campaigns again, behind the waiting
+//     candidates. Terms of one Lead begin at least a second apart.
 //   - fn returns an error: Lead resigns and returns that error.
-//   - Leadership is lost: Lead waits for fn to return, whatever it returns (an
-//     error other than that of its ctx is logged), and campaigns again.
-//   - ctx ends: Lead waits for fn, resigns, and returns an error that is the cause
-//     of ctx, and the error of fn as well if that is another.
-//   - fn panics: Lead resigns and passes the panic on.
+//   - Leadership is lost: Lead waits until fn returns and campaigns again,
+//     whatever fn returned. It logs an error other than that of the Context.
+//   - ctx ends: Lead waits until fn returns, resigns, and returns an error that
+//     matches the cause of ctx, and the error of fn if that is a different one.
+//   - fn panics: Lead resigns and lets the panic continue.
 //
-// A place in the queue that an operator broke is taken again at the end of the
-// queue. Errors besides are those of Campaign.
+// If an operator breaks the wait of a candidate, it campaigns again at the end
+// of the queue. Other errors are those of Campaign.
 func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context) error) error {
 	for {
 		l, err := e.Campaign(ctx, value)
-		pause := time.NewTimer(leadPause + rand.N(leadPause/10))
+		began := time.Now()
 		switch {
 		case err == nil:
 			err = e.term(ctx, l, fn)
 		case endedBy(err, errBrokenWait):
 			err = nil
 		}
-		if err == nil {
-			e.rest(ctx, pause)
-		}
-		pause.Stop()
 		if err != nil {
 			return err
 		}
+		e.c.sleep(ctx, leadPause+rand.N(leadPause/10)-time.Since(began))
 	}
 }
 
-// term runs fn under the lease and resigns. It returns nil to go on.
+// term calls fn under the lease and resigns. It returns nil if Lead continues.
 func (e *Election) term(ctx context.Context, l *Lease, fn func(context.Context) error) error {
-	// What the store does not confirm goes on in the background.
+	// If the store does not confirm it, the client retries in the background.
 	defer func() { _ = l.Release(ctx) }()
 	own := l.Context()
 	err := fn(own)
 	if own.Err() != nil && (errors.Is(err, own.Err()) || errors.Is(err, context.Cause(own))) {
-		err = nil // fn only says that its ctx has ended
+		err = nil // fn only reports that its ctx has ended
 	}
 	switch {
 	case ctx.Err() != nil:
 		return opError("lead", e.name, errors.Join(context.Cause(ctx), err))
 	case errors.Is(l.Err(), ErrLost) || e.c.life.Err() != nil:
 		if err != nil {
-			e.c.log.Warn("holdfast: what led returned an error after leadership was lost", "resource", e.name, "error", err)
+			e.c.log.Warn("holdfast: the function of Lead returned an error after leadership was lost", "resource", e.name, "error", err)
 		}
 		return nil
 	}
 	return err
 }
 
-// rest waits for the timer, unless there is no next term.
-func (e *Election) rest(ctx context.Context, t *time.Timer) {
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	case <-e.c.life.Done():
-	}
-}
-
-// Leader is who leads, by the store's word.
+// A Leader describes the leader of an election, as stored.
 type Leader struct {
 	Value    string    // as given to Campaign
 	HolderID string    // identity of the term
-	Token    uint64    // fencing token of the term; 0: nobody leads
+	Token    uint64    // fencing token of the term; 0: there is no leader
 	Since    time.Time // by the store's clock
 }
 
-// Leader asks the store who leads. The answer may be out of date when it comes;
-// whoever acts on it sends Token along. Errors: ErrNoLeader; ErrMismatch if the
-// name is held as something else; ErrUnavailable, ErrDenied, ErrClosed, ErrInvalid.
+// Leader returns the present leader. The result may be out of date when it
+// arrives: send its Token with every action that relies on it. Errors:
+// ErrNoLeader; ErrMismatch if the name is in use as another kind;
+// ErrUnavailable, ErrDenied, ErrClosed, ErrInvalid.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	l, _, err := e.look(ctx)
 	if err == nil && l.Token == 0 {
@@ -141,7 +132,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	return l, err
 }
 
-// look asks who leads, and says when to ask again.
+// look returns the present leader and the time until the next look.
 func (e *Election) look(ctx context.Context) (Leader, time.Duration, error) {
 	if e.opts.err != nil {
 		return Leader{}, 0, e.opts.err
@@ -165,12 +156,13 @@ func (e *Election) look(ctx context.Context) (Leader, time.Duration, error) {
 	return Leader{Value: h.Reason, HolderID: h.ID, Token: h.Token, Since: h.Since}, again, nil
 }
 
-// Observe yields who leads now, and then every change; a Leader with Token 0 says
-// that nobody leads. A change is seen within about a second, and at once if the
-// leader's TTL runs out; what lasts shorter may be passed over, but tokens only
-// increase. While the store cannot be reached nothing is yielded. The sequence
-// ends with ctx, without an error; any other error is its last element, as for
-// Leader. It runs in the caller's goroutine and holds nothing between elements.
+// Observe yields the present leader, and then every change. A Leader with Token
+// 0 means that there is none. A change is seen within about a second, and at
+// once if the leader's TTL runs out. A shorter term may be missed, but tokens
+// only increase. While the store is unavailable Observe yields nothing. The
+// sequence ends with ctx, without an error; any other error, as for
+// [Election.Leader], is its last element. It runs in the caller's goroutine and
+// holds no resources between elements.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		life, cancel := until(ctx, e.c.life)
@@ -199,9 +191,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				}
 				first, last = false, now
 			}
-			t := time.NewTimer(again)
-			e.rest(ctx, t)
-			t.Stop()
+			e.c.sleep(ctx, again)
 		}
 	}
 }

@@ -9,41 +9,43 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Errors to test for with errors.Is. The errors that methods return say more:
-// see HeldError and LostError.
+// Errors to compare with errors.Is. Methods return errors with more detail: see
+// HeldError and LostError.
 var (
-	// ErrNotAcquired: the lease was not granted. A wait that its ctx ended is
-	// also the ctx's cause.
+	// ErrNotAcquired: the lease was not granted. If ctx ended the wait, the
+	// error also matches context.Cause(ctx).
 	ErrNotAcquired = errors.New("not acquired")
-	// ErrNotHeld: the caller does not hold what it wants to give back.
+	// ErrNotHeld: the lease, wait or mark that the call refers to does not
+	// exist, or has been released.
 	ErrNotHeld = errors.New("not held")
 	// ErrLost: the lease ended before it was released; see LostError.
 	ErrLost = errors.New("lease lost")
-	// ErrReleased: the lease was released, or detached.
+	// ErrReleased: the lease was released or detached.
 	ErrReleased = errors.New("lease released")
-	// ErrUnavailable: the store cannot be reached or does not answer.
+	// ErrUnavailable: the store cannot be reached or does not respond.
 	ErrUnavailable = engine.ErrUnavailable
-	// ErrDenied: the store refuses, and waiting will not mend it: credentials,
-	// ACL, or a foreign key where the resource's state should be.
+	// ErrDenied: the store refused the request, and waiting does not help:
+	// wrong credentials, an ACL, or a foreign key in place of the resource's
+	// state.
 	ErrDenied = engine.ErrDenied
 	// ErrTooHeavy: the weight is above the capacity.
 	ErrTooHeavy = engine.ErrTooHeavy
 	// ErrMismatch: the resource is in use with another kind or capacity.
 	ErrMismatch = engine.ErrMismatch
-	// ErrDeadlock: the caller waits for what it holds itself.
+	// ErrDeadlock: the caller would wait for a lease that it holds itself.
 	ErrDeadlock = errors.New("deadlock: the resource is held by the caller's own lease")
 	// ErrClosed: the client is closed.
 	ErrClosed = errors.New("client is closed")
-	// ErrInvalid: an option or a name is out of range. The text says what is
-	// allowed.
+	// ErrInvalid: an option, a name or another argument is not allowed. The
+	// text states what is allowed.
 	ErrInvalid = errors.New("invalid option")
 )
 
-// HeldError says who keeps a resource busy. It is ErrNotAcquired.
+// A HeldError describes who holds a resource. It matches ErrNotAcquired.
 type HeldError struct {
 	Resource string
-	// HolderID, Name, Host, PID and Reason describe one of the holders, the one
-	// whose lease ends first. HolderID is empty if only waiters are ahead.
+	// HolderID, Name, Host, PID and Reason describe the holder whose lease ends
+	// first. HolderID is empty if only waiters are ahead.
 	HolderID, Name, Host string
 	PID                  int
 	Reason               string
@@ -73,28 +75,28 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// Is makes errors.Is(err, ErrNotAcquired) hold.
+// Is reports whether target is ErrNotAcquired.
 func (e *HeldError) Is(target error) bool { return target == ErrNotAcquired }
 
-// LostCause says how a lease was lost.
+// A LostCause is the reason why a lease was lost.
 type LostCause uint8
 
 // The causes of a loss.
 const (
-	// LostExpired: its TTL ran out, because it was not renewed (WithoutRenewal)
-	// or the process did not run in time.
+	// LostExpired: the TTL ran out, because the lease was not renewed
+	// (WithoutRenewal) or the process did not run in time.
 	LostExpired LostCause = iota + 1
-	// LostTaken: its TTL ran out and others hold the resource now.
+	// LostTaken: the TTL ran out, and others hold the resource now.
 	LostTaken
-	// LostDeleted: the store does not know it any more: deleted key, FLUSHALL,
-	// failover, restart without data.
+	// LostDeleted: the store has no record of the lease: deleted key, FLUSHALL,
+	// failover, or restart without data.
 	LostDeleted
-	// LostBroken: an operator ended it.
+	// LostBroken: an operator broke the lease.
 	LostBroken
-	// LostUnreachable: the store could not be reached until the trust window
+	// LostUnreachable: the store could not be reached before the trust window
 	// closed.
 	LostUnreachable
-	// LostElsewhere: it was released by another party that had its ticket.
+	// LostElsewhere: another party that had the lease's ticket released it.
 	LostElsewhere
 )
 
@@ -116,8 +118,8 @@ func (c LostCause) String() string {
 	return "unknown"
 }
 
-// LostError says that a lease ended before it was released, and how. It is
-// ErrLost. Unwrap gives the error of the store, if there was one.
+// A LostError reports that a lease ended before it was released, and why. It
+// matches ErrLost.
 type LostError struct {
 	Resource string
 	Token    uint64
@@ -134,13 +136,13 @@ func (e *LostError) Error() string {
 	return s
 }
 
-// Is makes errors.Is(err, ErrLost) hold.
+// Is reports whether target is ErrLost.
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// Unwrap returns what the store said, or nil.
+// Unwrap returns the store's error, or nil if there was none.
 func (e *LostError) Unwrap() error { return e.err }
 
-// lostCause translates the engine's cause.
+// lostCause converts an engine's cause.
 func lostCause(c engine.Cause) LostCause {
 	switch c {
 	case engine.CauseExpired:
@@ -156,8 +158,9 @@ func lostCause(c engine.Cause) LostCause {
 	}
 }
 
-// waitError is a wait that ended without a lease: ErrNotAcquired, what ended
-// it, and the last trouble with the store, if it was in trouble then.
+// A waitError reports a wait that ended without a lease: it matches
+// ErrNotAcquired, what ended the wait, and the store's latest error if it was
+// failing then.
 type waitError struct {
 	resource string
 	ended    error
@@ -180,19 +183,19 @@ func (e *waitError) Unwrap() []error {
 	return errs
 }
 
-// endedBy tells whether a wait was ended by why itself. A ctx may have ended it
-// whose cause is the error of another wait.
+// endedBy reports whether why itself ended a wait. The ctx that ended the wait
+// may have another wait's error as its cause.
 func endedBy(err, why error) bool {
 	var w *waitError
 	return errors.As(err, &w) && w.ended == why
 }
 
-// opError names the operation and the resource of a failure.
+// opError adds the operation and the resource to an error.
 func opError(op, resource string, err error) error {
 	return fmt.Errorf("holdfast: %s %q: %w", op, resource, err)
 }
 
-// optionError says which value is out of range and what is allowed.
+// optionError returns an ErrInvalid; the text states what is allowed.
 func optionError(format string, args ...any) error {
 	return fmt.Errorf("holdfast: %w: %s", ErrInvalid, fmt.Sprintf(format, args...))
 }

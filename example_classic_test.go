@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// A client names the service once; it makes all the locks.
+// A client is created once per service and creates all locks.
 func ExampleNew() {
 	c, err := holdfast.New(memory.New(), holdfast.WithPrefix("shop"), holdfast.WithName("order-service"))
 	if err != nil {
@@ -34,7 +34,7 @@ func ExampleNew() {
 	// Output: stock:42 is held by order-service
 }
 
-// What was lockInterruptibly: cancel the ctx.
+// To interrupt a wait, cancel the ctx. Classic interface: lockInterruptibly.
 func ExampleMutex_Lock_interruptibly() {
 	c, _ := holdfast.New(memory.New())
 	defer c.Close()
@@ -49,7 +49,8 @@ func ExampleMutex_Lock_interruptibly() {
 	// Output: true true
 }
 
-// What was tryLock with a time: a ctx with a deadline.
+// To bound a wait, use a ctx with a deadline. Classic interface: tryLock with a
+// time.
 func ExampleMutex_Lock_withinATime() {
 	c, _ := holdfast.New(memory.New())
 	defer c.Close()
@@ -63,7 +64,7 @@ func ExampleMutex_Lock_withinATime() {
 	// Output: true true
 }
 
-// Only a lease releases, so a stranger cannot; and a lease releases once.
+// Only the lease can release the resource, and only once.
 func ExampleLease_Release() {
 	c, _ := holdfast.New(memory.New())
 	defer c.Close()
@@ -76,8 +77,8 @@ func ExampleLease_Release() {
 	// true
 }
 
-// Re-entry goes by the lease's context and not by the thread. Without it, a
-// second Lock fails at once instead of waiting for itself.
+// Re-entry follows the lease's context and not the thread. Without
+// WithReentrancy, a second Lock fails at once instead of waiting for itself.
 func ExampleWithReentrancy() {
 	c, _ := holdfast.New(memory.New())
 	defer c.Close()

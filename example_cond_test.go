@@ -10,17 +10,17 @@ import (
 )
 
 // A buffer for two items. It stands for rows in a database: what the mutex
-// protects is shared by processes, as the mutex and its conditions are.
+// protects is shared by processes, as are the mutex and its conditions.
 type buffer struct {
 	items             []int
 	mutex             *holdfast.Mutex
 	notEmpty, notFull *holdfast.Cond
 }
 
-// until takes the mutex and waits until ready says so.
+// until acquires the mutex and waits until ready returns true.
 func (b *buffer) until(ctx context.Context, ready func() bool, cond *holdfast.Cond) (*holdfast.Lease, error) {
 	lease, err := b.mutex.Lock(ctx)
-	for err == nil && !ready() { // again after every wait: others may have been quicker
+	for err == nil && !ready() { // again after every wait: others may have been faster
 		lease, err = cond.Wait(ctx, lease)
 	}
 	return lease, err // with an error, the mutex is not held

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// One node at a time runs the dispatcher. If it loses leadership, ctx ends in time
-// and another node takes over.
+// One node at a time runs the dispatcher. If it loses leadership, ctx is
+// cancelled in time and another node takes over.
 func ExampleElection_Lead() {
 	client, err := holdfast.New(memory.New()) // in production: goredis.New(rdb)
 	if err != nil {
@@ -21,7 +21,7 @@ func ExampleElection_Lead() {
 
 	failed := errors.New("the queue is gone")
 	err = client.Election("dispatcher").Lead(context.Background(), "10.0.0.7:8080", func(ctx context.Context) error {
-		token := holdfast.LeaseFromContext(ctx).Token() // goes along with every write
+		token := holdfast.LeaseFromContext(ctx).Token() // send it with every write
 		fmt.Println("leading, with a fencing token:", token > 0)
 		return failed // resigns and ends Lead; nil would resign and campaign again
 	})

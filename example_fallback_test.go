@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// A report that is better built twice than not at all goes on without the store,
-// and says so.
+// A report that is better built twice than not at all is built even without the
+// store, and the caller can tell.
 func ExampleWithFallback() {
 	ctx := context.Background()
 	client, err := holdfast.New(memory.New()) // in production: goredis.New(rdb)

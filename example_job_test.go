@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// Two nodes want to build the report of the day. One does, although they do not
-// try at the same time.
+// Two nodes want to build the report of the day. Only one does, even if they do
+// not run at the same time.
 func ExampleJob_Run() {
 	store := memory.New() // goredis.New(rdb) in production
 	for _, node := range []string{"a", "b"} {
@@ -33,8 +33,8 @@ func ExampleJob_Run() {
 	// node b ran: false <nil>
 }
 
-// At eight o'clock UTC, Monday to Friday, one of the nodes pushes the report. If it
-// fails or dies, another one does.
+// At eight o'clock UTC, Monday to Friday, one of the nodes pushes the report.
+// If it fails or dies, another node does.
 func ExampleJob_Serve() {
 	c, err := holdfast.New(memory.New())
 	if err != nil {

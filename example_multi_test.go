@@ -30,8 +30,8 @@ func ExampleMulti_Do() {
 	// Output: 5 5 <nil>
 }
 
-// Every resource has a fencing token of its own, to be given along with what is
-// written there.
+// Each resource has its own fencing token, which belongs to the writes to that
+// resource.
 func ExampleMulti_Lock() {
 	ctx := context.Background()
 	client, err := holdfast.New(memory.New())

@@ -121,7 +121,7 @@ func ExampleLease_Token() {
 		return
 	}
 	// The holder is paused here for longer than its TTL. An operator frees the
-	// resource by force, and somebody else works on it.
+	// resource by force, and another node works on it.
 	if err := node2.Break(ctx, "account:7", slow.HolderID(), holdfast.Force()); err != nil {
 		fmt.Println(err)
 		return

@@ -20,7 +20,7 @@ func ExampleRWMutex() {
 
 	prices := client.RWMutex("prices")
 	err = prices.RDo(ctx, func(ctx context.Context) error {
-		// Others may read now, and nobody writes.
+		// Others can read now, and nobody writes.
 		other, err := prices.TryRLock(context.Background())
 		if err != nil {
 			return err
@@ -47,8 +47,8 @@ func ExampleRWMutex() {
 	// a reader beside a writer: true
 }
 
-// Write, then let others read at once what was written, while oneself still
-// reads: no other writer comes in between.
+// Write, then let others read at once, while still reading: no other writer
+// gets in between.
 func ExampleLease_Demote() {
 	ctx := context.Background()
 	client, err := holdfast.New(memory.New())

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// At most five calls to a slow partner at once, on all nodes together; a big one
-// counts as three.
+// At most five calls to a slow partner at once, from all nodes together; a big
+// call counts as three.
 func ExampleSemaphore() {
 	ctx := context.Background()
 	client, err := holdfast.New(memory.New()) // in production: goredis.New(rdb)

@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// Fallback says what a lock does while the store is unavailable. That is: it
-// could not be reached, or did not answer. A resource that is held, a request
-// that the store refuses and a ctx that ends are something else and never make a
-// lock fall back.
+// A Fallback is what a lock does while the store is unavailable, that is,
+// cannot be reached or does not respond. A lock never falls back because a
+// resource is held, the store refuses a request, or ctx ends.
 type Fallback uint8
 
 // The fallbacks.
 const (
-	// FailClosed: no lease without the store. Lock waits for it, TryLock says
-	// ErrUnavailable.
+	// FailClosed: no lease without the store. Lock waits for the store, and
+	// TryLock returns ErrUnavailable.
 	FailClosed Fallback = iota
-	// FailOpen: the work goes on unlocked, as if the lease had been granted.
+	// FailOpen: the work continues unlocked, as if the lease had been granted.
 	FailOpen
-	// LocalOnly: a lease that keeps out the other callers of this client only,
+	// LocalOnly: the lease excludes only the other callers of this client,
 	// first come, first served.
 	LocalOnly
 )
@@ -36,41 +35,34 @@ func (p Fallback) String() string {
 	return "fallback?"
 }
 
-// FallbackTimeout is how long the store may leave a request with a fallback
-// unanswered before the lock falls back: a failover or a restart that is quicker
-// is ridden out. With a ctx that ends sooner it is half of the time left, so that
-// there is some for the work, but not below 250 ms: a ctx with less than twice
-// that ends before. TryLock falls back earlier if the store cannot be reached in
-// three tries. Once a client has asked in vain for so long, its further calls fall
-// back at once, until the store answers again.
+// FallbackTimeout is how long a request may remain unanswered before a lock
+// with a fallback falls back, so that a shorter failover or restart has no
+// effect. If ctx has a nearer deadline, it is half of the remaining time, but
+// at least 250 ms; with less than 500 ms left, ctx ends before the lock falls
+// back. TryLock falls back earlier if three attempts cannot reach the store.
+// Once a client's requests have been unanswered for this time, its later calls
+// fall back at once, until the store responds again.
 const FallbackTimeout = time.Second
 
-// minFallbackTimeout is the shortest time without an answer that counts as silence.
+// minFallbackTimeout is the minimum time without an answer before a fallback.
 const minFallbackTimeout = 250 * time.Millisecond
 
-// Fallback tells how the lease was granted: FailClosed by the store, and so it
-// excludes others everywhere; FailOpen or LocalOnly in its absence. Such a lease
-// has the token 0, which every fence refuses; it is not lost when the store comes
-// back, nor told that others hold the resource then. A Multi of which one
-// resource fell back is a fallback.
+// Fallback reports how the lease was granted: FailClosed if by the store, so
+// that it excludes others everywhere; FailOpen or LocalOnly if without it. A
+// lease granted without the store has the token 0, which every fence refuses.
+// It is not lost when the store comes back, even if others hold the resource
+// then. For a Multi it is the fallback of any resource that fell back.
 func (l *Lease) Fallback() Fallback { return l.grant.fallback() }
 
 // acquireOrFallBack requests a lease from the store, and falls back if the store is away.
 func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue bool) (*Lease, Source, error) {
-	ask := lk.acquireOnce
-	if queue {
-		ask = lk.acquireLocal
-	}
-	if lk.opts.fallback == FailClosed {
-		return ask(ctx, weight)
-	}
 	c := lk.c
 	for {
 		var granted *Lease
 		var silent silentError
 		source := SourceFallback
 		if !c.breaker.open(c.resource(lk.name)) {
-			l, from, err := ask(ctx, weight)
+			l, from, err := lk.acquireStore(ctx, weight, queue)
 			_ = errors.As(err, &silent)
 			switch {
 			case err == nil:
@@ -143,7 +135,7 @@ type silentError struct {
 }
 
 func (silentError) Error() string {
-	return "store unavailable: it has not answered in time for a lock with a fallback"
+	return "store unavailable: no answer within the timeout of the fallback"
 }
 
 // Is makes errors.Is(err, ErrUnavailable) report true.

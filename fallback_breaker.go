@@ -41,7 +41,7 @@ func (b *breaker) answered() {
 // unanswered takes note of a request that the store did not answer.
 func (b *breaker) unanswered(sent time.Time, res engine.Resource) {
 	if b.trip(sent, res) {
-		b.c.log.Warn("holdfast: the store does not answer; locks with a fallback do not wait for it until it does")
+		b.c.log.Warn("holdfast: the store does not respond; locks with a fallback fall back at once until it does")
 	}
 }
 
@@ -57,7 +57,7 @@ func (b *breaker) trip(sent time.Time, res engine.Resource) bool {
 		return false
 	}
 	if !b.looking {
-		if !b.c.gate.joinCleanup() {
+		if !b.c.gate.JoinCleanup() {
 			return false // the client is closed
 		}
 		b.looking = true
@@ -79,15 +79,8 @@ func (b *breaker) open(res engine.Resource) bool {
 
 // watch looks at the store until it has answered, or the client closes.
 func (b *breaker) watch() {
-	defer b.c.gate.leave()
-	for {
-		t := time.NewTimer(breakerPause) // and no ticker: a look may take as long
-		select {
-		case <-t.C:
-		case <-b.c.life.Done():
-			t.Stop()
-			return
-		}
+	defer b.c.gate.Leave()
+	for sleep(b.c.life, breakerPause) { // no ticker: a look may take as long
 		res, silent := b.target()
 		if !silent {
 			return

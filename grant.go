@@ -32,11 +32,12 @@ type grant interface {
 	// nil if own has been released meanwhile, an error if the request does not fit.
 	reenter(own *Lease, parent context.Context, lk *acquirer, weight int) (*Lease, error)
 
-	// remove removes a lease, once. After the last one the caller must call
-	// releaseLast.
-	remove(l *Lease) (last, held bool)
-	// releaseLast hands the grant off to the next caller, or releases it.
-	releaseLast(ctx context.Context, last *Lease) error
+	// release ends a lease, once. After the last one it hands the grant off to the next
+	// caller of the process or releases it, and marks the resource as done for mark,
+	// unless that is 0.
+	release(ctx context.Context, l *Lease, mark time.Duration) error
+	// demote makes the lease of a writer that of a reader.
+	demote(ctx context.Context, l *Lease) error
 	// detach removes the lease without a release and returns a ticket for Adopt.
 	detach(ctx context.Context, l *Lease) (ticket string, err error)
 }

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/internal/keepalive"
@@ -22,7 +23,7 @@ type brokenGrants struct {
 // add adds a grant, unless the client is closed.
 func (b *brokenGrants) add(h *storeGrant) bool {
 	c := h.client()
-	if !c.gate.joinCleanup() {
+	if !c.gate.JoinCleanup() {
 		return false
 	}
 	b.mu.Lock()
@@ -57,7 +58,7 @@ func (h *storeGrant) endBroken(why *LostError) (rest func(), ok bool) {
 		return nil, false
 	}
 	h.state, h.why = grantBroken, why
-	leases := h.leases.list()
+	leases := slices.Clone(h.leases)
 	h.mu.Unlock()
 	c.keep.Remove(&h.entry)
 	c.wakeups.remove(h.id())
@@ -78,9 +79,9 @@ func (h *storeGrant) releaseBroken(ctx context.Context) bool {
 	if !h.broken() || !c.broken.take(h) {
 		return false
 	}
-	defer c.gate.leave()
+	defer c.gate.Leave()
 	h.end(nil)
-	_ = c.release(ctx, h) // the store answers "broken", or the release is retried in the background
+	_ = h.releaseStore(ctx, 0) // the store answers "broken", or the release is retried in the background
 	return true
 }
 
@@ -90,7 +91,7 @@ func (h *storeGrant) closeBroken() {
 	if !c.broken.take(h) {
 		return
 	}
-	defer c.gate.leave()
+	defer c.gate.Leave()
 	h.end(nil)
 	h.releaseLocal()
 	c.queueRelease(h.entry.TTL, h.releaseRequest())
@@ -101,6 +102,6 @@ func (h *storeGrant) expireBroken() {
 	c := h.client()
 	if c.broken.take(h) {
 		h.releaseLocal()
-		c.gate.leave()
+		c.gate.Leave()
 	}
 }

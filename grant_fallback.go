@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ type fallbackGrant struct {
 	closes   func() bool // stops the callback that ends it at Close
 
 	mu      sync.Mutex
-	leases  leaseSet
+	leases  []*Lease
 	weight  int
 	demoted bool // from writer to reader
 	ended   bool
@@ -37,7 +38,7 @@ func newFallbackGrant(lk *acquirer, id string, weight int, p *localHold) *fallba
 // take returns the first lease, unless the client is closed.
 func (s *fallbackGrant) take(parent context.Context) (*Lease, error) {
 	c := s.acquirer.c
-	if !c.gate.joinCleanup() { // counted until it ends: Close waits for that
+	if !c.gate.JoinCleanup() { // counted until it ends: Close waits for that
 		s.local.release()
 		return nil, &waitError{s.acquirer.name, ErrClosed, nil}
 	}
@@ -52,7 +53,7 @@ func (s *fallbackGrant) take(parent context.Context) (*Lease, error) {
 
 func (s *fallbackGrant) addLease(parent context.Context) *Lease {
 	l := &Lease{grant: s, parent: parent}
-	s.leases.add(l)
+	s.leases = append(s.leases, l)
 	return l
 }
 
@@ -63,13 +64,13 @@ func (s *fallbackGrant) end(why *LostError) {
 		s.mu.Unlock()
 		return
 	}
-	leases := s.leases.takeAll()
-	s.ended, s.why = true, why
+	leases := s.leases
+	s.leases, s.ended, s.why = nil, true, why
 	if s.timer != nil {
 		s.timer.Stop()
 	}
 	s.mu.Unlock()
-	defer s.acquirer.c.gate.leave()
+	defer s.acquirer.c.gate.Leave()
 	s.closes()
 	for _, l := range leases {
 		_ = l.end(s.ending())
@@ -129,44 +130,42 @@ func (s *fallbackGrant) reenter(own *Lease, parent context.Context, lk *acquirer
 	if err := reentry(s.acquirer, lk, s.weight, weight); err != nil {
 		return nil, err
 	}
-	if !s.leases.has(own) {
+	if !slices.Contains(s.leases, own) {
 		return nil, nil
 	}
 	return s.addLease(parent), nil
 }
 
-func (s *fallbackGrant) remove(l *Lease) (last, held bool) {
+func (s *fallbackGrant) release(_ context.Context, l *Lease, _ time.Duration) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.leases.remove(l) {
-		return false, false
+	var held bool
+	s.leases, held = without(s.leases, l)
+	last := held && len(s.leases) == 0
+	s.mu.Unlock()
+	err := l.endReleased(held)
+	if !last {
+		return err
 	}
-	return s.leases.len() == 0, true
-}
-
-func (s *fallbackGrant) releaseLast(_ context.Context, last *Lease) error {
 	s.end(nil)
 	for _, hook := range s.acquirer.c.hooks.release {
-		hook.Release(ReleaseEvent{Resource: s.acquirer.name, Token: last.token, Held: time.Since(s.since)})
+		hook.Release(ReleaseEvent{Resource: s.acquirer.name, Token: l.token, Held: time.Since(s.since)})
 	}
-	return nil
+	return err
 }
 
 func (s *fallbackGrant) detach(context.Context, *Lease) (string, error) {
-	return "", opError("detach", s.acquirer.name, fmt.Errorf("%w: a lease that the store does not know has no ticket", errors.ErrUnsupported))
+	return "", opError("detach", s.acquirer.name, fmt.Errorf("%w: a lease that was granted without the store has no ticket", errors.ErrUnsupported))
 }
 
-// demote makes a writer's lease a reader's, and admits waiting readers of this client.
-func (s *fallbackGrant) demote(l *Lease) error {
+// demote implements grant. It admits waiting readers of this client.
+func (s *fallbackGrant) demote(_ context.Context, l *Lease) error {
+	if s.acquirer.kind != engine.KindRW {
+		return errNotWriter
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.acquirer.kind != engine.KindRW || s.weight < rwCapacity && !s.demoted:
-		return fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld)
-	case !s.leases.has(l):
-		return fmt.Errorf("%w any more", ErrNotHeld)
-	case s.leases.len() > 1:
-		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
+	if err := demotable(s.leases, l, s.weight == rwCapacity || s.demoted); err != nil {
+		return err
 	}
 	s.weight, s.demoted = 1, true
 	s.local.demote(1)

@@ -109,7 +109,8 @@ func (h *storeGrant) ending() error {
 // that it backed, and the state before.
 func (h *storeGrant) end(why *LostError) ([]*Lease, grantState) {
 	h.mu.Lock()
-	was, leases := h.state, h.leases.takeAll()
+	was, leases := h.state, h.leases
+	h.leases = nil
 	h.state = grantEnded
 	if was < grantBroken {
 		h.why = why

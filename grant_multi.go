@@ -152,22 +152,12 @@ func (b *multiGrant) expire() {
 // releaseLeases releases leases in the background. The channel is closed when that is
 // done.
 func (c *Client) releaseLeases(title string, leases ...*Lease) <-chan struct{} {
-	done := make(chan struct{})
-	if !c.gate.joinCleanup() {
-		close(done)
-		return done
-	}
-	go func() {
-		defer c.gate.leave()
-		defer close(done)
-		ctx, cancel := context.WithTimeout(c.tasks, releaseGrace)
-		defer cancel()
+	return c.background(releaseGrace, func(ctx context.Context) {
 		if err := releaseEach(ctx, leases); err != nil && !errors.Is(err, ErrLost) {
-			c.log.Warn("holdfast: a lease was not given back in time; the background goes on",
+			c.log.Warn("holdfast: a lease was not released in time; retrying in the background",
 				"resource", title, "error", err)
 		}
-	}()
-	return done
+	})
 }
 
 // releaseEach releases all concurrently, so that a store that hangs costs the time of
@@ -258,27 +248,32 @@ func (b *multiGrant) reenter(_ *Lease, parent context.Context, lk *acquirer, wei
 	return part.grant.reenter(part, parent, lk, weight)
 }
 
-func (b *multiGrant) remove(*Lease) (last, held bool) {
+func (b *multiGrant) release(ctx context.Context, l *Lease, _ time.Duration) error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch b.state {
-	case multiHeld:
+	held := b.state == multiHeld || b.state == multiBroken
+	if b.state == multiHeld {
 		b.why = ErrReleased
-	case multiBroken:
-	default:
-		return false, false
 	}
-	b.state = multiEnded
-	if b.timer != nil {
-		b.timer.Stop()
+	if held {
+		b.state = multiEnded
+		if b.timer != nil {
+			b.timer.Stop()
+		}
 	}
-	return true, true
+	b.mu.Unlock()
+	broken := l.endReleased(held)
+	if !held {
+		return broken
+	}
+	err := releaseEach(ctx, b.parts)
+	if broken != nil {
+		return broken
+	}
+	return err
 }
 
-func (b *multiGrant) releaseLast(ctx context.Context, _ *Lease) error {
-	return releaseEach(ctx, b.parts)
-}
+func (b *multiGrant) demote(context.Context, *Lease) error { return errNotWriter }
 
 func (b *multiGrant) detach(context.Context, *Lease) (string, error) {
-	return "", opError("detach", b.title, fmt.Errorf("%w: a lease of several resources has no ticket; detach leases of one each", errors.ErrUnsupported))
+	return "", opError("detach", b.title, fmt.Errorf("%w: a lease of several resources has no ticket: use one lease for each", errors.ErrUnsupported))
 }

@@ -3,6 +3,8 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -10,48 +12,62 @@ import (
 	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
-// remove implements grant.
+// release implements grant.
+func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) error {
+	last, held := h.remove(l)
+	broken := l.endReleased(held)
+	if !last {
+		return broken
+	}
+	h.releaseLocal()
+	if h.releaseBroken(ctx) {
+		return h.ending() // also if this release ended the lease first
+	}
+	c := h.client()
+	if !c.gate.JoinCleanup() {
+		if broken != nil {
+			return broken
+		}
+		return opError("release", h.acquirer.name, ErrClosed)
+	}
+	defer c.gate.Leave()
+	since := h.since
+	err := h.handOffOrRelease(ctx, mark)
+	for _, hook := range c.hooks.release {
+		hook.Release(ReleaseEvent{Resource: h.acquirer.name, Token: l.token, Held: c.keep.Mono() - since, Err: err})
+	}
+	if broken != nil {
+		return broken
+	}
+	return err
+}
+
+// remove removes a lease, once.
 func (h *storeGrant) remove(l *Lease) (last, held bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.leases.remove(l) {
-		return false, false
-	}
-	if h.leases.len() > 0 {
-		return false, true
-	}
-	if h.state == grantHeld {
+	h.leases, held = without(h.leases, l)
+	last = held && len(h.leases) == 0
+	if last && h.state == grantHeld {
 		h.state = grantPassing
 	}
-	return true, true
+	return last, held
 }
 
-// releaseLast implements grant.
-func (h *storeGrant) releaseLast(ctx context.Context, last *Lease) error {
-	h.releaseLocal()
-	if h.releaseBroken(ctx) {
-		return h.ending()
+// without removes a lease of a grant and reports whether it was there.
+func without(leases []*Lease, l *Lease) ([]*Lease, bool) {
+	i := slices.Index(leases, l)
+	if i < 0 {
+		return leases, false
 	}
-	if !h.client().gate.joinCleanup() {
-		return opError("release", h.acquirer.name, ErrClosed)
-	}
-	defer h.client().gate.leave()
-	if len(h.client().hooks.release) == 0 {
-		return h.handOffOrRelease(ctx)
-	}
-	since := h.since
-	err := h.handOffOrRelease(ctx)
-	for _, hook := range h.client().hooks.release {
-		hook.Release(ReleaseEvent{Resource: h.acquirer.name, Token: last.token, Held: h.client().keep.Mono() - since, Err: err})
-	}
-	return err
+	return slices.Delete(leases, i, i+1), true
 }
 
 // setLocal sets the local hold of the current turn. It returns false if l has ended.
 func (h *storeGrant) setLocal(l *Lease, p *localHold) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.leases.has(l) {
+	if !slices.Contains(h.leases, l) {
 		return false
 	}
 	h.local.Store(p)
@@ -68,9 +84,9 @@ func (h *storeGrant) releaseLocal() {
 // handOffOrRelease hands the grant off inside the process, or yields it to other
 // processes, or releases it. It owns the local turn and hands that off in the deferred
 // call, whatever happens.
-func (h *storeGrant) handOffOrRelease(ctx context.Context) error {
+func (h *storeGrant) handOffOrRelease(ctx context.Context, mark time.Duration) error {
 	c := h.client()
-	if h.line != nil && h.line.Waiting() > 0 && h.mayHandOff() && c.lines.TryPass(h.line, localTurn{grant: h}) {
+	if h.line != nil && h.line.Waiting() > 0 && h.mayHandOff() && c.lines.TryHandOff(h.line, localTurn{grant: h}) {
 		return nil
 	}
 	h.end(nil)
@@ -81,7 +97,7 @@ func (h *storeGrant) handOffOrRelease(ctx context.Context) error {
 	if h.line != nil && h.line.Waiting() > 0 && !h.unsure {
 		return h.yield(ctx, &next)
 	}
-	return c.release(ctx, h)
+	return h.releaseStore(ctx, mark)
 }
 
 // mayHandOff reports whether the next local waiter may get the grant: within the time
@@ -99,7 +115,7 @@ func (h *storeGrant) mayHandOff() bool {
 // the store. At any moment next is what that waiter gets.
 func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 	c := h.client()
-	a := h.acquirer.newAttempt(int(h.weight), h.line).toHeap()
+	a := h.acquirer.newAttempt(int(h.weight), h.line, andWait)
 	a.req.Yields = h.held
 	a.req.Reserve = h.nextReserve()
 	if c.wakeups.live() {
@@ -159,42 +175,51 @@ func (c *Client) releaseContext(ctx context.Context) (context.Context, context.C
 	return context.WithTimeout(call, releaseGrace)
 }
 
-// release releases a grant in the store. If the store does not confirm it in time, or
-// the engine panics, it is retried in the background.
-func (c *Client) release(ctx context.Context, h *storeGrant) error {
-	answered := false
-	defer func() {
-		if !answered {
-			c.queueRelease(h.entry.TTL, h.releaseRequest())
-		}
-	}()
+// releaseStore releases the grant in the store, and marks the resource as done for mark,
+// unless that is 0. A release that the store does not confirm goes on in the background; a
+// mark is retried as long as ctx allows and the lease can be alive.
+func (h *storeGrant) releaseStore(ctx context.Context, mark time.Duration) error {
+	c, op, retries := h.client(), "release", fewRetries
 	call, cancel := c.releaseContext(ctx)
 	defer cancel()
-	start := c.keep.Mono()
-	// Not a withdrawal: the store confirms that even if the lease was gone. If copies
-	// of the acquire may be under way, it follows.
+	if mark > 0 {
+		op, retries = "finish", noLimit
+		call, cancel = context.WithTimeout(call, max(time.Until(h.deadline()), releaseGrace))
+		defer cancel()
+	}
+	// Not a withdrawal: the store confirms that even if the lease was gone. If copies of
+	// the acquire may be under way, it follows.
 	r := h.releaseRequest()
-	r.Withdraw = false
-	var slow backoff
-	for {
-		err := c.engine.Release(call, r)
-		if h.unsure && !errors.Is(err, ErrUnavailable) && c.engine.Release(call, h.releaseRequest()) != nil {
-			c.queueRelease(h.entry.TTL, h.releaseRequest())
-		}
-		answered = !errors.Is(err, ErrUnavailable)
-		var gone *engine.NotHeldError
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &gone):
-			return &LostError{Resource: h.acquirer.name, Token: h.present(), Cause: lostCause(gone.Cause)}
-		case answered:
-			return opError("release", h.acquirer.name, err)
-		}
-		// A connection that the store had closed fails at its first use: retry a few
-		// times, then in the background.
-		if call.Err() != nil || c.keep.Mono()-start > releaseGrace || slow.n == 3 || !slow.pause(call) {
-			return opError("release", h.acquirer.name, err)
-		}
+	r.Withdraw, r.Mark = false, mark
+	err := ErrUnavailable // also if the engine panics
+	defer func() { h.releaseRest(r, err) }()
+	err = retry(call, retries, func() error { return c.engine.Release(call, r) })
+	var gone *engine.NotHeldError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &gone):
+		return h.gone(gone)
+	case mark > 0 && errors.Is(err, ErrUnavailable):
+		return opError(op, h.acquirer.name, fmt.Errorf("whether it is marked as done is unknown: %w", err))
+	}
+	return opError(op, h.acquirer.name, err)
+}
+
+// releaseRest leaves to the background what is left of a release with this outcome.
+func (h *storeGrant) releaseRest(r engine.Release, err error) {
+	var rest []engine.Release
+	if !isFinal(err) {
+		rest = append(rest, r)
+	}
+	if h.unsure || r.Mark > 0 && errors.Is(err, ErrDenied) { // without the mark it may be allowed
+		rest = append(rest, h.releaseRequest())
+	}
+	if len(rest) == 0 {
+		return
+	}
+	done := h.client().queueRelease(h.entry.TTL, rest...)
+	if isFinal(err) {
+		await(done, callGrace) // usually nothing is left when the caller returns
 	}
 }

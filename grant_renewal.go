@@ -26,7 +26,7 @@ func (h *storeGrant) Jeopardy(err error) {
 	left := h.left()
 	c := h.client()
 	if !h.jeopardy.Swap(true) && c.logLimit.admits(&c.logLimit.jeopardy) { // the first in a row only
-		c.log.Warn("holdfast: a renewal failed; it is tried again until the trust window ends",
+		c.log.Warn("holdfast: renewal failed; retrying until the trust window closes",
 			"resource", h.acquirer.name, "left", left, "error", err)
 	}
 	for _, hook := range h.client().hooks.renew {

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ type storeGrant struct {
 	why    *LostError    // how it was lost, if it was
 	token  uint64        // of the current local turn; between two turns, of the last one
 	since  time.Duration // start of the current local turn, if there is a release hook
-	leases leaseSet
+	leases []*Lease
 	local  atomic.Pointer[localHold] // of the current turn, with LocalOnly; set under the mutex
 
 	first    Lease  // most grants back just one
@@ -123,7 +124,7 @@ func (h *storeGrant) reenter(own *Lease, parent context.Context, lk *acquirer, w
 	if err := reentry(h.acquirer, lk, int(h.weight), weight); err != nil {
 		return nil, err
 	}
-	if h.state != grantHeld || !h.leases.has(own) {
+	if h.state != grantHeld || !slices.Contains(h.leases, own) {
 		return nil, nil
 	}
 	return h.addLease(parent), nil
@@ -148,9 +149,9 @@ func (h *storeGrant) addLease(parent context.Context) *Lease {
 		l = new(Lease)
 	}
 	l.grant, l.token, l.parent = h, h.token, parent
-	if c := h.client(); h.leases.len() == 0 && len(c.hooks.release) > 0 {
+	if c := h.client(); len(h.leases) == 0 && len(c.hooks.release) > 0 {
 		h.since = c.keep.Mono()
 	}
-	h.leases.add(l)
+	h.leases = append(h.leases, l)
 	return l
 }

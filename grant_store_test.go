@@ -27,7 +27,7 @@ func opened(t *testing.T) *Client {
 // granted returns a holding that nobody stands on yet.
 func granted(t *testing.T, m *Mutex) *storeGrant {
 	t.Helper()
-	a := m.newAttempt(1, nil)
+	a := m.newAttempt(1, nil, andWait)
 	ans, sent, err := a.ask(context.Background())
 	if err != nil || ans.Status != engine.Granted {
 		t.Fatal(ans, err)
@@ -188,7 +188,7 @@ func TestReentryIntoATurnThatWasPassedOn(t *testing.T) {
 // for one to the fresh ID.
 func TestWakeupForAnIDThatHasEnded(t *testing.T) {
 	c := opened(t)
-	a := c.Mutex("x").newAttempt(1, nil)
+	a := c.Mutex("x").newAttempt(1, nil, andWait)
 	a.listenFor()
 	old := c.wakeups.waiting[a.req.ID]
 	if err := a.restart(&engine.EndedError{Cause: engine.CauseExpired}); err != nil {

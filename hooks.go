@@ -6,64 +6,66 @@ import (
 	"time"
 )
 
-// Hook watches a client. It is any value that has one or more of the methods of
+// A Hook observes a client. It is any value with one or more of the methods of
 // the interfaces below; new interfaces may be added without breaking a hook.
-// Hooks are called in the goroutine where the event happens and must be quick;
-// they may use leases, but must not call Client.Close, which waits for them.
+// Hooks are called in the goroutine where the event happens and must return
+// quickly. They may use leases but must not call [Client.Close], which waits
+// for them.
 //
-// A panic of a hook is not recovered. AcquireStart, AcquireEnd and Release are
-// called in the goroutine of the caller, who gets the panic; with AcquireEnd the
-// lease is released first, since the caller does not get it, and with Release it
-// has been. Renew and Lost, and the Release of leases that a Multi did not keep,
-// may be called in a goroutine of the client, where a panic ends the program, as
-// in any goroutine: recover in the hook what must not. Whatever goroutine it is, no
-// lease, turn or renewal depends on a hook's return; runtime.Goexit is treated alike.
+// The client does not recover a panic of a hook. AcquireStart, AcquireEnd and
+// Release are called in the caller's goroutine, so the panic reaches the
+// caller. If AcquireEnd panics, the lease is released first, since the caller
+// does not get it; if Release panics, the lease has been released. Renew and
+// Lost, and Release for leases that a Multi did not keep, may be called in a
+// goroutine of the client, where a panic ends the program unless the hook
+// recovers it. In any goroutine, no lease, turn or renewal depends on whether a
+// hook returns. The same holds for runtime.Goexit.
 type Hook any
 
-// AcquireStartHook hears that an attempt begins.
+// An AcquireStartHook is called when an attempt to acquire begins.
 type AcquireStartHook interface {
 	AcquireStart(ctx context.Context, e AcquireStartEvent)
 }
 
-// AcquireStartEvent is the beginning of a Lock or TryLock.
+// An AcquireStartEvent is the beginning of a Lock or TryLock.
 type AcquireStartEvent struct {
 	Resource string
 	Kind     string
 	Weight   int
 }
 
-// AcquireEndHook hears how an attempt ended.
+// An AcquireEndHook is called when an attempt to acquire has ended.
 type AcquireEndHook interface {
 	AcquireEnd(ctx context.Context, e AcquireEndEvent)
 }
 
-// AcquireEndEvent is the end of a Lock or TryLock.
+// An AcquireEndEvent is the end of a Lock or TryLock.
 type AcquireEndEvent struct {
 	Resource string
 	Kind     string
 	Weight   int
 	Token    uint64
 	Waited   time.Duration
-	Source   Source // how the grant came; 0 with an error
+	Source   Source // 0 if Err is not nil
 	Err      error
 }
 
-// Source says how a grant reached its holder.
+// A Source is the way a grant reached its holder.
 type Source uint8
 
 // The sources of a grant.
 const (
 	// SourceStore: the store granted the first request.
 	SourceStore Source = iota + 1
-	// SourcePush: a wake-up brought the grant.
+	// SourcePush: a wake-up carried the grant.
 	SourcePush
-	// SourcePoll: a waiter that asked again found it granted.
+	// SourcePoll: a waiter's poll found that it had been granted.
 	SourcePoll
-	// SourceProcess: another caller of this process handed its lease on.
+	// SourceProcess: another caller of this process handed off its lease.
 	SourceProcess
 	// SourceContext: re-entry under the caller's own lease.
 	SourceContext
-	// SourceFallback: the store was away; see WithFallback.
+	// SourceFallback: the store was unavailable; see WithFallback.
 	SourceFallback
 )
 
@@ -85,39 +87,57 @@ func (s Source) String() string {
 	return "none"
 }
 
-// RenewHook hears of every renewal.
+// A RenewHook is called after each renewal of a lease, successful or not.
 type RenewHook interface{ Renew(e RenewEvent) }
 
-// RenewEvent is one renewal of one lease. With an error the lease is in jeopardy: the
-// renewal is tried again for as long as Left says, then the lease is lost.
+// A RenewEvent is one renewal of one lease. If Err is not nil, the renewal is
+// retried for the time Left, and then the lease is lost.
 type RenewEvent struct {
 	Resource string
 	Token    uint64
-	Left     time.Duration // of the trust window
+	Left     time.Duration // until the trust window closes
 	Err      error
 }
 
-// LostHook hears that a lease was lost.
+// A LostHook is called when a lease is lost.
 type LostHook interface{ Lost(e *LostError) }
 
-// ReleaseHook hears that a lease was given back or passed on.
+// A ReleaseHook is called when a lease has been released or handed off.
 type ReleaseHook interface{ Release(e ReleaseEvent) }
 
-// ReleaseEvent is the end of a lease by its holder.
+// A ReleaseEvent is the end of a lease by its holder.
 type ReleaseEvent struct {
 	Resource string
 	Token    uint64
 	Held     time.Duration
-	Err      error // the store did not confirm it in time
+	Err      error // the store did not confirm the release in time
 }
 
-// hooks are sorted by what they listen to, once.
+// hooks holds the hooks by event.
 type hooks struct {
 	acquireStart []AcquireStartHook
 	acquireEnd   []AcquireEndHook
 	renew        []RenewHook
 	lost         []LostHook
 	release      []ReleaseHook
+}
+
+// acquireEnded reports the end of an acquire. If a hook panics, the lease is released,
+// since the caller does not get it.
+func (h *hooks) acquireEnded(ctx context.Context, l *Lease, e AcquireEndEvent) {
+	returned := false
+	defer func() {
+		if l != nil && !returned {
+			_ = l.Release(ctx) // retried in the background if it is not confirmed
+		}
+	}()
+	if l != nil {
+		e.Token = l.token
+	}
+	for _, hook := range h.acquireEnd {
+		hook.AcquireEnd(ctx, e)
+	}
+	returned = true
 }
 
 func sortHooks(all []Hook) (h hooks, err error) {
@@ -145,8 +165,9 @@ func sortHooks(all []Hook) (h hooks, err error) {
 	return h, nil
 }
 
-// checkHook returns an error if a hook has no hook method, or a method of that name with
-// another signature, or one that only its pointer has: it would never be called.
+// checkHook returns an error if a hook has no hook method, or has one with
+// another signature or with a pointer receiver that the value lacks: it would
+// never be called.
 func checkHook(hook Hook, known bool) error {
 	for _, want := range []reflect.Type{
 		reflect.TypeFor[AcquireStartHook](), reflect.TypeFor[AcquireEndHook](), reflect.TypeFor[RenewHook](),
@@ -161,7 +182,7 @@ func checkHook(hook Hook, known bool) error {
 			return optionError("hook of type %T: the method %s is a %v, want a %v", hook, method.Name, got.Type(), method.Type)
 		}
 		if has.Kind() != reflect.Interface && reflect.PointerTo(has).Implements(want) {
-			return optionError("hook of type %T: the method %s needs a pointer: pass &hook", hook, method.Name)
+			return optionError("hook of type %T: the method %s has a pointer receiver: pass a pointer", hook, method.Name)
 		}
 	}
 	if !known {

@@ -176,7 +176,7 @@ func TestHookThatWouldNotBeCalled(t *testing.T) {
 		{nil, "none of the hook methods"},
 		{struct{}{}, "none of the hook methods"},
 		{renewsOddly{}, "the method Renew is a func(string), want a func(holdfast.RenewEvent)"},
-		{losesByPointer{}, "the method Lost needs a pointer"},
+		{losesByPointer{}, "the method Lost has a pointer receiver"},
 	} {
 		_, err := holdfast.New(memory.New(), holdfast.WithHooks(k.hook))
 		if !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), k.want) {

@@ -10,19 +10,19 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Snapshot is the state of a resource. A long one, of some hundred holders and
-// waiters, is read in parts and is not of one instant: nobody is in it twice, and
-// whoever holds or waits all the while is in it.
+// A Snapshot is the state of a resource. A long one, with some hundred holders
+// and waiters, is read in parts and does not show one instant: nobody appears
+// twice, and a party that holds or waits throughout the call appears.
 type Snapshot struct {
 	Resource, Kind string
 	Capacity       int
 	Token          uint64        // highest token given or reserved so far
-	Marked         time.Duration // time left of the mark "done" (Once, Job, Latch); 0: not marked
+	Marked         time.Duration // time until the mark "done" (Once, Job, Latch) ends; 0: not marked
 	Holders        []Holder      // in grant order
 	Waiters        []Waiter      // in queue order
 }
 
-// Holder is a party with a live lease.
+// A Holder is a party with a live lease.
 type Holder struct {
 	ID, Name, Host string
 	PID            int
@@ -33,7 +33,7 @@ type Holder struct {
 	TTL            time.Duration // left, unless it is renewed
 }
 
-// Waiter is a party in the store's queue. Callers that wait inside a process
+// A Waiter is a party in the store's queue. Callers that wait inside a process
 // are behind one of them and are not listed.
 type Waiter struct {
 	ID, Name, Host string
@@ -43,17 +43,17 @@ type Waiter struct {
 	Since          time.Time // by the store's clock
 }
 
-// Snapshot tells who holds a resource and who waits for it. A resource that
-// nobody uses gives an empty snapshot. Errors: ErrUnavailable, ErrDenied,
-// ErrClosed, ErrInvalid.
+// Snapshot returns the holders and waiters of a resource. For a resource that
+// is not in use it returns an empty snapshot. Errors: ErrUnavailable,
+// ErrDenied, ErrClosed, ErrInvalid.
 func (c *Client) Snapshot(ctx context.Context, name string) (Snapshot, error) {
 	if err := checkName(name); err != nil {
 		return Snapshot{}, err
 	}
-	if !c.gate.enter() {
+	if !c.gate.Enter() {
 		return Snapshot{}, opError("snapshot of", name, ErrClosed)
 	}
-	defer c.gate.leave()
+	defer c.gate.Leave()
 	call, cancel := until(ctx, c.life)
 	defer cancel()
 	s, err := c.engine.Snapshot(call, c.resource(name))
@@ -63,27 +63,28 @@ func (c *Client) Snapshot(ctx context.Context, name string) (Snapshot, error) {
 	return snapshotOf(s), nil
 }
 
-// peek reads the state of a resource in brief.
+// peek returns the state of a resource in brief.
 func (c *Client) peek(ctx context.Context, name string) (engine.Brief, error) {
-	if !c.gate.enter() {
+	if !c.gate.Enter() {
 		return engine.Brief{}, ErrClosed
 	}
-	defer c.gate.leave()
+	defer c.gate.Leave()
 	call, cancel := until(ctx, c.life)
 	defer cancel()
 	return c.engine.Peek(call, c.resource(name))
 }
 
-// List yields the resources in use whose names match the pattern: '*' stands for
-// any run of bytes, '?' for any one, a backslash takes the next byte as it is.
-// It ends with the first error. What changes meanwhile may or may not be seen.
+// List yields the resources in use whose names match the pattern: '*' matches
+// any sequence of bytes, '?' any one byte, and a backslash makes the next byte
+// literal. It ends with the first error. A resource that changes meanwhile may
+// or may not appear.
 func (c *Client) List(ctx context.Context, pattern string) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
-		if !c.gate.enter() {
+		if !c.gate.Enter() {
 			yield(Snapshot{}, opError("list", pattern, ErrClosed))
 			return
 		}
-		defer c.gate.leave()
+		defer c.gate.Leave()
 		call, cancel := until(ctx, c.life)
 		defer cancel()
 		for s, err := range c.engine.List(call, c.prefix, pattern) {
@@ -98,20 +99,24 @@ func (c *Client) List(ctx context.Context, pattern string) iter.Seq2[Snapshot, e
 	}
 }
 
-// BreakOption configures one Break.
+// A BreakOption configures one Break.
 type BreakOption func(*engine.Break)
 
-// Force ends a lease at once, although its holder may still act: fencing alone
-// protects what it writes until it is told.
+// Force ends a lease at once, even though its holder may still act: until the
+// holder is told, only fencing protects what it writes.
 func Force() BreakOption { return func(b *engine.Break) { b.Force = true } }
 
-// Break ends a lease, or a wait: for operators, when a holder hangs. The lease
-// cannot be renewed from then on, and its holder is told, at once if a wake-up
-// reaches it, else at its next renewal. The resource passes on when the holder's
-// client has released the lease, at the latest when its TTL is over, so that there
-// are never two; with Force it passes on in this step. A wait ends at once. A second
-// Break of a lease that has not ended does no harm. Errors: ErrNotHeld if the
-// holder ID neither holds nor waits; ErrUnavailable, ErrDenied, ErrClosed, ErrInvalid.
+// Break ends a lease or a wait. It is for operators, when a holder hangs.
+//
+// A broken lease cannot be renewed, and its holder is told: at once if a
+// wake-up reaches it, otherwise at its next renewal. The resource passes on
+// when the holder's client has released the lease, at the latest when its TTL
+// is over, so there are never two holders; with [Force] it passes on in this
+// step. A wait ends at once. To break a lease again before it has ended does no
+// harm.
+//
+// Errors: ErrNotHeld if holderID neither holds nor waits; ErrUnavailable,
+// ErrDenied, ErrClosed, ErrInvalid.
 func (c *Client) Break(ctx context.Context, name, holderID string, opts ...BreakOption) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -126,12 +131,13 @@ func (c *Client) Break(ctx context.Context, name, holderID string, opts ...Break
 	return c.breakOff(ctx, "break", name, b, "by "+holderID)
 }
 
-// breakOff ends what b names, for an operation op. what completes "not held ...".
+// breakOff ends what b names, for the operation op. what completes the text
+// "not held ...".
 func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, what string) error {
-	if !c.gate.enter() {
+	if !c.gate.Enter() {
 		return opError(op, name, ErrClosed)
 	}
-	defer c.gate.leave()
+	defer c.gate.Leave()
 	call, cancel := until(ctx, c.life)
 	defer cancel()
 	err := c.engine.Break(call, c.resource(name), b)
@@ -145,11 +151,11 @@ func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, 
 	return nil
 }
 
-// Forget ends the mark of a resource, so that its work may be done again: name is the ID
-// of a Once, or the name of a Job with AtLeast and no schedule. Work that is under way is
-// not affected: it makes its mark when it is done. Errors: ErrNotHeld if nothing is marked;
-// ErrMismatch for a Latch, whose mark says that it is open; ErrUnavailable, ErrDenied,
-// ErrClosed, ErrInvalid.
+// Forget removes the mark of a resource, so that its work may be done again.
+// name is the ID of a Once, or the name of a Job with AtLeast and no schedule.
+// Work in progress is not affected: it sets its mark when it is done. Errors:
+// ErrNotHeld if there is no mark; ErrMismatch for a Latch, whose mark means
+// that it is open; ErrUnavailable, ErrDenied, ErrClosed, ErrInvalid.
 func (c *Client) Forget(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err

@@ -6,35 +6,39 @@ import (
 	"time"
 )
 
-// Job is work that at most one node does in each slot of time, on whatever
-// number of nodes it is started: a report at midnight, a message at eight. It is
-// a handle: safe for concurrent use, cheap, and the same job for every client
-// that names it with the same options.
+// A Job is work that at most one node does in each slot of time, however many
+// nodes run it: a report at midnight, a message at eight. It is a handle: safe
+// for concurrent use, cheap, and the same job for every client that uses its
+// name and options.
 //
-// The slot comes from the store's clock, so the clocks of the nodes do not matter.
-// Each slot is a resource of its own, "name@start", which is marked as done; the
-// mark lasts for two slots and 10 minutes at least, or AtLeast. So a node that
-// comes late, after a short run has ended, finds it done. That is what a lock alone
-// cannot do. The run itself holds a lease (WithTTL, renewed), whose Context it
-// gets: it is cancelled in time when the lease is lost. The tokens of different
-// slots are not in one sequence: what a run writes is best fenced by slot too.
+// The store's clock determines the slot, so the clocks of the nodes do not
+// matter. Each slot is a resource of its own, "name@start", which is marked as
+// done for two slots, for 10 minutes or for AtLeast, whichever is longest. So a
+// node that comes late, after a short run has ended, finds the slot done, which
+// a lock alone cannot ensure. A run holds a lease (WithTTL, renewed) and gets
+// its Context, which is cancelled in time if the lease is lost. The tokens of
+// different slots are not one sequence: fence what a run writes by slot as
+// well.
 //
-// A run that is longer than its slot goes on. The next slot may be run meanwhile by
-// another node, or by another Serve; use a Mutex inside if it must not.
+// A run may be longer than its slot. Another node, or another Serve, may then
+// run the next slot at the same time; use a Mutex inside if that must not
+// happen.
 type Job struct {
 	c    *Client
 	name string
 	opts jobOptions
 }
 
-// JobOption configures a Job: Every, Cron, AtLeast, RetryFailed, or one of the
-// options of a lock, like WithTTL; not WithFallback. Options are checked at the first use of the
-// handle and come back as errors that are ErrInvalid.
+// A JobOption configures a Job: Every, Cron, AtLeast, RetryFailed, or a
+// LockOption such as WithTTL, but not WithFallback. Options are checked at the
+// first use of the handle, which returns ErrInvalid if one is invalid.
 type JobOption interface{ applyToJob(*jobOptions) }
 
 type jobOptions struct {
 	lockOptions
 	schedule jobSchedule
+	zone     *time.Location // of a cron schedule; nil: UTC
+	slack    *time.Duration
 	atLeast  time.Duration
 	retry    bool
 }
@@ -43,7 +47,7 @@ type jobOption func(*jobOptions)
 
 func (o jobOption) applyToJob(j *jobOptions) { o(j) }
 
-// applyToJob makes the options of a lock options of the lease of each run.
+// applyToJob makes LockOption a JobOption: it applies to the lease of each run.
 func (o LockOption) applyToJob(j *jobOptions) {
 	if o == nil {
 		j.fail(optionError("a LockOption is nil"))
@@ -52,9 +56,9 @@ func (o LockOption) applyToJob(j *jobOptions) {
 	o(&j.lockOptions)
 }
 
-// Every divides time into slots of d (100 ms to 366 days). They are counted from
-// Monday, 1 January of the year 1, 00:00 UTC, so hours and days begin on the hour
-// and at midnight UTC, and weeks on Monday.
+// Every divides time into slots of length d (100 ms to 366 days). Slots are
+// counted from Monday, 1 January of the year 1, 00:00 UTC, so hours begin on
+// the hour, days at midnight UTC and weeks on Monday.
 func Every(d time.Duration) JobOption {
 	return jobOption(func(o *jobOptions) {
 		if d < MinPeriod || d > MaxPeriod {
@@ -65,10 +69,10 @@ func Every(d time.Duration) JobOption {
 	})
 }
 
-// Cron begins a slot whenever the expression is due, in UTC whatever the time zone
-// of the node: "minute hour day month weekday", like "0 8 * * 1-5", with lists,
-// ranges, steps and names; or @hourly, @daily, @weekly, @monthly, @yearly. It is
-// read as github.com/adhocore/gronx does.
+// Cron begins a slot whenever the expression is due, in UTC or the zone of In,
+// whatever the time zone of the node: "minute hour day month weekday", such as "0 8 * * 1-5",
+// with lists, ranges, steps and names; or @hourly, @daily, @weekly, @monthly,
+// @yearly. The syntax is that of github.com/adhocore/gronx.
 func Cron(expr string) JobOption {
 	return jobOption(func(o *jobOptions) {
 		s, err := cronOf(expr)
@@ -80,12 +84,12 @@ func Cron(expr string) JobOption {
 	})
 }
 
-// AtLeast keeps the mark of a slot for at least d from the grant or, with
-// RetryFailed, from the end of the run (100 ms to MaxKeep; default two slots and
-// at least 10 minutes). A longer one allows for more skew: a store whose clock is
-// set back, or a failover to one whose clock is behind, by less than d does not
-// run a slot again. A job with neither Every nor Cron has one slot that ends with
-// its mark; there AtLeast is required.
+// AtLeast keeps the mark of a slot for at least d (100 ms to MaxKeep; default
+// two slots and at least 10 minutes), counted from the grant or, with
+// RetryFailed, from the end of the run. If the store's clock is set back by
+// less than d, or a failover leads to a server whose clock is behind by less
+// than d, no slot runs again. A job without Every and Cron has one slot, which
+// ends with its mark, and requires AtLeast.
 func AtLeast(d time.Duration) JobOption {
 	return jobOption(func(o *jobOptions) {
 		if d < MinPeriod || d > MaxKeep {
@@ -95,10 +99,38 @@ func AtLeast(d time.Duration) JobOption {
 	})
 }
 
-// RetryFailed lets another node run the slot again, while it lasts, if the run
-// returned an error, panicked, was killed (after its TTL) or lost its lease. So at
-// most one run succeeds, and several may begin. Without it at most one run begins
-// in a slot: the mark is set at the grant.
+// In makes Cron use the clock of the zone instead of UTC. A time that the clock
+// leaves out when it is set forward is due at that moment. A time that the clock shows
+// twice when it is set back is due the first time only. All nodes must use
+// the same zone.
+func In(zone *time.Location) JobOption {
+	return jobOption(func(o *jobOptions) {
+		if zone == nil {
+			o.fail(optionError("the time zone of a job is nil"))
+		}
+		o.zone = zone
+	})
+}
+
+// Slack makes a Run that begins within d before the end of a slot a run of the
+// next slot (default a tenth of the slot, at most 10 s; more than half of this or
+// the next slot counts as half). If the clock of a node is ahead of the store's, the node starts
+// its daily Run a moment before the slot. Without slack that Run finds
+// yesterday's slot done, and if all nodes are ahead no node runs today's.
+// Serve does not need it: it waits for the store's clock.
+func Slack(d time.Duration) JobOption {
+	return jobOption(func(o *jobOptions) {
+		if d < 0 {
+			o.fail(optionError("a slack of %v: use 0 or more", d))
+		}
+		o.slack = &d
+	})
+}
+
+// RetryFailed lets another node run the slot again, until it ends, if the run
+// returned an error, panicked, was killed (after its TTL) or lost its lease. At
+// most one run succeeds, but several may begin. Without RetryFailed at most one
+// run begins in a slot: the grant sets the mark.
 func RetryFailed() JobOption { return jobOption(func(o *jobOptions) { o.retry = true }) }
 
 func (o *jobOptions) follow(s jobSchedule) {
@@ -108,7 +140,7 @@ func (o *jobOptions) follow(s jobSchedule) {
 	o.schedule = s
 }
 
-// Job returns a handle on a job. It costs nothing until it is used.
+// Job returns a handle for a job. It makes no call to the store.
 func (c *Client) Job(name string, opts ...JobOption) *Job {
 	j := &Job{c: c, name: name, opts: jobOptions{lockOptions: lockOptions{ttl: DefaultTTL}}}
 	for _, opt := range opts {
@@ -118,32 +150,42 @@ func (c *Client) Job(name string, opts ...JobOption) *Job {
 		}
 		opt.applyToJob(&j.opts)
 	}
+	s, isCron := j.opts.schedule.(cron)
+	if isCron && j.opts.zone != nil {
+		s.zone = j.opts.zone
+		j.opts.schedule = s
+	}
 	switch err := checkName(name); {
 	case err != nil:
 		j.opts.err = err
+	case j.opts.zone != nil && !isCron:
+		j.opts.fail(optionError("a time zone (In) is for Cron only"))
+	case j.opts.slack != nil && j.opts.schedule == nil:
+		j.opts.fail(optionError("Slack goes with Every or Cron"))
 	case j.opts.schedule == nil && j.opts.atLeast == 0:
 		j.opts.fail(optionError("the job has no period: use Every or Cron, or AtLeast for a job that is done once"))
 	case j.opts.schedule != nil && len(name) > MaxNameLen-longestSlotName:
 		j.opts.fail(optionError("the job's name has %d bytes: use at most %d", len(name), MaxNameLen-longestSlotName))
 	case j.opts.fallback != FailClosed:
-		j.opts.fail(optionError("a job has no fallback: without the store nobody knows what has been done"))
+		j.opts.fail(optionError("a job has no fallback: without the store it is unknown what has been done"))
 	}
 	return j
 }
 
-// errSlotEnded ends the wait for a run by others.
+// errSlotEnded ends the wait for another node's run.
 var errSlotEnded = errors.New("the slot has ended")
 
-// Run runs fn if nobody has run the current slot, and tells whether it did. It
-// returns false and nil if the slot has been done; without RetryFailed, also if it
-// is being done or was tried in vain. With RetryFailed it waits while another node
-// runs, and then finds the slot done or runs fn itself.
+// Run calls fn if the current slot has not been run, and reports whether it
+// did. It returns false and nil if the slot is done; without RetryFailed, also
+// if the slot is being run or its run failed. With RetryFailed it waits while
+// another node runs the slot, and then finds it done or calls fn itself.
 //
-// With ran true and an error, fn was called and did not succeed: the error is that
-// of fn; or ErrLost if the lease was lost meanwhile; or, with RetryFailed,
-// ErrUnavailable if the store did not confirm the mark, so that fn may be run again
-// in this slot. With ran false the errors are those of Mutex.Lock; ErrNotAcquired
-// also if the slot ended while another node ran.
+// If ran is true and err is not nil, fn was called and did not succeed: err is
+// the error of fn; ErrLost if the lease was lost meanwhile; or, with
+// RetryFailed, ErrUnavailable if the store did not confirm the mark, so that fn
+// may be called again in this slot. If ran is false, the errors are those of
+// [Mutex.Lock]; ErrNotAcquired also if the slot ended while another node ran
+// it.
 func (j *Job) Run(ctx context.Context, fn func(ctx context.Context) error) (ran bool, err error) {
 	switch {
 	case j.opts.err != nil:
@@ -156,41 +198,41 @@ func (j *Job) Run(ctx context.Context, fn func(ctx context.Context) error) (ran 
 		}
 		return true, e.run(ctx, l, fn)
 	}
-	now, err := j.c.ask(ctx, j.name)
+	now, err := j.c.readClock(ctx, j.name)
 	if err != nil {
 		return false, err
 	}
-	s, err := j.opts.schedule.at(now.store)
+	s, err := j.opts.slot(now.store)
 	if err != nil {
 		return false, err
 	}
 	return j.run(ctx, now, s, fn)
 }
 
-// Resource names the resource of the current slot, by the store's clock: for
-// Snapshot, and for Break, which with the holder ID "mark" makes the slot open
-// again. Errors: ErrNotAcquired together with the cause of ctx and
-// ErrUnavailable; ErrDenied, ErrClosed, ErrInvalid.
+// Resource returns the name of the resource of the current slot, by the store's
+// clock, for use with Snapshot and Break; a Break with the holder ID "mark"
+// allows the slot to run again. Errors: ErrNotAcquired with the cause of ctx
+// and ErrUnavailable; ErrDenied, ErrClosed, ErrInvalid.
 func (j *Job) Resource(ctx context.Context) (string, error) {
 	if j.opts.err != nil || j.opts.schedule == nil {
 		return j.name, j.opts.err
 	}
-	now, err := j.c.ask(ctx, j.name)
+	now, err := j.c.readClock(ctx, j.name)
 	if err != nil {
 		return "", err
 	}
-	s, err := j.opts.schedule.at(now.store)
+	s, err := j.opts.slot(now.store)
 	if err != nil {
 		return "", err
 	}
 	return s.name(j.name), nil
 }
 
-// run runs a slot, if it is still to be done.
+// run runs a slot, if it is not done.
 func (j *Job) run(ctx context.Context, now storeClock, s jobSlot, fn func(ctx context.Context) error) (ran bool, err error) {
 	keep := s.keep(j.opts.atLeast)
 	e := j.c.newOnceRun(s.name(j.name), keep, j.opts.retry, j.opts.lockOptions)
-	// The wait ends with the slot, but not the run: so this is no deadline.
+	// The wait ends with the slot but the run does not, so this is not a deadline.
 	own, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	t := time.AfterFunc(s.end.Sub(now.read()), func() { end(errSlotEnded) })
@@ -199,55 +241,47 @@ func (j *Job) run(ctx context.Context, now storeClock, s jobSlot, fn func(ctx co
 	switch {
 	case l == nil:
 		return false, err
-	case !inTime, !now.read().Before(s.start.Add(keep)):
-		// After a long pause: the mark of an earlier run may have ended.
+	case !inTime, !now.read().Before(s.start.Add(keep - s.end.Sub(s.start)/2)):
+		// After a long pause: the mark of an earlier run, which may have begun half a
+		// slot early, may have ended.
 		_ = l.Release(ctx)
 		return false, &waitError{e.name, errSlotEnded, nil}
 	}
 	return true, e.run(ctx, l, fn)
 }
 
-// storeClock is the store's time as this process knows it.
+// storeClock is a reading of the store's clock.
 type storeClock struct {
-	store time.Time // as it was read
-	asked time.Time // when the reading was asked for, by this process's clock
+	store time.Time // the store's time
+	asked time.Time // when the reading was requested, by the local clock
 }
 
-// read returns what the store's clock shows now, or a little more: the time of
-// the round trip. A machine that was suspended is seen by its wall clock.
+// read returns the store's time now, too late by at most the round trip. The
+// wall clock covers the time for which the machine was suspended.
 func (c storeClock) read() time.Time {
 	now := time.Now()
 	return c.store.Add(max(now.Sub(c.asked), now.Round(0).Sub(c.asked.Round(0))))
 }
 
-// ask reads the store's clock. A store that is away is ridden out until ctx ends.
-func (c *Client) ask(ctx context.Context, name string) (storeClock, error) {
-	if !c.gate.enter() {
-		return storeClock{}, &waitError{name, ErrClosed, nil}
+// readClock reads the store's clock. While the store is unavailable it retries until
+// ctx ends.
+func (c *Client) readClock(ctx context.Context, name string) (now storeClock, err error) {
+	if !c.gate.Enter() {
+		return now, &waitError{name, ErrClosed, nil}
 	}
-	defer c.gate.leave()
+	defer c.gate.Leave()
 	call, cancel := until(ctx, c.life)
 	defer cancel()
-	var slow backoff
-	var trouble error
-	for {
-		switch {
-		case ctx.Err() != nil:
-			return storeClock{}, &waitError{name, context.Cause(ctx), trouble}
-		case c.life.Err() != nil:
-			return storeClock{}, &waitError{name, ErrClosed, nil}
-		}
-		asked := time.Now()
-		once, done := context.WithTimeout(call, askTimeout)
-		now, err := c.engine.Now(once)
-		done()
-		switch {
-		case err == nil:
-			return storeClock{now, asked}, nil
-		case !errors.Is(err, ErrUnavailable):
-			return storeClock{}, opError("read the clock for", name, err)
-		}
-		trouble = err
-		slow.pause(call)
+	err, over := c.ask(call, func(ctx context.Context) (err error) {
+		now.asked = time.Now()
+		now.store, err = c.engine.Now(ctx)
+		return err
+	})
+	switch {
+	case over != nil:
+		err = &waitError{name, over, err}
+	case err != nil:
+		err = opError("read the clock for", name, err)
 	}
+	return now, err
 }

@@ -6,26 +6,27 @@ import (
 	"time"
 )
 
-// How Serve waits for a slot: it asks the store again now and then on the way, so
-// that clocks that differ in rate, jump or stood still meanwhile do not matter.
+// While Serve waits for a slot it reads the store's clock again from time to
+// time, so that local clocks that drift, jump or stop do not matter.
 const (
 	nearSlot  = 10 * time.Second
 	longSleep = 10 * time.Minute
 )
 
 // Serve runs every slot that begins from now on, here or on another node that
-// serves the job, until ctx ends. The slot in which Serve begins is left out, so
-// that a deployment at noon does not push the message of eight o'clock; to catch up
-// on it call Run first. Slots that pass while a run of this Serve goes on, or while
-// the store is away, are not made up for.
+// serves the job, until ctx ends. It leaves out the slot in which it is called,
+// so that a deployment at noon does not push the eight o'clock message; to
+// catch up, call Run first. Slots that pass while a run of this Serve goes on,
+// or while the store is unavailable, are not made up for.
 //
-// An error of fn does not end Serve: it is logged (WithLogger), and so is a lease
-// that was lost. With RetryFailed the slot is then open to the nodes that wait for
-// it, and after a pause (1 s at first, doubled each time up to a minute, but a tenth
-// of the slot at most) this node stands in line again. A panic of fn is passed on.
+// An error of fn, or the loss of its lease, does not end Serve and is logged
+// (see [WithLogger]). With RetryFailed the slot is then open to the nodes that
+// wait for it, and this node queues again after a pause: 1 s at first, doubled
+// each time up to a minute, but at most a tenth of the slot. A panic of fn is
+// not recovered.
 //
-// Serve returns an error that is the cause of ctx, after fn has returned; or
-// ErrInvalid, ErrDenied, ErrMismatch, ErrClosed as soon as one comes up.
+// Serve returns an error that matches the cause of ctx, after fn has returned;
+// and ErrInvalid, ErrDenied, ErrMismatch or ErrClosed as soon as one occurs.
 func (j *Job) Serve(ctx context.Context, fn func(ctx context.Context) error) error {
 	if j.opts.err != nil {
 		return j.opts.err
@@ -33,7 +34,7 @@ func (j *Job) Serve(ctx context.Context, fn func(ctx context.Context) error) err
 	if j.opts.schedule == nil {
 		return optionError("the job %q has no schedule to serve: use Every or Cron", j.name)
 	}
-	now, err := j.c.ask(ctx, j.name)
+	now, err := j.c.readClock(ctx, j.name)
 	if err != nil {
 		return j.over(ctx, err)
 	}
@@ -46,7 +47,7 @@ func (j *Job) Serve(ctx context.Context, fn func(ctx context.Context) error) err
 	return j.over(ctx, err)
 }
 
-// over is the error with which Serve ends.
+// over returns the error with which Serve ends.
 func (j *Job) over(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -61,7 +62,7 @@ func (j *Job) over(ctx context.Context, err error) error {
 // next waits until a slot after s has begun, by the store's clock.
 func (j *Job) next(ctx context.Context, s jobSlot) (storeClock, jobSlot, error) {
 	for {
-		now, err := j.c.ask(ctx, j.name)
+		now, err := j.c.readClock(ctx, j.name)
 		if err != nil {
 			return now, s, err
 		}
@@ -73,11 +74,11 @@ func (j *Job) next(ctx context.Context, s jobSlot) (storeClock, jobSlot, error) 
 		if d > nearSlot {
 			d = min(d*9/10, longSleep)
 		}
-		j.sleep(ctx, d)
+		j.c.sleep(ctx, d)
 	}
 }
 
-// serve runs a slot. It returns nil to go on with the next.
+// serve runs a slot. It returns nil if Serve continues with the next.
 func (j *Job) serve(ctx context.Context, now storeClock, s jobSlot, fn func(ctx context.Context) error) error {
 	longest := min(time.Minute, s.end.Sub(s.start)/10)
 	for pause := min(time.Second, longest); now.read().Before(s.end); pause = min(2*pause, longest) {
@@ -89,22 +90,11 @@ func (j *Job) serve(ctx context.Context, now storeClock, s jobSlot, fn func(ctx 
 			errors.Is(err, ErrDenied) && !ran, errors.Is(err, ErrMismatch) && !ran:
 			return err
 		}
-		j.c.log.Warn("holdfast: a slot of a job was not done", "job", j.name, "slot", s.start, "ran", ran, "error", err)
+		j.c.log.Warn("holdfast: job slot not done", "job", j.name, "slot", s.start, "ran", ran, "error", err)
 		if !ran || !j.opts.retry {
 			return nil
 		}
-		j.sleep(ctx, pause)
+		j.c.sleep(ctx, pause)
 	}
 	return nil
-}
-
-// sleep waits, unless ctx or the client ends.
-func (j *Job) sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	case <-j.c.life.Done():
-	}
 }

@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -53,7 +54,9 @@ func runJob(ctx context.Context, j *holdfast.Job, fn func(context.Context) error
 func TestJobRunsOnceASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := memory.New(), context.Background()
-		job := func() *holdfast.Job { return newClient(t, e).Job("report", holdfast.Every(time.Hour)) }
+		job := func() *holdfast.Job {
+			return newClient(t, e).Job("report", holdfast.Every(time.Hour), holdfast.Slack(0))
+		}
 		a, b := job(), job()
 		for range 3 {
 			wantTurn(t, <-runJob(ctx, a, func(ctx context.Context) error {
@@ -118,6 +121,88 @@ func TestJobWaitEndsWithTheSlot(t *testing.T) {
 		}
 		wantTurn(t, <-runJob(ctx, job(), fine), true) // the next slot
 		wantTurn(t, <-long, true)
+	})
+}
+
+// A node whose clock is ahead starts its daily run a moment early: that is the run
+// of the slot that is about to begin, and there is no other.
+func TestJobSlack(t *testing.T) {
+	for _, tc := range []struct {
+		schedule holdfast.JobOption
+		slack    time.Duration // -1: the default
+		early    time.Duration
+		next     bool
+	}{
+		{holdfast.Cron("0 0 * * *"), -1, 130 * time.Millisecond, true},
+		{holdfast.Cron("0 0 * * *"), -1, 10 * time.Second, true},
+		{holdfast.Cron("0 0 * * *"), -1, 10*time.Second + 1, false},
+		{holdfast.Cron("0 0 * * *"), 0, 1, false},
+		{holdfast.Cron("0 0 * * *"), time.Minute, time.Minute, true},
+		{holdfast.Every(time.Second), -1, 100 * time.Millisecond, true},
+		{holdfast.Every(time.Second), -1, 101 * time.Millisecond, false},
+		{holdfast.Every(time.Second), time.Hour, 500 * time.Millisecond, true},
+		{holdfast.Every(time.Second), time.Hour, 501 * time.Millisecond, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			opts := []holdfast.JobOption{tc.schedule}
+			if tc.slack >= 0 {
+				opts = append(opts, holdfast.Slack(tc.slack))
+			}
+			e, ctx := memory.New(), context.Background()
+			j := newClient(t, e).Job("report", opts...)
+			wantTurn(t, <-runJob(ctx, j, fine), true)
+			midnight := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
+			time.Sleep(time.Until(midnight.Add(-2 * time.Second * 60)))
+			_, _ = j.Run(ctx, fine) // of the slot that is ending soon
+			time.Sleep(time.Until(midnight.Add(-tc.early)))
+			_, _ = j.Run(ctx, fine)
+			want := "report@" + midnight.UTC().Format(time.RFC3339)
+			name, err := j.Resource(ctx)
+			if err != nil || (name == want) != tc.next {
+				t.Errorf("%+v: resource %s, %v; the next is %s", tc, name, err, want)
+			}
+			time.Sleep(time.Until(midnight))
+			wantTurn(t, <-runJob(ctx, j, fine), !tc.next)
+		})
+	}
+}
+
+// The mark of a run that begins early lasts as long as its slot, however long the slot
+// before was.
+func TestJobSlackIsShorterThanTheSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		j := newClient(t, memory.New()).Job("report", holdfast.Cron("0 0,1 * * *"), holdfast.Slack(2*time.Hour))
+		midnight := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
+		time.Sleep(time.Until(midnight.Add(-2*time.Hour + time.Second)))
+		wantTurn(t, <-runJob(ctx, j, fine), true) // of the slot that ends
+		time.Sleep(time.Until(midnight.Add(-30 * time.Minute)))
+		wantTurn(t, <-runJob(ctx, j, fine), true) // early
+		for _, later := range []time.Duration{time.Second, 59*time.Minute + 59*time.Second} {
+			name, err := j.Resource(ctx)
+			time.Sleep(time.Until(midnight.Add(later)))
+			if late, again := j.Resource(ctx); err != nil || again != nil || late != name {
+				continue // the next slot has begun, with slack
+			}
+			wantTurn(t, <-runJob(ctx, j, never(t)), false)
+		}
+	})
+}
+
+// Close ends Serve at once, also if its ctx never ends.
+func TestServeEndsWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, memory.New())
+		served := make(chan error, 1)
+		go func() { served <- c.Job("report", holdfast.Every(24*time.Hour)).Serve(context.Background(), fine) }()
+		time.Sleep(time.Minute)
+		start := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; !errors.Is(err, holdfast.ErrClosed) || time.Since(start) > time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
 	})
 }
 

@@ -10,49 +10,51 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// MaxCount is the highest count of a Latch.
+// MaxCount is the maximum count of a Latch.
 const MaxCount = 1 << 16
 
 // ErrLatchEnded: the latch ended before its count was zero: its TTL ran out, an
 // operator broke it, or the store lost its data.
 var ErrLatchEnded = errors.New("the latch ended before its count was zero")
 
-// Latch is a count that goes down to zero, once, and lets all go on who wait for
-// that: for a step that begins when every part of the one before is done.
+// A Latch is a count that goes down to zero, once, and then releases all
+// waiters: for a step that begins when every part of the previous one is done.
 //
-// A latch lives for its TTL from TrySet on, by default 24 hours, and nobody renews
-// it: when the TTL has run out it is as if it had never been set, and those who
-// wait get ErrLatchEnded. Its count survives the processes that set it and that
-// counted. A CountDown never counts twice, nor is it lost with a reply; but a process
-// that is killed in CountDown has counted or not, so work that another then does
-// again may be counted twice. A latch whose data the store loses has ended.
+// A latch lives for its TTL, by default 24 hours, counted from TrySet, and is
+// not renewed. When the TTL has run out, the latch is as if it had never been
+// set, and waiters get ErrLatchEnded; the same happens if the store loses its
+// data. The count survives the processes that set it and that counted down. A
+// CountDown never counts twice, and is not lost with a lost reply. But whether
+// a process that is killed in CountDown has counted is unknown, so if another
+// process then repeats its work, that work may be counted twice.
 type Latch struct {
 	c    *Client
 	name string
 	opts lockOptions
 
 	mu        sync.Mutex
-	unsettled []unit // whether they are counted is unknown
+	unsettled []unit // whether they have counted is unknown
 }
 
-// Latch returns a handle on a count-down latch. It costs nothing until it is used.
-// WithTTL is the life of the latch (default MaxTTL), for the one who calls TrySet.
-// A latch has no fallback, and its name has at most 485 bytes.
+// Latch returns a handle for a count-down latch. It makes no call to the store.
+// WithTTL sets the lifetime of the latch (default MaxTTL) and matters to TrySet
+// only. A latch has no fallback, and its name has at most 485 bytes.
 func (c *Client) Latch(name string, opts ...LockOption) *Latch {
 	o := lockOptionsOf(name, append([]LockOption{WithTTL(MaxTTL)}, opts...))
 	if len(name) > MaxNameLen-longestUnitsName {
 		o.fail(optionError("the latch's name has %d bytes: use at most %d", len(name), MaxNameLen-longestUnitsName))
 	}
 	if o.fallback != FailClosed {
-		o.fail(optionError("a Latch has no fallback: without the store nobody knows the count"))
+		o.fail(optionError("a Latch has no fallback: without the store the count is unknown"))
 	}
 	return &Latch{c: c, name: name, opts: o}
 }
 
-// TrySet sets the count, from 1 to MaxCount, if it is zero, and tells whether it
-// did. It goes on trying while the store cannot be reached. With an error that is
-// ErrUnavailable it is set or not; it is taken back in the background as far as
-// possible. Errors: the cause of ctx; ErrDenied, ErrMismatch, ErrClosed, ErrInvalid.
+// TrySet sets the count, 1 to MaxCount, if it is zero, and reports whether it
+// did. While the store is unavailable it retries until ctx ends. If the error
+// matches ErrUnavailable, it is unknown whether the count was set; the client
+// withdraws it in the background as far as possible. Errors: the cause of ctx;
+// ErrDenied, ErrMismatch, ErrClosed, ErrInvalid.
 func (l *Latch) TrySet(ctx context.Context, count int) (bool, error) {
 	if l.opts.err == nil && (count < 1 || count > MaxCount) {
 		return false, optionError("count %d: use 1 to %d", count, MaxCount)
@@ -75,14 +77,15 @@ func (l *Latch) TrySet(ctx context.Context, count int) (bool, error) {
 	return set, err
 }
 
-// set asks for the gate until it is clear whether this request has set the latch.
+// set requests the gate until it is known whether this request has set the
+// latch.
 func (l *Latch) set(call latchCall, req engine.Request) (bool, error) {
 	var slow backoff
 	for {
 		ans, err := call.acquire(req)
 		switch {
 		case errors.Is(err, engine.ErrEnded):
-			return true, nil // it was set by a copy of the request, and has ended since
+			return true, nil // a copy of the request set it, and it has ended since
 		case err != nil:
 			return false, err
 		case ans.Status == engine.Granted:
@@ -110,12 +113,12 @@ func (l *Latch) set(call latchCall, req engine.Request) (bool, error) {
 	}
 }
 
-// CountDown lowers the count by one; whoever makes it zero lets the waiters go on.
-// It does nothing if the count is zero. It goes on trying while the store cannot
-// be reached. When it returns an error that is ErrUnavailable, it is unknown
-// whether it has counted; the next CountDown of the same handle takes it up, so
-// that a repeated call does not count twice. Errors: the cause of ctx; ErrDenied,
-// ErrMismatch, ErrClosed, ErrInvalid.
+// CountDown lowers the count by one; at zero, all waiters are released. If the
+// count is zero it does nothing. While the store is unavailable it retries
+// until ctx ends. If the error matches ErrUnavailable, it is unknown whether
+// the call has counted; the next CountDown of the same handle continues it, so
+// that a repeated call does not count twice. Errors: the cause of ctx;
+// ErrDenied, ErrMismatch, ErrClosed, ErrInvalid.
 func (l *Latch) CountDown(ctx context.Context) error {
 	call, leave, err := l.enter(ctx, "count down")
 	if err != nil {
@@ -132,26 +135,26 @@ func (l *Latch) CountDown(ctx context.Context) error {
 	err = call.takeUnit(req, r)
 	switch {
 	case errors.Is(err, engine.ErrEnded):
-		return nil // a copy of the request had counted, and the round is over
+		return nil // a copy of the request has counted, and the round is over
 	case err != nil:
 		l.putBack(u)
 		return err
 	}
-	// What fails from here on is made up for by those who wait.
+	// If this fails, a waiter does it.
 	if full, _ := call.full(r); full {
 		call.open(r)
 	}
 	return nil
 }
 
-// unit is one count in one round. Its ID makes it count once.
+// unit is one count in one round. Because of its ID it counts only once.
 type unit struct {
 	round uint64
 	id    string
 }
 
-// take returns a unit of the round that a former call could not settle, or a new
-// one.
+// take returns a unit of the round whose outcome an earlier call left unknown,
+// or a new one.
 func (l *Latch) take(r *latchRound) unit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,8 +174,9 @@ func (l *Latch) putBack(u unit) {
 	l.unsettled = append(l.unsettled, u)
 }
 
-// Count returns the count: 0 if the latch is not set, or its TTL has run out. The
-// cost grows with what has been counted down. Errors are those of CountDown.
+// Count returns the count. It is 0 if the latch is not set or its TTL has run
+// out. The cost of the call grows with the units counted down. Errors are those
+// of CountDown.
 func (l *Latch) Count(ctx context.Context) (int, error) {
 	call, leave, err := l.enter(ctx, "count of")
 	if err != nil {
@@ -197,14 +201,14 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 	}
 	full, err := call.full(r)
 	if err != nil || !full {
-		return 1, err // a node that could not be asked may not have the last one
+		return 1, err // a node that did not answer may lack the last one
 	}
-	call.open(r) // whoever should have done so may be dead
+	call.open(r) // the process that should have done so may be dead
 	return 0, nil
 }
 
-// counted is how many units are taken for good. One that has so little time left was
-// granted, but the CountDown that asked for it has yet to be told, or has died.
+// counted returns the number of units that are taken for good. A unit with less
+// time left was granted, but its CountDown does not know that yet, or has died.
 func counted(s engine.Snapshot) int {
 	n := 0
 	for _, h := range s.Holders {
@@ -219,10 +223,10 @@ func counted(s engine.Snapshot) int {
 var errOpened = errors.New("the count is zero")
 
 // Wait returns nil when the count is zero: at once if the latch is not set. It
-// waits until ctx ends, also while the store cannot be reached. A wake-up that is
-// lost, or a process that dies as it makes the count zero, costs one poll of a
-// second. Errors: ErrNotAcquired together with the cause of ctx, or with
-// ErrLatchEnded; ErrDenied, ErrMismatch, ErrClosed, ErrInvalid.
+// waits until ctx ends, also while the store is unavailable. A lost wake-up, or
+// a process that dies as it lowers the count to zero, costs one poll of a
+// second. Errors: ErrNotAcquired with the cause of ctx or with ErrLatchEnded;
+// ErrDenied, ErrMismatch, ErrClosed, ErrInvalid.
 func (l *Latch) Wait(ctx context.Context) error {
 	call, leave, err := l.enter(ctx, "wait for")
 	if err != nil {
@@ -252,12 +256,12 @@ func (l *Latch) wait(ctx context.Context, call latchCall) error {
 		<-watched
 	}
 	defer stop() // also if a hook panics
-	// Those who wait stand in the gate's queue: the mark sends them away.
-	lease, err := l.queue().lock(own, 1)
+	// Waiters are in the gate's queue, and the mark removes them from it.
+	lease, err := l.queue().acquire(own, 1, andWait)
 	stop()
 	switch {
 	case lease != nil:
-		_ = lease.Release(ctx) // what is not confirmed goes on in the background
+		_ = lease.Release(ctx) // retried in the background
 		return call.outcome(r)
 	case endedBy(err, errMarked), endedBy(err, errOpened):
 		return nil
@@ -265,7 +269,8 @@ func (l *Latch) wait(ctx context.Context, call latchCall) error {
 	return err
 }
 
-// queue is how waiters ask for the gate. One that gets it finds the round ended.
+// queue returns the lock with which waiters queue for the gate. A waiter that
+// acquires it finds that the round has ended.
 func (l *Latch) queue() *acquirer {
 	lk := lockSpec{kind: engine.KindLatch, capacity: 1, opts: lockOptions{
 		ttl: engine.ClaimWindow, noRenewal: true, reason: waitReason(l.opts.reason),
@@ -273,17 +278,14 @@ func (l *Latch) queue() *acquirer {
 	return &lk
 }
 
-// watch looks at the round at every poll and returns when it is over, and how.
+// watch reads the round at every poll. It returns when the round is over, and
+// how it ended.
 func (l *Latch) watch(ctx context.Context, r *latchRound) error {
 	bounded, cancel := until(ctx, l.c.life)
 	defer cancel()
 	call := latchCall{l, bounded, "wait for"}
 	for {
-		t := time.NewTimer(pollIn(engine.Answer{}, time.Now()))
-		select {
-		case <-t.C:
-		case <-bounded.Done():
-			t.Stop()
+		if !sleep(bounded, pollIn(engine.Answer{}, time.Now())) {
 			return call.over()
 		}
 		now, err := call.current()
@@ -319,17 +321,17 @@ func (l *Latch) enter(ctx context.Context, op string) (latchCall, func(), error)
 	if l.opts.err != nil {
 		return latchCall{}, nil, l.opts.err
 	}
-	if !l.c.gate.enter() {
+	if !l.c.gate.Enter() {
 		return latchCall{}, nil, opError(op, l.name, ErrClosed)
 	}
 	call, cancel := until(ctx, l.c.life)
 	return latchCall{l, call, op}, func() {
 		cancel()
-		l.c.gate.leave()
+		l.c.gate.Leave()
 	}, nil
 }
 
-// ended is the error of those who waited in vain.
+// ended returns the error of waiters whose latch ended.
 func (l *Latch) ended() error { return &waitError{l.name, ErrLatchEnded, nil} }
 
 func countReason(count int, text string) string {

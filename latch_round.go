@@ -13,34 +13,36 @@ import (
 
 // A latch is two resources. The gate, under the latch's own name, is held by the
 // request that set the latch, with the count in its reason; its token names the
-// round. The units, under a name made of that token, are taken one by one by those
-// who count down, and are never given back. When all are taken the count is zero,
-// whatever else happens: that is the truth. Whoever sees it opens the gate, that
-// is, marks it as done, which tells those who wait in its queue.
+// round. The units, under a name made of that token, are taken one by one by calls
+// of CountDown and are never released. When all are taken, the count is zero,
+// whatever else happens. The first call that finds this opens the gate, that
+// is, marks it as done, which wakes the waiters in its queue.
 
 // kindUnits is the kind of the units of a latch.
 const kindUnits engine.Kind = "latch-units"
 
 // latchSlack is how much longer than the latch its units and its mark live, so
-// that a waiter that was cut off at the end still finds how it ended.
+// that a waiter that was cut off at the end can still find out how it ended.
 const latchSlack = time.Minute
 
-// countPrefix begins the reason of the request that set a latch. Waiters have
-// another one.
+// countPrefix begins the reason of the request that set a latch. The reason of
+// a waiter begins differently.
 const countPrefix = "count "
 
-// longestUnitsName is what units adds to the name of a latch.
+// longestUnitsName is the maximum length of what units adds to the name of a
+// latch.
 const longestUnitsName = len("/latch/") + 20
 
-// round is one life of a latch, from TrySet on.
+// latchRound is one life of a latch, from TrySet on.
 type latchRound struct {
 	held  engine.Held // the lease of the gate
 	count int
-	left  time.Duration // when the store was asked
+	left  time.Duration // at the time of the request
 }
 
-// roundOf reads the gate's holder. It returns nil if that has set no latch: it is
-// a waiter that got the gate when the round before had ended.
+// roundOf reads the gate's holder. It returns nil if the holder has set no
+// latch: it is a waiter that acquired the gate when the previous round had
+// ended.
 func roundOf(h engine.Holder) *latchRound {
 	text, ok := strings.CutPrefix(h.Reason, countPrefix)
 	number, _, _ := strings.Cut(text, ":")
@@ -51,45 +53,35 @@ func roundOf(h engine.Holder) *latchRound {
 	return &latchRound{engine.Held{ID: h.ID, Token: h.Token}, count, h.TTL}
 }
 
-// units is the name of the resource of which the round's counts are taken.
+// units returns the name of the resource that holds the round's units.
 func (r *latchRound) units(name string) string {
 	return fmt.Sprintf("%s/latch/%d", name, r.held.Token)
 }
 
-// latchCall is one call of a latch's method: what it asks of the store.
+// latchCall is one call of a latch's method.
 type latchCall struct {
 	l   *Latch
-	ctx context.Context // ends also with the client, if it can end at all
+	ctx context.Context // also ends with the client, if it can end
 	op  string
 }
 
-// persist asks until the store has answered. A store that is away is ridden out
-// until ctx or the client ends.
+// retry repeats a request until the store has answered it, or ctx or the client
+// ends.
 func (k latchCall) retry(ask func(ctx context.Context) error) error {
-	var slow backoff
-	var trouble error
-	for {
-		if why := k.over(); why != nil {
-			if trouble != nil {
-				why = fmt.Errorf("%w (%w)", why, trouble)
-			}
-			return opError(k.op, k.l.name, why)
-		}
-		once, done := context.WithTimeout(k.ctx, askTimeout)
-		err := ask(once)
-		done()
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, ErrUnavailable):
-			return opError(k.op, k.l.name, err)
-		}
-		trouble = err
-		slow.pause(k.ctx)
+	err, over := k.l.c.ask(k.ctx, ask)
+	switch {
+	case over != nil && err != nil:
+		err = fmt.Errorf("%w (%w)", over, err)
+	case over != nil:
+		err = over
 	}
+	if err != nil {
+		return opError(k.op, k.l.name, err)
+	}
+	return nil
 }
 
-// over tells why nobody waits for the answer any more, or nil.
+// over returns what ended the call, or nil.
 func (k latchCall) over() error {
 	if k.l.c.life.Err() != nil {
 		return ErrClosed
@@ -97,7 +89,7 @@ func (k latchCall) over() error {
 	return context.Cause(k.ctx)
 }
 
-// acquire sends a request, and its copies until one is answered.
+// acquire sends a request, and copies of it until one is answered.
 func (k latchCall) acquire(r engine.Request) (ans engine.Answer, err error) {
 	err = k.retry(func(ctx context.Context) (err error) {
 		ans, err = k.l.c.engine.Acquire(ctx, r)
@@ -106,8 +98,8 @@ func (k latchCall) acquire(r engine.Request) (ans engine.Answer, err error) {
 	return ans, err
 }
 
-// takeUnit counts, unless all has been counted. A Busy that is no proof of that, since a
-// node of a quorum is away, is asked about again.
+// takeUnit counts, unless all units are taken. A Busy does not prove that if a
+// node of a quorum is away, so takeUnit then checks and tries again.
 func (k latchCall) takeUnit(req engine.Request, r *latchRound) error {
 	var slow backoff
 	for {
@@ -122,16 +114,17 @@ func (k latchCall) takeUnit(req engine.Request, r *latchRound) error {
 	}
 }
 
-// probe asks whether there is room, and takes none: the ballot is below every
-// token. The answer is Busy if not, else Outbid; or Marked. Unlike a snapshot it
-// costs the same for any number of holders and waiters.
+// probe finds out whether there is room without taking any: its ballot is below
+// every token. The answer is Busy if there is none, Outbid if there is some, or
+// Marked. Unlike a snapshot, it costs the same for any number of holders and
+// waiters.
 func (k latchCall) probe(name string, kind engine.Kind, capacity int) (engine.Answer, error) {
 	r := k.l.request(name, kind, capacity, MinTTL)
 	r.Ballot = 1
 	return k.acquire(r)
 }
 
-// current returns the round that is on, or nil if there is none.
+// current returns the present round, or nil if there is none.
 func (k latchCall) current() (*latchRound, error) {
 	ans, err := k.probe(k.l.name, engine.KindLatch, 1)
 	if err != nil || ans.Status != engine.Busy {
@@ -140,19 +133,19 @@ func (k latchCall) current() (*latchRound, error) {
 	return roundOf(ans.Holder), nil
 }
 
-// full tells whether all has been counted.
+// full reports whether all units are taken.
 func (k latchCall) full(r *latchRound) (bool, error) {
 	ans, err := k.probe(r.units(k.l.name), kindUnits, r.count)
 	return err == nil && ans.Status == engine.Busy, err
 }
 
-// verdict tells how a round that is over ended: nil if its count was zero, or is.
+// outcome returns how a round ended: nil if its count was zero.
 func (k latchCall) outcome(r *latchRound) error {
 	full, err := k.full(r)
 	if err != nil || full {
 		return err
 	}
-	// The round that followed may be over as well, or the units forgotten.
+	// The next round may be over as well, or the store may have forgotten the units.
 	ans, err := k.probe(k.l.name, engine.KindLatch, 1)
 	if err != nil || ans.Status == engine.Marked {
 		return err
@@ -160,9 +153,9 @@ func (k latchCall) outcome(r *latchRound) error {
 	return k.l.ended()
 }
 
-// open lets the waiters of a round go on and ends it. The withdrawal keeps late
-// copies of the request that set the latch from setting it again. What is not
-// confirmed while ctx lasts goes on in the background.
+// open releases the waiters of a round and ends it. The withdrawal keeps late
+// copies of the request that set the latch from setting it again. If ctx ends
+// first, the release continues in the background.
 func (k latchCall) open(r *latchRound) {
 	done := k.l.c.queueRelease(r.left, engine.Release{
 		Resource: k.l.c.resource(k.l.name), Held: r.held, Withdraw: true, Mark: r.left + latchSlack,
@@ -173,7 +166,7 @@ func (k latchCall) open(r *latchRound) {
 	}
 }
 
-// unmark ends the mark of a round before.
+// unmark removes the mark of an earlier round.
 func (k latchCall) unmark() error {
 	var b engine.Brief
 	err := k.retry(func(ctx context.Context) (err error) {
@@ -184,7 +177,7 @@ func (k latchCall) unmark() error {
 		return err
 	}
 	if b.Marked > 0 && b.Kind != engine.KindLatch {
-		return opError(k.op, k.l.name, ErrMismatch) // what is done there is no latch
+		return opError(k.op, k.l.name, ErrMismatch) // the mark is not a latch's
 	}
 	return k.retry(func(ctx context.Context) error {
 		err := k.l.c.engine.Break(ctx, k.l.c.resource(k.l.name), engine.Break{ID: engine.MarkID})

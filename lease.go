@@ -8,32 +8,33 @@ import (
 	"time"
 )
 
-// Lease is the right to hold a resource until it is released or lost. It is
-// safe for concurrent use. While it is held the client renews it; whether it
-// still may be relied on tell Err, Done and Context, which learn of a loss
-// before the store can give the resource to another.
+// A Lease is the right to hold a resource until it is released or lost. It is
+// safe for concurrent use. The client renews it while it is held. Use Err, Done
+// or Context to check whether it is still valid; they report a loss before the
+// store can grant the resource to another.
 type Lease struct {
 	grant  grant
 	token  uint64
 	parent context.Context
 
-	// The mutex is never held while anything else is called: contexts of nested
-	// leases ask each other.
+	// The mutex is never held while another function is called: the contexts of
+	// nested leases call each other.
 	mu    sync.Mutex
 	ended error // nil while held; then ErrReleased or a *LostError
 	ctx   *leaseContext
 	done  chan struct{}
-	onEnd func(why error) // hears of the end; nil: nobody
+	onEnd func(why error) // called when the lease ends; may be nil
 }
 
-// Token returns the fencing token: it is greater than those of all leases of
-// the resource before. Give it along with every write that the lease protects.
-// The lease of a Multi has several, see Tokens; this is that of its first name.
-// It is 0 if the store did not grant the lease, see Fallback.
+// Token returns the fencing token, which is greater than the tokens of all
+// earlier leases of the resource. Send it with every write that the lease
+// protects. For a Multi it is the token of the first name; [Lease.Tokens]
+// returns all. It is 0 if the store did not grant the lease; see
+// [Lease.Fallback].
 func (l *Lease) Token() uint64 { return l.token }
 
-// Resource returns the name of the resource; for a Multi its first name, as given. Tokens
-// has all of them.
+// Resource returns the name of the resource, and for a Multi the first name as
+// given.
 func (l *Lease) Resource() string { return l.grant.resource() }
 
 // Tokens returns the fencing tokens by resource name.
@@ -41,18 +42,21 @@ func (l *Lease) Tokens() map[string]uint64 {
 	return l.grant.tokens(l)
 }
 
-// HolderID returns the identity under which the store knows the lease, for a
-// Multi that of its first name.
+// HolderID returns the identity of the lease in the store, and for a Multi that
+// of the first name.
 func (l *Lease) HolderID() string { return l.grant.id() }
 
-// Context returns a context of the one given to Lock that is also cancelled,
-// with ErrReleased or a *LostError as cause, when the lease ends. Its Err is
-// never nil after the trust window has closed, even if the process was paused
-// meanwhile: it looks at the clock. A context derived from it, as by
-// context.WithTimeout, does not. It is cancelled when a timer of the client has
-// run, which after a pause may be a moment later, so ask the lease's own Context,
-// or Err, before a step that relies on the lease. A Lock under it knows what the
-// caller holds already: see WithReentrancy and ErrDeadlock.
+// Context returns a context derived from the one given to Lock. It is cancelled
+// when the lease ends, with ErrReleased or a *LostError as its cause.
+//
+// Its Err method checks the clock, so it is never nil after the trust window
+// has closed, even if the process was paused meanwhile. A context derived from
+// it, as by context.WithTimeout, does not check the clock: a timer of the
+// client cancels it, which after a pause may be a moment later. Therefore check
+// the lease's own Context, or Err, before a step that relies on the lease.
+//
+// The context carries the lease: see [WithReentrancy], [ErrDeadlock] and
+// [LeaseFromContext].
 func (l *Lease) Context() context.Context {
 	l.mu.Lock()
 	ctx := l.ctx
@@ -77,8 +81,8 @@ func (l *Lease) Context() context.Context {
 	return ctx
 }
 
-// Done returns a channel that is closed when the lease ends. Like Err it looks
-// at the clock.
+// Done returns a channel that is closed when the lease ends. Like Err, it
+// checks the clock.
 func (l *Lease) Done() <-chan struct{} {
 	_ = l.Err()
 	l.mu.Lock()
@@ -93,8 +97,9 @@ func (l *Lease) Done() <-chan struct{} {
 }
 
 // Err returns nil while the lease is held, ErrReleased after Release or Detach,
-// and a *LostError (which is ErrLost) after a loss. It looks at the clock: a
-// process that was paused past its trust window gets ErrLost at once.
+// and a *LostError, which matches ErrLost, after a loss. It checks the clock:
+// in a process that was paused past its trust window it returns ErrLost at
+// once.
 func (l *Lease) Err() error {
 	if err := l.state(); err != nil {
 		return err
@@ -112,48 +117,36 @@ func (l *Lease) state() error {
 	return l.ended
 }
 
-// Deadline returns the end of the trust window as known now. A renewal moves it.
-// That of a Multi is the earliest of its resources.
+// Deadline returns the end of the trust window. A renewal moves it. For a Multi
+// it is the earliest of its resources.
 func (l *Lease) Deadline() time.Time { return l.grant.deadline() }
 
-// Release gives the lease back. Its Context is cancelled first. Also with a ctx
-// that has ended, Release reaches the store, in a second at most. Errors:
-// ErrLost if the lease was lost before; release also one that an operator broke,
-// since others wait for that until its TTL is over; ErrNotHeld (and ErrReleased) if it had
-// been released; ErrUnavailable if the store did not confirm it: then the client
-// goes on trying in the background, and the lease ends by its TTL at the latest. A
-// nil ctx is as context.Background(): a deferred Release must not leave a lease
-// behind.
+// Release releases the lease. It cancels the lease's Context first. If ctx has
+// ended already, Release still sends the request and returns within a second. A
+// nil ctx is treated as context.Background(), so that a deferred Release leaves
+// no lease behind.
+//
+// Errors: ErrLost if the lease was lost before; ErrNotHeld and ErrReleased if
+// it was released before; ErrUnavailable if the store did not confirm the
+// release: the client then retries in the background, and the lease expires by
+// its TTL at the latest. Also release a lease that an operator broke: otherwise
+// others wait until its TTL is over.
 func (l *Lease) Release(ctx context.Context) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	_ = l.grant.open() // what has expired is lost now, and leaves nothing to give back
-	last, held := l.grant.remove(l)
-	if !held {
-		err := l.end(l.grant.ending())
-		if errors.Is(err, ErrReleased) {
-			return opError("release", l.grant.resource(), fmt.Errorf("%w: %w", ErrNotHeld, err))
-		}
-		return err
-	}
-	why := l.end(ErrReleased)
-	var err error
-	if last {
-		err = l.grant.releaseLast(ctx, l)
-	}
-	if errors.Is(why, ErrLost) {
-		return why // it was broken
-	}
-	return err
+	_ = l.grant.open() // an expired lease is lost now, and there is nothing to release
+	return l.grant.release(ctx, l, 0)
 }
 
-// Detach ends this Lease without releasing the resource and returns a ticket
-// with which Client.Adopt, here or in another process, takes it over before its
-// TTL runs out. The lease is renewed once, so that the full TTL is left; after
-// that nobody renews it until it is adopted. Errors: ErrLost, ErrNotHeld if it
-// was released, or if re-entrant leases stand on it; errors.ErrUnsupported for
-// a lease of several resources; ErrUnavailable, in which case nothing has changed.
+// Detach ends this Lease without releasing the resource and returns a ticket.
+// [Client.Adopt], here or in another process, takes over the lease with it,
+// before the TTL runs out. Detach renews the lease once, so that the full TTL
+// is left; after that it is not renewed until it is adopted.
+//
+// Errors: ErrLost; ErrNotHeld if the lease was released or if re-entrant leases
+// share it; errors.ErrUnsupported for a lease of several resources;
+// ErrUnavailable, in which case nothing has changed.
 func (l *Lease) Detach(ctx context.Context) (ticket string, err error) {
 	needContext(ctx)
 	if err := l.Err(); err != nil {
@@ -165,8 +158,7 @@ func (l *Lease) Detach(ctx context.Context) (ticket string, err error) {
 	return l.grant.detach(ctx, l)
 }
 
-// finish ends the lease towards its holder and returns how it ended: by why, or
-// as it had before.
+// end ends the lease and returns how it ended: by why, or earlier.
 func (l *Lease) end(why error) error {
 	l.mu.Lock()
 	first := l.ended == nil
@@ -187,7 +179,24 @@ func (l *Lease) end(why error) error {
 	return why
 }
 
-// watch makes told hear of the end, at once if it has come already.
+// endReleased ends a lease that its grant has removed. It returns an error if the lease
+// was not held, or was broken before.
+func (l *Lease) endReleased(held bool) error {
+	if !held {
+		err := l.end(l.grant.ending())
+		if errors.Is(err, ErrReleased) {
+			return opError("release", l.grant.resource(), fmt.Errorf("%w: %w", ErrNotHeld, err))
+		}
+		return err
+	}
+	if why := l.end(ErrReleased); errors.Is(why, ErrLost) {
+		return why
+	}
+	return nil
+}
+
+// notify sets the function that is called when the lease ends: at once if it
+// has ended already.
 func (l *Lease) notify(told func(why error)) {
 	l.mu.Lock()
 	l.onEnd = told

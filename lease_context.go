@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// leaseContext is the context of a lease. It looks at the clock whenever it is
-// asked, so that a process that was paused is told before it goes on, not when
-// the timer gets to run.
+// leaseContext is the context of a lease. Its methods check the clock, so that
+// a process that was paused gets the error before its next step, not when the
+// timer runs.
 type leaseContext struct {
 	context.Context
 	lease  *Lease
@@ -45,14 +45,15 @@ func (c *leaseContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// LeaseFromContext returns the innermost lease that ctx carries, as the ctx does that
-// Do and Lead give to their function, or nil. The lease may have ended.
+// LeaseFromContext returns the innermost lease that ctx carries, or nil. A ctx
+// carries a lease if it is, or is derived from, the lease's Context, as is the
+// one that Do and Lead pass to their function. The lease may have ended.
 func LeaseFromContext(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	return l
 }
 
-// leaseIn returns the live lease that ctx carries of a resource, or nil.
+// leaseIn returns the live lease of a resource that ctx carries, or nil.
 func leaseIn(ctx context.Context, c *Client, res engine.Resource) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	for l != nil {
@@ -64,17 +65,17 @@ func leaseIn(ctx context.Context, c *Client, res engine.Resource) *Lease {
 	return nil
 }
 
-// needContext panics if ctx is nil, before anything is done, as package context
-// does.
+// needContext panics if ctx is nil, as package context does.
 func needContext(ctx context.Context) {
 	if ctx == nil {
 		panic("holdfast: nil Context")
 	}
 }
 
-// until returns ctx, ended also by the end of another context. A ctx that never
-// ends stays as it is: an engine makes such a call in the caller's goroutine, at
-// a third of the cost, and bounds it by its own timeouts, as the contract says.
+// until returns a ctx that also ends with another context. It returns a ctx
+// that never ends unchanged: an engine makes such a call in the caller's
+// goroutine, at a third of the cost, and bounds it by its own timeouts, as the
+// contract says.
 func until(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Done() == nil {
 		return ctx, func() {}

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/keepalive"
 )
 
-// ticketMark begins every ticket and carries the version of its form.
+// ticketMark begins every ticket and contains the version of the format.
 const ticketMark = "holdfast1."
 
-// ticket is a lease on its way from one client to another.
+// A ticket is a lease in transit from one client to another.
 type ticket struct {
 	Prefix   string `json:"p"`
 	Name     string `json:"n"`
@@ -27,15 +27,15 @@ type ticket struct {
 	Token    uint64 `json:"t"`
 	TTL      int64  `json:"ms"`
 	Renewal  string `json:"r,omitempty"` // "no": it is not renewed
-	Unsure   bool   `json:"u,omitempty"` // copies of its acquire may be under way
+	Unsure   bool   `json:"u,omitempty"` // copies of its acquire may be in transit
 }
 
 // detach implements grant.
 func (h *storeGrant) detach(ctx context.Context, l *Lease) (string, error) {
-	if !h.client().gate.enter() {
+	if !h.client().gate.Enter() {
 		return "", opError("detach", h.acquirer.name, ErrClosed)
 	}
-	defer h.client().gate.leave()
+	defer h.client().gate.Leave()
 	if !h.single() {
 		return "", opError("detach", h.acquirer.name, fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld))
 	}
@@ -66,17 +66,17 @@ func (h *storeGrant) detach(ctx context.Context, l *Lease) (string, error) {
 func (h *storeGrant) single() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.leases.len() == 1
+	return len(h.leases) == 1
 }
 
 // removeOnly removes a lease if the grant backs no other.
 func (h *storeGrant) removeOnly(l *Lease) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state != grantHeld || h.leases.len() != 1 || !h.leases.remove(l) {
+	if h.state != grantHeld || len(h.leases) != 1 || h.leases[0] != l {
 		return false
 	}
-	h.state = grantPassing
+	h.leases, h.state = nil, grantPassing
 	return true
 }
 
@@ -97,21 +97,21 @@ func (h *storeGrant) ticket() string {
 	return ticketMark + base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Adopt takes over a lease that Lease.Detach handed out and renews it from now
-// on. The lease keeps its holder ID and its token. A ticket is for one Adopt: two
-// parties that adopt it would both hold the same lease. A wake-up about it goes to
-// the client that took it first; this one learns of a break at its next renewal.
-// Errors: ErrLost if it has ended; ErrInvalid for a text that is no ticket;
-// ErrUnavailable, ErrDenied, ErrClosed.
+// Adopt takes over a lease with the ticket that [Lease.Detach] returned, and
+// renews it from now on. The lease keeps its holder ID and its token. Use a
+// ticket once: two parties that adopt it both hold the same lease. Wake-ups for
+// the lease go to the client that acquired it first, so this client detects a
+// break only at its next renewal. Errors: ErrLost if the lease has ended;
+// ErrInvalid if text is not a ticket; ErrUnavailable, ErrDenied, ErrClosed.
 func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	t, err := parseTicket(text)
 	if err != nil {
 		return nil, err
 	}
-	if !c.gate.enter() {
+	if !c.gate.Enter() {
 		return nil, opError("adopt", t.Name, ErrClosed)
 	}
-	defer c.gate.leave()
+	defer c.gate.Leave()
 	ttl := time.Duration(t.TTL) * time.Millisecond
 	lk := lockSpec{
 		kind: engine.Kind(t.Kind), capacity: t.Capacity, prefix: t.Prefix,

@@ -10,9 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
 // without returns a client whose store is away, and knows it.
@@ -247,16 +246,16 @@ type localStep struct {
 	Sleep time.Duration
 }
 
-func drawLocal(t *rapid.T) localStep {
+func drawLocal(t *random.T) localStep {
 	millis := func(name string, most int) time.Duration {
-		return time.Duration(rapid.IntRange(0, most).Draw(t, name)) * time.Millisecond
+		return time.Duration(random.IntRange(0, most).Draw(t, name)) * time.Millisecond
 	}
 	return localStep{
-		Do:    rapid.SampledFrom([]string{"lock", "lock", "lock", "lock", "try", "down", "hang", "heal"}).Draw(t, "do"),
-		Write: rapid.Bool().Draw(t, "write"),
+		Do:    random.SampledFrom([]string{"lock", "lock", "lock", "lock", "try", "down", "hang", "heal"}).Draw(t, "do"),
+		Write: random.Bool().Draw(t, "write"),
 		Wait:  millis("wait", 8000),
 		Hold:  millis("hold", 5000),
-		Sleep: rapid.SampledFrom([]time.Duration{0, time.Millisecond, 300 * time.Millisecond, 3 * time.Second}).Draw(t, "sleep"),
+		Sleep: random.SampledFrom([]time.Duration{0, time.Millisecond, 300 * time.Millisecond, 3 * time.Second}).Draw(t, "sleep"),
 	}
 }
 
@@ -334,8 +333,8 @@ func runLocal(program []localStep) []string {
 }
 
 func TestLocalOnlyUnderRandomPrograms(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		program := rapid.SliceOfN(rapid.Custom(drawLocal), 1, 40).Draw(rt, "program")
+	random.Check(t, 100, func(rt *random.T) {
+		program := random.SliceOfN(random.Custom(drawLocal), 1, 40).Draw(rt, "program")
 		var wrong []string
 		synctest.Test(t, func(*testing.T) { wrong = runLocal(program) })
 		if len(wrong) > 0 {

@@ -34,7 +34,7 @@ type burst struct {
 func (j *logLimit) open(log *slog.Logger) {
 	j.log = log
 	j.lost.what = "holdfast: more leases were lost"
-	j.jeopardy.what = "holdfast: more renewals failed; they are tried again until the trust windows end"
+	j.jeopardy.what = "holdfast: more renewals failed; retrying until the trust windows close"
 	j.givenUp.what = "holdfast: more releases were not confirmed; the leases and waits end by their TTLs"
 }
 

@@ -4,10 +4,9 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
 // Each primitive does what its model says, under random programs in virtual time.
@@ -15,10 +14,10 @@ import (
 func TestModels(t *testing.T) {
 	for _, p := range primitivetest.Programs() {
 		t.Run(p.Name, func(t *testing.T) {
-			rapid.Check(t, func(rt *rapid.T) {
+			random.Check(t, 100, func(rt *random.T) {
 				script := p.Draw(rt)
 				var wrong []string
-				synctest.Test(t, func(*testing.T) { wrong = script.Play(primitivetest.Bubble(memory.New())) })
+				synctest.Test(t, func(*testing.T) { wrong = script.Play(primitivetest.BubbleEnvironment(memory.New())) })
 				if len(wrong) > 0 {
 					rt.Fatalf("%q", wrong)
 				}

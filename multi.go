@@ -9,20 +9,23 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// MaxMulti is how many different names a Multi may have.
+// MaxMulti is the maximum number of different names of a Multi.
 const MaxMulti = 64
 
-// Multi is several mutexes that are held together: all or nothing. Its lease is
-// one lease: it is lost as a whole when one of the resources is lost, and the
-// LostError names that one; the others are given back then, or, if an operator broke
-// that one, with the Release of the lease, at the latest at the deadline of the broken
-// one. Token is that of the first name as given, Tokens has all.
+// A Multi is several mutexes that are held together: all or none. Token returns
+// the token of the first name as given, and Tokens all of them.
 //
-// The resources are those of Client.Mutex, and on a cluster they may live on
-// different nodes. Whatever the order of the names, Multis do not deadlock: each
-// takes its resources one after the other in the order of their names, and waits
-// for the next while it holds those before. So a Multi that waits may keep others
-// out of resources that it cannot use yet; name few, and hold them briefly.
+// Its lease is lost as a whole when one of the resources is lost; the LostError
+// names that one. The others are then released; but if an operator broke that
+// one, they are released with the lease, at the latest at the deadline of the
+// broken one.
+//
+// The resources are those of Client.Mutex, and in a cluster they may be on
+// different nodes. Multis do not deadlock, whatever the order of the names:
+// each acquires its resources one by one in the order of their names, and waits
+// for the next one while it holds the earlier ones. A waiting Multi may
+// therefore keep others out of resources that it cannot use yet: name few, and
+// hold them briefly.
 type Multi struct {
 	c     *Client
 	first string
@@ -30,21 +33,21 @@ type Multi struct {
 	opts  lockOptions
 }
 
-// Multi returns a handle on 1 to MaxMulti resources. It costs nothing until it
-// is used. A name given twice counts once.
+// Multi returns a handle for 1 to MaxMulti resources. It makes no call to the
+// store. A name that is given twice counts once.
 func (c *Client) Multi(names []string, opts ...LockOption) *Multi {
 	m := &Multi{c: c, opts: lockOptionsFrom(opts)}
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	switch {
 	case len(sorted) == 0:
-		m.opts.fail(optionError("a Multi of no names: name 1 to %d resources", MaxMulti))
+		m.opts.fail(optionError("a Multi without names: use 1 to %d", MaxMulti))
 		return m
 	case len(sorted) > MaxMulti:
 		m.opts.fail(optionError("a Multi of %d names: use at most %d, or one resource that stands for all", len(sorted), MaxMulti))
 	}
 	m.first = names[0]
 	part := m.opts
-	part.noRenewal = false // the whole ends at its TTL; its parts live until then
+	part.noRenewal = false // the Multi ends at its TTL; its parts are renewed until then
 	each := lockSpec{kind: engine.KindMutex, capacity: 1, opts: part}
 	for _, name := range sorted {
 		if err := checkName(name); err != nil {
@@ -56,27 +59,27 @@ func (c *Client) Multi(names []string, opts ...LockOption) *Multi {
 	return m
 }
 
-// Lock waits until all resources are held or ctx ends; then, and after any other
-// error, none is. If one that is held already gets lost while the wait for
-// another goes on, all are given back and Lock starts again. WithoutRenewal
-// counts the TTL from the moment when the last one is granted.
+// Lock waits until all resources are held or ctx ends. If it returns an error,
+// none is held. If one of them is lost while Lock waits for another, Lock
+// releases all and starts again. With WithoutRenewal the TTL counts from the
+// grant of the last one.
 //
-// Under a context that carries the caller's lease of one of the resources it is
-// ErrDeadlock at once; WithReentrancy enters that one again and takes the others
-// anew. A Multi that waits for others while its caller holds leases already, also
-// under another name, is as free to deadlock as any nested lock. Other errors as
-// for Mutex.Lock.
+// If ctx carries the caller's lease of one of the resources, Lock returns
+// ErrDeadlock at once; with WithReentrancy it re-enters that one and acquires
+// the others. A nested Multi can deadlock like any nested lock: it waits while
+// its caller holds other leases. Other errors are those of [Mutex.Lock].
 func (m *Multi) Lock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, true)
 }
 
-// TryLock asks for each once, never queues, and gives up with the first that is
-// held. Errors as for Mutex.TryLock; the HeldError names the resource.
+// TryLock makes one attempt for each resource, never queues, and stops at the
+// first that is held. Errors are those of [Mutex.TryLock]; the HeldError names
+// the resource.
 func (m *Multi) TryLock(ctx context.Context) (*Lease, error) {
 	return m.acquire(ctx, false)
 }
 
-// Do runs fn under the lease; see Mutex.Do.
+// Do calls fn under the lease; see [Mutex.Do].
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	l, err := m.Lock(ctx)
 	if err != nil {
@@ -85,7 +88,7 @@ func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 	return l.do(ctx, fn)
 }
 
-// acquire gathers all parts, again if one was lost on the way.
+// acquire acquires all parts, and starts again if one was lost meanwhile.
 func (m *Multi) acquire(ctx context.Context, queue bool) (*Lease, error) {
 	if m.opts.err != nil {
 		return nil, m.opts.err
@@ -104,10 +107,10 @@ func (m *Multi) acquire(ctx context.Context, queue bool) (*Lease, error) {
 	}
 }
 
-// gather takes one part after the other. The order is the same for all Multis:
-// who waits for a resource holds only resources before it, so that whoever holds
-// the last one that is wanted never waits, and there is no circle. It returns nil
-// if a part was lost on the way.
+// gather acquires the parts one by one. The order is the same for all Multis,
+// so a Multi that waits for a resource holds only resources before it; the
+// holder of the last one wanted never waits, and there is no cycle. gather
+// returns nil if a part was lost meanwhile.
 func (m *Multi) gather(ctx context.Context, queue bool) (*Lease, error) {
 	wait, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
@@ -123,18 +126,18 @@ func (m *Multi) gather(ctx context.Context, queue bool) (*Lease, error) {
 	return l, err
 }
 
-// each takes the parts for gather.
+// each acquires the parts for gather.
 func (m *Multi) each(ctx, wait context.Context, b *multiGrant, queue bool) (*Lease, error) {
 	var failed error
 	for i := 0; i < len(m.parts) && failed == nil; i++ {
 		var part *Lease
 		switch {
 		case !queue:
-			part, failed = m.parts[i].try(ctx, 1)
-		case i == 0: // nothing to lose yet; and a ctx that never ends costs less
-			part, failed = m.parts[i].lock(ctx, 1)
+			part, failed = m.parts[i].acquire(ctx, 1, noWait)
+		case i == 0: // no part to lose yet, and a ctx that never ends costs less
+			part, failed = m.parts[i].acquire(ctx, 1, andWait)
 		default:
-			part, failed = m.parts[i].lock(wait, 1)
+			part, failed = m.parts[i].acquire(wait, 1, andWait)
 		}
 		if failed == nil {
 			b.add(part)

@@ -5,31 +5,34 @@ import (
 	"errors"
 )
 
-// Mutex is a lock that one holder at a time may hold, on whatever machine. It
-// is a handle: safe for concurrent use, cheap, and the same lock for every
-// client that names the same resource.
+// A Mutex is a distributed lock with one holder at a time. It is a handle: safe
+// for concurrent use, cheap, and the same lock for every client that uses the
+// same resource name.
 type Mutex struct {
 	acquirer
 }
 
 // Lock waits until the lease is granted or ctx ends. Waiters are served first
-// come, first served; see WithoutTenure for the order between processes. While
-// the store cannot be reached, Lock goes on trying. Errors: ErrNotAcquired
-// together with the cause of ctx (and ErrUnavailable, if the store was away
-// then); ErrDeadlock under the lease's own context; ErrDenied, ErrMismatch,
-// ErrClosed, ErrInvalid at once; ErrNotAcquired and ErrInvalid if three grants in a
-// row took so long that their trust windows were over when they came: the TTL is
-// too short for the store.
-func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.lock(ctx, 1) }
+// come, first served; see [WithoutTenure] for the order between processes.
+// While the store is unavailable, Lock retries.
+//
+// If ctx ends the wait, the error matches ErrNotAcquired and
+// context.Cause(ctx), and also ErrUnavailable if the store was unavailable at
+// that time. ErrDeadlock (ctx carries the caller's own lease of the resource),
+// ErrDenied, ErrMismatch, ErrClosed and ErrInvalid are returned at once. The
+// error matches ErrNotAcquired and ErrInvalid if three grants in a row arrived
+// after their trust windows had closed: the TTL is too short for the store.
+func (m *Mutex) Lock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, 1, andWait) }
 
-// TryLock asks once and never queues. Errors: *HeldError (which is
-// ErrNotAcquired) if the resource is held; ErrUnavailable if the store cannot
-// be reached; otherwise as Lock.
-func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.try(ctx, 1) }
+// TryLock makes one attempt and never queues. It returns a *HeldError, which
+// matches ErrNotAcquired, if the resource is held, and ErrUnavailable if the
+// store is unavailable. Other errors are those of Lock.
+func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(ctx, 1, noWait) }
 
-// Do runs fn under the lease and releases it, also if fn panics. fn gets the
-// lease's Context. The error is that of Lock or that of fn; if the lease was
-// lost while fn ran, it is ErrLost as well, even if fn returned nil.
+// Do acquires the lease, calls fn with the lease's Context, and releases the
+// lease, also if fn panics. It returns the error of Lock or of fn. If the lease
+// was lost while fn ran, the error also matches ErrLost, even if fn returned
+// nil.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	l, err := m.Lock(ctx)
 	if err != nil {
@@ -41,7 +44,7 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 // do runs fn and releases the lease.
 func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	defer func() {
-		// A release that the store did not confirm goes on in the background
+		// A release that the store did not confirm is retried in the background
 		// and does not make the work of fn a failure.
 		if rel := l.Release(ctx); errors.Is(rel, ErrLost) {
 			err = errors.Join(err, rel)

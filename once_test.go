@@ -350,3 +350,23 @@ func TestOnceEachMessage(t *testing.T) {
 		}
 	})
 }
+
+// refusesMarks is a store that refuses to mark, as one whose memory is full may.
+type refusesMarks struct{ engine.Engine }
+
+func (r refusesMarks) Release(ctx context.Context, rel engine.Release) error {
+	if rel.Mark > 0 {
+		return engine.ErrDenied
+	}
+	return r.Engine.Release(ctx, rel)
+}
+
+// If the store refuses the mark, the lease is released all the same.
+func TestOnceMarkRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		c := newClient(t, refusesMarks{store})
+		wantTurn(t, <-once(context.Background(), c, "m", time.Hour, fine), true, holdfast.ErrDenied)
+		wantEmpty(t, store, "m")
+	})
+}

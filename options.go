@@ -11,19 +11,19 @@ import (
 const (
 	// DefaultPrefix is the prefix of every key in the store.
 	DefaultPrefix = "holdfast"
-	// DefaultTTL is the TTL of a lease; it is renewed every third of it.
+	// DefaultTTL is the TTL of a lease. It is renewed every TTL/3.
 	DefaultTTL = 15 * time.Second
 	// MinTTL and MaxTTL bound WithTTL.
 	MinTTL = 100 * time.Millisecond
 	MaxTTL = 24 * time.Hour
-	// MaxNameLen is the longest name of a resource, in bytes.
+	// MaxNameLen is the maximum length of a resource name, in bytes.
 	MaxNameLen = 512
 
 	maxPrefixLen = 128
 	maxTextLen   = 256
 )
 
-// Option configures a Client.
+// An Option configures a Client.
 type Option func(*clientOptions)
 
 type clientOptions struct {
@@ -35,9 +35,9 @@ type clientOptions struct {
 	err    error
 }
 
-// WithPrefix sets what every key in the store begins with (default "holdfast"),
-// so that applications can share a store. Resources of different prefixes are
-// different. At most 128 bytes of UTF-8 without braces.
+// WithPrefix sets the prefix of every key in the store (default "holdfast"), so
+// that applications can share a store. Resources with different prefixes are
+// different. A prefix is 1 to 128 bytes of UTF-8 without braces.
 func WithPrefix(prefix string) Option {
 	return func(o *clientOptions) {
 		if prefix == "" || len(prefix) > maxPrefixLen || !utf8.ValidString(prefix) || strings.ContainsAny(prefix, "{}") {
@@ -47,8 +47,8 @@ func WithPrefix(prefix string) Option {
 	}
 }
 
-// WithName sets the program or service that operators see (default: the name of
-// the executable). At most 256 bytes.
+// WithName sets the name of the program or service that operators see (default:
+// the name of the executable; at most 256 bytes of UTF-8).
 func WithName(name string) Option {
 	return func(o *clientOptions) {
 		if len(name) > maxTextLen || !utf8.ValidString(name) {
@@ -58,13 +58,14 @@ func WithName(name string) Option {
 	}
 }
 
-// Meta is what a client tells operators about where it runs.
+// Meta describes to operators where a client runs.
 type Meta struct {
 	Host string // default os.Hostname
 	PID  int    // default os.Getpid
 }
 
-// WithMeta replaces what the client tells about where it runs.
+// WithMeta replaces the host and the PID that operators see. Host is at most
+// 256 bytes of UTF-8.
 func WithMeta(m Meta) Option {
 	return func(o *clientOptions) {
 		if len(m.Host) > maxTextLen || !utf8.ValidString(m.Host) {
@@ -74,13 +75,13 @@ func WithMeta(m Meta) Option {
 	}
 }
 
-// WithLogger sets where the client logs what no method returns: renewals that
-// fail, losses, clean-ups given up. Of each it logs the first ten in a second by
-// themselves, and then how many more there were; hooks hear of each. Silent by
-// default. Holder IDs are logged at debug level only.
+// WithLogger sets the logger for what no method returns: failed renewals, lost
+// leases, clean-ups given up. Of each kind it logs the first ten per second one
+// by one, and then the number of the others; hooks are called for each. The
+// default logs nothing. Holder IDs are logged at debug level only.
 func WithLogger(l *slog.Logger) Option { return func(o *clientOptions) { o.logger = l } }
 
-// WithHooks adds hooks; see Hook.
+// WithHooks adds hooks; see [Hook].
 func WithHooks(hooks ...Hook) Option {
 	return func(o *clientOptions) { o.hooks = append(o.hooks, hooks...) }
 }
@@ -91,8 +92,8 @@ func (o *clientOptions) fail(err error) {
 	}
 }
 
-// LockOption configures a lock. Options are checked at the first use of the
-// handle and come back as errors that are ErrInvalid.
+// A LockOption configures a lock. Options are checked at the first use of the
+// handle, which returns ErrInvalid if one is invalid.
 type LockOption func(*lockOptions)
 
 type lockOptions struct {
@@ -105,9 +106,9 @@ type lockOptions struct {
 	err       error
 }
 
-// WithTTL sets the TTL of the lease (default 15 s; 100 ms to 24 h). The lease is
-// renewed every TTL/3; a holder that dies frees the resource within the TTL. Use at
-// least five times what a request takes to the store and back.
+// WithTTL sets the TTL of the lease (default 15 s; 100 ms to 24 h). The lease
+// is renewed every TTL/3, and the resource of a dead holder becomes free within
+// the TTL. Use at least five times the round trip to the store.
 func WithTTL(d time.Duration) LockOption {
 	return func(o *lockOptions) {
 		if d < MinTTL || d > MaxTTL {
@@ -117,22 +118,24 @@ func WithTTL(d time.Duration) LockOption {
 	}
 }
 
-// WithoutRenewal lets the lease end at its TTL.
+// WithoutRenewal disables renewal: the lease ends at its TTL.
 func WithoutRenewal() LockOption { return func(o *lockOptions) { o.noRenewal = true } }
 
-// WithReentrancy lets a Lock under the lease's own Context return the lease
-// again, with the same token and without a round trip. Each of them must be
-// released; the last one gives the resource back. What re-enters is a context, not a
-// goroutine: two goroutines that share it both enter, at the same time. Give one that
-// must be kept out a context without the lease, or a sync.Mutex beside it.
+// WithReentrancy makes a Lock under the lease's own Context return another
+// lease on the same grant, with the same token and without a round trip. Each
+// of these leases must be released; the last Release releases the resource.
+//
+// Re-entry follows the context and not the goroutine: two goroutines that use
+// the same context both enter, at the same time. To exclude one of them, give
+// it a context without the lease, or use a sync.Mutex as well.
 func WithReentrancy() LockOption { return func(o *lockOptions) { o.reentrant = true } }
 
-// WithFallback says what the lock does while the store is unavailable (default
-// FailClosed), see Fallback and FallbackTimeout. Give all users of a resource the
-// same: FailOpen and LocalOnly give up exclusion between processes for as long as
-// the store is away, and for as long after as such a lease is still held. What is
-// written under the lease should know: see Lease.Fallback. An Election has no
-// fallback.
+// WithFallback sets what the lock does while the store is unavailable (default
+// FailClosed); see [Fallback] and [FallbackTimeout]. All users of a resource
+// should use the same fallback: FailOpen and LocalOnly give up exclusion
+// between processes while the store is unavailable, and after that for as long
+// as such a lease is held. [Lease.Fallback] reports how a lease was granted. An
+// Election, a Latch and a Job have no fallback.
 func WithFallback(p Fallback) LockOption {
 	return func(o *lockOptions) {
 		if p > LocalOnly {
@@ -142,14 +145,14 @@ func WithFallback(p Fallback) LockOption {
 	}
 }
 
-// WithoutTenure puts every waiter into the store's queue itself, so that the
-// order between processes is strictly first come, first served. By default the
-// waiters of one process pass a lease on among themselves for a short time.
+// WithoutTenure puts every waiter into the store's queue, so that the order
+// between processes is strictly first come, first served. By default the
+// callers of one process hand off a lease to each other for a short time.
 func WithoutTenure() LockOption { return func(o *lockOptions) { o.noTenure = true } }
 
 // WithReason sets a text that operators see beside the holder (at most 256
-// bytes). With tenure, the store shows the reason of the waiter that stood in
-// its queue.
+// bytes of UTF-8). With tenure, the store shows the reason of the caller whose
+// request was granted.
 func WithReason(text string) LockOption {
 	return func(o *lockOptions) {
 		if len(text) > maxTextLen || !utf8.ValidString(text) {
@@ -189,7 +192,7 @@ func lockOptionsFrom(opts []LockOption) lockOptions {
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return optionError("the resource's name is empty: name what is locked, like %q", "stock:42")
+		return optionError("the resource's name is empty: use a name such as %q", "stock:42")
 	case len(name) > MaxNameLen:
 		return optionError("the resource's name has %d bytes: use at most %d", len(name), MaxNameLen)
 	case !utf8.ValidString(name):

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"errors"
-	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -87,7 +86,7 @@ func releaseBudget(ttl time.Duration) time.Duration {
 }
 
 func (q *releaseQueue) add(u *queuedRelease) {
-	if !u.closing && !q.c.gate.joinCleanup() {
+	if !u.closing && !q.c.gate.JoinCleanup() {
 		u.report(ErrClosed)
 		return
 	}
@@ -237,9 +236,8 @@ func (q *releaseQueue) settle(all []*queuedRelease, errs []error) (answered bool
 		if errs != nil {
 			err = errs[i]
 		}
-		var gone *engine.NotHeldError
-		if err == nil || errors.As(err, &gone) || errors.Is(err, ErrDenied) {
-			answered = true // nothing is left to be released
+		if isFinal(err) {
+			answered = true
 			q.confirmed(u, err)
 			continue
 		}
@@ -252,6 +250,12 @@ func (q *releaseQueue) settle(all []*queuedRelease, errs []error) (answered bool
 		q.mu.Unlock()
 	}
 	return answered
+}
+
+// isFinal reports whether the answer to a release leaves nothing to be released.
+func isFinal(err error) bool {
+	var gone *engine.NotHeldError
+	return err == nil || errors.As(err, &gone) || errors.Is(err, ErrDenied)
 }
 
 // confirmed ends a release, and queues the one that follows.
@@ -269,7 +273,7 @@ func (q *releaseQueue) confirmed(u *queuedRelease, err error) {
 
 func (q *releaseQueue) done(u *queuedRelease) {
 	if !u.closing {
-		q.c.gate.leave()
+		q.c.gate.Leave()
 	}
 }
 
@@ -351,17 +355,3 @@ func (c *Client) releaseBatch(ctx context.Context, all []engine.Release) []error
 	}
 	return errs
 }
-
-// backoff grows from 10 ms to 1 s, with jitter.
-type backoff struct{ n int }
-
-func (b *backoff) next() time.Duration {
-	d := min(10*time.Millisecond<<b.n, time.Second)
-	if b.n < 10 {
-		b.n++
-	}
-	return d/2 + mathrand.N(d)
-}
-
-// pause waits for the next time; it returns false when ctx ended.
-func (b *backoff) pause(ctx context.Context) bool { return sleep(ctx, b.next()) }

@@ -9,17 +9,17 @@ import (
 // MaxCapacity is the largest capacity of a Semaphore.
 const MaxCapacity = 1 << 30
 
-// Semaphore is a resource of which several holders may have a part: a lease
-// weighs so many units of the capacity. Waiters are served first come, first
-// served; a heavy request is not passed by lighter ones. What a dead holder had
-// comes back within its TTL.
+// A Semaphore is a resource with a capacity that several holders share. The
+// weight of a lease is the number of units it takes. Waiters are served first
+// come, first served: light requests do not pass a heavy one. The units of a
+// dead holder are free again within its TTL.
 type Semaphore struct {
 	acquirer
 }
 
-// Semaphore returns a handle on a resource with a capacity of 1 to MaxCapacity
-// units. All its users have to name the same capacity (ErrMismatch otherwise,
-// while the resource is in use).
+// Semaphore returns a handle for a resource with a capacity of 1 to MaxCapacity
+// units. It makes no call to the store. All users must use the same capacity;
+// otherwise, while the resource is in use, they get ErrMismatch.
 func (c *Client) Semaphore(name string, capacity int, opts ...LockOption) *Semaphore {
 	o := lockOptionsOf(name, opts)
 	if capacity < 1 || capacity > MaxCapacity {
@@ -28,27 +28,26 @@ func (c *Client) Semaphore(name string, capacity int, opts ...LockOption) *Semap
 	return &Semaphore{lockSpec{kind: engine.KindSemaphore, capacity: capacity, opts: o}.on(c, name)}
 }
 
-// Acquire waits until a lease of the weight is granted or ctx ends. A lease of
-// the caller's own is no hindrance and not entered again: it counts as any
-// other's. Errors as for Mutex.Lock, and ErrTooHeavy if the weight is above the
-// capacity.
+// Acquire waits until a lease of the given weight is granted or ctx ends.
+// Acquire is not reentrant: each call takes more capacity. Errors are those of
+// [Mutex.Lock], and ErrTooHeavy if the weight is above the capacity.
 func (s *Semaphore) Acquire(ctx context.Context, weight int) (*Lease, error) {
 	if err := s.check(weight); err != nil {
 		return nil, err
 	}
-	return s.lock(ctx, weight)
+	return s.acquire(ctx, weight, andWait)
 }
 
-// TryAcquire asks once and never queues. Errors as for Mutex.TryLock, and
-// ErrTooHeavy.
+// TryAcquire makes one attempt and never queues. Errors are those of
+// [Mutex.TryLock], and ErrTooHeavy if the weight is above the capacity.
 func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Lease, error) {
 	if err := s.check(weight); err != nil {
 		return nil, err
 	}
-	return s.try(ctx, weight)
+	return s.acquire(ctx, weight, noWait)
 }
 
-// Do runs fn under a lease of the weight; see Mutex.Do.
+// Do calls fn under a lease of the given weight; see [Mutex.Do].
 func (s *Semaphore) Do(ctx context.Context, weight int, fn func(ctx context.Context) error) error {
 	l, err := s.Acquire(ctx, weight)
 	if err != nil {

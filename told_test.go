@@ -105,7 +105,7 @@ func TestCutOffHolderAndItsSuccessor(t *testing.T) {
 // A holder that is told and scheduled late has the margin before the next may
 // enter, although its client could give the lease back at once. Close does not
 // wait for it.
-func TestLostLeaseIsGivenBackAfterTheMargin(t *testing.T) {
+func TestLostLeaseIsReleasedAfterTheMargin(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			e := newFaulty()

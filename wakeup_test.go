@@ -151,7 +151,7 @@ func TestResync(t *testing.T) {
 		waiter := lockSoon(context.Background(), other.Mutex("x"))
 		synctest.Wait()
 		var tell func(engine.Wakeup)
-		e.Set(func() { tell = e.Tell }) // only the waiter listens as yet
+		e.Set(func() { tell = e.Deliver }) // only the waiter listens as yet
 		time.Sleep(1300 * time.Millisecond)
 		synctest.Wait()
 		e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return false } })
@@ -183,7 +183,7 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 			waiter := lockSoon(context.Background(), other.Mutex("x"))
 			synctest.Wait()
 			var tell func(engine.Wakeup)
-			e.Set(func() { tell = e.Tell }) // only the waiter listens as yet
+			e.Set(func() { tell = e.Deliver }) // only the waiter listens as yet
 			time.Sleep(1300 * time.Millisecond)
 			synctest.Wait()
 			e.Set(func() {

@@ -157,7 +157,7 @@ func (m *wakeups) listen(ctx context.Context) (opened bool, err error) {
 // start starts a try to subscribe, unless one is under way or the client is closed. The
 // try outlives the caller that needed it first. The mutex is held.
 func (m *wakeups) start() bool {
-	if m.closed || m.subscribing == nil && !m.c.gate.joinCleanup() {
+	if m.closed || m.subscribing == nil && !m.c.gate.JoinCleanup() {
 		return false
 	}
 	if m.subscribing == nil {
@@ -168,7 +168,7 @@ func (m *wakeups) start() bool {
 }
 
 func (m *wakeups) try(o *subscribing) {
-	defer m.c.gate.leave()
+	defer m.c.gate.Leave()
 	ctx, cancel := context.WithTimeout(m.c.tasks, listenTimeout)
 	defer cancel()
 	l, err := m.c.engine.Listen(ctx, m.c.prefix, m.c.info.ID, m.deliver)
@@ -185,7 +185,7 @@ func (m *wakeups) try(o *subscribing) {
 	if errors.Is(err, ErrDenied) {
 		o.err = err
 	} else if err != nil {
-		m.c.log.Warn("holdfast: wake-ups do not come in; waiters poll", "error", err)
+		m.c.log.Warn("holdfast: cannot listen for wake-ups; waiters poll", "error", err)
 	}
 	close(o.ended)
 }

@@ -17,7 +17,7 @@ type bar struct {
 	limit           float64
 }
 
-// sign says on which side of the limit is good.
+// sign is the good side of the limit.
 type sign string
 
 const (
@@ -25,7 +25,7 @@ const (
 	atLeast sign = "≥"
 )
 
-// against says what a figure is divided by: nothing, a row of the same table,
+// against is what a figure is divided by: nothing, a row of the same table,
 // the best peer by this metric, or the same contender in another case.
 type against struct {
 	row      string

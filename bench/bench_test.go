@@ -15,9 +15,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func testStage(t *testing.T) *stage {
+func testTestbed(t *testing.T) *testbed {
 	t.Helper()
-	s, err := newStage(cores{}, 1, 20*time.Millisecond)
+	s, err := newTestbed(cores{}, 1, 20*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,39 +29,39 @@ func testStage(t *testing.T) *stage {
 func small() program {
 	return program{
 		spread: []int{4}, crowd: 4, wide: 4, convoys: []int{10}, growth: []int{2, 12}, kills: 2,
-		idle: []keeping{{300, 900 * time.Millisecond, 1, true}},
+		idle: []idleSize{{300, 900 * time.Millisecond, 1, true}},
 	}
 }
 
-// TestEveryScenarioWithEveryContender plays one slice of each, with a longer
+// TestEveryScenarioWithEveryContender measures one slice of each, with a longer
 // slice if a busy machine gave too little of the first ones, and looks at the
-// figures. Whether two were inside at once is looked at by the scenarios.
+// figures. The scenarios themselves check that no two callers are inside at once.
 func TestEveryScenarioWithEveryContender(t *testing.T) {
-	s := testStage(t)
+	s := testTestbed(t)
 	for _, sc := range scenarios(small()) {
 		for _, v := range sc.cases {
 			for _, name := range v.contenders {
 				if slices.Contains(v.once, name) {
 					continue // it takes 10 s to see a node that hangs; "all up" plays it too
 				}
-				t.Run(sc.name+"/"+v.label+"/"+name, func(t *testing.T) { playSane(t, s, sc, v, name) })
+				t.Run(sc.name+"/"+v.label+"/"+name, func(t *testing.T) { measureSane(t, s, sc, v, name) })
 			}
 		}
 	}
 }
 
-func playSane(t *testing.T, s *stage, sc scenario, v variant, name string) {
-	c, err := named(name)
+func measureSane(t *testing.T, s *testbed, sc scenario, v variant, name string) {
+	c, err := contenderNamed(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const longest = 2 * time.Second
 	for s.slice = 20 * time.Millisecond; ; s.slice *= 3 {
-		f, err := s.play(t.Context(), v, c)
+		f, err := s.measure(t.Context(), v, c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		wrong := insane(sc, c, f)
+		wrong := implausible(sc, c, f)
 		if wrong == "" {
 			return
 		}
@@ -71,8 +71,8 @@ func playSane(t *testing.T, s *stage, sc scenario, v variant, name string) {
 	}
 }
 
-// insane says what is wrong with figures.
-func insane(sc scenario, c contender, f figures) string {
+// implausible returns what is wrong with figures, or nothing.
+func implausible(sc scenario, c contender, f figures) string {
 	for _, m := range sc.columns {
 		if _, ok := f[m]; !ok {
 			return "no figure of " + string(m)
@@ -112,15 +112,15 @@ func insane(sc scenario, c contender, f figures) string {
 	return ""
 }
 
-// TestOverlapIsSeen lets callers share a resource without a lock.
+// TestOverlapIsSeen has callers share a resource without a lock.
 func TestOverlapIsSeen(t *testing.T) {
-	s := testStage(t)
+	s := testTestbed(t)
 	s.slice = 300 * time.Millisecond
-	c, err := named("two bare EVALSHA")
+	c, err := contenderNamed("two bare EVALSHA")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := crowdOf(gathering{clients: 2, callers: 4, hold: time.Millisecond, length: 1})(t.Context(), s, c)
+	f, err := crowdOf(crowdSpec{clients: 2, callers: 4, hold: time.Millisecond, length: 1})(t.Context(), s, c)
 	if err == nil || f[overlaps] == 0 {
 		t.Fatalf("8 callers without a lock: %v overlaps, %v", f[overlaps], err)
 	}
@@ -155,6 +155,6 @@ func TestScenariosAreChosenByName(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	if _, err := choose(all, "hut"); err == nil {
-		t.Fatal("an unknown name is taken")
+		t.Fatal("an unknown name is accepted")
 	}
 }

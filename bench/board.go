@@ -11,22 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// board is memory that all worker processes share. It sees whether two holders
-// are inside at once, and times what happens between processes.
+// board is memory that all worker processes share. It counts how often
+// two holders are inside at once, and times what happens between processes.
 type board struct {
 	inside   atomic.Int64
 	_        [56]byte
 	last     atomic.Int64 // caller that was inside last
 	overlaps atomic.Int64
 	waiting  atomic.Int64 // callers in Lock
-	released atomic.Int64 // when the last holder with somebody behind it began to unlock; 0: nobody waited
-	done     atomic.Int64 // members of a convoy that have unlocked
+	released atomic.Int64 // when the last holder with a waiter began to unlock; 0: none waited
+	done     atomic.Int64 // callers of a convoy that have unlocked
 	finished atomic.Int64 // when the last of them had
 }
 
-// enter is called by who has just been granted the lock, by number; it returns
-// how long ago the one before began to release it, or 0, and whether that was
-// somebody else.
+// enter is called right after the lock is granted. It returns the time since the last
+// holder began to release it, or 0, and whether that holder was another caller.
 func (b *board) enter(caller int64) (gap int64, handOff bool) {
 	if b.inside.Add(1) != 1 {
 		b.overlaps.Add(1)

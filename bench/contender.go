@@ -28,7 +28,7 @@ type contender struct {
 	// background: its calls get a context that never ends, where nothing waits.
 	background bool
 	on         topology
-	open       func(s settings) (party, error)
+	open       func(s settings) (client, error)
 	// leaseEnd reads when the store ends the lease of a resource; nil for what
 	// has no lease.
 	leaseEnd func(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error)
@@ -42,14 +42,14 @@ type settings struct {
 	pool    int // connections of a go-redis client; 0: as many as callers, at least 10
 }
 
-// party is one client of a contender, as one process would open it.
-type party interface {
+// client is one client of a contender, as one process would open it.
+type client interface {
 	// lock returns the lock of one goroutine on a resource.
 	lock(resource string) lock
 	close()
 }
 
-// lock is taken and given back in turn by one goroutine.
+// lock is acquired and released in turn by one goroutine.
 type lock interface {
 	Lock(ctx context.Context) error
 	Unlock(ctx context.Context) error
@@ -58,8 +58,8 @@ type lock interface {
 // evalsha is what most contenders send.
 var evalsha = []string{"evalsha"}
 
-// roster lists all contenders.
-func roster() []contender {
+// contenders lists all contenders.
+func contenders() []contender {
 	return []contender{
 		holdfastContender("holdfast"),
 		onRequestContexts(holdfastContender("holdfast, ctx that can end")),
@@ -83,10 +83,10 @@ func roster() []contender {
 		evalshaAutoPipeline(),
 		evalshaRueidis(),
 		scriptsFloor(),
-		sharedFloor("a reader", "rw", 0),
-		sharedFloor("a reader beside 1000", "rw", 1000),
-		sharedFloor("a semaphore's unit", "semaphore", 0),
-		sharedFloor("a semaphore's unit beside 1000", "semaphore", 1000),
+		sharedFloor("a reader", "rw", 2000, 0),
+		sharedFloor("a reader beside 1000", "rw", 2000, 1000),
+		sharedFloor("a semaphore's unit", "semaphore", 2000, 0),
+		sharedFloor("a semaphore's unit beside 1000", "semaphore", 2000, 1000),
 		renewalsFloor(ownRenewals),
 		renewalsFloor(bareRenewing),
 		setFloor(),
@@ -95,9 +95,9 @@ func roster() []contender {
 	}
 }
 
-// named finds a contender.
-func named(name string) (contender, error) {
-	for _, c := range roster() {
+// contenderNamed finds a contender.
+func contenderNamed(name string) (contender, error) {
+	for _, c := range contenders() {
 		if c.name == name {
 			return c, nil
 		}
@@ -107,7 +107,7 @@ func named(name string) (contender, error) {
 
 // client opens a go-redis client as all contenders on go-redis do: default
 // options, and as many connections as there are callers unless the flag -pool
-// says otherwise, so that none of them waits for its neighbour's.
+// says otherwise, so that none waits for a connection.
 func (s settings) client() *redis.Client { return s.clientOf(s.addrs[0]) }
 
 func (s settings) clientOf(addr string) *redis.Client {

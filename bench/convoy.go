@@ -13,19 +13,19 @@ import (
 type convoy struct{ *crowd }
 
 func (v convoy) run(ctx context.Context, _ window) (*report, error) {
-	before := spent()
+	before := usageNow()
 	ctx, cancel := context.WithTimeout(ctx, convoyLimit)
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, c := range v.callers {
 		wg.Go(func() {
-			if c.err = v.pass(ctx, c); c.err == nil {
+			if c.err = v.turn(ctx, c); c.err == nil {
 				v.board.done.Add(1)
 			}
 		})
 	}
 	wg.Wait()
-	used := spent().minus(before)
+	used := usageNow().minus(before)
 	var errs []error
 	for _, c := range v.callers {
 		errs = append(errs, c.err)
@@ -36,8 +36,8 @@ func (v convoy) run(ctx context.Context, _ window) (*report, error) {
 // convoyLimit ends a convoy that does not come to an end.
 const convoyLimit = time.Minute
 
-// pass is one client's single turn.
-func (v convoy) pass(ctx context.Context, c *caller) error {
+// turn is the single turn of one client.
+func (v convoy) turn(ctx context.Context, c *caller) error {
 	v.board.waiting.Add(1)
 	asked := time.Now()
 	if err := c.l.Lock(ctx); err != nil {
@@ -46,7 +46,7 @@ func (v convoy) pass(ctx context.Context, c *caller) error {
 	v.board.waiting.Add(-1)
 	wait := time.Since(asked)
 	v.phase.Store(counting)
-	gap, handOff := v.inside(c)
+	gap, handOff := v.critical(c)
 	if err := c.l.Unlock(ctx); err != nil {
 		return fmt.Errorf("unlock: %w", err)
 	}
@@ -59,24 +59,24 @@ func (v convoy) pass(ctx context.Context, c *caller) error {
 	return nil
 }
 
-// convoyOf lets n clients gather behind a holder, who then lets go.
-func convoyOf(n int, hold time.Duration) play {
-	return func(ctx context.Context, s *stage, c contender) (figures, error) {
-		resource := s.fresh("convoy")
-		s.crew.board.reset()
-		p, first, err := s.takeFirst(ctx, c, resource)
+// convoyOf makes n clients wait behind a holder, which then releases.
+func convoyOf(n int, hold time.Duration) measure {
+	return func(ctx context.Context, s *testbed, c contender) (figures, error) {
+		resource := s.newResource("convoy")
+		s.workers.board.reset()
+		p, first, err := s.holdFirst(ctx, c, resource)
 		if err != nil {
 			return nil, err
 		}
 		defer p.close()
-		jobs := jobsFor(job{Kind: "convoy", Contender: c.name, Addrs: s.addrs(), Resource: resource, Callers: 1, Hold: hold, TTL: s.ttl}, n)
-		if err := s.crew.begin(0, jobs); err != nil {
+		jobs := splitJob(job{Kind: "convoy", Contender: c.name, Addrs: s.addrs(), Resource: resource, Callers: 1, Hold: hold, TTL: s.ttl}, n)
+		if err := s.workers.prepare(0, jobs); err != nil {
 			return nil, err
 		}
-		if err := s.crew.open(0, len(jobs), soon(0, 0)); err != nil {
+		if err := s.workers.open(0, len(jobs), windowIn(0, 0)); err != nil {
 			return nil, err
 		}
-		if err := s.settled(ctx, n); err != nil {
+		if err := s.awaitWaiting(ctx, n); err != nil {
 			return nil, err
 		}
 		before, err := s.meter.read(ctx)
@@ -87,23 +87,23 @@ func convoyOf(n int, hold time.Duration) play {
 		if err := first.Unlock(ctx); err != nil {
 			return nil, err
 		}
-		if err := until(ctx, convoyLimit, func() bool { return s.crew.board.done.Load() == int64(n) }); err != nil {
+		if err := pollUntil(ctx, convoyLimit, func() bool { return s.workers.board.done.Load() == int64(n) }); err != nil {
 			return nil, fmt.Errorf("the convoy ends: %w", err)
 		}
 		after, err := s.meter.read(ctx)
 		if err != nil {
 			return nil, err
 		}
-		reports, err := s.crew.reports(0, len(jobs))
+		reports, err := s.workers.reports(0, len(jobs))
 		if err != nil {
 			return nil, err
 		}
-		return drained(s, reports, time.Duration(s.crew.board.finished.Load()-start), after.since(before, c))
+		return drainFigures(s, reports, time.Duration(s.workers.board.finished.Load()-start), after.since(before, c))
 	}
 }
 
-// takeFirst is the holder behind whom others gather.
-func (s *stage) takeFirst(ctx context.Context, c contender, resource string) (party, lock, error) {
+// holdFirst acquires for the holder that the others wait for.
+func (s *testbed) holdFirst(ctx context.Context, c contender, resource string) (client, lock, error) {
 	p, err := c.open(settings{addrs: s.addrs(), callers: 1, ttl: s.ttl})
 	if err != nil {
 		return nil, nil, err
@@ -121,18 +121,18 @@ func (s *stage) takeFirst(ctx context.Context, c contender, resource string) (pa
 	return p, l, err
 }
 
-// settled waits until n callers are in Lock, and as long again as the slowest
+// awaitWaiting waits until n callers are in Lock, and as long again as the slowest
 // peer takes for its first tries.
-func (s *stage) settled(ctx context.Context, n int) error {
-	if err := until(ctx, convoyLimit, func() bool { return s.crew.board.waiting.Load() == int64(n) }); err != nil {
+func (s *testbed) awaitWaiting(ctx context.Context, n int) error {
+	if err := pollUntil(ctx, convoyLimit, func() bool { return s.workers.board.waiting.Load() == int64(n) }); err != nil {
 		return fmt.Errorf("%d callers wait: %w", n, err)
 	}
 	pause(ctx, 300*time.Millisecond)
 	return ctx.Err()
 }
 
-// until looks every half a millisecond.
-func until(ctx context.Context, limit time.Duration, done func() bool) error {
+// pollUntil checks every half a millisecond.
+func pollUntil(ctx context.Context, limit time.Duration, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for !done() {
@@ -144,9 +144,9 @@ func until(ctx context.Context, limit time.Duration, done func() bool) error {
 	return nil
 }
 
-// drained makes the figures of a convoy. Ideal is the time for which the lock
+// drainFigures makes the figures of a convoy. Ideal is the time for which the lock
 // was held.
-func drained(s *stage, reports []*report, drain time.Duration, used serverUsed) (figures, error) {
+func drainFigures(s *testbed, reports []*report, drain time.Duration, used serverUsed) (figures, error) {
 	f := sum(reports, drain, used)
 	var held time.Duration
 	for _, r := range reports {
@@ -154,14 +154,14 @@ func drained(s *stage, reports []*report, drain time.Duration, used serverUsed) 
 	}
 	f[drainTime] = milliseconds(drain)
 	f[drainPart] = float64(drain) / float64(held)
-	if f[overlaps] = float64(s.crew.board.overlaps.Load()); f[overlaps] > 0 {
+	if f[overlaps] = float64(s.workers.board.overlaps.Load()); f[overlaps] > 0 {
 		return f, fmt.Errorf("two holders at once, %v times", f[overlaps])
 	}
 	return f, nil
 }
 
-// jobsFor spreads n clients over at most 8 processes.
-func jobsFor(j job, n int) []job {
+// splitJob spreads n clients over at most 8 processes.
+func splitJob(j job, n int) []job {
 	const processes = 8
 	jobs := make([]job, min(n, processes))
 	for i := range jobs {

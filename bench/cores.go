@@ -9,7 +9,7 @@ import (
 // cores says which CPUs the server and the clients run on; empty: anywhere.
 // With two CPUs or more the server has the last one to itself and all clients
 // share the others, the same for every contender: so neither a contender nor
-// the scheduler of the system decides who is near whom.
+// the scheduler of the system decides which of them share a CPU.
 type cores struct {
 	server, clients []int
 }

@@ -23,10 +23,10 @@ func cpuSet(cpus []int) *unix.CPUSet {
 	return &set
 }
 
-// place pins the program to the clients' CPUs by starting it again in the same
-// process: the Go runtime asks only once, at its start, how many there are. It
+// pinSelf pins the program to the clients' CPUs by starting it again in the same
+// process: the Go runtime counts them only once, at its start. It
 // returns in the second start, or if there is nothing to pin.
-func place() (cores, error) {
+func pinSelf() (cores, error) {
 	if before := os.Getenv(pinned); before != "" {
 		return splitCores(parseList(before)), nil
 	}
@@ -48,7 +48,7 @@ func place() (cores, error) {
 	if err != nil {
 		return c, err
 	}
-	runtime.LockOSThread() // the thread that starts the program again hands its CPUs on
+	runtime.LockOSThread() // the program inherits the CPUs of the thread that starts it
 	if err := unix.SchedSetaffinity(0, cpuSet(c.clients)); err != nil {
 		return c, fmt.Errorf("pin to CPUs %v: %w", c.clients, err)
 	}

@@ -2,7 +2,7 @@
 
 package main
 
-// place pins nothing here.
+// pinSelf pins nothing here.
 func place() (cores, error) { return cores{}, nil }
 
 func (c cores) pinServer(int) error { return nil }

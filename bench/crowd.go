@@ -19,7 +19,7 @@ type crowd struct {
 	board   *board
 	c       contender
 	j       job
-	parties []party
+	clients []client
 	callers []*caller
 	phase   atomic.Int32
 }
@@ -36,7 +36,7 @@ type caller struct {
 	l       lock
 	number  int64 // among all of the machine
 	turns   int
-	passed  int           // turns after somebody else's
+	passed  int           // turns after another caller's
 	longest time.Duration // in Lock, also in one that did not end
 	held    time.Duration
 	waits   *hdrhistogram.Histogram // Lock
@@ -66,13 +66,13 @@ func newCrowd(b *board, c contender, j job) (*crowd, error) {
 			w.close()
 			return nil, err
 		}
-		w.parties = append(w.parties, p)
+		w.clients = append(w.clients, p)
 		for k := range j.Callers {
 			name := j.Resource
 			if j.Own {
 				name = fmt.Sprintf("%s:%d:%d:%d", name, j.Process, i, k)
 			}
-			c := newCaller(circuitOf(p, name, j.Each), j)
+			c := newCaller(roundRobinOf(p, name, j.Each), j)
 			c.number = int64(j.Process)<<32 | int64(len(w.callers))
 			w.callers = append(w.callers, c)
 		}
@@ -86,7 +86,7 @@ func (w *crowd) warm() error {
 	errs := make([]error, len(w.callers))
 	var wg sync.WaitGroup
 	for i := range w.callers {
-		p := w.parties[i/w.j.Callers]
+		p := w.clients[i/w.j.Callers]
 		wg.Go(func() {
 			name := fmt.Sprintf("%s:warm:%d:%d", w.j.Resource, w.j.Process, i)
 			ctx := context.Background()
@@ -105,7 +105,7 @@ func (w *crowd) warm() error {
 	return errors.Join(errs...)
 }
 
-// provider is a party whose resources must be made before they are used.
+// provider is a client whose resources must be made before they are used.
 type provider interface {
 	provide(ctx context.Context, resource string) error
 }
@@ -124,11 +124,11 @@ func (w *crowd) run(ctx context.Context, win window) (*report, error) {
 	}
 	sleepUntil(win.From)
 	w.phase.Store(counting)
-	before := spent()
+	before := usageNow()
 	sleepUntil(win.From.Add(win.Until.Sub(win.From) / 2))
 	halfway := runtime.NumGoroutine()
 	sleepUntil(win.Until)
-	used := spent().minus(before)
+	used := usageNow().minus(before)
 	used.Gained = used.Goroutines - halfway
 	w.phase.Store(ended)
 	stopWaiting()
@@ -162,7 +162,7 @@ func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
 			}
 			return fmt.Errorf("lock: %w", err)
 		}
-		gap, handOff := w.inside(c)
+		gap, handOff := w.critical(c)
 		if err := c.l.Unlock(after); err != nil {
 			return fmt.Errorf("unlock: %w", err)
 		}
@@ -180,8 +180,8 @@ func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
 	return nil
 }
 
-// inside is what a caller does under the lock.
-func (w *crowd) inside(c *caller) (gap int64, handOff bool) {
+// critical is what a caller does under the lock.
+func (w *crowd) critical(c *caller) (gap int64, handOff bool) {
 	if w.j.Own {
 		return 0, false
 	}
@@ -209,7 +209,7 @@ func (c *caller) note(wait time.Duration, gap int64, handOff bool) {
 }
 
 func (w *crowd) close() {
-	for _, p := range w.parties {
+	for _, p := range w.clients {
 		p.close()
 	}
 }

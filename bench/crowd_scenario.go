@@ -8,8 +8,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// gathering describes a crowd: how many, and what they do.
-type gathering struct {
+// crowdSpec describes a crowd: how many callers, and what they do.
+type crowdSpec struct {
 	clients     int  // spread over at most 8 processes
 	callers     int  // goroutines of each client
 	own         bool // each caller wants a resource of its own
@@ -19,43 +19,43 @@ type gathering struct {
 	length      float64 // of a slice, in units of the flag -slice
 }
 
-// crowdOf plays a gathering.
-func crowdOf(g gathering) play {
-	return func(ctx context.Context, s *stage, c contender) (figures, error) {
-		there, err := s.site(c.on)
+// crowdOf measures a crowd.
+func crowdOf(g crowdSpec) measure {
+	return func(ctx context.Context, s *testbed, c contender) (figures, error) {
+		at, err := s.site(c.on)
 		if err != nil {
 			return nil, err
 		}
-		resource, addrs := s.fresh("crowd"), there.servers.addrs()
+		resource, addrs := s.newResource("crowd"), at.servers.addrs()
 		if err := s.provide(ctx, c, addrs, resource); err != nil {
 			return nil, err
 		}
-		jobs := jobsFor(job{
+		jobs := splitJob(job{
 			Kind: "crowd", Contender: c.name, Addrs: addrs, Resource: resource,
 			Callers: g.callers, Own: g.own, Each: g.each, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,
 		}, g.clients)
-		s.crew.board.reset()
+		s.workers.board.reset()
 		if len(jobs) == 1 { // with eight it takes too long, and a slice has less of it
-			s.crew.renew(0)
+			s.workers.restart(0)
 		}
-		if err := s.crew.begin(0, jobs); err != nil {
+		if err := s.workers.prepare(0, jobs); err != nil {
 			return nil, err
 		}
 		ramp := max(g.ramp, 50*time.Millisecond)
-		w := soon(ramp, time.Duration(g.length*float64(s.slice)))
-		if err := s.crew.open(0, len(jobs), w); err != nil {
+		w := windowIn(ramp, time.Duration(g.length*float64(s.slice)))
+		if err := s.workers.open(0, len(jobs), w); err != nil {
 			return nil, err
 		}
-		used, err := there.watch(ctx, w, c)
+		used, err := at.watch(ctx, w, c)
 		if err != nil {
 			return nil, err
 		}
-		reports, err := s.crew.reports(0, len(jobs))
+		reports, err := s.workers.reports(0, len(jobs))
 		if err != nil {
 			return nil, err
 		}
 		f := sum(reports, w.Until.Sub(w.From), used)
-		f[overlaps] = float64(s.crew.board.overlaps.Load())
+		f[overlaps] = float64(s.workers.board.overlaps.Load())
 		if f[overlaps] > 0 {
 			return f, fmt.Errorf("%s: two holders at once, %v times", c.name, f[overlaps])
 		}
@@ -63,7 +63,7 @@ func crowdOf(g gathering) play {
 	}
 }
 
-// sum makes figures from what all workers and the server say.
+// sum makes figures from the reports of all workers and the server.
 func sum(reports []*report, length time.Duration, used serverUsed) figures {
 	f := figures{}
 	var waits, pairs, gaps *hdrhistogram.Histogram

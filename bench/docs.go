@@ -7,13 +7,12 @@ import (
 	"regexp"
 )
 
-// place in the docs: what stands between two such lines is written anew.
+// slot matches a place in a document: the text between two such lines is replaced.
 var slot = regexp.MustCompile(`(?s)(<!-- bench: ([^\n]*?) -->\n).*?(<!-- /bench -->)`)
 
-// fill writes the tables into a document, each where the document asks for it:
-// by the name of a scenario, or "about", or "bars". A scenario that was not
-// played keeps what stands there.
-func (o *outcome) fill(path string) error {
+// fillDocs writes the tables into a document, each at its slot: the name of a
+// scenario, "about" or "bars". The slot of a scenario without figures is unchanged.
+func (o *outcome) fillDocs(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -24,7 +23,7 @@ func (o *outcome) fill(path string) error {
 	text = slot.ReplaceAllFunc(text, func(old []byte) []byte {
 		m := slot.FindSubmatch(old)
 		var b bytes.Buffer
-		o.part(&b, string(m[2]))
+		o.writePart(&b, string(m[2]))
 		if b.Len() == 0 {
 			return old
 		}
@@ -33,8 +32,8 @@ func (o *outcome) fill(path string) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// part writes what a place asks for.
-func (o *outcome) part(b *bytes.Buffer, name string) {
+// writePart writes the text of one slot.
+func (o *outcome) writePart(b *bytes.Buffer, name string) {
 	switch name {
 	case "about":
 		fmt.Fprintf(b, "%s.\n", o.About)

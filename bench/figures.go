@@ -5,11 +5,11 @@ import "slices"
 // metric is a figure; its text is the head of its column and its unit.
 type metric string
 
-// The metrics. A rate stands never without worstCaller and longestWait beside
-// it: a lock that lets whoever releases take it again at once looks fast.
+// The metrics. A rate is always shown with worstCaller and longestWait: a lock that
+// the caller that has just released it can take again looks fast.
 const (
 	rate         metric = "turns/s"
-	handOffs     metric = "hand-offs/s"  // turns after somebody else's
+	handOffs     metric = "hand-offs/s"  // turns after another caller's
 	worstCaller  metric = "worst caller" // its part of a fair share
 	worstProcess metric = "worst process"
 	longestWait  metric = "longest wait ms"
@@ -49,7 +49,7 @@ const (
 // figures are what one contender did in one round.
 type figures map[metric]float64
 
-// smallerIsBetter tells how two figures compare.
+// smallerIsBetter reports how two figures compare.
 func (m metric) smallerIsBetter() bool {
 	return !slices.Contains([]metric{rate, handOffs, worstCaller, worstProcess, inUse}, m)
 }

@@ -14,7 +14,7 @@ const emptyScript = "return 1"
 // evalshaFloor calls the empty script twice through go-redis.
 func evalshaFloor() contender {
 	return contender{name: "two bare EVALSHA", role: floor, background: true, sends: evalsha,
-		open: func(s settings) (party, error) {
+		open: func(s settings) (client, error) {
 			rdb := s.client()
 			return loadEmpty(rdb, rdb)
 		}}
@@ -23,7 +23,7 @@ func evalshaFloor() contender {
 // evalshaAutoPipeline does so through go-redis's experimental AutoPipeline.
 func evalshaAutoPipeline() contender {
 	return contender{name: "two bare EVALSHA, AutoPipeline", role: floor, background: true, sends: evalsha,
-		open: func(s settings) (party, error) {
+		open: func(s settings) (client, error) {
 			rdb := s.client()
 			ap, err := rdb.AutoPipeline()
 			if err != nil {
@@ -33,22 +33,22 @@ func evalshaAutoPipeline() contender {
 		}}
 }
 
-func loadEmpty(rdb *redis.Client, through redis.Scripter) (party, error) {
+func loadEmpty(rdb *redis.Client, through redis.Scripter) (client, error) {
 	sha, err := rdb.ScriptLoad(context.Background(), emptyScript).Result()
-	return &evalshaParty{rdb, through, sha}, err
+	return &evalshaClient{rdb, through, sha}, err
 }
 
-type evalshaParty struct {
+type evalshaClient struct {
 	rdb     *redis.Client
 	through redis.Scripter
 	sha     string
 }
 
-func (p *evalshaParty) lock(resource string) lock { return &evalshaLock{p, []string{resource}} }
-func (p *evalshaParty) close()                    { _ = p.rdb.Close() }
+func (p *evalshaClient) lock(resource string) lock { return &evalshaLock{p, []string{resource}} }
+func (p *evalshaClient) close()                    { _ = p.rdb.Close() }
 
 type evalshaLock struct {
-	p    *evalshaParty
+	p    *evalshaClient
 	keys []string
 }
 
@@ -61,22 +61,22 @@ func (l *evalshaLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }
 // evalshaRueidis calls the empty script twice through rueidis.
 func evalshaRueidis() contender {
 	return contender{name: "two bare EVALSHA, rueidis", role: floor, background: true, sends: evalsha,
-		open: func(s settings) (party, error) {
+		open: func(s settings) (client, error) {
 			c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: s.addrs, DisableCache: true})
-			return rueidisParty{c, rueidis.NewLuaScript(emptyScript)}, err
+			return rueidisClient{c, rueidis.NewLuaScript(emptyScript)}, err
 		}}
 }
 
-type rueidisParty struct {
+type rueidisClient struct {
 	c      rueidis.Client
 	script *rueidis.Lua
 }
 
-func (p rueidisParty) lock(resource string) lock { return &rueidisLock{p, []string{resource}} }
-func (p rueidisParty) close()                    { p.c.Close() }
+func (p rueidisClient) lock(resource string) lock { return &rueidisLock{p, []string{resource}} }
+func (p rueidisClient) close()                    { p.c.Close() }
 
 type rueidisLock struct {
-	p    rueidisParty
+	p    rueidisClient
 	keys []string
 }
 

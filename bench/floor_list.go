@@ -6,21 +6,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// listFloor passes one element of a list on by BLPOP and LPUSH: the server's
-// own first-come-first-served queue. It is no lock, since the element dies with
-// whoever has it.
+// listFloor hands one element of a list from client to client by BLPOP and LPUSH: the server's
+// own first-come-first-served queue. It is no lock, since the element is lost with
+// the client that has it.
 func listFloor() contender {
 	return contender{name: "BLPOP/LPUSH", role: floor, sends: []string{"blpop", "lpush"},
-		open: func(s settings) (party, error) { return listParty{s.client()}, nil }}
+		open: func(s settings) (client, error) { return listClient{s.client()}, nil }}
 }
 
-type listParty struct{ rdb *redis.Client }
+type listClient struct{ rdb *redis.Client }
 
-func (p listParty) lock(resource string) lock { return listLock{p.rdb, resource} }
-func (p listParty) close()                    { _ = p.rdb.Close() }
+func (p listClient) lock(resource string) lock { return listLock{p.rdb, resource} }
+func (p listClient) close()                    { _ = p.rdb.Close() }
 
 // provide makes the element of a resource, once.
-func (p listParty) provide(ctx context.Context, resource string) error {
+func (p listClient) provide(ctx context.Context, resource string) error {
 	return p.rdb.RPush(ctx, resource, "turn").Err()
 }
 

@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// mutexParty gives all callers of a process the same mutex by name.
-type mutexParty struct{ byName sync.Map }
+// mutexClient gives all callers of a process the same mutex by name.
+type mutexClient struct{ byName sync.Map }
 
-func (p *mutexParty) lock(resource string) lock {
+func (p *mutexClient) lock(resource string) lock {
 	m, _ := p.byName.LoadOrStore(resource, &sync.Mutex{})
 	return mutexLock{m.(*sync.Mutex)}
 }
 
-func (p *mutexParty) close() {}
+func (p *mutexClient) close() {}
 
 type mutexLock struct{ mu *sync.Mutex }
 
@@ -22,7 +22,7 @@ func (l mutexLock) Unlock(context.Context) error { l.mu.Unlock(); return nil }
 
 // mutexFloor is Go's own mutex, inside one process.
 func mutexFloor() contender {
-	return contender{name: "sync.Mutex", role: floor, open: func(settings) (party, error) {
-		return &mutexParty{}, nil
+	return contender{name: "sync.Mutex", role: floor, open: func(settings) (client, error) {
+		return &mutexClient{}, nil
 	}}
 }

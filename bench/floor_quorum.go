@@ -9,7 +9,7 @@ import (
 // has a goroutine that makes its calls one after the other, which costs least.
 func evalshaQuorum(name string, n int) contender {
 	return contender{name: name, role: floor, background: true, sends: evalsha, on: topology{nodes: n},
-		open: func(s settings) (party, error) {
+		open: func(s settings) (client, error) {
 			p := &quorumFloor{}
 			for _, addr := range s.addrs {
 				rdb := s.clientOf(addr)
@@ -30,7 +30,7 @@ func (p *quorumFloor) lock(resource string) lock {
 	l := &quorumFloorLock{need: len(p.nodes)/2 + 1}
 	for _, n := range p.nodes {
 		l.nodes = append(l.nodes, n)
-		l.locks = append(l.locks, n.party.lock(resource))
+		l.locks = append(l.locks, n.client.lock(resource))
 	}
 	return l
 }
@@ -38,14 +38,14 @@ func (p *quorumFloor) lock(resource string) lock {
 func (p *quorumFloor) close() {
 	for _, n := range p.nodes {
 		close(n.calls)
-		n.party.close()
+		n.client.close()
 	}
 }
 
 // floorNode makes the calls of one node.
 type floorNode struct {
-	party party
-	calls chan floorCall
+	client client
+	calls  chan floorCall
 }
 
 type floorCall struct {
@@ -55,10 +55,10 @@ type floorCall struct {
 }
 
 // behind is how many calls a node may lag: none hangs where this floor is measured.
-const behind = 64
+const floorBacklog = 64
 
-func newFloorNode(p party) *floorNode {
-	n := &floorNode{p, make(chan floorCall, behind)}
+func newFloorNode(p client) *floorNode {
+	n := &floorNode{p, make(chan floorCall, floorBacklog)}
 	go func() {
 		for c := range n.calls {
 			c.done <- c.lock.Lock(c.ctx)

@@ -2,18 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine"
 )
 
-// bareRenewals is what a renewal cannot do without: to read who holds a lease and
-// until when, and to write.
+// bareRenewals is the least that a renewal does: it reads the holder and the deadline
+// of a lease, and writes.
 const bareRenewals = `local till = redis.call('TIME')[1] + ARGV[1] / 1000000
 till = string.format('%.0f000000', till)
 for _, core in ipairs(KEYS) do
@@ -26,18 +25,17 @@ const (
 	ownRenewals   = "64 renewals in a script"
 	bareRenewing  = "64 × HMGET and HSET in a script"
 	renewingCalls = 64 // each of other leases, in turn
+	// renewalsPerCall is how many renewals the engine puts into one call.
+	renewalsPerCall = 64
 )
 
 // renewalsFloor renews leases by Holdfast's own script, or by one that decides
 // nothing.
 func renewalsFloor(name string) contender {
 	return contender{name: name, role: floor, background: true, sends: evalsha,
-		open: func(s settings) (party, error) {
-			scripts, err := script.New(10 * time.Minute)
-			if err != nil {
-				return nil, err
-			}
-			p := &renewalsParty{rdb: s.client(), scripts: scripts}
+		open: func(s settings) (client, error) {
+			p := &renewalsClient{rdb: s.client()}
+			var err error
 			if name == bareRenewing {
 				p.sha, err = p.rdb.ScriptLoad(context.Background(), bareRenewals).Result()
 			}
@@ -45,47 +43,55 @@ func renewalsFloor(name string) contender {
 		}}
 }
 
-type renewalsParty struct {
-	rdb     *redis.Client
-	scripts *script.Set
-	sha     string // of bareRenewals, if these are sent
-	calls   [][]any
-	sent    int
+type renewalsClient struct {
+	rdb   *redis.Client
+	sha   string // of bareRenewals, if these are sent
+	calls [][]any
+	sent  int
 }
 
-func (p *renewalsParty) close() { _ = p.rdb.Close() }
+func (p *renewalsClient) close() { _ = p.rdb.Close() }
 
-func (p *renewalsParty) pipe(ctx context.Context, to redis.Pipeliner, _ string) {
+func (p *renewalsClient) pipe(ctx context.Context, to redis.Pipeliner, _ string) {
 	to.Do(ctx, p.calls[p.sent%len(p.calls)]...)
 	p.sent++
 }
 
-func (p *renewalsParty) lock(resource string) lock { return &renewalsLock{p, resource} }
+func (p *renewalsClient) lock(resource string) lock { return &renewalsLock{p, resource} }
 
 type renewalsLock struct {
-	p        *renewalsParty
+	p        *renewalsClient
 	resource string
 }
 
-// Lock takes the leases.
+// Lock acquires the leases, and records the commands that renew them.
 func (l *renewalsLock) Lock(ctx context.Context) error {
-	for i := range renewingCalls {
-		var cores, ids []string
-		for j := range script.MostRenewed {
-			core := fmt.Sprintf("bench:{%s:%d:%d}", l.resource, i, j)
-			cores, ids = append(cores, core), append(ids, bareID)
-			a := l.p.scripts.Acquire(script.KeysOf(core), script.Acquire{
-				ID: bareID, Kind: "mutex", Capacity: 1, Weight: 1, TTL: time.Hour, Queue: true,
-			})
-			if err := l.p.rdb.Do(ctx, a.Text()...).Err(); err != nil {
+	calls, err := recordCommands(l.p.rdb, func(e engine.Engine) error {
+		for i := range renewingCalls {
+			var all []engine.Renewal
+			for j := range renewalsPerCall {
+				r := benchResource(fmt.Sprintf("%s:%d:%d", l.resource, i, j))
+				a, err := e.Acquire(ctx, engine.Request{
+					Resource: r, ID: bareID, Kind: "mutex", Capacity: 1, Weight: 1, TTL: time.Hour, Queue: true,
+				})
+				if err != nil {
+					return err
+				}
+				all = append(all, engine.Renewal{Held: engine.Held{ID: bareID, Token: a.Token}, Resource: r, TTL: time.Hour})
+			}
+			if err := errors.Join(e.Renew(ctx, all)...); err != nil {
 				return err
 			}
 		}
-		c := l.p.scripts.RenewAll(time.Hour, cores, strings.Join(ids, " "))
-		if err := l.p.rdb.Do(ctx, c.Text()...).Err(); err != nil {
-			return err
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, args := range calls {
+		if args[2] != renewalsPerCall {
+			continue // an acquisition
 		}
-		args := slices.Clone(c.Args())
 		if l.p.sha != "" {
 			args[1] = l.p.sha
 		}
@@ -94,7 +100,7 @@ func (l *renewalsLock) Lock(ctx context.Context) error {
 	return l.Unlock(ctx)
 }
 
-// Unlock sees that all leases are still renewed.
+// Unlock checks that all leases are still renewed.
 func (l *renewalsLock) Unlock(ctx context.Context) error {
 	for i, args := range l.p.calls {
 		if n, err := l.p.rdb.Do(ctx, args...).Int(); err != nil || n != 0 {

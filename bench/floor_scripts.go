@@ -2,91 +2,143 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
 )
 
 const bareID = "0123456789ab.0123456789"
 
-// scriptsFloor sends Holdfast's own scripts by hand: what is above it is the
-// client's.
-func scriptsFloor() contender {
-	return contender{name: "the same scripts, sent by hand", role: floor, background: true, sends: evalsha,
-		open: func(s settings) (party, error) {
-			scripts, err := script.New(10 * time.Minute)
-			if err != nil {
-				return nil, err
-			}
-			return &scriptsParty{s.client(), scripts, script.Acquire{Kind: "mutex", Capacity: 1, TTL: s.ttl}, 0}, nil
+// scriptsFloor sends the commands of Holdfast's engine by hand: what is above it is
+// the client's.
+func scriptsFloor() contender { return sharedFloor("the same scripts, sent by hand", "mutex", 1, 0) }
+
+// sharedFloor is the same of any kind, while so many others hold the resource as well.
+func sharedFloor(name string, kind engine.Kind, capacity, others int) contender {
+	return contender{name: name, role: floor, background: true, sends: evalsha,
+		open: func(s settings) (client, error) {
+			p := &scriptsClient{rdb: s.client(), others: others, request: engine.Request{
+				ID: bareID, Kind: kind, Capacity: capacity, Weight: 1, TTL: s.ttl, Reserve: 16, Queue: true,
+			}}
+			return p, p.record(context.Background())
 		}}
 }
 
-// sharedFloor is the same of a kind of which many may hold: so many others do.
-func sharedFloor(name, kind string, others int) contender {
-	c := scriptsFloor()
-	c.name = name
-	c.open = func(s settings) (party, error) {
-		p, err := scriptsFloor().open(s)
-		if err == nil {
-			p := p.(*scriptsParty)
-			p.request.Kind, p.request.Capacity, p.others = kind, 2000, others
-		}
-		return p, err
-	}
-	return c
+type scriptsClient struct {
+	rdb              *redis.Client
+	request          engine.Request
+	others           int
+	acquire, release []any // commands for some resource
 }
 
-type scriptsParty struct {
-	rdb     *redis.Client
-	scripts *script.Set
-	request script.Acquire
-	others  int // that hold the resource as well
-}
-
-func (p *scriptsParty) lock(resource string) lock {
-	acquire, release := p.pair(resource, bareID, p.request.TTL)
-	l := &scriptsLock{rdb: p.rdb, acquire: acquire, release: release}
-	for i := range p.others {
-		other, _ := p.pair(resource, fmt.Sprintf("0123456789ab.%010x", i), time.Hour)
-		l.others = append(l.others, other)
-	}
-	return l
-}
-
-func (p *scriptsParty) close() { _ = p.rdb.Close() }
-
-func (p *scriptsParty) pair(resource, id string, ttl time.Duration) (acquire, release script.Call) {
-	keys := script.KeysOf("bench:{" + resource + "}")
+// record makes the calls of one turn through the engine, and keeps what it sends.
+func (p *scriptsClient) record(ctx context.Context) error {
 	r := p.request
-	r.ID, r.TTL, r.Weight, r.Reserve, r.Queue = id, ttl, 1, 16, true
-	return p.scripts.Acquire(keys, r), p.scripts.Release(keys, script.Release{ID: id, Token: 1})
+	r.Resource = benchResource("recorded")
+	sent, err := recordCommands(p.rdb, func(e engine.Engine) error {
+		if _, err := e.Acquire(ctx, r); err != nil {
+			return err
+		}
+		return e.Release(ctx, engine.Release{Resource: r.Resource, Held: engine.Held{ID: bareID, Token: 1}})
+	})
+	if err == nil {
+		p.acquire, p.release = sent[0], sent[1]
+	}
+	return err
 }
+
+func (p *scriptsClient) lock(resource string) lock { return &scriptsLock{p: p, resource: resource} }
+
+func (p *scriptsClient) close() { _ = p.rdb.Close() }
+
+// pair returns the commands of a turn.
+func (p *scriptsClient) pair(resource string) (acquire, release []any) {
+	acquire, release = slices.Clone(p.acquire), slices.Clone(p.release)
+	core := "bench:{" + resource + "}"
+	acquire[3], acquire[4] = core, core+":line"
+	release[3], release[4] = core, core+":line"
+	return acquire, release
+}
+
+func benchResource(name string) engine.Resource { return engine.Resource{Prefix: "bench", Name: name} }
 
 type scriptsLock struct {
-	rdb              *redis.Client
-	acquire, release script.Call
-	others           []script.Call
-	known            bool // the server has the scripts, and others hold
+	p                *scriptsClient
+	resource         string
+	acquire, release []any // nil until others hold the resource as well
+}
+
+// surround makes others hold the resource.
+func (l *scriptsLock) surround(ctx context.Context) error {
+	e := goredis.New(l.p.rdb)
+	for i := range l.p.others {
+		r := l.p.request
+		r.Resource, r.ID, r.TTL = benchResource(l.resource), fmt.Sprintf("0123456789ab.%010x", i), time.Hour
+		if _, err := e.Acquire(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *scriptsLock) Lock(ctx context.Context) error {
-	if !l.known {
-		for _, c := range append(l.others, l.acquire, l.release) {
-			if err := l.rdb.Do(ctx, c.Text()...).Err(); err != nil {
-				return err
-			}
+	if l.acquire == nil {
+		if err := l.surround(ctx); err != nil {
+			return err
 		}
-		l.known = true
+		l.acquire, l.release = l.p.pair(l.resource)
 	}
-	return l.rdb.Do(ctx, l.acquire.Args()...).Err()
+	return l.p.rdb.Do(ctx, l.acquire...).Err()
 }
 
 func (l *scriptsLock) Unlock(ctx context.Context) error {
-	return l.rdb.Do(ctx, l.release.Args()...).Err()
+	return l.p.rdb.Do(ctx, l.release...).Err()
+}
+
+// recordCommands returns the EVALSHA commands that an engine sends over rdb during
+// calls. The server then has their scripts.
+func recordCommands(rdb *redis.Client, calls func(engine.Engine) error) ([][]any, error) {
+	r := &recorder{Client: redis.NewClient(rdb.Options())}
+	r.AddHook(r)
+	err := calls(goredis.New(r))
+	return r.sent, errors.Join(err, r.Close())
+}
+
+// recorder is a client and its own hook. Since it is no *redis.Client, the engine
+// opens no further connections, and sends all over it.
+type recorder struct {
+	*redis.Client
+	sent [][]any
+}
+
+func (r *recorder) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		r.record(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (r *recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			r.record(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (r *recorder) record(cmd redis.Cmder) {
+	if cmd.Name() == "evalsha" {
+		r.sent = append(r.sent, slices.Clone(cmd.Args()))
+	}
 }
 
 // bareRelease is the usual script that deletes a lock only if it is one's own.
@@ -95,24 +147,24 @@ const bareRelease = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.
 // setFloor is the simplest lock of all: no token, no queue, no fairness.
 func setFloor() contender {
 	return contender{name: "SET NX PX + compare-and-delete", role: floor, background: true, sends: []string{"set", "evalsha"},
-		open: func(s settings) (party, error) {
+		open: func(s settings) (client, error) {
 			rdb := s.client()
 			sha, err := rdb.ScriptLoad(context.Background(), bareRelease).Result()
-			return &setParty{rdb, sha, s.ttl}, err
+			return &setClient{rdb, sha, s.ttl}, err
 		}}
 }
 
-type setParty struct {
+type setClient struct {
 	rdb *redis.Client
 	sha string
 	ttl time.Duration
 }
 
-func (p *setParty) lock(resource string) lock { return &setLock{p, []string{resource}} }
-func (p *setParty) close()                    { _ = p.rdb.Close() }
+func (p *setClient) lock(resource string) lock { return &setLock{p, []string{resource}} }
+func (p *setClient) close()                    { _ = p.rdb.Close() }
 
 type setLock struct {
-	p    *setParty
+	p    *setClient
 	keys []string
 }
 

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// idler holds leases and does nothing: what they cost is their renewals.
-type idler struct {
-	p      party
+// idleLeases are leases that are only renewed.
+type idleLeases struct {
+	p      client
 	held   []any // what a user keeps of each lease
 	before memory
 	after  memory
 }
 
-// keeper is a party whose leases are not simply locks that are kept: it says
-// what a user has to do and to keep.
-type keeper interface {
+// leaseKeeper is a client whose leases are more than locks that are held: keep does what a
+// user has to do, and returns what a user has to keep.
+type leaseKeeper interface {
 	keep(ctx context.Context, resource string) (held any, err error)
 }
 
@@ -39,25 +39,25 @@ func inMemory() memory {
 }
 
 const (
-	hands = 64        // goroutines that take the leases
-	first = 4 * hands // leases after which the connections are there
+	openers = 64          // goroutines that acquire the leases
+	first   = 4 * openers // leases after which the connections are there
 )
 
-// newIdler takes all leases. Memory is counted from when the connections of the
+// newIdleLeases acquires all leases. Memory is counted from when the connections of the
 // client are open.
-func newIdler(c contender, j job) (*idler, error) {
+func newIdleLeases(c contender, j job) (*idleLeases, error) {
 	if j.Leases <= first {
 		return nil, fmt.Errorf("%d leases: more than %d are needed", j.Leases, first)
 	}
-	p, err := c.open(settings{addrs: j.Addrs, callers: hands, ttl: j.TTL})
+	p, err := c.open(settings{addrs: j.Addrs, callers: openers, ttl: j.TTL})
 	if err != nil {
 		return nil, err
 	}
-	d := &idler{p: p, held: make([]any, j.Leases)}
-	err = errors.Join(d.warm(j.Resource), d.takeAll(j.Resource, 0, first))
+	d := &idleLeases{p: p, held: make([]any, j.Leases)}
+	err = errors.Join(d.warm(j.Resource), d.acquireAll(j.Resource, 0, first))
 	d.before = inMemory()
 	if err == nil {
-		err = d.takeAll(j.Resource, first, j.Leases)
+		err = d.acquireAll(j.Resource, first, j.Leases)
 	}
 	d.after = inMemory()
 	if err != nil {
@@ -66,11 +66,11 @@ func newIdler(c contender, j job) (*idler, error) {
 	return d, err
 }
 
-// warm opens the connections that the hands use at a time: each has buffers of its
-// own, which are nothing of a lease.
-func (d *idler) warm(resource string) error {
+// warm opens the connections that the openers use at a time: their buffers are not
+// part of a lease.
+func (d *idleLeases) warm(resource string) error {
 	ctx := context.Background()
-	return byHands(func(h int) (err error) {
+	return inParallel(func(h int) (err error) {
 		l := d.p.lock(fmt.Sprintf("%s:warm:%d", resource, h))
 		for i := 0; i < 20 && err == nil; i++ {
 			err = errors.Join(l.Lock(ctx), l.Unlock(ctx))
@@ -79,31 +79,31 @@ func (d *idler) warm(resource string) error {
 	})
 }
 
-func (d *idler) takeAll(resource string, from, to int) error {
+func (d *idleLeases) acquireAll(resource string, from, to int) error {
 	var next atomic.Int64
 	next.Store(int64(from))
-	return byHands(func(int) (err error) {
+	return inParallel(func(int) (err error) {
 		for i := next.Add(1) - 1; i < int64(to) && err == nil; i = next.Add(1) - 1 {
-			err = d.take(fmt.Sprintf("%s:%d", resource, i), &d.held[i])
+			err = d.acquire(fmt.Sprintf("%s:%d", resource, i), &d.held[i])
 		}
 		return err
 	})
 }
 
-// byHands does something with all hands at once.
-func byHands(do func(hand int) error) error {
-	errs := make([]error, hands)
+// inParallel calls do in all openers at once.
+func inParallel(do func(opener int) error) error {
+	errs := make([]error, openers)
 	var wg sync.WaitGroup
-	for h := range hands {
+	for h := range openers {
 		wg.Go(func() { errs[h] = do(h) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
 }
 
-func (d *idler) take(resource string, held *any) (err error) {
-	ctx := context.Background() // a watchdog ends with the process
-	if k, ok := d.p.(keeper); ok {
+func (d *idleLeases) acquire(resource string, held *any) (err error) {
+	ctx := context.Background() // a renewal loop ends with the process
+	if k, ok := d.p.(leaseKeeper); ok {
 		*held, err = k.keep(ctx, resource)
 		return err
 	}
@@ -112,48 +112,48 @@ func (d *idler) take(resource string, held *any) (err error) {
 	return l.Lock(ctx)
 }
 
-func (d *idler) run(_ context.Context, w window) (*report, error) {
+func (d *idleLeases) run(_ context.Context, w window) (*report, error) {
 	sleepUntil(w.From)
-	before := spent()
+	before := usageNow()
 	sleepUntil(w.Until)
 	n := float64(len(d.held) - first)
 	return &report{
-		Usage:      spent().minus(before),
+		Usage:      usageNow().minus(before),
 		HeapEach:   (float64(d.after.heap) - float64(d.before.heap)) / n,
 		StackEach:  (float64(d.after.stacks) - float64(d.before.stacks)) / n,
 		Goroutines: float64(d.after.goroutines-d.before.goroutines) / n,
 	}, nil
 }
 
-// close leaves the leases alone: to give them back takes long and is not
-// measured. The process is killed next.
-func (d *idler) close() {}
+// close does not release the leases, which takes long and is not measured. The
+// process is killed next.
+func (d *idleLeases) close() {}
 
-// idleOf holds leases.
-func idleOf(k keeping) play {
-	return func(ctx context.Context, s *stage, c contender) (figures, error) {
-		there, err := s.site(c.on)
+// idleOf measures leases that are only held.
+func idleOf(k idleSize) measure {
+	return func(ctx context.Context, s *testbed, c contender) (figures, error) {
+		at, err := s.site(c.on)
 		if err != nil {
 			return nil, err
 		}
-		j := job{Kind: "idle", Contender: c.name, Addrs: there.servers.addrs(), Resource: s.fresh("idle"), Leases: k.leases, TTL: k.ttl}
-		if err := s.crew.begin(0, []job{j}); err != nil {
+		j := job{Kind: "idle", Contender: c.name, Addrs: at.servers.addrs(), Resource: s.newResource("idle"), Leases: k.leases, TTL: k.ttl}
+		if err := s.workers.prepare(0, []job{j}); err != nil {
 			return nil, err
 		}
 		length := time.Duration(k.intervals) * k.ttl / 3
-		w := soon(100*time.Millisecond, length)
-		if err := s.crew.open(0, 1, w); err != nil {
+		w := windowIn(100*time.Millisecond, length)
+		if err := s.workers.open(0, 1, w); err != nil {
 			return nil, err
 		}
-		used, err := there.watch(ctx, w, c)
+		used, err := at.watch(ctx, w, c)
 		if err != nil {
 			return nil, err
 		}
-		// Giving the leases back is not measured: the process ends, and the
+		// Releasing the leases is not measured: the process ends, and the
 		// store is emptied before the next slice.
-		m := s.crew.members[0]
-		a, err := m.hear()
-		s.crew.kill(0)
+		m := s.workers.processes[0]
+		a, err := m.await()
+		s.workers.kill(0)
 		if err != nil {
 			return nil, err
 		}

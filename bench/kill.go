@@ -11,22 +11,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// vigil is one process that holds, or waits for, several resources.
-type vigil struct {
+// lockSet is one process that holds, or waits for, several resources.
+type lockSet struct {
 	board *board
-	p     party
+	p     client
 	locks []lock
 }
 
-// newVigil takes the resources if the job is to hold.
-func newVigil(b *board, c contender, j job) (*vigil, error) {
+// newLockSet acquires the resources if the job is to hold.
+func newLockSet(b *board, c contender, j job) (*lockSet, error) {
 	p, err := c.open(settings{addrs: j.Addrs, callers: j.Leases, ttl: j.TTL})
 	if err != nil {
 		return nil, err
 	}
-	v := &vigil{board: b, p: p}
+	v := &lockSet{board: b, p: p}
 	for i := range j.Leases {
-		v.locks = append(v.locks, p.lock(vigilName(j.Resource, i)))
+		v.locks = append(v.locks, p.lock(lockSetName(j.Resource, i)))
 	}
 	if j.Kind == "hold" {
 		for _, l := range v.locks {
@@ -39,13 +39,13 @@ func newVigil(b *board, c contender, j job) (*vigil, error) {
 	return v, nil
 }
 
-func vigilName(resource string, i int) string { return fmt.Sprintf("%s:%d", resource, i) }
+func lockSetName(resource string, i int) string { return fmt.Sprintf("%s:%d", resource, i) }
 
-// run waits for all resources and notes when each was granted. A holder is never
-// told to run: it is killed.
-func (v *vigil) run(ctx context.Context, _ window) (*report, error) {
-	// A context that can end, although it does not: with it rueidislock asks again
-	// where it has missed a message, instead of waiting for ever.
+// run waits for all resources and notes when each was granted. A holder never
+// runs: it is killed.
+func (v *lockSet) run(ctx context.Context, _ window) (*report, error) {
+	// A context that can end, although it does not: with it rueidislock tries again
+	// after a missed message, instead of waiting for ever.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &report{Entered: make([]time.Time, len(v.locks))}
@@ -65,44 +65,44 @@ func (v *vigil) run(ctx context.Context, _ window) (*report, error) {
 	return r, errors.Join(errs...)
 }
 
-func (v *vigil) close() { v.p.close() }
+func (v *lockSet) close() { v.p.close() }
 
 // killTTL is short, since every round has to wait for it.
 const killTTL = time.Second
 
 // killOf kills a process that holds n resources while another waits for each.
-func killOf(n int) play {
-	return func(ctx context.Context, s *stage, c contender) (figures, error) {
-		resource := s.fresh("kill")
-		s.crew.board.reset()
+func killOf(n int) measure {
+	return func(ctx context.Context, s *testbed, c contender) (figures, error) {
+		resource := s.newResource("kill")
+		s.workers.board.reset()
 		j := job{Kind: "hold", Contender: c.name, Addrs: s.addrs(), Resource: resource, Leases: n, TTL: killTTL}
-		if err := s.crew.begin(0, []job{j}); err != nil {
+		if err := s.workers.prepare(0, []job{j}); err != nil {
 			return nil, err
 		}
 		j.Kind = "await"
-		if err := s.crew.begin(1, []job{j}); err != nil {
+		if err := s.workers.prepare(1, []job{j}); err != nil {
 			return nil, err
 		}
-		if err := s.crew.open(1, 1, soon(0, 0)); err != nil {
+		if err := s.workers.open(1, 1, windowIn(0, 0)); err != nil {
 			return nil, err
 		}
-		if err := s.settled(ctx, n); err != nil {
+		if err := s.awaitWaiting(ctx, n); err != nil {
 			return nil, err
 		}
-		s.crew.kill(0)
+		s.workers.kill(0)
 		ends, err := leaseEnds(ctx, s.meter.rdb, c, resource, n)
 		if err != nil {
 			return nil, err
 		}
-		reports, err := s.crew.reports(1, 1)
+		reports, err := s.workers.reports(1, 1)
 		if err != nil {
 			return nil, err
 		}
-		return late(ends, reports[0].Entered), nil
+		return lateness(ends, reports[0].Entered), nil
 	}
 }
 
-// leaseEnds asks when the store ends the leases of a process that is gone. What
+// leaseEnds reads when the store ends the leases of a process that was killed. What
 // it had sent before has been executed: the server has read the end of its
 // connections by the time it answers a few commands of another.
 func leaseEnds(ctx context.Context, rdb *redis.Client, c contender, resource string, n int) ([]time.Time, error) {
@@ -110,18 +110,18 @@ func leaseEnds(ctx context.Context, rdb *redis.Client, c contender, resource str
 	ends := make([]time.Time, n)
 	for i := range ends {
 		var err error
-		if ends[i], err = c.leaseEnd(ctx, rdb, vigilName(resource, i)); err != nil {
+		if ends[i], err = c.leaseEnd(ctx, rdb, lockSetName(resource, i)); err != nil {
 			return nil, fmt.Errorf("%s: the end of its lease: %w", c.name, err)
 		}
 		if time.Until(ends[i]) < 0 {
-			return nil, fmt.Errorf("%s: its lease ended at %v, before it was looked at", c.name, ends[i])
+			return nil, fmt.Errorf("%s: its lease ended at %v, before it was read", c.name, ends[i])
 		}
 	}
 	return ends, nil
 }
 
-// late compares entries with the ends of the leases before.
-func late(ends, entered []time.Time) figures {
+// lateness compares entries with the ends of the leases before.
+func lateness(ends, entered []time.Time) figures {
 	all := make([]float64, len(ends))
 	for i := range ends {
 		all[i] = milliseconds(entered[i].Sub(ends[i]))

@@ -83,11 +83,11 @@ func run(ctx context.Context, f flags, out io.Writer) (missed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	c, err := place()
+	c, err := pinSelf()
 	if err != nil {
 		return 0, err
 	}
-	s, err := newStage(c, f.rounds, f.slice)
+	s, err := newTestbed(c, f.rounds, f.slice)
 	if err != nil {
 		return 0, err
 	}
@@ -154,7 +154,7 @@ func (a about) String() string {
 		a.Date, a.Redis, a.Go, a.CPUs, a.Cores, a.Rounds, a.Slice)
 }
 
-func (s *stage) outcome(ctx context.Context) (*outcome, error) {
+func (s *testbed) outcome(ctx context.Context) (*outcome, error) {
 	info, err := s.meter.rdb.Info(ctx, "server").Result()
 	if err != nil {
 		return nil, err

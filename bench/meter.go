@@ -17,7 +17,7 @@ type serverUse struct {
 	calls map[string]int
 }
 
-// meter asks a server on a connection of its own.
+// meter reads the counters of a server on a connection of its own.
 type meter struct{ rdb *redis.Client }
 
 func newMeter(addr string) *meter {

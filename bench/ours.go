@@ -16,13 +16,13 @@ func holdfastContender(name string, opts ...holdfast.LockOption) contender {
 	return contender{
 		name: name, role: ours, background: true, leaseEnd: holdfastLeaseEnd,
 		sends: []string{"evalsha", "eval", "subscribe", "ping"},
-		open: func(s settings) (party, error) {
+		open: func(s settings) (client, error) {
 			rdb := s.client()
 			c, err := holdfast.New(goredis.New(rdb))
 			if err != nil {
 				return nil, err
 			}
-			return &holdfastParty{c, []io.Closer{rdb}, append(opts, holdfast.WithTTL(s.ttl))}, nil
+			return &holdfastClient{c, []io.Closer{rdb}, append(opts, holdfast.WithTTL(s.ttl))}, nil
 		},
 	}
 }
@@ -34,22 +34,22 @@ func onRequestContexts(c contender) contender {
 	return c
 }
 
-type holdfastParty struct {
+type holdfastClient struct {
 	c    *holdfast.Client
 	rdbs []io.Closer
 	opts []holdfast.LockOption
 }
 
-func (p *holdfastParty) lock(resource string) lock {
+func (p *holdfastClient) lock(resource string) lock {
 	return &holdfastLock{m: p.c.Mutex(resource, p.opts...)}
 }
 
-// keep: who holds a lease for long keeps the lease and nothing else.
-func (p *holdfastParty) keep(ctx context.Context, resource string) (any, error) {
+// keep returns the lease: a user keeps nothing else.
+func (p *holdfastClient) keep(ctx context.Context, resource string) (any, error) {
 	return p.c.Mutex(resource, p.opts...).Lock(ctx)
 }
 
-func (p *holdfastParty) close() {
+func (p *holdfastClient) close() {
 	_ = p.c.Close() // what is left ends by its TTL
 	for _, rdb := range p.rdbs {
 		_ = rdb.Close()
@@ -68,7 +68,7 @@ func (h *holdfastLock) Lock(ctx context.Context) (err error) {
 
 func (h *holdfastLock) Unlock(ctx context.Context) error { return h.l.Release(ctx) }
 
-// holdfastLeaseEnd reads the deadline that docs/PROTOCOL.md tells of.
+// holdfastLeaseEnd reads the deadline; see docs/PROTOCOL.md.
 func holdfastLeaseEnd(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error) {
 	us, err := rdb.HGet(ctx, "holdfast:{"+resource+"}", "deadline").Int64()
 	return time.UnixMicro(us), err

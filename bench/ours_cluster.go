@@ -13,13 +13,13 @@ import (
 func holdfastCluster(name string, masters int) contender {
 	c := holdfastContender(name)
 	c.on = topology{masters: masters}
-	c.open = func(s settings) (party, error) {
+	c.open = func(s settings) (client, error) {
 		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.addrs, PoolSize: s.poolSize()})
 		hc, err := holdfast.New(goredis.New(rdb))
 		if err != nil {
 			return nil, err
 		}
-		return &holdfastParty{hc, []io.Closer{rdb}, []holdfast.LockOption{holdfast.WithTTL(s.ttl)}}, nil
+		return &holdfastClient{hc, []io.Closer{rdb}, []holdfast.LockOption{holdfast.WithTTL(s.ttl)}}, nil
 	}
 	return c
 }

@@ -11,9 +11,9 @@ import (
 func holdfastQuorum(name string, n int) contender {
 	c := holdfastContender(name)
 	c.on = topology{nodes: n}
-	c.open = func(s settings) (party, error) {
+	c.open = func(s settings) (client, error) {
 		var nodes []engine.Engine
-		p := &holdfastParty{opts: []holdfast.LockOption{holdfast.WithTTL(s.ttl)}}
+		p := &holdfastClient{opts: []holdfast.LockOption{holdfast.WithTTL(s.ttl)}}
 		for _, addr := range s.addrs {
 			rdb := s.clientOf(addr)
 			p.rdbs = append(p.rdbs, rdb)

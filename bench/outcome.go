@@ -30,7 +30,7 @@ func (o *outcome) write(f flags) error {
 		}
 	}
 	if f.docs != "" {
-		if err := o.fill(f.docs); err != nil {
+		if err := o.fillDocs(f.docs); err != nil {
 			return err
 		}
 	}

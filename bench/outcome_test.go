@@ -22,7 +22,7 @@ func madeUp(scenario, label string, rows map[string][]float64, m metric) table {
 		for _, x := range rounds {
 			r.rounds = append(r.rounds, figures{m: x})
 		}
-		r.settle()
+		r.summarize()
 		t.Rows = append(t.Rows, r)
 	}
 	slices.SortFunc(t.Rows, func(a, b row) int { return strings.Compare(a.Contender, b.Contender) })
@@ -63,13 +63,13 @@ func TestMissedBarsAreSaid(t *testing.T) {
 	b := all[i]
 	for word, figure := range map[string]float64{"met": b.limit, "MISSED": b.limit + 0.01} {
 		o := outcome{Tables: []table{madeUp(b.scenario, b.label, map[string][]float64{b.contender: {figure}, b.against.row: {1}}, b.metric)}}
-		var said bytes.Buffer
-		missed, err := o.finish(flags{}, &said)
+		var printed bytes.Buffer
+		missed, err := o.finish(flags{}, &printed)
 		if err != nil || (missed == 1) != (word == "MISSED") {
 			t.Errorf("%g: %d missed, %v", figure, missed, err)
 		}
-		if !regexp.MustCompile(`scripts +shared +.* +` + digits(figure) + ` +` + word + `\n`).MatchString(said.String()) {
-			t.Errorf("%g: the report has no %q:\n%s", figure, word, &said)
+		if !regexp.MustCompile(`scripts +shared +.* +` + digits(figure) + ` +` + word + `\n`).MatchString(printed.String()) {
+			t.Errorf("%g: the report has no %q:\n%s", figure, word, &printed)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestFilesOfAnOutcome(t *testing.T) {
 					f[m] = float64(i * k * k * k)
 				}
 				r.rounds = []figures{f}
-				r.settle()
+				r.summarize()
 				tab.Rows = append(tab.Rows, r)
 			}
 			o.Tables = append(o.Tables, tab)
@@ -188,7 +188,7 @@ func TestEveryScenarioHasItsPlaceInTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // what is there already is replaced
-		if err := o.fill(mine); err != nil {
+		if err := o.fillDocs(mine); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -201,7 +201,7 @@ func TestEveryScenarioHasItsPlaceInTheDocs(t *testing.T) {
 			t.Errorf("%q stands there %d times", sc.name, n)
 		}
 	}
-	if err := o.fill(filepath.Join(t.TempDir(), "none.md")); err == nil {
+	if err := o.fillDocs(filepath.Join(t.TempDir(), "none.md")); err == nil {
 		t.Error("a document that is not there was filled")
 	}
 }

@@ -14,9 +14,9 @@ import (
 func redislockContender(name string, poll time.Duration) contender {
 	return contender{
 		name: name, role: peer, background: true, leaseEnd: keyEnd(""), sends: evalsha,
-		open: func(s settings) (party, error) {
+		open: func(s settings) (client, error) {
 			rdb := s.client()
-			return &redislockParty{rdb, redislock.New(rdb), s.ttl, poll}, nil
+			return &redislockClient{rdb, redislock.New(rdb), s.ttl, poll}, nil
 		},
 	}
 }
@@ -27,30 +27,30 @@ func redislockContender(name string, poll time.Duration) contender {
 func redislockAutoPipeline(name string, poll time.Duration) contender {
 	return contender{
 		name: name, role: peer, background: true, leaseEnd: keyEnd(""), sends: evalsha,
-		open: func(s settings) (party, error) {
+		open: func(s settings) (client, error) {
 			rdb := s.client()
 			ap, err := rdb.AutoPipeline()
 			if err != nil {
 				return nil, err
 			}
-			return &redislockParty{rdb, redislock.New(ap), s.ttl, poll}, nil
+			return &redislockClient{rdb, redislock.New(ap), s.ttl, poll}, nil
 		},
 	}
 }
 
-type redislockParty struct {
+type redislockClient struct {
 	rdb  *redis.Client
 	c    *redislock.Client
 	ttl  time.Duration
 	poll time.Duration
 }
 
-func (p *redislockParty) lock(resource string) lock {
+func (p *redislockClient) lock(resource string) lock {
 	return &redislockLock{p: p, key: resource, opts: &redislock.Options{RetryStrategy: redislock.LinearBackoff(p.poll)}}
 }
 
 // keep renews as the README's watchdog does: it is the user's to write.
-func (p *redislockParty) keep(ctx context.Context, resource string) (any, error) {
+func (p *redislockClient) keep(ctx context.Context, resource string) (any, error) {
 	l := p.lock(resource).(*redislockLock)
 	if err := l.Lock(ctx); err != nil {
 		return nil, err
@@ -72,16 +72,16 @@ func (p *redislockParty) keep(ctx context.Context, resource string) (any, error)
 	return l, nil
 }
 
-func (p *redislockParty) close() { _ = p.rdb.Close() }
+func (p *redislockClient) close() { _ = p.rdb.Close() }
 
 type redislockLock struct {
-	p    *redislockParty
+	p    *redislockClient
 	key  string
 	opts *redislock.Options
 	held *redislock.Lock
 }
 
-// Lock goes on when the library gives up: it bounds itself by the TTL.
+// Lock tries again when the library ends its wait, which it bounds by the TTL.
 func (l *redislockLock) Lock(ctx context.Context) (err error) {
 	for {
 		l.held, err = l.p.c.Obtain(ctx, l.key, l.p.ttl, l.opts)

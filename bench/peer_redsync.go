@@ -21,7 +21,7 @@ func redsyncContender(name string, poll time.Duration) contender {
 	return contender{
 		name: name, role: peer, background: true, leaseEnd: keyEnd(""),
 		sends: []string{"set", "evalsha", "eval"},
-		open:  func(s settings) (party, error) { return openRedsync(s, opts...), nil },
+		open:  func(s settings) (client, error) { return openRedsync(s, opts...), nil },
 	}
 }
 
@@ -30,12 +30,12 @@ func redsyncContender(name string, poll time.Duration) contender {
 func redsyncQuorum(name string, n int, opts ...redsync.Option) contender {
 	return contender{
 		name: name, role: peer, background: true, sends: []string{"set", "evalsha", "eval"}, on: topology{nodes: n},
-		open: func(s settings) (party, error) { return openRedsync(s, opts...), nil },
+		open: func(s settings) (client, error) { return openRedsync(s, opts...), nil },
 	}
 }
 
-func openRedsync(s settings, opts ...redsync.Option) *redsyncParty {
-	p := &redsyncParty{ttl: s.ttl, opts: append(opts, redsync.WithExpiry(s.ttl), redsync.WithTries(1<<20))}
+func openRedsync(s settings, opts ...redsync.Option) *redsyncClient {
+	p := &redsyncClient{ttl: s.ttl, opts: append(opts, redsync.WithExpiry(s.ttl), redsync.WithTries(1<<20))}
 	var pools []redsyncredis.Pool
 	for _, addr := range s.addrs {
 		rdb := s.clientOf(addr)
@@ -46,14 +46,14 @@ func openRedsync(s settings, opts ...redsync.Option) *redsyncParty {
 	return p
 }
 
-type redsyncParty struct {
+type redsyncClient struct {
 	rs   *redsync.Redsync
 	rdbs []*redis.Client
 	ttl  time.Duration
 	opts []redsync.Option
 }
 
-func (p *redsyncParty) lock(resource string) lock {
+func (p *redsyncClient) lock(resource string) lock {
 	next := func() *redsync.Mutex { return p.rs.NewMutex(resource, p.opts...) }
 	if len(p.rdbs) > 1 {
 		return &redsyncLock{next: next}
@@ -61,9 +61,9 @@ func (p *redsyncParty) lock(resource string) lock {
 	return &redsyncLock{m: next()}
 }
 
-// keep renews as the watchdog in redislock's README does: it is the user's to
-// write here too.
-func (p *redsyncParty) keep(ctx context.Context, resource string) (any, error) {
+// keep renews as the watchdog in redislock's README does, which a user
+// has to write here too.
+func (p *redsyncClient) keep(ctx context.Context, resource string) (any, error) {
 	l := p.lock(resource).(*redsyncLock)
 	if err := l.Lock(ctx); err != nil {
 		return nil, err
@@ -85,13 +85,13 @@ func (p *redsyncParty) keep(ctx context.Context, resource string) (any, error) {
 	return l, nil
 }
 
-func (p *redsyncParty) close() {
+func (p *redsyncClient) close() {
 	for _, rdb := range p.rdbs {
 		_ = rdb.Close()
 	}
 }
 
-// redsyncLock makes a mutex for each turn where others are asked in the
+// redsyncLock makes a mutex for each turn if other nodes are called in the
 // background: with fail-fast a straggler may still read the last one's value.
 type redsyncLock struct {
 	m    *redsync.Mutex

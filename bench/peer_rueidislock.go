@@ -21,7 +21,7 @@ func rueidislockContender(name string) contender {
 	return contender{
 		name: name, role: peer, background: true, leaseEnd: keyEnd("rueidislock:0:"),
 		sends: []string{"evalsha", "eval", "ping"},
-		open: func(s settings) (party, error) {
+		open: func(s settings) (client, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 				ClientOption:   rueidis.ClientOption{InitAddress: s.addrs},
 				KeyMajority:    1,
@@ -32,17 +32,17 @@ func rueidislockContender(name string) contender {
 			if err != nil {
 				return nil, err
 			}
-			return rueidislockParty{l}, nil
+			return rueidislockClient{l}, nil
 		},
 	}
 }
 
-type rueidislockParty struct{ l rueidislock.Locker }
+type rueidislockClient struct{ l rueidislock.Locker }
 
-func (p rueidislockParty) lock(resource string) lock {
+func (p rueidislockClient) lock(resource string) lock {
 	return &rueidislockLock{l: p.l, name: resource}
 }
-func (p rueidislockParty) close() { p.l.Close() }
+func (p rueidislockClient) close() { p.l.Close() }
 
 type rueidislockLock struct {
 	l       rueidislock.Locker
@@ -50,7 +50,7 @@ type rueidislockLock struct {
 	release context.CancelFunc
 }
 
-// Lock asks again after a while where it has to wait: a message that is missed
+// Lock tries again after a while if it has to wait: a message that is missed
 // would keep it waiting for ever.
 func (r *rueidislockLock) Lock(ctx context.Context) (err error) {
 	if ctx.Done() == nil {

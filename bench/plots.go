@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/chart"
 )
 
-// panels says what is drawn of a scenario. A rate is never drawn without the
+// panels lists the metrics that are drawn of a scenario. A rate is never drawn without the
 // worst caller's share and the longest wait.
 func panels(scenario string) []metric {
 	return map[string][]metric{

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// nodes are the independent servers of a quorum; what befalls the first two of
-// them comes over a client that is at work.
+// nodes are the independent servers of a quorum. The first two of them can fail
+// while a client is at work.
 type nodes []*redistest.Server
 
 func newNodes(n int, c cores) (nodes, error) {
@@ -42,50 +42,50 @@ func (n nodes) addrs() []string {
 	return addrs
 }
 
-// trouble is what happens to two of the nodes, and how it ends.
-type trouble struct {
-	strike, mend func(*redistest.Server)
+// nodeFault is a fault of two of the nodes, and its repair.
+type nodeFault struct {
+	inject, repair func(*redistest.Server)
 }
 
-func allUp() trouble {
+func noFault() nodeFault {
 	nothing := func(*redistest.Server) {}
-	return trouble{nothing, nothing}
+	return nodeFault{nothing, nothing}
 }
 
-func dead() trouble { return trouble{(*redistest.Server).Kill, (*redistest.Server).Restart} }
+func killNodes() nodeFault { return nodeFault{(*redistest.Server).Kill, (*redistest.Server).Restart} }
 
-func hung() trouble { return trouble{(*redistest.Server).Pause, (*redistest.Server).Resume} }
+func pauseNodes() nodeFault { return nodeFault{(*redistest.Server).Pause, (*redistest.Server).Resume} }
 
 // quorumOf is one caller that locks and unlocks a resource on five nodes.
-func quorumOf(t trouble) play {
-	const stricken = 2
-	return func(ctx context.Context, s *stage, c contender) (f figures, err error) {
-		there, err := s.site(c.on)
+func quorumOf(t nodeFault) measure {
+	const faulty = 2
+	return func(ctx context.Context, s *testbed, c contender) (f figures, err error) {
+		at, err := s.site(c.on)
 		if err != nil {
 			return nil, err
 		}
-		all := there.servers
-		jobs := jobsFor(job{
-			Kind: "crowd", Contender: c.name, Addrs: all.addrs(), Resource: s.fresh("quorum"),
+		all := at.servers
+		jobs := splitJob(job{
+			Kind: "crowd", Contender: c.name, Addrs: all.addrs(), Resource: s.newResource("quorum"),
 			Callers: 1, Own: true, TTL: s.ttl,
 		}, 1)
-		if err := s.crew.begin(0, jobs); err != nil {
+		if err := s.workers.prepare(0, jobs); err != nil {
 			return nil, err
 		}
-		for _, server := range all[:stricken] {
-			t.strike(server)
+		for _, server := range all[:faulty] {
+			t.inject(server)
 		}
 		defer func() {
-			for _, server := range all[:stricken] {
-				t.mend(server)
+			for _, server := range all[:faulty] {
+				t.repair(server)
 				err = errors.Join(err, s.cores.pinServer(server.PID()))
 			}
 		}()
-		w := soon(50*time.Millisecond, 4*s.slice)
-		if err := s.crew.open(0, 1, w); err != nil {
+		w := windowIn(50*time.Millisecond, 4*s.slice)
+		if err := s.workers.open(0, 1, w); err != nil {
 			return nil, err
 		}
-		reports, err := s.crew.reports(0, 1)
+		reports, err := s.workers.reports(0, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func quorumOf(t trouble) play {
 }
 
 // quorum starts the nodes when they are first needed.
-func (s *stage) quorum(size int) (nodes, error) {
+func (s *testbed) quorum(size int) (nodes, error) {
 	var err error
 	if s.nodes == nil {
 		s.nodes, err = newNodes(size, s.cores)

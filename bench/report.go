@@ -12,16 +12,16 @@ import (
 type report struct {
 	Usage   usage
 	Turns   []int // by caller
-	Passed  int   // turns after somebody else's
+	Passed  int   // turns after another caller's
 	Longest time.Duration
 	Held    time.Duration
 	Waits   *hdrhistogram.Snapshot
 	Pairs   *hdrhistogram.Snapshot `json:",omitempty"`
 	Gaps    *hdrhistogram.Snapshot `json:",omitempty"`
 
-	Entered []time.Time `json:",omitempty"` // of a vigil
+	Entered []time.Time `json:",omitempty"` // of a lockSet
 
-	HeapEach, StackEach, Goroutines float64 // of an idler, for each lease
+	HeapEach, StackEach, Goroutines float64 // for each idle lease
 }
 
 // reportOf adds up what callers saw.
@@ -72,7 +72,7 @@ type usage struct {
 	Gained     int           // goroutines, in the second half of a slice
 }
 
-func spent() usage {
+func usageNow() usage {
 	var ru syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &ru) // fails on bad arguments only
 	var mem runtime.MemStats

@@ -10,7 +10,7 @@ import (
 )
 
 // play runs one contender for one slice.
-type play func(ctx context.Context, s *stage, c contender) (figures, error)
+type measure func(ctx context.Context, s *testbed, c contender) (figures, error)
 
 // scenario is one situation in some sizes.
 type scenario struct {
@@ -27,7 +27,7 @@ type scenario struct {
 type variant struct {
 	label      string // empty if there is one only
 	contenders []string
-	play       play
+	measure    measure
 	// once are contenders that get a single round, since a slice takes too long.
 	once []string
 }
@@ -60,11 +60,11 @@ type spread struct{ Median, Min, Max float64 }
 // so that a machine that is slow for a while is so for all, in an order by chance:
 // with a fixed one each would always follow the same other, which alone makes up to
 // three microseconds of a pair.
-func (sc scenario) run(ctx context.Context, s *stage, v variant, progress io.Writer) (table, error) {
+func (sc scenario) run(ctx context.Context, s *testbed, v variant, progress io.Writer) (table, error) {
 	t := table{Scenario: sc.name, Case: v.label, Title: sc.title, Columns: sc.columns}
 	var all []contender
 	for _, name := range v.contenders {
-		c, err := named(name)
+		c, err := contenderNamed(name)
 		if err != nil {
 			return t, err
 		}
@@ -81,11 +81,11 @@ func (sc scenario) run(ctx context.Context, s *stage, v variant, progress io.Wri
 				continue
 			}
 			start := time.Now()
-			f, err := s.play(ctx, v, all[i])
+			f, err := s.measure(ctx, v, all[i])
 			if err != nil && (all[i].role == ours || ctx.Err() != nil) {
 				return t, fmt.Errorf("%s %s, %s: %w", sc.name, v.label, all[i].name, err)
 			}
-			if err != nil { // a peer may fail; the run goes on, and says so
+			if err != nil { // a peer may fail; the run continues and reports it
 				t.Failures = append(t.Failures, fmt.Sprintf("round %d, %s: %v", round+1, all[i].name, err))
 			}
 			t.Rows[i].rounds = append(t.Rows[i].rounds, f)
@@ -94,13 +94,13 @@ func (sc scenario) run(ctx context.Context, s *stage, v variant, progress io.Wri
 		}
 	}
 	for i := range t.Rows {
-		t.Rows[i].settle()
+		t.Rows[i].summarize()
 	}
 	return t, nil
 }
 
 // settle makes medians of rounds.
-func (r *row) settle() {
+func (r *row) summarize() {
 	by := map[metric][]float64{}
 	for _, f := range r.rounds {
 		for m, x := range f {

@@ -14,12 +14,12 @@ type program struct {
 	convoys []int
 	growth  []int
 	kills   int // resources of the holder that is killed
-	idle    []keeping
+	idle    []idleSize
 }
 
 // keeping is leases that are held over some renewal intervals of a third of the
 // TTL each.
-type keeping struct {
+type idleSize struct {
 	leases    int
 	ttl       time.Duration
 	intervals int
@@ -29,13 +29,13 @@ type keeping struct {
 func fullProgram() program {
 	return program{
 		spread: []int{64, 256}, crowd: 64, wide: 64, convoys: []int{50, 200}, growth: []int{2, 32, 512, 1000}, kills: 8,
-		idle: []keeping{{1000, 6 * time.Second, 3, true}, {100_000, 15 * time.Second, 2, false}},
+		idle: []idleSize{{1000, 6 * time.Second, 3, true}, {100_000, 15 * time.Second, 2, false}},
 	}
 }
 
 // big adds what takes minutes.
 func (p program) big() program {
-	p.idle = append(p.idle, keeping{10_000, 15 * time.Second, 2, true}, keeping{1_000_000, time.Minute, 2, false})
+	p.idle = append(p.idle, idleSize{10_000, 15 * time.Second, 2, true}, idleSize{1_000_000, time.Minute, 2, false})
 	return p
 }
 
@@ -58,7 +58,7 @@ func uncontended() scenario {
 				"two bare EVALSHA", "two bare EVALSHA, rueidis", "the same scripts, sent by hand", "SET NX PX + compare-and-delete",
 				"holdfast", "holdfast, ctx that can end", "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
 			},
-			play: crowdOf(gathering{clients: 1, callers: 1, own: true, length: 0.3}),
+			measure: crowdOf(crowdSpec{clients: 1, callers: 1, own: true, length: 0.3}),
 		}},
 	}
 }
@@ -76,14 +76,14 @@ func spreadOut(sizes []int) scenario {
 				"two bare EVALSHA", "two bare EVALSHA, AutoPipeline", "two bare EVALSHA, rueidis",
 				"holdfast", "holdfast, ctx that can end", "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
 			},
-			play: crowdOf(gathering{clients: 1, callers: n, own: true, length: 1}),
+			measure: crowdOf(crowdSpec{clients: 1, callers: n, own: true, length: 1}),
 		})
 	}
 	return sc
 }
 
 // contested are those that wait for one another. How a peer that polls does
-// depends on how often: slow polls leave the lock to whoever has it, which looks
+// depends on how often: slow polls leave the lock to its holder, which looks
 // best where nothing is done under it; fast ones notice a release soon.
 func contested(more ...string) []string {
 	return append(more, "holdfast", "redsync", "redsync, polls at 1 ms", "redislock, polls at 1 ms", "rueidislock")
@@ -101,7 +101,7 @@ func hot(callers int) scenario {
 		columns: slices.Concat([]metric{rate, handOffs}, withRate),
 		cases: []variant{{
 			contenders: atZeroHold("sync.Mutex", "BLPOP/LPUSH"),
-			play:       crowdOf(gathering{clients: 1, callers: callers, length: 2}),
+			measure:    crowdOf(crowdSpec{clients: 1, callers: callers, length: 2}),
 		}},
 	}
 }
@@ -112,8 +112,8 @@ func processes() scenario {
 		name: "processes", title: "8 processes, one resource, zero hold", rounds: 0.8,
 		columns: slices.Concat([]metric{handOffs, rate, worstProcess}, withRate),
 		cases: []variant{
-			{"8 × 8", atZeroHold("BLPOP/LPUSH"), crowdOf(gathering{clients: 8, callers: 8, ramp: 100 * time.Millisecond, length: 2}), nil},
-			{"8 × 1", atZeroHold("BLPOP/LPUSH"), crowdOf(gathering{clients: 8, callers: 1, ramp: 100 * time.Millisecond, length: 2}), nil},
+			{"8 × 8", atZeroHold("BLPOP/LPUSH"), crowdOf(crowdSpec{clients: 8, callers: 8, ramp: 100 * time.Millisecond, length: 2}), nil},
+			{"8 × 1", atZeroHold("BLPOP/LPUSH"), crowdOf(crowdSpec{clients: 8, callers: 1, ramp: 100 * time.Millisecond, length: 2}), nil},
 		},
 	}
 }
@@ -125,7 +125,7 @@ func handOff() scenario {
 		columns: slices.Concat([]metric{gapP50, gapP99, inUse, rate}, withRate),
 		cases: []variant{{
 			contenders: contested("BLPOP/LPUSH"),
-			play: crowdOf(gathering{
+			measure: crowdOf(crowdSpec{
 				clients: 8, callers: 1, hold: 5 * time.Millisecond, think: 5 * time.Millisecond,
 				ramp: 100 * time.Millisecond, length: 2,
 			}),
@@ -141,7 +141,7 @@ func convoys(sizes []int) scenario {
 	}
 	for _, n := range sizes {
 		sc.cases = append(sc.cases, variant{
-			label: fmt.Sprint(n), contenders: contested("BLPOP/LPUSH"), play: convoyOf(n, 2*time.Millisecond),
+			label: fmt.Sprint(n), contenders: contested("BLPOP/LPUSH"), measure: convoyOf(n, 2*time.Millisecond),
 		})
 	}
 	return sc
@@ -157,7 +157,7 @@ func growth(sizes []int) scenario {
 		sc.cases = append(sc.cases, variant{
 			label:      fmt.Sprint(n),
 			contenders: []string{"BLPOP/LPUSH", "holdfast", "redsync", "redislock, polls at 1 ms", "rueidislock"},
-			play:       crowdOf(gathering{clients: n, callers: 1, ramp: 300*time.Millisecond + time.Duration(n)*1500*time.Microsecond, length: 1.5}),
+			measure:    crowdOf(crowdSpec{clients: n, callers: 1, ramp: 300*time.Millisecond + time.Duration(n)*1500*time.Microsecond, length: 1.5}),
 		})
 	}
 	return sc
@@ -168,18 +168,18 @@ func kills(resources int) scenario {
 	return scenario{
 		name: "kill", title: "the holder is killed; from its lease's end in the store to the next entry", rounds: 0.6,
 		columns: []metric{lateP50, lateMax, lateMin},
-		cases:   []variant{{contenders: contested(), play: killOf(resources)}},
+		cases:   []variant{{contenders: contested(), measure: killOf(resources)}},
 	}
 }
 
 // idle is leases that are held for long.
-func idle(sizes []keeping) scenario {
+func idle(sizes []idleSize) scenario {
 	sc := scenario{
 		name: "idle", title: "held leases, renewed every third of their TTL", rounds: 0.01,
 		columns: []metric{clientShare, serverShare, heapEach, stackEach, goroutinesEach, commandsEach, readsEach, allocsEach},
 	}
 	for _, k := range sizes {
-		v := variant{label: k.label(), contenders: []string{"holdfast"}, play: idleOf(k)}
+		v := variant{label: k.label(), contenders: []string{"holdfast"}, measure: idleOf(k)}
 		if k.peers {
 			v.contenders = append(v.contenders, "redsync", "redislock, polls at 1 ms", "rueidislock")
 		}
@@ -188,7 +188,7 @@ func idle(sizes []keeping) scenario {
 	return sc
 }
 
-func (k keeping) label() string {
+func (k idleSize) label() string {
 	n := fmt.Sprint(k.leases)
 	for i := len(n) - 3; i > 0; i -= 3 {
 		n = n[:i] + "," + n[i:]
@@ -204,9 +204,9 @@ func quorums() scenario {
 		name: "quorum", title: "one caller, a free resource on five nodes", rounds: 0.6,
 		columns: []metric{pairTime, longestPair, goroutines, gained, clientCPU, allocations},
 		cases: []variant{
-			{"all up", append([]string{"two bare EVALSHA, 5 nodes"}, names...), quorumOf(allUp()), nil},
-			{"2 dead", names, quorumOf(dead()), slow},
-			{"2 hung", names, quorumOf(hung()), slow},
+			{"all up", append([]string{"two bare EVALSHA, 5 nodes"}, names...), quorumOf(noFault()), nil},
+			{"2 dead", names, quorumOf(killNodes()), slow},
+			{"2 hung", names, quorumOf(pauseNodes()), slow},
 		},
 	}
 }
@@ -217,9 +217,9 @@ func scripts() scenario {
 		name: "scripts", title: "CPU of the server while pairs come in pipelines",
 		columns: []metric{serverCPU, commands},
 		cases: []variant{
-			{"", []string{"SET NX PX + compare-and-delete", "two bare EVALSHA", "the same scripts, sent by hand"}, pipelined, nil},
-			{"shared", []string{"the same scripts, sent by hand", "a reader", "a reader beside 1000", "a semaphore's unit", "a semaphore's unit beside 1000"}, pipelined, nil},
-			{"renewals", []string{bareRenewing, ownRenewals}, pipelined, nil},
+			{"", []string{"SET NX PX + compare-and-delete", "two bare EVALSHA", "the same scripts, sent by hand"}, measurePipelined, nil},
+			{"shared", []string{"the same scripts, sent by hand", "a reader", "a reader beside 1000", "a semaphore's unit", "a semaphore's unit beside 1000"}, measurePipelined, nil},
+			{"renewals", []string{bareRenewing, ownRenewals}, measurePipelined, nil},
 		},
 	}
 }

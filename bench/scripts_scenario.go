@@ -7,42 +7,42 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// piper can put pairs into a pipeline.
-type piper interface {
+// pipeliner can put pairs into a pipeline.
+type pipeliner interface {
 	pipe(ctx context.Context, p redis.Pipeliner, resource string)
 }
 
-func (p *scriptsParty) pipe(ctx context.Context, to redis.Pipeliner, resource string) {
-	acquire, release := p.pair(resource, bareID, p.request.TTL)
-	to.Do(ctx, acquire.Args()...)
-	to.Do(ctx, release.Args()...)
+func (p *scriptsClient) pipe(ctx context.Context, to redis.Pipeliner, resource string) {
+	acquire, release := p.pair(resource)
+	to.Do(ctx, acquire...)
+	to.Do(ctx, release...)
 }
 
-func (p *setParty) pipe(ctx context.Context, to redis.Pipeliner, resource string) {
+func (p *setClient) pipe(ctx context.Context, to redis.Pipeliner, resource string) {
 	to.SetNX(ctx, resource, bareID, p.ttl)
 	to.EvalSha(ctx, p.sha, []string{resource}, bareID)
 }
 
-func (p *evalshaParty) pipe(ctx context.Context, to redis.Pipeliner, resource string) {
+func (p *evalshaClient) pipe(ctx context.Context, to redis.Pipeliner, resource string) {
 	for range 2 {
 		to.EvalSha(ctx, p.sha, []string{resource}, "holder", 15000)
 	}
 }
 
-// pipelined measures the CPU time of the server for a pair while pairs come in
+// measurePipelined measures the CPU time of the server for a pair while pairs come in
 // pipelines: it works all the time, and the network weighs little.
-func pipelined(ctx context.Context, s *stage, c contender) (figures, error) {
+func measurePipelined(ctx context.Context, s *testbed, c contender) (figures, error) {
 	const batches, depth = 40, 50
 	p, err := c.open(settings{addrs: s.addrs(), callers: 1, ttl: s.ttl})
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	to, ok := p.(piper)
+	to, ok := p.(pipeliner)
 	if !ok {
 		return nil, fmt.Errorf("%s cannot be put into a pipeline", c.name)
 	}
-	resource := s.fresh("pipelined")
+	resource := s.newResource("pipelined")
 	l := p.lock(resource)
 	if err := l.Lock(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
@@ -67,7 +67,7 @@ func pipelined(ctx context.Context, s *stage, c contender) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Unlock(ctx); err != nil { // it was what it says that was measured
+	if err := l.Unlock(ctx); err != nil { // the pairs did what they claim
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	used := after.since(before, c)

@@ -26,7 +26,7 @@ func topologies(callers int) scenario {
 		columns: slices.Concat([]metric{rate}, withRate),
 		cases: []variant{{
 			contenders: onTopologies(),
-			play:       crowdOf(gathering{clients: 1, callers: callers, own: true, each: each, length: 1}),
+			measure:    crowdOf(crowdSpec{clients: 1, callers: callers, own: true, each: each, length: 1}),
 		}},
 	}
 }
@@ -38,7 +38,7 @@ func topologiesAlone() scenario {
 		columns: []metric{pairTime, pairP99, longestPair, commands, serverCPU, clientCPU, allocations},
 		cases: []variant{{
 			contenders: onTopologies(),
-			play:       crowdOf(gathering{clients: 1, callers: 1, own: true, each: 4, length: 0.5}),
+			measure:    crowdOf(crowdSpec{clients: 1, callers: 1, own: true, each: 4, length: 0.5}),
 		}},
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// topology is what servers a contender needs; the zero value is the one server
+// topology is the servers that a contender needs; the zero value is the one server
 // that most of them share.
 type topology struct {
 	masters int // of a cluster without replicas
@@ -25,29 +25,29 @@ type site struct {
 const mostNodes = 5
 
 // site starts the servers of a topology when they are first needed.
-func (s *stage) site(t topology) (site, error) {
+func (s *testbed) site(t topology) (site, error) {
 	if t == (topology{}) {
 		return site{nodes{s.server}, []*meter{s.meter}}, nil
 	}
-	if there, ok := s.sites[t]; ok {
-		return there, nil
+	if found, ok := s.sites[t]; ok {
+		return found, nil
 	}
 	made, err := s.servers(t)
 	if err != nil {
 		return site{}, err
 	}
-	there := site{servers: made}
+	found := site{servers: made}
 	for _, server := range made {
-		there.meters = append(there.meters, newMeter(server.Addr()))
+		found.meters = append(found.meters, newMeter(server.Addr()))
 	}
 	if s.sites == nil {
 		s.sites = map[topology]site{}
 	}
-	s.sites[t] = there
-	return there, nil
+	s.sites[t] = found
+	return found, nil
 }
 
-func (s *stage) servers(t topology) (nodes, error) {
+func (s *testbed) servers(t topology) (nodes, error) {
 	if t.nodes > 0 {
 		all, err := s.quorum(mostNodes)
 		if err != nil {
@@ -70,24 +70,23 @@ func (s *stage) servers(t topology) (nodes, error) {
 }
 
 // closeSites ends what site has started.
-func (s *stage) closeSites() {
-	for t, there := range s.sites {
-		for _, m := range there.meters {
+func (s *testbed) closeSites() {
+	for t, at := range s.sites {
+		for _, m := range at.meters {
 			_ = m.rdb.Close()
 		}
 		if t.masters > 0 {
-			there.servers.stop()
+			at.servers.stop()
 		}
 	}
 	s.nodes.stop()
 }
 
-// empty drops all keys. What one contender leaves behind costs others: a key that
-// ends is found the later, the more keys there are, and who waits for the message
-// waits for that.
-func (there site) empty(ctx context.Context) error {
+// empty deletes all keys. Keys that one contender leaves cost the others: the more keys
+// there are, the later Redis finds one that has expired, and the later the message about it.
+func (on site) empty(ctx context.Context) error {
 	var errs []error
-	for _, m := range there.meters {
+	for _, m := range on.meters {
 		errs = append(errs, m.rdb.FlushAll(ctx).Err())
 	}
 	return errors.Join(errs...)

@@ -15,8 +15,8 @@ import (
 // path of the board.
 const workerBoard = "HOLDFAST_BENCH_BOARD"
 
-// job is what a worker is told to do. It opens its clients, says that it is
-// ready, waits for the window, and reports.
+// job is one job of a worker: it opens its clients, answers that it is ready, waits for the
+// window, and reports.
 type job struct {
 	Kind      string // crowd, convoy, hold, await or idle
 	Contender string
@@ -99,7 +99,7 @@ func serve(b *board, j job, orders *json.Decoder, answers *json.Encoder) answer 
 }
 
 func prepare(b *board, j job) (task, error) {
-	c, err := named(j.Contender)
+	c, err := contenderNamed(j.Contender)
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +110,9 @@ func prepare(b *board, j job) (task, error) {
 		w, err := newCrowd(b, c, j)
 		return convoy{w}, err
 	case "hold", "await":
-		return newVigil(b, c, j)
+		return newLockSet(b, c, j)
 	case "idle":
-		return newIdler(c, j)
+		return newIdleLeases(c, j)
 	}
 	return nil, fmt.Errorf("no kind of job %q", j.Kind)
 }
@@ -123,7 +123,7 @@ func workerMain() (was bool) {
 	if path == "" {
 		return false
 	}
-	logging.Disable() // go-redis tells what happens to connections; it comes back as errors
+	logging.Disable() // go-redis logs failures of connections, which come back as errors too
 	if err := work(path, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: worker:", err)
 		os.Exit(1)

@@ -1,10 +1,12 @@
 package engine
 
-// Checker is an Engine that reports at once that it cannot work as it was made, as with
-// a nil client or a bad option. A client of such an engine is not made.
+// A Checker is an Engine that can report that it cannot work as configured, for
+// example because of a nil client or a bad option. holdfast.New then returns
+// that error.
 type Checker interface {
 	Engine
 
-	// Check returns nil, or why every call would fail. It makes no call itself.
+	// Check returns nil, or the error that every call would return. It makes no
+	// call to the store.
 	Check() error
 }

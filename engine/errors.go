@@ -5,30 +5,29 @@ import (
 	"fmt"
 )
 
-// Errors of an engine. Test for them with errors.Is: engines wrap them with
-// what the store said.
+// Errors to compare with errors.Is. Engines wrap them with the store's error.
 var (
-	// ErrUnavailable: the store could not be asked or did not answer, and
-	// asking again may help. Whether the call took effect is unknown.
+	// ErrUnavailable: the store could not be reached or did not respond, and a
+	// retry may help. Whether the call took effect is unknown.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrDenied: the store refuses, and asking again will not help until
-	// somebody changes its configuration or data (credentials, ACL, a foreign
-	// key under the resource's name).
+	// ErrDenied: the store refused the request, and a retry does not help until
+	// its configuration or data change (credentials, ACL, a foreign key under
+	// the resource's name).
 	ErrDenied = errors.New("store refused the request")
-	// ErrEnded: this holder ID had a lease that ended, or was withdrawn. The
-	// error is an *EndedError.
+	// ErrEnded: the lease or wait of this holder ID has ended, or was
+	// withdrawn. The error is an *EndedError.
 	ErrEnded = errors.New("holder ID has ended")
 	// ErrMismatch: the resource is in use, or marked as done, with another kind
 	// or capacity.
 	ErrMismatch = errors.New("resource is in use with another kind or capacity")
-	// ErrTooHeavy: the weight is above the capacity, so it can never be granted;
-	// or, of Resize, it is not between 1 and the present weight.
+	// ErrTooHeavy: the weight is above the capacity, so it can never be
+	// granted; from Resize, the weight is not between 1 and the present one.
 	ErrTooHeavy = errors.New("weight is above the capacity")
-	// ErrBallot: the ballot lies more than MaxBallotAhead in the future.
+	// ErrBallot: the ballot is more than MaxBallotAhead in the future.
 	ErrBallot = errors.New("ballot is too far in the future")
 )
 
-// Cause says why a lease is not held.
+// A Cause is the reason why a lease is not held.
 type Cause uint8
 
 // The causes.
@@ -37,12 +36,12 @@ const (
 	CauseExpired Cause = iota + 1
 	// CauseTaken: its TTL ran out, and others now fill the capacity.
 	CauseTaken
-	// CauseDeleted: the store has no memory of it (deleted key, FLUSHALL,
+	// CauseDeleted: the store has no record of it (deleted key, FLUSHALL,
 	// failover, restart without data).
 	CauseDeleted
-	// CauseBroken: an operator ended it.
+	// CauseBroken: an operator broke it.
 	CauseBroken
-	// CauseReleased: it was given back, by this party or with its ticket.
+	// CauseReleased: it was released, by this party or with its ticket.
 	CauseReleased
 )
 
@@ -62,20 +61,20 @@ func (c Cause) String() string {
 	return "unknown cause"
 }
 
-// NotHeldError says that a holder ID holds nothing, and why.
+// A NotHeldError reports that a holder ID holds nothing, and why.
 type NotHeldError struct {
 	Cause Cause
 }
 
 func (e *NotHeldError) Error() string { return fmt.Sprintf("lease not held: %s", e.Cause) }
 
-// EndedError is the answer to Acquire with a holder ID whose lease or wait has
-// ended. It is ErrEnded.
+// An EndedError is the error of Acquire for a holder ID whose lease or wait has
+// ended. It matches ErrEnded.
 type EndedError struct {
 	Cause Cause // CauseReleased: it was withdrawn
 }
 
 func (e *EndedError) Error() string { return fmt.Sprintf("%v: %s", ErrEnded, e.Cause) }
 
-// Is makes errors.Is(err, ErrEnded) hold.
+// Is reports whether target is ErrEnded.
 func (e *EndedError) Is(target error) bool { return target == ErrEnded }

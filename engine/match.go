@@ -1,8 +1,8 @@
 package engine
 
-// Match tells whether a resource name matches a pattern: '*' stands for any
-// run of bytes, '?' for any one byte, and a backslash takes the next byte as it
-// is. Every other byte stands for itself.
+// Match reports whether a resource name matches a pattern: '*' matches any
+// sequence of bytes, '?' any one byte, and a backslash makes the next byte
+// literal. Every other byte matches itself.
 func Match(pattern, name string) bool {
 	// Greedy matching with one point of return: the last star seen. It is
 	// linear in practice and needs no recursion.
@@ -44,7 +44,7 @@ func Match(pattern, name string) bool {
 }
 
 // Literal returns the part of a pattern before its first special byte: every
-// name that matches starts with it.
+// name that matches begins with it.
 func Literal(pattern string) string {
 	for i := range len(pattern) {
 		switch pattern[i] {

@@ -1,8 +1,8 @@
--- Put before the script that a claim guards; it takes its own arguments away.
+-- Runs before the script of the caller; removes its own arguments.
 -- KEYS    the script's own, then the guard key
 -- ARGV    the script's own, then the token, then the retention in ms (0: keep for ever)
--- Returns STALETOKEN <newest> as an error if a newer token was seen; else nothing, and the script goes on.
--- A claim never shortens the life of a guard key that somebody else gave more.
+-- Returns STALETOKEN <newest> as an error if a newer token was seen; otherwise nothing, and the script runs.
+-- A claim never shortens the TTL of a guard key.
 do
   local retention, token, guard = tonumber(table.remove(ARGV)), table.remove(ARGV), table.remove(KEYS)
   local seen, left = redis.call('GET', guard), redis.call('PTTL', guard)

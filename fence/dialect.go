@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Dialect is the SQL that a database speaks.
+// A Dialect is the SQL dialect of a database.
 type Dialect uint8
 
 // The dialects.
 const (
 	// PostgreSQL has $1, $2 … as parameters.
 	PostgreSQL Dialect = iota + 1
-	// MySQL is MariaDB's too. It has ? as parameters; tables must be InnoDB.
+	// MySQL also serves MariaDB. Its parameters are ?; tables must use InnoDB.
 	MySQL
 	// SQLite, 3.24 or later, has ? as parameters.
 	SQLite
@@ -46,8 +46,8 @@ func (d Dialect) mark(n int) string {
 	return "?"
 }
 
-// locking ends a SELECT that reads and locks the newest version of a row.
-// SQLite locks the whole database for whoever writes.
+// locking returns the end of a SELECT that reads and locks the newest version
+// of a row. SQLite locks the whole database for a writer.
 func (d Dialect) locking() string {
 	if d == SQLite {
 		return ""
@@ -63,7 +63,7 @@ var (
 
 const maxIdentifier = 64 // bytes, as in MySQL; PostgreSQL cuts at 63
 
-// checkTable takes a name, or a schema and a name with a dot between.
+// checkTable accepts a name, or a schema and a name separated by a dot.
 func (d Dialect) checkTable(name string) error {
 	schema, table, ok := strings.Cut(name, ".")
 	if !ok {
@@ -75,9 +75,9 @@ func (d Dialect) checkTable(name string) error {
 	return d.checkName("table", table)
 }
 
-// checkName takes an identifier as it would stand in a statement: plain, or in
-// the dialect's quotes. It goes into statements as it is, so that case and
-// reserved words mean what they mean in the user's own.
+// checkName accepts an identifier as it is written in a statement: plain, or in
+// the dialect's quotes. It is used unchanged, so that case and reserved words
+// mean the same as in the caller's statements.
 func (d Dialect) checkName(what, name string) error {
 	quoted := quotedName
 	if d == MySQL {

@@ -7,28 +7,30 @@ import (
 	"unicode/utf8"
 )
 
-// Errors to test for with errors.Is.
+// Errors to compare with errors.Is.
 var (
 	// ErrStale: a newer token was seen, so the caller's lease has passed to
 	// another. Nothing was written. See StaleError.
 	ErrStale = errors.New("stale fencing token")
-	// ErrToken: the number is not the token of a lease: 0 (what a lease without a
-	// lock has) or above MaxToken. Nothing was written.
+	// ErrToken: the number is not the token of a lease: it is 0, as for a lease
+	// that was granted without the store, or above MaxToken. Nothing was
+	// written.
 	ErrToken = errors.New("not a fencing token")
-	// ErrInvalid: an option, a name or an identifier is out of range. The text
-	// says what is allowed.
+	// ErrInvalid: an option, a name or an identifier is not allowed. The text
+	// states what is allowed.
 	ErrInvalid = errors.New("invalid option")
 )
 
 const (
-	// MaxToken is the highest token: what a Lua number holds exactly. Tokens of
-	// Holdfast are microseconds since 1970 and reach it in the year 2255.
+	// MaxToken is the highest token: the largest integer that a Lua number
+	// holds exactly. Tokens of Holdfast are microseconds since 1970 and reach
+	// it in the year 2255.
 	MaxToken = 1<<53 - 1
-	// MaxNameLen is the longest name of a resource, in bytes.
+	// MaxNameLen is the maximum length of a resource name, in bytes.
 	MaxNameLen = 512
 )
 
-// StaleError says which token was refused and why. It is ErrStale.
+// A StaleError reports which token was refused and why. It matches ErrStale.
 type StaleError struct {
 	// Resource is the resource, or the table of a row.
 	Resource string
@@ -40,7 +42,7 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("fence: %q refuses token %d, having seen %d: %v", e.Resource, e.Token, e.Newest, ErrStale)
 }
 
-// Is makes errors.Is(err, ErrStale) hold.
+// Is reports whether target is ErrStale.
 func (e *StaleError) Is(target error) bool { return target == ErrStale }
 
 func checkToken(token uint64) error {
@@ -50,7 +52,7 @@ func checkToken(token uint64) error {
 	return nil
 }
 
-// checkClaim covers what a lock's name may be, less the zero byte, which
+// checkClaim accepts the names of locks, except those with a zero byte, which
 // PostgreSQL does not store.
 func checkClaim(resource string, token uint64) error {
 	if resource == "" || len(resource) > MaxNameLen || !utf8.ValidString(resource) || strings.ContainsRune(resource, 0) {

@@ -5,20 +5,20 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func ExampleRedis() {
-	store, err := miniredis.Run() // a stand-in for your Redis
+	store, err := redistest.Launch() // your Redis
 	if err != nil {
 		panic(err)
 	}
-	defer store.Close()
+	defer store.Stop()
 	rdb := redis.NewClient(&redis.Options{Addr: store.Addr()})
 	defer rdb.Close()
 	guard := fence.NewRedis(rdb)
@@ -43,11 +43,11 @@ func ExampleRedis() {
 }
 
 func ExampleRedis_Do() {
-	store, err := miniredis.Run() // a stand-in for your Redis
+	store, err := redistest.Launch() // your Redis
 	if err != nil {
 		panic(err)
 	}
-	defer store.Close()
+	defer store.Stop()
 	rdb := redis.NewClient(&redis.Options{Addr: store.Addr()})
 	defer rdb.Close()
 	ctx := context.Background()

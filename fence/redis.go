@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// DefaultRetention is how long a guard in Redis remembers the newest token after
-// the last contact.
+// DefaultRetention is how long a guard in Redis remembers the newest token
+// after the latest access.
 const DefaultRetention = 24 * time.Hour
 
 const (
@@ -20,24 +20,24 @@ const (
 	maxPrefixLen  = 128
 )
 
-// Redis guards data in Redis with a key beside them that keeps the newest token
-// of a resource. Call it from any goroutine.
+// A Redis guards data in Redis with a key beside the data, the guard, that
+// contains the newest token of a resource. It is safe for concurrent use.
 //
-// In a cluster the guard and the data must be in one slot. Data under the
-// resource's own name are ("stock:42"), and so are those that have the name as
-// their hash tag ("{stock:42}:reserved"); if the resource's name has a hash tag
-// itself ("cart:{7}"), those with the same tag. With a ClusterClient or a Ring
-// other keys are refused with ErrInvalid before anything is sent; other clients
-// get the server's CROSSSLOT.
+// In a cluster, the guard and the data must be in one slot. Data under the
+// resource's own name are ("stock:42"), and so are data with the name as their
+// hash tag ("{stock:42}:reserved"). If the resource's name itself has a hash
+// tag ("cart:{7}"), data with the same tag are. With a ClusterClient or a Ring,
+// other keys are refused with ErrInvalid before anything is sent; with other
+// clients the server returns CROSSSLOT.
 //
-// A guard has a TTL, the retention, that starts again with every contact, also a
-// refused one. A holder that comes later than that after the last contact of
-// anybody is not recognised as stale. So the retention must be longer than any
-// process can sleep and still go on, and guards must not be evicted: use the
-// maxmemory-policy noeviction. Data have the TTL that you give them.
+// A guard has a TTL, the retention, that restarts with every access, also a
+// refused one. A holder that writes later than that after the latest access is
+// not recognised as stale. Therefore the retention must be longer than any
+// process can be paused and still continue, and guards must not be evicted: use
+// the maxmemory-policy noeviction. The TTL of the data is the caller's.
 //
-// Calls are bounded by ctx, also when Redis hangs. After an error of the
-// connection or of ctx the outcome is unknown, as with any write.
+// Calls are bounded by ctx, even if Redis hangs. If the connection fails or ctx
+// ends, the outcome is unknown, as for any write.
 type Redis struct {
 	rdb       redis.UniversalClient
 	prefix    string
@@ -47,13 +47,13 @@ type Redis struct {
 	err       error
 }
 
-// RedisOption configures a Redis guard. Options are checked at the first use and
-// come back as ErrInvalid.
+// A RedisOption configures a Redis guard. Options are checked at the first use,
+// which returns ErrInvalid if one is invalid.
 type RedisOption func(*Redis)
 
-// WithRetention sets how long the newest token is remembered after the last
-// contact (default 24 h, at least 1 min). If guards of one resource differ, the
-// longest counts.
+// WithRetention sets how long the newest token is remembered after the latest
+// access (default 24 h, at least 1 min). If the retentions of a resource's
+// guards differ, the longest counts.
 func WithRetention(d time.Duration) RedisOption {
 	return func(g *Redis) {
 		if d < minRetention {
@@ -63,12 +63,12 @@ func WithRetention(d time.Duration) RedisOption {
 	}
 }
 
-// WithoutExpiry keeps guards for ever: one small key for every resource that was
-// ever claimed.
+// WithoutExpiry keeps guards for ever: one small key for every resource that
+// was claimed.
 func WithoutExpiry() RedisOption { return func(g *Redis) { g.retention = 0 } }
 
-// WithPrefix sets what guard keys begin with (default "fence"). At most 128
-// bytes without braces. All who write to the same data must use the same.
+// WithPrefix sets the prefix of guard keys (default "fence"; 1 to 128 bytes
+// without braces). All writers of the same data must use the same prefix.
 func WithPrefix(prefix string) RedisOption {
 	return func(g *Redis) {
 		if prefix == "" || len(prefix) > maxPrefixLen || strings.ContainsAny(prefix, "{}") {
@@ -78,8 +78,8 @@ func WithPrefix(prefix string) RedisOption {
 	}
 }
 
-// NewRedis returns a guard of data that rdb reaches. It may be another Redis than
-// the one that keeps the locks.
+// NewRedis returns a guard for data in the Redis of rdb, which may be another
+// one than the Redis of the locks.
 func NewRedis(rdb redis.UniversalClient, opts ...RedisOption) *Redis {
 	g := &Redis{
 		rdb:       rdb,
@@ -102,8 +102,8 @@ func NewRedis(rdb redis.UniversalClient, opts ...RedisOption) *Redis {
 }
 
 // Claim makes token the newest of a resource: from now on older ones are
-// refused. The same token may claim again. Errors: ErrStale if a newer one was
-// seen, ErrToken, ErrInvalid, those of go-redis. Claim before the first read.
+// refused. Claim before the first read. The same token may claim again. Errors:
+// ErrStale if a newer one was seen; ErrToken; ErrInvalid; those of go-redis.
 func (g *Redis) Claim(ctx context.Context, resource string, token uint64) error {
 	err := g.Do(ctx, resource, token, g.empty, nil).Err()
 	if errors.Is(err, redis.Nil) {
@@ -113,11 +113,11 @@ func (g *Redis) Claim(ctx context.Context, resource string, token uint64) error 
 }
 
 // Do claims the token and runs a script in one atomic step: either the token is
-// refused, and the script does not run, or nothing with a newer token came
-// before it. The result is the script's; its error may be ErrStale, ErrToken,
-// ErrInvalid, redis.Nil for a nil reply, or what go-redis returns. Unlike other
-// commands of go-redis it is sent once, never again after a lost reply, so that
-// a script that counts does not count twice.
+// refused and the script does not run, or no call with a newer token came
+// before it. The result is that of the script. Its error may be ErrStale,
+// ErrToken, ErrInvalid, redis.Nil for a nil reply, or an error of go-redis.
+// Unlike other commands of go-redis, the script is not sent again after a lost
+// reply, so a script that counts does not count twice.
 func (g *Redis) Do(ctx context.Context, resource string, token uint64, s *Script, keys []string, args ...any) *redis.Cmd {
 	guard := guardKey(g.prefix, resource)
 	if err := g.check(resource, guard, token, s, keys); err != nil {
@@ -133,18 +133,19 @@ func (g *Redis) Do(ctx context.Context, resource string, token uint64, s *Script
 	return cmd
 }
 
-// Command runs one Redis command on one key under the claim, in one atomic step:
+// Command claims the token and runs one Redis command on one key in one atomic
+// step:
 //
 //	guard.Command(ctx, "stock:42", token, "HSET", "stock:42", "left", 9)
 //
-// The command is one whose first argument is the key. At most some thousand
-// arguments. Results and errors are those of Do.
+// The first argument of the command must be its key. It may have at most some
+// thousand arguments. Results and errors are those of Do.
 func (g *Redis) Command(ctx context.Context, resource string, token uint64, name, key string, args ...any) *redis.Cmd {
 	return g.Do(ctx, resource, token, g.command, []string{key}, append([]any{name}, args...)...)
 }
 
-// Set sets key to value under the claim. The ttl is the data's own; 0 means none.
-// Errors are those of Do.
+// Set claims the token and sets key to value. ttl is the TTL of the data; 0
+// means none. Errors are those of Do.
 func (g *Redis) Set(ctx context.Context, resource string, token uint64, key string, value any, ttl time.Duration) error {
 	switch {
 	case ttl < 0 || ttl > 0 && ttl < time.Millisecond:
@@ -155,8 +156,8 @@ func (g *Redis) Set(ctx context.Context, resource string, token uint64, key stri
 	return g.Command(ctx, resource, token, "SET", key, value).Err()
 }
 
-// Get claims and reads key in one step. Errors are those of Do; redis.Nil if
-// there is no such key.
+// Get claims the token and returns the value of key in one step. Errors are
+// those of Do; redis.Nil if the key does not exist.
 func (g *Redis) Get(ctx context.Context, resource string, token uint64, key string) (string, error) {
 	return g.Command(ctx, resource, token, "GET", key).Text()
 }
@@ -167,7 +168,7 @@ func (g *Redis) fail(err error) {
 	}
 }
 
-// check finds what is wrong before anything is sent.
+// check checks a call before anything is sent.
 func (g *Redis) check(resource, guard string, token uint64, s *Script, keys []string) error {
 	if g.err != nil {
 		return g.err
@@ -187,8 +188,8 @@ func failed(ctx context.Context, err error) *redis.Cmd {
 	return cmd
 }
 
-// run sends the script by its digest, and with its text if Redis does not know
-// it: then nothing was done before.
+// run sends the script by its digest. If Redis does not have it, nothing was
+// done, and run sends its text.
 func (g *Redis) run(ctx context.Context, s *Script, guard string, token uint64, keys []string, args []any) *redis.Cmd {
 	all := make([]any, 0, 6+len(keys)+len(args))
 	all = append(all, "evalsha", s.sha, len(keys)+1)
@@ -208,18 +209,18 @@ func (g *Redis) run(ctx context.Context, s *Script, guard string, token uint64, 
 	return cmd.Cmd
 }
 
-// once is a command that go-redis does not send again when its reply is lost.
+// once is a command that go-redis does not retry.
 type once struct{ *redis.Cmd }
 
-// NoRetry is asked by go-redis.
+// NoRetry is called by go-redis.
 func (once) NoRetry() bool { return true }
 
-// staleOr finds the answer of claim.lua in an error.
+// staleOr returns a StaleError if claim.lua refused the token.
 func staleOr(err error, resource string, token uint64) error {
 	var answer redis.Error
 	if errors.As(err, &answer) {
 		if word, rest, _ := strings.Cut(answer.Error(), " "); word == "STALETOKEN" {
-			newest, _, _ := strings.Cut(rest, " ") // Redis may say more behind it
+			newest, _, _ := strings.Cut(rest, " ") // Redis may add more text
 			if n, bad := strconv.ParseUint(newest, 10, 64); bad == nil {
 				return &StaleError{Resource: resource, Token: token, Newest: n}
 			}
@@ -228,8 +229,8 @@ func staleOr(err error, resource string, token uint64) error {
 	return opError("guarded call of", resource, err)
 }
 
-// bounded returns when call does or when ctx ends: go-redis by default looks at
-// ctx neither while it writes nor while it reads. A call that is left behind
+// bounded returns when call does or when ctx ends: by default go-redis checks
+// ctx neither while it writes nor while it reads. A call that is still running
 // ends by the timeouts of its connection.
 func bounded(ctx context.Context, call func() *redis.Cmd) (*redis.Cmd, error) {
 	if err := ctx.Err(); err != nil {

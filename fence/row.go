@@ -10,20 +10,21 @@ import (
 	"strings"
 )
 
-// DefaultColumn is the column of a user's row that keeps the newest token.
+// DefaultColumn is the column of the caller's row that contains the newest
+// token.
 const DefaultColumn = "fence"
 
-// Row names one row of the caller's own table, which has a column for the newest
-// token: fence BIGINT NULL. On MySQL and MariaDB the table must be InnoDB's.
-// Identifiers go into statements as they are; put them
-// into the dialect's quotes if they are reserved words.
+// A Row identifies one row of the caller's table, which has a column for the
+// newest token: fence BIGINT NULL. On MySQL and MariaDB the table must use
+// InnoDB. Identifiers are put into statements unchanged; quote them in the
+// dialect's way if they are reserved words.
 type Row struct {
-	// Table has the row, with its schema if need be.
+	// Table is the table of the row, with its schema if necessary.
 	Table string
-	// Key finds the row: column names with their values. They must identify one
-	// row, like the primary key does.
+	// Key selects the row: column names with their values. They must identify
+	// one row, as the primary key does.
 	Key map[string]any
-	// Column keeps the token. Default "fence".
+	// Column contains the token. Default "fence".
 	Column string
 }
 
@@ -34,24 +35,25 @@ func (r Row) column() string {
 	return r.Column
 }
 
-// ClaimRow makes token the newest of a row when tx commits, and keeps others from
-// it until then: what is read from the row afterwards is current. The same token
-// may claim again. Errors: ErrStale if a newer one was committed, sql.ErrNoRows
-// if there is no such row, ErrToken, ErrInvalid, those of the database. After any
-// of them roll back.
+// ClaimRow makes token the newest of a row when tx commits, and until then
+// prevents others from claiming it: what is read from the row afterwards is
+// current. The same token may claim again. Errors: ErrStale if a newer one was
+// committed; sql.ErrNoRows if the row does not exist; ErrToken; ErrInvalid;
+// those of the database. After any of them roll back.
 func (g *SQL) ClaimRow(ctx context.Context, tx Tx, row Row, token uint64) error {
 	return g.Update(ctx, tx, row, token, "")
 }
 
-// Update changes a row and keeps the token in it, unless a newer one is there:
+// Update changes a row and stores the token in it, unless the row has a newer
+// one:
 //
 //	row := fence.Row{Table: "stock", Key: map[string]any{"id": 42}}
 //	err := guard.Update(ctx, tx, row, lease.Token(), "amount = amount - ?", 1)
 //
-// set is what stands behind SET, with the dialect's parameters ($1 … or ?) for
-// args. It changes the row or fails; errors are those of ClaimRow. If the change
-// rests on what was read, ClaimRow has to come before the read: a condition on
-// the write alone lets an update be lost.
+// set is the text after SET, with the dialect's parameters ($1 … or ?) for
+// args. Update changes the row or returns an error, as ClaimRow does. If the
+// change depends on what was read, call ClaimRow before the read: a condition
+// on the write alone can lose an update.
 func (g *SQL) Update(ctx context.Context, tx Tx, row Row, token uint64, set string, args ...any) error {
 	if err := g.readyForRow(tx, row, token); err != nil {
 		return err
@@ -63,31 +65,31 @@ func (g *SQL) Update(ctx context.Context, tx Tx, row Row, token uint64, set stri
 		case err != nil:
 			return opError("update", row.Table, err)
 		case n > 1:
-			return opError("update", row.Table, fmt.Errorf("%w: Key fits %d rows", ErrInvalid, n))
+			return opError("update", row.Table, fmt.Errorf("%w: Key matches %d rows", ErrInvalid, n))
 		case n == 1:
 			return nil
 		}
 		if err := g.explain(ctx, tx, row, token); err != nil {
 			return err
 		}
-		// Either MySQL found nothing to change, and will not the second time, or
-		// the row came between the two statements: it is locked now.
+		// Either MySQL found nothing to change, and finds nothing the second time, or
+		// the row was inserted between the two statements, and is locked now.
 	}
 	if g.dialect != MySQL {
-		return opError("update", row.Table, errors.New("the database let the row be but gave no reason: a trigger or a policy?"))
+		return opError("update", row.Table, errors.New("the database did not change the row and returned no reason: check triggers and row policies"))
 	}
 	return nil
 }
 
-// Guard returns the condition for statements that are written by hand, and run
-// by Exec:
+// Guard returns the condition for hand-written statements, which [SQL.Exec]
+// executes:
 //
 //	cond, err := guard.Guard("fence", 3) // (fence IS NULL OR fence <= $3)
 //	query := "UPDATE stock SET amount = amount - $1, fence = $3 WHERE id = $2 AND amount >= $1 AND " + cond
 //	res, err := guard.Exec(ctx, tx, row, token, query, 1, 42, int64(token))
 //
-// position is the number of the parameter that has the token; dialects with ?
-// do not need it. Error: ErrInvalid.
+// position is the number of the parameter for the token; dialects with ? ignore
+// it. Error: ErrInvalid.
 func (g *SQL) Guard(column string, position int) (string, error) {
 	if g.err != nil {
 		return "", g.err
@@ -101,11 +103,12 @@ func (g *SQL) Guard(column string, position int) (string, error) {
 	return "(" + column + " IS NULL OR " + column + " <= " + g.dialect.mark(position) + ")", nil
 }
 
-// Exec runs a statement of the caller that changes a row under the condition of
-// Guard. If it changed nothing, Exec looks at the row and returns ErrStale or
-// sql.ErrNoRows with the reason; a result of 0 rows without an error means that
-// another condition of the statement did not hold, or, on MySQL, that the row was
-// so already. Other errors are those of ClaimRow.
+// Exec executes a statement of the caller that changes a row under the
+// condition of [SQL.Guard]. If it changed nothing, Exec reads the row and
+// returns ErrStale or sql.ErrNoRows if that is the reason. A result of 0 rows
+// without an error means that another condition of the statement was false or,
+// on MySQL, that the row already had these values. Other errors are those of
+// ClaimRow.
 func (g *SQL) Exec(ctx context.Context, tx Tx, row Row, token uint64, query string, args ...any) (sql.Result, error) {
 	if err := g.readyForRow(tx, row, token); err != nil {
 		return nil, err
@@ -123,8 +126,8 @@ func (g *SQL) Exec(ctx context.Context, tx Tx, row Row, token uint64, query stri
 	return res, nil
 }
 
-// update returns the guarded UPDATE. Parameters without numbers must stand in
-// the order of the text.
+// update returns the guarded UPDATE. Parameters without numbers must be in the
+// order of the text.
 func (g *SQL) update(row Row, token uint64, set string, args []any) (string, []any) {
 	if set != "" {
 		set += ", "
@@ -146,8 +149,8 @@ func (g *SQL) find(row Row, args []any) (string, []any) {
 	return " WHERE " + strings.Join(where, " AND "), args
 }
 
-// explain locks a row and tells why a guarded statement did not match it, if the
-// token or the row is the reason.
+// explain locks a row and returns why a guarded statement did not match it, if
+// the token or the row is the reason.
 func (g *SQL) explain(ctx context.Context, tx Tx, row Row, token uint64) error {
 	where, args := g.find(row, nil)
 	var newest sql.NullInt64

@@ -10,15 +10,15 @@ import (
 //go:embed claim.lua
 var claimLua string
 
-// Script is a Lua script that runs under a claim, in the same atomic step. Make
-// it once with NewScript and use it often, from any goroutine.
+// A Script is a Lua script that runs under a claim, in the same atomic step.
+// Create it once with [NewScript]; it is safe for concurrent use.
 type Script struct{ text, sha string }
 
-// NewScript puts the claim before a script. The script sees KEYS and ARGV as it
-// was given them, and its lines keep their numbers in the messages of Redis. It
-// has to declare its keys like any script; a first line with a shebang, which
-// Redis knows since version 7, is kept first. If the script fails half way, what it wrote stays written, and so does
-// the claim.
+// NewScript puts the claim before a script. The script gets KEYS and ARGV as
+// passed to [Redis.Do], and its line numbers in Redis's error messages are
+// unchanged. It must declare its keys like any script. A shebang, which Redis 7
+// and later accept, stays the first line. If the script fails half way, what it
+// wrote remains, and so does the claim.
 func NewScript(lua string) *Script {
 	shebang := ""
 	if strings.HasPrefix(lua, "#!") {
@@ -33,8 +33,8 @@ func NewScript(lua string) *Script {
 	return &Script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-// oneLine drops comments and joins the rest, so that the line numbers of what
-// follows do not move.
+// oneLine removes comments and joins the remaining lines, so that the line
+// numbers of the text after it do not change.
 func oneLine(lua string) string {
 	var b strings.Builder
 	for line := range strings.Lines(lua) {

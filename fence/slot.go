@@ -6,13 +6,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// braces keeps a name inside the hash tag that is put around it.
+// braces escapes a name inside the hash tag that encloses it.
 var braces = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 
-// guardKey returns the key that keeps the newest token. It has the hash tag of
-// the resource's name as Redis Cluster sees it, so that data under that name,
-// or under the name in braces, are in the same slot. The endings keep names
-// such as "a", "{a}" and "a}" apart.
+// guardKey returns the key of the newest token. It has the hash tag of the
+// resource's name as Redis Cluster computes it, so that data under that name,
+// or under the name in braces, are in the same slot. The suffixes distinguish
+// names such as "a", "{a}" and "a}".
 func guardKey(prefix, resource string) string {
 	switch {
 	case !strings.ContainsAny(resource, "{}"):
@@ -24,8 +24,8 @@ func guardKey(prefix, resource string) string {
 	return prefix + ":{" + braces.Replace(resource) + "}:escaped"
 }
 
-// hashTag returns the part of a key that decides on its slot: what stands
-// between the first brace and the next closing one, or the whole key.
+// hashTag returns the part of a key that determines its slot: the text between
+// the first brace and the next closing one, or the whole key.
 func hashTag(key string) string {
 	_, rest, ok := strings.Cut(key, "{")
 	if !ok {
@@ -38,8 +38,9 @@ func hashTag(key string) string {
 	return tag
 }
 
-// checkSlot sees that a guard and the data are in one place, where there are
-// several. A cluster would refuse otherwise; a ring would write past the guard.
+// checkSlot returns an error if a guard and the data are in different slots of
+// a cluster or a ring. A cluster would refuse the call; a ring would write past
+// the guard.
 func checkSlot(rdb redis.UniversalClient, guard string, keys []string) error {
 	switch rdb.(type) {
 	case *redis.ClusterClient, *redis.Ring:

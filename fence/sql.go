@@ -9,44 +9,45 @@ import (
 	"slices"
 )
 
-// DefaultTable is the table in which SQL guards keep the newest tokens.
+// DefaultTable is the table in which SQL guards store the newest tokens.
 const DefaultTable = "holdfast_fence"
 
-// Tx is a transaction of the caller: *sql.Tx, or a *sql.Conn in which the caller
-// has begun one. A *sql.DB is refused with ErrInvalid: the lock on which a claim
-// rests would end with the statement.
+// A Tx is a transaction of the caller: a *sql.Tx, or a *sql.Conn in which the
+// caller has begun one. A *sql.DB is refused with ErrInvalid: the row lock of a
+// claim would end with the statement.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// SQL guards rows of an SQL database, inside the caller's transactions. Use it
-// from any goroutine.
+// An SQL guards rows of an SQL database inside the caller's transactions. It is
+// safe for concurrent use.
 //
 // [SQL.Claim] guards anything under a resource's name, in a table of its own.
-// [SQL.ClaimRow] and [SQL.Update] guard one row that has a column for the token.
+// [SQL.ClaimRow] and [SQL.Update] guard one row that has a column for the
+// token.
 //
-// A claim locks its row until the transaction ends, and it ends with the
-// transaction: a rollback takes it back. So make the claim the first statement,
-// and read after it. On MySQL and MariaDB this is not advice but a must: under
-// their default isolation a transaction that has read before goes on reading
-// what it saw then. What was read in one transaction may be used in a later one
-// that claims again, as long as the first was committed.
+// A claim locks its row until the transaction ends, and a rollback undoes it.
+// So make the claim the first statement, and read after it. On MySQL and
+// MariaDB this is required: under their default isolation, a transaction that
+// has read before the claim continues to read that old snapshot. Data read in
+// one transaction may be used in a later one that claims again, if the first
+// was committed.
 type SQL struct {
 	dialect Dialect
 	table   string
 	err     error
 }
 
-// SQLOption configures an SQL guard. Options are checked at the first use and
-// come back as ErrInvalid.
+// An SQLOption configures an SQL guard. Options are checked at the first use,
+// which returns ErrInvalid if one is invalid.
 type SQLOption func(*SQL)
 
-// WithTable sets the table that keeps the newest tokens (default
-// "holdfast_fence"), with a schema or quotes if need be.
+// WithTable sets the table of the newest tokens (default "holdfast_fence"),
+// with a schema or quotes if necessary.
 func WithTable(name string) SQLOption { return func(g *SQL) { g.table = name } }
 
-// NewSQL returns a guard of a database that speaks the dialect.
+// NewSQL returns a guard for a database with the given dialect.
 func NewSQL(d Dialect, opts ...SQLOption) *SQL {
 	g := &SQL{dialect: d, table: DefaultTable, err: d.check()}
 	for _, opt := range opts {
@@ -63,16 +64,17 @@ func NewSQL(d Dialect, opts ...SQLOption) *SQL {
 // claimTries is how often Do tries to claim.
 const claimTries = 5
 
-// Do begins a transaction, claims, calls fn and commits; it rolls back if the
-// claim or fn fails or fn panics. The transaction has the isolation that db gives
-// by default. If the database ends the claim, by a deadlock say, Do makes it again
-// some times; fn runs at most once. Errors: fn's, Claim's, those of db.
+// Do begins a transaction, claims the token, calls fn and commits. It rolls
+// back if the claim fails, or if fn returns an error or panics. The transaction
+// has the default isolation of db. If the database aborts the claim, for
+// example because of a deadlock, Do tries it up to five times; it calls fn at
+// most once. Errors: those of fn, of Claim and of db.
 func (g *SQL) Do(ctx context.Context, db *sql.DB, resource string, token uint64, fn func(tx *sql.Tx) error) error {
 	tx, err := g.begin(ctx, db, resource, token)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // after a commit it does nothing
+	defer tx.Rollback() // does nothing after a commit
 	if err := fn(tx); err != nil {
 		return err
 	}
@@ -82,10 +84,10 @@ func (g *SQL) Do(ctx context.Context, db *sql.DB, resource string, token uint64,
 	return nil
 }
 
-// begin returns a transaction with the claim made. Nothing rests on it yet, so a
-// failed try can be repeated without asking what failed. MySQL and MariaDB end
-// all but one of those who wait for the first claim of a resource when that is
-// rolled back.
+// begin returns a transaction in which the claim is made. Nothing depends on it
+// yet, so any failed try can be repeated. When the first claim of a resource is
+// rolled back, MySQL and MariaDB abort all but one of the transactions that
+// wait for it.
 func (g *SQL) begin(ctx context.Context, db *sql.DB, resource string, token uint64) (*sql.Tx, error) {
 	for try := 1; ; try++ {
 		tx, err := db.BeginTx(ctx, nil)
@@ -94,7 +96,7 @@ func (g *SQL) begin(ctx context.Context, db *sql.DB, resource string, token uint
 		} else if err = g.Claim(ctx, tx, resource, token); err == nil {
 			return tx, nil
 		} else {
-			_ = tx.Rollback() // the claim's error tells more
+			_ = tx.Rollback() // the claim's error has more detail
 		}
 		final := errors.Is(err, ErrStale) || errors.Is(err, ErrToken) || errors.Is(err, ErrInvalid)
 		if final || try == claimTries || ctx.Err() != nil {
@@ -103,11 +105,11 @@ func (g *SQL) begin(ctx context.Context, db *sql.DB, resource string, token uint
 	}
 }
 
-// Claim makes token the newest of a resource when tx commits, and keeps others
-// from claiming it until then. The same token may claim again. Errors: ErrStale
-// if a newer one was committed, ErrToken, ErrInvalid, those of the database. After
-// any of them roll back. The database may end any transaction with a deadlock or
-// a serialization failure: then begin again.
+// Claim makes token the newest of a resource when tx commits, and until then
+// prevents others from claiming it. The same token may claim again. Errors:
+// ErrStale if a newer one was committed; ErrToken; ErrInvalid; those of the
+// database. After any of them roll back. The database may abort any transaction
+// with a deadlock or a serialization failure; then begin again.
 func (g *SQL) Claim(ctx context.Context, tx Tx, resource string, token uint64) error {
 	if err := g.ready(tx); err != nil {
 		return err
@@ -127,7 +129,7 @@ func (g *SQL) Claim(ctx context.Context, tx Tx, resource string, token uint64) e
 	if g.dialect != MySQL && raised == 1 {
 		return nil
 	}
-	// MySQL counts rows as the connection is configured: ask what it has.
+	// How MySQL counts rows depends on the connection, so read the row.
 	newest, err := g.newest(ctx, tx, resource)
 	switch {
 	case err != nil:
@@ -135,13 +137,13 @@ func (g *SQL) Claim(ctx context.Context, tx Tx, resource string, token uint64) e
 	case newest > token:
 		return &StaleError{Resource: resource, Token: token, Newest: newest}
 	case newest < token:
-		return opError("claim", resource, fmt.Errorf("token %d was not kept: %s has %d", token, g.table, newest))
+		return opError("claim", resource, fmt.Errorf("token %d was not stored: %s has %d", token, g.table, newest))
 	}
 	return nil
 }
 
-// ClaimAll claims several resources, like those of a Multi by Lease.Tokens, in
-// the order of their names, so that two who do so cannot block each other.
+// ClaimAll claims several resources, such as those of Lease.Tokens for a Multi,
+// in the order of their names, so that concurrent calls do not deadlock.
 func (g *SQL) ClaimAll(ctx context.Context, tx Tx, tokens map[string]uint64) error {
 	for _, resource := range slices.Sorted(maps.Keys(tokens)) {
 		if err := g.Claim(ctx, tx, resource, tokens[resource]); err != nil {
@@ -151,8 +153,8 @@ func (g *SQL) ClaimAll(ctx context.Context, tx Tx, tokens map[string]uint64) err
 	return nil
 }
 
-// raise returns the statement that keeps the higher token and locks the row, be
-// it there before or not.
+// raise returns the statement that stores the higher token and locks the row,
+// whether or not the row exists.
 func (g *SQL) raise(resource string, token uint64) (string, []any) {
 	n := int64(token) // below 2^53
 	switch g.dialect {
@@ -180,7 +182,7 @@ func (g *SQL) newest(ctx context.Context, tx Tx, resource string) (uint64, error
 	return uint64(token), err
 }
 
-// ready tells what is wrong with the guard or the transaction.
+// ready returns what is wrong with the guard or the transaction, or nil.
 func (g *SQL) ready(tx Tx) error {
 	if g.err != nil {
 		return g.err

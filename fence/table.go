@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// CreateTable returns the statement that creates the table of the guard if it is
-// not there, for migrations:
+// CreateTable returns the statement that creates the guard's table if it does
+// not exist, for migrations:
 //
 //	resource    name, compared byte by byte; primary key
 //	token       newest token that was claimed
 //	claimed_at  when, by the database's clock
 //
-// It is "" if the guard's options are wrong; the first use says how.
+// It returns "" if an option of the guard is invalid; the first use returns the
+// error.
 func (g *SQL) CreateTable() string {
 	if g.err != nil {
 		return ""
@@ -43,8 +44,8 @@ func (g *SQL) CreateTable() string {
 	}
 }
 
-// EnsureTable creates the table of the guard if it is not there. Several nodes
-// may do so at once. Errors: ErrInvalid, those of the database.
+// EnsureTable creates the guard's table if it does not exist. Several nodes may
+// call it at the same time. Errors: ErrInvalid, those of the database.
 func (g *SQL) EnsureTable(ctx context.Context, db *sql.DB) error {
 	if g.err != nil {
 		return g.err
@@ -53,9 +54,9 @@ func (g *SQL) EnsureTable(ctx context.Context, db *sql.DB) error {
 	if err == nil {
 		return nil
 	}
-	// PostgreSQL lets one of several who create a table at once succeed, and
-	// fails for the others. The caller may also lack the right to create what is
-	// there already.
+	// If several connections create a table at the same time, PostgreSQL fails all
+	// but one. The caller may also lack the right to create a table that exists
+	// already.
 	var token int64
 	there := db.QueryRowContext(ctx, "SELECT token FROM "+g.table+" WHERE 1 = 0").Scan(&token)
 	if errors.Is(there, sql.ErrNoRows) {
@@ -64,10 +65,11 @@ func (g *SQL) EnsureTable(ctx context.Context, db *sql.DB) error {
 	return opError("create table", g.table, errors.Join(err, there))
 }
 
-// Forget deletes the tokens that were last claimed longer than age ago (at least
-// 1 min), by the database's clock, and returns how many. A holder that sleeps
-// longer than age would not be refused afterwards: a day is plenty for most. Call
-// it now and then if names of resources come and go, like orders.
+// Forget deletes the tokens that were last claimed longer than age ago (at
+// least 1 min), by the database's clock, and returns their number. A holder
+// that is paused for longer than age is not refused afterwards: a day is enough
+// for most uses. Call it from time to time if resource names come and go, as
+// those of orders do.
 func (g *SQL) Forget(ctx context.Context, db *sql.DB, age time.Duration) (int64, error) {
 	if g.err != nil {
 		return 0, g.err

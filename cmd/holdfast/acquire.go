@@ -12,26 +12,26 @@ import (
 
 // acquireCmd is `holdfast acquire`.
 type acquireCmd struct {
-	Resource text `arg:"" help:"Name of what is locked, like stock:42."`
+	Resource text `arg:"" help:"Name of the resource to lock, such as stock:42."`
 
 	lockFlags
-	TTL              span `name:"ttl" default:"1m" placeholder:"D" help:"How long the lease lasts unless holdfast renew makes it longer, 100ms to 24h. Default: ${default}."`
+	TTL              span `name:"ttl" default:"1m" placeholder:"D" help:"TTL of the lease, 100ms to 24h; holdfast renew extends it. Default: ${default}."`
 	ConflictExitCode int  `short:"E" default:"75" placeholder:"N" help:"Exit code when the lease is not acquired. Default: ${default}."`
-	Quiet            bool `short:"q" help:"Say nothing but the ticket."`
+	Quiet            bool `short:"q" help:"Print only the ticket."`
 	JSON             bool `help:"Print a JSON object with ticket, resource, token, holder and TTL."`
 }
 
 // Help is the long text of --help.
 func (*acquireCmd) Help() string {
-	return `Takes the lease of a resource, prints a ticket for it and ends. Nobody renews the lease: it lasts for --ttl, and
-for as long again after every holdfast renew TICKET; holdfast release TICKET gives it back. Whoever has the
-ticket has the lease, so keep it as such; one party at a time may use it.
+	return `Acquires the lease of a resource, prints a ticket for it and exits. The lease is not renewed: it lasts for --ttl,
+and again for --ttl after every holdfast renew TICKET. holdfast release TICKET releases it. The ticket is the right
+to the lease, so keep it secret; only one party at a time may use it.
 
-A script that does one thing is better off with holdfast run, which renews the lease and ends the command in
-time if it is lost. Give the fencing token (--json) along with every write.
+For a script that does one thing, use holdfast run, which renews the lease and ends the command in time if it is
+lost. Send the fencing token (--json) with every write.
 
 Exit codes:
-	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)     128+N  the wait was ended by signal N
+	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)     128+N  signal N ended the wait
 	 64  usage     69  store unreachable     77  store refuses user or rights     78  bad configuration
 
 Examples:
@@ -47,7 +47,7 @@ func (c *acquireCmd) Validate() error {
 	return errors.Join(c.checkSlots(), flags.check(c.Wait))
 }
 
-// Run takes the lease and prints its ticket.
+// Run acquires the lease and prints its ticket.
 func (c *acquireCmd) Run(e *env) error {
 	g := &guarded{verb: "acquire", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait}
 	g.TTL, g.ConflictExitCode, g.Quiet = c.TTL, c.ConflictExitCode, c.Quiet
@@ -63,19 +63,19 @@ func (c *acquireCmd) Run(e *env) error {
 	g.lock = c.lockFlags.on(s, string(c.Resource), time.Duration(c.TTL))
 	lease, err := g.acquire(s, sigs, say, g.firstTry)
 	if err != nil {
-		return say.failure("not-acquired", explain(err, s.at))
+		return say.failure("not-acquired", s.explain(err))
 	}
 	return c.hand(e, s, lease)
 }
 
-// hand hands the lease out; a ticket that cannot be printed is given back.
+// hand detaches the lease and prints its ticket. If that fails, it releases the lease.
 func (c *acquireCmd) hand(e *env, s *session, lease *holdfast.Lease) error {
 	token, id := lease.Token(), lease.HolderID()
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	ticket, err := lease.Detach(ctx)
 	if err != nil {
-		return explain(err, s.at)
+		return s.explain(err)
 	}
 	if c.JSON {
 		err = writeJSON(e.stdout, jsonTicket{ticket, string(c.Resource), token, id, time.Duration(c.TTL).Milliseconds()})
@@ -88,7 +88,7 @@ func (c *acquireCmd) hand(e *env, s *session, lease *holdfast.Lease) error {
 	if lease, failure := s.Adopt(ctx, ticket); failure == nil {
 		_ = lease.Release(ctx) // else it ends by its TTL
 	}
-	return fail(exitFailed, "the ticket cannot be printed, so the lease was given back: %v", err)
+	return fail(exitFailed, "the ticket cannot be printed, so the lease was released: %v", err)
 }
 
 // jsonTicket is what --json prints.

@@ -12,12 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// firstAsk is how long a lock that cannot be tried without queueing is waited for at
+// leastWait is how long a lock that cannot be tried without queueing is waited for at
 // least, also with -w 0: the store needs time to answer.
-const firstAsk = time.Second
+const leastWait = time.Second
 
-// firstTry is what is done before the wait; it returns neither lease nor error
-// if the rest is to wait.
+// firstTry runs before the wait. It returns neither lease nor error if the caller has to wait.
 type firstTry func(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error)
 
 // acquire gets the lease as the flags say. Every error has its exit code, or
@@ -27,7 +26,7 @@ func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, firs
 	start := time.Now()
 	lease, err := first(ctx, s, say)
 	if lease == nil && err == nil {
-		lease, err = c.await(ctx, s, start)
+		lease, err = c.waitForLease(ctx, s, start)
 	}
 	stop()
 	if sig := signalOf(ctx); sig != nil {
@@ -46,17 +45,17 @@ func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, firs
 	return lease, nil
 }
 
-// firstTry looks and then tries once without queueing, so that a store which is
-// away, a user without rights, a nested run and a busy resource are told at once.
+// firstTry reads the state of the resource and then tries once without queueing, so that an
+// unavailable store, a user without rights, a nested run and a busy resource are reported at once.
 func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error) {
-	ask, cancel := context.WithTimeout(ctx, askLimit)
+	ask, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	wait := !c.Nonblock && (c.Wait == nil || *c.Wait > 0)
-	// The look leaves nothing in the store: if that is away, nothing needs to
-	// be cleaned up there before the exit.
-	lease, err := (*holdfast.Lease)(nil), c.learn(ask)
+	// The read leaves nothing in the store: if that is unavailable, nothing needs to
+	// be released there before the exit.
+	lease, err := (*holdfast.Lease)(nil), c.findResource(ask)
 	if err == nil {
-		err = c.look(ask, s)
+		err = c.checkHolders(ask, s)
 	}
 	if err == nil && c.lock.try != nil {
 		lease, err = c.lock.try(ask)
@@ -78,8 +77,8 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 	return nil, err
 }
 
-// learn asks for the name of the resource, if the command line does not say it.
-func (c *guarded) learn(ctx context.Context) error {
+// findResource reads the name of the resource from the store, if the command line does not have it.
+func (c *guarded) findResource(ctx context.Context) error {
 	if c.lock.resource == nil {
 		return nil
 	}
@@ -90,23 +89,22 @@ func (c *guarded) learn(ctx context.Context) error {
 	return err
 }
 
-// noTry leaves all to the wait, which rides out a store that is away: that is for
+// skipFirstTry goes straight to the wait, which retries while the store is unavailable. It is for
 // a command that has run before.
-func (c *guarded) noTry(context.Context, *session, *reporter) (*holdfast.Lease, error) {
+func (c *guarded) skipFirstTry(context.Context, *session, *reporter) (*holdfast.Lease, error) {
 	return nil, nil
 }
 
-// look asks the store about the resource, and refuses to wait for a lease that
-// this very process runs under. If it is all there is to the first try, it says
-// who is in the way.
-func (c *guarded) look(ctx context.Context, s *session) error {
+// checkHolders reads the state of the resource, and refuses to wait for a lease under which
+// this process runs. If the lock has no try, it also returns the present holder as an error.
+func (c *guarded) checkHolders(ctx context.Context, s *session) error {
 	snap, err := s.Snapshot(ctx, string(c.Resource))
 	if err != nil {
 		return err
 	}
-	if holder := nestedUnder(snap); holder != "" {
+	if holder := outerHolder(snap); holder != "" {
 		return fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
-			"leave the inner holdfast away, or name another resource", c.Resource, holder)
+			"remove the inner holdfast, or use another resource", c.Resource, holder)
 	}
 	if c.lock.try == nil && len(snap.Holders)+len(snap.Waiters) > 0 {
 		return heldBy(snap)
@@ -114,14 +112,14 @@ func (c *guarded) look(ctx context.Context, s *session) error {
 	return nil
 }
 
-// await queues until the lease is granted, -w runs out (counted from start) or a
+// waitForLease queues until the lease is granted, -w runs out (counted from start) or a
 // signal comes.
-func (c *guarded) await(ctx context.Context, s *session, start time.Time) (*holdfast.Lease, error) {
+func (c *guarded) waitForLease(ctx context.Context, s *session, start time.Time) (*holdfast.Lease, error) {
 	if c.Wait != nil {
 		var cancel context.CancelFunc
 		end := start.Add(time.Duration(*c.Wait))
-		if least := time.Now().Add(firstAsk); c.lock.try == nil && end.Before(least) {
-			end = least // nothing but a look was made so far: to ask once takes its time
+		if least := time.Now().Add(leastWait); c.lock.try == nil && end.Before(least) {
+			end = least // the first try was a read alone: the request takes its time
 		}
 		ctx, cancel = context.WithDeadline(ctx, end)
 		defer cancel()
@@ -136,21 +134,21 @@ func (c *guarded) await(ctx context.Context, s *session, start time.Time) (*hold
 	default:
 		return nil, err
 	}
-	// It was busy to the end, or the store was away or slow: say by whom, or which.
-	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+	// It was held until the end, or the store was unavailable or slow: report which.
+	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	snap, failed := s.Snapshot(ask, string(c.Resource))
 	switch away := errors.Is(err, holdfast.ErrUnavailable); {
 	case failed == nil && (!away || len(snap.Holders) > 0):
 		return nil, c.conflict(heldBy(snap))
 	case away:
-		return nil, fail(exitUnavailable, "not acquired in %s: the store (%s) did not answer to the end; "+
+		return nil, fail(exitUnavailable, "not acquired in %s: the store (%s) did not respond; "+
 			"check that it runs, and the address in --redis or HOLDFAST_REDIS", time.Duration(*c.Wait), s.at)
 	}
 	return nil, failed
 }
 
-// heldBy says who is in the way.
+// heldBy returns the first holder of a snapshot as an error.
 func heldBy(snap holdfast.Snapshot) *holdfast.HeldError {
 	held := &holdfast.HeldError{Resource: snap.Resource, Waiters: len(snap.Waiters)}
 	if len(snap.Holders) > 0 {
@@ -161,7 +159,7 @@ func heldBy(snap holdfast.Snapshot) *holdfast.HeldError {
 	return held
 }
 
-// unreachable tells whether the store gave no answer at all.
+// unreachable reports whether the store did not respond.
 func unreachable(err error) bool {
 	return errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -178,8 +176,8 @@ func signalOf(ctx context.Context) error {
 // conflict is the exit of a run that did not get the lease, with all that an
 // operator wants to know.
 func (c *guarded) conflict(held *holdfast.HeldError) error {
-	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", c.Resource)
-	return &busyError{held: held, exitError: exitError{c.ConflictExitCode, "not acquired: " + heldText(held) + hint}}
+	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", shellWord(c.Resource))
+	return &busyError{held: held, exitError: exitError{code: c.ConflictExitCode, text: "not acquired: " + heldText(held) + hint}}
 }
 
 // busyError is an exitError that keeps who was in the way, for --json.

@@ -12,16 +12,16 @@ import (
 
 // benchCmd is `holdfast bench`. What it measures is package internal/benchmark.
 type benchCmd struct {
-	Callers int           `default:"64" placeholder:"N" help:"Callers of the parts with many, 1 to 10000. Default: ${default}."`
-	For     time.Duration `default:"2s" placeholder:"D" help:"Time of each of the four parts. Default: ${default}."`
+	Callers int           `default:"64" placeholder:"N" help:"Number of callers in the parts with many, 1 to 10000. Default: ${default}."`
+	For     time.Duration `default:"2s" placeholder:"D" help:"Duration of each of the four parts. Default: ${default}."`
 	JSON    bool          `help:"Print the figures as one JSON object."`
 }
 
 // Help is the long text of --help.
 func (*benchCmd) Help() string {
-	return `Measures what locks cost on the store of --redis, from this machine: a round trip, a lock that is free, many
-locks at once, many callers of one lock, and the hand-off between two clients. It loads the store with as much
-as it can take. Its resources have names of their own, below the prefix; what is left of them ends by its TTL.
+	return `Measures what locks cost on the store of --redis, from this machine: a round trip, a free lock, many locks at once,
+many callers of one lock, and the hand-off between two clients. It puts the maximum load on the store. Its
+resources have their own names below the prefix; what remains of them expires by its TTL.
 
 A worst caller of 1 is fair: every caller got the same number of turns. The longest wait belongs to the rate.
 
@@ -55,7 +55,7 @@ func (c *benchCmd) Run(e *env) error {
 		return sig
 	}
 	if err != nil {
-		return explain(err, s.at)
+		return s.explain(err)
 	}
 	if c.JSON {
 		return writeJSON(e.stdout, benchJSON(r))
@@ -64,7 +64,7 @@ func (c *benchCmd) Run(e *env) error {
 }
 
 func (c *benchCmd) measure(ctx context.Context, e *env, s, other *session) (benchmark.Result, error) {
-	if err := s.reach(ctx); err != nil {
+	if _, err := s.now(ctx); err != nil {
 		return benchmark.Result{}, err
 	}
 	empty := redis.NewScript("return 1")

@@ -12,18 +12,18 @@ import (
 type breakCmd struct {
 	Resource text `arg:"" help:"Name of the resource."`
 	HolderID text `arg:"" name:"holder-id" help:"ID of the holder or waiter, from holdfast show."`
-	Force    bool `help:"End a lease at once, although its holder may still act."`
+	Force    bool `help:"End a lease at once, even though its holder may still act."`
 	JSON     bool `help:"Answer as a JSON object."`
 }
 
 // Help is the long text of --help.
 func (*breakCmd) Help() string {
-	return `Ends a lease, or a place in the queue. The lease cannot be renewed any more, and its holder is told: at once if
-a wake-up reaches it, else at its next renewal (a third of its TTL). The next waiter gets the resource when the
-holder's process has given it back, at the latest when the TTL is over, so that there are never two.
-With --force it gets it at once: until the holder is told both may act, and only fencing tokens keep late writes
-out. A latch needs --force, since no process holds it. A holder that died needs no break: its lease ends by itself.
-The ID names one lease, so that a break that comes too late cannot hit the next holder.
+	return `Breaks a lease or ends a wait. A broken lease cannot be renewed, and its holder is told: at once if a wake-up
+reaches it, otherwise at its next renewal (a third of its TTL). The next waiter gets the resource when the
+holder's process has released it, at the latest when the TTL is over, so there are never two holders.
+With --force it gets the resource at once: until the holder is told both may act, and only fencing tokens keep
+late writes out. A latch needs --force, since no process holds it. The lease of a dead holder needs no break: it
+expires by itself. The ID identifies one lease, so a break that comes too late cannot affect the next holder.
 
 Examples:
 	holdfast show stock:42
@@ -38,7 +38,7 @@ func (c *breakCmd) Run(e *env) error {
 		return err
 	}
 	defer s.close()
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	var opts []holdfast.BreakOption
 	if c.Force {
@@ -47,10 +47,10 @@ func (c *breakCmd) Run(e *env) error {
 	err = s.Break(ctx, string(c.Resource), string(c.HolderID), opts...)
 	if errors.Is(err, holdfast.ErrNotHeld) {
 		return fail(exitNo, "%s neither holds %q nor waits for it (prefix %q); see \"holdfast show %s\" for who does",
-			c.HolderID, c.Resource, e.prefix, c.Resource)
+			c.HolderID, c.Resource, e.prefix, shellWord(c.Resource))
 	}
 	if err != nil {
-		return explain(err, s.at)
+		return s.explain(err)
 	}
 	if c.JSON {
 		return writeJSON(e.stdout, map[string]any{"resource": c.Resource, "broken": c.HolderID})

@@ -19,14 +19,14 @@ type demoCmd struct {
 
 // Help is the long text of --help.
 func (*demoCmd) Help() string {
-	return `Three services with two nodes each, every node a process of its own, sell one stock: first without a lock,
-then with Holdfast, then with a holder killed in mid-work and another one stopped past its TTL and resumed.
-Then two nodes build the report of the day and two push it to each user: first with a lock alone, which is not
-enough, then once, with a node killed in mid-work and, without --redis, the store down for a while.
-All figures are measured. Exit code 0 means that every claim held. It takes less than 20 seconds.
+	return `Three services with two nodes each, every node its own process, sell one stock: first without a lock, then with
+Holdfast, then while one holder is killed and another one is stopped past its TTL and resumed. Then two nodes
+build the report of the day and two push it to each user: first with a lock alone, which is not enough, then
+once, while a node is killed and, without --redis, the store is down for a while. All figures are measured. Exit
+code 0 means that every claim held. It takes less than 20 seconds.
 
-Without --redis the scene plays on an embedded stand-in for Redis, and nothing needs to be installed. With
---redis it plays on that store, below a key prefix of its own that is deleted at the end.
+Without --redis it uses an embedded stand-in for Redis, and nothing needs to be installed. With --redis it uses
+that store, below its own key prefix, which is deleted at the end.
 
 Examples:
 	holdfast demo
@@ -64,7 +64,7 @@ func (c *demoCmd) Run(e *env) error {
 	ctx, end := endBySignal(sigs)
 	err = player.Play(ctx)
 	end()
-	tidy, cancel := context.WithTimeout(context.Background(), askLimit)
+	tidy, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	closed := player.Close(tidy)
 	switch {

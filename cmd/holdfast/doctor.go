@@ -14,25 +14,25 @@ import (
 type doctorCmd struct {
 	URL []text `arg:"" optional:"" help:"Stores, as in --redis; several are a quorum. Default: --redis or HOLDFAST_REDIS."`
 
-	TTL    span `name:"ttl" default:"15s" placeholder:"D" help:"The longest TTL in use; round trips, failovers and restarts are judged by it. Default: ${default}."`
-	Strict bool `help:"Warnings fail too, with exit code 78."`
-	Quiet  bool `short:"q" help:"Leave out what is OK."`
+	TTL    span `name:"ttl" default:"15s" placeholder:"D" help:"The longest TTL in use; the checks compare round trips, failovers and restarts with it. Default: ${default}."`
+	Strict bool `help:"Treat warnings as failures, with exit code 78."`
+	Quiet  bool `short:"q" help:"Omit findings that are OK."`
 	JSON   bool `help:"One JSON object; every finding with its values."`
 }
 
 // Help is the long text of --help.
 func (*doctorCmd) Help() string {
-	return `Asks every server behind the URLs what a careful operator would ask before trusting it with locks: whether it
-is reached, and how quickly; version, eviction, memory, persistence, replicas, cluster, Sentinels; whether the
-user has the rights that Holdfast needs on --prefix; clocks, pauses, and the smallest sensible TTL. Of a quorum
-also: whether a majority answers, whether the nodes are independent, and what a restart forgets.
+	return `Checks every server of the URLs before you trust it with locks: whether it can be reached, and how fast it
+responds; version, eviction, memory, persistence, replicas, cluster, Sentinels; whether the user has the rights
+that Holdfast needs on --prefix; clocks, pauses, and the shortest sensible TTL. For a quorum also: whether a
+majority responds, whether the nodes are independent, and what a restart forgets.
 
-It changes nothing. Only where a user's rights cannot be asked for (ACL DRYRUN, Redis 7) they are tried with a
-resource of a random name, which is gone within two minutes. What a server does not tell, as managed services
-do not tell their configuration, is UNKNOWN and no failure.
+It changes nothing, with one exception: if the server cannot report a user's rights (ACL DRYRUN, Redis 7), doctor
+tries them on a resource with a random name, which expires within two minutes. What a server does not disclose,
+such as the configuration of managed services, is UNKNOWN and not a failure.
 
 Exit codes:
-	  0  nothing failed        69  a server that is needed does not answer
+	  0  nothing failed        69  a server that is needed does not respond
 	 77  the user is refused, or lacks rights     78  a failure in the configuration (--strict: or a warning)
 
 Examples:
@@ -56,7 +56,7 @@ func (c *doctorCmd) Run(e *env) error {
 	if len(c.URL) > 0 {
 		url = strings.Join(stringsOf(c.URL), ",")
 	}
-	st, err := store.Open(url)
+	st, err := store.OpenTLS(url, e.tls)
 	if err != nil {
 		return err
 	}

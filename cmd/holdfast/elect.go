@@ -12,29 +12,29 @@ import (
 // electCmd is `holdfast elect`.
 type electCmd struct {
 	Name  text   `arg:"" help:"Name of the election."`
-	Value text   `arg:"" optional:"" help:"What others see of this candidate while it leads, like its address; at most 1024 bytes."`
+	Value text   `arg:"" optional:"" help:"What others see while this candidate leads, such as its address; at most 1024 bytes."`
 	Cmd   []text `arg:"" optional:"" name:"cmd" help:"Command and its arguments, after --."`
 
-	Observe bool  `help:"Do not campaign: print who leads, and then every change."`
-	Once    bool  `help:"End with exit code 79 when leadership is lost. With --observe: print who leads, and no more. Default: go on."`
-	Wait    *span `short:"w" placeholder:"D" help:"Campaign for at most D, like 30s, then exit 75. Default: for as long as it takes."`
+	Observe bool  `help:"Do not campaign: print the leader, and then every change."`
+	Once    bool  `help:"Exit with code 79 when leadership is lost. With --observe: print the leader and exit. Default: continue."`
+	Wait    *span `short:"w" placeholder:"D" help:"Campaign for at most D, such as 30s, then exit 75. Default: no limit."`
 
 	guardFlags
 }
 
 // Help is the long text of --help.
 func (*electCmd) Help() string {
-	return `One of all candidates that name the same election leads and runs its CMD; the others wait in line. CMD runs
-as under "holdfast run": it is stopped in time when leadership is lost, and finds HOLDFAST_RESOURCE (the
-election's name), HOLDFAST_TOKEN (the fencing token of this term: give it along with every write),
-HOLDFAST_HOLDER and HOLDFAST_TTL_MS in its environment. After a loss holdfast campaigns again, also while
-the store is away, and runs CMD anew when it leads; with --once it does not. When CMD ends by itself, holdfast
-resigns and ends with CMD's exit code. To resign is to end CMD, for example by TERM to holdfast.
+	return `Of all candidates of an election one leads and runs its CMD; the others wait in the queue. CMD runs as under
+"holdfast run": it is stopped in time when leadership is lost. Its environment has HOLDFAST_RESOURCE (the
+election's name), HOLDFAST_TOKEN (the fencing token of this term: send it with every write), HOLDFAST_HOLDER and
+HOLDFAST_TTL_MS. After a loss, holdfast campaigns again, also while the store is unavailable, and runs CMD again
+when it leads; with --once it exits. When CMD ends by itself, holdfast resigns and exits with CMD's code. To
+resign, end CMD, for example by TERM to holdfast.
 
---observe prints a line for who leads (or that nobody does) and for every change, within about a second, until
-it is interrupted. With --json that is one object a line; its "leader" is null if nobody leads.
+--observe prints the leader (or that there is none) and then every change, within about a second, until it is
+interrupted. With --json each is one object on a line; its "leader" is null if there is none.
 
-Exit codes: CMD's own, and those of "holdfast run"; 79 only with --once or when a signal came meanwhile.
+Exit codes: CMD's own, and those of "holdfast run"; 79 only with --once or if a signal arrived meanwhile.
 
 Examples:
 	holdfast elect dispatcher "$(hostname)" -- ./dispatcher --config prod.yaml
@@ -49,15 +49,15 @@ func (c *electCmd) Validate() error {
 	case c.Observe && (c.Value != "" || len(c.Cmd) > 0):
 		return errors.New("--observe takes the election's name alone")
 	case c.Observe && c.Wait != nil:
-		return errors.New("--observe does not campaign: leave -w away, or use timeout(1)")
+		return errors.New("--observe does not campaign: omit -w, or use timeout(1)")
 	case c.Observe:
 		return nil
 	case len(c.Cmd) == 0:
 		return errors.New("expected NAME VALUE -- CMD: a candidate needs a value for others to see, and a command to run")
 	case c.Cmd[0] == "":
-		return errors.New("CMD is empty: name a program after --")
+		return errors.New("CMD is empty: put a program after --")
 	case c.Wait != nil && *c.Wait == 0:
-		return errors.New("-w needs a duration above 0: a candidate stands in line, however short")
+		return errors.New("-w needs a duration above 0: a candidate waits in the queue")
 	}
 	return c.check(c.Wait)
 }
@@ -68,7 +68,7 @@ func (c *electCmd) Run(e *env) error {
 		return c.observe(e)
 	}
 	g := &guarded{guardFlags: c.guardFlags, verb: "elect", Resource: c.Name, Cmd: c.Cmd, Wait: c.Wait}
-	return g.run(e, c.lock, func(w *watching) bool { return w.stopped() && !w.asked && !c.Once })
+	return g.run(e, c.lock, func(w *supervision) bool { return w.stopped() && !w.asked && !c.Once })
 }
 
 func (c *electCmd) lock(s *session) lock {
@@ -88,7 +88,7 @@ func (c *electCmd) observe(e *env) error {
 	ctx, end := endBySignal(sigs)
 	defer end()
 	// A store that is away from the beginning is told; later on it is ridden out.
-	err = s.reach(ctx)
+	_, err = s.now(ctx)
 	if err == nil {
 		for l, failure := range s.Election(string(c.Name)).Observe(ctx) {
 			if err = failure; err == nil {
@@ -103,7 +103,7 @@ func (c *electCmd) observe(e *env) error {
 		return sig
 	}
 	if err != nil {
-		return explain(err, s.at)
+		return s.explain(err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
@@ -36,13 +37,14 @@ const (
 type exitError struct {
 	code int
 	text string
+	sig  syscall.Signal // ends the program in place of the code, unless 0
 }
 
 func (e *exitError) Error() string { return e.text }
 
 // fail is an error with the exit code of its cause and words that say what to do.
 func fail(code int, format string, args ...any) error {
-	return &exitError{code, fmt.Sprintf(format, args...)}
+	return &exitError{code: code, text: fmt.Sprintf(format, args...)}
 }
 
 // signalled ends a wait: the signal N that came makes the exit code 128+N.
@@ -61,44 +63,69 @@ func explain(err error, at string) *exitError {
 	case errors.As(err, &exit):
 		return exit
 	case errors.As(err, &badURL):
-		return &exitError{exitConfig, text}
+		return &exitError{code: exitConfig, text: text}
 	case errors.As(err, &sig):
-		return &exitError{exitSignal + int(sig.sig), text}
+		return &exitError{exitSignal + int(sig.sig), text, sig.sig}
+	case errors.Is(err, syscall.EPIPE): // as of a program that SIGPIPE ends: its reader has seen enough
+		return &exitError{code: exitSignal + int(syscall.SIGPIPE), sig: syscall.SIGPIPE}
 	case errors.Is(err, holdfast.ErrDenied):
 		return denied(text, at)
 	case errors.Is(err, holdfast.ErrMismatch):
-		return &exitError{exitConfig, text + "; use the same primitive and capacity everywhere, or another name"}
+		return &exitError{code: exitConfig, text: text + "; use the same primitive and capacity everywhere, or another name"}
 	case errors.Is(err, holdfast.ErrInvalid):
-		return &exitError{exitUsage, text}
+		return &exitError{code: exitUsage, text: text}
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return &exitError{exitUnavailable, fmt.Sprintf(
-			"the store (%s) cannot be reached or does not answer: %s; check that it runs, and the address in --redis or HOLDFAST_REDIS",
-			at, said(text, holdfast.ErrUnavailable))}
+		return &exitError{code: exitUnavailable, text: fmt.Sprintf(
+			"the store (%s) cannot be reached or does not answer: %s; %s", at, storeMessage(text, holdfast.ErrUnavailable), remedy(text))}
 	}
-	return &exitError{exitFailed, text}
+	return &exitError{code: exitFailed, text: text}
 }
 
-// denied tells refusals that credentials or an ACL cause from those that the
-// data in the store cause.
+// remedy returns what to do about a store that cannot be used.
+func remedy(text string) string {
+	for _, r := range []struct{ sign, do string }{
+		{"unknown authority", "give the CA that signed the certificate of the server with --cacert"},
+		{"x509: certificate is ", "give a name that is in the certificate with --tls-server-name"},
+		{"x509: cannot validate certificate for", "give a name that is in the certificate with --tls-server-name"},
+		{"certificate required", "give a client certificate with --cert and --key"},
+		{"the server expects TLS", "write rediss:// in place of redis://"},
+		{"the server does not speak TLS", "write redis:// in place of rediss://"},
+		{"is a read-only replica", "give the address of its master, or a redis+sentinel:// URL"},
+	} {
+		if strings.Contains(text, r.sign) {
+			return r.do
+		}
+	}
+	return "check that it runs, and the address in --redis or HOLDFAST_REDIS"
+}
+
+// denied distinguishes refusals by credentials or an ACL from those by the data in the
+// store.
 func denied(text, at string) *exitError {
-	text = said(text, holdfast.ErrDenied)
+	text = storeMessage(text, holdfast.ErrDenied)
 	if store.RefusesUser(text) {
-		return &exitError{exitDenied, fmt.Sprintf(
+		return &exitError{code: exitDenied, text: fmt.Sprintf(
 			"the store (%s) refuses: %s; give user and password in --redis or HOLDFAST_REDIS, and let the user run scripts and pub/sub on Holdfast's keys and channels", at, text)}
 	}
-	return &exitError{exitConfig, fmt.Sprintf(
+	switch {
+	case strings.Contains(text, "DB index is out of range"):
+		return &exitError{code: exitConfig, text: fmt.Sprintf("the store (%s) has no such database: %s; write a smaller number in the URL", at, text)}
+	case strings.Contains(text, "unknown command 'sentinel'"):
+		return &exitError{code: exitConfig, text: fmt.Sprintf("the store (%s) is a Redis and no Sentinel: write redis://host:port", at)}
+	}
+	return &exitError{code: exitConfig, text: fmt.Sprintf(
 		"the store (%s) refuses: %s; something else uses Holdfast's keys, or the store does not fit: choose another --prefix or store", at, text)}
 }
 
-// said is what the store itself said, inside the text of an error of kind.
-func said(text string, kind error) string {
+// storeMessage returns the store's own message in the text of an error of kind.
+func storeMessage(text string, kind error) string {
 	if _, rest, ok := strings.Cut(text, kind.Error()+": "); ok {
 		return rest
 	}
 	return text
 }
 
-// exitCode says the error, if it has something to say, and returns its code.
+// exitCode prints the error, if it has a text, and returns its code.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
@@ -106,6 +133,9 @@ func exitCode(err error) int {
 	exit := explain(err, "the store")
 	if exit.text != "" {
 		fmt.Fprintf(os.Stderr, "holdfast: %s\n", exit.text)
+	}
+	if exit.sig != 0 {
+		guard.Die(exit.sig)
 	}
 	return exit.code
 }

@@ -6,7 +6,6 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/holdfast-go/holdfast v0.0.0
-	github.com/holdfast-go/holdfast/lab v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/rogpeppe/go-internal v1.16.0
 	golang.org/x/sys v0.48.0
@@ -14,7 +13,6 @@ require (
 
 require (
 	github.com/adhocore/gronx v1.20.4 // indirect
-	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
@@ -22,5 +20,3 @@ require (
 )
 
 replace github.com/holdfast-go/holdfast => ../..
-
-replace github.com/holdfast-go/holdfast/lab => ../../lab

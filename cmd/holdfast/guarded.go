@@ -16,27 +16,40 @@ import (
 
 // guardFlags are the flags of every verb that runs a command under a lease.
 type guardFlags struct {
-	TTL              span         `name:"ttl" default:"15s" placeholder:"D" help:"TTL of the lease, 100ms to 24h; it is renewed every third of it. If this machine dies the resource is free after at most the TTL. Default: ${default}."`
+	TTL              span         `name:"ttl" default:"15s" placeholder:"D" help:"TTL of the lease, 100ms to 24h; it is renewed every TTL/3. If this machine dies, the resource becomes free within the TTL. Default: ${default}."`
 	Timeout          span         `placeholder:"D" help:"End CMD after D, with exit code 124. Default: no limit."`
-	KillAfter        span         `default:"10s" placeholder:"D" help:"KILL what still runs D after the first signal; sooner if the lease would end before. Default: ${default}."`
+	KillAfter        *span        `placeholder:"D" help:"Send KILL to what still runs D after the signal of --timeout or of a lost lease; sooner if the lease would end before. If given, it also applies after a forwarded TERM. Default: 10s."`
 	Signal           signalFlag   `short:"s" default:"TERM" placeholder:"SIG" help:"Signal that ends CMD when --timeout is hit. Default: ${default}."`
 	ConflictExitCode int          `short:"E" default:"75" placeholder:"N" help:"Exit code when the lease is not acquired. Default: ${default}."`
-	OnLost           guard.OnLost `default:"kill" enum:"kill,warn" placeholder:"WHAT" help:"When the lease is lost: kill ends CMD in time, warn lets it run on. Default: ${default}."`
-	Quiet            bool         `short:"q" xor:"volume" help:"Say nothing; the exit code tells."`
-	Verbose          bool         `short:"v" xor:"volume" help:"Say more."`
-	JSON             bool         `help:"Report events on standard error, one JSON object a line."`
+	OnLost           guard.OnLost `default:"kill" enum:"kill,warn" placeholder:"WHAT" help:"When the lease is lost: kill ends CMD in time, warn lets it continue. Default: ${default}."`
+	PassEnv          bool         `help:"Leave the password of HOLDFAST_REDIS in the environment of CMD. Default: CMD gets the URL without user and password."`
+	Quiet            bool         `short:"q" xor:"volume" help:"Print nothing; use the exit code."`
+	Verbose          bool         `short:"v" xor:"volume" help:"Print more."`
+	JSON             bool         `help:"Report events on standard error, one JSON object per line."`
 }
 
 // check looks at what the flags' types cannot.
 func (f *guardFlags) check(wait *span) error {
 	switch {
-	case wait != nil && *wait < 0, f.Timeout < 0, f.KillAfter < 0:
+	case wait != nil && *wait < 0, f.Timeout < 0, f.KillAfter != nil && *f.KillAfter < 0:
 		return errors.New("a duration is negative: use 0 or more")
 	case f.ConflictExitCode < 0 || f.ConflictExitCode > 255:
 		return errors.New("-E needs an exit code from 0 to 255")
 	}
 	return nil
 }
+
+// killAfter is the time between the first signal and KILL.
+func (f *guardFlags) killAfter() time.Duration {
+	if f.KillAfter != nil {
+		return time.Duration(*f.KillAfter)
+	}
+	return defaultKillAfter
+}
+
+// defaultKillAfter does not count after a signal that is passed on: a service that
+// gets TERM may need its time.
+const defaultKillAfter = 10 * time.Second
 
 // guarded is a command that runs under a lease. The wait for the lease is in
 // await.go, the command's life under it in supervise.go.
@@ -48,23 +61,28 @@ type guarded struct {
 	Nonblock bool
 	Wait     *span
 	lock     lock
+	job      *guard.Job
 }
 
 // lock is how to get the lease.
 type lock struct {
 	wait func(ctx context.Context) (*holdfast.Lease, error)
-	// try asks once and does not queue. Without it the first try only looks.
+	// try acquires without queueing. If it is nil, the first try only reads the state.
 	try func(ctx context.Context) (*holdfast.Lease, error)
 	// resource names what will be locked, if only the store knows that.
 	resource func(ctx context.Context) (string, error)
-	// giveBack takes the place of Release, if it is set. It is told how the
-	// command ended.
-	giveBack func(lease *holdfast.Lease, result error, say *reporter)
+	// release replaces Lease.Release, if it is set. result is how the command ended.
+	release func(lease *holdfast.Lease, result error, say *reporter)
 }
 
-// run takes the lease, runs the command under it and gives the lease back; and
-// all that again as long as again says so.
-func (c *guarded) run(e *env, on func(*session) lock, again func(*watching) bool) error {
+// run acquires the lease, runs the command under it and releases the lease, and
+// repeats this while again returns true.
+func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) bool) error {
+	if e.job == nil && guard.OnTerminal() {
+		return asClient()
+	}
+	defer e.job.Continue()
+	c.job = e.job
 	say := newReporter(e.stderr, c)
 	path, err := find(string(c.Cmd[0]))
 	if err != nil {
@@ -79,7 +97,7 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*watching) bool
 	sigs, stop := catchSignals()
 	defer stop()
 	c.lock = on(s)
-	for first := c.firstTry; ; first = c.noTry {
+	for first := c.firstTry; ; first = c.skipFirstTry {
 		lease, err := c.acquire(s, sigs, say, first)
 		if err != nil {
 			if errors.Is(err, errDone) {
@@ -90,15 +108,15 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*watching) bool
 			if errors.As(err, &busy) {
 				return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
 			}
-			return say.failure("not-acquired", explain(err, s.at))
+			return say.failure("not-acquired", s.explain(err))
 		}
 		w, err := c.supervise(path, lease, sigs, watch, say)
 		once := err != nil || !again(w)
 		if err == nil && once {
 			err = w.result()
 		}
-		if c.lock.giveBack != nil {
-			c.lock.giveBack(lease, err, say)
+		if c.lock.release != nil {
+			c.lock.release(lease, err, say)
 		} else {
 			c.release(lease, say)
 		}
@@ -109,16 +127,30 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*watching) bool
 	}
 }
 
-// name is what operators see as the holder: the command, not this program.
+// asClient has a client do all, since this process is a member of a job that the
+// terminal may stop.
+func asClient() error {
+	status, err := guard.RunClient(os.Args[1:])
+	if err != nil {
+		return fail(exitFailed, "start the client process: %v", err)
+	}
+	exit := &exitError{code: codeOf(status)}
+	if status.Signaled() {
+		exit.sig = status.Signal()
+	}
+	return exit
+}
+
+// name returns the holder's name: the command, not this program.
 func (c *guarded) name() string {
 	const most = 64 // a program's name, not an essay
 	name := []rune("holdfast " + c.verb + " " + filepath.Base(string(c.Cmd[0])))
 	return string(name[:min(len(name), most)])
 }
 
-// release gives the lease back after the group has ended.
+// release releases the lease after the group has ended.
 func (c *guarded) release(lease *holdfast.Lease, say *reporter) {
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	err := lease.Release(ctx)
 	switch {

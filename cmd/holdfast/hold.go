@@ -15,25 +15,25 @@ import (
 
 // holdCmd is `holdfast hold`.
 type holdCmd struct {
-	Resource text `arg:"" help:"Name of what is locked, like stock:42."`
+	Resource text `arg:"" help:"Name of the resource to lock, such as stock:42."`
 
 	lockFlags
-	TTL              span `name:"ttl" default:"15s" placeholder:"D" help:"TTL of the lease, 100ms to 24h; it is renewed every third of it. If this machine dies the resource is free after at most the TTL. Default: ${default}."`
+	TTL              span `name:"ttl" default:"15s" placeholder:"D" help:"TTL of the lease, 100ms to 24h; it is renewed every TTL/3. If this machine dies, the resource becomes free within the TTL. Default: ${default}."`
 	ConflictExitCode int  `short:"E" default:"75" placeholder:"N" help:"Exit code when the lease is not acquired. Default: ${default}."`
-	Quiet            bool `short:"q" xor:"volume" help:"Say nothing on standard error; the exit code tells."`
-	Verbose          bool `short:"v" xor:"volume" help:"Say more."`
+	Quiet            bool `short:"q" xor:"volume" help:"Print nothing on standard error; use the exit code."`
+	Verbose          bool `short:"v" xor:"volume" help:"Print more."`
 	JSON             bool `help:"Print the line on standard output, and report events on standard error, as JSON objects."`
 }
 
 // Help is the long text of --help.
 func (*holdCmd) Help() string {
-	return `Takes the lease of a resource and holds it, renewed, until standard input ends or a signal comes; then gives it
-back. When it holds the lease it prints one line, with the fencing token, on standard output. It is for
-programs that start it as a helper: close its input to release, or let it end with you.
+	return `Acquires the lease of a resource, holds and renews it until standard input ends or a signal arrives, and then
+releases it. When it holds the lease it prints one line with the fencing token on standard output. It is for
+programs that start it as a helper: they close its input to release the lease.
 
-Exit codes: 0 when standard input ended and the lease was given back, or
+Exit codes: 0 when standard input ended and the lease was released, or
 	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)
-	 79  the lease was lost     128+N  ended by signal N, after the lease was given back
+	 79  the lease was lost     128+N  ended by signal N, after the lease was released
 	 64  usage     69  store unreachable     77  store refuses user or rights     78  bad configuration
 
 Examples:
@@ -66,7 +66,7 @@ func (c *holdCmd) Run(e *env) error {
 		if errors.As(err, &busy) {
 			return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
 		}
-		return say.failure("not-acquired", explain(err, s.at))
+		return say.failure("not-acquired", s.explain(err))
 	}
 	err = c.tell(e, lease)
 	if err == nil {
@@ -99,6 +99,6 @@ func (c *holdCmd) until(lease *holdfast.Lease, sigs <-chan os.Signal, say *repor
 		return say.failure("signal", explain(&signalled{sig.(syscall.Signal)}, ""))
 	case <-lease.Done():
 		text := strings.TrimPrefix(lease.Err().Error(), "holdfast: ")
-		return say.failure("lost", &exitError{exitLost, text}, slog.Uint64("token", lease.Token()))
+		return say.failure("lost", &exitError{code: exitLost, text: text}, slog.Uint64("token", lease.Token()))
 	}
 }

@@ -12,11 +12,11 @@ import (
 // primitive, and how long to wait.
 type lockFlags struct {
 	Nonblock  bool  `short:"n" xor:"wait" help:"Do not wait: exit 75 if the resource is held."`
-	Wait      *span `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, like 30s, then exit 75. Default: wait for as long as it takes."`
-	Slots     *int  `xor:"kind" placeholder:"N" help:"Up to N at once: take one of N slots of a semaphore. Everybody has to give the same N. Default: one at a time."`
-	Shared    bool  `xor:"kind" help:"Together with others that run --shared, but never beside one that runs --exclusive: take the reader's lease of an RWMutex."`
-	Exclusive bool  `xor:"kind" help:"Alone, among others that run --shared: take the writer's lease of an RWMutex."`
-	Reason    text  `placeholder:"TEXT" help:"Why; shown to others who look or wait. Default: none."`
+	Wait      *span `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, such as 30s, then exit 75. Default: no limit."`
+	Slots     *int  `xor:"kind" placeholder:"N" help:"Up to N at once: acquire one of N slots of a semaphore. All callers must use the same N. Default: one at a time."`
+	Shared    bool  `xor:"kind" help:"Run at the same time as other --shared commands, but not as an --exclusive one: acquire the reader's lease of an RWMutex."`
+	Exclusive bool  `xor:"kind" help:"Run alone, excluding --shared commands: acquire the writer's lease of an RWMutex."`
+	Reason    text  `placeholder:"TEXT" help:"The purpose, which operators and waiters see. Default: none."`
 }
 
 // checkSlots looks at what the flag's type cannot.

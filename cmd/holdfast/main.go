@@ -20,8 +20,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
-	"github.com/holdfast-go/holdfast/lab/programme"
-	"github.com/holdfast-go/holdfast/lab/subject"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 func main() { os.Exit(start(os.Args)) }
@@ -34,44 +33,54 @@ func start(args []string) int {
 	case demo.NodeName:
 		return demo.NodeMain(args, os.Stdin, os.Stdout)
 	}
+	var job *guard.Job
+	if filepath.Base(args[0]) == guard.ClientName {
+		var err error
+		if job, args, err = guard.OpenJob(args); err != nil {
+			fmt.Fprintf(os.Stderr, "%s is started by holdfast on a terminal; it is of no use by itself\n", guard.ClientName)
+			return exitUsage
+		}
+	}
 	// go-redis writes its troubles to standard error, among the command's own
 	// output. Those that matter come back as errors.
 	logging.Disable()
-	if programme.Serve(subject.All()) { // a client or a worker of the lab
-		return 0
-	}
-	return command(args[1:], os.Stdout, os.Stderr)
+	return command(args[1:], job, os.Stdout, os.Stderr)
 }
 
 // cli is the command line: the flags of all verbs, and the verbs.
 type cli struct {
-	Redis  text `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p; several URLs with commas between them are a quorum. A password is better kept in the environment than in the arguments. Default: ${default}."`
-	Prefix text `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"What every key in the store begins with; the same as the services' WithPrefix. Default: ${default}."`
+	Redis text `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, unix:///path, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p; several URLs separated by commas are a quorum. Keep a password in the environment rather than in the arguments. Default: ${default}."`
+	storeFlags
+	Prefix      text        `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"Prefix of every key in the store; the same as the services' WithPrefix. Default: ${default}."`
+	ShowVersion versionFlag `name:"version" help:"Show the version."`
 
 	Run     runCmd     `cmd:"" help:"Run a command under the lease of a resource."`
-	Once    onceCmd    `cmd:"" help:"Run a command unless it was done before: once for all, or once a period."`
-	Elect   electCmd   `cmd:"" help:"Run a command while leading an election, or see who leads."`
-	Acquire acquireCmd `cmd:"" help:"Take a lease and print a ticket for it."`
+	Once    onceCmd    `cmd:"" help:"Run a command unless it was done before: once ever, or once per period."`
+	Elect   electCmd   `cmd:"" help:"Run a command while leading an election, or print the leader."`
+	Acquire acquireCmd `cmd:"" help:"Acquire a lease and print a ticket for it."`
 	Renew   renewCmd   `cmd:"" help:"Renew the lease of a ticket."`
-	Release releaseCmd `cmd:"" help:"Give the lease of a ticket back."`
+	Release releaseCmd `cmd:"" help:"Release the lease of a ticket."`
 	Hold    holdCmd    `cmd:"" help:"Hold a lease until standard input ends."`
-	Wait    waitCmd    `cmd:"" help:"Wait until nobody holds a resource."`
+	Wait    waitCmd    `cmd:"" help:"Wait until a resource is free."`
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
-	Show    showCmd    `cmd:"" help:"Show who holds a resource and who waits for it."`
-	Break   breakCmd   `cmd:"" help:"End a lease or a wait by force."`
-	Doctor  doctorCmd  `cmd:"" help:"Look whether a store is fit for locks."`
+	Show    showCmd    `cmd:"" help:"Show the holders of a resource and its waiters."`
+	Break   breakCmd   `cmd:"" help:"Break a lease or end a wait."`
+	Doctor  doctorCmd  `cmd:"" help:"Check whether a store is fit for locks."`
 	Bench   benchCmd   `cmd:"" help:"Measure what locks cost on a store."`
-	Torture tortureCmd `cmd:"" help:"Break other locks on demand, and try to break Holdfast."`
-	Demo    demoCmd    `cmd:"" help:"Play two scenes, stock and report, without and with Holdfast, also when nodes die."`
+	Torture tortureCmd `cmd:"" passthrough:"" help:"Break other locks on demand, and try to break Holdfast."`
+	Demo    demoCmd    `cmd:"" help:"Show two scenes, stock and report, without and with Holdfast, also when nodes die."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 
 	Completion completionCmd `cmd:"" help:"Print a script that completes verbs and flags in the shell."`
+	Man        manCmd        `cmd:"" hidden:"" help:"Write manual pages."`
 }
 
 // env is what verbs get besides their flags.
 type env struct {
 	url, prefix    string
 	urlGiven       bool // by the flag, not by default or environment
+	tls            store.TLS
+	job            *guard.Job
 	stdout, stderr io.Writer
 }
 
@@ -85,7 +94,7 @@ const description = `Distributed locks and leases on Redis, from the shell.
 	holdfast ls`
 
 // command parses the arguments and runs the verb.
-func command(args []string, stdout, stderr io.Writer) int {
+func command(args []string, job *guard.Job, stdout, stderr io.Writer) int {
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("holdfast"), kong.Description(description), kong.Writers(stdout, stderr),
@@ -95,14 +104,21 @@ func command(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "holdfast: %v\n", err)
 		return exitFailed
 	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:len(args):len(args)], "--help")
+	}
 	ctx, err := parser.Parse(args) // --help prints and exits inside
 	if err != nil {
 		usage(err, stderr)
 		return exitUsage
 	}
-	e := &env{url: string(c.Redis), prefix: string(c.Prefix), stdout: stdout, stderr: stderr}
+	e := &env{url: string(c.Redis), prefix: string(c.Prefix), job: job, stdout: stdout, stderr: stderr}
+	e.tls = store.TLS{CACert: c.CACert, Cert: c.Cert, Key: c.Key, ServerName: c.TLSServerName, Insecure: c.Insecure}
 	for _, p := range ctx.Path {
 		e.urlGiven = e.urlGiven || p.Flag != nil && p.Flag.Name == "redis"
+	}
+	if err := e.readURL(c.RedisFile); err != nil {
+		return exitCode(err)
 	}
 	return exitCode(ctx.Run(e, parser))
 }
@@ -118,13 +134,17 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	lines := strings.NewReplacer(
+	_, err = usageText().WriteString(stdout, text.String())
+	return err
+}
+
+// usageText replaces usage lines of kong.
+func usageText() *strings.Replacer {
+	return strings.NewReplacer(
 		"run <resource> <cmd> ... [flags]", "run [flags] RESOURCE -- CMD ARGS…",
 		"once <id> <cmd> ... [flags]", "once [flags] ID -- CMD ARGS…\n       holdfast once (--every D | --cron EXPR) [flags] NAME -- CMD ARGS…",
 		"elect <name> [<value> [<cmd> ...]] [flags]", "elect [flags] NAME VALUE -- CMD ARGS…\n       holdfast elect --observe [flags] NAME",
 	)
-	_, err = lines.WriteString(stdout, text.String())
-	return err
 }
 
 // usage says what is wrong with the command line and what to do about it.

@@ -10,22 +10,22 @@ import (
 
 // releaseCmd is `holdfast release`.
 type releaseCmd struct {
-	Ticket text `arg:"" help:"What holdfast acquire printed; - reads it from standard input."`
+	Ticket text `arg:"" help:"The ticket that holdfast acquire printed; - reads it from standard input."`
 	JSON   bool `help:"Answer as a JSON object."`
 }
 
 // Help is the long text of --help.
 func (*releaseCmd) Help() string {
-	return `Gives the lease of a ticket back; the next waiter gets the resource at once. To give it back twice is no error.
+	return `Releases the lease of a ticket; the next waiter gets the resource at once. To release it twice is no error.
 
-Exit codes: 79 if the lease had ended before (expired, broken): somebody else may have held the resource meanwhile.
+Exit codes: 79 if the lease had ended before (expired, broken): another party may have held the resource since.
 	 64  no ticket     69  store unreachable     77  store refuses user or rights     78  bad configuration
 
 Examples:
 	ticket=$(holdfast acquire deploy:prod); trap 'holdfast release "$ticket"' EXIT`
 }
 
-// Run gives the lease back.
+// Run releases the lease.
 func (c *releaseCmd) Run(e *env) error {
 	s, err := e.open()
 	if err != nil {
@@ -35,12 +35,12 @@ func (c *releaseCmd) Run(e *env) error {
 	lease, err := s.adopt(c.Ticket)
 	var lost *holdfast.LostError
 	if errors.As(err, &lost) && lost.Cause == holdfast.LostElsewhere {
-		return c.answer(e, lost.Resource, "given back before")
+		return c.answer(e, lost.Resource, "released before")
 	}
 	if err != nil {
 		return explainLease(err, s.at)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	if err := lease.Release(ctx); err != nil {
 		return explainLease(err, s.at)

@@ -14,19 +14,19 @@ import (
 
 // renewCmd is `holdfast renew`.
 type renewCmd struct {
-	Ticket text `arg:"" help:"What holdfast acquire printed; - reads it from standard input."`
+	Ticket text `arg:"" help:"The ticket that holdfast acquire printed; - reads it from standard input."`
 	JSON   bool `help:"Answer as a JSON object."`
 }
 
 // Help is the long text of --help.
 func (*renewCmd) Help() string {
-	return `Makes the lease of a ticket last for its whole TTL again, from now on. The ticket stays the same.
+	return `Renews the lease of a ticket for its whole TTL from now on. The ticket stays the same.
 
-Exit codes: 79 if the lease has ended (expired, broken, given back); nothing can bring it back.
+Exit codes: 79 if the lease has ended (expired, broken, released); it cannot be restored.
 	 64  no ticket     69  store unreachable     77  store refuses user or rights     78  bad configuration
 
 Examples:
-	holdfast renew "$ticket" || exit     # stop working: somebody else may hold it now
+	holdfast renew "$ticket" || exit     # stop working: another party may hold it now
 	while sleep 20; do holdfast renew "$ticket" || kill $worker; done`
 }
 
@@ -41,7 +41,7 @@ func (c *renewCmd) Run(e *env) error {
 	if err != nil {
 		return explainLease(err, s.at)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	name, left := resourceOf(lease), time.Until(lease.Deadline())
 	if _, err := lease.Detach(ctx); err != nil {
@@ -63,7 +63,7 @@ func (s *session) adopt(ticket text) (*holdfast.Lease, error) {
 		}
 		ticket = text(line)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	return s.Adopt(ctx, strings.TrimSpace(string(ticket)))
 }

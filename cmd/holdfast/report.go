@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// reporter tells what a guarded command does, on standard error: in words, or with --json as
+// reporter reports what a guarded command does, on standard error: in words, or with --json as
 // one JSON object a line. It is used by one goroutine.
 type reporter struct {
 	w       io.Writer
@@ -42,12 +42,12 @@ func jsonNames(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// detail tells what only -v shows.
+// detail reports what only -v prints.
 func (r *reporter) detail(event string, attrs []slog.Attr, format string, args ...any) {
 	r.tell(r.verbose, event, attrs, format, args)
 }
 
-// notice tells what everybody should see.
+// notice reports an event, unless -q is given.
 func (r *reporter) notice(event string, attrs []slog.Attr, format string, args ...any) {
 	r.tell(true, event, attrs, format, args)
 }
@@ -61,14 +61,14 @@ func (r *reporter) tell(show bool, event string, attrs []slog.Attr, format strin
 	}
 }
 
-// failure tells why it ends without CMD's own exit code, and returns the error
+// failure reports why it ends without CMD's own exit code, and returns the error
 // that only carries the code.
 func (r *reporter) failure(event string, e *exitError, attrs ...slog.Attr) error {
 	if e.text != "" {
 		attrs = append(attrs, slog.Int("code", e.code), slog.String("message", e.text))
 		r.notice(event, attrs, "%s", e.text)
 	}
-	return &exitError{code: e.code}
+	return &exitError{code: e.code, sig: e.sig}
 }
 
 // short words a duration for people.

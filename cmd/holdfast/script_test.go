@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
@@ -23,14 +24,25 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"holdfast": main, guard.Name: main, demo.NodeName: main, "guard-by-hand": guardByHand})
+	if strings.HasSuffix(os.Args[0], ".test") {
+		leaveTerminal()
+	}
+	testscript.Main(m, map[string]func(){"holdfast": main, guard.Name: main, guard.ClientName: main, demo.NodeName: main, "guard-by-hand": guardByHand})
+}
+
+// leaveTerminal lets the tests run the same way in a terminal and without one.
+func leaveTerminal() {
+	if tty, err := os.Open("/dev/tty"); err == nil {
+		_ = unix.IoctlSetInt(int(tty.Fd()), unix.TIOCNOTTY, 0)
+		tty.Close()
+	}
 }
 
 // guardByHand is the guard as a curious user may start it.
 func guardByHand() { os.Exit(guard.Main([]string{guard.Name})) }
 
-// patience is how long a script waits for an event before it fails.
-const patience = 20 * time.Second
+// waitTimeout is how long a script waits for an event before it fails.
+const waitTimeout = 20 * time.Second
 
 // TestScripts runs testdata/*.txtar, each against a redis-server of its own.
 // Besides testscript's commands they have those of scriptCommands.
@@ -104,8 +116,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		select {
 		case <-j.done:
 			requireCode(ts, args[1], j.err)
-		case <-time.After(patience):
-			ts.Fatalf("%s still runs after %v", args[0], patience)
+		case <-time.After(waitTimeout):
+			ts.Fatalf("%s still runs after %v", args[0], waitTimeout)
 		}
 	},
 	// running NAME: what start started has not ended.
@@ -146,6 +158,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("process group %d is gone: %v", group, gone)
 		}
 	},
+	// redis-tls: starts a server for TLS at $TLSADDR, with ca.crt, client.crt and client.key.
+	"redis-tls": func(ts *testscript.TestScript, _ bool, _ []string) { startTLS(ts) },
 	// redis WORDS…: sends a command to the script's server.
 	"redis": func(ts *testscript.TestScript, _ bool, args []string) {
 		words := make([]any, len(args))
@@ -205,7 +219,7 @@ func requireCode(ts *testscript.TestScript, want string, err error) {
 func await(ts *testscript.TestScript, trouble string, ok func() bool) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
-	for limit := time.Now().Add(patience); !ok(); <-ticker.C {
+	for limit := time.Now().Add(waitTimeout); !ok(); <-ticker.C {
 		if time.Now().After(limit) {
 			ts.Fatalf("%s", trouble)
 		}

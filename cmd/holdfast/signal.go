@@ -28,7 +28,7 @@ func (s *signalFlag) UnmarshalText(text []byte) error {
 		*s = signalFlag(sig)
 		return nil
 	}
-	return fmt.Errorf("%q is no signal: write a name such as TERM or INT, or its number", text)
+	return fmt.Errorf("%q is not a signal: write a name such as TERM or INT, or its number", text)
 }
 
 // signalName is the short name, TERM rather than "terminated".

@@ -2,18 +2,30 @@ package main
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"time"
 )
 
-// span is a duration flag whose error says how to write one.
+// span is a duration flag: Go's notation, also with days before it (1d, 1d12h), and a bare
+// number of seconds as sleep(1) and timeout(1) take it. Its error says how to write one.
 type span time.Duration
 
 // UnmarshalText reads the flag's value.
 func (s *span) UnmarshalText(text []byte) error {
-	d, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fmt.Errorf("%q is no duration: write a number with its unit, like 500ms, 30s, 5m or 1h30m", text)
+	value := string(text)
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		value += "s"
 	}
-	*s = span(d)
+	parts := regexp.MustCompile(`^(?:(\d{1,5})d)?(.*)$`).FindStringSubmatch(value)
+	days, _ := strconv.Atoi(parts[1]) // digits, or nothing
+	d, err := time.ParseDuration(parts[2])
+	if parts[1] != "" && parts[2] == "" {
+		d, err = 0, nil
+	}
+	if err != nil || d < 0 && days > 0 {
+		return fmt.Errorf("%q is not a duration: write a number with its unit, such as 500ms, 30s, 5m, 1h30m or 1d; a bare number is seconds", text)
+	}
+	*s = span(time.Duration(days)*24*time.Hour + d)
 	return nil
 }

@@ -10,16 +10,17 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 // leftoverNotice is how long processes that CMD left behind may run before the
 // user is told what the lease is still kept for.
 const leftoverNotice = time.Second
 
-// renewals is the hook that tells of every renewal.
+// renewals is the hook that reports renewals.
 type renewals struct{ moved chan holdfast.RenewEvent }
 
-// Renew passes the latest renewal on; one that nobody took yet makes way.
+// Renew sends the latest renewal in place of one that was not received yet.
 func (r *renewals) Renew(e holdfast.RenewEvent) {
 	for {
 		select {
@@ -34,10 +35,10 @@ func (r *renewals) Renew(e holdfast.RenewEvent) {
 	}
 }
 
-// watching is the life of CMD under the lease. The guard ends the group when the
+// supervision is the life of CMD under the lease. The guard ends the group when the
 // deadline comes near; this side tells it of renewals, losses, signals and the
 // time limit, and says what happens. One goroutine.
-type watching struct {
+type supervision struct {
 	c     *guarded
 	say   *reporter
 	lease *holdfast.Lease
@@ -49,29 +50,35 @@ type watching struct {
 	cause  guard.Cause // set: the group was stopped by us
 	killed bool
 	gone   bool
-	asked  bool // a signal came that usually ends a program
+	asked  bool // a signal came that ends a program; HUP often means to read the configuration again
 }
 
 // supervise runs the command and returns when the whole group has ended.
-func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.Signal, watch *renewals, say *reporter) (*watching, error) {
-	settle(lease, watch.moved, time.Duration(c.TTL))
-	g, err := guard.Start(guard.Command{
+func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.Signal, watch *renewals, say *reporter) (*supervision, error) {
+	awaitRenewal(lease, watch.moved, time.Duration(c.TTL))
+	c.job.AwaitRunning(lease.Done())
+	cmd := guard.Command{
 		Path: path, Args: stringsOf(c.Cmd), Env: c.environ(lease), TTL: time.Duration(c.TTL),
-		Deadline: guard.At(lease.Deadline()), KillAfter: time.Duration(c.KillAfter),
-		OnLost: c.OnLost, Nested: len(chain()) > 0,
-	})
+		Deadline: guard.At(lease.Deadline()), KillAfter: c.killAfter(),
+		OnLost: c.OnLost, Nested: len(outerLeases()) > 0,
+	}
+	c.job.Take(&cmd)
+	g, err := guard.Start(cmd)
 	if err != nil {
 		return nil, say.failure("error", explain(err, ""))
 	}
-	w := &watching{c: c, say: say, lease: lease, guard: g, tty: foreground()}
+	w := &supervision{c: c, say: say, lease: lease, guard: g}
+	if c.job == nil {
+		w.tty = foreground()
+	}
 	w.loop(sigs, watch.moved)
 	w.tty.takeBack()
 	return w, nil
 }
 
-// settle waits for the first renewal of a lease that came with a claim window
+// awaitRenewal waits for the first renewal of a lease that came with a claim window
 // only: the command would be stopped at once for want of time.
-func settle(lease *holdfast.Lease, renewed <-chan holdfast.RenewEvent, ttl time.Duration) {
+func awaitRenewal(lease *holdfast.Lease, renewed <-chan holdfast.RenewEvent, ttl time.Duration) {
 	for time.Until(lease.Deadline()) < ttl/2 {
 		select {
 		case <-renewed:
@@ -89,14 +96,18 @@ func (c *guarded) environ(lease *holdfast.Lease) []string {
 		"HOLDFAST_TOKEN=" + strconv.FormatUint(lease.Token(), 10),
 		"HOLDFAST_HOLDER=" + lease.HolderID(),
 		"HOLDFAST_TTL_MS=" + strconv.FormatInt(time.Duration(c.TTL).Milliseconds(), 10),
-		chainVar + "=" + extendChain(string(c.Resource), lease.HolderID()),
+		chainVar + "=" + withOuterLeases(string(c.Resource), lease.HolderID()),
 	}
-	return overlay(os.Environ(), own)
+	// Without a URL a holdfast below would use another store: it gets one that is refused.
+	if url := os.Getenv("HOLDFAST_REDIS"); url != "" && !c.PassEnv {
+		own = append(own, "HOLDFAST_REDIS="+store.WithoutPassword(url))
+	}
+	return mergeEnviron(os.Environ(), own)
 }
 
 // loop runs until the group is gone, or was never there.
-func (w *watching) loop(sigs <-chan os.Signal, renewed <-chan holdfast.RenewEvent) {
-	lost := w.lease.Done()
+func (w *supervision) loop(sigs <-chan os.Signal, renewed <-chan holdfast.RenewEvent) {
+	lost, orphaned := w.lease.Done(), w.c.job.Gone()
 	var limit, leftover <-chan time.Time
 	for {
 		select {
@@ -118,6 +129,11 @@ func (w *watching) loop(sigs <-chan os.Signal, renewed <-chan holdfast.RenewEven
 		case <-lost:
 			lost = nil
 			w.lost()
+		case <-orphaned:
+			orphaned = nil
+			if w.c.OnLost == guard.KillOnLost { // otherwise CMD runs on, and its lease is renewed
+				w.guard.Stop(guard.CauseOrphaned, syscall.SIGTERM)
+			}
 		case sig := <-sigs:
 			w.signal(sig.(syscall.Signal))
 		case <-limit:
@@ -130,8 +146,8 @@ func (w *watching) loop(sigs <-chan os.Signal, renewed <-chan holdfast.RenewEven
 	}
 }
 
-// renewed tells the guard how far the lease reaches now.
-func (w *watching) renewed(r holdfast.RenewEvent) {
+// renewed sends the guard the new deadline of the lease.
+func (w *supervision) renewed(r holdfast.RenewEvent) {
 	if r.Err != nil {
 		w.say.detail("renewal-failed", []slog.Attr{slog.Duration("left", r.Left), slog.String("message", r.Err.Error())},
 			"renewal failed, %s left: %v", short(r.Left), r.Err)
@@ -139,7 +155,7 @@ func (w *watching) renewed(r holdfast.RenewEvent) {
 	w.guard.Extend(w.lease.Deadline()) // also now: a good renewal may have made way for this one
 }
 
-func (w *watching) lost() {
+func (w *supervision) lost() {
 	err := w.lease.Err()
 	act := "stopping " + string(w.c.Cmd[0])
 	if w.c.OnLost == guard.WarnOnLost {
@@ -153,14 +169,30 @@ func (w *watching) lost() {
 	}
 }
 
-func (w *watching) signal(sig syscall.Signal) {
-	w.say.detail("signal", []slog.Attr{slog.String("signal", signalName(sig))}, "passing %s on", signalName(sig))
-	w.asked = w.asked || sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2
+func (w *supervision) signal(sig syscall.Signal) {
+	select {
+	case <-w.c.job.Gone():
+		if sig == syscall.SIGTERM && w.c.OnLost == guard.WarnOnLost {
+			return // the end of the shell's process, which is no reason to end CMD
+		}
+	default:
+	}
+	w.asked = w.asked || sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
+	attrs := []slog.Attr{slog.String("signal", signalName(sig))}
+	if (sig == syscall.SIGINT || sig == syscall.SIGQUIT) && w.c.job.Foreground() {
+		w.say.detail("signal", attrs, "%s from the terminal", signalName(sig)) // which sent it to CMD too
+		return
+	}
+	w.say.detail("signal", attrs, "passing %s on", signalName(sig))
+	if sig == syscall.SIGTERM && w.c.KillAfter != nil {
+		w.guard.Stop(guard.CauseAsked, sig)
+		return
+	}
 	w.guard.Signal(sig)
 }
 
-// event takes note of what the guard tells.
-func (w *watching) event(e guard.Event) {
+// event records an event of the guard and reports it.
+func (w *supervision) event(e guard.Event) {
 	name := string(w.c.Cmd[0])
 	switch e.Kind {
 	case guard.Started:
@@ -193,19 +225,19 @@ func (w *watching) event(e guard.Event) {
 	}
 }
 
-// stopped tells whether the command was ended because the lease was lost.
-func (w *watching) stopped() bool {
-	return w.failed == nil && w.gone && w.cause != "" && w.cause != guard.CauseTimeout
+// stopped reports whether the command was ended because the lease was lost.
+func (w *supervision) stopped() bool {
+	return w.failed == nil && w.gone && w.cause != "" && w.cause != guard.CauseTimeout && w.cause != guard.CauseAsked
 }
 
 // result is the exit code, in the order of what matters most.
-func (w *watching) result() error {
+func (w *supervision) result() error {
 	switch {
 	case w.failed != nil:
 		return w.say.failure("not-started", explain(w.failed, ""))
 	case !w.gone:
-		return w.say.failure("error", &exitError{exitFailed,
-			"the guard process was killed; " + string(w.c.Cmd[0]) + " was killed too, since nothing watched over it"})
+		return w.say.failure("error", &exitError{code: exitFailed,
+			text: "the guard process was killed; " + string(w.c.Cmd[0]) + " was killed too, since nothing watched over it"})
 	case w.cause == guard.CauseTimeout && w.killed:
 		return w.exit(exitTimeoutKill)
 	case w.cause == guard.CauseTimeout:
@@ -213,10 +245,14 @@ func (w *watching) result() error {
 	case w.stopped():
 		return w.exit(exitLost)
 	}
-	return w.exit(codeOf(*w.status))
+	err := w.exit(codeOf(*w.status))
+	if w.status.Signaled() {
+		err.sig = w.status.Signal()
+	}
+	return err
 }
 
-func (w *watching) exit(code int) error {
+func (w *supervision) exit(code int) *exitError {
 	w.say.detail("exit", []slog.Attr{slog.Int("code", code)}, "exit code %d", code)
 	return &exitError{code: code}
 }
@@ -226,7 +262,7 @@ func startError(name string, errno syscall.Errno) error {
 	switch errno {
 	case syscall.ENOENT:
 		return fail(exitNotFound, "command %q not found, or the interpreter in its first line is not", name)
-	case syscall.ETIME:
+	case syscall.ETIMEDOUT:
 		return fail(exitLost, "the lease ended before %q could be started: try a longer --ttl", name)
 	case syscall.EAGAIN, syscall.ENOMEM:
 		return fail(exitFailed, "%q could not be started: %v", name, errno)

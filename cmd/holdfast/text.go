@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 )
@@ -23,6 +25,17 @@ func (t *text) Decode(ctx *kong.DecodeContext) error {
 	}
 	*t = text(s)
 	return nil
+}
+
+// shellWord quotes a text for a shell, if that is needed.
+func shellWord(s text) string {
+	plain := func(r rune) bool {
+		return strings.ContainsRune("_@%+=:,./-", r) || r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r))
+	}
+	if s != "" && strings.TrimFunc(string(s), plain) == "" {
+		return string(s)
+	}
+	return "'" + strings.ReplaceAll(string(s), "'", `'\''`) + "'"
 }
 
 // stringsOf are the arguments of a command.

@@ -22,7 +22,7 @@ func foreground() terminal {
 	return terminal{ours: front}
 }
 
-// give makes the group the foreground job and tells whether it did so.
+// give makes the group the foreground job and reports whether it did so.
 func (t terminal) give(group int) bool {
 	return t.ours != 0 && setForeground(group) == nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/alecthomas/kong"
 )
 
 // versionCmd is `holdfast version`.
@@ -48,12 +50,34 @@ func thisBuild() build {
 	return b
 }
 
+// String is the line that `holdfast version` prints.
+func (b build) String() string {
+	from := ""
+	if b.Revision != "" {
+		from = " (" + b.Revision[:min(12, len(b.Revision))]
+		if b.Modified {
+			from += ", modified"
+		}
+		from += ")"
+	}
+	return fmt.Sprintf("holdfast %s%s, %s, %s/%s", b.Version, from, b.Go, b.OS, b.Arch)
+}
+
 // Run prints the version.
 func (c *versionCmd) Run(e *env) error {
-	b := thisBuild()
 	if c.JSON {
-		return writeJSON(e.stdout, b)
+		return writeJSON(e.stdout, thisBuild())
 	}
-	_, err := fmt.Fprintf(e.stdout, "holdfast %s, %s, %s/%s\n", b.Version, b.Go, b.OS, b.Arch)
+	_, err := fmt.Fprintln(e.stdout, thisBuild())
+	return err
+}
+
+// versionFlag is --version, the same as the verb.
+type versionFlag bool
+
+// BeforeReset implements kong's hook: it acts before anything is missing.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	_, err := fmt.Fprintln(app.Stdout, thisBuild())
+	app.Exit(0)
 	return err
 }

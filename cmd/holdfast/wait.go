@@ -12,25 +12,25 @@ import (
 type waitCmd struct {
 	Resource text `arg:"" help:"Name of the resource."`
 
-	Nonblock         bool  `short:"n" xor:"wait" help:"Look once: exit 0 if it is free, 75 if not."`
-	Wait             *span `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, like 30s, then exit 75. Default: wait for as long as it takes."`
+	Nonblock         bool  `short:"n" xor:"wait" help:"Check once: exit 0 if it is free, 75 if not."`
+	Wait             *span `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, such as 30s, then exit 75. Default: no limit."`
 	ConflictExitCode int   `short:"E" default:"75" placeholder:"N" help:"Exit code when it is not free in time. Default: ${default}."`
-	Quiet            bool  `short:"q" xor:"volume" help:"Say nothing; the exit code tells."`
+	Quiet            bool  `short:"q" xor:"volume" help:"Print nothing; use the exit code."`
 	JSON             bool  `help:"Report on standard error as JSON objects."`
 }
 
 // Help is the long text of --help.
 func (*waitCmd) Help() string {
-	return `Waits until nobody holds the resource or waits for it. It takes nothing and stands in no line: somebody else may
-hold the resource the moment after. To have it oneself use holdfast run. The store is asked four times a second.
+	return `Waits until the resource has no holders and no waiters. It acquires nothing and does not join the queue: another
+process may hold the resource a moment later. To hold it, use holdfast run. It reads the store four times a second.
 
 Exit codes:
-	  0  free     75  not free: -n, or -w ran out   (-E N: N instead)     128+N  the wait was ended by signal N
+	  0  free     75  not free: -n, or -w ran out   (-E N: N instead)     128+N  signal N ended the wait
 	 64  usage     69  store unreachable     77  store refuses user or rights     78  bad configuration
 
 Examples:
 	holdfast wait nightly-report && ./read-report.sh
-	holdfast wait -n deploy:prod || echo "a deployment is under way"`
+	holdfast wait -n deploy:prod || echo "a deployment is running"`
 }
 
 // Validate checks what the flags' types cannot.
@@ -67,7 +67,7 @@ func (c *waitCmd) Run(e *env) error {
 	case errors.As(err, &busy):
 		return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
 	}
-	return say.failure("not-free", explain(err, s.at))
+	return say.failure("not-free", s.explain(err))
 }
 
 // await looks until the resource is free, -w runs out or ctx ends. A store that is
@@ -82,7 +82,7 @@ func (c *waitCmd) await(ctx context.Context, s *session, say *reporter) error {
 	defer tick.Stop()
 	var held *holdfast.HeldError
 	for first := true; ; first = false {
-		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
+		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		snap, err := s.Snapshot(ask, string(c.Resource))
 		cancel()
 		switch {
@@ -109,5 +109,5 @@ func (c *waitCmd) await(ctx context.Context, s *session, say *reporter) error {
 
 // notFree is the exit of a wait that was in vain.
 func (c *waitCmd) notFree(held *holdfast.HeldError) error {
-	return &busyError{held: held, exitError: exitError{c.ConflictExitCode, "not free: " + heldText(held)}}
+	return &busyError{held: held, exitError: exitError{code: c.ConflictExitCode, text: "not free: " + heldText(held)}}
 }

@@ -9,7 +9,7 @@ func grantsWhatIsFree(s *scene) {
 	if a.Status != engine.Granted || a.Token == 0 || a.Token >= 1<<53 {
 		s.Errorf("got %+v, want a grant with a token below 2^53", a)
 	}
-	if a.TTL <= long-short || a.TTL > long {
+	if a.TTL <= s.least(long) || a.TTL > long {
 		s.Errorf("TTL is %v, want about %v", a.TTL, long)
 	}
 }
@@ -22,7 +22,7 @@ func busyTellsWhoHolds(s *scene) {
 	if h.ID != held.ID || h.Client != a.who || h.Reason != "reason of a" || h.Weight != 1 || h.Token != held.Token {
 		s.Errorf("holder is %+v, want %+v of %+v", h, held, a.who)
 	}
-	if h.TTL <= long-short || h.TTL > long || got.Next != h.TTL {
+	if h.TTL <= s.least(long) || h.TTL > long || got.Next != h.TTL {
 		s.Errorf("next is %v, the holder's TTL %v, want both about %v", got.Next, h.TTL, long)
 	}
 	if got.Waiters != 0 {
@@ -41,7 +41,7 @@ func queuedTellsPosition(s *scene) {
 		s.wait(p.request(), ahead)
 	}
 	a := s.acquire(p.request())
-	if a.Status != engine.Queued || a.Position != 4 || a.Next <= long-short || a.Next > long {
+	if a.Status != engine.Queued || a.Position != 4 || a.Next <= s.least(long) || a.Next > long {
 		s.Errorf("got %+v, want position 4 and about %v to the next deadline", a, long)
 	}
 }
@@ -52,10 +52,10 @@ func repeatedAcquireIsOne(s *scene) {
 	held := s.hold(r)
 	r.TTL = long // counts as a renewal
 	again := s.acquire(r)
-	if again.Status != engine.Granted || again.Token != held.Token || again.TTL <= long-short {
+	if again.Status != engine.Granted || again.Token != held.Token || again.TTL <= s.least(long) {
 		s.Fatalf("repeated: %+v, want token %d for %v", again, held.Token, long)
 	}
-	s.hold(once(r)) // patience plays no part
+	s.hold(once(r)) // no wait is involved
 	if snap := s.snapshot(); len(snap.Holders) != 1 || len(snap.Waiters) != 0 {
 		s.Errorf("got %+v, want one holder", snap)
 	}

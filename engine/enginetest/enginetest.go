@@ -1,14 +1,14 @@
-// Package enginetest is the conformance suite of engines: what every one has to
-// do, whatever it stores its queues in. An engine passes it by
+// Package enginetest provides the conformance tests of engines: what every
+// engine must do, whatever it stores its queues in. An engine runs them as
 //
 //	func TestConformance(t *testing.T) {
 //		enginetest.Run(t, func(t testing.TB) engine.Engine { return memory.New() })
 //	}
 //
-// The suite runs in real time, about six seconds. Each test uses a prefix and
-// clients of its own, so open may give all of them one store. The tests assume a
-// store that keeps its data, whose clock runs at the rate of this machine's, and
-// that answers well within a second.
+// The tests run in real time and take about six seconds. Each test uses its own
+// prefix and clients, so open may return engines of the same store. The tests
+// assume that the store keeps its data, that its clock runs at the rate of this
+// machine's, and that it responds well within a second.
 package enginetest
 
 import (
@@ -19,9 +19,10 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Run runs the suite. It calls open for each test, which closes what it opened
-// by t.Cleanup; Run returns when all tests have ended. Tests that wait for a
-// lease to end do so together, while the others run one after another.
+// Run runs the tests. It calls open for each of them; open must register its
+// clean-up with t.Cleanup. Run returns when all tests have ended. The tests
+// that wait for a lease to end run at the same time as the others, which run
+// one after another.
 func Run(t *testing.T, open func(t testing.TB) engine.Engine, opts ...Option) {
 	t.Helper()
 	var o options
@@ -45,22 +46,24 @@ func Run(t *testing.T, open func(t testing.TB) engine.Engine, opts ...Option) {
 	}
 }
 
-// Option says what an engine does not promise, so that the suite does not ask it.
+// An Option excludes tests of what an engine does not promise.
 type Option func(*options)
 
 type options struct{ unordered bool }
 
-// Unordered is for an engine that cannot grant to those who wait, as a quorum
-// does: it promises no order of arrival, no place in the queue and no grant to a waiter that does
-// not ask. A waiter asks again after the time that it is told, and all else holds.
+// Unordered is for an engine that cannot grant to waiters, such as a quorum. It
+// promises no order of arrival, no place in the queue and no grant to a waiter
+// between its requests. A waiter repeats its request after the time that the
+// answer contains. All other tests apply.
 func Unordered() Option { return func(o *options) { o.unordered = true } }
 
-// of leaves out the tests of what is not promised.
+// of removes the tests of what is not promised.
 func (o options) of(cases []testCase) []testCase {
 	return slices.DeleteFunc(cases, func(c testCase) bool { return o.unordered && slices.Contains(ofOrder(), c.name) })
 }
 
-// ofOrder names the tests of a line: places in it, its front, grants from it.
+// ofOrder returns the names of the tests of a queue: places in it, its front,
+// grants from it.
 func ofOrder() []string {
 	return []string{
 		"DirectGrantNotClaimed", "DeadWaitersCostOneClaimWindow", "DeadWaiterIsDropped", "PollingKeepsPlace", "ResizeOfExpired",
@@ -77,7 +80,7 @@ type testCase struct {
 	run  func(s *scene)
 }
 
-// waitingCases mostly wait.
+// waitingCases returns the tests that mostly wait.
 func waitingCases() []testCase {
 	return []testCase{
 		{"DirectGrantNotClaimed", directGrantNotClaimed},
@@ -174,7 +177,7 @@ func quickCases() []testCase {
 	}...)
 }
 
-// readingCases change nothing but what they read.
+// readingCases returns the tests of calls that only read.
 func readingCases() []testCase {
 	return []testCase{
 		// observe.go
@@ -192,7 +195,7 @@ func readingCases() []testCase {
 	}
 }
 
-// turnCases are about ballots that wait.
+// turnCases returns the tests of ballots that wait.
 func turnCases() []testCase {
 	return []testCase{
 		// turns.go

@@ -25,7 +25,7 @@ func (s *scene) done(h engine.Held, span time.Duration) {
 // so long.
 func (s *scene) marked(r engine.Request, span time.Duration) {
 	s.Helper()
-	if a := s.acquire(r); a.Status != engine.Marked || a.Next > span || a.Next <= span-short || a.Token != 0 {
+	if a := s.acquire(r); a.Status != engine.Marked || a.Next > span || a.Next <= s.least(span) || a.Token != 0 {
 		s.Fatalf("got %+v, want it marked for %v", a, span)
 	}
 }
@@ -33,7 +33,7 @@ func (s *scene) marked(r engine.Request, span time.Duration) {
 // sentAway waits for the wake-up that tells of a mark.
 func (p *party) sentAway(r engine.Request, span time.Duration) {
 	p.Helper()
-	limit := time.After(patience)
+	limit := time.After(eventTimeout)
 	for {
 		select {
 		case w := <-p.wakes:
@@ -41,7 +41,7 @@ func (p *party) sentAway(r engine.Request, span time.Duration) {
 			case w.Kind == engine.Resync: // it may have been lost
 				p.marked(r, span)
 				return
-			case w.Kind == engine.WakeMarked && w.ID == r.ID && w.TTL > span-short && w.TTL <= span:
+			case w.Kind == engine.WakeMarked && w.ID == r.ID && w.TTL > p.least(span) && w.TTL <= span:
 				return
 			}
 			p.Fatalf("%s got %+v, want it sent away for %v", p.who.Name, w, span)
@@ -75,7 +75,7 @@ func markKeepsTheKind(s *scene) {
 func (s *scene) left(span time.Duration, holders int) {
 	s.Helper()
 	snap := s.snapshot()
-	if snap.Marked > span || snap.Marked <= span-short || len(snap.Holders) != holders || len(snap.Waiters) != 0 {
+	if snap.Marked > span || snap.Marked <= s.least(span) || len(snap.Holders) != holders || len(snap.Waiters) != 0 {
 		s.Fatalf("got %+v, want it marked for %v with %d holders and nobody waiting", snap, span, holders)
 	}
 }

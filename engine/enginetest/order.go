@@ -48,7 +48,7 @@ func directGrantIsClaimed(s *scene) {
 	s.wait(next, 0)
 	s.release(held)
 	w := b.granted(next)
-	if w.Token <= held.Token || w.TTL > engine.ClaimWindow || w.TTL != 0 && w.TTL <= engine.ClaimWindow-short {
+	if w.Token <= held.Token || w.TTL > engine.ClaimWindow || w.TTL != 0 && w.TTL <= s.least(engine.ClaimWindow) {
 		s.Errorf("got %+v, want a token above %d for about %v", w, held.Token, engine.ClaimWindow)
 	}
 	if snap := s.snapshot(); len(snap.Holders) != 1 || snap.Holders[0].TTL > engine.ClaimWindow {
@@ -57,7 +57,7 @@ func directGrantIsClaimed(s *scene) {
 	if err := s.renew(engine.Held{ID: next.ID, Token: w.Token}, next.TTL); err != nil {
 		s.Fatalf("the first renewal: %v", err)
 	}
-	if snap := s.snapshot(); len(snap.Holders) != 1 || snap.Holders[0].TTL <= long-short {
+	if snap := s.snapshot(); len(snap.Holders) != 1 || snap.Holders[0].TTL <= s.least(long) {
 		s.Errorf("got %+v, want a lease of about %v", snap, long)
 	}
 }

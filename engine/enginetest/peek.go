@@ -42,7 +42,7 @@ func peekOfOneHolder(s *scene) {
 	}
 	h := b.Holders[0]
 	if h.ID != held.ID || h.Token != held.Token || h.Weight != 1 || h.Client != (engine.Client{ID: all[0].who.ID}) ||
-		h.Reason != "reason of a" || h.TTL <= long-short || h.TTL > long || time.Since(h.Since).Abs() > 24*time.Hour {
+		h.Reason != "reason of a" || h.TTL <= s.least(long) || h.TTL > long || time.Since(h.Since).Abs() > 24*time.Hour {
 		s.Errorf("holder is %+v, want %+v", h, held)
 	}
 }
@@ -69,7 +69,7 @@ func peekOfMark(s *scene) {
 	r := s.party("a").request()
 	r.Mark = long
 	s.release(s.hold(r))
-	if b := s.peek(); b.Kind != engine.KindMutex || b.Marked <= long-short || b.Marked > long || len(b.Holders) != 0 {
+	if b := s.peek(); b.Kind != engine.KindMutex || b.Marked <= s.least(long) || b.Marked > long || len(b.Holders) != 0 {
 		s.Errorf("got %+v, want a mark of %v", b, long)
 	}
 }

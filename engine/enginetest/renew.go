@@ -55,10 +55,10 @@ func renewNeverShortens(s *scene) {
 	if err := s.renew(held, short); err != nil {
 		s.Fatal(err)
 	}
-	if again := s.acquire(lasting(short, r)); again.TTL <= long-short {
+	if again := s.acquire(lasting(short, r)); again.TTL <= s.least(long) {
 		s.Errorf("TTL is %v, want about %v", again.TTL, long)
 	}
-	if snap := s.snapshot(); len(snap.Holders) != 1 || snap.Holders[0].TTL <= long-short {
+	if snap := s.snapshot(); len(snap.Holders) != 1 || snap.Holders[0].TTL <= s.least(long) {
 		s.Errorf("got %+v, want a lease of about %v", snap, long)
 	}
 }
@@ -92,7 +92,7 @@ func renewBatch(s *scene) {
 		if err != nil {
 			s.Errorf("renewal %d: %v", i, err)
 		}
-		if snap := one.snapshot(); len(snap.Holders) != 1 || snap.Holders[0].TTL <= long-short {
+		if snap := one.snapshot(); len(snap.Holders) != 1 || snap.Holders[0].TTL <= s.least(long) {
 			s.Errorf("got %+v, want a lease of about %v", snap, long)
 		}
 	}

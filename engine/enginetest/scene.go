@@ -16,8 +16,8 @@ const (
 	// short is the TTL of leases that end in a test. A test may count on one
 	// only for what it does within the next moments.
 	short = time.Second
-	// patience is how long an event may take that has to come.
-	patience = 10 * time.Second
+	// eventTimeout is how long an event may take that has to come.
+	eventTimeout = 10 * time.Second
 )
 
 // scene is one test: an engine, and a resource that nobody else uses.
@@ -26,12 +26,17 @@ type scene struct {
 	ctx    context.Context
 	engine engine.Engine
 	res    engine.Resource
+	began  time.Time
 	options
 }
 
 func newScene(t testing.TB, e engine.Engine) *scene {
-	return &scene{TB: t, ctx: t.Context(), engine: e, res: engine.Resource{Prefix: "et-" + rand.Text(), Name: "stock:42"}}
+	return &scene{TB: t, ctx: t.Context(), engine: e, res: engine.Resource{Prefix: "et-" + rand.Text(), Name: "stock:42"}, began: time.Now()}
 }
+
+// least returns what is left at least, now, of a span that began with the scene or later:
+// the machine may have stood still meanwhile.
+func (s *scene) least(span time.Duration) time.Duration { return span - time.Since(s.began) - short }
 
 // on is the same test with another resource.
 func (s *scene) on(name string) *scene {
@@ -91,7 +96,7 @@ func (p *party) weighing(weight, capacity int) engine.Request {
 	return r
 }
 
-// once is the same attempt without patience.
+// once is the same attempt that does not wait.
 func once(r engine.Request) engine.Request {
 	r.Queue = false
 	return r
@@ -201,7 +206,7 @@ func (s *scene) wantEnded(r engine.Request, want engine.Cause) {
 // asks again when wake-ups may have been lost.
 func (p *party) granted(r engine.Request) engine.Wakeup {
 	p.Helper()
-	limit := time.After(patience)
+	limit := time.After(eventTimeout)
 	for {
 		select {
 		case w := <-p.wakes:
@@ -248,7 +253,7 @@ func (p *party) handed(r engine.Request) engine.Held {
 // await takes wake-ups until one is what the party waits for.
 func (p *party) await(missed string, done func(engine.Wakeup) bool) {
 	p.Helper()
-	limit := time.After(patience)
+	limit := time.After(eventTimeout)
 	for {
 		select {
 		case w := <-p.wakes:
@@ -294,7 +299,7 @@ func (p *party) poll(r engine.Request) engine.Held {
 	p.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for limit := time.Now().Add(patience); time.Now().Before(limit); <-tick.C {
+	for limit := time.Now().Add(eventTimeout); time.Now().Before(limit); <-tick.C {
 		if a := p.acquire(r); a.Status == engine.Granted {
 			return engine.Held{ID: r.ID, Token: a.Token}
 		}

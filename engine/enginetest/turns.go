@@ -156,7 +156,7 @@ func deadTurnIsDropped(s *scene) {
 		s.Errorf("got %+v, want it to be told when the dead one is out of the way", a)
 	}
 	live.poll(live.anew(second))
-	if took := time.Since(start); took < engine.WaiterLife/2 || took > engine.WaiterLife+patience/2 {
+	if took := time.Since(start); took < engine.WaiterLife/2 || took > engine.WaiterLife+eventTimeout/2 {
 		s.Errorf("a dead turn cost %v, want about %v", took, engine.WaiterLife)
 	}
 }

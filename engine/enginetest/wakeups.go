@@ -5,7 +5,7 @@ import (
 )
 
 // The lease goes back and forth by wake-ups alone: one that was lost would cost
-// the whole patience.
+// the whole timeout.
 func eachGrantIsDelivered(s *scene) {
 	a, b := s.party("a"), s.party("b")
 	held := s.hold(a.request())

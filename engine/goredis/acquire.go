@@ -2,16 +2,15 @@ package goredis
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// Acquire asks for a lease; see engine.Engine.
+// Acquire requests a lease; see engine.Engine.
 func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
 	keys, err := e.usable(r.Resource)
 	if err != nil {
@@ -25,7 +24,16 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		TTL: r.TTL, Reserve: r.Reserve, Ballot: r.Ballot, Queue: r.Queue, Reason: r.Reason, Yields: r.Yields.ID,
 		Mark: r.Mark, Turn: r.Turn.ID, Place: r.Turn.Token,
 	}
-	reply, short, err := e.ask(ctx, r, e.scripts.Acquire(keys, args))
+	var reply any
+	var short error // why a grant does not count yet
+	switch c := e.scripts.Acquire(keys, args); {
+	case e.clients.due(r.Resource.Prefix, r.Client):
+		reply, short, err = e.introduce(ctx, r, c)
+	case e.options.replicas.n > 0:
+		reply, short, err = e.runReplicated(ctx, e.rdb, c)
+	default:
+		reply, err = e.run(ctx, e.rdb, c)
+	}
 	if err != nil {
 		return engine.Answer{}, err
 	}
@@ -38,12 +46,10 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	case more && got.Status == script.Granted:
 		e.queueClear(keys)
 	case more:
-		// What is in the way may have expired, or be about to be granted: the answer is
-		// the one that holds when all is cleared up.
-		again, err := e.Acquire(ctx, r)
-		if err == nil || !errors.Is(err, engine.ErrUnavailable) {
-			return again, err
-		}
+		// A holder or waiter in the way may have expired, so the answer is the one that
+		// follows when all is cleared. If that call fails its outcome is unknown: it may
+		// have been granted.
+		return e.Acquire(ctx, r)
 	}
 	if got.Status == script.Granted && short != nil {
 		return engine.Answer{}, short
@@ -55,15 +61,6 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		e.interests.need(keys, r.Resource, r.Turn.ID, engine.WaiterLife)
 	}
 	return e.answer(ctx, r, got)
-}
-
-// ask runs the script, together with the description of a new client: one
-// round trip in any case. short is why a grant does not count yet.
-func (e *Engine) ask(ctx context.Context, r engine.Request, c script.Call) (value any, short, err error) {
-	if !e.clients.due(r.Resource.Prefix, r.Client) {
-		return e.runReplicated(ctx, e.rdb, c)
-	}
-	return e.introduce(ctx, r, c)
 }
 
 // introduce runs the script and describes the client.

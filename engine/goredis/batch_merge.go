@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
 // minMerged is the number of calls up to which merging them costs more than it saves.
@@ -43,21 +43,21 @@ func (g *batchBuffers) run(ctx context.Context, rdb redis.UniversalClient, u *me
 		g.replies = append(g.replies, reply{})
 	}
 	for rest := g.merged; len(rest) > 0; {
-		n := min(len(rest), script.MostTogether)
-		g.parts = append(g.parts, u.scripts.Together(rest[:n]))
+		n := min(len(rest), script.MaxBatch)
+		g.parts = append(g.parts, u.scripts.Batch(rest[:n]))
 		rest = rest[n:]
 	}
 	for _, i := range g.singleAt {
 		g.parts = append(g.parts, all[i])
 	}
 	answers := g.pipe.run(ctx, rdb, g.parts)
-	together := len(g.parts) - len(g.singleAt)
+	merged := len(g.parts) - len(g.singleAt)
 	for n, i := range g.singleAt {
-		g.replies[i] = answers[together+n]
+		g.replies[i] = answers[merged+n]
 	}
 	g.singleAt = g.singleAt[:0]
-	for p, r := range answers[:together] {
-		g.take(u, r, g.mergedAt[p*script.MostTogether:min((p+1)*script.MostTogether, len(g.mergedAt))])
+	for p, r := range answers[:merged] {
+		g.take(u, r, g.mergedAt[p*script.MaxBatch:min((p+1)*script.MaxBatch, len(g.mergedAt))])
 	}
 	if len(g.singleAt) > 0 {
 		g.again(ctx, rdb, all)
@@ -74,7 +74,7 @@ func (g *batchBuffers) take(u *merger, r reply, at []int) {
 		}
 		return
 	}
-	values, ok := script.ReadTogether(r.value, len(at))
+	values, ok := script.ReadBatch(r.value, len(at))
 	if r.err != nil || !ok {
 		// Such as a node of a cluster, or a proxy before one.
 		if isCode(r.err, "CROSSSLOT") || r.err == nil {

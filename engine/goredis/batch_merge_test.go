@@ -9,19 +9,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // joiner sends every call that can go into a call for many as one of these.
 type joiner struct {
 	acquire, release any // their SHA1
-	together         script.Call
+	batch            script.Call
 	joined, left     int
 }
 
@@ -32,7 +31,7 @@ func newJoiner(t *testing.T) *joiner {
 	acquire := scripts.Acquire(keys, script.Acquire{Capacity: 1})
 	return &joiner{
 		acquire: acquire.Args()[1], release: scripts.Release(keys, script.Release{}).Args()[1],
-		together: scripts.Together([]script.Call{acquire}),
+		batch: scripts.Batch([]script.Call{acquire}),
 	}
 }
 
@@ -52,14 +51,14 @@ func (j *joiner) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		case args[1] == j.release:
 			count = -count
 		}
-		all := append([]any{"eval", j.together.Text()[1], 2, args[3], args[4], count}, args[5:]...)
+		all := append([]any{"eval", j.batch.Text()[1], 2, args[3], args[4], count}, args[5:]...)
 		many := redis.NewCmd(ctx, all...)
 		if err := next(ctx, many); err != nil {
 			cmd.SetErr(err)
 			return err
 		}
 		j.joined++
-		values, ok := script.ReadTogether(many.Val(), 1)
+		values, ok := script.ReadBatch(many.Val(), 1)
 		if !ok || values[0] == nil {
 			j.left++
 			return next(ctx, cmd)
@@ -82,8 +81,7 @@ func TestTogetherFollowsTheSpecOnRedis(t *testing.T) {
 
 func TestTogetherFollowsTheSpecOnMiniredis(t *testing.T) {
 	j := newJoiner(t)
-	rdb := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
-	t.Cleanup(func() { _ = rdb.Close() })
+	rdb := redistest.StartMiniredis(t).Client()
 	rdb.AddHook(j)
 	differential(t, rdb, time.Second, 100, 20)
 	if j.joined == 0 || j.left != 0 {
@@ -155,7 +153,7 @@ func TestEachOfABatchHasItsOwnAnswer(t *testing.T) {
 	}
 }
 
-// A server without memory lets go what is given back in batches.
+// A server without memory lets go what is released in batches.
 func TestBatchesWithoutMemory(t *testing.T) {
 	const holders = 64
 	rdb := redistest.Start(t).Client()

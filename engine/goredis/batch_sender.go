@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
 // batchSender is a job for a worker: it sends batches of a batcher, one after the other,

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
 // clearer continues where a script has cleared as much as it may: with one call for each
@@ -58,7 +58,7 @@ func (t *clearer) run(ctx context.Context, e *Engine) {
 		t.line = t.line[1:]
 		t.mu.Unlock()
 		for more := true; more && ctx.Err() == nil; {
-			value, err := process(ctx, rdb, e.scripts.Tidy(keys))
+			value, err := process(ctx, rdb, e.scripts.Clear(keys))
 			if err != nil {
 				break
 			}

@@ -29,7 +29,8 @@ type crowd struct {
 func newCrowd(t *testing.T) *crowd {
 	fragments := maps.Clone(virtual())
 	delete(fragments, "notify")
-	delete(fragments, "bounds")
+	delete(fragments, "PORTION")
+	delete(fragments, "FEW_FORGOTTEN")
 	rdb := redistest.Start(t).Client()
 	c := &crowd{T: t, rdb: rdb, now: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 	c.engine = goredis.New(rdb, goredis.WithFragments(fragments))

@@ -3,7 +3,6 @@ package goredis_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -11,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
-	"pgregory.net/rapid"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/internal/queue"
+	"github.com/holdfast-go/holdfast/internal/random"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -31,17 +29,12 @@ func TestScriptsFollowTheSpecOnRedis(t *testing.T) {
 }
 
 func TestScriptsFollowTheSpecOnMiniredis(t *testing.T) {
-	server := miniredis.RunT(t)
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	t.Cleanup(func() { _ = rdb.Close() })
-	differential(t, rdb, time.Second, 250, 20)
+	differential(t, redistest.StartMiniredis(t).Client(), time.Second, 250, 20)
 }
 
 // differential runs so many programs of so many steps at most, two fifths of them but in
-// the full size. A flag -rapid.checks that is set by hand wins.
+// the full size.
 func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs, most int) {
-	setFlag(t, "rapid.checks", strconv.Itoa(redistest.Scale(programs*2/5, programs)))
-	setFlag(t, "rapid.nofailfile", "true") // a failing program is printed whole
 	d := &duel{
 		rdb: rdb, slack: slack,
 		engine: goredis.New(rdb, goredis.WithRetention(time.Minute), goredis.WithFragments(virtual())),
@@ -52,10 +45,10 @@ func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs
 		}
 	}
 	program := steps(most)
-	rapid.Check(t, func(t *rapid.T) {
+	random.Check(t, redistest.Scale(programs*2/5, programs), func(t *random.T) {
 		p := program.Draw(t, "program")
 		if err := d.run(p); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v", err)
 		}
 	})
 }
@@ -66,23 +59,10 @@ const portion = 5
 // virtual makes the time and the wake-ups of the scripts virtual.
 func virtual() map[string]string {
 	return map[string]string{
-		"bounds": fmt.Sprintf("local PORTION, FEW_FORGOTTEN, MESSAGE_COST = %d, 2, 4", portion),
+		"PORTION": strconv.Itoa(portion), "FEW_FORGOTTEN": "2",
 		"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
 		"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
 	}
-}
-
-// setFlag sets a flag for one test, unless it was set by hand.
-func setFlag(t *testing.T, name, value string) {
-	f := flag.Lookup(name)
-	before := f.Value.String()
-	if before != f.DefValue {
-		return
-	}
-	if err := f.Value.Set(value); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = f.Value.Set(before) })
 }
 
 // duel is the scripts and the model, side by side.

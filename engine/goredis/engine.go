@@ -11,10 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// Engine stores queues of leases in Redis. It is safe for concurrent use.
+// An Engine stores queues of leases in Redis. It is safe for concurrent use.
 type Engine struct {
 	rdb     redis.UniversalClient
 	options options
@@ -34,10 +34,10 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New returns an engine on a go-redis client: *redis.Client (also one made for
-// Sentinel) or *redis.ClusterClient. The client stays the caller's, who closes
-// it after the Holdfast clients. A nil client or a bad option is an error of holdfast.New,
-// and of every call.
+// New returns an engine on a go-redis client: a *redis.Client, also one for
+// Sentinel, or a *redis.ClusterClient. The caller closes rdb, after the
+// Holdfast clients. If rdb is nil or an option is invalid, holdfast.New and
+// every call return an error.
 func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 	o := options{retention: defaultRetention}
 	for _, set := range opts {
@@ -56,7 +56,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 	e.followed()
 	e.batchers.open(e)
 	if isNil(rdb) {
-		err = errors.Join(err, errors.New("goredis: New was given a nil redis client"))
+		err = errors.Join(err, errors.New("goredis: New: the redis client is nil"))
 	}
 	if err = errors.Join(err, o.check(rdb)); err != nil {
 		e.broken = fmt.Errorf("%w: %w", engine.ErrDenied, err)
@@ -81,7 +81,7 @@ func isNil(rdb redis.UniversalClient) bool {
 	return false
 }
 
-// usable returns the keys of a resource, or why no call can be made.
+// usable returns the keys of a resource, or the error that every call returns.
 func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
 	if e.broken != nil {
 		return script.Keys{}, e.broken
@@ -89,10 +89,10 @@ func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
 	return e.keyCache.get(r)
 }
 
-// Leave forgets a client. When the last one leaves, the engine's own
-// connections are closed, and Leave waits for calls that were left behind when
-// their ctx ended: until the read timeout of the redis client at most, and 6 s.
-// The engine can be used again.
+// Leave discards what the engine keeps for a client. When the last client
+// leaves, it closes the engine's own connections and waits for calls that were
+// still running when their ctx ended: for the read timeout of the redis client,
+// but at most 6 s. The engine can be used again.
 func (e *Engine) Leave(client string) {
 	left, last := e.clients.leave(client, &e.own)
 	if !last {
@@ -104,5 +104,5 @@ func (e *Engine) Leave(client string) {
 	e.workers.drain(leaveLimit)
 }
 
-// leaveLimit is a little more than go-redis's default read timeout.
+// leaveLimit is a little more than the default read timeout of go-redis.
 const leaveLimit = 6 * time.Second

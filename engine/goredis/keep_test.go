@@ -224,7 +224,7 @@ func commandCounts(t *testing.T, rdb *redis.Client) map[string]int {
 	return counts
 }
 
-// The short ways of a shared resource notice a line that was deleted by hand:
+// The fast paths of a shared resource notice a line that was deleted by hand:
 // its leases are lost, and the new one makes it again, with a TTL.
 func TestDeletedLineOfAnOpenResource(t *testing.T) {
 	server := redistest.Start(t)
@@ -255,7 +255,7 @@ func TestDeletedLineOfAnOpenResource(t *testing.T) {
 	server.RequireTTLs(t)
 }
 
-// The short ways of a shared resource touch what they must and no more.
+// The fast paths of a shared resource touch what they must and no more.
 func TestCommandsOfASharedPair(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()

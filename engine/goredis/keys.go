@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
 // escaper keeps a resource's name inside the braces of its hash tag: a brace in

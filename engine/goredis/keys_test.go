@@ -10,7 +10,7 @@ import (
 
 // A program that locks some dozens of resources again and again finds their keys
 // made; however many it locks, it finds the right ones.
-func TestKeyringKeepsWhatIsInUse(t *testing.T) {
+func TestKeyCacheKeepsWhatIsInUse(t *testing.T) {
 	t.Parallel()
 	for names, most := range map[int]float64{64: 0.1, 10_000: 1} {
 		k := &keyCache{seed: maphash.MakeSeed()}

@@ -25,8 +25,8 @@ const (
 )
 
 // Listen opens the stream of wake-ups for one client, over a connection of its
-// own; see engine.Engine. A connection that was lost is made again for as long
-// as it takes.
+// own; see engine.Engine. If the connection is lost, Listen reconnects until it
+// succeeds.
 func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
 	if e.broken != nil {
 		return nil, e.broken
@@ -96,7 +96,7 @@ func (e *Engine) listen(prefix, client string, deliver func(engine.Wakeup)) *lis
 
 func (l *listener) opened() <-chan error { return l.live }
 
-// Close ends the stream; it may be called more than once.
+// Close ends the stream. It may be called more than once.
 func (l *listener) Close() error {
 	l.cancel()
 	l.socket.close()

@@ -133,7 +133,7 @@ func (s *clusterListener) need(core string, life time.Duration) {
 	}
 }
 
-// dismiss says that a resource was given back.
+// done reports that a resource was released.
 func (s *clusterListener) done(core string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
 // interests passes on to the listeners of a cluster, by their channel for all nodes, which

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Option changes how an Engine works.
+// An Option configures an Engine.
 type Option func(*options)
 
 type options struct {
@@ -23,46 +23,46 @@ const (
 	minRetention     = time.Minute
 )
 
-// WithRetention sets how long a resource is remembered after its last lease
-// could have ended: its last fencing token and the holder IDs that ended. Within
-// this time a late copy of a request is refused, and tokens grow even if the
-// clock of Redis is set back. Default 10 min, at least 1 min; every engine of
-// one application should use the same.
+// WithRetention sets how long Redis remembers a resource after its last lease
+// could have ended: its last fencing token and the holder IDs that ended
+// (default 10 min, at least 1 min). During that time a late copy of a request
+// is refused, and tokens grow even if the clock of Redis is set back. All
+// engines of an application should use the same value.
 //
-// It must exceed the longest time that a request can be under way, and the
-// furthest that the clock of Redis can be set back. It also decides how much
-// memory many names take: a mutex that is locked once keeps about 300 bytes of
-// Redis for its TTL and 1.08 times the retention. With 10,000 new names a second
-// that is 2 GB at the default, and 230 MB with a retention of one minute. See
-// "What a name costs the server" in docs/PERFORMANCE.md.
+// The retention must exceed the longest time that a request can be in transit
+// and the longest step by which the clock of Redis can be set back. It also
+// determines how much memory many names take: a mutex that is locked once takes
+// about 300 bytes of Redis for its TTL and 1.08 times the retention. 10,000 new
+// names per second take 2 GB with the default, and 230 MB with a retention of
+// one minute. See "What a name costs the server" in docs/PERFORMANCE.md.
 func WithRetention(d time.Duration) Option {
 	return func(o *options) { o.retention = d }
 }
 
-// WithReplicas makes a grant, a renewal or a mark count only when n replicas of
-// the master have it. Too few within the timeout: a *ReplicasError, which is an
-// engine.ErrUnavailable. Then Lock goes on trying, TryLock fails, and what they
-// leave is withdrawn; a renewal is tried again until the trust window ends, and
-// then the lease is lost.
+// WithReplicas makes a grant, a renewal or a mark count only if n replicas of
+// the master confirm it. If too few do so within the timeout, the error is a
+// *ReplicasError, which matches engine.ErrUnavailable. Lock then retries,
+// TryLock fails, and what they left is withdrawn; a renewal is retried until
+// the trust window closes, and then the lease is lost.
 //
-// It keeps leases over a failover only if n is the number of ALL replicas that
-// could be promoted, of each master: with fewer, the one that is promoted may be
-// another. The clocks of the servers must agree, since deadlines are absolute.
-// Every engine of an application should use the same n. Each grant and renewal
-// takes one round trip to the replicas more, and a hand-off one to the master;
-// while a replica is away, each takes the whole timeout, and fails.
+// n must be the number of ALL replicas of each master that could be promoted:
+// with fewer, a failover may promote one that does not have the grant. The
+// clocks of the servers must agree, since deadlines are absolute. All engines
+// of an application should use the same n. Each grant and renewal takes one
+// more round trip to the replicas, and a hand-off one to the master. While a
+// replica is unavailable, each takes the whole timeout and fails.
 //
-// n is at least 1; the timeout lies between 1 ms and 2 s and below the read
-// timeout of the redis client. Default: the master's word counts.
+// n is at least 1. The timeout is 1 ms to 2 s and below the read timeout of the
+// redis client. By default, replicas are not awaited.
 func WithReplicas(n int, timeout time.Duration) Option {
 	return func(o *options) { o.replicas.n, o.replicas.wait = n, timeout }
 }
 
-// WithFsync makes WithReplicas wait until the replicas have it on disk (WAITAOF),
-// for which they need append-only files, best with appendfsync always: with
-// everysec each grant and renewal takes a second, or two, and the timeout of
-// WithReplicas has to be at least that. A server that does not know that command,
-// which is Redis before 7.2, is asked for WithReplicas alone.
+// WithFsync makes WithReplicas wait until the replicas have written to disk
+// (WAITAOF). The replicas need append-only files, preferably with appendfsync
+// always: with everysec each grant and renewal takes one or two seconds, and
+// the timeout of WithReplicas must be at least that long. A server without that
+// command, which is Redis before 7.2, is treated as without WithFsync.
 func WithFsync() Option {
 	return func(o *options) { o.replicas.fsync = true }
 }

@@ -5,10 +5,9 @@ import (
 	"math"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/queue"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
 // step is one operation of a random program. It is drawn before the program
@@ -58,8 +57,8 @@ func found() [][]step {
 		return step{After: after, Op: "acquire", ID: id, Kind: "mutex", Cap: 1, Weight: 1, TTL: ttl, Flag: yields == "", Ballot: "none", Token: "own", Yields: yields}
 	}
 	release := func(id string) step { return step{Op: "release", ID: id, Ballot: "none", Token: "own"} }
-	renew := func(after queue.Time, id string, ttl queue.Time, together bool) step {
-		return step{After: after * queue.Second, Op: "renew", ID: id, TTL: ttl * queue.Second, Flag: together, Ballot: "none", Token: "own"}
+	renew := func(after queue.Time, id string, ttl queue.Time, batch bool) step {
+		return step{After: after * queue.Second, Op: "renew", ID: id, TTL: ttl * queue.Second, Flag: batch, Ballot: "none", Token: "own"}
 	}
 	return [][]step{
 		// The oldest member of the line is an ending of c3 that is over, and c3
@@ -69,7 +68,7 @@ func found() [][]step {
 			mutex(60*queue.Second, "c3", 1000, ""), release("c1.a"), release("c1.b"),
 		},
 		// A resource is new: its core has not all fields. Another waits for it, and is
-		// passed the lease, in the short ways.
+		// passed the lease, in the fast paths.
 		{mutex(0, "c1.a", 50*queue.Second, ""), mutex(queue.Second, "c1.b", 3*queue.Second, ""), release("c1.a"), release("c1.b")},
 		{mutex(0, "c1.a", 50*queue.Second, ""), release("c1.a"), mutex(queue.Second, "c1.b", 15*queue.Second, ""), renew(1, "c1.b", 15, true), release("c1.b")},
 		// The keys, which are kept until 79.6875 s, would outlive a lease by the retention
@@ -89,21 +88,21 @@ func found() [][]step {
 
 // steps draws a program. Most of it is about one kind of resource, so that
 // parties meet; some is not.
-func steps(most int) *rapid.Generator[[]step] {
-	return rapid.Custom(func(t *rapid.T) []step {
+func steps(most int) *random.Generator[[]step] {
+	return random.Custom(func(t *random.T) []step {
 		type sort struct {
 			kind     string
 			capacity int
 		}
 		sorts := []sort{{"mutex", 1}, {"mutex", 1}, {"rw", 4}, {"semaphore", 2}, {"semaphore", 1}, {"cond", 4}}
-		home := rapid.SampledFrom(sorts).Draw(t, "home")
-		parties := rapid.IntRange(3, len(ids)).Draw(t, "parties")
-		n := rapid.IntRange(1, most).Draw(t, "steps")
+		home := random.SampledFrom(sorts).Draw(t, "home")
+		parties := random.IntRange(3, len(ids)).Draw(t, "parties")
+		n := random.IntRange(1, most).Draw(t, "steps")
 		program := make([]step, n)
 		for i := range program {
 			s := sort{home.kind, home.capacity}
-			if rapid.IntRange(0, 19).Draw(t, "abroad") == 0 {
-				s = rapid.SampledFrom(sorts).Draw(t, "sort")
+			if random.IntRange(0, 19).Draw(t, "abroad") == 0 {
+				s = random.SampledFrom(sorts).Draw(t, "sort")
 			}
 			program[i] = drawStep(t, s.kind, s.capacity, ids[:parties])
 		}
@@ -111,73 +110,73 @@ func steps(most int) *rapid.Generator[[]step] {
 	})
 }
 
-func drawStep(t *rapid.T, kind string, capacity int, ids []string) step {
+func drawStep(t *random.T, kind string, capacity int, ids []string) step {
 	const ms, s = queue.Millisecond, queue.Second
 	st := step{
-		After: rapid.SampledFrom([]queue.Time{0, 0, 0, 0, 1, ms, 100 * ms, 900 * ms, s, s, 3*s - 1, 3 * s, 5 * s, 15 * s, 60 * s, 125 * s, 3600 * s}).Draw(t, "after"),
-		Op: rapid.SampledFrom([]string{
+		After: random.SampledFrom([]queue.Time{0, 0, 0, 0, 1, ms, 100 * ms, 900 * ms, s, s, 3*s - 1, 3 * s, 5 * s, 15 * s, 60 * s, 125 * s, 3600 * s}).Draw(t, "after"),
+		Op: random.SampledFrom([]string{
 			"acquire", "acquire", "acquire", "acquire", "acquire", "acquire",
 			"release", "release", "release", "renew", "renew", "resize", "resize", "break", "break", "snapshot",
 		}).Draw(t, "op"),
-		ID:     rapid.SampledFrom(ids).Draw(t, "id"),
+		ID:     random.SampledFrom(ids).Draw(t, "id"),
 		Kind:   kind,
 		Cap:    capacity,
 		Weight: 1,
-		TTL:    rapid.SampledFrom([]queue.Time{ms, 100 * ms, s, 3 * s, 3 * s, 5 * s, 15 * s, 15 * s, 24 * 3600 * s}).Draw(t, "ttl"),
-		Flag:   rapid.IntRange(0, 3).Draw(t, "flag") > 0,
+		TTL:    random.SampledFrom([]queue.Time{ms, 100 * ms, s, 3 * s, 3 * s, 5 * s, 15 * s, 15 * s, 24 * 3600 * s}).Draw(t, "ttl"),
+		Flag:   random.IntRange(0, 3).Draw(t, "flag") > 0,
 		Ballot: "none",
 		Token:  "own",
 	}
 	switch st.Op {
 	case "acquire":
 		if capacity > 1 {
-			st.Weight = rapid.SampledFrom([]int{1, 1, 2, capacity, capacity + 1}).Draw(t, "weight")
-		} else if rapid.IntRange(0, 29).Draw(t, "heavy") == 0 {
+			st.Weight = random.SampledFrom([]int{1, 1, 2, capacity, capacity + 1}).Draw(t, "weight")
+		} else if random.IntRange(0, 29).Draw(t, "heavy") == 0 {
 			st.Weight = 2
 		}
-		st.Res = rapid.SampledFrom([]uint64{0, 0, 64, 1, 1 << 31}).Draw(t, "reserve")
-		st.Reason = rapid.SampledFrom([]string{"", "", "why", "two words\nand 3 4", " 0 ", "a\x00 0 "}).Draw(t, "reason")
+		st.Res = random.SampledFrom([]uint64{0, 0, 64, 1, 1 << 31}).Draw(t, "reserve")
+		st.Reason = random.SampledFrom([]string{"", "", "why", "two words\nand 3 4", " 0 ", "a\x00 0 "}).Draw(t, "reason")
 		drawBallot(t, &st)
-		if rapid.IntRange(0, 5).Draw(t, "yield") == 0 {
-			st.Yields = rapid.SampledFrom(ids).Draw(t, "yields")
+		if random.IntRange(0, 5).Draw(t, "yield") == 0 {
+			st.Yields = random.SampledFrom(ids).Draw(t, "yields")
 		}
-		if rapid.IntRange(0, 11).Draw(t, "marks") == 0 {
-			st.Mark = rapid.SampledFrom(marks).Draw(t, "mark")
+		if random.IntRange(0, 11).Draw(t, "marks") == 0 {
+			st.Mark = random.SampledFrom(marks).Draw(t, "mark")
 		}
 	case "release":
-		if rapid.IntRange(0, 7).Draw(t, "marks") == 0 {
-			st.Mark = rapid.SampledFrom(marks).Draw(t, "mark")
+		if random.IntRange(0, 7).Draw(t, "marks") == 0 {
+			st.Mark = random.SampledFrom(marks).Draw(t, "mark")
 		}
-		if rapid.IntRange(0, 3).Draw(t, "turn") == 0 {
+		if random.IntRange(0, 3).Draw(t, "turn") == 0 {
 			st.ID += "~q"
 		}
 		st.Flag = !st.Flag // withdrawals are the rarer ones
-		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "own+1", "1"}).Draw(t, "token")
+		st.Token = random.SampledFrom([]string{"own", "own", "0", "own+1", "1"}).Draw(t, "token")
 	case "break":
 		st.Flag = !st.Flag
-		if rapid.IntRange(0, 2).Draw(t, "unmarks") == 0 {
+		if random.IntRange(0, 2).Draw(t, "unmarks") == 0 {
 			st.ID = engine.MarkID
 		}
 	case "resize":
-		st.Weight = rapid.SampledFrom([]int{1, 1, 2, 0, capacity}).Draw(t, "weight")
-		st.Token = rapid.SampledFrom([]string{"own", "own", "0"}).Draw(t, "token")
+		st.Weight = random.SampledFrom([]int{1, 1, 2, 0, capacity}).Draw(t, "weight")
+		st.Token = random.SampledFrom([]string{"own", "own", "0"}).Draw(t, "token")
 	case "renew":
-		st.Token = rapid.SampledFrom([]string{"own", "own", "0", "last+1"}).Draw(t, "token")
+		st.Token = random.SampledFrom([]string{"own", "own", "0", "last+1"}).Draw(t, "token")
 	}
 	return st
 }
 
 // drawBallot makes a ballot of some attempts, and lets most of these wait by a turn.
-func drawBallot(t *rapid.T, st *step) {
-	if rapid.IntRange(0, 3).Draw(t, "ballots") != 0 {
+func drawBallot(t *random.T, st *step) {
+	if random.IntRange(0, 3).Draw(t, "ballots") != 0 {
 		return
 	}
-	st.Ballot = rapid.SampledFrom([]string{"1", "last", "last+1", "now", "now+5", "edge", "far", "max", "last+1", "last+1", "last+1"}).Draw(t, "ballot")
-	if rapid.IntRange(0, 4).Draw(t, "turns") == 0 {
+	st.Ballot = random.SampledFrom([]string{"1", "last", "last+1", "now", "now+5", "edge", "far", "max", "last+1", "last+1", "last+1"}).Draw(t, "ballot")
+	if random.IntRange(0, 4).Draw(t, "turns") == 0 {
 		return
 	}
-	st.Place = rapid.IntRange(0, 20).Draw(t, "place")
-	if rapid.IntRange(0, 7).Draw(t, "named") > 0 {
+	st.Place = random.IntRange(0, 20).Draw(t, "place")
+	if random.IntRange(0, 7).Draw(t, "named") > 0 {
 		st.Turn = st.ID + "~q"
 	}
 }

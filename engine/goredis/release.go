@@ -6,10 +6,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// Release gives a lease back or leaves the queue; see engine.Engine.
+// Release releases a lease or leaves the queue; see engine.Engine.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	keys, err := e.usable(r.Resource)
 	if err != nil {

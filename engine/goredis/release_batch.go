@@ -8,13 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
 var _ engine.BatchReleaser = (*Engine)(nil)
 
-// ReleaseBatch gives leases back in few calls, one pipeline for each node, over the
-// engine's own connections; see engine.BatchReleaser.
+// ReleaseBatch releases leases in few calls, one pipeline for each node, over
+// the engine's own connections; see engine.BatchReleaser.
 func (e *Engine) ReleaseBatch(ctx context.Context, all []engine.Release) []error {
 	errs := make([]error, len(all))
 	calls := make([]script.Call, 0, len(all))

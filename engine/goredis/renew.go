@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
 // Renew extends leases in one pipeline, over the engine's own connections; see
@@ -103,12 +103,12 @@ func pick(calls []script.Call, which []int) []script.Call {
 
 // renewPart makes calls to one node and returns their errors.
 func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []error {
-	vows, err := e.askRenewals(ctx, rdb, calls)
+	replies, err := e.askRenewals(ctx, rdb, calls)
 	errs := make([]error, len(calls))
 	for n := range errs {
 		if err == nil {
-			vows[n].value = e.clearRest(calls[n].Keys(), vows[n].value)
-			errs[n] = e.renewed(ctx, vows[n])
+			replies[n].value = e.clearRest(calls[n].Keys(), replies[n].value)
+			errs[n] = e.renewed(ctx, replies[n])
 		} else {
 			errs[n] = e.classify(ctx, err)
 		}
@@ -125,16 +125,16 @@ func (e *Engine) askRenewals(ctx context.Context, rdb redis.UniversalClient, cal
 
 // renew runs the calls over the engine's own connections.
 func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []replicatedReply {
-	vows := e.batch(ctx, rdb, calls)
-	switch err := e.because(ctx, vows[0].err); {
+	replies := e.batch(ctx, rdb, calls)
+	switch err := e.because(ctx, replies[0].err); {
 	case errors.Is(err, redis.ErrClosed):
 		// The last client left meanwhile, but somebody still renews.
-		vows = e.batch(ctx, e.own.client(), calls)
+		replies = e.batch(ctx, e.own.client(), calls)
 	case isCode(err, "ERR max number of clients"):
 		// The caller's client may have a connection already.
-		vows = e.batch(ctx, e.rdb, calls)
+		replies = e.batch(ctx, e.rdb, calls)
 	}
-	return vows
+	return replies
 }
 
 // batch runs renewals in one pipeline, which asks for the replicas if it should.
@@ -142,11 +142,11 @@ func (e *Engine) batch(ctx context.Context, rdb redis.UniversalClient, calls []s
 	if e.options.replicas.n > 0 {
 		return e.runReplicatedBatch(ctx, rdb, calls)
 	}
-	vows := make([]replicatedReply, len(calls))
+	replies := make([]replicatedReply, len(calls))
 	for i, r := range batch(ctx, rdb, calls) {
-		vows[i].reply = r
+		replies[i].reply = r
 	}
-	return vows
+	return replies
 }
 
 func (e *Engine) renewed(ctx context.Context, v replicatedReply) error {

@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
 // minMergedRenewals is the number up to which merging renewals costs more than it saves.
@@ -40,15 +40,15 @@ func (e *Engine) renewMerged(ctx context.Context, rdb redis.UniversalClient, all
 	if len(calls) == 0 {
 		return left
 	}
-	vows, err := e.askRenewals(ctx, rdb, calls)
+	replies, err := e.askRenewals(ctx, rdb, calls)
 	for i, j := range joints {
 		failure := err
 		if err == nil {
-			failure = vows[i].err
+			failure = replies[i].err
 		}
 		switch {
 		case failure == nil:
-			others, ok := script.ReadRenewed(vows[i].value, j.till-j.from)
+			others, ok := script.ReadRenewed(replies[i].value, j.till-j.from)
 			for _, n := range others {
 				left = append(left, j.from+n)
 			}
@@ -82,7 +82,7 @@ func alike(all []engine.Renewal) int {
 		return 0
 	}
 	n := 0
-	for n < min(len(all), script.MostRenewed) {
+	for n < min(len(all), script.MaxRenewed) {
 		r := &all[n]
 		if r.TTL != first.TTL || r.Resource.Prefix != first.Resource.Prefix || r.Resource.Name == "" ||
 			r.ID == "" || strings.IndexByte(r.ID, ' ') >= 0 {
@@ -96,7 +96,7 @@ func alike(all []engine.Renewal) int {
 // renewAll makes the call for renewals that are alike. It returns its scratch
 // space.
 func (e *Engine) renewAll(some []engine.Renewal, text []byte) (script.Call, []byte) {
-	cores, ends := make([]string, len(some)), [script.MostRenewed]int{}
+	cores, ends := make([]string, len(some)), [script.MaxRenewed]int{}
 	text = text[:0]
 	for i := range some {
 		text = appendCore(text, some[i].Resource)
@@ -111,5 +111,5 @@ func (e *Engine) renewAll(some []engine.Renewal, text []byte) (script.Call, []by
 	for i := range some {
 		text = append(append(text, some[i].ID...), ' ')
 	}
-	return e.scripts.RenewAll(some[0].TTL, cores, string(text[:len(text)-1])), text
+	return e.scripts.RenewBatch(some[0].TTL, cores, string(text[:len(text)-1])), text
 }

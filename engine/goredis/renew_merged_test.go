@@ -12,7 +12,7 @@ import (
 )
 
 // Many renewals are few calls, and each lease gets its own answer: those that are
-// held, are waited for, are shared, were given back, or have a foreign key.
+// held, are waited for, are shared, were released, or have a foreign key.
 func TestRenewalsTogether(t *testing.T) {
 	const leases = 3*64 + 7
 	rdb := redistest.Start(t).Client()

@@ -9,26 +9,26 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// ReplicasError says that too few replicas confirmed a grant, a renewal or a
-// mark in time; see WithReplicas. It is an engine.ErrUnavailable: asking again
-// may help, and until then nobody may rely on what was asked for.
+// A ReplicasError reports that too few replicas confirmed a grant, a renewal or
+// a mark in time; see [WithReplicas]. It matches engine.ErrUnavailable: a retry
+// may help, and until it succeeds the caller must not rely on the result.
 type ReplicasError struct {
 	Have, Want int
 	Within     time.Duration
-	Err        error // why it is not known how many have it; usually nil
+	Err        error // why the number is unknown; usually nil
 }
 
 func (e *ReplicasError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("store unavailable: it is not known how many of %d replicas have it: %v", e.Want, e.Err)
+		return fmt.Sprintf("store unavailable: it is unknown how many of %d replicas confirmed: %v", e.Want, e.Err)
 	}
-	return fmt.Sprintf("store unavailable: %d of %d replicas have it after %v", e.Have, e.Want, e.Within)
+	return fmt.Sprintf("store unavailable: %d of %d replicas confirmed within %v", e.Have, e.Want, e.Within)
 }
 
-// Is makes errors.Is(err, engine.ErrUnavailable) hold.
+// Is reports whether target is engine.ErrUnavailable.
 func (e *ReplicasError) Is(target error) bool { return target == engine.ErrUnavailable }
 
 // Unwrap returns Err.
@@ -84,38 +84,38 @@ type replicatedReply struct {
 func (e *Engine) runReplicatedBatch(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []replicatedReply {
 	node, err := nodeOf(ctx, rdb, calls[0].Key())
 	if err != nil {
-		vows := make([]replicatedReply, len(calls))
-		for i := range vows {
-			vows[i].err = err
+		replies := make([]replicatedReply, len(calls))
+		for i := range replies {
+			replies[i].err = err
 		}
-		return vows
+		return replies
 	}
-	vows := e.runReplicatedOn(ctx, node, script.Call.Args, false, calls...)
+	replies := e.runReplicatedOn(ctx, node, script.Call.Args, false, calls...)
 	var unknown []int // calls of scripts that the node did not know
 	for i, c := range calls {
-		switch err := vows[i].err; {
+		switch err := replies[i].err; {
 		case err == nil || ctx.Err() != nil:
 		case isCode(err, "NOSCRIPT") && len(unknown) > 0:
 			unknown = append(unknown, i)
 		case isCode(err, "NOSCRIPT"):
 			unknown = append(unknown, i)
-			vows[i] = e.runReplicatedOn(ctx, node, script.Call.Text, false, c)[0]
+			replies[i] = e.runReplicatedOn(ctx, node, script.Call.Text, false, c)[0]
 		case isCode(err, "OOM"):
 			if full, ok := c.WhenFull(); ok {
-				vows[i] = e.runReplicatedOn(ctx, node, script.Call.Text, false, full)[0]
+				replies[i] = e.runReplicatedOn(ctx, node, script.Call.Text, false, full)[0]
 			}
 		case isCode(err, "MOVED "), isCode(err, "ASK "):
 			if other := redirected(ctx, rdb, err); other != nil {
-				vows[i] = e.runReplicatedOn(ctx, other, script.Call.Text, isCode(err, "ASK "), c)[0]
+				replies[i] = e.runReplicatedOn(ctx, other, script.Call.Text, isCode(err, "ASK "), c)[0]
 			}
 		}
 	}
 	if len(unknown) > 1 { // the first made it known
 		for n, v := range e.runReplicatedOn(ctx, node, script.Call.Args, false, pick(calls, unknown[1:])...) {
-			vows[unknown[n+1]] = v
+			replies[unknown[n+1]] = v
 		}
 	}
-	return vows
+	return replies
 }
 
 // runReplicatedOn is runReplicatedBatch on one node, without a retry.
@@ -146,12 +146,12 @@ func (e *Engine) runReplicatedOn(ctx context.Context, node *redis.Client, args f
 		_ = pipe.Process(ctx, wait)
 		exec(ctx, pipe)
 	}
-	vows, short := make([]replicatedReply, len(calls)), e.options.replicas.short(ctx, wait)
+	replies, short := make([]replicatedReply, len(calls)), e.options.replicas.short(ctx, wait)
 	for i, cmd := range sent {
-		vows[i].value, vows[i].err = cmd.Result()
-		vows[i].short = short
+		replies[i].value, replies[i].err = cmd.Result()
+		replies[i].short = short
 	}
-	return vows
+	return replies
 }
 
 // askFirst is the part of the time, one of so many, in which replicas should have

@@ -92,7 +92,7 @@ func TestPushedGrantsAreConfirmed(t *testing.T) {
 
 // Scripts that a server has forgotten, a full memory, and a slot that is on its
 // way: with replicas they are ridden out as without.
-func TestPledgesAreRiddenOut(t *testing.T) {
+func TestReplicatedCallsAreRetried(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := cluster.Client()

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis/script"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
 // How many entries of a line one script looks at, which takes it some 4 µs for each:
@@ -18,8 +18,8 @@ const (
 	shortPart = 20
 )
 
-// Snapshot returns who holds and who waits; see engine.Engine. One that is long is read in
-// parts, so that Redis is never held up.
+// Snapshot returns the holders and waiters of a resource; see engine.Engine. It
+// reads a long queue in parts, so that it does not block Redis.
 func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
 	keys, err := e.usable(res)
 	if err != nil {
@@ -29,7 +29,11 @@ func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snap
 	if err != nil {
 		return engine.Snapshot{}, err
 	}
-	return e.describeState(ctx, res, state)
+	found, err := e.resolve(ctx, res.Prefix, parties(state))
+	if err != nil {
+		return engine.Snapshot{}, err
+	}
+	return describeState(res, state, found), nil
 }
 
 // readState reads what follows on the first parts of a state.
@@ -89,19 +93,21 @@ func brief(res engine.Resource, b script.Brief, holders []script.Holder) engine.
 	return out
 }
 
-// describeState adds to a state who the parties are.
-func (e *Engine) describeState(ctx context.Context, res engine.Resource, s script.State) (engine.Snapshot, error) {
-	ids := make([]string, 0, len(s.Holders)+len(s.Waiters))
-	for _, h := range s.Holders {
-		ids = append(ids, h.ID)
+// parties returns the IDs of all holders and waiters.
+func parties(states ...script.State) (ids []string) {
+	for _, s := range states {
+		for _, h := range s.Holders {
+			ids = append(ids, h.ID)
+		}
+		for _, w := range s.Waiters {
+			ids = append(ids, w.ID)
+		}
 	}
-	for _, w := range s.Waiters {
-		ids = append(ids, w.ID)
-	}
-	found, err := e.resolve(ctx, res.Prefix, ids)
-	if err != nil {
-		return engine.Snapshot{}, err
-	}
+	return ids
+}
+
+// describeState is a state with the clients found for its parties.
+func describeState(res engine.Resource, s script.State, found map[string]engine.Client) engine.Snapshot {
 	snap := engine.Snapshot{Resource: res, Kind: engine.Kind(s.Kind), Capacity: s.Capacity, Token: s.Last, Marked: s.Marked}
 	for _, h := range s.Holders {
 		snap.Holders = append(snap.Holders, holder(h, found))
@@ -111,11 +117,11 @@ func (e *Engine) describeState(ctx context.Context, res engine.Resource, s scrip
 			ID: w.ID, Client: found[engine.ClientOf(w.ID)], Reason: w.Reason, Weight: w.Weight, Since: w.Since,
 		})
 	}
-	return snap, nil
+	return snap
 }
 
-// Now reads the clock of Redis; see engine.Engine. In a cluster it is that of
-// any node.
+// Now returns the time of the Redis server, in a cluster that of any node; see
+// engine.Engine.
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	if e.broken != nil {
 		return time.Time{}, e.broken
@@ -136,8 +142,9 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 const page = 100
 
 // List yields a snapshot of every resource in use; see engine.Engine. It scans
-// all keys of the store without blocking it: the cost grows with all keys, not
-// with those that match. What begins or ends meanwhile may be missed.
+// all keys of the store without blocking it: its cost grows with all keys, not
+// with those that match. A resource whose use begins or ends meanwhile may be
+// missed.
 func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
 		if err := e.list(ctx, prefix, pattern, func(s engine.Snapshot) bool { return yield(s, nil) }); err != nil {
@@ -242,6 +249,8 @@ func (e *Engine) snapshots(ctx context.Context, prefix string, names []string, y
 	if err != nil {
 		return false, e.classify(ctx, err)
 	}
+	var used []string
+	var states []script.State
 	for i, r := range replies {
 		if r.err != nil {
 			return false, e.classify(ctx, r.err)
@@ -255,14 +264,16 @@ func (e *Engine) snapshots(ctx context.Context, prefix string, names []string, y
 				return false, err
 			}
 		}
-		if len(state.Holders)+len(state.Waiters) == 0 {
-			continue
+		if len(state.Holders)+len(state.Waiters) > 0 {
+			used, states = append(used, names[i]), append(states, state)
 		}
-		snap, err := e.describeState(ctx, engine.Resource{Prefix: prefix, Name: names[i]}, state)
-		if err != nil {
-			return false, err
-		}
-		if !yield(snap) {
+	}
+	found, err := e.resolve(ctx, prefix, parties(states...)) // of a page at once
+	if err != nil {
+		return false, err
+	}
+	for i, name := range used {
+		if !yield(describeState(engine.Resource{Prefix: prefix, Name: name}, states[i], found)) {
 			return false, nil
 		}
 	}

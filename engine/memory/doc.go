@@ -1,16 +1,16 @@
-// Package memory is an engine inside one process, for the unit tests of code
-// that uses Holdfast:
+// Package memory provides an engine inside one process, for the unit tests of
+// code that uses Holdfast:
 //
 //	client, err := holdfast.New(memory.New())
 //
-// It behaves as one Redis does, because both follow package internal/queue:
-// same order, same tokens, same errors, same timing. Clients that share one
-// Engine share its locks, so two of them stand in for two processes. Nothing is
-// stored outside the Engine, and nothing is shared between two of them.
+// It behaves like a single Redis because both follow package internal/queue:
+// the same order, tokens, errors and timing. Clients of one Engine share its
+// locks, so two clients can stand in for two processes. Two Engines share
+// nothing.
 //
-// The engine has no goroutine and takes its time from time.Now, so it runs in a
-// testing/synctest bubble, where a lease of an hour expires in no time.
+// The engine has no goroutine and reads time.Now, so it works in a
+// testing/synctest bubble, where a lease of an hour expires at once.
 //
-// It is not a lock for production: a process needs sync.Mutex for itself, and
-// an engine with a store for its peers.
+// It is not a lock for production: use sync.Mutex inside one process, and an
+// engine with a store between processes.
 package memory

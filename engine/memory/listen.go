@@ -9,16 +9,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
-// address is where wake-ups go: one client below one prefix.
+// address is the receiver of wake-ups: one client below one prefix.
 type address struct {
 	prefix, client string
 }
 
-// listener hands wake-ups to one deliver function, in the order of the
-// operations that sent them and one at a time. The goroutine of an operation
-// does it once it holds no mutex; if another one is at it already, that one
-// takes the new wake-ups along.
-type listener struct {
+// subscriber passes wake-ups to one deliver function, one at a time and in the
+// order of the operations that sent them. The goroutine of an operation does
+// this when it holds no mutex. If another goroutine is delivering, that one
+// also delivers the new wake-ups.
+type subscriber struct {
 	engine  *Engine
 	at      address
 	deliver func(engine.Wakeup)
@@ -29,13 +29,12 @@ type listener struct {
 	closed  bool
 }
 
-// Listen implements engine.Engine. No wake-up is ever lost, so there is no
-// Resync.
+// Listen implements engine.Engine. No wake-up is lost, so there is no Resync.
 func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	l := &listener{engine: e, at: address{prefix, client}, deliver: deliver}
+	l := &subscriber{engine: e, at: address{prefix, client}, deliver: deliver}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.listeners[l.at] = append(e.listeners[l.at], l)
@@ -43,7 +42,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 }
 
 // Close implements engine.Listener.
-func (l *listener) Close() error {
+func (l *subscriber) Close() error {
 	l.engine.forget(l)
 	l.mu.Lock()
 	l.closed, l.pending = true, nil
@@ -55,10 +54,10 @@ func (l *listener) Close() error {
 	return nil
 }
 
-func (e *Engine) forget(l *listener) {
+func (e *Engine) forget(l *subscriber) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	rest := slices.DeleteFunc(e.listeners[l.at], func(other *listener) bool { return other == l })
+	rest := slices.DeleteFunc(e.listeners[l.at], func(other *subscriber) bool { return other == l })
 	if len(rest) == 0 {
 		delete(e.listeners, l.at)
 		return
@@ -66,8 +65,8 @@ func (e *Engine) forget(l *listener) {
 	e.listeners[l.at] = rest
 }
 
-// mail is the listeners that one operation has sent something to.
-type mail []*listener
+// mail is the listeners to which one operation has sent a wake-up.
+type mail []*subscriber
 
 // deliver runs when the engine's mutex is free again.
 func (m *mail) deliver() {
@@ -76,7 +75,7 @@ func (m *mail) deliver() {
 	}
 }
 
-// post tells waiters what an operation did to them. The engine's mutex is held.
+// post sends waiters what an operation did to them. The engine's mutex is held.
 func (e *Engine) post(m *mail, prefix string, a queue.Answer) {
 	for _, g := range a.Grants {
 		e.send(m, prefix, engine.Wakeup{Kind: engine.WakeGrant, ID: g.ID, Token: g.Token, TTL: duration(g.TTL)})
@@ -89,8 +88,8 @@ func (e *Engine) post(m *mail, prefix string, a queue.Answer) {
 	}
 }
 
-// send puts a wake-up into the boxes of the client of its holder ID. The
-// engine's mutex is held, so boxes are filled in the order of operations.
+// send adds a wake-up to the listeners of the holder ID's client. The engine's
+// mutex is held, so wake-ups are in the order of operations.
 func (e *Engine) send(m *mail, prefix string, w engine.Wakeup) {
 	for _, l := range e.listeners[address{prefix, engine.ClientOf(w.ID)}] {
 		l.mu.Lock()
@@ -102,8 +101,8 @@ func (e *Engine) send(m *mail, prefix string, w engine.Wakeup) {
 	}
 }
 
-// drain delivers what is pending, unless another goroutine is at it.
-func (l *listener) drain() {
+// drain delivers the pending wake-ups, unless another goroutine is delivering.
+func (l *subscriber) drain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.busy != nil {
@@ -122,9 +121,9 @@ func (l *listener) drain() {
 	}
 }
 
-// hand calls deliver without the mutex, and has it again afterwards even if
-// deliver does not return.
-func (l *listener) hand(w engine.Wakeup) {
+// hand calls deliver without the mutex, and locks it again even if deliver
+// panics.
+func (l *subscriber) hand(w engine.Wakeup) {
 	l.mu.Unlock()
 	defer l.mu.Lock()
 	l.deliver(w)

@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
-// Engine keeps queues of leases in memory. It needs no closing.
+// An Engine keeps queues of leases in memory. It need not be closed.
 type Engine struct {
 	mu        sync.Mutex
 	resources map[engine.Resource]*resource
-	sweepAt   int // number of resources at which the forgettable ones go
-	listeners map[address][]*listener
+	sweepAt   int // number of resources at which forgettable ones are removed
+	listeners map[address][]*subscriber
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -25,7 +25,7 @@ var _ engine.Engine = (*Engine)(nil)
 func New() *Engine {
 	return &Engine{
 		resources: make(map[engine.Resource]*resource),
-		listeners: make(map[address][]*listener),
+		listeners: make(map[address][]*subscriber),
 	}
 }
 
@@ -46,7 +46,7 @@ func (e *Engine) acquire(r engine.Request) (queue.Answer, describer) {
 	now := clock()
 	res := e.open(r.Resource, now)
 	a := res.queue.Acquire(request(r), now)
-	for a.More && a.Status != queue.Granted { // what is in the way may have expired
+	for a.More && a.Status != queue.Granted { // the leases in the way may have expired
 		e.post(&post, r.Resource.Prefix, a)
 		a = res.queue.Acquire(request(r), now)
 	}
@@ -95,7 +95,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	now := clock()
 	find := e.look
 	if r.Withdraw {
-		find = e.open // the refusal has to be remembered
+		find = e.open // the tombstone must be stored
 	}
 	q := find(r.Resource, now).queue
 	a := q.Release(r.ID, r.Token, r.Withdraw, micros(r.Mark), now)
@@ -160,7 +160,7 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 	return e.look(res, now).brief(res, now), nil
 }
 
-// List implements engine.Engine. All snapshots are of the same moment.
+// List implements engine.Engine. All snapshots show the same instant.
 func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
 		if err := ended(ctx); err != nil {
@@ -179,7 +179,7 @@ func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[eng
 	}
 }
 
-// Now implements engine.Engine: it is this process's clock.
+// Now implements engine.Engine. It returns the time of this process's clock.
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	if err := ended(ctx); err != nil {
 		return time.Time{}, err
@@ -187,12 +187,12 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(clock()), nil
 }
 
-// Leave implements engine.Engine. What is known of a client goes with its last
-// lease, so there is nothing to drop.
+// Leave implements engine.Engine. It does nothing: the engine discards what it
+// keeps for a client with the client's last lease.
 func (e *Engine) Leave(string) {}
 
-// settle tells what an operation did, and does what it left. In one process that
-// takes no time that others would need, so it is done at once.
+// settle sends the wake-ups of an operation and does the clearing up that it
+// left, at once: in one process that delays no other work.
 func (e *Engine) settle(m *mail, prefix string, q *queue.Queue, a queue.Answer, now queue.Time) {
 	e.post(m, prefix, a)
 	for a.More {
@@ -201,7 +201,7 @@ func (e *Engine) settle(m *mail, prefix string, q *queue.Queue, a queue.Answer, 
 	}
 }
 
-// ended tells whether a context is over, as an engine reports it.
+// ended returns the error of a call whose ctx has ended, or nil.
 func ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -209,6 +209,6 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", engine.ErrUnavailable, context.Cause(ctx))
 }
 
-// clock reads the store's time: that of this process. It is read under the
-// mutex, so operations are in the order of their times.
+// clock returns the store's time, which is this process's. It is called under
+// the mutex, so operations are in the order of their times.
 func clock() queue.Time { return time.Now().UnixMicro() }

@@ -7,16 +7,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
-// retention is how long endings and the last token of a resource are kept
-// after its last use.
+// retention is how long the tombstones and the last token of a resource are
+// kept after its last use.
 const retention = 10 * time.Minute
 
-// resource is one queue and what operators want to know about its parties. It
-// is guarded by the engine's mutex.
+// resource is one queue and the clients of its parties. The engine's mutex
+// guards it.
 type resource struct {
 	queue   *queue.Queue
 	clients map[string]*engine.Client // by holder ID
-	sweepAt int                       // size of clients at which the gone ones are removed
+	sweepAt int                       // size of clients at which absent ones are removed
 }
 
 func newResource(now queue.Time) *resource {
@@ -31,7 +31,7 @@ func newResource(now queue.Time) *resource {
 	}
 }
 
-// open finds the state of a resource, or begins it.
+// open returns the state of a resource and creates it if there is none.
 func (e *Engine) open(name engine.Resource, now queue.Time) *resource {
 	if res := e.resources[name]; res != nil && !res.queue.Forgettable(now) {
 		return res
@@ -49,8 +49,8 @@ func (e *Engine) open(name engine.Resource, now queue.Time) *resource {
 	return res
 }
 
-// look finds the state of a resource for an operation that leaves nothing
-// behind when there is none.
+// look returns the state of a resource for an operation that need not store
+// one.
 func (e *Engine) look(name engine.Resource, now queue.Time) *resource {
 	if res := e.resources[name]; res != nil && !res.queue.Forgettable(now) {
 		return res
@@ -58,8 +58,8 @@ func (e *Engine) look(name engine.Resource, now queue.Time) *resource {
 	return newResource(now)
 }
 
-// meet remembers whose holder ID it is. Parties that neither hold nor wait any
-// more are forgotten when the map has doubled; one that comes back is met again.
+// meet stores the client of a holder ID. Parties that neither hold nor wait are
+// removed when the map has doubled; one that comes back is stored again.
 func (r *resource) meet(id string, c *engine.Client, now queue.Time) {
 	if c == nil {
 		return
@@ -80,8 +80,7 @@ func (r *resource) meet(id string, c *engine.Client, now queue.Time) {
 	r.sweepAt = 2*len(live) + 16
 }
 
-// client returns what is known of the client behind a holder ID: at least the
-// ID itself.
+// client returns the client of a holder ID; at least its ID is set.
 func (r *resource) client(holderID string) engine.Client {
 	if holderID == "" {
 		return engine.Client{}
@@ -124,7 +123,7 @@ func (r *resource) brief(name engine.Resource, now queue.Time) engine.Brief {
 	return b
 }
 
-// inUse takes a snapshot of each resource that somebody holds or waits for.
+// inUse returns a snapshot of each resource that has holders or waiters.
 func (e *Engine) inUse(prefix, pattern string) []engine.Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()

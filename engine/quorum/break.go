@@ -3,82 +3,71 @@ package quorum
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
 
 // Break implements engine.Engine. It returns when a majority of the nodes has broken the
 // lease. Unless by force, each of them keeps it until its holder releases it or its
-// deadline comes, so no other has a majority before that. A node that missed the break is
-// told again in the background.
+// deadline comes, so no other has a majority before that. On a node that missed the break it is
+// repeated in the background; if the lease is over by then, that does nothing.
 func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
-	if err := e.usable(ctx); err != nil {
+	if err := e.ready(ctx); err != nil {
 		return err
 	}
-	defer e.lines.wake(res)
+	defer e.localQueues.wakeFirst(res)
 	if b.ID == engine.MarkID {
 		return e.breakMark(ctx, res)
 	}
-	var known *round
-	if a := e.attempts.find(key{res, b.ID}); a != nil {
-		known, _ = a.standing()
+	var known *quorumLease
+	if a := e.attempts.find(attemptKey{res, b.ID}); a != nil {
+		known, _ = a.status()
 	}
 	client := engine.ClientOf(b.ID)
-	again := func(n *node) { e.breakAgain(n, res, b, known) }
-	p := open[struct{}](e, ctx, len(e.nodes))
-	to := e.pick(e.majority)
-	p.ask(client, to, func(ctx context.Context, n *node) (struct{}, error) {
-		err := e.breakOn(ctx, n, res, b, known)
+	breakOn := func(ctx context.Context, n *node) error { return e.breakOn(ctx, n, res, b, known) }
+	repeat := func(n *node) { e.dispatcher.callInBackground(client, n, breakOn, nil) }
+	use, skip := e.selectNodes(e.majority)
+	p := newFanOut[struct{}](ctx, e, len(use))
+	p.send(client, use, func(ctx context.Context, n *node) (struct{}, error) {
+		err := breakOn(ctx, n)
 		if unavailable(err) {
-			again(n)
+			repeat(n)
 		}
 		return struct{}{}, err
-	}, again)
-	for _, n := range e.nodes {
-		if !slices.Contains(to, n) {
-			again(n)
-		}
+	}, repeat)
+	for _, n := range skip {
+		repeat(n)
 	}
-	return e.broke(p)
+	return e.breakOutcome(p)
 }
 
-// broke returns when it is clear what a break has ended.
-func (e *Engine) broke(p *poll[struct{}]) error {
-	c := claim{nodes: len(e.nodes), need: e.majority}
-	for !c.sure() {
+// breakOutcome returns when it is clear what a break has ended.
+func (e *Engine) breakOutcome(p *fanOut[struct{}]) error {
+	c := e.majorityTally()
+	for !c.final() {
 		r, ok := p.next()
 		if !ok {
 			break
 		}
-		c.hear(r.node, r.err)
-		if c.lost() || c.yes+len(c.gone) >= e.majority {
-			p.hurry()
+		if c.add(r.node, r.err); c.lost() || c.removed() {
+			p.startGrace()
 		}
 	}
 	switch {
-	case c.held(), c.yes > 0 && c.yes+len(c.gone) >= e.majority:
-		return nil // no majority has it any more, maybe since its holder was told by one node
+	case c.confirmed(), c.confirmations > 0 && c.removed():
+		return nil // no majority has it any more; its holder may have been told by one node
 	case c.lost():
-		return c.why()
+		return c.cause()
 	}
-	return shortfall(p.ctx, len(e.nodes), "ended it", c.yes, c.need, c.bad)
+	return c.shortfall(p.ctx, "ended it")
 }
 
-// breakAgain repeats a break on a node that has missed it. What comes later than the
-// lease does nothing.
-func (e *Engine) breakAgain(n *node, res engine.Resource, b engine.Break, known *round) {
-	e.calls.owe(engine.ClientOf(b.ID), n, func(ctx context.Context, n *node) error {
-		return e.breakOn(ctx, n, res, b, known)
-	}, func(*node) {})
-}
-
-// breakOn ends what one node has of a holder ID.
-func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b engine.Break, known *round) error {
-	var gone *engine.NotHeldError
+// breakOn breaks what one node has of a holder ID.
+func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b engine.Break, known *quorumLease) error {
 	id := b.ID
-	if b.Token != 0 { // then its name is known, unless it was made anew
-		b.ID = tryID(id, b.Token)
+	if b.Token != 0 { // then its name is known, unless it was restored
+		b.ID = leaseID(id, b.Token)
+		var gone *engine.NotHeldError
 		if err := n.Break(ctx, res, b); !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
 			return err
 		}
@@ -88,34 +77,75 @@ func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b en
 	if err != nil {
 		return err
 	}
-	broke := false
+	broken := false
 	for _, h := range all {
-		if holder, _ := parseTry(h.ID); holder == id || h.ID == id {
+		if holder, _ := parseLeaseID(h.ID); holder == id || h.ID == id {
 			b.ID = h.ID
 			err := n.Break(ctx, res, b)
-			if err != nil && !errors.As(err, &gone) {
+			if err != nil && !notHeld(err) {
 				return err
 			}
-			broke = broke || err == nil
+			broken = broken || err == nil
 		}
 	}
 	switch {
-	case broke:
+	case broken:
 		return nil
 	case known != nil:
-		b.ID = known.on(n).ID
+		b.ID = known.heldOn(n).ID
 	}
 	return n.Break(ctx, res, b)
 }
 
-// holdersOn returns what a node shows as holders: all that one who is to be broken can be
-// among. If the token is known, its caller has it from a peek.
+// holdersOn returns the holders on a node among which is the one to break. If the token is
+// known, its caller has it from a peek.
 func holdersOn(ctx context.Context, n *node, res engine.Resource, b engine.Break) ([]engine.Holder, error) {
 	brief, err := n.Peek(ctx, res)
-	// A peek at a condition would leave out who is breaking.
+	// A peek at a condition would leave out a lease that is breaking.
 	if err != nil || b.Token != 0 || !brief.More && brief.Kind != engine.KindCond {
 		return brief.Holders, err
 	}
 	s, err := n.Snapshot(ctx, res)
 	return s.Holders, err
+}
+
+// breakMark is Break for the mark. It returns when a majority of the nodes has ended the
+// mark, so the resource can be marked anew while the break is still on its way to
+// another: that node ends only what is not later than what the majority showed.
+func (e *Engine) breakMark(ctx context.Context, res engine.Resource) error {
+	all, err := e.peekAll(ctx, res)
+	if err != nil {
+		return err
+	}
+	last := uint64(0)
+	for _, one := range all {
+		if one.Marked > 0 {
+			last = max(last, one.Token)
+		}
+	}
+	if last == 0 {
+		return &engine.NotHeldError{Cause: engine.CauseDeleted}
+	}
+	p := newFanOut[struct{}](ctx, e, len(e.nodes))
+	use, _ := e.selectNodes(e.majority)
+	p.send("", use, func(ctx context.Context, n *node) (struct{}, error) {
+		return struct{}{}, endMark(ctx, n, res, 0, last)
+	}, nil)
+	if err := e.breakOutcome(p); err != nil || e.merge(res, all).Marked > 0 {
+		return err
+	}
+	return &engine.NotHeldError{Cause: engine.CauseDeleted} // only a minority had it: an earlier break is on its way there
+}
+
+// endMark ends the mark on one node, if the node's last token is one of from to last.
+// Nothing is granted while the mark is there, so it cannot become another's meanwhile.
+func endMark(ctx context.Context, n *node, res engine.Resource, from, last uint64) error {
+	b, err := n.Peek(ctx, res)
+	switch {
+	case err != nil:
+		return err
+	case b.Marked == 0 || b.Token < from || b.Token > last:
+		return &engine.NotHeldError{Cause: engine.CauseDeleted}
+	}
+	return n.Break(ctx, res, engine.Break{ID: engine.MarkID})
 }

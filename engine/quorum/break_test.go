@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// breakCase is a break of a lease while a node is away, or none.
+// breakCase is a break of a lease while a node is down, or none.
 type breakCase struct {
 	what  fault
 	force bool
 }
 
-// tryFor asks for a lease every 50 ms until it is granted, and returns how long that took.
-func (c *cluster) tryFor(t *testing.T, id string, most time.Duration) time.Duration {
+// acquireWithin tries every 50 ms until the lease is granted, and returns how long that took.
+func (c *cluster) acquireWithin(t *testing.T, id string, most time.Duration) time.Duration {
 	t.Helper()
 	for start := time.Now(); ; <-time.After(50 * time.Millisecond) {
-		a, err := c.Acquire(t.Context(), asks(id))
+		a, err := c.Acquire(t.Context(), mutexRequest(id))
 		took := time.Since(start)
 		switch {
 		case err == nil && a.Status == engine.Granted:
@@ -30,9 +30,9 @@ func (c *cluster) tryFor(t *testing.T, id string, most time.Duration) time.Durat
 	}
 }
 
-// A break tells the holder at once and ends renewal. The resource passes on when its
-// holder has given the lease back, or at its deadline; by force, at once. A node that was
-// away and comes back after the break changes none of it.
+// A break tells the holder at once and ends renewal. The resource passes on when the holder has
+// released the lease, or at its deadline; by force, at once. A node that was down and comes back
+// after the break changes none of it.
 func TestBreakWaitsForTheHolder(t *testing.T) {
 	for _, k := range []breakCase{{healthy, false}, {dead, false}, {hung, false}, {stopped, false}, {healthy, true}, {dead, true}, {hung, true}} {
 		for _, gives := range []bool{true, false} {
@@ -48,14 +48,14 @@ func TestBreakWaitsForTheHolder(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer l.Close()
-				h := c.hold(t, "holder.1")
+				h := c.mustAcquire(t, "holder.1")
 				synctest.Wait()
 				<-time.After(2 * time.Second)
 				if err := c.renew(t, h); err != nil {
 					t.Fatal(err)
 				}
 				renewed := time.Now()
-				operator := c.beside()
+				operator := c.otherProcess()
 				c.nodes[2].set(k.what)
 				operator.nodes[2].set(k.what)
 				broken := time.Now()
@@ -66,10 +66,10 @@ func TestBreakWaitsForTheHolder(t *testing.T) {
 				if len(told) == 0 || (<-told).Sub(broken) > 100*time.Millisecond {
 					t.Errorf("%+v: the holder was not told in time", k)
 				}
-				other := c.beside()
+				other := c.otherProcess()
 				other.nodes[2].set(healthy)
 				if !k.force {
-					if a, err := other.Acquire(t.Context(), asks("other.1")); err != nil || a.Status != engine.Busy || a.Holder.ID != h.ID {
+					if a, err := other.Acquire(t.Context(), mutexRequest("other.1")); err != nil || a.Status != engine.Busy || a.Holder.ID != h.ID {
 						t.Errorf("%+v: beside the holder: %+v, %v", k, a, err)
 					}
 				}
@@ -82,18 +82,18 @@ func TestBreakWaitsForTheHolder(t *testing.T) {
 				}
 				synctest.Wait()
 				if !k.force {
-					if a, err := other.Acquire(t.Context(), asks("other.2")); err != nil || a.Status != engine.Busy {
+					if a, err := other.Acquire(t.Context(), mutexRequest("other.2")); err != nil || a.Status != engine.Busy {
 						t.Errorf("%+v: beside the holder that was told: %+v, %v", k, a, err)
 					}
 				}
 				if gives && !k.force {
 					if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h}); !errors.As(err, &gone) {
-						t.Errorf("%+v: given back: %v", k, err)
+						t.Errorf("%+v: released: %v", k, err)
 					}
 				}
-				took := other.tryFor(t, "other.3", long)
+				took := other.acquireWithin(t, "other.3", long)
 				if (gives || k.force) && took > time.Second {
-					t.Errorf("%+v: it took %v after it was given back", k, took)
+					t.Errorf("%+v: it took %v after the release", k, took)
 				}
 				if !gives && !k.force && time.Since(renewed) < long {
 					t.Errorf("%+v: granted %v before the deadline", k, long-time.Since(renewed))
@@ -107,14 +107,14 @@ func TestBreakWaitsForTheHolder(t *testing.T) {
 	}
 }
 
-// A node that is away during a break is told when it is back.
+// A node that is down during a break gets it when it is back.
 func TestBreakIsRepeated(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(3)
-			h := c.hold(t, "holder.1")
+			h := c.mustAcquire(t, "holder.1")
 			synctest.Wait()
-			operator := c.beside()
+			operator := c.otherProcess()
 			operator.nodes[0].set(dead)
 			if err := operator.Break(t.Context(), stock, engine.Break{ID: h.ID, Force: force}); err != nil {
 				t.Fatal(err)
@@ -123,7 +123,7 @@ func TestBreakIsRepeated(t *testing.T) {
 			<-time.After(5 * time.Second)
 			s, err := c.nodes[0].Engine.Snapshot(t.Context(), stock)
 			if err != nil || !force && !(len(s.Holders) == 1 && s.Holders[0].Breaking) || force && len(s.Holders) > 0 {
-				t.Errorf("force %v: the node that was away has %+v, %v", force, s.Holders, err)
+				t.Errorf("force %v: the node that was down has %+v, %v", force, s.Holders, err)
 			}
 			<-time.After(time.Minute)
 			c.Leave("holder")
@@ -133,7 +133,7 @@ func TestBreakIsRepeated(t *testing.T) {
 }
 
 // The holder is told by any node.
-func TestBreakToldByOneNode(t *testing.T) {
+func TestBreakIsReportedByAnyNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		told := 0
@@ -145,9 +145,9 @@ func TestBreakToldByOneNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := c.hold(t, "holder.1")
+		h := c.mustAcquire(t, "holder.1")
 		synctest.Wait()
-		operator := c.beside()
+		operator := c.otherProcess()
 		for _, n := range c.nodes {
 			s, err := n.Engine.Snapshot(t.Context(), stock)
 			if err != nil {
@@ -172,9 +172,9 @@ func TestBreakToldByOneNode(t *testing.T) {
 	})
 }
 
-// The first node tells the holder, who releases the lease on all of them before the break
-// arrives at the others. It is the break that has ended the lease.
-func TestBreakWhoseHolderIsQuick(t *testing.T) {
+// The first node tells the holder, which releases the lease on all nodes before the break reaches
+// the others. The break counts as what ended the lease.
+func TestBreakWhoseHolderReleasesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		told := make(chan struct{}, 1)
@@ -186,13 +186,13 @@ func TestBreakWhoseHolderIsQuick(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := c.hold(t, "holder.1")
+		h := c.mustAcquire(t, "holder.1")
 		released := make(chan error)
 		go func() {
 			<-told
 			released <- c.Release(t.Context(), engine.Release{Resource: stock, Held: h})
 		}()
-		operator := c.beside()
+		operator := c.otherProcess()
 		operator.nodes[1].slow(10*time.Millisecond, 0)
 		operator.nodes[2].slow(10*time.Millisecond, 0)
 		if err := operator.Break(t.Context(), stock, engine.Break{ID: h.ID}); err != nil {

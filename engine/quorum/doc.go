@@ -1,53 +1,74 @@
 // Package quorum makes one engine of several independent ones, its nodes: a lease
-// is held when a majority of them has granted it, so locks go on while a minority
-// is dead, hung or cut off, and no failover can hand a lock out twice.
+// is held when a majority of them has granted it, so locks work while a minority
+// is dead, hung or cut off, and no failover can grant a lock twice.
 //
 //	e := quorum.New(goredis.New(a), goredis.New(b), goredis.New(c))
 //
-// The nodes are three or five servers that know nothing of each other: not the
+// The nodes are three or five servers that are independent of each other: not the
 // masters of one cluster, and no master with its replicas. Every process names the
 // same nodes; their number is fixed while locks are in use. Every node keeps what it
 // has granted: one that restarts empty can vote twice, so it has to write through
 // (appendfsync always) or to stay away for longer than the longest TTL.
 //
-// # What is asked and what decides
+// # Calls and outcomes
 //
-// Each operation asks all nodes at once and is decided by the first majority that
-// makes its outcome certain. Stragglers are never waited for; what they answer late
-// is cleared up in the background. A node that is silent, or fails, is left out
-// where the others suffice, and tried again at growing intervals of a second at most.
+// Each operation calls all nodes at once and returns with the first majority that
+// makes its outcome certain. Late answers are not waited for; what they granted is
+// released in the background. A node that is silent, or fails, is not called if the
+// others suffice, and is tried again after a backoff of a second at most.
 //
 // # Tokens
 //
-// An attempt proposes its token: above every token it has heard of, and at least the
-// time in microseconds. A node grants only if the resource is free and the token is
-// above its last. Two majorities have a node in common, which gives each token once
+// A ballot proposes a token: above every token that this process has seen, and at least
+// the time in microseconds. A node grants only if the resource is free and the token is
+// above its last. Two majorities have a node in common, which grants each token once
 // and only upwards: so tokens are unique and increase in grant order, whatever
-// majorities gave them and whatever expired in between.
+// majorities granted them and whatever expired in between.
 //
 // # Shared capacity
 //
-// Of readers and a writer, each has a majority, so they cannot be in together. Of a
+// A reader and a writer need a majority each, so they cannot hold together. Of a
 // semaphore of capacity c on N nodes, majorities alone would admit more than c: a
 // lease needs more than N·c/(c+1) nodes, which is all of them if c ≥ N. It is exact,
-// and it stops when so many nodes are away.
+// and it is unavailable when too many nodes are down.
 //
 // # Waiting
 //
-// A node cannot grant to one who waits, since it is one vote of several. So an attempt
-// that waits leaves a turn in the line of each node, at a place that all nodes order
-// alike: the token that it proposed first. Nobody passes the turn at the front, so no
-// writer and no heavy request starves, and no process by others that loop. When the
-// resource is free the node calls that turn, and its client proposes again. A turn is
-// asked for once a second; one that was not for 3 s is dropped. Exclusion depends on
-// none of this: a call that is lost costs a second, and a place that is wrong an order.
+// A node cannot grant to a waiter, since it is one vote of several. So an attempt
+// that waits leaves a turn in the queue of each node, at a place that is the same on all
+// nodes: the token that it proposed first. No request passes the turn at the front, so
+// neither a writer nor a heavy request starves, nor a process beside others that loop.
+// When the resource is free the node calls that turn, and its client proposes again. A
+// turn is renewed by a ballot a second, and dropped after 3 s without one. Exclusion
+// depends on none of this: a lost call costs a second, and a wrong place the order.
 //
-// Of those who wait in one process the first has a turn; the others are told when they
-// are first.
+// Of the waiters of one process the first has a turn; the others are woken when they are
+// first.
 //
 // # Not promised
 //
 // First come, first served: places come from the clocks of the clients, and a client
-// whose clock is behind passes those who wait, once, until it is granted and learns of
-// theirs. And that operators see who waits: snapshots show holders.
+// whose clock is behind passes those who wait, once, until it is granted and sees
+// their places. Snapshots show holders, and no waiters.
+//
+// # The way of one Acquire, Renew and Release
+//
+// Acquire:
+//  1. Engine.Acquire (acquire.go) finds the attemptState of the holder ID (attempts.go).
+//     A waiter that is not the first of its process is answered Queued (wait_local.go).
+//  2. runBallots (acquire_ballot.go) takes a token (tokens.go) and runs ballots until the
+//     outcome is clear. ballot adds the turn of a waiter (wait_turn.go).
+//  3. propose (lease.go) makes a quorumLease and calls the nodes: selectNodes (node.go),
+//     callNodes (node_fanout.go), dispatcher.send (node_dispatcher.go).
+//  4. addVote records each answer, decide (lease_votes.go) ends the wait.
+//  5. Granted: attemptState.setLease; a TTL of more than a minute (acquire_long.go) and a
+//     mark (acquire_mark.go) take one more call. Otherwise withdraw, and refusal says why.
+//
+// Renew: findLease (lease_lookup.go), renewAll (renew.go) with one call of each node for the
+// whole batch, a tally (node_tally.go) of each lease, and restore (lease_restore.go) where a
+// node does not have it.
+//
+// Release: Engine.Release (release.go) takes the waiter out of its queues; releaseLease calls
+// the nodes. What a node does not confirm then is done by scheduleSync (lease_sync.go), which
+// brings the node to what nodeLease (lease_node.go) says, by its outbox (node_outbox.go).
 package quorum

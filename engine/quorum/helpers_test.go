@@ -21,30 +21,30 @@ const (
 	healthy   fault = iota
 	dead            // refuses at once; what it was stopped with fails
 	hung            // never answers, and does nothing
-	replyless       // does what it is told, and never answers
-	stopped         // does what it is told when it goes on, as a stopped process does
+	replyless       // executes requests, and never answers
+	stopped         // executes requests when it goes on, as a stopped process does
 )
 
 // ownTimeout ends a call whose ctx does not, as every engine has to.
 const ownTimeout = 3 * time.Second
 
-// faulty is a node that can be made to fail, and to be slow.
-type faulty struct {
+// faultyNode is a node that can be made to fail, and to be slow.
+type faultyNode struct {
 	engine.Engine
-	mu        sync.Mutex
-	fault     fault
-	there     time.Duration // how long a request takes to arrive
-	back      time.Duration // how long an answer takes
-	calls     int
-	open      int // calls that have not returned
-	mostOpen  int
-	withdrawn int
-	resume    chan struct{} // while it is stopped; closed when it goes on
+	mu         sync.Mutex
+	fault      fault
+	delayThere time.Duration // how long a request takes to arrive
+	delayBack  time.Duration // how long an answer takes
+	calls      int
+	open       int // calls that have not returned
+	mostOpen   int
+	withdrawn  int
+	resume     chan struct{} // while it is stopped; closed when it goes on
 }
 
 var errDead = errors.New("connection refused")
 
-func (f *faulty) set(what fault) {
+func (f *faultyNode) set(what fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fault = what
@@ -57,32 +57,32 @@ func (f *faulty) set(what fault) {
 	}
 }
 
-func (f *faulty) is(what fault) bool {
+func (f *faultyNode) is(what fault) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.fault == what
 }
 
-func (f *faulty) slow(there, back time.Duration) {
+func (f *faultyNode) slow(there, back time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.there, f.back = there, back
+	f.delayThere, f.delayBack = there, back
 }
 
-func (f *faulty) count() int {
+func (f *faultyNode) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
 }
 
-// through runs what the store does, between the way there and the way back. What is
+// callFaulty does what the store does, between the way there and the way back. What is
 // on its way goes on when the caller's ctx has ended.
-func through[T any](ctx context.Context, f *faulty, do func(ctx context.Context) (T, error)) (T, error) {
+func callFaulty[T any](ctx context.Context, f *faultyNode, do func(ctx context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
 	f.calls++
 	f.open++
 	f.mostOpen = max(f.mostOpen, f.open)
-	what, there, back, resume := f.fault, f.there, f.back, f.resume
+	what, there, back, resume := f.fault, f.delayThere, f.delayBack, f.resume
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
@@ -133,7 +133,7 @@ func through[T any](ctx context.Context, f *faulty, do func(ctx context.Context)
 }
 
 // inner is the engine as it is now: a test may have put another in its place.
-func (f *faulty) inner() engine.Engine {
+func (f *faultyNode) inner() engine.Engine {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.Engine
@@ -147,44 +147,44 @@ func travel(d time.Duration) {
 
 type done struct{}
 
-func (f *faulty) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	return through(ctx, f, func(ctx context.Context) (engine.Answer, error) { return f.inner().Acquire(ctx, r) })
+func (f *faultyNode) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	return callFaulty(ctx, f, func(ctx context.Context) (engine.Answer, error) { return f.inner().Acquire(ctx, r) })
 }
 
-func (f *faulty) Renew(ctx context.Context, batch []engine.Renewal) []error {
-	errs, lost := through(ctx, f, func(ctx context.Context) ([]error, error) { return f.inner().Renew(ctx, batch), nil })
+func (f *faultyNode) Renew(ctx context.Context, batch []engine.Renewal) []error {
+	errs, lost := callFaulty(ctx, f, func(ctx context.Context) ([]error, error) { return f.inner().Renew(ctx, batch), nil })
 	if lost != nil {
 		return slices.Repeat([]error{lost}, len(batch))
 	}
 	return errs
 }
 
-func (f *faulty) Release(ctx context.Context, r engine.Release) error {
+func (f *faultyNode) Release(ctx context.Context, r engine.Release) error {
 	if r.Withdraw {
 		f.mu.Lock()
 		f.withdrawn++
 		f.mu.Unlock()
 	}
-	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.inner().Release(ctx, r) })
+	_, err := callFaulty(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.inner().Release(ctx, r) })
 	return err
 }
 
-func (f *faulty) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
-	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.inner().Resize(ctx, res, h, weight) })
+func (f *faultyNode) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+	_, err := callFaulty(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.inner().Resize(ctx, res, h, weight) })
 	return err
 }
 
-func (f *faulty) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
-	return through(ctx, f, func(ctx context.Context) (engine.Snapshot, error) { return f.inner().Snapshot(ctx, res) })
+func (f *faultyNode) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
+	return callFaulty(ctx, f, func(ctx context.Context) (engine.Snapshot, error) { return f.inner().Snapshot(ctx, res) })
 }
 
-func (f *faulty) Peek(ctx context.Context, res engine.Resource) (engine.Brief, error) {
-	return through(ctx, f, func(ctx context.Context) (engine.Brief, error) { return f.inner().Peek(ctx, res) })
+func (f *faultyNode) Peek(ctx context.Context, res engine.Resource) (engine.Brief, error) {
+	return callFaulty(ctx, f, func(ctx context.Context) (engine.Brief, error) { return f.inner().Peek(ctx, res) })
 }
 
-func (f *faulty) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+func (f *faultyNode) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
-		_, lost := through(ctx, f, func(context.Context) (done, error) { return done{}, nil })
+		_, lost := callFaulty(ctx, f, func(context.Context) (done, error) { return done{}, nil })
 		if lost != nil {
 			yield(engine.Snapshot{}, lost)
 			return
@@ -193,17 +193,17 @@ func (f *faulty) List(ctx context.Context, prefix, pattern string) iter.Seq2[eng
 	}
 }
 
-func (f *faulty) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
-	_, err := through(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.inner().Break(ctx, res, b) })
+func (f *faultyNode) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
+	_, err := callFaulty(ctx, f, func(ctx context.Context) (done, error) { return done{}, f.inner().Break(ctx, res, b) })
 	return err
 }
 
-func (f *faulty) Now(ctx context.Context) (time.Time, error) {
-	return through(ctx, f, f.inner().Now)
+func (f *faultyNode) Now(ctx context.Context) (time.Time, error) {
+	return callFaulty(ctx, f, f.inner().Now)
 }
 
-func (f *faulty) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
-	return through(ctx, f, func(ctx context.Context) (engine.Listener, error) {
+func (f *faultyNode) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
+	return callFaulty(ctx, f, func(ctx context.Context) (engine.Listener, error) {
 		return f.inner().Listen(ctx, prefix, client, deliver)
 	})
 }
@@ -211,14 +211,14 @@ func (f *faulty) Listen(ctx context.Context, prefix, client string, deliver func
 // cluster is a quorum whose nodes can be made to fail.
 type cluster struct {
 	*quorum.Engine
-	nodes []*faulty
+	nodes []*faultyNode
 }
 
 func newCluster(n int) *cluster {
 	c := &cluster{}
 	var all []engine.Engine
 	for _, m := range memories(n) {
-		f := &faulty{Engine: m}
+		f := &faultyNode{Engine: m}
 		c.nodes = append(c.nodes, f)
 		all = append(all, f)
 	}
@@ -230,24 +230,24 @@ var stock = engine.Resource{Prefix: "test", Name: "stock:42"}
 
 const long = 30 * time.Second
 
-// asks is a request of a client for a mutex.
-func asks(id string) engine.Request {
+// mutexRequest is a request for the mutex of the tests.
+func mutexRequest(id string) engine.Request {
 	return engine.Request{
 		Resource: stock, ID: id, Client: &engine.Client{ID: engine.ClientOf(id)},
 		Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: long,
 	}
 }
 
-func (c *cluster) hold(t *testing.T, id string) engine.Held {
+func (c *cluster) mustAcquire(t *testing.T, id string) engine.Held {
 	t.Helper()
-	a, err := c.Acquire(t.Context(), asks(id))
+	a, err := c.Acquire(t.Context(), mutexRequest(id))
 	if err != nil || a.Status != engine.Granted {
 		t.Fatalf("got %+v, %v, want it granted", a, err)
 	}
 	return engine.Held{ID: id, Token: a.Token}
 }
 
-func (c *cluster) give(t *testing.T, h engine.Held) {
+func (c *cluster) mustRelease(t *testing.T, h engine.Held) {
 	t.Helper()
 	if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h}); err != nil {
 		t.Fatalf("Release: %v", err)
@@ -259,8 +259,8 @@ func (c *cluster) renew(t *testing.T, h engine.Held) error {
 	return c.Renew(t.Context(), []engine.Renewal{{Resource: stock, Held: h, TTL: long}})[0]
 }
 
-// nothing wants the nodes to have neither a lease nor a waiter of a client.
-func (c *cluster) nothing(t *testing.T, client string) {
+// wantNothingOf wants the nodes to have neither a lease nor a waiter of a client.
+func (c *cluster) wantNothingOf(t *testing.T, client string) {
 	t.Helper()
 	for i, n := range c.nodes {
 		for s, err := range n.Engine.List(t.Context(), stock.Prefix, "*") {
@@ -281,12 +281,12 @@ func (c *cluster) nothing(t *testing.T, client string) {
 	}
 }
 
-// others has a lease of somebody else on some nodes.
+// occupy acquires the mutex for another client on some nodes.
 func (c *cluster) occupy(t *testing.T, which func(i int) bool) {
 	t.Helper()
 	for i, n := range c.nodes {
 		if which(i) {
-			r := asks("other.1")
+			r := mutexRequest("other.1")
 			if a, err := n.Engine.Acquire(t.Context(), r); err != nil || a.Status != engine.Granted {
 				t.Fatalf("got %+v, %v", a, err)
 			}

@@ -6,22 +6,22 @@ import (
 )
 
 const (
-	// leavePatience is how long Leave waits for what is under way before it ends it.
-	leavePatience = time.Second
-	// farewell is how long it waits for a node that does not answer, or fails.
-	farewell = 100 * time.Millisecond
+	// leaveTimeout is how long Leave waits for what is in flight before it ends it.
+	leaveTimeout = time.Second
+	// downLeaveTimeout is how long it waits for nodes that are down.
+	downLeaveTimeout = 100 * time.Millisecond
 )
 
-// Leave implements engine.Engine. It waits for what is under way for the client, for
-// a second at most; where only nodes are missing that do not answer, for a tenth of
-// one. Then what is still to be given back is left to its TTL. A call that such a node
-// has not answered ends by the timeouts of the node's own engine, also after Leave.
+// Leave implements engine.Engine. It waits for the client's calls for a second at most; if
+// only nodes are missing that are down, for a tenth of one. Releases that are not done by
+// then are left to the TTL. A call that such a node has not answered ends by the timeouts of
+// the node's own engine, also after Leave.
 func (e *Engine) Leave(client string) {
 	if e.broken != nil {
 		return
 	}
-	e.quit(client)
-	end := time.NewTimer(farewell)
+	e.dispatcher.leave(client)
+	end := time.NewTimer(downLeaveTimeout)
 	defer end.Stop()
 	var all sync.WaitGroup
 	for _, n := range e.nodes {
@@ -38,78 +38,63 @@ func (e *Engine) Leave(client string) {
 	}
 }
 
-// quit waits for what is under way for a client, and ends it when it takes too long.
-func (e *Engine) quit(id string) {
+// leave waits for the calls of a client, and ends them when that takes too long. Idle workers
+// end too, since some exist because of the client.
+func (d *dispatcher) leave(id string) {
 	start := time.Now()
-	w, gone := e.calls.leaving(id)
-	e.calls.retry(w)
-	look := time.NewTicker(farewell)
-	defer look.Stop()
-	for waits := w != nil; waits; {
-		select {
-		case <-gone:
-			waits = false
-		case now := <-look.C:
-			waits = now.Sub(start) < leavePatience && !e.calls.hopeless(w, now)
+	w := d.startLeaving(id)
+	if w != nil {
+		check := time.NewTicker(downLeaveTimeout)
+		defer check.Stop()
+		for waits := true; waits; {
+			select {
+			case <-w.done:
+				waits = false
+			case now := <-check.C:
+				waits = now.Sub(start) < leaveTimeout && !d.onlyDownNodes(w, now)
+			}
 		}
 	}
-	e.calls.forsake(w)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopWorkers(d.idleWorkers)
+	if w != nil {
+		w.cancel()
+		for _, n := range d.nodes {
+			d.drain(n)
+		}
+	}
 }
 
-// leaving returns a client of which something is under way, and what is closed when
-// nothing is any more.
-func (p *calls) leaving(id string) (*client, <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w := p.clients[id]
+// startLeaving returns the calls of a client that is still there; nil if it has none. Nodes
+// that are down and have some in their outboxes are called now, since this may be the last try.
+func (d *dispatcher) startLeaving(id string) *clientCalls {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w := d.clients[id]
 	if w == nil || w.ctx.Err() != nil {
-		return nil, nil
+		return nil
 	}
-	if w.gone == nil {
-		w.gone = make(chan struct{})
+	if w.done == nil {
+		w.done = make(chan struct{})
 	}
-	return w, w.gone
-}
-
-// retry calls the nodes that are away and have something of a client in their outboxes
-// now, since there may be no later try.
-func (p *calls) retry(w *client) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w == nil {
-		return
-	}
-	for i, calls := range w.on {
-		if n := p.nodes[i]; calls > 0 {
-			n.tryAt = time.Time{}
-			p.resume(n)
+	for i, calls := range w.byNode {
+		if calls > 0 {
+			d.nodes[i].retryAt = time.Time{}
+			d.drain(d.nodes[i])
 		}
 	}
+	return w
 }
 
-// hopeless tells whether all that is under way is on nodes that are away.
-func (p *calls) hopeless(w *client, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i, calls := range w.on {
-		if calls > 0 && p.nodes[i].health(now) < away {
+// onlyDownNodes reports whether all calls of a client are on nodes that are down.
+func (d *dispatcher) onlyDownNodes(w *clientCalls, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i, calls := range w.byNode {
+		if calls > 0 && d.nodes[i].health(now) < down {
 			return false
 		}
 	}
 	return true
-}
-
-// forsake ends what is under way for a client, as far as it can be ended, and idle
-// goroutines, since some are there because of it.
-func (p *calls) forsake(w *client) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dismiss(p.idle)
-	if w == nil {
-		return
-	}
-	w.cancel()
-	for _, n := range p.nodes {
-		p.resume(n)
-	}
 }

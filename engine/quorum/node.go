@@ -3,162 +3,165 @@ package quorum
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
 
 const (
-	// suspicion is how long a node may be silent before it is left out.
-	suspicion = 300 * time.Millisecond
-	// shortestLag is how long any node may be silent while calls pile up: a few round
+	// downAfter is how long a node may be silent before it counts as down.
+	downAfter = 300 * time.Millisecond
+	// minSlowAfter is how long any node may be silent before it counts as slow: a few round
 	// trips on loopback, and a little more than a busy scheduler takes.
-	shortestLag = 250 * time.Microsecond
-	// firstPause and longestPause bound the time between two tries of a node that is
-	// away.
-	firstPause   = 20 * time.Millisecond
-	longestPause = time.Second
+	minSlowAfter = 250 * time.Microsecond
+	// minBackoff and maxBackoff bound the time between two probes of a node that is down.
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = time.Second
 )
 
-// node is an engine, the calls that it has not got yet, and what is known of its health.
-// The mutex of the calls guards all but the engine.
+// node is an engine, its health, and the calls that wait for it. The mutex of the dispatcher
+// guards all but the engine.
 type node struct {
 	engine.Engine
 	index int
 
-	// outbox has the calls that wait until the node answers: questions, which are soon of
-	// no use, and what it has to be told, which is repeated.
-	outbox []*call
-	armed  bool // a timer looks after it
+	outbox   []*nodeCall // calls that wait until the node answers
+	timerSet bool        // a timer drains the outbox
 
-	open    int           // calls under way
-	usual   time.Duration // how long a call takes; 0: unknown
-	silent  time.Time     // since when calls have gone unanswered; zero: they have not
-	failing bool          // the latest call failed
-	probes  int           // calls under way that were begun while it was away
-	pause   time.Duration
-	tryAt   time.Time // when a node that is away is asked again
+	inFlight    int
+	latency     time.Duration // how long a call takes; 0: unknown
+	silentSince time.Time     // since when calls have gone unanswered; zero: they have not
+	failing     bool          // the latest call failed
+	probes      int           // calls in flight that were sent while it was down
+	backoff     time.Duration
+	retryAt     time.Time // when a node that is down is called again
 }
 
 // health is how a node answers, as far as is known.
 type health uint8
 
 const (
-	well health = iota
-	slow        // silent for longer than usual
-	away        // failing, or silent for long: it is left out where the others suffice
+	healthy health = iota
+	slow           // silent for longer than usual
+	down           // failing, or silent for long: not called if the others suffice
 )
 
 // health returns how the node answers. The mutex is held.
 func (n *node) health(now time.Time) health {
 	silence := time.Duration(0)
-	if !n.silent.IsZero() {
-		silence = now.Sub(n.silent)
+	if !n.silentSince.IsZero() {
+		silence = now.Sub(n.silentSince)
 	}
 	switch {
-	case n.failing, silence >= max(suspicion, min(2*n.usual, patience)):
-		return away
-	case silence >= min(max(2*n.usual, shortestLag), suspicion):
+	case n.failing, silence >= max(downAfter, min(2*n.latency, nodeTimeout)):
+		return down
+	case silence >= min(max(2*n.latency, minSlowAfter), downAfter):
 		return slow
 	}
-	return well
+	return healthy
 }
 
-// admit tells whether a node that is away may be called: once in a while, if the last
-// such call is over. The mutex is held.
-func (n *node) admit(now time.Time) bool {
-	if n.probes > 0 || now.Before(n.tryAt) {
+// admitProbe reports whether a node that is down may be called now: one call at a time,
+// after a backoff. The mutex is held.
+func (n *node) admitProbe(now time.Time) bool {
+	if n.probes > 0 || now.Before(n.retryAt) {
 		return false
 	}
-	n.rest(now)
+	n.backOff(now)
 	return true
 }
 
-// rest puts off the next try. The mutex is held.
-func (n *node) rest(now time.Time) {
-	n.pause = min(max(2*n.pause, firstPause), longestPause)
-	n.tryAt = now.Add(n.pause)
+// backOff doubles the time to the next probe. The mutex is held.
+func (n *node) backOff(now time.Time) {
+	n.backoff = min(max(2*n.backoff, minBackoff), maxBackoff)
+	n.retryAt = now.Add(n.backoff)
 }
 
-// begin takes note of a call. The mutex is held.
-func (n *node) begin(c *call, now time.Time) {
-	c.sent, c.probe = now, n.health(now) == away
+// startCall records that a call is sent. The mutex is held.
+func (n *node) startCall(c *nodeCall, now time.Time) {
+	c.sent, c.probe = now, n.health(now) == down
 	if c.probe {
 		n.probes++
 	}
-	n.open++
-	if n.silent.IsZero() {
-		n.silent = now
+	n.inFlight++
+	if n.silentSince.IsZero() {
+		n.silentSince = now
 	}
 }
 
-// end takes note of how a call ended. The mutex is held.
-func (n *node) end(c *call, err error) {
+// endCall records how a call ended. The mutex is held.
+func (n *node) endCall(c *nodeCall, err error) {
 	now := time.Now()
-	n.open--
+	n.inFlight--
 	if c.probe {
 		n.probes--
 	}
 	switch {
 	case err == nil || !unavailable(err):
-		n.failing, n.pause, n.tryAt, n.silent = false, 0, time.Time{}, time.Time{}
-		if n.open > 0 {
-			n.silent = now
+		n.failing, n.backoff, n.retryAt, n.silentSince = false, 0, time.Time{}, time.Time{}
+		if n.inFlight > 0 {
+			n.silentSince = now
 		}
-		n.usual = usually(n.usual, now.Sub(c.sent))
-	case err == errLeftOut, errors.Is(err, context.Canceled):
-		// It was not made, or not given its time: the next one may be made now.
+		n.latency = averageLatency(n.latency, now.Sub(c.sent))
+	case err == errNotCalled, errors.Is(err, context.Canceled):
+		// The call says nothing about the node: the next one may be made now.
 		if c.probe {
-			n.pause, n.tryAt = n.pause/2, time.Time{}
+			n.backoff, n.retryAt = n.backoff/2, time.Time{}
 		}
-		if n.open == 0 && now.Sub(n.silent) < suspicion {
-			n.silent = time.Time{}
+		if n.inFlight == 0 && now.Sub(n.silentSince) < downAfter {
+			n.silentSince = time.Time{}
 		}
 	default:
 		if !n.failing {
-			n.rest(now)
+			n.backOff(now)
 		}
 		n.failing = true
 	}
 }
 
-// usually returns how long a call takes, after one more. It falls at once: the first
-// calls open connections, and say nothing of the others.
-func usually(before, took time.Duration) time.Duration {
+// averageLatency returns the moving average after one more call. It falls at once: the
+// first calls open connections and take longer than the others.
+func averageLatency(before, took time.Duration) time.Duration {
 	if before == 0 || took < before {
 		return max(took, 1)
 	}
 	return before + (took-before)/8
 }
 
-// pick returns the nodes to ask: all, but those that are away if enough others are well,
-// and have answered before.
-func (e *Engine) pick(need int) []*node {
-	e.calls.mu.Lock()
-	defer e.calls.mu.Unlock()
+// selectNodes returns the nodes that an operation calls: all, but those that are down if
+// enough others are healthy and have answered before; and the nodes that it does not call.
+func (e *Engine) selectNodes(need int) (use, skip []*node) {
+	e.dispatcher.mu.Lock()
+	defer e.dispatcher.mu.Unlock()
 	now := time.Now()
-	healthy := 0
-	worth := make([]*node, 0, len(e.nodes))
+	proven := 0
+	use = make([]*node, 0, len(e.nodes))
 	for _, n := range e.nodes {
 		h := n.health(now)
-		if h == well && n.usual > 0 {
-			healthy++
+		if h == healthy && n.latency > 0 {
+			proven++
 		}
-		if h != away || n.admit(now) {
-			worth = append(worth, n)
+		if h != down || n.admitProbe(now) {
+			use = append(use, n)
+		} else {
+			skip = append(skip, n)
 		}
 	}
-	if healthy >= need {
-		return worth
+	if proven >= need {
+		return use, skip
 	}
-	return slices.Clone(e.nodes)
+	return e.nodes[:len(e.nodes):len(e.nodes)], nil
 }
 
-// away tells whether all of some nodes are.
-func (e *Engine) away(nodes []*node) bool {
-	e.calls.mu.Lock()
-	defer e.calls.mu.Unlock()
+// allDown reports whether each of some nodes is down.
+func (e *Engine) allDown(nodes []*node) bool {
+	e.dispatcher.mu.Lock()
+	defer e.dispatcher.mu.Unlock()
 	now := time.Now()
-	return !slices.ContainsFunc(nodes, func(n *node) bool { return n.health(now) < away })
+	for _, n := range nodes {
+		if n.health(now) < down {
+			return false
+		}
+	}
+	return true
 }

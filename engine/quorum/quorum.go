@@ -11,9 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// patience bounds how long nodes are waited for, and each call of one that is known
-// not to answer.
-const patience = 2 * time.Second
+// nodeTimeout bounds how long an operation waits for nodes, and each call of a node that is down.
+const nodeTimeout = 2 * time.Second
 
 // Engine is a majority of nodes. It is safe for concurrent use.
 type Engine struct {
@@ -21,11 +20,10 @@ type Engine struct {
 	majority int
 	broken   error // why the engine cannot work; returned by every call
 
-	attempts registry
-	tokens   tokens
-	lines    lines
-	calls    calls
-	turns    turns
+	attempts    attempts
+	tokens      tokens
+	localQueues localQueues
+	dispatcher  dispatcher
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -33,20 +31,20 @@ var _ engine.Engine = (*Engine)(nil)
 // New returns an engine over independent nodes: an odd number of them, usually 3 or
 // 5; an even number works and tolerates no more failures than one node fewer. No node, a
 // nil one, the same one twice, or one that reports an error by engine.Checker is an error
-// of holdfast.New, and of every call. The nodes stay the caller's.
+// of holdfast.New, and of every call. The caller keeps the nodes and closes them.
 func New(nodes ...engine.Engine) *Engine {
-	e := &Engine{majority: len(nodes)/2 + 1, broken: check(nodes)}
+	e := &Engine{majority: len(nodes)/2 + 1, broken: checkNodes(nodes)}
 	for i, n := range nodes {
 		e.nodes = append(e.nodes, &node{Engine: n, index: i})
 	}
-	e.calls = calls{nodes: e.nodes, clients: make(map[string]*client), jobs: make(chan *call, mostIdle)}
+	e.dispatcher = dispatcher{nodes: e.nodes, clients: make(map[string]*clientCalls), work: make(chan *nodeCall, maxIdleWorkers)}
 	return e
 }
 
 // Check implements engine.Checker.
 func (e *Engine) Check() error { return e.broken }
 
-func check(nodes []engine.Engine) error {
+func checkNodes(nodes []engine.Engine) error {
 	if len(nodes) == 0 {
 		return fmt.Errorf("%w: quorum: New was given no nodes", engine.ErrDenied)
 	}
@@ -69,19 +67,19 @@ func check(nodes []engine.Engine) error {
 	return nil
 }
 
-// usable tells why no call can be made.
-func (e *Engine) usable(ctx context.Context) error {
+// ready returns why no call can be made; nil if one can.
+func (e *Engine) ready(ctx context.Context) error {
 	if e.broken != nil {
 		return e.broken
 	}
 	if ctx.Err() != nil {
-		return ended(ctx)
+		return contextError(ctx)
 	}
 	return nil
 }
 
-// ended says that a ctx is over, as an engine reports it.
-func ended(ctx context.Context) error {
+// contextError reports the end of a ctx as an engine does.
+func contextError(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", engine.ErrUnavailable, cause)
@@ -91,20 +89,22 @@ func ended(ctx context.Context) error {
 
 func unavailable(err error) bool { return errors.Is(err, engine.ErrUnavailable) }
 
-// Now implements engine.Engine: the middle one of the clocks of a majority, so that
-// one wrong clock does not count.
+// Now implements engine.Engine: the median of the clocks of a majority, so one wrong
+// clock has no effect.
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
-	if err := e.usable(ctx); err != nil {
+	if err := e.ready(ctx); err != nil {
 		return time.Time{}, err
 	}
-	poll := begin(e, ctx, "", e.pick(e.majority), func(ctx context.Context, n *node) (time.Time, error) { return n.Now(ctx) })
+	p := newFanOut[time.Time](ctx, e, len(e.nodes))
+	use, _ := e.selectNodes(e.majority)
+	p.send("", use, func(ctx context.Context, n *node) (time.Time, error) { return n.Now(ctx) }, nil)
 	var clocks []time.Time
-	for len(clocks) < e.majority {
-		r, ok := poll.next()
+	for t := e.majorityTally(); !t.confirmed(); {
+		r, ok := p.next()
 		if !ok {
-			return time.Time{}, poll.shortfall("read the clock", len(clocks))
+			return time.Time{}, t.shortfall(ctx, "read the clock")
 		}
-		if r.err == nil {
+		if t.add(r.node, r.err); r.err == nil {
 			clocks = append(clocks, r.value)
 		}
 	}

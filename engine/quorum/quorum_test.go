@@ -25,7 +25,7 @@ func TestBadNodes(t *testing.T) {
 		"nodes 1 and 3 are the same": {m, memory.New(), m},
 	} {
 		q := quorum.New(nodes...)
-		_, err := q.Acquire(t.Context(), asks("a.1"))
+		_, err := q.Acquire(t.Context(), mutexRequest("a.1"))
 		if !errors.Is(err, engine.ErrDenied) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want ErrDenied and %q", err, want)
 		}
@@ -36,7 +36,8 @@ func TestBadNodes(t *testing.T) {
 	}
 }
 
-// Granted if and only if a majority is free, and a refusal leaves nothing.
+// Any subset of the nodes is occupied. The lease is granted if and only if a majority is free, and
+// a refusal leaves nothing.
 func TestEverySubsetOccupied(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 4, 5} {
 		for occupied := range 1 << size {
@@ -50,7 +51,7 @@ func TestEverySubsetOccupied(t *testing.T) {
 					}
 					return false
 				})
-				a, err := c.Acquire(t.Context(), asks("a.1"))
+				a, err := c.Acquire(t.Context(), mutexRequest("a.1"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -62,48 +63,48 @@ func TestEverySubsetOccupied(t *testing.T) {
 					t.Errorf("%d of %d nodes occupied: got %+v, want %v", busy, size, a, want)
 				}
 				if a.Status == engine.Granted {
-					c.give(t, engine.Held{ID: "a.1", Token: a.Token})
+					c.mustRelease(t, engine.Held{ID: "a.1", Token: a.Token})
 				} else if busy > size/2 && a.Holder.ID != "other.1" {
 					t.Errorf("holder is %+v", a.Holder)
 				}
 				c.Leave("a")
-				c.nothing(t, "a")
+				c.wantNothingOf(t, "a")
 			})
 		}
 	}
 }
 
-// The answers of a majority come, but when the lease is nearly over.
+// The answers of a majority come when the lease is nearly over.
 func TestSlowMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		for _, n := range c.nodes[:2] {
 			n.slow(0, 970*time.Millisecond)
 		}
-		r := asks("a.1")
+		r := mutexRequest("a.1")
 		r.TTL = time.Second
 		_, err := c.Acquire(t.Context(), r)
 		if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "nearly over") {
 			t.Errorf("got %v, want that it came too late", err)
 		}
 		c.Leave("a")
-		c.nothing(t, "a")
+		c.wantNothingOf(t, "a")
 		for _, n := range c.nodes {
 			n.slow(0, 0)
 		}
-		c.hold(t, "b.1")
+		c.mustAcquire(t, "b.1")
 		c.Leave("b")
 	})
 }
 
-// The window is the least of what a majority grants, whatever was asked.
+// The TTL of a grant is the least of what a majority grants.
 func TestWindowIsTheLeast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c.nodes[2].slow(time.Second, 0)
-		held := c.hold(t, "a.1")
+		held := c.mustAcquire(t, "a.1")
 		time.Sleep(10 * time.Second)
-		a, err := c.Acquire(t.Context(), asks("a.1"))
+		a, err := c.Acquire(t.Context(), mutexRequest("a.1"))
 		if err != nil || a.Token != held.Token || a.TTL > long || a.TTL < long-time.Millisecond {
 			t.Errorf("got %+v, %v, want the same token and the whole TTL", a, err)
 		}
@@ -128,8 +129,8 @@ func minorities(size int) [][]int {
 	return all
 }
 
-// Whatever minority fails, however and when, nothing fails, and nothing waits for it
-// but once.
+// Any minority fails, in any way and at any moment. No operation fails, and none but the first
+// waits for it.
 func TestMinorityFails(t *testing.T) {
 	for _, size := range []int{3, 5} {
 		for _, nodes := range minorities(size) {
@@ -157,28 +158,28 @@ func failMinority(t *testing.T, size int, nodes []int, what fault, moment int) {
 		}
 	}
 	for range 3 {
-		c.give(t, c.hold(t, "a.0"))
+		c.mustRelease(t, c.mustAcquire(t, "a.0"))
 	}
 	fail(0)
-	held := c.hold(t, "a.1")
+	held := c.mustAcquire(t, "a.1")
 	fail(1)
 	if err := c.renew(t, held); err != nil {
 		t.Errorf("Renew: %v", err)
 	}
 	fail(2)
 	start := time.Now()
-	c.give(t, held)
+	c.mustRelease(t, held)
 	if took := time.Since(start); took > 110*time.Millisecond {
 		t.Errorf("the release took %v", took)
 	}
 	slow := 0
 	for i := range 20 {
 		start := time.Now()
-		h := c.hold(t, fmt.Sprintf("a.%d", 10+i))
-		if a, err := c.Acquire(t.Context(), asks("b.1")); err != nil || a.Status != engine.Busy {
+		h := c.mustAcquire(t, fmt.Sprintf("a.%d", 10+i))
+		if a, err := c.Acquire(t.Context(), mutexRequest("b.1")); err != nil || a.Status != engine.Busy {
 			t.Fatalf("got %+v, %v, want busy", a, err)
 		}
-		c.give(t, h)
+		c.mustRelease(t, h)
 		if time.Since(start) > time.Millisecond {
 			slow++
 		}
@@ -193,22 +194,22 @@ func failMinority(t *testing.T, size int, nodes []int, what fault, moment int) {
 	time.Sleep(time.Minute)
 	c.Leave("a")
 	c.Leave("b")
-	c.nothing(t, "a")
-	c.nothing(t, "b")
+	c.wantNothingOf(t, "a")
+	c.wantNothingOf(t, "b")
 }
 
-// A dead majority is told within the caller's ctx, and how many answered.
+// A majority fails: the error comes within the caller's ctx, and says how many answered.
 func TestMajorityFails(t *testing.T) {
 	for _, what := range []fault{dead, hung} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(3)
-			held := c.hold(t, "b.1")
+			held := c.mustAcquire(t, "b.1")
 			c.nodes[0].set(what)
 			c.nodes[2].set(what)
 			ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 			defer cancel()
 			start := time.Now()
-			_, err := c.Acquire(ctx, asks("a.1"))
+			_, err := c.Acquire(ctx, mutexRequest("a.1"))
 			// Two that refuse decide, whether the third has answered or not.
 			if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "of 3 nodes answered") {
 				t.Errorf("got %v, want ErrUnavailable and how many answered", err)
@@ -239,8 +240,8 @@ func TestMajorityFails(t *testing.T) {
 			for _, n := range c.nodes {
 				n.set(healthy)
 			}
-			c.give(t, held) // again: it had not been confirmed
-			c.give(t, c.hold(t, "c.1"))
+			c.mustRelease(t, held) // again: it had not been confirmed
+			c.mustRelease(t, c.mustAcquire(t, "c.1"))
 			c.Leave("b")
 			c.Leave("c")
 		})
@@ -254,7 +255,7 @@ func TestHungNodeIsLeftOut(t *testing.T) {
 		c.nodes[1].set(hung)
 		before := 0
 		for i := range 2000 {
-			c.give(t, c.hold(t, fmt.Sprintf("a.%d", i)))
+			c.mustRelease(t, c.mustAcquire(t, fmt.Sprintf("a.%d", i)))
 			time.Sleep(time.Millisecond)
 			if i == 999 {
 				before = c.nodes[1].count()
@@ -264,14 +265,14 @@ func TestHungNodeIsLeftOut(t *testing.T) {
 			t.Errorf("%d calls of a hung node in a second", calls)
 		}
 		c.Leave("a")
-		time.Sleep(2 * ownTimeout) // what it was asked first has not ended yet
+		time.Sleep(2 * ownTimeout) // its first calls have not ended yet
 	})
 }
 
-// Nodes that stop answering under a caller who locks and unlocks have a few calls open
-// at a time, and what is to be given back there is a list: hundreds of leases make no
-// hundreds of goroutines. When they go on, it is worked through.
-func TestSilentNodesGatherNothing(t *testing.T) {
+// Nodes stop answering while a caller locks and unlocks. They have a few calls in flight at a time,
+// and hundreds of releases wait in a list, not in goroutines. When the nodes go on, the list is
+// worked through.
+func TestSilentNodesGatherNoGoroutines(t *testing.T) {
 	for _, what := range []fault{hung, stopped} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(5)
@@ -280,12 +281,12 @@ func TestSilentNodesGatherNothing(t *testing.T) {
 			}
 			pairs := func(from, n int) {
 				for i := range n {
-					c.give(t, c.hold(t, fmt.Sprintf("a.%d", from+i)))
+					c.mustRelease(t, c.mustAcquire(t, fmt.Sprintf("a.%d", from+i)))
 				}
 			}
 			var held []engine.Held
 			for i := range 500 {
-				r := asks(fmt.Sprintf("a.%d", i))
+				r := mutexRequest(fmt.Sprintf("a.%d", i))
 				r.Resource.Name = r.ID
 				a, err := c.Acquire(t.Context(), r)
 				if err != nil || a.Status != engine.Granted {
@@ -315,24 +316,24 @@ func TestSilentNodesGatherNothing(t *testing.T) {
 				n.set(healthy)
 			}
 			time.Sleep(10 * time.Second)
-			c.nothing(t, "a")
+			c.wantNothingOf(t, "a")
 			c.Leave("a")
 		})
 	}
 }
 
-// A client leaves without waiting for nodes that do not answer, and its leases there
-// end by their TTL.
+// A client leaves without waiting for nodes that do not answer, and its leases there end by their
+// TTL.
 func TestLeaveDoesNotWaitForSilentNodes(t *testing.T) {
 	for _, what := range []fault{dead, hung, stopped} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(5)
-			held := c.hold(t, "a.1")
+			held := c.mustAcquire(t, "a.1")
 			time.Sleep(time.Millisecond)
 			for _, n := range c.nodes[:2] {
 				n.set(what)
 			}
-			c.give(t, held)
+			c.mustRelease(t, held)
 			time.Sleep(suspect)
 			start := time.Now()
 			c.Leave("a")
@@ -343,7 +344,7 @@ func TestLeaveDoesNotWaitForSilentNodes(t *testing.T) {
 				n.set(healthy)
 			}
 			time.Sleep(long + 2*ownTimeout)
-			c.nothing(t, "a")
+			c.wantNothingOf(t, "a")
 		})
 	}
 }
@@ -351,13 +352,13 @@ func TestLeaveDoesNotWaitForSilentNodes(t *testing.T) {
 // suspect is after how long a silent node is known to be so.
 const suspect = 300 * time.Millisecond
 
-// Nodes are restarted one after the other, each for longer than the TTL and once
-// without its data, under a lease that is renewed all along.
+// Nodes are restarted one after the other, each for longer than the TTL and once without its data,
+// under a lease that is renewed all along.
 func TestLeaseOutlivesEveryNode(t *testing.T) {
 	for _, empty := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(3)
-			r := asks("a.1")
+			r := mutexRequest("a.1")
 			r.TTL = 3 * time.Second
 			a, err := c.Acquire(t.Context(), r)
 			if err != nil {
@@ -383,32 +384,32 @@ func TestLeaseOutlivesEveryNode(t *testing.T) {
 					renew(3)
 				}
 			}
-			if a, err := c.Acquire(t.Context(), asks("b.1")); err != nil || a.Status != engine.Busy || a.Holder.ID != "a.1" || a.Holder.Token != held.Token {
+			if a, err := c.Acquire(t.Context(), mutexRequest("b.1")); err != nil || a.Status != engine.Busy || a.Holder.ID != "a.1" || a.Holder.Token != held.Token {
 				t.Errorf("got %+v, %v, want busy with the lease", a, err)
 			}
 			s, err := c.Snapshot(t.Context(), stock)
 			if err != nil || len(s.Holders) != 1 || s.Holders[0].Token != held.Token || s.Holders[0].ID != "a.1" {
 				t.Errorf("got %+v, %v, want one holder", s, err)
 			}
-			c.give(t, held)
-			next := c.hold(t, "b.1")
+			c.mustRelease(t, held)
+			next := c.mustAcquire(t, "b.1")
 			if next.Token <= held.Token {
 				t.Errorf("token %d after %d", next.Token, held.Token)
 			}
-			c.give(t, next)
+			c.mustRelease(t, next)
 			c.Leave("a")
 			c.Leave("b")
-			c.nothing(t, "a")
-			c.nothing(t, "b")
+			c.wantNothingOf(t, "a")
+			c.wantNothingOf(t, "b")
 		})
 	}
 }
 
-// A lease that no majority has is not made anew.
-func TestLostLeaseIsNotMadeAnew(t *testing.T) {
+// A lease that no majority has is not restored.
+func TestLostLeaseIsNotRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
-		held := c.hold(t, "a.1")
+		held := c.mustAcquire(t, "a.1")
 		synctest.Wait() // or the request might reach the new node
 		c.nodes[0].Engine, c.nodes[1].Engine = memory.New(), memory.New()
 		var gone *engine.NotHeldError
@@ -424,18 +425,18 @@ func TestLostLeaseIsNotMadeAnew(t *testing.T) {
 	})
 }
 
-// A node that is always the last to answer is not made to remember each lease that it
-// granted when it was given back already.
-func TestSlowNodeRemembersNothing(t *testing.T) {
+// A node that is always the last to answer does not have to remember each lease that was released
+// before it answered.
+func TestSlowNodeGetsNoWithdrawals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c.nodes[1].slow(10*time.Millisecond, 10*time.Millisecond)
 		for i := range 100 {
-			c.give(t, c.hold(t, fmt.Sprintf("a.%d", i)))
+			c.mustRelease(t, c.mustAcquire(t, fmt.Sprintf("a.%d", i)))
 			time.Sleep(time.Millisecond)
 		}
 		c.Leave("a")
-		c.nothing(t, "a")
+		c.wantNothingOf(t, "a")
 		if n := c.nodes[1].withdrawn; n > 0 {
 			t.Errorf("%d withdrawals", n)
 		}

@@ -11,31 +11,31 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/enginetest"
 	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/engine/quorum"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// limit is how long a test waits for what has to come.
+// limit is how long a test waits for an event.
 const limit = 20 * time.Second
 
-// grove is a quorum of real servers, checked for leftovers when the test ends.
-type grove struct {
+// redisNodes is a quorum of real servers, checked for leftovers when the test ends.
+type redisNodes struct {
 	t       *testing.T
 	servers []*redistest.Server
 	addrs   []string // what clients dial: the servers or proxies before them
 	stalls  *redistest.Stalls
 }
 
-func newGrove(t *testing.T, n int, opts ...redistest.Option) *grove {
+func startRedisNodes(t *testing.T, n int, opts ...redistest.Option) *redisNodes {
 	t.Helper()
-	t.Cleanup(func() { goleak.VerifyNone(t) })
-	g := &grove{t: t, stalls: redistest.WatchStalls(t)}
+	t.Cleanup(func() { leaktest.Check(t) })
+	g := &redisNodes{t: t, stalls: redistest.WatchStalls(t)}
 	for range n {
 		s := redistest.Start(t, opts...)
 		g.servers = append(g.servers, s)
@@ -45,7 +45,7 @@ func newGrove(t *testing.T, n int, opts ...redistest.Option) *grove {
 	return g
 }
 
-func (g *grove) checkClean() {
+func (g *redisNodes) checkClean() {
 	if g.t.Failed() {
 		return
 	}
@@ -55,8 +55,8 @@ func (g *grove) checkClean() {
 	}
 }
 
-// inUse counts the resources that somebody holds on one node.
-func (g *grove) inUse(s *redistest.Server) int {
+// inUse counts the resources on one node.
+func (g *redisNodes) inUse(s *redistest.Server) int {
 	n := 0
 	for _, err := range goredis.New(s.Client()).List(context.Background(), holdfast.DefaultPrefix, "*") {
 		if err != nil {
@@ -68,7 +68,7 @@ func (g *grove) inUse(s *redistest.Server) int {
 }
 
 // client is a process: a client with connections and a quorum of its own.
-func (g *grove) client(opts ...holdfast.Option) *holdfast.Client {
+func (g *redisNodes) client(opts ...holdfast.Option) *holdfast.Client {
 	g.t.Helper()
 	var nodes []engine.Engine
 	var pools []*redis.Client
@@ -91,7 +91,7 @@ func (g *grove) client(opts ...holdfast.Option) *holdfast.Client {
 }
 
 // through puts a proxy before each server for all clients made from now on.
-func (g *grove) through() []*redistest.Proxy {
+func (g *redisNodes) through() []*redistest.Proxy {
 	var all []*redistest.Proxy
 	for i, s := range g.servers {
 		p := redistest.NewProxy(g.t, s.Addr())
@@ -101,12 +101,12 @@ func (g *grove) through() []*redistest.Proxy {
 	return all
 }
 
-func (g *grove) eventually(what string, cond func() bool) {
+func (g *redisNodes) eventually(what string, cond func() bool) {
 	g.t.Helper()
 	redistest.Await(g.t, limit, what, cond)
 }
 
-func (g *grove) lock(m *holdfast.Mutex) *holdfast.Lease {
+func (g *redisNodes) lock(m *holdfast.Mutex) *holdfast.Lease {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -117,14 +117,14 @@ func (g *grove) lock(m *holdfast.Mutex) *holdfast.Lease {
 	return l
 }
 
-func (g *grove) release(l *holdfast.Lease) {
+func (g *redisNodes) release(l *holdfast.Lease) {
 	g.t.Helper()
 	if err := l.Release(context.Background()); err != nil {
 		g.t.Fatal(err)
 	}
 }
 
-func (g *grove) lost(l *holdfast.Lease) *holdfast.LostError {
+func (g *redisNodes) lost(l *holdfast.Lease) *holdfast.LostError {
 	g.t.Helper()
 	select {
 	case <-l.Done():
@@ -140,7 +140,7 @@ func (g *grove) lost(l *holdfast.Lease) *holdfast.LostError {
 
 // pairs locks and unlocks. No pair waits for a node that hangs, which is given two
 // seconds.
-func (g *grove) pairs(m *holdfast.Mutex, n int) {
+func (g *redisNodes) pairs(m *holdfast.Mutex, n int) {
 	g.t.Helper()
 	for range n {
 		start := time.Now()
@@ -170,7 +170,7 @@ func warmUp(t *testing.T, e engine.Engine) {
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
-			r := asks(fmt.Sprintf("warm.%d", i))
+			r := mutexRequest(fmt.Sprintf("warm.%d", i))
 			r.Resource.Name = r.ID
 			a, err := e.Acquire(t.Context(), r)
 			if err == nil {
@@ -184,13 +184,13 @@ func warmUp(t *testing.T, e engine.Engine) {
 	all.Wait()
 }
 
-// Nobody waits for a stopped or killed minority, nor for its return. What it costs is
-// a bar of the benchmark.
+// No call waits for a stopped or killed minority, nor for its return. The cost is a bar of the
+// benchmark.
 func TestMinorityOfRedisFails(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		for _, what := range []string{"stopped", "killed"} {
 			t.Run(fmt.Sprint(n, what), func(t *testing.T) {
-				g := newGrove(t, n, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
+				g := startRedisNodes(t, n, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
 				c := g.client()
 				m := c.Mutex("stock")
 				held := g.lock(c.Mutex("held", holdfast.WithTTL(9*time.Second))) // to be kept, whatever the disk does
@@ -222,9 +222,9 @@ func TestMinorityOfRedisFails(t *testing.T) {
 	}
 }
 
-// A majority that is away is told in time, and ridden out by one who waits.
+// A majority fails: callers get an error in time, and a waiter goes on when it is back.
 func TestMajorityOfRedisFails(t *testing.T) {
-	g := newGrove(t, 3)
+	g := startRedisNodes(t, 3)
 	c := g.client()
 	m := c.Mutex("stock")
 	g.pairs(m, 20)
@@ -258,9 +258,9 @@ func TestMajorityOfRedisFails(t *testing.T) {
 	g.servers[2].Restart()
 }
 
-// The replies of all nodes are lost. Nothing is left, and the next attempt gets in.
+// The replies of all nodes are lost. Nothing is left, and the next attempt is granted.
 func TestRepliesLost(t *testing.T) {
-	g := newGrove(t, 3)
+	g := startRedisNodes(t, 3)
 	proxies := g.through()
 	c := g.client()
 	g.release(g.lock(c.Mutex("warm-up")))
@@ -285,7 +285,7 @@ func TestRepliesLost(t *testing.T) {
 
 // The ctx ends while all nodes are stopped with the requests in their buffers.
 func TestCtxEndsInMidAcquire(t *testing.T) {
-	g := newGrove(t, 3)
+	g := startRedisNodes(t, 3)
 	c := g.client()
 	g.release(g.lock(c.Mutex("warm-up")))
 	for _, s := range g.servers {
@@ -306,7 +306,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 
 // A holder that is cut off from the nodes is told before another is granted.
 func TestToldBeforeAnotherEnters(t *testing.T) {
-	g := newGrove(t, 3)
+	g := startRedisNodes(t, 3)
 	other := g.client()
 	proxies := g.through()
 	cut := g.client()
@@ -330,10 +330,10 @@ func TestToldBeforeAnotherEnters(t *testing.T) {
 	}
 }
 
-// A node that loses its data changes nothing; a majority that does is noticed at the
-// next renewal.
+// A node loses its data, which changes nothing; a majority that does is noticed at the next
+// renewal.
 func TestFlushAll(t *testing.T) {
-	g := newGrove(t, 3)
+	g := startRedisNodes(t, 3)
 	c := g.client()
 	flush := func(s *redistest.Server) {
 		if err := s.Client().FlushAll(t.Context()).Err(); err != nil {
@@ -342,7 +342,7 @@ func TestFlushAll(t *testing.T) {
 	}
 	l := g.lock(c.Mutex("stock", holdfast.WithTTL(600*time.Millisecond)))
 	for _, s := range g.servers {
-		flush(s) // one after the other: it is made anew there
+		flush(s) // one after the other: the lease is restored there
 		g.eventually("the node has the lease again", func() bool {
 			snap, err := goredis.New(s.Client()).Snapshot(t.Context(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "stock"})
 			return err == nil && len(snap.Holders) == 1
@@ -365,7 +365,7 @@ func TestFlushAll(t *testing.T) {
 
 // An operator's break reaches the holder at once.
 func TestBreakTellsTheHolder(t *testing.T) {
-	g := newGrove(t, 3)
+	g := startRedisNodes(t, 3)
 	holder, operator := g.client(), g.client()
 	l := g.lock(holder.Mutex("stock", holdfast.WithTTL(time.Second)))
 	before := l.Deadline()
@@ -383,10 +383,9 @@ func TestBreakTellsTheHolder(t *testing.T) {
 	g.release(g.lock(operator.Mutex("stock")))
 }
 
-// A lease that was detached is adopted by another process, which knows none of its
-// tries.
+// Another process, without the attempts of the first, adopts a lease that was detached.
 func TestAdopt(t *testing.T) {
-	g := newGrove(t, 3)
+	g := startRedisNodes(t, 3)
 	a, b := g.client(), g.client()
 	l := g.lock(a.Mutex("stock"))
 	ticket, err := l.Detach(t.Context())
@@ -407,11 +406,11 @@ func TestAdopt(t *testing.T) {
 	g.release(g.lock(b.Mutex("stock")))
 }
 
-// Several processes work under one lock while nodes are stopped and killed one at a
-// time. They never meet, and their tokens grow.
+// Several processes lock one mutex while nodes are stopped and killed one at a time. No two hold at
+// once, and their tokens grow.
 func TestExclusionUnderFaults(t *testing.T) {
 	const leastFaults, leastTurns = 10, 200
-	g := newGrove(t, 3, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
+	g := startRedisNodes(t, 3, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	var mu sync.Mutex // guards the two below; the lease is what is tested
@@ -476,5 +475,29 @@ func TestExclusionUnderFaults(t *testing.T) {
 	all.Wait()
 	if turns < leastTurns {
 		t.Errorf("only %d turns in two minutes", turns)
+	}
+}
+
+// A minority hangs between the grant and the release, when the answers of some nodes are still on
+// their way: no call fails, and none waits for the nodes that hang.
+func TestMinorityOfRedisHangsAfterTheGrant(t *testing.T) {
+	const (
+		times   = 40
+		longest = 500 * time.Millisecond // a quarter of what a silent node is given
+	)
+	g := startRedisNodes(t, 5)
+	m := g.client().Mutex("stock")
+	for i := range times {
+		g.pairs(m, 20)
+		l := g.lock(m)
+		struck := time.Now()
+		a, b := g.servers[i%5], g.servers[(i+1+i%4)%5]
+		a.Pause()
+		b.Pause()
+		g.release(l)
+		g.pairs(m, 2)
+		g.stalls.Within(t, struck, longest, "a release and two pairs while two of five nodes hang")
+		a.Resume()
+		b.Resume()
 	}
 }

@@ -3,102 +3,186 @@ package quorum
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Release implements engine.Engine. It returns when a majority has given the lease
-// back; the others follow in the background. With a mark, a majority has to have
-// marked the resource as well.
+// notHeld reports whether an error says that there is no lease.
+func notHeld(err error) bool {
+	var gone *engine.NotHeldError
+	return errors.As(err, &gone)
+}
+
+// Release implements engine.Engine. It returns when a majority has released the lease; the
+// others follow in the background. With a mark, a majority has to have marked the resource as
+// well.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
-	if err := e.usable(ctx); err != nil {
+	if err := e.ready(ctx); err != nil {
 		return err
 	}
-	k := key{r.Resource, r.ID}
+	k := attemptKey{r.Resource, r.ID}
 	a := e.attempts.find(k)
 	if r.Withdraw {
-		a = e.attempts.open(k) // the refusal has to be remembered
+		a = e.attempts.findOrCreate(k) // the refusal has to be remembered
 		a.end(engine.CauseReleased)
 	}
 	if a == nil {
-		return e.releaseUnknown(ctx, k, r)
+		if r.Token == 0 && e.attempts.tombstone(k) == engine.CauseReleased {
+			return nil
+		}
+		err := e.releaseOnNodes(ctx, r)
+		e.wakeIfMarked(r)
+		return err
 	}
 	a.mu.Lock()
-	lease, tries := a.lease, append([]*round(nil), a.rounds...)
-	waited := a.waits || r.Withdraw
+	lease, ballots := a.lease, slices.Clone(a.leases)
+	queued := a.queued || r.Withdraw
 	a.mu.Unlock()
-	e.lines.leave(r.Resource, r.ID)
-	a.leaveLines(ctx)
+	e.localQueues.remove(r.Resource, r.ID)
+	a.leaveQueue(ctx)
 	switch {
 	case lease != nil:
-		err := e.give(ctx, lease, r)
+		err := e.releaseLease(ctx, lease, r)
 		if err == nil {
-			a.lose(lease)
+			a.withdraw(lease)
 		}
-		e.settle(k, a, err)
-		e.freed(r)
+		e.forgetReleased(k, a, err)
+		e.wakeIfMarked(r)
 		return err
 	case r.Token != 0:
-		err := e.giveUnknown(ctx, r)
-		e.settle(k, a, err)
+		err := e.releaseOnNodes(ctx, r)
+		e.forgetReleased(k, a, err)
 		return err
 	}
 	r.Mark = 0 // it never held
-	for _, t := range tries {
-		var gone *engine.NotHeldError
-		if err := e.give(ctx, t, r); err != nil && !errors.As(err, &gone) {
-			a.recant() // the other tries
-			e.settle(k, a, err)
+	for _, t := range ballots {
+		if err := e.releaseLease(ctx, t, r); err != nil && !notHeld(err) {
+			a.withdrawUnanswered() // the other ballots
+			e.forgetReleased(k, a, err)
 			return err
 		}
 	}
-	e.settle(k, a, nil)
-	if !waited {
+	e.forgetReleased(k, a, nil)
+	if !queued {
 		return &engine.NotHeldError{Cause: engine.CauseDeleted}
 	}
 	return nil
 }
 
-// releaseUnknown is Release for a holder ID of which this process has nothing.
-func (e *Engine) releaseUnknown(ctx context.Context, k key, r engine.Release) error {
-	if r.Token == 0 && e.attempts.ending(k) == engine.CauseReleased {
-		return nil
-	}
-	err := e.giveUnknown(ctx, r)
-	e.freed(r)
-	return err
-}
-
-// freed tells those who wait in this process of a mark. That there is room the nodes
-// tell, to whom it is next.
-func (e *Engine) freed(r engine.Release) {
+// wakeIfMarked wakes those who wait in this process for a resource that was marked. When there
+// is room, the nodes call the next turn.
+func (e *Engine) wakeIfMarked(r engine.Release) {
 	if r.Mark > 0 {
-		e.lines.disband(r.Resource)
+		e.localQueues.clear(r.Resource)
 	}
 }
 
-// settle forgets an attempt that was given back, but for how it ended. Of one that was
-// withdrawn no answer matters: each node is told until it has answered.
-func (e *Engine) settle(k key, a *attempt, err error) {
-	lease, over := a.standing()
-	if lease == nil && (over != 0 || err == nil) {
-		e.attempts.forget(k, a, over)
+// forgetReleased drops an attempt that was released; a tombstone remains. Of one that was
+// withdrawn no answer matters: each node is called until it has answered.
+func (e *Engine) forgetReleased(k attemptKey, a *attemptState, err error) {
+	lease, cause := a.status()
+	if lease == nil && (cause != 0 || err == nil) {
+		e.attempts.remove(k, a, cause)
 	}
 }
 
-// giveUnknown gives back what this process has not taken, or has given back before.
-func (e *Engine) giveUnknown(ctx context.Context, r engine.Release) error {
-	err := e.give(ctx, e.guess(r.Resource, r.Held), r)
-	var gone *engine.NotHeldError
-	if !errors.As(err, &gone) {
+// releaseOnNodes releases what this process has not acquired, or has released before.
+func (e *Engine) releaseOnNodes(ctx context.Context, r engine.Release) error {
+	err := e.releaseLease(ctx, e.assumedLease(r.Resource, r.Held), r)
+	if !notHeld(err) {
 		return err
 	}
-	t, lost := e.recall(ctx, r.Resource, r.Held)
+	t, lookup := e.lookUpLease(ctx, r.Resource, r.Held)
 	switch {
-	case lost != nil:
-		return lost
+	case lookup != nil:
+		return lookup
 	case t == nil:
 		return err
 	}
-	return e.give(ctx, t, r)
+	return e.releaseLease(ctx, t, r)
+}
+
+// releaseLease releases a lease on the nodes. Those that have yet to answer the request count
+// when they have, in case others do not answer now.
+func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Release) error {
+	p := newFanOut[struct{}](ctx, e, len(e.nodes))
+	late := t.startRelease(r, p.replies)
+	c := tally{nodes: len(e.nodes), need: t.need}
+	var use []*node
+	selected, _ := e.selectNodes(c.need - len(late))
+	for _, n := range e.nodes {
+		switch {
+		case slices.Contains(late, n):
+		case slices.Contains(selected, n):
+			use = append(use, n)
+		default:
+			c.add(n, t.leaveToOutbox(n))
+		}
+	}
+	t.setSyncing(use)
+	p.pending = len(late)
+	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
+		err := t.syncStep(ctx, n)
+		t.endSync(n, err)
+		return struct{}{}, err
+	}, func(n *node) { t.endSync(n, errNotCalled) })
+	for called := len(use); !c.final(); {
+		if called == 0 && len(use) > 0 {
+			p.startGrace() // the others have not answered the request either
+		}
+		reply, ok := p.next()
+		if !ok {
+			break
+		}
+		if slices.Contains(use, reply.node) {
+			called--
+		}
+		if c.add(reply.node, reply.err); c.lost() || c.removed() {
+			p.startGrace() // the next holder can have it
+		}
+	}
+	switch {
+	case c.confirmed():
+		return nil
+	case c.lost():
+		return c.cause()
+	case r.Mark == 0 && c.confirmations > 0 && c.confirmations+len(c.gone) >= e.majority:
+		return nil // it is out of the way, and may have been held until now
+	}
+	return c.shortfall(ctx, "released the lease")
+}
+
+// startRelease ends the lease, and records how it is released. It returns the nodes that have
+// yet to answer the request of a granted lease. Their answer is waited for, and replies gets what
+// follows from it: a withdrawal would have to be remembered by the node for long, and for each
+// lease that is released so quickly.
+func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[struct{}]) (late []*node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended, t.removal, t.lateReplies = true, r, replies
+	for i, n := range t.e.nodes {
+		s := &t.onNode[i]
+		if s.awaited = s.state == requested && t.verdict == granted; s.awaited {
+			late = append(late, n)
+			continue
+		}
+		s.state = s.state.after(removalDue) // a late answer to the request finds it withdrawn
+	}
+	return late
+}
+
+// leaveToOutbox leaves a node that is not called to its outbox, and returns what it counts for
+// until then.
+func (t *quorumLease) leaveToOutbox(n *node) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.scheduleSync(n)
+	switch t.onNode[n.index].state {
+	case absent:
+		return &engine.NotHeldError{Cause: engine.CauseDeleted}
+	case released:
+		return nil
+	}
+	return errNotCalled
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// A semaphore needs every node. While one hangs its renewal cannot succeed, and does not
-// hold up that of a mutex in the same batch.
-func TestASemaphoreDoesNotHoldUpRenewals(t *testing.T) {
+// A semaphore needs every node. While one hangs its renewal cannot succeed, and does not hold up
+// that of a mutex in the same batch.
+func TestSemaphoreDoesNotHoldUpRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		for _, n := range c.nodes {
 			n.slow(100*time.Microsecond, 100*time.Microsecond)
 		}
-		mutex := c.hold(t, "mine.a")
-		r := asks("mine.b")
+		mutex := c.mustAcquire(t, "mine.a")
+		r := mutexRequest("mine.b")
 		r.Resource.Name, r.Kind, r.Capacity = "slots", engine.KindSemaphore, 3
 		a, err := c.Acquire(t.Context(), r)
 		if err != nil || a.Status != engine.Granted {

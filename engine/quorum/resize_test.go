@@ -12,14 +12,14 @@ import (
 
 // rw is a request for a lease of readers and writers.
 func rw(id string, weight int) engine.Request {
-	r := asks(id)
+	r := mutexRequest(id)
 	r.Kind, r.Capacity, r.Weight = engine.KindRW, 1000, weight
 	return r
 }
 
-// A writer is demoted, another reader comes, and nodes are restarted empty one after
-// the other: the lease is made anew as a reader's.
-func TestADemotedLeaseIsRestoredAsItIs(t *testing.T) {
+// A writer is demoted, another reader is granted, and nodes are restarted empty one after the
+// other: the lease is restored as a reader's.
+func TestDemotedLeaseIsRestoredAsAReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		a, err := c.Acquire(t.Context(), rw("mine.a", 1000))
@@ -64,8 +64,8 @@ func TestADemotedLeaseIsRestoredAsItIs(t *testing.T) {
 	})
 }
 
-// The request for the lease comes to one node after its demotion.
-func TestALateGrantIsDemotedToo(t *testing.T) {
+// The request for the lease reaches one node after its demotion.
+func TestLateGrantIsDemotedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c.nodes[2].slow(50*time.Millisecond, 0)
@@ -96,11 +96,11 @@ func TestALateGrantIsDemotedToo(t *testing.T) {
 	})
 }
 
-// One node is away when a writer is demoted, and keeps the lease: it is told when it is
-// back, or after a while with the next renewal.
-func TestADemotionThatANodeMissedIsRepeated(t *testing.T) {
+// One node is down when a writer is demoted, and keeps the lease: it is demoted there when the node
+// is back, or after a while with the next renewal.
+func TestDemotionThatANodeMissedIsRepeated(t *testing.T) {
 	for _, what := range []fault{dead, hung, replyless} {
-		for _, away := range []time.Duration{time.Second, 2 * time.Minute} {
+		for _, down := range []time.Duration{time.Second, 2 * time.Minute} {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(3)
 				r := rw("mine.a", 1000)
@@ -115,10 +115,10 @@ func TestADemotionThatANodeMissedIsRepeated(t *testing.T) {
 				if err := c.Resize(t.Context(), stock, mine, 1); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(away)
+				time.Sleep(down)
 				c.nodes[2].set(healthy)
 				time.Sleep(10 * time.Second)
-				if away > time.Minute {
+				if down > time.Minute {
 					for range 2 {
 						if err := c.Renew(t.Context(), []engine.Renewal{{Resource: stock, Held: mine, TTL: r.TTL}})[0]; err != nil {
 							t.Fatal(err)
@@ -130,7 +130,7 @@ func TestADemotionThatANodeMissedIsRepeated(t *testing.T) {
 				c.nodes[0].set(dead)
 				b, err := c.Acquire(t.Context(), rw("other.a", 1))
 				if err != nil || b.Status != engine.Granted {
-					t.Errorf("%v for %v: a reader beside a reader, one node is dead: %v %v", what, away, b.Status, err)
+					t.Errorf("%v for %v: a reader beside a reader, one node is dead: %v %v", what, down, b.Status, err)
 				}
 				c.Leave("mine")
 				c.Leave("other")
@@ -140,14 +140,14 @@ func TestADemotionThatANodeMissedIsRepeated(t *testing.T) {
 	}
 }
 
-// A node has a try of a waiter, and gives it back before it is asked for the weight. The
-// waiter has never had a lease that could have been released.
-func TestATryIsNoLeaseToResize(t *testing.T) {
+// A node has a ballot of a waiter, and it is withdrawn before Resize reaches the node. The waiter
+// has never had a lease that could have been released.
+func TestBallotIsNoLeaseToResize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c.occupy(t, func(i int) bool { return i < 2 })
 		c.nodes[2].slow(0, 20*time.Millisecond)
-		r := asks("mine.a")
+		r := mutexRequest("mine.a")
 		r.Queue = true
 		if a, err := c.Acquire(t.Context(), r); err != nil || a.Status != engine.Queued {
 			t.Fatal(a, err)
@@ -158,6 +158,35 @@ func TestATryIsNoLeaseToResize(t *testing.T) {
 		if !errors.As(err, &gone) || gone.Cause != engine.CauseDeleted {
 			t.Errorf("got %v, want %v", err, engine.CauseDeleted)
 		}
+		c.Leave("mine")
+		<-time.After(time.Minute)
+	})
+}
+
+// A node that has not answered a Resize is released like the others.
+func TestReleaseWhileAResizeIsUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		r := mutexRequest("mine.a")
+		r.Kind, r.Capacity, r.Weight, r.TTL = engine.KindRW, 1000, 1000, time.Minute
+		a, err := c.Acquire(t.Context(), r)
+		if err != nil || a.Status != engine.Granted {
+			t.Fatal(a, err)
+		}
+		mine := engine.Held{ID: "mine.a", Token: a.Token}
+		synctest.Wait()
+		c.nodes[2].set(stopped)
+		if err := c.Resize(t.Context(), stock, mine, 1); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(400 * time.Millisecond)
+		if _, err := c.Peek(t.Context(), stock); err != nil { // takes the probe of the third node
+			t.Fatal(err)
+		}
+		c.mustRelease(t, mine)
+		c.nodes[2].set(healthy)
+		<-time.After(20 * time.Second)
+		c.wantNothingOf(t, "mine")
 		c.Leave("mine")
 		<-time.After(time.Minute)
 	})

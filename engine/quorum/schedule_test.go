@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
-// truth watches that trust windows do not overlap and that tokens grow.
-type truth struct {
+// exclusionCheck checks that trust windows do not overlap and that tokens grow.
+type exclusionCheck struct {
 	t    *testing.T
 	mu   sync.Mutex
 	who  string
@@ -24,7 +24,7 @@ type truth struct {
 	n    int
 }
 
-func (w *truth) enter(who string, token uint64, end time.Time) {
+func (w *exclusionCheck) enter(who string, token uint64, end time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// Memory counts in whole microseconds: what travels in no time may be over one earlier.
@@ -38,7 +38,7 @@ func (w *truth) enter(who string, token uint64, end time.Time) {
 	w.n++
 }
 
-func (w *truth) extend(who string, end time.Time) {
+func (w *exclusionCheck) extend(who string, end time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.who != who {
@@ -47,8 +47,8 @@ func (w *truth) extend(who string, end time.Time) {
 	w.end = end
 }
 
-// leave closes a window; a holder does that before it gives the lease back.
-func (w *truth) leave(who string) {
+// leave closes a window; a holder does that before it releases.
+func (w *exclusionCheck) leave(who string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.who == who {
@@ -56,9 +56,9 @@ func (w *truth) leave(who string) {
 	}
 }
 
-// Clients, each with a quorum of its own, contend while nodes stop, hang, refuse, lose
-// replies and are slow, in minorities and majorities. Nodes keep their data. No seed
-// may show two open windows, or a token that does not grow.
+// Clients, each with a quorum of its own, contend while nodes stop, hang, refuse, lose replies and
+// are slow, in minorities and majorities. Nodes keep their data. No seed shows two open windows, or
+// a token that does not grow.
 func TestRandomSchedules(t *testing.T) {
 	grants := 0
 	for seed := range uint64(28) {
@@ -74,12 +74,12 @@ func TestRandomSchedules(t *testing.T) {
 
 func schedule(t *testing.T, seed uint64, size int) int {
 	c := newCluster(size)
-	w := &truth{t: t}
+	w := &exclusionCheck{t: t}
 	end := time.Now().Add(60 * time.Second)
 	var all sync.WaitGroup
 	for i, n := range c.nodes {
 		r := rand.New(rand.NewPCG(seed, uint64(100+i)))
-		all.Go(func() { n.misbehave(r, end) })
+		all.Go(func() { n.failAtRandom(r, end) })
 	}
 	for i := range 4 {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -87,19 +87,19 @@ func schedule(t *testing.T, seed uint64, size int) int {
 		for _, n := range c.nodes {
 			nodes = append(nodes, n)
 		}
-		p := &player{r: r, truth: w, engine: quorum.New(nodes...), name: fmt.Sprintf("c%d", i)}
+		p := &randomClient{r: r, truth: w, engine: quorum.New(nodes...), name: fmt.Sprintf("c%d", i)}
 		all.Go(func() { p.play(end) })
 	}
 	all.Wait()
 	for i := range 4 {
-		c.nothing(t, fmt.Sprintf("c%d", i))
+		c.wantNothingOf(t, fmt.Sprintf("c%d", i))
 	}
 	return w.n
 }
 
-// misbehave changes what is wrong with a node again and again. It is well half of the
+// failAtRandom changes what is wrong with a node again and again. It is well half of the
 // time, and in the end.
-func (f *faulty) misbehave(r *rand.Rand, end time.Time) {
+func (f *faultyNode) failAtRandom(r *rand.Rand, end time.Time) {
 	for time.Now().Before(end) {
 		f.slow(time.Duration(r.IntN(5))*time.Millisecond, time.Duration(r.IntN(5))*time.Millisecond)
 		f.set(healthy)
@@ -115,17 +115,17 @@ func (f *faulty) misbehave(r *rand.Rand, end time.Time) {
 	f.set(healthy)
 }
 
-// player is one client.
-type player struct {
+// randomClient is one client.
+type randomClient struct {
 	r      *rand.Rand
-	truth  *truth
+	truth  *exclusionCheck
 	engine *quorum.Engine
 	name   string
 	tries  int
 	wakes  chan engine.Wakeup
 }
 
-func (p *player) play(end time.Time) {
+func (p *randomClient) play(end time.Time) {
 	p.wakes = make(chan engine.Wakeup, 1)
 	l, err := p.engine.Listen(context.Background(), stock.Prefix, p.name, func(w engine.Wakeup) {
 		select {
@@ -140,18 +140,18 @@ func (p *player) play(end time.Time) {
 	defer func() { _ = l.Close() }()
 	for time.Now().Before(end) {
 		p.tries++
-		p.turn(fmt.Sprintf("%s.%d", p.name, p.tries))
+		p.attempt(fmt.Sprintf("%s.%d", p.name, p.tries))
 		<-time.After(time.Duration(p.r.IntN(200)) * time.Millisecond)
 	}
 	<-time.After(40 * time.Second) // what is left runs out
 	p.engine.Leave(p.name)
 }
 
-// turn is one attempt and what becomes of it.
-func (p *player) turn(id string) {
+// attempt is one attempt and what becomes of it.
+func (p *randomClient) attempt(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(50+p.r.IntN(3000))*time.Millisecond)
 	defer cancel()
-	req := asks(id)
+	req := mutexRequest(id)
 	req.TTL = time.Duration(200+p.r.IntN(2000)) * time.Millisecond
 	req.Queue = true
 	for ctx.Err() == nil {
@@ -182,7 +182,7 @@ func (p *player) turn(id string) {
 }
 
 // use holds, renews, and ends the lease in one way or another.
-func (p *player) use(req engine.Request, token uint64, end time.Time) {
+func (p *randomClient) use(req engine.Request, token uint64, end time.Time) {
 	held := engine.Held{ID: req.ID, Token: token}
 	for p.r.IntN(4) > 0 {
 		<-time.After(min(time.Until(end), time.Duration(p.r.IntN(800))*time.Millisecond))

@@ -198,7 +198,7 @@ func race(t *testing.T, db store, opts *sql.TxOptions) {
 	db.exec(t, "DROP TABLE IF EXISTS log")
 	db.exec(t, "CREATE TABLE log (seq INTEGER PRIMARY KEY, token BIGINT NOT NULL)")
 	resource := t.Name() // not known yet, so that the first claims meet in an insert
-	errGiveUp := errors.New("gives up")
+	errRollback := errors.New("rolled back on purpose")
 	log := func(ctx context.Context, tx *sql.Tx, token uint64) error {
 		var count int
 		if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM log").Scan(&count); err != nil {
@@ -208,7 +208,7 @@ func race(t *testing.T, db store, opts *sql.TxOptions) {
 			return err
 		}
 		if rand.IntN(5) == 0 {
-			return errGiveUp
+			return errRollback
 		}
 		return nil
 	}
@@ -242,7 +242,7 @@ func race(t *testing.T, db store, opts *sql.TxOptions) {
 					accepted.Add(1)
 				case errors.Is(err, fence.ErrStale):
 					refused.Add(1)
-				case errors.Is(err, errGiveUp):
+				case errors.Is(err, errRollback):
 				case opts != nil && ctx.Err() == nil:
 					ended.Add(1) // by the database, which may do so above its default
 				default:

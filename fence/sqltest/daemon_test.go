@@ -114,11 +114,11 @@ func (d *daemon) dress(cmd *exec.Cmd, u account) {
 func (d *daemon) stop() {
 	if d.cmd != nil && d.cmd.Process != nil {
 		_ = d.cmd.Process.Signal(syscall.SIGTERM)
-		patience := time.NewTimer(10 * time.Second)
-		defer patience.Stop()
+		timeout := time.NewTimer(10 * time.Second)
+		defer timeout.Stop()
 		select {
 		case <-d.exited:
-		case <-patience.C:
+		case <-timeout.C:
 			_ = d.cmd.Process.Kill()
 			<-d.exited
 		}

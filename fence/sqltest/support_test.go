@@ -138,8 +138,8 @@ func (s store) claim(t *testing.T, resource string, token uint64) error {
 	return s.guard.Do(t.Context(), s.DB, resource, token, func(*sql.Tx) error { return nil })
 }
 
-// requireBlocked sees that a call has to wait for a transaction: it gives up
-// only when its ctx ends or the database's patience does.
+// requireBlocked checks that a call waits for a transaction: it fails only when its ctx
+// or the lock timeout of the database ends.
 func requireBlocked(t *testing.T, s store, call func(ctx context.Context, tx *sql.Tx) error) {
 	t.Helper()
 	tx, err := s.BeginTx(t.Context(), nil)

@@ -36,8 +36,9 @@ func TestEveryTestIsAskedFor(t *testing.T) {
 	for path, all := range map[string][]string{
 		"../../.ci/run": {" check test test-long "},
 		"../../Makefile": {
-			`suites=$$($(GO) list $(FAULTS:%=./%/...) $(SUITES:%=./%/...))`,
+			`suites=$$($(GO) list $(FAULTS:%=./%/...) $(SUITES:%=./%/...) $(INSTALL:%=./%/...))`,
 			`test -race -timeout $(TIMEOUT) $(FAULTS:%=./%/...)`, `test -race -timeout $(TIMEOUT) $(SUITES:%=./%/...)`,
+			`test -timeout $(TIMEOUT) $(INSTALL:%=./%/...)`,
 		},
 	} {
 		text, err := os.ReadFile(path)

@@ -39,6 +39,43 @@ func TestBuiltGraph(t *testing.T) {
 	}
 }
 
+// TestRequirements: the go.mod of the library requires these modules, and no other for its
+// tests either. What they need for themselves is marked as indirect.
+func TestRequirements(t *testing.T) {
+	text, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := requirements(string(text)), []string{cronReader, "github.com/redis/go-redis/v9"}; !slices.Equal(got, want) {
+		t.Errorf("go.mod requires %q, want %q\n\twhy not: users of the library get all of it; see decision 0097", got, want)
+	}
+}
+
+// requirements lists the modules that a go.mod requires directly.
+func requirements(gomod string) []string {
+	var out []string
+	inBlock := false
+	for line := range strings.Lines(gomod) {
+		words := strings.Fields(strings.TrimPrefix(line, "require "))
+		switch {
+		case strings.HasPrefix(line, "require ("):
+			inBlock = true
+		case strings.HasPrefix(line, ")"):
+			inBlock = false
+		case (inBlock || strings.HasPrefix(line, "require ")) && len(words) == 2:
+			out = append(out, words[0])
+		}
+	}
+	return out
+}
+
+func TestRequirementsCanFail(t *testing.T) {
+	got := requirements("module x\n\ngo 1.26.0\n\nrequire a.org/one v1.0.0\n\nrequire (\n\tb.org/two v1.0.0\n\tc.org/three v1.0.0 // indirect\n)\n")
+	if want := []string{"a.org/one", "b.org/two"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // strangers lists the imports that a graph should not have.
 func strangers(graph []listed, driver bool) []string {
 	var out []string
@@ -59,6 +96,16 @@ func strangers(graph []listed, driver bool) []string {
 		}
 	}
 	return out
+}
+
+// TestCommandGraph: what operators install has no lab, no planted bugs and nothing for tests.
+func TestCommandGraph(t *testing.T) {
+	for _, p := range goList(t, "cmd/holdfast") {
+		dir, own := home(p.ImportPath)
+		if p.ImportPath == "testing" || own && (within(dir, "lab") || within(dir, "bench") || within(dir, "internal/redistest")) {
+			t.Errorf("%s is linked into the command", p.ImportPath)
+		}
+	}
 }
 
 func TestBuiltGraphCanFail(t *testing.T) {
@@ -87,8 +134,8 @@ func hasGo(t *testing.T, dir string) bool {
 
 func goList(t *testing.T, dir string) []listed {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-deps", "-buildvcs=false", "-json=ImportPath,Standard,Imports", "./"+dir)
-	cmd.Dir = "../.."
+	cmd := exec.Command("go", "list", "-deps", "-buildvcs=false", "-json=ImportPath,Standard,Imports", ".")
+	cmd.Dir = filepath.Join("../..", dir)
 	var complaint strings.Builder
 	cmd.Stderr = &complaint
 	cmd.Env = append(os.Environ(), "GOWORK=off") // what a user's build sees

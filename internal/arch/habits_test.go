@@ -10,7 +10,7 @@ import (
 // function that calls synctest.Wait, which only works in a bubble.
 func sleepInTests(tr *tree) []finding {
 	var out []finding
-	tr.each(testCode, func(_ *room, s *source) {
+	tr.each(testCode, func(_ *folder, s *source) {
 		var enclosing []ast.Node
 		ast.Inspect(s.ast, func(n ast.Node) bool {
 			if n == nil {
@@ -27,9 +27,9 @@ func sleepInTests(tr *tree) []finding {
 	return out
 }
 
-func testCode(r *room, s *source) bool { return s.test || r.support() }
+func testCode(r *folder, s *source) bool { return s.test || r.support() }
 
-// bubble tells whether a node's inside runs in virtual time.
+// bubble reports whether a node's inside runs in virtual time.
 func bubble(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -56,7 +56,7 @@ func waits(body *ast.BlockStmt) bool {
 // skippedTests finds calls of Skip, Skipf and SkipNow.
 func skippedTests(tr *tree) []finding {
 	var out []finding
-	tr.each(testCode, func(_ *room, s *source) {
+	tr.each(testCode, func(_ *folder, s *source) {
 		ast.Inspect(s.ast, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {

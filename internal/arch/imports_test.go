@@ -12,14 +12,17 @@ import (
 // exist yet are the plan.
 func mayImport() map[string][]string {
 	return map[string][]string{
-		"":                   {"engine", "internal/keepalive", "internal/tenure"},
+		"":                   {"engine", "internal/gate", "internal/keepalive", "internal/tenure"},
+		"internal/gate":      {},
 		"internal/keepalive": {"engine"},
 		"internal/tenure":    {"engine"},
 		"internal/queue":     {},
+		"internal/random":    {},
+		"internal/leaktest":  {},
 		"internal/redistest": {},
 		"internal/faulttest": {},
 		// Random programs against models, for its own tests and those of the root.
-		"internal/primitivetest": {"", "engine"},
+		"internal/primitivetest": {"", "engine", "internal/random"},
 		"internal/arch":          {},
 		"engine":                 {},
 		"engine/enginetest":      {"engine"},
@@ -28,11 +31,12 @@ func mayImport() map[string][]string {
 		"engine/quorum":          {"engine"},
 		"fence":                  {},
 		"fence/sqltest":          {},
-		// `holdfast torture` plays the lab; decision 0050.
-		"cmd":          {"", "engine", "engine/goredis", "engine/memory", "engine/quorum", "fence", "lab/programme", "lab/subject"},
-		"otelholdfast": {""},
-		"lab":          {"*"},
-		"bench":        {"*"},
+		"cmd":                    {"", "engine", "engine/goredis", "engine/memory", "engine/quorum", "fence"},
+		"otelholdfast":           {""},
+		"examples":               {"", "engine/goredis", "fence", "internal/redistest"},
+		"lab":                    {"*"},
+		"bench":                  {"*"},
+		"release":                {"*"},
 	}
 }
 
@@ -40,7 +44,7 @@ func mayImport() map[string][]string {
 func direction(tr *tree) []finding {
 	table := mayImport()
 	var out []finding
-	tr.each(nonTest, func(r *room, s *source) {
+	tr.each(nonTest, func(r *folder, s *source) {
 		row := r.row(table)
 		allowed, known := table[row]
 		if !known {
@@ -49,7 +53,7 @@ func direction(tr *tree) []finding {
 		}
 		for _, spec := range s.ast.Imports {
 			dir, ok := home(importPath(spec))
-			same := row != "" && (&room{dir: dir}).row(table) == row
+			same := row != "" && (&folder{dir: dir}).row(table) == row
 			if !ok || same || slices.Contains(allowed, "*") || slices.Contains(allowed, dir) {
 				continue
 			}
@@ -59,8 +63,8 @@ func direction(tr *tree) []finding {
 	return out
 }
 
-// row returns the entry that speaks for a room, or a folder without an entry.
-func (r *room) row(table map[string][]string) string {
+// row returns the entry that speaks for a folder, or a folder without an entry.
+func (r *folder) row(table map[string][]string) string {
 	dir := r.dir
 	for dir != "" {
 		if _, ok := table[dir]; ok {
@@ -75,21 +79,21 @@ func (r *room) row(table map[string][]string) string {
 	return dir
 }
 
-func nonTest(_ *room, s *source) bool { return !s.test }
+func nonTest(_ *folder, s *source) bool { return !s.test }
 
 func standardLibrary(tr *tree) []finding {
-	return forbidImports(tr, func(r *room, s *source) bool {
+	return forbidImports(tr, func(r *folder, s *source) bool {
 		return !s.test && (r.dir == "engine" || r.in("internal/queue"))
 	}, func(p string) bool { return !standard(p) })
 }
 
 func pureQueue(tr *tree) []finding {
-	inQueue := func(r *room, s *source) bool { return !s.test && r.in("internal/queue") }
+	inQueue := func(r *folder, s *source) bool { return !s.test && r.in("internal/queue") }
 	impure := []string{"context", "crypto", "io", "log", "math/rand", "net", "os", "runtime", "sync", "syscall", "time", "unsafe"}
 	out := forbidImports(tr, inQueue, func(p string) bool {
 		return slices.ContainsFunc(impure, func(top string) bool { return within(p, top) })
 	})
-	tr.each(inQueue, func(_ *room, s *source) {
+	tr.each(inQueue, func(_ *folder, s *source) {
 		ast.Inspect(s.ast, func(n ast.Node) bool {
 			switch n.(type) {
 			case *ast.GoStmt:
@@ -104,16 +108,17 @@ func pureQueue(tr *tree) []finding {
 }
 
 // driver: engine/goredis names go-redis, and so may the guards of package fence,
-// the support of tests, and cmd, which makes the client that goredis.New takes.
+// the support of tests, and cmd and the examples, which make the client that
+// goredis.New takes.
 func driver(tr *tree) []finding {
-	return forbidImports(tr, func(r *room, s *source) bool {
-		return product(r, s) && !r.in("engine/goredis") && !r.in("fence") && !r.in("cmd") && !r.in("lab") && !r.in("bench")
+	return forbidImports(tr, func(r *folder, s *source) bool {
+		return product(r, s) && !r.in("engine/goredis") && !r.in("fence") && !r.in("cmd") && !r.in("examples") && !r.in("lab") && !r.in("bench")
 	}, func(p string) bool { return within(p, "github.com/redis") })
 }
 
 // rootIO: of package os the root package may ask who it is, and no more.
 func rootIO(tr *tree) []finding {
-	inRoot := func(r *room, s *source) bool {
+	inRoot := func(r *folder, s *source) bool {
 		return !s.test && (r.dir == "" || r.in("internal/keepalive") || r.in("internal/tenure"))
 	}
 	self := []string{"Hostname", "Getpid", "Args"}
@@ -121,7 +126,7 @@ func rootIO(tr *tree) []finding {
 	out := forbidImports(tr, inRoot, func(p string) bool {
 		return slices.ContainsFunc(outside, func(top string) bool { return within(p, top) })
 	})
-	tr.each(inRoot, func(_ *room, s *source) {
+	tr.each(inRoot, func(_ *folder, s *source) {
 		ast.Inspect(s.ast, func(n ast.Node) bool {
 			if x, sel, ok := selector(n); ok && x == "os" && !slices.Contains(self, sel) {
 				out = append(out, tr.at(n, "os.%s: only %q", sel, self))
@@ -138,38 +143,31 @@ const cronReader = "github.com/adhocore/gronx"
 // thirdParty covers the root module; the others have their own go.mod, so that
 // what they need stays with them.
 func thirdParty(tr *tree) []finding {
-	rootModule := func(r *room, s *source) bool {
-		return product(r, s) && !r.in("cmd") && !r.in("otelholdfast") && !r.in("lab") && !r.in("bench")
+	rootModule := func(r *folder, s *source) bool {
+		return product(r, s) && !r.in("cmd") && !r.in("examples") && !r.in("otelholdfast") && !r.in("lab") && !r.in("bench") && !r.in("release")
 	}
 	foreign := func(p string) bool {
 		_, own := home(p)
 		return !own && !standard(p) && !within(p, "github.com/redis/go-redis")
 	}
-	inRoot := func(r *room, s *source) bool { return rootModule(r, s) && r.dir == "" }
-	below := func(r *room, s *source) bool { return rootModule(r, s) && r.dir != "" }
+	inRoot := func(r *folder, s *source) bool { return rootModule(r, s) && r.dir == "" }
+	below := func(r *folder, s *source) bool { return rootModule(r, s) && r.dir != "" }
 	return append(forbidImports(tr, inRoot, func(p string) bool { return foreign(p) && p != cronReader }),
 		forbidImports(tr, below, foreign)...)
 }
 
-// labAndBench: nothing depends on them, but for the command, whose verb torture
-// plays the lab (decision 0050).
+// labAndBench: nothing imports them, tests included.
 func labAndBench(tr *tree) []finding {
-	inCmd := func(r *room, _ *source) bool { return r.in("cmd") }
-	elsewhere := func(r *room, _ *source) bool { return !r.in("cmd") && !r.in("lab") && !r.in("bench") }
-	either := func(p string) bool {
+	elsewhere := func(r *folder, _ *source) bool { return !r.in("lab") && !r.in("bench") }
+	return forbidImports(tr, elsewhere, func(p string) bool {
 		dir, own := home(p)
 		return own && (within(dir, "lab") || within(dir, "bench"))
-	}
-	unplayed := func(p string) bool {
-		dir, _ := home(p)
-		return either(p) && dir != "lab/programme" && dir != "lab/subject"
-	}
-	return append(forbidImports(tr, elsewhere, either), forbidImports(tr, inCmd, unplayed)...)
+	})
 }
 
-func forbidImports(tr *tree, where func(*room, *source) bool, bad func(string) bool) []finding {
+func forbidImports(tr *tree, where func(*folder, *source) bool, bad func(string) bool) []finding {
 	var out []finding
-	tr.each(where, func(r *room, s *source) {
+	tr.each(where, func(r *folder, s *source) {
 		for _, spec := range s.ast.Imports {
 			if p := importPath(spec); bad(p) {
 				out = append(out, tr.at(spec, "%s imports %s", r.label(), p))

@@ -2,6 +2,8 @@ package arch
 
 import (
 	"os"
+	"path"
+	"strings"
 	"testing"
 )
 
@@ -16,14 +18,14 @@ type rule struct {
 // built graph.
 func rules() []rule {
 	return []rule{
-		{"direction", "an arrow back ties rooms together: a change in one then reaches all, and none can be understood alone", direction},
+		{"direction", "an arrow back ties folders together: a change in one then reaches all, and none can be understood alone", direction},
 		{"standard-library", "the contract and the specification are what everybody reads and implements: they drag nothing in", standardLibrary},
 		{"pure-queue", "the queue is oracle, memory engine and model at once; a clock, a context or a goroutine in it ends replay", pureQueue},
-		{"driver", "a driver that is named in one room can be changed in one room, and users of other engines do not link it", driver},
+		{"driver", "a driver that is named in one folder can be changed in one folder, and users of other engines do not link it", driver},
 		{"root-io", "the client reaches the store through an engine only; I/O beside it is out of reach of tests in virtual time", rootIO},
 		{"third-party", "every dependency of a lock is a dependency of every service that locks: go-redis, gronx for Cron (decision 0030), and nothing else", thirdParty},
 		{"lab-and-bench", "the lab and the benchmarks use anything, so nothing may depend on them", labAndBench},
-		{"shelf-names", "a package named after a shelf collects what belongs elsewhere", shelfNames},
+		{"package-names", "a package with a general name collects what belongs elsewhere", packageNames},
 		{"package-comment", "a package that cannot be said in a sentence has no edge", packageComment},
 		{"exported-comment", "every exported name says its units, defaults and errors", exportedComment},
 		{"bool-parameters", "f(true) cannot be read at the call", boolParameters},
@@ -32,6 +34,9 @@ func rules() []rule {
 		{"file-size", "a file past 600 lines holds several ideas; a decision record may name an exception", fileSize},
 		{"function-size", "a function past 80 lines cannot be seen whole", functionSize},
 		{"words", "one word an idea: renew and keepalive, holder, weight, lost; see docs/ARCHITECTURE.md", words},
+		{"retired-words", "a second word for a thing, or a word that only this project has, must be looked up: acquire, renew, release, hand off, yield, withdraw, expire, break, lose; batch, tombstone, subscription, timeout", retiredWords},
+		{"homonyms", "one name for two things is read wrongly at each import", homonyms},
+		{"file-names", "a reader looks for a type with ls", fileNames},
 		{"unfinished", "a note to finish later is a bug report that nobody reads", unfinished},
 		{"sleep", "a sleep in a test is a race that is lost on a slow machine; wait for the event, or use testing/synctest", sleepInTests},
 		{"skip", "a skipped test proves nothing and looks like one that does", skippedTests},
@@ -40,12 +45,15 @@ func rules() []rule {
 
 func TestRules(t *testing.T) {
 	project := load(t, os.DirFS("../.."))
-	if len(project.rooms) < 3 {
-		t.Fatalf("only %d packages found: the rules do not see the project", len(project.rooms))
+	if len(project.folders) < 3 {
+		t.Fatalf("only %d packages found: the rules do not see the project", len(project.folders))
 	}
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
 			for _, f := range r.check(project) {
+				if pending(r.name, strings.TrimPrefix(path.Dir(f.path), ".")) {
+					continue
+				}
 				t.Errorf("%v\n\twhy not: %s", f, r.reason)
 			}
 		})

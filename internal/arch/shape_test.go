@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-func shelfNames(tr *tree) []finding {
-	shelves := []string{"pkg", "util", "utils", "common", "types", "helper", "helpers", "misc", "shared", "lib"}
+func packageNames(tr *tree) []finding {
+	tooWide := []string{"pkg", "util", "utils", "common", "types", "helper", "helpers", "misc", "shared", "lib"}
 	var out []finding
-	for _, r := range tr.rooms {
+	for _, r := range tr.folders {
 		name := strings.TrimSuffix(r.files[0].ast.Name.Name, "_test")
-		if slices.Contains(shelves, path.Base(r.dir)) || slices.Contains(shelves, name) {
+		if slices.Contains(tooWide, path.Base(r.dir)) || slices.Contains(tooWide, name) {
 			out = append(out, tr.at(r.files[0].ast.Name, "a package named %q", path.Base(r.dir)))
 		}
 	}
@@ -23,7 +23,7 @@ func shelfNames(tr *tree) []finding {
 
 func packageComment(tr *tree) []finding {
 	var out []finding
-	for _, r := range tr.rooms {
+	for _, r := range tr.folders {
 		var first *source
 		said := false
 		for _, s := range r.files {
@@ -47,7 +47,7 @@ func packageComment(tr *tree) []finding {
 func exportedComment(tr *tree) []finding {
 	known := []string{"String", "Error", "Unwrap", "Is", "Len", "Less", "Swap", "Push", "Pop"}
 	var out []finding
-	tr.each(library, func(_ *room, s *source) {
+	tr.each(library, func(_ *folder, s *source) {
 		for _, decl := range s.ast.Decls {
 			switch d := decl.(type) {
 			case *ast.FuncDecl:
@@ -65,20 +65,21 @@ func exportedComment(tr *tree) []finding {
 }
 
 // library lets through code that has importers.
-func library(_ *room, s *source) bool { return !s.test && s.ast.Name.Name != "main" }
+func library(_ *folder, s *source) bool { return !s.test && s.ast.Name.Name != "main" }
 
-// exported tells whether a function, and the type that it is a method of, can
+// exported reports whether a function, and the type that it is a method of, can
 // be named from outside.
 func exported(f *ast.FuncDecl) bool {
-	if f.Recv != nil {
-		if t := receiver(f); t == nil || !t.IsExported() {
-			return false
-		}
+	if t := receiver(f); f.Recv != nil && (t == nil || !t.IsExported()) {
+		return false
 	}
 	return f.Name.IsExported()
 }
 
 func receiver(f *ast.FuncDecl) *ast.Ident {
+	if f.Recv == nil {
+		return nil
+	}
 	e := f.Recv.List[0].Type
 	for {
 		switch x := e.(type) {
@@ -122,10 +123,10 @@ func undocumented(d *ast.GenDecl) []*ast.Ident {
 // what it calls.
 func boolParameters(tr *tree) []finding {
 	var out []finding
-	public := func(r *room, s *source) bool {
+	public := func(r *folder, s *source) bool {
 		return library(r, s) && !slices.Contains(strings.Split(r.dir, "/"), "internal")
 	}
-	tr.each(public, func(_ *room, s *source) {
+	tr.each(public, func(_ *folder, s *source) {
 		for _, decl := range s.ast.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok || !exported(f) {
@@ -143,7 +144,7 @@ func boolParameters(tr *tree) []finding {
 
 func noInit(tr *tree) []finding {
 	var out []finding
-	tr.each(nonTest, func(_ *room, s *source) {
+	tr.each(nonTest, func(_ *folder, s *source) {
 		for _, decl := range s.ast.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
 				out = append(out, tr.at(f, "a function init"))
@@ -165,7 +166,7 @@ func fileSize(tr *tree) []finding {
 			out = append(out, finding{path: s.path, text: fmt.Sprintf("%d lines, more than %d", s.lines, maxFile)})
 		}
 	}
-	tr.each(func(*room, *source) bool { return true }, func(_ *room, s *source) { check(s) })
+	tr.each(func(*folder, *source) bool { return true }, func(_ *folder, s *source) { check(s) })
 	for _, s := range tr.scripts {
 		check(s)
 	}
@@ -174,7 +175,7 @@ func fileSize(tr *tree) []finding {
 
 func functionSize(tr *tree) []finding {
 	var out []finding
-	tr.each(nonTest, func(_ *room, s *source) {
+	tr.each(nonTest, func(_ *folder, s *source) {
 		for _, decl := range s.ast.Decls {
 			f, ok := decl.(*ast.FuncDecl)
 			if !ok {
@@ -193,7 +194,7 @@ func functionSize(tr *tree) []finding {
 func words(tr *tree) []finding {
 	bad := regexp.MustCompile(`(?i)heartbeat|owner|permit|refresh|stolen|obtain`)
 	var out []finding
-	tr.each(product, func(_ *room, s *source) {
+	tr.each(product, func(_ *folder, s *source) {
 		foreign := map[*ast.Ident]bool{}
 		ast.Inspect(s.ast, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -213,7 +214,7 @@ func words(tr *tree) []finding {
 func unfinished(tr *tree) []finding {
 	note := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|X` + `XX)\b`)
 	var out []finding
-	tr.each(func(*room, *source) bool { return true }, func(_ *room, s *source) {
+	tr.each(func(*folder, *source) bool { return true }, func(_ *folder, s *source) {
 		for _, group := range s.ast.Comments {
 			for _, c := range group.List {
 				if w := note.FindString(c.Text); w != "" {

@@ -12,7 +12,7 @@ import (
 // patterns that nothing in the package assigns to.
 func packageState(tr *tree) []finding {
 	var out []finding
-	for _, r := range tr.rooms {
+	for _, r := range tr.folders {
 		written := r.written()
 		for _, s := range r.files {
 			if s.test {
@@ -56,7 +56,7 @@ func embedded(doc *ast.CommentGroup) bool {
 	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
 }
 
-// constant tells whether a first value is a table, or is made by a function
+// constant reports whether a first value is a table, or is made by a function
 // whose results do not change.
 func constant(value ast.Expr) bool {
 	makers := []string{"errors.New", "fmt.Errorf", "regexp.MustCompile", "redis.NewScript", "strings.NewReplacer"}
@@ -73,7 +73,7 @@ func constant(value ast.Expr) bool {
 // written returns the names that the package outside its tests assigns to,
 // counts up or takes the address of. It goes by name: a local variable that
 // shadows one of the package is found too, and better renamed.
-func (r *room) written() []string {
+func (r *folder) written() []string {
 	var out []string
 	note := func(e ast.Expr) {
 		if id := rootOf(e); id != nil {

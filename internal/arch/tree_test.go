@@ -19,15 +19,16 @@ const module = "github.com/holdfast-go/holdfast"
 // tree is the source of the project, parsed but not type-checked: the rules
 // work on a tree that does not compile, and on every build tag at once.
 type tree struct {
-	fset  *token.FileSet
-	rooms []*room
+	fset    *token.FileSet
+	folders []*folder
 	// decisions is the text of docs/decisions, which may name exceptions.
 	decisions string
 	scripts   []*source // files in Lua; without a syntax tree
+	pages     []*source // Markdown but for the records of what was: decisions and the change log
 }
 
-// room is one folder of Go files.
-type room struct {
+// folder is one folder of Go files.
+type folder struct {
 	dir   string // "" is the root
 	files []*source
 }
@@ -54,7 +55,7 @@ func (f finding) String() string { return fmt.Sprintf("%s:%d: %s", f.path, f.lin
 func load(t *testing.T, fsys fs.FS) *tree {
 	t.Helper()
 	tr := &tree{fset: token.NewFileSet()}
-	byDir := map[string]*room{}
+	byDir := map[string]*folder{}
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -71,11 +72,11 @@ func load(t *testing.T, fsys fs.FS) *tree {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(tr.rooms, func(a, b *room) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(tr.folders, func(a, b *folder) int { return strings.Compare(a.dir, b.dir) })
 	return tr
 }
 
-func (tr *tree) add(fsys fs.FS, byDir map[string]*room, p string) error {
+func (tr *tree) add(fsys fs.FS, byDir map[string]*folder, p string) error {
 	ext := path.Ext(p)
 	if ext != ".go" && ext != ".lua" && ext != ".md" {
 		return nil
@@ -92,6 +93,8 @@ func (tr *tree) add(fsys fs.FS, byDir map[string]*room, p string) error {
 	case ext == ".md":
 		if path.Dir(p) == "docs/decisions" {
 			tr.decisions += string(text)
+		} else if p != "CHANGELOG.md" {
+			tr.pages = append(tr.pages, src)
 		}
 		return nil
 	}
@@ -100,8 +103,8 @@ func (tr *tree) add(fsys fs.FS, byDir map[string]*room, p string) error {
 	}
 	dir := strings.TrimPrefix(path.Dir(p), ".")
 	if byDir[dir] == nil {
-		byDir[dir] = &room{dir: dir}
-		tr.rooms = append(tr.rooms, byDir[dir])
+		byDir[dir] = &folder{dir: dir}
+		tr.folders = append(tr.folders, byDir[dir])
 	}
 	byDir[dir].files = append(byDir[dir].files, src)
 	return nil
@@ -113,8 +116,8 @@ func (tr *tree) at(n ast.Node, format string, args ...any) finding {
 }
 
 // each calls f for every file that the filter lets through.
-func (tr *tree) each(want func(*room, *source) bool, f func(*room, *source)) {
-	for _, r := range tr.rooms {
+func (tr *tree) each(want func(*folder, *source) bool, f func(*folder, *source)) {
+	for _, r := range tr.folders {
 		for _, s := range r.files {
 			if want(r, s) {
 				f(r, s)
@@ -124,19 +127,24 @@ func (tr *tree) each(want func(*room, *source) bool, f func(*room, *source)) {
 }
 
 // product lets through what users run: no tests, no support of tests.
-func product(r *room, s *source) bool { return !s.test && !r.support() }
+func product(r *folder, s *source) bool { return !s.test && !r.support() }
 
 // support is code for tests outside _test.go files.
-func (r *room) support() bool {
-	return r.in("internal/redistest") || r.in("internal/faulttest") || r.in("internal/primitivetest") || r.in("internal/arch") || r.in("engine/enginetest")
+func (r *folder) support() bool {
+	for _, dir := range []string{"internal/redistest", "internal/faulttest", "internal/primitivetest", "internal/random", "internal/leaktest", "internal/arch", "engine/enginetest"} {
+		if r.in(dir) {
+			return true
+		}
+	}
+	return false
 }
 
-// in tells whether the room is the folder or lies below it.
-func (r *room) in(dir string) bool { return within(r.dir, dir) }
+// in reports whether the folder is the folder or lies below it.
+func (r *folder) in(dir string) bool { return within(r.dir, dir) }
 
 func within(dir, top string) bool { return dir == top || strings.HasPrefix(dir, top+"/") }
 
-func (r *room) label() string {
+func (r *folder) label() string {
 	if r.dir == "" {
 		return "the root package"
 	}
@@ -159,7 +167,7 @@ func home(p string) (dir string, ok bool) {
 	return strings.CutPrefix(p, module+"/")
 }
 
-// standard tells whether an import is of the standard library.
+// standard reports whether an import is of the standard library.
 func standard(p string) bool {
 	first, _, _ := strings.Cut(p, "/")
 	return !strings.Contains(first, ".")

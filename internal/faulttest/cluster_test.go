@@ -9,26 +9,25 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // clusterWorld is a cluster with clients, checked for leftovers when the test
 // ends.
-type clusterWorld struct {
-	world
+type clusterFixture struct {
+	fixture
 	cluster *redistest.Cluster
 }
 
-func newClusterWorld(t *testing.T, opts ...redistest.Option) *clusterWorld {
+func newClusterFixture(t *testing.T, opts ...redistest.Option) *clusterFixture {
 	t.Helper()
-	goleak.VerifyNone(t, dialling())
-	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
-	w := &clusterWorld{world: world{t: t, stalls: redistest.WatchStalls(t)}, cluster: redistest.StartCluster(t, opts...)}
+	leaktest.Check(t, dialling())
+	t.Cleanup(func() { leaktest.Check(t, dialling()) })
+	w := &clusterFixture{fixture: fixture{t: t, stalls: redistest.WatchStalls(t)}, cluster: redistest.StartCluster(t, opts...)}
 	w.stores = []engine.Engine{goredis.New(w.cluster.Client())}
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -42,7 +41,7 @@ func newClusterWorld(t *testing.T, opts ...redistest.Option) *clusterWorld {
 }
 
 // client returns a client with connections of its own, closed with the test.
-func (w *clusterWorld) client(opts ...holdfast.Option) *holdfast.Client {
+func (w *clusterFixture) client(opts ...holdfast.Option) *holdfast.Client {
 	w.t.Helper()
 	rdb := w.cluster.Client()
 	c, err := holdfast.New(goredis.New(rdb), opts...)
@@ -87,7 +86,7 @@ func relay(t *testing.T, names []string, rounds int, seen *sources, clients ...*
 			all.Go(func() {
 				m := c.Mutex(name, holdfast.WithoutTenure())
 				for range rounds {
-					ctx, cancel := context.WithTimeout(context.Background(), patience)
+					ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 					l, err := m.Lock(ctx)
 					cancel()
 					if err == nil {
@@ -115,10 +114,10 @@ func relay(t *testing.T, names []string, rounds int, seen *sources, clients ...*
 // byPush fails the test if as much as one hand-off in a hundred came by a poll. If the
 // machine stood still meanwhile, all waiters polled at once, which says nothing: the
 // relay is run again.
-func (w *clusterWorld) byPush(when string, relay func() map[holdfast.Source]int) {
+func (w *clusterFixture) byPush(when string, relay func() map[holdfast.Source]int) {
 	w.t.Helper()
 	const (
-		poll  = time.Second // how often a waiter asks by itself
+		poll  = time.Second // how often a waiter polls
 		tries = 5
 	)
 	for n := 1; ; n++ {
@@ -147,7 +146,7 @@ func tag(name string) string {
 // failed over. Wake-ups go to the shard of the resource; before Redis 7, which has no
 // channels of shards, to all nodes.
 func TestHandOffsInACluster(t *testing.T) {
-	w := newClusterWorld(t)
+	w := newClusterFixture(t)
 	seen := &sources{count: map[holdfast.Source]int{}}
 	a, b := w.client(holdfast.WithHooks(seen)), w.client(holdfast.WithHooks(seen))
 	var names []string
@@ -206,7 +205,7 @@ func (p published) since(before published) (sharded, plain int) {
 	return p.sharded - before.sharded, p.plain - before.plain
 }
 
-func (w *clusterWorld) published() (sum published) {
+func (w *clusterFixture) published() (sum published) {
 	w.t.Helper()
 	for _, s := range w.cluster.Masters() {
 		info := s.Client().Info(w.t.Context(), "commandstats").Val()

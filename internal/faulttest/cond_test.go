@@ -17,7 +17,7 @@ import (
 )
 
 // room is how many items the buffer takes.
-const room = 4
+const bufferSize = 4
 
 // buffer is a list in Redis that a mutex protects, with its conditions.
 type buffer struct {
@@ -33,15 +33,15 @@ func newBuffer(c *holdfast.Client, rdb *redis.Client, tk task) *buffer {
 	return &buffer{rdb, tk.Counter, m, m.Cond("not empty"), m.Cond("not full")}
 }
 
-// until takes the mutex when ready says so of the number of items, and runs fn.
-// What fails because Redis is away is tried again.
-func (b *buffer) until(ctx context.Context, ready func(n int64) bool, cond *holdfast.Cond, fn func() error) error {
+// when locks the mutex when ready holds for the number of items, and runs fn. It retries
+// what fails because Redis is down.
+func (b *buffer) when(ctx context.Context, ready func(n int64) bool, cond *holdfast.Cond, fn func() error) error {
 	for ctx.Err() == nil {
 		l, err := b.mutex.Lock(ctx)
 		for err == nil {
 			var n int64
 			if n, err = b.rdb.LLen(ctx, b.key).Result(); err != nil {
-				_ = l.Release(context.Background()) // Redis is away
+				_ = l.Release(context.Background()) // Redis is down
 				break
 			}
 			if ready(n) {
@@ -51,7 +51,7 @@ func (b *buffer) until(ctx context.Context, ready func(n int64) bool, cond *hold
 			}
 			l, err = cond.Wait(ctx, l)
 		}
-		if mistaken(err) {
+		if unexplained(err) {
 			return err
 		}
 		pause(ctx, 10*time.Millisecond)
@@ -59,8 +59,8 @@ func (b *buffer) until(ctx context.Context, ready func(n int64) bool, cond *hold
 	return ctx.Err()
 }
 
-// mistaken tells whether an error is none that a fault explains.
-func mistaken(err error) bool {
+// unexplained reports whether no fault explains an error.
+func unexplained(err error) bool {
 	return errors.Is(err, holdfast.ErrMismatch) || errors.Is(err, holdfast.ErrNotHeld) ||
 		errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, holdfast.ErrInvalid)
 }
@@ -72,14 +72,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// insist repeats what Redis may not have done.
-func insist(ctx context.Context, fn func(context.Context) error) {
+// retry repeats what Redis may not have executed.
+func retry(ctx context.Context, fn func(context.Context) error) {
 	for fn(ctx) != nil && ctx.Err() == nil {
 		pause(ctx, 10*time.Millisecond)
 	}
 }
 
-// consume is the role of a consumer: it writes down each item that it took.
+// consume is the role of a consumer: it prints each item that it took.
 func (w *worker) consume() error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -92,25 +92,25 @@ func (w *worker) consume() error {
 	fmt.Println("ready")
 	for ctx.Err() == nil {
 		item := ""
-		err := b.until(ctx, func(n int64) bool { return n > 0 }, b.notEmpty, func() (err error) {
+		err := b.when(ctx, func(n int64) bool { return n > 0 }, b.notEmpty, func() (err error) {
 			item, err = w.rdb.LPop(ctx, b.key).Result()
 			return err
 		})
 		switch {
-		case mistaken(err):
+		case unexplained(err):
 			return err
 		case err != nil:
-			continue // the end; or Redis went away with the item, or before
+			continue // the end, or Redis went down with the item or before
 		}
 		fmt.Println("took", item)
-		insist(ctx, b.notFull.Signal)
+		retry(ctx, b.notFull.Signal)
 	}
 	return nil
 }
 
 // consumers are worker processes that wait for items most of the time.
 type consumers struct {
-	w    *world
+	w    *fixture
 	task task
 	all  []*process
 	took int
@@ -118,11 +118,11 @@ type consumers struct {
 
 func (c *consumers) join() {
 	p := c.w.start("consume", c.task)
-	p.line("ready")
+	p.expect("ready")
 	c.all = append(c.all, p)
 }
 
-// drain counts what the living have taken.
+// drain counts what the processes have taken.
 func (c *consumers) drain() {
 	for _, p := range c.all {
 		for more := true; more; {
@@ -162,16 +162,16 @@ type producer struct {
 func (p *producer) run(ctx context.Context, b *buffer) {
 	for ctx.Err() == nil && p.err == nil {
 		start := time.Now()
-		err := b.until(ctx, func(n int64) bool { return n < room }, b.notFull, func() error {
+		err := b.when(ctx, func(n int64) bool { return n < bufferSize }, b.notFull, func() error {
 			err := b.rdb.RPush(ctx, b.key, p.items).Err()
 			return errors.Join(err, b.rdb.Expire(context.WithoutCancel(ctx), b.key, time.Minute).Err())
 		})
 		switch {
 		case err == nil:
 			p.items++
-			insist(ctx, b.notEmpty.Signal)
+			retry(ctx, b.notEmpty.Signal)
 			p.slowest = max(p.slowest, time.Since(start))
-		case mistaken(err):
+		case unexplained(err):
 			p.err = err
 		}
 		pause(ctx, rand.N(20*time.Millisecond))
@@ -183,7 +183,7 @@ func (p *producer) run(ctx context.Context, b *buffer) {
 // after the other into a bounded buffer. It never stands still: what is put is
 // taken soon, and at the end nothing is left.
 func TestCondUnderFaults(t *testing.T) {
-	w := newWorld(t, keepingData())
+	w := newFixture(t, keepingData())
 	length := primitivetest.Soak(t, 8*time.Second)
 	c := &consumers{w: w, task: task{Resource: "buffer", TTL: 600 * time.Millisecond, Counter: "items"}}
 	for range 4 {
@@ -199,9 +199,9 @@ func TestCondUnderFaults(t *testing.T) {
 		made <- p
 	}()
 	var f faults
-	goesOn := w.lasting(length, func() bool { return f.all() && c.took >= int(length/time.Second) })
+	goesOn := w.whileLasting(length, func() bool { return f.all() && c.took >= int(length/time.Second) })
 	for n := 0; goesOn(); n++ {
-		w.pass(rand.N(800 * time.Millisecond))
+		w.elapse(rand.N(800 * time.Millisecond))
 		c.drain()
 		switch n % 5 {
 		case 2:
@@ -224,7 +224,7 @@ func TestCondUnderFaults(t *testing.T) {
 	rest := c.rest(b)
 	t.Logf("%d items put, the slowest in %v; %d known to be taken; %v in %v; the rest was taken in %v",
 		p.items, p.slowest, c.took, f, length, rest)
-	if p.slowest > holdfast.CondPatience+patience {
+	if p.slowest > holdfast.CondTimeout+waitTimeout {
 		t.Errorf("the producer hung for %v", p.slowest)
 	}
 }
@@ -234,17 +234,17 @@ func TestCondUnderFaults(t *testing.T) {
 func (c *consumers) rest(b *buffer) time.Duration {
 	c.w.t.Helper()
 	start, left := time.Now(), int64(1)
-	insist(c.w.t.Context(), b.notEmpty.Signal) // that of the last item may have been cut short
+	retry(c.w.t.Context(), b.notEmpty.Signal) // that of the last item may have been cut short
 	for left > 0 {
 		c.drain()
 		n, err := b.rdb.LLen(c.w.t.Context(), b.key).Result()
 		if err == nil {
 			left = n
 		}
-		if time.Since(start) > holdfast.CondPatience+patience {
+		if time.Since(start) > holdfast.CondTimeout+waitTimeout {
 			c.w.t.Fatalf("%d items are left: the consumers hang", left)
 		}
-		c.w.pass(10 * time.Millisecond)
+		c.w.elapse(10 * time.Millisecond)
 	}
 	took := time.Since(start)
 	for _, p := range c.all {

@@ -69,23 +69,23 @@ func (w *worker) lead() error {
 	return err
 }
 
-// reign is the time in which a leader may act.
-type reign struct {
+// term is the time in which a leader may act.
+type term struct {
 	token    uint64
 	from, to int64
 }
 
-// reigns reads what the workers wrote down, in any order of workers.
-func reigns(t *testing.T, lines []string) []reign {
+// termsOf parses the lines of the workers, in any order of workers.
+func termsOf(t *testing.T, lines []string) []term {
 	t.Helper()
-	byToken := map[uint64]reign{}
+	byToken := map[uint64]term{}
 	for _, line := range lines {
 		var token uint64
 		var at, until int64
 		if _, err := fmt.Sscanf(line, "open %d %d %d", &token, &at, &until); err == nil {
 			r, known := byToken[token]
 			if !known {
-				r = reign{token, at, until}
+				r = term{token, at, until}
 			}
 			r.to = until
 			byToken[token] = r
@@ -104,16 +104,16 @@ func reigns(t *testing.T, lines []string) []reign {
 
 // candidates are the worker processes of the election.
 type candidates struct {
-	w      *world
-	task   task
-	living map[string]*process // by the value with which they campaign
-	lines  []string            // of all that have ended
+	w     *fixture
+	task  task
+	alive map[string]*process // by the value with which they campaign
+	lines []string            // of all that have ended
 }
 
 func (c *candidates) join() {
 	p := c.w.start("lead", c.task)
-	p.line("ready")
-	c.living[strconv.Itoa(p.cmd.Process.Pid)] = p
+	p.expect("ready")
+	c.alive[strconv.Itoa(p.cmd.Process.Pid)] = p
 }
 
 // leader waits until one of the candidates leads.
@@ -123,23 +123,23 @@ func (c *candidates) leader(e *holdfast.Election) (leads *process, value string)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		l, err := e.Leader(ctx)
-		leads, value = c.living[l.Value], l.Value
+		leads, value = c.alive[l.Value], l.Value
 		return err == nil && leads != nil
 	})
 	return leads, value
 }
 
 // part takes an ended candidate off and keeps what it wrote.
-func (c *candidates) part(value string) {
-	for line := range c.living[value].lines {
+func (c *candidates) end(value string) {
+	for line := range c.alive[value].lines {
 		c.lines = append(c.lines, line)
 	}
-	delete(c.living, value)
+	delete(c.alive, value)
 }
 
-// drain keeps the lines of the living from filling up.
+// drain keeps the pipes of the candidates from filling up.
 func (c *candidates) drain() {
-	for _, p := range c.living {
+	for _, p := range c.alive {
 		for more := true; more; {
 			select {
 			case line := <-p.lines:
@@ -156,9 +156,9 @@ func (c *candidates) drain() {
 // window at once, and tokens increase from leader to leader.
 func TestElectionUnderFaults(t *testing.T) {
 	// The promise is for a store that keeps its data.
-	w := newWorld(t, keepingData())
+	w := newFixture(t, keepingData())
 	length := primitivetest.Soak(t, 15*time.Second)
-	c := &candidates{w: w, task: task{Resource: "leader", TTL: 600 * time.Millisecond}, living: map[string]*process{}}
+	c := &candidates{w: w, task: task{Resource: "leader", TTL: 600 * time.Millisecond}, alive: map[string]*process{}}
 	for range 6 {
 		c.join()
 	}
@@ -166,7 +166,7 @@ func TestElectionUnderFaults(t *testing.T) {
 	var f faults
 	var kinds []int
 	fewest := max(2, int(length/(2*time.Second)))
-	for goesOn := w.lasting(length, func() bool { return f.all() && len(reigns(t, c.lines)) >= fewest }); goesOn(); kinds = kinds[1:] {
+	for goesOn := w.whileLasting(length, func() bool { return f.all() && len(termsOf(t, c.lines)) >= fewest }); goesOn(); kinds = kinds[1:] {
 		if len(kinds) == 0 {
 			kinds = rand.Perm(4) // each kind comes in every round
 		}
@@ -175,36 +175,36 @@ func TestElectionUnderFaults(t *testing.T) {
 		switch kinds[0] {
 		case 0:
 			p.kill()
-			c.part(value)
+			c.end(value)
 			c.join()
 			f.kills++
 		case 1:
 			p.signal(syscall.SIGSTOP)
-			w.pass(c.task.TTL/4 + rand.N(2*c.task.TTL)) // now and then it goes on in time
+			w.elapse(c.task.TTL/4 + rand.N(2*c.task.TTL)) // now and then it goes on in time
 			p.signal(syscall.SIGCONT)
 			f.stops++
 		case 2:
 			w.restart(rand.N(c.task.TTL * 3 / 2))
 			f.restarts++
 		}
-		w.pass(rand.N(c.task.TTL))
+		w.elapse(rand.N(c.task.TTL))
 	}
 	c.leader(e) // and all is well afterwards
-	for _, p := range c.living {
+	for _, p := range c.alive {
 		_ = p.in.Close() // all at once
 	}
-	for value, p := range c.living {
+	for value, p := range c.alive {
 		p.finish()
-		c.part(value)
+		c.end(value)
 	}
-	judge(t, reigns(t, c.lines))
+	judge(t, termsOf(t, c.lines))
 	t.Logf("%v in %v", f, length)
 }
 
-// judge checks the reigns of all candidates.
-func judge(t *testing.T, all []reign) {
+// judge checks the terms of all candidates.
+func judge(t *testing.T, all []term) {
 	t.Helper()
-	slices.SortFunc(all, func(a, b reign) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(all, func(a, b term) int { return cmp.Compare(a.from, b.from) })
 	var vacant time.Duration
 	latest := all[0] // the one that leads for longest so far
 	for _, b := range all[1:] {
@@ -223,8 +223,8 @@ func judge(t *testing.T, all []reign) {
 	t.Logf("%d reigns, nobody led for %v", len(all), vacant.Round(time.Millisecond))
 }
 
-// pass lets a time go by: faults need to last.
-func (w *world) pass(d time.Duration) {
+// elapse waits: faults need to last.
+func (w *fixture) elapse(d time.Duration) {
 	select {
 	case <-time.After(d):
 	case <-w.t.Context().Done():
@@ -234,7 +234,7 @@ func (w *world) pass(d time.Duration) {
 // A leader whose network is gone, without any sign of it, steps down before the
 // next one leads, and Lead is a candidate again when the network is back.
 func TestLeaderCutOff(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const ttl = time.Second
 	near := w.client()
 	p := w.through()
@@ -282,7 +282,7 @@ func TestLeaderCutOff(t *testing.T) {
 		if second <= r.lease.Token() {
 			t.Errorf("token %d after %d", second, r.lease.Token())
 		}
-	case <-time.After(patience):
+	case <-time.After(waitTimeout):
 		t.Fatal("it does not lead again")
 	}
 	cancel()
@@ -293,7 +293,7 @@ func TestLeaderCutOff(t *testing.T) {
 
 // An observer sees every leader that stays, over a restart of Redis as well.
 func TestObserveOverRestart(t *testing.T) {
-	w := newWorld(t, redistest.WithAppendOnly())
+	w := newFixture(t, redistest.WithAppendOnly())
 	c := w.client()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -317,7 +317,7 @@ func TestObserveOverRestart(t *testing.T) {
 			}
 		case err := <-ended:
 			t.Fatalf("ended: %v", err)
-		case <-time.After(patience):
+		case <-time.After(waitTimeout):
 			t.Fatalf("did not see %q", value)
 		}
 	}

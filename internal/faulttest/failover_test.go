@@ -22,15 +22,15 @@ import (
 const failoversEnv = "HOLDFAST_FAILOVERS"
 
 // A master is killed in mid-hold and its replica promoted, again and again. With
-// all replicas confirming grants, nobody enters before the holder has given back
-// or has been told: neither if it kept its lease over the failover, nor if the
+// all replicas confirming grants, no other caller enters before the holder
+// has released or has been told: neither if it kept its lease over the failover, nor if the
 // failover took too long for that.
 func TestMasterKilledInMidHold(t *testing.T) {
 	rounds := 3
 	if n, err := strconv.Atoi(os.Getenv(failoversEnv)); err == nil {
 		rounds = n
 	}
-	onGrounds(t, func(w *world, g ground) {
+	onFailoverStores(t, func(w *fixture, g failoverStore) {
 		confirm := goredis.WithReplicas(g.replicas(), time.Second)
 		a, b := clientOn(w.t, g, confirm), clientOn(w.t, g, confirm)
 		kept, told := 0, 0
@@ -56,7 +56,7 @@ type killed struct {
 	entered time.Duration // from when all was well again, or the release if that came later, until the next one held
 }
 
-func killInMidHold(w *world, g ground, a, b *holdfast.Client, name string) killed {
+func killInMidHold(w *fixture, g failoverStore, a, b *holdfast.Client, name string) killed {
 	w.t.Helper()
 	ttl := 1500*time.Millisecond + rand.N(3*time.Second)
 	h := w.lock(a.Mutex(name, holdfast.WithTTL(ttl)))
@@ -66,21 +66,21 @@ func killInMidHold(w *world, g ground, a, b *holdfast.Client, name string) kille
 	}
 	next := make(chan entry, 1)
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*waitTimeout)
 		defer cancel()
 		l, err := b.Mutex(name, holdfast.WithTTL(ttl)).Lock(ctx)
 		next <- entry{result{l, err, time.Now()}, h.Err()}
 	}()
 	w.waiting(b, name, 1)
-	w.pass(rand.N(time.Second))
+	w.elapse(rand.N(time.Second))
 	master := g.master(name)
 	master.Kill()
-	w.pass(rand.N(time.Second))
+	w.elapse(rand.N(time.Second))
 	g.promote(master)
-	w.pass(rand.N(time.Second / 2))
+	w.elapse(rand.N(time.Second / 2))
 	g.rejoin(master) // until then nothing can be confirmed by all replicas
 	free := time.Now()
-	w.pass(rand.N(time.Second))
+	w.elapse(rand.N(time.Second))
 	kept := h.Err() == nil
 	if err := h.Release(context.Background()); err != nil && !errors.Is(err, holdfast.ErrLost) && !errors.Is(err, holdfast.ErrUnavailable) {
 		w.t.Errorf("%s: Release: %v", name, err)
@@ -91,7 +91,7 @@ func killInMidHold(w *world, g ground, a, b *holdfast.Client, name string) kille
 	var n entry
 	select {
 	case n = <-next:
-	case <-time.After(3 * patience):
+	case <-time.After(3 * waitTimeout):
 		w.t.Fatalf("%s: the waiter got neither a lease nor an error", name)
 	}
 	switch {
@@ -110,9 +110,9 @@ func killInMidHold(w *world, g ground, a, b *holdfast.Client, name string) kille
 
 // Without WithReplicas a grant that the replica never had is forgotten with the
 // master, and another may enter while the first holder still acts: its token is
-// higher, so what is fenced refuses the first one, and its next renewal tells it.
+// higher, so what is fenced refuses the first one, and its next renewal finds the loss.
 func TestDoubleGrantIsFenced(t *testing.T) {
-	onGrounds(t, func(w *world, g ground) {
+	onFailoverStores(t, func(w *fixture, g failoverStore) {
 		protected := redistest.Start(w.t).Client()
 		write := func(token uint64) bool {
 			w.t.Helper()
@@ -123,7 +123,7 @@ func TestDoubleGrantIsFenced(t *testing.T) {
 			return ok
 		}
 		a, b := clientOn(w.t, g), clientOn(w.t, g)
-		near := neighbour(g, "stock:1")
+		near := nameOnSameMaster(g, "stock:1")
 		w.release(w.lock(a.Mutex(near))) // connections
 		w.release(w.lock(b.Mutex(near)))
 		master := g.master("stock:1")
@@ -151,10 +151,10 @@ func TestDoubleGrantIsFenced(t *testing.T) {
 
 // The same with WithReplicas: there is no grant, and the error says why.
 func TestTooFewReplicasNoGrant(t *testing.T) {
-	onGrounds(t, func(w *world, g ground) {
+	onFailoverStores(t, func(w *fixture, g failoverStore) {
 		confirm := goredis.WithReplicas(g.replicas(), 100*time.Millisecond)
 		a, b := clientOn(w.t, g, confirm), clientOn(w.t, g, confirm)
-		near := neighbour(g, "stock:2")
+		near := nameOnSameMaster(g, "stock:2")
 		held := w.lock(a.Mutex("stock:2", holdfast.WithTTL(time.Second)))
 		master := g.master("stock:2")
 		master.HoldBackReplicas()
@@ -175,8 +175,8 @@ func TestTooFewReplicasNoGrant(t *testing.T) {
 			}
 			return true
 		})
-		ch := lockBeside(context.Background(), b.Mutex("stock:2"))
-		w.pass(300 * time.Millisecond)
+		ch := startLock(context.Background(), b.Mutex("stock:2"))
+		w.elapse(300 * time.Millisecond)
 		master.ReleaseReplicas()
 		r := w.get(ch) // a waiter rides it out
 		if r.err != nil {
@@ -190,12 +190,12 @@ func TestTooFewReplicasNoGrant(t *testing.T) {
 // had goes on, without a word to anybody; READONLY, LOADING and lost connections
 // are ridden out.
 func TestSentinelFailsOver(t *testing.T) {
-	w := &world{t: t}
+	w := &fixture{t: t}
 	group := redistest.StartSentinel(t)
-	g := &sentinelGround{group}
+	g := &sentinelStore{group}
 	a, b := clientOn(t, g), clientOn(t, g)
 	held := w.lock(a.Mutex("stock:1", holdfast.WithTTL(20*time.Second)))
-	ch := lockBeside(context.Background(), b.Mutex("stock:1"))
+	ch := startLock(context.Background(), b.Mutex("stock:1"))
 	w.waiting(b, "stock:1", 1)
 	catchUp(t, group)
 	second := group.FailOver() // in good order: the old master lives on as a replica
@@ -225,7 +225,7 @@ func catchUp(t *testing.T, group *redistest.Sentinel) {
 	if err := rdb.Publish(t.Context(), "settle", "").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if n := rdb.Wait(t.Context(), len(group.Replicas()), patience).Val(); int(n) < len(group.Replicas()) {
+	if n := rdb.Wait(t.Context(), len(group.Replicas()), waitTimeout).Val(); int(n) < len(group.Replicas()) {
 		t.Fatalf("%d replicas have it", n)
 	}
 }

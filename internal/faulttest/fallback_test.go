@@ -17,12 +17,12 @@ func outages() map[string]struct{ begin, end func(*redistest.Server) } {
 	}
 }
 
-// Without Redis each fallback does what it says; the first call waits for the
-// patience and no call after it; and soon after Redis is back all is as before.
+// Without Redis each fallback does what it promises; only the first call waits for the
+// timeout; and soon after Redis is back all is as before.
 func TestFallbacks(t *testing.T) {
 	for name, outage := range outages() {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			c := w.client()
 			open := c.Mutex("open", holdfast.WithFallback(holdfast.FailOpen))
 			local := c.Mutex("local", holdfast.WithFallback(holdfast.LocalOnly))
@@ -53,7 +53,7 @@ func TestFallbacks(t *testing.T) {
 			w.within(start, time.Second, "1000 more")
 
 			l = w.lock(local)
-			next := lockBeside(t.Context(), local)
+			next := startLock(t.Context(), local)
 			select {
 			case <-next:
 				t.Fatal("LocalOnly: entered beside the holder")
@@ -73,7 +73,7 @@ func TestFallbacks(t *testing.T) {
 				return l.Fallback() == holdfast.FailClosed && l.Token() > 0
 			})
 			w.within(start, 4*time.Second, "the way back to normal")
-			next = lockBeside(t.Context(), local)
+			next = startLock(t.Context(), local)
 			w.eventually("the next one holds in Redis", func() bool {
 				s, err := c.Snapshot(t.Context(), "local")
 				return err == nil && len(s.Holders) == 1
@@ -98,10 +98,10 @@ func TestFallbacks(t *testing.T) {
 func TestWaiterFallsBack(t *testing.T) {
 	for name, outage := range outages() {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			holder := w.lock(w.client().Mutex("x", holdfast.WithTTL(time.Second)))
 			c := w.client()
-			got := lockBeside(t.Context(), c.Mutex("x", holdfast.WithFallback(holdfast.FailOpen)))
+			got := startLock(t.Context(), c.Mutex("x", holdfast.WithFallback(holdfast.FailOpen)))
 			w.waiting(c, "x", 1)
 			outage.begin(w.redis)
 			start := time.Now()
@@ -120,15 +120,15 @@ func TestWaiterFallsBack(t *testing.T) {
 	}
 }
 
-// Redis away for less than the patience is ridden out.
+// A Redis that is down for less than the timeout causes no fallback.
 func TestShortOutageIsRiddenOut(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	m := c.Mutex("x", holdfast.WithFallback(holdfast.LocalOnly))
 	w.release(w.lock(m))
 	w.redis.Pause()
-	got := lockBeside(t.Context(), m)
-	w.pass(300 * time.Millisecond)
+	got := startLock(t.Context(), m)
+	w.elapse(300 * time.Millisecond)
 	w.redis.Resume()
 	r := w.get(got)
 	if r.err != nil || r.lease.Fallback() != holdfast.FailClosed {

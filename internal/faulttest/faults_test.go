@@ -21,12 +21,12 @@ import (
 // machine adds.
 const grace = 400 * time.Millisecond
 
-// The reply to an Acquire is lost after the server executed it. The client asks
-// again under the same holder ID and gets the same lease: it does not wait for
+// The reply to an Acquire is lost after the server executed it. The client repeats
+// the request under the same holder ID and gets the same lease: it does not wait for
 // itself until the TTL runs out. On a quorum all replies are lost: the others would
 // make a majority.
 func TestReplyOfAcquireLost(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := w.throughAll()
 	c := w.client()
 	w.release(w.lock(c.Mutex("warm-up")))
@@ -45,7 +45,7 @@ func TestReplyOfAcquireLost(t *testing.T) {
 // The reply to a Release is lost. The repeated Release says that it was
 // released, not that the lease was lost. On a quorum all replies are lost.
 func TestReplyOfReleaseLost(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := w.throughAll()
 	c := w.client()
 	l := w.lock(c.Mutex("stock:reply"))
@@ -63,7 +63,7 @@ func TestReplyOfReleaseLost(t *testing.T) {
 func TestCtxEndsInMidAcquire(t *testing.T) {
 	for _, try := range []string{"Lock", "TryLock"} {
 		t.Run(try, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			c := w.client()
 			w.release(w.lock(c.Mutex("warm-up")))
 			w.each((*redistest.Server).Pause)
@@ -91,7 +91,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 // Every call returns soon after its ctx ends while the server hangs; on a quorum, all
 // nodes.
 func TestRedisHung(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	held := w.lock(c.Mutex("held", holdfast.WithTTL(time.Second)))
 	detached := w.lock(c.Mutex("detached"))
@@ -139,12 +139,12 @@ func TestRedisHung(t *testing.T) {
 // A holder is killed. The next one enters when the lease has ended in the store,
 // not before, and soon after.
 func TestHolderKilled(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const ttl = time.Second
 	p := w.start("hold", task{Resource: "stock:1", TTL: ttl, Counter: "fenced"})
-	p.line("held")
+	p.expect("held")
 	c := w.client()
-	ch := lockBeside(t.Context(), c.Mutex("stock:1"))
+	ch := startLock(t.Context(), c.Mutex("stock:1"))
 	w.waiting(c, "stock:1", 1)
 	p.kill()
 	asked := time.Now()
@@ -169,11 +169,11 @@ func TestHolderKilled(t *testing.T) {
 // A holder is stopped past its TTL and resumed. It learns of the loss before its
 // next line relies on the lease, and its late write is refused.
 func TestHolderPausedPastItsTTL(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := w.start("hold", task{Resource: "stock:1", TTL: 300 * time.Millisecond, Counter: "fenced"})
-	old := p.line("held")
-	p.say("write")
-	if got := p.line("lost="); got != "false ctx=false wrote=true" {
+	old := p.expect("held")
+	p.send("write")
+	if got := p.expect("lost="); got != "false ctx=false wrote=true" {
 		t.Fatalf("before the pause: lost=%s", got)
 	}
 	p.signal(syscall.SIGSTOP)
@@ -186,9 +186,9 @@ func TestHolderPausedPastItsTTL(t *testing.T) {
 	if ok, err := fencedWrite(t.Context(), rdb, "fenced", l.Token()); !ok || err != nil {
 		t.Fatalf("the new holder's write: %v %v", ok, err)
 	}
-	p.say("write") // read as soon as it runs again
+	p.send("write") // read as soon as it runs again
 	p.signal(syscall.SIGCONT)
-	if got := p.line("lost="); got != "true ctx=true wrote=false" {
+	if got := p.expect("lost="); got != "true ctx=true wrote=false" {
 		t.Errorf("after the pause: lost=%s, want lost, told, and the write refused", got)
 	}
 	w.release(l)
@@ -199,13 +199,13 @@ func TestHolderPausedPastItsTTL(t *testing.T) {
 // all nodes do: exclusion is not promised then, but that the holder is told, that the
 // waiters go on, and that tokens grow.
 func TestRedisRestartUnderWaiters(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c, other := w.client(), w.client()
 	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(2*time.Second)))
 	var waits []<-chan result
 	for i := range 4 {
 		m := []*holdfast.Client{c, other}[i%2].Mutex("stock:1", holdfast.WithoutTenure())
-		waits = append(waits, lockBeside(t.Context(), m))
+		waits = append(waits, startLock(t.Context(), m))
 	}
 	w.waiting(c, "stock:1", 4)
 	w.each((*redistest.Server).Kill)
@@ -235,13 +235,13 @@ func TestRedisRestartUnderWaiters(t *testing.T) {
 	t.Logf("all served %v after the server was back", time.Since(back))
 }
 
-// The same with data that survive: nobody loses anything. On a quorum all nodes are
+// The same with data that survive: no lease is lost. On a quorum all nodes are
 // away at once.
 func TestRedisRestartWithData(t *testing.T) {
-	w := newWorld(t, redistest.WithAppendOnly(), redistest.WithArgs("--appendfsync", "always"))
+	w := newFixture(t, redistest.WithAppendOnly(), redistest.WithArgs("--appendfsync", "always"))
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(10*time.Second)))
-	ch := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	ch := startLock(t.Context(), w.client().Mutex("stock:1"))
 	w.waiting(c, "stock:1", 1)
 	w.each((*redistest.Server).Kill)
 	w.each((*redistest.Server).Restart)
@@ -260,11 +260,11 @@ func TestRedisRestartWithData(t *testing.T) {
 // FLUSHALL under a holder and a waiter: the holder is told at its next renewal,
 // the waiter enters, and its token is above all before. On a quorum all nodes forget.
 func TestFlushAll(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	const ttl = 1500 * time.Millisecond
 	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
-	ch := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	ch := startLock(t.Context(), w.client().Mutex("stock:1"))
 	w.waiting(c, "stock:1", 1)
 	w.on(w.nodes, func(rdb *redis.Client) error { return rdb.FlushAll(t.Context()).Err() })
 	flushed := time.Now()
@@ -282,7 +282,7 @@ func TestFlushAll(t *testing.T) {
 
 // SCRIPT FLUSH costs a resend, nothing else; on a quorum, on all nodes.
 func TestScriptFlush(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	flush := func(rdb *redis.Client) error { return rdb.ScriptFlush(t.Context()).Err() }
 	for i := range 3 {
@@ -297,7 +297,7 @@ func TestScriptFlush(t *testing.T) {
 }
 
 // acl gives a user of the servers rights; on a quorum, of all of them.
-func (w *world) acl(rules ...any) {
+func (w *fixture) acl(rules ...any) {
 	w.t.Helper()
 	w.on(w.nodes, func(rdb *redis.Client) error {
 		return rdb.Do(w.t.Context(), append([]any{"ACL", "SETUSER", "app"}, rules...)...).Err()
@@ -306,7 +306,7 @@ func (w *world) acl(rules ...any) {
 
 // What waiting cannot mend comes back at once, with what to look at.
 func TestNoPerm(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acl("on", ">secret", "~*", "&*", "+@all", "-evalsha", "-eval")
 	c := w.clientAs("app", "secret")
 	for name, call := range map[string]func(context.Context) (*holdfast.Lease, error){
@@ -321,14 +321,14 @@ func TestNoPerm(t *testing.T) {
 	}
 }
 
-// The right to subscribe is missing: a waiter hears of it at once, and leaves
+// The right to subscribe is missing: a waiter fails at once, and leaves
 // the queue.
 func TestNoPermToSubscribe(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acl("on", ">secret", "~*", "resetchannels", "+@all")
 	l := w.lock(w.client().Mutex("stock:1"))
 	c := w.clientAs("app", "secret")
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	if _, err := c.Mutex("stock:1").Lock(ctx); !errors.Is(err, holdfast.ErrDenied) {
 		t.Errorf("Lock: %v; want ErrDenied", err)
@@ -337,15 +337,15 @@ func TestNoPermToSubscribe(t *testing.T) {
 	w.release(l)
 }
 
-// Rights are taken away while somebody waits. It cannot leave the queue any more, which
+// Rights are taken away during a wait. It cannot leave the queue any more, which
 // costs those behind it a claim window.
 func TestNoPermUnderWaiter(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.acl("on", ">secret", "~*", "&*", "+@all")
 	m := w.client().Mutex("stock:1")
 	l := w.lock(m)
 	c := w.clientAs("app", "secret")
-	ch := lockBeside(t.Context(), c.Mutex("stock:1"))
+	ch := startLock(t.Context(), c.Mutex("stock:1"))
 	w.waiting(c, "stock:1", 1)
 	w.acl("-evalsha", "-eval")
 	if r := w.get(ch); !errors.Is(r.err, holdfast.ErrDenied) {
@@ -359,7 +359,7 @@ func TestNoPermUnderWaiter(t *testing.T) {
 
 // A foreign key stands where the resource's state should be; on a quorum, on all nodes.
 func TestWrongType(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	w.release(w.lock(c.Mutex("stock:1")))
 	keys := w.keysOf("stock:1")
@@ -381,14 +381,14 @@ func TestWrongType(t *testing.T) {
 // The client closes with a holder and with waiters, some of them in the store's
 // queue and some behind those.
 func TestCloseWithWaiters(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c, other := w.client(), w.client()
 	l := w.lock(other.Mutex("stock:1"))
 	mine := w.lock(c.Mutex("stock:2"))
 	var waits []<-chan result
 	for range 5 {
-		waits = append(waits, lockBeside(t.Context(), c.Mutex("stock:1")))
-		waits = append(waits, lockBeside(t.Context(), c.Mutex("stock:1", holdfast.WithoutTenure())))
+		waits = append(waits, startLock(t.Context(), c.Mutex("stock:1")))
+		waits = append(waits, startLock(t.Context(), c.Mutex("stock:1", holdfast.WithoutTenure())))
 	}
 	w.waiting(other, "stock:1", 6)
 	if err := c.Close(); err != nil {

@@ -13,52 +13,48 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/engine/quorum"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 func TestMain(m *testing.M) {
 	logging.Disable() // of workers, which start no server
-	switch role := os.Getenv(roleEnv); role {
-	case "":
-	case miniredisRole:
-		os.Exit(serveMiniredis(os.Args[1:]))
-	default:
+	if role := os.Getenv(roleEnv); role != "" {
 		os.Exit(work(role))
 	}
 	pickTests()
 	os.Exit(m.Run())
 }
 
-// patience bounds what a test waits for; it fails then.
-const patience = 20 * time.Second
+// waitTimeout bounds what a test waits for; it fails then.
+const waitTimeout = 20 * time.Second
 
-// world is one Redis, or a quorum, with clients, checked for leftovers when the test
-// ends.
-type world struct {
+// fixture is one Redis, or a quorum, with clients. When the test ends, it checks that
+// nothing is left in the store.
+type fixture struct {
 	t      *testing.T
-	redis  *redistest.Server   // has also what the locks protect; of a quorum the first one
+	redis  *redistest.Server   // also has the data that the locks protect; of a quorum the first one
 	nodes  []*redistest.Server // of a quorum all
 	addrs  []string            // what clients dial: the servers or proxies before them
-	stores []engine.Engine     // the nodes themselves, to look into
+	stores []engine.Engine     // the nodes themselves, to inspect
 	queue  *queue              // of a quorum
 	stalls *redistest.Stalls
 
 	workers map[int]bool // processes by ID, and whether they have closed their client
 }
 
-// newWorld starts a Redis. When the test ends no key may be without TTL, no
+// newFixture starts a Redis. When the test ends no key may be without TTL, no
 // lease or wait may be left, and no goroutine.
-func newWorld(t *testing.T, opts ...redistest.Option) *world {
+func newFixture(t *testing.T, opts ...redistest.Option) *fixture {
 	t.Helper()
-	goleak.VerifyNone(t, dialling())
-	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
-	w := &world{t: t, stalls: redistest.WatchStalls(t)}
+	leaktest.Check(t, dialling())
+	t.Cleanup(func() { leaktest.Check(t, dialling()) })
+	w := &fixture{t: t, stalls: redistest.WatchStalls(t)}
 	if sizeOfQuorum() > 1 {
 		w.queue = &queue{all: make(map[string]map[string]bool)}
 	}
@@ -73,19 +69,19 @@ func newWorld(t *testing.T, opts ...redistest.Option) *world {
 
 // within fails the test if something that began at an instant has taken longer than it
 // may and the machine stalled.
-func (w *world) within(begin time.Time, limit time.Duration, what string) {
+func (w *fixture) within(begin time.Time, limit time.Duration, what string) {
 	w.t.Helper()
 	w.stalls.Within(w.t, begin, limit, what)
 }
 
-// dialling is of go-redis: it looks once a second whether a server is back, and ends
-// within a second of its client.
-func dialling() goleak.Option {
-	return goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
+// dialling ignores a goroutine of go-redis that tries once a second to reach a server, and
+// ends within a second of its client.
+func dialling() string {
+	return "github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial("
 }
 
-// servers gives a world its servers.
-func (w *world) servers(opts []redistest.Option) {
+// servers starts the servers of a fixture.
+func (w *fixture) servers(opts []redistest.Option) {
 	for range sizeOfQuorum() {
 		s := startStore(w.t, opts...)
 		w.nodes, w.addrs = append(w.nodes, s), append(w.addrs, s.Addr())
@@ -96,7 +92,7 @@ func (w *world) servers(opts []redistest.Option) {
 
 // client returns a client with connection pools of its own, closed with the
 // test.
-func (w *world) client(opts ...holdfast.Option) *holdfast.Client {
+func (w *fixture) client(opts ...holdfast.Option) *holdfast.Client {
 	w.t.Helper()
 	var pools []redis.UniversalClient
 	for _, addr := range w.addrs {
@@ -106,7 +102,7 @@ func (w *world) client(opts ...holdfast.Option) *holdfast.Client {
 }
 
 // clientAs returns a client that is a user of the servers.
-func (w *world) clientAs(user, password string) *holdfast.Client {
+func (w *fixture) clientAs(user, password string) *holdfast.Client {
 	w.t.Helper()
 	var pools []redis.UniversalClient
 	for _, addr := range w.addrs {
@@ -115,7 +111,7 @@ func (w *world) clientAs(user, password string) *holdfast.Client {
 	return w.clientOf(pools)
 }
 
-func (w *world) clientOf(pools []redis.UniversalClient, opts ...holdfast.Option) *holdfast.Client {
+func (w *fixture) clientOf(pools []redis.UniversalClient, opts ...holdfast.Option) *holdfast.Client {
 	w.t.Helper()
 	var e engine.Engine
 	if inMemory() {
@@ -140,41 +136,41 @@ func (w *world) clientOf(pools []redis.UniversalClient, opts ...holdfast.Option)
 }
 
 // through puts a proxy before the server for all clients made from now on.
-func (w *world) through() *redistest.Proxy { return w.throughAll()[0] }
+func (w *fixture) through() *redistest.Proxy { return w.throughAll()[0] }
 
-// eventually waits until cond holds, by looking again and again.
-func (w *world) eventually(what string, cond func() bool) {
+// eventually polls until cond holds.
+func (w *fixture) eventually(what string, cond func() bool) {
 	w.t.Helper()
-	redistest.Await(w.t, patience, what, cond)
+	redistest.Await(w.t, waitTimeout, what, cond)
 }
 
-// lock takes a lease or fails the test.
-func (w *world) lock(m *holdfast.Mutex) *holdfast.Lease {
+// lock acquires a lease or fails the test.
+func (w *fixture) lock(m *holdfast.Mutex) *holdfast.Lease {
 	w.t.Helper()
-	r := w.get(lockBeside(context.Background(), m))
+	r := w.get(startLock(context.Background(), m))
 	if r.err != nil {
 		w.t.Fatal(r.err)
 	}
 	return r.lease
 }
 
-// release gives a lease back or fails the test.
-func (w *world) release(l *holdfast.Lease) {
+// release releases a lease or fails the test.
+func (w *fixture) release(l *holdfast.Lease) {
 	w.t.Helper()
 	if err := l.Release(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// result is the end of a Lock that runs beside the test.
+// result is the result of a Lock in a goroutine.
 type result struct {
 	lease *holdfast.Lease
 	err   error
 	at    time.Time
 }
 
-// lockBeside starts a Lock in a goroutine and returns where its result comes.
-func lockBeside(ctx context.Context, m *holdfast.Mutex) <-chan result {
+// startLock starts a Lock in a goroutine; the channel receives its result.
+func startLock(ctx context.Context, m *holdfast.Mutex) <-chan result {
 	ch := make(chan result, 1)
 	go func() {
 		l, err := m.Lock(ctx)
@@ -183,9 +179,9 @@ func lockBeside(ctx context.Context, m *holdfast.Mutex) <-chan result {
 	return ch
 }
 
-// waiting waits until n parties stand in the store's queue; on a quorum, until so many
-// of this process were told to wait.
-func (w *world) waiting(c *holdfast.Client, name string, n int) {
+// waiting waits until n waiters are in the store's queue; on a quorum, until so many
+// requests of this process were answered with a place in it.
+func (w *fixture) waiting(c *holdfast.Client, name string, n int) {
 	w.t.Helper()
 	w.eventually("waiters are in the queue", func() bool {
 		if w.queue != nil {
@@ -197,24 +193,24 @@ func (w *world) waiting(c *holdfast.Client, name string, n int) {
 }
 
 // get receives a result in time.
-func (w *world) get(ch <-chan result) result {
+func (w *fixture) get(ch <-chan result) result {
 	w.t.Helper()
 	select {
 	case r := <-ch:
 		return r
-	case <-time.After(patience):
-		w.t.Fatalf("no result in %v", patience)
+	case <-time.After(waitTimeout):
+		w.t.Fatalf("no result in %v", waitTimeout)
 		return result{}
 	}
 }
 
-// lost waits until the lease says that it is lost, and returns how.
-func (w *world) lost(l *holdfast.Lease) *holdfast.LostError {
+// lost waits until the lease is lost, and returns its error.
+func (w *fixture) lost(l *holdfast.Lease) *holdfast.LostError {
 	w.t.Helper()
 	select {
 	case <-l.Done():
-	case <-time.After(patience):
-		w.t.Fatalf("the holder was not told in %v", patience)
+	case <-time.After(waitTimeout):
+		w.t.Fatalf("the holder was not told in %v", waitTimeout)
 	}
 	var e *holdfast.LostError
 	if !errors.As(l.Err(), &e) {
@@ -224,7 +220,7 @@ func (w *world) lost(l *holdfast.Lease) *holdfast.LostError {
 }
 
 // waitRenewal waits until the lease is renewed once more.
-func (w *world) waitRenewal(l *holdfast.Lease) {
+func (w *fixture) waitRenewal(l *holdfast.Lease) {
 	w.t.Helper()
 	before := l.Deadline()
 	w.eventually("the lease is renewed", func() bool {
@@ -256,7 +252,7 @@ func evals(t *testing.T, rdb *redis.Client) int {
 
 // keysOf returns the keys of a resource. A node of a quorum may have none yet: a grant
 // does not wait for all of them.
-func (w *world) keysOf(name string) []string {
+func (w *fixture) keysOf(name string) []string {
 	w.t.Helper()
 	var keys []string
 	w.on(w.nodes, func(rdb *redis.Client) error {
@@ -273,7 +269,7 @@ func (w *world) keysOf(name string) []string {
 
 // subscribers counts the clients that listen for wake-ups, on the node where they are
 // fewest.
-func subscribers(t *testing.T, w *world) int {
+func subscribers(t *testing.T, w *fixture) int {
 	t.Helper()
 	least := math.MaxInt
 	w.on(w.nodes, func(rdb *redis.Client) error {

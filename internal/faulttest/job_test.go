@@ -92,18 +92,18 @@ func (w *worker) serve() error {
 
 // nodes are the worker processes that serve the job.
 type nodes struct {
-	w      *world
-	task   task
-	living map[string]*process // by process ID
-	began  map[string]int      // runs by slot
-	done   map[string]int
-	fresh  []string // process IDs that began a run since the last look
+	w     *fixture
+	task  task
+	alive map[string]*process // by process ID
+	began map[string]int      // runs by slot
+	done  map[string]int
+	fresh []string // process IDs that began a run since the last look
 }
 
 func (n *nodes) join() {
 	p := n.w.start("serve", n.task)
-	p.line("ready")
-	n.living[strconv.Itoa(p.cmd.Process.Pid)] = p
+	p.expect("ready")
+	n.alive[strconv.Itoa(p.cmd.Process.Pid)] = p
 }
 
 func (n *nodes) read(line string) {
@@ -119,9 +119,9 @@ func (n *nodes) read(line string) {
 	}
 }
 
-// drain reads what the living have written.
+// drain reads what the processes have written.
 func (n *nodes) drain() {
-	for _, p := range n.living {
+	for _, p := range n.alive {
 		for more := true; more; {
 			select {
 			case line := <-p.lines:
@@ -133,7 +133,7 @@ func (n *nodes) drain() {
 	}
 }
 
-// running waits until a run begins, and returns who runs.
+// running waits until a run begins, and returns its process.
 func (n *nodes) running() string {
 	n.w.t.Helper()
 	n.fresh = nil
@@ -141,7 +141,7 @@ func (n *nodes) running() string {
 	n.w.eventually("a run begins", func() bool {
 		n.drain()
 		for _, pid := range n.fresh {
-			if n.living[pid] != nil {
+			if n.alive[pid] != nil {
 				value = pid
 			}
 		}
@@ -150,11 +150,11 @@ func (n *nodes) running() string {
 	return value
 }
 
-func (n *nodes) part(value string) {
-	for line := range n.living[value].lines {
+func (n *nodes) end(value string) {
+	for line := range n.alive[value].lines {
 		n.read(line)
 	}
-	delete(n.living, value)
+	delete(n.alive, value)
 }
 
 // Six processes whose starts are skewed serve one job while those that run are
@@ -168,7 +168,7 @@ func TestJobUnderFaults(t *testing.T) {
 }
 
 func jobUnderFaults(t *testing.T, retry bool) {
-	w := newWorld(t, keepingData())
+	w := newFixture(t, keepingData())
 	const short = 12 * time.Second
 	length := primitivetest.Soak(t, short)
 	if length != short {
@@ -176,19 +176,19 @@ func jobUnderFaults(t *testing.T, retry bool) {
 	}
 	n := &nodes{
 		w: w, task: task{Resource: "report", TTL: 300 * time.Millisecond, Strict: retry},
-		living: map[string]*process{}, began: map[string]int{}, done: map[string]int{},
+		alive: map[string]*process{}, began: map[string]int{}, done: map[string]int{},
 	}
 	for range 6 {
 		n.join()
-		w.pass(rand.N(period / 3)) // skewed starts
+		w.elapse(rand.N(period / 3)) // skewed starts
 	}
-	f := n.suffer(length)
-	for _, p := range n.living {
+	f := n.injectFaults(length)
+	for _, p := range n.alive {
 		_ = p.in.Close() // all at once
 	}
-	for pid, p := range n.living {
+	for pid, p := range n.alive {
 		p.finish()
-		n.part(pid)
+		n.end(pid)
 	}
 	runs := 0
 	for slot, times := range n.began {
@@ -208,26 +208,26 @@ func jobUnderFaults(t *testing.T, retry bool) {
 	}
 }
 
-// suffer lets faults come when a run has begun, for a time, and until each kind has
-// come, a slot has succeeded and, if slots are retried, one was.
-func (n *nodes) suffer(length time.Duration) (f faults) {
+// injectFaults injects faults when a run has begun, for a time, and until each kind has
+// occurred, a slot has succeeded and, if slots are retried, one was.
+func (n *nodes) injectFaults(length time.Duration) (f faults) {
 	n.w.t.Helper()
 	var kinds []int
-	goesOn := n.w.lasting(length, func() bool { return f.all() && len(n.done) > 0 && (!n.task.Strict || n.retried()) })
+	goesOn := n.w.whileLasting(length, func() bool { return f.all() && len(n.done) > 0 && (!n.task.Strict || n.retried()) })
 	for ; goesOn(); kinds = kinds[1:] {
 		if len(kinds) == 0 {
 			kinds = rand.Perm(5) // each kind comes in every round
 		}
 		pid := n.running()
-		n.w.pass(rand.N(period / 8))
+		n.w.elapse(rand.N(period / 8))
 		switch kinds[0] {
 		case 0, 1:
-			n.living[pid].kill()
-			n.part(pid)
+			n.alive[pid].kill()
+			n.end(pid)
 			n.join()
 			f.kills++
 		case 2:
-			n.w.stop(n.living[pid], rand.N(3*n.task.TTL)) // now and then it goes on in time
+			n.w.stop(n.alive[pid], rand.N(3*n.task.TTL)) // now and then it goes on in time
 			f.stops++
 		case 3:
 			n.w.restart(rand.N(period / 2))
@@ -237,7 +237,7 @@ func (n *nodes) suffer(length time.Duration) (f faults) {
 	return f
 }
 
-// retried tells whether a slot was begun again.
+// retried reports whether a slot was begun again.
 func (n *nodes) retried() bool {
 	for _, times := range n.began {
 		if times > 1 {

@@ -31,14 +31,14 @@ func (w *worker) await() error {
 	return nil
 }
 
-// rounds is a latch that is set and counted down again and again by processes, of
-// which some wait and some count.
-type rounds struct {
-	w       *world
+// latchRounds is a latch that is set and counted down in rounds by processes, of which
+// some wait and some count.
+type latchRounds struct {
+	w       *fixture
 	c       *holdfast.Client
 	latch   *holdfast.Latch
-	waiters *troop
-	workers *troop
+	waiters *workerGroup
+	workers *workerGroup
 	kinds   []int
 	faults
 	played, opened, ended int
@@ -49,26 +49,25 @@ const (
 	roundWaiters = 3
 )
 
-// begin sets the latch and lets all wait for it.
-func (r *rounds) begin() {
+// begin sets the latch and has all waiters wait for it.
+func (r *latchRounds) begin() {
 	r.w.t.Helper()
-	ctx, cancel := context.WithTimeout(r.w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.w.t.Context(), waitTimeout)
 	defer cancel()
 	if set, err := r.latch.TrySet(ctx, roundSize); !set || err != nil {
 		r.w.t.Fatalf("round %d: %v, %v", r.played, set, err)
 	}
-	for _, p := range r.waiters.living {
-		p.say(fmt.Sprint(r.played))
+	for _, p := range r.waiters.alive {
+		p.send(fmt.Sprint(r.played))
 	}
-	r.gathered()
+	r.awaitWaiters()
 }
 
-// gathered waits until every living waiter stands in the queue. To count them would
-// not do: one that was killed stands there for three seconds more, in the place of
-// the one that is still on its way.
-func (r *rounds) gathered() {
+// awaitWaiters waits until every live waiter is in the queue. A count is not enough: one
+// that was killed stays for three seconds, in the place of one that is not there yet.
+func (r *latchRounds) awaitWaiters() {
 	r.w.t.Helper()
-	r.w.eventually("all who live are in the queue", func() bool {
+	r.w.eventually("all live waiters are in the queue", func() bool {
 		s, err := r.c.Snapshot(context.Background(), r.waiters.task.Resource)
 		if err != nil {
 			return false
@@ -77,7 +76,7 @@ func (r *rounds) gathered() {
 		for _, one := range s.Waiters {
 			waits[one.PID] = true
 		}
-		for _, p := range r.waiters.living {
+		for _, p := range r.waiters.alive {
 			if !waits[p.cmd.Process.Pid] {
 				return false
 			}
@@ -86,15 +85,15 @@ func (r *rounds) gathered() {
 	})
 }
 
-// closed checks that nobody has gone on, or been sent away, and that the count is
-// what it must be after so many counts, of which some may not have come through.
-func (r *rounds) closed(started, confirmed int) {
+// requireClosed checks that no wait has returned, and that the count is right after so
+// many counts, of which some may not have arrived.
+func (r *latchRounds) requireClosed(started, confirmed int) {
 	r.w.t.Helper()
 	if len(r.waiters.lines) > 0 {
-		r.w.t.Fatalf("round %d: one that is dead said %q", r.played, r.waiters.lines)
+		r.w.t.Fatalf("round %d: a dead waiter printed %q", r.played, r.waiters.lines)
 	}
-	for _, p := range r.waiters.living {
-		if lines := p.said(); len(lines) > 0 {
+	for _, p := range r.waiters.alive {
+		if lines := p.unread(); len(lines) > 0 {
 			r.w.t.Fatalf("round %d: %q after %d of %d counts", r.played, lines, started, roundSize)
 		}
 	}
@@ -103,9 +102,9 @@ func (r *rounds) closed(started, confirmed int) {
 	}
 }
 
-func (r *rounds) count() int {
+func (r *latchRounds) count() int {
 	r.w.t.Helper()
-	ctx, cancel := context.WithTimeout(r.w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.w.t.Context(), waitTimeout)
 	defer cancel()
 	n, err := r.latch.Count(ctx)
 	if err != nil {
@@ -114,41 +113,41 @@ func (r *rounds) count() int {
 	return n
 }
 
-// one lets a worker count while a fault comes, and tells whether it has confirmed.
-func (r *rounds) one(kind int) (confirmed bool) {
+// countOne has a worker count during a fault, and reports whether it has confirmed.
+func (r *latchRounds) countOne(kind int) (confirmed bool) {
 	r.w.t.Helper()
-	k := rand.N(len(r.workers.living))
-	p := r.workers.living[k]
-	p.say("one")
-	r.w.pass(rand.N(2 * time.Millisecond))
+	k := rand.N(len(r.workers.alive))
+	p := r.workers.alive[k]
+	p.send("one")
+	r.w.elapse(rand.N(2 * time.Millisecond))
 	switch kind {
 	case 0: // in its count, or before, or after
 		r.workers.kill(k)
-		r.workers.join()
+		r.workers.start()
 		r.kills++
 		return false
 	case 1:
 		r.w.stop(p, rand.N(time.Second))
 		r.stops++
 	case 2:
-		q := r.waiters.living[rand.N(roundWaiters)]
+		q := r.waiters.alive[rand.N(roundWaiters)]
 		r.w.stop(q, rand.N(time.Second))
 		r.stops++
 	case 3:
 		r.w.restart(rand.N(300 * time.Millisecond))
 		r.restarts++
-	case 4: // the one that comes in its place waits for the same round
+	case 4: // its replacement waits for the same round
 		r.waiters.kill(rand.N(roundWaiters))
-		r.waiters.join()
-		r.waiters.living[roundWaiters-1].say(fmt.Sprint(r.played))
+		r.waiters.start()
+		r.waiters.alive[roundWaiters-1].send(fmt.Sprint(r.played))
 		r.kills++
 	}
-	p.line("counted")
+	p.expect("counted")
 	return true
 }
 
-// fault is the next kind, of which each comes in turns; and none.
-func (r *rounds) fault() int {
+// fault returns the next kind of fault, each in turn, or none.
+func (r *latchRounds) fault() int {
 	if len(r.kinds) == 0 {
 		r.kinds = rand.Perm(7)
 	}
@@ -157,19 +156,19 @@ func (r *rounds) fault() int {
 	return kind
 }
 
-// play is one round: faults come while all but one is counted, and then, in a wiped
-// round, Redis loses its data; else the last ones are counted.
-func (r *rounds) play(wiped bool) {
+// playRound is one round: faults occur during all counts but the last. Then, in a wiped
+// round, Redis loses its data; otherwise the last count is made.
+func (r *latchRounds) playRound(wiped bool) {
 	r.w.t.Helper()
 	r.begin()
 	confirmed := 0
 	for started := 1; started < roundSize; started++ {
-		if r.one(r.fault()) {
+		if r.countOne(r.fault()) {
 			confirmed++
 		}
-		r.closed(started, confirmed)
+		r.requireClosed(started, confirmed)
 	}
-	r.gathered()
+	r.awaitWaiters()
 	word := "went"
 	if wiped {
 		word = "ended"
@@ -177,26 +176,26 @@ func (r *rounds) play(wiped bool) {
 		r.wipes++
 		r.ended++
 	} else {
-		// Those that were killed have counted or not.
+		// The killed workers have counted or not.
 		for n := r.count(); n > 0; n = r.count() {
-			p := r.workers.living[rand.N(len(r.workers.living))]
-			p.say("one of the last")
-			if rand.N(3) == 0 { // whoever should tell the others may not do so for a while
+			p := r.workers.alive[rand.N(len(r.workers.alive))]
+			p.send("one of the last")
+			if rand.N(3) == 0 { // the process that would wake the others is stopped
 				r.w.stop(p, rand.N(time.Second))
 				r.stops++
 			}
-			p.line("counted")
+			p.expect("counted")
 		}
 		r.opened++
 	}
-	r.after(word)
+	r.requireReleased(word)
 }
 
-// after waits until all that wait have gone on as they must.
-func (r *rounds) after(word string) {
+// requireReleased waits until all waits have returned as they must.
+func (r *latchRounds) requireReleased(word string) {
 	r.w.t.Helper()
-	for _, p := range r.waiters.living {
-		if got := p.line(word); strings.TrimSpace(got) != fmt.Sprint(r.played) {
+	for _, p := range r.waiters.alive {
+		if got := p.expect(word); strings.TrimSpace(got) != fmt.Sprint(r.played) {
 			r.w.t.Fatalf("round %d: %s %s", r.played, word, got)
 		}
 	}
@@ -205,25 +204,25 @@ func (r *rounds) after(word string) {
 
 // Processes wait for a latch and others count it down, round after round, while
 // both are killed and stopped and Redis is killed and started again, with its data
-// and, now and then, without. Nobody goes on before the last count has begun,
-// everybody goes on soon after it, and a latch whose data are lost sends all who
-// wait away: nobody hangs.
+// and, now and then, without. No wait returns before the last count has
+// begun, every wait returns soon after it, and the loss of a latch's data ends all waits:
+// none hangs.
 func TestLatchRoundsUnderFaults(t *testing.T) {
-	w := newWorld(t, keepingData())
+	w := newFixture(t, keepingData())
 	length := primitivetest.Soak(t, 8*time.Second)
 	c := w.client()
-	r := &rounds{
+	r := &latchRounds{
 		w: w, c: c, latch: c.Latch("gate"),
-		waiters: &troop{w: w, role: "await", task: task{Resource: "gate"}},
-		workers: &troop{w: w, role: "countdown", task: task{Resource: "gate"}},
+		waiters: &workerGroup{w: w, role: "await", task: task{Resource: "gate"}},
+		workers: &workerGroup{w: w, role: "countdown", task: task{Resource: "gate"}},
 	}
-	r.waiters.recruit(roundWaiters)
-	r.workers.recruit(3)
+	r.waiters.startAll(roundWaiters)
+	r.workers.startAll(3)
 	for start := time.Now(); time.Since(start) < length || r.played < 3; {
-		r.play(r.played%3 == 2)
+		r.playRound(r.played%3 == 2)
 	}
-	r.waiters.dismiss()
-	r.workers.dismiss()
+	r.waiters.finishAll()
+	r.workers.finishAll()
 	w.forgetUnits("gate")
 	t.Logf("%d rounds: %d opened, %d ended; %v in %v", r.played, r.opened, r.ended, r.faults, length)
 	if min(r.kills, r.stops, r.restarts, r.wipes) == 0 {

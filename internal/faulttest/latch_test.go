@@ -41,7 +41,7 @@ func waitLatch(ctx context.Context, l *holdfast.Latch) <-chan result {
 // and Redis is killed and started again with its data: nothing confirmed is lost,
 // nothing counts twice, and the waiters go on at the last one.
 func TestLatchUnderFaults(t *testing.T) {
-	w := newWorld(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
+	w := newFixture(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	tasks := 58
@@ -58,7 +58,7 @@ func TestLatchUnderFaults(t *testing.T) {
 	}
 	begin := func() *process {
 		p := w.start("countdown", task{Resource: "parts"})
-		p.line("ready")
+		p.expect("ready")
 		return p
 	}
 	workers := []*process{begin(), begin(), begin()}
@@ -71,8 +71,8 @@ func TestLatchUnderFaults(t *testing.T) {
 		k := rand.N(len(workers))
 		switch p := workers[k]; n % 10 {
 		case 3: // killed in its count, or before, or after
-			p.say("last words")
-			w.pass(rand.N(2 * time.Millisecond))
+			p.send("last words")
+			w.elapse(rand.N(2 * time.Millisecond))
 			p.kill()
 			workers[k] = begin()
 			kills++
@@ -87,19 +87,19 @@ func TestLatchUnderFaults(t *testing.T) {
 			}
 		case 7: // Redis goes while all count
 			for i, p := range workers {
-				p.say(fmt.Sprint("in a restart ", i))
+				p.send(fmt.Sprint("in a restart ", i))
 			}
-			w.pass(rand.N(2 * time.Millisecond))
+			w.elapse(rand.N(2 * time.Millisecond))
 			w.restart(rand.N(300 * time.Millisecond))
 			restarts++
 			for _, p := range workers {
-				p.line("counted")
+				p.expect("counted")
 			}
 			n += len(workers)
 			continue
 		}
-		workers[k].say(fmt.Sprint(n))
-		workers[k].line("counted")
+		workers[k].send(fmt.Sprint(n))
+		workers[k].expect("counted")
 		n++
 	}
 	for _, ch := range waiters {
@@ -113,8 +113,8 @@ func TestLatchUnderFaults(t *testing.T) {
 	if left != 1 || err != nil {
 		t.Fatalf("the count is %d, %v", left, err)
 	}
-	workers[0].say("the last")
-	workers[0].line("counted")
+	workers[0].send("the last")
+	workers[0].expect("counted")
 	for _, ch := range waiters {
 		if r := w.get(ch); r.err != nil {
 			t.Error(r.err)
@@ -133,7 +133,7 @@ func TestLatchUnderFaults(t *testing.T) {
 // forgetUnits breaks what was counted, which by design lives as long as the latch
 // would have, so that nothing else can hide behind it. On a quorum a node may also have
 // what a killed process had begun to count.
-func (w *world) forgetUnits(latch string) {
+func (w *fixture) forgetUnits(latch string) {
 	w.t.Helper()
 	ctx := context.Background()
 	for _, node := range w.stores {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// checkClean looks at what is left in the store when all clients are closed.
-func (w *world) checkClean() {
+// checkClean checks what is left in the store when all clients are closed.
+func (w *fixture) checkClean() {
 	if w.t.Failed() {
 		return
 	}
@@ -20,12 +20,12 @@ func (w *world) checkClean() {
 	w.nothingLeft()
 }
 
-// nothingLeft waits until nobody holds or waits for anything, on any node. A clean-up
+// nothingLeft waits until no node has a holder or a waiter. A clean-up
 // that needs the TTL is none: the test fails before the TTL can hide it.
-func (w *world) nothingLeft() {
+func (w *fixture) nothingLeft() {
 	w.t.Helper()
 	limits := deadlines{}
-	redistest.Await(w.t, patience, "the store has no lease and no wait left", func() bool {
+	redistest.Await(w.t, waitTimeout, "the store has no lease and no wait left", func() bool {
 		looked := time.Now()
 		left, err := w.left()
 		if err != nil {
@@ -56,9 +56,9 @@ func (d deadlines) passed(at time.Time, left map[string]time.Duration) string {
 	return ""
 }
 
-// left is what stands in the store, and for how long it may: two thirds of the time
-// after which it would go by itself.
-func (w *world) left() (map[string]time.Duration, error) {
+// left returns what is in the store, and for how long it may be: two thirds of the time
+// after which it would expire.
+func (w *fixture) left() (map[string]time.Duration, error) {
 	all := map[string]time.Duration{}
 	for i, e := range w.stores {
 		for s, err := range e.List(context.Background(), holdfast.DefaultPrefix, "*") {
@@ -68,14 +68,14 @@ func (w *world) left() (map[string]time.Duration, error) {
 			for _, h := range s.Holders {
 				allowed := h.TTL * 2 / 3
 				if w.died(h.Client) {
-					allowed = patience
+					allowed = waitTimeout
 				}
 				all[fmt.Sprintf("node %d, %s: lease %s of process %d", i+1, s.Resource.Name, h.ID, h.Client.PID)] = allowed
 			}
 			for _, q := range s.Waiters {
 				allowed := engine.WaiterLife * 2 / 3
 				if w.died(q.Client) {
-					allowed = patience
+					allowed = waitTimeout
 				}
 				all[fmt.Sprintf("node %d, %s: wait %s of process %d", i+1, s.Resource.Name, q.ID, q.Client.PID)] = allowed
 			}
@@ -84,10 +84,10 @@ func (w *world) left() (map[string]time.Duration, error) {
 	return all, nil
 }
 
-// died tells whether a client had no time to clear up: it was killed. The store may
-// have forgotten which process a client is of. On a quorum a client that is closed
+// died reports whether a client had no time to clean up: it was killed. The store may
+// not have the process of a client any more. On a quorum a client that is closed
 // leaves nodes that did not answer to the background, which ends with its process.
-func (w *world) died(c engine.Client) bool {
+func (w *fixture) died(c engine.Client) bool {
 	cleared, known := w.workers[c.PID]
 	if c.PID == 0 {
 		return len(w.workers) > 0
@@ -95,7 +95,7 @@ func (w *world) died(c engine.Client) bool {
 	return known && (!cleared || w.queue != nil)
 }
 
-// The judge lets a lease be given back late, and sees one that waits for its TTL.
+// The check accepts a late release, and finds a lease that waits for its TTL.
 func TestJudgeOfLeftovers(t *testing.T) {
 	at := time.Now()
 	left := map[string]time.Duration{"slow": 2 * time.Second, "forgotten": time.Second}
@@ -105,7 +105,7 @@ func TestJudgeOfLeftovers(t *testing.T) {
 			t.Errorf("after %v: %s", after, got)
 		}
 	}
-	left["forgotten"] = time.Hour // what is said of it later changes nothing
+	left["forgotten"] = time.Hour // a later TTL changes nothing
 	if got := limits.passed(at.Add(time.Second+1), left); got != "forgotten" {
 		t.Errorf("got %q, want the forgotten one", got)
 	}

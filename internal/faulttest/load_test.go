@@ -16,13 +16,13 @@ import (
 // one of the processes is killed and started again all along. The counter equals
 // the number of turns, to the last one.
 func TestExclusionUnderLoad(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const turns = 20_000
 	tk := task{Resource: "counter", TTL: 500 * time.Millisecond, Callers: 8, Counter: "counter:value"}
 	var steady []*process
 	for range 3 {
 		p := w.start("count", tk)
-		p.line("ready")
+		p.expect("ready")
 		steady = append(steady, p)
 	}
 	rdb := w.redis.Client()
@@ -30,7 +30,7 @@ func TestExclusionUnderLoad(t *testing.T) {
 	deadline := time.Now().Add(2 * time.Minute)
 	for n := 0; n < turns; {
 		victim := w.start("count", tk)
-		victim.line("ready")
+		victim.expect("ready")
 		before := n
 		w.eventually("many turns more", func() bool {
 			n, _ = rdb.Get(t.Context(), turnsOf(tk.Counter)).Int()
@@ -88,7 +88,7 @@ func fair(t *testing.T, tallies []tally) {
 // 64 goroutines of one process on one resource. The work of a turn is a read and
 // a write, as in the load test above.
 func TestFairnessInOneProcess(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	one := &worker{task: task{Counter: "counter"}, rdb: w.redis.Client()}
 	tallies, err := takeTurns(w.client().Mutex("hot"), 64, time.Now(), 3*time.Second, one.increment)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestFairnessInOneProcess(t *testing.T) {
 
 // 8 processes of 8 goroutines on one resource, with the same work.
 func TestFairnessBetweenProcesses(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	tallies := w.turnsOf(8, task{Resource: "hot", TTL: 5 * time.Second, Callers: 8, For: 4 * time.Second, Counter: "counter"})
 	fair(t, tallies)
 	w.exact("counter", tallies)
@@ -108,7 +108,7 @@ func TestFairnessBetweenProcesses(t *testing.T) {
 
 // exact checks a counter that every turn has read and written. Turns that ended
 // after the time was up are not in the tallies, at most one a caller.
-func (w *world) exact(counter string, tallies []tally) {
+func (w *fixture) exact(counter string, tallies []tally) {
 	w.t.Helper()
 	n, err := w.redis.Client().Get(w.t.Context(), counter).Int()
 	if err != nil {
@@ -123,24 +123,24 @@ func (w *world) exact(counter string, tallies []tally) {
 	}
 }
 
-// turnsOf runs the same task in several processes, all in the same span of time: who
-// began sooner or ended later than others would have less company, and more turns.
-func (w *world) turnsOf(processes int, tk task) []tally {
+// turnsOf runs the same task in several processes, all in the same span of time: one
+// that began sooner or ended later would have fewer rivals, and more turns.
+func (w *fixture) turnsOf(processes int, tk task) []tally {
 	w.t.Helper()
 	var ps []*process
 	for range processes {
 		p := w.start("turns", tk)
-		p.line("ready")
+		p.expect("ready")
 		ps = append(ps, p)
 	}
 	start := fmt.Sprint(time.Now().Add(300 * time.Millisecond).UnixNano()) // all have read it by then
 	for _, p := range ps {
-		p.say(start)
+		p.send(start)
 	}
 	var all []tally
 	for _, p := range ps {
 		var some []tally
-		if err := json.Unmarshal([]byte(p.line("tally")), &some); err != nil {
+		if err := json.Unmarshal([]byte(p.expect("tally")), &some); err != nil {
 			w.t.Fatal(err)
 		}
 		all = append(all, some...)
@@ -152,7 +152,7 @@ func (w *world) turnsOf(processes int, tk task) []tally {
 // Without tenure the order between processes is first come, first served,
 // exactly.
 func TestFirstComeFirstServed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const waiters = 24
 	clients := []*holdfast.Client{w.client(), w.client(), w.client(), w.client()}
 	l := w.lock(clients[0].Mutex("stock:1"))
@@ -188,14 +188,14 @@ func TestFirstComeFirstServed(t *testing.T) {
 
 // The same with a process for each waiter.
 func TestFirstComeFirstServedAcrossProcesses(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const waiters = 8
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1", holdfast.WithoutTenure()))
 	var line []*process
 	for n := range waiters {
 		p := w.start("wait", task{Resource: "stock:1", TTL: 15 * time.Second, Strict: true})
-		p.line("waiting")
+		p.expect("waiting")
 		// The next one comes when this one is in the queue.
 		w.waiting(c, "stock:1", n+1)
 		line = append(line, p)
@@ -204,7 +204,7 @@ func TestFirstComeFirstServedAcrossProcesses(t *testing.T) {
 	w.release(l)
 	for n, p := range line {
 		// Whoever passed this one would hold until told, and its token be lower.
-		token, err := strconv.ParseUint(p.line("held"), 10, 64)
+		token, err := strconv.ParseUint(p.expect("held"), 10, 64)
 		if err != nil || token <= last {
 			t.Fatalf("process %d entered with token %d after %d, %v", n, token, last, err)
 		}

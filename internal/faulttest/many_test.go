@@ -24,7 +24,7 @@ import (
 // A client has very many leases when its store goes away, hanging or refusing. If
 // it comes back in time all are kept. If not, every holder is told before the store
 // could give its lease to another, with few goroutines all along, and what the
-// store still has is given back when it is there again.
+// store still has is released when it is back.
 func TestManyLeasesWhenTheStoreGoesAway(t *testing.T) {
 	for name, through := range map[string]func(t *testing.T, s *redistest.Server) (*redis.Client, func() (back func())){
 		"hangs": func(_ *testing.T, s *redistest.Server) (*redis.Client, func() func()) {
@@ -205,7 +205,7 @@ func (m *many) watch(stop chan struct{}) {
 	}
 }
 
-// sweep sees who is told. Until somebody is it looks at some only, since a round
+// sweep records which holders are told. Until one is, it checks only some, since a round
 // takes milliseconds of a processor that the client needs.
 func (m *many) sweep(stop chan struct{}) {
 	t := time.NewTicker(5 * time.Millisecond)
@@ -265,7 +265,7 @@ func (m *many) awaitTold() {
 	}
 }
 
-// check looks at when the holders were told: before the store could give their
+// check checks when the holders were told: before the store could give their
 // leases away, that is a TTL after the last renewal was sent. With a TTL of 15 s all
 // but one of a thousand have to be, unless this process was stalled by its machine
 // for longer after the window had closed (TestAllAreToldFirst needs no clock).

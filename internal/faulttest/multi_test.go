@@ -12,18 +12,18 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// keepAll takes all the resources of the task, says so, and holds them until it
-// is killed or told to end.
-func (w *worker) keepAll() error {
+// holdSeveral is the role of a worker that locks all the resources of the task, prints
+// so, and holds them until it is killed or its input ends.
+func (w *worker) holdSeveral() error {
 	l, err := w.c.Multi(strings.Fields(w.Resource), holdfast.WithTTL(w.TTL)).Lock(context.Background())
 	if err != nil {
 		return err
@@ -78,11 +78,11 @@ func (w *worker) transferOnce(ctx context.Context) error {
 	})
 }
 
-// shareAll is the role of callers that take several of the names at once, in any
-// order, hold them for a while and give them back: see share.
-func (w *worker) shareAll() error { return w.repeat(w.takeSome) }
+// useSeveral is the role of callers that lock several of the names at once, in any order,
+// use them for a while and release them: see useShares.
+func (w *worker) useSeveral() error { return w.repeat(w.useSome) }
 
-func (w *worker) takeSome(ctx context.Context, d *diary) error {
+func (w *worker) useSome(ctx context.Context, d *usageLog) error {
 	names := strings.Fields(w.Resource)
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	names = names[:1+rand.IntN(len(names))]
@@ -93,8 +93,8 @@ func (w *worker) takeSome(ctx context.Context, d *diary) error {
 	if len(l.Tokens()) != len(names) {
 		return fmt.Errorf("tokens %v for %v", l.Tokens(), names)
 	}
-	d.rely(ctx, l, 1, w.holdFor())
-	_ = l.Release(ctx) // lost, unreachable or done: all may be
+	d.use(ctx, l, 1, w.holdFor())
+	_ = l.Release(ctx) // it may be lost, unreachable or done
 	return nil
 }
 
@@ -103,47 +103,47 @@ func (w *worker) takeSome(ctx context.Context, d *diary) error {
 // one name, the tokens of each name increase, and a lease covers all its names or
 // none; afterwards all of them can be had.
 func TestMultiUnderFaults(t *testing.T) {
-	w := newWorld(t, keepingData())
+	w := newFixture(t, keepingData())
 	length := primitivetest.Soak(t, 6*time.Second)
 	names := strings.Fields("a b c d e")
-	r := &troop{w: w, role: "share all", task: task{Resource: strings.Join(names, " "), TTL: 400 * time.Millisecond, Callers: 2}}
-	r.recruit(5)
-	r.suffer(length, r.task.TTL, func(lines []string) bool {
+	r := &workerGroup{w: w, role: "use several names", task: task{Resource: strings.Join(names, " "), TTL: 400 * time.Millisecond, Callers: 2}}
+	r.startAll(5)
+	r.injectFaults(length, r.task.TTL, func(lines []string) bool {
 		held := map[string]int{}
-		for _, s := range stays(t, lines) {
+		for _, s := range usagesOf(t, lines) {
 			held[s.resource]++
 		}
 		return !slices.ContainsFunc(names, func(name string) bool { return held[name] < 5 })
 	})
-	r.dismiss()
+	r.finishAll()
 	ctx, cancel := context.WithTimeout(t.Context(), r.task.TTL+5*time.Second)
 	defer cancel()
 	l, err := w.client().Multi(names).Lock(ctx)
 	if err != nil {
-		t.Fatalf("all of them, at the end: %v", err)
+		t.Fatalf("all names, at the end: %v", err)
 	}
 	w.release(l)
-	together := stays(t, r.lines)
+	all := usagesOf(t, r.lines)
 	for _, name := range names {
-		var own []stay
-		for _, s := range together {
+		var own []usage
+		for _, s := range all {
 			if s.resource == name {
 				own = append(own, s)
 			}
 		}
-		if _, err := within(own, 1); err != nil {
+		if _, err := checkOverlap(own, 1); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	t.Logf("%d stays on %d names; %v in %v", len(together), len(names), r.faults, length)
+	t.Logf("%d uses of %d names; %v in %v", len(all), len(names), r.faults, length)
 }
 
 // A holder that dies frees all its resources within the TTL.
 func TestHolderOfAMultiKilled(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const ttl = 2 * time.Second
-	p := w.start("keep all", task{Resource: "b a c", TTL: ttl})
-	p.line("held")
+	p := w.start("hold several names", task{Resource: "b a c", TTL: ttl})
+	p.expect("held")
 	m := w.client().Multi([]string{"c", "a", "b"})
 	_, err := m.TryLock(t.Context())
 	var held *holdfast.HeldError
@@ -163,7 +163,7 @@ func TestHolderOfAMultiKilled(t *testing.T) {
 // An operator's break of one resource ends the lease of all, at once. Others may have
 // them when the holder has released it.
 func TestMultiIsToldOfABreak(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	l, err := w.client().Multi([]string{"a", "b", "c"}).Lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -196,9 +196,9 @@ func TestMultiIsToldOfABreak(t *testing.T) {
 }
 
 // Transfers between accounts in any direction, by several processes of which one
-// after the other is killed: nobody waits for ever, and no unit is lost.
+// after the other is killed: no wait is endless, and no unit is lost.
 func TestMultiUnderKills(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const each = 1000
 	accounts := []string{"a", "b", "c", "d", "e"}
 	rdb := redis.NewClient(&redis.Options{Addr: w.addrs[0]})
@@ -215,15 +215,15 @@ func TestMultiUnderKills(t *testing.T) {
 		all = append(all, w.start("transfer", tk))
 	}
 	for _, p := range all {
-		p.line("ready")
+		p.expect("ready")
 	}
 	for range 5 {
-		w.pass(700 * time.Millisecond)
+		w.elapse(700 * time.Millisecond)
 		all[0].kill()
 		all = append(all[1:], w.start("transfer", tk))
-		all[len(all)-1].line("ready")
+		all[len(all)-1].expect("ready")
 	}
-	w.pass(time.Second)
+	w.elapse(time.Second)
 	for _, p := range all {
 		p.finish()
 	}
@@ -247,8 +247,8 @@ func TestMultiUnderKills(t *testing.T) {
 
 // The resources of a Multi may live on different masters of a cluster.
 func TestMultiOnACluster(t *testing.T) {
-	goleak.VerifyNone(t, dialling())
-	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
+	leaktest.Check(t, dialling())
+	t.Cleanup(func() { leaktest.Check(t, dialling()) })
 	var addrs []string
 	var nodes []*redistest.Server
 	for i := range 3 {
@@ -258,7 +258,7 @@ func TestMultiOnACluster(t *testing.T) {
 		}
 		nodes, addrs = append(nodes, s), append(addrs, s.Addr())
 	}
-	w := &world{t: t}
+	w := &fixture{t: t}
 	for _, addr := range addrs[1:] {
 		host, port, _ := strings.Cut(addr, ":")
 		if err := nodes[0].Client().ClusterMeet(t.Context(), host, port).Err(); err != nil {

@@ -10,7 +10,7 @@ import (
 func TestMutexUnderFaults(t *testing.T) {
 	for name, strict := range map[string]bool{"tenure": false, "strict": true} {
 		t.Run(name, func(t *testing.T) {
-			underFaults(t, task{Resource: "stock", TTL: 300 * time.Millisecond, Callers: 3, Capacity: 1, Strict: strict, Weights: []int{1}}, 1)
+			shareUnderFaults(t, task{Resource: "stock", TTL: 300 * time.Millisecond, Callers: 3, Capacity: 1, Strict: strict, Weights: []int{1}}, 1)
 		})
 	}
 }

@@ -8,21 +8,21 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // All connections of the caller's pool are taken for longer than a place in the
 // queue lasts without a poll: a waiter that was parked before gets its lease as soon
-// as it is free, a holder keeps its lease and gives it back, and who asks then gets
+// as it is free, a holder keeps its lease and releases it, and later calls get
 // an answer.
 func TestCallersPoolIsTaken(t *testing.T) {
-	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
+	t.Cleanup(func() { leaktest.Check(t, dialling()) })
 	server := redistest.Start(t)
-	w := &world{t: t}
+	w := &fixture{t: t}
 	join := func(change ...func(*redis.Options)) (*redis.Client, *holdfast.Client) {
 		rdb := server.Client(change...)
 		c, err := holdfast.New(goredis.New(rdb))
@@ -47,7 +47,7 @@ func TestCallersPoolIsTaken(t *testing.T) {
 	} {
 		rdb, c := join(limit)
 		p := party{c: c, mine: w.lock(c.Mutex(what, holdfast.WithTTL(ttl))), its: w.lock(other.Mutex("its " + what))}
-		p.waits = lockBeside(context.Background(), c.Mutex("its "+what))
+		p.waits = startLock(context.Background(), c.Mutex("its "+what))
 		w.waiting(other, "its "+what, 1)
 		for range 2 {
 			taken.Go(func() {
@@ -56,7 +56,7 @@ func TestCallersPoolIsTaken(t *testing.T) {
 					if !errors.Is(err, redis.ErrPoolExhausted) && !errors.Is(err, redis.ErrPoolTimeout) {
 						return
 					}
-					w.pass(time.Millisecond)
+					w.elapse(time.Millisecond)
 				}
 			})
 		}
@@ -65,7 +65,7 @@ func TestCallersPoolIsTaken(t *testing.T) {
 	w.eventually("all connections are taken", func() bool {
 		return server.Client().InfoMap(t.Context(), "clients").Val()["Clients"]["blocked_clients"] == "4"
 	})
-	w.pass(3500 * time.Millisecond)
+	w.elapse(3500 * time.Millisecond)
 	for _, p := range all {
 		if p.mine.Err() != nil {
 			t.Errorf("the holder lost its lease: %v", p.mine.Err())

@@ -16,7 +16,7 @@ import (
 // fewNodes is what a fault of a minority strikes: servers, and what clients reach
 // them through.
 type fewNodes struct {
-	w       *world
+	w       *fixture
 	nodes   []*redistest.Server
 	proxies proxies
 }
@@ -48,9 +48,9 @@ func (f fewNodes) onKeys(do func(rdb *redis.Client, key string) error) {
 	})
 }
 
-// faultsOfFew is what a minority may have without anybody noticing; each begins, and
+// faultsOfFew are faults of a minority that have no effect on callers; each begins, and
 // returns what ends it. A restart keeps the data: a node that comes back without may
-// vote twice. FLUSHALL takes them too; nobody notices because the lease stands on all
+// vote twice. FLUSHALL deletes them too, without effect, because the lease is on all
 // nodes when it comes.
 func faultsOfFew() map[string]func(fewNodes) (end func()) {
 	return map[string]func(fewNodes) func(){
@@ -93,16 +93,16 @@ func faultsOfFew() map[string]func(fewNodes) (end func()) {
 	}
 }
 
-// A minority of a quorum has each of the faults, and nobody notices: a holder keeps
-// its lease, others come and go, nobody enters beside the holder, and the one who
-// waits for it gets in at the end.
+// A minority of a quorum has each of the faults, without effect: a holder keeps its
+// lease, others acquire and release, none enters beside the holder, and its waiter is
+// granted at the end.
 func TestMinorityUnderFaults(t *testing.T) {
 	if sizeOfQuorum() == 1 {
 		t.Setenv(topologyEnv, "quorum3")
 	}
 	for name, begin := range faultsOfFew() {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, keepingData())
+			w := newFixture(t, keepingData())
 			all := w.throughAll()
 			few := fewNodes{w, w.minority(), all[:len(w.minority())]}
 			c, other := w.client(), w.client()
@@ -111,7 +111,7 @@ func TestMinorityUnderFaults(t *testing.T) {
 			w.release(last)
 			held := w.lock(c.Mutex("held", holdfast.WithTTL(3*time.Second))) // longer than a stall of the machine
 			w.eventually("all nodes have the lease", func() bool { return w.nodesWith("held") == len(w.nodes) })
-			ch := lockBeside(t.Context(), other.Mutex("held"))
+			ch := startLock(t.Context(), other.Mutex("held"))
 			w.waiting(other, "held", 1)
 
 			end := begin(few)
@@ -143,8 +143,8 @@ func TestMinorityUnderFaults(t *testing.T) {
 	}
 }
 
-// nodesWith counts the nodes on which somebody holds a resource.
-func (w *world) nodesWith(name string) int {
+// nodesWith counts the nodes on which a resource is held.
+func (w *fixture) nodesWith(name string) int {
 	n := 0
 	for _, node := range w.stores {
 		snap, err := node.Snapshot(w.t.Context(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: name})

@@ -16,11 +16,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// A world on a quorum has independent servers. Where a test says "the server" all of
-// them have the fault, unless a comment says otherwise: of a fault of a minority
-// nobody must notice anything, and TestMinorityUnderFaults shows that.
+// A fixture on a quorum has independent servers. Where a test says "the server" all of
+// them have the fault, unless a comment says otherwise: a fault of a minority must have
+// no effect, and TestMinorityUnderFaults shows that.
 
-// sizeOfQuorum is how many servers a world has: 1 if it is not a quorum.
+// sizeOfQuorum is how many servers a fixture has: 1 if it is not a quorum.
 func sizeOfQuorum() int {
 	switch os.Getenv(topologyEnv) {
 	case "quorum3", "memory3":
@@ -31,28 +31,28 @@ func sizeOfQuorum() int {
 	return 1
 }
 
-// inMemory tells whether the nodes are memory engines: then there are no servers.
+// inMemory reports whether the nodes are memory engines: then there are no servers.
 func inMemory() bool { return slices.Contains([]string{"memory3", "memory5"}, os.Getenv(topologyEnv)) }
 
-// memories gives a world nodes without servers.
-func (w *world) memories() {
+// memories adds nodes without servers.
+func (w *fixture) memories() {
 	for range sizeOfQuorum() {
 		w.stores = append(w.stores, memory.New())
 	}
 }
 
 // minority is as many nodes as a quorum can do without: none of a single server.
-func (w *world) minority() []*redistest.Server { return w.nodes[:len(w.nodes)/2] }
+func (w *fixture) minority() []*redistest.Server { return w.nodes[:len(w.nodes)/2] }
 
 // each does something to all nodes, one after the other.
-func (w *world) each(f func(*redistest.Server)) {
+func (w *fixture) each(f func(*redistest.Server)) {
 	for _, s := range w.nodes {
 		f(s)
 	}
 }
 
 // on runs commands on each of some nodes.
-func (w *world) on(nodes []*redistest.Server, f func(rdb *redis.Client) error) {
+func (w *fixture) on(nodes []*redistest.Server, f func(rdb *redis.Client) error) {
 	w.t.Helper()
 	for i, s := range nodes {
 		if err := f(s.Client()); err != nil {
@@ -62,7 +62,7 @@ func (w *world) on(nodes []*redistest.Server, f func(rdb *redis.Client) error) {
 }
 
 // throughAll puts a proxy before each node for all clients made from now on.
-func (w *world) throughAll() proxies {
+func (w *fixture) throughAll() proxies {
 	var all proxies
 	for i, s := range w.nodes {
 		p := redistest.NewProxy(w.t, s.Addr())
@@ -120,7 +120,7 @@ func engineOn(pools []redis.UniversalClient) engine.Engine {
 	return quorum.New(nodes...)
 }
 
-// queue knows who waits in this process: on a quorum no snapshot shows it.
+// queue has the waiters of this process: on a quorum no snapshot shows it.
 type queue struct {
 	mu  sync.Mutex
 	all map[string]map[string]bool // holder IDs by name
@@ -145,7 +145,7 @@ func (q *queue) length(name string) int {
 	return len(q.all[name])
 }
 
-// queued is an engine that notes who was told to wait.
+// queued is an engine that records the requests that must wait.
 type queued struct {
 	engine.Engine
 	queue *queue

@@ -109,7 +109,7 @@ func elements(reply any) int64 {
 	return n
 }
 
-// fill lets parties ask for a resource until so many have.
+// fill adds requests for a resource until there are so many.
 func (c *crowd) fill(name string, kind engine.Kind, capacity, from, to int) {
 	c.Helper()
 	ids := make(chan int)
@@ -179,7 +179,7 @@ func (c *crowd) of(op func() error) effort {
 	return w
 }
 
-// growth lets a crowd grow and wants an operation to cost what it did before.
+// growth adds to the crowd and requires that the cost of an operation stays the same.
 func (c *crowd) growth(op func() error, grow func(from, to int)) {
 	c.Helper()
 	few, many := 64, redistest.Scale(4000, 100_000)
@@ -195,7 +195,7 @@ func (c *crowd) growth(op func() error, grow func(from, to int)) {
 	}
 }
 
-// candidates makes client0 the leader and lets the others wait.
+// candidates makes client0 the leader and the others wait.
 func (c *crowd) candidates(from, to int) {
 	c.fill("primary", engine.KindElection, 1, from, min(to, 1))
 	c.fill("primary", engine.KindElection, 1, max(from, 1), to)
@@ -251,7 +251,7 @@ func TestNoReadHoldsTheServerUp(t *testing.T) {
 	}
 	check := func(s holdfast.Snapshot) {
 		t.Helper()
-		living := time.Now().Add(-engine.WaiterLife) // who asked before is dead by now; all of table hold
+		living := time.Now().Add(-engine.WaiterLife) // earlier requests are dead by now; all of table hold
 		seen := map[string]bool{}
 		for _, h := range s.Holders {
 			seen[h.ID] = true

@@ -7,19 +7,19 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // The password of the server changes under a holder: the lease that it cannot renew
 // says why, and so does every call from then on.
 func TestRefusedConnectionsNameTheirCause(t *testing.T) {
-	t.Cleanup(func() { goleak.VerifyNone(t, dialling()) })
+	t.Cleanup(func() { leaktest.Check(t, dialling()) })
 	server := redistest.Start(t, redistest.WithPassword("right"))
-	w := &world{t: t}
+	w := &fixture{t: t}
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: "right"})
 	c, err := holdfast.New(goredis.New(rdb))
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 
 // No reader is in with a writer, and no two writers are.
 func TestReadersAndWritersUnderFaults(t *testing.T) {
-	tk := task{Resource: "table", TTL: 300 * time.Millisecond, Callers: 3, Weights: []int{1, 1, 1, everything}}
-	underFaults(t, tk, everything)
+	tk := task{Resource: "table", TTL: 300 * time.Millisecond, Callers: 3, Weights: []int{1, 1, 1, writerWeight}}
+	shareUnderFaults(t, tk, writerWeight)
 }
 
 func TestManyReadersAndWritersDrain(t *testing.T) {
-	drainAll(t, task{Resource: "table", TTL: 15 * time.Second, Weights: []int{everything, 1, 1, 1, 1}}, 500)
+	serveMany(t, task{Resource: "table", TTL: 15 * time.Second, Weights: []int{writerWeight, 1, 1, 1, 1}}, 500)
 }
 
 // Readers that were killed vanish by their own TTL, although another one renews
 // all along.
 func TestKilledReadersVanish(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const ttl = time.Second
 	tk := task{Resource: "table", TTL: ttl, Weights: []int{1}}
 	var readers []*process
 	for range 3 {
-		p := w.start("keep", tk)
-		p.line("held")
+		p := w.start("hold a share", tk)
+		p.expect("held")
 		readers = append(readers, p)
 	}
 	c := w.client()
@@ -44,7 +44,7 @@ func TestKilledReadersVanish(t *testing.T) {
 	}
 	w.eventually("one reader is left", holders(1))
 	w.within(start, ttl+200*time.Millisecond, "the end of the dead readers")
-	w.pass(2 * ttl)
+	w.elapse(2 * ttl)
 	if !holders(1)() {
 		t.Error("the living reader is gone")
 	}
@@ -59,7 +59,7 @@ func TestKilledReadersVanish(t *testing.T) {
 // Eight readers that loop keep a writer out for no longer than three times what
 // they hold for.
 func TestWriterIsNotStarved(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const hold = 150 * time.Millisecond
 	reading, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -67,9 +67,9 @@ func TestWriterIsNotStarved(t *testing.T) {
 	for i := range 8 {
 		rw := w.client().RWMutex("table")
 		wg.Go(func() {
-			w.pass(time.Duration(i) * hold / 8) // never all out at once
+			w.elapse(time.Duration(i) * hold / 8) // never all out at once
 			for reading.Err() == nil {
-				err := rw.RDo(reading, func(context.Context) error { w.pass(hold); return nil })
+				err := rw.RDo(reading, func(context.Context) error { w.elapse(hold); return nil })
 				if err != nil && reading.Err() == nil {
 					t.Errorf("a reader: %v", err)
 					return
@@ -79,7 +79,7 @@ func TestWriterIsNotStarved(t *testing.T) {
 	}
 	rw := w.client().RWMutex("table")
 	for range 10 {
-		w.pass(hold * 4 / 3)
+		w.elapse(hold * 4 / 3)
 		start := time.Now()
 		l, err := rw.Lock(t.Context())
 		if err != nil {
@@ -92,10 +92,10 @@ func TestWriterIsNotStarved(t *testing.T) {
 	wg.Wait()
 }
 
-// A writer that becomes a reader lets those in who wait, at once: their next
-// poll would come after a second.
+// A demotion wakes the readers that wait at once: their next poll would come after a
+// second.
 func TestDemoteWakesParkedReaders(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	own, c := w.client(), w.client()
 	l, err := own.RWMutex("table").Lock(t.Context())
 	if err != nil {

@@ -13,23 +13,23 @@ import (
 // The capacity is never exceeded, and no part of it is lost.
 func TestSemaphoreUnderFaults(t *testing.T) {
 	tk := task{Resource: "pool", TTL: 300 * time.Millisecond, Callers: 3, Capacity: 7, Weights: []int{1, 1, 2, 3, 7}}
-	underFaults(t, tk, tk.Capacity)
+	shareUnderFaults(t, tk, tk.Capacity)
 }
 
 func TestManyWaitersOfASemaphoreDrain(t *testing.T) {
-	drainAll(t, task{Resource: "pool", TTL: 15 * time.Second, Capacity: 5, Weights: []int{5, 1, 2, 1, 3}}, 500)
+	serveMany(t, task{Resource: "pool", TTL: 15 * time.Second, Capacity: 5, Weights: []int{5, 1, 2, 1, 3}}, 500)
 }
 
 // What holders had that were killed comes back within their TTL.
 func TestUnitsOfKilledHoldersReturn(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const ttl = time.Second
 	tk := task{Resource: "pool", TTL: ttl, Capacity: 7}
 	var holders []*process
 	for _, weight := range []int{1, 2, 4} {
 		tk.Weights = []int{weight}
-		p := w.start("keep", tk)
-		p.line("held")
+		p := w.start("hold a share", tk)
+		p.expect("held")
 		holders = append(holders, p)
 	}
 	c := w.client()
@@ -47,7 +47,7 @@ func TestUnitsOfKilledHoldersReturn(t *testing.T) {
 
 // Light requests that loop do not pass a heavy one.
 func TestHeavyRequestIsNotStarved(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	const hold = 150 * time.Millisecond
 	looping, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -55,9 +55,9 @@ func TestHeavyRequestIsNotStarved(t *testing.T) {
 	for i := range 8 {
 		s := w.client().Semaphore("pool", 4)
 		wg.Go(func() {
-			w.pass(time.Duration(i) * hold / 8)
+			w.elapse(time.Duration(i) * hold / 8)
 			for looping.Err() == nil {
-				err := s.Do(looping, 1, func(context.Context) error { w.pass(hold); return nil })
+				err := s.Do(looping, 1, func(context.Context) error { w.elapse(hold); return nil })
 				if err != nil && !errors.Is(err, holdfast.ErrNotAcquired) {
 					t.Errorf("a light one: %v", err)
 					return
@@ -67,7 +67,7 @@ func TestHeavyRequestIsNotStarved(t *testing.T) {
 	}
 	s := w.client().Semaphore("pool", 4)
 	for range 10 {
-		w.pass(hold * 4 / 3)
+		w.elapse(hold * 4 / 3)
 		start := time.Now()
 		l, err := s.Acquire(t.Context(), 4)
 		if err != nil {

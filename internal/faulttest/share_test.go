@@ -17,11 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
 )
 
-// everything is the weight of a writer.
-const everything = 1 << 20
+// writerWeight is the weight of a writer.
+const writerWeight = 1 << 20
 
-// part gets a lease of a weight: of a mutex, of a semaphore, or as a reader or writer.
-func (tk task) part(ctx context.Context, c *holdfast.Client, weight int) (*holdfast.Lease, error) {
+// acquireShare acquires a lease of a weight: of a mutex, of a semaphore, or as a reader or writer.
+func (tk task) acquireShare(ctx context.Context, c *holdfast.Client, weight int) (*holdfast.Lease, error) {
 	ttl := holdfast.WithTTL(tk.TTL)
 	switch {
 	case tk.Capacity == 1 && tk.Strict:
@@ -30,16 +30,16 @@ func (tk task) part(ctx context.Context, c *holdfast.Client, weight int) (*holdf
 		return c.Mutex(tk.Resource, ttl).Lock(ctx)
 	case tk.Capacity > 0:
 		return c.Semaphore(tk.Resource, tk.Capacity, ttl).Acquire(ctx, weight)
-	case weight == everything:
+	case weight == writerWeight:
 		return c.RWMutex(tk.Resource, ttl).Lock(ctx)
 	}
 	return c.RWMutex(tk.Resource, ttl).RLock(ctx)
 }
 
-// keep takes a lease of the first weight, says so, and holds it until it is
-// killed or told to end.
-func (w *worker) keep() error {
-	l, err := w.part(context.Background(), w.c, w.Weights[0])
+// holdShare is the role of a worker that acquires a lease of the first weight, prints so,
+// and holds it until it is killed or its input ends.
+func (w *worker) holdShare() error {
+	l, err := w.acquireShare(context.Background(), w.c, w.Weights[0])
 	if err != nil {
 		return err
 	}
@@ -48,15 +48,15 @@ func (w *worker) keep() error {
 	return l.Release(context.Background())
 }
 
-// share is the role of callers that take a part, hold it for a while and give it
-// back, again and again. They write down what they rely on: "open RESOURCE TOKEN
-// WEIGHT AT UNTIL" whenever the trust window is found to be open (UNTIL is its end
-// as known then), "shut RESOURCE TOKEN WEIGHT AT" before they give it back or when
-// they have learned of the loss. Instants are nanoseconds of this machine's clock.
-func (w *worker) share() error { return w.repeat(w.takePart) }
+// useShares is the role of callers that acquire a share, use it for a while and release
+// it, again and again. They print each use: "open RESOURCE TOKEN WEIGHT AT UNTIL" whenever
+// the trust window is found open (UNTIL is its end at that time), "shut RESOURCE TOKEN
+// WEIGHT AT" before the release or after a loss. Instants are nanoseconds of this
+// machine's clock.
+func (w *worker) useShares() error { return w.repeat(w.useShare) }
 
-// repeat lets the callers do one thing again and again, until the input ends.
-func (w *worker) repeat(do func(ctx context.Context, d *diary) error) error {
+// repeat has the callers repeat one thing until the input ends.
+func (w *worker) repeat(do func(ctx context.Context, d *usageLog) error) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
@@ -65,7 +65,7 @@ func (w *worker) repeat(do func(ctx context.Context, d *diary) error) error {
 		stop()
 	}()
 	fmt.Println("ready")
-	d := &diary{out: bufio.NewWriter(os.Stdout)}
+	d := &usageLog{out: bufio.NewWriter(os.Stdout)}
 	errs := make(chan error, w.Callers)
 	var wg sync.WaitGroup
 	for range w.Callers {
@@ -83,20 +83,20 @@ func (w *worker) repeat(do func(ctx context.Context, d *diary) error) error {
 	return <-errs
 }
 
-func (w *worker) takePart(ctx context.Context, d *diary) error {
+func (w *worker) useShare(ctx context.Context, d *usageLog) error {
 	weight := w.Weights[rand.IntN(len(w.Weights))]
-	l, err := w.part(ctx, w.c, weight)
+	l, err := w.acquireShare(ctx, w.c, weight)
 	if err != nil {
 		return err
 	}
 	hold := w.holdFor()
-	d.rely(ctx, l, weight, hold)
-	if weight == everything && rand.IntN(2) == 0 && l.Err() == nil {
+	d.use(ctx, l, weight, hold)
+	if weight == writerWeight && rand.IntN(2) == 0 && l.Err() == nil {
 		if err := l.Demote(ctx); err == nil {
-			d.rely(ctx, l, 1, hold)
+			d.use(ctx, l, 1, hold)
 		}
 	}
-	_ = l.Release(ctx) // lost, unreachable or done: all may be
+	_ = l.Release(ctx) // it may be lost, unreachable or done
 	return nil
 }
 
@@ -109,21 +109,21 @@ func (tk task) holdFor() time.Duration {
 	return rand.N(tk.TTL / 4)
 }
 
-// diary is what a worker writes down.
-type diary struct {
+// usageLog prints the uses of a worker.
+type usageLog struct {
 	mu  sync.Mutex
 	out *bufio.Writer
 }
 
-func (d *diary) note(words ...any) {
+func (d *usageLog) note(words ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	fmt.Fprintln(d.out, words...)
 	_ = d.out.Flush()
 }
 
-// rely holds a lease for a time, as a holder does that looks at the clock.
-func (d *diary) rely(ctx context.Context, l *holdfast.Lease, weight int, hold time.Duration) {
+// use uses a lease for a time, as a holder does that checks the trust window.
+func (d *usageLog) use(ctx context.Context, l *holdfast.Lease, weight int, hold time.Duration) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	end := time.After(hold)
@@ -152,30 +152,30 @@ func (d *diary) rely(ctx context.Context, l *holdfast.Lease, weight int, hold ti
 	}
 }
 
-// stay is the time in which a caller relied on a part.
-type stay struct {
+// usage is the time for which a caller used a share.
+type usage struct {
 	resource string
 	token    uint64
 	weight   int
 	from, to int64
 }
 
-// stays reads what the workers wrote down.
-func stays(t *testing.T, lines []string) []stay {
+// usagesOf parses the lines of the workers.
+func usagesOf(t *testing.T, lines []string) []usage {
 	t.Helper()
 	type key struct {
 		resource string
 		token    uint64
 		weight   int
 	}
-	found := map[key]stay{}
+	found := map[key]usage{}
 	for _, line := range lines {
 		var k key
 		var at, until int64
 		if _, err := fmt.Sscanf(line, "open %s %d %d %d %d", &k.resource, &k.token, &k.weight, &at, &until); err == nil {
 			s, known := found[k]
 			if !known {
-				s = stay{k.resource, k.token, k.weight, at, until}
+				s = usage{k.resource, k.token, k.weight, at, until}
 			}
 			s.to = until
 			found[k] = s
@@ -189,27 +189,26 @@ func stays(t *testing.T, lines []string) []stay {
 			found[k] = s
 		}
 	}
-	all := make([]stay, 0, len(found))
+	all := make([]usage, 0, len(found))
 	for _, s := range found {
 		all = append(all, s)
 	}
-	slices.SortFunc(all, func(a, b stay) int { return cmp.Compare(a.from, b.from) })
+	slices.SortFunc(all, func(a, b usage) int { return cmp.Compare(a.from, b.from) })
 	return all
 }
 
-// within tells how many stays there were at once, and the first instant at which
-// they add up to more than the capacity, if there is one. It wants them in the
-// order in which they began. Of a resource that one may have at a time, the tokens
-// have to increase too.
-func within(all []stay, capacity int) (most int, err error) {
-	var inside []stay
+// checkOverlap returns the largest number of usages at once, and an error for the first
+// instant at which they add up to more than the capacity. They must be in the order of
+// their starts. With a capacity of 1 the tokens must increase too.
+func checkOverlap(all []usage, capacity int) (most int, err error) {
+	var inside []usage
 	var top uint64
 	for _, s := range all {
 		if capacity == 1 && s.token <= top && err == nil {
 			err = fmt.Errorf("token %d is held after %d", s.token, top)
 		}
 		top = max(top, s.token)
-		inside = slices.DeleteFunc(inside, func(o stay) bool { return o.to <= s.from })
+		inside = slices.DeleteFunc(inside, func(o usage) bool { return o.to <= s.from })
 		inside = append(inside, s)
 		used := 0
 		for _, o := range inside {
@@ -223,7 +222,7 @@ func within(all []stay, capacity int) (most int, err error) {
 	return most, err
 }
 
-// The judge sees a reader that is in with a writer, be it for a microsecond.
+// The check finds a reader beside a writer, even for a microsecond.
 func TestJudgeOfStays(t *testing.T) {
 	lines := func(writerFrom int) []string {
 		return []string{
@@ -231,69 +230,69 @@ func TestJudgeOfStays(t *testing.T) {
 			fmt.Sprintf("open x 12 1048576 %d 12000", writerFrom), "shut x 12 1048576 9500", "open x 12 1 9500 12000", "open x 13 1 9600 13000",
 		}
 	}
-	if most, err := within(stays(t, lines(7500)), everything); most != 2 || err != nil {
+	if most, err := checkOverlap(usagesOf(t, lines(7500)), writerWeight); most != 2 || err != nil {
 		t.Errorf("got %d at once, %v, want 2", most, err)
 	}
-	if _, err := within(stays(t, lines(7499)), everything); err == nil {
+	if _, err := checkOverlap(usagesOf(t, lines(7499)), writerWeight); err == nil {
 		t.Error("a reader beside a writer was not noticed")
 	}
 }
 
-// underFaults lets five processes share a resource while processes are killed
-// and stopped and Redis is killed and started again. By one clock, what they
-// rely on never adds up to more than there is; afterwards all of it can be had.
-func underFaults(t *testing.T, tk task, capacity int) {
-	w := newWorld(t, keepingData())
+// shareUnderFaults has five processes share a resource while processes are killed and
+// stopped and Redis is killed and started again. By one clock, what they use never adds
+// up to more than the capacity; afterwards the whole capacity can be acquired.
+func shareUnderFaults(t *testing.T, tk task, capacity int) {
+	w := newFixture(t, keepingData())
 	length := primitivetest.Soak(t, 5*time.Second)
-	s := &troop{w: w, role: "share", task: tk}
-	s.recruit(5)
-	s.suffer(length, tk.TTL, func(lines []string) bool {
-		all := stays(t, lines)
-		most, _ := within(all, capacity)
+	s := &workerGroup{w: w, role: "use shares", task: tk}
+	s.startAll(5)
+	s.injectFaults(length, tk.TTL, func(lines []string) bool {
+		all := usagesOf(t, lines)
+		most, _ := checkOverlap(all, capacity)
 		return len(all) >= 10 && most >= min(2, capacity)
 	})
-	s.dismiss()
-	w.takeAll(tk, capacity)
-	all := stays(t, s.lines)
-	most, err := within(all, capacity)
+	s.finishAll()
+	w.requireAll(tk, capacity)
+	all := usagesOf(t, s.lines)
+	most, err := checkOverlap(all, capacity)
 	if err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d stays, at most %d at once; %v in %v", len(all), most, s.faults, length)
+	t.Logf("%d uses, at most %d at once; %v in %v", len(all), most, s.faults, length)
 }
 
-// takeAll gets and gives back all there is: no part was lost.
-func (w *world) takeAll(tk task, capacity int) {
+// requireAll acquires and releases the whole capacity: no share was lost.
+func (w *fixture) requireAll(tk task, capacity int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), tk.TTL+5*time.Second)
 	defer cancel()
-	l, err := tk.part(ctx, w.client(), capacity)
+	l, err := tk.acquireShare(ctx, w.client(), capacity)
 	if err != nil {
-		w.t.Fatalf("all of it, at the end: %v", err)
+		w.t.Fatalf("the whole capacity, at the end: %v", err)
 	}
 	w.release(l)
 }
 
-// drainAll lets many callers get a part at once; each must get it, in time.
-func drainAll(t *testing.T, tk task, callers int) {
-	w := newWorld(t)
-	if onMiniredis() { // a call takes it 2 ms with the race detector: it cannot answer so many
+// serveMany has many callers wait for a share; each must be granted in time.
+func serveMany(t *testing.T, tk task, callers int) {
+	w := newFixture(t)
+	if onMiniredis() { // it is slower than a Redis
 		callers /= 5
 	}
 	var clients []*holdfast.Client
 	for range 5 {
 		clients = append(clients, w.client())
 	}
-	first, err := tk.part(t.Context(), w.client(), tk.Weights[0])
+	first, err := tk.acquireShare(t.Context(), w.client(), tk.Weights[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	errs := make(chan error, callers)
 	for i := range callers {
 		go func() {
-			l, err := tk.part(ctx, clients[i%len(clients)], tk.Weights[i%len(tk.Weights)])
+			l, err := tk.acquireShare(ctx, clients[i%len(clients)], tk.Weights[i%len(tk.Weights)])
 			if err == nil {
 				err = l.Release(context.Background())
 			}

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -27,11 +27,11 @@ func TestSentinelSplit(t *testing.T) {
 		return
 	}
 	t.Cleanup(func() {
-		goleak.VerifyNone(t, // the rest is of go-redis, which never closes what it has to the Sentinels for a cluster's client
+		leaktest.Check(t, // the rest is of go-redis, which never closes what it has to the Sentinels for a cluster's client
 			dialling(),
-			goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*sentinelFailover).listen"),
-			goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*channel).initHealthCheck.func1"),
-			goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9.(*channel).initMsgChan.func1"))
+			"github.com/redis/go-redis/v9.(*sentinelFailover).listen(",
+			"github.com/redis/go-redis/v9.(*channel).initHealthCheck.func1(",
+			"github.com/redis/go-redis/v9.(*channel).initMsgChan.func1(")
 	})
 	group := redistest.StartSentinel(t, redistest.WithSplitUser())
 	options := &redis.FailoverOptions{
@@ -46,7 +46,7 @@ func TestSentinelSplit(t *testing.T) {
 		t.Cleanup(func() { _, _ = c.Close(), rdb.Close() })
 		return c
 	}
-	w := &world{t: t}
+	w := &fixture{t: t}
 	a, b := join(redis.NewFailoverClient(options)), join(redis.NewFailoverClusterClient(options))
 	var slowest time.Duration
 	rounds := redistest.Scale(2, 20)
@@ -82,11 +82,11 @@ func inProcessOfItsOwn(t *testing.T) bool {
 }
 
 // splitInMidHold returns how long after the next one entered the holder was told.
-func splitInMidHold(w *world, group *redistest.Sentinel, a, b *holdfast.Client, name string) time.Duration {
+func splitInMidHold(w *fixture, group *redistest.Sentinel, a, b *holdfast.Client, name string) time.Duration {
 	w.t.Helper()
 	const ttl = 6 * time.Second
 	first := w.lock(b.Mutex("ear:" + name))
-	ch := lockBeside(context.Background(), a.Mutex("ear:"+name)) // a listens from now on
+	ch := startLock(context.Background(), a.Mutex("ear:"+name)) // a listens from now on
 	w.waiting(b, "ear:"+name, 1)
 	w.release(first)
 	listens := w.get(ch)

@@ -23,7 +23,7 @@ import (
 // pass is in quorum_list_test.go, and what miniredis is not asked in miniredis_test.go.
 const topologyEnv = "HOLDFAST_TOPOLOGY"
 
-// sentinelsEnv tells worker processes where the Sentinels are.
+// sentinelsEnv has the addresses of the Sentinels, for worker processes.
 const sentinelsEnv = "HOLDFAST_FAULTTEST_SENTINELS"
 
 // The faults of a mutex on the other kinds of store, in processes of their own: a
@@ -69,7 +69,7 @@ func TestFaultsOnOtherTopologies(t *testing.T) {
 	}
 }
 
-// startStore starts the store of a world, or one node of it, and returns its master.
+// startStore starts the store of a fixture, or one node of it, and returns its master.
 func startStore(t *testing.T, opts ...redistest.Option) *redistest.Server {
 	t.Helper()
 	switch os.Getenv(topologyEnv) {
@@ -78,7 +78,7 @@ func startStore(t *testing.T, opts ...redistest.Option) *redistest.Server {
 		if err := s.Client().ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 			t.Fatal(err)
 		}
-		w := &world{t: t}
+		w := &fixture{t: t}
 		w.eventually("the cluster is complete", func() bool {
 			return strings.Contains(s.Client().ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 		})
@@ -88,7 +88,7 @@ func startStore(t *testing.T, opts ...redistest.Option) *redistest.Server {
 		t.Setenv(sentinelsEnv, strings.Join(group.Addrs(), ","))
 		return group.Master()
 	case "miniredis":
-		return startMiniredis(t, opts)
+		return redistest.StartMiniredis(t, opts...)
 	}
 	return redistest.Start(t, opts...)
 }

@@ -23,7 +23,7 @@ import (
 func TestToldBeforeAnotherEnters(t *testing.T) {
 	for _, ttl := range []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second} {
 		t.Run(ttl.String(), func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			straight := w.client()
 			p := w.throughAll()
 			c := w.client()
@@ -33,7 +33,7 @@ func TestToldBeforeAnotherEnters(t *testing.T) {
 				<-l.Context().Done()
 				told <- time.Now()
 			}()
-			ch := lockBeside(t.Context(), straight.Mutex("stock:1"))
+			ch := startLock(t.Context(), straight.Mutex("stock:1"))
 			w.waiting(straight, "stock:1", 1)
 			p.blackhole()
 			defer p.heal()
@@ -61,7 +61,7 @@ func TestToldBeforeAnotherEnters(t *testing.T) {
 // A renewal never makes a lost lease again: another may have held and released
 // in between.
 func TestRenewalDoesNotRecreate(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(3*time.Second))) // longer than a stall of the machine
 	keys := w.keysOf("stock:1")
@@ -77,7 +77,7 @@ func TestRenewalDoesNotRecreate(t *testing.T) {
 
 // A TTL too short to lock anything is an error, not a lock that does nothing.
 func TestTTLTooShort(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	for _, ttl := range []time.Duration{-1, 0, time.Microsecond, 99 * time.Millisecond, 25 * time.Hour} {
 		if _, err := c.Mutex("stock:1", holdfast.WithTTL(ttl)).Lock(t.Context()); !errors.Is(err, holdfast.ErrInvalid) {
@@ -88,7 +88,7 @@ func TestTTLTooShort(t *testing.T) {
 
 // Identities are compared whole: the beginning of a holder ID breaks nothing.
 func TestIdentityIsComparedWhole(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1"))
 	id := l.HolderID()
@@ -108,7 +108,7 @@ func TestIdentityIsComparedWhole(t *testing.T) {
 
 // No client clock reaches the store: the only times in a command are durations.
 func TestNoClientClockInTheStore(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	// A connection of its own: go-redis's monitor does not end with its client.
 	monitor, err := net.Dial("tcp", w.redis.Addr())
@@ -126,7 +126,7 @@ func TestNoClientClockInTheStore(t *testing.T) {
 	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(300*time.Millisecond)))
 	w.waitRenewal(l)
 	w.release(l)
-	if err := monitor.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := monitor.SetReadDeadline(time.Now().Add(waitTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	for evals := 0; evals < 3; {
@@ -177,7 +177,7 @@ func quoted(t *testing.T, command string) []string {
 // An idle held lease costs one renewal an interval. A peer sent 12,800 commands
 // a second.
 func TestIdleLeaseCost(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	const ttl, intervals = 1500 * time.Millisecond, 12
 	rdb := w.redis.Client()
@@ -198,17 +198,17 @@ func TestIdleLeaseCost(t *testing.T) {
 // A waiter that died at the front costs those behind it one claim window at the
 // most, however many died. A peer blocked a free lock for five minutes.
 func TestDeadWaitersAtTheFront(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1"))
 	var dead []*process
 	for n := range 3 {
 		p := w.start("wait", task{Resource: "stock:1", TTL: 15 * time.Second})
-		p.line("waiting")
+		p.expect("waiting")
 		w.waiting(c, "stock:1", n+1)
 		dead = append(dead, p)
 	}
-	ch := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	ch := startLock(t.Context(), w.client().Mutex("stock:1"))
 	w.waiting(c, "stock:1", 4)
 	for _, p := range dead {
 		p.kill()
@@ -223,15 +223,14 @@ func TestDeadWaitersAtTheFront(t *testing.T) {
 	w.release(r.lease)
 }
 
-// A waiter that lives keeps its place, however often it asks and however long it
-// takes.
+// A live waiter keeps its place, however often it polls and however long it waits.
 func TestLiveWaiterKeepsItsPlace(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1"))
-	first := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	first := startLock(t.Context(), w.client().Mutex("stock:1"))
 	w.waiting(c, "stock:1", 1)
-	second := lockBeside(t.Context(), w.client().Mutex("stock:1"))
+	second := startLock(t.Context(), w.client().Mutex("stock:1"))
 	w.waiting(c, "stock:1", 2)
 	// Longer than a waiter lives without asking: both have polled by then.
 	select {
@@ -257,7 +256,7 @@ func TestLiveWaiterKeepsItsPlace(t *testing.T) {
 
 // A stale holder's token stays its own: it can never read its successor's.
 func TestStaleHolderKeepsItsToken(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	old := w.lock(c.Mutex("stock:1", holdfast.WithTTL(200*time.Millisecond), holdfast.WithoutRenewal()))
 	token := old.Token()
@@ -276,7 +275,7 @@ func TestStaleHolderKeepsItsToken(t *testing.T) {
 
 // A lost wake-up costs at most one poll.
 func TestLostWakeUp(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	var p proxies
 	if onMiniredis() { // it has no CLIENT KILL
@@ -284,7 +283,7 @@ func TestLostWakeUp(t *testing.T) {
 	}
 	other := w.client()
 	l := w.lock(c.Mutex("stock:1"))
-	ch := lockBeside(t.Context(), other.Mutex("stock:1"))
+	ch := startLock(t.Context(), other.Mutex("stock:1"))
 	w.waiting(c, "stock:1", 1)
 	// Kill the subscription and pass the lease on while it is away.
 	if onMiniredis() {
@@ -304,18 +303,18 @@ func TestLostWakeUp(t *testing.T) {
 	w.release(r.lease)
 }
 
-// An operator's break tells the holder at once, with a waiter behind it and without.
+// The holder is told of an operator's break at once, with a waiter behind it and without.
 // The next one enters when the holder has released the lease, and not before; by
 // force it does so at once.
 func TestBreakTellsTheHolder(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, name := range []string{"alone", "with a waiter", "by force"} {
 		c, other := w.client(), w.client()
 		l := w.lock(c.Mutex(name)) // no renewal within the test
 		w.eventually("the holder listens", func() bool { return subscribers(t, w) == 1 })
 		ch := make(<-chan result)
 		if name != "alone" {
-			ch = lockBeside(t.Context(), other.Mutex(name))
+			ch = startLock(t.Context(), other.Mutex(name))
 			w.waiting(other, name, 1)
 		}
 		var opts []holdfast.BreakOption
@@ -349,14 +348,14 @@ func TestBreakTellsTheHolder(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		w.eventually("nobody listens", func() bool { return subscribers(t, w) == 0 })
+		w.eventually("no client listens", func() bool { return subscribers(t, w) == 0 })
 	}
 }
 
 // One name cannot be two kinds of lock at once: they would delete each other's
 // state. Two capacities are as bad.
 func TestOneNameAsTwoKinds(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1"))
 	for name, try := range map[string]func(context.Context) (*holdfast.Lease, error){

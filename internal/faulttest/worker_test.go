@@ -66,9 +66,9 @@ func work(role string) int {
 	defer c.Close()
 	roles := map[string]func(*worker) error{
 		"hold": (*worker).hold, "wait": (*worker).wait, "count": (*worker).count, "turns": (*worker).turns,
-		"share": (*worker).share, "keep": (*worker).keep, "lead": (*worker).lead, "serve": (*worker).serve, "countdown": (*worker).countDown,
-		"consume": (*worker).consume, "share all": (*worker).shareAll, "once": (*worker).once, "await": (*worker).await,
-		"keep all": (*worker).keepAll, "transfer": (*worker).transfer,
+		"use shares": (*worker).useShares, "hold a share": (*worker).holdShare, "lead": (*worker).lead, "serve": (*worker).serve, "countdown": (*worker).countDown,
+		"consume": (*worker).consume, "use several names": (*worker).useSeveral, "once": (*worker).once, "await": (*worker).await,
+		"hold several names": (*worker).holdSeveral, "transfer": (*worker).transfer,
 	}
 	w := &worker{task: tk, rdb: rdb, c: c, in: bufio.NewScanner(os.Stdin)}
 	if err := roles[role](w); err != nil {
@@ -93,8 +93,8 @@ func (w *worker) mutex() *holdfast.Mutex {
 	return w.c.Mutex(w.Resource, opts...)
 }
 
-// hold takes the lease, says so, and at each line of input says whether it
-// still holds and tries a fenced write.
+// hold acquires the lease and prints so; at each line of input it prints whether it still
+// holds, and tries a fenced write.
 func (w *worker) hold() error {
 	ctx := context.Background()
 	l, err := w.mutex().Lock(ctx)
@@ -103,7 +103,7 @@ func (w *worker) hold() error {
 	}
 	fmt.Println("held", l.Token())
 	for w.in.Scan() {
-		// The first thing after a pause: both must know, before any timer ran.
+		// The first thing after a pause: both must report the loss before any timer has run.
 		ctxErr, err := l.Context().Err(), l.Err()
 		wrote, werr := fencedWrite(ctx, w.rdb, w.Counter, l.Token())
 		if werr != nil {
@@ -284,9 +284,9 @@ func takeTurns(m *holdfast.Mutex, callers int, from time.Time, d time.Duration, 
 	return tallies, nil
 }
 
-// process is a worker as its test sees it.
+// process is a worker process, from the side of the test.
 type process struct {
-	w     *world
+	w     *fixture
 	cmd   *exec.Cmd
 	in    *os.File
 	lines chan string
@@ -294,7 +294,7 @@ type process struct {
 }
 
 // start runs a worker; it is killed when the test ends.
-func (w *world) start(role string, tk task) *process {
+func (w *fixture) start(role string, tk task) *process {
 	w.t.Helper()
 	if tk.Addr == "" {
 		tk.Addr, tk.Nodes = w.addrs[0], w.addrs
@@ -340,24 +340,24 @@ func (w *world) start(role string, tk task) *process {
 	return p
 }
 
-// line returns the rest of the next line, which must begin with word.
-func (p *process) line(word string) string {
+// expect returns the rest of the next line, which must begin with word.
+func (p *process) expect(word string) string {
 	p.w.t.Helper()
 	select {
 	case s, ok := <-p.lines:
 		rest, match := strings.CutPrefix(s, word)
 		if !ok || !match {
-			p.w.t.Fatalf("worker said %q, want %q", s, word)
+			p.w.t.Fatalf("worker printed %q, want %q", s, word)
 		}
 		return strings.TrimSpace(rest)
-	case <-time.After(patience):
-		p.w.t.Fatalf("worker did not say %q in %v", word, patience)
+	case <-time.After(waitTimeout):
+		p.w.t.Fatalf("worker did not print %q in %v", word, waitTimeout)
 		return ""
 	}
 }
 
-// say sends a line.
-func (p *process) say(s string) {
+// send writes a line to its input.
+func (p *process) send(s string) {
 	p.w.t.Helper()
 	if _, err := fmt.Fprintln(p.in, s); err != nil {
 		p.w.t.Fatal(err)
@@ -386,8 +386,8 @@ func (p *process) finish() {
 			p.w.t.Fatalf("worker: %v %q", err, said)
 		}
 		p.w.workers[p.cmd.Process.Pid] = true
-	case <-time.After(patience):
-		p.w.t.Fatalf("worker did not end in %v", patience)
+	case <-time.After(waitTimeout):
+		p.w.t.Fatalf("worker did not end in %v", waitTimeout)
 	}
 }
 

@@ -11,48 +11,48 @@ import (
 // up the others for long.
 const batchSize = 512
 
-// batch is leases of one TTL that are due together: first since they were added
-// at about the same time, then since they were renewed together. So the heap is
-// of batches, and it costs a lease next to nothing, however many there are.
+// batch is leases of one TTL that are due at one time: first since they were added
+// at about the same time, then since one call renewed them. The heap is of batches,
+// so that the cost of a lease does not grow with their number.
 type batch struct {
-	sort    sort
+	key     batchKey
 	due     time.Duration // the first event of any of them
 	entries []*Entry
 	index   int32 // in the heap; -1 outside
-	open    bool  // others of its sort may join; it may be empty meanwhile
+	open    bool  // entries with its key may be added; it may be empty
 	state   batchState
 }
 
-// batchState goes round.
+// batchState is idle, ready, sending, and idle again.
 type batchState uint8
 
 const (
 	batchIdle    batchState = iota // its renewal is not due
-	batchReady                     // it waits for a lane
+	batchReady                     // it is in a sendQueue
 	batchSending                   // its renewal is under way
 )
 
-// sort is what the entries of a batch have in common.
-type sort struct {
+// batchKey is what the entries of a batch have in common.
+type batchKey struct {
 	ttl   time.Duration
 	first First
 }
 
-// slack is how much before its time a lease is renewed if it can go along with
-// others: a twentieth of the interval, so that leases of many TTLs, or taken one
-// after the other, need few calls.
+// slack is how much before its time a lease is renewed if a call for others has room:
+// a twentieth of the interval, so that leases of many TTLs, or acquired one after the
+// other, need few calls.
 func slack(ttl time.Duration) time.Duration { return ttl / 60 }
 
-// renews tells whether a renewal is what happens when the batch is due; else
-// only the windows are watched.
-func (b *batch) renews() bool { return b.state == batchIdle && b.sort.first != Never }
+// renews reports whether the batch is renewed when it is due; else only its windows
+// are watched.
+func (b *batch) renews() bool { return b.state == batchIdle && b.key.first != Never }
 
 func (b *batch) add(e *Entry) {
 	e.batch, e.at = b, int32(len(b.entries))
 	b.entries = append(b.entries, e)
 }
 
-// drop takes an entry out; the last one takes its place.
+// drop removes an entry; the last one takes its place.
 func (b *batch) drop(e *Entry) {
 	last := len(b.entries) - 1
 	moved := b.entries[last]
@@ -62,20 +62,20 @@ func (b *batch) drop(e *Entry) {
 }
 
 // take moves all entries of another batch here.
-func (b *batch) take(other *batch) {
+func (b *batch) merge(other *batch) {
 	for _, e := range other.entries {
 		b.add(e)
 	}
 	other.entries = nil
 }
 
-// place puts an entry where others of its sort wait that are due a little
-// earlier, or into a new batch, and arms the timer.
+// place puts an entry into the open batch of its key if that is due a little earlier,
+// else into a new batch, and arms the timer.
 func (s *Scheduler) place(e *Entry, first First, due time.Duration) {
 	due = min(due, e.Window.End()-s.early(e.TTL))
-	of := sort{e.TTL, first}
+	of := batchKey{e.TTL, first}
 	b := s.recent // usually all have one TTL
-	if b == nil || !b.open || b.sort != of {
+	if b == nil || !b.open || b.key != of {
 		b = s.open[of]
 	}
 	switch {
@@ -86,7 +86,7 @@ func (s *Scheduler) place(e *Entry, first First, due time.Duration) {
 		if b != nil {
 			b.open = false
 		}
-		b = &batch{sort: of, due: due, open: true}
+		b = &batch{key: of, due: due, open: true}
 		s.open[of] = b
 		heap.Push(&s.heap, b)
 	}
@@ -96,17 +96,17 @@ func (s *Scheduler) place(e *Entry, first First, due time.Duration) {
 }
 
 // mostOpen bounds the empty batches, for a program that has ever new TTLs.
-const mostOpen = 16
+const maxOpen = 16
 
-// remove takes an entry out of its batch, if it is in one. A batch that others
-// may join is kept: who locks and unlocks in a loop is its only user.
+// remove takes an entry out of its batch, if it is in one. An open batch is kept though
+// it is empty, for a program that locks and unlocks in a loop.
 func (s *Scheduler) remove(e *Entry) {
 	b := e.batch
 	if b == nil {
 		return
 	}
 	s.drop(e)
-	if len(b.entries) > 0 || b.index < 0 || b.open && len(s.open) <= mostOpen {
+	if len(b.entries) > 0 || b.index < 0 || b.open && len(s.open) <= maxOpen {
 		return
 	}
 	if b.open {
@@ -115,13 +115,13 @@ func (s *Scheduler) remove(e *Entry) {
 	heap.Remove(&s.heap, int(b.index))
 }
 
-// close keeps others from joining.
+// close makes a batch accept no more entries.
 func (s *Scheduler) close(b *batch) {
 	b.open = false
-	delete(s.open, b.sort)
+	delete(s.open, b.key)
 }
 
-// drop takes an entry out of its batch and forgets its trouble.
+// drop takes an entry out of its batch and no longer counts its failed renewal.
 func (s *Scheduler) drop(e *Entry) {
 	if e.last != nil {
 		s.troubled--
@@ -129,9 +129,9 @@ func (s *Scheduler) drop(e *Entry) {
 	e.batch.drop(e)
 }
 
-// closing takes the entries out whose windows close, and tells when the next one
+// closing removes the entries whose windows close, and returns when the next one
 // does.
-func (s *Scheduler) closing(b *batch, now Instant, lost []loss) (next time.Duration, _ []loss) {
+func (s *Scheduler) closing(b *batch, now Moment, lost []loss) (next time.Duration, _ []loss) {
 	next = never
 	for i := 0; i < len(b.entries); {
 		e := b.entries[i]
@@ -149,8 +149,8 @@ func (s *Scheduler) closing(b *batch, now Instant, lost []loss) (next time.Durat
 	return next, lost
 }
 
-// loss is who has to be told, and why: what the store said, or the trouble before
-// the window closed.
+// loss is a lost lease, and why: the store's answer, or the error of the last renewal
+// before the window closed.
 type loss struct {
 	keeper Keeper
 	cause  *engine.NotHeldError

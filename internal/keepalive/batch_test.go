@@ -138,7 +138,7 @@ func TestWindowsOfABatchCloseOneByOne(t *testing.T) {
 	}
 }
 
-// Leases that are given back at once leave nothing, whatever their TTLs are.
+// Leases that are released at once leave nothing, whatever their TTLs are.
 func TestNothingIsLeftOfShortLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(&store{})
@@ -152,7 +152,7 @@ func TestNothingIsLeftOfShortLeases(t *testing.T) {
 			s.Add(&h.entry, First(i/2%3))
 			s.Remove(&h.entry)
 		}
-		if all, open := s.count(); all > mostOpen+1 || open != all {
+		if all, open := s.count(); all > maxOpen+1 || open != all {
 			t.Errorf("%d batches, %d of them open", all, open)
 		}
 		time.Sleep(time.Minute)

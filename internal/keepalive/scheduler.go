@@ -7,9 +7,9 @@
 // way at a time.
 //
 // A renewal that fails is tried again until the trust window ends; then the
-// lease is lost, and the holder is told before the store can pass the lease on.
-// A renewal answered "not held" is lost at once. However many leases are lost at
-// one moment, all holders are told before anything else is done about it.
+// lease is lost, and its holder is told before the store can grant the lease to
+// another. If a renewal is answered "not held", the lease is lost at once. However many
+// leases are lost at one moment, all holders are told before any other work for them.
 package keepalive
 
 import (
@@ -23,9 +23,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Keeper is told what happens to a lease. Its methods are called without any
-// lock held and must not block. They may end the goroutine (runtime.Goexit), but
-// for Lost.
+// Keeper receives what happens to a lease. Its methods are called without any lock
+// held and must not block. Except Lost, they may end the goroutine (runtime.Goexit).
 type Keeper interface {
 	// Renewal is what to send to the engine.
 	Renewal() engine.Renewal
@@ -33,22 +32,22 @@ type Keeper interface {
 	Renewed()
 	// Jeopardy: a renewal failed; it is tried again while the window is open.
 	Jeopardy(err error)
-	// Lost: the store said why the lease is not held, or the trust window
+	// Lost: the store answered that the lease is not held, or the trust window
 	// closed. In the second case cause is nil, and last is the error of the
 	// latest failed renewal, if one failed.
 	//
 	// Others may have been lost at the same moment, so Lost tells the holder and
-	// returns what else is to be done, or nil: that runs when all are told.
+	// returns what else is to be done, or nil; that runs when all are told.
 	Lost(cause *engine.NotHeldError, last error) (rest func())
 }
 
-// errNoAnswer is the trouble of a renewal that is still under way when the trust
-// window closes.
-var errNoAnswer = fmt.Errorf("%w: a renewal has had no answer", engine.ErrUnavailable)
+// errNoAnswer is the error of a renewal that is still under way when the trust window
+// closes.
+var errNoAnswer = fmt.Errorf("%w: no answer to a renewal", engine.ErrUnavailable)
 
 // Entry is a lease under keepalive. Fill the exported fields, start Window by the
-// scheduler's clock, and give it to Scheduler.Add. It is kept small, since there is
-// one for each lease: instants are numbers, and what to send the keeper knows.
+// scheduler's clock, and pass it to Scheduler.Add. It is small, since there is one for
+// each lease: instants are numbers, and the renewal to send comes from the Keeper.
 type Entry struct {
 	Window Window
 	TTL    time.Duration
@@ -69,9 +68,8 @@ type First uint8
 const (
 	// Usual: after a third of the TTL.
 	Usual First = iota
-	// Soon: the lease was granted with a claim window only. The renewal is put
-	// off a little, since a lease that is released within that time does not
-	// need one.
+	// Soon: the lease was granted with a claim window only. The renewal is delayed
+	// a little, since a lease that is released within that time needs none.
 	Soon
 	// Never: the lease is not renewed, only its window is watched.
 	Never
@@ -93,12 +91,12 @@ type Scheduler struct {
 
 	mu       sync.Mutex
 	heap     batches
-	open     map[sort]*batch // that others may join
-	recent   *batch          // the last that was joined
-	first    lanes           // renewals that are due
-	again    lanes           // those that failed before
-	troubled int             // entries whose latest renewal failed
-	partly   bool            // the latest round with an answer had trouble as well
+	open     map[batchKey]*batch // that accept entries
+	recent   *batch              // the last that got an entry
+	first    sendQueue           // renewals that are due
+	again    sendQueue           // those that failed before
+	troubled int                 // entries whose latest renewal failed
+	partly   bool                // the latest call with an answer had failed renewals as well
 	timer    *time.Timer
 	armed    time.Duration // when the timer fires; never: not armed
 	stopped  bool
@@ -108,8 +106,8 @@ type Scheduler struct {
 func New(e engine.Engine) *Scheduler {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Scheduler{
-		Clock: NewClock(), engine: e, ctx: ctx, cancel: cancel, open: map[sort]*batch{}, armed: never,
-		first: lanes{most: mostLanes}, again: lanes{most: retryLanes},
+		Clock: NewClock(), engine: e, ctx: ctx, cancel: cancel, open: map[batchKey]*batch{}, armed: never,
+		first: sendQueue{most: maxCalls}, again: sendQueue{most: maxRetries},
 	}
 }
 
@@ -121,7 +119,7 @@ func (s *Scheduler) Add(e *Entry, first First) {
 		return
 	}
 	due := never
-	switch first { // the clock is read here, so that who comes later is due later
+	switch first { // the clock is read here, so that what is added later is due later
 	case Usual:
 		due = s.Mono() + e.TTL/3
 	case Soon:
@@ -132,15 +130,15 @@ func (s *Scheduler) Add(e *Entry, first First) {
 }
 
 // Remove ends the keepalive of a lease: after it returns no renewal is sent and
-// the keeper hears nothing new, except from a call that was under way.
+// the keeper is not called, except for a call that was under way.
 func (s *Scheduler) Remove(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.remove(e)
 }
 
-// Trouble returns the error of the latest renewal, or nil if it succeeded. One
-// that has had no answer yet is trouble as well.
+// Trouble returns the error of the latest renewal, or nil if it succeeded. A renewal
+// without an answer yet is an error too.
 func (s *Scheduler) Trouble(e *Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +169,7 @@ func (s *Scheduler) Stop() {
 }
 
 // arm makes the timer fire no later than the first event. A timer that fires
-// too early costs one look and is left alone: so a lock taken and released at
+// too early does nothing, so it is not reset: a lock that is acquired and released at
 // once touches no timer.
 func (s *Scheduler) arm() {
 	if len(s.heap) == 0 || s.stopped {
@@ -203,43 +201,43 @@ func (s *Scheduler) fire() {
 	lost := s.collect(now)
 	s.armed = never
 	s.arm()
-	first, again := s.first.more(), s.again.more()
+	first, again := s.first.start(), s.again.start()
 	s.mu.Unlock()
 
-	own := first > 0 && len(lost) == 0 // the last lane is this goroutine
+	own := first > 0 && len(lost) == 0 // the last call is this goroutine's
 	if own {
 		first--
 	}
 	for range first {
-		s.calls.Go(func() { s.drive(&s.first) })
+		s.calls.Go(func() { s.sendReady(&s.first) })
 	}
 	for range again {
-		s.calls.Go(func() { s.drive(&s.again) })
+		s.calls.Go(func() { s.sendReady(&s.again) })
 	}
-	s.tell(lost)
+	s.notifyLost(lost)
 	if own {
-		s.drive(&s.first)
+		s.sendReady(&s.first)
 	}
 }
 
-// tell tells all holders first: nothing that could take time lies between two of
+// notifyLost tells all holders first: nothing that could take time is between two of
 // them.
-func (s *Scheduler) tell(lost []loss) {
+func (s *Scheduler) notifyLost(lost []loss) {
 	rest := make([]func(), 0, len(lost))
 	for _, l := range lost {
 		if f := l.keeper.Lost(l.cause, l.last); f != nil {
 			rest = append(rest, f)
 		}
 	}
-	s.each(0, len(rest), func(i int) { rest[i]() })
+	s.forEach(0, len(rest), func(i int) { rest[i]() })
 }
 
-// each calls f with i to n−1. A keeper calls hooks of the user, and a hook may end
-// the goroutine by runtime.Goexit: another one goes on then.
-func (s *Scheduler) each(i, n int, f func(i int)) {
+// forEach calls f with i to n−1. A keeper calls hooks of the user, and a hook may end
+// the goroutine by runtime.Goexit: then another goroutine continues.
+func (s *Scheduler) forEach(i, n int, f func(i int)) {
 	defer func() {
 		if i++; i < n {
-			s.calls.Go(func() { s.each(i, n, f) })
+			s.calls.Go(func() { s.forEach(i, n, f) })
 		}
 	}()
 	for ; i < n; i++ {
@@ -247,9 +245,9 @@ func (s *Scheduler) each(i, n int, f func(i int)) {
 	}
 }
 
-// collect takes those out whose windows have closed, and makes ready what is to
-// be renewed.
-func (s *Scheduler) collect(now Instant) (lost []loss) {
+// collect removes the entries whose windows have closed, and queues the batches that
+// are to be renewed.
+func (s *Scheduler) collect(now Moment) (lost []loss) {
 	for len(s.heap) > 0 && s.heap[0].due <= now.Mono {
 		b := s.heap[0]
 		renews := b.renews()
@@ -263,7 +261,7 @@ func (s *Scheduler) collect(now Instant) (lost []loss) {
 		}
 		heap.Fix(&s.heap, 0)
 		switch {
-		case renews && b.sort.first == retry:
+		case renews && b.key.first == retry:
 			s.again.add(b)
 		case renews:
 			s.first.add(b)
@@ -272,8 +270,8 @@ func (s *Scheduler) collect(now Instant) (lost []loss) {
 	return lost
 }
 
-// tellTime is what it may take to tell one holder of many on a busy machine.
-const tellTime = 2 * time.Microsecond
+// notifyTime is how long it may take to tell one holder of many on a busy machine.
+const notifyTime = 2 * time.Microsecond
 
 // early is how long before the end of its window the holder of a lease is told.
 // While very many may be lost together it is the time that telling all of them
@@ -282,11 +280,11 @@ func (s *Scheduler) early(ttl time.Duration) time.Duration {
 	if s.troubled <= 2*batchSize {
 		return 0
 	}
-	return min(time.Duration(s.troubled)*tellTime, ttl/50)
+	return min(time.Duration(s.troubled)*notifyTime, ttl/50)
 }
 
-// note puts down the outcome of a renewal.
-func (s *Scheduler) note(e *Entry, err error) {
+// record stores the outcome of a renewal.
+func (s *Scheduler) record(e *Entry, err error) {
 	switch {
 	case e.last == nil && err != nil:
 		s.troubled++

@@ -265,7 +265,7 @@ func TestRemoveStopsRenewal(t *testing.T) {
 	})
 }
 
-// A renewal that is under way when the lease is given back tells nobody.
+// A renewal that is under way when the lease is released tells nobody.
 func TestRemoveDuringARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &store{answer: func(context.Context, engine.Renewal) error {

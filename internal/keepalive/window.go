@@ -10,9 +10,9 @@ import (
 // at the same rate.
 func Margin(ttl time.Duration) time.Duration { return 20*time.Millisecond + ttl/50 }
 
-// Instant is one moment by two clocks, in two numbers: a client may have very
+// Moment is an instant by two clocks, in two numbers: a client may have very
 // many leases, and a time.Time takes twice as much where it is kept.
-type Instant struct {
+type Moment struct {
 	Mono time.Duration // since an epoch of the clock's own; it never goes back
 	Wall int64         // nanoseconds since 1970
 }
@@ -24,13 +24,13 @@ type Clock struct{ epoch time.Time }
 func NewClock() Clock { return Clock{time.Now()} }
 
 // Now reads both clocks.
-func (c Clock) Now() Instant { return c.At(time.Now()) }
+func (c Clock) Now() Moment { return c.At(time.Now()) }
 
 // Mono reads the monotonic clock, which takes half as long.
 func (c Clock) Mono() time.Duration { return time.Since(c.epoch) }
 
 // At is the instant of a reading of time.Now.
-func (c Clock) At(t time.Time) Instant { return Instant{t.Sub(c.epoch), t.UnixNano()} }
+func (c Clock) At(t time.Time) Moment { return Moment{t.Sub(c.epoch), t.UnixNano()} }
 
 // Time is when the monotonic clock reads mono. What the wall clock reads then is
 // told from what it reads now: it may have been set since the epoch.
@@ -53,7 +53,7 @@ type Window struct {
 }
 
 // Start opens the window for the first time, before it is shared.
-func (w *Window) Start(sent Instant, ttl, margin time.Duration) {
+func (w *Window) Start(sent Moment, ttl, margin time.Duration) {
 	w.mono.Store(int64(sent.Mono + ttl - margin))
 	w.wall.Store(sent.Wall + int64(ttl-margin))
 }
@@ -61,7 +61,7 @@ func (w *Window) Start(sent Instant, ttl, margin time.Duration) {
 // Extend moves the end to sent + ttl − margin if that is later. What is later
 // says the monotonic clock; the wall clock's end follows, back as well if that
 // clock was stepped back. Concurrent extensions must be serialised by the caller.
-func (w *Window) Extend(sent Instant, ttl, margin time.Duration) {
+func (w *Window) Extend(sent Moment, ttl, margin time.Duration) {
 	if end := sent.Mono + ttl - margin; end > w.End() {
 		w.mono.Store(int64(end))
 		w.wall.Store(sent.Wall + int64(ttl-margin))
@@ -69,7 +69,7 @@ func (w *Window) Extend(sent Instant, ttl, margin time.Duration) {
 }
 
 // Left is how long the window stays open; zero or less means closed.
-func (w *Window) Left(now Instant) time.Duration {
+func (w *Window) Left(now Moment) time.Duration {
 	return min(w.End()-now.Mono, time.Duration(w.wall.Load()-now.Wall))
 }
 

@@ -20,8 +20,8 @@ func TestMargin(t *testing.T) {
 // after is an instant that is mono later by the monotonic clock and mono+step by
 // the wall clock. A suspended machine has step > 0, a wall clock that was set back
 // step < 0.
-func (i Instant) after(mono, step time.Duration) Instant {
-	return Instant{i.Mono + mono, i.Wall + int64(mono+step)}
+func (i Moment) after(mono, step time.Duration) Moment {
+	return Moment{i.Mono + mono, i.Wall + int64(mono+step)}
 }
 
 func TestClock(t *testing.T) {

@@ -5,57 +5,56 @@ import (
 	"errors"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// candidacies is a program of candidates.
-type candidacies []step
+// electionProgram is a program of candidates.
+type electionProgram []step
 
-func drawElectorate(t *rapid.T, least int) Script {
-	return candidacies(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+func drawElection(t *random.T, least int) Script {
+	return electionProgram(random.SliceOfN(random.Custom(func(t *random.T) step {
 		s := drawStep(t)
 		if s.Do == "lock" || s.Do == "try" {
-			s.Do = rapid.SampledFrom([]string{"campaign", "campaign", "lead", "lead", "pause"}).Draw(t, "as")
+			s.Do = random.SampledFrom([]string{"campaign", "campaign", "lead", "lead", "pause"}).Draw(t, "as")
 		}
-		s.Opts = rapid.SampledFrom([]string{"", "", "short"}).Draw(t, "ttl")
+		s.Opts = random.SampledFrom([]string{"", "", "short"}).Draw(t, "ttl")
 		return s
 	}), least, 40).Draw(t, "program"))
 }
 
-// electorate runs candidates and observers, and watches the promises: see bench.
-type electorate struct {
-	bench
+// electionRun runs candidates and observers, and checks the promises; see exclusive.
+type electionRun struct {
+	exclusive
 	observers []uint64 // the newest token each has seen
 }
 
-func (w *electorate) election(s step) *holdfast.Election {
+func (w *electionRun) election(s step) *holdfast.Election {
 	return w.clients[s.Client].Election("x", w.options(s)...)
 }
 
-// campaign tells whether it led.
-func (w *electorate) campaign(s step) bool {
+// campaign reports whether it led.
+func (w *electionRun) campaign(s step) bool {
 	var l *holdfast.Lease
-	err := w.in(s, func(ctx context.Context) (err error) {
+	err := w.bounded(s, func(ctx context.Context) (err error) {
 		l, err = w.election(s).Campaign(ctx, "candidate")
 		return err
 	})
 	if err != nil {
-		if !w.refused(err, s.Client, w.lasting(s.ttl())) {
+		if !w.refused(err, s.Client, w.ttlOf(s.ttl())) {
 			w.fail("%s: %v", s.Do, err)
 		}
 		return false
 	}
 	w.hold(l, s.Hold)
-	_ = l.Release(context.Background()) // lost, unreachable or done: all may be
+	_ = l.Release(context.Background()) // it may be lost, unreachable or done
 	return true
 }
 
 // errEnough ends some of the Leads.
 var errEnough = errors.New("enough")
 
-func (w *electorate) lead(s step) {
+func (w *electionRun) lead(s step) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.span(s.Wait))
 	defer cancel()
 	inside := false
@@ -71,14 +70,14 @@ func (w *electorate) lead(s step) {
 		}
 		return ctx.Err()
 	})
-	tooShort := errors.Is(err, holdfast.ErrInvalid) && w.refused(err, s.Client, w.lasting(s.ttl()))
+	tooShort := errors.Is(err, holdfast.ErrInvalid) && w.refused(err, s.Client, w.ttlOf(s.ttl()))
 	if !tooShort && !errors.Is(err, errEnough) && !errors.Is(err, context.DeadlineExceeded) {
 		w.fail("%s: %v", s.Do, err)
 	}
 }
 
-// observe checks that an observer never goes back in time.
-func (w *electorate) observe(ctx context.Context, client int) {
+// observe checks that an observer never sees an earlier term again.
+func (w *electionRun) observe(ctx context.Context, client int) {
 	vacant := false
 	for l, err := range w.clients[client].Election("x").Observe(ctx) {
 		w.mu.Lock()
@@ -86,7 +85,7 @@ func (w *electorate) observe(ctx context.Context, client int) {
 		case err != nil:
 			w.failing("observer: %v", err)
 		case l.Token == 0 && vacant:
-			w.failing("observer: nobody leads, twice")
+			w.failing("observer: no leader, twice")
 		case l.Token != 0 && l.Token <= seen:
 			w.failing("observer: token %d after %d", l.Token, seen)
 		case l.Token != 0 && l.Value != "candidate" && l.Value != "leader":
@@ -98,36 +97,36 @@ func (w *electorate) observe(ctx context.Context, client int) {
 	}
 }
 
-func (w *electorate) do(s step) {
+func (w *electionRun) do(s step) {
 	switch s.Do {
 	case "campaign":
 		w.actors.Go(func() { w.campaign(s) })
 	case "lead":
 		w.actors.Go(func() { w.lead(s) })
 	case "pause":
-		// As if the machine had stopped: what it sends arrives when it goes on.
+		// As if the machine had stopped: what it sends arrives when it runs again.
 		w.nets[s.Client].Slow(w.span(s.Hold), 0)
 		w.actors.Go(func() {
-			w.pass(s.Hold)
+			w.elapse(s.Hold)
 			w.nets[s.Client].All(nil)
 		})
 	case "break holder", "break waiter":
-		w.Rest()
-		w.breaks("x", s.Do == "break holder")
+		w.Idle()
+		w.breakLease("x", s.Do == "break holder")
 	default:
-		w.Rest()
-		w.weather(s)
+		w.Idle()
+		w.setNetwork(s)
 	}
-	w.Rest()
-	w.pass(s.Sleep)
+	w.Idle()
+	w.elapse(s.Sleep)
 }
 
-// Play checks that no two lead at once, that tokens increase from term to term,
-// that observers never see an earlier term again, and that whoever wants to lead
-// after all can do so.
-func (p candidacies) Play(s *Stage) []string {
-	w := &electorate{observers: make([]uint64, 3)}
-	w.enter(s, len(w.observers))
+// Play checks that no two candidates lead at once, that tokens increase from term to
+// term, that observers never see an earlier term again, and that every candidate can
+// lead at the end.
+func (p electionProgram) Play(s *Environment) []string {
+	w := &electionRun{observers: make([]uint64, 3)}
+	w.openClients(s, len(w.observers))
 	watch, unwatch := context.WithCancel(context.Background())
 	defer unwatch()
 	for i := range w.clients {
@@ -136,7 +135,7 @@ func (p candidacies) Play(s *Stage) []string {
 	for _, st := range p {
 		w.do(st)
 	}
-	w.heal()
+	w.healAll()
 	for i := range w.clients {
 		if !w.campaign(step{Do: "campaign", Client: i, Wait: time.Duration(w.Pace) * 30 * time.Second}) {
 			w.fail("client %d could not lead at the end", i)

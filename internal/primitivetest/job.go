@@ -8,27 +8,26 @@ import (
 	"sync/atomic"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// shift is one call of Run of a job, or a fault.
-type shift struct {
+// jobStep is one call of Run of a job, or a fault.
+type jobStep struct {
 	step
 	Fail bool
 }
 
-// plan is a program of nodes that run one job, with or without RetryFailed.
-type plan struct {
-	Retry  bool
-	Shifts []shift
+// jobProgram is a program of nodes that run one job, with or without RetryFailed.
+type jobProgram struct {
+	Retry bool
+	Steps []jobStep
 }
 
-func drawPlan(t *rapid.T, least int) Script {
-	retry := rapid.Bool().Draw(t, "retry")
-	return plan{retry, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) shift {
-		s := shift{step: drawStep(t), Fail: rapid.IntRange(0, 3).Draw(t, "fail") == 0}
+func drawJob(t *random.T, least int) Script {
+	retry := random.Bool().Draw(t, "retry")
+	return jobProgram{retry, random.SliceOfN(random.Custom(func(t *random.T) jobStep {
+		s := jobStep{step: drawStep(t), Fail: random.IntRange(0, 3).Draw(t, "fail") == 0}
 		if s.Do == "lock" || s.Do == "try" || s.Do == "break waiter" {
 			s.Do = "run"
 		}
@@ -45,34 +44,34 @@ const (
 	jobAhead = 3*time.Hour + 7*time.Second
 )
 
-// slotRecord is what the model knows of one slot.
+// slotRecord is one slot in the model.
 type slotRecord struct {
 	began   int
 	done    int // runs that succeeded
-	unclear int // runs whose fn returned nil and of which the store said nothing
+	unclear int // runs whose fn returned nil and whose outcome in the store is unknown
 	top     uint64
 	open    *holdfast.Lease
 }
 
-// told is a Run that was told that the slot needs no run any more.
-type told struct{ from, to time.Time } // the beginnings of the slots that it may have been for
+// skippedRun is a Run that reported that the slot needs no run any more.
+type skippedRun struct{ from, to time.Time } // the starts of the slots that it may have been for
 
-// office runs a plan beside its model.
-type office struct {
-	world
-	retry bool
-	slots map[string]*slotRecord
-	told  []told
+// jobRun runs a jobProgram beside its model.
+type jobRun struct {
+	simulation
+	retry   bool
+	slots   map[string]*slotRecord
+	skipped []skippedRun
 }
 
-func (o *office) period() time.Duration { return o.span(jobPeriod) }
+func (o *jobRun) period() time.Duration { return o.span(jobPeriod) }
 
-// slotAt is the beginning of the slot of an instant.
-func (o *office) slotAt(now time.Time) time.Time {
+// slotAt is the start of the slot of an instant.
+func (o *jobRun) slotAt(now time.Time) time.Time {
 	return now.Add(jobAhead).UTC().Truncate(o.period())
 }
 
-func (o *office) record(name string) *slotRecord {
+func (o *jobRun) record(name string) *slotRecord {
 	if o.slots[name] == nil {
 		o.slots[name] = &slotRecord{}
 	}
@@ -81,8 +80,8 @@ func (o *office) record(name string) *slotRecord {
 
 func slotName(start time.Time) string { return "x@" + start.Format(time.RFC3339Nano) }
 
-func (o *office) job(client int) *holdfast.Job {
-	opts := []holdfast.JobOption{holdfast.Every(o.period()), o.ttl(jobTTL)}
+func (o *jobRun) job(client int) *holdfast.Job {
+	opts := []holdfast.JobOption{holdfast.Every(o.period()), holdfast.Slack(0), o.ttl(jobTTL)}
 	if o.retry {
 		opts = append(opts, holdfast.RetryFailed())
 	}
@@ -91,7 +90,7 @@ func (o *office) job(client int) *holdfast.Job {
 
 // begins checks that the run of a slot is alone, comes after no success and, if
 // the job is not to be retried, is the first.
-func (o *office) begins(l *holdfast.Lease) *slotRecord {
+func (o *jobRun) begins(l *holdfast.Lease) *slotRecord {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	name := slices.Collect(maps.Keys(l.Tokens()))[0]
@@ -100,7 +99,7 @@ func (o *office) begins(l *holdfast.Lease) *slotRecord {
 	if s.began > 1 && !o.retry {
 		o.failing("%s begins for the %d. time", name, s.began)
 	}
-	if o.isBroken(l) { // its client has not heard of it; fencing covers that
+	if o.isBroken(l) { // its client has not received the break; fencing covers that
 		return s
 	}
 	if other := s.open; other != nil && !o.isBroken(other) && other.Err() == nil && l.Err() == nil {
@@ -117,7 +116,7 @@ func (o *office) begins(l *holdfast.Lease) *slotRecord {
 }
 
 // run is one call of Run.
-func (o *office) run(sh shift) (ran bool, err error) {
+func (o *jobRun) run(sh jobStep) (ran bool, err error) {
 	start := time.Now()
 	first := o.slotAt(start.Add(-clockStep))
 	var s *slotRecord
@@ -140,7 +139,7 @@ func (o *office) run(sh shift) (ran bool, err error) {
 		returned.Store(true)
 		return nil
 	})
-	// A run that has returned nil is worth some patience: it is to be marked.
+	// A run that has returned nil may take longer, to be marked.
 	if late := time.Since(start) - wait; late > jobTTL+o.late() {
 		o.fail("Run returned %v after its ctx ended", late)
 	}
@@ -153,7 +152,7 @@ func (o *office) run(sh shift) (ran bool, err error) {
 			o.failing("a slot succeeds %d times", s.done)
 		}
 	case ran && s == nil:
-		o.failing("Run says that it ran, and fn was not called")
+		o.failing("Run reported that it ran, and fn was not called")
 	case ran:
 		if returned.Load() {
 			s.unclear++
@@ -163,14 +162,14 @@ func (o *office) run(sh shift) (ran bool, err error) {
 			o.failing("ran, and: %v", err)
 		}
 	case err == nil:
-		o.told = append(o.told, told{first, last})
-	case !o.refused(err, sh.Client, o.lasting(jobTTL)):
+		o.skipped = append(o.skipped, skippedRun{first, last})
+	case !o.refused(err, sh.Client, o.ttlOf(jobTTL)):
 		o.failing("did not run: %v", err)
 	}
 	return ran, err
 }
 
-func (o *office) ends(s *slotRecord, l *holdfast.Lease) {
+func (o *jobRun) ends(s *slotRecord, l *holdfast.Lease) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if s.open == l {
@@ -178,32 +177,32 @@ func (o *office) ends(s *slotRecord, l *holdfast.Lease) {
 	}
 }
 
-// reasons checks that who was told that there is nothing to do was told the truth:
-// there was a run that may have succeeded. Without RetryFailed a grant is enough, and
-// that may be the caller's own, of which it did not hear in time.
-func (o *office) reasons() {
+// checkSkips checks that each Run that reported nothing to do was right: a run of the
+// slot may have succeeded. Without RetryFailed a grant is enough, which may be the
+// caller's own that did not arrive in time.
+func (o *jobRun) checkSkips() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, t := range o.told {
+	for _, t := range o.skipped {
 		found := !o.retry
 		for at := t.from; !at.After(t.to) && !found; at = at.Add(o.period()) {
 			s := o.record(slotName(at))
 			found = s.done+s.unclear > 0
 		}
 		if !found {
-			o.failing("a Run from %v to %v is told that it is done, and nobody has done it", t.from, t.to)
+			o.failing("a Run from %v to %v reported that it is done, and no run has done it", t.from, t.to)
 		}
 	}
 }
 
-// tidy: in a slot that nobody has seen, one of all the nodes runs.
-func (o *office) tidy() {
+// finish checks that in a new slot exactly one of all the nodes runs.
+func (o *jobRun) finish() {
 	now := time.Now()
 	<-time.After(o.slotAt(now).Add(o.period()).Sub(now.Add(jobAhead)) + clockStep)
 	var ran, passed atomic.Int32
 	for i := range o.clients {
 		o.actors.Go(func() {
-			yes, err := o.run(shift{step: step{Client: i, Wait: jobPeriod}})
+			yes, err := o.run(jobStep{step: step{Client: i, Wait: jobPeriod}})
 			switch {
 			case yes && err == nil:
 				ran.Add(1)
@@ -216,34 +215,34 @@ func (o *office) tidy() {
 	}
 	o.actors.Wait()
 	if ran.Load() == 0 && !o.disturbed() || o.virtual() && ran.Load() != 1 {
-		o.fail("at the end %d ran and %d were told not to", ran.Load(), passed.Load())
+		o.fail("at the end %d ran and %d skipped", ran.Load(), passed.Load())
 	}
 }
 
-// Play checks that at most one run of a slot succeeds, that runs of a slot are
-// alone, that without RetryFailed only one begins, and that nobody is told that a
-// slot is done when it is not. The store's clock is not that of the nodes.
-func (p plan) Play(st *Stage) []string {
-	o := &office{retry: p.Retry, slots: map[string]*slotRecord{}}
-	o.enter(st, 3)
+// Play checks that at most one run of a slot succeeds, that runs of a slot do not overlap,
+// that without RetryFailed only one begins, and that no Run reports a slot as done when
+// it is not. The store's clock differs from that of the nodes.
+func (p jobProgram) Play(st *Environment) []string {
+	o := &jobRun{retry: p.Retry, slots: map[string]*slotRecord{}}
+	o.openClients(st, 3)
 	for _, net := range o.nets {
 		net.Ahead = jobAhead
 	}
-	for _, sh := range p.Shifts {
-		o.Rest()
+	for _, sh := range p.Steps {
+		o.Idle()
 		switch sh.Do {
 		case "run":
 			o.actors.Go(func() { _, _ = o.run(sh) })
 		case "break holder":
-			o.breaks(slotName(o.slotAt(time.Now())), true)
+			o.breakLease(slotName(o.slotAt(time.Now())), true)
 		default:
-			o.weather(sh.step)
+			o.setNetwork(sh.step)
 		}
-		o.pass(sh.Sleep)
+		o.elapse(sh.Sleep)
 	}
-	o.heal()
+	o.healAll()
 	o.actors.Wait()
-	o.tidy()
-	o.reasons()
+	o.finish()
+	o.checkSkips()
 	return o.close(slices.Collect(maps.Keys(o.slots))...)
 }

@@ -8,43 +8,42 @@ import (
 	"sync/atomic"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// countdown is a program of clients that set a latch, count down and wait.
-type countdown []step
+// latchProgram is a program of clients that set a latch, count down and wait.
+type latchProgram []step
 
-func drawCountdown(t *rapid.T, least int) Script {
-	return countdown(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+func drawLatch(t *random.T, least int) Script {
+	return latchProgram(random.SliceOfN(random.Custom(func(t *random.T) step {
 		s := drawStep(t)
-		if s.Do == "lock" || s.Do == "try" || rapid.Bool().Draw(t, "acts") {
-			s.Do = rapid.SampledFrom([]string{"set", "set", "down one", "down one", "down one", "wait", "wait", "count", "heal"}).Draw(t, "as")
+		if s.Do == "lock" || s.Do == "try" || random.Bool().Draw(t, "acts") {
+			s.Do = random.SampledFrom([]string{"set", "set", "down one", "down one", "down one", "wait", "wait", "count", "heal"}).Draw(t, "as")
 		}
-		s.Opts = rapid.SampledFrom([]string{"", "", "", "short"}).Draw(t, "life")
+		s.Opts = random.SampledFrom([]string{"", "", "", "short"}).Draw(t, "life")
 		return s
 	}), least, 60).Draw(t, "program"))
 }
 
-// pad is where a countdown is launched.
-type pad struct {
-	world
-	long, short []*holdfast.Latch // one handle each a client, which remembers what is unsettled
-	tasks       atomic.Int64      // each counts down once, however often it has to ask
+// latchRun runs a latchProgram.
+type latchRun struct {
+	simulation
+	long, short []*holdfast.Latch // one handle a client, which keeps counts with unknown outcome
+	tasks       atomic.Int64      // each counts down once, with as many calls as it takes
 }
 
-func (g *pad) latch(s step) *holdfast.Latch {
+func (g *latchRun) latch(s step) *holdfast.Latch {
 	if s.Opts == "short" {
 		return g.short[s.Client]
 	}
 	return g.long[s.Client]
 }
 
-// on returns the token of the holder that has set the latch, if there is one, and
-// whether all has been counted.
-func (g *pad) on() (token uint64, full bool) {
+// round returns the token of the holder that has set the latch, or 0, and whether the
+// count is complete.
+func (g *latchRun) round() (token uint64, full bool) {
 	s := g.snapshot("x")
 	if len(s.Holders) == 0 || !strings.HasPrefix(s.Holders[0].Reason, "count ") {
 		return 0, false
@@ -54,32 +53,32 @@ func (g *pad) on() (token uint64, full bool) {
 	return token, len(u.Holders) > 0 && len(u.Holders) == u.Capacity
 }
 
-// call is one with nothing but the errors of trouble.
-func (g *pad) call(s step, do func(ctx context.Context) error) error {
-	err := g.in(s, do)
+// call makes a call that may fail only by a fault.
+func (g *latchRun) call(s step, do func(ctx context.Context) error) error {
+	err := g.bounded(s, do)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !g.refused(err, s.Client, engine.ClaimWindow) {
 		g.fail("%s: %v", s.Do, err)
 	}
 	return err
 }
 
-// wait checks that a wait goes on only when the count is zero, by what the store
-// says of the round that was on before it and after it.
-func (g *pad) wait(s step) {
-	before, _ := g.on()
+// wait checks that a wait returns only when the count is zero, by the round in the store
+// before it and after it.
+func (g *latchRun) wait(s step) {
+	before, _ := g.round()
 	err := g.call(s, g.latch(s).Wait)
-	after, full := g.on()
+	after, full := g.round()
 	same := before != 0 && before == after
 	switch {
 	case err == nil && same && !full:
-		g.fail("a wait went on, although the count is not zero")
+		g.fail("a wait returned, although the count is not zero")
 	case errors.Is(err, holdfast.ErrLatchEnded) && same:
 		g.fail("a wait ended, although the latch has not")
 	}
 }
 
-// down is a task that counts down when it is done, and insists.
-func (g *pad) down(s step) {
+// countDown is a task that counts down, with retries.
+func (g *latchRun) countDown(s step) {
 	g.tasks.Add(1)
 	for range 20 {
 		if g.call(s, g.latch(s).CountDown) == nil {
@@ -88,38 +87,38 @@ func (g *pad) down(s step) {
 	}
 }
 
-func (g *pad) do(s step) {
-	g.Rest()
+func (g *latchRun) do(s step) {
+	g.Idle()
 	switch s.Do {
 	case "set":
 		g.actors.Go(func() {
-			_ = g.call(s, func(ctx context.Context) error { // one that another set is no error
+			_ = g.call(s, func(ctx context.Context) error { // a latch that another client has set is no error
 				_, err := g.latch(s).TrySet(ctx, 1+int(s.Hold.Milliseconds()%4))
 				return err
 			})
 		})
 	case "down one":
-		g.actors.Go(func() { g.down(s) })
+		g.actors.Go(func() { g.countDown(s) })
 	case "wait":
 		g.actors.Go(func() { g.wait(s) })
 	case "count":
 		g.actors.Go(func() {
-			_ = g.call(s, func(ctx context.Context) error { // any number may be true by now
+			_ = g.call(s, func(ctx context.Context) error { // any number may be right by now
 				_, err := g.latch(s).Count(ctx)
 				return err
 			})
 		})
 	case "break holder", "break waiter":
-		g.breaks("x", s.Do == "break holder")
+		g.breakLease("x", s.Do == "break holder")
 	default:
-		g.weather(s)
+		g.setNetwork(s)
 	}
-	g.Rest()
-	g.pass(s.Sleep)
+	g.Idle()
+	g.elapse(s.Sleep)
 }
 
-// counted checks that nothing was counted twice in any round.
-func (g *pad) counted() {
+// checkCounts checks that no task was counted twice in a round.
+func (g *latchRun) checkCounts() {
 	for u, err := range g.Store.List(context.Background(), g.Prefix, "x/latch/*") {
 		if n := int64(len(u.Holders)); err != nil || n > g.tasks.Load() {
 			g.fail("%d counted by %d tasks (%v)", n, g.tasks.Load(), err)
@@ -127,27 +126,28 @@ func (g *pad) counted() {
 	}
 }
 
-// waitBeside starts a Wait and returns where its error and its time come.
-func waitBeside(ctx context.Context, l *holdfast.Latch) <-chan waited {
-	got := make(chan waited, 1)
+// startWait starts a Wait; the channel receives its error and when it returned.
+func startWait(ctx context.Context, l *holdfast.Latch) <-chan waitResult {
+	got := make(chan waitResult, 1)
 	go func() {
 		err := l.Wait(ctx)
-		got <- waited{err, time.Now()}
+		got <- waitResult{err, time.Now()}
 	}()
 	return got
 }
 
-type waited struct {
+type waitResult struct {
 	err error
 	at  time.Time
 }
 
-// end brings the latch to zero, and all who wait go on: not before, and soon.
-func (g *pad) end() {
-	<-time.After(max(time.Second, g.span(10*time.Second))) // the short ones are over
+// finish counts the latch down to zero, and checks that all waits return: not before, and
+// soon.
+func (g *latchRun) finish() {
+	<-time.After(max(time.Second, g.span(10*time.Second))) // the short TTLs are over
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	// A handle of its own: a task that gave up may have left its count to the next
+	// A handle of its own: a task that ended may have left its count to the next
 	// CountDown of its handle.
 	l := g.clients[0].Latch("x")
 	if _, err := l.TrySet(ctx, 3); err != nil {
@@ -157,11 +157,11 @@ func (g *pad) end() {
 	if n == 0 || err != nil {
 		g.fail("at the end: count %d, %v", n, err)
 	}
-	var waiters []<-chan waited
+	var waiters []<-chan waitResult
 	for _, l := range g.long {
-		waiters = append(waiters, waitBeside(ctx, l), waitBeside(ctx, l))
+		waiters = append(waiters, startWait(ctx, l), startWait(ctx, l))
 	}
-	if !g.Settle(func() bool { return len(g.snapshot("x").Waiters) == len(waiters) }) {
+	if !g.Eventually(func() bool { return len(g.snapshot("x").Waiters) == len(waiters) }) {
 		g.fail("at the end: the store has %+v, not %d waiters", g.snapshot("x"), len(waiters))
 	}
 	g.countOnce(ctx, l, n)
@@ -181,21 +181,21 @@ func (g *pad) end() {
 		}
 		cancel()
 	}
-	// The one that made it zero could not tell the others: they look for themselves.
+	// The release that made it zero was lost, so the others find it by their polls.
 	zero := time.Now()
 	for i, w := range waiters {
 		if i >= len(waiters)/len(g.long) { // not on its client
-			g.goesOn(w, zero)
+			g.checkReleased(w, zero)
 		}
 	}
 	g.nets[0].All(nil)
 	for _, w := range waiters[:len(waiters)/len(g.long)] {
-		g.goesOn(w, time.Now())
+		g.checkReleased(w, time.Now())
 	}
 }
 
 // countOnce counts down once, by a call whose answers get lost and another one.
-func (g *pad) countOnce(ctx context.Context, l *holdfast.Latch, n int) {
+func (g *latchRun) countOnce(ctx context.Context, l *holdfast.Latch, n int) {
 	net := g.nets[0]
 	net.Set(func() {
 		net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
@@ -220,29 +220,29 @@ func (g *pad) countOnce(ctx context.Context, l *holdfast.Latch, n int) {
 	}
 }
 
-// goesOn checks that a wait ends well and soon.
-func (g *pad) goesOn(w <-chan waited, zero time.Time) {
+// checkReleased checks that a wait returns nil, and soon.
+func (g *latchRun) checkReleased(w <-chan waitResult, zero time.Time) {
 	if r := <-w; r.err != nil || r.at.Sub(zero) > 1100*time.Millisecond+g.late() {
 		g.fail("at the end: %v after %v", r.err, r.at.Sub(zero))
 	}
 }
 
-// Play checks that a wait goes on when the count is zero and not before, whatever
-// the network does, that a task counts once, and that nobody hangs.
-func (p countdown) Play(s *Stage) []string {
-	g := &pad{}
-	g.enter(s, 3)
+// Play checks that, whatever the network does, a wait returns when the count is zero and
+// not before, a task counts once, and no call hangs.
+func (p latchProgram) Play(s *Environment) []string {
+	g := &latchRun{}
+	g.openClients(s, 3)
 	for _, c := range g.clients {
 		g.long = append(g.long, c.Latch("x", holdfast.WithTTL(time.Hour)))
 		g.short = append(g.short, c.Latch("x", s.ttl(2*time.Second)))
 	}
 	for _, st := range p {
 		g.do(st)
-		g.counted()
+		g.checkCounts()
 	}
-	g.heal()
+	g.healAll()
 	g.actors.Wait()
-	g.counted()
-	g.end()
+	g.checkCounts()
+	g.finish()
 	return g.close("x")
 }

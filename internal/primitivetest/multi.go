@@ -6,59 +6,58 @@ import (
 	"slices"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// gathering is one caller of a random program: it takes a set of names, in some
-// order, holds them and gives them back.
-type gathering struct {
+// multiStep is one caller of a random program: it acquires a set of names, in some
+// order, holds them and releases them.
+type multiStep struct {
 	step
 	Names []string
 }
 
-// gatherings is a program of callers that take several names at once. A calm one
-// has no faults, so that every call is sure to succeed.
-type gatherings struct {
-	Calm       bool
-	Gatherings []gathering
+// multiProgram is a program of callers that acquire several names at once. A calm one
+// has no faults, so that every call must succeed.
+type multiProgram struct {
+	Calm  bool
+	Steps []multiStep
 }
 
-func drawGatherings(faults bool) drawer {
-	what := []string{"lock", "lock", "lock", "lock", "lock", "lock", "lock", "lock", "try", "give up"}
+func drawMulti(faults bool) drawer {
+	what := []string{"lock", "lock", "lock", "lock", "lock", "lock", "lock", "lock", "try", "withdraw"}
 	if faults {
 		what = append(what, "break", "down", "hang", "slow", "lose replies", "heal", "heal", "heal", "heal")
 	}
-	return func(t *rapid.T, least int) Script {
-		return gatherings{!faults, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) gathering {
-			names := rapid.Permutation([]string{"a", "b", "c", "d", "e"}).Draw(t, "names")
-			return gathering{
+	return func(t *random.T, least int) Script {
+		return multiProgram{!faults, random.SliceOfN(random.Custom(func(t *random.T) multiStep {
+			names := random.Permutation([]string{"a", "b", "c", "d", "e"}).Draw(t, "names")
+			return multiStep{
 				step: step{
-					Do:     rapid.SampledFrom(what).Draw(t, "do"),
-					Client: rapid.IntRange(0, 2).Draw(t, "client"),
+					Do:     random.SampledFrom(what).Draw(t, "do"),
+					Client: random.IntRange(0, 2).Draw(t, "client"),
 					Wait:   drawWait(t),
 					Hold:   drawHold(t),
-					Sleep:  rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 50 * time.Millisecond, time.Second, 3 * time.Second}).Draw(t, "sleep"),
+					Sleep:  random.SampledFrom([]time.Duration{0, 0, time.Millisecond, 50 * time.Millisecond, time.Second, 3 * time.Second}).Draw(t, "sleep"),
 				},
-				Names: names[:rapid.IntRange(1, len(names)).Draw(t, "how many")],
+				Names: names[:random.IntRange(1, len(names)).Draw(t, "how many")],
 			}
 		}), least, 40).Draw(t, "program")}
 	}
 }
 
-// crowd runs the callers and watches that what they hold is theirs alone. The
-// model is a map from a name to who may act on it.
-type crowd struct {
-	world
-	sure    bool
-	holders map[string][]*holdfast.Lease
-	top     map[string]uint64
-	void    []uint64 // tokens that an operator ended: fencing covers those
+// multiRun runs the callers and checks that no two hold one name. The model is a map from
+// a name to its holders.
+type multiRun struct {
+	simulation
+	calm         bool
+	holders      map[string][]*holdfast.Lease
+	top          map[string]uint64
+	brokenTokens []uint64 // tokens of leases that an operator broke: fencing covers those
 }
 
-func (w *crowd) granted(l *holdfast.Lease, names []string) {
+func (w *multiRun) granted(l *holdfast.Lease, names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tokens := l.Tokens()
@@ -69,15 +68,15 @@ func (w *crowd) granted(l *holdfast.Lease, names []string) {
 		if l.Err() != nil {
 			return
 		}
-		if slices.Contains(w.void, token) {
-			continue // its client has not heard of it
+		if slices.Contains(w.brokenTokens, token) {
+			continue // its client has not received the break
 		}
 		if token <= w.top[name] {
 			w.failing("%s: token %d after %d", name, token, w.top[name])
 		}
 		w.top[name] = max(w.top[name], token)
 		for _, other := range w.holders[name] {
-			if !slices.Contains(w.void, other.Tokens()[name]) && other.Err() == nil && l.Err() == nil {
+			if !slices.Contains(w.brokenTokens, other.Tokens()[name]) && other.Err() == nil && l.Err() == nil {
 				w.failing("%s: held by %v and %v", name, other.Tokens(), tokens)
 			}
 		}
@@ -85,7 +84,7 @@ func (w *crowd) granted(l *holdfast.Lease, names []string) {
 	}
 }
 
-func (w *crowd) leaves(l *holdfast.Lease) {
+func (w *multiRun) released(l *holdfast.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name := range w.holders {
@@ -93,11 +92,11 @@ func (w *crowd) leaves(l *holdfast.Lease) {
 	}
 }
 
-// wait is for how long a caller goes on. Nobody holds for more than 6 s: not to
-// get what it wants in an hour, or half a minute of real time, is a deadlock.
-func (w *crowd) wait(g gathering) time.Duration {
+// wait is for how long a caller waits at most. No caller holds for more than 6 s: a wait
+// of an hour, or of half a minute of real time, is a deadlock.
+func (w *multiRun) wait(g multiStep) time.Duration {
 	switch {
-	case g.Do == "give up":
+	case g.Do == "withdraw":
 		return w.span(g.Wait)
 	case w.virtual():
 		return time.Hour
@@ -105,9 +104,9 @@ func (w *crowd) wait(g gathering) time.Duration {
 	return 30 * time.Second
 }
 
-func (w *crowd) act(g gathering) {
+func (w *multiRun) act(g multiStep) {
 	ttl := w.ttl(usualTTL)
-	if w.sure {
+	if w.calm {
 		ttl = holdfast.WithTTL(2 * orderTTL)
 	}
 	m := w.clients[g.Client].Multi(g.Names, ttl)
@@ -120,7 +119,7 @@ func (w *crowd) act(g gathering) {
 	l, err := lock(ctx)
 	if err != nil {
 		hangs := g.Do == "lock" && errors.Is(err, context.DeadlineExceeded)
-		if hangs || g.Do == "lock" && w.calm() || !w.refused(err, g.Client, w.lasting(usualTTL)) {
+		if hangs || g.Do == "lock" && w.faultless() || !w.refused(err, g.Client, w.ttlOf(usualTTL)) {
 			w.fail("%s %v: %v", g.Do, g.Names, err)
 		}
 		return
@@ -129,62 +128,62 @@ func (w *crowd) act(g gathering) {
 	select {
 	case <-time.After(w.span(g.Hold)):
 	case <-l.Context().Done():
-		if w.calm() && ctx.Err() == nil {
+		if w.faultless() && ctx.Err() == nil {
 			w.fail("lost without a fault: %v", l.Err())
 		}
 	}
-	w.leaves(l)
-	if err := l.Release(context.Background()); err != nil && w.calm() {
+	w.released(l)
+	if err := l.Release(context.Background()); err != nil && w.faultless() {
 		w.fail("release of %v: %v", g.Names, err)
 	}
 }
 
-// calm tells whether there is no fault, so that no lease may be lost.
-func (w *crowd) calm() bool { return w.sure && !w.disturbed() }
+// faultless reports whether there is no fault, so that no lease may be lost.
+func (w *multiRun) faultless() bool { return w.calm && !w.disturbed() }
 
-func (w *crowd) breakOne(name string) {
+func (w *multiRun) breakOne(name string) {
 	s := w.snapshot(name)
 	if len(s.Holders) == 0 {
 		return
 	}
 	w.mu.Lock()
 	for t := s.Holders[0].Token; t <= s.Token; t++ { // with those reserved for hand-offs
-		w.void = append(w.void, t)
+		w.brokenTokens = append(w.brokenTokens, t)
 	}
 	w.mu.Unlock()
-	_ = w.Store.Break(context.Background(), s.Resource, engine.Break{ID: s.Holders[0].ID}) // it may have gone meanwhile
+	_ = w.Store.Break(context.Background(), s.Resource, engine.Break{ID: s.Holders[0].ID}) // it may have ended meanwhile
 }
 
-func (w *crowd) do(g gathering) {
-	w.Rest()
+func (w *multiRun) do(g multiStep) {
+	w.Idle()
 	switch g.Do {
-	case "lock", "try", "give up":
+	case "lock", "try", "withdraw":
 		w.actors.Go(func() { w.act(g) })
 	case "break":
 		w.breakOne(g.Names[0])
 	default:
-		w.weather(g.step)
+		w.setNetwork(g.step)
 	}
-	w.pass(g.Sleep)
+	w.elapse(g.Sleep)
 }
 
-// Play checks for any sets of names in any order that no two hold one name, that
-// the tokens of each increase, that nobody waits for ever and nothing is left.
-func (p gatherings) Play(s *Stage) []string {
-	w := &crowd{sure: p.Calm, holders: map[string][]*holdfast.Lease{}, top: map[string]uint64{}}
-	w.enter(s, 3)
-	for _, g := range p.Gatherings {
+// Play checks for any sets of names in any order that no two callers hold one name, that
+// the tokens of each name increase, that no wait is endless and nothing is left.
+func (p multiProgram) Play(s *Environment) []string {
+	w := &multiRun{calm: p.Calm, holders: map[string][]*holdfast.Lease{}, top: map[string]uint64{}}
+	w.openClients(s, 3)
+	for _, g := range p.Steps {
 		w.do(g)
 	}
-	w.heal()
+	w.healAll()
 	w.actors.Wait()
 	names := []string{"e", "a", "c", "b", "d"}
 	if w.virtual() {
-		w.pass(10 * time.Second) // what was given up ends by its TTL
+		w.elapse(10 * time.Second) // requests that were withdrawn in vain end by their TTL
 	}
-	w.sure = true
-	for i := range w.clients { // everything drains
-		w.act(gathering{step{Do: "lock", Client: i}, names})
+	w.calm = true
+	for i := range w.clients { // all names can be acquired again
+		w.act(multiStep{step{Do: "lock", Client: i}, names})
 	}
 	return w.close(names...)
 }

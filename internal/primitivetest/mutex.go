@@ -5,27 +5,26 @@ import (
 	"slices"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// turns is a program of callers of one mutex.
-type turns []step
+// mutexProgram is a program of callers of one mutex.
+type mutexProgram []step
 
-func drawTurns(t *rapid.T, least int) Script {
-	return turns(rapid.SliceOfN(rapid.Custom(drawStep), least, 40).Draw(t, "program"))
+func drawMutex(t *random.T, least int) Script {
+	return mutexProgram(random.SliceOfN(random.Custom(drawStep), least, 40).Draw(t, "program"))
 }
 
-// bench watches a resource that one may hold at a time: nobody else has an open
-// trust window when somebody is granted, and tokens increase.
-type bench struct {
-	world
+// exclusive watches a resource that one caller may hold at a time: no other trust window
+// is open when a caller is granted, and tokens increase.
+type exclusive struct {
+	simulation
 	open []*holdfast.Lease // held by a caller that has not begun to release it
 	top  uint64
 }
 
-func (s *Stage) options(st step) []holdfast.LockOption {
+func (s *Environment) options(st step) []holdfast.LockOption {
 	opts := []holdfast.LockOption{s.ttl(st.ttl())}
 	switch st.Opts {
 	case "no tenure":
@@ -50,11 +49,11 @@ func (st step) ttl() time.Duration {
 // usualTTL is that of callers without an option.
 const usualTTL = 2 * time.Second
 
-// granted: nobody else may believe to hold the resource now. A lease that an
-// operator broke is left out: until its client hears of it, it may even pass
-// from hand to hand there, with tokens that a fence refuses. So is one that has
-// ended before its caller could say so, which takes a stop in real time.
-func (b *bench) granted(l *holdfast.Lease) {
+// granted checks that no other caller believes to hold the resource now. A lease that an
+// operator broke is left out: until its client receives the break, it may even be handed
+// off there, with tokens that a fence refuses. So is a lease that has ended before its
+// caller could report it, which takes a stall in real time.
+func (b *exclusive) granted(l *holdfast.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.isBroken(l) {
@@ -72,37 +71,37 @@ func (b *bench) granted(l *holdfast.Lease) {
 	b.open = append(b.open, l)
 }
 
-func (b *bench) leaves(l *holdfast.Lease) {
+func (b *exclusive) released(l *holdfast.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.open = slices.DeleteFunc(b.open, func(o *holdfast.Lease) bool { return o == l })
 }
 
-// hold is what a holder does: it makes sure that it is alone, and goes when its
-// time is over or its lease is lost.
-func (b *bench) hold(l *holdfast.Lease, d time.Duration) {
+// hold is what a holder does: it checks that it is alone, and stays until its time is
+// over or its lease is lost.
+func (b *exclusive) hold(l *holdfast.Lease, d time.Duration) {
 	b.granted(l)
 	select {
 	case <-time.After(b.span(d)):
 	case <-l.Done():
 	}
-	b.leaves(l)
+	b.released(l)
 }
 
 // act is one caller: it locks, holds and releases.
-func (b *bench) act(s step) {
+func (b *exclusive) act(s step) {
 	m := b.clients[s.Client].Mutex("x", b.options(s)...)
 	lock := m.Lock
 	if s.Do == "try" {
 		lock = m.TryLock
 	}
 	var l *holdfast.Lease
-	err := b.in(s, func(ctx context.Context) (err error) {
+	err := b.bounded(s, func(ctx context.Context) (err error) {
 		l, err = lock(ctx)
 		return err
 	})
 	if err != nil {
-		if !b.refused(err, s.Client, b.lasting(s.ttl())) {
+		if !b.refused(err, s.Client, b.ttlOf(s.ttl())) {
 			b.fail("%s: %v", s.Do, err)
 		}
 		return
@@ -113,33 +112,33 @@ func (b *bench) act(s step) {
 		cancel()
 	}
 	defer cancel()
-	_ = l.Release(gone) // lost, unreachable or done: all may be
+	_ = l.Release(gone) // it may be lost, unreachable or done
 }
 
-func (b *bench) do(s step) {
-	b.Rest()
+func (b *exclusive) do(s step) {
+	b.Idle()
 	switch s.Do {
 	case "lock", "try":
 		b.actors.Go(func() { b.act(s) })
 	case "break holder":
-		b.breaks("x", true)
+		b.breakLease("x", true)
 	case "break waiter":
-		b.breaks("x", false)
+		b.breakLease("x", false)
 	default:
-		b.weather(s)
+		b.setNetwork(s)
 	}
-	b.pass(s.Sleep)
+	b.elapse(s.Sleep)
 }
 
 // Play checks that no two hold the mutex at once, that tokens increase, that calls
 // end with their ctx, and that the mutex is free soon after all.
-func (p turns) Play(s *Stage) []string {
-	b := &bench{}
-	b.enter(s, 3)
+func (p mutexProgram) Play(s *Environment) []string {
+	b := &exclusive{}
+	b.openClients(s, 3)
 	for _, st := range p {
 		b.do(st)
 	}
-	b.heal()
+	b.healAll()
 	b.actors.Wait()
 	for _, c := range b.clients {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -147,7 +146,7 @@ func (p turns) Play(s *Stage) []string {
 			b.fail("at the end: %v", err)
 		} else {
 			b.granted(l)
-			b.leaves(l)
+			b.released(l)
 			if err := l.Release(ctx); err != nil {
 				b.fail("at the end: %v", err)
 			}

@@ -9,30 +9,29 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Net is the network between a client and an engine: a test can count the calls,
-// spoil, delay and cut them. A script of an operation stands before it and decides
-// whether and when it is done; nil lets it through. Scripts are changed in Set.
+// Net is the network between a client and an engine: a test can count the calls, make
+// them fail, delay and cut them. The hook of an operation replaces it and decides whether
+// and when the engine is called; without one, it is. Hooks are changed in Set.
 type Net struct {
 	engine.Engine
 
 	mu    sync.Mutex
 	calls map[string]int
-	// OnAcquire and the like are the scripts.
+	// OnAcquire and the like are the hooks.
 	OnAcquire func(ctx context.Context, r engine.Request) (engine.Answer, error)
 	OnRenew   func(ctx context.Context, batch []engine.Renewal) []error
 	OnRelease func(ctx context.Context, r engine.Release) error
 	OnResize  func(ctx context.Context, res engine.Resource, h engine.Held, weight int) error
 	OnListen  func(ctx context.Context) error
 	OnWake    func(w engine.Wakeup) (deliver bool)
-	// Tell delivers a wake-up to the latest stream, and Streams counts the open ones.
-	Tell    func(engine.Wakeup)
+	// Deliver delivers a wake-up to the latest stream, and Streams counts the open ones.
+	Deliver func(engine.Wakeup)
 	Streams int
-	// Ahead is by how much the store's clock is ahead of what the engine says. Set
-	// it before the first call.
+	// Ahead is added to the engine's clock. Set it before the first call.
 	Ahead time.Duration
 
 	lag      time.Duration
-	underway sync.WaitGroup // requests whose callers may have gone
+	underway sync.WaitGroup // requests whose callers may have returned
 }
 
 var _ engine.Engine = (*Net)(nil)
@@ -40,7 +39,7 @@ var _ engine.Engine = (*Net)(nil)
 // NewNet returns a network without faults.
 func NewNet(e engine.Engine) *Net { return &Net{Engine: e, calls: make(map[string]int)} }
 
-// Set changes the scripts, while no call looks at them.
+// Set changes the hooks, while no call reads them.
 func (n *Net) Set(change func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,71 +54,71 @@ func (n *Net) Count(op string) int {
 	return n.calls[op]
 }
 
-func script[T any](n *Net, op string, field *T) T {
+func hook[T any](n *Net, op string, field *T) T {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls[op]++
 	return *field
 }
 
-// Acquire is that of the engine, as the script lets it.
+// Acquire calls the engine, or its hook.
 func (n *Net) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	if s := script(n, "acquire", &n.OnAcquire); s != nil {
-		return s(ctx, r)
+	if h := hook(n, "acquire", &n.OnAcquire); h != nil {
+		return h(ctx, r)
 	}
 	return n.Engine.Acquire(ctx, r)
 }
 
-// Renew is that of the engine, as the script lets it.
+// Renew calls the engine, or its hook.
 func (n *Net) Renew(ctx context.Context, batch []engine.Renewal) []error {
-	if s := script(n, "renew", &n.OnRenew); s != nil {
-		return s(ctx, batch)
+	if h := hook(n, "renew", &n.OnRenew); h != nil {
+		return h(ctx, batch)
 	}
 	return n.Engine.Renew(ctx, batch)
 }
 
-// Release is that of the engine, as the script lets it.
+// Release calls the engine, or its hook.
 func (n *Net) Release(ctx context.Context, r engine.Release) error {
-	if s := script(n, "release", &n.OnRelease); s != nil {
-		return s(ctx, r)
+	if h := hook(n, "release", &n.OnRelease); h != nil {
+		return h(ctx, r)
 	}
 	return n.Engine.Release(ctx, r)
 }
 
-// Resize is that of the engine, as the script lets it.
-func (n *Net) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
-	if s := script(n, "resize", &n.OnResize); s != nil {
-		return s(ctx, res, h, weight)
+// Resize calls the engine, or its hook.
+func (n *Net) Resize(ctx context.Context, res engine.Resource, held engine.Held, weight int) error {
+	if h := hook(n, "resize", &n.OnResize); h != nil {
+		return h(ctx, res, held, weight)
 	}
-	return n.Engine.Resize(ctx, res, h, weight)
+	return n.Engine.Resize(ctx, res, held, weight)
 }
 
-// Now is that of the engine, moved ahead.
+// Now returns the engine's time plus Ahead.
 func (n *Net) Now(ctx context.Context) (time.Time, error) {
 	now, err := n.Engine.Now(ctx)
 	return now.Add(n.Ahead), err
 }
 
-// Listen is that of the engine, as the scripts let it.
+// Listen calls the engine, or its hook, with OnWake for what it delivers.
 func (n *Net) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
-	if s := script(n, "listen", &n.OnListen); s != nil {
-		if err := s(ctx); err != nil {
+	if h := hook(n, "listen", &n.OnListen); h != nil {
+		if err := h(ctx); err != nil {
 			return nil, err
 		}
 	}
 	l, err := n.Engine.Listen(ctx, prefix, client, func(w engine.Wakeup) {
-		if s := script(n, "wake", &n.OnWake); s == nil || s(w) {
+		if h := hook(n, "wake", &n.OnWake); h == nil || h(w) {
 			deliver(w)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	n.Set(func() { n.Tell = deliver; n.Streams++ })
+	n.Set(func() { n.Deliver = deliver; n.Streams++ })
 	return stream{l, n}, nil
 }
 
-// stream counts itself.
+// stream is an open stream, which Streams counts.
 type stream struct {
 	engine.Listener
 	n *Net
@@ -160,8 +159,7 @@ func each(batch []engine.Renewal, err error) []error {
 // ReadTimeout is that of a hung connection.
 const ReadTimeout = 3 * time.Second
 
-// Hang is a store that does not answer until the caller gives up, or the read
-// timeout of its connection is over: 3 s.
+// Hang is a store that does not answer: it returns when ctx ends, or after ReadTimeout.
 func Hang(ctx context.Context) error {
 	select {
 	case <-time.After(ReadTimeout):
@@ -177,7 +175,7 @@ func Down(context.Context) error { return fmt.Errorf("%w: connection refused", e
 // Denied is a store that refuses.
 func Denied(context.Context) error { return fmt.Errorf("%w: NOPERM", engine.ErrDenied) }
 
-// LoseReplies lets every request through and every answer get lost.
+// LoseReplies executes every request and loses every answer.
 func (n *Net) LoseReplies() {
 	n.Set(func() {
 		n.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
@@ -199,8 +197,8 @@ func (n *Net) LoseReplies() {
 	})
 }
 
-// Slow lets requests and answers take their time. What has set out arrives,
-// whether anybody still waits for the answer.
+// Slow delays requests and answers. A request that was sent arrives, even if its caller
+// has returned.
 func (n *Net) Slow(there, back time.Duration) {
 	n.Set(func() {
 		n.lag = max(n.lag, there+back)
@@ -233,14 +231,14 @@ func (n *Net) Slow(there, back time.Duration) {
 	})
 }
 
-// Lag returns the longest time that Slow has ever given a request and its answer.
+// Lag returns the longest delay of a request and its answer that Slow has ever set.
 func (n *Net) Lag() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.lag
 }
 
-// trip takes a request to the engine and its answer back.
+// trip delays a request on its way to the engine, and its answer on the way back.
 func (n *Net) trip(ctx context.Context, there, back time.Duration, op func(context.Context)) error {
 	done := make(chan struct{})
 	n.underway.Go(func() {
@@ -261,5 +259,5 @@ func (n *Net) trip(ctx context.Context, there, back time.Duration, op func(conte
 	}
 }
 
-// Arrived returns when what Slow held up has arrived. The client must be closed.
+// Arrived waits until all that Slow delays has arrived. The client must be closed.
 func (n *Net) Arrived() { n.underway.Wait() }

@@ -6,15 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// deed is one step of a random program: a client does something, and then time
-// passes.
-type deed struct {
+// onceStep is one step of a random program: a call or a fault, and then a pause.
+type onceStep struct {
 	Do     string // once, cut, heal, break
 	Client int
 	ID     string
@@ -24,25 +22,25 @@ type deed struct {
 	Pass   time.Duration
 }
 
-// deeds is a program of work that must be done once.
-type deeds []deed
+// onceProgram is a program of work that must be done once.
+type onceProgram []onceStep
 
-func drawWorkshop(t *rapid.T, least int) Script {
-	return deeds(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) deed {
-		return deed{
-			Do:     rapid.SampledFrom([]string{"once", "once", "once", "once", "cut", "heal", "break"}).Draw(t, "do"),
-			Client: rapid.IntRange(0, 3).Draw(t, "client"),
-			ID:     rapid.SampledFrom([]string{"a", "b"}).Draw(t, "id"),
-			Keep:   rapid.SampledFrom([]time.Duration{100 * time.Millisecond, 5 * time.Second, time.Minute}).Draw(t, "keep"),
+func drawOnce(t *random.T, least int) Script {
+	return onceProgram(random.SliceOfN(random.Custom(func(t *random.T) onceStep {
+		return onceStep{
+			Do:     random.SampledFrom([]string{"once", "once", "once", "once", "cut", "heal", "break"}).Draw(t, "do"),
+			Client: random.IntRange(0, 3).Draw(t, "client"),
+			ID:     random.SampledFrom([]string{"a", "b"}).Draw(t, "id"),
+			Keep:   random.SampledFrom([]time.Duration{100 * time.Millisecond, 5 * time.Second, time.Minute}).Draw(t, "keep"),
 			Hold:   millis(t, "hold", 20_000),
-			Fail:   rapid.IntRange(0, 3).Draw(t, "fail") == 0,
+			Fail:   random.IntRange(0, 3).Draw(t, "fail") == 0,
 			Pass:   millis(t, "pass", 10_000),
 		}
 	}), least, 30).Draw(t, "program"))
 }
 
-// mark is what the model knows of a mark: an fn that returned nil, until when it
-// lasts at least, and at most. A mark without either is of one that was told.
+// mark is a mark in the model: of an fn that returned nil, with the earliest and the
+// latest instant of its end. A mark without these is a Once that did not run.
 type mark struct {
 	id        string
 	sure      bool      // Once returned true and nil
@@ -50,18 +48,18 @@ type mark struct {
 	last, end time.Time // lasts until last, and no longer than end
 }
 
-// workshop runs a program and checks each Once against the marks.
-type workshop struct {
-	world
+// onceRun runs a program and checks each Once against the marks.
+type onceRun struct {
+	simulation
 	marks []mark
 }
 
 var errFailed = errors.New("it failed")
 
-// clockStep is how exact the store's clock is.
+// clockStep is the precision of the store's clock.
 const clockStep = 2 * time.Millisecond
 
-func (w *workshop) once(d deed) {
+func (w *onceRun) once(d onceStep) {
 	var finished time.Time
 	keep := max(holdfast.MinPeriod, w.span(d.Keep))
 	ran, err := w.clients[d.Client].Once(context.Background(), d.ID, keep, func(ctx context.Context) error {
@@ -82,7 +80,7 @@ func (w *workshop) once(d deed) {
 	switch {
 	case ran && !d.Fail:
 		m := mark{id: d.ID, sure: err == nil, from: now, last: finished.Add(keep - clockStep), end: now.Add(keep + clockStep)}
-		if err != nil { // the clean-up may mark it yet
+		if err != nil { // it may still be marked in the background
 			m.end = now.Add(time.Minute + keep)
 		}
 		w.marks = append(w.marks, m)
@@ -90,20 +88,20 @@ func (w *workshop) once(d deed) {
 			w.failing("ran, and: %v", err)
 		}
 	case ran && !errors.Is(err, errFailed):
-		w.failing("fn failed, and Once says %v", err)
+		w.failing("fn failed, and Once returned %v", err)
 	case w.refused(err, d.Client, holdfast.DefaultTTL):
 		// The operator broke a lease whose grant had not reached this client.
 	case !ran && err != nil:
 		w.failing("did not run: %v", err)
 	case !ran:
-		// Others learn of a mark at the moment at which its maker does.
+		// A mark is visible to others no later than to its maker.
 		w.marks = append(w.marks, mark{id: d.ID, from: now})
 	}
 }
 
-// begins checks that what is done is not done again. A run whose lease has ended
-// was stopped for so long that others came after it.
-func (w *workshop) begins(id string, l *holdfast.Lease) {
+// begins checks that no run begins within a mark. A run whose lease has ended was stalled
+// for so long that others followed it.
+func (w *onceRun) begins(id string, l *holdfast.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, m := range w.marks {
@@ -114,8 +112,8 @@ func (w *workshop) begins(id string, l *holdfast.Lease) {
 	}
 }
 
-// told checks that whoever was told that it was done came within a mark.
-func (w *workshop) told() {
+// checkSkips checks that each Once that did not run came within a mark.
+func (w *onceRun) checkSkips() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	late := w.late()
@@ -128,23 +126,23 @@ func (w *workshop) told() {
 		}
 		made := func(by mark) bool { return by.id == m.id && !by.last.IsZero() && !m.from.After(by.end.Add(late)) }
 		if !slices.ContainsFunc(w.marks, made) {
-			w.failing("%s was told to be done at %v, and nobody had done it", m.id, m.from)
+			w.failing("%s was reported done at %v, and no run had done it", m.id, m.from)
 		}
 	}
 }
 
-func (w *workshop) breaks(id string) {
+func (w *onceRun) breakHolders(id string) {
 	for _, h := range w.snapshot(id).Holders {
 		_ = w.Store.Break(context.Background(), w.resource(id), engine.Break{ID: h.ID}) // it may have ended meanwhile
 	}
 }
 
-// Play checks that nothing is done again while its mark lasts, that nobody is told
-// that it was done before it was, and that marks end.
-func (p deeds) Play(s *Stage) []string {
-	w := &workshop{}
-	w.enter(s, 4)
-	w.nets[3].OnWake = func(engine.Wakeup) bool { return false } // it hears nothing
+// Play checks that no work is done again while its mark lasts, that no Once reports work
+// as done before it is, and that marks end.
+func (p onceProgram) Play(s *Environment) []string {
+	w := &onceRun{}
+	w.openClients(s, 4)
+	w.nets[3].OnWake = func(engine.Wakeup) bool { return false } // it receives no wake-ups
 	for _, d := range p {
 		switch d.Do {
 		case "once":
@@ -154,17 +152,17 @@ func (p deeds) Play(s *Stage) []string {
 		case "heal":
 			w.nets[d.Client].All(nil)
 		case "break":
-			w.breaks(d.ID)
+			w.breakHolders(d.ID)
 		}
-		w.Rest()
-		w.pass(d.Pass)
+		w.Idle()
+		w.elapse(d.Pass)
 	}
 	for _, net := range w.nets {
 		net.All(nil)
 	}
 	w.actors.Wait()
-	w.told()
-	w.pass(2 * time.Minute) // every mark has ended
+	w.checkSkips()
+	w.elapse(2 * time.Minute) // every mark has ended
 	for i, c := range w.clients {
 		again := func() bool {
 			ran, err := c.Once(context.Background(), "a", holdfast.MinPeriod, func(context.Context) error { return nil })
@@ -173,11 +171,11 @@ func (p deeds) Play(s *Stage) []string {
 			}
 			return ran
 		}
-		if !w.Settle(again) { // the mark of the one before is short
+		if !w.Eventually(again) { // the mark of the one before is short
 			w.fail("client %d at the end: it is still marked", i)
 		}
 		if w.virtual() {
-			w.pass(time.Second)
+			w.elapse(time.Second)
 		}
 	}
 	return w.close("a", "b")

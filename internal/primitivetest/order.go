@@ -6,31 +6,30 @@ import (
 	"slices"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// asker gets leases of a weight on one resource, which has a kind.
-type asker interface {
+// sharedLock acquires leases of any weight on one resource.
+type sharedLock interface {
 	lock(ctx context.Context, weight int) (*holdfast.Lease, error)
 	try(ctx context.Context, weight int) (*holdfast.Lease, error)
 }
 
-// everything is the weight of a writer.
-const everything = 1 << 20
+// writerWeight is the weight of a writer.
+const writerWeight = 1 << 20
 
 type readWriter struct{ *holdfast.RWMutex }
 
 func (rw readWriter) lock(ctx context.Context, weight int) (*holdfast.Lease, error) {
-	if weight == everything {
+	if weight == writerWeight {
 		return rw.Lock(ctx)
 	}
 	return rw.RLock(ctx)
 }
 
 func (rw readWriter) try(ctx context.Context, weight int) (*holdfast.Lease, error) {
-	if weight == everything {
+	if weight == writerWeight {
 		return rw.TryLock(ctx)
 	}
 	return rw.TryRLock(ctx)
@@ -46,21 +45,21 @@ func (s weighted) try(ctx context.Context, weight int) (*holdfast.Lease, error) 
 	return s.TryAcquire(ctx, weight)
 }
 
-// sharing is a sort of shared resource that programs run on.
-type sharing struct {
+// sharedKind is a kind of shared resource that programs run on.
+type sharedKind struct {
 	capacity int
 	weights  []int
-	open     func(c *holdfast.Client, ttl holdfast.LockOption) asker
+	open     func(c *holdfast.Client, ttl holdfast.LockOption) sharedLock
 }
 
-func readWriters() sharing {
-	return sharing{everything, []int{1, 1, 1, everything}, func(c *holdfast.Client, ttl holdfast.LockOption) asker {
+func readWriters() sharedKind {
+	return sharedKind{writerWeight, []int{1, 1, 1, writerWeight}, func(c *holdfast.Client, ttl holdfast.LockOption) sharedLock {
 		return readWriter{c.RWMutex("x", ttl)}
 	}}
 }
 
-func semaphores() sharing {
-	return sharing{5, []int{1, 2, 3, 4, 5}, func(c *holdfast.Client, ttl holdfast.LockOption) asker {
+func semaphores() sharedKind {
+	return sharedKind{5, []int{1, 2, 3, 4, 5}, func(c *holdfast.Client, ttl holdfast.LockOption) sharedLock {
 		return weighted{c.Semaphore("x", 5, ttl)}
 	}}
 }
@@ -70,132 +69,132 @@ type move struct {
 	Do     string
 	Client int
 	Weight int
-	Which  int // of those that hold or wait, modulo their number
+	Which  int // of the holders or waiters, modulo their number
 }
 
-// order is a program without faults on a shared resource.
-type order struct {
-	sharing
+// orderProgram is a program without faults on a shared resource.
+type orderProgram struct {
+	sharedKind
 	Moves []move
 }
 
-func drawOrder(sort sharing) drawer {
-	return func(t *rapid.T, least int) Script {
-		return order{sort, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) move {
+func drawOrder(kind sharedKind) drawer {
+	return func(t *random.T, least int) Script {
+		return orderProgram{kind, random.SliceOfN(random.Custom(func(t *random.T) move {
 			return move{
-				Do:     rapid.SampledFrom([]string{"lock", "lock", "lock", "try", "release", "release", "give up", "demote", "demote", "wait"}).Draw(t, "do"),
-				Client: rapid.IntRange(0, 2).Draw(t, "client"),
-				Weight: rapid.SampledFrom(sort.weights).Draw(t, "weight"),
-				Which:  rapid.IntRange(0, 5).Draw(t, "which"),
+				Do:     random.SampledFrom([]string{"lock", "lock", "lock", "try", "release", "release", "withdraw", "demote", "demote", "wait"}).Draw(t, "do"),
+				Client: random.IntRange(0, 2).Draw(t, "client"),
+				Weight: random.SampledFrom(kind.weights).Draw(t, "weight"),
+				Which:  random.IntRange(0, 5).Draw(t, "which"),
 			}
 		}), least, 40).Draw(t, "program")}
 	}
 }
 
-// answer is what a call in the background returned.
-type answer struct {
+// lockResult is what a call in the background returned.
+type lockResult struct {
 	lease *holdfast.Lease
 	err   error
 }
 
-// caller is one who wants a lease, or has it.
+// caller waits for a lease, or has it.
 type caller struct {
 	number int
 	weight int
-	got    chan answer
+	got    chan lockResult
 	give   context.CancelFunc
 	lease  *holdfast.Lease
 }
 
-// shop is a program on a shared resource beside its model: who holds what, and
-// who waits, in order. The model knows exactly who has a lease after every move.
-type shop struct {
-	world
-	sharing
-	askers  []asker
-	holding []*caller
-	line    []*caller
+// orderRun runs a program on a shared resource beside its model: the holders, and the
+// waiters in order. After every move the model says exactly which callers have a lease.
+type orderRun struct {
+	simulation
+	sharedKind
+	locks   []sharedLock
+	holders []*caller
+	waiting []*caller
 	callers int
 	top     uint64
 }
 
-func (s *shop) used() (used int) {
-	for _, c := range s.holding {
+func (s *orderRun) used() (used int) {
+	for _, c := range s.holders {
 		used += c.weight
 	}
 	return used
 }
 
-// serve grants from the front as long as the front fits.
-func (s *shop) serve() (served []*caller) {
-	for len(s.line) > 0 && s.used()+s.line[0].weight <= s.capacity {
-		served = append(served, s.line[0])
-		s.holding, s.line = append(s.holding, s.line[0]), s.line[1:]
+// grantFront grants from the front as long as the front fits.
+func (s *orderRun) grantFront() (served []*caller) {
+	for len(s.waiting) > 0 && s.used()+s.waiting[0].weight <= s.capacity {
+		served = append(served, s.waiting[0])
+		s.holders, s.waiting = append(s.holders, s.waiting[0]), s.waiting[1:]
 	}
 	return served
 }
 
-func (s *shop) do(m move) error {
-	a := s.askers[m.Client]
+func (s *orderRun) do(m move) error {
+	a := s.locks[m.Client]
 	switch m.Do {
 	case "lock":
 		ctx, cancel := context.WithCancel(context.Background())
-		c := &caller{number: s.callers, weight: m.Weight, got: make(chan answer, 1), give: cancel}
+		c := &caller{number: s.callers, weight: m.Weight, got: make(chan lockResult, 1), give: cancel}
 		s.callers++
 		go func() {
 			l, err := a.lock(ctx, m.Weight)
-			c.got <- answer{l, err}
+			c.got <- lockResult{l, err}
 		}()
-		s.line = append(s.line, c)
+		s.waiting = append(s.waiting, c)
 	case "try":
 		l, err := a.try(context.Background(), m.Weight)
-		if fits := len(s.line) == 0 && s.used()+m.Weight <= s.capacity; fits != (err == nil) {
+		if fits := len(s.waiting) == 0 && s.used()+m.Weight <= s.capacity; fits != (err == nil) {
 			return fmt.Errorf("try: %v, but fits is %v", err, fits)
 		}
 		if err == nil {
 			c := &caller{number: s.callers, weight: m.Weight, lease: l, give: func() {}}
 			s.callers++
-			s.holding = append(s.holding, c)
-			return s.token(l)
+			s.holders = append(s.holders, c)
+			return s.checkToken(l)
 		}
 	case "release":
-		if len(s.holding) > 0 {
-			i := m.Which % len(s.holding)
-			c := s.holding[i]
-			s.holding = slices.Delete(s.holding, i, i+1)
+		if len(s.holders) > 0 {
+			i := m.Which % len(s.holders)
+			c := s.holders[i]
+			s.holders = slices.Delete(s.holders, i, i+1)
 			defer c.give()
 			return c.lease.Release(context.Background())
 		}
-	case "give up":
-		if len(s.line) > 0 {
-			i := m.Which % len(s.line)
-			c := s.line[i]
-			s.line = slices.Delete(s.line, i, i+1)
+	case "withdraw":
+		if len(s.waiting) > 0 {
+			i := m.Which % len(s.waiting)
+			c := s.waiting[i]
+			s.waiting = slices.Delete(s.waiting, i, i+1)
 			c.give()
 			if r := <-c.got; r.err == nil {
-				return fmt.Errorf("caller %d gave up and was granted", c.number)
+				return fmt.Errorf("caller %d withdrew and was granted", c.number)
 			}
 		}
 	case "demote":
-		if len(s.holding) > 0 {
-			c := s.holding[m.Which%len(s.holding)]
+		if len(s.holders) > 0 {
+			c := s.holders[m.Which%len(s.holders)]
 			err := c.lease.Demote(context.Background())
-			if writer := c.weight == everything && s.capacity == everything; writer {
+			if writer := c.weight == writerWeight && s.capacity == writerWeight; writer {
 				c.weight = 1
 				return err
 			}
 		}
 	case "wait":
-		s.Rest()
+		s.Idle()
 		<-time.After(orderTTL * 3 / 2)
 	}
 	return nil
 }
 
-// orderTTL must not run out without a fault, so it is the same on every stage.
+// orderTTL must not run out without a fault, so it is the same in every environment.
 const orderTTL = 2 * time.Second
 
-func (s *shop) token(l *holdfast.Lease) error {
+func (s *orderRun) checkToken(l *holdfast.Lease) error {
 	if l.Token() <= s.top {
 		return fmt.Errorf("token %d after %d", l.Token(), s.top)
 	}
@@ -203,12 +202,12 @@ func (s *shop) token(l *holdfast.Lease) error {
 	return nil
 }
 
-// check compares who has been granted with the model, in order.
-func (s *shop) check() error {
-	served := s.serve()
-	came := s.Settle(func() bool {
+// check compares the grants with the model, in order.
+func (s *orderRun) check() error {
+	served := s.grantFront()
+	came := s.Eventually(func() bool {
 		st := s.snapshot("x")
-		return len(st.Holders) == len(s.holding) && len(st.Waiters) == len(s.line) &&
+		return len(st.Holders) == len(s.holders) && len(st.Waiters) == len(s.waiting) &&
 			!slices.ContainsFunc(served, func(c *caller) bool { return len(c.got) == 0 })
 	})
 	for _, c := range served {
@@ -220,19 +219,19 @@ func (s *shop) check() error {
 			return fmt.Errorf("caller %d: %w", c.number, r.err)
 		}
 		c.lease = r.lease
-		if err := s.token(r.lease); err != nil {
+		if err := s.checkToken(r.lease); err != nil {
 			return err
 		}
 	}
 	if !came {
-		return fmt.Errorf("the store has %+v, the model %d holders and %d waiters", s.snapshot("x"), len(s.holding), len(s.line))
+		return fmt.Errorf("the store has %+v, the model %d holders and %d waiters", s.snapshot("x"), len(s.holders), len(s.waiting))
 	}
-	for _, c := range s.line {
+	for _, c := range s.waiting {
 		if len(c.got) > 0 {
 			return fmt.Errorf("caller %d of weight %d is done, out of turn: %v", c.number, c.weight, (<-c.got).err)
 		}
 	}
-	for _, c := range s.holding {
+	for _, c := range s.holders {
 		if err := c.lease.Err(); err != nil {
 			return fmt.Errorf("caller %d: %w", c.number, err)
 		}
@@ -240,13 +239,13 @@ func (s *shop) check() error {
 	return nil
 }
 
-// Play checks after every move that readers and writers, or parts of a semaphore,
-// are granted exactly as a plain first-come-first-served queue says.
-func (o order) Play(st *Stage) []string {
-	s := &shop{sharing: o.sharing}
-	s.enter(st, 3)
+// Play checks after every move that readers and writers, or units of a semaphore,
+// are granted exactly as by a plain first-come-first-served queue.
+func (o orderProgram) Play(st *Environment) []string {
+	s := &orderRun{sharedKind: o.sharedKind}
+	s.openClients(st, 3)
 	for _, c := range s.clients {
-		s.askers = append(s.askers, s.open(c, holdfast.WithTTL(orderTTL)))
+		s.locks = append(s.locks, s.open(c, holdfast.WithTTL(orderTTL)))
 	}
 	for i, m := range o.Moves {
 		err := s.do(m)
@@ -260,7 +259,7 @@ func (o order) Play(st *Stage) []string {
 			break
 		}
 	}
-	for _, c := range slices.Concat(s.line, s.holding) {
+	for _, c := range slices.Concat(s.waiting, s.holders) {
 		c.give()
 	}
 	return s.close("x")

@@ -1,7 +1,6 @@
 package primitivetest_test
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -10,31 +9,31 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// store is a Redis on which scripts are played.
-type store struct{ redis *redistest.Server }
+// redisStore is a Redis on which scripts run.
+type redisStore struct{ redis *redistest.Server }
 
-// beside is how many scripts are played at once: most of the time they wait.
-const beside = 12
+// scriptsAtOnce is how many scripts run at once: most of the time they wait.
+const scriptsAtOnce = 12
 
 // seedFlag replays the one script of a seed that a failure has named.
 var seedFlag = flag.Int("seed", 0, "play the script of this seed alone")
 
-// patience bounds what a script waits for.
-const patience = 20 * time.Second
+// settleTimeout bounds what a script waits for.
+const settleTimeout = 20 * time.Second
 
 // Each primitive does what its model says, under random programs, on a real Redis:
-// the same ones that the root's tests play on memory. Several are played at once.
+// the same ones that the root's tests run on memory. Several run at once.
 func TestModelsOnRedis(t *testing.T) {
-	t.Cleanup(func() { goleak.VerifyNone(t) })
-	w := &store{redis: redistest.Start(t)}
+	t.Cleanup(func() { leaktest.Check(t) })
+	w := &redisStore{redis: redistest.Start(t)}
 	t.Cleanup(func() { w.redis.RequireTTLs(t) })
 	m := w.measure(t)
 	length := primitivetest.Soak(t, 0)
@@ -43,18 +42,18 @@ func TestModelsOnRedis(t *testing.T) {
 			t.Parallel()
 			played, began := 0, time.Now()
 			for played == 0 || time.Since(began) < length && *seedFlag == 0 {
-				played += w.playSome(t, p, m)
+				played += w.playBatch(t, p, m)
 			}
-			t.Logf("%d scripts; for %v nothing went on", played, m.since(began).Round(time.Millisecond))
+			t.Logf("%d scripts; the longest stall was %v", played, m.Since(began).Round(time.Millisecond))
 		})
 	}
 }
 
-// playSome plays scripts side by side and returns how many.
-func (w *store) playSome(t *testing.T, p primitivetest.Program, m *meter) int {
+// playBatch runs scripts side by side and returns how many.
+func (w *redisStore) playBatch(t *testing.T, p primitivetest.Program, m *redistest.Silence) int {
 	seeds := []int{*seedFlag}
 	if *seedFlag == 0 {
-		seeds = make([]int, beside)
+		seeds = make([]int, scriptsAtOnce)
 		for i := range seeds {
 			seeds[i] = rand.Int()
 		}
@@ -63,12 +62,12 @@ func (w *store) playSome(t *testing.T, p primitivetest.Program, m *meter) int {
 	for _, seed := range seeds {
 		wg.Go(func() {
 			script := p.Seeded(seed)
-			stage, end := w.stage(fmt.Sprint(p.Name, " ", seed))
+			env, end := w.environment(fmt.Sprint(p.Name, " ", seed))
 			defer end()
 			began := time.Now()
-			stage.Stood = func() time.Duration { return m.since(began) }
-			if wrong := script.Play(stage); len(wrong) > 0 {
-				t.Errorf("-seed %d (all stood still for %v): %q\n%+v", seed, stage.Stood(), wrong, script)
+			env.Stalled = func() time.Duration { return m.Since(began) }
+			if wrong := script.Play(env); len(wrong) > 0 {
+				t.Errorf("-seed %d (the longest stall was %v): %q\n%+v", seed, env.Stalled(), wrong, script)
 			}
 		})
 	}
@@ -76,8 +75,8 @@ func (w *store) playSome(t *testing.T, p primitivetest.Program, m *meter) int {
 	return len(seeds)
 }
 
-// stage is one on which scripts are played eight times as fast as they are written.
-func (w *store) stage(prefix string) (s *primitivetest.Stage, end func()) {
+// environment is one in which scripts run eight times as fast as they are written.
+func (w *redisStore) environment(prefix string) (s *primitivetest.Environment, end func()) {
 	var rdbs []*redis.Client
 	var mu sync.Mutex
 	node := func() engine.Engine {
@@ -87,9 +86,9 @@ func (w *store) stage(prefix string) (s *primitivetest.Stage, end func()) {
 		rdbs = append(rdbs, rdb)
 		return goredis.New(rdb)
 	}
-	s = &primitivetest.Stage{
+	s = &primitivetest.Environment{
 		Store: node(), Node: node, Prefix: prefix, Pace: 8, Late: 2 * time.Second,
-		Rest: func() {}, Settle: settle,
+		Idle: func() {}, Eventually: eventually,
 	}
 	return s, func() {
 		for _, rdb := range rdbs {
@@ -98,72 +97,23 @@ func (w *store) stage(prefix string) (s *primitivetest.Stage, end func()) {
 	}
 }
 
-// meter looks how long a round trip to Redis takes, all the time.
-type meter struct {
-	mu    sync.Mutex
-	slow  []stand
-	begun time.Time // of the round trip that is under way, with the pause before it
+// measure measures the silence of Redis until the test ends: a time in which it, or this
+// process, made no progress.
+func (w *redisStore) measure(t *testing.T) *redistest.Silence {
+	s := redistest.WatchSilence(&redis.Options{Addr: w.redis.Addr(), ReadTimeout: -1})
+	t.Cleanup(s.Stop)
+	return s
 }
 
-// stand is a time in which nothing went on.
-type stand struct {
-	end  time.Time
-	took time.Duration
-}
-
-// measure begins, and ends with the test.
-func (w *store) measure(t *testing.T) *meter {
-	m := &meter{begun: time.Now()}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	rdb := redis.NewClient(&redis.Options{Addr: w.redis.Addr(), ReadTimeout: -1})
-	t.Cleanup(func() {
-		stop()
-		<-ended
-		_ = rdb.Close()
-	})
-	go func() {
-		defer close(ended)
-		for ctx.Err() == nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(20 * time.Millisecond):
-			}
-			_ = rdb.Ping(ctx).Err() // what counts is when it comes back
-			m.mu.Lock()
-			now := time.Now()
-			if took := now.Sub(m.begun); took > 100*time.Millisecond {
-				m.slow = append(m.slow, stand{now, took})
-			}
-			m.begun = now
-			m.mu.Unlock()
-		}
-	}()
-	return m
-}
-
-// since is the longest stand that ended after a time, or has not ended yet.
-func (m *meter) since(t time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	longest := time.Since(m.begun)
-	for _, s := range m.slow {
-		if s.end.After(t) {
-			longest = max(longest, s.took)
-		}
-	}
-	return longest
-}
-
-// settle looks until something has come about, for as long as patience lasts.
-func settle(comes func() bool) bool {
+// eventually polls until a condition holds, for at most settleTimeout.
+func eventually(holds func() bool) bool {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(patience); !comes(); {
+	for deadline := time.After(settleTimeout); !holds(); {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			return comes()
+			return holds()
 		}
 	}
 	return true

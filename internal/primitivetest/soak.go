@@ -10,8 +10,8 @@ import (
 // for longer, like 1m each. make soak sets it.
 const SoakEnv = "HOLDFAST_SOAK"
 
-// Soak is how long a test goes on with its faults: the length that the environment
-// says, or the short one.
+// Soak returns for how long a test injects faults: the length in the environment, or
+// the short one.
 func Soak(t testing.TB, short time.Duration) time.Duration {
 	t.Helper()
 	text := os.Getenv(SoakEnv)

@@ -11,7 +11,7 @@ func (a *audit) acquire(r queue.Request) queue.Answer {
 	if r.Yields != "" {
 		a.remove(r.Yields)
 	}
-	cause, over := a.ending(r.ID)
+	cause, over := a.tombstone(r.ID)
 	held, holds := a.holders[r.ID]
 	if i := a.place(r.ID); i >= 0 && !over {
 		a.line[i].seen = a.now

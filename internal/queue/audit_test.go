@@ -83,7 +83,7 @@ func (a *audit) forget() bool {
 		a.must(!a.live(w), "forgettable with live waiter %s", w.id)
 	}
 	for id := range a.ended {
-		_, ok := a.ending(id)
+		_, ok := a.tombstone(id)
 		a.must(!ok, "forgettable while %s has to be refused", id)
 	}
 	a.must(a.marked+a.params.Retention <= a.now, "forgettable, but marked until %d", a.marked)
@@ -94,7 +94,7 @@ func (a *audit) forget() bool {
 
 func (a *audit) live(w wait) bool { return w.seen+a.params.WaiterLife > a.now }
 
-func (a *audit) ending(id string) (queue.Cause, bool) {
+func (a *audit) tombstone(id string) (queue.Cause, bool) {
 	f, ok := a.ended[id]
 	return f.cause, ok && f.until > a.now
 }
@@ -184,7 +184,7 @@ func (a *audit) granted(pushed []queue.Grant, caller *queue.Grant) {
 // hold checks and notes one grant.
 func (a *audit) hold(g queue.Grant, weight int, reserve uint64) {
 	a.must(g.Token > a.highest, "%s has token %d, but %d was given before", g.ID, g.Token, a.highest)
-	_, over := a.ending(g.ID)
+	_, over := a.tombstone(g.ID)
 	a.must(!over, "%s is granted, but has ended", g.ID)
 	_, held := a.holders[g.ID]
 	a.must(!held, "%s is granted, but holds already", g.ID)
@@ -234,7 +234,7 @@ func (a *audit) settled(got queue.Answer) {
 
 // cause is why an ID holds nothing, as far as the rules let a queue know.
 func (a *audit) cause(id string, token uint64) queue.Cause {
-	if c, ok := a.ending(id); ok {
+	if c, ok := a.tombstone(id); ok {
 		if used := a.used(); c == queue.Expired && used > 0 && used >= a.capacity {
 			return queue.Taken
 		}

@@ -1,4 +1,4 @@
 package queue
 
-// Endings is the number of endings in memory.
-func (q *Queue) Endings() int { return len(q.ended) }
+// Tombstones is the number of tombstones in memory.
+func (q *Queue) Tombstones() int { return len(q.ended) }

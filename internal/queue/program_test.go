@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/queue"
-	"pgregory.net/rapid"
+	"github.com/holdfast-go/holdfast/internal/random"
 )
 
 // quick are timing rules in a few ticks, so that random programs meet all edges.
@@ -162,14 +162,14 @@ func (p *program) run(steps int) (broken string) {
 	return ""
 }
 
-// drawn makes the choices by rapid, which finds a short program that fails.
-type drawn struct{ t *rapid.T }
+// drawn makes the choices at random; package random finds a short program that fails.
+type drawn struct{ t *random.T }
 
-func (d drawn) pick(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "pick") }
+func (d drawn) pick(n int) int { return random.IntRange(0, n-1).Draw(d.t, "pick") }
 
 func TestRandomPrograms(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		if broken := newProgram(drawn{t}).run(rapid.IntRange(1, 60).Draw(t, "steps")); broken != "" {
+	random.Check(t, 3000, func(t *random.T) { // they take a few seconds with -race
+		if broken := newProgram(drawn{t}).run(random.IntRange(1, 60).Draw(t, "steps")); broken != "" {
 			t.Fatalf("%s", broken)
 		}
 	})

@@ -38,7 +38,7 @@
 //     of a lease. While that lasts nobody new is granted or queued, and those who
 //     wait when it begins are sent away. A mark never becomes shorter; present
 //     leases go on. Until it ends the resource keeps its kind and capacity.
-//   - Endings that are not plain releases are remembered for Retention. So an
+//   - What is not a plain release leaves a tombstone for Retention. So an
 //     unknown ID with a token between birth and last was released, and a
 //     repeated release can be told from a lost lease without remembering every
 //     release.
@@ -67,7 +67,7 @@ const DefaultPortion = 128
 type Params struct {
 	WaiterLife  Time // a waiter is dropped this long after it last asked
 	ClaimWindow Time // the longest first TTL of a lease granted to a waiter
-	Retention   Time // how long endings and the last token are remembered; at least WaiterLife
+	Retention   Time // how long tombstones and the last token are kept; at least WaiterLife
 	BallotAhead Time // how far a ballot may be ahead of now
 	Portion     int  // how much one operation clears up: so many of the expired and dead, or a quarter of it in grants
 }
@@ -180,7 +180,7 @@ type Waiter struct {
 	Reason  string
 }
 
-type ending struct {
+type tombstone struct {
 	cause Cause // Released here means withdrawn
 	until Time
 }
@@ -205,7 +205,7 @@ type Queue struct {
 	swept   *list.Element // the last one that a sweep has looked at; nil: begin at the front
 	sweptAt Time
 
-	ended   map[string]ending
+	ended   map[string]tombstone
 	sweepAt int // size of ended at which the old ones are removed
 	// forget is the time at which the whole state may be dropped, as the key's
 	// TTL does in Redis.
@@ -224,13 +224,13 @@ func New(p Params, now Time) *Queue {
 		byToken: list.New(),
 		waiters: make(map[string]*list.Element),
 		line:    list.New(),
-		ended:   make(map[string]ending),
+		ended:   make(map[string]tombstone),
 	}
 }
 
 // Forgettable tells whether nothing would be lost if the state were dropped:
 // all leases and waits have ended, whether anybody has reaped them or not, all
-// endings are old, and the clock is ahead of every token.
+// tombstones are old, and the clock is ahead of every token.
 func (q *Queue) Forgettable(now Time) bool { return now >= q.forget }
 
 // Acquire asks for a lease.
@@ -241,7 +241,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	if r.Yields != "" {
 		q.drop(r.Yields)
 	}
-	if e, ok := q.ending(r.ID, now); ok {
+	if e, ok := q.tombstone(r.ID, now); ok {
 		q.advance(now, "", &a)
 		a.Status, a.Cause = Ended, e.cause
 		return a
@@ -255,7 +255,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 		return a
 	}
 	line := r.line()
-	if _, ok := q.ending(line, now); ok {
+	if _, ok := q.tombstone(line, now); ok {
 		r.Queue = false // its turn was withdrawn
 	}
 	waited := q.waiters[line]
@@ -415,7 +415,7 @@ func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) 
 		}
 	}
 	if withdraw {
-		q.end(id, Released, now, now)
+		q.bury(id, Released, now, now)
 	}
 	a.Status = Done
 	return a
@@ -444,14 +444,14 @@ func (q *Queue) breaks(b Break, now Time) bool {
 		if !h.Breaking {
 			h.Breaking = true
 			heap.Fix(&q.byEnd, h.index)
-			q.end(b.ID, Broken, h.Deadline, now) // from now on, and as long as if it ended then
+			q.bury(b.ID, Broken, h.Deadline, now) // from now on, and as long as if it ended then
 		}
 		return true
 	}
 	if !q.drop(b.ID) {
 		return false
 	}
-	q.end(b.ID, Broken, now, now)
+	q.bury(b.ID, Broken, now, now)
 	return true
 }
 
@@ -525,9 +525,9 @@ func (q *Queue) drop(id string) bool {
 	return false
 }
 
-// end remembers an ending that is not a plain release, for the retention after
+// bury leaves a tombstone of what is not a plain release, for the retention after
 // that instant.
-func (q *Queue) end(id string, c Cause, at, now Time) {
+func (q *Queue) bury(id string, c Cause, at, now Time) {
 	if len(q.ended) >= q.sweepAt {
 		for other, e := range q.ended {
 			if e.until <= now {
@@ -536,18 +536,18 @@ func (q *Queue) end(id string, c Cause, at, now Time) {
 		}
 		q.sweepAt = 2*len(q.ended) + 16
 	}
-	q.ended[id] = ending{cause: c, until: at + q.params.Retention}
+	q.ended[id] = tombstone{cause: c, until: at + q.params.Retention}
 	q.keep(at)
 }
 
-func (q *Queue) ending(id string, now Time) (ending, bool) {
+func (q *Queue) tombstone(id string, now Time) (tombstone, bool) {
 	e, ok := q.ended[id]
 	return e, ok && e.until > now
 }
 
 // why tells what became of a lease that is not held.
 func (q *Queue) why(id string, token uint64, now Time) Cause {
-	if e, ok := q.ending(id, now); ok {
+	if e, ok := q.tombstone(id, now); ok {
 		if e.cause == Expired && q.used > 0 && q.used >= q.capacity {
 			return Taken
 		}

@@ -1,23 +1,12 @@
 package queue_test
 
 import (
-	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
-
-// Programs are short and quick: thousands take seconds with -race. A value
-// on the command line comes later, so it counts.
-func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "3000"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
 
 // start is the time at which the tables begin: far above all spans.
 const start = 10_000 * queue.Second
@@ -215,9 +204,9 @@ func TestRuleToken(t *testing.T) {
 	})
 }
 
-// Rule: endings that are not plain releases are remembered for Retention; an
+// Rule: what is not a plain release leaves a tombstone for Retention; an
 // unknown ID with a token between birth and last was released.
-func TestRuleEndings(t *testing.T) {
+func TestRuleTombstones(t *testing.T) {
 	token := uint64(start)
 	for _, c := range []struct {
 		name   string
@@ -356,13 +345,13 @@ func TestTokensRiseAcrossForgetting(t *testing.T) {
 	}
 }
 
-// The memory of endings is bounded by how many come within the retention.
-func TestEndingsAreSwept(t *testing.T) {
+// The memory of tombstones is bounded by how many come within the retention.
+func TestTombstonesAreSwept(t *testing.T) {
 	q := queue.New(params, start)
 	for i := range queue.Time(100_000) {
 		q.Release(string(rune('a'+i%26))+show(i), 0, true, 0, start+i*sec)
 	}
-	if n := q.Endings(); n > 2*600+16+1 {
-		t.Errorf("%d endings are kept, want two retentions' worth at most", n)
+	if n := q.Tombstones(); n > 2*600+16+1 {
+		t.Errorf("%d tombstones are kept, want two retentions' worth at most", n)
 	}
 }

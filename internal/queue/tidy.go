@@ -52,8 +52,8 @@ func (q *Queue) expire(id string, now Time, a *Answer) {
 
 func (q *Queue) finish(h *Holder, now Time) {
 	q.drop(h.ID)
-	if !h.Breaking { // that ending is known already
-		q.end(h.ID, Expired, now, now)
+	if !h.Breaking { // it has its tombstone
+		q.bury(h.ID, Expired, now, now)
 	}
 }
 

@@ -191,7 +191,7 @@ func (c *Cluster) AwaitHealthy() {
 	})
 }
 
-// followed tells whether every living node of a view has slots or a living
+// followed reports whether every living node of a view has slots or a living
 // master.
 func (c *Cluster) followed(view view) bool {
 	for _, m := range view {
@@ -207,7 +207,7 @@ func (c *Cluster) followed(view view) bool {
 	return true
 }
 
-// linked tells whether a server is a master or an up-to-date replica.
+// linked reports whether a server is a master or an up-to-date replica.
 func (c *Cluster) linked(s *Server) bool {
 	info := c.text(s, "info", "replication")
 	return strings.Contains(info, "role:master") || strings.Contains(info, "master_link_status:up")

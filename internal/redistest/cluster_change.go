@@ -33,7 +33,7 @@ func (c *Cluster) Promote(master *Server) *Server {
 	return successor
 }
 
-// knows tells whether a node sees another one as a master with slots.
+// knows reports whether a node sees another one as a master with slots.
 func (c *Cluster) knows(s, master *Server) bool {
 	for _, m := range c.view(s) {
 		if m.port == master.port {

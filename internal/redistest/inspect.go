@@ -48,7 +48,7 @@ func (s *Server) Keys(ctx context.Context) ([]Key, error) {
 	return keys, err
 }
 
-// Since tells whether the server has a version of Redis, such as 7, 2, or a later one.
+// Since reports whether the server has a version of Redis, such as 7, 2, or a later one.
 func (s *Server) Since(major, minor int) bool {
 	var a, b int
 	if _, err := fmt.Sscanf(s.version(), "%d.%d.", &a, &b); err != nil {

@@ -18,19 +18,19 @@ func LaunchCluster(masters int) ([]*Server, error) {
 	for range masters {
 		s, err := Launch(WithArgs("--cluster-enabled", "yes"))
 		if err != nil {
-			return nil, abandon(all, err)
+			return nil, stopAll(all, err)
 		}
 		all = append(all, s)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), topologyTimeout)
 	defer cancel()
 	if err := meet(ctx, all); err != nil {
-		return nil, abandon(all, fmt.Errorf("redistest: a cluster of %d: %w", masters, err))
+		return nil, stopAll(all, fmt.Errorf("redistest: a cluster of %d: %w", masters, err))
 	}
 	return all, nil
 }
 
-func abandon(all []*Server, err error) error {
+func stopAll(all []*Server, err error) error {
 	for _, s := range all {
 		s.Stop()
 	}

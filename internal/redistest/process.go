@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -23,8 +21,7 @@ var errPortTaken = errors.New("port is taken")
 
 // config is what a start needs, the same for every restart.
 type config struct {
-	path     string   // of redis-server
-	env      []string // added to the environment
+	path     string // of redis-server
 	password string
 	args     []string
 	sentinel []string // directives of a Sentinel; nil: a server of data
@@ -49,9 +46,6 @@ func (c config) launch(dir string, port int) (*process, error) {
 		exited: make(chan struct{}),
 	}
 	p.cmd.Dir = dir
-	if len(c.env) > 0 {
-		p.cmd.Env = append(os.Environ(), c.env...)
-	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = dieWithParent()
 	// A child that rewrites the append-only file holds the pipe of a killed
@@ -138,15 +132,6 @@ func ping(addr string) error {
 }
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
-
-func (p *process) pause() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	return awaitStopped(p.pid())
-}
-
-func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
 // kill ends the process, also a stopped one, and waits for it.
 func (p *process) kill() {

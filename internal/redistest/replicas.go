@@ -95,7 +95,7 @@ func (r *Replicated) AwaitReplicas() {
 	})
 }
 
-// leads tells whether a server is the master of the replicas, and they have what
+// leads reports whether a server is the master of the replicas, and they have what
 // it has.
 func (s *Server) leads(replicas []*Server) bool {
 	info := s.info("replication")
@@ -110,7 +110,7 @@ func (s *Server) leads(replicas []*Server) bool {
 	return s.acknowledged(len(replicas))
 }
 
-// acknowledged tells whether n replicas say in time that they have everything.
+// acknowledged reports whether n replicas say in time that they have everything.
 func (s *Server) acknowledged(n int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()

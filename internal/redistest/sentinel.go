@@ -206,7 +206,7 @@ func (s *Server) monitored() map[string]string {
 	return state
 }
 
-// seesReplicas tells whether a Sentinel could promote n replicas.
+// seesReplicas reports whether a Sentinel could promote n replicas.
 func (s *Server) seesReplicas(n int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()

@@ -261,11 +261,3 @@ func WithPassword(password string) Option {
 		c.args = append(c.args, "--requirepass", password)
 	}
 }
-
-// WithProgram starts another program than redis-server, such as a stand-in for it,
-// with more in its environment. It gets redis-server's arguments, of which it has to
-// obey --port, on the loopback address; it prints "Ready to accept connections" when
-// it does, or "Address already in use" and ends.
-func WithProgram(path string, env ...string) Option {
-	return func(c *config) { c.path, c.env = path, slices.Clone(env) }
-}

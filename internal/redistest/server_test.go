@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -19,7 +20,7 @@ func TestMain(m *testing.M) {
 		victim()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // oneTry makes a client answer after a single attempt, within ctx.
@@ -174,7 +175,7 @@ func TestKeysWithTheirTTLs(t *testing.T) {
 	}
 }
 
-// failed runs a check against a stand-in for the test and tells whether it
+// failed runs a check against a stand-in for the test and reports whether it
 // called Fatalf.
 func failed(check func(testing.TB)) bool {
 	r := &recorder{}

@@ -53,7 +53,7 @@ func TestLineServesInOrder(t *testing.T) {
 	if w != nil {
 		t.Fatal("the first has to wait")
 	}
-	var waiters []*Waiter[int]
+	var waiters []*Caller[int]
 	for range 5 {
 		same, w := ls.Join("x")
 		if same != l || w == nil {
@@ -65,7 +65,7 @@ func TestLineServesInOrder(t *testing.T) {
 		t.Error("another key waits in the same line")
 	}
 	for i, w := range waiters {
-		if !ls.Pass(l, i) {
+		if !ls.HandOff(l, i) {
 			t.Fatal("nobody there")
 		}
 		for k, later := range waiters[i+1:] {
@@ -80,13 +80,13 @@ func TestLineServesInOrder(t *testing.T) {
 			t.Errorf("waiter %d got turn %d", i, got)
 		}
 	}
-	if ls.TryPass(l, 0) {
+	if ls.TryHandOff(l, 0) {
 		t.Error("passed to nobody")
 	}
 	if ls.TryJoin("x") != nil {
 		t.Error("the turn is taken, TryJoin got it")
 	}
-	if ls.Pass(l, 0) {
+	if ls.HandOff(l, 0) {
 		t.Error("passed to nobody")
 	}
 	if fresh := ls.TryJoin("x"); fresh == nil || fresh == l {
@@ -106,14 +106,14 @@ func TestCancel(t *testing.T) {
 	if _, got := ls.Cancel(l, second); got {
 		t.Error("a turn that was not sent")
 	}
-	if !ls.Pass(l, 7) {
+	if !ls.HandOff(l, 7) {
 		t.Fatal("nobody there")
 	}
 	turn, got := ls.Cancel(l, first) // it is on its way
 	if !got || turn != 7 {
 		t.Errorf("turn %d, %v", turn, got)
 	}
-	if l.Waiting() != 1 || !ls.Pass(l, turn) {
+	if l.Waiting() != 1 || !ls.HandOff(l, turn) {
 		t.Fatal("the third does not wait")
 	}
 	<-third.Ready
@@ -145,7 +145,7 @@ func TestTurnIsNeitherLostNorDoubled(t *testing.T) {
 						ls.Accept(w)
 					case <-impatient:
 						if turn, got := ls.Cancel(l, w); got {
-							ls.Pass(l, turn)
+							ls.HandOff(l, turn)
 						}
 						continue
 					}
@@ -155,7 +155,7 @@ func TestTurnIsNeitherLostNorDoubled(t *testing.T) {
 				}
 				turns++
 				inside--
-				ls.Pass(l, 0)
+				ls.HandOff(l, 0)
 			}
 		})
 	}

@@ -147,7 +147,7 @@ func TestTold(t *testing.T) {
 	run(t, []planted{{"within the slack", check.Told(2 * second), 0, []history.Op{shows(op(history.Write, "a", 3), 2)}}})
 }
 
-func TestEndings(t *testing.T) {
+func TestEnded(t *testing.T) {
 	c := check.Ended(5 * second)
 	run(t, []planted{
 		{"not extended", c, 0, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), renewed("a", 4, 7)}},

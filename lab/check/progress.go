@@ -87,8 +87,8 @@ func gaps(group []*stay) []stretch {
 	return append(out, stretch{at, forever})
 }
 
-// present is how long a stay keeps others out: until it was given back, or else
-// its window closed.
+// present is how long a stay keeps others out: until its release, or else the end of its
+// window.
 func present(s *stay) time.Duration {
 	if s.returned != forever {
 		return min(s.returned, s.ended)
@@ -101,8 +101,8 @@ func present(s *stay) time.Duration {
 func returned(op history.Op) time.Duration { return max(op.Return, op.Call) }
 
 // HandOff: from an instant on, when all is well, the next in line has a mutex
-// within bound after it was given back. So a wake-up that does not come is seen,
-// although the poll mends it.
+// within bound after its release. So a lost wake-up is found, although the next poll
+// makes up for it.
 func HandOff(from, bound time.Duration) Check {
 	return Check{"hand-off", func(ops []history.Op) []Violation { return handOff(ops, from, bound) }}
 }

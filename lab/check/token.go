@@ -89,7 +89,7 @@ func stale(ops []history.Op) []Violation {
 	return out
 }
 
-// shared tells whether an operation is a reader's, beside which others may work
+// shared reports whether an operation is a reader's, beside which others may work
 // with smaller tokens.
 func shared(op history.Op) bool { return op.Capacity > 1 && max(op.Weight, 1) < op.Capacity }
 

@@ -32,11 +32,11 @@ func liveWorld(t *testing.T) (*fault.Live, *redistest.Server, *redis.Client) {
 	}, s, rdb
 }
 
-// set tells whether a write is confirmed in a time.
-func set(t *testing.T, rdb *redis.Client, key string, patience time.Duration) bool {
+// set reports whether a write is confirmed in a time.
+func set(t *testing.T, rdb *redis.Client, key string, timeout time.Duration) bool {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		err := rdb.Set(ctx, key, 1, time.Minute).Err()
 		cancel()
 		if err == nil {
@@ -46,9 +46,9 @@ func set(t *testing.T, rdb *redis.Client, key string, patience time.Duration) bo
 	return false
 }
 
-// patience is how long a write may take that has to be confirmed on a slow
+// timeout is how long a write may take that has to be confirmed on a slow
 // machine; one that must not be is waited for shortly.
-func patience(confirmed bool) time.Duration {
+func timeout(confirmed bool) time.Duration {
 	if confirmed {
 		return 20 * time.Second
 	}
@@ -86,13 +86,13 @@ func TestFaultsOfALiveWorld(t *testing.T) {
 				if rdb.Set(ctx, "during", 1, time.Minute).Err() == nil {
 					t.Error("the reply was not lost")
 				}
-			} else if got := set(t, rdb, "during", patience(want.during)); got != want.during {
+			} else if got := set(t, rdb, "during", timeout(want.during)); got != want.during {
 				t.Errorf("during the fault a write is confirmed: %v", got)
 			}
 			if err := i.Point(t.Context(), "b", "on"); err != nil {
 				t.Fatal(err)
 			}
-			if got := set(t, rdb, "after", patience(want.after)); got != want.after {
+			if got := set(t, rdb, "after", timeout(want.after)); got != want.after {
 				t.Errorf("after it a write is confirmed: %v", got)
 			}
 			if err := i.Stop(); err != nil {

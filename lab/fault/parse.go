@@ -115,10 +115,10 @@ func (f Fault) Check() error {
 	return f.Until.check()
 }
 
-// ends tells whether the fault says when it is over.
+// ends reports whether the fault says when it is over.
 func (f Fault) ends() bool { return f.Until != (When{}) || f.For != 0 }
 
-// ends tells whether a fault of this kind can be over.
+// ends reports whether a fault of this kind can be over.
 func (k Kind) ends() bool {
 	return slices.Contains([]Kind{Pause, Stall, Delay, Cut, Blackhole, Deafen, Exhaust}, k)
 }

@@ -10,20 +10,20 @@ import (
 // Campaign plays the programs of many seeds in parallel lanes.
 type Campaign struct {
 	Setting
-	// On are the URLs of stores of somebody else; none: lanes start their own.
+	// On are the URLs of stores that the lab does not own; none: each Runner starts its own.
 	On []string
 	// First and Count are the seeds: First to First+Count-1.
 	First uint64
 	Count int
 	// Lanes is how many programs are played at once (default 2). Most of the time
 	// they wait.
-	Lanes int
+	Runners int
 	// For ends the campaign after that time (default: never): no run begins after
 	// it, except that one run has to show something, for a minute more at most.
 	For time.Duration
 	// Enough ends the campaign after so many failures (default: never).
 	Enough int
-	// Heard hears of each run that is over, one at a time; nil: nobody does.
+	// Heard is called for each run that is over, one at a time; nil: not.
 	Heard func(r Result, err error)
 }
 
@@ -67,9 +67,9 @@ func (c Campaign) Run(ctx context.Context) Summary {
 		next++
 		return c.First + next - 1, true
 	}
-	for range max(1, c.Lanes) {
+	for range max(1, c.Runners) {
 		lanes.Go(func() {
-			lane := &Lane{others: c.On}
+			lane := &Runner{others: c.On}
 			defer lane.Close()
 			for seed, more := take(); more; seed, more = take() {
 				r, err := lane.Play(ctx, Draw(seed, c.Setting))
@@ -90,7 +90,7 @@ func (c Campaign) Run(ctx context.Context) Summary {
 	return sum
 }
 
-// late tells whether no more runs should begin.
+// late reports whether no more runs should begin.
 func (c Campaign) late(so Summary, took time.Duration) bool {
 	limit := c.For
 	if so.Played == 0 {

@@ -3,11 +3,11 @@
 // their own, which are killed and stopped while they work.
 //
 // A Program is drawn from a seed: what is locked and for how long, by how many
-// workers, and which faults begin when. A Lane plays it: it has servers of its
-// own, starts the workers, lets the Injector of package fault play the schedule,
+// workers, and which faults begin when. A Runner runs it: it has servers of its
+// own, starts the workers, injects the schedule by the Injector of package fault,
 // collects one history of all processes, and judges it by package check and
-// package model. When the faults are over, every worker that lives asks once more
-// for everything: it must get it, and then leave nothing behind.
+// package model. When the faults are over, every live worker acquires
+// everything once more: it must succeed, and then leave nothing behind.
 //
 // # What repeats
 //

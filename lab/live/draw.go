@@ -17,11 +17,11 @@ type Setting struct {
 	// Nodes is how many stores it stands on; 0: as many as the subject says, and
 	// for a quorum sometimes 5.
 	Nodes int
-	// Stores says whether stores may suffer. Those of others may not.
+	// Stores says whether stores may suffer. Stores that the lab does not own may not.
 	Stores Stores
 }
 
-// Stores says whose the stores are.
+// Stores says who owns the stores.
 type Stores uint8
 
 // The owners.
@@ -99,8 +99,8 @@ func (d drawer) faults(p *Program, stores Stores) fault.Schedule {
 	return all
 }
 
-// clash tells whether faults come too close to others on the same target, or need
-// somebody who is dead.
+// clash reports whether faults come too close to others on the same target, or need
+// a dead worker.
 func clash(all, fresh fault.Schedule) bool {
 	for _, f := range fresh {
 		for _, o := range all {
@@ -200,7 +200,7 @@ func (d drawer) onPools(p *Program) fault.Schedule {
 	return fault.Schedule{f}
 }
 
-// onLease lets an operator break a lease, by force or not.
+// onLease has an operator break a lease, by force or not.
 func (d drawer) onLease(p *Program) fault.Schedule {
 	var locked []string
 	for _, r := range p.Resources {

@@ -46,8 +46,8 @@ const search = 2 * time.Second
 func (r *run) result(began time.Time) Result {
 	res := Result{Kind: kindLive, Program: r.p, Took: time.Since(began)}
 	ops := r.rec.Ops()
-	for _, c := range r.crew {
-		ops = append(ops, c.burial(ops)...)
+	for _, c := range r.workers {
+		ops = append(ops, c.deathOps(ops)...)
 	}
 	wiped := false
 	for _, s := range r.stores {
@@ -58,13 +58,13 @@ func (r *run) result(began time.Time) Result {
 			}
 		}
 	}
-	ops = append(ops, r.ops.ended(ops)...)
+	ops = append(ops, r.ops.forcedReleases(ops)...)
 	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
 	for _, h := range r.inj.Hits() {
 		res.Hits = append(res.Hits, h.At.Round(time.Microsecond).String()+": "+h.Fault.String())
 	}
 	res.History = ops
-	res.Violations = append(check.Run(ops, r.checks(wiped)...), r.trouble...)
+	res.Violations = append(check.Run(ops, r.checks(wiped)...), r.violations...)
 	return res
 }
 
@@ -84,7 +84,7 @@ func (r *run) checks(wiped bool) []check.Check {
 	return all
 }
 
-// wiper is who ends what a store forgot, in the history.
+// wiper is the client of the releases that stand for lost data, in the history.
 const wiper = "wipe"
 
 // forgotten are the stays that a store lost with its data: those that were not

@@ -48,7 +48,7 @@ func TestForgotten(t *testing.T) {
 // A worker that was killed stops to rely on what it had, may have sent a release
 // that nobody answered, and has begun the runs that it did not finish.
 func TestBurial(t *testing.T) {
-	c := &crewman{name: "w2", died: 90 * ms, runs: map[string]history.Op{"slot": {Client: "w2", Kind: history.Run, Resource: "slot", Call: 80 * ms}}}
+	c := &workerProcess{name: "w2", died: 90 * ms, runs: map[string]history.Op{"slot": {Client: "w2", Kind: history.Run, Resource: "slot", Call: 80 * ms}}}
 	ops := []history.Op{
 		got("w1", "w1-1", 0, 1*ms, 1),
 		got("w2", "w2-1", 10*ms, 11*ms, 2),
@@ -56,7 +56,7 @@ func TestBurial(t *testing.T) {
 		got("w2", "w2-2", 30*ms, 31*ms, 3),
 	}
 	kinds := map[history.Kind]int{}
-	for _, op := range c.burial(ops) {
+	for _, op := range c.deathOps(ops) {
 		kinds[op.Kind]++
 		switch {
 		case op.Client != "w2", op.Kind == history.Leave && op.Call != c.died:
@@ -70,7 +70,7 @@ func TestBurial(t *testing.T) {
 	if kinds[history.Leave] != 2 || kinds[history.Release] != 1 || kinds[history.Run] != 1 {
 		t.Errorf("%v", kinds)
 	}
-	if alive := (&crewman{name: "w1"}).burial(ops); alive != nil {
+	if alive := (&workerProcess{name: "w1"}).deathOps(ops); alive != nil {
 		t.Errorf("it lives: %+v", alive)
 	}
 }
@@ -106,7 +106,7 @@ func TestForcedBreaks(t *testing.T) {
 		{"of one that is shared", forced{at: 20 * ms, done: 30 * ms, resource: "s", holder: "a", token: 200}, []string{"a3"}, 1},
 	} {
 		o := &operator{forced: []forced{c.lease}}
-		more := o.ended(ops)
+		more := o.forcedReleases(ops)
 		var over []string
 		for _, op := range more {
 			over = append(over, op.Holder)
@@ -116,6 +116,29 @@ func TestForcedBreaks(t *testing.T) {
 		}
 		if found := check.Run(append(more, ops...), ended); len(found) != c.finds {
 			t.Errorf("%s: found %v, want %d", c.name, found, c.finds)
+		}
+	}
+}
+
+// Only a turn that a client left on a node that was silent while it closed may stay for
+// the life of a waiter.
+func TestWhatMayStay(t *testing.T) {
+	quorum, single := make([]*store, 3), make([]*store, 1)
+	workers := []*workerProcess{{name: "w1", silent: []time.Duration{10 * ms, 320 * ms, 0}}, {name: "w2", silent: []time.Duration{0, 240 * ms, 0}}}
+	for _, c := range []struct {
+		name   string
+		stores []*store
+		left   leftBehind
+		want   time.Duration
+	}{
+		{"a turn on a silent node", quorum, leftBehind{node: 1, client: "w1", waiting: true}, waiterLife + tidy},
+		{"a turn on a node that answered", quorum, leftBehind{node: 0, client: "w1", waiting: true}, tidy},
+		{"the turn of another client, to which the node answered", quorum, leftBehind{node: 1, client: "w2", waiting: true}, tidy},
+		{"a lease", quorum, leftBehind{node: 1, client: "w1"}, tidy},
+		{"a waiter on one Redis", single, leftBehind{node: 0, client: "w1", waiting: true}, tidy},
+	} {
+		if got := (&run{stores: c.stores, workers: workers}).mayStay(c.left); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }

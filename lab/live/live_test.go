@@ -44,7 +44,7 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 			s := live.Campaign{
 				Setting: live.Setting{Subject: subject},
 				First:   uint64(number(t, "HOLDFAST_LAB_SEED", 1)), Count: number(t, "HOLDFAST_LAB_RUNS", 6),
-				Lanes: number(t, "HOLDFAST_LAB_LANES", 3), Enough: number(t, "HOLDFAST_LAB_ENOUGH", 5),
+				Runners: number(t, "HOLDFAST_LAB_LANES", 3), Enough: number(t, "HOLDFAST_LAB_ENOUGH", 5),
 				For: time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
 			}.Run(t.Context())
 			t.Logf("seeds %d to %d: %d histories with %d grants and %d faults in %v; %d runs showed nothing, %d of them for a fault that was not hit",

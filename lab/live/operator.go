@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// operator breaks leases while workers work.
+// operator breaks leases while the workers run.
 type operator struct {
 	run   *run
 	ctx   context.Context // ends with the work
@@ -35,7 +35,7 @@ type forced struct {
 }
 
 // mostReserved is how many tokens are set aside with a grant, at most: a lease may
-// pass from hand to hand with them in its process.
+// be handed off with them in its process.
 const mostReserved = 64
 
 func newOperator(r *run) *operator {
@@ -43,8 +43,8 @@ func newOperator(r *run) *operator {
 	return &operator{run: r, ctx: ctx, end: end}
 }
 
-// breaks breaks the first lease that it finds. The channel is closed when it has.
-func (o *operator) breaks(resource string, by fault.Kind) <-chan struct{} {
+// breakFirst breaks the first lease that it finds. The channel is closed when it has.
+func (o *operator) breakFirst(resource string, by fault.Kind) <-chan struct{} {
 	done := make(chan struct{})
 	o.tasks.Go(func() {
 		var conns []*redis.Client
@@ -79,7 +79,7 @@ func (o *operator) breaks(resource string, by fault.Kind) <-chan struct{} {
 	return done
 }
 
-// once tells whether it broke a lease.
+// once reports whether it broke a lease.
 func (o *operator) once(e engine.Engine, res engine.Resource, by fault.Kind) bool {
 	ctx, cancel := context.WithTimeout(o.ctx, time.Second)
 	defer cancel()
@@ -110,15 +110,15 @@ func (o *operator) stop() {
 	o.tasks.Wait()
 }
 
-// ended is what the operator did to stays, for the history: exclusion is not promised
-// to those whose lease it ended by force. A lease that is broken without force keeps
-// others out until its holder has given it back, so of that nothing is said.
-func (o *operator) ended(ops []history.Op) (out []history.Op) {
+// forcedReleases returns the releases by force, for the history: exclusion is not promised
+// to the holders of these leases. A lease that is broken without force keeps others out
+// until its holder has released it, so it needs no record.
+func (o *operator) forcedReleases(ops []history.Op) (out []history.Op) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, f := range o.forced {
 		for _, op := range ops {
-			if !f.stands(op) {
+			if !f.covers(op) {
 				continue
 			}
 			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = "operator", history.Release, f.at, f.done, 0, "by force"
@@ -131,9 +131,8 @@ func (o *operator) ended(ops []history.Op) (out []history.Op) {
 	return out
 }
 
-// stands tells whether a grant is of the lease. One that is shared does not pass from
-// hand to hand.
-func (f forced) stands(op history.Op) bool {
+// covers reports whether a grant is of the lease. A shared lease is not handed off.
+func (f forced) covers(op history.Op) bool {
 	if op.Kind != history.Acquire || op.Outcome != history.OK || op.Resource != f.resource || f.holder != "" && op.Client != f.holder {
 		return false
 	}

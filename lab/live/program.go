@@ -26,7 +26,7 @@ type Resource struct {
 	Kind Kind   `json:"kind"`
 }
 
-// locked tells whether the resource itself is what is locked: a slot has one for each
+// locked reports whether the resource itself is what is locked: a slot has one for each
 // run, under another name.
 func (r Resource) locked() bool { return r.Kind != Slot }
 
@@ -43,7 +43,7 @@ const (
 	Slot      Kind = "slot"      // Job.Run and Client.Once, at most once a slot
 )
 
-// Way is how a round asks.
+// Way is how a round acquires.
 type Way string
 
 // The ways.
@@ -74,6 +74,6 @@ func (p Program) schedule() (fault.Schedule, error) {
 	return all, nil
 }
 
-// holdfast tells whether the subject is Holdfast, with all its primitives. Others
+// holdfast reports whether the subject is Holdfast, with all its primitives. Others
 // are played as a mutex.
 func (p Program) holdfast() bool { return p.Subject == "holdfast" || p.Subject == "holdfast-quorum" }

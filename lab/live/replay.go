@@ -36,7 +36,7 @@ func Load(file string) (Result, error) {
 // Again plays a program until it fails, at most so many times, and returns the
 // last result that showed something and how often it was played. The error is that
 // of the last run, if none has shown anything.
-func (l *Lane) Again(ctx context.Context, p Program, most int) (last Result, played int, err error) {
+func (l *Runner) Again(ctx context.Context, p Program, most int) (last Result, played int, err error) {
 	for played < most && ctx.Err() == nil {
 		played++
 		r, failed := l.Play(ctx, p)

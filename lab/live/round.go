@@ -61,7 +61,7 @@ func (w *worker) turn(ctx context.Context, r round) error {
 		return w.slot(brief, r)
 	}
 	at, work := r.work()
-	return w.bench.Round(brief, at, func(ctx context.Context) (workload.Hold, error) { return w.party.take(ctx, r) }, work)
+	return w.load.Round(brief, at, func(ctx context.Context) (workload.Hold, error) { return w.client.take(ctx, r) }, work)
 }
 
 // work is what a round does under its lock, and how much of it that takes.
@@ -83,8 +83,8 @@ func (r round) work() (workload.Place, workload.Work) {
 
 // slot runs work that is to be done once a slot.
 func (w *worker) slot(ctx context.Context, r round) error {
-	m := w.party.(*member)
-	id := fmt.Sprintf("%s/once/%d", r.Name, w.bench.Rec.Now()/slotLength)
+	m := w.client.(*holdfastClient)
+	id := fmt.Sprintf("%s/once/%d", r.Name, w.load.Rec.Now()/slotLength)
 	slot := workload.Slot{Resource: id}
 	var opts []holdfast.JobOption
 	if r.job {
@@ -96,18 +96,18 @@ func (w *worker) slot(ctx context.Context, r round) error {
 	}
 	slot.Name = func(ctx context.Context) string {
 		name := named(ctx)
-		op := history.Op{Client: w.Name, Kind: history.Run, Resource: name, Call: w.bench.Rec.Now(), Outcome: history.Failed}
+		op := history.Op{Client: w.Name, Kind: history.Run, Resource: name, Call: w.load.Rec.Now(), Outcome: history.Failed}
 		if slot.Begins == workload.BeginsOnce {
 			op.Note = check.Once
 		}
-		w.say(report{Begun: &op})
+		w.send(report{Begun: &op})
 		return name
 	}
 	var fail error
 	if r.fail {
 		fail = errOnPurpose
 	}
-	err := w.bench.Once(ctx, slot, r.hold, fail, func(ctx context.Context, fn func(context.Context) error) (bool, error) {
+	err := w.load.Once(ctx, slot, r.hold, fail, func(ctx context.Context, fn func(context.Context) error) (bool, error) {
 		return m.slot(ctx, id, opts, fn)
 	})
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
@@ -116,14 +116,14 @@ func (w *worker) slot(ctx context.Context, r round) error {
 	return err
 }
 
-// calmFor is how long a worker waits when all is well again: it is above what the
-// dead may cost, which is a claim window of 3 s, a TTL and a poll, and above what
+// recheckTimeout is how long a worker waits after the faults: longer than dead workers may
+// cost, which is a claim window of 3 s, a TTL and a poll, and above what
 // go-redis takes to find a server again.
-const calmFor = 12 * time.Second
+const recheckTimeout = 12 * time.Second
 
-// calm takes everything once more.
-func (w *worker) calm() {
-	ctx, cancel := context.WithTimeout(context.Background(), calmFor)
+// recheck acquires everything once more.
+func (w *worker) recheck() {
+	ctx, cancel := context.WithTimeout(context.Background(), recheckTimeout)
 	defer cancel()
 	for _, resource := range w.Program.Resources {
 		if resource.Kind == Slot {
@@ -135,13 +135,13 @@ func (w *worker) calm() {
 		}
 		at, work := r.work()
 		for got := false; !got; {
-			err := w.bench.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) {
-				h, err := w.party.take(ctx, r)
+			err := w.load.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) {
+				h, err := w.client.take(ctx, r)
 				got = err == nil
 				return h, err
 			}, work)
 			if ctx.Err() != nil && !got {
-				w.trouble("stuck", r.Name, "%s did not get it in %v when all was well again: %v", w.Name, calmFor, err)
+				w.trouble("stuck", r.Name, "%s did not get it in %v when all was well again: %v", w.Name, recheckTimeout, err)
 				return
 			}
 			if err != nil && !w.passing(err) {

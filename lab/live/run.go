@@ -23,37 +23,37 @@ import (
 
 // run is one program on its way.
 type run struct {
-	p      Program
-	prefix string
-	rec    *history.Recorder
-	start  time.Duration // on the shared clock
-	vault  *workload.Memory
-	stores []*store
-	live   *fault.Live
-	inj    *fault.Injector
-	faults fault.Schedule
-	crew   []*crewman
-	said   outcry
-	ops    *operator
+	p       Program
+	prefix  string
+	rec     *history.Recorder
+	start   time.Duration // on the shared clock
+	vault   *workload.Memory
+	stores  []*store
+	live    *fault.Live
+	inj     *fault.Injector
+	faults  fault.Schedule
+	workers []*workerProcess
+	stderr  output
+	ops     *operator
 
-	mu      sync.Mutex
-	trouble []check.Violation
+	mu         sync.Mutex
+	violations []check.Violation
 }
 
-// outcry is what workers say on standard error.
-type outcry struct {
+// output is what workers write to standard error.
+type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (o *outcry) Write(b []byte) (int, error) {
+func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(b)
 }
 
-func (o *outcry) String() string {
+func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
@@ -64,7 +64,7 @@ const runLimit = time.Minute
 
 // Play plays a program once. An error means that the run shows nothing: a fault
 // was never hit, a server did not start, a worker died by itself.
-func (l *Lane) Play(ctx context.Context, p Program) (Result, error) {
+func (l *Runner) Play(ctx context.Context, p Program) (Result, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
@@ -85,13 +85,13 @@ func (l *Lane) Play(ctx context.Context, p Program) (Result, error) {
 var ErrMissed = errors.New("faults that were never hit")
 
 // prepare makes stores, connections and workers ready. The run is never nil.
-func (l *Lane) prepare(ctx context.Context, p Program) (*run, error) {
+func (l *Runner) prepare(ctx context.Context, p Program) (*run, error) {
 	r := &run{p: p, prefix: fmt.Sprintf("lab-%x", rand.Uint64()), live: &fault.Live{
 		Processes: map[string]fault.Process{}, Clocks: map[string]func(time.Duration) error{}, Stores: map[string]fault.Store{},
 		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{}, Pools: map[string]fault.Pools{},
 	}}
 	r.ops = newOperator(r)
-	r.live.Operator = r.ops.breaks
+	r.live.Operator = r.ops.breakFirst
 	var err error
 	if r.faults, err = p.schedule(); err != nil {
 		return r, err
@@ -133,14 +133,14 @@ func (r *run) gather(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c, err := r.hire(name)
+		c, err := r.startWorker(name)
 		if err != nil {
 			return err
 		}
-		r.crew = append(r.crew, c)
+		r.workers = append(r.workers, c)
 		r.live.Processes[name], r.live.Clocks[name], r.live.Pools[name] = c, c.Step, c
 		o := opening{Name: name, Place: uint64(i), Program: r.p, Nodes: nodes, Prefix: r.prefix, Start: r.start, Points: points[name], Steps: steps[name]}
-		if err := c.tell(ctx, order{Do: orderOpen, Open: &o}); err != nil {
+		if err := c.order(ctx, order{Do: orderOpen, Open: &o}); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (r *run) ways(who string) ([]string, error) {
 	return out, nil
 }
 
-// play lets the workers work under the faults, and then look whether all is well.
+// play runs the workers under the faults, and then checks that all is well.
 func (r *run) play(ctx context.Context) error {
 	if err := r.all(ctx, orderWork); err != nil {
 		return err
@@ -203,11 +203,11 @@ func (r *run) play(ctx context.Context) error {
 
 // all gives an order to all workers that live, and waits.
 func (r *run) all(ctx context.Context, do string) error {
-	errs := make([]error, len(r.crew))
+	errs := make([]error, len(r.workers))
 	var wg sync.WaitGroup
-	for i, c := range r.crew {
+	for i, c := range r.workers {
 		if c.deadSince() == 0 {
-			wg.Go(func() { errs[i] = c.tell(ctx, order{Do: do}) })
+			wg.Go(func() { errs[i] = c.order(ctx, order{Do: do}) })
 		}
 	}
 	wg.Wait()
@@ -216,7 +216,7 @@ func (r *run) all(ctx context.Context, do string) error {
 			continue
 		}
 		if do == orderClose {
-			r.saw("errors", "", "Close of %s: %v", r.crew[i].name, err)
+			r.violated("errors", "", "Close of %s: %v", r.workers[i].name, err)
 			errs[i] = nil
 		}
 	}
@@ -233,7 +233,7 @@ func (r *run) leftovers(ctx context.Context) error {
 		return nil // to leave something is one of the holes of the others
 	}
 	alive := map[string]bool{}
-	for _, c := range r.crew {
+	for _, c := range r.workers {
 		alive[c.name] = c.deadSince() == 0
 	}
 	for i, s := range r.stores {
@@ -242,7 +242,7 @@ func (r *run) leftovers(ctx context.Context) error {
 			return err
 		}
 		for _, name := range names {
-			r.saw("leftovers", name, "node%d has the key for ever", i+1)
+			r.violated("leftovers", name, "node%d has the key for ever", i+1)
 		}
 		err = s.client(func(c *redis.Client) error { return r.remains(ctx, i, c, alive) })
 		if err != nil {
@@ -252,7 +252,7 @@ func (r *run) leftovers(ctx context.Context) error {
 	return nil
 }
 
-// remains looks for leases and waiters, until there are none or for a while.
+// remains looks for leases and waiters, until there are none or they have stayed too long.
 func (r *run) remains(ctx context.Context, node int, rdb *redis.Client, alive map[string]bool) error {
 	c, err := holdfast.New(engineOf([]*redis.Client{rdb}), holdfast.WithPrefix(r.prefix))
 	if err != nil {
@@ -261,40 +261,49 @@ func (r *run) remains(ctx context.Context, node int, rdb *redis.Client, alive ma
 	defer c.Close()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	for end := time.Now().Add(tidy); ; <-look.C {
-		var found []string
-		for s, err := range c.List(ctx, "*") {
-			if err != nil {
-				return err
-			}
-			for _, h := range s.Holders {
-				if alive[h.Name] {
-					found = append(found, fmt.Sprintf("node%d has a lease of %s on %s, token %d", node+1, h.Name, s.Resource, h.Token))
-				}
-			}
-			for _, h := range s.Waiters {
-				if alive[h.Name] {
-					found = append(found, fmt.Sprintf("node%d has %s waiting for %s", node+1, h.Name, s.Resource))
-				}
+	for start := time.Now(); ; <-look.C {
+		found, err := remnants(ctx, c, node, alive)
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		since, late := time.Since(start), false
+		for _, x := range found {
+			if since > r.mayStay(x) {
+				r.violated("leftovers", "", "%s", x.text)
+				late = true
 			}
 		}
-		if len(found) == 0 {
-			return nil
-		}
-		if time.Now().After(end) {
-			for _, what := range found {
-				r.saw("leftovers", "", "%s", what)
-			}
+		if late {
 			return nil
 		}
 	}
 }
 
+// remnants lists the leases and waiters of clients that have closed.
+func remnants(ctx context.Context, c *holdfast.Client, node int, alive map[string]bool) (found []leftBehind, err error) {
+	for s, err := range c.List(ctx, "*") {
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range s.Holders {
+			if alive[h.Name] {
+				found = append(found, leftBehind{node, h.Name, false, fmt.Sprintf("node%d has a lease of %s on %s, token %d", node+1, h.Name, s.Resource, h.Token)})
+			}
+		}
+		for _, h := range s.Waiters {
+			if alive[h.Name] {
+				found = append(found, leftBehind{node, h.Name, true, fmt.Sprintf("node%d has %s waiting for %s", node+1, h.Name, s.Resource)})
+			}
+		}
+	}
+	return found, nil
+}
+
 // saw notes a violation that the history does not show.
-func (r *run) saw(by, resource, format string, args ...any) {
+func (r *run) violated(by, resource, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.trouble = append(r.trouble, check.Violation{Check: by, Resource: resource, Text: fmt.Sprintf(format, args...), At: r.rec.Now()})
+	r.violations = append(r.violations, check.Violation{Check: by, Resource: resource, Text: fmt.Sprintf(format, args...), At: r.rec.Now()})
 }
 
 // end stops faults, workers and proxies, and clears up.
@@ -304,8 +313,8 @@ func (r *run) end(ctx context.Context) error {
 	}
 	err := r.inj.Stop()
 	r.ops.stop() // the faults give it its orders
-	for _, c := range r.crew {
-		c.dismiss()
+	for _, c := range r.workers {
+		c.stop()
 	}
 	for _, p := range r.live.Links {
 		p.Stop()

@@ -13,7 +13,7 @@ import (
 
 // A lock with a known hole is broken by random faults too: the histories say it.
 func TestAHoleIsSeen(t *testing.T) {
-	s := live.Campaign{Setting: live.Setting{Subject: "token-lua", Nodes: 1}, First: 1, Count: 100, Lanes: 3, Enough: 1}.Run(t.Context())
+	s := live.Campaign{Setting: live.Setting{Subject: "token-lua", Nodes: 1}, First: 1, Count: 100, Runners: 3, Enough: 1}.Run(t.Context())
 	if len(s.Failures) == 0 {
 		t.Fatalf("%d histories, and none is broken: %v", s.Played, s.Errors)
 	}
@@ -26,7 +26,7 @@ func TestAHoleIsSeen(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(saved, r) {
 		t.Errorf("read back: %v", err)
 	}
-	lane := live.NewLane()
+	lane := live.NewRunner()
 	defer lane.Close()
 	again, played, err := lane.Again(t.Context(), saved.Program, 20)
 	if err != nil || len(again.Violations) == 0 {

@@ -9,7 +9,7 @@ import (
 // env in the environment makes a program that calls Serve first a worker.
 const env = "HOLDFAST_LAB_WORKER"
 
-// opening tells a worker who it is.
+// opening is the first line to a worker.
 type opening struct {
 	Name    string        `json:"name"`
 	Place   uint64        `json:"place"` // among the workers; with the seed it decides what is drawn
@@ -21,7 +21,7 @@ type opening struct {
 	Steps   Steps         `json:"steps"`
 }
 
-// Steps says whether a worker's wall clock will be stepped.
+// Steps reports whether a worker's wall clock will be stepped.
 type Steps uint8
 
 // The answers.
@@ -65,4 +65,6 @@ type report struct {
 	Check   string      `json:"check,omitempty"`   // what to call the trouble
 	Name    string      `json:"name,omitempty"`    // of its resource
 	Err     string      `json:"err,omitempty"`
+
+	Silent []time.Duration `json:"silent,omitempty"` // with orderClose: how long each node was, at most
 }

@@ -10,9 +10,11 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/history"
 	"github.com/holdfast-go/holdfast/lab/process"
 	"github.com/holdfast-go/holdfast/lab/subject"
@@ -22,7 +24,7 @@ import (
 // Serve turns the program into a worker if it was started as one, and then returns
 // true when its input has ended. Call it first in main or TestMain.
 //
-// The catalog has the locks that workers may be told to play.
+// The catalog has the locks that workers may use.
 func Serve(catalog subject.Catalog) bool {
 	if os.Getenv(env) == "" {
 		return false
@@ -36,12 +38,15 @@ func Serve(catalog subject.Catalog) bool {
 type worker struct {
 	opening
 	catalog subject.Catalog
-	party   party
+	client  lockClient
 	clock   *process.Clock // nil: the machine's
-	bench   *workload.Worker
+	load    *workload.Worker
 	hands   sync.WaitGroup
-	pools   crush
+	pools   poolLoad
 	rest    context.CancelFunc
+
+	silences []*redistest.Silence // of the nodes, from orderCalm on
+	closing  time.Time
 
 	write sync.Mutex // of lines
 	out   *json.Encoder
@@ -49,7 +54,7 @@ type worker struct {
 	mu      sync.Mutex
 	last    uint64
 	waiting map[uint64]chan order
-	live    []held // what it has, or had and did not give back
+	live    []held // what it holds, or held and did not release
 }
 
 // held is a hold with the record of its acquire.
@@ -77,19 +82,22 @@ func serve(catalog subject.Catalog, in io.Reader, out io.Writer) {
 			if err := w.do(o); err != nil {
 				r.Err = err.Error()
 			}
-			w.say(r)
+			if o.Do == orderClose {
+				r.Silent = stopSilences(w.silences, w.closing)
+			}
+			w.send(r)
 		}()
 	}
 }
 
-// say writes one line. If nobody reads any more, the input will end too.
-func (w *worker) say(r report) {
+// send writes one line. If the lab reads no more, the input will end too.
+func (w *worker) send(r report) {
 	w.write.Lock()
 	defer w.write.Unlock()
 	_ = w.out.Encode(r)
 }
 
-// ask says something and waits for the reply.
+// ask sends a report and waits for the reply.
 func (w *worker) ask(r report) order {
 	reply := make(chan order, 1)
 	w.mu.Lock()
@@ -97,7 +105,7 @@ func (w *worker) ask(r report) order {
 	r.ID = w.last
 	w.waiting[r.ID] = reply
 	w.mu.Unlock()
-	w.say(r)
+	w.send(r)
 	return <-reply
 }
 
@@ -124,7 +132,7 @@ func (w *worker) do(o order) error {
 	case orderStep:
 		return w.clock.Step(o.By)
 	case orderTake:
-		w.pools.exhaust(w.party.pools())
+		w.pools.exhaust(w.client.pools())
 		return nil
 	case orderFree:
 		w.pools.relieve()
@@ -134,11 +142,16 @@ func (w *worker) do(o order) error {
 		w.hands.Wait()
 		return nil
 	case orderCalm:
-		w.calm()
+		var err error
+		if w.silences, err = watchSilences(w.Nodes); err != nil {
+			return err
+		}
+		w.recheck()
 		return nil
 	case orderClose:
+		w.closing = time.Now()
 		w.pools.relieve()
-		return w.party.close()
+		return w.client.close()
 	}
 	return fmt.Errorf("unknown order %q", o.Do)
 }
@@ -155,9 +168,9 @@ func (w *worker) open(o opening) error {
 	if err != nil {
 		return err
 	}
-	rec := history.NewReporter(start, func(op history.Op) { w.say(report{Op: &op}) })
-	w.bench = &workload.Worker{Name: o.Name, Rec: rec, Vault: w, Step: w.step, Took: w.took}
-	w.party, err = join(o, w.catalog, w.renewed)
+	rec := history.NewReporter(start, func(op history.Op) { w.send(report{Op: &op}) })
+	w.load = &workload.Worker{Name: o.Name, Rec: rec, Vault: w, Step: w.step, Took: w.took}
+	w.client, err = openClient(o, w.catalog, w.renewed)
 	return err
 }
 
@@ -193,22 +206,22 @@ func (w *worker) renewed(resource string) {
 			continue
 		}
 		op := h.op
-		op.Kind, op.Call, op.Until, op.Weight = history.Renew, w.bench.Rec.Now(), w.bench.Rec.At(h.hold.Until()), 0
+		op.Kind, op.Call, op.Until, op.Weight = history.Renew, w.load.Rec.Now(), w.load.Rec.At(h.hold.Until()), 0
 		op.Return = op.Call
 		ops = append(ops, op)
 	}
 	w.mu.Unlock()
 	for _, op := range ops {
-		w.bench.Rec.Add(op)
+		w.load.Rec.Add(op)
 	}
 }
 
 // trouble reports what should not be.
 func (w *worker) trouble(check, resource, format string, args ...any) {
-	w.say(report{Trouble: fmt.Sprintf(format, args...), Check: check, Name: resource})
+	w.send(report{Trouble: fmt.Sprintf(format, args...), Check: check, Name: resource})
 }
 
-// passing tells whether an error is one that faults may cause.
+// passing reports whether an error is one that faults may cause.
 func (w *worker) passing(err error) bool {
-	return w.party.passing(err) || errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrTold) || errors.Is(err, errOnPurpose)
+	return w.client.passing(err) || errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrTold) || errors.Is(err, errOnPurpose)
 }

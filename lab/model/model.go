@@ -28,16 +28,16 @@ import (
 )
 
 // Lock judges each resource of a history by the model of a lock. TTL is that of
-// the leases, used only where the history has no trust windows. Patience bounds
+// the leases, used only where the history has no trust windows. Limit bounds
 // the search for one resource; a search that it ends finds nothing.
-func Lock(ttl, patience time.Duration) check.Check {
+func Lock(ttl, limit time.Duration) check.Check {
 	return check.Check{Name: "model", Find: func(ops []history.Op) []check.Violation {
 		var out []check.Violation
 		for _, part := range split(ops) {
 			steps := operations(part, ttl)
-			result := porcupine.CheckOperationsTimeout(machine(), steps, patience)
+			result := porcupine.CheckOperationsTimeout(machine(), steps, limit)
 			if result == porcupine.Illegal {
-				first := earliest(part, ttl, patience)
+				first := earliest(part, ttl, limit)
 				out = append(out, check.Violation{Check: "model", Resource: part[0].Resource, At: first.Return,
 					Text: fmt.Sprintf("no order of grants fits from %s/%s with token %d on", first.Client, first.Holder, first.Token)})
 			}
@@ -68,13 +68,13 @@ func split(ops []history.Op) [][]history.Op {
 }
 
 // earliest finds the acquire with which a history becomes illegal.
-func earliest(part []history.Op, ttl, patience time.Duration) history.Op {
+func earliest(part []history.Op, ttl, limit time.Duration) history.Op {
 	grants := granted(part)
 	n, _ := slices.BinarySearchFunc(grants, true, func(op history.Op, _ bool) int {
 		upTo := slices.DeleteFunc(slices.Clone(part), func(o history.Op) bool {
 			return o.Kind == history.Acquire && o.Return > op.Return
 		})
-		if porcupine.CheckOperationsTimeout(machine(), operations(upTo, ttl), patience) == porcupine.Illegal {
+		if porcupine.CheckOperationsTimeout(machine(), operations(upTo, ttl), limit) == porcupine.Illegal {
 			return 0
 		}
 		return -1
@@ -137,9 +137,9 @@ func operations(part []history.Op, ttl time.Duration) []porcupine.Operation {
 }
 
 // lawful returns the grants that the lock answers for, and when the store had
-// dropped those that ended before their time: they were lost, or somebody else
-// released them, as an operator does. What a process handed on of a lease that an
-// operator had ended is no grant of the store's.
+// dropped those that ended before their time: they were lost, or another client
+// released them, as an operator does. A hand-off of a lease that an operator had ended
+// is no grant of the store.
 func lawful(part []history.Op) (grants []history.Op, ended map[string]time.Duration) {
 	ended = map[string]time.Duration{}
 	grants = granted(part)

@@ -27,7 +27,7 @@ type Verdict struct {
 	Output string
 }
 
-// Found tells whether one of the mutant's own checks found it.
+// Found reports whether one of the mutant's own checks found it.
 func (v Verdict) Found() bool {
 	return slices.ContainsFunc(v.By, func(name string) bool { return slices.Contains(v.Mutant.Checks, name) })
 }

@@ -26,7 +26,7 @@ func windows() []Mutant {
 				"	ans, err := a.c.engine.Acquire(ctx, a.req)\n	sent = time.Now()\n"}},
 		},
 		{
-			Name: "a renewal counts from its reply", File: "internal/keepalive/lanes.go", World: virtual.Memory,
+			Name: "a renewal counts from its reply", File: "internal/keepalive/send_queue.go", World: virtual.Memory,
 			Checks: []string{"overlap", "inside", "told", "model"},
 			Patches: []Patch{{"	errs := s.engine.Renew(ctx, renewals)\n",
 				"	errs := s.engine.Renew(ctx, renewals)\n	sent = s.Now()\n"}},
@@ -45,7 +45,7 @@ func windows() []Mutant {
 			Patches: []Patch{{"		first = keepalive.Soon\n", "		first = keepalive.Usual\n"}},
 		},
 		{
-			Name: "a renewal that is answered not held is taken for trouble", File: "internal/keepalive/lanes.go", World: virtual.Memory,
+			Name: "a renewal that is answered not held is taken for trouble", File: "internal/keepalive/send_queue.go", World: virtual.Memory,
 			Checks:  []string{"heard", "ended", "kept", "overlap", "told"},
 			Patches: []Patch{{"		if errors.As(errs[i], &gone) {\n", "		if errors.As(errs[i], &gone) && gone.Cause == 77 {\n"}},
 		},
@@ -118,7 +118,7 @@ func queues() []Mutant {
 		},
 		{
 			Name: "a withdrawn ID may come back", File: file, World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
-			Patches: []Patch{{"	if withdraw {\n		q.end(id, Released, now, now)\n	}\n", ""}},
+			Patches: []Patch{{"	if withdraw {\n		q.bury(id, Released, now, now)\n	}\n", ""}},
 		},
 		{
 			Name: "a break passes the lease on at once", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "model"},
@@ -179,7 +179,7 @@ func attempts() []Mutant {
 		},
 		{
 			Name: "a broken lease is not given back", File: "grant_broken.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
-			Patches: []Patch{{"	_ = c.release(ctx, h) // the store answers \"broken\", or the release is retried in the background\n", ""}},
+			Patches: []Patch{{"	_ = h.releaseStore(ctx, 0) // the store answers \"broken\", or the release is retried in the background\n", ""}},
 		},
 		{
 			Name: "what a lost lease may have left is not cleared up", File: "grant_loss.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
@@ -199,7 +199,7 @@ func quorums() []Mutant {
 		{
 			Name:  "grants that came too late are counted",
 			Holds: "the client looks at the trust window once more before Lock returns, and takes back what is closed: a second belt",
-			File:  "engine/quorum/acquire.go", World: virtual.Quorum,
+			File:  "engine/quorum/acquire_ballot.go", World: virtual.Quorum,
 			Checks:  []string{"overlap", "inside", "told", "model", "tokens", "kept"},
 			Patches: []Patch{{"	return ago < ttl-ttl/50-20*time.Millisecond || ago < ttl/2\n", "	return true || ago < ttl/2\n"}},
 		},
@@ -207,24 +207,24 @@ func quorums() []Mutant {
 			Name: "a renewal counts nodes that do not have the lease", File: "engine/quorum/renew.go", World: virtual.Quorum,
 			Checks: []string{"heard", "overlap", "inside", "told", "model", "ended"},
 			Patches: []Patch{
-				{"			x.hear(r.node, err)\n", "			if gone := new(engine.NotHeldError); errors.As(err, &gone) {\n				err = nil\n			}\n			x.hear(r.node, err)\n"},
+				{"			x.add(r.node, err)\n", "			if gone := new(engine.NotHeldError); errors.As(err, &gone) {\n				err = nil\n			}\n			x.add(r.node, err)\n"},
 				{"	\"sync\"\n", "	\"errors\"\n	\"sync\"\n"},
 			},
 		},
 		{
-			Name: "what a minority granted is not taken back", File: "engine/quorum/share.go", World: virtual.Quorum,
+			Name: "what a minority granted is not taken back", File: "engine/quorum/lease_node.go", World: virtual.Quorum,
 			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off"},
-			Patches: []Patch{{"	t.over = true\n	for _, n := range t.e.nodes {\n		t.owe(n)\n	}\n", "	t.over = true\n"}},
+			Patches: []Patch{{"	t.ended = true\n	t.scheduleSyncs()\n", "	t.ended = true\n"}},
 		},
 		{
-			Name: "a late grant is not taken back", File: "engine/quorum/share.go", World: virtual.Quorum,
+			Name: "a late grant is not taken back", File: "engine/quorum/lease_node.go", World: virtual.Quorum,
 			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off"},
-			Patches: []Patch{{"engine.CauseDeleted})\n	}\n	t.owe(n)\n", "engine.CauseDeleted})\n	}\n"}},
+			Patches: []Patch{{"engine.CauseDeleted})\n	}\n	t.scheduleSync(n)\n", "engine.CauseDeleted})\n	}\n"}},
 		},
 		{
 			Name: "every try has the same name", File: "engine/quorum/attempt.go", World: virtual.Quorum,
 			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off", "overlap", "inside", "model", "kept", "told"},
-			Patches: []Patch{{"		return tryID(r.ID, r.Ballot)\n", "		return tryID(r.ID, 1)\n"}},
+			Patches: []Patch{{"		return leaseID(r.ID, r.Ballot)\n", "		return leaseID(r.ID, 1)\n"}},
 		},
 	}
 }
@@ -239,17 +239,17 @@ func servers() []Mutant {
 			Patches: []Patch{{"			asked = false\n			l.sleep(pause)\n", "			asked = false\n			return\n"}},
 		},
 		{
-			Name: "the script of a release does not look at the ID", File: folder + "script/release.lua", World: virtual.Redis,
+			Name: "the script of a release does not look at the ID", File: folder + "internal/script/release.lua", World: virtual.Redis,
 			Checks:  []string{"overlap", "inside", "told", "model", "kept", "ended", "tokens", "errors"},
 			Patches: []Patch{{"local easy = core[1] == ARGV[1] and not ARGV[3]", "local easy = core[1] and not ARGV[3]"}},
 		},
 		{
-			Name: "the script of a renewal does not look at the ID", File: folder + "script/renew.lua", World: virtual.Redis,
+			Name: "the script of a renewal does not look at the ID", File: folder + "internal/script/renew.lua", World: virtual.Redis,
 			Checks:  []string{"overlap", "inside", "told", "model", "ended", "heard"},
 			Patches: []Patch{{"if core[1] == ARGV[1] then\n  local deadline", "if core[3] then\n  local deadline"}},
 		},
 		{
-			Name: "the script of a release does not tell whom it grants", File: folder + "script/release.lua", World: virtual.Redis,
+			Name: "the script of a release does not tell whom it grants", File: folder + "internal/script/release.lua", World: virtual.Redis,
 			Checks:  []string{"hand-off"},
 			Patches: []Patch{{"    notify(front, message)\n", ""}},
 		},

@@ -145,7 +145,7 @@ func (p *Process) call(ctx context.Context, o order) (report, error) {
 	if err := p.write(o); err != nil {
 		return report{}, fmt.Errorf("%w: %w", subject.ErrDead, err)
 	}
-	var patience <-chan time.Time
+	var expired <-chan time.Time
 	done := ctx.Done()
 	for {
 		select {
@@ -159,8 +159,8 @@ func (p *Process) call(ctx context.Context, o order) (report, error) {
 			_ = p.write(order{ID: o.ID, Call: callCancel}) // then p.gone tells
 			timer := time.NewTimer(grace)
 			defer timer.Stop()
-			patience = timer.C
-		case <-patience:
+			expired = timer.C
+		case <-expired:
 			return report{}, context.Cause(ctx)
 		}
 	}
@@ -169,7 +169,7 @@ func (p *Process) call(ctx context.Context, o order) (report, error) {
 // grace is how long the answer of a cancelled call may take.
 const grace = 2 * time.Second
 
-// CanStep tells whether the wall clock of a client process can be stepped on this
+// CanStep reports whether the wall clock of a client process can be stepped on this
 // system: so far on Linux on amd64.
 func CanStep() bool { return canStep }
 
@@ -205,7 +205,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Alive tells whether the process can be used again.
+// Alive reports whether the process can be used again.
 func (p *Process) Alive() bool {
 	select {
 	case <-p.gone:

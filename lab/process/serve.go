@@ -91,7 +91,7 @@ func (s *server) run(ctx context.Context, o order) {
 	s.running[o.ID](nil)
 	delete(s.running, o.ID)
 	s.mu.Unlock()
-	s.say(r)
+	s.send(r)
 }
 
 // do answers one order.
@@ -134,8 +134,8 @@ func (s *server) acquire(ctx context.Context, o order) report {
 		return report{Err: send(errors.New("no client"))}
 	}
 	// Once it is held the lock outlives the call, and so must what it stands on.
-	asking, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { giveUp(context.Cause(ctx)) })
+	asking, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	defer stop()
 	inner := asking
 	if outer != nil {
@@ -147,18 +147,18 @@ func (s *server) acquire(ctx context.Context, o order) report {
 	}
 	h, err := get(inner, o.Resource)
 	if err != nil {
-		giveUp(nil)
+		cancel(nil)
 		return report{Err: send(err)}
 	}
 	s.mu.Lock()
 	s.holds[o.ID] = h
-	s.ends = append(s.ends, giveUp)
+	s.ends = append(s.ends, cancel)
 	s.mu.Unlock()
 	lost := h.Lost()
 	if lost != nil {
 		go func() {
 			<-lost
-			s.say(report{ID: o.ID, Lost: true})
+			s.send(report{ID: o.ID, Lost: true})
 		}()
 	}
 	return report{Token: h.Token(), Until: s.real(h.Until()), Tells: lost != nil}
@@ -185,7 +185,7 @@ func (s *server) open(spec Spec) error {
 	if kind.Traits.Keeps {
 		setup.Renewed = func(r subject.Renewal) {
 			r.Until = s.real(r.Until)
-			s.say(report{Renewed: &r})
+			s.send(report{Renewed: &r})
 		}
 	}
 	c, err := kind.Open(setup)
@@ -263,7 +263,7 @@ func (s *server) point(ctx context.Context, step string) error {
 	id, wait := s.last, make(chan error, 1)
 	s.points[id] = wait
 	s.mu.Unlock()
-	s.say(report{ID: id, Point: step})
+	s.send(report{ID: id, Point: step})
 	select {
 	case err := <-wait:
 		return err
@@ -272,8 +272,8 @@ func (s *server) point(ctx context.Context, step string) error {
 	}
 }
 
-// say writes one line. If nobody reads any more, the input will end too.
-func (s *server) say(r report) {
+// send writes one line. If the lab reads no more, the input will end too.
+func (s *server) send(r report) {
 	s.write.Lock()
 	defer s.write.Unlock()
 	_ = s.out.Encode(r)

@@ -37,8 +37,8 @@ func Serve(catalog subject.Catalog) bool {
 	return process.Serve(catalog) || live.Serve(catalog)
 }
 
-// bubbling is what a child is to play.
-type bubbling struct {
+// bubbleTask is what a child is to play.
+type bubbleTask struct {
 	World  virtual.World `json:"world"`
 	First  uint64        `json:"first"`
 	Count  int           `json:"count"`
@@ -47,8 +47,8 @@ type bubbling struct {
 	Replay string        `json:"replay,omitempty"` // a file, in place of a campaign
 }
 
-// bubbled is a line from a child: how far it is, or the end.
-type bubbled struct {
+// bubbleResult is a line from a child: how far it is, or the end.
+type bubbleResult struct {
 	Played  int              `json:"played"`
 	Summary *virtual.Summary `json:"summary,omitempty"`
 	Result  *virtual.Result  `json:"result,omitempty"` // of a replay
@@ -56,7 +56,7 @@ type bubbled struct {
 
 // bubbles is the child.
 func bubbles(text string) error {
-	var b bubbling
+	var b bubbleTask
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
 		return err
 	}
@@ -66,12 +66,12 @@ func bubbles(text string) error {
 		if err != nil {
 			return err
 		}
-		return out.Encode(bubbled{Played: played, Result: &r})
+		return out.Encode(bubbleResult{Played: played, Result: &r})
 	}
 	var s virtual.Summary
 	err := virtual.Bubbles(func(t *testing.T) {
 		s = virtual.Campaign{World: b.World, First: b.First, Count: b.Count, For: b.For, Workers: runtime.GOMAXPROCS(0), Enough: mostFiles,
-			Progress: func(played int) { _ = out.Encode(bubbled{Played: played}) }}.Run(t)
+			Progress: func(played int) { _ = out.Encode(bubbleResult{Played: played}) }}.Run(t)
 		for i, r := range s.Failures {
 			s.Failures[i] = virtual.Shrink(t, r, b.Shrink)
 		}
@@ -79,11 +79,11 @@ func bubbles(text string) error {
 	if err != nil {
 		return err
 	}
-	return out.Encode(bubbled{Played: s.Played, Summary: &s})
+	return out.Encode(bubbleResult{Played: s.Played, Summary: &s})
 }
 
 // child starts the program again to play b, and hears what it says.
-func child(ctx context.Context, b bubbling, heard func(bubbled)) error {
+func child(ctx context.Context, b bubbleTask, heard func(bubbleResult)) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func child(ctx context.Context, b bubbling, heard func(bubbled)) error {
 	lines := bufio.NewScanner(pipe)
 	lines.Buffer(nil, 1<<28) // failures come with their histories
 	for lines.Scan() {
-		var line bubbled
+		var line bubbleResult
 		if json.Unmarshal(lines.Bytes(), &line) == nil {
 			heard(line)
 		}
@@ -124,8 +124,8 @@ const shrinkFor = 20 * time.Second
 func (p Plan) virtual(ctx context.Context, v Virtual) Campaign {
 	began := time.Now()
 	c := Campaign{World: string(v.World), Subject: subjectOf(v.World), First: p.Seed, Last: p.Seed}
-	err := child(ctx, bubbling{World: v.World, First: p.Seed, Count: v.Count, For: v.For, Shrink: shrinkFor}, func(line bubbled) {
-		p.tell(Event{Part: "virtual", Done: line.Played, Of: v.Count, Text: fmt.Sprintf("%s: %d programs", v.World, line.Played)})
+	err := child(ctx, bubbleTask{World: v.World, First: p.Seed, Count: v.Count, For: v.For, Shrink: shrinkFor}, func(line bubbleResult) {
+		p.report(Event{Part: "virtual", Done: line.Played, Of: v.Count, Text: fmt.Sprintf("%s: %d programs", v.World, line.Played)})
 		s := line.Summary
 		if s == nil {
 			return

@@ -87,12 +87,12 @@ func (p Plan) live(ctx context.Context, l Live) Campaign {
 	if !ours(l.Subject) {
 		setting.Nodes = kind.Nodes
 	}
-	lanes := p.Lanes
+	lanes := p.Runners
 	if lanes < 1 {
 		lanes = 4
 	}
 	done := 0
-	s := live.Campaign{Setting: setting, On: p.On, First: p.Seed, Count: l.Count, For: l.For, Lanes: lanes,
+	s := live.Campaign{Setting: setting, On: p.On, First: p.Seed, Count: l.Count, For: l.For, Runners: lanes,
 		Heard: func(r live.Result, _ error) {
 			done++
 			e := Event{Part: "live", Done: done, Of: l.Count, Text: fmt.Sprintf("%s: %d histories", l.Subject, done)}
@@ -100,7 +100,7 @@ func (p Plan) live(ctx context.Context, l Live) Campaign {
 				e.Bad = fmt.Sprintf("%s broke: seed %d: %v", l.Subject, r.Program.Seed, r.Violations[0])
 			}
 			if e.Bad != "" || done%every == 0 {
-				p.tell(e)
+				p.report(e)
 			}
 		}}.Run(ctx)
 	c.First, c.Last = s.Seeds[0], s.Seeds[1]

@@ -57,7 +57,7 @@ func (p Plan) mutants(ctx context.Context) []Mutant {
 		if m.Holds == "" {
 			text = fmt.Sprintf("%s after %v", strings.Join(row.By, ", "), row.Took.Round(100*time.Millisecond))
 		}
-		p.tell(Event{Part: "mutants", Done: i + 1, Of: len(all), Text: m.Name + ": " + text, Bad: row.Bad()})
+		p.report(Event{Part: "mutants", Done: i + 1, Of: len(all), Text: m.Name + ": " + text, Bad: row.Bad()})
 	}
 	return out
 }

@@ -36,8 +36,8 @@ type Plan struct {
 	AtOnce int
 	// Live are the campaigns with real processes.
 	Live []Live
-	// Lanes is how many of their runs are played at once (default 4).
-	Lanes int
+	// Runners is how many of their runs are played at once (default 4).
+	Runners int
 	// On are redis:// URLs of stores of somebody else for the live runs; none: the
 	// lab starts its own. Scenarios empty and kill their stores, so with On they are
 	// left out.
@@ -53,8 +53,8 @@ type Plan struct {
 	MutantFor time.Duration
 	// Out is where replay files are left (default: the system's folder for such).
 	Out string
-	// Heard hears how it goes, from one goroutine at a time; nil: nobody does.
-	Heard func(Event)
+	// OnEvent is called with the progress, from one goroutine at a time; nil: not.
+	OnEvent func(Event)
 }
 
 // Live is a campaign with real processes.
@@ -111,13 +111,13 @@ func (p Plan) Play(ctx context.Context) Report {
 	return r
 }
 
-func (p Plan) tell(e Event) {
-	if p.Heard != nil {
-		p.Heard(e)
+func (p Plan) report(e Event) {
+	if p.OnEvent != nil {
+		p.OnEvent(e)
 	}
 }
 
-// wants tells whether a subject is to be played.
+// wants reports whether a subject is to be played.
 func (p Plan) wants(id string) bool {
 	for _, s := range p.Subjects {
 		if s == id {

@@ -34,7 +34,7 @@ func TestPlay(t *testing.T) {
 		Catalog: catalog(), Subjects: []string{"set-nx-del", "holdfast"}, Runs: 1, Seed: 7, Out: t.TempDir(),
 		Live:    []programme.Live{{Subject: "holdfast", Count: 2}},
 		Virtual: []programme.Virtual{{World: virtual.Memory, Count: 20}},
-		Heard:   func(e programme.Event) { parts = append(parts, e.Part) },
+		OnEvent: func(e programme.Event) { parts = append(parts, e.Part) },
 	}.Play(t.Context())
 	if err := r.Err(); err != nil {
 		t.Error(err)

@@ -16,13 +16,13 @@ import (
 type Replayed struct {
 	Kind       string            `json:"kind"` // live or virtual
 	Seed       uint64            `json:"seed"`
-	Played     int               `json:"played"` // times, until it failed again or patience was over
+	Played     int               `json:"played"` // times, until it failed again or the time was over
 	Before     []check.Violation `json:"before"` // of the run that was saved
 	Violations []check.Violation `json:"violations"`
 	File       string            `json:"file,omitempty"` // of the last run, if it failed
 }
 
-// Failed tells whether it failed again.
+// Failed reports whether it failed again.
 func (r Replayed) Failed() bool { return len(r.Violations) > 0 }
 
 // liveReplays is how often a live program is played until it fails.
@@ -58,7 +58,7 @@ func Replay(ctx context.Context, file string) (Replayed, error) {
 		if err != nil {
 			return out, err
 		}
-		lane := live.NewLane()
+		lane := live.NewRunner()
 		defer lane.Close()
 		r, played, err := lane.Again(ctx, saved.Program, liveReplays)
 		if err != nil {
@@ -67,7 +67,7 @@ func Replay(ctx context.Context, file string) (Replayed, error) {
 		out.Played, out.Violations, save = played, r.Violations, r.Save
 	case head.Program.World != "":
 		out.Kind = "virtual"
-		err := child(ctx, bubbling{Replay: file}, func(line bubbled) {
+		err := child(ctx, bubbleTask{Replay: file}, func(line bubbleResult) {
 			if line.Result != nil {
 				out.Played, out.Violations, save = line.Played, line.Result.Violations, line.Result.Save
 			}

@@ -139,7 +139,7 @@ func (r Report) Old() []Line { return r.lines(func(row string) bool { return !pe
 // Peers are the rows of other libraries.
 func (r Report) Peers() []Line { return r.lines(peer) }
 
-// peer tells whether a subject is another library: no lock that people copy, and
+// peer reports whether a subject is another library: no lock that people copy, and
 // not Holdfast.
 func peer(id string) bool {
 	return !ours(id) && !slices.ContainsFunc(subject.Old(), func(s subject.Subject) bool { return s.ID == id })

@@ -60,7 +60,7 @@ func (c Cell) Bad() string {
 	return ""
 }
 
-// ours tells whether a subject is Holdfast.
+// ours reports whether a subject is Holdfast.
 func ours(subject string) bool { return strings.HasPrefix(subject, "holdfast") }
 
 // cells lists the cells that a plan plays.
@@ -88,13 +88,13 @@ func (p Plan) scenarios(ctx context.Context) []Cell {
 		atOnce = 6
 	}
 	var (
-		mu   sync.Mutex
-		next int
-		done int
-		crew sync.WaitGroup
+		mu      sync.Mutex
+		next    int
+		done    int
+		workers sync.WaitGroup
 	)
 	for range atOnce {
-		crew.Go(func() {
+		workers.Go(func() {
 			for {
 				mu.Lock()
 				i := next
@@ -106,13 +106,13 @@ func (p Plan) scenarios(ctx context.Context) []Cell {
 				cells[i].play(ctx, p.Catalog, plays[i], p.Runs)
 				mu.Lock()
 				done++
-				p.tell(Event{Part: "scenarios", Done: done, Of: len(cells),
+				p.report(Event{Part: "scenarios", Done: done, Of: len(cells),
 					Text: fmt.Sprintf("%s with %s: %v", cells[i].Scenario, cells[i].Subject, cells[i]), Bad: cells[i].Bad()})
 				mu.Unlock()
 			}
 		})
 	}
-	crew.Wait()
+	workers.Wait()
 	return slices.DeleteFunc(cells, func(c Cell) bool { return c.Runs == 0 && len(c.Errors) == 0 })
 }
 

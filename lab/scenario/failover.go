@@ -25,7 +25,7 @@ func (r *route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 
 // prepareFailover gives node1 a replica, reached through a link that faults call
 // replica-node1.
-func (st *stage) prepareFailover(ctx context.Context) error {
+func (st *scenarioRun) prepareFailover(ctx context.Context) error {
 	if st.route != nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ func dataLosses() []Scenario {
 
 // forgotten: the server loses its data while a holds; b has its turn, then a
 // writes.
-func forgotten(ctx context.Context, st *stage) error {
+func forgotten(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 )
 
-// kept is how long somebody waits who has to be kept out; old locks let him in
+// kept is how long a client waits that has to be kept out; old locks let him in
 // at once.
 const kept = 60 * time.Millisecond
 
@@ -89,13 +89,13 @@ const clockWhy = "The client runs in a process whose wall clock is stepped, for 
 	"clock goes on. Where the lab cannot do that (see process.CanStep), only the locks that ask the lab for the time see a step."
 
 // bothSeeItStale: z died with the lock; a has seen that, and is late; b takes it.
-func bothSeeItStale(ctx context.Context, st *stage) error {
+func bothSeeItStale(ctx context.Context, st *scenarioRun) error {
 	if _, err := st.acquire(ctx, "z"); err != nil {
 		return err
 	}
 	inA, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return together(
+	return concurrently(
 		func() error {
 			y, err := st.acquire(inA, "a")
 			if err != nil || y == nil {
@@ -119,8 +119,8 @@ func bothSeeItStale(ctx context.Context, st *stage) error {
 		})
 }
 
-// bystander: a holds while b asks.
-func bystander(ctx context.Context, st *stage) error {
+// bystander: a holds while b tries.
+func bystander(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
@@ -131,8 +131,8 @@ func bystander(ctx context.Context, st *stage) error {
 	return a.release(ctx)
 }
 
-// failedAttempt: a holds, b tries in vain, c asks.
-func failedAttempt(ctx context.Context, st *stage) error {
+// failedAttempt: a holds, b tries in vain, then c tries.
+func failedAttempt(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
@@ -146,13 +146,13 @@ func failedAttempt(ctx context.Context, st *stage) error {
 	return a.release(ctx)
 }
 
-// lateRelease: a gives back, but so late that b holds by then; then c asks.
-func lateRelease(ctx context.Context, st *stage) error {
+// lateRelease: a releases, but so late that b holds by then; then c tries.
+func lateRelease(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
-	return together(
+	return concurrently(
 		func() error { return a.release(ctx) },
 		func() error {
 			if err := st.first(ctx); err != nil {
@@ -172,17 +172,17 @@ func lateRelease(ctx context.Context, st *stage) error {
 		})
 }
 
-// patience is how long a waits for the answer to its release.
-const patience = 3 * kept
+// releaseTimeout is how long a waits for the answer to its release.
+const releaseTimeout = 3 * kept
 
-// delayedRelease: the release of a's first stay comes in its second; b asks.
-func delayedRelease(ctx context.Context, st *stage) error {
+// delayedRelease: the release of a's first stay comes in its second; then b tries.
+func delayedRelease(ctx context.Context, st *scenarioRun) error {
 	first, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
-	return together(
-		func() error { return within(ctx, patience, first.release) },
+	return concurrently(
+		func() error { return within(ctx, releaseTimeout, first.release) },
 		func() error {
 			if err := st.first(ctx); err != nil {
 				return err

@@ -65,12 +65,12 @@ func majorities() []Scenario {
 	}
 }
 
-// slowMajority: a asks slow nodes; b, for whom they are not slow, takes the lock
+// slowMajority: a calls slow nodes; b, for whom they are not slow, takes the lock
 // when what a had got has expired.
-func slowMajority(ctx context.Context, st *stage) error {
+func slowMajority(ctx context.Context, st *scenarioRun) error {
 	inA, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return together(
+	return concurrently(
 		func() error {
 			a, err := st.acquire(inA, "a")
 			if err != nil || a == nil {
@@ -92,8 +92,8 @@ func slowMajority(ctx context.Context, st *stage) error {
 }
 
 // heldInBetween: a is paused past its TTL, b has its turn, a extends.
-func heldInBetween(ctx context.Context, st *stage) error {
-	return together(
+func heldInBetween(ctx context.Context, st *scenarioRun) error {
+	return concurrently(
 		func() error {
 			a, err := st.hold(ctx, "a")
 			if err != nil {
@@ -115,13 +115,13 @@ func heldInBetween(ctx context.Context, st *stage) error {
 
 // lateCleanUp: c holds a majority, so that a fails and cleans up, late on one
 // node; c gives back, a's next try succeeds; then the clean-up comes; b asks.
-func lateCleanUp(ctx context.Context, st *stage) error {
+func lateCleanUp(ctx context.Context, st *scenarioRun) error {
 	c, err := st.hold(ctx, "c")
 	if err != nil {
 		return err
 	}
 	late := st.faults[1].At
-	return together(
+	return concurrently(
 		func() error {
 			a, err := st.hold(ctx, "a")
 			if err != nil {

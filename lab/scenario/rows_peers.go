@@ -55,7 +55,7 @@ func peers() []Scenario {
 				{Subject: "redsync", TTL: 10 * long, Wait: 2 * long, Faults: "pause node3 at start"},
 				{Subject: "holdfast-quorum", TTL: 10 * long, Wait: 2 * long, Faults: "pause node3 at start"},
 			},
-			Checks: []check.Check{check.Deadlock(unfreedFor)}, clients: []string{"a"}, heedless: true, play: func(ctx context.Context, st *stage) error { return st.use(ctx, "a") },
+			Checks: []check.Check{check.Deadlock(unfreedFor)}, clients: []string{"a"}, ignoresContext: true, play: func(ctx context.Context, st *scenarioRun) error { return st.use(ctx, "a") },
 		},
 		{
 			ID: "redislock/gave-up", Row: "redislock",
@@ -103,8 +103,8 @@ func lasts() check.Check {
 	}}
 }
 
-// givesUp: a asks, is not answered in its time and gives up; then b asks.
-func givesUp(ctx context.Context, st *stage) error {
+// givesUp: a tries, is not answered in its time and withdraws; then b tries.
+func givesUp(ctx context.Context, st *scenarioRun) error {
 	y, err := st.askFor(ctx, "a", kept)
 	if err != nil || y != nil {
 		return errors.Join(err, errors.New("a was answered"))

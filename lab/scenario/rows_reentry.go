@@ -13,7 +13,7 @@ import (
 // again is the Note of an Acquire by the party that holds already.
 const again = "re-entry"
 
-// reentry: who holds and locks again gets it.
+// reentry: a holder locks again and succeeds.
 func reentry() check.Check {
 	return check.Check{Name: "re-entry", Find: func(ops []history.Op) []check.Violation {
 		var out []check.Violation
@@ -56,7 +56,7 @@ func reentries() []Scenario {
 }
 
 // locksAgain: a holds and locks again.
-func locksAgain(ctx context.Context, st *stage) error {
+func locksAgain(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
@@ -78,9 +78,9 @@ func locksAgain(ctx context.Context, st *stage) error {
 }
 
 // keepsRenewing: a holds for some renewals, gives back, and must be silent then.
-func keepsRenewing(ctx context.Context, st *stage) error {
+func keepsRenewing(ctx context.Context, st *scenarioRun) error {
 	var renewals atomic.Int64
-	st.heard = func(who, step string) {
+	st.onStep = func(who, step string) {
 		if step == "renew.start" {
 			renewals.Add(1)
 		}

@@ -58,12 +58,12 @@ func stales() []Scenario {
 
 // pausedWriter: a is paused between its last look and its write, for so long that
 // b had its turn in between.
-func pausedWriter(ctx context.Context, st *stage) error {
+func pausedWriter(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
-	return together(
+	return concurrently(
 		func() error { return errors.Join(a.add(ctx), a.release(ctx)) },
 		func() error { return errors.Join(st.first(ctx), st.turn(ctx, "b")) })
 }
@@ -74,7 +74,7 @@ func pausedWriter(ctx context.Context, st *stage) error {
 var errSlow = errors.New("a's time was over before its fault")
 
 // first waits for the moment of the first fault, which begins it.
-func (st *stage) first(ctx context.Context) error {
+func (st *scenarioRun) first(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	came := make(chan error, 3)
@@ -92,7 +92,7 @@ func (st *stage) first(ctx context.Context) error {
 }
 
 // turn takes the lock, adds one and gives it back.
-func (st *stage) turn(ctx context.Context, who string) error {
+func (st *scenarioRun) turn(ctx context.Context, who string) error {
 	y, err := st.hold(ctx, who)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (st *stage) turn(ctx context.Context, who string) error {
 }
 
 // cutOffWriter: a has read and works; when it wants to write, b had its turn.
-func cutOffWriter(ctx context.Context, st *stage) error {
+func cutOffWriter(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func cutOffWriter(ctx context.Context, st *stage) error {
 	if err != nil {
 		return err
 	}
-	return together(
+	return concurrently(
 		func() error {
 			if err := st.await(ctx, "b", "wrote"); err != nil {
 				return err
@@ -126,13 +126,13 @@ func cutOffWriter(ctx context.Context, st *stage) error {
 }
 
 // bothReadFirst: a and b have both read before either writes; a writes first.
-func bothReadFirst(ctx context.Context, st *stage) error {
+func bothReadFirst(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
 	}
 	aDone := make(chan struct{})
-	return together(
+	return concurrently(
 		func() error {
 			defer close(aDone)
 			return errors.Join(a.add(ctx), a.release(ctx))

@@ -22,7 +22,7 @@ const (
 	inVain     = time.Second            // what who asks waits for, if a subject is known to lock for ever
 )
 
-// unfreed are locks that nobody gets although nobody has them.
+// unfreed are locks that no client can acquire although no client holds them.
 func unfreed() []Scenario {
 	return []Scenario{
 		{
@@ -56,13 +56,13 @@ func unfreed() []Scenario {
 				{Subject: "holdfast", TTL: long, Faults: "lose-reply a-node1 match stock at a:acquire.start", Wait: long},
 			},
 			Checks:  []check.Check{check.Deadlock(unfreedFor)},
-			clients: []string{"a"}, warm: true, play: func(ctx context.Context, st *stage) error { return st.use(ctx, "a") },
+			clients: []string{"a"}, warm: true, play: func(ctx context.Context, st *scenarioRun) error { return st.use(ctx, "a") },
 		},
 	}
 }
 
-// diesInAcquire: a is killed while it acquires, then b asks.
-func diesInAcquire(ctx context.Context, st *stage) error {
+// diesInAcquire: a is killed while it acquires, then b tries.
+func diesInAcquire(ctx context.Context, st *scenarioRun) error {
 	a, err := st.acquire(ctx, "a")
 	if err != nil || a != nil {
 		return errors.Join(err, errors.New("a lives"))
@@ -70,16 +70,16 @@ func diesInAcquire(ctx context.Context, st *stage) error {
 	return st.use(ctx, "b")
 }
 
-// usesAndFrees: a takes the lock and gives it back, then b asks.
-func usesAndFrees(ctx context.Context, st *stage) error {
+// usesAndFrees: a acquires and releases the lock, then b tries.
+func usesAndFrees(ctx context.Context, st *scenarioRun) error {
 	if err := st.use(ctx, "a"); err != nil {
 		return err
 	}
 	return st.use(ctx, "b")
 }
 
-// use waits for the lock as long as the cast says, and gives it back.
-func (st *stage) use(ctx context.Context, who string) error {
+// use waits for the lock as long as the cast says, and releases it.
+func (st *scenarioRun) use(ctx context.Context, who string) error {
 	y, err := st.ask(ctx, who)
 	if err != nil || y == nil {
 		return err
@@ -88,11 +88,11 @@ func (st *stage) use(ctx context.Context, who string) error {
 }
 
 // ask waits for the lock as long as the cast says.
-func (st *stage) ask(ctx context.Context, who string) (*stay, error) {
+func (st *scenarioRun) ask(ctx context.Context, who string) (*stay, error) {
 	return st.askFor(ctx, who, st.cast.Wait)
 }
 
-func (st *stage) askFor(ctx context.Context, who string, d time.Duration) (y *stay, err error) {
+func (st *scenarioRun) askFor(ctx context.Context, who string, d time.Duration) (y *stay, err error) {
 	err = within(ctx, d, func(ctx context.Context) error {
 		y, err = st.acquire(ctx, who)
 		return err

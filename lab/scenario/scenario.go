@@ -34,10 +34,10 @@ type Scenario struct {
 	ID string
 	// Row is the subject that has the hole.
 	Row string
-	// Hole says in a sentence what goes wrong.
+	// Hole is what goes wrong, in a sentence.
 	Hole string
-	// Why says why the clients run where they run, and what stands for what; empty
-	// if the package comment says it all.
+	// Why is why the clients run where they run, and what stands for what; empty if the
+	// package comment is enough.
 	Why string
 	// Casts are the subjects that play it, the row first.
 	Casts []Cast
@@ -46,10 +46,10 @@ type Scenario struct {
 
 	// clients are opened before the faults begin, and if warm is set they have
 	// used every server once.
-	clients  []string
-	warm     bool
-	heedless bool // connections are deaf to the end of a ctx, as go-redis makes them by default
-	play     func(ctx context.Context, st *stage) error
+	clients        []string
+	warm           bool
+	ignoresContext bool // connections are deaf to the end of a ctx, as go-redis makes them by default
+	play           func(ctx context.Context, st *scenarioRun) error
 }
 
 // Cast is a subject in a scenario, with the faults at its own points.
@@ -57,7 +57,7 @@ type Cast struct {
 	Subject string
 	TTL     time.Duration // of those whose time runs out: clients a and z
 	Faults  string        // a fault.Schedule
-	// Wait is how long those wait who may be kept out. Where a subject is known to
+	// Wait is how long clients wait that may be kept out. Where a subject is known to
 	// let them in it is long, so that a slow machine hides no hole; where it keeps
 	// them out it is what a run costs.
 	Wait time.Duration
@@ -72,7 +72,7 @@ type Verdict struct {
 	Took              time.Duration
 }
 
-// Held tells whether no promise was broken.
+// Held reports whether no promise was broken.
 func (v Verdict) Held() bool { return len(v.Violations) == 0 }
 
 // String is held, or broken and how.
@@ -134,7 +134,7 @@ func (s Scenario) run(ctx context.Context, env *Env, c Cast) (Verdict, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
-	st, err := newStage(ctx, env, sub, s, c, faults)
+	st, err := newScenarioRun(ctx, env, sub, s, c, faults)
 	if err != nil {
 		return v, err
 	}

@@ -16,23 +16,23 @@ import (
 
 // stay is one time in possession, and what is written down of it.
 type stay struct {
-	st   *stage
+	st   *scenarioRun
 	who  string
 	name string // holder
 	hold subject.Hold
 
 	mu    sync.Mutex
-	ended bool // given back, or known to be lost
+	ended bool // released, or known to be lost
 }
 
-// acquire waits for the lock and writes down what came of it. It returns nil and
+// acquire waits for the lock and records the outcome. It returns nil and
 // no error if it was not got because ctx ended, or because the client is dead.
-func (st *stage) acquire(ctx context.Context, who string) (*stay, error) {
+func (st *scenarioRun) acquire(ctx context.Context, who string) (*stay, error) {
 	return st.get(ctx, who, subject.Client.Acquire)
 }
 
 // hold waits for the lock; it is an error of the run not to get it.
-func (st *stage) hold(ctx context.Context, who string) (*stay, error) {
+func (st *scenarioRun) hold(ctx context.Context, who string) (*stay, error) {
 	y, err := st.acquire(ctx, who)
 	if err == nil && y == nil {
 		err = fmt.Errorf("%s did not get it", who)
@@ -40,13 +40,13 @@ func (st *stage) hold(ctx context.Context, who string) (*stay, error) {
 	return y, err
 }
 
-// try asks once; it returns nil and no error if another holds the lock.
-func (st *stage) try(ctx context.Context, who string) (*stay, error) {
+// try tries once; it returns nil and no error if another holds the lock.
+func (st *scenarioRun) try(ctx context.Context, who string) (*stay, error) {
 	return st.get(ctx, who, subject.Client.Try)
 }
 
 // warm makes a client's connections, and makes servers know its scripts.
-func (st *stage) warm(ctx context.Context, who string) error {
+func (st *scenarioRun) warm(ctx context.Context, who string) error {
 	h, err := st.clients[who].Acquire(ctx, "warm-"+who)
 	if err != nil {
 		return err
@@ -59,9 +59,9 @@ func (st *stage) warm(ctx context.Context, who string) error {
 
 type getter func(subject.Client, context.Context, string) (subject.Hold, error)
 
-func (st *stage) get(ctx context.Context, who string, get getter) (*stay, error) {
+func (st *scenarioRun) get(ctx context.Context, who string, get getter) (*stay, error) {
 	op := history.Op{Client: who, Kind: history.Acquire, Resource: resource, Call: st.rec.Now()}
-	h, err := st.insist(ctx, func() (subject.Hold, error) { return get(st.clients[who], ctx, resource) })
+	h, err := st.acquireRetrying(ctx, func() (subject.Hold, error) { return get(st.clients[who], ctx, resource) })
 	op.Return = st.rec.Now()
 	switch {
 	case errors.Is(err, subject.ErrDead):
@@ -90,8 +90,8 @@ func (st *stage) get(ctx context.Context, who string, get getter) (*stay, error)
 	return y, y.at(ctx, "held")
 }
 
-// insist asks again as long as only the network fails, as any caller does.
-func (st *stage) insist(ctx context.Context, get func() (subject.Hold, error)) (subject.Hold, error) {
+// acquireRetrying tries again as long as only the network fails, as any caller does.
+func (st *scenarioRun) acquireRetrying(ctx context.Context, get func() (subject.Hold, error)) (subject.Hold, error) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for {
@@ -104,14 +104,14 @@ func (st *stage) insist(ctx context.Context, get func() (subject.Hold, error)) (
 	}
 }
 
-// over tells whether ctx has ended, or should have: connections know its deadline
+// over reports whether ctx has ended, or should have: connections know its deadline
 // and may be quicker than its timer.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// watch writes down when the lock told its holder.
+// watch records when the lock told its holder.
 func (y *stay) watch(lost <-chan struct{}) {
 	select {
 	case <-lost:
@@ -120,7 +120,7 @@ func (y *stay) watch(lost <-chan struct{}) {
 	}
 }
 
-// told writes down, once, that the holder knows that it lost the lock.
+// told records, once, that the holder was told of the loss.
 func (y *stay) told() {
 	if y.finish() {
 		y.record(history.Op{Kind: history.Lost, Outcome: history.OK})
@@ -128,7 +128,7 @@ func (y *stay) told() {
 	}
 }
 
-// finish tells whether this was the first end of the stay.
+// finish reports whether this was the first end of the stay.
 func (y *stay) finish() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -159,7 +159,7 @@ func (y *stay) at(ctx context.Context, point string) error {
 	return err
 }
 
-// sure is what a careful holder asks before it relies on the lock.
+// sure is what a careful holder checks before it relies on the lock.
 func (y *stay) sure() bool {
 	err := y.hold.Err()
 	if err != nil && !errors.Is(err, subject.ErrDead) {

@@ -42,5 +42,5 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// deadly tells whether an error came from a point, so that nothing more is done.
+// deadly reports whether an error came from a point, so that nothing more is done.
 func deadly(err error) bool { return errors.Is(err, ErrDead) }

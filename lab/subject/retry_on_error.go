@@ -40,7 +40,7 @@ func (l retryOnError) try(ctx context.Context, resource string) (*hold, error) {
 	}
 }
 
-// answered tells whether an error is the server's word and not the network's.
+// answered reports whether an error is the server's word and not the network's.
 func answered(err error) bool {
 	_, ok := err.(redis.Error)
 	return ok

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/subject/peer"
 )
 
-// crew makes clients of a subject on servers of their own.
-func crew(t *testing.T, s subject.Subject, ttl time.Duration) func(name string, point subject.Point) subject.Client {
+// openClients makes clients of a subject on servers of their own.
+func openClients(t *testing.T, s subject.Subject, ttl time.Duration) func(name string, point subject.Point) subject.Client {
 	t.Helper()
 	var servers []*redistest.Server
 	for range s.Nodes {
@@ -48,7 +48,7 @@ func crew(t *testing.T, s subject.Subject, ttl time.Duration) func(name string, 
 func TestEverySubjectLocks(t *testing.T) {
 	for _, s := range append(subject.All(), peer.All()...) {
 		t.Run(s.ID, func(t *testing.T) {
-			open := crew(t, s, 5*time.Second)
+			open := openClients(t, s, 5*time.Second)
 			a, b := open("a", nil), open("b", nil)
 			held, err := a.Acquire(t.Context(), "stock")
 			if err != nil {
@@ -107,7 +107,7 @@ func TestAPointStopsItsOperation(t *testing.T) {
 	for _, s := range subject.Old() {
 		t.Run(s.ID, func(t *testing.T) {
 			var points atomic.Int64
-			c := crew(t, s, time.Minute)("a", func(context.Context, string) error {
+			c := openClients(t, s, time.Minute)("a", func(context.Context, string) error {
 				points.Add(1)
 				return subject.ErrDead
 			})

@@ -29,7 +29,7 @@ func newBuffered(c net.Conn) *buffered {
 	return b
 }
 
-// listen takes what the server says, at once.
+// listen reads from the server, at once.
 func (b *buffered) listen() {
 	for {
 		chunk := make([]byte, 4096)

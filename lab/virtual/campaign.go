@@ -22,8 +22,8 @@ type Campaign struct {
 	Enough int
 	// For ends the campaign after that time (default: never).
 	For time.Duration
-	// Progress hears how many programs have been played, from time to time. Nil:
-	// nobody does.
+	// Progress is called with the number of programs so far, from time to time. Nil:
+	// not.
 	Progress func(played int)
 }
 
@@ -40,14 +40,14 @@ type Summary struct {
 func (c Campaign) Run(t *testing.T) Summary {
 	start := time.Now()
 	var (
-		next  atomic.Uint64
-		stop  atomic.Bool
-		mu    sync.Mutex
-		total Summary
-		crew  sync.WaitGroup
+		next    atomic.Uint64
+		stop    atomic.Bool
+		mu      sync.Mutex
+		total   Summary
+		workers sync.WaitGroup
 	)
 	for range max(1, c.Workers) {
-		crew.Go(func() {
+		workers.Go(func() {
 			for !stop.Load() {
 				n := next.Add(1) - 1
 				if n >= uint64(c.Count) || c.For > 0 && time.Since(start) > c.For {
@@ -65,7 +65,7 @@ func (c Campaign) Run(t *testing.T) Summary {
 			}
 		})
 	}
-	crew.Wait()
+	workers.Wait()
 	total.Took = time.Since(start)
 	return total
 }
@@ -95,7 +95,7 @@ func (r Result) Checks() (names []string) {
 	return names
 }
 
-// saw tells whether a check saw something.
+// saw reports whether a check saw something.
 func saw(found []check.Violation, name string) bool {
 	for _, v := range found {
 		if v.Check == name {

@@ -40,7 +40,7 @@ func (l *link) engine() engine.Engine {
 var _ engine.Engine = (*link)(nil)
 
 // suffer is what a link does for a while.
-func (l *link) suffer(s Step) {
+func (l *link) inject(s Step) {
 	l.mu.Lock()
 	l.faults[s.Do]++
 	if s.Do == Slow {
@@ -66,7 +66,7 @@ func (l *link) suffer(s Step) {
 	}
 }
 
-// has tells whether one of the faults is on.
+// has reports whether one of the faults is on.
 func (l *link) has(any ...Action) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,8 +184,8 @@ func back[T any](ctx context.Context, l *link, got <-chan reply[T]) (r reply[T])
 // there and back turn what is counted in the store's seconds into time as the
 // bubble counts it, and the other way. At a rate above 1 more seconds pass at the
 // store than in the process, so what is asked for is shorter there.
-func (l *link) there(d time.Duration) time.Duration { return scale(d, 1/l.n.rate) }
-func (l *link) back(d time.Duration) time.Duration  { return scale(d, l.n.rate) }
+func (l *link) send(d time.Duration) time.Duration   { return scale(d, 1/l.n.rate) }
+func (l *link) answer(d time.Duration) time.Duration { return scale(d, l.n.rate) }
 
 // scale keeps what is not zero from becoming zero.
 func scale(d time.Duration, by float64) time.Duration {
@@ -199,10 +199,10 @@ func scale(d time.Duration, by float64) time.Duration {
 func (l *link) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
 	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Answer, error) {
 		r := r
-		r.TTL, r.Mark = l.there(r.TTL), l.there(r.Mark)
+		r.TTL, r.Mark = l.send(r.TTL), l.send(r.Mark)
 		r.Ballot, r.Yields.Token = l.n.inside(r.Ballot), l.n.inside(r.Yields.Token)
 		a, err := e.Acquire(ctx, r)
-		a.TTL, a.Next = l.back(a.TTL), l.back(a.Next)
+		a.TTL, a.Next = l.answer(a.TTL), l.answer(a.Next)
 		a.Token, a.Last, a.Holder.Token = l.n.outside(a.Token), l.n.outside(a.Last), l.n.outside(a.Holder.Token)
 		return a, err
 	})
@@ -213,7 +213,7 @@ func (l *link) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	errs, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) ([]error, error) {
 		scaled := make([]engine.Renewal, len(batch))
 		for i, r := range batch {
-			r.TTL, r.Token = l.there(r.TTL), l.n.inside(r.Token)
+			r.TTL, r.Token = l.send(r.TTL), l.n.inside(r.Token)
 			scaled[i] = r
 		}
 		return e.Renew(ctx, scaled), nil
@@ -232,7 +232,7 @@ func (l *link) Renew(ctx context.Context, batch []engine.Renewal) []error {
 func (l *link) Release(ctx context.Context, r engine.Release) error {
 	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
 		r := r
-		r.Mark, r.Token = l.there(r.Mark), l.n.inside(r.Token)
+		r.Mark, r.Token = l.send(r.Mark), l.n.inside(r.Token)
 		return struct{}{}, e.Release(ctx, r)
 	})
 	return err

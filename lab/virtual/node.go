@@ -43,12 +43,12 @@ func (n *node) engine() engine.Engine {
 	return n.e
 }
 
-// goAway breaks all connections for a while.
-func (w *world) goAway(n *node, d time.Duration) {
+// takeDown breaks all connections for a while.
+func (w *simulation) takeDown(n *node, d time.Duration) {
 	n.mu.Lock()
 	n.away++
 	n.mu.Unlock()
-	for _, p := range w.everybody() {
+	for _, p := range w.everyProcess() {
 		for _, l := range p.links {
 			if l.n == n {
 				l.sever()
@@ -65,7 +65,7 @@ func (w *world) goAway(n *node, d time.Duration) {
 	}
 }
 
-// holders lists who has a lease.
+// holders lists the holders of leases.
 func (n *node) holders() (all []engine.Holder) {
 	for s, err := range n.e.List(context.Background(), holdfast.DefaultPrefix, "*") {
 		if err == nil {
@@ -75,7 +75,7 @@ func (n *node) holders() (all []engine.Holder) {
 	return all
 }
 
-// wipe forgets everything and returns who had a lease.
+// wipe deletes everything and returns the holders of leases.
 func (n *node) wipe() []engine.Holder {
 	gone := n.holders()
 	n.mu.Lock()

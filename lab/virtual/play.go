@@ -32,13 +32,13 @@ func Play(t *testing.T, p Program) (r Result) {
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {
-		w, err := newWorld(p)
+		w, err := newSimulation(p)
 		if err != nil {
 			r.Violations = []check.Violation{{Check: "setup", Text: err.Error()}}
 			return
 		}
 		end := w.run()
-		r.History, r.Took = append(w.rec.Ops(), w.operations(w.broken)...), w.rec.Now()
+		r.History, r.Took = append(w.rec.Ops(), w.breakOps(w.forced)...), w.rec.Now()
 		r.Violations = w.judge(r.History, end)
 	})
 	return r
@@ -46,14 +46,14 @@ func Play(t *testing.T, p Program) (r Result) {
 
 // Bounds of the checks of progress.
 const (
-	// freeFor is how long a resource may look free although somebody asks for it,
+	// freeFor is how long a resource may look free although a caller waits for it,
 	// right after the faults: the claim window of a waiter that went away (3 s), a
 	// clean-up, a poll, and clocks of different rates. A process that died may have
-	// left a lease that nobody knows of, for its TTL.
+	// left a lease without a holder, for its TTL.
 	freeFor = 8 * time.Second
-	// handedOn is how long a hand-off may take when all is well.
-	handedOn = 50 * time.Millisecond
-	// sameTime is how far apart two must have asked for their order to be known.
+	// handedOff is how long a hand-off may take when all is well.
+	handedOff = 50 * time.Millisecond
+	// sameTime is how far apart two requests must be for their order to be known.
 	sameTime = time.Microsecond
 	// search bounds porcupine for one resource, in real time.
 	search = 2 * time.Second
@@ -61,12 +61,12 @@ const (
 
 // judge applies the checks whose promises the faults leave standing. A lease that
 // an operator or a wipe ended is marked as such in the history.
-func (w *world) judge(ops []history.Op, end ending) []check.Violation {
+func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	checks := []check.Check{
 		check.Overlap(), check.Inside(), check.Told(0), check.Tokens(), check.Stale(),
 		check.Updates(), check.Sold(), check.Whole(), model.Lock(0, search),
 	}
-	if !w.does(Jump) { // a lease may live on after that
+	if !w.has(Jump) { // a lease may live on after that
 		checks = append(checks, check.Ended(longestTTL))
 	}
 	if !w.wiped { // marks go with the data
@@ -75,7 +75,7 @@ func (w *world) judge(ops []history.Op, end ending) []check.Violation {
 	if w.p.World == Quorum { // there waiters retry
 		checks = append(checks, check.HandOff(end.settled, time.Second))
 	} else {
-		checks = append(checks, check.HandOff(end.settled, handedOn))
+		checks = append(checks, check.HandOff(end.settled, handedOff))
 	}
 	if w.only(Round) && !w.uses(NoRenewal) {
 		checks = append(checks, check.Kept())
@@ -84,10 +84,10 @@ func (w *world) judge(ops []history.Op, end ending) []check.Violation {
 	// come before the stream of wake-ups is live, which takes no time in memory.
 	if w.only(Round, Break, Mute) && !w.uses(NoRenewal) || w.only(Round, Break) && w.p.World == Memory {
 		checks = append(checks, check.Check{Name: "heard", Find: func(ops []history.Op) []check.Violation {
-			return check.Heard(w.renewedWithin).Find(append(slices.Clone(ops), w.operations(w.asked)...))
+			return check.Heard(w.renewedWithin).Find(append(slices.Clone(ops), w.breakOps(w.breakRequests)...))
 		}})
 	}
-	found := append(check.Run(ops, checks...), w.trouble...)
+	found := append(check.Run(ops, checks...), w.violations...)
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
 	return append(found, check.Starvation(0, sameTime).Find(w.strict(ops))...)
 }
@@ -106,7 +106,7 @@ func from(ops []history.Op, healed time.Duration) []history.Op {
 // strict keeps the operations on resources that promise to serve strictly in
 // order: there were no faults, nobody only tried, and no process passed a lease on
 // inside.
-func (w *world) strict(ops []history.Op) []history.Op {
+func (w *simulation) strict(ops []history.Op) []history.Op {
 	if !w.only(Round) || w.p.World == Quorum {
 		return nil
 	}
@@ -118,31 +118,31 @@ func (w *world) strict(ops []history.Op) []history.Op {
 	return slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return loose[op.Resource] })
 }
 
-func (w *world) freeFor() time.Duration {
+func (w *simulation) freeFor() time.Duration {
 	d := freeFor
-	if w.does(Crash) {
+	if w.has(Crash) {
 		d += longestTTL
 	}
-	if w.does(Jump) { // back: leases live longer
+	if w.has(Jump) { // back: leases live longer
 		d += longestJump
 	}
 	return d
 }
 
 // renewedWithin is how long it takes to the next renewal of a stay, at most.
-func (w *world) renewedWithin(holder string) time.Duration {
-	return w.ttls[holder]*36/100 + handedOn
+func (w *simulation) renewedWithin(holder string) time.Duration {
+	return w.ttls[holder]*36/100 + handedOff
 }
 
-func (w *world) does(a Action) bool {
+func (w *simulation) has(a Action) bool {
 	return slices.ContainsFunc(w.p.Steps, func(s Step) bool { return s.Do == a })
 }
 
-// only tells whether the program does nothing else.
-func (w *world) only(does ...Action) bool {
+// only reports whether the program does nothing else.
+func (w *simulation) only(does ...Action) bool {
 	return !slices.ContainsFunc(w.p.Steps, func(s Step) bool { return !slices.Contains(does, s.Do) })
 }
 
-func (w *world) uses(way Way) bool {
+func (w *simulation) uses(way Way) bool {
 	return slices.ContainsFunc(w.p.Steps, func(s Step) bool { return s.Do == Round && s.Way == way })
 }

@@ -12,7 +12,7 @@ import (
 // process is one program with one client. Everything that others can see of it
 // goes through its gate.
 type process struct {
-	w      *world
+	w      *simulation
 	name   string
 	links  []*link
 	client *holdfast.Client
@@ -25,7 +25,7 @@ type process struct {
 	dead   bool
 }
 
-// gate lets a process pass, when it runs; it returns ErrDead if it is dead.
+// gate returns when the process runs; it returns ErrDead if it is dead.
 func (p *process) gate() error {
 	for {
 		p.mu.Lock()
@@ -85,7 +85,7 @@ func (p *process) alive() bool {
 	return !p.dead
 }
 
-// stopped tells whether the process stands still.
+// stopped reports whether the process stands still.
 func (p *process) stopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

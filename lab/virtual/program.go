@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// World says what the processes' clients stand on.
+// World is the engine under the processes' clients.
 type World string
 
 // The worlds.
@@ -84,7 +84,7 @@ const (
 	Retry     Lock = "once" // Client.Once
 )
 
-// Way is how a round asks.
+// Way is how a round acquires.
 type Way string
 
 // The ways.
@@ -115,10 +115,10 @@ func Draw(seed uint64, world World) Program {
 		p.Ahead = drawn(d, []time.Duration{time.Hour, 0, -time.Hour}, []time.Duration{0, 0, time.Hour},
 			[]time.Duration{-11 * time.Minute, 11 * time.Minute, -time.Hour}, []time.Duration{-time.Hour, -time.Hour, 0})
 	}
-	mood := d.mood()
+	mood := d.profile()
 	switch {
 	case world == Redis:
-		mood = d.jumps(mood)
+		mood = d.withJumps(mood)
 	case slices.Contains(mood.faults, Wipe):
 		p.Ahead = nil
 	}
@@ -147,16 +147,16 @@ func (d drawer) upTo(most time.Duration) time.Duration {
 // rate stays within the 2 % that the margin of a trust window allows for.
 func (d drawer) rate() float64 { return drawn(d, 1, 1, 0.982, 1.018) }
 
-// mood is what a program is about: which primitives, and which faults.
-type mood struct {
+// profile is what a program is about: its primitives and its faults.
+type profile struct {
 	locks  []Lock
 	ways   []Way
-	faults []Action // empty: all is well, and everybody is served in order
+	faults []Action // empty: there are none, and all callers are served in order
 	odds   int      // of a fault, in tenths
 }
 
-func (d drawer) mood() mood {
-	m := mood{odds: 2 + d.IntN(4)}
+func (d drawer) profile() profile {
+	m := profile{odds: 2 + d.IntN(4)}
 	all := []Lock{Counter, Stock, Readers, Semaphore, Election, Job, Retry}
 	mutexes := []Lock{Counter, Counter, Stock}
 	m.locks = drawn(d, all, mutexes, mutexes, []Lock{Readers}, []Lock{Semaphore}, []Lock{Readers, Semaphore}, []Lock{Election, Counter}, []Lock{Job, Retry})
@@ -173,17 +173,17 @@ func (d drawer) mood() mood {
 // longestJump is how far a store's clock is set, at most.
 const longestJump = 10 * time.Second
 
-// jumps adds steps of the store's clock to some moods: not where the store loses its
+// withJumps adds steps of the store's clock to some profiles: not where the store loses its
 // data, since a clock that is then behind its tokens gives smaller ones. For the same
 // reason the clocks of a quorum agree where a node loses its data.
-func (d drawer) jumps(m mood) mood {
+func (d drawer) withJumps(m profile) profile {
 	if d.IntN(4) == 0 && !slices.Contains(m.faults, Wipe) {
 		m.faults = append(slices.Clone(m.faults), Jump)
 	}
 	return m
 }
 
-func (d drawer) step(p Program, m mood) Step {
+func (d drawer) step(p Program, m profile) Step {
 	s := Step{
 		Process: d.IntN(p.Processes),
 		Sleep:   drawn(d, 0, 0, time.Millisecond, d.upTo(50*time.Millisecond), d.upTo(time.Second), d.upTo(3*time.Second)),

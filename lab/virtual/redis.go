@@ -166,10 +166,10 @@ func (n *node) stop() {
 }
 
 // eternal looks for keys without a TTL.
-func (w *world) eternal() {
+func (w *simulation) eternal() {
 	for i, n := range w.nodes {
 		for _, key := range n.immortal() {
-			w.trouble = append(w.trouble, check.Violation{Check: "leftovers", At: w.rec.Now(), Resource: key,
+			w.violations = append(w.violations, check.Violation{Check: "leftovers", At: w.rec.Now(), Resource: key,
 				Text: "a key without a TTL on store " + string(rune('0'+i))})
 		}
 	}

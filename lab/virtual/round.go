@@ -25,8 +25,8 @@ func (l lease) Until() time.Time { return l.Deadline() }
 // Lost implements workload.Hold.
 func (l lease) Lost() <-chan struct{} { return l.Done() }
 
-// round is one caller's work: it asks, works under the lock and gives it back.
-func (w *world) round(p *process, s Step) error {
+// round is one caller's work: it acquires, works under the lock and releases.
+func (w *simulation) round(p *process, s Step) error {
 	if p.gate() != nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (w *world) round(p *process, s Step) error {
 	err := p.worker.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) {
 		h, err := p.take(ctx, s)
 		if err == nil && !p.stopped() && time.Until(h.Until()) <= 0 {
-			w.saw("told", s.Name, "%s was given a lease whose trust window had closed at %v", p.name, h.Until())
+			w.violated("told", s.Name, "%s was given a lease whose trust window had closed at %v", p.name, h.Until())
 		}
 		return h, err
 	}, work)
@@ -63,7 +63,7 @@ func (s Step) options() []holdfast.LockOption {
 	return opts
 }
 
-// take asks the client as the step says.
+// take acquires as the step says.
 func (p *process) take(ctx context.Context, s Step) (workload.Hold, error) {
 	l, err := p.lock(ctx, s)
 	if err != nil {
@@ -119,11 +119,11 @@ func (s Step) work() (workload.Place, workload.Work) {
 	return at, workload.Counter(s.Hold)
 }
 
-// retries tells whether runs of a job that failed are made up for.
+// retries reports whether runs of a job that failed are made up for.
 func (s Step) retries() bool { return strings.HasSuffix(s.Name, "1") }
 
 // slot runs work that is to be done once a slot. A slot is a resource of its own.
-func (w *world) slot(ctx context.Context, p *process, s Step) error {
+func (w *simulation) slot(ctx context.Context, p *process, s Step) error {
 	slot := workload.Slot{Resource: s.Name, Name: func(ctx context.Context) string {
 		for name := range holdfast.LeaseFromContext(ctx).Tokens() {
 			return name

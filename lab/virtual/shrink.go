@@ -41,7 +41,7 @@ func (s *shrinker) try(p Program) bool {
 	return false
 }
 
-// once goes through all ways to make the program smaller and tells whether one
+// once goes through all ways to make the program smaller and reports whether one
 // worked.
 func (s *shrinker) once() bool {
 	better := false

@@ -20,13 +20,13 @@ type stream struct {
 
 	mu      sync.Mutex
 	inner   engine.Listener
-	pending []parcel
+	pending []delayedWakeup
 	busy    chan struct{} // closed when the goroutine that delivers is done; nil if none
 	closed  bool
 }
 
-// parcel is a wake-up on its way.
-type parcel struct {
+// delayedWakeup is a wake-up on its way.
+type delayedWakeup struct {
 	w  engine.Wakeup
 	at time.Time
 }
@@ -75,13 +75,13 @@ func (s *stream) receive(w engine.Wakeup) {
 		return
 	}
 	if w.Kind == engine.WakeGrant || w.Kind == engine.WakeMarked {
-		w.TTL = s.l.back(w.TTL)
+		w.TTL = s.l.answer(w.TTL)
 	}
 	w.Token = s.l.n.outside(w.Token)
 	s.send(w, s.l.travel())
 }
 
-// again tells the process that wake-ups may have been lost. A driver with a
+// again reports to the process that wake-ups may have been lost. A driver with a
 // connection of its own finds that out by itself.
 func (s *stream) again() {
 	if s.l.own == nil {
@@ -107,7 +107,7 @@ func (s *stream) send(w engine.Wakeup, after time.Duration) {
 	if s.closed {
 		return
 	}
-	s.pending = append(s.pending, parcel{w, time.Now().Add(after)})
+	s.pending = append(s.pending, delayedWakeup{w, time.Now().Add(after)})
 	if s.busy == nil {
 		s.busy = make(chan struct{})
 		go s.run(s.busy)

@@ -52,19 +52,19 @@ func (c rueidislockClient) Try(ctx context.Context, resource string) (subject.Ho
 // lock ends with the ctx that it was asked for under.
 func (c rueidislockClient) get(ctx context.Context, resource string,
 	ask func(context.Context, string) (context.Context, context.CancelFunc, error)) (subject.Hold, error) {
-	asking, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { giveUp(context.Cause(ctx)) })
+	asking, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	held, cancel, err := ask(asking, resource)
 	if err != nil {
 		stop()
-		giveUp(nil)
+		end(nil)
 		return nil, err
 	}
 	stop()
 	return rueidislockHold{held, cancel}, nil
 }
 
-// Close closes the locker and its connections.
+// Close closes the client and its connections.
 func (c rueidislockClient) Close() error {
 	c.l.Close()
 	return nil

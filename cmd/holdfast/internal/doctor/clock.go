@@ -61,7 +61,7 @@ func clocks(sites []*site) []Finding {
 	}
 	here := aheadOrBehind(first.clock)
 	if count == 1 {
-		return []Finding{first.ok(check, "%s; for information: no client's clock counts", here).with("ahead_ms", millis(first.clock.ahead))}
+		return []Finding{first.ok(check, "%s; for information: clocks of clients do not matter", here).with("ahead_ms", millis(first.clock.ahead))}
 	}
 	skew := max(0, last.clock.ahead-first.clock.ahead-last.clock.error-first.clock.error)
 	f := everywhere.ok(check, "the servers' clocks are within %s; %s is %s", span(skew+last.clock.error+first.clock.error), first.place, here)

@@ -146,10 +146,10 @@ func (s *site) checkMembers() []Finding {
 		out = append(out, s.warn(check, "bring them back, or take them out (CLUSTER FORGET)", "marked as failed: %s", strings.Join(failed, ", ")))
 	}
 	if len(alone) > 0 {
-		out = append(out, s.warn(check, "give each a replica, on another machine", "masters without a replica: %s; with one away its resources cannot be locked", strings.Join(alone, ", ")))
+		out = append(out, s.warn(check, "give each a replica, on another machine", "masters without a replica: %s; while one is away, its resources cannot be locked", strings.Join(alone, ", ")))
 	}
 	if len(masters) < 3 {
-		out = append(out, s.warn(check, "use 3 masters or more", "%d masters: with one away there is no majority for a failover", len(masters)))
+		out = append(out, s.warn(check, "use 3 masters or more", "%d masters: without one of them there is no majority for a failover", len(masters)))
 	}
 	if versions := s.versions(); len(versions) > 1 {
 		out = append(out, s.warn("version", "finish the upgrade", "the servers differ: %s", strings.Join(versions, ", ")))

@@ -82,8 +82,8 @@ func TestClusterWithHoles(t *testing.T) {
 	r = examine(t, defaults(), "redis+cluster://"+s.Addr())
 	require(t, r, "cluster", OK, "all slots served by 1 servers")
 	require(t, r, "failover", Warn, "masters without a replica: "+s.Addr())
-	require(t, r, "failover", Warn, "1 masters: with one away")
-	require(t, r, "replication", Warn, "nothing can take over")
+	require(t, r, "failover", Warn, "1 masters: without one of them")
+	require(t, r, "replication", Warn, "none can take over")
 	requireWorst(t, r, None)
 }
 

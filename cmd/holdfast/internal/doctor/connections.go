@@ -10,7 +10,7 @@ func (s *server) checkConnections() []Finding {
 	const check = "connections"
 	var out []Finding
 	if seconds, ok := s.conf.number("timeout"); ok && seconds > 0 && time.Duration(seconds)*time.Second < idleShort {
-		out = append(out, s.warn(check, "set timeout 0, or 300 and more", "timeout %d: the server cuts connections that are idle for %d s, and calls then fail", seconds, seconds))
+		out = append(out, s.warn(check, "set timeout 0, or 300 or more", "timeout %d: the server cuts connections that are idle for %d s, and calls then fail", seconds, seconds))
 	}
 	if keep, ok := s.conf.number("tcp-keepalive"); ok && keep == 0 {
 		out = append(out, s.warn(check, "set tcp-keepalive 60", "tcp-keepalive 0: connections of dead machines are never freed"))

@@ -89,10 +89,10 @@ func TestAStandInForTests(t *testing.T) {
 	m.ClockTTL(true)
 	r := examine(t, defaults(), "redis://"+m.Addr())
 	require(t, r, "version", Warn, "no version, as stand-ins for tests do")
-	require(t, r, "eviction", Unknown, "does not tell")
-	require(t, r, "persistence", Unknown, "does not tell")
+	require(t, r, "eviction", Unknown, "does not disclose")
+	require(t, r, "persistence", Unknown, "does not disclose")
 	require(t, r, "config", Unknown, "CONFIG GET is refused")
-	require(t, r, "rights", OK, "tried with a resource of a random name")
+	require(t, r, "rights", OK, "tried with a resource with a random name")
 	requireWorst(t, r, None)
 }
 

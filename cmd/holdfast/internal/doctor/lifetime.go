@@ -38,12 +38,12 @@ func lifetime(sites []*site, o Options) []Finding {
 		return values(everywhere.warn(check, "use a TTL of "+least.String()+" or more",
 			"round trips and pauses of up to %s were seen: with a TTL of %s leases will be lost for nothing", span(worst), o.TTL))
 	case failover > 0 && o.TTL < ride:
-		return values(everywhere.warn(check, "use a TTL of "+ride.String()+" or more, or let failures be seen sooner",
+		return values(everywhere.warn(check, "use a TTL of "+ride.String()+" or more, or shorten the failure detection",
 			"a failover takes about %s: with a TTL of %s the leases on that master are lost (their holders are told in time)", span(failover), o.TTL))
 	case failover > 0:
-		return values(everywhere.ok(check, "a TTL of %s rides out a failover of about %s; the smallest sensible one is %s", o.TTL, span(failover), least))
+		return values(everywhere.ok(check, "a TTL of %s survives a failover of about %s; the shortest sensible one is %s", o.TTL, span(failover), least))
 	}
-	return values(everywhere.ok(check, "the smallest sensible one is %s; asked about: %s", least, o.TTL))
+	return values(everywhere.ok(check, "the shortest sensible one is %s; checked: %s", least, o.TTL))
 }
 
 // election is about how long a failover takes after the failure was noticed,

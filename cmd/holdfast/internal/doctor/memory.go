@@ -6,17 +6,17 @@ func (s *server) checkEviction() []Finding {
 	const check = "eviction"
 	policy, ok := s.setting("maxmemory-policy", "maxmemory_policy")
 	if !ok {
-		return []Finding{s.unknown(check, "see that maxmemory-policy is noeviction", "the server does not tell its maxmemory-policy")}
+		return []Finding{s.unknown(check, "check that maxmemory-policy is noeviction", "the server does not disclose its maxmemory-policy")}
 	}
 	limit, known := s.limit()
 	switch {
 	case policy == "noeviction":
 		return []Finding{s.ok(check, "maxmemory-policy noeviction").with("policy", policy)}
 	case known && limit == 0:
-		return []Finding{s.warn(check, "set maxmemory-policy noeviction before somebody sets maxmemory",
+		return []Finding{s.warn(check, "set maxmemory-policy noeviction before maxmemory is set",
 			"maxmemory-policy %s, which waits for a maxmemory to act", policy).with("policy", policy)}
 	}
-	return []Finding{s.fail(check, "set maxmemory-policy noeviction, or use a Redis that is no cache",
+	return []Finding{s.fail(check, "set maxmemory-policy noeviction, or use a Redis that is not a cache",
 		"maxmemory-policy %s may evict leases while they are held, and two may then hold a resource", policy).with("policy", policy)}
 }
 

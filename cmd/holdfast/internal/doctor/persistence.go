@@ -6,7 +6,7 @@ import "github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 type memory uint8
 
 const (
-	unsure  memory = iota // it does not tell
+	unsure  memory = iota // it does not disclose
 	nothing               // it comes back empty
 	older1s               // what AOF with everysec has: all after a crash, all but 1 or 2 s after a power loss
 	snapped               // what the last RDB snapshot has
@@ -42,10 +42,10 @@ func (s *server) remembers() memory {
 func (s *server) checkPersistence(of *site) []Finding {
 	const check = "persistence"
 	if s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err" {
-		return []Finding{s.fail(check, "see its log and disk", "the append-only file cannot be written: every write is refused")}
+		return []Finding{s.fail(check, "check its log and disk", "the append-only file cannot be written: every write is refused")}
 	}
 	if s.info["rdb_last_bgsave_status"] == "err" && s.conf["stop-writes-on-bgsave-error"] != "no" && s.conf["save"] != "" {
-		return []Finding{s.fail(check, "see its log and disk, or set stop-writes-on-bgsave-error no", "the last snapshot failed: every write is refused until one succeeds")}
+		return []Finding{s.fail(check, "check its log and disk, or set stop-writes-on-bgsave-error no", "the last snapshot failed: every write is refused until one succeeds")}
 	}
 	const forgets = "so that after it two may hold a resource until the first one's lease would have ended"
 	remedy := "set appendonly yes (appendfsync everysec), or accept it and fence what the locks protect"
@@ -56,7 +56,7 @@ func (s *server) checkPersistence(of *site) []Finding {
 	case all:
 		return []Finding{s.ok(check, "append-only file, fsync always: a restart forgets nothing")}
 	case older1s:
-		return []Finding{s.ok(check, "append-only file, fsync everysec: only a power loss forgets, 1 to 2 s")}
+		return []Finding{s.ok(check, "append-only file, fsync everysec: only a power loss loses data, 1 to 2 s")}
 	case snapped:
 		if s.info["aof_enabled"] == "1" {
 			return []Finding{s.warn(check, "set appendfsync everysec or always", "append-only file, fsync no: a power loss forgets what the system had not written yet, %s", forgets)}
@@ -65,9 +65,9 @@ func (s *server) checkPersistence(of *site) []Finding {
 	case nothing:
 		return []Finding{s.warn(check, remedy, "none: a restart forgets every lease, %s", forgets)}
 	}
-	found := "the server does not tell what it keeps over a restart"
+	found := "the server does not disclose what it keeps over a restart"
 	if s.info["aof_enabled"] == "1" {
-		found = "append-only file; how often it is synced the server does not tell"
+		found = "append-only file; how often it is synced the server does not disclose"
 	}
-	return []Finding{s.unknown(check, "look in the service's console: appendonly yes is what a lock wants", "%s", found)}
+	return []Finding{s.unknown(check, "check the service's console: locks need appendonly yes", "%s", found)}
 }

@@ -45,14 +45,14 @@ func checkMajority(sites []*site) []Finding {
 	var out []Finding
 	switch {
 	case up < need && up+refused >= need:
-		out = append(out, told(everywhere.fail(check, "mend the rights: nothing can be locked", "%d of %d nodes let the user in, %d are needed", up, n, need).as(Denied)))
+		out = append(out, told(everywhere.fail(check, "correct the rights: nothing can be locked", "%d of %d nodes let the user in, %d are needed", up, n, need).as(Denied)))
 	case up < need:
 		out = append(out, told(everywhere.fail(check, "bring nodes back: nothing can be locked", "%d of %d nodes answer, %d are needed", up, n, need).as(Unreachable)))
 	case up == need && up < n:
 		out = append(out, told(everywhere.warn(check, "bring the others back", "%d of %d nodes answer: no other may fail", up, n)))
 	}
 	if n%2 == 0 {
-		out = append(out, told(everywhere.warn(check, "use 3 or 5 nodes", "%d nodes survive no more failures than %d would", n, n-1)))
+		out = append(out, told(everywhere.warn(check, "use 3 or 5 nodes", "%d nodes tolerate no more failures than %d would", n, n-1)))
 	}
 	if len(out) == 0 {
 		out = append(out, told(everywhere.ok(check, "%d of %d nodes answer, %d are needed", up, n, need)))
@@ -68,12 +68,12 @@ func checkIndependence(sites []*site) []Finding {
 	for i, a := range sites {
 		for _, b := range sites[i+1:] {
 			if how := sameFate(a, b); how != "" {
-				out = append(out, everywhere.fail(check, "use servers that have nothing to do with each other", "%s and %s %s", a.place, b.place, how))
+				out = append(out, everywhere.fail(check, "use servers that are independent of each other", "%s and %s %s", a.place, b.place, how))
 			}
 		}
 	}
 	if hosts := sharedHosts(sites); len(out) == 0 && len(hosts) > 0 {
-		out = append(out, everywhere.warn(check, "put each node on a machine of its own", "several nodes are on %s: they fail together", strings.Join(hosts, ", ")))
+		out = append(out, everywhere.warn(check, "put each node on its own machine", "several nodes are on %s: they fail together", strings.Join(hosts, ", ")))
 	}
 	answered := slices.DeleteFunc(slices.Clone(sites), func(st *site) bool { return !st.up() })
 	if len(out) == 0 && len(answered) > 1 {
@@ -147,14 +147,14 @@ func (s *server) checkRestart(o Options) []Finding {
 	told := func(f Finding) []Finding { return []Finding{f.with("uptime_s", seconds)} }
 	switch {
 	case kept == all:
-		return told(s.ok(check, "it keeps every vote over a restart (fsync always)"))
+		return told(s.ok(check, "it keeps every vote across a restart (fsync always)"))
 	case !ok:
-		return told(s.unknown(check, rule, "the server does not tell its uptime"))
+		return told(s.unknown(check, rule, "the server does not disclose its uptime"))
 	case uptime < o.TTL:
 		return told(s.fail(check, "take it out until it has been up for "+o.TTL.String()+"; "+rule,
 			"up for %s only and not fsync always: it may have forgotten a vote, and votes again", uptime))
 	case kept == older1s:
-		return told(s.ok(check, "up for %s; after a power loss keep it away for %s", uptime, o.TTL))
+		return told(s.ok(check, "up for %s; after a power loss keep it out of service for %s", uptime, o.TTL))
 	}
 	return told(s.warn(check, rule, "up for %s; a restart forgets votes, and if it comes back within %s it votes twice", uptime, o.TTL))
 }

@@ -21,7 +21,7 @@ func TestQuorum(t *testing.T) {
 	require(t, r, "restart", OK, "keeps every vote")
 	requireWorst(t, r, None)
 
-	require(t, examine(t, defaults(), three[:2]...), "quorum", Warn, "2 nodes survive no more failures than 1 would")
+	require(t, examine(t, defaults(), three[:2]...), "quorum", Warn, "2 nodes tolerate no more failures than 1 would")
 
 	// One away is what a quorum is for.
 	b.Kill()
@@ -84,7 +84,7 @@ func TestRestart(t *testing.T) {
 		})
 	}
 	require(t, examine(t, o, urls(forgetful)...), "restart", Warn, "if it comes back within 1s it votes twice")
-	require(t, examine(t, o, urls(careful)...), "restart", OK, "after a power loss keep it away for 1s")
+	require(t, examine(t, o, urls(careful)...), "restart", OK, "after a power loss keep it out of service for 1s")
 }
 
 func urls(all []*redistest.Server) (out []string) {

@@ -13,9 +13,9 @@ func (s *server) checkReach() []Finding {
 	case s.trouble != nil && refusedBy(s.trouble):
 		return []Finding{s.fail(check, "give user and password in the URL, and let the user run PING", "refused: %s", short(s.trouble)).as(Denied)}
 	case s.trouble != nil && s.role == replica:
-		return []Finding{s.warn(check, "start it or open the way to it: it is needed when its master fails", "the replica does not answer: %s", short(s.trouble))}
+		return []Finding{s.warn(check, "start it, or allow connections to it: it is needed when its master fails", "the replica does not answer: %s", short(s.trouble))}
 	case s.trouble != nil:
-		return []Finding{s.fail(check, "check that it runs, the address in the URL, and what stands between", "no answer: %s", short(s.trouble)).as(Unreachable)}
+		return []Finding{s.fail(check, "check that it runs, the address in the URL, and the network in between", "no answer: %s", short(s.trouble)).as(Unreachable)}
 	}
 	f := s.unreadiness()
 	if f.Check != "" {
@@ -35,9 +35,9 @@ func (s *server) unreadiness() Finding {
 		return s.fail("reach", "see the finding about persistence", "it refuses every write: %s", short(s.unready))
 	}
 	if strings.HasPrefix(s.unready.Error(), "BUSY") {
-		return s.fail("reach", "end it with SCRIPT KILL, or FUNCTION KILL; and find out whose it is", "it is busy with somebody's script, and answers nothing else: %s", short(s.unready)).as(Unreachable)
+		return s.fail("reach", "end the script with SCRIPT KILL or FUNCTION KILL, and find out which program runs it", "it is busy with a script and answers no other command: %s", short(s.unready)).as(Unreachable)
 	}
-	return s.fail("reach", "wait until it is ready, and see its log", "it answers, and is not ready: %s", short(s.unready)).as(Unreachable)
+	return s.fail("reach", "wait until it is ready, and check its log", "it answers but is not ready: %s", short(s.unready)).as(Unreachable)
 }
 
 func (s *server) median() time.Duration {
@@ -74,7 +74,7 @@ func (s *server) checkMode(of *site) []Finding {
 	single := of.node.Kind == singleURL
 	switch {
 	case s.info["redis_mode"] == "sentinel":
-		return []Finding{s.fail(check, "write redis+sentinel://HOST:PORT,HOST:PORT/MASTER", "this is a Sentinel, which keeps no leases")}
+		return []Finding{s.fail(check, "write redis+sentinel://HOST:PORT,HOST:PORT/MASTER", "this is a Sentinel, which stores no leases")}
 	case single && s.info["cluster_enabled"] == "1":
 		return []Finding{s.fail(check, "write redis+cluster://HOST:PORT,HOST:PORT", "this is one server of a cluster: resources of other slots are refused")}
 	case single && s.info["role"] == "slave":

@@ -61,7 +61,7 @@ func TestBusy(t *testing.T) {
 		<-tick.C
 	}
 	r := examine(t, defaults(), s.URL())
-	require(t, r, "reach", Fail, "busy with somebody's script")
+	require(t, r, "reach", Fail, "busy with a script")
 	requireWorst(t, r, Unreachable)
 	if err := other.ScriptKill(t.Context()).Err(); err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func (s *server) checkUpstream() []Finding {
 	from := s.info["master_host"] + ":" + s.info["master_port"]
 	switch {
 	case s.info["master_link_status"] != "up":
-		return []Finding{s.warn(check, "see its log: address, masterauth, and what stands between", "the link to its master %s is %s: promoted now, it would know no new lease",
+		return []Finding{s.warn(check, "check its log: address, masterauth, and the network in between", "the link to its master %s is %s: if it were promoted now, it would lack new leases",
 			from, orUnknown(s.info["master_link_status"]))}
 	case s.info["slave_priority"] == "0":
 		return []Finding{s.ok(check, "replica of %s, never to be promoted (replica-priority 0)", from)}
@@ -54,9 +54,9 @@ func (s *server) checkReplicas(of *site) []Finding {
 	case !ok:
 		return nil
 	case n == 0 && of.node.Kind == singleURL:
-		return []Finding{s.ok(check, "no replicas: while it is away nobody gets a lease")}
+		return []Finding{s.ok(check, "no replicas: while it is away no lease is granted")}
 	case n == 0:
-		return []Finding{s.warn(check, "add a replica", "no replica is connected: nothing can take over from it")}
+		return []Finding{s.warn(check, "add a replica", "no replica is connected, so none can take over")}
 	}
 	var late []string
 	most := int64(0)
@@ -71,7 +71,7 @@ func (s *server) checkReplicas(of *site) []Finding {
 		}
 	}
 	if len(late) > 0 {
-		return []Finding{s.warn(check, "see the replica's log and the network: leases that it lacks are lost if it is promoted",
+		return []Finding{s.warn(check, "check the replica's log and the network: leases that it lacks are lost if it is promoted",
 			"%d of %d replicas do not keep up: %s", len(late), n, strings.Join(late, ", ")).with("bytes_behind", most)}
 	}
 	return []Finding{s.ok(check, "%d replicas, at most %d bytes behind", n, most).with("replicas", n).with("bytes_behind", most)}
@@ -96,7 +96,7 @@ func (s *server) checkMinimum(of *site) []Finding {
 	case least > 0:
 		return []Finding{s.ok(check, "min-replicas-to-write %d, min-replicas-max-lag %s", least, lag)}
 	case of.node.Kind != singleURL && connected > 0:
-		return []Finding{s.warn(check, "set min-replicas-to-write 1 and min-replicas-max-lag 10; goredis.WithReplicas makes each single grant sure",
+		return []Finding{s.warn(check, "set min-replicas-to-write 1 and min-replicas-max-lag 10; goredis.WithReplicas confirms each grant",
 			"min-replicas-to-write 0: a master that is cut off goes on granting, and the failover forgets it")}
 	}
 	return nil

@@ -88,7 +88,7 @@ func (s *server) checkRights(o Options) []Finding {
 	case !s.rights.asked:
 		return nil
 	case len(s.rights.lacks) == 0:
-		return []Finding{s.ok(check, "user %s may do all that Holdfast needs on %s:*", s.rights.user, o.Prefix)}
+		return []Finding{s.ok(check, "user %s has all rights that Holdfast needs on %s:*", s.rights.user, o.Prefix)}
 	}
 	names, words, needed := []string{}, []string{"ACL SETUSER", s.rights.user}, false
 	for _, l := range s.rights.lacks {

@@ -67,8 +67,8 @@ func TestRights(t *testing.T) {
 		found       string
 		remedy      string
 	}{
-		{"enough, and may ask", all + " +acl" + onOurs, OK, "user ann may do all", ""},
-		{"enough, and may not ask", all + onOurs, OK, "tried with a resource of a random name", ""},
+		{"enough, and may ask", all + " +acl" + onOurs, OK, "user ann has all rights", ""},
+		{"enough, and may not ask", all + onOurs, OK, "tried with a resource with a random name", ""},
 		{"no scripts", all + " +acl -evalsha -eval" + onOurs, Fail, "user ann may not run evalsha, eval on", `^ACL SETUSER ann \+evalsha \+eval$`},
 		{"no keys", all + " +acl &holdfast:*", Fail, "may not run evalsha, eval, hmget", `^ACL SETUSER ann '~holdfast:\*'$`},
 		{"no channels", all + " +acl ~holdfast:*", Fail, "may not run publish, subscribe", `^ACL SETUSER ann '&holdfast:\*'$`},
@@ -108,9 +108,9 @@ func TestRightsInACluster(t *testing.T) {
 		found  string
 		worst  Fault
 	}{
-		{all + " +spublish +ssubscribe +acl" + onOurs, OK, "user ann may do all", None},
-		{all + " +spublish +ssubscribe" + onOurs, OK, "tried with a resource of a random name", None},
-		{all + " -spublish -ssubscribe" + onOurs, OK, "tried with a resource of a random name", None},
+		{all + " +spublish +ssubscribe +acl" + onOurs, OK, "user ann has all rights", None},
+		{all + " +spublish +ssubscribe" + onOurs, OK, "tried with a resource with a random name", None},
+		{all + " -spublish -ssubscribe" + onOurs, OK, "tried with a resource with a random name", None},
 		{all + " -spublish -ssubscribe +acl" + onOurs, Warn, "may not run spublish, ssubscribe on holdfast:., so wake-ups go to all", None},
 		{all + " -cluster|slots +spublish +ssubscribe +acl" + onOurs, Fail, "may not run cluster.slots", Denied},
 		{all + " -hset +spublish +ssubscribe" + onOurs, Fail, "can't run", Denied},

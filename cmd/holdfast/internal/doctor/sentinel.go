@@ -139,7 +139,7 @@ func (s *site) checkSentinels() []Finding {
 		case g.trouble != nil && refusedBy(g.trouble):
 			out = append(out, g.fail(check, "give sentinel_username and sentinel_password after the URL's question mark", "refused: %s", short(g.trouble)).as(Denied))
 		case g.trouble != nil:
-			out = append(out, g.warn(check, "start it, or open the way to it", "no answer: %s", short(g.trouble)))
+			out = append(out, g.warn(check, "start it, or allow connections to it", "no answer: %s", short(g.trouble)))
 		case len(g.master) == 0:
 			heard = append(heard, g)
 			out = append(out, g.fail(check, "correct the name at the end of the URL, or let the Sentinel monitor it",
@@ -175,7 +175,7 @@ func (s *site) checkAgreement(all []*guardian) []Finding {
 	case len(names) > 1:
 		return []Finding{s.fail(check, "wait for the end of a failover; else reset those that are behind (SENTINEL RESET)", "the Sentinels name different masters: %s", strings.Join(names, ", "))}
 	case strings.Contains(flags, "down"):
-		return []Finding{s.fail(check, "start the master, or see the Sentinels' logs why nothing takes over", "the master %s is thought to be down (%s)", names[0], flags).as(Unreachable)}
+		return []Finding{s.fail(check, "start the master, or check the Sentinels' logs for the reason why no replica takes over", "the master %s is thought to be down (%s)", names[0], flags).as(Unreachable)}
 	case len(masters) > 1:
 		return []Finding{s.fail(check, "wait for the end of a failover; else make one a replica again (REPLICAOF)", "several servers are masters: %s", strings.Join(masters, ", "))}
 	}
@@ -202,14 +202,14 @@ func (s *site) checkVoters(all []*guardian) []Finding {
 	}
 	switch {
 	case voters < 3:
-		out = append(out, told(s.warn(check, "run 3 Sentinels on 3 machines", "%d Sentinels: with one away no failover is possible", voters)))
+		out = append(out, told(s.warn(check, "run 3 Sentinels on 3 machines", "%d Sentinels: without one of them no failover is possible", voters)))
 	case quorum == voters:
-		out = append(out, told(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum %d of %d: with one Sentinel away no failure is noticed", quorum, voters)))
+		out = append(out, told(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum %d of %d: without one Sentinel no failure is detected", quorum, voters)))
 	case quorum == 1:
 		out = append(out, told(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum 1 of %d: one Sentinel that is cut off starts a failover", voters)))
 	}
 	if int64(len(s.node.Addrs)) < min(voters, 2) {
-		out = append(out, told(s.warn(check, "name all Sentinels in the URL", "the URL names %d of %d Sentinels: with it away nothing is found", len(s.node.Addrs), voters)))
+		out = append(out, told(s.warn(check, "name all Sentinels in the URL", "the URL names %d of %d Sentinels: without it no master is found", len(s.node.Addrs), voters)))
 	}
 	if len(out) == 0 {
 		out = append(out, told(s.ok(check, "%d Sentinels, quorum %d, %d replicas, down-after %s", voters, quorum, replicas, g.master["down-after-milliseconds"]+" ms")))

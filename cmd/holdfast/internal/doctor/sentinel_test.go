@@ -29,7 +29,7 @@ func TestSentinel(t *testing.T) {
 	require(t, r, "replication", OK, "2 replicas, at most")
 	require(t, r, "replication", OK, "replica of 127.0.0.1:"+port(s.Master()))
 	require(t, r, "min-replicas", Warn, "min-replicas-to-write 0")
-	require(t, r, "ttl", OK, "a TTL of 15s rides out a failover of about 3s")
+	require(t, r, "ttl", OK, "a TTL of 15s survives a failover of about 3s")
 	requireWorst(t, r, None)
 
 	o := defaults()
@@ -88,7 +88,7 @@ func TestReplicaCutOff(t *testing.T) {
 	cut := s.Replicas()[0]
 	awaitInfo(t, cut, func(f fields) bool { return f["master_link_status"] == "down" })
 	r := examine(t, defaults(), s.URL())
-	require(t, r, "replication", Warn, "the link to its master .* is down: promoted now")
+	require(t, r, "replication", Warn, "the link to its master .* is down: if it were promoted now")
 	require(t, r, "replication", Warn, "no replica is connected")
 	requireWorst(t, r, None)
 }

@@ -163,11 +163,11 @@ func (s *site) checkTrial(o Options) []Finding {
 	remedy := fmt.Sprintf("let the user run the commands in docs/PROTOCOL.md on '~%s:*' and '&%s:*'", o.Prefix, o.Prefix)
 	switch {
 	case err == nil:
-		return []Finding{s.ok(check, "tried with a resource of a random name: all that Holdfast needs is allowed")}
+		return []Finding{s.ok(check, "tried with a resource with a random name: everything that Holdfast needs is allowed")}
 	case refusedBy(err), errors.Is(err, errDeaf):
-		return []Finding{s.fail(check, remedy, "tried with a resource of a random name: %s", short(err)).as(Denied)}
+		return []Finding{s.fail(check, remedy, "tried with a resource with a random name: %s", short(err)).as(Denied)}
 	case errors.Is(err, engine.ErrDenied):
-		return []Finding{s.fail(check, "see that this is Redis or Valkey, and what else uses the prefix", "tried with a resource of a random name: %s", short(err))}
+		return []Finding{s.fail(check, "check that this is Redis or Valkey, and what else uses the prefix", "tried with a resource with a random name: %s", short(err))}
 	}
-	return []Finding{s.unknown(check, "see the other findings, then ask again", "tried with a resource of a random name: %s", short(err))}
+	return []Finding{s.unknown(check, "resolve the other findings, then run doctor again", "tried with a resource with a random name: %s", short(err))}
 }

@@ -32,7 +32,7 @@ func (f fields) flavour() (name, version string) {
 func (s *server) checkVersion(of *site) []Finding {
 	const check = "version"
 	if s.infoErr != nil {
-		return []Finding{s.unknown(check, "see that it is Redis "+oldest+" or newer", "INFO is refused")}
+		return []Finding{s.unknown(check, "check that it is Redis "+oldest+" or newer", "INFO is refused")}
 	}
 	name, version := s.info.flavour()
 	told := func(f Finding) []Finding { return []Finding{f.with("flavour", name).with("version", version)} }

@@ -5,11 +5,30 @@ import (
 	"syscall"
 )
 
+// processes are the command and what it started.
+type processes interface {
+	// signal sends sig to all of them. That there is none left is not an error.
+	signal(sig syscall.Signal) error
+	// empty reports whether none is left.
+	empty() bool
+	// reap collects those that are dead and children of this process.
+	reap()
+}
+
+// processesOf returns those of a command that was started with the PID. If it
+// joined the process group of a job, others are in that group too, so the
+// command's own are found as descendants of this process.
+func processesOf(pid, job int) processes {
+	if job != 0 {
+		return descendants{}
+	}
+	return group(pid)
+}
+
 // group is a process group by its number. While it has a member, no other
 // process or group can get that number.
 type group int
 
-// signal sends sig to all members. That there is none left is not an error.
 func (g group) signal(sig syscall.Signal) error {
 	err := syscall.Kill(-int(g), sig)
 	if errors.Is(err, syscall.ESRCH) {
@@ -18,16 +37,18 @@ func (g group) signal(sig syscall.Signal) error {
 	return err
 }
 
-// empty tells whether no member is left. A member that may not be signalled
+// A member that may not be signalled
 // (EPERM) is a member, and so is one that died and was not reaped.
 func (g group) empty() bool {
 	return errors.Is(syscall.Kill(-int(g), 0), syscall.ESRCH)
 }
 
-// reap collects dead members that are children of this process.
-func (g group) reap() {
+func (g group) reap() { reapChildren(-int(g)) }
+
+// reapChildren collects dead children, of all or of a group as wait4 names it.
+func reapChildren(which int) {
 	for {
-		pid, err := syscall.Wait4(-int(g), nil, syscall.WNOHANG, nil)
+		pid, err := syscall.Wait4(which, nil, syscall.WNOHANG, nil)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}

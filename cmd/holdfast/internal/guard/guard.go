@@ -1,8 +1,8 @@
-// Package guard runs a command in a process group of its own and ends the whole
-// group in time before a lease can pass to somebody else, also when the process
-// that renews the lease is killed or stopped.
+// Package guard runs a command and ends it, with all that it started, in time
+// before a lease can pass to somebody else, also when the process that renews the
+// lease is killed or stopped.
 //
-// Two processes take part. The parent (holdfast run) holds the lease and tells
+// Two processes take part, and with a terminal a third (RunClient). The parent (holdfast run) holds the lease and tells
 // the guard, over a socket pair, until when the lease is sure. The guard is a
 // second copy of the same program, in a process group of its own so that a kill
 // of the parent's job does not reach it. It starts the command, passes signals
@@ -21,6 +21,10 @@
 // The group is everything the command started, background processes included,
 // except what left the group on purpose (setsid, a shell with job control) and
 // what runs as another user that may not be signalled.
+//
+// With a terminal the command joins the shell's job instead, so that it can read
+// the terminal beside the other programs of a pipeline, and the keyboard's signals
+// reach it. What it started is then found as the guard's descendants in the session.
 package guard
 
 import (
@@ -50,6 +54,10 @@ type Command struct {
 	// Nested is set below another holdfast run. There KILL follows the death
 	// of the parent at once, since the outer lease may be about to pass on.
 	Nested bool
+	// Job is the process group that the command joins; 0 is a new one.
+	Job int
+	// RestoreTTOU is set if TTOU is ignored here, and shall not be by the command.
+	RestoreTTOU bool
 }
 
 // OnLost says what happens to the command when the lease is lost.
@@ -69,7 +77,8 @@ const (
 	CauseLost     Cause = "lost"     // the parent said that the lease is lost
 	CauseDeadline Cause = "deadline" // the trust window was about to close
 	CauseTimeout  Cause = "timeout"  // the parent's time limit for the command
-	CauseOrphaned Cause = "orphaned" // the parent died
+	CauseOrphaned Cause = "orphaned" // the parent died, or the shell's process before it
+	CauseAsked    Cause = "asked"    // a signal to end was passed on
 )
 
 // Event is what the guard tells the parent; the fields that matter depend on

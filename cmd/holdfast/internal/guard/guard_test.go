@@ -108,7 +108,7 @@ func TestNothingStartsWhenTheLeaseIsOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := <-g.Events(); e.Kind != Failed || e.Errno != syscall.ETIME {
+	if e := <-g.Events(); e.Kind != Failed || e.Errno != syscall.ETIMEDOUT {
 		t.Errorf("event %+v", e)
 	}
 	if _, err := os.Stat(mark); err == nil {

@@ -3,7 +3,9 @@ package guard
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,4 +33,22 @@ func self() (string, error) {
 // rename sets what ps and pkill see as the name of this process.
 func rename(name string) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", os.Getpid()), []byte(name), 0)
+}
+
+// onTerminal reports whether this process has a controlling terminal and can
+// list its descendants.
+func onTerminal() bool {
+	if _, _, ok := parentOf("self"); !ok {
+		return false
+	}
+	_, ok := foregroundGroup()
+	return ok
+}
+
+// defaultAction sets the signal's default action. signal.Reset is not enough: Go
+// handles some signals itself, and a QUIT would print goroutines.
+func defaultAction(sig syscall.Signal) {
+	signal.Reset(sig)
+	var zero [64]byte // a struct sigaction with SIG_DFL, no flags and an empty mask
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&zero)), 0, 8, 0, 0)
 }

@@ -4,6 +4,7 @@ package guard
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,3 +24,13 @@ func self() (string, error) { return os.Executable() }
 
 // rename does nothing.
 func rename(string) {}
+
+// onTerminal reports false: the descendants of a process cannot be found once
+// their parents have ended, so the command needs a process group of its own.
+func onTerminal() bool { return false }
+
+// descendants are not used here.
+type descendants struct{ group }
+
+// defaultAction sets the signal's default action, or what Go makes of it.
+func defaultAction(sig syscall.Signal) { signal.Reset(sig) }

@@ -21,10 +21,11 @@ const writeLimit = 2 * time.Second
 // read by another.
 type Guard struct {
 	proc   *exec.Cmd
+	job    int // the process group that the command joins, or 0
 	conn   *os.File
 	out    *gob.Encoder
 	events chan Event
-	group  atomic.Int64 // of the command, once it has started
+	pid    atomic.Int64 // of the command, once it has started
 }
 
 // Start starts a guard and has it start the command. What became of that comes
@@ -36,12 +37,12 @@ func Start(c Command) (*Guard, error) {
 	}
 	defer theirs.Close()
 	adopt()
-	proc, err := spawn(theirs)
+	proc, err := spawn(Name, theirs)
 	if err != nil {
 		mine.Close()
 		return nil, fmt.Errorf("start the guard process: %w", err)
 	}
-	g := &Guard{proc: proc, conn: mine, out: gob.NewEncoder(mine), events: make(chan Event, 16)}
+	g := &Guard{proc: proc, job: c.Job, conn: mine, out: gob.NewEncoder(mine), events: make(chan Event, 16)}
 	go g.read()
 	g.send(order{Start: &c})
 	return g, nil
@@ -54,7 +55,7 @@ func (g *Guard) Events() <-chan Event { return g.events }
 // Extend tells until when the lease is sure.
 func (g *Guard) Extend(until time.Time) { g.send(order{Deadline: At(until)}) }
 
-// Signal passes sig on to the whole group.
+// Signal passes sig on to the command and all that it started.
 func (g *Guard) Signal(sig syscall.Signal) { g.send(order{Signal: sig}) }
 
 // Stop ends the group: sig now, KILL after the grace. The first cause stays.
@@ -78,7 +79,7 @@ func (g *Guard) read() {
 			break
 		}
 		if e.Kind == Started {
-			g.group.Store(int64(e.PID))
+			g.pid.Store(int64(e.PID))
 		}
 		last = e.Kind
 		g.events <- e
@@ -92,22 +93,22 @@ func (g *Guard) read() {
 
 // sweep ends the group in the place of a guard that died.
 func (g *Guard) sweep() {
-	group := group(g.group.Load())
-	if group == 0 {
+	pid := int(g.pid.Load())
+	if pid == 0 {
 		return
 	}
-	for !group.empty() {
-		_ = group.signal(syscall.SIGKILL)
-		group.reap()
+	for left := processesOf(pid, g.job); !left.empty(); {
+		_ = left.signal(syscall.SIGKILL)
+		left.reap()
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// spawn starts this program once more, as a guard that finds its socket under
-// the number in its argument. Standard input, output and error are passed
+// spawn starts this program once more, under another name and in a process group
+// of its own. It finds its socket under the number in its first argument. Standard input, output and error are passed
 // through it to the command, and so is every other open file that this process
 // got from its own parent: process substitution and make's job server use them.
-func spawn(socket *os.File) (*exec.Cmd, error) {
+func spawn(name string, socket *os.File, args ...string) (*exec.Cmd, error) {
 	path, err := self()
 	if err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func spawn(socket *os.File) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd := &exec.Cmd{
-		Path: path, Args: []string{Name, strconv.Itoa(fd)},
+		Path: path, Args: append([]string{name, strconv.Itoa(fd)}, args...),
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}

@@ -47,12 +47,17 @@ func Main(args []string) int {
 // shield keeps signals away that are meant for the command. They are caught,
 // not ignored: what a process ignores, the programs it starts ignore too.
 func shield() {
-	caught := make(chan os.Signal, 1) // never read: a full channel drops
 	for _, sig := range append(Forwarded(), syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU) {
 		if !signal.Ignored(sig) {
-			signal.Notify(caught, sig)
+			catch(sig)
 		}
 	}
+}
+
+// catch does nothing when the signal comes; the programs that this process
+// starts have its default action.
+func catch(sig os.Signal) {
+	signal.Notify(make(chan os.Signal, 1), sig) // never read: a full channel drops
 }
 
 // server is the guard's state; only the goroutine of run touches it.
@@ -63,7 +68,8 @@ type server struct {
 	reaped chan reap  // closed when no child is left
 
 	cmd      Command
-	group    group
+	pid      int // of the command
+	all      processes
 	exited   bool
 	deadline Instant
 	orphaned bool
@@ -87,7 +93,7 @@ func newServer(conn *os.File) *server {
 	}
 }
 
-// run serves until the group is gone.
+// run serves until the command and all that it started are gone.
 func (s *server) run() int {
 	go s.readOrders()
 	first, ok := <-s.orders
@@ -101,7 +107,7 @@ func (s *server) run() int {
 	go s.reapAll()
 	timer := time.NewTimer(0)
 	for {
-		if s.exited && s.group.empty() {
+		if s.exited && s.all.empty() {
 			s.tell(Event{Kind: Gone, Left: s.deadline.sub(now())})
 			return 0
 		}
@@ -118,12 +124,15 @@ func (s *server) run() int {
 
 // start starts the command and tells how that went.
 func (s *server) start() bool {
-	attr := &syscall.SysProcAttr{Setpgid: true}
+	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: s.cmd.Job}
+	if s.cmd.RestoreTTOU {
+		catch(syscall.SIGTTOU)
+	}
 	if s.cmd.OnLost == KillOnLost {
 		dieWith(attr, syscall.SIGKILL)
 	}
 	if now() >= s.deadline.add(-s.cmd.lead()) && s.cmd.OnLost == KillOnLost {
-		s.tell(Event{Kind: Failed, Errno: syscall.ETIME, Text: "the lease ended before the command was started"})
+		s.tell(Event{Kind: Failed, Errno: syscall.ETIMEDOUT, Text: "the lease ended before the command was started"})
 		return false
 	}
 	pid, err := syscall.ForkExec(s.cmd.Path, s.cmd.Args, &syscall.ProcAttr{
@@ -135,7 +144,7 @@ func (s *server) start() bool {
 		s.tell(Event{Kind: Failed, Errno: errno, Text: s.cmd.Path})
 		return false
 	}
-	s.group = group(pid)
+	s.pid, s.all = pid, processesOf(pid, s.cmd.Job)
 	s.tell(Event{Kind: Started, PID: pid})
 	return true
 }
@@ -148,6 +157,8 @@ func (s *server) step() time.Duration {
 	}
 	if s.cause != "" && !s.killed && here >= s.killBy() {
 		s.kill()
+	} else if s.killed {
+		_ = s.all.signal(syscall.SIGKILL) // again: what was started while the last list was read was not on it
 	}
 	if s.killed && !s.late && s.cmd.OnLost == KillOnLost && here >= s.deadline {
 		s.late = true
@@ -157,7 +168,7 @@ func (s *server) step() time.Duration {
 	switch {
 	case s.killed: // soon gone
 		wake = here.add(2 * time.Millisecond)
-	case s.exited: // others of the group may run on for long
+	case s.exited && s.cmd.Job == 0: // others may run on for long; descendants are reaped
 		wake = here.add(50 * time.Millisecond)
 	}
 	switch {
@@ -195,7 +206,7 @@ func (s *server) obey(o order, ok bool) {
 	case o.Deadline != 0:
 		s.deadline = max(s.deadline, o.Deadline)
 	case o.Signal != 0:
-		_ = s.group.signal(o.Signal)
+		s.pass(o.Signal)
 	case o.Stop != nil:
 		s.stop(o.Stop.Cause, o.Stop.Signal)
 	}
@@ -204,7 +215,7 @@ func (s *server) obey(o order, ok bool) {
 // orphan handles the death of the parent: nobody renews the lease any more.
 func (s *server) orphan() {
 	if s.cmd.OnLost == WarnOnLost {
-		fmt.Fprintf(os.Stderr, "holdfast: the process that renewed the lease is dead; process group %d goes on without a lease (--on-lost warn)\n", s.group)
+		fmt.Fprintf(os.Stderr, "holdfast: the process that renewed the lease is dead; process %d goes on without a lease (--on-lost warn)\n", s.pid)
 		return
 	}
 	s.stop(CauseOrphaned, syscall.SIGTERM)
@@ -216,7 +227,7 @@ func (s *server) orphan() {
 // stop sends sig and starts the grace. A second stop can only shorten it.
 func (s *server) stop(cause Cause, sig syscall.Signal) {
 	grace := s.cmd.KillAfter
-	if cause != CauseTimeout {
+	if cause != CauseTimeout && cause != CauseAsked {
 		grace = s.cmd.grace()
 	}
 	at := now().add(grace)
@@ -236,12 +247,20 @@ func (s *server) kill() {
 	s.tell(Event{Kind: Killing, Cause: s.cause})
 }
 
-// signal ends members, so it also continues those that are stopped.
+// signal ends processes, so it also continues those that are stopped.
 func (s *server) signal(sig syscall.Signal) {
-	if err := s.group.signal(sig); err != nil {
-		fmt.Fprintf(os.Stderr, "holdfast: cannot send %v to process group %d: %v\n", sig, s.group, err)
+	if err := s.all.signal(sig); err != nil {
+		fmt.Fprintf(os.Stderr, "holdfast: cannot send %v to process %d and what it started: %v\n", sig, s.pid, err)
 	}
-	_ = s.group.signal(syscall.SIGCONT)
+	_ = s.all.signal(syscall.SIGCONT)
+}
+
+// pass passes a signal on that somebody else sent.
+func (s *server) pass(sig syscall.Signal) {
+	_ = s.all.signal(sig)
+	if sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
+		_ = s.all.signal(syscall.SIGCONT) // what is stopped would not end
+	}
 }
 
 // child handles the end, or the suspension from the terminal, of a child.
@@ -249,13 +268,13 @@ func (s *server) child(r reap, ok bool) {
 	switch {
 	case !ok:
 		s.reaped = nil
-	case r.pid != int(s.group):
+	case r.pid != s.pid:
 		// An orphan that was adopted: reaped, and of no other interest.
 	case r.status.Stopped():
-		// Suspended from the terminal, the command would sit on its lease
-		// while others wait: it is continued at once.
-		if r.status.StopSignal() == syscall.SIGTSTP {
-			_ = s.group.signal(syscall.SIGCONT)
+		// In a group of its own the shell would not see that it is suspended:
+		// the command is continued at once.
+		if r.status.StopSignal() == syscall.SIGTSTP && s.cmd.Job == 0 {
+			_ = s.all.signal(syscall.SIGCONT)
 			s.tell(Event{Kind: Suspended})
 		}
 	default:

@@ -24,7 +24,7 @@ func (e *Error) Error() string { return e.text }
 
 func errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-const forms = "write redis://[user:password@]host:port[/db], rediss://… for TLS, " +
+const forms = "write redis://[user:password@]host:port[/db], rediss://… for TLS, unix:///path[?db=N], " +
 	"redis+sentinel://host:port,host:port/master[/db] or redis+cluster://host:port,host:port"
 
 // Store is what the URLs name: one node, or the nodes of a quorum.
@@ -32,14 +32,17 @@ type Store struct{ nodes []*Node }
 
 // Open returns the store of one URL, or of several with commas between them,
 // which are a quorum. It does not connect. The caller closes it.
-func Open(text string) (*Store, error) {
+func Open(text string) (*Store, error) { return OpenTLS(text, TLS{}) }
+
+// OpenTLS is Open with a configuration of TLS for those URLs that have none.
+func OpenTLS(text string, t TLS) (*Store, error) {
 	urls := Split(text)
 	if len(urls) == 0 {
 		return nil, errorf("the store's URL is empty: %s", forms)
 	}
 	s := &Store{}
 	for i, u := range urls {
-		n, err := openNode(u)
+		n, err := openNode(u, t)
 		if err != nil && len(urls) > 1 {
 			err = errorf("URL %d of %d: %s", i+1, len(urls), err.Error())
 		}

@@ -14,23 +14,27 @@ import (
 // otherwise (dial_timeout): a person waits for the command.
 const dialTimeout = 2 * time.Second
 
-func openNode(text string) (*Node, error) {
+func openNode(text string, t TLS) (*Node, error) {
+	t, text, err := t.parameters(text)
+	if err != nil {
+		return nil, err
+	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
 		return nil, errorf("the store's URL has no scheme: %s", forms)
 	}
 	switch scheme {
-	case "redis", "rediss":
-		return single(text)
+	case "redis", "rediss", "unix":
+		return single(text, t)
 	case "redis+sentinel", "rediss+sentinel":
-		return sentinel(strings.TrimSuffix(scheme, "+sentinel"), rest)
+		return sentinel(strings.TrimSuffix(scheme, "+sentinel"), rest, t)
 	case "redis+cluster", "rediss+cluster":
-		return cluster(strings.TrimSuffix(scheme, "+cluster"), rest)
+		return cluster(strings.TrimSuffix(scheme, "+cluster"), rest, t)
 	}
 	return nil, errorf("the store's URL has an unknown scheme: %s", forms)
 }
 
-func single(text string) (*Node, error) {
+func single(text string, t TLS) (*Node, error) {
 	u, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -42,6 +46,9 @@ func single(text string) (*Node, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = dialTimeout
 	}
+	if err := t.apply(o.TLSConfig); err != nil {
+		return nil, err
+	}
 	n := &Node{Kind: Single, Addrs: []string{o.Addr}, DB: o.DB, server: *o}
 	n.Client = redis.NewClient(o)
 	return n, nil
@@ -50,7 +57,7 @@ func single(text string) (*Node, error) {
 // sentinel opens scheme://[user:password@]host:port,…/master[/db]. The user is
 // the one of the Redis nodes; the sentinels' own come as sentinel_username and
 // sentinel_password after the question mark.
-func sentinel(scheme, rest string) (*Node, error) {
+func sentinel(scheme, rest string, t TLS) (*Node, error) {
 	u, err := severalHosts(scheme, rest)
 	if err != nil {
 		return nil, err
@@ -76,6 +83,9 @@ func sentinel(scheme, rest string) (*Node, error) {
 		o.DialTimeout = dialTimeout
 	}
 	dropServerName(o.TLSConfig)
+	if err := t.apply(o.TLSConfig); err != nil {
+		return nil, err
+	}
 	n := &Node{Kind: Sentinel, Addrs: o.SentinelAddrs, Master: master, DB: o.DB}
 	base := redis.Options{
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, TLSConfig: o.TLSConfig, Protocol: o.Protocol,
@@ -88,7 +98,7 @@ func sentinel(scheme, rest string) (*Node, error) {
 }
 
 // cluster opens scheme://[user:password@]host:port,….
-func cluster(scheme, rest string) (*Node, error) {
+func cluster(scheme, rest string, t TLS) (*Node, error) {
 	u, err := severalHosts(scheme, rest)
 	if err != nil {
 		return nil, err
@@ -104,6 +114,9 @@ func cluster(scheme, rest string) (*Node, error) {
 		o.DialTimeout = dialTimeout
 	}
 	dropServerName(o.TLSConfig)
+	if err := t.apply(o.TLSConfig); err != nil {
+		return nil, err
+	}
 	n := &Node{Kind: Cluster, Addrs: o.Addrs}
 	n.server = redis.Options{
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, TLSConfig: o.TLSConfig,
@@ -158,7 +171,10 @@ func parse(text string) (*url.URL, error) {
 		return nil, errorf("the store's URL cannot be read (it is not shown, since it may hold a password): %s; "+
 			"write special characters of a password as %%XX", forms)
 	}
-	if u.Hostname() == "" {
+	if u.Scheme == "unix" && u.Hostname() == "" && strings.Trim(u.Path, "/") != "" {
+		return u, nil
+	}
+	if u.Scheme == "unix" || u.Hostname() == "" {
 		return nil, errorf("the store's URL names no host: %s", forms)
 	}
 	return u, nil

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// workerPool is the worker processes: this program, started again.
+type workerPool struct {
+	board     *board
+	path      string
+	processes []*workerProcess
+}
+
+type workerProcess struct {
+	cmd *exec.Cmd
+	in  *json.Encoder
+	out *json.Decoder
+	end func()
+}
+
+func newWorkerPool() (*workerPool, error) {
+	b, path, err := newBoard()
+	return &workerPool{board: b, path: path}, err
+}
+
+// worker returns worker i and starts it if need be.
+func (p *workerPool) worker(i int) (*workerProcess, error) {
+	for len(p.processes) <= i {
+		p.processes = append(p.processes, nil)
+	}
+	if p.processes[i] == nil {
+		m, err := startWorker(p.path)
+		if err != nil {
+			return nil, err
+		}
+		p.processes[i] = m
+	}
+	return p.processes[i], nil
+}
+
+func startWorker(board string) (*workerProcess, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), workerBoard+"="+board)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &workerProcess{cmd, json.NewEncoder(in), json.NewDecoder(out), func() { _ = in.Close() }}, nil
+}
+
+// kill ends a worker as a crash would, and returns when it is gone. The next use
+// of its place starts another.
+func (p *workerPool) kill(i int) {
+	m := p.processes[i]
+	_ = m.cmd.Process.Kill()
+	m.end()
+	_ = m.cmd.Wait() // it was killed
+	p.processes[i] = nil
+}
+
+// killAll kills all workers, after a slice that went wrong in some of them.
+func (p *workerPool) killAll() {
+	for i, m := range p.processes {
+		if m != nil {
+			p.kill(i)
+		}
+	}
+}
+
+// restart makes the next use of a place start a new worker, so that no contender pays
+// for the garbage and the goroutines of another.
+func (p *workerPool) restart(i int) {
+	if i < len(p.processes) && p.processes[i] != nil {
+		p.processes[i].end()
+		_ = p.processes[i].cmd.Wait() // its reports are read
+		p.processes[i] = nil
+	}
+}
+
+// close ends all workers.
+func (p *workerPool) close() {
+	for i := range p.processes {
+		p.restart(i)
+	}
+	_ = os.RemoveAll(filepath.Dir(p.path))
+}
+
+// prepare gives jobs to workers, from one on, and returns when all are ready.
+func (p *workerPool) prepare(first int, jobs []job) error {
+	for i := range jobs {
+		m, err := p.worker(first + i)
+		if err != nil {
+			return err
+		}
+		if err := m.in.Encode(order{Job: &jobs[i]}); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, m := range p.processes[first : first+len(jobs)] {
+		if a, err := m.await(); err != nil {
+			errs = append(errs, err)
+		} else if !a.Ready {
+			errs = append(errs, errors.New("a worker is not ready and gives no reason"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// open sends the window to n workers.
+func (p *workerPool) open(first, n int, w window) error {
+	for _, m := range p.processes[first : first+n] {
+		if err := m.in.Encode(order{Window: &w}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reports waits for those of n workers.
+func (p *workerPool) reports(first, n int) ([]*report, error) {
+	var all []*report
+	var errs []error
+	for _, m := range p.processes[first : first+n] {
+		a, err := m.await()
+		if err == nil && a.Report == nil {
+			err = errors.New("a worker has no report")
+		}
+		errs = append(errs, err)
+		all = append(all, a.Report)
+	}
+	return all, errors.Join(errs...)
+}
+
+// answerTimeout is longer than any window, and than any contender takes to open and
+// close a thousand clients.
+const answerTimeout = 2 * time.Minute
+
+// await waits for an answer. A worker that hangs prints its stacks and exits.
+func (m *workerProcess) await() (answer, error) {
+	var a answer
+	hung := time.AfterFunc(answerTimeout, func() { _ = m.cmd.Process.Signal(syscall.SIGQUIT) })
+	defer hung.Stop()
+	if err := m.out.Decode(&a); err != nil {
+		return a, fmt.Errorf("worker: %w", err)
+	}
+	if a.Err != "" {
+		return a, fmt.Errorf("worker: %s", a.Err)
+	}
+	return a, nil
+}
+
+// windowIn returns a window that starts after a ramp, in which the workers receive it
+// and the callers start.
+func windowIn(ramp, length time.Duration) window {
+	from := time.Now().Add(ramp)
+	return window{From: from, Until: from.Add(length)}
+}

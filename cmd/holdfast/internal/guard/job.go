@@ -1,0 +1,187 @@
+package guard
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ClientName is the name (argv[0]) under which RunClient starts the program.
+const ClientName = "hf-client"
+
+// OnTerminal reports whether the program has to be a member of a job: its work is
+// then done by a second process, which RunClient starts.
+func OnTerminal() bool { return onTerminal() }
+
+// RunClient is the whole work of the process that the shell started, if there is a
+// terminal: it starts the program once more, outside of the shell's job, passes
+// signals on to it and waits for its end. So the shell can stop and continue this
+// process with the rest of the job, while the other one renews the lease.
+func RunClient(args []string) (syscall.WaitStatus, error) {
+	mine, theirs, err := socketPair()
+	if err != nil {
+		return 0, err
+	}
+	defer mine.Close()
+	sigs := make(chan os.Signal, 16)
+	for _, sig := range Forwarded() {
+		if !signal.Ignored(sig) {
+			signal.Notify(sigs, sig)
+		}
+	}
+	client, err := spawn(ClientName, theirs, args...)
+	theirs.Close()
+	if err != nil {
+		return 0, err
+	}
+	go func() { _, _ = io.Copy(mine, mine) }() // answers while this process is not stopped
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = client.Wait()
+	}()
+	for {
+		select {
+		case sig := <-sigs:
+			_ = client.Process.Signal(sig)
+		case <-ended:
+			return client.ProcessState.Sys().(syscall.WaitStatus), nil
+		}
+	}
+}
+
+// Job is the shell's job that a client works for: its methods are the client's
+// view of the process that called RunClient. A nil Job is none.
+type Job struct {
+	conn   *os.File
+	parent int
+	group  int
+	// The terminal's stop signal for background output is ignored by the client
+	// alone.
+	restoreTTOU bool
+	running     chan struct{} // a value whenever the parent has answered
+	gone        chan struct{}
+}
+
+// OpenJob returns the job of a client, and its arguments: main must call it when
+// the program was started under ClientName. If the shell's process dies, the client
+// gets TERM.
+func OpenJob(args []string) (*Job, []string, error) {
+	rename(ClientName)
+	if len(args) < 2 {
+		return nil, nil, syscall.EINVAL
+	}
+	fd, err := strconv.Atoi(args[1])
+	if err == nil {
+		err = syscall.SetNonblock(fd, true)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	syscall.CloseOnExec(fd)
+	parent := os.Getppid()
+	group, err := unix.Getpgid(parent)
+	if err != nil {
+		return nil, nil, err
+	}
+	j := &Job{
+		conn: os.NewFile(uintptr(fd), "job"), parent: parent, group: group, restoreTTOU: !signal.Ignored(syscall.SIGTTOU),
+		running: make(chan struct{}, 1), gone: make(chan struct{}),
+	}
+	// With `stty tostop` a message would stop the client, and with it the renewals.
+	signal.Ignore(syscall.SIGTTOU)
+	go j.read()
+	return j, append([]string{args[0]}, args[2:]...), nil
+}
+
+// read owns the receiving side; it ends with the shell's process.
+func (j *Job) read() {
+	var answer [1]byte
+	for {
+		if _, err := j.conn.Read(answer[:]); err != nil {
+			break
+		}
+		select {
+		case j.running <- struct{}{}:
+		default:
+		}
+	}
+	close(j.gone)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+}
+
+// Gone is closed when the shell's process has died.
+func (j *Job) Gone() <-chan struct{} {
+	if j == nil {
+		return nil
+	}
+	return j.gone
+}
+
+// AwaitRunning returns when the job is not stopped, or stop is closed.
+func (j *Job) AwaitRunning(stop <-chan struct{}) {
+	if j == nil {
+		return
+	}
+	select {
+	case <-j.running: // the late answer to a call that stop ended
+	default:
+	}
+	if _, err := j.conn.Write([]byte{0}); err != nil {
+		return // gone
+	}
+	select {
+	case <-j.running:
+	case <-j.gone:
+	case <-stop:
+	}
+}
+
+// Foreground reports whether the job is in the foreground of its terminal: then a
+// signal of the keyboard has reached the command too.
+func (j *Job) Foreground() bool {
+	if j == nil {
+		return false
+	}
+	front, ok := foregroundGroup()
+	return ok && front == j.group
+}
+
+// Continue lets the shell's process see the end of the client, should it be stopped.
+func (j *Job) Continue() {
+	if j != nil && os.Getppid() == j.parent {
+		_ = syscall.Kill(j.parent, syscall.SIGCONT)
+	}
+}
+
+// Take makes the command a member of the job, if there is one.
+func (j *Job) Take(c *Command) {
+	if j != nil {
+		c.Job, c.RestoreTTOU = j.group, j.restoreTTOU
+	}
+}
+
+// foregroundGroup is the foreground process group of the controlling terminal, if
+// there is one.
+func foregroundGroup() (group int, ok bool) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer tty.Close()
+	group, err = unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return group, err == nil
+}
+
+// Die ends this process by the signal, so that a shell sees why: a loop ends
+// at ^C only then. It returns if that is not possible: process 1 of a container has
+// no default action.
+func Die(sig syscall.Signal) {
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // the core was the command's to write
+	defaultAction(sig)
+	_ = syscall.Kill(os.Getpid(), sig)
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// chainVar lists the leases under which a command runs, its own last, when
+// `holdfast run` is nested: resource=holder pairs, both escaped, with & between.
+const chainVar = "HOLDFAST_CHAIN"
+
+// outerLease is a lease under which this process runs.
+type outerLease struct{ resource, holder string }
+
+// outerLeases returns the leases under which this process runs. A malformed entry is left
+// out: the variable serves to find mistakes, and exclusion does not depend on it.
+func outerLeases() []outerLease {
+	var links []outerLease
+	for pair := range strings.SplitSeq(os.Getenv(chainVar), "&") {
+		name, holder, ok := strings.Cut(pair, "=")
+		name, err1 := url.QueryUnescape(name)
+		holder, err2 := url.QueryUnescape(holder)
+		if ok && err1 == nil && err2 == nil && holder != "" {
+			links = append(links, outerLease{name, holder})
+		}
+	}
+	return links
+}
+
+// withOuterLeases returns the value of chainVar for a command under one more lease.
+func withOuterLeases(resource, holder string) string {
+	own := url.QueryEscape(resource) + "=" + url.QueryEscape(holder)
+	if outer := os.Getenv(chainVar); outer != "" {
+		return outer + "&" + own
+	}
+	return own
+}
+
+// outerHolder returns the holder ID of the lease that this process runs under,
+// if that is among the holders and leaves no room: a wait for it would be a wait for
+// this process itself. The snapshot is the store's, so neither a lease of the same name in
+// another store nor one that has ended counts.
+func outerHolder(snap holdfast.Snapshot) (holder string) {
+	own := 0
+	for _, l := range outerLeases() {
+		for _, h := range snap.Holders {
+			if h.ID == l.holder && l.resource == snap.Resource {
+				holder = h.ID
+				own += h.Weight
+			}
+		}
+	}
+	if snap.Kind == string(engine.KindSemaphore) && own < snap.Capacity {
+		return "" // there is a slot besides
+	}
+	return holder
+}
+
+// mergeEnviron returns base without the variables of over, then over.
+func mergeEnviron(base, over []string) []string {
+	set := make(map[string]bool, len(over))
+	for _, kv := range over {
+		name, _, _ := strings.Cut(kv, "=")
+		set[name] = true
+	}
+	var result []string
+	for _, kv := range base {
+		if name, _, _ := strings.Cut(kv, "="); !set[name] {
+			result = append(result, kv)
+		}
+	}
+	return append(result, over...)
+}

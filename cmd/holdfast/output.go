@@ -1,0 +1,110 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// jsonSnapshot is a resource as ls and show print it with --json.
+type jsonSnapshot struct {
+	Resource string      `json:"resource"`
+	Kind     string      `json:"kind,omitempty"`
+	Capacity int         `json:"capacity,omitempty"`
+	Token    uint64      `json:"token,omitempty"`     // highest fencing token so far
+	Marked   float64     `json:"marked_ms,omitempty"` // how long its work still counts as done
+	Holders  []jsonParty `json:"holders"`
+	Waiters  []jsonParty `json:"waiters"`
+}
+
+// jsonParty is a holder or a waiter; only holders have a token and a TTL.
+type jsonParty struct {
+	ID     string    `json:"id"`
+	Name   string    `json:"name,omitempty"`
+	Host   string    `json:"host,omitempty"`
+	PID    int       `json:"pid,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	Weight int       `json:"weight"`
+	Mode   string    `json:"mode,omitempty"` // of a readers' and writers' lock: reader or writer
+	Since  time.Time `json:"since"`
+	Token  uint64    `json:"token,omitempty"`
+	TTL    float64   `json:"ttl_ms,omitempty"`
+}
+
+func toJSON(s holdfast.Snapshot) jsonSnapshot {
+	out := jsonSnapshot{
+		Resource: s.Resource, Kind: s.Kind, Capacity: s.Capacity, Token: s.Token,
+		Marked:  milliseconds(s.Marked),
+		Holders: []jsonParty{}, Waiters: []jsonParty{},
+	}
+	for _, h := range s.Holders {
+		out.Holders = append(out.Holders, jsonParty{
+			ID: h.ID, Name: h.Name, Host: h.Host, PID: h.PID, Reason: h.Reason, Weight: h.Weight, Mode: mode(s, h.Weight),
+			Since: h.Since.UTC(), Token: h.Token, TTL: milliseconds(h.TTL),
+		})
+	}
+	for _, w := range s.Waiters {
+		out.Waiters = append(out.Waiters, jsonParty{
+			ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, Reason: w.Reason, Weight: w.Weight, Mode: mode(s, w.Weight), Since: w.Since.UTC(),
+		})
+	}
+	return out
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// mode returns "reader" or "writer" for a party of a readers' and writers' lock: a writer
+// needs the whole capacity.
+func mode(s holdfast.Snapshot, weight int) string {
+	switch {
+	case s.Kind != string(engine.KindRW):
+		return ""
+	case weight == s.Capacity:
+		return "writer"
+	}
+	return "reader"
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// table lines up columns; the caller writes tab-separated rows and flushes.
+func table(w io.Writer, header string) *tabwriter.Writer {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, header)
+	return t
+}
+
+// where words a party's process for a table.
+func where(name, host string, pid int) string {
+	return fmt.Sprintf("%s, pid %d on %s", orNone(name), pid, orNone(host))
+}
+
+// since words a moment by the store's clock for a table, in local time.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// cell makes free text of other processes fit a cell: what does not print, such as tabs,
+// line ends, terminal controls and marks that turn the direction of writing, is escaped as
+// in a Go string, and no cell is empty.
+func cell(text string) string {
+	if text == "" {
+		return "-"
+	}
+	quoted := strconv.QuoteToGraphic(text)
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
+}

@@ -1,0 +1,73 @@
+package goredis
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
+)
+
+// noticed makes a client of a cluster look again who has which slot, after a
+// call that was not answered: go-redis does so only when it is sent elsewhere,
+// or retries, and a dead master sends nobody anywhere.
+func noticed(rdb redis.UniversalClient, err error) {
+	cluster, ok := rdb.(*redis.ClusterClient)
+	if !ok || err == nil {
+		return
+	}
+	if isAnswer(err) && !isCode(err, "CLUSTERDOWN") && !isCode(err, "READONLY") {
+		return
+	}
+	cluster.ReloadState(context.Background()) // in the background, and not often
+}
+
+// byNode groups calls by the node that has their keys, as indexes. A node that
+// hangs must not hold up the calls to the others.
+func byNode(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) [][]int {
+	cluster, ok := rdb.(*redis.ClusterClient)
+	if !ok || len(calls) == 1 {
+		all := make([]int, len(calls))
+		for i := range all {
+			all[i] = i
+		}
+		return [][]int{all}
+	}
+	var groups [][]int
+	of := map[string]int{}
+	for i, c := range calls {
+		addr := "" // not known: go-redis will say why
+		if node, err := cluster.MasterForKey(ctx, c.Key()); err == nil {
+			addr = node.Options().Addr
+		}
+		g, known := of[addr]
+		if !known {
+			g = len(groups)
+			of[addr], groups = g, append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups
+}
+
+// asideLimit bounds what is done beside a call, and asideWait how long the call
+// waits for it in the end.
+const (
+	asideLimit = 2 * time.Second
+	asideWait  = 100 * time.Millisecond
+)
+
+// aside runs f beside the call that needs it, for what concerns people and not
+// leases: in a cluster it may belong to a node that hangs. The channel is closed
+// when it has ended.
+func (e *Engine) aside(f func(ctx context.Context)) <-chan struct{} {
+	done := make(chan struct{})
+	e.workers.do(&task[struct{}]{done: done, call: func() (struct{}, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), asideLimit)
+		defer cancel()
+		f(ctx)
+		return struct{}{}, nil
+	}})
+	return done
+}

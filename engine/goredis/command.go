@@ -1,0 +1,140 @@
+package goredis
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
+)
+
+// command is sent once: go-redis would resend a command whose reply was lost,
+// and the layer above must know that the outcome is unknown.
+type command struct{ *redis.Cmd }
+
+func (command) NoRetry() bool { return true }
+
+func newCommand(ctx context.Context, args []any) command {
+	return command{redis.NewCmd(ctx, args...)}
+}
+
+// run runs one script and returns its reply or a classified error.
+func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
+	if rdb == e.rdb {
+		if cb := e.batchers.of(ctx, c.Key()); cb != nil {
+			reply, err := cb.run(ctx, c)
+			noticed(rdb, err)
+			return reply, e.classify(ctx, err)
+		}
+	}
+	reply, err := bounded(e, ctx, func() (any, error) {
+		if rdb != e.rdb {
+			return process(ctx, rdb, c)
+		}
+		return through(ctx, e, nil, func(ctx context.Context, rdb redis.UniversalClient) (any, error) {
+			return process(ctx, rdb, c)
+		})
+	})
+	if err == nil && rdb == e.rdb {
+		e.batchers.learned()
+	}
+	noticed(rdb, err)
+	return reply, e.classify(ctx, err)
+}
+
+// process sends a call and rides out what can be mended on the spot: a script
+// that Redis does not know, and a full memory where nothing new is asked for.
+func process(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
+	cmd := newCommand(ctx, c.Args())
+	_ = rdb.Process(ctx, cmd)
+	if isCode(cmd.Err(), "NOSCRIPT") { // nothing was done
+		cmd = newCommand(ctx, c.Text())
+		_ = rdb.Process(ctx, cmd)
+	}
+	if isCode(cmd.Err(), "OOM") {
+		if full, ok := c.WhenFull(); ok {
+			return process(ctx, rdb, full)
+		}
+	}
+	return cmd.Result()
+}
+
+// reply is what one call of a batch gave.
+type reply struct {
+	value any
+	err   error // as go-redis gave it
+}
+
+// batch runs calls in one pipeline and returns one reply for each, in order.
+func batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
+	var p pipeline
+	return p.run(ctx, rdb, all)
+}
+
+// pipeline runs one batch of calls after the other in the same memory.
+type pipeline struct {
+	sent    []redis.Cmder // commands
+	replies []reply
+}
+
+// run returns one reply for each call, in order. They are good until clear.
+func (p *pipeline) run(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
+	for _, c := range all {
+		p.sent = append(p.sent, newCommand(ctx, c.Args()))
+	}
+	pipe := rdb.Pipeline()
+	_ = pipe.BatchProcess(ctx, p.sent...)
+	exec(ctx, pipe)
+	again := 0
+	for _, cmd := range p.sent {
+		value, err := cmd.(command).Result()
+		p.replies = append(p.replies, reply{value, err})
+		if mendable(err) {
+			again++
+		}
+	}
+	// Rare: the script cache was flushed or the server restarted, or it is
+	// full. One by one is enough: the first makes Redis know the script.
+	for i := 0; again > 0 && ctx.Err() == nil; i++ {
+		if r := &p.replies[i]; mendable(r.err) {
+			r.value, r.err = process(ctx, rdb, all[i])
+			again--
+		}
+	}
+	return p.replies
+}
+
+// exec runs a pipeline; then each command has a reply or an error. go-redis leaves
+// commands that were not sent without either if it was an answer of the server
+// that kept it from connecting, such as WRONGPASS.
+func exec(ctx context.Context, pipe redis.Pipeliner) {
+	sent, err := pipe.Exec(ctx)
+	if err == nil {
+		return
+	}
+	for _, cmd := range sent {
+		if c, ok := cmd.(command); ok && c.Err() == nil && c.Val() == nil { // nil as a reply is the error redis.Nil
+			c.SetErr(err)
+		}
+	}
+}
+
+// clear makes the memory ready for the next batch.
+func (p *pipeline) clear() {
+	clear(p.sent)
+	clear(p.replies)
+	p.sent, p.replies = p.sent[:0], p.replies[:0]
+}
+
+// mendable tells whether a call of a batch should be made again by itself.
+func mendable(err error) bool { return isCode(err, "NOSCRIPT") || isCode(err, "OOM") }
+
+// unexpected is a reply that no script of ours gives.
+func unexpected(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", engine.ErrDenied, err)
+}

@@ -1,0 +1,117 @@
+-- What becomes of a request that neither holds nor waits. A plain attempt waits by its own ID, in
+-- the order of arrival. A ballot waits by its turn, behind all of these, in the order of places
+-- that the proposer chooses. queues is 'q' or nil to wait and '' not to; of a ballot it is its
+-- place, and to wait a blank and the ID of its turn.
+local waiter, turn = id, nil -- the ID that waits, and its score if it is a turn
+if ballot == 0 then
+  queues = queues ~= ''
+else
+  local at, name = string.match(queues or '', '^(%d+) ?(.*)$')
+  if at then turn = TURNS + at / TURN_STEP end
+  queues = turn and name ~= ''
+  if queues then waiter = name end
+end
+
+-- isFirst returns whether nobody waits before the request. Only a ballot with a place passes
+-- anybody: turns whose places are not before its own.
+local function isFirst()
+  if queued == 0 then return true end
+  if not turn then return false end
+  local member, score = front()
+  return score >= TURNS and (score >= turn or member == 'q' .. waiter)
+end
+
+local function join()
+  if turn then
+    enter(string.format('%.17g', turn), 'q' .. waiter)
+    if called == waiter then
+      call('HDEL', CORE, 'called')
+      called = nil
+    end
+  else
+    tail = tail + 1
+    enter(tail, 'q' .. waiter)
+  end
+  call('HSET', CORE, '@' .. waiter, string.format('%016.0f %016.0f %.0f %.0f %.0f %.0f ', now, now, weight, ttl, reserve, span) .. reason)
+  queued = queued + 1
+  keep(now + ttl)
+end
+
+--#include admit.poll
+--#include admit.decide
+
+--#section poll
+-- polled notes that a waiter has polled, and returns whether it is one.
+local function polled(id)
+  local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
+  if not info then return false end
+  call('HSET', CORE, '@' .. id, string.format('%016.0f', now) .. string.sub(info, 17))
+  local _, _, _, wants = string.match(info, WAITER)
+  keep(now + wants)
+  return true
+end
+
+-- pollIn returns how long a turn that is not the front should wait before it polls: until the
+-- first deadline, or until the front counts as dead, if it could be granted and does not poll.
+local function pollIn(next)
+  local member, score = front()
+  local seen, _, weight = string.match(call('HGET', CORE, '@' .. string.sub(member, 2)) or '', WAITER)
+  if not weight or score < TURNS or used + weight > capacity then return next end
+  local dies = math.max(0, seen + WAITER_LIFE - now)
+  return next == 0 and dies or math.min(next, dies)
+end
+
+-- lastTurn returns the highest place of a turn in the line, or 0.
+local function lastTurn()
+  local last = queued > 0 and call('ZREVRANGEBYSCORE', LINE, '(' .. EPOCH, TURNS, 'WITHSCORES', 'LIMIT', 0, 1)
+  return last and last[2] and (last[2] - TURNS) * TURN_STEP or 0
+end
+
+--#section decide
+-- admit grants, queues or refuses the request. Nobody passes the front of the line: a newcomer is
+-- granted only if no one waits before it.
+local function admit(soon, next)
+  local limit = tonumber(string.match(sort, ':(%d+)$'))
+  if marked > 0 then -- it is over; were the clock set back, the mark would meet waiters
+    marked, changed = 0, true
+    call('HDEL', CORE, 'marked')
+  end
+  if weight > limit then return {7} end
+  if used == 0 and queued == 0 then
+    if kind ~= sort then
+      kind, capacity, changed = sort, limit, true
+    end
+  elseif kind ~= sort then
+    return {6}
+  end
+  if isFirst() and used + weight <= capacity then
+    -- A state forgotten since may have given any token up to RETENTION ago.
+    local floor = math.max(last, now - RETENTION)
+    if ballot == 0 or ballot > floor and ballot <= now + BALLOT_AHEAD then
+      dropWaiter(waiter)
+      local token = hold(id, weight, ttl, reserve, ballot, reason)
+      mark(span)
+      return {1, token, ttl, lastTurn()}
+    end
+    keep(now) -- the kind may be new
+    return ballot <= floor and {4, math.max(last, now), next} or {8}
+  end
+  if queues and ballot == 0 then
+    join()
+    return {2, queued - 1, next, last}
+  end
+  local ahead = 0
+  if queues then
+    local rank = call('ZRANK', LINE, 'q' .. waiter)
+    if not rank then
+      join()
+      rank = call('ZRANK', LINE, 'q' .. waiter)
+    end
+    ahead = rank - call('ZCOUNT', LINE, '-inf', '(1')
+  end
+  local again = ahead > 0 and pollIn(next) or next
+  if not soon then return {3, again, queued, last, ahead} end
+  local info = note
+  if capacity > 1 then info = call('HGET', CORE, '@' .. soon) or '' end
+  return {3, again, queued, last, ahead, soon, next, info}
+end

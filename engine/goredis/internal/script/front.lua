@@ -1,0 +1,69 @@
+-- The front of the line gets what is free. Two forms of one rule: the fast path for a lease of
+-- capacity 1 that its holder releases, and the slow path for everything else.
+
+--#section fast
+-- grantFront grants the lease to the front of the line. Needs call and now. It takes what the core
+-- has for token, keep, ended and easy, the number of waiters left behind, and further fields to
+-- store. It returns the new holder, its message, the end of its lease and the last token; or nil
+-- for the slow path: if the front is dead or marks, or the keys do not fit together.
+local function grantFront(last, keep, ended, easy, waiting, ...)
+  local member -- without tombstones it is the first of all, which is quicker to find
+  if not ended or ended == '0' then
+    member = call('ZRANGE', KEYS[2], 0, 0)[1]
+  else
+    member = call('ZRANGEBYSCORE', KEYS[2], 1, '(' .. EPOCH, 'LIMIT', 0, 1)[1]
+  end
+  if not member or string.byte(member) ~= 113 then return end -- not 'q': a tombstone that is over
+  local front, match, digits = string.sub(member, 2), string.match, string.format
+  local info = call('HGET', KEYS[1], '@' .. front) or ''
+  local ttl, reserve, reason = match(info, '^1 (%d+) (%d+) 0 (.*)$', 35)
+  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now then return end
+  ttl = math.min(ttl + 0, CLAIM_WINDOW)
+  local token = math.max(last + 1, now)
+  local top, till = token + reserve, now + ttl
+  if keep < math.max(top, till) + REACH then return end
+  call('ZREM', KEYS[2], member)
+  call('HDEL', KEYS[1], '@' .. front)
+  call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top), 'holder', front,
+    'easy', waiting == 0 and string.sub(easy, 2) or easy, 'queued', digits('%d', waiting),
+    'note', reserve .. digits(' %d ', token == now and 0 or now) .. reason, ...)
+  return front, digits('g %d %d %s', token, ttl, front), till, top
+end
+
+--#section slow
+-- advance grants from the front as long as the front fits. If it does not, nobody behind it is
+-- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
+-- caller is an ID that gets the answer by this script's reply, and so no message.
+local function advance(caller)
+  if marked > now then return dismiss() end
+  while queued > 0 and used < capacity do
+    if portion <= 0 then
+      more = true
+      return
+    end
+    local member, score = front()
+    local id = string.sub(member, 2)
+    local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
+    if not weight or seen + WAITER_LIFE <= now then
+      portion = portion - dropDead(0, portion, now - WAITER_LIFE)
+    elseif used + weight > capacity then
+      return
+    elseif score >= TURNS then
+      -- A turn is called: once since the last grant, since it may be that of a dead process.
+      if id ~= caller and id ~= called then
+        portion, called = portion - MESSAGE_COST, id
+        call('HSET', CORE, 'called', id)
+        wakes[#wakes + 1] = {id, 'c ' .. id}
+      end
+      return
+    else
+      portion = portion - MESSAGE_COST
+      dropWaiter(id)
+      ttl = tonumber(ttl)
+      if id ~= caller then ttl = math.min(ttl, CLAIM_WINDOW) end
+      local token = hold(id, tonumber(weight), ttl, tonumber(reserve), 0, reason)
+      if id ~= caller then wakes[#wakes + 1] = {id, string.format('g %.0f %.0f %s', token, ttl, id)} end
+      if span ~= '0' then return mark(tonumber(span)) end -- nobody is granted any more
+    end
+  end
+end

@@ -1,0 +1,8 @@
+-- The slow path of every script, as functions: it loads the whole state, and finish stores it.
+--#include state
+--#include tombstones
+--#include leases
+--#include waiters
+--#include front.slow
+--#include notify
+--#include state.store

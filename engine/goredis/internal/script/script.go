@@ -1,0 +1,228 @@
+// Package script holds the Lua scripts of the Redis engine: one file a script,
+// with a typed Go method beside it, and the fragments that scripts share.
+//
+// A line "--#include name" in a script stands for the text of name.lua up to its first section,
+// "--#include name.part" for the section that "--#section part" begins there, and
+// "--#include constants" for the constants that the script uses. Testdata has the scripts
+// as Redis runs them; go test -rewrite writes these files.
+//
+// docs/PROTOCOL.md says what the scripts store and why. Package internal/queue specifies what
+// they do, and a differential test compares the two. The package has no Redis client: it makes
+// the arguments of a command and reads its reply.
+package script
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+//go:embed *.lua
+var files embed.FS
+
+// Set is the scripts, ready to be called.
+type Set struct {
+	acquire, acquireShared, renew, renewBatch, release, resize, breaks, clear, snapshot, peek, batch luaScript
+	// The same for a store that is out of memory: see relieve.
+	renewFull, releaseFull, resizeFull luaScript
+
+	spans durationArgs
+}
+
+// ForCluster returns the replacements that make NewWith give the scripts for a
+// Redis Cluster, where wake-ups have a channel for each client and resource.
+func ForCluster() map[string]string {
+	return map[string]string{"notify": "--#include notify_cluster"}
+}
+
+// luaScript is the text of a Lua script and the SHA1 by which Redis knows it.
+type luaScript struct {
+	text string
+	sha  any // a string, made an argument once and not for each call
+}
+
+// New returns the scripts of production. They remember a resource for the
+// retention after its last use.
+func New(retention time.Duration) (*Set, error) { return NewWith(retention, nil) }
+
+// NewWith returns the scripts with some fragments or constants replaced, by name: a test
+// makes time virtual by replacing "clock".
+func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) {
+	l := loader{constants: constants(retention), replaced: replaced}
+	s := &Set{
+		acquire:       l.script("acquire", ""),
+		acquireShared: l.script("acquire_shared", ""),
+		renew:         l.script("renew", ""),
+		renewBatch:    l.script("renew_batch", ""),
+		release:       l.script("release", ""),
+		resize:        l.script("resize", ""),
+		breaks:        l.script("break", ""),
+		clear:         l.script("clear", ""),
+		snapshot:      l.script("snapshot", ""),
+		peek:          l.script("peek", ""),
+		batch:         l.script("batch", ""),
+		renewFull:     l.script("renew", relieve),
+		releaseFull:   l.script("release", relieve),
+		resizeFull:    l.script("resize", relieve),
+	}
+	return s, l.err
+}
+
+// relieve is put before a script that has to run although Redis is out of
+// memory. Redis refuses commands that may need memory only until a script has
+// written: a write that needs none opens the way, here one without effect.
+const relieve = "redis.call('HDEL', KEYS[1], '')\n"
+
+// loader keeps the first error, so that callers check once.
+type loader struct {
+	constants []constant
+	replaced  map[string]string
+	read      map[string]string
+	once      map[string]bool // fragments that a script has once, though it may contain another script
+	err       error
+}
+
+func (l *loader) script(name, before string) luaScript {
+	l.once = map[string]bool{"constants": false, "clock": false}
+	text := before + l.expand(l.fragment(name))
+	text = strings.Replace(text, constantsHere, declare(l.constants, text, l.replaced), 1)
+	sum := sha1.Sum([]byte(text))
+	return luaScript{text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+// constantsHere stands for the constants until it is known which of them a script uses.
+const constantsHere = "--#constants\n"
+
+// expand puts fragments in the place of their include lines.
+func (l *loader) expand(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--#include "); ok {
+			if has, once := l.once[name]; once && has {
+				continue
+			} else if once {
+				l.once[name] = true
+			}
+			line = l.expand(l.fragment(name))
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+// fragment returns the text of a file up to its first section, or of one section.
+func (l *loader) fragment(name string) string {
+	if text, ok := l.replaced[name]; ok {
+		return text + "\n"
+	}
+	if name == "constants" {
+		return constantsHere
+	}
+	if text, ok := l.read[name]; ok {
+		return text
+	}
+	text := l.section(name)
+	if l.read == nil {
+		l.read = make(map[string]string)
+	}
+	l.read[name] = text
+	return text
+}
+
+// section reads the text of a file up to its first section, or of one section.
+func (l *loader) section(name string) string {
+	file, part, _ := strings.Cut(name, ".")
+	text, err := files.ReadFile(file + ".lua")
+	for i, section := range strings.Split(string(text), sectionStart) {
+		body, named := strings.CutPrefix(section, part+"\n")
+		switch {
+		case err != nil:
+		case i == 0 && part == "":
+			return section
+		case i > 0 && named:
+			return body
+		}
+	}
+	if l.err == nil {
+		l.err = errors.Join(fmt.Errorf("script: there is no fragment %s", name), err)
+	}
+	return ""
+}
+
+// sectionStart separates the sections of a file.
+const sectionStart = "\n--#section "
+
+// Keys are the keys of one resource, in the order of every script's KEYS, made
+// arguments once and not for each call.
+type Keys struct {
+	core string
+	args [2]any
+}
+
+// KeysOf returns the keys of the resource with that core. All of them must share
+// its hash tag.
+func KeysOf(core string) Keys {
+	line := core + ":line"
+	core = line[:len(core)] // one text for both
+	return Keys{core, [2]any{core, line}}
+}
+
+// Core returns the first of the keys.
+func (k Keys) Core() string { return k.core }
+
+// Call is one run of a script.
+type Call struct {
+	script luaScript
+	args   []any // EVALSHA and all that follows
+	// full is the same call for a store that is out of memory, if there is one.
+	full luaScript
+}
+
+// Where call puts the core, and the first argument after the keys.
+const (
+	coreArg  = 3
+	firstArg = 5
+)
+
+// call makes a call. There is no room for arguments that are added: few calls
+// have some.
+func (s luaScript) call(k Keys, args ...any) Call {
+	all := make([]any, 0, firstArg+len(args))
+	all = append(all, "evalsha", s.sha, len(k.args), k.args[0], k.args[1])
+	return Call{script: s, args: append(all, args...)}
+}
+
+// add appends arguments to a call that is not sent yet.
+func (c *Call) add(args ...any) { c.args = append(c.args, args...) }
+
+// Args returns the command that runs the script by its SHA1.
+func (c Call) Args() []any { return c.args }
+
+// Key returns the core of the resource, by which a cluster finds the node.
+func (c Call) Key() string { return c.args[coreArg].(string) }
+
+// Keys returns the keys of the resource.
+func (c Call) Keys() Keys { return Keys{c.Key(), [2]any{c.args[coreArg], c.args[coreArg+1]}} }
+
+// Text returns the command that runs the script by its text, which also makes
+// Redis remember it: for the answer NOSCRIPT.
+func (c Call) Text() []any {
+	args := append([]any(nil), c.args...)
+	args[0], args[1] = "eval", c.script.text
+	return args
+}
+
+// WhenFull returns the call to make when Redis answered OOM, if there is one:
+// giving back and keeping what one has must not fail for lack of memory.
+func (c Call) WhenFull() (Call, bool) {
+	if c.full.text == "" {
+		return Call{}, false
+	}
+	full := Call{script: c.full, args: append([]any(nil), c.args...)}
+	full.args[1] = c.full.sha
+	return full, true
+}

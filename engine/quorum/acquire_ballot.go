@@ -1,0 +1,162 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+const (
+	// contentionTimeout is how long ballots that divide the nodes among themselves are
+	// repeated, before what is in their way is taken for holders.
+	contentionTimeout = 250 * time.Millisecond
+	// maxBallots is how many ballots one Acquire that waits runs if only other ballots are in
+	// its way.
+	maxBallots = 5
+)
+
+var (
+	errTooLate   = errors.New("the grant came when its time was nearly over")
+	errWithdrawn = fmt.Errorf("%w: quorum: it was withdrawn", engine.ErrUnavailable)
+)
+
+// runBallots proposes tokens until it is clear whether the lease can be had now, which is so
+// if a majority of the nodes answers. It is granted if enough of them grant it; otherwise it is
+// Busy if any of them names a holder, whichever the others name. Holders that have no
+// majority may be other ballots: those are repeated for contentionTimeout, and maxBallots
+// times by a request that waits. If others are ahead in the queues of the nodes it is Busy at
+// once. A request that gives its ballot is to learn about leases, so it is never Busy because
+// of other ballots, or of waiters.
+func (e *Engine) runBallots(ctx context.Context, a *attemptState, r engine.Request) (engine.Answer, error) {
+	if r.Weight > r.Capacity {
+		return engine.Answer{}, engine.ErrTooHeavy
+	}
+	given := r.Ballot
+	r.Queue = r.Queue && given == 0
+	if given != 0 {
+		r.Turn = frontPlace
+	}
+	mark := r.Mark
+	r.Mark = 0 // a ballot that fails must not leave a mark: see grantMark
+	start := time.Now()
+	shared := sharedCheck{e: e}
+	var busy engine.Answer // the latest that names another holder
+	for n := 1; ; n++ {
+		if given == 0 {
+			r.Ballot = a.nextToken(&e.tokens, r.Resource)
+		}
+		ans, contended, err := e.ballot(ctx, a, r)
+		if err == nil && ans.Status == engine.Busy && ans.Position == 0 && r.Capacity > 1 && (contended || ans.Holder.Weight+r.Weight <= r.Capacity) {
+			// The holder that was named is not, or not alone, what is in the way.
+			contended, err = shared.onlyBallotsInTheWay(ctx, r, &ans, given)
+		}
+		if ans.Status == engine.Busy && ans.Holder.ID == r.ID {
+			contended = true // by an earlier ballot of its own
+			a.withdrawUnanswered()
+		} else if ans.Status == engine.Busy && ans.Holder.ID != "" && given == 0 {
+			busy = ans
+		}
+		outbid := ans.Status == engine.Outbid && given == 0
+		switch {
+		case err != nil:
+			return ans, err
+		case ans.Status == engine.Granted && mark > 0:
+			r.Mark = mark
+			return e.grantMark(ctx, a, r)
+		case ans.Status == engine.Granted && isLong(r.TTL):
+			return e.grantFullTTL(ctx, a, r.TTL)
+		case outbid:
+			e.tokens.observe(r.Resource, ans.Last)
+		case !contended:
+			return ans, nil
+		}
+		switch {
+		case n >= maxBallots && r.Queue:
+			return engine.Answer{Status: engine.Busy}, nil
+		case busy.Status == engine.Busy && n > 2 && time.Since(start) > contentionTimeout:
+			return busy, nil
+		case time.Since(start) > nodeTimeout:
+			return engine.Answer{}, fmt.Errorf("%w: quorum: concurrent attempts, none of which got a majority for %v", engine.ErrUnavailable, nodeTimeout)
+		case outbid && n == 1:
+			continue // the next proposal is high enough, as a rule
+		}
+		if !sleep(ctx, rand.N(time.Millisecond<<min(n, 5))) {
+			return engine.Answer{}, contextError(ctx)
+		}
+	}
+}
+
+// sleep returns false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ballot runs one ballot. contended reports that other ballots are in the way, and no lease.
+func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) (ans engine.Answer, contended bool, err error) {
+	need := e.votesNeeded(r.Kind, r.Capacity)
+	provisional := isLong(r.TTL)
+	if provisional {
+		r.TTL = engine.ClaimWindow
+	}
+	turn := a.joinQueue(e, &r)
+	t, ttl, granted := e.propose(ctx, a, r, need, nil, turn)
+	if !granted {
+		return e.ballotFailed(ctx, a, t, r, need)
+	}
+	e.tokens.observe(r.Resource, lastTurn(t.votesSoFar()))
+	if !usableFor(ttl, time.Since(t.sent)) {
+		a.withdraw(t)
+		return engine.Answer{}, false, fmt.Errorf("%w: quorum: %w", engine.ErrUnavailable, errTooLate)
+	}
+	t.mu.Lock()
+	t.provisional = provisional
+	t.mu.Unlock()
+	if !a.setLease(t, ttl) {
+		a.withdraw(t)
+		return engine.Answer{}, false, errWithdrawn
+	}
+	a.endTurn()
+	if r.Weight < r.Capacity {
+		e.localQueues.wakeFirst(r.Resource) // there may be room for more
+	}
+	return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, false, nil
+}
+
+// ballotFailed withdraws a ballot that was not granted and returns what its votes say.
+func (e *Engine) ballotFailed(ctx context.Context, a *attemptState, t *quorumLease, r engine.Request, need int) (engine.Answer, bool, error) {
+	votes := t.votesSoFar()
+	a.withdraw(t)
+	if countError(votes, engine.ErrBallot) > 0 {
+		a.resetTokens(&e.tokens, r.Resource)
+	}
+	if ctx.Err() != nil {
+		return engine.Answer{}, false, fmt.Errorf("%w: %w", contextError(ctx), notGranted(votes, need))
+	}
+	ans, contended, err := refusal(votes, need)
+	e.tokens.observe(r.Resource, ans.Last)
+	busy := err == nil && ans.Status == engine.Busy
+	if busy && behindWaiters(votes, need, r.Queue) {
+		ans.Position, contended = 1, false
+	}
+	if called := t.turn.ballotRefused(need - countStatus(votes, engine.Granted)); called && busy {
+		ans.Position, contended = 0, true
+	}
+	return ans, contended, err
+}
+
+// usableFor reports whether anything is left of a lease that was requested so long ago. What
+// is kept back is the margin that a holder keeps back for clocks of different rates.
+func usableFor(ttl, ago time.Duration) bool {
+	return ago < ttl-ttl/50-20*time.Millisecond || ago < ttl/2
+}

@@ -1,0 +1,184 @@
+package quorum_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// marked is a request for a lease that marks from the grant on.
+func marked(id string, ttl time.Duration) engine.Request {
+	r := mutexRequest(id)
+	r.Kind, r.TTL, r.Mark = engine.KindJob, ttl, time.Hour
+	return r
+}
+
+// delayMarks makes the ballot that marks arrive late on two nodes, and what follows it
+// quickly.
+func (c *cluster) delayMarks(by time.Duration) {
+	for _, n := range c.nodes {
+		n.slow(0, 10*time.Millisecond)
+	}
+	late := func(there time.Duration) func() {
+		return func() {
+			c.nodes[1].slow(there, 0)
+			c.nodes[2].slow(there, 0)
+		}
+	}
+	time.AfterFunc(5*time.Millisecond, late(by)) // the second round
+	time.AfterFunc(15*time.Millisecond, late(0))
+}
+
+// The first client is cut off from two nodes between its two ballots. Its clean-up comes long after
+// the second client has done the work, and leaves the second one's mark alone.
+func TestFailedMarkLeavesAnothersMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mems := memories(3)
+		p1, p2 := clusterOn(mems), clusterOn(mems)
+		for _, n := range p1.nodes {
+			n.slow(0, 10*time.Millisecond)
+		}
+		time.AfterFunc(5*time.Millisecond, func() { p1.nodes[1].set(hung); p1.nodes[2].set(hung) })
+		call, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if a, err := p1.Acquire(call, marked("one.a", 15*time.Second)); err == nil {
+			t.Fatalf("got %+v, want too few nodes", a)
+		}
+		wd, cancel2 := context.WithTimeout(t.Context(), time.Second)
+		_ = p1.Release(wd, engine.Release{Resource: stock, Held: engine.Held{ID: "one.a"}, Withdraw: true})
+		cancel2()
+		time.Sleep(14 * time.Second)
+		b, err := p2.Acquire(t.Context(), marked("two.a", 15*time.Second))
+		if err != nil || b.Status != engine.Granted {
+			t.Fatalf("p2: %+v %v", b, err)
+		}
+		if err := p2.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: "two.a", Token: b.Token}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second) // P1's link comes back
+		p1.nodes[1].set(healthy)
+		p1.nodes[2].set(healthy)
+		time.Sleep(5 * time.Second)
+		d, err := p2.Acquire(t.Context(), marked("two.b", 15*time.Second))
+		if err != nil || d.Status != engine.Marked {
+			t.Errorf("the work was done; then %v, %v, want Marked", d.Status, err)
+		}
+		p1.Leave("one")
+		p2.Leave("two")
+		<-time.After(2 * time.Minute)
+	})
+}
+
+// The ballot that marks reaches two nodes late, after its clean-up.
+func TestLateMarkIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mems := memories(3)
+		p1, p2 := clusterOn(mems), clusterOn(mems)
+		p1.delayMarks(500 * time.Millisecond)
+		call, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if a, err := p1.Acquire(call, marked("one.a", 15*time.Second)); err == nil {
+			t.Fatalf("got %+v, want too few nodes", a)
+		}
+		_ = p1.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: "one.a"}, Withdraw: true})
+		time.Sleep(20 * time.Second)
+		b, err := p2.Acquire(t.Context(), marked("two.a", 15*time.Second))
+		if err != nil || b.Status != engine.Granted {
+			t.Errorf("the work was not done, and p2 gets %v %v", b.Status, err)
+		}
+		p1.Leave("one")
+		p2.Leave("two")
+		<-time.After(2 * time.Minute)
+	})
+}
+
+// The ballot that marks reaches two nodes late, and the attempt is repeated.
+func TestLateMarkIsNotInTheWayOfTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mems := memories(3)
+		p1 := clusterOn(mems)
+		p1.delayMarks(2200 * time.Millisecond)
+		if a, err := p1.Acquire(t.Context(), marked("one.a", 15*time.Second)); err == nil {
+			t.Fatalf("got %+v, want too few nodes", a)
+		}
+		time.Sleep(500 * time.Millisecond) // the release is repeated, within seconds
+		a, err := p1.Acquire(t.Context(), marked("one.a", 15*time.Second))
+		if err != nil || a.Status != engine.Granted {
+			t.Errorf("the work was not done, and the retry gets %v %v", a.Status, err)
+		}
+		p1.Leave("one")
+		<-time.After(2 * time.Minute)
+	})
+}
+
+// Nodes are down for longer than the TTL, one after the other. They keep the mark, which is that of
+// the lease itself.
+func TestMarkedNodeRestoresTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		a, err := c.Acquire(t.Context(), marked("mine.a", 15*time.Second))
+		if err != nil || a.Status != engine.Granted {
+			t.Fatal(a, err)
+		}
+		h := engine.Held{ID: "mine.a", Token: a.Token}
+		renew := func() error {
+			return c.Renew(t.Context(), []engine.Renewal{{Resource: stock, Held: h, TTL: 15 * time.Second}})[0]
+		}
+		for i, n := range c.nodes {
+			n.set(dead)
+			for s := range 10 {
+				if s == 5 {
+					n.set(healthy)
+				}
+				time.Sleep(5 * time.Second)
+				if err := renew(); err != nil {
+					t.Errorf("only node %d was down: %v", i+1, err)
+				}
+			}
+		}
+		c.Leave("mine")
+		<-time.After(time.Minute)
+	})
+}
+
+// A break of a mark that reaches a node after the resource was marked again ends nothing there:
+// what was done since would be done again.
+func TestLateBreakLeavesTheNextMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		done := func(id string) {
+			t.Helper()
+			h := c.mustAcquire(t, id)
+			if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h, Mark: time.Hour}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		c.nodes[2].set(dead)
+		done("a.1") // the third node has no mark
+		c.nodes[2].set(healthy)
+		time.Sleep(time.Second)
+		if _, err := c.Snapshot(t.Context(), stock); err != nil { // it answers again
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		c.nodes[2].slow(time.Second, 0)
+		if err := c.Break(t.Context(), stock, engine.Break{ID: engine.MarkID}); err != nil {
+			t.Fatal(err)
+		}
+		c.nodes[2].slow(0, 0)
+		c.nodes[0].set(dead)
+		done("a.2")
+		<-time.After(2 * time.Second) // the break arrives
+		c.nodes[0].set(healthy)
+		if a, err := c.otherProcess().Acquire(t.Context(), mutexRequest("b.1")); err != nil || a.Status != engine.Marked {
+			t.Errorf("got %+v, %v, want it marked", a, err)
+		}
+		c.Leave("a")
+		c.Leave("b")
+		<-time.After(time.Minute)
+	})
+}

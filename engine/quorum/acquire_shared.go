@@ -1,0 +1,88 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// sharedCheck is what one Acquire sees of a shared resource: nodes also have ballots that fail,
+// and remnants of processes that died.
+type sharedCheck struct {
+	e        *Engine
+	remnants []remnant // that the check before has seen
+}
+
+// remnant is a lease that one node extended to its full TTL, and that too few have.
+type remnant struct {
+	n     *node
+	held  engine.Held // its name there
+	lease engine.Held // its holder ID and token
+}
+
+// onlyBallotsInTheWay reports whether a request that is Busy is kept out by other ballots, and
+// by nothing else. A request that proposes a given token only learns which leases there are:
+// it is answered Outbid if it would be, and an error if something is not certain: a grant for
+// the claim window may be that of a process that has died.
+func (c *sharedCheck) onlyBallotsInTheWay(ctx context.Context, r engine.Request, ans *engine.Answer, given uint64) (bool, error) {
+	e := c.e
+	all, err := e.snapshots(ctx, engine.ClientOf(r.ID), r.Resource)
+	if err != nil {
+		return false, err
+	}
+	leases := observe(all)
+	maps.DeleteFunc(leases, func(k engine.Held, _ *observedLease) bool { return k.ID == r.ID })
+	need, unseen := e.votesNeeded(r.Kind, r.Capacity), len(e.nodes)-len(all)
+	sure, most, last := r.Weight, r.Weight, uint64(0)
+	for _, l := range leases {
+		certain, weight := 0, 0
+		for i, ttl := range l.ttls {
+			if weight = max(weight, l.weights[i]); ttl > engine.ClaimWindow {
+				certain++
+			}
+		}
+		if certain >= need || l.nodes() >= need && given == 0 {
+			sure += weight
+		}
+		if l.nodes()+unseen >= need {
+			most += weight
+		}
+	}
+	for _, one := range all {
+		last = max(last, one.Token)
+	}
+	c.withdrawRemnants(r, all, leases, need)
+	switch {
+	case sure > r.Capacity, most > r.Capacity && given == 0:
+		return false, nil
+	case most > r.Capacity:
+		return false, fmt.Errorf("%w: quorum: %d of %d nodes show the holders, some of which are not certain yet", engine.ErrUnavailable, len(all), len(e.nodes))
+	case given != 0 && given <= last:
+		*ans = engine.Answer{Status: engine.Outbid, Last: last}
+		return false, nil
+	}
+	return true, nil
+}
+
+// withdrawRemnants withdraws what is left of a process that died as it extended its lease to
+// the full TTL: what had that on a node at the check before, and is missing now on more nodes
+// than a lease can do without. Enough of them had granted it before that check began, so it has
+// ended there since, and its Acquire has not returned it or its holder will see it lost.
+func (c *sharedCheck) withdrawRemnants(r engine.Request, all []nodeSnapshot, leases map[engine.Held]*observedLease, need int) {
+	unseen := len(c.e.nodes) - len(all)
+	for _, old := range c.remnants {
+		if leases[old.lease].nodes()+unseen < need {
+			c.e.releaseInBackground(old.n, engine.ClientOf(r.ID), engine.Release{Resource: r.Resource, Held: old.held, Withdraw: true})
+		}
+	}
+	c.remnants = nil
+	for _, one := range all {
+		for _, h := range one.Holders {
+			if lease := leaseOf(h); h.TTL > maxProvisionalTTL && leases[lease].nodes()+unseen < need {
+				c.remnants = append(c.remnants, remnant{one.node, engine.Held{ID: h.ID, Token: h.Token}, lease})
+			}
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package quorum
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+const (
+	// tombstoneTTL is how long an engine remembers how a holder ID ended.
+	tombstoneTTL = 10 * time.Minute
+	// maxTombstones is how many ended holder IDs an engine remembers.
+	maxTombstones = 1 << 16
+)
+
+// attemptKey names an attempt.
+type attemptKey struct {
+	resource engine.Resource
+	id       string
+}
+
+// attempts are the holder IDs of this process.
+type attempts struct {
+	mu         sync.Mutex
+	all        map[attemptKey]*attemptState
+	sweepAt    int // number of attempts at which the expired ones are removed
+	tombstones tombstones
+
+	turns sync.Map // those by which attempts wait, by their IDs on the nodes
+}
+
+func (g *attempts) find(k attemptKey) *attemptState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all[k]
+}
+
+// findOrCreate returns an attempt, new if there is none; one that has ended has nothing but
+// its cause.
+func (g *attempts) findOrCreate(k attemptKey) *attemptState {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if a := g.all[k]; a != nil {
+		return a
+	}
+	now := time.Now()
+	a := &attemptState{busy: make(chan struct{}, 1), cause: g.tombstones.cause(k), keepUntil: now.Add(tombstoneTTL)}
+	if a.cause != 0 {
+		return a
+	}
+	if len(g.all) >= g.sweepAt {
+		for other, a := range g.all {
+			a.mu.Lock()
+			if now.After(a.keepUntil) {
+				delete(g.all, other)
+				if a.turn != nil {
+					g.turns.Delete(a.turn.held.ID)
+				}
+			}
+			a.mu.Unlock()
+		}
+		g.sweepAt = 2*len(g.all) + 64
+	}
+	if g.all == nil {
+		g.all = make(map[attemptKey]*attemptState)
+	}
+	g.all[k] = a
+	return a
+}
+
+// remove drops an attempt; of one that has ended a tombstone remains.
+func (g *attempts) remove(k attemptKey, a *attemptState, cause engine.Cause) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.all[k] == a {
+		delete(g.all, k)
+	}
+	if cause != 0 {
+		g.tombstones.add(k, cause)
+	}
+}
+
+// tombstone returns how a holder ID ended; 0 if that is not known.
+func (g *attempts) tombstone(k attemptKey) engine.Cause {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tombstones.cause(k)
+}
+
+// tombstones is how holder IDs of this process ended, without anything else about them: an
+// outage ends thousands of attempts. Each is kept for tombstoneTTL. Above maxTombstones the
+// oldest is dropped before its time: a copy of its Acquire that this process makes later is
+// then a new attempt instead of ErrEnded. The nodes refuse the old ballots in any case.
+type tombstones struct {
+	seed   maphash.Seed
+	causes map[uint64]engine.Cause // by the hash of the key
+	order  []tombstone             // the oldest first
+}
+
+// tombstone is when to forget a holder ID.
+type tombstone struct {
+	hash  uint64
+	until int64 // in Unix seconds
+}
+
+// add records how a holder ID ended, once.
+func (s *tombstones) add(k attemptKey, c engine.Cause) {
+	if s.causes == nil {
+		s.seed, s.causes = maphash.MakeSeed(), make(map[uint64]engine.Cause)
+	}
+	now := time.Now()
+	for len(s.order) > 0 && (len(s.order) >= maxTombstones || s.order[0].until < now.Unix()) {
+		delete(s.causes, s.order[0].hash)
+		s.order = s.order[1:]
+	}
+	h := maphash.Comparable(s.seed, k)
+	if _, known := s.causes[h]; known {
+		return
+	}
+	s.causes[h] = c
+	s.order = append(s.order, tombstone{h, now.Add(tombstoneTTL).Unix()})
+}
+
+// cause returns how a holder ID ended; 0 if that is not known.
+func (s *tombstones) cause(k attemptKey) engine.Cause {
+	if len(s.causes) == 0 {
+		return 0
+	}
+	return s.causes[maphash.Comparable(s.seed, k)]
+}

@@ -1,0 +1,101 @@
+package quorum_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/quorum"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// heap is how many bytes are in use.
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// withdraw withdraws an attempt whose outcome may be unknown.
+func (c *cluster) withdraw(t *testing.T, id string) {
+	t.Helper()
+	r := engine.Release{Resource: stock, Held: engine.Held{ID: id}, Withdraw: true}
+	if err := c.Release(t.Context(), r); err != nil && !errors.Is(err, engine.ErrUnavailable) {
+		t.Fatal(err)
+	}
+}
+
+// wantEnded wants an attempt to be refused for good.
+func (c *cluster) wantEnded(t *testing.T, id string) {
+	t.Helper()
+	if a, err := c.Acquire(t.Context(), mutexRequest(id)); !errors.Is(err, engine.ErrEnded) {
+		t.Errorf("%s was withdrawn, and then: %v, %v", id, a.Status, err)
+	}
+}
+
+// Attempts fail while the nodes are dead, and are withdrawn: a tombstone is kept of each.
+func TestWithdrawnAttemptsAreSmall(t *testing.T) {
+	const most = 300 // bytes for each
+	attempts := redistest.Scale(1000, 20_000)
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c.mustRelease(t, c.mustAcquire(t, "mine.first"))
+		time.Sleep(time.Second)
+		for _, n := range c.nodes {
+			n.set(dead)
+		}
+		before := heap()
+		for i := range attempts {
+			id := fmt.Sprintf("mine.%d", i)
+			if a, err := c.Acquire(t.Context(), mutexRequest(id)); !errors.Is(err, engine.ErrUnavailable) {
+				t.Fatalf("all are dead: %v, %v", a.Status, err)
+			}
+			c.withdraw(t, id)
+		}
+		time.Sleep(time.Minute) // what nodes are owed is given up
+		each := (heap() - before) / attempts
+		kept, ended := quorum.Attempts(c.Engine)
+		t.Logf("%d attempts: %d bytes for each, %d kept, %d ended", attempts, each, kept, ended)
+		if each > most || kept > 0 || ended != attempts {
+			t.Errorf("%d bytes are kept for each of %d withdrawn attempts, want at most %d", each, attempts, most)
+		}
+		c.wantEnded(t, "mine.0")
+		for _, n := range c.nodes {
+			n.set(healthy)
+		}
+		c.wantEnded(t, fmt.Sprintf("mine.%d", attempts-1))
+		c.Leave("mine")
+		time.Sleep(11 * time.Minute)
+		c.withdraw(t, "mine.last")
+		if _, ended := quorum.Attempts(c.Engine); ended != 1 {
+			t.Errorf("%d are remembered after their time", ended)
+		}
+		c.Leave("mine")
+		time.Sleep(time.Minute)
+	})
+}
+
+// Above the cap the oldest tombstones are dropped.
+func TestTombstonesAreCapped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(1)
+		quorum.FillEnded(c.Engine)
+		for i := range 10 {
+			c.withdraw(t, fmt.Sprintf("mine.%d", i))
+		}
+		if kept, ended := quorum.Attempts(c.Engine); kept > 0 || ended != quorum.MostEnded {
+			t.Errorf("%d attempts are kept, and of %d it is known how they ended", kept, ended)
+		}
+		for i := range 10 {
+			c.wantEnded(t, fmt.Sprintf("mine.%d", i))
+		}
+		c.Leave("mine")
+		time.Sleep(time.Minute)
+	})
+}

@@ -1,0 +1,113 @@
+package quorum
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// findLease returns the lease of a holder ID: from the attempts of this process, or as the
+// nodes show it, since another process may have acquired it. If no node shows it, the names
+// that it would have are assumed. So are those of an attempt that waits in this process: what
+// nodes have of it are ballots, which are withdrawn at any moment.
+func (e *Engine) findLease(ctx context.Context, res engine.Resource, h engine.Held) (*attemptState, *quorumLease, error) {
+	k := attemptKey{res, h.ID}
+	a := e.attempts.find(k)
+	if a != nil {
+		a.mu.Lock()
+		t, queued := a.lease, a.queued
+		a.mu.Unlock()
+		switch {
+		case t != nil:
+			return a, t, nil
+		case queued && h.Token == 0:
+			return &attemptState{}, e.assumedLease(res, h), nil
+		}
+	}
+	t, err := e.lookUpLease(ctx, res, h)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case t == nil:
+		return &attemptState{}, e.assumedLease(res, h), nil
+	case a != nil:
+		return &attemptState{}, t, nil
+	}
+	a = e.attempts.findOrCreate(k)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lease = t
+	return a, t, nil
+}
+
+// assumedLease returns a lease of which only the holder ID and the token are known.
+func (e *Engine) assumedLease(res engine.Resource, h engine.Held) *quorumLease {
+	t := &quorumLease{e: e, res: res, holderID: h.ID, token: h.Token, need: e.majority}
+	for range e.nodes {
+		t.onNode = append(t.onNode, nodeLease{state: held, name: engine.Held{ID: leaseID(h.ID, h.Token), Token: h.Token}})
+	}
+	return t
+}
+
+// lookUpLease looks for a holder ID on the nodes. It returns nil if it is on none. The
+// token may be one that was reserved with the lease's own.
+func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.Held) (*quorumLease, error) {
+	all, err := e.snapshots(ctx, engine.ClientOf(h.ID), res)
+	if err != nil {
+		return nil, err
+	}
+	found := map[uint64]int{} // nodes by token
+	for _, one := range all {
+		for _, holder := range one.Holders {
+			if id, token := parseLeaseID(holder.ID); id == h.ID && (h.Token == 0 || token <= h.Token) {
+				found[token]++
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	lease := h
+	if found[h.Token] == 0 { // an earlier ballot may have left something, on fewer nodes
+		for token, nodes := range found {
+			if most := found[lease.Token]; nodes > most || nodes == most && token > lease.Token {
+				lease.Token = token
+			}
+		}
+	}
+	t := e.assumedLease(res, lease)
+	for i := range t.onNode {
+		t.onNode[i].state = unknown
+	}
+	for _, one := range all {
+		s := &t.onNode[one.node.index]
+		s.state = absent
+		for _, holder := range one.Holders {
+			if id, token := parseLeaseID(holder.ID); id == lease.ID && token == lease.Token {
+				s.state, s.name, s.weight = held, engine.Held{ID: holder.ID, Token: holder.Token}, holder.Weight
+				t.need = e.votesNeeded(one.Kind, one.Capacity)
+				t.setRequest(one.Snapshot, holder)
+			}
+		}
+	}
+	return t, nil
+}
+
+// setRequest makes the request of a lease that another process acquired, as one node shows it,
+// so that it can be restored where it is missing. Of nodes that show different weights the
+// least counts: weights only go down. With a capacity of 1 only the lease can have marked the
+// resource.
+func (t *quorumLease) setRequest(s engine.Snapshot, h engine.Holder) {
+	r := engine.Request{
+		Resource: t.res, ID: t.holderID, Client: &h.Client, Kind: s.Kind, Capacity: s.Capacity,
+		Weight: h.Weight, Reason: h.Reason,
+	}
+	if s.Capacity == 1 && s.Token >= h.Token {
+		r.Mark, r.Reserve = s.Marked, s.Token-h.Token
+	}
+	if t.request.ID != "" {
+		r.Weight = min(r.Weight, t.request.Weight)
+		r.Mark, r.Reserve = min(r.Mark, t.request.Mark), min(r.Reserve, t.request.Reserve)
+	}
+	t.request = r
+}

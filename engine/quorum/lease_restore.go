@@ -1,0 +1,121 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// A node that was down may have lost the lease by its TTL, or with its data; another one may
+// have refused it from the start. While a majority has the lease, it is restored there, so
+// nodes can be restarted one after the other under a lease that lasts. A restored node does not
+// count in the renewal that found the lease missing: it counts in later ones, since from then
+// on no other can have the lease there.
+
+// nodeRenewal is what one node is called to renew.
+type nodeRenewal struct {
+	n       *node
+	name    engine.Held
+	pending bool // the request for the lease was unanswered: the renewal shows nothing
+}
+
+// renewalOn returns what a renewal sends to a node.
+func (t *quorumLease) renewalOn(n *node) nodeRenewal {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := &t.onNode[n.index]
+	return nodeRenewal{n, s.name, s.state == requested}
+}
+
+// record records what a node answered, before or after the outcome. A lease that is missing
+// there is restored once a majority has it.
+func (x *leaseRenewal) record(m nodeRenewal, err error) {
+	if err == nil {
+		x.t.seen(m)
+		return
+	}
+	var gone *engine.NotHeldError
+	if m.pending || !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.renewed {
+		x.t.restore(m, x.ttl)
+		return
+	}
+	x.missing = append(x.missing, m)
+}
+
+// restoreMissing records that a majority has the lease.
+func (x *leaseRenewal) restoreMissing() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.renewed = true
+	for _, m := range x.missing {
+		x.t.restore(m, x.ttl)
+	}
+}
+
+// seen records that a node has the lease.
+func (t *quorumLease) seen(m nodeRenewal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := &t.onNode[m.n.index]; s.name == m.name {
+		s.state, s.provisional = s.state.after(leaseSeen), false
+	}
+	t.scheduleSync(m.n)
+}
+
+// restore requests the lease again on a node that does not have it, in the background. A later
+// renewal tries again.
+func (t *quorumLease) restore(m nodeRenewal, ttl time.Duration) {
+	r, ok := t.restoreRequest(m, ttl)
+	if !ok {
+		return
+	}
+	callNodes(context.Background(), t.e, t.clientID(), []*node{m.n}, 1, func(ctx context.Context, n *node) (engine.Answer, error) {
+		a, err := n.Acquire(ctx, r)
+		if err != nil || a.Status != engine.Marked || r.Mark == 0 {
+			return a, err
+		}
+		// The lease ended there and its mark did not. The others have both.
+		s, err := n.Snapshot(ctx, r.Resource)
+		if err != nil || s.Token-m.name.Token > t.request.Reserve {
+			return a, err
+		}
+		if err := n.Break(ctx, r.Resource, engine.Break{ID: engine.MarkID}); unavailable(err) {
+			return a, err
+		}
+		return n.Acquire(ctx, r)
+	}, func(n *node, a engine.Answer, err error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if err == nil && a.Status == engine.Outbid {
+			t.e.tokens.observe(t.res, a.Last)
+		}
+		t.recordAnswer(n, a, err)
+	})
+}
+
+// restoreRequest returns the request that restores the lease on a node, unless it was sent
+// since the renewal was. It has a new name and a new token there: the node refuses the name
+// that has ended.
+func (t *quorumLease) restoreRequest(m nodeRenewal, ttl time.Duration) (r engine.Request, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := &t.onNode[m.n.index]
+	if t.request.ID == "" || t.ended || s.state == requested || s.name != m.name {
+		return r, false
+	}
+	if s.state == unknown { // it could appear beside the new one
+		t.e.releaseInBackground(m.n, t.clientID(), engine.Release{Resource: t.res, Held: s.name, Withdraw: true})
+	}
+	r = t.request
+	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), ttl, 0
+	r.ID, r.Turn = leaseID(leaseID(t.holderID, t.token), r.Ballot), frontPlace
+	s.state, s.name, s.weight, s.provisional = s.state.after(requestSent), engine.Held{ID: r.ID, Token: r.Ballot}, r.Weight, false
+	return r, true
+}

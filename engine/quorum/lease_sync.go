@@ -1,0 +1,160 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// errMarkUnconfirmed stands for the answer of a node that has confirmed a release, and maybe
+// not its mark.
+var errMarkUnconfirmed = fmt.Errorf("%w: it has not confirmed the mark", engine.ErrUnavailable)
+
+// scheduleSyncs calls scheduleSync for all nodes. The mutex is held.
+func (t *quorumLease) scheduleSyncs() {
+	for _, n := range t.e.nodes {
+		t.scheduleSync(n)
+	}
+}
+
+// scheduleSync calls a node in the background if it has something else than it should have:
+// nothing, once the lease has ended. A request is waited for first. The mutex is held.
+func (t *quorumLease) scheduleSync(n *node) {
+	s := &t.onNode[n.index]
+	if t.ended && s.state != requested {
+		s.state = s.state.after(removalDue)
+	}
+	if s.syncing || !t.needsSync(n) {
+		return
+	}
+	s.syncing = t.e.dispatcher.callInBackground(t.clientID(), n, t.syncNode, func(*node) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		s.syncing = false
+	})
+}
+
+// needsSync reports whether a node has something else than it should have. The mutex is held.
+func (t *quorumLease) needsSync(n *node) bool {
+	s := &t.onNode[n.index]
+	switch s.state {
+	case releasing, withdrawing:
+		return true
+	case held:
+		return s.provisional && t.fullTTL > 0 || !s.resizing && t.request.Weight > 0 && s.weight != t.request.Weight
+	}
+	return false
+}
+
+// syncNode makes the calls that a node needs, one after the other.
+func (t *quorumLease) syncNode(ctx context.Context, n *node) error {
+	s := &t.onNode[n.index]
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for t.needsSync(n) {
+		t.mu.Unlock()
+		err := t.syncStep(ctx, n)
+		t.mu.Lock()
+		t.reportLate(n, err)
+		if unavailable(err) && err != errMarkUnconfirmed {
+			return err
+		}
+		if err != nil {
+			break
+		}
+	}
+	s.syncing = false
+	return nil
+}
+
+// syncStep makes one call: the release of a lease that has ended, otherwise what the lease
+// lacks there.
+func (t *quorumLease) syncStep(ctx context.Context, n *node) error {
+	t.mu.Lock()
+	s := &t.onNode[n.index]
+	ended, state, name, extend := t.ended, s.state, s.name, s.provisional && t.fullTTL > 0
+	weight, ttl := t.request.Weight, t.fullTTL
+	t.mu.Unlock()
+	switch {
+	case ended:
+		return t.releaseOnNode(ctx, n, state, name)
+	case extend:
+		err := n.Renew(ctx, []engine.Renewal{{Resource: t.res, Held: name, TTL: ttl}})[0]
+		if err == nil {
+			t.mu.Lock()
+			s.provisional = false
+			t.mu.Unlock()
+		}
+		return err
+	}
+	return t.resizeOn(ctx, n, weight)
+}
+
+// releaseOnNode releases what is on one node, and returns what that counts for.
+func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, state nodeLeaseState, name engine.Held) error {
+	t.mu.Lock()
+	s := &t.onNode[n.index]
+	r, mayBeMarked := t.removal, s.mayBeMarked
+	t.mu.Unlock()
+	r.Resource, r.Held = t.res, name
+	r.Withdraw = r.Withdraw || state == withdrawing // the request may still be under way
+	err := releaseMarking(ctx, n, r, state)
+	if err == nil && mayBeMarked {
+		err = t.endMark(ctx, n)
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Mark == 0 || state.marks():
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		s.state, s.mayBeMarked = s.state.after(removalDone), false
+		return nil
+	case state == absent:
+		return &engine.NotHeldError{Cause: engine.CauseReleased}
+	}
+	return errMarkUnconfirmed
+}
+
+// releaseMarking releases what is on one node. A withdrawal is always confirmed, so it does not
+// show whether the node has marked: if that matters, and the request may still be under way,
+// the withdrawal comes second.
+func releaseMarking(ctx context.Context, n *node, r engine.Release, state nodeLeaseState) error {
+	if r.Mark == 0 || state != withdrawing {
+		return n.Release(ctx, r)
+	}
+	plain := r
+	plain.Withdraw = false
+	marked := n.Release(ctx, plain)
+	r.Mark = 0
+	return errors.Join(marked, n.Release(ctx, r))
+}
+
+// reportLate sends how it went on a node to the release that waits for it. The mutex is held.
+func (t *quorumLease) reportLate(n *node, err error) {
+	if s := &t.onNode[n.index]; s.awaited {
+		s.awaited = false
+		t.lateReplies <- nodeReply[struct{}]{node: n, err: err}
+	}
+}
+
+// setSyncing records that nodes are being called, so nothing is put into their outboxes.
+func (t *quorumLease) setSyncing(nodes []*node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range nodes {
+		t.onNode[n.index].syncing = true
+	}
+}
+
+// endSync leaves a node that has not done what it was called for to its outbox.
+func (t *quorumLease) endSync(n *node, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onNode[n.index].syncing = false
+	if unavailable(err) && err != errMarkUnconfirmed {
+		t.scheduleSync(n)
+	}
+}

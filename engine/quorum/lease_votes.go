@@ -1,0 +1,196 @@
+package quorum
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// vote is what one node answered to a ballot.
+type vote struct {
+	answered bool // also if it was not called
+	ans      engine.Answer
+	err      error
+}
+
+func (v vote) status(s engine.Status) bool { return v.answered && v.err == nil && v.ans.Status == s }
+
+func (v vote) granted() bool { return v.status(engine.Granted) }
+
+func (v vote) failed(target error) bool { return v.answered && errors.Is(v.err, target) }
+
+// verdict is what the votes amount to.
+type verdict uint8
+
+const (
+	undecided     verdict = iota
+	enoughAnswers         // as many as are needed have answered, but they do not decide
+	granted
+	refused
+)
+
+// decide returns the verdict as early as it is certain: a refusal is certain when it is also
+// clear which one it is. need is a majority or more.
+func decide(votes []vote, need int) verdict {
+	pending := count(votes, func(v vote) bool { return !v.answered })
+	yes := countStatus(votes, engine.Granted)
+	switch {
+	case yes >= need:
+		return granted
+	case pending == 0, yes+pending < need && sameRefusal(votes, need):
+		return refused
+	case len(votes)-pending-countError(votes, engine.ErrUnavailable) >= need:
+		return enoughAnswers
+	}
+	return undecided
+}
+
+// sameRefusal reports whether so many nodes refuse for one reason that the others cannot
+// make it another one.
+func sameRefusal(votes []vote, need int) bool {
+	majority, spare := len(votes)/2+1, len(votes)-need
+	if _, named := mostNamedHolder(votes); named > spare {
+		return true
+	}
+	return countStatus(votes, engine.Marked) >= majority ||
+		countStatus(votes, engine.Outbid)+countStatus(votes, engine.Granted) >= need ||
+		countError(votes, engine.ErrMismatch) >= max(majority, spare+1) || countError(votes, engine.ErrTooHeavy) > spare ||
+		countError(votes, engine.ErrBallot) > spare || countError(votes, engine.ErrDenied) > spare ||
+		countError(votes, engine.ErrUnavailable) > len(votes)-majority
+}
+
+func count(votes []vote, is func(vote) bool) int {
+	n := 0
+	for _, v := range votes {
+		if is(v) {
+			n++
+		}
+	}
+	return n
+}
+
+func countStatus(votes []vote, s engine.Status) int {
+	return count(votes, func(v vote) bool { return v.status(s) })
+}
+
+func countError(votes []vote, target error) int {
+	return count(votes, func(v vote) bool { return v.failed(target) })
+}
+
+// grantedTTL returns what is left of a lease on enough nodes: the least of the best.
+func grantedTTL(votes []vote, need int) time.Duration {
+	return kthLargest(votes, need, engine.Granted, func(a engine.Answer) time.Duration { return a.TTL })
+}
+
+// kthLargest returns the k-th largest value of the answers with a status; 0 if there are fewer.
+func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(engine.Answer) T) T {
+	var all []T
+	for _, v := range votes {
+		if v.status(s) {
+			all = append(all, value(v.ans))
+		}
+	}
+	if len(all) < k {
+		var none T
+		return none
+	}
+	slices.Sort(all)
+	return all[len(all)-k]
+}
+
+// refusal returns the answer to a request that was not granted. contended reports that
+// nothing is known to be in the way but other ballots.
+func refusal(votes []vote, need int) (ans engine.Answer, contended bool, err error) {
+	majority, spare := len(votes)/2+1, len(votes)-need
+	answered := count(votes, func(v vote) bool { return v.answered && v.err == nil })
+	mismatch := countError(votes, engine.ErrMismatch) > spare
+	switch {
+	case countStatus(votes, engine.Marked) >= majority:
+		left := kthLargest(votes, majority, engine.Marked, func(a engine.Answer) time.Duration { return a.Next })
+		return engine.Answer{Status: engine.Marked, Next: left}, false, nil
+	case mismatch && len(votes)-answered >= majority:
+		return ans, false, engine.ErrMismatch
+	case countError(votes, engine.ErrTooHeavy) > spare:
+		return ans, false, engine.ErrTooHeavy
+	case countError(votes, engine.ErrBallot) > spare:
+		return ans, false, fmt.Errorf("%w: quorum: on %d of %d nodes: their clocks and this one are too far apart", engine.ErrBallot, countError(votes, engine.ErrBallot), len(votes))
+	}
+	if outbid := countStatus(votes, engine.Outbid); outbid > 0 && outbid+countStatus(votes, engine.Granted) >= need {
+		return engine.Answer{Status: engine.Outbid, Last: highestLast(votes, engine.Outbid)}, false, nil
+	}
+	if ans, named := mostNamedHolder(votes); named > spare || named > 0 && answered >= majority {
+		bars := min(majority, len(votes)-majority+1) // a lease on so many nodes keeps all others out
+		return ans, named+len(votes)-answered < bars, nil
+	}
+	if countStatus(votes, engine.Marked) > 0 && answered == len(votes) {
+		return engine.Answer{Status: engine.Busy}, true, nil // the mark ends now, or has just begun
+	}
+	if mismatch {
+		// A majority has no other kind, so nothing holds one: what the others have is being
+		// released, or was never granted.
+		return engine.Answer{Status: engine.Busy}, true, nil
+	}
+	return ans, false, notGranted(votes, need)
+}
+
+// highestLast returns the highest Last of the answers with a status.
+func highestLast(votes []vote, s engine.Status) uint64 {
+	return kthLargest(votes, 1, s, func(a engine.Answer) uint64 { return a.Last })
+}
+
+// mostNamedHolder returns the Busy answer about the holder that most nodes name, and how many
+// do. A lease may have different names on different nodes.
+func mostNamedHolder(votes []vote) (engine.Answer, int) {
+	named := map[engine.Held]int{}
+	var best engine.Answer
+	most, waiters, last := 0, 0, uint64(0)
+	for _, v := range votes {
+		if !v.status(engine.Busy) {
+			continue
+		}
+		ans, lease := v.ans, leaseOf(v.ans.Holder)
+		ans.Holder.ID, ans.Holder.Token = lease.ID, lease.Token
+		if named[lease]++; named[lease] > most {
+			best, most = ans, named[lease]
+		}
+		waiters, last = max(waiters, ans.Waiters), max(last, ans.Last)
+	}
+	best.Waiters, best.Position, best.Last = waiters, 0, last
+	return best, most
+}
+
+// behindWaiters reports whether other waiters are ahead on more nodes than a request can do
+// without; for a request that waits itself, ahead of its turn.
+func behindWaiters(votes []vote, need int, waits bool) bool {
+	return count(votes, func(v vote) bool {
+		return v.status(engine.Busy) && (v.ans.Position > 0 || !waits && v.ans.Waiters > 0)
+	}) > len(votes)-need
+}
+
+// lastTurn returns the place of the last turn on the nodes that have granted. The next proposal
+// of this process is above it, so its turn is behind, whatever the clocks say.
+func lastTurn(votes []vote) uint64 { return highestLast(votes, engine.Granted) }
+
+// notGranted returns the error of a ballot that gives no better answer.
+func notGranted(votes []vote, need int) error {
+	t := tally{nodes: len(votes), need: need}
+	for i, v := range votes {
+		switch {
+		case !v.answered:
+			t.failures = append(t.failures, fmt.Errorf("node %d has not answered", i+1))
+		case v.err != nil:
+			t.failures = append(t.failures, fmt.Errorf("node %d: %w", i+1, v.err))
+		case v.ans.Status == engine.Marked:
+			t.failures = append(t.failures, fmt.Errorf("node %d: marked as done", i+1))
+		}
+		if v.answered && !unavailable(v.err) {
+			t.confirmations++
+		}
+	}
+	return t.shortfall(context.Background(), "answered")
+}

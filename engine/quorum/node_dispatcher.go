@@ -1,0 +1,229 @@
+package quorum
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// dispatcher makes the calls of the nodes, in worker goroutines that are used again: a call
+// needs a deep stack, and to grow one costs as much as the round trip.
+type dispatcher struct {
+	mu           sync.Mutex // guards the nodes, too
+	nodes        []*node
+	clients      map[string]*clientCalls // that have calls in flight or in an outbox
+	work         chan *nodeCall          // for idle workers; nil ends one
+	idleWorkers  int
+	spareWorkers int // the fewest that were idle since the last sweep
+	sweeping     bool
+}
+
+const (
+	// workerSweepInterval is how often idle workers are looked for; each lives for one to two.
+	workerSweepInterval = 25 * time.Millisecond
+	// maxIdleWorkers is how many idle workers are kept.
+	maxIdleWorkers = 512
+	// maxInFlight is how many calls of a node that does not answer may be in flight.
+	maxInFlight = 256
+	// inFlightMargin is by how many calls a node may be behind the others.
+	inFlightMargin = 2
+)
+
+// clientCalls counts the calls for one client of the engine.
+type clientCalls struct {
+	id     string
+	ctx    context.Context // ends when the client has left
+	cancel context.CancelFunc
+	total  int           // calls in flight and in outboxes
+	byNode []int         // the same by node
+	done   chan struct{} // closed when there are none; made by Leave
+}
+
+// nodeCall is a call of one node.
+type nodeCall struct {
+	client *clientCalls
+	n      *node
+	ctx    context.Context                  // unless it is a probe
+	run    func(context.Context, *nodeCall) // makes the call and records its result
+	skip   func(*node)                      // runs instead if the call is not made; may be nil
+
+	created    time.Time
+	retryUntil time.Time // the call is repeated until then if the node does not answer; zero: never
+	retry      bool      // the node has not answered
+	expired    bool      // the call is to be skipped
+
+	sent  time.Time
+	probe bool // the node was down
+}
+
+// send makes a call of each node, of which so many are needed. On one that is slow, and
+// behind the others, the call waits until an earlier one is over. So a node that hangs
+// gathers neither goroutines nor connections, and a slow one is not left out.
+func (d *dispatcher) send(id string, to []*node, need int, each nodeCall) {
+	var leftOut []*node
+	each.created = time.Now()
+	calls := slices.Repeat([]nodeCall{each}, len(to))
+	d.mu.Lock()
+	limit := inFlightLimit(to, need)
+	for i, n := range to {
+		c := &calls[i]
+		c.n = n
+		switch h := n.health(c.created); {
+		case h == healthy, n.inFlight < limit, h == down && n.probes == 0:
+			d.addCall(id, c)
+			d.startCall(c, c.created)
+		case h == slow && len(n.outbox) < maxOutboxRequests:
+			d.addCall(id, c)
+			d.enqueue(c)
+		default:
+			leftOut = append(leftOut, n)
+		}
+	}
+	d.mu.Unlock()
+	for _, n := range leftOut {
+		each.skip(n)
+	}
+}
+
+// inFlightLimit returns how many calls a node may have in flight: twice as many as the
+// nodes that are needed have, and a margin.
+func inFlightLimit(to []*node, need int) int {
+	if len(to) <= need {
+		return maxInFlight
+	}
+	var few [8]int
+	inFlight := few[:0]
+	for _, n := range to {
+		inFlight = append(inFlight, n.inFlight)
+	}
+	slices.Sort(inFlight)
+	return min(inFlightMargin+2*inFlight[max(0, need-1)], maxInFlight)
+}
+
+// addCall counts a call of a client, which may be new. The mutex is held.
+func (d *dispatcher) addCall(id string, c *nodeCall) {
+	w := d.clients[id]
+	if w == nil || w.ctx.Err() != nil && c.retryUntil.IsZero() {
+		w = &clientCalls{id: id, byNode: make([]int, len(d.nodes))}
+		w.ctx, w.cancel = context.WithCancel(context.Background())
+		d.clients[id] = w
+	}
+	c.client = w
+	w.total++
+	w.byNode[c.n.index]++
+}
+
+// removeCall counts off a call that is over. The mutex is held.
+func (d *dispatcher) removeCall(c *nodeCall) {
+	w := c.client
+	w.byNode[c.n.index]--
+	if w.total--; w.total > 0 {
+		return
+	}
+	if w.done != nil {
+		close(w.done)
+	}
+	if d.clients[w.id] == w {
+		delete(d.clients, w.id)
+	}
+}
+
+// startCall sends a call. The mutex is held.
+func (d *dispatcher) startCall(c *nodeCall, now time.Time) {
+	c.n.startCall(c, now)
+	d.assign(c)
+}
+
+// assign gives a call to a worker. The mutex is held.
+func (d *dispatcher) assign(c *nodeCall) {
+	if d.idleWorkers == 0 {
+		go d.worker(c)
+		return
+	}
+	d.idleWorkers--
+	d.spareWorkers = min(d.spareWorkers, d.idleWorkers)
+	d.work <- c
+}
+
+func (d *dispatcher) worker(c *nodeCall) {
+	for c != nil {
+		switch {
+		case c.expired:
+			if c.skip != nil {
+				c.skip(c.n)
+			}
+		case c.probe:
+			ctx, cancel := context.WithTimeout(c.client.ctx, nodeTimeout)
+			c.run(ctx, c)
+			cancel()
+		default:
+			c.run(c.ctx, c)
+		}
+		next, wait := d.nextCall(c)
+		if wait {
+			next = <-d.work
+		}
+		c = next
+	}
+}
+
+// recordResult records how a call ended; it comes before everything else that follows from
+// the result.
+func (d *dispatcher) recordResult(c *nodeCall, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.n.endCall(c, err)
+}
+
+// nextCall returns the next call for a worker: one from the same node's outbox, or whether
+// to wait for one.
+func (d *dispatcher) nextCall(c *nodeCall) (next *nodeCall, wait bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.retry {
+		d.enqueue(c)
+	} else {
+		d.removeCall(c)
+	}
+	if next = d.dequeue(c.n); next != nil {
+		// A node that answers again gets more and more calls at a time.
+		if !next.expired && c.n.inFlight < maxDrainCalls {
+			if another := d.dequeue(c.n); another != nil {
+				d.assign(another)
+			}
+		}
+		return next, false
+	}
+	if c.client.id == "" || c.client.ctx.Err() != nil || d.idleWorkers == maxIdleWorkers {
+		return nil, false // Leave is never called for the client ""
+	}
+	d.idleWorkers++
+	if !d.sweeping {
+		d.sweeping = true
+		time.AfterFunc(workerSweepInterval, d.sweepWorkers)
+	}
+	return nil, true
+}
+
+// sweepWorkers ends the workers that were idle since the last sweep. A timer for each would
+// cost every call more than it saves.
+func (d *dispatcher) sweepWorkers() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopWorkers(d.spareWorkers)
+	d.spareWorkers = d.idleWorkers
+	d.sweeping = d.idleWorkers > 0
+	if d.sweeping {
+		time.AfterFunc(workerSweepInterval, d.sweepWorkers)
+	}
+}
+
+// stopWorkers ends idle workers. The mutex is held.
+func (d *dispatcher) stopWorkers(n int) {
+	for range n {
+		d.idleWorkers--
+		d.work <- nil
+	}
+	d.spareWorkers = min(d.spareWorkers, d.idleWorkers)
+}

@@ -1,0 +1,135 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+const (
+	// minGrace is how much longer the remaining nodes get once a majority has answered, and
+	// minDownGrace the same if all of them are down, in case they answer again.
+	minGrace     = 100 * time.Millisecond
+	minDownGrace = 10 * time.Millisecond
+)
+
+// errNotCalled stands for the answer of a node that was not called.
+var errNotCalled = fmt.Errorf("%w: it was not called, having been silent of late", engine.ErrUnavailable)
+
+// callNodes calls nodes at once, of which so many are needed. done gets the answers, in any
+// order and concurrently; errNotCalled stands for that of a node whose call waited in the
+// outbox until its answer was of no use, or until the client left. A call outlives the
+// caller's ctx. A healthy node has its own timeouts, since a ctx that can end makes every
+// call dearer; one that is down gets nodeTimeout.
+func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
+	e.dispatcher.send(client, to, need, nodeCall{
+		ctx: context.WithoutCancel(ctx),
+		run: func(ctx context.Context, c *nodeCall) {
+			v, err := do(ctx, c.n)
+			e.dispatcher.recordResult(c, err)
+			done(c.n, v, err)
+		},
+		skip: func(n *node) {
+			var none T
+			done(n, none, errNotCalled)
+		},
+	})
+}
+
+// nodeReply is the answer of one node.
+type nodeReply[T any] struct {
+	node  *node
+	value T
+	err   error
+}
+
+// fanOut yields the answers of nodes, one after the other as they come. Answers that come
+// after the last call of next are dropped.
+type fanOut[T any] struct {
+	ctx        context.Context
+	e          *Engine
+	sent       time.Time
+	pending    int
+	unanswered []*node // of those that were called
+	replies    chan nodeReply[T]
+	timer      *time.Timer // of nodeTimeout, then of the grace period
+	inGrace    bool
+}
+
+// newFanOut makes a fanOut for so many answers at most.
+func newFanOut[T any](ctx context.Context, e *Engine, replies int) *fanOut[T] {
+	return &fanOut[T]{ctx: ctx, e: e, sent: time.Now(), replies: make(chan nodeReply[T], replies), timer: time.NewTimer(nodeTimeout)}
+}
+
+// send calls nodes. notCalled, which may be nil, gets those that are not called in the end.
+func (p *fanOut[T]) send(client string, to []*node, do func(context.Context, *node) (T, error), notCalled func(*node)) {
+	p.pending += len(to)
+	p.unanswered = slices.Clone(to)
+	callNodes(p.ctx, p.e, client, to, min(p.e.majority, len(to)), do, func(n *node, v T, err error) {
+		if err == errNotCalled && notCalled != nil {
+			notCalled(n)
+		}
+		p.replies <- nodeReply[T]{n, v, err}
+	})
+}
+
+// next returns the next answer; false if there is none left, ctx has ended, or the time is over.
+func (p *fanOut[T]) next() (nodeReply[T], bool) {
+	if p.pending == 0 {
+		return nodeReply[T]{}, false
+	}
+	select {
+	case r := <-p.replies:
+		p.pending--
+		p.unanswered = slices.DeleteFunc(p.unanswered, func(n *node) bool { return n == r.node })
+		return r, true
+	case <-p.ctx.Done():
+	case <-p.timer.C:
+	}
+	return nodeReply[T]{}, false
+}
+
+// startGrace limits the time of the remaining nodes to the grace period, once.
+func (p *fanOut[T]) startGrace() {
+	if !p.inGrace {
+		p.inGrace = true
+		p.timer.Reset(p.e.gracePeriod(p.unanswered, time.Since(p.sent)))
+	}
+}
+
+// gracePeriod returns how much longer the remaining nodes get when a majority took so long.
+func (e *Engine) gracePeriod(others []*node, took time.Duration) time.Duration {
+	if len(others) > 0 && e.allDown(others) {
+		return max(minDownGrace, 3*took)
+	}
+	return max(minGrace, 3*took)
+}
+
+// collect returns the answers of a majority of the nodes at least, and of others that
+// answer within the grace period.
+func collect[T any](ctx context.Context, e *Engine, client, what string, do func(context.Context, *node) (T, error)) ([]T, error) {
+	p := newFanOut[T](ctx, e, len(e.nodes))
+	use, _ := e.selectNodes(e.majority)
+	p.send(client, use, do, nil)
+	var all []T
+	t := e.majorityTally()
+	for {
+		r, ok := p.next()
+		if !ok {
+			break
+		}
+		if t.add(r.node, r.err); r.err == nil {
+			all = append(all, r.value)
+		}
+		if t.confirmed() {
+			p.startGrace()
+		}
+	}
+	if !t.confirmed() {
+		return nil, t.shortfall(ctx, what)
+	}
+	return all, nil
+}

@@ -1,0 +1,131 @@
+package quorum
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+const (
+	// retryTimeout bounds how long a call is repeated until the node answers. A lease ends by
+	// its TTL anyway; what matters is that no late request grants it after that.
+	retryTimeout = 30 * time.Second
+	// maxOutbox is how many calls an outbox has at most; a release beyond that is left to the TTL.
+	maxOutbox = 1024
+	// maxOutboxRequests is with how many calls in the outbox a request still waits there.
+	maxOutboxRequests = 128
+	// maxDrainCalls is how many calls from its outbox a node gets at a time.
+	maxDrainCalls = 16
+)
+
+// callInBackground repeats a call of a node until it has answered, retryTimeout is over, or
+// the client has left. Of a client that has left already only a node that is healthy is
+// called, once. It returns false if the call is not made; skip, which may be nil, runs if it
+// is dropped later.
+func (d *dispatcher) callInBackground(id string, n *node, do func(context.Context, *node) error, skip func(*node)) bool {
+	now := time.Now()
+	c := &nodeCall{n: n, ctx: context.Background(), skip: skip, created: now, retryUntil: now.Add(retryTimeout)}
+	c.run = func(ctx context.Context, c *nodeCall) {
+		err := do(ctx, c.n)
+		d.recordResult(c, err)
+		c.retry = unavailable(err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	h := n.health(now)
+	w := d.clients[id]
+	waits := h == slow && n.inFlight >= maxDrainCalls || h == down && n.probes+len(n.outbox) > 0
+	if waits && len(n.outbox) >= maxOutbox || h != healthy && w != nil && w.ctx.Err() != nil {
+		return false
+	}
+	d.addCall(id, c)
+	if waits {
+		d.enqueue(c)
+	} else {
+		d.startCall(c, now)
+	}
+	return true
+}
+
+// releaseInBackground repeats a release on one node.
+func (e *Engine) releaseInBackground(n *node, client string, r engine.Release) {
+	e.dispatcher.callInBackground(client, n, func(ctx context.Context, n *node) error { return n.Release(ctx, r) }, nil)
+}
+
+// enqueue puts a call in the node's outbox, in front if the node has not answered it. The
+// mutex is held.
+func (d *dispatcher) enqueue(c *nodeCall) {
+	at := len(c.n.outbox)
+	if c.retry {
+		at = 0
+	}
+	c.retry = false
+	c.n.outbox = slices.Insert(c.n.outbox, at, c)
+	d.armTimer(c.n)
+}
+
+// dequeue takes the first call from a node's outbox, if it may be made now, and records that
+// it is sent. The mutex is held.
+func (d *dispatcher) dequeue(n *node) *nodeCall {
+	if len(n.outbox) == 0 {
+		return nil
+	}
+	now := time.Now()
+	c := n.outbox[0]
+	c.expired = c.stale(now)
+	switch {
+	case c.expired:
+	case n.health(now) == down && !n.admitProbe(now):
+		d.armTimer(n)
+		return nil
+	default:
+		n.startCall(c, now)
+	}
+	n.outbox[0], n.outbox = nil, n.outbox[1:]
+	if len(n.outbox) == 0 {
+		n.outbox = nil // it may have been long
+	}
+	return c
+}
+
+// stale reports whether a call in an outbox is of no use any more. The mutex is held.
+func (c *nodeCall) stale(now time.Time) bool {
+	waited := now.Sub(c.created)
+	switch {
+	case c.client.ctx.Err() != nil:
+		return true
+	case c.retryUntil.IsZero():
+		return waited > nodeTimeout || waited > downAfter && c.n.health(now) == down
+	}
+	return now.After(c.retryUntil)
+}
+
+// armTimer drains the outbox when a node that is down may be called again. The mutex is held.
+func (d *dispatcher) armTimer(n *node) {
+	if n.timerSet {
+		return
+	}
+	n.timerSet = true
+	pause := max(time.Until(n.retryAt), minBackoff)
+	time.AfterFunc(pause/2+rand.N(pause), func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		n.timerSet = false
+		d.drain(n)
+	})
+}
+
+// drain makes the first call of an outbox, if it may be made; the worker then goes on with
+// the next. The mutex is held.
+func (d *dispatcher) drain(n *node) {
+	if len(n.outbox) > 0 && n.health(time.Now()) == slow {
+		d.armTimer(n) // a call is in flight
+		return
+	}
+	if c := d.dequeue(n); c != nil {
+		d.assign(c)
+	}
+}

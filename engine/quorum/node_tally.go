@@ -1,0 +1,92 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// tally counts the answers of nodes to one operation.
+type tally struct {
+	nodes, need   int
+	confirmations int
+	gone          []engine.Cause // of the nodes that do not have the lease
+	failures      []error        // of the others, with the node's number
+}
+
+func (e *Engine) majorityTally() tally { return tally{nodes: len(e.nodes), need: e.majority} }
+
+// add counts the answer of a node.
+func (t *tally) add(n *node, err error) {
+	var gone *engine.NotHeldError
+	switch {
+	case err == nil:
+		t.confirmations++
+	case errors.As(err, &gone):
+		t.gone = append(t.gone, gone.Cause)
+	default:
+		t.failures = append(t.failures, fmt.Errorf("node %d: %w", n.index+1, err))
+	}
+}
+
+// confirmed reports whether enough nodes have the lease.
+func (t *tally) confirmed() bool { return t.confirmations >= t.need }
+
+// lost reports whether too few nodes can have the lease.
+func (t *tally) lost() bool { return len(t.gone) > t.nodes-t.need }
+
+// removed reports whether so many nodes have ended the lease, or did not have it, that none
+// of the others matters.
+func (t *tally) removed() bool { return t.confirmations+len(t.gone) >= t.need }
+
+// final reports whether no further answer matters. A lost lease is not final: nodes that
+// answer later may know the cause, where the first only know that the lease is gone.
+func (t *tally) final() bool { return t.confirmed() || len(t.gone) == t.nodes }
+
+// cause returns the cause that most nodes give, of those that know how the lease ended.
+// Among equals the first counts.
+func (t *tally) cause() *engine.NotHeldError {
+	best, most := engine.CauseDeleted, 0
+	if slices.Contains(t.gone, engine.CauseReleased) {
+		best = engine.CauseReleased
+	}
+	counts := make(map[engine.Cause]int)
+	for _, cause := range t.gone {
+		counts[cause]++
+	}
+	for _, cause := range []engine.Cause{engine.CauseBroken, engine.CauseTaken, engine.CauseExpired} {
+		if counts[cause] > most {
+			best, most = cause, counts[cause]
+		}
+	}
+	return &engine.NotHeldError{Cause: best}
+}
+
+// shortfall returns the error of an operation that too few nodes have confirmed: how many
+// have, and why the others have not. It matches ErrDenied if those that deny it are what
+// prevents a majority.
+func (t *tally) shortfall(ctx context.Context, what string) error {
+	denied := 0
+	texts := make([]string, 0, len(t.failures))
+	for _, err := range t.failures {
+		if errors.Is(err, engine.ErrDenied) {
+			denied++
+		}
+		texts = append(texts, err.Error())
+	}
+	text := fmt.Sprintf("quorum: %d of %d nodes %s, %d are needed", t.confirmations, t.nodes, what, t.need)
+	if len(texts) > 0 {
+		text += " (" + strings.Join(texts, "; ") + ")"
+	}
+	switch {
+	case denied > t.nodes-t.need:
+		return fmt.Errorf("%w: %s", engine.ErrDenied, text)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s", contextError(ctx), text)
+	}
+	return fmt.Errorf("%w: %s", engine.ErrUnavailable, text)
+}

@@ -1,0 +1,182 @@
+package quorum
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// nodeSnapshot is what one node shows of a resource.
+type nodeSnapshot struct {
+	engine.Snapshot
+	node *node
+	more bool // there may be holders that it does not show
+}
+
+// observedLease is one lease as the nodes show it.
+type observedLease struct {
+	holder  engine.Holder // with the lease's own ID and token
+	shows   []bool        // by index of the snapshots
+	ttls    []time.Duration
+	weights []int // a node may have missed the latest
+}
+
+// nodes returns on how many nodes the lease is; 0 for nil.
+func (l *observedLease) nodes() int {
+	if l == nil {
+		return 0
+	}
+	return len(l.ttls)
+}
+
+// observe returns the leases that nodes show.
+func observe(all []nodeSnapshot) map[engine.Held]*observedLease {
+	leases := map[engine.Held]*observedLease{}
+	for i, one := range all {
+		for _, h := range one.Holders {
+			k := leaseOf(h)
+			l := leases[k]
+			if l == nil {
+				l = &observedLease{holder: h, shows: make([]bool, len(all))}
+				l.holder.ID, l.holder.Token = k.ID, k.Token
+				leases[k] = l
+			}
+			l.holder.Breaking = l.holder.Breaking || h.Breaking
+			if h.Since.Before(l.holder.Since) {
+				l.holder.Since = h.Since // the others granted it later
+			}
+			if l.shows[i] {
+				continue // it may have two names on a node
+			}
+			l.shows[i] = true
+			l.ttls, l.weights = append(l.ttls, h.TTL), append(l.weights, h.Weight)
+		}
+	}
+	return leases
+}
+
+// snapshots returns the whole snapshots of a majority of the nodes at least.
+func (e *Engine) snapshots(ctx context.Context, client string, res engine.Resource) ([]nodeSnapshot, error) {
+	return collect(ctx, e, client, "showed the resource", func(ctx context.Context, n *node) (nodeSnapshot, error) {
+		s, err := n.Snapshot(ctx, res)
+		return nodeSnapshot{Snapshot: s, node: n}, err
+	})
+}
+
+// Snapshot implements engine.Engine. A holder is shown if a majority can have
+// granted it: nodes that do not answer may have.
+func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
+	if err := e.ready(ctx); err != nil {
+		return engine.Snapshot{}, err
+	}
+	all, err := e.snapshots(ctx, "", res)
+	if err != nil {
+		return engine.Snapshot{}, err
+	}
+	return e.merge(res, all), nil
+}
+
+// merge makes one snapshot of those of the nodes.
+func (e *Engine) merge(res engine.Resource, all []nodeSnapshot) engine.Snapshot {
+	type kind struct {
+		kind     engine.Kind
+		capacity int
+	}
+	unseen := len(e.nodes) - len(all)
+	s := engine.Snapshot{Resource: res}
+	kinds := map[kind]int{}
+	for _, one := range all {
+		if one.Kind == "" {
+			continue
+		}
+		k := kind{one.Kind, one.Capacity}
+		if kinds[k]++; s.Kind == "" || kinds[k] > kinds[kind{s.Kind, s.Capacity}] {
+			s.Kind, s.Capacity = k.kind, k.capacity
+		}
+	}
+	need := e.votesNeeded(s.Kind, s.Capacity)
+	for _, l := range observe(all) {
+		if l.nodes()+unseen < need {
+			continue
+		}
+		slices.Sort(l.ttls)
+		slices.Sort(l.weights)
+		l.holder.Weight = l.weights[(len(l.weights)-1)/2]
+		l.holder.TTL = l.ttls[max(0, len(l.ttls)-max(1, need-unseen))]
+		s.Holders = append(s.Holders, l.holder)
+	}
+	slices.SortFunc(s.Holders, func(a, b engine.Holder) int { return cmp.Compare(a.Token, b.Token) })
+	s.Token = reachedBy(e.majority-unseen, all, func(s nodeSnapshot) uint64 { return s.Token })
+	s.Marked = reachedBy(e.majority-unseen, all, func(s nodeSnapshot) time.Duration { return s.Marked })
+	return s
+}
+
+// reachedBy returns the k-th largest value: with k nodes less than a majority for those that
+// are not seen, what a majority has reached if those have.
+func reachedBy[T cmp.Ordered](k int, all []nodeSnapshot, value func(nodeSnapshot) T) T {
+	values := make([]T, len(all))
+	for i, one := range all {
+		values[i] = value(one)
+	}
+	slices.Sort(values)
+	return values[len(values)-max(1, k)]
+}
+
+// List implements engine.Engine. A resource is listed if its snapshot, made of what
+// a majority of the nodes lists, shows a holder.
+func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) {
+		found, err := e.list(ctx, prefix, pattern)
+		for _, s := range found {
+			if err = e.ready(ctx); err != nil {
+				break
+			}
+			if len(s.Holders)+len(s.Waiters) > 0 && !yield(s, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(engine.Snapshot{}, err)
+		}
+	}
+}
+
+// list merges the lists of the nodes.
+func (e *Engine) list(ctx context.Context, prefix, pattern string) ([]engine.Snapshot, error) {
+	if err := e.ready(ctx); err != nil {
+		return nil, err
+	}
+	lists, err := collect(ctx, e, "", "listed", func(ctx context.Context, n *node) (map[engine.Resource]engine.Snapshot, error) {
+		all := make(map[engine.Resource]engine.Snapshot)
+		for s, err := range n.List(ctx, prefix, pattern) {
+			if err != nil {
+				return nil, err
+			}
+			all[s.Resource] = s
+		}
+		return all, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []engine.Snapshot
+	seen := make(map[engine.Resource]bool)
+	for _, l := range lists {
+		for name := range l {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			all := make([]nodeSnapshot, len(lists))
+			for i, l := range lists {
+				all[i].Snapshot = l[name] // a node that does not list it shows no holder
+			}
+			out = append(out, e.merge(name, all))
+		}
+	}
+	return out, nil
+}

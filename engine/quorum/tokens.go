@@ -1,0 +1,50 @@
+package quorum
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// maxTokens is of how many resources tokens are remembered.
+const maxTokens = 4096
+
+// tokens remembers the highest token seen of each resource, so that the next ballot is above
+// it. A token that was forgotten costs one more ballot.
+type tokens struct {
+	mu   sync.Mutex
+	last map[engine.Resource]uint64
+}
+
+// next returns a token to propose: above the highest seen, and at least the time in
+// microseconds.
+func (k *tokens) next(r engine.Resource) uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return max(k.last[r]+1, clockToken())
+}
+
+// observe records a token that was granted or is reserved. One that the clock has passed need
+// not be remembered.
+func (k *tokens) observe(r engine.Resource, last uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	last = max(last, k.last[r])
+	if last < clockToken() {
+		delete(k.last, r)
+		return
+	}
+	if k.last == nil || len(k.last) >= maxTokens {
+		k.last = make(map[engine.Resource]uint64)
+	}
+	k.last[r] = last
+}
+
+func (k *tokens) forget(r engine.Resource) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.last, r)
+}
+
+func clockToken() uint64 { return uint64(max(1, time.Now().UnixMicro())) }

@@ -1,0 +1,106 @@
+package quorum_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+func open(t *testing.T, c *cluster) *holdfast.Client {
+	t.Helper()
+	client, err := holdfast.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// Of many waiters of one process, one calls the nodes; and all are granted at once when the
+// resource is free.
+func TestManyWaitersOfOneProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		a, b := open(t, c), open(t, c)
+		held, err := a.RWMutex("stock").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		var released time.Time
+		for range 50 {
+			all.Go(func() {
+				l, err := b.RWMutex("stock").RLock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if took := time.Since(released); took > 10*time.Millisecond {
+					t.Errorf("in after %v", took)
+				}
+				time.Sleep(time.Second)
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		time.Sleep(5 * time.Second)
+		before := c.nodes[0].count()
+		time.Sleep(10 * time.Second)
+		if calls := c.nodes[0].count() - before; calls > 40 {
+			t.Errorf("for 50 waiters a node was called %d times in 10 s", calls)
+		}
+		released = time.Now()
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all.Wait()
+		_, _ = a.Close(), b.Close()
+	})
+}
+
+// The first waiter of a process withdraws, or stops polling without a call. Neither holds up the
+// others.
+func TestFirstWaiterWithdraws(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		a, b, d := open(t, c), open(t, c), open(t, c)
+		held, err := a.Mutex("stock").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead := mutexRequest("dead.1")
+		dead.Resource.Prefix, dead.Resource.Name, dead.Queue = holdfast.DefaultPrefix, "stock", true
+		if _, err := c.Acquire(t.Context(), dead); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := b.Mutex("stock").Lock(ctx); err == nil {
+			t.Error("granted beside the holder")
+		}
+		got := make(chan time.Time)
+		go func() {
+			l, err := d.Mutex("stock").Lock(t.Context())
+			if err != nil {
+				t.Error(err)
+			} else {
+				_ = l.Release(t.Context())
+			}
+			got <- time.Now()
+		}()
+		time.Sleep(100 * time.Millisecond)
+		free := time.Now()
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := (<-got).Sub(free); took > 3500*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		_, _, _ = a.Close(), b.Close(), d.Close()
+		c.Leave("dead")
+	})
+}

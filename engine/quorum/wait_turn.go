@@ -1,0 +1,228 @@
+package quorum
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// turn is how one attempt waits: in the queue of each node, at a place that is the token it
+// proposed first. So all nodes have the turns in one order, and none is passed on any node. A
+// node on which the turn is at the front and fits calls it. When so many nodes have called
+// that a ballot can succeed, the client is woken and runs one. A nil turn does not wait.
+type turn struct {
+	e    *Engine
+	res  engine.Resource
+	id   string      // holder ID
+	held engine.Held // its ID on the nodes, and its place
+
+	mu          sync.Mutex
+	on          []turnOnNode // by node
+	callsWanted int          // how many calls make a ballot succeed; 0: one is under way
+	notified    bool         // the client was woken since the latest ballot
+	sent        time.Time    // when the latest ballot was
+	ended       bool
+}
+
+// turnOnNode is what is known of a turn on one node.
+type turnOnNode struct {
+	queued     bool // it may be in the queue
+	unknown    bool // a request that was not answered may put it there later
+	pending    int  // ballots that are not answered
+	overlapped bool // there were several of them at once, so the node's order is unknown
+	called     bool // since the latest ballot
+}
+
+// calledGrace is how long a turn that was called waits for further calls, since a release
+// goes to all nodes at once.
+const calledGrace = 20 * time.Millisecond
+
+// joinQueue returns the turn of an attempt that waits, and adds it to a request.
+func (a *attemptState) joinQueue(e *Engine, r *engine.Request) *turn {
+	if !r.Queue {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.turn == nil && a.cause == 0 {
+		a.turn = &turn{
+			e: e, res: r.Resource, id: r.ID, on: make([]turnOnNode, len(e.nodes)),
+			held: engine.Held{ID: turnID(r.ID, r.Ballot), Token: r.Ballot},
+		}
+		e.attempts.turns.Store(a.turn.held.ID, a.turn)
+	}
+	if a.turn == nil {
+		r.Queue = false
+		return nil
+	}
+	r.Turn = a.turn.held
+	return a.turn
+}
+
+// takeTurn takes the turn from an attempt that waits no more, and returns the nodes that have it.
+func (a *attemptState) takeTurn(withdraw bool) (t *turn, on []*node) {
+	a.mu.Lock()
+	t, a.turn = a.turn, nil
+	a.mu.Unlock()
+	if t == nil {
+		return nil, nil
+	}
+	t.e.attempts.turns.Delete(t.held.ID)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	for i, n := range t.e.nodes {
+		s := &t.on[i]
+		if withdraw && s.pending > 0 {
+			s.queued, s.unknown = false, true
+			on = append(on, n)
+		} else if s.remove() {
+			on = append(on, n)
+		}
+	}
+	return t, on
+}
+
+// endTurn takes the turn of an attempt out of the queues in the background: where a ballot has
+// yet to be answered when it is.
+func (a *attemptState) endTurn() {
+	t, on := a.takeTurn(false)
+	for _, n := range on {
+		t.removeFrom(n)
+	}
+}
+
+// removeFrom takes the turn out of the queue of a node in the background.
+func (t *turn) removeFrom(n *node) { t.e.releaseInBackground(n, engine.ClientOf(t.id), t.removal(n)) }
+
+// leaveQueue is endTurn that returns when the nodes have answered: an attempt that has been
+// withdrawn is in no other's way.
+func (a *attemptState) leaveQueue(ctx context.Context) {
+	t, on := a.takeTurn(true)
+	if len(on) == 0 {
+		return
+	}
+	p := newFanOut[struct{}](ctx, t.e, len(on))
+	p.send(engine.ClientOf(t.id), on, func(ctx context.Context, n *node) (struct{}, error) {
+		err := n.Release(ctx, t.removal(n))
+		if unavailable(err) {
+			t.removeFrom(n)
+		}
+		return struct{}{}, err
+	}, t.removeFrom)
+	p.startGrace()
+	for more := true; more; {
+		_, more = p.next()
+	}
+}
+
+// remove records that the turn is taken out of the queue of a node. It returns false if it is
+// not there, or a ballot could put it there again.
+func (s *turnOnNode) remove() bool {
+	out := s.queued && s.pending == 0
+	s.queued = s.queued && !out
+	return out
+}
+
+// removal returns the release that takes the turn out of the queue of a node.
+func (t *turn) removal(n *node) engine.Release {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return engine.Release{Resource: t.res, Held: engine.Held{ID: t.held.ID}, Withdraw: t.on[n.index].unknown}
+}
+
+// ballotSent records that a ballot is sent.
+func (t *turn) ballotSent(to []*node) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.callsWanted, t.notified, t.sent = 0, false, time.Now()
+	for i := range t.on {
+		t.on[i].called = false
+	}
+	for _, n := range to {
+		s := &t.on[n.index]
+		s.overlapped = s.pending > 0
+		s.pending++
+	}
+}
+
+// recordAnswer records what a node answered to a ballot. One that granted has taken the turn
+// out of its queue; but if another ballot was in flight, or has been lost, that may have put it
+// there again: answers come in any order.
+func (t *turn) recordAnswer(n *node, a engine.Answer, err error) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	s := &t.on[n.index]
+	s.pending--
+	switch {
+	case err == errNotCalled:
+	case unavailable(err):
+		s.queued, s.unknown = true, true
+	case err == nil && a.Status == engine.Busy:
+		s.queued = true
+	case err == nil && (a.Status == engine.Granted || a.Status == engine.Marked):
+		s.queued = s.queued && (s.overlapped || s.unknown)
+	}
+	out := t.ended && s.remove()
+	t.mu.Unlock()
+	if out {
+		t.removeFrom(n)
+	}
+}
+
+// ballotRefused records that a ballot has failed, and by how many nodes. It reports whether
+// so many have called meanwhile.
+func (t *turn) ballotRefused(by int) (called bool) {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.callsWanted = max(1, by)
+	return t.countCalls() >= t.callsWanted
+}
+
+// countCalls returns how many nodes have called since the latest ballot. The mutex is held.
+func (t *turn) countCalls() int {
+	calls := 0
+	for _, s := range t.on {
+		if s.called {
+			calls++
+		}
+	}
+	return calls
+}
+
+// called records that a node has called the turn. The client is woken when the calls are
+// enough, or calledGrace after the first.
+func (t *turn) called(n *node, l *mergedListener) {
+	t.mu.Lock()
+	t.on[n.index].called = true
+	calls, sent := t.countCalls(), t.sent
+	enough := t.callsWanted > 0 && calls >= t.callsWanted
+	t.mu.Unlock()
+	switch {
+	case enough:
+		t.notify(l, sent)
+	case calls == 1:
+		time.AfterFunc(calledGrace, func() { t.notify(l, sent) })
+	}
+}
+
+// notify wakes the client, unless it was woken, or has run a ballot, since the one sent then.
+func (t *turn) notify(l *mergedListener, sent time.Time) {
+	t.mu.Lock()
+	due := !t.notified && !t.ended && t.sent == sent
+	t.notified = t.notified || due
+	t.mu.Unlock()
+	if due {
+		l.send(engine.Wakeup{Kind: engine.Resync, ID: t.id})
+	}
+}

@@ -1,0 +1,190 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// localUser joins the local lock of an acquirer.
+type localUser struct {
+	t  *testing.T
+	lk *acquirer
+}
+
+func (u localUser) join(id string, weight int) *localHold {
+	u.t.Helper()
+	p, err := u.lk.c.local.join(u.lk, id, weight, andWait)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return p
+}
+
+func (p *localHold) held() bool {
+	p.locks.mu.Lock()
+	defer p.locks.mu.Unlock()
+	return p.state == localHeld
+}
+
+// wantHeld checks which of the holds are granted, in order: "gw" is granted, waiting.
+func wantHeld(t *testing.T, want string, all ...*localHold) {
+	t.Helper()
+	got := ""
+	for _, p := range all {
+		if p.held() {
+			got += "g"
+		} else {
+			got += "w"
+		}
+	}
+	if got != want {
+		t.Errorf("the holds are %q, want %q (g granted, w waiting)", got, want)
+	}
+}
+
+func TestNothingPassesTheFrontOfALocalLock(t *testing.T) {
+	s := opened(t).Semaphore("x", 2)
+	u := localUser{t, &s.acquirer}
+	a, b := u.join("a", 1), u.join("b", 1)
+	heavy, light, last := u.join("heavy", 2), u.join("light", 1), u.join("last", 1)
+	wantHeld(t, "ggwww", a, b, heavy, light, last)
+	a.release()
+	wantHeld(t, "www", heavy, light, last) // a unit is free, and the front does not fit
+	b.release()
+	wantHeld(t, "gww", heavy, light, last)
+	heavy.release()
+	wantHeld(t, "gg", light, last)
+	if late := u.join("late", 1); late.held() {
+		t.Error("a third unit of two was granted")
+	}
+}
+
+// If the front gives up its place, those behind it that fit enter.
+func TestAWithdrawnFrontAdmitsThoseBehind(t *testing.T) {
+	s := opened(t).Semaphore("x", 2)
+	u := localUser{t, &s.acquirer}
+	a, heavy, light := u.join("a", 1), u.join("heavy", 2), u.join("light", 1)
+	wantHeld(t, "gww", a, heavy, light)
+	heavy.release()
+	wantHeld(t, "gg", a, light)
+}
+
+func TestAReleasedLocalLockIsForgotten(t *testing.T) {
+	c := opened(t)
+	u := localUser{t, &c.Mutex("x").acquirer}
+	a, b := u.join("a", 1), u.join("b", 1)
+	a.release()
+	a.release() // does nothing more
+	wantHeld(t, "g", b)
+	if w := u.join("c", 1); w.held() {
+		t.Error("a second release of one hold admitted two")
+	} else {
+		w.release()
+	}
+	b.release()
+	if n := len(c.local.open); n != 0 {
+		t.Errorf("%d locks are kept that nobody uses", n)
+	}
+	(*localHold)(nil).release() // no hold
+	(*localHold)(nil).demote(1)
+}
+
+func TestABusyLocalLockNamesItsOldestHolder(t *testing.T) {
+	c := opened(t)
+	s := c.Semaphore("x", 2, WithReason("restock"))
+	u := localUser{t, &s.acquirer}
+	u.join("oldest", 1)
+	u.join("second", 1)
+	u.join("waiter", 1)
+	_, err := c.local.join(&s.acquirer, "other", 1, noWait)
+	var held *HeldError
+	if !errors.As(err, &held) {
+		t.Fatalf("got %v", err)
+	}
+	if held.HolderID != "oldest" || held.Reason != "restock" || held.Waiters != 1 || held.Name != c.info.Name || held.TTL != DefaultTTL {
+		t.Errorf("got %+v", held)
+	}
+}
+
+func TestALocalLockHasOneKindAndCapacity(t *testing.T) {
+	c := opened(t)
+	localUser{t, &c.Mutex("x").acquirer}.join("a", 1)
+	localUser{t, &c.Semaphore("y", 2).acquirer}.join("a", 1)
+	for _, lk := range []*acquirer{&c.Semaphore("x", 1).acquirer, &c.Semaphore("y", 3).acquirer} {
+		if _, err := c.local.join(lk, "b", 1, andWait); !errors.Is(err, ErrMismatch) {
+			t.Errorf("%s of %d on %s: %v", lk.kind, lk.capacity, lk.name, err)
+		}
+	}
+}
+
+func TestDemoteAdmitsLocalReaders(t *testing.T) {
+	u := localUser{t, &opened(t).RWMutex("x").acquirer}
+	w := u.join("writer", rwCapacity)
+	r1, next, r2 := u.join("r1", 1), u.join("next writer", rwCapacity), u.join("r2", 1)
+	wantHeld(t, "gwww", w, r1, next, r2)
+	w.demote(1)
+	wantHeld(t, "ggww", w, r1, next, r2)
+	w.demote(1)
+	w.release()
+	w.demote(1) // it has ended: nothing is left to lower
+	wantHeld(t, "gww", r1, next, r2)
+	r1.release()
+	wantHeld(t, "gw", next, r2)
+}
+
+func TestAWaitForALocalLockEnds(t *testing.T) {
+	cause := errors.New("the caller left")
+	for name, tt := range map[string]struct {
+		end  func(c *Client, cancel context.CancelCauseFunc, granted *Lease, first *localHold)
+		want []error
+	}{
+		"granted": {func(_ *Client, _ context.CancelCauseFunc, _ *Lease, first *localHold) { first.release() }, nil},
+		"ctx": {func(_ *Client, cancel context.CancelCauseFunc, _ *Lease, _ *localHold) { cancel(cause) },
+			[]error{ErrNotAcquired, cause}},
+		"client": {func(c *Client, _ context.CancelCauseFunc, _ *Lease, _ *localHold) { c.endLife() },
+			[]error{ErrNotAcquired, ErrClosed}},
+		"the lease that waits is lost": {func(_ *Client, _ context.CancelCauseFunc, l *Lease, _ *localHold) {
+			_ = l.end(&LostError{Resource: "x", Cause: LostDeleted})
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := opened(t)
+				u := localUser{t, &c.Mutex("x").acquirer}
+				first, p, next := u.join("first", 1), u.join("second", 1), u.join("third", 1)
+				granted, err := c.Mutex("y").Lock(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancelCause(context.Background())
+				defer cancel(nil)
+				ended := make(chan error, 1)
+				go func() { ended <- p.wait(ctx, granted) }()
+				time.Sleep(time.Hour)
+				select {
+				case err := <-ended:
+					t.Fatal("the wait ended by itself:", err)
+				default:
+				}
+				tt.end(c, cancel, granted, first)
+				err = <-ended
+				if tt.want == nil && err != nil {
+					t.Error(err)
+				}
+				for _, want := range tt.want {
+					if !errors.Is(err, want) {
+						t.Errorf("%v is not %v", err, want)
+					}
+				}
+				if err == nil {
+					p.release()
+				}
+				first.release()
+				wantHeld(t, "g", next) // nothing is left of p
+			})
+		})
+	}
+}

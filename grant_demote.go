@@ -1,0 +1,66 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// errNotWriter is the error of a demotion of anything but the writer of an RWMutex.
+var errNotWriter = fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld)
+
+// demotable returns why a lease cannot be demoted, or nil.
+func demotable(leases []*Lease, l *Lease, writer bool) error {
+	switch {
+	case !slices.Contains(leases, l):
+		return fmt.Errorf("%w any more", ErrNotHeld)
+	case len(leases) > 1:
+		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
+	case !writer:
+		return errNotWriter
+	}
+	return nil
+}
+
+// demote implements grant. Whatever the store answers, no caller re-enters the lease as a
+// writer from here on.
+func (h *storeGrant) demote(ctx context.Context, l *Lease) error {
+	c := h.client()
+	if h.acquirer.kind != engine.KindRW {
+		return errNotWriter
+	}
+	if !c.gate.Enter() {
+		return ErrClosed
+	}
+	defer c.gate.Leave()
+	if err := l.Err(); err != nil {
+		return err
+	}
+	if err := h.beReader(l); err != nil {
+		return err
+	}
+	call, cancel := until(ctx, c.life)
+	defer cancel()
+	r := h.Renewal()
+	err := retry(call, fewRetries, func() error { return c.engine.Resize(call, r.Resource, r.Held, 1) })
+	var gone *engine.NotHeldError
+	if errors.As(err, &gone) {
+		h.lose(h.gone(gone))
+	}
+	return err
+}
+
+// beReader lowers the weight of the grant in this client.
+func (h *storeGrant) beReader(l *Lease) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := demotable(h.leases, l, h.weight == rwCapacity || h.demoted); err != nil {
+		return err
+	}
+	h.weight, h.demoted = 1, true
+	h.local.Load().demote(1)
+	return nil
+}

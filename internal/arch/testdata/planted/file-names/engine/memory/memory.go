@@ -1,0 +1,3 @@
+package memory
+
+type Engine struct{}

@@ -1,0 +1,3 @@
+package x // want
+
+func (g *storeGrant) over() {}

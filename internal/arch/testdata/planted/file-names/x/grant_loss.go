@@ -1,0 +1,3 @@
+package x
+
+func (g *storeGrant) lossSeen() {}

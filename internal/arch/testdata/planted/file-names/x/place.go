@@ -1,0 +1,3 @@
+package x // want
+
+type line struct{}

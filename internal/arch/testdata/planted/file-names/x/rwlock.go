@@ -1,0 +1,3 @@
+package x
+
+type RWLock struct{}

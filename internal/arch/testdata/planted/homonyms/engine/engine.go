@@ -1,0 +1,7 @@
+package engine
+
+type Answer struct{}
+
+type lease struct{} // want
+
+type alone struct{}

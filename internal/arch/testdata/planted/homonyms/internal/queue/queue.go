@@ -1,0 +1,5 @@
+package queue
+
+type Answer struct{}
+
+type lease struct{} // want

@@ -1,0 +1,3 @@
+package lab
+
+type lease struct{}

@@ -1,0 +1,3 @@
+package x
+
+type Answer struct{} // want

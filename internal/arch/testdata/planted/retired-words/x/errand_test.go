@@ -1,0 +1,3 @@
+package x // want
+
+func insist() {} // want

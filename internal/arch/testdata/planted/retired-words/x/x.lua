@@ -1,0 +1,2 @@
+-- the long way // want
+local ok

@@ -1,0 +1,121 @@
+package primitivetest
+
+import (
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/random"
+)
+
+// Environment is where one script runs: a store, and the scale of its time.
+type Environment struct {
+	// Store is the operator's engine, which no fault cuts off.
+	Store engine.Engine
+	// Node returns the engine of one more client of the store.
+	Node func() engine.Engine
+	// Prefix separates scripts that run on one store at once.
+	Prefix string
+	// Pace divides the times of a script, but not the TTLs that it relies on. No TTL
+	// becomes shorter than holdfast.MinTTL.
+	Pace int
+	// Late is how much later than expected an event may come without a stall.
+	Late time.Duration
+	// Stalled is the longest stall of the store, or of this process, since the script
+	// began: a fault that no script plans.
+	Stalled func() time.Duration
+	// Idle returns when all callers are blocked, if that can be known.
+	Idle func()
+	// Eventually waits until a condition holds without further steps, and reports
+	// whether it does.
+	Eventually func(holds func() bool) bool
+}
+
+// BubbleEnvironment is one in a bubble of testing/synctest, on a store inside it.
+func BubbleEnvironment(store engine.Engine) *Environment {
+	return &Environment{
+		Store: store, Node: func() engine.Engine { return store }, Prefix: holdfast.DefaultPrefix,
+		Pace: 1, Late: 250 * time.Millisecond, Idle: synctest.Wait, Stalled: func() time.Duration { return 0 },
+		Eventually: func(holds func() bool) bool {
+			synctest.Wait()
+			return holds()
+		},
+	}
+}
+
+// disturbed reports whether a stall may have made a lease expire or a waiter seem dead.
+// A script without faults then cannot check what must happen, but still checks what
+// must never happen.
+func (s *Environment) disturbed() bool { return s.Stalled() > 400*time.Millisecond }
+
+// late is how much later than expected an event may come.
+func (s *Environment) late() time.Duration { return s.Late + 2*s.Stalled() }
+
+// virtual reports whether time passes only in the steps of the script.
+func (s *Environment) virtual() bool { return s.Pace == 1 }
+
+// span scales a time of a script.
+func (s *Environment) span(d time.Duration) time.Duration { return d / time.Duration(s.Pace) }
+
+// ttl is the option of a TTL that may run out.
+func (s *Environment) ttl(d time.Duration) holdfast.LockOption { return holdfast.WithTTL(s.ttlOf(d)) }
+
+// ttlOf scales a TTL of a script.
+func (s *Environment) ttlOf(d time.Duration) time.Duration { return max(holdfast.MinTTL, s.span(d)) }
+
+// elapse waits for a time of a script.
+func (s *Environment) elapse(d time.Duration) { <-time.After(s.span(d)) }
+
+func (s *Environment) resource(name string) engine.Resource {
+	return engine.Resource{Prefix: s.Prefix, Name: name}
+}
+
+// Script is one random program.
+type Script interface {
+	// Play runs the program and returns the differences from the model. In a bubble, a
+	// goroutine that is left is a failure too.
+	Play(s *Environment) (wrong []string)
+}
+
+// drawer draws a script of at least so many steps.
+type drawer func(t *random.T, least int) Script
+
+// Program draws the scripts for one promise of a primitive.
+type Program struct {
+	Name string // the primitive, a slash, and the promise
+	draw drawer
+}
+
+// Draw draws a script, half of the time a long one: the failure of a short one is easier
+// to read.
+func (p Program) Draw(t *random.T) Script {
+	return p.draw(t, random.SampledFrom([]int{1, longLeast}).Draw(t, "least"))
+}
+
+// Seeded returns the script of a seed, a long one.
+func (p Program) Seeded(seed int) Script {
+	return random.Custom(func(t *random.T) Script { return p.draw(t, longLeast) }).Seeded(uint64(seed))
+}
+
+// longLeast is how many steps a long script has at least.
+const longLeast = 12
+
+// Programs returns those of all primitives.
+func Programs() []Program {
+	return []Program{
+		{"mutex/faults", drawMutex},
+		{"rwmutex/order", drawOrder(readWriters())},
+		{"rwmutex/faults", drawShared(readWriters())},
+		{"semaphore/order", drawOrder(semaphores())},
+		{"semaphore/faults", drawShared(semaphores())},
+		{"multi/calm", drawMulti(false)},
+		{"multi/faults", drawMulti(true)},
+		{"latch/faults", drawLatch},
+		{"cond/order", drawCond},
+		{"cond/faults", drawCondFaults},
+		{"election/faults", drawElection},
+		{"job/faults", drawJob},
+		{"once/faults", drawOnce},
+	}
+}

@@ -1,0 +1,79 @@
+package redistest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Silence measures for how long a server, or the way to it, gives no answer: the time
+// between two answers to PING. A stall of this process counts too.
+type Silence struct {
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu       sync.Mutex
+	answered time.Time // last
+	long     []stall   // the silences of at least leastSilence that are over
+}
+
+const (
+	pingEvery    = 10 * time.Millisecond
+	leastSilence = 100 * time.Millisecond
+)
+
+// WatchSilence sends PING to a server all the time, on a connection of its own, until Stop.
+func WatchSilence(opts *redis.Options) *Silence {
+	own := *opts
+	own.PoolSize, own.MaxRetries = 1, -1
+	ctx, stop := context.WithCancel(context.Background())
+	s := &Silence{stop: stop, done: make(chan struct{}), answered: time.Now()}
+	go s.watch(ctx, redis.NewClient(&own))
+	return s
+}
+
+func (s *Silence) watch(ctx context.Context, rdb *redis.Client) {
+	defer close(s.done)
+	defer rdb.Close()
+	every := time.NewTicker(pingEvery)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		if rdb.Ping(ctx).Err() == nil {
+			s.answer(time.Now())
+		}
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *Silence) answer(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.answered) >= leastSilence {
+		s.long = append(s.long, stall{s.answered, now})
+	}
+	s.answered = now
+}
+
+// Since returns the longest silence that ended after t, or has not ended yet.
+func (s *Silence) Since(t time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	longest := time.Since(s.answered)
+	for _, one := range s.long {
+		if one.to.After(t) {
+			longest = max(longest, one.to.Sub(one.from))
+		}
+	}
+	return longest
+}
+
+// Stop ends the measuring.
+func (s *Silence) Stop() {
+	s.stop()
+	<-s.done
+}

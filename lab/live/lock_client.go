@@ -1,0 +1,204 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/engine/quorum"
+	"github.com/holdfast-go/holdfast/lab/subject"
+	"github.com/holdfast-go/holdfast/lab/workload"
+)
+
+// lockClient is a worker's client of the lock.
+type lockClient interface {
+	// take acquires as a round says.
+	take(ctx context.Context, r round) (workload.Hold, error)
+	// passing reports whether an error is one that faults may cause.
+	passing(err error) bool
+	// pools are the connection pools that it was made with.
+	pools() []*redis.Client
+	close() error
+}
+
+// openClient opens the client of a lock of the catalog. Renewed is called for each renewal by the
+// resource, if the lock reports them.
+func openClient(o opening, catalog subject.Catalog, renewed func(resource string)) (lockClient, error) {
+	var conns []*redis.Client
+	for _, url := range o.Nodes {
+		opts, err := redis.ParseURL(url)
+		if err != nil {
+			return nil, err
+		}
+		if !o.Program.holdfast() { // Holdfast has to be right with go-redis's defaults
+			c := subject.Connect(opts.Addr)
+			opts.MaxRetries, opts.ContextTimeoutEnabled, opts.ReadTimeout = c.MaxRetries, c.ContextTimeoutEnabled, c.ReadTimeout
+		}
+		conns = append(conns, redis.NewClient(opts))
+	}
+	if o.Program.holdfast() {
+		return openHoldfast(o, conns, renewed)
+	}
+	kind, err := catalog.Find(o.Program.Subject)
+	if err != nil {
+		return nil, err
+	}
+	c, err := kind.Open(subject.Setup{Client: o.Name, Nodes: conns, TTL: o.Program.TTL,
+		Renewed: func(r subject.Renewal) { renewed(strings.TrimPrefix(r.Resource, o.Prefix+":")) }})
+	return &catalogClient{c, o.Prefix, conns}, err
+}
+
+// catalogClient is a lock of the catalog that is used as a mutex.
+type catalogClient struct {
+	c      subject.Client
+	prefix string
+	conns  []*redis.Client
+}
+
+func (p *catalogClient) take(ctx context.Context, r round) (workload.Hold, error) {
+	if r.way == Try {
+		return p.c.Try(ctx, p.prefix+":"+r.Name)
+	}
+	return p.c.Acquire(ctx, p.prefix+":"+r.Name)
+}
+
+// passing reports true for every error: what to do with errors of the network is left to
+// the caller by these locks.
+func (p *catalogClient) passing(error) bool { return true }
+
+func (p *catalogClient) pools() []*redis.Client { return p.conns }
+
+func (p *catalogClient) close() error {
+	err := p.c.Close()
+	for _, c := range p.conns {
+		_ = c.Close() // nothing is under way
+	}
+	return err
+}
+
+// holdfastClient is a client of Holdfast.
+type holdfastClient struct {
+	c     *holdfast.Client
+	ttl   time.Duration
+	conns []*redis.Client
+}
+
+// renewals is a hook that passes on renewals that worked.
+type renewals struct{ tell func(resource string) }
+
+// Renew implements holdfast.RenewHook.
+func (r renewals) Renew(e holdfast.RenewEvent) {
+	if e.Err == nil {
+		r.tell(e.Resource)
+	}
+}
+
+func openHoldfast(o opening, conns []*redis.Client, renewed func(resource string)) (*holdfastClient, error) {
+	c, err := holdfast.New(engineOf(conns), holdfast.WithPrefix(o.Prefix), holdfast.WithName(o.Name), holdfast.WithHooks(renewals{renewed}))
+	return &holdfastClient{c, o.Program.TTL, conns}, err
+}
+
+func engineOf(conns []*redis.Client) engine.Engine {
+	if len(conns) == 1 {
+		return goredis.New(conns[0])
+	}
+	var nodes []engine.Engine
+	for _, c := range conns {
+		nodes = append(nodes, goredis.New(c))
+	}
+	return quorum.New(nodes...)
+}
+
+func (m *holdfastClient) passing(err error) bool {
+	return errors.Is(err, holdfast.ErrNotAcquired) || errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrLost)
+}
+
+func (m *holdfastClient) pools() []*redis.Client { return m.conns }
+
+func (m *holdfastClient) close() error {
+	err := m.c.Close()
+	for _, c := range m.conns {
+		_ = c.Close() // the engine is done with it
+	}
+	return err
+}
+
+// lease is a workload.Hold of Holdfast.
+type lease struct{ *holdfast.Lease }
+
+// Until implements workload.Hold.
+func (l lease) Until() time.Time { return l.Deadline() }
+
+// Lost implements workload.Hold.
+func (l lease) Lost() <-chan struct{} { return l.Done() }
+
+func leased(l *holdfast.Lease, err error) (workload.Hold, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lease{l}, nil
+}
+
+func (m *holdfastClient) options(r round) []holdfast.LockOption {
+	opts := []holdfast.LockOption{holdfast.WithTTL(m.ttl)}
+	switch r.way {
+	case NoTenure:
+		opts = append(opts, holdfast.WithoutTenure())
+	case NoRenewal:
+		opts = append(opts, holdfast.WithoutRenewal())
+	}
+	return opts
+}
+
+func (m *holdfastClient) take(ctx context.Context, r round) (workload.Hold, error) {
+	opts, try := m.options(r), r.way == Try
+	switch r.Kind {
+	case Pair:
+		rw := m.c.RWMutex(r.Name, opts...)
+		switch {
+		case r.weight == 1 && try:
+			return leased(rw.TryRLock(ctx))
+		case r.weight == 1:
+			return leased(rw.RLock(ctx))
+		case try:
+			return leased(rw.TryLock(ctx))
+		}
+		return leased(rw.Lock(ctx))
+	case Semaphore:
+		s := m.c.Semaphore(r.Name, capacity, opts...)
+		if try {
+			return leased(s.TryAcquire(ctx, r.weight))
+		}
+		return leased(s.Acquire(ctx, r.weight))
+	}
+	mutex := m.c.Mutex(r.Name, opts...)
+	if try {
+		return leased(mutex.TryLock(ctx))
+	}
+	return leased(mutex.Lock(ctx))
+}
+
+// slot runs work once a slot: of a job if job is set, else of an ID.
+func (m *holdfastClient) slot(ctx context.Context, id string, opts []holdfast.JobOption, fn func(context.Context) error) (bool, error) {
+	if opts == nil {
+		return m.c.Once(ctx, id, time.Hour, fn)
+	}
+	return m.c.Job(id, append(opts, holdfast.Every(slotLength), holdfast.WithTTL(m.ttl))...).Run(ctx, fn)
+}
+
+// errOnPurpose is what work returns that is meant to fail.
+var errOnPurpose = errors.New("the work failed")
+
+// named is the resource under which a run stands.
+func named(ctx context.Context) string {
+	for name := range holdfast.LeaseFromContext(ctx).Tokens() {
+		return name
+	}
+	return ""
+}

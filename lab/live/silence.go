@@ -1,0 +1,65 @@
+package live
+
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A client that closes while a node of its quorum has not answered for 300 ms may leave
+// its turn there, and the turn ends with the life of a waiter (docs/GUARANTEES.md, "No
+// starvation"). So each worker measures, with probes of its own, how long each node was
+// silent while its client closed.
+const (
+	// silentFor is the measured silence from which a node counts as silent: the 300 ms
+	// of the promise less what lies between two probes on a loaded machine.
+	silentFor = 250 * time.Millisecond
+	// waiterLife is how long the turn of a client that is gone stays in a node's line.
+	waiterLife = 3 * time.Second
+)
+
+// watchSilences begins to measure the nodes.
+func watchSilences(urls []string) (all []*redistest.Silence, err error) {
+	for _, url := range urls {
+		opts, err := redis.ParseURL(url)
+		if err != nil {
+			stopSilences(all, time.Time{})
+			return nil, err
+		}
+		opts.DialTimeout, opts.ReadTimeout = time.Second, time.Second
+		all = append(all, redistest.WatchSilence(opts))
+	}
+	return all, nil
+}
+
+// stopSilences returns the longest silence of each node since an instant.
+func stopSilences(all []*redistest.Silence, since time.Time) (longest []time.Duration) {
+	for _, s := range all {
+		longest = append(longest, s.Since(since))
+		s.Stop()
+	}
+	return longest
+}
+
+// remnant is a lease or a waiter of a client that has closed.
+type leftBehind struct {
+	node    int
+	client  string
+	waiting bool
+	text    string
+}
+
+// mayStay returns how long after Close the remnant may still be in its node.
+func (r *run) mayStay(x leftBehind) time.Duration {
+	if !x.waiting || len(r.stores) == 1 {
+		return tidy
+	}
+	for _, c := range r.workers {
+		if c.name == x.client && x.node < len(c.silent) && c.silent[x.node] >= silentFor {
+			return waiterLife + tidy
+		}
+	}
+	return tidy
+}

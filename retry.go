@@ -1,0 +1,105 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	mathrand "math/rand/v2"
+	"time"
+)
+
+// backoff grows from 10 ms to 1 s, with jitter.
+type backoff struct{ n int }
+
+func (b *backoff) next() time.Duration {
+	d := min(10*time.Millisecond<<b.n, time.Second)
+	if b.n < 10 {
+		b.n++
+	}
+	return d/2 + mathrand.N(d)
+}
+
+// pause waits for the next time; it returns false when ctx ended.
+func (b *backoff) pause(ctx context.Context) bool { return sleep(ctx, b.next()) }
+
+// How often retry repeats a call.
+const (
+	fewRetries = 3 // and not after releaseGrace
+	noLimit    = -1
+)
+
+// retry makes a call and repeats it after a backoff, while the store does not answer and
+// ctx lasts. It returns the last error.
+func retry(ctx context.Context, retries int, call func() error) error {
+	start := time.Now()
+	for slow := (backoff{}); ; {
+		err := call()
+		if !errors.Is(err, ErrUnavailable) || slow.n == retries ||
+			retries != noLimit && time.Since(start) > releaseGrace || !slow.pause(ctx) {
+			return err
+		}
+	}
+}
+
+// ask makes a call until it is answered; the store may be away meanwhile. Each call is
+// bounded by askTimeout. If ctx or the client ends first, over is why, and err the error of
+// the last call, if there was one.
+func (c *Client) ask(ctx context.Context, call func(ctx context.Context) error) (err, over error) {
+	for slow := (backoff{}); ; c.sleep(ctx, slow.next()) {
+		switch {
+		case c.life.Err() != nil:
+			return err, ErrClosed
+		case ctx.Err() != nil:
+			return err, context.Cause(ctx)
+		}
+		once, done := context.WithTimeout(ctx, askTimeout)
+		err = call(once)
+		done()
+		if !errors.Is(err, ErrUnavailable) {
+			return err, nil
+		}
+	}
+}
+
+// sleep waits for d. It returns false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// sleep is like the function, and ends with the client too.
+func (c *Client) sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	case <-c.life.Done():
+	}
+}
+
+// background runs f, which cleans up, for so long at most. The channel is closed when f
+// has ended, or at once if the client is closed.
+func (c *Client) background(limit time.Duration, f func(ctx context.Context)) <-chan struct{} {
+	ended := make(chan struct{})
+	if !c.gate.JoinCleanup() {
+		close(ended)
+		return ended
+	}
+	go func() {
+		defer c.gate.Leave()
+		defer close(ended)
+		ctx, cancel := context.WithTimeout(c.tasks, limit)
+		defer cancel()
+		f(ctx)
+	}()
+	return ended
+}
