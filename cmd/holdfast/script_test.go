@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,6 +27,9 @@ import (
 func TestMain(m *testing.M) {
 	if strings.HasSuffix(os.Args[0], ".test") {
 		leaveTerminal()
+		if signal.Ignored(syscall.SIGHUP) { // as under nohup; what is caught here, commands find as it is by default
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+		}
 	}
 	testscript.Main(m, map[string]func(){"holdfast": main, guard.Name: main, guard.ClientName: main, demo.NodeName: main, "guard-by-hand": guardByHand})
 }

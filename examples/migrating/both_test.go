@@ -76,10 +76,10 @@ func TestOldAndNewClientsExcludeEachOther(t *testing.T) {
 						}
 					}
 				})
-				client, lock := newClient(t, server), old()
+				client, alongside := newClient(t, server), old()
 				all.Go(func() {
 					for range each {
-						if err := Both(t.Context(), client.Mutex("stock:42"), lock, oldTTL/3, work); err != nil {
+						if err := Both(t.Context(), client.Mutex("stock:42"), alongside, oldTTL/3, work); err != nil {
 							t.Error(err)
 						}
 					}

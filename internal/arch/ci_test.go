@@ -30,15 +30,38 @@ func TestSummaryOfFailures(t *testing.T) {
 	}
 }
 
+// A test that fails on a slow machine runs again, alone, and is named; what shows a defect
+// fails at once.
+func TestAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		passes bool
+		says   string
+	}{
+		"TestSlow":   {true, "passed when run again, alone: ^TestSlow$/^(part)$ of "},
+		"TestBroken": {false, "promise broken: two inside"},
+		"TestPanic":  {false, "panic: no"},
+		"TestAlways": {false, "again: ^TestAlways$ of "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("bash", "../../.ci/again", "-run=^"+name+"$", "./testdata/again")
+			cmd.Env = append(os.Environ(), "AGAIN_FOLDER="+t.TempDir())
+			out, err := cmd.CombinedOutput()
+			if passed := err == nil; passed != c.passes || !strings.Contains(string(out), c.says) {
+				t.Errorf("%v:\n%s", err, out)
+			}
+		})
+	}
+}
+
 // What a change has to pass is every test: those of make test and those of make
 // test-long, which takes the suites that make test leaves out.
 func TestEveryTestIsAskedFor(t *testing.T) {
 	for path, all := range map[string][]string{
 		"../../.ci/run": {" check test test-long "},
 		"../../Makefile": {
-			`suites=$$($(GO) list $(FAULTS:%=./%/...) $(SUITES:%=./%/...) $(INSTALL:%=./%/...))`,
-			`test -race -timeout $(TIMEOUT) $(FAULTS:%=./%/...)`, `test -race -timeout $(TIMEOUT) $(SUITES:%=./%/...)`,
-			`test -timeout $(TIMEOUT) $(INSTALL:%=./%/...)`,
+			`all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(INSTALL)));`,
+			`$$($(call packages,$(RANDOM),$(FAULTS)))`, `.ci/again -p=1 -timeout=$(TIMEOUT) $(FAULTS:%=./%/...)`,
+			`test -timeout=$(TIMEOUT) $(INSTALL:%=./%/...)`,
 		},
 	} {
 		text, err := os.ReadFile(path)

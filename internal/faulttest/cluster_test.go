@@ -27,7 +27,7 @@ func newClusterFixture(t *testing.T, opts ...redistest.Option) *clusterFixture {
 	t.Helper()
 	leaktest.Check(t, dialling())
 	t.Cleanup(func() { leaktest.Check(t, dialling()) })
-	w := &clusterFixture{fixture: fixture{t: t, stalls: redistest.WatchStalls(t)}, cluster: redistest.StartCluster(t, opts...)}
+	w := &clusterFixture{fixture: *newBareFixture(t), cluster: redistest.StartCluster(t, opts...)}
 	w.stores = []engine.Engine{goredis.New(w.cluster.Client())}
 	t.Cleanup(func() {
 		if !t.Failed() {

@@ -210,10 +210,10 @@ func judge(t *testing.T, all []term) {
 	for _, b := range all[1:] {
 		a := latest
 		if b.from < a.to {
-			t.Errorf("token %d led until %d, token %d from %d: %v too early", a.token, a.to, b.token, b.from, time.Duration(a.to-b.from))
+			redistest.Broken(t, "token %d led until %d, token %d from %d: %v too early", a.token, a.to, b.token, b.from, time.Duration(a.to-b.from))
 		}
 		if b.token <= a.token {
-			t.Errorf("token %d led after token %d", b.token, a.token)
+			redistest.Broken(t, "token %d led after token %d", b.token, a.token)
 		}
 		vacant += max(0, time.Duration(b.from-a.to))
 		if b.to > a.to {

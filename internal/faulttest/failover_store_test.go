@@ -49,7 +49,7 @@ func onFailoverStores(t *testing.T, test func(w *fixture, g failoverStore)) {
 					}
 				}
 			})
-			test(&fixture{t: t}, g)
+			test(newBareFixture(t), g)
 		})
 	}
 }

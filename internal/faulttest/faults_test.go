@@ -160,7 +160,7 @@ func TestHolderKilled(t *testing.T) {
 	early, late := asked.Add(left).Sub(r.at), r.at.Sub(seen.Add(left))
 	t.Logf("entered %v after the lease ended in the store", late)
 	if early > 5*time.Millisecond {
-		t.Errorf("entered %v before the lease's end", early)
+		redistest.Broken(t, "entered %v before the lease's end", early)
 	}
 	w.stalls.WithinAt(t, seen.Add(left), r.at, 500*time.Millisecond, "to enter after the lease's end")
 	w.release(r.lease)
@@ -180,7 +180,7 @@ func TestHolderPausedPastItsTTL(t *testing.T) {
 	c := w.client()
 	l := w.lock(c.Mutex("stock:1"))
 	if fmt.Sprint(l.Token()) <= old {
-		t.Errorf("token %d is not above %s", l.Token(), old)
+		redistest.Broken(t, "token %d is not above %s", l.Token(), old)
 	}
 	rdb := w.redis.Client()
 	if ok, err := fencedWrite(t.Context(), rdb, "fenced", l.Token()); !ok || err != nil {
@@ -227,7 +227,7 @@ func TestRedisRestartUnderWaiters(t *testing.T) {
 			t.Fatal(r.err)
 		}
 		if r.lease.Token() <= l.Token() || tokens[r.lease.Token()] {
-			t.Errorf("token %d after %d: the store forgot", r.lease.Token(), l.Token())
+			redistest.Broken(t, "token %d after %d: the store forgot", r.lease.Token(), l.Token())
 		}
 		tokens[r.lease.Token()] = true
 		w.release(r.lease)

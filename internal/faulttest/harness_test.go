@@ -54,7 +54,7 @@ func newFixture(t *testing.T, opts ...redistest.Option) *fixture {
 	t.Helper()
 	leaktest.Check(t, dialling())
 	t.Cleanup(func() { leaktest.Check(t, dialling()) })
-	w := &fixture{t: t, stalls: redistest.WatchStalls(t)}
+	w := newBareFixture(t)
 	if sizeOfQuorum() > 1 {
 		w.queue = &queue{all: make(map[string]map[string]bool)}
 	}
@@ -65,6 +65,11 @@ func newFixture(t *testing.T, opts ...redistest.Option) *fixture {
 	}
 	t.Cleanup(w.checkClean)
 	return w
+}
+
+// newBareFixture is a fixture for a test that starts its servers itself.
+func newBareFixture(t *testing.T) *fixture {
+	return &fixture{t: t, stalls: redistest.WatchStalls(t)}
 }
 
 // within fails the test if something that began at an instant has taken longer than it

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // period is that of the job under test; Strict in the task chooses RetryFailed.
@@ -194,12 +195,12 @@ func jobUnderFaults(t *testing.T, retry bool) {
 	for slot, times := range n.began {
 		runs += times
 		if times > 1 && !retry {
-			t.Errorf("%s began %d times", slot, times)
+			redistest.Broken(t, "%s began %d times", slot, times)
 		}
 	}
 	for slot, times := range n.done {
 		if times > 1 {
-			t.Errorf("%s succeeded %d times", slot, times)
+			redistest.Broken(t, "%s succeeded %d times", slot, times)
 		}
 	}
 	t.Logf("%d slots began, in %d runs; %d succeeded; %v in %v", len(n.began), runs, len(n.done), f, length)

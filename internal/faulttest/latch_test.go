@@ -105,7 +105,7 @@ func TestLatchUnderFaults(t *testing.T) {
 	for _, ch := range waiters {
 		select {
 		case r := <-ch:
-			t.Errorf("a wait ended before the last count: %v", r.err)
+			redistest.Broken(t, "a wait ended before the last count: %v", r.err)
 		default:
 		}
 	}

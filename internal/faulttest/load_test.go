@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Four processes of eight goroutines add to a counter by read-then-write, while
@@ -55,7 +56,7 @@ func TestExclusionUnderLoad(t *testing.T) {
 	}
 	t.Logf("%d turns, %d kills", counted, kills)
 	if value != counted || counted < turns {
-		t.Errorf("counter %d after %d turns", value, counted)
+		redistest.Broken(t, "counter %d after %d turns", value, counted)
 	}
 	if kills < 10 {
 		t.Errorf("only %d kills: the fault was hardly there", kills)
@@ -119,7 +120,7 @@ func (w *fixture) exact(counter string, tallies []tally) {
 		turns += y.Turns
 	}
 	if n < turns || n > turns+len(tallies) {
-		w.t.Errorf("counter %d after %d turns", n, turns)
+		redistest.Broken(w.t, "counter %d after %d turns", n, turns)
 	}
 }
 
@@ -179,7 +180,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 			t.Fatalf("entry %d went to waiter %d, %v", n, e.n, e.e)
 		}
 		if e.l.Token() <= token {
-			t.Errorf("token %d after %d", e.l.Token(), token)
+			redistest.Broken(t, "token %d after %d", e.l.Token(), token)
 		}
 		token = e.l.Token()
 		w.release(e.l)

@@ -183,7 +183,7 @@ func TestMultiIsToldOfABreak(t *testing.T) {
 	}
 	w.within(start, 100*time.Millisecond+grace, "to tell the holder")
 	if _, err := op.Multi([]string{"c", "b", "a"}).TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
-		t.Errorf("another could enter while the holder is inside: %v", err)
+		redistest.Broken(t, "another could enter while the holder is inside: %v", err)
 	}
 	if err := l.Release(t.Context()); !errors.Is(err, holdfast.ErrLost) {
 		t.Errorf("Release: %v", err)
@@ -241,7 +241,7 @@ func TestMultiUnderKills(t *testing.T) {
 		moved = moved || n != each
 	}
 	if sum != each*len(accounts) || !moved {
-		t.Errorf("the accounts are %v: together %d, want %d", have, sum, each*len(accounts))
+		redistest.Broken(t, "the accounts are %v: together %d, want %d", have, sum, each*len(accounts))
 	}
 }
 
@@ -258,7 +258,7 @@ func TestMultiOnACluster(t *testing.T) {
 		}
 		nodes, addrs = append(nodes, s), append(addrs, s.Addr())
 	}
-	w := &fixture{t: t}
+	w := newBareFixture(t)
 	for _, addr := range addrs[1:] {
 		host, port, _ := strings.Cut(addr, ":")
 		if err := nodes[0].Client().ClusterMeet(t.Context(), host, port).Err(); err != nil {

@@ -22,7 +22,7 @@ import (
 func TestCallersPoolIsTaken(t *testing.T) {
 	t.Cleanup(func() { leaktest.Check(t, dialling()) })
 	server := redistest.Start(t)
-	w := &fixture{t: t}
+	w := newBareFixture(t)
 	join := func(change ...func(*redis.Options)) (*redis.Client, *holdfast.Client) {
 		rdb := server.Client(change...)
 		c, err := holdfast.New(goredis.New(rdb))

@@ -19,7 +19,7 @@ import (
 func TestRefusedConnectionsNameTheirCause(t *testing.T) {
 	t.Cleanup(func() { leaktest.Check(t, dialling()) })
 	server := redistest.Start(t, redistest.WithPassword("right"))
-	w := &fixture{t: t}
+	w := newBareFixture(t)
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: "right"})
 	c, err := holdfast.New(goredis.New(rdb))
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // writerWeight is the weight of a writer.
@@ -256,7 +257,7 @@ func shareUnderFaults(t *testing.T, tk task, capacity int) {
 	all := usagesOf(t, s.lines)
 	most, err := checkOverlap(all, capacity)
 	if err != nil {
-		t.Error(err)
+		redistest.Broken(t, "%v", err)
 	}
 	t.Logf("%d uses, at most %d at once; %v in %v", len(all), most, s.faults, length)
 }

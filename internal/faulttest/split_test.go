@@ -46,7 +46,7 @@ func TestSentinelSplit(t *testing.T) {
 		t.Cleanup(func() { _, _ = c.Close(), rdb.Close() })
 		return c
 	}
-	w := &fixture{t: t}
+	w := newBareFixture(t)
 	a, b := join(redis.NewFailoverClient(options)), join(redis.NewFailoverClusterClient(options))
 	var slowest time.Duration
 	rounds := redistest.Scale(2, 20)

@@ -78,7 +78,7 @@ func startStore(t *testing.T, opts ...redistest.Option) *redistest.Server {
 		if err := s.Client().ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 			t.Fatal(err)
 		}
-		w := &fixture{t: t}
+		w := newBareFixture(t)
 		w.eventually("the cluster is complete", func() bool {
 			return strings.Contains(s.Client().ClusterInfo(t.Context()).Val(), "cluster_state:ok")
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // The traps that other locks fell into, one test each; those that are faults in
@@ -332,7 +333,7 @@ func TestBreakTellsTheHolder(t *testing.T) {
 		if name == "by force" {
 			w.release(w.get(ch).lease)
 		} else if _, err := w.client().Mutex(name).TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) || len(ch) > 0 {
-			t.Errorf("%s: another could enter while the holder is inside: %v, %d", name, err, len(ch))
+			redistest.Broken(t, "%s: another could enter while the holder is inside: %v, %d", name, err, len(ch))
 		}
 		if err := l.Release(t.Context()); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("%s: Release: %v", name, err)

@@ -29,16 +29,9 @@ func TestWatchSilence(t *testing.T) {
 	s := WatchSilence(server.Client().Options())
 	t.Cleanup(s.Stop)
 	server.Pause()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for s.Since(start) < 3*leastSilence {
-		<-tick.C
-	}
+	Await(t, 10*time.Second, "the server has been silent for long", func() bool { return s.Since(start) >= 3*leastSilence })
 	server.Resume()
-	resumed := time.Now()
-	for s.Since(resumed) >= leastSilence && time.Since(resumed) < 30*time.Second {
-		<-tick.C
-	}
+	Await(t, 10*time.Second, "the server answers again", func() bool { return s.Since(time.Now()) < leastSilence })
 	if got := s.Since(start); got < 3*leastSilence {
 		t.Errorf("the silence is forgotten: %v", got)
 	}
