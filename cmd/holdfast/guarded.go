@@ -62,6 +62,8 @@ type guarded struct {
 	Wait     *span
 	lock     lock
 	job      *guard.Job
+	// skippedExitCode is the exit code if the work was done before.
+	skippedExitCode int
 }
 
 // lock is how to get the lease.
@@ -101,8 +103,8 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 		lease, err := c.acquire(s, sigs, say, first)
 		if err != nil {
 			if errors.Is(err, errDone) {
-				say.notice("done-before", nil, "%q was done before: nothing to do", c.Resource)
-				return nil
+				say.detail("done-before", []slog.Attr{slog.Int("code", c.skippedExitCode)}, "%q was done before: nothing to do", c.Resource)
+				return &exitError{code: c.skippedExitCode}
 			}
 			var busy *busyError
 			if errors.As(err, &busy) {

@@ -27,12 +27,15 @@ type onceCmd struct {
 	Keep  *span `placeholder:"D" help:"How long it remains done, 100ms or more. Default: 24h for an ID; two periods and at least 10m with --every or --cron."`
 	Wait  *span `short:"w" placeholder:"D" help:"While another process runs it, wait at most D, such as 30s, then exit 75. Default: no limit."`
 
+	SkippedExitCode int `default:"0" placeholder:"N" help:"Exit code when it was done before. Default: ${default}."`
+
 	guardFlags
 }
 
 // Help is the long text of --help.
 func (*onceCmd) Help() string {
-	return `CMD runs as under "holdfast run", unless it was done before; then holdfast prints that and exits with code 0.
+	return `CMD runs as under "holdfast run", unless it was done before; then holdfast exits silently with code 0, or N
+of --skipped-exit-code.
 Done means that CMD exited with code 0 while the lease was held, and that the store has recorded it. While
 another process runs it, holdfast waits, and then finds it done or runs CMD itself.
 
@@ -42,10 +45,11 @@ it succeeds, and a later holdfast once finds it done; with --retry the next one 
 HOLDFAST_RESOURCE of CMD is the name with the period's beginning.
 To allow it to run again: holdfast break RESOURCE mark
 
-Exit codes: CMD's own, 0 if it was done before, and those of "holdfast run".
+Exit codes: CMD's own, 0 if it was done before (--skipped-exit-code N: N instead), and those of "holdfast run".
 
 Examples:
 	holdfast once order-4711 -- ./send-invoice.sh 4711
+	holdfast once --skipped-exit-code 9 order-4711 -- ./send-invoice.sh 4711; [ $? = 9 ] && echo "sent before"
 	holdfast once --keep 720h migration-12 -- ./migrate.sh
 	holdfast once --every 24h nightly-report -- ./report.sh
 	holdfast once --retry --tz Europe/Berlin --cron '0 8 * * 1-5' push-report -- ./push.sh`
@@ -64,6 +68,8 @@ func (c *onceCmd) Validate() error {
 		return errors.New("--slack needs a duration of 0 or more, and goes with --every or --cron")
 	case c.TZ != nil && c.Cron == nil:
 		return errors.New("--tz goes with --cron")
+	case c.SkippedExitCode < 0 || c.SkippedExitCode > 255:
+		return errors.New("--skipped-exit-code needs an exit code from 0 to 255")
 	case c.Keep != nil && (time.Duration(*c.Keep) < holdfast.MinPeriod || time.Duration(*c.Keep) > holdfast.MaxKeep):
 		return fmt.Errorf("--keep needs a duration from %v to %v", holdfast.MinPeriod, holdfast.MaxKeep)
 	}
@@ -77,7 +83,7 @@ func (c *onceCmd) Validate() error {
 
 // Run runs the command if it is still to be done.
 func (c *onceCmd) Run(e *env) error {
-	g := &guarded{guardFlags: c.guardFlags, verb: "once", Resource: c.ID, Cmd: c.Cmd, Wait: c.Wait}
+	g := &guarded{guardFlags: c.guardFlags, verb: "once", Resource: c.ID, Cmd: c.Cmd, Wait: c.Wait, skippedExitCode: c.SkippedExitCode}
 	t := &jobRun{guarded: g, leases: make(chan *holdfast.Lease), result: make(chan error), ended: make(chan runResult, 1)}
 	return g.run(e, func(s *session) lock {
 		t.job = s.Job(string(c.ID), c.options()...)
