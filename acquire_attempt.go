@@ -160,6 +160,8 @@ func (a *attempt) run(ctx context.Context) (*storeGrant, Source, error) {
 				}
 				next = slow.next()
 			}
+		case errors.Is(err, ErrMismatch):
+			return nil, 0, opError("acquire", a.acquirer.name, a.c.explainMismatch(call, a.req.Resource, a.acquirer.usage(), err))
 		default:
 			return nil, 0, opError("acquire", a.acquirer.name, err)
 		}

@@ -314,7 +314,7 @@ func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) b
 	for last := uint64(math.MaxUint64); ; {
 		b, err := c.lk.c.engine.Peek(ctx, res)
 		if err == nil && (len(b.Holders) > 0 || b.More) && b.Kind != engine.KindCond {
-			err = ErrMismatch
+			err = mismatchWith(b, c.lk.usage())
 		}
 		if err != nil {
 			return opError(op, c.lk.name, err)

@@ -142,7 +142,7 @@ func (e *Election) look(ctx context.Context) (Leader, time.Duration, error) {
 	case err != nil:
 		return Leader{}, 0, opError("leader of", e.name, err)
 	case (len(b.Holders) > 0 || b.More) && b.Kind != engine.KindElection:
-		return Leader{}, 0, opError("leader of", e.name, ErrMismatch)
+		return Leader{}, 0, opError("leader of", e.name, mismatchWith(b, usage{engine.KindElection, 1}))
 	}
 	again := engine.PollInterval - engine.PollInterval/10 + rand.N(engine.PollInterval/5)
 	if len(b.Holders) == 0 {

@@ -30,7 +30,8 @@ var (
 	ErrDenied = engine.ErrDenied
 	// ErrTooHeavy: the weight is above the capacity.
 	ErrTooHeavy = engine.ErrTooHeavy
-	// ErrMismatch: the resource is in use with another kind or capacity.
+	// ErrMismatch: the resource is in use with another kind or capacity. The
+	// text names both if the store shows them.
 	ErrMismatch = engine.ErrMismatch
 	// ErrDeadlock: the caller would wait for a lease that it holds itself.
 	ErrDeadlock = errors.New("deadlock: the resource is held by the caller's own lease")

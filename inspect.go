@@ -162,7 +162,7 @@ func (c *Client) Forget(ctx context.Context, name string) error {
 	}
 	b, err := c.peek(ctx, name)
 	if err == nil && b.Marked > 0 && b.Kind == engine.KindLatch {
-		err = ErrMismatch
+		err = mismatchWith(b, usage{engine.KindJob, 1})
 	}
 	if err != nil {
 		return opError("forget", name, err)

@@ -93,6 +93,9 @@ func (k latchCall) over() error {
 func (k latchCall) acquire(r engine.Request) (ans engine.Answer, err error) {
 	err = k.retry(func(ctx context.Context) (err error) {
 		ans, err = k.l.c.engine.Acquire(ctx, r)
+		if errors.Is(err, ErrMismatch) {
+			err = k.l.c.explainMismatch(ctx, r.Resource, usage{r.Kind, r.Capacity}, err)
+		}
 		return err
 	})
 	return ans, err
@@ -177,7 +180,7 @@ func (k latchCall) unmark() error {
 		return err
 	}
 	if b.Marked > 0 && b.Kind != engine.KindLatch {
-		return opError(k.op, k.l.name, ErrMismatch) // the mark is not a latch's
+		return opError(k.op, k.l.name, mismatchWith(b, usage{engine.KindLatch, 1})) // the mark is not a latch's
 	}
 	return k.retry(func(ctx context.Context) error {
 		err := k.l.c.engine.Break(ctx, k.l.c.resource(k.l.name), engine.Break{ID: engine.MarkID})

@@ -71,7 +71,7 @@ func explain(err error, at string) *exitError {
 	case errors.Is(err, holdfast.ErrDenied):
 		return denied(text, at)
 	case errors.Is(err, holdfast.ErrMismatch):
-		return &exitError{code: exitConfig, text: text + "; use the same primitive and capacity everywhere, or another name"}
+		return &exitError{code: exitConfig, text: text + "; use the same kind and capacity everywhere, or another name"}
 	case errors.Is(err, holdfast.ErrInvalid):
 		return &exitError{code: exitUsage, text: text}
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):

@@ -1,0 +1,73 @@
+package holdfast
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// A mismatch reports a request for a resource that is in use as another kind or with
+// another capacity, and names both. It matches ErrMismatch.
+type mismatch struct {
+	inUse, asked usage
+	marked       time.Duration // time until the mark of inUse ends; 0: it is not marked
+}
+
+// usage is what a resource is used as.
+type usage struct {
+	kind     engine.Kind
+	capacity int
+}
+
+func (e *mismatch) Error() string {
+	s := fmt.Sprintf("in use as %s, not as %s", e.inUse, e.asked)
+	if e.marked > 0 {
+		s += fmt.Sprintf(" (marked as done for another %s)", max(e.marked, time.Second).Round(time.Second))
+	}
+	return s
+}
+
+// Is reports whether target is ErrMismatch.
+func (e *mismatch) Is(target error) bool { return target == ErrMismatch }
+
+func (u usage) String() string {
+	switch u.kind {
+	case engine.KindMutex:
+		return "a mutex"
+	case engine.KindRW:
+		return "a readers' and writers' lock"
+	case engine.KindSemaphore:
+		return fmt.Sprintf("a semaphore of %d", u.capacity)
+	case engine.KindElection:
+		return "an election"
+	case engine.KindJob:
+		return "a job"
+	case engine.KindCond:
+		return "a condition variable"
+	case engine.KindLatch:
+		return "a latch"
+	}
+	return fmt.Sprintf("%q", string(u.kind))
+}
+
+func (t *lockSpec) usage() usage { return usage{t.kind, t.capacity} }
+
+// mismatchWith returns the error of a request that does not fit what the resource is.
+func mismatchWith(b engine.Brief, asked usage) error {
+	if found := (usage{b.Kind, b.Capacity}); b.Kind != "" && found != asked {
+		return &mismatch{found, asked, b.Marked}
+	}
+	return ErrMismatch // it is no longer in use, or the store does not say as what
+}
+
+// explainMismatch replaces an ErrMismatch of the store by an error that says what the
+// resource is in use as. If that cannot be found out, it returns err.
+func (c *Client) explainMismatch(ctx context.Context, res engine.Resource, asked usage, err error) error {
+	b, failure := c.engine.Peek(ctx, res)
+	if failure != nil {
+		return err
+	}
+	return mismatchWith(b, asked)
+}
