@@ -107,13 +107,13 @@ func (c *Cond) Wait(ctx context.Context, l *Lease) (*Lease, error) {
 	signalled, returns := h == nil, false
 	defer func() {
 		if !returns { // a hook panics
-			c.depart(h, signalled)
+			c.withdraw(h, signalled)
 		}
 	}()
 	// Only now: the next holder of the mutex must find the caller waiting.
 	if err := l.Release(ctx); err != nil && (errors.Is(err, ErrLost) || !errors.Is(err, ErrUnavailable)) {
 		returns = true
-		await(c.depart(h, signalled), callGrace)
+		await(c.withdraw(h, signalled), callGrace)
 		return nil, err
 	}
 	if !signalled {
@@ -190,7 +190,7 @@ func (c *Cond) sleep(ctx context.Context, h *storeGrant, listened bool) (signall
 		err = &waitError{c.lk.name, ErrClosed, nil}
 	}
 	var lost *LostError
-	return errors.As(h.ending(), &lost) && lost.Cause == LostBroken, err
+	return errors.As(h.endError(), &lost) && lost.Cause == LostBroken, err
 }
 
 // watch returns a channel that is closed when the grant ends. The grant stays
@@ -228,7 +228,7 @@ func (c *Cond) listen(ctx context.Context, h *storeGrant) {
 // wakeUp acquires the mutex again, unless err has ended the wait.
 func (c *Cond) wakeUp(ctx context.Context, h *storeGrant, signalled bool, err error) (*Lease, error) {
 	if !signalled {
-		gone := c.depart(h, false)
+		gone := c.withdraw(h, false)
 		if err != nil {
 			await(gone, callGrace) // usually nothing is left then
 		}
@@ -240,24 +240,25 @@ func (c *Cond) wakeUp(ctx context.Context, h *storeGrant, signalled bool, err er
 		}
 	}
 	if signalled {
-		c.depart(h, true)
+		c.withdraw(h, true)
 	}
 	return nil, err
 }
 
-// depart removes a waiter that was not signalled from the store. If a signal
-// came for it, or comes to what the store still has of it, another waiter is
-// signalled: the caller either fails, or checks its condition without a signal.
-func (c *Cond) depart(h *storeGrant, signalled bool) <-chan struct{} {
+// withdraw removes a waiter from the store in the background, unless it was signalled.
+// If it was, or a signal arrives before it is removed, another waiter is signalled, since
+// the caller either fails or checks its condition without a signal.
+func (c *Cond) withdraw(h *storeGrant, signalled bool) <-chan struct{} {
 	return c.lk.c.background(releaseRetryMin, func(ctx context.Context) {
-		if signalled || c.leave(ctx, h) {
+		if signalled || c.releaseWaiter(ctx, h) {
 			_ = retry(ctx, noLimit, func() error { return c.wake(ctx, "signal", fresh) })
 		}
 	})
 }
 
-// leave reports whether the store had a signal for the waiter.
-func (c *Cond) leave(ctx context.Context, h *storeGrant) bool {
+// releaseWaiter removes a waiter from the store and reports whether the store had a
+// signal for it.
+func (c *Cond) releaseWaiter(ctx context.Context, h *storeGrant) bool {
 	h.end(nil)
 	if h.unsure { // a withdrawal does not return what it found, so it comes after
 		defer func() { c.lk.c.queueRelease(condTTL, h.releaseRequest()) }()

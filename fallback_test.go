@@ -474,9 +474,9 @@ func TestMultiFallsBack(t *testing.T) {
 	})
 }
 
-// A place that is passed on while the store is silent does not bring along how patient
-// the caller before was.
-func TestPatienceIsTheCallersOwn(t *testing.T) {
+// A caller that takes over the local turn while the store does not respond has the whole
+// FallbackTimeout, however little time the caller before it had.
+func TestFallbackTimeoutIsPerCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x", holdfast.WithFallback(holdfast.FailOpen))

@@ -86,7 +86,7 @@ func TestReplyLostThenHandedToOthers(t *testing.T) {
 		})
 		m := newClient(t, e).Mutex("x")
 		l := mustLock(t, m, context.Background())
-		time.Sleep(time.Second) // longer than a slice: it is given back to the store
+		time.Sleep(time.Second) // longer than a slice: it is released to the store
 		next := lockSoon(context.Background(), m)
 		synctest.Wait()
 		mustRelease(t, l)

@@ -18,8 +18,8 @@ type grant interface {
 	tokens(l *Lease) map[string]uint64
 	// open reports whether the trust window is open, by the clock.
 	open() bool
-	// ending returns the error of the leases once the grant has ended.
-	ending() error
+	// endError returns the error of the leases once the grant has ended.
+	endError() error
 	// deadline returns the end of the trust window as known now.
 	deadline() time.Time
 	// fallback is FailClosed if the store granted it.

@@ -73,7 +73,7 @@ func (s *fallbackGrant) end(why *LostError) {
 	defer s.acquirer.c.gate.Leave()
 	s.closes()
 	for _, l := range leases {
-		_ = l.end(s.ending())
+		_ = l.end(s.endError())
 	}
 	s.local.release()
 	if why != nil {
@@ -103,7 +103,7 @@ func (s *fallbackGrant) open() bool {
 	return !s.ended
 }
 
-func (s *fallbackGrant) ending() error {
+func (s *fallbackGrant) endError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.why != nil {

@@ -95,8 +95,8 @@ func (h *storeGrant) report(why *LostError) {
 	}
 }
 
-// ending implements grant.
-func (h *storeGrant) ending() error {
+// endError implements grant.
+func (h *storeGrant) endError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.why != nil {

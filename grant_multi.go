@@ -13,7 +13,7 @@ import (
 )
 
 // multiGrant is several leases as one, each of a resource of its own. It ends when one
-// of them does. One goroutine gathers the parts; after that it may be lost at any moment.
+// of them does. One goroutine acquires the parts; after that it may be lost at any moment.
 type multiGrant struct {
 	c         *Client
 	title     string // for errors
@@ -26,7 +26,7 @@ type multiGrant struct {
 	state multiState
 	why   error
 	parts []*Lease // fixed once it is held
-	lease *Lease   // nil while gathering
+	lease *Lease   // nil while acquiring
 	timer *time.Timer
 }
 
@@ -34,7 +34,7 @@ type multiGrant struct {
 type multiState uint8
 
 const (
-	multiGathering multiState = iota
+	multiAcquiring multiState = iota
 	multiHeld
 	multiBroken // an operator broke one part; the lease has ended, the parts are not released yet
 	multiEnded
@@ -57,7 +57,7 @@ func (b *multiGrant) complete(parent context.Context, renewed bool) *Lease {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.state != multiGathering {
+	if b.state != multiAcquiring {
 		return nil
 	}
 	b.state = multiHeld
@@ -134,7 +134,7 @@ func (b *multiGrant) end(why error) {
 			b.c.releaseLeases(b.title, b.parts...)
 		}
 	case !closing:
-		b.interrupt(why) // the goroutine that gathers releases the parts
+		b.interrupt(why) // the goroutine that acquires the parts releases them
 	}
 }
 
@@ -218,7 +218,7 @@ func (b *multiGrant) fallback() Fallback {
 	return FailClosed
 }
 
-func (b *multiGrant) ending() error {
+func (b *multiGrant) endError() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.why != nil {

@@ -21,7 +21,7 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 	}
 	h.releaseLocal()
 	if h.releaseBroken(ctx) {
-		return h.ending() // also if this release ended the lease first
+		return h.endError() // also if this release ended the lease first
 	}
 	c := h.client()
 	if !c.gate.JoinCleanup() {

@@ -108,7 +108,7 @@ func (l *Lease) Err() error {
 		return nil
 	}
 	// The goroutine that ended the grant may not have ended this lease yet.
-	return l.end(l.grant.ending())
+	return l.end(l.grant.endError())
 }
 
 func (l *Lease) state() error {
@@ -183,7 +183,7 @@ func (l *Lease) end(why error) error {
 // was not held, or was broken before.
 func (l *Lease) endReleased(held bool) error {
 	if !held {
-		err := l.end(l.grant.ending())
+		err := l.end(l.grant.endError())
 		if errors.Is(err, ErrReleased) {
 			return opError("release", l.grant.resource(), fmt.Errorf("%w: %w", ErrNotHeld, err))
 		}

@@ -35,9 +35,9 @@ func lockMany(t *testing.T, c *holdfast.Client, n int, opts ...holdfast.LockOpti
 	return all
 }
 
-// While the store is away a client with many leases works with few goroutines, all
-// holders are told before the store's deadline, each by the hook, and the log does
-// not drown. What the store still has then is given back when it is there again.
+// While the store is down, a client with many leases uses few goroutines, the hook reports
+// each loss before the store's deadline, and the log stays short. What the store still has is
+// released when it is back.
 func TestManyLeasesAreLost(t *testing.T) {
 	n := redistest.Scale(1000, 100_000)
 	for name, fault := range map[string]func(*faulty){
@@ -94,8 +94,8 @@ func TestManyLeasesAreLost(t *testing.T) {
 	}
 }
 
-// What waits to be given back is released again and again by a few goroutines, one
-// after the other when the store is back, and not at all after its time.
+// A few goroutines retry the releases that failed, one after the other when the store is
+// back. A release is not retried after the TTL of its lease.
 func TestCleanupsOfMany(t *testing.T) {
 	n := redistest.Scale(2000, 50_000)
 	for _, away := range []time.Duration{3 * time.Second, time.Minute} {
@@ -137,7 +137,7 @@ func TestCleanupsOfMany(t *testing.T) {
 	}
 }
 
-// Close gives back very many leases, and says in a line what the store did not
+// Close releases very many leases, and reports in one line what the store did not
 // confirm.
 func TestCloseSumsUp(t *testing.T) {
 	n := redistest.Scale(2000, 100_000)

@@ -100,18 +100,18 @@ func (m *Multi) acquire(ctx context.Context, queue bool) (*Lease, error) {
 		}
 	}
 	for {
-		l, err := m.gather(ctx, queue)
+		l, err := m.acquireAll(ctx, queue)
 		if l != nil || err != nil {
 			return l, err
 		}
 	}
 }
 
-// gather acquires the parts one by one. The order is the same for all Multis,
+// acquireAll acquires the parts one by one. The order is the same for all Multis,
 // so a Multi that waits for a resource holds only resources before it; the
-// holder of the last one wanted never waits, and there is no cycle. gather
+// holder of the last one wanted never waits, and there is no cycle. acquireAll
 // returns nil if a part was lost meanwhile.
-func (m *Multi) gather(ctx context.Context, queue bool) (*Lease, error) {
+func (m *Multi) acquireAll(ctx context.Context, queue bool) (*Lease, error) {
 	wait, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	b := &multiGrant{c: m.c, title: m.title(), first: m.first, ttl: m.opts.ttl, interrupt: interrupt}
@@ -121,13 +121,13 @@ func (m *Multi) gather(ctx context.Context, queue bool) (*Lease, error) {
 			m.c.releaseLeases(m.title(), b.parts...)
 		}
 	}()
-	l, err := m.each(ctx, wait, b, queue)
+	l, err := m.acquireEach(ctx, wait, b, queue)
 	returns = true
 	return l, err
 }
 
-// each acquires the parts for gather.
-func (m *Multi) each(ctx, wait context.Context, b *multiGrant, queue bool) (*Lease, error) {
+// acquireEach acquires the parts for acquireAll.
+func (m *Multi) acquireEach(ctx, wait context.Context, b *multiGrant, queue bool) (*Lease, error) {
 	var failed error
 	for i := 0; i < len(m.parts) && failed == nil; i++ {
 		var part *Lease

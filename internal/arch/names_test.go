@@ -227,9 +227,9 @@ func pending(rule, dir string) bool {
 		"homonyms": {
 			"", "cmd/holdfast/internal/demo", "cmd/holdfast/internal/doctor", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "engine", "engine/quorum",
 		},
-		"retired-words": {"", "cmd/holdfast/internal/demo"},
+		"retired-words": {"cmd/holdfast/internal/demo"},
 		"file-names": {
-			"", "cmd/holdfast", "cmd/holdfast/internal/demo", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "engine/quorum",
+			"cmd/holdfast", "cmd/holdfast/internal/demo", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "engine/quorum",
 		},
 	}[rule], dir)
 }
