@@ -143,6 +143,7 @@ func usageText() *strings.Replacer {
 	return strings.NewReplacer(
 		"run <resource> <cmd> ... [flags]", "run [flags] RESOURCE -- CMD ARGS…",
 		"once <id> <cmd> ... [flags]", "once [flags] ID -- CMD ARGS…\n       holdfast once (--every D | --cron EXPR) [flags] NAME -- CMD ARGS…",
+		"break [<resource> [<holder-id>]] [flags]", "break [flags] RESOURCE HOLDER_ID\n       holdfast break [flags] --all PATTERN",
 		"elect <name> [<value> [<cmd> ...]] [flags]", "elect [flags] NAME VALUE -- CMD ARGS…\n       holdfast elect --observe [flags] NAME",
 	)
 }
