@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // startTimeout bounds what takes a second or two on a quiet machine.
@@ -33,7 +35,7 @@ type daemon struct {
 
 // newDaemon makes the folder and finds a port.
 func newDaemon(u account) (*daemon, error) {
-	dir, err := os.MkdirTemp("", "fence-")
+	dir, err := redistest.DataDir("fence-")
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,13 @@ func (b *buffer) when(ctx context.Context, ready func(n int64) bool, cond *holdf
 // unexplained reports whether no fault explains an error.
 func unexplained(err error) bool {
 	return errors.Is(err, holdfast.ErrMismatch) || errors.Is(err, holdfast.ErrNotHeld) ||
-		errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, holdfast.ErrInvalid)
+		errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, holdfast.ErrInvalid) && !grantsTooLate(err)
+}
+
+// grantsTooLate reports whether grants came too late for a TTL that is short, as they do
+// on a machine that stalls.
+func grantsTooLate(err error) bool {
+	return errors.Is(err, holdfast.ErrInvalid) && strings.Contains(err.Error(), "is too short for this store")
 }
 
 func pause(ctx context.Context, d time.Duration) {

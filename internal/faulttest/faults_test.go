@@ -170,7 +170,7 @@ func TestHolderKilled(t *testing.T) {
 // next line relies on the lease, and its late write is refused.
 func TestHolderPausedPastItsTTL(t *testing.T) {
 	w := newFixture(t)
-	p := w.start("hold", task{Resource: "stock:1", TTL: 300 * time.Millisecond, Counter: "fenced"})
+	p := w.start("hold", task{Resource: "stock:1", TTL: time.Second, Counter: "fenced"}) // longer than most stalls of a machine
 	old := p.expect("held")
 	p.send("write")
 	if got := p.expect("lost="); got != "false ctx=false wrote=true" {

@@ -72,7 +72,7 @@ func (w *worker) repeat(do func(ctx context.Context, d *usageLog) error) error {
 	for range w.Callers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if err := do(ctx, d); err != nil && ctx.Err() == nil {
+				if err := do(ctx, d); err != nil && ctx.Err() == nil && !grantsTooLate(err) {
 					errs <- err
 					return
 				}

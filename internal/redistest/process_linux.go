@@ -31,3 +31,12 @@ func awaitStopped(pid int) error {
 	}
 	return fmt.Errorf("process %d does not stop", pid)
 }
+
+// freeBytes returns how much may be written below a folder, 0 if it is not there.
+func freeBytes(dir string) uint64 {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) != nil {
+		return 0
+	}
+	return fs.Bavail * uint64(fs.Bsize)
+}

@@ -86,7 +86,7 @@ func Launch(opts ...Option) (*Server, error) {
 	if err != nil {
 		return nil, errNoServer
 	}
-	dir, err := os.MkdirTemp("", "redistest-")
+	dir, err := DataDir("redistest-")
 	if err != nil {
 		return nil, err
 	}
