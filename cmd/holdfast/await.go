@@ -26,7 +26,7 @@ func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, firs
 	start := time.Now()
 	lease, err := first(ctx, s, say)
 	if lease == nil && err == nil {
-		lease, err = c.waitForLease(ctx, s, start)
+		lease, err = c.waitForLease(ctx, s, say, start)
 	}
 	stop()
 	if sig := signalOf(ctx); sig != nil {
@@ -114,7 +114,7 @@ func (c *guarded) checkHolders(ctx context.Context, s *session) error {
 
 // waitForLease queues until the lease is granted, -w runs out (counted from start) or a
 // signal comes.
-func (c *guarded) waitForLease(ctx context.Context, s *session, start time.Time) (*holdfast.Lease, error) {
+func (c *guarded) waitForLease(ctx context.Context, s *session, say *reporter, start time.Time) (*holdfast.Lease, error) {
 	if c.Wait != nil {
 		var cancel context.CancelFunc
 		end := start.Add(time.Duration(*c.Wait))
@@ -124,7 +124,9 @@ func (c *guarded) waitForLease(ctx context.Context, s *session, start time.Time)
 		ctx, cancel = context.WithDeadline(ctx, end)
 		defer cancel()
 	}
+	stop := c.reportWait(ctx, s, say, start)
 	lease, err := c.lock.wait(ctx)
+	stop()
 	switch {
 	case err == nil:
 		return lease, nil
@@ -189,7 +191,8 @@ type busyError struct {
 // Unwrap lets errors.As find the exit code.
 func (e *busyError) Unwrap() error { return &e.exitError }
 
-// heldText says who holds the resource, since when, why, and how many wait.
+// heldText says who holds the resource, since when, why, and how many wait. What other
+// processes wrote is escaped.
 func heldText(h *holdfast.HeldError) string {
 	if h.HolderID == "" {
 		return fmt.Sprintf("%q, nobody holds it, %d waiting ahead", h.Resource, h.Waiters)
@@ -214,10 +217,10 @@ func heldAttrs(h *holdfast.HeldError) []slog.Attr {
 	}
 }
 
-// orNone words an empty field.
+// orNone words an empty field, and escapes others as cell does.
 func orNone(s string) string {
 	if s == "" {
 		return "(not told)"
 	}
-	return s
+	return cell(s)
 }

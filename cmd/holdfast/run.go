@@ -26,6 +26,9 @@ resource, even if holdfast itself is killed or stopped. This begins when a third
 --ttl survives longer outages of the store. The environment of CMD has HOLDFAST_RESOURCE, HOLDFAST_TOKEN (the
 fencing token: send it with every write), HOLDFAST_HOLDER and HOLDFAST_TTL_MS.
 
+A wait is reported on standard error: the place in the queue, the holder and the elapsed time, each second on one
+line of a terminal, and as one line per minute elsewhere.
+
 By default one command runs at a time. With --slots N up to N run at once. With --shared any number run at once,
 while --exclusive on the same resource runs alone and excludes all of them; they enter in the order in which they
 came, so --shared commands cannot starve an --exclusive one. A resource in use in one of these three ways (plain,

@@ -264,6 +264,35 @@ func TestTerminalInterrupt(t *testing.T) {
 	})
 }
 
+// TestTerminalStatus waits on a terminal: one line is drawn again and again, and is gone when
+// the command starts.
+func TestTerminalStatus(t *testing.T) {
+	b := startConsole(t)
+	b.line(`holdfast run r -- sh -c 'until [ -e go ]; do sleep 0.01; done' & sleep 0; until holdfast show r | grep -q sh; do :; done; echo held`)
+	b.expect("held\r\n")
+	b.line("holdfast run r -- echo began")
+	b.expect("waiting: ")
+	const status, clear = ", position 1 of 1: \"r\" is held by holdfast ", "\r\x1b[K"
+	b.expect(clear + "\x1b[?7lholdfast: waiting for ")
+	b.expect(status)
+	b.expect(clear)
+	b.expect(status)
+	b.press("\x1a")
+	b.expect("Stopped")
+	b.expect("ready> ")
+	b.line("touch go; wait %1; fg")
+	if drawn := b.expect("began\r\n"); strings.Contains(drawn, "held by") {
+		t.Errorf("the status of a suspended job was drawn: %q", drawn)
+	}
+	b.ended(0)
+
+	b.line("holdfast run r -- true; holdfast acquire r >ticket; holdfast run r -- echo never")
+	b.expect(status)
+	b.press("\x03")
+	b.expect(clear)
+	b.ended(130)
+}
+
 // TestTerminalLost takes the store away: all that the command started is gone in
 // time, and the other programs of the job are not touched.
 func TestTerminalLost(t *testing.T) {

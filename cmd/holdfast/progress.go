@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// On a terminal the status of a wait is drawn every drawEvery, and every readEvery the
+// store is read for it. Elsewhere there is a line every lineEvery, and a read for it.
+const (
+	drawEvery = time.Second
+	readEvery = 3 * drawEvery
+	lineEvery = time.Minute
+)
+
+// progress reports a wait: position in the queue, who holds the resource, elapsed time.
+type progress struct {
+	c        *guarded
+	s        *session
+	say      *reporter
+	resource string
+	start    time.Time
+	live     bool // one line of the terminal, drawn again and again
+	drawn    bool
+}
+
+// look is what a read of the store found.
+type look struct {
+	snap holdfast.Snapshot
+	err  error
+}
+
+// reportWait reports the wait since start until stop is called or ctx ends.
+func (c *guarded) reportWait(ctx context.Context, s *session, say *reporter, start time.Time) (stop func()) {
+	if say.quiet && say.json == nil {
+		return func() {}
+	}
+	p := &progress{c: c, s: s, say: say, resource: string(c.Resource), start: start, live: say.json == nil && canDraw(say.w)}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.loop(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (p *progress) loop(ctx context.Context) {
+	every, reads := lineEvery, lineEvery
+	if p.live {
+		every, reads = drawEvery, readEvery
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	found := make(chan look, 1)
+	var last *look
+	var read time.Time
+	for reading := false; ; {
+		select {
+		case <-ctx.Done():
+			p.clear()
+			return
+		case l := <-found:
+			last, reading = &l, false
+			p.report(l)
+		case <-tick.C:
+			show := !p.live || p.c.foreground()
+			if show && p.live && last != nil {
+				p.report(*last)
+			}
+			if show && !reading && time.Since(read) >= reads-drawEvery/2 {
+				reading, read = true, time.Now()
+				go p.read(ctx, found) // not awaited: go-redis does not notice that ctx was cancelled
+			}
+		}
+	}
+}
+
+// read reads the state of the resource.
+func (p *progress) read(ctx context.Context, found chan<- look) {
+	ask, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	snap, err := p.s.Snapshot(ask, p.resource)
+	found <- look{snap, err}
+}
+
+// report draws the status or prints a line.
+func (p *progress) report(l look) {
+	waited := time.Since(p.start)
+	attrs := []slog.Attr{slog.Duration("waited", waited)}
+	where, why := "", fmt.Sprintf("the store (%s) does not answer", p.s.at)
+	if l.err == nil {
+		held := heldBy(l.snap)
+		if n := p.position(l.snap); n > 0 {
+			where = fmt.Sprintf(", position %d of %d", n, len(l.snap.Waiters))
+			attrs = append(attrs, slog.Int("position", n))
+		}
+		why, attrs = heldText(held), append(attrs, heldAttrs(held)...)
+	} else {
+		attrs = append(attrs, slog.String("message", l.err.Error()))
+	}
+	text := fmt.Sprintf("waiting for %s%s: %s", waited.Truncate(time.Second), where, why)
+	if p.live {
+		p.draw(text)
+		return
+	}
+	p.say.notice("still-waiting", attrs, "%s", text)
+}
+
+// position returns the place of this process in the queue, from 1, or 0 if the snapshot does
+// not tell: on a quorum, or with several waiters of one script.
+func (p *progress) position(snap holdfast.Snapshot) int {
+	me := holdfast.Meta{PID: os.Getpid()}
+	me.Host, _ = os.Hostname()
+	if p.c.verb == "acquire" {
+		me = callerMeta()
+	}
+	place := 0
+	for i, w := range snap.Waiters {
+		switch {
+		case w.Host != me.Host || w.PID != me.PID:
+		case place > 0:
+			return 0
+		default:
+			place = i + 1
+		}
+	}
+	return place
+}
+
+// draw replaces the line. The terminal cuts what is too long, instead of wrapping it.
+func (p *progress) draw(text string) {
+	if !p.c.foreground() {
+		return
+	}
+	p.drawn = true
+	fmt.Fprintf(p.say.w, "\r\x1b[K\x1b[?7lholdfast: %s\x1b[?7h", text)
+}
+
+func (p *progress) clear() {
+	if p.drawn && p.c.foreground() {
+		fmt.Fprint(p.say.w, "\r\x1b[K")
+	}
+}
+
+// canDraw reports whether w is the controlling terminal and understands more than lines.
+func canDraw(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	_, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil
+}
+
+// foreground reports whether the terminal is ours, and not that of another job.
+func (c *guarded) foreground() bool {
+	if c.job != nil {
+		return c.job.Foreground()
+	}
+	front, err := unix.IoctlGetInt(int(os.Stderr.Fd()), unix.TIOCGPGRP)
+	return err == nil && front == unix.Getpgrp()
+}

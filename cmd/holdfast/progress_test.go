@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// TestWaitLines waits for 150 s of virtual time where there is no terminal.
+func TestWaitLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := memory.New()
+		lease, err := client(t, on, "report\x1b[31m").Mutex("r").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ahead, end := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			_, _ = client(t, on, "other").Mutex("r").Lock(ahead)
+		}()
+		synctest.Wait()
+
+		var stderr bytes.Buffer
+		wait := span(150 * time.Second)
+		c := &guarded{verb: "run", Resource: "r", Wait: &wait}
+		s := &session{Client: client(t, on, "holdfast run true"), at: "memory"}
+		m := s.Mutex("r", holdfast.WithoutTenure())
+		c.lock = lock{wait: m.Lock, try: m.TryLock}
+		_, err = c.acquire(s, make(chan os.Signal), newReporter(&stderr, c), c.firstTry)
+		var busy *busyError
+		if !errors.As(err, &busy) {
+			t.Errorf("got %v, want that it is held", err)
+		}
+		var got []string
+		for line := range strings.Lines(stderr.String()) {
+			got = append(got, regexp.MustCompile(` on host .*`).ReplaceAllString(strings.TrimSpace(line), ""))
+		}
+		want := []string{
+			`holdfast: waiting: "r" is held by report\x1b[31m`,
+			`holdfast: waiting for 1m0s, position 2 of 2: "r" is held by report\x1b[31m`,
+			`holdfast: waiting for 2m0s, position 2 of 2: "r" is held by report\x1b[31m`,
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		end()
+		<-left
+		_ = lease.Release(t.Context())
+	})
+}
+
+// client returns a client of this process if its name is that of the command, otherwise one
+// of process 7 on another host.
+func client(t *testing.T, on *memory.Engine, name string) *holdfast.Client {
+	t.Helper()
+	opts := []holdfast.Option{holdfast.WithName(name)}
+	if !strings.HasPrefix(name, "holdfast ") {
+		opts = append(opts, holdfast.WithMeta(holdfast.Meta{Host: "node-2", PID: 7}))
+	}
+	c, err := holdfast.New(on, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
