@@ -38,6 +38,11 @@ func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, firs
 	if err != nil {
 		return nil, err
 	}
+	if c.lock.remark != nil {
+		if text := c.lock.remark(); text != "" {
+			say.notice("remark", []slog.Attr{slog.String("message", text)}, "%s", text)
+		}
+	}
 	waited := time.Since(start)
 	say.detail("acquired", []slog.Attr{
 		slog.Uint64("token", lease.Token()), slog.String("holder", lease.HolderID()), slog.Duration("waited", waited),

@@ -73,6 +73,8 @@ type lock struct {
 	try func(ctx context.Context) (*holdfast.Lease, error)
 	// resource names what will be locked, if only the store knows that.
 	resource func(ctx context.Context) (string, error)
+	// remark returns what to say about the lease, if anything. It may be nil.
+	remark func() string
 	// release replaces Lease.Release, if it is set. result is how the command ended.
 	release func(lease *holdfast.Lease, result error, say *reporter)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // lockFlags are the flags of every verb that takes the lease of a lock: which
@@ -14,8 +15,8 @@ type lockFlags struct {
 	Nonblock  bool  `short:"n" xor:"wait" help:"Do not wait: exit 75 if the resource is held."`
 	Wait      *span `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, such as 30s, then exit 75. Default: no limit."`
 	Slots     *int  `xor:"kind" placeholder:"N" help:"Up to N at once: acquire one of N slots of a semaphore. All callers must use the same N. Default: one at a time."`
-	Shared    bool  `xor:"kind" help:"Run at the same time as other --shared commands, but not as an --exclusive one: acquire the reader's lease of an RWMutex."`
-	Exclusive bool  `xor:"kind" help:"Run alone, excluding --shared commands: acquire the writer's lease of an RWMutex."`
+	Shared    bool  `xor:"kind" help:"Run at the same time as other --shared commands, but not as one without it: acquire the reader's lease of an RWMutex, or, while the resource is in use as a mutex, the mutex."`
+	Exclusive bool  `xor:"kind" help:"Run alone, as without it, but a resource that is not in use becomes an RWMutex instead of a mutex: for services that use an RWMutex."`
 	Reason    text  `placeholder:"TEXT" help:"The purpose, which operators and waiters see. Default: none."`
 }
 
@@ -37,13 +38,34 @@ func (f *lockFlags) on(s *session, name string, ttl time.Duration) lock {
 			wait: func(ctx context.Context) (*holdfast.Lease, error) { return pool.Acquire(ctx, 1) },
 			try:  func(ctx context.Context) (*holdfast.Lease, error) { return pool.TryAcquire(ctx, 1) },
 		}
-	case f.Shared:
-		rw := s.RWMutex(name, opts...)
-		return lock{wait: rw.RLock, try: rw.TryRLock}
-	case f.Exclusive:
-		rw := s.RWMutex(name, opts...)
-		return lock{wait: rw.Lock, try: rw.TryLock}
 	}
-	m := s.Mutex(name, opts...)
-	return lock{wait: m.Lock, try: m.TryLock}
+	m, rw := s.Mutex(name, opts...), s.RWMutex(name, opts...)
+	either := &eitherKind{
+		kind: engine.KindRW, mutex: lock{wait: m.Lock, try: m.TryLock}, rw: lock{wait: rw.Lock, try: rw.TryLock},
+		inUse: func(ctx context.Context) (engine.Kind, error) { return kindInUse(ctx, s, name) },
+	}
+	switch {
+	case f.Shared:
+		either.rw = lock{wait: rw.RLock, try: rw.TryRLock}
+		l := either.lock()
+		l.remark = func() string {
+			if either.kind != engine.KindMutex {
+				return ""
+			}
+			return fmt.Sprintf("%q is in use as a mutex: it is held exclusively in spite of --shared", name)
+		}
+		return l
+	case !f.Exclusive:
+		either.kind = engine.KindMutex
+	}
+	return either.lock()
+}
+
+// kindInUse returns the kind that the resource is in use as, or "" if it is not in use.
+func kindInUse(ctx context.Context, s *session, name string) (engine.Kind, error) {
+	snap, err := s.Snapshot(ctx, name)
+	if err != nil || len(snap.Holders)+len(snap.Waiters) == 0 && snap.Marked == 0 {
+		return "", err
+	}
+	return engine.Kind(snap.Kind), nil
 }

@@ -29,10 +29,10 @@ fencing token: send it with every write), HOLDFAST_HOLDER and HOLDFAST_TTL_MS.
 A wait is reported on standard error: the place in the queue, the holder and the elapsed time, each second on one
 line of a terminal, and as one line per minute elsewhere.
 
-By default one command runs at a time. With --slots N up to N run at once. With --shared any number run at once,
-while --exclusive on the same resource runs alone and excludes all of them; they enter in the order in which they
-came, so --shared commands cannot starve an --exclusive one. A resource in use in one of these three ways (plain,
---slots N, --shared and --exclusive) cannot be used in another: exit 78.
+By default one command runs at a time. With --slots N up to N run at once. With --shared any number run at once, and
+a command without --shared runs alone, as under flock; they enter in the order in which they came, so --shared
+commands cannot starve it. While services use the resource as a mutex, --shared commands run one at a time too. A
+resource in use as a semaphore (--slots N), or in any other way, cannot be used as a lock at the same time: exit 78.
 
 Exit codes: CMD's own, or
 	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)
@@ -48,7 +48,7 @@ Examples:
 	holdfast run -w 5m --reason "release 4.2" deploy:prod -- sh -c 'build && ship'
 	holdfast run --slots 4 transcode -- ./transcode.sh film.mkv
 	holdfast run --shared catalogue -- ./export.sh
-	holdfast run --exclusive catalogue -- ./rebuild.sh
+	holdfast run catalogue -- ./rebuild.sh
 	holdfast run --ttl 5s --timeout 1h -s INT import -- ./import < data.csv`
 }
 
