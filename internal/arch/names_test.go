@@ -225,11 +225,10 @@ func spaced(name string) string {
 func pending(rule, dir string) bool {
 	return slices.Contains(map[string][]string{
 		"homonyms": {
-			"", "cmd/holdfast/internal/demo", "cmd/holdfast/internal/doctor", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "engine", "engine/quorum",
+			"", "cmd/holdfast/internal/doctor", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "engine", "engine/quorum",
 		},
-		"retired-words": {"cmd/holdfast/internal/demo"},
 		"file-names": {
-			"cmd/holdfast", "cmd/holdfast/internal/demo", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "engine/quorum",
+			"cmd/holdfast", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "engine/quorum",
 		},
 	}[rule], dir)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Act is what one act showed. All figures are measured.
+// Act is the result of one act. All figures are measured.
 type Act struct {
 	Name     string        `json:"name"`
 	Locked   bool          `json:"locked"`
@@ -19,25 +19,25 @@ type Act struct {
 	Took     time.Duration `json:"-"`
 	Seconds  float64       `json:"seconds"`
 	Takeover time.Duration `json:"-"` // from the kill of the holder to the next grant
-	Paused   time.Duration `json:"-"` // how long the other holder stood still
-	Knew     bool          `json:"-"` // the resumed holder's lease said that it was lost
+	Paused   time.Duration `json:"-"` // how long the other holder was stopped
+	Knew     bool          `json:"-"` // the resumed holder's lease reported that it was lost
 }
 
-// Oversold is how many units were sold that did not exist.
+// Oversold returns how many units were sold that did not exist.
 func (a Act) Oversold() int { return a.Sold - a.Stock }
 
 // stage is one act while it plays; one goroutine.
 type stage struct {
 	Act
 	stock    *stock
-	crew     *crew
+	nodes    *nodeProcesses
 	screen   *screen
 	director *director // nil: no faults
 	sales    int       // reported so far
 	began    time.Time
 }
 
-// play plays one act with fresh processes and returns what it showed.
+// play plays one act with new processes and returns its result.
 func (p *Player) play(ctx context.Context, name string, locked, faults bool, units int) (Act, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the act took more than %v", limit))
 	defer cancel()
@@ -49,18 +49,18 @@ func (p *Player) play(ctx context.Context, name string, locked, faults bool, uni
 		return s.Act, err
 	}
 	var err error
-	if s.crew, err = hire(p.sellers(locked)); err != nil {
+	if s.nodes, err = startNodes(p.sellers(locked)); err != nil {
 		return s.Act, err
 	}
-	defer s.crew.dismiss()
-	if err := s.crew.assemble(ctx); err != nil {
+	defer s.nodes.stop()
+	if err := s.nodes.awaitReady(ctx); err != nil {
 		return s.Act, err
 	}
 	if faults {
 		s.director = newDirector(s)
 	}
 	s.began = time.Now()
-	if err := s.crew.begin(); err != nil {
+	if err := s.nodes.begin(); err != nil {
 		return s.Act, err
 	}
 	if err := s.watch(ctx); err != nil {
@@ -84,8 +84,8 @@ func (p *Player) sellers(locked bool) []config {
 	return nodes
 }
 
-// assemble waits until every node is connected, so that all start at once.
-func (c *crew) assemble(ctx context.Context) error {
+// awaitReady waits until every node is connected, so that all start at once.
+func (c *nodeProcesses) awaitReady(ctx context.Context) error {
 	for range c.members {
 		select {
 		case h := <-c.reports:
@@ -103,9 +103,9 @@ func (c *crew) assemble(ctx context.Context) error {
 func (s *stage) watch(ctx context.Context) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
-	for ended := 0; ended < len(s.crew.members); {
+	for ended := 0; ended < len(s.nodes.members); {
 		select {
-		case h := <-s.crew.reports:
+		case h := <-s.nodes.reports:
 			if h.done {
 				ended++
 				continue
@@ -125,8 +125,8 @@ func (s *stage) watch(ctx context.Context) error {
 	return nil
 }
 
-// take counts a report and lets the director act on it.
-func (s *stage) take(h heard) error {
+// take counts a report and passes it to the director.
+func (s *stage) take(h nodeReport) error {
 	switch h.Kind {
 	case sold:
 		s.sales++
@@ -136,12 +136,12 @@ func (s *stage) take(h heard) error {
 		return nodeError(h)
 	}
 	if s.director != nil {
-		return s.director.hear(h)
+		return s.director.observe(h)
 	}
 	return nil
 }
 
-func nodeError(h heard) error {
+func nodeError(h nodeReport) error {
 	if h.done {
 		return fmt.Errorf("node %s ended before the act began", h.from.name)
 	}

@@ -16,7 +16,7 @@ const (
 type director struct {
 	stage  *stage
 	step   step
-	victim *member
+	victim *nodeProcess
 	token  uint64 // of the victim's lease
 	at     time.Time
 	sales  int // counted within the present step
@@ -38,8 +38,8 @@ const (
 
 func newDirector(s *stage) *director { return &director{stage: s} }
 
-// hear moves on by what a node reports.
-func (d *director) hear(h heard) error {
+// observe takes a report of a node and moves to the next step if it is the one awaited.
+func (d *director) observe(h nodeReport) error {
 	if h.Kind == sold {
 		d.sales++
 	}
@@ -79,23 +79,23 @@ func (d *director) hear(h heard) error {
 
 // trap asks the next victim to stop in the middle of its next sale.
 func (d *director) trap() error {
-	d.victim = d.stage.crew.members[nodesEach] // the first node of the second service
+	d.victim = d.stage.nodes.members[nodesEach] // the first node of the second service
 	d.next(killing)
 	if d.stage.Takeover > 0 {
-		d.victim = d.stage.crew.members[2*nodesEach] // the first of the third
+		d.victim = d.stage.nodes.members[2*nodesEach] // the first of the third
 		d.next(pausing)
 	}
-	return d.victim.say(lineTrap)
+	return d.victim.send(lineTrap)
 }
 
-func (d *director) kill(h heard) error {
+func (d *director) kill(h nodeReport) error {
 	d.token = h.Token
 	d.say("%s holds the lease and is in mid-work: kill -9", h.from.name)
 	d.next(killed)
 	return d.victim.signal(syscall.SIGKILL)
 }
 
-func (d *director) pause(h heard) error {
+func (d *director) pause(h nodeReport) error {
 	d.token = h.Token
 	d.say("%s holds the lease and is in mid-work: stopped (SIGSTOP)", h.from.name)
 	d.next(paused)
@@ -106,12 +106,12 @@ func (d *director) resume() error {
 	d.stage.Paused = time.Since(d.at)
 	d.say("%s is resumed after %s; others have sold %d units meanwhile", d.victim.name, seconds(d.stage.Paused), d.sales)
 	d.next(resumed)
-	return errors.Join(d.victim.say(lineGoOn), d.victim.signal(syscall.SIGCONT))
+	return errors.Join(d.victim.send(lineGoOn), d.victim.signal(syscall.SIGCONT))
 }
 
 func (d *director) next(s step) { d.step, d.sales, d.at = s, 0, time.Now() }
 
-// complete tells whether all that was planned happened.
+// complete returns an error if a fault was not played.
 func (d *director) complete() error {
 	switch d.step {
 	case complete, resumed: // after resumed the refusal is a claim, see claims

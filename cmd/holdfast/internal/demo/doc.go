@@ -9,8 +9,8 @@
 // measured, not assumed: sales are counted in the store.
 //
 // The second is played twice: with a lock alone, and with Once and Job while a
-// node is killed in mid-work and the store is down for a while. What each user
-// got is counted by the parent, which stands for the users' phones.
+// node is killed in mid-work and the store is down for a while. The
+// parent counts the pushes to each user.
 package demo
 
 import "time"
@@ -31,7 +31,7 @@ var services = [...]string{"web", "app", "partner"}
 
 const nodesEach = 2
 
-// config is what the parent tells a node, as its first line of input.
+// config is a node's first line of input.
 type config struct {
 	Name   string // service and number
 	Store  string // URL
@@ -48,12 +48,12 @@ const (
 	lineGoOn  = "go on"
 )
 
-// report is what a node tells the parent, one JSON object a line.
+// report is what a node writes to the parent, one JSON object a line.
 type report struct {
 	Kind  reportKind
 	Token uint64 `json:",omitempty"` // of the lease
 	Above uint64 `json:",omitempty"` // refused: the token that the stock has seen
-	Lost  bool   `json:",omitempty"` // refused: the lease itself knew that it was lost
+	Lost  bool   `json:",omitempty"` // refused: the lease itself reported that it was lost
 	Text  string `json:",omitempty"` // failed: why
 	User  int    `json:",omitempty"` // pushed, midWork of a push: to whom
 }

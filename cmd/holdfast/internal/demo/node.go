@@ -16,8 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// node is one process that sells. Its steps run in one goroutine.
-type node struct {
+// demoNode is the process of one node: it sells, or builds or pushes the report. Its steps
+// run in one goroutine.
+type demoNode struct {
 	config
 	stock *stock
 	mutex *holdfast.Mutex
@@ -25,19 +26,19 @@ type node struct {
 	out   *json.Encoder
 }
 
-// NodeMain is the process of a node: main must call it when the program was
-// started under NodeName, and exit with what it returns.
+// NodeMain runs a node. If the program was started under NodeName, main must call it and
+// exit with its result.
 func NodeMain(_ []string, in io.Reader, out io.Writer) int {
 	logging.Disable()
-	n := &node{out: json.NewEncoder(out)}
+	n := &demoNode{out: json.NewEncoder(out)}
 	if err := n.run(in); err != nil {
-		n.tell(report{Kind: failed, Text: err.Error()})
+		n.send(report{Kind: failed, Text: err.Error()})
 		return 1
 	}
 	return 0
 }
 
-func (n *node) run(in io.Reader) error {
+func (n *demoNode) run(in io.Reader) error {
 	input := bufio.NewScanner(in)
 	if !input.Scan() {
 		return errors.New(NodeName + " is started by holdfast demo; it is of no use by itself")
@@ -65,7 +66,7 @@ func (n *node) run(in io.Reader) error {
 }
 
 // open connects, waits for the start, and sells.
-func (n *node) open(ctx context.Context, st *store.Store) error {
+func (n *demoNode) open(ctx context.Context, st *store.Store) error {
 	n.stock = newStock(st.Client(), n.Prefix)
 	c, err := holdfast.New(st.Engine(), holdfast.WithPrefix(n.Prefix), holdfast.WithName("demo "+n.Name))
 	if err != nil {
@@ -73,13 +74,13 @@ func (n *node) open(ctx context.Context, st *store.Store) error {
 	}
 	defer c.Close()
 	if n.Part != "" {
-		return n.play(ctx, c)
+		return n.buildOrPush(ctx, c)
 	}
 	n.mutex = c.Mutex(resource, holdfast.WithTTL(ttl), holdfast.WithReason("sell one unit"))
 	if _, err := n.stock.read(ctx); err != nil {
 		return err
 	}
-	n.tell(report{Kind: ready})
+	n.send(report{Kind: ready})
 	if <-n.lines != lineStart {
 		return nil // the parent is gone
 	}
@@ -99,7 +100,7 @@ func (n *node) open(ctx context.Context, st *store.Store) error {
 func work() { time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Microsecond) }
 
 // sellPlain sells one unit without a lock. It returns false when there is none.
-func (n *node) sellPlain(ctx context.Context) (bool, error) {
+func (n *demoNode) sellPlain(ctx context.Context) (bool, error) {
 	units, err := n.stock.read(ctx)
 	if err != nil || units <= 0 {
 		return false, err
@@ -108,19 +109,19 @@ func (n *node) sellPlain(ctx context.Context) (bool, error) {
 	if err := n.stock.write(ctx, units-1); err != nil {
 		return false, err
 	}
-	n.tell(report{Kind: sold})
+	n.send(report{Kind: sold})
 	return true, nil
 }
 
 // sellLocked sells one unit under a lease. It returns false when there is none.
-func (n *node) sellLocked(ctx context.Context) (bool, error) {
+func (n *demoNode) sellLocked(ctx context.Context) (bool, error) {
 	lease, err := n.mutex.Lock(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer lease.Release(ctx)
 	token := lease.Token()
-	n.tell(report{Kind: granted, Token: token})
+	n.send(report{Kind: granted, Token: token})
 	units, err := n.stock.claim(ctx, token)
 	if n.late(lease, err) {
 		return true, nil
@@ -129,8 +130,8 @@ func (n *node) sellLocked(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	n.pause(token)
-	// No look at the lease here: a pause may fall after any look, and it is the
-	// stock itself that must refuse a late write.
+	// The lease is not checked here: a pause may come after any check, so the
+	// stock itself must refuse a late write.
 	err = n.stock.writeFenced(ctx, token, units-1)
 	if n.late(lease, err) {
 		return true, nil
@@ -138,17 +139,16 @@ func (n *node) sellLocked(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	n.tell(report{Kind: sold, Token: token})
+	n.send(report{Kind: sold, Token: token})
 	return true, nil
 }
 
-// pause works, or waits in the middle of the work if the parent wants to catch
-// this node there.
-func (n *node) pause(token uint64) {
+// pause works, or waits in the middle of the work if the parent has trapped this node.
+func (n *demoNode) pause(token uint64) {
 	select {
 	case line := <-n.lines:
 		if line == lineTrap {
-			n.tell(report{Kind: midWork, Token: token})
+			n.send(report{Kind: midWork, Token: token})
 			<-n.lines // goOn
 			return
 		}
@@ -157,16 +157,17 @@ func (n *node) pause(token uint64) {
 	work()
 }
 
-// late reports a refusal by the fencing token, and tells whether err is one.
-func (n *node) late(lease *holdfast.Lease, err error) bool {
+// late reports whether err is a refusal by the fencing token, which it sends to the parent.
+func (n *demoNode) late(lease *holdfast.Lease, err error) bool {
 	var stale *staleError
 	if !errors.As(err, &stale) {
 		return false
 	}
 	lost := errors.Is(lease.Err(), holdfast.ErrLost)
-	n.tell(report{Kind: refused, Token: stale.token, Above: stale.top, Lost: lost})
+	n.send(report{Kind: refused, Token: stale.token, Above: stale.top, Lost: lost})
 	return true
 }
 
-// tell reports to the parent; if it is gone, the end of the input ends the node.
-func (n *node) tell(r report) { _ = n.out.Encode(r) }
+// send sends a report to the parent. If the parent is gone, the end of the input ends the
+// node.
+func (n *demoNode) send(r report) { _ = n.out.Encode(r) }

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// firstStock is the number of units on sale, unless the scene must be repeated
-// with more because nodes did not get in each other's way.
+// firstStock is the number of units on sale. If no unit was oversold, the act is repeated
+// with more.
 const (
 	firstStock = 200
 	rounds     = 3
@@ -30,13 +30,12 @@ type Player struct {
 	Acts   []Act
 	Pushes []Push
 
-	// Outage, if it is set, makes the store unreachable for a time, with its data
-	// kept.
+	// Outage, if not nil, makes the store unreachable for a time and keeps its data.
 	Outage func(ctx context.Context, d time.Duration) error
 }
 
-// Open connects to the store in which the scene is to play. Everything there is
-// below a prefix of its own, which Close deletes.
+// Open opens the store in which the scenes are played. All keys begin with a random
+// prefix; Close deletes them.
 func Open(url string, screen io.Writer, terminal Drawing) (*Player, error) {
 	st, err := store.Open(url)
 	if err != nil {
@@ -47,11 +46,11 @@ func Open(url string, screen io.Writer, terminal Drawing) (*Player, error) {
 	return p, nil
 }
 
-// Prefix is what every key of the scene begins with.
+// Prefix returns the prefix of all keys of the scenes.
 func (p *Player) Prefix() string { return p.prefix }
 
-// Play plays the acts. It returns an error if the scene could not be played to
-// its end; whether it showed what is claimed tell Claims.
+// Play plays the acts. It returns an error if they could not be played to the end. Use
+// Claims to check the results.
 func (p *Player) Play(ctx context.Context) error {
 	units := firstStock
 	for round := 1; ; round++ {
@@ -79,13 +78,13 @@ func (p *Player) Play(ctx context.Context) error {
 	return p.playPushes(ctx)
 }
 
-// Claim is something that the scene is to show.
+// Claim is a statement that the scenes should show, and whether they did.
 type Claim struct {
 	Text string `json:"claim"`
 	Held bool   `json:"held"`
 }
 
-// Claims tells what was shown. It needs a scene that was played to its end.
+// Claims returns the claims and whether they held. Play must have returned nil.
 func (p *Player) Claims() []Claim {
 	plain, locked, faults := p.Acts[0], p.Acts[1], p.Acts[2]
 	exact := func(a Act) bool { return a.Sold == a.Stock && a.Left == 0 }

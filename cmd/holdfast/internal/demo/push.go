@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// users are those to whom the report is pushed.
+	// users is how many users the report is pushed to.
 	users = 60
 	// pushTTL is longer than the outage: a push that is done while the store is
 	// down is noted when it is back.
 	pushTTL = 2 * time.Second
 	// outage is how long the store is down.
 	outage = 700 * time.Millisecond
-	// firstKill and firstOutage say after how many pushes the faults come.
+	// firstKill and firstOutage are the numbers of pushes after which the faults come.
 	firstKill, firstOutage = 15, 35
 )
 
-// Push is what one act of the scene of report and push showed. All figures are
+// Push is the result of one act of the scene of report and push. All figures are
 // measured.
 type Push struct {
 	Name     string        `json:"name"`
@@ -41,7 +41,7 @@ type Push struct {
 type morning struct {
 	Push
 	player   *Player
-	crew     *crew
+	nodes    *nodeProcesses
 	began    time.Time
 	phones   [users + 1]int // pushes by user
 	pushes   int
@@ -81,15 +81,15 @@ func (p *Player) push(ctx context.Context, name string, once bool) (Push, error)
 	}
 	m := &morning{Push: Push{Name: name, Nodes: len(nodes), Users: users}, player: p, down: make(chan error, 1)}
 	var err error
-	if m.crew, err = hire(nodes); err != nil {
+	if m.nodes, err = startNodes(nodes); err != nil {
 		return m.Push, err
 	}
-	defer m.crew.dismiss()
-	if err := m.crew.assemble(ctx); err != nil {
+	defer m.nodes.stop()
+	if err := m.nodes.awaitReady(ctx); err != nil {
 		return m.Push, err
 	}
 	m.began = time.Now()
-	if err := m.crew.begin(); err != nil {
+	if err := m.nodes.begin(); err != nil {
 		return m.Push, err
 	}
 	err = m.watch(ctx, once)
@@ -99,11 +99,11 @@ func (p *Player) push(ctx context.Context, name string, once bool) (Push, error)
 	return m.Push, err
 }
 
-// watch follows the act until every node has ended, and brings in the faults.
+// watch follows the act until every node has ended, and injects the faults.
 func (m *morning) watch(ctx context.Context, faults bool) error {
-	for ended := 0; ended < len(m.crew.members); {
+	for ended := 0; ended < len(m.nodes.members); {
 		select {
-		case h := <-m.crew.reports:
+		case h := <-m.nodes.reports:
 			if h.done {
 				ended++
 				continue
@@ -127,7 +127,7 @@ func (m *morning) watch(ctx context.Context, faults bool) error {
 	return nil
 }
 
-func (m *morning) take(ctx context.Context, h heard, faults bool) error {
+func (m *morning) take(ctx context.Context, h nodeReport, faults bool) error {
 	switch h.Kind {
 	case built:
 		m.Reports++
@@ -142,8 +142,8 @@ func (m *morning) take(ctx context.Context, h heard, faults bool) error {
 	return nil
 }
 
-// pushed counts what the phones get.
-func (m *morning) pushed(ctx context.Context, h heard, faults bool) error {
+// pushed counts a push and injects the faults that are due.
+func (m *morning) pushed(ctx context.Context, h nodeReport, faults bool) error {
 	m.phones[h.User]++
 	m.pushes++
 	if h.User == m.victim && m.Takeover == 0 {
@@ -154,7 +154,7 @@ func (m *morning) pushed(ctx context.Context, h heard, faults bool) error {
 	case !faults:
 	case m.pushes >= firstKill && !m.trapped:
 		m.trapped = true
-		return m.crew.members[nodesEach].say(lineTrap) // the first push node
+		return m.nodes.members[nodesEach].send(lineTrap) // the first push node
 	case m.Takeover > 0 && m.pushes >= firstOutage && m.downAt.IsZero() && m.player.Outage != nil:
 		m.downAt = time.Now()
 		m.say("the store is down")
@@ -164,13 +164,13 @@ func (m *morning) pushed(ctx context.Context, h heard, faults bool) error {
 }
 
 // kill ends the node that is about to push.
-func (m *morning) kill(h heard) error {
+func (m *morning) kill(h nodeReport) error {
 	m.Killed, m.victim, m.killedAt = true, h.User, time.Now()
 	m.say("%s is about to push to user %d: kill -9", h.from.name, h.User)
 	return h.from.signal(syscall.SIGKILL)
 }
 
-// count adds up what the phones got.
+// count adds up the pushes by user.
 func (m *morning) count() {
 	for _, n := range m.phones[1:] {
 		switch {
@@ -188,7 +188,7 @@ func (m *morning) say(format string, args ...any) {
 	m.player.screen.note(time.Since(m.began), format, args...)
 }
 
-// pushClaims tells what the second scene showed.
+// pushClaims returns the claims of the second scene.
 func pushClaims(acts []Push) []Claim {
 	if len(acts) < 2 {
 		return nil

@@ -17,7 +17,7 @@ const (
 	Terminal                // one line, drawn over and over
 )
 
-// screen shows what happens while it happens. One goroutine.
+// screen prints progress and events. It is for one goroutine.
 type screen struct {
 	w       io.Writer
 	drawing Drawing
@@ -27,7 +27,7 @@ type screen struct {
 
 func newScreen(w io.Writer, d Drawing) *screen { return &screen{w: w, drawing: d, last: time.Now()} }
 
-// progress shows how much is sold. More than there is shows too.
+// progress shows how much is sold, also if it is more than the stock.
 func (s *screen) progress(act string, sales, stock int) {
 	const width = 30
 	filled := min(width, sales*width/stock)
@@ -61,13 +61,13 @@ func (s *screen) clear() {
 	}
 }
 
-// note tells an event of the act with its time.
+// note prints an event of the act with its time.
 func (s *screen) note(at time.Duration, format string, args ...any) {
 	s.clear()
 	fmt.Fprintf(s.w, "  %6.2f s  %s\n", at.Seconds(), fmt.Sprintf(format, args...))
 }
 
-// say tells something between the acts.
+// say prints a line between the acts.
 func (s *screen) say(format string, args ...any) {
 	s.clear()
 	fmt.Fprintf(s.w, format+"\n", args...)

@@ -13,7 +13,7 @@ import (
 // resource is the lock's name and the article that is sold.
 const resource = "stock:42"
 
-// keepStock is the TTL of the stock, should nobody be left to delete it.
+// keepStock is the TTL of the stock, in case no process is left to delete it.
 const keepStock = 10 * time.Minute
 
 //go:embed sell.lua
@@ -60,7 +60,7 @@ func (s *stock) count(ctx context.Context) (left, sold int, err error) {
 	return left, sold, err
 }
 
-// read and write are the plain way: nothing is between a node and the stock.
+// read and write are without a fencing token.
 func (s *stock) read(ctx context.Context) (int, error) {
 	v, err := s.rdb.HGet(ctx, s.key, "units").Result()
 	if err != nil {

@@ -16,16 +16,16 @@ const (
 	pusher   part = "push"
 )
 
-// lateNode is how much later the second node of a service gets to work: its clock
-// is slow. By then a short job has ended.
+// lateNode is how much later the second node of a service begins: its clock is slow. By
+// then a short job has ended.
 const lateNode = 150 * time.Millisecond
 
-// play connects, waits for the start, and builds or pushes the report.
-func (n *node) play(ctx context.Context, c *holdfast.Client) error {
+// buildOrPush connects, waits for the start, and builds or pushes the report.
+func (n *demoNode) buildOrPush(ctx context.Context, c *holdfast.Client) error {
 	if _, err := c.Snapshot(ctx, "report"); err != nil {
 		return err
 	}
-	n.tell(report{Kind: ready})
+	n.send(report{Kind: ready})
 	if <-n.lines != lineStart {
 		return nil // the parent is gone
 	}
@@ -33,18 +33,18 @@ func (n *node) play(ctx context.Context, c *holdfast.Client) error {
 		time.Sleep(lateNode)
 	}
 	if n.Part == reporter {
-		return n.once(ctx, c, 0, func(context.Context) error {
+		return n.runOnce(ctx, c, 0, func(context.Context) error {
 			time.Sleep(10 * time.Millisecond)
-			n.tell(report{Kind: built})
+			n.send(report{Kind: built})
 			return nil
 		})
 	}
 	for user := 1; user <= users; user++ {
-		err := n.once(ctx, c, user, func(ctx context.Context) error {
-			if err := n.dwell(ctx, user); err != nil {
+		err := n.runOnce(ctx, c, user, func(ctx context.Context) error {
+			if err := n.workOnPush(ctx, user); err != nil {
 				return err
 			}
-			n.tell(report{Kind: pushed, User: user})
+			n.send(report{Kind: pushed, User: user})
 			return nil
 		})
 		if err != nil {
@@ -54,26 +54,26 @@ func (n *node) play(ctx context.Context, c *holdfast.Client) error {
 	return nil
 }
 
-// once does the work of the day, for a user or, with 0, for all: with a lock
-// alone, or once.
-func (n *node) once(ctx context.Context, c *holdfast.Client, user int, fn func(context.Context) error) error {
+// runOnce does the work of the day, for a user or, with 0, for all: under a lock
+// alone, or once per day by a Job.
+func (n *demoNode) runOnce(ctx context.Context, c *holdfast.Client, user int, fn func(context.Context) error) error {
 	name := "report"
 	if user > 0 {
 		name = fmt.Sprintf("push:user-%d", user)
 	}
-	if !n.Locked { // by Holdfast's marks, that is: this is a lock and no more
+	if !n.Locked { // without Holdfast's marks: this is a lock and no more
 		return c.Mutex("plain:"+name, holdfast.WithTTL(pushTTL)).Do(ctx, fn)
 	}
 	_, err := c.Job(name, holdfast.Every(24*time.Hour), holdfast.RetryFailed(), holdfast.WithTTL(pushTTL)).Run(ctx, fn)
 	return err
 }
 
-// dwell works on a push. It is not done yet; here the parent may catch the node.
-func (n *node) dwell(ctx context.Context, user int) error {
+// workOnPush works on a push, which is not done yet. The parent may trap the node here.
+func (n *demoNode) workOnPush(ctx context.Context, user int) error {
 	select {
 	case line := <-n.lines:
 		if line == lineTrap {
-			n.tell(report{Kind: midWork, User: user})
+			n.send(report{Kind: midWork, User: user})
 			<-ctx.Done() // it is killed, and its lease runs out
 		}
 	default:
