@@ -104,14 +104,14 @@ func (c *doctorCmd) code(r *doctor.Report) int {
 // jsonReport is what --json prints.
 type jsonReport struct {
 	*doctor.Report
-	TTL    string                `json:"ttl"`
-	Counts map[doctor.Status]int `json:"counts"`
-	Code   int                   `json:"exit_code"`
+	TTL    string                       `json:"ttl"`
+	Counts map[doctor.FindingStatus]int `json:"counts"`
+	Code   int                          `json:"exit_code"`
 }
 
-func counts(r *doctor.Report) map[doctor.Status]int {
-	n := map[doctor.Status]int{}
-	for _, s := range []doctor.Status{doctor.OK, doctor.Warn, doctor.Fail, doctor.Unknown} {
+func counts(r *doctor.Report) map[doctor.FindingStatus]int {
+	n := map[doctor.FindingStatus]int{}
+	for _, s := range []doctor.FindingStatus{doctor.OK, doctor.Warn, doctor.Fail, doctor.Unknown} {
 		n[s] = r.Count(s)
 	}
 	return n

@@ -61,7 +61,7 @@ type guarded struct {
 	Nonblock bool
 	Wait     *span
 	lock     lock
-	job      *guard.Job
+	job      *guard.ShellJob
 	// skippedExitCode is the exit code if the work was done before.
 	skippedExitCode int
 }

@@ -33,10 +33,10 @@ func start(args []string) int {
 	case demo.NodeName:
 		return demo.NodeMain(args, os.Stdin, os.Stdout)
 	}
-	var job *guard.Job
+	var job *guard.ShellJob
 	if filepath.Base(args[0]) == guard.ClientName {
 		var err error
-		if job, args, err = guard.OpenJob(args); err != nil {
+		if job, args, err = guard.OpenShellJob(args); err != nil {
 			fmt.Fprintf(os.Stderr, "%s is started by holdfast on a terminal; it is of no use by itself\n", guard.ClientName)
 			return exitUsage
 		}
@@ -80,7 +80,7 @@ type env struct {
 	url, prefix    string
 	urlGiven       bool // by the flag, not by default or environment
 	tls            store.TLS
-	job            *guard.Job
+	job            *guard.ShellJob
 	stdout, stderr io.Writer
 }
 
@@ -94,7 +94,7 @@ const description = `Distributed locks and leases on Redis, from the shell.
 	holdfast ls`
 
 // command parses the arguments and runs the verb.
-func command(args []string, job *guard.Job, stdout, stderr io.Writer) int {
+func command(args []string, job *guard.ShellJob, stdout, stderr io.Writer) int {
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("holdfast"), kong.Description(description), kong.Writers(stdout, stderr),

@@ -47,7 +47,7 @@ type supervision struct {
 
 	failed error // holdfast or the start of CMD failed
 	status *syscall.WaitStatus
-	cause  guard.Cause // set: the group was stopped by us
+	cause  guard.StopCause // set: the group was stopped by us
 	killed bool
 	gone   bool
 	asked  bool // a signal came that ends a program; HUP often means to read the configuration again

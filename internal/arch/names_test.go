@@ -224,11 +224,8 @@ func spaced(name string) string {
 // pending reports whether a rule does not hold in a folder yet. The list shrinks.
 func pending(rule, dir string) bool {
 	return slices.Contains(map[string][]string{
-		"homonyms": {
-			"", "cmd/holdfast/internal/doctor", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "engine", "engine/quorum",
-		},
 		"file-names": {
-			"cmd/holdfast", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "engine/quorum",
+			"cmd/holdfast", "engine/quorum",
 		},
 	}[rule], dir)
 }

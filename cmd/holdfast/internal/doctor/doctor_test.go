@@ -35,7 +35,7 @@ func examine(t *testing.T, o Options, urls ...string) *Report {
 }
 
 // require fails unless the report has a finding that matches.
-func require(t *testing.T, r *Report, check string, status Status, pattern string) Finding {
+func require(t *testing.T, r *Report, check string, status FindingStatus, pattern string) Finding {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	for _, f := range r.Findings {

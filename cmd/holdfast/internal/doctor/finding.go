@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Status is how good a finding is.
-type Status string
+// FindingStatus is how good a finding is.
+type FindingStatus string
 
 // The states, from good to bad.
 const (
-	OK      Status = "OK"
-	Unknown Status = "UNKNOWN" // the server does not tell
-	Warn    Status = "WARN"    // it works, and could be better or may stop working
-	Fail    Status = "FAIL"    // Holdfast does not work, or does not keep what it promises
+	OK      FindingStatus = "OK"
+	Unknown FindingStatus = "UNKNOWN" // the server does not show it
+	Warn    FindingStatus = "WARN"    // it works, and could be better or may stop working
+	Fail    FindingStatus = "FAIL"    // Holdfast does not work, or does not keep what it promises
 )
 
 // Fault is what kind of failure a finding is.
@@ -27,11 +27,11 @@ const (
 	Unreachable Fault = "unreachable"
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Check  string         `json:"check"`
 	Node   string         `json:"node"` // a server, or what a URL names, or all
-	Status Status         `json:"status"`
+	Status FindingStatus  `json:"status"`
 	Fault  Fault          `json:"fault,omitempty"`
 	Found  string         `json:"found"`
 	Remedy string         `json:"remedy,omitempty"`
@@ -84,8 +84,8 @@ type Report struct {
 
 func (r *Report) add(f ...Finding) { r.Findings = append(r.Findings, f...) }
 
-// Count tells how many findings have a status.
-func (r *Report) Count(s Status) int {
+// Count returns how many findings have a status.
+func (r *Report) Count(s FindingStatus) int {
 	n := 0
 	for _, f := range r.Findings {
 		if f.Status == s {
@@ -95,9 +95,8 @@ func (r *Report) Count(s Status) int {
 	return n
 }
 
-// Worst is the failure to end with: a store that cannot be reached before one
-// that refuses, and that before one that is badly configured; None if nothing
-// failed.
+// Worst returns the most severe failure, or None. Unreachable is worse than Denied, and
+// Denied is worse than Misconfig.
 func (r *Report) Worst() Fault {
 	order := []Fault{None, Misconfig, Denied, Unreachable}
 	worst := None
@@ -109,8 +108,8 @@ func (r *Report) Worst() Fault {
 	return worst
 }
 
-// Merged is the findings by check, in the order in which the checks first came,
-// with those that say the same of several nodes in one.
+// Merged returns the findings grouped by check, in the order in which the checks first
+// appear. Equal findings of several nodes become one.
 func (r *Report) Merged() []Finding {
 	var out []Finding
 next:

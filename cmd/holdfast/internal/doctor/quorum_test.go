@@ -115,7 +115,7 @@ func TestClocksApart(t *testing.T) {
 	// This machine against all nodes.
 	for _, c := range []struct {
 		ahead time.Duration
-		want  Status
+		want  FindingStatus
 		text  string
 	}{
 		{time.Minute, Warn, "this machine's clock is .* behind all nodes"},

@@ -63,7 +63,7 @@ func TestRights(t *testing.T) {
 	const onOurs = " ~holdfast:* &holdfast:*"
 	for _, c := range []struct {
 		name, rules string
-		status      Status
+		status      FindingStatus
 		found       string
 		remedy      string
 	}{
@@ -104,7 +104,7 @@ func TestRightsInACluster(t *testing.T) {
 	const onOurs = " ~holdfast:* &holdfast:*"
 	for _, c := range []struct {
 		rules  string
-		status Status
+		status FindingStatus
 		found  string
 		worst  Fault
 	}{

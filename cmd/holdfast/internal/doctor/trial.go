@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// trialKeep is how long what a trial leaves is remembered, at least.
+	// trialKeep is how long the store keeps the tokens of a trial.
 	trialKeep = time.Minute
 	trialTTL  = 2 * time.Second
 	// trialLimit bounds all trials of a site.
@@ -23,8 +23,8 @@ const (
 	trialsPerMaster = 4
 )
 
-// tryRights takes the place of ACL DRYRUN where that is not to be had: it does
-// once what Holdfast does, with a resource of a random name.
+// tryRights does once what Holdfast does, with a resource of a random name, where ACL
+// DRYRUN is not available.
 func (s *site) tryRights(ctx context.Context, o Options) {
 	masters := s.masters()
 	if len(masters) == 0 || !slices.ContainsFunc(masters, func(m *server) bool { return !m.rights.asked }) {
@@ -44,20 +44,21 @@ func (s *site) tryRights(ctx context.Context, o Options) {
 	}
 }
 
-// trial is how it went.
+// trial is the outcome.
 type trial struct{ err error }
 
-// attempts are the parties of one trial.
-type attempts struct {
+// trialClient makes the calls of one trial, as one client.
+type trialClient struct {
 	engine.Engine
 	prefix, client, name string
 	woken                chan engine.Wakeup
 }
 
-// try takes a lease, waits for it in the queue, is handed it, shares, and looks.
+// try acquires a lease, waits in the queue, is granted by a release, shares a semaphore,
+// and reads a snapshot.
 func (s *site) try(ctx context.Context, prefix string) (err error) {
 	random := strings.ToLower(rand.Text())
-	a := &attempts{
+	a := &trialClient{
 		Engine: goredis.New(s.node.Client, goredis.WithRetention(trialKeep)),
 		prefix: prefix, client: "doctor" + random[:12], name: "holdfast-doctor-" + random[12:],
 		woken: make(chan engine.Wakeup, 16),
@@ -66,7 +67,7 @@ func (s *site) try(ctx context.Context, prefix string) (err error) {
 	listener, err := a.Listen(ctx, prefix, a.client, func(w engine.Wakeup) {
 		select {
 		case a.woken <- w:
-		default: // more than one is not waited for
+		default: // enough are buffered
 		}
 	})
 	if err != nil {
@@ -83,15 +84,15 @@ func (s *site) try(ctx context.Context, prefix string) (err error) {
 	)
 }
 
-func (a *attempts) request(name, id string, kind engine.Kind, capacity int) engine.Request {
+func (a *trialClient) request(name, id string, kind engine.Kind, capacity int) engine.Request {
 	return engine.Request{
 		Resource: engine.Resource{Prefix: a.prefix, Name: a.name + name}, ID: a.client + "." + id,
 		Kind: kind, Capacity: capacity, Weight: capacity, TTL: trialTTL, Queue: true, Reason: "holdfast doctor",
 	}
 }
 
-// handOver takes a lease and passes it to a waiter, who must be told.
-func (a *attempts) handOver(ctx context.Context) error {
+// handOver acquires a lease and releases it to a waiter, which must receive a wake-up.
+func (a *trialClient) handOver(ctx context.Context) error {
 	first, second := a.request("", "1", engine.KindMutex, 1), a.request("", "2", engine.KindMutex, 1)
 	granted, err := a.Acquire(ctx, first)
 	if err != nil {
@@ -101,7 +102,7 @@ func (a *attempts) handOver(ctx context.Context) error {
 		err = a.Release(ctx, engine.Release{Resource: first.Resource, Held: engine.Held{ID: first.ID, Token: granted.Token}})
 	}
 	if err == nil {
-		err = a.told(ctx, second.ID)
+		err = a.awaitGrant(ctx, second.ID)
 	}
 	if err == nil {
 		_, err = a.Snapshot(ctx, first.Resource)
@@ -109,11 +110,11 @@ func (a *attempts) handOver(ctx context.Context) error {
 	return errors.Join(err, a.withdraw(ctx, first, second))
 }
 
-// errDeaf: everything is allowed but to hear of it.
-var errDeaf = errors.New("the wake-up did not come: PUBLISH is refused, or messages get lost")
+// errNoWakeup: all calls succeed, but no wake-up arrives.
+var errNoWakeup = errors.New("the wake-up did not come: PUBLISH is refused, or messages get lost")
 
-// told waits for the grant of a waiter.
-func (a *attempts) told(ctx context.Context, id string) error {
+// awaitGrant waits for the wake-up of a waiter.
+func (a *trialClient) awaitGrant(ctx context.Context, id string) error {
 	limit := time.NewTimer(trialTTL)
 	defer limit.Stop()
 	for {
@@ -123,15 +124,15 @@ func (a *attempts) told(ctx context.Context, id string) error {
 				return nil
 			}
 		case <-limit.C:
-			return errDeaf
+			return errNoWakeup
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// share takes two units of two and gives one back.
-func (a *attempts) share(ctx context.Context) error {
+// share acquires two units of two and returns one.
+func (a *trialClient) share(ctx context.Context) error {
 	r := a.request("-shared", "3", engine.KindSemaphore, 2)
 	granted, err := a.Acquire(ctx, r)
 	if err != nil {
@@ -145,7 +146,7 @@ func (a *attempts) share(ctx context.Context) error {
 	return errors.Join(err, a.withdraw(ctx, r))
 }
 
-func (a *attempts) withdraw(ctx context.Context, all ...engine.Request) error {
+func (a *trialClient) withdraw(ctx context.Context, all ...engine.Request) error {
 	var errs []error
 	for _, r := range all {
 		errs = append(errs, a.Release(ctx, engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID}, Withdraw: true}))
@@ -153,7 +154,7 @@ func (a *attempts) withdraw(ctx context.Context, all ...engine.Request) error {
 	return errors.Join(errs...)
 }
 
-// checkTrial tells how the trial went.
+// checkTrial reports the outcome of the trial.
 func (s *site) checkTrial(o Options) []Finding {
 	const check = "rights"
 	if s.trial == nil {
@@ -164,7 +165,7 @@ func (s *site) checkTrial(o Options) []Finding {
 	switch {
 	case err == nil:
 		return []Finding{s.ok(check, "tried with a resource with a random name: everything that Holdfast needs is allowed")}
-	case refusedBy(err), errors.Is(err, errDeaf):
+	case refusedBy(err), errors.Is(err, errNoWakeup):
 		return []Finding{s.fail(check, remedy, "tried with a resource with a random name: %s", short(err)).as(Denied)}
 	case errors.Is(err, engine.ErrDenied):
 		return []Finding{s.fail(check, "check that this is Redis or Valkey, and what else uses the prefix", "tried with a resource with a random name: %s", short(err))}

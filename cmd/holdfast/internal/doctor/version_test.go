@@ -10,8 +10,8 @@ import (
 func TestVersions(t *testing.T) {
 	for _, c := range []struct {
 		info   string
-		kind   store.Kind
-		status Status
+		kind   store.NodeKind
+		status FindingStatus
 		found  string
 	}{
 		{"redis_version:7.0.15", singleURL, OK, "Redis 7.0.15"},

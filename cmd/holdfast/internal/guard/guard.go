@@ -1,146 +1,175 @@
-// Package guard runs a command and ends it, with all that it started, in time
-// before a lease can pass to somebody else, also when the process that renews the
-// lease is killed or stopped.
+// Package guard runs a command and ends it, with all processes that it started, before
+// the lease can be granted to another holder, even if the process that renews the lease
+// is killed or stopped.
 //
-// Two processes take part, and with a terminal a third (RunClient). The parent (holdfast run) holds the lease and tells
-// the guard, over a socket pair, until when the lease is sure. The guard is a
-// second copy of the same program, in a process group of its own so that a kill
-// of the parent's job does not reach it. It starts the command, passes signals
-// on, reaps what the command leaves behind, and alone decides when the group
-// must go:
+// There are two processes, and with a terminal a third (RunClient). The parent (holdfast
+// run) holds the lease and sends its deadline to the guard over a socket pair. The guard
+// is a second copy of the same program, in a process group of its own so that a kill of
+// the parent's job does not reach it. It starts the command, forwards signals, reaps the
+// orphans of the command, and alone decides when the group must end:
 //
-//   - The deadline comes near and no later one was told: TERM, then KILL early
-//     enough that the group is seen to be gone before the deadline.
-//   - The parent orders a stop (lease lost, time limit hit): TERM, then KILL
-//     after the grace, never later than the deadline allows.
+//   - The deadline is near and no later one was sent: TERM, then KILL early enough that
+//     the group has verifiably ended before the deadline.
+//   - The parent orders a stop (lease lost, time limit): TERM, then KILL after the
+//     grace, never later than the deadline allows.
 //   - The socket closes, so the parent is dead: the same as a lost lease.
 //
-// If the guard itself is killed, Linux kills the command (parent death signal)
-// and the parent kills the rest of the group.
+// If the guard itself is killed, Linux kills the command (parent death signal) and the
+// parent kills the rest of the group.
 //
-// The group is everything the command started, background processes included,
-// except what left the group on purpose (setsid, a shell with job control) and
-// what runs as another user that may not be signalled.
+// The group is the command and all processes that it started, also in the background,
+// except those that left the group on purpose (setsid, a shell with job control) or run
+// as another user and may not be signalled.
 //
-// With a terminal the command joins the shell's job instead, so that it can read
-// the terminal beside the other programs of a pipeline, and the keyboard's signals
-// reach it. What it started is then found as the guard's descendants in the session.
+// With a terminal the command joins the shell's job instead, so that it can read the
+// terminal beside the other programs of a pipeline, and the keyboard's signals reach it.
+// Its processes are then found as the guard's descendants in the session.
 package guard
 
 import (
+	"encoding/gob"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// Name is the name (argv[0]) under which the program must be started to be a
-// guard. It differs from the program's own, so that `pkill holdfast` ends the
-// parent and leaves the guard to clean up.
-const Name = "hf-guard"
+// writeLimit bounds one order to a guard that does not read.
+const writeLimit = 2 * time.Second
 
-// Command is what the guard is to run.
-type Command struct {
-	Path string   // of the executable, already looked up
-	Args []string // with the name at index 0
-	Env  []string
-	// TTL of the lease: the longest the grace may be is a third of it.
-	TTL time.Duration
-	// Deadline is until when the lease is sure at the start.
-	Deadline Instant
-	// KillAfter is the time between TERM and KILL, if the deadline allows it.
-	KillAfter time.Duration
-	// OnLost says what to do when the lease is lost.
-	OnLost OnLost
-	// Nested is set below another holdfast run. There KILL follows the death
-	// of the parent at once, since the outer lease may be about to pass on.
-	Nested bool
-	// Job is the process group that the command joins; 0 is a new one.
-	Job int
-	// RestoreTTOU is set if TTOU is ignored here, and shall not be by the command.
-	RestoreTTOU bool
+// Guard is the parent's end. Its methods are for one goroutine; Events may be
+// read by another.
+type Guard struct {
+	proc   *exec.Cmd
+	job    int // the process group that the command joins, or 0
+	conn   *os.File
+	out    *gob.Encoder
+	events chan Event
+	pid    atomic.Int64 // of the command, once it has started
 }
 
-// OnLost says what happens to the command when the lease is lost.
-type OnLost string
-
-// The choices.
-const (
-	KillOnLost OnLost = "kill" // end the whole group in time
-	WarnOnLost OnLost = "warn" // leave it alone
-)
-
-// Cause says why the group was stopped.
-type Cause string
-
-// The causes.
-const (
-	CauseLost     Cause = "lost"     // the parent said that the lease is lost
-	CauseDeadline Cause = "deadline" // the trust window was about to close
-	CauseTimeout  Cause = "timeout"  // the parent's time limit for the command
-	CauseOrphaned Cause = "orphaned" // the parent died, or the shell's process before it
-	CauseAsked    Cause = "asked"    // a signal to end was passed on
-)
-
-// Event is what the guard tells the parent; the fields that matter depend on
-// the kind.
-type Event struct {
-	Kind   EventKind
-	PID    int                // Started: process and group of the command
-	Errno  syscall.Errno      // Failed: why it could not be started
-	Text   string             // Failed: what was tried
-	Status syscall.WaitStatus // Exited: how the command itself ended
-	Cause  Cause              // Terming, Killing
-	Left   time.Duration      // Gone: trust window left when the group was empty
-}
-
-// EventKind is the kind of an Event.
-type EventKind uint8
-
-// The kinds, in the order in which they can come.
-const (
-	Started   EventKind = iota + 1 // the command runs
-	Failed                         // the command could not be started; nothing follows
-	Suspended                      // it was stopped from the terminal, and continued
-	Exited                         // the command ended; others of its group may remain
-	Terming                        // TERM (or the chosen signal) was sent
-	Killing                        // KILL was sent
-	Overdue                        // the deadline passed and the group is still there
-	Gone                           // the group is empty; nothing follows
-)
-
-// order is what the parent tells the guard; exactly one field is set.
-type order struct {
-	Start    *Command
-	Deadline Instant
-	Signal   syscall.Signal
-	Stop     *stop
-}
-
-// stop orders the end of the group.
-type stop struct {
-	Cause  Cause
-	Signal syscall.Signal
-}
-
-// grace is the time between TERM and KILL when the lease is at stake and its
-// deadline is far.
-func (c *Command) grace() time.Duration { return min(c.KillAfter, c.TTL/3) }
-
-// notice is how long before the deadline TERM is sent, if nobody moves the
-// deadline: long enough for the command to end by itself, and no longer than a
-// third of the TTL, so that a renewal may fail once without harm.
-func (c *Command) notice() time.Duration { return min(c.KillAfter+c.lead(), c.TTL/3) }
-
-// lead is how long before the deadline KILL must be sent at the latest, so that
-// the group is seen to be gone before it.
-func (c *Command) lead() time.Duration {
-	return min(max(c.TTL/10, 20*time.Millisecond), time.Second)
-}
-
-func (k EventKind) String() string {
-	names := [...]string{"?", "started", "failed", "suspended", "exited", "terming", "killing", "overdue", "gone"}
-	if int(k) < len(names) {
-		return names[k]
+// Start starts a guard, which starts the command. The first event is Started or Failed.
+func Start(c Command) (*Guard, error) {
+	mine, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprintf("event %d", uint8(k))
+	defer theirs.Close()
+	adopt()
+	proc, err := spawn(Name, theirs)
+	if err != nil {
+		mine.Close()
+		return nil, fmt.Errorf("start the guard process: %w", err)
+	}
+	g := &Guard{proc: proc, job: c.Job, conn: mine, out: gob.NewEncoder(mine), events: make(chan Event, 16)}
+	go g.read()
+	g.send(order{Start: &c})
+	return g, nil
+}
+
+// Events returns the channel of the guard's events. It is closed when the guard has ended,
+// even by a signal; then the group is empty.
+func (g *Guard) Events() <-chan Event { return g.events }
+
+// Extend sends a new deadline of the lease.
+func (g *Guard) Extend(until time.Time) { g.send(order{Deadline: At(until)}) }
+
+// Signal sends sig to the command and all processes that it started.
+func (g *Guard) Signal(sig syscall.Signal) { g.send(order{Signal: sig}) }
+
+// Stop ends the group: sig now, KILL after the grace. The first cause stays.
+func (g *Guard) Stop(cause StopCause, sig syscall.Signal) { g.send(order{Stop: &stop{cause, sig}}) }
+
+// send sends an order. A guard that cannot be reached is dead, which read handles, or
+// stopped, which its latest deadline bounds.
+func (g *Guard) send(o order) {
+	_ = g.conn.SetWriteDeadline(time.Now().Add(writeLimit))
+	_ = g.out.Encode(o)
+}
+
+// read owns the receiving side; it ends with the guard.
+func (g *Guard) read() {
+	defer close(g.events)
+	in := gob.NewDecoder(g.conn)
+	last := EventKind(0)
+	for {
+		var e Event
+		if err := in.Decode(&e); err != nil {
+			break
+		}
+		if e.Kind == Started {
+			g.pid.Store(int64(e.PID))
+		}
+		last = e.Kind
+		g.events <- e
+	}
+	_ = g.proc.Wait()
+	g.conn.Close()
+	if last != Gone && last != Failed {
+		g.sweep()
+	}
+}
+
+// sweep ends the group after the guard has died.
+func (g *Guard) sweep() {
+	pid := int(g.pid.Load())
+	if pid == 0 {
+		return
+	}
+	for left := processesOf(pid, g.job); !left.empty(); {
+		_ = left.signal(syscall.SIGKILL)
+		left.reap()
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// spawn starts this program once more, under another name and in a process group
+// of its own. It finds its socket under the number in its first argument. Standard input, output and error are passed
+// through it to the command, and so is every other open file that this process
+// got from its own parent: process substitution and make's job server use them.
+func spawn(name string, socket *os.File, args ...string) (*exec.Cmd, error) {
+	path, err := self()
+	if err != nil {
+		return nil, err
+	}
+	// The socket keeps its number, which is free here and thus also free of
+	// meaning to the command; os/exec's ExtraFiles would begin at 3 and hide
+	// what the command was meant to find there.
+	fd := int(socket.Fd())
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+		return nil, err
+	}
+	cmd := &exec.Cmd{
+		Path: path, Args: append([]string{name, strconv.Itoa(fd)}, args...),
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	return cmd, cmd.Start()
+}
+
+// socketPair makes two connected sockets, neither of which a started process
+// inherits.
+func socketPair() (mine, theirs *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("socket pair: %w", err)
+	}
+	// Only this end may be non-blocking: each end has its own flags, and the
+	// guard sets its own.
+	if err := syscall.SetNonblock(fds[0], true); err != nil {
+		return nil, nil, errors.Join(err, syscall.Close(fds[0]), syscall.Close(fds[1]))
+	}
+	return os.NewFile(uintptr(fds[0]), "guard"), os.NewFile(uintptr(fds[1]), "parent"), nil
 }

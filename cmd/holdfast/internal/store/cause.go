@@ -50,3 +50,22 @@ func speaksPlainly(ctx context.Context, addr string) bool {
 	_, err = io.ReadFull(conn, first[:])
 	return err == nil && (first[0] == '+' || first[0] == '-')
 }
+
+// refusals are parts of the errors of a server if the user's credentials or rights are not
+// enough. The last two are Redis's errors for a command in a script that the user may not
+// run, up to version 7 and from version 8 on.
+var refusals = []string{
+	"NOAUTH", "WRONGPASS", "NOPERM", "AUTH", "DENIED Redis is running in protected mode", "invalid username-password", "invalid password",
+	"The user executing the script can't", "ACL failure in script",
+}
+
+// RefusesUser reports whether an error of the store is about the user's credentials or
+// rights.
+func RefusesUser(text string) bool {
+	for _, word := range refusals {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -9,19 +9,19 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Kind is what stands behind one URL.
-type Kind string
+// NodeKind is what a URL names.
+type NodeKind string
 
 // The kinds of node.
 const (
-	Single   Kind = "single"   // one server
-	Sentinel Kind = "sentinel" // the master that Sentinels name
-	Cluster  Kind = "cluster"
+	Single   NodeKind = "single"   // one server
+	Sentinel NodeKind = "sentinel" // the master that Sentinels name
+	Cluster  NodeKind = "cluster"
 )
 
 // Node is what one URL names.
 type Node struct {
-	Kind   Kind
+	Kind   NodeKind
 	Client redis.UniversalClient
 	// Addrs are the hosts of the URL: the server, the Sentinels, or some servers
 	// of the cluster.
@@ -36,8 +36,8 @@ type Node struct {
 }
 
 // Server returns a client for one server of the node, with the credentials of
-// the URL. Unlike Client it tries once, heeds ctx, and does nothing in the
-// background. The caller closes it.
+// the URL. Unlike Client it tries once, obeys the deadline of ctx, and does nothing in
+// the background. The caller closes it.
 func (n *Node) Server(addr string) *redis.Client { return once(n.server, addr) }
 
 // SentinelAt is Server for one of the Sentinels.
@@ -52,13 +52,13 @@ func once(o redis.Options, addr string) *redis.Client {
 	return redis.NewClient(&o)
 }
 
-// sameAs tells whether both URLs name the same server, master or cluster.
+// sameAs reports whether both URLs name the same server, master or cluster.
 func (n *Node) sameAs(o *Node) bool {
 	shared := slices.ContainsFunc(n.Addrs, func(a string) bool { return slices.Contains(o.Addrs, a) })
 	return shared && n.Kind == o.Kind && n.Master == o.Master
 }
 
-// String names the node for messages, without credentials.
+// String describes the node for messages, without credentials.
 func (n *Node) String() string {
 	switch n.Kind {
 	case Sentinel:
@@ -69,7 +69,7 @@ func (n *Node) String() string {
 	return fmt.Sprintf("%s, database %d", n.Addrs[0], n.DB)
 }
 
-// Short is a shorter String, for a table.
+// Short returns a shorter description, for a table.
 func (n *Node) Short() string {
 	switch n.Kind {
 	case Sentinel:

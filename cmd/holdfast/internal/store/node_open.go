@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dialTimeout is how long one try to connect may take, unless the URL says
-// otherwise (dial_timeout): a person waits for the command.
+// dialTimeout bounds one attempt to connect, unless the URL has dial_timeout. It is short,
+// since a person waits for the command.
 const dialTimeout = 2 * time.Second
 
 func openNode(text string, t TLS) (*Node, error) {
@@ -54,9 +54,9 @@ func single(text string, t TLS) (*Node, error) {
 	return n, nil
 }
 
-// sentinel opens scheme://[user:password@]host:port,…/master[/db]. The user is
-// the one of the Redis nodes; the sentinels' own come as sentinel_username and
-// sentinel_password after the question mark.
+// sentinel opens scheme://[user:password@]host:port,…/master[/db]. The user is that of
+// the Redis servers; the parameters sentinel_username and sentinel_password are for the
+// Sentinels.
 func sentinel(scheme, rest string, t TLS) (*Node, error) {
 	u, err := severalHosts(scheme, rest)
 	if err != nil {
@@ -126,8 +126,8 @@ func cluster(scheme, rest string, t TLS) (*Node, error) {
 	return n, nil
 }
 
-// dropServerName lets every node be checked against its own name, not against
-// that of the first host in the URL.
+// dropServerName makes TLS verify each server by its own name, not by that of the first
+// host in the URL.
 func dropServerName(c *tls.Config) {
 	if c != nil {
 		c.ServerName = ""
@@ -163,8 +163,8 @@ func severalHosts(scheme, rest string) (*url.URL, error) {
 	return u, nil
 }
 
-// parse parses a URL with one host. What url.Parse says is not shown: it quotes
-// the URL, and a badly quoted password can be taken for any part of one.
+// parse parses a URL with one host. The error of url.Parse is not shown: it quotes the
+// URL, and any part of that can be a badly quoted password.
 func parse(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -180,8 +180,8 @@ func parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// refused words what go-redis said of a URL; it is shown only if no part of the
-// URL can be a misplaced password.
+// refused returns the error for a URL that go-redis does not accept. go-redis's own text is
+// in it only if no part of the URL can be a misplaced password.
 func refused(u *url.URL, err error) error {
 	if strings.Contains(u.Path+u.RawQuery, "@") || errors.As(err, new(*url.Error)) {
 		return errorf("the store's URL cannot be read: write special characters of a password as %%XX; %s", forms)

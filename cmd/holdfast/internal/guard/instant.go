@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Instant is a moment on a clock that all processes of this machine share, that
-// nobody can set, and that also runs while the machine is suspended. Zero is no
-// instant.
+// Instant is a time on a clock that all processes of this machine share, that cannot be
+// set, and that also runs while the machine is suspended. Zero is no instant.
 type Instant int64
 
 // never is later than every instant.
@@ -19,14 +18,14 @@ const never = Instant(math.MaxInt64)
 func now() Instant {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(sharedClock, &ts); err != nil {
-		// The clock always exists on the systems this is built for. Were it
-		// not so, an instant of 1 makes every deadline look far away, so fail.
+		// The clock exists on all systems that this package supports. A wrong
+		// instant would make every deadline look far away.
 		panic("guard: no monotonic clock: " + err.Error())
 	}
 	return Instant(ts.Nano())
 }
 
-// At converts t, never to a later moment.
+// At converts t, never to a later instant.
 func At(t time.Time) Instant {
 	here := now() // before time.Until: a pause between the two only shortens
 	return here + Instant(time.Until(t))

@@ -13,14 +13,13 @@ import (
 // ClientName is the name (argv[0]) under which RunClient starts the program.
 const ClientName = "hf-client"
 
-// OnTerminal reports whether the program has to be a member of a job: its work is
-// then done by a second process, which RunClient starts.
+// OnTerminal reports whether the program must be a member of a job. A second process, which
+// RunClient starts, then does its work.
 func OnTerminal() bool { return onTerminal() }
 
-// RunClient is the whole work of the process that the shell started, if there is a
-// terminal: it starts the program once more, outside of the shell's job, passes
-// signals on to it and waits for its end. So the shell can stop and continue this
-// process with the rest of the job, while the other one renews the lease.
+// RunClient starts the program once more, outside of the shell's job, forwards signals to
+// it and waits for its end. So the shell can stop and continue this process with the rest
+// of the job, while the other process, the client, renews the lease.
 func RunClient(args []string) (syscall.WaitStatus, error) {
 	mine, theirs, err := socketPair()
 	if err != nil {
@@ -54,9 +53,9 @@ func RunClient(args []string) (syscall.WaitStatus, error) {
 	}
 }
 
-// Job is the shell's job that a client works for: its methods are the client's
-// view of the process that called RunClient. A nil Job is none.
-type Job struct {
+// ShellJob is the shell's job of a client, seen from the client: it has a connection to the
+// process that called RunClient. A nil ShellJob is no job.
+type ShellJob struct {
 	conn   *os.File
 	parent int
 	group  int
@@ -67,10 +66,10 @@ type Job struct {
 	gone        chan struct{}
 }
 
-// OpenJob returns the job of a client, and its arguments: main must call it when
-// the program was started under ClientName. If the shell's process dies, the client
-// gets TERM.
-func OpenJob(args []string) (*Job, []string, error) {
+// OpenShellJob returns the job of a client, and the client's arguments. If the program was
+// started under ClientName, main must call it. If the process that called RunClient dies,
+// the client gets TERM.
+func OpenShellJob(args []string) (*ShellJob, []string, error) {
 	rename(ClientName)
 	if len(args) < 2 {
 		return nil, nil, syscall.EINVAL
@@ -88,7 +87,7 @@ func OpenJob(args []string) (*Job, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	j := &Job{
+	j := &ShellJob{
 		conn: os.NewFile(uintptr(fd), "job"), parent: parent, group: group, restoreTTOU: !signal.Ignored(syscall.SIGTTOU),
 		running: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
@@ -98,8 +97,8 @@ func OpenJob(args []string) (*Job, []string, error) {
 	return j, append([]string{args[0]}, args[2:]...), nil
 }
 
-// read owns the receiving side; it ends with the shell's process.
-func (j *Job) read() {
+// read owns the receiving side; it ends when the parent dies.
+func (j *ShellJob) read() {
 	var answer [1]byte
 	for {
 		if _, err := j.conn.Read(answer[:]); err != nil {
@@ -114,16 +113,16 @@ func (j *Job) read() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 }
 
-// Gone is closed when the shell's process has died.
-func (j *Job) Gone() <-chan struct{} {
+// Gone returns a channel that is closed when the process that called RunClient has died.
+func (j *ShellJob) Gone() <-chan struct{} {
 	if j == nil {
 		return nil
 	}
 	return j.gone
 }
 
-// AwaitRunning returns when the job is not stopped, or stop is closed.
-func (j *Job) AwaitRunning(stop <-chan struct{}) {
+// AwaitRunning waits until the job is not stopped, or stop is closed.
+func (j *ShellJob) AwaitRunning(stop <-chan struct{}) {
 	if j == nil {
 		return
 	}
@@ -141,9 +140,9 @@ func (j *Job) AwaitRunning(stop <-chan struct{}) {
 	}
 }
 
-// Foreground reports whether the job is in the foreground of its terminal: then a
-// signal of the keyboard has reached the command too.
-func (j *Job) Foreground() bool {
+// Foreground reports whether the job is in the foreground of its terminal. If it is, a
+// signal of the keyboard also reached the command.
+func (j *ShellJob) Foreground() bool {
 	if j == nil {
 		return false
 	}
@@ -151,21 +150,22 @@ func (j *Job) Foreground() bool {
 	return ok && front == j.group
 }
 
-// Continue lets the shell's process see the end of the client, should it be stopped.
-func (j *Job) Continue() {
+// Continue continues the process that called RunClient, so that it sees the end of the
+// client even if it was stopped.
+func (j *ShellJob) Continue() {
 	if j != nil && os.Getppid() == j.parent {
 		_ = syscall.Kill(j.parent, syscall.SIGCONT)
 	}
 }
 
 // Take makes the command a member of the job, if there is one.
-func (j *Job) Take(c *Command) {
+func (j *ShellJob) Take(c *Command) {
 	if j != nil {
 		c.Job, c.RestoreTTOU = j.group, j.restoreTTOU
 	}
 }
 
-// foregroundGroup is the foreground process group of the controlling terminal, if
+// foregroundGroup returns the foreground process group of the controlling terminal, if
 // there is one.
 func foregroundGroup() (group int, ok bool) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDONLY|syscall.O_NOCTTY, 0)
@@ -177,11 +177,11 @@ func foregroundGroup() (group int, ok bool) {
 	return group, err == nil
 }
 
-// Die ends this process by the signal, so that a shell sees why: a loop ends
-// at ^C only then. It returns if that is not possible: process 1 of a container has
-// no default action.
+// Die ends this process by the signal, so that the shell sees the reason: a loop ends at ^C
+// only then. Die returns if that is not possible: process 1 of a container has no default
+// action.
 func Die(sig syscall.Signal) {
-	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // the core was the command's to write
+	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // only the command dumps core
 	defaultAction(sig)
 	_ = syscall.Kill(os.Getpid(), sig)
 }

@@ -13,15 +13,15 @@ import (
 // sharedClock keeps running while the machine is suspended.
 const sharedClock = unix.CLOCK_BOOTTIME
 
-// adopt makes this process the parent of descendants whose own parent died, so
-// that it can reap them: in a container nobody else may.
+// adopt makes this process the parent of descendants whose own parent died, so that it can
+// reap them. In a container there may be no other process that does.
 func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // dieWith makes the kernel send sig to the started process when the thread that
 // starts it ends.
 func dieWith(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
 
-// self is a path that runs this very program, also after its file was replaced.
+// self returns a path that runs this program, even after its file was replaced.
 func self() (string, error) {
 	const exe = "/proc/self/exe"
 	if _, err := os.Stat(exe); err == nil {
@@ -30,7 +30,7 @@ func self() (string, error) {
 	return os.Executable()
 }
 
-// rename sets what ps and pkill see as the name of this process.
+// rename sets the name of this process as ps and pkill show it.
 func rename(name string) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", os.Getpid()), []byte(name), 0)
 }

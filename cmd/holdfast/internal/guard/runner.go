@@ -17,12 +17,12 @@ func Forwarded() []os.Signal {
 	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 }
 
-// tick bounds every sleep of the guard, so that a resume from suspend, in which
-// Go's timers stand still, is noticed soon.
+// tick bounds every sleep of the guard. Go's timers stop while the machine is suspended, so
+// the end of a suspension is noticed within a tick.
 const tick = 500 * time.Millisecond
 
-// Main is the guard process: main must call it when the program was started
-// under Name, and exit with what it returns.
+// Main runs the guard. If the program was started under Name, main must call it and exit
+// with its result.
 func Main(args []string) int {
 	// The command is tied to the life of the thread that starts it, so this
 	// goroutine keeps its thread until the process ends.
@@ -40,12 +40,12 @@ func Main(args []string) int {
 	syscall.CloseOnExec(fd)
 	adopt()
 	shield()
-	s := newServer(os.NewFile(uintptr(fd), "parent"))
+	s := newRunner(os.NewFile(uintptr(fd), "parent"))
 	return s.run()
 }
 
-// shield keeps signals away that are meant for the command. They are caught,
-// not ignored: what a process ignores, the programs it starts ignore too.
+// shield catches the signals that are meant for the command. They are not ignored: the
+// programs that a process starts inherit ignored signals.
 func shield() {
 	for _, sig := range append(Forwarded(), syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU) {
 		if !signal.Ignored(sig) {
@@ -54,14 +54,14 @@ func shield() {
 	}
 }
 
-// catch does nothing when the signal comes; the programs that this process
-// starts have its default action.
+// catch discards a signal. In the programs that this process starts it has its default
+// action.
 func catch(sig os.Signal) {
 	signal.Notify(make(chan os.Signal, 1), sig) // never read: a full channel drops
 }
 
-// server is the guard's state; only the goroutine of run touches it.
-type server struct {
+// runner is the guard's state; only the goroutine of run touches it.
+type runner struct {
 	conn   *os.File
 	out    *gob.Encoder
 	orders chan order // closed when the parent is gone
@@ -75,8 +75,8 @@ type server struct {
 	orphaned bool
 
 	// The stages of a stop; each is entered once.
-	cause  Cause   // set: TERM was sent
-	killAt Instant // by the grace alone; the deadline may call for an earlier KILL
+	cause  StopCause // set: TERM was sent
+	killAt Instant   // by the grace alone; the deadline may call for an earlier KILL
 	killed bool
 	late   bool
 }
@@ -86,15 +86,15 @@ type reap struct {
 	status syscall.WaitStatus
 }
 
-func newServer(conn *os.File) *server {
-	return &server{
+func newRunner(conn *os.File) *runner {
+	return &runner{
 		conn: conn, out: gob.NewEncoder(conn),
 		orders: make(chan order), reaped: make(chan reap),
 	}
 }
 
-// run serves until the command and all that it started are gone.
-func (s *server) run() int {
+// run runs the command until it and all processes that it started have ended.
+func (s *runner) run() int {
 	go s.readOrders()
 	first, ok := <-s.orders
 	if !ok || first.Start == nil {
@@ -108,7 +108,7 @@ func (s *server) run() int {
 	timer := time.NewTimer(0)
 	for {
 		if s.exited && s.all.empty() {
-			s.tell(Event{Kind: Gone, Left: s.deadline.sub(now())})
+			s.send(Event{Kind: Gone, Left: s.deadline.sub(now())})
 			return 0
 		}
 		timer.Reset(s.step())
@@ -122,8 +122,8 @@ func (s *server) run() int {
 	}
 }
 
-// start starts the command and tells how that went.
-func (s *server) start() bool {
+// start starts the command and sends Started or Failed.
+func (s *runner) start() bool {
 	attr := &syscall.SysProcAttr{Setpgid: true, Pgid: s.cmd.Job}
 	if s.cmd.RestoreTTOU {
 		catch(syscall.SIGTTOU)
@@ -132,7 +132,7 @@ func (s *server) start() bool {
 		dieWith(attr, syscall.SIGKILL)
 	}
 	if now() >= s.deadline.add(-s.cmd.lead()) && s.cmd.OnLost == KillOnLost {
-		s.tell(Event{Kind: Failed, Errno: syscall.ETIMEDOUT, Text: "the lease ended before the command was started"})
+		s.send(Event{Kind: Failed, Errno: syscall.ETIMEDOUT, Text: "the lease ended before the command was started"})
 		return false
 	}
 	pid, err := syscall.ForkExec(s.cmd.Path, s.cmd.Args, &syscall.ProcAttr{
@@ -141,16 +141,16 @@ func (s *server) start() bool {
 	if err != nil {
 		errno := syscall.EIO
 		_ = errors.As(err, &errno)
-		s.tell(Event{Kind: Failed, Errno: errno, Text: s.cmd.Path})
+		s.send(Event{Kind: Failed, Errno: errno, Text: s.cmd.Path})
 		return false
 	}
 	s.pid, s.all = pid, processesOf(pid, s.cmd.Job)
-	s.tell(Event{Kind: Started, PID: pid})
+	s.send(Event{Kind: Started, PID: pid})
 	return true
 }
 
 // step does what is due and returns when to look again.
-func (s *server) step() time.Duration {
+func (s *runner) step() time.Duration {
 	here := now()
 	if s.cause == "" && here >= s.termBy() {
 		s.stop(CauseDeadline, syscall.SIGTERM)
@@ -162,7 +162,7 @@ func (s *server) step() time.Duration {
 	}
 	if s.killed && !s.late && s.cmd.OnLost == KillOnLost && here >= s.deadline {
 		s.late = true
-		s.tell(Event{Kind: Overdue})
+		s.send(Event{Kind: Overdue})
 	}
 	wake := here.add(tick)
 	switch {
@@ -181,7 +181,7 @@ func (s *server) step() time.Duration {
 }
 
 // termBy is when TERM is due if the deadline does not move.
-func (s *server) termBy() Instant {
+func (s *runner) termBy() Instant {
 	if s.cmd.OnLost == WarnOnLost {
 		return never
 	}
@@ -189,15 +189,15 @@ func (s *server) termBy() Instant {
 }
 
 // killBy is when KILL is due after TERM.
-func (s *server) killBy() Instant {
+func (s *runner) killBy() Instant {
 	if s.cmd.OnLost == WarnOnLost {
 		return s.killAt
 	}
 	return earlier(s.killAt, s.deadline.add(-s.cmd.lead()))
 }
 
-// obey carries out an order; ok is false when the parent is gone.
-func (s *server) obey(o order, ok bool) {
+// obey carries out an order; ok is false if the parent has died.
+func (s *runner) obey(o order, ok bool) {
 	switch {
 	case !ok:
 		s.orders = nil
@@ -212,8 +212,8 @@ func (s *server) obey(o order, ok bool) {
 	}
 }
 
-// orphan handles the death of the parent: nobody renews the lease any more.
-func (s *server) orphan() {
+// orphan handles the death of the parent: the lease is not renewed any more.
+func (s *runner) orphan() {
 	if s.cmd.OnLost == WarnOnLost {
 		fmt.Fprintf(os.Stderr, "holdfast: the process that renewed the lease is dead; process %d goes on without a lease (--on-lost warn)\n", s.pid)
 		return
@@ -225,7 +225,7 @@ func (s *server) orphan() {
 }
 
 // stop sends sig and starts the grace. A second stop can only shorten it.
-func (s *server) stop(cause Cause, sig syscall.Signal) {
+func (s *runner) stop(cause StopCause, sig syscall.Signal) {
 	grace := s.cmd.KillAfter
 	if cause != CauseTimeout && cause != CauseAsked {
 		grace = s.cmd.grace()
@@ -237,54 +237,54 @@ func (s *server) stop(cause Cause, sig syscall.Signal) {
 	}
 	s.cause, s.killAt = cause, at
 	s.signal(sig)
-	s.tell(Event{Kind: Terming, Cause: cause})
+	s.send(Event{Kind: Terming, Cause: cause})
 }
 
-// kill ends the group for good.
-func (s *server) kill() {
+// kill sends KILL to the group.
+func (s *runner) kill() {
 	s.killed = true
 	s.signal(syscall.SIGKILL)
-	s.tell(Event{Kind: Killing, Cause: s.cause})
+	s.send(Event{Kind: Killing, Cause: s.cause})
 }
 
-// signal ends processes, so it also continues those that are stopped.
-func (s *server) signal(sig syscall.Signal) {
+// signal sends a signal that ends processes, and continues those that are stopped.
+func (s *runner) signal(sig syscall.Signal) {
 	if err := s.all.signal(sig); err != nil {
 		fmt.Fprintf(os.Stderr, "holdfast: cannot send %v to process %d and what it started: %v\n", sig, s.pid, err)
 	}
 	_ = s.all.signal(syscall.SIGCONT)
 }
 
-// pass passes a signal on that somebody else sent.
-func (s *server) pass(sig syscall.Signal) {
+// pass forwards a signal that another process sent.
+func (s *runner) pass(sig syscall.Signal) {
 	_ = s.all.signal(sig)
 	if sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
 		_ = s.all.signal(syscall.SIGCONT) // what is stopped would not end
 	}
 }
 
-// child handles the end, or the suspension from the terminal, of a child.
-func (s *server) child(r reap, ok bool) {
+// child handles a child that has ended or was suspended from the terminal.
+func (s *runner) child(r reap, ok bool) {
 	switch {
 	case !ok:
 		s.reaped = nil
 	case r.pid != s.pid:
-		// An orphan that was adopted: reaped, and of no other interest.
+		// An adopted orphan: it needs to be reaped only.
 	case r.status.Stopped():
-		// In a group of its own the shell would not see that it is suspended:
-		// the command is continued at once.
+		// The shell does not see that a command in a group of its own is suspended,
+		// so the command is continued at once.
 		if r.status.StopSignal() == syscall.SIGTSTP && s.cmd.Job == 0 {
 			_ = s.all.signal(syscall.SIGCONT)
-			s.tell(Event{Kind: Suspended})
+			s.send(Event{Kind: Suspended})
 		}
 	default:
 		s.exited = true
-		s.tell(Event{Kind: Exited, Status: r.status})
+		s.send(Event{Kind: Exited, Status: r.status})
 	}
 }
 
-// tell sends an event; a parent that is gone does not hear it.
-func (s *server) tell(e Event) {
+// send sends an event, unless the parent has died.
+func (s *runner) send(e Event) {
 	if s.orphaned {
 		return
 	}
@@ -293,7 +293,7 @@ func (s *server) tell(e Event) {
 }
 
 // readOrders owns the receiving side of the socket.
-func (s *server) readOrders() {
+func (s *runner) readOrders() {
 	defer close(s.orders)
 	orders := s.orders
 	in := gob.NewDecoder(s.conn)
@@ -308,7 +308,7 @@ func (s *server) readOrders() {
 
 // reapAll waits for every child, the command and adopted orphans, until there
 // is none.
-func (s *server) reapAll() {
+func (s *runner) reapAll() {
 	reaped := s.reaped
 	defer close(reaped)
 	for {

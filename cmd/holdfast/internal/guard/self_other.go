@@ -19,7 +19,7 @@ func adopt() {}
 // dieWith does nothing: only Linux can tie a process to its parent's life.
 func dieWith(*syscall.SysProcAttr, syscall.Signal) {}
 
-// self is the path of this program.
+// self returns the path of this program.
 func self() (string, error) { return os.Executable() }
 
 // rename does nothing.
