@@ -34,6 +34,23 @@ const (
 	refused
 )
 
+// votesNeeded returns how many nodes a lease needs, so that at no instant more than the
+// capacity is held. Two majorities share a node, and that one grants a capacity of 1,
+// or all of it to a writer, to one of them only. Where weights add up, holders with a total
+// weight of w have votesNeeded·w units of nodes·capacity; so w stays below
+// capacity + 1 only if votesNeeded is above nodes·capacity/(capacity+1).
+func (e *Engine) votesNeeded(kind engine.Kind, capacity int) int {
+	n := len(e.nodes)
+	switch kind {
+	case engine.KindRW, engine.KindCond:
+		return e.majority // the capacity is unlimited
+	}
+	if capacity >= n {
+		return n
+	}
+	return max(e.majority, n*capacity/(capacity+1)+1)
+}
+
 // decide returns the verdict as early as it is certain: a refusal is certain when it is also
 // clear which one it is. need is a majority or more.
 func decide(votes []vote, need int) verdict {

@@ -145,3 +145,30 @@ func TestBallotsGrow(t *testing.T) {
 		t.Error("nodes that take a token twice are not found out")
 	}
 }
+
+func sized(n int) *Engine { return &Engine{nodes: make([]*node, n), majority: n/2 + 1} }
+
+// However holders are spread over the nodes, each of which keeps its own capacity, no
+// more than the capacity is held; and no smaller number of nodes would do.
+func TestNeededKeepsTheCapacity(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		e := sized(n)
+		for capacity := 1; capacity <= 20; capacity++ {
+			need := e.votesNeeded(engine.KindSemaphore, capacity)
+			if most := n * capacity / need; most > capacity || need > n {
+				t.Errorf("%d nodes, capacity %d, %d needed: %d can be held", n, capacity, need, most)
+			}
+			if less := need - 1; less >= e.majority && n*capacity/less <= capacity {
+				t.Errorf("%d nodes, capacity %d: %d needed, %d would do", n, capacity, need, less)
+			}
+		}
+		for _, kind := range []engine.Kind{engine.KindMutex, engine.KindElection, engine.KindJob, engine.KindLatch} {
+			if need := e.votesNeeded(kind, 1); need != n/2+1 {
+				t.Errorf("%d nodes, %s: %d needed", n, kind, need)
+			}
+		}
+		if need := e.votesNeeded(engine.KindRW, 1<<20); need != n/2+1 {
+			t.Errorf("%d nodes, readers: %d needed", n, need)
+		}
+	}
+}

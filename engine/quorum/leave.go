@@ -61,7 +61,7 @@ func (d *dispatcher) leave(id string) {
 	if w != nil {
 		w.cancel()
 		for _, n := range d.nodes {
-			d.drain(n)
+			d.drainOutbox(n)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (d *dispatcher) startLeaving(id string) *clientCalls {
 	for i, calls := range w.byNode {
 		if calls > 0 {
 			d.nodes[i].retryAt = time.Time{}
-			d.drain(d.nodes[i])
+			d.drainOutbox(d.nodes[i])
 		}
 	}
 	return w

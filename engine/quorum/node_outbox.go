@@ -114,13 +114,13 @@ func (d *dispatcher) armTimer(n *node) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		n.timerSet = false
-		d.drain(n)
+		d.drainOutbox(n)
 	})
 }
 
-// drain makes the first call of an outbox, if it may be made; the worker then goes on with
+// drainOutbox makes the first call of an outbox, if it may be made; the worker then goes on with
 // the next. The mutex is held.
-func (d *dispatcher) drain(n *node) {
+func (d *dispatcher) drainOutbox(n *node) {
 	if len(n.outbox) > 0 && n.health(time.Now()) == slow {
 		d.armTimer(n) // a call is in flight
 		return

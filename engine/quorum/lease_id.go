@@ -49,20 +49,3 @@ func leaseOf(h engine.Holder) engine.Held {
 	}
 	return engine.Held{ID: h.ID, Token: h.Token}
 }
-
-// votesNeeded returns how many nodes a lease needs, so that at no instant more than the
-// capacity is held. Two majorities share a node, and that one grants a capacity of 1,
-// or all of it to a writer, to one of them only. Where weights add up, holders with a total
-// weight of w have votesNeeded·w units of nodes·capacity; so w stays below
-// capacity + 1 only if votesNeeded is above nodes·capacity/(capacity+1).
-func (e *Engine) votesNeeded(kind engine.Kind, capacity int) int {
-	n := len(e.nodes)
-	switch kind {
-	case engine.KindRW, engine.KindCond:
-		return e.majority // the capacity is unlimited
-	}
-	if capacity >= n {
-		return n
-	}
-	return max(e.majority, n*capacity/(capacity+1)+1)
-}
