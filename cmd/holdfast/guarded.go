@@ -52,7 +52,7 @@ func (f *guardFlags) killAfter() time.Duration {
 const defaultKillAfter = 10 * time.Second
 
 // guarded is a command that runs under a lease. The wait for the lease is in
-// await.go, the command's life under it in supervise.go.
+// guarded_acquire.go, the command's life under it in supervise.go.
 type guarded struct {
 	guardFlags
 	verb     string
