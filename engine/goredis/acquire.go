@@ -46,9 +46,9 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	case more && got.Status == script.Granted:
 		e.queueClear(keys)
 	case more:
-		// A holder or waiter in the way may have expired, so the answer is the one that
-		// follows when all is cleared. If that call fails its outcome is unknown: it may
-		// have been granted.
+		// A holder or waiter in the way may have expired, so the request is sent again until
+		// all is cleared. If such a call fails, its outcome is unknown: it may have been
+		// granted.
 		return e.Acquire(ctx, r)
 	}
 	if got.Status == script.Granted && short != nil {
@@ -63,7 +63,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	return e.answer(ctx, r, got)
 }
 
-// introduce runs the script and describes the client.
+// introduce runs the script and stores the description of the client.
 func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call) (value any, short, err error) {
 	if _, ok := e.rdb.(*redis.ClusterClient); ok || e.options.replicas.n > 0 {
 		defer e.describeBeside(r.Resource.Prefix, *r.Client)()
@@ -82,7 +82,7 @@ func (e *Engine) introduction(r engine.Request, c script.Call) func(context.Cont
 		_ = pipe.Process(ctx, who)
 		_ = pipe.Process(ctx, cmd)
 		exec(ctx, pipe)
-		if who.Err() == nil || isDenied(ctx, who.Err()) { // not allowed: do not insist
+		if who.Err() == nil || isDenied(ctx, who.Err()) { // if it is not allowed, it is not tried again
 			e.clients.wrote(r.Resource.Prefix, r.Client.ID)
 		}
 		if isCode(cmd.Err(), "NOSCRIPT") {
@@ -92,9 +92,9 @@ func (e *Engine) introduction(r engine.Request, c script.Call) func(context.Cont
 	}
 }
 
-// describeBeside stores who a client is while something else is asked, since in
-// a cluster that may be another node's, and must not hold up the answer. What it
-// returns waits for it, but not for long.
+// describeBeside stores the description of a client concurrently with another call, since in
+// a cluster it may belong to another node, which must not delay the reply. The function that
+// it returns waits for the end, at most asideWait.
 func (e *Engine) describeBeside(prefix string, client engine.Client) (wait func()) {
 	e.clients.wrote(prefix, client.ID)
 	rdb := e.own.client()
@@ -109,7 +109,7 @@ func (e *Engine) describeBeside(prefix string, client engine.Client) (wait func(
 	}
 }
 
-// answer puts the script's reply into the words of the contract.
+// answer converts the script's reply to an engine.Answer.
 func (e *Engine) answer(ctx context.Context, r engine.Request, got script.Acquired) (engine.Answer, error) {
 	a := engine.Answer{
 		Token: got.Token, TTL: got.TTL, Position: got.Position,
@@ -139,8 +139,8 @@ func (e *Engine) answer(ctx context.Context, r engine.Request, got script.Acquir
 	return a, nil
 }
 
-// holderOf describes who is in the way. That its client cannot be looked up
-// does not spoil the answer.
+// holderOf describes the holder in the way. If its client cannot be looked up, the answer has
+// its ID only.
 func (e *Engine) holderOf(ctx context.Context, prefix string, h script.Holder) engine.Holder {
 	if h.ID == "" {
 		return engine.Holder{}

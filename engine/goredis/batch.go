@@ -10,26 +10,26 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// batchSenders is how many calls or batches are under way at a time before further calls
-// are batched. Few senders make large batches, in which a call costs both sides a fraction
-// of what it costs alone; more of them shorten the wait for a slow network: with four it is
-// a quarter of a round trip.
+// batchSenders is how many calls or batches are in flight before further calls wait and are
+// batched. With few senders batches are large, and a call in a large batch costs client and
+// server a fraction of a single call. With more senders a call waits less: with four, a
+// quarter of a round trip.
 const batchSenders = 4
 
-// maxBatch bounds a batch, so that its first call does not wait long for its last.
+// maxBatch bounds a batch, so that its first call does not wait long for the last one.
 const maxBatch = 128
 
-// batcher sends calls of many goroutines in few pipelines. As long as a sender is free, a
-// call is sent at once, alone: a single caller pays nothing. Otherwise it waits, and is
-// sent with all others that wait as soon as a sender is free.
+// batcher sends the calls of many goroutines in few pipelines. If a sender is free, a call is
+// sent at once and alone, so batching costs a single caller nothing. Otherwise it waits until
+// a sender is free, which sends all waiting calls.
 //
 // A call that ends by its ctx while it waits was never sent.
 type batcher struct {
 	rdb      redis.UniversalClient
 	pool     *poolWatch                                  // of the pool that its calls use
-	outside  func(context.Context) redis.UniversalClient // where calls go if that has no connection
+	outside  func(context.Context) redis.UniversalClient // the client to use if the pool has no connection
 	workers  *workers
-	merger   *merger // nil: each call of a batch is one of its own
+	merger   *merger // nil: calls are not merged
 	most     int
 	recycled sync.Pool // of *batchedCall
 
@@ -54,14 +54,14 @@ func newBatcher(rdb redis.UniversalClient, node *redis.Client, e *Engine) *batch
 	}
 }
 
-// idle tells whether nothing is under way.
+// idle reports whether no call is in flight.
 func (cb *batcher) idle() bool {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
 	return cb.busy == 0
 }
 
-// run runs one script, together with those of others if many are under way.
+// run runs one script, in a batch if many calls are in flight.
 func (cb *batcher) run(ctx context.Context, c script.Call) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (cb *batcher) run(ctx context.Context, c script.Call) (any, error) {
 	return r.value, r.err
 }
 
-// process makes one call. Its ctx has no end.
+// process makes one call. ctx never ends.
 func (cb *batcher) process(ctx context.Context, c script.Call) (any, error) {
 	if v, ok := cb.pool.enter(); ok {
 		value, err := process(valued(v.ctx, ctx), cb.rdb, c)
@@ -99,7 +99,7 @@ func (cb *batcher) process(ctx context.Context, c script.Call) (any, error) {
 	return process(ctx, cb.outside(ctx), c)
 }
 
-// valued is a ctx that ends as one and has the values of another.
+// valued returns a ctx that ends with one ctx and has the values of another.
 func valued(ends, values context.Context) context.Context {
 	if values == context.Background() {
 		return ends
@@ -114,7 +114,7 @@ type valuedContext struct {
 
 func (c valuedContext) Value(key any) any { return c.values.Value(key) }
 
-// await returns true when the reply has come, or false when ctx has ended before.
+// wait returns true when the reply has arrived, or false if ctx ends before.
 func (cb *batcher) wait(ctx context.Context, t *batchedCall) bool {
 	if ctx.Done() == nil {
 		<-t.done
@@ -128,11 +128,11 @@ func (cb *batcher) wait(ctx context.Context, t *batchedCall) bool {
 	if cb.withdraw(t) {
 		return false
 	}
-	select { // the reply may have come just now
+	select { // the reply may have arrived meanwhile
 	case <-t.done:
 		return true
 	default:
-		return false // it is under way; its sender ignores it
+		return false // it is in flight, and its reply is discarded
 	}
 }
 
@@ -150,7 +150,7 @@ func (cb *batcher) done() {
 	}
 }
 
-// takeSender returns a sender to be used, or nil if all are in use. The mutex is held.
+// takeSender returns a free sender, or nil if all are in use. The mutex is held.
 func (cb *batcher) takeSender() *batchSender {
 	if cb.busy >= cb.most {
 		return nil
@@ -164,7 +164,7 @@ func (cb *batcher) takeSender() *batchSender {
 	return &batchSender{b: cb}
 }
 
-// join puts a call into the line. The mutex is held.
+// join adds a call to those that wait. The mutex is held.
 func (cb *batcher) join(c script.Call) *batchedCall {
 	t, _ := cb.recycled.Get().(*batchedCall)
 	if t == nil {
@@ -175,7 +175,7 @@ func (cb *batcher) join(c script.Call) *batchedCall {
 	return t
 }
 
-// leave takes a call out of the line, unless it was sent.
+// withdraw removes a call that waits. It returns false if the call has been sent.
 func (cb *batcher) withdraw(t *batchedCall) bool {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
@@ -188,7 +188,7 @@ func (cb *batcher) withdraw(t *batchedCall) bool {
 	return true
 }
 
-// recycle makes a batchedCall that is no longer used ready for another call.
+// recycle keeps a batchedCall that is no longer used for another call.
 func (cb *batcher) recycle(t *batchedCall) {
 	t.call, t.reply = script.Call{}, reply{}
 	cb.recycled.Put(t)

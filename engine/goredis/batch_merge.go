@@ -9,27 +9,27 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// minMerged is the number of calls up to which merging them costs more than it saves.
+// minMerged is the number of calls up to which merging costs more than it saves.
 const minMerged = 3
 
-// merger merges the calls of a batch into calls of one script for many resources, which
-// cost the server much less than as many calls.
+// merger merges the calls of a batch into calls of one script for many resources, which cost
+// the server much less than single calls.
 type merger struct {
 	scripts     *script.Set
 	unsupported atomic.Bool // the server does not run merged calls
 }
 
-// batchBuffers are buffers for one batch after the other.
+// batchBuffers are the buffers of a batch. They are used again for the next one.
 type batchBuffers struct {
 	pipe     pipeline
-	parts    []script.Call // that are sent
-	merged   []script.Call // of the batch, those that go into calls for many
-	mergedAt []int         // where these are in the batch
-	singleAt []int         // where the others are
+	parts    []script.Call // the calls that are sent
+	merged   []script.Call // the calls of the batch that are merged
+	mergedAt []int         // their indexes in the batch
+	singleAt []int         // the indexes of the other calls
 	replies  []reply
 }
 
-// run returns one reply for each call, in order. They are good until clear.
+// run returns one reply for each call, in order. The replies are valid until clear.
 func (g *batchBuffers) run(ctx context.Context, rdb redis.UniversalClient, u *merger, all []script.Call) []reply {
 	if u == nil || u.unsupported.Load() || len(all) <= minMerged {
 		return g.pipe.run(ctx, rdb, all)
@@ -65,8 +65,8 @@ func (g *batchBuffers) run(ctx context.Context, rdb redis.UniversalClient, u *me
 	return g.replies
 }
 
-// take hands out the reply to a call for many. Those that it leaves are made by
-// themselves: each then has its own error.
+// take distributes the reply of a merged call. Calls without a reply in it are made one by
+// one, so that each has its own error.
 func (g *batchBuffers) take(u *merger, r reply, at []int) {
 	if r.err != nil && !isAnswer(r.err) {
 		for _, i := range at {
@@ -76,7 +76,7 @@ func (g *batchBuffers) take(u *merger, r reply, at []int) {
 	}
 	values, ok := script.ReadBatch(r.value, len(at))
 	if r.err != nil || !ok {
-		// Such as a node of a cluster, or a proxy before one.
+		// For example a node of a cluster, or a proxy in front of one.
 		if isCode(r.err, "CROSSSLOT") || r.err == nil {
 			u.unsupported.Store(true)
 		}
@@ -92,7 +92,7 @@ func (g *batchBuffers) take(u *merger, r reply, at []int) {
 	}
 }
 
-// again makes the calls that are left by themselves.
+// again makes the calls at singleAt one by one.
 func (g *batchBuffers) again(ctx context.Context, rdb redis.UniversalClient, all []script.Call) {
 	left := make([]script.Call, len(g.singleAt))
 	for n, i := range g.singleAt {
@@ -103,7 +103,7 @@ func (g *batchBuffers) again(ctx context.Context, rdb redis.UniversalClient, all
 	}
 }
 
-// clear makes the memory ready for the next batch.
+// clear empties the buffers for the next batch.
 func (g *batchBuffers) clear() {
 	g.pipe.clear()
 	clear(g.parts)

@@ -12,7 +12,7 @@ import (
 // until no call waits.
 type batchSender struct {
 	b       *batcher
-	all     []*batchedCall // of the present batch
+	all     []*batchedCall // of the current batch
 	calls   []script.Call
 	buffers batchBuffers
 }
@@ -25,12 +25,13 @@ func (l *batchSender) run() {
 		clear(l.all)
 		clear(l.calls)
 		l.buffers.clear()
-		// The callers that were answered call again soon: in one batch, if they run first.
+		// The callers that have their replies often call again at once. If they run first,
+		// their calls are in one batch.
 		runtime.Gosched()
 	}
 }
 
-// next takes the calls that wait; if none do, it returns the sender to the batcher.
+// next takes the calls that wait. If there are none, it returns the sender to the batcher.
 func (l *batchSender) next() bool {
 	cb := l.b
 	cb.mu.Lock()
@@ -49,8 +50,8 @@ func (l *batchSender) next() bool {
 	return true
 }
 
-// send sends a batch and answers each call of it. Each is bounded by its own ctx
-// where it waits; the batch by the timeouts of the connection.
+// send sends a batch and distributes the replies. The timeouts of the connection bound the
+// batch; the ctx of each caller bounds only its wait.
 func (l *batchSender) send() {
 	ctx := context.Background()
 	if len(l.all) == 1 {
@@ -65,7 +66,7 @@ func (l *batchSender) send() {
 	}
 	for i, r := range l.batch(ctx) {
 		l.all[i].reply = r
-		l.all[i].done <- struct{}{} // it has room: one answer for each
+		l.all[i].done <- struct{}{} // it never blocks: one reply for each call
 	}
 }
 
@@ -74,7 +75,7 @@ func (l *batchSender) batch(ctx context.Context) []reply {
 	cb := l.b
 	if v, ok := cb.pool.enter(); ok {
 		replies := l.buffers.run(v.ctx, cb.rdb, cb.merger, l.calls)
-		none := cb.pool.leave(v, replies[0].err) // of all or of nobody
+		none := cb.pool.leave(v, replies[0].err) // the same for all calls of a pipeline
 		if !none {
 			return replies
 		}

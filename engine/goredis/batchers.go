@@ -9,22 +9,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// batchers has the batcher of a single Redis, or one for each master of a cluster: no call
-// waits for another master's. Only while go-redis still calls the wrong master, or a slot
-// moves, may a batch be redirected to a second one and wait for it, as renewals do.
+// batchers has the batcher of a single Redis, or one for each master of a cluster, so that no
+// call waits for a call to another master. While go-redis still calls the wrong master, or a
+// slot moves, a batch may be redirected to a second master and wait for it, as renewals may.
 type batchers struct {
 	engine  *Engine
-	single  *batcher             // nil: a cluster, or nothing is combined
+	single  *batcher             // nil: a cluster, or calls are not batched
 	cluster *redis.ClusterClient // nil: no cluster
-	// known: go-redis knows who has which slot, so that to ask it is no call,
-	// which the ctx of the caller could not end.
+	// known is true once go-redis has the slots of the cluster. Before, MasterForKey makes
+	// a call, which the caller's ctx cannot end.
 	known atomic.Bool
 
 	mu       sync.RWMutex
 	byMaster map[*redis.Client]*batcher
 }
 
-// open tells for which client calls are combined.
+// open sets the client whose calls are batched.
 func (cs *batchers) open(e *Engine) {
 	cs.engine = e
 	switch c := e.rdb.(type) {
@@ -39,21 +39,21 @@ func (cs *batchers) open(e *Engine) {
 	}
 }
 
-// learned notes that a call of the cluster was answered.
+// learned records that the cluster has answered a call.
 func (cs *batchers) learned() {
 	if cs.cluster != nil && !cs.known.Load() {
 		cs.known.Store(true)
 	}
 }
 
-// of returns who sends a call about a key, or nil for a call that goes by itself.
+// of returns the batcher for a key, or nil if the call is not batched.
 func (cs *batchers) of(ctx context.Context, key string) *batcher {
 	if cs.single != nil || !cs.known.Load() {
 		return cs.single
 	}
 	master, err := cs.cluster.MasterForKey(ctx, key)
 	if err != nil {
-		return nil // go-redis will say why
+		return nil // the call returns the error
 	}
 	cs.mu.RLock()
 	cb := cs.byMaster[master]
@@ -64,7 +64,7 @@ func (cs *batchers) of(ctx context.Context, key string) *batcher {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if cb = cs.byMaster[master]; cb == nil {
-		// Some of the others may be of masters that are gone. One that is dropped
+		// Some of the others may belong to former masters. A batcher that is removed
 		// while a call is about to use it still sends that call.
 		maps.DeleteFunc(cs.byMaster, func(_ *redis.Client, other *batcher) bool { return other.idle() })
 		cb = newBatcher(cs.cluster, master, cs.engine)

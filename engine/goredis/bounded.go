@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// bounded returns when call does or when ctx ends, whichever is first: go-redis
-// by default looks at ctx neither while it writes nor while it reads. A call
-// that is left behind ends by the timeouts of its connection.
+// bounded runs call and returns when call returns or ctx ends, whichever is first: by
+// default go-redis does not check ctx while it writes or reads. A call that still runs then
+// ends by the timeouts of its connection.
 func bounded[T any](e *Engine, ctx context.Context, call func() (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -41,27 +41,27 @@ func (t *task[T]) tell() { close(t.done) }
 
 type job interface {
 	run()
-	tell() // that it has run
+	tell() // reports that it has run
 }
 
-// sweep is how often idle workers are looked for; each lives for one to two.
+// sweep is how often idle workers are ended; an idle worker lives for one to two sweeps.
 const sweep = 25 * time.Millisecond
 
-// workers runs calls in goroutines that are used again: go-redis needs a deep
-// stack, and to grow one costs as much as the round trip. There are as many as
-// there are calls at a time, and none a moment after the last call.
+// workers runs calls in goroutines that are used again: go-redis needs a deep stack, and to
+// grow one costs as much as the round trip. There are as many workers as calls at a time, and
+// none two sweeps after the last call.
 type workers struct {
 	mu       sync.Mutex
 	live     int       // goroutines
-	idle     []*worker // the last to come is the first to go: its stack is warm
-	unused   int       // so many at the start of idle were not used since the last sweep
-	sweeping bool      // a sweep is due
+	idle     []*worker // used from the end: the stack of the last one is still in the cache
+	unused   int       // the number at the start of idle that were not used since the last sweep
+	sweeping bool      // a sweep is scheduled
 	draining int       // callers of drain
 	gone     chan struct{}
 }
 
 type worker struct {
-	jobs chan job // of one: a job may come before the worker waits for it
+	jobs chan job // of capacity 1: a job may be sent before the worker receives
 }
 
 // do runs a job in a worker.
@@ -83,7 +83,7 @@ func (ws *workers) do(j job) {
 func (ws *workers) loop(w *worker) {
 	for j := range w.jobs {
 		j.run()
-		stays := ws.park(w) // before tell: the caller's next call finds it
+		stays := ws.park(w) // before tell, so that the caller's next call can use it
 		j.tell()
 		if !stays {
 			break
@@ -98,7 +98,8 @@ func (ws *workers) loop(w *worker) {
 	}
 }
 
-// park makes a worker idle, or tells it to end since the last client has left.
+// park makes a worker idle. It returns false if the worker must end, since the last client
+// has left.
 func (ws *workers) park(w *worker) (stays bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -113,8 +114,8 @@ func (ws *workers) park(w *worker) (stays bool) {
 	return true
 }
 
-// sweep ends the workers that were idle since the last one. A timer for each
-// worker would cost every call more than the worker saves.
+// sweep ends the workers that were idle since the last sweep. A timer for each worker would
+// cost every call more than the worker saves.
 func (ws *workers) sweep() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -135,7 +136,7 @@ func (ws *workers) dismiss(n int) {
 	ws.unused = max(0, ws.unused-n)
 }
 
-// drain returns when no worker is left, or after the limit.
+// drain waits until no worker is left, at most for the limit.
 func (ws *workers) drain(limit time.Duration) {
 	ws.mu.Lock()
 	ws.dismiss(len(ws.idle))

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// noticed makes a client of a cluster look again who has which slot, after a
-// call that was not answered: go-redis does so only when it is sent elsewhere,
-// or retries, and a dead master sends nobody anywhere.
+// noticed makes a client of a cluster reload the slots after a call without an answer.
+// go-redis itself does so only after a redirection or a retry, and a dead master does not
+// redirect.
 func noticed(rdb redis.UniversalClient, err error) {
 	cluster, ok := rdb.(*redis.ClusterClient)
 	if !ok || err == nil {
@@ -20,11 +20,11 @@ func noticed(rdb redis.UniversalClient, err error) {
 	if isAnswer(err) && !isCode(err, "CLUSTERDOWN") && !isCode(err, "READONLY") {
 		return
 	}
-	cluster.ReloadState(context.Background()) // in the background, and not often
+	cluster.ReloadState(context.Background()) // in the background, and rate-limited
 }
 
-// byNode groups calls by the node that has their keys, as indexes. A node that
-// hangs must not hold up the calls to the others.
+// byNode returns the indexes of calls, grouped by the node that has their keys. A node that
+// hangs must not delay the calls to the others.
 func byNode(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) [][]int {
 	cluster, ok := rdb.(*redis.ClusterClient)
 	if !ok || len(calls) == 1 {
@@ -37,7 +37,7 @@ func byNode(ctx context.Context, rdb redis.UniversalClient, calls []script.Call)
 	var groups [][]int
 	of := map[string]int{}
 	for i, c := range calls {
-		addr := "" // not known: go-redis will say why
+		addr := "" // unknown: the call returns the error
 		if node, err := cluster.MasterForKey(ctx, c.Key()); err == nil {
 			addr = node.Options().Addr
 		}
@@ -51,16 +51,15 @@ func byNode(ctx context.Context, rdb redis.UniversalClient, calls []script.Call)
 	return groups
 }
 
-// asideLimit bounds what is done beside a call, and asideWait how long the call
-// waits for it in the end.
+// asideLimit bounds work that runs beside a call, and asideWait how long the call waits for
+// it in the end.
 const (
 	asideLimit = 2 * time.Second
 	asideWait  = 100 * time.Millisecond
 )
 
-// aside runs f beside the call that needs it, for what concerns people and not
-// leases: in a cluster it may belong to a node that hangs. The channel is closed
-// when it has ended.
+// aside runs f concurrently with a call, for work that no lease depends on: in a cluster it
+// may need another node, which may hang. The channel is closed when f has returned.
 func (e *Engine) aside(f func(ctx context.Context)) <-chan struct{} {
 	done := make(chan struct{})
 	e.workers.do(&task[struct{}]{done: done, call: func() (struct{}, error) {

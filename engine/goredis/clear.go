@@ -7,15 +7,15 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// clearer continues where a script has cleared as much as it may: with one call for each
-// portion, so that calls of other clients run in between. It runs in the background, for one
-// resource at a time. A waiter's poll clears a portion as well, so a clearer that does not
-// get to its end costs no waiter more than a poll.
+// clearer continues after a script that has cleared its portion: it makes one call for each
+// further portion, so that calls of other clients run in between. It runs in the background,
+// for one resource at a time. A waiter's poll clears a portion as well, so a clearer that
+// fails costs a waiter one poll at most.
 type clearer struct {
 	mu    sync.Mutex
 	line  []script.Keys
-	known map[string]bool // cores in the line
-	done  <-chan struct{} // closed when the present run has ended; nil: there is none
+	known map[string]bool // the cores in line
+	done  <-chan struct{} // closed when the current run has ended; nil: there is none
 	runs  int             // calls made so far
 }
 

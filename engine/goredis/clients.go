@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// How long the description of a client is kept in Redis, and after which time a
-// client that is still active writes it again.
+// clientLife is the TTL of the description of a client in Redis. A client that is still
+// active stores it again after clientRenewal.
 const (
 	clientLife    = time.Hour
 	clientRenewal = 20 * time.Minute
@@ -22,7 +22,7 @@ const (
 // maxKnown bounds the descriptions of other clients kept in memory.
 const maxKnown = 4096
 
-// description is how a client is stored for operators.
+// description is what Redis has of a client, for operators.
 type description struct {
 	Name string `json:"name,omitempty"`
 	Host string `json:"host,omitempty"`
@@ -35,7 +35,7 @@ type localClient struct {
 	written map[string]time.Time // by prefix: when its description was stored
 }
 
-// clients knows who uses this engine, and who the holders of others are.
+// clients has the clients of this engine, and descriptions of the clients of other holders.
 type clients struct {
 	mu    sync.Mutex
 	local map[string]*localClient
@@ -61,9 +61,8 @@ func (c *clients) localClient(id string) *localClient {
 	return s
 }
 
-// leave drops a client. If it was the last one, the own connections are taken
-// out of use and returned, in one step with that: a client that joins meanwhile
-// gets new ones.
+// leave removes a client. If it was the last one, leave takes the own connections out of use
+// in the same step and returns them: a client that joins later gets new ones.
 func (c *clients) leave(id string, o *ownPool) (unused redis.UniversalClient, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,7 +73,7 @@ func (c *clients) leave(id string, o *ownPool) (unused redis.UniversalClient, la
 	return o.take(), true
 }
 
-// due registers a client and tells whether its description has to be stored.
+// due registers a client and reports whether its description must be stored.
 func (c *clients) due(prefix string, client *engine.Client) bool {
 	if client == nil {
 		return false
@@ -91,8 +90,8 @@ func (s *localClient) due(prefix string) bool {
 	return s.client.ID != "" && (!ok || time.Since(written) > clientRenewal)
 }
 
-// dueAgain returns the client, if it is of this engine and its description is
-// old: one that only renews must not fade away.
+// dueAgain returns the client if it belongs to this engine and its description is old. A
+// client that only renews must not lose its description.
 func (c *clients) dueAgain(prefix, id string) (engine.Client, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +102,7 @@ func (c *clients) dueAgain(prefix, id string) (engine.Client, bool) {
 	return s.client, true
 }
 
-// wrote notes that the description was stored.
+// wrote records that the description was stored.
 func (c *clients) wrote(prefix, id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,14 +111,14 @@ func (c *clients) wrote(prefix, id string) {
 	}
 }
 
-// describe returns the command that stores who a client is.
+// describe returns the command that stores the description of a client.
 func describe(ctx context.Context, prefix string, c engine.Client) command {
 	text, _ := json.Marshal(description{c.Name, c.Host, c.PID}) // cannot fail: strings and an int
 	return newCommand(ctx, []any{"set", clientKey(prefix, c.ID), text, "px", clientLife.Milliseconds()})
 }
 
-// resolve returns who the clients behind holder IDs are, by client ID. One that
-// is not known any more has its ID only. It asks Redis about new ones.
+// resolve returns the clients of holder IDs, by client ID. It reads descriptions that it does
+// not have from Redis. A client without one has its ID only.
 func (e *Engine) resolve(ctx context.Context, prefix string, holderIDs []string) (map[string]engine.Client, error) {
 	found := make(map[string]engine.Client, len(holderIDs))
 	var missing []string
@@ -145,7 +144,7 @@ func (e *Engine) resolve(ctx context.Context, prefix string, holderIDs []string)
 	return found, nil
 }
 
-// read adds what Redis knows of clients to what was found.
+// read adds the descriptions that Redis has to found.
 func (e *Engine) read(ctx context.Context, prefix string, missing []string, found map[string]engine.Client) error {
 	texts, err := bounded(e, ctx, func() ([]*redis.StringCmd, error) {
 		w := e.batchers.poolOf(ctx, clientKey(prefix, missing[0]))
@@ -165,7 +164,7 @@ func (e *Engine) read(ctx context.Context, prefix string, missing []string, foun
 	for i, id := range missing {
 		text, err := texts[i].Bytes()
 		if err != nil {
-			continue // gone, or not ours to read: the ID must do
+			continue // expired, or not allowed: there is the ID only
 		}
 		if c, ok := parseClient(id, text); ok {
 			found[id] = c

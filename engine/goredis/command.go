@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// command is sent once: go-redis would resend a command whose reply was lost,
-// and the layer above must know that the outcome is unknown.
+// command is a command that go-redis does not retry: if its reply is lost, the caller must
+// know that the outcome is unknown.
 type command struct{ *redis.Cmd }
 
 func (command) NoRetry() bool { return true }
@@ -44,8 +44,8 @@ func (e *Engine) run(ctx context.Context, rdb redis.UniversalClient, c script.Ca
 	return reply, e.classify(ctx, err)
 }
 
-// process sends a call and rides out what can be mended on the spot: a script
-// that Redis does not know, and a full memory where nothing new is asked for.
+// process sends a call. It sends it again if Redis does not have the script, or is out of
+// memory and the call needs no more.
 func process(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
 	cmd := newCommand(ctx, c.Args())
 	_ = rdb.Process(ctx, cmd)
@@ -61,10 +61,10 @@ func process(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any
 	return cmd.Result()
 }
 
-// reply is what one call of a batch gave.
+// reply is the result of one call of a batch.
 type reply struct {
 	value any
-	err   error // as go-redis gave it
+	err   error // as go-redis returned it
 }
 
 // batch runs calls in one pipeline and returns one reply for each, in order.
@@ -73,13 +73,13 @@ func batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []
 	return p.run(ctx, rdb, all)
 }
 
-// pipeline runs one batch of calls after the other in the same memory.
+// pipeline runs batches of calls, one after the other, in the same buffers.
 type pipeline struct {
 	sent    []redis.Cmder // commands
 	replies []reply
 }
 
-// run returns one reply for each call, in order. They are good until clear.
+// run returns one reply for each call, in order. The replies are valid until clear.
 func (p *pipeline) run(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
 	for _, c := range all {
 		p.sent = append(p.sent, newCommand(ctx, c.Args()))
@@ -95,8 +95,8 @@ func (p *pipeline) run(ctx context.Context, rdb redis.UniversalClient, all []scr
 			again++
 		}
 	}
-	// Rare: the script cache was flushed or the server restarted, or it is
-	// full. One by one is enough: the first makes Redis know the script.
+	// This is rare: the script cache was flushed, the server restarted, or it is out of
+	// memory. The calls are made one by one; the first one loads the script.
 	for i := 0; again > 0 && ctx.Err() == nil; i++ {
 		if r := &p.replies[i]; mendable(r.err) {
 			r.value, r.err = process(ctx, rdb, all[i])
@@ -106,9 +106,8 @@ func (p *pipeline) run(ctx context.Context, rdb redis.UniversalClient, all []scr
 	return p.replies
 }
 
-// exec runs a pipeline; then each command has a reply or an error. go-redis leaves
-// commands that were not sent without either if it was an answer of the server
-// that kept it from connecting, such as WRONGPASS.
+// exec runs a pipeline. After it, each command has a reply or an error. If the server refused
+// the connection, for example with WRONGPASS, go-redis sets neither.
 func exec(ctx context.Context, pipe redis.Pipeliner) {
 	sent, err := pipe.Exec(ctx)
 	if err == nil {
@@ -121,17 +120,17 @@ func exec(ctx context.Context, pipe redis.Pipeliner) {
 	}
 }
 
-// clear makes the memory ready for the next batch.
+// clear empties the buffers for the next batch.
 func (p *pipeline) clear() {
 	clear(p.sent)
 	clear(p.replies)
 	p.sent, p.replies = p.sent[:0], p.replies[:0]
 }
 
-// mendable tells whether a call of a batch should be made again by itself.
+// mendable reports whether a call of a batch should be made again, alone.
 func mendable(err error) bool { return isCode(err, "NOSCRIPT") || isCode(err, "OOM") }
 
-// unexpected is a reply that no script of ours gives.
+// unexpected returns the error for a reply that the script never returns.
 func unexpected(err error) error {
 	if err == nil {
 		return nil

@@ -16,44 +16,44 @@ import (
 )
 
 const (
-	// lookIn is how long a server has to show why it turns connections away.
+	// lookIn bounds the time to find out why a server refuses connections.
 	lookIn = 200 * time.Millisecond
-	// lookAgain is how long what it showed is taken for the cause of what follows.
+	// lookAgain is how long a cause is reported for later errors as well.
 	lookAgain = time.Second
 )
 
-// diagnosis says why connections to a server end before it has answered. go-redis
-// speaks first, and then sees a broken connection only: where a server that has all
-// the clients it takes, or is in protected mode, had said so and hung up; where it
-// expects TLS; or where TLS is spoken to one that waits for the end of a line.
+// diagnosis finds out why a server closes connections before it answers. go-redis writes
+// first and sees only a broken connection if the server has too many clients or is in
+// protected mode (it sends an error and closes), if the server expects TLS, or if it does not
+// speak TLS but the client does.
 type diagnosis struct {
 	mu    sync.Mutex
-	under <-chan struct{} // a look under way
-	at    time.Time       // of the last
+	under <-chan struct{} // closed when the current look ends; nil: there is none
+	at    time.Time       // of the last look
 	cause error           // nil: none was found
 }
 
-// turnedAway is what a server says to a connection before it is asked.
+// refusedConn is an error that a server sends on a new connection before any command.
 type refusedConn string
 
 func (s refusedConn) Error() string { return string(s) }
 
-// RedisError makes it an answer of the server.
+// RedisError marks it as an answer of the server.
 func (refusedConn) RedisError() {}
 
-// What the other cause is.
+// The other causes.
 var (
 	errWantsTLS = errors.New("the server expects TLS")
 	errNoTLS    = errors.New("the server does not speak TLS")
 )
 
-// classify is the function of that name, of an error together with its cause.
+// classify is the function classify, with the cause that because finds.
 func (e *Engine) classify(ctx context.Context, err error) error {
 	return classify(ctx, e.because(ctx, err))
 }
 
-// because adds to an error of a connection why the server ends connections, if it
-// shows that to a new one.
+// because adds the reason to an error of a connection if a new connection shows why the
+// server closes connections.
 func (e *Engine) because(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -69,7 +69,7 @@ func (e *Engine) because(ctx context.Context, err error) error {
 	return err
 }
 
-// find returns what the last look found, or a new one if it is old.
+// find returns the result of the last look, or of a new one if it is old.
 func (d *diagnosis) find(ctx context.Context, e *Engine, addr string, dial dialer, secure bool) error {
 	d.mu.Lock()
 	if d.under == nil && time.Since(d.at) > lookAgain {
@@ -119,11 +119,11 @@ func (e *Engine) entrance() (addr string, dial dialer, secure bool) {
 	return "", nil, false
 }
 
-// look makes a connection and returns what is wrong with it, or nil.
+// look opens a connection and returns what is wrong with it, or nil.
 func look(ctx context.Context, addr string, dial dialer, secure bool) error {
 	said, err := greet(ctx, addr, dial)
 	switch {
-	case said != "" && secure: // it has answered what is not TLS
+	case said != "" && secure: // the answer is not TLS
 		return errNoTLS
 	case strings.HasPrefix(said, "-") && !strings.HasPrefix(said, "-NOAUTH"):
 		return refusedConn(said[1:])
@@ -141,7 +141,7 @@ func look(ctx context.Context, addr string, dial dialer, secure bool) error {
 	return nil
 }
 
-// greet returns the first line that a server says to a new connection.
+// greet returns the first line that a server sends on a new connection.
 func greet(ctx context.Context, addr string, dial dialer) (string, error) {
 	conn, err := dial(ctx, "tcp", addr)
 	if err != nil {
@@ -150,7 +150,7 @@ func greet(ctx context.Context, addr string, dial dialer) (string, error) {
 	defer conn.Close()
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
-	_, _ = io.WriteString(conn, "PING\r\n") // so that one in good health has something to say
+	_, _ = io.WriteString(conn, "PING\r\n") // a healthy server answers it
 	text := make([]byte, 256)
 	n, err := conn.Read(text)
 	line, _, whole := strings.Cut(string(text[:n]), "\r\n")

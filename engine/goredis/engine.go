@@ -19,7 +19,7 @@ type Engine struct {
 	rdb     redis.UniversalClient
 	options options
 	scripts *script.Set
-	broken  error // why the engine cannot work; returned by every call
+	broken  error // why the engine cannot work; every call returns it
 
 	workers   workers
 	own       ownPool
@@ -29,7 +29,7 @@ type Engine struct {
 	keyCache  keyCache
 	batchers  batchers
 	diagnosis diagnosis
-	noFsync   atomic.Bool // the server does not know WAITAOF
+	noFsync   atomic.Bool // the server does not have WAITAOF
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -99,7 +99,7 @@ func (e *Engine) Leave(client string) {
 		return
 	}
 	if left != nil {
-		_ = left.Close() // nothing is left to lose
+		_ = left.Close() // nothing depends on these connections any more
 	}
 	e.workers.drain(leaveLimit)
 }

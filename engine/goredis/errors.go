@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// classify says of an error of go-redis whether asking again may help. The
-// original stays in the chain, and so does the end of ctx.
+// classify wraps an error of go-redis in engine.ErrUnavailable if a retry may help, otherwise
+// in engine.ErrDenied. The original error and the end of ctx stay in the chain.
 func classify(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -33,12 +33,12 @@ func classify(ctx context.Context, err error) error {
 	case answer != nil && !passes(answer.Error()):
 		return fmt.Errorf("%w: %w", engine.ErrDenied, err)
 	}
-	// A connection that broke, could not be made, or gave no answer in time.
+	// The connection broke, could not be made, or there was no answer in time.
 	return fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
 }
 
-// awaitDeadline lets ctx end if its deadline has come: the deadline of the
-// connection, which is the same, may be noticed a moment earlier.
+// awaitDeadline waits for the end of ctx if its deadline has passed: the connection has the
+// same deadline and may time out a moment earlier.
 func awaitDeadline(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
 	if !ok || time.Now().Before(deadline) {
@@ -61,14 +61,14 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ctx.Err(), cause)
 }
 
-// passing are the answers that may change without anybody's doing: a server
-// that starts, fails over, moves slots, is full or busy. Any other answer stays
-// as it is until somebody changes a password, an ACL or the data.
+// passing are the errors of Redis that may pass by themselves: a server that starts, fails
+// over, moves slots, is full or busy. Any other error stays until a password, an ACL or the
+// data is changed.
 var passing = []string{
 	"LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
 	"BUSY", "OOM", "MISCONF", "NOSCRIPT", "UNBLOCKED", "EXECABORT", "ERR max number of clients",
-	// In a script, while the cluster is down, and while a slot is on its way. The
-	// second of each is Redis 6.
+	// In a script, while the cluster is down, and while a slot moves. The second of each is
+	// Redis 6.
 	"ERR Script attempted to execute a", "ERR Lua script attempted to execute a",
 	"ERR Script attempted to access a non local key", "ERR Lua script attempted to access a non local key",
 }
@@ -82,8 +82,8 @@ func passes(answer string) bool {
 	return false
 }
 
-// answered returns the answer of Redis in the chain of err, or nil. Its text
-// begins with its code, also if a command in a script of Redis 6 gave it.
+// answered returns the error of Redis in the chain of err, or nil. Its text begins with the
+// code, even if it is the error of a command in a script of Redis 6.
 func answered(err error) redis.Error {
 	if err == nil {
 		return nil // the usual case, without the allocation below
@@ -98,9 +98,8 @@ func answered(err error) redis.Error {
 	return answer
 }
 
-// scriptError is the error of a command in a script, as Redis 7 gives it: the
-// text begins with the code of the command's error. Unwrap returns what Redis 6
-// made of it.
+// scriptError is the error of a command in a script in the form of Redis 7: the text begins
+// with the code of the command's error. Unwrap returns the error of Redis 6.
 type scriptError struct {
 	text  string
 	whole error
@@ -110,15 +109,15 @@ func (e *scriptError) Error() string { return e.text }
 func (e *scriptError) RedisError()   {}
 func (e *scriptError) Unwrap() error { return e.whole }
 
-// inScript returns the error of a command in a script from the text that Redis 6
-// puts around it. The place is there once if the command ran and failed, and
-// twice if the command was refused, whose code then follows a dash:
+// inScript returns the error of a command in a script from the error text of Redis 6. The
+// line number appears once if the command ran and failed, and twice if the command was
+// refused; its code then follows a dash:
 //
 //	ERR Error running script (call to f_SHA): @user_script:47: WRONGTYPE Operation against …
 //	ERR Error running script (call to f_SHA): @user_script:47: @user_script: 47: -READONLY You can't …
 //	ERR Error running script (call to f_SHA): @user_script:47: @user_script: 47: The user executing …
 //
-// The last is a refusal without a code, as by an ACL.
+// The last one is a refusal without a code, by an ACL for example.
 func inScript(text string) (inner string, ok bool) {
 	rest, ok := strings.CutPrefix(text, "ERR Error running script (call to ")
 	if !ok {
@@ -143,16 +142,15 @@ func inScript(text string) (inner string, ok bool) {
 	return "ERR " + refused, true
 }
 
-// isDenied tells whether asking again is useless.
+// isDenied reports whether a retry is useless.
 func isDenied(ctx context.Context, err error) bool {
 	return errors.Is(classify(ctx, err), engine.ErrDenied)
 }
 
-// isAnswer tells whether an error is an answer of Redis, so that the connection
-// is well.
+// isAnswer reports whether an error is an answer of Redis, so that the connection works.
 func isAnswer(err error) bool { return answered(err) != nil }
 
-// isCode tells whether Redis answered with a code.
+// isCode reports whether an error is an answer of Redis with a code.
 func isCode(err error, code string) bool {
 	answer := answered(err)
 	return answer != nil && strings.HasPrefix(answer.Error(), code)

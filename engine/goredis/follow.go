@@ -11,33 +11,32 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ownAge is the longest life of one of the engine's own connections: behind a
-// host name or an address that moves to another server they follow within it.
-// Under Sentinels they follow at once; see follower.
+// ownAge is the longest life of the engine's own connections. If a host name or an address
+// moves to another server, they follow within that time; with Sentinels they follow at once,
+// see follower.
 const ownAge = time.Minute
 
 const (
-	// followWait is how long a call waits for the Sentinels to name the master.
-	// If they do not, it goes where the last one went.
+	// followWait is how long a call waits for the Sentinels to name the master. After
+	// that it uses the same server as the call before.
 	followWait = 250 * time.Millisecond
-	// followRest is how long Sentinels that gave no answer are left alone.
+	// followRest is the pause after Sentinels that did not answer.
 	followRest = time.Second
 )
 
-// follower makes the engine's own connections follow the master that Sentinels
-// name. When it changes, go-redis closes the connections of the caller's client to
-// the old master, but not those of a client made from the caller's options. An old
-// master that is cut off from the Sentinels and its replicas, and not from this
-// process, would take renewals for ever while another process holds the lease on
-// the new one. So before each batch of renewals the Sentinels are asked, over the
-// connection that the caller's client has to one of them, and connections to
-// another server than the one they name are closed, those of subscriptions too.
+// follower makes the engine's own connections follow the master that the Sentinels name.
+// When the master changes, go-redis closes the connections of the caller's client to the old
+// one, but not those of a client made from the caller's options. An old master that is cut
+// off from the Sentinels and its replicas, but not from this process, would accept renewals
+// for ever while another process holds the lease on the new master. So before each batch of
+// renewals the follower queries the Sentinels, over the caller's client's connection to one
+// of them, and closes connections to other servers, including those of subscriptions.
 type follower struct {
-	check func(ctx context.Context) error // closes what goes elsewhere
+	check func(ctx context.Context) error // closes connections to other servers
 
 	mu        sync.Mutex
 	current   *masterCheck // the check under way; nil: none
-	notBefore time.Time    // no check before
+	notBefore time.Time    // no check before that time
 }
 
 // masterCheck is one query for the address of the master.
@@ -49,8 +48,8 @@ type masterCheck struct {
 // failoverAddr stands for the address in the options of a redis.NewFailoverClient.
 const failoverAddr = "FailoverClient"
 
-// followed finds out whether the caller's client finds its master by Sentinels, or
-// by a function of the caller's own.
+// followed sets up the follower if the caller's client finds its master by Sentinels or by a
+// function of the caller.
 func (e *Engine) followed() {
 	switch c := e.rdb.(type) {
 	case *redis.Client:
@@ -65,9 +64,8 @@ func (e *Engine) followed() {
 	}
 }
 
-// follow makes own connections that go to another server than the present master
-// close before it returns. It waits for the Sentinels, but not for long. Without
-// Sentinels it does nothing.
+// follow closes own connections to servers other than the current master. It waits for the
+// Sentinels, for followWait at most. Without Sentinels it does nothing.
 func (e *Engine) follow(ctx context.Context) {
 	f := &e.own.follower
 	if f.check == nil {
@@ -83,7 +81,7 @@ func (e *Engine) follow(ctx context.Context) {
 	if q == nil {
 		return
 	}
-	wait := followWait - now.Sub(q.begun) // a question that hangs holds up nobody twice
+	wait := followWait - now.Sub(q.begun) // a query that hangs delays the calls once, not each of them
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, deadline.Sub(now)/4)
 	}
@@ -99,7 +97,7 @@ func (e *Engine) follow(ctx context.Context) {
 	}
 }
 
-// answer asks who is the master.
+// answer runs the check.
 func (f *follower) answer(ctx context.Context) {
 	err := f.check(ctx)
 	f.mu.Lock()
@@ -110,10 +108,10 @@ func (f *follower) answer(ctx context.Context) {
 	}
 }
 
-// sentinelDialer has the own connections of a redis.NewFailoverClient, each with the address
-// that the Sentinels named before it was made.
+// sentinelDialer has the own connections if the caller's client is a redis.NewFailoverClient,
+// each with the address that the Sentinels named before it was made.
 type sentinelDialer struct {
-	dial dialer // asks the Sentinels, whatever address it is given
+	dial dialer // queries the Sentinels; the address is ignored
 
 	mu    sync.Mutex
 	conns map[*sentinelConn]string
@@ -123,7 +121,7 @@ type sentinelDialer struct {
 func (t *sentinelDialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	named, err := t.master(ctx)
 	if err != nil {
-		named = "" // the next answer closes the connection, if there is one
+		named = "" // the next check closes the connection
 	}
 	conn, err := t.dial(ctx, network, addr)
 	if err != nil {
@@ -142,13 +140,12 @@ func (t *sentinelDialer) connect(ctx context.Context, network, addr string) (net
 	return c, nil
 }
 
-// lookNetwork is a network on which the address of a Redis leads nowhere.
+// lookNetwork is a network on which no connection to a Redis server can be made.
 const lookNetwork = "unix"
 
-// master returns the address that the Sentinels name. The dialer of go-redis has
-// no other way to tell than by the error of a connection that cannot be made: of
-// one by "unix", which costs nothing. A dialer of the caller's own that connects
-// whatever the network is called tells by the connection.
+// master returns the address that the Sentinels name. go-redis's dialer shows it only in the
+// error of a connection that fails, so master dials it on lookNetwork, which costs nothing. If
+// a dialer of the caller ignores the network, the connection has the address.
 func (t *sentinelDialer) master(ctx context.Context) (string, error) {
 	conn, err := t.dial(ctx, lookNetwork, "")
 	if err == nil {
@@ -162,7 +159,7 @@ func (t *sentinelDialer) master(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// ask closes the connections to a server that is not the master.
+// ask closes the connections to servers that are not the master.
 func (t *sentinelDialer) ask(ctx context.Context) error {
 	named, err := t.master(ctx)
 	if err != nil {
@@ -177,7 +174,7 @@ func (t *sentinelDialer) ask(ctx context.Context) error {
 	}
 	t.mu.Unlock()
 	for _, c := range stale {
-		_ = c.Close() // whoever uses it dials again
+		_ = c.Close() // its user dials again
 	}
 	return nil
 }
@@ -196,23 +193,23 @@ func (c *sentinelConn) Close() error {
 	return c.Conn.Close()
 }
 
-// NetConn lets go-redis look at what is below.
+// NetConn returns the underlying connection, for go-redis.
 func (c *sentinelConn) NetConn() net.Conn { return c.Conn }
 
-// rawSentinelConn is one that go-redis can test for being open.
+// rawSentinelConn is a sentinelConn of which go-redis can check whether it is open.
 type rawSentinelConn struct {
 	*sentinelConn
 	syscall.Conn
 }
 
-// askSlots makes the own client of a redis.NewFailoverClusterClient look again who
-// is the master, and closes subscriptions at others.
+// askSlots makes the own client of a redis.NewFailoverClusterClient reload its masters, and
+// closes subscriptions at other servers.
 func (e *Engine) askSlots(ctx context.Context) error {
 	cluster, ok := e.own.client().(*redis.ClusterClient)
 	if !ok {
 		return nil
 	}
-	nodes, err := masters(ctx, cluster) // which looks first
+	nodes, err := masters(ctx, cluster) // reloads them
 	if err != nil {
 		return err
 	}
@@ -224,7 +221,7 @@ func (e *Engine) askSlots(ctx context.Context) error {
 	return nil
 }
 
-// retain closes the subscriptions at servers that are no masters.
+// retain closes the subscriptions at servers that are not masters.
 func (a *interests) retain(masters map[string]bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// escaper keeps a resource's name inside the braces of its hash tag: a brace in
-// it would end the tag early and scatter the keys over a cluster.
+// escaper escapes braces in a resource's name: a brace would end the hash tag early, and the
+// keys would be in different slots of a cluster.
 var escaper = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D")
 
 var unescaper = strings.NewReplacer("%25", "%", "%7B", "{", "%7D", "}")
@@ -31,7 +31,7 @@ func keysOf(r engine.Resource) (script.Keys, error) {
 // appendCore appends the core of a resource.
 func appendCore(text []byte, r engine.Resource) []byte {
 	text = append(append(text, r.Prefix...), ":{"...)
-	return append(append(text, escaper.Replace(r.Name)...), '}') // it returns a name that has nothing to escape
+	return append(append(text, escaper.Replace(r.Name)...), '}') // Replace returns the same string if there is nothing to escape
 }
 
 // keyCache caches the keys of resources in use, since a program locks the same ones again
@@ -123,8 +123,8 @@ func clientKey(prefix, clientID string) string { return prefix + ":client:" + cl
 
 func wakeChannel(prefix, clientID string) string { return prefix + ":wake:" + clientID }
 
-// shardChannel is the channel for one client and resource in a cluster. It has
-// the slot of the resource's keys, wherever that moves.
+// shardChannel is the channel for one client and resource in a cluster. It is in the slot of
+// the resource's keys.
 func shardChannel(core, clientID string) string { return core + ":wake:" + clientID }
 
 // Numbers pass through Lua's doubles, which are exact below 2^53.

@@ -16,10 +16,10 @@ import (
 
 // Timing of a subscription.
 const (
-	// quiet is how long nothing may be heard before the connection is tested,
-	// and how long it then has to answer.
+	// quiet is how long a connection may receive nothing before it is tested, and how
+	// long it then has to answer.
 	quiet = 3 * time.Second
-	// Pauses between attempts to connect.
+	// minPause and maxPause bound the pauses between attempts to connect.
 	minPause = 20 * time.Millisecond
 	maxPause = 500 * time.Millisecond
 )
@@ -52,7 +52,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 	}
 }
 
-// stream is a Listener that tells how its first attempt to connect went, once.
+// stream is a Listener with the result of its first attempt to connect, which it sends once.
 type stream interface {
 	engine.Listener
 	opened() <-chan error
@@ -72,12 +72,12 @@ func (e *Engine) open(prefix, client string, deliver func(engine.Wakeup)) stream
 type listener struct {
 	channel string
 	deliver func(engine.Wakeup)
-	follow  func() // makes the connection go to the present master
+	follow  func() // closes a connection that does not go to the current master
 	pubsub  *redis.PubSub
 	socket  *socket
 	ctx     context.Context
 	cancel  context.CancelFunc
-	live    chan error // how the first attempt went, once
+	live    chan error // the result of the first attempt, once
 	done    chan struct{}
 }
 
@@ -100,7 +100,7 @@ func (l *listener) opened() <-chan error { return l.live }
 func (l *listener) Close() error {
 	l.cancel()
 	l.socket.close()
-	_ = l.pubsub.Close() // the second time it says that it is closed
+	_ = l.pubsub.Close() // the second time it returns an error
 	<-l.done
 	return nil
 }
@@ -132,9 +132,9 @@ func confirmed(ctx context.Context, p *redis.PubSub) error {
 	}
 }
 
-// receive delivers what comes until Close. After an error go-redis connects and
-// subscribes again by itself, in the next call at the latest; the confirmation
-// of that is when lost wake-ups have to be made up for.
+// receive delivers messages until Close. After an error go-redis connects and subscribes
+// again by itself, in the next call at the latest. When the server confirms that, receive
+// delivers a Resync, since wake-ups may have been lost.
 func (l *listener) receive() {
 	pause, asked := minPause, false
 	for l.ctx.Err() == nil {
@@ -148,9 +148,9 @@ func (l *listener) receive() {
 			l.follow()
 			_ = l.pubsub.Ping(l.ctx) // an error shows in the next receive
 		default:
-			// Nothing came back, though the connection seems open; or a refusal,
-			// after which it would stay open without the subscription. A
-			// connection that broke go-redis replaces by itself.
+			// The server does not answer although the connection seems open, or it has
+			// refused the subscription and would leave the connection open without it.
+			// go-redis itself replaces a connection that broke.
 			if isTimeout(err) || isAnswer(err) {
 				l.socket.drop()
 			}
@@ -186,7 +186,7 @@ func (l *listener) handle(msg any) {
 	}
 }
 
-// wakeupOf reads a message; what is not understood means: look again.
+// wakeupOf parses a message. A malformed one becomes a Resync.
 func wakeupOf(text string) engine.Wakeup {
 	if w, err := parseWakeup(text); err == nil {
 		return w
@@ -194,9 +194,9 @@ func wakeupOf(text string) engine.Wakeup {
 	return engine.Wakeup{Kind: engine.Resync}
 }
 
-// parseWakeup reads "g token ttl id", a grant with its TTL in microseconds; "m
-// left id", a waiter sent away by a mark; "c id", a turn that was called; or "b id",
-// something broken.
+// parseWakeup parses "g token ttl id", a grant with its TTL in microseconds; "m left id", a
+// waiter that a mark has ended; "c id", a turn that is called; or "b id", a lease or wait that
+// an operator broke.
 func parseWakeup(text string) (engine.Wakeup, error) {
 	kind, rest, _ := strings.Cut(text, " ")
 	switch kind {

@@ -16,23 +16,22 @@ import (
 // Timing of interests.
 const (
 	// interestLife is how long a resource's channel stays subscribed after a client last
-	// waited for it or released it: the next wait may come soon.
+	// waited for the resource or released it, since the next wait may follow soon.
 	interestLife = time.Minute
 	// interestSweep is how often interests that have ended are removed.
 	interestSweep = 15 * time.Second
-	// minSubscriptions is how many masters a listener subscribes at, if there are as many:
-	// one may be away.
+	// minSubscriptions is how many masters a listener subscribes at, if there are as many,
+	// since one may be unavailable.
 	minSubscriptions = 2
-	// openTries is how many masters a new stream tries before it says that none
-	// can be reached.
+	// openTries is how many masters a new stream tries before it reports a failure.
 	openTries = 4
 )
 
 // clusterListener receives the wake-ups of one client from a cluster. Each of its
-// subscriptions is a connection to one master: it receives what is published to all nodes,
-// and what is published to the shard about resources there that the client waits for or
-// holds, its interests. Nothing depends on how quickly an interest is subscribed: if a
-// shard channel has no subscriber, the scripts publish to all nodes.
+// subscriptions is a connection to one master. It receives the messages that are published to
+// all nodes, and those that are published to the shard about the client's interests there:
+// resources that it waits for or holds. Nothing depends on how quickly an interest is
+// subscribed: if a shard channel has no subscriber, the scripts publish to all nodes.
 type clusterListener struct {
 	e       *Engine
 	plain   string // the channel for all nodes
@@ -42,13 +41,13 @@ type clusterListener struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	work    sync.WaitGroup // the manager and the subscriptions
-	todo    chan struct{}  // of one: there is something for the manager
+	todo    chan struct{}  // of capacity 1; a value if the manager has work
 	live    chan error     // the outcome of the first subscription, once
 
 	mu            sync.Mutex
 	subscriptions map[string]*subscription // by address of the master
 	interests     map[string]*interest     // by core of the resource
-	plainOnly     bool                     // the server knows no sharded channels, or refuses them
+	plainOnly     bool                     // the server does not have sharded channels, or refuses them
 	missed        bool                     // wake-ups may have been lost since the latest Resync
 	failures      int                      // failures in a row
 	recent        []broadcast              // the latest messages to all nodes
@@ -64,8 +63,8 @@ type broadcast struct {
 // subscriptions.
 const maxRecent = 64
 
-// isNew reports whether no other subscription has received a message to all nodes. They
-// receive it at nearly the same time; a late copy is only another hint.
+// isNew reports whether no other subscription has received this message to all nodes. They
+// receive it at nearly the same time. A copy that is too late to be recognised is harmless.
 func (s *clusterListener) isNew(e *subscription, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +81,7 @@ func (s *clusterListener) isNew(e *subscription, text string) bool {
 // interest is a resource that the client waits for or holds.
 type interest struct {
 	until     time.Time
-	on        *subscription // who was told to listen; nil: nobody yet
+	on        *subscription // where it is subscribed; nil: nowhere yet
 	confirmed bool          // the server confirmed it
 	lost      bool          // it was confirmed once, and has ended since
 }
@@ -114,8 +113,7 @@ func (s *clusterListener) Close() error {
 	return nil
 }
 
-// attend makes sure that wake-ups about a resource come by its shard, for so
-// long and a while.
+// need subscribes to the shard channel of a resource, for life and interestLife.
 func (s *clusterListener) need(core string, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +131,7 @@ func (s *clusterListener) need(core string, life time.Duration) {
 	}
 }
 
-// done reports that a resource was released.
+// done records that a resource was released.
 func (s *clusterListener) done(core string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +140,7 @@ func (s *clusterListener) done(core string) {
 	}
 }
 
-// poke wakes the manager.
+// wakeManager makes the manager run.
 func (s *clusterListener) wakeManager() {
 	select {
 	case s.todo <- struct{}{}:
@@ -166,7 +164,8 @@ func (s *clusterListener) manage() {
 	}
 }
 
-// rest pauses after failures: a node that is away costs a try each time.
+// pause waits after failures, longer after each: an attempt on an unavailable node costs
+// time.
 func (s *clusterListener) pause() {
 	s.mu.Lock()
 	trouble := s.failures
@@ -195,9 +194,9 @@ func (s *clusterListener) settle() {
 	few, trouble := minSubscriptions-len(s.subscriptions), s.failures
 	s.mu.Unlock()
 	if trouble > 0 {
-		s.cluster.ReloadState(s.ctx) // in the background, and not often
+		s.cluster.ReloadState(s.ctx) // in the background, and rate-limited
 	}
-	for range 2 * max(0, few) { // any masters will do; the last one tried may be away
+	for range 2 * max(0, few) { // random masters; one of them may be unavailable
 		s.place(strconv.Itoa(rand.Int()))
 	}
 	for _, core := range homeless {
@@ -234,7 +233,7 @@ func (s *clusterListener) place(key string) {
 	}
 	ready := e.ready
 	s.mu.Unlock()
-	if t != nil && ready { // otherwise the subscription does it when it is
+	if t != nil && ready { // otherwise the subscription subscribes once it is ready
 		e.subscribe(shardChannel(key, s.client))
 	}
 }
@@ -244,7 +243,7 @@ func (s *clusterListener) failed(err error) {
 	s.failures++
 	if s.failures == openTries || isDenied(s.ctx, err) {
 		select {
-		case s.live <- err: // of interest if nothing went well before
+		case s.live <- err: // received only if no attempt has succeeded before
 		default:
 		}
 	}
@@ -270,8 +269,8 @@ func (s *clusterListener) sweep() {
 	}
 }
 
-// settled sends a Resync once all interests are confirmed that were confirmed before.
-// It returns whether to deliver a Resync. The mutex is held.
+// settled reports whether a Resync is due: wake-ups may have been lost, and all interests that
+// were confirmed before are confirmed again. The mutex is held.
 func (s *clusterListener) settled() bool {
 	if !s.missed {
 		return false
@@ -287,7 +286,7 @@ func (s *clusterListener) settled() bool {
 	return heard
 }
 
-// resync is deliver for a Resync, if it is due.
+// resync delivers a Resync if it is due.
 func (s *clusterListener) resync() {
 	s.mu.Lock()
 	due := s.settled()

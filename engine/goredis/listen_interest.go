@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// interests passes on to the listeners of a cluster, by their channel for all nodes, which
-// resources their clients wait for or hold. On one Redis it is empty.
+// interests has the listeners of a cluster by their channel for all nodes, and passes them the
+// resources that their clients wait for or hold. On one Redis it is empty.
 type interests struct {
 	mu      sync.Mutex
 	streams map[string]*clusterListener
@@ -41,15 +41,15 @@ func (a *interests) of(res engine.Resource, holderID string) *clusterListener {
 	return a.streams[wakeChannel(res.Prefix, engine.ClientOf(holderID))]
 }
 
-// need says that a client waits for a resource or holds it, and will say so again within
-// life.
+// need records that a client waits for a resource or holds it. It is called again within
+// life as long as that is so.
 func (a *interests) need(keys script.Keys, res engine.Resource, holderID string, life time.Duration) {
 	if s := a.of(res, holderID); s != nil {
 		s.need(keys.Core(), life)
 	}
 }
 
-// done says that it has released the resource.
+// done records that a client has released a resource.
 func (a *interests) done(keys script.Keys, res engine.Resource, holderID string) {
 	if s := a.of(res, holderID); s != nil {
 		s.done(keys.Core())

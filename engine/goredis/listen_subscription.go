@@ -7,9 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// subscription is one connection of a clusterListener, to one master. It lives as long as
-// that connection: go-redis itself would resubscribe the sharded channels of several slots
-// in one command, at the master of the first.
+// subscription is one connection of a clusterListener, to one master. It ends with that
+// connection: go-redis itself would resubscribe the sharded channels of several slots in one
+// command, at the master of the first.
 type subscription struct {
 	s      *clusterListener
 	addr   string
@@ -29,7 +29,7 @@ func newSubscription(s *clusterListener, addr string, node *redis.Client) *subsc
 
 func (e *subscription) close() {
 	e.socket.close()
-	_ = e.pubsub.Close() // the second time it says that it is closed
+	_ = e.pubsub.Close() // the second time it returns an error
 }
 
 // run receives until the connection breaks.
@@ -57,8 +57,8 @@ func (e *subscription) open() error {
 	return nil
 }
 
-// subscribe asks for one channel: those of several slots cannot be asked for in
-// one command. An error shows in the next receive.
+// subscribe subscribes to one channel: one command cannot have channels of several slots. The
+// next receive returns an error, if there is one.
 func (e *subscription) subscribe(channel string) { _ = e.pubsub.SSubscribe(e.ctx, channel) }
 
 func (e *subscription) unsubscribe(channel string) { _ = e.pubsub.SUnsubscribe(e.ctx, channel) }
@@ -156,20 +156,20 @@ func (s *clusterListener) unconfirmed(e *subscription, core string) {
 	defer s.mu.Unlock()
 	t := s.interests[core]
 	if t == nil || t.on != e {
-		return // asked for by sweep
+		return // sweep has ended it
 	}
 	t.lost, t.on, t.confirmed = true, nil, false
 	s.missed = true
-	s.failures = max(s.failures, 1) // who has the slot must be looked up
+	s.failures = max(s.failures, 1) // so that the slots are reloaded
 	s.wakeManager()
 }
 
-// refused notes an error in place of a confirmation. It does not say for which
-// topic, so all that wait for one are asked for again: that does no harm.
+// refused handles an error in place of a confirmation. The error does not name the channel, so
+// all channels without a confirmation are subscribed again, which is harmless.
 func (s *clusterListener) refused(e *subscription, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if isDenied(s.ctx, err) { // Redis before 7, or no right to: all nodes are told
+	if isDenied(s.ctx, err) { // Redis before 7, or not allowed: scripts publish to all nodes
 		s.plainOnly = true
 		clear(s.interests)
 		return

@@ -11,23 +11,23 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// ownPoolSize is enough for some renewals at a time, and the calls of all senders while
-// the caller's pool has no connection. Subscriptions are not counted.
+// ownPoolSize is enough for some renewals at a time and the calls of all senders while the
+// caller's pool has no free connection. Subscriptions are not counted.
 const ownPoolSize = batchSenders + 4
 
-// ownPool is the engine's own connections, for renewals and wake-ups: they must not wait
-// for the caller's pool. They are opened when first needed.
+// ownPool has the engine's own connections, for renewals and wake-ups, which must not wait for
+// the caller's pool. They are opened when first needed.
 type ownPool struct {
 	base      redis.UniversalClient
-	sentinels *sentinelDialer // nil: no client of redis.NewFailoverClient
+	sentinels *sentinelDialer // nil: the caller's client is not a redis.NewFailoverClient
 	follower  follower
 
 	mu  sync.Mutex
 	rdb redis.UniversalClient
 }
 
-// client returns the client of the own connections. If the type of the caller's
-// client is not known it is the caller's.
+// client returns the client of the own connections. If the type of the caller's client is
+// unknown, it is the caller's client.
 func (o *ownPool) client() redis.UniversalClient {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -37,7 +37,8 @@ func (o *ownPool) client() redis.UniversalClient {
 	return o.rdb
 }
 
-// take returns what has to be closed, if anything; client makes a new one.
+// take removes the own client and returns it, to be closed, or nil. The next call of client
+// makes a new one.
 func (o *ownPool) take() redis.UniversalClient {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,7 +64,7 @@ func (o *ownPool) clone() redis.UniversalClient {
 	return o.base
 }
 
-// aged bounds the life of a connection; 0 is none.
+// aged returns a life of a connection, bounded by ownAge; 0 is unbounded.
 func aged(life time.Duration) time.Duration {
 	if life <= 0 {
 		return ownAge
@@ -71,8 +72,8 @@ func aged(life time.Duration) time.Duration {
 	return min(life, ownAge)
 }
 
-// nodeOptions keeps where and as whom to connect, and changes how: one try,
-// bounded by ctx, few connections, nothing in the background.
+// nodeOptions keeps the address and the credentials of a connection, and changes the rest: one
+// attempt, bounded by ctx, few connections, nothing in the background.
 func nodeOptions(o redis.Options) *redis.Options {
 	o.MaxRetries = -1
 	o.ContextTimeoutEnabled = true
@@ -85,7 +86,7 @@ func nodeOptions(o redis.Options) *redis.Options {
 	o.AutoPipelineOptions = nil
 	o.PushNotificationProcessor = nil
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	if o.ReadTimeout <= 0 { // "no limit" to the caller; here it means the default
+	if o.ReadTimeout <= 0 { // no limit for the caller; the default here
 		o.ReadTimeout = 0
 	}
 	if o.WriteTimeout <= 0 {
@@ -135,7 +136,7 @@ type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 // socketKey is the context key of a *socket.
 type socketKey struct{}
 
-// tracked tells the socket in ctx, if there is one, what was dialled for it.
+// tracked returns a dialer that gives its connections to the socket in ctx, if there is one.
 func tracked(dial dialer) dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		s, watched := ctx.Value(socketKey{}).(*socket)
@@ -150,11 +151,10 @@ func tracked(dial dialer) dialer {
 	}
 }
 
-// socket is the present connection of a subscription. Closing it wakes whoever
-// reads or writes on it, which go-redis itself does not offer while it dials or
-// shakes hands.
+// socket is the current connection of a subscription. Closing it ends reads and writes on it,
+// also while go-redis dials or shakes hands, when go-redis itself offers no way to do so.
 type socket struct {
-	once bool // there is one connection and no other after it
+	once bool // there is only one connection
 
 	mu    sync.Mutex
 	conn  net.Conn
@@ -165,7 +165,7 @@ type socket struct {
 // errSpent ends a subscription that has lost its one connection.
 var errSpent = errors.New("goredis: the connection of the subscription is lost")
 
-// dials tells whether a connection may be made.
+// dials reports whether a connection may be made.
 func (s *socket) dials() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +183,7 @@ func (s *socket) set(conn net.Conn) {
 	}
 }
 
-// drop closes the present connection; the next one is welcome.
+// drop closes the current connection. A new one may be made.
 func (s *socket) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *socket) drop() {
 	}
 }
 
-// close closes the present connection and any later one.
+// close closes the current connection and any later one.
 func (s *socket) close() {
 	s.mu.Lock()
 	s.shut = true

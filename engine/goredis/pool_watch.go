@@ -11,32 +11,31 @@ import (
 )
 
 const (
-	// poolLook is how often a poolWatch looks while calls are under way. A call waits
-	// for a connection of the caller's pool for two such spans at most.
+	// poolLook is how often a poolWatch checks the pool while calls are in flight. A call
+	// waits for a connection of the caller's pool for at most twice that time.
 	poolLook = 25 * time.Millisecond
-	// poolRest is how long a pool without a connection to give is left alone.
+	// poolRest is how long a pool without a free connection is not used.
 	poolRest = time.Second
 )
 
-// poolWatch keeps calls from waiting for a connection of the caller's pool to one server,
-// since other users may keep all of them for long. A call that gets no connection in time
-// was not sent, and goes over the engine's own connections; so do those after it, for a
-// while.
+// poolWatch bounds how long calls wait for a connection of the caller's pool to one server,
+// since other users may keep all of them for long. A call that gets no connection in time was
+// not sent, and is made over the engine's own connections. So are the calls after it, for
+// poolRest.
 //
-// It costs a call that gets a connection two atomic additions; all calls share one timer
-// of 25 ms.
+// A call that gets a connection costs two atomic additions; all calls share one timer.
 type poolWatch struct {
 	node *redis.Client // whose pool it is
 
-	turn       atomic.Uint32   // which count new calls are in
-	calls      [2]atomic.Int32 // under way; those of the other count began before the last look but one
-	looking    atomic.Bool     // a look is due
-	avoidUntil atomic.Int64    // until then the pool is left alone: nanoseconds since epoch
+	turn       atomic.Uint32   // which of calls counts new calls
+	calls      [2]atomic.Int32 // calls in flight; those of the other count began before the last look but one
+	looking    atomic.Bool     // a look is scheduled
+	avoidUntil atomic.Int64    // the pool is not used until then: nanoseconds since epoch
 	epoch      time.Time
 
 	mu     sync.Mutex
 	timer  *time.Timer
-	ctx    context.Context // under which calls wait for a connection
+	ctx    context.Context // the ctx of calls that wait for a connection
 	cancel context.CancelFunc
 }
 
@@ -49,10 +48,11 @@ func newPoolWatch(node *redis.Client) *poolWatch {
 // pooledCall is a call that uses the caller's pool.
 type pooledCall struct {
 	turn uint32
-	ctx  context.Context // ends if the pool has no connection to give
+	ctx  context.Context // ends if the pool has no free connection
 }
 
-// enter begins a call, unless the pool is avoided. A nil poolWatch admits every call.
+// enter begins a call. It returns false if the pool is not used for now. A nil poolWatch
+// admits every call.
 func (w *poolWatch) enter() (v pooledCall, ok bool) {
 	if w == nil {
 		return pooledCall{ctx: context.Background()}, true
@@ -74,7 +74,7 @@ func (w *poolWatch) enter() (v pooledCall, ok bool) {
 	return v, true
 }
 
-// leave ends a call. It returns true if it found no connection, and so was not sent.
+// leave ends a call. It returns true if the call got no connection, so it was not sent.
 func (w *poolWatch) leave(v pooledCall, err error) (none bool) {
 	if w == nil {
 		return noConn(err)
@@ -83,12 +83,12 @@ func (w *poolWatch) leave(v pooledCall, err error) (none bool) {
 	return noConn(err) || v.ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// noConn tells whether the pool says by itself that it has no connection.
+// noConn reports whether err is the pool's own error that it has no free connection.
 func noConn(err error) bool {
 	return err != nil && (errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted))
 }
 
-// arm makes the next look due. The mutex is held.
+// arm schedules the next look. The mutex is held.
 func (w *poolWatch) arm() {
 	w.looking.Store(true)
 	if w.timer == nil {
@@ -98,9 +98,9 @@ func (w *poolWatch) arm() {
 	}
 }
 
-// look ends the wait of calls for a connection if one has waited since the last
-// look and there is none. A call that has its connection goes on: go-redis looks
-// at the end of a ctx only where it waits for the pool.
+// look ends the wait of calls for a connection if a call was already in flight at the last
+// look and the pool has no free connection. A call that has a connection continues: go-redis
+// checks ctx only while it waits for the pool.
 func (w *poolWatch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *poolWatch) look() {
 	old := w.calls[(turn+1)&1].Load()
 	switch {
 	case old == 0:
-		w.turn.Store(turn + 1) // those of now are the old ones of the next look
+		w.turn.Store(turn + 1) // calls in flight now are the old ones at the next look
 	case starved(w.node):
 		w.avoidUntil.Store(int64(time.Since(w.epoch) + poolRest))
 		w.cancel()
@@ -121,7 +121,7 @@ func (w *poolWatch) look() {
 	}
 }
 
-// starved tells whether calls wait for a connection of a pool that has none.
+// starved reports whether calls wait for a connection of a pool that has none.
 func starved(node *redis.Client) bool {
 	s, o := node.PoolStats(), node.Options()
 	size := o.PoolSize
@@ -131,15 +131,14 @@ func starved(node *redis.Client) bool {
 	return s.PendingRequests > 0 && s.IdleConns == 0 && int(s.TotalConns) >= size
 }
 
-// outside returns the client of the own connections, which go to the present
-// master.
+// outside returns the client of the own connections to the current master.
 func (e *Engine) outside(ctx context.Context) redis.UniversalClient {
 	e.follow(ctx)
 	return e.own.client()
 }
 
-// through makes a call over the caller's pool, or over own connections if that has
-// none to give.
+// through makes a call over the caller's pool, or over the own connections if the pool has no
+// free one.
 func through[T any](ctx context.Context, e *Engine, w *poolWatch, send func(context.Context, redis.UniversalClient) (T, error)) (T, error) {
 	v, ok := w.enter()
 	if ok {
@@ -155,8 +154,7 @@ func through[T any](ctx context.Context, e *Engine, w *poolWatch, send func(cont
 	return send(ctx, e.outside(ctx))
 }
 
-// poolOf returns the poolWatch of the server that a call goes to, or nil if that is not
-// known yet.
+// poolOf returns the poolWatch of the server that has a key, or nil if that is unknown.
 func (cs *batchers) poolOf(ctx context.Context, key string) *poolWatch {
 	if cb := cs.of(ctx, key); cb != nil {
 		return cb.pool

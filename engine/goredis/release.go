@@ -17,7 +17,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	}
 	args := script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw, Mark: r.Mark}
 	run := e.run
-	if r.Mark > 0 { // it has to outlive the master as a grant does
+	if r.Mark > 0 { // like a grant, it must survive a failover
 		run = e.runOrShort
 	}
 	value, err := run(ctx, e.rdb, e.scripts.Release(keys, args))
@@ -29,7 +29,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	return notHeld(cause, err)
 }
 
-// runOrShort is runReplicated that returns short as an error.
+// runOrShort is runReplicated, but returns short as its error.
 func (e *Engine) runOrShort(ctx context.Context, rdb redis.UniversalClient, c script.Call) (any, error) {
 	value, short, err := e.runReplicated(ctx, rdb, c)
 	if err == nil {

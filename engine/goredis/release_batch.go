@@ -18,13 +18,13 @@ var _ engine.BatchReleaser = (*Engine)(nil)
 func (e *Engine) ReleaseBatch(ctx context.Context, all []engine.Release) []error {
 	errs := make([]error, len(all))
 	calls := make([]script.Call, 0, len(all))
-	at := make([]int, 0, len(all)) // which release each call is
+	at := make([]int, 0, len(all)) // the release of each call
 	for i, r := range all {
 		keys, err := e.usable(r.Resource)
 		switch {
 		case err != nil:
 			errs[i] = err
-		case r.Mark > 0: // it is confirmed by itself
+		case r.Mark > 0: // replicas must confirm it
 			errs[i] = e.Release(ctx, r)
 		default:
 			calls = append(calls, e.scripts.Release(keys, script.Release{ID: r.ID, Token: r.Token, Withdraw: r.Withdraw}))
@@ -47,8 +47,7 @@ func (e *Engine) ReleaseBatch(ctx context.Context, all []engine.Release) []error
 	return errs
 }
 
-// releasePart makes the calls to one node, and puts down what became of the
-// releases that they are.
+// releasePart makes the calls to one node and stores the outcomes of their releases in errs.
 func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all []engine.Release, calls []script.Call, at []int, errs []error) {
 	var u *merger
 	if cb := e.batchers.single; cb != nil {

@@ -38,18 +38,17 @@ func (e *Engine) Renew(ctx context.Context, all []engine.Renewal) []error {
 	return errs
 }
 
-// joins tells whether so many renewals go in calls for many. In a cluster each
-// lease has a slot of its own, and with replicas each call its own confirmation.
+// joins reports whether renewals are merged. They are not in a cluster, where each lease has
+// its own slot, nor with replicas, which confirm each call.
 func (e *Engine) joins(rdb redis.UniversalClient, renewals int) bool {
 	_, cluster := rdb.(*redis.ClusterClient)
 	return renewals > minMergedRenewals && !cluster && e.options.replicas.n == 0
 }
 
-// renewEach makes a call for each of some renewals and puts down what became of
-// them.
+// renewEach makes a call for each of some renewals and stores the outcomes in errs.
 func (e *Engine) renewEach(ctx context.Context, rdb redis.UniversalClient, all []engine.Renewal, some []int, errs []error) {
 	calls := make([]script.Call, 0, len(some))
-	at := make([]int, 0, len(some)) // which renewal each call is
+	at := make([]int, 0, len(some)) // the renewal of each call
 	for _, i := range some {
 		r := &all[i]
 		keys, err := e.renewable(r)
@@ -82,7 +81,7 @@ func (e *Engine) renewEach(ctx context.Context, rdb redis.UniversalClient, all [
 	nodes.Wait()
 }
 
-// renewable returns the keys of a renewal, or what is wrong with it.
+// renewable returns the keys of a renewal, or an error if it is invalid.
 func (e *Engine) renewable(r *engine.Renewal) (script.Keys, error) {
 	if err := checkTTL(r.TTL); err != nil {
 		return script.Keys{}, err
@@ -128,7 +127,7 @@ func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []s
 	replies := e.batch(ctx, rdb, calls)
 	switch err := e.because(ctx, replies[0].err); {
 	case errors.Is(err, redis.ErrClosed):
-		// The last client left meanwhile, but somebody still renews.
+		// The last client left meanwhile, which closed the own connections.
 		replies = e.batch(ctx, e.own.client(), calls)
 	case isCode(err, "ERR max number of clients"):
 		// The caller's client may have a connection already.
@@ -137,7 +136,7 @@ func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []s
 	return replies
 }
 
-// batch runs renewals in one pipeline, which asks for the replicas if it should.
+// batch runs renewals in one pipeline, and with WithReplicas waits for the replicas.
 func (e *Engine) batch(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []replicatedReply {
 	if e.options.replicas.n > 0 {
 		return e.runReplicatedBatch(ctx, rdb, calls)
@@ -160,14 +159,14 @@ func (e *Engine) renewed(ctx context.Context, v replicatedReply) error {
 	return v.short
 }
 
-// describeAgain stores the descriptions of clients that only renew, before
-// Redis forgets them. It concerns people, not leases: failures are ignored.
+// describeAgain stores the descriptions of clients that only renew again before they expire.
+// Failures are ignored: no lease depends on them.
 func (e *Engine) describeAgain(rdb redis.UniversalClient, all []engine.Renewal) {
 	before := ""
 	for i := range all {
 		prefix, id := all[i].Resource.Prefix, engine.ClientOf(all[i].ID)
 		if i > 0 && all[i-1].Resource.Prefix == prefix && before == id {
-			continue // usually all are one client's
+			continue // usually all are of one client
 		}
 		before = id
 		if c, due := e.clients.dueAgain(prefix, id); due {

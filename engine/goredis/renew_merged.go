@@ -13,14 +13,13 @@ import (
 // minMergedRenewals is the number up to which merging renewals costs more than it saves.
 const minMergedRenewals = 4
 
-// mergedRange is the renewals of one merged call, by their first index and that after the
-// last.
+// mergedRange is the half-open range of the renewals in one merged call.
 type mergedRange struct{ from, till int }
 
 // renewMerged renews leases of one server with merged calls, and stores the outcomes in
-// errs. It returns those that must be renewed one by one: those that a merged call leaves
-// out, like those of a capacity above 1, and all if it cannot be made, for lack of memory
-// or because of a foreign key among the resources.
+// errs. It returns the indexes of those that must be renewed one by one: those that a merged
+// call does not renew, such as leases of a capacity above 1, and all of a call that Redis
+// refuses, because it is out of memory or a key has another type.
 func (e *Engine) renewMerged(ctx context.Context, rdb redis.UniversalClient, all []engine.Renewal, errs []error) (left []int) {
 	var joints []mergedRange
 	var calls []script.Call
@@ -74,8 +73,8 @@ func (j mergedRange) appendTo(left []int) []int {
 	return left
 }
 
-// alike counts how many of the first renewals fit into one call. It is 0 if the
-// first goes into none.
+// alike returns how many of the first renewals fit into one call. It is 0 if the first one
+// cannot be merged.
 func alike(all []engine.Renewal) int {
 	first := all[0]
 	if checkTTL(first.TTL) != nil || checkPrefix(first.Resource.Prefix) != nil {
@@ -93,8 +92,8 @@ func alike(all []engine.Renewal) int {
 	return n
 }
 
-// renewAll makes the call for renewals that are alike. It returns its scratch
-// space.
+// renewAll makes the call for renewals that are alike. It uses text as scratch space and
+// returns it.
 func (e *Engine) renewAll(some []engine.Renewal, text []byte) (script.Call, []byte) {
 	cores, ends := make([]string, len(some)), [script.MaxRenewed]int{}
 	text = text[:0]

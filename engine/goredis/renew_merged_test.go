@@ -59,7 +59,7 @@ func TestRenewalsTogether(t *testing.T) {
 				}
 			case i%5 == 2:
 				if !errors.As(err, &gone) || gone.Cause != engine.CauseReleased {
-					t.Errorf("lease %d was given back: %v", i, err)
+					t.Errorf("lease %d was released: %v", i, err)
 				}
 			case i%2 == 0:
 				if !errors.Is(err, engine.ErrDenied) {

@@ -34,11 +34,11 @@ func (e *ReplicasError) Is(target error) bool { return target == engine.ErrUnava
 // Unwrap returns Err.
 func (e *ReplicasError) Unwrap() error { return e.Err }
 
-// replicas is how many must have what counts, and how long they may take.
+// replicas is how many replicas must confirm a call, and within which time.
 type replicas struct {
 	n     int
 	wait  time.Duration
-	fsync bool // on disk, if the server can tell
+	fsync bool // on disk, if the server has WAITAOF
 }
 
 // Limits of WithReplicas.
@@ -91,7 +91,7 @@ func (e *Engine) runReplicatedBatch(ctx context.Context, rdb redis.UniversalClie
 		return replies
 	}
 	replies := e.runReplicatedOn(ctx, node, script.Call.Args, false, calls...)
-	var unknown []int // calls of scripts that the node did not know
+	var unknown []int // calls of scripts that the node did not have
 	for i, c := range calls {
 		switch err := replies[i].err; {
 		case err == nil || ctx.Err() != nil:
@@ -110,7 +110,7 @@ func (e *Engine) runReplicatedBatch(ctx context.Context, rdb redis.UniversalClie
 			}
 		}
 	}
-	if len(unknown) > 1 { // the first made it known
+	if len(unknown) > 1 { // the first one loaded the script
 		for n, v := range e.runReplicatedOn(ctx, node, script.Call.Args, false, pick(calls, unknown[1:])...) {
 			replies[unknown[n+1]] = v
 		}
@@ -131,8 +131,9 @@ func (e *Engine) runReplicatedOn(ctx context.Context, node *redis.Client, args f
 	}
 	onDisk := e.options.replicas.fsync && !e.noFsync.Load()
 	if onDisk {
-		// A replica that is asked answers before it has written to its disk, and again
-		// after a second, or when it is asked once more: as soon as it has the write.
+		// A replica acknowledges before it has written to its disk, and again a second
+		// later or at the next request. So WAIT comes first: at the request of WAITAOF
+		// the replicas have the write.
 		_ = pipe.Process(ctx, newCommand(ctx, []any{"wait", e.options.replicas.n, milliseconds(e.options.replicas.wait / askFirst)}))
 	}
 	wait := newCommand(ctx, e.options.replicas.command(onDisk))
@@ -142,7 +143,7 @@ func (e *Engine) runReplicatedOn(ctx context.Context, node *redis.Client, args f
 		e.noFsync.Store(true)
 		wait = newCommand(ctx, e.options.replicas.command(false))
 		pipe = node.Pipeline()
-		_ = pipe.Process(ctx, newCommand(ctx, []any{"ping"})) // WAIT is about all that was written before this
+		_ = pipe.Process(ctx, newCommand(ctx, []any{"ping"})) // WAIT covers all writes before this command
 		_ = pipe.Process(ctx, wait)
 		exec(ctx, pipe)
 	}
@@ -154,14 +155,13 @@ func (e *Engine) runReplicatedOn(ctx context.Context, node *redis.Client, args f
 	return replies
 }
 
-// askFirst is the part of the time, one of so many, in which replicas should have
-// what they are then asked to have on disk.
+// askFirst is the fraction of the timeout, one part of 8, for the WAIT before WAITAOF.
 const askFirst = 8
 
-// milliseconds is a time for a command to which 0 means for ever.
+// milliseconds returns a timeout for a command in which 0 means none.
 func milliseconds(d time.Duration) int64 { return max(d.Milliseconds(), 1) }
 
-// command returns WAIT, or WAITAOF, which also wants it on the replicas' disks.
+// command returns WAIT, or WAITAOF, which waits until the replicas have written to disk.
 func (r replicas) command(onDisk bool) []any {
 	if onDisk {
 		return []any{"waitaof", 0, r.n, milliseconds(r.wait - r.wait/askFirst)}
@@ -199,7 +199,7 @@ func nodeOf(ctx context.Context, rdb redis.UniversalClient, key string) (*redis.
 }
 
 // redirected returns the client of the node that a MOVED or ASK names, or nil.
-// The cluster's client looks again who has which slot on the way.
+// The cluster's client also reloads its slots.
 func redirected(ctx context.Context, rdb redis.UniversalClient, err error) *redis.Client {
 	addr := err.Error()[strings.LastIndexByte(err.Error(), ' ')+1:]
 	nodes, _ := masters(ctx, rdb)
@@ -211,8 +211,8 @@ func redirected(ctx context.Context, rdb redis.UniversalClient, err error) *redi
 	return nil
 }
 
-// unconfirmed makes of pushed grants that their takers ask first, since the
-// replicas may not have them yet.
+// unconfirmed sets the TTL of pushed grants to 0, so that the waiter polls before it uses one:
+// the replicas may not have the grant yet.
 func unconfirmed(deliver func(engine.Wakeup)) func(engine.Wakeup) {
 	return func(w engine.Wakeup) {
 		if w.Kind == engine.WakeGrant {
@@ -222,8 +222,8 @@ func unconfirmed(deliver func(engine.Wakeup)) func(engine.Wakeup) {
 	}
 }
 
-// runReplicated runs a call whose effect must be on enough replicas, with WithReplicas.
-// short is non-nil if too few replicas confirmed it.
+// runReplicated runs a call and, with WithReplicas, waits until enough replicas confirm it.
+// short is non-nil if too few did.
 func (e *Engine) runReplicated(ctx context.Context, rdb redis.UniversalClient, c script.Call) (value any, short, err error) {
 	if e.options.replicas.n == 0 {
 		value, err = e.run(ctx, rdb, c)
