@@ -18,8 +18,12 @@ type Snapshot struct {
 	Capacity       int
 	Token          uint64        // highest token given or reserved so far
 	Marked         time.Duration // time until the mark "done" (Once, Job, Latch) ends; 0: not marked
-	Holders        []Holder      // in grant order
-	Waiters        []Waiter      // in queue order
+	// MarkedBy is the lease that set the mark, without its TTL: Since is when the
+	// work began. It may have ended. Zero if there is no mark, or the store does not
+	// know. Name and Host are known for an hour after the client's last lease.
+	MarkedBy Holder
+	Holders  []Holder // in grant order
+	Waiters  []Waiter // in queue order
 }
 
 // A Holder is a party with a live lease.
@@ -79,17 +83,40 @@ func (c *Client) peek(ctx context.Context, name string) (engine.Brief, error) {
 // literal. It ends with the first error. A resource that changes meanwhile may
 // or may not appear.
 func (c *Client) List(ctx context.Context, pattern string) iter.Seq2[Snapshot, error] {
+	return c.each(ctx, "list", pattern, func(ctx context.Context) iter.Seq2[engine.Snapshot, error] {
+		return c.engine.List(ctx, c.prefix, pattern)
+	})
+}
+
+// Marks is List for the resources that are marked as done, by a Once, a Job or
+// an open Latch; see Snapshot.Marked. The slots of a Job with a schedule have
+// names of their own. Errors: those of List; ErrInvalid if the engine is not an
+// engine.MarkLister.
+func (c *Client) Marks(ctx context.Context, pattern string) iter.Seq2[Snapshot, error] {
+	lister, ok := c.engine.(engine.MarkLister)
+	if !ok {
+		return func(yield func(Snapshot, error) bool) {
+			yield(Snapshot{}, optionError("the engine cannot list marks"))
+		}
+	}
+	return c.each(ctx, "list marks", pattern, func(ctx context.Context) iter.Seq2[engine.Snapshot, error] {
+		return lister.ListMarks(ctx, c.prefix, pattern)
+	})
+}
+
+// each yields what the engine lists, for the operation op.
+func (c *Client) each(ctx context.Context, op, pattern string, list func(context.Context) iter.Seq2[engine.Snapshot, error]) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
 		if !c.gate.Enter() {
-			yield(Snapshot{}, opError("list", pattern, ErrClosed))
+			yield(Snapshot{}, opError(op, pattern, ErrClosed))
 			return
 		}
 		defer c.gate.Leave()
 		call, cancel := until(ctx, c.life)
 		defer cancel()
-		for s, err := range c.engine.List(call, c.prefix, pattern) {
+		for s, err := range list(call) {
 			if err != nil {
-				yield(Snapshot{}, opError("list", pattern, err))
+				yield(Snapshot{}, opError(op, pattern, err))
 				return
 			}
 			if !yield(snapshotOf(s), nil) {
@@ -172,11 +199,11 @@ func (c *Client) Forget(ctx context.Context, name string) error {
 
 func snapshotOf(s engine.Snapshot) Snapshot {
 	out := Snapshot{Resource: s.Resource.Name, Kind: string(s.Kind), Capacity: s.Capacity, Token: s.Token, Marked: s.Marked}
+	if s.MarkedBy.ID != "" {
+		out.MarkedBy = holderOf(s.MarkedBy)
+	}
 	for _, h := range s.Holders {
-		out.Holders = append(out.Holders, Holder{
-			ID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
-			Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL,
-		})
+		out.Holders = append(out.Holders, holderOf(h))
 	}
 	for _, w := range s.Waiters {
 		out.Waiters = append(out.Waiters, Waiter{
@@ -185,4 +212,11 @@ func snapshotOf(s engine.Snapshot) Snapshot {
 		})
 	}
 	return out
+}
+
+func holderOf(h engine.Holder) Holder {
+	return Holder{
+		ID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
+		Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL,
+	}
 }

@@ -303,6 +303,9 @@ type Snapshot struct {
 	Capacity int
 	Token    uint64        // highest token given so far, reserved ones included
 	Marked   time.Duration // time until the mark ends; 0: not marked
+	// MarkedBy is the lease that set the mark, without TTL and Breaking; it may
+	// have ended. Zero if there is no mark or the store does not know.
+	MarkedBy Holder
 	Holders  []Holder
 	Waiters  []Waiter
 }

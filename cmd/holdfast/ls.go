@@ -16,7 +16,8 @@ type lsCmd struct {
 	Kind      string `enum:",mutex,rw,semaphore,election,job,cond,latch" default:"" placeholder:"KIND" help:"Only of one kind: mutex, rw, semaphore, election, job, cond or latch."`
 	Host      text   `placeholder:"NAME" help:"Only those that a process of this host holds or waits for."`
 	OlderThan *span  `placeholder:"D" help:"Only those that somebody has held or waited for this long, such as 10m, by the store's clock."`
-	Sort      string `enum:"name,held,waiters,ttl" default:"name" placeholder:"BY" help:"Order: name, held (longest first), waiters (most first) or ttl (shortest first). Default: name."`
+	Marks     bool   `help:"List what is marked as done instead: work of holdfast once, of a Once or a Job, and open latches."`
+	Sort      string `enum:",name,held,waiters,ttl" default:"" placeholder:"BY" help:"Order: name, held (longest first), waiters (most first) or ttl (shortest first). Default: name; with --json none, and each is printed as soon as it is found."`
 	JSON      bool   `help:"One JSON object per resource and line."`
 
 	watchFlag
@@ -26,10 +27,14 @@ type lsCmd struct {
 func (*lsCmd) Help() string {
 	return `Lists the resources that have holders or waiters. Quote the pattern for the shell.
 
+With --marks: what is marked as done, until when, who did it and when that began. The name of who did it is known
+for an hour, after that only its ID. "holdfast once" with a period marks a name of each slot.
+
 Examples:
 	holdfast ls
 	holdfast ls 'stock:*' --older-than 10m --sort held
 	holdfast ls --host "$(hostname)" --watch 2s
+	holdfast ls --marks 'nightly-report*'
 	holdfast ls --json | jq -r 'select(.waiters | length > 10) | .resource'`
 }
 
@@ -40,42 +45,53 @@ func (c *lsCmd) Run(e *env) error {
 		return err
 	}
 	defer s.close()
-	// Many resources take their time; the engine reports sooner that a store is away.
 	return c.watch(e, func(ctx context.Context) error {
-		all, err := c.collect(ctx, s)
-		if err != nil {
+		if err := c.look(ctx, e, s); err != nil {
 			return s.explain(err)
-		}
-		if !c.JSON {
-			return c.print(e, all)
-		}
-		for _, snap := range all {
-			if err := writeJSON(e.stdout, toJSON(snap)); err != nil {
-				return err
-			}
 		}
 		return nil
 	})
 }
 
-// collect reads the list. Its first call has a limit, so that it fails soon if the store
-// does not answer at all.
-func (c *lsCmd) collect(ctx context.Context, s *session) ([]holdfast.Snapshot, error) {
+// look lists once. Its first call has a limit, so that it fails soon if the store does not
+// answer at all; many resources take their time.
+func (c *lsCmd) look(ctx context.Context, e *env, s *session) error {
 	now, err := s.now(ctx)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	list := s.List
+	if c.Marks {
+		list = s.Marks
 	}
 	var all []holdfast.Snapshot
-	for snap, err := range s.List(ctx, string(c.Pattern)) {
+	for snap, err := range list(ctx, string(c.Pattern)) {
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if c.wants(snap, now) {
+		switch {
+		case !c.wants(snap, now):
+		case c.JSON && c.Sort == "":
+			if err := writeJSON(e.stdout, toJSON(snap)); err != nil {
+				return err
+			}
+		default:
 			all = append(all, snap)
 		}
 	}
 	slices.SortFunc(all, c.order)
-	return all, nil
+	switch {
+	case !c.JSON && c.Marks:
+		return c.printMarks(e, all, now)
+	case !c.JSON:
+		return c.print(e, all)
+	}
+	for _, snap := range all {
+		if err := writeJSON(e.stdout, toJSON(snap)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // wants reports whether the resource passes the flags.
@@ -90,6 +106,9 @@ func (c *lsCmd) wants(s holdfast.Snapshot, now time.Time) bool {
 	}
 	for _, w := range s.Waiters {
 		party(w.Host, w.Since)
+	}
+	if c.Marks && s.MarkedBy.ID != "" {
+		party(s.MarkedBy.Host, s.MarkedBy.Since)
 	}
 	return host && old && (c.Kind == "" || s.Kind == c.Kind)
 }
@@ -141,4 +160,27 @@ func (c *lsCmd) print(e *env, all []holdfast.Snapshot) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", cell(where(h.Name, h.Host, h.PID)), since(h.Since), short(h.TTL), cell(h.Reason))
 	}
 	return t.Flush()
+}
+
+// printMarks is the table of --marks. Until is an instant of the store's clock, which shows
+// in now.
+func (c *lsCmd) printMarks(e *env, all []holdfast.Snapshot, now time.Time) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintf(e.stdout, "nothing that matches %q is marked as done (prefix %q)\n", c.Pattern, e.prefix)
+		return err
+	}
+	t := table(e.stdout, "RESOURCE\tKIND\tDONE UNTIL\tLEFT\tBY\tBEGUN\tREASON")
+	for _, s := range all {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cell(s.Resource), cell(s.Kind), since(now.Add(s.Marked)), short(s.Marked),
+			cell(doneBy(s.MarkedBy)), since(s.MarkedBy.Since), cell(s.MarkedBy.Reason))
+	}
+	return t.Flush()
+}
+
+// doneBy words what set a mark, as far as the store knows it.
+func doneBy(h holdfast.Holder) string {
+	if h.Name == "" && h.Host == "" {
+		return h.ID
+	}
+	return where(h.Name, h.Host, h.PID)
 }

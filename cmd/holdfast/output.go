@@ -20,6 +20,7 @@ type jsonSnapshot struct {
 	Capacity int         `json:"capacity,omitempty"`
 	Token    uint64      `json:"token,omitempty"`     // highest fencing token so far
 	Marked   float64     `json:"marked_ms,omitempty"` // how long its work still counts as done
+	MarkedBy *jsonParty  `json:"marked_by,omitempty"` // what set the mark, if the store knows; no TTL
 	Holders  []jsonParty `json:"holders"`
 	Waiters  []jsonParty `json:"waiters"`
 }
@@ -44,11 +45,12 @@ func toJSON(s holdfast.Snapshot) jsonSnapshot {
 		Marked:  milliseconds(s.Marked),
 		Holders: []jsonParty{}, Waiters: []jsonParty{},
 	}
+	if s.MarkedBy.ID != "" {
+		by := jsonHolder(s, s.MarkedBy)
+		out.MarkedBy = &by
+	}
 	for _, h := range s.Holders {
-		out.Holders = append(out.Holders, jsonParty{
-			ID: h.ID, Name: h.Name, Host: h.Host, PID: h.PID, Reason: h.Reason, Weight: h.Weight, Mode: mode(s, h.Weight),
-			Since: h.Since.UTC(), Token: h.Token, TTL: milliseconds(h.TTL),
-		})
+		out.Holders = append(out.Holders, jsonHolder(s, h))
 	}
 	for _, w := range s.Waiters {
 		out.Waiters = append(out.Waiters, jsonParty{
@@ -56,6 +58,13 @@ func toJSON(s holdfast.Snapshot) jsonSnapshot {
 		})
 	}
 	return out
+}
+
+func jsonHolder(s holdfast.Snapshot, h holdfast.Holder) jsonParty {
+	return jsonParty{
+		ID: h.ID, Name: h.Name, Host: h.Host, PID: h.PID, Reason: h.Reason, Weight: h.Weight, Mode: mode(s, h.Weight),
+		Since: h.Since.UTC(), Token: h.Token, TTL: milliseconds(h.TTL),
+	}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -53,7 +53,11 @@ func (c *showCmd) look(ctx context.Context, e *env, s *session) error {
 
 func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
 	if s.Marked > 0 {
-		fmt.Fprintf(e.stdout, "%q is marked as done, for another %s (until %s by this machine's clock)\n", c.Resource, short(s.Marked), since(time.Now().Add(s.Marked)))
+		fmt.Fprintf(e.stdout, "%q is marked as done, for another %s (until %s by this machine's clock)", c.Resource, short(s.Marked), since(time.Now().Add(s.Marked)))
+		if by := s.MarkedBy; by.ID != "" {
+			fmt.Fprintf(e.stdout, ", by %s, begun %s", cell(doneBy(by)), since(by.Since))
+		}
+		fmt.Fprintln(e.stdout)
 	}
 	if len(s.Holders) == 0 && len(s.Waiters) == 0 {
 		_, err := fmt.Fprintf(e.stdout, "%q is free: nobody holds it or waits for it (prefix %q)\n", c.Resource, e.prefix)

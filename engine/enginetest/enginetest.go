@@ -157,6 +157,7 @@ func quickCases() []testCase {
 		{"MarkKeepsTheKind", markKeepsTheKind},
 		{"MarkWithWithdrawal", markWithWithdrawal},
 		{"MarkOfWaiter", markOfWaiter},
+		{"ListMarks", listMarks},
 		{"NowIsTheClockOfLeases", nowIsTheClockOfLeases},
 		// tokens.go
 		{"TokensGrow", tokensGrow},

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -244,5 +245,43 @@ func nowIsTheClockOfLeases(s *scene) {
 	since := s.snapshot().Holders[0].Since
 	if since.Before(before) || since.After(after) {
 		s.Errorf("a lease began at %v, which is not between %v and %v", since, before, after)
+	}
+}
+
+// The list of marks has what is marked, and what set the mark; the list of what is in use has
+// neither what is only marked, nor the other way round.
+func listMarks(s *scene) {
+	lister, ok := s.engine.(engine.MarkLister)
+	if !ok {
+		return // it may do without
+	}
+	a, b := s.party("a"), s.party("b")
+	held := s.hold(a.request())
+	s.done(held, long)
+	running := b.request()
+	running.Resource.Name = "running"
+	s.hold(marking(long, running))
+	plain := b.request()
+	plain.Resource.Name = "plain"
+	s.hold(plain)
+	found := map[string]engine.Snapshot{}
+	for snap, err := range lister.ListMarks(s.ctx, s.res.Prefix, "*") {
+		if err != nil {
+			s.Fatal(err)
+		}
+		found[snap.Resource.Name] = snap
+	}
+	if by := found[s.res.Name].MarkedBy; by.ID != held.ID || by.Token != held.Token || by.Client.ID != a.who.ID || by.TTL != 0 {
+		s.Errorf("marked by %+v, want %+v", by, held)
+	}
+	if len(found) != 2 || len(found[s.res.Name].Holders) != 0 || len(found["running"].Holders) != 1 || found["running"].MarkedBy.ID != running.ID {
+		s.Errorf("got %+v, want the two that are marked", found)
+	}
+	if used := s.list("*"); !slices.Equal(used, []string{"plain", "running"}) {
+		s.Errorf("List found %q, want what is in use", used)
+	}
+	s.unmark()
+	if snap := s.snapshot(); snap.MarkedBy.ID != "" {
+		s.Errorf("got %+v, want no mark", snap)
 	}
 }

@@ -304,7 +304,7 @@ func (d *duel) compareSnapshots(ctx context.Context) error {
 	q := d.model.Snapshot(d.now)
 	want := engine.Snapshot{Resource: d.res, Kind: engine.Kind(q.Kind), Capacity: q.Capacity, Token: q.Last}
 	if q.Marked > 0 {
-		want.Marked = duration(q.Marked - d.now)
+		want.Marked, want.MarkedBy = duration(q.Marked-d.now), d.holder(q.MarkedBy)
 	}
 	for _, h := range q.Holders {
 		want.Holders = append(want.Holders, d.holder(h))

@@ -102,6 +102,9 @@ func parties(states ...script.State) (ids []string) {
 		for _, w := range s.Waiters {
 			ids = append(ids, w.ID)
 		}
+		if s.MarkedBy.ID != "" {
+			ids = append(ids, s.MarkedBy.ID)
+		}
 	}
 	return ids
 }
@@ -109,6 +112,9 @@ func parties(states ...script.State) (ids []string) {
 // describeState is a state with the clients found for its parties.
 func describeState(res engine.Resource, s script.State, found map[string]engine.Client) engine.Snapshot {
 	snap := engine.Snapshot{Resource: res, Kind: engine.Kind(s.Kind), Capacity: s.Capacity, Token: s.Last, Marked: s.Marked}
+	if s.MarkedBy.ID != "" {
+		snap.MarkedBy = holder(s.MarkedBy, found)
+	}
 	for _, h := range s.Holders {
 		snap.Holders = append(snap.Holders, holder(h, found))
 	}
@@ -147,13 +153,26 @@ const page = 100
 // missed.
 func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
-		if err := e.list(ctx, prefix, pattern, func(s engine.Snapshot) bool { return yield(s, nil) }); err != nil {
+		if err := e.list(ctx, prefix, pattern, inUse, func(s engine.Snapshot) bool { return yield(s, nil) }); err != nil {
 			yield(engine.Snapshot{}, err)
 		}
 	}
 }
 
-func (e *Engine) list(ctx context.Context, prefix, pattern string, yield func(engine.Snapshot) bool) error {
+// ListMarks implements engine.MarkLister. It costs what List does.
+func (e *Engine) ListMarks(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) {
+		if err := e.list(ctx, prefix, pattern, isMarked, func(s engine.Snapshot) bool { return yield(s, nil) }); err != nil {
+			yield(engine.Snapshot{}, err)
+		}
+	}
+}
+
+func inUse(s script.State) bool { return len(s.Holders)+len(s.Waiters) > 0 }
+
+func isMarked(s script.State) bool { return s.Marked > 0 }
+
+func (e *Engine) list(ctx context.Context, prefix, pattern string, wanted func(script.State) bool, yield func(engine.Snapshot) bool) error {
 	if e.broken != nil {
 		return e.broken
 	}
@@ -172,7 +191,7 @@ func (e *Engine) list(ctx context.Context, prefix, pattern string, yield func(en
 			if names, cursor, err = e.scan(ctx, node, prefix, pattern, cursor, seen); err != nil {
 				return err
 			}
-			if ok, err := e.snapshots(ctx, prefix, names, yield); !ok || err != nil {
+			if ok, err := e.snapshots(ctx, prefix, names, wanted, yield); !ok || err != nil {
 				return err
 			}
 			more = cursor != 0
@@ -228,9 +247,9 @@ func (e *Engine) scan(ctx context.Context, node redis.UniversalClient, prefix, p
 	return names, got.next, nil
 }
 
-// snapshots yields those of the names that are in use. It returns false if the
+// snapshots yields those of the names that are wanted. It returns false if the
 // consumer wants no more.
-func (e *Engine) snapshots(ctx context.Context, prefix string, names []string, yield func(engine.Snapshot) bool) (bool, error) {
+func (e *Engine) snapshots(ctx context.Context, prefix string, names []string, wanted func(script.State) bool, yield func(engine.Snapshot) bool) (bool, error) {
 	var calls []script.Call
 	var all []script.Keys
 	look := script.Snapshot{Most: shortPart, WaiterLife: engine.WaiterLife}
@@ -264,7 +283,7 @@ func (e *Engine) snapshots(ctx context.Context, prefix string, names []string, y
 				return false, err
 			}
 		}
-		if len(state.Holders)+len(state.Waiters) > 0 {
+		if wanted(state) {
 			used, states = append(used, names[i]), append(states, state)
 		}
 	}

@@ -160,14 +160,25 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 	return e.look(res, now).brief(res, now), nil
 }
 
-// List implements engine.Engine. All snapshots show the same instant.
+// List implements engine.Engine.
 func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	inUse := func(s engine.Snapshot) bool { return len(s.Holders)+len(s.Waiters) > 0 }
+	return e.each(ctx, prefix, pattern, inUse)
+}
+
+// ListMarks implements engine.MarkLister.
+func (e *Engine) ListMarks(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	return e.each(ctx, prefix, pattern, func(s engine.Snapshot) bool { return s.Marked > 0 })
+}
+
+// each yields the resources that are wanted.
+func (e *Engine) each(ctx context.Context, prefix, pattern string, wanted func(engine.Snapshot) bool) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
 		if err := ended(ctx); err != nil {
 			yield(engine.Snapshot{}, err)
 			return
 		}
-		for _, s := range e.inUse(prefix, pattern) {
+		for _, s := range e.list(prefix, pattern, wanted) {
 			if err := ended(ctx); err != nil {
 				yield(engine.Snapshot{}, err)
 				return

@@ -70,6 +70,9 @@ func (r *resource) meet(id string, c *engine.Client, now queue.Time) {
 	}
 	live := make(map[string]*engine.Client)
 	s := r.queue.Snapshot(now)
+	if by := s.MarkedBy.ID; by != "" {
+		live[by] = r.clients[by]
+	}
 	for _, h := range s.Holders {
 		live[h.ID] = r.clients[h.ID]
 	}
@@ -97,6 +100,10 @@ func (r *resource) snapshot(name engine.Resource, now queue.Time) engine.Snapsho
 	if q.Marked > 0 {
 		s.Marked = duration(q.Marked - now)
 	}
+	if q.MarkedBy.ID != "" {
+		q.MarkedBy.Deadline = now
+		s.MarkedBy = holder(q.MarkedBy, r.client(q.MarkedBy.ID), now)
+	}
 	for _, h := range q.Holders {
 		s.Holders = append(s.Holders, holder(h, r.client(h.ID), now))
 	}
@@ -123,8 +130,8 @@ func (r *resource) brief(name engine.Resource, now queue.Time) engine.Brief {
 	return b
 }
 
-// inUse returns a snapshot of each resource that has holders or waiters.
-func (e *Engine) inUse(prefix, pattern string) []engine.Snapshot {
+// list returns a snapshot of each resource that is wanted.
+func (e *Engine) list(prefix, pattern string, wanted func(engine.Snapshot) bool) []engine.Snapshot {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := clock()
@@ -133,7 +140,7 @@ func (e *Engine) inUse(prefix, pattern string) []engine.Snapshot {
 		if name.Prefix != prefix || !engine.Match(pattern, name.Name) {
 			continue
 		}
-		if s := res.snapshot(name, now); len(s.Holders)+len(s.Waiters) > 0 {
+		if s := res.snapshot(name, now); wanted(s) {
 			all = append(all, s)
 		}
 	}

@@ -3,6 +3,7 @@ package quorum
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"slices"
 	"time"
@@ -111,7 +112,16 @@ func (e *Engine) merge(res engine.Resource, all []nodeSnapshot) engine.Snapshot 
 	}
 	slices.SortFunc(s.Holders, func(a, b engine.Holder) int { return cmp.Compare(a.Token, b.Token) })
 	s.Token = reachedBy(e.majority-unseen, all, func(s nodeSnapshot) uint64 { return s.Token })
+	for _, one := range all {
+		if by := one.MarkedBy; by.ID != "" && s.MarkedBy.Token <= leaseOf(by).Token {
+			s.MarkedBy = by
+			s.MarkedBy.ID, s.MarkedBy.Token = leaseOf(by).ID, leaseOf(by).Token
+		}
+	}
 	s.Marked = reachedBy(e.majority-unseen, all, func(s nodeSnapshot) time.Duration { return s.Marked })
+	if s.Marked == 0 { // only nodes without a majority have it
+		s.MarkedBy = engine.Holder{}
+	}
 	return s
 }
 
@@ -129,13 +139,35 @@ func reachedBy[T cmp.Ordered](k int, all []nodeSnapshot, value func(nodeSnapshot
 // List implements engine.Engine. A resource is listed if its snapshot, made of what
 // a majority of the nodes lists, shows a holder.
 func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	inUse := func(s engine.Snapshot) bool { return len(s.Holders)+len(s.Waiters) > 0 }
+	return e.each(ctx, inUse, func(ctx context.Context, n *node) iter.Seq2[engine.Snapshot, error] {
+		return n.List(ctx, prefix, pattern)
+	})
+}
+
+// ListMarks implements engine.MarkLister, if its nodes do. A resource is listed if a
+// majority of the nodes lists its mark.
+func (e *Engine) ListMarks(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	marked := func(s engine.Snapshot) bool { return s.Marked > 0 }
+	return e.each(ctx, marked, func(ctx context.Context, n *node) iter.Seq2[engine.Snapshot, error] {
+		if l, ok := n.Engine.(engine.MarkLister); ok {
+			return l.ListMarks(ctx, prefix, pattern)
+		}
+		return func(yield func(engine.Snapshot, error) bool) {
+			yield(engine.Snapshot{}, errors.New("quorum: the engine of a node cannot list marks"))
+		}
+	})
+}
+
+// each yields the merged snapshots that are wanted.
+func (e *Engine) each(ctx context.Context, wanted func(engine.Snapshot) bool, list func(context.Context, *node) iter.Seq2[engine.Snapshot, error]) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
-		found, err := e.list(ctx, prefix, pattern)
+		found, err := e.list(ctx, list)
 		for _, s := range found {
 			if err = e.ready(ctx); err != nil {
 				break
 			}
-			if len(s.Holders)+len(s.Waiters) > 0 && !yield(s, nil) {
+			if wanted(s) && !yield(s, nil) {
 				return
 			}
 		}
@@ -146,13 +178,13 @@ func (e *Engine) List(ctx context.Context, prefix, pattern string) iter.Seq2[eng
 }
 
 // list merges the lists of the nodes.
-func (e *Engine) list(ctx context.Context, prefix, pattern string) ([]engine.Snapshot, error) {
+func (e *Engine) list(ctx context.Context, list func(context.Context, *node) iter.Seq2[engine.Snapshot, error]) ([]engine.Snapshot, error) {
 	if err := e.ready(ctx); err != nil {
 		return nil, err
 	}
 	lists, err := collect(ctx, e, "", "listed", func(ctx context.Context, n *node) (map[engine.Resource]engine.Snapshot, error) {
 		all := make(map[engine.Resource]engine.Snapshot)
-		for s, err := range n.List(ctx, prefix, pattern) {
+		for s, err := range list(ctx, n) {
 			if err != nil {
 				return nil, err
 			}

@@ -193,6 +193,7 @@ type Queue struct {
 	birth    uint64 // first token given: older ones are unknown to this state
 	last     uint64 // highest token given or reserved
 	marked   Time   // until when the resource is marked as done
+	newest   Holder // of a capacity of 1: the latest lease, which has set the mark if there is one
 
 	used    int
 	holders map[string]*Holder
@@ -455,35 +456,6 @@ func (q *Queue) breaks(b Break, now Time) bool {
 	return true
 }
 
-// Snapshot is what an operator sees. It changes nothing.
-type Snapshot struct {
-	Kind     string
-	Capacity int
-	Last     uint64
-	Marked   Time     // until when it is marked as done; 0 if it is not
-	Holders  []Holder // by token
-	Waiters  []Waiter // in queue order
-}
-
-// Snapshot lists live holders and waiters.
-func (q *Queue) Snapshot(now Time) Snapshot {
-	s := Snapshot{Kind: q.kind, Capacity: q.capacity, Last: q.last}
-	if q.marked > now {
-		s.Marked = q.marked
-	}
-	for e := q.byToken.Front(); e != nil; e = e.Next() {
-		if h := e.Value.(*Holder); h.Deadline > now {
-			s.Holders = append(s.Holders, *h)
-		}
-	}
-	for e := q.line.Front(); e != nil; e = e.Next() {
-		if w := e.Value.(*Waiter); w.Seen+q.params.WaiterLife > now {
-			s.Waiters = append(s.Waiters, *w)
-		}
-	}
-	return s
-}
-
 // hold makes a lease. Every token comes from here.
 func (q *Queue) hold(id string, weight int, ttl Time, reserve, ballot uint64, reason string, now Time) *Holder {
 	token := max(q.last+1, uint64(now))
@@ -496,6 +468,9 @@ func (q *Queue) hold(id string, weight int, ttl Time, reserve, ballot uint64, re
 	q.last = token + reserve
 	q.keep(Time(q.last)) // a ballot or reserved tokens may be far ahead of now
 	h := &Holder{ID: id, Weight: weight, Token: token, Since: now, Deadline: now + ttl, Reason: reason}
+	if q.capacity == 1 {
+		q.newest = Holder{ID: id, Weight: weight, Token: token, Since: now, Reason: reason}
+	}
 	q.holders[id] = h
 	heap.Push(&q.byEnd, h)
 	h.place = q.byToken.PushBack(h)

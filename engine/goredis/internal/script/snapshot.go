@@ -31,6 +31,7 @@ type State struct {
 	Capacity int
 	Last     uint64
 	Marked   time.Duration // left of the mark; 0 if there is none
+	MarkedBy Holder        // what has set it, if that is known; without TTL
 	Holders  []Holder      // by token
 	Waiters  []Waiter      // in queue order
 	Rest     *Snapshot     // asks for what is missing; nil if it is whole
@@ -52,6 +53,10 @@ func (a Snapshot) Read(reply any) (State, error) {
 	s.Marked = micros(max(0, r.number()-now))
 	if a.score, a.passed = r.text(), r.number(); a.score != "" {
 		s.Rest = &a
+	}
+	if by := r.list(); len(by.rest) > 0 {
+		s.MarkedBy = holder(s.Capacity, s.Last, by.text(), by.text(), 0)
+		s.MarkedBy.Breaking = false
 	}
 	s.Holders = holders.holders(now, s.Capacity, s.Last)
 	slices.SortFunc(s.Holders, byToken)

@@ -4,17 +4,18 @@
 -- KEYS  core and line of the resource
 -- ARGV  1 how many entries at most, 2 the score from which on, 3 how many of that
 --       score to leave out
--- Returns  {now, kind:capacity or '', last token, holders, waiters, marked until, next, left out}, where
+-- Returns  {now, kind:capacity or '', last token, holders, waiters, marked until, next, left out, marked by}, where
 --       holders is {ID, deadline, info, ...}, '!' before the ID if it is breaking, and waiters is
 --       {ID, info, ...}; next is the score for the next part, or '' if this is the last, and
---       left out goes with it
+--       left out goes with it; marked by is {ID, info} of the latest lease of a capacity of 1, or {}
 --#include constants
 local call = redis.call
 --#include clock
 local core = call('HMGET', KEYS[1], 'kind', 'token', 'holder', 'deadline', 'note', 'marked')
-if not core[1] then return {now, '', 0, {}, {}, 0, '', 0} end
-local holders, waiters = {}, {}
+if not core[1] then return {now, '', 0, {}, {}, 0, '', 0, {}} end
+local holders, waiters, marker = {}, {}, {}
 if string.match(core[1], ':1$') and (tonumber(core[4]) or 0) > now then holders = {core[3], core[4], core[5]} end
+if string.match(core[1], ':1$') and tonumber(core[6] or 0) > now then marker = {core[3], core[5]} end
 
 local line = call('ZRANGEBYSCORE', KEYS[2], ARGV[2], '+inf', 'WITHSCORES', 'LIMIT', ARGV[3], ARGV[1])
 local count, fields = #line / 2, {}
@@ -37,4 +38,4 @@ if count == ARGV[1] + 0 then
   next = line[#line]
   if next == line[2] then passed = count + (next == ARGV[2] and ARGV[3] or 0) end
 end
-return {now, core[1], tonumber(core[2]), holders, waiters, tonumber(core[6] or 0), next, passed}
+return {now, core[1], tonumber(core[2]), holders, waiters, tonumber(core[6] or 0), next, passed, marker}
