@@ -24,6 +24,9 @@ type Snapshot struct {
 	MarkedBy Holder
 	Holders  []Holder // in grant order
 	Waiters  []Waiter // in queue order
+	// NoWaiters: waiters are not known, so there may be some. It is set for a
+	// quorum.
+	NoWaiters bool
 }
 
 // A Holder is a party with a live lease.
@@ -198,7 +201,7 @@ func (c *Client) Forget(ctx context.Context, name string) error {
 }
 
 func snapshotOf(s engine.Snapshot) Snapshot {
-	out := Snapshot{Resource: s.Resource.Name, Kind: string(s.Kind), Capacity: s.Capacity, Token: s.Token, Marked: s.Marked}
+	out := Snapshot{Resource: s.Resource.Name, Kind: string(s.Kind), Capacity: s.Capacity, Token: s.Token, Marked: s.Marked, NoWaiters: s.NoWaiters}
 	if s.MarkedBy.ID != "" {
 		out.MarkedBy = holderOf(s.MarkedBy)
 	}

@@ -308,6 +308,8 @@ type Snapshot struct {
 	MarkedBy Holder
 	Holders  []Holder
 	Waiters  []Waiter
+	// NoWaiters: the engine does not show waiters, so there may be some.
+	NoWaiters bool
 }
 
 // MaxPeeked is the maximum number of holders in a Brief.

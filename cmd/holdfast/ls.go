@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -26,6 +27,8 @@ type lsCmd struct {
 // Help is the long text of --help.
 func (*lsCmd) Help() string {
 	return `Lists the resources that have holders or waiters. Quote the pattern for the shell.
+
+A quorum does not show waiters: they are "?", and null with --json.
 
 With --marks: what is marked as done, until when, who did it and when that began. The name of who did it is known
 for an hour, after that only its ID. "holdfast once" with a period marks a name of each slot.
@@ -151,7 +154,7 @@ func (c *lsCmd) print(e *env, all []holdfast.Snapshot) error {
 	}
 	t := table(e.stdout, "RESOURCE\tKIND\tHOLDERS\tWAITERS\tHELD BY\tSINCE\tTTL LEFT\tREASON")
 	for _, s := range all {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t", cell(s.Resource), cell(s.Kind), len(s.Holders), len(s.Waiters))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t", cell(s.Resource), cell(s.Kind), len(s.Holders), waiters(s))
 		if len(s.Holders) == 0 {
 			fmt.Fprintln(t, "-\t-\t-\t-")
 			continue
@@ -160,6 +163,14 @@ func (c *lsCmd) print(e *env, all []holdfast.Snapshot) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", cell(where(h.Name, h.Host, h.PID)), since(h.Since), short(h.TTL), cell(h.Reason))
 	}
 	return t.Flush()
+}
+
+// waiters returns the number of waiters, or "?" if it is not known.
+func waiters(s holdfast.Snapshot) string {
+	if s.NoWaiters {
+		return "?"
+	}
+	return strconv.Itoa(len(s.Waiters))
 }
 
 // printMarks is the table of --marks. Until is an instant of the store's clock, which shows

@@ -22,7 +22,7 @@ type jsonSnapshot struct {
 	Marked   float64     `json:"marked_ms,omitempty"` // how long its work still counts as done
 	MarkedBy *jsonParty  `json:"marked_by,omitempty"` // what set the mark, if the store knows; no TTL
 	Holders  []jsonParty `json:"holders"`
-	Waiters  []jsonParty `json:"waiters"`
+	Waiters  []jsonParty `json:"waiters"` // null: not known, as on a quorum
 }
 
 // jsonParty is a holder or a waiter; only holders have a token and a TTL.
@@ -51,6 +51,9 @@ func toJSON(s holdfast.Snapshot) jsonSnapshot {
 	}
 	for _, h := range s.Holders {
 		out.Holders = append(out.Holders, jsonHolder(s, h))
+	}
+	if s.NoWaiters {
+		out.Waiters = nil
 	}
 	for _, w := range s.Waiters {
 		out.Waiters = append(out.Waiters, jsonParty{

@@ -21,6 +21,7 @@ type showCmd struct {
 // Help is the long text of --help.
 func (*showCmd) Help() string {
 	return `Shows the holders of the resource and its waiters, in queue order. A resource that is not in use is no error.
+A quorum does not show waiters; with --json they are null.
 
 Examples:
 	holdfast show stock:42
@@ -59,6 +60,10 @@ func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
 		}
 		fmt.Fprintln(e.stdout)
 	}
+	if len(s.Holders) == 0 && s.NoWaiters {
+		_, err := fmt.Fprintf(e.stdout, "%q is not held; a quorum does not show whether anybody waits for it (prefix %q)\n", c.Resource, e.prefix)
+		return err
+	}
 	if len(s.Holders) == 0 && len(s.Waiters) == 0 {
 		_, err := fmt.Fprintf(e.stdout, "%q is free: nobody holds it or waits for it (prefix %q)\n", c.Resource, e.prefix)
 		return err
@@ -73,7 +78,11 @@ func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", cell(h.ID), cell(where(h.Name, h.Host, h.PID)),
 			since(h.Since), short(h.TTL), h.Token, cmp.Or(mode(s, h.Weight), strconv.Itoa(h.Weight)), cell(h.Reason))
 	}
-	if err := t.Flush(); err != nil || len(s.Waiters) == 0 {
+	if err := t.Flush(); err != nil || len(s.Waiters) == 0 && !s.NoWaiters {
+		return err
+	}
+	if s.NoWaiters {
+		_, err := fmt.Fprintln(e.stdout, "\nWhether anybody waits is not known: a quorum does not show it.")
 		return err
 	}
 	fmt.Fprintln(e.stdout)

@@ -69,7 +69,7 @@ func (e *Engine) snapshots(ctx context.Context, client string, res engine.Resour
 }
 
 // Snapshot implements engine.Engine. A holder is shown if a majority can have
-// granted it: nodes that do not answer may have.
+// granted it: nodes that do not answer may have. Waiters are not shown.
 func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
 	if err := e.ready(ctx); err != nil {
 		return engine.Snapshot{}, err
@@ -88,7 +88,7 @@ func (e *Engine) merge(res engine.Resource, all []nodeSnapshot) engine.Snapshot 
 		capacity int
 	}
 	unseen := len(e.nodes) - len(all)
-	s := engine.Snapshot{Resource: res}
+	s := engine.Snapshot{Resource: res, NoWaiters: true} // they wait in their processes, and by turns on the nodes
 	kinds := map[kind]int{}
 	for _, one := range all {
 		if one.Kind == "" {
