@@ -49,7 +49,7 @@ func (c *acquireCmd) Validate() error {
 
 // Run acquires the lease and prints its ticket.
 func (c *acquireCmd) Run(e *env) error {
-	g := &guarded{verb: "acquire", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait}
+	g := &guarded{verb: "acquire", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
 	g.TTL, g.ConflictExitCode, g.Quiet = c.TTL, c.ConflictExitCode, c.Quiet
 	say := newReporter(e.stderr, g)
 	// The holder that others see is the caller: this process is about to end.
@@ -60,7 +60,7 @@ func (c *acquireCmd) Run(e *env) error {
 	defer s.close()
 	sigs, stop := catchSignals()
 	defer stop()
-	g.lock = c.lockFlags.on(s, string(c.Resource), time.Duration(c.TTL))
+	g.lock = c.lockFlags.on(s, []string{string(c.Resource)}, time.Duration(c.TTL))
 	lease, err := g.acquire(s, sigs, say, g.firstTry)
 	if err != nil {
 		return say.failure("not-acquired", s.explain(err))

@@ -56,7 +56,9 @@ const defaultKillAfter = 10 * time.Second
 type guarded struct {
 	guardFlags
 	verb     string
-	Resource text
+	Resource text     // for messages, if there are several names
+	names    []string // if there are several
+	weight   int
 	Cmd      []text
 	Nonblock bool
 	Wait     *span
@@ -129,6 +131,14 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 		}
 		say.notice("again", nil, "waiting for %q again", c.Resource)
 	}
+}
+
+// resources returns the names of what is locked.
+func (c *guarded) resources() []string {
+	if c.names != nil {
+		return c.names
+	}
+	return []string{string(c.Resource)}
 }
 
 // asClient has a client do all, since this process is a member of a job that the

@@ -103,19 +103,34 @@ func (c *guarded) skipFirstTry(context.Context, *session, *reporter) (*holdfast.
 // checkHolders reads the state of the resource, and refuses to wait for a lease under which
 // this process runs. If the lock has no try, it also returns the present holder as an error.
 func (c *guarded) checkHolders(ctx context.Context, s *session) error {
-	snap, err := s.Snapshot(ctx, string(c.Resource))
-	if err != nil {
-		return err
-	}
-	if holder := outerHolder(snap); holder != "" {
-		return fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
-			"remove the inner holdfast, or use another resource", c.Resource, holder)
-	}
-	if c.lock.try == nil && len(snap.Holders)+len(snap.Waiters) > 0 {
-		return heldBy(snap)
+	for _, name := range c.resources() {
+		snap, err := s.Snapshot(ctx, name)
+		if err != nil {
+			return err
+		}
+		if holder := outerHolder(snap, c.weight); holder != "" {
+			return fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
+				"remove the inner holdfast, or use another resource", name, holder)
+		}
+		if c.lock.try == nil && inUse(snap) {
+			return heldBy(snap)
+		}
 	}
 	return nil
 }
+
+// firstInUse returns the state of the first of the resources that is in use, or else of the last.
+func (c *guarded) firstInUse(ctx context.Context, s *session) (snap holdfast.Snapshot, err error) {
+	for _, name := range c.resources() {
+		if snap, err = s.Snapshot(ctx, name); err != nil || inUse(snap) {
+			break
+		}
+	}
+	return snap, err
+}
+
+// inUse reports whether the resource has holders or waiters.
+func inUse(snap holdfast.Snapshot) bool { return len(snap.Holders)+len(snap.Waiters) > 0 }
 
 // waitForLease queues until the lease is granted, -w runs out (counted from start) or a
 // signal comes.
@@ -144,7 +159,7 @@ func (c *guarded) waitForLease(ctx context.Context, s *session, say *reporter, s
 	// It was held until the end, or the store was unavailable or slow: report which.
 	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	snap, failed := s.Snapshot(ask, string(c.Resource))
+	snap, failed := c.firstInUse(ask, s)
 	switch away := errors.Is(err, holdfast.ErrUnavailable); {
 	case failed == nil && (!away || len(snap.Holders) > 0):
 		return nil, c.conflict(heldBy(snap))
@@ -183,7 +198,7 @@ func signalOf(ctx context.Context) error {
 // conflict is the exit of a run that did not get the lease, with all that an
 // operator wants to know.
 func (c *guarded) conflict(held *holdfast.HeldError) error {
-	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", shellWord(c.Resource))
+	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", shellWord(text(held.Resource)))
 	return &busyError{held: held, exitError: exitError{code: c.ConflictExitCode, text: "not acquired: " + heldText(held) + hint}}
 }
 

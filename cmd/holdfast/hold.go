@@ -49,7 +49,7 @@ func (c *holdCmd) Validate() error {
 
 // Run holds the lease.
 func (c *holdCmd) Run(e *env) error {
-	g := &guarded{verb: "hold", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait}
+	g := &guarded{verb: "hold", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
 	g.TTL, g.ConflictExitCode, g.Quiet, g.Verbose, g.JSON = c.TTL, c.ConflictExitCode, c.Quiet, c.Verbose, c.JSON
 	say := newReporter(e.stderr, g)
 	s, err := e.open(holdfast.WithName("holdfast hold"))
@@ -59,7 +59,7 @@ func (c *holdCmd) Run(e *env) error {
 	defer s.close()
 	sigs, stop := catchSignals()
 	defer stop()
-	g.lock = c.lockFlags.on(s, string(c.Resource), time.Duration(c.TTL))
+	g.lock = c.lockFlags.on(s, []string{string(c.Resource)}, time.Duration(c.TTL))
 	lease, err := g.acquire(s, sigs, say, g.firstTry)
 	if err != nil {
 		var busy *busyError

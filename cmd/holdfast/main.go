@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -107,6 +108,10 @@ func command(args []string, job *guard.ShellJob, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:len(args):len(args)], "--help")
 	}
+	c.Run.behind = len(args) - slices.Index(args, "--") - 1
+	if !slices.Contains(args, "--") {
+		c.Run.behind = -1
+	}
 	ctx, err := parser.Parse(args) // --help prints and exits inside
 	if err != nil {
 		usage(err, stderr)
@@ -141,7 +146,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 // usageText replaces usage lines of kong.
 func usageText() *strings.Replacer {
 	return strings.NewReplacer(
-		"run <resource> <cmd> ... [flags]", "run [flags] RESOURCE -- CMD ARGS…",
+		"run <resource> [<more> [<cmd> ...]] [flags]", "run [flags] RESOURCE… -- CMD ARGS…\n       holdfast run [flags] -c LINE RESOURCE…",
 		"once <id> <cmd> ... [flags]", "once [flags] ID -- CMD ARGS…\n       holdfast once (--every D | --cron EXPR) [flags] NAME -- CMD ARGS…",
 		"break [<resource> [<holder-id>]] [flags]", "break [flags] RESOURCE HOLDER_ID\n       holdfast break [flags] --all PATTERN",
 		"elect <name> [<value> [<cmd> ...]] [flags]", "elect [flags] NAME VALUE -- CMD ARGS…\n       holdfast elect --observe [flags] NAME",

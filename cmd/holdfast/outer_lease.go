@@ -3,6 +3,7 @@ package main
 import (
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
@@ -10,7 +11,8 @@ import (
 )
 
 // chainVar lists the leases under which a command runs, its own last, when
-// `holdfast run` is nested: resource=holder pairs, both escaped, with & between.
+// `holdfast run` is nested: resource=holder pairs, both escaped, with & between. If a lease is of
+// several resources, they have their fencing tokens in place of the holder ID, but for the first.
 const chainVar = "HOLDFAST_CHAIN"
 
 // outerLease is a lease under which this process runs.
@@ -31,31 +33,38 @@ func outerLeases() []outerLease {
 	return links
 }
 
-// withOuterLeases returns the value of chainVar for a command under one more lease.
-func withOuterLeases(resource, holder string) string {
-	own := url.QueryEscape(resource) + "=" + url.QueryEscape(holder)
+// withOuterLeases returns the value of chainVar for a command under one more lease of resources.
+func withOuterLeases(resources []string, lease *holdfast.Lease) string {
+	var chain []string
 	if outer := os.Getenv(chainVar); outer != "" {
-		return outer + "&" + own
+		chain = append(chain, outer)
 	}
-	return own
+	for i, name := range resources {
+		holder := lease.HolderID()
+		if i > 0 {
+			holder = strconv.FormatUint(lease.Tokens()[name], 10)
+		}
+		chain = append(chain, url.QueryEscape(name)+"="+url.QueryEscape(holder))
+	}
+	return strings.Join(chain, "&")
 }
 
 // outerHolder returns the holder ID of the lease that this process runs under,
 // if that is among the holders and leaves no room: a wait for it would be a wait for
 // this process itself. The snapshot is the store's, so neither a lease of the same name in
-// another store nor one that has ended counts.
-func outerHolder(snap holdfast.Snapshot) (holder string) {
+// another store nor one that has ended counts. weight is what it would wait for.
+func outerHolder(snap holdfast.Snapshot, weight int) (holder string) {
 	own := 0
 	for _, l := range outerLeases() {
 		for _, h := range snap.Holders {
-			if h.ID == l.holder && l.resource == snap.Resource {
+			if l.resource == snap.Resource && (l.holder == h.ID || l.holder == strconv.FormatUint(h.Token, 10)) {
 				holder = h.ID
 				own += h.Weight
 			}
 		}
 	}
-	if snap.Kind == string(engine.KindSemaphore) && own < snap.Capacity {
-		return "" // there is a slot besides
+	if snap.Kind == string(engine.KindSemaphore) && own+weight <= snap.Capacity {
+		return "" // there are slots besides
 	}
 	return holder
 }

@@ -23,13 +23,13 @@ const (
 
 // progress reports a wait: position in the queue, who holds the resource, elapsed time.
 type progress struct {
-	c        *guarded
-	s        *session
-	say      *reporter
-	resource string
-	start    time.Time
-	live     bool // one line of the terminal, drawn again and again
-	drawn    bool
+	c     *guarded
+	s     *session
+	say   *reporter
+	names []string
+	start time.Time
+	live  bool // one line of the terminal, drawn again and again
+	drawn bool
 }
 
 // look is what a read of the store found.
@@ -43,7 +43,7 @@ func (c *guarded) reportWait(ctx context.Context, s *session, say *reporter, sta
 	if say.quiet && say.json == nil {
 		return func() {}
 	}
-	p := &progress{c: c, s: s, say: say, resource: string(c.Resource), start: start, live: say.json == nil && canDraw(say.w)}
+	p := &progress{c: c, s: s, say: say, names: c.resources(), start: start, live: say.json == nil && canDraw(say.w)}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -87,12 +87,17 @@ func (p *progress) loop(ctx context.Context) {
 	}
 }
 
-// read reads the state of the resource.
+// read reads the state of the resource; of several, that for which this process waits.
 func (p *progress) read(ctx context.Context, found chan<- look) {
 	ask, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	snap, err := p.s.Snapshot(ask, p.resource)
-	found <- look{snap, err}
+	var l look
+	for _, name := range p.names {
+		if l.snap, l.err = p.s.Snapshot(ask, name); l.err != nil || p.position(l.snap) > 0 {
+			break
+		}
+	}
+	found <- l
 }
 
 // report draws the status or prints a line.

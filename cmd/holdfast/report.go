@@ -21,7 +21,10 @@ func newReporter(w io.Writer, c *guarded) *reporter {
 	r := &reporter{w: w, quiet: c.Quiet, verbose: c.Verbose}
 	if c.JSON {
 		h := slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: jsonNames})
-		r.json = slog.New(h).With("resource", string(c.Resource))
+		r.json = slog.New(h).With("resource", c.resources()[0])
+		if c.names != nil {
+			r.json = slog.New(h).With("resources", c.names)
+		}
 	}
 	return r
 }

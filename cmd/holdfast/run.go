@@ -1,15 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"time"
 )
 
 // runCmd is `holdfast run`.
 type runCmd struct {
 	Resource text   `arg:"" help:"Name of the resource to lock, such as stock:42."`
-	Cmd      []text `arg:"" name:"cmd" help:"Command and its arguments, after --."`
+	More     texts  `arg:"" optional:"" name:"more" help:"Names of further resources: all are locked, or none."`
+	Cmd      []text `arg:"" optional:"" name:"cmd" help:"Command and its arguments, after --."`
+	// behind is the number of arguments behind the first --, or -1 if there is none. The
+	// parser fills Resource, More and Cmd in turn, whatever it is.
+	behind int
 
+	Line text `name:"command" short:"c" placeholder:"LINE" help:"Run LINE in the shell ($SHELL, or /bin/sh) in place of CMD."`
 	lockFlags
 	guardFlags
 }
@@ -34,6 +43,10 @@ a command without --shared runs alone, as under flock; they enter in the order i
 commands cannot starve it. While services use the resource as a mutex, --shared commands run one at a time too. A
 resource in use as a semaphore (--slots N), or in any other way, cannot be used as a lock at the same time: exit 78.
 
+With several names CMD runs when it holds all of them, as mutexes. They are acquired one by one in the order of their
+names, so such runs do not deadlock; while it waits for one it holds those before. HOLDFAST_TOKEN is the token of the
+first name, and HOLDFAST_TOKENS has all as a JSON object. If one is lost, all are.
+
 Exit codes: CMD's own, or
 	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)
 	 79  the lease was lost and CMD was stopped in time
@@ -47,25 +60,57 @@ Examples:
 	holdfast run -n cache-warmup -- ./warm.sh || echo "already running elsewhere"
 	holdfast run -w 5m --reason "release 4.2" deploy:prod -- sh -c 'build && ship'
 	holdfast run --slots 4 transcode -- ./transcode.sh film.mkv
+	holdfast run --slots 16 --weight 4 memory-gb -- ./index.sh
+	holdfast run account:1 account:2 -- ./transfer.sh
+	holdfast run deploy:prod -c 'build && ship'
 	holdfast run --shared catalogue -- ./export.sh
 	holdfast run catalogue -- ./rebuild.sh
 	holdfast run --ttl 5s --timeout 1h -s INT import -- ./import < data.csv`
 }
 
+// split returns the names and the command. Without -- and -c there is one name.
+func (c *runCmd) split() (names, cmd []text, err error) {
+	args := slices.Concat([]text{c.Resource}, c.More.list, c.Cmd)
+	n := len(args) - c.behind
+	switch {
+	case c.Line != "" && c.behind > 0:
+		return nil, nil, errors.New("-c takes the place of CMD: omit what stands behind --")
+	case c.Line != "":
+		shell := cmp.Or(os.Getenv("SHELL"), "/bin/sh")
+		return args, []text{text(shell), "-c", c.Line}, nil
+	case c.behind < 0:
+		n = 1
+	}
+	switch {
+	case n < 1:
+		return nil, nil, errors.New("expected RESOURCE before --")
+	case n == len(args):
+		return nil, nil, errors.New("expected RESOURCE… -- CMD ARGS…: names, and a command")
+	case args[n] == "":
+		return nil, nil, errors.New("CMD is empty: put a program after --")
+	}
+	return args[:n], args[n:], nil
+}
+
 // Validate checks what the flags' types cannot.
 func (c *runCmd) Validate() error {
-	switch {
-	case len(c.Cmd) == 0:
-		return nil // kong says so itself, after this
-	case c.Cmd[0] == "":
-		return errors.New("CMD is empty: put a program after --")
+	names, _, err := c.split()
+	if len(names) > 1 && (c.Slots != nil || c.Shared || c.Exclusive) {
+		err = errors.New("--slots, --shared and --exclusive take one RESOURCE: several are mutexes")
 	}
-	return errors.Join(c.checkSlots(), c.check(c.Wait))
+	return errors.Join(err, c.checkSlots(), c.check(c.Wait))
 }
 
 // Run runs the command under the lease.
 func (c *runCmd) Run(e *env) error {
-	g := &guarded{guardFlags: c.guardFlags, verb: "run", Resource: c.Resource, Cmd: c.Cmd, Nonblock: c.Nonblock, Wait: c.Wait}
-	on := func(s *session) lock { return c.lockFlags.on(s, string(c.Resource), time.Duration(c.TTL)) }
+	names, cmd, err := c.split()
+	if err != nil {
+		return err
+	}
+	g := &guarded{guardFlags: c.guardFlags, verb: "run", Resource: names[0], Cmd: cmd, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
+	if len(names) > 1 {
+		g.names, g.Resource = stringsOf(names), text(fmt.Sprintf("%s and %d more", names[0], len(names)-1))
+	}
+	on := func(s *session) lock { return c.lockFlags.on(s, stringsOf(names), time.Duration(c.TTL)) }
 	return g.run(e, on, func(*supervision) bool { return false })
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -91,12 +92,14 @@ func awaitRenewal(lease *holdfast.Lease, renewed <-chan holdfast.RenewEvent, ttl
 // environ is CMD's environment: what it inherits, then the lease. The same name
 // twice would leave it to CMD which one counts, so inherited ones go.
 func (c *guarded) environ(lease *holdfast.Lease) []string {
+	tokens, _ := json.Marshal(lease.Tokens()) // of strings and numbers
 	own := []string{
-		"HOLDFAST_RESOURCE=" + string(c.Resource),
+		"HOLDFAST_RESOURCE=" + c.resources()[0],
+		"HOLDFAST_TOKENS=" + string(tokens),
 		"HOLDFAST_TOKEN=" + strconv.FormatUint(lease.Token(), 10),
 		"HOLDFAST_HOLDER=" + lease.HolderID(),
 		"HOLDFAST_TTL_MS=" + strconv.FormatInt(time.Duration(c.TTL).Milliseconds(), 10),
-		chainVar + "=" + withOuterLeases(string(c.Resource), lease.HolderID()),
+		chainVar + "=" + withOuterLeases(c.resources(), lease),
 	}
 	// Without a URL a holdfast below would use another store: it gets one that is refused.
 	if url := os.Getenv("HOLDFAST_REDIS"); url != "" && !c.PassEnv {

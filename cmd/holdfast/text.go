@@ -27,6 +27,21 @@ func (t *text) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
+// texts are several arguments. It is no slice, which kong takes as the last argument only.
+type texts struct{ list []text }
+
+// Decode implements kong.MapperValue.
+func (t *texts) Decode(ctx *kong.DecodeContext) error {
+	for ctx.Scan.Peek().IsValue() {
+		var next text
+		if err := next.Decode(ctx); err != nil {
+			return err
+		}
+		t.list = append(t.list, next)
+	}
+	return nil
+}
+
 // shellWord quotes a text for a shell, if that is needed.
 func shellWord(s text) string {
 	plain := func(r rune) bool {
