@@ -24,10 +24,10 @@ type Acquire struct {
 	Mark     time.Duration
 }
 
-// maxExact is where Lua's numbers cease to be exact.
+// maxExact is the limit up to which Lua's numbers are exact.
 const maxExact = 1 << 53
 
-// Status is how Acquire ended.
+// Status is the outcome of Acquire.
 type Status int
 
 // The statuses, as the script numbers them.
@@ -65,8 +65,8 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 	}
 	c := s.acquire.call(k, a.ID, kindArg(a.Kind, a.Capacity), s.spans.of(ttl), a.Reserve, note(a.Reserve, a.Reason))
 	queue := a.queue()
-	// The script takes its fast paths only if the rest is left out. It counts
-	// on the reserve ending before the lease does.
+	// The script takes its fast paths only without the further arguments. They require that
+	// the reserve ends before the lease does.
 	switch {
 	case a.Mark > 0:
 		c.add(queue, a.Weight, ballot, a.Yields, a.Mark.Microseconds())
@@ -83,7 +83,7 @@ func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
 	c := s.acquireShared.call(k, a.ID, kindArg(a.Kind, a.Capacity), s.spans.of(a.TTL.Microseconds()), a.Reserve,
 		a.Reason, a.Weight, a.Capacity)
 	queue := a.queue()
-	// As above, the script takes its fast paths only if the rest is left out.
+	// As above, the script takes its fast paths only without the further arguments.
 	switch {
 	case a.Mark > 0 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(a.TTL.Microseconds()):
 		c.add(queue, ballot, a.Yields, a.Mark.Microseconds())
@@ -93,7 +93,7 @@ func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
 	return c
 }
 
-// queue says whether to wait, and where.
+// queue returns the argument that says whether to wait, and at which place.
 func (a Acquire) queue() string {
 	switch {
 	case a.Ballot == 0 && a.Queue:
@@ -108,8 +108,8 @@ func (a Acquire) queue() string {
 	return place
 }
 
-// kindArg is the kind and capacity of a resource as one argument. The usual ones
-// are constants, which cost nothing.
+// kindArg returns the kind and capacity of a resource as one argument. The usual ones are
+// constants, which are not allocated.
 func kindArg(kind string, capacity int) any {
 	if capacity == 1 {
 		switch kind {
@@ -126,7 +126,7 @@ func kindArg(kind string, capacity int) any {
 	return kind + ":" + strconv.Itoa(capacity)
 }
 
-// note is what is kept of a lease of capacity 1.
+// note returns what the store keeps of a lease of capacity 1.
 func note(reserve uint64, reason string) any {
 	if reason == "" {
 		switch reserve { // those that the client asks for
@@ -141,8 +141,8 @@ func note(reserve uint64, reason string) any {
 	return strconv.FormatUint(reserve, 10) + " 0 " + reason
 }
 
-// durationArgs makes arguments of durations in microseconds, of which a program has few
-// and uses one again and again.
+// durationArgs caches arguments for durations in microseconds: a program has few, and uses them
+// again and again.
 type durationArgs struct{ last atomic.Pointer[durationArg] }
 
 type durationArg struct {

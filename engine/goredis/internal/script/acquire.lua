@@ -10,7 +10,7 @@
 --#include constants
 local call = redis.call
 --#include clock
--- Fast paths: they need an expiry far enough, and no tombstone of this ID.
+-- Fast paths, if the expiry is far enough and the ID has no tombstone.
 local core, till = call('HMGET', KEYS[1], 'deadline', 'token', 'keep', 'ended'), now + ARGV[3]
 local plain = not ARGV[7] or ARGV[7] == '1' and ARGV[9] == '' and not ARGV[10]
 local free, held = core[1] == ARGV[2] and plain, nil
@@ -20,7 +20,7 @@ if not free and not ARGV[10] and (tonumber(core[1] or 0) or 0) > now then
   local alone = held[2] == ARGV[2]
   if not alone and held[2] ~= '+' .. ARGV[2] or held[1] == ARGV[1] or ARGV[6] and not yields then
     held = nil
-  elseif yields and alone then -- as good as free
+  elseif yields and alone then -- treated as free
     free = true
   end
 end
@@ -31,14 +31,14 @@ if (free or held) and core[3] + 0 >= till + REACH then
   elseif free then -- grant it, if the last token is not past the lease
     local digits, last, note = string.format, core[2] + 0, ARGV[5]
     local token = last < now and now or last + 1
-    if plain and ARGV[8] and ARGV[8] ~= '0' then -- a ballot, and one that the slow path would take
+    if plain and ARGV[8] and ARGV[8] ~= '0' then -- a ballot that the slow path would accept
       token = ARGV[8] + 0
       if token <= now - RETENTION or token > now + BALLOT_AHEAD then token = last end
     end
     if token ~= now then note = string.gsub(note, ' 0 ', digits(' %d ', now), 1) end
     local top = token + ARGV[4]
     if top <= till and token > last then
-      -- '%d' is much faster than what HSET does with a number
+      -- '%d' is much faster than HSET's own formatting of a number
       call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top),
         'holder', ARGV[1], 'note', note)
       return token
@@ -58,8 +58,8 @@ end)()
 
 --#section queue
 -- The fast path to the end of the line, for a lease that is held; if ARGV[9] yields that lease, the
--- front of the line is granted in the same step. The slow path takes an ID that waits already, and
--- keys that do not fit together.
+-- front of the line is granted in the same step. The slow path handles an ID that waits already, and
+-- inconsistent keys.
 --#include front.fast
 --#include notify
 local queued, next, digits = (held[3] or 0) + 0, core[1] - now, string.format
@@ -102,7 +102,7 @@ if held(id) then
   extend(id, ttl)
   advance()
 else
-  -- A waiter that polls learns of a mark by the reply.
+  -- The reply to a waiter that polls has the mark.
   local waited = marked > now and dropWaiter(waiter) or marked <= now and polled(waiter)
   advance(waiter)
   if waited then sweep(true) end
@@ -114,5 +114,5 @@ next = math.max(0, next - now) -- the first may have expired, but not been reape
 local place = queued > 0 and call('ZSCORE', LINE, 'q' .. id)
 if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next, last}) end
 local answer = admit(soon, next)
-if answer[1] == 1 then advance() end -- after a grant the turns that were passed, or were behind
+if answer[1] == 1 then advance() end -- for the turns that the grant passed, and those behind it
 return finish(answer)

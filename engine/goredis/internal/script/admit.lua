@@ -1,7 +1,7 @@
--- What becomes of a request that neither holds nor waits. A plain attempt waits by its own ID, in
--- the order of arrival. A ballot waits by its turn, behind all of these, in the order of places
--- that the proposer chooses. queues is 'q' or nil to wait and '' not to; of a ballot it is its
--- place, and to wait a blank and the ID of its turn.
+-- Handles a request that neither holds nor waits. A plain attempt waits under its own ID, in the
+-- order of arrival. A ballot waits by its turn, behind all plain attempts, in the order of the
+-- places that the proposers choose. queues is 'q' or nil to wait, and '' not to wait. For a ballot
+-- it is its place, followed by a blank and the ID of its turn if it waits.
 local waiter, turn = id, nil -- the ID that waits, and its score if it is a turn
 if ballot == 0 then
   queues = queues ~= ''
@@ -12,8 +12,8 @@ else
   if queues then waiter = name end
 end
 
--- isFirst returns whether nobody waits before the request. Only a ballot with a place passes
--- anybody: turns whose places are not before its own.
+-- isFirst returns whether no waiter is ahead of the request. Only a ballot with a place passes
+-- waiters: turns whose places are not before its own.
 local function isFirst()
   if queued == 0 then return true end
   if not turn then return false end
@@ -41,7 +41,7 @@ end
 --#include admit.decide
 
 --#section poll
--- polled notes that a waiter has polled, and returns whether it is one.
+-- polled records the poll of a waiter. It returns false if the ID does not wait.
 local function polled(id)
   local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
   if not info then return false end
@@ -68,11 +68,11 @@ local function lastTurn()
 end
 
 --#section decide
--- admit grants, queues or refuses the request. Nobody passes the front of the line: a newcomer is
--- granted only if no one waits before it.
+-- admit grants, queues or refuses the request. No request passes the front of the line: a new one
+-- is granted only if no waiter is ahead of it.
 local function admit(soon, next)
   local limit = tonumber(string.match(sort, ':(%d+)$'))
-  if marked > 0 then -- it is over; were the clock set back, the mark would meet waiters
+  if marked > 0 then -- it has ended; if the clock were set back, a marked resource would have waiters
     marked, changed = 0, true
     call('HDEL', CORE, 'marked')
   end
@@ -85,7 +85,7 @@ local function admit(soon, next)
     return {6}
   end
   if isFirst() and used + weight <= capacity then
-    -- A state forgotten since may have given any token up to RETENTION ago.
+    -- A state that was forgotten may have given any token up to RETENTION ago.
     local floor = math.max(last, now - RETENTION)
     if ballot == 0 or ballot > floor and ballot <= now + BALLOT_AHEAD then
       dropWaiter(waiter)

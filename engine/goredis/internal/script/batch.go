@@ -1,16 +1,16 @@
 package script
 
-// MaxBatch is how many calls fit into one of Batch: enough to share its
-// costs, and few enough to keep nobody waiting.
+// MaxBatch is how many calls fit into one call of Batch: enough to share its costs, and few
+// enough not to block Redis for long.
 const MaxBatch = 64
 
-// Joins tells whether a call can go into one of Batch.
+// Joins reports whether Batch can merge a call.
 func (s *Set) Joins(c Call) bool {
 	return c.script.sha == s.acquire.sha || c.script.sha == s.release.sha
 }
 
-// Batch makes one call of many for one server, MaxBatch at most, that can
-// go into it.
+// Batch merges calls to one server into one call. There must be at most MaxBatch, and Joins must
+// report true for each.
 func (s *Set) Batch(calls []Call) Call {
 	room := 3
 	for _, c := range calls {
@@ -32,8 +32,8 @@ func (s *Set) Batch(calls []Call) Call {
 	return Call{script: s.batch, args: args}
 }
 
-// ReadBatch returns the replies to so many calls: nil for one that has to be
-// made by itself. ok is false if the reply makes no sense.
+// ReadBatch returns the replies to n merged calls: nil for a call that must be made alone. ok is
+// false if the reply is malformed.
 func ReadBatch(value any, calls int) (replies []any, ok bool) {
 	replies, ok = value.([]any)
 	return replies, ok && len(replies) == calls

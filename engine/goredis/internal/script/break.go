@@ -3,7 +3,7 @@ package script
 // Break is the arguments of the script.
 type Break struct {
 	ID    string
-	Force bool // a lease ends in this step
+	Force bool // end a lease at once
 }
 
 // Break makes the call.
@@ -15,7 +15,7 @@ func (s *Set) Break(k Keys, a Break) Call {
 	return c
 }
 
-// Read reads the reply: the cause, above 0, why there was nothing to break.
+// Read reads the reply: 0, or the cause why there was nothing to break.
 func (Break) Read(reply any) (cause int, err error) {
 	_, cause, err = outcome(reply)
 	return cause, err

@@ -1,7 +1,7 @@
 package script
 
-// Clear makes a call that does what every script does besides its own work. It is
-// made until the reply says that there is no more.
+// Clear makes a call that does what every script does besides its own work. It is repeated until
+// the reply says that there is no more to clear.
 func (s *Set) Clear(k Keys) Call { return s.clear.call(k) }
 
 // More splits what a script returns: its reply, and whether it left some of what it

@@ -1,5 +1,5 @@
--- Clears a portion of what is over, as every script does beside its own work: ends leases that have
--- expired, and grants from the front of the line. It also looks for dead waiters.
+-- Clears a portion of what has ended, as every script does besides its own work: ends expired
+-- leases, and grants from the front of the line. It also looks for dead waiters.
 -- KEYS  core and line of the resource
 -- ARGV  none
 -- Returns  0

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// constant is a name that scripts use, and what it stands for in Lua.
+// constant is a name that scripts use, and its value in Lua.
 type constant struct{ name, value, comment string }
 
 // constants are all the constants of the scripts. Instants and durations are in microseconds.

@@ -1,11 +1,11 @@
--- The front of the line gets what is free. Two forms of one rule: the fast path for a lease of
--- capacity 1 that its holder releases, and the slow path for everything else.
+-- Grants what is free to the front of the line. The rule has two forms: the fast path for a lease
+-- of capacity 1 that its holder releases, and the slow path for everything else.
 
 --#section fast
--- grantFront grants the lease to the front of the line. Needs call and now. It takes what the core
--- has for token, keep, ended and easy, the number of waiters left behind, and further fields to
--- store. It returns the new holder, its message, the end of its lease and the last token; or nil
--- for the slow path: if the front is dead or marks, or the keys do not fit together.
+-- grantFront grants the lease to the front of the line. Needs call and now. Its arguments are
+-- the core's token, keep, ended and easy, the number of waiters that remain, and further fields to
+-- store. It returns the new holder, its message, the end of its lease and the last token; or nil if
+-- the slow path is needed: the front is dead or marks, or the keys are inconsistent.
 local function grantFront(last, keep, ended, easy, waiting, ...)
   local member -- without tombstones it is the first of all, which is quicker to find
   if not ended or ended == '0' then
@@ -13,7 +13,7 @@ local function grantFront(last, keep, ended, easy, waiting, ...)
   else
     member = call('ZRANGEBYSCORE', KEYS[2], 1, '(' .. EPOCH, 'LIMIT', 0, 1)[1]
   end
-  if not member or string.byte(member) ~= 113 then return end -- not 'q': a tombstone that is over
+  if not member or string.byte(member) ~= 113 then return end -- not 'q': an old tombstone
   local front, match, digits = string.sub(member, 2), string.match, string.format
   local info = call('HGET', KEYS[1], '@' .. front) or ''
   local ttl, reserve, reason = match(info, '^1 (%d+) (%d+) 0 (.*)$', 35)
@@ -31,9 +31,9 @@ local function grantFront(last, keep, ended, easy, waiting, ...)
 end
 
 --#section slow
--- advance grants from the front as long as the front fits. If it does not, nobody behind it is
+-- advance grants from the front as long as the front fits. If it does not, no waiter behind it is
 -- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
--- caller is an ID that gets the answer by this script's reply, and so no message.
+-- caller is the ID of this script's caller: it gets the reply, and so no message.
 local function advance(caller)
   if marked > now then return dismiss() end
   while queued > 0 and used < capacity do
@@ -49,7 +49,7 @@ local function advance(caller)
     elseif used + weight > capacity then
       return
     elseif score >= TURNS then
-      -- A turn is called: once since the last grant, since it may be that of a dead process.
+      -- A turn is called, not granted, and only once after a grant: its process may be dead.
       if id ~= caller and id ~= called then
         portion, called = portion - MESSAGE_COST, id
         call('HSET', CORE, 'called', id)
@@ -63,7 +63,7 @@ local function advance(caller)
       if id ~= caller then ttl = math.min(ttl, CLAIM_WINDOW) end
       local token = hold(id, tonumber(weight), ttl, tonumber(reserve), 0, reason)
       if id ~= caller then wakes[#wakes + 1] = {id, string.format('g %.0f %.0f %s', token, ttl, id)} end
-      if span ~= '0' then return mark(tonumber(span)) end -- nobody is granted any more
+      if span ~= '0' then return mark(tonumber(span)) end -- no other waiter is granted
     end
   end
 end

@@ -56,7 +56,7 @@ end
 --#include leases.over
 
 --#section over
--- dropLease removes a lease by its name, and returns whether it was there.
+-- dropLease removes a lease by its name, and returns whether it existed.
 local function dropLease(name)
   if capacity == 1 then
     if used == 0 or holder ~= name then return false end
@@ -71,14 +71,14 @@ local function dropLease(name)
   return true
 end
 
--- reap ends leases whose deadline has come.
+-- reap ends leases whose deadline has passed.
 local function reap()
   if used == 0 then return end
   if capacity == 1 then
     if deadline > now then return end
     local name = holder
     dropLease(name)
-    if string.byte(name) ~= 33 then bury(name, 'e', now) end -- BREAKING: that one has its tombstone
+    if string.byte(name) ~= 33 then bury(name, 'e', now) end -- BREAKING: it has a tombstone already
     portion = portion - 1
     return
   end
@@ -103,7 +103,7 @@ local function reap()
   buryAll(over, now)
 end
 
--- expire ends the lease of one ID whose deadline has come, if reap did not get to it.
+-- expire ends the lease of one ID whose deadline has passed, if reap has not reached it.
 local function expire(id)
   if not more then return end
   for _, name in ipairs({id, BREAKING .. id}) do

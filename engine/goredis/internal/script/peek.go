@@ -8,7 +8,7 @@ import (
 // Peek is the arguments of the script.
 type Peek struct {
 	Most  int    // holders of a condition to look at
-	After string // what a reply had for More, to go on there; or ""
+	After string // More of the reply before, to continue there; or ""
 }
 
 // Brief is the reply of Peek.
@@ -16,7 +16,7 @@ type Brief struct {
 	Kind     string
 	Capacity int
 	Last     uint64
-	Marked   time.Duration // left of the mark; 0 if there is none
+	Marked   time.Duration // the rest of the mark; 0 if there is none
 	Holders  []Holder
 	Waiting  int
 	More     string // not "" if there may be more holders

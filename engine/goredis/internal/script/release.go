@@ -13,7 +13,7 @@ type Release struct {
 // Release makes the call.
 func (s *Set) Release(k Keys, a Release) Call {
 	c := s.release.call(k, a.ID, a.Token)
-	// The script takes its fast paths only if the rest is left out.
+	// The script takes its fast paths only without the further arguments.
 	switch {
 	case a.Mark > 0 && a.Withdraw:
 		c.add("w", a.Mark.Microseconds())
@@ -26,7 +26,7 @@ func (s *Set) Release(k Keys, a Release) Call {
 	return c
 }
 
-// Read reads the reply: the cause, above 0, why nothing was held, or 0.
+// Read reads the reply: 0, or the cause why nothing was held.
 func (Release) Read(reply any) (cause int, err error) {
 	_, cause, err = outcome(reply)
 	return cause, err

@@ -5,8 +5,8 @@
 -- Returns  0, or -cause if nothing was held, or what was breaking (never with 'w')
 --#include constants
 local call = redis.call
--- Fast paths: a lease that is easy to release (see state.lua). Tombstones do not matter, nor does
--- the time: a lease that is over, but has not been reaped, is released.
+-- Fast paths: a lease that is easy to release (see state.lua). Neither tombstones nor
+-- the time matter: a lease that has expired, but has not been reaped, is released.
 local core = call('HMGET', KEYS[1], 'holder', 'deadline', 'easy')
 local easy = core[1] == ARGV[1] and not ARGV[3] and core[3] ~= '' and core[2] ~= core[3] and core[2] ~= '0'
 if easy and string.byte(core[3]) ~= 43 then -- '+': others wait

@@ -11,7 +11,7 @@ local core, till = call('HMGET', KEYS[1], 'holder', 'deadline', 'keep'), now + A
 if core[1] == ARGV[1] then
   local deadline = tonumber(core[2]) or 0 -- not a number when it is free
   local fast, far = deadline > now and deadline <= till, core[3] + 0 >= till + REACH
-  -- Once in a SPELL the slow path looks whether there are waiters, which may have died.
+  -- Once in a SPELL the slow path checks for waiters, which may have died.
   if fast and not (far and deadline >= till - till % SPELL) then
     local rest = call('HMGET', KEYS[1], 'queued', 'ended', 'birth')
     fast = (rest[1] or '0') == '0' and (far or (rest[2] or '0') == '0')
@@ -39,7 +39,7 @@ local before = held(id)
 if before then
   extend(id, ARGV[2])
   advance()
-  if queued > 0 and before < till - till % SPELL then more = true end -- so that they are looked at
+  if queued > 0 and before < till - till % SPELL then more = true end -- so that clear checks the waiters
   return finish(held(id) - now)
 end
 advance()

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// replyReader takes the elements of a reply one by one. It keeps the first mismatch,
-// so that callers check once; a mismatch means that the store runs something
-// else under the script's name.
+// replyReader reads the elements of a reply one by one. It keeps the first mismatch, so that
+// callers check once. A mismatch means that the store runs something other than the script.
 type replyReader struct {
 	rest []any
 	err  error
@@ -73,8 +72,8 @@ func (r *replyReader) duration() time.Duration { return micros(r.number()) }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// outcome reads the reply of renew, release and break: not negative, or the
-// cause why nothing is held.
+// outcome reads the reply of renew, release and break: a number that is not negative, or the cause
+// why nothing is held.
 func outcome(reply any) (value int64, cause int, err error) {
 	n, ok := reply.(int64)
 	switch {
@@ -86,8 +85,8 @@ func outcome(reply any) (value int64, cause int, err error) {
 	return n, 0, nil
 }
 
-// fields splits an info: n numbers and the reason, which may be any text. An
-// info that was tampered with gives zeros.
+// fields splits an info: n numbers and the reason, which may be any text. A malformed info gives
+// zeros.
 func fields(info string, n int) (numbers []int64, reason string) {
 	numbers = make([]int64, n)
 	for i := range numbers {
@@ -111,7 +110,7 @@ func kind(s string) (name string, capacity int) {
 	return s[:i], capacity
 }
 
-// Holder is a live lease as the scripts describe it.
+// Holder is a live lease as the scripts return it.
 type Holder struct {
 	ID, Reason string
 	Weight     int

@@ -14,8 +14,8 @@ func (s *Set) Resize(k Keys, a Resize) Call {
 	return c
 }
 
-// Read reads the reply: whether the weight was one to lower to, and the cause,
-// above 0, why the lease is not held.
+// Read reads the reply: whether the weight was between 1 and the present one, and 0 or the cause
+// why the lease is not held.
 func (Resize) Read(reply any) (fits bool, cause int, err error) {
 	n, cause, err := outcome(reply)
 	return n == 0, cause, err

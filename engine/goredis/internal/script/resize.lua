@@ -9,7 +9,7 @@ local call = redis.call
 local id, weight = ARGV[1], ARGV[2] + 0
 --#include law
 
--- lower sets the weight, and returns false if it is not one to lower to.
+-- lower sets the weight, or returns false if it is not between 1 and the present one.
 local function lower()
   if weight < 1 then return false end
   if capacity == 1 then return weight == 1 end

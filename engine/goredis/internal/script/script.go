@@ -27,7 +27,7 @@ var files embed.FS
 // Set is the scripts, ready to be called.
 type Set struct {
 	acquire, acquireShared, renew, renewBatch, release, resize, breaks, clear, snapshot, peek, batch luaScript
-	// The same for a store that is out of memory: see relieve.
+	// The same scripts for a store that is out of memory; see relieve.
 	renewFull, releaseFull, resizeFull luaScript
 
 	spans durationArgs
@@ -42,7 +42,7 @@ func ForCluster() map[string]string {
 // luaScript is the text of a Lua script and the SHA1 by which Redis knows it.
 type luaScript struct {
 	text string
-	sha  any // a string, made an argument once and not for each call
+	sha  any // a string, converted to an argument once, not for each call
 }
 
 // New returns the scripts of production. They remember a resource for the
@@ -72,9 +72,9 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 	return s, l.err
 }
 
-// relieve is put before a script that has to run although Redis is out of
-// memory. Redis refuses commands that may need memory only until a script has
-// written: a write that needs none opens the way, here one without effect.
+// relieve precedes a script that must run although Redis is out of memory. Redis refuses commands
+// that may need memory only until the script has written something. So relieve makes a write
+// that needs no memory and has no effect.
 const relieve = "redis.call('HDEL', KEYS[1], '')\n"
 
 // loader keeps the first error, so that callers check once.
@@ -82,7 +82,7 @@ type loader struct {
 	constants []constant
 	replaced  map[string]string
 	read      map[string]string
-	once      map[string]bool // fragments that a script has once, though it may contain another script
+	once      map[string]bool // fragments that a script has once, even if it contains another script
 	err       error
 }
 
@@ -97,7 +97,7 @@ func (l *loader) script(name, before string) luaScript {
 // constantsHere stands for the constants until it is known which of them a script uses.
 const constantsHere = "--#constants\n"
 
-// expand puts fragments in the place of their include lines.
+// expand replaces include lines by their fragments.
 func (l *loader) expand(text string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
@@ -156,18 +156,17 @@ func (l *loader) section(name string) string {
 // sectionStart separates the sections of a file.
 const sectionStart = "\n--#section "
 
-// Keys are the keys of one resource, in the order of every script's KEYS, made
-// arguments once and not for each call.
+// Keys are the keys of one resource, in the order of every script's KEYS. They are converted to
+// arguments once, not for each call.
 type Keys struct {
 	core string
 	args [2]any
 }
 
-// KeysOf returns the keys of the resource with that core. All of them must share
-// its hash tag.
+// KeysOf returns the keys of the resource with that core. Both have its hash tag.
 func KeysOf(core string) Keys {
 	line := core + ":line"
-	core = line[:len(core)] // one text for both
+	core = line[:len(core)] // both share one string
 	return Keys{core, [2]any{core, line}}
 }
 
@@ -177,19 +176,18 @@ func (k Keys) Core() string { return k.core }
 // Call is one run of a script.
 type Call struct {
 	script luaScript
-	args   []any // EVALSHA and all that follows
-	// full is the same call for a store that is out of memory, if there is one.
+	args   []any // EVALSHA and its arguments
+	// full is the script for a store that is out of memory, if there is one.
 	full luaScript
 }
 
-// Where call puts the core, and the first argument after the keys.
+// coreArg and firstArg are the indexes of the core, and of the first argument after the keys.
 const (
 	coreArg  = 3
 	firstArg = 5
 )
 
-// call makes a call. There is no room for arguments that are added: few calls
-// have some.
+// call makes a call. It reserves no room for further arguments, since few calls have some.
 func (s luaScript) call(k Keys, args ...any) Call {
 	all := make([]any, 0, firstArg+len(args))
 	all = append(all, "evalsha", s.sha, len(k.args), k.args[0], k.args[1])
@@ -208,16 +206,16 @@ func (c Call) Key() string { return c.args[coreArg].(string) }
 // Keys returns the keys of the resource.
 func (c Call) Keys() Keys { return Keys{c.Key(), [2]any{c.args[coreArg], c.args[coreArg+1]}} }
 
-// Text returns the command that runs the script by its text, which also makes
-// Redis remember it: for the answer NOSCRIPT.
+// Text returns the command that runs the script by its text, after the answer NOSCRIPT. Redis then
+// keeps the script.
 func (c Call) Text() []any {
 	args := append([]any(nil), c.args...)
 	args[0], args[1] = "eval", c.script.text
 	return args
 }
 
-// WhenFull returns the call to make when Redis answered OOM, if there is one:
-// giving back and keeping what one has must not fail for lack of memory.
+// WhenFull returns the call to make after the answer OOM, if there is one: renewals and releases
+// must not fail because Redis is out of memory.
 func (c Call) WhenFull() (Call, bool) {
 	if c.full.text == "" {
 		return Call{}, false

@@ -16,7 +16,7 @@ local kept = tonumber(raw[7] or 0)
 local holder, deadline, note = raw[8] or '', tonumber(raw[9] or 0) or 0, raw[10] or '' -- of a lease of capacity 1
 local marked, tail, swept, called = tonumber(raw[11] or 0), tonumber(raw[12] or 0), raw[13] or '0 0', raw[14]
 local changed, raised, begun, wakes = false, false, false, {}
-local portion, more = PORTION, false -- what this script may still clear; whether another has to go on
+local portion, more = PORTION, false -- what this script may still clear; whether there is more to clear
 
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
 if ended > 0 and ended <= now then -- all tombstones are old; the fast paths would still look for them
@@ -26,10 +26,10 @@ if ended > 0 and ended <= now then -- all tombstones are old; the fast paths wou
   changed = true
 end
 
--- Keys may be deleted by hand or evicted. Without the core nothing counts; without the line its
--- leases and waits are lost, as after FLUSHALL.
+-- Keys may be deleted by hand or evicted. Without the core, the line is dropped. Without the line,
+-- its leases and waits are lost, as after FLUSHALL.
 if not raw[7] then
-  if type(redis.pcall('UNLINK', LINE)) == 'table' then call('DEL', LINE) end -- not allowed
+  if type(redis.pcall('UNLINK', LINE)) == 'table' then call('DEL', LINE) end -- UNLINK is not allowed
 elseif queued > 0 or (capacity > 1 and used > 0) then
   local waiting = call('ZCOUNT', LINE, 1, '(' .. EPOCH)
   if waiting ~= queued then queued, changed = waiting, true end

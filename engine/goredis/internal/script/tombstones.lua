@@ -1,7 +1,7 @@
 -- A tombstone remembers that an ID expired (e), was broken (b) or was withdrawn (w), until
 -- RETENTION after the lease ended or will end at the latest. A plain release leaves none.
 
--- dropOld drops some of the tombstones that are over.
+-- dropOld drops some of the old tombstones.
 local function dropOld()
   local over = call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN)
   if #over > 0 then call('ZREM', LINE, unpack(over)) end
@@ -16,7 +16,7 @@ local function bury(id, cause, at)
   keep(at)
 end
 
--- buryAll does it for many at once, given as members of the line.
+-- buryAll is bury for many IDs, given as members of the line.
 local function buryAll(members, at)
   if #members == 0 then return end
   dropOld()
@@ -29,7 +29,7 @@ local function buryAll(members, at)
   keep(at)
 end
 
--- tombstone returns the cause that is remembered of an ID, or nil.
+-- tombstone returns the cause in the tombstone of an ID, or nil.
 local function tombstone(id)
   if ended == 0 then return nil end
   local found = call('ZMSCORE', LINE, 'e' .. id, 'b' .. id, 'w' .. id)
@@ -38,8 +38,8 @@ local function tombstone(id)
   end
 end
 
--- why returns what became of a lease that is not held. A token that this state gave, of an ID
--- without a tombstone, was released.
+-- why returns why a lease is not held. If this state gave the token and the ID has no tombstone,
+-- the lease was released.
 local function why(id, token)
   local cause = tombstone(id)
   if cause == EXPIRED and used > 0 and used >= capacity then return TAKEN end

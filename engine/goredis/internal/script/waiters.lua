@@ -7,7 +7,7 @@ local function front()
   return first[1], tonumber(first[2])
 end
 
--- dropWaiter removes a waiter, and returns whether it was there.
+-- dropWaiter removes a waiter, and returns whether it existed.
 local function dropWaiter(id)
   if queued == 0 or call('ZREM', LINE, 'q' .. id) == 0 then return false end
   call('HDEL', CORE, '@' .. id)
@@ -15,7 +15,7 @@ local function dropWaiter(id)
   return true
 end
 
--- drop removes an ID, be it holder or waiter. It returns whether it was there, and whether as a
+-- drop removes a holder or waiter by its ID. It returns whether it existed, and whether it was a
 -- lease that was breaking.
 local function drop(id)
   if dropLease(id) or dropWaiter(id) then return true, false end
@@ -24,7 +24,7 @@ local function drop(id)
 end
 
 -- dismiss drops the waiters of a marked resource and sends each of them a message: as many as the
--- portion allows, the others by the scripts that follow.
+-- portion allows. Later scripts drop the others.
 local function dismiss()
   if queued == 0 then return end
   local most = math.floor(math.max(0, portion) / MESSAGE_COST)
@@ -49,8 +49,8 @@ end
 --#include waiters.dead
 
 --#section dead
--- dropDead looks at up to most waiters behind a place and drops those that have not polled since.
--- It returns how many it looked at, how many it dropped, and the place of the last, 0 at the end.
+-- dropDead checks up to most waiters behind a place and drops those that have not polled since. It
+-- returns how many it checked, how many it dropped, and the place of the last one, 0 at the end.
 local function dropDead(after, most, since)
   local members = call('ZRANGEBYSCORE', LINE, after + 0 < 1 and 1 or '(' .. after, '(' .. EPOCH, 'LIMIT', 0, most)
   local looked, dead, fields, gone = #members, {}, {}, {}
@@ -71,8 +71,8 @@ local function dropDead(after, most, since)
   return looked, #dead, last
 end
 
--- sweep looks at a few waiters, in turn, and if one of them is dead at as many as the portion
--- allows. A poll does nothing if the last sweep was just now.
+-- sweep checks a few waiters, in turn, and if one of them is dead, as many as the portion allows.
+-- For a poll it does nothing within SWEEP_PAUSE of the last sweep.
 local function sweep(polled)
   if queued == 0 or portion <= 0 then return end
   local from, at = string.match(swept, '^(%S+) (%d+)$')

@@ -35,7 +35,7 @@ local call = redis.call
 -- this fragment to make time virtual.
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
--- Fast paths: they need an expiry far enough, and no tombstone of this ID.
+-- Fast paths, if the expiry is far enough and the ID has no tombstone.
 local core, till = call('HMGET', KEYS[1], 'deadline', 'token', 'keep', 'ended'), now + ARGV[3]
 local plain = not ARGV[7] or ARGV[7] == '1' and ARGV[9] == '' and not ARGV[10]
 local free, held = core[1] == ARGV[2] and plain, nil
@@ -45,7 +45,7 @@ if not free and not ARGV[10] and (tonumber(core[1] or 0) or 0) > now then
   local alone = held[2] == ARGV[2]
   if not alone and held[2] ~= '+' .. ARGV[2] or held[1] == ARGV[1] or ARGV[6] and not yields then
     held = nil
-  elseif yields and alone then -- as good as free
+  elseif yields and alone then -- treated as free
     free = true
   end
 end
@@ -56,14 +56,14 @@ if (free or held) and core[3] + 0 >= till + REACH then
   elseif free then -- grant it, if the last token is not past the lease
     local digits, last, note = string.format, core[2] + 0, ARGV[5]
     local token = last < now and now or last + 1
-    if plain and ARGV[8] and ARGV[8] ~= '0' then -- a ballot, and one that the slow path would take
+    if plain and ARGV[8] and ARGV[8] ~= '0' then -- a ballot that the slow path would accept
       token = ARGV[8] + 0
       if token <= now - RETENTION or token > now + BALLOT_AHEAD then token = last end
     end
     if token ~= now then note = string.gsub(note, ' 0 ', digits(' %d ', now), 1) end
     local top = token + ARGV[4]
     if top <= till and token > last then
-      -- '%d' is much faster than what HSET does with a number
+      -- '%d' is much faster than HSET's own formatting of a number
       call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top),
         'holder', ARGV[1], 'note', note)
       return token
@@ -71,12 +71,12 @@ if (free or held) and core[3] + 0 >= till + REACH then
     held = nil
   else
 -- The fast path to the end of the line, for a lease that is held; if ARGV[9] yields that lease, the
--- front of the line is granted in the same step. The slow path takes an ID that waits already, and
--- keys that do not fit together.
--- grantFront grants the lease to the front of the line. Needs call and now. It takes what the core
--- has for token, keep, ended and easy, the number of waiters left behind, and further fields to
--- store. It returns the new holder, its message, the end of its lease and the last token; or nil
--- for the slow path: if the front is dead or marks, or the keys do not fit together.
+-- front of the line is granted in the same step. The slow path handles an ID that waits already, and
+-- inconsistent keys.
+-- grantFront grants the lease to the front of the line. Needs call and now. Its arguments are
+-- the core's token, keep, ended and easy, the number of waiters that remain, and further fields to
+-- store. It returns the new holder, its message, the end of its lease and the last token; or nil if
+-- the slow path is needed: the front is dead or marks, or the keys are inconsistent.
 local function grantFront(last, keep, ended, easy, waiting, ...)
   local member -- without tombstones it is the first of all, which is quicker to find
   if not ended or ended == '0' then
@@ -84,7 +84,7 @@ local function grantFront(last, keep, ended, easy, waiting, ...)
   else
     member = call('ZRANGEBYSCORE', KEYS[2], 1, '(' .. EPOCH, 'LIMIT', 0, 1)[1]
   end
-  if not member or string.byte(member) ~= 113 then return end -- not 'q': a tombstone that is over
+  if not member or string.byte(member) ~= 113 then return end -- not 'q': an old tombstone
   local front, match, digits = string.sub(member, 2), string.match, string.format
   local info = call('HGET', KEYS[1], '@' .. front) or ''
   local ttl, reserve, reason = match(info, '^1 (%d+) (%d+) 0 (.*)$', 35)
@@ -156,7 +156,7 @@ local kept = tonumber(raw[7] or 0)
 local holder, deadline, note = raw[8] or '', tonumber(raw[9] or 0) or 0, raw[10] or '' -- of a lease of capacity 1
 local marked, tail, swept, called = tonumber(raw[11] or 0), tonumber(raw[12] or 0), raw[13] or '0 0', raw[14]
 local changed, raised, begun, wakes = false, false, false, {}
-local portion, more = PORTION, false -- what this script may still clear; whether another has to go on
+local portion, more = PORTION, false -- what this script may still clear; whether there is more to clear
 
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
 if ended > 0 and ended <= now then -- all tombstones are old; the fast paths would still look for them
@@ -166,10 +166,10 @@ if ended > 0 and ended <= now then -- all tombstones are old; the fast paths wou
   changed = true
 end
 
--- Keys may be deleted by hand or evicted. Without the core nothing counts; without the line its
--- leases and waits are lost, as after FLUSHALL.
+-- Keys may be deleted by hand or evicted. Without the core, the line is dropped. Without the line,
+-- its leases and waits are lost, as after FLUSHALL.
 if not raw[7] then
-  if type(redis.pcall('UNLINK', LINE)) == 'table' then call('DEL', LINE) end -- not allowed
+  if type(redis.pcall('UNLINK', LINE)) == 'table' then call('DEL', LINE) end -- UNLINK is not allowed
 elseif queued > 0 or (capacity > 1 and used > 0) then
   local waiting = call('ZCOUNT', LINE, 1, '(' .. EPOCH)
   if waiting ~= queued then queued, changed = waiting, true end
@@ -201,7 +201,7 @@ end
 -- A tombstone remembers that an ID expired (e), was broken (b) or was withdrawn (w), until
 -- RETENTION after the lease ended or will end at the latest. A plain release leaves none.
 
--- dropOld drops some of the tombstones that are over.
+-- dropOld drops some of the old tombstones.
 local function dropOld()
   local over = call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN)
   if #over > 0 then call('ZREM', LINE, unpack(over)) end
@@ -216,7 +216,7 @@ local function bury(id, cause, at)
   keep(at)
 end
 
--- buryAll does it for many at once, given as members of the line.
+-- buryAll is bury for many IDs, given as members of the line.
 local function buryAll(members, at)
   if #members == 0 then return end
   dropOld()
@@ -229,7 +229,7 @@ local function buryAll(members, at)
   keep(at)
 end
 
--- tombstone returns the cause that is remembered of an ID, or nil.
+-- tombstone returns the cause in the tombstone of an ID, or nil.
 local function tombstone(id)
   if ended == 0 then return nil end
   local found = call('ZMSCORE', LINE, 'e' .. id, 'b' .. id, 'w' .. id)
@@ -238,8 +238,8 @@ local function tombstone(id)
   end
 end
 
--- why returns what became of a lease that is not held. A token that this state gave, of an ID
--- without a tombstone, was released.
+-- why returns why a lease is not held. If this state gave the token and the ID has no tombstone,
+-- the lease was released.
 local function why(id, token)
   local cause = tombstone(id)
   if cause == EXPIRED and used > 0 and used >= capacity then return TAKEN end
@@ -306,7 +306,7 @@ local function soonest()
   return string.sub(first[1], 2), tonumber(first[2])
 end
 
--- dropLease removes a lease by its name, and returns whether it was there.
+-- dropLease removes a lease by its name, and returns whether it existed.
 local function dropLease(name)
   if capacity == 1 then
     if used == 0 or holder ~= name then return false end
@@ -321,14 +321,14 @@ local function dropLease(name)
   return true
 end
 
--- reap ends leases whose deadline has come.
+-- reap ends leases whose deadline has passed.
 local function reap()
   if used == 0 then return end
   if capacity == 1 then
     if deadline > now then return end
     local name = holder
     dropLease(name)
-    if string.byte(name) ~= 33 then bury(name, 'e', now) end -- BREAKING: that one has its tombstone
+    if string.byte(name) ~= 33 then bury(name, 'e', now) end -- BREAKING: it has a tombstone already
     portion = portion - 1
     return
   end
@@ -353,7 +353,7 @@ local function reap()
   buryAll(over, now)
 end
 
--- expire ends the lease of one ID whose deadline has come, if reap did not get to it.
+-- expire ends the lease of one ID whose deadline has passed, if reap has not reached it.
 local function expire(id)
   if not more then return end
   for _, name in ipairs({id, BREAKING .. id}) do
@@ -373,7 +373,7 @@ local function front()
   return first[1], tonumber(first[2])
 end
 
--- dropWaiter removes a waiter, and returns whether it was there.
+-- dropWaiter removes a waiter, and returns whether it existed.
 local function dropWaiter(id)
   if queued == 0 or call('ZREM', LINE, 'q' .. id) == 0 then return false end
   call('HDEL', CORE, '@' .. id)
@@ -381,7 +381,7 @@ local function dropWaiter(id)
   return true
 end
 
--- drop removes an ID, be it holder or waiter. It returns whether it was there, and whether as a
+-- drop removes a holder or waiter by its ID. It returns whether it existed, and whether it was a
 -- lease that was breaking.
 local function drop(id)
   if dropLease(id) or dropWaiter(id) then return true, false end
@@ -390,7 +390,7 @@ local function drop(id)
 end
 
 -- dismiss drops the waiters of a marked resource and sends each of them a message: as many as the
--- portion allows, the others by the scripts that follow.
+-- portion allows. Later scripts drop the others.
 local function dismiss()
   if queued == 0 then return end
   local most = math.floor(math.max(0, portion) / MESSAGE_COST)
@@ -412,8 +412,8 @@ local function mark(span)
   dismiss()
 end
 
--- dropDead looks at up to most waiters behind a place and drops those that have not polled since.
--- It returns how many it looked at, how many it dropped, and the place of the last, 0 at the end.
+-- dropDead checks up to most waiters behind a place and drops those that have not polled since. It
+-- returns how many it checked, how many it dropped, and the place of the last one, 0 at the end.
 local function dropDead(after, most, since)
   local members = call('ZRANGEBYSCORE', LINE, after + 0 < 1 and 1 or '(' .. after, '(' .. EPOCH, 'LIMIT', 0, most)
   local looked, dead, fields, gone = #members, {}, {}, {}
@@ -434,8 +434,8 @@ local function dropDead(after, most, since)
   return looked, #dead, last
 end
 
--- sweep looks at a few waiters, in turn, and if one of them is dead at as many as the portion
--- allows. A poll does nothing if the last sweep was just now.
+-- sweep checks a few waiters, in turn, and if one of them is dead, as many as the portion allows.
+-- For a poll it does nothing within SWEEP_PAUSE of the last sweep.
 local function sweep(polled)
   if queued == 0 or portion <= 0 then return end
   local from, at = string.match(swept, '^(%S+) (%d+)$')
@@ -448,9 +448,9 @@ local function sweep(polled)
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end
--- advance grants from the front as long as the front fits. If it does not, nobody behind it is
+-- advance grants from the front as long as the front fits. If it does not, no waiter behind it is
 -- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
--- caller is an ID that gets the answer by this script's reply, and so no message.
+-- caller is the ID of this script's caller: it gets the reply, and so no message.
 local function advance(caller)
   if marked > now then return dismiss() end
   while queued > 0 and used < capacity do
@@ -466,7 +466,7 @@ local function advance(caller)
     elseif used + weight > capacity then
       return
     elseif score >= TURNS then
-      -- A turn is called: once since the last grant, since it may be that of a dead process.
+      -- A turn is called, not granted, and only once after a grant: its process may be dead.
       if id ~= caller and id ~= called then
         portion, called = portion - MESSAGE_COST, id
         call('HSET', CORE, 'called', id)
@@ -480,7 +480,7 @@ local function advance(caller)
       if id ~= caller then ttl = math.min(ttl, CLAIM_WINDOW) end
       local token = hold(id, tonumber(weight), ttl, tonumber(reserve), 0, reason)
       if id ~= caller then wakes[#wakes + 1] = {id, string.format('g %.0f %.0f %s', token, ttl, id)} end
-      if span ~= '0' then return mark(tonumber(span)) end -- nobody is granted any more
+      if span ~= '0' then return mark(tonumber(span)) end -- no other waiter is granted
     end
   end
 end
@@ -538,10 +538,10 @@ local function finish(answer)
   if more then return {-1, answer} end
   return answer
 end
--- What becomes of a request that neither holds nor waits. A plain attempt waits by its own ID, in
--- the order of arrival. A ballot waits by its turn, behind all of these, in the order of places
--- that the proposer chooses. queues is 'q' or nil to wait and '' not to; of a ballot it is its
--- place, and to wait a blank and the ID of its turn.
+-- Handles a request that neither holds nor waits. A plain attempt waits under its own ID, in the
+-- order of arrival. A ballot waits by its turn, behind all plain attempts, in the order of the
+-- places that the proposers choose. queues is 'q' or nil to wait, and '' not to wait. For a ballot
+-- it is its place, followed by a blank and the ID of its turn if it waits.
 local waiter, turn = id, nil -- the ID that waits, and its score if it is a turn
 if ballot == 0 then
   queues = queues ~= ''
@@ -552,8 +552,8 @@ else
   if queues then waiter = name end
 end
 
--- isFirst returns whether nobody waits before the request. Only a ballot with a place passes
--- anybody: turns whose places are not before its own.
+-- isFirst returns whether no waiter is ahead of the request. Only a ballot with a place passes
+-- waiters: turns whose places are not before its own.
 local function isFirst()
   if queued == 0 then return true end
   if not turn then return false end
@@ -577,7 +577,7 @@ local function join()
   keep(now + ttl)
 end
 
--- polled notes that a waiter has polled, and returns whether it is one.
+-- polled records the poll of a waiter. It returns false if the ID does not wait.
 local function polled(id)
   local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
   if not info then return false end
@@ -602,11 +602,11 @@ local function lastTurn()
   local last = queued > 0 and call('ZREVRANGEBYSCORE', LINE, '(' .. EPOCH, TURNS, 'WITHSCORES', 'LIMIT', 0, 1)
   return last and last[2] and (last[2] - TURNS) * TURN_STEP or 0
 end
--- admit grants, queues or refuses the request. Nobody passes the front of the line: a newcomer is
--- granted only if no one waits before it.
+-- admit grants, queues or refuses the request. No request passes the front of the line: a new one
+-- is granted only if no waiter is ahead of it.
 local function admit(soon, next)
   local limit = tonumber(string.match(sort, ':(%d+)$'))
-  if marked > 0 then -- it is over; were the clock set back, the mark would meet waiters
+  if marked > 0 then -- it has ended; if the clock were set back, a marked resource would have waiters
     marked, changed = 0, true
     call('HDEL', CORE, 'marked')
   end
@@ -619,7 +619,7 @@ local function admit(soon, next)
     return {6}
   end
   if isFirst() and used + weight <= capacity then
-    -- A state forgotten since may have given any token up to RETENTION ago.
+    -- A state that was forgotten may have given any token up to RETENTION ago.
     local floor = math.max(last, now - RETENTION)
     if ballot == 0 or ballot > floor and ballot <= now + BALLOT_AHEAD then
       dropWaiter(waiter)
@@ -662,7 +662,7 @@ if held(id) then
   extend(id, ttl)
   advance()
 else
-  -- A waiter that polls learns of a mark by the reply.
+  -- The reply to a waiter that polls has the mark.
   local waited = marked > now and dropWaiter(waiter) or marked <= now and polled(waiter)
   advance(waiter)
   if waited then sweep(true) end
@@ -674,6 +674,6 @@ next = math.max(0, next - now) -- the first may have expired, but not been reape
 local place = queued > 0 and call('ZSCORE', LINE, 'q' .. id)
 if place then return finish({2, call('ZCOUNT', LINE, 1, '(' .. place), next, last}) end
 local answer = admit(soon, next)
-if answer[1] == 1 then advance() end -- after a grant the turns that were passed, or were behind
+if answer[1] == 1 then advance() end -- for the turns that the grant passed, and those behind it
 return finish(answer)
 end)()

@@ -48,7 +48,7 @@ local kept = tonumber(raw[7] or 0)
 local holder, deadline, note = raw[8] or '', tonumber(raw[9] or 0) or 0, raw[10] or '' -- of a lease of capacity 1
 local marked, tail, swept, called = tonumber(raw[11] or 0), tonumber(raw[12] or 0), raw[13] or '0 0', raw[14]
 local changed, raised, begun, wakes = false, false, false, {}
-local portion, more = PORTION, false -- what this script may still clear; whether another has to go on
+local portion, more = PORTION, false -- what this script may still clear; whether there is more to clear
 
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
 if ended > 0 and ended <= now then -- all tombstones are old; the fast paths would still look for them
@@ -58,10 +58,10 @@ if ended > 0 and ended <= now then -- all tombstones are old; the fast paths wou
   changed = true
 end
 
--- Keys may be deleted by hand or evicted. Without the core nothing counts; without the line its
--- leases and waits are lost, as after FLUSHALL.
+-- Keys may be deleted by hand or evicted. Without the core, the line is dropped. Without the line,
+-- its leases and waits are lost, as after FLUSHALL.
 if not raw[7] then
-  if type(redis.pcall('UNLINK', LINE)) == 'table' then call('DEL', LINE) end -- not allowed
+  if type(redis.pcall('UNLINK', LINE)) == 'table' then call('DEL', LINE) end -- UNLINK is not allowed
 elseif queued > 0 or (capacity > 1 and used > 0) then
   local waiting = call('ZCOUNT', LINE, 1, '(' .. EPOCH)
   if waiting ~= queued then queued, changed = waiting, true end
@@ -93,7 +93,7 @@ end
 -- A tombstone remembers that an ID expired (e), was broken (b) or was withdrawn (w), until
 -- RETENTION after the lease ended or will end at the latest. A plain release leaves none.
 
--- dropOld drops some of the tombstones that are over.
+-- dropOld drops some of the old tombstones.
 local function dropOld()
   local over = call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN)
   if #over > 0 then call('ZREM', LINE, unpack(over)) end
@@ -108,7 +108,7 @@ local function bury(id, cause, at)
   keep(at)
 end
 
--- buryAll does it for many at once, given as members of the line.
+-- buryAll is bury for many IDs, given as members of the line.
 local function buryAll(members, at)
   if #members == 0 then return end
   dropOld()
@@ -121,7 +121,7 @@ local function buryAll(members, at)
   keep(at)
 end
 
--- tombstone returns the cause that is remembered of an ID, or nil.
+-- tombstone returns the cause in the tombstone of an ID, or nil.
 local function tombstone(id)
   if ended == 0 then return nil end
   local found = call('ZMSCORE', LINE, 'e' .. id, 'b' .. id, 'w' .. id)
@@ -130,8 +130,8 @@ local function tombstone(id)
   end
 end
 
--- why returns what became of a lease that is not held. A token that this state gave, of an ID
--- without a tombstone, was released.
+-- why returns why a lease is not held. If this state gave the token and the ID has no tombstone,
+-- the lease was released.
 local function why(id, token)
   local cause = tombstone(id)
   if cause == EXPIRED and used > 0 and used >= capacity then return TAKEN end
@@ -198,7 +198,7 @@ local function soonest()
   return string.sub(first[1], 2), tonumber(first[2])
 end
 
--- dropLease removes a lease by its name, and returns whether it was there.
+-- dropLease removes a lease by its name, and returns whether it existed.
 local function dropLease(name)
   if capacity == 1 then
     if used == 0 or holder ~= name then return false end
@@ -213,14 +213,14 @@ local function dropLease(name)
   return true
 end
 
--- reap ends leases whose deadline has come.
+-- reap ends leases whose deadline has passed.
 local function reap()
   if used == 0 then return end
   if capacity == 1 then
     if deadline > now then return end
     local name = holder
     dropLease(name)
-    if string.byte(name) ~= 33 then bury(name, 'e', now) end -- BREAKING: that one has its tombstone
+    if string.byte(name) ~= 33 then bury(name, 'e', now) end -- BREAKING: it has a tombstone already
     portion = portion - 1
     return
   end
@@ -245,7 +245,7 @@ local function reap()
   buryAll(over, now)
 end
 
--- expire ends the lease of one ID whose deadline has come, if reap did not get to it.
+-- expire ends the lease of one ID whose deadline has passed, if reap has not reached it.
 local function expire(id)
   if not more then return end
   for _, name in ipairs({id, BREAKING .. id}) do
@@ -265,7 +265,7 @@ local function front()
   return first[1], tonumber(first[2])
 end
 
--- dropWaiter removes a waiter, and returns whether it was there.
+-- dropWaiter removes a waiter, and returns whether it existed.
 local function dropWaiter(id)
   if queued == 0 or call('ZREM', LINE, 'q' .. id) == 0 then return false end
   call('HDEL', CORE, '@' .. id)
@@ -273,7 +273,7 @@ local function dropWaiter(id)
   return true
 end
 
--- drop removes an ID, be it holder or waiter. It returns whether it was there, and whether as a
+-- drop removes a holder or waiter by its ID. It returns whether it existed, and whether it was a
 -- lease that was breaking.
 local function drop(id)
   if dropLease(id) or dropWaiter(id) then return true, false end
@@ -282,7 +282,7 @@ local function drop(id)
 end
 
 -- dismiss drops the waiters of a marked resource and sends each of them a message: as many as the
--- portion allows, the others by the scripts that follow.
+-- portion allows. Later scripts drop the others.
 local function dismiss()
   if queued == 0 then return end
   local most = math.floor(math.max(0, portion) / MESSAGE_COST)
@@ -304,8 +304,8 @@ local function mark(span)
   dismiss()
 end
 
--- dropDead looks at up to most waiters behind a place and drops those that have not polled since.
--- It returns how many it looked at, how many it dropped, and the place of the last, 0 at the end.
+-- dropDead checks up to most waiters behind a place and drops those that have not polled since. It
+-- returns how many it checked, how many it dropped, and the place of the last one, 0 at the end.
 local function dropDead(after, most, since)
   local members = call('ZRANGEBYSCORE', LINE, after + 0 < 1 and 1 or '(' .. after, '(' .. EPOCH, 'LIMIT', 0, most)
   local looked, dead, fields, gone = #members, {}, {}, {}
@@ -326,8 +326,8 @@ local function dropDead(after, most, since)
   return looked, #dead, last
 end
 
--- sweep looks at a few waiters, in turn, and if one of them is dead at as many as the portion
--- allows. A poll does nothing if the last sweep was just now.
+-- sweep checks a few waiters, in turn, and if one of them is dead, as many as the portion allows.
+-- For a poll it does nothing within SWEEP_PAUSE of the last sweep.
 local function sweep(polled)
   if queued == 0 or portion <= 0 then return end
   local from, at = string.match(swept, '^(%S+) (%d+)$')
@@ -340,9 +340,9 @@ local function sweep(polled)
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end
--- advance grants from the front as long as the front fits. If it does not, nobody behind it is
+-- advance grants from the front as long as the front fits. If it does not, no waiter behind it is
 -- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
--- caller is an ID that gets the answer by this script's reply, and so no message.
+-- caller is the ID of this script's caller: it gets the reply, and so no message.
 local function advance(caller)
   if marked > now then return dismiss() end
   while queued > 0 and used < capacity do
@@ -358,7 +358,7 @@ local function advance(caller)
     elseif used + weight > capacity then
       return
     elseif score >= TURNS then
-      -- A turn is called: once since the last grant, since it may be that of a dead process.
+      -- A turn is called, not granted, and only once after a grant: its process may be dead.
       if id ~= caller and id ~= called then
         portion, called = portion - MESSAGE_COST, id
         call('HSET', CORE, 'called', id)
@@ -372,7 +372,7 @@ local function advance(caller)
       if id ~= caller then ttl = math.min(ttl, CLAIM_WINDOW) end
       local token = hold(id, tonumber(weight), ttl, tonumber(reserve), 0, reason)
       if id ~= caller then wakes[#wakes + 1] = {id, string.format('g %.0f %.0f %s', token, ttl, id)} end
-      if span ~= '0' then return mark(tonumber(span)) end -- nobody is granted any more
+      if span ~= '0' then return mark(tonumber(span)) end -- no other waiter is granted
     end
   end
 end

@@ -11,14 +11,13 @@ local call, cores, digits = redis.call, KEYS, string.format
 -- this fragment to make time virtual.
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
--- The instants of some centuries have 16 digits: as texts they compare as the
--- numbers do, and it is quicker. The deadline of a free resource is a word,
--- which comes after all of them.
+-- Instants from 2001 to 2286 have 16 digits, so as texts they compare like the numbers, which is
+-- faster. The deadline of a free resource is a word, which is greater than all of them.
 local till = digits('%.0f', now + ARGV[1])
 local past, begun = digits('%.0f', now), digits('%.0f', till - till % SPELL)
 local least = digits('%.0f', till + REACH)
--- far returns, once in a SPELL, whether the keys last and there are no waiters, which may have
--- died.
+-- far returns whether the expiry is far enough and there are no waiters, which may have died. It
+-- is needed once in a SPELL.
 local function far(core, least)
   local rest = call('HMGET', core, 'keep', 'queued')
   return rest[1] >= least and (rest[2] or '0') == '0'
