@@ -26,6 +26,7 @@ type guardFlags struct {
 	Quiet            bool         `short:"q" xor:"volume" help:"Print nothing; use the exit code."`
 	Verbose          bool         `short:"v" xor:"volume" help:"Print more."`
 	JSON             bool         `help:"Report events on standard error, one JSON object per line."`
+	LogFile          string       `placeholder:"FILE" help:"Append the messages of holdfast to FILE, with time and PID, in place of standard error. Default: none."`
 }
 
 // check looks at what the flags' types cannot.
@@ -90,6 +91,15 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 	defer e.job.Continue()
 	c.job = e.job
 	say := newReporter(e.stderr, c)
+	if c.LogFile != "" {
+		file, err := os.OpenFile(c.LogFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return fail(exitConfig, "%v; check --log-file", err)
+		}
+		defer file.Close()
+		say = newReporter(file, c)
+		say.dated = true
+	}
 	path, err := find(string(c.Cmd[0]))
 	if err != nil {
 		return say.failure("not-started", explain(err, ""))

@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 )
 
-// reporter reports what a guarded command does, on standard error: in words, or with --json as
+// reporter reports what a guarded command does, on standard error or in a file: in words, or with --json as
 // one JSON object a line. It is used by one goroutine.
 type reporter struct {
 	w       io.Writer
 	quiet   bool
 	verbose bool
+	dated   bool         // messages have the time and the PID
 	json    *slog.Logger // nil without --json
 }
 
@@ -60,7 +62,11 @@ func (r *reporter) tell(show bool, event string, attrs []slog.Attr, format strin
 	case r.json != nil:
 		r.json.LogAttrs(context.Background(), slog.LevelInfo, event, attrs...)
 	case show && !r.quiet:
-		fmt.Fprintf(r.w, "holdfast: "+format+"\n", args...)
+		from := "holdfast"
+		if r.dated {
+			from = fmt.Sprintf("%s holdfast[%d]", time.Now().Format(time.RFC3339), os.Getpid())
+		}
+		fmt.Fprintf(r.w, from+": "+format+"\n", args...)
 	}
 }
 
