@@ -16,7 +16,7 @@ type electCmd struct {
 	Cmd   []text `arg:"" optional:"" name:"cmd" help:"Command and its arguments, after --."`
 
 	Observe bool  `help:"Do not campaign: print the leader, and then every change."`
-	Once    bool  `help:"Exit with code 79 when leadership is lost. With --observe: print the leader and exit. Default: continue."`
+	Once    bool  `help:"Exit with code 79 when leadership is lost. With --observe: print the leader and exit, with code 1 if there is none. Default: continue."`
 	Wait    *span `short:"w" placeholder:"D" help:"Campaign for at most D, such as 30s, then exit 75. Default: no limit."`
 
 	guardFlags
@@ -35,11 +35,13 @@ resign, end CMD, for example by TERM to holdfast.
 interrupted. With --json each is one object on a line; its "leader" is null if there is none.
 
 Exit codes: CMD's own, and those of "holdfast run"; 79 only with --once or if a signal arrived meanwhile.
+With --observe --once: 0 if there is a leader, 1 if there is none.
 
 Examples:
 	holdfast elect dispatcher "$(hostname)" -- ./dispatcher --config prod.yaml
 	holdfast elect --once --ttl 5s scheduler 10.0.0.7:8080 -- ./scheduler
 	holdfast elect --observe dispatcher
+	holdfast elect --observe --once dispatcher || echo "nobody leads"
 	holdfast elect --observe --once --json dispatcher | jq -r .leader.value`
 }
 
@@ -93,6 +95,9 @@ func (c *electCmd) observe(e *env) error {
 		for l, failure := range s.Election(string(c.Name)).Observe(ctx) {
 			if err = failure; err == nil {
 				err = c.print(e, l)
+			}
+			if err == nil && c.Once && l.Token == 0 {
+				err = &exitError{code: exitNo} // it was printed that nobody leads
 			}
 			if err != nil || c.Once {
 				break

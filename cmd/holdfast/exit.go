@@ -17,7 +17,7 @@ import (
 // 124 to 127 as timeout(1) and env(1) have them.
 const (
 	exitOK          = 0
-	exitNo          = 1 // break: nothing to break; demo: a claim did not hold
+	exitNo          = 1 // break: nothing to break; elect --observe --once: no leader; demo: a claim did not hold
 	exitUsage       = 64
 	exitUnavailable = 69
 	exitBusy        = 75
