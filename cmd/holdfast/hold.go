@@ -29,7 +29,8 @@ type holdCmd struct {
 func (*holdCmd) Help() string {
 	return `Acquires the lease of a resource, holds and renews it until standard input ends or a signal arrives, and then
 releases it. When it holds the lease it prints one line with the fencing token on standard output. It is for
-programs that start it as a helper: they close its input to release the lease.
+programs that start it as a helper: they close its input to release the lease. Without an input (</dev/null, or a
+service without one) it warns and ends at once.
 
 Exit codes: 0 when standard input ended and the lease was released, or
 	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)
@@ -59,6 +60,9 @@ func (c *holdCmd) Run(e *env) error {
 	defer s.close()
 	sigs, stop := catchSignals()
 	defer stop()
+	if isNull(os.Stdin) {
+		say.notice("no-input", nil, "standard input is %s, so the lease is released at once: leave it open, or use holdfast run", os.DevNull)
+	}
 	g.lock = c.lockFlags.on(s, []string{string(c.Resource)}, time.Duration(c.TTL))
 	lease, err := g.acquire(s, sigs, say, g.firstTry)
 	if err != nil {
@@ -83,6 +87,16 @@ func (c *holdCmd) tell(e *env, lease *holdfast.Lease) error {
 	}
 	_, err := fmt.Fprintf(e.stdout, "held: %q, token %d, holder ID %s\n", c.Resource, lease.Token(), lease.HolderID())
 	return err
+}
+
+// isNull reports whether f is the null device, as it is when the file was closed at the start.
+func isNull(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(info, null)
 }
 
 // until waits for the end of standard input, a signal or the loss of the lease.
