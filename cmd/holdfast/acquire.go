@@ -18,7 +18,7 @@ type acquireCmd struct {
 	TTL              span `name:"ttl" default:"1m" placeholder:"D" help:"TTL of the lease, 100ms to 24h; holdfast renew extends it. Default: ${default}."`
 	ConflictExitCode int  `short:"E" default:"75" placeholder:"N" help:"Exit code when the lease is not acquired. Default: ${default}."`
 	Quiet            bool `short:"q" help:"Print only the ticket."`
-	JSON             bool `help:"Print a JSON object with ticket, resource, token, holder and TTL."`
+	JSON             bool `help:"Print a JSON object with ticket, resource, token, holder and TTL; on standard error events and errors are objects."`
 }
 
 // Help is the long text of --help.
@@ -50,7 +50,7 @@ func (c *acquireCmd) Validate() error {
 // Run acquires the lease and prints its ticket.
 func (c *acquireCmd) Run(e *env) error {
 	g := &guarded{verb: "acquire", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
-	g.TTL, g.ConflictExitCode, g.Quiet = c.TTL, c.ConflictExitCode, c.Quiet
+	g.TTL, g.ConflictExitCode, g.Quiet, g.JSON = c.TTL, c.ConflictExitCode, c.Quiet, c.JSON
 	say := newReporter(e.stderr, g)
 	// The holder that others see is the caller: this process is about to end.
 	s, err := e.open(holdfast.WithName("holdfast acquire"), holdfast.WithMeta(callerMeta()))
@@ -62,7 +62,11 @@ func (c *acquireCmd) Run(e *env) error {
 	defer stop()
 	g.lock = c.lockFlags.on(s, []string{string(c.Resource)}, time.Duration(c.TTL))
 	lease, err := g.acquire(s, sigs, say, g.firstTry)
-	if err != nil {
+	var busy *busyError
+	switch {
+	case errors.As(err, &busy):
+		return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
+	case err != nil:
 		return say.failure("not-acquired", s.explain(err))
 	}
 	return c.hand(e, s, lease)

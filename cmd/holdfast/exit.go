@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -125,14 +127,43 @@ func storeMessage(text string, kind error) string {
 	return text
 }
 
+// jsonVersion is that of what --json prints, in every verb: a field may be added to it, but
+// none changes its meaning.
+const jsonVersion = 1
+
+// jsonError is an error with --json.
+type jsonError struct {
+	Event   string `json:"event"` // "error"
+	Code    int    `json:"code"`  // exit code
+	Message string `json:"message"`
+	Version int    `json:"version"`
+}
+
+// asksJSON reports whether the arguments have --json before those of a command.
+func asksJSON(args []string) bool {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	return slices.Contains(args, "--json")
+}
+
+// printError prints an error, with --json as an object.
+func printError(w io.Writer, asJSON bool, code int, message string) {
+	if asJSON {
+		_ = writeJSON(w, jsonError{"error", code, message, jsonVersion}) // there is no other place to report to
+		return
+	}
+	fmt.Fprintf(w, "holdfast: %s\n", message)
+}
+
 // exitCode prints the error, if it has a text, and returns its code.
-func exitCode(err error) int {
+func exitCode(err error, asJSON bool) int {
 	if err == nil {
 		return exitOK
 	}
 	exit := explain(err, "the store")
 	if exit.text != "" {
-		fmt.Fprintf(os.Stderr, "holdfast: %s\n", exit.text)
+		printError(os.Stderr, asJSON, exit.code, exit.text)
 	}
 	if exit.sig != 0 {
 		guard.Die(exit.sig)

@@ -114,7 +114,7 @@ func command(args []string, job *guard.ShellJob, stdout, stderr io.Writer) int {
 	}
 	ctx, err := parser.Parse(args) // --help prints and exits inside
 	if err != nil {
-		usage(err, stderr)
+		usage(err, stderr, asksJSON(args))
 		return exitUsage
 	}
 	e := &env{url: string(c.Redis), prefix: string(c.Prefix), job: job, stdout: stdout, stderr: stderr}
@@ -123,9 +123,9 @@ func command(args []string, job *guard.ShellJob, stdout, stderr io.Writer) int {
 		e.urlGiven = e.urlGiven || p.Flag != nil && p.Flag.Name == "redis"
 	}
 	if err := e.readURL(c.RedisFile); err != nil {
-		return exitCode(err)
+		return exitCode(err, asksJSON(args))
 	}
-	return exitCode(ctx.Run(e, parser))
+	return exitCode(ctx.Run(e, parser), asksJSON(args))
 }
 
 // help is kong's help, but for the usage lines of run, once and elect: kong does not
@@ -154,7 +154,7 @@ func usageText() *strings.Replacer {
 }
 
 // usage says what is wrong with the command line and what to do about it.
-func usage(err error, stderr io.Writer) {
+func usage(err error, stderr io.Writer, asJSON bool) {
 	verb := ""
 	var bad *kong.ParseError
 	if errors.As(err, &bad) && bad.Context != nil {
@@ -162,16 +162,19 @@ func usage(err error, stderr io.Writer) {
 			verb = " " + cmd.Name
 		}
 	}
-	fmt.Fprintf(stderr, "holdfast: %s\n", strings.TrimPrefix(err.Error(), verb[min(1, len(verb)):]+": "))
+	printError(stderr, asJSON, exitUsage, strings.TrimPrefix(err.Error(), verb[min(1, len(verb)):]+": "))
+	if asJSON {
+		return
+	}
 	if strings.Contains(err.Error(), "unknown flag") {
 		switch verb {
 		case " run":
-			fmt.Fprintln(stderr, "Put -- before the command: holdfast run [flags] RESOURCE -- CMD ARGS…")
+			fmt.Fprintln(stderr, "holdfast: put -- before the command: holdfast run [flags] RESOURCE -- CMD ARGS…")
 		case " once":
-			fmt.Fprintln(stderr, "Put -- before the command: holdfast once [flags] ID -- CMD ARGS…")
+			fmt.Fprintln(stderr, "holdfast: put -- before the command: holdfast once [flags] ID -- CMD ARGS…")
 		case " elect":
-			fmt.Fprintln(stderr, "Put -- before the command: holdfast elect [flags] NAME VALUE -- CMD ARGS…")
+			fmt.Fprintln(stderr, "holdfast: put -- before the command: holdfast elect [flags] NAME VALUE -- CMD ARGS…")
 		}
 	}
-	fmt.Fprintf(stderr, "See \"holdfast%s --help\" for the usage and examples.\n", verb)
+	fmt.Fprintf(stderr, "holdfast: see \"holdfast%s --help\" for the usage and examples.\n", verb)
 }

@@ -16,7 +16,8 @@ type releaseCmd struct {
 
 // Help is the long text of --help.
 func (*releaseCmd) Help() string {
-	return `Releases the lease of a ticket; the next waiter gets the resource at once. To release it twice is no error.
+	return `Releases the lease of a ticket; the next waiter gets the resource at once. To release it twice is no error:
+the answer says "released before".
 
 Exit codes: 79 if the lease had ended before (expired, broken): another party may have held the resource since.
 	 64  no ticket     69  store unreachable     77  store refuses user or rights     78  bad configuration
@@ -35,7 +36,7 @@ func (c *releaseCmd) Run(e *env) error {
 	lease, err := s.adopt(c.Ticket)
 	var lost *holdfast.LostError
 	if errors.As(err, &lost) && lost.Cause == holdfast.LostElsewhere {
-		return c.answer(e, lost.Resource, "released before")
+		return c.answer(e, lost.Resource, releasedBefore)
 	}
 	if err != nil {
 		return explainLease(err, s.at)
@@ -48,9 +49,18 @@ func (c *releaseCmd) Run(e *env) error {
 	return c.answer(e, resourceOf(lease), "released")
 }
 
+const releasedBefore = "released before"
+
+// jsonReleased is what --json prints.
+type jsonReleased struct {
+	Resource string `json:"resource"`
+	Released bool   `json:"released"`
+	Before   bool   `json:"before,omitempty"` // by an earlier call
+}
+
 func (c *releaseCmd) answer(e *env, name, how string) error {
 	if c.JSON {
-		return writeJSON(e.stdout, map[string]any{"resource": name, "released": true})
+		return writeJSON(e.stdout, jsonReleased{name, true, how == releasedBefore})
 	}
 	_, err := fmt.Fprintf(e.stdout, "%s: %q\n", how, name)
 	return err

@@ -60,7 +60,7 @@ func (r *reporter) notice(event string, attrs []slog.Attr, format string, args .
 func (r *reporter) tell(show bool, event string, attrs []slog.Attr, format string, args []any) {
 	switch {
 	case r.json != nil:
-		r.json.LogAttrs(context.Background(), slog.LevelInfo, event, attrs...)
+		r.json.LogAttrs(context.Background(), slog.LevelInfo, event, append(attrs, slog.Int("version", jsonVersion))...)
 	case show && !r.quiet:
 		from := "holdfast"
 		if r.dated {
