@@ -25,14 +25,15 @@ endef
 # What is random for long, and what is under faults: scenes on real servers that take their time.
 RANDOM  := internal/primitivetest lab
 FAULTS  := internal/faulttest lab/live lab/programme lab/scenario bench
+RULES   := internal/arch
 INSTALL := release
 ALL     := $(MODULES:%=./%/...)
-# packages lists those of some folders, without those of others.
+# packages lists those of some folders, without those of others. make check has the rules.
 packages = $(GO) list $(1:%=./%/...) | grep -vxF "$$($(GO) list $(2:%=./%/...))"
 
 test: redis databases ## what a change needs, with the race detector; installs Redis, PostgreSQL and MariaDB if they are missing
-	@echo "$(GO) test -race (all but $(RANDOM) $(FAULTS) $(INSTALL))"
-	@set -e; all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(INSTALL))); $(GO) test -race -timeout=$(TIMEOUT) $$all
+	@echo "$(GO) test -race (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL))"
+	@set -e; all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL))); $(GO) test -race -timeout=$(TIMEOUT) $$all
 
 # The suites of faults run one after the other and without the race detector, which makes
 # leases of 300 ms too short on two slow cores; make test-full and make soak have it.
@@ -93,8 +94,8 @@ cross: ## build the library and the command for other systems, the library for W
 	@set -e; for t in $(CROSS); do echo "go build ($$t)"; GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... ./cmd/holdfast/...; done
 	GOOS=windows $(GO) build ./...
 
-arch: ## the rules of direction and shape
-	$(GO) test -count=1 ./internal/arch
+arch: ## the rules of direction and shape, and the types on other systems
+	$(GO) test -count=1 $(RULES:%=./%)
 
 bench: redis ## what locks cost beside their floors and other Go locks, as ratios; 10 minutes; OUT=folder for the results
 	$(GO) run ./bench -out $(OUT)

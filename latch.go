@@ -3,7 +3,6 @@ package holdfast
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -67,8 +66,8 @@ func (l *Latch) TrySet(ctx context.Context, count int) (bool, error) {
 	if why := call.over(); why != nil {
 		return false, opError(call.op, l.name, why)
 	}
-	req := l.request(l.name, engine.KindLatch, 1, l.opts.ttl)
-	req.Reason = countReason(count, l.opts.reason)
+	req := l.request(l.name, gateUsage(), gateWeight(count), l.opts.ttl)
+	req.Reason = l.opts.reason
 	set, err := l.set(call, req)
 	if err != nil {
 		withdraw := engine.Release{Resource: req.Resource, Held: engine.Held{ID: req.ID}, Withdraw: true}
@@ -130,7 +129,7 @@ func (l *Latch) CountDown(ctx context.Context) error {
 		return err
 	}
 	u := l.take(r)
-	req := l.request(r.units(l.name), kindUnits, r.count, r.left+latchSlack)
+	req := l.request(r.units(l.name), r.unitsUsage(), 1, r.left+latchSlack)
 	req.ID = u.id
 	err = call.takeUnit(req, r)
 	switch {
@@ -257,7 +256,7 @@ func (l *Latch) wait(ctx context.Context, call latchCall) error {
 	}
 	defer stop() // also if a hook panics
 	// Waiters are in the gate's queue, and the mark removes them from it.
-	lease, err := l.queue().acquire(own, 1, andWait)
+	lease, err := l.queue().acquire(own, gateUsage().capacity, andWait)
 	stop()
 	switch {
 	case lease != nil:
@@ -272,8 +271,8 @@ func (l *Latch) wait(ctx context.Context, call latchCall) error {
 // queue returns the lock with which waiters queue for the gate. A waiter that
 // acquires it finds that the round has ended.
 func (l *Latch) queue() *acquirer {
-	lk := lockSpec{kind: engine.KindLatch, capacity: 1, opts: lockOptions{
-		ttl: engine.ClaimWindow, noRenewal: true, reason: waitReason(l.opts.reason),
+	lk := lockSpec{kind: gateUsage().kind, capacity: gateUsage().capacity, opts: lockOptions{
+		ttl: engine.ClaimWindow, noRenewal: true, reason: l.opts.reason,
 	}}.on(l.c, l.name)
 	return &lk
 }
@@ -309,10 +308,10 @@ func (l *Latch) watch(ctx context.Context, r *latchRound) error {
 	}
 }
 
-func (l *Latch) request(name string, kind engine.Kind, capacity int, ttl time.Duration) engine.Request {
+func (l *Latch) request(name string, of usage, weight int, ttl time.Duration) engine.Request {
 	return engine.Request{
 		Resource: l.c.resource(name), ID: l.c.newHolderID(), Client: &l.c.info,
-		Kind: kind, Capacity: capacity, Weight: 1, TTL: ttl,
+		Kind: of.kind, Capacity: of.capacity, Weight: weight, TTL: ttl,
 	}
 }
 
@@ -333,17 +332,3 @@ func (l *Latch) enter(ctx context.Context, op string) (latchCall, func(), error)
 
 // ended returns the error of waiters whose latch ended.
 func (l *Latch) ended() error { return &waitError{l.name, ErrLatchEnded, nil} }
-
-func countReason(count int, text string) string {
-	if text == "" {
-		return fmt.Sprintf("%s%d", countPrefix, count)
-	}
-	return fmt.Sprintf("%s%d: %s", countPrefix, count, text)
-}
-
-func waitReason(text string) string {
-	if text == "" {
-		return "wait"
-	}
-	return "wait: " + text
-}

@@ -4,19 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
 
 // A latch is two resources. The gate, under the latch's own name, is held by the
-// request that set the latch, with the count in its reason; its token names the
+// request that set the latch, whose weight contains the count; its token names the
 // round. The units, under a name made of that token, are taken one by one by calls
 // of CountDown and are never released. When all are taken, the count is zero,
 // whatever else happens. The first call that finds this opens the gate, that
 // is, marks it as done, which wakes the waiters in its queue.
+
+// gateUsage is what the gate is used as. A request that sets the latch weighs more than
+// half of its capacity, a waiter all of it, so at most one of them holds it.
+func gateUsage() usage { return usage{engine.KindLatch, 2*MaxCount + 1} }
+
+// gateWeight returns the weight of a request that sets the count.
+func gateWeight(count int) int { return MaxCount + count }
 
 // kindUnits is the kind of the units of a latch.
 const kindUnits engine.Kind = "latch-units"
@@ -24,10 +29,6 @@ const kindUnits engine.Kind = "latch-units"
 // latchSlack is how much longer than the latch its units and its mark live, so
 // that a waiter that was cut off at the end can still find out how it ended.
 const latchSlack = time.Minute
-
-// countPrefix begins the reason of the request that set a latch. The reason of
-// a waiter begins differently.
-const countPrefix = "count "
 
 // longestUnitsName is the maximum length of what units adds to the name of a
 // latch.
@@ -44,14 +45,15 @@ type latchRound struct {
 // latch: it is a waiter that acquired the gate when the previous round had
 // ended.
 func roundOf(h engine.Holder) *latchRound {
-	text, ok := strings.CutPrefix(h.Reason, countPrefix)
-	number, _, _ := strings.Cut(text, ":")
-	count, err := strconv.Atoi(number)
-	if !ok || err != nil || count < 1 {
+	count := h.Weight - gateWeight(0)
+	if count < 1 || count > MaxCount {
 		return nil
 	}
 	return &latchRound{engine.Held{ID: h.ID, Token: h.Token}, count, h.TTL}
 }
+
+// unitsUsage is what the round's units are used as.
+func (r *latchRound) unitsUsage() usage { return usage{kindUnits, r.count} }
 
 // units returns the name of the resource that holds the round's units.
 func (r *latchRound) units(name string) string {
@@ -117,19 +119,24 @@ func (k latchCall) takeUnit(req engine.Request, r *latchRound) error {
 	}
 }
 
-// probe finds out whether there is room without taking any: its ballot is below
-// every token. The answer is Busy if there is none, Outbid if there is some, or
-// Marked. Unlike a snapshot, it costs the same for any number of holders and
+// probe finds out whether there is room for a weight without taking any: its ballot
+// is below every token. The answer is Busy if there is none, Outbid if there is some,
+// or Marked. Unlike a snapshot, it costs the same for any number of holders and
 // waiters.
-func (k latchCall) probe(name string, kind engine.Kind, capacity int) (engine.Answer, error) {
-	r := k.l.request(name, kind, capacity, MinTTL)
+func (k latchCall) probe(name string, of usage, weight int) (engine.Answer, error) {
+	r := k.l.request(name, of, weight, MinTTL)
 	r.Ballot = 1
 	return k.acquire(r)
 }
 
+// probeGate finds out who holds the gate, if anyone does.
+func (k latchCall) probeGate() (engine.Answer, error) {
+	return k.probe(k.l.name, gateUsage(), gateUsage().capacity)
+}
+
 // current returns the present round, or nil if there is none.
 func (k latchCall) current() (*latchRound, error) {
-	ans, err := k.probe(k.l.name, engine.KindLatch, 1)
+	ans, err := k.probeGate()
 	if err != nil || ans.Status != engine.Busy {
 		return nil, err
 	}
@@ -138,7 +145,7 @@ func (k latchCall) current() (*latchRound, error) {
 
 // full reports whether all units are taken.
 func (k latchCall) full(r *latchRound) (bool, error) {
-	ans, err := k.probe(r.units(k.l.name), kindUnits, r.count)
+	ans, err := k.probe(r.units(k.l.name), r.unitsUsage(), 1)
 	return err == nil && ans.Status == engine.Busy, err
 }
 
@@ -149,7 +156,7 @@ func (k latchCall) outcome(r *latchRound) error {
 		return err
 	}
 	// The next round may be over as well, or the store may have forgotten the units.
-	ans, err := k.probe(k.l.name, engine.KindLatch, 1)
+	ans, err := k.probeGate()
 	if err != nil || ans.Status == engine.Marked {
 		return err
 	}
@@ -180,7 +187,7 @@ func (k latchCall) unmark() error {
 		return err
 	}
 	if b.Marked > 0 && b.Kind != engine.KindLatch {
-		return opError(k.op, k.l.name, mismatchWith(b, usage{engine.KindLatch, 1})) // the mark is not a latch's
+		return opError(k.op, k.l.name, mismatchWith(b, gateUsage())) // the mark is not a latch's
 	}
 	return k.retry(func(ctx context.Context) error {
 		err := k.l.c.engine.Break(ctx, k.l.c.resource(k.l.name), engine.Break{ID: engine.MarkID})

@@ -133,7 +133,7 @@ const (
 	KindElection  Kind = "election" // of capacity 1, as a mutex
 	KindJob       Kind = "job"      // of capacity 1, as a mutex; its resource is marked as done
 	KindCond      Kind = "cond"     // each waiter of the condition holds one unit of many; see Peek
-	KindLatch     Kind = "latch"    // of capacity 1, as a mutex; see holdfast.Latch
+	KindLatch     Kind = "latch"    // its holder's weight contains the count; see holdfast.Latch
 )
 
 // Timing of the protocol, the same for every engine.

@@ -33,7 +33,7 @@ type jsonParty struct {
 	PID    int       `json:"pid,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 	Weight int       `json:"weight"`
-	Mode   string    `json:"mode,omitempty"` // of a readers' and writers' lock: reader or writer
+	Mode   string    `json:"mode,omitempty"` // reader or writer; of a latch its count, or wait
 	Since  time.Time `json:"since"`
 	Token  uint64    `json:"token,omitempty"`
 	TTL    float64   `json:"ttl_ms,omitempty"`
@@ -72,10 +72,15 @@ func jsonHolder(s holdfast.Snapshot, h holdfast.Holder) jsonParty {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// mode returns "reader" or "writer" for a party of a readers' and writers' lock: a writer
-// needs the whole capacity.
+// mode returns what the weight of a party says: "reader" or "writer" of a readers' and
+// writers' lock, where a writer needs the whole capacity; "count 3" of the party that set
+// a latch, and "wait" of those that wait for it; otherwise nothing.
 func mode(s holdfast.Snapshot, weight int) string {
 	switch {
+	case s.Kind == string(engine.KindLatch) && weight == s.Capacity:
+		return "wait"
+	case s.Kind == string(engine.KindLatch):
+		return fmt.Sprintf("count %d", weight-holdfast.MaxCount)
 	case s.Kind != string(engine.KindRW):
 		return ""
 	case weight == s.Capacity:

@@ -59,8 +59,8 @@ func TestEveryTestIsAskedFor(t *testing.T) {
 	for path, all := range map[string][]string{
 		"../../.ci/run": {" check test test-long "},
 		"../../Makefile": {
-			`all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(INSTALL)));`,
-			`$$($(call packages,$(RANDOM),$(FAULTS)))`, `.ci/again -p=1 -timeout=$(TIMEOUT) $(FAULTS:%=./%/...)`,
+			`all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL)));`,
+			`test -count=1 $(RULES:%=./%)`, `$$($(call packages,$(RANDOM),$(FAULTS)))`, `.ci/again -p=1 -timeout=$(TIMEOUT) $(FAULTS:%=./%/...)`,
 			`test -timeout=$(TIMEOUT) $(INSTALL:%=./%/...)`,
 		},
 	} {

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,15 +13,23 @@ import (
 // their tests, in place of a redis-server. It keeps no data over a restart.
 func StartMiniredis(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	build := exec.Command("go", "tool", "-n", "miniredis") // builds it if need be, and prints its path
-	build.Dir = filepath.Join(filepath.Dir(here), "miniredis")
-	build.Env = append(os.Environ(), "GOWORK=off")
-	var complaint strings.Builder
-	build.Stderr = &complaint
-	path, err := build.Output()
-	if err != nil {
-		t.Fatalf("redistest: build miniredis: %v\n%s", err, complaint.String())
+	root := goOutput(t, "", "list", "-m", "-f", "{{.Dir}}", "github.com/holdfast-go/holdfast")
+	path := goOutput(t, filepath.Join(root, "internal/redistest/miniredis"), "tool", "-n", "miniredis") // builds it if need be
+	return Start(t, append(slices.Clone(opts), func(c *config) { c.path = path })...)
+}
+
+// goOutput returns what a go command prints. A folder means that of a module of its own.
+func goOutput(t testing.TB, module string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	if cmd.Dir = module; module != "" {
+		cmd.Env = append(os.Environ(), "GOWORK=off")
 	}
-	return Start(t, append(slices.Clone(opts), func(c *config) { c.path = strings.TrimSpace(string(path)) })...)
+	var complaint strings.Builder
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("redistest: go %s: %v\n%s", strings.Join(args, " "), err, complaint.String())
+	}
+	return strings.TrimSpace(string(out))
 }
