@@ -2,15 +2,15 @@ package queue
 
 import "container/list"
 
-// A ballot is one vote of several that decide together, so no queue can grant it by
-// itself: it has to be proposed anew when the resource is free. Until then its turn
-// waits in the line, by a name that all ballots of one attempt have in common.
+// A ballot is one vote of several that decide together, so a single queue cannot grant it to a
+// waiter: it must be proposed again when the resource is free. Until then its turn waits in
+// the line, under an ID that all ballots of one attempt share.
 //
-// Turns stand behind all other waiters, in the order of their places, which the
-// proposer chooses. So several queues that were asked in different orders agree on
-// who is next. A turn keeps newcomers out as any waiter does, and dies as any waiter
-// does; but when it is at the front, and fits, it is called instead of granted: once
-// after each grant, since a called turn has as long as it lives to ask again.
+// Turns are behind all other waiters, in the order of their places, which the proposers
+// choose. So several queues that receive requests in different orders agree on which turn is
+// next. A turn blocks new requests and dies like any waiter. When it is at the front and fits,
+// it is called, not granted: once after each grant, since a called turn may propose as long as
+// it lives.
 
 // line returns the ID by which a request waits.
 func (r Request) line() string {
@@ -20,11 +20,11 @@ func (r Request) line() string {
 	return r.ID
 }
 
-// mayWait tells whether a request that cannot be granted now is put into the line.
+// mayWait reports whether a request that cannot be granted now joins the line.
 func (r Request) mayWait() bool { return r.Queue && (r.Ballot == 0 || r.Turn != "" && r.Place != 0) }
 
-// first tells whether nobody waits before a request. Only a ballot with a place
-// passes anybody: turns whose places are not before its own.
+// first reports whether no waiter is ahead of a request. Only a ballot with a place passes
+// waiters: turns whose places are not before its own.
 func (q *Queue) first(r Request) bool {
 	front := q.line.Front()
 	if front == nil {
@@ -34,7 +34,7 @@ func (q *Queue) first(r Request) bool {
 	return r.Ballot != 0 && r.Place != 0 && w.Place != 0 && (w.ID == r.line() || w.Place >= r.Place)
 }
 
-// enqueue puts a waiter into the line: before the turns, or a turn in its place.
+// enqueue adds a waiter to the line, before all turns, or a turn at its place.
 func (q *Queue) enqueue(w *Waiter) {
 	if q.called == w.ID {
 		q.called = ""
@@ -50,8 +50,8 @@ func (q *Queue) enqueue(w *Waiter) {
 	q.waiters[w.ID] = q.line.InsertAfter(w, behind)
 }
 
-// before tells whether a newcomer comes before another waiter; names decide between
-// turns with equal places.
+// before reports whether a new waiter goes before another. Turns with equal places are in the
+// order of their IDs.
 func (w *Waiter) before(other *Waiter) bool {
 	switch {
 	case other.Place == 0:
@@ -62,8 +62,8 @@ func (w *Waiter) before(other *Waiter) bool {
 	return w.ID < other.ID
 }
 
-// call tells the turn at the front that it can be granted, unless it asks at this
-// moment or was called since the last grant.
+// call calls the turn at the front, since it can be granted, unless it is the caller or was
+// called since the last grant.
 func (q *Queue) call(w *Waiter, caller string, a *Answer) {
 	if w.ID == caller || w.ID == q.called {
 		return
@@ -73,8 +73,8 @@ func (q *Queue) call(w *Waiter, caller string, a *Answer) {
 	a.Called = append(a.Called, w.ID)
 }
 
-// until is how long a turn should wait before it asks again: until the first deadline, or
-// until the front is taken for dead, if it could be granted and does not ask.
+// until returns how long a turn should wait before it polls: until the first deadline, or
+// until the front counts as dead, if the front could be granted but does not propose.
 func (q *Queue) until(turn string, now Time) Time {
 	next := q.next(now)
 	front := q.line.Front().Value.(*Waiter)
@@ -88,7 +88,7 @@ func (q *Queue) until(turn string, now Time) Time {
 	return min(next, dies)
 }
 
-// latest is the highest place in the line; 0 if no turn waits.
+// latest returns the highest place in the line, or 0 if no turn waits.
 func (q *Queue) latest() uint64 {
 	if e := q.line.Back(); e != nil {
 		return e.Value.(*Waiter).Place
@@ -96,7 +96,7 @@ func (q *Queue) latest() uint64 {
 	return 0
 }
 
-// ahead counts those who wait before an element of the line.
+// ahead counts the waiters before an element of the line.
 func ahead(e *list.Element) int {
 	n := 0
 	for e = e.Prev(); e != nil; e = e.Prev() {

@@ -3,9 +3,9 @@ package queue
 // MarkID stands for the mark of a resource where Break takes a holder ID.
 const MarkID = "mark"
 
-// mark marks the resource as done for a time. A mark that lasts longer stays.
-// Nobody is served while it lasts, so those who wait are sent away: as many as the
-// portion allows, the others by the operations that follow.
+// mark marks the resource as done for a time. A mark that lasts longer stays. While a mark
+// lasts no request is granted, so the waiters are dismissed: as many as the portion allows,
+// the others by the operations that follow.
 func (q *Queue) mark(span, now Time, a *Answer) {
 	if span <= 0 {
 		return
@@ -15,7 +15,7 @@ func (q *Queue) mark(span, now Time, a *Answer) {
 	q.dismiss(now, a)
 }
 
-// dismiss sends away those who wait for a resource that is marked.
+// dismiss drops the waiters of a marked resource.
 func (q *Queue) dismiss(now Time, a *Answer) {
 	for e := q.line.Front(); e != nil; e = q.line.Front() {
 		if a.portion < messageCost {
@@ -29,7 +29,7 @@ func (q *Queue) dismiss(now Time, a *Answer) {
 	}
 }
 
-// unmark ends the mark, by an operator's will. It tells whether there was one.
+// unmark ends the mark, for an operator. It reports whether there was one.
 func (q *Queue) unmark(now Time) bool {
 	if q.marked <= now {
 		return false

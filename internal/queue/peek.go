@@ -1,10 +1,9 @@
 package queue
 
-// OrderedKind is the kind of resource whose holders Peek shows in the order of
-// their tokens.
+// OrderedKind is the kind of resource whose holders Peek returns in the order of their tokens.
 const OrderedKind = "cond"
 
-// Brief is what Peek shows.
+// Brief is the result of Peek.
 type Brief struct {
 	Kind     string
 	Capacity int
@@ -15,9 +14,10 @@ type Brief struct {
 	Waiting  int      // length of the queue, the dead included
 }
 
-// Peek shows the state in brief and changes nothing: the holder of a capacity of 1,
-// and of OrderedKind the oldest that are not breaking, at most so many. Its cost does not grow with those
-// who hold and wait, but for holders that died since the last operation.
+// Peek returns the state in brief and changes nothing. It lists the holder of a capacity of 1,
+// and of OrderedKind up to most holders that are not breaking, the oldest first. Its cost does
+// not grow with the number of holders and waiters, except for holders that died since the last
+// operation.
 func (q *Queue) Peek(most int, now Time) Brief {
 	b := Brief{Kind: q.kind, Capacity: q.capacity, Last: q.last, Waiting: q.line.Len()}
 	if q.marked > now {

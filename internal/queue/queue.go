@@ -9,39 +9,38 @@
 //
 // # The rules
 //
-//   - A lease holds Weight of the Capacity until its deadline. At or after the
-//     deadline it is not held, whether anybody has looked or not.
-//   - Waiters are granted from the front only. If the front does not fit,
-//     nobody behind it is tried: a heavy request is not starved by light ones.
+//   - A lease holds Weight of the Capacity until its deadline. At the deadline it ends,
+//     even if no operation follows.
+//   - Waiters are granted from the front only. If the front does not fit, no waiter
+//     behind it is tried, so light requests do not starve a heavy one.
 //   - Every operation first reaps expired leases and grants what that frees.
-//   - No operation clears up more than a portion: leases that expired, waiters
-//     that died, grants, and waiters that a mark sends away. Its answer then says
-//     that there is more, and Tidy or any other operation goes on. What has
-//     expired and is not reaped yet counts against the capacity, and is of no use
-//     to its ID.
-//   - A waiter that has not asked for WaiterLife is dropped when it comes to
-//     the front. A waiter that asks again, and Tidy, look, now and then, at a few others in turn
-//     and drop those that have not asked for three times that. A grant to a waiter that did not ask at that moment is only
-//     good for ClaimWindow until it is renewed.
+//   - An operation clears up at most a portion: expired leases, dead waiters, grants,
+//     and waiters that a mark dismisses. If there is more, its answer says so, and
+//     Tidy or any other operation continues. An expired lease that is not reaped yet
+//     counts against the capacity, but its ID cannot use it.
+//   - A waiter that has not polled for WaiterLife is dropped when it reaches the
+//     front. From time to time a poll, or Tidy, checks a few other waiters in turn and
+//     drops those that have not polled for three times that long. A grant to a waiter
+//     that is not the caller lasts for ClaimWindow at most, until it is renewed.
 //   - A token is max(last+1, now): it grows with every grant and, as long as
 //     the clock is ahead of all tokens given, across a loss of the state. A
-//     ballot is taken instead if it is above last, and not so old that a state
-//     forgotten since may have given it.
-//   - A ballot is never granted by the queue. With Queue and a Turn it leaves its turn
-//     in the line, behind all other waiters and in the order of Place; when that is at
-//     the front, and fits, it is called, and a ballot of it passes nobody by asking
-//     again. See turn.go.
-//   - A lease that is broken, unless by force, is breaking: it goes on to count
-//     against the capacity until its holder releases it or its deadline comes,
-//     but nobody can extend it, and its ID has ended.
-//   - A resource may be marked as done for a time, by a grant or by the release
-//     of a lease. While that lasts nobody new is granted or queued, and those who
-//     wait when it begins are sent away. A mark never becomes shorter; present
-//     leases go on. Until it ends the resource keeps its kind and capacity.
-//   - What is not a plain release leaves a tombstone for Retention. So an
-//     unknown ID with a token between birth and last was released, and a
-//     repeated release can be told from a lost lease without remembering every
-//     release.
+//     ballot is the token instead if it is above last, and not so old that a state
+//     that was forgotten may have given it.
+//   - A ballot that waits is never granted. With Queue and a Turn it leaves its turn
+//     in the line, behind all other waiters and in the order of Place. When the turn
+//     is at the front and fits, it is called, and its next ballot passes no waiter.
+//     See enqueue.go.
+//   - A lease that an operator breaks, unless by force, is breaking: it counts against
+//     the capacity until its holder releases it or its deadline passes, but it cannot
+//     be extended, and its ID has ended.
+//   - A resource may be marked as done for a time, by a grant or by the release of a
+//     lease. While the mark lasts no new request is granted or queued; when it begins
+//     the waiters are dismissed. A mark never becomes shorter, and present leases
+//     continue. Until the mark ends the resource keeps its kind and capacity.
+//   - Every end of a lease except a plain release leaves a tombstone for Retention. So
+//     an ID without one and with a token between birth and last was released, and a
+//     repeated release can be distinguished from a lost lease without a record of
+//     every release.
 package queue
 
 import (
@@ -59,20 +58,19 @@ const (
 	Second      Time = 1000 * Millisecond
 )
 
-// DefaultPortion is what the scripts clear up in one operation, within 3 ms of a
-// Redis.
+// DefaultPortion is the portion of the scripts, which takes Redis at most 3 ms.
 const DefaultPortion = 128
 
 // Params are the timing rules of a queue.
 type Params struct {
-	WaiterLife  Time // a waiter is dropped this long after it last asked
+	WaiterLife  Time // a waiter is dropped this long after its last request
 	ClaimWindow Time // the longest first TTL of a lease granted to a waiter
 	Retention   Time // how long tombstones and the last token are kept; at least WaiterLife
 	BallotAhead Time // how far a ballot may be ahead of now
-	Portion     int  // how much one operation clears up: so many of the expired and dead, or a quarter of it in grants
+	Portion     int  // how much one operation clears up: that many expired leases and dead waiters, or a quarter as many grants
 }
 
-// Cause says why a lease is not held.
+// Cause is why a lease is not held.
 type Cause uint8
 
 // The causes, in the order of package engine.
@@ -84,7 +82,7 @@ const (
 	Released
 )
 
-// Status says how an operation ended.
+// Status is the outcome of an operation.
 type Status uint8
 
 // The statuses of Acquire, Renew, Release, Resize and Break.
@@ -102,7 +100,7 @@ const (
 	Marked          // marked as done; see Next
 )
 
-// Request asks for a lease, or asks again about one: the ID decides.
+// Request requests a lease, or polls for it: the same ID is the same attempt.
 type Request struct {
 	ID       string
 	Kind     string
@@ -111,42 +109,41 @@ type Request struct {
 	TTL      Time
 	Queue    bool   // wait if it cannot be granted now
 	Reserve  uint64 // tokens set aside above the granted one
-	Mark     Time   // the grant marks the resource as done for so long; 0: it does not
+	Mark     Time   // for how long the grant marks the resource as done; 0: it does not
 	Ballot   uint64 // proposed token, 0 for none
 	Turn     string // of a ballot with Queue: the ID by which it waits, which never holds
-	Place    uint64 // of a ballot: where its turn stands; 0: behind all others
+	Place    uint64 // of a ballot: the place of its turn; 0: behind all others
 	Reason   string
 	Yields   string // ID of a lease to release first, or ""
 }
 
-// Answer is what an operation found.
+// Answer is the result of an operation.
 type Answer struct {
 	Status   Status
 	Token    uint64
-	TTL      Time   // Granted: what is left of the lease
+	TTL      Time   // Granted: the rest of the lease
 	Position int    // Queued, or Busy and with a turn in the line: how many waiters are ahead
-	Next     Time   // unless Granted: until the first deadline; 0 if nobody holds. Marked: until the mark ends. With a turn in the line: see until
+	Next     Time   // unless Granted: until the first deadline; 0 if there is no holder. Marked: until the mark ends. With a turn in the line: see until
 	Holder   Holder // Busy: the holder whose lease ends first; zero if none
 	Waiters  int    // Busy: length of the queue
-	Last     uint64 // Outbid: a ballot above it is taken, however late; Queued, Busy: the last token; Granted: the highest place in the line
+	Last     uint64 // Outbid: a later ballot above it is accepted; Queued, Busy: the last token; Granted: the highest place in the line
 	Cause    Cause  // NotHeld, Ended (Released: it was withdrawn)
 	Grants   []Grant
-	Called   []string // turns that are at the front and fit, to be told by a wake-up that they should ask
-	Dropped  []string // waiters that a mark sent away, to be told by wake-ups after the grants
-	Left     Time     // with Dropped: what is left of the mark
-	More     bool     // the portion was used up: see Tidy
+	Called   []string // turns that are at the front and fit, which need a wake-up to propose
+	Dropped  []string // waiters that a mark dismissed, which need wake-ups after the grants
+	Left     Time     // with Dropped: the rest of the mark
+	More     bool     // the portion was used up; see Tidy
 
-	portion int // what is left of it
+	portion int // the rest of the portion
 }
 
-// Break names what an operator ends: a lease, a wait, or by MarkID the mark.
+// Break is what an operator ends: a lease, a wait, or with MarkID the mark.
 type Break struct {
 	ID    string
 	Force bool // a lease ends at once
 }
 
-// Grant is a lease given to a waiter that did not ask at that moment. It has to
-// be told by a wake-up.
+// Grant is a lease granted to a waiter that is not the caller. The waiter needs a wake-up.
 type Grant struct {
 	ID    string
 	Token uint64
@@ -175,7 +172,7 @@ type Waiter struct {
 	TTL     Time
 	Reserve uint64
 	Mark    Time
-	Seen    Time // when it last asked; see sweep
+	Seen    Time // its last request; see sweep
 	Since   Time
 	Reason  string
 }
@@ -190,10 +187,10 @@ type Queue struct {
 	params   Params
 	kind     string
 	capacity int
-	birth    uint64 // first token given: older ones are unknown to this state
+	birth    uint64 // first token given; this state knows no older ones
 	last     uint64 // highest token given or reserved
 	marked   Time   // until when the resource is marked as done
-	newest   Holder // of a capacity of 1: the latest lease, which has set the mark if there is one
+	newest   Holder // of a capacity of 1: the latest lease, which set the mark if there is one
 
 	used    int
 	holders map[string]*Holder
@@ -203,7 +200,7 @@ type Queue struct {
 	called  string                   // the turn that was called since the last grant
 	waiters map[string]*list.Element // of *Waiter
 	line    *list.List
-	swept   *list.Element // the last one that a sweep has looked at; nil: begin at the front
+	swept   *list.Element // the last one that a sweep has checked; nil: begin at the front
 	sweptAt Time
 
 	ended   map[string]tombstone
@@ -229,12 +226,12 @@ func New(p Params, now Time) *Queue {
 	}
 }
 
-// Forgettable tells whether nothing would be lost if the state were dropped:
-// all leases and waits have ended, whether anybody has reaped them or not, all
-// tombstones are old, and the clock is ahead of every token.
+// Forgettable reports whether the state can be dropped without loss: all leases and waits have
+// ended, even if they are not reaped, all tombstones are old, and the clock is ahead of every
+// token.
 func (q *Queue) Forgettable(now Time) bool { return now >= q.forget }
 
-// Acquire asks for a lease.
+// Acquire requests a lease.
 func (q *Queue) Acquire(r Request, now Time) Answer {
 	a := q.begin()
 	q.reap(now, &a)
@@ -261,7 +258,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	}
 	waited := q.waiters[line]
 	if e := waited; e != nil {
-		if q.marked > now { // it learns of the mark by the answer
+		if q.marked > now { // the answer has the mark
 			q.drop(line)
 		} else {
 			w := e.Value.(*Waiter)
@@ -278,7 +275,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 		return a
 	}
 	if q.marked > now {
-		if r.Kind != q.kind || r.Capacity != q.capacity { // the mark says nothing about its work
+		if r.Kind != q.kind || r.Capacity != q.capacity { // the mark is of other work
 			a.Status = Mismatch
 			return a
 		}
@@ -296,7 +293,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 		h := q.holders[r.ID]
 		a.Token, a.TTL, a.Next = h.Token, h.Deadline-now, 0
 		a.Last = q.latest()
-		q.advance(now, "", &a) // turns that it passed, or that were behind it
+		q.advance(now, "", &a) // for the turns that it passed, and those behind it
 	case Queued:
 		a.Position, a.Last = q.line.Len()-1, q.last
 	case Busy:
@@ -321,9 +318,9 @@ func (q *Queue) live(id string) *Holder {
 	return nil
 }
 
-// admit decides about an ID that neither holds nor waits.
+// admit grants, queues or refuses the request of an ID that neither holds nor waits.
 func (q *Queue) admit(r Request, now Time, a *Answer) Status {
-	q.marked = 0 // it was seen to end; were the clock set back, it would meet waiters
+	q.marked = 0 // it has ended; if the clock were set back, a marked resource would have waiters
 	if r.Weight > r.Capacity {
 		return TooHeavy
 	}
@@ -332,8 +329,8 @@ func (q *Queue) admit(r Request, now Time, a *Answer) Status {
 	} else if q.kind != r.Kind || q.capacity != r.Capacity {
 		return Mismatch
 	}
-	// Nobody passes the front of the queue: a newcomer is granted only if no
-	// one waits before it.
+	// No request passes the front of the queue: a new one is granted only if no waiter is
+	// ahead of it.
 	if q.first(r) && q.used+r.Weight <= q.capacity {
 		if r.Ballot != 0 {
 			if r.Ballot <= q.floor(now) {
@@ -366,9 +363,9 @@ func (q *Queue) admit(r Request, now Time, a *Answer) Status {
 	return Queued
 }
 
-// floor is what a ballot has to be above: the last token and, since an earlier
-// state may have been forgotten, every time more than the retention ago. A state
-// is kept for the retention after the time its last token stands for.
+// floor is what a ballot must be above: the last token and, since an earlier state may have been
+// forgotten, every time more than the retention ago. A state is kept for the retention after the
+// time that its last token is.
 func (q *Queue) floor(now Time) uint64 {
 	return max(q.last, uint64(max(0, now-q.params.Retention)))
 }
@@ -393,12 +390,11 @@ func (q *Queue) Renew(id string, token uint64, ttl, now Time) Answer {
 	return a
 }
 
-// Release gives a lease back or leaves the queue. With withdraw, the ID is
-// refused from now on, and the answer is always Done. With mark, the release of
-// a lease marks the resource as done for so long; a release that finds none
-// marks nothing, so a second copy does not mark again. A lease whose deadline has
-// come is there until an operation ends it: nobody else had it meanwhile. The
-// release of a lease that is breaking frees it, marks nothing, and says Broken.
+// Release releases a lease or leaves the queue. With withdraw, the ID is refused from now on,
+// and the answer is always Done. With mark, the release of a lease marks the resource as done
+// for that time. A release without a lease marks nothing, so a second copy does not mark again.
+// An expired lease that is not reaped can be released: no other party has had it meanwhile. The
+// release of a lease that is breaking frees it, marks nothing, and its cause is Broken.
 func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) Answer {
 	a := q.begin()
 	h := q.holders[id]
@@ -422,9 +418,9 @@ func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) 
 	return a
 }
 
-// Break is an operator's will. It sets a lease to breaking, which ends it at its
-// holder's release or at its deadline; again does no harm. By force it ends the
-// lease in this step. It ends a wait in any case, or with MarkID the mark. The mark
+// Break ends a lease, a wait or the mark for an operator. A lease becomes breaking: it ends when
+// its holder releases it, or at its deadline. A second Break is harmless. With Force the lease
+// ends at once. A wait always ends at once, and so does the mark, whose ID is MarkID. The mark
 // outlives a lease that is broken.
 func (q *Queue) Break(b Break, now Time) Answer {
 	a := q.begin()
@@ -445,7 +441,7 @@ func (q *Queue) breaks(b Break, now Time) bool {
 		if !h.Breaking {
 			h.Breaking = true
 			heap.Fix(&q.byEnd, h.index)
-			q.bury(b.ID, Broken, h.Deadline, now) // from now on, and as long as if it ended then
+			q.bury(b.ID, Broken, h.Deadline, now) // from now on, and until Retention after its deadline
 		}
 		return true
 	}
@@ -480,7 +476,7 @@ func (q *Queue) hold(id string, weight int, ttl Time, reserve, ballot uint64, re
 	return h
 }
 
-// drop removes an ID, be it holder or waiter, and tells whether it was there.
+// drop removes a holder or waiter by its ID, and reports whether it existed.
 func (q *Queue) drop(id string) bool {
 	if h := q.holders[id]; h != nil {
 		delete(q.holders, id)
@@ -500,8 +496,7 @@ func (q *Queue) drop(id string) bool {
 	return false
 }
 
-// bury leaves a tombstone of what is not a plain release, for the retention after
-// that instant.
+// bury leaves a tombstone for the retention after an instant.
 func (q *Queue) bury(id string, c Cause, at, now Time) {
 	if len(q.ended) >= q.sweepAt {
 		for other, e := range q.ended {
@@ -520,7 +515,7 @@ func (q *Queue) tombstone(id string, now Time) (tombstone, bool) {
 	return e, ok && e.until > now
 }
 
-// why tells what became of a lease that is not held.
+// why returns why a lease is not held.
 func (q *Queue) why(id string, token uint64, now Time) Cause {
 	if e, ok := q.tombstone(id, now); ok {
 		if e.cause == Expired && q.used > 0 && q.used >= q.capacity {
@@ -544,7 +539,7 @@ func (q *Queue) next(now Time) Time {
 	return max(0, q.byEnd[0].Deadline-now) // the first may have expired, but not been reaped
 }
 
-// name is what a lease is ordered by where deadlines are equal.
+// name is the order of leases with equal deadlines.
 func (h *Holder) name() string {
 	if h.Breaking {
 		return "!" + h.ID
@@ -552,8 +547,8 @@ func (h *Holder) name() string {
 	return h.ID
 }
 
-// deadlines is a heap of holders, the first to end on top; equal deadlines in
-// order of names.
+// deadlines is a heap of holders, the first to end on top. Holders with equal deadlines are in
+// the order of their names.
 type deadlines []*Holder
 
 func (d deadlines) Len() int { return len(d) }

@@ -1,9 +1,8 @@
 package queue
 
-// Resize lowers the weight of a lease, which keeps its token and its deadline,
-// and grants what that frees. The same weight again is no change, so a resize
-// that is sent twice has the effect of one. A weight below 1 or above the
-// present one is TooHeavy: a lease that grew would pass those who wait.
+// Resize lowers the weight of a lease, which keeps its token and its deadline, and grants what
+// that frees. The same weight again changes nothing, so Resize is idempotent. A weight below 1
+// or above the present one is TooHeavy: a lease that grew would pass the waiters.
 func (q *Queue) Resize(id string, token uint64, weight int, now Time) Answer {
 	a := q.begin()
 	q.reap(now, &a)

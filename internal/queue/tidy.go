@@ -2,26 +2,26 @@ package queue
 
 import "container/list"
 
-// What an operation may clear up is its portion. A lease that is reaped and a
-// waiter that is looked at take 1 of it, and what has to be told messageCost.
+// An operation clears up at most its portion. A lease that is reaped and a waiter that is
+// checked cost 1, and what needs a wake-up costs messageCost.
 const (
 	messageCost = 4
-	// fewLooks is how many waiters a sweep looks at in any case.
+	// fewLooks is how many waiters a sweep checks at first.
 	fewLooks = 8
-	// sweepPause is the least time between the sweeps of those who ask again.
+	// sweepPause is the least time between two sweeps by polls.
 	sweepPause = 100 * Millisecond
-	// sweepLives is after how many lives a waiter is dropped that is not at the
-	// front. A store that was away for a moment would otherwise find all of them
-	// dead, and let the first that asks again pass.
+	// A waiter that is not at the front is dropped after sweepLives times WaiterLife. With
+	// one, a store that was unavailable for a moment would drop all waiters, and the first
+	// one to poll would pass the others.
 	sweepLives = 3
 )
 
-// begin returns the answer of an operation that has its whole portion before it.
+// begin returns an answer with a whole portion.
 func (q *Queue) begin() Answer { return Answer{portion: q.params.Portion} }
 
-// Tidy does what every operation does besides its own work, and looks for waiters
-// that died. It is called until the answer says that there is no more, and now and
-// then while a lease is held and others wait.
+// Tidy does what every operation does besides its own work, and looks for dead waiters. It is
+// called until the answer says that there is no more, and from time to time while a lease is
+// held and others wait.
 func (q *Queue) Tidy(now Time) Answer {
 	a := q.begin()
 	q.reap(now, &a)
@@ -31,7 +31,7 @@ func (q *Queue) Tidy(now Time) Answer {
 	return a
 }
 
-// reap ends leases whose deadline has come.
+// reap ends leases whose deadline has passed.
 func (q *Queue) reap(now Time, a *Answer) {
 	for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= now {
 		if a.portion <= 0 {
@@ -43,7 +43,7 @@ func (q *Queue) reap(now Time, a *Answer) {
 	}
 }
 
-// expire ends the lease of one ID whose deadline has come and that reap left.
+// expire ends the lease of one ID whose deadline has passed, if reap has not reached it.
 func (q *Queue) expire(id string, now Time, a *Answer) {
 	if h := q.holders[id]; a.More && h != nil && h.Deadline <= now {
 		q.finish(h, now)
@@ -52,15 +52,14 @@ func (q *Queue) expire(id string, now Time, a *Answer) {
 
 func (q *Queue) finish(h *Holder, now Time) {
 	q.drop(h.ID)
-	if !h.Breaking { // it has its tombstone
+	if !h.Breaking { // it has a tombstone already
 		q.bury(h.ID, Expired, now, now)
 	}
 }
 
-// advance grants from the front as long as the front fits. The caller's own
-// grant is an answer to its request; all others are told by wake-ups. Waiters
-// that died are dropped when it meets them. While there is a mark, it sends away those
-// who wait.
+// advance grants from the front as long as the front fits. The caller's own grant is the answer
+// to its request; all others need wake-ups. It drops dead waiters at the front. While there is
+// a mark, it dismisses the waiters.
 func (q *Queue) advance(now Time, caller string, a *Answer) {
 	if q.marked > now {
 		q.dismiss(now, a)
@@ -78,7 +77,7 @@ func (q *Queue) advance(now Time, caller string, a *Answer) {
 			continue
 		}
 		if q.used+w.Weight > q.capacity {
-			return // the front keeps its place: nobody behind it is tried
+			return // the front keeps its place: no waiter behind it is tried
 		}
 		if w.Place != 0 {
 			q.call(w, caller, a)
@@ -94,15 +93,15 @@ func (q *Queue) advance(now Time, caller string, a *Answer) {
 		if w.ID != caller {
 			a.Grants = append(a.Grants, Grant{ID: w.ID, Token: h.Token, TTL: ttl})
 		}
-		if w.Mark > 0 { // nobody is served any more
+		if w.Mark > 0 { // no other waiter is granted
 			q.mark(w.Mark, now, a)
 			return
 		}
 	}
 }
 
-// sweep looks at a few waiters, beginning behind those that the last sweep has
-// looked at, and if there is a dead one among them at as many as the portion allows.
+// sweep checks a few waiters, beginning behind those of the last sweep, and if one of them is
+// dead, as many as the portion allows.
 func (q *Queue) sweep(now Time, a *Answer) {
 	if q.line.Len() == 0 || a.portion <= 0 {
 		return
@@ -118,12 +117,11 @@ func (q *Queue) sweep(now Time, a *Answer) {
 	}
 }
 
-// sweepDue tells whether a waiter that asks again sweeps.
+// sweepDue reports whether a poll sweeps.
 func (q *Queue) sweepDue(now Time) bool { return q.sweptAt > now || q.sweptAt+sweepPause <= now }
 
-// clear looks at so many waiters behind one, or from the front on, and drops those
-// that have not asked since. last is where the next look goes on: nil, for the front,
-// if the end was reached.
+// clear checks up to a number of waiters behind one, or from the front on, and drops those that
+// have not polled since a time. last is where to continue: nil, for the front, at the end.
 func (q *Queue) clear(after *list.Element, most int, since Time) (looked, dead int, last *list.Element) {
 	e := q.line.Front()
 	if after != nil {
