@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Await looks again and again until cond holds, every 10 ms. The test fails if it
-// does not within the limit. It is for what tells nobody when it happens, such as
-// the state of a server; a look that is under way at the limit is waited for.
+// Await checks cond every 10 ms until it holds. The test fails if it does not within the limit; a
+// check in progress at the limit is completed. It is for events without a signal, such as a
+// change of a server's state.
 func Await(t testing.TB, limit time.Duration, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.After(limit)

@@ -18,12 +18,12 @@ import (
 // takes some seconds at most.
 const topologyTimeout = 60 * time.Second
 
-// slots is how many a cluster has.
+// slots is the number of slots of a cluster.
 const slots = 16384
 
 // Cluster is a Redis Cluster of three masters with a replica each. Its methods
-// are for the goroutine of the test, which fails if one cannot do its work.
-// Nothing fails over by itself for ten seconds, so that tests say when.
+// are for the goroutine of the test and fail it if they cannot do their work. A silent master is
+// failed over after ten seconds, so that tests decide when.
 type Cluster struct {
 	t     testing.TB
 	nodes []*Server
@@ -31,8 +31,8 @@ type Cluster struct {
 }
 
 // StartCluster launches a cluster for one test and ends it with the test. The
-// options go to every server; "--cluster-node-timeout" among them says after how
-// many milliseconds a node that is silent counts as dead.
+// options are for every server; "--cluster-node-timeout" sets after how many milliseconds a
+// silent node counts as dead.
 func StartCluster(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
 	const masters = 3
@@ -66,12 +66,12 @@ func StartCluster(t testing.TB, opts ...Option) *Cluster {
 	return c
 }
 
-// form makes a cluster of the nodes: the first ones are masters.
+// form makes a cluster of the nodes. The first ones are masters.
 func (c *Cluster) form(masters int) {
 	c.t.Helper()
 	for i, s := range c.nodes {
 		if i < masters {
-			c.do(s, "cluster", "set-config-epoch", i+1) // so that none has to be agreed on
+			c.do(s, "cluster", "set-config-epoch", i+1) // so that the nodes need not agree on one
 			s.operate(share(i, masters))
 		}
 		c.do(c.nodes[0], "cluster", "meet", "127.0.0.1", s.port)
@@ -90,8 +90,8 @@ func (c *Cluster) form(masters int) {
 	c.AwaitHealthy()
 }
 
-// share is the command that gives a master its part of the slots. Before Redis 7
-// it takes no range.
+// share returns the command that gives a master its part of the slots. Before Redis 7 it takes no
+// range.
 func share(i, masters int) []any {
 	command := []any{"cluster", "addslots"}
 	for slot := slots * i / masters; slot < slots*(i+1)/masters; slot++ {
@@ -100,11 +100,11 @@ func share(i, masters int) []any {
 	return command
 }
 
-// Nodes lists all servers, dead ones too: first those that were masters at the
-// start, then the replicas of these, in the same order.
+// Nodes returns all servers, also dead ones: first those that were masters at the start, then their
+// replicas, in the same order.
 func (c *Cluster) Nodes() []*Server { return slices.Clone(c.nodes) }
 
-// Addrs lists the host:port of all servers.
+// Addrs returns the host:port of all servers.
 func (c *Cluster) Addrs() []string {
 	addrs := make([]string, len(c.nodes))
 	for i, s := range c.nodes {
@@ -113,7 +113,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// URL names the cluster as redis+cluster://host:port,host:port,…
+// URL returns the cluster's URL, redis+cluster://host:port,host:port,…
 func (c *Cluster) URL() string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }
 
 // Client returns a new client of the cluster with go-redis's default options,
@@ -147,7 +147,7 @@ func (c *Cluster) MasterOf(key string) *Server {
 	return nil
 }
 
-// Masters lists the servers that have slots, dead or alive.
+// Masters returns the servers that have slots, dead or alive.
 func (c *Cluster) Masters() []*Server {
 	c.t.Helper()
 	var all []*Server
@@ -172,8 +172,8 @@ func (c *Cluster) ReplicaOf(master *Server) *Server {
 	return nil
 }
 
-// AwaitHealthy waits until the cluster is complete in the eyes of every living
-// node, and every living replica has its master's data.
+// AwaitHealthy waits until every living node sees a complete cluster, and every living replica has
+// its master's data.
 func (c *Cluster) AwaitHealthy() {
 	c.t.Helper()
 	c.await("the cluster is healthy", func() bool {
@@ -191,8 +191,7 @@ func (c *Cluster) AwaitHealthy() {
 	})
 }
 
-// followed reports whether every living node of a view has slots or a living
-// master.
+// followed reports whether in a view every living node has slots or a living master.
 func (c *Cluster) followed(view view) bool {
 	for _, m := range view {
 		s := c.server(m)
@@ -219,12 +218,12 @@ func (c *Cluster) await(what string, cond func() bool) {
 	Await(c.t, topologyTimeout, what, cond)
 }
 
-// living lists the servers that run.
+// living returns the servers that run.
 func (c *Cluster) living() []*Server {
 	return slices.DeleteFunc(slices.Clone(c.nodes), func(s *Server) bool { return s.PID() == 0 })
 }
 
-// do sends a command of an operator to one server.
+// do sends an operator's command to one server.
 func (c *Cluster) do(s *Server, args ...any) any {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
@@ -236,7 +235,7 @@ func (c *Cluster) do(s *Server, args ...any) any {
 	return reply
 }
 
-// text is do for a command that is asked again and again: no answer is "".
+// text is do for a command that is repeated: it returns "" if there is no answer.
 func (c *Cluster) text(s *Server, args ...any) string {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()
@@ -246,7 +245,7 @@ func (c *Cluster) text(s *Server, args ...any) string {
 
 func (c *Cluster) id(s *Server) string { return fmt.Sprint(c.do(s, "cluster", "myid")) }
 
-// server returns the one that a line of a view is about.
+// server returns the server of a line of a view.
 func (c *Cluster) server(m member) *Server {
 	for _, s := range c.nodes {
 		if s.port == m.port {
@@ -263,7 +262,7 @@ type member struct {
 	slots             [][2]int // ranges, both ends included
 }
 
-// view is the cluster as one node sees it.
+// view is the state of the cluster according to one node.
 type view []member
 
 func (c *Cluster) view(s *Server) view {
@@ -293,7 +292,7 @@ func parseMember(line string) (member, bool) {
 		if n, _ := fmt.Sscanf(r, "%d-%d", &from, &to); n == 1 {
 			to = from
 		} else if n == 0 {
-			continue // a slot on its way, in brackets
+			continue // a slot that is being moved, in brackets
 		}
 		m.slots = append(m.slots, [2]int{from, to})
 	}

@@ -2,9 +2,8 @@ package redistest
 
 import "strconv"
 
-// FailOver makes the replica of a master take its place: in good order if the
-// master lives, by force if it is dead. It returns the new master when every
-// living node knows it.
+// FailOver promotes the replica of a master: with a normal failover if the master lives, by force
+// if it is dead. It returns the new master when every living node sees it.
 func (c *Cluster) FailOver(master *Server) *Server {
 	c.t.Helper()
 	successor := c.Promote(master)
@@ -19,8 +18,7 @@ func (c *Cluster) FailOver(master *Server) *Server {
 	return successor
 }
 
-// Promote is FailOver that returns as soon as the replica is the master in its
-// own eyes.
+// Promote is FailOver, but returns as soon as the replica itself reports to be the master.
 func (c *Cluster) Promote(master *Server) *Server {
 	c.t.Helper()
 	successor := c.ReplicaOf(master)
@@ -33,7 +31,7 @@ func (c *Cluster) Promote(master *Server) *Server {
 	return successor
 }
 
-// knows reports whether a node sees another one as a master with slots.
+// knows reports whether a node sees another node as a master with slots.
 func (c *Cluster) knows(s, master *Server) bool {
 	for _, m := range c.view(s) {
 		if m.port == master.port {
@@ -43,17 +41,17 @@ func (c *Cluster) knows(s, master *Server) bool {
 	return false
 }
 
-// Rejoin restarts a dead server, which becomes the replica of whoever took its
-// place, and waits until the cluster is healthy.
+// Rejoin restarts a dead server, which becomes the replica of the present master of its slots, and
+// waits until the cluster is healthy.
 func (c *Cluster) Rejoin(s *Server) {
 	c.t.Helper()
 	s.Restart()
 	c.AwaitHealthy()
 }
 
-// Migration is a slot on its way from one master to another. While it lasts,
-// the old master answers ASK for keys that have moved or never were, and both
-// answer TRYAGAIN where some keys of a command have moved and some have not.
+// Migration is the move of a slot from one master to another. During it, the old master answers ASK
+// for keys that it does not have, and both answer TRYAGAIN if only some keys of a command have
+// moved.
 type Migration struct {
 	c        *Cluster
 	slot     int
@@ -70,7 +68,7 @@ func (c *Cluster) Migrate(key string, to *Server) *Migration {
 	return m
 }
 
-// Slot is the slot on its way.
+// Slot returns the slot that is being moved.
 func (m *Migration) Slot() int { return m.slot }
 
 // Move moves up to n keys of the slot and returns how many it moved.
@@ -94,8 +92,8 @@ func (m *Migration) MoveKeys(keys ...any) {
 	m.c.do(m.from, append(append(args, "keys"), keys...)...)
 }
 
-// Finish moves the rest of the keys and gives the slot to its new master. It
-// returns when every living node knows.
+// Finish moves the rest of the keys and assigns the slot to its new master. It returns when every
+// living node has the change.
 func (m *Migration) Finish() {
 	m.c.t.Helper()
 	for m.Move(100) > 0 {
@@ -118,14 +116,14 @@ func (m *Migration) Finish() {
 	})
 }
 
-// HoldBackReplicas stops the flow from a master to its replicas and refuses them
-// until ReleaseReplicas: what is written from now on, only the master has.
+// HoldBackReplicas stops the replication from a master until ReleaseReplicas: only the master has
+// later writes.
 func (s *Server) HoldBackReplicas() {
 	s.operate([]any{"acl", "setuser", "default", "-psync", "-sync"}, []any{"client", "kill", "type", "replica"})
 }
 
-// ReleaseReplicas ends HoldBackReplicas. SYNC stays forbidden: a replica whose
-// PSYNC was refused a moment ago would use it, and never say what it has.
+// ReleaseReplicas ends HoldBackReplicas. SYNC stays forbidden: a replica whose PSYNC was refused
+// would use it, and never acknowledge anything.
 func (s *Server) ReleaseReplicas() {
 	s.operate([]any{"acl", "setuser", "default", "+psync"})
 }

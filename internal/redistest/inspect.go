@@ -10,19 +10,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// inspectTimeout bounds a look into a server that may hang.
+// inspectTimeout bounds a query of a server that may hang.
 const inspectTimeout = 10 * time.Second
 
 // NoTTL is the TTL of a key that never expires.
 const NoTTL time.Duration = -1
 
-// Key is a Redis key with what is left of its life: its PTTL, or NoTTL.
+// Key is a Redis key with its remaining TTL, or NoTTL.
 type Key struct {
 	Name string
 	TTL  time.Duration
 }
 
-// Keys lists all keys of database 0, each once, in no order.
+// Keys returns all keys of database 0, each once, in no order.
 func (s *Server) Keys(ctx context.Context) ([]Key, error) {
 	var keys []Key
 	err := s.do(ctx, func(ctx context.Context, c *redis.Client) error {
@@ -33,14 +33,14 @@ func (s *Server) Keys(ctx context.Context) ([]Key, error) {
 			}
 			name := it.Val()
 			if seen[name] {
-				continue // a scan may give a key twice
+				continue // a scan may return a key twice
 			}
 			seen[name] = true
 			ttl, err := c.PTTL(ctx, name).Result()
 			if err != nil {
 				return err
 			}
-			if ttl != -2 { // -2: gone since the scan
+			if ttl != -2 { // -2: it has ended since the scan
 				keys = append(keys, Key{Name: name, TTL: ttl})
 			}
 		}
@@ -48,7 +48,7 @@ func (s *Server) Keys(ctx context.Context) ([]Key, error) {
 	return keys, err
 }
 
-// Since reports whether the server has a version of Redis, such as 7, 2, or a later one.
+// Since reports whether the server has a version of Redis, such as 7, 2, or a later version.
 func (s *Server) Since(major, minor int) bool {
 	var a, b int
 	if _, err := fmt.Sscanf(s.version(), "%d.%d.", &a, &b); err != nil {
@@ -57,7 +57,7 @@ func (s *Server) Since(major, minor int) bool {
 	return a > major || a == major && b >= minor
 }
 
-// version returns what the server says it is, such as 7.0.15, or "".
+// version returns the version of the server, such as 7.0.15, or "".
 func (s *Server) version() string {
 	for line := range strings.Lines(s.info("server")) {
 		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
@@ -67,13 +67,13 @@ func (s *Server) version() string {
 	return ""
 }
 
-// RequireTTLs fails the test if any key would live for ever.
+// RequireTTLs fails the test if a key has no TTL.
 func (s *Server) RequireTTLs(t testing.TB) {
 	t.Helper()
 	s.forbid(t, "keys without TTL", func(k Key) bool { return k.TTL == NoTTL })
 }
 
-// RequireEmpty fails the test if any key starts with prefix.
+// RequireEmpty fails the test if a key starts with prefix.
 func (s *Server) RequireEmpty(t testing.TB, prefix string) {
 	t.Helper()
 	s.forbid(t, fmt.Sprintf("keys left below %q", prefix), func(k Key) bool { return strings.HasPrefix(k.Name, prefix) })

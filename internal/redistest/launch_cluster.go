@@ -10,9 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// LaunchCluster starts a cluster of so many masters without replicas, which no
-// single test owns, and returns them when each has heard of all slots. The
-// caller must stop each of them.
+// LaunchCluster starts a cluster of masters without replicas, for several tests, and returns them
+// when each has the whole table of slots. The caller must stop each of them.
 func LaunchCluster(masters int) ([]*Server, error) {
 	var all []*Server
 	for range masters {
@@ -37,14 +36,14 @@ func stopAll(all []*Server, err error) error {
 	return err
 }
 
-// meet shares the slots out and waits until every node knows.
+// meet assigns the slots and waits until every node has them.
 func meet(ctx context.Context, all []*Server) error {
 	n := len(all)
 	var errs []error
 	for i, s := range all {
 		errs = append(errs, s.do(ctx, func(ctx context.Context, c *redis.Client) error {
 			return errors.Join(
-				c.Do(ctx, "cluster", "set-config-epoch", i+1).Err(), // so that none has to be agreed on
+				c.Do(ctx, "cluster", "set-config-epoch", i+1).Err(), // so that the nodes need not agree on one
 				c.Do(ctx, share(i, n)...).Err(),
 				c.Do(ctx, "cluster", "meet", "127.0.0.1", all[0].port).Err(),
 			)
@@ -61,7 +60,7 @@ func meet(ctx context.Context, all []*Server) error {
 	return nil
 }
 
-// awaitAll waits until a node knows n nodes and who has each slot.
+// awaitAll waits until a node knows n nodes and the owner of each slot.
 func awaitAll(ctx context.Context, c *redis.Client, n int) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// LaunchProxy starts a proxy that no single test owns, as Launch does with a
-// server. The caller must call Stop.
+// LaunchProxy starts a proxy for several tests, as Launch does with a server. The caller must call
+// Stop.
 func LaunchProxy(target string) (*Proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// link is one client's connection through a proxy. Each direction has a reader
-// and a writer, so that a delay does not slow the stream and a held byte does
-// not stop the other direction.
+// link is one client's connection through a proxy. Each direction has a reader and a writer, so
+// that a delay does not reduce the throughput and a held byte does not stop the other direction.
 type link struct {
 	proxy  *Proxy
 	client net.Conn
@@ -19,27 +18,25 @@ type link struct {
 
 	once sync.Once
 
-	// gate keeps replies back while a command with a point is passed on, so
-	// that the whole command reaches the server and none of its reply the
-	// client. It guards losing.
+	// gate holds replies while a command with a point is sent, so that the whole command
+	// reaches the server and none of its reply reaches the client. It guards losing.
 	gate   sync.Mutex
 	losing *Point
 
-	tail []byte // end of what was passed to the server; its writer's own
+	tail []byte // end of the bytes sent to the server; owned by its writer
 
 	mu     sync.Mutex
 	server net.Conn // nil until dialled
 	broken bool
 }
 
-// chunk is what one read gave, with the moment at which it may arrive.
+// chunk is the result of one read, with the earliest time of its delivery.
 type chunk struct {
 	bytes []byte
 	due   time.Time
 }
 
-// run owns the link: it dials, moves bytes until both directions have ended,
-// and closes.
+// run owns the link: it dials, relays bytes until both directions have ended, and closes it.
 func (l *link) run() {
 	defer l.proxy.forget(l)
 	defer l.cut()
@@ -54,7 +51,7 @@ func (l *link) run() {
 	directions.Wait()
 }
 
-// connected keeps the server's side, unless the link was cut meanwhile.
+// connected stores the server's side, unless the link was cut meanwhile.
 func (l *link) connected(server net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,8 +63,8 @@ func (l *link) connected(server net.Conn) bool {
 	return true
 }
 
-// cut closes both sides at once and drops what is under way. The client goes
-// first: it must not see what a dying server might still say.
+// cut closes both sides at once and drops bytes in transit. The client is closed first: it must not
+// receive what a dying server may still send.
 func (l *link) cut() {
 	l.once.Do(func() {
 		close(l.done)
@@ -81,10 +78,10 @@ func (l *link) cut() {
 	})
 }
 
-// relay moves one direction from its source to its end. What was read is
-// delivered even if the source has closed by then, as a network does.
+// relay relays one direction from its source to its end. Like a network, it delivers bytes even if
+// the source has closed meanwhile.
 func (l *link) relay(d Direction, from, to net.Conn, write func(net.Conn, []byte) error) {
-	const ahead = 1024 // chunks under way in a delayed or held stream
+	const ahead = 1024 // chunks in transit in a delayed or held stream
 	stream := make(chan chunk, ahead)
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -92,7 +89,7 @@ func (l *link) relay(d Direction, from, to net.Conn, write func(net.Conn, []byte
 		l.read(from, stream)
 	})
 	defer reader.Wait()
-	deaf := false // the other end is gone; the source does not know yet
+	deaf := false // the other end has closed; the source has not seen it yet
 	for c := range stream {
 		deaf = deaf || !l.await(d, c.due) || write(to, c.bytes) != nil
 		if deaf && d == ToServer {
@@ -100,7 +97,7 @@ func (l *link) relay(d Direction, from, to net.Conn, write func(net.Conn, []byte
 		}
 	}
 	if d == ToServer && !deaf {
-		// A client that hung up: the server closes when it has read all.
+		// The client has closed: the server closes when it has read everything.
 		if tcp, ok := to.(*net.TCPConn); ok {
 			_ = tcp.CloseWrite()
 		}
@@ -147,10 +144,10 @@ func (l *link) await(d Direction, due time.Time) bool {
 	return true
 }
 
-// errLost ends the delivery of a reply that a point takes away.
+// errLost ends the delivery of a reply that a point drops.
 var errLost = errors.New("reply lost on purpose")
 
-// pass writes commands to the server and notices those with a point.
+// pass writes commands to the server and hits their points.
 func (l *link) pass(server net.Conn, b []byte) error {
 	window := append(l.tail, b...)
 	point := l.proxy.take(window)

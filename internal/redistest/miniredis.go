@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// StartMiniredis starts a process of miniredis, a Redis written in Go that others use in
-// their tests, in place of a redis-server. It keeps no data over a restart.
+// StartMiniredis starts a process of miniredis, a Redis written in Go, in place of a redis-server.
+// It loses its data at a restart.
 func StartMiniredis(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	root := goOutput(t, "", "list", "-m", "-f", "{{.Dir}}", "github.com/holdfast-go/holdfast")

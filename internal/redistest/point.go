@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Point is a fault that waits for its moment. A test asserts that it was hit:
-// one that never happened proves nothing.
+// Point is a fault at a certain command. A test must assert that it was hit: a fault that never
+// happened proves nothing.
 type Point struct {
 	match []byte
 	hit   chan struct{}
@@ -42,7 +42,7 @@ func (p *Proxy) take(b []byte) *Point {
 	return point
 }
 
-// reach is how many bytes before a chunk may begin a match that ends in it.
+// reach is how many bytes before a chunk a match may begin that ends in it.
 func (p *Proxy) reach() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

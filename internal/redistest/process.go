@@ -16,10 +16,10 @@ import (
 // startTimeout bounds a start on a busy machine; a start takes about 10 ms.
 const startTimeout = 20 * time.Second
 
-// errPortTaken says that another process has the port.
+// errPortTaken is returned if another process has the port.
 var errPortTaken = errors.New("port is taken")
 
-// config is what a start needs, the same for every restart.
+// config is the configuration of a server, the same for every restart.
 type config struct {
 	path     string // of redis-server
 	password string
@@ -31,7 +31,7 @@ type config struct {
 type process struct {
 	cmd    *exec.Cmd
 	log    *logTail
-	exited chan struct{} // closed when the process is gone and waited for
+	exited chan struct{} // closed when the process has ended and Wait has returned
 }
 
 // launch starts redis-server and waits until it answers.
@@ -48,15 +48,15 @@ func (c config) launch(dir string, port int) (*process, error) {
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = dieWithParent()
-	// A child that rewrites the append-only file holds the pipe of a killed
-	// server; do not wait for it.
+	// Do not wait for a child that rewrites the append-only file: it holds the pipe of a
+	// killed server.
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", c.path, err)
 	}
 	go func() {
 		defer close(p.exited)
-		_ = p.cmd.Wait() // how it died is told by its log
+		_ = p.cmd.Wait() // its log has the cause
 	}()
 	if err := p.await(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
 		p.kill()
@@ -76,8 +76,8 @@ func (c config) arguments(dir string, port int) ([]string, error) {
 	return append(args, c.args...), nil
 }
 
-// await returns once this very process, not another one on the same port, has
-// said that it is ready and answers a PING.
+// await returns when this process, and not another one on the same port, has logged that it is
+// ready and answers PING.
 func (p *process) await(addr string) error {
 	timeout := time.NewTimer(startTimeout)
 	defer timeout.Stop()
@@ -108,7 +108,7 @@ func (p *process) await(addr string) error {
 	}
 }
 
-// ping asks on a fresh connection. A server that wants a password is ready too.
+// ping sends PING on a new connection. A server that requires a password is ready too.
 func ping(addr string) error {
 	conn, err := net.DialTimeout("tcp", addr, startTimeout)
 	if err != nil {
@@ -133,13 +133,13 @@ func ping(addr string) error {
 
 func (p *process) pid() int { return p.cmd.Process.Pid }
 
-// kill ends the process, also a stopped one, and waits for it.
+// kill ends the process, even if it is stopped, and waits for it.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // an error means that it has ended already
 	<-p.exited
 }
 
-// logTail keeps the end of what a server printed and sees when it is ready.
+// logTail keeps the end of a server's log, and detects when the server is ready.
 type logTail struct {
 	ready chan struct{}
 

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// dieWithParent makes the kernel kill the server when the test process dies, a
-// timeout or a kill -9 included.
+// dieWithParent makes the kernel kill the server when the test process dies, even by a timeout or
+// kill -9.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// awaitStopped returns once the kernel shows the process as stopped: a signal
-// takes a moment to reach a process that runs on another CPU.
+// awaitStopped waits until the kernel shows the process as stopped: a signal takes time to reach a
+// process on another CPU.
 func awaitStopped(pid int) error {
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
@@ -24,7 +24,7 @@ func awaitStopped(pid int) error {
 		if err != nil {
 			return err
 		}
-		// The state follows the program's name, which stands in parentheses.
+		// The state follows the program's name, which is in parentheses.
 		if i := bytes.LastIndexByte(stat, ')'); i >= 0 && bytes.HasPrefix(stat[i:], []byte(") T")) {
 			return nil
 		}

@@ -4,12 +4,11 @@ package redistest
 
 import "syscall"
 
-// dieWithParent has no equivalent here: a test process that is killed leaves
-// its servers running.
+// dieWithParent does nothing here: the servers of a test process that is killed keep running.
 func dieWithParent() *syscall.SysProcAttr { return nil }
 
-// awaitStopped trusts that the signal arrives soon.
+// awaitStopped does nothing here.
 func awaitStopped(int) error { return nil }
 
-// freeBytes is for a folder that only Linux has.
+// freeBytes returns 0: only Linux has the folder.
 func freeBytes(string) uint64 { return 0 }

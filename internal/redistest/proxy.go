@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Proxy relays TCP between clients and one server, and misbehaves on demand.
-// Faults apply to open and to new connections alike and add up. Its methods may
-// be called from any goroutine.
+// Proxy relays TCP between clients and one server, and injects faults. Faults apply to open and to
+// new connections, and may be combined. Its methods may be called from any goroutine.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -27,7 +26,7 @@ type Proxy struct {
 	points []*Point         // armed, not hit yet
 }
 
-// Direction is the way that bytes go through a proxy.
+// Direction is a direction of bytes through a proxy.
 type Direction uint8
 
 // The directions.
@@ -36,8 +35,8 @@ const (
 	ToClient
 )
 
-// NewProxy relays to target, a host:port, until the test ends. The target may
-// be down: connections are then closed as soon as they are made.
+// NewProxy relays to target, a host:port, until the test ends. If the target is down, connections
+// are closed as soon as they are made.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,16 +60,15 @@ func (p *Proxy) Links() int {
 	return len(p.links)
 }
 
-// Delay makes whatever passes from now on arrive d later, in each direction: a
-// command and its reply take 2 d more. It costs latency, not throughput. Zero
-// ends it.
+// Delay delays all bytes from now on by d in each direction: a command with its reply takes 2 d
+// more. It adds latency and does not reduce throughput. Zero ends it.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
 }
 
-// Cut closes all connections now, on both sides. Bytes under way are lost.
+// Cut closes all connections now, on both sides. Bytes in transit are lost.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +77,7 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Refuse resets new connections, until Accept. Open ones are not touched.
+// Refuse resets new connections, until Accept. Open connections stay.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,9 +92,9 @@ func (p *Proxy) Accept() {
 }
 
 // Blackhole holds all bytes of the given directions, of both if none is given,
-// until Heal: a network that is gone without telling anybody. New connections
-// are made and then hang. As in TCP the held bytes arrive after Heal, even if
-// the client has hung up meanwhile; Cut before Heal drops them.
+// until Heal, like a network that fails silently. New connections are made and then hang. As in
+// TCP the held bytes arrive after Heal, even if the client has closed meanwhile; Cut before Heal
+// drops them.
 func (p *Proxy) Blackhole(directions ...Direction) {
 	if len(directions) == 0 {
 		directions = []Direction{ToServer, ToClient}
@@ -110,7 +108,7 @@ func (p *Proxy) Blackhole(directions ...Direction) {
 	}
 }
 
-// Heal ends Blackhole and lets go what was held.
+// Heal ends Blackhole and delivers the held bytes.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,11 +120,10 @@ func (p *Proxy) Heal() {
 	}
 }
 
-// LoseReply lets the next command whose bytes contain match reach the server,
-// and then cuts its connection instead of passing on the reply. It happens
-// once. Match on what only that command has, such as a holder ID: match is
-// compared with the raw bytes of the protocol. If the command shares its
-// connection with others in one pipeline, all their replies may be lost.
+// LoseReply delivers the next command whose bytes contain match to the server, and then cuts its
+// connection instead of delivering the reply. It does so once. match is compared with the raw bytes
+// of the protocol and should be unique to the command, such as a holder ID. If the command is in a
+// pipeline with others, all their replies may be lost.
 func (p *Proxy) LoseReply(match string) *Point {
 	point := &Point{match: []byte(match), hit: make(chan struct{})}
 	p.mu.Lock()
@@ -158,7 +155,7 @@ func (p *Proxy) serve() {
 	}
 }
 
-// admit starts a link for a new client, or turns it away.
+// admit starts a link for a new client, or refuses it.
 func (p *Proxy) admit(client net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,7 +187,7 @@ func (p *Proxy) hole(d Direction) <-chan struct{} {
 	return p.holes[d]
 }
 
-// reset closes a connection so that the peer sees an error, not an end of file.
+// reset closes a connection so that the peer gets an error, not an end of file.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Replicated is a master with replicas and nobody who watches them. Its methods
-// are for the goroutine of the test, which fails if one cannot do its work.
+// Replicated is a master with replicas, without Sentinels. Its methods are for the goroutine of the
+// test and fail it if they cannot do their work.
 type Replicated struct {
 	t      testing.TB
 	nodes  []*Server
@@ -20,7 +20,7 @@ type Replicated struct {
 }
 
 // StartReplicated launches a master with n replicas for one test and ends them
-// with the test. The options go to every server.
+// with the test. The options are for every server.
 func StartReplicated(t testing.TB, n int, opts ...Option) *Replicated {
 	t.Helper()
 	r := &Replicated{t: t, nodes: make([]*Server, n+1)}
@@ -54,13 +54,13 @@ func StartReplicated(t testing.TB, n int, opts ...Option) *Replicated {
 // Master returns the present master, dead or alive.
 func (r *Replicated) Master() *Server { return r.master }
 
-// Replicas lists the other living servers.
+// Replicas returns the other living servers.
 func (r *Replicated) Replicas() []*Server {
 	return slices.DeleteFunc(slices.Clone(r.nodes), func(s *Server) bool { return s == r.master || s.PID() == 0 })
 }
 
-// Promote makes the first living replica the master, and the others follow it.
-// The old master, if it lives, becomes its replica and loses what only it had.
+// Promote makes the first living replica the master of the others. The old master, if it lives,
+// becomes its replica and loses the writes that only it had.
 func (r *Replicated) Promote() *Server {
 	r.t.Helper()
 	old, others := r.master, r.Replicas()
@@ -95,8 +95,7 @@ func (r *Replicated) AwaitReplicas() {
 	})
 }
 
-// leads reports whether a server is the master of the replicas, and they have what
-// it has.
+// leads reports whether a server is the master of the replicas, and they have all its data.
 func (s *Server) leads(replicas []*Server) bool {
 	info := s.info("replication")
 	if !strings.Contains(info, "role:master") || strings.Count(info, "state=online") != len(replicas) {
@@ -110,15 +109,15 @@ func (s *Server) leads(replicas []*Server) bool {
 	return s.acknowledged(len(replicas))
 }
 
-// acknowledged reports whether n replicas say in time that they have everything.
+// acknowledged reports whether n replicas acknowledge all writes in time.
 func (s *Server) acknowledged(n int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()
 	var wait *redis.Cmd
 	err := s.do(ctx, func(ctx context.Context, c *redis.Client) error {
 		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
-			// Of a connection that wrote nothing, WAIT asks for nothing. A message is
-			// passed on to the replicas as a write is.
+			// WAIT does not wait for a connection without writes. A published message
+			// counts as one.
 			p.Publish(ctx, "redistest", "")
 			wait = p.Do(ctx, "wait", n, 200)
 			return nil
@@ -137,7 +136,7 @@ func (s *Server) follow(master *Server) {
 	s.operate([]any{"replicaof", "127.0.0.1", master.port})
 }
 
-// operate sends commands of an operator, one after the other.
+// operate sends an operator's commands, one after the other.
 func (s *Server) operate(commands ...[]any) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()

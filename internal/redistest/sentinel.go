@@ -14,24 +14,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// SentinelName is what Sentinels of this package call their master.
+// SentinelName is the name of the master for the Sentinels of this package.
 const SentinelName = "main"
 
-// downAfter is the silence after which the Sentinels take a server for dead.
+// downAfter is how long a server may be silent before the Sentinels consider it dead.
 const downAfter = time.Second
 
-// Sentinel is a master with two replicas, watched by three Sentinels. Its
-// methods are for the goroutine of the test, which fails if one cannot do its
-// work.
+// Sentinel is a master with two replicas and three Sentinels. Its methods are for the goroutine of
+// the test and fail it if they cannot do their work.
 type Sentinel struct {
 	*Replicated
 	watchers []*Server
-	apart    *Server // taken away by Split
+	apart    *Server // separated by Split
 }
 
-// StartSentinel launches the six servers for one test and ends them with the
-// test. The options go to the three that have data. The Sentinels take a master
-// for dead that is silent for a second.
+// StartSentinel launches the six servers for one test and ends them with the test. The options are
+// for the three servers with data. The Sentinels consider a master dead after a second of silence.
 func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	t.Helper()
 	s := &Sentinel{Replicated: StartReplicated(t, 2, opts...)}
@@ -44,7 +42,8 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 		t.Cleanup(w.Stop)
 		s.watchers = append(s.watchers, w)
 		if w.Since(7, 0) {
-			// More often than usual, and no rest after a slow moment of the machine.
+			// Check more often than by default, and without a pause after the machine was
+			// slow.
 			w.operate([]any{"sentinel", "debug", "info-period", 500, "ping-period", 500, "ask-period", 100,
 				"publish-period", 200, "tilt-trigger", 20000})
 		}
@@ -68,8 +67,7 @@ func watching(master *Server) Option {
 	}
 }
 
-// sentinelArguments writes the file that a Sentinel keeps its state in, unless
-// it has one from before.
+// sentinelArguments writes the file of a Sentinel's state, unless it exists.
 func sentinelArguments(dir string, port int, directives []string) ([]string, error) {
 	path := filepath.Join(dir, "sentinel-"+strconv.Itoa(port)+".conf")
 	if _, err := os.Stat(path); err != nil {
@@ -81,10 +79,10 @@ func sentinelArguments(dir string, port int, directives []string) ([]string, err
 	return []string{path, "--sentinel"}, nil
 }
 
-// Watchers lists the three Sentinels.
+// Watchers returns the three Sentinels.
 func (s *Sentinel) Watchers() []*Server { return append([]*Server(nil), s.watchers...) }
 
-// Addrs lists the host:port of the three Sentinels.
+// Addrs returns the host:port of the three Sentinels.
 func (s *Sentinel) Addrs() []string {
 	addrs := make([]string, len(s.watchers))
 	for i, w := range s.watchers {
@@ -93,14 +91,13 @@ func (s *Sentinel) Addrs() []string {
 	return addrs
 }
 
-// URL names the master as redis+sentinel://host:port,host:port,…/name
+// URL returns the master's URL, redis+sentinel://host:port,host:port,…/name
 func (s *Sentinel) URL() string {
 	return "redis+sentinel://" + strings.Join(s.Addrs(), ",") + "/" + SentinelName
 }
 
-// Client returns a new client that asks the Sentinels for the master, with
-// go-redis's default options, changed by the given functions. It is closed with
-// the test.
+// Client returns a new client that finds the master by the Sentinels, with go-redis's default
+// options, changed by the given functions. It is closed with the test.
 func (s *Sentinel) Client(change ...func(*redis.FailoverOptions)) *redis.Client {
 	o := &redis.FailoverOptions{MasterName: SentinelName, SentinelAddrs: s.Addrs(), Password: s.master.conf.password}
 	for _, f := range change {
@@ -111,12 +108,12 @@ func (s *Sentinel) Client(change ...func(*redis.FailoverOptions)) *redis.Client 
 	return rdb
 }
 
-// FailOver makes the Sentinels promote a replica at once, be the master dead or
-// alive, and returns the new master when all of them know it.
+// FailOver makes the Sentinels promote a replica at once, whether the master is dead or alive, and
+// returns the new master when all Sentinels name it.
 func (s *Sentinel) FailOver() *Server {
 	s.t.Helper()
-	// The others are told of this one after it, in up to 2 s on Redis 6.2. Those that
-	// meanwhile took a dead master for dead would begin one of their own, to the other
+	// The other Sentinels learn of this failover after it, in up to 2 s on Redis 6.2. If they
+	// consider the master dead meanwhile, they would begin one of their own, to the other
 	// replica.
 	s.takeForDead(topologyTimeout)
 	defer s.takeForDead(downAfter)
@@ -129,13 +126,13 @@ func (s *Sentinel) FailOver() *Server {
 		defer cancel()
 		_ = s.watchers[0].do(ctx, func(ctx context.Context, c *redis.Client) error {
 			return c.Do(ctx, "sentinel", "failover", SentinelName).Err()
-		}) // it has begun already, or it does not know the replicas yet, or it has given up: again
+		}) // try again if it has begun already, does not know the replicas yet, or has failed
 		return false
 	})
 	return s.AwaitFailOver()
 }
 
-// takeForDead says after which silence the Sentinels take a server for dead.
+// takeForDead sets how long a server may be silent before the Sentinels consider it dead.
 func (s *Sentinel) takeForDead(silence time.Duration) {
 	s.t.Helper()
 	for _, w := range s.watchers {
@@ -143,8 +140,8 @@ func (s *Sentinel) takeForDead(silence time.Duration) {
 	}
 }
 
-// AwaitFailOver waits until all Sentinels name another master than Master did,
-// and the living replicas follow it; Master names it from then on.
+// AwaitFailOver waits until all Sentinels name a new master and the living replicas follow it.
+// Master then returns it.
 func (s *Sentinel) AwaitFailOver() *Server {
 	s.t.Helper()
 	old := s.master
@@ -163,7 +160,7 @@ func (s *Sentinel) AwaitFailOver() *Server {
 }
 
 // AwaitWatched waits until every Sentinel knows the living replicas and the
-// other Sentinels, and thinks that all is well.
+// other Sentinels, and sees no server as down.
 func (s *Sentinel) AwaitWatched() {
 	s.t.Helper()
 	Await(s.t, topologyTimeout, "the Sentinels know everybody", func() bool {
@@ -196,7 +193,7 @@ func (s *Sentinel) elected() *Server {
 	return nil
 }
 
-// monitored is what a Sentinel knows of the master; nil if it does not answer.
+// monitored returns a Sentinel's state of the master, or nil if it does not answer.
 func (s *Server) monitored() map[string]string {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()

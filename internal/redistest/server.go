@@ -1,15 +1,14 @@
-// Package redistest starts real redis-server processes for tests, breaks them
-// in the ways that production does, and puts a faulty network before them.
+// Package redistest starts real redis-server processes for tests, and injects faults into them and
+// into the network in front of them.
 //
-// A Server is a process of its own on a free loopback port with an empty
-// folder; it can be stopped, resumed, killed and restarted. A Proxy is a TCP
-// relay inside the test process that delays, holds or cuts what passes, or
-// loses the reply of one chosen command. A Cluster and a Sentinel are several
-// servers that know each other, with their failovers and migrations of slots.
+// A Server is a process on a free loopback port with an empty folder; it can be stopped, resumed,
+// killed and restarted. A Proxy is a TCP relay inside the test process that delays, holds or cuts
+// bytes, or loses the reply of one chosen command. A Cluster and a Sentinel are groups of servers,
+// with failovers and migrations of slots.
 //
-// The environment variable HOLDFAST_REDIS_SERVER names another program than
-// redis-server, such as valkey-server. HOLDFAST_REDIS_VERSION says which version
-// the servers must have: one that has another does not start.
+// The environment variable HOLDFAST_REDIS_SERVER names a program other than redis-server, such as
+// valkey-server. HOLDFAST_REDIS_VERSION is the version that it must have: a server with another
+// version does not start.
 //
 // The package is for tests only: nothing that users import may import it.
 package redistest
@@ -47,14 +46,14 @@ type Server struct {
 	clients []*redis.Client
 }
 
-// programEnv names the program to start in place of redis-server, and versionEnv
-// the version that it must have.
+// programEnv names the program to start instead of redis-server, and versionEnv the version that it
+// must have.
 const (
 	programEnv = "HOLDFAST_REDIS_SERVER"
 	versionEnv = "HOLDFAST_REDIS_VERSION"
 )
 
-// errNoServer says what to install; tests fail with it rather than skip.
+// errNoServer names what to install. Tests fail with it and are not skipped.
 var errNoServer = errors.New("redis-server is not in PATH: install it (Debian and Ubuntu: apt-get install redis-server; " +
 	"macOS: brew install redis), or run make test, which does so")
 
@@ -74,8 +73,8 @@ func Start(t testing.TB, opts ...Option) *Server {
 // Launch starts a server that several tests share, as a TestMain does. The
 // caller must call Stop.
 //
-// From then on go-redis logs nothing in this process: the connections that tests
-// break would bury the failure of a test under thousands of lines.
+// From then on go-redis logs nothing in this process: tests break so many connections that the
+// failure of a test would be lost among thousands of lines.
 func Launch(opts ...Option) (*Server, error) {
 	logging.Disable()
 	s := &Server{fatal: panicf}
@@ -117,7 +116,7 @@ func (s *Server) URL() string {
 }
 
 // Dir returns the folder in which the server keeps its data, for tests that
-// copy it and put it back.
+// copy and restore it.
 func (s *Server) Dir() string { return s.dir }
 
 // PID returns the process ID of the running server, or 0 if it is killed.
@@ -148,11 +147,11 @@ func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
 // nothing. When Pause returns the process has stopped.
 func (s *Server) Pause() { s.act("pause", (*process).pause) }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume() { s.act("resume", (*process).resume) }
 
-// Kill ends the server with SIGKILL and waits until it is gone. Without
-// WithAppendOnly its data are lost. Killing a dead server does nothing.
+// Kill ends the server with SIGKILL and waits for its end. Without WithAppendOnly its data are lost.
+// If the server is dead, Kill does nothing.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,8 +164,8 @@ func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.killLocked()
-	// Something else may hold the port for a moment, such as a client's
-	// outgoing connection that the system gave this number.
+	// Another socket may have the port for a moment, such as an outgoing connection of a
+	// client with this number.
 	deadline := time.Now().Add(startTimeout)
 	for {
 		proc, err := s.conf.launch(s.dir, s.port)
@@ -219,10 +218,10 @@ func (s *Server) startAnywhere() error {
 	const tries = 20
 	var err error
 	for range tries {
-		// Below the range that systems use for outgoing connections: a client
-		// that keeps dialling a dead server's port inside that range ends up
-		// connected to itself, and the server cannot have its port back. The same
-		// goes for the port of a cluster's bus, which is 10000 above.
+		// Ports are below the range that systems use for outgoing connections: a client
+		// that keeps dialling a dead server's port inside that range may connect to
+		// itself, and then the server cannot use the port again. The same is true for the
+		// port of a cluster's bus, which is 10000 above.
 		s.port = 15000 + rand.IntN(7700)
 		s.proc, err = s.conf.launch(s.dir, s.port)
 		if !errors.Is(err, errPortTaken) {
@@ -232,8 +231,7 @@ func (s *Server) startAnywhere() error {
 	return fmt.Errorf("no free port in %d tries: %w", tries, err)
 }
 
-// do runs f with a client of its own, so that it also works when the test has
-// exhausted or closed others.
+// do runs f with a new client, so that it works even if the test has exhausted or closed others.
 func (s *Server) do(ctx context.Context, f func(context.Context, *redis.Client) error) error {
 	c := redis.NewClient(&redis.Options{Addr: s.Addr(), Password: s.conf.password, PoolSize: 1})
 	err := f(ctx, c)
@@ -254,7 +252,7 @@ func WithArgs(args ...string) Option {
 // WithAppendOnly keeps the data over Kill and Restart, in an append-only file.
 func WithAppendOnly() Option { return WithArgs("--appendonly", "yes") }
 
-// WithPassword asks clients for a password; Client and URL carry it.
+// WithPassword requires a password of clients; Client and URL have it.
 func WithPassword(password string) Option {
 	return func(c *config) {
 		c.password = password

@@ -8,15 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Silence measures for how long a server, or the way to it, gives no answer: the time
-// between two answers to PING. A stall of this process counts too.
+// Silence measures how long a server, or the connection to it, does not answer: the time between two
+// answers to PING. A stall of this process counts too.
 type Silence struct {
 	stop context.CancelFunc
 	done chan struct{}
 
 	mu       sync.Mutex
-	answered time.Time // last
-	long     []stall   // the silences of at least leastSilence that are over
+	answered time.Time // the last time
+	long     []stall   // the silences of at least leastSilence that have ended
 }
 
 const (
@@ -24,7 +24,7 @@ const (
 	leastSilence = 100 * time.Millisecond
 )
 
-// WatchSilence sends PING to a server all the time, on a connection of its own, until Stop.
+// WatchSilence sends PING to a server again and again, on its own connection, until Stop.
 func WatchSilence(opts *redis.Options) *Silence {
 	own := *opts
 	own.PoolSize, own.MaxRetries = 1, -1
@@ -72,7 +72,7 @@ func (s *Silence) Since(t time.Time) time.Duration {
 	return longest
 }
 
-// Stop ends the measuring.
+// Stop ends the measurement.
 func (s *Silence) Stop() {
 	s.stop()
 	<-s.done

@@ -7,29 +7,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The user of a split group whose connections outlive the split.
+// SplitUser is the user whose connections to a separated master stay.
 const (
 	SplitUser     = "app"
 	SplitPassword = "secret"
 )
 
-// WithSplitUser adds the user that Split spares, who may do everything.
+// WithSplitUser adds SplitUser, with all rights. Split does not affect it.
 func WithSplitUser() Option {
 	return WithArgs("--user", SplitUser, "on", ">"+SplitPassword, "~*", "&*", "+@all")
 }
 
-// Split takes the master away from its replicas and from the Sentinels, as a
-// broken network does, but not from those who connect as SplitUser: they go on
-// with it as with a master. Every server must have been started WithSplitUser.
-// Heal ends it.
+// Split separates the master from its replicas and from the Sentinels, as a broken network does, but
+// not from clients that connect as SplitUser: for them it remains a master. Every server must have
+// been started WithSplitUser. Heal ends it.
 func (s *Sentinel) Split() {
 	s.t.Helper()
 	s.apart = s.master
 	s.asSplitUser([]any{"acl", "setuser", "default", "off"}, []any{"client", "kill", "user", "default"})
 }
 
-// Heal brings the server back that Split took away, as a replica of the present
-// master.
+// Heal reconnects the server that Split separated, as a replica of the present master.
 func (s *Sentinel) Heal() {
 	s.t.Helper()
 	s.asSplitUser([]any{"acl", "setuser", "default", "on"})
@@ -51,8 +49,7 @@ func (s *Sentinel) asSplitUser(commands ...[]any) {
 	}
 }
 
-// Replicas lists the living servers that are not the master, without one that
-// Split took away.
+// Replicas returns the living servers that are not the master, without one that Split separated.
 func (s *Sentinel) Replicas() []*Server {
 	return slices.DeleteFunc(s.Replicated.Replicas(), func(n *Server) bool { return n == s.apart })
 }

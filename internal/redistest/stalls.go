@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Stalls records for how long the machine did not let this process run. A bound on
-// real time is judged by it: what a promise allows, and what the machine took.
+// Stalls records how long the machine did not run this process. A bound on real time is what a
+// promise allows plus these stalls.
 type Stalls struct {
 	mu  sync.Mutex
 	all []stall
 }
 
-// stall is a time for which a goroutine that was due did not get to run.
+// stall is a time in which a goroutine that was due did not run.
 type stall struct{ from, to time.Time }
 
 const (
@@ -49,7 +49,7 @@ func (s *Stalls) watch(stop chan struct{}) {
 	}
 }
 
-// Between returns for how long the process did not run between two instants.
+// Between returns how long the process did not run between two instants.
 func (s *Stalls) Between(from, to time.Time) (sum time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,14 +65,14 @@ func (s *Stalls) Between(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// Within fails the test if what began at an instant has taken longer, until now,
-// than it may and the process was stalled. It returns how long it took.
+// Within fails the test if the time since an instant is more than the limit plus the stalls in it.
+// It returns that time.
 func (s *Stalls) Within(t testing.TB, begin time.Time, limit time.Duration, what string) time.Duration {
 	t.Helper()
 	return s.WithinAt(t, begin, time.Now(), limit, what)
 }
 
-// WithinAt is Within for what ended at an instant.
+// WithinAt is Within for a time that ended at an instant.
 func (s *Stalls) WithinAt(t testing.TB, begin, end time.Time, limit time.Duration, what string) time.Duration {
 	t.Helper()
 	took := end.Sub(begin)
