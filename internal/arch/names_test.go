@@ -220,12 +220,3 @@ var wordOfName = regexp.MustCompile(`[A-Z]?[a-z0-9]+|[A-Z]+`)
 func spaced(name string) string {
 	return strings.ToLower(strings.Join(wordOfName.FindAllString(name, -1), " "))
 }
-
-// pending reports whether a rule does not hold in a folder yet. The list shrinks.
-func pending(rule, dir string) bool {
-	return slices.Contains(map[string][]string{
-		"file-names": {
-			"cmd/holdfast",
-		},
-	}[rule], dir)
-}

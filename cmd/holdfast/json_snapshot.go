@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -72,7 +69,7 @@ func jsonHolder(s holdfast.Snapshot, h holdfast.Holder) jsonParty {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// mode returns what the weight of a party says: "reader" or "writer" of a readers' and
+// mode returns the meaning of a party's weight: "reader" or "writer" of a readers' and
 // writers' lock, where a writer needs the whole capacity; "count 3" of the party that set
 // a latch, and "wait" of those that wait for it; otherwise nothing.
 func mode(s holdfast.Snapshot, weight int) string {
@@ -93,35 +90,4 @@ func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
-}
-
-// table lines up columns; the caller writes tab-separated rows and flushes.
-func table(w io.Writer, header string) *tabwriter.Writer {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, header)
-	return t
-}
-
-// where words a party's process for a table.
-func where(name, host string, pid int) string {
-	return fmt.Sprintf("%s, pid %d on %s", orNone(name), pid, orNone(host))
-}
-
-// since words a moment by the store's clock for a table, in local time.
-func since(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format(time.DateTime)
-}
-
-// cell makes free text of other processes fit a cell: what does not print, such as tabs,
-// line ends, terminal controls and marks that turn the direction of writing, is escaped as
-// in a Go string, and no cell is empty.
-func cell(text string) string {
-	if text == "" {
-		return "-"
-	}
-	quoted := strconv.QuoteToGraphic(text)
-	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
 }

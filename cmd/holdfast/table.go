@@ -1,0 +1,42 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// table returns a writer that aligns columns. The caller writes tab-separated rows and
+// flushes.
+func table(w io.Writer, header string) *tabwriter.Writer {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, header)
+	return t
+}
+
+// where describes the process of a party for a table.
+func where(name, host string, pid int) string {
+	return fmt.Sprintf("%s, pid %d on %s", orNone(name), pid, orNone(host))
+}
+
+// since formats an instant of the store's clock for a table, in local time.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// cell makes text of other processes fit for a cell: what does not print, such as tabs, line
+// ends, terminal controls and marks that change the direction of writing, is escaped as in a
+// Go string. An empty text becomes "-".
+func cell(text string) string {
+	if text == "" {
+		return "-"
+	}
+	quoted := strconv.QuoteToGraphic(text)
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
+}
