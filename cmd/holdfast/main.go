@@ -72,7 +72,8 @@ type cli struct {
 	Demo    demoCmd    `cmd:"" help:"Show two scenes, stock and report, without and with Holdfast, also when nodes die."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 
-	Completion completionCmd `cmd:"" help:"Print a script that completes verbs and flags in the shell."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes verbs, flags and names in the shell."`
+	Names      namesCmd      `cmd:"" hidden:"" help:"List names for the completion."`
 	Man        manCmd        `cmd:"" hidden:"" help:"Write manual pages."`
 }
 
