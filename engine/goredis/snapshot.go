@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
-// How many entries of a line one script looks at, which takes it some 4 µs for each:
-// of one resource, and of each of many.
+// longPart is how many entries of a line one script reads for one resource, at some 4 µs each, and
+// shortPart how many it reads for each of many resources.
 const (
 	longPart  = 250
 	shortPart = 20
@@ -70,8 +70,8 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 			return engine.Brief{}, unexpected(err)
 		}
 		holders = append(holders, b.Holders...)
-		// Of a condition's holders those that died are in the order until an
-		// operation ends them.
+		// Dead holders of a condition stay in the order until an operation ends
+		// them.
 		if b.More == "" || engine.Kind(b.Kind) != engine.KindCond || len(holders) >= engine.MaxPeeked {
 			return brief(res, b, holders), nil
 		}
@@ -109,7 +109,7 @@ func parties(states ...script.State) (ids []string) {
 	return ids
 }
 
-// describeState is a state with the clients found for its parties.
+// describeState converts a state, with the clients found for its parties.
 func describeState(res engine.Resource, s script.State, found map[string]engine.Client) engine.Snapshot {
 	snap := engine.Snapshot{Resource: res, Kind: engine.Kind(s.Kind), Capacity: s.Capacity, Token: s.Last, Marked: s.Marked}
 	if s.MarkedBy.ID != "" {
@@ -134,7 +134,7 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	}
 	now, err := bounded(e, ctx, func() (time.Time, error) {
 		cb := e.batchers.single
-		if cb == nil { // of a cluster any node may be asked, and so none is watched
+		if cb == nil { // a cluster: any node may answer, so no pool is watched
 			return e.own.client().Time(ctx).Result()
 		}
 		return through(ctx, e, cb.pool, func(ctx context.Context, rdb redis.UniversalClient) (time.Time, error) {
@@ -144,7 +144,7 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	return now, e.classify(ctx, err)
 }
 
-// page is how many resources List looks at in one round trip.
+// page is how many resources List reads in one round trip.
 const page = 100
 
 // List yields a snapshot of every resource in use; see engine.Engine. It scans
@@ -200,7 +200,7 @@ func (e *Engine) list(ctx context.Context, prefix, pattern string, wanted func(s
 	return nil
 }
 
-// masters returns the clients that together see every key.
+// masters returns the clients that together have every key.
 func masters(ctx context.Context, rdb redis.UniversalClient) ([]redis.UniversalClient, error) {
 	cluster, ok := rdb.(*redis.ClusterClient)
 	if !ok {
@@ -222,14 +222,14 @@ func masters(ctx context.Context, rdb redis.UniversalClient) ([]redis.UniversalC
 	return nodes, <-done
 }
 
-// scan returns the names on one page of keys that match and were not seen yet.
+// scan returns the names on one page of keys that match and are not in seen.
 func (e *Engine) scan(ctx context.Context, node redis.UniversalClient, prefix, pattern string, cursor uint64, seen map[string]bool) ([]string, uint64, error) {
 	type found struct {
 		keys []string
 		next uint64
 	}
 	got, err := bounded(e, ctx, func() (found, error) {
-		// The type keeps out foreign values under a resource's name.
+		// The type excludes other values under a resource's name.
 		keys, next, err := node.ScanType(ctx, cursor, glob(prefix, pattern), page, "hash").Result()
 		return found{keys, next}, err
 	})
@@ -247,8 +247,8 @@ func (e *Engine) scan(ctx context.Context, node redis.UniversalClient, prefix, p
 	return names, got.next, nil
 }
 
-// snapshots yields those of the names that are wanted. It returns false if the
-// consumer wants no more.
+// snapshots yields the wanted snapshots of the names. It returns false if the loop over them has
+// ended.
 func (e *Engine) snapshots(ctx context.Context, prefix string, names []string, wanted func(script.State) bool, yield func(engine.Snapshot) bool) (bool, error) {
 	var calls []script.Call
 	var all []script.Keys
@@ -287,7 +287,7 @@ func (e *Engine) snapshots(ctx context.Context, prefix string, names []string, w
 			used, states = append(used, names[i]), append(states, state)
 		}
 	}
-	found, err := e.resolve(ctx, prefix, parties(states...)) // of a page at once
+	found, err := e.resolve(ctx, prefix, parties(states...)) // for a whole page
 	if err != nil {
 		return false, err
 	}

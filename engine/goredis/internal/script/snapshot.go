@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Snapshot is the arguments of the script. The zero value with Most is for the first
-// part of a state, and what each reply has for Rest is for the next one.
+// Snapshot is the arguments of the script. The zero value with Most is for the first part of a
+// state; Rest of each reply is for the next part.
 type Snapshot struct {
 	// Most is how many entries of the line the part has at most.
 	Most int
-	// WaiterLife is how long a waiter counts after it last asked.
+	// WaiterLife is how long a waiter is live after its last poll.
 	WaiterLife time.Duration
 
 	score  string
 	passed int64
 }
 
-// Waiter is an entry of the queue as the scripts describe it.
+// Waiter is an entry of the queue as the scripts return it.
 type Waiter struct {
 	ID, Reason string
 	Weight     int
@@ -30,11 +30,11 @@ type State struct {
 	Kind     string
 	Capacity int
 	Last     uint64
-	Marked   time.Duration // left of the mark; 0 if there is none
+	Marked   time.Duration // the rest of the mark; 0 if there is none
 	MarkedBy Holder        // what has set it, if that is known; without TTL
 	Holders  []Holder      // by token
 	Waiters  []Waiter      // in queue order
-	Rest     *Snapshot     // asks for what is missing; nil if it is whole
+	Rest     *Snapshot     // for the next part; nil if the state is complete
 }
 
 // Snapshot makes the call.
@@ -70,9 +70,9 @@ func (a Snapshot) Read(reply any) (State, error) {
 	return s, cmp.Or(r.err, holders.err, waiters.err)
 }
 
-// Join puts the parts of a state together, in the order in which they were read.
-// Between two of them a waiter may have been granted, a lease been renewed, and
-// the lease of a capacity of 1 changed hands: what was read last counts.
+// Join joins the parts of a state, in the order in which they were read. Between two parts a waiter
+// may be granted, a lease renewed, and a lease of capacity 1 granted to another holder: the latest
+// part counts.
 func Join(parts []State) State {
 	s := parts[len(parts)-1]
 	if len(parts) == 1 {
