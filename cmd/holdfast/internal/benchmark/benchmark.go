@@ -1,7 +1,7 @@
-// Package benchmark measures what locks cost on a store as it is, from where the
-// program runs: a round trip, a free lock, many locks at once, many callers of one
-// lock, and the hand-off between two clients. It is a short selection; what other
-// locks cost beside Holdfast is measured by the project's own benchmark.
+// Package benchmark measures the cost of locks on a store, from where the program runs: a
+// round trip, a free lock, many locks at once, many callers of one lock, and the hand-off
+// between two clients. The project's own benchmark, in bench, compares Holdfast with other
+// locks.
 package benchmark
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Config says what is measured, and how long each part of it takes.
+// Config is what is measured, and how long each part takes.
 type Config struct {
 	// Client and Other are two clients of the same store and prefix.
 	Client, Other *holdfast.Client
@@ -26,14 +26,14 @@ type Config struct {
 	For time.Duration
 }
 
-// Result is everything that was measured. A part goes on beyond its time until it
-// has something to tell: one pair, a turn of every caller, one hand-off.
+// Result is everything that was measured. A part continues beyond its time until it has a result:
+// one pair, a turn of every caller, one hand-off.
 type Result struct {
 	RoundTrip Times // of a script that does nothing
-	Free      Times // a lock and an unlock that nobody else wants
+	Free      Times // a lock and an unlock without contention
 	Spread    Turns // callers with a resource each
 	Shared    Turns // callers of one process on one resource
-	HandOff   Times // between two clients: from the begin of a release to the other's entry
+	HandOff   Times // between two clients: from the start of a release to the return of the other's lock
 }
 
 // Times are of single events.
@@ -42,8 +42,8 @@ type Times struct {
 	P50, P99 time.Duration
 }
 
-// Turns are what callers got. A rate says little without the other two: who polls
-// looks fast where whoever releases a lock takes it again at once.
+// Turns are the turns of the callers. The rate alone is misleading: a lock by polling has a high rate
+// if the caller that releases it acquires it again at once.
 type Turns struct {
 	Callers     int
 	PerSecond   float64
@@ -51,9 +51,8 @@ type Turns struct {
 	LongestWait time.Duration
 }
 
-// Run measures. Its resources have names that nobody else uses; what is left of
-// them in the store ends by its TTL. It ends early, with ctx's cause, when ctx
-// ends.
+// Run measures. Its resources have random names; what remains of them in the store expires. If ctx
+// ends, Run returns its cause.
 func Run(ctx context.Context, c Config) (Result, error) {
 	name := "bench:" + rand.Text()
 	var r Result
@@ -71,8 +70,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	return r, err
 }
 
-// single times round trips and pairs in turn, so that a store that is slow for a
-// moment is so for both.
+// single measures round trips and pairs in turn, so that a slow moment of the store affects both.
 func (c Config) single(ctx context.Context, name string) (trip, free Times, err error) {
 	m := c.Client.Mutex(name)
 	pair := func() error {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// crowd lets callers take turns on the resources that name gives them.
+// crowd runs callers that take turns on the resources that name returns.
 func (c Config) crowd(ctx context.Context, name func(i int) string) (Turns, error) {
 	turns := make([]int, c.Callers)
 	longest := make([]time.Duration, c.Callers)
@@ -50,11 +50,10 @@ func (c Config) crowd(ctx context.Context, name func(i int) string) (Turns, erro
 	return t, errors.Join(errs...)
 }
 
-// holdTime is how long each of two clients holds the lock, so that the other
-// surely waits for it.
+// holdTime is how long each of two clients holds the lock, so that the other one waits for it.
 const holdTime = time.Millisecond
 
-// handOff passes a lock to and fro between two clients.
+// handOff hands a lock to and fro between two clients.
 func (c Config) handOff(ctx context.Context, name string) (Times, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -66,7 +65,7 @@ func (c Config) handOff(ctx context.Context, name string) (Times, error) {
 			for more := true; more; {
 				l, err := m.Lock(ctx)
 				if err != nil {
-					cancel(err) // the other would wait for a hand-off that never comes
+					cancel(err) // otherwise the other one waits for ever
 					return
 				}
 				more = p.hold(i)
@@ -81,8 +80,8 @@ func (c Config) handOff(ctx context.Context, name string) (Times, error) {
 	return timesOf(p.gaps), context.Cause(ctx)
 }
 
-// passing is what the holder writes down. The lock that is measured keeps the
-// clients apart; mu says so to Go's memory model, and nobody waits for it.
+// passing is what the holder records. The measured lock excludes the other client; mu is for Go's
+// memory model and is never contended.
 type passing struct {
 	mu       sync.Mutex
 	end      time.Time
@@ -91,7 +90,7 @@ type passing struct {
 	gaps     []time.Duration
 }
 
-// hold is one client's turn; it tells whether there should be more.
+// hold is one client's turn. It reports whether there should be more.
 func (p *passing) hold(client int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

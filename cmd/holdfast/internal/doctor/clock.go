@@ -7,21 +7,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// reading is a server's clock against this machine's.
+// reading is the difference between a server's clock and this machine's.
 type reading struct {
 	known bool
 	ahead time.Duration // of this machine's clock
-	error time.Duration // half the round trip of the look
+	error time.Duration // half the round trip
 }
 
-// look reads the clock once more and keeps the surer reading.
+// look reads the clock once more and keeps the more exact reading.
 func (r *reading) look(ctx context.Context, rdb *redis.Client) error {
 	sent := time.Now()
 	there, err := rdb.Time(ctx).Result()
 	if err != nil {
 		return err
 	}
-	half := time.Since(sent) / 2 // the answer may have been made at any moment between
+	half := time.Since(sent) / 2 // the server may have read its clock at any time between
 	if !r.known || half < r.error {
 		// Round(0) leaves the wall clock, which is what is compared.
 		*r = reading{true, there.Sub(sent.Round(0).Add(half)), half}
@@ -30,14 +30,14 @@ func (r *reading) look(ctx context.Context, rdb *redis.Client) error {
 }
 
 const (
-	// skewWarn is the difference between servers from which there is a warning.
+	// skewWarn is the difference between servers above which there is a warning.
 	skewWarn = time.Second
-	// skewFail is engine.MaxBallotAhead: a quorum's tokens are refused from there on.
+	// skewFail is engine.MaxBallotAhead: above it a quorum's tokens are refused.
 	skewFail = 24 * time.Hour
 )
 
-// clocks compares the servers' clocks with each other. A server that takes over
-// goes on with tokens by its own clock, unless it knows the last one.
+// clocks compares the servers' clocks with each other. After a failover the new master takes tokens
+// from its own clock, unless it has the last one.
 func clocks(sites []*site) []Finding {
 	const check = "clock"
 	var first, last *server

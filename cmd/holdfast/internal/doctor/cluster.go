@@ -16,7 +16,7 @@ type clusterNode struct {
 
 func (n *clusterNode) is(flag string) bool { return slices.Contains(n.flags, flag) }
 
-// findInCluster asks the servers of the URL, in turn, for all others.
+// findInCluster gets the servers of the cluster from the servers of the URL, one after the other.
 func (s *site) findInCluster(ctx context.Context) error {
 	var trouble error
 	for _, addr := range s.node.Addrs {
@@ -34,7 +34,7 @@ func (s *site) findInCluster(ctx context.Context) error {
 	return trouble
 }
 
-// role is what a server of the cluster does for leases; nothing if it is empty.
+// role returns whether a server is a master or a replica, or "" if it does not store leases.
 func (n *clusterNode) role() role {
 	switch {
 	case n.is("master") && n.slots > 0:
@@ -60,8 +60,7 @@ func (s *site) askCluster(ctx context.Context, addr string) error {
 	return err
 }
 
-// parseNodes reads CLUSTER NODES as the server at addr gave it, which may not
-// know its own address yet.
+// parseNodes parses CLUSTER NODES of the server at addr, which may not have its own address yet.
 func parseNodes(text, addr string) []clusterNode {
 	var out []clusterNode
 	host, _, _ := net.SplitHostPort(addr)
@@ -83,7 +82,7 @@ func parseNodes(text, addr string) []clusterNode {
 			n.addr = net.JoinHostPort(h, port)
 		}
 		for _, w := range words[8:] {
-			if !strings.HasPrefix(w, "[") { // not a slot on its way
+			if !strings.HasPrefix(w, "[") { // not a slot that is being moved
 				n.slots++
 			}
 		}
@@ -95,7 +94,7 @@ func parseNodes(text, addr string) []clusterNode {
 // slotsAll is the number of slots of a cluster.
 const slotsAll = 16384
 
-// checkCluster looks at the cluster as a whole.
+// checkCluster checks the cluster as a whole.
 func (s *site) checkCluster() []Finding {
 	const check = "cluster"
 	switch {
@@ -109,7 +108,7 @@ func (s *site) checkCluster() []Finding {
 	return append(s.checkSlots(), s.checkMembers()...)
 }
 
-// checkSlots: every resource has a master.
+// checkSlots checks that every slot has a master.
 func (s *site) checkSlots() []Finding {
 	const check = "cluster"
 	served, _ := s.cluster.number("cluster_slots_ok")
@@ -125,7 +124,7 @@ func (s *site) checkSlots() []Finding {
 	return told(s.ok(check, "cluster_state ok, all slots served by %d servers", len(s.nodes)))
 }
 
-// checkMembers: a master that fails is replaced.
+// checkMembers checks that a master that fails is replaced.
 func (s *site) checkMembers() []Finding {
 	const check = "failover"
 	var out []Finding
@@ -160,7 +159,7 @@ func (s *site) checkMembers() []Finding {
 	return out
 }
 
-// versions are those of the servers that answered, each once.
+// versions returns the versions of the servers that answered, each once.
 func (s *site) versions() []string {
 	var out []string
 	for _, srv := range s.servers {

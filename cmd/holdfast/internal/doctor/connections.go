@@ -2,10 +2,10 @@ package doctor
 
 import "time"
 
-// idleShort is from which timeout on pools lose no connections in normal use.
+// idleShort is the shortest timeout with which pools lose no connections in normal use.
 const idleShort = time.Minute
 
-// checkConnections looks at what may cut connections or refuse them.
+// checkConnections checks the settings that close or refuse connections.
 func (s *server) checkConnections() []Finding {
 	const check = "connections"
 	var out []Finding

@@ -1,14 +1,12 @@
-// Package doctor examines the Redis behind a store as a careful operator would
-// before trusting it with locks: whether it is reached, and by whom; whether it
-// can forget leases (eviction, restarts, failovers); whether the user's rights
-// are enough; and what a sensible TTL is.
+// Package doctor examines the Redis of a store before it is used for locks: whether it can
+// be reached, and as which user; whether it can lose leases (eviction, restarts, failovers);
+// whether the user's rights are enough; and which TTL is sensible.
 //
-// It asks first and judges afterwards: a server holds what one redis-server
-// said, a site what stands behind one URL, and a check is a function from these
-// to findings. A server may refuse a question (managed services hide CONFIG):
-// the finding is then Unknown, not a failure. Nothing is changed; only where a
-// user's rights cannot be asked for are they tried, with a resource of a random
-// name that is gone within two minutes.
+// It first collects data and then checks them: a server has the answers of one redis-server, a
+// site those of one URL, and a check is a function from these to findings. If a server refuses
+// a query (managed services hide CONFIG), the finding is Unknown, not a failure. Nothing is
+// changed, except that a user's rights that cannot be queried are tried with a resource with a
+// random name, which expires within two minutes.
 package doctor
 
 import (
@@ -19,16 +17,16 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// Options say what the store is meant for.
+// Options describe the intended use of the store.
 type Options struct {
 	// Prefix of the keys and channels on which the user needs rights.
 	Prefix string
-	// TTL is the longest in use. The rules for restarts and failovers go by it.
+	// TTL is the longest in use. The checks of restarts and failovers depend on it.
 	TTL time.Duration
 }
 
-// Examine asks all servers of the store and judges what they say. It returns
-// within about half a minute, also when nothing answers; ctx may end it sooner.
+// Examine queries all servers of the store and checks their answers. It returns within about half
+// a minute, even if there is no answer; ctx may end it earlier.
 func Examine(ctx context.Context, st *store.Store, o Options) *Report {
 	sites := make([]*site, len(st.Nodes()))
 	var asked sync.WaitGroup
@@ -55,23 +53,22 @@ func Examine(ctx context.Context, st *store.Store, o Options) *Report {
 	return r
 }
 
-// site is what stands behind one URL: a server, the servers of Sentinels, or a
-// cluster.
+// site is what one URL names: a server, the servers of Sentinels, or a cluster.
 type site struct {
 	place
 	node *store.Node
 
-	// servers keep the leases, now or after a failover; those thought to be
-	// masters come first.
+	// servers store the leases, now or after a failover. The supposed masters come
+	// first.
 	servers   []*server
 	sentinels []*guardian
-	nodes     []clusterNode // of a cluster, as it says itself
+	nodes     []clusterNode // CLUSTER NODES
 	cluster   fields        // CLUSTER INFO
 	trouble   error         // why the servers could not be found
-	trial     *trial        // of the user's rights, if they could not be asked for
+	trial     *trial        // of the user's rights, if they cannot be queried
 }
 
-// ask finds the servers and asks them all at once.
+// ask finds the servers and queries all of them concurrently.
 func (s *site) ask(ctx context.Context, o Options) {
 	switch s.node.Kind {
 	case store.Sentinel:
@@ -89,7 +86,7 @@ func (s *site) ask(ctx context.Context, o Options) {
 	s.tryRights(ctx, o)
 }
 
-// findings judges one site.
+// findings checks one site.
 func (s *site) findings(o Options) []Finding {
 	var out []Finding
 	switch s.node.Kind {
@@ -104,14 +101,14 @@ func (s *site) findings(o Options) []Finding {
 	return append(out, s.checkTrial(o)...)
 }
 
-// findings judges one server; one that did not answer has one finding.
+// findings checks one server. There is one finding for a server that did not answer.
 func (s *server) findings(of *site, o Options) []Finding {
 	out := s.checkReach()
 	if s.trouble != nil {
 		return out
 	}
 	if s.info["redis_mode"] == "sentinel" {
-		return append(out, s.checkMode(of)...) // the rest would speak of leases
+		return append(out, s.checkMode(of)...) // the other checks are about leases
 	}
 	out = append(out, s.checkVersion(of)...)
 	out = append(out, s.checkMode(of)...)
@@ -125,7 +122,7 @@ func (s *server) findings(of *site, o Options) []Finding {
 	return append(out, s.checkConnections()...)
 }
 
-// masters are the servers that answered and grant leases now.
+// masters returns the servers that answered and grant leases now.
 func (s *site) masters() []*server {
 	var out []*server
 	for _, srv := range s.servers {
@@ -138,6 +135,6 @@ func (s *site) masters() []*server {
 
 func (s *site) close() {
 	for _, srv := range s.servers {
-		_ = srv.rdb.Close() // nothing is under way
+		_ = srv.rdb.Close() // no call is in flight
 	}
 }

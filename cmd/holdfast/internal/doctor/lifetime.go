@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// lifetime says what TTL is sensible. A lease is renewed every third of its TTL; two renewals may then
-// fail in the longest pause or round trip that was seen, and the third still comes in time.
+// lifetime recommends a TTL. A lease is renewed every third of its TTL, so two renewals may fail in
+// the longest pause or round trip that was seen, and the third is still in time.
 func lifetime(sites []*site, o Options) []Finding {
 	const check = "ttl"
 	worst, failover := time.Duration(0), time.Duration(0)
@@ -46,11 +46,11 @@ func lifetime(sites []*site, o Options) []Finding {
 	return values(everywhere.ok(check, "the shortest sensible one is %s; checked: %s", least, o.TTL))
 }
 
-// election is about how long a failover takes after the failure was noticed,
-// until clients have found the new master.
+// election is the approximate time from the detection of a failure until clients have found the new
+// master.
 const election = 2 * time.Second
 
-// failover is about how long a failover takes; 0 if there is none.
+// failover returns the approximate duration of a failover, or 0 if there is none.
 func (s *site) failover() time.Duration {
 	notice := time.Duration(0)
 	for _, g := range s.sentinels {
@@ -69,11 +69,11 @@ func (s *site) failover() time.Duration {
 	return notice + election
 }
 
-// rideOut is the TTL whose leases survive an outage: the last renewal may have
-// been a third of the TTL before it, and the margin is 2 % and 20 ms.
+// rideOut returns the TTL whose leases survive an outage: the last renewal may be a third of the TTL
+// before it, and the margin is 2 % and 20 ms.
 func rideOut(outage time.Duration) time.Duration { return roundUp(outage * 16 / 10) }
 
-// roundUp rounds up to a duration that people write.
+// roundUp rounds up to a round duration.
 func roundUp(d time.Duration) time.Duration {
 	for _, step := range []time.Duration{10 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second} {
 		if d <= 10*step || step == 10*time.Second {

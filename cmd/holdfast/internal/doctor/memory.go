@@ -1,7 +1,7 @@
 package doctor
 
-// checkEviction: a server that evicts forgets leases while they are held, and all
-// keys of Holdfast have a TTL, so volatile-* evicts them like allkeys-*.
+// checkEviction checks that the server does not evict keys: that would lose leases that are held.
+// All keys of Holdfast have a TTL, so volatile-* evicts them like allkeys-*.
 func (s *server) checkEviction() []Finding {
 	const check = "eviction"
 	policy, ok := s.setting("maxmemory-policy", "maxmemory_policy")
@@ -20,7 +20,7 @@ func (s *server) checkEviction() []Finding {
 		"maxmemory-policy %s may evict leases while they are held, and two may then hold a resource", policy).with("policy", policy)}
 }
 
-// limit is maxmemory; 0 is no limit.
+// limit returns maxmemory; 0 is no limit.
 func (s *server) limit() (int64, bool) {
 	text, ok := s.setting("maxmemory", "maxmemory")
 	if !ok {
@@ -29,16 +29,16 @@ func (s *server) limit() (int64, bool) {
 	return fields{"n": text}.number("n")
 }
 
-// nearlyFull is the part of the memory from which there is a warning.
+// nearlyFull is the fraction of the memory above which there is a warning.
 const nearlyFull = 0.8
 
-// checkMemory: a full server refuses to grant.
+// checkMemory checks that there is free memory: without it the server grants no lease.
 func (s *server) checkMemory() []Finding {
 	const check = "memory"
 	used, ok := s.info.number("used_memory")
 	limit, known := s.limit()
 	if !ok || !known {
-		return nil // checkAnswers has told that the sources are closed
+		return nil // checkAnswers reports that INFO and CONFIG are refused
 	}
 	of, what := limit, "maxmemory"
 	if limit == 0 {

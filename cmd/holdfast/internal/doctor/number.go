@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// number reads a whole number; what is not there or is none is 0 and not ok.
+// number parses an integer. If it is missing or malformed, number returns 0 and false.
 func (f fields) number(name string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(f[name], 10, 64)
 	return n, err == nil
 }
 
-// size words a number of bytes.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n >= 1<<30:
@@ -23,7 +23,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%d KiB", n>>10)
 }
 
-// span words a duration with two or three digits.
+// span formats a duration with two or three digits.
 func span(d time.Duration) string {
 	switch {
 	case d >= time.Minute:
@@ -36,5 +36,5 @@ func span(d time.Duration) string {
 	return d.Round(10 * time.Microsecond).String()
 }
 
-// millis is a duration for a value whose name ends in _ms.
+// millis converts a duration for a value whose name ends in _ms.
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

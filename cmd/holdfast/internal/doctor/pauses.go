@@ -8,8 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// slowEntry is the longest time for which the server is known to have been busy
-// with one thing.
+// slowEntry is the longest known time in which the server was busy with one command.
 type slowEntry struct {
 	took time.Duration
 	what string
@@ -18,11 +17,11 @@ type slowEntry struct {
 // slowEntries is how much of the slow log is read.
 const slowEntries = 128
 
-// askSlowest looks for what kept the server busy; it may be refused. Of a command
-// it keeps the name only: arguments may be anybody's data.
+// askSlowest returns the slowest entry of the slow log, which may be refused. It keeps only the name
+// of the command: its arguments may be private.
 func askSlowest(ctx context.Context, rdb *redis.Client) slowEntry {
 	var worst slowEntry
-	log, _ := rdb.SlowLogGet(ctx, slowEntries).Result() // refused: nothing is known
+	log, _ := rdb.SlowLogGet(ctx, slowEntries).Result() // empty if it is refused
 	for _, e := range log {
 		if e.Duration > worst.took && len(e.Args) > 0 {
 			worst = slowEntry{e.Duration, strings.ToUpper(e.Args[0]) + " in the slow log"}
@@ -41,7 +40,7 @@ func askSlowest(ctx context.Context, rdb *redis.Client) slowEntry {
 	return worst
 }
 
-// pause is the longest known time for which the server answered nobody.
+// pause returns the longest known time in which the server did not answer.
 func (s *server) pause() slowEntry {
 	worst := s.slowest
 	if fork, ok := s.info.number("latest_fork_usec"); ok {
@@ -52,7 +51,7 @@ func (s *server) pause() slowEntry {
 	return worst
 }
 
-// checkPauses: while a server is busy with one thing no lease is renewed.
+// checkPauses checks for long pauses: during them no lease is renewed.
 func (s *server) checkPauses(o Options) []Finding {
 	const check = "pauses"
 	worst := s.pause()

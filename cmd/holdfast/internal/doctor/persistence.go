@@ -2,18 +2,18 @@ package doctor
 
 import "github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 
-// How much a server remembers when it comes back.
+// What a server has after a restart.
 type memory uint8
 
 const (
-	unsure  memory = iota // it does not disclose
-	nothing               // it comes back empty
-	older1s               // what AOF with everysec has: all after a crash, all but 1 or 2 s after a power loss
-	snapped               // what the last RDB snapshot has
+	unsure  memory = iota // it is not known
+	nothing               // it restarts empty
+	older1s               // AOF with everysec: everything after a crash, except the last 1 or 2 s after a power loss
+	snapped               // the last RDB snapshot
 	all                   // AOF with fsync always
 )
 
-// remembers tells what a restart costs.
+// remembers returns what a server has after a restart.
 func (s *server) remembers() memory {
 	aof, ok := s.info["aof_enabled"]
 	if !ok {
@@ -28,7 +28,7 @@ func (s *server) remembers() memory {
 		return all
 	case aof == "1" && fsync == "everysec":
 		return older1s
-	case aof == "1": // "no": the system writes when it likes
+	case aof == "1": // "no": the operating system decides when to write
 		return snapped
 	case !knownSave:
 		return unsure
@@ -38,7 +38,8 @@ func (s *server) remembers() memory {
 	return nothing
 }
 
-// checkPersistence: a server that comes back without leases gives them twice.
+// checkPersistence checks whether leases survive a restart: without them the server grants them
+// again.
 func (s *server) checkPersistence(of *site) []Finding {
 	const check = "persistence"
 	if s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err" {

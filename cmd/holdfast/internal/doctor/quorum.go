@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// quorum looks at the nodes together.
+// quorum checks the nodes of a quorum together.
 func quorum(sites []*site, o Options) []Finding {
 	out := checkMajority(sites)
 	out = append(out, checkIndependence(sites)...)
@@ -19,10 +19,10 @@ func quorum(sites []*site, o Options) []Finding {
 	return out
 }
 
-// up tells whether a node takes part.
+// up reports whether a node takes part.
 func (s *site) up() bool { return len(s.masters()) > 0 }
 
-// refused tells whether the node keeps the user out.
+// refused reports whether the node refuses the user.
 func (s *site) refused() bool {
 	return refusedBy(s.trouble) || slices.ContainsFunc(s.servers, func(srv *server) bool { return refusedBy(srv.trouble) }) ||
 		slices.ContainsFunc(s.sentinels, func(g *guardian) bool { return refusedBy(g.trouble) })
@@ -60,8 +60,8 @@ func checkMajority(sites []*site) []Finding {
 	return out
 }
 
-// checkIndependence: a quorum counts for nothing if two nodes are one, or share a
-// fate.
+// checkIndependence checks that the nodes are independent: a quorum is useless if two nodes are the
+// same server or fail together.
 func checkIndependence(sites []*site) []Finding {
 	const check = "independence"
 	var out []Finding
@@ -82,7 +82,7 @@ func checkIndependence(sites []*site) []Finding {
 	return out
 }
 
-// sameFate tells how two nodes hang together; empty if they do not.
+// sameFate describes how two nodes depend on each other, or returns "".
 func sameFate(a, b *site) string {
 	for _, x := range a.servers {
 		for _, y := range b.servers {
@@ -102,7 +102,7 @@ func sameFate(a, b *site) string {
 	return ""
 }
 
-// clusterIDs are the IDs of the servers of the cluster that the node belongs to.
+// clusterIDs returns the IDs of the servers of the node's cluster.
 func (s *site) clusterIDs() []string {
 	var ids []string
 	for _, n := range s.nodes {
@@ -114,7 +114,7 @@ func (s *site) clusterIDs() []string {
 	return ids
 }
 
-// sharedHosts are hosts on which there are masters of more than one node.
+// sharedHosts returns the hosts with masters of more than one node.
 func sharedHosts(sites []*site) []string {
 	seen, shared := map[string]bool{}, []string{}
 	for _, st := range sites {
@@ -136,8 +136,8 @@ func sharedHosts(sites []*site) []string {
 	return shared
 }
 
-// checkRestart: a node that comes back without a vote that it gave may vote once
-// more within the TTL of that lease.
+// checkRestart checks that a node keeps its votes over a restart: without them it may vote once more
+// within the TTL of a lease.
 func (s *server) checkRestart(o Options) []Finding {
 	const check = "restart"
 	kept := s.remembers()
@@ -159,7 +159,7 @@ func (s *server) checkRestart(o Options) []Finding {
 	return told(s.warn(check, rule, "up for %s; a restart forgets votes, and if it comes back within %s it votes twice", uptime, o.TTL))
 }
 
-// soften makes warnings of what a quorum is there to survive.
+// soften turns failures that a quorum tolerates into warnings.
 func (r *Report) soften(sites []*site) {
 	up := 0
 	for _, st := range sites {

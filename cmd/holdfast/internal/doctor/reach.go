@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// checkReach tells whether the server answers, and how quickly.
+// checkReach checks whether the server answers, and how quickly.
 func (s *server) checkReach() []Finding {
 	const check = "reach"
 	switch {
@@ -25,8 +25,7 @@ func (s *server) checkReach() []Finding {
 	return []Finding{f.with("rtt_median_ms", millis(s.median())).with("rtt_max_ms", millis(s.longest())).with("role", string(s.role))}
 }
 
-// unreadiness is the finding about a server that answers PING with an error; empty
-// if it does not.
+// unreadiness returns the finding for a server that answers PING with an error, if it does.
 func (s *server) unreadiness() Finding {
 	switch {
 	case s.unready == nil:
@@ -55,7 +54,7 @@ func (s *server) longest() time.Duration {
 	return slices.Max(s.rtts)
 }
 
-// checkAnswers tells which sources of the other checks are closed.
+// checkAnswers reports which sources of the other checks the server refuses.
 func (s *server) checkAnswers() []Finding {
 	var out []Finding
 	if s.infoErr != nil {
@@ -68,7 +67,7 @@ func (s *server) checkAnswers() []Finding {
 	return out
 }
 
-// checkMode tells whether the URL's scheme fits what answers.
+// checkMode checks that the URL's scheme fits the server.
 func (s *server) checkMode(of *site) []Finding {
 	const check = "mode"
 	single := of.node.Kind == singleURL

@@ -14,25 +14,25 @@ const (
 	sentinelURL = store.Sentinel
 )
 
-// lagWarn is from which lag, in seconds since a replica last said that it keeps
-// up, there is a warning. It says so every second.
+// lagWarn is the lag, in seconds since the last acknowledgement of a replica, above which there is a
+// warning. A replica acknowledges every second.
 const lagWarn = 3
 
-// checkReplication looks at a master's replicas, or at a replica's master.
+// checkReplication checks a master's replicas, or a replica's master.
 func (s *server) checkReplication(of *site) []Finding {
 	if s.infoErr != nil {
 		return nil
 	}
 	if s.info["role"] == "slave" {
 		if of.node.Kind == singleURL {
-			return nil // checkMode has failed it
+			return nil // checkMode reports it
 		}
 		return s.checkUpstream()
 	}
 	return append(s.checkReplicas(of), s.checkMinimum(of)...)
 }
 
-// checkUpstream looks at a replica.
+// checkUpstream checks a replica.
 func (s *server) checkUpstream() []Finding {
 	const check = "replication"
 	from := s.info["master_host"] + ":" + s.info["master_port"]
@@ -46,7 +46,7 @@ func (s *server) checkUpstream() []Finding {
 	return []Finding{s.ok(check, "replica of %s", from)}
 }
 
-// checkReplicas looks at what a master says of its replicas.
+// checkReplicas checks a master's state of its replicas.
 func (s *server) checkReplicas(of *site) []Finding {
 	const check = "replication"
 	n, ok := s.info.number("connected_slaves")
@@ -77,8 +77,8 @@ func (s *server) checkReplicas(of *site) []Finding {
 	return []Finding{s.ok(check, "%d replicas, at most %d bytes behind", n, most).with("replicas", n).with("bytes_behind", most)}
 }
 
-// checkMinimum looks at min-replicas-to-write: without it a master that is cut
-// off goes on granting what nobody will remember.
+// checkMinimum checks min-replicas-to-write: without it a master that is cut off continues to grant
+// leases, which are lost.
 func (s *server) checkMinimum(of *site) []Finding {
 	const check = "min-replicas"
 	text, ok := s.conf["min-replicas-to-write"]
@@ -102,7 +102,7 @@ func (s *server) checkMinimum(of *site) []Finding {
 	return nil
 }
 
-// parseReplica reads a line like ip=127.0.0.1,port=6380,state=online,offset=98,lag=1.
+// parseReplica parses a line like ip=127.0.0.1,port=6380,state=online,offset=98,lag=1.
 func parseReplica(text string) fields {
 	f := fields{}
 	for pair := range strings.SplitSeq(text, ",") {

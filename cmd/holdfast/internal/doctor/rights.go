@@ -8,17 +8,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// rights are what the user of the URL may do, as ACL DRYRUN tells.
+// rights are the rights of the URL's user according to ACL DRYRUN.
 type rights struct {
 	user  string
-	asked bool // false: the server has no DRYRUN, or does not let this user ask
+	asked bool // false: the server has no DRYRUN, or refuses it
 	lacks []lack
 }
 
-// lack is a command that the user may not run, and what the server said of it.
+// lack is a command that the user may not run, and the server's error.
 type lack struct{ command, why string }
 
-// deed is one command that Holdfast sends, with such arguments as it sends.
+// deed is a command that Holdfast sends, with arguments of the same form.
 type deed []any
 
 func (d deed) name() string {
@@ -44,8 +44,8 @@ func deeds(prefix string) []deed {
 	}
 }
 
-// deedsInCluster come on top in a cluster. Only the first is needed: without the
-// others all servers are told what concerns one shard.
+// deedsInCluster are further commands in a cluster. Only the first is needed: without the others
+// wake-ups are published to all servers instead of one shard.
 func deedsInCluster(prefix string) []deed {
 	channel := prefix + ":{doctor}:wake:doctor"
 	return []deed{{"cluster", "slots"}, {"spublish", channel, "m"}, {"ssubscribe", channel}}
@@ -53,7 +53,7 @@ func deedsInCluster(prefix string) []deed {
 
 func optional(l lack) bool { return l.command == "spublish" || l.command == "ssubscribe" }
 
-// askRights asks what the user of a connection may do.
+// askRights queries the rights of a connection's user.
 func askRights(ctx context.Context, rdb *redis.Client, all []deed) rights {
 	user, err := rdb.Do(ctx, "acl", "whoami").Text()
 	if err != nil {
@@ -71,7 +71,7 @@ func askRights(ctx context.Context, rdb *redis.Client, all []deed) rights {
 		switch {
 		case err != nil && !strings.Contains(err.Error(), "not found"): // NOPERM, or no DRYRUN
 			return rights{user: user}
-		case err != nil: // the command is not there: renamed, or another flavour
+		case err != nil: // the server does not have the command: it was renamed, or is of another server
 			r.lacks = append(r.lacks, lack{d.name(), short(err)})
 		case said != "OK":
 			r.lacks = append(r.lacks, lack{d.name(), said})
@@ -80,8 +80,8 @@ func askRights(ctx context.Context, rdb *redis.Client, all []deed) rights {
 	return r
 }
 
-// checkRights tells what the user lacks. Where the server does not tell,
-// tryRights has tried.
+// checkRights reports which rights the user lacks, if the server answered. If not, checkTrial reports
+// the outcome of tryRights.
 func (s *server) checkRights(o Options) []Finding {
 	const check = "rights"
 	switch {
@@ -105,7 +105,7 @@ func (s *server) checkRights(o Options) []Finding {
 	return []Finding{s.fail(check, remedy, "user %s may not run %s on %s:*", s.rights.user, list, o.Prefix).as(Denied).with("lacks", names)}
 }
 
-// grant is what of ACL SETUSER mends the lack.
+// grant returns the rules for ACL SETUSER that grant what is lacking.
 func (l lack) grant(prefix string) string {
 	switch {
 	case strings.Contains(l.why, " key"):

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// guardian is one Sentinel and what it said.
+// guardian is one Sentinel and its answers.
 type guardian struct {
 	place
 	trouble  error    // set: it did not answer
@@ -24,8 +24,7 @@ type guardian struct {
 	quorum   error // SENTINEL CKQUORUM
 }
 
-// findBySentinels asks all Sentinels, also those that the URL does not name, for
-// the servers.
+// findBySentinels gets the servers from all Sentinels, including those that the URL does not name.
 func (s *site) findBySentinels(ctx context.Context) {
 	asked := map[string]bool{}
 	for addrs := s.node.Addrs; len(addrs) > 0; {
@@ -67,8 +66,7 @@ func (s *site) askSentinels(ctx context.Context, addrs []string, asked map[strin
 	wait.Wait()
 }
 
-// askedAs tells whether a Sentinel was asked already under another address, such
-// as a host name.
+// askedAs reports whether a Sentinel was queried already under another address, such as a host name.
 func (s *site) askedAs(id string) bool {
 	return slices.ContainsFunc(s.sentinels, func(g *guardian) bool { return id != "" && g.master["my-id"] == id })
 }
@@ -81,7 +79,7 @@ func (g *guardian) ask(ctx context.Context, rdb *redis.Client, name string) {
 	}
 	table := func(what string) []fields {
 		cmd := redis.NewMapStringStringSliceCmd(ctx, "sentinel", what, name)
-		_ = rdb.Process(ctx, cmd) // an error leaves it empty; SENTINEL MASTER tells
+		_ = rdb.Process(ctx, cmd) // empty after an error, which SENTINEL MASTER returns too
 		var rows []fields
 		for _, row := range cmd.Val() {
 			rows = append(rows, row)
@@ -111,7 +109,7 @@ func (g *guardian) ask(ctx context.Context, rdb *redis.Client, name string) {
 	g.quorum = rdb.Do(ctx, "sentinel", "ckquorum", name).Err()
 }
 
-// masterAddr is what most Sentinels name.
+// masterAddr returns the address that most Sentinels name.
 func (s *site) masterAddr() string {
 	votes, best := map[string]int{}, ""
 	for _, g := range s.sentinels {
@@ -129,7 +127,7 @@ func (s *site) masterAddr() string {
 
 func (g *guardian) address() string { return net.JoinHostPort(g.master["ip"], g.master["port"]) }
 
-// checkSentinels looks at who decides on a failover.
+// checkSentinels checks the Sentinels, which decide on a failover.
 func (s *site) checkSentinels() []Finding {
 	const check = "sentinel"
 	var out []Finding
@@ -157,7 +155,7 @@ func (s *site) checkSentinels() []Finding {
 	return append(append(out, s.checkAgreement(named)...), s.checkVoters(named)...)
 }
 
-// checkAgreement: all Sentinels name the same master, and think that it is well.
+// checkAgreement checks that all Sentinels name the same master and see it as up.
 func (s *site) checkAgreement(all []*guardian) []Finding {
 	const check = "sentinel"
 	var names []string
@@ -182,7 +180,7 @@ func (s *site) checkAgreement(all []*guardian) []Finding {
 	return []Finding{s.ok(check, "%d of %d Sentinels name %s as master", len(all), len(s.sentinels), names[0])}
 }
 
-// checkVoters: there are enough Sentinels, and they can agree.
+// checkVoters checks that there are enough Sentinels and that they can agree.
 func (s *site) checkVoters(all []*guardian) []Finding {
 	const check = "failover"
 	g := all[0]

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// reachLimit bounds the first question to a server.
+	// reachLimit bounds the first command to a server.
 	reachLimit = 3 * time.Second
-	// askLimit bounds all others together.
+	// askLimit bounds all other commands together.
 	askLimit = 8 * time.Second
-	// Pings are made until there are enough or it took long enough.
+	// There are pings PINGs, or as many as fit in pingTime.
 	pings    = 20
 	pingTime = 2 * time.Second
-	// clockLooks is how often a server's clock is read: the quickest answer counts.
+	// clockLooks is how often a server's clock is read. The fastest answer counts.
 	clockLooks = 8
 )
 
@@ -30,15 +30,15 @@ const (
 	replica role = "replica"
 )
 
-// server is one redis-server and what it said.
+// server is one redis-server and its answers.
 type server struct {
 	place
 	role      role
-	clustered bool // it belongs to a cluster, and the URL says so
+	clustered bool // it is in a cluster, and the URL is one of a cluster
 	rdb       *redis.Client
 
-	trouble error // set: it did not answer, and nothing below is
-	unready error // what it answered to PING in place of PONG
+	trouble error // set: it did not answer, and nothing below is set
+	unready error // its answer to PING if that was not PONG
 	rtts    []time.Duration
 	clock   reading
 
@@ -49,14 +49,14 @@ type server struct {
 
 	slowest    slowEntry
 	rights     rights
-	clusterIDs []string // of a server in cluster mode whose URL does not say so
+	clusterIDs []string // of a server in cluster mode whose URL is not one of a cluster
 }
 
 func (s *site) newServer(addr string, r role) *server {
 	return &server{place: place(addr), role: r, rdb: s.node.Server(addr), clustered: s.node.Kind == clusterURL}
 }
 
-// ask asks everything that the checks need.
+// ask queries everything that the checks need.
 func (s *server) ask(ctx context.Context, o Options) {
 	first, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
@@ -85,8 +85,8 @@ func (s *server) ask(ctx context.Context, o Options) {
 	}
 }
 
-// ping is an error if nothing was answered, or the user is refused. A server that
-// loads its data or cannot write them answers PING with an error, too.
+// ping returns an error if there is no answer, or the user is refused. A server that loads its data
+// or cannot write them also answers PING with an error; ping stores that in unready.
 func (s *server) ping(ctx context.Context) error {
 	err := s.rdb.Ping(ctx).Err()
 	var answered redis.Error
@@ -96,7 +96,7 @@ func (s *server) ping(ctx context.Context) error {
 	return err
 }
 
-// measure takes the time of small questions, and of the server's clock.
+// measure measures round trips and reads the server's clock.
 func (s *server) measure(ctx context.Context) error {
 	for begin := time.Now(); len(s.rtts) < pings && time.Since(begin) < pingTime; {
 		sent := time.Now()
@@ -116,7 +116,7 @@ func (s *server) measure(ctx context.Context) error {
 func (s *server) askInfo(ctx context.Context) {
 	text, err := s.rdb.Info(ctx).Result()
 	s.info, s.infoErr = parseFields(text), err
-	switch s.info["role"] { // what it is counts, not what it was taken for
+	switch s.info["role"] { // the actual role counts, not the expected one
 	case "master":
 		s.role = master
 	case "slave":
@@ -124,14 +124,14 @@ func (s *server) askInfo(ctx context.Context) {
 	}
 }
 
-// settings are what is read of the configuration; nothing secret.
+// settings are the settings that are read. None is secret.
 var settings = []string{
 	"maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "save", "stop-writes-on-bgsave-error",
 	"min-replicas-to-write", "min-replicas-max-lag", "timeout", "tcp-keepalive", "maxclients", "cluster-node-timeout",
 	"slowlog-log-slower-than",
 }
 
-// askConfig reads the settings one by one: older servers know fewer.
+// askConfig reads the settings one by one, since older servers have fewer.
 func (s *server) askConfig(ctx context.Context) {
 	pipe := s.rdb.Pipeline()
 	asked := make([]*redis.MapStringStringCmd, len(settings))
@@ -155,7 +155,7 @@ func (s *server) askConfig(ctx context.Context) {
 	}
 }
 
-// setting is a setting by CONFIG or else by what INFO calls it.
+// setting returns a setting from CONFIG, or else from INFO, under its name there.
 func (s *server) setting(name, inInfo string) (string, bool) {
 	if v, ok := s.conf[name]; ok {
 		return v, true
@@ -177,10 +177,10 @@ func parseFields(text string) fields {
 	return f
 }
 
-// refusedBy tells whether an error is the store's refusal of the user.
+// refusedBy reports whether the store refuses the user with this error.
 func refusedBy(err error) bool { return err != nil && store.RefusesUser(err.Error()) }
 
-// short words an error in one line.
+// short formats an error in one line.
 func short(err error) string {
 	text := err.Error()
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -11,8 +11,8 @@ const oldest = "6.2"
 // sharded is the first version with pub/sub that stays inside one shard.
 const sharded = "7.0"
 
-// flavour tells what the server is and its version; both are empty if INFO does
-// not tell.
+// flavour returns the name and version of the server software; both are empty if INFO does not have
+// them.
 func (f fields) flavour() (name, version string) {
 	_, keydb := f["mvcc_depth"]
 	switch {
@@ -28,7 +28,7 @@ func (f fields) flavour() (name, version string) {
 	return "", ""
 }
 
-// checkVersion tells whether Holdfast runs on this server.
+// checkVersion checks that Holdfast runs on this server.
 func (s *server) checkVersion(of *site) []Finding {
 	const check = "version"
 	if s.infoErr != nil {
@@ -59,7 +59,7 @@ func older(version, than string) bool {
 
 func numbers(version string) (n [2]int) {
 	for i, part := range strings.SplitN(version, ".", 3)[:min(2, strings.Count(version, ".")+1)] {
-		n[i], _ = strconv.Atoi(part) // what is no number counts as 0
+		n[i], _ = strconv.Atoi(part) // 0 if it is malformed
 	}
 	return n
 }
