@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// breakerPause lies between two looks whether a silent store answers again.
+// breakerPause is the time between two checks whether a silent store answers again.
 const breakerPause = time.Second
 
-// breakerMemory is how far apart two failures may be that tell of one silence.
+// breakerMemory is how far apart two failures of one silence may be.
 const breakerMemory = 10 * time.Second
 
-// breaker remembers that the store is silent, so that not every lock with a
-// fallback waits for it. It opens when such locks have asked in vain for as long
-// as FallbackTimeout and no attempt of the client has had an answer meanwhile: on
-// a cluster one dead node does not make locks on the others fall back. While it is
-// open the client looks at the store every second or two; any answer closes it.
+// breaker records that the store is silent, so that not every lock with a fallback waits for
+// it. It opens when such locks have had no answer for FallbackTimeout, and neither has any
+// other attempt of the client: in a cluster one dead node does not make locks on the others
+// fall back. While it is open, the client checks the store every second or two. Any answer
+// closes it.
 type breaker struct {
 	c *Client
 
@@ -27,18 +27,18 @@ type breaker struct {
 	silent  time.Time // when the first unanswered request was sent; zero: none
 	latest  time.Time // when the latest of them failed
 	tripped bool
-	looking bool            // a goroutine looks at the store
-	wanted  engine.Resource // what somebody asked for most recently
+	looking bool            // a goroutine checks the store
+	wanted  engine.Resource // the resource of the latest request
 }
 
-// answered takes note that the store answered.
+// answered records that the store answered.
 func (b *breaker) answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.silent, b.tripped = time.Time{}, false
 }
 
-// unanswered takes note of a request that the store did not answer.
+// unanswered records a request that the store did not answer.
 func (b *breaker) unanswered(sent time.Time, res engine.Resource) {
 	if b.trip(sent, res) {
 		b.c.log.Warn("holdfast: the store does not respond; locks with a fallback fall back at once until it does")
@@ -67,7 +67,7 @@ func (b *breaker) trip(sent time.Time, res engine.Resource) bool {
 	return true
 }
 
-// open tells whether there is no use in asking about a resource.
+// open reports whether a request for a resource would be useless.
 func (b *breaker) open(res engine.Resource) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,10 +77,10 @@ func (b *breaker) open(res engine.Resource) bool {
 	return b.tripped
 }
 
-// watch looks at the store until it has answered, or the client closes.
+// watch checks the store until it answers, or the client closes.
 func (b *breaker) watch() {
 	defer b.c.gate.Leave()
-	for sleep(b.c.life, breakerPause) { // no ticker: a look may take as long
+	for sleep(b.c.life, breakerPause) { // no ticker: a check may take as long
 		res, silent := b.target()
 		if !silent {
 			return
@@ -94,8 +94,8 @@ func (b *breaker) watch() {
 	}
 }
 
-// target returns what to look at, or false if the breaker has closed: then the
-// watch ends.
+// target returns the resource to check with, or false if the breaker has closed, which ends
+// watch.
 func (b *breaker) target() (engine.Resource, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -40,9 +40,9 @@ func retry(ctx context.Context, retries int, call func() error) error {
 	}
 }
 
-// ask makes a call until it is answered; the store may be away meanwhile. Each call is
-// bounded by askTimeout. If ctx or the client ends first, over is why, and err the error of
-// the last call, if there was one.
+// ask repeats a call until the store answers. Each call is bounded by askTimeout. If ctx or
+// the client ends first, over is the reason, and err the error of the last call, if there
+// was one.
 func (c *Client) ask(ctx context.Context, call func(ctx context.Context) error) (err, over error) {
 	for slow := (backoff{}); ; c.sleep(ctx, slow.next()) {
 		switch {
@@ -75,7 +75,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// sleep is like the function, and ends with the client too.
+// sleep is like the function sleep, and also ends with the client.
 func (c *Client) sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -86,8 +86,8 @@ func (c *Client) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// background runs f, which cleans up, for so long at most. The channel is closed when f
-// has ended, or at once if the client is closed.
+// background runs f, which cleans up, in the background, for at most the given time. The
+// channel is closed when f has ended, or at once if the client is closed.
 func (c *Client) background(limit time.Duration, f func(ctx context.Context)) <-chan struct{} {
 	ended := make(chan struct{})
 	if !c.gate.JoinCleanup() {

@@ -11,7 +11,7 @@ import (
 )
 
 // A Snapshot is the state of a resource. A long one, with some hundred holders
-// and waiters, is read in parts and does not show one instant: nobody appears
+// and waiters, is read in parts and does not show one instant: no party appears
 // twice, and a party that holds or waits throughout the call appears.
 type Snapshot struct {
 	Resource, Kind string
@@ -133,17 +133,16 @@ func (c *Client) each(ctx context.Context, op, pattern string, list func(context
 type BreakOption func(*engine.Break)
 
 // Force ends a lease at once, even though its holder may still act: until the
-// holder is told, only fencing protects what it writes.
+// holder's context is cancelled, only fencing protects what it writes.
 func Force() BreakOption { return func(b *engine.Break) { b.Force = true } }
 
 // Break ends a lease or a wait. It is for operators, when a holder hangs.
 //
-// A broken lease cannot be renewed, and its holder is told: at once if a
-// wake-up reaches it, otherwise at its next renewal. The resource passes on
-// when the holder's client has released the lease, at the latest when its TTL
-// is over, so there are never two holders; with [Force] it passes on in this
-// step. A wait ends at once. To break a lease again before it has ended does no
-// harm.
+// A broken lease cannot be renewed. Its context is cancelled at once if a wake-up
+// reaches the holder, otherwise at the next renewal. The resource is free when
+// the holder's client has released the lease, at the latest when its TTL has
+// passed, so there are never two holders; with [Force] it is free at once. A
+// wait ends at once. To break a lease again before it has ended is harmless.
 //
 // Errors: ErrNotHeld if holderID neither holds nor waits; ErrUnavailable,
 // ErrDenied, ErrClosed, ErrInvalid.

@@ -1,15 +1,16 @@
 // Package keepalive renews leases and closes their trust windows.
 //
 // One Scheduler serves all leases of a client. It owns a heap of batches, each of
-// leases that are due together, and one timer; it has no goroutine while nothing
-// is due, and none for a held lease. Batches that are due go to the engine
-// together, as many as fit into one call, and a bounded number of calls is under
-// way at a time.
+// leases that are due together, and one timer. It has no goroutine for a held lease,
+// and none while nothing is due. Batches that are due are sent to the engine
+// together, as many as fit into one call, and the number of calls in flight is
+// bounded.
 //
-// A renewal that fails is tried again until the trust window ends; then the
-// lease is lost, and its holder is told before the store can grant the lease to
-// another. If a renewal is answered "not held", the lease is lost at once. However many
-// leases are lost at one moment, all holders are told before any other work for them.
+// A renewal that fails is retried until the trust window ends. Then the lease is
+// lost, and its holder is notified before the store can grant the lease to another.
+// If the answer to a renewal is "not held", the lease is lost at once. However many
+// leases are lost at one moment, all holders are notified before any other work for
+// them.
 package keepalive
 
 import (
@@ -30,18 +31,18 @@ type Keeper interface {
 	Renewal() engine.Renewal
 	// Renewed: the lease was extended.
 	Renewed()
-	// Jeopardy: a renewal failed; it is tried again while the window is open.
+	// Jeopardy: a renewal failed; it is retried while the window is open.
 	Jeopardy(err error)
 	// Lost: the store answered that the lease is not held, or the trust window
 	// closed. In the second case cause is nil, and last is the error of the
 	// latest failed renewal, if one failed.
 	//
-	// Others may have been lost at the same moment, so Lost tells the holder and
-	// returns what else is to be done, or nil; that runs when all are told.
+	// Other leases may be lost at the same moment, so Lost only notifies the holder. It
+	// returns further work, or nil, which runs when all holders are notified.
 	Lost(cause *engine.NotHeldError, last error) (rest func())
 }
 
-// errNoAnswer is the error of a renewal that is still under way when the trust window
+// errNoAnswer is the error of a renewal that is still in flight when the trust window
 // closes.
 var errNoAnswer = fmt.Errorf("%w: no answer to a renewal", engine.ErrUnavailable)
 
@@ -62,7 +63,7 @@ type Entry struct {
 // never is later than everything else.
 const never time.Duration = math.MaxInt64
 
-// First says when an entry is renewed for the first time.
+// First is when an entry is renewed for the first time.
 type First uint8
 
 const (
@@ -220,8 +221,7 @@ func (s *Scheduler) fire() {
 	}
 }
 
-// notifyLost tells all holders first: nothing that could take time is between two of
-// them.
+// notifyLost notifies all holders first, without work that may take time in between.
 func (s *Scheduler) notifyLost(lost []loss) {
 	rest := make([]func(), 0, len(lost))
 	for _, l := range lost {
@@ -270,12 +270,12 @@ func (s *Scheduler) collect(now Moment) (lost []loss) {
 	return lost
 }
 
-// notifyTime is how long it may take to tell one holder of many on a busy machine.
+// notifyTime is how long it may take to notify one of many holders on a busy machine.
 const notifyTime = 2 * time.Microsecond
 
-// early is how long before the end of its window the holder of a lease is told.
-// While very many may be lost together it is the time that telling all of them
-// takes, up to 2 % of the TTL, so that the last of them is told in time too.
+// early is how long before the end of its window the holder of a lease is notified. If very
+// many leases may be lost together, it is the time to notify all of them, up to 2 % of the
+// TTL, so that the last one is notified in time too.
 func (s *Scheduler) early(ttl time.Duration) time.Duration {
 	if s.troubled <= 2*batchSize {
 		return 0

@@ -29,11 +29,11 @@ func (c Clock) Now() Moment { return c.At(time.Now()) }
 // Mono reads the monotonic clock, which takes half as long.
 func (c Clock) Mono() time.Duration { return time.Since(c.epoch) }
 
-// At is the instant of a reading of time.Now.
+// At converts a reading of time.Now.
 func (c Clock) At(t time.Time) Moment { return Moment{t.Sub(c.epoch), t.UnixNano()} }
 
-// Time is when the monotonic clock reads mono. What the wall clock reads then is
-// told from what it reads now: it may have been set since the epoch.
+// Time returns the time at which the monotonic clock reads mono. It is computed from the
+// current reading of the wall clock, which may have been set since the epoch.
 func (c Clock) Time(mono time.Duration) time.Time {
 	now := time.Now()
 	return now.Add(mono - now.Sub(c.epoch))
@@ -41,8 +41,8 @@ func (c Clock) Time(mono time.Duration) time.Time {
 
 // Window is the trust window of a lease: the local time in which its holder may
 // act. It counts from the moment the attempt or renewal was SENT, since the
-// store cannot have counted from earlier, and it ends by whichever of two clocks
-// says so first: Go's monotonic clock stops while the machine is suspended, and
+// store cannot have counted from earlier, and it ends when the first of two clocks
+// reaches its end: Go's monotonic clock stops while the machine is suspended, and
 // the wall clock may be stepped back.
 //
 // The zero Window is closed. A Window may be read while it is extended. All
@@ -58,9 +58,9 @@ func (w *Window) Start(sent Moment, ttl, margin time.Duration) {
 	w.wall.Store(sent.Wall + int64(ttl-margin))
 }
 
-// Extend moves the end to sent + ttl − margin if that is later. What is later
-// says the monotonic clock; the wall clock's end follows, back as well if that
-// clock was stepped back. Concurrent extensions must be serialised by the caller.
+// Extend moves the end to sent + ttl − margin if that is later by the monotonic clock. The
+// end by the wall clock is set as well, to an earlier instant if that clock was stepped
+// back. The caller must serialise concurrent extensions.
 func (w *Window) Extend(sent Moment, ttl, margin time.Duration) {
 	if end := sent.Mono + ttl - margin; end > w.End() {
 		w.mono.Store(int64(end))
