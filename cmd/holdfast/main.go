@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -97,36 +96,24 @@ const description = `Distributed locks and leases on Redis, from the shell.
 
 // command parses the arguments and runs the verb.
 func command(args []string, job *guard.ShellJob, stdout, stderr io.Writer) int {
-	var c cli
-	parser, err := kong.New(&c,
-		kong.Name("holdfast"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}), kong.Help(help),
-	)
-	if err != nil {
-		fmt.Fprintf(stderr, "holdfast: %v\n", err)
-		return exitFailed
-	}
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:len(args):len(args)], "--help")
 	}
-	c.Run.behind = len(args) - slices.Index(args, "--") - 1
-	if !slices.Contains(args, "--") {
-		c.Run.behind = -1
-	}
-	ctx, err := parser.Parse(args) // --help prints and exits inside
+	p, err := parse(args, stdout, stderr)
 	if err != nil {
 		usage(err, stderr, asksJSON(args))
 		return exitUsage
 	}
+	c := p.cli
 	e := &env{url: string(c.Redis), prefix: string(c.Prefix), job: job, stdout: stdout, stderr: stderr}
 	e.tls = store.TLS{CACert: c.CACert, Cert: c.Cert, Key: c.Key, ServerName: c.TLSServerName, Insecure: c.Insecure}
-	for _, p := range ctx.Path {
-		e.urlGiven = e.urlGiven || p.Flag != nil && p.Flag.Name == "redis"
+	for _, on := range p.ctx.Path {
+		e.urlGiven = e.urlGiven || on.Flag != nil && on.Flag.Name == "redis"
 	}
 	if err := e.readURL(c.RedisFile); err != nil {
 		return exitCode(err, asksJSON(args))
 	}
-	return exitCode(ctx.Run(e, parser), asksJSON(args))
+	return exitCode(p.ctx.Run(e, p.parser), asksJSON(args))
 }
 
 // help is kong's help, but for the usage lines of run, once and elect: kong does not
