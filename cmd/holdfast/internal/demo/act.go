@@ -29,12 +29,12 @@ func (a Act) Oversold() int { return a.Sold - a.Stock }
 // stage is one act while it plays; one goroutine.
 type stage struct {
 	Act
-	stock    *stock
-	nodes    *nodeProcesses
-	screen   *screen
-	director *director // nil: no faults
-	sales    int       // reported so far
-	began    time.Time
+	stock  *stock
+	nodes  *nodeProcesses
+	screen *screen
+	faults *faultInjector // nil: no faults
+	sales  int            // reported so far
+	began  time.Time
 }
 
 // play plays one act with new processes and returns its result.
@@ -57,7 +57,7 @@ func (p *Player) play(ctx context.Context, name string, locked, faults bool, uni
 		return s.Act, err
 	}
 	if faults {
-		s.director = newDirector(s)
+		s.faults = newFaultInjector(s)
 	}
 	s.began = time.Now()
 	if err := s.nodes.begin(); err != nil {
@@ -119,13 +119,13 @@ func (s *stage) watch(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	if s.director != nil {
-		return s.director.complete()
+	if s.faults != nil {
+		return s.faults.complete()
 	}
 	return nil
 }
 
-// take counts a report and passes it to the director.
+// take counts a report and passes it to the fault injector.
 func (s *stage) take(h nodeReport) error {
 	switch h.Kind {
 	case sold:
@@ -135,8 +135,8 @@ func (s *stage) take(h nodeReport) error {
 	case failed:
 		return nodeError(h)
 	}
-	if s.director != nil {
-		return s.director.observe(h)
+	if s.faults != nil {
+		return s.faults.observe(h)
 	}
 	return nil
 }

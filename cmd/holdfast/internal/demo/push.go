@@ -37,8 +37,8 @@ type Push struct {
 	Outage   time.Duration `json:"-"` // 0: there was none
 }
 
-// morning is one act while it plays; one goroutine.
-type morning struct {
+// pushRun is one act while it plays; one goroutine.
+type pushRun struct {
 	Push
 	player   *Player
 	nodes    *nodeProcesses
@@ -79,63 +79,63 @@ func (p *Player) push(ctx context.Context, name string, once bool) (Push, error)
 			nodes = append(nodes, config{Name: fmt.Sprintf("%s-%d", job, i+1), Store: p.url, Prefix: p.prefix, Locked: once, Part: job})
 		}
 	}
-	m := &morning{Push: Push{Name: name, Nodes: len(nodes), Users: users}, player: p, down: make(chan error, 1)}
+	r := &pushRun{Push: Push{Name: name, Nodes: len(nodes), Users: users}, player: p, down: make(chan error, 1)}
 	var err error
-	if m.nodes, err = startNodes(nodes); err != nil {
-		return m.Push, err
+	if r.nodes, err = startNodes(nodes); err != nil {
+		return r.Push, err
 	}
-	defer m.nodes.stop()
-	if err := m.nodes.awaitReady(ctx); err != nil {
-		return m.Push, err
+	defer r.nodes.stop()
+	if err := r.nodes.awaitReady(ctx); err != nil {
+		return r.Push, err
 	}
-	m.began = time.Now()
-	if err := m.nodes.begin(); err != nil {
-		return m.Push, err
+	r.began = time.Now()
+	if err := r.nodes.begin(); err != nil {
+		return r.Push, err
 	}
-	err = m.watch(ctx, once)
-	m.Took = time.Since(m.began)
-	m.Seconds = m.Took.Seconds()
-	m.count()
-	return m.Push, err
+	err = r.watch(ctx, once)
+	r.Took = time.Since(r.began)
+	r.Seconds = r.Took.Seconds()
+	r.count()
+	return r.Push, err
 }
 
 // watch follows the act until every node has ended, and injects the faults.
-func (m *morning) watch(ctx context.Context, faults bool) error {
-	for ended := 0; ended < len(m.nodes.members); {
+func (r *pushRun) watch(ctx context.Context, faults bool) error {
+	for ended := 0; ended < len(r.nodes.members); {
 		select {
-		case h := <-m.nodes.reports:
+		case h := <-r.nodes.reports:
 			if h.done {
 				ended++
 				continue
 			}
-			if err := m.take(ctx, h, faults); err != nil {
+			if err := r.take(ctx, h, faults); err != nil {
 				return err
 			}
-		case err := <-m.down:
+		case err := <-r.down:
 			if err != nil {
 				return err
 			}
-			m.Outage = time.Since(m.downAt)
-			m.say("the store is back after %s, with its data", seconds(m.Outage))
+			r.Outage = time.Since(r.downAt)
+			r.say("the store is back after %s, with its data", seconds(r.Outage))
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	if faults && (!m.Killed || m.player.Outage != nil && m.Outage == 0) {
+	if faults && (!r.Killed || r.player.Outage != nil && r.Outage == 0) {
 		return errors.New("all was pushed before the faults were played")
 	}
 	return nil
 }
 
-func (m *morning) take(ctx context.Context, h nodeReport, faults bool) error {
+func (r *pushRun) take(ctx context.Context, h nodeReport, faults bool) error {
 	switch h.Kind {
 	case built:
-		m.Reports++
-		m.say("%s has built the report", h.from.name)
+		r.Reports++
+		r.say("%s has built the report", h.from.name)
 	case pushed:
-		return m.pushed(ctx, h, faults)
+		return r.pushed(ctx, h, faults)
 	case midWork:
-		return m.kill(h)
+		return r.kill(h)
 	case failed:
 		return nodeError(h)
 	}
@@ -143,49 +143,49 @@ func (m *morning) take(ctx context.Context, h nodeReport, faults bool) error {
 }
 
 // pushed counts a push and injects the faults that are due.
-func (m *morning) pushed(ctx context.Context, h nodeReport, faults bool) error {
-	m.phones[h.User]++
-	m.pushes++
-	if h.User == m.victim && m.Takeover == 0 {
-		m.Takeover = time.Since(m.killedAt)
-		m.say("%s pushed to user %d, %s after the kill, when the TTL of %s had run out", h.from.name, h.User, seconds(m.Takeover), seconds(pushTTL))
+func (r *pushRun) pushed(ctx context.Context, h nodeReport, faults bool) error {
+	r.phones[h.User]++
+	r.pushes++
+	if h.User == r.victim && r.Takeover == 0 {
+		r.Takeover = time.Since(r.killedAt)
+		r.say("%s pushed to user %d, %s after the kill, when the TTL of %s had run out", h.from.name, h.User, seconds(r.Takeover), seconds(pushTTL))
 	}
 	switch {
 	case !faults:
-	case m.pushes >= firstKill && !m.trapped:
-		m.trapped = true
-		return m.nodes.members[nodesEach].send(lineTrap) // the first push node
-	case m.Takeover > 0 && m.pushes >= firstOutage && m.downAt.IsZero() && m.player.Outage != nil:
-		m.downAt = time.Now()
-		m.say("the store is down")
-		go func() { m.down <- m.player.Outage(ctx, outage) }()
+	case r.pushes >= firstKill && !r.trapped:
+		r.trapped = true
+		return r.nodes.members[nodesEach].send(lineTrap) // the first push node
+	case r.Takeover > 0 && r.pushes >= firstOutage && r.downAt.IsZero() && r.player.Outage != nil:
+		r.downAt = time.Now()
+		r.say("the store is down")
+		go func() { r.down <- r.player.Outage(ctx, outage) }()
 	}
 	return nil
 }
 
 // kill ends the node that is about to push.
-func (m *morning) kill(h nodeReport) error {
-	m.Killed, m.victim, m.killedAt = true, h.User, time.Now()
-	m.say("%s is about to push to user %d: kill -9", h.from.name, h.User)
+func (r *pushRun) kill(h nodeReport) error {
+	r.Killed, r.victim, r.killedAt = true, h.User, time.Now()
+	r.say("%s is about to push to user %d: kill -9", h.from.name, h.User)
 	return h.from.signal(syscall.SIGKILL)
 }
 
 // count adds up the pushes by user.
-func (m *morning) count() {
-	for _, n := range m.phones[1:] {
+func (r *pushRun) count() {
+	for _, n := range r.phones[1:] {
 		switch {
 		case n == 0:
-			m.Missed++
+			r.Missed++
 		case n == 1:
-			m.Once++
+			r.Once++
 		default:
-			m.Again++
+			r.Again++
 		}
 	}
 }
 
-func (m *morning) say(format string, args ...any) {
-	m.player.screen.note(time.Since(m.began), format, args...)
+func (r *pushRun) say(format string, args ...any) {
+	r.player.screen.note(time.Since(r.began), format, args...)
 }
 
 // pushClaims returns the claims of the second scene.

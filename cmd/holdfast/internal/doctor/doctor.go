@@ -61,7 +61,7 @@ type site struct {
 	// servers store the leases, now or after a failover. The supposed masters come
 	// first.
 	servers   []*server
-	sentinels []*guardian
+	sentinels []*sentinel
 	nodes     []clusterNode // CLUSTER NODES
 	cluster   fields        // CLUSTER INFO
 	trouble   error         // why the servers could not be found

@@ -25,7 +25,7 @@ func (s *site) up() bool { return len(s.masters()) > 0 }
 // refused reports whether the node refuses the user.
 func (s *site) refused() bool {
 	return refusedBy(s.trouble) || slices.ContainsFunc(s.servers, func(srv *server) bool { return refusedBy(srv.trouble) }) ||
-		slices.ContainsFunc(s.sentinels, func(g *guardian) bool { return refusedBy(g.trouble) })
+		slices.ContainsFunc(s.sentinels, func(g *sentinel) bool { return refusedBy(g.trouble) })
 }
 
 func checkMajority(sites []*site) []Finding {

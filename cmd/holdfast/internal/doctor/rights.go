@@ -18,22 +18,22 @@ type rights struct {
 // lack is a command that the user may not run, and the server's error.
 type lack struct{ command, why string }
 
-// deed is a command that Holdfast sends, with arguments of the same form.
-type deed []any
+// protocolCommand is a command that Holdfast sends, with arguments of the same form.
+type protocolCommand []any
 
-func (d deed) name() string {
+func (d protocolCommand) name() string {
 	if d[0] == "cluster" {
 		return "cluster|" + d[1].(string)
 	}
 	return d[0].(string)
 }
 
-// deeds are the commands of docs/PROTOCOL.md; a test compares them.
-func deeds(prefix string) []deed {
+// protocolCommands are the commands of docs/PROTOCOL.md; a test compares them.
+func protocolCommands(prefix string) []protocolCommand {
 	const hash = "0000000000000000000000000000000000000000"
 	core := prefix + ":{doctor}"
 	line, client, channel := core+":line", prefix+":client:doctor", prefix+":wake:doctor"
-	return []deed{
+	return []protocolCommand{
 		{"evalsha", hash, "2", core, line}, {"eval", "return 0", "2", core, line},
 		{"hmget", core, "f"}, {"hset", core, "f", "v"}, {"hget", core, "f"}, {"hdel", core, "f"}, {"hincrby", core, "f", "1"},
 		{"del", line}, {"zadd", line, "1", "m"}, {"zrem", line, "m"}, {"zscore", line, "m"}, {"zmscore", line, "m"},
@@ -44,17 +44,17 @@ func deeds(prefix string) []deed {
 	}
 }
 
-// deedsInCluster are further commands in a cluster. Only the first is needed: without the others
+// clusterCommands are further commands in a cluster. Only the first is needed: without the others
 // wake-ups are published to all servers instead of one shard.
-func deedsInCluster(prefix string) []deed {
+func clusterCommands(prefix string) []protocolCommand {
 	channel := prefix + ":{doctor}:wake:doctor"
-	return []deed{{"cluster", "slots"}, {"spublish", channel, "m"}, {"ssubscribe", channel}}
+	return []protocolCommand{{"cluster", "slots"}, {"spublish", channel, "m"}, {"ssubscribe", channel}}
 }
 
 func optional(l lack) bool { return l.command == "spublish" || l.command == "ssubscribe" }
 
 // askRights queries the rights of a connection's user.
-func askRights(ctx context.Context, rdb *redis.Client, all []deed) rights {
+func askRights(ctx context.Context, rdb *redis.Client, all []protocolCommand) rights {
 	user, err := rdb.Do(ctx, "acl", "whoami").Text()
 	if err != nil {
 		return rights{}

@@ -37,16 +37,16 @@ func protocol(t *testing.T) []string {
 	return strings.Fields(string(found[1]))
 }
 
-func TestDeedsAreThoseOfTheProtocol(t *testing.T) {
+func TestCommandsAreThoseOfTheProtocol(t *testing.T) {
 	written := protocol(t)
 	var ours []string
-	for _, d := range deeds("p") {
+	for _, d := range protocolCommands("p") {
 		ours = append(ours, d.name())
 		if !slices.Contains(written, d.name()) {
 			t.Errorf("the doctor asks for %s, which docs/PROTOCOL.md does not have", d.name())
 		}
 	}
-	for _, d := range deedsInCluster("p") {
+	for _, d := range clusterCommands("p") {
 		ours = append(ours, d.name())
 	}
 	for _, name := range written {

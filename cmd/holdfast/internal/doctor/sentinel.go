@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// guardian is one Sentinel and its answers.
-type guardian struct {
+// sentinel is one Sentinel and its answers.
+type sentinel struct {
 	place
 	trouble  error    // set: it did not answer
 	known    []string // the masters that it knows
@@ -55,7 +55,7 @@ func (s *site) askSentinels(ctx context.Context, addrs []string, asked map[strin
 	var wait sync.WaitGroup
 	for _, addr := range addrs {
 		asked[addr] = true
-		g := &guardian{place: place(addr)}
+		g := &sentinel{place: place(addr)}
 		s.sentinels = append(s.sentinels, g)
 		wait.Go(func() {
 			rdb := s.node.SentinelAt(addr)
@@ -68,10 +68,10 @@ func (s *site) askSentinels(ctx context.Context, addrs []string, asked map[strin
 
 // askedAs reports whether a Sentinel was queried already under another address, such as a host name.
 func (s *site) askedAs(id string) bool {
-	return slices.ContainsFunc(s.sentinels, func(g *guardian) bool { return id != "" && g.master["my-id"] == id })
+	return slices.ContainsFunc(s.sentinels, func(g *sentinel) bool { return id != "" && g.master["my-id"] == id })
 }
 
-func (g *guardian) ask(ctx context.Context, rdb *redis.Client, name string) {
+func (g *sentinel) ask(ctx context.Context, rdb *redis.Client, name string) {
 	ctx, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	if g.trouble = rdb.Ping(ctx).Err(); g.trouble != nil {
@@ -125,13 +125,13 @@ func (s *site) masterAddr() string {
 	return best
 }
 
-func (g *guardian) address() string { return net.JoinHostPort(g.master["ip"], g.master["port"]) }
+func (g *sentinel) address() string { return net.JoinHostPort(g.master["ip"], g.master["port"]) }
 
 // checkSentinels checks the Sentinels, which decide on a failover.
 func (s *site) checkSentinels() []Finding {
 	const check = "sentinel"
 	var out []Finding
-	var heard, named []*guardian
+	var answering, named []*sentinel
 	for _, g := range s.sentinels {
 		switch {
 		case g.trouble != nil && refusedBy(g.trouble):
@@ -139,15 +139,15 @@ func (s *site) checkSentinels() []Finding {
 		case g.trouble != nil:
 			out = append(out, g.warn(check, "start it, or allow connections to it", "no answer: %s", short(g.trouble)))
 		case len(g.master) == 0:
-			heard = append(heard, g)
+			answering = append(answering, g)
 			out = append(out, g.fail(check, "correct the name at the end of the URL, or let the Sentinel monitor it",
 				"it does not know the master %q, but %s", s.node.Master, listOr(g.known, "none")))
 		default:
-			heard, named = append(heard, g), append(named, g)
+			answering, named = append(answering, g), append(named, g)
 		}
 	}
 	switch {
-	case len(heard) == 0 && len(out) > 0 && !slices.ContainsFunc(out, func(f Finding) bool { return f.Fault == Denied }):
+	case len(answering) == 0 && len(out) > 0 && !slices.ContainsFunc(out, func(f Finding) bool { return f.Fault == Denied }):
 		return append(out, s.fail(check, "check that they run, and the addresses in the URL", "no Sentinel answers").as(Unreachable))
 	case len(named) == 0:
 		return out
@@ -156,7 +156,7 @@ func (s *site) checkSentinels() []Finding {
 }
 
 // checkAgreement checks that all Sentinels name the same master and see it as up.
-func (s *site) checkAgreement(all []*guardian) []Finding {
+func (s *site) checkAgreement(all []*sentinel) []Finding {
 	const check = "sentinel"
 	var names []string
 	for _, g := range all {
@@ -181,36 +181,36 @@ func (s *site) checkAgreement(all []*guardian) []Finding {
 }
 
 // checkVoters checks that there are enough Sentinels and that they can agree.
-func (s *site) checkVoters(all []*guardian) []Finding {
+func (s *site) checkVoters(all []*sentinel) []Finding {
 	const check = "failover"
 	g := all[0]
 	others, _ := g.master.number("num-other-sentinels")
 	quorum, _ := g.master.number("quorum")
 	voters, replicas := others+1, int64(len(g.replicas))
 	down, _ := g.master.number("down-after-milliseconds")
-	told := func(f Finding) Finding {
+	withDetails := func(f Finding) Finding {
 		return f.with("sentinels", voters).with("quorum", quorum).with("down_after_ms", down).with("replicas", replicas)
 	}
 	var out []Finding
 	if g.quorum != nil {
-		out = append(out, told(s.fail(check, "bring Sentinels back, or lower the quorum (SENTINEL SET)", "no failover is possible now: %s", short(g.quorum))))
+		out = append(out, withDetails(s.fail(check, "bring Sentinels back, or lower the quorum (SENTINEL SET)", "no failover is possible now: %s", short(g.quorum))))
 	}
 	if replicas == 0 {
-		out = append(out, told(s.warn(check, "add a replica", "the master has no replica that could take over")))
+		out = append(out, withDetails(s.warn(check, "add a replica", "the master has no replica that could take over")))
 	}
 	switch {
 	case voters < 3:
-		out = append(out, told(s.warn(check, "run 3 Sentinels on 3 machines", "%d Sentinels: without one of them no failover is possible", voters)))
+		out = append(out, withDetails(s.warn(check, "run 3 Sentinels on 3 machines", "%d Sentinels: without one of them no failover is possible", voters)))
 	case quorum == voters:
-		out = append(out, told(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum %d of %d: without one Sentinel no failure is detected", quorum, voters)))
+		out = append(out, withDetails(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum %d of %d: without one Sentinel no failure is detected", quorum, voters)))
 	case quorum == 1:
-		out = append(out, told(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum 1 of %d: one Sentinel that is cut off starts a failover", voters)))
+		out = append(out, withDetails(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum 1 of %d: one Sentinel that is cut off starts a failover", voters)))
 	}
 	if int64(len(s.node.Addrs)) < min(voters, 2) {
-		out = append(out, told(s.warn(check, "name all Sentinels in the URL", "the URL names %d of %d Sentinels: without it no master is found", len(s.node.Addrs), voters)))
+		out = append(out, withDetails(s.warn(check, "name all Sentinels in the URL", "the URL names %d of %d Sentinels: without it no master is found", len(s.node.Addrs), voters)))
 	}
 	if len(out) == 0 {
-		out = append(out, told(s.ok(check, "%d Sentinels, quorum %d, %d replicas, down-after %s", voters, quorum, replicas, g.master["down-after-milliseconds"]+" ms")))
+		out = append(out, withDetails(s.ok(check, "%d Sentinels, quorum %d, %d replicas, down-after %s", voters, quorum, replicas, g.master["down-after-milliseconds"]+" ms")))
 	}
 	return out
 }

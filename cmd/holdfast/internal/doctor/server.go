@@ -72,9 +72,9 @@ func (s *server) ask(ctx context.Context, o Options) {
 	s.askInfo(rest)
 	s.askConfig(rest)
 	s.slowest = askSlowest(rest, s.rdb)
-	all := deeds(o.Prefix)
+	all := protocolCommands(o.Prefix)
 	if s.clustered {
-		all = append(all, deedsInCluster(o.Prefix)...)
+		all = append(all, clusterCommands(o.Prefix)...)
 	}
 	s.rights = askRights(rest, s.rdb, all)
 	if s.info["cluster_enabled"] == "1" {
