@@ -3,6 +3,6 @@
 package main
 
 // pinSelf pins nothing here.
-func place() (cores, error) { return cores{}, nil }
+func pinSelf() (cores, error) { return cores{}, nil }
 
 func (c cores) pinServer(int) error { return nil }
