@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// bar is what a figure of Holdfast must be.
+// bar is a limit for a figure of Holdfast.
 type bar struct {
 	scenario, label string
 	contender       string
@@ -25,16 +25,16 @@ const (
 	atLeast sign = "≥"
 )
 
-// against is what a figure is divided by: nothing, a row of the same table,
-// the best peer by this metric, or the same contender in another case.
+// against is the divisor of a figure: none, a row of the same table, the best peer
+// by this metric, or the same contender in another case.
 type against struct {
 	row      string
 	bestPeer bool
 	label    string
-	minus    string // a difference instead: what is beyond this row
+	minus    string // subtract this row instead
 }
 
-// verdict is a bar and whether it was met.
+// verdict is a bar, its figure, and whether the bar is met.
 type verdict struct {
 	Scenario string
 	Case     string `json:",omitempty"`
@@ -43,7 +43,7 @@ type verdict struct {
 	Met      bool
 }
 
-// judge measures the bars of the tables that there are.
+// judge returns the verdicts for which tables has the figures.
 func judge(all []bar, tables []table) []verdict {
 	var out []verdict
 	for _, b := range all {
@@ -106,7 +106,7 @@ func (b bar) judge(t table, tables []table) (verdict, bool) {
 	return v, true
 }
 
-// bestPeer is the peer whose median is best.
+// bestPeer returns the peer with the best median.
 func (t table) bestPeer(m metric) (best row, ok bool) {
 	for _, r := range t.Rows {
 		got, played := r.Figures[m]
@@ -134,5 +134,5 @@ func printBars(w io.Writer, all []verdict) {
 		}
 		fmt.Fprintf(tw, "  %s\t%s\t%s\t%s\t%s\n", v.Scenario, v.Case, v.Bar, digits(v.Measured), word)
 	}
-	_ = tw.Flush() // to a terminal or a file; what fails shows
+	_ = tw.Flush() // to a terminal or a file, where a failure shows
 }

@@ -1,6 +1,6 @@
 package main
 
-// bars lists what Holdfast must show.
+// bars returns all bars.
 func bars() []bar {
 	two, best := against{row: "two bare EVALSHA"}, against{bestPeer: true}
 	list := against{row: "BLPOP/LPUSH"}
@@ -9,7 +9,7 @@ func bars() []bar {
 		{"uncontended", "", "holdfast", pairTime, best, atMost, 1},
 		{"uncontended", "", "holdfast", clientCPU, two, atMost, 1.15},
 		{"uncontended", "", "holdfast", allocations, against{minus: "two bare EVALSHA"}, atMost, 12},
-		{"uncontended", "", "holdfast", commands, against{}, atMost, 2.01}, // a pair may lie across the end of a slice
+		{"uncontended", "", "holdfast", commands, against{}, atMost, 2.01}, // a pair may span the end of a slice
 		{"scripts", "", "the same scripts, sent by hand", serverCPU, against{row: "SET NX PX + compare-and-delete"}, atMost, 3.5},
 		{"hot", "", "holdfast", rate, best, atLeast, 25},
 		{"hot", "", "holdfast", worstCaller, against{}, atLeast, 0.95},
@@ -45,7 +45,7 @@ func bars() []bar {
 		all = append(all,
 			bar{"quorum", label, "holdfast, 5 nodes", pairTime, against{label: "all up"}, atMost, 1.5},
 			bar{"quorum", label, "holdfast, 5 nodes", longestPair, against{label: "all up"}, atMost, 1.5},
-			bar{"quorum", label, "holdfast, 5 nodes", gained, against{}, atMost, 5}, // they do not pile up
+			bar{"quorum", label, "holdfast, 5 nodes", gained, against{}, atMost, 5}, // calls do not pile up
 		)
 	}
 	for _, label := range []string{"1,000, TTL 6 s", "100,000, TTL 15 s"} {

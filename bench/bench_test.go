@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The test binary is the worker too.
+// The test binary is also the worker.
 func TestMain(m *testing.M) {
 	if workerMain() {
 		return
@@ -25,7 +25,7 @@ func testTestbed(t *testing.T) *testbed {
 	return s
 }
 
-// small is every scenario with few callers.
+// small returns the sizes for a run with few callers.
 func small() program {
 	return program{
 		spread: []int{4}, crowd: 4, wide: 4, convoys: []int{10}, growth: []int{2, 12}, kills: 2,
@@ -33,16 +33,16 @@ func small() program {
 	}
 }
 
-// TestEveryScenarioWithEveryContender measures one slice of each, with a longer
-// slice if a busy machine gave too little of the first ones, and looks at the
-// figures. The scenarios themselves check that no two callers are inside at once.
+// TestEveryScenarioWithEveryContender measures one slice of each and checks the
+// figures. If they are implausible on a busy machine, the slice is repeated three
+// times as long. The scenarios themselves check that no two callers are inside at once.
 func TestEveryScenarioWithEveryContender(t *testing.T) {
 	s := testTestbed(t)
 	for _, sc := range scenarios(small()) {
 		for _, v := range sc.cases {
 			for _, name := range v.contenders {
 				if slices.Contains(v.once, name) {
-					continue // it takes 10 s to see a node that hangs; "all up" plays it too
+					continue // a hung node takes 10 s; "all up" includes the contender
 				}
 				t.Run(sc.name+"/"+v.label+"/"+name, func(t *testing.T) { measureSane(t, s, sc, v, name) })
 			}
@@ -71,7 +71,7 @@ func measureSane(t *testing.T, s *testbed, sc scenario, v variant, name string) 
 	}
 }
 
-// implausible returns what is wrong with figures, or nothing.
+// implausible returns the first implausible figure, or "".
 func implausible(sc scenario, c contender, f figures) string {
 	for _, m := range sc.columns {
 		if _, ok := f[m]; !ok {
@@ -100,7 +100,7 @@ func implausible(sc scenario, c contender, f figures) string {
 			return "a convoy that is faster than its holds"
 		}
 	case "kill":
-		// Keys' ends are rounded to milliseconds, Holdfast's is not.
+		// Keys expire at a full millisecond, leases of Holdfast at a microsecond.
 		if c.role == ours && f[lateMin] < 0 || f[lateMin] < -1 {
 			return "entered before the lease's end"
 		}
@@ -112,7 +112,7 @@ func implausible(sc scenario, c contender, f figures) string {
 	return ""
 }
 
-// TestOverlapIsSeen has callers share a resource without a lock.
+// TestOverlapIsSeen lets callers share a resource without a lock.
 func TestOverlapIsSeen(t *testing.T) {
 	s := testTestbed(t)
 	s.slice = 300 * time.Millisecond
@@ -126,7 +126,7 @@ func TestOverlapIsSeen(t *testing.T) {
 	}
 }
 
-// TestRatesAreNeverAlone: a rate says nothing without fairness and waits.
+// TestRatesAreNeverAlone: a rate means nothing without fairness and waits.
 func TestRatesAreNeverAlone(t *testing.T) {
 	beside := []metric{worstCaller, longestWait}
 	check := func(where string, shown []metric) {

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// board is memory that all worker processes share. It counts how often
-// two holders are inside at once, and times what happens between processes.
+// board is memory shared by all worker processes. It counts overlapping holders and
+// records times across processes.
 type board struct {
 	inside   atomic.Int64
 	_        [56]byte
-	last     atomic.Int64 // caller that was inside last
+	last     atomic.Int64 // last caller inside
 	overlaps atomic.Int64
 	waiting  atomic.Int64 // callers in Lock
-	released atomic.Int64 // when the last holder with a waiter began to unlock; 0: none waited
+	released atomic.Int64 // when the last holder began to unlock; 0 if no caller waited
 	done     atomic.Int64 // callers of a convoy that have unlocked
-	finished atomic.Int64 // when the last of them had
+	finished atomic.Int64 // when the last of them had unlocked
 }
 
 // enter is called right after the lock is granted. It returns the time since the last
@@ -54,16 +54,17 @@ func (b *board) reset() {
 	b.finished.Store(0)
 }
 
-// monotonic is a clock that all processes of the machine share, in nanoseconds.
+// monotonic returns the monotonic clock of the machine, the same in all processes, in
+// nanoseconds.
 func monotonic() int64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(fmt.Sprintf("bench: the monotonic clock: %v", err)) // every system that Redis runs on has it
+		panic(fmt.Sprintf("bench: the monotonic clock: %v", err)) // supported on every system with Redis
 	}
 	return ts.Nano()
 }
 
-// newBoard makes the file that workers map, in a folder of its own.
+// newBoard creates the file for the workers to map, in its own folder.
 func newBoard() (b *board, path string, err error) {
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
 	if err != nil {

@@ -9,28 +9,28 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// role says what a contender is compared as.
+// role is the part of a contender in comparisons.
 type role string
 
 const (
 	ours  role = "ours"
 	peer  role = "peer"
-	floor role = "floor" // no lock: what the driver or the server costs by itself
+	floor role = "floor" // no lock: the cost of the driver or the server alone
 )
 
 // contender is one way to take turns.
 type contender struct {
-	name string // unique; also how a worker process finds it again
+	name string // unique; worker processes find it by its name
 	role role
-	// sends are the commands that it sends itself; the server counts what
-	// scripts call under the same names, so these must not occur inside.
+	// sends are the commands sent by the client. Scripts must not call any of them,
+	// because the server counts commands of clients and of scripts under one name.
 	sends []string
-	// background: its calls get a context that never ends, where nothing waits.
+	// background: calls that do not wait get a context that never ends.
 	background bool
 	on         topology
 	open       func(s settings) (client, error)
-	// leaseEnd reads when the store ends the lease of a resource; nil for what
-	// has no lease.
+	// leaseEnd returns the time at which the lease of a resource ends in the store;
+	// nil for a contender without leases.
 	leaseEnd func(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error)
 }
 
@@ -42,7 +42,7 @@ type settings struct {
 	pool    int // connections of a go-redis client; 0: as many as callers, at least 10
 }
 
-// client is one client of a contender, as one process would open it.
+// client is one client of a contender, opened as in a process of its own.
 type client interface {
 	// lock returns the lock of one goroutine on a resource.
 	lock(resource string) lock
@@ -55,7 +55,7 @@ type lock interface {
 	Unlock(ctx context.Context) error
 }
 
-// evalsha is what most contenders send.
+// evalsha is the only command of most contenders.
 var evalsha = []string{"evalsha"}
 
 // contenders lists all contenders.
@@ -95,7 +95,7 @@ func contenders() []contender {
 	}
 }
 
-// contenderNamed finds a contender.
+// contenderNamed returns the contender with a name.
 func contenderNamed(name string) (contender, error) {
 	for _, c := range contenders() {
 		if c.name == name {
@@ -105,9 +105,9 @@ func contenderNamed(name string) (contender, error) {
 	return contender{}, fmt.Errorf("no contender %q", name)
 }
 
-// client opens a go-redis client as all contenders on go-redis do: default
-// options, and as many connections as there are callers unless the flag -pool
-// says otherwise, so that none waits for a connection.
+// client opens the go-redis client of all contenders on go-redis: default options,
+// and a connection for each caller unless the flag -pool is set, so that no caller
+// waits for a connection.
 func (s settings) client() *redis.Client { return s.clientOf(s.addrs[0]) }
 
 func (s settings) clientOf(addr string) *redis.Client {

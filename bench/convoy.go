@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// convoy is clients that all want one resource at the same moment and each
-// want it once.
+// convoy is clients that wait for one resource at the same time, each for one turn.
 type convoy struct{ *crowd }
 
 func (v convoy) run(ctx context.Context, _ window) (*report, error) {
@@ -33,7 +32,7 @@ func (v convoy) run(ctx context.Context, _ window) (*report, error) {
 	return reportOf(v.callers, used), errors.Join(errs...)
 }
 
-// convoyLimit ends a convoy that does not come to an end.
+// convoyLimit is the timeout of a convoy.
 const convoyLimit = time.Minute
 
 // turn is the single turn of one client.
@@ -59,7 +58,7 @@ func (v convoy) turn(ctx context.Context, c *caller) error {
 	return nil
 }
 
-// convoyOf makes n clients wait behind a holder, which then releases.
+// convoyOf measures n clients that wait until a holder releases.
 func convoyOf(n int, hold time.Duration) measure {
 	return func(ctx context.Context, s *testbed, c contender) (figures, error) {
 		resource := s.newResource("convoy")
@@ -88,7 +87,7 @@ func convoyOf(n int, hold time.Duration) measure {
 			return nil, err
 		}
 		if err := pollUntil(ctx, convoyLimit, func() bool { return s.workers.board.done.Load() == int64(n) }); err != nil {
-			return nil, fmt.Errorf("the convoy ends: %w", err)
+			return nil, fmt.Errorf("wait for the end of the convoy: %w", err)
 		}
 		after, err := s.meter.read(ctx)
 		if err != nil {
@@ -102,7 +101,7 @@ func convoyOf(n int, hold time.Duration) measure {
 	}
 }
 
-// holdFirst acquires for the holder that the others wait for.
+// holdFirst acquires the lock of the holder in front of the convoy.
 func (s *testbed) holdFirst(ctx context.Context, c contender, resource string) (client, lock, error) {
 	p, err := c.open(settings{addrs: s.addrs(), callers: 1, ttl: s.ttl})
 	if err != nil {
@@ -121,17 +120,17 @@ func (s *testbed) holdFirst(ctx context.Context, c contender, resource string) (
 	return p, l, err
 }
 
-// awaitWaiting waits until n callers are in Lock, and as long again as the slowest
-// peer takes for its first tries.
+// awaitWaiting waits until n callers are in Lock, and then as long as the slowest
+// peer needs for its first tries.
 func (s *testbed) awaitWaiting(ctx context.Context, n int) error {
 	if err := pollUntil(ctx, convoyLimit, func() bool { return s.workers.board.waiting.Load() == int64(n) }); err != nil {
-		return fmt.Errorf("%d callers wait: %w", n, err)
+		return fmt.Errorf("wait for %d callers in Lock: %w", n, err)
 	}
 	pause(ctx, 300*time.Millisecond)
 	return ctx.Err()
 }
 
-// pollUntil checks every half a millisecond.
+// pollUntil calls done every 500 µs until it returns true.
 func pollUntil(ctx context.Context, limit time.Duration, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -144,8 +143,8 @@ func pollUntil(ctx context.Context, limit time.Duration, done func() bool) error
 	return nil
 }
 
-// drainFigures makes the figures of a convoy. Ideal is the time for which the lock
-// was held.
+// drainFigures returns the figures of a convoy. The ideal drain is the time for which
+// the lock was held.
 func drainFigures(s *testbed, reports []*report, drain time.Duration, used serverUsed) (figures, error) {
 	f := sum(reports, drain, used)
 	var held time.Duration

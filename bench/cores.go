@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// cores says which CPUs the server and the clients run on; empty: anywhere.
-// With two CPUs or more the server has the last one to itself and all clients
-// share the others, the same for every contender: so neither a contender nor
-// the scheduler of the system decides which of them share a CPU.
+// cores is the CPUs of the server and of the clients; empty means any. With two or
+// more CPUs the last one is reserved for the server and all clients share the others,
+// the same for every contender. So neither a contender nor the system's scheduler
+// decides which processes share a CPU.
 type cores struct {
 	server, clients []int
 }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pinned in the environment says that the program already runs where it should;
-// its value is all CPUs that there were before.
+// pinned is set in the environment if the program is already pinned. Its value is the
+// list of all CPUs that were available before.
 const pinned = "HOLDFAST_BENCH_PINNED"
 
 func cpuSet(cpus []int) *unix.CPUSet {
@@ -23,16 +23,16 @@ func cpuSet(cpus []int) *unix.CPUSet {
 	return &set
 }
 
-// pinSelf pins the program to the clients' CPUs by starting it again in the same
-// process: the Go runtime counts them only once, at its start. It
-// returns in the second start, or if there is nothing to pin.
+// pinSelf pins the program to the clients' CPUs and executes it again in the same
+// process, because the Go runtime counts CPUs only at its start. It returns in the
+// second start, or if there is nothing to pin.
 func pinSelf() (cores, error) {
 	if before := os.Getenv(pinned); before != "" {
 		return splitCores(parseList(before)), nil
 	}
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return cores{}, fmt.Errorf("ask for the CPUs: %w", err)
+		return cores{}, fmt.Errorf("get the CPUs: %w", err)
 	}
 	var cpus []int
 	for i := range len(set) * 64 {
@@ -48,14 +48,14 @@ func pinSelf() (cores, error) {
 	if err != nil {
 		return c, err
 	}
-	runtime.LockOSThread() // the program inherits the CPUs of the thread that starts it
+	runtime.LockOSThread() // the program inherits the CPUs of the thread that executes it
 	if err := unix.SchedSetaffinity(0, cpuSet(c.clients)); err != nil {
 		return c, fmt.Errorf("pin to CPUs %v: %w", c.clients, err)
 	}
 	return c, syscall.Exec(self, os.Args, append(os.Environ(), pinned+"="+list(cpus)))
 }
 
-// pinServer moves all threads of a server.
+// pinServer pins all threads of a server.
 func (c cores) pinServer(pid int) error {
 	if len(c.server) == 0 {
 		return nil

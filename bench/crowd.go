@@ -13,8 +13,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// crowd is callers that take turns, as many as they can, each with a pause
-// after its turn if the job says so.
+// crowd is callers that take as many turns as they can, with a pause after each turn
+// if the job has one.
 type crowd struct {
 	board   *board
 	c       contender
@@ -31,21 +31,21 @@ const (
 	ended
 )
 
-// caller is one goroutine and what it saw.
+// caller is one goroutine and its results.
 type caller struct {
 	l       lock
-	number  int64 // among all of the machine
+	number  int64 // unique in all processes
 	turns   int
-	passed  int           // turns after another caller's
-	longest time.Duration // in Lock, also in one that did not end
+	passed  int           // turns that follow another caller's
+	longest time.Duration // in Lock, including a call that was cut off
 	held    time.Duration
 	waits   *hdrhistogram.Histogram // Lock
 	pairs   *hdrhistogram.Histogram // Lock and Unlock
-	gaps    *hdrhistogram.Histogram // from the release before
+	gaps    *hdrhistogram.Histogram // since the last release
 	err     error
 }
 
-// longestTime is what histograms can hold, in nanoseconds.
+// longestTime is the largest value of the histograms, in nanoseconds.
 const longestTime = int64(10 * time.Minute)
 
 func newCaller(l lock, j job) *caller {
@@ -80,8 +80,8 @@ func newCrowd(b *board, c contender, j job) (*crowd, error) {
 	return w, w.warm()
 }
 
-// warm makes every caller's connection and every script known, on resources that
-// nobody else wants.
+// warm opens the connection of every caller and loads the scripts. Each caller uses
+// its own resource.
 func (w *crowd) warm() error {
 	errs := make([]error, len(w.callers))
 	var wg sync.WaitGroup
@@ -105,7 +105,7 @@ func (w *crowd) warm() error {
 	return errors.Join(errs...)
 }
 
-// provider is a client whose resources must be made before they are used.
+// provider is a client that must create a resource before its first use.
 type provider interface {
 	provide(ctx context.Context, resource string) error
 }
@@ -158,7 +158,7 @@ func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
 		}
 		if err != nil {
 			if waiting.Err() != nil {
-				return nil // the end of the slice; how long it had waited is noted
+				return nil // the end of the slice; the wait is recorded above
 			}
 			return fmt.Errorf("lock: %w", err)
 		}
@@ -170,7 +170,7 @@ func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
 		if w.phase.Load() == counting {
 			c.note(wait, gap, handOff)
 		}
-		if c.pairs != nil && w.phase.Load() != ramping { // also one that takes longer than the window
+		if c.pairs != nil && w.phase.Load() != ramping { // includes a pair that ends after the window
 			_ = c.pairs.RecordValue(min(int64(pair), longestTime))
 		}
 		if w.j.Think > 0 {
@@ -180,7 +180,7 @@ func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
 	return nil
 }
 
-// critical is what a caller does under the lock.
+// critical is the critical section of a caller.
 func (w *crowd) critical(c *caller) (gap int64, handOff bool) {
 	if w.j.Own {
 		return 0, false

@@ -8,12 +8,12 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// crowdSpec describes a crowd: how many callers, and what they do.
+// crowdSpec describes a crowd: the number of callers and their behaviour.
 type crowdSpec struct {
 	clients     int  // spread over at most 8 processes
 	callers     int  // goroutines of each client
-	own         bool // each caller wants a resource of its own
-	each        int  // or so many, in turn
+	own         bool // each caller has its own resource
+	each        int  // or this many resources, used in turn
 	hold, think time.Duration
 	ramp        time.Duration
 	length      float64 // of a slice, in units of the flag -slice
@@ -35,7 +35,7 @@ func crowdOf(g crowdSpec) measure {
 			Callers: g.callers, Own: g.own, Each: g.each, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,
 		}, g.clients)
 		s.workers.board.reset()
-		if len(jobs) == 1 { // with eight it takes too long, and a slice has less of it
+		if len(jobs) == 1 { // eight take too long to start, and their age matters less
 			s.workers.restart(0)
 		}
 		if err := s.workers.prepare(0, jobs); err != nil {
@@ -63,7 +63,7 @@ func crowdOf(g crowdSpec) measure {
 	}
 }
 
-// sum makes figures from the reports of all workers and the server.
+// sum returns the figures of the reports of all workers and the server.
 func sum(reports []*report, length time.Duration, used serverUsed) figures {
 	f := figures{}
 	var waits, pairs, gaps *hdrhistogram.Histogram

@@ -7,11 +7,11 @@ import (
 	"regexp"
 )
 
-// slot matches a place in a document: the text between two such lines is replaced.
+// slot matches two marker lines of a document and the text between them, which is replaced.
 var slot = regexp.MustCompile(`(?s)(<!-- bench: ([^\n]*?) -->\n).*?(<!-- /bench -->)`)
 
-// fillDocs writes the tables into a document, each at its slot: the name of a
-// scenario, "about" or "bars". The slot of a scenario without figures is unchanged.
+// fillDocs writes the tables into the slots of a document. A slot has the name of a
+// scenario, "about" or "bars"; a slot of a scenario without figures is unchanged.
 func (o *outcome) fillDocs(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

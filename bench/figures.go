@@ -2,22 +2,22 @@ package main
 
 import "slices"
 
-// metric is a figure; its text is the head of its column and its unit.
+// metric is the name of a figure with its unit, which is also its column heading.
 type metric string
 
-// The metrics. A rate is always shown with worstCaller and longestWait: a lock that
-// the caller that has just released it can take again looks fast.
+// The metrics. A rate is always shown with worstCaller and longestWait: a lock looks
+// fast if a caller can take it again right after its release.
 const (
 	rate         metric = "turns/s"
-	handOffs     metric = "hand-offs/s"  // turns after another caller's
-	worstCaller  metric = "worst caller" // its part of a fair share
+	handOffs     metric = "hand-offs/s"  // turns that follow another caller's
+	worstCaller  metric = "worst caller" // as a part of a fair share
 	worstProcess metric = "worst process"
 	longestWait  metric = "longest wait ms"
 	waitP50      metric = "wait p50 ms"
 	pairTime     metric = "µs a pair"
 	pairP99      metric = "pair p99 µs"
 	commands     metric = "commands/turn"
-	reads        metric = "server reads/turn" // round trips, where pipelines are one
+	reads        metric = "server reads/turn" // reads from a socket: a pipeline is one
 	serverCPU    metric = "server µs/turn"
 	clientCPU    metric = "client µs/turn"
 	allocations  metric = "allocs/turn"
@@ -27,7 +27,7 @@ const (
 	gained       metric = "goroutines gained" // in the second half of the slice
 	gapP50       metric = "gap p50 µs"        // from the release to the next entry
 	gapP99       metric = "gap p99 µs"
-	inUse        metric = "in use" // part of the time that the lock is held
+	inUse        metric = "in use" // part of the time for which the lock is held
 
 	drainTime metric = "drain ms"
 	drainPart metric = "drain / ideal"
@@ -46,10 +46,10 @@ const (
 	serverShare    metric = "server core %"
 )
 
-// figures are what one contender did in one round.
+// figures are the results of one contender in one round.
 type figures map[metric]float64
 
-// smallerIsBetter reports how two figures compare.
+// smallerIsBetter reports whether the smaller of two figures is the better one.
 func (m metric) smallerIsBetter() bool {
 	return !slices.Contains([]metric{rate, handOffs, worstCaller, worstProcess, inUse}, m)
 }

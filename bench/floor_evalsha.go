@@ -7,8 +7,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// emptyScript does nothing: two calls of it are what a lock that decides in
-// scripts cannot do without.
+// emptyScript does nothing. Two calls of it are the minimum for a lock that decides in
+// scripts.
 const emptyScript = "return 1"
 
 // evalshaFloor calls the empty script twice through go-redis.
@@ -20,7 +20,7 @@ func evalshaFloor() contender {
 		}}
 }
 
-// evalshaAutoPipeline does so through go-redis's experimental AutoPipeline.
+// evalshaAutoPipeline calls it twice through go-redis's experimental AutoPipeline.
 func evalshaAutoPipeline() contender {
 	return contender{name: "two bare EVALSHA, AutoPipeline", role: floor, background: true, sends: evalsha,
 		open: func(s settings) (client, error) {
@@ -58,7 +58,7 @@ func (l *evalshaLock) Lock(ctx context.Context) error {
 
 func (l *evalshaLock) Unlock(ctx context.Context) error { return l.Lock(ctx) }
 
-// evalshaRueidis calls the empty script twice through rueidis.
+// evalshaRueidis calls it twice through rueidis.
 func evalshaRueidis() contender {
 	return contender{name: "two bare EVALSHA, rueidis", role: floor, background: true, sends: evalsha,
 		open: func(s settings) (client, error) {

@@ -6,9 +6,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// listFloor hands one element of a list from client to client by BLPOP and LPUSH: the server's
-// own first-come-first-served queue. It is no lock, since the element is lost with
-// the client that has it.
+// listFloor passes one element of a list from client to client by BLPOP and LPUSH: the
+// server's own first-come-first-served queue. It is not a lock: if the client with the
+// element dies, the element is lost.
 func listFloor() contender {
 	return contender{name: "BLPOP/LPUSH", role: floor, sends: []string{"blpop", "lpush"},
 		open: func(s settings) (client, error) { return listClient{s.client()}, nil }}
@@ -19,7 +19,7 @@ type listClient struct{ rdb *redis.Client }
 func (p listClient) lock(resource string) lock { return listLock{p.rdb, resource} }
 func (p listClient) close()                    { _ = p.rdb.Close() }
 
-// provide makes the element of a resource, once.
+// provide creates the element of a resource.
 func (p listClient) provide(ctx context.Context, resource string) error {
 	return p.rdb.RPush(ctx, resource, "turn").Err()
 }
@@ -29,7 +29,8 @@ type listLock struct {
 	name string
 }
 
-// Lock does not end with ctx: go-redis does not, and the element comes round.
+// Lock does not return when ctx ends: go-redis does not interrupt a read, and every
+// caller gets the element in the end.
 func (l listLock) Lock(ctx context.Context) error {
 	return l.rdb.BLPop(context.WithoutCancel(ctx), 0, l.name).Err()
 }

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// mutexClient gives all callers of a process the same mutex by name.
+// mutexClient has one mutex for each name, shared by all callers of a process.
 type mutexClient struct{ byName sync.Map }
 
 func (p *mutexClient) lock(resource string) lock {

@@ -5,8 +5,8 @@ import (
 )
 
 // evalshaQuorum calls the empty script twice on each of n nodes, and waits for a
-// majority each time: what a quorum that decides in scripts cannot do without. A node
-// has a goroutine that makes its calls one after the other, which costs least.
+// majority each time: the minimum for a quorum that decides in scripts. One goroutine
+// for each node makes its calls in sequence, which costs least.
 func evalshaQuorum(name string, n int) contender {
 	return contender{name: name, role: floor, background: true, sends: evalsha, on: topology{nodes: n},
 		open: func(s settings) (client, error) {
@@ -54,7 +54,8 @@ type floorCall struct {
 	done chan<- error
 }
 
-// behind is how many calls a node may lag: none hangs where this floor is measured.
+// floorBacklog is the number of calls by which a node may lag. No node hangs where this
+// floor is measured.
 const floorBacklog = 64
 
 func newFloorNode(p client) *floorNode {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// bareRenewals is the least that a renewal does: it reads the holder and the deadline
-// of a lease, and writes.
+// bareRenewals is the minimum for renewals: it reads the holder and the deadline of
+// each lease, and writes a field.
 const bareRenewals = `local till = redis.call('TIME')[1] + ARGV[1] / 1000000
 till = string.format('%.0f000000', till)
 for _, core in ipairs(KEYS) do
@@ -24,13 +24,13 @@ return 0`
 const (
 	ownRenewals   = "64 renewals in a script"
 	bareRenewing  = "64 × HMGET and HSET in a script"
-	renewingCalls = 64 // each of other leases, in turn
-	// renewalsPerCall is how many renewals the engine puts into one call.
+	renewingCalls = 64 // made in turn, each for other leases
+	// renewalsPerCall is the number of renewals in one call of the engine.
 	renewalsPerCall = 64
 )
 
-// renewalsFloor renews leases by Holdfast's own script, or by one that decides
-// nothing.
+// renewalsFloor renews leases by Holdfast's own script or by bareRenewals, which
+// decides nothing.
 func renewalsFloor(name string) contender {
 	return contender{name: name, role: floor, background: true, sends: evalsha,
 		open: func(s settings) (client, error) {
@@ -45,7 +45,7 @@ func renewalsFloor(name string) contender {
 
 type renewalsClient struct {
 	rdb   *redis.Client
-	sha   string // of bareRenewals, if these are sent
+	sha   string // of bareRenewals, if they are sent
 	calls [][]any
 	sent  int
 }

@@ -15,11 +15,12 @@ import (
 
 const bareID = "0123456789ab.0123456789"
 
-// scriptsFloor sends the commands of Holdfast's engine by hand: what is above it is
-// the client's.
+// scriptsFloor sends the commands of Holdfast's engine by hand. The difference to
+// holdfast is the cost of the client.
 func scriptsFloor() contender { return sharedFloor("the same scripts, sent by hand", "mutex", 1, 0) }
 
-// sharedFloor is the same of any kind, while so many others hold the resource as well.
+// sharedFloor sends the commands of any kind of lease, while others hold the resource
+// as well.
 func sharedFloor(name string, kind engine.Kind, capacity, others int) contender {
 	return contender{name: name, role: floor, background: true, sends: evalsha,
 		open: func(s settings) (client, error) {
@@ -34,10 +35,10 @@ type scriptsClient struct {
 	rdb              *redis.Client
 	request          engine.Request
 	others           int
-	acquire, release []any // commands for some resource
+	acquire, release []any // commands with the keys of any resource
 }
 
-// record makes the calls of one turn through the engine, and keeps what it sends.
+// record makes one turn through the engine and stores the commands that it sends.
 func (p *scriptsClient) record(ctx context.Context) error {
 	r := p.request
 	r.Resource = benchResource("recorded")
@@ -71,10 +72,10 @@ func benchResource(name string) engine.Resource { return engine.Resource{Prefix:
 type scriptsLock struct {
 	p                *scriptsClient
 	resource         string
-	acquire, release []any // nil until others hold the resource as well
+	acquire, release []any // nil until the others hold the resource
 }
 
-// surround makes others hold the resource.
+// surround acquires the leases of the others.
 func (l *scriptsLock) surround(ctx context.Context) error {
 	e := goredis.New(l.p.rdb)
 	for i := range l.p.others {
@@ -101,8 +102,8 @@ func (l *scriptsLock) Unlock(ctx context.Context) error {
 	return l.p.rdb.Do(ctx, l.release...).Err()
 }
 
-// recordCommands returns the EVALSHA commands that an engine sends over rdb during
-// calls. The server then has their scripts.
+// recordCommands returns the EVALSHA commands that an engine sends through rdb during
+// calls. Their scripts are then loaded in the server.
 func recordCommands(rdb *redis.Client, calls func(engine.Engine) error) ([][]any, error) {
 	r := &recorder{Client: redis.NewClient(rdb.Options())}
 	r.AddHook(r)
@@ -110,8 +111,8 @@ func recordCommands(rdb *redis.Client, calls func(engine.Engine) error) ([][]any
 	return r.sent, errors.Join(err, r.Close())
 }
 
-// recorder is a client and its own hook. Since it is no *redis.Client, the engine
-// opens no further connections, and sends all over it.
+// recorder is a client and its own hook. Because it is not a *redis.Client, the engine
+// opens no other connections and sends all commands through it.
 type recorder struct {
 	*redis.Client
 	sent [][]any
@@ -141,10 +142,10 @@ func (r *recorder) record(cmd redis.Cmder) {
 	}
 }
 
-// bareRelease is the usual script that deletes a lock only if it is one's own.
+// bareRelease is the usual script that deletes a lock only if it has the caller's value.
 const bareRelease = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`
 
-// setFloor is the simplest lock of all: no token, no queue, no fairness.
+// setFloor is the simplest lock: no token, no queue, no fairness.
 func setFloor() contender {
 	return contender{name: "SET NX PX + compare-and-delete", role: floor, background: true, sends: []string{"set", "evalsha"},
 		open: func(s settings) (client, error) {

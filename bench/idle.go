@@ -13,18 +13,18 @@ import (
 // idleLeases are leases that are only renewed.
 type idleLeases struct {
 	p      client
-	held   []any // what a user keeps of each lease
+	held   []any // the value that a user keeps for each lease
 	before memory
 	after  memory
 }
 
-// leaseKeeper is a client whose leases are more than locks that are held: keep does what a
-// user has to do, and returns what a user has to keep.
+// leaseKeeper is a client with leases that need more than Lock. keep acquires a lease,
+// renews it if that is left to the user, and returns the value that a user has to keep.
 type leaseKeeper interface {
 	keep(ctx context.Context, resource string) (held any, err error)
 }
 
-// memory is what a process has in use.
+// memory is the memory and goroutines in use by a process.
 type memory struct {
 	heap, stacks uint64
 	goroutines   int
@@ -32,7 +32,7 @@ type memory struct {
 
 func inMemory() memory {
 	runtime.GC()
-	runtime.GC() // what the first one only marked as unused, such as pools
+	runtime.GC() // frees what the first one only marked as unused, such as pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return memory{m.HeapAlloc, m.StackInuse, runtime.NumGoroutine()}
@@ -40,10 +40,10 @@ func inMemory() memory {
 
 const (
 	openers = 64          // goroutines that acquire the leases
-	first   = 4 * openers // leases after which the connections are there
+	first   = 4 * openers // leases after which all connections are open
 )
 
-// newIdleLeases acquires all leases. Memory is counted from when the connections of the
+// newIdleLeases acquires all leases. Memory is counted after the connections of the
 // client are open.
 func newIdleLeases(c contender, j job) (*idleLeases, error) {
 	if j.Leases <= first {
@@ -66,8 +66,8 @@ func newIdleLeases(c contender, j job) (*idleLeases, error) {
 	return d, err
 }
 
-// warm opens the connections that the openers use at a time: their buffers are not
-// part of a lease.
+// warm opens the connections that the openers use concurrently, because their buffers
+// are not part of a lease.
 func (d *idleLeases) warm(resource string) error {
 	ctx := context.Background()
 	return inParallel(func(h int) (err error) {
@@ -125,8 +125,8 @@ func (d *idleLeases) run(_ context.Context, w window) (*report, error) {
 	}, nil
 }
 
-// close does not release the leases, which takes long and is not measured. The
-// process is killed next.
+// close does not release the leases, which takes long and is not measured. The process
+// is then killed.
 func (d *idleLeases) close() {}
 
 // idleOf measures leases that are only held.

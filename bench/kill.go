@@ -11,14 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lockSet is one process that holds, or waits for, several resources.
+// lockSet is one process that holds several resources or waits for them.
 type lockSet struct {
 	board *board
 	p     client
 	locks []lock
 }
 
-// newLockSet acquires the resources if the job is to hold.
+// newLockSet acquires the resources if the kind of the job is "hold".
 func newLockSet(b *board, c contender, j job) (*lockSet, error) {
 	p, err := c.open(settings{addrs: j.Addrs, callers: j.Leases, ttl: j.TTL})
 	if err != nil {
@@ -41,11 +41,11 @@ func newLockSet(b *board, c contender, j job) (*lockSet, error) {
 
 func lockSetName(resource string, i int) string { return fmt.Sprintf("%s:%d", resource, i) }
 
-// run waits for all resources and notes when each was granted. A holder never
-// runs: it is killed.
+// run waits for all resources and records the time of each grant. A holder never runs:
+// it is killed.
 func (v *lockSet) run(ctx context.Context, _ window) (*report, error) {
-	// A context that can end, although it does not: with it rueidislock tries again
-	// after a missed message, instead of waiting for ever.
+	// With a context that can end, rueidislock tries again after a missed message;
+	// otherwise it would wait for ever.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &report{Entered: make([]time.Time, len(v.locks))}
@@ -67,7 +67,7 @@ func (v *lockSet) run(ctx context.Context, _ window) (*report, error) {
 
 func (v *lockSet) close() { v.p.close() }
 
-// killTTL is short, since every round has to wait for it.
+// killTTL is short, because every round waits for it.
 const killTTL = time.Second
 
 // killOf kills a process that holds n resources while another waits for each.
@@ -102,9 +102,8 @@ func killOf(n int) measure {
 	}
 }
 
-// leaseEnds reads when the store ends the leases of a process that was killed. What
-// it had sent before has been executed: the server has read the end of its
-// connections by the time it answers a few commands of another.
+// leaseEnds returns the times at which the leases of a killed process end in the store.
+// The pause lets the server execute the commands that the process sent before its end.
 func leaseEnds(ctx context.Context, rdb *redis.Client, c contender, resource string, n int) ([]time.Time, error) {
 	pause(ctx, 20*time.Millisecond)
 	ends := make([]time.Time, n)
@@ -120,7 +119,7 @@ func leaseEnds(ctx context.Context, rdb *redis.Client, c contender, resource str
 	return ends, nil
 }
 
-// lateness compares entries with the ends of the leases before.
+// lateness returns the figures of the times from the ends of leases to the next entries.
 func lateness(ends, entered []time.Time) figures {
 	all := make([]float64, len(ends))
 	for i := range ends {

@@ -1,8 +1,8 @@
-// Command bench measures what a Holdfast mutex costs, beside the floors that the
-// drivers and the server set and beside other Go locks on Redis, all in one run
-// on redis-servers that it starts itself. What counts are the ratios: machines
-// are noisy, so contenders take turns round by round and medians are reported.
-// docs/PERFORMANCE.md explains the figures.
+// Command bench measures the cost of a Holdfast mutex and compares it with the floors
+// of the drivers and the server and with other Go locks on Redis, in one run, on
+// redis-servers that it starts. Ratios matter more than figures: machines are noisy, so
+// contenders take turns round by round and medians are reported. docs/PERFORMANCE.md
+// explains the figures.
 package main
 
 import (
@@ -26,7 +26,7 @@ type flags struct {
 	slice   time.Duration
 	only    string
 	out     string // folder for all files
-	json    string // one file more
+	json    string // one more file
 	docs    string // document to fill
 	from    string // file to read instead of a run
 	big     bool
@@ -40,17 +40,17 @@ func main() {
 		return
 	}
 	var f flags
-	flag.IntVar(&f.rounds, "rounds", 5, "rounds in which the contenders take turns")
-	flag.DurationVar(&f.slice, "slice", 500*time.Millisecond, "time of a contender in a round; some scenarios take a multiple")
-	flag.StringVar(&f.only, "only", "", "run these scenarios only, separated by commas")
+	flag.IntVar(&f.rounds, "rounds", 5, "number of rounds; in each, every contender has a slice")
+	flag.DurationVar(&f.slice, "slice", 500*time.Millisecond, "length of a slice; some scenarios use a multiple")
+	flag.StringVar(&f.only, "only", "", "run only these scenarios, separated by commas")
 	flag.StringVar(&f.json, "json", "", "write the results to this file")
-	flag.StringVar(&f.out, "out", "", "write results.json, results.md and the charts as PNG and SVG into this folder")
-	flag.StringVar(&f.docs, "docs", "", "write the tables into this document, where it says <!-- bench: SCENARIO -->")
-	flag.StringVar(&f.from, "from", "", "measure nothing: make the other files again from this JSON file")
-	flag.BoolVar(&f.big, "big", false, "idle leases up to 1,000,000 too; a few minutes more")
-	flag.IntVar(&f.pool, "pool", 0, "connections of every go-redis client in a crowd; 0 is as many as its callers, at least 10")
+	flag.StringVar(&f.out, "out", "", "write results.json, results.md and charts (PNG and SVG) into this folder")
+	flag.StringVar(&f.docs, "docs", "", "write the tables into this document, at its lines <!-- bench: SCENARIO -->")
+	flag.StringVar(&f.from, "from", "", "measure nothing; write the other files from this JSON file")
+	flag.BoolVar(&f.big, "big", false, "also measure up to 1,000,000 idle leases; takes a few more minutes")
+	flag.IntVar(&f.pool, "pool", 0, "connections of every go-redis client in a crowd; 0 means one per caller, at least 10")
 	flag.BoolVar(&f.strict, "strict", false, "exit 1 if a bar is missed")
-	flag.BoolVar(&f.verbose, "v", false, "tell each slice on standard error")
+	flag.BoolVar(&f.verbose, "v", false, "print each slice to standard error")
 	flag.Parse()
 	if f.from != "" {
 		if err := redraw(f); err != nil {
@@ -72,7 +72,7 @@ func main() {
 	}
 }
 
-// run plays the scenarios and returns how many bars were missed.
+// run runs the scenarios and returns the number of missed bars.
 func run(ctx context.Context, f flags, out io.Writer) (missed int, err error) {
 	logging.Disable()
 	size := fullProgram()
@@ -130,14 +130,14 @@ func choose(all []scenario, only string) ([]scenario, error) {
 	return chosen, nil
 }
 
-// outcome is everything that a run found.
+// outcome is the results of a run.
 type outcome struct {
 	About  about
 	Tables []table
 	Bars   []verdict
 }
 
-// about is what figures depend on.
+// about is the conditions of a run.
 type about struct {
 	Date   string
 	Redis  string

@@ -10,14 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// serverUse is what a server has done since it started.
+// serverUse is the counters of a server since its start.
 type serverUse struct {
 	cpu   time.Duration
-	reads int // times it read from a socket: a pipeline is one
+	reads int // reads from a socket: a pipeline is one
 	calls map[string]int
 }
 
-// meter reads the counters of a server on a connection of its own.
+// meter reads the counters of a server over its own connection.
 type meter struct{ rdb *redis.Client }
 
 func newMeter(addr string) *meter {
@@ -54,7 +54,7 @@ func (m *meter) read(ctx context.Context) (serverUse, error) {
 	return u, nil
 }
 
-// sent counts what clients sent, without what scripts called.
+// sent returns the number of calls of the given commands.
 func (u serverUse) sent(commands []string) int {
 	n := 0
 	for _, c := range commands {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis"
 )
 
-// holdfastContender is a mutex of Holdfast as the README shows it.
+// holdfastContender is a mutex of Holdfast as shown in the README.
 func holdfastContender(name string, opts ...holdfast.LockOption) contender {
 	return contender{
 		name: name, role: ours, background: true, leaseEnd: holdfastLeaseEnd,
@@ -27,8 +27,8 @@ func holdfastContender(name string, opts ...holdfast.LockOption) contender {
 	}
 }
 
-// onRequestContexts makes a contender pay for a context that may end in
-// mid-call also where nothing waits.
+// onRequestContexts gives all calls of a contender a context that may end during the
+// call, also calls that do not wait.
 func onRequestContexts(c contender) contender {
 	c.background = false
 	return c
@@ -50,7 +50,7 @@ func (p *holdfastClient) keep(ctx context.Context, resource string) (any, error)
 }
 
 func (p *holdfastClient) close() {
-	_ = p.c.Close() // what is left ends by its TTL
+	_ = p.c.Close() // remaining leases expire by their TTL
 	for _, rdb := range p.rdbs {
 		_ = rdb.Close()
 	}
@@ -68,7 +68,7 @@ func (h *holdfastLock) Lock(ctx context.Context) (err error) {
 
 func (h *holdfastLock) Unlock(ctx context.Context) error { return h.l.Release(ctx) }
 
-// holdfastLeaseEnd reads the deadline; see docs/PROTOCOL.md.
+// holdfastLeaseEnd reads the deadline of a lease; see docs/PROTOCOL.md.
 func holdfastLeaseEnd(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error) {
 	us, err := rdb.HGet(ctx, "holdfast:{"+resource+"}", "deadline").Int64()
 	return time.UnixMicro(us), err

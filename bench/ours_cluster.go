@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis"
 )
 
-// holdfastCluster is a mutex of Holdfast on a cluster of so many masters.
+// holdfastCluster is a mutex of Holdfast on a cluster without replicas.
 func holdfastCluster(name string, masters int) contender {
 	c := holdfastContender(name)
 	c.on = topology{masters: masters}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// finish judges the bars and writes the files.
+// finish evaluates the bars and writes the files. It returns the number of missed bars.
 func (o *outcome) finish(f flags, out io.Writer) (missed int, err error) {
 	o.Bars = judge(bars(), o.Tables)
 	printBars(out, o.Bars)
@@ -22,7 +22,7 @@ func (o *outcome) finish(f flags, out io.Writer) (missed int, err error) {
 	return missed, o.write(f)
 }
 
-// write writes the files that the flags name.
+// write writes the files named by the flags.
 func (o *outcome) write(f flags) error {
 	if f.json != "" {
 		if err := o.writeJSON(f.json); err != nil {
@@ -57,7 +57,7 @@ func (o *outcome) writeJSON(path string) error {
 	return os.WriteFile(path, append(b, '\n'), 0o644)
 }
 
-// redraw makes the other files again from an earlier run's JSON.
+// redraw writes the other files from the JSON of an earlier run.
 func redraw(f flags) error {
 	b, err := os.ReadFile(f.from)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// madeUp is a table whose rounds are known.
+// madeUp returns a table with known rounds.
 func madeUp(scenario, label string, rows map[string][]float64, m metric) table {
 	t := table{Scenario: scenario, Case: label, Title: "made up", Columns: []metric{m}}
 	for name, rounds := range rows {
@@ -56,7 +56,7 @@ func TestBarsCompareRoundByRound(t *testing.T) {
 	}
 }
 
-// TestMissedBarsAreSaid: by the report, and by its count, for -strict.
+// TestMissedBarsAreSaid: the report lists them, and finish counts them for -strict.
 func TestMissedBarsAreSaid(t *testing.T) {
 	all := bars()
 	i := slices.IndexFunc(all, func(b bar) bool { return b.scenario == "scripts" && b.label == "shared" })
@@ -74,8 +74,8 @@ func TestMissedBarsAreSaid(t *testing.T) {
 	}
 }
 
-// TestEveryBarHasItsTable: a bar whose scenario, contender or metric is spelled
-// otherwise would never be missed.
+// TestEveryBarHasItsTable: a bar with a misspelled scenario, contender or metric would
+// never be missed.
 func TestEveryBarHasItsTable(t *testing.T) {
 	all := scenarios(fullProgram())
 	for _, b := range bars() {
@@ -101,7 +101,7 @@ func TestFilesOfAnOutcome(t *testing.T) {
 	o := outcome{About: about{Date: "2026-11-20", Redis: "7.0.15"}}
 	for _, sc := range scenarios(fullProgram()) {
 		if !slices.Contains([]string{"hot", "growth", "idle"}, sc.name) {
-			continue // drawn in the same way, and it takes time
+			continue // plotted in the same way, and it takes time
 		}
 		for _, v := range sc.cases[:min(2, len(sc.cases))] {
 			tab := table{Scenario: sc.name, Case: v.label, Title: sc.title, Columns: sc.columns}
@@ -140,13 +140,13 @@ func TestFilesOfAnOutcome(t *testing.T) {
 	if err != nil || !bytes.Contains(first, []byte("| **holdfast** |")) && !bytes.Contains(first, []byte("| holdfast |")) {
 		t.Fatalf("%v\n%s", err, first)
 	}
-	// From the JSON alone the same text comes again.
+	// The JSON alone gives the same text.
 	if err := redraw(flags{from: f.json, out: f.out}); err != nil {
 		t.Fatal(err)
 	}
 	second, err := os.ReadFile(text)
 	if err != nil || !bytes.Equal(first, second) {
-		t.Fatalf("made again it differs: %v", err)
+		t.Fatalf("the text from the JSON differs: %v", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestCoresAreSplitAlikeForAll(t *testing.T) {
 	}
 }
 
-// TestEveryScenarioHasItsPlaceInTheDocs, and is written there.
+// TestEveryScenarioHasItsPlaceInTheDocs also checks that fillDocs writes there.
 func TestEveryScenarioHasItsPlaceInTheDocs(t *testing.T) {
 	const docs = "../docs/PERFORMANCE.md"
 	text, err := os.ReadFile(docs)
@@ -180,14 +180,14 @@ func TestEveryScenarioHasItsPlaceInTheDocs(t *testing.T) {
 	}
 	for _, name := range names {
 		if !bytes.Contains(text, []byte("<!-- bench: "+name+" -->\n")) {
-			t.Errorf("%s has no place for %q", docs, name)
+			t.Errorf("%s has no slot for %q", docs, name)
 		}
 	}
 	mine := filepath.Join(t.TempDir(), "mine.md")
 	if err := os.WriteFile(mine, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // what is there already is replaced
+	for range 2 { // existing text is replaced
 		if err := o.fillDocs(mine); err != nil {
 			t.Fatal(err)
 		}
@@ -198,10 +198,10 @@ func TestEveryScenarioHasItsPlaceInTheDocs(t *testing.T) {
 	}
 	for _, sc := range scenarios(fullProgram()) {
 		if n := bytes.Count(filled, []byte("**written "+sc.name+"**")); n != 1 {
-			t.Errorf("%q stands there %d times", sc.name, n)
+			t.Errorf("%q is written %d times", sc.name, n)
 		}
 	}
 	if err := o.fillDocs(filepath.Join(t.TempDir(), "none.md")); err == nil {
-		t.Error("a document that is not there was filled")
+		t.Error("a missing document was filled")
 	}
 }

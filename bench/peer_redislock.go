@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redislockContender is bsm/redislock, which leaves the delay between tries to
-// its user; several are measured.
+// redislockContender is bsm/redislock. Its user chooses the delay between tries;
+// several are measured.
 func redislockContender(name string, poll time.Duration) contender {
 	return contender{
 		name: name, role: peer, background: true, leaseEnd: keyEnd(""), sends: evalsha,
@@ -22,8 +22,8 @@ func redislockContender(name string, poll time.Duration) contender {
 }
 
 // redislockAutoPipeline is the same over go-redis's experimental AutoPipeline,
-// which gathers concurrent calls into pipelines (and does not end a call whose
-// context ends once it is queued).
+// which combines concurrent calls into pipelines. It does not end a queued call when
+// its context ends.
 func redislockAutoPipeline(name string, poll time.Duration) contender {
 	return contender{
 		name: name, role: peer, background: true, leaseEnd: keyEnd(""), sends: evalsha,
@@ -49,7 +49,7 @@ func (p *redislockClient) lock(resource string) lock {
 	return &redislockLock{p: p, key: resource, opts: &redislock.Options{RetryStrategy: redislock.LinearBackoff(p.poll)}}
 }
 
-// keep renews as the README's watchdog does: it is the user's to write.
+// keep renews like the watchdog in the README, which users write themselves.
 func (p *redislockClient) keep(ctx context.Context, resource string) (any, error) {
 	l := p.lock(resource).(*redislockLock)
 	if err := l.Lock(ctx); err != nil {
@@ -81,7 +81,7 @@ type redislockLock struct {
 	held *redislock.Lock
 }
 
-// Lock tries again when the library ends its wait, which it bounds by the TTL.
+// Lock tries again when the library ends its wait, which is bounded by the TTL.
 func (l *redislockLock) Lock(ctx context.Context) (err error) {
 	for {
 		l.held, err = l.p.c.Obtain(ctx, l.key, l.p.ttl, l.opts)

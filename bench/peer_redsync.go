@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redsyncContender is redsync on one node, with its default delay between tries
-// (a random one of 50 to 250 ms) or a given one. Its number of tries is raised:
-// a caller that gives up takes no turn at all.
+// redsyncContender is redsync on one node, with its default delay between tries (50 to
+// 250 ms, random) or with the delay poll. The number of tries is raised, because a
+// caller that gives up takes no turn.
 func redsyncContender(name string, poll time.Duration) contender {
 	var opts []redsync.Option
 	if poll > 0 {
@@ -25,8 +25,8 @@ func redsyncContender(name string, poll time.Duration) contender {
 	}
 }
 
-// redsyncQuorum is redsync on n nodes, also with the option that makes it
-// answer at the majority.
+// redsyncQuorum is redsync on n nodes. The option WithFailFast makes it return at the
+// majority.
 func redsyncQuorum(name string, n int, opts ...redsync.Option) contender {
 	return contender{
 		name: name, role: peer, background: true, sends: []string{"set", "evalsha", "eval"}, on: topology{nodes: n},
@@ -61,8 +61,8 @@ func (p *redsyncClient) lock(resource string) lock {
 	return &redsyncLock{m: next()}
 }
 
-// keep renews as the watchdog in redislock's README does, which a user
-// has to write here too.
+// keep renews like the watchdog in redislock's README, which users of redsync also
+// write themselves.
 func (p *redsyncClient) keep(ctx context.Context, resource string) (any, error) {
 	l := p.lock(resource).(*redsyncLock)
 	if err := l.Lock(ctx); err != nil {
@@ -91,11 +91,11 @@ func (p *redsyncClient) close() {
 	}
 }
 
-// redsyncLock makes a mutex for each turn if other nodes are called in the
-// background: with fail-fast a straggler may still read the last one's value.
+// redsyncLock makes a mutex for each turn if there are several nodes: with fail-fast, a
+// late call in the background may still read the value of the last mutex.
 type redsyncLock struct {
 	m    *redsync.Mutex
-	next func() *redsync.Mutex // nil: m serves for all turns
+	next func() *redsync.Mutex // nil: m is used for all turns
 }
 
 func (l *redsyncLock) Lock(ctx context.Context) error {
@@ -110,7 +110,7 @@ func (l *redsyncLock) Unlock(ctx context.Context) error {
 	return err
 }
 
-// keyEnd reads when a key ends, for locks whose lease is one.
+// keyEnd reads the expiry of a key, for locks with a key as their lease.
 func keyEnd(prefix string) func(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error) {
 	return func(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error) {
 		end, err := rdb.PExpireTime(ctx, prefix+resource).Result()

@@ -9,14 +9,14 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// rueidislockContender is rueidislock with the two options that its README
-// recommends for one Redis of 7.0.5 or newer. It does not poll: it waits for
-// the invalidations of client-side caching.
+// rueidislockContender is rueidislock with the two options that its README recommends
+// for one Redis of 7.0.5 or newer. It does not poll: it waits for the invalidations of
+// client-side caching.
 //
-// TryNextAfter, the time that a single SET may take, is raised from 20 ms: after
-// a SET that took longer it waits for an invalidation that NOLOOP keeps back,
-// and on a resource that nobody else wants, for ever. It was seen here with 64
-// callers that started at once.
+// TryNextAfter, the timeout of a single SET, is raised from 20 ms. After a SET that took
+// longer, rueidislock waits for an invalidation that NOLOOP suppresses; on a resource
+// without other callers it waits for ever. This happened here when 64 callers started
+// at once.
 func rueidislockContender(name string) contender {
 	return contender{
 		name: name, role: peer, background: true, leaseEnd: keyEnd("rueidislock:0:"),
@@ -50,8 +50,8 @@ type rueidislockLock struct {
 	release context.CancelFunc
 }
 
-// Lock tries again after a while if it has to wait: a message that is missed
-// would keep it waiting for ever.
+// Lock restarts a wait after retryAfter, because after a missed message it would wait
+// for ever.
 func (r *rueidislockLock) Lock(ctx context.Context) (err error) {
 	if ctx.Done() == nil {
 		_, r.release, err = r.l.WithContext(ctx, r.name)
@@ -59,7 +59,7 @@ func (r *rueidislockLock) Lock(ctx context.Context) (err error) {
 	}
 	for {
 		attempt, cancel := context.WithCancel(ctx)
-		again := time.AfterFunc(askAgain, cancel)
+		again := time.AfterFunc(retryAfter, cancel)
 		_, release, err := r.l.WithContext(attempt, r.name)
 		if err == nil && again.Stop() {
 			r.release = func() { release(); cancel() }
@@ -67,7 +67,7 @@ func (r *rueidislockLock) Lock(ctx context.Context) (err error) {
 		}
 		cancel()
 		if err == nil {
-			release() // it came as the time ran out
+			release() // granted at the end of retryAfter
 		}
 		if ctx.Err() != nil || err != nil && !errors.Is(err, context.Canceled) {
 			return err
@@ -75,8 +75,8 @@ func (r *rueidislockLock) Lock(ctx context.Context) (err error) {
 	}
 }
 
-// askAgain is longer than anybody waits in a slice unless a message was missed.
-const askAgain = 5 * time.Second
+// retryAfter is longer than any wait in a slice without a missed message.
+const retryAfter = 5 * time.Second
 
 func (r *rueidislockLock) Unlock(context.Context) error {
 	r.release()

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/chart"
 )
 
-// panels lists the metrics that are drawn of a scenario. A rate is never drawn without the
+// panels returns the metrics to plot for a scenario. A rate is never plotted without the
 // worst caller's share and the longest wait.
 func panels(scenario string) []metric {
 	return map[string][]metric{
@@ -29,7 +29,7 @@ func panels(scenario string) []metric {
 	}[scenario]
 }
 
-// plot draws all tables into a folder.
+// plot writes the charts of all tables into a folder.
 func (o *outcome) plot(dir string) error {
 	var grown []table
 	for _, t := range o.Tables {
@@ -58,7 +58,7 @@ func (t table) plot(dir string) error {
 			}
 			name := r.Contender
 			if i > 0 {
-				name = " " // the line is named on the left; it still needs its height
+				name = " " // named in the first panel; a blank keeps the height of the line
 			}
 			d.Dots = append(d.Dots, chart.Dot{Name: name, Role: r.Role.colour(), Value: f.Median, Min: f.Min, Max: f.Max})
 		}
@@ -67,7 +67,7 @@ func (t table) plot(dir string) error {
 	return chart.Write(filepath.Join(dir, t.file()), t.heading(), 11, 1.6+0.75*float64(len(t.Rows)+2), all...)
 }
 
-// file is a name without what shells and links dislike.
+// file returns a name without characters that are special in shells and links.
 func (t table) file() string {
 	name := strings.TrimSuffix(t.Scenario+"-"+t.Case, "-")
 	name, _, _ = strings.Cut(name, ", TTL")

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// nodes are the independent servers of a quorum. The first two of them can fail
-// while a client is at work.
+// nodes are the independent servers of a quorum. The first two can fail while a client
+// runs.
 type nodes []*redistest.Server
 
 func newNodes(n int, c cores) (nodes, error) {
@@ -56,7 +56,7 @@ func killNodes() nodeFault { return nodeFault{(*redistest.Server).Kill, (*redist
 
 func pauseNodes() nodeFault { return nodeFault{(*redistest.Server).Pause, (*redistest.Server).Resume} }
 
-// quorumOf is one caller that locks and unlocks a resource on five nodes.
+// quorumOf measures one caller that locks and unlocks a resource on five nodes.
 func quorumOf(t nodeFault) measure {
 	const faulty = 2
 	return func(ctx context.Context, s *testbed, c contender) (f figures, err error) {

@@ -8,11 +8,11 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// report is what a worker saw in its window.
+// report is the result of a worker for its window.
 type report struct {
 	Usage   usage
 	Turns   []int // by caller
-	Passed  int   // turns after another caller's
+	Passed  int   // turns that follow another caller's
 	Longest time.Duration
 	Held    time.Duration
 	Waits   *hdrhistogram.Snapshot
@@ -24,7 +24,7 @@ type report struct {
 	HeapEach, StackEach, Goroutines float64 // for each idle lease
 }
 
-// reportOf adds up what callers saw.
+// reportOf sums the results of callers.
 func reportOf(callers []*caller, used usage) *report {
 	r := &report{Usage: used}
 	var waits, pairs, gaps *hdrhistogram.Histogram
@@ -64,7 +64,7 @@ func imported(s *hdrhistogram.Snapshot) *hdrhistogram.Histogram {
 	return hdrhistogram.Import(s)
 }
 
-// usage is what a process has used so far, or in a time.
+// usage is the resources used by a process, since its start or within a time.
 type usage struct {
 	CPU        time.Duration // user and system
 	Allocs     uint64        // objects

@@ -5,14 +5,15 @@ import (
 	"fmt"
 )
 
-// roundRobin is the locks of several resources that one caller acquires in turn, each
-// after the one before is released.
+// roundRobin is the locks of several resources. One caller acquires and releases them
+// in turn.
 type roundRobin struct {
 	locks []lock
 	next  int
 }
 
-// roundRobinOf makes the locks of n resources; of one it is the lock itself.
+// roundRobinOf returns the locks of n resources. For one resource it returns the lock
+// itself.
 func roundRobinOf(p client, resource string, n int) lock {
 	if n <= 1 {
 		return p.lock(resource)

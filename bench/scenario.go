@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// play runs one contender for one slice.
+// measure runs one contender for one slice.
 type measure func(ctx context.Context, s *testbed, c contender) (figures, error)
 
-// scenario is one situation in some sizes.
+// scenario is one situation in one or more variants.
 type scenario struct {
 	name  string // for -only
 	title string
-	// columns are shown; the first one is what contenders are compared by.
+	// columns are the figures shown; contenders are compared by the first.
 	columns []metric
 	cases   []variant
 	// rounds multiplies the number of rounds; 0 is 1.
@@ -25,14 +25,14 @@ type scenario struct {
 
 // variant is one size or state of a scenario.
 type variant struct {
-	label      string // empty if there is one only
+	label      string // empty if it is the only one
 	contenders []string
 	measure    measure
-	// once are contenders that get a single round, since a slice takes too long.
+	// once are contenders with a single round, because their slices take too long.
 	once []string
 }
 
-// withRate stands beside every rate.
+// withRate is shown with every rate.
 var withRate = []metric{worstCaller, longestWait, waitP50, commands, reads, serverCPU, clientCPU, allocations}
 
 // table is the outcome of one variant.
@@ -42,7 +42,7 @@ type table struct {
 	Title    string
 	Columns  []metric
 	Rows     []row
-	Failures []string `json:",omitempty"` // slices of peers that went wrong
+	Failures []string `json:",omitempty"` // failed slices of peers
 }
 
 // row is one contender.
@@ -53,13 +53,13 @@ type row struct {
 	rounds    []figures
 }
 
-// spread is a figure over the rounds.
+// spread summarizes a figure over the rounds.
 type spread struct{ Median, Min, Max float64 }
 
-// run plays all rounds of a variant. In each round every contender gets a slice,
-// so that a machine that is slow for a while is so for all, in an order by chance:
-// with a fixed one each would always follow the same other, which alone makes up to
-// three microseconds of a pair.
+// run runs all rounds of a variant. In each round every contender has a slice, so
+// that a machine that is slow for a while is slow for all. Their order is random: in a
+// fixed order each would always follow the same other one, which alone makes a
+// difference of up to three microseconds a pair.
 func (sc scenario) run(ctx context.Context, s *testbed, v variant, progress io.Writer) (table, error) {
 	t := table{Scenario: sc.name, Case: v.label, Title: sc.title, Columns: sc.columns}
 	var all []contender
@@ -85,7 +85,7 @@ func (sc scenario) run(ctx context.Context, s *testbed, v variant, progress io.W
 			if err != nil && (all[i].role == ours || ctx.Err() != nil) {
 				return t, fmt.Errorf("%s %s, %s: %w", sc.name, v.label, all[i].name, err)
 			}
-			if err != nil { // a peer may fail; the run continues and reports it
+			if err != nil { // a failed slice of a peer is reported and does not end the run
 				t.Failures = append(t.Failures, fmt.Sprintf("round %d, %s: %v", round+1, all[i].name, err))
 			}
 			t.Rows[i].rounds = append(t.Rows[i].rounds, f)
@@ -99,7 +99,7 @@ func (sc scenario) run(ctx context.Context, s *testbed, v variant, progress io.W
 	return t, nil
 }
 
-// settle makes medians of rounds.
+// summarize computes the median and range of each figure.
 func (r *row) summarize() {
 	by := map[metric][]float64{}
 	for _, f := range r.rounds {
@@ -113,8 +113,8 @@ func (r *row) summarize() {
 	}
 }
 
-// ratio compares two rows round by round; rounds that only one of them has are
-// left out. A difference of two figures is over what the metric was in b.
+// ratio returns the median of a's figures divided by b's, round by round. Rounds
+// without a figure in both rows are skipped.
 func ratio(m metric, a, b row) float64 {
 	var out []float64
 	for i := range min(len(a.rounds), len(b.rounds)) {
@@ -125,7 +125,7 @@ func ratio(m metric, a, b row) float64 {
 	return median(out)
 }
 
-// row finds a contender.
+// row returns the row of a contender.
 func (t table) row(name string) (row, bool) {
 	i := slices.IndexFunc(t.Rows, func(r row) bool { return r.Contender == name })
 	if i < 0 {

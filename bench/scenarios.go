@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// program is how large the scenarios are.
+// program is the sizes of the scenarios.
 type program struct {
-	spread  []int // callers, each with a resource of its own
+	spread  []int // callers, each with its own resource
 	crowd   int   // goroutines on one resource
 	wide    int   // callers on several servers
 	convoys []int
 	growth  []int
-	kills   int // resources of the holder that is killed
+	kills   int // resources of the killed holder
 	idle    []idleSize
 }
 
-// keeping is leases that are held over some renewal intervals of a third of the
-// TTL each.
+// idleSize is a number of leases that are held for some renewal intervals, each a
+// third of the TTL.
 type idleSize struct {
 	leases    int
 	ttl       time.Duration
 	intervals int
-	peers     bool // they too
+	peers     bool // measure peers as well
 }
 
 func fullProgram() program {
@@ -33,13 +33,13 @@ func fullProgram() program {
 	}
 }
 
-// big adds what takes minutes.
+// big adds the sizes that take minutes.
 func (p program) big() program {
 	p.idle = append(p.idle, idleSize{10_000, 15 * time.Second, 2, true}, idleSize{1_000_000, time.Minute, 2, false})
 	return p
 }
 
-// scenarios lists what is measured.
+// scenarios returns all scenarios.
 func scenarios(p program) []scenario {
 	return []scenario{
 		uncontended(), spreadOut(p.spread), hot(p.crowd), processes(), handOff(), convoys(p.convoys),
@@ -63,7 +63,7 @@ func uncontended() scenario {
 	}
 }
 
-// spreadOut is many callers of one process, each with a resource of its own.
+// spreadOut is many callers of one process, each with its own resource.
 func spreadOut(sizes []int) scenario {
 	sc := scenario{
 		name: "spread", title: "callers of one process, each with a resource of its own",
@@ -82,14 +82,14 @@ func spreadOut(sizes []int) scenario {
 	return sc
 }
 
-// contested are those that wait for one another. How a peer that polls does
-// depends on how often: slow polls leave the lock to its holder, which looks
-// best where nothing is done under it; fast ones notice a release soon.
+// contested returns more and the contenders of scenarios with waiters. The result of a
+// peer that polls depends on its delay: with a long one the lock stays with its holder,
+// which looks best at zero hold; with a short one a release is noticed early.
 func contested(more ...string) []string {
 	return append(more, "holdfast", "redsync", "redsync, polls at 1 ms", "redislock, polls at 1 ms", "rueidislock")
 }
 
-// atZeroHold are those, and one that polls slowly without jitter.
+// atZeroHold adds a peer with a long delay without jitter.
 func atZeroHold(more ...string) []string {
 	return append(contested(more...), "redislock, polls at 50 ms")
 }
@@ -118,7 +118,8 @@ func processes() scenario {
 	}
 }
 
-// handOff is 8 processes that work for 5 ms under the lock and then think.
+// handOff is 8 processes that work for 5 ms under the lock, then for up to 5 ms
+// without it.
 func handOff() scenario {
 	return scenario{
 		name: "hand-off", title: "8 processes, holds of 5 ms, then up to 5 ms of other work",
@@ -133,7 +134,7 @@ func handOff() scenario {
 	}
 }
 
-// convoys is many clients that want the lock once each, and wait for it already.
+// convoys is many clients that already wait for the lock, each for one turn.
 func convoys(sizes []int) scenario {
 	sc := scenario{
 		name: "convoy", title: "clients that wait for one resource and each hold it once, for 2 ms", rounds: 0.6,
@@ -147,7 +148,7 @@ func convoys(sizes []int) scenario {
 	return sc
 }
 
-// growth is ever more clients that wait for one resource.
+// growth is a growing number of clients that wait for one resource.
 func growth(sizes []int) scenario {
 	sc := scenario{
 		name: "growth", title: "clients that wait for one resource, zero hold", rounds: 0.6,
@@ -172,7 +173,7 @@ func kills(resources int) scenario {
 	}
 }
 
-// idle is leases that are held for long.
+// idle is leases that are held for a long time.
 func idle(sizes []idleSize) scenario {
 	sc := scenario{
 		name: "idle", title: "held leases, renewed every third of their TTL", rounds: 0.01,
@@ -211,7 +212,7 @@ func quorums() scenario {
 	}
 }
 
-// scripts is what the server does for a pair, without the network.
+// scripts is the server's part of a pair, without the network.
 func scripts() scenario {
 	return scenario{
 		name: "scripts", title: "CPU of the server while pairs come in pipelines",

@@ -29,8 +29,8 @@ func (p *evalshaClient) pipe(ctx context.Context, to redis.Pipeliner, resource s
 	}
 }
 
-// measurePipelined measures the CPU time of the server for a pair while pairs come in
-// pipelines: it works all the time, and the network weighs little.
+// measurePipelined measures the CPU time of the server for a pair while pairs arrive in
+// pipelines, so that the server is always busy and the network has little weight.
 func measurePipelined(ctx context.Context, s *testbed, c contender) (figures, error) {
 	const batches, depth = 40, 50
 	p, err := c.open(settings{addrs: s.addrs(), callers: 1, ttl: s.ttl})
@@ -67,7 +67,7 @@ func measurePipelined(ctx context.Context, s *testbed, c contender) (figures, er
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Unlock(ctx); err != nil { // the pairs did what they claim
+	if err := l.Unlock(ctx); err != nil { // check that the pairs released the lock
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	used := after.since(before, c)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// testbed is where contenders are measured: a server, its meter, and the worker
+// testbed is the environment of the measurements: a server, its meter, and the worker
 // processes.
 type testbed struct {
 	server    *redistest.Server
@@ -50,18 +50,17 @@ func (s *testbed) close() {
 	s.server.Stop()
 }
 
-// addrs is the one server, which most contenders share.
+// addrs returns the address of the server shared by most contenders.
 func (s *testbed) addrs() []string { return []string{s.server.Addr()} }
 
-// newResource returns a name that was not used before, so that no slice finds keys of
-// another.
+// newResource returns a new name, so that slices do not share keys.
 func (s *testbed) newResource(what string) string {
 	s.resources++
 	return fmt.Sprintf("%s-%d", what, s.resources)
 }
 
-// measure gives a contender one slice on an empty store. After a failure the workers
-// are new ones.
+// measure runs a contender for one slice on an empty store. After a failure it kills the
+// workers, and the next slice starts new ones.
 func (s *testbed) measure(ctx context.Context, v variant, c contender) (figures, error) {
 	at, err := s.site(c.on)
 	if err != nil {
@@ -78,7 +77,7 @@ func (s *testbed) measure(ctx context.Context, v variant, c contender) (figures,
 	return f, nil
 }
 
-// provide makes a resource for a contender that needs it made.
+// provide creates a resource if the contender is a provider.
 func (s *testbed) provide(ctx context.Context, c contender, addrs []string, resource string) error {
 	p, err := c.open(settings{addrs: addrs, callers: 1, ttl: s.ttl})
 	if err != nil {
@@ -91,7 +90,7 @@ func (s *testbed) provide(ctx context.Context, c contender, addrs []string, reso
 	return nil
 }
 
-// serverUsed is what the servers did in a window.
+// serverUsed is the use of the servers within a window.
 type serverUsed struct {
 	cpu             time.Duration
 	commands, reads int

@@ -14,8 +14,8 @@ func (t table) heading() string {
 	return t.Scenario + ", " + t.Case + ": " + t.Title
 }
 
-// print writes a table for a terminal; the ratio is of the first column to the
-// first row.
+// print writes a table for a terminal. The ratio compares the first column with that
+// of the first row.
 func (t table) print(w io.Writer) {
 	fmt.Fprintln(w, t.heading())
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -37,14 +37,14 @@ func (t table) print(w io.Writer) {
 		}
 		fmt.Fprintln(tw)
 	}
-	_ = tw.Flush() // to a terminal or a file; what fails shows
+	_ = tw.Flush() // to a terminal or a file, where a failure shows
 	for _, f := range t.Failures {
 		fmt.Fprintf(w, "  failed in %s\n", f)
 	}
 	fmt.Fprintln(w)
 }
 
-// digits gives three significant digits, without an exponent.
+// digits formats x with three significant digits, without an exponent.
 func digits(x float64) string {
 	switch a := math.Abs(x); {
 	case a == 0:

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// onTopologies are a floor and Holdfast on one server, on clusters and on
-// quorums, the latter beside a peer.
+// onTopologies returns a floor, Holdfast on one server, on clusters and on quorums,
+// and a peer on quorums.
 func onTopologies() []string {
 	return []string{
 		"two bare EVALSHA", "holdfast",
@@ -16,8 +16,8 @@ func onTopologies() []string {
 	}
 }
 
-// topologies is many callers of one process, each with some resources of its own
-// that lie on all masters.
+// topologies is many callers of one process, each with its own resources, which are
+// spread over all masters.
 func topologies(callers int) scenario {
 	const each = 4
 	return scenario{
@@ -31,7 +31,7 @@ func topologies(callers int) scenario {
 	}
 }
 
-// topologiesAlone is one caller on each of them.
+// topologiesAlone is one caller on each topology.
 func topologiesAlone() scenario {
 	return scenario{
 		name: "topologies-alone", title: "one caller, a free resource, on several servers",

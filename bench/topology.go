@@ -7,21 +7,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// topology is the servers that a contender needs; the zero value is the one server
-// that most of them share.
+// topology is the servers of a contender. The zero value is the one server shared by
+// most contenders.
 type topology struct {
 	masters int // of a cluster without replicas
 	nodes   int // of a quorum
 }
 
-// site is the servers of a topology, each with its meter.
+// site is the running servers of a topology and their meters.
 type site struct {
 	servers nodes
 	meters  []*meter
 }
 
-// mostNodes is how many a quorum has at most; smaller ones are the first of
-// these.
+// mostNodes is the size of the largest quorum; smaller ones use the first of its
+// nodes.
 const mostNodes = 5
 
 // site starts the servers of a topology when they are first needed.
@@ -69,7 +69,7 @@ func (s *testbed) servers(t topology) (nodes, error) {
 	return all, nil
 }
 
-// closeSites ends what site has started.
+// closeSites stops the servers started by site.
 func (s *testbed) closeSites() {
 	for t, at := range s.sites {
 		for _, m := range at.meters {
@@ -82,8 +82,8 @@ func (s *testbed) closeSites() {
 	s.nodes.stop()
 }
 
-// empty deletes all keys. Keys that one contender leaves cost the others: the more keys
-// there are, the later Redis finds one that has expired, and the later the message about it.
+// empty deletes all keys, because the remaining keys of one contender slow down the
+// others: with more keys, Redis detects and reports an expired one later.
 func (on site) empty(ctx context.Context) error {
 	var errs []error
 	for _, m := range on.meters {

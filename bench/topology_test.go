@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTopologiesAreUsedWhole: a slice keeps every master and every node busy, and
-// the meter sees what each of them does.
+// TestTopologiesAreUsedWhole: a slice uses every master and every node, and the meters
+// count the commands of each.
 func TestTopologiesAreUsedWhole(t *testing.T) {
 	s := testTestbed(t)
 	for name, servers := range map[string]int{
@@ -81,6 +81,6 @@ func TestRoundRobinTakesTurns(t *testing.T) {
 		t.Errorf("%q, want %q", calls, want)
 	}
 	if _, alone := roundRobinOf(recordingClient{&calls}, "a", 1).(recordingLock); !alone {
-		t.Error("a single resource has a lock of its own")
+		t.Error("a single resource does not get the lock itself")
 	}
 }

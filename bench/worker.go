@@ -15,8 +15,8 @@ import (
 // path of the board.
 const workerBoard = "HOLDFAST_BENCH_BOARD"
 
-// job is one job of a worker: it opens its clients, answers that it is ready, waits for the
-// window, and reports.
+// job is one job of a worker. The worker opens the clients, sends that it is ready, waits
+// for the window, runs, and sends its report.
 type job struct {
 	Kind      string // crowd, convoy, hold, await or idle
 	Contender string
@@ -28,17 +28,17 @@ type job struct {
 	Own       bool
 	Each      int // resources of a caller
 	Hold      time.Duration
-	Think     time.Duration // the longest; each pause is a random one up to it
+	Think     time.Duration // maximum of a random pause after each turn
 	TTL       time.Duration
 	Pool      int
 	Leases    int
 }
 
-// window is when a crowd runs, by the clock of the machine: from Start on it
-// takes turns, from From until Until they are counted.
+// window is the time in which the turns of a crowd are counted, by the clock of the
+// machine. Turns before From are not counted.
 type window struct{ From, Until time.Time }
 
-// order is one message to a worker, and answer one from it.
+// order is a message to a worker, answer a message from it.
 type order struct {
 	Job    *job    `json:",omitempty"`
 	Window *window `json:",omitempty"`
@@ -50,14 +50,13 @@ type answer struct {
 	Err    string  `json:",omitempty"`
 }
 
-// task is a job that is under way in a worker.
+// task is a running job of a worker.
 type task interface {
 	run(ctx context.Context, w window) (*report, error)
 	close()
 }
 
-// work is the life of a worker process: jobs, one after the other, until its
-// input ends.
+// work is the main loop of a worker process. It runs jobs until its input ends.
 func work(boardPath string, in io.Reader, out io.Writer) error {
 	b, err := mapBoard(boardPath)
 	if err != nil {
@@ -77,7 +76,7 @@ func work(boardPath string, in io.Reader, out io.Writer) error {
 	}
 }
 
-// serve does one job and returns its last answer.
+// serve runs one job and returns its last answer.
 func serve(b *board, j job, orders *json.Decoder, answers *json.Encoder) answer {
 	t, err := prepare(b, j)
 	if err != nil {
@@ -117,13 +116,14 @@ func prepare(b *board, j job) (task, error) {
 	return nil, fmt.Errorf("no kind of job %q", j.Kind)
 }
 
-// workerMain runs the program as a worker if it was started as one.
+// workerMain reports whether the program was started as a worker, and if so runs it as
+// one.
 func workerMain() (was bool) {
 	path := os.Getenv(workerBoard)
 	if path == "" {
 		return false
 	}
-	logging.Disable() // go-redis logs failures of connections, which come back as errors too
+	logging.Disable() // go-redis logs failures of connections, which it also returns as errors
 	if err := work(path, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: worker:", err)
 		os.Exit(1)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// workerPool is the worker processes: this program, started again.
+// workerPool is the worker processes, which run this program.
 type workerPool struct {
 	board     *board
 	path      string
@@ -30,7 +30,7 @@ func newWorkerPool() (*workerPool, error) {
 	return &workerPool{board: b, path: path}, err
 }
 
-// worker returns worker i and starts it if need be.
+// worker returns worker i. It starts the worker if it does not run.
 func (p *workerPool) worker(i int) (*workerProcess, error) {
 	for len(p.processes) <= i {
 		p.processes = append(p.processes, nil)
@@ -67,8 +67,7 @@ func startWorker(board string) (*workerProcess, error) {
 	return &workerProcess{cmd, json.NewEncoder(in), json.NewDecoder(out), func() { _ = in.Close() }}, nil
 }
 
-// kill ends a worker as a crash would, and returns when it is gone. The next use
-// of its place starts another.
+// kill kills a worker and waits for its end. The next use of index i starts another.
 func (p *workerPool) kill(i int) {
 	m := p.processes[i]
 	_ = m.cmd.Process.Kill()
@@ -77,7 +76,7 @@ func (p *workerPool) kill(i int) {
 	p.processes[i] = nil
 }
 
-// killAll kills all workers, after a slice that went wrong in some of them.
+// killAll kills all workers, after a slice has failed in some of them.
 func (p *workerPool) killAll() {
 	for i, m := range p.processes {
 		if m != nil {
@@ -86,12 +85,12 @@ func (p *workerPool) killAll() {
 	}
 }
 
-// restart makes the next use of a place start a new worker, so that no contender pays
-// for the garbage and the goroutines of another.
+// restart ends a worker, so that the next use of index i starts another. So the garbage
+// and goroutines of one contender do not slow down the next.
 func (p *workerPool) restart(i int) {
 	if i < len(p.processes) && p.processes[i] != nil {
 		p.processes[i].end()
-		_ = p.processes[i].cmd.Wait() // its reports are read
+		_ = p.processes[i].cmd.Wait() // its reports have been read
 		p.processes[i] = nil
 	}
 }
@@ -104,7 +103,7 @@ func (p *workerPool) close() {
 	_ = os.RemoveAll(filepath.Dir(p.path))
 }
 
-// prepare gives jobs to workers, from one on, and returns when all are ready.
+// prepare sends jobs to the workers from index first on, and returns when all are ready.
 func (p *workerPool) prepare(first int, jobs []job) error {
 	for i := range jobs {
 		m, err := p.worker(first + i)
@@ -120,13 +119,13 @@ func (p *workerPool) prepare(first int, jobs []job) error {
 		if a, err := m.await(); err != nil {
 			errs = append(errs, err)
 		} else if !a.Ready {
-			errs = append(errs, errors.New("a worker is not ready and gives no reason"))
+			errs = append(errs, errors.New("a worker sent neither readiness nor an error"))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// open sends the window to n workers.
+// open sends the window to n workers from index first on.
 func (p *workerPool) open(first, n int, w window) error {
 	for _, m := range p.processes[first : first+n] {
 		if err := m.in.Encode(order{Window: &w}); err != nil {
@@ -136,14 +135,14 @@ func (p *workerPool) open(first, n int, w window) error {
 	return nil
 }
 
-// reports waits for those of n workers.
+// reports waits for the reports of n workers from index first on.
 func (p *workerPool) reports(first, n int) ([]*report, error) {
 	var all []*report
 	var errs []error
 	for _, m := range p.processes[first : first+n] {
 		a, err := m.await()
 		if err == nil && a.Report == nil {
-			err = errors.New("a worker has no report")
+			err = errors.New("a worker sent no report")
 		}
 		errs = append(errs, err)
 		all = append(all, a.Report)
@@ -151,8 +150,8 @@ func (p *workerPool) reports(first, n int) ([]*report, error) {
 	return all, errors.Join(errs...)
 }
 
-// answerTimeout is longer than any window, and than any contender takes to open and
-// close a thousand clients.
+// answerTimeout is longer than any window, and longer than any contender needs to open
+// and close a thousand clients.
 const answerTimeout = 2 * time.Minute
 
 // await waits for an answer. A worker that hangs prints its stacks and exits.
@@ -169,8 +168,8 @@ func (m *workerProcess) await() (answer, error) {
 	return a, nil
 }
 
-// windowIn returns a window that starts after a ramp, in which the workers receive it
-// and the callers start.
+// windowIn returns a window that starts after ramp. During the ramp the workers receive
+// the window and the callers start.
 func windowIn(ramp, length time.Duration) window {
 	from := time.Now().Add(ramp)
 	return window{From: from, Until: from.Add(length)}

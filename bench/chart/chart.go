@@ -1,5 +1,5 @@
-// Package chart draws the figures of the benchmark: panels side by side, written
-// as PNG and SVG.
+// Package chart draws the figures of the benchmark as panels side by side, and writes
+// them as PNG and SVG.
 package chart
 
 import (
@@ -17,7 +17,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Role decides the colour of a mark.
+// Role is the role of a contender, which selects its colour.
 type Role int
 
 // The roles.
@@ -42,8 +42,8 @@ type Panel interface {
 	draw() (*plot.Plot, error)
 }
 
-// Write draws panels side by side, each so wide and so high in centimetres, into
-// path with .png and .svg added.
+// Write draws panels side by side, each of the given width and height in centimetres,
+// into the files path.png and path.svg.
 func Write(path, title string, width, height float64, panels ...Panel) error {
 	plots := make([]*plot.Plot, len(panels))
 	for i, p := range panels {
@@ -84,8 +84,7 @@ func write(path string, from io.WriterTo) error {
 	return errors.Join(err, f.Close())
 }
 
-// scaleOf says whether values need a logarithmic axis, and from where to where
-// it goes.
+// scaleOf reports whether values need a logarithmic axis, and returns its range.
 func scaleOf(values []float64) (log bool, low, high float64) {
 	low, high = math.Inf(1), 0
 	for _, v := range values {
@@ -103,7 +102,7 @@ func scaleOf(values []float64) (log bool, low, high float64) {
 	return true, math.Pow(10, math.Floor(math.Log10(low))), high * 3
 }
 
-// ticks are powers of ten on a logarithmic axis, and the usual ones else.
+// ticks returns powers of ten for a logarithmic axis, and the default ticks otherwise.
 func ticks(log bool) plot.Ticker {
 	if !log {
 		return plot.DefaultTicks{}
@@ -117,7 +116,7 @@ func ticks(log bool) plot.Ticker {
 	})
 }
 
-// Number writes a value with three digits, and thousands as k.
+// Number formats a value with three digits, and thousands as k.
 func Number(v float64) string {
 	switch {
 	case v == 0:

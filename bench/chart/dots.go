@@ -9,15 +9,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Dot is one line of a Dots panel: a value and the range that it was seen in.
+// Dot is one line of a Dots panel: a value and its range.
 type Dot struct {
 	Name            string
 	Role            Role
 	Value, Min, Max float64
 }
 
-// Dots is one dot a line, from the top down, with its value beside it. The axis
-// is logarithmic if the values differ much.
+// Dots is a panel with one dot a line, from the top down, and its value beside it. The
+// axis is logarithmic if the values differ much.
 type Dots struct {
 	Title string
 	Dots  []Dot
@@ -50,8 +50,8 @@ func (d Dots) draw() (*plot.Plot, error) {
 	return p, nil
 }
 
-// addTo draws the range, the dot and the value; what lies outside the axis stands
-// at its edge.
+// addTo draws the range, the dot and the value. Values outside the axis are drawn at its
+// edge.
 func (d Dot) addTo(p *plot.Plot, y, low, high float64) error {
 	at := func(v float64) float64 { return min(max(v, low), high) }
 	line, err := plotter.NewLine(plotter.XYs{{X: at(d.Min), Y: y}, {X: at(d.Max), Y: y}})

@@ -16,7 +16,7 @@ type Series struct {
 	Values []float64
 }
 
-// Lines is values over the same sizes, on a logarithmic x axis.
+// Lines is a panel of series over the same sizes, on a logarithmic x axis.
 type Lines struct {
 	Title, XLabel string
 	X             []float64
@@ -61,7 +61,7 @@ func (l Lines) draw() (*plot.Plot, error) {
 	return p, nil
 }
 
-// Key names the series of the Lines panels beside it.
+// Key is the legend of the Lines panels beside it.
 type Key struct{ Series []Series }
 
 func (k Key) draw() (*plot.Plot, error) {
@@ -80,7 +80,7 @@ func (k Key) draw() (*plot.Plot, error) {
 	return p, nil
 }
 
-// marks are the line and the points of series i.
+// marks returns the line and the points of a series.
 func (s Series) marks(i int, xy plotter.XYs) (*plotter.Line, *plotter.Scatter, error) {
 	line, points, err := plotter.NewLinePoints(xy)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s Series) marks(i int, xy plotter.XYs) (*plotter.Line, *plotter.Scatter, e
 	return line, points, nil
 }
 
-// dashes and shapes tell lines of one colour apart.
+// dashes and shapes distinguish lines of one colour.
 func dashes(i int) []vg.Length {
 	return [][]vg.Length{nil, nil, {6, 2}, {2, 2}, {8, 2, 2, 2}}[i%5]
 }
