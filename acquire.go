@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// acquirer is what all locks have in common: how to acquire a lease on a resource.
+// An acquirer acquires leases on one resource. All locks are built on it.
 type acquirer struct {
 	c    *Client
 	name string
@@ -89,8 +89,8 @@ func (lk *acquirer) acquire(ctx context.Context, weight int, wait bool) (l *Leas
 	return l, err
 }
 
-// reenter returns a further lease if ctx carries one of the resource, or why that must
-// not be; nil if ctx carries none.
+// reenter returns a further lease if ctx carries one of the resource, or an error if
+// re-entry is not allowed. It returns nil if ctx carries none.
 func (lk *acquirer) reenter(ctx context.Context, weight int) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, &waitError{lk.name, context.Cause(ctx), nil}

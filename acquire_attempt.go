@@ -21,7 +21,7 @@ type attempt struct {
 	line     *line // the line whose turn it owns; nil: no tenure
 	req      engine.Request
 
-	known         bool          // the store may know the ID
+	known         bool          // the store may have a lease or a waiter with the ID
 	unsure        bool          // a request was not answered: copies of it may be under way
 	queued        bool          // by the latest answer
 	acked         time.Time     // when the last answered request was sent
@@ -74,7 +74,7 @@ func (lk *acquirer) newAttempt(weight int, l *line, wait bool) *attempt {
 	}}
 }
 
-// ask sends the request once and records what the answer, or its absence, says.
+// ask sends the request once and records the result, which may be that there is no answer.
 func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 	whole := ctx
 	if limit := a.timeout(ctx); limit > 0 {
@@ -106,7 +106,7 @@ func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
 }
 
 // run sends the request until the lease is granted, ctx or the client ends, or the store
-// returns an error that waiting cannot mend. If the resource is busy, it waits in the
+// returns a permanent error. If the resource is busy, it waits in the
 // store's queue; without req.Queue it returns a *HeldError. Errors that may pass are
 // retried, without req.Queue a few times: the request is idempotent.
 func (a *attempt) run(ctx context.Context) (*storeGrant, Source, error) {
@@ -336,7 +336,7 @@ func (a *attempt) endWait(ctx context.Context) {
 }
 
 // withdraw withdraws the attempt from the store. It waits callGrace for the answer, so that
-// usually nothing is left when the caller returns; then it goes on in the background.
+// usually nothing is left when the caller returns; after that it continues in the background.
 func (a *attempt) withdraw() {
 	a.c.wakeups.remove(a.req.ID)
 	if !a.known {

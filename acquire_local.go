@@ -11,8 +11,9 @@ import (
 // those that would send the same request.
 type lineKey struct {
 	name string
-	// what is the TTL and the fallback in one number, since each held lease has a
-	// line. The fallback: no caller waits behind one that waits longer for the store.
+	// what is the TTL and the fallback in one number, to keep the key small: each held
+	// lease has a line. Callers with another fallback have a line of their own, so that
+	// no caller waits behind one that waits longer for the store.
 	what int64
 }
 

@@ -194,7 +194,7 @@ func (c *Cond) sleep(ctx context.Context, h *storeGrant, listened bool) (signall
 }
 
 // watch returns a channel that is closed when the grant ends. The grant stays
-// between local turns: nobody acts under it, so its end is not logged or
+// between local turns: no lease is in use, so its end is not logged or
 // reported to hooks as a loss.
 func (h *storeGrant) watch(ctx context.Context) <-chan struct{} {
 	h.mu.Lock()
@@ -260,7 +260,7 @@ func (c *Cond) withdraw(h *storeGrant, signalled bool) <-chan struct{} {
 // signal for it.
 func (c *Cond) releaseWaiter(ctx context.Context, h *storeGrant) bool {
 	h.end(nil)
-	if h.unsure { // a withdrawal does not return what it found, so it comes after
+	if h.unsure { // after the release: a withdrawal does not return how the wait ended
 		defer func() { c.lk.c.queueRelease(condTTL, h.releaseRequest()) }()
 	}
 	r := h.releaseRequest()
@@ -284,7 +284,8 @@ func (c *Cond) releaseWaiter(ctx context.Context, h *storeGrant) bool {
 func (c *Cond) Signal(ctx context.Context) error { return c.call(ctx, "signal", fresh) }
 
 // Broadcast wakes all waiters present at the time of the call, in order and one
-// by one. Errors are those of Signal; some waiters may have been woken.
+// by one. Errors are those of Signal; if it fails, some waiters may have been
+// woken.
 func (c *Cond) Broadcast(ctx context.Context) error {
 	return c.call(ctx, "broadcast", func(engine.Holder) bool { return false })
 }
@@ -307,8 +308,8 @@ func (c *Cond) call(ctx context.Context, op string, enough func(engine.Holder) b
 
 // wake wakes waiters, first come, first served, until enough returns true. It
 // reads a few at a time, so that its cost does not grow with their number. A
-// waiter that is not found was woken by another signal or has gone; one that
-// came after the first read is not meant.
+// waiter that is not found was woken by another signal or has left. Waiters
+// that came after the first read are not woken.
 func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) bool) error {
 	res := c.lk.c.resource(c.lk.name)
 	tried := make(map[string]bool)
@@ -327,7 +328,7 @@ func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) b
 				continue
 			}
 			more, tried[h.ID] = b.More, true
-			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Token: h.Token, Force: true}) // nobody acts under it
+			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Token: h.Token, Force: true}) // a waiter does no work under its lease
 			var gone *engine.NotHeldError
 			switch {
 			case errors.As(err, &gone):

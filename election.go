@@ -66,8 +66,8 @@ func (e *Election) Campaign(ctx context.Context, value string) (*Lease, error) {
 //   - fn returns nil: Lead resigns and campaigns again, behind the waiting
 //     candidates. Terms of one Lead begin at least a second apart.
 //   - fn returns an error: Lead resigns and returns that error.
-//   - Leadership is lost: Lead waits until fn returns and campaigns again,
-//     whatever fn returned. It logs an error other than that of the Context.
+//   - Leadership is lost: Lead waits until fn returns and campaigns again. It
+//     logs the error of fn unless that is the error of the Context.
 //   - ctx ends: Lead waits until fn returns, resigns, and returns an error that
 //     matches the cause of ctx, and the error of fn if that is a different one.
 //   - fn panics: Lead resigns and lets the panic continue.
@@ -98,7 +98,7 @@ func (e *Election) term(ctx context.Context, l *Lease, fn func(context.Context) 
 	own := l.Context()
 	err := fn(own)
 	if own.Err() != nil && (errors.Is(err, own.Err()) || errors.Is(err, context.Cause(own))) {
-		err = nil // fn only reports that its ctx has ended
+		err = nil // fn returned the error of its ctx
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -42,7 +42,7 @@ var (
 	ErrInvalid = errors.New("invalid option")
 )
 
-// A HeldError describes who holds a resource. It matches ErrNotAcquired.
+// A HeldError describes the holder of a resource. It matches ErrNotAcquired.
 type HeldError struct {
 	Resource string
 	// HolderID, Name, Host, PID and Reason describe the holder whose lease ends

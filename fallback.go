@@ -82,10 +82,10 @@ func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue boo
 	}
 }
 
-// admitLocal returns the lease that the store granted or, if that is nil, one without the
-// store. With LocalOnly either takes the local lock first. It returns nil if that took a
-// wait after which the store must be tried again. p is the local hold that the caller has
-// already, or nil.
+// admitLocal returns the lease that the store granted or, if granted is nil, one without
+// the store. With LocalOnly it takes the local lock first in both cases. It returns nil if
+// it had to wait for the local lock and the store must be tried again. p is the local hold
+// that the caller already has, or nil.
 func (lk *acquirer) admitLocal(ctx context.Context, weight int, queue bool, granted *Lease, p *localHold) (*Lease, error) {
 	switch {
 	case lk.opts.fallback == FailOpen && granted != nil:
@@ -131,7 +131,7 @@ func (lk *acquirer) admitGranted(ctx context.Context, weight int, queue bool, gr
 
 // silentError ends an attempt with a fallback. It is ErrUnavailable.
 type silentError struct {
-	local *localHold // in which the caller waits from now on, with LocalOnly
+	local *localHold // with LocalOnly: the hold for which the caller waits from now on
 }
 
 func (silentError) Error() string {
@@ -141,10 +141,10 @@ func (silentError) Error() string {
 // Is makes errors.Is(err, ErrUnavailable) report true.
 func (silentError) Is(target error) bool { return target == ErrUnavailable }
 
-// mustFallBack returns an error if an attempt with a fallback must end, since the store has
-// not answered for too long, this attempt or others. With LocalOnly the caller has joined
-// the local lock then, before the next one of its line gets the turn and does the same: so
-// they keep their order.
+// mustFallBack returns an error if an attempt with a fallback must end, since this attempt,
+// or others of the client, have had no answer for too long. With LocalOnly the caller then
+// joins the queue of the local lock before the next caller of its line gets the turn and
+// does the same, so the callers of a line stay in order.
 func (a *attempt) mustFallBack(ctx context.Context) error {
 	if a.acquirer.opts.fallback == FailClosed || a.fallbackLeft(ctx) > 0 && !a.c.breaker.open(a.req.Resource) {
 		return nil
@@ -156,7 +156,7 @@ func (a *attempt) mustFallBack(ctx context.Context) error {
 	return s
 }
 
-// fallbackLeft returns the time left until the fallback.
+// fallbackLeft returns the remaining time until the fallback.
 func (a *attempt) fallbackLeft(ctx context.Context) time.Duration {
 	if !a.silent.IsZero() {
 		return a.fallbackAfter - time.Since(a.silent)
@@ -189,8 +189,8 @@ func (a *attempt) shorten(ctx context.Context, d time.Duration) time.Duration {
 	return min(d, max(a.fallbackLeft(ctx), time.Millisecond))
 }
 
-// noteAnswer records whether the store answered. A request that ended with ctx says
-// nothing.
+// noteAnswer records whether the store answered. If the request ended because of ctx, it
+// records nothing.
 func (a *attempt) noteAnswer(ctx context.Context, sent time.Time, err error) {
 	if !errors.Is(err, ErrUnavailable) {
 		a.silent = time.Time{}

@@ -11,8 +11,8 @@ import (
 )
 
 // localLocks are the locks of one client for WithFallback(LocalOnly). Each lease takes one,
-// whether the store granted it or not, so that a lease from the time without the store and
-// one from the time after exclude each other. The zero value is ready.
+// whether the store granted it or not, so that a lease granted without the store and one
+// that the store grants later exclude each other. The zero value is ready.
 type localLocks struct {
 	mu   sync.Mutex
 	open map[string]*localLock // by resource name; only those in use
@@ -28,7 +28,8 @@ type localLock struct {
 	waiters  list.List // of *localHold
 }
 
-// localHold is a lease's part of a localLock, or a wait for it. A nil localHold is none.
+// localHold is the weight that a lease takes of a localLock, or a wait for it. A nil
+// *localHold holds nothing.
 type localHold struct {
 	locks  *localLocks
 	lock   *localLock
@@ -77,8 +78,8 @@ func (p *localHold) wait(ctx context.Context, granted *Lease) (err error) {
 // waited reports whether the hold was not granted at once.
 func (p *localHold) waited() bool { return p.admit != nil }
 
-// join requests a hold on the lock of the resource. With queue it may have to wait, see
-// wait; nothing passes the front of the queue.
+// join requests a hold on the lock of the resource. With queue the hold may be granted
+// later, see wait; no request passes the front of the queue.
 func (rs *localLocks) join(lk *acquirer, holder string, weight int, queue bool) (*localHold, error) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -115,8 +116,8 @@ func (r *localLock) grant(p *localHold) {
 	}
 }
 
-// advance grants from the front as long as the front fits. If it does not fit, none behind
-// it is tried.
+// advance grants from the front of the queue as long as the first waiter fits. If it does
+// not fit, the waiters behind it are not tried.
 func (r *localLock) advance() {
 	for front := r.waiters.Front(); front != nil; front = r.waiters.Front() {
 		p := front.Value.(*localHold)

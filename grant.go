@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// grant is what one or more leases are backed by: a *storeGrant is one lease in the
-// store, a *multiGrant several leases as one, a *fallbackGrant has no store.
+// A grant backs one or more leases: a *storeGrant is one lease in the store, a
+// *multiGrant several leases as one, a *fallbackGrant is granted without the store.
 type grant interface {
-	// resource returns the name of what is held: the first one of several.
+	// resource returns the name of the resource; of several, the first.
 	resource() string
 	// id is the holder ID.
 	id() string
@@ -20,7 +20,7 @@ type grant interface {
 	open() bool
 	// endError returns the error of the leases once the grant has ended.
 	endError() error
-	// deadline returns the end of the trust window as known now.
+	// deadline returns the present end of the trust window; a renewal moves it.
 	deadline() time.Time
 	// fallback is FailClosed if the store granted it.
 	fallback() Fallback
@@ -36,7 +36,7 @@ type grant interface {
 	// caller of the process or releases it, and marks the resource as done for mark,
 	// unless that is 0.
 	release(ctx context.Context, l *Lease, mark time.Duration) error
-	// demote makes the lease of a writer that of a reader.
+	// demote makes a writer's lease a reader's.
 	demote(ctx context.Context, l *Lease) error
 	// detach removes the lease without a release and returns a ticket for Adopt.
 	detach(ctx context.Context, l *Lease) (ticket string, err error)

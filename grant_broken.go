@@ -65,7 +65,7 @@ func (h *storeGrant) endBroken(why *LostError) (rest func(), ok bool) {
 	for _, l := range leases {
 		_ = l.end(why)
 	}
-	c.keep.Add(&h.entry, keepalive.Never) // the end of its trust window is still to be seen
+	c.keep.Add(&h.entry, keepalive.Never) // for the end of its trust window
 	return func() {
 		c.handOff(h.line, localTurn{}) // the next local callers queue in the store
 		h.report(why)

@@ -25,8 +25,8 @@ func demotable(leases []*Lease, l *Lease, writer bool) error {
 	return nil
 }
 
-// demote implements grant. Whatever the store answers, no caller re-enters the lease as a
-// writer from here on.
+// demote implements grant. From here on no caller re-enters the lease as a writer, even if
+// the call to the store fails.
 func (h *storeGrant) demote(ctx context.Context, l *Lease) error {
 	c := h.client()
 	if h.acquirer.kind != engine.KindRW {

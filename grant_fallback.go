@@ -16,7 +16,7 @@ import (
 type fallbackGrant struct {
 	acquirer *acquirer
 	holder   string     // ID, unknown to the store
-	local    *localHold // nil: it excludes nobody
+	local    *localHold // nil: it excludes no other lease
 	since    time.Time
 	closes   func() bool // stops the callback that ends it at Close
 
@@ -93,7 +93,7 @@ func (s *fallbackGrant) tokens(*Lease) map[string]uint64 {
 
 func (s *fallbackGrant) fallback() Fallback { return s.acquirer.opts.fallback }
 
-// open implements grant. Without a store only the TTL can end it.
+// open implements grant. Without the store only the TTL can end the grant.
 func (s *fallbackGrant) open() bool {
 	if s.acquirer.opts.noRenewal && time.Since(s.since) >= s.acquirer.opts.ttl {
 		s.end(&LostError{Resource: s.acquirer.name, Cause: LostExpired})

@@ -18,7 +18,7 @@ func (h *storeGrant) broken() bool {
 	return h.why != nil && h.why.Cause == LostBroken
 }
 
-// wake handles a wake-up: only a break concerns a grant.
+// wake handles a wake-up. All but breaks are ignored.
 func (h *storeGrant) wake(w engine.Wakeup) {
 	if w.Kind == engine.WakeBroken {
 		h.lose(&LostError{Resource: h.acquirer.name, Token: h.present(), Cause: LostBroken})
@@ -26,7 +26,7 @@ func (h *storeGrant) wake(w engine.Wakeup) {
 }
 
 // open implements grant. If the trust window has passed, it ends the grant here, so that
-// a process that was paused sees the loss before any timer has run.
+// a process that was paused gets the loss before any timer has run.
 func (h *storeGrant) open() bool {
 	if h.left() > 0 {
 		return true

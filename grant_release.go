@@ -82,8 +82,8 @@ func (h *storeGrant) releaseLocal() {
 }
 
 // handOffOrRelease hands the grant off inside the process, or yields it to other
-// processes, or releases it. It owns the local turn and hands that off in the deferred
-// call, whatever happens.
+// processes, or releases it. It owns the local turn and hands that off in a deferred
+// call, so that an error or a panic does not lose it.
 func (h *storeGrant) handOffOrRelease(ctx context.Context, mark time.Duration) error {
 	c := h.client()
 	if h.line != nil && h.line.Waiting() > 0 && h.mayHandOff() && c.lines.TryHandOff(h.line, localTurn{grant: h}) {
@@ -100,8 +100,8 @@ func (h *storeGrant) handOffOrRelease(ctx context.Context, mark time.Duration) e
 	return h.releaseStore(ctx, mark)
 }
 
-// mayHandOff reports whether the next local waiter may get the grant: within the time
-// slice, and with enough of the trust window left to be of use.
+// mayHandOff reports whether the next local waiter may get the grant: the time slice is
+// not over, and enough of the trust window is left.
 func (h *storeGrant) mayHandOff() bool {
 	now := h.client().keep.Now()
 	h.mu.Lock()
@@ -112,7 +112,7 @@ func (h *storeGrant) mayHandOff() bool {
 }
 
 // yield releases the grant and queues again for the next local waiter, in one step of
-// the store. At any moment next is what that waiter gets.
+// the store. next is always what that waiter gets if yield ends at that point.
 func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 	c := h.client()
 	a := h.acquirer.newAttempt(int(h.weight), h.line, andWait)
@@ -136,7 +136,7 @@ func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 	case err == nil, errors.Is(err, engine.ErrEnded):
 		err = nil
 	case errors.Is(err, ErrMismatch):
-		// The release was done before the new request was looked at.
+		// The store released the grant before it checked the new request.
 		c.wakeups.remove(a.req.ID)
 		*next, err = localTurn{}, nil
 	default:
@@ -165,19 +165,19 @@ func (h *storeGrant) releaseRequest() engine.Release {
 	}
 }
 
-// releaseContext bounds a call that must be made even if ctx has ended. It ends
-// also when Close gives up.
+// releaseContext bounds a call that must be made even if ctx has ended. It also ends
+// when the timeout of Close is over.
 func (c *Client) releaseContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil {
 		return until(ctx, c.tasks)
 	}
-	call, _ := until(context.WithoutCancel(ctx), c.tasks) // without an end of its own
+	call, _ := until(context.WithoutCancel(ctx), c.tasks)
 	return context.WithTimeout(call, releaseGrace)
 }
 
 // releaseStore releases the grant in the store, and marks the resource as done for mark,
-// unless that is 0. A release that the store does not confirm goes on in the background; a
-// mark is retried as long as ctx allows and the lease can be alive.
+// unless that is 0. A release that the store does not confirm continues in the background;
+// a mark is retried until ctx ends or the lease must have expired.
 func (h *storeGrant) releaseStore(ctx context.Context, mark time.Duration) error {
 	c, op, retries := h.client(), "release", fewRetries
 	call, cancel := c.releaseContext(ctx)
@@ -206,7 +206,8 @@ func (h *storeGrant) releaseStore(ctx context.Context, mark time.Duration) error
 	return opError(op, h.acquirer.name, err)
 }
 
-// releaseRest leaves to the background what is left of a release with this outcome.
+// releaseRest continues a release with this outcome in the background, if anything is left
+// to do.
 func (h *storeGrant) releaseRest(r engine.Release, err error) {
 	var rest []engine.Release
 	if !isFinal(err) {
@@ -220,6 +221,6 @@ func (h *storeGrant) releaseRest(r engine.Release, err error) {
 	}
 	done := h.client().queueRelease(h.entry.TTL, rest...)
 	if isFinal(err) {
-		await(done, callGrace) // usually nothing is left when the caller returns
+		await(done, callGrace) // usually enough for the release to be complete
 	}
 }

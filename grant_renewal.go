@@ -9,8 +9,8 @@ func (h *storeGrant) Renewal() engine.Renewal {
 	return engine.Renewal{Resource: h.acquirer.resource(), Held: h.held, TTL: h.entry.TTL}
 }
 
-// Renewed implements keepalive.Keeper. A lease that lives long enough to be renewed is
-// worth a stream of wake-ups, over which a break arrives at once.
+// Renewed implements keepalive.Keeper. With the first renewal it opens the stream of
+// wake-ups, over which a break arrives at once; shorter leases do without one.
 func (h *storeGrant) Renewed() {
 	if h.jeopardy.Load() { // rare, and a load is cheaper than a store
 		h.jeopardy.Store(false)
@@ -47,7 +47,7 @@ func (h *storeGrant) gone(cause *engine.NotHeldError) *LostError {
 	return &LostError{Resource: h.acquirer.name, Token: h.present(), Cause: lostCause(cause.Cause)}
 }
 
-// expired returns the loss by a trust window that has closed.
+// expired returns the loss of a lease whose trust window has closed.
 func (h *storeGrant) expired(last error) *LostError {
 	e := &LostError{Resource: h.acquirer.name, Token: h.present(), Cause: LostExpired}
 	if last != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
-// storeGrant is one lease in the store, as this client has it. It usually backs one
+// storeGrant is the client's state of one lease in the store. It usually backs one
 // Lease. With re-entry it backs several at once; with tenure it backs several one after
 // the other, each with a token of its own.
 //
@@ -20,7 +20,7 @@ import (
 // benchmark ("idle").
 type storeGrant struct {
 	acquirer *acquirer
-	held     engine.Held // as the store knows it, with the token of the grant
+	held     engine.Held // its ID in the store, and the token of the grant
 	entry    keepalive.Entry
 	line     *line // nil: no tenure
 	slice    tenure.Slice
@@ -38,7 +38,7 @@ type storeGrant struct {
 	state    grantState
 	demoted  bool // it was a writer's
 
-	// The mutex does not guard these. Here they take no room of their own.
+	// The mutex does not guard these. At this place they fill padding.
 	unsure     bool        // copies of the acquire request may still be under way
 	unrivalled bool        // the store granted it at once: no other process waited
 	jeopardy   atomic.Bool // the latest renewal failed
@@ -74,10 +74,10 @@ func (h *storeGrant) tokens(l *Lease) map[string]uint64 {
 
 func (h *storeGrant) deadline() time.Time { return h.client().keep.Time(h.entry.Window.End()) }
 
-// left returns how long the trust window stays open.
+// left returns the remaining time of the trust window.
 func (h *storeGrant) left() time.Duration { return h.entry.Window.Left(h.client().keep.Now()) }
 
-// age returns how long ago it was granted or renewed, or more.
+// age returns an upper bound of the time since it was granted or renewed.
 func (h *storeGrant) age() time.Duration {
 	return h.entry.TTL - keepalive.Margin(h.entry.TTL) - h.left()
 }
@@ -130,9 +130,9 @@ func (h *storeGrant) reenter(own *Lease, parent context.Context, lk *acquirer, w
 	return h.addLease(parent), nil
 }
 
-// reentry returns the error of a request for weight under a lease of weight had. A
-// reader that asks to write would wait for itself, and so would a writer that locks again
-// without re-entry; a reader that reads again might, behind a waiting writer.
+// reentry returns the error of a request for weight under a lease of weight had. A reader
+// that requests the write lock would wait for its own lease, and so would a writer that
+// locks again without re-entry. A reader that reads again might, behind a waiting writer.
 func reentry(own, lk *acquirer, had, weight int) error {
 	switch {
 	case own.kind != lk.kind || own.capacity != lk.capacity:

@@ -14,8 +14,8 @@ import (
 // The store's clock determines the slot, so the clocks of the nodes do not
 // matter. Each slot is a resource of its own, "name@start", which is marked as
 // done for two slots, for 10 minutes or for AtLeast, whichever is longest. So a
-// node that comes late, after a short run has ended, finds the slot done, which
-// a lock alone cannot ensure. A run holds a lease (WithTTL, renewed) and gets
+// node that comes late, after a short run has ended, still finds the slot done,
+// which a lock alone cannot ensure. A run holds a lease (WithTTL, renewed) and gets
 // its Context, which is cancelled in time if the lease is lost. The tokens of
 // different slots are not one sequence: fence what a run writes by slot as
 // well.
@@ -99,10 +99,10 @@ func AtLeast(d time.Duration) JobOption {
 	})
 }
 
-// In makes Cron use the clock of the zone instead of UTC. A time that the clock
-// leaves out when it is set forward is due at that moment. A time that the clock shows
-// twice when it is set back is due the first time only. All nodes must use
-// the same zone.
+// In makes Cron use the local time of the zone instead of UTC. A time that is
+// skipped when the clock is set forward is due at that moment. A time that
+// occurs twice when the clock is set back is due the first time only. All nodes
+// must use the same zone. Default: UTC.
 func In(zone *time.Location) JobOption {
 	return jobOption(func(o *jobOptions) {
 		if zone == nil {
@@ -253,11 +253,11 @@ func (j *Job) run(ctx context.Context, now storeClock, s jobSlot, fn func(ctx co
 // storeClock is a reading of the store's clock.
 type storeClock struct {
 	store time.Time // the store's time
-	asked time.Time // when the reading was requested, by the local clock
+	asked time.Time // when the request was sent, by the local clock
 }
 
-// read returns the store's time now, too late by at most the round trip. The
-// wall clock covers the time for which the machine was suspended.
+// read returns the store's time now. It may be ahead by at most the round trip.
+// The wall clock covers the time for which the machine was suspended.
 func (c storeClock) read() time.Time {
 	now := time.Now()
 	return c.store.Add(max(now.Sub(c.asked), now.Round(0).Sub(c.asked.Round(0))))

@@ -67,7 +67,8 @@ func (o *jobOptions) slot(now time.Time) (jobSlot, error) {
 }
 
 // every is a schedule of equal slots, counted from the year 1, which began on a
-// Monday, so that hours, days and weeks begin where people expect it, in UTC.
+// Monday, so that slots of an hour, a day and a week begin as those of the
+// calendar do, in UTC.
 type every time.Duration
 
 func (d every) at(now time.Time) (jobSlot, error) {
@@ -85,7 +86,7 @@ type cron struct {
 var errNeverDue = errors.New("is never due")
 
 // at finds the last due time up to now and the first one after it. gronx computes
-// with the wall clock of UTC, which is never set, and instant converts.
+// with wall times in UTC, which has no daylight saving time, and instant converts.
 func (c cron) at(now time.Time) (jobSlot, error) {
 	local := now.In(c.zone)
 	_, offset := local.Zone()
@@ -108,7 +109,7 @@ func (c cron) at(now time.Time) (jobSlot, error) {
 }
 
 // instant returns the instant at which the zone's clock first shows the minute of
-// wall, or at which it is set forward past it.
+// wall or, if the clock skips that minute, at which it is set forward.
 func (c cron) instant(wall time.Time) time.Time {
 	t := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), 0, 0, c.zone)
 	from, until := t.ZoneBounds()

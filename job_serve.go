@@ -16,8 +16,8 @@ const (
 // Serve runs every slot that begins from now on, here or on another node that
 // serves the job, until ctx ends. It leaves out the slot in which it is called,
 // so that a deployment at noon does not push the eight o'clock message; to
-// catch up, call Run first. Slots that pass while a run of this Serve goes on,
-// or while the store is unavailable, are not made up for.
+// catch up, call Run first. Slots that pass during a run of this Serve, or while
+// the store is unavailable, are not run later.
 //
 // An error of fn, or the loss of its lease, does not end Serve and is logged
 // (see [WithLogger]). With RetryFailed the slot is then open to the nodes that

@@ -84,7 +84,7 @@ func (l *Latch) set(call latchCall, req engine.Request) (bool, error) {
 		ans, err := call.acquire(req)
 		switch {
 		case errors.Is(err, engine.ErrEnded):
-			return true, nil // a copy of the request set it, and it has ended since
+			return true, nil // a copy of the request set the latch, which has ended since
 		case err != nil:
 			return false, err
 		case ans.Status == engine.Granted:
@@ -95,8 +95,8 @@ func (l *Latch) set(call latchCall, req engine.Request) (bool, error) {
 			}
 			continue
 		}
-		// The holder may be another request that sets the latch and fails, or a waiter of a
-		// round that ended, which is on its way out.
+		// The holder may be another request that sets the latch and fails, or a waiter of an
+		// earlier round that is about to release.
 		r, err := call.current()
 		if err != nil {
 			return false, err
@@ -200,14 +200,15 @@ func (l *Latch) Count(ctx context.Context) (int, error) {
 	}
 	full, err := call.full(r)
 	if err != nil || !full {
-		return 1, err // a node that did not answer may lack the last one
+		return 1, err // the last unit may be missing on a node that did not answer
 	}
-	call.open(r) // the process that should have done so may be dead
+	call.open(r) // the process that took the last unit may have died before it did so
 	return 0, nil
 }
 
-// counted returns the number of units that are taken for good. A unit with less
-// time left was granted, but its CountDown does not know that yet, or has died.
+// counted returns the number of units that are taken for good. A unit with at
+// most ClaimWindow left was granted, but its CountDown has not received the
+// grant yet, or its process has died.
 func counted(s engine.Snapshot) int {
 	n := 0
 	for _, h := range s.Holders {
@@ -222,9 +223,9 @@ func counted(s engine.Snapshot) int {
 var errOpened = errors.New("the count is zero")
 
 // Wait returns nil when the count is zero: at once if the latch is not set. It
-// waits until ctx ends, also while the store is unavailable. A lost wake-up, or
-// a process that dies as it lowers the count to zero, costs one poll of a
-// second. Errors: ErrNotAcquired with the cause of ctx or with ErrLatchEnded;
+// waits until ctx ends, also while the store is unavailable. If a wake-up is
+// lost, or a process dies as it lowers the count to zero, Wait returns with its
+// next poll, within a second. Errors: ErrNotAcquired with the cause of ctx or with ErrLatchEnded;
 // ErrDenied, ErrMismatch, ErrClosed, ErrInvalid.
 func (l *Latch) Wait(ctx context.Context) error {
 	call, leave, err := l.enter(ctx, "wait for")
@@ -277,8 +278,8 @@ func (l *Latch) queue() *acquirer {
 	return &lk
 }
 
-// watch reads the round at every poll. It returns when the round is over, and
-// how it ended.
+// watch reads the round at every poll until the round is over, and returns how
+// it ended.
 func (l *Latch) watch(ctx context.Context, r *latchRound) error {
 	bounded, cancel := until(ctx, l.c.life)
 	defer cancel()

@@ -12,12 +12,12 @@ import (
 // A latch is two resources. The gate, under the latch's own name, is held by the
 // request that set the latch, whose weight contains the count; its token names the
 // round. The units, under a name made of that token, are taken one by one by calls
-// of CountDown and are never released. When all are taken, the count is zero,
-// whatever else happens. The first call that finds this opens the gate, that
-// is, marks it as done, which wakes the waiters in its queue.
+// of CountDown and are never released. When all are taken, the count is zero and
+// stays zero. The first call that finds this opens the gate, that is, marks it as
+// done, which wakes the waiters in its queue.
 
-// gateUsage is what the gate is used as. A request that sets the latch weighs more than
-// half of its capacity, a waiter all of it, so at most one of them holds it.
+// gateUsage returns the kind and the capacity of the gate. A request that sets the latch
+// weighs more than half of the capacity, a waiter all of it, so at most one of them holds it.
 func gateUsage() usage { return usage{engine.KindLatch, 2*MaxCount + 1} }
 
 // gateWeight returns the weight of a request that sets the count.
@@ -27,7 +27,7 @@ func gateWeight(count int) int { return MaxCount + count }
 const kindUnits engine.Kind = "latch-units"
 
 // latchSlack is how much longer than the latch its units and its mark live, so
-// that a waiter that was cut off at the end can still find out how it ended.
+// that a waiter that was disconnected at the end can still read how it ended.
 const latchSlack = time.Minute
 
 // longestUnitsName is the maximum length of what units adds to the name of a
@@ -52,7 +52,7 @@ func roundOf(h engine.Holder) *latchRound {
 	return &latchRound{engine.Held{ID: h.ID, Token: h.Token}, count, h.TTL}
 }
 
-// unitsUsage is what the round's units are used as.
+// unitsUsage returns the kind and the capacity of the round's units.
 func (r *latchRound) unitsUsage() usage { return usage{kindUnits, r.count} }
 
 // units returns the name of the resource that holds the round's units.
@@ -63,7 +63,7 @@ func (r *latchRound) units(name string) string {
 // latchCall is one call of a latch's method.
 type latchCall struct {
 	l   *Latch
-	ctx context.Context // also ends with the client, if it can end
+	ctx context.Context // also ends with the client, unless it never ends
 	op  string
 }
 
@@ -103,8 +103,8 @@ func (k latchCall) acquire(r engine.Request) (ans engine.Answer, err error) {
 	return ans, err
 }
 
-// takeUnit counts, unless all units are taken. A Busy does not prove that if a
-// node of a quorum is away, so takeUnit then checks and tries again.
+// takeUnit takes a unit, unless all are taken. On a quorum with a node down, Busy does
+// not prove that all are taken, so takeUnit then checks and tries again.
 func (k latchCall) takeUnit(req engine.Request, r *latchRound) error {
 	var slow backoff
 	for {
@@ -119,17 +119,16 @@ func (k latchCall) takeUnit(req engine.Request, r *latchRound) error {
 	}
 }
 
-// probe finds out whether there is room for a weight without taking any: its ballot
-// is below every token. The answer is Busy if there is none, Outbid if there is some,
-// or Marked. Unlike a snapshot, it costs the same for any number of holders and
-// waiters.
+// probe checks whether a weight is free without taking it: its ballot is below every
+// token. The answer is Busy if the weight is not free, Outbid if it is, or Marked.
+// Unlike a snapshot, it costs the same for any number of holders and waiters.
 func (k latchCall) probe(name string, of usage, weight int) (engine.Answer, error) {
 	r := k.l.request(name, of, weight, MinTTL)
 	r.Ballot = 1
 	return k.acquire(r)
 }
 
-// probeGate finds out who holds the gate, if anyone does.
+// probeGate returns the holder of the gate, in a Busy answer, if there is one.
 func (k latchCall) probeGate() (engine.Answer, error) {
 	return k.probe(k.l.name, gateUsage(), gateUsage().capacity)
 }
@@ -155,7 +154,7 @@ func (k latchCall) outcome(r *latchRound) error {
 	if err != nil || full {
 		return err
 	}
-	// The next round may be over as well, or the store may have forgotten the units.
+	// The next round may be over as well, or the store may have lost the units.
 	ans, err := k.probeGate()
 	if err != nil || ans.Status == engine.Marked {
 		return err
@@ -187,7 +186,7 @@ func (k latchCall) unmark() error {
 		return err
 	}
 	if b.Marked > 0 && b.Kind != engine.KindLatch {
-		return opError(k.op, k.l.name, mismatchWith(b, gateUsage())) // the mark is not a latch's
+		return opError(k.op, k.l.name, mismatchWith(b, gateUsage())) // the mark is of another kind
 	}
 	return k.retry(func(ctx context.Context) error {
 		err := k.l.c.engine.Break(ctx, k.l.c.resource(k.l.name), engine.Break{ID: engine.MarkID})

@@ -46,8 +46,8 @@ func (c *leaseContext) Value(key any) any {
 }
 
 // LeaseFromContext returns the innermost lease that ctx carries, or nil. A ctx
-// carries a lease if it is, or is derived from, the lease's Context, as is the
-// one that Do and Lead pass to their function. The lease may have ended.
+// carries a lease if it is, or is derived from, the lease's Context. Do and Lead
+// pass such a ctx to their function. The lease may have ended.
 func LeaseFromContext(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseKey{}).(*Lease)
 	return l
@@ -74,8 +74,8 @@ func needContext(ctx context.Context) {
 
 // until returns a ctx that also ends with another context. It returns a ctx
 // that never ends unchanged: an engine makes such a call in the caller's
-// goroutine, at a third of the cost, and bounds it by its own timeouts, as the
-// contract says.
+// goroutine, at a third of the cost, and bounds it by its own timeouts, as
+// package engine requires.
 func until(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Done() == nil {
 		return ctx, func() {}

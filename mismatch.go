@@ -59,7 +59,7 @@ func mismatchWith(b engine.Brief, asked usage) error {
 	if found := (usage{b.Kind, b.Capacity}); b.Kind != "" && found != asked {
 		return &mismatch{found, asked, b.Marked}
 	}
-	return ErrMismatch // it is no longer in use, or the store does not say as what
+	return ErrMismatch // it is no longer in use, or the store does not show its kind
 }
 
 // explainMismatch replaces an ErrMismatch of the store by an error that says what the

@@ -35,7 +35,7 @@ func (c *Client) Once(ctx context.Context, id string, keepFor time.Duration, fn 
 	return c.Job(id, AtLeast(keepFor), RetryFailed()).Run(ctx, fn)
 }
 
-// errMarked ends a wait for what has been done.
+// errMarked ends a wait for a resource that is marked as done.
 var errMarked = errors.New("the work is marked as done")
 
 // onceRun is one run of work that is done at most once while its mark lasts.
@@ -87,7 +87,7 @@ func (e *onceRun) run(ctx context.Context, l *Lease, fn func(ctx context.Context
 		return l.grant.release(ctx, l, e.keep)
 	}
 	if errors.Is(l.Err(), ErrReleased) {
-		return opError("finish", e.name, ErrClosed) // nobody else could release it
+		return opError("finish", e.name, ErrClosed) // only Close can have released it
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ type queuedRelease struct {
 	until   time.Duration // when it is left to the TTL
 	slow    backoff
 	then    *queuedRelease  // follows when this one has ended; nil: none
-	confirm func(err error) // receives the outcome; nil: not wanted
+	confirm func(err error) // receives the outcome; may be nil
 	closing bool            // of Close, which waits for it and reports failures itself
 }
 
@@ -222,7 +222,7 @@ func (q *releaseQueue) send(all []*queuedRelease) (answered bool) {
 	for i, u := range all {
 		releases[i] = u.release
 	}
-	defer func() { // whatever the engine does
+	defer func() { // also if the engine panics
 		answered = q.settle(all, errs)
 	}()
 	errs = q.c.releaseBatch(ctx, releases)
