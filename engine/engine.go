@@ -67,9 +67,9 @@ type Engine interface {
 
 	// Snapshot returns the holders and waiters, in grant and queue order. For a
 	// resource that is not in use it returns an empty snapshot and no error. A
-	// long one may be read in parts and then does not show one instant: nobody
-	// appears twice, and a party that holds or waits throughout the call
-	// appears.
+	// long one may be read in parts and then does not show one instant, but it
+	// contains each party at most once, and every party that holds or waits
+	// throughout the call.
 	Snapshot(ctx context.Context, res Resource) (Snapshot, error)
 
 	// Peek returns the state of a resource in brief. Its cost does not grow
@@ -252,15 +252,15 @@ type Answer struct {
 	// not renewed; for a marked resource, until the mark ends. For a ballot's turn
 	// it is less if the first waiter could be granted and will be dropped by then.
 	Next time.Duration
-	// Holder is one of the present holders; zero if the request is kept out by
-	// waiters only.
+	// Holder is one of the present holders; zero if only waiters are ahead of
+	// the request.
 	Holder Holder
 	// Waiters is the length of the queue.
 	Waiters int
 	// Last is the highest token given so far; for an outbid ballot, at least
 	// the store's time. For a granted ballot it is the place of the last
 	// waiting turn, or 0 if none waits. For a queued request it may be missing;
-	// a pushed grant at or below it is one that the store has forgotten.
+	// a pushed grant at or below it is one that the store has lost.
 	Last uint64
 }
 
@@ -276,7 +276,8 @@ type Release struct {
 	Resource Resource
 	Held     // Token is 0 for an attempt that was never granted
 	// Withdraw makes the store refuse this holder ID from now on, since copies
-	// of its Acquire may still be in transit. Release returns nil whatever it finds.
+	// of its Acquire may still be in transit. Release then returns nil even if
+	// there was no lease.
 	Withdraw bool
 	// Mark marks the resource as done for this time, in the same step, if the
 	// holder ID still has its lease. Zero does not.
@@ -304,7 +305,7 @@ type Snapshot struct {
 	Token    uint64        // highest token given so far, reserved ones included
 	Marked   time.Duration // time until the mark ends; 0: not marked
 	// MarkedBy is the lease that set the mark, without TTL and Breaking; it may
-	// have ended. Zero if there is no mark or the store does not know.
+	// have ended. Zero if there is no mark or the store has not recorded it.
 	MarkedBy Holder
 	Holders  []Holder
 	Waiters  []Waiter
@@ -337,7 +338,7 @@ type Holder struct {
 	Reason string
 	Weight int
 	Token  uint64
-	Since  time.Time // by the store's clock, for people only
+	Since  time.Time // by the store's clock; for display only
 	TTL    time.Duration
 	// Breaking: an operator broke the lease, and its holder has not released it yet.
 	Breaking bool
@@ -349,7 +350,7 @@ type Waiter struct {
 	Client Client
 	Reason string
 	Weight int
-	Since  time.Time // by the store's clock, for people only
+	Since  time.Time // by the store's clock; for display only
 }
 
 // A WakeupKind is the kind of a wake-up.

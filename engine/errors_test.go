@@ -19,7 +19,7 @@ func TestEndedErrorIsErrEnded(t *testing.T) {
 	}
 }
 
-// Every value has words of its own, and one that is none says so.
+// Every value has a text of its own, also a value that is not defined.
 func TestWords(t *testing.T) {
 	seen := map[string]bool{}
 	for c := engine.CauseExpired; c <= engine.CauseReleased; c++ {

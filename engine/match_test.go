@@ -23,8 +23,8 @@ func TestMatch(t *testing.T) {
 		{"stock:*", "stock", false},
 		{"*:42", "stock:42", true},
 		{"*:42", "stock:421", false},
-		{"*aab", "aaaab", true},   // the star gives back
-		{"a*b*c", "abbcbc", true}, // the last star decides
+		{"*aab", "aaaab", true},   // the star takes less when the rest does not match
+		{"a*b*c", "abbcbc", true}, // only the last star is matched again
 		{"a*b*c", "abbcb", false},
 		{"?", "", false},
 		{"?", "a", true},
@@ -37,9 +37,9 @@ func TestMatch(t *testing.T) {
 		{`\\`, `\`, true},
 		{`*\*`, "a*", true},
 		{`*\*`, "*a", false},
-		{`a\`, `a\`, true}, // nothing to take as it is
+		{`a\`, `a\`, true}, // a backslash at the end
 		{`\`, `\`, true},
-		{"[a-c]", "b", false}, // no classes
+		{"[a-c]", "b", false}, // brackets are not special
 		{"[a-c]", "[a-c]", true},
 		{"a.c", "abc", false},
 	} {
@@ -66,7 +66,7 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
-// FuzzMatch compares with the regular expression that says the same.
+// FuzzMatch compares with the equivalent regular expression.
 func FuzzMatch(f *testing.F) {
 	for _, seed := range [][2]string{{"a*b?c", "aXXbYc"}, {`\*\`, `*\`}, {"**a*", "ba"}, {"?\xff*", "\xfe\xff"}, {"*\n", "a\n"}} {
 		f.Add(seed[0], seed[1])
@@ -100,8 +100,8 @@ func oracle(pattern string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)\A` + expr.String() + `\z`)
 }
 
-// latin makes each byte a rune of its own, as a regular expression sees runes
-// and Match sees bytes.
+// latin makes each byte a rune of its own, since a regular expression matches
+// runes and Match matches bytes.
 func latin(text string) string {
 	runes := make([]rune, len(text))
 	for i := range len(text) {

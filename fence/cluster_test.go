@@ -38,7 +38,7 @@ func openCluster(t *testing.T) *redis.ClusterClient {
 	return c
 }
 
-// awaitCluster returns when a master takes its slots to be served.
+// awaitCluster returns when a master reports its slots as served.
 func awaitCluster(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	look := time.NewTicker(10 * time.Millisecond)

@@ -76,8 +76,8 @@ func (d Dialect) checkTable(name string) error {
 }
 
 // checkName accepts an identifier as it is written in a statement: plain, or in
-// the dialect's quotes. It is used unchanged, so that case and reserved words
-// mean the same as in the caller's statements.
+// the dialect's quotes. It is used unchanged, so that the database treats case and
+// reserved words as in the caller's statements.
 func (d Dialect) checkName(what, name string) error {
 	quoted := quotedName
 	if d == MySQL {

@@ -1,5 +1,5 @@
-// Package fence guards the protected side: it makes Redis or an SQL database
-// refuse the writes of a holder whose lease has passed to another.
+// Package fence guards the data that a lock protects: it makes Redis or an SQL
+// database refuse the writes of a holder whose lease has passed to another.
 //
 // A lease alone is best effort. A process can be paused between its last check
 // of the lease and its write; when it continues, another process may hold the
@@ -41,7 +41,7 @@
 //
 // It orders holders that exclude each other: those of a mutex, or the writers
 // of an RWMutex. Holders of a semaphore, and readers, hold their leases at the
-// same time, and a claim by one would shut out others whose leases are valid.
+// same time, and a claim by one would refuse others whose leases are valid.
 //
 // It protects only what is written through it. A write without the token, or to
 // a store that was not claimed, is not covered. A holder that was refused must

@@ -46,7 +46,7 @@ func ExampleSQL_Update() {
 	_ = sell
 }
 
-// A statement of one's own, with a condition of its own.
+// A hand-written statement with a condition of its own.
 func ExampleSQL_Exec() {
 	sell := func(ctx context.Context, tx *sql.Tx, lease *holdfast.Lease, n int) error {
 		guard := fence.NewSQL(fence.PostgreSQL)

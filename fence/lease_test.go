@@ -19,9 +19,9 @@ func newClient(t *testing.T, e *goredis.Engine) *holdfast.Client {
 	return c
 }
 
-// A holder does nothing until its lease has ended and another has the resource.
-// It does not look at its lease when it goes on, as one does not that is paused
-// between the look and the write.
+// A holder is paused until its lease has ended and another process has the resource. It
+// does not check its lease when it continues, as if it had been paused between the check
+// and the write.
 func TestPausedHolderIsRefused(t *testing.T) {
 	s, rdb := openRedis(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-// Two holders read, and then both write in the order of their tokens. A token
-// that is looked at on writes only lets both pass, and one update is lost.
+// Two holders read, and then both write in the order of their tokens. If the token is
+// checked on writes only, both succeed, and one update is lost.
 func TestRedisWriteOnlyFenceLosesAnUpdate(t *testing.T) {
 	_, rdb := openRedis(t)
 	ctx := t.Context()
@@ -40,7 +40,7 @@ func TestRedisClaimOnFirstContactIsExact(t *testing.T) {
 	second, _ := rdb.Get(ctx, stock).Int()
 	requireStale(t, g.Set(ctx, stock, 1, stock, first+1, 0), 1, 2)
 	requireNil(t, g.Set(ctx, stock, 2, stock, second+1, 0))
-	// The first was told, and does it again with a new lease.
+	// The first write was refused, so it is repeated with a new lease.
 	requireNil(t, g.Claim(ctx, stock, 3))
 	first, _ = rdb.Get(ctx, stock).Int()
 	requireNil(t, g.Set(ctx, stock, 3, stock, first+1, 0))
@@ -49,8 +49,8 @@ func TestRedisClaimOnFirstContactIsExact(t *testing.T) {
 	}
 }
 
-// Many holders at a time, none of which waits for another: the counter and the
-// log agree with what was accepted, and tokens in the log never step back.
+// Many holders write at the same time. The counter and the log agree with what was
+// accepted, and tokens in the log never decrease.
 func TestRedisConcurrentHolders(t *testing.T) {
 	_, rdb := openRedis(t)
 	ctx := t.Context()
@@ -63,11 +63,11 @@ func TestRedisConcurrentHolders(t *testing.T) {
 	for range holders {
 		all.Go(func() {
 			for range each {
-				token := tokens.Add(1) + rand.Uint64N(3) // late and doubtful ones too
+				token := tokens.Add(1) + rand.Uint64N(3) // some of them late, some equal
 				n, err := g.Get(ctx, stock, token, stock)
 				if err == nil || errors.Is(err, redis.Nil) {
 					count, _ := strconv.Atoi(n)
-					// Equal tokens are one holder to the guard: they may race here.
+					// The guard takes equal tokens for one holder, so they may race here.
 					err = g.Do(ctx, stock, token, record, keys, count+1, token).Err()
 				}
 				switch {
@@ -98,7 +98,7 @@ func TestRedisConcurrentHolders(t *testing.T) {
 	t.Logf("%d accepted, %d refused", accepted.Load(), refused.Load())
 }
 
-// With a token of its own for each, no update is lost.
+// If each holder has a token of its own, no update is lost.
 func TestRedisConcurrentCounting(t *testing.T) {
 	_, rdb := openRedis(t)
 	ctx := t.Context()

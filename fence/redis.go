@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// DefaultRetention is how long a guard in Redis remembers the newest token
-// after the latest access.
+// DefaultRetention is how long a guard in Redis keeps the newest token after the
+// latest access.
 const DefaultRetention = 24 * time.Hour
 
 const (
@@ -23,18 +23,18 @@ const (
 // A Redis guards data in Redis with a key beside the data, the guard, that
 // contains the newest token of a resource. It is safe for concurrent use.
 //
-// In a cluster, the guard and the data must be in one slot. Data under the
-// resource's own name are ("stock:42"), and so are data with the name as their
-// hash tag ("{stock:42}:reserved"). If the resource's name itself has a hash
-// tag ("cart:{7}"), data with the same tag are. With a ClusterClient or a Ring,
-// other keys are refused with ErrInvalid before anything is sent; with other
-// clients the server returns CROSSSLOT.
+// In a cluster, the guard and the data must be in one slot. This holds for data
+// under the resource's own name ("stock:42") and for data with the name as their
+// hash tag ("{stock:42}:reserved"). If the resource's name itself has a hash tag
+// ("cart:{7}"), it holds for data with the same tag. With a ClusterClient or a
+// Ring, other keys are refused with ErrInvalid before anything is sent; with
+// other clients the server returns CROSSSLOT.
 //
 // A guard has a TTL, the retention, that restarts with every access, also a
-// refused one. A holder that writes later than that after the latest access is
-// not recognised as stale. Therefore the retention must be longer than any
-// process can be paused and still continue, and guards must not be evicted: use
-// the maxmemory-policy noeviction. The TTL of the data is the caller's.
+// refused one. After it, a stale holder's write is accepted. Therefore the
+// retention must be longer than the longest pause after which a process can
+// continue, and guards must not be evicted: use the maxmemory-policy noeviction.
+// The caller sets the TTL of the data.
 //
 // Calls are bounded by ctx, even if Redis hangs. If the connection fails or ctx
 // ends, the outcome is unknown, as for any write.
@@ -51,9 +51,9 @@ type Redis struct {
 // which returns ErrInvalid if one is invalid.
 type RedisOption func(*Redis)
 
-// WithRetention sets how long the newest token is remembered after the latest
-// access (default 24 h, at least 1 min). If the retentions of a resource's
-// guards differ, the longest counts.
+// WithRetention sets how long the newest token is kept after the latest access
+// (default 24 h, at least 1 min). If the retentions of a resource's guards
+// differ, the longest applies.
 func WithRetention(d time.Duration) RedisOption {
 	return func(g *Redis) {
 		if d < minRetention {
@@ -78,8 +78,8 @@ func WithPrefix(prefix string) RedisOption {
 	}
 }
 
-// NewRedis returns a guard for data in the Redis of rdb, which may be another
-// one than the Redis of the locks.
+// NewRedis returns a guard for data in the Redis of rdb. It need not be the Redis
+// of the locks.
 func NewRedis(rdb redis.UniversalClient, opts ...RedisOption) *Redis {
 	g := &Redis{
 		rdb:       rdb,
@@ -103,7 +103,7 @@ func NewRedis(rdb redis.UniversalClient, opts ...RedisOption) *Redis {
 
 // Claim makes token the newest of a resource: from now on older ones are
 // refused. Claim before the first read. The same token may claim again. Errors:
-// ErrStale if a newer one was seen; ErrToken; ErrInvalid; those of go-redis.
+// ErrStale if there is a newer one; ErrToken; ErrInvalid; those of go-redis.
 func (g *Redis) Claim(ctx context.Context, resource string, token uint64) error {
 	err := g.Do(ctx, resource, token, g.empty, nil).Err()
 	if errors.Is(err, redis.Nil) {
@@ -188,8 +188,8 @@ func failed(ctx context.Context, err error) *redis.Cmd {
 	return cmd
 }
 
-// run sends the script by its digest. If Redis does not have it, nothing was
-// done, and run sends its text.
+// run sends the script by its digest. If Redis does not have the script, it has
+// executed nothing, and run sends the text.
 func (g *Redis) run(ctx context.Context, s *Script, guard string, token uint64, keys []string, args []any) *redis.Cmd {
 	all := make([]any, 0, 6+len(keys)+len(args))
 	all = append(all, "evalsha", s.sha, len(keys)+1)

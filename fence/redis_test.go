@@ -40,7 +40,7 @@ func TestRedisOrder(t *testing.T) {
 	s.RequireTTLs(t)
 }
 
-// Neighbours above 2^52 must not be taken for equal.
+// Adjacent tokens above 2^52 must not be taken for equal.
 func TestRedisLargeTokens(t *testing.T) {
 	_, rdb := openRedis(t)
 	ctx := t.Context()
@@ -56,7 +56,7 @@ func TestRedisScript(t *testing.T) {
 	server, rdb := openRedis(t)
 	ctx := t.Context()
 	g := fence.NewRedis(rdb)
-	// The names of the claim's own variables are free, and arguments are its own.
+	// A script may use the names of the claim's variables, and gets only its own arguments.
 	script := fence.NewScript(`local n = redis.call('INCRBY', KEYS[1], ARGV[1])
 return {n, #KEYS, #ARGV, KEYS[2], tostring(rawget(_G, 'token')), tostring(rawget(_G, 'guard'))}`)
 	got, err := g.Do(ctx, stock, 3, script, []string{stock, "{" + stock + "}:b"}, 5, "x").Slice()
@@ -77,7 +77,7 @@ return {n, #KEYS, #ARGV, KEYS[2], tostring(rawget(_G, 'token')), tostring(rawget
 	} else if !server.Since(7, 0) && (err == nil || !strings.Contains(err.Error(), "compiling")) {
 		t.Fatalf("with a first line of flags, which Redis 6 does not know: %d, %v", n, err)
 	}
-	// The script's own error comes through, with the script's own line number.
+	// The script's error is returned, with the line number in the script.
 	err = g.Do(ctx, stock, 3, fence.NewScript("\nerror('mine')"), nil).Err()
 	if err == nil || errors.Is(err, fence.ErrStale) || !strings.Contains(err.Error(), ":2: mine") {
 		t.Fatalf("got %v", err)
@@ -149,7 +149,7 @@ func TestRedisRefusesOptions(t *testing.T) {
 	requireIs(t, g.Set(ctx, stock, 1, stock, 1, time.Microsecond), fence.ErrInvalid)
 }
 
-// A guard key that holds something else is told, not overwritten.
+// A guard key with a value of another type is an error and is not overwritten.
 func TestRedisForeignKey(t *testing.T) {
 	_, rdb := openRedis(t)
 	ctx := t.Context()
@@ -168,7 +168,7 @@ func TestRedisSendsOnce(t *testing.T) {
 	far := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
 	defer far.Close()
 	g := fence.NewRedis(far)
-	requireNil(t, g.Command(ctx, stock, 1, "INCR", stock).Err()) // Redis knows the script
+	requireNil(t, g.Command(ctx, stock, 1, "INCR", stock).Err()) // loads the script
 	lost := proxy.LoseReply("INCR")
 	if err := g.Command(ctx, stock, 1, "INCR", stock).Err(); err == nil || errors.Is(err, fence.ErrStale) {
 		t.Fatalf("a lost reply: %v", err)

@@ -17,8 +17,8 @@ type Script struct{ text, sha string }
 // NewScript puts the claim before a script. The script gets KEYS and ARGV as
 // passed to [Redis.Do], and its line numbers in Redis's error messages are
 // unchanged. It must declare its keys like any script. A shebang, which Redis 7
-// and later accept, stays the first line. If the script fails half way, what it
-// wrote remains, and so does the claim.
+// and later accept, stays the first line. If the script fails after some writes,
+// these and the claim remain.
 func NewScript(lua string) *Script {
 	shebang := ""
 	if strings.HasPrefix(lua, "#!") {

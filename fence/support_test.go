@@ -25,7 +25,7 @@ func requireNil(t *testing.T, err error) {
 	}
 }
 
-// requireStale also looks at what the error tells.
+// requireStale also checks the fields of the error.
 func requireStale(t *testing.T, err error, token, newest uint64) {
 	t.Helper()
 	var stale *fence.StaleError

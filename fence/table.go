@@ -54,9 +54,9 @@ func (g *SQL) EnsureTable(ctx context.Context, db *sql.DB) error {
 	if err == nil {
 		return nil
 	}
-	// If several connections create a table at the same time, PostgreSQL fails all
-	// but one. The caller may also lack the right to create a table that exists
-	// already.
+	// If several connections create a table at the same time, PostgreSQL returns an
+	// error to all but one. The caller may also lack the right to create a table that
+	// exists already.
 	var token int64
 	there := db.QueryRowContext(ctx, "SELECT token FROM "+g.table+" WHERE 1 = 0").Scan(&token)
 	if errors.Is(there, sql.ErrNoRows) {

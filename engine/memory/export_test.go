@@ -9,7 +9,7 @@ func (e *Engine) Kept() int {
 	return len(e.resources)
 }
 
-// KeptClients is the number of parties that a resource remembers.
+// KeptClients is the number of parties of which a resource keeps the client.
 func (e *Engine) KeptClients(name engine.Resource) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

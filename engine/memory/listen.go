@@ -65,17 +65,18 @@ func (e *Engine) forget(l *subscriber) {
 	e.listeners[l.at] = rest
 }
 
-// mail is the listeners to which one operation has sent a wake-up.
+// mail is the set of listeners to which one operation has sent a wake-up.
 type mail []*subscriber
 
-// deliver runs when the engine's mutex is free again.
+// deliver runs after the engine's mutex is unlocked.
 func (m *mail) deliver() {
 	for _, l := range *m {
 		l.drain()
 	}
 }
 
-// post sends waiters what an operation did to them. The engine's mutex is held.
+// post sends wake-ups to the waiters that an operation changed. The engine's mutex
+// is held.
 func (e *Engine) post(m *mail, prefix string, a queue.Answer) {
 	for _, g := range a.Grants {
 		e.send(m, prefix, engine.Wakeup{Kind: engine.WakeGrant, ID: g.ID, Token: g.Token, TTL: duration(g.TTL)})

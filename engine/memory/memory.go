@@ -15,7 +15,7 @@ import (
 type Engine struct {
 	mu        sync.Mutex
 	resources map[engine.Resource]*resource
-	sweepAt   int // number of resources at which forgettable ones are removed
+	sweepAt   int // number of resources at which those no longer needed are removed
 	listeners map[address][]*subscriber
 }
 
@@ -202,8 +202,8 @@ func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 // keeps for a client with the client's last lease.
 func (e *Engine) Leave(string) {}
 
-// settle sends the wake-ups of an operation and does the clearing up that it
-// left, at once: in one process that delays no other work.
+// settle sends the wake-ups of an operation and completes its clean-up at once: in
+// one process that delays no other work.
 func (e *Engine) settle(m *mail, prefix string, q *queue.Queue, a queue.Answer, now queue.Time) {
 	e.post(m, prefix, a)
 	for a.More {

@@ -48,7 +48,7 @@ func TestVirtualTime(t *testing.T) {
 	})
 }
 
-// Resources that nobody has used for the retention go, dead holders and all.
+// Resources that have not been used for the retention are removed, with their dead holders.
 func TestMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
@@ -65,7 +65,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// One resource used by ever new parties keeps what is known of the live ones.
+// One resource that is used by more and more parties keeps the clients of the live ones only.
 func TestClientsAreBounded(t *testing.T) {
 	e := memory.New()
 	first := request("r", "a.0")
@@ -93,7 +93,7 @@ func TestClientsAreBounded(t *testing.T) {
 	}
 }
 
-// Close waits for a deliver that runs, and no other follows.
+// Close waits for a running deliver, and deliver is not called again.
 func TestCloseWaitsForDeliver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := memory.New(), context.Background()

@@ -59,7 +59,7 @@ func (e *Engine) look(name engine.Resource, now queue.Time) *resource {
 }
 
 // meet stores the client of a holder ID. Parties that neither hold nor wait are
-// removed when the map has doubled; one that comes back is stored again.
+// removed when the map has doubled; if one returns, it is stored again.
 func (r *resource) meet(id string, c *engine.Client, now queue.Time) {
 	if c == nil {
 		return
