@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Acquire implements engine.Engine. It proposes a token to all nodes at once and is
-// granted if a majority grants it while it can still be used; otherwise everything is
-// withdrawn. A request that waits leaves its turn on the nodes, and is answered Queued.
+// Acquire implements engine.Engine. It proposes a token to all nodes at once. The lease is
+// granted if a majority grants it before its trust window closes; otherwise the ballot is
+// withdrawn. If the request waits, its turn stays on the nodes and the answer is Queued.
 func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
 	if err := e.ready(ctx); err != nil {
 		return engine.Answer{}, err
@@ -44,8 +44,8 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	switch {
 	case waits && err == nil && ans.Status == engine.Busy:
 		ahead := e.localQueues.join(r.Resource, r.ID)
-		// Others of this process came at the same moment: only the first has a turn. Or the
-		// attempt was released meanwhile.
+		// Other requests of this process came at the same moment and only the first has a
+		// turn, or the attempt was released meanwhile.
 		if ahead > 0 || e.attempts.find(k) != a {
 			a.endTurn()
 		}
@@ -66,7 +66,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	return ans, err
 }
 
-// forgetIdle drops an attempt of which nothing is left.
+// forgetIdle removes an attempt that has nothing on any node.
 func (e *Engine) forgetIdle(k attemptKey, a *attemptState) {
 	a.mu.Lock()
 	idle := a.cause == 0 && a.lease == nil && a.turn == nil && len(a.leases) == 0
@@ -78,8 +78,8 @@ func (e *Engine) forgetIdle(k attemptKey, a *attemptState) {
 	a.keepForRetry()
 }
 
-// queuedAnswer is the answer to a request that waits, with so many ahead in this process. Next
-// is the time until a lease that is in the way ends, if it is not renewed.
+// queuedAnswer is the answer to a request that waits behind ahead others of this process. Next
+// is the time until a present lease ends, if it is not renewed.
 func (a *attemptState) queuedAnswer(busy engine.Answer, ahead int) engine.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// contentionTimeout is how long ballots that divide the nodes among themselves are
-	// repeated, before what is in their way is taken for holders.
+	// contentionTimeout is how long ballots are repeated if concurrent ballots divide the
+	// nodes among themselves. After it, the other ballots are taken for holders.
 	contentionTimeout = 250 * time.Millisecond
-	// maxBallots is how many ballots one Acquire that waits runs if only other ballots are in
-	// its way.
+	// maxBallots is the maximum number of ballots that one Acquire with Queue runs if it conflicts
+	// only with other ballots.
 	maxBallots = 5
 )
 
@@ -24,13 +24,13 @@ var (
 	errWithdrawn = fmt.Errorf("%w: quorum: it was withdrawn", engine.ErrUnavailable)
 )
 
-// runBallots proposes tokens until it is clear whether the lease can be had now, which is so
-// if a majority of the nodes answers. It is granted if enough of them grant it; otherwise it is
-// Busy if any of them names a holder, whichever the others name. Holders that have no
-// majority may be other ballots: those are repeated for contentionTimeout, and maxBallots
-// times by a request that waits. If others are ahead in the queues of the nodes it is Busy at
-// once. A request that gives its ballot is to learn about leases, so it is never Busy because
-// of other ballots, or of waiters.
+// runBallots proposes tokens until it is certain whether the lease can be granted now, for
+// which a majority of the nodes must answer. The answer is Granted if enough nodes grant it;
+// otherwise Busy if any node names a holder, even if nodes name different ones. Holders without
+// a majority may be other ballots, so runBallots repeats its own for contentionTimeout, and
+// maxBallots times for a request with Queue. If waiters are ahead in the queues of the nodes
+// the answer is Busy at once. A request with a given ballot only checks for leases, so it is
+// never Busy because of other ballots or of waiters.
 func (e *Engine) runBallots(ctx context.Context, a *attemptState, r engine.Request) (engine.Answer, error) {
 	if r.Weight > r.Capacity {
 		return engine.Answer{}, engine.ErrTooHeavy
@@ -51,11 +51,11 @@ func (e *Engine) runBallots(ctx context.Context, a *attemptState, r engine.Reque
 		}
 		ans, contended, err := e.ballot(ctx, a, r)
 		if err == nil && ans.Status == engine.Busy && ans.Position == 0 && r.Capacity > 1 && (contended || ans.Holder.Weight+r.Weight <= r.Capacity) {
-			// The holder that was named is not, or not alone, what is in the way.
+			// The named holder is not, or not alone, the reason why the ballot failed.
 			contended, err = shared.onlyBallotsInTheWay(ctx, r, &ans, given)
 		}
 		if ans.Status == engine.Busy && ans.Holder.ID == r.ID {
-			contended = true // by an earlier ballot of its own
+			contended = true // by an earlier ballot of the same attempt
 			a.withdrawUnanswered()
 		} else if ans.Status == engine.Busy && ans.Holder.ID != "" && given == 0 {
 			busy = ans
@@ -82,7 +82,7 @@ func (e *Engine) runBallots(ctx context.Context, a *attemptState, r engine.Reque
 		case time.Since(start) > nodeTimeout:
 			return engine.Answer{}, fmt.Errorf("%w: quorum: concurrent attempts, none of which got a majority for %v", engine.ErrUnavailable, nodeTimeout)
 		case outbid && n == 1:
-			continue // the next proposal is high enough, as a rule
+			continue // the next proposal is usually high enough
 		}
 		if !sleep(ctx, rand.N(time.Millisecond<<min(n, 5))) {
 			return engine.Answer{}, contextError(ctx)
@@ -102,7 +102,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ballot runs one ballot. contended reports that other ballots are in the way, and no lease.
+// ballot runs one ballot. contended reports that it failed because of other ballots only.
 func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) (ans engine.Answer, contended bool, err error) {
 	need := e.votesNeeded(r.Kind, r.Capacity)
 	provisional := isLong(r.TTL)
@@ -133,7 +133,8 @@ func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) 
 	return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, false, nil
 }
 
-// ballotFailed withdraws a ballot that was not granted and returns what its votes say.
+// ballotFailed withdraws a ballot that was not granted and returns the answer that follows
+// from its votes.
 func (e *Engine) ballotFailed(ctx context.Context, a *attemptState, t *quorumLease, r engine.Request, need int) (engine.Answer, bool, error) {
 	votes := t.votesSoFar()
 	a.withdraw(t)
@@ -155,8 +156,8 @@ func (e *Engine) ballotFailed(ctx context.Context, a *attemptState, t *quorumLea
 	return ans, contended, err
 }
 
-// usableFor reports whether anything is left of a lease that was requested so long ago. What
-// is kept back is the margin that a holder keeps back for clocks of different rates.
+// usableFor reports whether the trust window of a lease is still open, if it was requested that
+// long ago. The margin is that of a holder, for clocks of different rates.
 func usableFor(ttl, ago time.Duration) bool {
 	return ago < ttl-ttl/50-20*time.Millisecond || ago < ttl/2
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// maxProvisionalTTL is the longest TTL that is requested before the grant is certain. A process
-// that dies in Acquire leaves its ballot on some nodes, where it looks like a lease. So a longer
-// lease is granted for the claim window first, and gets its full TTL when the grant is certain.
-// What is left of a ballot then ends within maxProvisionalTTL, and a longer one was granted.
+// maxProvisionalTTL is the longest TTL that is requested before the grant is certain. If a
+// process dies in Acquire, its ballot remains on some nodes, where it looks like a lease. So a
+// longer lease is granted for the claim window first, and gets its full TTL when the grant is
+// certain. A ballot that failed then expires within maxProvisionalTTL; if a lease has more time
+// left on a node, it was granted.
 const maxProvisionalTTL = time.Minute
 
 // isLong reports whether a lease is granted for the claim window first.
 func isLong(ttl time.Duration) bool { return ttl > maxProvisionalTTL }
 
-// isProvisional reports whether the lease has yet to get its full TTL.
+// isProvisional reports whether the lease does not have its full TTL yet.
 func (t *quorumLease) isProvisional() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

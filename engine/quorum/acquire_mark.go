@@ -9,8 +9,8 @@ import (
 )
 
 // grantMark replaces a lease that was just granted by one that marks, on each node in one
-// step. Only the holder marks: a ballot that fails must leave no mark, or such ballots together
-// would make a majority of marks for work that nobody did.
+// step. Only a holder sets marks: a failed ballot must not leave one, or several failed ballots
+// could add up to a majority of marks for work that was never done.
 func (e *Engine) grantMark(ctx context.Context, a *attemptState, r engine.Request) (engine.Answer, error) {
 	first, _ := a.status()
 	if first == nil {
@@ -21,7 +21,7 @@ func (e *Engine) grantMark(ctx context.Context, a *attemptState, r engine.Reques
 	r.Queue, r.Turn = false, frontPlace
 	t, ttl, granted := e.propose(ctx, a, r, need, first, nil)
 	if granted && usableFor(ttl, time.Since(t.sent)) && a.setLease(t, ttl) {
-		first.withdraw() // where it was not yielded
+		first.withdraw() // on nodes that did not release it in the same step
 		e.localQueues.remove(r.Resource, r.ID)
 		e.localQueues.clear(r.Resource)
 		return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, nil
@@ -33,8 +33,8 @@ func (e *Engine) grantMark(ctx context.Context, a *attemptState, r engine.Reques
 	return engine.Answer{}, fmt.Errorf("the mark: %w", notGranted(votes, need))
 }
 
-// withdrawMark ends the marks of a ballot that failed, where it may have made some: after the
-// node refuses what is still under way, which would otherwise mark once more.
+// withdrawMark ends the marks that a failed ballot may have set. The ballot is withdrawn on
+// each node first, so that a late copy of its request does not mark once more.
 func (t *quorumLease) withdrawMark(votes []vote) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,8 +52,8 @@ func (t *quorumLease) withdrawMark(votes []vote) {
 	}
 }
 
-// endMark ends the mark of the ballot on one node, while its token is the node's last, since a
-// later mark is another's.
+// endMark ends the mark of the ballot on one node, unless the node's last token is another one:
+// then the mark is that of another lease.
 func (t *quorumLease) endMark(ctx context.Context, n *node) error {
 	last := t.token + t.request.Reserve
 	if err := endMark(ctx, n, t.res, last, last); !notHeld(err) {

@@ -8,24 +8,24 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// sharedCheck is what one Acquire sees of a shared resource: nodes also have ballots that fail,
-// and remnants of processes that died.
+// sharedCheck is the state of a shared resource as one Acquire reads it. Nodes also have ballots
+// that fail, and leases of processes that died in Acquire.
 type sharedCheck struct {
 	e        *Engine
-	remnants []remnant // that the check before has seen
+	remnants []remnant // found by the previous check
 }
 
-// remnant is a lease that one node extended to its full TTL, and that too few have.
+// remnant is a lease that one node extended to its full TTL, and that too few nodes have.
 type remnant struct {
 	n     *node
 	held  engine.Held // its name there
 	lease engine.Held // its holder ID and token
 }
 
-// onlyBallotsInTheWay reports whether a request that is Busy is kept out by other ballots, and
-// by nothing else. A request that proposes a given token only learns which leases there are:
-// it is answered Outbid if it would be, and an error if something is not certain: a grant for
-// the claim window may be that of a process that has died.
+// onlyBallotsInTheWay reports whether a request is Busy because of other ballots only. A request
+// with a given token only checks for leases: the answer is Outbid if its token is too low, and
+// an error if the state is not certain, since a grant for the claim window may be that of a
+// process that has died.
 func (c *sharedCheck) onlyBallotsInTheWay(ctx context.Context, r engine.Request, ans *engine.Answer, given uint64) (bool, error) {
 	e := c.e
 	all, err := e.snapshots(ctx, engine.ClientOf(r.ID), r.Resource)
@@ -66,10 +66,11 @@ func (c *sharedCheck) onlyBallotsInTheWay(ctx context.Context, r engine.Request,
 	return true, nil
 }
 
-// withdrawRemnants withdraws what is left of a process that died as it extended its lease to
-// the full TTL: what had that on a node at the check before, and is missing now on more nodes
-// than a lease can do without. Enough of them had granted it before that check began, so it has
-// ended there since, and its Acquire has not returned it or its holder will see it lost.
+// withdrawRemnants withdraws the leases of processes that died while they extended a lease to
+// its full TTL. Such a lease had the full TTL on a node at the previous check, and is now missing
+// on so many nodes that it has no majority. Enough of these had granted it before that check
+// began, so it has ended there since: either its Acquire did not return it, or its holder will
+// find that it is lost.
 func (c *sharedCheck) withdrawRemnants(r engine.Request, all []nodeSnapshot, leases map[engine.Held]*observedLease, need int) {
 	unseen := len(c.e.nodes) - len(all)
 	for _, old := range c.remnants {

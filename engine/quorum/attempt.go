@@ -9,22 +9,22 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// attemptState is what this process knows of one of its holder IDs. The nodes only have its
-// leases, under IDs of their own.
+// attemptState is the state of one holder ID in this process. The nodes only have its leases,
+// under IDs of their own.
 type attemptState struct {
 	busy chan struct{} // full while an Acquire is under way
 
 	mu        sync.Mutex
-	leases    []*quorumLease // ballots that may have left something on a node, the lease included
+	leases    []*quorumLease // ballots that may be on a node, including the lease
 	lease     *quorumLease   // nil: none
 	deadline  time.Time
 	cause     engine.Cause // how it ended; 0: it has not
 	queued    bool         // an Acquire was answered Queued
-	turn      *turn        // by which it waits on the nodes; nil: it does not
+	turn      *turn        // its place in the queues of the nodes; nil: it does not wait there
 	proposed  uint64       // the latest token that was chosen here
-	maxNamed  uint64       // the highest token that named a ballot: no two may have one name
-	repeats   int          // ballots that were not above it
-	keepUntil time.Time    // when it may be forgotten
+	maxNamed  uint64       // the highest token in the ID of a ballot, since IDs must differ
+	repeats   int          // ballots whose token was not above it
+	keepUntil time.Time    // it must not be removed earlier
 }
 
 // lock admits one Acquire of this holder ID at a time.
@@ -56,8 +56,8 @@ func (a *attemptState) end(c engine.Cause) {
 	a.keepUntil = time.Now().Add(tombstoneTTL)
 }
 
-// nextToken returns the token of the next ballot: above all that were observed, and above
-// those of the ballots before, whatever the clock says.
+// nextToken returns the token of the next ballot: above all that were observed and above those
+// of earlier ballots, even if the clock was set back.
 func (a *attemptState) nextToken(k *tokens, res engine.Resource) uint64 {
 	next := k.next(res)
 	a.mu.Lock()
@@ -67,8 +67,8 @@ func (a *attemptState) nextToken(k *tokens, res engine.Resource) uint64 {
 }
 
 // nextLeaseID returns the ID of the next ballot on the nodes. A token may be proposed more
-// than once, if the caller gave it or if resetTokens went back, and a node refuses the ID of a
-// ballot that was withdrawn.
+// than once, if the caller gave it or after resetTokens, and a node refuses the ID of a ballot
+// that was withdrawn.
 func (a *attemptState) nextLeaseID(r engine.Request) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -80,8 +80,8 @@ func (a *attemptState) nextLeaseID(r engine.Request) string {
 	return repeatedLeaseID(r.ID, r.Ballot, a.repeats)
 }
 
-// resetTokens goes back to the clock, since nodes refuse the tokens as too far ahead: they
-// follow one node whose clock is wrong, and the others can do without it.
+// resetTokens makes tokens follow the clock again after nodes refused them as too far ahead:
+// they followed the wrong clock of one node, which is not needed for a majority.
 func (a *attemptState) resetTokens(k *tokens, res engine.Resource) {
 	k.forget(res)
 	a.mu.Lock()
@@ -131,9 +131,8 @@ func (a *attemptState) extendLocked(sent time.Time, ttl time.Duration) {
 	a.keepUntil = a.deadline.Add(tombstoneTTL)
 }
 
-// withdraw takes a ballot back in the background. Ballots with a call that is still
-// unanswered stay, so that a release that waits can end them: the latest few, since the
-// others end by themselves.
+// withdraw withdraws a ballot in the background. The latest few ballots with an unanswered
+// call are kept, so that a release can wait for their end; the others expire.
 func (a *attemptState) withdraw(t *quorumLease) {
 	t.withdraw()
 	a.mu.Lock()
@@ -145,8 +144,8 @@ func (a *attemptState) withdraw(t *quorumLease) {
 	a.leases = live[max(0, len(live)-4):]
 }
 
-// withdrawUnanswered makes the nodes refuse what earlier ballots may still have under way,
-// without waiting for their answers, which may be lost.
+// withdrawUnanswered makes the nodes refuse requests of earlier ballots that may still arrive.
+// It does not wait for their answers, which may be lost.
 func (a *attemptState) withdrawUnanswered() {
 	a.mu.Lock()
 	leases := slices.Clone(a.leases)

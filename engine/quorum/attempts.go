@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// tombstoneTTL is how long an engine remembers how a holder ID ended.
+	// tombstoneTTL is how long an engine keeps the cause by which a holder ID ended.
 	tombstoneTTL = 10 * time.Minute
-	// maxTombstones is how many ended holder IDs an engine remembers.
+	// maxTombstones is the maximum number of tombstones that an engine keeps.
 	maxTombstones = 1 << 16
 )
 
-// attemptKey names an attempt.
+// attemptKey identifies an attempt.
 type attemptKey struct {
 	resource engine.Resource
 	id       string
@@ -28,7 +28,7 @@ type attempts struct {
 	sweepAt    int // number of attempts at which the expired ones are removed
 	tombstones tombstones
 
-	turns sync.Map // those by which attempts wait, by their IDs on the nodes
+	turns sync.Map // turns of waiting attempts, by their IDs on the nodes
 }
 
 func (g *attempts) find(k attemptKey) *attemptState {
@@ -37,8 +37,8 @@ func (g *attempts) find(k attemptKey) *attemptState {
 	return g.all[k]
 }
 
-// findOrCreate returns an attempt, new if there is none; one that has ended has nothing but
-// its cause.
+// findOrCreate returns an attempt, or a new one if there is none. Of an attempt that has ended
+// only the cause is set.
 func (g *attempts) findOrCreate(k attemptKey) *attemptState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -70,7 +70,7 @@ func (g *attempts) findOrCreate(k attemptKey) *attemptState {
 	return a
 }
 
-// remove drops an attempt; of one that has ended a tombstone remains.
+// remove removes an attempt. If it has ended, a tombstone remains.
 func (g *attempts) remove(k attemptKey, a *attemptState, cause engine.Cause) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,24 +82,24 @@ func (g *attempts) remove(k attemptKey, a *attemptState, cause engine.Cause) {
 	}
 }
 
-// tombstone returns how a holder ID ended; 0 if that is not known.
+// tombstone returns the cause by which a holder ID ended; 0 if there is no tombstone.
 func (g *attempts) tombstone(k attemptKey) engine.Cause {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.tombstones.cause(k)
 }
 
-// tombstones is how holder IDs of this process ended, without anything else about them: an
-// outage ends thousands of attempts. Each is kept for tombstoneTTL. Above maxTombstones the
-// oldest is dropped before its time: a copy of its Acquire that this process makes later is
-// then a new attempt instead of ErrEnded. The nodes refuse the old ballots in any case.
+// tombstones are the causes by which holder IDs of this process ended. Nothing else is kept of
+// them, since an outage ends thousands of attempts. Each is kept for tombstoneTTL. Above
+// maxTombstones the oldest is removed earlier: if this process then repeats its Acquire, that is
+// a new attempt instead of ErrEnded. The nodes refuse the old ballots in any case.
 type tombstones struct {
 	seed   maphash.Seed
 	causes map[uint64]engine.Cause // by the hash of the key
 	order  []tombstone             // the oldest first
 }
 
-// tombstone is when to forget a holder ID.
+// tombstone is the end of the time for which a cause is kept.
 type tombstone struct {
 	hash  uint64
 	until int64 // in Unix seconds
@@ -123,7 +123,7 @@ func (s *tombstones) add(k attemptKey, c engine.Cause) {
 	s.order = append(s.order, tombstone{h, now.Add(tombstoneTTL).Unix()})
 }
 
-// cause returns how a holder ID ended; 0 if that is not known.
+// cause returns the cause by which a holder ID ended; 0 if there is no tombstone.
 func (s *tombstones) cause(k attemptKey) engine.Cause {
 	if len(s.causes) == 0 {
 		return 0

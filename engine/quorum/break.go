@@ -8,9 +8,9 @@ import (
 )
 
 // Break implements engine.Engine. It returns when a majority of the nodes has broken the
-// lease. Unless by force, each of them keeps it until its holder releases it or its
-// deadline comes, so no other has a majority before that. On a node that missed the break it is
-// repeated in the background; if the lease is over by then, that does nothing.
+// lease. Without Force each of these nodes keeps the lease until its holder releases it or its
+// TTL ends, so no other lease gets a majority before that. On a node that missed the break it
+// is repeated in the background, without effect if the lease has ended by then.
 func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
 	if err := e.ready(ctx); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	return e.breakOutcome(p)
 }
 
-// breakOutcome returns when it is clear what a break has ended.
+// breakOutcome waits until the outcome of a break is certain, and returns it.
 func (e *Engine) breakOutcome(p *fanOut[struct{}]) error {
 	c := e.majorityTally()
 	for !c.final() {
@@ -55,17 +55,17 @@ func (e *Engine) breakOutcome(p *fanOut[struct{}]) error {
 	}
 	switch {
 	case c.confirmed(), c.confirmations > 0 && c.removed():
-		return nil // no majority has it any more; its holder may have been told by one node
+		return nil // no majority has it any more; its holder may have got the wake-up of one node
 	case c.lost():
 		return c.cause()
 	}
 	return c.shortfall(p.ctx, "ended it")
 }
 
-// breakOn breaks what one node has of a holder ID.
+// breakOn breaks the lease or the wait of a holder ID on one node.
 func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b engine.Break, known *quorumLease) error {
 	id := b.ID
-	if b.Token != 0 { // then its name is known, unless it was restored
+	if b.Token != 0 { // then its ID on the node is known, unless it was restored
 		b.ID = leaseID(id, b.Token)
 		var gone *engine.NotHeldError
 		if err := n.Break(ctx, res, b); !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
@@ -97,8 +97,8 @@ func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b en
 	return n.Break(ctx, res, b)
 }
 
-// holdersOn returns the holders on a node among which is the one to break. If the token is
-// known, its caller has it from a peek.
+// holdersOn returns holders on a node, including the one to break. If the token is set, the
+// caller has it from a Peek, so a Peek shows that holder.
 func holdersOn(ctx context.Context, n *node, res engine.Resource, b engine.Break) ([]engine.Holder, error) {
 	brief, err := n.Peek(ctx, res)
 	// A peek at a condition would leave out a lease that is breaking.
@@ -110,8 +110,8 @@ func holdersOn(ctx context.Context, n *node, res engine.Resource, b engine.Break
 }
 
 // breakMark is Break for the mark. It returns when a majority of the nodes has ended the
-// mark, so the resource can be marked anew while the break is still on its way to
-// another: that node ends only what is not later than what the majority showed.
+// mark. The resource can then be marked again before the break reaches another node, so
+// a node ends only a mark that is not later than the one that the majority showed.
 func (e *Engine) breakMark(ctx context.Context, res engine.Resource) error {
 	all, err := e.peekAll(ctx, res)
 	if err != nil {
@@ -134,11 +134,11 @@ func (e *Engine) breakMark(ctx context.Context, res engine.Resource) error {
 	if err := e.breakOutcome(p); err != nil || e.merge(res, all).Marked > 0 {
 		return err
 	}
-	return &engine.NotHeldError{Cause: engine.CauseDeleted} // only a minority had it: an earlier break is on its way there
+	return &engine.NotHeldError{Cause: engine.CauseDeleted} // only a minority had it: an earlier break has not arrived there yet
 }
 
 // endMark ends the mark on one node, if the node's last token is one of from to last.
-// Nothing is granted while the mark is there, so it cannot become another's meanwhile.
+// While the mark exists nothing is granted, so another lease cannot replace it meanwhile.
 func endMark(ctx context.Context, n *node, res engine.Resource, from, last uint64) error {
 	b, err := n.Peek(ctx, res)
 	switch {

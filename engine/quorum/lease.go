@@ -10,8 +10,8 @@ import (
 )
 
 // quorumLease is one ballot, that is one token proposed to all nodes, and the lease if enough
-// of them grant it. In lease.go is its vote; in lease_node.go what it has on each node; in
-// lease_sync.go how the nodes are brought to what it should have.
+// of them grant it. lease.go contains the vote, lease_node.go the state on each node, and
+// lease_sync.go the calls that bring each node to the wanted state.
 type quorumLease struct {
 	e        *Engine
 	res      engine.Resource
@@ -19,15 +19,15 @@ type quorumLease struct {
 	token    uint64
 	need     int // votes
 	sent     time.Time
-	request  engine.Request // zero: another process acquired it, and it is not known
-	turn     *turn          // by which it waits; nil: it does not
+	request  engine.Request // zero: another process acquired the lease
+	turn     *turn          // its place in the queues; nil: it does not wait
 
 	mu           sync.Mutex
 	onNode       []nodeLease
 	votes        []vote        // by node
-	provisional  bool          // it has yet to get its full TTL, and Acquire has not returned
-	fullTTL      time.Duration // zero: it was granted with its TTL at once
-	ended        bool          // nothing is to be left on any node
+	provisional  bool          // it does not have its full TTL yet, and Acquire has not returned
+	fullTTL      time.Duration // zero: it was granted with its full TTL
+	ended        bool          // it has to be removed from all nodes
 	removal      engine.Release
 	lateReplies  chan<- nodeReply[struct{}] // of a release that waits for late answers
 	verdict      verdict
@@ -35,8 +35,8 @@ type quorumLease struct {
 	decided      chan struct{} // closed at the verdicts granted and refused
 }
 
-// frontPlace passes all turns: of those that have the lease, and vote again for it, and of
-// requests that only learn which leases there are.
+// frontPlace is ahead of all turns. It is the place of a lease that is requested again, and of
+// requests that only check for leases.
 var frontPlace = engine.Held{Token: 1}
 
 // propose runs a ballot under a new ID on the nodes, until it is decided. The request has the
@@ -70,12 +70,12 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 	}, t.addVote)
 	a.add(t)
 	ttl, granted = t.wait(ctx)
-	// Where it was granted, what was reserved is used up as well, also if it is withdrawn.
+	// Nodes that granted it have used up the reserved tokens too, even if it is withdrawn.
 	e.tokens.observe(r.Resource, t.token+r.Reserve)
 	return t, ttl, granted
 }
 
-// isEnded reports whether nothing is to be left of the ballot.
+// isEnded reports whether the ballot has to be removed from all nodes.
 func (t *quorumLease) isEnded() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

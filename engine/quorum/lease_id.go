@@ -22,7 +22,7 @@ func repeatedLeaseID(id string, token uint64, n int) string {
 	return leaseID(id, token) + idSeparator + "r" + strconv.Itoa(n)
 }
 
-// turnID returns the ID by which an attempt waits on the nodes, made of its place there.
+// turnID returns the ID of an attempt in the queues of the nodes, made of its place there.
 func turnID(id string, place uint64) string {
 	return leaseID(id, place) + idSeparator + "q"
 }

@@ -7,9 +7,9 @@ import (
 )
 
 // findLease returns the lease of a holder ID: from the attempts of this process, or as the
-// nodes show it, since another process may have acquired it. If no node shows it, the names
-// that it would have are assumed. So are those of an attempt that waits in this process: what
-// nodes have of it are ballots, which are withdrawn at any moment.
+// nodes show it, since another process may have acquired it. If no node shows it, findLease
+// assumes the IDs that the lease would have on the nodes. It does the same for an attempt that
+// waits in this process: nodes have only its ballots, which may be withdrawn at any moment.
 func (e *Engine) findLease(ctx context.Context, res engine.Resource, h engine.Held) (*attemptState, *quorumLease, error) {
 	k := attemptKey{res, h.ID}
 	a := e.attempts.find(k)
@@ -49,8 +49,8 @@ func (e *Engine) assumedLease(res engine.Resource, h engine.Held) *quorumLease {
 	return t
 }
 
-// lookUpLease looks for a holder ID on the nodes. It returns nil if it is on none. The
-// token may be one that was reserved with the lease's own.
+// lookUpLease looks for a holder ID on the nodes. It returns nil if no node has it. The
+// token may be one of those that were reserved with the token of the lease.
 func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.Held) (*quorumLease, error) {
 	all, err := e.snapshots(ctx, engine.ClientOf(h.ID), res)
 	if err != nil {
@@ -68,7 +68,7 @@ func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.
 		return nil, nil
 	}
 	lease := h
-	if found[h.Token] == 0 { // an earlier ballot may have left something, on fewer nodes
+	if found[h.Token] == 0 { // an earlier ballot may remain on fewer nodes
 		for token, nodes := range found {
 			if most := found[lease.Token]; nodes > most || nodes == most && token > lease.Token {
 				lease.Token = token
@@ -93,10 +93,10 @@ func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.
 	return t, nil
 }
 
-// setRequest makes the request of a lease that another process acquired, as one node shows it,
-// so that it can be restored where it is missing. Of nodes that show different weights the
-// least counts: weights only go down. With a capacity of 1 only the lease can have marked the
-// resource.
+// setRequest makes the request of a lease that another process acquired from what one node
+// shows, so that the lease can be restored on nodes that do not have it. If nodes show different
+// weights, the lowest is the latest, since weights never grow. With a capacity of 1 only this
+// lease can have marked the resource.
 func (t *quorumLease) setRequest(s engine.Snapshot, h engine.Holder) {
 	r := engine.Request{
 		Resource: t.res, ID: t.holderID, Client: &h.Client, Kind: s.Kind, Capacity: s.Capacity,
