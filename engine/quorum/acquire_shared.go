@@ -68,7 +68,7 @@ func (c *sharedCheck) onlyBallotsInTheWay(ctx context.Context, r engine.Request,
 
 // withdrawRemnants withdraws the leases of processes that died while they extended a lease to
 // its full TTL. Such a lease had the full TTL on a node at the previous check, and is now missing
-// on so many nodes that it has no majority. Enough of these had granted it before that check
+// on so many nodes that too few can have it. Enough of these had granted it before that check
 // began, so it has ended there since: either its Acquire did not return it, or its holder will
 // find that it is lost.
 func (c *sharedCheck) withdrawRemnants(r engine.Request, all []nodeSnapshot, leases map[engine.Held]*observedLease, need int) {

@@ -132,7 +132,7 @@ func (a *attemptState) extendLocked(sent time.Time, ttl time.Duration) {
 }
 
 // withdraw withdraws a ballot in the background. The latest few ballots with an unanswered
-// call are kept, so that a release can wait for their end; the others expire.
+// call are kept for withdrawUnanswered; the others expire.
 func (a *attemptState) withdraw(t *quorumLease) {
 	t.withdraw()
 	a.mu.Lock()

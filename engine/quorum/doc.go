@@ -5,17 +5,17 @@
 //	e := quorum.New(goredis.New(a), goredis.New(b), goredis.New(c))
 //
 // The nodes are three or five servers that are independent of each other: not the
-// masters of one cluster, and no master with its replicas. Every process names the
-// same nodes; their number is fixed while locks are in use. Every node keeps what it
-// has granted: one that restarts empty can vote twice, so it has to write through
-// (appendfsync always) or to stay away for longer than the longest TTL.
+// masters of one cluster, and not a master and its replicas. All processes use the
+// same nodes; their number is fixed while locks are in use. Every node must keep what
+// it has granted: a node that restarts empty can vote twice, so it must write each
+// change to disk (appendfsync always) or stay down for longer than the longest TTL.
 //
 // # Calls and outcomes
 //
 // Each operation calls all nodes at once and returns with the first majority that
-// makes its outcome certain. Late answers are not waited for; what they granted is
+// makes its outcome certain. It does not wait for late answers; what they granted is
 // released in the background. A node that is silent, or fails, is not called if the
-// others suffice, and is tried again after a backoff of a second at most.
+// others suffice, and is tried again after a backoff of at most a second.
 //
 // # Tokens
 //
@@ -35,21 +35,21 @@
 // # Waiting
 //
 // A node cannot grant to a waiter, since it is one vote of several. So an attempt
-// that waits leaves a turn in the queue of each node, at a place that is the same on all
+// that waits puts a turn into the queue of each node, at a place that is the same on all
 // nodes: the token that it proposed first. No request passes the turn at the front, so
-// neither a writer nor a heavy request starves, nor a process beside others that loop.
+// a writer, a heavy request, or a process beside others that loop does not starve.
 // When the resource is free the node calls that turn, and its client proposes again. A
-// turn is renewed by a ballot a second, and dropped after 3 s without one. Exclusion
-// depends on none of this: a lost call costs a second, and a wrong place the order.
+// turn is renewed by a ballot each second, and dropped after 3 s without one. Exclusion
+// does not depend on this: a lost call costs a second, and a wrong place the order.
 //
-// Of the waiters of one process the first has a turn; the others are woken when they are
-// first.
+// Of the waiters of one process only the first has a turn. Each of the others is woken
+// when it becomes the first.
 //
 // # Not promised
 //
 // First come, first served: places come from the clocks of the clients, and a client
-// whose clock is behind passes those who wait, once, until it is granted and sees
-// their places. Snapshots show holders, and no waiters.
+// whose clock is behind passes waiters once, until it is granted and receives their
+// places. Snapshots show holders, but no waiters.
 //
 // # The way of one Acquire, Renew and Release
 //
@@ -60,15 +60,15 @@
 //     outcome is clear. ballot adds the turn of a waiter (wait_turn.go).
 //  3. propose (lease.go) makes a quorumLease and calls the nodes: selectNodes (node.go),
 //     callNodes (node_fanout.go), dispatcher.send (node_dispatcher.go).
-//  4. addVote records each answer, decide (lease_votes.go) ends the wait.
+//  4. addVote records each answer; decide (lease_votes.go) ends the wait.
 //  5. Granted: attemptState.setLease; a TTL of more than a minute (acquire_long.go) and a
-//     mark (acquire_mark.go) take one more call. Otherwise withdraw, and refusal says why.
+//     mark (acquire_mark.go) take one more call. Otherwise withdraw; refusal returns the answer.
 //
 // Renew: findLease (lease_lookup.go), renewAll (renew.go) with one call of each node for the
 // whole batch, a tally (node_tally.go) of each lease, and restore (lease_restore.go) where a
 // node does not have it.
 //
 // Release: Engine.Release (release.go) takes the waiter out of its queues; releaseLease calls
-// the nodes. What a node does not confirm then is done by scheduleSync (lease_sync.go), which
-// brings the node to what nodeLease (lease_node.go) says, by its outbox (node_outbox.go).
+// the nodes. If a node does not confirm, scheduleSync (lease_sync.go) repeats the call through
+// the node's outbox (node_outbox.go), until the node is in the state of nodeLease (lease_node.go).
 package quorum

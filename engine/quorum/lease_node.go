@@ -4,31 +4,31 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// nodeLease is what a lease has on one node. The mutex of the lease guards it. Whatever
-// changes it calls scheduleSync, which puts one call into the node's outbox if the node has
-// something else than it should have. What that call does is decided when it is made, so it
+// nodeLease is the state of a lease on one node. The mutex of the lease guards it. Each
+// function that changes it calls scheduleSync, which puts one call into the node's outbox if
+// the node is not in the wanted state. The kind of call is chosen when it is made, so it
 // follows the latest state, and calls about one lease stay in order.
 type nodeLease struct {
 	state       nodeLeaseState
-	name        engine.Held // what the lease is called there
-	weight      int         // what it is known to count there
-	provisional bool        // it was granted, and not extended since
+	name        engine.Held // the ID and token of the lease there
+	weight      int         // the weight that the node has confirmed
+	provisional bool        // granted for the claim window and not extended since
 	mayBeMarked bool        // by a grant that failed
 	resizing    bool        // a Resize is in flight
 	syncing     bool        // a call about it is in the outbox or in flight
-	awaited     bool        // a release waits for what becomes of it
+	awaited     bool        // a release waits for its outcome
 }
 
-// nodeLeaseState is what a lease may have on a node.
+// nodeLeaseState is the state of a lease on a node, as far as it is known.
 type nodeLeaseState uint8
 
 const (
 	absent      nodeLeaseState = iota // nothing: not requested, or refused
 	requested                         // the request has not been answered
 	held                              //
-	unknown                           // the request failed: the lease may be there
-	releasing                         // it was held, and has to be released
-	withdrawing                       // it may have been there; the node has to refuse its request
+	unknown                           // the request failed: the node may have the lease
+	releasing                         // it was held and has to be released
+	withdrawing                       // the node may have it, and has to refuse its request
 	released                          // released or withdrawn, and confirmed
 )
 
@@ -41,11 +41,12 @@ const (
 	requestRefused
 	requestFailed // without an answer
 	leaseSeen     // the node has extended the lease
-	removalDue    // nothing is to be left there
+	removalDue    // it has to be removed there
 	removalDone
 )
 
-// after returns the state that follows an event; most events change only some states.
+// after returns the state that follows an event. An event that does not apply to a state leaves
+// it unchanged.
 func (s nodeLeaseState) after(e nodeLeaseEvent) nodeLeaseState {
 	switch {
 	case e == requestSent:
@@ -66,8 +67,8 @@ func (s nodeLeaseState) after(e nodeLeaseEvent) nodeLeaseState {
 	return s
 }
 
-// marks reports whether a node that confirms a release with a mark has made the mark. One that
-// is not known to have had the lease may take it for released before, and marks nothing.
+// marks reports whether a node that confirms a release with a mark has set the mark. A node that
+// may not have had the lease may take it for released before, and then sets no mark.
 func (s nodeLeaseState) marks() bool { return s == releasing || s == released }
 
 // recordAnswer records what a node answered to a request for the lease. The mutex is held.
@@ -88,14 +89,14 @@ func (t *quorumLease) recordAnswer(n *node, a engine.Answer, err error) {
 	t.scheduleSync(n)
 }
 
-// heldOn returns what the lease is called on a node.
+// heldOn returns the ID and token of the lease on a node.
 func (t *quorumLease) heldOn(n *node) engine.Held {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.onNode[n.index].name
 }
 
-// isSettled reports whether no node has, or can still get, anything of the lease.
+// isSettled reports whether no node has the lease or can still grant it.
 func (t *quorumLease) isSettled() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,7 +108,7 @@ func (t *quorumLease) isSettled() bool {
 	return true
 }
 
-// withdraw ends in the background what the lease has, and what it still gets.
+// withdraw ends the lease on all nodes in the background, also where its request arrives later.
 func (t *quorumLease) withdraw() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,8 +116,8 @@ func (t *quorumLease) withdraw() {
 	t.scheduleSyncs()
 }
 
-// withdrawUnanswered makes the nodes refuse what a ballot that has ended may still have under
-// way, without waiting for their answers, which may be lost.
+// withdrawUnanswered makes the nodes refuse requests of an ended ballot that may still arrive.
+// It does not wait for their answers, which may be lost.
 func (t *quorumLease) withdrawUnanswered() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

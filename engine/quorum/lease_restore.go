@@ -9,19 +9,19 @@ import (
 )
 
 // A node that was down may have lost the lease by its TTL, or with its data; another one may
-// have refused it from the start. While a majority has the lease, it is restored there, so
-// nodes can be restarted one after the other under a lease that lasts. A restored node does not
-// count in the renewal that found the lease missing: it counts in later ones, since from then
-// on no other can have the lease there.
+// have refused it from the start. While a majority has the lease, it is restored on such nodes,
+// so nodes can be restarted one after the other while a lease is held. A restored node does not
+// count in the renewal that found the lease missing. It counts in later ones, since from then on
+// it cannot grant the resource to another.
 
-// nodeRenewal is what one node is called to renew.
+// nodeRenewal is the renewal of a lease on one node.
 type nodeRenewal struct {
 	n       *node
 	name    engine.Held
-	pending bool // the request for the lease was unanswered: the renewal shows nothing
+	pending bool // the request for the lease was unanswered, so the renewal proves nothing
 }
 
-// renewalOn returns what a renewal sends to a node.
+// renewalOn returns the renewal that is sent to a node.
 func (t *quorumLease) renewalOn(n *node) nodeRenewal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -29,8 +29,8 @@ func (t *quorumLease) renewalOn(n *node) nodeRenewal {
 	return nodeRenewal{n, s.name, s.state == requested}
 }
 
-// record records what a node answered, before or after the outcome. A lease that is missing
-// there is restored once a majority has it.
+// record records the answer of a node, before or after the outcome. If the lease is missing
+// there, it is restored once a majority has it.
 func (x *leaseRenewal) record(m nodeRenewal, err error) {
 	if err == nil {
 		x.t.seen(m)
@@ -49,7 +49,7 @@ func (x *leaseRenewal) record(m nodeRenewal, err error) {
 	x.missing = append(x.missing, m)
 }
 
-// restoreMissing records that a majority has the lease.
+// restoreMissing records that a majority has the lease, and restores it where it is missing.
 func (x *leaseRenewal) restoreMissing() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -81,7 +81,7 @@ func (t *quorumLease) restore(m nodeRenewal, ttl time.Duration) {
 		if err != nil || a.Status != engine.Marked || r.Mark == 0 {
 			return a, err
 		}
-		// The lease ended there and its mark did not. The others have both.
+		// The lease ended there but its mark did not. The other nodes have both.
 		s, err := n.Snapshot(ctx, r.Resource)
 		if err != nil || s.Token-m.name.Token > t.request.Reserve {
 			return a, err
@@ -101,8 +101,8 @@ func (t *quorumLease) restore(m nodeRenewal, ttl time.Duration) {
 }
 
 // restoreRequest returns the request that restores the lease on a node, unless it was sent
-// since the renewal was. It has a new name and a new token there: the node refuses the name
-// that has ended.
+// after the renewal. The lease gets a new ID and a new token there, since the node refuses the
+// ID that has ended.
 func (t *quorumLease) restoreRequest(m nodeRenewal, ttl time.Duration) (r engine.Request, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -110,7 +110,7 @@ func (t *quorumLease) restoreRequest(m nodeRenewal, ttl time.Duration) (r engine
 	if t.request.ID == "" || t.ended || s.state == requested || s.name != m.name {
 		return r, false
 	}
-	if s.state == unknown { // it could appear beside the new one
+	if s.state == unknown { // the old one could be granted beside the new one
 		t.e.releaseInBackground(m.n, t.clientID(), engine.Release{Resource: t.res, Held: s.name, Withdraw: true})
 	}
 	r = t.request

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// errMarkUnconfirmed stands for the answer of a node that has confirmed a release, and maybe
-// not its mark.
+// errMarkUnconfirmed is the result of a release that a node has confirmed, possibly without its
+// mark.
 var errMarkUnconfirmed = fmt.Errorf("%w: it has not confirmed the mark", engine.ErrUnavailable)
 
 // scheduleSyncs calls scheduleSync for all nodes. The mutex is held.
@@ -19,8 +19,8 @@ func (t *quorumLease) scheduleSyncs() {
 	}
 }
 
-// scheduleSync calls a node in the background if it has something else than it should have:
-// nothing, once the lease has ended. A request is waited for first. The mutex is held.
+// scheduleSync calls a node in the background if it is not in the wanted state; if the lease has
+// ended, it must be absent there. An unanswered request is awaited first. The mutex is held.
 func (t *quorumLease) scheduleSync(n *node) {
 	s := &t.onNode[n.index]
 	if t.ended && s.state != requested {
@@ -36,7 +36,7 @@ func (t *quorumLease) scheduleSync(n *node) {
 	})
 }
 
-// needsSync reports whether a node has something else than it should have. The mutex is held.
+// needsSync reports whether a node is not in the wanted state. The mutex is held.
 func (t *quorumLease) needsSync(n *node) bool {
 	s := &t.onNode[n.index]
 	switch s.state {
@@ -69,8 +69,8 @@ func (t *quorumLease) syncNode(ctx context.Context, n *node) error {
 	return nil
 }
 
-// syncStep makes one call: the release of a lease that has ended, otherwise what the lease
-// lacks there.
+// syncStep makes one call: the release if the lease has ended, otherwise the extension to the
+// full TTL or the new weight.
 func (t *quorumLease) syncStep(ctx context.Context, n *node) error {
 	t.mu.Lock()
 	s := &t.onNode[n.index]
@@ -92,7 +92,7 @@ func (t *quorumLease) syncStep(ctx context.Context, n *node) error {
 	return t.resizeOn(ctx, n, weight)
 }
 
-// releaseOnNode releases what is on one node, and returns what that counts for.
+// releaseOnNode releases the lease on one node, and returns the result that counts for it.
 func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, state nodeLeaseState, name engine.Held) error {
 	t.mu.Lock()
 	s := &t.onNode[n.index]
@@ -118,9 +118,9 @@ func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, state nodeLeas
 	return errMarkUnconfirmed
 }
 
-// releaseMarking releases what is on one node. A withdrawal is always confirmed, so it does not
-// show whether the node has marked: if that matters, and the request may still be under way,
-// the withdrawal comes second.
+// releaseMarking releases the lease on one node. A withdrawal is always confirmed, so it does not
+// show whether the node has set the mark. If that matters, and the request may still arrive, the
+// withdrawal is a second call.
 func releaseMarking(ctx context.Context, n *node, r engine.Release, state nodeLeaseState) error {
 	if r.Mark == 0 || state != withdrawing {
 		return n.Release(ctx, r)
@@ -132,7 +132,7 @@ func releaseMarking(ctx context.Context, n *node, r engine.Release, state nodeLe
 	return errors.Join(marked, n.Release(ctx, r))
 }
 
-// reportLate sends how it went on a node to the release that waits for it. The mutex is held.
+// reportLate sends the result on a node to the release that waits for it. The mutex is held.
 func (t *quorumLease) reportLate(n *node, err error) {
 	if s := &t.onNode[n.index]; s.awaited {
 		s.awaited = false
@@ -149,7 +149,7 @@ func (t *quorumLease) setSyncing(nodes []*node) {
 	}
 }
 
-// endSync leaves a node that has not done what it was called for to its outbox.
+// endSync records the result of a call. If it failed, the node's outbox repeats it.
 func (t *quorumLease) endSync(n *node, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

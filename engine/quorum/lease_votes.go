@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// vote is what one node answered to a ballot.
+// vote is the answer of one node to a ballot.
 type vote struct {
 	answered bool // also if it was not called
 	ans      engine.Answer
@@ -24,12 +24,12 @@ func (v vote) granted() bool { return v.status(engine.Granted) }
 
 func (v vote) failed(target error) bool { return v.answered && errors.Is(v.err, target) }
 
-// verdict is what the votes amount to.
+// verdict is the result of the votes so far.
 type verdict uint8
 
 const (
 	undecided     verdict = iota
-	enoughAnswers         // as many as are needed have answered, but they do not decide
+	enoughAnswers         // need nodes have answered, but their answers do not decide
 	granted
 	refused
 )
@@ -51,8 +51,8 @@ func (e *Engine) votesNeeded(kind engine.Kind, capacity int) int {
 	return max(e.majority, n*capacity/(capacity+1)+1)
 }
 
-// decide returns the verdict as early as it is certain: a refusal is certain when it is also
-// clear which one it is. need is a majority or more.
+// decide returns the verdict as early as it is certain. A refusal is certain only when its
+// reason is certain too. need is a majority or more.
 func decide(votes []vote, need int) verdict {
 	pending := count(votes, func(v vote) bool { return !v.answered })
 	yes := countStatus(votes, engine.Granted)
@@ -67,8 +67,8 @@ func decide(votes []vote, need int) verdict {
 	return undecided
 }
 
-// sameRefusal reports whether so many nodes refuse for one reason that the others cannot
-// make it another one.
+// sameRefusal reports whether so many nodes refuse for one reason that the answers of the others
+// cannot change it.
 func sameRefusal(votes []vote, need int) bool {
 	majority, spare := len(votes)/2+1, len(votes)-need
 	if _, named := mostNamedHolder(votes); named > spare {
@@ -99,7 +99,7 @@ func countError(votes []vote, target error) int {
 	return count(votes, func(v vote) bool { return v.failed(target) })
 }
 
-// grantedTTL returns what is left of a lease on enough nodes: the least of the best.
+// grantedTTL returns the TTL that enough nodes grant: the shortest of the need longest.
 func grantedTTL(votes []vote, need int) time.Duration {
 	return kthLargest(votes, need, engine.Granted, func(a engine.Answer) time.Duration { return a.TTL })
 }
@@ -120,8 +120,8 @@ func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(
 	return all[len(all)-k]
 }
 
-// refusal returns the answer to a request that was not granted. contended reports that
-// nothing is known to be in the way but other ballots.
+// refusal returns the answer to a request that was not granted. contended reports that it is
+// only known to conflict with other ballots.
 func refusal(votes []vote, need int) (ans engine.Answer, contended bool, err error) {
 	majority, spare := len(votes)/2+1, len(votes)-need
 	answered := count(votes, func(v vote) bool { return v.answered && v.err == nil })
@@ -141,15 +141,15 @@ func refusal(votes []vote, need int) (ans engine.Answer, contended bool, err err
 		return engine.Answer{Status: engine.Outbid, Last: highestLast(votes, engine.Outbid)}, false, nil
 	}
 	if ans, named := mostNamedHolder(votes); named > spare || named > 0 && answered >= majority {
-		bars := min(majority, len(votes)-majority+1) // a lease on so many nodes keeps all others out
+		bars := min(majority, len(votes)-majority+1) // a lease on so many nodes excludes all others
 		return ans, named+len(votes)-answered < bars, nil
 	}
 	if countStatus(votes, engine.Marked) > 0 && answered == len(votes) {
 		return engine.Answer{Status: engine.Busy}, true, nil // the mark ends now, or has just begun
 	}
 	if mismatch {
-		// A majority has no other kind, so nothing holds one: what the others have is being
-		// released, or was never granted.
+		// A majority does not have the other kind, so no lease of it is held: those on the
+		// other nodes are being released, or were never granted.
 		return engine.Answer{Status: engine.Busy}, true, nil
 	}
 	return ans, false, notGranted(votes, need)
@@ -160,8 +160,8 @@ func highestLast(votes []vote, s engine.Status) uint64 {
 	return kthLargest(votes, 1, s, func(a engine.Answer) uint64 { return a.Last })
 }
 
-// mostNamedHolder returns the Busy answer about the holder that most nodes name, and how many
-// do. A lease may have different names on different nodes.
+// mostNamedHolder returns the Busy answer with the holder that most nodes name, and their number.
+// A lease may have different IDs on different nodes.
 func mostNamedHolder(votes []vote) (engine.Answer, int) {
 	named := map[engine.Held]int{}
 	var best engine.Answer
@@ -181,8 +181,8 @@ func mostNamedHolder(votes []vote) (engine.Answer, int) {
 	return best, most
 }
 
-// behindWaiters reports whether other waiters are ahead on more nodes than a request can do
-// without; for a request that waits itself, ahead of its turn.
+// behindWaiters reports whether other waiters are ahead of a request on so many nodes that the
+// others cannot grant it. If the request waits itself, they are ahead of its turn.
 func behindWaiters(votes []vote, need int, waits bool) bool {
 	return count(votes, func(v vote) bool {
 		return v.status(engine.Busy) && (v.ans.Position > 0 || !waits && v.ans.Waiters > 0)
@@ -190,7 +190,7 @@ func behindWaiters(votes []vote, need int, waits bool) bool {
 }
 
 // lastTurn returns the place of the last turn on the nodes that have granted. The next proposal
-// of this process is above it, so its turn is behind, whatever the clocks say.
+// of this process is above it, so its turn is behind, whatever the clocks show.
 func lastTurn(votes []vote) uint64 { return highestLast(votes, engine.Granted) }
 
 // notGranted returns the error of a ballot that gives no better answer.

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// leaveTimeout is how long Leave waits for what is in flight before it ends it.
+	// leaveTimeout is how long Leave waits for calls in flight before it ends them.
 	leaveTimeout = time.Second
 	// downLeaveTimeout is how long it waits for nodes that are down.
 	downLeaveTimeout = 100 * time.Millisecond
 )
 
-// Leave implements engine.Engine. It waits for the client's calls for a second at most; if
-// only nodes are missing that are down, for a tenth of one. Releases that are not done by
-// then are left to the TTL. A call that such a node has not answered ends by the timeouts of
-// the node's own engine, also after Leave.
+// Leave implements engine.Engine. It waits for the client's calls for at most leaveTimeout, or
+// downLeaveTimeout if all remaining calls are on nodes that are down. Leases that are not
+// released by then expire. A call in flight on such a node ends by the timeouts of the node's
+// own engine, possibly after Leave.
 func (e *Engine) Leave(client string) {
 	if e.broken != nil {
 		return
@@ -38,8 +38,8 @@ func (e *Engine) Leave(client string) {
 	}
 }
 
-// leave waits for the calls of a client, and ends them when that takes too long. Idle workers
-// end too, since some exist because of the client.
+// leave waits for the calls of a client, and ends them after the timeout. Idle workers end too,
+// since some were started for the client.
 func (d *dispatcher) leave(id string) {
 	start := time.Now()
 	w := d.startLeaving(id)
@@ -66,8 +66,8 @@ func (d *dispatcher) leave(id string) {
 	}
 }
 
-// startLeaving returns the calls of a client that is still there; nil if it has none. Nodes
-// that are down and have some in their outboxes are called now, since this may be the last try.
+// startLeaving returns the calls of a client; nil if it has none. Nodes that are down and have
+// some in their outboxes are called now, since this may be the last try.
 func (d *dispatcher) startLeaving(id string) *clientCalls {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// maxBreaks is how many breaks a listener remembers.
+// maxBreaks is the maximum number of breaks that a listener records.
 const maxBreaks = 256
 
 // mergedListener is the merged wake-ups of the nodes for one client.
@@ -21,13 +21,13 @@ type mergedListener struct {
 	cancel  context.CancelFunc
 	opening sync.WaitGroup
 
-	sending sync.RWMutex // for writing: to close it
+	sending sync.RWMutex // locked for writing by Close
 	closed  bool
 
 	mu       sync.Mutex
 	nodes    []engine.Listener   // by node; nil: not open
 	returned bool                // from Listen
-	broken   map[engine.Held]int // which node reported a break first; a restored lease has another name there
+	broken   map[engine.Held]int // the node that reported a break first, by the ID and token there
 }
 
 // Listen implements engine.Engine. It returns when a majority of the nodes sends
@@ -65,7 +65,8 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 	return l, nil
 }
 
-// open subscribes to one node, however long it takes. first gets the outcome of the first try.
+// open subscribes to one node and retries until it succeeds or the listener is closed. first
+// gets the outcome of the first try.
 func (l *mergedListener) open(n *node, first chan<- nodeReply[struct{}]) {
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
 		ctx, cancel := context.WithTimeout(l.ctx, nodeTimeout)
@@ -91,8 +92,8 @@ func (l *mergedListener) open(n *node, first chan<- nodeReply[struct{}]) {
 	}
 }
 
-// translate delivers what a wake-up of one node means to the client. A break counts whichever
-// node reports it: it is repeated on the others.
+// translate delivers the wake-up of the client that corresponds to a wake-up of one node. A break
+// is delivered as soon as any node reports it: it is repeated on the others.
 func (l *mergedListener) translate(n *node, w engine.Wakeup) {
 	switch w.Kind {
 	case engine.Resync, engine.WakeMarked:
@@ -118,8 +119,8 @@ func (l *mergedListener) send(w engine.Wakeup) {
 	}
 }
 
-// firstReport reports whether a node is the first that reports a break. If it reports one
-// again, that is another break.
+// firstReport reports whether a node is the first that reports a break. If the same node reports
+// it again, that is another break.
 func (l *mergedListener) firstReport(n *node, id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +151,7 @@ func (l *mergedListener) Close() error {
 	l.mu.Unlock()
 	for _, inner := range open {
 		if inner != nil {
-			_ = inner.Close() // nothing depends on it any more
+			_ = inner.Close() // it delivers nothing any more
 		}
 	}
 	return nil

@@ -30,14 +30,14 @@ type node struct {
 
 	inFlight    int
 	latency     time.Duration // how long a call takes; 0: unknown
-	silentSince time.Time     // since when calls have gone unanswered; zero: they have not
+	silentSince time.Time     // start of the oldest unanswered call since the last answer; zero: none
 	failing     bool          // the latest call failed
 	probes      int           // calls in flight that were sent while it was down
 	backoff     time.Duration
 	retryAt     time.Time // when a node that is down is called again
 }
 
-// health is how a node answers, as far as is known.
+// health describes how quickly a node has answered lately.
 type health uint8
 
 const (
@@ -104,7 +104,7 @@ func (n *node) endCall(c *nodeCall, err error) {
 		}
 		n.latency = averageLatency(n.latency, now.Sub(c.sent))
 	case err == errNotCalled, errors.Is(err, context.Canceled):
-		// The call says nothing about the node: the next one may be made now.
+		// The call shows nothing about the node: the next one may be made now.
 		if c.probe {
 			n.backoff, n.retryAt = n.backoff/2, time.Time{}
 		}
@@ -119,8 +119,8 @@ func (n *node) endCall(c *nodeCall, err error) {
 	}
 }
 
-// averageLatency returns the moving average after one more call. It falls at once: the
-// first calls open connections and take longer than the others.
+// averageLatency returns the moving average after one more call. A lower value replaces it at
+// once, since the first calls open connections and take longer than the others.
 func averageLatency(before, took time.Duration) time.Duration {
 	if before == 0 || took < before {
 		return max(took, 1)
@@ -128,8 +128,8 @@ func averageLatency(before, took time.Duration) time.Duration {
 	return before + (took-before)/8
 }
 
-// selectNodes returns the nodes that an operation calls: all, but those that are down if
-// enough others are healthy and have answered before; and the nodes that it does not call.
+// selectNodes returns the nodes that an operation calls, and those that it does not call: the
+// nodes that are down, if enough others are healthy and have answered before.
 func (e *Engine) selectNodes(need int) (use, skip []*node) {
 	e.dispatcher.mu.Lock()
 	defer e.dispatcher.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// dispatcher makes the calls of the nodes, in worker goroutines that are used again: a call
-// needs a deep stack, and to grow one costs as much as the round trip.
+// dispatcher makes the calls to the nodes in reusable worker goroutines: a call needs a deep
+// stack, and growing one costs as much as the round trip.
 type dispatcher struct {
 	mu           sync.Mutex // guards the nodes, too
 	nodes        []*node
@@ -20,13 +20,14 @@ type dispatcher struct {
 }
 
 const (
-	// workerSweepInterval is how often idle workers are looked for; each lives for one to two.
+	// workerSweepInterval is how often idle workers are ended. An idle worker ends after one to two
+	// intervals.
 	workerSweepInterval = 25 * time.Millisecond
-	// maxIdleWorkers is how many idle workers are kept.
+	// maxIdleWorkers is the maximum number of idle workers.
 	maxIdleWorkers = 512
-	// maxInFlight is how many calls of a node that does not answer may be in flight.
+	// maxInFlight is the maximum number of calls in flight to a node that does not answer.
 	maxInFlight = 256
-	// inFlightMargin is by how many calls a node may be behind the others.
+	// inFlightMargin is the number of calls by which a node may be behind the others.
 	inFlightMargin = 2
 )
 
@@ -40,16 +41,16 @@ type clientCalls struct {
 	done   chan struct{} // closed when there are none; made by Leave
 }
 
-// nodeCall is a call of one node.
+// nodeCall is a call to one node.
 type nodeCall struct {
 	client *clientCalls
 	n      *node
-	ctx    context.Context                  // unless it is a probe
+	ctx    context.Context                  // not used for a probe
 	run    func(context.Context, *nodeCall) // makes the call and records its result
 	skip   func(*node)                      // runs instead if the call is not made; may be nil
 
 	created    time.Time
-	retryUntil time.Time // the call is repeated until then if the node does not answer; zero: never
+	retryUntil time.Time // end of the retries if the node does not answer; zero: no retry
 	retry      bool      // the node has not answered
 	expired    bool      // the call is to be skipped
 
@@ -57,9 +58,9 @@ type nodeCall struct {
 	probe bool // the node was down
 }
 
-// send makes a call of each node, of which so many are needed. On one that is slow, and
-// behind the others, the call waits until an earlier one is over. So a node that hangs
-// gathers neither goroutines nor connections, and a slow one is not left out.
+// send calls each of the nodes, of which need must answer. If a node is slow and behind the
+// others, its call waits until an earlier one has ended. So goroutines and connections do not
+// accumulate at a node that hangs, and a slow node still takes part.
 func (d *dispatcher) send(id string, to []*node, need int, each nodeCall) {
 	var leftOut []*node
 	each.created = time.Now()
@@ -135,7 +136,7 @@ func (d *dispatcher) startCall(c *nodeCall, now time.Time) {
 	d.assign(c)
 }
 
-// assign gives a call to a worker. The mutex is held.
+// assign passes a call to a worker. The mutex is held.
 func (d *dispatcher) assign(c *nodeCall) {
 	if d.idleWorkers == 0 {
 		go d.worker(c)
@@ -168,16 +169,16 @@ func (d *dispatcher) worker(c *nodeCall) {
 	}
 }
 
-// recordResult records how a call ended; it comes before everything else that follows from
-// the result.
+// recordResult records how a call ended. It must be called before the result has any other
+// effect.
 func (d *dispatcher) recordResult(c *nodeCall, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c.n.endCall(c, err)
 }
 
-// nextCall returns the next call for a worker: one from the same node's outbox, or whether
-// to wait for one.
+// nextCall returns the next call for a worker, from the same node's outbox. If there is none, it
+// reports whether the worker has to wait for one or ends.
 func (d *dispatcher) nextCall(c *nodeCall) (next *nodeCall, wait bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -187,7 +188,7 @@ func (d *dispatcher) nextCall(c *nodeCall) (next *nodeCall, wait bool) {
 		d.removeCall(c)
 	}
 	if next = d.dequeue(c.n); next != nil {
-		// A node that answers again gets more and more calls at a time.
+		// After an outage, each answer of the node starts up to two calls.
 		if !next.expired && c.n.inFlight < maxDrainCalls {
 			if another := d.dequeue(c.n); another != nil {
 				d.assign(another)
@@ -206,8 +207,8 @@ func (d *dispatcher) nextCall(c *nodeCall) (next *nodeCall, wait bool) {
 	return nil, true
 }
 
-// sweepWorkers ends the workers that were idle since the last sweep. A timer for each would
-// cost every call more than it saves.
+// sweepWorkers ends the workers that were idle since the last sweep. A timer for each worker
+// would cost more per call than it saves.
 func (d *dispatcher) sweepWorkers() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// minGrace is how much longer the remaining nodes get once a majority has answered, and
+	// minGrace is the minimum time for the remaining nodes once a majority has answered, and
 	// minDownGrace the same if all of them are down, in case they answer again.
 	minGrace     = 100 * time.Millisecond
 	minDownGrace = 10 * time.Millisecond
@@ -19,11 +19,11 @@ const (
 // errNotCalled stands for the answer of a node that was not called.
 var errNotCalled = fmt.Errorf("%w: it was not called, having been silent of late", engine.ErrUnavailable)
 
-// callNodes calls nodes at once, of which so many are needed. done gets the answers, in any
-// order and concurrently; errNotCalled stands for that of a node whose call waited in the
-// outbox until its answer was of no use, or until the client left. A call outlives the
-// caller's ctx. A healthy node has its own timeouts, since a ctx that can end makes every
-// call dearer; one that is down gets nodeTimeout.
+// callNodes calls nodes concurrently, of which need must answer. done gets the answers, in any
+// order and concurrently. It gets errNotCalled for a node whose call waited in the outbox until
+// the answer was no longer needed or the client left. A call continues after the caller's ctx
+// has ended. A healthy node is bounded by its own timeouts, since a ctx that can end makes
+// every call more expensive; a node that is down gets nodeTimeout.
 func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
 	e.dispatcher.send(client, to, need, nodeCall{
 		ctx: context.WithoutCancel(ctx),
@@ -46,8 +46,8 @@ type nodeReply[T any] struct {
 	err   error
 }
 
-// fanOut yields the answers of nodes, one after the other as they come. Answers that come
-// after the last call of next are dropped.
+// fanOut yields the answers of nodes one by one as they arrive. Answers that arrive after the
+// last call of next are dropped.
 type fanOut[T any] struct {
 	ctx        context.Context
 	e          *Engine
@@ -59,7 +59,7 @@ type fanOut[T any] struct {
 	inGrace    bool
 }
 
-// newFanOut makes a fanOut for so many answers at most.
+// newFanOut returns a fanOut for at most that many answers.
 func newFanOut[T any](ctx context.Context, e *Engine, replies int) *fanOut[T] {
 	return &fanOut[T]{ctx: ctx, e: e, sent: time.Now(), replies: make(chan nodeReply[T], replies), timer: time.NewTimer(nodeTimeout)}
 }
@@ -76,7 +76,7 @@ func (p *fanOut[T]) send(client string, to []*node, do func(context.Context, *no
 	})
 }
 
-// next returns the next answer; false if there is none left, ctx has ended, or the time is over.
+// next returns the next answer; false if none is left, ctx has ended, or the time is over.
 func (p *fanOut[T]) next() (nodeReply[T], bool) {
 	if p.pending == 0 {
 		return nodeReply[T]{}, false
@@ -100,7 +100,8 @@ func (p *fanOut[T]) startGrace() {
 	}
 }
 
-// gracePeriod returns how much longer the remaining nodes get when a majority took so long.
+// gracePeriod returns the time for the remaining nodes after a majority has answered in the
+// given time.
 func (e *Engine) gracePeriod(others []*node, took time.Duration) time.Duration {
 	if len(others) > 0 && e.allDown(others) {
 		return max(minDownGrace, 3*took)
@@ -108,7 +109,7 @@ func (e *Engine) gracePeriod(others []*node, took time.Duration) time.Duration {
 	return max(minGrace, 3*took)
 }
 
-// collect returns the answers of a majority of the nodes at least, and of others that
+// collect returns the answers of at least a majority of the nodes, and of others that
 // answer within the grace period.
 func collect[T any](ctx context.Context, e *Engine, client, what string, do func(context.Context, *node) (T, error)) ([]T, error) {
 	p := newFanOut[T](ctx, e, len(e.nodes))

@@ -13,18 +13,19 @@ const (
 	// retryTimeout bounds how long a call is repeated until the node answers. A lease ends by
 	// its TTL anyway; what matters is that no late request grants it after that.
 	retryTimeout = 30 * time.Second
-	// maxOutbox is how many calls an outbox has at most; a release beyond that is left to the TTL.
+	// maxOutbox is the maximum number of calls in an outbox. A lease whose release does not fit
+	// expires by its TTL.
 	maxOutbox = 1024
-	// maxOutboxRequests is with how many calls in the outbox a request still waits there.
+	// maxOutboxRequests is the length of an outbox from which on no request is added to it.
 	maxOutboxRequests = 128
-	// maxDrainCalls is how many calls from its outbox a node gets at a time.
+	// maxDrainCalls is the maximum number of calls from the outbox that are in flight.
 	maxDrainCalls = 16
 )
 
-// callInBackground repeats a call of a node until it has answered, retryTimeout is over, or
-// the client has left. Of a client that has left already only a node that is healthy is
-// called, once. It returns false if the call is not made; skip, which may be nil, runs if it
-// is dropped later.
+// callInBackground repeats a call to a node until it has answered, retryTimeout is over, or
+// the client has left. If the client has left before, the node is called once, and only if it
+// is healthy. callInBackground returns false if the call is not made. If the call is dropped
+// later, skip runs; it may be nil.
 func (d *dispatcher) callInBackground(id string, n *node, do func(context.Context, *node) error, skip func(*node)) bool {
 	now := time.Now()
 	c := &nodeCall{n: n, ctx: context.Background(), skip: skip, created: now, retryUntil: now.Add(retryTimeout)}
@@ -86,12 +87,12 @@ func (d *dispatcher) dequeue(n *node) *nodeCall {
 	}
 	n.outbox[0], n.outbox = nil, n.outbox[1:]
 	if len(n.outbox) == 0 {
-		n.outbox = nil // it may have been long
+		n.outbox = nil // frees the array
 	}
 	return c
 }
 
-// stale reports whether a call in an outbox is of no use any more. The mutex is held.
+// stale reports whether a call in an outbox is no longer needed. The mutex is held.
 func (c *nodeCall) stale(now time.Time) bool {
 	waited := now.Sub(c.created)
 	switch {
@@ -118,8 +119,8 @@ func (d *dispatcher) armTimer(n *node) {
 	})
 }
 
-// drainOutbox makes the first call of an outbox, if it may be made; the worker then goes on with
-// the next. The mutex is held.
+// drainOutbox makes the first call of an outbox, if it may be made; the worker then continues
+// with the next. The mutex is held.
 func (d *dispatcher) drainOutbox(n *node) {
 	if len(n.outbox) > 0 && n.health(time.Now()) == slow {
 		d.armTimer(n) // a call is in flight

@@ -39,16 +39,16 @@ func (t *tally) confirmed() bool { return t.confirmations >= t.need }
 // lost reports whether too few nodes can have the lease.
 func (t *tally) lost() bool { return len(t.gone) > t.nodes-t.need }
 
-// removed reports whether so many nodes have ended the lease, or did not have it, that none
-// of the others matters.
+// removed reports whether so many nodes have ended the lease, or did not have it, that the
+// others cannot make a majority.
 func (t *tally) removed() bool { return t.confirmations+len(t.gone) >= t.need }
 
-// final reports whether no further answer matters. A lost lease is not final: nodes that
-// answer later may know the cause, where the first only know that the lease is gone.
+// final reports whether further answers cannot change the outcome. A lost lease is not final:
+// the first answers may only report that the lease is gone, and later ones the cause.
 func (t *tally) final() bool { return t.confirmed() || len(t.gone) == t.nodes }
 
-// cause returns the cause that most nodes give, of those that know how the lease ended.
-// Among equals the first counts.
+// cause returns the cause that most nodes report, of those that have recorded one. If several
+// are reported equally often, it returns the first.
 func (t *tally) cause() *engine.NotHeldError {
 	best, most := engine.CauseDeleted, 0
 	if slices.Contains(t.gone, engine.CauseReleased) {
@@ -67,8 +67,8 @@ func (t *tally) cause() *engine.NotHeldError {
 }
 
 // shortfall returns the error of an operation that too few nodes have confirmed: how many
-// have, and why the others have not. It matches ErrDenied if those that deny it are what
-// prevents a majority.
+// have, and why the others have not. It matches ErrDenied if so many nodes deny it that the
+// others are too few.
 func (t *tally) shortfall(ctx context.Context, what string) error {
 	denied := 0
 	texts := make([]string, 0, len(t.failures))

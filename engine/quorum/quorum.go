@@ -29,9 +29,9 @@ type Engine struct {
 var _ engine.Engine = (*Engine)(nil)
 
 // New returns an engine over independent nodes: an odd number of them, usually 3 or
-// 5; an even number works and tolerates no more failures than one node fewer. No node, a
-// nil one, the same one twice, or one that reports an error by engine.Checker is an error
-// of holdfast.New, and of every call. The caller keeps the nodes and closes them.
+// 5; an even number works and tolerates no more failures than one node fewer. If there
+// is no node, one is nil or given twice, or engine.Checker reports an error for one,
+// holdfast.New and every call return an error. The caller closes the nodes.
 func New(nodes ...engine.Engine) *Engine {
 	e := &Engine{majority: len(nodes)/2 + 1, broken: checkNodes(nodes)}
 	for i, n := range nodes {
@@ -67,7 +67,7 @@ func checkNodes(nodes []engine.Engine) error {
 	return nil
 }
 
-// ready returns why no call can be made; nil if one can.
+// ready returns an error if no call can be made.
 func (e *Engine) ready(ctx context.Context) error {
 	if e.broken != nil {
 		return e.broken

@@ -8,15 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// notHeld reports whether an error says that there is no lease.
+// notHeld reports whether an error means that there is no lease.
 func notHeld(err error) bool {
 	var gone *engine.NotHeldError
 	return errors.As(err, &gone)
 }
 
 // Release implements engine.Engine. It returns when a majority has released the lease; the
-// others follow in the background. With a mark, a majority has to have marked the resource as
-// well.
+// others are released in the background. With a mark, a majority must have set the mark as well.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	if err := e.ready(ctx); err != nil {
 		return err
@@ -24,7 +23,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	k := attemptKey{r.Resource, r.ID}
 	a := e.attempts.find(k)
 	if r.Withdraw {
-		a = e.attempts.findOrCreate(k) // the refusal has to be remembered
+		a = e.attempts.findOrCreate(k) // the refusal must be recorded
 		a.end(engine.CauseReleased)
 	}
 	if a == nil {
@@ -55,7 +54,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		e.forgetReleased(k, a, err)
 		return err
 	}
-	r.Mark = 0 // it never held
+	r.Mark = 0 // it was never granted
 	for _, t := range ballots {
 		if err := e.releaseLease(ctx, t, r); err != nil && !notHeld(err) {
 			a.withdrawUnanswered() // the other ballots
@@ -70,16 +69,16 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	return nil
 }
 
-// wakeIfMarked wakes those who wait in this process for a resource that was marked. When there
-// is room, the nodes call the next turn.
+// wakeIfMarked wakes the waiters of this process if the resource was marked. Otherwise the nodes
+// call the next turn when the resource is free.
 func (e *Engine) wakeIfMarked(r engine.Release) {
 	if r.Mark > 0 {
 		e.localQueues.clear(r.Resource)
 	}
 }
 
-// forgetReleased drops an attempt that was released; a tombstone remains. Of one that was
-// withdrawn no answer matters: each node is called until it has answered.
+// forgetReleased removes an attempt that was released; a tombstone remains. If it was withdrawn,
+// the answers do not matter: each node is called until it has answered.
 func (e *Engine) forgetReleased(k attemptKey, a *attemptState, err error) {
 	lease, cause := a.status()
 	if lease == nil && (cause != 0 || err == nil) {
@@ -87,7 +86,7 @@ func (e *Engine) forgetReleased(k attemptKey, a *attemptState, err error) {
 	}
 }
 
-// releaseOnNodes releases what this process has not acquired, or has released before.
+// releaseOnNodes releases a lease that this process has not acquired, or has released before.
 func (e *Engine) releaseOnNodes(ctx context.Context, r engine.Release) error {
 	err := e.releaseLease(ctx, e.assumedLease(r.Resource, r.Held), r)
 	if !notHeld(err) {
@@ -103,8 +102,8 @@ func (e *Engine) releaseOnNodes(ctx context.Context, r engine.Release) error {
 	return e.releaseLease(ctx, t, r)
 }
 
-// releaseLease releases a lease on the nodes. Those that have yet to answer the request count
-// when they have, in case others do not answer now.
+// releaseLease releases a lease on the nodes. A node that has not answered the request yet
+// counts after its answer, in case others do not answer now.
 func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Release) error {
 	p := newFanOut[struct{}](ctx, e, len(e.nodes))
 	late := t.startRelease(r, p.replies)
@@ -139,7 +138,7 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 			called--
 		}
 		if c.add(reply.node, reply.err); c.lost() || c.removed() {
-			p.startGrace() // the next holder can have it
+			p.startGrace() // enough nodes are free for the next holder
 		}
 	}
 	switch {
@@ -148,15 +147,15 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 	case c.lost():
 		return c.cause()
 	case r.Mark == 0 && c.confirmations > 0 && c.confirmations+len(c.gone) >= e.majority:
-		return nil // it is out of the way, and may have been held until now
+		return nil // it is removed, and may have been held until now
 	}
 	return c.shortfall(ctx, "released the lease")
 }
 
-// startRelease ends the lease, and records how it is released. It returns the nodes that have
-// yet to answer the request of a granted lease. Their answer is waited for, and replies gets what
-// follows from it: a withdrawal would have to be remembered by the node for long, and for each
-// lease that is released so quickly.
+// startRelease ends the lease and records the state of its release on each node. It returns the
+// nodes that have not yet answered the request of a granted lease. Their answers are awaited, and
+// replies gets the results. A withdrawal instead would leave a tombstone on the node for each
+// lease that is released this quickly.
 func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[struct{}]) (late []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,8 +171,8 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[st
 	return late
 }
 
-// leaveToOutbox leaves a node that is not called to its outbox, and returns what it counts for
-// until then.
+// leaveToOutbox puts the call of a node that is not called now into its outbox, and returns the
+// result that counts for the node until then.
 func (t *quorumLease) leaveToOutbox(n *node) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -14,7 +14,7 @@ type leaseRenewal struct {
 	t   *quorumLease
 	ttl time.Duration
 	tally
-	err error // why it cannot be sent; in the end, the outcome
+	err error // set if it cannot be sent; at the end, the outcome
 
 	mu      sync.Mutex
 	renewed bool          // by a majority
@@ -76,7 +76,7 @@ func (e *Engine) renewAll(ctx context.Context, all []*leaseRenewal) {
 		for i, x := range open {
 			x.record(sent[i], errs[i])
 		}
-		return errs, errs[0] // for the node's health one is as good as all
+		return errs, errs[0] // one answer is enough to judge the node's health
 	}, nil)
 	for pending, replies := len(open), 0; pending > 0; {
 		r, ok := p.next()
@@ -89,7 +89,7 @@ func (e *Engine) renewAll(ctx context.Context, all []*leaseRenewal) {
 				continue
 			}
 			err := r.err
-			if r.value != nil { // otherwise it was not called
+			if r.value != nil { // nil: it was not called
 				err = r.value[i]
 			}
 			x.add(r.node, err)
@@ -116,7 +116,7 @@ func (x *leaseRenewal) outcome(ctx context.Context, sent time.Time) error {
 	case x.lost():
 		why := x.cause()
 		x.a.end(why.Cause)
-		if why.Cause != engine.CauseBroken { // a broken lease is its holder's to release
+		if why.Cause != engine.CauseBroken { // the holder releases a broken lease
 			x.t.withdraw() // a minority may still have it
 		}
 		return why

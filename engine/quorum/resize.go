@@ -43,7 +43,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	case c.confirmed():
 		t.mu.Lock()
 		t.request.Weight = weight
-		t.scheduleSyncs() // of the nodes that missed it; those that have not answered follow when they fail
+		t.scheduleSyncs() // of the nodes that missed it; the others are scheduled if their call fails
 		t.mu.Unlock()
 		e.localQueues.wakeFirst(res)
 		return nil
@@ -67,8 +67,8 @@ func (t *quorumLease) resizeOn(ctx context.Context, n *node, weight int) error {
 	return err
 }
 
-// startResize records that nodes are called to resize the lease. Nothing else waits for that: a
-// release that they need meanwhile is scheduled as ever.
+// startResize records that nodes are called to resize the lease. No other call waits for that: a
+// release that they need meanwhile is scheduled as usual.
 func (t *quorumLease) startResize(nodes []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +77,7 @@ func (t *quorumLease) startResize(nodes []*node) {
 	}
 }
 
-// endResize leaves a node that has not changed the weight to its outbox.
+// endResize puts the call of a node that has not changed the weight into its outbox.
 func (t *quorumLease) endResize(n *node, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

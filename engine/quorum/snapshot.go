@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// nodeSnapshot is what one node shows of a resource.
+// nodeSnapshot is the snapshot of a resource on one node.
 type nodeSnapshot struct {
 	engine.Snapshot
 	node *node
@@ -26,7 +26,7 @@ type observedLease struct {
 	weights []int // a node may have missed the latest
 }
 
-// nodes returns on how many nodes the lease is; 0 for nil.
+// nodes returns the number of nodes that have the lease; 0 for nil.
 func (l *observedLease) nodes() int {
 	if l == nil {
 		return 0
@@ -51,7 +51,7 @@ func observe(all []nodeSnapshot) map[engine.Held]*observedLease {
 				l.holder.Since = h.Since // the others granted it later
 			}
 			if l.shows[i] {
-				continue // it may have two names on a node
+				continue // it may have two IDs on a node
 			}
 			l.shows[i] = true
 			l.ttls, l.weights = append(l.ttls, h.TTL), append(l.weights, h.Weight)
@@ -69,7 +69,7 @@ func (e *Engine) snapshots(ctx context.Context, client string, res engine.Resour
 }
 
 // Snapshot implements engine.Engine. A holder is shown if a majority can have
-// granted it: nodes that do not answer may have. Waiters are not shown.
+// granted it, counting nodes that do not answer. Waiters are not shown.
 func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
 	if err := e.ready(ctx); err != nil {
 		return engine.Snapshot{}, err
@@ -81,14 +81,14 @@ func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snap
 	return e.merge(res, all), nil
 }
 
-// merge makes one snapshot of those of the nodes.
+// merge merges the snapshots of the nodes.
 func (e *Engine) merge(res engine.Resource, all []nodeSnapshot) engine.Snapshot {
 	type kind struct {
 		kind     engine.Kind
 		capacity int
 	}
 	unseen := len(e.nodes) - len(all)
-	s := engine.Snapshot{Resource: res, NoWaiters: true} // they wait in their processes, and by turns on the nodes
+	s := engine.Snapshot{Resource: res, NoWaiters: true} // waiters are in their processes, and their turns on the nodes
 	kinds := map[kind]int{}
 	for _, one := range all {
 		if one.Kind == "" {
@@ -119,14 +119,14 @@ func (e *Engine) merge(res engine.Resource, all []nodeSnapshot) engine.Snapshot 
 		}
 	}
 	s.Marked = reachedBy(e.majority-unseen, all, func(s nodeSnapshot) time.Duration { return s.Marked })
-	if s.Marked == 0 { // only nodes without a majority have it
+	if s.Marked == 0 { // only a minority has the mark
 		s.MarkedBy = engine.Holder{}
 	}
 	return s
 }
 
-// reachedBy returns the k-th largest value: with k nodes less than a majority for those that
-// are not seen, what a majority has reached if those have.
+// reachedBy returns the k-th largest value. If k is a majority less the number of nodes that are
+// not seen, a majority has reached that value, provided that those nodes have.
 func reachedBy[T cmp.Ordered](k int, all []nodeSnapshot, value func(nodeSnapshot) T) T {
 	values := make([]T, len(all))
 	for i, one := range all {
@@ -159,7 +159,7 @@ func (e *Engine) ListMarks(ctx context.Context, prefix, pattern string) iter.Seq
 	})
 }
 
-// each yields the merged snapshots that are wanted.
+// each yields the merged snapshots that pass the filter.
 func (e *Engine) each(ctx context.Context, wanted func(engine.Snapshot) bool, list func(context.Context, *node) iter.Seq2[engine.Snapshot, error]) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
 		found, err := e.list(ctx, list)

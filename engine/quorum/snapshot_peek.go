@@ -27,7 +27,8 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 	sure, clear := e.sureHolders(s, all)
 	more := !clear || hidden >= e.votesNeeded(s.Kind, s.Capacity)
 	if len(sure) == 0 && more && s.Kind == engine.KindCond {
-		// The nodes' oldest differ, as after restarts: only whole snapshots show who holds.
+		// The oldest holders of the nodes differ, as after restarts: only whole snapshots show
+		// all holders.
 		if s, err = e.Snapshot(ctx, res); err != nil {
 			return engine.Brief{}, err
 		}
@@ -49,10 +50,10 @@ func (e *Engine) peekAll(ctx context.Context, res engine.Resource) ([]nodeSnapsh
 	})
 }
 
-// sureHolders returns the holders of merged briefs up to the first that may or may not have a
-// majority, since a node may have it behind those that it shows; and whether there is none
-// such. A lease that was granted anew on a node may stand behind younger ones there: it is
-// left out until they are gone.
+// sureHolders returns the holders of merged briefs up to the first for which a majority is not
+// certain, since a node may have it behind those that it shows. It also reports whether there
+// is no such holder. A lease that was restored on a node may be behind younger ones there, and
+// is left out until they have ended.
 func (e *Engine) sureHolders(s engine.Snapshot, all []nodeSnapshot) (sure []engine.Holder, clear bool) {
 	isSure := make(map[engine.Held]bool)
 	for _, h := range s.Holders {

@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// maxTokens is of how many resources tokens are remembered.
+// maxTokens is the maximum number of resources of which tokens are kept.
 const maxTokens = 4096
 
-// tokens remembers the highest token seen of each resource, so that the next ballot is above
-// it. A token that was forgotten costs one more ballot.
+// tokens keeps the highest token seen of each resource, so that the next ballot is above it. If
+// a token was discarded, one more ballot is needed.
 type tokens struct {
 	mu   sync.Mutex
 	last map[engine.Resource]uint64
@@ -25,8 +25,8 @@ func (k *tokens) next(r engine.Resource) uint64 {
 	return max(k.last[r]+1, clockToken())
 }
 
-// observe records a token that was granted or is reserved. One that the clock has passed need
-// not be remembered.
+// observe records a token that was granted or is reserved. A token below the clock is not
+// needed.
 func (k *tokens) observe(r engine.Resource, last uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 )
 
 // localQueues are the waiters of this process, by resource. Only the first of each queue calls
-// the nodes, and has a turn there. The others are woken when they are first.
+// the nodes and has a turn there. Each of the others is woken when it becomes the first.
 type localQueues struct {
 	mu        sync.Mutex
 	all       map[engine.Resource][]*localWaiter
@@ -26,7 +26,7 @@ func indexOf(queue []*localWaiter, id string) int {
 }
 
 // ahead counts the waiters before a holder ID, and drops those that have not polled for
-// engine.WaiterLife. An ID that is not in the queue is behind all.
+// engine.WaiterLife. For an ID that is not in the queue it counts all.
 func (q *localQueues) ahead(res engine.Resource, id string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

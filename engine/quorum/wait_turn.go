@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// turn is how one attempt waits: in the queue of each node, at a place that is the token it
-// proposed first. So all nodes have the turns in one order, and none is passed on any node. A
-// node on which the turn is at the front and fits calls it. When so many nodes have called
-// that a ballot can succeed, the client is woken and runs one. A nil turn does not wait.
+// turn is the place of one attempt in the queue of each node. The place is the token that the
+// attempt proposed first, so all nodes have the turns in one order, and no turn is passed on any
+// node. If the turn is at the front of a node's queue and fits, the node calls it. When enough
+// nodes for a ballot have called, the client is woken and runs one. A nil turn does not wait.
 type turn struct {
 	e    *Engine
 	res  engine.Resource
@@ -20,13 +20,13 @@ type turn struct {
 
 	mu          sync.Mutex
 	on          []turnOnNode // by node
-	callsWanted int          // how many calls make a ballot succeed; 0: one is under way
+	callsWanted int          // number of calls that make a ballot succeed; 0: a ballot is under way
 	notified    bool         // the client was woken since the latest ballot
-	sent        time.Time    // when the latest ballot was
+	sent        time.Time    // time of the latest ballot
 	ended       bool
 }
 
-// turnOnNode is what is known of a turn on one node.
+// turnOnNode is the state of a turn on one node, as far as it is known.
 type turnOnNode struct {
 	queued     bool // it may be in the queue
 	unknown    bool // a request that was not answered may put it there later
@@ -35,8 +35,8 @@ type turnOnNode struct {
 	called     bool // since the latest ballot
 }
 
-// calledGrace is how long a turn that was called waits for further calls, since a release
-// goes to all nodes at once.
+// calledGrace is how long a turn that was called waits for further calls, since a release is
+// sent to all nodes at once.
 const calledGrace = 20 * time.Millisecond
 
 // joinQueue returns the turn of an attempt that waits, and adds it to a request.
@@ -61,7 +61,8 @@ func (a *attemptState) joinQueue(e *Engine, r *engine.Request) *turn {
 	return a.turn
 }
 
-// takeTurn takes the turn from an attempt that waits no more, and returns the nodes that have it.
+// takeTurn removes the turn from an attempt that no longer waits, and returns the nodes that
+// have it.
 func (a *attemptState) takeTurn(withdraw bool) (t *turn, on []*node) {
 	a.mu.Lock()
 	t, a.turn = a.turn, nil
@@ -85,8 +86,8 @@ func (a *attemptState) takeTurn(withdraw bool) (t *turn, on []*node) {
 	return t, on
 }
 
-// endTurn takes the turn of an attempt out of the queues in the background: where a ballot has
-// yet to be answered when it is.
+// endTurn removes the turn of an attempt from the queues in the background. On a node that has
+// not answered a ballot yet, it is removed after the answer.
 func (a *attemptState) endTurn() {
 	t, on := a.takeTurn(false)
 	for _, n := range on {
@@ -94,11 +95,11 @@ func (a *attemptState) endTurn() {
 	}
 }
 
-// removeFrom takes the turn out of the queue of a node in the background.
+// removeFrom removes the turn from the queue of a node in the background.
 func (t *turn) removeFrom(n *node) { t.e.releaseInBackground(n, engine.ClientOf(t.id), t.removal(n)) }
 
-// leaveQueue is endTurn that returns when the nodes have answered: an attempt that has been
-// withdrawn is in no other's way.
+// leaveQueue is endTurn, but returns when the nodes have answered, so that an attempt that was
+// withdrawn does not delay others.
 func (a *attemptState) leaveQueue(ctx context.Context) {
 	t, on := a.takeTurn(true)
 	if len(on) == 0 {
@@ -118,15 +119,15 @@ func (a *attemptState) leaveQueue(ctx context.Context) {
 	}
 }
 
-// remove records that the turn is taken out of the queue of a node. It returns false if it is
-// not there, or a ballot could put it there again.
+// remove records that the turn is removed from the queue of a node. It returns false if the turn
+// is not there, or if a ballot could put it there again.
 func (s *turnOnNode) remove() bool {
 	out := s.queued && s.pending == 0
 	s.queued = s.queued && !out
 	return out
 }
 
-// removal returns the release that takes the turn out of the queue of a node.
+// removal returns the release that removes the turn from the queue of a node.
 func (t *turn) removal(n *node) engine.Release {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -151,9 +152,9 @@ func (t *turn) ballotSent(to []*node) {
 	}
 }
 
-// recordAnswer records what a node answered to a ballot. One that granted has taken the turn
-// out of its queue; but if another ballot was in flight, or has been lost, that may have put it
-// there again: answers come in any order.
+// recordAnswer records the answer of a node to a ballot. A node that granted it has removed the
+// turn from its queue. But another ballot that was in flight or lost may have put it there
+// again, since answers arrive in any order.
 func (t *turn) recordAnswer(n *node, a engine.Answer, err error) {
 	if t == nil {
 		return
@@ -177,8 +178,8 @@ func (t *turn) recordAnswer(n *node, a engine.Answer, err error) {
 	}
 }
 
-// ballotRefused records that a ballot has failed, and by how many nodes. It reports whether
-// so many have called meanwhile.
+// ballotRefused records that a ballot has failed, and how many nodes refused it. It reports
+// whether that many nodes have called meanwhile.
 func (t *turn) ballotRefused(by int) (called bool) {
 	if t == nil {
 		return false
