@@ -6,7 +6,7 @@ const MaxBatch = 64
 
 // Joins reports whether Batch can merge a call.
 func (s *Set) Joins(c Call) bool {
-	return c.script.sha == s.acquire.sha || c.script.sha == s.release.sha
+	return c.script == s.acquire || c.script == s.release
 }
 
 // Batch merges calls to one server into one call. There must be at most MaxBatch, and Joins must
@@ -17,13 +17,13 @@ func (s *Set) Batch(calls []Call) Call {
 		room += len(c.args) - coreArg + 1
 	}
 	args := make([]any, 0, room)
-	args = append(args, "evalsha", s.batch.sha, 2*len(calls))
+	args = append(args, "evalsha", s.batch.sha(), 2*len(calls))
 	for _, c := range calls {
 		args = append(args, c.args[coreArg:firstArg]...)
 	}
 	for _, c := range calls {
 		count := len(c.args) - firstArg
-		if c.script.sha == s.release.sha {
+		if c.script == s.release {
 			count = -count
 		}
 		args = append(args, count)

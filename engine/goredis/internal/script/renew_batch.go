@@ -11,7 +11,7 @@ const MaxRenewed = 64
 // no ID may be empty or contain a space.
 func (s *Set) RenewBatch(ttl time.Duration, cores []string, ids string) Call {
 	args := make([]any, 0, coreArg+len(cores)+2)
-	args = append(args, "evalsha", s.renewBatch.sha, len(cores), cores[0]) // see Key
+	args = append(args, "evalsha", s.renewBatch.sha(), len(cores), cores[0]) // see Key
 	for i := range cores[1:] {
 		args = append(args, &cores[1+i]) // a pointer to a string is not allocated
 	}

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -26,9 +27,9 @@ var files embed.FS
 
 // Set is the scripts, ready to be called.
 type Set struct {
-	acquire, acquireShared, renew, renewBatch, release, resize, breaks, clear, snapshot, peek, batch luaScript
+	acquire, acquireShared, renew, renewBatch, release, resize, breaks, clear, snapshot, peek, batch *luaScript
 	// The same scripts for a store that is out of memory; see relieve.
-	renewFull, releaseFull, resizeFull luaScript
+	renewFull, releaseFull, resizeFull *luaScript
 
 	spans durationArgs
 }
@@ -39,10 +40,23 @@ func ForCluster() map[string]string {
 	return map[string]string{"notify": "--#include notify_cluster"}
 }
 
-// luaScript is the text of a Lua script and the SHA1 by which Redis knows it.
+// luaScript is a Lua script. It is expanded when it is first needed: a program that holds one
+// lease, as the command does, uses few of the scripts.
 type luaScript struct {
-	text string
-	sha  any // a string, converted to an argument once, not for each call
+	expanded func() (text string, sha any)
+}
+
+// text returns the script as Redis runs it.
+func (s *luaScript) text() string {
+	text, _ := s.expanded()
+	return text
+}
+
+// sha returns the SHA1 by which Redis knows the script: a string, converted to an argument once,
+// not for each call.
+func (s *luaScript) sha() any {
+	_, sha := s.expanded()
+	return sha
 }
 
 // New returns the scripts of production. They remember a resource for the
@@ -50,26 +64,37 @@ type luaScript struct {
 func New(retention time.Duration) (*Set, error) { return NewWith(retention, nil) }
 
 // NewWith returns the scripts with some fragments or constants replaced, by name: a test
-// makes time virtual by replacing "clock".
+// makes time virtual by replacing "clock". The map must not change afterwards.
 func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) {
-	l := loader{constants: constants(retention), replaced: replaced}
-	s := &Set{
-		acquire:       l.script("acquire", ""),
-		acquireShared: l.script("acquire_shared", ""),
-		renew:         l.script("renew", ""),
-		renewBatch:    l.script("renew_batch", ""),
-		release:       l.script("release", ""),
-		resize:        l.script("resize", ""),
-		breaks:        l.script("break", ""),
-		clear:         l.script("clear", ""),
-		snapshot:      l.script("snapshot", ""),
-		peek:          l.script("peek", ""),
-		batch:         l.script("batch", ""),
-		renewFull:     l.script("renew", relieve),
-		releaseFull:   l.script("release", relieve),
-		resizeFull:    l.script("resize", relieve),
+	values := constants(retention)
+	script := func(name, before string) *luaScript {
+		return &luaScript{sync.OnceValues(func() (string, any) {
+			l := loader{constants: values, replaced: replaced}
+			return l.script(name, before)
+		})}
 	}
-	return s, l.err
+	s := &Set{
+		acquire:       script("acquire", ""),
+		acquireShared: script("acquire_shared", ""),
+		renew:         script("renew", ""),
+		renewBatch:    script("renew_batch", ""),
+		release:       script("release", ""),
+		resize:        script("resize", ""),
+		breaks:        script("break", ""),
+		clear:         script("clear", ""),
+		snapshot:      script("snapshot", ""),
+		peek:          script("peek", ""),
+		batch:         script("batch", ""),
+		renewFull:     script("renew", relieve),
+		releaseFull:   script("release", relieve),
+		resizeFull:    script("resize", relieve),
+	}
+	// TestIncludes checks the files; the replacements are checked here.
+	check := loader{replaced: replaced}
+	for _, text := range replaced {
+		check.expand(new(strings.Builder), text)
+	}
+	return s, check.err
 }
 
 // relieve precedes a script that must run although Redis is out of memory. Redis refuses commands
@@ -86,32 +111,34 @@ type loader struct {
 	err       error
 }
 
-func (l *loader) script(name, before string) luaScript {
+func (l *loader) script(name, before string) (text string, sha any) {
 	l.once = map[string]bool{"constants": false, "clock": false}
-	text := before + l.expand(l.fragment(name))
-	text = strings.Replace(text, constantsHere, declare(l.constants, text, l.replaced), 1)
+	out := new(strings.Builder)
+	out.WriteString(before)
+	l.expand(out, l.fragment(name))
+	text = strings.Replace(out.String(), constantsHere, declare(l.constants, out.String(), l.replaced), 1)
 	sum := sha1.Sum([]byte(text))
-	return luaScript{text: text, sha: hex.EncodeToString(sum[:])}
+	return text, hex.EncodeToString(sum[:])
 }
 
 // constantsHere stands for the constants until it is known which of them a script uses.
 const constantsHere = "--#constants\n"
 
-// expand replaces include lines by their fragments.
-func (l *loader) expand(text string) string {
-	var out strings.Builder
+// expand writes a text with its include lines replaced by their fragments.
+func (l *loader) expand(out *strings.Builder, text string) {
 	for line := range strings.Lines(text) {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--#include "); ok {
-			if has, once := l.once[name]; once && has {
-				continue
-			} else if once {
-				l.once[name] = true
-			}
-			line = l.expand(l.fragment(name))
+		name, ok := strings.CutPrefix(strings.TrimSpace(line), "--#include ")
+		if !ok {
+			out.WriteString(line)
+			continue
 		}
-		out.WriteString(line)
+		if has, once := l.once[name]; once && has {
+			continue
+		} else if once {
+			l.once[name] = true
+		}
+		l.expand(out, l.fragment(name))
 	}
-	return out.String()
 }
 
 // fragment returns the text of a file up to its first section, or of one section.
@@ -175,10 +202,10 @@ func (k Keys) Core() string { return k.core }
 
 // Call is one run of a script.
 type Call struct {
-	script luaScript
+	script *luaScript
 	args   []any // EVALSHA and its arguments
 	// full is the script for a store that is out of memory, if there is one.
-	full luaScript
+	full *luaScript
 }
 
 // coreArg and firstArg are the indexes of the core, and of the first argument after the keys.
@@ -188,9 +215,9 @@ const (
 )
 
 // call makes a call. It reserves no room for further arguments, since few calls have some.
-func (s luaScript) call(k Keys, args ...any) Call {
+func (s *luaScript) call(k Keys, args ...any) Call {
 	all := make([]any, 0, firstArg+len(args))
-	all = append(all, "evalsha", s.sha, len(k.args), k.args[0], k.args[1])
+	all = append(all, "evalsha", s.sha(), len(k.args), k.args[0], k.args[1])
 	return Call{script: s, args: append(all, args...)}
 }
 
@@ -210,17 +237,17 @@ func (c Call) Keys() Keys { return Keys{c.Key(), [2]any{c.args[coreArg], c.args[
 // keeps the script.
 func (c Call) Text() []any {
 	args := append([]any(nil), c.args...)
-	args[0], args[1] = "eval", c.script.text
+	args[0], args[1] = "eval", c.script.text()
 	return args
 }
 
 // WhenFull returns the call to make after the answer OOM, if there is one: renewals and releases
 // must not fail because Redis is out of memory.
 func (c Call) WhenFull() (Call, bool) {
-	if c.full.text == "" {
+	if c.full == nil {
 		return Call{}, false
 	}
 	full := Call{script: c.full, args: append([]any(nil), c.args...)}
-	full.args[1] = c.full.sha
+	full.args[1] = c.full.sha()
 	return full, true
 }

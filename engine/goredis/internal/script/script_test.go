@@ -28,9 +28,9 @@ func load(t *testing.T) *Set {
 func texts(t *testing.T) map[string]string {
 	s := load(t)
 	return map[string]string{
-		"acquire": s.acquire.text, "acquire_shared": s.acquireShared.text, "renew": s.renew.text, "renew_batch": s.renewBatch.text,
-		"release": s.release.text, "resize": s.resize.text, "break": s.breaks.text, "clear": s.clear.text,
-		"snapshot": s.snapshot.text, "peek": s.peek.text, "batch": s.batch.text,
+		"acquire": s.acquire.text(), "acquire_shared": s.acquireShared.text(), "renew": s.renew.text(), "renew_batch": s.renewBatch.text(),
+		"release": s.release.text(), "resize": s.resize.text(), "break": s.breaks.text(), "clear": s.clear.text(),
+		"snapshot": s.snapshot.text(), "peek": s.peek.text(), "batch": s.batch.text(),
 	}
 }
 
@@ -116,13 +116,31 @@ func TestGoldenFilesRun(t *testing.T) {
 // The scripts read the clock of the store once and have no include left over.
 func TestTexts(t *testing.T) {
 	s, all := load(t), texts(t)
-	all["renew without memory"], all["release without memory"], all["resize without memory"] = s.renewFull.text, s.releaseFull.text, s.resizeFull.text
+	all["renew without memory"], all["release without memory"], all["resize without memory"] = s.renewFull.text(), s.releaseFull.text(), s.resizeFull.text()
 	for name, text := range all {
 		if n := strings.Count(text, "call('TIME')"); n != 1 {
 			t.Errorf("%s reads the clock %d times", name, n)
 		}
 		if strings.Contains(text, "--#") || strings.Contains(text, "virtual:") {
 			t.Errorf("%s is not what production should run", name)
+		}
+	}
+}
+
+// Every fragment that a file includes is there.
+func TestIncludes(t *testing.T) {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		text, err := files.ReadFile(entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var l loader
+		if l.expand(new(strings.Builder), string(text)); l.err != nil {
+			t.Errorf("%s: %v", entry.Name(), l.err)
 		}
 	}
 }
