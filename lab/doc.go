@@ -1,7 +1,7 @@
-// Package lab is the torture lab: it breaks every classic Redis lock on demand,
-// and tries to break Holdfast.
+// Package lab is the torture lab: it breaks every classic Redis lock on demand, and
+// tries to break Holdfast.
 //
-// A subject is a lock behind one small interface; a scenario runs a workload on
-// it under faults and records a history; checks judge the history and know
-// nothing of the faults. The folders are named after these words.
+// A subject is a lock behind a small interface. A scenario runs a workload on it under
+// faults and records a history. Checks find violations in the history and do not depend
+// on the faults. The folders have these names.
 package lab

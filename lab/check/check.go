@@ -1,24 +1,23 @@
-// Package check judges recorded histories. A check knows what a lock promises
-// and what was recorded, and nothing of the faults that were planted: which
-// promises hold under a fault is for whoever planted it to say, by choosing the
-// checks.
+// Package check finds violations in recorded histories. A check depends on the promises
+// of a lock and on the recorded operations, not on the injected faults. The code that
+// injects the faults selects the checks, because it determines which promises hold.
 //
-// # What a history has to say
+// # What a history must contain
 //
 //   - A stay is one time in possession: the operations of one Resource with the
 //     same Holder. It begins with an Acquire that is OK, at its Return.
-//   - A stay stops to rely on the lock at the first of: the Call of a Release,
-//     a Lost, a Leave, and the latest Until that it was told by its Acquire or a
-//     Renew. A client that dies is a Leave.
-//   - A Release of somebody else's Holder, by another Client, is an operator's:
-//     exclusion is not promised to that stay from its Call on, only fencing. The
-//     stay has ended at its Return, if it is OK; of unknown outcome it may go on.
+//   - A stay stops relying on the lock at the first of: the Call of a Release,
+//     a Lost, a Leave, and the latest Until of its Acquire or of a Renew. A client
+//     that dies is a Leave.
+//   - A Release of a Holder by another Client is an operator's: from its Call on,
+//     the stay is promised only fencing, not exclusion. If the Release is OK, the stay
+//     has ended at its Return; if its outcome is unknown, the stay may continue.
 //   - A Renew with a Weight lowers the weight of the stay from its Call on.
-//   - On the protected side the order of operations is that of their Return,
-//     and of the history where that is equal. Note tells values of one Resource
-//     apart. Read and Write carry the Token shown, Failed ones were refused, and
-//     Until is the end of the trust window as the lock showed it in the same
-//     moment as it said that all is well; 0: it was not asked.
+//   - On the protected side, operations are ordered by their Return, and by their
+//     position in the history if that is equal. Note distinguishes values of one
+//     Resource. Read and Write carry the Token presented; if they are Failed, they were
+//     refused. Until is the end of the trust window, read from the lock at the same
+//     moment as its validity; 0 if it was not read.
 package check
 
 import (
@@ -31,7 +30,7 @@ import (
 
 // Violation is a promise that was not kept.
 type Violation struct {
-	Check    string        `json:"check"` // the name of the check that saw it
+	Check    string        `json:"check"` // name of the check that found it
 	Resource string        `json:"resource,omitempty"`
 	At       time.Duration `json:"at"`
 	Text     string        `json:"text"`
@@ -43,13 +42,13 @@ func (v Violation) String() string {
 
 // Check looks for violations of one promise.
 type Check struct {
-	// Name is what a Violation calls it.
+	// Name is the Check of its Violations.
 	Name string
-	// Find returns what it saw, in order of time.
+	// Find returns the violations in a history, in order of time.
 	Find func([]history.Op) []Violation
 }
 
-// Run applies checks one after the other.
+// Run returns the violations found by all checks.
 func Run(ops []history.Op, checks ...Check) []Violation {
 	var all []Violation
 	for _, c := range checks {
@@ -58,7 +57,7 @@ func Run(ops []history.Op, checks ...Check) []Violation {
 	return all
 }
 
-// forever is the end of a stay that nothing ended.
+// forever is the end of a stay without an end.
 const forever = time.Duration(1<<63 - 1)
 
 // stay is one time in possession of a resource.
@@ -66,14 +65,14 @@ type stay struct {
 	client, resource, holder string
 	token                    uint64
 	capacity                 int
-	call, start              time.Duration // of the acquire: asked, and got
-	spans                    []span        // by weight, one after the other
+	call, start              time.Duration // Call and Return of the acquire
+	spans                    []span        // one for each weight, in order of time
 	until                    time.Duration // latest end of the trust window; 0: none
 	told                     time.Duration // first Release, Lost or Leave; forever: none
 	lost                     bool          // it was a Lost
 	returned                 time.Duration // when the lock confirmed its Release; forever: never
-	broken                   time.Duration // from when on an operator may have ended it; forever: never
-	ended                    time.Duration // when an operator had ended it for certain; forever: never
+	broken                   time.Duration // earliest time at which an operator may have ended it; forever: never
+	ended                    time.Duration // time at which an operator had certainly ended it; forever: never
 }
 
 // span is a time with one weight.
@@ -82,7 +81,7 @@ type span struct {
 	weight int
 }
 
-// end is when the stay stops to rely on the lock.
+// end returns the time at which the stay stops relying on the lock.
 func (s *stay) end() time.Duration {
 	end := min(s.told, s.broken)
 	if s.until != 0 {
@@ -95,10 +94,10 @@ func (s *stay) String() string {
 	return fmt.Sprintf("%s/%s (token %d, %v to %v)", s.client, s.holder, s.token, s.start, s.end())
 }
 
-// key joins the operations of a stay.
+// key identifies the operations of a stay.
 type key struct{ resource, holder string }
 
-// stays collects the stays of a history, in the order of their start.
+// stays returns the stays of a history, in the order of their start.
 func stays(ops []history.Op) []*stay {
 	byKey := map[key]*stay{}
 	var all []*stay
@@ -124,7 +123,7 @@ func stays(ops []history.Op) []*stay {
 	return all
 }
 
-// follow takes in what happened during the stay.
+// follow applies an operation to the stay.
 func (s *stay) follow(op history.Op) {
 	switch op.Kind {
 	case history.Renew:
@@ -159,7 +158,7 @@ func (s *stay) follow(op history.Op) {
 	}
 }
 
-// byResource groups stays, resources in the order of first use.
+// byResource groups stays by resource, in the order of first use.
 func byResource(all []*stay) [][]*stay {
 	index := map[string]int{}
 	var groups [][]*stay

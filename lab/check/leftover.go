@@ -7,14 +7,14 @@ import (
 )
 
 // Finding is something that a run left behind: a holder, a waiter, a key without
-// a TTL, a goroutine. Whoever ran it looks after everything should be gone.
+// a TTL, a goroutine. The caller of the run collects findings after its end.
 type Finding struct {
 	Resource string        `json:"resource,omitempty"`
 	What     string        `json:"what"`
 	At       time.Duration `json:"at"`
 }
 
-// Leftovers: nothing is left behind. The history has no say in it.
+// Leftovers: nothing is left behind. It does not use the history.
 func Leftovers(found []Finding) Check {
 	return Check{"leftovers", func([]history.Op) []Violation {
 		var out []Violation

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Overlap: at no instant do stays that rely on the lock weigh more than the
-// capacity. It serves mutexes, readers and writers, and semaphores alike.
+// Overlap: at every instant, the total weight of the stays that rely on the lock is at
+// most the capacity. It is used for mutexes, readers and writers, and semaphores.
 func Overlap() Check { return Check{"overlap", overlap} }
 
 func overlap(ops []history.Op) []Violation {
@@ -19,7 +19,7 @@ func overlap(ops []history.Op) []Violation {
 		for _, s := range group {
 			present = slices.DeleteFunc(present, func(o *stay) bool { return o.end() <= s.start })
 			if s.end() <= s.start {
-				continue // it came too late to rely on anything
+				continue // granted after its trust window
 			}
 			present = append(present, s)
 			if used := weigh(present, s.start); used > s.capacity {
@@ -31,7 +31,7 @@ func overlap(ops []history.Op) []Violation {
 	return out
 }
 
-// weigh adds up what stays that are present weigh at an instant.
+// weigh returns the total weight of the stays present at an instant.
 func weigh(present []*stay, at time.Duration) int {
 	used := 0
 	for _, s := range present {
@@ -46,9 +46,9 @@ func weigh(present []*stay, at time.Duration) int {
 	return used
 }
 
-// Inside: by what Enter and Leave say alone, no more weight than the capacity is
-// inside the protected section at once. A stay that was told, or whose trust
-// window has closed, does not count, nor does one that an operator ended.
+// Inside: by Enter and Leave alone, the total weight inside the protected section is at
+// most the capacity. A stay does not count after it was told of its loss, after its
+// trust window has closed, or after an operator ended it.
 func Inside() Check { return Check{"inside", inside} }
 
 func inside(ops []history.Op) []Violation {
@@ -76,7 +76,7 @@ func inside(ops []history.Op) []Violation {
 	return out
 }
 
-// inOrder picks operations of some kinds, in the order of their return.
+// inOrder returns the operations of some kinds, in the order of their return.
 func inOrder(ops []history.Op, kinds ...history.Kind) []history.Op {
 	var out []history.Op
 	for _, op := range ops {

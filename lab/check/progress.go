@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Starvation: nobody who waits is passed by more than most grants to others who
-// asked later, by at least the slack. Which promise of order a lock makes, and
-// for how long a fault lifts it, is for the caller to say.
+// Starvation: at most most grants to callers that began to wait later, by at least the
+// slack, precede the grant to a waiter. The caller chooses both by the lock's promise of
+// order and by how long a fault suspends it.
 func Starvation(most int, slack time.Duration) Check {
 	return Check{"starvation", func(ops []history.Op) []Violation { return starvation(ops, most, slack) }}
 }
@@ -20,7 +20,7 @@ func starvation(ops []history.Op, most int, slack time.Duration) []Violation {
 	asked := pick(ops, history.Acquire)
 	for _, w := range asked {
 		if w.Outcome == history.Failed && w.Note != Waited {
-			continue // it did not wait
+			continue // no wait
 		}
 		passed := 0
 		for _, o := range asked {
@@ -29,7 +29,7 @@ func starvation(ops []history.Op, most int, slack time.Duration) []Violation {
 			}
 		}
 		if passed > most {
-			out = append(out, Violation{"starvation", w.Resource, w.Call, fmt.Sprintf("%s was passed by %d who asked later", w.Client, passed)})
+			out = append(out, Violation{"starvation", w.Resource, w.Call, fmt.Sprintf("%s was passed by %d later callers", w.Client, passed)})
 		}
 	}
 	return out
@@ -38,10 +38,9 @@ func starvation(ops []history.Op, most int, slack time.Duration) []Violation {
 // Waited is the Note of a failed Acquire that waited until its ctx ended.
 const Waited = "waited"
 
-// Deadlock: somebody gets on. There is no time longer than bound in which
-// somebody asks all the time for a resource that nobody has. What a dead holder
-// had counts as free from the end of its trust window, so the bound has to allow
-// for the rest of its TTL.
+// Deadlock: no caller waits for longer than bound while the resource is free all the
+// time. The resource of a dead holder counts as free from the end of its trust window,
+// so the bound must include the rest of its TTL.
 func Deadlock(bound time.Duration) Check {
 	return Check{"deadlock", func(ops []history.Op) []Violation { return deadlock(ops, bound) }}
 }
@@ -64,17 +63,17 @@ func deadlock(ops []history.Op, bound time.Duration) []Violation {
 			from, to := max(g.from, op.Call), min(g.to, returned(op))
 			if to-from > bound && to != forever {
 				out = append(out, Violation{"deadlock", op.Resource, from,
-					fmt.Sprintf("%s asked for it from %v to %v while nobody had it from %v on", op.Client, op.Call, returned(op), g.from)})
+					fmt.Sprintf("%s waited from %v to %v while it was free from %v on", op.Client, op.Call, returned(op), g.from)})
 			}
 		}
 	}
 	return out
 }
 
-// stretch is a time in which nobody has the resource.
+// stretch is a time in which the resource is free.
 type stretch struct{ from, to time.Duration }
 
-// gaps are the times between stays.
+// gaps returns the times between stays.
 func gaps(group []*stay) []stretch {
 	var out []stretch
 	at := time.Duration(0)
@@ -87,8 +86,8 @@ func gaps(group []*stay) []stretch {
 	return append(out, stretch{at, forever})
 }
 
-// present is how long a stay keeps others out: until its release, or else the end of its
-// window.
+// present returns the end of the time in which a stay excludes others: its release, or
+// the end of its window.
 func present(s *stay) time.Duration {
 	if s.returned != forever {
 		return min(s.returned, s.ended)
@@ -96,13 +95,13 @@ func present(s *stay) time.Duration {
 	return max(s.end(), min(s.until, s.ended))
 }
 
-// returned is when an operation ended; a wait of unknown outcome ended too, but
-// its effect did not.
+// returned returns the time at which an operation ended. A wait of unknown outcome has
+// ended as well, but may still take effect.
 func returned(op history.Op) time.Duration { return max(op.Return, op.Call) }
 
-// HandOff: from an instant on, when all is well, the next in line has a mutex
-// within bound after its release. So a lost wake-up is found, although the next poll
-// makes up for it.
+// HandOff: after the instant from, when there are no faults any more, the next waiter
+// gets a mutex within bound after its release. So a lost wake-up is found although the
+// next poll compensates for it.
 func HandOff(from, bound time.Duration) Check {
 	return Check{"hand-off", func(ops []history.Op) []Violation { return handOff(ops, from, bound) }}
 }
@@ -122,7 +121,7 @@ func handOff(ops []history.Op, from, bound time.Duration) []Violation {
 		}
 		if waiting && soonest > r.Return+bound {
 			out = append(out, Violation{"hand-off", r.Resource, r.Call,
-				fmt.Sprintf("the next in line had it %v after %s gave it back", soonest-r.Return, r.Client)})
+				fmt.Sprintf("the next waiter got it %v after %s released it", soonest-r.Return, r.Client)})
 		}
 	}
 	return out

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Tokens: the fencing tokens of a resource are unique and increase in grant
-// order. Of two grants the order is known if one was over before the other was
-// asked for; and, where one holder has it all, by who got it first.
+// Tokens: the fencing tokens of a resource are unique and increase in grant order. The
+// order of two grants is known if one returned before the other was called, and, for
+// grants of the whole capacity, by their return.
 func Tokens() Check { return Check{"tokens", tokens} }
 
 func tokens(ops []history.Op) []Violation {
@@ -22,7 +22,7 @@ func tokens(ops []history.Op) []Violation {
 				continue
 			}
 			if other := given[s.token]; other != nil {
-				out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("given twice: %v and %v", other, s)})
+				out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("granted twice: %v and %v", other, s)})
 			}
 			given[s.token] = s
 		}
@@ -31,14 +31,14 @@ func tokens(ops []history.Op) []Violation {
 	return out
 }
 
-// disorder finds grants with a smaller token than an earlier one. Stays that an
-// operator ended are left out: until their process hears of it, it may hand the
-// lease on with tokens of its own, which the fence refuses.
+// disorder finds grants with a smaller token than an earlier one. Stays ended by an
+// operator are skipped: until their process receives the notice, it may hand off the
+// lease with its own tokens, which the fence refuses.
 func disorder(group []*stay) []Violation {
 	var out []Violation
-	var top *stay // of those that had it all, by start
+	var top *stay // of the stays with the whole capacity, by start
 	byEnd := slices.Clone(group)
-	next, floor := 0, (*stay)(nil) // highest token of the grants over before
+	next, floor := 0, (*stay)(nil) // highest token of the grants that returned before
 	slices.SortStableFunc(byEnd, func(a, b *stay) int { return int(a.start - b.start) })
 	byCall := slices.Clone(group)
 	slices.SortStableFunc(byCall, func(a, b *stay) int { return int(a.call - b.call) })
@@ -49,7 +49,7 @@ func disorder(group []*stay) []Violation {
 			}
 		}
 		if floor != nil && s.token != 0 && s.broken == forever && s.token < floor.token {
-			out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("smaller than one before: %v after %v", s, floor)})
+			out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("smaller than an earlier one: %v after %v", s, floor)})
 		}
 	}
 	for _, s := range group {
@@ -66,8 +66,7 @@ func disorder(group []*stay) []Violation {
 	return out
 }
 
-// Stale: the protected side accepts no token that is smaller than one it has
-// accepted before.
+// Stale: the protected side accepts no token smaller than one that it accepted before.
 func Stale() Check { return Check{"stale", stale} }
 
 func stale(ops []history.Op) []Violation {
@@ -89,15 +88,15 @@ func stale(ops []history.Op) []Violation {
 	return out
 }
 
-// shared reports whether an operation is a reader's, beside which others may work
-// with smaller tokens.
+// shared reports whether an operation is a reader's, so that others may use smaller
+// tokens at the same time.
 func shared(op history.Op) bool { return op.Capacity > 1 && max(op.Weight, 1) < op.Capacity }
 
-// Told: a holder learns of a loss before another gets in. It is told late if
-// another relied on the resource while the holder's trust window was open and
-// the notice came afterwards; or if the lock said that all is well after the end
-// of the trust window that it showed itself. Slack is what may pass between two
-// looks at the clock: 0 in virtual time.
+// Told: a holder is notified of a loss before another holder enters. The notice is late
+// if another relied on the resource while the holder's trust window was open and the
+// notice came afterwards, or if the lock reported a valid lease after the end of its own
+// trust window. Slack is the time that may pass between two readings of the clock: 0 in
+// virtual time.
 func Told(slack time.Duration) Check {
 	return Check{"told", func(ops []history.Op) []Violation { return told(ops, slack) }}
 }
@@ -115,7 +114,7 @@ func told(ops []history.Op, slack time.Duration) []Violation {
 				}
 				if weigh([]*stay{s, other}, other.start) > s.capacity && other.end() > other.start {
 					out = append(out, Violation{"told", s.resource, s.told,
-						fmt.Sprintf("%v was told %v after %v got in", s, s.told-other.start, other)})
+						fmt.Sprintf("%v was notified %v after %v entered", s, s.told-other.start, other)})
 				}
 			}
 		}
@@ -129,10 +128,9 @@ func told(ops []history.Op, slack time.Duration) []Violation {
 	return out
 }
 
-// Ended: a lease that an operator ended, or that went with the store's data, is
-// not extended any more: no trust window of it reaches further than a TTL, by the
-// holder's clock, from that moment on. Of an operator who had no answer nothing is
-// said: its break may never have been sent.
+// Ended: a lease that an operator ended, or that was lost with the store's data, is not
+// extended any more: its trust windows end at most one TTL, by the holder's clock, after
+// that moment. A break without a reply is skipped, because it may never have been sent.
 func Ended(ttl time.Duration) Check {
 	return Check{"ended", func(ops []history.Op) []Violation {
 		var out []Violation
@@ -145,21 +143,21 @@ func Ended(ttl time.Duration) Check {
 	}}
 }
 
-// Heard: a holder hears that its lease was ended within the time that its stay, by
-// Op.Holder, is given for it. It is for holders whose renewals reach the store.
+// Heard: a holder is notified of the end of its lease within a time that depends on its
+// Op.Holder. It is for holders whose renewals reach the store.
 func Heard(within func(holder string) time.Duration) Check {
 	return Check{"heard", func(ops []history.Op) []Violation {
 		var out []Violation
 		for _, s := range stays(ops) {
 			if s.broken != forever && s.told > max(s.broken, s.start)+within(s.holder) {
-				out = append(out, Violation{"heard", s.resource, s.broken, fmt.Sprintf("%v heard of its end only at %v", s, s.told)})
+				out = append(out, Violation{"heard", s.resource, s.broken, fmt.Sprintf("%v was notified of its end only at %v", s, s.told)})
 			}
 		}
 		return out
 	}}
 }
 
-// Kept: no lease is lost. It is for times in which nothing goes wrong.
+// Kept: no lease is lost. It is for times without faults.
 func Kept() Check {
 	return Check{"kept", func(ops []history.Op) []Violation {
 		var out []Violation

@@ -8,36 +8,36 @@ import (
 
 // Names of protected values, for Op.Note.
 const (
-	Counter = "counter" // each write adds one to what was read
-	Stock   = "stock"   // each write takes one from what was read, down to zero
+	Counter = "counter" // each write adds one to the value read
+	Stock   = "stock"   // each write subtracts one from the value read, down to zero
 	Log     = "log"     // each write appends; Value is the length after it
 	Pair    = "pair"    // writers set two halves at once; Value of a read is their difference
 )
 
-// Updates: no update of a counter or a log is lost: each accepted write is one
-// more than the one before.
+// Updates: no update of a counter or a log is lost: each accepted write is one more than
+// the previous one.
 func Updates() Check {
 	return Check{"updates", func(ops []history.Op) []Violation {
 		return steps(ops, "updates", map[string]int64{Counter: 1, Log: 1})
 	}}
 }
 
-// Sold: no piece of stock is sold twice, and none that is not there: each
-// accepted write is one less than the one before, and none is below zero.
+// Sold: no piece of stock is sold twice, and none after the last: each accepted write is
+// one less than the previous one, and none is below zero.
 func Sold() Check {
 	return Check{"sold", func(ops []history.Op) []Violation {
 		out := steps(ops, "sold", map[string]int64{Stock: -1})
 		for _, op := range inOrder(ops, history.Write) {
 			if op.Note == Stock && op.Outcome == history.OK && op.Value < 0 {
-				out = append(out, Violation{"sold", op.Resource, op.Return, fmt.Sprintf("%s/%s sold what was not there: %d left", op.Client, op.Holder, op.Value)})
+				out = append(out, Violation{"sold", op.Resource, op.Return, fmt.Sprintf("%s/%s sold more than the stock: %d left", op.Client, op.Holder, op.Value)})
 			}
 		}
 		return out
 	}}
 }
 
-// steps finds accepted writes that do not follow on the one before. A write of
-// unknown outcome may have happened at any time since, and explains one gap.
+// steps finds accepted writes that do not continue the previous one. A write of unknown
+// outcome may have happened at any time since, and explains one gap.
 func steps(ops []history.Op, check string, by map[string]int64) []Violation {
 	type place struct{ resource, note string }
 	before := map[place]history.Op{}
@@ -72,8 +72,7 @@ func steps(ops []history.Op, check string, by map[string]int64) []Violation {
 	return out
 }
 
-// Whole: no reader sees half of what a writer writes: the halves of a pair never
-// differ.
+// Whole: no reader sees half of a write: the halves of a pair never differ.
 func Whole() Check {
 	return Check{"whole", func(ops []history.Op) []Violation {
 		var out []Violation
@@ -86,14 +85,14 @@ func Whole() Check {
 	}}
 }
 
-// Notes of Run operations that promise more than one success a slot.
+// Notes of Run operations with a stronger promise than one success a slot.
 const (
-	// Once: of the runs of a slot at most one begins.
+	// Once: at most one run of a slot begins.
 	Once = "once"
 )
 
-// Slots: work succeeds at most once a slot; and where Note is Once, at most one
-// run of it begins.
+// Slots: work succeeds at most once a slot. If Note is Once, at most one run of a slot
+// begins.
 func Slots() Check { return Check{"slots", slots} }
 
 func slots(ops []history.Op) []Violation {

@@ -1,6 +1,6 @@
-// Package fault is what the lab does to clients, servers and the connections
-// between them. A fault is a value: it prints as one line, is parsed from it, and
-// an Injector plays it again.
+// Package fault injects faults into clients, servers and the connections between them.
+// A fault is a value: it is printed as one line, parsed from it, and injected again by an
+// Injector.
 //
 //	pause a at a:release.get until b:held
 //	kill a at a:acquire.setnx
@@ -12,10 +12,10 @@
 //	force-break stock at 300ms
 //	exhaust a at 300ms for 2s
 //
-// A fault says when it begins: at a point, which is a moment with a name in the
-// life of a client (`a:release.get`, by default the first time it is reached), or
-// at a time since the start. It records that it happened: a run in which a fault
-// was never hit proves nothing.
+// A fault has a beginning: a point, which is a named moment in the life of a client
+// (`a:release.get`, by default the first time it is reached), or a time since the start.
+// The Injector records whether it happened: a run in which a fault was never hit proves
+// nothing.
 package fault
 
 import (
@@ -24,27 +24,27 @@ import (
 	"time"
 )
 
-// Kind is what happens.
+// Kind is the kind of a fault.
 type Kind string
 
-// The kinds of fault. What ends is ended by Until or For; without either it
-// lasts to the end of the run. Targets are a client ("a"), a server ("node1")
-// the connections of a client to a server ("a-node1"), or a resource.
+// The kinds of fault. A kind that "ends" lasts until Until or for For; without either,
+// until the end of the run. Targets are a client ("a"), a server ("node1"), the
+// connections of a client to a server ("a-node1"), or a resource.
 const (
 	Kill         Kind = "kill"          // SIGKILL to a client or a server
 	Pause        Kind = "pause"         // SIGSTOP to a client or a server; ends with SIGCONT
-	Stall        Kind = "stall"         // holds the operation that has come to the point; the rest of its client goes on
-	Restart      Kind = "restart"       // kills a server and starts it with what it had on disk
+	Stall        Kind = "stall"         // blocks the operation at the point; the rest of its client continues
+	Restart      Kind = "restart"       // kills a server and starts it with its data on disk
 	RestartEmpty Kind = "restart-empty" // kills a server and starts it without data
 	Failover     Kind = "failover"      // kills a master and promotes its replica
-	Delay        Kind = "delay"         // makes bytes arrive By later; ends
+	Delay        Kind = "delay"         // delays bytes by By; ends
 	Cut          Kind = "cut"           // closes the connections at once and refuses new ones; ends
-	Blackhole    Kind = "blackhole"     // holds all bytes both ways; ends, and then they arrive
+	Blackhole    Kind = "blackhole"     // holds all bytes in both directions; ends, and then they arrive
 	Deafen       Kind = "deafen"        // holds the bytes to the client only; ends, and then they arrive
-	LoseReply    Kind = "lose-reply"    // cuts one connection in place of the reply to the next command with Match in it
+	LoseReply    Kind = "lose-reply"    // cuts one connection in place of the reply to the next command that contains Match
 	StepClock    Kind = "step-clock"    // sets a client's wall clock forward by By
-	Exhaust      Kind = "exhaust"       // takes all connections of a client's own pools; ends, and then they are free
-	Break        Kind = "break"         // an operator breaks a lease of a resource: its holder is to give it back
+	Exhaust      Kind = "exhaust"       // takes all connections of a client's pools; ends, and then they are free
+	Break        Kind = "break"         // an operator breaks a lease of a resource: its holder has to release it
 	ForceBreak   Kind = "force-break"   // an operator ends a lease of a resource at once
 )
 
@@ -54,7 +54,7 @@ func Kinds() []Kind {
 		Exhaust, Break, ForceBreak}
 }
 
-// Fault is one thing that goes wrong.
+// Fault is one fault of a schedule.
 type Fault struct {
 	Kind   Kind
 	Target string
@@ -65,20 +65,20 @@ type Fault struct {
 	For    time.Duration // 0: see Until
 }
 
-// When is a moment: a point in the life of somebody, or a time since the start.
+// When is a moment: a point of a client, or a time since the start.
 type When struct {
 	Who, Point string
 	Nth        int           // of the visits of the point, from 1
 	After      time.Duration // if Who is empty
 }
 
-// At is the first time that who comes to a point.
+// At is the first time that a client reaches a point.
 func At(who, point string) When { return When{Who: who, Point: point, Nth: 1} }
 
 // After is a time since the start.
 func After(d time.Duration) When { return When{After: d} }
 
-// String prints a fault so that Parse reads it.
+// String formats a fault for Parse.
 func (f Fault) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", f.Kind, f.Target)
@@ -98,7 +98,7 @@ func (f Fault) String() string {
 	return b.String()
 }
 
-// String prints a moment: start, 1.2s, a:held or a:held#2.
+// String formats a moment: start, 1.2s, a:held or a:held#2.
 func (w When) String() string {
 	switch {
 	case w.Who == "" && w.After == 0:
@@ -114,7 +114,7 @@ func (w When) String() string {
 // Schedule is the faults of one run, in the order in which they were written.
 type Schedule []Fault
 
-// String prints one fault a line.
+// String formats one fault a line.
 func (s Schedule) String() string {
 	var b strings.Builder
 	for _, f := range s {

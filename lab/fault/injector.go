@@ -8,21 +8,20 @@ import (
 	"time"
 )
 
-// World is what faults happen to.
+// World is the target of faults.
 type World interface {
-	// Begin makes a fault happen. A fault that waits for something to come by, as
-	// LoseReply does, returns a channel that is closed when it has happened; a nil
-	// one means that it has. Stall is not asked for: the Injector does it.
+	// Begin begins a fault. For a fault that waits for an event, such as LoseReply, it
+	// returns a channel that is closed when the fault has happened; nil means that it
+	// already has. It is not called for Stall, which the Injector does itself.
 	Begin(f Fault) (hit <-chan struct{}, err error)
-	// End makes an end of a fault that Begin began and that can be over.
+	// End ends a fault that Begin began, if its kind can end.
 	End(f Fault) error
 }
 
-// ErrKilled is what Point returns to the operation of a client that a fault has
-// killed.
+// ErrKilled is returned by Point if a fault has killed the client.
 var ErrKilled = errors.New("killed by a fault")
 
-// Injector plays a schedule. Its methods may be called from any goroutine.
+// Injector injects the faults of a schedule. It is safe for concurrent use.
 type Injector struct {
 	world World
 	done  chan struct{} // closed by Stop
@@ -39,16 +38,16 @@ type Injector struct {
 	stopped   bool
 }
 
-// place is a point of somebody.
+// place is a point of a client.
 type place struct{ who, point string }
 
-// event is somebody who waits for a visit.
+// event is a wait for a visit of a point.
 type event struct {
 	when When
 	come chan struct{}
 }
 
-// state is how far a fault has got.
+// state is the state of a fault.
 type state struct {
 	fault Fault
 	begun bool
@@ -60,7 +59,7 @@ type state struct {
 	once  sync.Once
 }
 
-// NewInjector prepares faults; they must pass Check, else Stop returns why.
+// NewInjector prepares faults. If one does not pass Check, Stop returns its error.
 func NewInjector(world World, faults ...Fault) *Injector {
 	i := &Injector{world: world, done: make(chan struct{}), visits: map[place]int{},
 		announced: map[When]bool{}, dead: map[string]bool{}}
@@ -74,7 +73,7 @@ func NewInjector(world World, faults ...Fault) *Injector {
 	return i
 }
 
-// Start begins to count time, and the faults that have no other moment.
+// Start starts the clock and the faults that begin at a time.
 func (i *Injector) Start() {
 	i.mu.Lock()
 	i.started = time.Now()
@@ -91,7 +90,7 @@ func (i *Injector) Start() {
 	}
 }
 
-// later does something after a time, unless the run is over by then.
+// later calls a function after a time, unless the run is over by then.
 func (i *Injector) later(d time.Duration, do func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -109,11 +108,10 @@ func (i *Injector) later(d time.Duration, do func()) {
 	})
 }
 
-// Point says that somebody has come to a point. It ends and begins what the
-// schedule has for this moment, in the order of the schedule. It returns when the
-// caller may go on: after the end of a Pause or Stall that has the caller itself
-// as target. It returns ErrKilled if the caller has been killed, and the cause of
-// ctx if that ended first.
+// Point reports that a client has reached a point. It ends and begins the faults of this
+// moment, in the order of the schedule. It returns when the caller may continue: after
+// the end of a Pause or Stall with the caller as target. It returns ErrKilled if the
+// caller has been killed, and the cause of ctx if ctx ended first.
 func (i *Injector) Point(ctx context.Context, who, point string) error {
 	now := i.visit(who, point)
 	var held []*state
@@ -148,7 +146,7 @@ func (i *Injector) Point(ctx context.Context, who, point string) error {
 	return nil
 }
 
-// visit counts.
+// visit counts a visit of a point.
 func (i *Injector) visit(who, point string) When {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -157,7 +155,7 @@ func (i *Injector) visit(who, point string) When {
 	return When{Who: who, Point: point, Nth: i.visits[at]}
 }
 
-// announce wakes those who wait for a visit, whose faults have begun by now.
+// announce wakes the waiters for a visit, after its faults have begun.
 func (i *Injector) announce(now When) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -169,8 +167,8 @@ func (i *Injector) announce(now When) {
 	}
 }
 
-// Await returns when somebody has come to a point for the nth time and the faults
-// of that moment have begun, or with the cause of ctx.
+// Await returns when a client has reached a point for the nth time and the faults of
+// that moment have begun, or with the cause of ctx.
 func (i *Injector) Await(ctx context.Context, w When) error {
 	i.mu.Lock()
 	if i.announced[w] {
@@ -188,7 +186,7 @@ func (i *Injector) Await(ctx context.Context, w When) error {
 	}
 }
 
-// begin makes a fault happen, once.
+// begin begins a fault, once.
 func (i *Injector) begin(s *state) {
 	f := s.fault
 	i.mu.Lock()
@@ -216,7 +214,7 @@ func (i *Injector) begin(s *state) {
 	}
 }
 
-// end makes an end of a fault, once, if it has begun.
+// end ends a fault, once, if it has begun.
 func (i *Injector) end(s *state) {
 	i.mu.Lock()
 	begun := s.begun
@@ -237,15 +235,15 @@ func (i *Injector) end(s *state) {
 	})
 }
 
-// note keeps an error; i.mu is held.
+// note records an error; i.mu is held.
 func (i *Injector) note(f Fault, err error) {
 	if err != nil {
 		i.errs = append(i.errs, fmt.Errorf("%v: %w", f, err))
 	}
 }
 
-// Stop ends all faults that are under way and waits for the Injector's
-// goroutines. Its error joins what went wrong with any of them.
+// Stop ends all active faults and waits for the Injector's goroutines. It returns the
+// joined errors of all faults.
 func (i *Injector) Stop() error {
 	i.mu.Lock()
 	first := !i.stopped
@@ -269,7 +267,7 @@ type Hit struct {
 	At    time.Duration // since Start
 }
 
-// Hits lists the faults that happened so far, in the order of the schedule.
+// Hits returns the faults that have happened, in the order of the schedule.
 func (i *Injector) Hits() []Hit {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -282,8 +280,8 @@ func (i *Injector) Hits() []Hit {
 	return out
 }
 
-// Missed lists the faults that did not happen so far. One that is missed at the
-// end is an error of the run.
+// Missed returns the faults that have not happened. A fault missed at the end is an error
+// of the run.
 func (i *Injector) Missed() Schedule {
 	i.mu.Lock()
 	defer i.mu.Unlock()

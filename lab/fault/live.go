@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// Process is a client in a process of its own.
+// Process is a client in its own process.
 type Process interface {
-	Pause() error  // SIGSTOP; it has stopped when Pause returns
+	Pause() error  // SIGSTOP; the process has stopped when Pause returns
 	Resume() error // SIGCONT
-	Kill() error   // SIGKILL; it is gone when Kill returns
+	Kill() error   // SIGKILL; the process has ended when Kill returns
 }
 
 // Store is a server that can be killed, stopped and started again.
@@ -23,30 +23,30 @@ type Store interface {
 	Restart()
 }
 
-// Pools are the connection pools of a client, as its program made them.
+// Pools is the connection pools of a client.
 type Pools interface {
 	Exhaust() error // takes all connections
-	Relieve() error // gives them back
+	Relieve() error // returns them to the pools
 }
 
-// Live is a world of real processes and servers, by the names that faults use.
-// Fill it before the run starts.
+// Live is a world of real processes and servers, by their names in faults. Fill it
+// before the run starts.
 type Live struct {
 	Processes map[string]Process
 	Clocks    map[string]func(time.Duration) error // sets a client's clock forward
 	Stores    map[string]Store
 	Links     map[string]*redistest.Proxy
-	// Empty removes what a killed server has on disk.
+	// Empty removes the data of a killed server from disk.
 	Empty map[string]func() error
-	// Failovers make the replica of a killed master the master.
+	// Failovers promote the replica of a killed master.
 	Failovers map[string]func() error
 	Pools     map[string]Pools
-	// Operator breaks a lease of a resource, as soon as there is one: by Break or
-	// ForceBreak. The channel is closed when it has.
+	// Operator breaks a lease of a resource, as soon as one exists, by Break or
+	// ForceBreak. The channel is closed when the lease is broken.
 	Operator func(resource string, by Kind) <-chan struct{}
 }
 
-// Begin makes a fault happen.
+// Begin begins a fault.
 func (l *Live) Begin(f Fault) (<-chan struct{}, error) {
 	switch f.Kind {
 	case Delay, Cut, Blackhole, Deafen, LoseReply:
@@ -137,7 +137,7 @@ func (l *Live) onStore(f Fault) error {
 	return nil
 }
 
-// End makes an end of a fault that can be over.
+// End ends a fault whose kind can end.
 func (l *Live) End(f Fault) error {
 	switch f.Kind {
 	case Pause:

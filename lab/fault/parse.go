@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// name is what targets, points and matches are made of.
+// name matches targets, points and matches.
 var name = regexp.MustCompile(`^[A-Za-z0-9_./{}-]+$`)
 
-// Parse reads what Fault.String prints. The error says which word is wrong.
+// Parse parses the format of Fault.String. The error names the wrong word.
 func Parse(line string) (Fault, error) {
 	words := strings.Fields(line)
 	if len(words) < 4 || len(words)%2 != 0 {
@@ -89,7 +89,7 @@ func (w When) check() error {
 	return nil
 }
 
-// Check tells what a fault lacks, or has that its kind does not know.
+// Check returns an error if a fault lacks a field, or has one that its kind does not use.
 func (f Fault) Check() error {
 	switch {
 	case !slices.Contains(Kinds(), f.Kind):
@@ -115,15 +115,15 @@ func (f Fault) Check() error {
 	return f.Until.check()
 }
 
-// ends reports whether the fault says when it is over.
+// ends reports whether the fault has an end.
 func (f Fault) ends() bool { return f.Until != (When{}) || f.For != 0 }
 
-// ends reports whether a fault of this kind can be over.
+// ends reports whether a fault of this kind can end.
 func (k Kind) ends() bool {
 	return slices.Contains([]Kind{Pause, Stall, Delay, Cut, Blackhole, Deafen, Exhaust}, k)
 }
 
-// ParseSchedule reads one fault a line; empty lines are left out.
+// ParseSchedule parses one fault a line and skips empty lines.
 func ParseSchedule(text string) (Schedule, error) {
 	var s Schedule
 	for line := range strings.Lines(text) {

@@ -1,6 +1,6 @@
-// Package history is what the lab sees of a run: who asked for what, when, and
-// what came of it. Workloads write it, checks read it, and neither knows the
-// other. It prints as one JSON object a line, so that a failure can be kept.
+// Package history records a run: which client called which operation, when, and with
+// which outcome. Workloads write a history and checks read it, independently of each
+// other. It is stored as one JSON object a line, so that a failure can be kept.
 package history
 
 import (
@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// Kind says what was done.
+// Kind is the kind of an operation.
 type Kind string
 
-// The kinds of operation. Acquire to Renew are calls of the lock; Lost is the
-// moment a holder was told; the rest happen on the protected side, and on a
-// clock that no lock reads.
+// The kinds of operation. Acquire to Renew are calls of the lock; Lost is the moment at
+// which a holder was notified of a loss; the rest happen on the protected side. All times
+// are of a clock that no lock reads.
 const (
 	Acquire Kind = "acquire" // Until is the end of the trust window
 	Release Kind = "release"
 	Renew   Kind = "renew" // Until is the new end of the trust window
 	Lost    Kind = "lost"
 	Enter   Kind = "enter" // the holder begins to rely on the lease
-	Leave   Kind = "leave" // it no longer does
-	Read    Kind = "read"  // Value was seen
+	Leave   Kind = "leave" // the holder no longer relies on it
+	Read    Kind = "read"  // Value was read
 	Write   Kind = "write" // Value was written, if Outcome is OK
 	Run     Kind = "run"   // work that should happen once a slot; Value is the slot
 )
 
-// Outcome says what is known of the result.
+// Outcome is the known result of an operation.
 type Outcome string
 
-// The outcomes. Unknown may have happened, and may yet happen: it is never
-// counted as a failure.
+// The outcomes. An Unknown operation may have happened or may yet happen; it never counts
+// as a failure.
 const (
 	OK      Outcome = "ok"
 	Failed  Outcome = "failed"
@@ -44,11 +44,11 @@ type Op struct {
 	Kind     Kind          `json:"kind"`
 	Resource string        `json:"resource,omitempty"`
 	Call     time.Duration `json:"call"`
-	Return   time.Duration `json:"return"` // as Call where the operation is an instant; meaningless if Unknown
+	Return   time.Duration `json:"return"` // equal to Call if the operation is an instant; meaningless if Unknown
 	Outcome  Outcome       `json:"outcome"`
-	Holder   string        `json:"holder,omitempty"` // one stay of one client: joins an acquire to what follows
+	Holder   string        `json:"holder,omitempty"` // one stay of one client: the same for an acquire and the operations after it
 	Token    uint64        `json:"token,omitempty"`  // 0: the lock has none
-	Weight   int           `json:"weight,omitempty"` // 0 stands for 1
+	Weight   int           `json:"weight,omitempty"` // 0 means 1
 	Capacity int           `json:"capacity,omitempty"`
 	Until    time.Duration `json:"until,omitempty"` // end of the trust window; 0: the lock has none
 	Value    int64         `json:"value,omitempty"`
@@ -58,7 +58,7 @@ type Op struct {
 // Recorder collects operations from many goroutines.
 type Recorder struct {
 	start time.Time
-	tell  func(Op) // hears of each operation in place of ops; nil: they are kept
+	tell  func(Op) // receives each operation; nil: they are appended to ops
 
 	mu  sync.Mutex
 	ops []Op
@@ -67,19 +67,19 @@ type Recorder struct {
 // NewRecorder starts a history now.
 func NewRecorder() *Recorder { return NewRecorderAt(time.Now()) }
 
-// NewRecorderAt starts a history at an instant that several processes know.
+// NewRecorderAt starts a history at an instant shared by several processes.
 func NewRecorderAt(start time.Time) *Recorder { return &Recorder{start: start} }
 
-// NewReporter takes part in a history that began at start, in another process: it
-// tells each operation and keeps none.
+// NewReporter returns a Recorder for a history that began at start in another process.
+// It calls tell with each operation and stores none.
 func NewReporter(start time.Time, tell func(Op)) *Recorder {
 	return &Recorder{start: start, tell: tell}
 }
 
-// Now is the time since the start.
+// Now returns the time since the start.
 func (r *Recorder) Now() time.Duration { return time.Since(r.start) }
 
-// At turns an instant into the time since the start.
+// At returns the time from the start to an instant.
 func (r *Recorder) At(t time.Time) time.Duration { return t.Sub(r.start) }
 
 // Add appends an operation.
@@ -93,7 +93,7 @@ func (r *Recorder) Add(op Op) {
 	r.ops = append(r.ops, op)
 }
 
-// Ops returns a copy of what was added so far, in the order of adding.
+// Ops returns a copy of the operations added so far, in the order of Add.
 func (r *Recorder) Ops() []Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,18 +1,17 @@
-// Package model judges a history by what a lock is: a state machine whose steps
-// can be put in one order that fits every call, its return and its result.
-// porcupine looks for such an order.
+// Package model checks a history against a state machine of a lock: its steps must have
+// an order that fits every call, its return and its result. porcupine searches for such
+// an order.
 //
-// The state is who holds and the highest token given. An acquire is legal iff
-// there is room for its weight and its token is above that one. A grant that was
-// not certainly released expires: that is an operation of its own, from the end
-// of its trust window (or the last acknowledged send + TTL, for a lock without
-// windows) to the return of the next successful acquire. An acquire or release
-// of unknown outcome may have happened or may not; definite failures are left
-// out. So is an acquire of unknown outcome: it could only keep others out, and
-// no order needs it.
+// The state is the holders and the highest token granted. An acquire is legal iff there
+// is room for its weight and its token is higher. A grant that was not certainly released
+// expires: this is a separate operation, from the end of its trust window (or the last
+// acknowledged send + TTL, for a lock without windows) to the return of the next
+// successful acquire. A release of unknown outcome may have happened or not. Definite
+// failures are left out, and so are acquires of unknown outcome: they could only exclude
+// others, and no order needs them.
 //
-// A mutex is a capacity of 1; readers, writers and semaphores are the same model
-// with weights.
+// A mutex has a capacity of 1; readers, writers and semaphores are the same model with
+// weights.
 package model
 
 import (
@@ -27,9 +26,9 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Lock judges each resource of a history by the model of a lock. TTL is that of
-// the leases, used only where the history has no trust windows. Limit bounds
-// the search for one resource; a search that it ends finds nothing.
+// Lock checks each resource of a history against the model of a lock. TTL is that of the
+// leases, used only if the history has no trust windows. Limit bounds the search for one
+// resource; a search that reaches it finds nothing.
 func Lock(ttl, limit time.Duration) check.Check {
 	return check.Check{Name: "model", Find: func(ops []history.Op) []check.Violation {
 		var out []check.Violation
@@ -46,7 +45,7 @@ func Lock(ttl, limit time.Duration) check.Check {
 	}}
 }
 
-// split sorts the operations by resource, in the order of first use.
+// split groups the operations by resource, in the order of first use.
 func split(ops []history.Op) [][]history.Op {
 	index := map[string]int{}
 	var parts [][]history.Op
@@ -67,7 +66,7 @@ func split(ops []history.Op) [][]history.Op {
 	return parts
 }
 
-// earliest finds the acquire with which a history becomes illegal.
+// earliest returns the first acquire with which a history is illegal.
 func earliest(part []history.Op, ttl, limit time.Duration) history.Op {
 	grants := granted(part)
 	n, _ := slices.BinarySearchFunc(grants, true, func(op history.Op, _ bool) int {
@@ -82,7 +81,7 @@ func earliest(part []history.Op, ttl, limit time.Duration) history.Op {
 	return grants[min(n, len(grants)-1)]
 }
 
-// granted are the successful acquires, in the order of their return.
+// granted returns the successful acquires, in the order of their return.
 func granted(part []history.Op) []history.Op {
 	var grants []history.Op
 	for _, op := range part {
@@ -96,7 +95,7 @@ func granted(part []history.Op) []history.Op {
 
 const never = time.Duration(1<<63 - 1)
 
-// operations turns a history of one resource into steps of the machine.
+// operations converts a history of one resource to steps of the state machine.
 func operations(part []history.Op, ttl time.Duration) []porcupine.Operation {
 	grants, ended := lawful(part)
 	var out []porcupine.Operation
@@ -136,10 +135,9 @@ func operations(part []history.Op, ttl time.Duration) []porcupine.Operation {
 	return out
 }
 
-// lawful returns the grants that the lock answers for, and when the store had
-// dropped those that ended before their time: they were lost, or another client
-// released them, as an operator does. A hand-off of a lease that an operator had ended
-// is no grant of the store.
+// lawful returns the grants of the store, and the times at which the store had removed
+// those that ended early: they were lost, or another client released them, as an operator
+// does. A hand-off of a lease that an operator had ended is not a grant of the store.
 func lawful(part []history.Op) (grants []history.Op, ended map[string]time.Duration) {
 	ended = map[string]time.Duration{}
 	grants = granted(part)
@@ -167,7 +165,7 @@ func lawful(part []history.Op) (grants []history.Op, ended map[string]time.Durat
 	return grants, ended
 }
 
-// windowEnd is until when an acquire or renewal keeps others out at least.
+// windowEnd returns the time until which an acquire or renewal certainly excludes others.
 func windowEnd(op history.Op, ttl time.Duration) time.Duration {
 	switch {
 	case op.Until != 0:
@@ -178,7 +176,7 @@ func windowEnd(op history.Op, ttl time.Duration) time.Duration {
 	return never
 }
 
-// nextGrant is the return of the first acquire that may have needed the expiry.
+// nextGrant returns the return of the first acquire that may have needed the expiry.
 func nextGrant(grants []history.Op, g history.Op, from time.Duration) time.Duration {
 	for _, other := range grants {
 		if other.Return >= from && other.Holder != g.Holder {
@@ -188,12 +186,12 @@ func nextGrant(grants []history.Op, g history.Op, from time.Duration) time.Durat
 	return never
 }
 
-// verb is what a step does.
+// verb is the kind of a step.
 type verb uint8
 
 const (
 	take  verb = iota // an acquire
-	give              // a release or an expiry; nothing if it holds nothing
+	give              // a release or an expiry; no effect without a grant
 	lower             // a lower weight
 )
 
@@ -204,8 +202,7 @@ type step struct {
 	weight, capacity int
 }
 
-// state is who holds, in order of holder, and the highest token. It is never
-// changed in place.
+// state is the holders, in order of their name, and the highest token. It is immutable.
 type state struct {
 	held []share
 	top  uint64
@@ -226,7 +223,7 @@ func machine() porcupine.Model {
 	}
 }
 
-// next is the state after a step, and whether the step is legal.
+// next returns the state after a step, and whether the step is legal.
 func (s state) next(in step) (bool, state) {
 	at, holds := slices.BinarySearchFunc(s.held, in.holder, func(h share, id string) int { return strings.Compare(h.holder, id) })
 	switch in.do {
