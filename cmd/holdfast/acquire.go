@@ -52,7 +52,7 @@ func (c *acquireCmd) Run(e *env) error {
 	g := &guarded{verb: "acquire", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
 	g.TTL, g.ConflictExitCode, g.Quiet, g.JSON = c.TTL, c.ConflictExitCode, c.Quiet, c.JSON
 	say := newReporter(e.stderr, g)
-	// The holder that others see is the caller: this process is about to end.
+	// The holder in the store is the calling process, since this one is about to end.
 	s, err := e.open(holdfast.WithName("holdfast acquire"), holdfast.WithMeta(callerMeta()))
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *acquireCmd) Run(e *env) error {
 	return c.hand(e, s, lease)
 }
 
-// hand detaches the lease and prints its ticket. If that fails, it releases the lease.
+// hand detaches the lease and prints its ticket. If either fails, it releases the lease.
 func (c *acquireCmd) hand(e *env, s *session, lease *holdfast.Lease) error {
 	token, id := lease.Token(), lease.HolderID()
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
@@ -90,7 +90,7 @@ func (c *acquireCmd) hand(e *env, s *session, lease *holdfast.Lease) error {
 		return nil
 	}
 	if lease, failure := s.Adopt(ctx, ticket); failure == nil {
-		_ = lease.Release(ctx) // else it ends by its TTL
+		_ = lease.Release(ctx) // if this fails too, the lease ends by its TTL
 	}
 	return fail(exitFailed, "the ticket cannot be printed, so the lease was released: %v", err)
 }
@@ -104,7 +104,7 @@ type jsonTicket struct {
 	TTL      int64  `json:"ttl_ms"`
 }
 
-// callerMeta is where the process that started this one runs.
+// callerMeta returns the host and the PID of the process that started this one.
 func callerMeta() holdfast.Meta {
 	host, _ := os.Hostname() // an empty host is shown as such
 	return holdfast.Meta{Host: host, PID: os.Getppid()}

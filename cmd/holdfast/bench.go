@@ -92,7 +92,7 @@ func (c *benchCmd) print(e *env, at string, r benchmark.Result) error {
 	return t.Flush()
 }
 
-// micro words a time that may be short.
+// micro formats a duration that may be short.
 func micro(d time.Duration) string {
 	if d < 10*time.Millisecond {
 		return fmt.Sprintf("%.0f µs", float64(d.Nanoseconds())/1000)
@@ -100,7 +100,7 @@ func micro(d time.Duration) string {
 	return short(d)
 }
 
-// benchJSON names the figures for programs: microseconds, and turns a second.
+// benchJSON is what --json prints: microseconds, and turns per second.
 func benchJSON(r benchmark.Result) any {
 	type times struct {
 		Count int     `json:"count"`

@@ -59,7 +59,7 @@ func (c *breakCmd) Validate() error {
 // target is a lease or a wait to break.
 type target struct {
 	resource, id string
-	words        string // what it is, for people; empty if nobody looks at it
+	words        string // description for the question; empty if there is none
 }
 
 // Run breaks the leases or the wait.
@@ -90,7 +90,8 @@ func (c *breakCmd) Run(e *env) error {
 	return nil
 }
 
-// targets returns what to break. It looks at a single one only if its words are needed.
+// targets returns what to break. It reads a single target from the store only if a description
+// is needed.
 func (c *breakCmd) targets(e *env, s *session, asks bool) ([]target, error) {
 	if c.All != "" {
 		return c.matching(e, s)
@@ -165,7 +166,7 @@ func (c *breakCmd) confirm(targets []target, in io.Reader, out io.Writer) error 
 		how = " at once, though the holder may still act"
 	}
 	fmt.Fprintf(out, "holdfast: break %s%s? [y/N] ", what, how)
-	answer, _ := bufio.NewReader(in).ReadString('\n') // what cannot be read is a no
+	answer, _ := bufio.NewReader(in).ReadString('\n') // if it cannot be read, the answer is no
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
 		return nil
@@ -173,7 +174,7 @@ func (c *breakCmd) confirm(targets []target, in io.Reader, out io.Writer) error 
 	return fail(exitNo, "nothing was broken")
 }
 
-// breakOne breaks one target. One of many that has ended by itself is no error.
+// breakOne breaks one target. With several targets it is no error if one has ended already.
 func (c *breakCmd) breakOne(e *env, s *session, t target) error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()

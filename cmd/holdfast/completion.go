@@ -67,7 +67,7 @@ func bash(b *strings.Builder, shell string, app *kong.Node) {
 	for _, verb := range shownVerbs(app) {
 		names = append(names, verb.Name)
 	}
-	// A name with colons is several words for bash, so what is typed is read from the line.
+	// bash splits a name at its colons, so the typed text is read from the line.
 	fmt.Fprintf(b, `_holdfast() {
   local i verb= words= named= IFS=$' \t\n'
   local line=${COMP_LINE:0:COMP_POINT}

@@ -109,7 +109,7 @@ func (c *demoCmd) verdict(e *env, out io.Writer, player *demo.Player) error {
 	return nil
 }
 
-// drawing is how progress is best shown on w.
+// drawing returns how progress is shown on w.
 func drawing(w io.Writer) demo.Drawing {
 	if f, ok := w.(*os.File); ok && os.Getenv("TERM") != "dumb" {
 		if _, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {

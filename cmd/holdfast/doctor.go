@@ -50,7 +50,7 @@ func (c *doctorCmd) Validate() error {
 	return nil
 }
 
-// Run asks and judges.
+// Run makes the checks and prints the findings.
 func (c *doctorCmd) Run(e *env) error {
 	url := e.url
 	if len(c.URL) > 0 {
@@ -61,7 +61,7 @@ func (c *doctorCmd) Run(e *env) error {
 		return err
 	}
 	defer st.Close()
-	// A bad prefix is told as by every verb.
+	// A bad prefix is the same error as in every verb.
 	if _, err := holdfast.New(st.Engine(), holdfast.WithPrefix(e.prefix)); err != nil {
 		return explain(err, st.String())
 	}

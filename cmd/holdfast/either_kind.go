@@ -10,18 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// mostKinds is how often a lease is asked for while the kind in use changes.
+// mostKinds is the maximum number of attempts while the kind in use changes.
 const mostKinds = 10
 
-// eitherKind is a lock that excludes both those who use the resource as a mutex and
-// those who use it as a readers' and writers' lock, by joining the queue that is there.
+// eitherKind is a lock that excludes both mutexes and readers' and writers' locks of the
+// resource: it takes the kind that is in use, and so joins the existing queue.
 type eitherKind struct {
-	kind      engine.Kind // to ask for: at first that of a resource that is not in use
+	kind      engine.Kind // kind to request; at first the kind for a resource that is not in use
 	mutex, rw lock
 	inUse     func(ctx context.Context) (engine.Kind, error) // empty: not in use
 }
 
-// lock is the lock as others are.
+// lock returns it as a lock.
 func (e *eitherKind) lock() lock {
 	return lock{
 		wait: func(ctx context.Context) (*holdfast.Lease, error) {
@@ -33,8 +33,8 @@ func (e *eitherKind) lock() lock {
 	}
 }
 
-// acquire asks for the lease, and again if the resource is in use as the other kind. Only a
-// newcomer can find another kind, since the resource keeps it while anybody holds or waits.
+// acquire requests the lease, and again if the resource is in use as the other kind. The kind
+// cannot change while the caller holds or waits, only before.
 func (e *eitherKind) acquire(ctx context.Context, ask func(lock) (*holdfast.Lease, error)) (*holdfast.Lease, error) {
 	for n := 1; ; n++ {
 		l := e.mutex
@@ -54,10 +54,10 @@ func (e *eitherKind) acquire(ctx context.Context, ask func(lock) (*holdfast.Leas
 		case kind != "":
 			return nil, err
 		}
-		// On a quorum two that come at the same time may each find the other's kind.
+		// On a quorum, two concurrent requests may each find the kind of the other.
 		select {
 		case <-time.After(rand.N(time.Duration(n*n) * time.Millisecond)):
-		case <-ctx.Done(): // the next attempt says so
+		case <-ctx.Done(): // the next attempt returns its cause
 		}
 	}
 }

@@ -78,7 +78,7 @@ func (c *electCmd) lock(s *session) lock {
 	return lock{wait: func(ctx context.Context) (*holdfast.Lease, error) { return e.Campaign(ctx, string(c.Value)) }}
 }
 
-// observe prints who leads until it is interrupted.
+// observe prints the leader, and each change, until it is interrupted.
 func (c *electCmd) observe(e *env) error {
 	s, err := e.open()
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *electCmd) observe(e *env) error {
 	defer stop()
 	ctx, end := endBySignal(sigs)
 	defer end()
-	// A store that is away from the beginning is told; later on it is ridden out.
+	// If the store is unavailable at the start, that is an error. Later outages are not.
 	_, err = s.now(ctx)
 	if err == nil {
 		for l, failure := range s.Election(string(c.Name)).Observe(ctx) {
@@ -97,7 +97,7 @@ func (c *electCmd) observe(e *env) error {
 				err = c.print(e, l)
 			}
 			if err == nil && c.Once && l.Token == 0 {
-				err = &exitError{code: exitNo} // it was printed that nobody leads
+				err = &exitError{code: exitNo} // the output says that there is no leader
 			}
 			if err != nil || c.Once {
 				break
@@ -117,7 +117,7 @@ func (c *electCmd) observe(e *env) error {
 type jsonElection struct {
 	Time     time.Time   `json:"time"` // of this machine, when it was seen
 	Resource string      `json:"resource"`
-	Leader   *jsonLeader `json:"leader"` // null: nobody leads
+	Leader   *jsonLeader `json:"leader"` // null: no leader
 }
 
 type jsonLeader struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// Exit codes. Those of 64 and above that are not 79 are of sysexits.h, those of
-// 124 to 127 as timeout(1) and env(1) have them.
+// Exit codes. Those from 64 to 78 are those of sysexits.h, those from 124 to 127 those of
+// timeout(1) and env(1).
 const (
 	exitOK          = 0
 	exitNo          = 1 // break: nothing to break; elect --observe --once: no leader; demo: a claim did not hold
@@ -34,8 +34,8 @@ const (
 	exitTimeoutKill = exitSignal + int(syscall.SIGKILL)
 )
 
-// exitError ends the program with a code. Without text it does so silently:
-// what there is to say was said.
+// exitError ends the program with a code. Without text nothing is printed: the message
+// was printed before.
 type exitError struct {
 	code int
 	text string
@@ -44,7 +44,7 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.text }
 
-// fail is an error with the exit code of its cause and words that say what to do.
+// fail returns an error with an exit code and a text that says what to do.
 func fail(code int, format string, args ...any) error {
 	return &exitError{code: code, text: fmt.Sprintf(format, args...)}
 }
@@ -54,8 +54,8 @@ type signalled struct{ sig syscall.Signal }
 
 func (s *signalled) Error() string { return "ended by signal " + signalName(s.sig) }
 
-// explain gives an error of the library or of a URL its exit code and says what
-// to do. at is the store in words.
+// explain returns an error of the library or of a URL with its exit code and a text that
+// says what to do. at describes the store.
 func explain(err error, at string) *exitError {
 	var exit *exitError
 	var badURL *store.Error
@@ -68,7 +68,7 @@ func explain(err error, at string) *exitError {
 		return &exitError{code: exitConfig, text: text}
 	case errors.As(err, &sig):
 		return &exitError{exitSignal + int(sig.sig), text, sig.sig}
-	case errors.Is(err, syscall.EPIPE): // as of a program that SIGPIPE ends: its reader has seen enough
+	case errors.Is(err, syscall.EPIPE): // as if SIGPIPE had ended the program: the reader has closed the pipe
 		return &exitError{code: exitSignal + int(syscall.SIGPIPE), sig: syscall.SIGPIPE}
 	case errors.Is(err, holdfast.ErrDenied):
 		return denied(text, at)
@@ -101,8 +101,8 @@ func remedy(text string) string {
 	return "check that it runs, and the address in --redis or HOLDFAST_REDIS"
 }
 
-// denied distinguishes refusals by credentials or an ACL from those by the data in the
-// store.
+// denied distinguishes refusals because of credentials or an ACL from those because of the
+// data in the store.
 func denied(text, at string) *exitError {
 	text = storeMessage(text, holdfast.ErrDenied)
 	if store.RefusesUser(text) {
@@ -150,7 +150,7 @@ func asksJSON(args []string) bool {
 // printError prints an error, with --json as an object.
 func printError(w io.Writer, asJSON bool, code int, message string) {
 	if asJSON {
-		_ = writeJSON(w, jsonError{"error", code, message, jsonVersion}) // there is no other place to report to
+		_ = writeJSON(w, jsonError{"error", code, message, jsonVersion}) // an error cannot be reported anywhere else
 		return
 	}
 	fmt.Fprintf(w, "holdfast: %s\n", message)

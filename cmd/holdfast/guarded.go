@@ -29,7 +29,7 @@ type guardFlags struct {
 	LogFile          string       `placeholder:"FILE" help:"Append the messages of holdfast to FILE, with time and PID, in place of standard error. Default: none."`
 }
 
-// check looks at what the flags' types cannot.
+// check checks what the flags' types cannot.
 func (f *guardFlags) check(wait *span) error {
 	switch {
 	case wait != nil && *wait < 0, f.Timeout < 0, f.KillAfter != nil && *f.KillAfter < 0:
@@ -48,8 +48,8 @@ func (f *guardFlags) killAfter() time.Duration {
 	return defaultKillAfter
 }
 
-// defaultKillAfter does not count after a signal that is passed on: a service that
-// gets TERM may need its time.
+// defaultKillAfter does not apply to a signal that is passed on: a service that
+// gets TERM may need more time.
 const defaultKillAfter = 10 * time.Second
 
 // guarded is a command that runs under a lease. The wait for the lease is in
@@ -69,14 +69,14 @@ type guarded struct {
 	skippedExitCode int
 }
 
-// lock is how to get the lease.
+// lock is a way to acquire the lease.
 type lock struct {
 	wait func(ctx context.Context) (*holdfast.Lease, error)
 	// try acquires without queueing. If it is nil, the first try only reads the state.
 	try func(ctx context.Context) (*holdfast.Lease, error)
-	// resource names what will be locked, if only the store knows that.
+	// resource reads the name of the resource from the store, if it depends on the store.
 	resource func(ctx context.Context) (string, error)
-	// remark returns what to say about the lease, if anything. It may be nil.
+	// remark returns a message about the lease, or "". It may be nil.
 	remark func() string
 	// release replaces Lease.Release, if it is set. result is how the command ended.
 	release func(lease *holdfast.Lease, result error, say *reporter)
@@ -151,8 +151,8 @@ func (c *guarded) resources() []string {
 	return []string{string(c.Resource)}
 }
 
-// asClient has a client do all, since this process is a member of a job that the
-// terminal may stop.
+// asClient runs this program again as a client that does the work, since this process
+// is a member of a job that the terminal may stop.
 func asClient() error {
 	status, err := guard.RunClient(os.Args[1:])
 	if err != nil {
@@ -167,7 +167,7 @@ func asClient() error {
 
 // name returns the holder's name: the command, not this program.
 func (c *guarded) name() string {
-	const most = 64 // a program's name, not an essay
+	const most = 64 // long enough for the name of a program
 	name := []rune("holdfast " + c.verb + " " + filepath.Base(string(c.Cmd[0])))
 	return string(name[:min(len(name), most)])
 }
@@ -181,7 +181,7 @@ func (c *guarded) release(lease *holdfast.Lease, say *reporter) {
 	case err == nil:
 		say.detail("released", nil, "released %q", c.Resource)
 	case errors.Is(err, holdfast.ErrLost):
-		// supervise has told it, or the loss came when nothing ran any more.
+		// supervise has reported it, or the lease was lost after the group had ended.
 		say.detail("lost-after-end", []slog.Attr{slog.String("message", err.Error())}, "%v", err)
 	default:
 		say.notice("release-unconfirmed", []slog.Attr{slog.String("message", err.Error())},
@@ -189,11 +189,11 @@ func (c *guarded) release(lease *holdfast.Lease, say *reporter) {
 	}
 }
 
-// find looks the program up before anything is locked for it.
+// find looks up the program before the lease is acquired.
 func find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrDot) {
-		err = nil // the user's own PATH says so
+		err = nil // PATH contains that folder on purpose
 	}
 	switch {
 	case err == nil:

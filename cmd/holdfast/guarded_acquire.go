@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// leastWait is how long a lock that cannot be tried without queueing is waited for at
-// least, also with -w 0: the store needs time to answer.
+// leastWait is the minimum wait for a lock that cannot be tried without queueing, also with
+// -w 0: the store needs time to answer.
 const leastWait = time.Second
 
 // firstTry runs before the wait. It returns neither lease nor error if the caller has to wait.
 type firstTry func(ctx context.Context, s *session, say *reporter) (*holdfast.Lease, error)
 
-// acquire gets the lease as the flags say. Every error has its exit code, or
+// acquire acquires the lease according to the flags. Every error has its exit code, or
 // gets it from explain.
 func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, first firstTry) (*holdfast.Lease, error) {
 	ctx, stop := endBySignal(sigs)
@@ -94,8 +94,8 @@ func (c *guarded) findResource(ctx context.Context) error {
 	return err
 }
 
-// skipFirstTry goes straight to the wait, which retries while the store is unavailable. It is for
-// a command that has run before.
+// skipFirstTry is the first try of a command that has run before: it goes on to the wait, which
+// retries while the store is unavailable.
 func (c *guarded) skipFirstTry(context.Context, *session, *reporter) (*holdfast.Lease, error) {
 	return nil, nil
 }
@@ -139,7 +139,7 @@ func (c *guarded) waitForLease(ctx context.Context, s *session, say *reporter, s
 		var cancel context.CancelFunc
 		end := start.Add(time.Duration(*c.Wait))
 		if least := time.Now().Add(leastWait); c.lock.try == nil && end.Before(least) {
-			end = least // the first try was a read alone: the request takes its time
+			end = least // the first try was only a read, so the request still needs time
 		}
 		ctx, cancel = context.WithDeadline(ctx, end)
 		defer cancel()
@@ -150,7 +150,7 @@ func (c *guarded) waitForLease(ctx context.Context, s *session, say *reporter, s
 	switch {
 	case err == nil:
 		return lease, nil
-	case c.Wait != nil && errors.Is(ctx.Err(), context.DeadlineExceeded): // -w ran out; err may tell of other time limits
+	case c.Wait != nil && errors.Is(ctx.Err(), context.DeadlineExceeded): // -w ran out; err may name other time limits
 	case errors.Is(err, holdfast.ErrNotAcquired) && ctx.Err() == nil: // an operator broke the wait
 		return nil, fail(c.ConflictExitCode, "%s", strings.TrimPrefix(err.Error(), "holdfast: "))
 	default:
@@ -195,14 +195,13 @@ func signalOf(ctx context.Context) error {
 	return nil
 }
 
-// conflict is the exit of a run that did not get the lease, with all that an
-// operator wants to know.
+// conflict returns the error of a run that did not get the lease, with the present holder.
 func (c *guarded) conflict(held *holdfast.HeldError) error {
 	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", shellWord(text(held.Resource)))
 	return &busyError{held: held, exitError: exitError{code: c.ConflictExitCode, text: "not acquired: " + heldText(held) + hint}}
 }
 
-// busyError is an exitError that keeps who was in the way, for --json.
+// busyError is an exitError with the present holder, for --json.
 type busyError struct {
 	exitError
 	held *holdfast.HeldError
@@ -211,8 +210,8 @@ type busyError struct {
 // Unwrap lets errors.As find the exit code.
 func (e *busyError) Unwrap() error { return &e.exitError }
 
-// heldText says who holds the resource, since when, why, and how many wait. What other
-// processes wrote is escaped.
+// heldText describes the holder of the resource, since when and why it holds it, and the number
+// of waiters. Texts of other processes are escaped.
 func heldText(h *holdfast.HeldError) string {
 	if h.HolderID == "" {
 		return fmt.Sprintf("%q, nobody holds it, %d waiting ahead", h.Resource, h.Waiters)
@@ -237,7 +236,7 @@ func heldAttrs(h *holdfast.HeldError) []slog.Attr {
 	}
 }
 
-// orNone words an empty field, and escapes others as cell does.
+// orNone returns a text for an empty field, and escapes others as cell does.
 func orNone(s string) string {
 	if s == "" {
 		return "(not told)"

@@ -80,7 +80,7 @@ func (c *holdCmd) Run(e *env) error {
 	return err
 }
 
-// tell says on standard output that the lease is held.
+// tell prints on standard output that the lease is held.
 func (c *holdCmd) tell(e *env, lease *holdfast.Lease) error {
 	if c.JSON {
 		return writeJSON(e.stdout, jsonTicket{Resource: string(c.Resource), Token: lease.Token(), Holder: lease.HolderID(), TTL: time.Duration(c.TTL).Milliseconds()})

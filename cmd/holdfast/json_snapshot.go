@@ -16,8 +16,8 @@ type jsonSnapshot struct {
 	Kind     string      `json:"kind,omitempty"`
 	Capacity int         `json:"capacity,omitempty"`
 	Token    uint64      `json:"token,omitempty"`     // highest fencing token so far
-	Marked   float64     `json:"marked_ms,omitempty"` // how long its work still counts as done
-	MarkedBy *jsonParty  `json:"marked_by,omitempty"` // what set the mark, if the store knows; no TTL
+	Marked   float64     `json:"marked_ms,omitempty"` // time until the mark ends
+	MarkedBy *jsonParty  `json:"marked_by,omitempty"` // the lease that set the mark, if it is recorded; no TTL
 	Holders  []jsonParty `json:"holders"`
 	Waiters  []jsonParty `json:"waiters"` // null: not known, as on a quorum
 }
@@ -69,9 +69,9 @@ func jsonHolder(s holdfast.Snapshot, h holdfast.Holder) jsonParty {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// mode returns the meaning of a party's weight: "reader" or "writer" of a readers' and
-// writers' lock, where a writer needs the whole capacity; "count 3" of the party that set
-// a latch, and "wait" of those that wait for it; otherwise nothing.
+// mode returns the meaning of a party's weight: "reader" or "writer" for a readers' and
+// writers' lock, where a writer needs the whole capacity; "count 3" for the party that set
+// a latch, and "wait" for its waiters; otherwise "".
 func mode(s holdfast.Snapshot, weight int) string {
 	switch {
 	case s.Kind == string(engine.KindLatch) && weight == s.Capacity:

@@ -22,7 +22,7 @@ type lockFlags struct {
 	Reason    text  `placeholder:"TEXT" help:"The purpose, which operators and waiters see. Default: none."`
 }
 
-// checkSlots looks at what the flag's type cannot.
+// checkSlots checks what the flag's type cannot.
 func (f *lockFlags) checkSlots() error {
 	if f.Slots != nil && (*f.Slots < 1 || *f.Slots > holdfast.MaxCapacity) {
 		return fmt.Errorf("--slots needs a number from 1 to %d", holdfast.MaxCapacity)
@@ -33,7 +33,7 @@ func (f *lockFlags) checkSlots() error {
 	return nil
 }
 
-// weight is the number of slots to take.
+// weight returns the number of slots to take.
 func (f *lockFlags) weight() int {
 	if f.Weight != nil {
 		return *f.Weight
@@ -41,7 +41,7 @@ func (f *lockFlags) weight() int {
 	return 1
 }
 
-// on is the primitive that the flags name; several names are a Multi.
+// on returns the primitive that the flags name; for several names, a Multi.
 func (f *lockFlags) on(s *session, names []string, ttl time.Duration) lock {
 	opts := []holdfast.LockOption{holdfast.WithTTL(ttl), holdfast.WithReason(string(f.Reason)), holdfast.WithoutTenure()}
 	name := names[0]

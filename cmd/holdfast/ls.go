@@ -56,8 +56,8 @@ func (c *lsCmd) Run(e *env) error {
 	})
 }
 
-// look lists once. Its first call has a limit, so that it fails soon if the store does not
-// answer at all; many resources take their time.
+// look lists once. Its first call has a time limit, so that it fails soon if the store does not
+// answer at all; the list has none, since many resources take long.
 func (c *lsCmd) look(ctx context.Context, e *env, s *session) error {
 	now, err := s.now(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *lsCmd) order(a, b holdfast.Snapshot) int {
 	return cmp.Or(by, cmp.Compare(a.Resource, b.Resource))
 }
 
-// heldSince returns when the first holder came; a resource that nobody holds is last.
+// heldSince returns the time of the first grant; a resource without holders is last.
 func heldSince(s holdfast.Snapshot) time.Time {
 	if len(s.Holders) == 0 {
 		return time.Unix(1<<40, 0)
@@ -138,7 +138,7 @@ func heldSince(s holdfast.Snapshot) time.Time {
 	return s.Holders[0].Since
 }
 
-// ttlLeft returns the shortest TTL; a resource that nobody holds is last.
+// ttlLeft returns the shortest TTL; a resource without holders is last.
 func ttlLeft(s holdfast.Snapshot) time.Duration {
 	left := time.Duration(1<<63 - 1)
 	for _, h := range s.Holders {
@@ -173,8 +173,8 @@ func waiters(s holdfast.Snapshot) string {
 	return strconv.Itoa(len(s.Waiters))
 }
 
-// printMarks is the table of --marks. Until is an instant of the store's clock, which shows
-// in now.
+// printMarks prints the table of --marks. Until is an instant of the store's clock, whose
+// present time is now.
 func (c *lsCmd) printMarks(e *env, all []holdfast.Snapshot, now time.Time) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintf(e.stdout, "nothing that matches %q is marked as done (prefix %q)\n", c.Pattern, e.prefix)
@@ -188,7 +188,7 @@ func (c *lsCmd) printMarks(e *env, all []holdfast.Snapshot, now time.Time) error
 	return t.Flush()
 }
 
-// doneBy words what set a mark, as far as the store knows it.
+// doneBy describes the lease that set a mark, as far as it is recorded.
 func doneBy(h holdfast.Holder) string {
 	if h.Name == "" && h.Host == "" {
 		return h.ID

@@ -10,7 +10,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// manCmd is `holdfast man`, for those who package the command.
+// manCmd is `holdfast man`, for packages of the command.
 type manCmd struct {
 	Folder text `arg:"" help:"Where to write the pages; it is made if it is missing."`
 }
@@ -84,7 +84,7 @@ func manPage(n *kong.Node, global []*kong.Flag) string {
 	return b.String()
 }
 
-// manText writes paragraphs; lines that begin with a tab are set as they are.
+// manText writes paragraphs; lines that begin with a tab are not filled.
 func manText(b *strings.Builder, text string) {
 	asIs := false
 	for line := range strings.Lines(strings.TrimSpace(text) + "\n") {
@@ -104,8 +104,8 @@ func manText(b *strings.Builder, text string) {
 	}
 }
 
-// roff escapes text: a backslash, a hyphen that is to be typed, and what begins a line of
-// macros.
+// roff escapes text: backslashes, hyphens, which readers may copy, and characters that would
+// begin a macro line.
 func roff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

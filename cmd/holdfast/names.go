@@ -16,8 +16,9 @@ const (
 	maxNames     = 1000
 )
 
-// Run prints the names of resources in use that begin so, soon or not at all. Those that
-// would have to be quoted are left out: a shell expands what it completes.
+// Run prints the names of resources in use that begin with the argument. If the store does not
+// answer soon, it prints nothing. Names that would have to be quoted are left out, since a shell
+// expands what it completes.
 func (c *namesCmd) Run(e *env) error {
 	plain := func(name text) bool { return name == "" || shellWord(name) == string(name) }
 	s, err := e.open()

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// defaultKeep is how long an ID stays done.
+// defaultKeep is how long an ID stays marked as done.
 const defaultKeep = 24 * time.Hour
 
 // onceCmd is `holdfast once`.
@@ -59,7 +59,7 @@ Examples:
 func (c *onceCmd) Validate() error {
 	switch {
 	case len(c.Cmd) == 0:
-		return nil // kong says so itself, after this
+		return nil // kong reports it after this
 	case c.Cmd[0] == "":
 		return errors.New("CMD is empty: put a program after --")
 	case c.Retry && c.Every == nil && c.Cron == nil:
@@ -143,7 +143,7 @@ type jobRun struct {
 
 // start starts the run and waits for its lease. Errors: errDone, and those of Job.Run.
 func (t *jobRun) start(ctx context.Context) (*holdfast.Lease, error) {
-	// ctx is that of the wait; the run has no limit but its lease.
+	// ctx is that of the wait; the run is bounded only by its lease.
 	run, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	go func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// requestTimeout bounds one question to the store: a person or a script waits.
+// requestTimeout bounds one request to the store, for which a person or a script waits.
 const requestTimeout = 3 * time.Second
 
 // closeTimeout bounds the end of the program.
@@ -23,7 +23,7 @@ type session struct {
 	*holdfast.Client
 	store  *store.Store
 	engine engine.Engine
-	at     string // the store in words
+	at     string // description of the store
 }
 
 // storeFlags are the flags that say how to connect, besides the URL.
@@ -81,7 +81,7 @@ func (s *session) now(ctx context.Context) (time.Time, error) {
 	return s.engine.Now(ctx)
 }
 
-// explain is the function of that name, with the cause that the store shows.
+// explain is the function explain, with the cause that the store reports.
 func (s *session) explain(err error) *exitError {
 	if unreachable(err) {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -93,13 +93,13 @@ func (s *session) explain(err error) *exitError {
 	return explain(err, s.at)
 }
 
-// close gives back what is still held and disconnects. What a store that is away
-// has not confirmed by closeTimeout ends by its TTL: nobody waits longer for it.
+// close releases the leases that are still held and disconnects. If the store has not
+// confirmed a release by closeTimeout, the lease ends by its TTL.
 func (s *session) close() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Client.Close() // the verb has its answer already
+		_ = s.Client.Close() // the result of the verb is known already
 		_ = s.store.Close()
 	}()
 	select {

@@ -12,14 +12,14 @@ import (
 
 // chainVar lists the leases under which a command runs, its own last, when
 // `holdfast run` is nested: resource=holder pairs, both escaped, with & between. If a lease is of
-// several resources, they have their fencing tokens in place of the holder ID, but for the first.
+// several resources, all but the first have their fencing token in place of the holder ID.
 const chainVar = "HOLDFAST_CHAIN"
 
 // outerLease is a lease under which this process runs.
 type outerLease struct{ resource, holder string }
 
-// outerLeases returns the leases under which this process runs. A malformed entry is left
-// out: the variable serves to find mistakes, and exclusion does not depend on it.
+// outerLeases returns the leases under which this process runs. A malformed entry is
+// ignored: the variable serves to detect deadlocks, and exclusion does not depend on it.
 func outerLeases() []outerLease {
 	var links []outerLease
 	for pair := range strings.SplitSeq(os.Getenv(chainVar), "&") {
@@ -49,10 +49,9 @@ func withOuterLeases(resources []string, lease *holdfast.Lease) string {
 	return strings.Join(chain, "&")
 }
 
-// outerHolder returns the holder ID of the lease that this process runs under,
-// if that is among the holders and leaves no room: a wait for it would be a wait for
-// this process itself. The snapshot is the store's, so neither a lease of the same name in
-// another store nor one that has ended counts. weight is what it would wait for.
+// outerHolder returns the holder ID of the lease that this process runs under, if that is
+// among the holders and does not leave weight free: this process would then wait for itself.
+// A lease of the same name in another store, or one that has ended, is not in the snapshot.
 func outerHolder(snap holdfast.Snapshot, weight int) (holder string) {
 	own := 0
 	for _, l := range outerLeases() {
@@ -64,7 +63,7 @@ func outerHolder(snap holdfast.Snapshot, weight int) (holder string) {
 		}
 	}
 	if snap.Kind == string(engine.KindSemaphore) && own+weight <= snap.Capacity {
-		return "" // there are slots besides
+		return "" // enough slots are left
 	}
 	return holder
 }

@@ -16,9 +16,9 @@ type parsed struct {
 	ctx    *kong.Context
 }
 
-// parse parses the arguments; --help prints and exits inside. The model of all verbs takes
-// kong milliseconds, so it has only those that the arguments name. What does not parse by
-// that one gets its error from the whole.
+// parse parses the arguments; --help prints and exits inside. kong takes milliseconds to build
+// the model of all verbs, so the model has only the verbs that the arguments name. If that fails,
+// the error comes from the model of all verbs.
 func parse(args []string, stdout, stderr io.Writer) (p parsed, err error) {
 	for _, without := range [][]string{unnamedVerbs(args), nil} {
 		p.cli = new(cli)
@@ -42,7 +42,7 @@ func parse(args []string, stdout, stderr io.Writer) (p parsed, err error) {
 }
 
 // unnamedVerbs returns a pattern of the fields of cli for verbs that the arguments do not name;
-// none if the model of all is asked for.
+// none if all verbs are needed.
 func unnamedVerbs(args []string) []string {
 	if i := slices.Index(args, "--"); i >= 0 {
 		args = args[:i]

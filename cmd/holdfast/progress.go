@@ -13,26 +13,26 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// On a terminal the status of a wait is drawn every drawEvery, and every readEvery the
-// store is read for it. Elsewhere there is a line every lineEvery, and a read for it.
+// On a terminal the status of a wait is drawn every drawEvery, and the store is read for it
+// every readEvery. Elsewhere a line is printed every lineEvery, after a read.
 const (
 	drawEvery = time.Second
 	readEvery = 3 * drawEvery
 	lineEvery = time.Minute
 )
 
-// progress reports a wait: position in the queue, who holds the resource, elapsed time.
+// progress reports a wait: position in the queue, holder of the resource, elapsed time.
 type progress struct {
 	c     *guarded
 	s     *session
 	say   *reporter
 	names []string
 	start time.Time
-	live  bool // one line of the terminal, drawn again and again
+	live  bool // one line of the terminal, redrawn each time
 	drawn bool
 }
 
-// look is what a read of the store found.
+// look is the result of a read of the store.
 type look struct {
 	snap holdfast.Snapshot
 	err  error
@@ -81,7 +81,7 @@ func (p *progress) loop(ctx context.Context) {
 			}
 			if show && !reading && time.Since(read) >= reads-drawEvery/2 {
 				reading, read = true, time.Now()
-				go p.read(ctx, found) // not awaited: go-redis does not notice that ctx was cancelled
+				go p.read(ctx, found) // not awaited: a call of go-redis does not end with ctx
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func (p *progress) report(l look) {
 }
 
 // position returns the place of this process in the queue, from 1, or 0 if the snapshot does
-// not tell: on a quorum, or with several waiters of one script.
+// not show it: on a quorum, or with several waiters of one script.
 func (p *progress) position(snap holdfast.Snapshot) int {
 	me := holdfast.Meta{PID: os.Getpid()}
 	me.Host, _ = os.Hostname()
@@ -144,7 +144,7 @@ func (p *progress) position(snap holdfast.Snapshot) int {
 	return place
 }
 
-// draw replaces the line. The terminal cuts what is too long, instead of wrapping it.
+// draw replaces the line. The terminal truncates a long line instead of wrapping it.
 func (p *progress) draw(text string) {
 	if !p.c.foreground() {
 		return
@@ -159,7 +159,7 @@ func (p *progress) clear() {
 	}
 }
 
-// canDraw reports whether w is the controlling terminal and understands more than lines.
+// canDraw reports whether w is the controlling terminal and supports control sequences.
 func canDraw(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "" || os.Getenv("TERM") == "dumb" {
@@ -169,7 +169,7 @@ func canDraw(w io.Writer) bool {
 	return err == nil
 }
 
-// foreground reports whether the terminal is ours, and not that of another job.
+// foreground reports whether this process is in the foreground job of the terminal.
 func (c *guarded) foreground() bool {
 	if c.job != nil {
 		return c.job.Foreground()

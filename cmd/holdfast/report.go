@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// reporter reports what a guarded command does, on standard error or in a file: in words, or with --json as
-// one JSON object a line. It is used by one goroutine.
+// reporter reports the events of a guarded command, on standard error or in a file: as text, or
+// with --json as one JSON object per line. It is used by one goroutine.
 type reporter struct {
 	w       io.Writer
 	quiet   bool
@@ -31,8 +31,8 @@ func newReporter(w io.Writer, c *guarded) *reporter {
 	return r
 }
 
-// jsonNames fits slog's fields to events: they have a name and no level, times
-// are UTC, and durations are milliseconds in a field whose name says so.
+// jsonNames adapts slog's fields to events: they have a name and no level, times are
+// UTC, and durations are milliseconds in a field whose name ends in _ms.
 func jsonNames(_ []string, a slog.Attr) slog.Attr {
 	switch {
 	case a.Key == slog.LevelKey:
@@ -70,8 +70,8 @@ func (r *reporter) tell(show bool, event string, attrs []slog.Attr, format strin
 	}
 }
 
-// failure reports why it ends without CMD's own exit code, and returns the error
-// that only carries the code.
+// failure reports why the program ends without CMD's own exit code, and returns an error
+// that only has the code.
 func (r *reporter) failure(event string, e *exitError, attrs ...slog.Attr) error {
 	if e.text != "" {
 		attrs = append(attrs, slog.Int("code", e.code), slog.String("message", e.text))
@@ -80,7 +80,7 @@ func (r *reporter) failure(event string, e *exitError, attrs ...slog.Attr) error
 	return &exitError{code: e.code, sig: e.sig}
 }
 
-// short words a duration for people.
+// short formats a duration for messages.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Minute:

@@ -14,8 +14,8 @@ type runCmd struct {
 	Resource text   `arg:"" help:"Name of the resource to lock, such as stock:42."`
 	More     texts  `arg:"" optional:"" name:"more" help:"Names of further resources: all are locked, or none."`
 	Cmd      []text `arg:"" optional:"" name:"cmd" help:"Command and its arguments, after --."`
-	// behind is the number of arguments behind the first --, or -1 if there is none. The
-	// parser fills Resource, More and Cmd in turn, whatever it is.
+	// behind is the number of arguments after the first --, or -1 if there is none. The
+	// parser fills Resource, More and Cmd in turn and ignores the --.
 	behind int
 
 	Line text `name:"command" short:"c" placeholder:"LINE" help:"Run LINE in the shell ($SHELL, or /bin/sh) in place of CMD."`

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"holdfast": main, guard.Name: main, guard.ClientName: main, demo.NodeName: main, "guard-by-hand": guardByHand})
 }
 
-// leaveTerminal lets the tests run the same way in a terminal and without one.
+// leaveTerminal detaches the tests from the terminal, so that they run the same way without one.
 func leaveTerminal() {
 	if tty, err := os.Open("/dev/tty"); err == nil {
 		_ = unix.IoctlSetInt(int(tty.Fd()), unix.TIOCNOTTY, 0)
@@ -42,7 +42,7 @@ func leaveTerminal() {
 	}
 }
 
-// guardByHand is the guard as a curious user may start it.
+// guardByHand runs the guard as a user may start it by hand.
 func guardByHand() { os.Exit(guard.Main([]string{guard.Name})) }
 
 // waitTimeout is how long a script waits for an event before it fails.
@@ -70,7 +70,7 @@ func TestScripts(t *testing.T) {
 			e.Values[stallsKey{}] = stalls
 			e.Setenv("HOLDFAST_REDIS", s.URL())
 			e.Setenv("ADDR", s.Addr())
-			// The race detector would hold up the end of every process by a second.
+			// The race detector would delay the end of every process by a second.
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			return nil
 		},
@@ -219,7 +219,7 @@ func requireCode(ts *testscript.TestScript, want string, err error) {
 	}
 }
 
-// await looks again and again until ok, or fails the script.
+// await polls until ok, or fails the script.
 func await(ts *testscript.TestScript, trouble string, ok func() bool) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()

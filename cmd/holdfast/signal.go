@@ -39,9 +39,9 @@ func signalName(sig syscall.Signal) string {
 	return strconv.Itoa(int(sig))
 }
 
-// catchSignals starts to deliver those signals that end a wait or are passed on
-// to the command. One that was ignored when the program started (nohup, a
-// background job of a plain shell) stays ignored, for the command too.
+// catchSignals starts to deliver the signals that end a wait or are passed on to the
+// command. A signal that was ignored when the program started (nohup, a background job
+// of a plain shell) stays ignored, for the command too.
 func catchSignals() (sigs chan os.Signal, stop func()) {
 	sigs = make(chan os.Signal, 16)
 	for _, sig := range guard.Forwarded() {
@@ -57,8 +57,8 @@ func catchSignals() (sigs chan os.Signal, stop func()) {
 	return sigs, func() { signal.Stop(sigs) }
 }
 
-// endBySignal returns a context that the first signal ends, with *signalled as
-// its cause. After stop no signal is taken from sigs any more.
+// endBySignal returns a context that the first signal ends, with *signalled as its
+// cause. After stop it receives no more signals from sigs.
 func endBySignal(sigs <-chan os.Signal) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	quit, done := make(chan struct{}), make(chan struct{})

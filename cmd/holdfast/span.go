@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// span is a duration flag: Go's notation, also with days before it (1d, 1d12h), and a bare
-// number of seconds as sleep(1) and timeout(1) take it. Its error says how to write one.
+// span is a duration flag: Go's notation, optionally with days before it (1d, 1d12h), or a bare
+// number of seconds as for sleep(1) and timeout(1). Its error shows the notation.
 type span time.Duration
 
 // UnmarshalText reads the flag's value.

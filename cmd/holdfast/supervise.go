@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// leftoverNotice is how long processes that CMD left behind may run before the
-// user is told what the lease is still kept for.
+// leftoverNotice is how long processes that CMD left behind may run before a message says
+// that the lease is still held for them.
 const leftoverNotice = time.Second
 
 // renewals is the hook that reports renewals.
 type renewals struct{ moved chan holdfast.RenewEvent }
 
-// Renew sends the latest renewal in place of one that was not received yet.
+// Renew sends the latest renewal. It replaces one that was not received yet.
 func (r *renewals) Renew(e holdfast.RenewEvent) {
 	for {
 		select {
@@ -36,9 +36,9 @@ func (r *renewals) Renew(e holdfast.RenewEvent) {
 	}
 }
 
-// supervision is the life of CMD under the lease. The guard ends the group when the
-// deadline comes near; this side tells it of renewals, losses, signals and the
-// time limit, and says what happens. One goroutine.
+// supervision is the state of CMD under the lease. The guard ends the group when the
+// deadline comes near. This side sends it renewals, losses, signals and the time limit,
+// and reports events. It is used by one goroutine.
 type supervision struct {
 	c     *guarded
 	say   *reporter
@@ -48,7 +48,7 @@ type supervision struct {
 
 	failed error // holdfast or the start of CMD failed
 	status *syscall.WaitStatus
-	cause  guard.StopCause // set: the group was stopped by us
+	cause  guard.StopCause // set: this program stopped the group
 	killed bool
 	gone   bool
 	asked  bool // a signal came that ends a program; HUP often means to read the configuration again
@@ -77,8 +77,8 @@ func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.S
 	return w, nil
 }
 
-// awaitRenewal waits for the first renewal of a lease that came with a claim window
-// only: the command would be stopped at once for want of time.
+// awaitRenewal waits for the first renewal of a lease that was granted for the claim
+// window only: otherwise the command would be stopped at once.
 func awaitRenewal(lease *holdfast.Lease, renewed <-chan holdfast.RenewEvent, ttl time.Duration) {
 	for time.Until(lease.Deadline()) < ttl/2 {
 		select {
@@ -89,8 +89,8 @@ func awaitRenewal(lease *holdfast.Lease, renewed <-chan holdfast.RenewEvent, ttl
 	}
 }
 
-// environ is CMD's environment: what it inherits, then the lease. The same name
-// twice would leave it to CMD which one counts, so inherited ones go.
+// environ returns CMD's environment: the inherited variables, then those of the lease.
+// Inherited variables of the same names are removed, so that no name occurs twice.
 func (c *guarded) environ(lease *holdfast.Lease) []string {
 	tokens, _ := json.Marshal(lease.Tokens()) // of strings and numbers
 	own := []string{
@@ -101,14 +101,14 @@ func (c *guarded) environ(lease *holdfast.Lease) []string {
 		"HOLDFAST_TTL_MS=" + strconv.FormatInt(time.Duration(c.TTL).Milliseconds(), 10),
 		chainVar + "=" + withOuterLeases(c.resources(), lease),
 	}
-	// Without a URL a holdfast below would use another store: it gets one that is refused.
+	// Without a URL a nested holdfast would use the default store, so it gets an invalid URL.
 	if url := os.Getenv("HOLDFAST_REDIS"); url != "" && !c.PassEnv {
 		own = append(own, "HOLDFAST_REDIS="+store.WithoutPassword(url))
 	}
 	return mergeEnviron(os.Environ(), own)
 }
 
-// loop runs until the group is gone, or was never there.
+// loop runs until the group has ended or has failed to start.
 func (w *supervision) loop(sigs <-chan os.Signal, renewed <-chan holdfast.RenewEvent) {
 	lost, orphaned := w.lease.Done(), w.c.job.Gone()
 	var limit, leftover <-chan time.Time
@@ -134,7 +134,7 @@ func (w *supervision) loop(sigs <-chan os.Signal, renewed <-chan holdfast.RenewE
 			w.lost()
 		case <-orphaned:
 			orphaned = nil
-			if w.c.OnLost == guard.KillOnLost { // otherwise CMD runs on, and its lease is renewed
+			if w.c.OnLost == guard.KillOnLost { // otherwise CMD continues, and its lease is renewed
 				w.guard.Stop(guard.CauseOrphaned, syscall.SIGTERM)
 			}
 		case sig := <-sigs:
@@ -155,7 +155,7 @@ func (w *supervision) renewed(r holdfast.RenewEvent) {
 		w.say.detail("renewal-failed", []slog.Attr{slog.Duration("left", r.Left), slog.String("message", r.Err.Error())},
 			"renewal failed, %s left: %v", short(r.Left), r.Err)
 	}
-	w.guard.Extend(w.lease.Deadline()) // also now: a good renewal may have made way for this one
+	w.guard.Extend(w.lease.Deadline()) // also after a failure, which may have replaced a renewal
 }
 
 func (w *supervision) lost() {
@@ -183,7 +183,7 @@ func (w *supervision) signal(sig syscall.Signal) {
 	w.asked = w.asked || sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT
 	attrs := []slog.Attr{slog.String("signal", signalName(sig))}
 	if (sig == syscall.SIGINT || sig == syscall.SIGQUIT) && w.c.job.Foreground() {
-		w.say.detail("signal", attrs, "%s from the terminal", signalName(sig)) // which sent it to CMD too
+		w.say.detail("signal", attrs, "%s from the terminal", signalName(sig)) // the terminal has sent it to CMD too
 		return
 	}
 	w.say.detail("signal", attrs, "passing %s on", signalName(sig))
@@ -201,7 +201,7 @@ func (w *supervision) event(e guard.Event) {
 	case guard.Started:
 		w.say.detail("started", []slog.Attr{slog.Int("pid", e.PID)}, "started %s, pid and group %d", name, e.PID)
 		if w.tty.give(e.PID) {
-			w.guard.Signal(syscall.SIGCONT) // it may have touched the terminal already
+			w.guard.Signal(syscall.SIGCONT) // it may have been stopped because of the terminal already
 		}
 	case guard.Failed:
 		w.failed = startError(name, e.Errno)
@@ -233,7 +233,7 @@ func (w *supervision) stopped() bool {
 	return w.failed == nil && w.gone && w.cause != "" && w.cause != guard.CauseTimeout && w.cause != guard.CauseAsked
 }
 
-// result is the exit code, in the order of what matters most.
+// result returns the exit code of the most important event.
 func (w *supervision) result() error {
 	switch {
 	case w.failed != nil:
@@ -260,7 +260,7 @@ func (w *supervision) exit(code int) *exitError {
 	return &exitError{code: code}
 }
 
-// startError words why CMD was not started.
+// startError returns the error if CMD was not started.
 func startError(name string, errno syscall.Errno) error {
 	switch errno {
 	case syscall.ENOENT:
@@ -273,7 +273,7 @@ func startError(name string, errno syscall.Errno) error {
 	return notExecutable(name, errno)
 }
 
-// codeOf is the exit code of an ended process, as a shell has it.
+// codeOf returns the exit code of an ended process as a shell reports it.
 func codeOf(s syscall.WaitStatus) int {
 	if s.Signaled() {
 		return exitSignal + int(s.Signal())

@@ -30,9 +30,9 @@ func since(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// cell makes text of other processes fit for a cell: what does not print, such as tabs, line
-// ends, terminal controls and marks that change the direction of writing, is escaped as in a
-// Go string. An empty text becomes "-".
+// cell formats a text of another process for a cell. Characters that do not print, such as tabs,
+// line ends, terminal controls and marks that change the direction of writing, are escaped as in
+// a Go string. An empty text becomes "-".
 func cell(text string) string {
 	if text == "" {
 		return "-"

@@ -11,9 +11,10 @@ import (
 // terminal is the controlling terminal on standard input, if this program is
 // its foreground job. The command's group must become the foreground in its
 // place, or the command would be stopped when it reads.
-type terminal struct{ ours int } // our own process group; 0: there is nothing to hand over
+type terminal struct{ ours int } // this program's process group; 0: there is no terminal to hand over
 
-// foreground looks whether there is a terminal to hand over.
+// foreground returns the terminal on standard input, if this program is in its foreground
+// job.
 func foreground() terminal {
 	front, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
 	if err != nil || front != unix.Getpgrp() {
@@ -22,7 +23,7 @@ func foreground() terminal {
 	return terminal{ours: front}
 }
 
-// give makes the group the foreground job and reports whether it did so.
+// give makes the group the foreground job and reports whether it succeeded.
 func (t terminal) give(group int) bool {
 	return t.ours != 0 && setForeground(group) == nil
 }

@@ -29,7 +29,7 @@ type console struct {
 
 	mu      sync.Mutex
 	screen  []byte
-	seen    int // what say and expect have passed
+	seen    int // output that say and expect have consumed
 	changed chan struct{}
 }
 
@@ -59,7 +59,7 @@ func startConsole(t *testing.T) *console {
 		b.read()
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the kernel hangs up, and holdfast ends what runs
+		_ = cmd.Process.Kill() // the kernel sends SIGHUP, and holdfast ends the command
 		_ = cmd.Wait()
 		master.Close()
 		<-read
@@ -133,7 +133,7 @@ func (b *console) ended(code int) {
 	b.expect("ready> ")
 }
 
-// until looks again and again until ok.
+// until polls until ok.
 func (b *console) until(trouble string, ok func() bool) {
 	b.t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)

@@ -8,9 +8,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// text is an argument byte for byte. kong sends a plain string through JSON,
-// which replaces what is not UTF-8: a command would get other file names than
-// were written, and a bad resource name would pass as a good one.
+// text is an argument byte for byte. kong passes a plain string through JSON, which
+// replaces bytes that are not UTF-8: a command would get other file names than those given,
+// and a bad resource name would be accepted.
 type text string
 
 // Decode implements kong.MapperValue.
@@ -27,7 +27,7 @@ func (t *text) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// texts are several arguments. It is no slice, which kong takes as the last argument only.
+// texts are several arguments. It is not a slice, which kong accepts only as the last argument.
 type texts struct{ list []text }
 
 // Decode implements kong.MapperValue.

@@ -13,7 +13,7 @@ import (
 // libraries and package testing.
 const labProgram = "holdfast-lab"
 
-// tortureCmd is `holdfast torture`. It runs the lab's program in its place.
+// tortureCmd is `holdfast torture`. It replaces this process by the lab's program.
 type tortureCmd struct {
 	Args []string `arg:"" optional:"" help:"The arguments of holdfast-lab; --help lists them."`
 }

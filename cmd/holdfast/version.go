@@ -20,7 +20,7 @@ func (*versionCmd) Help() string {
 	holdfast version --json | jq -r .version`
 }
 
-// build is what the binary knows of itself.
+// build is the build information of the binary.
 type build struct {
 	Version  string `json:"version"` // of the module; (devel) when built from a checkout
 	Revision string `json:"revision,omitempty"`
@@ -75,7 +75,7 @@ func (c *versionCmd) Run(e *env) error {
 // versionFlag is --version, the same as the verb.
 type versionFlag bool
 
-// BeforeReset implements kong's hook: it acts before anything is missing.
+// BeforeReset implements kong's hook: it runs before required arguments are checked.
 func (versionFlag) BeforeReset(app *kong.Kong) error {
 	_, err := fmt.Fprintln(app.Stdout, thisBuild())
 	app.Exit(0)

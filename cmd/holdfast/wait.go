@@ -39,7 +39,7 @@ func (c *waitCmd) Validate() error {
 	return flags.check(c.Wait)
 }
 
-// lookEvery is how often the store is asked.
+// lookEvery is how often the store is read.
 const lookEvery = 250 * time.Millisecond
 
 // Run waits.
@@ -70,8 +70,8 @@ func (c *waitCmd) Run(e *env) error {
 	return say.failure("not-free", s.explain(err))
 }
 
-// await looks until the resource is free, -w runs out or ctx ends. A store that is
-// away is told if it is so from the beginning; later on it is ridden out.
+// await reads the store until the resource is free, -w runs out or ctx ends. If the store
+// is unavailable at the first read, that is an error. Later outages are not.
 func (c *waitCmd) await(ctx context.Context, s *session, say *reporter) error {
 	if c.Wait != nil {
 		var cancel context.CancelFunc
@@ -107,7 +107,7 @@ func (c *waitCmd) await(ctx context.Context, s *session, say *reporter) error {
 	}
 }
 
-// notFree is the exit of a wait that was in vain.
+// notFree returns the error of a wait that ended before the resource was free.
 func (c *waitCmd) notFree(held *holdfast.HeldError) error {
 	return &busyError{held: held, exitError: exitError{code: c.ConflictExitCode, text: "not free: " + heldText(held)}}
 }

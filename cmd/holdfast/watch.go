@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// watchFlag repeats what a verb shows.
+// watchFlag repeats the output of a verb.
 type watchFlag struct {
 	Watch *span `placeholder:"D" help:"Repeat every D, such as 2s, until interrupted; a terminal is cleared each time."`
 }
