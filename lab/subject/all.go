@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Old returns the locks that people copy, in the order of the table of README.md.
+// Old returns the locks that are often copied, in the order of the table of README.md.
 func Old() []Subject {
 	return []Subject{
 		SetnxExpire(), TimestampDel(), TimestampGetset(), LuaSetnx(), SetNxDel(),
@@ -18,14 +18,13 @@ func Old() []Subject {
 // Holdfasts returns Holdfast on each of its engines.
 func Holdfasts() []Subject { return []Subject{Holdfast(), HoldfastMemory(), HoldfastQuorum()} }
 
-// Catalog is the subjects that a run of the lab knows. A lock of your own is put in
-// it beside those of All.
+// Catalog is the subjects of a run of the lab: those of All, and your own locks.
 type Catalog []Subject
 
 // All returns the subjects of this package. Other libraries are in package peer.
 func All() Catalog { return append(Old(), Holdfasts()...) }
 
-// Find returns the subject of an ID, or an error that lists the IDs.
+// Find returns the subject with an ID, or an error that lists the IDs.
 func (c Catalog) Find(id string) (Subject, error) {
 	var ids []string
 	for _, s := range c {

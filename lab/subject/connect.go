@@ -6,9 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Connect returns the options of connections that the lab gives to subjects:
-// go-redis sends nothing twice, so that what is sent again is the lock's own
-// doing, and it heeds the end of a ctx.
+// Connect returns the options of the subjects' connections: go-redis does not retry, so
+// that only the lock itself repeats commands, and a call returns when its ctx ends.
 func Connect(addr string) *redis.Options {
 	return &redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, ReadTimeout: 3 * time.Second}
 }

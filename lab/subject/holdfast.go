@@ -17,7 +17,7 @@ func Holdfast() Subject {
 	})
 }
 
-// HoldfastMemory is Holdfast on the memory engine, which its clients share by
+// HoldfastMemory is Holdfast on the memory engine, shared by its clients through
 // Setup.Engine.
 func HoldfastMemory() Subject {
 	return holdfastSubject("holdfast-memory", "Holdfast in one process", 0, func(Setup) (engine.Engine, error) {
@@ -76,7 +76,7 @@ func (c *holdfastClient) Try(ctx context.Context, resource string) (Hold, error)
 	return h, err
 }
 
-// Close closes the Holdfast client, which gives back what it still holds.
+// Close closes the Holdfast client, which releases its leases.
 func (c *holdfastClient) Close() error { return c.c.Close() }
 
 func leased(l *holdfast.Lease, err error) (Hold, error) {
@@ -92,11 +92,11 @@ type lease struct{ *holdfast.Lease }
 func (l lease) Until() time.Time      { return l.Deadline() }
 func (l lease) Lost() <-chan struct{} { return l.Done() }
 
-// Renew is not for callers: the client renews by itself.
+// Renew returns ErrNoRenewal: the client renews by itself.
 func (l lease) Renew(context.Context) error { return ErrNoRenewal }
 
 func (l lease) Within(ctx context.Context) context.Context {
-	// Re-entry goes by the lease's own context; the end of ctx still counts.
+	// Re-entry is detected by the lease's context; the end of ctx still applies.
 	inner, cancel := context.WithCancelCause(l.Context())
 	context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	return inner
@@ -110,8 +110,7 @@ func (l lease) Release(ctx context.Context) error {
 	return err
 }
 
-// pointed is an engine with a point before and after each call that changes
-// something, on its way from the client to the store.
+// pointed is an engine with a point before and after each call that changes the store.
 type pointed struct {
 	engine.Engine
 	s Setup
@@ -148,9 +147,8 @@ func (p pointed) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	return errs
 }
 
-// Release has the points release.start and release.done. A request that is held
-// up at the first is sent when it may go on, even if nobody waits for it any more:
-// that is what a late request is.
+// Release has the points release.start and release.done. A request that is delayed at
+// the first is sent afterwards even if its caller no longer waits: this is a late request.
 func (p pointed) Release(ctx context.Context, r engine.Release) error {
 	begin := make(chan error, 1)
 	late := context.WithoutCancel(ctx)
@@ -163,7 +161,7 @@ func (p pointed) Release(ctx context.Context, r engine.Release) error {
 	case <-ctx.Done():
 		go func() {
 			if <-begin == nil {
-				_ = p.Engine.Release(late, r) // nobody hears of it
+				_ = p.Engine.Release(late, r) // the caller has returned
 			}
 		}()
 		return errors.Join(engine.ErrUnavailable, context.Cause(ctx))
@@ -174,7 +172,7 @@ func (p pointed) Release(ctx context.Context, r engine.Release) error {
 	return p.at(ctx, "release.done")
 }
 
-// at turns the error of a point into one that the client of an engine knows.
+// at converts the error of a point to an error of an engine.
 func (p pointed) at(ctx context.Context, step string) error {
 	if err := p.s.at(ctx, step); err != nil {
 		return errors.Join(engine.ErrUnavailable, err)
@@ -182,7 +180,7 @@ func (p pointed) at(ctx context.Context, step string) error {
 	return nil
 }
 
-// renewals is a hook that passes on renewals that worked.
+// renewals is a hook that reports successful renewals.
 type renewals struct{ tell func(Renewal) }
 
 // Renew implements holdfast.RenewHook.

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
-// HoldfastQuorum is Holdfast on a majority of three Redis. Beside the points of
-// Holdfast it has those of each node, such as "node2.release.start".
+// HoldfastQuorum is Holdfast on a quorum of three Redis. It has the points of Holdfast,
+// and those of each node, such as "node2.release.start".
 func HoldfastQuorum() Subject {
 	return holdfastSubject("holdfast-quorum", "Holdfast on a majority of three Redis", 3, func(s Setup) (engine.Engine, error) {
 		var nodes []engine.Engine
@@ -21,7 +21,7 @@ func HoldfastQuorum() Subject {
 	})
 }
 
-// below gives the points of a part of the client a prefix.
+// below adds a prefix to the points of a part of the client.
 func (s Setup) below(prefix string) Setup {
 	outer := s.Point
 	if outer != nil {

@@ -13,8 +13,8 @@ func IncrFence() Subject {
 		Traits: Traits{Tokens: true, Fence: OnClaims, Renews: true, Points: true}, Open: openIncrFence}
 }
 
-// WriteOnlyFence is IncrFence whose protected side looks at the token when it is
-// written, and not when it is read.
+// WriteOnlyFence is IncrFence with a protected side that checks the token on writes but
+// not on reads.
 //
 // Hole: two holders read, then both write in the order of their tokens: an update
 // is lost and no token was stale.

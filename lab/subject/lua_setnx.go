@@ -6,8 +6,8 @@ import (
 
 // LuaSetnx sets key and TTL in one script, and releases with a bare DEL.
 //
-// Hole: a holder that outlives the TTL frees with its DEL the lock of the next,
-// which frees that of the third, and so on down the chain.
+// Hole: if a holder outlives the TTL, its DEL frees the lock of the next holder, whose
+// DEL frees that of the third, and so on.
 func LuaSetnx() Subject {
 	return Subject{ID: "lua-setnx", Title: "script: SETNX + EXPIRE; DEL", Nodes: 1, Traits: Traits{Points: true},
 		Open: func(s Setup) (Client, error) { return &polling{s, luaSetnx{s}.try}, nil }}

@@ -9,14 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// polling is a client that waits by trying again and again, as most old locks
-// do.
+// polling is a client that waits by polling, like most old locks.
 type polling struct {
 	Setup
 	try func(ctx context.Context, resource string) (*hold, error)
 }
 
-// Try asks once.
+// Try tries once.
 func (c *polling) Try(ctx context.Context, resource string) (Hold, error) {
 	h, err := c.try(ctx, resource)
 	if err != nil {
@@ -30,32 +29,32 @@ func (c *polling) Acquire(ctx context.Context, resource string) (Hold, error) {
 	return poll(ctx, c.Setup, func(ctx context.Context) (Hold, error) { return c.Try(ctx, resource) })
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (c *polling) Close() error { return nil }
 
-// node is the first server, which is the only one of most locks.
+// node returns the first server, which is the only one of most locks.
 func (s Setup) node() *redis.Client { return s.Nodes[0] }
 
-// millis is the TTL as Redis takes it.
+// millis returns the TTL in milliseconds.
 func (s Setup) millis() int64 { return s.TTL.Milliseconds() }
 
-// hold is a Hold of a lock that says little.
+// hold is a Hold of a lock with few features.
 type hold struct {
 	token   uint64
 	until   time.Time
-	open    func() bool // whether until is not over by the client's clock; nil: until is not known
-	thread  string      // who may re-enter; "": nobody
+	open    func() bool // reports whether until is in the future by the client's clock; nil: until is unknown
+	thread  string      // identity that may re-enter; "": none
 	extend  func(context.Context) error
 	release func(context.Context) error
-	over    atomic.Bool // the lock knows that it does not hold any more
+	over    atomic.Bool // set when the lock detects that it no longer holds
 }
 
 func (h *hold) Token() uint64         { return h.token }
 func (h *hold) Until() time.Time      { return h.until }
 func (h *hold) Lost() <-chan struct{} { return nil }
 
-// Err is nil for ever unless the lock learnt better by a call, or said itself
-// until when it holds.
+// Err is nil unless a call has detected the end of the hold, or the lock has a deadline
+// that has passed.
 func (h *hold) Err() error {
 	if h.over.Load() || h.open != nil && !h.open() {
 		return ErrNotHeld
@@ -92,16 +91,16 @@ func (h *hold) note(err error) error {
 	return err
 }
 
-// threadKey carries the identity that re-enters.
+// threadKey is the context key of the identity that re-enters.
 type threadKey struct{}
 
-// threadOf is the identity under ctx, or "".
+// threadOf returns the identity in ctx, or "".
 func threadOf(ctx context.Context) string {
 	s, _ := ctx.Value(threadKey{}).(string)
 	return s
 }
 
-// heldIf turns the answer of a compare-and-do script into an error.
+// heldIf converts the reply of a compare-and-do script to an error.
 func heldIf(n int64, err error) error {
 	if err == nil && n == 0 {
 		return ErrNotHeld

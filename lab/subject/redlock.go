@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Redlock sets the key on N nodes in turn and holds if a majority said yes within
-// the TTL less an allowance for drift.
+// Redlock sets the key on N nodes in turn and holds if a majority accepted within the TTL
+// minus an allowance for drift.
 //
 // Holes: a node that restarts empty votes twice; a client's clock that steps; a
 // pause after the check, since there is no fencing.
@@ -17,25 +17,25 @@ func Redlock() Subject {
 	return redlockSubject("redlock", "N nodes, majority within the TTL", redlock{checked: true})
 }
 
-// RedlockUnchecked is Redlock that does not look how long the majority took, and
-// deletes without comparing.
+// RedlockUnchecked is Redlock without the check of the time that the majority took, and
+// with a DEL that does not compare.
 //
 // Hole: with slow nodes the majority is complete after the first keys expired.
 func RedlockUnchecked() Subject {
 	return redlockSubject("redlock-unchecked", "N nodes, majority; DEL everywhere", redlock{blind: true})
 }
 
-// RedlockExtendRecreates is Redlock whose extension sets a missing key again and
+// RedlockExtendRecreates is Redlock with an extension that sets a missing key again and
 // counts it as extended.
 //
-// Hole: another client had held and released in between, and nobody is told that
-// the hold was broken.
+// Hole: another client had held and released in between, and the extension does not
+// report that the hold was interrupted.
 func RedlockExtendRecreates() Subject {
 	return redlockSubject("redlock-extend-recreates", "redlock, extend sets a missing key again", redlock{checked: true, recreates: true})
 }
 
-// RedlockValueReused is Redlock with one value over all tries of an Acquire, and a
-// clean-up of failed tries that nobody waits for.
+// RedlockValueReused is Redlock with one value for all tries of an Acquire, and a
+// clean-up of failed tries in the background.
 //
 // Hole: the late clean-up of try 1 deletes the key of try 2.
 func RedlockValueReused() Subject {
@@ -54,14 +54,14 @@ func redlockSubject(id, title string, kind redlock) Subject {
 
 type redlock struct {
 	Setup
-	checked   bool // looks at the time that the majority took
+	checked   bool // checks the time that the majority took
 	blind     bool // deletes without comparing
-	recreates bool // an extension sets what is missing
-	reused    bool // one value over all tries of an Acquire, late clean-up
+	recreates bool // an extension sets a missing key
+	reused    bool // one value for all tries of an Acquire, late clean-up
 	late      *sync.WaitGroup
 }
 
-// Try asks every node once.
+// Try tries every node once.
 func (c *redlock) Try(ctx context.Context, resource string) (Hold, error) {
 	return c.try(ctx, resource, rand.Text())
 }
@@ -77,7 +77,7 @@ func (c *redlock) Acquire(ctx context.Context, resource string) (Hold, error) {
 	})
 }
 
-// Close waits for clean-ups under way.
+// Close waits for running clean-ups.
 func (c *redlock) Close() error {
 	c.late.Wait()
 	return nil
@@ -92,7 +92,7 @@ func (c *redlock) try(ctx context.Context, resource, value string) (Hold, error)
 	start, votes := c.Clock.Now(), 0
 	for i, node := range c.Nodes {
 		if got, err := node.SetNX(ctx, resource, value, c.TTL).Result(); err == nil && got {
-			votes++ // a node that fails is one that says no
+			votes++ // a node that fails counts as a refusal
 		}
 		if err := c.at(ctx, fmt.Sprintf("acquire.node%d", i+1)); err != nil {
 			return nil, err
@@ -106,8 +106,8 @@ func (c *redlock) try(ctx context.Context, resource, value string) (Hold, error)
 		return nil, err
 	}
 	if !c.reused {
-		// With its own value also where the release is blind: what a failed try may
-		// delete is the hole of set-nx-del, not of this row.
+		// This compares the value even if the release does not: a failed try that deletes
+		// another's key is the hole of set-nx-del, not of this lock.
 		_, err := c.everywhere(ctx, "cleanup", compareAndDelete, resource, value)
 		if deadly(err) {
 			return nil, err
@@ -127,8 +127,8 @@ func (c *redlock) releaseScript() string {
 	return compareAndDelete
 }
 
-// everywhere runs a script on each node in turn and counts the ones. The error
-// is that of a point.
+// everywhere runs a script on each node in turn and counts the replies of 1. The error is
+// that of a point.
 func (c *redlock) everywhere(ctx context.Context, step, script, resource string, args ...any) (int, error) {
 	yes := 0
 	for i, node := range c.Nodes {
@@ -142,7 +142,7 @@ func (c *redlock) everywhere(ctx context.Context, step, script, resource string,
 	return yes, nil
 }
 
-// redlockHold is a hold whose end moves.
+// redlockHold is a hold whose deadline can be extended.
 type redlockHold struct {
 	*redlock
 	resource, value string

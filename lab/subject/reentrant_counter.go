@@ -8,12 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ReentrantCounter keeps the holder in one string and how often it entered in a
-// second, both changed under WATCH.
+// ReentrantCounter stores the holder in one string and the number of its entries in
+// another, both changed under WATCH.
 //
-// Holes: each call makes a fresh value, so nobody ever re-enters, and a holder
-// that locks again waits for itself; re-entry would not move the TTL; counter and
-// lock expire apart.
+// Holes: each call makes a new value, so no call re-enters, and a holder that locks again
+// waits for itself; re-entry would not extend the TTL; counter and lock expire separately.
 func ReentrantCounter() Subject {
 	return Subject{ID: "reentrant-counter", Title: "string + counter key, WATCH and MULTI", Nodes: 1, Traits: Traits{Points: true},
 		Open: func(s Setup) (Client, error) { return &polling{s, reentrantCounter{s}.try}, nil }}

@@ -12,10 +12,9 @@ import (
 // ReentrantHash counts entries in a hash field named after service and thread,
 // with a timer that renews.
 //
-// Holes: at each tick the repeating timer starts a further one, so that they
-// double each third of the TTL and outlive the unlock; an acquire that is sent
-// again after a lost reply counts twice and is never freed, since the timers keep
-// it alive.
+// Holes: at each tick the repeating timer starts another one, so that their number
+// doubles each third of the TTL and they outlive the unlock; an acquire that is repeated
+// after a lost reply counts twice and is never freed, because the timers renew it.
 func ReentrantHash() Subject {
 	return Subject{ID: "reentrant-hash", Title: "hash of service:thread -> count, renewed by timers", Nodes: 1,
 		Traits: Traits{Renews: true, Keeps: true, Points: true}, Open: openReentrantHash}
@@ -54,7 +53,7 @@ func openReentrantHash(s Setup) (Client, error) {
 	return c, nil
 }
 
-// Close is the end of the process: only that ends the timers.
+// Close simulates the end of the process, which alone ends the timers.
 func (c *reentrantHash) Close() error {
 	c.cancel()
 	c.timers.Wait()
@@ -88,8 +87,8 @@ func (c *reentrantHash) try(ctx context.Context, resource string) (*hold, error)
 		}}, nil
 }
 
-// acquire sends the script, and sends it again if the connection broke, as the
-// drivers of those days do by themselves.
+// acquire sends the script, and repeats it if the connection broke, as drivers of that
+// time do.
 func (c *reentrantHash) acquire(ctx context.Context, resource, thread string) (int64, error) {
 	for {
 		if err := c.at(ctx, "acquire.start"); err != nil {
@@ -105,8 +104,8 @@ func (c *reentrantHash) acquire(ctx context.Context, resource, thread string) (i
 	}
 }
 
-// timer renews at each third of the TTL and, as the article has it, starts
-// another timer each time it did.
+// timer renews at each third of the TTL and, as in the article, starts another timer after
+// each renewal.
 func (c *reentrantHash) timer(renew func(context.Context) (int64, error)) {
 	c.timers.Go(func() {
 		tick := time.NewTicker(c.TTL / 3)

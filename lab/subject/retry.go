@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// defaultRetry is short: the lab has no time for the 100 ms of most articles.
+// defaultRetry is shorter than the 100 ms of most articles, to save time.
 const defaultRetry = 5 * time.Millisecond
 
-// Pause is how long a lock waits between two tries: Retry, or its default.
+// Pause returns the delay between two tries: Retry, or its default.
 func (s Setup) Pause() time.Duration {
 	if s.Retry <= 0 {
 		return defaultRetry
@@ -17,7 +17,7 @@ func (s Setup) Pause() time.Duration {
 	return s.Retry
 }
 
-// poll tries again and again, as most old locks wait.
+// poll tries until it succeeds, like most old locks.
 func poll(ctx context.Context, s Setup, try func(context.Context) (Hold, error)) (Hold, error) {
 	for {
 		h, err := try(ctx)
@@ -30,7 +30,7 @@ func poll(ctx context.Context, s Setup, try func(context.Context) (Hold, error))
 	}
 }
 
-// rest waits for d, or for the end of ctx, whose cause it returns.
+// rest waits for d. If ctx ends first, it returns the cause of ctx.
 func rest(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -42,5 +42,5 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// deadly reports whether an error came from a point, so that nothing more is done.
+// deadly reports whether an error came from a point, so that the operation must stop.
 func deadly(err error) bool { return errors.Is(err, ErrDead) }

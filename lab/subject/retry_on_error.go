@@ -7,11 +7,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RetryOnError is TokenLua that sends SET NX again after an error of the
-// connection, with the same value.
+// RetryOnError is TokenLua that repeats SET NX after an error of the connection, with the
+// same value.
 //
-// Hole: the first SET was done and only its reply was lost; the second is refused
-// by the first, and the client locks itself out for the TTL.
+// Hole: if the first SET was executed and only its reply was lost, the second is refused,
+// and the client locks itself out for the TTL.
 func RetryOnError() Subject {
 	return Subject{ID: "retry-on-error", Title: "token-lua that resends SET NX", Nodes: 1, Traits: Traits{Renews: true, Points: true},
 		Open: func(s Setup) (Client, error) { return &polling{s, retryOnError{tokenLua{Setup: s}}.try}, nil }}
@@ -40,7 +40,7 @@ func (l retryOnError) try(ctx context.Context, resource string) (*hold, error) {
 	}
 }
 
-// answered reports whether an error is the server's word and not the network's.
+// answered reports whether an error is a reply of the server, not of the network.
 func answered(err error) bool {
 	_, ok := err.(redis.Error)
 	return ok

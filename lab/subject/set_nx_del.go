@@ -4,8 +4,8 @@ import (
 	"context"
 )
 
-// SetNxDel is SET NX PX with the DEL in a finally block that also runs when the
-// lock was not got.
+// SetNxDel is SET NX PX with the DEL in a finally block that also runs if the lock was
+// not acquired.
 //
 // Hole: a failed attempt deletes the holder's lock.
 func SetNxDel() Subject {

@@ -32,7 +32,7 @@ func (l setnxExpire) try(ctx context.Context, resource string) (*hold, error) {
 	return &hold{release: func(ctx context.Context) error { return l.del(ctx, resource) }}, nil
 }
 
-// del is the release of locks whose key has no identity.
+// del releases locks whose key has no identity.
 func (s Setup) del(ctx context.Context, resource string) error {
 	if err := s.at(ctx, "release.start"); err != nil {
 		return err

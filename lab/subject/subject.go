@@ -1,11 +1,10 @@
-// Package subject puts every lock of the lab behind one small interface: the
-// locks that people copy from articles, each written as faithfully as its
-// article has it; Holdfast on each of its engines; and other Go libraries
-// through their public API.
+// Package subject has one small interface for every lock of the lab: the locks that are
+// often copied from articles, each as in its article; Holdfast on each of its engines;
+// and, in package peer, other Go libraries through their public API.
 //
-// A subject has points: moments between two of its steps at which the lab may
-// stop, pause or kill the client. What an old lock promises and where it breaks
-// stands in the head of its file, whose name is the subject's ID.
+// A subject has points: moments between two of its steps at which the lab may stop,
+// pause or kill the client. The comment of an old lock states its promise and its holes;
+// its file has the name of the subject's ID.
 package subject
 
 import (
@@ -20,13 +19,13 @@ import (
 
 // Errors of clients and holds; test with errors.Is.
 var (
-	// ErrBusy: Try found that another holds the resource.
+	// ErrBusy: another holds the resource.
 	ErrBusy = errors.New("another holds it")
-	// ErrNotHeld: the lock says that the hold is not, or no longer, there.
+	// ErrNotHeld: by the lock, the hold does not exist, or no longer.
 	ErrNotHeld = errors.New("not held")
 	// ErrNoRenewal: this lock cannot renew.
 	ErrNoRenewal = errors.New("this lock has no renewal")
-	// ErrDead: the client was killed at a point and does nothing any more.
+	// ErrDead: the client was killed at a point, and its operations stop.
 	ErrDead = errors.New("the client is dead")
 )
 
@@ -34,19 +33,19 @@ var (
 type Subject struct {
 	// ID is the name in tables, the row of ALGORITHMS for an old lock.
 	ID string
-	// Title says in a few words what the lock does.
+	// Title is a short description of the lock.
 	Title string
-	// Nodes is how many independent Redis servers it needs; 0: none, it runs on
-	// Setup.Engine only.
+	// Nodes is the number of independent Redis servers; 0: none, it runs only on
+	// Setup.Engine.
 	Nodes int
-	// Traits tell what to expect of the lock.
+	// Traits are the features of the lock.
 	Traits Traits
-	// Open makes a client. Errors are those of the setup, not of a server that
-	// does not answer.
+	// Open makes a client. Errors are those of the setup, not of an unreachable
+	// server.
 	Open func(Setup) (Client, error)
 }
 
-// Traits are what a lock offers beyond acquire and release.
+// Traits are the features of a lock besides acquire and release.
 type Traits struct {
 	Tokens  bool // Hold.Token grows with each grant
 	Fence   Fence
@@ -57,17 +56,17 @@ type Traits struct {
 	Points  bool // calls Setup.Point
 }
 
-// Fence says what the protected side does with the tokens of a lock.
+// Fence is how the protected side checks the tokens of a lock.
 type Fence uint8
 
 // The fences. The last is that of package fence.
 const (
-	Unfenced Fence = iota // it sees no token
-	OnWrites              // it refuses a write that is older than the last write
-	OnClaims              // it refuses what is older than the last contact, reads included
+	Unfenced Fence = iota // no check
+	OnWrites              // a write is refused if its token is older than that of the last write
+	OnClaims              // a read or write is refused if its token is older than that of the last read or write
 )
 
-// Setup is what one client of a subject gets.
+// Setup is the parameters of one client of a subject.
 type Setup struct {
 	// Client is its name in histories and to operators.
 	Client string
@@ -80,7 +79,7 @@ type Setup struct {
 	// TTL of leases. Old locks that count in seconds do so in milliseconds here,
 	// for the lab has no time; nothing else changes.
 	TTL time.Duration
-	// Retry is how long an old lock waits between two tries (default 5 ms).
+	// Retry is the delay of an old lock between two tries (default 5 ms).
 	Retry time.Duration
 	// Clock is the client's wall clock; nil: the machine's.
 	Clock *Clock
@@ -91,17 +90,17 @@ type Setup struct {
 	Renewed func(Renewal)
 }
 
-// Renewal is one that a lock did by itself.
+// Renewal is a renewal that a lock did by itself.
 type Renewal struct {
 	Resource string
 	Token    uint64
 	Until    time.Time
 }
 
-// Point hears that a client has come to a step, such as "acquire.setnx": SETNX
-// was answered, and nothing that follows was begun. It may take its time. If it
-// returns an error the client does nothing more in this operation, not even a
-// clean-up, and returns that error: that is what death looks like from outside.
+// Point is called when a client has reached a step, such as "acquire.setnx": SETNX has
+// replied, and the next step has not begun. It may block. If it returns an error, the
+// client stops the operation without a clean-up and returns that error: from outside,
+// this looks like the death of the client.
 type Point func(ctx context.Context, step string) error
 
 // Client is one client of a lock. It is safe for concurrent use.
@@ -109,38 +108,37 @@ type Client interface {
 	// Acquire waits until it holds the resource or ctx ends. Errors: that of ctx,
 	// of the store or of a point.
 	Acquire(ctx context.Context, resource string) (Hold, error)
-	// Try asks once. Errors: ErrBusy, that of the store or of a point.
+	// Try tries once. Errors: ErrBusy, that of the store or of a point.
 	Try(ctx context.Context, resource string) (Hold, error)
-	// Close ends what the client runs in the background.
+	// Close ends the background work of the client.
 	Close() error
 }
 
-// Hold is one stay of a client in possession of a resource, as far as the lock
-// knows.
+// Hold is one stay of a client in possession of a resource, by the state of the lock.
 type Hold interface {
 	// Token is the fencing token; 0: the lock has none.
 	Token() uint64
-	// Until is when the lock says that the holder must stop, unless it renews; the
-	// zero time: it does not say.
+	// Until is the time at which the holder must stop unless it renews; the zero
+	// time if the lock has none.
 	Until() time.Time
-	// Lost is closed when the lock tells the holder that it lost the resource;
-	// nil: it never tells.
+	// Lost is closed when the lock detects the loss of the resource; nil if it does
+	// not detect losses.
 	Lost() <-chan struct{}
-	// Err is what a careful holder asks before it relies on the lock: nil while
-	// the lock says that all is well. A lock that never tells says nil for ever.
+	// Err is nil while the hold is valid by the state of the lock. It is always nil if
+	// the lock does not detect losses.
 	Err() error
-	// Within marks ctx as that of the party that holds, so that an Acquire under
-	// it is a re-entry, where the lock knows such a thing.
+	// Within marks ctx as the holder's, so that an Acquire under it is a re-entry if
+	// the lock supports re-entry.
 	Within(ctx context.Context) context.Context
 	// Renew extends the hold to its TTL. Errors: ErrNoRenewal, ErrNotHeld, those
 	// of the store or of a point.
 	Renew(ctx context.Context) error
-	// Release gives the resource back. Errors: ErrNotHeld if the lock noticed that
-	// the hold was over, those of the store or of a point.
+	// Release releases the resource. Errors: ErrNotHeld if the lock detected that the
+	// hold had ended, those of the store or of a point.
 	Release(ctx context.Context) error
 }
 
-// at calls the point, if there is one.
+// at calls Point if it is set.
 func (s Setup) at(ctx context.Context, step string) error {
 	if s.Point == nil {
 		return nil

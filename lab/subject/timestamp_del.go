@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TimestampDel stores by SETNX when the lock ends, by the client's clock, and
-// removes it with DEL when that has passed.
+// TimestampDel stores the deadline of the lock, by the client's clock, with SETNX, and
+// removes it with DEL when it has passed.
 //
 // Hole: two clients see the stale value; the DEL of the second removes the fresh
 // lock of the first, and both hold.
@@ -48,15 +48,15 @@ func (l timestampDel) try(ctx context.Context, resource string) (*hold, error) {
 	return &hold{release: func(ctx context.Context) error { return l.del(ctx, resource) }}, nil
 }
 
-// deadline is now + timeout + 1 by the client's clock, in milliseconds.
+// deadline returns now + timeout + 1 by the client's clock, in milliseconds.
 func (s Setup) deadline() int64 { return s.Clock.Now().UnixMilli() + s.millis() + 1 }
 
-// stale returns the stored deadline if it has passed by the client's clock, else
-// ErrBusy.
+// stale returns the stored deadline if it has passed by the client's clock, and ErrBusy
+// otherwise.
 func (s Setup) stale(ctx context.Context, resource string) (string, error) {
 	text, err := s.node().Get(ctx, resource).Result()
 	if errors.Is(err, redis.Nil) {
-		return "", ErrBusy // gone meanwhile: try again
+		return "", ErrBusy // deleted in the meantime: try again
 	}
 	if err != nil {
 		return "", err

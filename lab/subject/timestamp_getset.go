@@ -7,12 +7,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TimestampGetset is TimestampDel with the DEL replaced by GETSET: whoever gets
-// the stale value back holds.
+// TimestampGetset is TimestampDel with GETSET in place of DEL: the client that gets the
+// stale value holds.
 //
-// Holes: clients whose clocks differ by more than the timeout take a held lock;
-// the GETSET of one who loses moves the winner's deadline; a late holder's DEL
-// frees another's lock.
+// Holes: clients whose clocks differ by more than the timeout take a held lock; the
+// GETSET of a losing client changes the winner's deadline; a late holder's DEL frees
+// another's lock.
 func TimestampGetset() Subject {
 	return Subject{ID: "timestamp-getset", Title: "SETNX deadline; GET, GETSET if it has passed", Nodes: 1, Traits: Traits{Points: true},
 		Open: func(s Setup) (Client, error) { return &polling{s, timestampGetset{s}.try}, nil }}

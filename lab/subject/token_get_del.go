@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TokenGetDel gives the key a random value, which the client compares before it
-// deletes: GET, compare, DEL.
+// TokenGetDel sets the key to a random value, which the client compares before it deletes
+// the key: GET, compare, DEL.
 //
 // Hole: the lock expires and is taken between GET and DEL.
 func TokenGetDel() Subject {

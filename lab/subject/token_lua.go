@@ -8,8 +8,8 @@ import (
 // TokenLua is the lock of the Redis documentation: SET NX PX with a random value,
 // and scripts that compare before they delete or extend.
 //
-// Right while its holder is alive. Holes: a paused or cut-off holder writes after
-// its TTL, since there is no fencing; the lock is lost with a failover.
+// Correct while its holder runs. Holes: a paused or disconnected holder writes after its
+// TTL, because there is no fencing; the lock is lost with a failover.
 func TokenLua() Subject {
 	return Subject{ID: "token-lua", Title: "SET NX PX value; compare and delete by script", Nodes: 1, Traits: Traits{Renews: true, Points: true},
 		Open: func(s Setup) (Client, error) { return &polling{s, tokenLua{Setup: s}.try}, nil }}

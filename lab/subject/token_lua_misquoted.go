@@ -2,8 +2,8 @@ package subject
 
 // TokenLuaMisquoted is TokenLua with quotes around KEYS[1] in the release.
 //
-// Hole: the script deletes the key that is named KEYS[1]. Nothing is ever
-// released; every lock waits out its TTL.
+// Hole: the script deletes the key named KEYS[1]. No lock is ever released; each stays
+// until its TTL.
 func TokenLuaMisquoted() Subject {
 	const misquoted = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', 'KEYS[1]') return 1 end

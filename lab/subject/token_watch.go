@@ -10,8 +10,8 @@ import (
 
 // TokenWatch compares and deletes under WATCH, and tries again on a conflict.
 //
-// Right while its holder is alive, for four round trips. Hole: a paused holder
-// writes after its TTL.
+// Correct while its holder runs; costs four round trips. Hole: a paused holder writes
+// after its TTL.
 func TokenWatch() Subject {
 	return Subject{ID: "token-watch", Title: "SET NX PX value; WATCH, GET, MULTI, DEL, EXEC", Nodes: 1, Traits: Traits{Renews: true, Points: true},
 		Open: func(s Setup) (Client, error) { return &polling{s, tokenWatch{s}.try}, nil }}
@@ -38,7 +38,7 @@ func (l tokenWatch) try(ctx context.Context, resource string) (*hold, error) {
 	}, nil
 }
 
-// ifMine does something to the key in a transaction if the value is still there.
+// ifMine changes the key in a transaction if it still has the value.
 func (l tokenWatch) ifMine(ctx context.Context, resource, value, step string, do func(redis.Pipeliner)) error {
 	for {
 		err := l.node().Watch(ctx, func(tx *redis.Tx) error {

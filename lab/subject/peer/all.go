@@ -1,6 +1,6 @@
-// Package peer puts other Go libraries behind the interface of package subject,
-// through their public API. It stands apart so that a program that plays the lab
-// without them, as the command holdfast does, is spared their code.
+// Package peer implements the interface of package subject with other Go libraries,
+// through their public API. It is a separate package so that a program without them does
+// not link their code.
 package peer
 
 import "github.com/holdfast-go/holdfast/lab/subject"

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
-// Redislock is bsm/redislock. There are no points inside a foreign library.
+// Redislock is bsm/redislock. It has no points.
 func Redislock() subject.Subject {
 	return subject.Subject{ID: "redislock", Title: "github.com/bsm/redislock", Nodes: 1, Traits: subject.Traits{Renews: true},
 		Open: func(s subject.Setup) (subject.Client, error) {
@@ -23,8 +23,8 @@ type redislockClient struct {
 	c *redislock.Client
 }
 
-// Acquire retries at an interval. The library bounds a wait without a deadline
-// by the TTL, so that it is called again.
+// Acquire retries at an interval. The library bounds a wait without a deadline by the
+// TTL, so it is called again.
 func (c *redislockClient) Acquire(ctx context.Context, resource string) (subject.Hold, error) {
 	pause := c.Pause()
 	for {
@@ -38,7 +38,7 @@ func (c *redislockClient) Acquire(ctx context.Context, resource string) (subject
 	}
 }
 
-// Try asks once.
+// Try tries once.
 func (c *redislockClient) Try(ctx context.Context, resource string) (subject.Hold, error) {
 	l, err := c.c.Obtain(ctx, resource, c.TTL, nil)
 	if errors.Is(err, redislock.ErrNotObtained) {
@@ -50,7 +50,7 @@ func (c *redislockClient) Try(ctx context.Context, resource string) (subject.Hol
 	return redislockHold{c.Setup, l}, nil
 }
 
-// Close has nothing to end.
+// Close does nothing.
 func (c *redislockClient) Close() error { return nil }
 
 type redislockHold struct {
