@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// Verdict is what the lab made of a mutant.
+// Verdict is the result of the search for a mutant.
 type Verdict struct {
 	Mutant Mutant
-	// By are the checks that saw it; empty: it survived.
+	// By is the checks that found it; empty: it survived.
 	By []string
 	// Seed is that of the program in which they did.
 	Seed uint64
 	// Took is the real time of the search, without that of the build.
 	Took time.Duration
-	// Output is what the search said.
+	// Output is the output of the search.
 	Output string
 }
 
@@ -32,8 +32,8 @@ func (v Verdict) Found() bool {
 	return slices.ContainsFunc(v.By, func(name string) bool { return slices.Contains(v.Mutant.Checks, name) })
 }
 
-// Hunt builds the lab with the bug and lets it search for at most so long. Root is
-// that of the project. Errors: the mutant has rotted, or does not build.
+// Hunt builds the lab with the bug and searches for at most the given time. Root is that
+// of the project. Errors: the mutant no longer applies to the source, or does not build.
 func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdict, error) {
 	v := Verdict{Mutant: m}
 	dir, err := os.MkdirTemp("", "holdfast-mutant-")
@@ -71,8 +71,8 @@ func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	return v, ctx.Err()
 }
 
-// read takes the checks out of what a search said. One that died or stood still
-// has found something too.
+// read returns the checks in the output of a search. A search that crashed or hung has
+// found the bug as well.
 func (v *Verdict) read(err error, stuck bool) {
 	found := regexp.MustCompile(`FOUND by \[([^\]]*)\]: seed (\d+)`).FindStringSubmatch(v.Output)
 	switch {

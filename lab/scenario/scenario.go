@@ -1,18 +1,17 @@
-// Package scenario breaks each classic lock on demand: one scenario for each hole
-// of the table in README.md. A scenario is a short play with faults at named
-// points, so that the hole shows in every run and not by luck. The same play,
-// with the same faults at the corresponding points, is then run on Holdfast.
+// Package scenario breaks each classic lock on demand: one scenario for each hole of the
+// table in README.md. A scenario is a short program with faults at named points, so that
+// the hole shows in every run. The same program, with the same faults at the corresponding
+// points, is then run on Holdfast.
 //
-// A run is judged by package check from its recorded history alone. A fault that
-// was never hit is an error of the scenario, not a pass.
+// Package check checks a run by its recorded history alone. A fault that was never hit is
+// an error of the scenario, not a pass.
 //
 // # Processes, connections and calls
 //
-// Where a client is killed or paused it runs in a process of its own, which gets
-// SIGKILL or SIGSTOP: what runs in the background of a client, such as a
-// keepalive, must stop with it. Where a request is late, or a server slow, all
-// that stands still is that request (stall) or that connection (delay, deafen,
-// blackhole, cut, in a proxy), and the client lives in the lab's own process.
+// A client that is killed or paused runs in its own process, which gets SIGKILL or
+// SIGSTOP, so that its background work, such as a keepalive, stops as well. If a request
+// is late or a server slow, only that request (stall) or that connection (delay, deafen,
+// blackhole, cut, in a proxy) is stopped, and the client runs in the lab's process.
 package scenario
 
 import (
@@ -34,21 +33,21 @@ type Scenario struct {
 	ID string
 	// Row is the subject that has the hole.
 	Row string
-	// Hole is what goes wrong, in a sentence.
+	// Hole describes the failure in a sentence.
 	Hole string
 	// Why is why the clients run where they run, and what stands for what; empty if the
 	// package comment is enough.
 	Why string
-	// Casts are the subjects that play it, the row first.
+	// Casts are the subjects of the scenario, the row first.
 	Casts []Cast
-	// Checks are the promises that are judged.
+	// Checks are the checks of its runs.
 	Checks []check.Check
 
 	// clients are opened before the faults begin, and if warm is set they have
 	// used every server once.
 	clients        []string
 	warm           bool
-	ignoresContext bool // connections are deaf to the end of a ctx, as go-redis makes them by default
+	ignoresContext bool // calls do not return when their ctx ends, as by default in go-redis
 	play           func(ctx context.Context, st *scenarioRun) error
 }
 
@@ -63,7 +62,7 @@ type Cast struct {
 	Wait time.Duration
 }
 
-// Verdict is what a run showed.
+// Verdict is the result of a run.
 type Verdict struct {
 	Scenario, Subject string
 	Violations        []check.Violation
@@ -72,7 +71,7 @@ type Verdict struct {
 	Took              time.Duration
 }
 
-// Held reports whether no promise was broken.
+// Held reports whether there was no violation.
 func (v Verdict) Held() bool { return len(v.Violations) == 0 }
 
 // String is held, or broken and how.
@@ -89,13 +88,13 @@ func (v Verdict) String() string {
 	return "broken: " + strings.Join(kinds, ", ")
 }
 
-// runLimit bounds a run; one takes well below a second.
+// runLimit is the timeout of a run, which usually takes well below a second.
 const runLimit = 20 * time.Second
 
-// replays is how often a run is played again for which the machine was too slow.
+// replays is how often a run is repeated if the machine was too slow for it.
 const replays = 10
 
-// Subjects lists those that play the scenario, the row first.
+// Subjects returns the subjects of the scenario, the row first.
 func (s Scenario) Subjects() []string {
 	var ids []string
 	for _, c := range s.Casts {
@@ -104,8 +103,8 @@ func (s Scenario) Subjects() []string {
 	return ids
 }
 
-// Run plays the scenario once with a subject. An error means that the run shows
-// nothing: a fault was not hit, a server did not start, the play went wrong.
+// Run runs the scenario once with a subject. After an error the run shows nothing: a fault
+// was not hit, a server did not start, or the program failed.
 func (s Scenario) Run(ctx context.Context, env *Env, subjectID string) (Verdict, error) {
 	i := slices.IndexFunc(s.Casts, func(c Cast) bool { return c.Subject == subjectID })
 	if i < 0 {

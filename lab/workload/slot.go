@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Slot names work that is to be done once a slot.
+// Slot identifies work that must be done once a slot.
 type Slot struct {
 	Resource string
 	Number   int64
-	// Begins tells how often a run may begin: once, or again after a failure.
+	// Begins is how often a run may begin: once, or again after a failure.
 	Begins Begins
 	// Name, if it is set, tells the resource once a run has begun, from its context.
 	Name func(ctx context.Context) string
 }
 
-// Begins is a promise about the beginnings of runs.
+// Begins is a promise about how often runs begin.
 type Begins uint8
 
 // The promises.

@@ -12,13 +12,13 @@ import (
 // access, and may refuse tokens that are stale.
 type Vault interface {
 	// Access does what op says: Kind is Read or Write, Resource and Note name the
-	// value, Token is shown, Weight below Capacity is a reader's. It returns op as
-	// it was recorded: with Value if it is a Read, and Outcome Failed if the token
-	// was refused. Errors: the vault could not be asked; the outcome is unknown.
+	// value, Token is presented, a Weight below Capacity is a reader's. It returns op as
+	// recorded: with Value if it is a Read, and with Outcome Failed if the token
+	// was refused. On an error the vault was unreachable and the outcome is unknown.
 	Access(ctx context.Context, op history.Op) (history.Op, error)
 }
 
-// Half is the Note under which a reader looks at the first half of a pair.
+// Half is the Note of a read of the first half of a pair.
 const Half = "half"
 
 // Memory is a Vault in this process. It records inside its mutex, so the order
@@ -33,8 +33,8 @@ type Memory struct {
 
 type place struct{ resource, note string }
 
-// cell is one value and the tokens that have been seen. A writer's must not be
-// below any of them, a reader's not below a writer's.
+// cell is one value and the accepted tokens. A writer's token must not be below any of
+// them, a reader's not below a writer's.
 type cell struct {
 	value           int64
 	highest, writer uint64
@@ -48,8 +48,7 @@ func NewVault(rec *history.Recorder, first map[string]int64) *Memory {
 	return m
 }
 
-// NewOpenVault returns a Vault that looks at no token. First says where values
-// begin, by Note.
+// NewOpenVault returns a Vault that ignores tokens. First is the initial values, by Note.
 func NewOpenVault(rec *history.Recorder, first map[string]int64) *Memory {
 	m := &Memory{rec: rec, cells: map[place]*cell{}}
 	for note, v := range first {
@@ -71,7 +70,7 @@ func (m *Memory) Access(_ context.Context, op history.Op) (history.Op, error) {
 		case op.Kind == history.Write:
 			c.value = op.Value
 		case op.Note == check.Pair:
-			op.Value = c.value - op.Value // to the half that was read before
+			op.Value = c.value - op.Value // difference to the half read before
 		default:
 			op.Value = c.value
 		}

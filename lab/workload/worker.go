@@ -1,9 +1,9 @@
-// Package workload is what clients do with a lock: they take it, work on
-// something that it protects, and give it back. Each step is recorded as package
-// check wants it. The protected side is a Vault that the lab owns.
+// Package workload is the work of clients with a lock: they acquire it, work on a
+// protected value, and release it. Each step is recorded in the form that package check
+// requires. The protected side is a Vault of the lab.
 //
-// A workload knows nothing of faults. Between two steps it calls Worker.Step,
-// where the lab may stop the client, let time pass or kill it.
+// A workload does not depend on faults. Between two steps it calls Worker.Step, in which
+// the lab may stop the client, let time pass or kill it.
 package workload
 
 import (
@@ -17,25 +17,25 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Hold is a stay as the lock shows it. Every subject.Hold is one.
+// Hold is the lock's view of a stay. Every subject.Hold is one.
 type Hold interface {
 	// Token is the fencing token; 0: the lock has none.
 	Token() uint64
 	// Until is the end of the trust window; the zero time: the lock has none.
 	Until() time.Time
-	// Lost is closed when the lock tells of a loss, or of the release; nil: never.
+	// Lost is closed when the lock reports a loss, or the release; nil: never.
 	Lost() <-chan struct{}
-	// Err is nil while the lock says that all is well.
+	// Err is nil while the hold is valid by the state of the lock.
 	Err() error
-	// Release gives it back.
+	// Release releases the hold.
 	Release(ctx context.Context) error
 }
 
-// Take asks a lock for a hold: Acquire or Try of a subject with its resource, or
-// any other primitive.
+// Take acquires a hold: Acquire or Try of a subject with its resource, or any other
+// primitive.
 type Take func(ctx context.Context) (Hold, error)
 
-// Place is what is asked for. Zero weight and capacity stand for 1.
+// Place is a resource with weight and capacity; zero means 1.
 type Place struct {
 	Resource         string
 	Weight, Capacity int
@@ -46,7 +46,7 @@ var (
 	// ErrDead: the client was killed. A Step that kills returns it, or an error
 	// that is it.
 	ErrDead = errors.New("the client is dead")
-	// ErrTold: the lock said that the hold is over, so the work was left.
+	// ErrTold: the lock reported the end of the hold, so the work was stopped.
 	ErrTold = errors.New("the lock is no longer held")
 	// ErrStale: the protected side refused the token.
 	ErrStale = errors.New("the token is stale")
@@ -56,7 +56,7 @@ var (
 type Worker struct {
 	// Name is the client's in the history.
 	Name string
-	// Rec takes the history.
+	// Rec records the history.
 	Rec *history.Recorder
 	// Vault is the protected side.
 	Vault Vault
@@ -64,13 +64,13 @@ type Worker struct {
 	// (what it read is now being worked on), "written", "told", "released". An
 	// error ends the round there and then. Nil: nothing happens.
 	Step func(ctx context.Context, step string) error
-	// Took hears of each hold with the record of its acquire. Nil: nobody does.
+	// Took is called with each hold and the record of its acquire, unless it is nil.
 	Took func(op history.Op, h Hold)
 
 	rounds atomic.Int64
 }
 
-// Work is what a client does while it holds.
+// Work is the work of a client while it holds.
 type Work func(ctx context.Context, s *Stay) error
 
 // Stay is one time in possession, while it lasts.
@@ -81,9 +81,9 @@ type Stay struct {
 	hold Hold
 }
 
-// Round takes the lock, works and gives it back. Whatever happens stands in the
-// history; the error says why the work was not done. Errors: that of take,
-// ErrDead, ErrTold, ErrStale.
+// Round acquires the lock, works and releases it. The history records every step; the
+// error is the reason why the work was not done: that of take, ErrDead, ErrTold or
+// ErrStale.
 func (w *Worker) Round(ctx context.Context, at Place, take Take, work Work) error {
 	s, err := w.take(ctx, at, take)
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *Worker) step(ctx context.Context, name string) error {
 	return w.Step(ctx, name)
 }
 
-// take asks for the lock and records the answer.
+// take acquires the lock and records the result.
 func (w *Worker) take(ctx context.Context, at Place, take Take) (*Stay, error) {
 	s := &Stay{w: w, at: at, id: fmt.Sprintf("%s-%d", w.Name, w.rounds.Add(1))}
 	op := s.op(history.Acquire)
@@ -140,7 +140,7 @@ func (w *Worker) take(ctx context.Context, at Place, take Take) (*Stay, error) {
 	return s, nil
 }
 
-// watch records the moment in which the lock tells of a loss.
+// watch records the moment at which the lock reports a loss.
 func (s *Stay) watch(ctx context.Context, ended <-chan struct{}) (done chan struct{}) {
 	done = make(chan struct{})
 	lost := s.hold.Lost()
@@ -162,8 +162,8 @@ func (s *Stay) watch(ctx context.Context, ended <-chan struct{}) (done chan stru
 	return done
 }
 
-// enter begins to rely on the lock. The moment is taken before the lock is asked:
-// a process can stand still right after it was told that all is well.
+// enter begins to rely on the lock. The time is read before the lock's state, because a
+// process can be stopped right after it has read a valid state.
 func (s *Stay) enter() error {
 	op := s.op(history.Enter)
 	if s.hold.Err() != nil {
@@ -174,7 +174,7 @@ func (s *Stay) enter() error {
 	return nil
 }
 
-// leave gives the lock back. The watcher is stopped first: a release is no loss.
+// leave releases the lock. The watcher is stopped first: a release is not a loss.
 func (s *Stay) leave(ctx context.Context, unwatch func()) error {
 	s.renewed()
 	told := s.hold.Err()
@@ -200,7 +200,7 @@ func (s *Stay) leave(ctx context.Context, unwatch func()) error {
 	return dead
 }
 
-// renewed records how far the trust window has come.
+// renewed records the new end of the trust window.
 func (s *Stay) renewed() {
 	if until := s.until(); until != 0 {
 		op := s.op(history.Renew)
@@ -209,8 +209,8 @@ func (s *Stay) renewed() {
 	}
 }
 
-// Lowered records that the stay weighs less from now on; call it before the lock
-// is asked for that.
+// Lowered records a lower weight of the stay from now on; call it before the lock lowers
+// the weight.
 func (s *Stay) Lowered(weight int) {
 	op := s.op(history.Renew)
 	op.Return, op.Outcome, op.Weight = op.Call, history.OK, weight
@@ -218,7 +218,7 @@ func (s *Stay) Lowered(weight int) {
 	s.w.Rec.Add(op)
 }
 
-// Hold is what the lock gave.
+// Hold returns the hold of the stay.
 func (s *Stay) Hold() Hold { return s.hold }
 
 // op begins the record of an operation of this stay.
@@ -228,7 +228,7 @@ func (s *Stay) op(kind history.Kind) history.Op {
 	if s.hold != nil {
 		op.Token = s.hold.Token()
 	}
-	if kind != history.Renew { // there it says that the weight has changed
+	if kind != history.Renew { // a Weight of a Renew means a changed weight
 		op.Weight = s.at.Weight
 	}
 	return op
@@ -240,7 +240,7 @@ func (s *Stay) note(kind history.Kind, outcome history.Outcome) {
 	s.w.Rec.Add(op)
 }
 
-// until is the end of the trust window on the clock of the history.
+// until returns the end of the trust window on the clock of the history.
 func (s *Stay) until() time.Duration {
 	end := s.hold.Until()
 	if end.IsZero() {

@@ -9,14 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Counter reads a number, thinks, and writes one more: the work that loses
-// updates when two do it at once.
+// Counter reads a number, thinks, and writes the next: two at once lose an update.
 func Counter(think time.Duration) Work { return readWrite(check.Counter, think, 1) }
 
 // Append reads the length of a log, thinks, and writes the next entry.
 func Append(think time.Duration) Work { return readWrite(check.Log, think, 1) }
 
-// Sell reads the stock, thinks, and takes one if there is one.
+// Sell reads the stock, thinks, and takes one piece unless the stock is empty.
 func Sell(think time.Duration) Work { return readWrite(check.Stock, think, -1) }
 
 func readWrite(note string, think time.Duration, by int64) Work {
@@ -36,7 +35,7 @@ func readWrite(note string, think time.Duration, by int64) Work {
 	}
 }
 
-// WritePair sets both halves of a pair at once, to the instant, after a while.
+// WritePair thinks, and then sets both halves of a pair at once, to the time.
 func WritePair(think time.Duration) Work {
 	return func(ctx context.Context, s *Stay) error {
 		if err := s.think(ctx, think); err != nil {
@@ -66,8 +65,8 @@ func ReadPair(think time.Duration) Work {
 // and writers.
 const Everything = 1 << 20
 
-// Pair is the place and the work of one who uses a pair: of weight 1 a reader, of
-// weight 2 a writer, else a writer who becomes a reader, see WriteAndReadPair.
+// Pair returns the place and the work of a user of a pair: with weight 1 a reader, with
+// weight 2 a writer, otherwise a writer that becomes a reader, see WriteAndReadPair.
 func Pair(resource string, weight int, think time.Duration) (Place, Work) {
 	at := Place{Resource: resource, Weight: Everything, Capacity: Everything}
 	switch weight {
@@ -95,21 +94,21 @@ func WriteAndReadPair(think time.Duration) Work {
 		}
 		s.Lowered(1)
 		if err := s.Hold().(Demoter).Demote(ctx); err != nil {
-			return nil // lost, or the store cannot be asked: both may be
+			return nil // lost, or the store is unreachable: both are allowed
 		}
 		return ReadPair(think/2)(ctx, s)
 	}
 }
 
-// Stand stays inside for a while and touches nothing: for semaphores, whose
-// count the check takes from Enter and Leave.
+// Stand stays inside for a while and accesses nothing: for semaphores, whose holders the
+// check counts by Enter and Leave.
 func Stand(think time.Duration) Work {
 	return func(ctx context.Context, s *Stay) error { return s.think(ctx, think) }
 }
 
-// access touches the vault, if the lock says that all is well.
+// access accesses the vault if the hold is valid by the state of the lock.
 func (s *Stay) access(ctx context.Context, kind history.Kind, note string, value int64) (int64, error) {
-	op := s.op(kind) // its moment is before the lock is asked, as in enter
+	op := s.op(kind) // its time is read before the lock's state, as in enter
 	if s.hold.Err() != nil {
 		return 0, ErrTold
 	}
@@ -121,7 +120,7 @@ func (s *Stay) access(ctx context.Context, kind history.Kind, note string, value
 	return op.Value, err
 }
 
-// think lets time pass, unless the lock tells of a loss.
+// think waits for a while, or until the lock reports a loss.
 func (s *Stay) think(ctx context.Context, d time.Duration) error {
 	if d > 0 {
 		t := time.NewTimer(d)
