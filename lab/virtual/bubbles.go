@@ -18,7 +18,7 @@ import (
 // function is outside Go's promise of compatibility; a change of its shape breaks
 // the build of this file and nothing else.
 func Bubbles(f func(t *testing.T)) error {
-	if !flag.Parsed() { // the program's own arguments are no business of package testing
+	if !flag.Parsed() { // package testing must not parse the program's arguments
 		if err := flag.CommandLine.Parse(nil); err != nil {
 			return err
 		}
@@ -33,7 +33,7 @@ func Bubbles(f func(t *testing.T)) error {
 	return nil
 }
 
-// noTestDeps is what package testing needs of a test binary: here, only to run.
+// noTestDeps implements the dependencies of package testing, of which only running is used.
 type noTestDeps struct{}
 
 // entry is a value of a fuzz corpus, as package testing has it.

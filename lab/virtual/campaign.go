@@ -10,15 +10,15 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Campaign plays the programs of many seeds.
+// Campaign runs the programs of many seeds.
 type Campaign struct {
 	World World
 	// First and Count are the seeds: First to First+Count-1.
 	First uint64
 	Count int
-	// Workers is how many programs are played at once (default 1).
+	// Workers is the number of programs run at once (default 1).
 	Workers int
-	// Enough ends the campaign after so many failures (default 1).
+	// Enough is the number of failures that ends the campaign (default 1).
 	Enough int
 	// For ends the campaign after that time (default: never).
 	For time.Duration
@@ -27,7 +27,7 @@ type Campaign struct {
 	Progress func(played int)
 }
 
-// Summary is what came of a campaign.
+// Summary is the result of a campaign.
 type Summary struct {
 	Played   int           // programs
 	Grants   int           // leases that were held
@@ -36,7 +36,7 @@ type Summary struct {
 	Failures []Result      // in the order in which they were found
 }
 
-// Run plays until it is done, has failed enough, or its time is over.
+// Run runs the programs until all are done, Enough have failed, or the time is over.
 func (c Campaign) Run(t *testing.T) Summary {
 	start := time.Now()
 	var (
@@ -83,7 +83,7 @@ func (s *Summary) add(r Result) {
 	}
 }
 
-// Checks names the checks that saw something, each once.
+// Checks returns the names of the checks with violations, each once.
 func (r Result) Checks() (names []string) {
 	seen := map[string]bool{}
 	for _, v := range r.Violations {
@@ -95,7 +95,7 @@ func (r Result) Checks() (names []string) {
 	return names
 }
 
-// saw reports whether a check saw something.
+// saw reports whether a check found a violation.
 func saw(found []check.Violation, name string) bool {
 	for _, v := range found {
 		if v.Check == name {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/model"
 )
 
-// Result is what came of a program.
+// Result is the result of a program.
 type Result struct {
 	Program    Program           `json:"program"`
 	Violations []check.Violation `json:"violations,omitempty"`
@@ -21,8 +21,8 @@ type Result struct {
 	Took time.Duration `json:"took"`
 }
 
-// Play runs a program in a bubble of its own and judges it. A goroutine that is
-// left behind, or a deadlock inside the client, is a violation named "bubble".
+// Play runs a program in its own bubble and checks its history. A remaining goroutine, or a
+// deadlock inside the client, is a violation named "bubble".
 func Play(t *testing.T, p Program) (r Result) {
 	r.Program = p
 	defer func() {
@@ -59,8 +59,8 @@ const (
 	search = 2 * time.Second
 )
 
-// judge applies the checks whose promises the faults leave standing. A lease that
-// an operator or a wipe ended is marked as such in the history.
+// judge applies the checks whose promises hold under the faults. A lease that an operator
+// or a wipe ended is marked as such in the history.
 func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	checks := []check.Check{
 		check.Overlap(), check.Inside(), check.Told(0), check.Tokens(), check.Stale(),
@@ -92,7 +92,7 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	return append(found, check.Starvation(0, sameTime).Find(w.strict(ops))...)
 }
 
-// from leaves the time before an instant out of all waits.
+// from removes the time before an instant from all waits.
 func from(ops []history.Op, healed time.Duration) []history.Op {
 	ops = slices.Clone(ops)
 	for i, op := range ops {
@@ -103,9 +103,8 @@ func from(ops []history.Op, healed time.Duration) []history.Op {
 	return ops
 }
 
-// strict keeps the operations on resources that promise to serve strictly in
-// order: there were no faults, nobody only tried, and no process passed a lease on
-// inside.
+// strict returns the operations on resources that are served strictly in order: without
+// faults, without tries, and without hand-offs inside a process.
 func (w *simulation) strict(ops []history.Op) []history.Op {
 	if !w.only(Round) || w.p.World == Quorum {
 		return nil
@@ -129,7 +128,7 @@ func (w *simulation) freeFor() time.Duration {
 	return d
 }
 
-// renewedWithin is how long it takes to the next renewal of a stay, at most.
+// renewedWithin returns the maximum time to the next renewal of a stay.
 func (w *simulation) renewedWithin(holder string) time.Duration {
 	return w.ttls[holder]*36/100 + handedOff
 }

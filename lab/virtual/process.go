@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
 
-// process is one program with one client. Everything that others can see of it
-// goes through its gate.
+// process is one program with one client. All its actions visible to others pass through
+// its gate.
 type process struct {
 	w      *simulation
 	name   string
@@ -21,7 +21,7 @@ type process struct {
 
 	mu     sync.Mutex
 	pauses int
-	resume chan struct{} // made while paused, closed when it goes on
+	resume chan struct{} // made while paused, closed when it continues
 	dead   bool
 }
 
@@ -41,8 +41,8 @@ func (p *process) gate() error {
 	}
 }
 
-// step is the gate for workloads. A process that goes on after a pause runs its
-// timers late: they are given their turn before the next line.
+// step is the gate for workloads. After a pause the timers of the process run late; step
+// lets them run before the workload continues.
 func (p *process) step(context.Context, string) error { return p.gate() }
 
 // pause stops the process for a while. Pauses may overlap.
@@ -62,8 +62,8 @@ func (p *process) pause(d time.Duration) {
 	}
 }
 
-// kill ends the process where it stands. Closing its client afterwards is no part
-// of it: nothing that the client does can leave the process any more.
+// kill ends the process at once. The client is closed afterwards only for its goroutines:
+// none of its requests can leave the process any more.
 func (p *process) kill() {
 	p.mu.Lock()
 	p.dead = true
@@ -85,7 +85,7 @@ func (p *process) alive() bool {
 	return !p.dead
 }
 
-// stopped reports whether the process stands still.
+// stopped reports whether the process is paused.
 func (p *process) stopped() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,8 +16,7 @@ func (r Result) Save(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// Load reads a replay file. Its violations and history are those of the run that
-// was saved.
+// Load reads a replay file, with the violations and history of the saved run.
 func Load(file string) (Result, error) {
 	var r Result
 	text, err := os.ReadFile(file)
@@ -43,9 +42,8 @@ func Again(t *testing.T, p Program, most int) (r Result, played int) {
 // replays is how often Replay plays a program that does not fail.
 const replays = 200
 
-// Replay plays the program of a file again, in a program that is no test, up to
-// 200 times until it fails. Errors: the file cannot be read, or there is no test
-// to be had.
+// Replay runs the program of a file outside of a test, up to 200 times until it fails. It
+// returns an error if the file cannot be read, or if no testing.T can be made.
 func Replay(file string) (r Result, played int, err error) {
 	saved, err := Load(file)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
 
-// errOnPurpose is what work returns that is meant to fail.
+// errOnPurpose is returned by work that must fail.
 var errOnPurpose = errors.New("the work failed")
 
 // lease is a workload.Hold of Holdfast.
@@ -102,7 +102,7 @@ func (p *process) lock(ctx context.Context, s Step) (*holdfast.Lease, error) {
 	return m.Lock(ctx)
 }
 
-// work is what a step does under its lock, and how much of it that takes.
+// work returns the resource of a step with its weight and capacity, and the work under its lock.
 func (s Step) work() (workload.Place, workload.Work) {
 	at := workload.Place{Resource: s.Name}
 	switch s.Lock {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// attempts is how often a program may be played to see it fail. It need not fail
+// attempts is the maximum number of runs of a program until it fails. It need not fail
 // each time: see the package comment.
 const attempts = 6
 
-// Shrink makes a failing program smaller, as long as it fails by the first check
-// that saw something, until nothing more can be left out or the budget of real
-// time is spent. It returns the smallest result.
+// Shrink makes a failing program smaller while the first check with a violation still
+// fails, until nothing more can be removed or the budget of real time is spent. It returns
+// the smallest result.
 func Shrink(t *testing.T, r Result, budget time.Duration) Result {
 	s := shrinker{t: t, best: r, check: r.Violations[0].Check, end: time.Now().Add(budget)}
 	for s.once() && time.Now().Before(s.end) {
