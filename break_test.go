@@ -180,7 +180,7 @@ func TestBreakPassesOnWithTheRelease(t *testing.T) {
 
 // What is never released passes on at its deadline; by force at once; and with
 // Close.
-func TestBreakPassesOnAtTheLatest(t *testing.T) {
+func TestUnreleasedBreakEndsAtTheDeadline(t *testing.T) {
 	for name, b := range breakables() {
 		for _, way := range []string{"deadline", "force", "close"} {
 			t.Run(name+"/"+way, func(t *testing.T) {

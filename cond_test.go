@@ -111,7 +111,7 @@ func TestCondBroadcastWakesAll(t *testing.T) {
 
 // The lease that Wait returns is a new one, taken in turn; while the caller
 // waits, others have the mutex.
-func TestCondWaitGivesTheMutexAway(t *testing.T) {
+func TestCondWaitReleasesTheMutex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, memory.New())
 		m := c.Mutex("x", holdfast.WithReason("for soup"))

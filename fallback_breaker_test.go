@@ -89,7 +89,7 @@ func TestAnAnswerEndsTheSilence(t *testing.T) {
 }
 
 // Two failures that are far apart are not one silence, although nothing was sent between.
-func TestFailuresFarApartAreTwoSilences(t *testing.T) {
+func TestFailuresFarApartDoNotOpenTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := silentStore(t)
 		b, x := &c.breaker, c.resource("x")
@@ -114,7 +114,7 @@ func (b *breaker) tripNow(res engine.Resource) {
 
 // While it is open, the client looks at the resource that was requested last, once in
 // breakerPause, until the store answers.
-func TestAnOpenBreakerLooksAtTheStore(t *testing.T) {
+func TestOpenBreakerProbesTheStore(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		answer error

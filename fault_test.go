@@ -78,7 +78,7 @@ func TestReplyOfAcquireLost(t *testing.T) {
 
 // A lease whose acquire went unanswered is not yielded, since its ID must be
 // withdrawn: a copy of the request may still arrive.
-func TestReplyLostThenHandedToOthers(t *testing.T) {
+func TestUnansweredGrantIsReleasedNotYielded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		seen := e.once(func(ctx context.Context, r engine.Request) (engine.Answer, error) {
@@ -171,7 +171,7 @@ func TestContextEndsInMidAcquire(t *testing.T) {
 	}
 }
 
-func TestHungStoreHoldsNobody(t *testing.T) {
+func TestHungStoreDoesNotBlockCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)

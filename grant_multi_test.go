@@ -8,7 +8,7 @@ import (
 
 // A process that was paused learns from a Multi as from any lease: by the clock,
 // before a timer runs.
-func TestMultiLooksAtTheClock(t *testing.T) {
+func TestMultiChecksTheClock(t *testing.T) {
 	for name, ask := range map[string]func(*Lease) error{
 		"Err":          (*Lease).Err,
 		"Context.Err":  func(l *Lease) error { return context.Cause(l.Context()) },

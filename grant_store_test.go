@@ -42,7 +42,7 @@ func (l *Lease) shutWindow() {
 	h.entry.Window.Start(h.client().keep.At(time.Now().Add(-time.Hour)), time.Second, 0)
 }
 
-func TestLostBeforeAnybodyStandsOnIt(t *testing.T) {
+func TestLostBeforeItBacksALease(t *testing.T) {
 	c := opened(t)
 	h := granted(t, c.Mutex("x"))
 	if err := c.Break(context.Background(), "x", h.id()); err != nil {
@@ -65,7 +65,7 @@ func TestFirstTurnHasTheGrantedToken(t *testing.T) {
 
 // A loss is made known in steps. Err must not say "held" between them once the
 // trust window is closed.
-func TestErrWhileALossIsBeingTold(t *testing.T) {
+func TestErrWhileALossIsReported(t *testing.T) {
 	c := opened(t)
 	l, err := c.Mutex("x").Lock(context.Background())
 	if err != nil {
@@ -82,7 +82,7 @@ func TestErrWhileALossIsBeingTold(t *testing.T) {
 	}
 }
 
-func TestPauseIsSeenByWhatIsAskedFirst(t *testing.T) {
+func TestFirstCallAfterAPauseReportsTheLoss(t *testing.T) {
 	for name, look := range map[string]func(l *Lease, ctx context.Context) bool{
 		"Err":      func(l *Lease, _ context.Context) bool { return errors.Is(l.Err(), ErrLost) },
 		"ctx.Err":  func(_ *Lease, ctx context.Context) bool { return ctx.Err() != nil },

@@ -64,7 +64,7 @@ func (r *recorder) ends() []holdfast.AcquireEndEvent {
 	return slices.Clone(r.ended)
 }
 
-func TestHooksHearOfEverything(t *testing.T) {
+func TestHooksGetEveryEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &recorder{}
 		e := memory.New()
@@ -119,7 +119,7 @@ func TestHooksHearOfEverything(t *testing.T) {
 	})
 }
 
-func TestLostHookHearsOnce(t *testing.T) {
+func TestLostHookRunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &recorder{}
 		e := newFaulty()

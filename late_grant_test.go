@@ -74,7 +74,7 @@ const callGrace = 100 * time.Millisecond
 
 // Late grants that are not three in a row are ridden out, and so is a wait for a
 // holder in between.
-func TestLateGrantsAreRiddenOut(t *testing.T) {
+func TestLateGrantsAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := far(90 * time.Millisecond)
 		slow, calls := e.OnAcquire, 0

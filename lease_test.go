@@ -171,7 +171,7 @@ func TestReleaseOfAHungStoreIsBounded(t *testing.T) {
 	})
 }
 
-func TestReleaseRidesOutALostConnection(t *testing.T) {
+func TestReleaseIsRetriedAfterALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		l := mustLock(t, newClient(t, e).Mutex("x"), context.Background())

@@ -106,7 +106,7 @@ func TestMultiTryLockTakesNothingIfOneIsHeld(t *testing.T) {
 	})
 }
 
-func TestMultiGivesAllBackWhenItsContextEnds(t *testing.T) {
+func TestMultiReleasesAllWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
@@ -389,7 +389,7 @@ func TestMultiAndClose(t *testing.T) {
 }
 
 // With tenure the parts pass from hand to hand inside the process.
-func TestMultiInALine(t *testing.T) {
+func TestMultiIsHandedOffInTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)

@@ -35,7 +35,7 @@ func TestLockAndRelease(t *testing.T) {
 	})
 }
 
-func TestTryLockSaysWhoHolds(t *testing.T) {
+func TestTryLockNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
 		ctx := context.Background()
@@ -129,7 +129,7 @@ func TestDo(t *testing.T) {
 	})
 }
 
-func TestDoTellsOfALoss(t *testing.T) {
+func TestDoReturnsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newClient(t, memory.New()).Mutex("x", holdfast.WithoutRenewal(), holdfast.WithTTL(time.Second))
 		boom := errors.New("boom")
@@ -183,7 +183,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestEndedContextAsksNobody(t *testing.T) {
+func TestEndedContextMakesNoCall(t *testing.T) {
 	e := newFaulty()
 	m := newClient(t, e).Mutex("x")
 	ctx, cancel := context.WithCancelCause(context.Background())

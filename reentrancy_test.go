@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-func TestReentryKeepsTheTokenAndAsksNobody(t *testing.T) {
+func TestReentryKeepsTheTokenWithoutACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
@@ -101,7 +101,7 @@ func TestReentryIsPerClientAndResource(t *testing.T) {
 
 // With tenure the next local caller has the turn only after the last re-entrant
 // lease is back.
-func TestReentryHoldsUpTheLine(t *testing.T) {
+func TestReentrantLeasesDelayTheHandOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())

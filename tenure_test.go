@@ -304,7 +304,7 @@ func TestPlaceInTheQueueIsPassedOn(t *testing.T) {
 
 // A lease that is lost between two turns, or under its holder, does not stop the
 // line.
-func TestLossGoesOnToTheNextInLine(t *testing.T) {
+func TestNextLocalCallerAcquiresAfterALoss(t *testing.T) {
 	for _, cause := range []string{"broken", "cut off", "expired in the store"} {
 		t.Run(cause, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

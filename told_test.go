@@ -15,7 +15,7 @@ import (
 // Told in time: whatever happens to the renewals, the holder's context is
 // cancelled before the engine's own deadline, and so before anybody else can be
 // granted.
-func TestHolderIsToldBeforeTheNextGrant(t *testing.T) {
+func TestHolderIsNotifiedBeforeTheNextGrant(t *testing.T) {
 	faults := map[string]func(e *faulty){
 		"cut off": func(e *faulty) { e.All(down) },
 		"hung":    func(e *faulty) { e.All(hang) },
@@ -168,7 +168,7 @@ func TestWindowCountsFromTheSending(t *testing.T) {
 
 // After a loss the store's side is cleared up as soon as it can be reached, also
 // if a renewal whose answer was lost had extended it.
-func TestLossIsClearedUp(t *testing.T) {
+func TestLostLeaseIsReleasedInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
@@ -220,7 +220,7 @@ func TestJeopardyThenRecovery(t *testing.T) {
 	})
 }
 
-func TestBreakIsToldAtOnceIfAWakeupCan(t *testing.T) {
+func TestBreakIsReportedAtOnceByAWakeup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c, operator := newClient(t, e), newClient(t, e)
@@ -255,7 +255,7 @@ func TestBreakIsToldAtOnceIfAWakeupCan(t *testing.T) {
 
 // No renewal tells the holder of a lease without renewal that an operator broke it,
 // so the wake-up has to.
-func TestBreakIsToldWithoutRenewal(t *testing.T) {
+func TestBreakIsReportedWithoutRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithTTL(time.Hour), holdfast.WithoutRenewal()), context.Background())

@@ -43,7 +43,7 @@ func TestDetachedWithACopyUnderWay(t *testing.T) {
 
 // A withdrawal says yes to everything: so a release is more than one, or nobody would
 // hear of a loss.
-func TestReleaseTellsOfALossAfterALostReply(t *testing.T) {
+func TestReleaseReturnsALossAfterALostReply(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -69,7 +69,7 @@ func (j *joiner) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // In a call for many, acquire and release do what they do by themselves.
-func TestTogetherFollowsTheSpecOnRedis(t *testing.T) {
+func TestBatchesFollowTheSpecOnRedis(t *testing.T) {
 	j := newJoiner(t)
 	rdb := redistest.Start(t).Client()
 	rdb.AddHook(j)
@@ -79,7 +79,7 @@ func TestTogetherFollowsTheSpecOnRedis(t *testing.T) {
 	}
 }
 
-func TestTogetherFollowsTheSpecOnMiniredis(t *testing.T) {
+func TestBatchesFollowTheSpecOnMiniredis(t *testing.T) {
 	j := newJoiner(t)
 	rdb := redistest.StartMiniredis(t).Client()
 	rdb.AddHook(j)

@@ -37,7 +37,7 @@ func TestConcurrentCallsToAClusterAreCombined(t *testing.T) {
 
 // Many callers of the masters that answer do not wait for one that hangs, however
 // many wait for that one.
-func TestHungMasterHoldsUpNobodyElse(t *testing.T) {
+func TestHungMasterDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	e := open(t, cluster.Client())

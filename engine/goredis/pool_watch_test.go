@@ -37,7 +37,7 @@ func take(t *testing.T, rdb redis.UniversalClient, at *redistest.Server, key str
 // The caller's pool has no connection to give for as long as the test lasts: nobody
 // who waits, holds or asks notices, be it a pool that lets calls wait or one that
 // refuses them.
-func TestExhaustedPoolHoldsUpNobody(t *testing.T) {
+func TestExhaustedPoolDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	cluster, single := redistest.StartCluster(t), redistest.Start(t)
 	replicated := redistest.StartReplicated(t, 1)

@@ -45,7 +45,7 @@ func mixtures(nodes int, from nodeState) [][]nodeState {
 // TryLock meets every mixture of free, held, outbid, dead and hung nodes. If a majority can grant
 // it, it is granted; otherwise, if a majority answers, it is busy, and the error names a holder;
 // otherwise the store is unavailable. Busy is answered within 500 ms and leaves nothing.
-func TestMixturesOfRefusals(t *testing.T) {
+func TestTryLockOnMixedNodes(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		for _, mix := range mixtures(nodes, free) {
 			name := fmt.Sprint(mix)

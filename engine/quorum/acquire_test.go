@@ -10,7 +10,7 @@ import (
 )
 
 // All answers are lost, and the attempt is repeated when answers come again.
-func TestRetryIsNotKeptOutByItself(t *testing.T) {
+func TestRetryAfterAllAnswersWereLost(t *testing.T) {
 	for _, pause := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(3)

@@ -150,7 +150,7 @@ func sized(n int) *Engine { return &Engine{nodes: make([]*node, n), majority: n/
 
 // However holders are spread over the nodes, each of which keeps its own capacity, no
 // more than the capacity is held; and no smaller number of nodes would do.
-func TestNeededKeepsTheCapacity(t *testing.T) {
+func TestVotesNeededKeepTheCapacity(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		e := sized(n)
 		for capacity := 1; capacity <= 20; capacity++ {

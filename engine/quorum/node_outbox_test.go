@@ -123,7 +123,7 @@ func TestReleaseIsSentOnce(t *testing.T) {
 
 // One node fails for a moment, and another hangs and is not yet known to. The first one is still
 // called.
-func TestASilentNodeDoesNotStandInForAnother(t *testing.T) {
+func TestFailingNodeIsCalledWhileAnotherHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c.mustRelease(t, c.mustAcquire(t, "a.0"))

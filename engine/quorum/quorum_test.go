@@ -98,7 +98,7 @@ func TestSlowMajority(t *testing.T) {
 }
 
 // The TTL of a grant is the least of what a majority grants.
-func TestWindowIsTheLeast(t *testing.T) {
+func TestTTLIsTheLeastOfAMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		c.nodes[2].slow(time.Second, 0)
@@ -272,7 +272,7 @@ func TestHungNodeIsLeftOut(t *testing.T) {
 // Nodes stop answering while a caller locks and unlocks. They have a few calls in flight at a time,
 // and hundreds of releases wait in a list, not in goroutines. When the nodes go on, the list is
 // worked through.
-func TestSilentNodesGatherNoGoroutines(t *testing.T) {
+func TestSilentNodesKeepFewCallsAndGoroutines(t *testing.T) {
 	for _, what := range []fault{hung, stopped} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(5)

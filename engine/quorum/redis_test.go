@@ -364,7 +364,7 @@ func TestFlushAll(t *testing.T) {
 }
 
 // An operator's break reaches the holder at once.
-func TestBreakTellsTheHolder(t *testing.T) {
+func TestBreakNotifiesTheHolder(t *testing.T) {
 	g := startRedisNodes(t, 3)
 	holder, operator := g.client(), g.client()
 	l := g.lock(holder.Mutex("stock", holdfast.WithTTL(time.Second)))

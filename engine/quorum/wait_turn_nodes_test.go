@@ -10,7 +10,7 @@ import (
 // A turn that has ended is taken out of the queue of each node that may have it, once and not before
 // its last ballot is answered. A node runs ballots that are in flight together in any order, and
 // answers come in any order; a lost ballot may arrive later, so the node has to refuse it.
-func TestWhereATurnIsTakenOut(t *testing.T) {
+func TestEndedTurnIsRemovedFromEachNode(t *testing.T) {
 	const busy, granted, marked = engine.Busy, engine.Granted, engine.Marked
 	type answer struct {
 		status engine.Status

@@ -156,7 +156,7 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 }
 
 // A turn that waits no more, since a majority granted it or it was withdrawn, keeps no other out.
-func TestTurnsLeaveNothing(t *testing.T) {
+func TestEndedTurnsBlockNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		defer c.leaveAll("a", "b", "c", "d", "dead", "live")

@@ -121,7 +121,7 @@ func TestWaiterFallsBack(t *testing.T) {
 }
 
 // A Redis that is down for less than the timeout causes no fallback.
-func TestShortOutageIsRiddenOut(t *testing.T) {
+func TestShortOutageCausesNoFallback(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
 	m := c.Mutex("x", holdfast.WithFallback(holdfast.LocalOnly))

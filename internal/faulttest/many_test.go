@@ -268,7 +268,7 @@ func (m *many) awaitTold() {
 // check checks when the holders were told: before the store could give their
 // leases away, that is a TTL after the last renewal was sent. With a TTL of 15 s all
 // but one of a thousand have to be, unless this process was stalled by its machine
-// for longer after the window had closed (TestAllAreToldFirst needs no clock).
+// for longer after the window had closed (TestAllLossesAreReportedFirst needs no clock).
 func (m *many) check() {
 	m.Helper()
 	margin := keepalive.Margin(m.ttl)

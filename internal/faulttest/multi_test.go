@@ -162,7 +162,7 @@ func TestHolderOfAMultiKilled(t *testing.T) {
 
 // An operator's break of one resource ends the lease of all, at once. Others may have
 // them when the holder has released it.
-func TestMultiIsToldOfABreak(t *testing.T) {
+func TestMultiIsNotifiedOfABreak(t *testing.T) {
 	w := newFixture(t)
 	l, err := w.client().Multi([]string{"a", "b", "c"}).Lock(t.Context())
 	if err != nil {

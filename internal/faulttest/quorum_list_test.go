@@ -7,11 +7,11 @@ func onQuorum() []string {
 		"TestHolderPausedPastItsTTL", "TestRedisRestartUnderWaiters", "TestRedisRestartWithData", "TestFlushAll", "TestScriptFlush",
 		"TestNoPerm", "TestNoPermToSubscribe", "TestNoPermUnderWaiter", "TestWrongType", "TestCloseWithWaiters",
 		"TestToldBeforeAnotherEnters", "TestRenewalDoesNotRecreate", "TestTTLTooShort", "TestIdentityIsComparedWhole",
-		"TestIdleLeaseCost", "TestStaleHolderKeepsItsToken", "TestLostWakeUp", "TestBreakTellsTheHolder", "TestOneNameAsTwoKinds",
+		"TestIdleLeaseCost", "TestStaleHolderKeepsItsToken", "TestLostWakeUp", "TestBreakNotifiesTheHolder", "TestOneNameAsTwoKinds",
 		"TestExclusionUnderLoad", "TestFairnessInOneProcess", "TestMutexUnderFaults", "TestMinorityUnderFaults",
 		"TestReadersAndWritersUnderFaults", "TestKilledReadersVanish", "TestDemoteWakesParkedReaders", "TestManyReadersAndWritersDrain",
 		"TestWriterIsNotStarved", "TestHeavyRequestIsNotStarved", "TestFairnessBetweenProcesses",
-		"TestMultiUnderFaults", "TestMultiUnderKills", "TestHolderOfAMultiKilled", "TestMultiIsToldOfABreak",
+		"TestMultiUnderFaults", "TestMultiUnderKills", "TestHolderOfAMultiKilled", "TestMultiIsNotifiedOfABreak",
 		"TestElectionUnderFaults", "TestOnceUnderFaults", "TestJobUnderFaults", "TestLatchUnderFaults", "TestCondUnderFaults",
 	}
 }
@@ -20,7 +20,7 @@ func onQuorum() []string {
 // test, for a short while.
 func primitivesOnQuorum() []string {
 	return []string{
-		"TestReadersAndWritersUnderFaults", "TestDemoteWakesParkedReaders", "TestMultiUnderFaults", "TestMultiIsToldOfABreak",
+		"TestReadersAndWritersUnderFaults", "TestDemoteWakesParkedReaders", "TestMultiUnderFaults", "TestMultiIsNotifiedOfABreak",
 		"TestOnceUnderFaults", "TestLatchUnderFaults", "TestWriterIsNotStarved",
 	}
 }
@@ -42,7 +42,7 @@ func notOnQuorum() map[string]string {
 		"the test waits until a snapshot shows who waits, or that it is the next one":                    "TestLatchRoundsUnderFaults",
 		"it cuts a client off from one server, where a quorum has several":                               "TestLeaderCutOff TestObserveOverRestart",
 		"a semaphore needs all nodes, so it stops while one is restarted":                                "TestSemaphoreUnderFaults TestManyWaitersOfASemaphoreDrain TestUnitsOfKilledHoldersReturn",
-		"a fallback is the client's and begins at the engine's ErrUnavailable, whichever engine":         "TestFallbacks TestWaiterFallsBack TestShortOutageIsRiddenOut",
+		"a fallback is the client's and begins at the engine's ErrUnavailable, whichever engine":         "TestFallbacks TestWaiterFallsBack TestShortOutageCausesNoFallback",
 		"it is about what one server is asked": "TestLeaderCostsTheSameWithManyCandidates TestObserveCostsTheSameWithManyCandidates " +
 			"TestSignalCostsTheSameWithManyWaiters TestNoReadHoldsTheServerUp TestCallersPoolIsTaken TestRefusedConnectionsNameTheirCause",
 		"it is about what one client does for very many leases, on whichever engine": "TestManyLeasesWhenTheStoreGoesAway TestCloseOfManyLeases",

@@ -35,7 +35,7 @@ func TestFaultsOnOtherTopologies(t *testing.T) {
 	}
 	few := []string{
 		"TestReplyOfAcquireLost", "TestRedisHung", "TestHolderPausedPastItsTTL", "TestFlushAll", "TestRenewalDoesNotRecreate",
-		"TestCloseWithWaiters", "TestLostWakeUp", "TestBreakTellsTheHolder",
+		"TestCloseWithWaiters", "TestLostWakeUp", "TestBreakNotifiesTheHolder",
 	}
 	more := []string{
 		"TestCtxEndsInMidAcquire", "TestHolderKilled", "TestRedisRestartUnderWaiters", "TestScriptFlush", "TestNoPerm",

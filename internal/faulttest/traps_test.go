@@ -307,7 +307,7 @@ func TestLostWakeUp(t *testing.T) {
 // The holder is told of an operator's break at once, with a waiter behind it and without.
 // The next one enters when the holder has released the lease, and not before; by
 // force it does so at once.
-func TestBreakTellsTheHolder(t *testing.T) {
+func TestBreakNotifiesTheHolder(t *testing.T) {
 	w := newFixture(t)
 	for _, name := range []string{"alone", "with a waiter", "by force"} {
 		c, other := w.client(), w.client()

@@ -312,7 +312,7 @@ func TestBatches(t *testing.T) {
 }
 
 // One hung renewal holds up neither the others nor the end of its own window.
-func TestAHungBatchHoldsUpNobody(t *testing.T) {
+func TestHungBatchDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &store{answer: func(ctx context.Context, r engine.Renewal) error {
 			if r.ID == "bad" {

@@ -140,7 +140,7 @@ func TestRetriesOfManyAreBounded(t *testing.T) {
 
 // Of leases that are lost at one moment all are told, before the window ends,
 // before anything else is done about one of them, however long that takes.
-func TestAllAreToldFirst(t *testing.T) {
+func TestAllLossesAreReportedFirst(t *testing.T) {
 	const n = 3000
 	answers := map[string]func(context.Context, engine.Renewal) error{
 		"refused": unreachable,
@@ -182,7 +182,7 @@ func TestAllAreToldFirst(t *testing.T) {
 
 // Where very many may be lost together they are told so much earlier that the last
 // one is told in time on a slow machine too, and a few are not.
-func TestManyAreToldEarly(t *testing.T) {
+func TestManyLeasesAreLostEarlier(t *testing.T) {
 	for _, n := range []int{2 * batchSize, 4 * batchSize, 200_000} {
 		if n > 100_000 && !redistest.Long() {
 			continue

@@ -214,7 +214,7 @@ func TestAHeldOperationEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestMissedFaultsAreTold(t *testing.T) {
+func TestMissedFaultsAreReported(t *testing.T) {
 	i, _ := inject(t, "pause a at a:never until b:q\nlose-reply a match m at start\nkill c at 1h")
 	if err := i.Stop(); err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func TestRightsInACluster(t *testing.T) {
 }
 
 // The remedy, followed word by word, mends it.
-func TestTheRemedyForRightsMendsThem(t *testing.T) {
+func TestRemedyForRightsGrantsThem(t *testing.T) {
 	s := start(t)
 	url := user(t, s, "+ping +acl")
 	o := defaults()
