@@ -28,14 +28,14 @@ type Program struct {
 	Steps []Step          `json:"steps"`
 }
 
-// Action is what a step does.
+// Action is the action of a step.
 type Action string
 
 // The actions. Round is work; all others are faults, which end by themselves
 // after For.
 const (
 	Round Action = "round"
-	Pause Action = "pause" // the process stands still
+	Pause Action = "pause" // the process is paused
 	Crash Action = "crash" // the process dies; after For another takes its place
 	Cut   Action = "cut"   // link: connections are refused, and open ones break
 	Hang  Action = "hang"  // link: requests get lost
@@ -43,8 +43,8 @@ const (
 	Mute  Action = "mute"  // link: wake-ups get lost
 	Slow  Action = "slow"  // link: requests and answers take a while
 	Twice Action = "twice" // link: requests arrive twice
-	Down  Action = "down"  // the store is away, and comes back with its data
-	Wipe  Action = "wipe"  // the store is away, and comes back without its data
+	Down  Action = "down"  // the store is unreachable, and returns with its data
+	Wipe  Action = "wipe"  // the store is unreachable, and returns without its data
 	Break Action = "break" // an operator ends a wait, or breaks a lease, by force or not
 	Jump  Action = "jump"  // the clock of a store on miniredis is set, by Delay; forward or back
 )
@@ -70,7 +70,7 @@ type Step struct {
 	Way    Way           `json:"way,omitempty"`
 }
 
-// Lock is the primitive of a round, and with it what is done under it.
+// Lock is the primitive of a round, which also selects the work under it.
 type Lock string
 
 // The primitives.
@@ -104,7 +104,7 @@ const longestTTL = 15 * time.Second
 // slotLength is the period of jobs, and how long a Once is kept.
 const slotLength = 2 * time.Second
 
-// Draw makes the program of a seed.
+// Draw returns the program of a seed.
 func Draw(seed uint64, world World) Program {
 	d := drawer{rand.New(rand.NewPCG(seed, 0x686f6c64))}
 	p := Program{Seed: seed, World: world, Processes: 2 + d.IntN(3)}
@@ -147,7 +147,7 @@ func (d drawer) upTo(most time.Duration) time.Duration {
 // rate stays within the 2 % that the margin of a trust window allows for.
 func (d drawer) rate() float64 { return drawn(d, 1, 1, 0.982, 1.018) }
 
-// profile is what a program is about: its primitives and its faults.
+// profile is the primitives and faults of a program.
 type profile struct {
 	locks  []Lock
 	ways   []Way

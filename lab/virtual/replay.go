@@ -29,8 +29,8 @@ func Load(file string) (Result, error) {
 	return r, nil
 }
 
-// Again plays a program until it fails, at most so many times, and returns the
-// last result and how often it was played.
+// Again runs a program until it fails, at most the given number of times, and returns
+// the last result and the number of runs.
 func Again(t *testing.T, p Program, most int) (r Result, played int) {
 	for played = 1; ; played++ {
 		if r = Play(t, p); len(r.Violations) > 0 || played >= most {
@@ -39,7 +39,7 @@ func Again(t *testing.T, p Program, most int) (r Result, played int) {
 	}
 }
 
-// replays is how often Replay plays a program that does not fail.
+// replays is how often Replay runs a program that does not fail.
 const replays = 200
 
 // Replay runs the program of a file outside of a test, up to 200 times until it fails. It

@@ -119,10 +119,10 @@ func (s Step) work() (workload.Place, workload.Work) {
 	return at, workload.Counter(s.Hold)
 }
 
-// retries reports whether runs of a job that failed are made up for.
+// retries reports whether failed runs of a job are repeated.
 func (s Step) retries() bool { return strings.HasSuffix(s.Name, "1") }
 
-// slot runs work that is to be done once a slot. A slot is a resource of its own.
+// slot runs work that must be done once a slot. Each slot is a separate resource.
 func (w *simulation) slot(ctx context.Context, p *process, s Step) error {
 	slot := workload.Slot{Resource: s.Name, Name: func(ctx context.Context) string {
 		for name := range holdfast.LeaseFromContext(ctx).Tokens() {

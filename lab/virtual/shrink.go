@@ -27,7 +27,7 @@ type shrinker struct {
 	end   time.Time
 }
 
-// try plays a smaller program and keeps it if it fails too.
+// try runs a smaller program and keeps it if it also fails.
 func (s *shrinker) try(p Program) bool {
 	for range attempts {
 		if time.Now().After(s.end) {
@@ -41,8 +41,7 @@ func (s *shrinker) try(p Program) bool {
 	return false
 }
 
-// once goes through all ways to make the program smaller and reports whether one
-// worked.
+// once tries all ways to make the program smaller and reports whether one succeeded.
 func (s *shrinker) once() bool {
 	better := false
 	for size := max(1, len(s.best.Program.Steps)/2); size >= 1; size /= 2 {
@@ -59,7 +58,7 @@ func (s *shrinker) once() bool {
 	return s.simpler() || better
 }
 
-// simpler tries plainer values in what is left.
+// simpler tries simpler values in the remaining steps.
 func (s *shrinker) simpler() bool {
 	better := false
 	for i, rate := range s.best.Program.Rates {
