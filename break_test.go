@@ -178,8 +178,8 @@ func TestBreakPassesOnWithTheRelease(t *testing.T) {
 	}
 }
 
-// What is never released passes on at its deadline; by force at once; and with
-// Close.
+// A broken lease that is never released ends at its deadline, with Force at once, or
+// with Close.
 func TestUnreleasedBreakEndsAtTheDeadline(t *testing.T) {
 	for name, b := range breakables() {
 		for _, way := range []string{"deadline", "force", "close"} {

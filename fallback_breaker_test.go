@@ -88,7 +88,8 @@ func TestAnAnswerEndsTheSilence(t *testing.T) {
 	})
 }
 
-// Two failures that are far apart are not one silence, although nothing was sent between.
+// Two failures that are far apart do not count as one silence, even if no request was sent
+// between them.
 func TestFailuresFarApartDoNotOpenTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := silentStore(t)
@@ -112,7 +113,7 @@ func (b *breaker) tripNow(res engine.Resource) {
 	b.unanswered(time.Now().Add(-FallbackTimeout), res)
 }
 
-// While it is open, the client looks at the resource that was requested last, once in
+// While the breaker is open, the client reads the resource that was requested last, once in
 // breakerPause, until the store answers.
 func TestOpenBreakerProbesTheStore(t *testing.T) {
 	for _, tt := range []struct {

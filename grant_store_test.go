@@ -63,7 +63,7 @@ func TestFirstTurnHasTheGrantedToken(t *testing.T) {
 	}
 }
 
-// A loss is made known in steps. Err must not say "held" between them once the
+// A loss is reported in several steps. Between them Err must not return nil once the
 // trust window is closed.
 func TestErrWhileALossIsReported(t *testing.T) {
 	c := opened(t)

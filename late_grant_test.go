@@ -72,7 +72,7 @@ func TestTTLTooShortForTheStore(t *testing.T) {
 // callGrace is how long a call may leave its clean-up to the background.
 const callGrace = 100 * time.Millisecond
 
-// Late grants that are not three in a row are ridden out, and so is a wait for a
+// Late grants are retried unless three arrive in a row, also if the attempt waits for a
 // holder in between.
 func TestLateGrantsAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -388,7 +388,7 @@ func TestMultiAndClose(t *testing.T) {
 	})
 }
 
-// With tenure the parts pass from hand to hand inside the process.
+// With tenure the parts are handed off inside the process.
 func TestMultiIsHandedOffInTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()

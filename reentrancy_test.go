@@ -99,8 +99,8 @@ func TestReentryIsPerClientAndResource(t *testing.T) {
 	})
 }
 
-// With tenure the next local caller has the turn only after the last re-entrant
-// lease is back.
+// With tenure the next local caller gets the turn only after the last re-entrant lease
+// is released.
 func TestReentrantLeasesDelayTheHandOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()

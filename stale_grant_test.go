@@ -49,9 +49,9 @@ func (f *forgetful) Listen(ctx context.Context, prefix, client string, deliver f
 	})
 }
 
-// A grant that was on its way when the store lost its data counts for nothing:
-// the waiter's poll since then was answered by a store that does not know it, and
-// that has given the lease to another.
+// A grant that was in transit when the store lost its data is ignored: a later poll of
+// the waiter was answered without the grant, and the store has granted the lease to
+// another.
 func TestGrantFromBeforeTheStoreLostItsData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &forgetful{Engine: memory.New(), heldUp: make(chan func(), 1)}

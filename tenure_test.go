@@ -302,8 +302,8 @@ func TestPlaceInTheQueueIsPassedOn(t *testing.T) {
 	})
 }
 
-// A lease that is lost between two turns, or under its holder, does not stop the
-// line.
+// If a lease is lost between two local turns, or while it is held, the next local caller
+// acquires another.
 func TestNextLocalCallerAcquiresAfterALoss(t *testing.T) {
 	for _, cause := range []string{"broken", "cut off", "expired in the store"} {
 		t.Run(cause, func(t *testing.T) {

@@ -166,7 +166,7 @@ func TestWindowCountsFromTheSending(t *testing.T) {
 	})
 }
 
-// After a loss the store's side is cleared up as soon as it can be reached, also
+// After a loss the lease is released in the store as soon as that can be reached, also
 // if a renewal whose answer was lost had extended it.
 func TestLostLeaseIsReleasedInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,8 +32,8 @@ func (c *cluster) delayMarks(by time.Duration) {
 	time.AfterFunc(15*time.Millisecond, late(0))
 }
 
-// The first client is cut off from two nodes between its two ballots. Its clean-up comes long after
-// the second client has done the work, and leaves the second one's mark alone.
+// The first client is cut off from two nodes between its two ballots. Its clean-up arrives long
+// after the second client has done the work, and does not end the mark of the second client.
 func TestFailedMarkLeavesAnothersMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mems := memories(3)
@@ -58,7 +58,7 @@ func TestFailedMarkLeavesAnothersMark(t *testing.T) {
 		if err := p2.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: "two.a", Token: b.Token}}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * time.Second) // P1's link comes back
+		time.Sleep(2 * time.Second) // the first client is connected again
 		p1.nodes[1].set(healthy)
 		p1.nodes[2].set(healthy)
 		time.Sleep(5 * time.Second)
@@ -114,7 +114,7 @@ func TestLateMarkIsNotInTheWayOfTheNextAttempt(t *testing.T) {
 	})
 }
 
-// Nodes are down for longer than the TTL, one after the other. They keep the mark, which is that of
+// Nodes are down for longer than the TTL, one after the other. They keep the mark, which was set by
 // the lease itself.
 func TestMarkedNodeRestoresTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestMarkedNodeRestoresTheLease(t *testing.T) {
 	})
 }
 
-// A break of a mark that reaches a node after the resource was marked again ends nothing there:
-// what was done since would be done again.
+// A break of a mark that reaches a node after the resource was marked again does not end the new
+// mark: otherwise that work would be done again.
 func TestLateBreakLeavesTheNextMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

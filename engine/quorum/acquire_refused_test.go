@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// nodeState is what a TryLock meets on a node.
+// nodeState is the state of a node before a TryLock.
 type nodeState uint8
 
 const (
@@ -28,7 +28,7 @@ func (s nodeState) String() string {
 	return [...]string{"free", "ahead", "one", "other", "gone", "silent"}[s]
 }
 
-// mixtures lists all multisets of so many states.
+// mixtures returns all multisets of that many states.
 func mixtures(nodes int, from nodeState) [][]nodeState {
 	if nodes == 0 {
 		return [][]nodeState{nil}
@@ -42,9 +42,9 @@ func mixtures(nodes int, from nodeState) [][]nodeState {
 	return all
 }
 
-// TryLock meets every mixture of free, held, outbid, dead and hung nodes. If a majority can grant
-// it, it is granted; otherwise, if a majority answers, it is busy, and the error names a holder;
-// otherwise the store is unavailable. Busy is answered within 500 ms and leaves nothing.
+// TryLock runs on every mixture of free, held, outbid, dead and hung nodes. If a majority can grant
+// the lease, it is granted; otherwise, if a majority answers, it is busy, and the error names a
+// holder; otherwise the store is unavailable. Busy is returned within 500 ms and leaves nothing.
 func TestTryLockOnMixedNodes(t *testing.T) {
 	for _, nodes := range []int{3, 5} {
 		for _, mix := range mixtures(nodes, free) {
@@ -124,7 +124,7 @@ func (c *cluster) acquireOnNode(t *testing.T, n *faultyNode, id string, token ui
 	}
 }
 
-// wantOnly wants no other holder on a node.
+// wantOnly checks that a node has no other holder.
 func (c *cluster) wantOnly(t *testing.T, n *faultyNode, name string) {
 	t.Helper()
 	s, err := n.Engine.Snapshot(t.Context(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: stock.Name})
@@ -138,8 +138,9 @@ func (c *cluster) wantOnly(t *testing.T, n *faultyNode, name string) {
 	}
 }
 
-// A resource is of another kind if a majority says so. A minority has what is being released, or
-// was never granted: that passes, also where a lease needs all nodes.
+// A resource is of another kind if it is on a majority of the nodes. On a minority the other kind
+// is being released, or was never granted: it does not prevent a grant for long, even if a lease
+// needs all nodes.
 func TestAnotherKindOnSomeNodes(t *testing.T) {
 	for _, size := range []int{3, 4, 5} {
 		for _, capacity := range []int{1, 2, 3, 100} {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
-// Many clients count down at once. What their ballots have on the nodes for a moment is not
+// Many clients count down at once. Their ballots, which are on the nodes for a moment, are not
 // counted.
 func TestLatchCountsExactly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -70,9 +70,9 @@ func (c *cluster) otherProcess() *cluster {
 	return o
 }
 
-// A process that is killed in CountDown leaves its ballot on some nodes; or, if it was killed as it
-// extended its grant, more than the claim window on a few. The others count on, and the latch
-// opens when all have counted, and not before.
+// A process that is killed in CountDown leaves its ballot on some nodes; if it was killed while it
+// extended its grant, with the full TTL on a few. The others continue, and the latch opens when all
+// have counted, and not before.
 func TestLatchCountsAfterAProcessWasKilled(t *testing.T) {
 	const parts = 4
 	for name, reached := range map[string][]fault{
@@ -113,8 +113,8 @@ func TestLatchCountsAfterAProcessWasKilled(t *testing.T) {
 	}
 }
 
-// killCounters starts so many processes that count down, and are killed before they have an
-// answer, whether the nodes have executed their requests or not.
+// killCounters starts processes that count down, and kills them before they have an answer. The
+// nodes may or may not have executed their requests.
 func (c *cluster) killCounters(t *testing.T, parts int, reached []fault) {
 	t.Helper()
 	gate, err := c.Snapshot(t.Context(), engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "parts"})
@@ -149,8 +149,8 @@ func (c *cluster) killCounters(t *testing.T, parts int, reached []fault) {
 	}
 }
 
-// A caller that gives the ballot repeats it when the nodes that were down are back: while the first
-// calls are still in flight, which end after ownTimeout, and at the moment at which they end.
+// A caller with a given ballot repeats it when the nodes that were down are back: while the first
+// calls, which end after ownTimeout, are still in flight, and at the moment at which they end.
 func TestBallotOfTheCallerIsRepeated(t *testing.T) {
 	for name, what := range map[string]fault{"dead": dead, "hung": hung, "replyless": replyless} {
 		for _, pause := range []time.Duration{0, time.Second, ownTimeout - time.Second, ownTimeout} {

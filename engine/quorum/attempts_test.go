@@ -31,7 +31,7 @@ func (c *cluster) withdraw(t *testing.T, id string) {
 	}
 }
 
-// wantEnded wants an attempt to be refused for good.
+// wantEnded checks that a request of the attempt returns ErrEnded.
 func (c *cluster) wantEnded(t *testing.T, id string) {
 	t.Helper()
 	if a, err := c.Acquire(t.Context(), mutexRequest(id)); !errors.Is(err, engine.ErrEnded) {
@@ -58,7 +58,7 @@ func TestWithdrawnAttemptsAreSmall(t *testing.T) {
 			}
 			c.withdraw(t, id)
 		}
-		time.Sleep(time.Minute) // what nodes are owed is given up
+		time.Sleep(time.Minute) // calls to the nodes are not repeated any longer
 		each := (heap() - before) / attempts
 		kept, ended := quorum.Attempts(c.Engine)
 		t.Logf("%d attempts: %d bytes for each, %d kept, %d ended", attempts, each, kept, ended)

@@ -15,7 +15,7 @@ type breakCase struct {
 	force bool
 }
 
-// acquireWithin tries every 50 ms until the lease is granted, and returns how long that took.
+// acquireWithin tries every 50 ms until the lease is granted, and returns the time that it took.
 func (c *cluster) acquireWithin(t *testing.T, id string, most time.Duration) time.Duration {
 	t.Helper()
 	for start := time.Now(); ; <-time.After(50 * time.Millisecond) {
@@ -30,9 +30,9 @@ func (c *cluster) acquireWithin(t *testing.T, id string, most time.Duration) tim
 	}
 }
 
-// A break tells the holder at once and ends renewal. The resource passes on when the holder has
-// released the lease, or at its deadline; by force, at once. A node that was down and comes back
-// after the break changes none of it.
+// A break notifies the holder at once and ends renewal. The next waiter is granted when the holder
+// has released the lease, or at its deadline; with Force, at once. A node that was down and is
+// back after the break does not change this.
 func TestBreakWaitsForTheHolder(t *testing.T) {
 	for _, k := range []breakCase{{healthy, false}, {dead, false}, {hung, false}, {stopped, false}, {healthy, true}, {dead, true}, {hung, true}} {
 		for _, gives := range []bool{true, false} {
@@ -132,7 +132,7 @@ func TestBreakIsRepeated(t *testing.T) {
 	}
 }
 
-// The holder is told by any node.
+// Any node can notify the holder.
 func TestBreakIsReportedByAnyNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -172,8 +172,8 @@ func TestBreakIsReportedByAnyNode(t *testing.T) {
 	})
 }
 
-// The first node tells the holder, which releases the lease on all nodes before the break reaches
-// the others. The break counts as what ended the lease.
+// The first node notifies the holder, which releases the lease on all nodes before the break
+// reaches the others. The break is reported as the cause.
 func TestBreakWhoseHolderReleasesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

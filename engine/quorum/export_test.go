@@ -6,22 +6,21 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Clients is of how many clients an engine has calls.
+// Clients returns the number of clients of which an engine has calls.
 func Clients(e *Engine) int {
 	e.dispatcher.mu.Lock()
 	defer e.dispatcher.mu.Unlock()
 	return len(e.dispatcher.clients)
 }
 
-// Attempts is how many attempts an engine keeps, and of how many more it remembers how
-// they ended.
+// Attempts returns how many attempts an engine keeps, and how many tombstones.
 func Attempts(e *Engine) (kept, ended int) {
 	e.attempts.mu.Lock()
 	defer e.attempts.mu.Unlock()
 	return len(e.attempts.all), len(e.attempts.tombstones.order)
 }
 
-// FillEnded ends as many holder IDs as an engine remembers.
+// FillEnded fills an engine with the maximum number of tombstones.
 func FillEnded(e *Engine) {
 	e.attempts.mu.Lock()
 	defer e.attempts.mu.Unlock()
@@ -30,5 +29,5 @@ func FillEnded(e *Engine) {
 	}
 }
 
-// MostEnded is how many ended holder IDs an engine remembers.
+// MostEnded is the maximum number of tombstones.
 const MostEnded = maxTombstones

@@ -14,18 +14,18 @@ import (
 	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
-// fault is what is wrong with a node.
+// fault is a kind of failure of a node.
 type fault uint8
 
 const (
 	healthy   fault = iota
-	dead            // refuses at once; what it was stopped with fails
+	dead            // refuses at once; pending requests fail
 	hung            // never answers, and does nothing
 	replyless       // executes requests, and never answers
-	stopped         // executes requests when it goes on, as a stopped process does
+	stopped         // executes requests after it is resumed, as a stopped process does
 )
 
-// ownTimeout ends a call whose ctx does not, as every engine has to.
+// ownTimeout bounds a call whose ctx never ends, as the contract of engines requires.
 const ownTimeout = 3 * time.Second
 
 // faultyNode is a node that can be made to fail, and to be slow.
@@ -39,7 +39,7 @@ type faultyNode struct {
 	open       int // calls that have not returned
 	mostOpen   int
 	withdrawn  int
-	resume     chan struct{} // while it is stopped; closed when it goes on
+	resume     chan struct{} // while it is stopped; closed when it is resumed
 }
 
 var errDead = errors.New("connection refused")
@@ -75,8 +75,8 @@ func (f *faultyNode) count() int {
 	return f.calls
 }
 
-// callFaulty does what the store does, between the way there and the way back. What is
-// on its way goes on when the caller's ctx has ended.
+// callFaulty delays the request, executes it, and delays the answer. A request in transit is
+// still executed if the caller's ctx ends.
 func callFaulty[T any](ctx context.Context, f *faultyNode, do func(ctx context.Context) (T, error)) (T, error) {
 	f.mu.Lock()
 	f.calls++
@@ -259,7 +259,7 @@ func (c *cluster) renew(t *testing.T, h engine.Held) error {
 	return c.Renew(t.Context(), []engine.Renewal{{Resource: stock, Held: h, TTL: long}})[0]
 }
 
-// wantNothingOf wants the nodes to have neither a lease nor a waiter of a client.
+// wantNothingOf checks that the nodes have neither a lease nor a waiter of a client.
 func (c *cluster) wantNothingOf(t *testing.T, client string) {
 	t.Helper()
 	for i, n := range c.nodes {

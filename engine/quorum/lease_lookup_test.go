@@ -24,7 +24,7 @@ func clusterOn(mems []engine.Engine) *cluster {
 	return c
 }
 
-// An earlier ballot has left a lease on one node. Another process adopts the right one.
+// An earlier ballot has left a lease on one node. Another process adopts the lease of the majority.
 func TestAdoptPassesOverAnEarlierBallot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mems := memories(3)
@@ -55,8 +55,8 @@ func TestAdoptPassesOverAnEarlierBallot(t *testing.T) {
 	})
 }
 
-// Another process releases the lease with a mark: a node that refused the lease may take it for
-// released, and marks nothing.
+// Another process releases the lease with a mark. A node that refused the lease may take it for
+// released, and then sets no mark.
 func TestANodeThatRefusedDoesNotMarkForAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mems := memories(3)
@@ -75,8 +75,8 @@ func TestANodeThatRefusedDoesNotMarkForAnotherProcess(t *testing.T) {
 	})
 }
 
-// Another process releases the leases of many clients, and never calls Leave for them. It keeps
-// nothing of them.
+// Another process releases the leases of many clients, and never calls Leave for them. It keeps no
+// state of these clients.
 func TestAdoptionsLeaveNoClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mems := memories(3)
@@ -98,8 +98,8 @@ func TestAdoptionsLeaveNoClients(t *testing.T) {
 	})
 }
 
-// A lease is granted while a node is down, and adopted by another process. That one restores it on
-// the node, and on one that is restarted empty, as the first process would.
+// A lease is granted while a node is down, and adopted by another process. That process restores it
+// on the node, and on one that is restarted empty, as the first process would.
 func TestAdoptedLeaseIsRestored(t *testing.T) {
 	for name, r := range map[string]engine.Request{
 		"mutex": mutexRequest("mine.a"), "reader": rw("mine.a", 1), "writer": rw("mine.a", 1000), "job": marked("mine.a", long),
@@ -188,7 +188,7 @@ func TestAdoptedLeaseIsDemotedEverywhere(t *testing.T) {
 	})
 }
 
-// wantWeights wants each node to count a weight for its one holder.
+// wantWeights checks the weight of the only holder on each node.
 func (c *cluster) wantWeights(t *testing.T, want ...int) {
 	t.Helper()
 	for i, n := range c.nodes {

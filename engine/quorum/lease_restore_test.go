@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// The late answer to a renewal says that a node does not have the lease, which has been restored
+// A late answer to a renewal reports that a node does not have the lease, which has been restored
 // there meanwhile.
 func TestLateAnswerDoesNotRestoreTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestLateAnswerDoesNotRestoreTwice(t *testing.T) {
 	})
 }
 
-// A restored lease has another name on the node, and its break reaches the holder all the same.
+// A restored lease has another ID on the node. Its break still reaches the holder.
 func TestBreakOfARestoredLeaseReachesItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

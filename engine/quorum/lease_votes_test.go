@@ -28,7 +28,7 @@ type ballotState struct {
 	used    uint8 // a bit for each token that a majority granted
 }
 
-// clientBallot is what one client is about.
+// clientBallot is the ballot of one client.
 type clientBallot struct {
 	token uint8 // 0: nothing
 	seen  uint8 // highest token seen
@@ -54,7 +54,7 @@ func (c clientBallot) votes() []vote {
 	return votes
 }
 
-// steps are the states that may follow, and whether one breaks the promise.
+// steps returns the states that may follow, and whether one violates the rule.
 func (s ballotState) steps(node func(last, token uint8) bool) (next []ballotState, wrong bool) {
 	for i := range s.held {
 		if s.held[i] != 0 {
@@ -114,7 +114,7 @@ func (s *ballotState) arrive(client, node int, takes func(last, token uint8) boo
 	}
 }
 
-// search visits every state and tells how many there are, until one is wrong.
+// search visits every state and returns their number. It stops at the first wrong one.
 func search(takes func(last, token uint8) bool) (states int, wrong bool) {
 	seen := map[ballotState]bool{{}: true}
 	open := []ballotState{{}}
@@ -148,8 +148,8 @@ func TestBallotsGrow(t *testing.T) {
 
 func sized(n int) *Engine { return &Engine{nodes: make([]*node, n), majority: n/2 + 1} }
 
-// However holders are spread over the nodes, each of which keeps its own capacity, no
-// more than the capacity is held; and no smaller number of nodes would do.
+// However holders are distributed over the nodes, each of which enforces the capacity, no more than
+// the capacity is held; and no smaller number of votes is enough.
 func TestVotesNeededKeepTheCapacity(t *testing.T) {
 	for n := 1; n <= 9; n++ {
 		e := sized(n)

@@ -47,8 +47,9 @@ func (c *cluster) leasesOn(t *testing.T, node int) int {
 	return n
 }
 
-// Many leases are released while a node hangs. Neither goroutines nor calls of that node pile up,
-// no release waits for it, and as many as an outbox holds are repeated when it goes on.
+// Many leases are released while a node hangs. Neither goroutines nor calls to that node
+// accumulate, no release waits for it, and as many as fit into an outbox are repeated when it is
+// resumed.
 func TestReleasesWhileANodeHangs(t *testing.T) {
 	const room = 1024
 	n := redistest.Scale(2_000, 100_000)
@@ -121,8 +122,8 @@ func TestReleaseIsSentOnce(t *testing.T) {
 	})
 }
 
-// One node fails for a moment, and another hangs and is not yet known to. The first one is still
-// called.
+// One node fails for a moment, and another hangs, which is not detected yet. The first node is
+// still called.
 func TestFailingNodeIsCalledWhileAnotherHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -146,9 +147,9 @@ func TestFailingNodeIsCalledWhileAnotherHangs(t *testing.T) {
 	})
 }
 
-// A node hangs while a client waits and others come and go, dies, and is back when the client
-// leaves. Its turn is taken out at once, without the backoff of the node, although stale calls
-// stand before it in the outbox.
+// A node hangs while a client waits and others lock and unlock, dies, and is back when the client
+// leaves. The client's turn is removed at once, without the backoff of the node, although stale
+// calls are ahead in the outbox.
 func TestLeaveCallsNodesThatWereDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

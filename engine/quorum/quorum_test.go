@@ -210,7 +210,7 @@ func TestMajorityFails(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			_, err := c.Acquire(ctx, mutexRequest("a.1"))
-			// Two that refuse decide, whether the third has answered or not.
+			// Two nodes that refuse decide, even if the third has not answered.
 			if !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "of 3 nodes answered") {
 				t.Errorf("got %v, want ErrUnavailable and how many answered", err)
 			}
@@ -248,7 +248,7 @@ func TestMajorityFails(t *testing.T) {
 	}
 }
 
-// A node that hangs for long gathers no goroutines and hardly any calls.
+// A node that hangs for long keeps no goroutines and hardly any calls.
 func TestHungNodeIsLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -270,8 +270,8 @@ func TestHungNodeIsLeftOut(t *testing.T) {
 }
 
 // Nodes stop answering while a caller locks and unlocks. They have a few calls in flight at a time,
-// and hundreds of releases wait in a list, not in goroutines. When the nodes go on, the list is
-// worked through.
+// and hundreds of releases wait in a list, not in goroutines. When the nodes are resumed, the calls
+// in the list are made.
 func TestSilentNodesKeepFewCallsAndGoroutines(t *testing.T) {
 	for _, what := range []fault{hung, stopped} {
 		synctest.Test(t, func(t *testing.T) {
@@ -349,11 +349,11 @@ func TestLeaveDoesNotWaitForSilentNodes(t *testing.T) {
 	}
 }
 
-// suspect is after how long a silent node is known to be so.
+// suspect is the time after which a silent node is treated as such.
 const suspect = 300 * time.Millisecond
 
 // Nodes are restarted one after the other, each for longer than the TTL and once without its data,
-// under a lease that is renewed all along.
+// while a lease is held and renewed.
 func TestLeaseOutlivesEveryNode(t *testing.T) {
 	for _, empty := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -425,7 +425,7 @@ func TestLostLeaseIsNotRestored(t *testing.T) {
 	})
 }
 
-// A node that is always the last to answer does not have to remember each lease that was released
+// A node that is always the last to answer keeps no tombstone for each lease that was released
 // before it answered.
 func TestSlowNodeGetsNoWithdrawals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

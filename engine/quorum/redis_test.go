@@ -138,8 +138,8 @@ func (g *redisNodes) lost(l *holdfast.Lease) *holdfast.LostError {
 	return e
 }
 
-// pairs locks and unlocks. No pair waits for a node that hangs, which is given two
-// seconds.
+// pairs locks and unlocks repeatedly. No pair takes as long as the two seconds for which
+// a hung node is awaited.
 func (g *redisNodes) pairs(m *holdfast.Mutex, n int) {
 	g.t.Helper()
 	for range n {
@@ -222,7 +222,7 @@ func TestMinorityOfRedisFails(t *testing.T) {
 	}
 }
 
-// A majority fails: callers get an error in time, and a waiter goes on when it is back.
+// A majority fails: callers get an error in time, and a waiter is granted when it is back.
 func TestMajorityOfRedisFails(t *testing.T) {
 	g := startRedisNodes(t, 3)
 	c := g.client()
@@ -304,7 +304,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 	}
 }
 
-// A holder that is cut off from the nodes is told before another is granted.
+// A holder that is cut off from the nodes gets the loss before another is granted.
 func TestToldBeforeAnotherEnters(t *testing.T) {
 	g := startRedisNodes(t, 3)
 	other := g.client()
@@ -330,8 +330,8 @@ func TestToldBeforeAnotherEnters(t *testing.T) {
 	}
 }
 
-// A node loses its data, which changes nothing; a majority that does is noticed at the next
-// renewal.
+// If a node loses its data, the lease is kept. If a majority does, the next renewal reports the
+// loss.
 func TestFlushAll(t *testing.T) {
 	g := startRedisNodes(t, 3)
 	c := g.client()

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// A node that refused the lease confirms its release, as if it was released before, but marks
-// nothing: so it does not count for the mark. The node that had the lease and does not answer is
+// A node that refused the lease confirms its release as if it had been released before, but sets no
+// mark, so it does not count for the mark. The node that had the lease and does not answer is
 // needed.
 func TestANodeThatRefusedDoesNotMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -27,8 +27,8 @@ func TestANodeThatRefusedDoesNotMark(t *testing.T) {
 	})
 }
 
-// A node that was down at the grant confirms the release as well, if it has granted other leases
-// since, and marks nothing.
+// A node that was down at the grant also confirms the release if it has granted other leases since,
+// but sets no mark.
 func TestANodeThatWasDownDoesNotMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)

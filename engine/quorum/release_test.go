@@ -12,7 +12,7 @@ import (
 )
 
 // A release that no majority confirmed is repeated. A node that had the lease and is not called now
-// does not count as one that never had it.
+// does not count as a node without the lease.
 func TestReleaseIsRepeatedWithoutANode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -68,7 +68,7 @@ func TestReleaseCountsTheNodeThatGrantedLast(t *testing.T) {
 	})
 }
 
-// A node that refuses late has nothing to release, and does not count instead of one that has.
+// A node that refuses late has nothing to release, and does not count in place of one that has.
 func TestReleaseDoesNotCountANodeThatRefusedLast(t *testing.T) {
 	const late = 20 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {

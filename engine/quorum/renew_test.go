@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// A semaphore needs every node. While one hangs its renewal cannot succeed, and does not hold up
+// A semaphore needs every node. While one hangs, its renewal cannot succeed, but does not delay
 // that of a mutex in the same batch.
 func TestSemaphoreDoesNotHoldUpRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -62,7 +62,7 @@ func TestManyWaitersOfOneProcess(t *testing.T) {
 	})
 }
 
-// The first waiter of a process withdraws, or stops polling without a call. Neither holds up the
+// The first waiter of a process withdraws, or stops polling without a call. Neither delays the
 // others.
 func TestFirstWaiterWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

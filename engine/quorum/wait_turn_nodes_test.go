@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// A turn that has ended is taken out of the queue of each node that may have it, once and not before
-// its last ballot is answered. A node runs ballots that are in flight together in any order, and
-// answers come in any order; a lost ballot may arrive later, so the node has to refuse it.
+// A turn that has ended is removed from the queue of each node that may have it, once, and after its
+// last ballot is answered. A node executes concurrent ballots in any order, and answers arrive in
+// any order. A lost ballot may arrive later, so the node has to refuse it.
 func TestEndedTurnIsRemovedFromEachNode(t *testing.T) {
 	const busy, granted, marked = engine.Busy, engine.Granted, engine.Marked
 	type answer struct {

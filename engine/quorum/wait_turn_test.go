@@ -77,8 +77,8 @@ func TestWaiterCallsEachNodeOnceASecond(t *testing.T) {
 	})
 }
 
-// A process that loops waits behind those that have waited longer, whatever the clocks say: all
-// processes get as many turns.
+// A process that loops waits behind processes that have waited longer, even if clocks differ: all
+// processes get the same number of turns.
 func TestTurnsBetweenProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -114,7 +114,7 @@ func TestTurnsBetweenProcesses(t *testing.T) {
 	})
 }
 
-// Readers overlap without a gap. The writer waits no longer than the readers hold that were there.
+// Readers overlap without a gap. The writer waits only for the readers that were there before it.
 func TestWriterIsNotStarvedByReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -155,7 +155,7 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 	})
 }
 
-// A turn that waits no more, since a majority granted it or it was withdrawn, keeps no other out.
+// A turn that no longer waits, since a majority granted it or it was withdrawn, blocks no other.
 func TestEndedTurnsBlockNoOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -200,7 +200,7 @@ func TestEndedTurnsBlockNoOthers(t *testing.T) {
 	})
 }
 
-// A waiter that died costs those behind it the time for which a node keeps its turn.
+// A dead waiter delays the waiters behind it for as long as a node keeps its turn.
 func TestDeadTurnCostsOneWaiterLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
@@ -232,8 +232,8 @@ func TestDeadTurnCostsOneWaiterLife(t *testing.T) {
 // A slow node grants the later of two ballots and puts the turn into its queue for the earlier one,
 // which it runs second. The answers come in the other order.
 //
-// Whether the ballots cross depends on pauses that the engine draws, so the scene is
-// played until they do.
+// Whether the ballots cross depends on random pauses of the engine, so the test is
+// repeated until they do.
 func TestTurnThatALateBallotLeaves(t *testing.T) {
 	for range 30 {
 		crossed := false

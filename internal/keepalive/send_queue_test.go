@@ -138,8 +138,8 @@ func TestRetriesOfManyAreBounded(t *testing.T) {
 	})
 }
 
-// Of leases that are lost at one moment all are told, before the window ends,
-// before anything else is done about one of them, however long that takes.
+// If several leases are lost at one moment, all losses are reported before the window
+// ends and before any of the leases is cleaned up, however long that takes.
 func TestAllLossesAreReportedFirst(t *testing.T) {
 	const n = 3000
 	answers := map[string]func(context.Context, engine.Renewal) error{
@@ -180,8 +180,8 @@ func TestAllLossesAreReportedFirst(t *testing.T) {
 	}
 }
 
-// Where very many may be lost together they are told so much earlier that the last
-// one is told in time on a slow machine too, and a few are not.
+// If very many leases may be lost together, their losses are reported earlier, so that
+// the last report is in time on a slow machine too. For a few they are not.
 func TestManyLeasesAreLostEarlier(t *testing.T) {
 	for _, n := range []int{2 * batchSize, 4 * batchSize, 200_000} {
 		if n > 100_000 && !redistest.Long() {
