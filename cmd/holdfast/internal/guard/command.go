@@ -83,10 +83,44 @@ const (
 
 // order is a message of the parent to the guard; exactly one field is set.
 type order struct {
-	Start    *Command
+	Start    *start
 	Deadline Instant
 	Signal   syscall.Signal
 	Stop     *stop
+}
+
+// start is a Command as JSON, where a string must be UTF-8; arguments and environment may be any bytes.
+type start struct {
+	Command // but for the fields below
+	Path    []byte
+	Args    [][]byte
+	Env     [][]byte
+}
+
+func newStart(c Command) *start {
+	return &start{Command: c, Path: []byte(c.Path), Args: bytesOf(c.Args), Env: bytesOf(c.Env)}
+}
+
+func (s *start) command() Command {
+	c := s.Command
+	c.Path, c.Args, c.Env = string(s.Path), stringsOf(s.Args), stringsOf(s.Env)
+	return c
+}
+
+func bytesOf(texts []string) [][]byte {
+	all := make([][]byte, len(texts))
+	for i, text := range texts {
+		all[i] = []byte(text)
+	}
+	return all
+}
+
+func stringsOf(texts [][]byte) []string {
+	all := make([]string, len(texts))
+	for i, text := range texts {
+		all[i] = string(text)
+	}
+	return all
 }
 
 // stop orders the end of the group.

@@ -27,7 +27,7 @@
 package guard
 
 import (
-	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -49,7 +49,7 @@ type Guard struct {
 	proc   *exec.Cmd
 	job    int // the process group that the command joins, or 0
 	conn   *os.File
-	out    *gob.Encoder
+	out    *json.Encoder
 	events chan Event
 	pid    atomic.Int64 // of the command, once it has started
 }
@@ -67,9 +67,9 @@ func Start(c Command) (*Guard, error) {
 		mine.Close()
 		return nil, fmt.Errorf("start the guard process: %w", err)
 	}
-	g := &Guard{proc: proc, job: c.Job, conn: mine, out: gob.NewEncoder(mine), events: make(chan Event, 16)}
+	g := &Guard{proc: proc, job: c.Job, conn: mine, out: json.NewEncoder(mine), events: make(chan Event, 16)}
 	go g.read()
-	g.send(order{Start: &c})
+	g.send(order{Start: newStart(c)})
 	return g, nil
 }
 
@@ -96,7 +96,7 @@ func (g *Guard) send(o order) {
 // read owns the receiving side; it ends with the guard.
 func (g *Guard) read() {
 	defer close(g.events)
-	in := gob.NewDecoder(g.conn)
+	in := json.NewDecoder(g.conn)
 	last := EventKind(0)
 	for {
 		var e Event

@@ -86,6 +86,17 @@ func TestOwnExitCode(t *testing.T) {
 	}
 }
 
+func TestArgumentsAndEnvironmentMayBeAnyBytes(t *testing.T) {
+	s := run(t, `echo ready >$READY; [ "$BYTES $1" = "$(printf '\377\376 \200<>')" ]`, func(c *Command) {
+		c.Args = append(c.Args, "sh", "\x80<>")
+		c.Env = append(c.Env, "BYTES=\xff\xfe")
+	})
+	if e := s.until(Exited); e.Status.ExitStatus() != 0 {
+		t.Errorf("status %v", e.Status)
+	}
+	s.until(Gone)
+}
+
 func TestCannotStart(t *testing.T) {
 	g, err := Start(Command{Path: "/nonexistent", Args: []string{"x"}, TTL: time.Second,
 		Deadline: At(time.Now().Add(time.Second)), OnLost: KillOnLost})

@@ -1,7 +1,7 @@
 package guard
 
 import (
-	"encoding/gob"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -63,7 +63,7 @@ func catch(sig os.Signal) {
 // runner is the guard's state; only the goroutine of run touches it.
 type runner struct {
 	conn   *os.File
-	out    *gob.Encoder
+	out    *json.Encoder
 	orders chan order // closed when the parent is gone
 	reaped chan reap  // closed when no child is left
 
@@ -88,7 +88,7 @@ type reap struct {
 
 func newRunner(conn *os.File) *runner {
 	return &runner{
-		conn: conn, out: gob.NewEncoder(conn),
+		conn: conn, out: json.NewEncoder(conn),
 		orders: make(chan order), reaped: make(chan reap),
 	}
 }
@@ -100,7 +100,8 @@ func (s *runner) run() int {
 	if !ok || first.Start == nil {
 		return 0 // the parent died before it asked for anything
 	}
-	s.cmd, s.deadline = *first.Start, first.Start.Deadline
+	s.cmd = first.Start.command()
+	s.deadline = s.cmd.Deadline
 	if !s.start() {
 		return 0
 	}
@@ -296,7 +297,7 @@ func (s *runner) send(e Event) {
 func (s *runner) readOrders() {
 	defer close(s.orders)
 	orders := s.orders
-	in := gob.NewDecoder(s.conn)
+	in := json.NewDecoder(s.conn)
 	for {
 		var o order
 		if err := in.Decode(&o); err != nil {
