@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // dialTimeout bounds one attempt to connect, unless the URL has dial_timeout. It is short,
@@ -50,6 +52,10 @@ func single(text string, t TLS) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{Kind: Single, Addrs: []string{o.Addr}, DB: o.DB, server: *o}
+	// A verb makes few calls, one after the other, so pipelines share their connection: another one
+	// costs a handshake. Servers that announce maintenance are left to reconnects.
+	o.PipelinePoolSize = cmp.Or(o.PipelinePoolSize, -1)
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	n.Client = redis.NewClient(o)
 	return n, nil
 }
