@@ -112,9 +112,9 @@ func breakables() map[string]breakable {
 	}
 }
 
-// A break ends renewal and tells the holder at once; the resource passes on when
-// the holder has released it, and not before, with somebody waiting and without,
-// of this process and of another.
+// A break ends renewal and notifies the holder at once. The resource is free when the
+// holder has released it, and not before, with and without a waiter, in the same
+// process and in another.
 func TestBreakPassesOnWithTheRelease(t *testing.T) {
 	for name, b := range breakables() {
 		for _, waits := range []string{"nobody waits", "another process waits", "this process waits"} {

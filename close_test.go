@@ -120,9 +120,8 @@ func TestCloseByMany(t *testing.T) {
 	})
 }
 
-// With a store that hangs Close is bounded, however many leases there are, and
-// holders are told at once. A wait inside a call ends at once too, or with the
-// call if its ctx never ends.
+// If the store hangs, Close is bounded for any number of leases, and the leases end at
+// once. A wait inside a call ends at once too, or with the call if its ctx never ends.
 func TestCloseWithAHungStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()

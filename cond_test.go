@@ -338,7 +338,7 @@ func TestCondClose(t *testing.T) {
 	})
 }
 
-// Mistakes are told at once and leave the lease as it was.
+// Mistakes of the caller return an error at once and leave the lease unchanged.
 func TestCondMistakes(t *testing.T) {
 	c := newClient(t, memory.New())
 	ctx := context.Background()
@@ -435,7 +435,7 @@ func TestCondWithFallback(t *testing.T) {
 	})
 }
 
-// A signal is no loss: nothing is logged, and no hook hears of one.
+// A signal is not a loss: nothing is logged, and no hook is called.
 func TestCondSignalIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -160,8 +160,8 @@ func TestDemoteInTrouble(t *testing.T) {
 	})
 }
 
-// With LocalOnly a writer has a place among the readers of its client, whoever granted
-// the lease.
+// With LocalOnly a demoted writer holds the local lock together with the readers of its
+// client, whether or not the store granted the lease.
 func TestDemoteLetsInReadersOfTheClientWithLocalOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
@@ -195,8 +195,8 @@ func TestDemoteLetsInReadersOfTheClientWithLocalOnly(t *testing.T) {
 	})
 }
 
-// A Demote that finds the lease broken ends it as any loss does: the holder's Release
-// gives it back, and hooks hear of it.
+// If Demote finds that the lease is broken, the lease is lost as by any break: hooks are
+// called, and the holder's Release releases it.
 func TestDemoteOfABrokenLeaseReleasesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx, lost := memory.New(), t.Context(), 0

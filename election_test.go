@@ -35,7 +35,7 @@ func mustCampaign(t testing.TB, e *holdfast.Election, value string) *holdfast.Le
 	return l
 }
 
-// wantLeader checks who leads; "" is nobody.
+// wantLeader checks the value of the leader; "" means that there is none.
 func wantLeader(t testing.TB, e *holdfast.Election, value string) holdfast.Leader {
 	t.Helper()
 	l, err := e.Leader(context.Background())
@@ -133,8 +133,8 @@ func TestElectionRefuses(t *testing.T) {
 	})
 }
 
-// A leader that is cut off, or whose store hangs, steps down before the next one
-// is told; Lead then campaigns again and leads another term.
+// The Context of a leader that is cut off, or whose store hangs, ends before the next
+// one leads. Lead then campaigns again and leads another term.
 func TestLeaderStepsDownInTime(t *testing.T) {
 	for name, fault := range map[string]func(context.Context) error{"cut off": down, "hung": hang} {
 		t.Run(name, func(t *testing.T) {

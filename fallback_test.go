@@ -210,7 +210,8 @@ func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
 	})
 }
 
-// Nobody waits behind a caller who waits for the store without an end.
+// A caller with a fallback does not wait behind one that waits for the store without a
+// limit.
 func TestFallbackIsNotHeldUpByFailClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky()

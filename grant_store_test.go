@@ -24,7 +24,7 @@ func opened(t *testing.T) *Client {
 	return c
 }
 
-// granted returns a holding that nobody stands on yet.
+// granted returns a grant that backs no lease yet.
 func granted(t *testing.T, m *Mutex) *storeGrant {
 	t.Helper()
 	a := m.newAttempt(1, nil, andWait)
@@ -124,8 +124,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// The context of a re-entrant lease asks the context that it comes from, which
-// ends both: the mutex of neither may be held then.
+// The context of a re-entrant lease checks its parent context, which may end both
+// leases: the mutex of neither may be held then.
 func TestReentrantContextsAfterAPause(t *testing.T) {
 	for _, asked := range []string{"context", "release"} {
 		t.Run(asked, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestReentrantContextsAfterAPause(t *testing.T) {
 	}
 }
 
-// A caller that re-enters while another one gives the lease back must not end up
-// in the turn of whoever got the lease then.
+// A caller that re-enters while another one releases the lease must not get a lease of
+// the next caller's turn.
 func TestReentryIntoATurnThatWasPassedOn(t *testing.T) {
 	c := opened(t)
 	m := c.Mutex("x", WithReentrancy())
@@ -202,7 +202,7 @@ func TestWakeupForAnIDThatHasEnded(t *testing.T) {
 	}
 }
 
-// Concurrent releases: one succeeds, the others are told, nobody spins.
+// Of concurrent releases one succeeds, and the others return an error. None spins.
 func TestReleaseWhileAnotherReleaseIsUnderWay(t *testing.T) {
 	c := opened(t)
 	l, err := c.Mutex("x").Lock(context.Background())
@@ -215,8 +215,8 @@ func TestReleaseWhileAnotherReleaseIsUnderWay(t *testing.T) {
 	}
 }
 
-// A context that is derived from the lease's is told by a timer, so that after a
-// pause it may be late where the lease's own is not. Lease.Context says so.
+// A context that is derived from the lease's ends by a timer, so after a pause it may end
+// later than the lease's own, as documented at Lease.Context.
 func TestDerivedContextAfterAPause(t *testing.T) {
 	l, err := opened(t).Mutex("x").Lock(context.Background())
 	if err != nil {

@@ -284,8 +284,8 @@ func TestWorkEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// A hook that ends its goroutine when one of many leases is lost keeps the loss
-// from nobody.
+// If a hook ends its goroutine when one of many leases is lost, all losses are still
+// reported.
 func TestLostHookEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &trap{sort: "lost", n: 3, exit: true}

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// ahead is a store whose clock differs from that of the nodes, and which is slow
-// to tell it to some of them.
+// ahead is a store whose clock differs from that of the nodes, and which returns its time
+// slowly to some of them.
 type ahead struct {
 	*faulty
 	by   time.Duration
@@ -233,7 +233,7 @@ func TestJobByTheStoresClock(t *testing.T) {
 	})
 }
 
-// While the store does not tell the time, a job waits for it.
+// While the store does not return its time, a job waits for it.
 func TestJobWaitsForTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := ahead{newFaulty(), 0, 0, new(atomic.Int32)}

@@ -219,7 +219,7 @@ func TestLatchUnsettled(t *testing.T) {
 	})
 }
 
-// Whoever takes the last count dies before it can tell: the waiters find out.
+// The process that counts down last dies before it opens the latch. The waiters open it.
 func TestLatchLastCounterDies(t *testing.T) {
 	for _, who := range []string{"wait", "count", "set"} {
 		t.Run(who, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestLatchLostWakeups(t *testing.T) {
 }
 
 // A latch that is not counted down ends with its TTL, by a break, or with the
-// store's data; nobody takes that for zero.
+// store's data. No waiter takes that for zero.
 func TestLatchEnds(t *testing.T) {
 	for _, how := range []string{"expired", "broken"} {
 		t.Run(how, func(t *testing.T) {

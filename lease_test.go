@@ -40,7 +40,7 @@ func TestLeaseContextIsOfTheCallers(t *testing.T) {
 	})
 }
 
-// Whoever works under the lease is told before the store can grant it again.
+// The lease's Context ends before the store can grant the resource again.
 func TestContextIsCancelledBeforeTheReleaseIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// without returns a client whose store is away, and knows it.
+// without returns a client whose store is unavailable, with an open breaker.
 func without(t *testing.T) *holdfast.Client {
 	t.Helper()
 	e := newFlaky()
@@ -66,7 +66,7 @@ func TestLocalOnlyIsFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// Other clients, and those who chose another fallback, are not kept out.
+// Other clients, and callers with another fallback, are not excluded.
 func TestLocalOnlyIsPerClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, other := without(t), without(t)
@@ -259,8 +259,8 @@ func drawLocal(t *random.T) localStep {
 	}
 }
 
-// runLocal returns what went wrong: no writer beside anybody, ever, whoever
-// granted; and everything drains.
+// runLocal returns the violations: a writer never holds together with another, whether
+// or not the store granted the leases, and in the end nothing is held.
 func runLocal(program []localStep) []string {
 	e := newFlaky()
 	c, err := holdfast.New(e)

@@ -19,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// losses counts what the hook hears.
+// losses counts the calls of the hook.
 type losses struct{ n atomic.Int64 }
 
 func (l *losses) Lost(*holdfast.LostError) { l.n.Add(1) }

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
-// A mismatch names what the resource is in use as, and what was asked for.
+// A mismatch names the kind and capacity in use, and those requested.
 func TestMismatchNamesBoth(t *testing.T) {
 	for name, e := range map[string]func() engine.Engine{
 		"memory": func() engine.Engine { return memory.New() },

@@ -72,8 +72,8 @@ func TestOnceKeepsTheMark(t *testing.T) {
 	})
 }
 
-// Those who come while it runs wait; when it fails the first of them runs, and the
-// others find what that one did.
+// Calls during a run wait. If it fails, the first of them runs, and the others find the
+// work done.
 func TestOnceFailedIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := memory.New(), context.Background()
@@ -137,8 +137,8 @@ func TestOnceDeadAndPanicking(t *testing.T) {
 	})
 }
 
-// fn that is done while the store is away: the mark is insisted upon for as long as
-// the lease can be alive, and otherwise nobody says that it was done.
+// fn returns while the store is unavailable: the mark is retried until the lease must
+// have expired, and without a confirmed mark no call returns without an error.
 func TestOnceStoreAwayAtTheEnd(t *testing.T) {
 	for _, tc := range []struct {
 		away time.Duration
@@ -217,8 +217,8 @@ func TestOnceLostGrant(t *testing.T) {
 	})
 }
 
-// A lease that the store has dropped without the holder's knowledge: fn is done, but
-// nobody may say so.
+// The store has lost the lease and the holder has not noticed: fn has returned nil, but
+// the call must return an error.
 func TestOnceLostUnnoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()
@@ -236,7 +236,7 @@ func TestOnceLostUnnoticed(t *testing.T) {
 	})
 }
 
-// Those who wait are told of the mark also if no wake-up reaches them.
+// Waiting calls find the mark also without wake-ups.
 func TestOnceWithoutWakeups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()

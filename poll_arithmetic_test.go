@@ -11,9 +11,8 @@ import (
 // What a request may take to the store or back, in all the sums below.
 const network = 400 * time.Millisecond
 
-// A waiter asks again after a second at most, gives up a request that has no
-// answer, and asks again: the third request reaches the store while the first one
-// still keeps the place.
+// A waiter polls at least once a second and repeats a request that is not answered in
+// time. The third request reaches the store before the place of the first one expires.
 func TestOneUnansweredPollLeavesTheMargin(t *testing.T) {
 	longest := time.Duration(0)
 	for range 10_000 {
@@ -35,8 +34,9 @@ func TestOneUnansweredPollLeavesTheMargin(t *testing.T) {
 	}
 }
 
-// A grant that is pushed when its waiter has just lost a request: the waiter asks,
-// once more in vain, and the next answer comes within the trust window of the claim.
+// A grant is pushed when a request of its waiter has just been lost. The next request is
+// lost too, and the answer to the one after it arrives within the trust window of the
+// claim.
 func TestPushedGrantOutlivesAnUnansweredPoll(t *testing.T) {
 	window := engine.ClaimWindow - keepalive.Margin(engine.ClaimWindow)
 	if claimed := network + askTimeout + 15*time.Millisecond + 2*network; claimed > window {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// A reader that locks for writing would wait for itself: it is told at once,
+// A reader that locks for writing would wait for itself: it gets ErrDeadlock at once,
 // with and without re-entry, and keeps its lease.
 func TestUpgradeIsDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

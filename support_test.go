@@ -83,7 +83,7 @@ func wantLost(t testing.TB, err error, cause holdfast.LostCause) {
 	}
 }
 
-// wantEmpty checks that nobody holds or waits in the engine.
+// wantEmpty checks that the resource has no holders and no waiters in the engine.
 func wantEmpty(t testing.TB, e engine.Engine, name string) {
 	t.Helper()
 	s := look(t, e, name)

@@ -75,8 +75,8 @@ func TestOrderInsideAProcess(t *testing.T) {
 	})
 }
 
-// After 64 hand-offs the process yields: others have their turn. The first grant
-// reserves fewer, since nobody waited behind the caller that asked.
+// After 64 hand-offs the process yields to others. The first grant reserves fewer tokens,
+// since no caller was waiting at its request.
 func TestSliceOfHandOffs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
@@ -130,8 +130,8 @@ func TestSliceOfHandOffs(t *testing.T) {
 	})
 }
 
-// A process that finds itself alone asks the store less and less often: slices
-// of 16, 64, 128 and then 256 hand-offs.
+// If no other process waits, a process calls the store less and less often: its slices
+// have 16, 64, 128 and then 256 hand-offs.
 func TestSlicesOfAProcessThatIsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()

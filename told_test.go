@@ -102,9 +102,9 @@ func TestCutOffHolderAndItsSuccessor(t *testing.T) {
 	}
 }
 
-// A holder that is told and scheduled late has the margin before the next may
-// enter, although its client could give the lease back at once. Close does not
-// wait for it.
+// A lost lease is released in the store only after the margin, although the client could
+// release it at once, so that a holder that is scheduled late can stop first. Close does
+// not wait for it.
 func TestLostLeaseIsReleasedAfterTheMargin(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestLostLeaseIsReleasedInTheStore(t *testing.T) {
 	})
 }
 
-// A passing trouble is told to hooks only, and the lease lives on.
+// A temporary failure is reported to hooks only, and the lease is kept.
 func TestJeopardyThenRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
@@ -253,8 +253,8 @@ func TestBreakIsReportedAtOnceByAWakeup(t *testing.T) {
 	})
 }
 
-// No renewal tells the holder of a lease without renewal that an operator broke it,
-// so the wake-up has to.
+// Without renewal no answer of the store reports that an operator broke the lease, so the
+// wake-up must report it.
 func TestBreakIsReportedWithoutRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()

@@ -41,8 +41,8 @@ func TestDetachedWithACopyUnderWay(t *testing.T) {
 	})
 }
 
-// A withdrawal says yes to everything: so a release is more than one, or nobody would
-// hear of a loss.
+// A withdrawal is always confirmed, so it must follow a plain release: otherwise a loss
+// would not be reported.
 func TestReleaseReturnsALossAfterALostReply(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {

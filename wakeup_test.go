@@ -72,8 +72,8 @@ func TestWakeupLost(t *testing.T) {
 	}
 }
 
-// A grant that is sent while the stream is being opened is missed by it: so the
-// waiter asks once more as soon as the stream is live.
+// A grant that is sent while the stream is being opened is missed, so the waiter repeats
+// its request as soon as the stream is live.
 func TestGrantWhileTheStreamOpens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
@@ -141,7 +141,7 @@ func TestListenFailsThenWorks(t *testing.T) {
 	})
 }
 
-// After a Resync every waiter asks again: a wake-up may have been lost.
+// After a Resync every waiter repeats its request: a wake-up may have been lost.
 func TestResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()

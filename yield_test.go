@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// strict refuses the request of one who yields, and takes the lease back, as a store
-// does whose resource is of another kind by now.
+// strict releases the lease of a process that yields and refuses its new request, as a
+// store does if the resource is of another kind by then.
 type strict struct {
 	engine.Engine
 	on bool
