@@ -146,7 +146,7 @@ func TestCondWaitReleasesTheMutex(t *testing.T) {
 	})
 }
 
-// Whoever gets the mutex next finds the caller waiting, however slow that was.
+// The next holder of the mutex finds the caller waiting, even if the store is slow.
 func TestCondWaitsBeforeTheMutexIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, other := newFaulty(), newFaulty()

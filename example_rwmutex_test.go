@@ -20,7 +20,7 @@ func ExampleRWMutex() {
 
 	prices := client.RWMutex("prices")
 	err = prices.RDo(ctx, func(ctx context.Context) error {
-		// Others can read now, and nobody writes.
+		// Others can read now, but not write.
 		other, err := prices.TryRLock(context.Background())
 		if err != nil {
 			return err

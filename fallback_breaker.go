@@ -12,7 +12,7 @@ import (
 // breakerPause is the time between two checks whether a silent store answers again.
 const breakerPause = time.Second
 
-// breakerMemory is how far apart two failures of one silence may be.
+// breakerMemory is the maximum time between two failures of one silence.
 const breakerMemory = 10 * time.Second
 
 // breaker records that the store is silent, so that not every lock with a fallback waits for
@@ -67,7 +67,7 @@ func (b *breaker) trip(sent time.Time, res engine.Resource) bool {
 	return true
 }
 
-// open reports whether a request for a resource would be useless.
+// open reports whether the store is silent, so that a request for a resource would fail.
 func (b *breaker) open(res engine.Resource) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

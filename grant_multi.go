@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// multiGrant is several leases as one, each of a resource of its own. It ends when one
-// of them does. One goroutine acquires the parts; after that it may be lost at any moment.
+// multiGrant backs one lease by several, each of a different resource. It ends when one of
+// them does. One goroutine acquires the parts; after that it may be lost at any moment.
 type multiGrant struct {
 	c         *Client
 	title     string // for errors
@@ -160,13 +160,13 @@ func (c *Client) releaseLeases(title string, leases ...*Lease) <-chan struct{} {
 	})
 }
 
-// releaseEach releases all concurrently, so that a store that hangs costs the time of
-// one.
+// releaseEach releases all concurrently, so that with a store that hangs it takes no longer
+// than one release.
 func releaseEach(ctx context.Context, leases []*Lease) error {
 	errs := make([]error, len(leases))
 	inParallel(len(leases), func(i int) {
 		if errs[i] = leases[i].Release(ctx); errors.Is(errs[i], ErrReleased) {
-			errs[i] = nil // Close was quicker
+			errs[i] = nil // Close has released it
 		}
 	})
 	return errors.Join(errs...)

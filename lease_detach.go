@@ -58,7 +58,7 @@ func (h *storeGrant) detach(ctx context.Context, l *Lease) (string, error) {
 	h.releaseLocal()
 	h.client().handOff(h.line, localTurn{})
 	if was == grantEnded {
-		return "", opError("detach", h.acquirer.name, h.endError()) // this very moment
+		return "", opError("detach", h.acquirer.name, h.endError()) // it ended at this moment
 	}
 	return h.ticket(), nil
 }
@@ -144,7 +144,7 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	h.begin(first)
 	l := h.take(ctx)
 	if l == nil {
-		return nil, opError("adopt", t.Name, h.endError()) // this very moment
+		return nil, opError("adopt", t.Name, h.endError()) // it ended at this moment
 	}
 	return l, nil
 }

@@ -38,7 +38,7 @@ func (j *logLimit) open(log *slog.Logger) {
 	j.givenUp.what = "holdfast: more releases were not confirmed; the leases and waits end by their TTLs"
 }
 
-// admits reports whether an event gets a line of its own.
+// admits reports whether an event is logged in a line of its own.
 func (j *logLimit) admits(b *burst) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -15,7 +15,7 @@ type mismatch struct {
 	marked       time.Duration // time until the mark of inUse ends; 0: it is not marked
 }
 
-// usage is what a resource is used as.
+// usage is the kind and the capacity of a resource in use.
 type usage struct {
 	kind     engine.Kind
 	capacity int
@@ -54,7 +54,8 @@ func (u usage) String() string {
 
 func (t *lockSpec) usage() usage { return usage{t.kind, t.capacity} }
 
-// mismatchWith returns the error of a request that does not fit what the resource is.
+// mismatchWith returns the error of a request that does not match the kind and capacity of
+// the resource.
 func mismatchWith(b engine.Brief, asked usage) error {
 	if found := (usage{b.Kind, b.Capacity}); b.Kind != "" && found != asked {
 		return &mismatch{found, asked, b.Marked}

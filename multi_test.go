@@ -38,7 +38,7 @@ func holdAll(t testing.TB, m *holdfast.Multi, ctx context.Context) *holdfast.Lea
 	return l
 }
 
-// wantHeldBy checks who holds each of the names: "" for nobody.
+// wantHeldBy checks the holder of each name; "" means that there is none.
 func wantHeldBy(t testing.TB, e engine.Engine, want map[string]string) {
 	t.Helper()
 	got := map[string]string{}

@@ -31,7 +31,7 @@ const (
 // attempts without an answer, of leases that were lost, and such. When the store goes away
 // there may be 100,000 at one moment. A few goroutines send them in batches and retry them
 // until the store has answered, their time is over or the client is closed. No goroutine
-// runs while nothing is due.
+// runs while no release is due.
 type releaseQueue struct {
 	c *Client
 
@@ -252,7 +252,7 @@ func (q *releaseQueue) settle(all []*queuedRelease, errs []error) (answered bool
 	return answered
 }
 
-// isFinal reports whether the answer to a release leaves nothing to be released.
+// isFinal reports whether the answer means that the lease need not be released again.
 func isFinal(err error) bool {
 	var gone *engine.NotHeldError
 	return err == nil || errors.As(err, &gone) || errors.Is(err, ErrDenied)
@@ -304,7 +304,7 @@ func (q *releaseQueue) hurry() {
 	q.start()
 }
 
-// stop fails what is left. The tasks of the client have ended.
+// stop fails the remaining releases. The tasks of the client have ended.
 func (q *releaseQueue) stop() {
 	q.mu.Lock()
 	left := append(q.first, q.again...)

@@ -18,7 +18,7 @@ func (b *backoff) next() time.Duration {
 	return d/2 + mathrand.N(d)
 }
 
-// pause waits for the next time; it returns false when ctx ended.
+// pause waits until the next retry. It returns false if ctx ended first.
 func (b *backoff) pause(ctx context.Context) bool { return sleep(ctx, b.next()) }
 
 // How often retry repeats a call.

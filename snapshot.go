@@ -11,20 +11,21 @@ import (
 )
 
 // A Snapshot is the state of a resource. A long one, with some hundred holders
-// and waiters, is read in parts and does not show one instant: no party appears
-// twice, and a party that holds or waits throughout the call appears.
+// and waiters, is read in parts and does not show one instant, but it contains
+// each party at most once, and every party that holds or waits throughout the
+// call.
 type Snapshot struct {
 	Resource, Kind string
 	Capacity       int
 	Token          uint64        // highest token given or reserved so far
 	Marked         time.Duration // time until the mark "done" (Once, Job, Latch) ends; 0: not marked
 	// MarkedBy is the lease that set the mark, without its TTL: Since is when the
-	// work began. It may have ended. Zero if there is no mark, or the store does not
-	// know. Name and Host are known for an hour after the client's last lease.
+	// work began. It may have ended. Zero if there is no mark, or the store has not
+	// recorded it. Name and Host are kept for an hour after the client's last lease.
 	MarkedBy Holder
 	Holders  []Holder // in grant order
 	Waiters  []Waiter // in queue order
-	// NoWaiters: waiters are not known, so there may be some. It is set for a
+	// NoWaiters: Waiters is not filled, so there may be some. It is set for a
 	// quorum.
 	NoWaiters bool
 }
@@ -107,7 +108,7 @@ func (c *Client) Marks(ctx context.Context, pattern string) iter.Seq2[Snapshot, 
 	})
 }
 
-// each yields what the engine lists, for the operation op.
+// each yields the snapshots that the engine lists, for the operation op.
 func (c *Client) each(ctx context.Context, op, pattern string, list func(context.Context) iter.Seq2[engine.Snapshot, error]) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
 		if !c.gate.Enter() {
@@ -160,8 +161,8 @@ func (c *Client) Break(ctx context.Context, name, holderID string, opts ...Break
 	return c.breakOff(ctx, "break", name, b, "by "+holderID)
 }
 
-// breakOff ends what b names, for the operation op. what completes the text
-// "not held ...".
+// breakOff ends the lease, wait or mark that b names, for the operation op. what completes
+// the text "not held ...".
 func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, what string) error {
 	if !c.gate.Enter() {
 		return opError(op, name, ErrClosed)

@@ -11,8 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// The first request has no answer and arrives late; the second one was granted. Whoever
-// gives the lease back withdraws it, also after it went through another's hands.
+// The first request is not answered and arrives late; the second one was granted. The
+// client that releases the lease withdraws it, also if the lease was detached and adopted
+// in between.
 func TestDetachedWithACopyUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()

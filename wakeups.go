@@ -222,7 +222,7 @@ func (m *wakeups) close() {
 	}
 	m.mu.Unlock()
 	if l != nil {
-		_ = (*l).Close() // nothing is left that a failure could hurt
+		_ = (*l).Close() // an error has no effect
 	}
 }
 
