@@ -23,9 +23,6 @@ func gateUsage() usage { return usage{engine.KindLatch, 2*MaxCount + 1} }
 // gateWeight returns the weight of a request that sets the count.
 func gateWeight(count int) int { return MaxCount + count }
 
-// kindUnits is the kind of the units of a latch.
-const kindUnits engine.Kind = "latch-units"
-
 // latchSlack is how much longer than the latch its units and its mark live, so
 // that a waiter that was disconnected at the end can still read how it ended.
 const latchSlack = time.Minute
@@ -53,7 +50,7 @@ func roundOf(h engine.Holder) *latchRound {
 }
 
 // unitsUsage returns the kind and the capacity of the round's units.
-func (r *latchRound) unitsUsage() usage { return usage{kindUnits, r.count} }
+func (r *latchRound) unitsUsage() usage { return usage{engine.KindLatchUnits, r.count} }
 
 // units returns the name of the resource that holds the round's units.
 func (r *latchRound) units(name string) string {

@@ -127,13 +127,14 @@ type Kind string
 
 // The kinds of resource.
 const (
-	KindMutex     Kind = "mutex"
-	KindRW        Kind = "rw"
-	KindSemaphore Kind = "semaphore"
-	KindElection  Kind = "election" // of capacity 1, as a mutex
-	KindJob       Kind = "job"      // of capacity 1, as a mutex; its resource is marked as done
-	KindCond      Kind = "cond"     // each waiter of the condition holds one unit of many; see Peek
-	KindLatch     Kind = "latch"    // its holder's weight contains the count; see holdfast.Latch
+	KindMutex      Kind = "mutex"
+	KindRW         Kind = "rw"
+	KindSemaphore  Kind = "semaphore"
+	KindElection   Kind = "election"    // of capacity 1, as a mutex
+	KindJob        Kind = "job"         // of capacity 1, as a mutex; its resource is marked as done
+	KindCond       Kind = "cond"        // each waiter of the condition holds one unit of many; see Peek
+	KindLatch      Kind = "latch"       // its holder's weight contains the count; see holdfast.Latch
+	KindLatchUnits Kind = "latch-units" // the counts of a latch, which are never released
 )
 
 // Timing of the protocol, the same for every engine.

@@ -116,10 +116,13 @@ func (c *breakCmd) targets(e *env, s *session, asks bool) ([]target, error) {
 			one.words = fmt.Sprintf("the wait for %q of %s, since %s", snap.Resource, cell(where(w.Name, w.Host, w.PID)), since(w.Since))
 		}
 	}
-	if one.words == "" && !asks {
+	switch {
+	case one.words != "":
+	case one.id == engine.MarkID && snap.Marked > 0:
+		one.words = fmt.Sprintf("the mark of %q as done, for another %s", snap.Resource, short(snap.Marked))
+	case !asks && !snap.NoWaiters:
 		return nil, c.nothing(e, one)
-	}
-	if one.words == "" { // a quorum does not show waiters
+	default:
 		one.words = fmt.Sprintf("the wait or lease %s of %q, which is not shown", one.id, one.resource)
 	}
 	return []target{one}, nil
@@ -136,8 +139,9 @@ func (c *breakCmd) matching(e *env, s *session) ([]target, error) {
 		if err != nil {
 			return nil, s.explain(err)
 		}
-		if k := engine.Kind(snap.Kind); k == engine.KindLatch || k == engine.KindCond {
-			continue
+		switch engine.Kind(snap.Kind) {
+		case engine.KindLatch, engine.KindLatchUnits, engine.KindCond:
+			continue // a break would end them for everybody, or forget work that is counted
 		}
 		for _, h := range snap.Holders {
 			all = append(all, target{snap.Resource, h.ID, leaseInWords(snap, h)})

@@ -77,7 +77,7 @@ func bash(b *strings.Builder, shell string, app *kong.Node) {
       --)
         if ((i == COMP_CWORD - 1)); then
           COMPREPLY=($(compgen -c -- "$cur"))
-        elif declare -F _command_offset >/dev/null; then
+        elif [[ -n $BASH_VERSION ]] && declare -F _command_offset >/dev/null; then
           _command_offset $((i + 1))
         fi
         return ;;

@@ -25,7 +25,7 @@ func (c *namesCmd) Run(e *env) error {
 	if err != nil || !plain(c.Start) {
 		return nil // a completion reports no errors
 	}
-	defer s.close()
+	// The session is not closed, which could take as long again: the process ends.
 	ctx, cancel := context.WithTimeout(context.Background(), namesTimeout)
 	defer cancel()
 	n := 0

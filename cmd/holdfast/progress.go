@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,10 @@ const (
 	readEvery = 3 * drawEvery
 	lineEvery = time.Minute
 )
+
+// A read costs the store some microseconds for each waiter, so the reads of each are the
+// rarer the more of them wait: all together cost it some percent of its time at most.
+const readEveryWaiter = 60 * time.Millisecond
 
 // progress reports a wait: position in the queue, holder of the resource, elapsed time.
 type progress struct {
@@ -79,7 +84,7 @@ func (p *progress) loop(ctx context.Context) {
 			if show && p.live && last != nil {
 				p.report(*last)
 			}
-			if show && !reading && time.Since(read) >= reads-drawEvery/2 {
+			if show && !reading && time.Since(read) >= max(reads-drawEvery/2, waiting(last)*readEveryWaiter) {
 				reading, read = true, time.Now()
 				go p.read(ctx, found) // not awaited: a call of go-redis does not end with ctx
 			}
@@ -87,17 +92,31 @@ func (p *progress) loop(ctx context.Context) {
 	}
 }
 
-// read reads the state of the resource; of several, that for which this process waits.
+// read reads the state of the resource; of several, that for which this process waits. If the
+// store does not show that, it is the first that others hold.
 func (p *progress) read(ctx context.Context, found chan<- look) {
 	ask, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var l look
 	for _, name := range p.names {
-		if l.snap, l.err = p.s.Snapshot(ask, name); l.err != nil || p.position(l.snap) > 0 {
+		snap, err := p.s.Snapshot(ask, name)
+		if err != nil || p.position(snap) > 0 {
+			l = look{snap, err}
 			break
+		}
+		if l.snap.Resource == "" || !p.ofOthers(l.snap) {
+			l.snap = snap
 		}
 	}
 	found <- l
+}
+
+// waiting is the number of waiters that a read has found.
+func waiting(l *look) time.Duration {
+	if l == nil {
+		return 0
+	}
+	return time.Duration(len(l.snap.Waiters))
 }
 
 // report draws the status or prints a line.
@@ -123,15 +142,25 @@ func (p *progress) report(l look) {
 	p.say.notice("still-waiting", attrs, "%s", text)
 }
 
+// ofOthers reports whether other processes hold the resource.
+func (p *progress) ofOthers(snap holdfast.Snapshot) bool {
+	me := p.meta()
+	return slices.ContainsFunc(snap.Holders, func(h holdfast.Holder) bool { return h.Host != me.Host || h.PID != me.PID })
+}
+
+// meta is what the store shows of this process.
+func (p *progress) meta() holdfast.Meta {
+	if p.c.verb == "acquire" {
+		return callerMeta()
+	}
+	host, _ := os.Hostname()
+	return holdfast.Meta{Host: host, PID: os.Getpid()}
+}
+
 // position returns the place of this process in the queue, from 1, or 0 if the snapshot does
 // not show it: on a quorum, or with several waiters of one script.
 func (p *progress) position(snap holdfast.Snapshot) int {
-	me := holdfast.Meta{PID: os.Getpid()}
-	me.Host, _ = os.Hostname()
-	if p.c.verb == "acquire" {
-		me = callerMeta()
-	}
-	place := 0
+	me, place := p.meta(), 0
 	for i, w := range snap.Waiters {
 		switch {
 		case w.Host != me.Host || w.PID != me.PID:

@@ -60,6 +60,24 @@ func TestWaitLines(t *testing.T) {
 	})
 }
 
+// A wait for several resources names the one that others hold, if the store does not show
+// the place of this process.
+func TestWaitForSeveral(t *testing.T) {
+	on := memory.New()
+	mine, theirs := client(t, on, "holdfast run true"), client(t, on, "report")
+	for name, c := range map[string]*holdfast.Client{"a": mine, "b": theirs, "c": mine} {
+		if _, err := c.Mutex(name).Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := &progress{c: &guarded{verb: "run"}, s: &session{Client: mine, at: "memory"}, names: []string{"a", "b", "c", "free"}}
+	found := make(chan look, 1)
+	p.read(t.Context(), found)
+	if l := <-found; l.err != nil || l.snap.Resource != "b" {
+		t.Errorf("read %q, %v; want b", l.snap.Resource, l.err)
+	}
+}
+
 // client returns a client of this process if its name is that of the command, otherwise one
 // of process 7 on another host.
 func client(t *testing.T, on *memory.Engine, name string) *holdfast.Client {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -165,7 +166,7 @@ func (w *supervision) lost() {
 		act = string(w.c.Cmd[0]) + " runs on without it (--on-lost warn)"
 	}
 	if w.status == nil || w.cause == "" {
-		w.say.notice("lost", []slog.Attr{slog.String("message", err.Error())}, "%v; %s", err, act)
+		w.say.notice("lost", []slog.Attr{slog.String("message", err.Error())}, "%s; %s", strings.TrimPrefix(err.Error(), "holdfast: "), act)
 	}
 	if w.c.OnLost == guard.KillOnLost {
 		w.guard.Stop(guard.CauseLost, syscall.SIGTERM)

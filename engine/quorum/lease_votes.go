@@ -44,6 +44,8 @@ func (e *Engine) votesNeeded(kind engine.Kind, capacity int) int {
 	switch kind {
 	case engine.KindRW, engine.KindCond:
 		return e.majority // the capacity is unlimited
+	case engine.KindLatch:
+		return e.majority // any two weights are more than the capacity
 	}
 	if capacity >= n {
 		return n

@@ -162,13 +162,16 @@ func TestVotesNeededKeepTheCapacity(t *testing.T) {
 				t.Errorf("%d nodes, capacity %d: %d needed, %d would do", n, capacity, need, less)
 			}
 		}
-		for _, kind := range []engine.Kind{engine.KindMutex, engine.KindElection, engine.KindJob, engine.KindLatch} {
+		for _, kind := range []engine.Kind{engine.KindMutex, engine.KindElection, engine.KindJob} {
 			if need := e.votesNeeded(kind, 1); need != n/2+1 {
 				t.Errorf("%d nodes, %s: %d needed", n, kind, need)
 			}
 		}
 		if need := e.votesNeeded(engine.KindRW, 1<<20); need != n/2+1 {
 			t.Errorf("%d nodes, readers: %d needed", n, need)
+		}
+		if need := e.votesNeeded(engine.KindLatch, 1<<17+1); need != n/2+1 {
+			t.Errorf("%d nodes, a latch: %d needed", n, need)
 		}
 	}
 }

@@ -36,4 +36,6 @@ func TestPanic(t *testing.T) {
 	failOnce(t, "no")
 }
 
-func TestAlways(t *testing.T) { t.Error("no") }
+func TestAlways(t *testing.T) {
+	t.Run("a+b (x)", func(t *testing.T) { t.Error("no") })
+}
