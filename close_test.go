@@ -189,11 +189,11 @@ func TestCloseInterruptsAHungCall(t *testing.T) {
 			t.Errorf("the wait ended after %v", took)
 		}
 		e.All(nil)
-		_ = c.Close() // the store was away: what it says is another test's
+		_ = c.Close() // the store was unavailable; other tests check the error
 	})
 }
 
-// A grant that was on its way when Close began is not left behind.
+// A grant that was in transit when Close began is released.
 func TestCloseWhileAGrantIsOnItsWay(t *testing.T) {
 	for _, how := range []string{"Lock", "TryLock"} {
 		synctest.Test(t, func(t *testing.T) {

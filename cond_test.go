@@ -33,7 +33,7 @@ func waitSoon(t testing.TB, ctx context.Context, c *holdfast.Client, opts ...hol
 	return got
 }
 
-// awake returns the waits that have ended well, and gives their leases back.
+// awake returns the waits that have ended without an error, and releases their leases.
 func awake(t testing.TB, waits []<-chan result) []int {
 	t.Helper()
 	var woken []int

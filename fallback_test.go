@@ -345,7 +345,7 @@ func TestWaitersFallBack(t *testing.T) {
 	}
 }
 
-// What the store granted is lost as ever when it goes away.
+// A lease that the store granted is lost as usual if the store becomes unavailable.
 func TestFallbackDoesNotSaveALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky()

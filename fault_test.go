@@ -224,7 +224,7 @@ func TestPermanentErrorsComeBackAtOnce(t *testing.T) {
 	})
 }
 
-// While the store is away Lock goes on trying, TryLock says so; both recover.
+// While the store is unavailable, Lock retries and TryLock returns ErrUnavailable. Both recover.
 func TestStoreComesBack(t *testing.T) {
 	for name, fault := range map[string]func(context.Context) error{"down": down, "hung": hang} {
 		t.Run(name, func(t *testing.T) {

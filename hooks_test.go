@@ -154,7 +154,7 @@ func TestHookWithOneMethod(t *testing.T) {
 	})
 }
 
-// renewsOddly has one method that matches and one that does not.
+// renewsOddly has one method with the right signature and one with a wrong one.
 type renewsOddly struct{}
 
 func (renewsOddly) Lost(*holdfast.LostError) {}

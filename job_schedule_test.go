@@ -124,7 +124,7 @@ func TestCronErrors(t *testing.T) {
 	}
 }
 
-// field is one field of an expression: its text, and what it stands for.
+// field is one field of an expression: its text, and the values that it matches.
 type field struct {
 	text string
 	any  bool

@@ -91,7 +91,7 @@ func TestJobRetryFailed(t *testing.T) {
 		}
 		wantTurn(t, <-runJob(ctx, job(), never(t)), false)
 
-		// A run goes on after the end of its slot; the wait for it does not.
+		// A run continues after the end of its slot; a wait for it ends with the slot.
 		time.Sleep(118*time.Minute + 59*time.Second)
 		long := runJob(ctx, job(), func(ctx context.Context) error {
 			time.Sleep(2 * time.Hour)

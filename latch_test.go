@@ -337,8 +337,8 @@ func TestLatchEnds(t *testing.T) {
 	}
 }
 
-// A waiter that is cut off while the latch is opened and set again goes on when it
-// is back; so does one that was cut off until the life of the latch was over.
+// A waiter that is cut off while the latch is opened and set again returns when it is
+// connected again, and so does one that was cut off until the latch had ended.
 func TestLatchWaiterCutOff(t *testing.T) {
 	for _, away := range []time.Duration{10 * time.Second, 80 * time.Second} {
 		t.Run(away.String(), func(t *testing.T) {

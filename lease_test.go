@@ -165,7 +165,7 @@ func TestReleaseOfAHungStoreIsBounded(t *testing.T) {
 				t.Errorf("%s: Release took %v", name, took)
 			}
 			e.All(nil)
-			time.Sleep(3 * time.Second) // the background goes on trying
+			time.Sleep(3 * time.Second) // the release is retried in the background
 			wantEmpty(t, e, "x")
 		}
 	})

@@ -186,7 +186,7 @@ func TestMultiIsLostWithTheStore(t *testing.T) {
 	})
 }
 
-// What is held already may get lost while the wait for the rest goes on.
+// A part that is held may be lost while Lock waits for the others.
 func TestMultiStartsAgainIfAPartIsLostOnTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()

@@ -104,7 +104,7 @@ func TestOnceFailedIsRetried(t *testing.T) {
 	})
 }
 
-// One that dies is followed after its TTL, one that panics at once.
+// If the process of a run dies, the next run begins after the TTL; if fn panics, at once.
 func TestOnceDeadAndPanicking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net, ctx := newFaulty(), context.Background()

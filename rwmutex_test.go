@@ -39,7 +39,7 @@ func TestUpgradeIsDeadlock(t *testing.T) {
 	})
 }
 
-// Readers that keep coming do not starve a writer: those who come after it wait.
+// Readers that arrive one after the other do not starve a writer: later readers wait.
 func TestWriterAmongLoopingReaders(t *testing.T) {
 	const hold = 100 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestSemaphoreUnderItsOwnLease(t *testing.T) {
 	})
 }
 
-// What dead holders had comes back within the TTL, all of it.
+// All units of dead holders are free again within the TTL.
 func TestUnitsOfDeadHoldersReturn(t *testing.T) {
 	const ttl = 3 * time.Second
 	synctest.Test(t, func(t *testing.T) {

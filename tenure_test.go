@@ -290,7 +290,7 @@ func TestPlaceInTheQueueIsPassedOn(t *testing.T) {
 		if s := look(t, e, "x"); len(s.Waiters) != 2 || s.Waiters[0].ID != place {
 			t.Errorf("waiters %+v; want %s in front", s.Waiters, place)
 		}
-		time.Sleep(10 * time.Second) // it goes on asking
+		time.Sleep(10 * time.Second) // it continues to poll
 		mustRelease(t, l)
 		r := <-next
 		if r.err != nil || r.lease.HolderID() != place {
@@ -358,7 +358,7 @@ func TestNextLocalCallerAcquiresAfterALoss(t *testing.T) {
 	}
 }
 
-// The store fails while a lease is yielded: the line goes on when it is back.
+// The store fails while a lease is yielded: the next caller is granted when it is back.
 func TestYieldFails(t *testing.T) {
 	for name, fault := range map[string]func(context.Context) error{"down": down, "hung": hang, "denied": denied} {
 		t.Run(name, func(t *testing.T) {
