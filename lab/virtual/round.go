@@ -41,6 +41,9 @@ func (w *simulation) round(p *process, s Step) error {
 		if err == nil && !p.stopped() && time.Until(h.Until()) <= 0 {
 			w.violated("told", s.Name, "%s was given a lease whose trust window had closed at %v", p.name, h.Until())
 		}
+		if err == nil {
+			w.requireNotice(p, s.Name, h)
+		}
 		return h, err
 	}, work)
 	if !p.alive() {
@@ -50,6 +53,18 @@ func (w *simulation) round(p *process, s Step) error {
 		return nil // as it should be
 	}
 	return err
+}
+
+// requireNotice requires that Done is closed by the end of the trust window if the lease is
+// lost, although nothing reads Err. Timers in virtual time are never late.
+func (w *simulation) requireNotice(p *process, resource string, h workload.Hold) {
+	go func() {
+		<-h.Lost()
+		now := time.Now()
+		if until := h.Until(); errors.Is(h.Err(), holdfast.ErrLost) && now.After(until) {
+			w.violated("told", resource, "%s was notified of a loss %v after its trust window", p.name, now.Sub(until))
+		}
+	}()
 }
 
 func (s Step) options() []holdfast.LockOption {
