@@ -79,7 +79,7 @@ func queues() []Mutant {
 		},
 		{
 			Name: "a waiter that does not fit lets those behind it pass", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"starvation"},
-			Patches: []Patch{{"			return // the front keeps its place: nobody behind it is tried\n",
+			Patches: []Patch{{"			return // the front keeps its place: no waiter behind it is tried\n",
 				"			if q.line.Len() == 1 {\n				return\n			}\n			q.line.MoveToBack(e)\n			if q.line.Front() == e || q.used+q.line.Front().Value.(*Waiter).Weight > q.capacity {\n				return\n			}\n			continue\n"}},
 		},
 		{
