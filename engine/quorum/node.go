@@ -30,7 +30,9 @@ type node struct {
 
 	inFlight    int
 	latency     time.Duration // how long a call takes; 0: unknown
-	silentSince time.Time     // start of the oldest unanswered call since the last answer; zero: none
+	sent        time.Time     // when the latest call was sent
+	answered    time.Time     // when the latest call that it has answered was sent
+	silentSince time.Time     // start of its silence; zero: it has answered the latest call
 	failing     bool          // the latest call failed
 	probes      int           // calls in flight that were sent while it was down
 	backoff     time.Duration
@@ -84,7 +86,7 @@ func (n *node) startCall(c *nodeCall, now time.Time) {
 		n.probes++
 	}
 	n.inFlight++
-	if n.silentSince.IsZero() {
+	if n.sent = now; n.silentSince.IsZero() {
 		n.silentSince = now
 	}
 }
@@ -99,10 +101,15 @@ func (n *node) endCall(c *nodeCall, err error) {
 	switch {
 	case err == nil || !unavailable(err):
 		n.failing, n.backoff, n.retryAt, n.silentSince = false, 0, time.Time{}, time.Time{}
-		if n.inFlight > 0 {
+		if c.sent.After(n.answered) {
+			n.answered = c.sent
+		}
+		if n.inFlight > 0 && n.sent.After(n.answered) { // earlier calls without an answer are lost
 			n.silentSince = now
 		}
 		n.latency = averageLatency(n.latency, now.Sub(c.sent))
+	case c.sent.Before(n.answered):
+		// It was lost in an outage that is over.
 	case err == errNotCalled, errors.Is(err, context.Canceled):
 		// The call shows nothing about the node: the next one may be made now.
 		if c.probe {
