@@ -46,8 +46,7 @@ func TestTenantsAreServedInOrder(t *testing.T) {
 	redistest.Await(t, 20*time.Second, "all results", func() bool { return done() >= tenants*messages })
 	stopped.Signal(syscall.SIGCONT)
 	for _, n := range []*node.Process{stopped, last} {
-		n.Signal(syscall.SIGTERM)
-		n.Wait()
+		n.Stop()
 	}
 	for i := range tenants {
 		got, err := rdb.LRange(t.Context(), results(fmt.Sprint("tenant:", i+1)), 0, -1).Result()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -139,6 +140,21 @@ func (n *Process) Wait() {
 	select {
 	case <-n.done:
 		if n.err != nil {
+			n.t.Fatalf("the node ended with %v", n.err)
+		}
+	case <-time.After(limit):
+		n.t.Fatalf("the node did not end in %v", limit)
+	}
+}
+
+// Stop sends TERM and waits as Wait does. The signal may also end a node that has just
+// been started and does not handle it yet.
+func (n *Process) Stop() {
+	n.t.Helper()
+	n.Signal(syscall.SIGTERM)
+	select {
+	case <-n.done:
+		if n.err != nil && n.err.Error() != "signal: terminated" {
 			n.t.Fatalf("the node ended with %v", n.err)
 		}
 	case <-time.After(limit):
