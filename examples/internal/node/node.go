@@ -137,14 +137,20 @@ func (n *Process) Signal(sig os.Signal) {
 // the test if its exit code is not 0.
 func (n *Process) Wait() {
 	n.t.Helper()
+	if err := n.end(); err != nil {
+		n.t.Fatalf("the node ended with %v", err)
+	}
+}
+
+// end waits until the node has ended, and returns how.
+func (n *Process) end() error {
+	n.t.Helper()
 	select {
 	case <-n.done:
-		if n.err != nil {
-			n.t.Fatalf("the node ended with %v", n.err)
-		}
 	case <-time.After(limit):
 		n.t.Fatalf("the node did not end in %v", limit)
 	}
+	return n.err
 }
 
 // Stop sends TERM and waits as Wait does. The signal may also end a node that has just
@@ -152,13 +158,8 @@ func (n *Process) Wait() {
 func (n *Process) Stop() {
 	n.t.Helper()
 	n.Signal(syscall.SIGTERM)
-	select {
-	case <-n.done:
-		if n.err != nil && n.err.Error() != "signal: terminated" {
-			n.t.Fatalf("the node ended with %v", n.err)
-		}
-	case <-time.After(limit):
-		n.t.Fatalf("the node did not end in %v", limit)
+	if err := n.end(); err != nil && err.Error() != "signal: terminated" {
+		n.t.Fatalf("the node ended with %v", err)
 	}
 }
 
