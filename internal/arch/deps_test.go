@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -143,14 +144,20 @@ func goList(t *testing.T, dir string) []listed {
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, complaint.String())
 	}
-	var graph []listed
-	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p listed
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return graph
+	return decode[listed](t, out)
+}
+
+// decode returns the packages that go list -json has printed.
+func decode[T any](t *testing.T, out []byte) []T {
+	t.Helper()
+	var all []T
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p T
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		graph = append(graph, p)
+		all = append(all, p)
 	}
 }

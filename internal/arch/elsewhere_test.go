@@ -1,14 +1,12 @@
 package arch
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -122,16 +120,7 @@ func list(t *testing.T, system, arch string, patterns []string) []portable {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []portable
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
-		var p portable
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, p)
-	}
+	return decode[portable](t, out)
 }
 
 // importer finds what a package imports among those that are checked.
