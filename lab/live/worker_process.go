@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -35,27 +34,13 @@ type workerProcess struct {
 	silent []time.Duration // of the nodes, while the client closed; see watchSilences
 }
 
-// hire starts a worker, which is this very program.
+// startWorker starts a worker, which is this very program.
 func (r *run) startWorker(name string) (*workerProcess, error) {
-	exe, err := os.Executable()
+	cmd, in, out, err := process.StartSelf(env, &r.stderr)
 	if err != nil {
-		return nil, err
-	}
-	c := &workerProcess{name: name, run: r, cmd: exec.Command(exe), gone: make(chan struct{}), done: map[string]chan report{}, runs: map[string]history.Op{}}
-	c.cmd.Args = os.Args[:1] // a program may be several, by its name
-	c.cmd.Env = append(os.Environ(), env+"=1")
-	c.cmd.Stderr = &r.stderr
-	c.cmd.SysProcAttr = process.DieWithParent()
-	if c.in, err = c.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start worker %s: %w", name, err)
 	}
+	c := &workerProcess{name: name, run: r, cmd: cmd, in: in, gone: make(chan struct{}), done: map[string]chan report{}, runs: map[string]history.Op{}}
 	go c.read(out)
 	return c, nil
 }
