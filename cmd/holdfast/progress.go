@@ -22,8 +22,8 @@ const (
 	lineEvery = time.Minute
 )
 
-// A read costs the store some microseconds for each waiter, so the reads of each are the
-// rarer the more of them wait: all together cost it some percent of its time at most.
+// readEveryWaiter is the least time between two reads for each waiter in the queue. A read
+// costs the store some microseconds per waiter, so all of them cost a bounded part of its time.
 const readEveryWaiter = 60 * time.Millisecond
 
 // progress reports a wait: position in the queue, holder of the resource, elapsed time.
