@@ -25,17 +25,35 @@ type eitherKind struct {
 func (e *eitherKind) lock() lock {
 	return lock{
 		wait: func(ctx context.Context) (*holdfast.Lease, error) {
-			return e.acquire(ctx, func(l lock) (*holdfast.Lease, error) { return l.wait(ctx) })
+			return e.acquire(ctx, e.kindAtLast, func(l lock) (*holdfast.Lease, error) { return l.wait(ctx) })
 		},
 		try: func(ctx context.Context) (*holdfast.Lease, error) {
-			return e.acquire(ctx, func(l lock) (*holdfast.Lease, error) { return l.try(ctx) })
+			return e.acquire(ctx, e.inUse, func(l lock) (*holdfast.Lease, error) { return l.try(ctx) })
 		},
+	}
+}
+
+// kindAtLast reads the kind in use, again and again while the store is unavailable, as the wait
+// itself does.
+func (e *eitherKind) kindAtLast(ctx context.Context) (engine.Kind, error) {
+	for {
+		ask, cancel := context.WithTimeout(ctx, requestTimeout)
+		kind, err := e.inUse(ask)
+		cancel()
+		if err == nil || !unreachable(err) || ctx.Err() != nil {
+			return kind, err
+		}
+		select {
+		case <-time.After(lookEvery + rand.N(lookEvery)):
+		case <-ctx.Done():
+			return "", err
+		}
 	}
 }
 
 // acquire requests the lease, and again if the resource is in use as the other kind. The kind
 // cannot change while the caller holds or waits, only before.
-func (e *eitherKind) acquire(ctx context.Context, ask func(lock) (*holdfast.Lease, error)) (*holdfast.Lease, error) {
+func (e *eitherKind) acquire(ctx context.Context, inUse func(context.Context) (engine.Kind, error), ask func(lock) (*holdfast.Lease, error)) (*holdfast.Lease, error) {
 	for n := 1; ; n++ {
 		l := e.mutex
 		if e.kind == engine.KindRW {
@@ -45,7 +63,7 @@ func (e *eitherKind) acquire(ctx context.Context, ask func(lock) (*holdfast.Leas
 		if !errors.Is(err, holdfast.ErrMismatch) || n == mostKinds {
 			return lease, err
 		}
-		kind, failed := e.inUse(ctx)
+		kind, failed := inUse(ctx)
 		switch {
 		case failed != nil:
 			return nil, failed

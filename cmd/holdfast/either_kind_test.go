@@ -11,6 +11,36 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
+// TestKindOutage lets the store fail between an attempt and the next look: a wait continues, a try does not.
+func TestKindOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		either := func() *eitherKind {
+			looks = 0
+			mutex := func(context.Context) (*holdfast.Lease, error) { return nil, holdfast.ErrMismatch }
+			rw := func(context.Context) (*holdfast.Lease, error) { return &holdfast.Lease{}, nil }
+			return &eitherKind{kind: engine.KindMutex, mutex: lock{wait: mutex, try: mutex}, rw: lock{wait: rw, try: rw},
+				inUse: func(context.Context) (engine.Kind, error) {
+					if looks++; looks <= 5 {
+						return "", holdfast.ErrUnavailable
+					}
+					return engine.KindRW, nil
+				}}
+		}
+		if lease, err := either().lock().wait(t.Context()); lease == nil || err != nil || looks != 6 {
+			t.Errorf("wait: %v after %d looks, want the lease after 6", err, looks)
+		}
+		if _, err := either().lock().try(t.Context()); !errors.Is(err, holdfast.ErrUnavailable) || looks != 1 {
+			t.Errorf("try: %v after %d looks, want that the store is away after 1", err, looks)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), lookEvery)
+		defer cancel()
+		if _, err := either().lock().wait(ctx); !errors.Is(err, holdfast.ErrUnavailable) {
+			t.Errorf("wait that ended: %v, want that the store is away", err)
+		}
+	})
+}
+
 // TestEitherKind changes the kind in use between an attempt and the next look at the resource.
 func TestEitherKind(t *testing.T) {
 	const mutex, rw, pool, free = engine.KindMutex, engine.KindRW, engine.KindSemaphore, engine.Kind("")
