@@ -21,7 +21,7 @@ type Snapshot struct {
 	Marked         time.Duration // time until the mark "done" (Once, Job, Latch) ends; 0: not marked
 	// MarkedBy is the lease that set the mark, without its TTL: Since is when the
 	// work began. It may have ended. Zero if there is no mark, or the store has not
-	// recorded it. Name and Host are kept for an hour after the client's last lease.
+	// recorded it, as for a Latch. Name and Host are kept for an hour after the client's last lease.
 	MarkedBy Holder
 	Holders  []Holder // in grant order
 	Waiters  []Waiter // in queue order

@@ -31,7 +31,8 @@ func (*lsCmd) Help() string {
 A quorum does not show waiters: they are "?", and null with --json.
 
 With --marks: what is marked as done, until when, who did it and when that began. The name of who did it is known
-for an hour, after that only its ID. "holdfast once" with a period marks a name of each slot.
+for an hour, after that only its ID. "holdfast once" with a period marks a name of each slot. Who opened a latch, and
+when, is not recorded: both are "-", and marked_by is missing from --json.
 
 Examples:
 	holdfast ls
