@@ -43,9 +43,10 @@ a command without --shared runs alone, as under flock; they enter in the order i
 commands cannot starve it. While services use the resource as a mutex, --shared commands run one at a time too. A
 resource in use as a semaphore (--slots N), or in any other way, cannot be used as a lock at the same time: exit 78.
 
-With several names CMD runs when it holds all of them, as mutexes. They are acquired one by one in the order of their
-names, so such runs do not deadlock; while it waits for one it holds those before. HOLDFAST_TOKEN is the token of the
-first name, and HOLDFAST_TOKENS has all as a JSON object. If one is lost, all are.
+With several names CMD runs when it holds all of them, as mutexes: --shared, --exclusive, --slots and --weight take
+one name, so nest holdfast run for these. The names are acquired one by one in alphabetical order, so such runs do not
+deadlock; while it waits for one it holds those before. HOLDFAST_TOKEN is the token of the first name, and
+HOLDFAST_TOKENS has all as a JSON object. If one is lost, all are.
 
 Exit codes: CMD's own, or
 	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)
@@ -95,8 +96,9 @@ func (c *runCmd) split() (names, cmd []text, err error) {
 // Validate checks what the flags' types cannot.
 func (c *runCmd) Validate() error {
 	names, _, err := c.split()
-	if len(names) > 1 && (c.Slots != nil || c.Shared || c.Exclusive) {
-		err = errors.New("--slots, --shared and --exclusive take one RESOURCE: several are mutexes")
+	if len(names) > 1 && (c.Slots != nil || c.Weight != nil || c.Shared || c.Exclusive) {
+		return fmt.Errorf("several names are locked as mutexes, so --slots, --weight, --shared and --exclusive take one RESOURCE: "+
+			"run one holdfast inside the other, such as holdfast run --shared %s -- holdfast run %s -- CMD", shellWord(names[0]), shellWord(names[1]))
 	}
 	return errors.Join(err, c.checkSlots(), c.check(c.Wait))
 }
