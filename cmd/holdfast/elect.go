@@ -31,6 +31,9 @@ HOLDFAST_TTL_MS. After a loss, holdfast campaigns again, also while the store is
 when it leads; with --once it exits. When CMD ends by itself, holdfast resigns and exits with CMD's code. To
 resign, end CMD, for example by TERM to holdfast.
 
+A candidate that waits prints the leader once, and then only changes: another leader, or an outage of the store. On a
+terminal its status is one line that is drawn each second.
+
 --observe prints the leader (or that there is none) and then every change, within about a second, until it is
 interrupted. With --json each is one object on a line; its "leader" is null if there is none.
 

@@ -70,6 +70,7 @@ type guarded struct {
 }
 
 // lock is a way to acquire the lease.
+	shown    string // holder that the first try has reported
 type lock struct {
 	wait func(ctx context.Context) (*holdfast.Lease, error)
 	// try acquires without queueing. If it is nil, the first try only reads the state.

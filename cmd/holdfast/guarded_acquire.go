@@ -70,6 +70,7 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 	case err == nil:
 		return lease, nil
 	case errors.As(err, &held) && wait:
+		c.shown = held.HolderID
 		say.notice("waiting", heldAttrs(held), "waiting: %s", heldText(held))
 		return nil, nil
 	case errors.As(err, &held):
@@ -97,6 +98,7 @@ func (c *guarded) findResource(ctx context.Context) error {
 // skipFirstTry is the first try of a command that has run before: it goes on to the wait, which
 // retries while the store is unavailable.
 func (c *guarded) skipFirstTry(context.Context, *session, *reporter) (*holdfast.Lease, error) {
+	c.shown = ""
 	return nil, nil
 }
 

@@ -35,6 +35,10 @@ type progress struct {
 	start time.Time
 	live  bool // one line of the terminal, redrawn each time
 	drawn bool
+	// changes is set for a candidate of an election, which waits as long as the leader lives: only
+	// another holder is reported, and an outage of the store. shown is what was reported last.
+	changes bool
+	shown   string
 }
 
 // look is the result of a read of the store.
@@ -49,6 +53,7 @@ func (c *guarded) reportWait(ctx context.Context, s *session, say *reporter, sta
 		return func() {}
 	}
 	p := &progress{c: c, s: s, say: say, names: c.resources(), start: start, live: say.json == nil && canDraw(say.w)}
+	p.changes, p.shown = c.verb == "elect" && !p.live, c.shown
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -123,9 +128,10 @@ func waiting(l *look) time.Duration {
 func (p *progress) report(l look) {
 	waited := time.Since(p.start)
 	attrs := []slog.Attr{slog.Duration("waited", waited)}
-	where, why := "", fmt.Sprintf("the store (%s) does not answer", p.s.at)
+	state, where, why := "away", "", fmt.Sprintf("the store (%s) does not answer", p.s.at)
 	if l.err == nil {
 		held := heldBy(l.snap)
+		state = held.HolderID
 		if n := p.position(l.snap); n > 0 {
 			where = fmt.Sprintf(", position %d of %d", n, len(l.snap.Waiters))
 			attrs = append(attrs, slog.Int("position", n))
@@ -139,6 +145,10 @@ func (p *progress) report(l look) {
 		p.draw(text)
 		return
 	}
+	if p.changes && state == p.shown {
+		return
+	}
+	p.shown = state
 	p.say.notice("still-waiting", attrs, "%s", text)
 }
 

@@ -60,6 +60,27 @@ func TestWaitLines(t *testing.T) {
 	})
 }
 
+// TestCandidateLines: a candidate prints another leader and an outage, not each minute.
+func TestCandidateLines(t *testing.T) {
+	var stderr bytes.Buffer
+	c := &guarded{verb: "elect", Resource: "e", shown: "a.1"}
+	p := &progress{c: c, s: &session{at: "memory"}, say: newReporter(&stderr, c), start: time.Now(), changes: true, shown: c.shown}
+	led := func(id string) look {
+		return look{snap: holdfast.Snapshot{Resource: "e", Holders: []holdfast.Holder{{ID: id, Name: "node-" + id}}}}
+	}
+	for _, l := range []look{led("a.1"), led("a.1"), led("b.1"), led("b.1"), {err: holdfast.ErrUnavailable}, {err: holdfast.ErrUnavailable}, led("b.1")} {
+		p.report(l)
+	}
+	got := regexp.MustCompile(`(?m) on host .*`).ReplaceAllString(stderr.String(), "")
+	want := `holdfast: waiting for 0s: "e" is held by node-b.1
+holdfast: waiting for 0s: the store (memory) does not answer
+holdfast: waiting for 0s: "e" is held by node-b.1
+`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 // A wait for several resources names the one that others hold, if the store does not show
 // the place of this process.
 func TestWaitForSeveral(t *testing.T) {
