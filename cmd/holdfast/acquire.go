@@ -19,6 +19,7 @@ type acquireCmd struct {
 	ConflictExitCode int  `short:"E" default:"75" placeholder:"N" help:"Exit code when the lease is not acquired. Default: ${default}."`
 	Quiet            bool `short:"q" help:"Print only the ticket."`
 	JSON             bool `help:"Print a JSON object with ticket, resource, token, holder and TTL; on standard error events and errors are objects."`
+	logFlag
 }
 
 // Help is the long text of --help.
@@ -51,7 +52,12 @@ func (c *acquireCmd) Validate() error {
 func (c *acquireCmd) Run(e *env) error {
 	g := &guarded{verb: "acquire", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
 	g.TTL, g.ConflictExitCode, g.Quiet, g.JSON = c.TTL, c.ConflictExitCode, c.Quiet, c.JSON
-	say := newReporter(e.stderr, g)
+	g.logFlag = c.logFlag
+	say, err := openReporter(e.stderr, g)
+	if err != nil {
+		return err
+	}
+	defer say.close()
 	// The holder in the store is the calling process, since this one is about to end.
 	s, err := e.open(holdfast.WithName("holdfast acquire"), holdfast.WithMeta(callerMeta()))
 	if err != nil {

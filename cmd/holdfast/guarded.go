@@ -26,7 +26,12 @@ type guardFlags struct {
 	Quiet            bool         `short:"q" xor:"volume" help:"Print nothing; use the exit code."`
 	Verbose          bool         `short:"v" xor:"volume" help:"Print more."`
 	JSON             bool         `help:"Report events on standard error, one JSON object per line."`
-	LogFile          string       `placeholder:"FILE" help:"Append the messages of holdfast to FILE, with time and PID, in place of standard error. Default: none."`
+	logFlag
+}
+
+// logFlag is the flag of every verb that waits for a lease.
+type logFlag struct {
+	LogFile string `placeholder:"FILE" help:"Append the messages of holdfast to FILE, with time and PID, in place of standard error. Default: none."`
 }
 
 // check checks what the flags' types cannot.
@@ -65,12 +70,12 @@ type guarded struct {
 	Wait     *span
 	lock     lock
 	job      *guard.ShellJob
+	shown    string // holder that the first try has reported
 	// skippedExitCode is the exit code if the work was done before.
 	skippedExitCode int
 }
 
 // lock is a way to acquire the lease.
-	shown    string // holder that the first try has reported
 type lock struct {
 	wait func(ctx context.Context) (*holdfast.Lease, error)
 	// try acquires without queueing. If it is nil, the first try only reads the state.
@@ -91,16 +96,11 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 	}
 	defer e.job.Continue()
 	c.job = e.job
-	say := newReporter(e.stderr, c)
-	if c.LogFile != "" {
-		file, err := os.OpenFile(c.LogFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
-			return fail(exitConfig, "%v; check --log-file", err)
-		}
-		defer file.Close()
-		say = newReporter(file, c)
-		say.dated = true
+	say, err := openReporter(e.stderr, c)
+	if err != nil {
+		return err
 	}
+	defer say.close()
 	path, err := find(string(c.Cmd[0]))
 	if err != nil {
 		return say.failure("not-started", explain(err, ""))

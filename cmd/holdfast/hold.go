@@ -24,6 +24,7 @@ type holdCmd struct {
 	Verbose          bool `short:"v" xor:"volume" help:"Print more."`
 	JSON             bool `help:"Print the line on standard output, and report events on standard error, as JSON objects."`
 }
+	logFlag
 
 // Help is the long text of --help.
 func (*holdCmd) Help() string {
@@ -52,7 +53,12 @@ func (c *holdCmd) Validate() error {
 func (c *holdCmd) Run(e *env) error {
 	g := &guarded{verb: "hold", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
 	g.TTL, g.ConflictExitCode, g.Quiet, g.Verbose, g.JSON = c.TTL, c.ConflictExitCode, c.Quiet, c.Verbose, c.JSON
-	say := newReporter(e.stderr, g)
+	g.logFlag = c.logFlag
+	say, err := openReporter(e.stderr, g)
+	if err != nil {
+		return err
+	}
+	defer say.close()
 	s, err := e.open(holdfast.WithName("holdfast hold"))
 	if err != nil {
 		return say.failure("error", explain(err, ""))

@@ -17,6 +17,28 @@ type reporter struct {
 	verbose bool
 	dated   bool         // messages have the time and the PID
 	json    *slog.Logger // nil without --json
+	file    *os.File     // of --log-file, or nil
+}
+
+// openReporter returns the reporter of a command; it writes to w or to the file of --log-file.
+// The caller closes it.
+func openReporter(w io.Writer, c *guarded) (*reporter, error) {
+	if c.LogFile == "" {
+		return newReporter(w, c), nil
+	}
+	file, err := os.OpenFile(c.LogFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fail(exitConfig, "%v; check --log-file", err)
+	}
+	r := newReporter(file, c)
+	r.dated, r.file = true, file
+	return r, nil
+}
+
+func (r *reporter) close() {
+	if r.file != nil {
+		r.file.Close()
+	}
 }
 
 func newReporter(w io.Writer, c *guarded) *reporter {
