@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,11 +31,11 @@ type holdCmd struct {
 func (*holdCmd) Help() string {
 	return `Acquires the lease of a resource, holds and renews it until standard input ends or a signal arrives, and then
 releases it. When it holds the lease it prints one line with the fencing token on standard output. It is for
-programs that start it as a helper: they close its input to release the lease. Without an input (</dev/null, or a
-service without one) it warns and ends at once.
+programs that start it as a helper: they close its input to release the lease, or to end the wait for it. Without an
+input (</dev/null, or a service without one) it warns and ends at once.
 
 Exit codes: 0 when standard input ended and the lease was released, or
-	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)
+	 75  not acquired: held and -n, or -w ran out, or standard input ended   (-E N: N instead)
 	 79  the lease was lost     128+N  ended by signal N, after the lease was released
 	 64  usage     69  store unreachable     77  store refuses user or rights     78  bad configuration
 
@@ -69,7 +70,9 @@ func (c *holdCmd) Run(e *env) error {
 	if isNull(os.Stdin) {
 		say.notice("no-input", nil, "standard input is %s, so the lease is released at once: leave it open, or use holdfast run", os.DevNull)
 	}
+	input := inputEnd()
 	g.lock = c.lockFlags.on(s, []string{string(c.Resource)}, time.Duration(c.TTL))
+	g.lock.wait = c.waitUntil(input, g.lock.wait)
 	lease, err := g.acquire(s, sigs, say, g.firstTry)
 	if err != nil {
 		var busy *busyError
@@ -80,7 +83,7 @@ func (c *holdCmd) Run(e *env) error {
 	}
 	err = c.tell(e, lease)
 	if err == nil {
-		err = c.until(lease, sigs, say)
+		err = c.until(input, lease, sigs, say)
 	}
 	g.release(lease, say)
 	return err
@@ -105,15 +108,41 @@ func isNull(f *os.File) bool {
 	return err == nil && os.SameFile(info, null)
 }
 
-// until waits for the end of standard input, a signal or the loss of the lease.
-func (c *holdCmd) until(lease *holdfast.Lease, sigs <-chan os.Signal, say *reporter) error {
-	closed := make(chan struct{})
+// inputEnd returns a channel that is closed at the end of standard input.
+func inputEnd() <-chan struct{} {
+	end := make(chan struct{})
 	go func() { // ends with standard input, or with the program
 		defer close(closed)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}()
+	return end
+}
+
+// waitUntil returns wait with an end: that of standard input.
+func (c *holdCmd) waitUntil(input <-chan struct{}, wait func(context.Context) (*holdfast.Lease, error)) func(context.Context) (*holdfast.Lease, error) {
+	return func(ctx context.Context) (*holdfast.Lease, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		ended := fail(c.ConflictExitCode, "not acquired: standard input ended during the wait for %q", c.Resource)
+		go func() {
+			select {
+			case <-input:
+				cancel(ended)
+			case <-ctx.Done():
+			}
+		}()
+		lease, err := wait(ctx)
+		if err != nil && context.Cause(ctx) == ended {
+			return nil, ended
+		}
+		return lease, err
+	}
+}
+
+// until waits for the end of standard input, a signal or the loss of the lease.
+func (c *holdCmd) until(input <-chan struct{}, lease *holdfast.Lease, sigs <-chan os.Signal, say *reporter) error {
 	select {
-	case <-closed:
+	case <-input:
 		return nil
 	case sig := <-sigs:
 		return say.failure("signal", explain(&signalled{sig.(syscall.Signal)}, ""))
