@@ -80,7 +80,7 @@ func (c *acquireCmd) Run(e *env) error {
 
 // hand detaches the lease and prints its ticket. If either fails, it releases the lease.
 func (c *acquireCmd) hand(e *env, s *session, lease *holdfast.Lease) error {
-	token, id := lease.Token(), lease.HolderID()
+	out := jsonLease(lease, time.Duration(c.TTL))
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	ticket, err := lease.Detach(ctx)
@@ -88,7 +88,8 @@ func (c *acquireCmd) hand(e *env, s *session, lease *holdfast.Lease) error {
 		return s.explain(err)
 	}
 	if c.JSON {
-		err = writeJSON(e.stdout, jsonTicket{ticket, string(c.Resource), token, id, time.Duration(c.TTL).Milliseconds()})
+		out.Ticket = ticket
+		err = writeJSON(e.stdout, out)
 	} else {
 		_, err = fmt.Fprintln(e.stdout, ticket)
 	}
@@ -108,6 +109,12 @@ type jsonTicket struct {
 	Token    uint64 `json:"token"`
 	Holder   string `json:"holder"`
 	TTL      int64  `json:"ttl_ms"`
+	Version  int    `json:"version"`
+}
+
+// jsonLease returns what --json prints of a held lease.
+func jsonLease(lease *holdfast.Lease, ttl time.Duration) jsonTicket {
+	return jsonTicket{Resource: lease.Resource(), Token: lease.Token(), Holder: lease.HolderID(), TTL: ttl.Milliseconds(), Version: jsonVersion}
 }
 
 // callerMeta returns the host and the PID of the process that started this one.

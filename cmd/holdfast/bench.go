@@ -124,5 +124,6 @@ func benchJSON(r benchmark.Result) any {
 		Spread    turns `json:"spread"`
 		Shared    turns `json:"shared"`
 		HandOff   times `json:"hand_off"`
-	}{timesOf(r.RoundTrip), timesOf(r.Free), turnsOf(r.Spread), turnsOf(r.Shared), timesOf(r.HandOff)}
+		Version   int   `json:"version"`
+	}{timesOf(r.RoundTrip), timesOf(r.Free), turnsOf(r.Spread), turnsOf(r.Shared), timesOf(r.HandOff), jsonVersion}
 }

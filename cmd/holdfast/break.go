@@ -195,7 +195,7 @@ func (c *breakCmd) breakOne(e *env, s *session, t target) error {
 	case err != nil:
 		return s.explain(err)
 	case c.JSON:
-		return writeJSON(e.stdout, map[string]any{"resource": t.resource, "broken": t.id})
+		return writeJSON(e.stdout, map[string]any{"resource": t.resource, "broken": t.id, "version": jsonVersion})
 	}
 	_, err = fmt.Fprintf(e.stdout, "broken: %s can no longer renew %q or wait for it\n", t.id, t.resource)
 	return err
@@ -211,7 +211,7 @@ func (c *breakCmd) answerAll(e *env, targets []target) error {
 	for _, t := range targets {
 		var err error
 		if c.JSON {
-			err = writeJSON(e.stdout, map[string]any{"resource": t.resource, "would_break": t.id})
+			err = writeJSON(e.stdout, map[string]any{"resource": t.resource, "would_break": t.id, "version": jsonVersion})
 		} else {
 			_, err = fmt.Fprintf(e.stdout, "would break: %s, %s\n", t.id, t.words)
 		}

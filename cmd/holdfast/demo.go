@@ -99,7 +99,7 @@ func (c *demoCmd) verdict(e *env, out io.Writer, player *demo.Player) error {
 		fmt.Fprintf(out, "%s  %s\n", mark, claim.Text)
 	}
 	if c.JSON {
-		if err := writeJSON(e.stdout, map[string]any{"acts": player.Acts, "pushes": player.Pushes, "claims": claims, "held": held}); err != nil {
+		if err := writeJSON(e.stdout, map[string]any{"acts": player.Acts, "pushes": player.Pushes, "claims": claims, "held": held, "version": jsonVersion}); err != nil {
 			return err
 		}
 	}

@@ -75,7 +75,7 @@ func (c *doctorCmd) Run(e *env) error {
 	}
 	code := c.code(report)
 	if c.JSON {
-		err = writeJSON(e.stdout, jsonReport{report, time.Duration(c.TTL).String(), counts(report), code})
+		err = writeJSON(e.stdout, jsonReport{report, time.Duration(c.TTL).String(), counts(report), code, jsonVersion})
 	} else {
 		err = c.print(e, report)
 	}
@@ -107,6 +107,8 @@ type jsonReport struct {
 	TTL    string                       `json:"ttl"`
 	Counts map[doctor.FindingStatus]int `json:"counts"`
 	Code   int                          `json:"exit_code"`
+
+	Version int `json:"version"`
 }
 
 func counts(r *doctor.Report) map[doctor.FindingStatus]int {

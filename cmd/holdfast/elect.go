@@ -121,6 +121,7 @@ type jsonElection struct {
 	Time     time.Time   `json:"time"` // of this machine, when it was seen
 	Resource string      `json:"resource"`
 	Leader   *jsonLeader `json:"leader"` // null: no leader
+	Version  int         `json:"version"`
 }
 
 type jsonLeader struct {
@@ -133,7 +134,7 @@ type jsonLeader struct {
 func (c *electCmd) print(e *env, l holdfast.Leader) error {
 	now := time.Now()
 	if c.JSON {
-		out := jsonElection{Time: now.UTC(), Resource: string(c.Name)}
+		out := jsonElection{Time: now.UTC(), Resource: string(c.Name), Version: jsonVersion}
 		if l.Token != 0 {
 			out.Leader = &jsonLeader{l.Value, l.HolderID, l.Token, l.Since.UTC()}
 		}

@@ -24,8 +24,8 @@ type holdCmd struct {
 	Quiet            bool `short:"q" xor:"volume" help:"Print nothing on standard error; use the exit code."`
 	Verbose          bool `short:"v" xor:"volume" help:"Print more."`
 	JSON             bool `help:"Print the line on standard output, and report events on standard error, as JSON objects."`
-}
 	logFlag
+}
 
 // Help is the long text of --help.
 func (*holdCmd) Help() string {
@@ -92,7 +92,7 @@ func (c *holdCmd) Run(e *env) error {
 // tell prints on standard output that the lease is held.
 func (c *holdCmd) tell(e *env, lease *holdfast.Lease) error {
 	if c.JSON {
-		return writeJSON(e.stdout, jsonTicket{Resource: string(c.Resource), Token: lease.Token(), Holder: lease.HolderID(), TTL: time.Duration(c.TTL).Milliseconds()})
+		return writeJSON(e.stdout, jsonLease(lease, time.Duration(c.TTL)))
 	}
 	_, err := fmt.Fprintf(e.stdout, "held: %q, token %d, holder ID %s\n", c.Resource, lease.Token(), lease.HolderID())
 	return err
@@ -112,7 +112,7 @@ func isNull(f *os.File) bool {
 func inputEnd() <-chan struct{} {
 	end := make(chan struct{})
 	go func() { // ends with standard input, or with the program
-		defer close(closed)
+		defer close(end)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	}()
 	return end

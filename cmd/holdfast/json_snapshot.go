@@ -20,6 +20,7 @@ type jsonSnapshot struct {
 	MarkedBy *jsonParty  `json:"marked_by,omitempty"` // the lease that set the mark, if it is recorded; no TTL
 	Holders  []jsonParty `json:"holders"`
 	Waiters  []jsonParty `json:"waiters"` // null: not known, as on a quorum
+	Version  int         `json:"version"`
 }
 
 // jsonParty is a holder or a waiter; only holders have a token and a TTL.
@@ -40,7 +41,7 @@ func toJSON(s holdfast.Snapshot) jsonSnapshot {
 	out := jsonSnapshot{
 		Resource: s.Resource, Kind: s.Kind, Capacity: s.Capacity, Token: s.Token,
 		Marked:  milliseconds(s.Marked),
-		Holders: []jsonParty{}, Waiters: []jsonParty{},
+		Holders: []jsonParty{}, Waiters: []jsonParty{}, Version: jsonVersion,
 	}
 	if s.MarkedBy.ID != "" {
 		by := jsonHolder(s, s.MarkedBy)

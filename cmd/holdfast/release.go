@@ -46,7 +46,7 @@ func (c *releaseCmd) Run(e *env) error {
 	if err := lease.Release(ctx); err != nil {
 		return explainLease(err, s.at)
 	}
-	return c.answer(e, resourceOf(lease), "released")
+	return c.answer(e, lease.Resource(), "released")
 }
 
 const releasedBefore = "released before"
@@ -56,11 +56,12 @@ type jsonReleased struct {
 	Resource string `json:"resource"`
 	Released bool   `json:"released"`
 	Before   bool   `json:"before,omitempty"` // by an earlier call
+	Version  int    `json:"version"`
 }
 
 func (c *releaseCmd) answer(e *env, name, how string) error {
 	if c.JSON {
-		return writeJSON(e.stdout, jsonReleased{name, true, how == releasedBefore})
+		return writeJSON(e.stdout, jsonReleased{name, true, how == releasedBefore, jsonVersion})
 	}
 	_, err := fmt.Fprintf(e.stdout, "%s: %q\n", how, name)
 	return err

@@ -43,12 +43,12 @@ func (c *renewCmd) Run(e *env) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
-	name, left := resourceOf(lease), time.Until(lease.Deadline())
+	name, left := lease.Resource(), time.Until(lease.Deadline())
 	if _, err := lease.Detach(ctx); err != nil {
 		return explainLease(err, s.at)
 	}
 	if c.JSON {
-		return writeJSON(e.stdout, jsonTicket{Resource: name, Token: lease.Token(), Holder: lease.HolderID(), TTL: left.Milliseconds()})
+		return writeJSON(e.stdout, jsonLease(lease, left))
 	}
 	_, err = fmt.Fprintf(e.stdout, "renewed: %q is held for %s, token %d\n", name, short(left), lease.Token())
 	return err
@@ -74,11 +74,4 @@ func explainLease(err error, at string) error {
 		return fail(exitLost, "%s", strings.TrimPrefix(err.Error(), "holdfast: "))
 	}
 	return explain(err, at)
-}
-
-// resourceOf is the one resource of a lease.
-func resourceOf(lease *holdfast.Lease) (name string) {
-	for name = range lease.Tokens() {
-	}
-	return name
 }
