@@ -74,8 +74,8 @@ func (lk *acquirer) takeTurn(ctx context.Context, wait bool) (l *line, t localTu
 	}
 	why := ErrClosed
 	select {
-	case <-w.Ready:
-		return l, c.lines.Accept(w), nil
+	case t := <-w.Turn:
+		return l, t, nil
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 	case <-c.life.Done():

@@ -10,6 +10,7 @@
 package tenure
 
 import (
+	"container/list"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,30 +60,22 @@ func (s *Slice) Take(now time.Duration) bool {
 type Lines[K comparable, T any] struct {
 	mu    sync.Mutex
 	lines map[K]*Line[K, T]
-	spare *Caller[T] // a free list
-	kept  int        // length of the free list
 }
-
-// maxSpare bounds the free list: more than wait at a time in most programs, and little
-// memory.
-const maxSpare = 256
 
 // Line is the queue of one key. It exists as long as a caller has the turn.
 type Line[K comparable, T any] struct {
-	key         K
-	front, back *Caller[T]
-	waiting     atomic.Int32 // changed under the mutex
+	key     K
+	queue   list.List    // of *Caller
+	waiting atomic.Int32 // its length; changed under the mutex
 }
 
 // Caller is a place in a line.
 type Caller[T any] struct {
-	// Ready receives once when the turn has come; Lines.Accept then returns it.
-	Ready <-chan struct{}
+	// Turn receives the turn, once.
+	Turn <-chan T
 
-	ready      chan struct{}
-	turn       T
-	queued     bool // it is in the line
-	prev, next *Caller[T]
+	turn   chan T        // of capacity 1
+	queued *list.Element // nil once the turn is sent
 }
 
 // Join enters the line of a key. If the line was empty, the turn begins at once and the
@@ -94,48 +87,11 @@ func (ls *Lines[K, T]) Join(key K) (*Line[K, T], *Caller[T]) {
 	if l == nil {
 		return ls.open(key), nil
 	}
-	w := ls.caller()
-	w.queued, w.prev = true, l.back
-	if l.back != nil {
-		l.back.next = w
-	} else {
-		l.front = w
-	}
-	l.back = w
+	turn := make(chan T, 1)
+	w := &Caller[T]{Turn: turn, turn: turn}
+	w.queued = l.queue.PushBack(w)
 	l.waiting.Add(1)
 	return l, w
-}
-
-// caller returns one of the free list or a new one.
-func (ls *Lines[K, T]) caller() *Caller[T] {
-	if w := ls.spare; w != nil {
-		ls.spare, w.next = w.next, nil
-		ls.kept--
-		return w
-	}
-	ready := make(chan struct{}, 1)
-	return &Caller[T]{Ready: ready, ready: ready}
-}
-
-// recycle puts a Caller that is not used any more into the free list.
-func (ls *Lines[K, T]) recycle(w *Caller[T]) {
-	if ls.kept == maxSpare {
-		return
-	}
-	var none T
-	w.turn, w.next = none, ls.spare
-	ls.spare = w
-	ls.kept++
-}
-
-// Accept returns the turn of a Caller, after Ready. The Caller must not be used after
-// that.
-func (ls *Lines[K, T]) Accept(w *Caller[T]) T {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	turn := w.turn
-	ls.recycle(w)
-	return turn
 }
 
 // TryJoin takes the turn of a key if it is free; else it returns nil.
@@ -162,14 +118,11 @@ func (ls *Lines[K, T]) open(key K) *Line[K, T] {
 func (ls *Lines[K, T]) Cancel(l *Line[K, T], w *Caller[T]) (turn T, got bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if w.queued {
-		l.remove(w)
-	} else {
-		<-w.ready
-		turn, got = w.turn, true
+	if w.queued == nil {
+		return <-w.turn, true
 	}
-	ls.recycle(w)
-	return turn, got
+	l.remove(w)
+	return turn, false
 }
 
 // Waiting returns the number of Callers in the line. It may change at any time.
@@ -197,27 +150,18 @@ func (ls *Lines[K, T]) HandOff(l *Line[K, T], turn T) bool {
 
 // handOff serves the front, so no Caller is overtaken.
 func (l *Line[K, T]) handOff(turn T) bool {
-	w := l.front
-	if w == nil {
+	front := l.queue.Front()
+	if front == nil {
 		return false
 	}
+	w := front.Value.(*Caller[T])
 	l.remove(w)
-	w.turn = turn
-	w.ready <- struct{}{} // it has room: a Caller is sent one turn
+	w.turn <- turn // it has room: a Caller is sent one turn
 	return true
 }
 
 func (l *Line[K, T]) remove(w *Caller[T]) {
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		l.front = w.next
-	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
-		l.back = w.prev
-	}
-	w.prev, w.next, w.queued = nil, nil, false
+	l.queue.Remove(w.queued)
+	w.queued = nil
 	l.waiting.Add(-1)
 }

@@ -70,13 +70,12 @@ func TestLineServesInOrder(t *testing.T) {
 		}
 		for k, later := range waiters[i+1:] {
 			select {
-			case <-later.Ready:
+			case <-later.Turn:
 				t.Errorf("waiter %d passed the front", i+1+k)
 			default:
 			}
 		}
-		<-w.Ready
-		if got := ls.Accept(w); got != i {
+		if got := <-w.Turn; got != i {
 			t.Errorf("waiter %d got turn %d", i, got)
 		}
 	}
@@ -116,8 +115,7 @@ func TestCancel(t *testing.T) {
 	if l.Waiting() != 1 || !ls.HandOff(l, turn) {
 		t.Fatal("the third does not wait")
 	}
-	<-third.Ready
-	if ls.Accept(third) != 7 {
+	if <-third.Turn != 7 {
 		t.Error("the turn did not come to the third")
 	}
 	if l.Waiting() != 0 {
@@ -141,8 +139,7 @@ func TestTurnIsNeitherLostNorDoubled(t *testing.T) {
 						close(impatient)
 					}
 					select {
-					case <-w.Ready:
-						ls.Accept(w)
+					case <-w.Turn:
 					case <-impatient:
 						if turn, got := ls.Cancel(l, w); got {
 							ls.HandOff(l, turn)
