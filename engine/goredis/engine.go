@@ -3,7 +3,6 @@ package goredis
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"maps"
 	"sync/atomic"
 	"time"
@@ -26,7 +25,6 @@ type Engine struct {
 	clients   clients
 	interests interests
 	clearer   clearer
-	keyCache  keyCache
 	batchers  batchers
 	diagnosis diagnosis
 	noFsync   atomic.Bool // the server does not have WAITAOF
@@ -51,7 +49,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 		o.fragments = fragments
 	}
 	scripts, err := script.NewWith(o.retention, o.fragments)
-	e := &Engine{rdb: rdb, options: o, scripts: scripts, keyCache: keyCache{seed: maphash.MakeSeed()}}
+	e := &Engine{rdb: rdb, options: o, scripts: scripts}
 	e.own.base = rdb
 	e.followed()
 	e.batchers.open(e)
@@ -86,7 +84,7 @@ func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
 	if e.broken != nil {
 		return script.Keys{}, e.broken
 	}
-	return e.keyCache.get(r)
+	return keysOf(r)
 }
 
 // Leave discards what the engine keeps for a client. When the last client

@@ -2,10 +2,8 @@ package goredis
 
 import (
 	"fmt"
-	"hash/maphash"
 	"math"
 	"strings"
-	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
@@ -25,71 +23,13 @@ func keysOf(r engine.Resource) (script.Keys, error) {
 	if r.Name == "" {
 		return script.Keys{}, fmt.Errorf("%w: the resource has no name", engine.ErrDenied)
 	}
-	return script.KeysOf(string(appendCore(nil, r))), nil
+	return script.KeysOf(string(appendCore(make([]byte, 0, 64), r))), nil
 }
 
 // appendCore appends the core of a resource.
 func appendCore(text []byte, r engine.Resource) []byte {
 	text = append(append(text, r.Prefix...), ":{"...)
 	return append(append(text, escaper.Replace(r.Name)...), '}') // Replace returns the same string if there is nothing to escape
-}
-
-// keyCache caches the keys of resources in use, since a program locks the same ones again
-// and again. It is set-associative, 64 sets of 4, so that a few names seldom evict each
-// other and its memory is small beside that of many leases.
-type keyCache struct {
-	seed maphash.Seed
-	sets [64]keyCacheSet
-}
-
-type keyCacheSet [4]atomic.Pointer[cachedKeys]
-
-type cachedKeys struct {
-	resource engine.Resource
-	keys     script.Keys
-}
-
-func (k *keyCache) get(r engine.Resource) (script.Keys, error) {
-	s, place := k.set(r)
-	if known := s.find(r); known != nil {
-		return known.keys, nil
-	}
-	keys, err := keysOf(r)
-	if err == nil {
-		for i := range s {
-			if s[i].Load() == nil {
-				place = i
-				break
-			}
-		}
-		s[place].Store(&cachedKeys{r, keys})
-	}
-	return keys, err
-}
-
-// peek is get without an insertion: renewals of many leases must not evict the names that
-// are locked and unlocked.
-func (k *keyCache) peek(r engine.Resource) (script.Keys, error) {
-	s, _ := k.set(r)
-	if known := s.find(r); known != nil {
-		return known.keys, nil
-	}
-	return keysOf(r)
-}
-
-// set returns the set of a resource, and which entry of it to evict if none is free.
-func (k *keyCache) set(r engine.Resource) (s *keyCacheSet, place int) {
-	h := maphash.String(k.seed, r.Name)
-	return &k.sets[h%uint64(len(k.sets))], int((h >> 32) % uint64(len(keyCacheSet{})))
-}
-
-func (s *keyCacheSet) find(r engine.Resource) *cachedKeys {
-	for i := range s {
-		if known := s[i].Load(); known != nil && known.resource == r {
-			return known
-		}
-	}
-	return nil
 }
 
 func checkPrefix(prefix string) error {

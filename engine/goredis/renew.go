@@ -51,7 +51,7 @@ func (e *Engine) renewEach(ctx context.Context, rdb redis.UniversalClient, all [
 	at := make([]int, 0, len(some)) // the renewal of each call
 	for _, i := range some {
 		r := &all[i]
-		keys, err := e.renewable(r)
+		keys, err := renewable(r)
 		if err != nil {
 			errs[i] = err
 			continue
@@ -82,11 +82,11 @@ func (e *Engine) renewEach(ctx context.Context, rdb redis.UniversalClient, all [
 }
 
 // renewable returns the keys of a renewal, or an error if it is invalid.
-func (e *Engine) renewable(r *engine.Renewal) (script.Keys, error) {
+func renewable(r *engine.Renewal) (script.Keys, error) {
 	if err := checkTTL(r.TTL); err != nil {
 		return script.Keys{}, err
 	}
-	return e.keyCache.peek(r.Resource)
+	return keysOf(r.Resource)
 }
 
 func pick(calls []script.Call, which []int) []script.Call {

@@ -3,7 +3,6 @@ package script
 import (
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 )
 
@@ -63,7 +62,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 	if a.Capacity > 1 {
 		return s.sharedAcquire(k, a, ballot)
 	}
-	c := s.acquire.call(k, a.ID, kindArg(a.Kind, a.Capacity), s.spans.of(ttl), a.Reserve, note(a.Reserve, a.Reason))
+	c := s.acquire.call(k, a.ID, kindArg(a.Kind, a.Capacity), ttl, a.Reserve, note(a.Reserve, a.Reason))
 	queue := a.queue()
 	// The script takes its fast paths only without the further arguments. They require that
 	// the reserve ends before the lease does.
@@ -80,7 +79,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 
 // sharedAcquire makes the call for a capacity above 1.
 func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
-	c := s.acquireShared.call(k, a.ID, kindArg(a.Kind, a.Capacity), s.spans.of(a.TTL.Microseconds()), a.Reserve,
+	c := s.acquireShared.call(k, a.ID, kindArg(a.Kind, a.Capacity), a.TTL.Microseconds(), a.Reserve,
 		a.Reason, a.Weight, a.Capacity)
 	queue := a.queue()
 	// As above, the script takes its fast paths only without the further arguments.
@@ -139,24 +138,6 @@ func note(reserve uint64, reason string) any {
 		}
 	}
 	return strconv.FormatUint(reserve, 10) + " 0 " + reason
-}
-
-// durationArgs caches arguments for durations in microseconds: a program has few, and uses them
-// again and again.
-type durationArgs struct{ last atomic.Pointer[durationArg] }
-
-type durationArg struct {
-	micros int64
-	arg    any
-}
-
-func (s *durationArgs) of(micros int64) any {
-	if last := s.last.Load(); last != nil && last.micros == micros {
-		return last.arg
-	}
-	fresh := &durationArg{micros: micros, arg: micros}
-	s.last.Store(fresh)
-	return fresh.arg
 }
 
 // Read reads the reply.

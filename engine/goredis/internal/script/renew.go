@@ -11,7 +11,7 @@ type Renew struct {
 
 // Renew makes the call.
 func (s *Set) Renew(k Keys, a Renew) Call {
-	c := s.renew.call(k, a.ID, s.spans.of(a.TTL.Microseconds()), a.Token)
+	c := s.renew.call(k, a.ID, a.TTL.Microseconds(), a.Token)
 	c.full = s.renewFull
 	return c
 }

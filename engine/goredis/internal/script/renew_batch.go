@@ -15,7 +15,7 @@ func (s *Set) RenewBatch(ttl time.Duration, cores []string, ids string) Call {
 	for i := range cores[1:] {
 		args = append(args, &cores[1+i]) // a pointer to a string is not allocated
 	}
-	return Call{script: s.renewBatch, args: append(args, s.spans.of(ttl.Microseconds()), ids)}
+	return Call{script: s.renewBatch, args: append(args, ttl.Microseconds(), ids)}
 }
 
 // ReadRenewed reads the reply of RenewBatch for n leases: the indexes of those that must be renewed

@@ -30,8 +30,6 @@ type Set struct {
 	acquire, acquireShared, renew, renewBatch, release, resize, breaks, clear, snapshot, peek, batch *luaScript
 	// The same scripts for a store that is out of memory; see relieve.
 	renewFull, releaseFull, resizeFull *luaScript
-
-	spans durationArgs
 }
 
 // ForCluster returns the replacements that make NewWith give the scripts for a
