@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -25,32 +26,29 @@ const maxBatch = 128
 //
 // A call that ends by its ctx while it waits was never sent.
 type batcher struct {
-	rdb      redis.UniversalClient
-	pool     *poolWatch                                  // of the pool that its calls use
-	outside  func(context.Context) redis.UniversalClient // the client to use if the pool has no connection
-	workers  *workers
-	merger   *merger // nil: calls are not merged
-	most     int
-	recycled sync.Pool // of *batchedCall
+	e      *Engine
+	rdb    redis.UniversalClient
+	pool   *poolWatch // of the pool that its calls use
+	merger *merger    // nil: calls are not merged
+	most   int
+	calls  sync.Pool // of *batchedCall that are not used any more
 
-	mu          sync.Mutex
-	busy        int            // senders in use; a call that is sent alone uses one too
-	waiting     []*batchedCall // calls that wait for a sender
-	idleSenders []*batchSender
+	mu      sync.Mutex
+	busy    int            // senders in use; a call that is sent alone uses one too
+	waiting []*batchedCall // calls that wait for a sender
 }
 
 // batchedCall is a call that waits to be sent, or for its reply.
 type batchedCall struct {
 	call  script.Call
-	reply reply
-	done  chan struct{}
+	reply chan reply // of capacity 1
 }
 
 // newBatcher returns a batcher for calls over rdb to the server of node.
 func newBatcher(rdb redis.UniversalClient, node *redis.Client, e *Engine) *batcher {
 	return &batcher{
-		rdb: rdb, pool: newPoolWatch(node), outside: e.outside, workers: &e.workers,
-		most: min(batchSenders, node.Options().PoolSize),
+		e: e, rdb: rdb, pool: newPoolWatch(node), most: min(batchSenders, node.Options().PoolSize),
+		calls: sync.Pool{New: func() any { return &batchedCall{reply: make(chan reply, 1)} }},
 	}
 }
 
@@ -67,25 +65,36 @@ func (cb *batcher) run(ctx context.Context, c script.Call) (any, error) {
 		return nil, err
 	}
 	cb.mu.Lock()
-	if cb.busy < cb.most && ctx.Done() == nil {
+	free := cb.busy < cb.most
+	if free {
 		cb.busy++
+	}
+	if free && ctx.Done() == nil {
 		cb.mu.Unlock()
 		value, err := cb.process(ctx, c)
 		cb.done()
 		return value, err
 	}
-	t := cb.join(c)
-	l := cb.takeSender()
+	t := cb.calls.Get().(*batchedCall)
+	t.call = c
+	cb.waiting = append(cb.waiting, t)
 	cb.mu.Unlock()
-	if l != nil {
-		cb.workers.do(l)
+	if free {
+		cb.e.workers.do(cb.send)
 	}
-	if !cb.wait(ctx, t) {
-		return nil, ctx.Err()
+	select {
+	case r := <-t.reply:
+		cb.calls.Put(t)
+		return r.value, r.err
+	case <-ctx.Done():
 	}
-	r := t.reply
-	cb.recycle(t)
-	return r.value, r.err
+	cb.withdraw(t)
+	select { // the reply may have arrived meanwhile
+	case r := <-t.reply:
+		return r.value, r.err
+	default:
+		return nil, ctx.Err() // if the call is in flight, its reply is discarded
+	}
 }
 
 // process makes one call. ctx never ends.
@@ -96,7 +105,7 @@ func (cb *batcher) process(ctx context.Context, c script.Call) (any, error) {
 			return value, err
 		}
 	}
-	return process(ctx, cb.outside(ctx), c)
+	return process(ctx, cb.e.outside(ctx), c)
 }
 
 // valued returns a ctx that ends with one ctx and has the values of another.
@@ -114,82 +123,77 @@ type valuedContext struct {
 
 func (c valuedContext) Value(key any) any { return c.values.Value(key) }
 
-// wait returns true when the reply has arrived, or false if ctx ends before.
-func (cb *batcher) wait(ctx context.Context, t *batchedCall) bool {
-	if ctx.Done() == nil {
-		<-t.done
-		return true
-	}
-	select {
-	case <-t.done:
-		return true
-	case <-ctx.Done():
-	}
-	if cb.withdraw(t) {
-		return false
-	}
-	select { // the reply may have arrived meanwhile
-	case <-t.done:
-		return true
-	default:
-		return false // it is in flight, and its reply is discarded
+// withdraw removes a call that waits, unless it has been sent.
+func (cb *batcher) withdraw(t *batchedCall) {
+	cb.mu.Lock()
+	defer cb.mu.Unlock()
+	if i := slices.Index(cb.waiting, t); i >= 0 {
+		cb.waiting = slices.Delete(cb.waiting, i, i+1)
 	}
 }
 
 // done frees the sender of a call that was sent alone, or sends the calls that wait.
 func (cb *batcher) done() {
-	var l *batchSender
 	cb.mu.Lock()
-	cb.busy--
-	if len(cb.waiting) > 0 {
-		l = cb.takeSender()
+	more := len(cb.waiting) > 0
+	if !more {
+		cb.busy--
 	}
 	cb.mu.Unlock()
-	if l != nil {
-		cb.workers.do(l)
+	if more {
+		cb.e.workers.do(cb.send)
 	}
 }
 
-// takeSender returns a free sender, or nil if all are in use. The mutex is held.
-func (cb *batcher) takeSender() *batchSender {
-	if cb.busy >= cb.most {
-		return nil
+// send is a sender: it sends batches, one after the other, until no call waits.
+func (cb *batcher) send() {
+	for all := cb.next(); len(all) > 0; all = cb.next() {
+		cb.sendBatch(all)
+		// The callers that have their replies often call again at once. If they run first,
+		// their calls are in one batch.
+		runtime.Gosched()
 	}
-	cb.busy++
-	if n := len(cb.idleSenders); n > 0 {
-		l := cb.idleSenders[n-1]
-		cb.idleSenders = cb.idleSenders[:n-1]
-		return l
-	}
-	return &batchSender{b: cb}
 }
 
-// join adds a call to those that wait. The mutex is held.
-func (cb *batcher) join(c script.Call) *batchedCall {
-	t, _ := cb.recycled.Get().(*batchedCall)
-	if t == nil {
-		t = &batchedCall{done: make(chan struct{}, 1)}
-	}
-	t.call = c
-	cb.waiting = append(cb.waiting, t)
-	return t
-}
-
-// withdraw removes a call that waits. It returns false if the call has been sent.
-func (cb *batcher) withdraw(t *batchedCall) bool {
+// next takes the calls that wait. If there are none, it frees the sender.
+func (cb *batcher) next() []*batchedCall {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
-	i := slices.Index(cb.waiting, t)
-	if i < 0 {
-		return false
+	if len(cb.waiting) == 0 {
+		cb.busy--
 	}
-	cb.waiting = slices.Delete(cb.waiting, i, i+1)
-	cb.recycle(t)
-	return true
+	n := min(len(cb.waiting), maxBatch)
+	all := slices.Clone(cb.waiting[:n])
+	cb.waiting = slices.Delete(cb.waiting, 0, n)
+	return all
 }
 
-// recycle keeps a batchedCall that is no longer used for another call.
-func (cb *batcher) recycle(t *batchedCall) {
-	t.call, t.reply = script.Call{}, reply{}
-	cb.recycled.Put(t)
+// sendBatch sends calls and distributes the replies. The timeouts of the connection bound the
+// batch; the ctx of each caller bounds only its wait.
+func (cb *batcher) sendBatch(all []*batchedCall) {
+	ctx := context.Background()
+	if len(all) == 1 {
+		value, err := cb.process(ctx, all[0].call)
+		all[0].reply <- reply{value, err}
+		return
+	}
+	calls := make([]script.Call, len(all))
+	for i, t := range all {
+		calls[i] = t.call
+	}
+	for i, r := range cb.batch(ctx, calls) {
+		all[i].reply <- r
+	}
+}
+
+// batch makes calls in one pipeline.
+func (cb *batcher) batch(ctx context.Context, calls []script.Call) []reply {
+	if v, ok := cb.pool.enter(); ok {
+		replies := cb.merger.run(v.ctx, cb.rdb, calls)
+		none := cb.pool.leave(v, replies[0].err) // the same for all calls of a pipeline
+		if !none {
+			return replies
+		}
+	}
+	return cb.merger.run(ctx, cb.e.outside(ctx), calls)
 }

@@ -62,11 +62,11 @@ const (
 // may need another node, which may hang. The channel is closed when f has returned.
 func (e *Engine) aside(f func(ctx context.Context)) <-chan struct{} {
 	done := make(chan struct{})
-	e.workers.do(&task[struct{}]{done: done, call: func() (struct{}, error) {
+	e.workers.do(func() {
+		defer close(done)
 		ctx, cancel := context.WithTimeout(context.Background(), asideLimit)
 		defer cancel()
 		f(ctx)
-		return struct{}{}, nil
-	}})
+	})
 	return done
 }

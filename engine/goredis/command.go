@@ -69,41 +69,25 @@ type reply struct {
 
 // batch runs calls in one pipeline and returns one reply for each, in order.
 func batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
-	var p pipeline
-	return p.run(ctx, rdb, all)
-}
-
-// pipeline runs batches of calls, one after the other, in the same buffers.
-type pipeline struct {
-	sent    []redis.Cmder // commands
-	replies []reply
-}
-
-// run returns one reply for each call, in order. The replies are valid until clear.
-func (p *pipeline) run(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
-	for _, c := range all {
-		p.sent = append(p.sent, newCommand(ctx, c.Args()))
+	sent := make([]redis.Cmder, len(all))
+	for i, c := range all {
+		sent[i] = newCommand(ctx, c.Args())
 	}
 	pipe := rdb.Pipeline()
-	_ = pipe.BatchProcess(ctx, p.sent...)
+	_ = pipe.BatchProcess(ctx, sent...)
 	exec(ctx, pipe)
-	again := 0
-	for _, cmd := range p.sent {
-		value, err := cmd.(command).Result()
-		p.replies = append(p.replies, reply{value, err})
-		if mendable(err) {
-			again++
-		}
+	replies := make([]reply, len(all))
+	for i, cmd := range sent {
+		replies[i].value, replies[i].err = cmd.(command).Result()
 	}
 	// This is rare: the script cache was flushed, the server restarted, or it is out of
 	// memory. The calls are made one by one; the first one loads the script.
-	for i := 0; again > 0 && ctx.Err() == nil; i++ {
-		if r := &p.replies[i]; mendable(r.err) {
+	for i := range replies {
+		if r := &replies[i]; mendable(r.err) && ctx.Err() == nil {
 			r.value, r.err = process(ctx, rdb, all[i])
-			again--
 		}
 	}
-	return p.replies
+	return replies
 }
 
 // exec runs a pipeline. After it, each command has a reply or an error. If the server refused
@@ -118,13 +102,6 @@ func exec(ctx context.Context, pipe redis.Pipeliner) {
 			c.SetErr(err)
 		}
 	}
-}
-
-// clear empties the buffers for the next batch.
-func (p *pipeline) clear() {
-	clear(p.sent)
-	clear(p.replies)
-	p.sent, p.replies = p.sent[:0], p.replies[:0]
 }
 
 // mendable reports whether a call of a batch should be made again, alone.

@@ -49,7 +49,7 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 		o.fragments = fragments
 	}
 	scripts, err := script.NewWith(o.retention, o.fragments)
-	e := &Engine{rdb: rdb, options: o, scripts: scripts}
+	e := &Engine{rdb: rdb, options: o, scripts: scripts, workers: workers{jobs: make(chan func())}}
 	e.own.base = rdb
 	e.followed()
 	e.batchers.open(e)

@@ -54,11 +54,9 @@ func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all
 		u = cb.merger
 	}
 	replies, err := bounded(e, ctx, func() ([]reply, error) {
-		var g batchBuffers
-		replies := g.run(ctx, rdb, u, calls)
+		replies := u.run(ctx, rdb, calls)
 		if errors.Is(replies[0].err, redis.ErrClosed) { // the last client left meanwhile
-			var again batchBuffers
-			replies = again.run(ctx, e.own.client(), u, calls)
+			replies = u.run(ctx, e.own.client(), calls)
 		}
 		return replies, nil
 	})
