@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/internal/translate"
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
@@ -78,14 +79,8 @@ func (m *mail) deliver() {
 // post sends wake-ups to the waiters that an operation changed. The engine's mutex
 // is held.
 func (e *Engine) post(m *mail, prefix string, a queue.Answer) {
-	for _, g := range a.Grants {
-		e.send(m, prefix, engine.Wakeup{Kind: engine.WakeGrant, ID: g.ID, Token: g.Token, TTL: duration(g.TTL)})
-	}
-	for _, id := range a.Called {
-		e.send(m, prefix, engine.Wakeup{Kind: engine.Resync, ID: id})
-	}
-	for _, id := range a.Dropped {
-		e.send(m, prefix, engine.Wakeup{Kind: engine.WakeMarked, ID: id, TTL: duration(a.Left)})
+	for _, w := range translate.Wakeups(a) {
+		e.send(m, prefix, w)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/internal/translate"
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
@@ -34,21 +35,16 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	if err := ended(ctx); err != nil {
 		return engine.Answer{}, err
 	}
-	a, about := e.acquire(r)
-	return about.answer(a)
-}
-
-func (e *Engine) acquire(r engine.Request) (queue.Answer, describer) {
 	var post mail
 	defer post.deliver()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := clock()
 	res := e.open(r.Resource, now)
-	a := res.queue.Acquire(request(r), now)
+	a := res.queue.Acquire(translate.Request(r), now)
 	for a.More && a.Status != queue.Granted { // the leases in the way may have expired
 		e.post(&post, r.Resource.Prefix, a)
-		a = res.queue.Acquire(request(r), now)
+		a = res.queue.Acquire(translate.Request(r), now)
 	}
 	if a.Status == queue.Granted || a.Status == queue.Queued {
 		res.meet(r.ID, r.Client, now)
@@ -57,7 +53,7 @@ func (e *Engine) acquire(r engine.Request) (queue.Answer, describer) {
 		res.meet(r.Turn.ID, r.Client, now)
 	}
 	e.settle(&post, r.Resource.Prefix, res.queue, a, now)
-	return a, describer{now: now, holder: res.client(a.Holder.ID)}
+	return translate.Answer(a, now, res.client)
 }
 
 // Renew implements engine.Engine.
@@ -76,9 +72,9 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	now := clock()
 	for i, r := range batch {
 		q := e.look(r.Resource, now).queue
-		a := q.Renew(r.ID, r.Token, micros(r.TTL), now)
+		a := q.Renew(r.ID, r.Token, translate.Micros(r.TTL), now)
 		e.settle(&post, r.Resource.Prefix, q, a, now)
-		errs[i] = failure(a)
+		errs[i] = translate.Failure(a)
 	}
 	return errs
 }
@@ -98,9 +94,9 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		find = e.open // the tombstone must be stored
 	}
 	q := find(r.Resource, now).queue
-	a := q.Release(r.ID, r.Token, r.Withdraw, micros(r.Mark), now)
+	a := q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), now)
 	e.settle(&post, r.Resource.Prefix, q, a, now)
-	return failure(a)
+	return translate.Failure(a)
 }
 
 // Resize implements engine.Engine.
@@ -116,7 +112,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	q := e.look(res, now).queue
 	a := q.Resize(h.ID, h.Token, weight, now)
 	e.settle(&post, res.Prefix, q, a, now)
-	return failure(a)
+	return translate.Failure(a)
 }
 
 // Break implements engine.Engine.
@@ -135,7 +131,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: b.ID})
 	}
 	e.settle(&post, res.Prefix, q, a, now)
-	return failure(a)
+	return translate.Failure(a)
 }
 
 // Snapshot implements engine.Engine.
@@ -146,7 +142,8 @@ func (e *Engine) Snapshot(ctx context.Context, res engine.Resource) (engine.Snap
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := clock()
-	return e.look(res, now).snapshot(res, now), nil
+	r := e.look(res, now)
+	return translate.Snapshot(r.queue, res, now, r.client), nil
 }
 
 // Peek implements engine.Engine.
@@ -157,7 +154,7 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := clock()
-	return e.look(res, now).brief(res, now), nil
+	return translate.Brief(e.look(res, now).queue, res, now), nil
 }
 
 // List implements engine.Engine.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/internal/translate"
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
@@ -21,12 +22,7 @@ type resource struct {
 
 func newResource(now queue.Time) *resource {
 	return &resource{
-		queue: queue.New(queue.Params{
-			WaiterLife:  micros(engine.WaiterLife),
-			ClaimWindow: micros(engine.ClaimWindow),
-			Retention:   micros(retention),
-			BallotAhead: micros(engine.MaxBallotAhead),
-		}, now),
+		queue:   queue.New(translate.Params(retention), now),
 		clients: make(map[string]*engine.Client),
 	}
 }
@@ -94,42 +90,6 @@ func (r *resource) client(holderID string) engine.Client {
 	return engine.Client{ID: engine.ClientOf(holderID)}
 }
 
-func (r *resource) snapshot(name engine.Resource, now queue.Time) engine.Snapshot {
-	q := r.queue.Snapshot(now)
-	s := engine.Snapshot{Resource: name, Kind: engine.Kind(q.Kind), Capacity: q.Capacity, Token: q.Last}
-	if q.Marked > 0 {
-		s.Marked = duration(q.Marked - now)
-	}
-	if q.MarkedBy.ID != "" {
-		q.MarkedBy.Deadline = now
-		s.MarkedBy = holder(q.MarkedBy, r.client(q.MarkedBy.ID), now)
-	}
-	for _, h := range q.Holders {
-		s.Holders = append(s.Holders, holder(h, r.client(h.ID), now))
-	}
-	for _, w := range q.Waiters {
-		s.Waiters = append(s.Waiters, engine.Waiter{
-			ID: w.ID, Client: r.client(w.ID), Reason: w.Reason, Weight: w.Weight, Since: time.UnixMicro(w.Since),
-		})
-	}
-	return s
-}
-
-func (r *resource) brief(name engine.Resource, now queue.Time) engine.Brief {
-	q := r.queue.Peek(engine.MaxPeeked, now)
-	b := engine.Brief{
-		Resource: name, Kind: engine.Kind(q.Kind), Capacity: q.Capacity, Token: q.Last,
-		More: q.More, Waiting: q.Waiting,
-	}
-	if q.Marked > 0 {
-		b.Marked = duration(q.Marked - now)
-	}
-	for _, h := range q.Holders {
-		b.Holders = append(b.Holders, holder(h, engine.Client{ID: engine.ClientOf(h.ID)}, now))
-	}
-	return b
-}
-
 // list returns a snapshot of each resource that is wanted.
 func (e *Engine) list(prefix, pattern string, wanted func(engine.Snapshot) bool) []engine.Snapshot {
 	e.mu.Lock()
@@ -140,7 +100,7 @@ func (e *Engine) list(prefix, pattern string, wanted func(engine.Snapshot) bool)
 		if name.Prefix != prefix || !engine.Match(pattern, name.Name) {
 			continue
 		}
-		if s := res.snapshot(name, now); wanted(s) {
+		if s := translate.Snapshot(res.queue, name, now, res.client); wanted(s) {
 			all = append(all, s)
 		}
 	}

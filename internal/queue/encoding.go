@@ -18,8 +18,8 @@ var errEncoding = errors.New("queue: this is not an encoded state")
 
 // AppendState appends the encoding of a state to b and returns the result. The encoding is
 // canonical: equal states have equal encodings, and DecodeState accepts no other bytes. It
-// contains neither Forget, which changes whenever a waiter polls, nor the time of the last
-// poll of a waiter: those who store it keep them elsewhere.
+// contains neither Forget nor the time of the latest poll of a waiter, which change whenever a
+// waiter polls, nor Swept. Whoever stores the encoding keeps what it needs of them elsewhere.
 //
 // Numbers are varints as in encoding/binary, instants in microseconds, strings have their length
 // in front of them.

@@ -12,7 +12,7 @@ import (
 )
 
 // stored returns the queue that a store has after q was written to it and read back. What the
-// document does not contain, the time to forget and the latest polls, is stored beside it.
+// encoding does not contain is stored beside it.
 func stored(t interface{ Fatalf(string, ...any) }, q *queue.Queue) *queue.Queue {
 	was := q.State()
 	b := queue.AppendState(nil, was)
@@ -23,7 +23,7 @@ func stored(t interface{ Fatalf(string, ...any) }, q *queue.Queue) *queue.Queue 
 	if again := queue.AppendState(nil, s); !bytes.Equal(again, b) {
 		t.Fatalf("encoded as %x, after decoding as %x", b, again)
 	}
-	s.Forget = was.Forget
+	s.Forget, s.Swept = was.Forget, was.Swept
 	for i := range s.Waiters {
 		s.Waiters[i].Seen = was.Waiters[i].Seen
 	}

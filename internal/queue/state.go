@@ -8,7 +8,7 @@ import (
 )
 
 // A State is a Queue as plain data, for a store that keeps it as a document. It does not
-// contain where the last sweep ended, so a restored queue begins its next one at the front.
+// contain when the last sweep was, so the next poll of a restored queue sweeps.
 type State struct {
 	Kind     string
 	Capacity int
@@ -22,6 +22,7 @@ type State struct {
 	Holders []Holder // by token
 	Waiters []Waiter // in queue order
 	Ended   []Tombstone
+	Swept   int // how many waiters from the front on the last sweep has passed; not encoded
 }
 
 // A Tombstone is how a lease or wait ended, kept until an instant. States have them in the
@@ -46,6 +47,9 @@ func (q *Queue) State() State {
 	for e := q.line.Front(); e != nil; e = e.Next() {
 		s.Waiters = append(s.Waiters, *e.Value.(*Waiter))
 	}
+	if q.swept != nil {
+		s.Swept = ahead(q.swept) + 1
+	}
 	for _, id := range slices.Sorted(maps.Keys(q.ended)) {
 		e := q.ended[id]
 		s.Ended = append(s.Ended, Tombstone{ID: id, Cause: e.cause, Until: e.until})
@@ -64,8 +68,11 @@ func Restore(p Params, s State) *Queue {
 		h.place = q.byToken.PushBack(&h)
 		q.used += h.Weight
 	}
-	for _, w := range s.Waiters {
+	for i, w := range s.Waiters {
 		q.waiters[w.ID] = q.line.PushBack(&w)
+		if i+1 == s.Swept {
+			q.swept = q.line.Back()
+		}
 	}
 	for _, e := range s.Ended {
 		q.ended[e.ID] = tombstone{cause: e.Cause, until: e.Until}
