@@ -14,13 +14,13 @@ import (
 // stored returns the queue that a store has after q was written to it and read back. What the
 // encoding does not contain is stored beside it.
 func stored(t interface{ Fatalf(string, ...any) }, q *queue.Queue) *queue.Queue {
-	was := q.State()
-	b := queue.AppendState(nil, was)
-	s, err := queue.DecodeState(b)
+	was := q.Record()
+	b := queue.AppendRecord(nil, was)
+	s, err := queue.DecodeRecord(b)
 	if err != nil {
 		t.Fatalf("decoding %x: %v", b, err)
 	}
-	if again := queue.AppendState(nil, s); !bytes.Equal(again, b) {
+	if again := queue.AppendRecord(nil, s); !bytes.Equal(again, b) {
 		t.Fatalf("encoded as %x, after decoding as %x", b, again)
 	}
 	s.Forget, s.Swept = was.Forget, was.Swept
@@ -28,7 +28,7 @@ func stored(t interface{ Fatalf(string, ...any) }, q *queue.Queue) *queue.Queue 
 		s.Waiters[i].Seen = was.Waiters[i].Seen
 	}
 	restored := queue.Restore(quick, s)
-	if is := restored.State(); !reflect.DeepEqual(is, was) {
+	if is := restored.Record(); !reflect.DeepEqual(is, was) {
 		t.Fatalf("the state was %+v, and is %+v after a restore", was, is)
 	}
 	return restored
@@ -48,8 +48,8 @@ func TestRandomProgramsOnAStoredQueue(t *testing.T) {
 }
 
 // everything is a state in which each field has a value of its own.
-func everything() queue.State {
-	return queue.State{
+func everything() queue.Record {
+	return queue.Record{
 		Kind: "semaphore", Capacity: 7, Birth: 1001, Last: 1_700_000_000_000_123, Marked: 1_700_000_100_000_000,
 		Newest: queue.Holder{ID: "n.1", Weight: 1, Token: 1002, Since: 1_699_999_999_000_000, Reason: "newest"}, Called: "turn.1",
 		Holders: []queue.Holder{
@@ -78,25 +78,25 @@ func TestEncodingOfVersion1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b := queue.AppendState(nil, everything()); !bytes.Equal(b, golden) {
+	if b := queue.AppendRecord(nil, everything()); !bytes.Equal(b, golden) {
 		t.Errorf("the encoding is\n%x\nand was\n%x", b, golden)
 	}
-	s, err := queue.DecodeState(golden)
+	s, err := queue.DecodeRecord(golden)
 	if err != nil || !reflect.DeepEqual(s, everything()) {
 		t.Errorf("decoded as %+v, %v", s, err)
 	}
 }
 
 // Whatever bytes a store returns, decoding them is an error or gives the state they encode.
-func FuzzDecodeState(f *testing.F) {
-	f.Add(queue.AppendState(nil, everything()))
-	f.Add(queue.AppendState(nil, queue.State{}))
+func FuzzDecodeRecord(f *testing.F) {
+	f.Add(queue.AppendRecord(nil, everything()))
+	f.Add(queue.AppendRecord(nil, queue.Record{}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := queue.DecodeState(b)
+		s, err := queue.DecodeRecord(b)
 		if err != nil {
 			return
 		}
-		if again := queue.AppendState(nil, s); !bytes.Equal(again, b) {
+		if again := queue.AppendRecord(nil, s); !bytes.Equal(again, b) {
 			t.Fatalf("%x was decoded as %+v, whose encoding is %x", b, s, again)
 		}
 		queue.Restore(quick, s).Tidy(5) // it has to work, whatever it contains
@@ -104,23 +104,23 @@ func FuzzDecodeState(f *testing.F) {
 }
 
 func TestEncodingsThatAreCutOff(t *testing.T) {
-	b := queue.AppendState(nil, everything())
+	b := queue.AppendRecord(nil, everything())
 	for n := range b {
-		if _, err := queue.DecodeState(b[:n]); err == nil {
+		if _, err := queue.DecodeRecord(b[:n]); err == nil {
 			t.Errorf("decoding the first %d of %d bytes: no error", n, len(b))
 		}
 	}
-	if _, err := queue.DecodeState(append(b, 0)); err == nil {
+	if _, err := queue.DecodeRecord(append(b, 0)); err == nil {
 		t.Error("decoding with a byte behind it: no error")
 	}
 	b[0] = 2
-	if _, err := queue.DecodeState(b); err == nil {
+	if _, err := queue.DecodeRecord(b); err == nil {
 		t.Error("decoding version 2: no error")
 	}
 }
 
 func TestPrune(t *testing.T) {
-	s := queue.State{Ended: []queue.Tombstone{
+	s := queue.Record{Ended: []queue.Tombstone{
 		{ID: "a", Cause: queue.Broken, Until: 10}, {ID: "b", Cause: queue.Expired, Until: 40},
 		{ID: "c", Cause: queue.Released, Until: 20}, {ID: "d", Cause: queue.Released, Until: 30},
 	}}

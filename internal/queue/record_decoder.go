@@ -7,23 +7,23 @@ import (
 	"math"
 )
 
-// encodingVersion is the first byte of every encoded state.
+// encodingVersion is the first byte of every encoded record.
 const encodingVersion = 1
 
-// maxEncodedCount bounds a capacity or a weight in an encoded state.
+// maxEncodedCount bounds a capacity or a weight in an encoded record.
 const maxEncodedCount = math.MaxInt32
 
-// errEncoding is wrapped by every error of DecodeState.
-var errEncoding = errors.New("queue: this is not an encoded state")
+// errEncoding is wrapped by every error of DecodeRecord.
+var errEncoding = errors.New("queue: this is not an encoded record")
 
-// AppendState appends the encoding of a state to b and returns the result. The encoding is
-// canonical: equal states have equal encodings, and DecodeState accepts no other bytes. It
+// AppendRecord appends the encoding of a record to b and returns the result. The encoding is
+// canonical: equal records have equal encodings, and DecodeRecord accepts no other bytes. It
 // contains neither Forget nor the time of the latest poll of a waiter, which change whenever a
 // waiter polls, nor Swept. Whoever stores the encoding keeps what it needs of them elsewhere.
 //
 // Numbers are varints as in encoding/binary, instants in microseconds, strings have their length
 // in front of them.
-func AppendState(b []byte, s State) []byte {
+func AppendRecord(b []byte, s Record) []byte {
 	b = append(b, encodingVersion)
 	b = appendString(b, s.Kind)
 	b = binary.AppendUvarint(b, uint64(s.Capacity))
@@ -77,14 +77,14 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// DecodeState returns the state that AppendState encoded. It returns an error for any other
+// DecodeRecord returns the record that AppendRecord encoded. It returns an error for any other
 // bytes, and for a state that no queue can have, such as one with two parties of one ID.
-func DecodeState(b []byte) (State, error) {
+func DecodeRecord(b []byte) (Record, error) {
 	d := decoder{rest: b}
 	if v := d.byte(); d.err == nil && v != encodingVersion {
-		return State{}, fmt.Errorf("%w: its version is %d, and this program reads version %d", errEncoding, v, encodingVersion)
+		return Record{}, fmt.Errorf("%w: its version is %d, and this program reads version %d", errEncoding, v, encodingVersion)
 	}
-	s := State{Kind: d.string(), Capacity: d.count(), Birth: d.uvarint(), Last: d.uvarint(), Marked: d.varint()}
+	s := Record{Kind: d.string(), Capacity: d.count(), Birth: d.uvarint(), Last: d.uvarint(), Marked: d.varint()}
 	s.Newest = d.holder()
 	s.Called = d.string()
 	parties := make(map[string]bool)
@@ -111,7 +111,7 @@ func DecodeState(b []byte) (State, error) {
 	}
 	d.check(len(d.rest) == 0, "it is too long")
 	if d.err != nil {
-		return State{}, d.err
+		return Record{}, d.err
 	}
 	return s, nil
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// A State is a Queue as plain data, for a store that keeps it as a document. It does not
+// A Record is a Queue as plain data, for a store that keeps it as a document. It does not
 // contain when the last sweep was, so the next poll of a restored queue sweeps.
-type State struct {
+type Record struct {
 	Kind     string
 	Capacity int
 	Birth    uint64 // first token given
@@ -25,7 +25,7 @@ type State struct {
 	Swept   int // how many waiters from the front on the last sweep has passed; not encoded
 }
 
-// A Tombstone is how a lease or wait ended, kept until an instant. States have them in the
+// A Tombstone is how a lease or wait ended, kept until an instant. Records have them in the
 // order of their IDs.
 type Tombstone struct {
 	ID    string
@@ -33,9 +33,9 @@ type Tombstone struct {
 	Until Time
 }
 
-// State returns the state of a queue.
-func (q *Queue) State() State {
-	s := State{
+// Record returns the state of a queue.
+func (q *Queue) Record() Record {
+	s := Record{
 		Kind: q.kind, Capacity: q.capacity, Birth: q.birth, Last: q.last,
 		Marked: q.marked, Newest: q.newest, Called: q.called, Forget: q.forget,
 	}
@@ -58,7 +58,7 @@ func (q *Queue) State() State {
 }
 
 // Restore returns the queue of a state. The queue does not refer to the slices of the state.
-func Restore(p Params, s State) *Queue {
+func Restore(p Params, s Record) *Queue {
 	q := New(p, 0)
 	q.kind, q.capacity, q.birth, q.last = s.Kind, s.Capacity, s.Birth, s.Last
 	q.marked, q.newest, q.called, q.forget = s.Marked, s.Newest, s.Called, s.Forget
@@ -83,7 +83,7 @@ func Restore(p Params, s State) *Queue {
 // Prune removes the tombstones that are old, and of the others all but the latest few, so that
 // a document stays small. An ID whose tombstone is gone counts as released if its token may
 // have been given, else as unknown.
-func (s *State) Prune(most int, now Time) {
+func (s *Record) Prune(most int, now Time) {
 	s.Ended = slices.DeleteFunc(s.Ended, func(t Tombstone) bool { return t.Until <= now })
 	if len(s.Ended) <= most {
 		return

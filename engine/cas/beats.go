@@ -1,0 +1,152 @@
+package cas
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+// A beat is the small document of a client that shows that its waiters poll. It contains
+// the time, which on a store without a clock is only a number that changes.
+const (
+	// beatInterval is a little less than the interval of a waiter's polls, each of
+	// which is a chance to write it.
+	beatInterval = engine.PollInterval * 9 / 10
+	// beatKeep is how long the store keeps it.
+	beatKeep = time.Minute
+)
+
+// beats are the beats that this process writes, and those of others as it last read them.
+type beats struct {
+	mu      sync.Mutex
+	own     map[Address]*beat
+	others  map[Address]heard
+	sweepAt int
+}
+
+type beat struct {
+	at  time.Time // the start of the latest write
+	rev uint64
+}
+
+type heard struct {
+	value string
+	at    time.Time // when this value arrived first
+}
+
+// beat writes the beat of a client if it is due. The first poll of a client needs none.
+func (e *Engine) beat(ctx context.Context, client Address) {
+	rev, due := e.beats.due(client)
+	now, err := e.now()
+	if !due || err != nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.beats.wrote(client, e.writeBeat(client, rev, now))
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// writeBeat returns the revision of the beat that it has written, or 0.
+func (e *Engine) writeBeat(client Address, rev uint64, now queue.Time) uint64 {
+	value := strconv.AppendInt(nil, now, 10)
+	for range 2 { // the second time with the revision that is there
+		out, err := e.swaps.do(Change{Key: client.key(), Rev: rev, Value: value, Keep: beatKeep, Relaxed: true})
+		if err != nil {
+			return 0
+		}
+		if rev = out.Doc.Rev; out.Swapped {
+			return rev
+		}
+	}
+	return 0
+}
+
+func (a Address) key() Key { return Key{Space: Clients, Prefix: a.Prefix, Name: a.Client} }
+
+// due reports whether the beat of a client is to be written now, by this caller alone.
+func (b *beats) due(client Address) (rev uint64, due bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.own[client]
+	if own == nil {
+		b.sweep()
+		b.own[client] = &beat{at: time.Now()}
+		return 0, false
+	}
+	if time.Since(own.at) < beatInterval {
+		return 0, false
+	}
+	own.at = time.Now()
+	return own.rev, true
+}
+
+// wrote takes the result of a write. If it failed, the next poll tries again.
+func (b *beats) wrote(client Address, rev uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.own[client]
+	if own == nil {
+		return
+	}
+	if own.rev = rev; rev == 0 {
+		own.at = time.Time{}
+	}
+}
+
+// sweep removes what is old, whenever the number of clients has doubled.
+func (b *beats) sweep() {
+	if len(b.own)+len(b.others) < b.sweepAt {
+		return
+	}
+	for a, own := range b.own {
+		if time.Since(own.at) > beatKeep {
+			delete(b.own, a)
+		}
+	}
+	for a, h := range b.others {
+		if time.Since(h.at) > beatKeep {
+			delete(b.others, a)
+		}
+	}
+	b.sweepAt = 2*(len(b.own)+len(b.others)) + 64
+}
+
+// hear takes the beat of a client as it is in the store.
+func (b *beats) hear(client Address, value string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if value == "" || b.others[client].value == value {
+		return
+	}
+	b.sweep()
+	b.others[client] = heard{value: value, at: time.Now()}
+}
+
+// seen returns when the waiters of a client were last known to poll, or 0: by the value of its
+// beat, or on a store without a clock by when the value arrived, as an instant of now.
+func (b *beats) seen(client Address, timed bool, now queue.Time) queue.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h, ok := b.others[client]
+	if !ok {
+		return 0
+	}
+	if !timed {
+		return now - time.Since(h.at).Microseconds()
+	}
+	at, err := strconv.ParseInt(h.value, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return at
+}

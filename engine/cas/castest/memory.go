@@ -1,0 +1,188 @@
+package castest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine/cas"
+)
+
+// A Memory is a cas.DocumentStore in this process, for tests of the engine itself. It has
+// no clock; see Timed.
+type Memory struct {
+	mu        sync.Mutex
+	docs      map[cas.Key]kept
+	rev       uint64
+	listeners map[cas.Address]map[*receiver]bool
+}
+
+type kept struct {
+	cas.Doc
+	until time.Time
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	return &Memory{docs: make(map[cas.Key]kept), listeners: make(map[cas.Address]map[*receiver]bool)}
+}
+
+// Timed is a Memory with a clock, which is this machine's, set by Offset.
+type Timed struct {
+	*Memory
+	Offset time.Duration
+}
+
+// Read implements cas.DocumentStore.
+func (m *Memory) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	docs := make([]cas.Doc, len(reads))
+	for i, r := range reads {
+		docs[i] = m.get(r.Key)
+		if docs[i].Rev == r.Rev && r.Rev != 0 {
+			docs[i].Value, docs[i].Unchanged = nil, true
+		}
+	}
+	return docs, nil
+}
+
+// get returns a document, unless its time is over.
+func (m *Memory) get(k cas.Key) cas.Doc {
+	d := m.docs[k]
+	if !d.until.After(time.Now()) {
+		delete(m.docs, k)
+		return cas.Doc{}
+	}
+	d.Value = bytes.Clone(d.Value)
+	return d.Doc
+}
+
+// Swap implements cas.DocumentStore.
+func (m *Memory) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	outs := make([]cas.Outcome, len(changes))
+	var messages []cas.Message
+	m.mu.Lock()
+	for i, c := range changes {
+		if outs[i].Doc = m.get(c.Key); outs[i].Doc.Rev != c.Rev {
+			continue
+		}
+		m.rev++
+		m.docs[c.Key] = kept{Doc: cas.Doc{Rev: m.rev, Value: bytes.Clone(c.Value)}, until: time.Now().Add(c.Keep)}
+		outs[i] = cas.Outcome{Swapped: true, Doc: cas.Doc{Rev: m.rev}}
+		messages = append(messages, c.Messages...)
+	}
+	m.mu.Unlock()
+	for _, msg := range messages {
+		m.send(msg)
+	}
+	return outs, nil
+}
+
+// Keys implements cas.DocumentStore.
+func (m *Memory) Keys(ctx context.Context, space cas.Space, prefix string) iter.Seq2[cas.Key, error] {
+	return func(yield func(cas.Key, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(cas.Key{}, err)
+			return
+		}
+		var keys []cas.Key
+		m.mu.Lock()
+		for k := range m.docs {
+			if k.Space == space && k.Prefix == prefix {
+				keys = append(keys, k)
+			}
+		}
+		m.mu.Unlock()
+		for _, k := range keys {
+			if !yield(k, nil) {
+				return
+			}
+		}
+	}
+}
+
+// receiver passes messages on, one at a time.
+type receiver struct {
+	mu      sync.Mutex
+	deliver func([]byte)
+	closed  bool
+	close   func()
+}
+
+// Listen implements cas.DocumentStore. Every message arrives.
+func (m *Memory) Listen(ctx context.Context, to cas.Address, deliver func([]byte), _ func()) (io.Closer, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s := &receiver{deliver: deliver}
+	s.close = func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.listeners[to], s)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.listeners[to] == nil {
+		m.listeners[to] = make(map[*receiver]bool)
+	}
+	m.listeners[to][s] = true
+	return s, nil
+}
+
+// Close implements io.Closer.
+func (s *receiver) Close() error {
+	s.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+func (m *Memory) send(msg cas.Message) {
+	m.mu.Lock()
+	var all []*receiver
+	for s := range m.listeners[msg.To] {
+		all = append(all, s)
+	}
+	m.mu.Unlock()
+	for _, s := range all {
+		s.mu.Lock()
+		if !s.closed {
+			s.deliver(msg.Body)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// Now implements cas.TimedStore.
+func (t *Timed) Now(ctx context.Context) (time.Time, error) {
+	return time.Now().Add(t.Offset), ctx.Err()
+}
+
+// Read implements cas.DocumentStore.
+func (t *Timed) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
+	docs, err := t.Memory.Read(ctx, reads)
+	for i := range docs {
+		docs[i].At = time.Now().Add(t.Offset)
+	}
+	return docs, err
+}
+
+// Swap implements cas.DocumentStore.
+func (t *Timed) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+	outs, err := t.Memory.Swap(ctx, changes)
+	for i := range outs {
+		outs[i].Doc.At = time.Now().Add(t.Offset)
+	}
+	return outs, err
+}

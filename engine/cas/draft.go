@@ -1,0 +1,114 @@
+package cas
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/internal/translate"
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+// maxTombstones is how many tombstones a document keeps.
+const maxTombstones = 256
+
+// draft is the document that operations make of the latest one, to be swapped for it.
+type draft struct {
+	document *document // the new one
+	bytes    []byte
+	changed  bool
+	keep     time.Duration
+	messages []Message
+}
+
+// draft applies operations to the document of a resource as it was last seen. The results
+// are in the operations.
+func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
+	now, err := e.now()
+	if err != nil {
+		return nil, err
+	}
+	was, before := w.parsed, w.doc.Value
+	if was == nil || was.state.Forget <= now {
+		was = &document{}
+		before = was.encode()
+		was.state.Forget = now + e.params.Retention
+	}
+	state := was.state
+	state.Holders, state.Waiters = slices.Clone(state.Holders), slices.Clone(state.Waiters)
+	given := e.time(w, &state, now) // the deadlines
+	if err := e.check(w, &state, ops, now); err != nil {
+		return nil, err
+	}
+	q := queue.Restore(e.params, state)
+	is := &document{clients: maps.Clone(was.clients)}
+	if is.clients == nil {
+		is.clients = make(map[string]engine.Client)
+	}
+	touched := make(map[string]bool)
+	for _, op := range ops {
+		op.now, op.answer = now, op.apply(q, now)
+		op.amend()
+		op.holder = is.client(op.answer.Holder.ID)
+		if op.client != nil {
+			is.clients[op.client.ID] = *op.client
+		}
+		if op.answer.Status == queue.Granted || op.answer.Status == queue.Done {
+			touched[op.id] = true
+		}
+	}
+	is.state = q.Record()
+	w.swept = is.state.Swept
+	is.stamps = e.stamp(was, &is.state, given, touched, now)
+	d := &draft{document: is, bytes: is.encode(), messages: messages(w.key.Prefix, ops, now)}
+	if d.changed = len(d.messages) > 0 || !sameDocument(d.bytes, before); !d.changed {
+		return d, nil
+	}
+	is.state.Prune(maxTombstones, now)
+	d.bytes = is.encode()
+	d.keep = translate.Duration(is.state.Forget - now)
+	return d, nil
+}
+
+// time sets the deadlines of a state that was stored without, and returns those that it set.
+func (e *Engine) time(w *writer, s *queue.Record, now queue.Time) map[string]queue.Time {
+	if e.timed {
+		return nil
+	}
+	seen, given := w.seen.Load(), make(map[string]queue.Time, len(s.Holders))
+	for i := range s.Holders {
+		h := &s.Holders[i]
+		h.Deadline += now - seen.age(h.ID)
+		given[h.ID] = h.Deadline
+	}
+	return given
+}
+
+// stamp replaces deadlines by what is stored without a clock: the lease's TTL, and a stamp that
+// is a new one if the TTL counts anew. That is so for every lease that an operation
+// touched, also if it did not become longer: its holder was told how long it lasts.
+func (e *Engine) stamp(was *document, s *queue.Record, given map[string]queue.Time, touched map[string]bool, now queue.Time) []uint64 {
+	if e.timed {
+		return nil
+	}
+	type stored struct {
+		ttl   queue.Time
+		stamp uint64
+	}
+	before := make(map[string]stored, len(was.stamps))
+	for i, h := range was.state.Holders {
+		before[h.ID] = stored{ttl: h.Deadline, stamp: was.stamps[i]}
+	}
+	stamps := make([]uint64, len(s.Holders))
+	for i := range s.Holders {
+		h := &s.Holders[i]
+		b, old := before[h.ID]
+		if old && h.Deadline == given[h.ID] && !touched[h.ID] {
+			h.Deadline, stamps[i] = b.ttl, b.stamp
+			continue
+		}
+		h.Deadline, stamps[i] = h.Deadline-now, b.stamp+1
+	}
+	return stamps
+}

@@ -1,0 +1,193 @@
+package cas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/internal/translate"
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+// retention is how long the tombstones and the last token of a resource are
+// kept after its last use.
+const retention = 10 * time.Minute
+
+// DefaultTimeout bounds one call of a store whose ctx does not end.
+const DefaultTimeout = 5 * time.Second
+
+// An Engine keeps queues of leases as documents of a store. It need not be
+// closed, has no goroutines while it is not used, and shares its locks with every
+// engine on the same store.
+type Engine struct {
+	store   DocumentStore
+	timed   bool // the store is a TimedStore
+	timeout time.Duration
+	params  queue.Params
+
+	clock   clockEstimate
+	writers writers
+	polls   polls
+	beats   beats
+	reads   groupedCall[Read, Doc]
+	swaps   groupedCall[Change, Outcome]
+}
+
+var (
+	_ engine.MarkLister = (*Engine)(nil)
+	_ engine.Checker    = (*Engine)(nil)
+)
+
+// New returns an engine on a store. A timeout of 0 is DefaultTimeout.
+func New(s DocumentStore, timeout time.Duration) *Engine {
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	e := &Engine{store: s, timeout: timeout, params: translate.Params(retention)}
+	e.params.Portion = maxDocument // clearing up costs this process, not the store
+	_, e.timed = s.(TimedStore)
+	e.writers.all = make(map[Key]*writer)
+	e.polls.answered = make(map[string]queue.Time)
+	e.beats.own = make(map[Address]*beat)
+	e.beats.others = make(map[Address]heard)
+	e.reads.call = e.readAll
+	e.swaps.call = e.swapAll
+	return e
+}
+
+// Check implements engine.Checker.
+func (e *Engine) Check() error {
+	if c, ok := e.store.(interface{ Check() error }); ok {
+		return c.Check()
+	}
+	return nil
+}
+
+// Acquire implements engine.Engine.
+func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	request := translate.Request(r)
+	op := &operation{id: r.ID, client: r.Client, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
+		return q.Acquire(request, now)
+	}}
+	if err := e.do(ctx, r.Resource, op); err != nil {
+		return engine.Answer{}, err
+	}
+	if op.answer.Status == queue.Queued {
+		e.polls.note(r.ID, op.at)
+	} else {
+		e.polls.forget(r.ID)
+	}
+	if op.answer.Status == queue.Queued || op.answer.Status == queue.Busy && r.Queue {
+		e.beat(ctx, Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(r.ID)})
+	}
+	return translate.Answer(op.answer, op.now, func(string) engine.Client { return op.holder })
+}
+
+// renewedAtOnce is how many leases one Renew renews at the same time.
+const renewedAtOnce = 128
+
+// Renew implements engine.Engine.
+func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
+	errs := make([]error, len(batch))
+	for from := 0; from < len(batch); from += renewedAtOnce {
+		to := min(from+renewedAtOnce, len(batch))
+		ops := make([]*operation, 0, renewedAtOnce)
+		for _, r := range batch[from:to] {
+			op := &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
+				return q.Renew(r.ID, r.Token, translate.Micros(r.TTL), now)
+			}}
+			e.start(ctx, r.Resource, op)
+			ops = append(ops, op)
+		}
+		for i, op := range ops {
+			errs[from+i] = op.wait(ctx)
+		}
+	}
+	return errs
+}
+
+// Release implements engine.Engine.
+func (e *Engine) Release(ctx context.Context, r engine.Release) error {
+	e.polls.forget(r.ID)
+	return e.do(ctx, r.Resource, &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
+		return q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), now)
+	}})
+}
+
+// Resize implements engine.Engine.
+func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
+	return e.do(ctx, res, &operation{id: h.ID, urgent: true, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
+		return q.Resize(h.ID, h.Token, weight, now)
+	}})
+}
+
+// Break implements engine.Engine.
+func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
+	return e.do(ctx, res, &operation{broken: b.ID, urgent: true, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
+		return q.Break(queue.Break{ID: b.ID, Force: b.Force}, now)
+	}})
+}
+
+// Now implements engine.Engine. Without a clock of the store it is the time of
+// this machine.
+func (e *Engine) Now(ctx context.Context) (time.Time, error) {
+	if err := ended(ctx); err != nil {
+		return time.Time{}, err
+	}
+	c, ok := e.store.(TimedStore)
+	if !ok {
+		return time.Now(), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	sent := time.Now()
+	at, err := c.Now(ctx)
+	if err != nil {
+		return time.Time{}, failure(err)
+	}
+	e.clock.read(at, sent)
+	return at, nil
+}
+
+// Listen implements engine.Engine.
+func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	resync := func() { deliver(engine.Wakeup{Kind: engine.Resync}) }
+	receive := func(body []byte) {
+		w, err := e.wakeup(body)
+		if err != nil {
+			resync()
+			return
+		}
+		deliver(w)
+	}
+	l, err := e.store.Listen(ctx, Address{Prefix: prefix, Client: client}, receive, resync)
+	if err != nil {
+		return nil, failure(err)
+	}
+	return l, nil
+}
+
+// Leave implements engine.Engine. What the engine keeps in memory for a client is dropped
+// when it is old.
+func (e *Engine) Leave(string) {}
+
+// ended returns the error of a call whose ctx has ended, or nil.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", engine.ErrUnavailable, context.Cause(ctx))
+}
+
+// failure returns a store's error as the contract has it.
+func failure(err error) error {
+	if errors.Is(err, engine.ErrDenied) || errors.Is(err, engine.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
+}

@@ -1,0 +1,120 @@
+package cas
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// callsAtOnce is how many calls of one kind are under way at the same time.
+	callsAtOnce = 4
+	// callSize is how many elements one call has at most.
+	callSize = 64
+)
+
+// groupedCall makes one call of a store out of the requests that come while other calls are
+// under way. Alone, a request is sent at once.
+type groupedCall[In, Out any] struct {
+	call func([]In) ([]Out, error)
+
+	mu      sync.Mutex
+	waiting []*item[In, Out]
+	running int
+}
+
+type item[In, Out any] struct {
+	in   In
+	out  Out
+	err  error
+	done chan struct{}
+}
+
+// do returns the result of one request.
+func (b *groupedCall[In, Out]) do(in In) (Out, error) {
+	it := &item[In, Out]{in: in, done: make(chan struct{})}
+	b.mu.Lock()
+	b.waiting = append(b.waiting, it)
+	mine := b.running < callsAtOnce
+	if mine {
+		b.running++
+	}
+	b.mu.Unlock()
+	if mine {
+		b.run(it)
+	}
+	<-it.done
+	return it.out, it.err
+}
+
+// run makes calls until its own request is answered, and passes the rest to a goroutine.
+func (b *groupedCall[In, Out]) run(own *item[In, Out]) {
+	for b.next() {
+		select {
+		case <-own.done:
+			go func() {
+				for b.next() {
+				}
+			}()
+			return
+		default:
+		}
+	}
+}
+
+// next makes a call for the requests that wait. It reports whether there are others, and if
+// there are none this run has ended.
+func (b *groupedCall[In, Out]) next() bool {
+	b.mu.Lock()
+	n := min(len(b.waiting), callSize)
+	if n == 0 {
+		b.running--
+		b.mu.Unlock()
+		return false
+	}
+	items := b.waiting[:n:n]
+	b.waiting = b.waiting[n:]
+	b.mu.Unlock()
+	ins := make([]In, n)
+	for i, it := range items {
+		ins[i] = it.in
+	}
+	outs, err := b.call(ins)
+	for i, it := range items {
+		if it.err = err; err == nil {
+			it.out = outs[i]
+		}
+		close(it.done)
+	}
+	return true
+}
+
+// readAll is the call of a store that reads; the estimate of the store's clock learns from it.
+func (e *Engine) readAll(reads []Read) ([]Doc, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
+	defer cancel()
+	sent := time.Now()
+	docs, err := e.store.Read(ctx, reads)
+	if err != nil {
+		return nil, failure(err)
+	}
+	for _, d := range docs {
+		e.clock.read(d.At, sent)
+	}
+	return docs, nil
+}
+
+// swapAll is the call of a store that changes.
+func (e *Engine) swapAll(changes []Change) ([]Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
+	defer cancel()
+	sent := time.Now()
+	outcomes, err := e.store.Swap(ctx, changes)
+	if err != nil {
+		return nil, failure(err)
+	}
+	for _, o := range outcomes {
+		e.clock.read(o.Doc.At, sent)
+	}
+	return outcomes, nil
+}

@@ -1,0 +1,94 @@
+package cas
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/internal/translate"
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+// operation is one call of the queue on a resource. apply may run several times, on different
+// documents.
+type operation struct {
+	id     string         // of the party
+	client *engine.Client // of the party; nil if the operation adds none
+	broken string         // the ID that an operator breaks
+	urgent bool           // others may wait for it, so it is not put off after a conflict
+	apply  func(q *queue.Queue, now queue.Time) queue.Answer
+
+	again bool // a swap with it had an unknown outcome
+
+	ctx  context.Context
+	done chan struct{} // closed when the fields below are set
+	operationResult
+}
+
+type operationResult struct {
+	answer queue.Answer
+	now    queue.Time    // the time that the operation was applied at
+	at     queue.Time    // what the store's clock showed when the answer was made; 0 without one
+	holder engine.Client // of answer.Holder
+	err    error
+}
+
+// do applies an operation and returns its error.
+func (e *Engine) do(ctx context.Context, res engine.Resource, op *operation) error {
+	e.start(ctx, res, op)
+	return op.wait(ctx)
+}
+
+// start passes an operation to the writer of its resource.
+func (e *Engine) start(ctx context.Context, res engine.Resource, op *operation) {
+	op.ctx, op.done = ctx, make(chan struct{})
+	if op.err = ended(ctx); op.err != nil {
+		close(op.done)
+		return
+	}
+	if w := e.writers.add(Key{Space: Resources, Prefix: res.Prefix, Name: res.Name}, op); w != nil {
+		go e.write(w)
+	}
+}
+
+// wait returns the error of an operation when it is done, or when ctx ends.
+func (op *operation) wait(ctx context.Context) error {
+	select {
+	case <-op.done:
+	case <-ctx.Done():
+		select {
+		case <-op.done:
+		default:
+			// The operation may still take effect. The caller sees no other field.
+			return ended(ctx)
+		}
+	}
+	if op.err != nil {
+		return op.err
+	}
+	switch op.answer.Status {
+	case queue.Granted, queue.Queued, queue.Busy, queue.Marked, queue.Outbid:
+		return nil // an answer of Acquire
+	}
+	return translate.Failure(op.answer)
+}
+
+// finish passes the result to the caller. at is when the store made the answer, by its clock.
+func (op *operation) finish(at queue.Time) {
+	op.at = at
+	if at != 0 && op.answer.Status == queue.Granted {
+		op.answer.TTL = max(0, min(op.answer.TTL, op.now+op.answer.TTL-at))
+	}
+	close(op.done)
+}
+
+// amend corrects the answer to a break that had an effect before its outcome was lost.
+func (op *operation) amend() {
+	if op.again && op.broken != "" && op.answer.Status == queue.NotHeld && op.answer.Cause == queue.Broken {
+		op.answer.Status = queue.Done
+	}
+}
+
+func (op *operation) fail(err error) {
+	op.err = err
+	close(op.done)
+}

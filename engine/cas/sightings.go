@@ -1,0 +1,51 @@
+package cas
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+// sightings are when this process first saw what a document contains, by its monotonic
+// clock. They are the time on a store without a clock. They never change.
+type sightings struct {
+	leases  map[string]sighting // by holder ID
+	waiters map[string]time.Time
+}
+
+type sighting struct {
+	stamp uint64
+	at    time.Time
+}
+
+// with returns the sightings after a document that has just arrived. s may be nil.
+func (s *sightings) with(d *document) *sightings {
+	if s == nil {
+		s = &sightings{}
+	}
+	now := time.Now()
+	next := &sightings{
+		leases:  make(map[string]sighting, len(d.state.Holders)),
+		waiters: make(map[string]time.Time, len(d.state.Waiters)),
+	}
+	for i, h := range d.state.Holders {
+		seen, ok := s.leases[h.ID]
+		if !ok || seen.stamp != d.stamps[i] {
+			seen = sighting{stamp: d.stamps[i], at: now}
+		}
+		next.leases[h.ID] = seen
+	}
+	for _, w := range d.state.Waiters {
+		at, ok := s.waiters[w.ID]
+		if !ok {
+			at = now
+		}
+		next.waiters[w.ID] = at
+	}
+	return next
+}
+
+// age returns for how long the present stamp of a lease has been known.
+func (s *sightings) age(holderID string) queue.Time {
+	return time.Since(s.leases[holderID].at).Microseconds()
+}

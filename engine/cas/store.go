@@ -1,0 +1,123 @@
+package cas
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+)
+
+// A DocumentStore keeps documents and changes them by compare-and-swap. An Engine runs
+// on it; package castest has the tests that every DocumentStore passes. It is safe for
+// concurrent use.
+//
+// Every call returns soon after its ctx ends; a change may still take effect
+// later. An error that a retry cannot mend (credentials, rights, a missing
+// table) wraps engine.ErrDenied; any other error means that the store was not
+// available, and that the outcome of a change is unknown.
+type DocumentStore interface {
+	// Read returns the document of each key, in order, as it is at a moment
+	// after the call began. It never returns an older one, from a replica or a
+	// cache.
+	Read(ctx context.Context, reads []Read) ([]Doc, error)
+
+	// Swap makes each change, or none if the document is not the expected one.
+	// The changes are independent of each other and have different keys. It
+	// returns an outcome for each, in order. When it returns, changes that were
+	// made are durable, unless they are Relaxed.
+	Swap(ctx context.Context, changes []Change) ([]Outcome, error)
+
+	// Keys yields the keys of all documents of a kind below a prefix, in no
+	// particular order, and ends at the first error. Documents that appear or
+	// disappear meanwhile may be missing.
+	Keys(ctx context.Context, space Space, prefix string) iter.Seq2[Key, error]
+
+	// Listen opens the stream of messages to an address and returns once it is
+	// live. resync is called if messages may have been lost, and by a store
+	// that does not deliver messages, from time to time. Neither function is
+	// called any more once Close has returned. They return quickly.
+	Listen(ctx context.Context, to Address, deliver func(body []byte), resync func()) (io.Closer, error)
+}
+
+// A TimedStore is a DocumentStore with a clock that all its clients can read. Leases then end
+// at instants of it: every Doc and Outcome has the time at which it was read or
+// made. On a DocumentStore that is no TimedStore a client measures the time of each lease
+// from the moment at which it received the lease's latest renewal.
+type TimedStore interface {
+	DocumentStore
+
+	// Now returns the time of the store's clock at a moment of the call.
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// A Space separates the documents of an Engine.
+type Space byte
+
+// The spaces.
+const (
+	Resources Space = 'r' // the queue of a resource, by the resource's name
+	Clients   Space = 'c' // when a client last had a waiter that polled, by the client's ID
+)
+
+// A Key identifies a document. Prefix and Name are UTF-8 of at most 512 bytes
+// each, which may contain any character, NUL included, and are compared byte by
+// byte.
+type Key struct {
+	Space        Space
+	Prefix, Name string
+}
+
+// A Read requests a document.
+type Read struct {
+	Key Key
+	// Rev is a revision that the caller has. If the document is that one, the
+	// store may leave Value out and set Unchanged.
+	Rev uint64
+}
+
+// A Doc is a document as the store has it.
+type Doc struct {
+	// Rev is the revision of the document, which no other content of this key
+	// ever has, even if the document was deleted meanwhile. 0: there is none.
+	Rev       uint64
+	Value     []byte
+	Unchanged bool // it is the revision that the Read contains; Value may be missing
+	// At is the time of the store's clock at a moment of the call at which the
+	// document was this one. Only a TimedStore sets it.
+	At time.Time
+}
+
+// A Change replaces the document of a key if its revision is Rev.
+type Change struct {
+	Key   Key
+	Rev   uint64 // 0: there must be no document
+	Value []byte
+	// Keep is for how long the store keeps the document, counted from the
+	// change. It may delete it after that, or keep it.
+	Keep time.Duration
+	// Relaxed: the change may be lost if the store crashes.
+	Relaxed bool
+	// Messages are sent when the change was made, and are hints: they may be
+	// lost or arrive twice.
+	Messages []Message
+}
+
+// An Outcome is the result of a Change.
+type Outcome struct {
+	Swapped bool
+	// Doc is the document after the change, of which Value may be missing, or,
+	// if it was not made, the document that is there instead.
+	Doc Doc
+}
+
+// An Address is the receiver of messages: a client below a prefix.
+type Address struct {
+	Prefix, Client string
+}
+
+// A Message is a wake-up in transit: a body of printable ASCII, without newline,
+// of at most 4 KiB.
+type Message struct {
+	To   Address
+	Body []byte
+}

@@ -1,0 +1,229 @@
+package cas
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/internal/translate"
+	"github.com/holdfast-go/holdfast/internal/queue"
+)
+
+const (
+	// maxDocument is the size in bytes above which a document does not grow: some 5,000
+	// waiters. Stores have limits of their own, of which 1 MB is the lowest.
+	maxDocument = 512 << 10
+	// longestPause bounds the pause after a conflict, in round trips.
+	longestPause = 16
+)
+
+// write is the writer of a resource: it applies operations, all that wait at once, until
+// there are none.
+func (e *Engine) write(w *writer) {
+	for {
+		ops := e.writers.take(w)
+		if len(ops) == 0 {
+			return
+		}
+		if ops = present(ops); len(ops) > 0 {
+			e.apply(w, ops)
+		}
+	}
+}
+
+// present fails the operations whose callers have gone, and returns the others.
+func present(ops []*operation) []*operation {
+	var rest []*operation
+	for _, op := range ops {
+		if err := ended(op.ctx); err != nil {
+			op.fail(err)
+			continue
+		}
+		rest = append(rest, op)
+	}
+	return rest
+}
+
+// apply applies operations to the document of a resource, and swaps it, as often as
+// somebody else has changed it meanwhile.
+func (e *Engine) apply(w *writer, ops []*operation) {
+	deadline := time.Now().Add(e.timeout)
+	conflicts := 0
+	fresh := false // the document was read after the operations came
+	fail := func(err error) {
+		w.doc, w.parsed = Doc{}, nil
+		for _, op := range ops {
+			op.fail(err)
+		}
+	}
+	for {
+		d, err := e.draft(w, ops)
+		if err != nil {
+			fail(err)
+			return
+		}
+		if !d.changed && fresh {
+			finish(ops, w.doc)
+			return
+		}
+		if !d.changed {
+			rev := w.doc.Rev
+			if err := e.read(w); err != nil {
+				fail(err)
+				return
+			}
+			if fresh = true; w.doc.Rev == rev {
+				finish(ops, w.doc)
+				return
+			}
+			continue
+		}
+		if len(d.bytes) > maxDocument && len(d.bytes) > len(w.doc.Value) {
+			if ops = refuse(ops, d); len(ops) == 0 {
+				return
+			}
+			continue
+		}
+		sent := time.Now()
+		out, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Messages: d.messages})
+		switch {
+		case err != nil:
+			if errors.Is(err, engine.ErrDenied) || time.Now().After(deadline) {
+				fail(err)
+				return
+			}
+			if err := e.read(w); err != nil {
+				fail(err)
+				return
+			}
+			if fresh = true; bytes.Equal(w.doc.Value, d.bytes) { // it took effect
+				finish(ops, w.doc)
+				return
+			}
+			for _, op := range ops {
+				op.again = true
+			}
+		case out.Swapped:
+			out.Doc.Value = d.bytes
+			e.adopt(w, out.Doc, d.document)
+			finish(ops, w.doc)
+			return
+		case time.Now().After(deadline):
+			fail(fmt.Errorf("%w: %d others changed the resource first", engine.ErrUnavailable, conflicts))
+			return
+		default:
+			if err := e.receive(w, out.Doc); err != nil {
+				fail(err)
+				return
+			}
+			fresh = true
+			conflicts++
+			pause(ops, conflicts, time.Since(sent))
+		}
+	}
+}
+
+// read reads the document of a resource.
+func (e *Engine) read(w *writer) error {
+	doc, err := e.reads.do(Read{Key: w.key, Rev: w.doc.Rev})
+	if err != nil {
+		return err
+	}
+	if doc.Unchanged {
+		w.doc.At = doc.At
+		return nil
+	}
+	return e.receive(w, doc)
+}
+
+// receive takes a document that has arrived from the store.
+func (e *Engine) receive(w *writer, doc Doc) error {
+	d, err := decode(doc.Value)
+	if err == nil && e.timed != (len(d.stamps) == 0) && len(d.state.Holders) > 0 {
+		err = fmt.Errorf("%w: it was written for a store with another kind of clock", errDocument)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: resource %q: %w", engine.ErrDenied, w.key.Name, err)
+	}
+	e.adopt(w, doc, d)
+	return nil
+}
+
+// adopt makes a document the latest that this process has seen.
+func (e *Engine) adopt(w *writer, doc Doc, d *document) {
+	w.doc, w.parsed = doc, d
+	if !e.timed {
+		w.seen.Store(w.seen.Load().with(d))
+	}
+}
+
+// finish passes the results to the callers. doc is the document that they are true of.
+func finish(ops []*operation, doc Doc) {
+	var at queue.Time
+	if !doc.At.IsZero() {
+		at = doc.At.UnixMicro()
+	}
+	for _, op := range ops {
+		op.finish(at)
+	}
+}
+
+// refuse fails the operations that make a document grow which is too large already, and
+// returns the others.
+func refuse(ops []*operation, d *draft) []*operation {
+	var rest []*operation
+	for _, op := range ops {
+		if op.client == nil {
+			rest = append(rest, op)
+			continue
+		}
+		op.fail(fmt.Errorf("%w: the document of this resource would have %d bytes for %d holders and %d waiters, and %d bytes is the most",
+			engine.ErrDenied, len(d.bytes), len(d.document.state.Holders), len(d.document.state.Waiters), maxDocument))
+	}
+	return rest
+}
+
+// pause lets others go first after a conflict, by a random time of up to one round trip for
+// each conflict so far. An operation for which others may wait does not pause.
+func pause(ops []*operation, conflicts int, trip time.Duration) {
+	for _, op := range ops {
+		if op.urgent {
+			return
+		}
+	}
+	time.Sleep(rand.N(trip*time.Duration(min(conflicts, longestPause)) + 1))
+}
+
+// now returns the time at which operations are applied: by a lower bound of the store's
+// clock, or by this machine's.
+func (e *Engine) now() (queue.Time, error) {
+	if !e.timed {
+		return time.Now().UnixMicro(), nil
+	}
+	t, ok := e.clock.early()
+	if !ok {
+		var err error
+		if t, err = e.Now(context.Background()); err != nil {
+			return 0, err
+		}
+	}
+	return t.UnixMicro(), nil
+}
+
+// messages are those for the parties that the operations changed.
+func messages(prefix string, ops []*operation, now queue.Time) []Message {
+	var all []Message
+	for _, op := range ops {
+		if op.broken != "" && op.answer.Status == queue.Done {
+			all = append(all, messageOf(prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: op.broken}, now))
+		}
+		for _, w := range translate.Wakeups(op.answer) {
+			all = append(all, messageOf(prefix, w, now))
+		}
+	}
+	return all
+}
