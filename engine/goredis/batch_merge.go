@@ -33,36 +33,35 @@ func (u *merger) run(ctx context.Context, rdb redis.UniversalClient, all []scrip
 			single = append(single, i)
 		}
 	}
-	chunks := slices.Collect(slices.Chunk(merged, script.MaxBatch))
-	parts := make([]script.Call, 0, len(chunks)+len(single))
-	for _, at := range chunks {
-		parts = append(parts, u.scripts.Batch(pick(all, at)))
-	}
-	answers := batch(ctx, rdb, append(parts, pick(all, single)...))
 	replies := make([]reply, len(all))
-	for n, i := range single {
-		replies[i] = answers[len(chunks)+n]
-	}
-	var again []int
-	for n, at := range chunks {
-		again = append(again, u.distribute(answers[n], at, replies)...)
-	}
-	if len(again) > 0 { // one by one, so that each has its own error
-		for n, r := range batch(ctx, rdb, pick(all, again)) {
-			replies[again[n]] = r
+	for len(merged)+len(single) > 0 {
+		chunks := slices.Collect(slices.Chunk(merged, script.MaxBatch))
+		parts := make([]script.Call, 0, len(chunks)+len(single))
+		for _, at := range chunks {
+			parts = append(parts, u.scripts.Batch(pick(all, at)))
+		}
+		answers := batch(ctx, rdb, append(parts, pick(all, single)...))
+		for n, i := range single {
+			replies[i] = answers[len(chunks)+n]
+		}
+		merged, single = nil, nil
+		for n, at := range chunks {
+			alone, left := u.distribute(answers[n], at, replies)
+			single, merged = append(single, alone...), append(merged, left...)
 		}
 	}
 	return replies
 }
 
 // distribute stores the reply of a merged call in the replies of its calls, which are at some
-// indexes. It returns the indexes of calls without a reply in it.
-func (u *merger) distribute(r reply, at []int, replies []reply) (again []int) {
+// indexes. It returns the indexes of calls to make alone, so that each has its own error, and of those
+// that the server has not reached.
+func (u *merger) distribute(r reply, at []int, replies []reply) (alone, left []int) {
 	if r.err != nil && !isAnswer(r.err) {
 		for _, i := range at {
 			replies[i].err = r.err
 		}
-		return nil
+		return nil, nil
 	}
 	values, ok := script.ReadBatch(r.value, len(at))
 	if r.err != nil || !ok {
@@ -70,14 +69,14 @@ func (u *merger) distribute(r reply, at []int, replies []reply) (again []int) {
 		if isCode(r.err, "CROSSSLOT") || r.err == nil {
 			u.unsupported.Store(true)
 		}
-		return at
+		return at, nil
 	}
-	for n, i := range at {
-		if values[n] == nil {
-			again = append(again, i)
+	for n, value := range values {
+		if value == nil {
+			alone = append(alone, at[n])
 		} else {
-			replies[i].value = values[n]
+			replies[at[n]].value = value
 		}
 	}
-	return again
+	return alone, at[len(values):]
 }

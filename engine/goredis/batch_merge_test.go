@@ -153,6 +153,28 @@ func TestEachOfABatchHasItsOwnAnswer(t *testing.T) {
 	}
 }
 
+// Polls of waiters are costly, so the server does not make all of a batch at once. Each has its answer
+// all the same.
+func TestEachOfManyPollsHasItsAnswer(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	e := open(t, rdb)
+	hold(t, e, requestOf("line", "c1.held"))
+	var polls []func(ctx context.Context)
+	for i := range script.MaxBatch {
+		r := requestOf("line", fmt.Sprintf("c1.%d", i))
+		wait(t, e, r)
+		polls = append(polls, func(ctx context.Context) {
+			if a, err := e.Acquire(ctx, r); err != nil || a.Status != engine.Queued || a.Position != i {
+				t.Errorf("%s: %+v, %v", r.ID, a, err)
+			}
+		})
+	}
+	count := &traffic{sent: make(chan struct{}, 64)}
+	rdb.AddHook(count)
+	crush(t, server, e, count, polls)
+}
+
 // A server without memory lets go what is released in batches.
 func TestBatchesWithoutMemory(t *testing.T) {
 	const holders = 64

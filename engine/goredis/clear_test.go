@@ -14,6 +14,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
+	"github.com/holdfast-go/holdfast/internal/queue"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -21,9 +23,10 @@ import (
 // of a second, in real time, must not suffer.
 type crowd struct {
 	*testing.T
-	rdb    *redis.Client
-	engine *goredis.Engine
-	now    time.Time
+	rdb     *redis.Client
+	engine  *goredis.Engine
+	scripts *script.Set
+	now     time.Time
 }
 
 func newCrowd(t *testing.T) *crowd {
@@ -34,6 +37,9 @@ func newCrowd(t *testing.T) *crowd {
 	rdb := redistest.Start(t).Client()
 	c := &crowd{T: t, rdb: rdb, now: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 	c.engine = goredis.New(rdb, goredis.WithFragments(fragments))
+	var err error
+	c.scripts, err = script.NewWith(10*time.Minute, fragments)
+	must(t, err)
 	t.Cleanup(func() { c.engine.Leave("nobody") })
 	c.pass(0)
 	must(t, rdb.ConfigSet(t.Context(), "slowlog-max-len", "1000000").Err())
@@ -215,6 +221,38 @@ func TestReleaseWithDeadWaiters(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A batch clears no more than a call that is made alone. It ends there, and the calls that it has not
+// reached are made in the next one.
+func TestBatchClearsOnePortion(t *testing.T) {
+	c := newCrowd(t)
+	r := sorts()["mutex"]
+	hold(t, c.engine, r)
+	c.many(redistest.Scale(2000, 100_000), r, engine.Queued)
+	c.pass(2 * time.Minute)
+	var polls []script.Call
+	for i := range script.MaxBatch {
+		live := r
+		live.ID = fmt.Sprintf("live.%d", i)
+		c.ask(live)
+		polls = append(polls, c.scripts.Acquire(script.KeysOf(prefix+":{crowd}"), script.Acquire{
+			ID: live.ID, Kind: string(r.Kind), Capacity: 1, Weight: 1, TTL: r.TTL, Queue: true,
+		}))
+	}
+	const most = queue.DefaultPortion + 8 // the waiters that a sweep checks first
+	c.beside("polls in batches", func() {
+		for before := c.waiting(); len(polls) > 0; {
+			value, err := c.rdb.Do(t.Context(), c.scripts.Batch(polls).Text()...).Result()
+			must(t, err)
+			replies, ok := script.ReadBatch(value, len(polls))
+			left := c.waiting()
+			if !ok || before-left > most {
+				t.Fatalf("a batch of %d calls dropped %d waiters, and returned %v", len(polls), before-left, value)
+			}
+			before, polls = left, polls[len(replies):]
+		}
+	})
 }
 
 // readersAndWriter are a reader, many of which may hold, and a writer that waits for all.

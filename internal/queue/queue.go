@@ -58,8 +58,8 @@ const (
 	Second      Time = 1000 * Millisecond
 )
 
-// DefaultPortion is the portion of the scripts, which takes Redis at most 3 ms.
-const DefaultPortion = 128
+// DefaultPortion is the portion of the scripts, which takes Redis about a millisecond (decision 0063).
+const DefaultPortion = 64
 
 // Params are the timing rules of a queue.
 type Params struct {

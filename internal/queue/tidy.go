@@ -107,14 +107,15 @@ func (q *Queue) sweep(now Time, a *Answer) {
 		return
 	}
 	past := now - sweepLives*q.params.WaiterLife
-	_, dead, last := q.clear(q.swept, fewLooks, past)
+	looked, dead, last := q.clear(q.swept, fewLooks, past)
 	if dead > 0 {
-		_, dead, last = q.clear(last, a.portion, past)
+		looked, dead, last = q.clear(last, a.portion, past)
 	}
 	q.swept, q.sweptAt = last, now
 	if 2*dead >= a.portion {
 		a.More, q.sweptAt = true, 0 // most of them were dead, and there may be others
 	}
+	a.portion -= looked
 }
 
 // sweepDue reports whether a poll sweeps.

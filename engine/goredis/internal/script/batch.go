@@ -32,9 +32,9 @@ func (s *Set) Batch(calls []Call) Call {
 	return Call{script: s.batch, args: args}
 }
 
-// ReadBatch returns the replies to n merged calls: nil for a call that must be made alone. ok is
-// false if the reply is malformed.
+// ReadBatch returns the replies to the first of the merged calls: nil for a call that must be made
+// alone. The others have not been made. ok is false if the reply is malformed.
 func ReadBatch(value any, calls int) (replies []any, ok bool) {
 	replies, ok = value.([]any)
-	return replies, ok && len(replies) == calls
+	return replies, ok && 0 < len(replies) && len(replies) <= calls
 }

@@ -93,6 +93,7 @@ end
 -- finish stores what has changed, then publishes the wake-ups, so that a grant is stored before its
 -- client receives it. If there is more to clear, the reply says so: see clear.go.
 local function finish(answer)
+  PORTION = portion - SLOW_COST -- what is left of it for the next call of a batch
   if changed then store() end
   local expiry = math.ceil(kept / 1000)
   if raised then call('PEXPIREAT', CORE, expiry) end

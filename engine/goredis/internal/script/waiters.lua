@@ -77,11 +77,12 @@ local function sweep(polled)
   if queued == 0 or portion <= 0 then return end
   local from, at = string.match(swept, '^(%S+) (%d+)$')
   if polled and now >= at + 0 and now < at + SWEEP_PAUSE then return end
-  local _, dead, last = dropDead(from, FEW_LOOKS, now - SWEEP_LIFE)
+  local looked, dead, last = dropDead(from, FEW_LOOKS, now - SWEEP_LIFE)
   if dead > 0 then
-    _, dead, last = dropDead(last, portion, now - SWEEP_LIFE)
+    looked, dead, last = dropDead(last, portion, now - SWEEP_LIFE)
   end
   local again = 2 * dead >= portion -- most of them were dead, so there may be others
+  portion = portion - looked
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end

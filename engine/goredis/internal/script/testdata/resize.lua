@@ -17,9 +17,10 @@ local EPOCH = 1000000000000 -- scores of leases, which are instants, are above
 local TURNS = 400000000000 -- scores of turns are from here to EPOCH
 local ORDER = 0.5 -- score of the second entries of a condition's holders
 local BREAKING = '!' -- goes before the ID of a lease that is breaking
-local PORTION = 128 -- how much one script clears, so that it takes at most 3 ms: 1 for a lease or a waiter
+local PORTION = 64 -- how much one script clears, so that it takes about 1 ms: 1 for a lease or a waiter
+local SLOW_COST = 4 -- what a call on the slow path takes of the portion of a batch
 local MESSAGE_COST = 4 -- what a message takes of the portion
-local FEW_FORGOTTEN = 100 -- how many old tombstones one script drops
+local FEW_FORGOTTEN = 64 -- how many old tombstones one script drops: as many as it can add
 local FEW_LOOKS = 8 -- how many waiters a sweep looks at first
 local SWEEP_LIFE = 9000000 -- a sweep drops waiters that have not polled for this long
 local SWEEP_PAUSE = 100000 -- the least time between two sweeps by polls
@@ -333,11 +334,12 @@ local function sweep(polled)
   if queued == 0 or portion <= 0 then return end
   local from, at = string.match(swept, '^(%S+) (%d+)$')
   if polled and now >= at + 0 and now < at + SWEEP_PAUSE then return end
-  local _, dead, last = dropDead(from, FEW_LOOKS, now - SWEEP_LIFE)
+  local looked, dead, last = dropDead(from, FEW_LOOKS, now - SWEEP_LIFE)
   if dead > 0 then
-    _, dead, last = dropDead(last, portion, now - SWEEP_LIFE)
+    looked, dead, last = dropDead(last, portion, now - SWEEP_LIFE)
   end
   local again = 2 * dead >= portion -- most of them were dead, so there may be others
+  portion = portion - looked
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end
@@ -423,6 +425,7 @@ end
 -- finish stores what has changed, then publishes the wake-ups, so that a grant is stored before its
 -- client receives it. If there is more to clear, the reply says so: see clear.go.
 local function finish(answer)
+  PORTION = portion - SLOW_COST -- what is left of it for the next call of a batch
   if changed then store() end
   local expiry = math.ceil(kept / 1000)
   if raised then call('PEXPIREAT', CORE, expiry) end
