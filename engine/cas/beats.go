@@ -35,7 +35,7 @@ type beat struct {
 
 type heard struct {
 	value string
-	at    time.Time // when this value arrived first
+	at    time.Time // since when this value is known to be there
 }
 
 // beat writes the beat of a client if it is due. The first poll of a client needs none.
@@ -122,14 +122,14 @@ func (b *beats) sweep() {
 }
 
 // hear takes the beat of a client as it is in the store.
-func (b *beats) hear(client Address, value string) {
+func (b *beats) hear(client Address, value string, age time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if value == "" || b.others[client].value == value {
 		return
 	}
 	b.sweep()
-	b.others[client] = heard{value: value, at: time.Now()}
+	b.others[client] = heard{value: value, at: time.Now().Add(-age)}
 }
 
 // seen returns when the waiters of a client were last known to poll, or 0: by the value of its

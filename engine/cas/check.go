@@ -102,7 +102,7 @@ func (e *Engine) verify(w *writer, line []queue.Waiter, verified []bool, since, 
 		return err
 	}
 	for i, d := range docs {
-		e.beats.hear(Address{Prefix: w.key.Prefix, Client: reads[i].Key.Name}, string(d.Value))
+		e.beats.hear(Address{Prefix: w.key.Prefix, Client: reads[i].Key.Name}, string(d.Value), d.Age)
 	}
 	for i := range line {
 		line[i].Seen = e.polled(w, line[i], now)

@@ -13,12 +13,13 @@ import (
 )
 
 // A document is what a store keeps of one resource: the time at which it can be
-// forgotten, the clients of its parties, the stamps of its leases if the store has
-// no clock, and the state of its queue.
+// forgotten, the clients of its parties, the stamps of its leases and their ages if
+// the store has no clock, and the state of its queue.
 type document struct {
 	state   queue.Record
 	clients map[string]engine.Client // by client ID
 	stamps  []uint64                 // of the state's holders; empty if the store has a clock
+	ages    []queue.Time             // for how long each stamp was there, at least, when the document was made
 }
 
 const (
@@ -44,6 +45,9 @@ func (d *document) encode() []byte {
 	b = binary.AppendUvarint(b, uint64(len(d.stamps)))
 	for _, s := range d.stamps {
 		b = binary.AppendUvarint(b, s)
+	}
+	for _, a := range d.ages {
+		b = binary.AppendUvarint(b, uint64(a))
 	}
 	return queue.AppendRecord(b, d.state)
 }
@@ -101,6 +105,9 @@ func decode(b []byte) (*document, error) {
 	}
 	for range r.length() {
 		d.stamps = append(d.stamps, r.uvarint())
+	}
+	for range d.stamps {
+		d.ages = append(d.ages, queue.Time(r.uvarint()))
 	}
 	if r.failed {
 		return nil, errDocument

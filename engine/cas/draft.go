@@ -60,12 +60,13 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	}
 	is.state = q.Record()
 	w.swept = is.state.Swept
-	is.stamps = e.stamp(was, &is.state, given, touched, now)
+	e.stamp(was, is, given, touched, now)
 	d := &draft{document: is, bytes: is.encode(), messages: messages(w.key.Prefix, ops, now)}
 	if d.changed = len(d.messages) > 0 || !sameDocument(d.bytes, before); !d.changed {
 		return d, nil
 	}
 	is.state.Prune(maxTombstones, now)
+	is.age(was, w.seen.Load())
 	d.bytes = is.encode()
 	d.keep = translate.Duration(is.state.Forget - now)
 	return d, nil
@@ -88,27 +89,43 @@ func (e *Engine) time(w *writer, s *queue.Record, now queue.Time) map[string]que
 // stamp replaces deadlines by what is stored without a clock: the lease's TTL, and a stamp that
 // is a new one if the TTL counts anew. That is so for every lease that an operation
 // touched, also if it did not become longer: its holder was told how long it lasts.
-func (e *Engine) stamp(was *document, s *queue.Record, given map[string]queue.Time, touched map[string]bool, now queue.Time) []uint64 {
+func (e *Engine) stamp(was, is *document, given map[string]queue.Time, touched map[string]bool, now queue.Time) {
 	if e.timed {
-		return nil
+		return
 	}
-	type stored struct {
-		ttl   queue.Time
-		stamp uint64
-	}
-	before := make(map[string]stored, len(was.stamps))
-	for i, h := range was.state.Holders {
-		before[h.ID] = stored{ttl: h.Deadline, stamp: was.stamps[i]}
-	}
-	stamps := make([]uint64, len(s.Holders))
-	for i := range s.Holders {
-		h := &s.Holders[i]
+	before := was.places()
+	is.stamps, is.ages = make([]uint64, len(is.state.Holders)), make([]queue.Time, len(is.state.Holders))
+	for i := range is.state.Holders {
+		h := &is.state.Holders[i]
 		b, old := before[h.ID]
-		if old && h.Deadline == given[h.ID] && !touched[h.ID] {
-			h.Deadline, stamps[i] = b.ttl, b.stamp
-			continue
+		switch {
+		case old && h.Deadline == given[h.ID] && !touched[h.ID]:
+			h.Deadline, is.stamps[i], is.ages[i] = was.state.Holders[b].Deadline, was.stamps[b], was.ages[b]
+		case old:
+			h.Deadline, is.stamps[i] = h.Deadline-now, was.stamps[b]+1
+		default:
+			h.Deadline, is.stamps[i] = h.Deadline-now, 1
 		}
-		h.Deadline, stamps[i] = h.Deadline-now, b.stamp+1
 	}
-	return stamps
+}
+
+// age sets for how long the stamps that stay have been there, so that a lease whose holder died
+// ends even if nobody sees it for the whole of its TTL while others change the document.
+func (d *document) age(was *document, seen *sightings) {
+	before := was.places()
+	for i, stamp := range d.stamps {
+		id := d.state.Holders[i].ID
+		if b, ok := before[id]; ok && was.stamps[b] == stamp {
+			d.ages[i] = max(d.ages[i], seen.age(id))
+		}
+	}
+}
+
+// places returns the indexes of the leases that have a stamp, by holder ID.
+func (d *document) places() map[string]int {
+	all := make(map[string]int, len(d.stamps))
+	for i := range d.stamps {
+		all[d.state.Holders[i].ID] = i
+	}
+	return all
 }

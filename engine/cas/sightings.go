@@ -3,10 +3,11 @@ package cas
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/engine/internal/translate"
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
-// sightings are when this process first saw what a document contains, by its monotonic
+// sightings are since when this process knows of what a document contains, by its monotonic
 // clock. They are the time on a store without a clock. They never change.
 type sightings struct {
 	leases  map[string]sighting // by holder ID
@@ -18,12 +19,13 @@ type sighting struct {
 	at    time.Time
 }
 
-// with returns the sightings after a document that has just arrived. s may be nil.
-func (s *sightings) with(d *document) *sightings {
+// with returns the sightings after a document that has just arrived and has been the present
+// one for age, at least. s may be nil.
+func (s *sightings) with(d *document, age time.Duration) *sightings {
 	if s == nil {
 		s = &sightings{}
 	}
-	now := time.Now()
+	made := time.Now().Add(-age)
 	next := &sightings{
 		leases:  make(map[string]sighting, len(d.state.Holders)),
 		waiters: make(map[string]time.Time, len(d.state.Waiters)),
@@ -31,14 +33,14 @@ func (s *sightings) with(d *document) *sightings {
 	for i, h := range d.state.Holders {
 		seen, ok := s.leases[h.ID]
 		if !ok || seen.stamp != d.stamps[i] {
-			seen = sighting{stamp: d.stamps[i], at: now}
+			seen = sighting{stamp: d.stamps[i], at: made.Add(-translate.Duration(d.ages[i]))}
 		}
 		next.leases[h.ID] = seen
 	}
 	for _, w := range d.state.Waiters {
 		at, ok := s.waiters[w.ID]
 		if !ok {
-			at = now
+			at = made
 		}
 		next.waiters[w.ID] = at
 	}

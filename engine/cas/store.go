@@ -85,6 +85,11 @@ type Doc struct {
 	// At is the time of the store's clock at a moment of the call at which the
 	// document was this one. Only a TimedStore sets it.
 	At time.Time
+	// Age is for how long the document has been this one, at least, on a clock that is
+	// never set. A store that does not know it leaves it 0, and a TimedStore needs none:
+	// it saves a client that sees a resource for the first time the wait for the TTL of
+	// a lease whose holder died earlier.
+	Age time.Duration
 }
 
 // A Change replaces the document of a key if its revision is Rev.

@@ -157,7 +157,7 @@ func (e *Engine) receive(w *writer, doc Doc) error {
 func (e *Engine) adopt(w *writer, doc Doc, d *document) {
 	w.doc, w.parsed = doc, d
 	if !e.timed {
-		w.seen.Store(w.seen.Load().with(d))
+		w.seen.Store(w.seen.Load().with(d, doc.Age))
 	}
 }
 

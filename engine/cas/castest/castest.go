@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t testing.TB) cas.DocumentStore) {
 		{"ClosedListenerIsSilent", closedListenerIsSilent},
 		{"ContextEndedBefore", contextEndedBefore},
 		{"ClockRuns", clockRuns},
+		{"AgeIsNotTooHigh", ageIsNotTooHigh},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.run(&scene{T: t, store: open(t), ctx: t.Context(), prefix: "castest " + rand.Text()})
@@ -491,6 +492,24 @@ func clockRuns(s *scene) {
 		at = append(at, s.swap(cas.Change{Key: k, Rev: rev + 1, Value: []byte("x")}).Doc.At, now())
 		if !slices.IsSortedFunc(at, time.Time.Compare) || at[len(at)-1].Sub(before) > 5*time.Second {
 			s.Errorf("the clock showed %v", at)
+		}
+	}
+}
+
+// ageIsNotTooHigh: a document is no older than the time since the call that made it began.
+func ageIsNotTooHigh(s *scene) {
+	k := s.key("a")
+	var rev uint64
+	for range 5 {
+		began := time.Now()
+		out := s.swap(cas.Change{Key: k, Rev: rev, Value: []byte("v")})
+		rev = out.Doc.Rev
+		time.Sleep(5 * time.Millisecond)
+		present := []cas.Doc{out.Doc, s.read(k), s.swap(cas.Change{Key: k, Rev: rev + 1, Value: []byte("w")}).Doc}
+		for _, d := range present {
+			if most := time.Since(began); d.Rev != rev || d.Age < 0 || d.Age > most {
+				s.Errorf("revision %d, made at most %v ago, is said to be %v old at least", d.Rev, most, d.Age)
+			}
 		}
 	}
 }

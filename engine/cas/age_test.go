@@ -1,0 +1,162 @@
+package cas_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
+	"github.com/holdfast-go/holdfast/engine/cas/castest"
+	"github.com/holdfast-go/holdfast/engine/enginetest"
+)
+
+// aged is a store without a clock that knows how old its documents are.
+type aged struct {
+	*castest.Memory
+	mu   sync.Mutex
+	made map[uint64]time.Time // by revision
+}
+
+func newAged() *aged {
+	return &aged{Memory: castest.NewMemory(), made: make(map[uint64]time.Time)}
+}
+
+func (a *aged) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+	outs, err := a.Memory.Swap(ctx, changes)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range outs {
+		if outs[i].Swapped {
+			a.made[outs[i].Doc.Rev] = time.Now()
+		}
+		outs[i].Doc.Age = a.age(outs[i].Doc.Rev)
+	}
+	return outs, err
+}
+
+func (a *aged) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
+	docs, err := a.Memory.Read(ctx, reads)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range docs {
+		docs[i].Age = a.age(docs[i].Rev)
+	}
+	return docs, err
+}
+
+func (a *aged) age(rev uint64) time.Duration {
+	if rev == 0 {
+		return 0
+	}
+	return time.Since(a.made[rev])
+}
+
+func TestAgedStore(t *testing.T) {
+	castest.Run(t, func(testing.TB) cas.DocumentStore { return newAged() })
+}
+
+func TestConformanceWithAges(t *testing.T) {
+	shared := cas.New(newAged(), 0)
+	enginetest.Run(t, func(testing.TB) engine.Engine { return shared })
+}
+
+// request is one for a mutex, by a process of its own.
+func request(id string, ttl time.Duration, queue bool) engine.Request {
+	return engine.Request{Resource: engine.Resource{Prefix: "p", Name: "n"}, ID: id, Client: &engine.Client{ID: engine.ClientOf(id)},
+		Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: ttl, Queue: queue}
+}
+
+// newcomer makes one request in a process that has never seen the resource.
+func newcomer(t *testing.T, s cas.DocumentStore, r engine.Request) engine.Answer {
+	t.Helper()
+	a, err := cas.New(s, 0).Acquire(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// The lease of a dead holder is over for a process that sees it for the first time, if the store
+// knows how old it is, and not before.
+func TestNewcomerAfterADeadHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAged()
+		holder := newcomer(t, s, request("a.1", time.Second, false))
+		time.Sleep(time.Second - time.Millisecond)
+		if a := newcomer(t, s, request("b.1", time.Second, false)); a.Status != engine.Busy {
+			t.Errorf("before the TTL was over: %v", a.Status)
+		}
+		time.Sleep(2 * time.Millisecond)
+		if a := newcomer(t, s, request("c.1", time.Second, false)); a.Status != engine.Granted || a.Token <= holder.Token {
+			t.Errorf("after the TTL was over: %v with token %d after %d", a.Status, a.Token, holder.Token)
+		}
+	})
+}
+
+// Processes that wait for less than the TTL, one after the other, find together that a holder is
+// dead: each leaves in the document for how long its lease has been seen.
+func TestBriefWaitersEndADeadLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		s := castest.NewMemory() // it knows no ages
+		newcomer(t, s, request("dead.1", ttl, false))
+		began := time.Now()
+		for _, id := range []string{"b", "c", "d", "e", "f", "g", "h"} {
+			e := cas.New(s, 0)
+			r := request(id+".1", ttl, true)
+			for range 3 {
+				a, err := e.Acquire(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if a.Status == engine.Granted {
+					if waited := time.Since(began); waited < ttl || waited > ttl+4*time.Second {
+						t.Errorf("granted %v after the holder died with a TTL of %v", waited, ttl)
+					}
+					return
+				}
+				time.Sleep(time.Second)
+			}
+			if err := e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID}, Withdraw: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Errorf("nobody was granted the lease within %v", time.Since(began))
+	})
+}
+
+// A lease that is renewed never ends, whoever comes and goes meanwhile.
+func TestRenewedLeaseIsNotOld(t *testing.T) {
+	for name, s := range map[string]cas.DocumentStore{"aged": newAged(), "ageless": castest.NewMemory()} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const ttl = 3 * time.Second
+				holder := cas.New(s, 0)
+				r := request("holder.1", ttl, false)
+				lease, err := holder.Acquire(t.Context(), r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range 20 {
+					e, id := cas.New(s, 0), "w"+string(rune('a'+i))+".1"
+					if a, err := e.Acquire(t.Context(), request(id, ttl, i%2 == 0)); err != nil || a.Status == engine.Granted {
+						t.Fatalf("newcomer %d: %v, %v", i, a.Status, err)
+					}
+					time.Sleep(ttl/3 - time.Millisecond)
+					if err := e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: id}, Withdraw: true}); err != nil {
+						t.Fatal(err)
+					}
+					if i%2 == 1 { // every 2 s, of 3
+						errs := holder.Renew(t.Context(), []engine.Renewal{{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: lease.Token}, TTL: ttl}})
+						if errs[0] != nil {
+							t.Fatal(errs[0])
+						}
+					}
+				}
+			})
+		})
+	}
+}
