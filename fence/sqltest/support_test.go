@@ -8,42 +8,28 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/sqlservers"
 )
 
-// server is started by the first test that needs it and ended by TestMain.
-type server struct {
-	start func() (*daemon, error)
-
-	once   sync.Once
-	daemon *daemon
-	err    error
-}
-
-func (s *server) get() (*daemon, error) {
-	s.once.Do(func() { s.daemon, s.err = s.start() })
-	return s.daemon, s.err
-}
-
 var (
-	postgres  = server{start: startPostgres}
-	maria     = server{start: startMariaDB}
+	postgres  = sqlservers.Share(sqlservers.LaunchPostgreSQL)
+	maria     = sqlservers.Share(sqlservers.LaunchMariaDB)
 	databases atomic.Int32 // made so far
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for _, s := range []*server{&postgres, &maria} {
-		s.once.Do(func() {})
-		if s.daemon != nil {
-			s.daemon.stop()
-		}
-	}
+	postgres.Stop()
+	maria.Stop()
 	os.Exit(code)
 }
 
@@ -69,25 +55,23 @@ func openSQLite(t *testing.T) store {
 
 func openPostgres(t *testing.T) store {
 	t.Helper()
-	return openServer(t, &postgres, fence.PostgreSQL, "pgx", postgresDSN, "postgres")
+	return openServer(t, postgres.Get(t), fence.PostgreSQL, "pgx")
 }
 
 func openMaria(t *testing.T) store {
 	t.Helper()
-	return openServer(t, &maria, fence.MySQL, "mysql", mariaDSN, "mysql")
+	return openServer(t, maria.Get(t), fence.MySQL, "mysql")
 }
 
-func openServer(t *testing.T, s *server, d fence.Dialect, driver string, dsn func(int, string) string, first string) store {
+func openServer(t *testing.T, s *sqlservers.Server, d fence.Dialect, driver string) store {
 	t.Helper()
-	daemon, err := s.get()
-	requireNil(t, err)
-	admin, err := sql.Open(driver, dsn(daemon.port, first))
+	admin, err := sql.Open(driver, s.DSN(""))
 	requireNil(t, err)
 	defer admin.Close()
 	name := fmt.Sprint("test", databases.Add(1))
 	_, err = admin.ExecContext(t.Context(), "CREATE DATABASE "+name)
 	requireNil(t, err)
-	return open(t, d, driver, dsn(daemon.port, name))
+	return open(t, d, driver, s.DSN(name))
 }
 
 func open(t *testing.T, d fence.Dialect, driver, dsn string) store {

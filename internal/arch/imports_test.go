@@ -12,15 +12,16 @@ import (
 // exist yet are the plan.
 func mayImport() map[string][]string {
 	return map[string][]string{
-		"":                   {"engine", "internal/gate", "internal/keepalive", "internal/tenure"},
-		"internal/gate":      {},
-		"internal/keepalive": {"engine"},
-		"internal/tenure":    {"engine"},
-		"internal/queue":     {},
-		"internal/random":    {},
-		"internal/leaktest":  {},
-		"internal/redistest": {},
-		"internal/faulttest": {},
+		"":                    {"engine", "internal/gate", "internal/keepalive", "internal/tenure"},
+		"internal/gate":       {},
+		"internal/keepalive":  {"engine"},
+		"internal/tenure":     {"engine"},
+		"internal/queue":      {},
+		"internal/random":     {},
+		"internal/leaktest":   {},
+		"internal/redistest":  {},
+		"internal/sqlservers": {"internal/redistest"},
+		"internal/faulttest":  {},
 		// Random programs against models, for its own tests and those of the root.
 		"internal/primitivetest":    {"", "engine", "internal/random"},
 		"internal/arch":             {},

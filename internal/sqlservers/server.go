@@ -1,0 +1,240 @@
+//go:build unix
+
+package sqlservers
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Server is a database server that a test owns. Its methods may be called from any
+// goroutine. A method that cannot do its work fails the test, or panics if the server came
+// from a Launch function.
+type Server struct {
+	kind  kind
+	conf  config
+	dir   string
+	port  int
+	as    account
+	fatal func(format string, args ...any)
+
+	mu   sync.Mutex
+	proc *process // nil before the first start and after Kill
+}
+
+// kind is what differs between the servers.
+type kind struct {
+	name  string
+	users []string       // as which root runs it
+	ready string         // what it logs when it accepts connections
+	ask   []byte         // what it answers on a new connection; nil: it sends a greeting
+	end   syscall.Signal // ends it in order, whatever clients are connected
+	// install makes the first files, and serve returns the command of the server.
+	install func(s *Server) error
+	serve   func(s *Server) (path string, args []string, err error)
+	dsn     func(addr, database string) string
+}
+
+// config is what options set.
+type config struct {
+	settings []string // name=value
+	fsync    bool
+}
+
+// Option changes how a server is started.
+type Option func(*config)
+
+// WithSetting sets a variable of the server's configuration, such as "max_connections" to
+// "20". The last one wins, so that it can replace a default of this package.
+func WithSetting(name, value string) Option {
+	return func(c *config) { c.settings = append(c.settings, name+"="+value) }
+}
+
+// WithFsync makes each commit wait for the disk, and keeps the data on a disk and not in
+// memory. By default commits do not: the data outlive Kill, but not the machine.
+func WithFsync() Option { return func(c *config) { c.fsync = true } }
+
+// Addr returns the server's host:port. It stays the same over restarts.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// Dir returns the folder of the server's data.
+func (s *Server) Dir() string { return filepath.Join(s.dir, "data") }
+
+// DSN returns how the administrator connects to a database without a password: for
+// PostgreSQL a URL, for MariaDB what go-sql-driver takes. "" is the database that is
+// there from the start.
+func (s *Server) DSN(database string) string { return s.DSNAt(s.Addr(), database) }
+
+// DSNAt is DSN by way of another address, as of a proxy.
+func (s *Server) DSNAt(addr, database string) string { return s.kind.dsn(addr, database) }
+
+// Pause stops all processes of the server with SIGSTOP: it keeps its connections and
+// answers nothing. When Pause returns they have stopped.
+func (s *Server) Pause() { s.act("pause", (*process).pause) }
+
+// Resume continues a paused server.
+func (s *Server) Resume() { s.act("resume", (*process).resume) }
+
+// Terminate ends the server in order, as an operator does, with its sessions; after 10 s it is
+// killed.
+func (s *Server) Terminate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.terminateLocked()
+}
+
+// Kill ends all processes of the server with SIGKILL, and waits for their end. If the server
+// is dead, Kill does nothing.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killLocked()
+}
+
+// Restart starts the server again with the same port, data and settings, after killing it
+// if it runs, and waits until it accepts connections.
+func (s *Server) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killLocked()
+	if err := s.startLocked(); err != nil {
+		s.fatal("sqlservers: restart: %v", err)
+	}
+}
+
+// Stop ends the server and removes its data.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.terminateLocked()
+	_ = os.RemoveAll(s.dir)
+}
+
+func (s *Server) act(what string, f func(*process) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		s.fatal("sqlservers: %s: the server is killed", what)
+		return
+	}
+	if err := f(s.proc); err != nil {
+		s.fatal("sqlservers: %s: %v", what, err)
+	}
+}
+
+func (s *Server) killLocked() {
+	if s.proc != nil {
+		s.proc.kill()
+		s.proc = nil
+	}
+}
+
+func (s *Server) terminateLocked() {
+	if s.proc != nil {
+		s.proc.terminate(s.kind.end)
+		s.proc = nil
+	}
+}
+
+// launch installs and starts a server.
+func launch(k kind, opts ...Option) (*Server, error) {
+	s := &Server{kind: k, fatal: func(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }}
+	for _, o := range opts {
+		o(&s.conf)
+	}
+	var err error
+	if s.as, err = accountOf(k.users...); err != nil {
+		return nil, err
+	}
+	if s.dir, err = s.makeDir(); err != nil {
+		return nil, err
+	}
+	if err = k.install(s); err == nil {
+		err = s.startAnywhere()
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(s.dir))
+	}
+	return s, nil
+}
+
+// start is launch for one test.
+func start(t testing.TB, k kind, opts ...Option) *Server {
+	t.Helper()
+	s, err := launch(k, opts...)
+	if err != nil {
+		t.Fatalf("sqlservers: %v", err)
+	}
+	s.fatal = t.Fatalf
+	t.Cleanup(s.Stop)
+	return s
+}
+
+func (s *Server) makeDir() (dir string, err error) {
+	pattern := "sqlservers-"
+	if s.conf.fsync {
+		dir, err = os.MkdirTemp("", pattern)
+	} else {
+		dir, err = redistest.DataDir(pattern)
+	}
+	if err == nil && s.as.set {
+		if err = os.Chown(dir, int(s.as.uid), int(s.as.gid)); err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return dir, err
+}
+
+// startAnywhere tries ports until one is free.
+func (s *Server) startAnywhere() error {
+	var err error
+	for range 20 {
+		// These are below the range of outgoing connections, and not those of package
+		// redistest.
+		s.port = 22800 + rand.IntN(2100)
+		if err = s.startLocked(); err == nil {
+			return nil
+		}
+		if !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+	return err
+}
+
+// startLocked starts the server on its port.
+func (s *Server) startLocked() error {
+	free := func() error {
+		l, err := net.Listen("tcp", s.Addr())
+		if err != nil {
+			return fmt.Errorf("%w: %w", errPortTaken, err)
+		}
+		return l.Close()
+	}
+	if err := free(); err != nil {
+		return err
+	}
+	path, args, err := s.kind.serve(s)
+	if err != nil {
+		return err
+	}
+	s.proc, err = s.run(path, args...)
+	return err
+}
+
+// errPortTaken is returned if another process has the port.
+var errPortTaken = errors.New("port is taken")
+
+// startTimeout bounds what takes a second or two on a quiet machine.
+const startTimeout = 60 * time.Second
