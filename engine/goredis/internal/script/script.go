@@ -15,7 +15,6 @@ import (
 	"crypto/sha1"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -104,7 +103,6 @@ const relieve = "redis.call('HDEL', KEYS[1], '')\n"
 type loader struct {
 	constants []constant
 	replaced  map[string]string
-	read      map[string]string
 	once      map[string]bool // fragments that a script has once, even if it contains another script
 	err       error
 }
@@ -112,6 +110,7 @@ type loader struct {
 func (l *loader) script(name, before string) (text string, sha any) {
 	l.once = map[string]bool{"constants": false, "clock": false}
 	out := new(strings.Builder)
+	out.Grow(len(before) + 8*len(l.fragment(name))) // most of a script is what it includes
 	out.WriteString(before)
 	l.expand(out, l.fragment(name))
 	text = strings.Replace(out.String(), constantsHere, declare(l.constants, out.String(), l.replaced), 1)
@@ -147,36 +146,31 @@ func (l *loader) fragment(name string) string {
 	if name == "constants" {
 		return constantsHere
 	}
-	if text, ok := l.read[name]; ok {
-		return text
+	text, ok := fragments()[name]
+	if !ok && l.err == nil {
+		l.err = fmt.Errorf("script: there is no fragment %s", name)
 	}
-	text := l.section(name)
-	if l.read == nil {
-		l.read = make(map[string]string)
-	}
-	l.read[name] = text
 	return text
 }
 
-// section reads the text of a file up to its first section, or of one section.
-func (l *loader) section(name string) string {
-	file, part, _ := strings.Cut(name, ".")
-	text, err := files.ReadFile(file + ".lua")
-	for i, section := range strings.Split(string(text), sectionStart) {
-		body, named := strings.CutPrefix(section, part+"\n")
-		switch {
-		case err != nil:
-		case i == 0 && part == "":
-			return section
-		case i > 0 && named:
-			return body
+// fragments returns the texts of all files up to their first section, and of their sections.
+var fragments = sync.OnceValue(func() map[string]string {
+	all := make(map[string]string)
+	entries, _ := files.ReadDir(".") // files is part of the program, so it cannot fail
+	for _, e := range entries {
+		text, _ := files.ReadFile(e.Name())
+		file := strings.TrimSuffix(e.Name(), ".lua")
+		for i, section := range strings.Split(string(text), sectionStart) {
+			if i == 0 {
+				all[file] = section
+				continue
+			}
+			part, body, _ := strings.Cut(section, "\n")
+			all[file+"."+part] = body
 		}
 	}
-	if l.err == nil {
-		l.err = errors.Join(fmt.Errorf("script: there is no fragment %s", name), err)
-	}
-	return ""
-}
+	return all
+})
 
 // sectionStart separates the sections of a file.
 const sectionStart = "\n--#section "
