@@ -47,13 +47,16 @@ func start(args []string) int {
 	return command(args[1:], job, os.Stdout, os.Stderr)
 }
 
-// cli is the command line: the flags of all verbs, and the verbs.
+// cli is the flags of all verbs.
 type cli struct {
 	Redis text `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, unix:///path, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p; several URLs separated by commas are a quorum. Keep a password in the environment rather than in the arguments. Default: ${default}."`
 	storeFlags
 	Prefix      text        `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"Prefix of every key in the store; the same as the services' WithPrefix. Default: ${default}."`
 	ShowVersion versionFlag `name:"version" help:"Show the version."`
+}
 
+// verbs are the verbs with their own flags.
+type verbs struct {
 	Run     runCmd     `cmd:"" help:"Run a command under the lease of a resource."`
 	Once    onceCmd    `cmd:"" help:"Run a command unless it was done before: once ever, or once per period."`
 	Elect   electCmd   `cmd:"" help:"Run a command while leading an election, or print the leader."`

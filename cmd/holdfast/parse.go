@@ -20,51 +20,50 @@ type parsed struct {
 // the model of all verbs, so the model has only the verbs that the arguments name. If that fails,
 // the error comes from the model of all verbs.
 func parse(args []string, stdout, stderr io.Writer) (p parsed, err error) {
-	for _, without := range [][]string{unnamedVerbs(args), nil} {
+	for _, named := range []func(verb string) bool{namedIn(args), func(string) bool { return true }} {
 		p.cli = new(cli)
-		p.cli.Run.behind = len(args) - slices.Index(args, "--") - 1
+		all := new(verbs)
+		all.Run.behind = len(args) - slices.Index(args, "--") - 1
 		if !slices.Contains(args, "--") {
-			p.cli.Run.behind = -1
+			all.Run.behind = -1
 		}
-		p.parser, err = kong.New(p.cli,
+		options := commands(all, named)
+		if len(options) == 0 {
+			continue
+		}
+		options = append(options,
 			kong.Name("holdfast"), kong.Description(description), kong.Writers(stdout, stderr),
 			kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}), kong.Help(help),
-			kong.IgnoreFields(without...),
 		)
-		if err != nil {
+		if p.parser, err = kong.New(p.cli, options...); err != nil {
 			return p, err
 		}
-		if p.ctx, err = p.parser.Parse(args); err == nil || without == nil {
+		if p.ctx, err = p.parser.Parse(args); err == nil {
 			break
 		}
 	}
 	return p, err
 }
 
-// unnamedVerbs returns a pattern of the fields of cli for verbs that the arguments do not name;
-// none if all verbs are needed.
-func unnamedVerbs(args []string) []string {
+// commands returns the verbs that named selects.
+func commands(all *verbs, named func(verb string) bool) (options []kong.Option) {
+	fields := reflect.ValueOf(all).Elem()
+	for i := range fields.NumField() {
+		field := fields.Type().Field(i)
+		if verb := strings.ToLower(field.Name); named(verb) {
+			options = append(options, kong.DynamicCommand(verb, field.Tag.Get("help"), "", fields.Field(i).Addr().Interface(), string(field.Tag)))
+		}
+	}
+	return options
+}
+
+// namedIn selects the verbs among the arguments; all if these need all.
+func namedIn(args []string) func(verb string) bool {
 	if i := slices.Index(args, "--"); i >= 0 {
 		args = args[:i]
 	}
-	for _, all := range []string{"-h", "--help", "completion", "man"} {
-		if slices.Contains(args, all) {
-			return nil
-		}
-	}
-	var unnamed []string
-	verbs := 0
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[cli]()) {
-		if _, verb := f.Tag.Lookup("cmd"); !verb {
-			continue
-		}
-		verbs++
-		if !slices.Contains(args, strings.ToLower(f.Name)) {
-			unnamed = append(unnamed, f.Name)
-		}
-	}
-	if len(unnamed) == verbs {
-		return nil
-	}
-	return []string{"^cli[.](" + strings.Join(unnamed, "|") + ")$"}
+	all := slices.ContainsFunc(args, func(arg string) bool {
+		return slices.Contains([]string{"-h", "--help", "completion", "man"}, arg)
+	})
+	return func(verb string) bool { return all || slices.Contains(args, verb) }
 }
