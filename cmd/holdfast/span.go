@@ -1,9 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,12 +18,13 @@ func (s *span) UnmarshalText(text []byte) error {
 	if _, err := strconv.ParseFloat(value, 64); err == nil {
 		value += "s"
 	}
-	parts := regexp.MustCompile(`^(?:(\d{1,5})d)?(.*)$`).FindStringSubmatch(value)
-	days, _ := strconv.Atoi(parts[1]) // digits, or nothing
-	d, err := time.ParseDuration(parts[2])
-	if parts[1] != "" && parts[2] == "" {
-		d, err = 0, nil
+	days, rest := uint64(0), value
+	if before, after, ok := strings.Cut(value, "d"); ok {
+		if n, err := strconv.ParseUint(before, 10, 16); err == nil {
+			days, rest = n, cmp.Or(after, "0s")
+		}
 	}
+	d, err := time.ParseDuration(rest)
 	if err != nil || d < 0 && days > 0 {
 		return fmt.Errorf("%q is not a duration: write a number with its unit, such as 500ms, 30s, 5m, 1h30m or 1d; a bare number is seconds", text)
 	}
