@@ -55,6 +55,7 @@ func single(text string, t TLS) (*Node, error) {
 	// A verb makes few calls, one after the other, so pipelines share their connection: another one
 	// costs a handshake. Servers that announce maintenance are left to reconnects.
 	o.PipelinePoolSize = cmp.Or(o.PipelinePoolSize, -1)
+	o.DisableIdentity = true // CLIENT SETINFO, one more round trip
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	n.Client = redis.NewClient(o)
 	return n, nil
