@@ -70,7 +70,8 @@ type guarded struct {
 	Wait     *span
 	lock     lock
 	job      *guard.ShellJob
-	shown    string // holder that the first try has reported
+	ahead    *guardAhead // until the first try has failed, or the command is started
+	shown    string      // holder that the first try has reported
 	// skippedExitCode is the exit code if the work was done before.
 	skippedExitCode int
 }
@@ -114,6 +115,10 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 	sigs, stop := catchSignals()
 	defer stop()
 	c.lock = on(s)
+	if c.lock.try != nil {
+		c.ahead = startGuard()
+		defer func() { c.ahead.drop() }()
+	}
 	for first := c.firstTry; ; first = c.skipFirstTry {
 		lease, err := c.acquire(s, sigs, say, first)
 		if err != nil {

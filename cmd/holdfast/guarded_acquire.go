@@ -25,6 +25,10 @@ func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, firs
 	ctx, stop := endBySignal(sigs)
 	start := time.Now()
 	lease, err := first(ctx, s, say)
+	if lease == nil {
+		c.ahead.drop()
+		c.ahead = nil
+	}
 	if lease == nil && err == nil {
 		lease, err = c.waitForLease(ctx, s, say, start)
 	}

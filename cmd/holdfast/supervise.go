@@ -65,10 +65,12 @@ func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.S
 		OnLost: c.OnLost, Nested: len(outerLeases()) > 0,
 	}
 	c.job.Take(&cmd)
-	g, err := guard.Start(cmd)
+	g, err := c.ahead.take()
+	c.ahead = nil
 	if err != nil {
 		return nil, say.failure("error", explain(err, ""))
 	}
+	g.Run(cmd)
 	w := &supervision{c: c, say: say, lease: lease, guard: g}
 	if c.job == nil {
 		w.tty = foreground()

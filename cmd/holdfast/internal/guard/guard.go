@@ -54,8 +54,8 @@ type Guard struct {
 	pid    atomic.Int64 // of the command, once it has started
 }
 
-// Start starts a guard, which starts the command. The first event is Started or Failed.
-func Start(c Command) (*Guard, error) {
+// New starts a guard. It waits for a command: the caller calls Run or Close.
+func New() (*Guard, error) {
 	mine, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
@@ -67,10 +67,21 @@ func Start(c Command) (*Guard, error) {
 		mine.Close()
 		return nil, fmt.Errorf("start the guard process: %w", err)
 	}
-	g := &Guard{proc: proc, job: c.Job, conn: mine, out: json.NewEncoder(mine), events: make(chan Event, 16)}
+	return &Guard{proc: proc, conn: mine, out: json.NewEncoder(mine), events: make(chan Event, 16)}, nil
+}
+
+// Run makes the guard start the command. The first event is Started or Failed. It is called once.
+func (g *Guard) Run(c Command) {
+	g.job = c.Job
 	go g.read()
 	g.send(order{Start: newStart(c)})
-	return g, nil
+}
+
+// Close ends a guard that runs no command.
+func (g *Guard) Close() {
+	_ = g.proc.Process.Kill() // it holds nothing
+	_ = g.proc.Wait()
+	g.conn.Close()
 }
 
 // Events returns the channel of the guard's events. It is closed when the guard has ended,

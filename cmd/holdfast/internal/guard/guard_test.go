@@ -27,6 +27,15 @@ type shell struct {
 	heard []EventKind
 }
 
+// launch starts a guard and its command.
+func launch(c Command) (*Guard, error) {
+	g, err := New()
+	if err == nil {
+		g.Run(c)
+	}
+	return g, err
+}
+
 // run starts a script and waits until it writes ready to the pipe $READY.
 func run(t *testing.T, script string, change func(*Command)) *shell {
 	t.Helper()
@@ -41,7 +50,7 @@ func run(t *testing.T, script string, change func(*Command)) *shell {
 	if change != nil {
 		change(&c)
 	}
-	g, err := Start(c)
+	g, err := launch(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +106,20 @@ func TestArgumentsAndEnvironmentMayBeAnyBytes(t *testing.T) {
 	s.until(Gone)
 }
 
+// TestClose: a guard without a command ends, and is reaped.
+func TestClose(t *testing.T) {
+	g, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Close()
+	if state := g.proc.ProcessState; state == nil || !state.Exited() && state.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("the guard ended with %v", state)
+	}
+}
+
 func TestCannotStart(t *testing.T) {
-	g, err := Start(Command{Path: "/nonexistent", Args: []string{"x"}, TTL: time.Second,
+	g, err := launch(Command{Path: "/nonexistent", Args: []string{"x"}, TTL: time.Second,
 		Deadline: At(time.Now().Add(time.Second)), OnLost: KillOnLost})
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +135,7 @@ func TestCannotStart(t *testing.T) {
 
 func TestNothingStartsWhenTheLeaseIsOver(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "ran")
-	g, err := Start(Command{Path: "/bin/sh", Args: []string{"sh", "-c", "touch " + mark}, TTL: time.Second,
+	g, err := launch(Command{Path: "/bin/sh", Args: []string{"sh", "-c", "touch " + mark}, TTL: time.Second,
 		Deadline: At(time.Now()), OnLost: KillOnLost})
 	if err != nil {
 		t.Fatal(err)
