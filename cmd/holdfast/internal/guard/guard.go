@@ -31,7 +31,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -46,12 +45,12 @@ const writeLimit = 2 * time.Second
 // Guard is the parent's end. Its methods are for one goroutine; Events may be
 // read by another.
 type Guard struct {
-	proc   *exec.Cmd
-	job    int // the process group that the command joins, or 0
-	conn   *os.File
-	out    *json.Encoder
-	events chan Event
-	pid    atomic.Int64 // of the command, once it has started
+	process int // ID of the guard, until it was waited for
+	job     int // the process group that the command joins, or 0
+	conn    *os.File
+	out     *json.Encoder
+	events  chan Event
+	pid     atomic.Int64 // of the command, once it has started
 }
 
 // New starts a guard. It waits for a command: the caller calls Run or Close.
@@ -62,12 +61,12 @@ func New() (*Guard, error) {
 	}
 	defer theirs.Close()
 	adopt()
-	proc, err := spawn(Name, theirs)
+	process, err := spawn(Name, theirs)
 	if err != nil {
 		mine.Close()
 		return nil, fmt.Errorf("start the guard process: %w", err)
 	}
-	return &Guard{proc: proc, conn: mine, out: json.NewEncoder(mine), events: make(chan Event, 16)}, nil
+	return &Guard{process: process, conn: mine, out: json.NewEncoder(mine), events: make(chan Event, 16)}, nil
 }
 
 // Run makes the guard start the command. The first event is Started or Failed. It is called once.
@@ -79,8 +78,8 @@ func (g *Guard) Run(c Command) {
 
 // Close ends a guard that runs no command.
 func (g *Guard) Close() {
-	_ = g.proc.Process.Kill() // it holds nothing
-	_ = g.proc.Wait()
+	_ = syscall.Kill(g.process, syscall.SIGKILL) // it holds nothing
+	await(g.process)
 	g.conn.Close()
 }
 
@@ -120,7 +119,7 @@ func (g *Guard) read() {
 		last = e.Kind
 		g.events <- e
 	}
-	_ = g.proc.Wait()
+	await(g.process)
 	g.conn.Close()
 	if last != Gone && last != Failed {
 		g.sweep()
@@ -141,27 +140,34 @@ func (g *Guard) sweep() {
 }
 
 // spawn starts this program once more, under another name and in a process group
-// of its own. It finds its socket under the number in its first argument. Standard input, output and error are passed
+// of its own, and returns its process ID. It does so without package os, which first starts a
+// process to test whether the kernel has process descriptors. The program finds its socket under the number in its first argument. Standard input, output and error are passed
 // through it to the command, and so is every other open file that this process
 // got from its own parent: process substitution and make's job server use them.
-func spawn(name string, socket *os.File, args ...string) (*exec.Cmd, error) {
+func spawn(name string, socket *os.File, args ...string) (process int, err error) {
 	path, err := self()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	// The socket keeps its number, which is free here and thus also free of
 	// meaning to the command; os/exec's ExtraFiles would begin at 3 and hide
 	// what the command was meant to find there.
 	fd := int(socket.Fd())
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
-		return nil, err
+		return 0, err
 	}
-	cmd := &exec.Cmd{
-		Path: path, Args: append([]string{name, strconv.Itoa(fd)}, args...),
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	return syscall.ForkExec(path, append([]string{name, strconv.Itoa(fd)}, args...), &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+}
+
+// await waits for the end of a child.
+func await(process int) {
+	for {
+		if _, err := syscall.Wait4(process, nil, 0, nil); !errors.Is(err, syscall.EINTR) {
+			return
+		}
 	}
-	return cmd, cmd.Start()
 }
 
 // socketPair makes two connected sockets, neither of which a started process

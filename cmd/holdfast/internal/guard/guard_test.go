@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,8 +114,8 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Close()
-	if state := g.proc.ProcessState; state == nil || !state.Exited() && state.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-		t.Errorf("the guard ended with %v", state)
+	if err := syscall.Kill(g.process, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("signal to the guard: %v, want that there is no such process", err)
 	}
 }
 
@@ -234,7 +235,7 @@ func TestLossIsOnlyWarnedOfIfAsked(t *testing.T) {
 
 func TestWithoutItsGuardTheGroupIsKilled(t *testing.T) {
 	s := run(t, "trap '' TERM; sleep 60 & echo ready >$READY; sleep 60; sleep 60", nil)
-	if err := s.guard.proc.Process.Kill(); err != nil {
+	if err := syscall.Kill(s.guard.process, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	for e := range s.guard.Events() {

@@ -32,23 +32,23 @@ func RunClient(args []string) (syscall.WaitStatus, error) {
 			signal.Notify(sigs, sig)
 		}
 	}
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGCHLD)
 	client, err := spawn(ClientName, theirs, args...)
 	theirs.Close()
 	if err != nil {
 		return 0, err
 	}
 	go func() { _, _ = io.Copy(mine, mine) }() // answers while this process is not stopped
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = client.Wait()
-	}()
 	for {
 		select {
 		case sig := <-sigs:
-			_ = client.Process.Signal(sig)
-		case <-ended:
-			return client.ProcessState.Sys().(syscall.WaitStatus), nil
+			_ = syscall.Kill(client, sig.(syscall.Signal))
+		case <-changed:
+			var status syscall.WaitStatus
+			if ended, err := syscall.Wait4(client, &status, syscall.WNOHANG, nil); ended == client || err != nil {
+				return status, err
+			}
 		}
 	}
 }
