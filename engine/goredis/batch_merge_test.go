@@ -27,7 +27,7 @@ type joiner struct {
 func newJoiner(t *testing.T) *joiner {
 	scripts, err := script.NewWith(time.Minute, virtual())
 	must(t, err)
-	keys := script.KeysOf("x")
+	keys := script.KeysOf([]byte("x"))
 	acquire := scripts.Acquire(keys, script.Acquire{Capacity: 1})
 	return &joiner{
 		acquire: acquire.Args()[1], release: scripts.Release(keys, script.Release{}).Args()[1],

@@ -23,7 +23,7 @@ func keysOf(r engine.Resource) (script.Keys, error) {
 	if r.Name == "" {
 		return script.Keys{}, fmt.Errorf("%w: the resource has no name", engine.ErrDenied)
 	}
-	return script.KeysOf(string(appendCore(make([]byte, 0, 64), r))), nil
+	return script.KeysOf(appendCore(make([]byte, 0, 96), r)), nil
 }
 
 // appendCore appends the core of a resource.

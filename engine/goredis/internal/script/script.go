@@ -183,10 +183,10 @@ type Keys struct {
 }
 
 // KeysOf returns the keys of the resource with that core. Both have its hash tag.
-func KeysOf(core string) Keys {
-	line := core + ":line"
-	core = line[:len(core)] // both share one string
-	return Keys{core, [2]any{core, line}}
+func KeysOf(core []byte) Keys {
+	line := string(append(core, ":line"...))
+	name := line[:len(core)] // both share one string
+	return Keys{name, [2]any{name, line}}
 }
 
 // Core returns the first of the keys.
