@@ -188,14 +188,12 @@ func (a *attempt) run(ctx context.Context) (*storeGrant, Source, error) {
 // wait sleeps until there is a reason to send the request again. It accepts a pushed
 // grant.
 func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*storeGrant, error) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return nil, a.waitOver(ctx, trouble)
 	case <-a.c.life.Done():
 		return nil, a.waitOver(ctx, trouble)
-	case <-t.C:
+	case <-time.After(d):
 		return nil, nil
 	case w := <-a.wakes:
 		switch w.Kind {
@@ -358,11 +356,9 @@ func (a *attempt) withdraw() {
 
 // await waits for done, at most for the given time.
 func await(done <-chan struct{}, most time.Duration) {
-	t := time.NewTimer(most)
-	defer t.Stop()
 	select {
 	case <-done:
-	case <-t.C:
+	case <-time.After(most):
 	}
 }
 

@@ -179,11 +179,9 @@ func (c *Cond) sleep(ctx context.Context, h *storeGrant, listened bool) (signall
 	if !listened {
 		c.listen(ctx, h)
 	}
-	t := time.NewTimer(CondTimeout)
-	defer t.Stop()
 	select {
 	case <-ended:
-	case <-t.C:
+	case <-time.After(CondTimeout):
 	case <-ctx.Done():
 		err = &waitError{c.lk.name, context.Cause(ctx), nil}
 	case <-c.lk.c.life.Done():

@@ -142,11 +142,9 @@ func (m *wakeups) listen(ctx context.Context) (opened bool, err error) {
 	}
 	o := m.subscribing
 	m.mu.Unlock()
-	t := time.NewTimer(listenWait)
-	defer t.Stop()
 	select {
 	case <-o.ended:
-	case <-t.C:
+	case <-time.After(listenWait):
 		return false, nil
 	case <-ctx.Done():
 		return false, nil

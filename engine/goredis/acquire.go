@@ -100,11 +100,9 @@ func (e *Engine) describeBeside(prefix string, client engine.Client) (wait func(
 	rdb := e.own.client()
 	described := e.aside(func(ctx context.Context) { _ = rdb.Process(ctx, describe(ctx, prefix, client)) })
 	return func() {
-		soon := time.NewTimer(asideWait)
-		defer soon.Stop()
 		select {
 		case <-described:
-		case <-soon.C:
+		case <-time.After(asideWait):
 		}
 	}
 }

@@ -85,11 +85,9 @@ func (d *diagnosis) find(ctx context.Context, e *Engine, addr string, dial diale
 	under := d.under
 	d.mu.Unlock()
 	if under != nil {
-		t := time.NewTimer(lookIn)
-		defer t.Stop()
 		select {
 		case <-under:
-		case <-t.C:
+		case <-time.After(lookIn):
 		case <-ctx.Done():
 		}
 	}

@@ -40,15 +40,8 @@ func classify(ctx context.Context, err error) error {
 // awaitDeadline waits for the end of ctx if its deadline has passed: the connection has the
 // same deadline and may time out a moment earlier.
 func awaitDeadline(ctx context.Context) {
-	deadline, ok := ctx.Deadline()
-	if !ok || time.Now().Before(deadline) {
-		return
-	}
-	timer := time.NewTimer(100 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		sleep(ctx, 100*time.Millisecond)
 	}
 }
 

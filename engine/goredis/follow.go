@@ -88,11 +88,9 @@ func (e *Engine) follow(ctx context.Context) {
 	if wait <= 0 {
 		return
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
 	select {
 	case <-q.done:
-	case <-t.C:
+	case <-time.After(wait):
 	case <-ctx.Done():
 	}
 }

@@ -155,18 +155,17 @@ func (l *listener) receive() {
 				l.socket.drop()
 			}
 			asked = false
-			l.sleep(pause)
+			sleep(l.ctx, pause)
 			pause = min(2*pause, maxPause)
 		}
 	}
 }
 
-func (l *listener) sleep(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	select {
-	case <-timer.C:
-	case <-l.ctx.Done():
+	case <-time.After(d):
+	case <-ctx.Done():
 	}
 }
 

@@ -152,14 +152,12 @@ func (s *clusterListener) wakeManager() {
 func (s *clusterListener) manage() {
 	for s.ctx.Err() == nil {
 		s.settle()
-		t := time.NewTimer(interestSweep)
 		select {
 		case <-s.todo:
-		case <-t.C:
+		case <-time.After(interestSweep):
 			s.sweep()
 		case <-s.ctx.Done():
 		}
-		t.Stop()
 		s.pause()
 	}
 }
@@ -170,14 +168,8 @@ func (s *clusterListener) pause() {
 	s.mu.Lock()
 	trouble := s.failures
 	s.mu.Unlock()
-	if trouble == 0 {
-		return
-	}
-	t := time.NewTimer(min(minPause<<min(trouble-1, 10), maxPause))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-s.ctx.Done():
+	if trouble > 0 {
+		sleep(s.ctx, min(minPause<<min(trouble-1, 10), maxPause))
 	}
 }
 

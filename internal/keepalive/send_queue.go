@@ -102,11 +102,9 @@ func (s *Scheduler) sendReady(l *sendQueue) {
 			continue
 		}
 		if rest := min(retryPause, leastRetry(r.least)); s.waiting(l) {
-			t := time.NewTimer(rest)
 			select {
-			case <-t.C:
+			case <-time.After(rest):
 			case <-s.ctx.Done():
-				t.Stop()
 			}
 		}
 	}

@@ -236,7 +236,7 @@ func servers() []Mutant {
 		{
 			Name: "a lost subscription is not made again", File: folder + "listen.go", World: virtual.Redis,
 			Checks:  []string{"hand-off"},
-			Patches: []Patch{{"			asked = false\n			l.sleep(pause)\n", "			asked = false\n			return\n"}},
+			Patches: []Patch{{"			asked = false\n			sleep(l.ctx, pause)\n", "			asked = false\n			return\n"}},
 		},
 		{
 			Name: "the script of a release does not look at the ID", File: folder + "internal/script/release.lua", World: virtual.Redis,
