@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // workerPool is the worker processes, which run this program.
@@ -46,22 +48,8 @@ func (p *workerPool) worker(i int) (*workerProcess, error) {
 }
 
 func startWorker(board string) (*workerProcess, error) {
-	self, err := os.Executable()
+	cmd, in, out, err := redistest.StartSelf(os.Stderr, workerBoard+"="+board)
 	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerBoard+"="+board)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	return &workerProcess{cmd, json.NewEncoder(in), json.NewDecoder(out), func() { _ = in.Close() }}, nil

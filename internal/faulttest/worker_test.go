@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 const (
@@ -288,7 +290,7 @@ func takeTurns(m *holdfast.Mutex, callers int, from time.Time, d time.Duration, 
 type process struct {
 	w     *fixture
 	cmd   *exec.Cmd
-	in    *os.File
+	in    io.WriteCloser
 	lines chan string
 	ended chan error
 }
@@ -303,26 +305,12 @@ func (w *fixture) start(role string, tk task) *process {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	exe, err := os.Executable()
+	p := &process{w: w, lines: make(chan string, 1024), ended: make(chan error, 1)}
+	var out io.Reader
+	p.cmd, p.in, out, err = redistest.StartSelf(os.Stderr, roleEnv+"="+role, taskEnv+"="+string(b))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	r, in, err := os.Pipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	p := &process{w: w, in: in, lines: make(chan string, 1024), ended: make(chan error, 1)}
-	p.cmd = exec.Command(exe)
-	p.cmd.Env = append(os.Environ(), roleEnv+"="+role, taskEnv+"="+string(b))
-	p.cmd.Stdin, p.cmd.Stderr = r, os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	_ = r.Close()
 	if w.workers == nil {
 		w.workers = make(map[int]bool)
 	}

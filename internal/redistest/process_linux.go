@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// dieWithParent makes the kernel kill the server when the test process dies, even by a timeout or
-// kill -9.
+// dieWithParent makes the kernel kill a process when the one that started it dies, even by a
+// timeout or kill -9.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

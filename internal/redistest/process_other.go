@@ -4,7 +4,7 @@ package redistest
 
 import "syscall"
 
-// dieWithParent does nothing here: the servers of a test process that is killed keep running.
+// dieWithParent does nothing here: what a test process that is killed has started keeps running.
 func dieWithParent() *syscall.SysProcAttr { return nil }
 
 // awaitStopped does nothing here.

@@ -2,13 +2,17 @@
 
 package redistest
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
-func (p *process) pause() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+// Pause stops a process with SIGSTOP; on Linux it returns once the process has stopped.
+func Pause(p *os.Process) error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	return awaitStopped(p.pid())
+	return awaitStopped(p.Pid)
 }
 
 func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -145,7 +145,7 @@ func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
 
 // Pause stops the server with SIGSTOP: it keeps its connections and answers
 // nothing. When Pause returns the process has stopped.
-func (s *Server) Pause() { s.act("pause", (*process).pause) }
+func (s *Server) Pause() { s.act("pause", func(p *process) error { return Pause(p.cmd.Process) }) }
 
 // Resume continues a paused server.
 func (s *Server) Resume() { s.act("resume", (*process).resume) }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"testing"
@@ -31,17 +30,8 @@ func victim() {
 // A test run that is killed leaves no server, where the system can promise it;
 // elsewhere the orderly end is what can be tested.
 func TestServerEndsWithItsProcess(t *testing.T) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), victimRole+"=1")
-	stdin, err := cmd.StdinPipe()
+	cmd, stdin, stdout, err := StartSelf(os.Stderr, victimRole+"=1")
 	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	addr, err := bufio.NewReader(stdout).ReadString('\n')

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/history"
-	"github.com/holdfast-go/holdfast/lab/process"
 )
 
 // workerProcess is a worker, from the side of the lab. It is a fault.Process.
@@ -36,7 +36,7 @@ type workerProcess struct {
 
 // startWorker starts a worker, which is this very program.
 func (r *run) startWorker(name string) (*workerProcess, error) {
-	cmd, in, out, err := process.StartSelf(env, &r.stderr)
+	cmd, in, out, err := redistest.StartSelf(&r.stderr, env+"=1")
 	if err != nil {
 		return nil, fmt.Errorf("start worker %s: %w", name, err)
 	}
@@ -167,7 +167,7 @@ func (c *workerProcess) Kill() error {
 }
 
 // Pause stops the worker with SIGSTOP; it has stopped when Pause returns.
-func (c *workerProcess) Pause() error { return process.PausePID(c.cmd.Process.Pid) }
+func (c *workerProcess) Pause() error { return redistest.Pause(c.cmd.Process) }
 
 // Resume continues a stopped worker.
 func (c *workerProcess) Resume() error { return c.cmd.Process.Signal(syscall.SIGCONT) }

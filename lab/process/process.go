@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
@@ -34,34 +35,13 @@ type Process struct {
 // Start runs this very program again as a client process. The caller must call
 // Kill or Stop.
 func Start() (*Process, error) {
-	cmd, in, out, err := StartSelf(Env, os.Stderr)
+	cmd, in, out, err := redistest.StartSelf(os.Stderr, Env+"=1")
 	if err != nil {
 		return nil, err
 	}
 	p := &Process{cmd: cmd, in: in, gone: make(chan struct{}), waiting: map[uint64]chan report{}, holds: map[uint64]*hold{}, early: map[uint64]bool{}}
 	go p.read(out)
 	return p, nil
-}
-
-// StartSelf runs this very program again, with the environment variable env set. It ends with
-// this process.
-func StartSelf(env string, stderr io.Writer) (cmd *exec.Cmd, in io.WriteCloser, out io.Reader, err error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	cmd = exec.Command(exe)
-	cmd.Args = os.Args[:1] // a program may be several, by its name
-	cmd.Env = append(os.Environ(), env+"=1")
-	cmd.Stderr = stderr
-	cmd.SysProcAttr = DieWithParent()
-	if in, err = cmd.StdinPipe(); err != nil {
-		return nil, nil, nil, err
-	}
-	if out, err = cmd.StdoutPipe(); err != nil {
-		return nil, nil, nil, err
-	}
-	return cmd, in, out, cmd.Start()
 }
 
 // read takes in what the process says, until its end.
@@ -221,7 +201,7 @@ func (p *Process) Alive() bool {
 }
 
 // Pause stops the process with SIGSTOP.
-func (p *Process) Pause() error { return PausePID(p.cmd.Process.Pid) }
+func (p *Process) Pause() error { return redistest.Pause(p.cmd.Process) }
 
 // Resume lets a stopped process go on.
 func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/live"
 	"github.com/holdfast-go/holdfast/lab/process"
 	"github.com/holdfast-go/holdfast/lab/subject"
@@ -82,37 +82,28 @@ func bubbles(text string) error {
 	return out.Encode(bubbleResult{Played: s.Played, Summary: &s})
 }
 
-// child starts the program again to play b, and hears what it says.
-func child(ctx context.Context, b bubbleTask, heard func(bubbleResult)) error {
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
+// child starts this program again to play b, and passes on its results.
+func child(ctx context.Context, b bubbleTask, result func(bubbleResult)) error {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return err
 	}
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, exe)
-	cmd.Args = os.Args[:1] // a program may be several, by its name
-	cmd.Env, cmd.Stderr, cmd.SysProcAttr = append(os.Environ(), bubblesEnv+"="+string(text)), &said, process.DieWithParent()
-	pipe, err := cmd.StdoutPipe()
+	var stderr bytes.Buffer
+	cmd, _, out, err := redistest.StartSelf(&stderr, bubblesEnv+"="+string(text))
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	lines := bufio.NewScanner(pipe)
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
+	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<28) // failures come with their histories
 	for lines.Scan() {
 		var line bubbleResult
 		if json.Unmarshal(lines.Bytes(), &line) == nil {
-			heard(line)
+			result(line)
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("virtual time: %w: %.2000s", err, said.String())
+		return fmt.Errorf("virtual time: %w: %.2000s", err, stderr.String())
 	}
 	return nil
 }

@@ -1,0 +1,29 @@
+package redistest
+
+import (
+	"io"
+	"os"
+	"os/exec"
+)
+
+// StartSelf starts this program again, with further environment variables ("NAME=value") by which
+// it can choose what to do, and returns pipes to its input and from its output. Read the output to
+// its end, then call Wait. On Linux the new process ends with this one.
+func StartSelf(stderr io.Writer, env ...string) (cmd *exec.Cmd, in io.WriteCloser, out io.Reader, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	cmd = exec.Command(self)
+	cmd.Args = os.Args[:1] // a program may be several, by its name
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = stderr
+	cmd.SysProcAttr = dieWithParent()
+	if in, err = cmd.StdinPipe(); err != nil {
+		return nil, nil, nil, err
+	}
+	if out, err = cmd.StdoutPipe(); err != nil {
+		return nil, nil, nil, err
+	}
+	return cmd, in, out, cmd.Start()
+}
