@@ -236,7 +236,7 @@ func TestBatchClearsOnePortion(t *testing.T) {
 		live := r
 		live.ID = fmt.Sprintf("live.%d", i)
 		c.ask(live)
-		polls = append(polls, c.scripts.Acquire(script.KeysOf(prefix+":{crowd}"), script.Acquire{
+		polls = append(polls, c.scripts.Acquire(script.KeysOf([]byte(prefix+":{crowd}")), script.Acquire{
 			ID: live.ID, Kind: string(r.Kind), Capacity: 1, Weight: 1, TTL: r.TTL, Queue: true,
 		}))
 	}
