@@ -63,10 +63,10 @@ func New(retention time.Duration) (*Set, error) { return NewWith(retention, nil)
 // NewWith returns the scripts with some fragments or constants replaced, by name: a test
 // makes time virtual by replacing "clock". The map must not change afterwards.
 func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) {
-	values := constants(retention)
+	values, fragments := constants(retention), sync.OnceValue(readFragments)
 	script := func(name, before string) *luaScript {
 		return &luaScript{sync.OnceValues(func() (string, any) {
-			l := loader{constants: values, replaced: replaced}
+			l := loader{constants: values, fragments: fragments, replaced: replaced}
 			return l.script(name, before)
 		})}
 	}
@@ -87,7 +87,7 @@ func NewWith(retention time.Duration, replaced map[string]string) (*Set, error) 
 		resizeFull:    script("resize", relieve),
 	}
 	// TestIncludes checks the files; the replacements are checked here.
-	check := loader{replaced: replaced}
+	check := loader{fragments: fragments, replaced: replaced}
 	for _, text := range replaced {
 		check.expand(new(strings.Builder), text)
 	}
@@ -102,6 +102,7 @@ const relieve = "redis.call('HDEL', KEYS[1], '')\n"
 // loader keeps the first error, so that callers check once.
 type loader struct {
 	constants []constant
+	fragments func() map[string]string
 	replaced  map[string]string
 	once      map[string]bool // fragments that a script has once, even if it contains another script
 	err       error
@@ -146,15 +147,15 @@ func (l *loader) fragment(name string) string {
 	if name == "constants" {
 		return constantsHere
 	}
-	text, ok := fragments()[name]
+	text, ok := l.fragments()[name]
 	if !ok && l.err == nil {
 		l.err = fmt.Errorf("script: there is no fragment %s", name)
 	}
 	return text
 }
 
-// fragments returns the texts of all files up to their first section, and of their sections.
-var fragments = sync.OnceValue(func() map[string]string {
+// readFragments returns the texts of all files up to their first section, and of their sections.
+func readFragments() map[string]string {
 	all := make(map[string]string)
 	entries, _ := files.ReadDir(".") // files is part of the program, so it cannot fail
 	for _, e := range entries {
@@ -170,7 +171,7 @@ var fragments = sync.OnceValue(func() map[string]string {
 		}
 	}
 	return all
-})
+}
 
 // sectionStart separates the sections of a file.
 const sectionStart = "\n--#section "

@@ -138,7 +138,7 @@ func TestIncludes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var l loader
+		l := loader{fragments: readFragments}
 		if l.expand(new(strings.Builder), string(text)); l.err != nil {
 			t.Errorf("%s: %v", entry.Name(), l.err)
 		}
