@@ -41,14 +41,14 @@ type heard struct {
 // beat writes the beat of a client if it is due. The first poll of a client needs none.
 func (e *Engine) beat(ctx context.Context, client Address) {
 	rev, due := e.beats.due(client)
-	now, err := e.now()
+	at, err := e.instant()
 	if !due || err != nil {
 		return
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.beats.wrote(client, e.writeBeat(client, rev, now))
+		e.beats.wrote(client, e.writeBeat(client, rev, at.now))
 	}()
 	select {
 	case <-done:

@@ -9,43 +9,53 @@ import (
 // corrects at most half of that.
 const driftShare = 1000
 
-// clockEstimate estimates the time of a store's clock from its replies. The
-// estimate is never ahead of the store's clock as long as that clock is not set
-// back and the rates of the clocks differ by less than driftShare: a reply was made
-// before it arrived. A machine that was suspended only makes it later.
+// clockEstimate estimates the time of a store's clock from its replies: it was at most what
+// the reply contains when the request was sent, and at least that when the reply arrived.
+// The estimate holds as long as the store's clock is not set, this machine is not
+// suspended, and the rates of their clocks differ by less than driftShare.
 type clockEstimate struct {
-	mu  sync.Mutex
-	at  time.Time // of the store
-	got time.Time // when that reply arrived; on the monotonic clock
+	mu   sync.Mutex
+	at   time.Time // of the store
+	sent time.Time // of the request, on this machine's monotonic clock
+	got  time.Time // of the reply
 }
 
 // read takes the time in the reply to a request that was sent at an instant of this
 // machine's clock. A reply that was long on its way is worth less than the estimate. One
-// that was made before the request by the estimate says that the store's clock was set
-// back, or that it is another server's after a failover: the estimate begins anew.
+// that contradicts the estimate says that one of the clocks was set, or that the store is
+// another server after a failover: the estimate begins anew.
 func (c *clockEstimate) read(at, sent time.Time) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !at.IsZero() && (c.at.IsZero() || at.After(c.estimate(now)) || at.Before(c.estimate(sent))) {
-		c.at, c.got = at, now
+	if at.IsZero() {
+		return
+	}
+	early, _ := c.bounds(now)
+	least, _ := c.bounds(sent)
+	if c.at.IsZero() || at.After(early) || at.Before(least) {
+		c.at, c.sent, c.got = at, sent, now
 	}
 }
 
-// early returns the estimate. ok is false before the first reading.
-func (c *clockEstimate) early() (t time.Time, ok bool) {
+// now returns the bounds between which the store's time is. ok is false before the first
+// reading.
+func (c *clockEstimate) now() (early, late time.Time, ok bool) {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() {
-		return time.Time{}, false
+		return time.Time{}, time.Time{}, false
 	}
-	return c.estimate(now), true
+	early, late = c.bounds(now)
+	return early, late, true
 }
 
-// estimate returns the estimate for an instant. Before the reading it is earlier than the
-// reading by more, so that no request seems to be answered before it was sent.
-func (c *clockEstimate) estimate(now time.Time) time.Time {
-	since := now.Sub(c.got)
-	return c.at.Add(since - since.Abs()/driftShare)
+// bounds returns the bounds for an instant of this machine's clock.
+func (c *clockEstimate) bounds(now time.Time) (early, late time.Time) {
+	return c.at.Add(slow(now.Sub(c.got))), c.at.Add(fast(now.Sub(c.sent)))
 }
+
+// slow returns a span as the slowest clock measures it, fast as the fastest one does.
+func slow(d time.Duration) time.Duration { return d - d.Abs()/driftShare }
+func fast(d time.Duration) time.Duration { return d + d.Abs()/driftShare }

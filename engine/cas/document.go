@@ -76,6 +76,12 @@ func (d *document) known() []engine.Client {
 	return all
 }
 
+// forgettable reports whether the document can be dropped without loss. A party keeps it, however
+// old it seems to be: on a store without a clock the time to forget is by another machine's clock.
+func (d *document) forgettable(now queue.Time) bool {
+	return d.state.Forget <= now && len(d.state.Holders)+len(d.state.Waiters) == 0
+}
+
 // client returns the client of a holder ID.
 func (d *document) client(holderID string) engine.Client {
 	id := engine.ClientOf(holderID)

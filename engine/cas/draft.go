@@ -20,17 +20,18 @@ type draft struct {
 	changed  bool
 	keep     time.Duration
 	messages []Message
+	instant
 }
 
 // draft applies operations to the document of a resource as it was last seen. The results
 // are in the operations.
 func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
-	now, err := e.now()
+	at, err := e.instant()
 	if err != nil {
 		return nil, err
 	}
-	was, before := w.parsed, w.doc.Value
-	if was == nil || was.state.Forget <= now {
+	now, was, before := at.now, w.parsed, w.doc.Value
+	if was == nil || was.forgettable(now) {
 		was = &document{}
 		before = was.encode()
 		was.state.Forget = now + e.params.Retention
@@ -48,7 +49,7 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	}
 	touched := make(map[string]bool)
 	for _, op := range ops {
-		op.now, op.answer = now, op.apply(q, now)
+		op.instant, op.answer = at, op.apply(q, at)
 		op.amend()
 		op.holder = is.client(op.answer.Holder.ID)
 		if op.client != nil {
@@ -59,9 +60,10 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 		}
 	}
 	is.state = q.Record()
+	unpad(was, &is.state, at.pad)
 	w.swept = is.state.Swept
 	e.stamp(was, is, given, touched, now)
-	d := &draft{document: is, bytes: is.encode(), messages: messages(w.key.Prefix, ops, now)}
+	d := &draft{document: is, bytes: is.encode(), messages: messages(w.key.Prefix, ops, now), instant: at}
 	if d.changed = len(d.messages) > 0 || !sameDocument(d.bytes, before); !d.changed {
 		return d, nil
 	}
@@ -70,6 +72,20 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	d.bytes = is.encode()
 	d.keep = translate.Duration(is.state.Forget - now)
 	return d, nil
+}
+
+// unpad takes the pad out of the TTL of those who have joined the line: it is of this
+// instant, and they are granted at another.
+func unpad(was *document, s *queue.Record, pad queue.Time) {
+	waited := make(map[string]bool, len(was.state.Waiters))
+	for _, w := range was.state.Waiters {
+		waited[w.ID] = true
+	}
+	for i := range s.Waiters {
+		if w := &s.Waiters[i]; !waited[w.ID] {
+			w.TTL -= pad
+		}
+	}
 }
 
 // time sets the deadlines of a state that was stored without, and returns those that it set.

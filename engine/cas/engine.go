@@ -52,8 +52,8 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	e.polls.answered = make(map[string]queue.Time)
 	e.beats.own = make(map[Address]*beat)
 	e.beats.others = make(map[Address]heard)
-	e.reads.call = e.readAll
-	e.swaps.call = e.swapAll
+	e.reads.call, e.reads.timeout = e.readAll, timeout
+	e.swaps.call, e.swaps.timeout = e.swapAll, timeout
 	return e
 }
 
@@ -67,17 +67,13 @@ func (e *Engine) Check() error {
 
 // Acquire implements engine.Engine.
 func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	request := translate.Request(r)
-	op := &operation{id: r.ID, client: r.Client, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
-		return q.Acquire(request, now)
+	op := &operation{id: r.ID, client: r.Client, apply: func(q *queue.Queue, at instant) queue.Answer {
+		request := translate.Request(r)
+		request.TTL += at.pad
+		return q.Acquire(request, at.now)
 	}}
 	if err := e.do(ctx, r.Resource, op); err != nil {
 		return engine.Answer{}, err
-	}
-	if op.answer.Status == queue.Queued {
-		e.polls.note(r.ID, op.at)
-	} else {
-		e.polls.forget(r.ID)
 	}
 	if op.answer.Status == queue.Queued || op.answer.Status == queue.Busy && r.Queue {
 		e.beat(ctx, Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(r.ID)})
@@ -95,8 +91,8 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 		to := min(from+renewedAtOnce, len(batch))
 		ops := make([]*operation, 0, renewedAtOnce)
 		for _, r := range batch[from:to] {
-			op := &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
-				return q.Renew(r.ID, r.Token, translate.Micros(r.TTL), now)
+			op := &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
+				return q.Renew(r.ID, r.Token, translate.Micros(r.TTL)+at.pad, at.now)
 			}}
 			e.start(ctx, r.Resource, op)
 			ops = append(ops, op)
@@ -110,23 +106,26 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 
 // Release implements engine.Engine.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
-	e.polls.forget(r.ID)
-	return e.do(ctx, r.Resource, &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
-		return q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), now)
+	return e.do(ctx, r.Resource, &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
+		return q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), at.now)
 	}})
 }
 
 // Resize implements engine.Engine.
 func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
-	return e.do(ctx, res, &operation{id: h.ID, urgent: true, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
-		return q.Resize(h.ID, h.Token, weight, now)
+	return e.do(ctx, res, &operation{id: h.ID, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
+		return q.Resize(h.ID, h.Token, weight, at.now)
 	}})
 }
 
 // Break implements engine.Engine.
 func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
-	return e.do(ctx, res, &operation{broken: b.ID, urgent: true, apply: func(q *queue.Queue, now queue.Time) queue.Answer {
-		return q.Break(queue.Break{ID: b.ID, Force: b.Force}, now)
+	victim := b.ID
+	if victim == engine.MarkID {
+		victim = ""
+	}
+	return e.do(ctx, res, &operation{broken: victim, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
+		return q.Break(queue.Break{ID: b.ID, Force: b.Force}, at.now)
 	}})
 }
 

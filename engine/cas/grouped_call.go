@@ -2,8 +2,12 @@ package cas
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 const (
@@ -14,9 +18,11 @@ const (
 )
 
 // groupedCall makes one call of a store out of the requests that come while other calls are
-// under way. Alone, a request is sent at once.
+// under way. Alone, a request is sent at once. A request that has waited for as long as a
+// call may take fails, so that requests do not pile up while the store does not respond.
 type groupedCall[In, Out any] struct {
-	call func([]In) ([]Out, error)
+	call    func([]In) ([]Out, error)
+	timeout time.Duration
 
 	mu      sync.Mutex
 	waiting []*item[In, Out]
@@ -27,12 +33,13 @@ type item[In, Out any] struct {
 	in   In
 	out  Out
 	err  error
+	came time.Time
 	done chan struct{}
 }
 
 // do returns the result of one request.
 func (b *groupedCall[In, Out]) do(in In) (Out, error) {
-	it := &item[In, Out]{in: in, done: make(chan struct{})}
+	it := &item[In, Out]{in: in, came: time.Now(), done: make(chan struct{})}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, it)
 	mine := b.running < callsAtOnce
@@ -75,7 +82,11 @@ func (b *groupedCall[In, Out]) next() bool {
 	items := b.waiting[:n:n]
 	b.waiting = b.waiting[n:]
 	b.mu.Unlock()
-	ins := make([]In, n)
+	items = b.timely(items)
+	if len(items) == 0 {
+		return true
+	}
+	ins := make([]In, len(items))
 	for i, it := range items {
 		ins[i] = it.in
 	}
@@ -87,6 +98,18 @@ func (b *groupedCall[In, Out]) next() bool {
 		close(it.done)
 	}
 	return true
+}
+
+// timely fails the requests that have waited too long, and returns the others.
+func (b *groupedCall[In, Out]) timely(items []*item[In, Out]) []*item[In, Out] {
+	return slices.DeleteFunc(items, func(it *item[In, Out]) bool {
+		late := time.Since(it.came) > b.timeout
+		if late {
+			it.err = fmt.Errorf("%w: no response to earlier calls within %v", engine.ErrUnavailable, b.timeout)
+			close(it.done)
+		}
+		return late
+	})
 }
 
 // readAll is the call of a store that reads; the estimate of the store's clock learns from it.

@@ -116,17 +116,18 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 	views := make([]view, len(docs))
 	for i, doc := range docs {
 		e.clock.read(doc.At, sent)
-		now, err := e.now()
+		at, err := e.instant()
 		if err != nil {
 			return nil, err
 		}
+		now := at.now
 		w := &writer{key: keys[i]}
 		w.seen.Store(e.writers.seen(keys[i]))
 		if err := e.receive(w, doc); err != nil {
 			return nil, err
 		}
 		d := *w.parsed
-		if d.state.Forget <= now {
+		if d.forgettable(now) {
 			d = document{}
 		}
 		d.state.Holders, d.state.Waiters = slices.Clone(d.state.Holders), slices.Clone(d.state.Waiters)

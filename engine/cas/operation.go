@@ -15,7 +15,7 @@ type operation struct {
 	client *engine.Client // of the party; nil if the operation adds none
 	broken string         // the ID that an operator breaks
 	urgent bool           // others may wait for it, so it is not put off after a conflict
-	apply  func(q *queue.Queue, now queue.Time) queue.Answer
+	apply  func(q *queue.Queue, at instant) queue.Answer
 
 	again bool // a swap with it had an unknown outcome
 
@@ -26,10 +26,9 @@ type operation struct {
 
 type operationResult struct {
 	answer queue.Answer
-	now    queue.Time    // the time that the operation was applied at
-	at     queue.Time    // what the store's clock showed when the answer was made; 0 without one
 	holder engine.Client // of answer.Holder
-	err    error
+	instant
+	err error
 }
 
 // do applies an operation and returns its error.
@@ -72,13 +71,12 @@ func (op *operation) wait(ctx context.Context) error {
 	return translate.Failure(op.answer)
 }
 
-// finish passes the result to the caller. at is when the store made the answer, by its clock.
-func (op *operation) finish(at queue.Time) {
-	op.at = at
-	if at != 0 && op.answer.Status == queue.Granted {
-		op.answer.TTL = max(0, min(op.answer.TTL, op.now+op.answer.TTL-at))
+// shorten makes the answer say what is left of the lease, as the store's clock shows at the
+// end of the call, and no more than the holder was promised.
+func (op *operation) shorten(at queue.Time) {
+	if a := &op.answer; a.Status == queue.Granted {
+		a.TTL = max(0, min(a.TTL-op.pad, op.now+a.TTL-at))
 	}
-	close(op.done)
 }
 
 // amend corrects the answer to a break that had an effect before its outcome was lost.

@@ -15,14 +15,15 @@ type polls struct {
 	sweepAt  int
 }
 
-// note takes the answer to a poll. A store without a clock needs none.
-func (p *polls) note(id string, at queue.Time) {
-	if at == 0 {
-		return
-	}
+// note takes the answer to an operation before its caller does: a wake-up may come at once.
+func (p *polls) note(op *operation, at queue.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answered[id] = at
+	if op.answer.Status != queue.Queued {
+		delete(p.answered, op.id)
+		return
+	}
+	p.answered[op.id] = at
 	if len(p.answered) < p.sweepAt {
 		return
 	}
@@ -32,12 +33,6 @@ func (p *polls) note(id string, at queue.Time) {
 		}
 	}
 	p.sweepAt = 2*len(p.answered) + 64
-}
-
-func (p *polls) forget(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.answered, id)
 }
 
 func (p *polls) at(id string) (queue.Time, bool) {

@@ -29,7 +29,8 @@ type DocumentStore interface {
 
 	// Keys yields the keys of all documents of a kind below a prefix, in no
 	// particular order, and ends at the first error. Documents that appear or
-	// disappear meanwhile may be missing.
+	// disappear meanwhile may be missing. The loop may call the store: while it
+	// runs, Keys keeps no connection and no lock.
 	Keys(ctx context.Context, space Space, prefix string) iter.Seq2[Key, error]
 
 	// Listen opens the stream of messages to an address and returns once it is
@@ -103,7 +104,7 @@ type Change struct {
 	// Relaxed: the change may be lost if the store crashes.
 	Relaxed bool
 	// Messages are sent when the change was made, and are hints: they may be
-	// lost or arrive twice.
+	// lost or arrive twice. There may be thousands.
 	Messages []Message
 }
 

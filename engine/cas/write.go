@@ -67,7 +67,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 			return
 		}
 		if !d.changed && fresh {
-			finish(ops, w.doc)
+			e.finish(ops, w.doc)
 			return
 		}
 		if !d.changed {
@@ -77,7 +77,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				return
 			}
 			if fresh = true; w.doc.Rev == rev {
-				finish(ops, w.doc)
+				e.finish(ops, w.doc)
 				return
 			}
 			continue
@@ -101,7 +101,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				return
 			}
 			if fresh = true; bytes.Equal(w.doc.Value, d.bytes) { // it took effect
-				finish(ops, w.doc)
+				e.finish(ops, w.doc)
 				return
 			}
 			for _, op := range ops {
@@ -110,8 +110,11 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 		case out.Swapped:
 			out.Doc.Value = d.bytes
 			e.adopt(w, out.Doc, d.document)
-			finish(ops, w.doc)
-			return
+			if d.instant.heldFor(out.Doc.At) || time.Now().After(deadline) {
+				e.finish(ops, w.doc)
+				return
+			}
+			fresh = true
 		case time.Now().After(deadline):
 			fail(fmt.Errorf("%w: %d others changed the resource first", engine.ErrUnavailable, conflicts))
 			return
@@ -162,13 +165,14 @@ func (e *Engine) adopt(w *writer, doc Doc, d *document) {
 }
 
 // finish passes the results to the callers. doc is the document that they are true of.
-func finish(ops []*operation, doc Doc) {
-	var at queue.Time
-	if !doc.At.IsZero() {
-		at = doc.At.UnixMicro()
-	}
+func (e *Engine) finish(ops []*operation, doc Doc) {
 	for _, op := range ops {
-		op.finish(at)
+		if e.timed {
+			at := doc.At.UnixMicro()
+			op.shorten(at)
+			e.polls.note(op, at)
+		}
+		close(op.done)
 	}
 }
 
@@ -198,20 +202,38 @@ func pause(ops []*operation, conflicts int, trip time.Duration) {
 	time.Sleep(rand.N(trip*time.Duration(min(conflicts, longestPause)) + 1))
 }
 
-// now returns the time at which operations are applied: by a lower bound of the store's
-// clock, or by this machine's.
-func (e *Engine) now() (queue.Time, error) {
+// instant is a time at which operations are applied.
+type instant struct {
+	// now is at most the time of the store's clock, so that no lease ends early, or it
+	// is the time of this machine's clock if the store has none.
+	now queue.Time
+	// pad is by how much the store's clock may be ahead of now. Every lease lasts so much
+	// longer in the document: its holder counts the TTL from when it sent the request.
+	pad queue.Time
+	// local is the same instant on this machine's monotonic clock.
+	local time.Time
+}
+
+// instant returns the present one.
+func (e *Engine) instant() (instant, error) {
 	if !e.timed {
-		return time.Now().UnixMicro(), nil
+		return instant{now: time.Now().UnixMicro()}, nil
 	}
-	t, ok := e.clock.early()
+	early, late, ok := e.clock.now()
 	if !ok {
-		var err error
-		if t, err = e.Now(context.Background()); err != nil {
-			return 0, err
+		if _, err := e.Now(context.Background()); err != nil {
+			return instant{}, err
 		}
+		early, late, _ = e.clock.now()
 	}
-	return t.UnixMicro(), nil
+	return instant{now: early.UnixMicro(), pad: translate.Micros(late.Sub(early)) + 1, local: time.Now()}, nil
+}
+
+// heldFor reports whether a change that the store made at a time of its clock was made by
+// the time that was estimated for it. Otherwise leases may end before their TTL is over:
+// a clock was set, or this machine was suspended.
+func (t instant) heldFor(at time.Time) bool {
+	return t.local.IsZero() || at.UnixMicro() <= t.now+t.pad+translate.Micros(fast(time.Since(t.local)))+1
 }
 
 // messages are those for the parties that the operations changed.

@@ -22,7 +22,7 @@ func busyTellsWhoHolds(s *scene) {
 	if h.ID != held.ID || h.Client != a.who || h.Reason != "reason of a" || h.Weight != 1 || h.Token != held.Token {
 		s.Errorf("holder is %+v, want %+v of %+v", h, held, a.who)
 	}
-	if h.TTL <= s.least(long) || h.TTL > long || got.Next != h.TTL {
+	if h.TTL <= s.least(long) || h.TTL > most(long) || got.Next != h.TTL {
 		s.Errorf("next is %v, the holder's TTL %v, want both about %v", got.Next, h.TTL, long)
 	}
 	if got.Waiters != 0 {
@@ -41,7 +41,7 @@ func queuedTellsPosition(s *scene) {
 		s.wait(p.request(), ahead)
 	}
 	a := s.acquire(p.request())
-	if a.Status != engine.Queued || a.Position != 4 || a.Next <= s.least(long) || a.Next > long {
+	if a.Status != engine.Queued || a.Position != 4 || a.Next <= s.least(long) || a.Next > most(long) {
 		s.Errorf("got %+v, want position 4 and about %v to the next deadline", a, long)
 	}
 }

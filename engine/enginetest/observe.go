@@ -49,7 +49,7 @@ func snapshotContents(s *scene) {
 	}{{a, first, 2}, {b, second, 1}} {
 		h := snap.Holders[i]
 		if h.ID != want.held.ID || h.Token != want.held.Token || h.Weight != want.weight || h.Client != want.p.who ||
-			h.Reason != "reason of "+want.p.who.Name || h.TTL <= s.least(long) || h.TTL > long {
+			h.Reason != "reason of "+want.p.who.Name || h.TTL <= s.least(long) || h.TTL > most(long) {
 			s.Errorf("holder %d is %+v, want %+v", i, h, want)
 		}
 		sane(h.Since)

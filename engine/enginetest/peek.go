@@ -42,7 +42,7 @@ func peekOfOneHolder(s *scene) {
 	}
 	h := b.Holders[0]
 	if h.ID != held.ID || h.Token != held.Token || h.Weight != 1 || h.Client != (engine.Client{ID: all[0].who.ID}) ||
-		h.Reason != "reason of a" || h.TTL <= s.least(long) || h.TTL > long || time.Since(h.Since).Abs() > 24*time.Hour {
+		h.Reason != "reason of a" || h.TTL <= s.least(long) || h.TTL > most(long) || time.Since(h.Since).Abs() > 24*time.Hour {
 		s.Errorf("holder is %+v, want %+v", h, held)
 	}
 }

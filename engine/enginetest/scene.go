@@ -38,6 +38,10 @@ func newScene(t testing.TB, e engine.Engine) *scene {
 // the machine may have stood still meanwhile.
 func (s *scene) least(span time.Duration) time.Duration { return span - time.Since(s.began) - short }
 
+// most returns what is left at most of a lease, for others than its holder: an engine that
+// estimates its store's clock lets the lease last longer there by what it is not sure of.
+func most(span time.Duration) time.Duration { return span + short }
+
 // on is the same test with another resource.
 func (s *scene) on(name string) *scene {
 	other := *s
