@@ -41,8 +41,12 @@ type heard struct {
 // beat writes the beat of a client if it is due. The first poll of a client needs none.
 func (e *Engine) beat(ctx context.Context, client Address) {
 	rev, due := e.beats.due(client)
+	if !due {
+		return
+	}
+	e.dismiss(client)
 	at, err := e.instant()
-	if !due || err != nil {
+	if err != nil {
 		return
 	}
 	done := make(chan struct{})

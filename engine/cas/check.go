@@ -74,7 +74,10 @@ func mayGrant(s *queue.Record, ops []*operation, now queue.Time) bool {
 func (e *Engine) polled(w *writer, party queue.Waiter, now queue.Time) queue.Time {
 	joined := party.Since
 	if !e.timed {
-		joined = now - time.Since(w.seen.Load().waiters[party.ID]).Microseconds()
+		joined = now
+		if at, ok := w.seen.Load().waiters[party.ID]; ok {
+			joined -= time.Since(at).Microseconds()
+		}
 	}
 	return max(joined, e.beats.seen(w.clientOf(party), e.timed, now))
 }

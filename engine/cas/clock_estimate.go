@@ -5,9 +5,14 @@ import (
 	"time"
 )
 
-// driftShare is by how much the rates of two clocks may differ: 1 in 1,000. NTP
-// corrects at most half of that.
-const driftShare = 1000
+const (
+	// driftShare is by how much the rates of two clocks may differ: 1 in 50, as the margin
+	// of a trust window allows for.
+	driftShare = 50
+	// readingLife is after how long the store's clock is read anew before it is needed: a
+	// lease lasts longer in the store by what the rates may have made of that time.
+	readingLife = time.Second
+)
 
 // clockEstimate estimates the time of a store's clock from its replies: it was at most what
 // the reply contains when the request was sent, and at least that when the reply arrived.
@@ -38,8 +43,8 @@ func (c *clockEstimate) read(at, sent time.Time) {
 	}
 }
 
-// now returns the bounds between which the store's time is. ok is false before the first
-// reading.
+// now returns the bounds between which the store's time is. ok is false if there is no
+// recent reading.
 func (c *clockEstimate) now() (early, late time.Time, ok bool) {
 	now := time.Now()
 	c.mu.Lock()
@@ -48,7 +53,7 @@ func (c *clockEstimate) now() (early, late time.Time, ok bool) {
 		return time.Time{}, time.Time{}, false
 	}
 	early, late = c.bounds(now)
-	return early, late, true
+	return early, late, now.Sub(c.got) <= readingLife
 }
 
 // bounds returns the bounds for an instant of this machine's clock.

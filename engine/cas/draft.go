@@ -38,7 +38,7 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	}
 	state := was.state
 	state.Holders, state.Waiters = slices.Clone(state.Holders), slices.Clone(state.Waiters)
-	given := e.time(w, &state, now) // the deadlines
+	given := e.time(w, &state, was.stamps, now) // the deadlines
 	if err := e.check(w, &state, ops, now); err != nil {
 		return nil, err
 	}
@@ -89,14 +89,14 @@ func unpad(was *document, s *queue.Record, pad queue.Time) {
 }
 
 // time sets the deadlines of a state that was stored without, and returns those that it set.
-func (e *Engine) time(w *writer, s *queue.Record, now queue.Time) map[string]queue.Time {
+func (e *Engine) time(w *writer, s *queue.Record, stamps []uint64, now queue.Time) map[string]queue.Time {
 	if e.timed {
 		return nil
 	}
 	seen, given := w.seen.Load(), make(map[string]queue.Time, len(s.Holders))
 	for i := range s.Holders {
 		h := &s.Holders[i]
-		h.Deadline += now - seen.age(h.ID)
+		h.Deadline += now - seen.age(h.ID, stamps[i])
 		given[h.ID] = h.Deadline
 	}
 	return given

@@ -49,7 +49,7 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	e.params.Portion = maxDocument // clearing up costs this process, not the store
 	_, e.timed = s.(TimedStore)
 	e.writers.all = make(map[Key]*writer)
-	e.polls.answered = make(map[string]queue.Time)
+	e.polls.latest = make(map[string]poll)
 	e.beats.own = make(map[Address]*beat)
 	e.beats.others = make(map[Address]heard)
 	e.reads.call, e.reads.timeout = e.readAll, timeout
@@ -72,11 +72,16 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		request.TTL += at.pad
 		return q.Acquire(request, at.now)
 	}}
+	if r.Queue {
+		if op.line = r.ID; r.Ballot != 0 {
+			op.line = r.Turn.ID
+		}
+	}
 	if err := e.do(ctx, r.Resource, op); err != nil {
 		return engine.Answer{}, err
 	}
-	if op.answer.Status == queue.Queued || op.answer.Status == queue.Busy && r.Queue {
-		e.beat(ctx, Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(r.ID)})
+	if op.waiting() {
+		e.beat(ctx, Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(op.line)})
 	}
 	return translate.Answer(op.answer, op.now, func(string) engine.Client { return op.holder })
 }

@@ -121,17 +121,22 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 			return nil, err
 		}
 		now := at.now
-		w := &writer{key: keys[i]}
-		w.seen.Store(e.writers.seen(keys[i]))
-		if err := e.receive(w, doc); err != nil {
+		parsed, err := e.parse(keys[i], doc)
+		if err != nil {
 			return nil, err
 		}
-		d := *w.parsed
+		w := &writer{key: keys[i]}
+		if !e.timed {
+			known := e.writers.watch(keys[i])
+			w.seen.Store(known.seen.Load().with(parsed))
+			known.seen.Store(w.seen.Load())
+		}
+		d := *parsed
 		if d.forgettable(now) {
 			d = document{}
 		}
 		d.state.Holders, d.state.Waiters = slices.Clone(d.state.Holders), slices.Clone(d.state.Waiters)
-		e.time(w, &d.state, now)
+		e.time(w, &d.state, d.stamps, now)
 		views[i] = view{document: &d, writer: w, now: now}
 	}
 	return views, nil

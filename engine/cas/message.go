@@ -41,8 +41,8 @@ func (e *Engine) wakeup(body []byte) (engine.Wakeup, error) {
 	w := engine.Wakeup{Kind: m.Kind, ID: m.ID, Token: m.Token, TTL: translate.Duration(m.TTL)}
 	if m.Kind == engine.WakeGrant && e.timed {
 		w.TTL = 0
-		if polled, ok := e.polls.at(m.ID); ok {
-			w.TTL = max(0, translate.Duration(min(m.TTL, m.Deadline-polled)))
+		if shown, ok := e.polls.shown(m.ID); ok {
+			w.TTL = max(0, translate.Duration(min(m.TTL, m.Deadline-shown)))
 		}
 	}
 	return w, nil

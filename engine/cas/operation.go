@@ -2,6 +2,7 @@ package cas
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/internal/translate"
@@ -12,6 +13,7 @@ import (
 // documents.
 type operation struct {
 	id     string         // of the party
+	line   string         // the ID by which it waits, if it may
 	client *engine.Client // of the party; nil if the operation adds none
 	broken string         // the ID that an operator breaks
 	urgent bool           // others may wait for it, so it is not put off after a conflict
@@ -20,6 +22,7 @@ type operation struct {
 	again bool // a swap with it had an unknown outcome
 
 	ctx  context.Context
+	sent time.Time
 	done chan struct{} // closed when the fields below are set
 	operationResult
 }
@@ -39,7 +42,7 @@ func (e *Engine) do(ctx context.Context, res engine.Resource, op *operation) err
 
 // start passes an operation to the writer of its resource.
 func (e *Engine) start(ctx context.Context, res engine.Resource, op *operation) {
-	op.ctx, op.done = ctx, make(chan struct{})
+	op.ctx, op.sent, op.done = ctx, time.Now(), make(chan struct{})
 	if op.err = ended(ctx); op.err != nil {
 		close(op.done)
 		return
@@ -77,6 +80,11 @@ func (op *operation) shorten(at queue.Time) {
 	if a := &op.answer; a.Status == queue.Granted {
 		a.TTL = max(0, min(a.TTL-op.pad, op.now+a.TTL-at))
 	}
+}
+
+// waiting reports whether the party is in the line now.
+func (op *operation) waiting() bool {
+	return op.answer.Status == queue.Queued || op.answer.Status == queue.Busy && op.line != ""
 }
 
 // amend corrects the answer to a break that had an effect before its outcome was lost.

@@ -1,43 +1,96 @@
 package cas
 
 import (
+	"context"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/internal/translate"
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
-// polls are what the store's clock showed when the latest poll of each waiter was answered.
+// polls are the latest polls of the waiters of this process.
 type polls struct {
-	mu       sync.Mutex
-	answered map[string]queue.Time // by holder ID
-	sweepAt  int
+	mu      sync.Mutex
+	latest  map[string]poll // by the ID that waits
+	sweepAt int
 }
 
-// note takes the answer to an operation before its caller does: a wake-up may come at once.
-func (p *polls) note(op *operation, at queue.Time) {
+type poll struct {
+	key  Key
+	sent time.Time
+	// shown is what the store's clock showed when it was answered; 0 without one.
+	shown queue.Time
+}
+
+// pollKeep is for how long a poll is remembered after which no other came.
+const pollKeep = time.Minute
+
+// note takes the answer to an operation, before its caller does: a wake-up may come at once.
+func (p *polls) note(op *operation, key Key, shown queue.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if op.answer.Status != queue.Queued {
-		delete(p.answered, op.id)
+	if !op.waiting() {
+		delete(p.latest, op.id)
+		delete(p.latest, op.line)
 		return
 	}
-	p.answered[op.id] = at
-	if len(p.answered) < p.sweepAt {
+	p.latest[op.line] = poll{key: key, sent: op.sent, shown: shown}
+	if len(p.latest) < p.sweepAt {
 		return
 	}
-	for other, t := range p.answered { // those that have lost their places
-		if t < at-2*translate.Micros(engine.WaiterLife) {
-			delete(p.answered, other)
+	for id, other := range p.latest {
+		if time.Since(other.sent) > pollKeep {
+			delete(p.latest, id)
 		}
 	}
-	p.sweepAt = 2*len(p.answered) + 64
+	p.sweepAt = 2*len(p.latest) + 64
 }
 
-func (p *polls) at(id string) (queue.Time, bool) {
+// shown returns what the store's clock showed when the latest poll of a waiter was answered.
+func (p *polls) shown(id string) (queue.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at, ok := p.answered[id]
-	return at, ok
+	is, ok := p.latest[id]
+	return is.shown, ok
+}
+
+// over returns the waiters of a client that have not polled within WaiterLife.
+func (p *polls) over(client Address) map[string]Key {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	over := make(map[string]Key)
+	for id, is := range p.latest {
+		if is.key.Prefix == client.Prefix && engine.ClientOf(id) == client.Client && time.Since(is.sent) > engine.WaiterLife {
+			over[id] = is.key
+		}
+	}
+	return over
+}
+
+// dismiss takes waiters of a client out of the line that have not polled within WaiterLife: its
+// beat, which is of all its waiters, makes them look alive to others.
+func (e *Engine) dismiss(client Address) {
+	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
+	var ops []*operation
+	for id, key := range e.polls.over(client) {
+		op := &operation{id: id, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
+			if !q.Waits(id) { // it may hold a lease by now
+				return queue.Answer{Status: queue.NotHeld, Cause: queue.Released}
+			}
+			return q.Release(id, 0, false, 0, at.now)
+		}}
+		e.start(ctx, engine.Resource{Prefix: key.Prefix, Name: key.Name}, op)
+		ops = append(ops, op)
+	}
+	if len(ops) == 0 {
+		cancel()
+		return
+	}
+	go func() {
+		defer cancel()
+		for _, op := range ops {
+			<-op.done
+		}
+	}()
 }

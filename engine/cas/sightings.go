@@ -47,7 +47,12 @@ func (s *sightings) with(d *document, age time.Duration) *sightings {
 	return next
 }
 
-// age returns for how long the present stamp of a lease has been known.
-func (s *sightings) age(holderID string) queue.Time {
-	return time.Since(s.leases[holderID].at).Microseconds()
+// age returns for how long a stamp of a lease has been known: not at all, if another document
+// was seen meanwhile.
+func (s *sightings) age(holderID string, stamp uint64) queue.Time {
+	seen := s.leases[holderID]
+	if seen.stamp != stamp || seen.at.IsZero() {
+		return 0
+	}
+	return time.Since(seen.at).Microseconds()
 }

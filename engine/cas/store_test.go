@@ -14,6 +14,6 @@ func TestMemoryStore(t *testing.T) {
 
 func TestTimedStore(t *testing.T) {
 	castest.Run(t, func(testing.TB) cas.DocumentStore {
-		return &castest.Timed{Memory: castest.NewMemory(), Offset: time.Hour}
+		return &castest.Timed{Memory: castest.NewMemory(), Clock: time.Now}
 	})
 }

@@ -67,7 +67,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 			return
 		}
 		if !d.changed && fresh {
-			e.finish(ops, w.doc)
+			e.finish(w, ops)
 			return
 		}
 		if !d.changed {
@@ -77,7 +77,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				return
 			}
 			if fresh = true; w.doc.Rev == rev {
-				e.finish(ops, w.doc)
+				e.finish(w, ops)
 				return
 			}
 			continue
@@ -101,17 +101,17 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				return
 			}
 			if fresh = true; bytes.Equal(w.doc.Value, d.bytes) { // it took effect
-				e.finish(ops, w.doc)
+				e.finish(w, ops)
 				return
 			}
 			for _, op := range ops {
 				op.again = true
 			}
-		case out.Swapped:
+		case out.Swapped || bytes.Equal(out.Doc.Value, d.bytes): // or an earlier copy of the call has made it
 			out.Doc.Value = d.bytes
 			e.adopt(w, out.Doc, d.document)
 			if d.instant.heldFor(out.Doc.At) || time.Now().After(deadline) {
-				e.finish(ops, w.doc)
+				e.finish(w, ops)
 				return
 			}
 			fresh = true
@@ -145,15 +145,23 @@ func (e *Engine) read(w *writer) error {
 
 // receive takes a document that has arrived from the store.
 func (e *Engine) receive(w *writer, doc Doc) error {
+	d, err := e.parse(w.key, doc)
+	if err == nil {
+		e.adopt(w, doc, d)
+	}
+	return err
+}
+
+// parse returns what is in a document.
+func (e *Engine) parse(key Key, doc Doc) (*document, error) {
 	d, err := decode(doc.Value)
 	if err == nil && e.timed != (len(d.stamps) == 0) && len(d.state.Holders) > 0 {
 		err = fmt.Errorf("%w: it was written for a store with another kind of clock", errDocument)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: resource %q: %w", engine.ErrDenied, w.key.Name, err)
+		return nil, fmt.Errorf("%w: resource %q: %w", engine.ErrDenied, key.Name, err)
 	}
-	e.adopt(w, doc, d)
-	return nil
+	return d, nil
 }
 
 // adopt makes a document the latest that this process has seen.
@@ -164,14 +172,17 @@ func (e *Engine) adopt(w *writer, doc Doc, d *document) {
 	}
 }
 
-// finish passes the results to the callers. doc is the document that they are true of.
-func (e *Engine) finish(ops []*operation, doc Doc) {
+// finish passes the results to the callers. They are true of the latest document.
+func (e *Engine) finish(w *writer, ops []*operation) {
+	var shown queue.Time
+	if e.timed {
+		shown = w.doc.At.UnixMicro()
+	}
 	for _, op := range ops {
 		if e.timed {
-			at := doc.At.UnixMicro()
-			op.shorten(at)
-			e.polls.note(op, at)
+			op.shorten(shown)
 		}
+		e.polls.note(op, w.key, shown)
 		close(op.done)
 	}
 }

@@ -35,12 +35,7 @@ type writers struct {
 func (ws *writers) add(key Key, op *operation) *writer {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w := ws.all[key]
-	if w == nil {
-		ws.sweep()
-		w = &writer{key: key}
-		ws.all[key] = w
-	}
+	w := ws.get(key)
 	w.pending = append(w.pending, op)
 	if w.running {
 		return nil
@@ -72,12 +67,23 @@ func (ws *writers) sweep() {
 	ws.sweepAt = 2*len(ws.all) + 64
 }
 
-// seen returns what this process has seen of a resource, or nil.
-func (ws *writers) seen(key Key) *sightings {
+// watch returns the writer of a resource that is only looked at, so that this process
+// remembers what it has seen.
+func (ws *writers) watch(key Key) *writer {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if w := ws.all[key]; w != nil {
-		return w.seen.Load()
+	w := ws.get(key)
+	w.used = time.Now()
+	return w
+}
+
+// get returns the writer of a resource. The mutex is held.
+func (ws *writers) get(key Key) *writer {
+	w := ws.all[key]
+	if w == nil {
+		ws.sweep()
+		w = &writer{key: key}
+		ws.all[key] = w
 	}
-	return nil
+	return w
 }

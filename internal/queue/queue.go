@@ -418,6 +418,9 @@ func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) 
 	return a
 }
 
+// Waits reports whether an ID is in the line.
+func (q *Queue) Waits(id string) bool { return q.waiters[id] != nil }
+
 // Break ends a lease, a wait or the mark for an operator. A lease becomes breaking: it ends when
 // its holder releases it, or at its deadline. A second Break is harmless. With Force the lease
 // ends at once. A wait always ends at once, and so does the mark, whose ID is MarkID. The mark

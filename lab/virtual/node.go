@@ -19,6 +19,10 @@ type node struct {
 	server *miniredis.Miniredis // nil: it is of the memory kind
 	shut   func()               // ends the connection of e to the server
 
+	documents documents // nil: it is not of the documents kind
+	timed     bool      // its clock can be read
+	began     time.Time // by both clocks
+
 	halt    chan struct{} // ends what moves a clock on that was set
 	ticking chan struct{} // closed when that has ended; nil: the clock was never set
 
@@ -82,6 +86,10 @@ func (n *node) wipe() []engine.Holder {
 	defer n.mu.Unlock()
 	if n.server != nil {
 		n.server.FlushAll()
+		return gone
+	}
+	if n.documents != nil {
+		n.documents.Wipe()
 		return gone
 	}
 	n.e = memory.New()

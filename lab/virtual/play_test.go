@@ -36,7 +36,7 @@ func number(t *testing.T, name string, without int) int {
 
 // worlds are how many programs a test run plays without settings.
 func worlds() map[virtual.World]int {
-	return map[virtual.World]int{virtual.Memory: 400, virtual.Quorum: 40, virtual.Redis: 12}
+	return map[virtual.World]int{virtual.Memory: 400, virtual.Documents: 100, virtual.TimedDocuments: 100, virtual.Quorum: 40, virtual.Redis: 12}
 }
 
 // The programme: HOLDFAST_LAB_SCHEDULES programs in each world, from seed

@@ -15,6 +15,9 @@ const (
 	Memory World = "memory" // engine/memory
 	Quorum World = "quorum" // engine/quorum over three of engine/memory
 	Redis  World = "redis"  // engine/goredis on miniredis
+	// engine/cas, on a store with a clock and on one without
+	TimedDocuments World = "timed documents"
+	Documents      World = "documents"
 )
 
 // Program is a schedule of work and faults. It prints as JSON.
@@ -127,6 +130,9 @@ func Draw(seed uint64, world World) Program {
 	}
 	return p
 }
+
+// ofDocuments reports whether each process has an engine of its own over documents.
+func (w World) ofDocuments() bool { return w == Documents || w == TimedDocuments }
 
 func (w World) nodes() int {
 	if w == Quorum {

@@ -52,6 +52,10 @@ func newSimulation(p Program) (*simulation, error) {
 			w.nodes = append(w.nodes, newServer(rate))
 			continue
 		}
+		if p.World.ofDocuments() {
+			w.nodes = append(w.nodes, newDocuments(rate, p.World == TimedDocuments))
+			continue
+		}
 		n := newNode(rate)
 		if len(p.Ahead) > 0 {
 			n.skew = p.Ahead[i]
@@ -104,6 +108,9 @@ func (w *simulation) engine(p *process) (engine.Engine, func()) {
 	}
 	if w.p.World == Redis {
 		return p.links[0], p.links[0].connect()
+	}
+	if w.p.World.ofDocuments() {
+		return p.links[0].overDocuments(), func() {}
 	}
 	return p.links[0], func() {}
 }
@@ -184,6 +191,9 @@ const (
 	// go-redis does not look at before it uses them, each dead connection in its
 	// pool costs one: three did in seed 601570 on that engine.
 	cleanupTime, serverCleanupTime = 3 * time.Second, 6 * time.Second
+	// observedTime is how long a dead waiter is taken for alive by a process that sees it for the
+	// first time, on a store without a clock, and then holds a lease that it never claims.
+	observedTime = engine.WaiterLife + engine.ClaimWindow
 	// recheckTimeout bounds the waits right after the faults.
 	recheckTimeout = 40 * time.Second
 )
@@ -200,11 +210,7 @@ func (w *simulation) run() (end runEnd) {
 	end.healed = w.rec.Now()
 	if w.p.Seed%2 == 0 && !w.has(Jump) { // a clock that is set back prolongs withdrawn requests
 		w.rounds.Wait()
-		if w.p.World == Redis {
-			<-time.After(serverCleanupTime)
-		} else {
-			<-time.After(cleanupTime)
-		}
+		<-time.After(w.p.World.cleanupTime())
 		w.leftovers(w.alive())
 	}
 	w.recheck(Plain)
@@ -215,6 +221,17 @@ func (w *simulation) run() (end runEnd) {
 	w.recheck(NoTenure)
 	w.close()
 	return end
+}
+
+// cleanupTime is the time that a world needs.
+func (w World) cleanupTime() time.Duration {
+	switch w {
+	case Redis:
+		return serverCleanupTime
+	case Documents:
+		return cleanupTime + observedTime
+	}
+	return cleanupTime
 }
 
 // runEnd is when the faults of a run were over, and when their traces were.

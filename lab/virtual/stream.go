@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
@@ -11,37 +12,51 @@ import (
 // mended is how long after a fault a subscription is made anew.
 const mended = 100 * time.Millisecond
 
-// stream carries wake-ups over a link, in order.
+// stream carries messages over a link, in order.
 type stream struct {
-	l       *link
-	prefix  string
-	client  string
-	deliver func(engine.Wakeup)
+	l      *link
+	open   func(ctx context.Context, e engine.Engine) (io.Closer, error) // at the store
+	resync func()
 
 	mu      sync.Mutex
-	inner   engine.Listener
-	pending []delayedWakeup
+	inner   io.Closer
+	pending []delayedMessage
 	busy    chan struct{} // closed when the goroutine that delivers is done; nil if none
 	closed  bool
 }
 
-// delayedWakeup is a wake-up on its way.
-type delayedWakeup struct {
-	w  engine.Wakeup
-	at time.Time
+// delayedMessage is a message on its way.
+type delayedMessage struct {
+	deliver func()
+	at      time.Time
 }
 
 // Listen implements engine.Engine.
 func (l *link) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
-	s := &stream{l: l, prefix: prefix, client: client, deliver: deliver}
-	got, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Listener, error) {
+	s := &stream{l: l, resync: func() { deliver(engine.Wakeup{Kind: engine.Resync}) }}
+	s.open = func(ctx context.Context, e engine.Engine) (io.Closer, error) {
+		return e.Listen(ctx, prefix, client, func(w engine.Wakeup) {
+			if w.Kind == engine.WakeGrant || w.Kind == engine.WakeMarked {
+				w.TTL = l.answer(w.TTL)
+			}
+			w.Token = l.n.outside(w.Token)
+			s.receive(func() { deliver(w) })
+		})
+	}
+	return s.listen(ctx)
+}
+
+// listen opens the stream.
+func (s *stream) listen(ctx context.Context) (io.Closer, error) {
+	l := s.l
+	got, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (io.Closer, error) {
 		s.mu.Lock()
 		known := s.inner != nil
 		s.mu.Unlock()
 		if known {
 			return s, nil // the request came twice
 		}
-		inner, err := e.Listen(context.WithoutCancel(ctx), prefix, client, s.receive)
+		inner, err := s.open(context.WithoutCancel(ctx), e)
 		if err != nil {
 			return nil, err
 		}
@@ -69,29 +84,25 @@ func (l *link) Listen(ctx context.Context, prefix, client string, deliver func(e
 	return got, err
 }
 
-// receive takes a wake-up from the store, unless it gets lost.
-func (s *stream) receive(w engine.Wakeup) {
+// receive takes a message from the store, unless it gets lost.
+func (s *stream) receive(deliver func()) {
 	if s.l.has(Cut, Hang, Deaf, Mute) || s.l.n.engine() == nil {
 		return
 	}
-	if w.Kind == engine.WakeGrant || w.Kind == engine.WakeMarked {
-		w.TTL = s.l.answer(w.TTL)
-	}
-	w.Token = s.l.n.outside(w.Token)
-	s.send(w, s.l.travel())
+	s.send(deliver, s.l.travel())
 }
 
 // again reports to the process that wake-ups may have been lost. A driver with a
 // connection of its own finds that out by itself.
 func (s *stream) again() {
 	if s.l.own == nil {
-		s.send(engine.Wakeup{Kind: engine.Resync}, mended)
+		s.send(s.resync, mended)
 	}
 }
 
 // moved subscribes at the store's new self. The node's mutex is held.
 func (s *stream) moved(e engine.Engine) {
-	inner, err := e.Listen(context.Background(), s.prefix, s.client, s.receive)
+	inner, err := s.open(context.Background(), e)
 	if err != nil {
 		return // it polls
 	}
@@ -100,14 +111,14 @@ func (s *stream) moved(e engine.Engine) {
 	s.mu.Unlock()
 }
 
-// send queues a wake-up behind those that are under way.
-func (s *stream) send(w engine.Wakeup, after time.Duration) {
+// send queues a message behind those that are under way.
+func (s *stream) send(deliver func(), after time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	s.pending = append(s.pending, delayedWakeup{w, time.Now().Add(after)})
+	s.pending = append(s.pending, delayedMessage{deliver, time.Now().Add(after)})
 	if s.busy == nil {
 		s.busy = make(chan struct{})
 		go s.run(s.busy)
@@ -137,7 +148,7 @@ func (s *stream) run(done chan struct{}) {
 		closed := s.closed
 		s.mu.Unlock()
 		if !closed {
-			s.deliver(next.w)
+			next.deliver()
 		}
 	}
 }

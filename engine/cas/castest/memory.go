@@ -30,10 +30,17 @@ func NewMemory() *Memory {
 	return &Memory{docs: make(map[cas.Key]kept), listeners: make(map[cas.Address]map[*receiver]bool)}
 }
 
-// Timed is a Memory with a clock, which is this machine's, set by Offset.
+// Wipe deletes all documents.
+func (m *Memory) Wipe() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.docs)
+}
+
+// Timed is a Memory with a clock.
 type Timed struct {
 	*Memory
-	Offset time.Duration
+	Clock func() time.Time
 }
 
 // Read implements cas.DocumentStore.
@@ -76,7 +83,8 @@ func (m *Memory) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome,
 		if outs[i].Doc = m.get(c.Key); outs[i].Doc.Rev != c.Rev {
 			continue
 		}
-		m.rev++
+		// Another store under the same keys, as after a loss of all data, has other revisions.
+		m.rev = max(m.rev+1, uint64(time.Now().UnixNano()))
 		m.docs[c.Key] = kept{Doc: cas.Doc{Rev: m.rev, Value: bytes.Clone(c.Value)}, until: time.Now().Add(c.Keep)}
 		outs[i] = cas.Outcome{Swapped: true, Doc: cas.Doc{Rev: m.rev}}
 		messages = append(messages, c.Messages...)
@@ -166,14 +174,14 @@ func (m *Memory) send(msg cas.Message) {
 
 // Now implements cas.TimedStore.
 func (t *Timed) Now(ctx context.Context) (time.Time, error) {
-	return time.Now().Add(t.Offset), ctx.Err()
+	return t.Clock(), ctx.Err()
 }
 
 // Read implements cas.DocumentStore.
 func (t *Timed) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
 	docs, err := t.Memory.Read(ctx, reads)
 	for i := range docs {
-		docs[i].At = time.Now().Add(t.Offset)
+		docs[i].At = t.Clock()
 	}
 	return docs, err
 }
@@ -182,7 +190,7 @@ func (t *Timed) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
 func (t *Timed) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
 	outs, err := t.Memory.Swap(ctx, changes)
 	for i := range outs {
-		outs[i].Doc.At = time.Now().Add(t.Offset)
+		outs[i].Doc.At = t.Clock()
 	}
 	return outs, err
 }
