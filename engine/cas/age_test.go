@@ -1,8 +1,6 @@
 package cas_test
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,46 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine/enginetest"
 )
 
-// aged is a store without a clock that knows how old its documents are.
-type aged struct {
-	*castest.Memory
-	mu   sync.Mutex
-	made map[uint64]time.Time // by revision
-}
-
-func newAged() *aged {
-	return &aged{Memory: castest.NewMemory(), made: make(map[uint64]time.Time)}
-}
-
-func (a *aged) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
-	outs, err := a.Memory.Swap(ctx, changes)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range outs {
-		if outs[i].Swapped {
-			a.made[outs[i].Doc.Rev] = time.Now()
-		}
-		outs[i].Doc.Age = a.age(outs[i].Doc.Rev)
-	}
-	return outs, err
-}
-
-func (a *aged) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
-	docs, err := a.Memory.Read(ctx, reads)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i := range docs {
-		docs[i].Age = a.age(docs[i].Rev)
-	}
-	return docs, err
-}
-
-func (a *aged) age(rev uint64) time.Duration {
-	if rev == 0 {
-		return 0
-	}
-	return time.Since(a.made[rev])
-}
+// newAged returns a store without a clock that knows how old its documents are.
+func newAged() castest.Aged { return castest.Aged{Memory: castest.NewMemory()} }
 
 func TestAgedStore(t *testing.T) {
 	castest.Run(t, func(testing.TB) cas.DocumentStore { return newAged() })

@@ -19,10 +19,10 @@ const (
 // The estimate holds as long as the store's clock is not set, this machine is not
 // suspended, and the rates of their clocks differ by less than driftShare.
 type clockEstimate struct {
-	mu   sync.Mutex
-	at   time.Time // of the store
-	sent time.Time // of the request, on this machine's monotonic clock
-	got  time.Time // of the reply
+	mu    sync.Mutex
+	shown time.Time // by the store's clock
+	sent  time.Time // when the request was, on this machine's monotonic clock
+	got   time.Time // when the reply was
 }
 
 // read takes the time in the reply to a request that was sent at an instant of this
@@ -38,18 +38,17 @@ func (c *clockEstimate) read(at, sent time.Time) {
 	}
 	early, _ := c.bounds(now)
 	least, _ := c.bounds(sent)
-	if c.at.IsZero() || at.After(early) || at.Before(least) {
-		c.at, c.sent, c.got = at, sent, now
+	if c.shown.IsZero() || at.After(early) || at.Before(least) {
+		c.shown, c.sent, c.got = at, sent, now
 	}
 }
 
-// now returns the bounds between which the store's time is. ok is false if there is no
-// recent reading.
-func (c *clockEstimate) now() (early, late time.Time, ok bool) {
-	now := time.Now()
+// at returns the bounds between which the store's time is at an instant of this machine's
+// clock. ok is false if there is no recent reading.
+func (c *clockEstimate) at(now time.Time) (early, late time.Time, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.at.IsZero() {
+	if c.shown.IsZero() {
 		return time.Time{}, time.Time{}, false
 	}
 	early, late = c.bounds(now)
@@ -58,7 +57,7 @@ func (c *clockEstimate) now() (early, late time.Time, ok bool) {
 
 // bounds returns the bounds for an instant of this machine's clock.
 func (c *clockEstimate) bounds(now time.Time) (early, late time.Time) {
-	return c.at.Add(slow(now.Sub(c.got))), c.at.Add(fast(now.Sub(c.sent)))
+	return c.shown.Add(slow(now.Sub(c.got))), c.shown.Add(fast(now.Sub(c.sent)))
 }
 
 // slow returns a span as the slowest clock measures it, fast as the fastest one does.

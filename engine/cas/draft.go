@@ -132,7 +132,7 @@ func (d *document) age(was *document, seen *sightings) {
 	for i, stamp := range d.stamps {
 		id := d.state.Holders[i].ID
 		if b, ok := before[id]; ok && was.stamps[b] == stamp {
-			d.ages[i] = max(d.ages[i], seen.age(id))
+			d.ages[i] = max(d.ages[i], seen.age(id, stamp))
 		}
 	}
 }

@@ -128,7 +128,7 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 		w := &writer{key: keys[i]}
 		if !e.timed {
 			known := e.writers.watch(keys[i])
-			w.seen.Store(known.seen.Load().with(parsed))
+			w.seen.Store(known.seen.Load().with(parsed, doc.Age))
 			known.seen.Store(w.seen.Load())
 		}
 		d := *parsed

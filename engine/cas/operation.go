@@ -19,7 +19,7 @@ type operation struct {
 	urgent bool           // others may wait for it, so it is not put off after a conflict
 	apply  func(q *queue.Queue, at instant) queue.Answer
 
-	again bool // a swap with it had an unknown outcome
+	again bool // it may have had its effect before
 
 	ctx  context.Context
 	sent time.Time

@@ -104,9 +104,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				e.finish(w, ops)
 				return
 			}
-			for _, op := range ops {
-				op.again = true
-			}
+			repeat(ops)
 		case out.Swapped || bytes.Equal(out.Doc.Value, d.bytes): // or an earlier copy of the call has made it
 			out.Doc.Value = d.bytes
 			e.adopt(w, out.Doc, d.document)
@@ -115,6 +113,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				return
 			}
 			fresh = true
+			repeat(ops)
 		case time.Now().After(deadline):
 			fail(fmt.Errorf("%w: %d others changed the resource first", engine.ErrUnavailable, conflicts))
 			return
@@ -187,6 +186,13 @@ func (e *Engine) finish(w *writer, ops []*operation) {
 	}
 }
 
+// repeat notes that operations are applied again that may have had their effect.
+func repeat(ops []*operation) {
+	for _, op := range ops {
+		op.again = true
+	}
+}
+
 // refuse fails the operations that make a document grow which is too large already, and
 // returns the others.
 func refuse(ops []*operation, d *draft) []*operation {
@@ -230,14 +236,16 @@ func (e *Engine) instant() (instant, error) {
 	if !e.timed {
 		return instant{now: time.Now().UnixMicro()}, nil
 	}
-	early, late, ok := e.clock.now()
+	local := time.Now()
+	early, late, ok := e.clock.at(local)
 	if !ok {
 		if _, err := e.Now(context.Background()); err != nil {
 			return instant{}, err
 		}
-		early, late, _ = e.clock.now()
+		local = time.Now()
+		early, late, _ = e.clock.at(local)
 	}
-	return instant{now: early.UnixMicro(), pad: translate.Micros(late.Sub(early)) + 1, local: time.Now()}, nil
+	return instant{now: early.UnixMicro(), pad: translate.Micros(late.Sub(early)) + 1, local: local}, nil
 }
 
 // heldFor reports whether a change that the store made at a time of its clock was made by

@@ -27,7 +27,11 @@ func newDocuments(rate float64, timed bool) *node {
 	if timed {
 		n.documents = &castest.Timed{Memory: memory, Clock: n.clock}
 	}
-	n.e = cas.New(n.documents, 0)
+	if timed {
+		n.e = cas.New(n.documents, 0)
+	} else { // from outside it is known how old documents are
+		n.e = cas.New(castest.Aged{Memory: memory}, 0)
+	}
 	return n
 }
 
@@ -58,19 +62,8 @@ func (d documentLink) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, er
 // Swap implements cas.DocumentStore.
 func (d documentLink) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
 	return ask(ctx, d.l, func(ctx context.Context, _ engine.Engine) ([]cas.Outcome, error) {
-		defer d.l.n.observe(changes)
 		return d.l.n.documents.Swap(ctx, changes)
 	})
-}
-
-// observe lets the node's own engine see what has changed: without a clock a lease lasts for
-// its TTL from when it was seen first.
-func (n *node) observe(changes []cas.Change) {
-	for _, c := range changes {
-		if c.Key.Space == cas.Resources {
-			_, _ = n.e.Peek(context.Background(), engine.Resource{Prefix: c.Key.Prefix, Name: c.Key.Name})
-		}
-	}
 }
 
 // Now implements cas.TimedStore.

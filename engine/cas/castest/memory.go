@@ -22,7 +22,7 @@ type Memory struct {
 
 type kept struct {
 	cas.Doc
-	until time.Time
+	made, until time.Time
 }
 
 // NewMemory returns an empty store.
@@ -35,6 +35,37 @@ func (m *Memory) Wipe() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.docs)
+}
+
+// Aged is a Memory that knows how old its documents are.
+type Aged struct{ *Memory }
+
+// Read implements cas.DocumentStore.
+func (a Aged) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
+	docs, err := a.Memory.Read(ctx, reads)
+	for i := range docs {
+		docs[i].Age = a.age(reads[i].Key, docs[i].Rev)
+	}
+	return docs, err
+}
+
+// Swap implements cas.DocumentStore.
+func (a Aged) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+	outs, err := a.Memory.Swap(ctx, changes)
+	for i := range outs {
+		outs[i].Doc.Age = a.age(changes[i].Key, outs[i].Doc.Rev)
+	}
+	return outs, err
+}
+
+// age returns the age of a revision, or 0 if it is not the present one.
+func (a Aged) age(k cas.Key, rev uint64) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d := a.docs[k]; rev != 0 && d.Rev == rev {
+		return time.Since(d.made)
+	}
+	return 0
 }
 
 // Timed is a Memory with a clock.
@@ -85,7 +116,7 @@ func (m *Memory) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome,
 		}
 		// Another store under the same keys, as after a loss of all data, has other revisions.
 		m.rev = max(m.rev+1, uint64(time.Now().UnixNano()))
-		m.docs[c.Key] = kept{Doc: cas.Doc{Rev: m.rev, Value: bytes.Clone(c.Value)}, until: time.Now().Add(c.Keep)}
+		m.docs[c.Key] = kept{Doc: cas.Doc{Rev: m.rev, Value: bytes.Clone(c.Value)}, made: time.Now(), until: time.Now().Add(c.Keep)}
 		outs[i] = cas.Outcome{Swapped: true, Doc: cas.Doc{Rev: m.rev}}
 		messages = append(messages, c.Messages...)
 	}
