@@ -24,6 +24,7 @@ const DefaultTimeout = 5 * time.Second
 type Engine struct {
 	store   DocumentStore
 	timed   bool // the store is a TimedStore
+	lagging bool // the store is a LaggingStore
 	timeout time.Duration
 	params  queue.Params
 
@@ -48,6 +49,7 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	e := &Engine{store: s, timeout: timeout, params: translate.Params(retention)}
 	e.params.Portion = maxDocument // clearing up costs this process, not the store
 	_, e.timed = s.(TimedStore)
+	_, e.lagging = s.(LaggingStore)
 	e.writers.all = make(map[Key]*writer)
 	e.polls.latest = make(map[string]poll)
 	e.beats.own = make(map[Address]*beat)

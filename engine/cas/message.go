@@ -32,16 +32,16 @@ func messageOf(prefix string, w engine.Wakeup, now queue.Time) Message {
 
 // wakeup returns the wake-up in a body, as the waiter may rely on it: on a store with a clock,
 // what is left of a grant counts from what the clock showed when the waiter's latest poll
-// was answered. If no poll of it is known, the waiter has to poll.
+// was answered. If no poll of it is known, or polls may be older than they seem, the waiter has to poll.
 func (e *Engine) wakeup(body []byte) (engine.Wakeup, error) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
 		return engine.Wakeup{}, err
 	}
 	w := engine.Wakeup{Kind: m.Kind, ID: m.ID, Token: m.Token, TTL: translate.Duration(m.TTL)}
-	if m.Kind == engine.WakeGrant && e.timed {
+	if m.Kind == engine.WakeGrant && (e.timed || e.lagging) {
 		w.TTL = 0
-		if shown, ok := e.polls.shown(m.ID); ok {
+		if shown, ok := e.polls.shown(m.ID); ok && !e.lagging {
 			w.TTL = max(0, translate.Duration(min(m.TTL, m.Deadline-shown)))
 		}
 	}

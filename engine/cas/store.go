@@ -51,6 +51,17 @@ type TimedStore interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// A LaggingStore is a DocumentStore of which a Read may, rarely, return a document that was replaced
+// before the call began. Nothing that excludes others follows from its reads: a
+// waiter does not rely on a message of its grant together with an earlier poll, and
+// repeats its request, which is a Swap.
+type LaggingStore interface {
+	DocumentStore
+
+	// ReadsMayLag marks the type.
+	ReadsMayLag()
+}
+
 // A Space separates the documents of an Engine.
 type Space byte
 
