@@ -31,7 +31,7 @@ ALL     := $(MODULES:%=./%/...)
 # packages lists those of some folders, without those of others. make check has the rules.
 packages = $(GO) list $(1:%=./%/...) | grep -vxF "$$($(GO) list $(2:%=./%/...))"
 
-test: redis databases ## what a change needs, with the race detector; installs Redis, PostgreSQL and MariaDB if they are missing
+test: redis databases ## what a change needs, with the race detector; installs Redis, PostgreSQL, MariaDB and ZooKeeper if they are missing
 	@echo "$(GO) test -race (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL))"
 	@set -e; all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL))); $(GO) test -race -timeout=$(TIMEOUT) $$all
 
@@ -116,3 +116,4 @@ redis:
 databases:
 	@bash .ci/postgresql
 	@bash .ci/mariadb
+	@bash .ci/zookeeper

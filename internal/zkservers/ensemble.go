@@ -1,0 +1,104 @@
+//go:build unix
+
+package zkservers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Ensemble is several servers that replicate each other.
+type Ensemble struct{ servers []*Server }
+
+// StartEnsemble starts n servers with lines of zoo.cfg besides the usual ones, and ends them with the test.
+func StartEnsemble(t testing.TB, n int, settings ...string) *Ensemble {
+	t.Helper()
+	e, err := launchEnsemble(n, settings...)
+	for try := 1; try < portTries && errors.Is(err, errEnded); try++ {
+		e, err = launchEnsemble(n, settings...)
+	}
+	if err != nil {
+		t.Fatalf("zkservers: %v", err)
+	}
+	t.Cleanup(e.stop)
+	return e
+}
+
+func launchEnsemble(n int, settings ...string) (*Ensemble, error) {
+	ports, err := freePorts(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		settings = append(settings, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, ports[2*i], ports[2*i+1]))
+	}
+	e := &Ensemble{}
+	for range n {
+		s, err := newServer(settings...)
+		if err == nil {
+			e.servers = append(e.servers, s)
+			err = s.identify(len(e.servers))
+		}
+		if err == nil {
+			err = s.launch()
+		}
+		if err != nil {
+			e.stop()
+			return nil, err
+		}
+	}
+	for _, s := range e.servers {
+		if err := s.awaitServing(); err != nil {
+			e.stop()
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// identify writes the number of a server of an ensemble.
+func (s *Server) identify(id int) error {
+	data := filepath.Join(s.dir, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(id)), 0o600)
+}
+
+func (e *Ensemble) stop() {
+	for _, s := range e.servers {
+		s.Stop()
+	}
+}
+
+// Servers returns the servers.
+func (e *Ensemble) Servers() []*Server { return e.servers }
+
+// Addrs returns the host:port of each server.
+func (e *Ensemble) Addrs() []string {
+	var addrs []string
+	for _, s := range e.servers {
+		addrs = append(addrs, s.Addr())
+	}
+	return addrs
+}
+
+// Leader returns the server that leads now. It fails the test if none does.
+func (e *Ensemble) Leader(t testing.TB) *Server {
+	t.Helper()
+	var modes []string
+	for _, s := range e.servers {
+		mode := s.Mode()
+		if mode == "leader" {
+			return s
+		}
+		modes = append(modes, mode)
+	}
+	t.Fatalf("zkservers: no leader: %q", strings.Join(modes, ", "))
+	return nil
+}

@@ -1,0 +1,194 @@
+//go:build unix
+
+package zkservers
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// startTimeout bounds a start on a busy machine; a start takes about a second.
+const startTimeout = 60 * time.Second
+
+// errEnded is returned if a server ends while it starts. It may be that another process has taken its port, which
+// without a logger it does not say: it is tried on other ports, portTries times in all.
+var errEnded = errors.New("ZooKeeper ended")
+
+const portTries = 3
+
+// Server is a ZooKeeper server. Only one goroutine at a time may change its state.
+type Server struct {
+	dir      string
+	port     int
+	settings []string // lines of zoo.cfg
+	process  *process // nil: not running
+}
+
+// Start starts a server with lines of zoo.cfg besides the usual ones, and ends it with the test.
+func Start(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	s, err := Launch(settings...)
+	if err != nil {
+		t.Fatalf("zkservers: %v", err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Launch starts a server for several tests. The caller must call Stop.
+func Launch(settings ...string) (*Server, error) {
+	for try := 1; ; try++ {
+		s, err := newServer(settings...)
+		if err != nil {
+			return nil, err
+		}
+		err = s.run()
+		if err == nil {
+			return s, nil
+		}
+		s.Stop()
+		if try == portTries || !errors.Is(err, errEnded) {
+			return nil, err
+		}
+	}
+}
+
+// newServer makes the folder of a server and finds a port. It does not start it.
+func newServer(settings ...string) (*Server, error) {
+	dir, err := redistest.DataDir("zookeeper-")
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return &Server{dir: dir, port: ports[0], settings: settings}, nil
+}
+
+// freePorts returns ports that are free now.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // after the others are found
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+// Addr returns the host:port for clients.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// run starts the process and waits until the server serves.
+func (s *Server) run() error {
+	if err := s.launch(); err != nil {
+		return err
+	}
+	return s.awaitServing()
+}
+
+// launch starts the process.
+func (s *Server) launch() error {
+	lines := append([]string{
+		"dataDir=" + filepath.Join(s.dir, "data"), "clientPortAddress=127.0.0.1", "clientPort=" + strconv.Itoa(s.port),
+		"tickTime=200", "initLimit=50", "syncLimit=10", "minSessionTimeout=400", "maxSessionTimeout=60000", "maxClientCnxns=0",
+		"admin.enableServer=false", "4lw.commands.whitelist=*", "snapshot.trust.empty=true",
+	}, s.settings...)
+	config := filepath.Join(s.dir, "zoo.cfg")
+	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return err
+	}
+	var err error
+	s.process, err = launch(s.dir, config)
+	return err
+}
+
+// awaitServing waits until the server serves clients.
+func (s *Server) awaitServing() error {
+	timeout := time.NewTimer(startTimeout)
+	defer timeout.Stop()
+	retry := time.NewTicker(20 * time.Millisecond)
+	defer retry.Stop()
+	for s.Mode() == "" {
+		select {
+		case <-retry.C:
+		case <-s.process.exited:
+			return fmt.Errorf("%w; it said:\n%s", errEnded, s.process.log)
+		case <-timeout.C:
+			return fmt.Errorf("ZooKeeper does not serve after %v; it said:\n%s", startTimeout, s.process.log)
+		}
+	}
+	return nil
+}
+
+// Mode returns standalone, leader or follower, or "" if the server does not serve.
+func (s *Server) Mode() string {
+	if m := regexp.MustCompile(`Mode: (\w+)`).FindStringSubmatch(s.ask("srvr")); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// ask returns the reply to a four letter word, or "" if there is none.
+func (s *Server) ask(word string) string {
+	const limit = time.Second
+	conn, err := net.DialTimeout("tcp", s.Addr(), limit)
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(limit)) != nil {
+		return ""
+	}
+	if _, err := conn.Write([]byte(word)); err != nil {
+		return ""
+	}
+	text, _ := io.ReadAll(conn)
+	return string(text)
+}
+
+// Pause stops the process; Resume continues it.
+func (s *Server) Pause(t testing.TB) { s.act(t, "pause", s.process.pause) }
+
+// Resume continues a paused process.
+func (s *Server) Resume(t testing.TB) { s.act(t, "resume", s.process.resume) }
+
+func (s *Server) act(t testing.TB, what string, f func() error) {
+	t.Helper()
+	if err := f(); err != nil {
+		t.Fatalf("zkservers: %s: %v", what, err)
+	}
+}
+
+// Kill ends the process as kill -9 does.
+func (s *Server) Kill() { s.process.kill() }
+
+// Restart kills the process if it runs, and starts the server on its data. It returns when the server serves.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	s.act(t, "restart", s.run)
+}
+
+// Stop ends the process and removes its data.
+func (s *Server) Stop() {
+	if s.process != nil {
+		s.process.kill()
+	}
+	_ = os.RemoveAll(s.dir) // what stays is in a temporary folder
+}
