@@ -21,6 +21,7 @@ func mayImport() map[string][]string {
 		"internal/leaktest":   {},
 		"internal/redistest":  {},
 		"internal/sqlservers": {"internal/redistest"},
+		"internal/zkservers":  {"internal/redistest"},
 		"internal/faulttest":  {},
 		// Random programs against models, for its own tests and those of the root.
 		"internal/primitivetest":    {"", "engine", "internal/random"},
@@ -33,6 +34,7 @@ func mayImport() map[string][]string {
 		"engine/cas/castest":        {"engine/cas"},
 		"engine/goredis":            {"engine"},
 		"engine/quorum":             {"engine"},
+		"engine/zookeeper":          {"engine", "engine/cas"},
 		"fence":                     {},
 		"fence/sqltest":             {},
 		"cmd":                       {"", "engine", "engine/goredis", "engine/memory", "engine/quorum", "fence"},
@@ -144,11 +146,16 @@ func rootIO(tr *tree) []finding {
 // cronReader is the one library that the root package imports; see decision 0030.
 const cronReader = "github.com/adhocore/gronx"
 
+// adapters are the engines that are modules of their own, because of their drivers.
+func adapters() []string {
+	return []string{"engine/etcd", "engine/mysql", "engine/postgres", "engine/sqlite", "engine/zookeeper"}
+}
+
 // thirdParty covers the root module; the others have their own go.mod, so that
 // what they need stays with them.
 func thirdParty(tr *tree) []finding {
 	rootModule := func(r *folder, s *source) bool {
-		return product(r, s) && !r.in("cmd") && !r.in("examples") && !r.in("otelholdfast") && !r.in("lab") && !r.in("bench") && !r.in("release")
+		return product(r, s) && !slices.ContainsFunc(adapters(), r.in) && !r.in("cmd") && !r.in("examples") && !r.in("otelholdfast") && !r.in("lab") && !r.in("bench") && !r.in("release")
 	}
 	foreign := func(p string) bool {
 		_, own := home(p)

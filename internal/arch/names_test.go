@@ -23,8 +23,8 @@ func sameMeaning() []struct {
 			[]string{"Answer", "Break", "Brief", "Cause", "Holder", "Release", "Request", "Snapshot", "Status", "Waiter"},
 			[]string{"", "engine", "engine/goredis/internal/script", "internal/queue"}},
 		{"a tombstone remembers how an ID ended", []string{"tombstone"}, []string{"engine/quorum", "internal/queue"}},
-		{"an engine is named by its package", []string{"Engine"}, []string{"engine", "engine/cas", "engine/goredis", "engine/memory", "engine/quorum"}},
-		{"options are named by their package", []string{"Option", "options"}, []string{"", "engine/enginetest", "engine/goredis"}},
+		{"an engine is named by its package", []string{"Engine"}, append(adapters(), "engine", "engine/cas", "engine/goredis", "engine/memory", "engine/quorum")},
+		{"options are named by their package", []string{"Option", "options"}, append(adapters(), "", "engine/enginetest", "engine/goredis")},
 		{"engine.Client describes the process of a holdfast.Client to the store", []string{"Client"}, []string{"", "engine"}},
 	}
 }

@@ -1,0 +1,67 @@
+package zookeeper
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/internal/zkservers"
+)
+
+// shared is the server of the tests that do not harm it.
+var shared struct {
+	once   sync.Once
+	server *zkservers.Server
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.server != nil {
+		shared.server.Stop()
+	}
+	os.Exit(code)
+}
+
+func sharedServer(t testing.TB) *zkservers.Server {
+	t.Helper()
+	shared.once.Do(func() { shared.server, shared.err = zkservers.Launch() })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.server
+}
+
+// logger is the log of a test, which ends with it.
+type logger struct {
+	mu sync.Mutex
+	t  testing.TB
+}
+
+func (l *logger) Printf(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.t != nil {
+		l.t.Logf(format, args...)
+	}
+}
+
+// connect opens a connection for the length of a test.
+func connect(t testing.TB, session time.Duration, addrs ...string) *zk.Conn {
+	t.Helper()
+	l := &logger{t: t}
+	conn, _, err := zk.Connect(addrs, session, zk.WithLogger(l), zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.t = nil
+	})
+	return conn
+}

@@ -1,0 +1,99 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
+)
+
+var errSession = errors.New("zookeeper: the session changed meanwhile")
+
+// get returns the document of a znode as the server of the connection has it, or the zero
+// document if there is none.
+func (s *store) get(ctx context.Context, path string) (stored, error) {
+	b, err := call(ctx, s, path, func() ([]byte, error) {
+		b, _, err := s.conn.Get(path)
+		return b, err
+	})
+	if errors.Is(err, zk.ErrNoNode) {
+		return stored{}, nil
+	}
+	if err != nil {
+		return stored{}, err
+	}
+	d, ok := decode(b)
+	if !ok {
+		return stored{}, fmt.Errorf("%w: zookeeper: %s is not a document of this program: choose another root (WithRoot)", engine.ErrDenied, path)
+	}
+	return d, nil
+}
+
+// Read implements cas.DocumentStore. All reads of a call share a sync.
+func (s *store) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
+	docs := make([]cas.Doc, len(reads))
+	err := s.inSession(ctx, func() error {
+		return each(len(reads), func(i int) error {
+			d, err := s.get(ctx, s.path(reads[i].Key))
+			docs[i] = cas.Doc{Rev: d.rev, Value: d.value}
+			if d.rev == reads[i].Rev && d.rev != 0 {
+				docs[i].Value, docs[i].Unchanged = nil, true
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return docs, nil
+}
+
+// inSession runs reads after a sync in the same session, again if the session was another one: only
+// within one session a server is never behind the one that answered before.
+func (s *store) inSession(ctx context.Context, reads func() error) error {
+	for {
+		session := s.conn.SessionID()
+		if err := s.sync(ctx); err != nil {
+			return err
+		}
+		if session != 0 && session == s.conn.SessionID() {
+			if err := reads(); err != nil || session == s.conn.SessionID() {
+				return err
+			}
+		}
+	}
+}
+
+// Keys implements cas.DocumentStore.
+func (s *store) Keys(ctx context.Context, space cas.Space, prefix string) iter.Seq2[cas.Key, error] {
+	return func(yield func(cas.Key, error) bool) {
+		fail := func(err error) { yield(cas.Key{}, err) }
+		if err := s.sync(ctx); err != nil {
+			fail(err)
+			return
+		}
+		folder := s.folder(space, prefix)
+		shards, err := s.children(ctx, folder)
+		if err != nil {
+			fail(err)
+			return
+		}
+		for _, shard := range shards {
+			names, err := s.children(ctx, folder+"/"+shard)
+			if err != nil {
+				fail(err)
+				return
+			}
+			for _, n := range names {
+				if name, ok := unescape(n); ok && !yield(cas.Key{Space: space, Prefix: prefix, Name: name}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
