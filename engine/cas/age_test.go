@@ -1,6 +1,7 @@
 package cas_test
 
 import (
+	"encoding/binary"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,5 +119,25 @@ func TestRenewedLeaseIsNotOld(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The time to forget a document is by the clock of the machine that wrote it. Another machine, whose
+// clock is an hour ahead, does not forget a document that has a holder.
+func TestClockAheadForgetsNoHolder(t *testing.T) {
+	s := castest.NewMemory()
+	newcomer(t, s, request("a.1", time.Hour, false))
+	key := cas.Key{Space: cas.Resources, Prefix: "p", Name: "n"}
+	docs, err := s.Read(t.Context(), []cas.Read{{Key: key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := docs[0].Value
+	binary.BigEndian.PutUint64(old[1:], 1) // the time to forget follows the version
+	if outs, err := s.Swap(t.Context(), []cas.Change{{Key: key, Rev: docs[0].Rev, Value: old, Keep: time.Hour}}); err != nil || !outs[0].Swapped {
+		t.Fatal(outs, err)
+	}
+	if a := newcomer(t, s, request("b.1", time.Hour, false)); a.Status != engine.Busy || a.Holder.ID != "a.1" {
+		t.Errorf("%v, and the holder is %q", a.Status, a.Holder.ID)
 	}
 }

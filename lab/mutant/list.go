@@ -8,7 +8,7 @@ import (
 
 // All lists the mutants.
 func All() []Mutant {
-	return slices.Concat(windows(), queues(), attempts(), quorums(), servers())
+	return slices.Concat(windows(), queues(), attempts(), quorums(), servers(), documents())
 }
 
 // windows are bugs in trust windows and their renewal.

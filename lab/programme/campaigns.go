@@ -123,6 +123,8 @@ func subjectOf(w virtual.World) string {
 		return "holdfast-memory"
 	case virtual.Quorum:
 		return "holdfast-quorum"
+	case virtual.Documents, virtual.TimedDocuments:
+		return "holdfast-documents"
 	}
 	return "holdfast"
 }

@@ -13,6 +13,7 @@ import (
 func Full(catalog subject.Catalog) Plan {
 	p := Plan{Catalog: catalog, Runs: 100, Seed: 1, Virtual: []Virtual{
 		{World: virtual.Memory, Count: 100_000}, {World: virtual.Quorum, Count: 10_000}, {World: virtual.Redis, Count: 2_000},
+		{World: virtual.Documents, Count: 10_000}, {World: virtual.TimedDocuments, Count: 10_000},
 	}}
 	for _, id := range liveSubjects() {
 		p.Live = append(p.Live, Live{Subject: id, Count: 600})
@@ -61,7 +62,7 @@ const (
 
 // worlds are those of virtual time that a plan's subjects live in.
 func (p Plan) worlds() (out []virtual.World) {
-	for _, w := range []virtual.World{virtual.Memory, virtual.Quorum, virtual.Redis} {
+	for _, w := range []virtual.World{virtual.Memory, virtual.Quorum, virtual.Redis, virtual.Documents, virtual.TimedDocuments} {
 		if p.wants(subjectOf(w)) {
 			out = append(out, w)
 		}

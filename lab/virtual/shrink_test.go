@@ -12,7 +12,7 @@ import (
 // The program of a seed is always the same.
 func TestDrawIsDeterministic(t *testing.T) {
 	for seed := range uint64(200) {
-		for _, world := range []virtual.World{virtual.Memory, virtual.Quorum, virtual.Redis} {
+		for _, world := range []virtual.World{virtual.Memory, virtual.Quorum, virtual.Redis, virtual.Documents, virtual.TimedDocuments} {
 			if a, b := virtual.Draw(seed, world), virtual.Draw(seed, world); !reflect.DeepEqual(a, b) {
 				t.Fatalf("seed %d: %+v and %+v", seed, a, b)
 			}

@@ -1,0 +1,62 @@
+package mutant
+
+import "github.com/holdfast-go/holdfast/lab/virtual"
+
+// documents are bugs in the engine on documents.
+func documents() []Mutant {
+	const folder = "engine/cas/"
+	exclusion := []string{"overlap", "inside", "told", "model", "kept", "ended", "tokens"}
+	return []Mutant{
+		{
+			Name: "the answer to a poll is of an old document", File: folder + "write.go", World: virtual.Documents,
+			Checks:  append([]string{"starvation", "hand-off", "deadlock", "errors"}, exclusion...),
+			Patches: []Patch{{"	fresh := false // the document was read after the operations came\n", "	fresh := true\n"}},
+		},
+		{
+			Name: "a conflict counts as success", File: folder + "write.go", World: virtual.Documents, Checks: append([]string{"leftovers", "errors"}, exclusion...),
+			Patches: []Patch{{"		case out.Swapped || bytes.Equal(out.Doc.Value, d.bytes):", "		case true || bytes.Equal(out.Doc.Value, d.bytes):"}},
+		},
+		{
+			Name: "a renewed lease keeps its stamp", File: folder + "draft.go", World: virtual.Documents, Checks: exclusion,
+			Patches: []Patch{{"			h.Deadline, is.stamps[i] = h.Deadline-now, was.stamps[b]+1\n", "			h.Deadline, is.stamps[i] = h.Deadline-now, was.stamps[b]\n"}},
+		},
+		{
+			Name: "an abandoned waiter is released although it holds", File: folder + "polls.go", World: virtual.Documents, Checks: exclusion,
+			Patches: []Patch{{"			if !q.Waits(id) {", "			if false {"}},
+		},
+		{
+			Name: "an abandoned waiter stays in the line", File: folder + "beats.go", World: virtual.TimedDocuments, Checks: []string{"leftovers", "deadlock", "hand-off"},
+			Patches: []Patch{{"	e.dismiss(client)\n", ""}},
+		},
+		{
+			Name: "a pushed grant counts from its arrival on a store with a clock", File: folder + "message.go", World: virtual.TimedDocuments, Checks: exclusion,
+			Patches: []Patch{{"			w.TTL = max(0, translate.Duration(min(m.TTL, m.Deadline-shown)))\n", "			w.TTL = translate.Duration(m.TTL) + translate.Duration(0*shown)\n"}},
+		},
+		{
+			Name: "a lease lasts no longer by what is not known of the store's time", File: folder + "write.go", World: virtual.TimedDocuments, Checks: exclusion,
+			Patches: []Patch{{"pad: translate.Micros(late.Sub(early)) + 1, local: local}", "pad: 0 * translate.Micros(late.Sub(early)), local: local}"}},
+		},
+		{
+			Name: "the store's time is taken for later than it is", File: folder + "clock_estimate.go", World: virtual.TimedDocuments, Checks: exclusion,
+			Patches: []Patch{{"	return c.shown.Add(slow(now.Sub(c.got))), ", "	return c.shown.Add(2 * fast(now.Sub(c.got))), "}},
+		},
+		{
+			Name: "nobody shows that its waiters poll", File: folder + "beats.go", World: virtual.Documents, Checks: []string{"starvation", "hand-off", "deadlock", "errors"},
+			Patches: []Patch{{"	if time.Since(own.at) < beatInterval {", "	if time.Since(own.at) < 1000*beatInterval {"}},
+		},
+		{
+			Name: "dead waiters are granted", File: folder + "check.go", World: virtual.TimedDocuments, Checks: []string{"deadlock", "hand-off"},
+			Patches: []Patch{{"		if !verified[i] {\n", "		if true {\n"}},
+		},
+		{
+			Name: "a grant is not told to the waiter", File: folder + "write.go", World: virtual.Documents, Checks: []string{"hand-off"},
+			Patches: []Patch{{"		for _, w := range translate.Wakeups(op.answer) {\n			all = append(all, messageOf(prefix, w, now))\n		}\n", ""}},
+		},
+		{
+			Name: "a document is forgotten although it has parties", File: folder + "document.go", World: virtual.Documents,
+			Holds:   "the clocks of processes agree in the lab, so a document with a party is never old enough; engine/cas has a test with clocks that differ",
+			Checks:  exclusion,
+			Patches: []Patch{{" && len(d.state.Holders)+len(d.state.Waiters) == 0", ""}},
+		},
+	}
+}
