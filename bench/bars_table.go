@@ -32,6 +32,8 @@ func bars() []bar {
 		bar{"convoy", "200", "holdfast", commands, against{label: "50"}, atMost, 1.1},
 		bar{"kill", "", "holdfast", lateP50, against{}, atMost, 10},
 		bar{"kill", "", "holdfast", lateMin, against{}, atLeast, 0},
+		bar{"start", "version", "holdfast version", startP50, against{}, atMost, 4},
+		bar{"start", "run", "holdfast run x -- true", startP50, against{}, atMost, 12},
 		bar{"idle", "100,000, TTL 15 s", "holdfast", clientShare, against{}, atMost, 5},
 		bar{"idle", "100,000, TTL 15 s", "holdfast", serverShare, against{}, atMost, 7},
 		bar{"idle", "100,000, TTL 15 s", "holdfast", allocsEach, against{}, atMost, 0.5},

@@ -29,6 +29,7 @@ type contender struct {
 	background bool
 	on         topology
 	open       func(s settings) (client, error)
+	command    []string // in place of open: a program and its arguments
 	// leaseEnd returns the time at which the lease of a resource ends in the store;
 	// nil for a contender without leases.
 	leaseEnd func(ctx context.Context, rdb *redis.Client, resource string) (time.Time, error)
@@ -60,7 +61,7 @@ var evalsha = []string{"evalsha"}
 
 // contenders lists all contenders.
 func contenders() []contender {
-	return []contender{
+	return append(commandContenders(),
 		holdfastContender("holdfast"),
 		onRequestContexts(holdfastContender("holdfast, ctx that can end")),
 		holdfastCluster("holdfast, cluster of 1", 1),
@@ -92,7 +93,7 @@ func contenders() []contender {
 		setFloor(),
 		listFloor(),
 		mutexFloor(),
-	}
+	)
 }
 
 // contenderNamed returns the contender with a name.

@@ -55,6 +55,23 @@ func pinSelf() (cores, error) {
 	return c, syscall.Exec(self, os.Args, append(os.Environ(), pinned+"="+list(cpus)))
 }
 
+// spread lets the calling goroutine, and what it starts, use all CPUs until back is called.
+func (c cores) spread() (back func(), err error) {
+	if len(c.server) == 0 {
+		return func() {}, nil
+	}
+	runtime.LockOSThread()
+	if err := unix.SchedSetaffinity(0, cpuSet(append(c.clients[:len(c.clients):len(c.clients)], c.server...))); err != nil {
+		runtime.UnlockOSThread()
+		return nil, fmt.Errorf("use all CPUs: %w", err)
+	}
+	return func() {
+		if unix.SchedSetaffinity(0, cpuSet(c.clients)) == nil {
+			runtime.UnlockOSThread() // otherwise the thread ends with its goroutine
+		}
+	}, nil
+}
+
 // pinServer pins all threads of a server.
 func (c cores) pinServer(pid int) error {
 	if len(c.server) == 0 {

@@ -36,6 +36,10 @@ const (
 	lateMax metric = "latest ms"
 	lateMin metric = "earliest ms"
 
+	startP50 metric = "start p50 ms"
+	startMin metric = "fastest start ms"
+	startCPU metric = "CPU ms/start"
+
 	heapEach       metric = "heap B/lease"
 	stackEach      metric = "stack B/lease"
 	goroutinesEach metric = "goroutines/lease"

@@ -25,6 +25,7 @@ func panels(scenario string) []metric {
 		"topologies-alone": {pairTime, pairP99, serverCPU},
 		"quorum":           {pairTime, longestPair, goroutines},
 		"scripts":          {serverCPU},
+		"start":            {startP50, startCPU},
 		"idle":             {clientShare, serverShare, heapEach, goroutinesEach},
 	}[scenario]
 }

@@ -43,7 +43,7 @@ func (p program) big() program {
 func scenarios(p program) []scenario {
 	return []scenario{
 		uncontended(), spreadOut(p.spread), hot(p.crowd), processes(), handOff(), convoys(p.convoys),
-		growth(p.growth), kills(p.kills), quorums(), idle(p.idle), scripts(),
+		growth(p.growth), kills(p.kills), quorums(), idle(p.idle), scripts(), starts(),
 		topologies(p.wide), topologiesAlone(),
 	}
 }

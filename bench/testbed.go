@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -20,8 +21,9 @@ type testbed struct {
 	rounds    int
 	slice     time.Duration
 	ttl       time.Duration
-	pool      int // of the flag -pool
-	resources int // resources so far
+	pool      int    // of the flag -pool
+	resources int    // resources so far
+	programs  string // folder of the programs that were built, once there are some
 }
 
 func newTestbed(c cores, rounds int, slice time.Duration) (*testbed, error) {
@@ -47,6 +49,7 @@ func (s *testbed) close() {
 	}
 	_ = s.meter.rdb.Close()
 	s.closeSites()
+	_ = os.RemoveAll(s.programs)
 	s.server.Stop()
 }
 
