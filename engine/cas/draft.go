@@ -20,6 +20,7 @@ type draft struct {
 	changed  bool
 	keep     time.Duration
 	messages []Message
+	marks    bool // see Change.Marks
 	instant
 }
 
@@ -70,6 +71,7 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	is.state.Prune(maxTombstones, now)
 	is.age(was, w.seen.Load())
 	d.bytes = is.encode()
+	d.marks = is.state.Marked != was.state.Marked
 	d.keep = translate.Duration(is.state.Forget - now)
 	return d, nil
 }

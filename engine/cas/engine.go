@@ -23,8 +23,9 @@ const DefaultTimeout = 5 * time.Second
 // engine on the same store.
 type Engine struct {
 	store   DocumentStore
-	timed   bool // the store is a TimedStore
-	lagging bool // the store is a LaggingStore
+	timed   bool       // the store is a TimedStore
+	lagging bool       // the store is a LaggingStore
+	paced   PacedStore // nil if the store is none
 	timeout time.Duration
 	params  queue.Params
 
@@ -50,6 +51,7 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	e.params.Portion = maxDocument // clearing up costs this process, not the store
 	_, e.timed = s.(TimedStore)
 	_, e.lagging = s.(LaggingStore)
+	e.paced, _ = s.(PacedStore)
 	e.writers.all = make(map[Key]*writer)
 	e.polls.latest = make(map[string]poll)
 	e.beats.own = make(map[Address]*beat)
@@ -83,9 +85,19 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		return engine.Answer{}, err
 	}
 	if op.waiting() {
+		e.waits(r.Resource.Prefix, op.line, op.answer.Position)
 		e.beat(ctx, Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(op.line)})
+	} else {
+		e.waits(r.Resource.Prefix, r.ID, -1)
 	}
 	return translate.Answer(op.answer, op.now, func(string) engine.Client { return op.holder })
+}
+
+// waits reports to a PacedStore whether a party waits.
+func (e *Engine) waits(prefix, holderID string, ahead int) {
+	if e.paced != nil {
+		e.paced.Waits(Address{Prefix: prefix, Client: engine.ClientOf(holderID)}, holderID, ahead)
+	}
 }
 
 // renewedAtOnce is how many leases one Renew renews at the same time.
@@ -113,6 +125,7 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 
 // Release implements engine.Engine.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
+	e.waits(r.Resource.Prefix, r.ID, -1)
 	return e.do(ctx, r.Resource, &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
 		return q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), at.now)
 	}})
@@ -168,6 +181,9 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 		if err != nil {
 			resync()
 			return
+		}
+		if w.Kind != engine.Resync {
+			e.waits(prefix, w.ID, -1)
 		}
 		deliver(w)
 	}

@@ -62,6 +62,17 @@ type LaggingStore interface {
 	ReadsMayLag()
 }
 
+// A PacedStore is a DocumentStore that looks for messages, at intervals that depend on
+// how soon one may come.
+type PacedStore interface {
+	DocumentStore
+
+	// Waits is called whenever a waiter of a client was answered, with the number of
+	// waiters ahead of it, and with -1 when it does not wait any more. A waiter is
+	// answered at least each engine.WaiterLife. Waits returns quickly.
+	Waits(client Address, holderID string, ahead int)
+}
+
 // A Space separates the documents of an Engine.
 type Space byte
 
@@ -97,10 +108,10 @@ type Doc struct {
 	// At is the time of the store's clock at a moment of the call at which the
 	// document was this one. Only a TimedStore sets it.
 	At time.Time
-	// Age is for how long the document has been this one, at least, on a clock that is
-	// never set. A store that does not know it leaves it 0, and a TimedStore needs none:
-	// it saves a client that sees a resource for the first time the wait for the TTL of
-	// a lease whose holder died earlier.
+	// Age is the time since a moment of the call that made the document, or less, on a
+	// clock that is never set. A store that does not know it leaves it 0, and a TimedStore
+	// needs none: it saves a client that sees a resource for the first time the wait for
+	// the TTL of a lease whose holder died earlier.
 	Age time.Duration
 }
 
@@ -114,6 +125,8 @@ type Change struct {
 	Keep time.Duration
 	// Relaxed: the change may be lost if the store crashes.
 	Relaxed bool
+	// Marks: the change begins or ends a mark, which outlives holders and waiters.
+	Marks bool
 	// Messages are sent when the change was made, and are hints: they may be
 	// lost or arrive twice. There may be thousands.
 	Messages []Message

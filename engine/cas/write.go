@@ -89,7 +89,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 			continue
 		}
 		sent := time.Now()
-		out, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Messages: d.messages})
+		out, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages})
 		switch {
 		case err != nil:
 			if errors.Is(err, engine.ErrDenied) || time.Now().After(deadline) {
