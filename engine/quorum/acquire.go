@@ -57,10 +57,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		a.endTurn()
 		e.localQueues.remove(r.Resource, r.ID)
 	}
-	switch {
-	case unavailable(err):
-		a.keepForRetry()
-	case err != nil || ans.Status != engine.Granted:
+	if !unavailable(err) {
 		e.forgetIdle(k, a)
 	}
 	return ans, err
@@ -73,9 +70,7 @@ func (e *Engine) forgetIdle(k attemptKey, a *attemptState) {
 	a.mu.Unlock()
 	if idle {
 		e.attempts.remove(k, a, 0)
-		return
 	}
-	a.keepForRetry()
 }
 
 // queuedAnswer is the answer to a request that waits behind ahead others of this process. Next
@@ -84,7 +79,6 @@ func (a *attemptState) queuedAnswer(busy engine.Answer, ahead int) engine.Answer
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queued = true
-	a.keepUntil = time.Now().Add(retryTimeout)
 	return engine.Answer{Status: engine.Queued, Position: ahead + busy.Position, Next: busy.Next}
 }
 

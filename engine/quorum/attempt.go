@@ -14,17 +14,17 @@ import (
 type attemptState struct {
 	busy chan struct{} // full while an Acquire is under way
 
-	mu        sync.Mutex
-	leases    []*quorumLease // ballots that may be on a node, including the lease
-	lease     *quorumLease   // nil: none
-	deadline  time.Time
-	cause     engine.Cause // how it ended; 0: it has not
-	queued    bool         // an Acquire was answered Queued
-	turn      *turn        // its place in the queues of the nodes; nil: it does not wait there
-	proposed  uint64       // the latest token that was chosen here
-	maxNamed  uint64       // the highest token in the ID of a ballot, since IDs must differ
-	repeats   int          // ballots whose token was not above it
-	keepUntil time.Time    // it must not be removed earlier
+	mu       sync.Mutex
+	leases   []*quorumLease // ballots that may be on a node, including the lease
+	lease    *quorumLease   // nil: none
+	deadline time.Time
+	cause    engine.Cause // how it ended; 0: it has not
+	queued   bool         // an Acquire was answered Queued
+	turn     *turn        // its place in the queues of the nodes; nil: it does not wait there
+	proposed uint64       // the latest token that was chosen here
+	maxNamed uint64       // the highest token in the ID of a ballot, since IDs must differ
+	repeats  int          // ballots whose token was not above it
+	used     time.Time    // when it was requested or withdrawn last
 }
 
 // lock admits one Acquire of this holder ID at a time.
@@ -53,7 +53,19 @@ func (a *attemptState) end(c engine.Cause) {
 	if a.cause == 0 {
 		a.cause = c
 	}
-	a.keepUntil = time.Now().Add(tombstoneTTL)
+}
+
+// isExpired reports whether an attempt can be removed: one without a lease as soon as its ballots
+// cannot be under way any more. The mutex is held.
+func (a *attemptState) isExpired(now time.Time) bool {
+	last, keep := a.used, retryTimeout
+	if a.deadline.After(last) {
+		last = a.deadline
+	}
+	if a.cause != 0 || a.lease != nil {
+		keep = tombstoneTTL
+	}
+	return now.Sub(last) > keep
 }
 
 // nextToken returns the token of the next ballot: above all that were observed and above those
@@ -89,15 +101,6 @@ func (a *attemptState) resetTokens(k *tokens, res engine.Resource) {
 	a.proposed = 0
 }
 
-// keepForRetry keeps an attempt without a lease for as long as its ballots may be under way.
-func (a *attemptState) keepForRetry() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.cause == 0 && a.lease == nil {
-		a.keepUntil = time.Now().Add(retryTimeout)
-	}
-}
-
 // add records that a ballot has begun.
 func (a *attemptState) add(t *quorumLease) {
 	a.mu.Lock()
@@ -128,7 +131,6 @@ func (a *attemptState) extendLocked(sent time.Time, ttl time.Duration) {
 	if end := sent.Add(ttl); end.After(a.deadline) {
 		a.deadline = end
 	}
-	a.keepUntil = a.deadline.Add(tombstoneTTL)
 }
 
 // withdraw withdraws a ballot in the background. The latest few ballots with an unanswered

@@ -42,18 +42,21 @@ func (g *attempts) find(k attemptKey) *attemptState {
 func (g *attempts) findOrCreate(k attemptKey) *attemptState {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	now := time.Now()
 	if a := g.all[k]; a != nil {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.used = now
 		return a
 	}
-	now := time.Now()
-	a := &attemptState{busy: make(chan struct{}, 1), cause: g.tombstones.cause(k), keepUntil: now.Add(tombstoneTTL)}
+	a := &attemptState{busy: make(chan struct{}, 1), cause: g.tombstones.cause(k), used: now}
 	if a.cause != 0 {
 		return a
 	}
 	if len(g.all) >= g.sweepAt {
 		for other, a := range g.all {
 			a.mu.Lock()
-			if now.After(a.keepUntil) {
+			if a.isExpired(now) {
 				delete(g.all, other)
 				if a.turn != nil {
 					g.turns.Delete(a.turn.held.ID)
