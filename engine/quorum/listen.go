@@ -8,9 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// maxBreaks is the maximum number of breaks that a listener records.
-const maxBreaks = 256
-
 // mergedListener is the merged wake-ups of the nodes for one client.
 type mergedListener struct {
 	e              *Engine
@@ -25,9 +22,10 @@ type mergedListener struct {
 	closed  bool
 
 	mu       sync.Mutex
-	nodes    []engine.Listener   // by node; nil: not open
-	returned bool                // from Listen
-	broken   map[engine.Held]int // the node that reported a break first, by the ID and token there
+	nodes    []engine.Listener // by node; nil: not open
+	returned bool              // from Listen
+	broken   engine.Held       // the lease whose break was reported last
+	brokenOn *node             // the node that reported it first
 }
 
 // Listen implements engine.Engine. It returns when a majority of the nodes sends
@@ -38,7 +36,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 	}
 	l := &mergedListener{
 		e: e, prefix: prefix, client: client, deliver: deliver,
-		nodes: make([]engine.Listener, len(e.nodes)), broken: make(map[engine.Held]int),
+		nodes: make([]engine.Listener, len(e.nodes)),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	first := make(chan nodeReply[struct{}], len(e.nodes))
@@ -126,14 +124,10 @@ func (l *mergedListener) firstReport(n *node, id string) bool {
 	defer l.mu.Unlock()
 	var lease engine.Held
 	lease.ID, lease.Token = parseLeaseID(id)
-	first, known := l.broken[lease]
-	if known && first != n.index {
+	if lease == l.broken && n != l.brokenOn {
 		return false
 	}
-	if len(l.broken) >= maxBreaks {
-		clear(l.broken)
-	}
-	l.broken[lease] = n.index
+	l.broken, l.brokenOn = lease, n
 	return true
 }
 
