@@ -43,7 +43,8 @@ func (t *quorumLease) needsSync(n *node) bool {
 	case releasing, withdrawing:
 		return true
 	case held:
-		return s.provisional && t.fullTTL > 0 || !s.resizing && t.request.Weight > 0 && s.weight != t.request.Weight
+		// Weights never grow; one of 0 is not known.
+		return s.provisional && t.fullTTL > 0 || t.request.Weight > 0 && (s.weight == 0 || s.weight > t.request.Weight)
 	}
 	return false
 }
@@ -149,12 +150,13 @@ func (t *quorumLease) setSyncing(nodes []*node) {
 	}
 }
 
-// endSync records the result of a call. If it failed, the node's outbox repeats it.
+// endSync records the result of a call, which the node's outbox repeats if it failed. If the wanted
+// state has changed meanwhile, the next call is scheduled.
 func (t *quorumLease) endSync(n *node, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.onNode[n.index].syncing = false
-	if unavailable(err) && err != errMarkUnconfirmed {
+	if err == nil || unavailable(err) && err != errMarkUnconfirmed {
 		t.scheduleSync(n)
 	}
 }

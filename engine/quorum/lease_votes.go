@@ -107,7 +107,7 @@ func grantedTTL(votes []vote, need int) time.Duration {
 }
 
 // kthLargest returns the k-th largest value of the answers with a status; 0 if there are fewer.
-func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(engine.Answer) T) T {
+func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(engine.Answer) T) (none T) {
 	var all []T
 	for _, v := range votes {
 		if v.status(s) {
@@ -115,7 +115,6 @@ func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(
 		}
 	}
 	if len(all) < k {
-		var none T
 		return none
 	}
 	slices.Sort(all)

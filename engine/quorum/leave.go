@@ -57,7 +57,9 @@ func (d *dispatcher) leave(id string) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stopWorkers(d.idleWorkers)
+	for ; d.idle > 0; d.idle-- {
+		d.work <- nil
+	}
 	if w != nil {
 		w.cancel()
 		for _, n := range d.nodes {

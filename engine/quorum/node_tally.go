@@ -47,6 +47,20 @@ func (t *tally) removed() bool { return t.confirmations+len(t.gone) >= t.need }
 // the first answers may only report that the lease is gone, and later ones the cause.
 func (t *tally) final() bool { return t.confirmed() || len(t.gone) == t.nodes }
 
+// await adds answers until the outcome is certain. When the lease is lost or removed, or cannot be
+// confirmed any more, the remaining nodes have the grace period.
+func (t *tally) await(p *fanOut[struct{}]) {
+	for !t.final() {
+		r, ok := p.next()
+		if !ok {
+			return
+		}
+		if t.add(r.node, r.err); t.lost() || t.removed() || len(t.failures) > t.nodes-t.need {
+			p.startGrace()
+		}
+	}
+}
+
 // cause returns the cause that most nodes report, of those that have recorded one. If several
 // are reported equally often, it returns the first.
 func (t *tally) cause() *engine.NotHeldError {
@@ -66,24 +80,27 @@ func (t *tally) cause() *engine.NotHeldError {
 	return &engine.NotHeldError{Cause: best}
 }
 
+// refusedBy counts the nodes that have failed with an error.
+func (t *tally) refusedBy(target error) int {
+	n := 0
+	for _, err := range t.failures {
+		if errors.Is(err, target) {
+			n++
+		}
+	}
+	return n
+}
+
 // shortfall returns the error of an operation that too few nodes have confirmed: how many
 // have, and why the others have not. It matches ErrDenied if so many nodes deny it that the
 // others are too few.
 func (t *tally) shortfall(ctx context.Context, what string) error {
-	denied := 0
-	texts := make([]string, 0, len(t.failures))
-	for _, err := range t.failures {
-		if errors.Is(err, engine.ErrDenied) {
-			denied++
-		}
-		texts = append(texts, err.Error())
-	}
 	text := fmt.Sprintf("quorum: %d of %d nodes %s, %d are needed", t.confirmations, t.nodes, what, t.need)
-	if len(texts) > 0 {
-		text += " (" + strings.Join(texts, "; ") + ")"
+	if len(t.failures) > 0 {
+		text += " (" + strings.ReplaceAll(errors.Join(t.failures...).Error(), "\n", "; ") + ")"
 	}
 	switch {
-	case denied > t.nodes-t.need:
+	case t.refusedBy(engine.ErrDenied) > t.nodes-t.need:
 		return fmt.Errorf("%w: %s", engine.ErrDenied, text)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s", contextError(ctx), text)

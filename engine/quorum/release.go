@@ -122,10 +122,8 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 	t.setSyncing(use)
 	p.pending = len(late)
 	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
-		err := t.syncStep(ctx, n)
-		t.endSync(n, err)
-		return struct{}{}, err
-	}, func(n *node) { t.endSync(n, errNotCalled) })
+		return struct{}{}, t.syncStep(ctx, n)
+	}, func(n *node, _ struct{}, err error) { t.endSync(n, err) })
 	for called := len(use); !c.final(); {
 		if called == 0 && len(use) > 0 {
 			p.startGrace() // the others have not answered the request either
