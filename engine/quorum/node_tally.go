@@ -47,15 +47,17 @@ func (t *tally) removed() bool { return t.confirmations+len(t.gone) >= t.need }
 // the first answers may only report that the lease is gone, and later ones the cause.
 func (t *tally) final() bool { return t.confirmed() || len(t.gone) == t.nodes }
 
-// await adds answers until the outcome is certain. When the lease is lost or removed, or cannot be
-// confirmed any more, the remaining nodes have the grace period.
-func (t *tally) await(p *fanOut[struct{}]) {
+// await adds answers until the outcome is certain. The remaining nodes have the grace period when
+// the lease is lost or removed, when it cannot be confirmed any more, and when there are no more
+// of them than nodes that are late: those have not answered the request for the lease either.
+func (t *tally) await(p *fanOut[struct{}], late int) {
 	for !t.final() {
 		r, ok := p.next()
 		if !ok {
 			return
 		}
-		if t.add(r.node, r.err); t.lost() || t.removed() || len(t.failures) > t.nodes-t.need {
+		t.add(r.node, r.err)
+		if t.lost() || t.removed() || len(t.failures) > t.nodes-t.need || p.pending <= late {
 			p.startGrace()
 		}
 	}

@@ -124,21 +124,7 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
 		return struct{}{}, t.syncStep(ctx, n)
 	}, func(n *node, _ struct{}, err error) { t.endSync(n, err) })
-	for called := len(use); !c.final(); {
-		if called == 0 && len(use) > 0 {
-			p.startGrace() // the others have not answered the request either
-		}
-		reply, ok := p.next()
-		if !ok {
-			break
-		}
-		if slices.Contains(use, reply.node) {
-			called--
-		}
-		if c.add(reply.node, reply.err); c.lost() || c.removed() {
-			p.startGrace() // enough nodes are free for the next holder
-		}
-	}
+	c.await(p, len(late))
 	switch {
 	case c.confirmed():
 		return nil

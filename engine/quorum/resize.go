@@ -23,7 +23,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
 		return struct{}{}, t.resizeOn(ctx, n, weight)
 	}, func(n *node, _ struct{}, err error) { t.endSync(n, err) })
-	c.await(p)
+	c.await(p, 0)
 	switch {
 	case c.confirmed():
 		t.mu.Lock()
