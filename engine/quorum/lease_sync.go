@@ -141,13 +141,16 @@ func (t *quorumLease) reportLate(n *node, err error) {
 	}
 }
 
-// setSyncing records that nodes are being called, so nothing is put into their outboxes.
-func (t *quorumLease) setSyncing(nodes []*node) {
+// syncNow calls nodes at once. Meanwhile nothing is put into their outboxes.
+func (t *quorumLease) syncNow(p *fanOut[struct{}], nodes []*node, do func(context.Context, *node) error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	for _, n := range nodes {
 		t.onNode[n.index].syncing = true
 	}
+	t.mu.Unlock()
+	p.send(t.clientID(), nodes, func(ctx context.Context, n *node) (struct{}, error) {
+		return struct{}{}, do(ctx, n)
+	}, func(n *node, _ struct{}, err error) { t.endSync(n, err) })
 }
 
 // endSync records the result of a call, which the node's outbox repeats if it failed. If the wanted

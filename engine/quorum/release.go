@@ -119,11 +119,8 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 			c.add(n, t.leaveToOutbox(n))
 		}
 	}
-	t.setSyncing(use)
 	p.pending = len(late)
-	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
-		return struct{}{}, t.syncStep(ctx, n)
-	}, func(n *node, _ struct{}, err error) { t.endSync(n, err) })
+	t.syncNow(p, use, t.syncStep)
 	c.await(p, len(late))
 	switch {
 	case c.confirmed():

@@ -18,11 +18,8 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	}
 	c := tally{nodes: len(e.nodes), need: t.need}
 	use, _ := e.selectNodes(c.need)
-	t.setSyncing(use)
 	p := newFanOut[struct{}](ctx, e, len(use))
-	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
-		return struct{}{}, t.resizeOn(ctx, n, weight)
-	}, func(n *node, _ struct{}, err error) { t.endSync(n, err) })
+	t.syncNow(p, use, func(ctx context.Context, n *node) error { return t.resizeOn(ctx, n, weight) })
 	c.await(p, 0)
 	switch {
 	case c.confirmed():
