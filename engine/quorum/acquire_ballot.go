@@ -114,7 +114,9 @@ func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) 
 	if !granted {
 		return e.ballotFailed(ctx, a, t, r, need)
 	}
-	e.tokens.observe(r.Resource, lastTurn(t.votesSoFar()))
+	// The next proposal of this process is above the last turn on these nodes, so its turn is
+	// behind, whatever the clocks show.
+	e.tokens.observe(r.Resource, highestLast(t.votesSoFar(), engine.Granted))
 	if !usableFor(ttl, time.Since(t.sent)) {
 		a.withdraw(t)
 		return engine.Answer{}, false, fmt.Errorf("%w: quorum: %w", engine.ErrUnavailable, errTooLate)

@@ -106,14 +106,15 @@ func (t *quorumLease) verdictSoFar() verdict {
 	return t.verdict
 }
 
-// grantedTTL returns whether the lease is held, and for how long.
+// grantedTTL returns whether the lease is held, and for how long: the shortest of the longest TTLs
+// that enough nodes grant.
 func (t *quorumLease) grantedTTL() (ttl time.Duration, held bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.verdict != granted {
 		return 0, false
 	}
-	return grantedTTL(t.votes, t.need), true
+	return kthLargest(t.votes, t.need, engine.Granted, func(a engine.Answer) time.Duration { return a.TTL }), true
 }
 
 func (t *quorumLease) clientID() string { return engine.ClientOf(t.holderID) }
