@@ -1,20 +1,36 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 )
 
-// table returns a writer that aligns columns. The caller writes tab-separated rows and
-// flushes.
-func table(w io.Writer, header string) *tabwriter.Writer {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+// columns is a writer that aligns columns.
+type columns struct {
+	*tabwriter.Writer
+	out *bufio.Writer // tabwriter writes each cell and its padding by itself
+}
+
+// table returns columns. The caller writes tab-separated rows and flushes.
+func table(w io.Writer, header string) columns {
+	out := bufio.NewWriter(w)
+	t := columns{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), out}
 	fmt.Fprintln(t, header)
 	return t
+}
+
+// Flush writes the rows.
+func (t columns) Flush() error {
+	if err := t.Writer.Flush(); err != nil {
+		return err
+	}
+	return t.out.Flush()
 }
 
 // where describes the process of a party for a table.
@@ -36,6 +52,9 @@ func since(t time.Time) string {
 func cell(text string) string {
 	if text == "" {
 		return "-"
+	}
+	if !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !strconv.IsGraphic(r) }) {
+		return text
 	}
 	quoted := strconv.QuoteToGraphic(text)
 	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
