@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help release lab test test-long test-full test-redis soak check bench fmt vet lint tidy build cross arch redis databases
+.PHONY: help release lab test test-long test-full test-redis soak check bench fmt vet lint tidy build cross arch redis databases shells
 
 help: ## show this text
 	@echo "targets:"
@@ -31,7 +31,7 @@ ALL     := $(MODULES:%=./%/...)
 # packages lists those of some folders, without those of others. make check has the rules.
 packages = $(GO) list $(1:%=./%/...) | grep -vxF "$$($(GO) list $(2:%=./%/...))"
 
-test: redis databases ## what a change needs, with the race detector; installs Redis, PostgreSQL, MariaDB and ZooKeeper if they are missing
+test: redis databases shells ## what a change needs, with the race detector; installs Redis, PostgreSQL, MariaDB, ZooKeeper, zsh and fish if they are missing
 	@echo "$(GO) test -race (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL))"
 	@set -e; all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL))); $(GO) test -race -timeout=$(TIMEOUT) $$all
 
@@ -44,7 +44,7 @@ test-long: redis ## the suites of faults on all topologies, random programs, and
 		$(GO) test -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
-test-full: redis databases ## all tests, those at scale in full size, and make test-redis; hours
+test-full: redis databases shells ## all tests, those at scale in full size, and make test-redis; hours
 	HOLDFAST_LONG=1 $(GO) test -race -p 1 -count=1 -timeout 60m $(ALL)
 	@$(MAKE) --no-print-directory test-redis
 
@@ -112,6 +112,9 @@ release: cross ## what a release of VERSION would tag; make release VERSION=v0.2
 
 redis:
 	@bash .ci/redis
+
+shells:
+	@bash .ci/shells
 
 databases:
 	@bash .ci/postgresql

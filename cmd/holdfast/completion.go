@@ -27,11 +27,7 @@ Examples:
 // Run prints the script, made from the same model as --help.
 func (c *completionCmd) Run(e *env, app *kong.Kong) error {
 	var b strings.Builder
-	if c.Shell == "fish" {
-		fish(&b, app.Model.Node)
-	} else {
-		bash(&b, c.Shell, app.Model.Node)
-	}
+	map[string]func(*strings.Builder, *kong.Node){"bash": bash, "zsh": zsh, "fish": fish}[c.Shell](&b, app.Model.Node)
 	_, err := fmt.Fprint(e.stdout, b.String())
 	return err
 }
@@ -58,11 +54,18 @@ func shownVerbs(app *kong.Node) []*kong.Node {
 	return slices.DeleteFunc(slices.Clone(app.Children), func(n *kong.Node) bool { return n.Hidden })
 }
 
-// bash also serves zsh, which can run bash's completions.
-func bash(b *strings.Builder, shell string, app *kong.Node) {
-	if shell == "zsh" {
-		fmt.Fprintln(b, "autoload -U +X bashcompinit && bashcompinit")
+// enumOfArgument returns the values of a verb's first argument, if it has a few.
+func enumOfArgument(verb *kong.Node) []string {
+	if len(verb.Positional) == 0 || verb.Positional[0].Enum == "" {
+		return nil
 	}
+	return strings.Split(verb.Positional[0].Enum, ",")
+}
+
+// takesFile reports whether the value of a flag is the name of a file.
+func takesFile(f *kong.Flag) bool { return f.PlaceHolder == "FILE" }
+
+func bash(b *strings.Builder, app *kong.Node) {
 	var names []string
 	for _, verb := range shownVerbs(app) {
 		names = append(names, verb.Name)
@@ -77,7 +80,7 @@ func bash(b *strings.Builder, shell string, app *kong.Node) {
       --)
         if ((i == COMP_CWORD - 1)); then
           COMPREPLY=($(compgen -c -- "$cur"))
-        elif [[ -n $BASH_VERSION ]] && declare -F _command_offset >/dev/null; then
+        elif declare -F _command_offset >/dev/null; then
           _command_offset $((i + 1))
         fi
         return ;;
@@ -98,9 +101,8 @@ func bash(b *strings.Builder, shell string, app *kong.Node) {
 		words, named := append(flagsOf(verb), flagsOf(app)...), ""
 		if takesName(verb) {
 			named = " named=1"
-		} else if len(verb.Positional) > 0 && verb.Positional[0].Enum != "" {
-			words = append(words, strings.Split(verb.Positional[0].Enum, ",")...)
 		}
+		words = append(words, enumOfArgument(verb)...)
 		fmt.Fprintf(b, "    %s) words='%s'%s ;;\n", verb.Name, strings.Join(words, " "), named)
 	}
 	fmt.Fprintf(b, "    *) words='%s %s' ;;\n", strings.Join(names, " "), strings.Join(flagsOf(app), " "))
@@ -115,25 +117,4 @@ func bash(b *strings.Builder, shell string, app *kong.Node) {
 }
 complete -o default -F _holdfast holdfast
 `)
-}
-
-func fish(b *strings.Builder, app *kong.Node) {
-	for _, f := range app.Flags {
-		fmt.Fprintf(b, "complete -c holdfast -l %s\n", f.Name)
-	}
-	for _, verb := range shownVerbs(app) {
-		fmt.Fprintf(b, "complete -c holdfast -f -n __fish_use_subcommand -a %s -d '%s'\n", verb.Name, strings.ReplaceAll(verb.Help, "'", ""))
-		in := "__fish_seen_subcommand_from " + verb.Name
-		for _, f := range verb.Flags {
-			values := ""
-			if v := enumOf(f); v != "" {
-				values = " -x -a '" + v + "'"
-			}
-			fmt.Fprintf(b, "complete -c holdfast -n '%s' -l %s%s\n", in, f.Name, values)
-		}
-		if takesName(verb) {
-			fmt.Fprintf(b, "complete -c holdfast -f -n '%s; and not contains -- -- (commandline -opc)' -a '(holdfast names (commandline -ct) 2>/dev/null)'\n", in)
-			fmt.Fprintf(b, "complete -c holdfast -n '%s; and contains -- -- (commandline -opc)' -a '(__fish_complete_command)'\n", in)
-		}
-	}
 }
