@@ -11,11 +11,13 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	conn := connect(t, 10*time.Second, sharedServer(t).Addr())
 	castest.Run(t, func(testing.TB) cas.DocumentStore { return newStore(conn) })
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	shared := New(connect(t, 10*time.Second, sharedServer(t).Addr()))
 	enginetest.Run(t, func(testing.TB) engine.Engine { return shared })
 }

@@ -1,13 +1,16 @@
 package zookeeper
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/zkservers"
 )
 
@@ -22,6 +25,10 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared.server != nil {
 		shared.server.Stop()
+	}
+	if left := leaktest.Find(); code == 0 && len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n%s\n", len(left), strings.Join(left, "\n\n"))
+		code = 1
 	}
 	os.Exit(code)
 }
