@@ -32,11 +32,14 @@ const (
 	longestPause  = time.Second
 )
 
-// letters returns the writes that send messages, one for each address: those for the transaction of
-// the change, or if there are many, for later.
-func (s *store) letters(messages []cas.Message) (now, later []any) {
+// letters returns the writes that send the messages of a change of a document, one for each address: those for
+// the transaction of the change, or if there are many, for later. The first line is the document's path.
+func (s *store) letters(path string, messages []cas.Message) (now, later []any) {
 	bodies := make(map[cas.Address][][]byte)
 	for _, m := range messages {
+		if len(bodies[m.To]) == 0 {
+			bodies[m.To] = [][]byte{[]byte(path)}
+		}
 		bodies[m.To] = append(bodies[m.To], m.Body)
 	}
 	all := make([]any, 0, len(bodies))
@@ -181,7 +184,9 @@ func (in *inboxWatch) receive(last, next slotState) {
 	case in.closed, next.Czxid == last.Czxid && written == 0:
 		return
 	case next.Czxid == last.Czxid && len(next.data) > 0:
-		for body := range bytes.SplitSeq(next.data, []byte{'\n'}) {
+		path, bodies, _ := bytes.Cut(next.data, []byte{'\n'})
+		in.store.shown.add(string(path), in.store.conn.SessionID())
+		for body := range bytes.SplitSeq(bodies, []byte{'\n'}) {
 			in.deliver(body)
 		}
 	}

@@ -37,9 +37,13 @@ func (s *store) get(ctx context.Context, path string) (stored, error) {
 // Read implements cas.DocumentStore. All reads of a call share a sync.
 func (s *store) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
 	docs := make([]cas.Doc, len(reads))
-	err := s.inSession(ctx, func() error {
+	paths := make([]string, len(reads))
+	for i, r := range reads {
+		paths[i] = s.path(r.Key)
+	}
+	err := s.inSession(ctx, paths, func() error {
 		return each(len(reads), func(i int) error {
-			d, err := s.get(ctx, s.path(reads[i].Key))
+			d, err := s.get(ctx, paths[i])
 			docs[i] = cas.Doc{Rev: d.rev, Value: d.value}
 			if d.rev == reads[i].Rev && d.rev != 0 {
 				docs[i].Value, docs[i].Unchanged = nil, true
@@ -53,13 +57,15 @@ func (s *store) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
 	return docs, nil
 }
 
-// inSession runs reads after a sync in the same session, again if the session was another one: only
+// inSession runs reads of some paths after a sync in the same session, again if the session was another one: only
 // within one session a server is never behind the one that answered before.
-func (s *store) inSession(ctx context.Context, reads func() error) error {
+func (s *store) inSession(ctx context.Context, paths []string, reads func() error) error {
 	for {
 		session := s.conn.SessionID()
-		if err := s.sync(ctx); err != nil {
-			return err
+		if len(paths) != 1 || !s.shown.take(paths[0], session) {
+			if err := s.sync(ctx); err != nil {
+				return err
+			}
 		}
 		if session != 0 && session == s.conn.SessionID() {
 			if err := reads(); err != nil || session == s.conn.SessionID() {

@@ -40,7 +40,7 @@ func (s *store) change(ctx context.Context, c cas.Change) (cas.Outcome, error) {
 	path := s.path(c.Key)
 	next := stored{rev: rand.Uint64() | 1, keep: time.Now().Add(c.Keep), value: c.Value}
 	ops := s.replacement(path, c.Rev, next)
-	inboxes, rest := s.letters(c.Messages)
+	inboxes, rest := s.letters(path, c.Messages)
 	session := s.conn.SessionID()
 	for try := 1; ; try++ {
 		failed, err := s.multi(ctx, path, append(ops, inboxes...))

@@ -50,6 +50,7 @@ type store struct {
 	root string
 	acl  []zk.ACL
 
+	shown    shownChanges
 	calls    chan struct{} // a slot for each call under way
 	posts    chan struct{} // a slot for each Swap whose messages are still to be sent
 	sweeping chan struct{} // held by the sweep that is under way
