@@ -11,7 +11,7 @@ const (
 	driftShare = 50
 	// readingLife is after how long the store's clock is read anew before it is needed: a
 	// lease lasts longer in the store by what the rates may have made of that time.
-	readingLife = time.Second
+	readingLife = 250 * time.Millisecond
 )
 
 // clockEstimate estimates the time of a store's clock from its replies: it was at most what

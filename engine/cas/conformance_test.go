@@ -17,5 +17,5 @@ func TestConformanceWithoutClock(t *testing.T) {
 
 func TestConformanceWithClock(t *testing.T) {
 	shared := cas.New(&castest.Timed{Memory: castest.NewMemory(), Clock: func() time.Time { return time.Now().Add(-time.Hour) }}, 0)
-	enginetest.Run(t, func(testing.TB) engine.Engine { return shared })
+	enginetest.Run(t, func(testing.TB) engine.Engine { return shared }, enginetest.Estimates())
 }

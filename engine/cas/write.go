@@ -76,7 +76,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				fail(err)
 				return
 			}
-			if fresh = true; w.doc.Rev == rev {
+			if fresh = true; w.doc.Rev == rev && d.instant.heldFor(w.doc.At) {
 				e.finish(w, ops)
 				return
 			}

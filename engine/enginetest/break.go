@@ -11,7 +11,7 @@ func causeExpiredThenTaken(s *scene) {
 	a, b := s.party("a"), s.party("b")
 	r := lasting(short/2, a.request())
 	held := s.hold(r)
-	s.pass(short/2 + 10*time.Millisecond)
+	s.passTTL(short / 2)
 	s.wantNotHeld(s.renew(held, long), engine.CauseExpired)
 	s.wantEnded(r, engine.CauseExpired)
 	s.wantNotHeld(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held}), engine.CauseExpired)

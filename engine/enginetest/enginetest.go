@@ -49,7 +49,11 @@ func Run(t *testing.T, open func(t testing.TB) engine.Engine, opts ...Option) {
 // An Option excludes tests of what an engine does not promise.
 type Option func(*options)
 
-type options struct{ unordered bool }
+type options struct{ unordered, estimates bool }
+
+// Estimates is for an engine that only estimates its store's clock. A lease may last
+// longer in the store than its TTL, by 200 ms at most.
+func Estimates() Option { return func(o *options) { o.estimates = true } }
 
 // Unordered is for an engine that cannot grant to waiters, such as a quorum. It
 // promises no order of arrival, no place in the queue and no grant to a waiter

@@ -70,7 +70,7 @@ func snapshotContents(s *scene) {
 func snapshotHidesExpired(s *scene) {
 	a := s.party("a")
 	s.hold(lasting(short/4, a.request()))
-	s.pass(short/4 + 10*time.Millisecond)
+	s.passTTL(short / 4)
 	if snap := s.snapshot(); len(snap.Holders) != 0 {
 		s.Errorf("got %+v, want no holder", snap)
 	}

@@ -95,7 +95,7 @@ func deadWaiterIsDropped(s *scene) {
 	a, dead, c := s.party("a"), s.party("dead"), s.party("c")
 	held := s.hold(a.request())
 	s.wait(dead.request(), 0)
-	s.pass(engine.WaiterLife + 10*time.Millisecond)
+	s.passTTL(engine.WaiterLife)
 	if snap := s.snapshot(); len(snap.Waiters) != 0 {
 		s.Errorf("got %+v, want no live waiter", snap)
 	}

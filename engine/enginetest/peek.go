@@ -57,7 +57,7 @@ func peekHidesExpired(s *scene) {
 		on := s.on(string(kind))
 		r.Resource = on.res
 		on.hold(r)
-		s.pass(short/4 + 10*time.Millisecond)
+		s.passTTL(short / 4)
 		if b := on.peek(); len(b.Holders) != 0 {
 			s.Errorf("%s: got %+v, want no holder", kind, b)
 		}
@@ -156,7 +156,7 @@ func peekPassesOverTheDead(s *scene) {
 	for range 2 {
 		held = append(held, s.hold(a.conditional()))
 	}
-	s.pass(short + 10*time.Millisecond)
+	s.passTTL(short)
 	b := s.peek()
 	if len(b.Holders) != 2 || b.Holders[0].ID != held[0].ID || b.Holders[1].ID != held[1].ID {
 		s.Errorf("got %+v, want %v", b, held)

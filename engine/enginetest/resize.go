@@ -2,7 +2,6 @@ package enginetest
 
 import (
 	"errors"
-	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -113,7 +112,7 @@ func resizeOfExpired(s *scene) {
 	held := s.hold(lasting(short, a.weighing(3, 3)))
 	next := b.weighing(3, 3)
 	s.wait(next, 0)
-	s.pass(short + 10*time.Millisecond)
+	s.passTTL(short)
 	s.wantNotHeld(s.engine.Resize(s.ctx, s.res, held, 1), engine.CauseTaken)
 	b.granted(next)
 }

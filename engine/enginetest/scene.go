@@ -319,3 +319,12 @@ func (s *scene) pass(d time.Duration) {
 	case <-s.ctx.Done():
 	}
 }
+
+// passTTL waits until what ends after a TTL has ended in the store, too.
+func (s *scene) passTTL(d time.Duration) {
+	grace := 10 * time.Millisecond
+	if s.options.estimates {
+		grace = 200 * time.Millisecond
+	}
+	s.pass(d + grace)
+}
