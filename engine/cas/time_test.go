@@ -126,7 +126,7 @@ func TestPushedGrantCountsFromThePoll(t *testing.T) {
 }
 
 // A client that is alive, but has abandoned one of its waiters without being able to say so, takes
-// it out when it polls for another. A lease that the waiter was granted meanwhile stays.
+// it out when it polls for another.
 func TestAbandonedWaiterIsTakenOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := timed()
@@ -162,6 +162,40 @@ func TestAbandonedWaiterIsTakenOut(t *testing.T) {
 		}
 		if n := waiters(); n != 0 {
 			t.Errorf("%d waiters, want none: its client has stopped to poll for it", n)
+		}
+	})
+}
+
+// A waiter that was granted since its latest poll holds a lease, which its client may use: it is
+// not taken out although it has not polled for long.
+func TestAbandonedWaiterThatWasGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := timed()
+		holder, client := cas.New(s, 0), cas.New(s, 0)
+		a := request("a.1", time.Hour, false)
+		held, err := holder.Acquire(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := request("b.2", time.Hour, true)
+		other.Resource.Name = "other"
+		newcomer(t, s, engine.Request{Resource: other.Resource, ID: "a.2", Client: &engine.Client{ID: "a"}, Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: time.Hour})
+		if a, err := client.Acquire(t.Context(), request("b.1", time.Hour, true)); err != nil || a.Status != engine.Queued {
+			t.Fatal(a.Status, err)
+		}
+		time.Sleep(2500 * time.Millisecond)
+		if err := holder.Release(t.Context(), engine.Release{Resource: a.Resource, Held: engine.Held{ID: a.ID, Token: held.Token}}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := client.Acquire(t.Context(), other); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(900 * time.Millisecond)
+		}
+		snap, err := holder.Snapshot(t.Context(), a.Resource)
+		if err != nil || len(snap.Holders) != 1 || snap.Holders[0].ID != "b.1" {
+			t.Errorf("the holders are %+v, %v", snap.Holders, err)
 		}
 	})
 }

@@ -21,7 +21,9 @@ func documents() []Mutant {
 			Patches: []Patch{{"			h.Deadline, is.stamps[i] = h.Deadline-now, was.stamps[b]+1\n", "			h.Deadline, is.stamps[i] = h.Deadline-now, was.stamps[b]\n"}},
 		},
 		{
-			Name: "an abandoned waiter is released although it holds", File: folder + "polls.go", World: virtual.Documents, Checks: exclusion,
+			Name:  "an abandoned waiter is released although it holds",
+			Holds: "the lab needs some 2,000 programs for it, which take longer than a minute: TestAbandonedWaiterThatWasGranted in engine/cas plays it",
+			File:  folder + "polls.go", World: virtual.Documents, Checks: exclusion,
 			Patches: []Patch{{"			if !q.Waits(id) {", "			if false {"}},
 		},
 		{
@@ -49,7 +51,7 @@ func documents() []Mutant {
 			Patches: []Patch{{"	if time.Since(own.at) < beatInterval {", "	if time.Since(own.at) < 1000*beatInterval {"}},
 		},
 		{
-			Name: "dead waiters are granted", File: folder + "check.go", World: virtual.TimedDocuments, Checks: []string{"deadlock", "hand-off"},
+			Name: "dead waiters are granted", File: folder + "check.go", World: virtual.TimedDocuments, Checks: []string{"deadlock", "hand-off", "leftovers"},
 			Patches: []Patch{{"		if !verified[i] {\n", "		if true {\n"}},
 		},
 		{
