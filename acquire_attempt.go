@@ -37,11 +37,11 @@ const (
 	// pollJitter is how much earlier than PollInterval a waiter may poll, so that
 	// waiters that came together do not poll together. A poll is never later.
 	pollJitter = engine.PollInterval / 5
-	// askTimeout bounds every request of an attempt but the first. If a poll is not
+	// requestTimeout bounds every request of an attempt but the first. If a poll is not
 	// answered, the next one has pollMargin to reach the store before the store drops
 	// the waiter. See TestOneUnansweredPollLeavesTheMargin.
-	askTimeout = engine.WaiterLife - engine.PollInterval - pollMargin
-	pollMargin = 500 * time.Millisecond
+	requestTimeout = engine.WaiterLife - engine.PollInterval - pollMargin
+	pollMargin     = 500 * time.Millisecond
 )
 
 // maxRestarts is how often in a row an attempt restarts with a new ID without a pause.
@@ -74,8 +74,8 @@ func (lk *acquirer) newAttempt(weight int, l *line, wait bool) *attempt {
 	}}
 }
 
-// ask sends the request once and records the result, which may be that there is no answer.
-func (a *attempt) ask(ctx context.Context) (engine.Answer, time.Time, error) {
+// send sends the request once and records the result, which may be that there is no answer.
+func (a *attempt) send(ctx context.Context) (engine.Answer, time.Time, error) {
 	whole := ctx
 	if limit := a.timeout(ctx); limit > 0 {
 		var cancel context.CancelFunc
@@ -125,7 +125,7 @@ func (a *attempt) run(ctx context.Context) (*storeGrant, Source, error) {
 		if err := a.mustFallBack(ctx); err != nil {
 			return nil, 0, &waitError{a.acquirer.name, err, trouble}
 		}
-		ans, sent, err := a.ask(call)
+		ans, sent, err := a.send(call)
 		next := time.Duration(0)
 		switch {
 		case err == nil && ans.Status == engine.Granted:

@@ -52,7 +52,7 @@ func TestBreakBeforeTheGrantIsTaken(t *testing.T) {
 				wantErr(t, err, holdfast.ErrNotAcquired)
 				synctest.Wait()
 				if took := time.Since(start); took > 0 {
-					t.Errorf("told after %v", took)
+					t.Errorf("notified after %v", took)
 				}
 				wantEmpty(t, e, "x")
 				mustRelease(t, mustLock(t, c.Mutex("x", opts...), context.Background()))
@@ -146,8 +146,8 @@ func TestBreakPassesOnWithTheRelease(t *testing.T) {
 					}
 					<-ctx.Done()
 					wantLost(t, context.Cause(ctx), holdfast.LostBroken)
-					if told := time.Since(start); told > 0 {
-						t.Errorf("told after %v", told)
+					if took := time.Since(start); took > 0 {
+						t.Errorf("notified after %v", took)
 					}
 					renewals := e.Count("renew")
 					time.Sleep(3 * time.Second)
@@ -169,7 +169,7 @@ func TestBreakPassesOnWithTheRelease(t *testing.T) {
 						t.Fatalf("the next entered after %v: %v", r.at.Sub(start), r.err)
 					}
 					if n := len(h.losses()); n == 0 || n > 2 {
-						t.Errorf("the hook heard of %d losses", n)
+						t.Errorf("the hook was called for %d losses", n)
 					}
 					mustRelease(t, r.lease)
 				})

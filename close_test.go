@@ -77,7 +77,7 @@ func TestCallsAfterClose(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		asked := e.Count("acquire")
+		before := e.Count("acquire")
 		_, err = m.Lock(context.Background())
 		wantErr(t, err, holdfast.ErrClosed)
 		_, err = m.TryLock(context.Background())
@@ -93,8 +93,8 @@ func TestCallsAfterClose(t *testing.T) {
 			wantErr(t, err, holdfast.ErrClosed)
 			n++
 		}
-		if n != 1 || e.Count("acquire") != asked {
-			t.Errorf("%d answers of List, %d requests", n, e.Count("acquire")-asked)
+		if n != 1 || e.Count("acquire") != before {
+			t.Errorf("%d answers of List, %d requests", n, e.Count("acquire")-before)
 		}
 	})
 }
@@ -150,7 +150,7 @@ func TestCloseWithAHungStore(t *testing.T) {
 		synctest.Wait()
 		for i, l := range leases {
 			if l.Err() == nil {
-				t.Fatalf("lease %d is not told", i)
+				t.Fatalf("lease %d is not notified", i)
 			}
 		}
 		for _, w := range waits {

@@ -214,7 +214,7 @@ func (c *Cond) listen(ctx context.Context, h *storeGrant) {
 	if !c.lk.c.wakeups.live() {
 		return
 	}
-	call, cancel := context.WithTimeout(ctx, askTimeout)
+	call, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := c.lk.c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	var gone *engine.NotHeldError

@@ -232,7 +232,7 @@ func TestCondCancelled(t *testing.T) {
 		_ = c.Mutex("x").Cond("ready").Signal(t.Context())
 		mustRelease(t, (<-second).lease)
 	})
-	for name, lose := range map[string]bool{"told": false, "not told": true} {
+	for name, lose := range map[string]bool{"by a wake-up": false, "without a wake-up": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newFaulty()

@@ -214,7 +214,7 @@ func TestDemoteOfABrokenLeaseReleasesIt(t *testing.T) {
 			t.Errorf("got %v, want a lost lease", err)
 		}
 		if lost != 1 {
-			t.Errorf("the hook heard of %d losses, want 1", lost)
+			t.Errorf("the hook was called for %d losses, want 1", lost)
 		}
 		if err := l.Release(ctx); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("Release: got %v, want a lost lease", err)

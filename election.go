@@ -170,7 +170,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 		var last Leader
 		var slow backoff
 		for first := true; ; {
-			call, done := context.WithTimeout(life, askTimeout)
+			call, done := context.WithTimeout(life, requestTimeout)
 			now, again, err := e.look(call)
 			done()
 			switch {

@@ -75,7 +75,7 @@ func TestCampaignInTurn(t *testing.T) {
 				t.Fatal(r.err)
 			}
 			if took := r.at.Sub(before); took > 0 {
-				t.Errorf("the next leader was told after %v", took)
+				t.Errorf("the next leader was chosen after %v", took)
 			}
 			if l = r.lease; l.Token() <= token {
 				t.Errorf("token %d after %d", l.Token(), token)
@@ -364,12 +364,12 @@ func TestLeadResignsOnPanic(t *testing.T) {
 type peeks struct {
 	*faulty
 	fault func(context.Context) error
-	asked int
+	calls int
 }
 
 func (p *peeks) Peek(ctx context.Context, r engine.Resource) (engine.Brief, error) {
 	var fault func(context.Context) error
-	p.Set(func() { p.asked++; fault = p.fault })
+	p.Set(func() { p.calls++; fault = p.fault })
 	if fault != nil {
 		return engine.Brief{}, fault(ctx)
 	}
@@ -439,7 +439,7 @@ func TestObserve(t *testing.T) {
 		e.All(nil)
 		cancel()
 		<-ended
-		if n := e.asked; n == 0 || n > 300 {
+		if n := e.calls; n == 0 || n > 300 {
 			t.Errorf("%d looks in three minutes", n)
 		}
 	})

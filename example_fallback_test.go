@@ -9,7 +9,7 @@ import (
 )
 
 // A report that is better built twice than not at all is built even without the
-// store, and the caller can tell.
+// store, and the caller can check that.
 func ExampleWithFallback() {
 	ctx := context.Background()
 	client, err := holdfast.New(memory.New()) // in production: goredis.New(rdb)

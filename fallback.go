@@ -176,7 +176,7 @@ func (a *attempt) timeout(ctx context.Context) time.Duration {
 	case a.acquirer.opts.fallback != FailClosed:
 		return max(a.fallbackLeft(ctx), time.Millisecond)
 	case a.known:
-		return askTimeout
+		return requestTimeout
 	}
 	return 0
 }

@@ -92,7 +92,7 @@ func (rs *localLocks) join(lk *acquirer, holder string, weight int, queue bool) 
 		rs.open[lk.name] = r
 	}
 	if r.kind != lk.kind || r.capacity != lk.capacity {
-		return nil, opError("acquire", lk.name, &mismatch{inUse: usage{r.kind, r.capacity}, asked: lk.usage()})
+		return nil, opError("acquire", lk.name, &mismatch{inUse: usage{r.kind, r.capacity}, wanted: lk.usage()})
 	}
 	p := &localHold{locks: rs, lock: r, lk: lk, holder: holder, weight: weight, since: time.Now()}
 	switch {

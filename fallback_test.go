@@ -127,7 +127,7 @@ func TestFallbackDoesNotWaitEachTime(t *testing.T) {
 		e.out(hang)
 		c := newClient(t, e)
 		mustRelease(t, mustLock(t, c.Mutex("x", failOpen), context.Background()))
-		asked := e.Count("acquire")
+		before := e.Count("acquire")
 		took := timed(func() {
 			for i := range 1000 {
 				l, err := c.Mutex(fmt.Sprint("x", i), failOpen).TryLock(context.Background())
@@ -138,8 +138,8 @@ func TestFallbackDoesNotWaitEachTime(t *testing.T) {
 				mustRelease(t, mustLock(t, c.Mutex("y", localOnly), context.Background()))
 			}
 		})
-		if took > 0 || e.Count("acquire") != asked {
-			t.Errorf("2000 locks took %v and %d requests", took, e.Count("acquire")-asked)
+		if took > 0 || e.Count("acquire") != before {
+			t.Errorf("2000 locks took %v and %d requests", took, e.Count("acquire")-before)
 		}
 		time.Sleep(time.Minute)
 		if n := e.looks(); n < 25 || n > 61 {
@@ -417,7 +417,7 @@ func TestCloseEndsFallbacks(t *testing.T) {
 		wait := lockSoon(context.Background(), c.Mutex("y", localOnly))
 		silent := lockSoon(context.Background(), c.Mutex("z"))
 		synctest.Wait()
-		_ = c.Close() // what FailClosed asked for cannot be cleaned up
+		_ = c.Close() // what FailClosed requested cannot be cleaned up
 		wantErr(t, (<-wait).err, holdfast.ErrClosed)
 		wantErr(t, (<-silent).err, holdfast.ErrClosed)
 		for _, l := range []*holdfast.Lease{open, local} {

@@ -276,7 +276,7 @@ func TestEndedIDIsReplaced(t *testing.T) {
 	})
 }
 
-// A store that never accepts an ID is not asked in a hot loop.
+// A store that never accepts an ID is not called in a hot loop.
 func TestStoreThatEndsEveryID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
@@ -293,17 +293,17 @@ func TestStoreThatEndsEveryID(t *testing.T) {
 		_, err = m.Lock(ctx)
 		wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
 		if n := e.Count("acquire"); n > 120 {
-			t.Errorf("asked %d times in a minute", n)
+			t.Errorf("%d requests in a minute", n)
 		}
 	})
 }
 
 func TestBrokenWait(t *testing.T) {
-	for _, told := range []bool{true, false} {
+	for _, deliver := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			e := newFaulty()
 			c, waiting := newClient(t, e), newClient(t, e)
-			e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return told } })
+			e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return deliver } })
 			l := mustLock(t, c.Mutex("x"), context.Background())
 			first := lockSoon(context.Background(), waiting.Mutex("x"))
 			synctest.Wait()
@@ -319,8 +319,8 @@ func TestBrokenWait(t *testing.T) {
 			}
 			r := <-first
 			wantErr(t, r.err, holdfast.ErrNotAcquired)
-			if took := r.at.Sub(start); told && took > 0 || took > 1100*time.Millisecond {
-				t.Errorf("told: %v; took %v", told, took)
+			if took := r.at.Sub(start); deliver && took > 0 || took > 1100*time.Millisecond {
+				t.Errorf("wake-up delivered: %v; took %v", deliver, took)
 			}
 			mustRelease(t, l)
 			if r := <-second; r.err != nil {

@@ -9,7 +9,7 @@ import (
 // A process that was paused learns from a Multi as from any lease: by the clock,
 // before a timer runs.
 func TestMultiChecksTheClock(t *testing.T) {
-	for name, ask := range map[string]func(*Lease) error{
+	for name, check := range map[string]func(*Lease) error{
 		"Err":          (*Lease).Err,
 		"Context.Err":  func(l *Lease) error { return context.Cause(l.Context()) },
 		"Context.Done": func(l *Lease) error { <-l.Context().Done(); return l.Err() },
@@ -27,7 +27,7 @@ func TestMultiChecksTheClock(t *testing.T) {
 				t.Error("the context has not ended")
 			}
 			var lost *LostError
-			if err := ask(l); !errors.As(err, &lost) || lost.Resource != "b" {
+			if err := check(l); !errors.As(err, &lost) || lost.Resource != "b" {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -124,7 +124,7 @@ func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 	*next = localTurn{attempt: a}
 	call, cancel := c.releaseContext(ctx)
 	defer cancel()
-	ans, sent, err := a.ask(call)
+	ans, sent, err := a.send(call)
 	switch {
 	case err == nil && ans.Status == engine.Granted:
 		if granted := a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual); granted != nil {

@@ -136,7 +136,7 @@ func (h *storeGrant) reenter(own *Lease, parent context.Context, lk *acquirer, w
 func reentry(own, lk *acquirer, had, weight int) error {
 	switch {
 	case own.kind != lk.kind || own.capacity != lk.capacity:
-		return opError("acquire", lk.name, &mismatch{inUse: own.usage(), asked: lk.usage()})
+		return opError("acquire", lk.name, &mismatch{inUse: own.usage(), wanted: lk.usage()})
 	case !lk.opts.reentrant || had < weight:
 		return &waitError{lk.name, ErrDeadlock, nil}
 	}

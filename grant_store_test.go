@@ -28,7 +28,7 @@ func opened(t *testing.T) *Client {
 func granted(t *testing.T, m *Mutex) *storeGrant {
 	t.Helper()
 	a := m.newAttempt(1, nil, andWait)
-	ans, sent, err := a.ask(context.Background())
+	ans, sent, err := a.send(context.Background())
 	if err != nil || ans.Status != engine.Granted {
 		t.Fatal(ans, err)
 	}
@@ -73,7 +73,7 @@ func TestErrWhileALossIsReported(t *testing.T) {
 	}
 	ctx := l.Context()
 	l.shutWindow()
-	l.grant.(*storeGrant).end(l.grant.(*storeGrant).expired(nil)) // first step; the lease is told next
+	l.grant.(*storeGrant).end(l.grant.(*storeGrant).expired(nil)) // first step; the lease ends next
 	if !errors.Is(l.Err(), ErrLost) {
 		t.Errorf("Err: %v", l.Err())
 	}
@@ -127,8 +127,8 @@ func isClosed(c <-chan struct{}) bool {
 // The context of a re-entrant lease checks its parent context, which may end both
 // leases: the mutex of neither may be held then.
 func TestReentrantContextsAfterAPause(t *testing.T) {
-	for _, asked := range []string{"context", "release"} {
-		t.Run(asked, func(t *testing.T) {
+	for _, through := range []string{"context", "release"} {
+		t.Run(through, func(t *testing.T) {
 			c := opened(t)
 			m := c.Mutex("x", WithReentrancy())
 			outer, err := m.Lock(context.Background())
@@ -140,12 +140,12 @@ func TestReentrantContextsAfterAPause(t *testing.T) {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
-			if asked == "release" {
+			if through == "release" {
 				inner.Context()
 			}
 			outer.shutWindow()
 			go func() {
-				if asked == "context" {
+				if through == "context" {
 					done <- inner.Context().Err()
 				} else {
 					done <- inner.Release(context.Background())
@@ -231,5 +231,5 @@ func TestDerivedContextAfterAPause(t *testing.T) {
 	if l.Context().Err() == nil {
 		t.Error("the lease's own does not")
 	}
-	<-child.Done() // now it is told
+	<-child.Done() // it ends, by a timer
 }

@@ -305,7 +305,7 @@ func TestLostHookEndsItsGoroutine(t *testing.T) {
 			mustRelease(t, mustLock(t, c.Mutex(fmt.Sprint(i), holdfast.WithTTL(time.Second)), context.Background()))
 		}
 		if synctest.Wait(); h.seen != 20 {
-			t.Errorf("the hook heard of %d losses of 20", h.seen)
+			t.Errorf("the hook was called for %d losses of 20", h.seen)
 		}
 	})
 }

@@ -253,14 +253,14 @@ func (j *Job) run(ctx context.Context, now storeClock, s jobSlot, fn func(ctx co
 // storeClock is a reading of the store's clock.
 type storeClock struct {
 	store time.Time // the store's time
-	asked time.Time // when the request was sent, by the local clock
+	sent  time.Time // when the request was sent, by the local clock
 }
 
 // read returns the store's time now. It may be ahead by at most the round trip.
 // The wall clock covers the time for which the machine was suspended.
 func (c storeClock) read() time.Time {
 	now := time.Now()
-	return c.store.Add(max(now.Sub(c.asked), now.Round(0).Sub(c.asked.Round(0))))
+	return c.store.Add(max(now.Sub(c.sent), now.Round(0).Sub(c.sent.Round(0))))
 }
 
 // readClock reads the store's clock. While the store is unavailable it retries until
@@ -272,8 +272,8 @@ func (c *Client) readClock(ctx context.Context, name string) (now storeClock, er
 	defer c.gate.Leave()
 	call, cancel := until(ctx, c.life)
 	defer cancel()
-	err, over := c.ask(call, func(ctx context.Context) (err error) {
-		now.asked = time.Now()
+	err, over := c.repeat(call, func(ctx context.Context) (err error) {
+		now.sent = time.Now()
 		now.store, err = c.engine.Now(ctx)
 		return err
 	})

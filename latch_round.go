@@ -66,8 +66,8 @@ type latchCall struct {
 
 // retry repeats a request until the store has answered it, or ctx or the client
 // ends.
-func (k latchCall) retry(ask func(ctx context.Context) error) error {
-	err, over := k.l.c.ask(k.ctx, ask)
+func (k latchCall) retry(call func(ctx context.Context) error) error {
+	err, over := k.l.c.repeat(k.ctx, call)
 	switch {
 	case over != nil && err != nil:
 		err = fmt.Errorf("%w (%w)", over, err)

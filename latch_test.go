@@ -293,7 +293,7 @@ func TestLatchLostWakeups(t *testing.T) {
 			r := <-w
 			wantErr(t, r.err, holdfast.ErrNotAcquired, holdfast.ErrLatchEnded)
 			if d := r.at.Sub(start); d < time.Minute || d > time.Minute+3*time.Second {
-				t.Errorf("told after %v", d)
+				t.Errorf("notified after %v", d)
 			}
 		}
 	})
@@ -326,7 +326,7 @@ func TestLatchEnds(t *testing.T) {
 					r := <-w
 					wantErr(t, r.err, holdfast.ErrNotAcquired, holdfast.ErrLatchEnded)
 					if d := r.at.Sub(start); d < life || d > life+time.Second {
-						t.Errorf("told after %v", d)
+						t.Errorf("notified after %v", d)
 					}
 				}
 				wantCount(t, l, 0)

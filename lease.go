@@ -165,7 +165,7 @@ func (l *Lease) end(why error) error {
 	if first {
 		l.ended = why
 	}
-	why, ctx, done, told := l.ended, l.ctx, l.done, l.onEnd
+	why, ctx, done, onEnd := l.ended, l.ctx, l.done, l.onEnd
 	l.mu.Unlock()
 	if ctx != nil {
 		ctx.cancel(why)
@@ -173,8 +173,8 @@ func (l *Lease) end(why error) error {
 	if first && done != nil {
 		close(done)
 	}
-	if first && told != nil {
-		told(why)
+	if first && onEnd != nil {
+		onEnd(why)
 	}
 	return why
 }
@@ -197,12 +197,12 @@ func (l *Lease) endReleased(held bool) error {
 
 // notify sets the function that is called when the lease ends: at once if it
 // has ended already.
-func (l *Lease) notify(told func(why error)) {
+func (l *Lease) notify(onEnd func(why error)) {
 	l.mu.Lock()
-	l.onEnd = told
+	l.onEnd = onEnd
 	ended := l.ended
 	l.mu.Unlock()
 	if ended != nil {
-		told(ended)
+		onEnd(ended)
 	}
 }

@@ -162,7 +162,7 @@ func TestAdoptFails(t *testing.T) {
 	})
 }
 
-// A ticket whose numbers cannot be is refused before the store is asked.
+// A ticket whose numbers cannot be is refused without a call to the store.
 func TestTicketOfAnImpossibleWeight(t *testing.T) {
 	c := newClient(t, memory.New())
 	text, err := mustLock(t, c.Mutex("x"), t.Context()).Detach(t.Context())

@@ -62,7 +62,7 @@ func TestManyLeasesAreLost(t *testing.T) {
 				}
 				for i, l := range all {
 					if l.Context().Err() == nil {
-						t.Fatalf("lease %d is not told", i)
+						t.Fatalf("lease %d is not notified", i)
 					}
 				}
 				for range 100 {
@@ -71,7 +71,7 @@ func TestManyLeasesAreLost(t *testing.T) {
 					most = max(most, runtime.NumGoroutine()-before)
 				}
 				if got := int(hook.n.Load()); got != n {
-					t.Errorf("the hook heard of %d losses of %d leases", got, n)
+					t.Errorf("the hook was called for %d losses of %d leases", got, n)
 				}
 				if most > 200 {
 					t.Errorf("%d goroutines", most)
@@ -169,7 +169,7 @@ func TestCloseSumsUp(t *testing.T) {
 				}
 				for i, l := range all {
 					if l.Context().Err() == nil {
-						t.Fatalf("lease %d is not told", i)
+						t.Fatalf("lease %d is not notified", i)
 					}
 				}
 				if name == "answers" {

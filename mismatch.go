@@ -11,8 +11,8 @@ import (
 // A mismatch reports a request for a resource that is in use as another kind or with
 // another capacity, and names both. It matches ErrMismatch.
 type mismatch struct {
-	inUse, asked usage
-	marked       time.Duration // time until the mark of inUse ends; 0: it is not marked
+	inUse, wanted usage
+	marked        time.Duration // time until the mark of inUse ends; 0: it is not marked
 }
 
 // usage is the kind and the capacity of a resource in use.
@@ -22,7 +22,7 @@ type usage struct {
 }
 
 func (e *mismatch) Error() string {
-	s := fmt.Sprintf("in use as %s, not as %s", e.inUse, e.asked)
+	s := fmt.Sprintf("in use as %s, not as %s", e.inUse, e.wanted)
 	if e.marked > 0 {
 		s += fmt.Sprintf(" (marked as done for another %s)", max(e.marked, time.Second).Round(time.Second))
 	}
@@ -56,19 +56,19 @@ func (t *lockSpec) usage() usage { return usage{t.kind, t.capacity} }
 
 // mismatchWith returns the error of a request that does not match the kind and capacity of
 // the resource.
-func mismatchWith(b engine.Brief, asked usage) error {
-	if found := (usage{b.Kind, b.Capacity}); b.Kind != "" && found != asked {
-		return &mismatch{found, asked, b.Marked}
+func mismatchWith(b engine.Brief, wanted usage) error {
+	if found := (usage{b.Kind, b.Capacity}); b.Kind != "" && found != wanted {
+		return &mismatch{found, wanted, b.Marked}
 	}
 	return ErrMismatch // it is no longer in use, or the store does not show its kind
 }
 
 // explainMismatch replaces an ErrMismatch of the store by an error that says what the
 // resource is in use as. If that cannot be found out, it returns err.
-func (c *Client) explainMismatch(ctx context.Context, res engine.Resource, asked usage, err error) error {
+func (c *Client) explainMismatch(ctx context.Context, res engine.Resource, wanted usage, err error) error {
 	b, failure := c.engine.Peek(ctx, res)
 	if failure != nil {
 		return err
 	}
-	return mismatchWith(b, asked)
+	return mismatchWith(b, wanted)
 }

@@ -26,10 +26,10 @@ func TestMismatchNamesBoth(t *testing.T) {
 func namesBoth(t *testing.T, e engine.Engine) {
 	c := newClient(t, e)
 	ctx := t.Context()
-	want := func(err error, inUse, asked string) {
+	want := func(err error, inUse, wanted string) {
 		t.Helper()
 		wantErr(t, err, holdfast.ErrMismatch)
-		if text := "in use as " + inUse + ", not as " + asked; err != nil && !strings.Contains(err.Error(), text) {
+		if text := "in use as " + inUse + ", not as " + wanted; err != nil && !strings.Contains(err.Error(), text) {
 			t.Errorf("got %q, want %q in it", err, text)
 		}
 	}

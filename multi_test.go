@@ -94,7 +94,7 @@ func TestMultiTryLockTakesNothingIfOneIsHeld(t *testing.T) {
 		wantErr(t, err, holdfast.ErrNotAcquired)
 		var held *holdfast.HeldError
 		if !errors.As(err, &held) || held.Resource != "b" || held.HolderID != other.HolderID() {
-			t.Errorf("error %v does not tell who holds b", err)
+			t.Errorf("error %v does not name the holder of b", err)
 		}
 		wantHeldBy(t, e, map[string]string{"a": "", "b": other.HolderID(), "c": ""})
 		mustRelease(t, other)
@@ -151,8 +151,8 @@ func TestMultiIsLostAsAWhole(t *testing.T) {
 		if errors.As(l.Err(), &lost); lost.Resource != "b" || lost.Token != l.Tokens()["b"] {
 			t.Errorf("lost: %v", lost)
 		}
-		if told := time.Since(before); told > 0 {
-			t.Errorf("told after %v", told)
+		if took := time.Since(before); took > 0 {
+			t.Errorf("notified after %v", took)
 		}
 		time.Sleep(time.Second)
 		wantErr(t, c.Mutex("a").Do(short(t), nothing), context.DeadlineExceeded)
@@ -179,7 +179,7 @@ func TestMultiIsLostWithTheStore(t *testing.T) {
 		<-l.Done()
 		wantLost(t, l.Err(), holdfast.LostUnreachable)
 		if took := time.Since(start); took >= time.Second {
-			t.Errorf("told after %v", took)
+			t.Errorf("notified after %v", took)
 		}
 		e.All(nil)
 		mustRelease(t, holdAll(t, m, context.Background()))
@@ -237,7 +237,7 @@ func TestMultiUnderAnOwnLease(t *testing.T) {
 		_, err := c.Multi([]string{"a", "b"}).Lock(own.Context())
 		wantErr(t, err, holdfast.ErrDeadlock)
 		if e.Count("acquire") != 1 {
-			t.Error("it asked for what it cannot use")
+			t.Error("it requested what it cannot use")
 		}
 		l := holdAll(t, c.Multi([]string{"a", "b"}, holdfast.WithReentrancy()), own.Context())
 		if l.Tokens()["b"] != own.Token() || l.Tokens()["a"] == 0 {

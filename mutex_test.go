@@ -194,7 +194,7 @@ func TestEndedContextMakesNoCall(t *testing.T) {
 	_, err = m.TryLock(ctx)
 	wantErr(t, err, holdfast.ErrNotAcquired, reason)
 	if e.Count("acquire") != 0 {
-		t.Error("the store was asked")
+		t.Error("the store was called")
 	}
 }
 

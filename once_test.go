@@ -115,7 +115,7 @@ func TestOnceDeadAndPanicking(t *testing.T) {
 			return nil
 		})
 		synctest.Wait()
-		net.All(down) // from now on it cannot be heard
+		net.All(down) // from now on no call gets through
 		start := time.Now()
 		wantTurn(t, <-once(ctx, newClient(t, net.Engine), "m", time.Hour, fine), true)
 		if d := time.Since(start); d > holdfast.DefaultTTL+time.Second {
@@ -251,7 +251,7 @@ func TestOnceWithoutWakeups(t *testing.T) {
 		done := time.Now()
 		wantTurn(t, <-second, false)
 		if d := time.Since(done); d > 1100*time.Millisecond {
-			t.Errorf("told %v after the mark", d)
+			t.Errorf("notified %v after the mark", d)
 		}
 	})
 }

@@ -76,7 +76,7 @@ func TestLockRefusesBadOptions(t *testing.T) {
 		wantErr(t, m.Do(t.Context(), func(context.Context) error { t.Error(what, "fn ran"); return nil }), holdfast.ErrInvalid)
 	}
 	if e.Count("acquire") != 0 {
-		t.Error("the store was asked")
+		t.Error("the store was called")
 	}
 	_, err := c.Snapshot(t.Context(), "")
 	wantErr(t, err, holdfast.ErrInvalid)

@@ -19,16 +19,16 @@ func TestOneUnansweredPollLeavesTheMargin(t *testing.T) {
 		longest = max(longest, (&backoff{}).next())
 		sent := time.Now()
 		if d := pollIn(engine.Answer{}, sent); d > engine.PollInterval || d < engine.PollInterval-2*pollJitter {
-			t.Fatalf("a waiter asks again after %v", d)
+			t.Fatalf("a waiter polls again after %v", d)
 		}
 		if d := pollIn(engine.Answer{Position: 3, Next: time.Hour}, sent); d > engine.PollInterval {
-			t.Fatalf("a waiter near the front asks again after %v", d)
+			t.Fatalf("a waiter near the front polls again after %v", d)
 		}
 		if d := pollIn(engine.Answer{Next: time.Second / 2}, sent.Add(-time.Hour)); d > 0 {
-			t.Fatalf("a waiter whose answer was late asks again after %v", d)
+			t.Fatalf("a waiter whose answer was late polls again after %v", d)
 		}
 	}
-	third := engine.PollInterval + askTimeout + longest + network
+	third := engine.PollInterval + requestTimeout + longest + network
 	if third > engine.WaiterLife-50*time.Millisecond {
 		t.Errorf("the request after one without an answer comes after %v; a place is kept for %v", third, engine.WaiterLife)
 	}
@@ -39,7 +39,7 @@ func TestOneUnansweredPollLeavesTheMargin(t *testing.T) {
 // claim.
 func TestPushedGrantOutlivesAnUnansweredPoll(t *testing.T) {
 	window := engine.ClaimWindow - keepalive.Margin(engine.ClaimWindow)
-	if claimed := network + askTimeout + 15*time.Millisecond + 2*network; claimed > window {
+	if claimed := network + requestTimeout + 15*time.Millisecond + 2*network; claimed > window {
 		t.Errorf("the claim is confirmed after %v; its window is %v", claimed, window)
 	}
 }

@@ -33,10 +33,10 @@ func TestUnansweredPollsCostNoPlace(t *testing.T) {
 
 func pollsLost(t *testing.T, e *faulty, way time.Duration) {
 	holder := mustLock(t, newClient(t, e.Engine).Mutex("x"), context.Background())
-	var asked, lost atomic.Int32
+	var polls, lost atomic.Int32
 	e.Set(func() {
 		e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
-			if asked.Add(1)%2 == 0 {
+			if polls.Add(1)%2 == 0 {
 				lost.Add(1)
 				return engine.Answer{}, hang(ctx)
 			}

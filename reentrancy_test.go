@@ -15,7 +15,7 @@ func TestReentryKeepsTheTokenWithoutACall(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
 		outer := mustLock(t, m, context.Background())
-		asked := e.Count("acquire") + e.Count("renew") + e.Count("release")
+		before := e.Count("acquire") + e.Count("renew") + e.Count("release")
 		inner := mustLock(t, m, outer.Context())
 		third, err := m.TryLock(inner.Context())
 		if err != nil {
@@ -26,8 +26,8 @@ func TestReentryKeepsTheTokenWithoutACall(t *testing.T) {
 		}
 		mustRelease(t, third)
 		mustRelease(t, inner)
-		if now := e.Count("acquire") + e.Count("renew") + e.Count("release"); now != asked {
-			t.Errorf("re-entry made %d calls", now-asked)
+		if now := e.Count("acquire") + e.Count("renew") + e.Count("release"); now != before {
+			t.Errorf("re-entry made %d calls", now-before)
 		}
 		if outer.Err() != nil || outer.Context().Err() != nil {
 			t.Error("the outer lease ended with the inner ones")

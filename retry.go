@@ -40,10 +40,10 @@ func retry(ctx context.Context, retries int, call func() error) error {
 	}
 }
 
-// ask repeats a call until the store answers. Each call is bounded by askTimeout. If ctx or
+// repeat repeats a call until the store answers. Each call is bounded by requestTimeout. If ctx or
 // the client ends first, over is the reason, and err the error of the last call, if there
 // was one.
-func (c *Client) ask(ctx context.Context, call func(ctx context.Context) error) (err, over error) {
+func (c *Client) repeat(ctx context.Context, call func(ctx context.Context) error) (err, over error) {
 	for slow := (backoff{}); ; c.sleep(ctx, slow.next()) {
 		switch {
 		case c.life.Err() != nil:
@@ -51,7 +51,7 @@ func (c *Client) ask(ctx context.Context, call func(ctx context.Context) error) 
 		case ctx.Err() != nil:
 			return err, context.Cause(ctx)
 		}
-		once, done := context.WithTimeout(ctx, askTimeout)
+		once, done := context.WithTimeout(ctx, requestTimeout)
 		err = call(once)
 		done()
 		if !errors.Is(err, ErrUnavailable) {

@@ -60,11 +60,11 @@ func TestGrantFromBeforeTheStoreLostItsData(t *testing.T) {
 		synctest.Wait()
 		store.holdsUp.Store(true)
 		mustRelease(t, first)
-		deliver := <-store.heldUp    // the waiter was granted, and has not heard of it
+		deliver := <-store.heldUp    // the waiter was granted, and the wake-up is held up
 		time.Sleep(time.Millisecond) // the store's clock is ahead of all its tokens
 		store.empty.Store(memory.New())
 		other := mustLock(t, newClient(t, store).Mutex("x"), context.Background())
-		time.Sleep(1500 * time.Millisecond) // the waiter has asked again, and waits
+		time.Sleep(1500 * time.Millisecond) // the waiter has polled, and waits
 		deliver()
 		synctest.Wait()
 		select {
@@ -73,7 +73,7 @@ func TestGrantFromBeforeTheStoreLostItsData(t *testing.T) {
 		default:
 		}
 		mustRelease(t, other)
-		r := <-waiter // by its next poll: the new store has nobody to tell
+		r := <-waiter // by its next poll: the new store has no waiter to wake
 		if r.err != nil {
 			t.Fatal(r.err)
 		}

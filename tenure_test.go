@@ -61,14 +61,14 @@ func TestOrderInsideAProcess(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		asked := e.Count("acquire")
+		before := e.Count("acquire")
 		mustRelease(t, first)
 		wg.Wait()
 		if !slices.IsSorted(log.by) || len(log.by) != 16 {
 			t.Errorf("served in order %v", log.by)
 		}
 		log.wantIncreasing(t)
-		if n := e.Count("acquire") - asked; n != 0 {
+		if n := e.Count("acquire") - before; n != 0 {
 			t.Errorf("%d round trips for 16 hand-offs", n)
 		}
 		wantEmpty(t, e, "x")

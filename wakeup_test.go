@@ -150,8 +150,8 @@ func TestResync(t *testing.T) {
 		held := mustLock(t, other.Mutex("y"), context.Background())
 		waiter := lockSoon(context.Background(), other.Mutex("x"))
 		synctest.Wait()
-		var tell func(engine.Wakeup)
-		e.Set(func() { tell = e.Deliver }) // only the waiter listens as yet
+		var deliver func(engine.Wakeup)
+		e.Set(func() { deliver = e.Deliver }) // only the waiter listens as yet
 		time.Sleep(1300 * time.Millisecond)
 		synctest.Wait()
 		e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return false } })
@@ -159,7 +159,7 @@ func TestResync(t *testing.T) {
 		synctest.Wait()
 		e.Set(func() { e.OnWake = nil })
 		start := time.Now()
-		tell(engine.Wakeup{Kind: engine.Resync})
+		deliver(engine.Wakeup{Kind: engine.Resync})
 		r := <-waiter
 		if r.err != nil || r.at.After(start) {
 			t.Fatalf("err %v, took %v after the Resync", r.err, r.at.Sub(start))
@@ -182,13 +182,13 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 			l := mustLock(t, c.Mutex("x"), context.Background())
 			waiter := lockSoon(context.Background(), other.Mutex("x"))
 			synctest.Wait()
-			var tell func(engine.Wakeup)
-			e.Set(func() { tell = e.Deliver }) // only the waiter listens as yet
+			var deliver func(engine.Wakeup)
+			e.Set(func() { deliver = e.Deliver }) // only the waiter listens as yet
 			time.Sleep(1300 * time.Millisecond)
 			synctest.Wait()
 			e.Set(func() {
 				e.OnWake = func(w engine.Wakeup) bool {
-					time.AfterFunc(late, func() { tell(w) })
+					time.AfterFunc(late, func() { deliver(w) })
 					return false
 				}
 				e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {

@@ -21,7 +21,7 @@ import (
 // traffic counts what a client sends: calls alone, and batches.
 type traffic struct {
 	alone, batches, batched atomic.Int64
-	sent                    chan struct{} // tells of each sending, if not nil
+	sent                    chan struct{} // receives a value for each sending, if not nil
 }
 
 func (c *traffic) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -30,7 +30,7 @@ func (c *traffic) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if isScript(cmd) {
 			c.alone.Add(callsIn(cmd))
-			c.tell()
+			c.notify()
 		}
 		return next(ctx, cmd)
 	}
@@ -43,7 +43,7 @@ func (c *traffic) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 			for _, cmd := range cmds {
 				c.batched.Add(callsIn(cmd))
 			}
-			c.tell()
+			c.notify()
 		}
 		return next(ctx, cmds)
 	}
@@ -54,7 +54,7 @@ func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval
 // callsIn counts what a command does: a call for many has the keys of all.
 func callsIn(cmd redis.Cmder) int64 { return int64(cmd.Args()[2].(int)) / 2 }
 
-func (c *traffic) tell() {
+func (c *traffic) notify() {
 	if c.sent != nil {
 		c.sent <- struct{}{}
 	}
@@ -202,7 +202,7 @@ func TestLaneThatHangs(t *testing.T) {
 	wg.Wait()
 }
 
-// deafConn sends, and hears nothing.
+// deafConn sends, and receives nothing.
 type deafConn struct {
 	net.Conn
 	deaf bool

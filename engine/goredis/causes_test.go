@@ -97,7 +97,7 @@ func startTLS(t *testing.T) (addr string, ca *x509.CertPool) {
 	return s.Listener.Addr().String(), ca
 }
 
-// turnsAway listens as a server that answers and hangs up before it is asked.
+// turnsAway listens as a server that writes an answer and hangs up before it gets a request.
 func turnsAway(t *testing.T, answer string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

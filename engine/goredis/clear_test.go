@@ -52,8 +52,8 @@ func (c *crowd) pass(d time.Duration) {
 	must(c.T, c.rdb.Set(context.Background(), "virtual:now", c.now.UnixMicro(), 0).Err())
 }
 
-// ask makes one attempt.
-func (c *crowd) ask(r engine.Request) engine.Answer {
+// acquire makes one attempt.
+func (c *crowd) acquire(r engine.Request) engine.Answer {
 	c.Helper()
 	a, err := c.engine.Acquire(c.Context(), r)
 	must(c.T, err)
@@ -134,11 +134,11 @@ func (c *crowd) keep(e *goredis.Engine, r engine.Request, held *engine.Held, sto
 			return
 		case <-tick.C:
 		}
-		asked := time.Now()
+		began := time.Now()
 		err := e.Renew(c.Context(), []engine.Renewal{{Resource: r.Resource, Held: *held, TTL: r.TTL}})[0]
 		if now := time.Now(); err != nil && now.Sub(last) >= r.TTL && now.Sub(last)-stalls.Between(last, now) < r.TTL {
 			r.ID += "x"
-			asked = now
+			began = now
 			var a engine.Answer
 			a, err = e.Acquire(c.Context(), r)
 			*held = engine.Held{ID: r.ID, Token: a.Token}
@@ -147,7 +147,7 @@ func (c *crowd) keep(e *goredis.Engine, r engine.Request, held *engine.Held, sto
 			c.Errorf("the bystander's lease: %v", err)
 			return
 		}
-		last = asked
+		last = began
 	}
 }
 
@@ -163,7 +163,7 @@ func sorts() map[string]engine.Request {
 }
 
 // Those who die while the resource is held are gone before it is released: by the
-// first waiter that asks again, or by a renewal of the holder.
+// first waiter that polls, or by a renewal of the holder.
 func TestDeadWaitersGoWhileItIsHeld(t *testing.T) {
 	for name, r := range sorts() {
 		for _, by := range []string{"a poll", "a renewal"} {
@@ -174,10 +174,10 @@ func TestDeadWaitersGoWhileItIsHeld(t *testing.T) {
 				c.pass(2 * time.Minute)
 				live := r
 				live.ID = "c.live"
-				c.ask(live)
+				c.acquire(live)
 				c.beside(fmt.Sprintf("%d dead", n), func() {
 					if by == "a poll" {
-						if a := c.ask(live); a.Status != engine.Queued || a.Position != 0 {
+						if a := c.acquire(live); a.Status != engine.Queued || a.Position != 0 {
 							t.Errorf("after its poll: %+v", a)
 						}
 						return
@@ -189,7 +189,7 @@ func TestDeadWaitersGoWhileItIsHeld(t *testing.T) {
 					t.Errorf("%d are in the line", left)
 				}
 				release(t, c.engine, r.Resource, held)
-				if a := c.ask(live); a.Status != engine.Granted {
+				if a := c.acquire(live); a.Status != engine.Granted {
 					t.Errorf("after the release: %+v", a)
 				}
 			})
@@ -208,10 +208,10 @@ func TestReleaseWithDeadWaiters(t *testing.T) {
 			c.pass(4 * time.Second)
 			live := r
 			live.ID = "c.live"
-			c.ask(live)
+			c.acquire(live)
 			c.beside(fmt.Sprintf("%d dead", n), func() {
 				release(t, c.engine, r.Resource, held)
-				if a := c.ask(live); a.Status != engine.Granted {
+				if a := c.acquire(live); a.Status != engine.Granted {
 					t.Errorf("after the release: %+v", a)
 				}
 				c.engine.Settle()
@@ -235,7 +235,7 @@ func TestBatchClearsOnePortion(t *testing.T) {
 	for i := range script.MaxBatch {
 		live := r
 		live.ID = fmt.Sprintf("live.%d", i)
-		c.ask(live)
+		c.acquire(live)
 		polls = append(polls, c.scripts.Acquire(script.KeysOf([]byte(prefix+":{crowd}")), script.Acquire{
 			ID: live.ID, Kind: string(r.Kind), Capacity: 1, Weight: 1, TTL: r.TTL, Queue: true,
 		}))
@@ -264,7 +264,7 @@ func readersAndWriter() (reader, writer engine.Request) {
 	return reader, writer
 }
 
-// Readers that expire at once go in portions; a writer that does not wait is told
+// Readers that expire at once go in portions; a writer that does not wait gets
 // what holds when they have gone.
 func TestReadersExpireAtOnce(t *testing.T) {
 	c := newCrowd(t)
@@ -274,7 +274,7 @@ func TestReadersExpireAtOnce(t *testing.T) {
 	c.pass(time.Minute)
 	writer.Queue = false
 	c.beside(fmt.Sprintf("%d expire", n), func() {
-		if a := c.ask(writer); a.Status != engine.Granted {
+		if a := c.acquire(writer); a.Status != engine.Granted {
 			t.Errorf("got %+v", a)
 		}
 	})

@@ -77,9 +77,9 @@ func sharded(t *testing.T, s *redistest.Server) []string {
 	return names
 }
 
-// heard tells whether somebody listens to the shard of a master, if it has such
+// listened reports whether a client listens to the shard of a master, if it has such
 // channels, as since Redis 7.
-func heard(t *testing.T, s *redistest.Server) bool {
+func listened(t *testing.T, s *redistest.Server) bool {
 	return !s.Since(7, 0) || len(sharded(t, s)) == 1
 }
 
@@ -109,10 +109,10 @@ func TestWakeupsOfShards(t *testing.T) {
 	names := spread(cluster, "stock:")
 	for s, name := range names {
 		handOff(t, e, name, wakes, 0)
-		until(t, "the shard is listened to", func() bool { return heard(t, s) })
+		until(t, "the shard is listened to", func() bool { return listened(t, s) })
 		handOff(t, e, name, wakes, 1)
 	}
-	shards := masters[0].Since(7, 0) // else all nodes are told, and a client listens to two
+	shards := masters[0].Since(7, 0) // else the messages go to all nodes, and a client listens to two
 	for i, from := range masters {
 		to := masters[(i+1)%len(masters)]
 		m := cluster.Migrate(tag(names[from]), to)
@@ -138,7 +138,7 @@ func TestWakeupsOfShards(t *testing.T) {
 	}
 }
 
-// Without the right to listen to a shard, or to tell one, all nodes are told.
+// Without the right to listen to a shard, or to publish to one, the messages go to all nodes.
 func TestWakeupsWithoutShards(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -297,7 +297,7 @@ func TestCloseOfAStreamFromACluster(t *testing.T) {
 			wait(t, e, r)
 			release(t, e, r.Resource, a)
 			must(t, e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID}}))
-			until(t, "the shard is listened to", func() bool { return heard(t, s) })
+			until(t, "the shard is listened to", func() bool { return listened(t, s) })
 		}
 		for _, s := range cluster.Masters() {
 			trouble(s)

@@ -181,7 +181,7 @@ func (d *duel) step(ctx context.Context, s step) error {
 	case "snapshot":
 		return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx))
 	}
-	d.told(want)
+	d.note(want)
 	if s.Op == "break" && want.Status == queue.Done {
 		d.wakes = append(d.wakes, "b "+s.ID)
 	}
@@ -194,7 +194,7 @@ func (d *duel) step(ctx context.Context, s step) error {
 	return d.checkKeep(ctx)
 }
 
-// acquire asks the model as the engine asks the scripts: until nothing is left that
+// acquire calls the model as the engine calls the scripts: until nothing is left that
 // could change the answer.
 func (d *duel) acquire(r queue.Request) queue.Answer {
 	for {
@@ -202,7 +202,7 @@ func (d *duel) acquire(r queue.Request) queue.Answer {
 		if !a.More || a.Status == queue.Granted {
 			return a
 		}
-		d.told(a)
+		d.note(a)
 	}
 }
 
@@ -212,7 +212,7 @@ func (d *duel) tidied(a queue.Answer) error {
 	before := d.tidies
 	for d.tidies = d.engine.Settle(); before < d.tidies; before++ {
 		a = d.model.Tidy(d.now)
-		d.told(a)
+		d.note(a)
 	}
 	if a.More {
 		return errors.New("there is more to tidy up")
@@ -220,8 +220,8 @@ func (d *duel) tidied(a queue.Answer) error {
 	return nil
 }
 
-// told notes the wake-ups of an answer.
-func (d *duel) told(a queue.Answer) {
+// note records the wake-ups of an answer.
+func (d *duel) note(a queue.Answer) {
 	for _, g := range a.Grants {
 		d.own[g.ID] = g.Token
 		d.wakes = append(d.wakes, fmt.Sprintf("g %d %d %s", g.Token, g.TTL, g.ID))

@@ -41,7 +41,7 @@ func TestNameUsedOnceCostsHalf(t *testing.T) {
 	}
 }
 
-// What is told to operators: many names that were each locked once cost so many bytes
+// A figure that operators are given: many names that were each locked once take so many bytes
 // for each, and expire so soon.
 func TestManyNamesUsedOnce(t *testing.T) {
 	n := redistest.Scale(2_000, 100_000)

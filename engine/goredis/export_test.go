@@ -5,7 +5,7 @@ func WithFragments(f map[string]string) Option {
 	return func(o *options) { o.fragments = f }
 }
 
-// Classify says of an error of go-redis whether asking again may help.
+// Classify says of an error of go-redis whether a retry may help.
 var Classify = classify
 
 // Waiting is how many calls wait for a lane.

@@ -74,7 +74,7 @@ func TestFlushAll(t *testing.T) {
 	wantCause(t, "Release", e.Release(t.Context(), engine.Release{Resource: r.Resource, Held: a}), engine.CauseDeleted)
 }
 
-// A foreign value under a resource's key is told at once and left alone.
+// A foreign value under a resource's key is reported at once and left alone.
 func TestWrongType(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
@@ -96,7 +96,7 @@ func TestWrongType(t *testing.T) {
 	wantError(t, "Acquire", err, engine.ErrDenied)
 }
 
-// What an ACL forbids is told at once, on every call.
+// What an ACL forbids is reported at once, by every call.
 func TestDeniedByACL(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()
@@ -395,7 +395,7 @@ func TestBadArguments(t *testing.T) {
 	}
 }
 
-// A closed redis client is told for what it is, and not retried for ever.
+// A closed redis client is reported as such, and not retried for ever.
 func TestClosedClient(t *testing.T) {
 	server := redistest.Start(t)
 	rdb := server.Client()
@@ -420,7 +420,7 @@ func TestNoServer(t *testing.T) {
 	wantError(t, "Listen", err, engine.ErrUnavailable)
 }
 
-// The clock is told within the caller's ctx, too.
+// Now returns within the caller's ctx, too.
 func TestNowInTrouble(t *testing.T) {
 	stalls := redistest.WatchStalls(t)
 	server := redistest.Start(t)

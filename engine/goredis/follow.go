@@ -55,11 +55,11 @@ func (e *Engine) followed() {
 	case *redis.Client:
 		if c != nil && c.Options().Addr == failoverAddr {
 			e.own.sentinels = &sentinelDialer{dial: c.Options().Dialer}
-			e.own.follower.check = e.own.sentinels.ask
+			e.own.follower.check = e.own.sentinels.closeStale
 		}
 	case *redis.ClusterClient:
 		if c != nil && c.Options().ClusterSlots != nil {
-			e.own.follower.check = e.askSlots
+			e.own.follower.check = e.closeFormer
 		}
 	}
 }
@@ -157,8 +157,8 @@ func (t *sentinelDialer) master(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// ask closes the connections to servers that are not the master.
-func (t *sentinelDialer) ask(ctx context.Context) error {
+// closeStale closes the connections to servers that are not the master.
+func (t *sentinelDialer) closeStale(ctx context.Context) error {
 	named, err := t.master(ctx)
 	if err != nil {
 		return err
@@ -200,9 +200,9 @@ type rawSentinelConn struct {
 	syscall.Conn
 }
 
-// askSlots makes the own client of a redis.NewFailoverClusterClient reload its masters, and
+// closeFormer makes the own client of a redis.NewFailoverClusterClient reload its masters, and
 // closes subscriptions at other servers.
-func (e *Engine) askSlots(ctx context.Context) error {
+func (e *Engine) closeFormer(ctx context.Context) error {
 	cluster, ok := e.own.client().(*redis.ClusterClient)
 	if !ok {
 		return nil

@@ -136,15 +136,15 @@ func confirmed(ctx context.Context, p *redis.PubSub) error {
 // again by itself, in the next call at the latest. When the server confirms that, receive
 // delivers a Resync, since wake-ups may have been lost.
 func (l *listener) receive() {
-	pause, asked := minPause, false
+	pause, pinged := minPause, false
 	for l.ctx.Err() == nil {
 		msg, err := l.pubsub.ReceiveTimeout(l.ctx, quiet)
 		switch {
 		case err == nil:
-			pause, asked = minPause, false
+			pause, pinged = minPause, false
 			l.handle(msg)
-		case isTimeout(err) && !asked:
-			asked = true
+		case isTimeout(err) && !pinged:
+			pinged = true
 			l.follow()
 			_ = l.pubsub.Ping(l.ctx) // an error shows in the next receive
 		default:
@@ -154,7 +154,7 @@ func (l *listener) receive() {
 			if isTimeout(err) || isAnswer(err) {
 				l.socket.drop()
 			}
-			asked = false
+			pinged = false
 			sleep(l.ctx, pause)
 			pause = min(2*pause, maxPause)
 		}

@@ -267,15 +267,15 @@ func (s *clusterListener) settled() bool {
 	if !s.missed {
 		return false
 	}
-	heard := false
+	settled := false
 	for _, e := range s.subscriptions {
-		heard = heard || e.ready
+		settled = settled || e.ready
 	}
 	for _, t := range s.interests {
-		heard = heard && (t.confirmed || !t.lost || s.plainOnly)
+		settled = settled && (t.confirmed || !t.lost || s.plainOnly)
 	}
-	s.missed = s.missed && !heard
-	return heard
+	s.missed = s.missed && !settled
+	return settled
 }
 
 // resync delivers a Resync if it is due.

@@ -65,14 +65,14 @@ func (e *subscription) unsubscribe(channel string) { _ = e.pubsub.SUnsubscribe(e
 
 // receive delivers messages until the connection breaks.
 func (e *subscription) receive() error {
-	for asked := false; ; {
+	for pinged := false; ; {
 		msg, err := e.pubsub.ReceiveTimeout(e.ctx, quiet)
 		switch {
 		case err == nil:
-			asked = false
+			pinged = false
 			e.handle(msg)
-		case isTimeout(err) && !asked && e.ctx.Err() == nil:
-			asked = true
+		case isTimeout(err) && !pinged && e.ctx.Err() == nil:
+			pinged = true
 			e.s.e.follow(e.ctx)
 			_ = e.pubsub.Ping(e.ctx) // an error shows in the next receive
 		case isAnswer(err) && e.ctx.Err() == nil:

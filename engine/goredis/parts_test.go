@@ -100,14 +100,14 @@ func TestSnapshotWhileAWaiterIsGranted(t *testing.T) {
 	for _, capacity := range []int{1, 3} {
 		s := redistest.Start(t)
 		store := open(t, s.Client())
-		ask := func(i int) engine.Request {
+		request := func(i int) engine.Request {
 			r := shared(fmt.Sprintf("c%d.a", i), capacity)
 			r.Capacity = capacity
 			return r
 		}
-		first := hold(t, store, ask(0))
+		first := hold(t, store, request(0))
 		for i := 1; i <= waiters; i++ {
-			wait(t, store, ask(i))
+			wait(t, store, request(i))
 		}
 		e, b := watched(t, s)
 		b.run = func() { release(t, store, named("pool"), first) }

@@ -11,7 +11,7 @@ import (
 )
 
 // step is one operation of a random program. It is drawn before the program
-// runs, so tokens and ballots are told relative to the state at that moment.
+// runs, so tokens and ballots are relative to the state at that moment.
 type step struct {
 	After  queue.Time // time that passes first
 	Op     string
@@ -51,7 +51,7 @@ func (s step) String() string {
 
 var ids = []string{"c1.a", "c1.b", "c2.a", "c3", "c4.a b", "c5.é\n%{}"}
 
-// found is programs that told the scripts from the model once.
+// found is programs in which the scripts differed from the model once.
 func found() [][]step {
 	mutex := func(after queue.Time, id string, ttl queue.Time, yields string) step {
 		return step{After: after, Op: "acquire", ID: id, Kind: "mutex", Cap: 1, Weight: 1, TTL: ttl, Flag: yields == "", Ballot: "none", Token: "own", Yields: yields}
@@ -207,7 +207,7 @@ func (s step) ballot(last uint64, now queue.Time) uint64 {
 	return 0
 }
 
-// place is where a turn stands. The scripts tell apart what is 2 µs from each other.
+// place is where a turn stands. The scripts distinguish places that are 2 µs apart.
 func (s step) place() uint64 {
 	if s.Place == 0 {
 		return 0

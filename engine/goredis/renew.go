@@ -102,7 +102,7 @@ func pick(calls []script.Call, which []int) []script.Call {
 
 // renewPart makes calls to one node and returns their errors.
 func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []error {
-	replies, err := e.askRenewals(ctx, rdb, calls)
+	replies, err := e.sendRenewals(ctx, rdb, calls)
 	errs := make([]error, len(calls))
 	for n := range errs {
 		if err == nil {
@@ -117,8 +117,8 @@ func (e *Engine) renewPart(ctx context.Context, rdb redis.UniversalClient, calls
 	return errs
 }
 
-// askRenewals makes calls within ctx.
-func (e *Engine) askRenewals(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) ([]replicatedReply, error) {
+// sendRenewals makes calls within ctx.
+func (e *Engine) sendRenewals(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) ([]replicatedReply, error) {
 	return bounded(e, ctx, func() ([]replicatedReply, error) { return e.renew(ctx, rdb, calls), nil })
 }
 

@@ -39,7 +39,7 @@ func (e *Engine) renewMerged(ctx context.Context, rdb redis.UniversalClient, all
 	if len(calls) == 0 {
 		return left
 	}
-	replies, err := e.askRenewals(ctx, rdb, calls)
+	replies, err := e.sendRenewals(ctx, rdb, calls)
 	for i, j := range joints {
 		failure := err
 		if err == nil {

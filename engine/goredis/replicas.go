@@ -134,7 +134,7 @@ func (e *Engine) runReplicatedOn(ctx context.Context, node *redis.Client, args f
 		// A replica acknowledges before it has written to its disk, and again a second
 		// later or at the next request. So WAIT comes first: at the request of WAITAOF
 		// the replicas have the write.
-		_ = pipe.Process(ctx, newCommand(ctx, []any{"wait", e.options.replicas.n, milliseconds(e.options.replicas.wait / askFirst)}))
+		_ = pipe.Process(ctx, newCommand(ctx, []any{"wait", e.options.replicas.n, milliseconds(e.options.replicas.wait / firstWait)}))
 	}
 	wait := newCommand(ctx, e.options.replicas.command(onDisk))
 	_ = pipe.Process(ctx, wait)
@@ -155,8 +155,8 @@ func (e *Engine) runReplicatedOn(ctx context.Context, node *redis.Client, args f
 	return replies
 }
 
-// askFirst is the fraction of the timeout, one part of 8, for the WAIT before WAITAOF.
-const askFirst = 8
+// firstWait is the fraction of the timeout, one part of 8, for the WAIT before WAITAOF.
+const firstWait = 8
 
 // milliseconds returns a timeout for a command in which 0 means none.
 func milliseconds(d time.Duration) int64 { return max(d.Milliseconds(), 1) }
@@ -164,7 +164,7 @@ func milliseconds(d time.Duration) int64 { return max(d.Milliseconds(), 1) }
 // command returns WAIT, or WAITAOF, which waits until the replicas have written to disk.
 func (r replicas) command(onDisk bool) []any {
 	if onDisk {
-		return []any{"waitaof", 0, r.n, milliseconds(r.wait - r.wait/askFirst)}
+		return []any{"waitaof", 0, r.n, milliseconds(r.wait - r.wait/firstWait)}
 	}
 	return []any{"wait", r.n, r.wait.Milliseconds()}
 }

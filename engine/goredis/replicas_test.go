@@ -76,7 +76,7 @@ func TestTooFewReplicas(t *testing.T) {
 	})
 }
 
-// A pushed grant says nothing about replicas: whoever gets it has to ask.
+// A pushed grant says nothing about replicas: its receiver has to poll.
 func TestPushedGrantsAreConfirmed(t *testing.T) {
 	group := redistest.StartReplicated(t, 1)
 	e := open(t, group.Master().Client(), goredis.WithReplicas(1, time.Second))
@@ -162,9 +162,9 @@ func TestFsync(t *testing.T) {
 	group := redistest.StartReplicated(t, 1)
 	e := open(t, group.Master().Client(), goredis.WithReplicas(1, 500*time.Millisecond), goredis.WithFsync())
 	r := request("c1.a")
-	asks := "wait"
+	command := "wait"
 	if group.Master().Since(7, 2) {
-		asks = "waitaof"
+		command = "waitaof"
 		_, err := e.Acquire(t.Context(), r)
 		wantShort(t, "Acquire", err, 0, 1)
 		wantShort(t, "Renew", renew(e, t.Context(), r.Resource, engine.Held{ID: r.ID}), 0, 1)
@@ -180,8 +180,8 @@ func TestFsync(t *testing.T) {
 	held := hold(t, e, r)
 	must(t, renew(e, t.Context(), r.Resource, held))
 	after := commandCounts(t, group.Master().Client())
-	if after[asks] < before[asks]+2 {
-		t.Errorf("a grant and a renewal: from %v to %v, want %s twice", before, after, asks)
+	if after[command] < before[command]+2 {
+		t.Errorf("a grant and a renewal: from %v to %v, want %s twice", before, after, command)
 	}
 }
 

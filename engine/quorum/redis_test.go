@@ -305,7 +305,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 }
 
 // A holder that is cut off from the nodes gets the loss before another is granted.
-func TestToldBeforeAnotherEnters(t *testing.T) {
+func TestNotifiedBeforeAnotherEnters(t *testing.T) {
 	g := startRedisNodes(t, 3)
 	other := g.client()
 	proxies := g.through()

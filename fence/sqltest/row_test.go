@@ -199,7 +199,7 @@ func TestClaimOnFirstContactIsExact(t *testing.T) {
 				second := read(2)
 				requireStale(t, write(1, first-1), 1, 2)
 				requireNil(t, write(2, second-1))
-				// The first was told, and does it again with a new lease.
+				// The first got an error, and writes again with a new lease.
 				requireNil(t, write(3, read(3)-1))
 				if n := amount(t, db); n != 8 {
 					t.Fatalf("%d after two updates of 10", n)

@@ -40,7 +40,7 @@ func (s store) awaitWaiters(t *testing.T, n int) {
 	if s.dialect == fence.PostgreSQL {
 		query = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 	}
-	look := time.NewTicker(150 * time.Millisecond) // asked more often, MariaDB gives the old answer
+	look := time.NewTicker(150 * time.Millisecond) // if queried more often, MariaDB returns the old answer
 	defer look.Stop()
 	for range 100 {
 		var got int

@@ -53,9 +53,9 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// What a change has to pass is every test: those of make test and those of make
-// test-long, which takes the suites that make test leaves out.
-func TestEveryTestIsAskedFor(t *testing.T) {
+// A change has to pass every test: those of make test and those of make test-long, which
+// runs the suites that make test leaves out.
+func TestTheMakefileRunsEveryTest(t *testing.T) {
 	for path, all := range map[string][]string{
 		"../../.ci/run": {" check test test-long "},
 		"../../Makefile": {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// listed is what the go command tells about a package.
+// listed is what the go command prints about a package.
 type listed struct {
 	ImportPath string
 	Standard   bool
@@ -23,7 +23,7 @@ type listed struct {
 // drivers are the folders whose importers link go-redis.
 func drivers() []string { return []string{"engine/goredis", "fence"} }
 
-// TestBuiltGraph asks the go command what a user links: without a driver only
+// TestBuiltGraph checks, by the go command, what a user links: without a driver only
 // the standard library and, with the root package, what reads cron expressions;
 // with a driver also go-redis and what that itself needs.
 // Unlike the rules over source it follows every import to its end.

@@ -125,7 +125,7 @@ func driver(tr *tree) []finding {
 	}, func(p string) bool { return within(p, "github.com/redis") })
 }
 
-// rootIO: of package os the root package may ask who it is, and no more.
+// rootIO: of package os the root package may use what identifies the process, and no more.
 func rootIO(tr *tree) []finding {
 	inRoot := func(r *folder, s *source) bool {
 		return !s.test && (r.dir == "" || r.in("internal/keepalive") || r.in("internal/tenure"))

@@ -6,7 +6,7 @@ func onQuorum() []string {
 		"TestReplyOfAcquireLost", "TestReplyOfReleaseLost", "TestCtxEndsInMidAcquire", "TestRedisHung", "TestHolderKilled",
 		"TestHolderPausedPastItsTTL", "TestRedisRestartUnderWaiters", "TestRedisRestartWithData", "TestFlushAll", "TestScriptFlush",
 		"TestNoPerm", "TestNoPermToSubscribe", "TestNoPermUnderWaiter", "TestWrongType", "TestCloseWithWaiters",
-		"TestToldBeforeAnotherEnters", "TestRenewalDoesNotRecreate", "TestTTLTooShort", "TestIdentityIsComparedWhole",
+		"TestNotifiedBeforeAnotherEnters", "TestRenewalDoesNotRecreate", "TestTTLTooShort", "TestIdentityIsComparedWhole",
 		"TestIdleLeaseCost", "TestStaleHolderKeepsItsToken", "TestLostWakeUp", "TestBreakNotifiesTheHolder", "TestOneNameAsTwoKinds",
 		"TestExclusionUnderLoad", "TestFairnessInOneProcess", "TestMutexUnderFaults", "TestMinorityUnderFaults",
 		"TestReadersAndWritersUnderFaults", "TestKilledReadersVanish", "TestDemoteWakesParkedReaders", "TestManyReadersAndWritersDrain",

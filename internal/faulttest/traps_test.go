@@ -21,7 +21,7 @@ import (
 
 // A holder that is cut off is told before another is granted. Peers told it 0.9 s
 // after.
-func TestToldBeforeAnotherEnters(t *testing.T) {
+func TestNotifiedBeforeAnotherEnters(t *testing.T) {
 	for _, ttl := range []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second} {
 		t.Run(ttl.String(), func(t *testing.T) {
 			w := newFixture(t)

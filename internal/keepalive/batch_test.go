@@ -21,7 +21,7 @@ func addAll(s *Scheduler, n int) []*holder {
 	return all
 }
 
-// count tells how many batches there are.
+// count returns how many batches there are.
 func (s *Scheduler) count() (all, open int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func TestLeavingABatchUnderWay(t *testing.T) {
 		for i, h := range all {
 			switch gone := slices.Contains(removed, i); {
 			case gone && h.renewed+h.lost+h.jeopardy > 0:
-				t.Errorf("%d was removed, and told %d times", i, h.renewed+h.lost+h.jeopardy)
+				t.Errorf("%d was removed, and called %d times", i, h.renewed+h.lost+h.jeopardy)
 			case i == 3 && (h.lost != 1 || h.cause == nil):
 				t.Errorf("%d: lost %d times, %v", i, h.lost, h.cause)
 			case i == 5 && (h.lost != 1 || h.jeopardy < 5):
@@ -109,7 +109,7 @@ func TestLeavingABatchUnderWay(t *testing.T) {
 	})
 }
 
-// A window that closes while its batch hangs is told then, whatever the others do.
+// A window that closes while its batch hangs is reported then, whatever the others do.
 func TestWindowsOfABatchCloseOneByOne(t *testing.T) {
 	for _, first := range []First{Usual, Never} {
 		synctest.Test(t, func(t *testing.T) {
@@ -129,8 +129,8 @@ func TestWindowsOfABatchCloseOneByOne(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
 			for i, h := range all {
-				if told := h.lostAt.Sub(start); h.lost != 1 || told != 15*time.Second-time.Duration(40-i)*time.Millisecond {
-					t.Errorf("%d: lost %d times, after %v", i, h.lost, told)
+				if after := h.lostAt.Sub(start); h.lost != 1 || after != 15*time.Second-time.Duration(40-i)*time.Millisecond {
+					t.Errorf("%d: lost %d times, after %v", i, h.lost, after)
 				}
 			}
 			s.Stop()

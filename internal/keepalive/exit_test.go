@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// quitter is a keeper that ends its goroutine whenever it is told something.
+// quitter is a keeper that ends its goroutine in every call.
 type quitter struct{ *holder }
 
 func (q quitter) Renewed() {

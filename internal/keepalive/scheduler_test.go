@@ -40,7 +40,7 @@ func (s *store) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	return errs
 }
 
-// holder notes what it is told.
+// holder records the calls that it gets.
 type holder struct {
 	entry    Entry
 	id       string
@@ -106,14 +106,14 @@ func TestRenewsEveryThirdOfTheTTL(t *testing.T) {
 				time.Sleep(intervals*ttl/3 + ttl/6)
 				synctest.Wait()
 				if st.renewed != intervals || h.renewed != intervals || h.lost != 0 || h.jeopardy != 0 {
-					t.Errorf("%d renewals sent, %d told, %d lost, %d in jeopardy; want %d", st.renewed, h.renewed, h.lost, h.jeopardy, intervals)
+					t.Errorf("%d renewals sent, %d reported, %d lost, %d in jeopardy; want %d", st.renewed, h.renewed, h.lost, h.jeopardy, intervals)
 				}
 			})
 		})
 	}
 }
 
-// The holder is told before the store's deadline, which counts from the last
+// The holder is notified before the store's deadline, which counts from the last
 // renewal that the store did.
 func TestLostBeforeTheDeadline(t *testing.T) {
 	for name, answer := range map[string]func(context.Context, engine.Renewal) error{
@@ -133,9 +133,9 @@ func TestLostBeforeTheDeadline(t *testing.T) {
 					s.Add(&h.entry, Usual)
 					time.Sleep(ttl)
 					synctest.Wait()
-					told := h.lostAt.Sub(start)
-					if h.lost != 1 || told >= ttl || told < ttl-Margin(ttl) {
-						t.Errorf("lost %d times, after %v of %v", h.lost, told, ttl)
+					after := h.lostAt.Sub(start)
+					if h.lost != 1 || after >= ttl || after < ttl-Margin(ttl) {
+						t.Errorf("lost %d times, after %v of %v", h.lost, after, ttl)
 					}
 					if h.cause != nil || !errors.Is(h.last, engine.ErrUnavailable) {
 						t.Errorf("cause %v, last error %v; want the store's trouble", h.cause, h.last)
@@ -265,7 +265,7 @@ func TestRemoveStopsRenewal(t *testing.T) {
 	})
 }
 
-// A renewal that is under way when the lease is released tells nobody.
+// A renewal that is under way when the lease is released is not reported.
 func TestRemoveDuringARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &store{answer: func(context.Context, engine.Renewal) error {
@@ -281,7 +281,7 @@ func TestRemoveDuringARenewal(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if st.calls != 1 || h.lost+h.renewed+h.jeopardy != 0 {
-			t.Errorf("%d calls, told %d times", st.calls, h.lost+h.renewed+h.jeopardy)
+			t.Errorf("%d calls, reported %d times", st.calls, h.lost+h.renewed+h.jeopardy)
 		}
 	})
 }
@@ -346,7 +346,7 @@ func TestStopWaitsForCallsAndEndsThem(t *testing.T) {
 		start := time.Now()
 		s.Stop()
 		if d := time.Since(start); d > 0 || h.lost+h.jeopardy+h.renewed != 0 {
-			t.Errorf("Stop took %v, told %d times", d, h.lost+h.jeopardy+h.renewed)
+			t.Errorf("Stop took %v, reported %d times", d, h.lost+h.jeopardy+h.renewed)
 		}
 		late := newHolder(s, "late", time.Second)
 		s.Add(&late.entry, Usual)
@@ -355,7 +355,7 @@ func TestStopWaitsForCallsAndEndsThem(t *testing.T) {
 	})
 }
 
-// Any mixture of leases that come and go: each is renewed in time or told.
+// Any mixture of leases that come and go: each is renewed in time or its loss is reported.
 func TestManyLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(1, 2))
@@ -381,7 +381,7 @@ func TestManyLeases(t *testing.T) {
 			synctest.Wait()
 			for _, h := range live {
 				if h.lost == 0 && h.entry.Window.Left(s.Now()) <= 0 {
-					t.Fatalf("%s: the window is closed and nobody was told", h.id)
+					t.Fatalf("%s: the window is closed and the loss was not reported", h.id)
 				}
 			}
 		}

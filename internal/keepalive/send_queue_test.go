@@ -163,8 +163,8 @@ func TestAllLossesAreReportedFirst(t *testing.T) {
 				time.Sleep(15 * time.Second)
 				synctest.Wait()
 				for i, h := range all {
-					if told := h.lostAt.Sub(start); h.lost != 1 || told > 15*time.Second-Margin(15*time.Second) {
-						t.Fatalf("%d: lost %d times, told after %v", i, h.lost, told)
+					if after := h.lostAt.Sub(start); h.lost != 1 || after > 15*time.Second-Margin(15*time.Second) {
+						t.Fatalf("%d: lost %d times, notified after %v", i, h.lost, after)
 					}
 				}
 				if rest.Load() == n {
@@ -201,7 +201,7 @@ func TestManyLeasesAreLostEarlier(t *testing.T) {
 				late = min(late, window-h.lostAt.Sub(start))
 			}
 			if late < 0 || n == 2*batchSize && early != 0 || n > 2*batchSize && (early <= 0 || early > min(300*time.Millisecond, time.Duration(n)*notifyTime)) {
-				t.Errorf("%d leases: the first was told %v before the end of its window, the last %v", n, early, late)
+				t.Errorf("%d leases: the first was notified %v before the end of its window, the last %v", n, early, late)
 			}
 		})
 	}

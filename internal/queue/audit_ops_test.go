@@ -38,7 +38,7 @@ func (a *audit) acquire(r queue.Request) queue.Answer {
 	return got
 }
 
-// acquiredAgain: a waiter asks again. Whether it had to be granted now, settled
+// acquiredAgain: a waiter polls. Whether it had to be granted now, settled
 // checks.
 func (a *audit) acquiredAgain(r queue.Request, got queue.Answer) {
 	if got.Status == queue.Granted {

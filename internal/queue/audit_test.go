@@ -9,7 +9,7 @@ import (
 )
 
 // audit sends operations to a queue and checks every answer against the rules
-// of the package comment. It keeps only what the answers so far have told,
+// of the package comment. It keeps only what the answers so far contained,
 // plainly and slowly; a broken rule is a panic with a violation.
 type audit struct {
 	queue  *queue.Queue
@@ -139,7 +139,7 @@ func (a *audit) reap() {
 	}
 }
 
-// dropStale: if the front has not asked for WaiterLife while there is room, all such
+// dropStale: if the front has not polled for WaiterLife while there is room, all such
 // waiters go.
 func (a *audit) dropStale() {
 	if len(a.line) > 0 && a.used() < a.capacity && !a.live(a.line[0]) {

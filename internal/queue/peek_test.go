@@ -39,7 +39,7 @@ func TestPeekShowsTheOldest(t *testing.T) {
 }
 
 // Rule: a peek at a capacity of 1 shows the holder and counts those who wait; at any
-// other it only tells whether somebody holds it.
+// other it only reports whether it is held.
 func TestPeekCounts(t *testing.T) {
 	q := queue.New(params, start)
 	for _, id := range []string{"a", "b", "c"} {

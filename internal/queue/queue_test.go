@@ -121,17 +121,17 @@ func TestRuleReap(t *testing.T) {
 	}
 }
 
-// Rule: a waiter that has not asked for WaiterLife is dropped at the front; a
-// grant to one that did not ask at that moment is good for ClaimWindow.
+// Rule: a waiter that has not polled for WaiterLife is dropped at the front; a
+// grant to one that did not poll at that moment is good for ClaimWindow.
 func TestRuleWaiter(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		ttl   queue.Time
-		quiet queue.Time // since b asked
+		quiet queue.Time // since b polled
 		want  []queue.Grant
 	}{
-		{"asks in time", 10 * sec, 3*sec - 1, []queue.Grant{{ID: "b", Token: uint64(start + 3*sec - 1), TTL: 3 * sec}}},
-		{"asks too late", 10 * sec, 3 * sec, []queue.Grant{{ID: "c", Token: uint64(start + 3*sec), TTL: 3 * sec}}},
+		{"polls in time", 10 * sec, 3*sec - 1, []queue.Grant{{ID: "b", Token: uint64(start + 3*sec - 1), TTL: 3 * sec}}},
+		{"polls too late", 10 * sec, 3 * sec, []queue.Grant{{ID: "c", Token: uint64(start + 3*sec), TTL: 3 * sec}}},
 		{"wants less than a claim window", sec, 0, []queue.Grant{{ID: "b", Token: uint64(start + 1), TTL: sec}}},
 		{"wants a claim window", 3 * sec, 0, []queue.Grant{{ID: "b", Token: uint64(start + 1), TTL: 3 * sec}}},
 		{"wants a little more", 3*sec + 1, 0, []queue.Grant{{ID: "b", Token: uint64(start + 1), TTL: 3 * sec}}},

@@ -120,16 +120,16 @@ func (s *stage) do(t *testing.T, words []string) string {
 	case "acquire":
 		return s.acquire(t, id, args)
 	case "renew":
-		return s.told(s.queue.Renew(id, s.token(t, id, args), span(t, s.arg(args, "ttl")), s.now))
+		return s.print(s.queue.Renew(id, s.token(t, id, args), span(t, s.arg(args, "ttl")), s.now))
 	case "release":
-		return s.told(s.queue.Release(id, s.token(t, id, args), false, span(t, args["mark"]), s.now))
+		return s.print(s.queue.Release(id, s.token(t, id, args), false, span(t, args["mark"]), s.now))
 	case "resize":
-		return s.told(s.queue.Resize(id, s.token(t, id, args), int(number(t, args["to"])), s.now))
+		return s.print(s.queue.Resize(id, s.token(t, id, args), int(number(t, args["to"])), s.now))
 	case "withdraw":
-		return s.told(s.queue.Release(id, 0, true, span(t, args["mark"]), s.now))
+		return s.print(s.queue.Release(id, 0, true, span(t, args["mark"]), s.now))
 	case "break":
 		_, force := args["force"]
-		return s.told(s.queue.Break(queue.Break{ID: id, Force: force}, s.now))
+		return s.print(s.queue.Break(queue.Break{ID: id, Force: force}, s.now))
 	case "show":
 		return s.show()
 	case "forget":
@@ -158,11 +158,11 @@ func (s *stage) acquire(t *testing.T, id string, args map[string]string) string 
 	if a.Status == queue.Granted {
 		s.tokens[id] = a.Token
 	}
-	return s.told(a)
+	return s.print(a)
 }
 
-// told prints an answer and the wake-ups that go with it.
-func (s *stage) told(a queue.Answer) string {
+// print returns an answer, and the wake-ups that go with it, as text.
+func (s *stage) print(a queue.Answer) string {
 	text := statusNames[a.Status]
 	switch a.Status {
 	case queue.Granted:

@@ -98,7 +98,7 @@ func Launch(opts ...Option) (*Server, error) {
 	if want := os.Getenv(versionEnv); want != "" && !standIn {
 		if got := s.version(); got != want {
 			s.Stop()
-			return nil, fmt.Errorf("%s is Redis %q, and %s asks for %q", path, got, versionEnv, want)
+			return nil, fmt.Errorf("%s is Redis %q, and %s requires %q", path, got, versionEnv, want)
 		}
 	}
 	return s, nil

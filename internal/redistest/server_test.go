@@ -69,7 +69,7 @@ func TestPauseHoldsAnswersUntilResume(t *testing.T) {
 	}
 }
 
-func TestRestartKeepsThePortAndOnlyAskedForData(t *testing.T) {
+func TestRestartKeepsThePortAndRequestedDataOnly(t *testing.T) {
 	for name, opts := range map[string][]Option{"empty": nil, "1": {WithAppendOnly()}} {
 		s := Start(t, opts...)
 		addr, pid := s.Addr(), s.PID()
@@ -95,7 +95,7 @@ func TestRestartKeepsThePortAndOnlyAskedForData(t *testing.T) {
 	}
 }
 
-func TestPasswordIsAskedForAndCarried(t *testing.T) {
+func TestPasswordIsRequiredAndCarried(t *testing.T) {
 	s := Start(t, WithPassword("secret"))
 	if err := s.Client().Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestPortClashMovesOn(t *testing.T) {
 	}
 }
 
-func TestBadArgumentIsToldWithTheServersWords(t *testing.T) {
+func TestBadArgumentIsReportedWithTheServersMessage(t *testing.T) {
 	_, err := Launch(WithArgs("--no-such-directive", "1"))
 	if err == nil || !strings.Contains(err.Error(), "no-such-directive") {
 		t.Fatalf("got %v", err)

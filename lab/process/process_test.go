@@ -90,7 +90,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestPointsAreAskedOutside(t *testing.T) {
+func TestPointsAreDecidedByTheParent(t *testing.T) {
 	s := redistest.Start(t)
 	spec := process.Spec{Subject: "setnx-expire", Client: "a", Nodes: []string{s.Addr()}, TTL: time.Minute}
 	p := start(t)

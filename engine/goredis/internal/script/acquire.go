@@ -128,7 +128,7 @@ func kindArg(kind string, capacity int) any {
 // note returns what the store keeps of a lease of capacity 1.
 func note(reserve uint64, reason string) any {
 	if reason == "" {
-		switch reserve { // those that the client asks for
+		switch reserve { // those that the client uses
 		case 0:
 			return "0 0 "
 		case 16:

@@ -1,4 +1,4 @@
-// Package again has tests that fail in the ways that .ci/again tells apart.
+// Package again has tests that fail in the ways that .ci/again distinguishes.
 package again
 
 import (

@@ -12,9 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Told in time: whatever happens to the renewals, the holder's context is
-// cancelled before the engine's own deadline, and so before anybody else can be
-// granted.
+// Whatever happens to the renewals, the holder's context is cancelled before the
+// engine's own deadline, and so before another grant is possible.
 func TestHolderIsNotifiedBeforeTheNextGrant(t *testing.T) {
 	faults := map[string]func(e *faulty){
 		"cut off": func(e *faulty) { e.All(down) },
@@ -42,24 +41,24 @@ func TestHolderIsNotifiedBeforeTheNextGrant(t *testing.T) {
 					time.Sleep(ttl) // some renewals get through
 					fault(e)
 					<-l.Context().Done()
-					told := time.Now()
+					notified := time.Now()
 					wantLost(t, context.Cause(l.Context()), holdfast.LostUnreachable)
 					wantErr(t, l.Err(), holdfast.ErrLost)
 					left := engine.Snapshot{}
 					if s := look(t, e.Engine, "x"); len(s.Holders) == 1 {
 						left = s
 					} else if name != "renewals denied" && name != "answers lost" {
-						t.Fatal("told after the store's deadline")
+						t.Fatal("notified after the store's deadline")
 					}
 					if len(left.Holders) == 1 && left.Holders[0].TTL <= 0 {
-						t.Error("told after the store's deadline")
+						t.Error("notified after the store's deadline")
 					}
 					// Nothing is extended behind the holder's back for long.
 					e.All(nil)
 					time.Sleep(ttl + time.Second)
 					synctest.Wait()
 					wantEmpty(t, e, "x")
-					if time.Since(told) > 2*ttl+2*time.Second {
+					if time.Since(notified) > 2*ttl+2*time.Second {
 						t.Error("took too long")
 					}
 				})
@@ -82,13 +81,13 @@ func TestCutOffHolderAndItsSuccessor(t *testing.T) {
 			e.All(hang)
 			start := time.Now()
 			<-l.Context().Done()
-			told := time.Now()
+			notified := time.Now()
 			r := <-next
 			if r.err != nil {
 				t.Fatal(r.err)
 			}
-			if !told.Before(r.at) {
-				t.Errorf("%v: told at %v, the next was granted at %v", ttl, told.Sub(start), r.at.Sub(start))
+			if !notified.Before(r.at) {
+				t.Errorf("%v: notified at %v, the next was granted at %v", ttl, notified.Sub(start), r.at.Sub(start))
 			}
 			if waited := r.at.Sub(start); waited > ttl+20*time.Millisecond {
 				t.Errorf("%v: the next waited %v", ttl, waited)
@@ -113,7 +112,7 @@ func TestLostLeaseIsReleasedAfterTheMargin(t *testing.T) {
 			l := mustLock(t, c.Mutex("x", holdfast.WithTTL(2*time.Second), holdfast.WithoutRenewal()), context.Background())
 			next := lockSoon(context.Background(), newClient(t, e).Mutex("x"))
 			<-l.Context().Done()
-			told := time.Now()
+			notified := time.Now()
 			if closes {
 				if err := c.Close(); err != nil {
 					t.Error(err)
@@ -123,9 +122,9 @@ func TestLostLeaseIsReleasedAfterTheMargin(t *testing.T) {
 			if r.err != nil {
 				t.Fatal(r.err)
 			}
-			switch after := r.at.Sub(told); {
+			switch after := r.at.Sub(notified); {
 			case !closes && after < 60*time.Millisecond:
-				t.Errorf("the next holder was in %v after the first was told", after)
+				t.Errorf("the next holder was in %v after the first was notified", after)
 			case closes && after > 10*time.Millisecond:
 				t.Errorf("Close kept the lease for %v", after)
 			}
@@ -233,7 +232,7 @@ func TestBreakIsReportedAtOnceByAWakeup(t *testing.T) {
 		<-l.Done()
 		wantLost(t, l.Err(), holdfast.LostBroken)
 		if took := time.Since(start); took > 0 {
-			t.Errorf("told after %v", took)
+			t.Errorf("notified after %v", took)
 		}
 
 		e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return false } })
@@ -245,7 +244,7 @@ func TestBreakIsReportedAtOnceByAWakeup(t *testing.T) {
 		<-l.Done()
 		wantLost(t, l.Err(), holdfast.LostBroken)
 		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("without wake-ups told after %v; want TTL/3", took)
+			t.Errorf("without wake-ups, notified after %v; want TTL/3", took)
 		}
 		wantErr(t, l.Release(context.Background()), holdfast.ErrLost)
 		time.Sleep(time.Second) // its client has given it back
