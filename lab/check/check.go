@@ -68,7 +68,7 @@ type stay struct {
 	call, start              time.Duration // Call and Return of the acquire
 	spans                    []span        // one for each weight, in order of time
 	until                    time.Duration // latest end of the trust window; 0: none
-	told                     time.Duration // first Release, Lost or Leave; forever: none
+	notified                 time.Duration // first Release, Lost or Leave; forever: none
 	lost                     bool          // it was a Lost
 	returned                 time.Duration // when the lock confirmed its Release; forever: never
 	broken                   time.Duration // earliest time at which an operator may have ended it; forever: never
@@ -83,7 +83,7 @@ type span struct {
 
 // end returns the time at which the stay stops relying on the lock.
 func (s *stay) end() time.Duration {
-	end := min(s.told, s.broken)
+	end := min(s.notified, s.broken)
 	if s.until != 0 {
 		end = min(end, s.until)
 	}
@@ -109,7 +109,7 @@ func stays(ops []history.Op) []*stay {
 			client: op.Client, resource: op.Resource, holder: op.Holder, token: op.Token,
 			capacity: max(op.Capacity, 1), call: op.Call, start: op.Return,
 			spans: []span{{op.Return, max(op.Weight, 1)}},
-			until: op.Until, told: forever, broken: forever, ended: forever, returned: forever,
+			until: op.Until, notified: forever, broken: forever, ended: forever, returned: forever,
 		}
 		byKey[key{op.Resource, op.Holder}] = s
 		all = append(all, s)
@@ -134,8 +134,8 @@ func (s *stay) follow(op history.Op) {
 			s.spans = append(s.spans, span{op.Call, op.Weight})
 		}
 	case history.Lost:
-		if op.Call < s.told {
-			s.told, s.lost = op.Call, true
+		if op.Call < s.notified {
+			s.notified, s.lost = op.Call, true
 		}
 	case history.Release:
 		if op.Client != s.client {
@@ -148,12 +148,12 @@ func (s *stay) follow(op history.Op) {
 		if op.Outcome == history.OK {
 			s.returned = min(s.returned, op.Return)
 		}
-		if op.Call < s.told {
-			s.told, s.lost = op.Call, false
+		if op.Call < s.notified {
+			s.notified, s.lost = op.Call, false
 		}
 	case history.Leave:
-		if op.Call < s.told {
-			s.told, s.lost = op.Call, false
+		if op.Call < s.notified {
+			s.notified, s.lost = op.Call, false
 		}
 	}
 }

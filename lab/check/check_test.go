@@ -14,7 +14,7 @@ const second = time.Second
 // at turns seconds into an instant.
 func at(s float64) time.Duration { return time.Duration(s * float64(second)) }
 
-// got is a grant: asked and got at instants in seconds, good until another.
+// got is a grant: requested and granted at instants in seconds, valid until another.
 func got(holder string, call, ret, until float64, token uint64) history.Op {
 	return history.Op{Client: "c" + holder, Kind: history.Acquire, Resource: "r", Holder: holder, Outcome: history.OK,
 		Call: at(call), Return: at(ret), Until: at(until), Token: token}
@@ -83,7 +83,7 @@ func TestOverlap(t *testing.T) {
 		{"the first one's window had closed", o, 0, []history.Op{got("a", 0, 1, 2, 1), got("b", 0, 2, 9, 2), op(history.Release, "a", 5)}},
 		{"the first one's window was extended", o, 1, []history.Op{got("a", 0, 1, 2, 1), renewed("a", 1.5, 8), got("b", 0, 2, 9, 2)}},
 		{"a renewal that failed extends nothing", o, 0, []history.Op{got("a", 0, 1, 2, 1), failed(renewed("a", 1.5, 8)), got("b", 0, 2, 9, 2)}},
-		{"the first one was told in time", o, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Lost, "a", 2), got("b", 0, 2, 9, 2)}},
+		{"the first one was notified in time", o, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Lost, "a", 2), got("b", 0, 2, 9, 2)}},
 		{"the first one is dead", o, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Leave, "a", 2), got("b", 0, 2, 9, 2)}},
 		{"an operator may have ended it", o, 0, []history.Op{got("a", 0, 1, 9, 1), unknown(by("op", op(history.Release, "a", 2))), got("b", 0, 3, 9, 2)}},
 		{"an operator ended it", o, 0, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), got("b", 0, 3, 9, 2)}},
@@ -114,9 +114,9 @@ func TestTokens(t *testing.T) {
 	run(t, []planted{
 		{"growing", c, 0, []history.Op{got("a", 0, 1, 2, 5), got("b", 1, 3, 9, 7)}},
 		{"twice", c, 1, []history.Op{got("a", 0, 1, 2, 5), got("b", 1, 3, 9, 5)}},
-		{"smaller and asked for later", c, 2, []history.Op{got("a", 0, 1, 2, 5), got("b", 2, 3, 9, 4)}},
+		{"smaller and requested later", c, 2, []history.Op{got("a", 0, 1, 2, 5), got("b", 2, 3, 9, 4)}},
 		{"smaller and got later", c, 1, []history.Op{got("a", 0, 1, 2, 5), got("b", 0, 3, 9, 4)}},
-		{"smaller and not in order for readers who asked together", c, 0, []history.Op{weighing(got("a", 0, 1, 9, 5), 1, 9), weighing(got("b", 0, 2, 9, 4), 1, 9)}},
+		{"smaller and not in order for readers that requested together", c, 0, []history.Op{weighing(got("a", 0, 1, 9, 5), 1, 9), weighing(got("b", 0, 2, 9, 4), 1, 9)}},
 		{"handed on by a process whose lease was broken", c, 0, []history.Op{got("b", 0, 3, 9, 9), by("op", op(history.Release, "a", 2)), got("a", 4, 5, 9, 4)}},
 		{"of different resources", c, 0, []history.Op{got("a", 0, 1, 2, 5), with(got("b", 2, 3, 9, 5), func(o *history.Op) { o.Resource = "s" })}},
 		{"none", c, 0, []history.Op{got("a", 0, 1, 2, 0), got("b", 2, 3, 9, 0)}},
@@ -134,8 +134,8 @@ func TestStale(t *testing.T) {
 	})
 }
 
-func TestTold(t *testing.T) {
-	c := check.Told(0)
+func TestNotified(t *testing.T) {
+	c := check.Notified(0)
 	shows := func(o history.Op, until float64) history.Op { o.Until = at(until); return o }
 	run(t, []planted{
 		{"in time", c, 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Lost, "a", 2), got("b", 0, 2, 9, 2)}},
@@ -144,7 +144,7 @@ func TestTold(t *testing.T) {
 		{"relied on after its own window", c, 1, []history.Op{shows(op(history.Write, "a", 3), 2)}},
 		{"relied on within it", c, 0, []history.Op{shows(op(history.Write, "a", 2), 2)}},
 	})
-	run(t, []planted{{"within the slack", check.Told(2 * second), 0, []history.Op{shows(op(history.Write, "a", 3), 2)}}})
+	run(t, []planted{{"within the slack", check.Notified(2 * second), 0, []history.Op{shows(op(history.Write, "a", 3), 2)}}})
 }
 
 func TestEnded(t *testing.T) {
@@ -157,11 +157,11 @@ func TestEnded(t *testing.T) {
 		{"extended while it was being ended", c, 0, []history.Op{got("a", 0, 1, 5, 1), with(by("op", op(history.Release, "a", 2)), func(o *history.Op) { o.Return = at(4) }), renewed("a", 4, 9)}},
 		{"extended after that", c, 1, []history.Op{got("a", 0, 1, 5, 1), with(by("op", op(history.Release, "a", 2)), func(o *history.Op) { o.Return = at(4) }), renewed("a", 4, 9.1)}},
 		{"never ended", c, 0, []history.Op{got("a", 0, 1, 5, 1), renewed("a", 4, 90)}},
-		{"heard of it", check.Heard(func(string) time.Duration { return second }), 0, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 2.5)}},
-		{"heard of it late", check.Heard(func(string) time.Duration { return second }), 1, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 3.5)}},
+		{"seen in time", check.EndSeen(func(string) time.Duration { return second }), 0, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 2.5)}},
+		{"seen late", check.EndSeen(func(string) time.Duration { return second }), 1, []history.Op{got("a", 0, 1, 9, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 3.5)}},
 		{"kept", check.Kept(), 0, []history.Op{got("a", 0, 1, 5, 1), op(history.Release, "a", 2)}},
 		{"lost", check.Kept(), 1, []history.Op{got("a", 0, 1, 5, 1), op(history.Lost, "a", 2)}},
-		{"broken and told", check.Kept(), 0, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 2)}},
+		{"broken and notified", check.Kept(), 0, []history.Op{got("a", 0, 1, 5, 1), by("op", op(history.Release, "a", 2)), op(history.Lost, "a", 2)}},
 	})
 }
 

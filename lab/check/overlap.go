@@ -47,7 +47,7 @@ func weigh(present []*stay, at time.Duration) int {
 }
 
 // Inside: by Enter and Leave alone, the total weight inside the protected section is at
-// most the capacity. A stay does not count after it was told of its loss, after its
+// most the capacity. A stay does not count after it was notified of its loss, after its
 // trust window has closed, or after an operator ended it.
 func Inside() Check { return Check{"inside", inside} }
 

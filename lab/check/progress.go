@@ -17,13 +17,13 @@ func Starvation(most int, slack time.Duration) Check {
 
 func starvation(ops []history.Op, most int, slack time.Duration) []Violation {
 	var out []Violation
-	asked := pick(ops, history.Acquire)
-	for _, w := range asked {
+	attempts := pick(ops, history.Acquire)
+	for _, w := range attempts {
 		if w.Outcome == history.Failed && w.Note != Waited {
 			continue // no wait
 		}
 		passed := 0
-		for _, o := range asked {
+		for _, o := range attempts {
 			if o.Resource == w.Resource && o.Outcome == history.OK && o.Call > w.Call+slack && o.Return < returned(w) {
 				passed++
 			}
@@ -108,13 +108,13 @@ func HandOff(from, bound time.Duration) Check {
 
 func handOff(ops []history.Op, from, bound time.Duration) []Violation {
 	var out []Violation
-	asked := pick(ops, history.Acquire)
+	attempts := pick(ops, history.Acquire)
 	for _, r := range pick(ops, history.Release) {
 		if r.Outcome != history.OK || r.Call < from {
 			continue
 		}
 		waiting, soonest := false, forever
-		for _, a := range asked {
+		for _, a := range attempts {
 			if a.Resource == r.Resource && a.Outcome == history.OK && a.Call < r.Call && a.Return >= r.Call {
 				waiting, soonest = true, min(soonest, a.Return)
 			}

@@ -92,16 +92,16 @@ func stale(ops []history.Op) []Violation {
 // tokens at the same time.
 func shared(op history.Op) bool { return op.Capacity > 1 && max(op.Weight, 1) < op.Capacity }
 
-// Told: a holder is notified of a loss before another holder enters. The notice is late
+// Notified: a holder is notified of a loss before another holder enters. The notice is late
 // if another relied on the resource while the holder's trust window was open and the
 // notice came afterwards, or if the lock reported a valid lease after the end of its own
 // trust window. Slack is the time that may pass between two readings of the clock: 0 in
 // virtual time.
-func Told(slack time.Duration) Check {
-	return Check{"told", func(ops []history.Op) []Violation { return told(ops, slack) }}
+func Notified(slack time.Duration) Check {
+	return Check{"notified", func(ops []history.Op) []Violation { return notified(ops, slack) }}
 }
 
-func told(ops []history.Op, slack time.Duration) []Violation {
+func notified(ops []history.Op, slack time.Duration) []Violation {
 	var out []Violation
 	for _, group := range byResource(stays(ops)) {
 		for i, s := range group {
@@ -113,15 +113,15 @@ func told(ops []history.Op, slack time.Duration) []Violation {
 					break
 				}
 				if weigh([]*stay{s, other}, other.start) > s.capacity && other.end() > other.start {
-					out = append(out, Violation{"told", s.resource, s.told,
-						fmt.Sprintf("%v was notified %v after %v entered", s, s.told-other.start, other)})
+					out = append(out, Violation{"notified", s.resource, s.notified,
+						fmt.Sprintf("%v was notified %v after %v entered", s, s.notified-other.start, other)})
 				}
 			}
 		}
 	}
 	for _, op := range inOrder(ops, history.Enter, history.Read, history.Write, history.Run) {
 		if op.Until != 0 && op.Call > op.Until+slack {
-			out = append(out, Violation{"told", op.Resource, op.Call,
+			out = append(out, Violation{"notified", op.Resource, op.Call,
 				fmt.Sprintf("%s of %s/%s was allowed %v after the trust window", op.Kind, op.Client, op.Holder, op.Call-op.Until)})
 		}
 	}
@@ -143,14 +143,14 @@ func Ended(ttl time.Duration) Check {
 	}}
 }
 
-// Heard: a holder is notified of the end of its lease within a time that depends on its
+// EndSeen: a holder is notified of the end of its lease within a time that depends on its
 // Op.Holder. It is for holders whose renewals reach the store.
-func Heard(within func(holder string) time.Duration) Check {
-	return Check{"heard", func(ops []history.Op) []Violation {
+func EndSeen(within func(holder string) time.Duration) Check {
+	return Check{"end-seen", func(ops []history.Op) []Violation {
 		var out []Violation
 		for _, s := range stays(ops) {
-			if s.broken != forever && s.told > max(s.broken, s.start)+within(s.holder) {
-				out = append(out, Violation{"heard", s.resource, s.broken, fmt.Sprintf("%v was notified of its end only at %v", s, s.told)})
+			if s.broken != forever && s.notified > max(s.broken, s.start)+within(s.holder) {
+				out = append(out, Violation{"end-seen", s.resource, s.broken, fmt.Sprintf("%v was notified of its end only at %v", s, s.notified)})
 			}
 		}
 		return out
@@ -163,7 +163,7 @@ func Kept() Check {
 		var out []Violation
 		for _, s := range stays(ops) {
 			if s.lost && s.broken == forever {
-				out = append(out, Violation{"kept", s.resource, s.told, fmt.Sprintf("%v was lost for no reason", s)})
+				out = append(out, Violation{"kept", s.resource, s.notified, fmt.Sprintf("%v was lost for no reason", s)})
 			}
 		}
 		return out

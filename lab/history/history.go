@@ -57,8 +57,8 @@ type Op struct {
 
 // Recorder collects operations from many goroutines.
 type Recorder struct {
-	start time.Time
-	tell  func(Op) // receives each operation; nil: they are appended to ops
+	start  time.Time
+	report func(Op) // receives each operation; nil: they are appended to ops
 
 	mu  sync.Mutex
 	ops []Op
@@ -71,9 +71,9 @@ func NewRecorder() *Recorder { return NewRecorderAt(time.Now()) }
 func NewRecorderAt(start time.Time) *Recorder { return &Recorder{start: start} }
 
 // NewReporter returns a Recorder for a history that began at start in another process.
-// It calls tell with each operation and stores none.
-func NewReporter(start time.Time, tell func(Op)) *Recorder {
-	return &Recorder{start: start, tell: tell}
+// It calls report with each operation and stores none.
+func NewReporter(start time.Time, report func(Op)) *Recorder {
+	return &Recorder{start: start, report: report}
 }
 
 // Now returns the time since the start.
@@ -84,8 +84,8 @@ func (r *Recorder) At(t time.Time) time.Duration { return t.Sub(r.start) }
 
 // Add appends an operation.
 func (r *Recorder) Add(op Op) {
-	if r.tell != nil {
-		r.tell(op)
+	if r.report != nil {
+		r.report(op)
 		return
 	}
 	r.mu.Lock()

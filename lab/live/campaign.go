@@ -23,8 +23,8 @@ type Campaign struct {
 	For time.Duration
 	// Enough ends the campaign after so many failures (default: never).
 	Enough int
-	// Heard is called for each run that is over, one at a time; nil: not.
-	Heard func(r Result, err error)
+	// Done is called after each run, one call at a time; nil: not.
+	Done func(r Result, err error)
 }
 
 // Summary is what came of a campaign.
@@ -78,8 +78,8 @@ func (c Campaign) Run(ctx context.Context) Summary {
 				}
 				mu.Lock()
 				sum.add(r, err)
-				if c.Heard != nil {
-					c.Heard(r, err)
+				if c.Done != nil {
+					c.Done(r, err)
 				}
 				mu.Unlock()
 			}

@@ -27,9 +27,9 @@
 // Exclusion by trust windows, notice in time, tokens, the fence, and what is
 // behind it, under all faults. Two promises end with the data of a store, as
 // GUARANTEES.md says. Leases that a single Redis forgot are not excluded from then
-// on; they are told by their tokens, which are below the clock of that moment. And
+// on; they are recognised by their tokens, which are below the clock of that moment. And
 // marks of slots are gone. A node of a quorum that lost its data stays away for
-// longer than the longest lease, as is asked of its operator; then exclusion holds
+// longer than the longest lease, as its operator must do; then exclusion holds
 // on.
 //
 // The wall clock of a worker is stepped where the system lets the lab do it, which

@@ -185,7 +185,7 @@ func (d drawer) onStore(p *Program) fault.Schedule {
 		back = fault.After(at.After + p.TTL*12/10 + 50*time.Millisecond)
 	}
 	p.Length = max(p.Length, back.After+300*time.Millisecond)
-	if !p.holdfast() { // without tokens nobody can tell what went with the data
+	if !p.holdfast() { // without tokens it cannot be known what was lost with the data
 		return fault.Schedule{{Kind: fault.Restart, Target: target, At: at}}
 	}
 	return fault.Schedule{{Kind: fault.Kill, Target: target, At: at}, {Kind: fault.RestartEmpty, Target: target, At: back}}

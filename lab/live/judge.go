@@ -74,7 +74,7 @@ const kindLive = "live"
 // checks are those whose promises the faults leave standing.
 func (r *run) checks(wiped bool) []check.Check {
 	all := []check.Check{
-		check.Overlap(), check.Inside(), check.Told(0), check.Tokens(), check.Stale(),
+		check.Overlap(), check.Inside(), check.Notified(0), check.Tokens(), check.Stale(),
 		check.Updates(), check.Sold(), check.Whole(), model.Lock(r.p.TTL, search),
 		{Name: "ended", Find: func(ops []history.Op) []check.Violation { return check.Ended(r.p.TTL).Find(inTime(ops)) }},
 	}
@@ -106,7 +106,7 @@ func forgotten(ops []history.Op, w wipe) (out []history.Op) {
 	return out
 }
 
-// inTime leaves out the stays that were granted before a wipe and heard of after
+// inTime leaves out the stays that were granted before a wipe and reported after
 // it: the wake-up that was their grant was held up on the way, longer than the
 // store kept its data. The next renewal ends them, and their tokens are stale.
 func inTime(ops []history.Op) []history.Op {

@@ -25,7 +25,7 @@ func TestForgotten(t *testing.T) {
 		{Client: "a", Kind: history.Release, Resource: "r", Holder: "a1", Outcome: history.OK, Call: 20 * ms, Return: 21 * ms}, //
 		got("b", "b1", 30*ms, 40*ms, 200), // forgotten
 		got("c", "c1", 60*ms, 70*ms, 600), // of the new store
-		got("d", "d1", 45*ms, 80*ms, 210), // forgotten, and heard of too late
+		got("d", "d1", 45*ms, 80*ms, 210), // forgotten, and reported too late
 	}
 	more := forgotten(ops, lost)
 	if len(more) != 2 || more[0].Holder != "b1" || more[1].Holder != "d1" {
@@ -40,7 +40,7 @@ func TestForgotten(t *testing.T) {
 	}
 	for _, op := range inTime(all) {
 		if op.Holder == "d1" {
-			t.Errorf("heard of too late: %+v", op)
+			t.Errorf("reported too late: %+v", op)
 		}
 	}
 }

@@ -90,12 +90,12 @@ type holdfastClient struct {
 }
 
 // renewals is a hook that passes on renewals that worked.
-type renewals struct{ tell func(resource string) }
+type renewals struct{ renewed func(resource string) }
 
 // Renew implements holdfast.RenewHook.
 func (r renewals) Renew(e holdfast.RenewEvent) {
 	if e.Err == nil {
-		r.tell(e.Resource)
+		r.renewed(e.Resource)
 	}
 }
 

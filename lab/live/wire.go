@@ -17,7 +17,7 @@ type opening struct {
 	Nodes   []string      `json:"nodes"`  // URLs
 	Prefix  string        `json:"prefix"` // of keys
 	Start   time.Duration `json:"start"`  // of the history, on the shared clock
-	Points  []string      `json:"points"` // at which it asks
+	Points  []string      `json:"points"` // at which it waits for the runner
 	Steps   Steps         `json:"steps"`
 }
 

@@ -97,8 +97,8 @@ func (w *worker) send(r report) {
 	_ = w.out.Encode(r)
 }
 
-// ask sends a report and waits for the reply.
-func (w *worker) ask(r report) order {
+// exchange sends a report and waits for the reply.
+func (w *worker) exchange(r report) order {
 	reply := make(chan order, 1)
 	w.mu.Lock()
 	w.last++
@@ -176,15 +176,15 @@ func (w *worker) open(o opening) error {
 
 // Access implements workload.Vault: the vault is with the lab, which records.
 func (w *worker) Access(_ context.Context, op history.Op) (history.Op, error) {
-	o := w.ask(report{Access: &op})
+	o := w.exchange(report{Access: &op})
 	return *o.Op, nil
 }
 
-// step asks at the points that the faults are about. A worker that is killed there
+// step reports the points that the faults are about, and waits. A worker that is killed there
 // gets no reply.
 func (w *worker) step(_ context.Context, name string) error {
 	if slices.Contains(w.Points, name) {
-		w.ask(report{Point: name})
+		w.exchange(report{Point: name})
 	}
 	return nil
 }
@@ -223,5 +223,5 @@ func (w *worker) trouble(check, resource, format string, args ...any) {
 
 // passing reports whether an error is one that faults may cause.
 func (w *worker) passing(err error) bool {
-	return w.client.passing(err) || errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrTold) || errors.Is(err, errOnPurpose)
+	return w.client.passing(err) || errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrLost) || errors.Is(err, errOnPurpose)
 }

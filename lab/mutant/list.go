@@ -16,24 +16,24 @@ func windows() []Mutant {
 	return []Mutant{
 		{
 			Name: "the trust window has no margin", File: "internal/keepalive/window.go", World: virtual.Memory,
-			Checks:  []string{"overlap", "inside", "told", "model"},
+			Checks:  []string{"overlap", "inside", "notified", "model"},
 			Patches: []Patch{{"return 20*time.Millisecond + ttl/50", "return 0 * ttl"}},
 		},
 		{
 			Name: "the window counts from the reply", File: "acquire_attempt.go", World: virtual.Memory,
-			Checks: []string{"overlap", "inside", "told", "model"},
+			Checks: []string{"overlap", "inside", "notified", "model"},
 			Patches: []Patch{{"	ans, err := a.c.engine.Acquire(ctx, a.req)\n",
 				"	ans, err := a.c.engine.Acquire(ctx, a.req)\n	sent = time.Now()\n"}},
 		},
 		{
 			Name: "a renewal counts from its reply", File: "internal/keepalive/send_queue.go", World: virtual.Memory,
-			Checks: []string{"overlap", "inside", "told", "model"},
+			Checks: []string{"overlap", "inside", "notified", "model"},
 			Patches: []Patch{{"	errs := s.engine.Renew(ctx, renewals)\n",
 				"	errs := s.engine.Renew(ctx, renewals)\n	sent = s.Now()\n"}},
 		},
 		{
 			Name: "a pushed grant counts from its arrival", File: "acquire_attempt.go", World: virtual.Memory,
-			Checks: []string{"overlap", "inside", "told", "model"},
+			Checks: []string{"overlap", "inside", "notified", "model"},
 			Patches: []Patch{
 				{"left := time.Until(a.acked.Add(w.TTL - keepalive.Margin(w.TTL)))", "left := w.TTL - keepalive.Margin(w.TTL)"},
 				{"return a.newGrant(a.acked, w.Token, w.TTL, first)", "return a.newGrant(time.Now(), w.Token, w.TTL, first)"},
@@ -45,25 +45,25 @@ func windows() []Mutant {
 			Patches: []Patch{{"		first = keepalive.Soon\n", "		first = keepalive.Usual\n"}},
 		},
 		{
-			Name: "a renewal that is answered not held is taken for trouble", File: "internal/keepalive/send_queue.go", World: virtual.Memory,
-			Checks:  []string{"heard", "ended", "kept", "overlap", "told"},
+			Name: "the answer that a lease is not held counts as a failed renewal", File: "internal/keepalive/send_queue.go", World: virtual.Memory,
+			Checks:  []string{"end-seen", "ended", "kept", "overlap", "notified"},
 			Patches: []Patch{{"		if errors.As(errs[i], &gone) {\n", "		if errors.As(errs[i], &gone) && gone.Cause == 77 {\n"}},
 		},
 		{
-			Name: "a loss is not told", File: "grant_loss.go", World: virtual.Memory,
-			Checks:  []string{"heard", "overlap", "told"},
+			Name: "the leases of a lost grant do not end", File: "grant_loss.go", World: virtual.Memory,
+			Checks:  []string{"end-seen", "overlap", "notified"},
 			Patches: []Patch{{"	for _, l := range leases {\n		_ = l.end(why)\n	}\n	return func()", "	_ = leases\n	return func()"}},
 		},
 		{
-			Name:  "a lease is handed on after its window has closed",
-			Holds: "the bubble's timers are never late, and nobody can tell from outside between which two steps a real process was stopped",
+			Name:  "a lease is handed off after its window has closed",
+			Holds: "the bubble's timers are never late, and between which two steps a real process was stopped cannot be seen from outside",
 			File:  "grant_release.go", World: virtual.Memory,
-			Checks:  []string{"told"},
+			Checks:  []string{"notified"},
 			Patches: []Patch{{"h.entry.Window.Left(now) > min(", "h.entry.Window.Left(now) > -time.Hour+min("}},
 		},
 		{
 			Name: "Err does not look at the clock", File: "lease.go", World: Live, // the bubble's timers are never late
-			Checks:  []string{"told"},
+			Checks:  []string{"notified"},
 			Patches: []Patch{{"	if l.grant.open() {\n		return nil\n	}\n", "	if true || l.grant.open() {\n		return nil\n	}\n"}},
 		},
 	}
@@ -91,29 +91,29 @@ func queues() []Mutant {
 			Patches: []Patch{{"	q.last = token + reserve\n", "	q.last = token\n"}},
 		},
 		{
-			Name: "a renewal extends whoever holds", File: file, World: virtual.Memory, Checks: []string{"ended", "overlap", "told", "heard"},
+			Name: "a renewal extends the lease of any holder", File: file, World: virtual.Memory, Checks: []string{"ended", "overlap", "notified", "end-seen"},
 			Patches: []Patch{{"	h := q.live(id)\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
 				"	h := q.live(id)\n	for _, other := range q.holders {\n		h = other\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
 		},
 		{
-			Name: "a renewal makes an expired lease again", File: file, World: virtual.Memory, Checks: []string{"leftovers", "ended", "heard", "overlap", "deadlock"},
+			Name: "a renewal makes an expired lease again", File: file, World: virtual.Memory, Checks: []string{"leftovers", "ended", "end-seen", "overlap", "deadlock"},
 			Patches: []Patch{{"	h := q.live(id)\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done",
 				"	h := q.live(id)\n	if h == nil && q.used == 0 && q.line.Len() == 0 && q.capacity == 1 {\n		h = q.hold(id, 1, ttl, 0, 0, \"\", now)\n	}\n	if h != nil {\n		h.Deadline = max(h.Deadline, now+ttl)\n		heap.Fix(&q.byEnd, h.index)\n		q.keep(h.Deadline)\n	}\n	q.advance(now, \"\", &a)\n	if h != nil {\n		a.Status, a.TTL = Done"}},
 		},
 		{
-			Name: "a release does not look at the ID", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model", "kept"},
+			Name: "a release does not look at the ID", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "notified", "model", "kept"},
 			Patches: []Patch{{"	had := q.drop(id)\n	if h != nil && !breaking {", "	had := q.drop(id)\n	for _, other := range q.holders {\n		had = had || q.drop(other.ID)\n	}\n	if h != nil && !breaking {"}},
 		},
 		{
-			Name: "a writer does not see readers", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model"},
+			Name: "a writer does not see readers", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "notified", "model"},
 			Patches: []Patch{{"if q.first(r) && q.used+r.Weight <= q.capacity {", "if q.first(r) && (q.used+r.Weight <= q.capacity || r.Kind == \"rw\" && q.used < q.capacity) {"}},
 		},
 		{
-			Name: "the capacity is off by one", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"overlap", "inside", "told", "model"},
+			Name: "the capacity is off by one", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"overlap", "inside", "notified", "model"},
 			Patches: []Patch{{"		if q.used+w.Weight > q.capacity {", "		if q.used+w.Weight > q.capacity+1 {"}},
 		},
 		{
-			Name: "nobody reaps the expired", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"deadlock", "errors"},
+			Name: "expired leases are not removed", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"deadlock", "errors"},
 			Patches: []Patch{{"for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= now {", "for len(q.byEnd) > 0 && q.byEnd[0].Deadline <= 0*now {"}},
 		},
 		{
@@ -125,11 +125,11 @@ func queues() []Mutant {
 			Patches: []Patch{{"h != nil && !b.Force {", "h != nil && !b.Force && now < 0 {"}},
 		},
 		{
-			Name: "a lease that is breaking can be renewed", File: file, World: virtual.Memory, Checks: []string{"heard", "overlap", "leftovers", "deadlock"},
+			Name: "a lease that is breaking can be renewed", File: file, World: virtual.Memory, Checks: []string{"end-seen", "overlap", "leftovers", "deadlock"},
 			Patches: []Patch{{"if h := q.holders[id]; h != nil && !h.Breaking {", "if h := q.holders[id]; h != nil {"}},
 		},
 		{
-			Name: "a store whose clock is ahead does not say so", File: file, World: virtual.Quorum, Checks: []string{"errors", "deadlock"},
+			Name: "a store whose clock is ahead does not report it", File: file, World: virtual.Quorum, Checks: []string{"errors", "deadlock"},
 			Patches: []Patch{{"		a.Last = max(q.last, uint64(now))\n", "		a.Last = max(q.last, uint64(now)/2)\n"}},
 		},
 		{
@@ -141,7 +141,7 @@ func queues() []Mutant {
 			Patches: []Patch{{"	if span <= 0 {\n		return\n	}\n", "	if span <= 0 || q.last > 0 {\n		return\n	}\n"}},
 		},
 		{
-			Name: "a waiter keeps its place without asking", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "leftovers", "hand-off"},
+			Name: "a waiter keeps its place without polling", File: "internal/queue/tidy.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "leftovers", "hand-off"},
 			Patches: []Patch{
 				{"		if w.Seen+q.params.WaiterLife <= now {\n", "		if w.Seen+1000*q.params.WaiterLife <= now {\n"},
 				{"			ttl = min(ttl, q.params.ClaimWindow)\n", "			ttl = max(ttl, 60*Second)\n"},
@@ -150,7 +150,7 @@ func queues() []Mutant {
 	}
 }
 
-// attempts are bugs in how a client asks and clears up.
+// attempts are bugs in the requests of a client and in its clean-up.
 func attempts() []Mutant {
 	return []Mutant{
 		{
@@ -162,11 +162,11 @@ func attempts() []Mutant {
 			Patches: []Patch{{"u.slow.next(); u.from >= u.until ||", "u.slow.next(); true || u.from >= u.until ||"}},
 		},
 		{
-			Name: "nobody subscribes again after a failure", File: "wakeups.go", World: virtual.Memory, Checks: []string{"hand-off"},
+			Name: "the client does not subscribe again after a failure", File: "wakeups.go", World: virtual.Memory, Checks: []string{"hand-off"},
 			Patches: []Patch{{"	m.subscribing, m.denied = nil, errors.Is(err, ErrDenied)\n	late :=", "	if m.denied = errors.Is(err, ErrDenied); err == nil {\n		m.subscribing = nil\n	}\n	late :="}},
 		},
 		{
-			Name: "nobody listens for a lease that is not renewed", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"heard"},
+			Name: "the client does not subscribe for a lease that is not renewed", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"end-seen"},
 			Patches: []Patch{{"		a.c.wakeups.listenSoon() // no renewal will report a break\n", ""}},
 		},
 		{
@@ -174,15 +174,15 @@ func attempts() []Mutant {
 			Patches: []Patch{{"	d := engine.PollInterval - mathrand.N(pollJitter)", "	d := 1000*engine.PollInterval - mathrand.N(pollJitter)"}, {"		d = min(d, look)\n", "		d = max(d, look)\n"}},
 		},
 		{
-			Name: "an ended attempt asks with the same ID", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "starvation"},
+			Name: "an ended attempt requests again with the same ID", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "starvation"},
 			Patches: []Patch{{"	a.req.ID = a.c.newHolderID()\n	a.queued, a.unsure", "	a.queued, a.unsure"}},
 		},
 		{
-			Name: "a broken lease is not given back", File: "grant_broken.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Name: "a broken lease is not released", File: "grant_broken.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
 			Patches: []Patch{{"	_ = h.releaseStore(ctx, 0) // the store answers \"broken\", or the release is retried in the background\n", ""}},
 		},
 		{
-			Name: "what a lost lease may have left is not cleared up", File: "grant_loss.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
+			Name: "a lost lease is not released in the store", File: "grant_loss.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},
 			Patches: []Patch{{"	case why.Cause == LostUnreachable || why.Cause == LostExpired || h.unsure:", "	case false:"}},
 		},
 	}
@@ -193,37 +193,37 @@ func quorums() []Mutant {
 	return []Mutant{
 		{
 			Name: "the majority is off by one", File: "engine/quorum/quorum.go", World: virtual.Quorum,
-			Checks:  []string{"overlap", "inside", "told", "model", "tokens"},
+			Checks:  []string{"overlap", "inside", "notified", "model", "tokens"},
 			Patches: []Patch{{"majority: len(nodes)/2 + 1,", "majority: len(nodes) / 2,"}},
 		},
 		{
 			Name:  "grants that came too late are counted",
-			Holds: "the client looks at the trust window once more before Lock returns, and takes back what is closed: a second belt",
+			Holds: "the client checks the trust window again before Lock returns, and releases a lease whose window is closed",
 			File:  "engine/quorum/acquire_ballot.go", World: virtual.Quorum,
-			Checks:  []string{"overlap", "inside", "told", "model", "tokens", "kept"},
+			Checks:  []string{"overlap", "inside", "notified", "model", "tokens", "kept"},
 			Patches: []Patch{{"	return ago < ttl-ttl/50-20*time.Millisecond || ago < ttl/2\n", "	return true || ago < ttl/2\n"}},
 		},
 		{
 			Name: "a renewal counts nodes that do not have the lease", File: "engine/quorum/renew.go", World: virtual.Quorum,
-			Checks: []string{"heard", "overlap", "inside", "told", "model", "ended"},
+			Checks: []string{"end-seen", "overlap", "inside", "notified", "model", "ended"},
 			Patches: []Patch{
 				{"			x.add(r.node, err)\n", "			if gone := new(engine.NotHeldError); errors.As(err, &gone) {\n				err = nil\n			}\n			x.add(r.node, err)\n"},
 				{"	\"sync\"\n", "	\"errors\"\n	\"sync\"\n"},
 			},
 		},
 		{
-			Name: "what a minority granted is not taken back", File: "engine/quorum/lease_node.go", World: virtual.Quorum,
+			Name: "grants of a minority are not withdrawn", File: "engine/quorum/lease_node.go", World: virtual.Quorum,
 			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off"},
 			Patches: []Patch{{"	t.ended = true\n	t.scheduleSyncs()\n", "	t.ended = true\n"}},
 		},
 		{
-			Name: "a late grant is not taken back", File: "engine/quorum/lease_node.go", World: virtual.Quorum,
+			Name: "a late grant is not withdrawn", File: "engine/quorum/lease_node.go", World: virtual.Quorum,
 			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off"},
 			Patches: []Patch{{"engine.CauseDeleted})\n	}\n	t.scheduleSync(n)\n", "engine.CauseDeleted})\n	}\n"}},
 		},
 		{
-			Name: "every try has the same name", File: "engine/quorum/attempt.go", World: virtual.Quorum,
-			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off", "overlap", "inside", "model", "kept", "told"},
+			Name: "every ballot has the same ID", File: "engine/quorum/attempt.go", World: virtual.Quorum,
+			Checks:  []string{"leftovers", "deadlock", "errors", "hand-off", "overlap", "inside", "model", "kept", "notified"},
 			Patches: []Patch{{"		return leaseID(r.ID, r.Ballot)\n", "		return leaseID(r.ID, 1)\n"}},
 		},
 	}
@@ -236,20 +236,20 @@ func servers() []Mutant {
 		{
 			Name: "a lost subscription is not made again", File: folder + "listen.go", World: virtual.Redis,
 			Checks:  []string{"hand-off"},
-			Patches: []Patch{{"			asked = false\n			sleep(l.ctx, pause)\n", "			asked = false\n			return\n"}},
+			Patches: []Patch{{"			pinged = false\n			sleep(l.ctx, pause)\n", "			pinged = false\n			return\n"}},
 		},
 		{
 			Name: "the script of a release does not look at the ID", File: folder + "internal/script/release.lua", World: virtual.Redis,
-			Checks:  []string{"overlap", "inside", "told", "model", "kept", "ended", "tokens", "errors"},
+			Checks:  []string{"overlap", "inside", "notified", "model", "kept", "ended", "tokens", "errors"},
 			Patches: []Patch{{"local easy = core[1] == ARGV[1] and not ARGV[3]", "local easy = core[1] and not ARGV[3]"}},
 		},
 		{
 			Name: "the script of a renewal does not look at the ID", File: folder + "internal/script/renew.lua", World: virtual.Redis,
-			Checks:  []string{"overlap", "inside", "told", "model", "ended", "heard"},
+			Checks:  []string{"overlap", "inside", "notified", "model", "ended", "end-seen"},
 			Patches: []Patch{{"if core[1] == ARGV[1] then\n  local deadline", "if core[3] then\n  local deadline"}},
 		},
 		{
-			Name: "the script of a release does not tell whom it grants", File: folder + "internal/script/release.lua", World: virtual.Redis,
+			Name: "the script of a release sends no wake-up to the next holder", File: folder + "internal/script/release.lua", World: virtual.Redis,
 			Checks:  []string{"hand-off"},
 			Patches: []Patch{{"    notify(front, message)\n", ""}},
 		},

@@ -16,7 +16,7 @@ func (c *client) Acquire(ctx context.Context, resource string) (subject.Hold, er
 	return c.get(ctx, callAcquire, resource)
 }
 
-// Try asks once, in the process.
+// Try makes one attempt, in the process.
 func (c *client) Try(ctx context.Context, resource string) (subject.Hold, error) {
 	return c.get(ctx, callTry, resource)
 }
@@ -45,7 +45,7 @@ func (c *client) get(ctx context.Context, call, resource string) (subject.Hold, 
 		return nil, err
 	}
 	h := &hold{p: c.p, id: r.ID, token: r.Token, until: r.Until}
-	if r.Tells {
+	if r.ReportsLoss {
 		h.lost = make(chan struct{})
 	}
 	c.p.mu.Lock()
@@ -62,11 +62,11 @@ type hold struct {
 	p     *Process
 	id    uint64
 	token uint64
-	lost  chan struct{} // nil: the lock never tells
+	lost  chan struct{} // nil: the lock does not report a loss
 	once  sync.Once
 
 	mu    sync.Mutex
-	until time.Time // as last heard
+	until time.Time // as last reported
 }
 
 func (h *hold) lose() {
@@ -75,8 +75,8 @@ func (h *hold) lose() {
 	}
 }
 
-// ask makes a call of the hold and keeps what it says of the window.
-func (h *hold) ask(ctx context.Context, call string) error {
+// call makes a call of the hold and records the end of the window in the reply.
+func (h *hold) call(ctx context.Context, call string) error {
 	r, err := h.p.call(ctx, order{Call: call, Hold: h.id})
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (h *hold) ask(ctx context.Context, call string) error {
 
 func (h *hold) Token() uint64 { return h.token }
 
-// Until is what the process said last: it may be stopped.
+// Until is the latest that the process reported: it may be stopped.
 func (h *hold) Until() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -105,12 +105,12 @@ func (h *hold) Lost() <-chan struct{} {
 	return h.lost
 }
 
-// Err asks the process; it does not answer while it is stopped.
-func (h *hold) Err() error { return h.ask(context.Background(), callErr) }
+// Err calls the process; it does not return while the process is stopped.
+func (h *hold) Err() error { return h.call(context.Background(), callErr) }
 
 func (h *hold) Within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, withinKey{}, h.id)
 }
 
-func (h *hold) Renew(ctx context.Context) error   { return h.ask(ctx, callRenew) }
-func (h *hold) Release(ctx context.Context) error { return h.ask(ctx, callRelease) }
+func (h *hold) Renew(ctx context.Context) error   { return h.call(ctx, callRenew) }
+func (h *hold) Release(ctx context.Context) error { return h.call(ctx, callRelease) }

@@ -57,7 +57,7 @@ func (p *Process) read(out io.Reader) {
 		p.take(r)
 	}
 	_, _ = io.Copy(io.Discard, out)
-	_ = p.cmd.Wait() // how it ended is told by what it did not answer
+	_ = p.cmd.Wait() // the calls without an answer show how it ended
 }
 
 func (p *Process) take(r report) {
@@ -84,7 +84,7 @@ func (p *Process) take(r report) {
 	}
 }
 
-// reach asks the point of the lab and lets the process go on.
+// reach calls the point of the lab and lets the process continue.
 func (p *Process) reach(point subject.Point, r report) {
 	var err error
 	if point != nil {
@@ -118,8 +118,8 @@ func (p *Process) Open(ctx context.Context, spec Spec, point subject.Point, rene
 	return &client{p}, nil
 }
 
-// call sends an order and waits for its answer. If ctx ends the process hears of
-// it; the answer is still waited for, unless the process is dead or stopped.
+// call sends an order and waits for its answer. If ctx ends, call sends that to
+// the process and still waits for the answer, unless the process is dead or stopped.
 func (p *Process) call(ctx context.Context, o order) (report, error) {
 	wait := make(chan report, 1)
 	p.mu.Lock()
@@ -141,7 +141,7 @@ func (p *Process) call(ctx context.Context, o order) (report, error) {
 			return report{}, fmt.Errorf("%w: the process has ended", subject.ErrDead)
 		case <-done:
 			done = nil
-			_ = p.write(order{ID: o.ID, Call: callCancel}) // then p.gone tells
+			_ = p.write(order{ID: o.ID, Call: callCancel}) // then p.gone is closed
 			timer := time.NewTimer(grace)
 			defer timer.Stop()
 			expired = timer.C

@@ -69,7 +69,7 @@ func TestAClientInAProcessLocks(t *testing.T) {
 	select {
 	case <-h.Lost():
 	case <-time.After(10 * time.Second):
-		t.Fatal("the end of the hold is not told")
+		t.Fatal("the end of the hold is not reported")
 	}
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestAKilledProcessIsDead(t *testing.T) {
 	}
 }
 
-// A step of the wall clock is seen by what the process asks for the time, and by
+// A step of the wall clock is seen by what reads the time in the process, and by
 // nobody else; what it reports is by the machine's clock.
 func TestTheClockOfOneProcessSteps(t *testing.T) {
 	s := redistest.Start(t)
@@ -187,7 +187,7 @@ func TestTheClockOfOneProcessSteps(t *testing.T) {
 		t.Fatalf("Holdfast lost its lease by a clock that stepped back: %v", h.Err())
 	}
 	if left := time.Until(h.Until()); left > time.Minute || left < 30*time.Second {
-		t.Fatalf("its window is told to last %v", left)
+		t.Fatalf("its window is reported to last %v", left)
 	}
 }
 

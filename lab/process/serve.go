@@ -63,7 +63,7 @@ func serve(catalog subject.Catalog, in io.Reader, out io.Writer) {
 	}
 }
 
-// take starts what an order asks for.
+// take starts what an order requests.
 func (s *server) take(o order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,13 +133,13 @@ func (s *server) acquire(ctx context.Context, o order) report {
 	if c == nil {
 		return report{Err: send(errors.New("no client"))}
 	}
-	// Once it is held the lock outlives the call, and so must what it stands on.
-	asking, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	// Once it is held, the lock outlives the call, and so must its context.
+	whole, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	defer stop()
-	inner := asking
+	inner := whole
 	if outer != nil {
-		inner = outer.Within(asking)
+		inner = outer.Within(whole)
 	}
 	get := c.Acquire
 	if o.Call == callTry {
@@ -161,7 +161,7 @@ func (s *server) acquire(ctx context.Context, o order) report {
 			s.send(report{ID: o.ID, Lost: true})
 		}()
 	}
-	return report{Token: h.Token(), Until: s.real(h.Until()), Tells: lost != nil}
+	return report{Token: h.Token(), Until: s.real(h.Until()), ReportsLoss: lost != nil}
 }
 
 func (s *server) open(spec Spec) error {
@@ -256,7 +256,7 @@ func (s *server) close() error {
 	return err
 }
 
-// point asks outside and waits for the answer.
+// point reports a point to the parent and waits for the answer.
 func (s *server) point(ctx context.Context, step string) error {
 	s.mu.Lock()
 	s.last++

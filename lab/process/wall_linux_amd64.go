@@ -13,12 +13,12 @@ import (
 	"unsafe"
 )
 
-// canStep tells that the wall clock of a process can be stepped.
+// canStep is true: the wall clock of a process can be stepped.
 const canStep = true
 
 // wall is the wall clock of this process alone. Programs read the clock by a
 // function that the kernel maps into them, the vDSO. That function is replaced, in
-// this process's own copy of the page, by one that asks the kernel and adds what
+// this process's own copy of the page, by one that calls the kernel and adds what
 // is found in a page beside it. The monotonic clock goes on as it was, as it does
 // when a machine's clock is set.
 type wall struct{ page []byte }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// canStep tells that the wall clock of a process cannot be stepped here.
+// canStep is false: the wall clock of a process cannot be stepped here.
 const canStep = false
 
 // wall is a wall clock that cannot be stepped.

@@ -19,7 +19,7 @@ type Spec struct {
 	Nodes   []string      `json:"nodes"` // addresses
 	TTL     time.Duration `json:"ttl"`
 	Retry   time.Duration `json:"retry,omitempty"`
-	Points  bool          `json:"points,omitempty"` // whether the client asks at its points
+	Points  bool          `json:"points,omitempty"` // the client reports its points and waits
 	Steps   bool          `json:"steps,omitempty"`  // whether its wall clock may be stepped
 }
 
@@ -52,14 +52,14 @@ type order struct {
 // report is a line from the process: the answer to an order, a point that waits
 // for an answer, a loss, or a renewal.
 type report struct {
-	ID      uint64           `json:"id"`
-	Point   string           `json:"point,omitempty"`
-	Lost    bool             `json:"lost,omitempty"` // ID is that of the hold
-	Renewed *subject.Renewal `json:"renewed,omitempty"`
-	Err     *remoteError     `json:"err,omitempty"`
-	Token   uint64           `json:"token,omitempty"`
-	Until   time.Time        `json:"until,omitzero"`
-	Tells   bool             `json:"tells,omitempty"` // the hold has a Lost channel
+	ID          uint64           `json:"id"`
+	Point       string           `json:"point,omitempty"`
+	Lost        bool             `json:"lost,omitempty"` // ID is that of the hold
+	Renewed     *subject.Renewal `json:"renewed,omitempty"`
+	Err         *remoteError     `json:"err,omitempty"`
+	Token       uint64           `json:"token,omitempty"`
+	Until       time.Time        `json:"until,omitzero"`
+	ReportsLoss bool             `json:"reports_loss,omitempty"` // the hold has a Lost channel
 }
 
 // remoteError carries an error of a subject over the line.

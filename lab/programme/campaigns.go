@@ -69,7 +69,7 @@ func (p Plan) keep(c *Campaign, seed uint64, save func(file string) error) {
 	c.Files = append(c.Files, file)
 }
 
-// every is after how many runs progress is told.
+// every is the number of runs between two reports of progress.
 const every = 10
 
 // mostFiles is how many replay files of one campaign are kept.
@@ -93,7 +93,7 @@ func (p Plan) live(ctx context.Context, l Live) Campaign {
 	}
 	done := 0
 	s := live.Campaign{Setting: setting, On: p.On, First: p.Seed, Count: l.Count, For: l.For, Runners: lanes,
-		Heard: func(r live.Result, _ error) {
+		Done: func(r live.Result, _ error) {
 			done++
 			e := Event{Part: "live", Done: done, Of: l.Count, Text: fmt.Sprintf("%s: %d histories", l.Subject, done)}
 			if len(r.Violations) > 0 && ours(l.Subject) {

@@ -5,7 +5,7 @@
 //
 // Two things make a programme fail. Holdfast broke: a promise of it was not kept.
 // Or the lab failed: a hole that must show did not, a run went wrong, a planted bug
-// was not found. A Report tells them apart.
+// was not found. A Report distinguishes them.
 //
 // A program that plays must call Serve first in main: clients, workers and the
 // bubbles of virtual time are the program itself, started again.

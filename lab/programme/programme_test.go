@@ -44,7 +44,7 @@ func TestPlay(t *testing.T) {
 	}
 	said := strings.Join(parts, " ")
 	if len(r.Scenarios) < 10 || len(r.Live) != 1 || len(r.Virtual) != 1 || !strings.Contains(said, "scenarios") {
-		t.Errorf("%d cells, %d and %d campaigns, told of %s", len(r.Scenarios), len(r.Live), len(r.Virtual), said)
+		t.Errorf("%d cells, %d and %d campaigns, reported %s", len(r.Scenarios), len(r.Live), len(r.Virtual), said)
 	}
 	for _, c := range r.Random() {
 		if c.Played == 0 || c.Grants == 0 || c.First != 7 {
@@ -61,7 +61,7 @@ func TestPlay(t *testing.T) {
 	}
 }
 
-// What must be told apart: Holdfast broke, the lab failed, and others broke.
+// What must be distinguished: Holdfast broke, the lab failed, and others broke.
 func TestVerdicts(t *testing.T) {
 	cell := func(subject string, expect programme.Expectation, broken int) programme.Report {
 		return programme.Report{Scenarios: []programme.Cell{{Subject: subject, Scenario: "x", Expect: expect, Runs: 3, Broken: broken, How: []string{"overlap"}}}}

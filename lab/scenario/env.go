@@ -13,7 +13,7 @@ import (
 )
 
 // Env is what runs share, one after the other: servers, which are emptied before
-// each run, and client processes. It starts what is asked for and not there yet.
+// each run, and client processes. It starts what is requested and does not run yet.
 type Env struct {
 	catalog subject.Catalog
 

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// route is where clients find the master, as a Sentinel would tell them.
+// route is where clients find the master, as a Sentinel would name it.
 type route struct{ master atomic.Pointer[string] }
 
 // dial goes to the present master, whatever the address.

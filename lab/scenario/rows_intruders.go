@@ -85,8 +85,8 @@ func intruders() []Scenario {
 	}
 }
 
-const clockWhy = "The client runs in a process whose wall clock is stepped, for it alone and for whatever it asks the time; the monotonic " +
-	"clock goes on. Where the lab cannot do that (see process.CanStep), only the locks that ask the lab for the time see a step."
+const clockWhy = "The client runs in a process whose wall clock is stepped, for it alone and for every clock that it reads; the monotonic " +
+	"clock goes on. Where the lab cannot do that (see process.CanStep), only the locks that read the time from the lab see a step."
 
 // bothSeeItStale: z died with the lock; a has seen that, and is late; b takes it.
 func bothSeeItStale(ctx context.Context, st *scenarioRun) error {

@@ -45,7 +45,7 @@ func majorities() []Scenario {
 		},
 		{
 			ID: "redlock-extend-recreates/held-in-between", Row: "redlock-extend-recreates",
-			Hole: "the extension sets a missing key again: another had held and released in between, and nobody is told",
+			Hole: "the extension sets a missing key again: another had held and released in between, and no holder is notified",
 			Casts: []Cast{
 				{Subject: "redlock-extend-recreates", TTL: 500 * time.Millisecond, Faults: "pause a at a:held until b:released"},
 				{Subject: "holdfast-quorum", TTL: ours, Faults: "pause a at a:held until b:released"},
@@ -114,7 +114,7 @@ func heldInBetween(ctx context.Context, st *scenarioRun) error {
 }
 
 // lateCleanUp: c holds a majority, so that a fails and cleans up, late on one
-// node; c gives back, a's next try succeeds; then the clean-up comes; b asks.
+// node; c gives back, a's next try succeeds; then the clean-up comes; b tries.
 func lateCleanUp(ctx context.Context, st *scenarioRun) error {
 	c, err := st.hold(ctx, "c")
 	if err != nil {

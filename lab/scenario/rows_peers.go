@@ -67,7 +67,7 @@ func peers() []Scenario {
 			Checks: []check.Check{check.Deadlock(unfreedFor)}, clients: []string{"a", "b"}, warm: true, play: givesUp,
 		},
 		{
-			ID: "rueidislock/told-late", Row: "rueidislock",
+			ID: "rueidislock/late-notice", Row: "rueidislock",
 			Hole: "a holder that is cut off waits for its renewal until half a TTL after another was granted",
 			Casts: []Cast{
 				{Subject: "rueidislock", TTL: time.Second, Faults: cutOff},
@@ -88,7 +88,7 @@ func peers() []Scenario {
 	}
 }
 
-// lasts: a lock that was got lasts for its TTL. The library may hear that its keys
+// lasts: a lock that was got lasts for its TTL. The library may be notified that its keys
 // are gone before another has taken them, or after it; both are the hole.
 func lasts() check.Check {
 	return check.Check{Name: "lost at once", Find: func(ops []history.Op) []check.Violation {
@@ -105,7 +105,7 @@ func lasts() check.Check {
 
 // givesUp: a tries, is not answered in its time and withdraws; then b tries.
 func givesUp(ctx context.Context, st *scenarioRun) error {
-	y, err := st.askFor(ctx, "a", kept)
+	y, err := st.acquireWithin(ctx, "a", kept)
 	if err != nil || y != nil {
 		return errors.Join(err, errors.New("a was answered"))
 	}

@@ -31,7 +31,7 @@ func stales() []Scenario {
 		},
 		{
 			ID: "token-lua/cut-off", Row: "token-lua",
-			Hole: "a holder that is cut off from the lock's Redis is not told that its time is over, and writes",
+			Hole: "a holder that is cut off from the lock's Redis is not notified that its time is over, and writes",
 			Casts: []Cast{
 				{Subject: "token-lua", TTL: short, Faults: "blackhole a-node1 at a:held until b:wrote"},
 				{Subject: "holdfast", TTL: ours, Faults: "blackhole a-node1 at a:held until b:wrote"},
@@ -79,7 +79,7 @@ func (st *scenarioRun) first(ctx context.Context) error {
 	defer cancel()
 	came := make(chan error, 3)
 	go func() { came <- st.inj.Await(ctx, st.faults[0].At) }()
-	for _, end := range []string{"told", "released"} {
+	for _, end := range []string{"lost", "released"} {
 		go func() {
 			if err := st.await(ctx, "a", end); err != nil {
 				came <- err

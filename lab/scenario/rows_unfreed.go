@@ -18,8 +18,8 @@ const (
 
 // Bounds that a slow machine keeps too.
 const (
-	unfreedFor = 700 * time.Millisecond // longer than nobody has it while somebody asks
-	inVain     = time.Second            // what who asks waits for, if a subject is known to lock for ever
+	unfreedFor = 700 * time.Millisecond // the lock is free for longer than this while a client waits
+	inVain     = time.Second            // how long a client waits, if a subject is known to lock for ever
 )
 
 // unfreed are locks that no client can acquire although no client holds them.
@@ -80,19 +80,19 @@ func usesAndFrees(ctx context.Context, st *scenarioRun) error {
 
 // use waits for the lock as long as the cast says, and releases it.
 func (st *scenarioRun) use(ctx context.Context, who string) error {
-	y, err := st.ask(ctx, who)
+	y, err := st.acquireInTime(ctx, who)
 	if err != nil || y == nil {
 		return err
 	}
 	return y.release(ctx)
 }
 
-// ask waits for the lock as long as the cast says.
-func (st *scenarioRun) ask(ctx context.Context, who string) (*stay, error) {
-	return st.askFor(ctx, who, st.cast.Wait)
+// acquireInTime waits for the lock as long as the cast says.
+func (st *scenarioRun) acquireInTime(ctx context.Context, who string) (*stay, error) {
+	return st.acquireWithin(ctx, who, st.cast.Wait)
 }
 
-func (st *scenarioRun) askFor(ctx context.Context, who string, d time.Duration) (y *stay, err error) {
+func (st *scenarioRun) acquireWithin(ctx context.Context, who string, d time.Duration) (y *stay, err error) {
 	err = within(ctx, d, func(ctx context.Context) error {
 		y, err = st.acquire(ctx, who)
 		return err

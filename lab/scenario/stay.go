@@ -111,20 +111,20 @@ func over(ctx context.Context) bool {
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// watch records when the lock told its holder.
+// watch records when the lock reports its loss.
 func (y *stay) watch(lost <-chan struct{}) {
 	select {
 	case <-lost:
-		y.told()
+		y.noteLoss()
 	case <-y.st.done:
 	}
 }
 
-// told records, once, that the holder was told of the loss.
-func (y *stay) told() {
+// noteLoss records, once, that the holder was notified of the loss.
+func (y *stay) noteLoss() {
 	if y.finish() {
 		y.record(history.Op{Kind: history.Lost, Outcome: history.OK})
-		_ = y.st.inj.Point(context.Background(), y.who, "told")
+		_ = y.st.inj.Point(context.Background(), y.who, "lost")
 	}
 }
 
@@ -149,8 +149,8 @@ func (y *stay) record(op history.Op) {
 	y.st.rec.Add(op)
 }
 
-// at comes to a point of the play. A client that was killed there is told by
-// what it does next.
+// at comes to a point of the play. A client that was killed there gets
+// the error of its next call.
 func (y *stay) at(ctx context.Context, point string) error {
 	err := y.st.point(y.who)(ctx, point)
 	if errors.Is(err, subject.ErrDead) {
@@ -163,7 +163,7 @@ func (y *stay) at(ctx context.Context, point string) error {
 func (y *stay) sure() bool {
 	err := y.hold.Err()
 	if err != nil && !errors.Is(err, subject.ErrDead) {
-		y.told()
+		y.noteLoss()
 	}
 	return err == nil
 }
@@ -222,7 +222,7 @@ func (y *stay) renew(ctx context.Context) error {
 		op.Outcome, op.Until = history.OK, y.st.since(y.hold.Until())
 	case errors.Is(err, subject.ErrNotHeld):
 		op.Outcome = history.Failed
-		defer y.told()
+		defer y.noteLoss()
 	default:
 		return fmt.Errorf("%s renews: %w", y.who, err)
 	}

@@ -27,7 +27,7 @@ func HoldfastMemory() Subject {
 
 func holdfastSubject(id, title string, nodes int, engineOf func(Setup) (engine.Engine, error)) Subject {
 	return Subject{ID: id, Title: title, Nodes: nodes,
-		Traits: Traits{Tokens: true, Fence: OnClaims, Windows: true, Tells: true, Keeps: true, Points: true},
+		Traits: Traits{Tokens: true, Fence: OnClaims, Windows: true, ReportsLoss: true, Keeps: true, Points: true},
 		Open:   func(s Setup) (Client, error) { return openHoldfast(s, engineOf) }}
 }
 
@@ -181,11 +181,11 @@ func (p pointed) at(ctx context.Context, step string) error {
 }
 
 // renewals is a hook that reports successful renewals.
-type renewals struct{ tell func(Renewal) }
+type renewals struct{ report func(Renewal) }
 
 // Renew implements holdfast.RenewHook.
 func (r renewals) Renew(e holdfast.RenewEvent) {
 	if e.Err == nil {
-		r.tell(Renewal{Resource: e.Resource, Token: e.Token, Until: time.Now().Add(e.Left)})
+		r.report(Renewal{Resource: e.Resource, Token: e.Token, Until: time.Now().Add(e.Left)})
 	}
 }

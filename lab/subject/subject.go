@@ -47,13 +47,13 @@ type Subject struct {
 
 // Traits are the features of a lock besides acquire and release.
 type Traits struct {
-	Tokens  bool // Hold.Token grows with each grant
-	Fence   Fence
-	Windows bool // Hold.Until is set
-	Tells   bool // Hold.Lost is closed on a loss
-	Renews  bool // Hold.Renew works
-	Keeps   bool // renews by itself while it is held
-	Points  bool // calls Setup.Point
+	Tokens      bool // Hold.Token grows with each grant
+	Fence       Fence
+	Windows     bool // Hold.Until is set
+	ReportsLoss bool // Hold.Lost is closed on a loss
+	Renews      bool // Hold.Renew works
+	Keeps       bool // renews by itself while it is held
+	Points      bool // calls Setup.Point
 }
 
 // Fence is how the protected side checks the tokens of a lock.
@@ -85,7 +85,7 @@ type Setup struct {
 	Clock *Clock
 	// Point is called between steps; nil: nothing is.
 	Point Point
-	// Renewed hears of each renewal that a lock of trait Keeps did by itself and
+	// Renewed is called for each renewal that a lock of trait Keeps did by itself and
 	// that moved the end of the trust window; nil: nobody.
 	Renewed func(Renewal)
 }

@@ -94,7 +94,7 @@ func checkTraits(t *testing.T, traits subject.Traits, h subject.Hold) {
 	if got := !h.Until().IsZero(); got != traits.Windows {
 		t.Errorf("until %v", h.Until())
 	}
-	if got := h.Lost() != nil; got != traits.Tells {
+	if got := h.Lost() != nil; got != traits.ReportsLoss {
 		t.Error("Lost is not what the traits say")
 	}
 	if err := h.Renew(t.Context()); errors.Is(err, subject.ErrNoRenewal) == traits.Renews || traits.Renews && err != nil {

@@ -56,19 +56,19 @@ func (l *link) overDocuments() engine.Engine {
 
 // Read implements cas.DocumentStore.
 func (d documentLink) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
-	return ask(ctx, d.l, func(ctx context.Context, _ engine.Engine) ([]cas.Doc, error) { return d.l.n.documents.Read(ctx, reads) })
+	return request(ctx, d.l, func(ctx context.Context, _ engine.Engine) ([]cas.Doc, error) { return d.l.n.documents.Read(ctx, reads) })
 }
 
 // Swap implements cas.DocumentStore.
 func (d documentLink) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
-	return ask(ctx, d.l, func(ctx context.Context, _ engine.Engine) ([]cas.Outcome, error) {
+	return request(ctx, d.l, func(ctx context.Context, _ engine.Engine) ([]cas.Outcome, error) {
 		return d.l.n.documents.Swap(ctx, changes)
 	})
 }
 
 // Now implements cas.TimedStore.
 func (t timedLink) Now(ctx context.Context) (time.Time, error) {
-	return ask(ctx, t.l, func(context.Context, engine.Engine) (time.Time, error) { return t.l.n.clock(), nil })
+	return request(ctx, t.l, func(context.Context, engine.Engine) (time.Time, error) { return t.l.n.clock(), nil })
 }
 
 // Keys implements cas.DocumentStore. Nothing in the lab lists through a link.

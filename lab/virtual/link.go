@@ -108,9 +108,9 @@ type reply[T any] struct {
 	err   error
 }
 
-// ask sends a request through the link and waits for its answer. What has set
-// out arrives, whether anybody still waits for it or not.
-func ask[T any](ctx context.Context, l *link, op func(context.Context, engine.Engine) (T, error)) (T, error) {
+// request sends a request through the link and waits for its answer. A request that was
+// sent arrives, also if its caller no longer waits.
+func request[T any](ctx context.Context, l *link, op func(context.Context, engine.Engine) (T, error)) (T, error) {
 	var none T
 	if l.p.gate() != nil {
 		return none, unavailable("the process is dead")
@@ -143,7 +143,7 @@ func ask[T any](ctx context.Context, l *link, op func(context.Context, engine.En
 	return r.value, r.err
 }
 
-// arrive does what a request asks for, at the store.
+// arrive executes a request at the store.
 func arrive[T any](ctx context.Context, l *link, op func(context.Context, engine.Engine) (T, error)) reply[T] {
 	e := l.engine()
 	if e == nil {
@@ -183,7 +183,7 @@ func back[T any](ctx context.Context, l *link, got <-chan reply[T]) (r reply[T])
 
 // there and back turn what is counted in the store's seconds into time as the
 // bubble counts it, and the other way. At a rate above 1 more seconds pass at the
-// store than in the process, so what is asked for is shorter there.
+// store than in the process, so the requested time is shorter there.
 func (l *link) send(d time.Duration) time.Duration   { return scale(d, 1/l.n.rate) }
 func (l *link) answer(d time.Duration) time.Duration { return scale(d, l.n.rate) }
 
@@ -197,7 +197,7 @@ func scale(d time.Duration, by float64) time.Duration {
 
 // Acquire implements engine.Engine.
 func (l *link) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Answer, error) {
+	return request(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Answer, error) {
 		r := r
 		r.TTL, r.Mark = l.send(r.TTL), l.send(r.Mark)
 		r.Ballot, r.Yields.Token = l.n.inside(r.Ballot), l.n.inside(r.Yields.Token)
@@ -210,7 +210,7 @@ func (l *link) Acquire(ctx context.Context, r engine.Request) (engine.Answer, er
 
 // Renew implements engine.Engine.
 func (l *link) Renew(ctx context.Context, batch []engine.Renewal) []error {
-	errs, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) ([]error, error) {
+	errs, err := request(ctx, l, func(ctx context.Context, e engine.Engine) ([]error, error) {
 		scaled := make([]engine.Renewal, len(batch))
 		for i, r := range batch {
 			r.TTL, r.Token = l.send(r.TTL), l.n.inside(r.Token)
@@ -230,7 +230,7 @@ func (l *link) Renew(ctx context.Context, batch []engine.Renewal) []error {
 
 // Release implements engine.Engine.
 func (l *link) Release(ctx context.Context, r engine.Release) error {
-	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
+	_, err := request(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
 		r := r
 		r.Mark, r.Token = l.send(r.Mark), l.n.inside(r.Token)
 		return struct{}{}, e.Release(ctx, r)
@@ -240,7 +240,7 @@ func (l *link) Release(ctx context.Context, r engine.Release) error {
 
 // Resize implements engine.Engine.
 func (l *link) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
-	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
+	_, err := request(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
 		return struct{}{}, e.Resize(ctx, res, engine.Held{ID: h.ID, Token: l.n.inside(h.Token)}, weight)
 	})
 	return err
@@ -248,7 +248,7 @@ func (l *link) Resize(ctx context.Context, res engine.Resource, h engine.Held, w
 
 // Snapshot implements engine.Engine.
 func (l *link) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapshot, error) {
-	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Snapshot, error) {
+	return request(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Snapshot, error) {
 		s, err := e.Snapshot(ctx, res)
 		s.Token = l.n.outside(s.Token)
 		l.shown(s.Holders)
@@ -258,7 +258,7 @@ func (l *link) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapsh
 
 // Peek implements engine.Engine.
 func (l *link) Peek(ctx context.Context, res engine.Resource) (engine.Brief, error) {
-	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Brief, error) {
+	return request(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Brief, error) {
 		b, err := e.Peek(ctx, res)
 		b.Token = l.n.outside(b.Token)
 		l.shown(b.Holders)
@@ -280,7 +280,7 @@ func (l *link) List(context.Context, string, string) iter.Seq2[engine.Snapshot, 
 
 // Break implements engine.Engine.
 func (l *link) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
-	_, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
+	_, err := request(ctx, l, func(ctx context.Context, e engine.Engine) (struct{}, error) {
 		b := b
 		b.Token = l.n.inside(b.Token)
 		return struct{}{}, e.Break(ctx, res, b)
@@ -290,7 +290,7 @@ func (l *link) Break(ctx context.Context, res engine.Resource, b engine.Break) e
 
 // Now implements engine.Engine.
 func (l *link) Now(ctx context.Context) (time.Time, error) {
-	return ask(ctx, l, func(ctx context.Context, e engine.Engine) (time.Time, error) {
+	return request(ctx, l, func(ctx context.Context, e engine.Engine) (time.Time, error) {
 		now, err := e.Now(ctx)
 		return now.Add(l.n.skew), err
 	})

@@ -63,7 +63,7 @@ const (
 // or a wipe ended is marked as such in the history.
 func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	checks := []check.Check{
-		check.Overlap(), check.Inside(), check.Told(0), check.Tokens(), check.Stale(),
+		check.Overlap(), check.Inside(), check.Notified(0), check.Tokens(), check.Stale(),
 		check.Updates(), check.Sold(), check.Whole(), model.Lock(0, search),
 	}
 	if !w.has(Jump) { // a lease may live on after that
@@ -80,11 +80,11 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	if w.only(Round) && !w.uses(NoRenewal) {
 		checks = append(checks, check.Kept())
 	}
-	// A break is told by a wake-up, or at the next renewal. Without renewal it may
+	// A break is reported by a wake-up, or at the next renewal. Without renewal it may
 	// come before the stream of wake-ups is live, which takes no time in memory.
 	if w.only(Round, Break, Mute) && !w.uses(NoRenewal) || w.only(Round, Break) && w.p.World == Memory {
-		checks = append(checks, check.Check{Name: "heard", Find: func(ops []history.Op) []check.Violation {
-			return check.Heard(w.renewedWithin).Find(append(slices.Clone(ops), w.breakOps(w.breakRequests)...))
+		checks = append(checks, check.Check{Name: "end-seen", Find: func(ops []history.Op) []check.Violation {
+			return check.EndSeen(w.renewedWithin).Find(append(slices.Clone(ops), w.breakOps(w.breakRequests)...))
 		}})
 	}
 	found := append(check.Run(ops, checks...), w.violations...)

@@ -39,7 +39,7 @@ func (w *simulation) round(p *process, s Step) error {
 	err := p.worker.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) {
 		h, err := p.take(ctx, s)
 		if err == nil && !p.stopped() && time.Until(h.Until()) <= 0 {
-			w.violated("told", s.Name, "%s was given a lease whose trust window had closed at %v", p.name, h.Until())
+			w.violated("notified", s.Name, "%s was given a lease whose trust window had closed at %v", p.name, h.Until())
 		}
 		if err == nil {
 			w.requireNotice(p, s.Name, h)
@@ -49,7 +49,7 @@ func (w *simulation) round(p *process, s Step) error {
 	if !p.alive() {
 		return nil
 	}
-	if errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrTold) || errors.Is(err, workload.ErrDead) {
+	if errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrLost) || errors.Is(err, workload.ErrDead) {
 		return nil // as it should be
 	}
 	return err
@@ -62,7 +62,7 @@ func (w *simulation) requireNotice(p *process, resource string, h workload.Hold)
 		<-h.Lost()
 		now := time.Now()
 		if until := h.Until(); errors.Is(h.Err(), holdfast.ErrLost) && now.After(until) {
-			w.violated("told", resource, "%s was notified of a loss %v after its trust window", p.name, now.Sub(until))
+			w.violated("notified", resource, "%s was notified of a loss %v after its trust window", p.name, now.Sub(until))
 		}
 	}()
 }

@@ -21,7 +21,7 @@ func TestDrawIsDeterministic(t *testing.T) {
 }
 
 // A failure that one step causes is shrunk to a program of a few steps, and its
-// replay file has what is needed to play it again. The step here asks for
+// replay file has what is needed to play it again. The step here requests
 // a lease of a day, and its process dies.
 func TestShrinkAndReplay(t *testing.T) {
 	p := virtual.Draw(7, virtual.Memory)

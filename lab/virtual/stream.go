@@ -49,7 +49,7 @@ func (l *link) Listen(ctx context.Context, prefix, client string, deliver func(e
 // listen opens the stream.
 func (s *stream) listen(ctx context.Context) (io.Closer, error) {
 	l := s.l
-	got, err := ask(ctx, l, func(ctx context.Context, e engine.Engine) (io.Closer, error) {
+	got, err := request(ctx, l, func(ctx context.Context, e engine.Engine) (io.Closer, error) {
 		s.mu.Lock()
 		known := s.inner != nil
 		s.mu.Unlock()

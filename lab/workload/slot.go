@@ -15,7 +15,7 @@ type Slot struct {
 	Number   int64
 	// Begins is how often a run may begin: once, or again after a failure.
 	Begins Begins
-	// Name, if it is set, tells the resource once a run has begun, from its context.
+	// Name, if it is set, returns the resource once a run has begun, from its context.
 	Name func(ctx context.Context) string
 }
 

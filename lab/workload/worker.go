@@ -47,7 +47,7 @@ var (
 	// that is it.
 	ErrDead = errors.New("the client is dead")
 	// ErrTold: the lock reported the end of the hold, so the work was stopped.
-	ErrTold = errors.New("the lock is no longer held")
+	ErrLost = errors.New("the lock is no longer held")
 	// ErrStale: the protected side refused the token.
 	ErrStale = errors.New("the token is stale")
 )
@@ -61,7 +61,7 @@ type Worker struct {
 	// Vault is the protected side.
 	Vault Vault
 	// Step is called between steps: "acquired" (the lock has answered), "working"
-	// (what it read is now being worked on), "written", "told", "released". An
+	// (what it read is now being worked on), "written", "lost", "released". An
 	// error ends the round there and then. Nil: nothing happens.
 	Step func(ctx context.Context, step string) error
 	// Took is called with each hold and the record of its acquire, unless it is nil.
@@ -153,7 +153,7 @@ func (s *Stay) watch(ctx context.Context, ended <-chan struct{}) (done chan stru
 		select {
 		case <-ended:
 		case <-lost:
-			if s.w.step(ctx, "told") == nil {
+			if s.w.step(ctx, "lost") == nil {
 				s.renewed() // by then the window is the last one
 				s.note(history.Lost, history.OK)
 			}
@@ -167,7 +167,7 @@ func (s *Stay) watch(ctx context.Context, ended <-chan struct{}) (done chan stru
 func (s *Stay) enter() error {
 	op := s.op(history.Enter)
 	if s.hold.Err() != nil {
-		return ErrTold
+		return ErrLost
 	}
 	op.Return, op.Outcome, op.Until = op.Call, history.OK, s.until()
 	s.w.Rec.Add(op)
@@ -177,8 +177,8 @@ func (s *Stay) enter() error {
 // leave releases the lock. The watcher is stopped first: a release is not a loss.
 func (s *Stay) leave(ctx context.Context, unwatch func()) error {
 	s.renewed()
-	told := s.hold.Err()
-	if told == nil {
+	lost := s.hold.Err()
+	if lost == nil {
 		s.note(history.Leave, history.OK)
 	}
 	unwatch()
@@ -191,7 +191,7 @@ func (s *Stay) leave(ctx context.Context, unwatch func()) error {
 		op.Outcome = history.Unknown
 	case err == nil:
 		op.Outcome = history.OK
-	case told != nil:
+	case lost != nil:
 		op.Outcome, op.Note = history.Failed, err.Error()
 	default:
 		op.Outcome, op.Note = history.Unknown, err.Error()

@@ -33,7 +33,7 @@ func (o open) Release(context.Context) error { close(o.done); return nil }
 func letIn(context.Context) (workload.Hold, error) { return open{make(chan struct{})}, nil }
 
 func all() []check.Check {
-	return []check.Check{check.Overlap(), check.Inside(), check.Tokens(), check.Stale(), check.Told(0), check.Updates(), check.Sold(),
+	return []check.Check{check.Overlap(), check.Inside(), check.Tokens(), check.Stale(), check.Notified(0), check.Updates(), check.Sold(),
 		check.Whole(), check.Deadlock(time.Second)}
 }
 
@@ -185,7 +185,7 @@ func TestOnce(t *testing.T) {
 	if err := w.Once(t.Context(), slot, 0, nil, never); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Once(t.Context(), slot, 0, workload.ErrTold, always); !errors.Is(err, workload.ErrTold) {
+	if err := w.Once(t.Context(), slot, 0, workload.ErrLost, always); !errors.Is(err, workload.ErrLost) {
 		t.Fatal(err)
 	}
 	found := check.Run(rec.Ops(), check.Slots())

@@ -110,7 +110,7 @@ func Stand(think time.Duration) Work {
 func (s *Stay) access(ctx context.Context, kind history.Kind, note string, value int64) (int64, error) {
 	op := s.op(kind) // its time is read before the lock's state, as in enter
 	if s.hold.Err() != nil {
-		return 0, ErrTold
+		return 0, ErrLost
 	}
 	op.Note, op.Value, op.Until = note, value, s.until()
 	op, err := s.w.Vault.Access(ctx, op)

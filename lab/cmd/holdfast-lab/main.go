@@ -227,7 +227,7 @@ func (f flags) on(p *programme.Plan) error {
 	return nil
 }
 
-// print prints the report and writes the files that were asked for.
+// print prints the report and writes the files that the flags name.
 func (f flags) print(r programme.Report, stdout io.Writer) error {
 	var errs []error
 	if f.json {

@@ -72,7 +72,7 @@ func (h redsyncHold) Until() time.Time      { return h.m.Until() }
 
 func (h redsyncHold) Within(ctx context.Context) context.Context { return ctx }
 
-// Err asks Until, as its documentation advises.
+// Err reads Until, as its documentation advises.
 func (h redsyncHold) Err() error {
 	if time.Now().After(h.m.Until()) {
 		return subject.ErrNotHeld

@@ -16,7 +16,7 @@ import (
 // subject.Setup.Nodes. There are no points inside a foreign library.
 func Rueidislock() subject.Subject {
 	return subject.Subject{ID: "rueidislock", Title: "github.com/redis/rueidis/rueidislock", Nodes: 1,
-		Traits: subject.Traits{Tells: true, Keeps: true}, Open: openRueidislock}
+		Traits: subject.Traits{ReportsLoss: true, Keeps: true}, Open: openRueidislock}
 }
 
 func openRueidislock(s subject.Setup) (subject.Client, error) {
@@ -49,12 +49,12 @@ func (c rueidislockClient) Try(ctx context.Context, resource string) (subject.Ho
 }
 
 // get keeps the end of ctx from the lock once it is held: with this library a
-// lock ends with the ctx that it was asked for under.
+// lock ends with the ctx under which it was requested.
 func (c rueidislockClient) get(ctx context.Context, resource string,
-	ask func(context.Context, string) (context.Context, context.CancelFunc, error)) (subject.Hold, error) {
-	asking, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	open func(context.Context, string) (context.Context, context.CancelFunc, error)) (subject.Hold, error) {
+	whole, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	held, cancel, err := ask(asking, resource)
+	held, cancel, err := open(whole, resource)
 	if err != nil {
 		stop()
 		end(nil)
@@ -92,7 +92,7 @@ func (h rueidislockHold) Within(ctx context.Context) context.Context { return ct
 
 func (h rueidislockHold) Renew(context.Context) error { return subject.ErrNoRenewal }
 
-// Release tells nothing of how it went: the library's function has no result.
+// Release returns no error: the library's function has no result.
 func (h rueidislockHold) Release(context.Context) error {
 	err := h.Err()
 	h.cancel()
