@@ -99,7 +99,7 @@ func counterIsExact(s *scene) {
 	}
 }
 
-// enter takes a lease as a client does: ask, wait to be told, ask again once in
+// enter takes a lease as a client does: request, wait for a wake-up, poll once in
 // a while. It may run outside the test's goroutine.
 func (p *party) enter(r engine.Request) (engine.Held, error) {
 	for {

@@ -22,7 +22,7 @@ func (s *scene) done(h engine.Held, span time.Duration) {
 	}
 }
 
-// marked acquires, and wants to be told that the resource is marked for about
+// marked acquires, and wants the answer that the resource is marked for about
 // so long.
 func (s *scene) marked(r engine.Request, span time.Duration) {
 	s.Helper()
@@ -31,7 +31,7 @@ func (s *scene) marked(r engine.Request, span time.Duration) {
 	}
 }
 
-// sentAway waits for the wake-up that tells of a mark.
+// sentAway waits for the wake-up about a mark.
 func (p *party) sentAway(r engine.Request, span time.Duration) {
 	p.Helper()
 	limit := time.After(eventTimeout)
@@ -50,12 +50,12 @@ func (p *party) sentAway(r engine.Request, span time.Duration) {
 			p.marked(r, span)
 			return
 		case <-limit:
-			p.Fatalf("%s was not told of the mark", p.who.Name)
+			p.Fatalf("%s got no wake-up about the mark", p.who.Name)
 		}
 	}
 }
 
-// A mark is of a kind and a capacity: whoever asks for another one would take its
+// A mark is of a kind and a capacity: a request for another one would take its
 // work for done.
 func markKeepsTheKind(s *scene) {
 	a, b := s.party("a"), s.party("b")

@@ -69,7 +69,7 @@ func directGrantNotClaimed(s *scene) {
 	s.wait(next, 0)
 	s.release(held)
 	if w := b.granted(next); w.TTL > short/2 {
-		s.Errorf("granted for %v, asked for %v", w.TTL, short/2)
+		s.Errorf("granted for %v, requested for %v", w.TTL, short/2)
 	}
 	c.poll(c.request())
 	s.wantEnded(next, engine.CauseExpired)

@@ -133,7 +133,7 @@ func (s *scene) peekWants(want []engine.Held) engine.Brief {
 	}
 }
 
-// A peek at a resource that many share tells that somebody holds it.
+// A peek at a resource that many share shows that it is held.
 func peekOfShared(s *scene) {
 	a := s.party("a")
 	held := s.hold(a.weighing(2, 3))

@@ -27,14 +27,14 @@ func (s *scene) livesWhileRenewed() bool {
 	defer tick.Stop()
 	last := start // request since which the lease lives
 	for ; time.Since(start) < 2*short; <-tick.C {
-		asked := time.Now()
+		sent := time.Now()
 		if err := s.renew(held, short); err != nil {
 			if time.Since(last) < short {
 				s.Fatalf("after %v, and %v after the last renewal: %v", time.Since(start), time.Since(last), err)
 			}
 			return false
 		}
-		last = asked
+		last = sent
 	}
 	r := once(b.request())
 	got := s.acquire(r)
@@ -116,12 +116,12 @@ func expiredLeasePassesByPoll(s *scene) {
 // However leases are renewed, the first of them to end is seen to end.
 func renewalHidesNoExpiry(s *scene) {
 	a, b, c, d := s.party("a"), s.party("b"), s.party("c"), s.party("d")
-	asked := lasting(short, a.weighing(1, 3))
-	s.hold(asked)
+	grown := lasting(short, a.weighing(1, 3))
+	s.hold(grown)
 	renewed := s.hold(lasting(short, b.weighing(1, 3)))
 	dead := s.hold(lasting(short, c.weighing(1, 3)))
-	asked.TTL = long
-	s.hold(asked)
+	grown.TTL = long
+	s.hold(grown)
 	if err := s.renew(renewed, long); err != nil {
 		s.Fatal(err)
 	}

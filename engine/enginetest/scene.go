@@ -54,7 +54,7 @@ type party struct {
 	*scene
 	who   engine.Client
 	wakes chan engine.Wakeup
-	ended map[string]bool // the IDs whose break it has been told of: it may be told again
+	ended map[string]bool // the IDs about whose break there was a wake-up: there may be another
 }
 
 func (s *scene) party(name string) *party {
@@ -207,7 +207,7 @@ func (s *scene) wantEnded(r engine.Request, want engine.Cause) {
 }
 
 // granted waits for the wake-up that grants a request. As a client does, it
-// asks again when wake-ups may have been lost.
+// polls when wake-ups may have been lost.
 func (p *party) granted(r engine.Request) engine.Wakeup {
 	p.Helper()
 	limit := time.After(eventTimeout)
@@ -230,17 +230,17 @@ func (p *party) granted(r engine.Request) engine.Wakeup {
 				return asGrant(r, a)
 			}
 		case <-limit:
-			p.Fatalf("%s was not told of its grant", p.who.Name)
+			p.Fatalf("%s got no wake-up about its grant", p.who.Name)
 		}
 	}
 }
 
-// asGrant is the wake-up that would have told of an answer.
+// asGrant is the wake-up that would have carried an answer.
 func asGrant(r engine.Request, a engine.Answer) engine.Wakeup {
 	return engine.Wakeup{Kind: engine.WakeGrant, ID: r.ID, Token: a.Token, TTL: min(a.TTL, engine.ClaimWindow)}
 }
 
-// again is when one who waits asks again, where that is needed.
+// again is when a waiter polls, where that is needed.
 func (s *scene) again() <-chan time.Time {
 	if !s.unordered {
 		return nil
@@ -270,10 +270,10 @@ func (p *party) await(missed string, done func(engine.Wakeup) bool) {
 	}
 }
 
-// broken waits for the wake-up that tells of an operator's break.
+// broken waits for the wake-up about an operator's break.
 func (p *party) broken(id string) {
 	p.Helper()
-	p.await("told of the break", func(w engine.Wakeup) bool { return w.Kind == engine.WakeBroken && w.ID == id })
+	p.await("notified of the break", func(w engine.Wakeup) bool { return w.Kind == engine.WakeBroken && w.ID == id })
 	p.ended[id] = true
 }
 
@@ -298,7 +298,7 @@ func (p *party) nothing(but func(engine.Wakeup) bool) {
 	}
 }
 
-// poll asks until granted. It is how a waiter makes progress without wake-ups.
+// poll sends the request until it is granted: how a waiter makes progress without wake-ups.
 func (p *party) poll(r engine.Request) engine.Held {
 	p.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -81,7 +81,7 @@ func ballotOutbid(s *scene) {
 		}
 	}
 	s.release(s.hold(proposing(a, held.Token+1)))
-	// A store that has never heard of a resource may have forgotten it, so it
+	// A store that does not know a resource may have forgotten it, so it
 	// takes no ballot from long ago.
 	r := proposing(a, 1)
 	r.Resource.Name = "never used"

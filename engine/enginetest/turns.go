@@ -40,7 +40,7 @@ func (p *party) uncalled() {
 	p.nothing(isGeneral)
 }
 
-// isGeneral tells whether a wake-up is a Resync for everybody.
+// isGeneral reports whether a wake-up is a Resync for all waiters.
 func isGeneral(w engine.Wakeup) bool { return w.Kind == engine.Resync && w.ID == "" }
 
 func turnsInOrderOfPlaces(s *scene) {
@@ -153,7 +153,7 @@ func deadTurnIsDropped(s *scene) {
 	dead.called(first)
 	start := time.Now()
 	if a := live.acquire(live.anew(second)); a.Status != engine.Busy || a.Next <= 0 || a.Next > engine.WaiterLife {
-		s.Errorf("got %+v, want it to be told when the dead one is out of the way", a)
+		s.Errorf("got %+v, want a time for the next poll, when the dead one is out of the way", a)
 	}
 	live.poll(live.anew(second))
 	if took := time.Since(start); took < engine.WaiterLife/2 || took > engine.WaiterLife+eventTimeout/2 {

@@ -23,7 +23,7 @@ const failoversEnv = "HOLDFAST_FAILOVERS"
 
 // A master is killed in mid-hold and its replica promoted, again and again. With
 // all replicas confirming grants, no other caller enters before the holder
-// has released or has been told: neither if it kept its lease over the failover, nor if the
+// has released or was notified: neither if it kept its lease over the failover, nor if the
 // failover took too long for that.
 func TestMasterKilledInMidHold(t *testing.T) {
 	rounds := 3
@@ -33,20 +33,20 @@ func TestMasterKilledInMidHold(t *testing.T) {
 	onFailoverStores(t, func(w *fixture, g failoverStore) {
 		confirm := goredis.WithReplicas(g.replicas(), time.Second)
 		a, b := clientOn(w.t, g, confirm), clientOn(w.t, g, confirm)
-		kept, told := 0, 0
+		kept, lost := 0, 0
 		var slowest time.Duration
 		for round := range rounds {
 			r := killInMidHold(w, g, a, b, fmt.Sprint("stock:", round))
 			if r.kept {
 				kept++
 			} else {
-				told++
+				lost++
 			}
 			slowest = max(slowest, r.entered)
 			a, b = b, a
 		}
-		w.t.Logf("%d masters killed in mid-hold: %d holders kept their lease, %d were told; the next entered %v after the rest was well or it was given back, at most",
-			rounds, kept, told, slowest.Round(time.Millisecond))
+		w.t.Logf("%d masters killed in mid-hold: %d holders kept their lease, %d were notified; the next entered at most %v after the failover or the release",
+			rounds, kept, lost, slowest.Round(time.Millisecond))
 	})
 }
 
@@ -142,7 +142,7 @@ func TestDoubleGrantIsFenced(t *testing.T) {
 			w.t.Errorf("tokens %d, then %d: the fence let the wrong one in", first.Token(), second.Token())
 		}
 		if lost := w.lost(first); lost.Cause != holdfast.LostDeleted {
-			w.t.Errorf("the first holder was told %v", lost)
+			w.t.Errorf("the first holder got %v", lost)
 		}
 		w.release(second)
 		g.rejoin(master)
@@ -164,7 +164,7 @@ func TestTooFewReplicasNoGrant(t *testing.T) {
 			w.t.Errorf("TryLock: %v", err)
 		}
 		if lost := w.lost(held); lost.Cause != holdfast.LostUnreachable {
-			w.t.Errorf("the holder was told %v, want unreachable", lost)
+			w.t.Errorf("the holder got %v, want unreachable", lost)
 		}
 		w.eventually("what was not granted is withdrawn", func() bool {
 			for _, name := range []string{near, "stock:2"} {

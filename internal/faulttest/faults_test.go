@@ -126,7 +126,7 @@ func TestRedisHung(t *testing.T) {
 		return nil
 	})
 	if e := w.lost(held); e.Cause != holdfast.LostUnreachable {
-		t.Errorf("the holder was told %v, want unreachable", e.Cause)
+		t.Errorf("the holder got %v, want unreachable", e.Cause)
 	}
 	call("Release", detached.Release)
 	if err := <-waiter; !errors.Is(err, context.DeadlineExceeded) {
@@ -147,7 +147,7 @@ func TestHolderKilled(t *testing.T) {
 	ch := startLock(t.Context(), c.Mutex("stock:1"))
 	w.waiting(c, "stock:1", 1)
 	p.kill()
-	asked := time.Now()
+	before := time.Now()
 	s, err := c.Snapshot(t.Context(), "stock:1")
 	if err != nil || len(s.Holders) != 1 {
 		t.Fatalf("snapshot %+v, %v", s, err)
@@ -157,7 +157,7 @@ func TestHolderKilled(t *testing.T) {
 	if r.err != nil {
 		t.Fatal(r.err)
 	}
-	early, late := asked.Add(left).Sub(r.at), r.at.Sub(seen.Add(left))
+	early, late := before.Add(left).Sub(r.at), r.at.Sub(seen.Add(left))
 	t.Logf("entered %v after the lease ended in the store", late)
 	if early > 5*time.Millisecond {
 		redistest.Broken(t, "entered %v before the lease's end", early)
@@ -189,14 +189,14 @@ func TestHolderPausedPastItsTTL(t *testing.T) {
 	p.send("write") // read as soon as it runs again
 	p.signal(syscall.SIGCONT)
 	if got := p.expect("lost="); got != "true ctx=true wrote=false" {
-		t.Errorf("after the pause: lost=%s, want lost, told, and the write refused", got)
+		t.Errorf("after the pause: lost=%s, want lost, notified, and the write refused", got)
 	}
 	w.release(l)
 	p.finish()
 }
 
 // The server is killed and comes back empty, under a holder and waiters. On a quorum
-// all nodes do: exclusion is not promised then, but that the holder is told, that the
+// all nodes do: exclusion is not promised then, but that the holder is notified, that the
 // waiters go on, and that tokens grow.
 func TestRedisRestartUnderWaiters(t *testing.T) {
 	w := newFixture(t)
@@ -214,7 +214,7 @@ func TestRedisRestartUnderWaiters(t *testing.T) {
 	// A node of a cluster takes two seconds after a start before it answers.
 	late := os.Getenv(topologyEnv) == "cluster"
 	if e := w.lost(l); e.Cause != holdfast.LostDeleted && e.Cause != holdfast.LostTaken && !(late && e.Cause == holdfast.LostUnreachable) {
-		t.Errorf("the holder was told %v", e.Cause)
+		t.Errorf("the holder got %v", e.Cause)
 	}
 	tokens := map[uint64]bool{l.Token(): true}
 	merged := make(chan result, len(waits))
@@ -257,7 +257,7 @@ func TestRedisRestartWithData(t *testing.T) {
 	w.release(r.lease)
 }
 
-// FLUSHALL under a holder and a waiter: the holder is told at its next renewal,
+// FLUSHALL under a holder and a waiter: the holder is notified at its next renewal,
 // the waiter enters, and its token is above all before. On a quorum all nodes forget.
 func TestFlushAll(t *testing.T) {
 	w := newFixture(t)
@@ -269,7 +269,7 @@ func TestFlushAll(t *testing.T) {
 	w.on(w.nodes, func(rdb *redis.Client) error { return rdb.FlushAll(t.Context()).Err() })
 	flushed := time.Now()
 	w.lost(l)
-	w.within(flushed, ttl/3+grace, "to tell the holder")
+	w.within(flushed, ttl/3+grace, "to notify the holder")
 	r := w.get(ch)
 	if r.err != nil || r.lease.Token() <= l.Token() {
 		t.Fatalf("waiter: %+v, holder before had %d", r, l.Token())

@@ -215,7 +215,7 @@ func (w *fixture) lost(l *holdfast.Lease) *holdfast.LostError {
 	select {
 	case <-l.Done():
 	case <-time.After(waitTimeout):
-		w.t.Fatalf("the holder was not told in %v", waitTimeout)
+		w.t.Fatalf("the holder was not notified in %v", waitTimeout)
 	}
 	var e *holdfast.LostError
 	if !errors.As(l.Err(), &e) {

@@ -204,7 +204,7 @@ func TestFirstComeFirstServedAcrossProcesses(t *testing.T) {
 	last := l.Token()
 	w.release(l)
 	for n, p := range line {
-		// Whoever passed this one would hold until told, and its token be lower.
+		// A caller that passed this one would hold until it is notified, with a lower token.
 		token, err := strconv.ParseUint(p.expect("held"), 10, 64)
 		if err != nil || token <= last {
 			t.Fatalf("process %d entered with token %d after %d, %v", n, token, last, err)

@@ -22,7 +22,7 @@ import (
 )
 
 // A client has very many leases when its store goes away, hanging or refusing. If
-// it comes back in time all are kept. If not, every holder is told before the store
+// it comes back in time all are kept. If not, every holder is notified before the store
 // could give its lease to another, with few goroutines all along, and what the
 // store still has is released when it is back.
 func TestManyLeasesWhenTheStoreGoesAway(t *testing.T) {
@@ -48,7 +48,7 @@ func TestManyLeasesWhenTheStoreGoesAway(t *testing.T) {
 			m.allKept(start)
 
 			back = fault()
-			m.awaitTold()
+			m.awaitLosses()
 			back()
 			m.check()
 			for _, i := range []int{0, len(m.leases) / 2, len(m.leases) - 1} {
@@ -131,13 +131,13 @@ func (g *gate) open() {
 // many is a client with very many leases, and what becomes of them.
 type many struct {
 	*testing.T
-	c      *holdfast.Client
-	ttl    time.Duration
-	leases []*holdfast.Lease
-	done   []<-chan struct{}
-	at     []time.Time  // when each was seen to be told
-	hooked atomic.Int64 // losses that the hook heard of
-	told   atomic.Int64
+	c        *holdfast.Client
+	ttl      time.Duration
+	leases   []*holdfast.Lease
+	done     []<-chan struct{}
+	at       []time.Time  // when the loss of each was seen
+	hooked   atomic.Int64 // losses that the hook was called for
+	notified atomic.Int64
 
 	before     int64 // goroutines
 	goroutines atomic.Int64
@@ -205,14 +205,14 @@ func (m *many) watch(stop chan struct{}) {
 	}
 }
 
-// sweep records which holders are told. Until one is, it checks only some, since a round
+// sweep records which holders are notified. Until one is, it checks only some, since a round
 // takes milliseconds of a processor that the client needs.
 func (m *many) sweep(stop chan struct{}) {
 	t := time.NewTicker(5 * time.Millisecond)
 	defer t.Stop()
 	for {
 		each := 1
-		if m.told.Load() == 0 {
+		if m.notified.Load() == 0 {
 			each = 64
 		}
 		for i := 0; i < len(m.done); i += each {
@@ -223,7 +223,7 @@ func (m *many) sweep(stop chan struct{}) {
 			select {
 			case <-done:
 				m.at[i] = time.Now()
-				m.told.Add(1)
+				m.notified.Add(1)
 			default:
 			}
 		}
@@ -253,19 +253,19 @@ func (m *many) allKept(since time.Time) {
 	}
 }
 
-func (m *many) awaitTold() {
+func (m *many) awaitLosses() {
 	m.Helper()
 	limit := time.After(2*m.ttl + time.Minute)
-	for m.told.Load() < int64(len(m.leases)) {
+	for m.notified.Load() < int64(len(m.leases)) {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-limit:
-			m.Fatalf("%d of %d are told", m.told.Load(), len(m.leases))
+			m.Fatalf("%d of %d are notified", m.notified.Load(), len(m.leases))
 		}
 	}
 }
 
-// check checks when the holders were told: before the store could give their
+// check checks when the holders were notified: before the store could give their
 // leases away, that is a TTL after the last renewal was sent. With a TTL of 15 s all
 // but one of a thousand have to be, unless this process was stalled by its machine
 // for longer after the window had closed (TestAllLossesAreReportedFirst needs no clock).
@@ -286,10 +286,10 @@ func (m *many) check() {
 	slices.Sort(left)
 	n := len(left)
 	most := m.goroutines.Load() - m.before
-	m.Logf("%d leases, TTL %v, margin %v: told before the store's deadline by %v at least, %v (0.1%%), %v (1%%), %v (median), %v at most; %d late, %d of them by more than the machine's stalls; at most %d goroutines more",
+	m.Logf("%d leases, TTL %v, margin %v: notified before the store's deadline by %v at least, %v (0.1%%), %v (1%%), %v (median), %v at most; %d late, %d of them by more than the machine's stalls; at most %d goroutines more",
 		n, m.ttl, margin, left[0], left[n/1000], left[n/100], left[n/2], left[n-1], late, unexplained, most)
 	if redistest.Long() && unexplained*1000 > n { // with a TTL of a second a machine in use is late now and then
-		m.Errorf("%d of %d are told late", unexplained, n)
+		m.Errorf("%d of %d are notified late", unexplained, n)
 	}
 	if most > 200 {
 		m.Errorf("%d goroutines", most)
@@ -298,10 +298,10 @@ func (m *many) check() {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-limit:
-			m.Fatalf("the hook heard of %d of %d", m.hooked.Load(), n)
+			m.Fatalf("the hook was called for %d of %d", m.hooked.Load(), n)
 		}
 	}
 	if got := m.hooked.Load(); got != int64(n) {
-		m.Errorf("the hook heard of %d losses of %d leases", got, n)
+		m.Errorf("the hook was called for %d losses of %d leases", got, n)
 	}
 }

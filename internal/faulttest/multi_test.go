@@ -181,7 +181,7 @@ func TestMultiIsNotifiedOfABreak(t *testing.T) {
 	if lost := w.lost(l); lost.Resource != "b" || lost.Cause != holdfast.LostBroken {
 		t.Errorf("lost: %v", lost)
 	}
-	w.within(start, 100*time.Millisecond+grace, "to tell the holder")
+	w.within(start, 100*time.Millisecond+grace, "to notify the holder")
 	if _, err := op.Multi([]string{"c", "b", "a"}).TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
 		redistest.Broken(t, "another could enter while the holder is inside: %v", err)
 	}

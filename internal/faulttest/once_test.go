@@ -23,9 +23,9 @@ const (
 )
 
 // once is the role of callers to which messages are delivered, each to several of
-// them and again later. They write down "began ID" and "done ID" with the time at
-// which fn was called and at which it is known to have been done, and "told ID" when
-// they are told that it was done before.
+// them and again later. They record "began ID" and "done ID" with the time at
+// which fn was called and at which it is known to have been done, and "skipped ID" if
+// it was done before.
 func (w *worker) once() error {
 	return w.repeat(func(ctx context.Context, d *usageLog) error {
 		id := fmt.Sprint("message ", (time.Now().UnixNano()-rand.N(5*int64(every)))/int64(every))
@@ -62,7 +62,7 @@ func (w *worker) once() error {
 		case ran && err == nil:
 			d.note("done", word, os.Getpid(), time.Now().UnixNano())
 		case !ran && err == nil:
-			d.note("told", word, os.Getpid(), time.Now().UnixNano())
+			d.note("skipped", word, os.Getpid(), time.Now().UnixNano())
 		case unexplained(err):
 			return err
 		}
@@ -72,9 +72,9 @@ func (w *worker) once() error {
 
 // message is what happened to one.
 type message struct {
-	began, told int
-	done        []int64
-	last        int64 // when fn was called for the last time, under a lease
+	began, skipped int
+	done           []int64
+	last           int64 // when fn was called for the last time, under a lease
 }
 
 // messages reads what the workers wrote down.
@@ -99,8 +99,8 @@ func messages(t *testing.T, lines []string) map[string]*message {
 			m.last = max(m.last, at)
 		case "done":
 			m.done = append(m.done, at)
-		case "told":
-			m.told++
+		case "skipped":
+			m.skipped++
 		}
 	}
 	return all
@@ -114,7 +114,7 @@ func sum(all map[string]*message) (d deliveries) {
 		d.began += min(1, m.began)
 		d.runs += m.began
 		d.done += len(m.done)
-		d.skipped += m.told
+		d.skipped += m.skipped
 	}
 	return d
 }
@@ -123,7 +123,7 @@ func sum(all map[string]*message) (d deliveries) {
 func (d deliveries) enough() bool { return d.done >= 20 && d.runs > d.began && d.skipped > 0 }
 
 func (d deliveries) String() string {
-	return fmt.Sprintf("%d messages in %d runs, %d known to have succeeded, %d times told so", d.began, d.runs, d.done, d.skipped)
+	return fmt.Sprintf("%d messages in %d runs, %d known to have succeeded, %d times skipped as done", d.began, d.runs, d.done, d.skipped)
 }
 
 // Messages are delivered to five processes several times while processes are killed
@@ -144,8 +144,8 @@ func TestOnceUnderFaults(t *testing.T) {
 		if len(m.done) > 0 && m.last > m.done[0] {
 			redistest.Broken(t, "%s is begun %v after it was done", id, time.Duration(m.last-m.done[0]))
 		}
-		if m.told > 0 && m.began == 0 {
-			t.Errorf("%s was told to be done, and nobody began it", id)
+		if m.skipped > 0 && m.began == 0 {
+			t.Errorf("%s was skipped as done, and no run of it began", id)
 		}
 	}
 	t.Logf("%v; %v in %v", sum(all), r.faults, length)

@@ -32,7 +32,7 @@ func onMemories() []string {
 	}
 }
 
-// notOnQuorum is the other tests of this package, and why a quorum is not asked to
+// notOnQuorum is the other tests of this package, and why a quorum does not have to
 // pass them.
 func notOnQuorum() map[string]string {
 	return byName(map[string]string{
@@ -43,7 +43,7 @@ func notOnQuorum() map[string]string {
 		"it cuts a client off from one server, where a quorum has several":                               "TestLeaderCutOff TestObserveOverRestart",
 		"a semaphore needs all nodes, so it stops while one is restarted":                                "TestSemaphoreUnderFaults TestManyWaitersOfASemaphoreDrain TestUnitsOfKilledHoldersReturn",
 		"a fallback is the client's and begins at the engine's ErrUnavailable, whichever engine":         "TestFallbacks TestWaiterFallsBack TestShortOutageCausesNoFallback",
-		"it is about what one server is asked": "TestLeaderCostsTheSameWithManyCandidates TestObserveCostsTheSameWithManyCandidates " +
+		"it is about the requests to one server": "TestLeaderCostsTheSameWithManyCandidates TestObserveCostsTheSameWithManyCandidates " +
 			"TestSignalCostsTheSameWithManyWaiters TestNoReadHoldsTheServerUp TestCallersPoolIsTaken TestRefusedConnectionsNameTheirCause",
 		"it is about what one client does for very many leases, on whichever engine": "TestManyLeasesWhenTheStoreGoesAway TestCloseOfManyLeases",
 		"it is about failover or slots, which a quorum has not": "TestHandOffsInACluster TestMasterKilledInMidHold TestDoubleGrantIsFenced " +

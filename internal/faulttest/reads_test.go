@@ -29,12 +29,12 @@ type crowd struct {
 	read   atomic.Int64 // bytes that the client read
 	most   atomic.Int64 // elements in the longest reply
 
-	mu    sync.Mutex
-	asked map[string]map[string]time.Time // by resource and holder ID: not before then
+	mu   sync.Mutex
+	left map[string]map[string]time.Time // by resource and holder ID: not before then
 }
 
 func newCrowd(t *testing.T) *crowd {
-	c := &crowd{T: t, server: redistest.Start(t), asked: map[string]map[string]time.Time{}}
+	c := &crowd{T: t, server: redistest.Start(t), left: map[string]map[string]time.Time{}}
 	fill := c.server.Client()
 	c.store = goredis.New(fill)
 	counting := redis.NewClient(&redis.Options{
@@ -113,8 +113,8 @@ func elements(reply any) int64 {
 func (c *crowd) fill(name string, kind engine.Kind, capacity, from, to int) {
 	c.Helper()
 	ids := make(chan int)
-	if c.asked[name] == nil {
-		c.asked[name] = map[string]time.Time{}
+	if c.left[name] == nil {
+		c.left[name] = map[string]time.Time{}
 	}
 	var all sync.WaitGroup
 	for range 64 {
@@ -122,7 +122,7 @@ func (c *crowd) fill(name string, kind engine.Kind, capacity, from, to int) {
 			for i := range ids {
 				id := fmt.Sprintf("client%d.%016d", i%50, i)
 				c.mu.Lock()
-				c.asked[name][id] = time.Now()
+				c.left[name][id] = time.Now()
 				c.mu.Unlock()
 				_, err := c.store.Acquire(context.Background(), engine.Request{
 					Resource: engine.Resource{Prefix: holdfast.DefaultPrefix, Name: name},
@@ -260,7 +260,7 @@ func TestNoReadHoldsTheServerUp(t *testing.T) {
 			seen[w.ID] = true
 		}
 		missing := 0
-		for id, at := range c.asked[s.Resource] {
+		for id, at := range c.left[s.Resource] {
 			if !seen[id] && (s.Resource == "table" || at.After(living)) {
 				missing++
 			}

@@ -34,13 +34,13 @@ func TestRefusedConnectionsNameTheirCause(t *testing.T) {
 	_ = rdb.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "no") // its own connection, too
 	lost := w.lost(held)
 	if !errors.Is(lost, holdfast.ErrDenied) || !strings.Contains(lost.Error(), "WRONGPASS") {
-		t.Errorf("the holder was told %v", lost)
+		t.Errorf("the holder got %v", lost)
 	}
-	for what, ask := range map[string]func() error{
+	for what, call := range map[string]func() error{
 		"Lock":    func() error { _, err := c.Mutex("other").Lock(t.Context()); return err },
 		"TryLock": func() error { _, err := c.Mutex("other").TryLock(t.Context()); return err },
 	} {
-		if err := ask(); !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
+		if err := call(); !errors.Is(err, holdfast.ErrDenied) || !strings.Contains(err.Error(), "WRONGPASS") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 
 // A master is cut off from its replicas and the Sentinels, but not from the
 // holder, which could renew its lease there for ever while another holds the
-// resource on the new master. The holder is told at its next renewal, its client's
+// resource on the new master. The holder is notified at its next renewal, its client's
 // other leases go on, and its subscription is on the new master.
 func TestSentinelSplit(t *testing.T) {
 	if !inProcessOfItsOwn(t) {
@@ -54,7 +54,7 @@ func TestSentinelSplit(t *testing.T) {
 		slowest = max(slowest, splitInMidHold(w, group, a, b, fmt.Sprint("stock:", round)))
 		a, b = b, a
 	}
-	t.Logf("%d of %d holders were told, at most %v after the next one entered", rounds, rounds, slowest.Round(time.Millisecond))
+	t.Logf("%d of %d holders were notified, at most %v after the next one entered", rounds, rounds, slowest.Round(time.Millisecond))
 }
 
 // ownProcessEnv marks the process of a test that has one to itself.
@@ -81,7 +81,7 @@ func inProcessOfItsOwn(t *testing.T) bool {
 	return false
 }
 
-// splitInMidHold returns how long after the next one entered the holder was told.
+// splitInMidHold returns how long after the next one entered the holder was notified.
 func splitInMidHold(w *fixture, group *redistest.Sentinel, a, b *holdfast.Client, name string) time.Duration {
 	w.t.Helper()
 	const ttl = 6 * time.Second
@@ -103,9 +103,9 @@ func splitInMidHold(w *fixture, group *redistest.Sentinel, a, b *holdfast.Client
 	next := w.lock(b.Mutex(name))
 	entered := time.Now()
 	lost := w.lost(held)
-	took := w.stalls.Within(w.t, entered, ttl/3+time.Second, "to tell the holder of the next one")
+	took := w.stalls.Within(w.t, entered, ttl/3+time.Second, "to notify the holder of the next one")
 	if lost.Cause != holdfast.LostDeleted && lost.Cause != holdfast.LostTaken {
-		w.t.Errorf("the holder was told %v", lost)
+		w.t.Errorf("the holder got %v", lost)
 	}
 	var busy *holdfast.HeldError // the caller's own connections have moved, too
 	if l, err := a.Mutex(name).TryLock(w.t.Context()); !errors.As(err, &busy) {

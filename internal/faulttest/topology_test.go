@@ -19,8 +19,8 @@ import (
 // store: "cluster", one master with all slots; "sentinel", a master with two
 // replicas that three Sentinels watch; "quorum3" and "quorum5", so many independent
 // servers; "memory3" and "memory5", so many memory engines; "miniredis", a miniredis in
-// a process of its own. Clients connect to it as such. Which tests a quorum is asked to
-// pass is in quorum_list_test.go, and what miniredis is not asked in miniredis_test.go.
+// a process of its own. Clients connect to it as such. Which tests a quorum has
+// to pass is in quorum_list_test.go, and which miniredis need not in miniredis_test.go.
 const topologyEnv = "HOLDFAST_TOPOLOGY"
 
 // sentinelsEnv has the addresses of the Sentinels, for worker processes.

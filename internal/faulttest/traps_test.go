@@ -19,7 +19,7 @@ import (
 // The traps that other locks fell into, one test each; those that are faults in
 // themselves stand in faults_test.go and those about fairness in load_test.go.
 
-// A holder that is cut off is told before another is granted. Peers told it 0.9 s
+// A holder that is cut off is notified before another is granted. Peers notified it 0.9 s
 // after.
 func TestNotifiedBeforeAnotherEnters(t *testing.T) {
 	for _, ttl := range []time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second} {
@@ -29,10 +29,10 @@ func TestNotifiedBeforeAnotherEnters(t *testing.T) {
 			p := w.throughAll()
 			c := w.client()
 			l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
-			told := make(chan time.Time, 1)
+			lostAt := make(chan time.Time, 1)
 			go func() {
 				<-l.Context().Done()
-				told <- time.Now()
+				lostAt <- time.Now()
 			}()
 			ch := startLock(t.Context(), straight.Mutex("stock:1"))
 			w.waiting(straight, "stock:1", 1)
@@ -43,13 +43,13 @@ func TestNotifiedBeforeAnotherEnters(t *testing.T) {
 				t.Fatal(r.err)
 			}
 			select {
-			case at := <-told:
-				t.Logf("told %v before the next one entered", r.at.Sub(at))
+			case at := <-lostAt:
+				t.Logf("notified %v before the next one entered", r.at.Sub(at))
 				if !at.Before(r.at) {
-					t.Errorf("told %v after another had entered", at.Sub(r.at))
+					t.Errorf("notified %v after another had entered", at.Sub(r.at))
 				}
 			default:
-				t.Error("another entered and the holder was not told")
+				t.Error("another entered and the holder was not notified")
 			}
 			if e := w.lost(l); e.Cause != holdfast.LostUnreachable {
 				t.Errorf("cause %v", e.Cause)
@@ -233,7 +233,7 @@ func TestLiveWaiterKeepsItsPlace(t *testing.T) {
 	w.waiting(c, "stock:1", 1)
 	second := startLock(t.Context(), w.client().Mutex("stock:1"))
 	w.waiting(c, "stock:1", 2)
-	// Longer than a waiter lives without asking: both have polled by then.
+	// Longer than a waiter lives without a poll: both have polled by then.
 	select {
 	case <-first:
 		t.Fatal("entered while held")
@@ -304,7 +304,7 @@ func TestLostWakeUp(t *testing.T) {
 	w.release(r.lease)
 }
 
-// The holder is told of an operator's break at once, with a waiter behind it and without.
+// The holder is notified of an operator's break at once, with a waiter behind it and without.
 // The next one enters when the holder has released the lease, and not before; by
 // force it does so at once.
 func TestBreakNotifiesTheHolder(t *testing.T) {
@@ -329,7 +329,7 @@ func TestBreakNotifiesTheHolder(t *testing.T) {
 		if e := w.lost(l); e.Cause != holdfast.LostBroken {
 			t.Errorf("%s: cause %v", name, e.Cause)
 		}
-		w.within(start, 100*time.Millisecond+grace, name+": to tell the holder")
+		w.within(start, 100*time.Millisecond+grace, name+": to notify the holder")
 		if name == "by force" {
 			w.release(w.get(ch).lease)
 		} else if _, err := w.client().Mutex(name).TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) || len(ch) > 0 {

@@ -28,7 +28,7 @@ const (
 	taskEnv = "HOLDFAST_FAULTTEST_TASK"
 )
 
-// task is what a worker process is told to do.
+// task is what a worker process has to do.
 type task struct {
 	Addr     string   // of what the locks protect
 	Nodes    []string // that have the locks; if none are named, that one
@@ -141,7 +141,7 @@ return 1`
 	return n == 1, err
 }
 
-// count adds to a counter by read-then-write until it is told to stop by the
+// count adds to a counter by read-then-write until it is stopped by the
 // end of its input. The counter and the number of turns move in one step, so
 // that both are exact although the process may be killed at any moment.
 func (w *worker) count() error {
@@ -205,7 +205,7 @@ type tally struct {
 	WaitsP50 time.Duration
 }
 
-// turns takes turns on the resource for a time from the instant on that it is told,
+// turns takes turns on the resource for a time from the given instant on,
 // in nanoseconds of this machine's clock, and prints a tally for each caller.
 func (w *worker) turns() error {
 	// Warm up: connections, scripts, subscription.
