@@ -39,8 +39,9 @@
 //
 // # Reads
 //
-// A read follows a sync, which takes one more round trip, and shows what was committed before it,
-// with two exceptions: a leader that has lost its majority answers for up to syncLimit ticks,
+// A read follows a sync, which takes one more round trip, and shows what was committed before it.
+// The read of a document of which a message has just arrived needs none. There
+// are two exceptions: a leader that has lost its majority answers for up to syncLimit ticks,
 // until it notices; and a client of the leader itself may overtake a commit that the followers
 // have already answered. Nothing that excludes others follows from reads: grants, renewals and
 // releases are transactions, and a waiter that receives a message of its grant claims it by a
@@ -58,15 +59,17 @@
 //
 // Lock and Release without contention are one transaction each. A poll is a sync and a read; a
 // client with waiters also writes one small document a second. A hand-off to another client
-// is three transactions: the release with its message, the claim, and at some time the release
-// of that. A document has at most 512 KiB, some 5,000 waiters, below the limit of 1 MB that
+// is two transactions, the release with its message and the claim, and three if somebody has
+// joined the queue since the holder's last change: a conflict is a transaction too, and the
+// document that is there instead takes another round trip. A document has at most 512 KiB, some 5,000 waiters, below the limit of 1 MB that
 // servers have by default (jute.maxbuffer).
 //
 // # Connection
 //
 // The calls of the connection have no ctx. The engine returns when a ctx ends; the call then goes
 // on in a goroutine, of which there are at most 256, until the connection is lost. That takes up to
-// two thirds of the session timeout: use one of 10 s or less, so that a server that hangs is replaced
-// by another one in time for a renewal. A connection logs to standard error unless zk.WithLogger
+// two thirds of the session timeout; the handshake with a server that hangs takes up to 6.7 session
+// timeouts, or one with Dialer. With Dialer and a session timeout of a third of the TTL, a server that
+// hangs is replaced by another one before the lease is lost. A connection logs to standard error unless zk.WithLogger
 // is given to zk.Connect.
 package zookeeper

@@ -22,8 +22,9 @@ func (l logger) Printf(format string, args ...any) {
 // It needs a ZooKeeper, so it is compiled and not run.
 func ExampleNew() {
 	ctx := context.Background()
-	servers := []string{"zk1:2181", "zk2:2181", "zk3:2181"}
-	conn, _, err := zk.Connect(servers, 10*time.Second, zk.WithLogger(logger{slog.Default()}), zk.WithLogInfo(false))
+	const session = 6 * time.Second
+	conn, _, err := zk.Connect([]string{"zk1:2181", "zk2:2181", "zk3:2181"}, session,
+		zk.WithDialer(zookeeper.Dialer(session)), zk.WithLogger(logger{slog.Default()}), zk.WithLogInfo(false))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -280,7 +280,7 @@ func TestEnsemble(t *testing.T) {
 // The work goes on when the leader is killed, and when the next one is paused: nothing that was
 // granted is forgotten.
 func leaderChanges(t *testing.T, ensemble *zkservers.Ensemble) {
-	const session = 800 * time.Millisecond // a connection to a paused server is tried for 6.7 times as long
+	const session = 2 * time.Second
 	a, b := newClient(t, session, ensemble.Addrs()...), newClient(t, session, ensemble.Addrs()...)
 	kept := hold(t, a, "kept", holdfast.WithTTL(time.Minute))
 	ctx, stop := context.WithCancel(t.Context())

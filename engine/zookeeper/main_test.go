@@ -60,7 +60,7 @@ func (l *logger) Printf(format string, args ...any) {
 func connect(t testing.TB, session time.Duration, addrs ...string) *zk.Conn {
 	t.Helper()
 	l := &logger{t: t}
-	conn, _, err := zk.Connect(addrs, session, zk.WithLogger(l), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(addrs, session, zk.WithLogger(l), zk.WithLogInfo(false), zk.WithDialer(Dialer(session)))
 	if err != nil {
 		t.Fatal(err)
 	}
