@@ -37,6 +37,7 @@ func mayImport() map[string][]string {
 		"engine/sqlite":             {"engine", "engine/cas", "engine/internal/sqltable"},
 		"engine/goredis":            {"engine"},
 		"engine/quorum":             {"engine"},
+		"engine/postgres":           {"engine", "engine/cas"},
 		"engine/zookeeper":          {"engine", "engine/cas"},
 		"fence":                     {},
 		"fence/sqltest":             {},

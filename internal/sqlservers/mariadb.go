@@ -27,7 +27,6 @@ func LaunchMariaDB(opts ...Option) (*Server, error) { return launch(mariaDB(), o
 
 func mariaDB() kind {
 	return kind{
-		name:  "MariaDB",
 		users: []string{"mysql", "nobody"},
 		ready: "ready for connections",
 		end:   syscall.SIGTERM,

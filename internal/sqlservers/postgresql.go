@@ -27,7 +27,6 @@ func LaunchPostgreSQL(opts ...Option) (*Server, error) { return launch(postgreSQ
 
 func postgreSQL() kind {
 	return kind{
-		name:  "PostgreSQL",
 		users: []string{"postgres", "nobody"},
 		ready: "ready to accept",
 		ask:   []byte{0, 0, 0, 8, 4, 210, 22, 47}, // is there TLS? N

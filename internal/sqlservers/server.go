@@ -35,7 +35,6 @@ type Server struct {
 
 // kind is what differs between the servers.
 type kind struct {
-	name  string
 	users []string       // as which root runs it
 	ready string         // what it logs when it accepts connections
 	ask   []byte         // what it answers on a new connection; nil: it sends a greeting

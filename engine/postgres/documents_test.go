@@ -1,0 +1,228 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// Updates do not touch the index, so that the table stays small under changes.
+func TestUpdatesAreHOT(t *testing.T) {
+	t.Parallel()
+	pool := newTable(t, shared.Get(t))
+	s := newStore(t, pool)
+	const changes = 1000
+	value := []byte(strings.Repeat("x", 300))
+	doc := cas.Doc{}
+	for range changes {
+		doc = swapOne(t, s, cas.Change{Key: key("a"), Rev: doc.Rev, Value: value})
+	}
+	s.connections.closeIdle() // a server process reports its counts when it ends
+	var hot int64
+	redistest.Await(t, 20*time.Second, "the server has counted the updates", func() bool {
+		var updates int64
+		requireNil(t, pool.QueryRow(t.Context(), "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = $1", tableName).Scan(&updates, &hot))
+		return updates == changes-1
+	})
+	if hot < changes*95/100 {
+		t.Errorf("%d of %d updates are HOT", hot, changes-1)
+	}
+	if size := queryOne[int64](t, pool, "SELECT pg_table_size($1)", tableName); size > 256<<10 {
+		t.Errorf("one document of %d bytes takes %d bytes", len(value), size)
+	}
+}
+
+// holdRow locks the row of a document in a transaction of its own.
+func holdRow(t *testing.T, pool *pgxpool.Pool, name string) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	requireNil(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	_, err = tx.Exec(t.Context(), "SELECT FROM "+tableName+" WHERE name = $1 FOR UPDATE", []byte(name))
+	requireNil(t, err)
+	return tx
+}
+
+// The time of a change that had to wait for the row is after the wait.
+func TestClockAfterRowLock(t *testing.T) {
+	t.Parallel()
+	pool := newTable(t, shared.Get(t))
+	s := newStore(t, pool)
+	doc := swapOne(t, s, cas.Change{Key: key("a"), Value: []byte("v")})
+	tx := holdRow(t, pool, "a")
+	type reply struct {
+		outs []cas.Outcome
+		err  error
+	}
+	replied := make(chan reply, 1)
+	go func() {
+		outs, err := s.Swap(t.Context(), []cas.Change{{Key: key("a"), Rev: doc.Rev, Value: []byte("w"), Keep: time.Hour}})
+		replied <- reply{outs, err}
+	}()
+	select {
+	case r := <-replied:
+		t.Fatalf("did not wait for the row: %+v", r)
+	case <-time.After(2 * time.Second):
+	}
+	unlocked := queryOne[time.Time](t, pool, "SELECT clock_timestamp()")
+	requireNil(t, tx.Rollback(t.Context()))
+	r := <-replied
+	requireNil(t, r.err)
+	if at := r.outs[0].Doc.At; !r.outs[0].Swapped || at.Before(unlocked) {
+		t.Errorf("%+v; the row was free at %v", r.outs[0], unlocked)
+	}
+}
+
+// waiting counts the server processes that wait for a lock in this database.
+func waiting(t *testing.T, pool *pgxpool.Pool) int {
+	t.Helper()
+	return queryOne[int](t, pool, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+}
+
+// A call ends with its ctx, and so does what the server does for it.
+func TestCallIsBoundedAtTheServer(t *testing.T) {
+	pool := newTable(t, shared.Get(t))
+	s := newStore(t, pool)
+	tx, err := pool.Begin(t.Context())
+	requireNil(t, err)
+	defer tx.Rollback(context.Background())
+	_, err = tx.Exec(t.Context(), "LOCK TABLE "+tableName)
+	requireNil(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	stalls, began := redistest.WatchStalls(t), time.Now()
+	_, err = s.Swap(ctx, []cas.Change{{Key: key("a"), Value: []byte("v"), Keep: time.Hour}})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a change while the table is locked: %v", err)
+	}
+	stalls.Within(t, began, 1500*time.Millisecond, "the call")
+	redistest.Await(t, 5*time.Second, "nothing waits for the lock", func() bool { return waiting(t, pool) == 0 })
+	requireNil(t, tx.Rollback(t.Context()))
+	if docs, err := s.Read(t.Context(), []cas.Read{{Key: key("a")}}); err != nil || docs[0].Rev != 0 {
+		t.Errorf("a change that was cancelled: %+v, %v", docs, err)
+	}
+}
+
+// A change that the server ends because of a deadlock is made again.
+func TestDeadlockIsRetried(t *testing.T) {
+	t.Parallel()
+	pool := newTable(t, shared.Get(t))
+	s := newStore(t, pool)
+	a := swapOne(t, s, cas.Change{Key: key("a"), Value: []byte("v")})
+	b := swapOne(t, s, cas.Change{Key: key("b"), Value: []byte("v")})
+	tx := holdRow(t, pool, "b")
+	_, err := tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '1min'") // the other one ends
+	requireNil(t, err)
+	swapped := make(chan error, 1)
+	go func() {
+		outs, err := s.Swap(t.Context(), []cas.Change{{Key: key("b"), Rev: b.Rev, Value: []byte("w"), Keep: time.Hour}, {Key: key("a"), Rev: a.Rev, Value: []byte("w"), Keep: time.Hour}})
+		if err == nil && !(outs[0].Swapped && outs[1].Swapped) {
+			err = fmt.Errorf("not swapped: %+v", outs)
+		}
+		swapped <- err
+	}()
+	redistest.Await(t, 5*time.Second, "the change waits", func() bool { return waiting(t, pool) == 1 })
+	_, err = tx.Exec(t.Context(), "SELECT FROM "+tableName+" WHERE name = 'a' FOR UPDATE") // a cycle
+	requireNil(t, err)
+	requireNil(t, tx.Commit(t.Context()))
+	requireNil(t, <-swapped)
+	if n := queryOne[int](t, pool, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"); n > 1 {
+		t.Errorf("%d deadlocks", n)
+	}
+}
+
+// Documents whose time is over are deleted bit by bit, by the changes of others.
+func TestOldDocumentsAreDeleted(t *testing.T) {
+	t.Parallel()
+	pool := newTable(t, shared.Get(t))
+	s := newStore(t, pool)
+	const old, kept = 3 * tidyPortion, 50
+	exec(t, pool, "INSERT INTO "+tableName+" SELECT 'r', 'p', n::text::bytea, n, '', now() - interval '1 s' FROM generate_series(1, $1) n", old)
+	exec(t, pool, "INSERT INTO "+tableName+" SELECT 'r', 'q', n::text::bytea, n, '', now() + interval '1 h' FROM generate_series(1, $1) n", kept)
+	count := func() int { return queryOne[int](t, pool, "SELECT count(*) FROM "+tableName) }
+	doc := cas.Doc{}
+	for range tidyEvery {
+		doc = swapOne(t, s, cas.Change{Key: key("a"), Rev: doc.Rev, Value: []byte("v")})
+	}
+	redistest.Await(t, 5*time.Second, "one portion is deleted", func() bool { return count() == old+kept+1-tidyPortion })
+	for range 6 * tidyEvery {
+		doc = swapOne(t, s, cas.Change{Key: key("a"), Rev: doc.Rev, Value: []byte("v")})
+	}
+	redistest.Await(t, 5*time.Second, "all are deleted", func() bool {
+		doc = swapOne(t, s, cas.Change{Key: key("a"), Rev: doc.Rev, Value: []byte("v")})
+		return count() == kept+1
+	})
+}
+
+// What waiting cannot mend is denied, and says what to do.
+func TestDenied(t *testing.T) {
+	server := shared.Get(t)
+	name := newDatabase(t, server)
+	admin := newPool(t, server.DSN(name))
+	exec(t, admin, "DROP ROLE IF EXISTS stranger")
+	exec(t, admin, "CREATE ROLE stranger LOGIN")
+	exec(t, admin, "DROP ROLE IF EXISTS locked_out")
+	exec(t, admin, "CREATE ROLE locked_out NOLOGIN")
+	as := func(role, database string) string { return strings.Replace(server.DSN(database), "test@", role+"@", 1) }
+	check := func(what, dsn, hint string) {
+		t.Helper()
+		e := newEngine(t, newPool(t, dsn))
+		_, err := e.Snapshot(t.Context(), engine.Resource{Prefix: "p", Name: "a"})
+		if !errors.Is(err, engine.ErrDenied) || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%s: got %v, want it denied with %q", what, err, hint)
+		}
+	}
+	check("no table", server.DSN(name), "run Migrate")
+	requireNil(t, Migrate(t.Context(), admin))
+	check("no rights", as("stranger", name), "needs USAGE")
+	check("no login", as("locked_out", name), "pg_hba.conf")
+	check("no database", server.DSN("nowhere"), "create the database")
+	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+tableName+" TO stranger")
+	c := newClient(t, newPool(t, as("stranger", name)))
+	lease, err := c.Mutex("a").Lock(t.Context())
+	requireNil(t, err)
+	requireNil(t, lease.Release(t.Context()))
+}
+
+// A server that is read only is not available: it may be a standby after a failover.
+func TestReadOnlyIsUnavailable(t *testing.T) {
+	server := shared.Get(t)
+	name := newDatabase(t, server)
+	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
+	s := newStore(t, newPool(t, server.DSN(name)+"&default_transaction_read_only=on"))
+	_, err := s.Swap(t.Context(), []cas.Change{{Key: key("a"), Value: []byte("v"), Keep: time.Hour}})
+	if code(err) != "25006" || errors.Is(err, engine.ErrDenied) {
+		t.Errorf("got %v, want it unavailable because of a read-only transaction", err)
+	}
+}
+
+func TestNilPool(t *testing.T) {
+	if _, err := holdfast.New(New(nil)); !errors.Is(err, errNoPool) {
+		t.Errorf("got %v, want %v", err, errNoPool)
+	}
+}
+
+// Migrate may be called again, and by several at once.
+func TestMigrateAtOnce(t *testing.T) {
+	server := shared.Get(t)
+	pool := newPool(t, server.DSN(newDatabase(t, server)))
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		go func() { errs <- Migrate(t.Context(), pool) }()
+	}
+	for range cap(errs) {
+		requireNil(t, <-errs)
+	}
+	exec(t, pool, Schema()) // as it is printed
+}

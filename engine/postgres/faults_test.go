@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sqlservers"
+)
+
+func lock(t *testing.T, c *holdfast.Client, name string, opts ...holdfast.LockOption) *holdfast.Lease {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	lease, err := c.Mutex(name, opts...).Lock(ctx)
+	requireNil(t, err)
+	return lease
+}
+
+// lockLater waits for a lease, and returns where it arrives once the waiter is in the queue.
+func lockLater(t *testing.T, c *holdfast.Client, name string) <-chan *holdfast.Lease {
+	t.Helper()
+	got := make(chan *holdfast.Lease, 1)
+	go func() {
+		lease, err := c.Mutex(name).Lock(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		got <- lease
+	}()
+	redistest.Await(t, 10*time.Second, "the waiter is queued", func() bool {
+		s, err := c.Snapshot(t.Context(), name)
+		return err == nil && len(s.Waiters) == 1
+	})
+	return got
+}
+
+// Two clients, four goroutines each, and one counter that is wrong if two are inside at once.
+func TestCounter(t *testing.T) {
+	pool := newTable(t, shared.Get(t))
+	var all sync.WaitGroup
+	const turns = 25
+	counter := 0
+	for range 2 {
+		c := newClient(t, pool)
+		for range 4 {
+			all.Go(func() {
+				for range turns {
+					lease, err := c.Mutex("counter").Lock(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					counter++ // the race detector and the sum find a second holder
+					if err := lease.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if counter != 8*turns {
+		t.Errorf("counted %d, want %d", counter, 8*turns)
+	}
+}
+
+// A holder that dies frees the resource when its TTL is over, not before.
+func TestHolderDies(t *testing.T) {
+	t.Parallel()
+	pool := newTable(t, shared.Get(t))
+	began := time.Now()
+	const ttl = time.Second
+	dead := lock(t, newClient(t, pool), "a", holdfast.WithTTL(ttl), holdfast.WithoutRenewal())
+	next := lock(t, newClient(t, pool), "a")
+	if took := time.Since(began); took < ttl-100*time.Millisecond {
+		t.Errorf("granted after %v, the TTL is %v", took, ttl)
+	}
+	if dead.Err() == nil || next.Token() <= dead.Token() {
+		t.Errorf("the lease that ended: %v, token %d; then token %d", dead.Err(), dead.Token(), next.Token())
+	}
+}
+
+// A server that is killed and started again has every lease and every waiter.
+func TestServerIsKilled(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartPostgreSQL(t)
+	pool := newTable(t, server)
+	holder, waiter := newClient(t, pool), newClient(t, pool)
+	lease := lock(t, holder, "a", holdfast.WithTTL(30*time.Second))
+	got := lockLater(t, waiter, "a")
+	server.Kill()
+	select {
+	case <-time.After(time.Second): // the waiter polls meanwhile
+	case <-lease.Done():
+		t.Fatalf("lost while the server was down: %v", lease.Err())
+	}
+	server.Restart()
+	var held *holdfast.HeldError
+	if _, err := newClient(t, pool).Mutex("a").TryLock(t.Context()); !errors.As(err, &held) {
+		t.Errorf("TryLock after the restart: %v, want the holder", err)
+	}
+	requireNil(t, lease.Release(t.Context()))
+	requireNil(t, (<-got).Release(t.Context()))
+}
+
+// A server that hangs for some seconds ends no lease, and waiters get theirs afterwards.
+func TestServerHangs(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartPostgreSQL(t)
+	pool := newTable(t, server)
+	holder, waiter := newClient(t, pool), newClient(t, pool)
+	lease := lock(t, holder, "a", holdfast.WithTTL(15*time.Second))
+	got := lockLater(t, waiter, "a")
+	server.Pause()
+	<-time.After(3 * time.Second)
+	server.Resume()
+	if lease.Err() != nil {
+		t.Errorf("lost after 3 s: %v", lease.Err())
+	}
+	requireNil(t, lease.Release(t.Context()))
+	requireNil(t, (<-got).Release(t.Context()))
+}
+
+// A connection that is cut after the commit, before its reply: the outcome is found out.
+func TestReplyOfCommitIsLost(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	name := newDatabase(t, server)
+	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
+	proxy := redistest.NewProxy(t, server.Addr())
+	c := newClient(t, newPool(t, server.DSNAt(proxy.Addr(), name)))
+	direct := newClient(t, newPool(t, server.DSN(name)))
+	warm := lock(t, c, "warm")
+	requireNil(t, warm.Release(t.Context()))
+
+	point := proxy.LoseReply("stock:acquire")
+	lease := lock(t, c, "stock:acquire")
+	point.RequireHit(t)
+	if s, err := direct.Snapshot(t.Context(), "stock:acquire"); err != nil || len(s.Holders) != 1 || s.Holders[0].Token != lease.Token() {
+		t.Errorf("after the lost reply: %+v, %v; the lease has token %d", s, err, lease.Token())
+	}
+	point = proxy.LoseReply("stock:acquire")
+	requireNil(t, lease.Release(t.Context()))
+	point.RequireHit(t)
+	next, err := direct.Mutex("stock:acquire").TryLock(t.Context())
+	requireNil(t, err)
+	requireNil(t, next.Release(t.Context()))
+}
+
+// Whoever uses all connections of the caller's pool is not in the way of the locks.
+func TestPoolIsExhausted(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	name := newDatabase(t, server)
+	pool := newPool(t, server.DSN(name), func(c *pgxpool.Config) { c.MaxConns = 2 })
+	requireNil(t, Migrate(t.Context(), pool))
+	c, other := newClient(t, pool), newClient(t, pool)
+	const ttl = time.Second
+	lease := lock(t, c, "a", holdfast.WithTTL(ttl))
+	got := lockLater(t, other, "a")
+	for range 2 {
+		conn, err := pool.Acquire(t.Context())
+		requireNil(t, err)
+		defer conn.Release()
+	}
+	select {
+	case <-time.After(3 * ttl):
+	case <-lease.Done():
+		t.Fatalf("not renewed while the pool was exhausted: %v", lease.Err())
+	}
+	stalls, began := redistest.WatchStalls(t), time.Now()
+	requireNil(t, lease.Release(t.Context()))
+	requireNil(t, (<-got).Release(t.Context()))
+	stalls.Within(t, began, 500*time.Millisecond, "the hand-off")
+}
+
+// Permits are never more than there are, however many want them.
+func TestNoOversell(t *testing.T) {
+	t.Parallel()
+	pool := newTable(t, shared.Get(t))
+	var all sync.WaitGroup
+	const capacity = 2
+	inside := make(chan struct{}, capacity)
+	for range 2 {
+		c := newClient(t, pool, WithRelaxed())
+		for range 4 {
+			all.Go(func() {
+				for range 10 {
+					err := c.Semaphore("s", capacity).Do(t.Context(), 1, func(context.Context) error {
+						select {
+						case inside <- struct{}{}:
+							<-inside
+						default:
+							t.Error("more are inside than there are permits")
+						}
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+}

@@ -1,0 +1,169 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// query is a statement with its parameters in binary form.
+type query struct {
+	*statement
+	args [][]byte
+}
+
+// transaction is what one round trip does. The statements of queries are one transaction of the
+// server, READ COMMITTED. Those of after are another one, which is not durable, begins
+// when the first one has ended, committed or not, and which the caller does not wait for.
+type transaction struct {
+	queries []query
+	relaxed bool // without waiting for the disk
+	after   []query
+	// then gets the results of after, unless they got lost.
+	then func([]*pgconn.Result)
+	// lost is the error of a run that may have taken effect before the present one.
+	lost error
+}
+
+// setRelaxed makes the commit of the present transaction not wait for the disk.
+const setRelaxed = "SELECT set_config('synchronous_commit', 'off', true)"
+
+// retryPause bounds the pause before a transaction runs again that the server aborted.
+const retryPause = 20 * time.Millisecond
+
+// run returns the results of the queries of a transaction. It runs again if the server has
+// aborted it, and once if it was sent on an idle connection that turned out to be lost: the
+// server may have been restarted.
+func (s *documents) run(ctx context.Context, t *transaction) ([]*pgconn.Result, error) {
+	for {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		c, err := s.connections.take(ctx)
+		reused := false
+		var results []*pgconn.Result
+		if err == nil {
+			reused = c.reused
+			results, err = s.attempt(ctx, c, t)
+		}
+		if err == nil {
+			return results, nil
+		}
+		if leaveServer(err) {
+			s.connections.closeIdle()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, errors.Join(context.Cause(ctx), failure(err, s.options))
+		case aborted(err):
+			time.Sleep(rand.N(retryPause))
+		case unprepared(err):
+			s.connections.withoutPrepared()
+		case reused && t.lost == nil && leaveServer(err):
+			t.lost = err
+		default:
+			return nil, failure(err, s.options)
+		}
+	}
+}
+
+// attempt runs a transaction on a connection, and puts the connection back.
+func (s *documents) attempt(ctx context.Context, c *connection, t *transaction) ([]*pgconn.Result, error) {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout) // it outlives the call by what is after
+	stop := context.AfterFunc(ctx, cancel)
+	end := func() {
+		cancel()
+		s.connections.put(c)
+	}
+	p := c.pgx.PgConn().StartPipeline(own)
+	skip := c.send(p, t.queries, t.relaxed)
+	p.SendPipelineSync()
+	skipAfter := 0
+	if len(t.after) > 0 {
+		skipAfter = c.send(p, t.after, true)
+		p.SendPipelineSync()
+	}
+	err := p.Flush()
+	var got []*pgconn.Result
+	if err == nil {
+		got, err = results(p)
+	}
+	stop()
+	if len(t.after) == 0 || err != nil {
+		_ = p.Close() // it is closed, or the connection is
+		end()
+		if err != nil {
+			return nil, err
+		}
+		return got[skip:], nil
+	}
+	go func() {
+		after, err := results(p)
+		_ = p.Close()
+		end()
+		if err == nil {
+			t.then(after[skipAfter:])
+		}
+	}()
+	return got[skip:], nil
+}
+
+// send writes queries to a pipeline. The results of the first statements are to be skipped.
+func (c *connection) send(p *pgconn.Pipeline, queries []query, relaxed bool) (skip int) {
+	if c.begin {
+		p.SendQueryParams("BEGIN ISOLATION LEVEL READ COMMITTED", nil, nil, nil, nil)
+		skip++
+	}
+	if relaxed {
+		p.SendQueryParams(setRelaxed, nil, nil, nil, nil)
+		skip++
+	}
+	binary := []int16{1}
+	for _, q := range queries {
+		if c.prepared {
+			p.SendQueryPrepared(q.name, q.args, binary, binary)
+		} else {
+			p.SendQueryParams(q.sql, q.args, q.types, binary, binary)
+		}
+	}
+	if c.begin {
+		p.SendQueryParams("COMMIT", nil, nil, nil, nil)
+	}
+	return skip
+}
+
+var errPipeline = errors.New("postgres: fewer results than statements")
+
+// results reads the results of a pipeline up to the end of a transaction.
+func results(p *pgconn.Pipeline) ([]*pgconn.Result, error) {
+	var all []*pgconn.Result
+	var failed error
+	for {
+		r, err := p.GetResults()
+		if rows, ok := r.(*pgconn.ResultReader); ok && err == nil {
+			result := rows.Read()
+			all, err = append(all, result), result.Err
+		}
+		var pg *pgconn.PgError
+		switch {
+		case err != nil && !errors.As(err, &pg):
+			if failed != nil {
+				err = failed // it names the cause
+			}
+			return nil, err
+		case err != nil:
+			if failed == nil {
+				failed = err
+			}
+		case r == nil:
+			return nil, errors.Join(failed, errPipeline)
+		default:
+			if _, ok := r.(*pgconn.PipelineSync); ok {
+				return all, failed
+			}
+		}
+	}
+}
