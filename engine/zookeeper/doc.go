@@ -57,7 +57,8 @@
 //
 // # Costs
 //
-// Lock and Release without contention are one transaction each. A poll is a sync and a read; a
+// Lock and Release without contention are one transaction each. A poll is a sync and a read, of the
+// revision alone if the document is large and has not changed; a
 // client with waiters also writes one small document a second. A hand-off to another client
 // is two transactions, the release with its message and the claim, and three if somebody has
 // joined the queue since the holder's last change: a conflict is a transaction too, and the

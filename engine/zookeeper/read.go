@@ -42,12 +42,8 @@ func (s *store) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
 		paths[i] = s.path(r.Key)
 	}
 	err := s.inSession(ctx, paths, func() error {
-		return each(len(reads), func(i int) error {
-			d, err := s.get(ctx, paths[i])
-			docs[i] = cas.Doc{Rev: d.rev, Value: d.value}
-			if d.rev == reads[i].Rev && d.rev != 0 {
-				docs[i].Value, docs[i].Unchanged = nil, true
-			}
+		return each(len(reads), func(i int) (err error) {
+			docs[i], err = s.readOne(ctx, paths[i], reads[i].Rev)
 			return err
 		})
 	})
@@ -55,6 +51,25 @@ func (s *store) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
 		return nil, err
 	}
 	return docs, nil
+}
+
+// readOne reads a document of which the caller has a revision, or 0.
+func (s *store) readOne(ctx context.Context, path string, rev uint64) (cas.Doc, error) {
+	if rev != 0 && s.large.has(path) {
+		same, err := s.isRevision(ctx, path, rev)
+		if err != nil || same {
+			return cas.Doc{Rev: rev, Unchanged: true}, err
+		}
+	}
+	d, err := s.get(ctx, path)
+	if err != nil {
+		return cas.Doc{}, err
+	}
+	s.large.note(path, len(d.value))
+	if d.rev == rev && rev != 0 {
+		return cas.Doc{Rev: rev, Unchanged: true}, nil
+	}
+	return cas.Doc{Rev: d.rev, Value: d.value}, nil
 }
 
 // inSession runs reads of some paths after a sync in the same session, again if the session was another one: only

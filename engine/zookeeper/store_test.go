@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,6 +92,57 @@ func TestSwapOfADocumentMadeAnew(t *testing.T) {
 	out := swap(t, s, cas.Change{Key: k, Rev: old, Value: []byte("late")})
 	if out.Swapped || out.Doc.Rev != present || string(out.Doc.Value) != "f" {
 		t.Errorf("a change of the document before: %+v, want the present one, %d", out, present)
+	}
+}
+
+// counted is a connection that counts what it reads.
+type counted struct {
+	net.Conn
+	bytes *atomic.Int64
+}
+
+func (c counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.bytes.Add(int64(n))
+	return n, err
+}
+
+// A large document is not sent again to a client that has it, and is when it has changed.
+func TestUnchangedLargeDocumentIsNotSent(t *testing.T) {
+	var bytes atomic.Int64
+	dial := func(network, addr string, timeout time.Duration) (net.Conn, error) {
+		c, err := net.DialTimeout(network, addr, timeout)
+		return counted{c, &bytes}, err
+	}
+	conn, _, err := zk.Connect([]string{sharedServer(t).Addr()}, 10*time.Second, zk.WithLogger(&logger{}), zk.WithDialer(dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s := newStore(conn, WithRoot("/large"))
+	const size = 200 << 10
+	rev := swap(t, s, cas.Change{Key: key("a"), Value: make([]byte, size)}).Doc.Rev
+	readIt := func() cas.Doc {
+		t.Helper()
+		docs, err := s.Read(t.Context(), []cas.Read{{Key: key("a"), Rev: rev}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return docs[0]
+	}
+	readIt() // its size is known from here on
+	before := bytes.Load()
+	for range 10 {
+		if d := readIt(); !d.Unchanged || d.Rev != rev {
+			t.Fatalf("revision %d, unchanged: %v", d.Rev, d.Unchanged)
+		}
+	}
+	if n := bytes.Load() - before; n > size/10 {
+		t.Errorf("10 reads of what has not changed took %d bytes, of %d", n, size)
+	}
+	next := swap(t, s, cas.Change{Key: key("a"), Rev: rev, Value: []byte("short")}).Doc.Rev
+	if d := readIt(); d.Unchanged || d.Rev != next || string(d.Value) != "short" {
+		t.Errorf("after a change: %+v", d)
 	}
 }
 

@@ -51,6 +51,7 @@ type store struct {
 	acl  []zk.ACL
 
 	shown    shownChanges
+	large    largeDocuments
 	calls    chan struct{} // a slot for each call under way
 	posts    chan struct{} // a slot for each Swap whose messages are still to be sent
 	sweeping chan struct{} // held by the sweep that is under way
