@@ -84,7 +84,7 @@ func repeatedReleaseIsOne(s *scene) {
 	s.release(held)
 	s.release(held)
 	got := b.handed(next)
-	s.release(held) // hurts nobody
+	s.release(held) // has no effect
 	if err := s.renew(got, long); err != nil {
 		s.Errorf("the next holder lost its lease: %v", err)
 	}

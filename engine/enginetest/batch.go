@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// releaseBatch: where an engine gives back many leases in few calls, each has the
+// releaseBatch: if an engine releases many leases in few calls, each has the
 // outcome that it would have by itself.
 func releaseBatch(s *scene) {
 	e, ok := s.engine.(engine.BatchReleaser)

@@ -39,7 +39,7 @@ func causeReleased(s *scene) {
 	s.wantNotHeld(s.renew(held, long), engine.CauseReleased)
 }
 
-// A lease that is broken is its holder's to release: nobody has it beside that
+// A lease that is broken is released by its holder: no other has it beside that
 // one, and it cannot be kept.
 func breakHolder(s *scene) {
 	a, b := s.party("a"), s.party("b")

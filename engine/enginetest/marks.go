@@ -77,7 +77,7 @@ func (s *scene) left(span time.Duration, holders int) {
 	s.Helper()
 	snap := s.snapshot()
 	if snap.Marked > span || snap.Marked <= s.least(span) || len(snap.Holders) != holders || len(snap.Waiters) != 0 {
-		s.Fatalf("got %+v, want it marked for %v with %d holders and nobody waiting", snap, span, holders)
+		s.Fatalf("got %+v, want it marked for %v with %d holders and no waiter", snap, span, holders)
 	}
 }
 

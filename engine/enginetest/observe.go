@@ -19,7 +19,7 @@ func snapshotOfUnused(s *scene) {
 	s.release(held)
 	snap = s.snapshot()
 	if len(snap.Holders) != 0 || len(snap.Waiters) != 0 || snap.Token != held.Token {
-		s.Errorf("got %+v, want nobody and the last token, %d", snap, held.Token)
+		s.Errorf("got %+v, want no holder and the last token, %d", snap, held.Token)
 	}
 }
 
@@ -66,7 +66,7 @@ func snapshotContents(s *scene) {
 	}
 }
 
-// Nobody has to come by for an expired lease to be gone.
+// An expired lease is gone without any further call.
 func snapshotHidesExpired(s *scene) {
 	a := s.party("a")
 	s.hold(lasting(short/4, a.request()))

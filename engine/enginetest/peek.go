@@ -110,7 +110,7 @@ func peekOfCondition(s *scene) {
 		}
 		held = held[1:]
 	}
-	s.peekWants(nil) // not who is breaking
+	s.peekWants(nil) // not the one that is breaking
 }
 
 // peekWants wants these holders. A node of a quorum may still show one that others
@@ -142,7 +142,7 @@ func peekOfShared(s *scene) {
 	}
 	s.release(held)
 	if b := s.peek(); len(b.Holders) != 0 || b.More {
-		s.Errorf("got %+v, want nobody", b)
+		s.Errorf("got %+v, want no holder", b)
 	}
 }
 

@@ -13,8 +13,8 @@ func (s *scene) resize(h engine.Held, weight int) {
 	}
 }
 
-// What a lease gives up goes to the front of the queue at once, as far as it
-// fits; nobody passes a heavy request there.
+// What a Resize frees goes to the front of the queue at once, as far as it
+// fits; no waiter passes a heavy request there.
 func resizeGrantsTheFront(s *scene) {
 	a, b, c, heavy, last := s.party("a"), s.party("b"), s.party("c"), s.party("heavy"), s.party("last")
 	held := s.hold(a.weighing(5, 5))
@@ -43,7 +43,7 @@ func resizeKeepsTheLease(s *scene) {
 	a, b := s.party("a"), s.party("b")
 	r := a.weighing(3, 3)
 	held := s.hold(r)
-	for range 2 { // a copy of the request hurts nobody
+	for range 2 { // a copy of the request has no effect
 		s.resize(held, 1)
 		snap := s.snapshot()
 		if len(snap.Holders) != 1 || snap.Token != held.Token {
@@ -65,7 +65,7 @@ func resizeKeepsTheLease(s *scene) {
 	s.hold(once(b.weighing(3, 3))) // every unit came back once
 }
 
-// A lease that grew would pass those who wait.
+// A lease that grew would pass the waiters.
 func resizeOnlyLowers(s *scene) {
 	a, b := s.party("a"), s.party("b")
 	held := s.hold(a.weighing(2, 5))

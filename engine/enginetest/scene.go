@@ -20,7 +20,7 @@ const (
 	eventTimeout = 10 * time.Second
 )
 
-// scene is one test: an engine, and a resource that nobody else uses.
+// scene is one test: an engine, and a resource that no other test uses.
 type scene struct {
 	testing.TB
 	ctx    context.Context

@@ -140,7 +140,7 @@ func ballotAtAPlacePasses(s *scene) {
 	held = s.hold(once(b.anew(earlier)))
 	a.uncalled()
 	s.release(held)
-	a.called(turn) // once more, since somebody was granted meanwhile
+	a.called(turn) // once more, since there was a grant meanwhile
 }
 
 func deadTurnIsDropped(s *scene) {

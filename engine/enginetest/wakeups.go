@@ -60,7 +60,7 @@ func closedListenerIsSilent(s *scene) {
 	}
 	close(got) // a deliver from now on panics
 	s.release(held)
-	// The grant itself does not depend on anybody listening.
+	// The grant itself does not depend on a listener.
 	s.release(s.hold(r))
 	last.granted(next)
 	for w := range got {

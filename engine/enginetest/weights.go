@@ -34,8 +34,8 @@ func heavyRequestIsNotPassed(s *scene) {
 	light.granted(one)
 }
 
-// A writer among readers: readers in a row enter together, nobody passes the
-// writer, and it passes nobody.
+// A writer among readers: readers in a row enter together, no reader passes
+// the writer, and it passes none.
 func readersEnterTogether(s *scene) {
 	const many = 1 << 20
 	sharing := func(p *party, weight int) engine.Request {
@@ -97,7 +97,7 @@ func kindAndCapacityAreFixedInUse(s *scene) {
 	other := b.weighing(1, 3)
 	other.Kind = engine.KindRW
 	mismatch(other)
-	s.hold(r) // hurts nobody
+	s.hold(r) // has no effect
 	s.release(held)
 	s.hold(b.request()) // free for another use
 	mismatch(a.weighing(1, 2))

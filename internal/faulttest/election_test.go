@@ -119,7 +119,7 @@ func (c *candidates) join() {
 // leader waits until one of the candidates leads.
 func (c *candidates) leader(e *holdfast.Election) (leads *process, value string) {
 	c.w.t.Helper()
-	c.w.eventually("somebody leads", func() bool {
+	c.w.eventually("there is a leader", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		l, err := e.Leader(ctx)
@@ -220,7 +220,7 @@ func judge(t *testing.T, all []term) {
 			latest = b
 		}
 	}
-	t.Logf("%d reigns, nobody led for %v", len(all), vacant.Round(time.Millisecond))
+	t.Logf("%d terms, no leader for %v", len(all), vacant.Round(time.Millisecond))
 }
 
 // elapse waits: faults need to last.

@@ -187,7 +187,7 @@ func TestTooFewReplicasNoGrant(t *testing.T) {
 }
 
 // Sentinels fail over by themselves under holders and waiters: what the replica
-// had goes on, without a word to anybody; READONLY, LOADING and lost connections
+// had continues, without an error; READONLY, LOADING and lost connections
 // are ridden out.
 func TestSentinelFailsOver(t *testing.T) {
 	w := newBareFixture(t)

@@ -69,7 +69,7 @@ func TestManyLeasesWhenTheStoreGoesAway(t *testing.T) {
 	}
 }
 
-// A client gives back very many leases well within the time that Close may take.
+// A client releases very many leases well within the time that Close may take.
 func TestCloseOfManyLeases(t *testing.T) {
 	server := redistest.Start(t)
 	m := newMany(t, server.Client(), redistest.Scale(1000, 100_000), 15*time.Second)
@@ -85,7 +85,7 @@ func TestCloseOfManyLeases(t *testing.T) {
 	other := m.client(server.Client())
 	for i := 0; i < len(m.leases); i += 1 + len(m.leases)/500 {
 		if _, err := other.Mutex(strconv.Itoa(i)).TryLock(t.Context()); err != nil {
-			t.Errorf("lease %d was not given back: %v", i, err)
+			t.Errorf("lease %d was not released: %v", i, err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (w *worker) once() error {
 			}
 		}
 		word := strings.ReplaceAll(id, " ", "-")
-		// Nobody waits for ever for what a dead one holds for the TTL of a Once.
+		// A call does not wait for the whole TTL of a Once that a dead process holds.
 		call, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
 		ran, err := run(call, func(ctx context.Context) error {

@@ -239,7 +239,7 @@ func TestSignalCostsTheSameWithManyWaiters(t *testing.T) {
 }
 
 // Whatever number waits, no script of a snapshot or a list holds the server up, and
-// both show everybody once.
+// both show each holder and waiter once.
 func TestNoReadHoldsTheServerUp(t *testing.T) {
 	c := newCrowd(t)
 	n := redistest.Scale(4000, 100_000)

@@ -14,7 +14,7 @@ import (
 type Setting struct {
 	// Subject is an ID of package subject.
 	Subject string
-	// Nodes is how many stores it stands on; 0: as many as the subject says, and
+	// Nodes is how many stores it uses; 0: as many as the subject says, and
 	// for a quorum sometimes 5.
 	Nodes int
 	// Stores says whether stores may suffer. Stores that the lab does not own may not.
@@ -27,7 +27,7 @@ type Stores uint8
 // The owners.
 const (
 	OwnStores   Stores = iota // of the lab, which may do with them what it likes
-	OtherStores               // of somebody who wants them back as they were
+	OtherStores               // that must be left as they were
 )
 
 // Draw makes the program of a seed.

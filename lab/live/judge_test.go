@@ -17,7 +17,7 @@ func got(client, holder string, call, ret time.Duration, token uint64) history.O
 		Call: call, Return: ret, Until: call + 100*ms, Token: token}
 }
 
-// What a store forgot keeps nobody out, and nothing else is excused.
+// A lease that a store lost excludes no other; nothing else is excused.
 func TestForgotten(t *testing.T) {
 	lost := wipe{at: 50 * ms, below: 500}
 	ops := []history.Op{
@@ -46,7 +46,7 @@ func TestForgotten(t *testing.T) {
 }
 
 // A worker that was killed stops to rely on what it had, may have sent a release
-// that nobody answered, and has begun the runs that it did not finish.
+// that got no answer, and has begun the runs that it did not finish.
 func TestBurial(t *testing.T) {
 	c := &workerProcess{name: "w2", died: 90 * ms, runs: map[string]history.Op{"slot": {Client: "w2", Kind: history.Run, Resource: "slot", Call: 80 * ms}}}
 	ops := []history.Op{

@@ -43,7 +43,7 @@ type server struct {
 	stepped time.Duration // what wall shows too much
 	nodes   []*redis.Client
 	holds   map[uint64]subject.Hold
-	ends    []context.CancelCauseFunc // of what holds stand on
+	ends    []context.CancelCauseFunc // of the contexts of holds
 	running map[uint64]context.CancelCauseFunc
 	points  map[uint64]chan error
 	last    uint64 // point

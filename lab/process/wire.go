@@ -1,6 +1,6 @@
 // Package process runs clients of a subject in processes of their own, so that
 // they can be stopped and killed like any process. The lab talks to a process by
-// lines of JSON on its standard input and output; to whoever uses it, it is a
+// lines of JSON on its standard input and output; to its users, it is a
 // subject.Client like those in its own process, points included.
 package process
 

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
 
-// catalog is everybody who plays.
+// catalog has all subjects.
 func catalog() subject.Catalog { return append(subject.All(), peer.All()...) }
 
 func TestMain(m *testing.M) {

@@ -18,7 +18,7 @@ type Report struct {
 	Began     time.Time     `json:"began"`
 	Took      time.Duration `json:"took"`
 	Seed      uint64        `json:"seed"`
-	Command   string        `json:"command,omitempty"` // that played it, for whoever wants to do it again
+	Command   string        `json:"command,omitempty"` // that played it, to play it again
 	Machine   Machine       `json:"machine"`
 	Scenarios []Cell        `json:"scenarios,omitempty"`
 	Live      []Campaign    `json:"live,omitempty"`

@@ -71,7 +71,7 @@ func (e *Env) protected(ctx context.Context) (*redistest.Server, error) {
 	return one(ctx, &e.data)
 }
 
-// replica returns a server that is somebody's replica, and up to date.
+// replica returns a server that is a replica, and up to date.
 func (e *Env) replica(ctx context.Context, master string) (*redistest.Server, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

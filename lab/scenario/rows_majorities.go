@@ -65,7 +65,7 @@ func majorities() []Scenario {
 	}
 }
 
-// slowMajority: a calls slow nodes; b, for whom they are not slow, takes the lock
+// slowMajority: a calls slow nodes; b, whose calls are not slow, takes the lock
 // when what a had got has expired.
 func slowMajority(ctx context.Context, st *scenarioRun) error {
 	inA, cancel := context.WithCancel(ctx)
@@ -114,7 +114,7 @@ func heldInBetween(ctx context.Context, st *scenarioRun) error {
 }
 
 // lateCleanUp: c holds a majority, so that a fails and cleans up, late on one
-// node; c gives back, a's next try succeeds; then the clean-up comes; b tries.
+// node; c releases, a's next try succeeds; then the clean-up comes; b tries.
 func lateCleanUp(ctx context.Context, st *scenarioRun) error {
 	c, err := st.hold(ctx, "c")
 	if err != nil {

@@ -77,7 +77,7 @@ func locksAgain(ctx context.Context, st *scenarioRun) error {
 	return a.release(ctx)
 }
 
-// keepsRenewing: a holds for some renewals, gives back, and must be silent then.
+// keepsRenewing: a holds for some renewals, releases, and must send nothing more.
 func keepsRenewing(ctx context.Context, st *scenarioRun) error {
 	var renewals atomic.Int64
 	st.onStep = func(who, step string) {

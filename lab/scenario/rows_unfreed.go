@@ -13,7 +13,7 @@ import (
 const (
 	short = 80 * time.Millisecond
 	ours  = 300 * time.Millisecond
-	long  = 3 * time.Second // nobody waits for its end
+	long  = 3 * time.Second // longer than any wait
 )
 
 // Bounds that a slow machine keeps too.

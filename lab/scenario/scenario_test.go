@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/subject/peer"
 )
 
-// catalog is everybody who plays.
+// catalog has all subjects.
 func catalog() subject.Catalog { return append(subject.All(), peer.All()...) }
 
 func TestMain(m *testing.M) {
@@ -81,7 +81,7 @@ func TestEveryHoleOnDemand(t *testing.T) {
 	}
 }
 
-// show prints a run for whoever has to find out what happened.
+// show prints a run, for the analysis of what happened.
 func show(v scenario.Verdict) string {
 	text := ""
 	for _, hit := range v.Hits {

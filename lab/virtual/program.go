@@ -68,7 +68,7 @@ type Step struct {
 	Name   string        `json:"name,omitempty"`
 	Weight int           `json:"weight,omitempty"`
 	TTL    time.Duration `json:"ttl,omitempty"`
-	Wait   time.Duration `json:"wait,omitempty"` // until it gives up
+	Wait   time.Duration `json:"wait,omitempty"` // until its ctx ends
 	Hold   time.Duration `json:"hold,omitempty"`
 	Way    Way           `json:"way,omitempty"`
 }

@@ -68,7 +68,7 @@ func (s *stream) listen(ctx context.Context) (io.Closer, error) {
 		late := s.closed
 		s.mu.Unlock()
 		if late {
-			return nil, s.Close() // nobody has waited for it
+			return nil, s.Close() // its caller no longer waits
 		}
 		return s, nil
 	})
