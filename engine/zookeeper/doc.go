@@ -34,8 +34,9 @@
 // # Time
 //
 // ZooKeeper has no clock that clients can read. Leases are measured by each client on its own
-// monotonic clock; see package cas. Marks, tombstones, tokens and the time for which documents are kept use the
-// clients' time of day: keep the clocks of clients within a minute of each other.
+// monotonic clock; see package cas. Marks, tombstones and tokens use the clients' time of
+// day: keep the clocks of clients within a minute of each other. Old documents are deleted by the clock of the leader:
+// keep those of the servers within a minute of each other too.
 //
 // # Reads
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -17,9 +18,13 @@ var errSession = errors.New("zookeeper: the session changed meanwhile")
 // get returns the document of a znode as the server of the connection has it, or the zero
 // document if there is none.
 func (s *store) get(ctx context.Context, path string) (stored, error) {
-	b, err := call(ctx, s, path, func() ([]byte, error) {
-		b, _, err := s.conn.Get(path)
-		return b, err
+	type node struct {
+		data []byte
+		stat *zk.Stat
+	}
+	n, err := call(ctx, s, path, func() (node, error) {
+		data, stat, err := s.conn.Get(path)
+		return node{data, stat}, err
 	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return stored{}, nil
@@ -27,10 +32,11 @@ func (s *store) get(ctx context.Context, path string) (stored, error) {
 	if err != nil {
 		return stored{}, err
 	}
-	d, ok := decode(b)
+	d, ok := decode(n.data)
 	if !ok {
 		return stored{}, fmt.Errorf("%w: zookeeper: %s is not a document of this program: choose another root (WithRoot)", engine.ErrDenied, path)
 	}
+	d.at = time.UnixMilli(n.stat.Mtime)
 	return d, nil
 }
 

@@ -176,7 +176,7 @@ func TestSweepDeletesWhatIsOld(t *testing.T) {
 	}
 	for range 20 { // each sweep looks at one folder
 		err := each(shards, func(int) error {
-			return s.sweepShard(t.Context(), s.folder(cas.Resources, "p"), time.Now().Add(-sweepMargin))
+			return s.sweepShard(t.Context(), s.folder(cas.Resources, "p"))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -201,6 +201,32 @@ func TestSwapsSweepNowAndThen(t *testing.T) {
 		swap(t, s, cas.Change{Key: key("old"), Rev: 1, Value: []byte("v")}) // changes nothing
 		return read(t, s, key("old")).Rev == 0
 	})
+}
+
+// Only the clock of the leader counts when documents are deleted.
+func TestSweepUsesTheLeadersClock(t *testing.T) {
+	s := open(t)
+	swap(t, s, cas.Change{Key: key("a"), Value: []byte("v"), Keep: time.Millisecond})
+	_, stat, err := s.conn.Get(s.path(key("a")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := s.leaderTime(t.Context(), above(s.path(key("a"))))
+	if err != nil || now.UnixMilli() < stat.Mtime || now.UnixMilli() > stat.Mtime+10_000 {
+		t.Fatalf("the leader's time is %v, %v; it wrote at %v", now, err, time.UnixMilli(stat.Mtime))
+	}
+	written := time.UnixMilli(stat.Mtime)
+	for _, c := range []struct {
+		now  time.Time
+		left bool
+	}{{written.Add(sweepMargin), true}, {written.Add(sweepMargin + time.Millisecond), false}} {
+		if err := s.deleteOld(t.Context(), s.path(key("a")), c.now); err != nil {
+			t.Fatal(err)
+		}
+		if d := read(t, s, key("a")); d.Rev != 0 != c.left {
+			t.Errorf("%v after it was written: %+v", c.now.Sub(written), d)
+		}
+	}
 }
 
 // A document that changes between the look at it and its deletion stays.

@@ -6,7 +6,7 @@ import (
 )
 
 // The value of a znode is a header and the document: a version, the document's revision, and
-// the time until which it is kept, in µs since 1970.
+// for how long it is kept after it was written, in µs.
 const (
 	headerVersion = 1
 	headerSize    = 1 + 8 + 8
@@ -15,15 +15,16 @@ const (
 // stored is a document as it is in its znode.
 type stored struct {
 	rev   uint64
-	keep  time.Time
+	keep  time.Duration
 	value []byte
+	at    time.Time // when it was written, by the clock of the server that led; not in the value
 }
 
 func (d stored) encode() []byte {
 	b := make([]byte, 0, headerSize+len(d.value))
 	b = append(b, headerVersion)
 	b = binary.BigEndian.AppendUint64(b, d.rev)
-	b = binary.BigEndian.AppendUint64(b, uint64(d.keep.UnixMicro()))
+	b = binary.BigEndian.AppendUint64(b, uint64(d.keep.Microseconds()))
 	return append(b, d.value...)
 }
 
@@ -33,7 +34,7 @@ func decode(b []byte) (stored, bool) {
 	}
 	return stored{
 		rev:   binary.BigEndian.Uint64(b[1:]),
-		keep:  time.UnixMicro(int64(binary.BigEndian.Uint64(b[9:]))),
+		keep:  time.Duration(binary.BigEndian.Uint64(b[9:])) * time.Microsecond,
 		value: b[headerSize:],
 	}, true
 }

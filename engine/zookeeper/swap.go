@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -38,7 +37,7 @@ func (s *store) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, 
 // does not matter if the document was deleted and made anew meanwhile.
 func (s *store) change(ctx context.Context, c cas.Change) (cas.Outcome, error) {
 	path := s.path(c.Key)
-	next := stored{rev: rand.Uint64() | 1, keep: time.Now().Add(c.Keep), value: c.Value}
+	next := stored{rev: rand.Uint64() | 1, keep: c.Keep, value: c.Value}
 	ops := s.replacement(path, c.Rev, next)
 	inboxes, rest := s.letters(path, c.Messages)
 	session := s.conn.SessionID()

@@ -17,7 +17,7 @@ const (
 	// half of them are old, more are deleted than made.
 	swept        = 2 * sweepInterval
 	sweepTimeout = 5 * time.Second
-	// sweepMargin is by how much the clocks of clients may differ.
+	// sweepMargin is by how much the clocks of the servers may differ: each leader has its own.
 	sweepMargin = time.Minute
 )
 
@@ -33,12 +33,13 @@ func (s *store) sweep(k cas.Key) {
 		defer func() { <-s.sweeping }()
 		ctx, cancel := context.WithTimeout(context.Background(), sweepTimeout)
 		defer cancel()
-		_ = s.sweepShard(ctx, s.folder(k.Space, k.Prefix), time.Now().Add(-sweepMargin)) // another one does it
+		_ = s.sweepShard(ctx, s.folder(k.Space, k.Prefix)) // another one does it
 	}()
 }
 
-// sweepShard deletes documents of a random shard that were to be kept until before a time.
-func (s *store) sweepShard(ctx context.Context, folder string, before time.Time) error {
+// sweepShard deletes old documents of a random shard. Their age is that by the clock of the leader, which only
+// a write shows: no client's clock can delete what is in use.
+func (s *store) sweepShard(ctx context.Context, folder string) error {
 	all, err := s.children(ctx, folder)
 	if err != nil || len(all) == 0 {
 		return err
@@ -48,11 +49,15 @@ func (s *store) sweepShard(ctx context.Context, folder string, before time.Time)
 	if err != nil {
 		return err
 	}
+	now, err := s.leaderTime(ctx, shard)
+	if err != nil {
+		return err
+	}
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	const atOnce = 16 // leaves room for the calls of others
 	for from := 0; from < min(swept, len(names)); from += atOnce {
 		some := names[from:min(from+atOnce, swept, len(names))]
-		err := each(len(some), func(i int) error { return s.deleteOld(ctx, shard+"/"+some[i], before) })
+		err := each(len(some), func(i int) error { return s.deleteOld(ctx, shard+"/"+some[i], now) })
 		if err != nil {
 			return err
 		}
@@ -60,10 +65,19 @@ func (s *store) sweepShard(ctx context.Context, folder string, before time.Time)
 	return nil
 }
 
-// deleteOld deletes a document that was to be kept until before a time, unless it changes meanwhile.
-func (s *store) deleteOld(ctx context.Context, path string, before time.Time) error {
+// leaderTime returns what the clock of the leader shows, by a write to a folder.
+func (s *store) leaderTime(ctx context.Context, folder string) (time.Time, error) {
+	stat, err := call(ctx, s, folder, func() (*zk.Stat, error) { return s.conn.Set(folder, []byte{}, -1) })
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(stat.Mtime), nil
+}
+
+// deleteOld deletes a document whose time to be kept is over, unless it changes meanwhile.
+func (s *store) deleteOld(ctx context.Context, path string, now time.Time) error {
 	d, err := s.get(ctx, path)
-	if err != nil || d.rev == 0 || d.keep.After(before) {
+	if err != nil || d.rev == 0 || now.Sub(d.at) < d.keep+sweepMargin {
 		return err
 	}
 	_, _ = s.multi(ctx, path, []any{ // if it has changed, or a call of another sweep was first, nothing is deleted
