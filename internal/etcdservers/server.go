@@ -1,0 +1,240 @@
+//go:build unix
+
+package etcdservers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// startTimeout bounds a start on a busy machine; a start takes about half a second.
+const startTimeout = 60 * time.Second
+
+// errEnded is returned if a server ends while it starts. Another process may have taken its
+// port, so it is tried on other ports, portTries times in all.
+var errEnded = errors.New("etcd ended")
+
+const portTries = 3
+
+// Config is what tests choose of a server, the same for every restart.
+type Config struct {
+	Quota int64 // of the database, in bytes; 0 is etcd's default
+	Fsync bool  // write to disk before a change is answered; what the kernel has survives a killed process
+}
+
+// Server is one member of an etcd. Only one goroutine at a time may change its state.
+type Server struct {
+	argument struct {
+		Config
+		Name, Dir    string
+		Client, Peer string // host:port
+		Members      string // all, as name=URL
+	}
+	path    string   // of etcdmember
+	process *process // nil: not running
+}
+
+// Start starts an etcd of one member and ends it with the test.
+func Start(t testing.TB, c Config) *Server {
+	t.Helper()
+	return StartCluster(t, 1, c)[0]
+}
+
+// StartCluster starts an etcd of n members and ends it with the test.
+func StartCluster(t testing.TB, n int, c Config) Cluster {
+	t.Helper()
+	all, err := Launch(n, c)
+	if err != nil {
+		t.Fatalf("etcdservers: %v", err)
+	}
+	t.Cleanup(all.Stop)
+	return all
+}
+
+// Launch starts an etcd for several tests. The caller must call Stop.
+func Launch(n int, c Config) (Cluster, error) {
+	for try := 1; ; try++ {
+		all, err := newCluster(n, c)
+		if err == nil {
+			if err = all.run(); err == nil {
+				return all, nil
+			}
+		}
+		all.Stop()
+		if try == portTries || !errors.Is(err, errEnded) {
+			return nil, err
+		}
+	}
+}
+
+// Addr returns the host:port for clients.
+func (s *Server) Addr() string { return s.argument.Client }
+
+// start starts the process and does not wait for it.
+func (s *Server) start() error {
+	text, err := json.Marshal(s.argument)
+	if err != nil {
+		return err
+	}
+	s.process, err = launch(s.path, string(text))
+	return err
+}
+
+// Leads reports whether this member is the leader.
+func (s *Server) Leads() bool {
+	client := http.Client{Timeout: time.Second}
+	resp, err := client.Get("http://" + s.Addr() + "/metrics")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	defer client.CloseIdleConnections()
+	text, err := io.ReadAll(resp.Body)
+	return err == nil && strings.Contains(string(text), "\netcd_server_is_leader 1\n")
+}
+
+// Pause stops the process; Resume continues it.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	err := s.process.cmd.Process.Signal(syscall.SIGSTOP)
+	if err == nil {
+		err = awaitStopped(s.process.cmd.Process.Pid)
+	}
+	if err != nil {
+		t.Fatalf("etcdservers: pause: %v", err)
+	}
+}
+
+// Resume continues a paused process.
+func (s *Server) Resume(t testing.TB) {
+	t.Helper()
+	if err := s.process.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatalf("etcdservers: resume: %v", err)
+	}
+}
+
+// Kill ends the process as kill -9 does.
+func (s *Server) Kill() {
+	if s.process != nil {
+		s.process.kill()
+		s.process = nil
+	}
+}
+
+// Restart kills the process if it runs, and starts the server on its data. It returns when the server serves.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	err := s.start()
+	if err == nil {
+		err = s.process.awaitReady()
+	}
+	if err != nil {
+		t.Fatalf("etcdservers: restart: %v", err)
+	}
+}
+
+// Cluster is the members of one etcd.
+type Cluster []*Server
+
+func newCluster(n int, c Config) (Cluster, error) {
+	path, err := program()
+	if err != nil {
+		return nil, err
+	}
+	ports, err := freePorts(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	addr := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+	var all Cluster
+	var names []string
+	for i := range n {
+		s := &Server{path: path}
+		a := &s.argument
+		if a.Dir, err = redistest.DataDir("etcd-"); err != nil {
+			return all, err
+		}
+		a.Config, a.Name, a.Client, a.Peer = c, fmt.Sprintf("m%d", i), addr(ports[2*i]), addr(ports[2*i+1])
+		names = append(names, fmt.Sprintf("%s=http://%s", a.Name, a.Peer))
+		all = append(all, s)
+	}
+	for _, s := range all {
+		s.argument.Members = strings.Join(names, ",")
+	}
+	return all, nil
+}
+
+// run starts the members and waits until all serve.
+func (c Cluster) run() error {
+	for _, s := range c {
+		if err := s.start(); err != nil {
+			return err
+		}
+	}
+	for _, s := range c {
+		if err := s.process.awaitReady(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Addrs returns the host:port of each member.
+func (c Cluster) Addrs() []string {
+	var addrs []string
+	for _, s := range c {
+		addrs = append(addrs, s.Addr())
+	}
+	return addrs
+}
+
+// Leader returns the member that leads. It waits for an election.
+func (c Cluster) Leader(t testing.TB) *Server {
+	t.Helper()
+	var leader *Server
+	redistest.Await(t, 20*time.Second, "a leader", func() bool {
+		for _, s := range c {
+			if s.process != nil && s.Leads() {
+				leader = s
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+// Stop ends the members and removes their data.
+func (c Cluster) Stop() {
+	for _, s := range c {
+		s.Kill()
+		_ = os.RemoveAll(s.argument.Dir)
+	}
+}
+
+// freePorts returns ports that are free now.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
