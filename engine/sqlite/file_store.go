@@ -42,7 +42,7 @@ func newStore(db *sql.DB) *fileStore {
 const selectDocument = `SELECT rev, boot, made, CASE WHEN rev = ? THEN NULL ELSE value END FROM holdfast1_document WHERE key = ?`
 
 // document returns the document of a key. Its value is left out if the revision is known.
-func (s *fileStore) document(c *connection, key []byte, known uint64) (doc cas.Doc, err error) {
+func (s *fileStore) document(c *lentConnection, key []byte, known uint64) (doc cas.Doc, err error) {
 	var rev, boot, made int64
 	var value []byte
 	err = c.conn.QueryRowContext(c.ctx, selectDocument, int64(known), key).Scan(&rev, &boot, &made, &value)
@@ -59,7 +59,7 @@ func (s *fileStore) document(c *connection, key []byte, known uint64) (doc cas.D
 // Read implements cas.DocumentStore.
 func (s *fileStore) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
 	var docs []cas.Doc
-	err := s.do(ctx, s.reading, func(c *connection) error {
+	err := s.do(ctx, s.reading, func(c *lentConnection) error {
 		all := make([]cas.Doc, len(reads))
 		for i, r := range reads {
 			var err error
@@ -80,7 +80,7 @@ func (s *fileStore) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, erro
 func (s *fileStore) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
 	var outcomes []cas.Outcome
 	var here []cas.Message
-	err := s.do(ctx, s.writing, func(c *connection) error {
+	err := s.do(ctx, s.writing, func(c *lentConnection) error {
 		restore, err := c.set("synchronous", durability(changes))
 		if err != nil {
 			return err
@@ -120,7 +120,7 @@ func durability(changes []cas.Change) int {
 }
 
 // swap makes changes in a transaction, and returns the messages that are for this process.
-func (s *fileStore) swap(c *connection, changes []cas.Change) (outcomes []cas.Outcome, here []cas.Message, err error) {
+func (s *fileStore) swap(c *lentConnection, changes []cas.Change) (outcomes []cas.Outcome, here []cas.Message, err error) {
 	outcomes = make([]cas.Outcome, len(changes))
 	var elsewhere []cas.Message
 	now := s.clock.now()
@@ -140,7 +140,7 @@ func (s *fileStore) swap(c *connection, changes []cas.Change) (outcomes []cas.Ou
 }
 
 // change makes one change.
-func (s *fileStore) change(c *connection, change cas.Change, now moment) (cas.Outcome, error) {
+func (s *fileStore) change(c *lentConnection, change cas.Change, now moment) (cas.Outcome, error) {
 	key, rev := sqltable.Key(change.Key), int64(change.Rev)+1
 	var made int64
 	var err error
@@ -171,7 +171,7 @@ const (
 )
 
 // sweep deletes documents that need not be kept any longer, among a few.
-func (c *connection) sweep(now moment) error {
+func (c *lentConnection) sweep(now moment) error {
 	if rand.N(sweptOnce) > 0 {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (c *connection) sweep(now moment) error {
 
 // send adds messages to the table, and deletes some that are old. The last one always stays, since
 // its number is that from which others go on.
-func (c *connection) send(messages []cas.Message, now moment) error {
+func (c *lentConnection) send(messages []cas.Message, now moment) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (c *connection) send(messages []cas.Message, now moment) error {
 
 // restamp makes the documents that earlier boots of the host have left count as made now, once a boot:
 // their instants are of another clock, and it is not known for how long the host was down.
-func (s *fileStore) restamp(c *connection) error {
+func (s *fileStore) restamp(c *lentConnection) error {
 	now := s.clock.now()
 	if now.boot == 0 || s.restamped.Load() {
 		return nil
@@ -264,7 +264,7 @@ func (s *fileStore) Keys(ctx context.Context, space cas.Space, prefix string) it
 
 func (s *fileStore) keys(ctx context.Context, from, to []byte) ([][]byte, error) {
 	var keys [][]byte
-	err := s.do(ctx, s.reading, func(c *connection) error {
+	err := s.do(ctx, s.reading, func(c *lentConnection) error {
 		var all [][]byte
 		rows, err := c.conn.QueryContext(c.ctx, `SELECT key FROM holdfast1_document WHERE key >= ? AND key < ? ORDER BY key LIMIT ?`, from, to, keysAtOnce)
 		if err != nil {
@@ -301,7 +301,7 @@ func (s *fileStore) Waits(client cas.Address, holderID string, ahead int) {
 func (s *fileStore) look(ctx context.Context, above int64, _ []string) ([]sqltable.StoredMessage, int64, error) {
 	var found []sqltable.StoredMessage
 	var highest int64
-	err := s.do(ctx, s.reading, func(c *connection) error {
+	err := s.do(ctx, s.reading, func(c *lentConnection) error {
 		var all []sqltable.StoredMessage
 		var last sql.NullInt64
 		if err := c.conn.QueryRowContext(c.ctx, `SELECT max(seq) FROM holdfast1_wake`).Scan(&last); err != nil {

@@ -18,7 +18,7 @@ func Schema() string { return schema }
 // It may be called by several processes at the same time, and again.
 func Migrate(ctx context.Context, db *sql.DB) error {
 	s := newStore(db)
-	err := s.do(ctx, s.writing, func(c *connection) error { return c.exec(schema) })
+	err := s.do(ctx, s.writing, func(c *lentConnection) error { return c.exec(schema) })
 	if err != nil {
 		return fmt.Errorf("sqlite: migrate: %w", err)
 	}

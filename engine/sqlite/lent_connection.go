@@ -16,9 +16,9 @@ const (
 	longestPause  = 5 * time.Millisecond
 )
 
-// connection is a connection of the pool during one call. Its statements are not interrupted: they
+// lentConnection is a connection of the pool during one call. Its statements are not interrupted: they
 // do not wait for other processes, and a transaction always has an end.
-type connection struct {
+type lentConnection struct {
 	ctx  context.Context
 	conn *sql.Conn
 }
@@ -26,7 +26,7 @@ type connection struct {
 // do runs f on a connection, again if another process had the lock. slot has room for as many
 // calls as may run at the same time. do returns when ctx ends; a disk that hangs then has the
 // connection for as long as it does so.
-func (s *fileStore) do(ctx context.Context, slot chan struct{}, f func(c *connection) error) error {
+func (s *fileStore) do(ctx context.Context, slot chan struct{}, f func(c *lentConnection) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s *fileStore) do(ctx context.Context, slot chan struct{}, f func(c *connec
 }
 
 // repeat runs f until it succeeds or fails for another reason than a lock.
-func (s *fileStore) repeat(ctx context.Context, f func(c *connection) error) error {
+func (s *fileStore) repeat(ctx context.Context, f func(c *lentConnection) error) error {
 	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
 		err := s.once(ctx, f)
 		if err == nil || !busy(err) {
@@ -67,13 +67,13 @@ func (s *fileStore) repeat(ctx context.Context, f func(c *connection) error) err
 }
 
 // once runs f on a connection that does not wait for locks by itself, however db was opened.
-func (s *fileStore) once(ctx context.Context, f func(c *connection) error) error {
+func (s *fileStore) once(ctx context.Context, f func(c *lentConnection) error) error {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	c := &connection{ctx: context.WithoutCancel(ctx), conn: conn}
+	c := &lentConnection{ctx: context.WithoutCancel(ctx), conn: conn}
 	restore, err := c.set("busy_timeout", 0)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s *fileStore) once(ctx context.Context, f func(c *connection) error) error
 
 // set sets a pragma of the connection, unless it has the value, and returns a function that sets
 // it to the old one.
-func (c *connection) set(pragma string, value int) (restore func(), err error) {
+func (c *lentConnection) set(pragma string, value int) (restore func(), err error) {
 	var was int
 	if err := c.conn.QueryRowContext(c.ctx, "PRAGMA "+pragma).Scan(&was); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (c *connection) set(pragma string, value int) (restore func(), err error) {
 }
 
 // transaction runs f in a transaction that has the right to write from its start.
-func (c *connection) transaction(f func() error) (err error) {
+func (c *lentConnection) transaction(f func() error) (err error) {
 	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -118,13 +118,13 @@ func (c *connection) transaction(f func() error) (err error) {
 	return c.exec("COMMIT")
 }
 
-func (c *connection) exec(query string, args ...any) error {
+func (c *lentConnection) exec(query string, args ...any) error {
 	_, err := c.conn.ExecContext(c.ctx, query, args...)
 	return err
 }
 
 // change returns the number of rows that a statement changed.
-func (c *connection) change(query string, args ...any) (int64, error) {
+func (c *lentConnection) change(query string, args ...any) (int64, error) {
 	r, err := c.conn.ExecContext(c.ctx, query, args...)
 	if err != nil {
 		return 0, err
@@ -133,6 +133,6 @@ func (c *connection) change(query string, args ...any) (int64, error) {
 }
 
 // discard makes the pool drop the connection.
-func (c *connection) discard() {
+func (c *lentConnection) discard() {
 	_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // which is what it returns
 }
