@@ -20,7 +20,7 @@ const (
 	pingTimeout = 2 * time.Second
 	// probeTimeout is how long a notification of the engine to itself may take, and probeEvery
 	// how often it sends one. It costs the server a notification to all that listen.
-	probeTimeout = 3 * time.Second
+	probeTimeout = 2 * time.Second
 	probeEvery   = time.Minute
 	// resyncEvery is how often listeners look themselves where notifications do not arrive.
 	resyncEvery = time.Second
@@ -232,8 +232,11 @@ func (l *listening) step(ctx context.Context) error {
 			l.probe, l.overdue = "", time.Time{}
 		case l.overdue.IsZero():
 		case now.After(l.overdue):
+			if err := l.exec("-- ping", pingTimeout); err != nil {
+				return err
+			}
 			return errDeaf
-		case l.overdue.Before(due):
+		default:
 			due = l.overdue
 		}
 	}
@@ -247,12 +250,14 @@ func (l *listening) step(ctx context.Context) error {
 	if l.conn.IsClosed() {
 		return err
 	}
-	if time.Since(l.heard) < pingEvery {
+	if time.Now().Before(due) || !l.overdue.IsZero() {
 		return nil // interrupted, or a probe is overdue
 	}
 	return l.exec("-- ping", pingTimeout)
 }
 
+// exec runs SQL on the connection. A pooler may deliver with its reply what it would not deliver
+// otherwise, so a probe begins anew.
 func (l *listening) exec(sql string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -260,6 +265,9 @@ func (l *listening) exec(sql string, timeout time.Duration) error {
 		return err
 	}
 	l.heard = time.Now()
+	if l.probe != "" {
+		l.probe, l.overdue, l.next = "", time.Time{}, l.heard
+	}
 	return nil
 }
 
@@ -305,10 +313,17 @@ func (l *listening) subscribe() error {
 // sendProbe sends a notification to this connection by another one.
 func (l *listening) sendProbe() {
 	l.probe, l.next = rand.Text(), time.Now().Add(probeEvery)
+	select {
+	case <-l.sent: // by an earlier one
+	default:
+	}
 	probe := l.probe
 	go func() {
 		if l.documents.notify([][]byte{textsArg([]string{l.own}), textsArg([]string{probe})}) == nil {
-			l.sent <- struct{}{}
+			select {
+			case l.sent <- struct{}{}:
+			default:
+			}
 			l.mu.Lock()
 			l.interrupt()
 			l.mu.Unlock()

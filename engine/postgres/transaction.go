@@ -72,8 +72,11 @@ func (s *documents) run(ctx context.Context, t *transaction) ([]*pgconn.Result, 
 
 // attempt runs a transaction on a connection, and puts the connection back.
 func (s *documents) attempt(ctx context.Context, c *connection, t *transaction) ([]*pgconn.Result, error) {
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout) // it outlives the call by what is after
-	stop := context.AfterFunc(ctx, cancel)
+	own, cancel, stop := ctx, func() {}, func() bool { return true }
+	if len(t.after) > 0 { // what is after outlives the call
+		own, cancel = context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+		stop = context.AfterFunc(ctx, cancel)
+	}
 	end := func() {
 		cancel()
 		s.connections.put(c)
