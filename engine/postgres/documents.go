@@ -61,9 +61,9 @@ func newDocuments(pool *pgxpool.Pool, opts []Option) *documents {
 	s.insert = newStatement(table(`INSERT INTO DOC (space, prefix, name, rev, value, keep_until)
 		VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6`+keep+`) ON CONFLICT (space, prefix, name) DO NOTHING`),
 		with(pgtype.Int8OID, pgtype.ByteaOID, pgtype.Float8OID)...)
-	s.keys = newStatement(table(`SELECT name, pg_is_in_recovery() FROM DOC WHERE space = $1 AND prefix = $2 AND name >= $3 ORDER BY name LIMIT $4`),
+	s.keys = newStatement(table(`SELECT name FROM DOC WHERE space = $1 AND prefix = $2 AND name >= $3 ORDER BY name LIMIT $4`),
 		with(pgtype.Int8OID)...)
-	s.now = newStatement(`SELECT clock_timestamp()`)
+	s.now = newStatement(`SELECT clock_timestamp(), pg_is_in_recovery()`)
 	const tell = `SELECT count(pg_notify(channel, body)) FROM unnest(%s) AS message (channel, body)`
 	s.tell = newStatement(fmt.Sprintf(tell, "$1, $2"), pgtype.TextArrayOID, pgtype.TextArrayOID)
 	s.tellIf = newStatement(table(fmt.Sprintf(tell, "$5, $6")+` WHERE EXISTS (SELECT FROM DOC WHERE `+isKey+` AND rev = $4)`),
@@ -183,9 +183,9 @@ func (s *documents) Keys(ctx context.Context, space cas.Space, prefix string) it
 	return func(yield func(cas.Key, error) bool) {
 		next := cas.Key{Space: space, Prefix: prefix}
 		for {
-			results, err := s.run(ctx, &transaction{queries: []query{{s.keys, append(keyArgs(next), int8Arg(listedAtOnce))}}})
-			if err == nil && len(results[0].Rows) > 0 && isTrue(results[0].Rows[0][1]) {
-				err = errStandby
+			results, err := s.run(ctx, &transaction{queries: []query{{s.keys, append(keyArgs(next), int8Arg(listedAtOnce))}, {s.now, nil}}})
+			if err == nil {
+				_, err = s.clock(results[1].Rows[0])
 			}
 			if err != nil {
 				yield(cas.Key{}, err)
@@ -211,19 +211,24 @@ func (s *documents) Now(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	return timeOf(results[0].Rows[0][0])
+	return s.clock(results[0].Rows[0])
+}
+
+// clock returns the time of a server, unless it is a standby.
+func (s *documents) clock(row [][]byte) (time.Time, error) {
+	if isTrue(row[1]) {
+		s.connections.closeIdle() // the next connections may go to the primary
+		return time.Time{}, errStandby
+	}
+	return timeOf(row[0])
 }
 
 // doc returns the document in the result of readDoc for a revision.
 func (s *documents) doc(result *pgconn.Result, have uint64) (cas.Doc, error) {
 	row := result.Rows[0]
-	at, err := timeOf(row[2])
+	at, err := s.clock(row[2:])
 	if err != nil {
 		return cas.Doc{}, err
-	}
-	if isTrue(row[3]) {
-		s.connections.closeIdle()
-		return cas.Doc{}, errStandby
 	}
 	d := cas.Doc{At: at}
 	if row[0] != nil {

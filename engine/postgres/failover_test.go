@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sqlservers"
+)
+
+// After a failover to an asynchronous standby, the leases that it had received hold. One that it had
+// not received is granted again, with a higher token, and its holder notices.
+func TestFailoverToStandby(t *testing.T) {
+	t.Parallel()
+	primary := sqlservers.StartPostgreSQL(t)
+	name := newDatabase(t, primary)
+	direct := newPool(t, primary.DSN(name))
+	requireNil(t, Migrate(t.Context(), direct))
+	standby := primary.StartReplica(t)
+	onStandby := newPool(t, standby.DSN(name))
+	dsn := fmt.Sprintf("postgres://test@%s,%s/%s?sslmode=disable&target_session_attrs=read-write", primary.Addr(), standby.Addr(), name)
+	holder, other := newClient(t, newPool(t, dsn)), newClient(t, newPool(t, dsn))
+
+	const ttl = 6 * time.Second
+	received := lock(t, holder, "received", holdfast.WithTTL(30*time.Second))
+	redistest.Await(t, 20*time.Second, "the standby has the lease", func() bool {
+		return queryOne[int](t, onStandby, "SELECT count(*) FROM "+tableName+" WHERE name = 'received'") == 1
+	})
+	requireStandby(t, newStore(t, onStandby))
+
+	exec(t, onStandby, "ALTER SYSTEM SET primary_conninfo = ''")
+	exec(t, onStandby, "SELECT pg_reload_conf()")
+	redistest.Await(t, 20*time.Second, "the standby receives nothing more", func() bool {
+		return queryOne[int](t, direct, "SELECT count(*) FROM pg_stat_replication") == 0
+	})
+	lost := lock(t, holder, "lost", holdfast.WithTTL(ttl))
+	primary.Kill()
+	if !queryOne[bool](t, onStandby, "SELECT pg_promote()") {
+		t.Fatal("not promoted")
+	}
+
+	again := lock(t, other, "lost")
+	if again.Token() <= lost.Token() {
+		t.Errorf("token %d after %d", again.Token(), lost.Token())
+	}
+	select {
+	case <-lost.Done():
+	case <-time.After(2 * ttl):
+		t.Error("the holder of the lease that was lost does not notice")
+	}
+	if !errors.Is(lost.Err(), holdfast.ErrLost) {
+		t.Errorf("the lease that was lost: %v", lost.Err())
+	}
+	var held *holdfast.HeldError
+	if _, err := other.Mutex("received").TryLock(t.Context()); !errors.As(err, &held) {
+		t.Errorf("the lease that the standby had: %v, want it held", err)
+	}
+	requireNil(t, received.Release(t.Context()))
+	requireNil(t, again.Release(t.Context()))
+}
+
+// requireStandby checks that a standby is not available: for reads neither, since what it has may be old.
+func requireStandby(t *testing.T, s *documents) {
+	t.Helper()
+	if _, err := s.Read(t.Context(), []cas.Read{{Key: key("a")}}); !errors.Is(err, errStandby) {
+		t.Errorf("a read on a standby: %v", err)
+	}
+	_, err := s.Swap(t.Context(), []cas.Change{{Key: key("a"), Value: []byte("v"), Keep: time.Hour}})
+	if code(err) != "25006" || errors.Is(err, engine.ErrDenied) {
+		t.Errorf("a change on a standby: %v", err)
+	}
+	if _, err := s.Now(t.Context()); !errors.Is(err, errStandby) {
+		t.Errorf("the time of a standby: %v", err)
+	}
+	err = nil
+	for _, err = range s.Keys(t.Context(), cas.Resources, "") {
+	}
+	if !errors.Is(err, errStandby) {
+		t.Errorf("a list on a standby: %v", err)
+	}
+}
