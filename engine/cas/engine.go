@@ -53,7 +53,7 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	_, e.lagging = s.(LaggingStore)
 	e.paced, _ = s.(PacedStore)
 	e.writers.all = make(map[Key]*writer)
-	e.polls.latest = make(map[string]poll)
+	e.polls.latest, e.polls.asked = make(map[string]poll), make(map[string]int)
 	e.beats.own = make(map[Address]*beat)
 	e.beats.others = make(map[Address]heard)
 	e.reads.call, e.reads.timeout = e.readAll, timeout
@@ -81,6 +81,8 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 			op.line = r.Turn.ID
 		}
 	}
+	e.polls.begin(op.line)
+	defer e.polls.end(op.line)
 	if err := e.do(ctx, r.Resource, op); err != nil {
 		return engine.Answer{}, err
 	}

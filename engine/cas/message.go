@@ -32,7 +32,7 @@ func messageOf(prefix string, w engine.Wakeup, now queue.Time) Message {
 
 // wakeup returns the wake-up in a body, as the waiter may rely on it: on a store with a clock,
 // what is left of a grant counts from what the clock showed when the waiter's latest poll
-// was answered. If no poll of it is known, or polls may be older than they seem, the waiter has to poll.
+// was answered. If that is not known, or polls may be older than they seem, the waiter has to poll.
 func (e *Engine) wakeup(body []byte) (engine.Wakeup, error) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {

@@ -13,6 +13,7 @@ import (
 type polls struct {
 	mu      sync.Mutex
 	latest  map[string]poll // by the ID that waits
+	asked   map[string]int  // how many polls are under way
 	sweepAt int
 }
 
@@ -25,6 +26,18 @@ type poll struct {
 
 // pollKeep is for how long a poll is remembered after which no other came.
 const pollKeep = time.Minute
+
+// begin notes that a poll is sent, and end that its caller has the answer, or none.
+func (p *polls) begin(id string) { p.count(id, 1) }
+func (p *polls) end(id string)   { p.count(id, -1) }
+
+func (p *polls) count(id string, by int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked[id] += by; p.asked[id] == 0 {
+		delete(p.asked, id)
+	}
+}
 
 // note takes the answer to an operation, before its caller does: a wake-up may come at once.
 func (p *polls) note(op *operation, key Key, shown queue.Time) {
@@ -47,12 +60,13 @@ func (p *polls) note(op *operation, key Key, shown queue.Time) {
 	p.sweepAt = 2*len(p.latest) + 64
 }
 
-// shown returns what the store's clock showed when the latest poll of a waiter was answered.
+// shown returns what the store's clock showed when the latest poll of a waiter was answered. It is
+// not known while one is under way: the store may have answered that one already, before the grant.
 func (p *polls) shown(id string) (queue.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	is, ok := p.latest[id]
-	return is.shown, ok
+	return is.shown, ok && p.asked[id] == 0
 }
 
 // over returns the waiters of a client that have not polled within WaiterLife.
