@@ -100,7 +100,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				fail(err)
 				return
 			}
-			if fresh = true; bytes.Equal(w.doc.Value, d.bytes) { // it took effect
+			if fresh = true; bytes.Equal(w.doc.Value, d.bytes) && d.instant.heldFor(w.doc.At) { // it took effect
 				e.finish(w, ops)
 				return
 			}
@@ -108,7 +108,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 		case out.Swapped || bytes.Equal(out.Doc.Value, d.bytes): // or an earlier copy of the call has made it
 			out.Doc.Value = d.bytes
 			e.adopt(w, out.Doc, d.document)
-			if d.instant.heldFor(out.Doc.At) || time.Now().After(deadline) {
+			if d.instant.heldFor(out.Doc.At) {
 				e.finish(w, ops)
 				return
 			}
