@@ -106,7 +106,9 @@ func (e *Engine) time(w *writer, s *queue.Record, stamps []uint64, now queue.Tim
 
 // stamp replaces deadlines by what is stored without a clock: the lease's TTL, and a stamp that
 // is a new one if the TTL counts anew. That is so for every lease that an operation
-// touched, also if it did not become longer: its holder was told how long it lasts.
+// touched, also if it did not become longer: its holder was told how long it lasts. A stamp is the
+// time of day, which nobody compares with another: so it is a new one even if the store lost
+// the latest stamps, and a client that saw them does not take it for one of them.
 func (e *Engine) stamp(was, is *document, given map[string]queue.Time, touched map[string]bool, now queue.Time) {
 	if e.timed {
 		return
@@ -120,9 +122,9 @@ func (e *Engine) stamp(was, is *document, given map[string]queue.Time, touched m
 		case old && h.Deadline == given[h.ID] && !touched[h.ID]:
 			h.Deadline, is.stamps[i], is.ages[i] = was.state.Holders[b].Deadline, was.stamps[b], was.ages[b]
 		case old:
-			h.Deadline, is.stamps[i] = h.Deadline-now, was.stamps[b]+1
+			h.Deadline, is.stamps[i] = h.Deadline-now, max(was.stamps[b]+1, uint64(now))
 		default:
-			h.Deadline, is.stamps[i] = h.Deadline-now, 1
+			h.Deadline, is.stamps[i] = h.Deadline-now, uint64(now)
 		}
 	}
 }
