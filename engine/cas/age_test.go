@@ -127,17 +127,41 @@ func TestRenewedLeaseIsNotOld(t *testing.T) {
 func TestClockAheadForgetsNoHolder(t *testing.T) {
 	s := castest.NewMemory()
 	newcomer(t, s, request("a.1", time.Hour, false))
+	setForget(t, s, 1)
+	if a := newcomer(t, s, request("b.1", time.Hour, false)); a.Status != engine.Busy || a.Holder.ID != "a.1" {
+		t.Errorf("%v, and the holder is %q", a.Status, a.Holder.ID)
+	}
+}
+
+// A change by a machine whose clock is far ahead does not make the store delete a document that has a
+// holder.
+func TestClockAheadKeepsADocumentWithAHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := castest.NewMemory()
+		holder := cas.New(s, 0)
+		r := request("a.1", time.Hour, false)
+		acquire(t, holder, r, engine.Granted)
+		acquire(t, holder, request("b.1", time.Minute, true), engine.Queued)
+		setForget(t, s, 1) // a time that is over by the clock of the machine that makes the next change
+		if err := cas.New(s, 0).Break(t.Context(), r.Resource, engine.Break{ID: "b.1"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Minute)
+		acquire(t, cas.New(s, 0), request("c.1", time.Minute, false), engine.Busy)
+	})
+}
+
+// setForget sets the time to forget of a document, as another machine's clock may have it.
+func setForget(t *testing.T, s cas.DocumentStore, at uint64) {
+	t.Helper()
 	key := cas.Key{Space: cas.Resources, Prefix: "p", Name: "n"}
 	docs, err := s.Read(t.Context(), []cas.Read{{Key: key}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := docs[0].Value
-	binary.BigEndian.PutUint64(old[1:], 1) // the time to forget follows the version
-	if outs, err := s.Swap(t.Context(), []cas.Change{{Key: key, Rev: docs[0].Rev, Value: old, Keep: time.Hour}}); err != nil || !outs[0].Swapped {
+	binary.BigEndian.PutUint64(old[1:], at) // it follows the version
+	if outs, err := s.Swap(t.Context(), []cas.Change{{Key: key, Rev: docs[0].Rev, Value: old, Keep: 2 * time.Hour}}); err != nil || !outs[0].Swapped {
 		t.Fatal(outs, err)
-	}
-	if a := newcomer(t, s, request("b.1", time.Hour, false)); a.Status != engine.Busy || a.Holder.ID != "a.1" {
-		t.Errorf("%v, and the holder is %q", a.Status, a.Holder.ID)
 	}
 }

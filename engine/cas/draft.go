@@ -90,7 +90,8 @@ func unpad(was *document, s *queue.Record, pad queue.Time) {
 	}
 }
 
-// time sets the deadlines of a state that was stored without, and returns those that it set.
+// time sets the deadlines of a state that was stored without, and returns those that it set. The
+// time to forget is by another machine's clock then, so it is made to be after them.
 func (e *Engine) time(w *writer, s *queue.Record, stamps []uint64, now queue.Time) map[string]queue.Time {
 	if e.timed {
 		return nil
@@ -100,6 +101,7 @@ func (e *Engine) time(w *writer, s *queue.Record, stamps []uint64, now queue.Tim
 		h := &s.Holders[i]
 		h.Deadline += now - seen.age(h.ID, stamps[i])
 		given[h.ID] = h.Deadline
+		s.Forget = max(s.Forget, h.Deadline+e.params.Retention)
 	}
 	return given
 }
