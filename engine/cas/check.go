@@ -75,7 +75,7 @@ func (e *Engine) polled(w *writer, party queue.Waiter, now queue.Time) queue.Tim
 	joined := party.Since
 	if !e.timed {
 		joined = now
-		if at, ok := w.seen.Load().waiters[party.ID]; ok {
+		if at, ok := w.seen.Load().waiter(party.ID); ok {
 			joined -= time.Since(at).Microseconds()
 		}
 	}

@@ -128,8 +128,8 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 		w := &writer{key: keys[i]}
 		if !e.timed {
 			known := e.writers.watch(keys[i])
-			w.seen.Store(known.seen.Load().with(parsed, doc.Age))
-			known.seen.Store(w.seen.Load())
+			w.seen.Store(known.looked.Load().with(parsed, doc.Age, known.seen.Load()))
+			known.looked.Store(w.seen.Load())
 		}
 		d := *parsed
 		if d.forgettable(now) {

@@ -19,26 +19,29 @@ type sighting struct {
 	at    time.Time
 }
 
-// with returns the sightings after a document that has just arrived and has been the present
-// one for age, at least. s may be nil.
-func (s *sightings) with(d *document, age time.Duration) *sightings {
-	if s == nil {
-		s = &sightings{}
-	}
+// with returns the sightings after a document that has just arrived and has been the present one for
+// age, at least. What is not in s may be in the sightings of another reader. Both may be nil.
+func (s *sightings) with(d *document, age time.Duration, others *sightings) *sightings {
 	made := time.Now().Add(-age)
 	next := &sightings{
 		leases:  make(map[string]sighting, len(d.state.Holders)),
 		waiters: make(map[string]time.Time, len(d.state.Waiters)),
 	}
 	for i, h := range d.state.Holders {
-		seen, ok := s.leases[h.ID]
-		if !ok || seen.stamp != d.stamps[i] {
-			seen = sighting{stamp: d.stamps[i], at: made.Add(-translate.Duration(d.ages[i]))}
+		is, ok := s.lease(h.ID, d.stamps[i])
+		if !ok {
+			is, ok = others.lease(h.ID, d.stamps[i])
 		}
-		next.leases[h.ID] = seen
+		if !ok {
+			is = sighting{stamp: d.stamps[i], at: made.Add(-translate.Duration(d.ages[i]))}
+		}
+		next.leases[h.ID] = is
 	}
 	for _, w := range d.state.Waiters {
-		at, ok := s.waiters[w.ID]
+		at, ok := s.waiter(w.ID)
+		if !ok {
+			at, ok = others.waiter(w.ID)
+		}
 		if !ok {
 			at = made
 		}
@@ -47,12 +50,28 @@ func (s *sightings) with(d *document, age time.Duration) *sightings {
 	return next
 }
 
+// lease returns the sighting of a stamp of a lease.
+func (s *sightings) lease(holderID string, stamp uint64) (is sighting, ok bool) {
+	if s != nil {
+		is, ok = s.leases[holderID]
+	}
+	return is, ok && is.stamp == stamp
+}
+
+// waiter returns when a waiter was first seen.
+func (s *sightings) waiter(id string) (at time.Time, ok bool) {
+	if s != nil {
+		at, ok = s.waiters[id]
+	}
+	return at, ok
+}
+
 // age returns for how long a stamp of a lease has been known: not at all, if another document
 // was seen meanwhile.
 func (s *sightings) age(holderID string, stamp uint64) queue.Time {
-	seen := s.leases[holderID]
-	if seen.stamp != stamp || seen.at.IsZero() {
+	is, ok := s.lease(holderID, stamp)
+	if !ok {
 		return 0
 	}
-	return time.Since(seen.at).Microseconds()
+	return time.Since(is.at).Microseconds()
 }

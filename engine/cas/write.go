@@ -112,6 +112,10 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				e.finish(w, ops)
 				return
 			}
+			if time.Now().After(deadline) {
+				fail(fmt.Errorf("%w: the store's clock was set while the call was under way", engine.ErrUnavailable))
+				return
+			}
 			fresh = true
 			repeat(ops)
 		case time.Now().After(deadline):
@@ -167,7 +171,7 @@ func (e *Engine) parse(key Key, doc Doc) (*document, error) {
 func (e *Engine) adopt(w *writer, doc Doc, d *document) {
 	w.doc, w.parsed = doc, d
 	if !e.timed {
-		w.seen.Store(w.seen.Load().with(d, doc.Age))
+		w.seen.Store(w.seen.Load().with(d, doc.Age, w.looked.Load()))
 	}
 }
 

@@ -17,10 +17,11 @@ type writer struct {
 	running bool         // guarded by writers.mu
 	used    time.Time    // guarded by writers.mu
 
-	doc    Doc       // the document as last seen; the zero Doc is a guess that there is none
-	parsed *document // doc.Value, never changed; nil if doc is a guess
-	swept  int       // see queue.Record
-	seen   atomic.Pointer[sightings]
+	doc    Doc                       // the document as last seen; the zero Doc is a guess that there is none
+	parsed *document                 // doc.Value, never changed; nil if doc is a guess
+	swept  int                       // see queue.Record
+	seen   atomic.Pointer[sightings] // of doc
+	looked atomic.Pointer[sightings] // of what observers read, which may be older than doc
 }
 
 // writers are those of the resources that this process uses or used a short time ago.
