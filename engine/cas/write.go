@@ -118,17 +118,24 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 			}
 			fresh = true
 			repeat(ops)
-		case time.Now().After(deadline):
-			fail(fmt.Errorf("%w: %d others changed the resource first", engine.ErrUnavailable, conflicts))
-			return
 		default:
 			if err := e.receive(w, out.Doc); err != nil {
 				fail(err)
 				return
 			}
-			fresh = true
 			conflicts++
-			pause(ops, conflicts, time.Since(sent))
+			came := present(e.writers.more(w)) // somebody may wait for one of them
+			fresh = len(came) == 0
+			if ops = append(overdue(ops, e.timeout, conflicts), came...); len(ops) == 0 {
+				return
+			}
+			if pause(ops, conflicts, time.Since(sent)) { // the document is old by now
+				if err := e.read(w); err != nil {
+					fail(err)
+					return
+				}
+				fresh = true
+			}
 		}
 	}
 }
@@ -212,15 +219,30 @@ func refuse(ops []*operation, d *draft) []*operation {
 	return rest
 }
 
+// overdue fails the operations for which there is no more time, and returns the others.
+func overdue(ops []*operation, timeout time.Duration, conflicts int) []*operation {
+	var rest []*operation
+	for _, op := range ops {
+		if time.Since(op.sent) > timeout {
+			op.fail(fmt.Errorf("%w: %d others changed the resource first", engine.ErrUnavailable, conflicts))
+			continue
+		}
+		rest = append(rest, op)
+	}
+	return rest
+}
+
 // pause lets others go first after a conflict, by a random time of up to one round trip for
-// each conflict so far. An operation for which others may wait does not pause.
-func pause(ops []*operation, conflicts int, trip time.Duration) {
+// each conflict so far, and reports whether it did. An operation for which others may wait does not
+// pause.
+func pause(ops []*operation, conflicts int, trip time.Duration) bool {
 	for _, op := range ops {
 		if op.urgent {
-			return
+			return false
 		}
 	}
 	time.Sleep(rand.N(trip*time.Duration(min(conflicts, longestPause)) + 1))
+	return true
 }
 
 // instant is a time at which operations are applied.

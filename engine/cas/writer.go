@@ -55,6 +55,15 @@ func (ws *writers) take(w *writer) []*operation {
 	return ops
 }
 
+// more returns the operations that wait for a writer that runs on.
+func (ws *writers) more(w *writer) []*operation {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ops := w.pending
+	w.pending = nil
+	return ops
+}
+
 // sweep removes the writers of resources that are not used, whenever their number has doubled.
 func (ws *writers) sweep() {
 	if len(ws.all) < ws.sweepAt {
