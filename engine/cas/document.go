@@ -82,6 +82,12 @@ func (d *document) forgettable(now queue.Time) bool {
 	return d.state.Forget <= now && len(d.state.Holders)+len(d.state.Waiters) == 0
 }
 
+// has reports whether an ID is one of the document's parties. d may be nil.
+func (d *document) has(id string) bool {
+	return d != nil && (slices.ContainsFunc(d.state.Holders, func(h queue.Holder) bool { return h.ID == id }) ||
+		slices.ContainsFunc(d.state.Waiters, func(w queue.Waiter) bool { return w.ID == id }))
+}
+
 // client returns the client of a holder ID.
 func (d *document) client(holderID string) engine.Client {
 	id := engine.ClientOf(holderID)

@@ -83,10 +83,13 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 			continue
 		}
 		if len(d.bytes) > maxDocument && len(d.bytes) > len(w.doc.Value) {
-			if ops = refuse(ops, d); len(ops) == 0 {
+			all := len(ops)
+			if ops = refuse(ops, d, w.parsed); len(ops) == 0 {
 				return
 			}
-			continue
+			if len(ops) < all {
+				continue
+			}
 		}
 		sent := time.Now()
 		out, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages})
@@ -204,12 +207,12 @@ func repeat(ops []*operation) {
 	}
 }
 
-// refuse fails the operations that make a document grow which is too large already, and
-// returns the others.
-func refuse(ops []*operation, d *draft) []*operation {
+// refuse fails the operations that add a party to a document which is too large already, and
+// returns the others. What else makes it larger is bounded: stamps and tombstones.
+func refuse(ops []*operation, d *draft, was *document) []*operation {
 	var rest []*operation
 	for _, op := range ops {
-		if op.client == nil {
+		if op.client == nil || was.has(op.id) || was.has(op.line) {
 			rest = append(rest, op)
 			continue
 		}

@@ -1,0 +1,73 @@
+package cas_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
+	"github.com/holdfast-go/holdfast/engine/cas/castest"
+)
+
+// fill makes a document as large as it may be.
+func fill(t *testing.T, e *cas.Engine) {
+	t.Helper()
+	for i, n := 0, 20_000; n > 0; i++ {
+		r := semaphore(fmt.Sprintf("f.%d", i), time.Hour, true)
+		r.Reason = strings.Repeat("x", n)
+		if _, err := e.Acquire(t.Context(), r); errors.Is(err, engine.ErrDenied) {
+			n /= 2
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A withdrawal needs room for a tombstone, also in a full document.
+func TestWithdrawOfAFullDocument(t *testing.T) {
+	e := cas.New(castest.NewMemory(), 0)
+	fill(t, e)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r := engine.Release{Resource: request("", 0, false).Resource, Held: engine.Held{ID: "never." + strings.Repeat("y", 100)}, Withdraw: true}
+	if err := e.Release(ctx, r); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who is in a full document already is not refused together with a newcomer.
+func TestRepeatedRequestInAFullDocument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := castest.NewMemory()
+		s := &hooked{DocumentStore: m}
+		e := cas.New(s, 0)
+		first := semaphore("first.1", time.Hour, true)
+		held := acquire(t, e, first, engine.Granted)
+		fill(t, e)
+		s.swap = func(ctx context.Context, c []cas.Change) ([]cas.Outcome, error) {
+			s.swap = nil
+			time.Sleep(100 * time.Millisecond)
+			return m.Swap(ctx, c)
+		}
+		go func() { _ = renew(t, e, first, held.Token) }()
+		time.Sleep(50 * time.Millisecond) // what comes now is one change
+		var both sync.WaitGroup
+		both.Go(func() {
+			if _, err := e.Acquire(t.Context(), semaphore("newcomer.1", time.Hour, true)); !errors.Is(err, engine.ErrDenied) {
+				t.Errorf("a newcomer: %v", err)
+			}
+		})
+		both.Go(func() {
+			if a, err := e.Acquire(t.Context(), first); err != nil || a.Status != engine.Granted {
+				t.Errorf("the holder's own request: %v, %v", a.Status, err)
+			}
+		})
+		both.Wait()
+	})
+}
