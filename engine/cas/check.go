@@ -91,8 +91,11 @@ func (e *Engine) verify(w *writer, line []queue.Waiter, verified []bool, since, 
 	var reads []Read
 	asked := make(map[Address]bool)
 	for i, party := range line {
+		if party.Seen > since {
+			continue
+		}
 		verified[i] = true
-		if c := w.clientOf(party); party.Seen <= since && !asked[c] {
+		if c := w.clientOf(party); !asked[c] {
 			asked[c] = true
 			reads = append(reads, Read{Key: c.key()})
 		}

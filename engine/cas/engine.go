@@ -71,7 +71,7 @@ func (e *Engine) Check() error {
 
 // Acquire implements engine.Engine.
 func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	op := &operation{id: r.ID, client: r.Client, apply: func(q *queue.Queue, at instant) queue.Answer {
+	op := &operation{id: r.ID, client: r.Client, urgent: r.Yields.ID != "", apply: func(q *queue.Queue, at instant) queue.Answer {
 		request := translate.Request(r)
 		request.TTL += at.pad
 		return q.Acquire(request, at.now)
