@@ -12,12 +12,13 @@ import (
 // operation is one call of the queue on a resource. apply may run several times, on different
 // documents.
 type operation struct {
-	id     string         // of the party
-	line   string         // the ID by which it waits, if it may
-	client *engine.Client // of the party; nil if the operation adds none
-	broken string         // the ID that an operator breaks
-	urgent bool           // others may wait for it, so it is not put off after a conflict
-	apply  func(q *queue.Queue, at instant) queue.Answer
+	id      string         // of the party
+	line    string         // the ID by which it waits, if it may
+	client  *engine.Client // of the party; nil if the operation adds none
+	broken  string         // the ID that an operator breaks
+	unmarks bool           // an operator breaks the mark
+	urgent  bool           // others may wait for it, so it is not put off after a conflict
+	apply   func(q *queue.Queue, at instant) queue.Answer
 
 	again bool // it may have had its effect before
 
@@ -89,7 +90,10 @@ func (op *operation) waiting() bool {
 
 // amend corrects the answer to a break that had an effect before its outcome was lost.
 func (op *operation) amend() {
-	if op.again && op.broken != "" && op.answer.Status == queue.NotHeld && op.answer.Cause == queue.Broken {
+	if !op.again || op.answer.Status != queue.NotHeld {
+		return
+	}
+	if op.unmarks || op.broken != "" && op.answer.Cause == queue.Broken {
 		op.answer.Status = queue.Done
 	}
 }
