@@ -76,6 +76,18 @@ func (d *document) known() []engine.Client {
 	return all
 }
 
+// leave drops clients if there are more than parties.
+func (d *document) leave() {
+	if len(d.clients) <= 1+len(d.state.Holders)+len(d.state.Waiters) {
+		return
+	}
+	known := d.known()
+	clear(d.clients)
+	for _, c := range known {
+		d.clients[c.ID] = c
+	}
+}
+
 // forgettable reports whether the document can be dropped without loss. A party keeps it, however
 // old it seems to be: on a store without a clock the time to forget is by another machine's clock.
 func (d *document) forgettable(now queue.Time) bool {

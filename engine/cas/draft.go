@@ -61,6 +61,7 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 		}
 	}
 	is.state = q.Record()
+	is.leave()
 	unpad(was, &is.state, at.pad)
 	w.swept = is.state.Swept
 	e.stamp(was, is, given, touched, now)
