@@ -13,9 +13,9 @@ import (
 // A beat is the small document of a client that shows that its waiters poll. It contains
 // the time, which on a store without a clock is only a number that changes.
 const (
-	// beatInterval is a little less than the interval of a waiter's polls, each of
-	// which is a chance to write it.
-	beatInterval = engine.PollInterval * 9 / 10
+	// beatInterval is less than the time between two polls of a waiter, so that each of them
+	// writes it: one poll without an answer is no death.
+	beatInterval = engine.PollInterval * 7 / 10
 	// beatKeep is how long the store keeps it.
 	beatKeep = time.Minute
 )
@@ -29,8 +29,9 @@ type beats struct {
 }
 
 type beat struct {
-	at  time.Time // the start of the latest write
-	rev uint64
+	at      time.Time // the start of the latest write
+	rev     uint64
+	writing bool
 }
 
 type heard struct {
@@ -40,11 +41,11 @@ type heard struct {
 
 // beat writes the beat of a client if it is due. The first poll of a client needs none.
 func (e *Engine) beat(ctx context.Context, client Address) {
-	rev, due := e.beats.due(client)
+	latest, rev, due := e.beats.due(client)
 	if !due {
 		return
 	}
-	e.dismiss(client)
+	e.dismiss(client, latest)
 	at, err := e.instant()
 	if err != nil {
 		return
@@ -77,21 +78,22 @@ func (e *Engine) writeBeat(client Address, rev uint64, now queue.Time) uint64 {
 
 func (a Address) key() Key { return Key{Space: Clients, Prefix: a.Prefix, Name: a.Client} }
 
-// due reports whether the beat of a client is to be written now, by this caller alone.
-func (b *beats) due(client Address) (rev uint64, due bool) {
+// due reports whether the beat of a client is to be written now, by this caller alone, and when
+// the latest was.
+func (b *beats) due(client Address) (latest time.Time, rev uint64, due bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.own[client]
 	if own == nil {
 		b.sweep()
 		b.own[client] = &beat{at: time.Now()}
-		return 0, false
+		return time.Time{}, 0, false
 	}
-	if time.Since(own.at) < beatInterval {
-		return 0, false
+	if own.writing || time.Since(own.at) < beatInterval {
+		return time.Time{}, 0, false
 	}
-	own.at = time.Now()
-	return own.rev, true
+	latest, own.at, own.writing = own.at, time.Now(), true
+	return latest, own.rev, true
 }
 
 // wrote takes the result of a write. If it failed, the next poll tries again.
@@ -102,6 +104,7 @@ func (b *beats) wrote(client Address, rev uint64) {
 	if own == nil {
 		return
 	}
+	own.writing = false
 	if own.rev = rev; rev == 0 {
 		own.at = time.Time{}
 	}

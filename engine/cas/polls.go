@@ -69,25 +69,26 @@ func (p *polls) shown(id string) (queue.Time, bool) {
 	return is.shown, ok && p.asked[id] == 0
 }
 
-// over returns the waiters of a client that have not polled within WaiterLife.
-func (p *polls) over(client Address) map[string]Key {
+// over returns the waiters of a client that had not polled for WaiterLife at a time.
+func (p *polls) over(client Address, at time.Time) map[string]Key {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	over := make(map[string]Key)
 	for id, is := range p.latest {
-		if is.key.Prefix == client.Prefix && engine.ClientOf(id) == client.Client && time.Since(is.sent) > engine.WaiterLife {
+		if is.key.Prefix == client.Prefix && engine.ClientOf(id) == client.Client && at.Sub(is.sent) > engine.WaiterLife {
 			over[id] = is.key
 		}
 	}
 	return over
 }
 
-// dismiss takes waiters of a client out of the line that have not polled within WaiterLife: its
-// beat, which is of all its waiters, makes them look alive to others.
-func (e *Engine) dismiss(client Address) {
+// dismiss takes waiters of a client out of the line that had not polled for WaiterLife at its latest
+// beat: beats, which are of all its waiters, make them look alive to others. The store has
+// responded at that beat, so they have been able to poll since.
+func (e *Engine) dismiss(client Address, beat time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
 	var ops []*operation
-	for id, key := range e.polls.over(client) {
+	for id, key := range e.polls.over(client, beat) {
 		op := &operation{id: id, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
 			if !q.Waits(id) { // it may hold a lease by now
 				return queue.Answer{Status: queue.NotHeld, Cause: queue.Released}
