@@ -46,14 +46,10 @@ func (e *Engine) beat(ctx context.Context, client Address) {
 		return
 	}
 	e.dismiss(client, latest)
-	at, err := e.instant()
-	if err != nil {
-		return
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.beats.wrote(client, e.writeBeat(client, rev, at.now))
+		e.beats.wrote(client, e.writeBeat(client, rev))
 	}()
 	select {
 	case <-done:
@@ -62,8 +58,12 @@ func (e *Engine) beat(ctx context.Context, client Address) {
 }
 
 // writeBeat returns the revision of the beat that it has written, or 0.
-func (e *Engine) writeBeat(client Address, rev uint64, now queue.Time) uint64 {
-	value := strconv.AppendInt(nil, now, 10)
+func (e *Engine) writeBeat(client Address, rev uint64) uint64 {
+	at, err := e.instant(context.Background())
+	if err != nil {
+		return 0
+	}
+	value := strconv.AppendInt(nil, at.now, 10)
 	for range 2 { // the second time with the revision that is there
 		out, err := e.swaps.do(Change{Key: client.key(), Rev: rev, Value: value, Keep: beatKeep, Relaxed: true})
 		if err != nil {

@@ -1,6 +1,7 @@
 package cas
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -20,6 +21,7 @@ const (
 // an effect: those at the front if one of them may be granted, and a few others in turn.
 // Any other waiter counts as alive.
 func (e *Engine) check(w *writer, s *queue.Record, ops []*operation, now queue.Time) error {
+	ctx := context.Background()
 	line := s.Waiters
 	for i := range line {
 		line[i].Seen = e.polled(w, line[i], now)
@@ -29,7 +31,7 @@ func (e *Engine) check(w *writer, s *queue.Record, ops []*operation, now queue.T
 	if mayGrant(s, ops, now) {
 		for from := 0; from < len(line); from += checkedAtOnce {
 			to := min(from+checkedAtOnce, len(line))
-			if err := e.verify(w, line[from:to], verified[from:to], now-life, now); err != nil {
+			if err := e.verify(ctx, w, line[from:to], verified[from:to], now-life, now); err != nil {
 				return err
 			}
 			if !allDead(line[from:to], now-life) {
@@ -39,7 +41,7 @@ func (e *Engine) check(w *writer, s *queue.Record, ops []*operation, now queue.T
 	}
 	s.Swept = min(w.swept, len(line))
 	to := min(s.Swept+sampled, len(line))
-	if err := e.verify(w, line[s.Swept:to], verified[s.Swept:to], now-3*life, now); err != nil {
+	if err := e.verify(ctx, w, line[s.Swept:to], verified[s.Swept:to], now-3*life, now); err != nil {
 		return err
 	}
 	for i := range line {
@@ -87,7 +89,7 @@ func (w *writer) clientOf(party queue.Waiter) Address {
 }
 
 // verify reads the beats of those waiters that seem not to have polled since a time.
-func (e *Engine) verify(w *writer, line []queue.Waiter, verified []bool, since, now queue.Time) error {
+func (e *Engine) verify(ctx context.Context, w *writer, line []queue.Waiter, verified []bool, since, now queue.Time) error {
 	var reads []Read
 	asked := make(map[Address]bool)
 	for i, party := range line {
@@ -103,7 +105,7 @@ func (e *Engine) verify(w *writer, line []queue.Waiter, verified []bool, since, 
 	if len(reads) == 0 {
 		return nil
 	}
-	docs, err := e.readAll(reads)
+	docs, err := e.readAll(ctx, reads)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cas
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -27,7 +28,7 @@ type draft struct {
 // draft applies operations to the document of a resource as it was last seen. The results
 // are in the operations.
 func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
-	at, err := e.instant()
+	at, err := e.instant(context.Background())
 	if err != nil {
 		return nil, err
 	}

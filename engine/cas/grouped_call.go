@@ -21,7 +21,7 @@ const (
 // under way. Alone, a request is sent at once. A request that has waited for as long as a
 // call may take fails, so that requests do not pile up while the store does not respond.
 type groupedCall[In, Out any] struct {
-	call    func([]In) ([]Out, error)
+	call    func(context.Context, []In) ([]Out, error)
 	timeout time.Duration
 
 	mu      sync.Mutex
@@ -90,7 +90,7 @@ func (b *groupedCall[In, Out]) next() bool {
 	for i, it := range items {
 		ins[i] = it.in
 	}
-	outs, err := b.call(ins)
+	outs, err := b.call(context.Background(), ins)
 	for i, it := range items {
 		if it.err = err; err == nil {
 			it.out = outs[i]
@@ -113,8 +113,8 @@ func (b *groupedCall[In, Out]) timely(items []*item[In, Out]) []*item[In, Out] {
 }
 
 // readAll is the call of a store that reads; the estimate of the store's clock learns from it.
-func (e *Engine) readAll(reads []Read) ([]Doc, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
+func (e *Engine) readAll(ctx context.Context, reads []Read) ([]Doc, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	sent := time.Now()
 	docs, err := e.store.Read(ctx, reads)
@@ -128,8 +128,8 @@ func (e *Engine) readAll(reads []Read) ([]Doc, error) {
 }
 
 // swapAll is the call of a store that changes.
-func (e *Engine) swapAll(changes []Change) ([]Outcome, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
+func (e *Engine) swapAll(ctx context.Context, changes []Change) ([]Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	sent := time.Now()
 	outcomes, err := e.store.Swap(ctx, changes)

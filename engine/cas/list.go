@@ -116,7 +116,7 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 	views := make([]view, len(docs))
 	for i, doc := range docs {
 		e.clock.read(doc.At, sent)
-		at, err := e.instant()
+		at, err := e.instant(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func (e *Engine) snapshot(ctx context.Context, v view) (engine.Snapshot, error) 
 	for i := range line {
 		line[i].Seen = e.polled(v.writer, line[i], v.now)
 	}
-	if err := e.verify(v.writer, line, make([]bool, len(line)), v.now-e.params.WaiterLife, v.now); err != nil {
+	if err := e.verify(ctx, v.writer, line, make([]bool, len(line)), v.now-e.params.WaiterLife, v.now); err != nil {
 		return engine.Snapshot{}, err
 	}
 	res := engine.Resource{Prefix: v.writer.key.Prefix, Name: v.writer.key.Name}

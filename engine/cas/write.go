@@ -261,14 +261,14 @@ type instant struct {
 }
 
 // instant returns the present one.
-func (e *Engine) instant() (instant, error) {
+func (e *Engine) instant(ctx context.Context) (instant, error) {
 	if !e.timed {
 		return instant{now: time.Now().UnixMicro()}, nil
 	}
 	local := time.Now()
 	early, late, ok := e.clock.at(local)
 	if !ok {
-		if _, err := e.Now(context.Background()); err != nil {
+		if _, err := e.Now(ctx); err != nil {
 			return instant{}, err
 		}
 		local = time.Now()
