@@ -54,16 +54,10 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 	deadline := time.Now().Add(e.timeout)
 	conflicts := 0
 	fresh := false // the document was read after the operations came
-	fail := func(err error) {
-		w.doc, w.parsed = Doc{}, nil
-		for _, op := range ops {
-			op.fail(err)
-		}
-	}
-	for {
+	for len(ops) > 0 {
 		d, err := e.draft(w, ops)
 		if err != nil {
-			fail(err)
+			w.fail(ops, err)
 			return
 		}
 		if !d.changed && fresh {
@@ -73,7 +67,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 		if !d.changed {
 			rev := w.doc.Rev
 			if err := e.read(w); err != nil {
-				fail(err)
+				w.fail(ops, err)
 				return
 			}
 			if fresh = true; w.doc.Rev == rev && d.instant.heldFor(w.doc.At) {
@@ -84,10 +78,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 		}
 		if len(d.bytes) > maxDocument && len(d.bytes) > len(w.doc.Value) {
 			all := len(ops)
-			if ops = refuse(ops, d, w.parsed); len(ops) == 0 {
-				return
-			}
-			if len(ops) < all {
+			if ops = refuse(ops, d, w.parsed); len(ops) < all {
 				continue
 			}
 		}
@@ -96,11 +87,11 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 		switch {
 		case err != nil:
 			if errors.Is(err, engine.ErrDenied) || time.Now().After(deadline) {
-				fail(err)
+				w.fail(ops, err)
 				return
 			}
 			if err := e.read(w); err != nil {
-				fail(err)
+				w.fail(ops, err)
 				return
 			}
 			if fresh = true; bytes.Equal(w.doc.Value, d.bytes) && d.instant.heldFor(w.doc.At) { // it took effect
@@ -116,31 +107,42 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				return
 			}
 			if time.Now().After(deadline) {
-				fail(fmt.Errorf("%w: the store's clock was set while the call was under way", engine.ErrUnavailable))
+				w.fail(ops, fmt.Errorf("%w: the store's clock was set while the call was under way", engine.ErrUnavailable))
 				return
 			}
 			fresh = true
 			repeat(ops)
 		default:
-			if err := e.receive(w, out.Doc); err != nil {
-				fail(err)
-				return
-			}
 			conflicts++
-			came := present(e.writers.more(w)) // somebody may wait for one of them
-			fresh = len(came) == 0
-			if ops = append(overdue(ops, e.timeout, conflicts), came...); len(ops) == 0 {
+			if err := e.receive(w, out.Doc); err != nil {
+				w.fail(ops, err)
 				return
 			}
-			if pause(ops, conflicts, time.Since(sent)) { // the document is old by now
-				if err := e.read(w); err != nil {
-					fail(err)
-					return
-				}
-				fresh = true
+			if ops, fresh, err = e.again(w, ops, conflicts, time.Since(sent)); err != nil {
+				w.fail(ops, err)
+				return
 			}
 		}
 	}
+}
+
+// fail fails operations, and forgets the document, of which nothing is known then.
+func (w *writer) fail(ops []*operation, err error) {
+	w.doc, w.parsed = Doc{}, nil
+	for _, op := range ops {
+		op.fail(err)
+	}
+}
+
+// again returns the operations to apply after a conflict: those for which there is time, and others that
+// have come, since somebody may wait for one of them. fresh: the document was read after they came.
+func (e *Engine) again(w *writer, ops []*operation, conflicts int, trip time.Duration) (rest []*operation, fresh bool, err error) {
+	came := present(e.writers.more(w))
+	rest = append(overdue(ops, e.timeout, conflicts), came...)
+	if len(rest) == 0 || !pause(rest, conflicts, trip) {
+		return rest, len(came) == 0, nil
+	}
+	return rest, true, e.read(w) // the document is old by now
 }
 
 // read reads the document of a resource.
