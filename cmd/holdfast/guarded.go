@@ -115,7 +115,8 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 	sigs, stop := catchSignals()
 	defer stop()
 	c.lock = on(s)
-	if c.lock.try != nil {
+	// With -n, and with once, the first try often finds that there is nothing to run.
+	if c.verb == "run" && !c.Nonblock {
 		c.ahead = startGuard()
 		defer func() { c.ahead.drop() }()
 	}
