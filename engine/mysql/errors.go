@@ -1,0 +1,53 @@
+package mysql
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// number returns the server's number of an error, or 0.
+func number(err error) uint16 {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Number
+	}
+	return 0
+}
+
+// Numbers of errors; the servers name them so.
+const (
+	dupEntry        = 1062
+	lockWaitTimeout = 1205
+	lockDeadlock    = 1213
+)
+
+// readOnly reports whether the server takes no changes, as one does that is a replica by now.
+func readOnly(err error) bool {
+	switch number(err) {
+	case 1290, 1792, 1836: // --read-only, a transaction, innodb_read_only
+		return true
+	}
+	return false
+}
+
+// explained returns an error with what to do about it, if a retry does not help.
+func explained(err error) error {
+	advice := ""
+	switch number(err) {
+	case 1146, 1054: // table, column
+		advice = "the tables are missing: run mysql.Migrate, or apply the statements that mysql.Schema returns"
+	case 1044, 1142, 1143, 1227: // database, table, column, privilege
+		advice = "the user needs SELECT, INSERT, UPDATE and DELETE on the tables holdfast1_document and holdfast1_wake, and CREATE for Migrate"
+	case 1045, 1698, 1820: // password, plugin, expired password
+		advice = "the server refuses the user or the password"
+	case 1046, 1049: // none, unknown
+		advice = "the data source name must have a database that exists"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s (%w)", engine.ErrDenied, advice, err)
+}

@@ -1,0 +1,346 @@
+package mysql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
+	"github.com/holdfast-go/holdfast/engine/mysql"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sqlservers"
+)
+
+// count lets goroutines of several clients, each on an engine of its own, count under a lock, and
+// checks the result. It returns the highest number of connections in use that it saw.
+func count(t *testing.T, db *sql.DB, clients, each, turns int) (most int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var all sync.WaitGroup
+	counter := 0
+	for range clients {
+		c := newClient(t, db)
+		for range each {
+			all.Go(func() {
+				for range turns {
+					err := c.Mutex("counter").Do(ctx, func(context.Context) error {
+						counter++
+						most = max(most, db.Stats().InUse)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if counter != clients*each*turns {
+		t.Errorf("counted to %d, want %d", counter, clients*each*turns)
+	}
+	return most
+}
+
+func newClient(t testing.TB, db *sql.DB) *holdfast.Client {
+	t.Helper()
+	c, err := holdfast.New(mysql.New(db))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func requireLock(t *testing.T, c *holdfast.Client, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	lease, err := c.Mutex(name).Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCounterInTwoClients(t *testing.T) {
+	t.Parallel()
+	count(t, open(t, newDatabase(t)), 2, 4, 25)
+}
+
+// No setting of the sessions has an effect.
+func TestSessionsOfAnyKind(t *testing.T) {
+	t.Parallel()
+	dsn := newDatabase(t)
+	for _, parameters := range []string{
+		"interpolateParams=true&parseTime=true&loc=Asia%2FTokyo&time_zone=%27%2B09%3A00%27",
+		"clientFoundRows=true&multiStatements=true&time_zone=%27-11%3A00%27",
+		"tx_isolation=%27SERIALIZABLE%27&sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%2CTRADITIONAL%27",
+		"charset=latin1&collation=latin1_swedish_ci&tx_isolation=%27REPEATABLE-READ%27",
+	} {
+		db := open(t, dsn+"?"+parameters)
+		count(t, db, 2, 2, 5)
+		at, err := mysql.New(db).Now(t.Context())
+		if off := time.Since(at).Abs(); err != nil || off > 5*time.Second {
+			t.Errorf("%s: the clock is off by %v, %v", parameters, off, err)
+		}
+	}
+}
+
+// One connection is enough, and six are the most: the caller may hold the others.
+func TestPoolHeldByTheCaller(t *testing.T) {
+	t.Parallel()
+	db := open(t, newDatabase(t))
+	if most := count(t, db, 1, 16, 20); most > 6 {
+		t.Errorf("the engine used %d connections", most)
+	}
+	db.SetMaxOpenConns(4)
+	for range 3 {
+		c, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	count(t, db, 2, 4, 5)
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	dsn := newDatabase(t)
+	admin := open(t, dsn)
+	for _, q := range []string{"CREATE DATABASE IF NOT EXISTS holdfast_empty", "CREATE USER weak@127.0.0.1 IDENTIFIED BY 'secret'",
+		"GRANT SELECT ON *.* TO weak@127.0.0.1"} {
+		if _, err := admin.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ name, dsn, advice string }{
+		{"no tables", server.DSN("holdfast_empty"), "mysql.Migrate"},
+		{"no right to write", strings.Replace(dsn, "root@", "weak:secret@", 1), "the user needs SELECT, INSERT"},
+		{"wrong password", strings.Replace(dsn, "root@", "weak:wrong@", 1), "refuses the user"},
+		{"no such database", server.DSN("holdfast_missing"), "database that exists"},
+		{"no autocommit", dsn + "?autocommit=0", "autocommit"},
+	} {
+		if _, err := newClient(t, open(t, c.dsn)).Mutex("m").Lock(t.Context()); !errors.Is(err, engine.ErrDenied) || !strings.Contains(fmt.Sprint(err), c.advice) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if _, err := holdfast.New(mysql.New(nil)); err == nil {
+		t.Error("New of a nil database: no error")
+	}
+}
+
+// A foreign transaction has the row of a resource: calls return when their ctx ends, and succeed
+// when it is over.
+func TestRowLockedByAnother(t *testing.T) {
+	t.Parallel()
+	db := open(t, newDatabase(t))
+	c := newClient(t, db)
+	requireLock(t, c, "m")
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "SELECT k FROM holdfast1_document FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if _, err := c.Mutex("m").Lock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) || time.Since(began) > 3*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	requireLock(t, c, "m")
+}
+
+// The server is killed and comes back: a waiter gets the lease afterwards, and nothing that was
+// answered is lost.
+func TestServerKilled(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartMariaDB(t, sqlservers.WithFsync())
+	db := open(t, makeDatabase(t, server))
+	holder, waiter := newClient(t, db), newClient(t, db)
+	lease, err := holder.Mutex("m", holdfast.WithTTL(time.Minute)).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := make(chan uint64, 1)
+	go func() {
+		l, err := waiter.Mutex("m").Lock(t.Context())
+		if err != nil {
+			t.Error(err)
+			next <- 0
+			return
+		}
+		next <- l.Token()
+		_ = l.Release(t.Context())
+	}()
+	awaitWaiters(t, holder, 1)
+	server.Kill()
+	server.Restart()
+	if s, err := holder.Snapshot(t.Context(), "m"); err != nil || len(s.Holders) != 1 || s.Holders[0].Token != lease.Token() {
+		t.Errorf("after the restart: %+v, %v", s, err)
+	}
+	if err := lease.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if token := <-next; token <= lease.Token() {
+		t.Errorf("token %d after %d", token, lease.Token())
+	}
+}
+
+// awaitWaiters waits until some parties wait for the resource m.
+func awaitWaiters(t *testing.T, c *holdfast.Client, n int) {
+	t.Helper()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for range 500 {
+		if s, err := c.Snapshot(t.Context(), "m"); err == nil && len(s.Waiters) >= n {
+			return
+		}
+		<-look.C
+	}
+	t.Fatal("nobody waits")
+}
+
+// The server hangs for some seconds: a holder whose window ends meanwhile finds out, and work goes on.
+func TestServerHangs(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartMariaDB(t)
+	c := newClient(t, open(t, makeDatabase(t, server)))
+	lease, err := c.Mutex("m", holdfast.WithTTL(time.Second)).Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	select {
+	case <-lease.Done():
+	case <-time.After(5 * time.Second):
+		t.Error("the holder was not notified")
+	}
+	server.Resume()
+	requireLock(t, c, "m")
+}
+
+// The replies of changes are lost: each lock is held once and released.
+func TestRepliesLost(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	proxy := redistest.NewProxy(t, server.Addr())
+	dsn := strings.Replace(newDatabase(t), server.Addr(), proxy.Addr(), 1)
+	c := newClient(t, open(t, dsn))
+	for i := range 4 {
+		name := fmt.Sprint("m", i)
+		match := "INSERT INTO holdfast1_document"
+		if i%2 == 1 {
+			match = "UPDATE holdfast1_document"
+		}
+		point := proxy.LoseReply(match)
+		requireLock(t, c, name)
+		select {
+		case <-point.Hit():
+		case <-time.After(5 * time.Second):
+			t.Errorf("no %s was sent", match)
+		}
+		if s, err := c.Snapshot(t.Context(), name); err != nil || len(s.Holders)+len(s.Waiters) > 0 {
+			t.Errorf("%s is left with %+v, %v", name, s, err)
+		}
+	}
+}
+
+// A server that is read-only is unavailable for a time; it is not a matter of rights.
+func TestReadOnlyServer(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartMariaDB(t)
+	dsn := makeDatabase(t, server)
+	admin := open(t, dsn)
+	for _, q := range []string{"CREATE USER app@127.0.0.1", "GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app@127.0.0.1", "SET GLOBAL read_only = 1"} {
+		if _, err := admin.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newClient(t, open(t, strings.Replace(dsn, "root@", "app@", 1)))
+	if _, err := c.Mutex("m").TryLock(t.Context()); !errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, engine.ErrDenied) {
+		t.Errorf("TryLock: %v", err)
+	}
+	if _, err := admin.ExecContext(t.Context(), "SET GLOBAL read_only = 0"); err != nil {
+		t.Fatal(err)
+	}
+	requireLock(t, c, "m")
+}
+
+// Documents and messages whose time is over are deleted, and no others.
+func TestOldRowsGo(t *testing.T) {
+	t.Parallel()
+	db := open(t, newDatabase(t))
+	s := mysql.NewStore(db)
+	const written = 1000
+	for i := range written {
+		keep := time.Nanosecond
+		if i%100 == 0 {
+			keep = time.Hour
+		}
+		k := cas.Key{Space: cas.Resources, Prefix: "p", Name: fmt.Sprint(i)}
+		c := cas.Change{Key: k, Value: []byte("v"), Keep: keep, Messages: []cas.Message{{To: cas.Address{Prefix: "p", Client: "c"}, Body: []byte("m")}}}
+		if _, err := s.Swap(t.Context(), []cas.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+		if i == written/2 {
+			if _, err := db.Exec("UPDATE holdfast1_wake SET at = at - 11000000"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	number := func(query string) (n int) {
+		t.Helper()
+		if err := db.QueryRow(query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for range 100 { // what is deleted last is deleted in the background
+		if number("SELECT count(*) FROM holdfast1_document") < written*9/10 && number("SELECT count(*) FROM holdfast1_wake") < written*3/4 {
+			break
+		}
+		<-look.C
+	}
+	if n := number("SELECT count(*) FROM holdfast1_document"); n > written*9/10 {
+		t.Errorf("%d documents are left", n)
+	}
+	if n := number("SELECT count(*) FROM holdfast1_document WHERE k LIKE '%00' OR k = X'7200017030'"); n != written/100 {
+		t.Errorf("%d of %d documents that are to be kept are left", n, written/100)
+	}
+	if n := number("SELECT count(*) FROM holdfast1_wake"); n > written*3/4 || n == 0 {
+		t.Errorf("%d of %d messages are left", n, written)
+	}
+}
+
+// The error of the driver stays in the chain.
+func TestErrorsKeepTheirCause(t *testing.T) {
+	t.Parallel()
+	_, err := mysql.New(open(t, shared.Get(t).DSN("holdfast_nowhere"))).Now(t.Context())
+	var cause *driver.MySQLError
+	if !errors.As(err, &cause) || cause.Number != 1049 {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,222 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine/cas"
+	"github.com/holdfast-go/holdfast/engine/internal/sqltable"
+)
+
+// tableStore keeps documents in a table.
+type tableStore struct {
+	db        *sql.DB
+	slots     chan struct{}
+	inspected atomic.Bool
+	listeners *sqltable.Listeners
+	sender    sender
+}
+
+var (
+	_ cas.TimedStore = (*tableStore)(nil)
+	_ cas.PacedStore = (*tableStore)(nil)
+)
+
+func newStore(db *sql.DB) *tableStore {
+	s := &tableStore{db: db, slots: make(chan struct{}, atOnce)}
+	s.listeners = sqltable.NewListeners(s.look)
+	s.sender.store = s
+	return s
+}
+
+// Now implements cas.TimedStore.
+func (s *tableStore) Now(ctx context.Context) (time.Time, error) {
+	var us int64
+	err := s.session(ctx, func(c *sql.Conn) error { return c.QueryRowContext(ctx, `SELECT `+clock).Scan(&us) })
+	return instant(us), err
+}
+
+// Read implements cas.DocumentStore, in one statement.
+func (s *tableStore) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
+	if len(reads) == 0 {
+		return nil, ctx.Err()
+	}
+	docs := make([]cas.Doc, len(reads))
+	err := s.session(ctx, func(c *sql.Conn) error { return read(ctx, c, reads, docs) })
+	if err != nil {
+		return nil, err
+	}
+	return docs, nil
+}
+
+// read fills docs with one statement, whose result has a row for each read.
+func read(ctx context.Context, c *sql.Conn, reads []cas.Read, docs []cas.Doc) error {
+	var q strings.Builder
+	q.WriteString(`SELECT c.i, ` + clock + `, d.rev, IF(d.rev = c.rev, NULL, d.value) FROM (`)
+	for i, r := range reads {
+		if i > 0 {
+			q.WriteString(` UNION ALL `)
+		}
+		fmt.Fprintf(&q, `SELECT %d AS i, %s AS k, %d AS rev`, i, literal(sqltable.Key(r.Key)), int64(r.Rev))
+	}
+	q.WriteString(`) AS c LEFT JOIN holdfast1_document AS d ON d.k = c.k`)
+	rows, err := c.QueryContext(ctx, q.String())
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	n := 0
+	for ; rows.Next(); n++ {
+		var i int
+		var at int64
+		var rev sql.NullInt64
+		var value []byte
+		if err := rows.Scan(&i, &at, &rev, &value); err != nil {
+			return err
+		}
+		doc := cas.Doc{Rev: uint64(rev.Int64), Value: value, At: instant(at)}
+		doc.Unchanged = rev.Valid && doc.Rev == reads[i].Rev
+		docs[i] = doc
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if n != len(reads) {
+		return fmt.Errorf("mysql: %d rows for %d documents", n, len(reads))
+	}
+	return nil
+}
+
+// Swap implements cas.DocumentStore. Each change is a statement.
+func (s *tableStore) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+	outcomes := make([]cas.Outcome, len(changes))
+	err := s.session(ctx, func(c *sql.Conn) error {
+		for i, change := range changes {
+			err := again(ctx, func() (err error) {
+				outcomes[i], err = swap(ctx, c, change)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if outcomes[i].Swapped {
+				s.changed(change)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+// changed sends the messages of a change that was made, and from time to time has old rows deleted.
+func (s *tableStore) changed(c cas.Change) {
+	here, elsewhere := s.listeners.Split(c.Messages)
+	s.sender.send(elsewhere)
+	s.listeners.Deliver(here)
+	if rand.N(sweptOnce) == 0 {
+		s.sender.sweep(sqltable.Key(c.Key))
+	}
+}
+
+// swap makes a change. The server's time comes with the reply as the last insert ID.
+func swap(ctx context.Context, c *sql.Conn, change cas.Change) (cas.Outcome, error) {
+	key := literal(sqltable.Key(change.Key))
+	rev := int64(change.Rev) + 1
+	until := fmt.Sprintf(`LAST_INSERT_ID(%s) + %d`, clock, change.Keep.Microseconds())
+	var statement string
+	if change.Rev == 0 {
+		rev = 1 + rand.Int64N(1<<62) // no earlier document under this key had it
+		statement = fmt.Sprintf(`INSERT INTO holdfast1_document (k, rev, until, value) VALUES (%s, %d, %s, %s)`, key, rev, until, literal(change.Value))
+	} else {
+		statement = fmt.Sprintf(`UPDATE holdfast1_document SET rev = %d, until = %s, value = %s WHERE k = %s AND rev = %d`,
+			rev, until, literal(change.Value), key, int64(change.Rev))
+	}
+	r, err := c.ExecContext(ctx, statement)
+	if err != nil && number(err) != dupEntry {
+		return cas.Outcome{}, err
+	}
+	if err == nil {
+		made, err := r.RowsAffected()
+		if err != nil {
+			return cas.Outcome{}, err
+		}
+		if made > 0 {
+			at, err := r.LastInsertId()
+			return cas.Outcome{Swapped: true, Doc: cas.Doc{Rev: uint64(rev), At: instant(at)}}, err
+		}
+	}
+	docs := make([]cas.Doc, 1)
+	err = read(ctx, c, []cas.Read{{Key: change.Key}}, docs)
+	return cas.Outcome{Doc: docs[0]}, err
+}
+
+// keysAtOnce is how many keys Keys reads in one statement.
+const keysAtOnce = 256
+
+// Keys implements cas.DocumentStore.
+func (s *tableStore) Keys(ctx context.Context, space cas.Space, prefix string) iter.Seq2[cas.Key, error] {
+	return func(yield func(cas.Key, error) bool) {
+		from, to := sqltable.Bounds(space, prefix)
+		for {
+			var keys [][]byte
+			err := s.session(ctx, func(c *sql.Conn) (err error) {
+				keys, err = column(ctx, c, fmt.Sprintf(`SELECT k FROM holdfast1_document WHERE k >= %s AND k < %s ORDER BY k LIMIT %d`,
+					literal(from), literal(to), keysAtOnce))
+				return err
+			})
+			if err != nil {
+				yield(cas.Key{}, err)
+				return
+			}
+			for _, k := range keys {
+				name, err := sqltable.Name(k)
+				if !yield(cas.Key{Space: space, Prefix: prefix, Name: name}, err) || err != nil {
+					return
+				}
+			}
+			if len(keys) < keysAtOnce {
+				return
+			}
+			from = append(bytes.Clone(keys[len(keys)-1]), 0) // the least key above
+		}
+	}
+}
+
+// column returns the values of a query's only column.
+func column(ctx context.Context, c *sql.Conn, query string) ([][]byte, error) {
+	rows, err := c.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all [][]byte
+	for rows.Next() {
+		var v []byte
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}
+
+// Listen implements cas.DocumentStore.
+func (s *tableStore) Listen(ctx context.Context, to cas.Address, deliver func([]byte), resync func()) (io.Closer, error) {
+	return s.listeners.Listen(ctx, to, deliver, resync)
+}
+
+// Waits implements cas.PacedStore.
+func (s *tableStore) Waits(client cas.Address, holderID string, ahead int) {
+	s.listeners.Waits(client, holderID, ahead)
+}
