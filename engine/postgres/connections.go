@@ -14,8 +14,9 @@ import (
 const (
 	// maxConnections is how many connections calls have at the same time.
 	maxConnections = 6
-	// connectTimeout bounds opening one.
-	connectTimeout = 5 * time.Second
+	// connectTimeout bounds opening one, with equal shares for all hosts: one that does not
+	// respond must not take the time of the others.
+	connectTimeout = callTimeout * 9 / 10
 	// closeTimeout bounds saying goodbye to the server.
 	closeTimeout = time.Second
 )
@@ -162,6 +163,10 @@ func (cs *connections) connect(ctx context.Context, received func(*pgconn.Notifi
 	// the server to cancel what it does.
 	config.BuildContextWatcherHandler = func(pg *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.DeadlineContextWatcherHandler{Conn: pg.Conn()}
+	}
+	share := connectTimeout / time.Duration(1+len(config.Fallbacks))
+	if config.ConnectTimeout <= 0 || config.ConnectTimeout > share {
+		config.ConnectTimeout = share
 	}
 	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { received(n) }
 	if cs.config.BeforeConnect != nil {

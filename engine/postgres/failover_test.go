@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -62,6 +64,22 @@ func TestFailoverToStandby(t *testing.T) {
 	}
 	requireNil(t, received.Release(t.Context()))
 	requireNil(t, again.Release(t.Context()))
+}
+
+// A host that accepts connections and does not respond is not in the way of the next one.
+func TestFirstHostHangs(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	name := newDatabase(t, server)
+	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
+	hangs, err := net.Listen("tcp", "127.0.0.1:0")
+	requireNil(t, err)
+	defer hangs.Close()
+	s := newStore(t, newPool(t, fmt.Sprintf("postgres://test@%s,%s/%s?sslmode=disable", hangs.Addr(), server.Addr(), name)))
+	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+	defer cancel()
+	_, err = s.Now(ctx)
+	requireNil(t, err)
 }
 
 // requireStandby checks that a standby is not available: for reads neither, since what it has may be old.
