@@ -14,6 +14,10 @@ import (
 // maxTombstones is how many tombstones a document keeps.
 const maxTombstones = 256
 
+// longestKeep is for how long a document is kept at most: a longer time, as of a mark for ever, may be none
+// in the unit of a store.
+const longestKeep = 100 * 365 * 24 * 3600 * queue.Second
+
 // draft is the document that operations make of the latest one, to be swapped for it.
 type draft struct {
 	document *document // the new one
@@ -74,7 +78,7 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	is.age(was, w.seen.Load())
 	d.bytes = is.encode()
 	d.marks = is.state.Marked != was.state.Marked
-	d.keep = translate.Duration(is.state.Forget - now)
+	d.keep = translate.Duration(min(is.state.Forget-now, longestKeep))
 	return d, nil
 }
 
