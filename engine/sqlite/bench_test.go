@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"syscall"
 	"testing"
@@ -34,6 +35,7 @@ func bareCommits(b *testing.B, parameters string) {
 	}
 	value := make([]byte, 200)
 	change := func() error {
+		binary.BigEndian.PutUint64(value, binary.BigEndian.Uint64(value)+1) // SQLite writes no row that stays as it was
 		c, err := db.Conn(b.Context())
 		if err != nil {
 			return err
