@@ -19,6 +19,10 @@ const (
 	maxDocument = 512 << 10
 	// longestPause bounds the pause after a conflict, in round trips.
 	longestPause = 16
+	// failurePause is by how much the pause grows with each failure in a row, and
+	// longestFailurePause bounds it: a store that is read-only refuses changes at once.
+	failurePause        = 20 * time.Millisecond
+	longestFailurePause = 500 * time.Millisecond
 )
 
 // write is the writer of a resource: it applies operations, all that wait at once, until
@@ -52,7 +56,7 @@ func present(ops []*operation) []*operation {
 // somebody else has changed it meanwhile.
 func (e *Engine) apply(w *writer, ops []*operation) {
 	deadline := time.Now().Add(e.timeout)
-	conflicts := 0
+	conflicts, failures := 0, 0
 	fresh := false // the document was read after the operations came
 	for len(ops) > 0 {
 		d, err := e.draft(w, ops)
@@ -99,6 +103,8 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				return
 			}
 			repeat(ops)
+			time.Sleep(min(time.Duration(failures)*failurePause, longestFailurePause)) // none after the first
+			failures++
 		case out.Swapped || bytes.Equal(out.Doc.Value, d.bytes): // or an earlier copy of the call has made it
 			out.Doc.Value = d.bytes
 			e.adopt(w, out.Doc, d.document)
