@@ -1,6 +1,7 @@
 package cas_test
 
 import (
+	"context"
 	"encoding/binary"
 	"testing"
 	"testing/synctest"
@@ -164,4 +165,39 @@ func setForget(t *testing.T, s cas.DocumentStore, at uint64) {
 	if outs, err := s.Swap(t.Context(), []cas.Change{{Key: key, Rev: docs[0].Rev, Value: old, Keep: 2 * time.Hour}}); err != nil || !outs[0].Swapped {
 		t.Fatal(outs, err)
 	}
+}
+
+// A change by such a machine keeps the document for as long as its holder may have its lease.
+func TestClockAheadKeepsADocument(t *testing.T) {
+	const ttl = time.Hour
+	s := &keeper{Memory: castest.NewMemory()}
+	newcomer(t, s, request("a.1", ttl, false))
+	key := cas.Key{Space: cas.Resources, Prefix: "p", Name: "n"}
+	docs, err := s.Read(t.Context(), []cas.Read{{Key: key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := docs[0].Value
+	binary.BigEndian.PutUint64(old[1:], 1) // the time to forget follows the version
+	if outs, err := s.Swap(t.Context(), []cas.Change{{Key: key, Rev: docs[0].Rev, Value: old, Keep: ttl}}); err != nil || !outs[0].Swapped {
+		t.Fatal(outs, err)
+	}
+	ahead := cas.New(s, 0)
+	if a, err := ahead.Acquire(t.Context(), request("b.1", time.Second, true)); err != nil || a.Status != engine.Queued {
+		t.Fatalf("%v, %v", a.Status, err)
+	}
+	if s.latest < ttl {
+		t.Errorf("a document with a lease of %v is kept for %v", ttl, s.latest)
+	}
+}
+
+// keeper is a store that records for how long the latest change is to be kept.
+type keeper struct {
+	*castest.Memory
+	latest time.Duration
+}
+
+func (k *keeper) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+	k.latest = changes[len(changes)-1].Keep
+	return k.Memory.Swap(ctx, changes)
 }

@@ -78,8 +78,19 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	is.age(was, w.seen.Load())
 	d.bytes = is.encode()
 	d.marks = is.state.Marked != was.state.Marked
-	d.keep = translate.Duration(min(is.state.Forget-now, longestKeep))
+	keep := max(is.state.Forget-now, is.longest()+e.params.Retention)
+	d.keep = translate.Duration(min(keep, longestKeep))
 	return d, nil
+}
+
+// longest returns the longest TTL of the leases of a document without deadlines: the time to forget it
+// may be by the clock of a machine that is behind.
+func (d *document) longest() queue.Time {
+	var ttl queue.Time
+	for i := range d.stamps {
+		ttl = max(ttl, d.state.Holders[i].Deadline)
+	}
+	return ttl
 }
 
 // unpad takes the pad out of the TTL of those who have joined the line: it is of this
