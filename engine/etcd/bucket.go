@@ -87,7 +87,7 @@ func (bs *buckets) find(key string, need time.Duration) (clientv3.LeaseID, bool)
 	bs.all = slices.DeleteFunc(bs.all, func(b *bucket) bool { return b.left(now) <= 0 })
 	var fit *bucket
 	for _, b := range bs.all {
-		if left := b.left(now); left < need || left > 3*need {
+		if left := b.left(now); left < need || left/3 > need {
 			continue
 		}
 		if _, ok := b.keys[key]; ok {
