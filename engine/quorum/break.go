@@ -44,7 +44,7 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 // breakOutcome waits until the outcome of a break is certain, and returns it.
 func (e *Engine) breakOutcome(p *fanOut[struct{}]) error {
 	c := e.majorityTally()
-	c.await(p, 0)
+	c.await(p)
 	switch {
 	case c.confirmed(), c.confirmations > 0 && c.removed():
 		return nil // no majority has it any more; its holder may have got the wake-up of one node

@@ -48,16 +48,19 @@ func (t *tally) removed() bool { return t.confirmations+len(t.gone) >= t.need }
 func (t *tally) final() bool { return t.confirmed() || len(t.gone) == t.nodes }
 
 // await adds answers until the outcome is certain. The remaining nodes have the grace period when
-// the lease is lost or removed, when it cannot be confirmed any more, and when there are no more
-// of them than nodes that are late: those have not answered the request for the lease either.
-func (t *tally) await(p *fanOut[struct{}], late int) {
-	for !t.final() {
+// the lease is lost or removed, when too many have failed for a majority, and when only nodes that
+// are late are left: those have not answered the request for the lease either.
+func (t *tally) await(p *fanOut[struct{}], late ...*node) {
+	for others := p.pending - len(late); !t.final(); {
 		r, ok := p.next()
 		if !ok {
 			return
 		}
+		if !slices.Contains(late, r.node) {
+			others--
+		}
 		t.add(r.node, r.err)
-		if t.lost() || t.removed() || len(t.failures) > t.nodes-t.need || p.pending <= late {
+		if t.lost() || t.removed() || 2*len(t.failures) >= t.nodes || others == 0 {
 			p.startGrace()
 		}
 	}

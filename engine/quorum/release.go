@@ -121,7 +121,7 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 	}
 	p.pending = len(late)
 	t.syncNow(p, use, t.syncStep)
-	c.await(p, len(late))
+	c.await(p, late...)
 	switch {
 	case c.confirmed():
 		return nil

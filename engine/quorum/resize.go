@@ -20,7 +20,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	use, _ := e.selectNodes(c.need)
 	p := newFanOut[struct{}](ctx, e, len(use))
 	t.syncNow(p, use, func(ctx context.Context, n *node) error { return t.resizeOn(ctx, n, weight) })
-	c.await(p, 0)
+	c.await(p)
 	switch {
 	case c.confirmed():
 		t.mu.Lock()
