@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -37,7 +38,21 @@ func (s *shop) sell(t testing.TB, ctx context.Context, m *holdfast.Mutex) error 
 	s.mu.Unlock()
 	s.sold.Add(1)
 	s.selling.Add(-1)
-	return lease.Release(context.Background())
+	if err := lease.Release(context.Background()); err != nil {
+		return releaseError{err}
+	}
+	return nil
+}
+
+// releaseError is the error of a release. If the store was away, the client repeats it.
+type releaseError struct{ error }
+
+func (e releaseError) Unwrap() error { return e.error }
+
+// repeated reports whether an error is of a release that the client repeats.
+func repeated(err error) bool {
+	var release releaseError
+	return errors.As(err, &release) && errors.Is(err, holdfast.ErrUnavailable)
 }
 
 // open runs sellers of several clients, each with turns, until all have had theirs.
