@@ -18,7 +18,7 @@ func documents() []Mutant {
 		},
 		{
 			Name: "a renewed lease keeps its stamp", File: folder + "draft.go", World: virtual.Documents, Checks: exclusion,
-			Patches: []Patch{{"			h.Deadline, is.stamps[i] = h.Deadline-now, was.stamps[b]+1\n", "			h.Deadline, is.stamps[i] = h.Deadline-now, was.stamps[b]\n"}},
+			Patches: []Patch{{"h.Deadline-now, max(was.stamps[b]+1, uint64(now))\n", "h.Deadline-now, max(was.stamps[b], min(0, uint64(now)))\n"}},
 		},
 		{
 			Name:  "an abandoned waiter is released although it holds",
@@ -28,7 +28,7 @@ func documents() []Mutant {
 		},
 		{
 			Name: "an abandoned waiter stays in the line", File: folder + "beats.go", World: virtual.TimedDocuments, Checks: []string{"leftovers", "deadlock", "hand-off"},
-			Patches: []Patch{{"	e.dismiss(client)\n", ""}},
+			Patches: []Patch{{"	e.dismiss(client, latest)\n", "	_ = latest\n"}},
 		},
 		{
 			Name:  "a pushed grant counts from its arrival on a store with a clock",
@@ -48,7 +48,7 @@ func documents() []Mutant {
 		},
 		{
 			Name: "nobody shows that its waiters poll", File: folder + "beats.go", World: virtual.Documents, Checks: []string{"starvation", "hand-off", "deadlock", "errors"},
-			Patches: []Patch{{"	if time.Since(own.at) < beatInterval {", "	if time.Since(own.at) < 1000*beatInterval {"}},
+			Patches: []Patch{{"time.Since(own.at) < beatInterval {", "time.Since(own.at) < 1000*beatInterval {"}},
 		},
 		{
 			Name: "dead waiters are granted", File: folder + "check.go", World: virtual.TimedDocuments, Checks: []string{"deadlock", "hand-off", "leftovers"},
