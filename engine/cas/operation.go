@@ -2,6 +2,7 @@ package cas
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -21,6 +22,8 @@ type operation struct {
 	apply   func(q *queue.Queue, at instant) queue.Answer
 
 	again bool // it may have had its effect before
+
+	writer *writer // of its resource
 
 	ctx  context.Context
 	sent time.Time
@@ -48,8 +51,8 @@ func (e *Engine) start(ctx context.Context, res engine.Resource, op *operation) 
 		close(op.done)
 		return
 	}
-	if w := e.writers.add(Key{Space: Resources, Prefix: res.Prefix, Name: res.Name}, op); w != nil {
-		go e.write(w)
+	if e.writers.add(Key{Space: Resources, Prefix: res.Prefix, Name: res.Name}, op) {
+		go e.write(op.writer)
 	}
 }
 
@@ -62,6 +65,9 @@ func (op *operation) wait(ctx context.Context) error {
 		case <-op.done:
 		default:
 			// The operation may still take effect. The caller sees no other field.
+			if trouble := op.writer.trouble.Load(); trouble != nil {
+				return fmt.Errorf("%w; the store: %w", ended(ctx), *trouble)
+			}
 			return ended(ctx)
 		}
 	}

@@ -2,6 +2,7 @@ package cas_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -222,5 +223,22 @@ func TestRenewalOfAMachineThatWasSuspended(t *testing.T) {
 		if a := newcomer(t, s, request("b.1", ttl, false)); a.Status != engine.Busy {
 			t.Errorf("%v after the renewal with a TTL of %v: %v", time.Since(sent), ttl, a.Status)
 		}
+	})
+}
+
+// A store that refuses changes for now is tried again; when the caller's time is over, the error
+// names why.
+func TestErrorNamesTheStoresTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := castest.NewMemory()
+		why := errors.New("the server is read-only")
+		e := cas.New(&hooked{DocumentStore: m, swap: func(context.Context, []cas.Change) ([]cas.Outcome, error) { return nil, why }}, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := e.Acquire(ctx, request("a.1", time.Minute, false))
+		if !errors.Is(err, engine.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, why) {
+			t.Errorf("got error %v, want it to name %v", err, why)
+		}
+		time.Sleep(10 * time.Second) // the operation ends
 	})
 }

@@ -94,6 +94,7 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 				w.fail(ops, err)
 				return
 			}
+			w.trouble.Store(&err)
 			if err := e.read(w); err != nil {
 				w.fail(ops, err)
 				return
@@ -195,6 +196,7 @@ func (e *Engine) adopt(w *writer, doc Doc, d *document) {
 
 // finish passes the results to the callers. They are true of the latest document.
 func (e *Engine) finish(w *writer, ops []*operation) {
+	w.trouble.Store(nil)
 	var shown queue.Time
 	if e.timed {
 		shown = w.doc.At.UnixMicro()

@@ -17,6 +17,9 @@ type writer struct {
 	running bool         // guarded by writers.mu
 	used    time.Time    // guarded by writers.mu
 
+	// trouble is the latest error of the store, since which no operation has been applied.
+	trouble atomic.Pointer[error]
+
 	doc    Doc                       // the document as last seen; the zero Doc is a guess that there is none
 	parsed *document                 // doc.Value, never changed; nil if doc is a guess
 	swept  int                       // see queue.Record
@@ -31,18 +34,17 @@ type writers struct {
 	sweepAt int
 }
 
-// add adds an operation to those that wait. It returns the writer if it does not run: the
-// caller has to start it.
-func (ws *writers) add(key Key, op *operation) *writer {
+// add adds an operation to those that wait. It reports whether the operation's writer does not
+// run: the caller has to start it.
+func (ws *writers) add(key Key, op *operation) (start bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w := ws.get(key)
+	op.writer = w
 	w.pending = append(w.pending, op)
-	if w.running {
-		return nil
-	}
+	start = !w.running
 	w.running = true
-	return w
+	return start
 }
 
 // take returns the operations that wait for a writer. If there are none, its run has ended.
