@@ -141,8 +141,8 @@ func (t *quorumLease) reportLate(n *node, err error) {
 	}
 }
 
-// syncNow calls nodes at once. Meanwhile nothing is put into their outboxes.
-func (t *quorumLease) syncNow(p *fanOut[struct{}], nodes []*node, do func(context.Context, *node) error) {
+// syncNow calls nodes at once, and end with each result. Meanwhile nothing is put into their outboxes.
+func (t *quorumLease) syncNow(p *fanOut[struct{}], nodes []*node, do func(context.Context, *node) error, end func(*node, error)) {
 	t.mu.Lock()
 	for _, n := range nodes {
 		t.onNode[n.index].syncing = true
@@ -150,7 +150,7 @@ func (t *quorumLease) syncNow(p *fanOut[struct{}], nodes []*node, do func(contex
 	t.mu.Unlock()
 	p.send(t.clientID(), nodes, func(ctx context.Context, n *node) (struct{}, error) {
 		return struct{}{}, do(ctx, n)
-	}, func(n *node, _ struct{}, err error) { t.endSync(n, err) })
+	}, func(n *node, _ struct{}, err error) { end(n, err) })
 }
 
 // endSync records the result of a call, which the node's outbox repeats if it failed. If the wanted
@@ -162,4 +162,13 @@ func (t *quorumLease) endSync(n *node, err error) {
 	if err == nil || unavailable(err) && err != errMarkUnconfirmed {
 		t.scheduleSync(n)
 	}
+}
+
+// endResize records that the call of a Resize has ended, whose result says nothing about what the
+// node needs by now: the lease may have been released meanwhile.
+func (t *quorumLease) endResize(n *node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onNode[n.index].syncing = false
+	t.scheduleSync(n)
 }

@@ -120,7 +120,7 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 		}
 	}
 	p.pending = len(late)
-	t.syncNow(p, use, t.syncStep)
+	t.syncNow(p, use, t.syncStep, t.endSync)
 	c.await(p, late...)
 	switch {
 	case c.confirmed():

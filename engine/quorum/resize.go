@@ -19,7 +19,8 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	c := tally{nodes: len(e.nodes), need: t.need}
 	use, _ := e.selectNodes(c.need)
 	p := newFanOut[struct{}](ctx, e, len(use))
-	t.syncNow(p, use, func(ctx context.Context, n *node) error { return t.resizeOn(ctx, n, weight) })
+	t.syncNow(p, use, func(ctx context.Context, n *node) error { return t.resizeOn(ctx, n, weight) },
+		func(n *node, _ error) { t.endResize(n) })
 	c.await(p)
 	switch {
 	case c.confirmed():

@@ -191,3 +191,27 @@ func TestReleaseWhileAResizeIsUnanswered(t *testing.T) {
 		<-time.After(time.Minute)
 	})
 }
+
+// A node receives the request for a lease late: its answer comes while a Resize is under way
+// there, and the lease has been released by then. The node does not keep it.
+func TestLateGrantDuringAResizeIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		c.nodes[2].slow(50*time.Millisecond, 0)
+		a, err := c.Acquire(t.Context(), rw("mine.a", 1000))
+		if err != nil || a.Status != engine.Granted {
+			t.Fatal(a, err)
+		}
+		c.nodes[2].slow(0, 200*time.Millisecond)
+		mine := engine.Held{ID: "mine.a", Token: a.Token}
+		if err := c.Resize(t.Context(), stock, mine, 1); err != nil {
+			t.Fatal(err)
+		}
+		c.mustRelease(t, mine)
+		c.nodes[2].slow(0, 0)
+		time.Sleep(time.Second)
+		c.wantNothingOf(t, "mine")
+		c.Leave("mine")
+		<-time.After(time.Minute)
+	})
+}
