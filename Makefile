@@ -22,9 +22,11 @@ define each
 @set -e; for m in $(MODULES); do echo "$(1) ($$m)"; (cd $$m && $(1)); done
 endef
 
+# The adapters of engine/cas, whose tests kill and stop servers of theirs.
+STORES  := $(patsubst %,engine/%,postgres mysql sqlite etcd zookeeper)
 # What is random for long, and what is under faults: scenes on real servers that take their time.
 RANDOM  := internal/primitivetest lab
-FAULTS  := internal/faulttest lab/live lab/programme lab/scenario bench
+FAULTS  := internal/faulttest lab/live lab/programme lab/scenario bench $(STORES)
 RULES   := internal/arch
 INSTALL := release
 ALL     := $(MODULES:%=./%/...)
@@ -38,7 +40,7 @@ test: redis databases shells ## what a change needs, with the race detector; ins
 # The suites of faults run one after the other and without the race detector, which makes
 # leases of 300 ms too short on two slow cores; make test-full and make soak have it.
 # The test of the release compiles everything anew on all cores, so it runs last.
-test-long: redis ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
+test-long: redis databases ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
 	code=0; $(GO) test -race -timeout=$(TIMEOUT) $$($(call packages,$(RANDOM),$(FAULTS))) || code=$$?; \
 		.ci/again -p=1 -timeout=$(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
 		$(GO) test -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
