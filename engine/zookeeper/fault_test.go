@@ -305,7 +305,13 @@ func leaderChanges(t *testing.T, ensemble *zkservers.Ensemble) {
 	if err := kept.Err(); err != nil {
 		t.Errorf("a lease of a minute was lost: %v", err)
 	}
-	if s, err := b.Snapshot(t.Context(), "kept"); err != nil || len(s.Holders) != 1 || s.Holders[0].Token != kept.Token() {
-		t.Errorf("%+v, %v", s, err)
+	var s holdfast.Snapshot
+	redistest.Await(t, 10*time.Second, "a connection", func() (connected bool) {
+		var err error
+		s, err = b.Snapshot(t.Context(), "kept")
+		return err == nil
+	})
+	if len(s.Holders) != 1 || s.Holders[0].Token != kept.Token() {
+		t.Errorf("%+v", s)
 	}
 }
