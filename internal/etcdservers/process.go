@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // process is one run of etcdmember.
@@ -48,7 +50,7 @@ func goOutput(module string, args ...string) (string, error) {
 func launch(path, argument string) (*process, error) {
 	p := &process{cmd: exec.Command(path, argument), log: &memberLog{ready: make(chan struct{})}, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = redistest.DieWithParent()
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -108,11 +108,7 @@ func (s *Server) Leads() bool {
 // Pause stops the process; Resume continues it.
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
-	err := s.process.cmd.Process.Signal(syscall.SIGSTOP)
-	if err == nil {
-		err = awaitStopped(s.process.cmd.Process.Pid)
-	}
-	if err != nil {
+	if err := redistest.Pause(s.process.cmd.Process); err != nil {
 		t.Fatalf("etcdservers: pause: %v", err)
 	}
 }

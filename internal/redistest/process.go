@@ -47,7 +47,7 @@ func (c config) launch(dir string, port int) (*process, error) {
 	}
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = DieWithParent()
 	// Do not wait for a child that rewrites the append-only file: it holds the pipe of a
 	// killed server.
 	p.cmd.WaitDelay = time.Second

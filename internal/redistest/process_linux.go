@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// dieWithParent makes the kernel kill a process when the one that started it dies, even by a
+// DieWithParent makes the kernel kill a process when the one that started it dies, even by a
 // timeout or kill -9.
-func dieWithParent() *syscall.SysProcAttr {
+func DieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 

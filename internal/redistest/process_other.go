@@ -4,8 +4,8 @@ package redistest
 
 import "syscall"
 
-// dieWithParent does nothing here: what a test process that is killed has started keeps running.
-func dieWithParent() *syscall.SysProcAttr { return nil }
+// DieWithParent does nothing here: what a test process that is killed has started keeps running.
+func DieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 // awaitStopped does nothing here.
 func awaitStopped(int) error { return nil }

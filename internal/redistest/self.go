@@ -18,7 +18,7 @@ func StartSelf(stderr io.Writer, env ...string) (cmd *exec.Cmd, in io.WriteClose
 	cmd.Args = os.Args[:1] // a program may be several, by its name
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = stderr
-	cmd.SysProcAttr = dieWithParent()
+	cmd.SysProcAttr = DieWithParent()
 	if in, err = cmd.StdinPipe(); err != nil {
 		return nil, nil, nil, err
 	}

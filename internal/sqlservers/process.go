@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // process is one run of a server.
@@ -87,7 +89,7 @@ func (s *Server) dress(cmd *exec.Cmd, log *logTail) {
 	cmd.Dir = s.dir // the account may have no right to the folder of the tests
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+s.dir)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = dieWithParent()
+	cmd.SysProcAttr = redistest.DieWithParent()
 	if s.as.set {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: s.as.uid, Gid: s.as.gid}
 	}

@@ -5,12 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"syscall"
 	"time"
 )
-
-// dieWithParent makes the kernel kill the server when the test process dies.
-func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // childrenOf returns the children of a process.
 func childrenOf(pid int) []int {

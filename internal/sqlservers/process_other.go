@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// dieWithParent has no equivalent here: the servers of a test process that is killed keep running.
-func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
-
 // childrenOf returns the children of a process.
 func childrenOf(pid int) []int {
 	table, err := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // process is one run of a server.
@@ -37,7 +39,7 @@ func launch(dir, config string) (*process, error) {
 		"-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 	p.cmd.Dir = dir
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = redistest.DieWithParent()
 	p.cmd.WaitDelay = time.Second
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
@@ -68,12 +70,7 @@ func classPath() (string, error) {
 	return "", errors.New("ZooKeeper is missing: run make databases, or see .ci/zookeeper")
 }
 
-func (p *process) pause() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	return awaitStopped(p.cmd.Process.Pid)
-}
+func (p *process) pause() error { return redistest.Pause(p.cmd.Process) }
 
 func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
