@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/internal/translate"
@@ -102,25 +101,21 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.timeout)
-	defer cancel()
 	reads := make([]Read, len(keys))
 	for i, k := range keys {
 		reads[i] = Read{Key: k}
 	}
-	sent := time.Now()
-	docs, err := e.store.Read(ctx, reads)
+	docs, err := e.readAll(ctx, reads)
 	if err != nil {
-		return nil, failure(err)
+		return nil, err
 	}
+	at, err := e.instant(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := at.now
 	views := make([]view, len(docs))
 	for i, doc := range docs {
-		e.clock.read(doc.At, sent)
-		at, err := e.instant(ctx)
-		if err != nil {
-			return nil, err
-		}
-		now := at.now
 		parsed, err := e.parse(keys[i], doc)
 		if err != nil {
 			return nil, err
