@@ -114,9 +114,7 @@ func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) 
 	if !granted {
 		return e.ballotFailed(ctx, a, t, r, need)
 	}
-	// The next proposal of this process is above the last turn on these nodes, so its turn is
-	// behind, whatever the clocks show.
-	e.tokens.observe(r.Resource, highestLast(t.votesSoFar(), engine.Granted))
+	e.tokens.observe(r.Resource, lastTurn(t.votesSoFar()))
 	if !usableFor(ttl, time.Since(t.sent)) {
 		a.withdraw(t)
 		return engine.Answer{}, false, fmt.Errorf("%w: quorum: %w", engine.ErrUnavailable, errTooLate)

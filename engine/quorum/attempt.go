@@ -24,7 +24,7 @@ type attemptState struct {
 	proposed uint64       // the latest token that was chosen here
 	maxNamed uint64       // the highest token in the ID of a ballot, since IDs must differ
 	repeats  int          // ballots whose token was not above it
-	used     time.Time    // when it was last requested or withdrawn
+	used     time.Time    // when it was requested or withdrawn last
 }
 
 // lock admits one Acquire of this holder ID at a time.
@@ -37,12 +37,7 @@ func (a *attemptState) lock(ctx context.Context) error {
 	}
 }
 
-func (a *attemptState) unlock() {
-	a.mu.Lock()
-	a.used = time.Now()
-	a.mu.Unlock()
-	<-a.busy
-}
+func (a *attemptState) unlock() { <-a.busy }
 
 // status returns the lease, or how the attempt ended, or neither.
 func (a *attemptState) status() (*quorumLease, engine.Cause) {

@@ -29,12 +29,12 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	use, skip := e.selectNodes(e.majority)
 	p := newFanOut[struct{}](ctx, e, len(use))
 	p.send(client, use, func(ctx context.Context, n *node) (struct{}, error) {
-		return struct{}{}, breakOn(ctx, n)
-	}, func(n *node, _ struct{}, err error) {
+		err := breakOn(ctx, n)
 		if unavailable(err) {
 			repeat(n)
 		}
-	})
+		return struct{}{}, err
+	}, repeat)
 	for _, n := range skip {
 		repeat(n)
 	}
@@ -44,7 +44,15 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 // breakOutcome waits until the outcome of a break is certain, and returns it.
 func (e *Engine) breakOutcome(p *fanOut[struct{}]) error {
 	c := e.majorityTally()
-	c.await(p)
+	for !c.final() {
+		r, ok := p.next()
+		if !ok {
+			break
+		}
+		if c.add(r.node, r.err); c.lost() || c.removed() {
+			p.startGrace()
+		}
+	}
 	switch {
 	case c.confirmed(), c.confirmations > 0 && c.removed():
 		return nil // no majority has it any more; its holder may have got the wake-up of one node

@@ -22,15 +22,17 @@ type quorumLease struct {
 	request  engine.Request // zero: another process acquired the lease
 	turn     *turn          // its place in the queues; nil: it does not wait
 
-	mu          sync.Mutex
-	onNode      []nodeLease
-	votes       []vote        // by node
-	provisional bool          // it does not have its full TTL yet, and Acquire has not returned
-	fullTTL     time.Duration // zero: it was granted with its full TTL
-	ended       bool          // it has to be removed from all nodes
-	removal     engine.Release
-	lateReplies chan<- nodeReply[struct{}] // of a release that waits for late answers
-	verdict     verdict
+	mu           sync.Mutex
+	onNode       []nodeLease
+	votes        []vote        // by node
+	provisional  bool          // it does not have its full TTL yet, and Acquire has not returned
+	fullTTL      time.Duration // zero: it was granted with its full TTL
+	ended        bool          // it has to be removed from all nodes
+	removal      engine.Release
+	lateReplies  chan<- nodeReply[struct{}] // of a release that waits for late answers
+	verdict      verdict
+	mostAnswered chan struct{} // closed at the verdict enoughAnswers
+	decided      chan struct{} // closed at the verdicts granted and refused
 }
 
 // frontPlace is ahead of all turns. It is the place of a lease that is requested again, and of
@@ -39,11 +41,12 @@ var frontPlace = engine.Held{Token: 1}
 
 // propose runs a ballot under a new ID on the nodes, until it is decided. The request has the
 // holder ID, and the token as ballot. yields, if not nil, is released in the same step.
-func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request, need int, yields *quorumLease, turn *turn) (t *quorumLease, ttl time.Duration, held bool) {
+func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request, need int, yields *quorumLease, turn *turn) (t *quorumLease, ttl time.Duration, granted bool) {
 	r.Yields = engine.Held{}
 	t = &quorumLease{
 		e: e, res: r.Resource, holderID: r.ID, token: r.Ballot, need: need, sent: time.Now(), request: r, turn: turn,
 		onNode: make([]nodeLease, len(e.nodes)), votes: make([]vote, len(e.nodes)),
+		decided: make(chan struct{}), mostAnswered: make(chan struct{}),
 	}
 	t.request.Queue, t.request.Turn = false, frontPlace
 	use, skip := e.selectNodes(need)
@@ -55,9 +58,7 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 	for _, n := range skip {
 		t.onNode[n.index].state, t.votes[n.index] = absent, vote{answered: true, err: errNotCalled}
 	}
-	a.add(t)
-	p := newFanOut[engine.Answer](ctx, e, len(use))
-	p.send(t.clientID(), use, func(ctx context.Context, n *node) (engine.Answer, error) {
+	callNodes(ctx, e, t.clientID(), use, need, func(ctx context.Context, n *node) (engine.Answer, error) {
 		if t.isEnded() {
 			return engine.Answer{}, errNotCalled
 		}
@@ -67,18 +68,11 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 		}
 		return n.Acquire(ctx, r)
 	}, t.addVote)
-	for v := undecided; v < granted; v = t.verdictSoFar() {
-		if v == enoughAnswers {
-			p.startGrace()
-		}
-		if _, more := p.next(); !more {
-			break
-		}
-	}
-	ttl, held = t.grantedTTL()
+	a.add(t)
+	ttl, granted = t.wait(ctx)
 	// Nodes that granted it have used up the reserved tokens too, even if it is withdrawn.
 	e.tokens.observe(r.Resource, t.token+r.Reserve)
-	return t, ttl, held
+	return t, ttl, granted
 }
 
 // isEnded reports whether the ballot has to be removed from all nodes.
@@ -95,26 +89,56 @@ func (t *quorumLease) addVote(n *node, a engine.Answer, err error) {
 	defer t.mu.Unlock()
 	t.recordAnswer(n, a, err)
 	t.votes[n.index] = vote{answered: true, ans: a, err: err}
-	if t.verdict < granted {
-		t.verdict = decide(t.votes, t.need)
+	if t.verdict >= granted {
+		return
+	}
+	before := t.verdict
+	t.verdict = decide(t.votes, t.need)
+	if t.verdict >= enoughAnswers && before < enoughAnswers {
+		close(t.mostAnswered)
+	}
+	if t.verdict >= granted {
+		close(t.decided)
 	}
 }
 
-func (t *quorumLease) verdictSoFar() verdict {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.verdict
-}
-
-// grantedTTL returns whether the lease is held, and for how long: the shortest of the longest TTLs
-// that enough nodes grant.
-func (t *quorumLease) grantedTTL() (ttl time.Duration, held bool) {
+// wait returns when the ballot is decided, ctx or nodeTimeout has ended, or enough nodes have
+// answered and the others are slow. It returns whether the lease is held, and for how long.
+func (t *quorumLease) wait(ctx context.Context) (time.Duration, bool) {
+	most := t.mostAnswered
+	timeout := time.NewTimer(nodeTimeout)
+	defer timeout.Stop()
+	for waiting := true; waiting; {
+		select {
+		case <-most:
+			most = nil
+			timeout.Reset(t.e.gracePeriod(t.unanswered(), time.Since(t.sent)))
+			continue
+		case <-t.decided:
+		case <-timeout.C:
+		case <-ctx.Done():
+		}
+		waiting = false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.verdict != granted {
 		return 0, false
 	}
-	return kthLargest(t.votes, t.need, engine.Granted, func(a engine.Answer) time.Duration { return a.TTL }), true
+	return grantedTTL(t.votes, t.need), true
+}
+
+// unanswered returns the nodes that have not answered the request.
+func (t *quorumLease) unanswered() []*node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var nodes []*node
+	for i, v := range t.votes {
+		if !v.answered {
+			nodes = append(nodes, t.e.nodes[i])
+		}
+	}
+	return nodes
 }
 
 func (t *quorumLease) clientID() string { return engine.ClientOf(t.holderID) }

@@ -14,6 +14,7 @@ type nodeLease struct {
 	weight      int         // the weight that the node has confirmed
 	provisional bool        // granted for the claim window and not extended since
 	mayBeMarked bool        // by a grant that failed
+	resizing    bool        // a Resize is in flight
 	syncing     bool        // a call about it is in the outbox or in flight
 	awaited     bool        // a release waits for its outcome
 }

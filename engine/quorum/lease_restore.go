@@ -76,13 +76,17 @@ func (t *quorumLease) restore(m nodeRenewal, ttl time.Duration) {
 	if !ok {
 		return
 	}
-	callNodes(context.Background(), t.e, t.clientID(), []*node{m.n}, func(ctx context.Context, n *node) (engine.Answer, error) {
+	callNodes(context.Background(), t.e, t.clientID(), []*node{m.n}, 1, func(ctx context.Context, n *node) (engine.Answer, error) {
 		a, err := n.Acquire(ctx, r)
 		if err != nil || a.Status != engine.Marked || r.Mark == 0 {
 			return a, err
 		}
 		// The lease ended there but its mark did not. The other nodes have both.
-		if err := endMark(ctx, n, r.Resource, m.name.Token, m.name.Token+t.request.Reserve); err != nil {
+		s, err := n.Snapshot(ctx, r.Resource)
+		if err != nil || s.Token-m.name.Token > t.request.Reserve {
+			return a, err
+		}
+		if err := n.Break(ctx, r.Resource, engine.Break{ID: engine.MarkID}); unavailable(err) {
 			return a, err
 		}
 		return n.Acquire(ctx, r)

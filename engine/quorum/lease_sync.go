@@ -43,8 +43,7 @@ func (t *quorumLease) needsSync(n *node) bool {
 	case releasing, withdrawing:
 		return true
 	case held:
-		// Weights never grow; one of 0 is not known.
-		return s.provisional && t.fullTTL > 0 || t.request.Weight > 0 && (s.weight == 0 || s.weight > t.request.Weight)
+		return s.provisional && t.fullTTL > 0 || !s.resizing && t.request.Weight > 0 && s.weight != t.request.Weight
 	}
 	return false
 }
@@ -141,34 +140,21 @@ func (t *quorumLease) reportLate(n *node, err error) {
 	}
 }
 
-// syncNow calls nodes at once, and end with each result. Meanwhile nothing is put into their outboxes.
-func (t *quorumLease) syncNow(p *fanOut[struct{}], nodes []*node, do func(context.Context, *node) error, end func(*node, error)) {
+// setSyncing records that nodes are being called, so nothing is put into their outboxes.
+func (t *quorumLease) setSyncing(nodes []*node) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, n := range nodes {
 		t.onNode[n.index].syncing = true
 	}
-	t.mu.Unlock()
-	p.send(t.clientID(), nodes, func(ctx context.Context, n *node) (struct{}, error) {
-		return struct{}{}, do(ctx, n)
-	}, func(n *node, _ struct{}, err error) { end(n, err) })
 }
 
-// endSync records the result of a call, which the node's outbox repeats if it failed. If the wanted
-// state has changed meanwhile, the next call is scheduled.
+// endSync records the result of a call. If it failed, the node's outbox repeats it.
 func (t *quorumLease) endSync(n *node, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.onNode[n.index].syncing = false
-	if err == nil || unavailable(err) && err != errMarkUnconfirmed {
+	if unavailable(err) && err != errMarkUnconfirmed {
 		t.scheduleSync(n)
 	}
-}
-
-// endResize records that the call of a Resize has ended, whose result says nothing about what the
-// node needs by now: the lease may have been released meanwhile.
-func (t *quorumLease) endResize(n *node) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.onNode[n.index].syncing = false
-	t.scheduleSync(n)
 }

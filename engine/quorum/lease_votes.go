@@ -101,8 +101,13 @@ func countError(votes []vote, target error) int {
 	return count(votes, func(v vote) bool { return v.failed(target) })
 }
 
+// grantedTTL returns the TTL that enough nodes grant: the shortest of the need longest.
+func grantedTTL(votes []vote, need int) time.Duration {
+	return kthLargest(votes, need, engine.Granted, func(a engine.Answer) time.Duration { return a.TTL })
+}
+
 // kthLargest returns the k-th largest value of the answers with a status; 0 if there are fewer.
-func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(engine.Answer) T) (none T) {
+func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(engine.Answer) T) T {
 	var all []T
 	for _, v := range votes {
 		if v.status(s) {
@@ -110,6 +115,7 @@ func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(
 		}
 	}
 	if len(all) < k {
+		var none T
 		return none
 	}
 	slices.Sort(all)
@@ -184,6 +190,10 @@ func behindWaiters(votes []vote, need int, waits bool) bool {
 		return v.status(engine.Busy) && (v.ans.Position > 0 || !waits && v.ans.Waiters > 0)
 	}) > len(votes)-need
 }
+
+// lastTurn returns the place of the last turn on the nodes that have granted. The next proposal
+// of this process is above it, so its turn is behind, whatever the clocks show.
+func lastTurn(votes []vote) uint64 { return highestLast(votes, engine.Granted) }
 
 // notGranted returns the error of a ballot that gives no better answer.
 func notGranted(votes []vote, need int) error {

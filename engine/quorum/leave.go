@@ -57,9 +57,7 @@ func (d *dispatcher) leave(id string) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for ; d.idle > 0; d.idle-- {
-		d.work <- nil
-	}
+	d.stopWorkers(d.idleWorkers)
 	if w != nil {
 		w.cancel()
 		for _, n := range d.nodes {

@@ -10,16 +10,19 @@ import (
 // dispatcher makes the calls to the nodes in reusable worker goroutines: a call needs a deep
 // stack, and growing one costs as much as the round trip.
 type dispatcher struct {
-	mu      sync.Mutex // guards the nodes, too
-	nodes   []*node
-	clients map[string]*clientCalls // that have calls in flight or in an outbox
-	work    chan *nodeCall          // for idle workers; nil ends one
-	idle    int                     // workers
+	mu           sync.Mutex // guards the nodes, too
+	nodes        []*node
+	clients      map[string]*clientCalls // that have calls in flight or in an outbox
+	work         chan *nodeCall          // for idle workers; nil ends one
+	idleWorkers  int
+	spareWorkers int // the fewest that were idle since the last sweep
+	sweeping     bool
 }
 
 const (
-	// workerLife is how long a worker lives if it is idle then, and so how long one is idle at most.
-	workerLife = 50 * time.Millisecond
+	// workerSweepInterval is how often idle workers are ended. An idle worker ends after one to two
+	// intervals.
+	workerSweepInterval = 25 * time.Millisecond
 	// maxIdleWorkers is the maximum number of idle workers.
 	maxIdleWorkers = 512
 	// maxInFlight is the maximum number of calls in flight to a node that does not answer.
@@ -55,15 +58,15 @@ type nodeCall struct {
 	probe bool // the node was down
 }
 
-// send calls each of the nodes. If a node is slow and behind the others, its call waits until an
-// earlier one has ended. So goroutines and connections do not accumulate at a node that hangs, and a
-// slow node still takes part.
-func (d *dispatcher) send(id string, to []*node, each nodeCall) {
+// send calls each of the nodes, of which need must answer. If a node is slow and behind the
+// others, its call waits until an earlier one has ended. So goroutines and connections do not
+// accumulate at a node that hangs, and a slow node still takes part.
+func (d *dispatcher) send(id string, to []*node, need int, each nodeCall) {
 	var leftOut []*node
 	each.created = time.Now()
 	calls := slices.Repeat([]nodeCall{each}, len(to))
 	d.mu.Lock()
-	limit := d.inFlightLimit()
+	limit := inFlightLimit(to, need)
 	for i, n := range to {
 		c := &calls[i]
 		c.n = n
@@ -84,16 +87,19 @@ func (d *dispatcher) send(id string, to []*node, each nodeCall) {
 	}
 }
 
-// inFlightLimit returns how many calls a node may have in flight: twice as many as the nodes of a
-// majority have, and a margin.
-func (d *dispatcher) inFlightLimit() int {
+// inFlightLimit returns how many calls a node may have in flight: twice as many as the
+// nodes that are needed have, and a margin.
+func inFlightLimit(to []*node, need int) int {
+	if len(to) <= need {
+		return maxInFlight
+	}
 	var few [8]int
 	inFlight := few[:0]
-	for _, n := range d.nodes {
+	for _, n := range to {
 		inFlight = append(inFlight, n.inFlight)
 	}
 	slices.Sort(inFlight)
-	return min(inFlightMargin+2*inFlight[len(d.nodes)/2], maxInFlight)
+	return min(inFlightMargin+2*inFlight[max(0, need-1)], maxInFlight)
 }
 
 // addCall counts a call of a client, which may be new. The mutex is held.
@@ -132,17 +138,16 @@ func (d *dispatcher) startCall(c *nodeCall, now time.Time) {
 
 // assign passes a call to a worker. The mutex is held.
 func (d *dispatcher) assign(c *nodeCall) {
-	if d.idle == 0 {
+	if d.idleWorkers == 0 {
 		go d.worker(c)
 		return
 	}
-	d.idle--
+	d.idleWorkers--
+	d.spareWorkers = min(d.spareWorkers, d.idleWorkers)
 	d.work <- c
 }
 
 func (d *dispatcher) worker(c *nodeCall) {
-	end := time.NewTimer(workerLife)
-	defer end.Stop()
 	for c != nil {
 		switch {
 		case c.expired:
@@ -158,28 +163,10 @@ func (d *dispatcher) worker(c *nodeCall) {
 		}
 		next, wait := d.nextCall(c)
 		if wait {
-			select {
-			case next = <-d.work:
-			case <-end.C:
-				if !d.dismissIdle() {
-					next = <-d.work // it has just been assigned
-					end.Reset(workerLife)
-				}
-			}
+			next = <-d.work
 		}
 		c = next
 	}
-}
-
-// dismissIdle counts off an idle worker. It returns false if a call was assigned to each of them.
-func (d *dispatcher) dismissIdle() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.idle == 0 {
-		return false
-	}
-	d.idle--
-	return true
 }
 
 // recordResult records how a call ended. It must be called before the result has any other
@@ -190,8 +177,8 @@ func (d *dispatcher) recordResult(c *nodeCall, err error) {
 	c.n.endCall(c, err)
 }
 
-// nextCall ends a call, and returns the next one for its worker, from the same node's outbox. If there
-// is none, it reports whether the worker has to wait for one or ends.
+// nextCall returns the next call for a worker, from the same node's outbox. If there is none, it
+// reports whether the worker has to wait for one or ends.
 func (d *dispatcher) nextCall(c *nodeCall) (next *nodeCall, wait bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -209,9 +196,35 @@ func (d *dispatcher) nextCall(c *nodeCall) (next *nodeCall, wait bool) {
 		}
 		return next, false
 	}
-	if c.client.ctx.Err() != nil || d.idle == maxIdleWorkers {
-		return nil, false
+	if c.client.id == "" || c.client.ctx.Err() != nil || d.idleWorkers == maxIdleWorkers {
+		return nil, false // Leave is never called for the client ""
 	}
-	d.idle++
+	d.idleWorkers++
+	if !d.sweeping {
+		d.sweeping = true
+		time.AfterFunc(workerSweepInterval, d.sweepWorkers)
+	}
 	return nil, true
+}
+
+// sweepWorkers ends the workers that were idle since the last sweep. A timer for each worker
+// would cost more per call than it saves.
+func (d *dispatcher) sweepWorkers() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopWorkers(d.spareWorkers)
+	d.spareWorkers = d.idleWorkers
+	d.sweeping = d.idleWorkers > 0
+	if d.sweeping {
+		time.AfterFunc(workerSweepInterval, d.sweepWorkers)
+	}
+}
+
+// stopWorkers ends idle workers. The mutex is held.
+func (d *dispatcher) stopWorkers(n int) {
+	for range n {
+		d.idleWorkers--
+		d.work <- nil
+	}
+	d.spareWorkers = min(d.spareWorkers, d.idleWorkers)
 }

@@ -19,13 +19,13 @@ const (
 // errNotCalled stands for the answer of a node that was not called.
 var errNotCalled = fmt.Errorf("%w: it was not called, having been silent of late", engine.ErrUnavailable)
 
-// callNodes calls nodes concurrently. done gets the answers, in any order and concurrently. It gets
-// errNotCalled for a node whose call waited in the outbox until the answer was no longer needed or
-// the client left. A call continues after the caller's ctx has ended. A healthy node is bounded by
-// its own timeouts, since a ctx that can end makes every call more expensive; a node that is down
-// gets nodeTimeout.
-func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
-	e.dispatcher.send(client, to, nodeCall{
+// callNodes calls nodes concurrently, of which need must answer. done gets the answers, in any
+// order and concurrently. It gets errNotCalled for a node whose call waited in the outbox until
+// the answer was no longer needed or the client left. A call continues after the caller's ctx
+// has ended. A healthy node is bounded by its own timeouts, since a ctx that can end makes
+// every call more expensive; a node that is down gets nodeTimeout.
+func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
+	e.dispatcher.send(client, to, need, nodeCall{
 		ctx: context.WithoutCancel(ctx),
 		run: func(ctx context.Context, c *nodeCall) {
 			v, err := do(ctx, c.n)
@@ -64,14 +64,13 @@ func newFanOut[T any](ctx context.Context, e *Engine, replies int) *fanOut[T] {
 	return &fanOut[T]{ctx: ctx, e: e, sent: time.Now(), replies: make(chan nodeReply[T], replies), timer: time.NewTimer(nodeTimeout)}
 }
 
-// send calls nodes. done, which may be nil, gets each answer as callNodes yields it, also those
-// that arrive after the last call of next.
-func (p *fanOut[T]) send(client string, to []*node, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
+// send calls nodes. notCalled, which may be nil, gets those that are not called in the end.
+func (p *fanOut[T]) send(client string, to []*node, do func(context.Context, *node) (T, error), notCalled func(*node)) {
 	p.pending += len(to)
 	p.unanswered = slices.Clone(to)
-	callNodes(p.ctx, p.e, client, to, do, func(n *node, v T, err error) {
-		if done != nil {
-			done(n, v, err)
+	callNodes(p.ctx, p.e, client, to, min(p.e.majority, len(to)), do, func(n *node, v T, err error) {
+		if err == errNotCalled && notCalled != nil {
+			notCalled(n)
 		}
 		p.replies <- nodeReply[T]{n, v, err}
 	})

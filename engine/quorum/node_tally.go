@@ -47,25 +47,6 @@ func (t *tally) removed() bool { return t.confirmations+len(t.gone) >= t.need }
 // the first answers may only report that the lease is gone, and later ones the cause.
 func (t *tally) final() bool { return t.confirmed() || len(t.gone) == t.nodes }
 
-// await adds answers until the outcome is certain. The remaining nodes have the grace period when
-// the lease is lost or removed, when too many have failed for a majority, and when only nodes that
-// are late are left: those have not answered the request for the lease either.
-func (t *tally) await(p *fanOut[struct{}], late ...*node) {
-	for others := p.pending - len(late); !t.final(); {
-		r, ok := p.next()
-		if !ok {
-			return
-		}
-		if !slices.Contains(late, r.node) {
-			others--
-		}
-		t.add(r.node, r.err)
-		if t.lost() || t.removed() || 2*len(t.failures) >= t.nodes || others == 0 {
-			p.startGrace()
-		}
-	}
-}
-
 // cause returns the cause that most nodes report, of those that have recorded one. If several
 // are reported equally often, it returns the first.
 func (t *tally) cause() *engine.NotHeldError {
@@ -85,27 +66,24 @@ func (t *tally) cause() *engine.NotHeldError {
 	return &engine.NotHeldError{Cause: best}
 }
 
-// refusedBy counts the nodes that have failed with an error.
-func (t *tally) refusedBy(target error) int {
-	n := 0
-	for _, err := range t.failures {
-		if errors.Is(err, target) {
-			n++
-		}
-	}
-	return n
-}
-
 // shortfall returns the error of an operation that too few nodes have confirmed: how many
 // have, and why the others have not. It matches ErrDenied if so many nodes deny it that the
 // others are too few.
 func (t *tally) shortfall(ctx context.Context, what string) error {
+	denied := 0
+	texts := make([]string, 0, len(t.failures))
+	for _, err := range t.failures {
+		if errors.Is(err, engine.ErrDenied) {
+			denied++
+		}
+		texts = append(texts, err.Error())
+	}
 	text := fmt.Sprintf("quorum: %d of %d nodes %s, %d are needed", t.confirmations, t.nodes, what, t.need)
-	if len(t.failures) > 0 {
-		text += " (" + strings.ReplaceAll(errors.Join(t.failures...).Error(), "\n", "; ") + ")"
+	if len(texts) > 0 {
+		text += " (" + strings.Join(texts, "; ") + ")"
 	}
 	switch {
-	case t.refusedBy(engine.ErrDenied) > t.nodes-t.need:
+	case denied > t.nodes-t.need:
 		return fmt.Errorf("%w: %s", engine.ErrDenied, text)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s", contextError(ctx), text)

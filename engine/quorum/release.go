@@ -119,9 +119,28 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 			c.add(n, t.leaveToOutbox(n))
 		}
 	}
+	t.setSyncing(use)
 	p.pending = len(late)
-	t.syncNow(p, use, t.syncStep, t.endSync)
-	c.await(p, late...)
+	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
+		err := t.syncStep(ctx, n)
+		t.endSync(n, err)
+		return struct{}{}, err
+	}, func(n *node) { t.endSync(n, errNotCalled) })
+	for called := len(use); !c.final(); {
+		if called == 0 && len(use) > 0 {
+			p.startGrace() // the others have not answered the request either
+		}
+		reply, ok := p.next()
+		if !ok {
+			break
+		}
+		if slices.Contains(use, reply.node) {
+			called--
+		}
+		if c.add(reply.node, reply.err); c.lost() || c.removed() {
+			p.startGrace() // enough nodes are free for the next holder
+		}
+	}
 	switch {
 	case c.confirmed():
 		return nil

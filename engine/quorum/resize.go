@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -18,10 +19,26 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	}
 	c := tally{nodes: len(e.nodes), need: t.need}
 	use, _ := e.selectNodes(c.need)
+	t.startResize(use)
 	p := newFanOut[struct{}](ctx, e, len(use))
-	t.syncNow(p, use, func(ctx context.Context, n *node) error { return t.resizeOn(ctx, n, weight) },
-		func(n *node, _ error) { t.endResize(n) })
-	c.await(p)
+	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
+		err := t.resizeOn(ctx, n, weight)
+		t.endResize(n, err)
+		return struct{}{}, err
+	}, func(n *node) { t.endResize(n, errNotCalled) })
+	tooHeavy := 0
+	for !c.final() && tooHeavy <= c.nodes-c.need {
+		r, ok := p.next()
+		if !ok {
+			break
+		}
+		if errors.Is(r.err, engine.ErrTooHeavy) {
+			tooHeavy++
+		}
+		if c.add(r.node, r.err); c.lost() {
+			p.startGrace()
+		}
+	}
 	switch {
 	case c.confirmed():
 		t.mu.Lock()
@@ -32,7 +49,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 		return nil
 	case c.lost():
 		return c.cause()
-	case c.refusedBy(engine.ErrTooHeavy) > c.nodes-c.need:
+	case tooHeavy > c.nodes-c.need:
 		return engine.ErrTooHeavy
 	}
 	return c.shortfall(ctx, "changed the weight")
@@ -48,4 +65,24 @@ func (t *quorumLease) resizeOn(ctx context.Context, n *node, weight int) error {
 		s.weight = weight
 	}
 	return err
+}
+
+// startResize records that nodes are called to resize the lease. No other call waits for that: a
+// release that they need meanwhile is scheduled as usual.
+func (t *quorumLease) startResize(nodes []*node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range nodes {
+		t.onNode[n.index].resizing = true
+	}
+}
+
+// endResize puts the call of a node that has not changed the weight into its outbox.
+func (t *quorumLease) endResize(n *node, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onNode[n.index].resizing = false
+	if unavailable(err) {
+		t.scheduleSync(n)
+	}
 }

@@ -159,28 +159,16 @@ func (e *Engine) ListMarks(ctx context.Context, prefix, pattern string) iter.Seq
 	})
 }
 
-// each yields the merged snapshots of all resources that nodes list, if they pass the filter.
+// each yields the merged snapshots that pass the filter.
 func (e *Engine) each(ctx context.Context, wanted func(engine.Snapshot) bool, list func(context.Context, *node) iter.Seq2[engine.Snapshot, error]) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
-		lists, err := e.lists(ctx, list)
-		seen := make(map[engine.Resource]bool)
-		for _, l := range lists {
-			for name := range l {
-				if seen[name] {
-					continue
-				}
-				seen[name] = true
-				if err := e.ready(ctx); err != nil {
-					yield(engine.Snapshot{}, err)
-					return
-				}
-				all := make([]nodeSnapshot, len(lists))
-				for i, l := range lists {
-					all[i].Snapshot = l[name] // a node that does not list it shows no holder
-				}
-				if s := e.merge(name, all); wanted(s) && !yield(s, nil) {
-					return
-				}
+		found, err := e.list(ctx, list)
+		for _, s := range found {
+			if err = e.ready(ctx); err != nil {
+				break
+			}
+			if wanted(s) && !yield(s, nil) {
+				return
 			}
 		}
 		if err != nil {
@@ -189,12 +177,12 @@ func (e *Engine) each(ctx context.Context, wanted func(engine.Snapshot) bool, li
 	}
 }
 
-// lists returns what a majority of the nodes at least lists.
-func (e *Engine) lists(ctx context.Context, list func(context.Context, *node) iter.Seq2[engine.Snapshot, error]) ([]map[engine.Resource]engine.Snapshot, error) {
+// list merges the lists of the nodes.
+func (e *Engine) list(ctx context.Context, list func(context.Context, *node) iter.Seq2[engine.Snapshot, error]) ([]engine.Snapshot, error) {
 	if err := e.ready(ctx); err != nil {
 		return nil, err
 	}
-	return collect(ctx, e, "", "listed", func(ctx context.Context, n *node) (map[engine.Resource]engine.Snapshot, error) {
+	lists, err := collect(ctx, e, "", "listed", func(ctx context.Context, n *node) (map[engine.Resource]engine.Snapshot, error) {
 		all := make(map[engine.Resource]engine.Snapshot)
 		for s, err := range list(ctx, n) {
 			if err != nil {
@@ -204,4 +192,23 @@ func (e *Engine) lists(ctx context.Context, list func(context.Context, *node) it
 		}
 		return all, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	var out []engine.Snapshot
+	seen := make(map[engine.Resource]bool)
+	for _, l := range lists {
+		for name := range l {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			all := make([]nodeSnapshot, len(lists))
+			for i, l := range lists {
+				all[i].Snapshot = l[name] // a node that does not list it shows no holder
+			}
+			out = append(out, e.merge(name, all))
+		}
+	}
+	return out, nil
 }

@@ -107,12 +107,12 @@ func (a *attemptState) leaveQueue(ctx context.Context) {
 	}
 	p := newFanOut[struct{}](ctx, t.e, len(on))
 	p.send(engine.ClientOf(t.id), on, func(ctx context.Context, n *node) (struct{}, error) {
-		return struct{}{}, n.Release(ctx, t.removal(n))
-	}, func(n *node, _ struct{}, err error) {
+		err := n.Release(ctx, t.removal(n))
 		if unavailable(err) {
 			t.removeFrom(n)
 		}
-	})
+		return struct{}{}, err
+	}, t.removeFrom)
 	p.startGrace()
 	for more := true; more; {
 		_, more = p.next()
