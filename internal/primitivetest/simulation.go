@@ -188,6 +188,9 @@ func (w *simulation) close(names ...string) []string {
 		}
 	}
 	if w.virtual() {
+		for _, name := range names {
+			w.idle(name) // on a store without a clock, what is dead is timed from the first look
+		}
 		w.elapse(10 * time.Second)
 	}
 	for _, net := range w.nets {
