@@ -1,0 +1,140 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+)
+
+// doctorCmd is `holdfast doctor`. The checks are package internal/doctor.
+type doctorCmd struct {
+	URL []text `arg:"" optional:"" help:"Stores, as in --redis; several are a quorum. Default: --redis or HOLDFAST_REDIS."`
+
+	TTL    span `name:"ttl" default:"15s" placeholder:"D" help:"The longest TTL in use; the checks compare round trips, failovers and restarts with it. Default: ${default}."`
+	Strict bool `help:"Treat warnings as failures, with exit code 78."`
+	Quiet  bool `short:"q" help:"Omit findings that are OK."`
+	JSON   bool `help:"One JSON object; every finding with its values."`
+}
+
+// Help is the long text of --help.
+func (*doctorCmd) Help() string {
+	return `Checks every server of the URLs before you trust it with locks: whether it can be reached, and how fast it
+responds; version, eviction, memory, persistence, replicas, cluster, Sentinels; whether the user has the rights
+that Holdfast needs on --prefix; clocks, pauses, and the shortest sensible TTL. For a quorum also: whether a
+majority responds, whether the nodes are independent, and what a restart forgets.
+
+It changes nothing, with one exception: if the server cannot report a user's rights (ACL DRYRUN, Redis 7), doctor
+tries them on a resource with a random name, which expires within two minutes. What a server does not disclose,
+such as the configuration of managed services, is UNKNOWN and not a failure.
+
+Exit codes:
+	  0  nothing failed        69  a server that is needed does not respond
+	 77  the user is refused, or lacks rights     78  a failure in the configuration (--strict: or a warning)
+
+Examples:
+	holdfast doctor
+	holdfast doctor redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
+	holdfast doctor --strict --ttl 60s redis+sentinel://10.0.0.1,10.0.0.2,10.0.0.3/main
+	holdfast doctor --json | jq '.findings[] | select(.status == "FAIL")'`
+}
+
+// Validate checks what the flags' types cannot.
+func (c *doctorCmd) Validate() error {
+	if ttl := time.Duration(c.TTL); ttl < holdfast.MinTTL || ttl > holdfast.MaxTTL {
+		return fmt.Errorf("--ttl needs a duration from %v to %v", holdfast.MinTTL, holdfast.MaxTTL)
+	}
+	return nil
+}
+
+// Run makes the checks and prints the findings.
+func (c *doctorCmd) Run(e *env) error {
+	url := e.url
+	if len(c.URL) > 0 {
+		url = strings.Join(stringsOf(c.URL), ",")
+	}
+	st, err := store.OpenTLS(url, e.tls)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	// A bad prefix is the same error as in every verb.
+	if _, err := holdfast.New(st.Engine(), holdfast.WithPrefix(e.prefix)); err != nil {
+		return explain(err, st.String())
+	}
+	sigs, stop := catchSignals()
+	defer stop()
+	ctx, end := endBySignal(sigs)
+	report := doctor.Examine(ctx, st, doctor.Options{Prefix: e.prefix, TTL: time.Duration(c.TTL)})
+	end()
+	if sig := signalOf(ctx); sig != nil {
+		return sig
+	}
+	code := c.code(report)
+	if c.JSON {
+		err = writeJSON(e.stdout, jsonReport{report, time.Duration(c.TTL).String(), counts(report), code, jsonVersion})
+	} else {
+		err = c.print(e, report)
+	}
+	if err != nil {
+		return err
+	}
+	return &exitError{code: code}
+}
+
+// code is the exit code.
+func (c *doctorCmd) code(r *doctor.Report) int {
+	switch r.Worst() {
+	case doctor.Unreachable:
+		return exitUnavailable
+	case doctor.Denied:
+		return exitDenied
+	case doctor.Misconfig:
+		return exitConfig
+	}
+	if c.Strict && r.Count(doctor.Warn) > 0 {
+		return exitConfig
+	}
+	return exitOK
+}
+
+// jsonReport is what --json prints.
+type jsonReport struct {
+	*doctor.Report
+	TTL    string                       `json:"ttl"`
+	Counts map[doctor.FindingStatus]int `json:"counts"`
+	Code   int                          `json:"exit_code"`
+
+	Version int `json:"version"`
+}
+
+func counts(r *doctor.Report) map[doctor.FindingStatus]int {
+	n := map[doctor.FindingStatus]int{}
+	for _, s := range []doctor.FindingStatus{doctor.OK, doctor.Warn, doctor.Fail, doctor.Unknown} {
+		n[s] = r.Count(s)
+	}
+	return n
+}
+
+func (c *doctorCmd) print(e *env, r *doctor.Report) error {
+	fmt.Fprintf(e.stdout, "%s (prefix %q, TTL %s)\n\n", r.Store, r.Prefix, time.Duration(c.TTL))
+	t := table(e.stdout, "STATUS\tCHECK\tWHERE\tFOUND")
+	for _, f := range r.Merged() {
+		if c.Quiet && f.Status == doctor.OK {
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Status, f.Check, cell(f.Node), cell(f.Found))
+		if f.Remedy != "" {
+			fmt.Fprintf(t, "\t\t\t-> %s\n", cell(f.Remedy))
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	n := counts(r)
+	_, err := fmt.Fprintf(e.stdout, "\n%d OK, %d WARN, %d FAIL, %d UNKNOWN\n", n[doctor.OK], n[doctor.Warn], n[doctor.Fail], n[doctor.Unknown])
+	return err
+}

@@ -1,0 +1,167 @@
+// Package command is the command holdfast: its verbs and their flags. Each verb is
+// one file. The process groups of `run` are package internal/guard, URLs are
+// package internal/store, the checks of `doctor` are package internal/doctor, and
+// the scene of `demo` is package internal/demo.
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+)
+
+// Main runs the program and returns its exit code. What the program is depends on the
+// name that it was started under, which is args[0].
+func Main(args []string) int {
+	switch filepath.Base(args[0]) {
+	case guard.Name:
+		return guard.Main(args)
+	case demo.NodeName:
+		return demo.NodeMain(args, os.Stdin, os.Stdout)
+	}
+	var job *guard.ShellJob
+	if filepath.Base(args[0]) == guard.ClientName {
+		var err error
+		if job, args, err = guard.OpenShellJob(args); err != nil {
+			fmt.Fprintf(os.Stderr, "%s is started by holdfast on a terminal; it is of no use by itself\n", guard.ClientName)
+			return exitUsage
+		}
+	}
+	// go-redis writes its troubles to standard error, among the command's own
+	// output. Those that matter come back as errors.
+	logging.Disable()
+	return runVerb(args[1:], job, os.Stdout, os.Stderr)
+}
+
+// cli is the flags of all verbs.
+type cli struct {
+	Redis text `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, unix:///path, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p; several URLs separated by commas are a quorum. Keep a password in the environment rather than in the arguments. Default: ${default}."`
+	storeFlags
+	Prefix      text        `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"Prefix of every key in the store; the same as the services' WithPrefix. Default: ${default}."`
+	ShowVersion versionFlag `name:"version" help:"Show the version."`
+}
+
+// verbs are the verbs with their own flags.
+type verbs struct {
+	Run     runCmd     `cmd:"" help:"Run a command under the lease of a resource."`
+	Once    onceCmd    `cmd:"" help:"Run a command unless it was done before: once ever, or once per period."`
+	Elect   electCmd   `cmd:"" help:"Run a command while leading an election, or print the leader."`
+	Acquire acquireCmd `cmd:"" help:"Acquire a lease and print a ticket for it."`
+	Renew   renewCmd   `cmd:"" help:"Renew the lease of a ticket."`
+	Release releaseCmd `cmd:"" help:"Release the lease of a ticket."`
+	Hold    holdCmd    `cmd:"" help:"Hold a lease until standard input ends."`
+	Wait    waitCmd    `cmd:"" help:"Wait until a resource is free."`
+	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
+	Show    showCmd    `cmd:"" help:"Show the holders of a resource and its waiters."`
+	Break   breakCmd   `cmd:"" help:"Break a lease or end a wait."`
+	Doctor  doctorCmd  `cmd:"" help:"Check whether a store is fit for locks."`
+	Bench   benchCmd   `cmd:"" help:"Measure what locks cost on a store."`
+	Torture tortureCmd `cmd:"" passthrough:"" help:"Break other locks on demand, and try to break Holdfast."`
+	Demo    demoCmd    `cmd:"" help:"Show two scenes, stock and report, without and with Holdfast, also when nodes die."`
+	Version versionCmd `cmd:"" help:"Show the version."`
+
+	Completion completionCmd `cmd:"" help:"Print a script that completes verbs, flags and names in the shell."`
+	Names      namesCmd      `cmd:"" hidden:"" help:"List names for the completion."`
+	Man        manCmd        `cmd:"" hidden:"" help:"Write manual pages."`
+}
+
+// env is what verbs get besides their flags.
+type env struct {
+	url, prefix    string
+	urlGiven       bool // by the flag, not by default or environment
+	tls            store.TLS
+	job            *guard.ShellJob
+	stdout, stderr io.Writer
+}
+
+const description = `Distributed locks and leases on Redis, from the shell.
+
+	holdfast demo
+	holdfast run nightly-report -- ./report.sh
+	holdfast once --cron '0 8 * * *' push-report -- ./push.sh
+	holdfast elect dispatcher "$(hostname)" -- ./dispatcher
+	holdfast doctor
+	holdfast ls`
+
+// runVerb parses the arguments and runs the verb.
+func runVerb(args []string, job *guard.ShellJob, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:len(args):len(args)], "--help")
+	}
+	p, err := parse(args, stdout, stderr)
+	if err != nil {
+		usage(err, stderr, asksJSON(args))
+		return exitUsage
+	}
+	c := p.cli
+	e := &env{url: string(c.Redis), prefix: string(c.Prefix), job: job, stdout: stdout, stderr: stderr}
+	e.tls = store.TLS{CACert: c.CACert, Cert: c.Cert, Key: c.Key, ServerName: c.TLSServerName, Insecure: c.Insecure}
+	for _, on := range p.ctx.Path {
+		e.urlGiven = e.urlGiven || on.Flag != nil && on.Flag.Name == "redis"
+	}
+	if err := e.readURL(c.RedisFile); err != nil {
+		return exitCode(err, asksJSON(args))
+	}
+	return exitCode(p.ctx.Run(e, p.parser), asksJSON(args))
+}
+
+// help is kong's help, but for the usage lines of run, once and elect: kong does not
+// know that the command stands behind --.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	var text strings.Builder
+	stdout := ctx.Stdout
+	ctx.Stdout = &text
+	err := kong.DefaultHelpPrinter(options, ctx)
+	ctx.Stdout = stdout
+	if err != nil {
+		return err
+	}
+	_, err = usageText().WriteString(stdout, text.String())
+	return err
+}
+
+// usageText replaces usage lines of kong.
+func usageText() *strings.Replacer {
+	return strings.NewReplacer(
+		"run <resource> [<more> [<cmd> ...]] [flags]", "run [flags] RESOURCE… -- CMD ARGS…\n       holdfast run [flags] -c LINE RESOURCE…",
+		"once <id> <cmd> ... [flags]", "once [flags] ID -- CMD ARGS…\n       holdfast once (--every D | --cron EXPR) [flags] NAME -- CMD ARGS…",
+		"break [<resource> [<holder-id>]] [flags]", "break [flags] RESOURCE HOLDER_ID\n       holdfast break [flags] --all PATTERN",
+		"elect <name> [<value> [<cmd> ...]] [flags]", "elect [flags] NAME VALUE -- CMD ARGS…\n       holdfast elect --observe [flags] NAME",
+	)
+}
+
+// usage says what is wrong with the command line and what to do about it.
+func usage(err error, stderr io.Writer, asJSON bool) {
+	verb := ""
+	var bad *kong.ParseError
+	if errors.As(err, &bad) && bad.Context != nil {
+		if cmd := bad.Context.Selected(); cmd != nil {
+			verb = " " + cmd.Name
+		}
+	}
+	printError(stderr, asJSON, exitUsage, strings.TrimPrefix(err.Error(), verb[min(1, len(verb)):]+": "))
+	if asJSON {
+		return
+	}
+	if strings.Contains(err.Error(), "unknown flag") {
+		switch verb {
+		case " run":
+			fmt.Fprintln(stderr, "holdfast: put -- before the command: holdfast run [flags] RESOURCE -- CMD ARGS…")
+		case " once":
+			fmt.Fprintln(stderr, "holdfast: put -- before the command: holdfast once [flags] ID -- CMD ARGS…")
+		case " elect":
+			fmt.Fprintln(stderr, "holdfast: put -- before the command: holdfast elect [flags] NAME VALUE -- CMD ARGS…")
+		}
+	}
+	fmt.Fprintf(stderr, "holdfast: see \"holdfast%s --help\" for the usage and examples.\n", verb)
+}

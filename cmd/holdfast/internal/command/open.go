@@ -1,0 +1,109 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// requestTimeout bounds one request to the store, for which a person or a script waits.
+const requestTimeout = 3 * time.Second
+
+// closeTimeout bounds the end of the program.
+const closeTimeout = time.Second
+
+// session is a Holdfast client with its connections.
+type session struct {
+	*holdfast.Client
+	store  *store.Store
+	engine engine.Engine
+	at     string // description of the store
+}
+
+// storeFlags are the flags that say how to connect, besides the URL.
+type storeFlags struct {
+	RedisFile     string `env:"HOLDFAST_REDIS_FILE" placeholder:"FILE" help:"File with the URL of the store, or with its password alone. Default: none."`
+	CACert        string `name:"cacert" env:"HOLDFAST_CACERT" placeholder:"FILE" help:"CA certificates of the servers, for rediss:// (in a URL: ?cacert=FILE). Default: those of the system."`
+	Cert          string `env:"HOLDFAST_CERT" placeholder:"FILE" help:"Client certificate, for rediss:// (?cert=FILE). Default: none."`
+	Key           string `env:"HOLDFAST_KEY" placeholder:"FILE" help:"Key of the client certificate (?key=FILE). Default: none."`
+	TLSServerName string `name:"tls-server-name" env:"HOLDFAST_TLS_SERVER_NAME" placeholder:"NAME" help:"Name in the certificates of the servers (?tls_server_name=NAME). Default: the host of the URL."`
+	Insecure      bool   `env:"HOLDFAST_INSECURE" help:"Accept any certificate of a server (?insecure=true)."`
+}
+
+// readURL reads the file of --redis-file: a URL, unless one is on the command line,
+// or a password.
+func (e *env) readURL(file string) error {
+	if file == "" {
+		return nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fail(exitConfig, "read the store's URL: %v; check --redis-file or HOLDFAST_REDIS_FILE", err)
+	}
+	switch content := strings.TrimSpace(string(data)); {
+	case content == "":
+		return fail(exitConfig, "%s is empty: write the URL of the store, or its password", file)
+	case !strings.Contains(content, "://"):
+		e.url = store.WithPassword(e.url, content)
+	case !e.urlGiven:
+		e.url = content
+	}
+	return nil
+}
+
+// open makes a client for the store of the command line. It does not connect.
+func (e *env) open(opts ...holdfast.Option) (*session, error) {
+	st, err := store.OpenTLS(e.url, e.tls)
+	if err != nil {
+		return nil, err
+	}
+	opts = append([]holdfast.Option{holdfast.WithPrefix(e.prefix)}, opts...)
+	on := st.Engine()
+	c, err := holdfast.New(on, opts...)
+	if err != nil {
+		st.Close()
+		return nil, err
+	}
+	return &session{Client: c, store: st, engine: on, at: st.String()}, nil
+}
+
+// now returns the time of the store. It has a limit, so that it fails soon if the store
+// does not answer.
+func (s *session) now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return s.engine.Now(ctx)
+}
+
+// explain is the function explain, with the cause that the store reports.
+func (s *session) explain(err error) *exitError {
+	if unreachable(err) {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if cause := s.store.Cause(ctx, err.Error()); cause != "" {
+			err = fmt.Errorf("%w: %s", holdfast.ErrUnavailable, cause)
+		}
+	}
+	return explain(err, s.at)
+}
+
+// close releases the leases that are still held and disconnects. If the store has not
+// confirmed a release by closeTimeout, the lease ends by its TTL.
+func (s *session) close() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.Client.Close() // the result of the verb is known already
+		_ = s.store.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeTimeout):
+	}
+}

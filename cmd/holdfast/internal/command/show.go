@@ -1,0 +1,95 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// showCmd is `holdfast show`.
+type showCmd struct {
+	Resource text `arg:"" help:"Name of the resource."`
+	JSON     bool `help:"One JSON object; ids, times in UTC, TTL in milliseconds."`
+
+	watchFlag
+}
+
+// Help is the long text of --help.
+func (*showCmd) Help() string {
+	return `Shows the holders of the resource and its waiters, in queue order. A resource that is not in use is no error.
+A quorum does not show waiters; with --json they are null.
+
+Examples:
+	holdfast show stock:42
+	holdfast show --watch stock:42
+	holdfast show stock:42 --json | jq '.holders[0].pid'`
+}
+
+// Run shows the resource.
+func (c *showCmd) Run(e *env) error {
+	s, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return c.watch(e, func(ctx context.Context) error { return c.look(ctx, e, s) })
+}
+
+func (c *showCmd) look(ctx context.Context, e *env, s *session) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	snap, err := s.Snapshot(ctx, string(c.Resource))
+	if err != nil {
+		return s.explain(err)
+	}
+	if c.JSON {
+		return writeJSON(e.stdout, toJSON(snap))
+	}
+	return c.print(e, snap)
+}
+
+func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
+	if s.Marked > 0 {
+		fmt.Fprintf(e.stdout, "%q is marked as done, for another %s (until %s by this machine's clock)", c.Resource, short(s.Marked), since(time.Now().Add(s.Marked)))
+		if by := s.MarkedBy; by.ID != "" {
+			fmt.Fprintf(e.stdout, ", by %s, begun %s", cell(doneBy(by)), since(by.Since))
+		}
+		fmt.Fprintln(e.stdout)
+	}
+	if len(s.Holders) == 0 && s.NoWaiters {
+		_, err := fmt.Fprintf(e.stdout, "%q is not held; a quorum does not show whether anybody waits for it (prefix %q)\n", c.Resource, e.prefix)
+		return err
+	}
+	if len(s.Holders) == 0 && len(s.Waiters) == 0 {
+		_, err := fmt.Fprintf(e.stdout, "%q is free: nobody holds it or waits for it (prefix %q)\n", c.Resource, e.prefix)
+		return err
+	}
+	fmt.Fprintf(e.stdout, "%s  %s, capacity %d, highest fencing token %d\n\n", cell(s.Resource), cell(s.Kind), s.Capacity, s.Token)
+	share := "WEIGHT"
+	if mode(s, s.Capacity) != "" {
+		share = "MODE"
+	}
+	t := table(e.stdout, "HOLDER ID\tHELD BY\tSINCE\tTTL LEFT\tTOKEN\t"+share+"\tREASON")
+	for _, h := range s.Holders {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", cell(h.ID), cell(where(h.Name, h.Host, h.PID)),
+			since(h.Since), short(h.TTL), h.Token, cmp.Or(mode(s, h.Weight), strconv.Itoa(h.Weight)), cell(h.Reason))
+	}
+	if err := t.Flush(); err != nil || len(s.Waiters) == 0 && !s.NoWaiters {
+		return err
+	}
+	if s.NoWaiters {
+		_, err := fmt.Fprintln(e.stdout, "\nWhether anybody waits is not known: a quorum does not show it.")
+		return err
+	}
+	fmt.Fprintln(e.stdout)
+	t = table(e.stdout, "WAITER ID\tWAITING\tSINCE\t"+share+"\tREASON")
+	for _, w := range s.Waiters {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", cell(w.ID), cell(where(w.Name, w.Host, w.PID)),
+			since(w.Since), cmp.Or(mode(s, w.Weight), strconv.Itoa(w.Weight)), cell(w.Reason))
+	}
+	return t.Flush()
+}

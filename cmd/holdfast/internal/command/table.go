@@ -1,0 +1,61 @@
+package command
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+)
+
+// columns is a writer that aligns columns.
+type columns struct {
+	*tabwriter.Writer
+	out *bufio.Writer // tabwriter writes each cell and its padding by itself
+}
+
+// table returns columns. The caller writes tab-separated rows and flushes.
+func table(w io.Writer, header string) columns {
+	out := bufio.NewWriter(w)
+	t := columns{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0), out}
+	fmt.Fprintln(t, header)
+	return t
+}
+
+// Flush writes the rows.
+func (t columns) Flush() error {
+	if err := t.Writer.Flush(); err != nil {
+		return err
+	}
+	return t.out.Flush()
+}
+
+// where describes the process of a party for a table.
+func where(name, host string, pid int) string {
+	return fmt.Sprintf("%s, pid %d on %s", orNone(name), pid, orNone(host))
+}
+
+// since formats an instant of the store's clock for a table, in local time.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+// cell formats a text of another process for a cell. Characters that do not print, such as tabs,
+// line ends, terminal controls and marks that change the direction of writing, are escaped as in
+// a Go string. An empty text becomes "-".
+func cell(text string) string {
+	if text == "" {
+		return "-"
+	}
+	if !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !strconv.IsGraphic(r) }) {
+		return text
+	}
+	quoted := strconv.QuoteToGraphic(text)
+	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
+}

@@ -1,0 +1,54 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// labProgram is the lab's program, which is not linked: it holds planted bugs, other
+// libraries and package testing.
+const labProgram = "holdfast-lab"
+
+// tortureCmd is `holdfast torture`. It replaces this process by the lab's program.
+type tortureCmd struct {
+	Args []string `arg:"" optional:"" help:"The arguments of holdfast-lab; --help lists them."`
+}
+
+// Run runs holdfast-lab with the same arguments.
+func (c *tortureCmd) Run(e *env) error {
+	path, err := findLab()
+	if err != nil {
+		return fail(exitNotFound, "torture runs %s, which is neither beside this program nor in PATH; "+
+			"install it: go install github.com/holdfast-go/holdfast/lab/cmd/holdfast-lab@latest", labProgram)
+	}
+	args := []string{labProgram}
+	if e.urlGiven {
+		args = append(args, "-redis", e.url)
+	}
+	args = append(args, c.Args...)
+	if runtime.GOOS != "windows" {
+		return fail(exitNotExec, "run %s: %v", path, syscall.Exec(path, args, os.Environ()))
+	}
+	cmd := &exec.Cmd{Path: path, Args: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
+	var ended *exec.ExitError
+	if err := cmd.Run(); errors.As(err, &ended) {
+		return fail(ended.ExitCode(), "")
+	} else if err != nil {
+		return fail(exitNotExec, "run %s: %v", path, err)
+	}
+	return nil
+}
+
+// findLab looks for the lab's program beside this one, then in PATH.
+func findLab() (string, error) {
+	if self, err := os.Executable(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), labProgram)); err == nil {
+			return path, nil
+		}
+	}
+	return exec.LookPath(labProgram)
+}
