@@ -40,7 +40,7 @@ func TestRestart(t *testing.T) {
 		t.Fatalf("the wait ended while the server was down: %v", r.err)
 	case <-time.After(2 * time.Second):
 	}
-	server.Restart(t)
+	server.Restart()
 	if err := first.Err(); err != nil {
 		t.Fatalf("the lease was lost: %v", err)
 	}
@@ -76,9 +76,9 @@ func TestOneOfThree(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name         string
-		harm, repair func(s *etcdservers.Server, t testing.TB)
+		harm, repair func(s *etcdservers.Server)
 	}{
-		{"LeaderKilled", func(s *etcdservers.Server, _ testing.TB) { s.Kill() }, (*etcdservers.Server).Restart},
+		{"LeaderKilled", (*etcdservers.Server).Kill, (*etcdservers.Server).Restart},
 		{"LeaderStopped", (*etcdservers.Server).Pause, (*etcdservers.Server).Resume},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -104,9 +104,9 @@ func TestOneOfThree(t *testing.T) {
 			}
 			more("before")
 			leader := members.Leader(t)
-			c.harm(leader, t)
+			c.harm(leader)
 			more("without the leader")
-			c.repair(leader, t)
+			c.repair(leader)
 			more("afterwards")
 			stop()
 			sellers.Wait()
@@ -139,7 +139,7 @@ func TestMajorityGone(t *testing.T) {
 	wantError(t, "without a majority", err, "", engine.ErrUnavailable)
 	for _, m := range members {
 		if m != leader {
-			m.Restart(t)
+			m.Restart()
 		}
 	}
 	again, err := c.Mutex("stock:42").Lock(within(t, waitTimeout))

@@ -223,7 +223,7 @@ func serverKilled(t *testing.T, server *zkservers.Server) {
 	w := &workshop{t: t}
 	wait := w.start(ctx, 1_000_000, a, b)
 	redistest.Await(t, 20*time.Second, "work", func() bool { return w.done.Load() > 20 })
-	server.Restart(t)
+	server.Restart()
 	before := w.done.Load()
 	redistest.Await(t, 30*time.Second, "work after the restart", func() bool { return w.done.Load() > before+20 })
 	stop()
@@ -248,7 +248,7 @@ func serverPaused(t *testing.T, server *zkservers.Server) {
 	w := &workshop{t: t}
 	wait := w.start(ctx, 1_000_000, a, b)
 	redistest.Await(t, 20*time.Second, "work", func() bool { return w.done.Load() > 10 })
-	server.Pause(t)
+	server.Pause()
 	paused := time.Now()
 	select {
 	case <-lease.Done():
@@ -258,7 +258,7 @@ func serverPaused(t *testing.T, server *zkservers.Server) {
 	if told := time.Since(paused); told > ttl {
 		t.Errorf("the holder was told %v after the pause began, with a TTL of %v", told, ttl)
 	}
-	server.Resume(t)
+	server.Resume()
 	before := w.done.Load()
 	redistest.Await(t, 30*time.Second, "work after the pause", func() bool { return w.done.Load() > before+10 })
 	next := hold(t, b, "a", holdfast.WithTTL(ttl))
@@ -294,11 +294,11 @@ func leaderChanges(t *testing.T, ensemble *zkservers.Ensemble) {
 	killed := ensemble.Leader(t)
 	killed.Kill()
 	goesOn("without the leader")
-	killed.Restart(t)
+	killed.Restart()
 	paused := ensemble.Leader(t)
-	paused.Pause(t)
+	paused.Pause()
 	goesOn("while the leader is paused")
-	paused.Resume(t)
+	paused.Resume()
 	goesOn("with all servers")
 	stop()
 	wait()

@@ -357,7 +357,7 @@ func callGoroutines() int {
 func callsOfAHungServer(t *testing.T, server *zkservers.Server) {
 	s := newStore(connect(t, 6*time.Second, server.Addr()))
 	swap(t, s, cas.Change{Key: key("a"), Value: []byte("v")})
-	server.Pause(t)
+	server.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	calls := []func() error{
@@ -390,7 +390,7 @@ func callsOfAHungServer(t *testing.T, server *zkservers.Server) {
 	if n := callGoroutines(); n < callsAtOnce || n > callsAtOnce+32 { // some are of other tests
 		t.Errorf("%d goroutines wait, want %d", n, callsAtOnce)
 	}
-	server.Resume(t)
+	server.Resume()
 	redistest.Await(t, 20*time.Second, "the end of the goroutines", func() bool { return len(s.calls) == 0 })
 	if d := read(t, s, key("a")); string(d.Value) != "v" {
 		t.Errorf("after the pause: %+v", d)
@@ -408,7 +408,7 @@ func readIsNotBehind(t *testing.T, ensemble *zkservers.Ensemble) {
 	doc := swap(t, writer, cas.Change{Key: k, Value: []byte("0")}).Doc
 	for range 6 {
 		read(t, reader, k)
-		behind.Pause(t)
+		behind.Pause()
 		for range 50 {
 			doc = swap(t, writer, cas.Change{Key: k, Rev: doc.Rev, Value: []byte("v")}).Doc
 		}
@@ -421,7 +421,7 @@ func readIsNotBehind(t *testing.T, ensemble *zkservers.Ensemble) {
 			}
 			found <- docs[0]
 		}()
-		behind.Resume(t)
+		behind.Resume()
 		if d := <-found; d.Rev != doc.Rev {
 			t.Fatalf("read revision %d after %d was committed", d.Rev, doc.Rev)
 		}

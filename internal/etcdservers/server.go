@@ -34,7 +34,8 @@ type Config struct {
 	Fsync bool  // write to disk before a change is answered; what the kernel has survives a killed process
 }
 
-// Server is one member of an etcd. Only one goroutine at a time may change its state.
+// Server is one member of an etcd. Only one goroutine at a time may change its state. A method that cannot do its
+// work fails the test, or panics if the server came from Launch.
 type Server struct {
 	argument struct {
 		Config
@@ -44,6 +45,7 @@ type Server struct {
 	}
 	path    string   // of etcdmember
 	process *process // nil: not running
+	fatal   func(format string, args ...any)
 }
 
 // Start starts an etcd of one member and ends it with the test.
@@ -58,6 +60,9 @@ func StartCluster(t testing.TB, n int, c Config) Cluster {
 	all, err := Launch(n, c)
 	if err != nil {
 		t.Fatalf("etcdservers: %v", err)
+	}
+	for _, s := range all {
+		s.fatal = t.Fatalf
 	}
 	t.Cleanup(all.Stop)
 	return all
@@ -106,18 +111,16 @@ func (s *Server) Leads() bool {
 }
 
 // Pause stops the process; Resume continues it.
-func (s *Server) Pause(t testing.TB) {
-	t.Helper()
+func (s *Server) Pause() {
 	if err := redistest.Pause(s.process.cmd.Process); err != nil {
-		t.Fatalf("etcdservers: pause: %v", err)
+		s.fatal("etcdservers: pause: %v", err)
 	}
 }
 
 // Resume continues a paused process.
-func (s *Server) Resume(t testing.TB) {
-	t.Helper()
+func (s *Server) Resume() {
 	if err := s.process.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatalf("etcdservers: resume: %v", err)
+		s.fatal("etcdservers: resume: %v", err)
 	}
 }
 
@@ -130,15 +133,14 @@ func (s *Server) Kill() {
 }
 
 // Restart kills the process if it runs, and starts the server on its data. It returns when the server serves.
-func (s *Server) Restart(t testing.TB) {
-	t.Helper()
+func (s *Server) Restart() {
 	s.Kill()
 	err := s.start()
 	if err == nil {
 		err = s.process.awaitReady()
 	}
 	if err != nil {
-		t.Fatalf("etcdservers: restart: %v", err)
+		s.fatal("etcdservers: restart: %v", err)
 	}
 }
 
@@ -158,7 +160,7 @@ func newCluster(n int, c Config) (Cluster, error) {
 	var all Cluster
 	var names []string
 	for i := range n {
-		s := &Server{path: path}
+		s := &Server{path: path, fatal: panicf}
 		a := &s.argument
 		if a.Dir, err = redistest.DataDir("etcd-"); err != nil {
 			return all, err
@@ -220,6 +222,8 @@ func (c Cluster) Stop() {
 		_ = os.RemoveAll(s.argument.Dir)
 	}
 }
+
+func panicf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 // freePorts returns ports that are free now.
 func freePorts(n int) ([]int, error) {

@@ -27,17 +27,17 @@ func TestServer(t *testing.T) {
 	if !serves(s) || !s.Leads() {
 		t.Fatal("it does not serve")
 	}
-	s.Pause(t)
+	s.Pause()
 	if serves(s) {
 		t.Error("a paused server serves")
 	}
-	s.Resume(t)
+	s.Resume()
 	redistest.Await(t, 10*time.Second, "serving after the pause", func() bool { return serves(s) })
 	s.Kill()
 	if serves(s) {
 		t.Error("a killed server serves")
 	}
-	s.Restart(t)
+	s.Restart()
 	redistest.Await(t, 10*time.Second, "serving after the restart", func() bool { return serves(s) })
 }
 
@@ -48,5 +48,5 @@ func TestCluster(t *testing.T) {
 	if next := c.Leader(t); next == old || !serves(next) {
 		t.Error("no other leader after the first was killed")
 	}
-	old.Restart(t)
+	old.Restart()
 }

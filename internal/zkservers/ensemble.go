@@ -18,15 +18,24 @@ type Ensemble struct{ servers []*Server }
 // StartEnsemble starts n servers with lines of zoo.cfg besides the usual ones, and ends them with the test.
 func StartEnsemble(t testing.TB, n int, settings ...string) *Ensemble {
 	t.Helper()
+	e, err := LaunchEnsemble(n, settings...)
+	if err != nil {
+		t.Fatalf("zkservers: %v", err)
+	}
+	for _, s := range e.servers {
+		s.fatal = t.Fatalf
+	}
+	t.Cleanup(e.Stop)
+	return e
+}
+
+// LaunchEnsemble starts n servers for several tests. The caller must call Stop.
+func LaunchEnsemble(n int, settings ...string) (*Ensemble, error) {
 	e, err := launchEnsemble(n, settings...)
 	for try := 1; try < portTries && errors.Is(err, errEnded); try++ {
 		e, err = launchEnsemble(n, settings...)
 	}
-	if err != nil {
-		t.Fatalf("zkservers: %v", err)
-	}
-	t.Cleanup(e.stop)
-	return e
+	return e, err
 }
 
 func launchEnsemble(n int, settings ...string) (*Ensemble, error) {
@@ -48,13 +57,13 @@ func launchEnsemble(n int, settings ...string) (*Ensemble, error) {
 			err = s.launch()
 		}
 		if err != nil {
-			e.stop()
+			e.Stop()
 			return nil, err
 		}
 	}
 	for _, s := range e.servers {
 		if err := s.awaitServing(); err != nil {
-			e.stop()
+			e.Stop()
 			return nil, err
 		}
 	}
@@ -70,7 +79,8 @@ func (s *Server) identify(id int) error {
 	return os.WriteFile(filepath.Join(data, "myid"), []byte(strconv.Itoa(id)), 0o600)
 }
 
-func (e *Ensemble) stop() {
+// Stop ends the servers and removes their data.
+func (e *Ensemble) Stop() {
 	for _, s := range e.servers {
 		s.Stop()
 	}

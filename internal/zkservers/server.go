@@ -27,12 +27,14 @@ var errEnded = errors.New("ZooKeeper ended")
 
 const portTries = 3
 
-// Server is a ZooKeeper server. Only one goroutine at a time may change its state.
+// Server is a ZooKeeper server. Only one goroutine at a time may change its state. A method that cannot do its
+// work fails the test, or panics if the server came from Launch.
 type Server struct {
 	dir      string
 	port     int
 	settings []string // lines of zoo.cfg
 	process  *process // nil: not running
+	fatal    func(format string, args ...any)
 }
 
 // Start starts a server with lines of zoo.cfg besides the usual ones, and ends it with the test.
@@ -42,6 +44,7 @@ func Start(t testing.TB, settings ...string) *Server {
 	if err != nil {
 		t.Fatalf("zkservers: %v", err)
 	}
+	s.fatal = t.Fatalf
 	t.Cleanup(s.Stop)
 	return s
 }
@@ -74,8 +77,10 @@ func newServer(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return &Server{dir: dir, port: ports[0], settings: settings}, nil
+	return &Server{dir: dir, port: ports[0], settings: settings, fatal: panicf}, nil
 }
+
+func panicf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 // freePorts returns ports that are free now.
 func freePorts(n int) ([]int, error) {
@@ -163,15 +168,14 @@ func (s *Server) ask(word string) string {
 }
 
 // Pause stops the process; Resume continues it.
-func (s *Server) Pause(t testing.TB) { s.act(t, "pause", s.process.pause) }
+func (s *Server) Pause() { s.act("pause", s.process.pause) }
 
 // Resume continues a paused process.
-func (s *Server) Resume(t testing.TB) { s.act(t, "resume", s.process.resume) }
+func (s *Server) Resume() { s.act("resume", s.process.resume) }
 
-func (s *Server) act(t testing.TB, what string, f func() error) {
-	t.Helper()
+func (s *Server) act(what string, f func() error) {
 	if err := f(); err != nil {
-		t.Fatalf("zkservers: %s: %v", what, err)
+		s.fatal("zkservers: %s: %v", what, err)
 	}
 }
 
@@ -179,10 +183,9 @@ func (s *Server) act(t testing.TB, what string, f func() error) {
 func (s *Server) Kill() { s.process.kill() }
 
 // Restart kills the process if it runs, and starts the server on its data. It returns when the server serves.
-func (s *Server) Restart(t testing.TB) {
-	t.Helper()
+func (s *Server) Restart() {
 	s.Kill()
-	s.act(t, "restart", s.run)
+	s.act("restart", s.run)
 }
 
 // Stop ends the process and removes its data.

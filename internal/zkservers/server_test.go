@@ -14,17 +14,17 @@ func TestServer(t *testing.T) {
 	if mode := s.Mode(); mode != "standalone" {
 		t.Fatalf("mode %q", mode)
 	}
-	s.Pause(t)
+	s.Pause()
 	if mode := s.Mode(); mode != "" {
 		t.Errorf("a paused server said that it is %s", mode)
 	}
-	s.Resume(t)
+	s.Resume()
 	redistest.Await(t, 10*time.Second, "serving after the pause", func() bool { return s.Mode() == "standalone" })
 	s.Kill()
 	if mode := s.Mode(); mode != "" {
 		t.Errorf("a killed server said that it is %s", mode)
 	}
-	s.Restart(t)
+	s.Restart()
 	if mode := s.Mode(); mode != "standalone" {
 		t.Errorf("after the restart: mode %q", mode)
 	}
@@ -42,7 +42,7 @@ func TestEnsemble(t *testing.T) {
 		}
 		return false
 	})
-	old.Restart(t)
+	old.Restart()
 	if mode := old.Mode(); mode != "follower" {
 		t.Errorf("the former leader is %q", mode)
 	}
