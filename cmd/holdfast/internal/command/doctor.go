@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
@@ -86,16 +87,16 @@ func (c *doctorCmd) Run(e *env) error {
 }
 
 // code is the exit code.
-func (c *doctorCmd) code(r *doctor.Report) int {
+func (c *doctorCmd) code(r *diagnosis.Report) int {
 	switch r.Worst() {
-	case doctor.Unreachable:
+	case diagnosis.Unreachable:
 		return exitUnavailable
-	case doctor.Denied:
+	case diagnosis.Denied:
 		return exitDenied
-	case doctor.Misconfig:
+	case diagnosis.Misconfig:
 		return exitConfig
 	}
-	if c.Strict && r.Count(doctor.Warn) > 0 {
+	if c.Strict && r.Count(diagnosis.Warn) > 0 {
 		return exitConfig
 	}
 	return exitOK
@@ -103,27 +104,27 @@ func (c *doctorCmd) code(r *doctor.Report) int {
 
 // jsonReport is what --json prints.
 type jsonReport struct {
-	*doctor.Report
-	TTL    string                       `json:"ttl"`
-	Counts map[doctor.FindingStatus]int `json:"counts"`
-	Code   int                          `json:"exit_code"`
+	*diagnosis.Report
+	TTL    string                          `json:"ttl"`
+	Counts map[diagnosis.FindingStatus]int `json:"counts"`
+	Code   int                             `json:"exit_code"`
 
 	Version int `json:"version"`
 }
 
-func counts(r *doctor.Report) map[doctor.FindingStatus]int {
-	n := map[doctor.FindingStatus]int{}
-	for _, s := range []doctor.FindingStatus{doctor.OK, doctor.Warn, doctor.Fail, doctor.Unknown} {
+func counts(r *diagnosis.Report) map[diagnosis.FindingStatus]int {
+	n := map[diagnosis.FindingStatus]int{}
+	for _, s := range []diagnosis.FindingStatus{diagnosis.OK, diagnosis.Warn, diagnosis.Fail, diagnosis.Unknown} {
 		n[s] = r.Count(s)
 	}
 	return n
 }
 
-func (c *doctorCmd) print(e *env, r *doctor.Report) error {
+func (c *doctorCmd) print(e *env, r *diagnosis.Report) error {
 	fmt.Fprintf(e.stdout, "%s (prefix %q, TTL %s)\n\n", r.Store, r.Prefix, time.Duration(c.TTL))
 	t := table(e.stdout, "STATUS\tCHECK\tWHERE\tFOUND")
 	for _, f := range r.Merged() {
-		if c.Quiet && f.Status == doctor.OK {
+		if c.Quiet && f.Status == diagnosis.OK {
 			continue
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", f.Status, f.Check, cell(f.Node), cell(f.Found))
@@ -135,6 +136,6 @@ func (c *doctorCmd) print(e *env, r *doctor.Report) error {
 		return err
 	}
 	n := counts(r)
-	_, err := fmt.Fprintf(e.stdout, "\n%d OK, %d WARN, %d FAIL, %d UNKNOWN\n", n[doctor.OK], n[doctor.Warn], n[doctor.Fail], n[doctor.Unknown])
+	_, err := fmt.Fprintf(e.stdout, "\n%d OK, %d WARN, %d FAIL, %d UNKNOWN\n", n[diagnosis.OK], n[diagnosis.Warn], n[diagnosis.Fail], n[diagnosis.Unknown])
 	return err
 }

@@ -1,7 +1,7 @@
 // Package command is the command holdfast: its verbs and their flags. Each verb is
 // one file. The process groups of `run` are package internal/guard, URLs are
-// package internal/store, the checks of `doctor` are package internal/doctor, and
-// the scene of `demo` is package internal/demo.
+// package internal/store, the checks of `doctor` are package internal/doctor and
+// what they find is internal/diagnosis, and the scene of `demo` is package internal/demo.
 package command
 
 import (

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
 // reading is the difference between a server's clock and this machine's.
@@ -38,7 +40,7 @@ const (
 
 // clocks compares the servers' clocks with each other. After a failover the new master takes tokens
 // from its own clock, unless it has the last one.
-func clocks(sites []*site) []Finding {
+func clocks(sites []*site) []diagnosis.Finding {
 	const check = "clock"
 	var first, last *server
 	count := 0
@@ -61,19 +63,19 @@ func clocks(sites []*site) []Finding {
 	}
 	here := aheadOrBehind(first.clock)
 	if count == 1 {
-		return []Finding{first.ok(check, "%s; for information: clocks of clients do not matter", here).with("ahead_ms", millis(first.clock.ahead))}
+		return []diagnosis.Finding{first.OK(check, "%s; for information: clocks of clients do not matter", here).With("ahead_ms", diagnosis.Millis(first.clock.ahead))}
 	}
 	skew := max(0, last.clock.ahead-first.clock.ahead-last.clock.error-first.clock.error)
-	f := everywhere.ok(check, "the servers' clocks are within %s; %s is %s", span(skew+last.clock.error+first.clock.error), first.place, here)
+	f := diagnosis.Everywhere.OK(check, "the servers' clocks are within %s; %s is %s", diagnosis.Span(skew+last.clock.error+first.clock.error), first.Place, here)
 	if skew > skewWarn {
-		f = everywhere.warn(check, "let all machines set their clocks by NTP, slewing",
-			"the clocks of %s and %s are %s apart: after a failover that loses data tokens may be lower than before", first.place, last.place, span(skew))
+		f = diagnosis.Everywhere.Warn(check, "let all machines set their clocks by NTP, slewing",
+			"the clocks of %s and %s are %s apart: after a failover that loses data tokens may be lower than before", first.Place, last.Place, diagnosis.Span(skew))
 	}
 	if skew > skewFail && len(sites) > 1 {
-		f = everywhere.fail(check, "let all machines set their clocks by NTP",
-			"the clocks of %s and %s are %s apart: the one refuses the other's tokens", first.place, last.place, span(skew))
+		f = diagnosis.Everywhere.Fail(check, "let all machines set their clocks by NTP",
+			"the clocks of %s and %s are %s apart: the one refuses the other's tokens", first.Place, last.Place, diagnosis.Span(skew))
 	}
-	found := []Finding{f.with("skew_ms", millis(skew))}
+	found := []diagnosis.Finding{f.With("skew_ms", diagnosis.Millis(skew))}
 	if len(sites) > 1 {
 		found = append(found, ownClock(first, last)...)
 	}
@@ -82,17 +84,17 @@ func clocks(sites []*site) []Finding {
 
 // ownClock compares this machine's clock with those of a quorum's nodes: it proposes
 // the tokens.
-func ownClock(first, last *server) []Finding {
+func ownClock(first, last *server) []diagnosis.Finding {
 	const check = "clock"
 	const mend = "let this machine set its clock by NTP, slewing"
 	ahead, behind := -last.clock.ahead-last.clock.error, first.clock.ahead-first.clock.error
 	switch {
 	case ahead > skewFail:
-		return []Finding{everywhere.fail(check, mend, "this machine's clock is %s ahead of all nodes: they refuse its tokens", span(ahead))}
+		return []diagnosis.Finding{diagnosis.Everywhere.Fail(check, mend, "this machine's clock is %s ahead of all nodes: they refuse its tokens", diagnosis.Span(ahead))}
 	case ahead > skewWarn:
-		return []Finding{everywhere.warn(check, mend, "this machine's clock is %s ahead of all nodes: its tokens are, too, and those of others follow them", span(ahead))}
+		return []diagnosis.Finding{diagnosis.Everywhere.Warn(check, mend, "this machine's clock is %s ahead of all nodes: its tokens are, too, and those of others follow them", diagnosis.Span(ahead))}
 	case behind > skewWarn:
-		return []Finding{everywhere.warn(check, mend, "this machine's clock is %s behind all nodes: its leases may cost a round trip more", span(behind))}
+		return []diagnosis.Finding{diagnosis.Everywhere.Warn(check, mend, "this machine's clock is %s behind all nodes: its leases may cost a round trip more", diagnosis.Span(behind))}
 	}
 	return nil
 }
@@ -100,9 +102,9 @@ func ownClock(first, last *server) []Finding {
 func aheadOrBehind(r reading) string {
 	switch {
 	case r.ahead > r.error:
-		return span(r.ahead) + " ahead of this machine (± " + span(r.error) + ")"
+		return diagnosis.Span(r.ahead) + " ahead of this machine (± " + diagnosis.Span(r.error) + ")"
 	case r.ahead < -r.error:
-		return span(-r.ahead) + " behind this machine (± " + span(r.error) + ")"
+		return diagnosis.Span(-r.ahead) + " behind this machine (± " + diagnosis.Span(r.error) + ")"
 	}
-	return "the same as this machine (± " + span(r.error) + ")"
+	return "the same as this machine (± " + diagnosis.Span(r.error) + ")"
 }

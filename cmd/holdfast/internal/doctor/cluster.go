@@ -5,6 +5,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
 // clusterNode is a line of CLUSTER NODES.
@@ -95,39 +97,39 @@ func parseNodes(text, addr string) []clusterNode {
 const slotsAll = 16384
 
 // checkCluster checks the cluster as a whole.
-func (s *site) checkCluster() []Finding {
+func (s *site) checkCluster() []diagnosis.Finding {
 	const check = "cluster"
 	switch {
 	case s.trouble != nil && refusedBy(s.trouble):
-		return []Finding{s.fail(check, "give user and password in the URL, and let the user run CLUSTER: +cluster", "refused: %s", short(s.trouble)).as(Denied)}
+		return []diagnosis.Finding{s.Fail(check, "give user and password in the URL, and let the user run CLUSTER: +cluster", "refused: %s", short(s.trouble)).As(diagnosis.Denied)}
 	case s.trouble != nil && strings.Contains(s.trouble.Error(), "cluster support disabled"):
-		return []Finding{s.fail(check, "write redis://HOST:PORT", "this is one Redis, not a cluster")}
+		return []diagnosis.Finding{s.Fail(check, "write redis://HOST:PORT", "this is one Redis, not a cluster")}
 	case s.trouble != nil:
-		return []Finding{s.fail(check, "check that they run, and the addresses in the URL", "no server of the URL answers: %s", short(s.trouble)).as(Unreachable)}
+		return []diagnosis.Finding{s.Fail(check, "check that they run, and the addresses in the URL", "no server of the URL answers: %s", short(s.trouble)).As(diagnosis.Unreachable)}
 	}
 	return append(s.checkSlots(), s.checkMembers()...)
 }
 
 // checkSlots checks that every slot has a master.
-func (s *site) checkSlots() []Finding {
+func (s *site) checkSlots() []diagnosis.Finding {
 	const check = "cluster"
 	served, _ := s.cluster.number("cluster_slots_ok")
-	told := func(f Finding) []Finding {
-		return []Finding{f.with("state", s.cluster["cluster_state"]).with("slots_ok", served).with("servers", len(s.nodes))}
+	told := func(f diagnosis.Finding) []diagnosis.Finding {
+		return []diagnosis.Finding{f.With("state", s.cluster["cluster_state"]).With("slots_ok", served).With("servers", len(s.nodes))}
 	}
 	switch {
 	case s.cluster["cluster_state"] != "ok":
-		return told(s.fail(check, "see redis-cli --cluster check HOST:PORT", "cluster_state %s, %d of %d slots served", orUnknown(s.cluster["cluster_state"]), served, slotsAll))
+		return told(s.Fail(check, "see redis-cli --cluster check HOST:PORT", "cluster_state %s, %d of %d slots served", orUnknown(s.cluster["cluster_state"]), served, slotsAll))
 	case served < slotsAll:
-		return told(s.fail(check, "see redis-cli --cluster check HOST:PORT, and assign the slots", "%d of %d slots are served: resources of the others cannot be locked", served, slotsAll))
+		return told(s.Fail(check, "see redis-cli --cluster check HOST:PORT, and assign the slots", "%d of %d slots are served: resources of the others cannot be locked", served, slotsAll))
 	}
-	return told(s.ok(check, "cluster_state ok, all slots served by %d servers", len(s.nodes)))
+	return told(s.OK(check, "cluster_state ok, all slots served by %d servers", len(s.nodes)))
 }
 
 // checkMembers checks that a master that fails is replaced.
-func (s *site) checkMembers() []Finding {
+func (s *site) checkMembers() []diagnosis.Finding {
 	const check = "failover"
-	var out []Finding
+	var out []diagnosis.Finding
 	var masters, alone, failed []string
 	for _, n := range s.nodes {
 		if n.is("fail") || n.is("fail?") {
@@ -142,19 +144,19 @@ func (s *site) checkMembers() []Finding {
 		}
 	}
 	if len(failed) > 0 {
-		out = append(out, s.warn(check, "bring them back, or take them out (CLUSTER FORGET)", "marked as failed: %s", strings.Join(failed, ", ")))
+		out = append(out, s.Warn(check, "bring them back, or take them out (CLUSTER FORGET)", "marked as failed: %s", strings.Join(failed, ", ")))
 	}
 	if len(alone) > 0 {
-		out = append(out, s.warn(check, "give each a replica, on another machine", "masters without a replica: %s; while one is away, its resources cannot be locked", strings.Join(alone, ", ")))
+		out = append(out, s.Warn(check, "give each a replica, on another machine", "masters without a replica: %s; while one is away, its resources cannot be locked", strings.Join(alone, ", ")))
 	}
 	if len(masters) < 3 {
-		out = append(out, s.warn(check, "use 3 masters or more", "%d masters: without one of them there is no majority for a failover", len(masters)))
+		out = append(out, s.Warn(check, "use 3 masters or more", "%d masters: without one of them there is no majority for a failover", len(masters)))
 	}
 	if versions := s.versions(); len(versions) > 1 {
-		out = append(out, s.warn("version", "finish the upgrade", "the servers differ: %s", strings.Join(versions, ", ")))
+		out = append(out, s.Warn("version", "finish the upgrade", "the servers differ: %s", strings.Join(versions, ", ")))
 	}
 	if len(out) == 0 {
-		out = append(out, s.ok(check, "%d masters, each with a replica", len(masters)))
+		out = append(out, s.OK(check, "%d masters, each with a replica", len(masters)))
 	}
 	return out
 }

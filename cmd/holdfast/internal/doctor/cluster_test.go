@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -16,44 +17,44 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, durable())
 	r := examine(t, defaults(), c.URL())
-	f := require(t, r, "cluster", OK, "all slots served by 6 servers")
+	f := require(t, r, "cluster", diagnosis.OK, "all slots served by 6 servers")
 	if f.Values["slots_ok"] != int64(slotsAll) {
 		t.Errorf("values %v", f.Values)
 	}
-	require(t, r, "failover", OK, "3 masters, each with a replica")
-	require(t, r, "min-replicas", Warn, "min-replicas-to-write 0: a master that is cut off goes on granting")
-	require(t, r, "ttl", Warn, "a failover takes about 12s: with a TTL of 15s")
+	require(t, r, "failover", diagnosis.OK, "3 masters, each with a replica")
+	require(t, r, "min-replicas", diagnosis.Warn, "min-replicas-to-write 0: a master that is cut off goes on granting")
+	require(t, r, "ttl", diagnosis.Warn, "a failover takes about 12s: with a TTL of 15s")
 	count := map[string]int{}
 	for _, f := range r.Findings {
-		if f.Status == OK {
+		if f.Status == diagnosis.OK {
 			count[f.Check]++
 		}
 	}
 	for _, check := range []string{"reach", "version", "eviction", "persistence", "replication", "rights", "pauses", "connections"} {
 		if count[check] != 6 {
-			t.Errorf("%s is OK on %d of 6 servers in\n%s", check, count[check], r.lines())
+			t.Errorf("%s is OK on %d of 6 servers in\n%s", check, count[check], lines(r))
 		}
 	}
-	requireWorst(t, r, None)
+	requireWorst(t, r, diagnosis.None)
 
 	// Its shards are no quorum.
 	m := c.Masters()
 	r = examine(t, defaults(), m[0].URL(), m[1].URL(), m[2].URL())
-	require(t, r, "independence", Fail, "belong to the same cluster")
-	require(t, r, "mode", Fail, "one server of a cluster")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "independence", diagnosis.Fail, "belong to the same cluster")
+	require(t, r, "mode", diagnosis.Fail, "one server of a cluster")
+	requireWorst(t, r, diagnosis.Misconfig)
 
 	// Any living server of the URL is enough, and knows what has become of the others.
 	lost := c.Masters()[0]
 	c.ReplicaOf(lost).Kill()
 	r = examine(t, defaults(), "redis+cluster://127.0.0.1:1,"+c.Masters()[1].Addr())
-	require(t, r, "reach", Warn, "the replica does not answer")
-	requireWorst(t, r, None)
+	require(t, r, "reach", diagnosis.Warn, "the replica does not answer")
+	requireWorst(t, r, diagnosis.None)
 
 	lost.Kill()
 	r = examine(t, defaults(), c.URL())
-	require(t, r, "reach", Fail, "no answer")
-	requireWorst(t, r, Unreachable)
+	require(t, r, "reach", diagnosis.Fail, "no answer")
+	requireWorst(t, r, diagnosis.Unreachable)
 }
 
 func TestClusterWithHoles(t *testing.T) {
@@ -68,23 +69,23 @@ func TestClusterWithHoles(t *testing.T) {
 	}
 	must(c.ClusterAddSlotsRange(t.Context(), 0, 16000).Err())
 	r := examine(t, defaults(), "redis+cluster://"+s.Addr())
-	require(t, r, "cluster", Fail, "cluster_state fail, 16001 of 16384 slots served")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "cluster", diagnosis.Fail, "cluster_state fail, 16001 of 16384 slots served")
+	requireWorst(t, r, diagnosis.Misconfig)
 
 	must(c.ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err())
 	awaitCluster(t, s, "cluster_state:ok")
 	r = examine(t, defaults(), "redis+cluster://"+s.Addr())
-	require(t, r, "cluster", Fail, "16001 of 16384 slots are served")
+	require(t, r, "cluster", diagnosis.Fail, "16001 of 16384 slots are served")
 
 	must(c.ClusterAddSlotsRange(t.Context(), 16001, 16383).Err())
 	must(c.ConfigSet(t.Context(), "cluster-require-full-coverage", "yes").Err())
 	awaitCluster(t, s, "cluster_state:ok")
 	r = examine(t, defaults(), "redis+cluster://"+s.Addr())
-	require(t, r, "cluster", OK, "all slots served by 1 servers")
-	require(t, r, "failover", Warn, "masters without a replica: "+s.Addr())
-	require(t, r, "failover", Warn, "1 masters: without one of them")
-	require(t, r, "replication", Warn, "none can take over")
-	requireWorst(t, r, None)
+	require(t, r, "cluster", diagnosis.OK, "all slots served by 1 servers")
+	require(t, r, "failover", diagnosis.Warn, "masters without a replica: "+s.Addr())
+	require(t, r, "failover", diagnosis.Warn, "1 masters: without one of them")
+	require(t, r, "replication", diagnosis.Warn, "none can take over")
+	requireWorst(t, r, diagnosis.None)
 }
 
 func awaitCluster(t *testing.T, s *redistest.Server, want string) {
@@ -96,22 +97,22 @@ func awaitCluster(t *testing.T, s *redistest.Server, want string) {
 func TestClusterRefuses(t *testing.T) {
 	s := start(t, "--cluster-enabled", "yes", "--requirepass", "s3cret")
 	r := examine(t, defaults(), "redis+cluster://:wr0ng@"+s.Addr())
-	require(t, r, "cluster", Fail, "refused: WRONGPASS")
-	requireWorst(t, r, Denied)
+	require(t, r, "cluster", diagnosis.Fail, "refused: WRONGPASS")
+	requireWorst(t, r, diagnosis.Denied)
 	r = examine(t, defaults(), "redis+cluster://127.0.0.1:1")
-	require(t, r, "cluster", Fail, "no server of the URL answers")
-	requireWorst(t, r, Unreachable)
+	require(t, r, "cluster", diagnosis.Fail, "no server of the URL answers")
+	requireWorst(t, r, diagnosis.Unreachable)
 }
 
 // Only one version is installed, so what the servers said is planted.
 func TestVersionsDiffer(t *testing.T) {
-	st := &site{place: "c:1", node: &store.Node{Kind: clusterURL}}
+	st := &site{Place: "c:1", node: &store.Node{Kind: clusterURL}}
 	for _, v := range []string{"7.0.15", "7.2.4", "7.0.15"} {
-		st.servers = append(st.servers, &server{place: "a:1", info: fields{"redis_version": v}})
+		st.servers = append(st.servers, &server{Place: "a:1", info: fields{"redis_version": v}})
 	}
-	r := &Report{}
-	r.add(st.checkMembers()...)
-	require(t, r, "version", Warn, "the servers differ: Redis 7.0.15, Redis 7.2.4")
+	r := &diagnosis.Report{}
+	r.Add(st.checkMembers()...)
+	require(t, r, "version", diagnosis.Warn, "the servers differ: Redis 7.0.15, Redis 7.2.4")
 }
 
 func TestParseNodes(t *testing.T) {

@@ -1,6 +1,10 @@
 package doctor
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+)
 
 func TestConnections(t *testing.T) {
 	s := start(t, "--timeout", "10", "--tcp-keepalive", "0", "--maxclients", "6")
@@ -13,9 +17,9 @@ func TestConnections(t *testing.T) {
 		held = append(held, c)
 	}
 	r := examine(t, defaults(), s.URL())
-	require(t, r, "connections", Warn, "timeout 10: the server cuts")
-	require(t, r, "connections", Warn, "tcp-keepalive 0")
-	require(t, r, "connections", Warn, "5 of at most 6")
+	require(t, r, "connections", diagnosis.Warn, "timeout 10: the server cuts")
+	require(t, r, "connections", diagnosis.Warn, "tcp-keepalive 0")
+	require(t, r, "connections", diagnosis.Warn, "5 of at most 6")
 	for _, c := range held {
 		_ = c.Close()
 	}

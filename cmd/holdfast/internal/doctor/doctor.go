@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
@@ -27,11 +28,11 @@ type Options struct {
 
 // Examine queries all servers of the store and checks their answers. It returns within about half
 // a minute, even if there is no answer; ctx may end it earlier.
-func Examine(ctx context.Context, st *store.Store, o Options) *Report {
+func Examine(ctx context.Context, st *store.Store, o Options) *diagnosis.Report {
 	sites := make([]*site, len(st.Nodes()))
 	var asked sync.WaitGroup
 	for i, n := range st.Nodes() {
-		sites[i] = &site{node: n, place: place(n.Short())}
+		sites[i] = &site{node: n, Place: diagnosis.Place(n.Short())}
 		asked.Go(func() { sites[i].ask(ctx, o) })
 	}
 	asked.Wait()
@@ -40,22 +41,22 @@ func Examine(ctx context.Context, st *store.Store, o Options) *Report {
 			s.close()
 		}
 	}()
-	r := &Report{Store: st.String(), Prefix: o.Prefix}
+	r := &diagnosis.Report{Store: st.String(), Prefix: o.Prefix}
 	for _, s := range sites {
-		r.add(s.findings(o)...)
+		r.Add(s.findings(o)...)
 	}
 	if len(sites) > 1 {
-		r.add(quorum(sites, o)...)
-		r.soften(sites)
+		r.Add(quorum(sites, o)...)
+		soften(r, sites)
 	}
-	r.add(clocks(sites)...)
-	r.add(lifetime(sites, o)...)
+	r.Add(clocks(sites)...)
+	r.Add(lifetime(sites, o)...)
 	return r
 }
 
 // site is what one URL names: a server, the servers of Sentinels, or a cluster.
 type site struct {
-	place
+	diagnosis.Place
 	node *store.Node
 
 	// servers store the leases, now or after a failover. The supposed masters come
@@ -87,8 +88,8 @@ func (s *site) ask(ctx context.Context, o Options) {
 }
 
 // findings checks one site.
-func (s *site) findings(o Options) []Finding {
-	var out []Finding
+func (s *site) findings(o Options) []diagnosis.Finding {
+	var out []diagnosis.Finding
 	switch s.node.Kind {
 	case store.Sentinel:
 		out = append(out, s.checkSentinels()...)
@@ -102,7 +103,7 @@ func (s *site) findings(o Options) []Finding {
 }
 
 // findings checks one server. There is one finding for a server that did not answer.
-func (s *server) findings(of *site, o Options) []Finding {
+func (s *server) findings(of *site, o Options) []diagnosis.Finding {
 	out := s.checkReach()
 	if s.trouble != nil {
 		return out

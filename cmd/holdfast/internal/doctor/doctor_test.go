@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 func defaults() Options { return Options{Prefix: "holdfast", TTL: 15 * time.Second} }
 
 // examine examines the store of the URLs.
-func examine(t *testing.T, o Options, urls ...string) *Report {
+func examine(t *testing.T, o Options, urls ...string) *diagnosis.Report {
 	t.Helper()
 	st, err := store.Open(strings.Join(urls, ","))
 	if err != nil {
@@ -35,30 +36,30 @@ func examine(t *testing.T, o Options, urls ...string) *Report {
 }
 
 // require fails unless the report has a finding that matches.
-func require(t *testing.T, r *Report, check string, status FindingStatus, pattern string) Finding {
+func require(t *testing.T, r *diagnosis.Report, check string, status diagnosis.FindingStatus, pattern string) diagnosis.Finding {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	for _, f := range r.Findings {
 		if f.Check == check && f.Status == status && re.MatchString(f.Found) {
-			if (status == Warn || status == Fail || status == Unknown) && f.Remedy == "" {
+			if (status == diagnosis.Warn || status == diagnosis.Fail || status == diagnosis.Unknown) && f.Remedy == "" {
 				t.Errorf("no remedy: %+v", f)
 			}
 			return f
 		}
 	}
-	t.Fatalf("no finding %s %s %q in\n%s", status, check, pattern, r.lines())
-	return Finding{}
+	t.Fatalf("no finding %s %s %q in\n%s", status, check, pattern, lines(r))
+	return diagnosis.Finding{}
 }
 
 // requireWorst fails unless the report ends with the fault.
-func requireWorst(t *testing.T, r *Report, want Fault) {
+func requireWorst(t *testing.T, r *diagnosis.Report, want diagnosis.Fault) {
 	t.Helper()
 	if got := r.Worst(); got != want {
-		t.Errorf("worst fault %q, want %q in\n%s", got, want, r.lines())
+		t.Errorf("worst fault %q, want %q in\n%s", got, want, lines(r))
 	}
 }
 
-func (r *Report) lines() string {
+func lines(r *diagnosis.Report) string {
 	var b strings.Builder
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%s %s %s: %s -> %s\n", f.Status, f.Check, f.Node, f.Found, f.Remedy)
@@ -76,34 +77,34 @@ func start(t *testing.T, args ...string) *redistest.Server {
 func TestAServerAsItShouldBe(t *testing.T) {
 	r := examine(t, defaults(), start(t, "--tcp-keepalive", "60").URL())
 	for _, check := range []string{"reach", "version", "eviction", "memory", "persistence", "replication", "rights", "pauses", "connections", "clock", "ttl"} {
-		require(t, r, check, OK, "")
+		require(t, r, check, diagnosis.OK, "")
 	}
-	if r.Count(OK) != len(r.Findings) {
-		t.Errorf("not all is OK:\n%s", r.lines())
+	if r.Count(diagnosis.OK) != len(r.Findings) {
+		t.Errorf("not all is OK:\n%s", lines(r))
 	}
-	requireWorst(t, r, None)
+	requireWorst(t, r, diagnosis.None)
 }
 
 func TestAStandInForTests(t *testing.T) {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
 	r := examine(t, defaults(), "redis://"+m.Addr())
-	require(t, r, "version", Warn, "no version, as stand-ins for tests do")
-	require(t, r, "eviction", Unknown, "does not disclose")
-	require(t, r, "persistence", Unknown, "does not disclose")
-	require(t, r, "config", Unknown, "CONFIG GET is refused")
-	require(t, r, "rights", OK, "tried with a resource with a random name")
-	requireWorst(t, r, None)
+	require(t, r, "version", diagnosis.Warn, "no version, as stand-ins for tests do")
+	require(t, r, "eviction", diagnosis.Unknown, "does not disclose")
+	require(t, r, "persistence", diagnosis.Unknown, "does not disclose")
+	require(t, r, "config", diagnosis.Unknown, "CONFIG GET is refused")
+	require(t, r, "rights", diagnosis.OK, "tried with a resource with a random name")
+	requireWorst(t, r, diagnosis.None)
 }
 
 func TestManagedServicesHideTheirConfiguration(t *testing.T) {
 	s := start(t, "--rename-command", "CONFIG", "")
 	r := examine(t, defaults(), s.URL())
-	require(t, r, "config", Unknown, "unknown command")
-	require(t, r, "persistence", Unknown, "append-only file; how often")
-	require(t, r, "eviction", OK, "noeviction") // INFO has it too
-	require(t, r, "rights", OK, "")
-	requireWorst(t, r, None)
+	require(t, r, "config", diagnosis.Unknown, "unknown command")
+	require(t, r, "persistence", diagnosis.Unknown, "append-only file; how often")
+	require(t, r, "eviction", diagnosis.OK, "noeviction") // INFO has it too
+	require(t, r, "rights", diagnosis.OK, "")
+	requireWorst(t, r, diagnosis.None)
 }
 
 func TestNothingIsLeftOver(t *testing.T) {
@@ -113,7 +114,7 @@ func TestNothingIsLeftOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := examine(t, defaults(), "redis://ann:pw@"+s.Addr())
-	require(t, r, "rights", OK, "tried")
+	require(t, r, "rights", diagnosis.OK, "tried")
 	keys, err := s.Keys(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -129,14 +130,4 @@ func TestNothingIsLeftOver(t *testing.T) {
 	s.Client().FlushAll(t.Context())
 	examine(t, defaults(), s.URL())
 	s.RequireEmpty(t, "") // asking leaves nothing
-}
-
-func TestMerged(t *testing.T) {
-	a, b := place("a:1"), place("b:2")
-	r := &Report{}
-	r.add(a.ok("x", "fine"), a.ok("y", "fine"), b.ok("x", "fine"), b.warn("x", "mend", "fine"))
-	m := r.Merged()
-	if len(m) != 3 || m[1].Status != Warn || m[2].Check != "y" || m[0].Node != "a:1, b:2" || r.Findings[0].Node != "a:1" {
-		t.Errorf("merged %+v of %+v", m, r.Findings)
-	}
 }

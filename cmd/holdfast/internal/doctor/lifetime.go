@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
 // lifetime recommends a TTL. A lease is renewed every third of its TTL, so two renewals may fail in
 // the longest pause or round trip that was seen, and the third is still in time.
-func lifetime(sites []*site, o Options) []Finding {
+func lifetime(sites []*site, o Options) []diagnosis.Finding {
 	const check = "ttl"
 	worst, failover := time.Duration(0), time.Duration(0)
 	heard := false
@@ -26,24 +27,24 @@ func lifetime(sites []*site, o Options) []Finding {
 	}
 	least := max(holdfast.MinTTL, roundUp(6*worst))
 	ride := rideOut(failover)
-	values := func(f Finding) []Finding {
-		f = f.with("smallest_ttl_ms", millis(least)).with("ttl_ms", millis(o.TTL))
+	values := func(f diagnosis.Finding) []diagnosis.Finding {
+		f = f.With("smallest_ttl_ms", diagnosis.Millis(least)).With("ttl_ms", diagnosis.Millis(o.TTL))
 		if failover > 0 {
-			f = f.with("failover_ttl_ms", millis(ride))
+			f = f.With("failover_ttl_ms", diagnosis.Millis(ride))
 		}
-		return []Finding{f}
+		return []diagnosis.Finding{f}
 	}
 	switch {
 	case o.TTL < least:
-		return values(everywhere.warn(check, "use a TTL of "+least.String()+" or more",
-			"round trips and pauses of up to %s were seen: with a TTL of %s leases will be lost for nothing", span(worst), o.TTL))
+		return values(diagnosis.Everywhere.Warn(check, "use a TTL of "+least.String()+" or more",
+			"round trips and pauses of up to %s were seen: with a TTL of %s leases will be lost for nothing", diagnosis.Span(worst), o.TTL))
 	case failover > 0 && o.TTL < ride:
-		return values(everywhere.warn(check, "use a TTL of "+ride.String()+" or more, or shorten the failure detection",
-			"a failover takes about %s: with a TTL of %s the leases on that master are lost (their holders are told in time)", span(failover), o.TTL))
+		return values(diagnosis.Everywhere.Warn(check, "use a TTL of "+ride.String()+" or more, or shorten the failure detection",
+			"a failover takes about %s: with a TTL of %s the leases on that master are lost (their holders are told in time)", diagnosis.Span(failover), o.TTL))
 	case failover > 0:
-		return values(everywhere.ok(check, "a TTL of %s survives a failover of about %s; the shortest sensible one is %s", o.TTL, span(failover), least))
+		return values(diagnosis.Everywhere.OK(check, "a TTL of %s survives a failover of about %s; the shortest sensible one is %s", o.TTL, diagnosis.Span(failover), least))
 	}
-	return values(everywhere.ok(check, "the shortest sensible one is %s; checked: %s", least, o.TTL))
+	return values(diagnosis.Everywhere.OK(check, "the shortest sensible one is %s; checked: %s", least, o.TTL))
 }
 
 // election is the approximate time from the detection of a failure until clients have found the new

@@ -1,40 +1,9 @@
 package doctor
 
-import (
-	"fmt"
-	"strconv"
-	"time"
-)
+import "strconv"
 
 // number parses an integer. If it is missing or malformed, number returns 0 and false.
 func (f fields) number(name string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(f[name], 10, 64)
 	return n, err == nil
 }
-
-// size formats a number of bytes.
-func size(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%d KiB", n>>10)
-}
-
-// span formats a duration with two or three digits.
-func span(d time.Duration) string {
-	switch {
-	case d >= time.Minute:
-		return d.Round(time.Second).String()
-	case d >= time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	case d >= 10*time.Millisecond:
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(10 * time.Microsecond).String()
-}
-
-// millis converts a duration for a value whose name ends in _ms.
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
 // slowEntry is the longest known time in which the server was busy with one command.
@@ -52,19 +54,19 @@ func (s *server) pause() slowEntry {
 }
 
 // checkPauses checks for long pauses: during them no lease is renewed.
-func (s *server) checkPauses(o Options) []Finding {
+func (s *server) checkPauses(o Options) []diagnosis.Finding {
 	const check = "pauses"
 	worst := s.pause()
 	if logged, ok := s.conf.number("slowlog-log-slower-than"); ok && logged < 0 && worst.took <= o.TTL/10 {
-		return []Finding{s.unknown(check, "set slowlog-log-slower-than 10000", "the slow log is off (slowlog-log-slower-than %d)", logged)}
+		return []diagnosis.Finding{s.Unknown(check, "set slowlog-log-slower-than 10000", "the slow log is off (slowlog-log-slower-than %d)", logged)}
 	}
 	if worst.took == 0 {
-		return []Finding{s.ok(check, "none known")}
+		return []diagnosis.Finding{s.OK(check, "none known")}
 	}
-	f := s.ok(check, "the longest known is %s (%s)", span(worst.took), worst.what)
+	f := s.OK(check, "the longest known is %s (%s)", diagnosis.Span(worst.took), worst.what)
 	if worst.took > o.TTL/10 {
-		f = s.warn(check, "find the command (SLOWLOG GET) or what the machine lacks; or use a longer TTL",
-			"the server answered nobody for %s (%s), which is more than a tenth of the TTL", span(worst.took), worst.what)
+		f = s.Warn(check, "find the command (SLOWLOG GET) or what the machine lacks; or use a longer TTL",
+			"the server answered nobody for %s (%s), which is more than a tenth of the TTL", diagnosis.Span(worst.took), worst.what)
 	}
-	return []Finding{f.with("pause_ms", millis(worst.took))}
+	return []diagnosis.Finding{f.With("pause_ms", diagnosis.Millis(worst.took))}
 }

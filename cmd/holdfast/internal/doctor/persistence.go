@@ -1,6 +1,10 @@
 package doctor
 
-import "github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+import (
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+)
 
 // What a server has after a restart.
 type memory uint8
@@ -40,13 +44,13 @@ func (s *server) remembers() memory {
 
 // checkPersistence checks whether leases survive a restart: without them the server grants them
 // again.
-func (s *server) checkPersistence(of *site) []Finding {
+func (s *server) checkPersistence(of *site) []diagnosis.Finding {
 	const check = "persistence"
 	if s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err" {
-		return []Finding{s.fail(check, "check its log and disk", "the append-only file cannot be written: every write is refused")}
+		return []diagnosis.Finding{s.Fail(check, "check its log and disk", "the append-only file cannot be written: every write is refused")}
 	}
 	if s.info["rdb_last_bgsave_status"] == "err" && s.conf["stop-writes-on-bgsave-error"] != "no" && s.conf["save"] != "" {
-		return []Finding{s.fail(check, "check its log and disk, or set stop-writes-on-bgsave-error no", "the last snapshot failed: every write is refused until one succeeds")}
+		return []diagnosis.Finding{s.Fail(check, "check its log and disk, or set stop-writes-on-bgsave-error no", "the last snapshot failed: every write is refused until one succeeds")}
 	}
 	const forgets = "so that after it two may hold a resource until the first one's lease would have ended"
 	remedy := "set appendonly yes (appendfsync everysec), or accept it and fence what the locks protect"
@@ -55,20 +59,20 @@ func (s *server) checkPersistence(of *site) []Finding {
 	}
 	switch s.remembers() {
 	case all:
-		return []Finding{s.ok(check, "append-only file, fsync always: a restart forgets nothing")}
+		return []diagnosis.Finding{s.OK(check, "append-only file, fsync always: a restart forgets nothing")}
 	case older1s:
-		return []Finding{s.ok(check, "append-only file, fsync everysec: only a power loss loses data, 1 to 2 s")}
+		return []diagnosis.Finding{s.OK(check, "append-only file, fsync everysec: only a power loss loses data, 1 to 2 s")}
 	case snapped:
 		if s.info["aof_enabled"] == "1" {
-			return []Finding{s.warn(check, "set appendfsync everysec or always", "append-only file, fsync no: a power loss forgets what the system had not written yet, %s", forgets)}
+			return []diagnosis.Finding{s.Warn(check, "set appendfsync everysec or always", "append-only file, fsync no: a power loss forgets what the system had not written yet, %s", forgets)}
 		}
-		return []Finding{s.warn(check, remedy, "snapshots only: a restart forgets the leases since the last one, %s", forgets)}
+		return []diagnosis.Finding{s.Warn(check, remedy, "snapshots only: a restart forgets the leases since the last one, %s", forgets)}
 	case nothing:
-		return []Finding{s.warn(check, remedy, "none: a restart forgets every lease, %s", forgets)}
+		return []diagnosis.Finding{s.Warn(check, remedy, "none: a restart forgets every lease, %s", forgets)}
 	}
 	found := "the server does not disclose what it keeps over a restart"
 	if s.info["aof_enabled"] == "1" {
 		found = "append-only file; how often it is synced the server does not disclose"
 	}
-	return []Finding{s.unknown(check, "check the service's console: locks need appendonly yes", "%s", found)}
+	return []diagnosis.Finding{s.Unknown(check, "check the service's console: locks need appendonly yes", "%s", found)}
 }

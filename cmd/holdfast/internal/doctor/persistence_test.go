@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -17,15 +18,15 @@ func TestPersistence(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	require(t, examine(t, defaults(), s.URL()), "persistence", Warn, "^none: a restart forgets every lease")
+	require(t, examine(t, defaults(), s.URL()), "persistence", diagnosis.Warn, "^none: a restart forgets every lease")
 	set("save", "3600 1")
-	require(t, examine(t, defaults(), s.URL()), "persistence", Warn, "^snapshots only")
+	require(t, examine(t, defaults(), s.URL()), "persistence", diagnosis.Warn, "^snapshots only")
 	set("appendonly", "yes")
-	require(t, examine(t, defaults(), s.URL()), "persistence", OK, "fsync everysec")
+	require(t, examine(t, defaults(), s.URL()), "persistence", diagnosis.OK, "fsync everysec")
 	set("appendfsync", "no")
-	require(t, examine(t, defaults(), s.URL()), "persistence", Warn, "fsync no: a power loss forgets")
+	require(t, examine(t, defaults(), s.URL()), "persistence", diagnosis.Warn, "fsync no: a power loss forgets")
 	set("appendfsync", "always")
-	require(t, examine(t, defaults(), s.URL()), "persistence", OK, "fsync always")
+	require(t, examine(t, defaults(), s.URL()), "persistence", diagnosis.OK, "fsync always")
 }
 
 func TestSnapshotsFail(t *testing.T) {
@@ -44,7 +45,7 @@ func TestSnapshotsFail(t *testing.T) {
 		<-tick.C
 	}
 	r := examine(t, defaults(), s.URL())
-	require(t, r, "persistence", Fail, "every write is refused until one succeeds")
-	require(t, r, "reach", Fail, "it refuses every write: MISCONF")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "persistence", diagnosis.Fail, "every write is refused until one succeeds")
+	require(t, r, "reach", diagnosis.Fail, "it refuses every write: MISCONF")
+	requireWorst(t, r, diagnosis.Misconfig)
 }

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
 // quorum checks the nodes of a quorum together.
-func quorum(sites []*site, o Options) []Finding {
+func quorum(sites []*site, o Options) []diagnosis.Finding {
 	out := checkMajority(sites)
 	out = append(out, checkIndependence(sites)...)
 	for _, st := range sites {
@@ -28,7 +30,7 @@ func (s *site) refused() bool {
 		slices.ContainsFunc(s.sentinels, func(g *sentinel) bool { return refusedBy(g.trouble) })
 }
 
-func checkMajority(sites []*site) []Finding {
+func checkMajority(sites []*site) []diagnosis.Finding {
 	const check = "quorum"
 	up, refused := 0, 0
 	for _, st := range sites {
@@ -41,43 +43,45 @@ func checkMajority(sites []*site) []Finding {
 	}
 	n := len(sites)
 	need := n/2 + 1
-	told := func(f Finding) Finding { return f.with("nodes", n).with("reached", up).with("majority", need) }
-	var out []Finding
+	told := func(f diagnosis.Finding) diagnosis.Finding {
+		return f.With("nodes", n).With("reached", up).With("majority", need)
+	}
+	var out []diagnosis.Finding
 	switch {
 	case up < need && up+refused >= need:
-		out = append(out, told(everywhere.fail(check, "correct the rights: nothing can be locked", "%d of %d nodes let the user in, %d are needed", up, n, need).as(Denied)))
+		out = append(out, told(diagnosis.Everywhere.Fail(check, "correct the rights: nothing can be locked", "%d of %d nodes let the user in, %d are needed", up, n, need).As(diagnosis.Denied)))
 	case up < need:
-		out = append(out, told(everywhere.fail(check, "bring nodes back: nothing can be locked", "%d of %d nodes answer, %d are needed", up, n, need).as(Unreachable)))
+		out = append(out, told(diagnosis.Everywhere.Fail(check, "bring nodes back: nothing can be locked", "%d of %d nodes answer, %d are needed", up, n, need).As(diagnosis.Unreachable)))
 	case up == need && up < n:
-		out = append(out, told(everywhere.warn(check, "bring the others back", "%d of %d nodes answer: no other may fail", up, n)))
+		out = append(out, told(diagnosis.Everywhere.Warn(check, "bring the others back", "%d of %d nodes answer: no other may fail", up, n)))
 	}
 	if n%2 == 0 {
-		out = append(out, told(everywhere.warn(check, "use 3 or 5 nodes", "%d nodes tolerate no more failures than %d would", n, n-1)))
+		out = append(out, told(diagnosis.Everywhere.Warn(check, "use 3 or 5 nodes", "%d nodes tolerate no more failures than %d would", n, n-1)))
 	}
 	if len(out) == 0 {
-		out = append(out, told(everywhere.ok(check, "%d of %d nodes answer, %d are needed", up, n, need)))
+		out = append(out, told(diagnosis.Everywhere.OK(check, "%d of %d nodes answer, %d are needed", up, n, need)))
 	}
 	return out
 }
 
 // checkIndependence checks that the nodes are independent: a quorum is useless if two nodes are the
 // same server or fail together.
-func checkIndependence(sites []*site) []Finding {
+func checkIndependence(sites []*site) []diagnosis.Finding {
 	const check = "independence"
-	var out []Finding
+	var out []diagnosis.Finding
 	for i, a := range sites {
 		for _, b := range sites[i+1:] {
 			if how := sameFate(a, b); how != "" {
-				out = append(out, everywhere.fail(check, "use servers that are independent of each other", "%s and %s %s", a.place, b.place, how))
+				out = append(out, diagnosis.Everywhere.Fail(check, "use servers that are independent of each other", "%s and %s %s", a.Place, b.Place, how))
 			}
 		}
 	}
 	if hosts := sharedHosts(sites); len(out) == 0 && len(hosts) > 0 {
-		out = append(out, everywhere.warn(check, "put each node on its own machine", "several nodes are on %s: they fail together", strings.Join(hosts, ", ")))
+		out = append(out, diagnosis.Everywhere.Warn(check, "put each node on its own machine", "several nodes are on %s: they fail together", strings.Join(hosts, ", ")))
 	}
 	answered := slices.DeleteFunc(slices.Clone(sites), func(st *site) bool { return !st.up() })
 	if len(out) == 0 && len(answered) > 1 {
-		out = append(out, everywhere.ok(check, "the nodes that answered are different servers on different hosts"))
+		out = append(out, diagnosis.Everywhere.OK(check, "the nodes that answered are different servers on different hosts"))
 	}
 	return out
 }
@@ -120,7 +124,7 @@ func sharedHosts(sites []*site) []string {
 	for _, st := range sites {
 		own := map[string]bool{}
 		for _, s := range st.masters() {
-			host, _, err := net.SplitHostPort(string(s.place))
+			host, _, err := net.SplitHostPort(string(s.Place))
 			if err == nil {
 				own[host] = true
 			}
@@ -138,29 +142,29 @@ func sharedHosts(sites []*site) []string {
 
 // checkRestart checks that a node keeps its votes over a restart: without them it may vote once more
 // within the TTL of a lease.
-func (s *server) checkRestart(o Options) []Finding {
+func (s *server) checkRestart(o Options) []diagnosis.Finding {
 	const check = "restart"
 	kept := s.remembers()
 	seconds, ok := s.info.number("uptime_in_seconds")
 	uptime := time.Duration(seconds) * time.Second
 	rule := "appendfsync always, or start it no sooner than " + o.TTL.String() + " (the longest TTL) after it ended"
-	told := func(f Finding) []Finding { return []Finding{f.with("uptime_s", seconds)} }
+	told := func(f diagnosis.Finding) []diagnosis.Finding { return []diagnosis.Finding{f.With("uptime_s", seconds)} }
 	switch {
 	case kept == all:
-		return told(s.ok(check, "it keeps every vote across a restart (fsync always)"))
+		return told(s.OK(check, "it keeps every vote across a restart (fsync always)"))
 	case !ok:
-		return told(s.unknown(check, rule, "the server does not disclose its uptime"))
+		return told(s.Unknown(check, rule, "the server does not disclose its uptime"))
 	case uptime < o.TTL:
-		return told(s.fail(check, "take it out until it has been up for "+o.TTL.String()+"; "+rule,
+		return told(s.Fail(check, "take it out until it has been up for "+o.TTL.String()+"; "+rule,
 			"up for %s only and not fsync always: it may have forgotten a vote, and votes again", uptime))
 	case kept == older1s:
-		return told(s.ok(check, "up for %s; after a power loss keep it out of service for %s", uptime, o.TTL))
+		return told(s.OK(check, "up for %s; after a power loss keep it out of service for %s", uptime, o.TTL))
 	}
-	return told(s.warn(check, rule, "up for %s; a restart forgets votes, and if it comes back within %s it votes twice", uptime, o.TTL))
+	return told(s.Warn(check, rule, "up for %s; a restart forgets votes, and if it comes back within %s it votes twice", uptime, o.TTL))
 }
 
 // soften turns failures that a quorum tolerates into warnings.
-func (r *Report) soften(sites []*site) {
+func soften(r *diagnosis.Report, sites []*site) {
 	up := 0
 	for _, st := range sites {
 		if st.up() {
@@ -171,8 +175,8 @@ func (r *Report) soften(sites []*site) {
 		return
 	}
 	for i, f := range r.Findings {
-		if f.Status == Fail && f.Fault == Unreachable {
-			r.Findings[i].Status, r.Findings[i].Fault = Warn, None
+		if f.Status == diagnosis.Fail && f.Fault == diagnosis.Unreachable {
+			r.Findings[i].Status, r.Findings[i].Fault = diagnosis.Warn, diagnosis.None
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -15,25 +16,25 @@ func TestQuorum(t *testing.T) {
 	a, b, c := start(t), start(t), start(t)
 	three := urls([]*redistest.Server{a, b, c})
 	r := examine(t, defaults(), three...)
-	require(t, r, "quorum", OK, "3 of 3 nodes answer, 2 are needed")
-	require(t, r, "independence", Warn, "on 127.0.0.1: they fail together")
-	require(t, r, "clock", OK, "the servers' clocks are within")
-	require(t, r, "restart", OK, "keeps every vote")
-	requireWorst(t, r, None)
+	require(t, r, "quorum", diagnosis.OK, "3 of 3 nodes answer, 2 are needed")
+	require(t, r, "independence", diagnosis.Warn, "on 127.0.0.1: they fail together")
+	require(t, r, "clock", diagnosis.OK, "the servers' clocks are within")
+	require(t, r, "restart", diagnosis.OK, "keeps every vote")
+	requireWorst(t, r, diagnosis.None)
 
-	require(t, examine(t, defaults(), three[:2]...), "quorum", Warn, "2 nodes tolerate no more failures than 1 would")
+	require(t, examine(t, defaults(), three[:2]...), "quorum", diagnosis.Warn, "2 nodes tolerate no more failures than 1 would")
 
 	// One away is what a quorum is for.
 	b.Kill()
 	r = examine(t, defaults(), three...)
-	require(t, r, "reach", Warn, "no answer")
-	require(t, r, "quorum", Warn, "2 of 3 nodes answer: no other may fail")
-	requireWorst(t, r, None)
+	require(t, r, "reach", diagnosis.Warn, "no answer")
+	require(t, r, "quorum", diagnosis.Warn, "2 of 3 nodes answer: no other may fail")
+	requireWorst(t, r, diagnosis.None)
 
 	a.Pause()
 	r = examine(t, defaults(), three...)
-	require(t, r, "quorum", Fail, "1 of 3 nodes answer, 2 are needed")
-	requireWorst(t, r, Unreachable)
+	require(t, r, "quorum", diagnosis.Fail, "1 of 3 nodes answer, 2 are needed")
+	requireWorst(t, r, diagnosis.Unreachable)
 }
 
 func TestAQuorumThatRefuses(t *testing.T) {
@@ -42,23 +43,23 @@ func TestAQuorumThatRefuses(t *testing.T) {
 		three = append(three, strings.Replace(start(t, "--requirepass", "s3cret").URL(), "://", "://:wr0ng@", 1))
 	}
 	r := examine(t, defaults(), three...)
-	require(t, r, "quorum", Fail, "0 of 3 nodes let the user in, 2 are needed")
-	requireWorst(t, r, Denied)
+	require(t, r, "quorum", diagnosis.Fail, "0 of 3 nodes let the user in, 2 are needed")
+	requireWorst(t, r, diagnosis.Denied)
 }
 
 func TestIndependence(t *testing.T) {
 	a, b := start(t, "--repl-diskless-sync-delay", "0"), start(t)
 	twice := strings.Replace(a.URL(), "127.0.0.1", "localhost", 1)
 	r := examine(t, defaults(), a.URL(), b.URL(), twice)
-	require(t, r, "independence", Fail, "are the same server")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "independence", diagnosis.Fail, "are the same server")
+	requireWorst(t, r, diagnosis.Misconfig)
 
 	copied := start(t, "--replicaof", "127.0.0.1 "+port(a))
 	awaitInfo(t, a, online)
 	r = examine(t, defaults(), a.URL(), b.URL(), copied.URL())
-	require(t, r, "independence", Fail, "are replicas of one another")
-	require(t, r, "quorum", Warn, "2 of 3 nodes answer")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "independence", diagnosis.Fail, "are replicas of one another")
+	require(t, r, "quorum", diagnosis.Warn, "2 of 3 nodes answer")
+	requireWorst(t, r, diagnosis.Misconfig)
 }
 
 func TestRestart(t *testing.T) {
@@ -72,8 +73,8 @@ func TestRestart(t *testing.T) {
 	forgetful, careful := nodes(), nodes("--appendonly", "yes")
 	o := defaults()
 	r := examine(t, o, urls(forgetful)...)
-	require(t, r, "restart", Fail, "may have forgotten a vote")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "restart", diagnosis.Fail, "may have forgotten a vote")
+	requireWorst(t, r, diagnosis.Misconfig)
 
 	// Once it is up for longer than the longest TTL.
 	o.TTL = time.Second
@@ -83,8 +84,8 @@ func TestRestart(t *testing.T) {
 			return seconds >= 1
 		})
 	}
-	require(t, examine(t, o, urls(forgetful)...), "restart", Warn, "if it comes back within 1s it votes twice")
-	require(t, examine(t, o, urls(careful)...), "restart", OK, "after a power loss keep it out of service for 1s")
+	require(t, examine(t, o, urls(forgetful)...), "restart", diagnosis.Warn, "if it comes back within 1s it votes twice")
+	require(t, examine(t, o, urls(careful)...), "restart", diagnosis.OK, "after a power loss keep it out of service for 1s")
 }
 
 func urls(all []*redistest.Server) (out []string) {
@@ -103,24 +104,24 @@ func TestClocksApart(t *testing.T) {
 		three, all = append(three, "redis://"+m.Addr()), append(all, m)
 	}
 	all[1].SetTime(time.Now().Add(-time.Minute))
-	f := require(t, examine(t, defaults(), three...), "clock", Warn, all[1].Addr()+" and .* are 1m0s apart|are 59.*s apart")
+	f := require(t, examine(t, defaults(), three...), "clock", diagnosis.Warn, all[1].Addr()+" and .* are 1m0s apart|are 59.*s apart")
 	if ms, ok := f.Values["skew_ms"].(float64); !ok || ms < 59_000 || ms > 61_000 {
 		t.Errorf("values %v", f.Values)
 	}
 	all[1].SetTime(time.Now().Add(48 * time.Hour))
 	r := examine(t, defaults(), three...)
-	require(t, r, "clock", Fail, "refuses the other's tokens")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "clock", diagnosis.Fail, "refuses the other's tokens")
+	requireWorst(t, r, diagnosis.Misconfig)
 
 	// This machine against all nodes.
 	for _, c := range []struct {
 		ahead time.Duration
-		want  FindingStatus
+		want  diagnosis.FindingStatus
 		text  string
 	}{
-		{time.Minute, Warn, "this machine's clock is .* behind all nodes"},
-		{-time.Minute, Warn, "this machine's clock is .* ahead of all nodes"},
-		{-48 * time.Hour, Fail, "this machine's clock is .* ahead of all nodes: they refuse its tokens"},
+		{time.Minute, diagnosis.Warn, "this machine's clock is .* behind all nodes"},
+		{-time.Minute, diagnosis.Warn, "this machine's clock is .* ahead of all nodes"},
+		{-48 * time.Hour, diagnosis.Fail, "this machine's clock is .* ahead of all nodes: they refuse its tokens"},
 	} {
 		for _, m := range all {
 			m.SetTime(time.Now().Add(c.ahead))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -16,15 +17,15 @@ func TestReach(t *testing.T) {
 	s := redistest.Start(t, redistest.WithPassword("s3cret"))
 
 	r := examine(t, defaults(), "redis://"+s.Addr())
-	require(t, r, "reach", Fail, "refused: NOAUTH")
-	requireWorst(t, r, Denied)
+	require(t, r, "reach", diagnosis.Fail, "refused: NOAUTH")
+	requireWorst(t, r, diagnosis.Denied)
 
 	r = examine(t, defaults(), "redis://:wr0ng@"+s.Addr())
-	require(t, r, "reach", Fail, "refused: WRONGPASS")
-	requireWorst(t, r, Denied)
+	require(t, r, "reach", diagnosis.Fail, "refused: WRONGPASS")
+	requireWorst(t, r, diagnosis.Denied)
 
 	r = examine(t, defaults(), s.URL())
-	f := require(t, r, "reach", OK, "master; 20 pings: median .*, max ")
+	f := require(t, r, "reach", diagnosis.OK, "master; 20 pings: median .*, max ")
 	if ms, ok := f.Values["rtt_max_ms"].(float64); !ok || ms <= 0 {
 		t.Errorf("values %v", f.Values)
 	}
@@ -32,17 +33,17 @@ func TestReach(t *testing.T) {
 	s.Pause()
 	begin := time.Now()
 	r = examine(t, defaults(), s.URL())
-	require(t, r, "reach", Fail, "no answer: ")
-	requireWorst(t, r, Unreachable)
+	require(t, r, "reach", diagnosis.Fail, "no answer: ")
+	requireWorst(t, r, diagnosis.Unreachable)
 	stalls.Within(t, begin, 2*reachLimit, "a server that hangs")
 	s.Resume()
 
 	s.Kill()
 	r = examine(t, defaults(), s.URL())
-	require(t, r, "reach", Fail, "no answer: .*refused")
-	requireWorst(t, r, Unreachable)
+	require(t, r, "reach", diagnosis.Fail, "no answer: .*refused")
+	requireWorst(t, r, diagnosis.Unreachable)
 	if len(r.Findings) != 1 {
-		t.Errorf("more is judged than was seen:\n%s", r.lines())
+		t.Errorf("more is judged than was seen:\n%s", lines(r))
 	}
 }
 
@@ -61,13 +62,13 @@ func TestBusy(t *testing.T) {
 		<-tick.C
 	}
 	r := examine(t, defaults(), s.URL())
-	require(t, r, "reach", Fail, "busy with a script")
-	requireWorst(t, r, Unreachable)
+	require(t, r, "reach", diagnosis.Fail, "busy with a script")
+	requireWorst(t, r, diagnosis.Unreachable)
 	if err := other.ScriptKill(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	<-done
-	requireWorst(t, examine(t, defaults(), s.URL()), None)
+	requireWorst(t, examine(t, defaults(), s.URL()), diagnosis.None)
 }
 
 func TestMode(t *testing.T) {
@@ -76,17 +77,17 @@ func TestMode(t *testing.T) {
 	replica := start(t, "--replicaof", "127.0.0.1 "+port(single))
 
 	r := examine(t, defaults(), clustered.URL())
-	require(t, r, "mode", Fail, "one server of a cluster")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "mode", diagnosis.Fail, "one server of a cluster")
+	requireWorst(t, r, diagnosis.Misconfig)
 
 	r = examine(t, defaults(), "redis+cluster://"+single.Addr())
-	require(t, r, "cluster", Fail, "one Redis, not a cluster")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "cluster", diagnosis.Fail, "one Redis, not a cluster")
+	requireWorst(t, r, diagnosis.Misconfig)
 
 	r = examine(t, defaults(), replica.URL())
-	require(t, r, "mode", Fail, "a replica of 127.0.0.1:"+port(single))
-	require(t, r, "reach", OK, "replica; ")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "mode", diagnosis.Fail, "a replica of 127.0.0.1:"+port(single))
+	require(t, r, "reach", diagnosis.OK, "replica; ")
+	requireWorst(t, r, diagnosis.Misconfig)
 }
 
 func TestInfoIsRefused(t *testing.T) {
@@ -97,8 +98,8 @@ func TestInfoIsRefused(t *testing.T) {
 	}
 	r := examine(t, defaults(), "redis://ann:pw@"+s.Addr())
 	for _, check := range []string{"info", "config", "version", "eviction", "persistence"} {
-		require(t, r, check, Unknown, "")
+		require(t, r, check, diagnosis.Unknown, "")
 	}
-	require(t, r, "rights", OK, "user ann")
-	requireWorst(t, r, None)
+	require(t, r, "rights", diagnosis.OK, "user ann")
+	requireWorst(t, r, diagnosis.None)
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
@@ -19,7 +20,7 @@ const (
 const lagWarn = 3
 
 // checkReplication checks a master's replicas, or a replica's master.
-func (s *server) checkReplication(of *site) []Finding {
+func (s *server) checkReplication(of *site) []diagnosis.Finding {
 	if s.infoErr != nil {
 		return nil
 	}
@@ -33,30 +34,30 @@ func (s *server) checkReplication(of *site) []Finding {
 }
 
 // checkUpstream checks a replica.
-func (s *server) checkUpstream() []Finding {
+func (s *server) checkUpstream() []diagnosis.Finding {
 	const check = "replication"
 	from := s.info["master_host"] + ":" + s.info["master_port"]
 	switch {
 	case s.info["master_link_status"] != "up":
-		return []Finding{s.warn(check, "check its log: address, masterauth, and the network in between", "the link to its master %s is %s: if it were promoted now, it would lack new leases",
+		return []diagnosis.Finding{s.Warn(check, "check its log: address, masterauth, and the network in between", "the link to its master %s is %s: if it were promoted now, it would lack new leases",
 			from, orUnknown(s.info["master_link_status"]))}
 	case s.info["slave_priority"] == "0":
-		return []Finding{s.ok(check, "replica of %s, never to be promoted (replica-priority 0)", from)}
+		return []diagnosis.Finding{s.OK(check, "replica of %s, never to be promoted (replica-priority 0)", from)}
 	}
-	return []Finding{s.ok(check, "replica of %s", from)}
+	return []diagnosis.Finding{s.OK(check, "replica of %s", from)}
 }
 
 // checkReplicas checks a master's state of its replicas.
-func (s *server) checkReplicas(of *site) []Finding {
+func (s *server) checkReplicas(of *site) []diagnosis.Finding {
 	const check = "replication"
 	n, ok := s.info.number("connected_slaves")
 	switch {
 	case !ok:
 		return nil
 	case n == 0 && of.node.Kind == singleURL:
-		return []Finding{s.ok(check, "no replicas: while it is away no lease is granted")}
+		return []diagnosis.Finding{s.OK(check, "no replicas: while it is away no lease is granted")}
 	case n == 0:
-		return []Finding{s.warn(check, "add a replica", "no replica is connected, so none can take over")}
+		return []diagnosis.Finding{s.Warn(check, "add a replica", "no replica is connected, so none can take over")}
 	}
 	var late []string
 	most := int64(0)
@@ -71,15 +72,15 @@ func (s *server) checkReplicas(of *site) []Finding {
 		}
 	}
 	if len(late) > 0 {
-		return []Finding{s.warn(check, "check the replica's log and the network: leases that it lacks are lost if it is promoted",
-			"%d of %d replicas do not keep up: %s", len(late), n, strings.Join(late, ", ")).with("bytes_behind", most)}
+		return []diagnosis.Finding{s.Warn(check, "check the replica's log and the network: leases that it lacks are lost if it is promoted",
+			"%d of %d replicas do not keep up: %s", len(late), n, strings.Join(late, ", ")).With("bytes_behind", most)}
 	}
-	return []Finding{s.ok(check, "%d replicas, at most %d bytes behind", n, most).with("replicas", n).with("bytes_behind", most)}
+	return []diagnosis.Finding{s.OK(check, "%d replicas, at most %d bytes behind", n, most).With("replicas", n).With("bytes_behind", most)}
 }
 
 // checkMinimum checks min-replicas-to-write: without it a master that is cut off continues to grant
 // leases, which are lost.
-func (s *server) checkMinimum(of *site) []Finding {
+func (s *server) checkMinimum(of *site) []diagnosis.Finding {
 	const check = "min-replicas"
 	text, ok := s.conf["min-replicas-to-write"]
 	if !ok {
@@ -91,12 +92,12 @@ func (s *server) checkMinimum(of *site) []Finding {
 	lag := s.conf["min-replicas-max-lag"]
 	switch {
 	case least > 0 && told && good < least:
-		return []Finding{s.fail(check, "bring its replicas back, or lower min-replicas-to-write",
+		return []diagnosis.Finding{s.Fail(check, "bring its replicas back, or lower min-replicas-to-write",
 			"min-replicas-to-write %d, and %d replicas keep up: every grant is refused", least, good)}
 	case least > 0:
-		return []Finding{s.ok(check, "min-replicas-to-write %d, min-replicas-max-lag %s", least, lag)}
+		return []diagnosis.Finding{s.OK(check, "min-replicas-to-write %d, min-replicas-max-lag %s", least, lag)}
 	case of.node.Kind != singleURL && connected > 0:
-		return []Finding{s.warn(check, "set min-replicas-to-write 1 and min-replicas-max-lag 10; goredis.WithReplicas confirms each grant",
+		return []diagnosis.Finding{s.Warn(check, "set min-replicas-to-write 1 and min-replicas-max-lag 10; goredis.WithReplicas confirms each grant",
 			"min-replicas-to-write 0: a master that is cut off goes on granting, and the failover forgets it")}
 	}
 	return nil

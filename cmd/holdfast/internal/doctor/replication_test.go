@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -32,11 +33,11 @@ func online(f fields) bool { return parseReplica(f["slave0"])["state"] == "onlin
 func TestReplication(t *testing.T) {
 	t.Parallel()
 	top := start(t, "--repl-diskless-sync-delay", "0")
-	require(t, examine(t, defaults(), top.URL()), "replication", OK, "no replicas")
+	require(t, examine(t, defaults(), top.URL()), "replication", diagnosis.OK, "no replicas")
 
 	copied := start(t, "--replicaof", "127.0.0.1 "+port(top))
 	awaitInfo(t, top, online)
-	require(t, examine(t, defaults(), top.URL()), "replication", OK, "1 replicas, at most [0-9]+ bytes behind")
+	require(t, examine(t, defaults(), top.URL()), "replication", diagnosis.OK, "1 replicas, at most [0-9]+ bytes behind")
 
 	set := func(name, value string) {
 		t.Helper()
@@ -45,16 +46,16 @@ func TestReplication(t *testing.T) {
 		}
 	}
 	set("min-replicas-to-write", "1")
-	require(t, examine(t, defaults(), top.URL()), "min-replicas", OK, "min-replicas-to-write 1, min-replicas-max-lag 10")
+	require(t, examine(t, defaults(), top.URL()), "min-replicas", diagnosis.OK, "min-replicas-to-write 1, min-replicas-max-lag 10")
 	set("min-replicas-to-write", "2")
 	r := examine(t, defaults(), top.URL())
-	require(t, r, "min-replicas", Fail, "every grant is refused")
-	requireWorst(t, r, Misconfig)
+	require(t, r, "min-replicas", diagnosis.Fail, "every grant is refused")
+	requireWorst(t, r, diagnosis.Misconfig)
 
 	copied.Pause()
 	awaitInfo(t, top, func(f fields) bool {
 		lag, _ := parseReplica(f["slave0"]).number("lag")
 		return lag > lagWarn
 	})
-	require(t, examine(t, defaults(), top.URL()), "replication", Warn, "1 of 1 replicas do not keep up: 127.0.0.1:"+port(copied))
+	require(t, examine(t, defaults(), top.URL()), "replication", diagnosis.Warn, "1 of 1 replicas do not keep up: 127.0.0.1:"+port(copied))
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
 // rights are the rights of the URL's user according to ACL DRYRUN.
@@ -82,13 +84,13 @@ func askRights(ctx context.Context, rdb *redis.Client, all []protocolCommand) ri
 
 // checkRights reports which rights the user lacks, if the server answered. If not, checkTrial reports
 // the outcome of tryRights.
-func (s *server) checkRights(o Options) []Finding {
+func (s *server) checkRights(o Options) []diagnosis.Finding {
 	const check = "rights"
 	switch {
 	case !s.rights.asked:
 		return nil
 	case len(s.rights.lacks) == 0:
-		return []Finding{s.ok(check, "user %s has all rights that Holdfast needs on %s:*", s.rights.user, o.Prefix)}
+		return []diagnosis.Finding{s.OK(check, "user %s has all rights that Holdfast needs on %s:*", s.rights.user, o.Prefix)}
 	}
 	names, words, needed := []string{}, []string{"ACL SETUSER", s.rights.user}, false
 	for _, l := range s.rights.lacks {
@@ -100,9 +102,9 @@ func (s *server) checkRights(o Options) []Finding {
 	}
 	remedy, list := strings.Join(words, " "), strings.Join(names, ", ")
 	if !needed {
-		return []Finding{s.warn(check, remedy, "user %s may not run %s on %s:*, so wake-ups go to all servers of the cluster", s.rights.user, list, o.Prefix).with("lacks", names)}
+		return []diagnosis.Finding{s.Warn(check, remedy, "user %s may not run %s on %s:*, so wake-ups go to all servers of the cluster", s.rights.user, list, o.Prefix).With("lacks", names)}
 	}
-	return []Finding{s.fail(check, remedy, "user %s may not run %s on %s:*", s.rights.user, list, o.Prefix).as(Denied).with("lacks", names)}
+	return []diagnosis.Finding{s.Fail(check, remedy, "user %s may not run %s on %s:*", s.rights.user, list, o.Prefix).As(diagnosis.Denied).With("lacks", names)}
 }
 
 // grant returns the rules for ACL SETUSER that grant what is lacking.

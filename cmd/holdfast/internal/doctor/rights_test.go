@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -63,20 +64,20 @@ func TestRights(t *testing.T) {
 	const onOurs = " ~holdfast:* &holdfast:*"
 	for _, c := range []struct {
 		name, rules string
-		status      FindingStatus
+		status      diagnosis.FindingStatus
 		found       string
 		remedy      string
 	}{
-		{"enough, and may ask", all + " +acl" + onOurs, OK, "user ann has all rights", ""},
-		{"enough, and may not ask", all + onOurs, OK, "tried with a resource with a random name", ""},
-		{"no scripts", all + " +acl -evalsha -eval" + onOurs, Fail, "user ann may not run evalsha, eval on", `^ACL SETUSER ann \+evalsha \+eval$`},
-		{"no keys", all + " +acl &holdfast:*", Fail, "may not run evalsha, eval, hmget", `^ACL SETUSER ann '~holdfast:\*'$`},
-		{"no channels", all + " +acl ~holdfast:*", Fail, "may not run publish, subscribe", `^ACL SETUSER ann '&holdfast:\*'$`},
-		{"other keys", all + " +acl ~other:* &other:*", Fail, "", `'~holdfast:\*' '&holdfast:\*'`},
-		{"no channels, and may not ask", all + " ~holdfast:*", Fail, "NOPERM", "PROTOCOL"},
-		{"no publish, and may not ask", all + " -publish" + onOurs, Fail, "the wake-up did not come", "PROTOCOL"},
-		{"no zadd, and may not ask", all + " -zadd" + onOurs, Fail, "The user executing the script can't run", "PROTOCOL"},
-		{"no scan, and may not ask", all + " -scan" + onOurs, Fail, "scan", "PROTOCOL"},
+		{"enough, and may ask", all + " +acl" + onOurs, diagnosis.OK, "user ann has all rights", ""},
+		{"enough, and may not ask", all + onOurs, diagnosis.OK, "tried with a resource with a random name", ""},
+		{"no scripts", all + " +acl -evalsha -eval" + onOurs, diagnosis.Fail, "user ann may not run evalsha, eval on", `^ACL SETUSER ann \+evalsha \+eval$`},
+		{"no keys", all + " +acl &holdfast:*", diagnosis.Fail, "may not run evalsha, eval, hmget", `^ACL SETUSER ann '~holdfast:\*'$`},
+		{"no channels", all + " +acl ~holdfast:*", diagnosis.Fail, "may not run publish, subscribe", `^ACL SETUSER ann '&holdfast:\*'$`},
+		{"other keys", all + " +acl ~other:* &other:*", diagnosis.Fail, "", `'~holdfast:\*' '&holdfast:\*'`},
+		{"no channels, and may not ask", all + " ~holdfast:*", diagnosis.Fail, "NOPERM", "PROTOCOL"},
+		{"no publish, and may not ask", all + " -publish" + onOurs, diagnosis.Fail, "the wake-up did not come", "PROTOCOL"},
+		{"no zadd, and may not ask", all + " -zadd" + onOurs, diagnosis.Fail, "The user executing the script can't run", "PROTOCOL"},
+		{"no scan, and may not ask", all + " -scan" + onOurs, diagnosis.Fail, "scan", "PROTOCOL"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := examine(t, defaults(), user(t, s, c.rules))
@@ -84,9 +85,9 @@ func TestRights(t *testing.T) {
 			if !regexp.MustCompile(c.remedy).MatchString(f.Remedy) {
 				t.Errorf("remedy %q, want %q", f.Remedy, c.remedy)
 			}
-			want := None
-			if c.status == Fail {
-				want = Denied
+			want := diagnosis.None
+			if c.status == diagnosis.Fail {
+				want = diagnosis.Denied
 			}
 			requireWorst(t, r, want)
 		})
@@ -104,16 +105,16 @@ func TestRightsInACluster(t *testing.T) {
 	const onOurs = " ~holdfast:* &holdfast:*"
 	for _, c := range []struct {
 		rules  string
-		status FindingStatus
+		status diagnosis.FindingStatus
 		found  string
-		worst  Fault
+		worst  diagnosis.Fault
 	}{
-		{all + " +spublish +ssubscribe +acl" + onOurs, OK, "user ann has all rights", None},
-		{all + " +spublish +ssubscribe" + onOurs, OK, "tried with a resource with a random name", None},
-		{all + " -spublish -ssubscribe" + onOurs, OK, "tried with a resource with a random name", None},
-		{all + " -spublish -ssubscribe +acl" + onOurs, Warn, "may not run spublish, ssubscribe on holdfast:., so wake-ups go to all", None},
-		{all + " -cluster|slots +spublish +ssubscribe +acl" + onOurs, Fail, "may not run cluster.slots", Denied},
-		{all + " -hset +spublish +ssubscribe" + onOurs, Fail, "can't run", Denied},
+		{all + " +spublish +ssubscribe +acl" + onOurs, diagnosis.OK, "user ann has all rights", diagnosis.None},
+		{all + " +spublish +ssubscribe" + onOurs, diagnosis.OK, "tried with a resource with a random name", diagnosis.None},
+		{all + " -spublish -ssubscribe" + onOurs, diagnosis.OK, "tried with a resource with a random name", diagnosis.None},
+		{all + " -spublish -ssubscribe +acl" + onOurs, diagnosis.Warn, "may not run spublish, ssubscribe on holdfast:., so wake-ups go to all", diagnosis.None},
+		{all + " -cluster|slots +spublish +ssubscribe +acl" + onOurs, diagnosis.Fail, "may not run cluster.slots", diagnosis.Denied},
+		{all + " -hset +spublish +ssubscribe" + onOurs, diagnosis.Fail, "can't run", diagnosis.Denied},
 	} {
 		r := examine(t, defaults(), strings.Replace(user(t, s, c.rules), "redis://", "redis+cluster://", 1))
 		require(t, r, "rights", c.status, c.found)
@@ -129,10 +130,10 @@ func TestRemedyForRightsGrantsThem(t *testing.T) {
 	o.Prefix = "shop"
 	for range 3 { // commands first; then keys and channels are told
 		r := examine(t, o, url)
-		if r.Worst() == None {
+		if r.Worst() == diagnosis.None {
 			return
 		}
-		f := require(t, r, "rights", Fail, "")
+		f := require(t, r, "rights", diagnosis.Fail, "")
 		args := []any{}
 		for _, word := range strings.Fields(f.Remedy) {
 			args = append(args, strings.Trim(word, "'"))
@@ -141,5 +142,5 @@ func TestRemedyForRightsGrantsThem(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	requireWorst(t, examine(t, o, url), None)
+	requireWorst(t, examine(t, o, url), diagnosis.None)
 }

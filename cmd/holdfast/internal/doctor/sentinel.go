@@ -11,11 +11,13 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
 // sentinel is one Sentinel and its answers.
 type sentinel struct {
-	place
+	diagnosis.Place
 	trouble  error    // set: it did not answer
 	known    []string // the masters that it knows
 	master   fields   // SENTINEL MASTER; empty: it does not know the name
@@ -44,7 +46,7 @@ func (s *site) findBySentinels(ctx context.Context) {
 	for _, g := range s.sentinels {
 		for _, r := range g.replicas {
 			addr := net.JoinHostPort(r["ip"], r["port"])
-			if !slices.ContainsFunc(s.servers, func(o *server) bool { return string(o.place) == addr }) {
+			if !slices.ContainsFunc(s.servers, func(o *server) bool { return string(o.Place) == addr }) {
 				s.servers = append(s.servers, s.newServer(addr, replica))
 			}
 		}
@@ -55,7 +57,7 @@ func (s *site) askSentinels(ctx context.Context, addrs []string, asked map[strin
 	var wait sync.WaitGroup
 	for _, addr := range addrs {
 		asked[addr] = true
-		g := &sentinel{place: place(addr)}
+		g := &sentinel{Place: diagnosis.Place(addr)}
 		s.sentinels = append(s.sentinels, g)
 		wait.Go(func() {
 			rdb := s.node.SentinelAt(addr)
@@ -128,27 +130,27 @@ func (s *site) masterAddr() string {
 func (g *sentinel) address() string { return net.JoinHostPort(g.master["ip"], g.master["port"]) }
 
 // checkSentinels checks the Sentinels, which decide on a failover.
-func (s *site) checkSentinels() []Finding {
+func (s *site) checkSentinels() []diagnosis.Finding {
 	const check = "sentinel"
-	var out []Finding
+	var out []diagnosis.Finding
 	var answering, named []*sentinel
 	for _, g := range s.sentinels {
 		switch {
 		case g.trouble != nil && refusedBy(g.trouble):
-			out = append(out, g.fail(check, "give sentinel_username and sentinel_password after the URL's question mark", "refused: %s", short(g.trouble)).as(Denied))
+			out = append(out, g.Fail(check, "give sentinel_username and sentinel_password after the URL's question mark", "refused: %s", short(g.trouble)).As(diagnosis.Denied))
 		case g.trouble != nil:
-			out = append(out, g.warn(check, "start it, or allow connections to it", "no answer: %s", short(g.trouble)))
+			out = append(out, g.Warn(check, "start it, or allow connections to it", "no answer: %s", short(g.trouble)))
 		case len(g.master) == 0:
 			answering = append(answering, g)
-			out = append(out, g.fail(check, "correct the name at the end of the URL, or let the Sentinel monitor it",
+			out = append(out, g.Fail(check, "correct the name at the end of the URL, or let the Sentinel monitor it",
 				"it does not know the master %q, but %s", s.node.Master, listOr(g.known, "none")))
 		default:
 			answering, named = append(answering, g), append(named, g)
 		}
 	}
 	switch {
-	case len(answering) == 0 && len(out) > 0 && !slices.ContainsFunc(out, func(f Finding) bool { return f.Fault == Denied }):
-		return append(out, s.fail(check, "check that they run, and the addresses in the URL", "no Sentinel answers").as(Unreachable))
+	case len(answering) == 0 && len(out) > 0 && !slices.ContainsFunc(out, func(f diagnosis.Finding) bool { return f.Fault == diagnosis.Denied }):
+		return append(out, s.Fail(check, "check that they run, and the addresses in the URL", "no Sentinel answers").As(diagnosis.Unreachable))
 	case len(named) == 0:
 		return out
 	}
@@ -156,7 +158,7 @@ func (s *site) checkSentinels() []Finding {
 }
 
 // checkAgreement checks that all Sentinels name the same master and see it as up.
-func (s *site) checkAgreement(all []*sentinel) []Finding {
+func (s *site) checkAgreement(all []*sentinel) []diagnosis.Finding {
 	const check = "sentinel"
 	var names []string
 	for _, g := range all {
@@ -167,50 +169,50 @@ func (s *site) checkAgreement(all []*sentinel) []Finding {
 	flags := all[0].master["flags"]
 	var masters []string
 	for _, srv := range s.masters() {
-		masters = append(masters, string(srv.place))
+		masters = append(masters, string(srv.Place))
 	}
 	switch {
 	case len(names) > 1:
-		return []Finding{s.fail(check, "wait for the end of a failover; else reset those that are behind (SENTINEL RESET)", "the Sentinels name different masters: %s", strings.Join(names, ", "))}
+		return []diagnosis.Finding{s.Fail(check, "wait for the end of a failover; else reset those that are behind (SENTINEL RESET)", "the Sentinels name different masters: %s", strings.Join(names, ", "))}
 	case strings.Contains(flags, "down"):
-		return []Finding{s.fail(check, "start the master, or check the Sentinels' logs for the reason why no replica takes over", "the master %s is thought to be down (%s)", names[0], flags).as(Unreachable)}
+		return []diagnosis.Finding{s.Fail(check, "start the master, or check the Sentinels' logs for the reason why no replica takes over", "the master %s is thought to be down (%s)", names[0], flags).As(diagnosis.Unreachable)}
 	case len(masters) > 1:
-		return []Finding{s.fail(check, "wait for the end of a failover; else make one a replica again (REPLICAOF)", "several servers are masters: %s", strings.Join(masters, ", "))}
+		return []diagnosis.Finding{s.Fail(check, "wait for the end of a failover; else make one a replica again (REPLICAOF)", "several servers are masters: %s", strings.Join(masters, ", "))}
 	}
-	return []Finding{s.ok(check, "%d of %d Sentinels name %s as master", len(all), len(s.sentinels), names[0])}
+	return []diagnosis.Finding{s.OK(check, "%d of %d Sentinels name %s as master", len(all), len(s.sentinels), names[0])}
 }
 
 // checkVoters checks that there are enough Sentinels and that they can agree.
-func (s *site) checkVoters(all []*sentinel) []Finding {
+func (s *site) checkVoters(all []*sentinel) []diagnosis.Finding {
 	const check = "failover"
 	g := all[0]
 	others, _ := g.master.number("num-other-sentinels")
 	quorum, _ := g.master.number("quorum")
 	voters, replicas := others+1, int64(len(g.replicas))
 	down, _ := g.master.number("down-after-milliseconds")
-	withDetails := func(f Finding) Finding {
-		return f.with("sentinels", voters).with("quorum", quorum).with("down_after_ms", down).with("replicas", replicas)
+	withDetails := func(f diagnosis.Finding) diagnosis.Finding {
+		return f.With("sentinels", voters).With("quorum", quorum).With("down_after_ms", down).With("replicas", replicas)
 	}
-	var out []Finding
+	var out []diagnosis.Finding
 	if g.quorum != nil {
-		out = append(out, withDetails(s.fail(check, "bring Sentinels back, or lower the quorum (SENTINEL SET)", "no failover is possible now: %s", short(g.quorum))))
+		out = append(out, withDetails(s.Fail(check, "bring Sentinels back, or lower the quorum (SENTINEL SET)", "no failover is possible now: %s", short(g.quorum))))
 	}
 	if replicas == 0 {
-		out = append(out, withDetails(s.warn(check, "add a replica", "the master has no replica that could take over")))
+		out = append(out, withDetails(s.Warn(check, "add a replica", "the master has no replica that could take over")))
 	}
 	switch {
 	case voters < 3:
-		out = append(out, withDetails(s.warn(check, "run 3 Sentinels on 3 machines", "%d Sentinels: without one of them no failover is possible", voters)))
+		out = append(out, withDetails(s.Warn(check, "run 3 Sentinels on 3 machines", "%d Sentinels: without one of them no failover is possible", voters)))
 	case quorum == voters:
-		out = append(out, withDetails(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum %d of %d: without one Sentinel no failure is detected", quorum, voters)))
+		out = append(out, withDetails(s.Warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum %d of %d: without one Sentinel no failure is detected", quorum, voters)))
 	case quorum == 1:
-		out = append(out, withDetails(s.warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum 1 of %d: one Sentinel that is cut off starts a failover", voters)))
+		out = append(out, withDetails(s.Warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum 1 of %d: one Sentinel that is cut off starts a failover", voters)))
 	}
 	if int64(len(s.node.Addrs)) < min(voters, 2) {
-		out = append(out, withDetails(s.warn(check, "name all Sentinels in the URL", "the URL names %d of %d Sentinels: without it no master is found", len(s.node.Addrs), voters)))
+		out = append(out, withDetails(s.Warn(check, "name all Sentinels in the URL", "the URL names %d of %d Sentinels: without it no master is found", len(s.node.Addrs), voters)))
 	}
 	if len(out) == 0 {
-		out = append(out, withDetails(s.ok(check, "%d Sentinels, quorum %d, %d replicas, down-after %s", voters, quorum, replicas, g.master["down-after-milliseconds"]+" ms")))
+		out = append(out, withDetails(s.OK(check, "%d Sentinels, quorum %d, %d replicas, down-after %s", voters, quorum, replicas, g.master["down-after-milliseconds"]+" ms")))
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // server is one redis-server and its answers.
 type server struct {
-	place
+	diagnosis.Place
 	role      role
 	clustered bool // it is in a cluster, and the URL is one of a cluster
 	rdb       *redis.Client
@@ -53,7 +54,7 @@ type server struct {
 }
 
 func (s *site) newServer(addr string, r role) *server {
-	return &server{place: place(addr), role: r, rdb: s.node.Server(addr), clustered: s.node.Kind == clusterURL}
+	return &server{Place: diagnosis.Place(addr), role: r, rdb: s.node.Server(addr), clustered: s.node.Kind == clusterURL}
 }
 
 // ask queries everything that the checks need.
@@ -79,7 +80,7 @@ func (s *server) ask(ctx context.Context, o Options) {
 	s.rights = askRights(rest, s.rdb, all)
 	if s.info["cluster_enabled"] == "1" {
 		nodes, _ := s.rdb.ClusterNodes(rest).Result() // for the independence of a quorum's nodes
-		for _, n := range parseNodes(nodes, string(s.place)) {
+		for _, n := range parseNodes(nodes, string(s.Place)) {
 			s.clusterIDs = append(s.clusterIDs, n.id)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
 )
@@ -155,7 +156,7 @@ func (a *trialClient) withdraw(ctx context.Context, all ...engine.Request) error
 }
 
 // checkTrial reports the outcome of the trial.
-func (s *site) checkTrial(o Options) []Finding {
+func (s *site) checkTrial(o Options) []diagnosis.Finding {
 	const check = "rights"
 	if s.trial == nil {
 		return nil
@@ -164,11 +165,11 @@ func (s *site) checkTrial(o Options) []Finding {
 	remedy := fmt.Sprintf("let the user run the commands in docs/PROTOCOL.md on '~%s:*' and '&%s:*'", o.Prefix, o.Prefix)
 	switch {
 	case err == nil:
-		return []Finding{s.ok(check, "tried with a resource with a random name: everything that Holdfast needs is allowed")}
+		return []diagnosis.Finding{s.OK(check, "tried with a resource with a random name: everything that Holdfast needs is allowed")}
 	case refusedBy(err), errors.Is(err, errNoWakeup):
-		return []Finding{s.fail(check, remedy, "tried with a resource with a random name: %s", short(err)).as(Denied)}
+		return []diagnosis.Finding{s.Fail(check, remedy, "tried with a resource with a random name: %s", short(err)).As(diagnosis.Denied)}
 	case errors.Is(err, engine.ErrDenied):
-		return []Finding{s.fail(check, "check that this is Redis or Valkey, and what else uses the prefix", "tried with a resource with a random name: %s", short(err))}
+		return []diagnosis.Finding{s.Fail(check, "check that this is Redis or Valkey, and what else uses the prefix", "tried with a resource with a random name: %s", short(err))}
 	}
-	return []Finding{s.unknown(check, "resolve the other findings, then run doctor again", "tried with a resource with a random name: %s", short(err))}
+	return []diagnosis.Finding{s.Unknown(check, "resolve the other findings, then run doctor again", "tried with a resource with a random name: %s", short(err))}
 }

@@ -3,6 +3,8 @@ package doctor
 import (
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
 // oldest is the first version of Redis that Holdfast runs on.
@@ -29,26 +31,28 @@ func (f fields) flavour() (name, version string) {
 }
 
 // checkVersion checks that Holdfast runs on this server.
-func (s *server) checkVersion(of *site) []Finding {
+func (s *server) checkVersion(of *site) []diagnosis.Finding {
 	const check = "version"
 	if s.infoErr != nil {
-		return []Finding{s.unknown(check, "check that it is Redis "+oldest+" or newer", "INFO is refused")}
+		return []diagnosis.Finding{s.Unknown(check, "check that it is Redis "+oldest+" or newer", "INFO is refused")}
 	}
 	name, version := s.info.flavour()
-	told := func(f Finding) []Finding { return []Finding{f.with("flavour", name).with("version", version)} }
+	told := func(f diagnosis.Finding) []diagnosis.Finding {
+		return []diagnosis.Finding{f.With("flavour", name).With("version", version)}
+	}
 	switch {
 	case name == "":
-		return told(s.warn(check, "for production use Redis "+oldest+" or newer, or Valkey",
+		return told(s.Warn(check, "for production use Redis "+oldest+" or newer, or Valkey",
 			"the server tells no version, as stand-ins for tests do (miniredis)"))
 	case name == "Redis" && older(version, oldest):
-		return told(s.fail(check, "upgrade to Redis "+oldest+" or newer: the scripts need its commands", "Redis %s is too old", version))
+		return told(s.Fail(check, "upgrade to Redis "+oldest+" or newer: the scripts need its commands", "Redis %s is too old", version))
 	case name == "KeyDB" || name == "Dragonfly":
-		return told(s.warn(check, "use Redis "+oldest+" or newer, or Valkey; or run the conformance suite (engine/enginetest) on it first",
+		return told(s.Warn(check, "use Redis "+oldest+" or newer, or Valkey; or run the conformance suite (engine/enginetest) on it first",
 			"%s %s is not among what Holdfast is tested on", name, version))
 	case name == "Redis" && of.node.Kind == clusterURL && older(version, sharded):
-		return told(s.warn(check, "upgrade to Redis "+sharded+" or newer", "Redis %s sends every wake-up to all servers of the cluster", version))
+		return told(s.Warn(check, "upgrade to Redis "+sharded+" or newer", "Redis %s sends every wake-up to all servers of the cluster", version))
 	}
-	return told(s.ok(check, "%s %s", name, version))
+	return told(s.OK(check, "%s %s", name, version))
 }
 
 // older compares versions by their first two numbers.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"testing"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
@@ -11,30 +12,30 @@ func TestVersions(t *testing.T) {
 	for _, c := range []struct {
 		info   string
 		kind   store.NodeKind
-		status FindingStatus
+		status diagnosis.FindingStatus
 		found  string
 	}{
-		{"redis_version:7.0.15", singleURL, OK, "Redis 7.0.15"},
-		{"redis_version:6.2.0", singleURL, OK, "Redis 6.2.0"},
-		{"redis_version:6.2.14", clusterURL, Warn, "every wake-up to all servers"},
-		{"redis_version:6.0.16", singleURL, Fail, "too old"},
-		{"redis_version:5.0.7", singleURL, Fail, "too old"},
-		{"redis_version:10.0.1", clusterURL, OK, "Redis 10.0.1"},
-		{"redis_version:7.2.4\nserver_name:valkey\nvalkey_version:8.0.1", clusterURL, OK, "Valkey 8.0.1"},
-		{"redis_version:6.3.4\nmvcc_depth:0", singleURL, Warn, "KeyDB 6.3.4 is not among"},
-		{"redis_version:7.4.0\ndragonfly_version:df-v1.40.1", singleURL, Warn, "Dragonfly 1.40.1 is not among"},
-		{"connected_clients:1", singleURL, Warn, "tells no version"},
+		{"redis_version:7.0.15", singleURL, diagnosis.OK, "Redis 7.0.15"},
+		{"redis_version:6.2.0", singleURL, diagnosis.OK, "Redis 6.2.0"},
+		{"redis_version:6.2.14", clusterURL, diagnosis.Warn, "every wake-up to all servers"},
+		{"redis_version:6.0.16", singleURL, diagnosis.Fail, "too old"},
+		{"redis_version:5.0.7", singleURL, diagnosis.Fail, "too old"},
+		{"redis_version:10.0.1", clusterURL, diagnosis.OK, "Redis 10.0.1"},
+		{"redis_version:7.2.4\nserver_name:valkey\nvalkey_version:8.0.1", clusterURL, diagnosis.OK, "Valkey 8.0.1"},
+		{"redis_version:6.3.4\nmvcc_depth:0", singleURL, diagnosis.Warn, "KeyDB 6.3.4 is not among"},
+		{"redis_version:7.4.0\ndragonfly_version:df-v1.40.1", singleURL, diagnosis.Warn, "Dragonfly 1.40.1 is not among"},
+		{"connected_clients:1", singleURL, diagnosis.Warn, "tells no version"},
 	} {
-		s := &server{place: "a:1", info: parseFields(c.info)}
-		r := &Report{}
-		r.add(s.checkVersion(&site{node: &store.Node{Kind: c.kind}})...)
+		s := &server{Place: "a:1", info: parseFields(c.info)}
+		r := &diagnosis.Report{}
+		r.Add(s.checkVersion(&site{node: &store.Node{Kind: c.kind}})...)
 		require(t, r, "version", c.status, c.found)
 	}
 }
 
 func TestActiveReplicas(t *testing.T) {
-	s := &server{place: "a:1", info: parseFields("redis_version:6.3.4\nmvcc_depth:0\nrole:active-replica")}
-	r := &Report{}
-	r.add(s.checkMode(&site{node: &store.Node{Kind: singleURL}})...)
-	require(t, r, "mode", Fail, "active replicas both grant")
+	s := &server{Place: "a:1", info: parseFields("redis_version:6.3.4\nmvcc_depth:0\nrole:active-replica")}
+	r := &diagnosis.Report{}
+	r.Add(s.checkMode(&site{node: &store.Node{Kind: singleURL}})...)
+	require(t, r, "mode", diagnosis.Fail, "active replicas both grant")
 }
