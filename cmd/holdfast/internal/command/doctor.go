@@ -69,7 +69,7 @@ func (c *doctorCmd) Run(e *env) error {
 	sigs, stop := catchSignals()
 	defer stop()
 	ctx, end := endBySignal(sigs)
-	report := doctor.Examine(ctx, st, doctor.Options{Prefix: e.prefix, TTL: time.Duration(c.TTL)})
+	report := doctor.Examine(ctx, st, diagnosis.Options{Prefix: e.prefix, TTL: time.Duration(c.TTL)})
 	end()
 	if sig := signalOf(ctx); sig != nil {
 		return sig

@@ -1,35 +1,10 @@
 package doctor
 
 import (
-	"context"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
-
-// reading is the difference between a server's clock and this machine's.
-type reading struct {
-	known bool
-	ahead time.Duration // of this machine's clock
-	error time.Duration // half the round trip
-}
-
-// look reads the clock once more and keeps the more exact reading.
-func (r *reading) look(ctx context.Context, rdb *redis.Client) error {
-	sent := time.Now()
-	there, err := rdb.Time(ctx).Result()
-	if err != nil {
-		return err
-	}
-	half := time.Since(sent) / 2 // the server may have read its clock at any time between
-	if !r.known || half < r.error {
-		// Round(0) leaves the wall clock, which is what is compared.
-		*r = reading{true, there.Sub(sent.Round(0).Add(half)), half}
-	}
-	return nil
-}
 
 const (
 	// skewWarn is the difference between servers above which there is a warning.
@@ -46,14 +21,14 @@ func clocks(sites []*site) []diagnosis.Finding {
 	count := 0
 	for _, st := range sites {
 		for _, s := range st.servers {
-			if s.trouble != nil || !s.clock.known {
+			if s.trouble != nil || !s.clock.Known {
 				continue
 			}
 			count++
-			if first == nil || s.clock.ahead < first.clock.ahead {
+			if first == nil || s.clock.Ahead < first.clock.Ahead {
 				first = s
 			}
-			if last == nil || s.clock.ahead > last.clock.ahead {
+			if last == nil || s.clock.Ahead > last.clock.Ahead {
 				last = s
 			}
 		}
@@ -61,12 +36,12 @@ func clocks(sites []*site) []diagnosis.Finding {
 	if count == 0 {
 		return nil
 	}
-	here := aheadOrBehind(first.clock)
+	here := first.clock.String()
 	if count == 1 {
-		return []diagnosis.Finding{first.OK(check, "%s; for information: clocks of clients do not matter", here).With("ahead_ms", diagnosis.Millis(first.clock.ahead))}
+		return []diagnosis.Finding{first.OK(check, "%s; for information: clocks of clients do not matter", here).With("ahead_ms", diagnosis.Millis(first.clock.Ahead))}
 	}
-	skew := max(0, last.clock.ahead-first.clock.ahead-last.clock.error-first.clock.error)
-	f := diagnosis.Everywhere.OK(check, "the servers' clocks are within %s; %s is %s", diagnosis.Span(skew+last.clock.error+first.clock.error), first.Place, here)
+	skew := max(0, last.clock.Ahead-first.clock.Ahead-last.clock.Error-first.clock.Error)
+	f := diagnosis.Everywhere.OK(check, "the servers' clocks are within %s; %s is %s", diagnosis.Span(skew+last.clock.Error+first.clock.Error), first.Place, here)
 	if skew > skewWarn {
 		f = diagnosis.Everywhere.Warn(check, "let all machines set their clocks by NTP, slewing",
 			"the clocks of %s and %s are %s apart: after a failover that loses data tokens may be lower than before", first.Place, last.Place, diagnosis.Span(skew))
@@ -87,7 +62,7 @@ func clocks(sites []*site) []diagnosis.Finding {
 func ownClock(first, last *server) []diagnosis.Finding {
 	const check = "clock"
 	const mend = "let this machine set its clock by NTP, slewing"
-	ahead, behind := -last.clock.ahead-last.clock.error, first.clock.ahead-first.clock.error
+	ahead, behind := -last.clock.Ahead-last.clock.Error, first.clock.Ahead-first.clock.Error
 	switch {
 	case ahead > skewFail:
 		return []diagnosis.Finding{diagnosis.Everywhere.Fail(check, mend, "this machine's clock is %s ahead of all nodes: they refuse its tokens", diagnosis.Span(ahead))}
@@ -97,14 +72,4 @@ func ownClock(first, last *server) []diagnosis.Finding {
 		return []diagnosis.Finding{diagnosis.Everywhere.Warn(check, mend, "this machine's clock is %s behind all nodes: its leases may cost a round trip more", diagnosis.Span(behind))}
 	}
 	return nil
-}
-
-func aheadOrBehind(r reading) string {
-	switch {
-	case r.ahead > r.error:
-		return diagnosis.Span(r.ahead) + " ahead of this machine (± " + diagnosis.Span(r.error) + ")"
-	case r.ahead < -r.error:
-		return diagnosis.Span(-r.ahead) + " behind this machine (± " + diagnosis.Span(r.error) + ")"
-	}
-	return "the same as this machine (± " + diagnosis.Span(r.error) + ")"
 }

@@ -12,23 +12,14 @@ package doctor
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// Options describe the intended use of the store.
-type Options struct {
-	// Prefix of the keys and channels on which the user needs rights.
-	Prefix string
-	// TTL is the longest in use. The checks of restarts and failovers depend on it.
-	TTL time.Duration
-}
-
 // Examine queries all servers of the store and checks their answers. It returns within about half
 // a minute, even if there is no answer; ctx may end it earlier.
-func Examine(ctx context.Context, st *store.Store, o Options) *diagnosis.Report {
+func Examine(ctx context.Context, st *store.Store, o diagnosis.Options) *diagnosis.Report {
 	sites := make([]*site, len(st.Nodes()))
 	var asked sync.WaitGroup
 	for i, n := range st.Nodes() {
@@ -66,11 +57,11 @@ type site struct {
 	nodes     []clusterNode // CLUSTER NODES
 	cluster   fields        // CLUSTER INFO
 	trouble   error         // why the servers could not be found
-	trial     *trial        // of the user's rights, if they cannot be queried
+	trial     *rightsTrial  // of the user's rights, if they cannot be queried
 }
 
 // ask finds the servers and queries all of them concurrently.
-func (s *site) ask(ctx context.Context, o Options) {
+func (s *site) ask(ctx context.Context, o diagnosis.Options) {
 	switch s.node.Kind {
 	case store.Sentinel:
 		s.findBySentinels(ctx)
@@ -88,7 +79,7 @@ func (s *site) ask(ctx context.Context, o Options) {
 }
 
 // findings checks one site.
-func (s *site) findings(o Options) []diagnosis.Finding {
+func (s *site) findings(o diagnosis.Options) []diagnosis.Finding {
 	var out []diagnosis.Finding
 	switch s.node.Kind {
 	case store.Sentinel:
@@ -103,7 +94,7 @@ func (s *site) findings(o Options) []diagnosis.Finding {
 }
 
 // findings checks one server. There is one finding for a server that did not answer.
-func (s *server) findings(of *site, o Options) []diagnosis.Finding {
+func (s *server) findings(of *site, o diagnosis.Options) []diagnosis.Finding {
 	out := s.checkReach()
 	if s.trouble != nil {
 		return out

@@ -22,10 +22,12 @@ func TestMain(m *testing.M) {
 }
 
 // defaults are the options of most tests.
-func defaults() Options { return Options{Prefix: "holdfast", TTL: 15 * time.Second} }
+func defaults() diagnosis.Options {
+	return diagnosis.Options{Prefix: "holdfast", TTL: 15 * time.Second}
+}
 
 // examine examines the store of the URLs.
-func examine(t *testing.T, o Options, urls ...string) *diagnosis.Report {
+func examine(t *testing.T, o diagnosis.Options, urls ...string) *diagnosis.Report {
 	t.Helper()
 	st, err := store.Open(strings.Join(urls, ","))
 	if err != nil {

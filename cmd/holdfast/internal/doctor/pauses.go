@@ -54,7 +54,7 @@ func (s *server) pause() slowEntry {
 }
 
 // checkPauses checks for long pauses: during them no lease is renewed.
-func (s *server) checkPauses(o Options) []diagnosis.Finding {
+func (s *server) checkPauses(o diagnosis.Options) []diagnosis.Finding {
 	const check = "pauses"
 	worst := s.pause()
 	if logged, ok := s.conf.number("slowlog-log-slower-than"); ok && logged < 0 && worst.took <= o.TTL/10 {

@@ -10,7 +10,7 @@ import (
 )
 
 // quorum checks the nodes of a quorum together.
-func quorum(sites []*site, o Options) []diagnosis.Finding {
+func quorum(sites []*site, o diagnosis.Options) []diagnosis.Finding {
 	out := checkMajority(sites)
 	out = append(out, checkIndependence(sites)...)
 	for _, st := range sites {
@@ -142,7 +142,7 @@ func sharedHosts(sites []*site) []string {
 
 // checkRestart checks that a node keeps its votes over a restart: without them it may vote once more
 // within the TTL of a lease.
-func (s *server) checkRestart(o Options) []diagnosis.Finding {
+func (s *server) checkRestart(o diagnosis.Options) []diagnosis.Finding {
 	const check = "restart"
 	kept := s.remembers()
 	seconds, ok := s.info.number("uptime_in_seconds")

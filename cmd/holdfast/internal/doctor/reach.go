@@ -1,9 +1,7 @@
 package doctor
 
 import (
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
@@ -23,8 +21,8 @@ func (s *server) checkReach() []diagnosis.Finding {
 	if f.Check != "" {
 		return []diagnosis.Finding{f}
 	}
-	f = s.OK(check, "%s; %d pings: median %s, max %s", s.role, len(s.rtts), diagnosis.Span(s.median()), diagnosis.Span(s.longest()))
-	return []diagnosis.Finding{f.With("rtt_median_ms", diagnosis.Millis(s.median())).With("rtt_max_ms", diagnosis.Millis(s.longest())).With("role", string(s.role))}
+	f = s.OK(check, "%s; %d pings: median %s, max %s", s.role, len(s.rtts), diagnosis.Span(s.rtts.Median()), diagnosis.Span(s.rtts.Longest()))
+	return []diagnosis.Finding{f.With("rtt_median_ms", diagnosis.Millis(s.rtts.Median())).With("rtt_max_ms", diagnosis.Millis(s.rtts.Longest())).With("role", string(s.role))}
 }
 
 // unreadiness returns the finding for a server that answers PING with an error, if it does.
@@ -39,21 +37,6 @@ func (s *server) unreadiness() diagnosis.Finding {
 		return s.Fail("reach", "end the script with SCRIPT KILL or FUNCTION KILL, and find out which program runs it", "it is busy with a script and answers no other command: %s", short(s.unready)).As(diagnosis.Unreachable)
 	}
 	return s.Fail("reach", "wait until it is ready, and check its log", "it answers but is not ready: %s", short(s.unready)).As(diagnosis.Unreachable)
-}
-
-func (s *server) median() time.Duration {
-	sorted := slices.Sorted(slices.Values(s.rtts))
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[len(sorted)/2]
-}
-
-func (s *server) longest() time.Duration {
-	if len(s.rtts) == 0 {
-		return 0
-	}
-	return slices.Max(s.rtts)
 }
 
 // checkAnswers reports which sources of the other checks the server refuses.

@@ -84,7 +84,7 @@ func askRights(ctx context.Context, rdb *redis.Client, all []protocolCommand) ri
 
 // checkRights reports which rights the user lacks, if the server answered. If not, checkTrial reports
 // the outcome of tryRights.
-func (s *server) checkRights(o Options) []diagnosis.Finding {
+func (s *server) checkRights(o diagnosis.Options) []diagnosis.Finding {
 	const check = "rights"
 	switch {
 	case !s.rights.asked:

@@ -17,11 +17,6 @@ const (
 	reachLimit = 3 * time.Second
 	// askLimit bounds all other commands together.
 	askLimit = 8 * time.Second
-	// There are pings PINGs, or as many as fit in pingTime.
-	pings    = 20
-	pingTime = 2 * time.Second
-	// clockLooks is how often a server's clock is read. The fastest answer counts.
-	clockLooks = 8
 )
 
 type role string
@@ -40,8 +35,8 @@ type server struct {
 
 	trouble error // set: it did not answer, and nothing below is set
 	unready error // its answer to PING if that was not PONG
-	rtts    []time.Duration
-	clock   reading
+	rtts    diagnosis.RoundTrips
+	clock   diagnosis.ClockReading
 
 	info    fields
 	infoErr error
@@ -58,7 +53,7 @@ func (s *site) newServer(addr string, r role) *server {
 }
 
 // ask queries everything that the checks need.
-func (s *server) ask(ctx context.Context, o Options) {
+func (s *server) ask(ctx context.Context, o diagnosis.Options) {
 	first, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	// The first answer includes the connection and is not measured.
@@ -97,20 +92,12 @@ func (s *server) ping(ctx context.Context) error {
 	return err
 }
 
-// measure measures round trips and reads the server's clock.
-func (s *server) measure(ctx context.Context) error {
-	for begin := time.Now(); len(s.rtts) < pings && time.Since(begin) < pingTime; {
-		sent := time.Now()
-		if err := s.ping(ctx); err != nil {
-			return err
-		}
-		s.rtts = append(s.rtts, time.Since(sent))
+// measure measures round trips and reads the server's clock, which may be refused; see checkRights.
+func (s *server) measure(ctx context.Context) (err error) {
+	if s.rtts, err = diagnosis.MeasureRoundTrips(func() error { return s.ping(ctx) }); err != nil {
+		return err
 	}
-	for range clockLooks {
-		if err := s.clock.look(ctx, s.rdb); err != nil {
-			return nil // TIME may be refused; see checkRights
-		}
-	}
+	s.clock, _ = diagnosis.ReadClock(func() (time.Time, error) { return s.rdb.Time(ctx).Result() })
 	return nil
 }
 
