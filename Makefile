@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help release lab test test-long test-full test-redis soak check bench fmt vet lint tidy build cross arch redis databases shells
+.PHONY: help release lab test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch redis databases shells
 
 help: ## show this text
 	@echo "targets:"
@@ -46,9 +46,9 @@ test-long: redis databases ## the suites of faults on all topologies, random pro
 		$(GO) test -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
-test-full: redis databases shells ## all tests, those at scale in full size, and make test-redis; hours
+test-full: redis databases shells ## all tests, those at scale in full size, make test-redis and make test-mysql; hours
 	HOLDFAST_LONG=1 $(GO) test -race -p 1 -count=1 -timeout 60m $(ALL)
-	@$(MAKE) --no-print-directory test-redis
+	@$(MAKE) --no-print-directory test-redis test-mysql
 
 # Conformance, differential tests and faults on real servers, without the race detector as
 # in test-long; each server that starts has to say that it is the version.
@@ -58,6 +58,10 @@ test-redis: redis ## what needs a Redis, on 6.2.14, 7.0.15 and 8.2.3; fetches th
 	@set -e; for v in $(REDIS_VERSIONS); do s=$$(bash .ci/redis-versions $$v); echo "redis-server $$v ($$s)"; \
 		export HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$$v; \
 		$(GO) test -p=1 -count=1 -timeout=60m $(REDIS_SUITES); .ci/again -count=1 -timeout=60m ./internal/faulttest; done
+
+test-mysql: ## what runs on MariaDB in make test, on MySQL 8.0.15; fetches it from Maven Central if it is missing
+	@set -e; s=$$(bash .ci/mysql); echo "mysqld 8.0.15 ($$s)"; \
+		HOLDFAST_MYSQL_SERVER=$$s .ci/again -p=1 -count=1 -timeout=$(TIMEOUT) ./engine/mysql ./fence/sqltest
 
 # Random programs on a real Redis, and worker processes under kills, stops and
 # restarts; make test-long does the same in seconds. HOLDFAST_SOAK is for each of them.

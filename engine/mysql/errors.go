@@ -46,6 +46,8 @@ func explained(err error) error {
 		advice = "the server refuses the user or the password"
 	case 1046, 1049: // none, unknown
 		advice = "the data source name must have a database that exists"
+	case 1193, 1231: // unknown, its value
+		advice = "the data source name sets a variable that the server does not have, or to a value that it does not take"
 	default:
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // shared is the server of the tests that do not harm it.
-var shared = sqlservers.Share(sqlservers.LaunchMariaDB)
+var shared = sqlservers.Share(sqlservers.LaunchMySQL)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -61,5 +61,5 @@ func open(t testing.TB, dsn string) *sql.DB {
 // syncedDatabase makes a database on a server that writes its log to the disk at each commit.
 func syncedDatabase(t testing.TB) string {
 	t.Helper()
-	return makeDatabase(t, sqlservers.StartMariaDB(t, sqlservers.WithFsync()))
+	return makeDatabase(t, sqlservers.StartMySQL(t, sqlservers.WithFsync()))
 }

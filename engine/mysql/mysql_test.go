@@ -85,11 +85,15 @@ func TestCounterInTwoClients(t *testing.T) {
 func TestSessionsOfAnyKind(t *testing.T) {
 	t.Parallel()
 	dsn := newDatabase(t)
+	isolation := "transaction_isolation"
+	if strings.Contains(version(t, dsn), "MariaDB") {
+		isolation = "tx_isolation" // it has the other name since 11.1
+	}
 	for _, parameters := range []string{
 		"interpolateParams=true&parseTime=true&loc=Asia%2FTokyo&time_zone=%27%2B09%3A00%27",
 		"clientFoundRows=true&multiStatements=true&time_zone=%27-11%3A00%27",
-		"tx_isolation=%27SERIALIZABLE%27&sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%2CTRADITIONAL%27",
-		"charset=latin1&collation=latin1_swedish_ci&tx_isolation=%27REPEATABLE-READ%27",
+		isolation + "=%27SERIALIZABLE%27&sql_mode=%27ANSI%2CNO_BACKSLASH_ESCAPES%2CTRADITIONAL%27",
+		"charset=latin1&collation=latin1_swedish_ci&" + isolation + "=%27REPEATABLE-READ%27",
 	} {
 		db := open(t, dsn+"?"+parameters)
 		count(t, db, 2, 2, 5)
@@ -98,6 +102,15 @@ func TestSessionsOfAnyKind(t *testing.T) {
 			t.Errorf("%s: the clock is off by %v, %v", parameters, off, err)
 		}
 	}
+}
+
+// version returns the server's, which in MariaDB has its name.
+func version(t testing.TB, dsn string) (v string) {
+	t.Helper()
+	if err := open(t, dsn).QueryRow("SELECT version()").Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // One connection is enough, and six are the most: the caller may hold the others.
@@ -134,6 +147,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"no right to write", strings.Replace(dsn, "root@", "weak:secret@", 1), "the user needs SELECT, INSERT"},
 		{"wrong password", strings.Replace(dsn, "root@", "weak:wrong@", 1), "refuses the user"},
 		{"no such database", server.DSN("holdfast_missing"), "database that exists"},
+		{"unknown variable", dsn + "?no_such_variable=1", "sets a variable"},
+		{"value of a variable", dsn + "?sql_mode=%27NONSENSE%27", "sets a variable"},
 		{"no autocommit", dsn + "?autocommit=0", "autocommit"},
 	} {
 		if _, err := newClient(t, open(t, c.dsn)).Mutex("m").Lock(t.Context()); !errors.Is(err, engine.ErrDenied) || !strings.Contains(fmt.Sprint(err), c.advice) {
@@ -175,7 +190,7 @@ func TestRowLockedByAnother(t *testing.T) {
 // answered is lost.
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
-	server := sqlservers.StartMariaDB(t, sqlservers.WithFsync())
+	server := sqlservers.StartMySQL(t, sqlservers.WithFsync())
 	db := open(t, makeDatabase(t, server))
 	holder, waiter := newClient(t, db), newClient(t, db)
 	lease, err := holder.Mutex("m", holdfast.WithTTL(time.Minute)).Lock(t.Context())
@@ -224,7 +239,7 @@ func awaitWaiters(t *testing.T, c *holdfast.Client, n int) {
 // The server hangs for some seconds: a holder whose window ends meanwhile finds out, and work goes on.
 func TestServerHangs(t *testing.T) {
 	t.Parallel()
-	server := sqlservers.StartMariaDB(t)
+	server := sqlservers.StartMySQL(t)
 	c := newClient(t, open(t, makeDatabase(t, server)))
 	lease, err := c.Mutex("m", holdfast.WithTTL(time.Second)).Lock(t.Context())
 	if err != nil {
@@ -269,7 +284,7 @@ func TestRepliesLost(t *testing.T) {
 // A server that is read-only is unavailable for a time; it is not a matter of rights.
 func TestReadOnlyServer(t *testing.T) {
 	t.Parallel()
-	server := sqlservers.StartMariaDB(t)
+	server := sqlservers.StartMySQL(t)
 	dsn := makeDatabase(t, server)
 	admin := open(t, dsn)
 	for _, q := range []string{"CREATE USER app@127.0.0.1", "GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app@127.0.0.1", "SET GLOBAL read_only = 1"} {

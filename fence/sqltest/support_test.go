@@ -22,7 +22,7 @@ import (
 
 var (
 	postgres  = sqlservers.Share(sqlservers.LaunchPostgreSQL)
-	maria     = sqlservers.Share(sqlservers.LaunchMariaDB)
+	maria     = sqlservers.Share(sqlservers.LaunchMySQL)
 	databases atomic.Int32 // made so far
 )
 

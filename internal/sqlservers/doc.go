@@ -1,4 +1,4 @@
-// Package sqlservers starts real PostgreSQL and MariaDB servers for tests.
+// Package sqlservers starts real PostgreSQL, MariaDB and MySQL servers for tests.
 //
 // A Server is a process on a free loopback port with its data in a folder of its own; it
 // can be paused, resumed, killed and restarted. A Shared is a server that all tests of a

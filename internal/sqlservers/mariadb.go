@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"syscall"
 	"testing"
@@ -15,15 +16,23 @@ import (
 var errNoMariaDB = errors.New("MariaDB's server is not installed (Debian and Ubuntu: apt-get install mariadb-server; " +
 	"macOS: brew install mariadb), or run make test, which does so")
 
-// StartMariaDB starts a server for one test and ends it with the test. The administrator is
-// "root". It fails the test if MariaDB is not installed.
-func StartMariaDB(t testing.TB, opts ...Option) *Server {
+// StartMySQL starts a server for one test and ends it with the test: MariaDB, or the MySQL
+// that the environment variable HOLDFAST_MYSQL_SERVER names. The administrator is "root".
+// It fails the test if MariaDB is not installed.
+func StartMySQL(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	return start(t, mariaDB(), opts...)
+	return start(t, mySQLOrMariaDB(), opts...)
 }
 
-// LaunchMariaDB starts a server for several tests. The caller must call Stop.
-func LaunchMariaDB(opts ...Option) (*Server, error) { return launch(mariaDB(), opts...) }
+// LaunchMySQL starts such a server for several tests. The caller must call Stop.
+func LaunchMySQL(opts ...Option) (*Server, error) { return launch(mySQLOrMariaDB(), opts...) }
+
+func mySQLOrMariaDB() kind {
+	if path := os.Getenv(mysqlEnv); path != "" {
+		return mySQL(path)
+	}
+	return mariaDB()
+}
 
 func mariaDB() kind {
 	return kind{
@@ -48,19 +57,28 @@ func serveMaria(s *Server) (path string, args []string, err error) {
 	if path, err = mariaProgram("mariadbd", "/usr/sbin", "/usr/libexec", "/usr/local/sbin"); err != nil {
 		return "", nil, err
 	}
-	flush := "0"
-	if s.conf.fsync {
-		flush = "1"
-	}
 	args = []string{
 		"--no-defaults", "--datadir=" + s.Dir(), "--bind-address=127.0.0.1", "--port=" + strconv.Itoa(s.port),
 		"--socket=" + s.dir + "/socket", "--pid-file=" + s.dir + "/pid",
-		"--innodb-flush-log-at-trx-commit=" + flush, "--innodb-buffer-pool-size=32M",
+		"--innodb-flush-log-at-trx-commit=" + flushAtCommit(s), "--innodb-buffer-pool-size=32M",
 	}
+	return path, append(args, s.variables()...), nil
+}
+
+func flushAtCommit(s *Server) string {
+	if s.conf.fsync {
+		return "1"
+	}
+	return "0"
+}
+
+// variables returns the settings of the test as options.
+func (s *Server) variables() []string {
+	var all []string
 	for _, each := range s.conf.settings {
-		args = append(args, "--"+each)
+		all = append(all, "--"+each)
 	}
-	return path, args, nil
+	return all
 }
 
 func mariaProgram(name string, folders ...string) (string, error) {

@@ -10,7 +10,7 @@ import (
 
 func TestServers(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) { testServer(t, StartPostgreSQL) })
-	t.Run("MariaDB", func(t *testing.T) { testServer(t, StartMariaDB) })
+	t.Run("MariaDB", func(t *testing.T) { testServer(t, StartMySQL) })
 }
 
 func testServer(t *testing.T, start func(testing.TB, ...Option) *Server) {
@@ -52,7 +52,7 @@ func requireResponds(t *testing.T, s *Server, want bool) {
 }
 
 func TestWrongSettingIsAnError(t *testing.T) {
-	for _, launch := range []func(...Option) (*Server, error){LaunchPostgreSQL, LaunchMariaDB} {
+	for _, launch := range []func(...Option) (*Server, error){LaunchPostgreSQL, LaunchMySQL} {
 		if s, err := launch(WithSetting("no_such_setting", "1")); err == nil {
 			s.Stop()
 			t.Error("a server with a wrong setting has started")

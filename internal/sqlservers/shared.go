@@ -18,7 +18,7 @@ type Shared struct {
 	err    error
 }
 
-// Share returns a server that launch starts, LaunchPostgreSQL or LaunchMariaDB.
+// Share returns a server that launch starts, LaunchPostgreSQL or LaunchMySQL.
 func Share(launch func(...Option) (*Server, error), opts ...Option) *Shared {
 	return &Shared{launch: launch, opts: opts}
 }
