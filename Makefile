@@ -33,7 +33,7 @@ ALL     := $(MODULES:%=./%/...)
 # packages lists those of some folders, without those of others. make check has the rules.
 packages = $(GO) list $(1:%=./%/...) | grep -vxF "$$($(GO) list $(2:%=./%/...))"
 
-test: redis databases shells ## what a change needs, with the race detector; installs Redis, PostgreSQL, MariaDB, ZooKeeper, zsh and fish if they are missing
+test: redis databases shells ## what a change needs, with the race detector; installs Redis, PostgreSQL, PgBouncer, MariaDB, ZooKeeper, zsh and fish if they are missing
 	@echo "$(GO) test -race (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL))"
 	@set -e; all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL))); $(GO) test -race -timeout=$(TIMEOUT) $$all
 
@@ -124,5 +124,6 @@ shells:
 
 databases:
 	@bash .ci/postgresql
+	@bash .ci/pgbouncer
 	@bash .ci/mariadb
 	@bash .ci/zookeeper

@@ -153,12 +153,12 @@ func (c *connection) close() {
 	_ = c.pgx.Close(ctx) // the server notices it in any case
 }
 
-// connect opens a connection with the hooks of the caller's pool for new connections.
+// connect opens a connection with a pool's configuration and its hooks for new connections.
 // received is called for each notification.
-func (cs *connections) connect(ctx context.Context, received func(*pgconn.Notification)) (*pgx.Conn, error) {
+func connect(ctx context.Context, pool *pgxpool.Config, received func(*pgconn.Notification)) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	config := cs.config.ConnConfig.Copy()
+	config := pool.ConnConfig.Copy()
 	// When its ctx ends, a call ends at once. The connection is then closed, after a request to
 	// the server to cancel what it does.
 	config.BuildContextWatcherHandler = func(pg *pgconn.PgConn) ctxwatch.Handler {
@@ -169,8 +169,8 @@ func (cs *connections) connect(ctx context.Context, received func(*pgconn.Notifi
 		config.ConnectTimeout = share
 	}
 	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { received(n) }
-	if cs.config.BeforeConnect != nil {
-		if err := cs.config.BeforeConnect(ctx, config); err != nil {
+	if pool.BeforeConnect != nil {
+		if err := pool.BeforeConnect(ctx, config); err != nil {
 			return nil, err
 		}
 	}
@@ -178,8 +178,8 @@ func (cs *connections) connect(ctx context.Context, received func(*pgconn.Notifi
 	if err != nil {
 		return nil, err
 	}
-	if cs.config.AfterConnect != nil {
-		if err := cs.config.AfterConnect(ctx, conn); err != nil {
+	if pool.AfterConnect != nil {
+		if err := pool.AfterConnect(ctx, conn); err != nil {
 			(&connection{pgx: conn}).close()
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (cs *connections) connect(ctx context.Context, received func(*pgconn.Notifi
 
 // open returns a new connection for calls.
 func (cs *connections) open(ctx context.Context) (*connection, error) {
-	conn, err := cs.connect(ctx, func(*pgconn.Notification) {})
+	conn, err := connect(ctx, cs.config, func(*pgconn.Notification) {})
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,8 @@
 //
 // In transaction mode, statements are prepared if PgBouncer supports it (1.21 or later, with max_prepared_statements).
 // Otherwise the engine notices, and sends them unprepared; default_query_exec_mode=exec in
-// the connection string says so from the start. Use WithoutListen there.
+// the connection string says so from the start. LISTEN does not work there: the engine notices, and waiters look each
+// second. WithListenPool leads it past PgBouncer; WithoutListen spares the attempts.
 //
 // # Costs
 //

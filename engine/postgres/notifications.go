@@ -192,7 +192,11 @@ type listening struct {
 // listen opens a connection and receives on it, until there are no listeners or it fails.
 func (n *notifications) listen() error {
 	l := &listening{notifications: n, channels: make(map[string]bool), sent: make(chan struct{}, 1)}
-	conn, err := n.documents.connections.connect(context.Background(), n.receive)
+	config := n.documents.connections.config
+	if direct := n.documents.listenAs; direct != nil {
+		config = direct.Config()
+	}
+	conn, err := connect(context.Background(), config, n.receive)
 	if err != nil {
 		return err
 	}

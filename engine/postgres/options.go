@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Option changes an Engine, and what Migrate and Schema create.
@@ -14,6 +15,7 @@ type options struct {
 	schema   string
 	relaxed  bool
 	noListen bool
+	listenAs *pgxpool.Pool // nil: as the other connections
 }
 
 // WithSchema sets the schema of the table. By default it is the first one of the
@@ -29,9 +31,14 @@ func WithSchema(name string) Option { return func(o *options) { o.schema = name 
 func WithRelaxed() Option { return func(o *options) { o.relaxed = true } }
 
 // WithoutListen opens no connection for LISTEN. Waiters then look each second, so a hand-off
-// takes up to a second. Use it where the engine's connections go through a pooler in
-// transaction mode; without the option the engine detects that within seconds.
+// takes up to a second. Use it, or WithListenPool, where the engine's connections go through a pooler
+// in transaction mode; without either the engine detects that within seconds.
 func WithoutListen() Option { return func(o *options) { o.noListen = true } }
+
+// WithListenPool opens the connection for LISTEN as the configuration of another pool says, which
+// leads to the same database: past a pooler in transaction mode, which the other connections go through.
+// Hand-offs are then as fast as without the pooler. The other pool needs no connection of its own.
+func WithListenPool(direct *pgxpool.Pool) Option { return func(o *options) { o.listenAs = direct } }
 
 func collect(opts []Option) options {
 	var o options
