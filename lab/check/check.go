@@ -4,15 +4,15 @@
 //
 // # What a history must contain
 //
-//   - A stay is one time in possession: the operations of one Resource with the
-//     same Holder. It begins with an Acquire that is OK, at its Return.
-//   - A stay stops relying on the lock at the first of: the Call of a Release,
-//     a Lost, a Leave, and the latest Until of its Acquire or of a Renew. A client
-//     that dies is a Leave.
+//   - A lease is the time in which a client holds a lock: the operations of one
+//     Resource with the same Holder. It begins at the Return of an Acquire that is OK.
+//   - A holder stops relying on its lease at the first of: the Call of a Release,
+//     a Lost, a Leave, and the latest Until of its Acquire or of a Renew. The death
+//     of a client is recorded as a Leave.
 //   - A Release of a Holder by another Client is an operator's: from its Call on,
-//     the stay is promised only fencing, not exclusion. If the Release is OK, the stay
-//     has ended at its Return; if its outcome is unknown, the stay may continue.
-//   - A Renew with a Weight lowers the weight of the stay from its Call on.
+//     the lease is promised only fencing, not exclusion. If the Release is OK, the lease
+//     has ended at its Return; if its outcome is unknown, the lease may continue.
+//   - A Renew with a Weight lowers the weight of the lease from its Call on.
 //   - On the protected side, operations are ordered by their Return, and by their
 //     position in the history if that is equal. Note distinguishes values of one
 //     Resource. Read and Write carry the Token presented; if they are Failed, they were
@@ -57,11 +57,11 @@ func Run(ops []history.Op, checks ...Check) []Violation {
 	return all
 }
 
-// forever is the end of a stay without an end.
+// forever is the end of a lease whose end is not recorded.
 const forever = time.Duration(1<<63 - 1)
 
-// stay is one time in possession of a resource.
-type stay struct {
+// lease is the time in which a client holds a resource.
+type lease struct {
 	client, resource, holder string
 	token                    uint64
 	capacity                 int
@@ -81,8 +81,8 @@ type span struct {
 	weight int
 }
 
-// end returns the time at which the stay stops relying on the lock.
-func (s *stay) end() time.Duration {
+// end returns the time at which the holder stops relying on the lease.
+func (s *lease) end() time.Duration {
 	end := min(s.notified, s.broken)
 	if s.until != 0 {
 		end = min(end, s.until)
@@ -90,22 +90,22 @@ func (s *stay) end() time.Duration {
 	return end
 }
 
-func (s *stay) String() string {
+func (s *lease) String() string {
 	return fmt.Sprintf("%s/%s (token %d, %v to %v)", s.client, s.holder, s.token, s.start, s.end())
 }
 
-// key identifies the operations of a stay.
+// key identifies the operations of a lease.
 type key struct{ resource, holder string }
 
-// stays returns the stays of a history, in the order of their start.
-func stays(ops []history.Op) []*stay {
-	byKey := map[key]*stay{}
-	var all []*stay
+// leases returns the leases of a history, in the order of their start.
+func leases(ops []history.Op) []*lease {
+	byKey := map[key]*lease{}
+	var all []*lease
 	for _, op := range ops {
 		if op.Kind != history.Acquire || op.Outcome != history.OK {
 			continue
 		}
-		s := &stay{
+		s := &lease{
 			client: op.Client, resource: op.Resource, holder: op.Holder, token: op.Token,
 			capacity: max(op.Capacity, 1), call: op.Call, start: op.Return,
 			spans: []span{{op.Return, max(op.Weight, 1)}},
@@ -119,12 +119,12 @@ func stays(ops []history.Op) []*stay {
 			s.follow(op)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *stay) int { return int(a.start - b.start) })
+	slices.SortStableFunc(all, func(a, b *lease) int { return int(a.start - b.start) })
 	return all
 }
 
-// follow applies an operation to the stay.
-func (s *stay) follow(op history.Op) {
+// follow applies an operation to the lease.
+func (s *lease) follow(op history.Op) {
 	switch op.Kind {
 	case history.Renew:
 		if op.Outcome == history.OK && op.Until != 0 {
@@ -158,10 +158,10 @@ func (s *stay) follow(op history.Op) {
 	}
 }
 
-// byResource groups stays by resource, in the order of first use.
-func byResource(all []*stay) [][]*stay {
+// byResource groups leases by resource, in the order of first use.
+func byResource(all []*lease) [][]*lease {
 	index := map[string]int{}
-	var groups [][]*stay
+	var groups [][]*lease
 	for _, s := range all {
 		i, ok := index[s.resource]
 		if !ok {

@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Overlap: at every instant, the total weight of the stays that rely on the lock is at
+// Overlap: at every instant, the total weight of the leases that are relied on is at
 // most the capacity. It is used for mutexes, readers and writers, and semaphores.
 func Overlap() Check { return Check{"overlap", overlap} }
 
 func overlap(ops []history.Op) []Violation {
 	var out []Violation
-	for _, group := range byResource(stays(ops)) {
-		var present []*stay
+	for _, group := range byResource(leases(ops)) {
+		var present []*lease
 		for _, s := range group {
-			present = slices.DeleteFunc(present, func(o *stay) bool { return o.end() <= s.start })
+			present = slices.DeleteFunc(present, func(o *lease) bool { return o.end() <= s.start })
 			if s.end() <= s.start {
 				continue // granted after its trust window
 			}
@@ -31,8 +31,8 @@ func overlap(ops []history.Op) []Violation {
 	return out
 }
 
-// weigh returns the total weight of the stays present at an instant.
-func weigh(present []*stay, at time.Duration) int {
+// weigh returns the total weight of the leases present at an instant.
+func weigh(present []*lease, at time.Duration) int {
 	used := 0
 	for _, s := range present {
 		w := 0
@@ -47,24 +47,24 @@ func weigh(present []*stay, at time.Duration) int {
 }
 
 // Inside: by Enter and Leave alone, the total weight inside the protected section is at
-// most the capacity. A stay does not count after it was notified of its loss, after its
+// most the capacity. A lease does not count after it was notified of its loss, after its
 // trust window has closed, or after an operator ended it.
 func Inside() Check { return Check{"inside", inside} }
 
 func inside(ops []history.Op) []Violation {
-	known := map[key]*stay{}
-	for _, s := range stays(ops) {
+	known := map[key]*lease{}
+	for _, s := range leases(ops) {
 		known[key{s.resource, s.holder}] = s
 	}
 	var out []Violation
-	in := map[string][]*stay{}
+	in := map[string][]*lease{}
 	for _, op := range inOrder(ops, history.Enter) {
 		s := known[key{op.Resource, op.Holder}]
 		if s == nil {
 			out = append(out, Violation{"inside", op.Resource, op.Call, op.Client + "/" + op.Holder + " entered without the lock"})
 			continue
 		}
-		here := slices.DeleteFunc(in[s.resource], func(o *stay) bool { return o.end() <= op.Call })
+		here := slices.DeleteFunc(in[s.resource], func(o *lease) bool { return o.end() <= op.Call })
 		if s.end() > op.Call {
 			here = append(here, s)
 		}

@@ -47,7 +47,7 @@ func Deadlock(bound time.Duration) Check {
 
 func deadlock(ops []history.Op, bound time.Duration) []Violation {
 	free := map[string][]stretch{}
-	for _, group := range byResource(stays(ops)) {
+	for _, group := range byResource(leases(ops)) {
 		free[group[0].resource] = gaps(group)
 	}
 	var out []Violation
@@ -73,8 +73,8 @@ func deadlock(ops []history.Op, bound time.Duration) []Violation {
 // stretch is a time in which the resource is free.
 type stretch struct{ from, to time.Duration }
 
-// gaps returns the times between stays.
-func gaps(group []*stay) []stretch {
+// gaps returns the times between leases.
+func gaps(group []*lease) []stretch {
 	var out []stretch
 	at := time.Duration(0)
 	for _, s := range group {
@@ -86,9 +86,9 @@ func gaps(group []*stay) []stretch {
 	return append(out, stretch{at, forever})
 }
 
-// present returns the end of the time in which a stay excludes others: its release, or
+// present returns the end of the time in which a lease excludes others: its release, or
 // the end of its window.
-func present(s *stay) time.Duration {
+func present(s *lease) time.Duration {
 	if s.returned != forever {
 		return min(s.returned, s.ended)
 	}

@@ -15,8 +15,8 @@ func Tokens() Check { return Check{"tokens", tokens} }
 
 func tokens(ops []history.Op) []Violation {
 	var out []Violation
-	for _, group := range byResource(stays(ops)) {
-		given := map[uint64]*stay{}
+	for _, group := range byResource(leases(ops)) {
+		given := map[uint64]*lease{}
 		for _, s := range group {
 			if s.token == 0 {
 				continue
@@ -31,17 +31,17 @@ func tokens(ops []history.Op) []Violation {
 	return out
 }
 
-// disorder finds grants with a smaller token than an earlier one. Stays ended by an
+// disorder finds grants with a smaller token than an earlier one. Leases ended by an
 // operator are skipped: until their process receives the notice, it may hand off the
 // lease with its own tokens, which the fence refuses.
-func disorder(group []*stay) []Violation {
+func disorder(group []*lease) []Violation {
 	var out []Violation
-	var top *stay // of the stays with the whole capacity, by start
+	var top *lease // of the leases with the whole capacity, by start
 	byEnd := slices.Clone(group)
-	next, floor := 0, (*stay)(nil) // highest token of the grants that returned before
-	slices.SortStableFunc(byEnd, func(a, b *stay) int { return int(a.start - b.start) })
+	next, floor := 0, (*lease)(nil) // highest token of the grants that returned before
+	slices.SortStableFunc(byEnd, func(a, b *lease) int { return int(a.start - b.start) })
 	byCall := slices.Clone(group)
-	slices.SortStableFunc(byCall, func(a, b *stay) int { return int(a.call - b.call) })
+	slices.SortStableFunc(byCall, func(a, b *lease) int { return int(a.call - b.call) })
 	for _, s := range byCall {
 		for ; next < len(byEnd) && byEnd[next].start < s.call; next++ {
 			if e := byEnd[next]; e.broken == forever && (floor == nil || e.token > floor.token) {
@@ -103,7 +103,7 @@ func Notified(slack time.Duration) Check {
 
 func notified(ops []history.Op, slack time.Duration) []Violation {
 	var out []Violation
-	for _, group := range byResource(stays(ops)) {
+	for _, group := range byResource(leases(ops)) {
 		for i, s := range group {
 			if !s.lost {
 				continue
@@ -112,7 +112,7 @@ func notified(ops []history.Op, slack time.Duration) []Violation {
 				if other.start >= s.end() {
 					break
 				}
-				if weigh([]*stay{s, other}, other.start) > s.capacity && other.end() > other.start {
+				if weigh([]*lease{s, other}, other.start) > s.capacity && other.end() > other.start {
 					out = append(out, Violation{"notified", s.resource, s.notified,
 						fmt.Sprintf("%v was notified %v after %v entered", s, s.notified-other.start, other)})
 				}
@@ -134,7 +134,7 @@ func notified(ops []history.Op, slack time.Duration) []Violation {
 func Ended(ttl time.Duration) Check {
 	return Check{"ended", func(ops []history.Op) []Violation {
 		var out []Violation
-		for _, s := range stays(ops) {
+		for _, s := range leases(ops) {
 			if s.ended != forever && s.until > s.ended+ttl {
 				out = append(out, Violation{"ended", s.resource, s.ended, fmt.Sprintf("%v was extended to %v after its end", s, s.until)})
 			}
@@ -148,7 +148,7 @@ func Ended(ttl time.Duration) Check {
 func EndSeen(within func(holder string) time.Duration) Check {
 	return Check{"end-seen", func(ops []history.Op) []Violation {
 		var out []Violation
-		for _, s := range stays(ops) {
+		for _, s := range leases(ops) {
 			if s.broken != forever && s.notified > max(s.broken, s.start)+within(s.holder) {
 				out = append(out, Violation{"end-seen", s.resource, s.broken, fmt.Sprintf("%v was notified of its end only at %v", s, s.notified)})
 			}
@@ -161,7 +161,7 @@ func EndSeen(within func(holder string) time.Duration) Check {
 func Kept() Check {
 	return Check{"kept", func(ops []history.Op) []Violation {
 		var out []Violation
-		for _, s := range stays(ops) {
+		for _, s := range leases(ops) {
 			if s.lost && s.broken == forever {
 				out = append(out, Violation{"kept", s.resource, s.notified, fmt.Sprintf("%v was lost for no reason", s)})
 			}

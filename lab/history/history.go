@@ -46,7 +46,7 @@ type Op struct {
 	Call     time.Duration `json:"call"`
 	Return   time.Duration `json:"return"` // equal to Call if the operation is an instant; meaningless if Unknown
 	Outcome  Outcome       `json:"outcome"`
-	Holder   string        `json:"holder,omitempty"` // one stay of one client: the same for an acquire and the operations after it
+	Holder   string        `json:"holder,omitempty"` // identifies a lease: the same for an acquire and the operations after it
 	Token    uint64        `json:"token,omitempty"`  // 0: the lock has none
 	Weight   int           `json:"weight,omitempty"` // 0 means 1
 	Capacity int           `json:"capacity,omitempty"`

@@ -10,27 +10,26 @@ import (
 	"github.com/holdfast-go/holdfast/lab/process"
 )
 
-// Setting is what programs are drawn for.
+// Setting selects the programs that are drawn.
 type Setting struct {
 	// Subject is an ID of package subject.
 	Subject string
-	// Nodes is how many stores it uses; 0: as many as the subject says, and
-	// for a quorum sometimes 5.
+	// Nodes is the number of stores; 0: 1, and for a quorum 3 or 5.
 	Nodes int
-	// Stores says whether stores may suffer. Stores that the lab does not own may not.
+	// Stores selects whether there are faults of stores.
 	Stores Stores
 }
 
-// Stores says who owns the stores.
+// Stores is the owner of the stores.
 type Stores uint8
 
 // The owners.
 const (
-	OwnStores   Stores = iota // of the lab, which may do with them what it likes
-	OtherStores               // that must be left as they were
+	OwnStores   Stores = iota // the lab, which may stop, kill and empty them
+	OtherStores               // somebody else: the lab injects no faults of stores
 )
 
-// Draw makes the program of a seed.
+// Draw returns the program of a seed.
 func Draw(seed uint64, s Setting) Program {
 	d := drawer{rand.New(rand.NewPCG(seed, 0x6c697665))}
 	p := Program{
@@ -69,15 +68,16 @@ type drawer struct{ *rand.Rand }
 
 func drawn[T any](d drawer, from ...T) T { return from[d.IntN(len(from))] }
 
-// between draws a time in whole milliseconds.
+// between draws a duration in whole milliseconds.
 func (d drawer) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(d.Int64N(int64((most-least)/time.Millisecond)+1))*time.Millisecond
 }
 
-// first is when faults begin at the earliest: by then there is work to disturb.
+// first is the earliest time of a fault; the workers work by then.
 const first = 60 * time.Millisecond
 
-// faults draws what goes wrong: processes, connections or stores, or all of them.
+// faults draws faults of processes, connections, stores and leases, in some programs of one
+// kind only.
 func (d drawer) faults(p *Program, stores Stores) fault.Schedule {
 	parts := []func(*Program) fault.Schedule{d.onProcess, d.onProcess, d.onLink, d.onPools}
 	if p.holdfast() && slices.ContainsFunc(p.Resources, Resource.locked) {
@@ -86,7 +86,7 @@ func (d drawer) faults(p *Program, stores Stores) fault.Schedule {
 	if stores == OwnStores {
 		parts = append(parts, d.onStore, d.onStore)
 	}
-	if d.IntN(3) == 0 { // of one kind only
+	if d.IntN(3) == 0 {
 		parts = []func(*Program) fault.Schedule{drawn(d, parts...)}
 	}
 	var all fault.Schedule
@@ -99,8 +99,8 @@ func (d drawer) faults(p *Program, stores Stores) fault.Schedule {
 	return all
 }
 
-// clash reports whether faults come too close to others on the same target, or need
-// a dead worker.
+// clash reports whether a new fault has the target of another fault, or whether one of two
+// faults kills the worker that the other needs.
 func clash(all, fresh fault.Schedule) bool {
 	for _, f := range fresh {
 		for _, o := range all {
@@ -114,7 +114,7 @@ func clash(all, fresh fault.Schedule) bool {
 	return false
 }
 
-// bearer is the worker of a connection, or the target itself.
+// bearer returns the worker of a target that is a connection, otherwise the target.
 func bearer(target string) string {
 	i := slices.Index([]byte(target), '-')
 	if i < 0 {
@@ -125,8 +125,8 @@ func bearer(target string) string {
 
 func (d drawer) worker(p *Program) string { return fmt.Sprintf("w%d", 1+d.IntN(p.Workers)) }
 
-// onProcess stops a worker, kills it, or steps its wall clock: at a time, or between
-// two steps of its work. The first worker is never killed.
+// onProcess draws a pause or the death of a worker, at a time or between two steps of its
+// work, or a step of its wall clock. The first worker is never killed.
 func (d drawer) onProcess(p *Program) fault.Schedule {
 	f := fault.Fault{Kind: drawn(d, fault.Pause, fault.Pause, fault.Pause, fault.Kill, fault.Kill, fault.StepClock), Target: d.worker(p)}
 	if f.Kind == fault.StepClock && process.CanStep() {
@@ -147,7 +147,7 @@ func (d drawer) onProcess(p *Program) fault.Schedule {
 	return fault.Schedule{f}
 }
 
-// onLink disturbs the connections of a worker to a store.
+// onLink draws a fault of the connections of a worker to a store.
 func (d drawer) onLink(p *Program) fault.Schedule {
 	f := fault.Fault{
 		Kind:   drawn(d, fault.Delay, fault.Cut, fault.Blackhole, fault.Deafen, fault.LoseReply, fault.LoseReply),
@@ -166,7 +166,7 @@ func (d drawer) onLink(p *Program) fault.Schedule {
 	return fault.Schedule{f}
 }
 
-// onStore stops a store, or kills it and starts it again with or without its data.
+// onStore draws a pause of a store, or its death and restart with or without its data.
 func (d drawer) onStore(p *Program) fault.Schedule {
 	target := fmt.Sprintf("node%d", 1+d.IntN(p.Nodes))
 	at := fault.After(d.between(first, p.Length*2/3))
@@ -181,18 +181,17 @@ func (d drawer) onStore(p *Program) fault.Schedule {
 		p.Length = max(p.Length, back.After+200*time.Millisecond)
 		return fault.Schedule{{Kind: fault.Kill, Target: target, At: at}, {Kind: fault.Restart, Target: target, At: back}}
 	}
-	if p.Nodes > 1 { // it must stay away until every lease has ended that it knew
+	if p.Nodes > 1 { // it stays down until every lease that it granted has ended
 		back = fault.After(at.After + p.TTL*12/10 + 50*time.Millisecond)
 	}
 	p.Length = max(p.Length, back.After+300*time.Millisecond)
-	if !p.holdfast() { // without tokens it cannot be known what was lost with the data
+	if !p.holdfast() { // without tokens the lab cannot tell which leases were lost with the data
 		return fault.Schedule{{Kind: fault.Restart, Target: target, At: at}}
 	}
 	return fault.Schedule{{Kind: fault.Kill, Target: target, At: at}, {Kind: fault.RestartEmpty, Target: target, At: back}}
 }
 
-// onPools leaves a worker's own pools without a connection for a while: its other work
-// has them all.
+// onPools takes all connections of a worker's pools for a while.
 func (d drawer) onPools(p *Program) fault.Schedule {
 	f := fault.Fault{Kind: fault.Exhaust, Target: d.worker(p), At: fault.After(d.between(first, p.Length/2))}
 	f.For = drawn(d, d.between(5*time.Millisecond, p.TTL), d.between(p.TTL, 3*p.TTL), d.between(time.Second, 3*time.Second))
@@ -200,7 +199,7 @@ func (d drawer) onPools(p *Program) fault.Schedule {
 	return fault.Schedule{f}
 }
 
-// onLease has an operator break a lease, by force or not.
+// onLease draws an operator's break of a lease, by force or not.
 func (d drawer) onLease(p *Program) fault.Schedule {
 	var locked []string
 	for _, r := range p.Resources {

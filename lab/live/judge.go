@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/lab/model"
 )
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
-	Kind       string            `json:"kind"` // live
+	Kind       string            `json:"kind"` // kindLive
 	Program    Program           `json:"program"`
 	Violations []check.Violation `json:"violations,omitempty"`
-	Hits       []string          `json:"hits,omitempty"` // faults, with the time at which they happened
+	Hits       []string          `json:"hits,omitempty"` // faults that happened, with the time
 	History    []history.Op      `json:"history,omitempty"`
 	Took       time.Duration     `json:"took"`
 }
 
-// Grants counts the leases that were got.
+// Grants counts acquired leases and the runs of slots.
 func (r Result) Grants() (n int) {
 	for _, op := range r.History {
 		if op.Kind == history.Acquire && op.Outcome == history.OK || op.Kind == history.Run {
@@ -29,7 +29,7 @@ func (r Result) Grants() (n int) {
 	return n
 }
 
-// Checks names the checks that saw something, each once.
+// Checks returns the names of the checks with violations, each once.
 func (r Result) Checks() (names []string) {
 	for _, v := range r.Violations {
 		if !slices.Contains(names, v.Check) {
@@ -39,10 +39,10 @@ func (r Result) Checks() (names []string) {
 	return names
 }
 
-// search bounds porcupine for one resource.
+// search is the time limit of porcupine for one resource.
 const search = 2 * time.Second
 
-// result judges a run that is over.
+// result collects the history of a run that has ended and checks it.
 func (r *run) result(began time.Time) Result {
 	res := Result{Kind: kindLive, Program: r.p, Took: time.Since(began)}
 	ops := r.rec.Ops()
@@ -68,28 +68,28 @@ func (r *run) result(began time.Time) Result {
 	return res
 }
 
-// kindLive is what a replay file of this package calls itself.
+// kindLive is the Kind of this package's replay files.
 const kindLive = "live"
 
-// checks are those whose promises the faults leave standing.
+// checks returns the checks of what is promised under the faults.
 func (r *run) checks(wiped bool) []check.Check {
 	all := []check.Check{
 		check.Overlap(), check.Inside(), check.Notified(0), check.Tokens(), check.Stale(),
 		check.Updates(), check.Sold(), check.Whole(), model.Lock(r.p.TTL, search),
 		{Name: "ended", Find: func(ops []history.Op) []check.Violation { return check.Ended(r.p.TTL).Find(inTime(ops)) }},
 	}
-	if !wiped { // marks go with the data
+	if !wiped { // a wipe deletes marks
 		all = append(all, check.Slots())
 	}
 	return all
 }
 
-// wiper is the client of the releases that stand for lost data, in the history.
+// wiper is the client, in the history, of the releases that represent a loss of data.
 const wiper = "wipe"
 
-// forgotten are the stays that a store lost with its data: those that were not
-// over, with a token of that time or before. A token is at least the store's clock
-// in microseconds, so those that came after are above.
+// forgotten returns a release by wiper for each lease that a store lost with its data: for
+// those that had not been released and whose token is at most w.below, the store's clock of
+// that moment in microseconds. Later tokens are above.
 func forgotten(ops []history.Op, w wipe) (out []history.Op) {
 	over := map[string]bool{}
 	for _, op := range ops {
@@ -106,9 +106,8 @@ func forgotten(ops []history.Op, w wipe) (out []history.Op) {
 	return out
 }
 
-// inTime leaves out the stays that were granted before a wipe and reported after
-// it: the wake-up that was their grant was held up on the way, longer than the
-// store kept its data. The next renewal ends them, and their tokens are stale.
+// inTime removes the leases that were granted before a wipe and whose wake-up arrived after
+// it. Their next renewal ends them, and their tokens are stale.
 func inTime(ops []history.Op) []history.Op {
 	gone := map[string]time.Duration{}
 	for _, op := range ops {

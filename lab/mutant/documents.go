@@ -2,7 +2,7 @@ package mutant
 
 import "github.com/holdfast-go/holdfast/lab/virtual"
 
-// documents are bugs in the engine on documents.
+// documents are bugs of engine/cas.
 func documents() []Mutant {
 	const folder = "engine/cas/"
 	exclusion := []string{"overlap", "inside", "notified", "model", "kept", "ended", "tokens"}
@@ -22,7 +22,7 @@ func documents() []Mutant {
 		},
 		{
 			Name:  "an abandoned waiter is released although it holds",
-			Holds: "the lab needs some 2,000 programs for it, which take longer than a minute: TestAbandonedWaiterThatWasGranted in engine/cas plays it",
+			Holds: "the lab needs some 2,000 programs for it, which take longer than a minute; TestAbandonedWaiterThatWasGranted in engine/cas finds it",
 			File:  folder + "polls.go", World: virtual.Documents, Checks: exclusion,
 			Patches: []Patch{{"			if !q.Waits(id) {", "			if false {"}},
 		},
@@ -32,13 +32,13 @@ func documents() []Mutant {
 		},
 		{
 			Name:  "a pushed grant counts from its arrival on a store with a clock",
-			Holds: "it takes a poll within a slow swap, and renewals that all fail after it: TestPushedGrantCountsFromThePoll in engine/cas plays that",
+			Holds: "it takes a poll within a slow swap, and renewals that all fail after it; TestPushedGrantCountsFromThePoll in engine/cas finds it",
 			File:  folder + "message.go", World: virtual.TimedDocuments, Checks: exclusion,
 			Patches: []Patch{{"			w.TTL = max(0, translate.Duration(min(m.TTL, m.Deadline-shown)))\n", "			w.TTL = translate.Duration(m.TTL) + translate.Duration(0*shown)\n"}},
 		},
 		{
-			Name:  "a lease lasts no longer by what is not known of the store's time",
-			Holds: "the time in the reply shows it, and the renewal is made again: a second belt",
+			Name:  "the uncertainty of the store's time is not added to a lease",
+			Holds: "a second check finds it: if the time in the reply shows that the lease ends too early, the renewal is repeated",
 			File:  folder + "write.go", World: virtual.TimedDocuments, Checks: exclusion,
 			Patches: []Patch{{"pad: translate.Micros(late.Sub(early)) + 1, local: local}", "pad: 0 * translate.Micros(late.Sub(early)), local: local}"}},
 		},
@@ -47,7 +47,7 @@ func documents() []Mutant {
 			Patches: []Patch{{"	return c.shown.Add(slow(now.Sub(c.got))), ", "	return c.shown.Add(2 * fast(now.Sub(c.got))), "}},
 		},
 		{
-			Name: "nobody shows that its waiters poll", File: folder + "beats.go", World: virtual.Documents, Checks: []string{"starvation", "hand-off", "deadlock", "errors"},
+			Name: "the beats of waiters come too rarely", File: folder + "beats.go", World: virtual.Documents, Checks: []string{"starvation", "hand-off", "deadlock", "errors"},
 			Patches: []Patch{{"time.Since(own.at) < beatInterval {", "time.Since(own.at) < 1000*beatInterval {"}},
 		},
 		{
@@ -55,7 +55,7 @@ func documents() []Mutant {
 			Patches: []Patch{{"		if !verified[i] {\n", "		if true {\n"}},
 		},
 		{
-			Name: "a grant is not told to the waiter", File: folder + "write.go", World: virtual.Documents, Checks: []string{"hand-off"},
+			Name: "a grant sends no wake-up", File: folder + "write.go", World: virtual.Documents, Checks: []string{"hand-off"},
 			Patches: []Patch{{"		for _, w := range translate.Wakeups(op.answer) {\n			all = append(all, messageOf(prefix, w, now))\n		}\n", ""}},
 		},
 		{

@@ -17,11 +17,11 @@ import (
 // Verdict is the result of the search for a mutant.
 type Verdict struct {
 	Mutant Mutant
-	// By is the checks that found it; empty: it survived.
+	// By has the checks that found it; empty: it survived.
 	By []string
-	// Seed is that of the program in which they did.
+	// Seed is the seed of the program that found it.
 	Seed uint64
-	// Took is the real time of the search, without that of the build.
+	// Took is the real time of the search without the build.
 	Took time.Duration
 	// Output is the output of the search.
 	Output string
@@ -32,8 +32,8 @@ func (v Verdict) Found() bool {
 	return slices.ContainsFunc(v.By, func(name string) bool { return slices.Contains(v.Mutant.Checks, name) })
 }
 
-// Hunt builds the lab with the bug and searches for at most the given time. Root is that
-// of the project. Errors: the mutant no longer applies to the source, or does not build.
+// Hunt builds the lab with the bug and searches for at most the given time. Root is the
+// root of the project. It returns an error if the patch does not apply or does not build.
 func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdict, error) {
 	v := Verdict{Mutant: m}
 	dir, err := os.MkdirTemp("", "holdfast-mutant-")
@@ -71,7 +71,7 @@ func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	return v, ctx.Err()
 }
 
-// read returns the checks in the output of a search. A search that crashed or hung has
+// read sets By and Seed from the output of a search. A search that crashed or hung has
 // found the bug as well.
 func (v *Verdict) read(err error, stuck bool) {
 	found := regexp.MustCompile(`FOUND by \[([^\]]*)\]: seed (\d+)`).FindStringSubmatch(v.Output)

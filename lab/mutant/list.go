@@ -11,7 +11,7 @@ func All() []Mutant {
 	return slices.Concat(windows(), queues(), attempts(), quorums(), servers(), documents())
 }
 
-// windows are bugs in trust windows and their renewal.
+// windows are bugs of trust windows and renewals.
 func windows() []Mutant {
 	return []Mutant{
 		{
@@ -56,7 +56,7 @@ func windows() []Mutant {
 		},
 		{
 			Name:  "a lease is handed off after its window has closed",
-			Holds: "the bubble's timers are never late, and between which two steps a real process was stopped cannot be seen from outside",
+			Holds: "the bubble's timers are never late, and the lab cannot stop a real process between two given lines",
 			File:  "grant_release.go", World: virtual.Memory,
 			Checks:  []string{"notified"},
 			Patches: []Patch{{"h.entry.Window.Left(now) > min(", "h.entry.Window.Left(now) > -time.Hour+min("}},
@@ -69,7 +69,7 @@ func windows() []Mutant {
 	}
 }
 
-// queues are bugs in the queue of the store.
+// queues are bugs of the queue in the store.
 func queues() []Mutant {
 	const file = "internal/queue/queue.go"
 	return []Mutant{
@@ -150,7 +150,7 @@ func queues() []Mutant {
 	}
 }
 
-// attempts are bugs in the requests of a client and in its clean-up.
+// attempts are bugs of a client's requests and of its clean-up.
 func attempts() []Mutant {
 	return []Mutant{
 		{
@@ -188,7 +188,7 @@ func attempts() []Mutant {
 	}
 }
 
-// quorums are bugs in the majority of engines.
+// quorums are bugs of engine/quorum.
 func quorums() []Mutant {
 	return []Mutant{
 		{
@@ -229,7 +229,7 @@ func quorums() []Mutant {
 	}
 }
 
-// servers are bugs in the engine on Redis.
+// servers are bugs of engine/goredis.
 func servers() []Mutant {
 	const folder = "engine/goredis/"
 	return []Mutant{

@@ -1,9 +1,8 @@
 // Package mutant tests the lab: it plants bugs in Holdfast, one at a time, and
-// lets the lab find them. A mutant that survives is a hole in the lab.
+// the lab must find them. A mutant that survives is a defect of the lab.
 //
-// A mutant is a small patch of one source file. It is laid over the tree by the
-// overlay of the go command, so nothing is written into the tree, and nothing but
-// the packages that it touches is compiled again.
+// A mutant is a small patch of one source file. The go command's flag -overlay applies it,
+// so the tree is not changed and only the packages that depend on the file are compiled again.
 package mutant
 
 import (
@@ -18,29 +17,29 @@ import (
 
 // Mutant is a planted bug.
 type Mutant struct {
-	// Name says what is wrong.
+	// Name describes the bug.
 	Name string
-	// File is the source file, below the root of the project, with slashes.
+	// File is the source file, relative to the root of the project, with slashes.
 	File string
-	// Patches are made one after the other.
+	// Patches are applied in order.
 	Patches []Patch
-	// World is where it shows.
+	// World is the world of the programs that search for it.
 	World virtual.World
-	// Checks are those that may find it; any of them will do.
+	// Checks are the checks of which one must find it.
 	Checks []string
-	// Holds says why the lab cannot find it, if it cannot; such a mutant is not
-	// played but listed.
+	// Holds is the reason why the lab cannot find it; empty: it can. A mutant with a
+	// reason is listed and not searched for.
 	Holds string
 }
 
-// Live is the world of real processes, which are really stopped, and a real Redis.
+// Live selects package live, with real processes and a real Redis, for the search.
 const Live virtual.World = "live"
 
-// Patch replaces a text that stands in the file exactly once.
+// Patch replaces a text that is in the file exactly once.
 type Patch struct{ Old, New string }
 
-// Patched returns the file with the bug. Errors: the file cannot be read, or an old
-// text is not there exactly once: then the mutant has rotted.
+// Patched returns the file with the bug. It returns an error if the file cannot be read, or
+// if an old text is not in it exactly once: the source has changed since.
 func (m Mutant) Patched(root string) ([]byte, error) {
 	raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.File)))
 	if err != nil {
@@ -56,8 +55,8 @@ func (m Mutant) Patched(root string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// Overlay writes the patched file and the overlay that names it into dir, and
-// returns the overlay's name for the go command's flag -overlay.
+// Overlay writes the patched file and an overlay file into dir, and returns the name of
+// the overlay file for the go command's flag -overlay.
 func (m Mutant) Overlay(root, dir string) (string, error) {
 	text, err := m.Patched(root)
 	if err != nil {

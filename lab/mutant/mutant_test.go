@@ -13,7 +13,7 @@ import (
 // root is that of the project.
 const root = "../.."
 
-// A mutant whose old text is gone tests nothing.
+// The patches of all mutants apply to the present source.
 func TestNoneHasRotted(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range mutant.All() {
@@ -21,19 +21,19 @@ func TestNoneHasRotted(t *testing.T) {
 			t.Error(err)
 		}
 		if seen[m.Name] || len(m.Checks) == 0 {
-			t.Errorf("mutant %q: named twice, or no check is to find it", m.Name)
+			t.Errorf("mutant %q: the name is used twice, or there are no checks", m.Name)
 		}
 		seen[m.Name] = true
 	}
 }
 
-// quick are the mutants that a plain test run plays.
+// quick reports whether a mutant is searched for without HOLDFAST_LAB_MUTANTS.
 func quick(name string) bool {
 	return name == "the trust window has no margin" || name == "a token is given twice"
 }
 
-// The mutants: all with HOLDFAST_LAB_MUTANTS=all, those with a text in their name
-// with that text, else a few.
+// HOLDFAST_LAB_MUTANTS selects the mutants whose name contains its value, or all; without
+// it, those of quick are searched for.
 func TestMutantsAreFound(t *testing.T) {
 	which := os.Getenv("HOLDFAST_LAB_MUTANTS")
 	var table strings.Builder

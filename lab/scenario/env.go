@@ -12,20 +12,20 @@ import (
 	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
-// Env is what runs share, one after the other: servers, which are emptied before
-// each run, and client processes. It starts what is requested and does not run yet.
+// Env has the servers and client processes of runs, which use them one after the
+// other. Servers are emptied before each run. Both are started on first use.
 type Env struct {
 	catalog subject.Catalog
 
 	mu     sync.Mutex
 	stores []*redistest.Server // where locks are kept
 	data   *redistest.Server   // the protected side
-	spare  *redistest.Server   // a replica
+	spare  *redistest.Server   // becomes a replica
 	procs  map[string]*process.Process
 }
 
-// NewEnv returns an Env that has nothing yet but a catalog of those who may play. It
-// serves one run at a time.
+// NewEnv returns an Env without servers or processes. The subjects of its runs are
+// found in catalog. It serves one run at a time.
 func NewEnv(catalog subject.Catalog) *Env {
 	return &Env{catalog: catalog, procs: map[string]*process.Process{}}
 }
@@ -40,7 +40,7 @@ func (e *Env) Close() {
 		}
 	}
 	for _, p := range e.procs {
-		_ = p.Kill() // nothing that it does matters any more
+		_ = p.Kill() // it may have ended before
 	}
 	e.stores, e.data, e.spare, e.procs = nil, nil, nil, map[string]*process.Process{}
 }
@@ -71,7 +71,7 @@ func (e *Env) protected(ctx context.Context) (*redistest.Server, error) {
 	return one(ctx, &e.data)
 }
 
-// replica returns a server that is a replica, and up to date.
+// replica returns a replica of master that is up to date.
 func (e *Env) replica(ctx context.Context, master string) (*redistest.Server, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,7 +94,7 @@ func one(ctx context.Context, s **redistest.Server) (*redistest.Server, error) {
 	return *s, empty(ctx, *s)
 }
 
-// empty removes all that a server has; it starts one that was killed.
+// empty deletes all data of a server; it restarts, without data, a server that was killed.
 func empty(ctx context.Context, s *redistest.Server) error {
 	if s.PID() == 0 {
 		s.Restart()
@@ -108,7 +108,7 @@ func empty(ctx context.Context, s *redistest.Server) error {
 	return c.FlushAll(ctx).Err()
 }
 
-// client returns the process of a client, a new one if the last was killed.
+// client returns the process of a client: a new process if the last was killed.
 func (e *Env) client(who string) (*process.Process, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,7 +123,7 @@ func (e *Env) client(who string) (*process.Process, error) {
 	return p, nil
 }
 
-// launch starts a server that lets a replica in without a pause.
+// launch starts a server that begins the synchronization of a replica at once.
 func launch() (*redistest.Server, error) {
 	return redistest.Launch(redistest.WithArgs("--repl-diskless-sync-delay", "0"))
 }

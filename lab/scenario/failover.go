@@ -14,17 +14,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// route is where clients find the master, as a Sentinel would name it.
+// route is the address of the present master, which in production a Sentinel would report.
 type route struct{ master atomic.Pointer[string] }
 
-// dial goes to the present master, whatever the address.
+// dial connects to the present master; it ignores the address of the call.
 func (r *route) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, network, *r.master.Load())
 }
 
-// prepareFailover gives node1 a replica, reached through a link that faults call
-// replica-node1.
+// prepareFailover starts a replica of node1. It replicates through a proxy, which is the
+// link replica-node1 of faults.
 func (st *scenarioRun) prepareFailover(ctx context.Context) error {
 	if st.route != nil {
 		return nil
@@ -55,7 +55,7 @@ func (st *scenarioRun) prepareFailover(ctx context.Context) error {
 	return nil
 }
 
-// follow makes a server the replica of another and waits until it has all.
+// follow makes a server a replica of master and waits until it has the master's data.
 func follow(ctx context.Context, s *redistest.Server, master string) error {
 	host, port, err := net.SplitHostPort(master)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 )
 
-// dataLosses are locks whose server forgets.
+// dataLosses are locks on servers that lose data.
 func dataLosses() []Scenario {
 	return []Scenario{
 		{
 			ID: "incr-fence/power-loss", Row: "incr-fence",
 			Hole: "after a power loss the same token is given again",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "incr-fence", TTL: long, Faults: "restart-empty node1 at a:read"},
 				{Subject: "holdfast", TTL: long, Faults: "restart-empty node1 at a:read"},
 			},
@@ -22,9 +22,9 @@ func dataLosses() []Scenario {
 		{
 			ID: "token-lua-failover/replica-behind", Row: "token-lua-failover",
 			Hole: "the master dies before its replica had the key: both hold",
-			Why: "Holdfast does not promise exclusion over a failover to a replica that is behind, but that the fence refuses the " +
-				"older holder; and on a quorum, of which one node dies, that both never hold. So it is judged on the protected side.",
-			Casts: []Cast{
+			Why: "In a failover to a replica that is behind, Holdfast promises no exclusion, but the fence refuses the older holder. " +
+				"So the run is judged on the protected side. The next scenario shows exclusion on a quorum.",
+			Trials: []Trial{
 				{Subject: "token-lua-failover", TTL: long, Faults: "failover node1 at a:checked\ncut replica-node1 at start\nstall a at a:checked until b:wrote"},
 				{Subject: "holdfast", TTL: long, Faults: "failover node1 at a:checked\ncut replica-node1 at start\nstall a at a:checked until b:wrote"},
 			},
@@ -34,7 +34,7 @@ func dataLosses() []Scenario {
 			ID: "token-lua-failover/master-dies", Row: "token-lua-failover",
 			Hole: "the master dies before its replica had the key: both hold",
 			Why:  "The counterpart of a master is one node of a quorum.",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "token-lua-failover", TTL: long, Wait: long, Faults: "failover node1 at a:held\ncut replica-node1 at start"},
 				{Subject: "holdfast-quorum", TTL: long, Wait: kept, Faults: "kill node1 at a:held"},
 			},
@@ -43,8 +43,8 @@ func dataLosses() []Scenario {
 	}
 }
 
-// forgotten: the server loses its data while a holds; b has its turn, then a
-// writes.
+// forgotten: the server loses its data while a holds; b acquires, adds one and
+// releases; then a writes.
 func forgotten(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {

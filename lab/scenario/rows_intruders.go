@@ -8,18 +8,18 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 )
 
-// kept is how long a client waits that has to be kept out; old locks let him in
-// at once.
+// kept is how long a client waits for a lock that must not be granted. The old locks
+// grant it at once.
 const kept = 60 * time.Millisecond
 
-// intruders are locks that let two in at once.
+// intruders are locks that two clients hold at once.
 func intruders() []Scenario {
 	one := []check.Check{check.Overlap()}
 	return []Scenario{
 		{
 			ID: "timestamp-del/second-delete", Row: "timestamp-del",
 			Hole: "two clients see the stale value; the DEL of the second removes the fresh lock of the first",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "timestamp-del", TTL: short, Wait: long, Faults: "stall a at a:acquire.get until b:held\nkill z at z:held"},
 				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "stall a at a:acquire.start until b:held\nkill z at z:held"},
 			},
@@ -29,7 +29,7 @@ func intruders() []Scenario {
 			ID: "timestamp-getset/clocks-differ", Row: "timestamp-getset",
 			Hole: "a client whose clock is ahead by more than the timeout takes a held lock",
 			Why:  clockWhy,
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "timestamp-getset", TTL: long, Wait: long, Faults: "step-clock b by 10s at a:held"},
 				{Subject: "holdfast", TTL: long, Wait: kept, Faults: "step-clock b by 10s at a:held"},
 			},
@@ -38,7 +38,7 @@ func intruders() []Scenario {
 		{
 			ID: "timestamp-getset/late-release", Row: "timestamp-getset",
 			Hole: "the release of a holder that is late frees another's lock",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "timestamp-getset", TTL: short, Wait: long, Faults: "pause a at a:release.start until b:held"},
 				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
 			},
@@ -47,7 +47,7 @@ func intruders() []Scenario {
 		{
 			ID: "lua-setnx/late-release", Row: "lua-setnx",
 			Hole: "a holder outlives the TTL, its DEL frees the next holder's lock, and so on down the chain",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "lua-setnx", TTL: short, Wait: long, Faults: "pause a at a:release.start until b:held"},
 				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
 			},
@@ -56,7 +56,7 @@ func intruders() []Scenario {
 		{
 			ID: "set-nx-del/failed-attempt", Row: "set-nx-del",
 			Hole: "a failed attempt deletes the holder's lock",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "set-nx-del", TTL: long, Wait: long},
 				{Subject: "holdfast", TTL: long, Wait: kept},
 				{Subject: "holdfast-memory", TTL: long, Wait: kept},
@@ -66,7 +66,7 @@ func intruders() []Scenario {
 		{
 			ID: "token-get-del/between-get-and-del", Row: "token-get-del",
 			Hole: "the lock expires and is taken between GET and DEL",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "token-get-del", TTL: short, Wait: long, Faults: "pause a at a:release.get until b:held"},
 				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
 			},
@@ -75,8 +75,8 @@ func intruders() []Scenario {
 		{
 			ID: "token-per-client/delayed-release", Row: "token-per-client",
 			Hole: "a delayed release of attempt 1 deletes attempt 2",
-			Why:  "The release is a request that is late, so that its client goes on meanwhile: a stall.",
-			Casts: []Cast{
+			Why:  "Only the request is late, and its client goes on meanwhile: a stall.",
+			Trials: []Trial{
 				{Subject: "token-per-client", TTL: short, Wait: long, Faults: "stall a at a:release.start until a:held#2"},
 				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "stall a at a:release.start until a:held#2"},
 			},
@@ -85,10 +85,11 @@ func intruders() []Scenario {
 	}
 }
 
-const clockWhy = "The client runs in a process whose wall clock is stepped, for it alone and for every clock that it reads; the monotonic " +
-	"clock goes on. Where the lab cannot do that (see process.CanStep), only the locks that read the time from the lab see a step."
+const clockWhy = "The client runs in a process of its own, in which every read of the wall clock is stepped; the monotonic clock is not. " +
+	"Where the lab cannot do that (see process.CanStep), only the locks that read the time from the lab see a step."
 
-// bothSeeItStale: z died with the lock; a has seen that, and is late; b takes it.
+// bothSeeItStale: z dies while it holds; a finds the lock stale and is delayed before it
+// takes it; b takes it.
 func bothSeeItStale(ctx context.Context, st *scenarioRun) error {
 	if _, err := st.acquire(ctx, "z"); err != nil {
 		return err
@@ -112,7 +113,7 @@ func bothSeeItStale(ctx context.Context, st *scenarioRun) error {
 			if err != nil {
 				return err
 			}
-			if err := st.awaitOr(ctx, "a", "held", st.cast.Wait); err != nil {
+			if err := st.awaitOr(ctx, "a", "held", st.trial.Wait); err != nil {
 				return err
 			}
 			return y.release(ctx)
@@ -131,7 +132,7 @@ func bystander(ctx context.Context, st *scenarioRun) error {
 	return a.release(ctx)
 }
 
-// failedAttempt: a holds, b tries in vain, then c tries.
+// failedAttempt: a holds, b tries once and fails, then c tries.
 func failedAttempt(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
@@ -146,7 +147,7 @@ func failedAttempt(ctx context.Context, st *scenarioRun) error {
 	return a.release(ctx)
 }
 
-// lateRelease: a releases, but so late that b holds by then; then c tries.
+// lateRelease: the release of a is delayed until b holds; then c tries.
 func lateRelease(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
@@ -172,10 +173,11 @@ func lateRelease(ctx context.Context, st *scenarioRun) error {
 		})
 }
 
-// releaseTimeout is how long a waits for the answer to its release.
+// releaseTimeout is how long a waits for the reply to its release.
 const releaseTimeout = 3 * kept
 
-// delayedRelease: the release of a's first stay comes in its second; then b tries.
+// delayedRelease: the release of a's first lease is executed while a has a second
+// lease; then b tries.
 func delayedRelease(ctx context.Context, st *scenarioRun) error {
 	first, err := st.hold(ctx, "a")
 	if err != nil {

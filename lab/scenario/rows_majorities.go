@@ -16,7 +16,7 @@ func majorities() []Scenario {
 		{
 			ID: "redlock-unchecked/slow-nodes", Row: "redlock-unchecked",
 			Hole: "the majority is complete after the first keys expired: both hold",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "redlock-unchecked", TTL: short, Wait: long, Faults: at(slow, "a:acquire.node1")},
 				{Subject: "holdfast-quorum", TTL: ours, Wait: kept, Faults: at(slow, "a:acquire.start")},
 			},
@@ -26,7 +26,7 @@ func majorities() []Scenario {
 			ID: "redlock/clock-steps", Row: "redlock",
 			Hole: "the client's clock steps back while it waits for slow nodes: it takes a majority that has expired for a valid one",
 			Why:  clockWhy,
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "redlock", TTL: short, Wait: long, Faults: at(slow, "a:acquire.node1") + "\nstep-clock a by -10s at a:acquire.node1"},
 				{Subject: "holdfast-quorum", TTL: ours, Wait: kept, Faults: at(slow, "a:acquire.start") + "\nstep-clock a by -10s at a:acquire.start"},
 			},
@@ -35,9 +35,9 @@ func majorities() []Scenario {
 		{
 			ID: "redlock/node-restarts-empty", Row: "redlock",
 			Hole: "a node that restarts without its data votes twice: both hold, both write, an update is lost",
-			Why: "A node of Holdfast's quorum that restarts empty votes twice as well, which its documentation says; so this is judged " +
-				"on the protected side, where the fence refuses the older of the two.",
-			Casts: []Cast{
+			Why: "A node of Holdfast's quorum that restarts empty votes twice as well, as documented. So the run is judged on the " +
+				"protected side, where the fence refuses the older of the two.",
+			Trials: []Trial{
 				{Subject: "redlock", TTL: long, Faults: "stall a at a:checked until b:wrote\nrestart-empty node2 at a:checked\ncut a-node3 at start"},
 				{Subject: "holdfast-quorum", TTL: long, Faults: "stall a at a:checked until b:wrote\nrestart-empty node2 at a:checked\ncut a-node3 at start"},
 			},
@@ -46,7 +46,7 @@ func majorities() []Scenario {
 		{
 			ID: "redlock-extend-recreates/held-in-between", Row: "redlock-extend-recreates",
 			Hole: "the extension sets a missing key again: another had held and released in between, and no holder is notified",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "redlock-extend-recreates", TTL: 500 * time.Millisecond, Faults: "pause a at a:held until b:released"},
 				{Subject: "holdfast-quorum", TTL: ours, Faults: "pause a at a:held until b:released"},
 			},
@@ -55,8 +55,8 @@ func majorities() []Scenario {
 		{
 			ID: "redlock-value-reused/late-clean-up", Row: "redlock-value-reused",
 			Hole: "the late clean-up of try 1 deletes the key of try 2, which has the same value",
-			Why:  "The clean-up is a request that is late, while its client goes on: a stall.",
-			Casts: []Cast{
+			Why:  "Only the request of the clean-up is late, and its client goes on meanwhile: a stall.",
+			Trials: []Trial{
 				{Subject: "redlock-value-reused", TTL: long, Wait: long, Faults: "cut c-node1 at start\nstall a at a:cleanup.node2 until a:held"},
 				{Subject: "holdfast-quorum", TTL: long, Wait: kept, Faults: "cut c-node1 at start\nstall a at a:node1.release.start until a:held"},
 			},
@@ -65,8 +65,8 @@ func majorities() []Scenario {
 	}
 }
 
-// slowMajority: a calls slow nodes; b, whose calls are not slow, takes the lock
-// when what a had got has expired.
+// slowMajority: replies to a are slow; the replies to b are not, and b acquires when the
+// first keys of a have expired.
 func slowMajority(ctx context.Context, st *scenarioRun) error {
 	inA, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -80,18 +80,18 @@ func slowMajority(ctx context.Context, st *scenarioRun) error {
 		},
 		func() error {
 			defer cancel()
-			if err := errors.Join(st.first(ctx), st.reached(ctx, 2)); err != nil { // the reply is what is late
+			if err := errors.Join(st.first(ctx), st.reached(ctx, 2)); err != nil { // only the reply is late
 				return err
 			}
 			b, err := st.hold(ctx, "b")
 			if err != nil {
 				return err
 			}
-			return errors.Join(st.awaitOr(ctx, "a", "held", st.cast.Wait), b.release(ctx))
+			return errors.Join(st.awaitOr(ctx, "a", "held", st.trial.Wait), b.release(ctx))
 		})
 }
 
-// heldInBetween: a is paused past its TTL, b has its turn, a extends.
+// heldInBetween: a is paused for longer than its TTL, b acquires and releases, a extends.
 func heldInBetween(ctx context.Context, st *scenarioRun) error {
 	return concurrently(
 		func() error {
@@ -113,8 +113,9 @@ func heldInBetween(ctx context.Context, st *scenarioRun) error {
 		})
 }
 
-// lateCleanUp: c holds a majority, so that a fails and cleans up, late on one
-// node; c releases, a's next try succeeds; then the clean-up comes; b tries.
+// lateCleanUp: c holds a majority, so the first try of a fails, and its clean-up is
+// delayed on one node; c releases and the next try of a succeeds; then the clean-up is
+// executed, and b tries.
 func lateCleanUp(ctx context.Context, st *scenarioRun) error {
 	c, err := st.hold(ctx, "c")
 	if err != nil {

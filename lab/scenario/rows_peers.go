@@ -10,37 +10,39 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// peers are the holes of other Go libraries that still show. There are no points
-// inside them: their faults are those of the network, of servers and of processes.
+// peers are holes of present versions of other Go libraries. The lab has no points inside
+// their code, so faults are of the network, of servers and of processes.
 func peers() []Scenario {
 	const (
 		paused = "pause a at a:checked until b:wrote"
 		cutOff = "blackhole a-node1 at a:held until b:wrote"
 		silent = "deafen a-node1 at %s until a:gave-up"
 	)
-	allPaused := func(peer string, nodes Cast) []Cast { return []Cast{{Subject: peer, TTL: ours, Faults: paused}, nodes} }
-	one := Cast{Subject: "holdfast", TTL: ours, Faults: paused}
-	three := Cast{Subject: "holdfast-quorum", TTL: ours, Faults: paused}
+	allPaused := func(peer string, nodes Trial) []Trial {
+		return []Trial{{Subject: peer, TTL: ours, Faults: paused}, nodes}
+	}
+	one := Trial{Subject: "holdfast", TTL: ours, Faults: paused}
+	three := Trial{Subject: "holdfast-quorum", TTL: ours, Faults: paused}
 	return []Scenario{
 		{
 			ID: "redsync/paused", Row: "redsync",
-			Hole:  "no fencing: a holder that is paused after its last look writes after its TTL",
-			Casts: allPaused("redsync", three), Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
+			Hole:   "no fencing: a holder that is paused after its last look writes after its TTL",
+			Trials: allPaused("redsync", three), Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
 		},
 		{
 			ID: "redislock/paused", Row: "redislock",
-			Hole:  "no fencing: a holder that is paused after its last look writes after its TTL",
-			Casts: allPaused("redislock", one), Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
+			Hole:   "no fencing: a holder that is paused after its last look writes after its TTL",
+			Trials: allPaused("redislock", one), Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
 		},
 		{
 			ID: "rueidislock/paused", Row: "rueidislock",
-			Hole:  "no fencing: a holder that is paused after its last look writes after its TTL",
-			Casts: allPaused("rueidislock", one), Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
+			Hole:   "no fencing: a holder that is paused after its last look writes after its TTL",
+			Trials: allPaused("rueidislock", one), Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
 		},
 		{
 			ID: "redsync/extend-recreates", Row: "redsync",
 			Hole: "with WithSetNXOnExtend an extension sets a missing key again: another had held and released in between",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "redsync", TTL: ours, Faults: "pause a at a:held until b:released"},
 				{Subject: "holdfast-quorum", TTL: ours, Faults: "pause a at a:held until b:released"},
 			},
@@ -49,9 +51,9 @@ func peers() []Scenario {
 		{
 			ID: "redsync/hung-node", Row: "redsync",
 			Hole: "one hung node of three makes each lock wait for the read timeout, 3 s with the defaults of go-redis",
-			Why: "The connections are deaf to the end of a ctx and wait for a reply until their read timeout, as go-redis makes them " +
-				"by default; to save time that is 1 s here in place of 3 s, and nothing is sent again.",
-			Casts: []Cast{
+			Why: "The connections do not observe the end of a ctx and wait for a reply until their read timeout, which is the default of " +
+				"go-redis; to save time it is 1 s here instead of 3 s, and nothing is sent again.",
+			Trials: []Trial{
 				{Subject: "redsync", TTL: 10 * long, Wait: 2 * long, Faults: "pause node3 at start"},
 				{Subject: "holdfast-quorum", TTL: 10 * long, Wait: 2 * long, Faults: "pause node3 at start"},
 			},
@@ -60,7 +62,7 @@ func peers() []Scenario {
 		{
 			ID: "redislock/gave-up", Row: "redislock",
 			Hole: "a ctx that ends in the middle of an acquire leaves the key for the whole TTL",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "redislock", TTL: long, Wait: inVain, Faults: at(silent, "start")},
 				{Subject: "holdfast", TTL: long, Wait: long, Faults: at(silent, "a:acquire.start")},
 			},
@@ -69,7 +71,7 @@ func peers() []Scenario {
 		{
 			ID: "rueidislock/late-notice", Row: "rueidislock",
 			Hole: "a holder that is cut off waits for its renewal until half a TTL after another was granted",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "rueidislock", TTL: time.Second, Faults: cutOff},
 				{Subject: "holdfast", TTL: ours, Faults: cutOff},
 			},
@@ -77,9 +79,9 @@ func peers() []Scenario {
 		},
 		{
 			ID: "rueidislock/clock-behind", Row: "rueidislock",
-			Hole: "keys expire at an instant of the client's clock: of a client that is behind by more than the TTL they are gone at once",
+			Hole: "keys expire at an instant of the client's clock: the keys of a client that is behind by more than the TTL expire at once",
 			Why:  clockWhy,
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "rueidislock", TTL: long, Wait: long, Faults: "step-clock a by -10s at start"},
 				{Subject: "holdfast", TTL: long, Wait: kept, Faults: "step-clock a by -10s at start"},
 			},
@@ -88,8 +90,8 @@ func peers() []Scenario {
 	}
 }
 
-// lasts: a lock that was got lasts for its TTL. The library may be notified that its keys
-// are gone before another has taken them, or after it; both are the hole.
+// lasts: an acquired lock is not lost before its TTL. The library may be notified of the
+// loss of its keys before or after another client has taken them; both show the hole.
 func lasts() check.Check {
 	return check.Check{Name: "lost at once", Find: func(ops []history.Op) []check.Violation {
 		var out []check.Violation
@@ -103,7 +105,7 @@ func lasts() check.Check {
 	}}
 }
 
-// givesUp: a tries, is not answered in its time and withdraws; then b tries.
+// givesUp: a gets no reply before its ctx ends, and returns; then b tries.
 func givesUp(ctx context.Context, st *scenarioRun) error {
 	y, err := st.acquireWithin(ctx, "a", kept)
 	if err != nil || y != nil {

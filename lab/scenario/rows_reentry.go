@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// again is the Note of an Acquire by the party that holds already.
+// again is the Note of an Acquire by a client that holds the lock already.
 const again = "re-entry"
 
 // reentry: a holder locks again and succeeds.
@@ -27,20 +27,20 @@ func reentry() check.Check {
 	}}
 }
 
-// reentries are the locks that want to be re-entrant.
+// reentries are the locks that are meant to be re-entrant.
 func reentries() []Scenario {
 	const resent = "lose-reply a-node1 match stock at a:acquire.start"
 	return []Scenario{
 		{
 			ID: "reentrant-counter/waits-for-itself", Row: "reentrant-counter",
 			Hole:   "a fresh value each call never re-enters: a holder that locks again waits for itself",
-			Casts:  []Cast{{Subject: "reentrant-counter", TTL: long, Wait: kept}, {Subject: "holdfast", TTL: long, Wait: long}, {Subject: "holdfast-memory", TTL: long, Wait: long}},
+			Trials: []Trial{{Subject: "reentrant-counter", TTL: long, Wait: kept}, {Subject: "holdfast", TTL: long, Wait: long}, {Subject: "holdfast-memory", TTL: long, Wait: long}},
 			Checks: []check.Check{reentry()}, clients: []string{"a"}, play: locksAgain,
 		},
 		{
 			ID: "reentrant-hash/counted-twice", Row: "reentrant-hash",
 			Hole: "an acquire that is sent again after a lost reply counts twice: one release does not free it, and the timers keep it alive",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "reentrant-hash", TTL: unfreedFor - kept, Wait: inVain, Faults: resent},
 				{Subject: "holdfast", TTL: ours, Wait: long, Faults: resent},
 			},
@@ -49,7 +49,7 @@ func reentries() []Scenario {
 		{
 			ID: "reentrant-hash/timers", Row: "reentrant-hash",
 			Hole:   "the timers that renew double each third of the TTL and outlive the unlock",
-			Casts:  []Cast{{Subject: "reentrant-hash", TTL: short}, {Subject: "holdfast", TTL: ours}},
+			Trials: []Trial{{Subject: "reentrant-hash", TTL: short}, {Subject: "holdfast", TTL: ours}},
 			Checks: nil, clients: []string{"a"}, play: keepsRenewing,
 		},
 	}
@@ -62,7 +62,7 @@ func locksAgain(ctx context.Context, st *scenarioRun) error {
 		return err
 	}
 	op := history.Op{Client: "a", Kind: history.Acquire, Resource: resource, Call: st.rec.Now(), Outcome: history.OK, Note: again}
-	err = within(ctx, st.cast.Wait, func(ctx context.Context) error {
+	err = within(ctx, st.trial.Wait, func(ctx context.Context) error {
 		h, err := st.clients["a"].Acquire(a.hold.Within(ctx), resource)
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func locksAgain(ctx context.Context, st *scenarioRun) error {
 	return a.release(ctx)
 }
 
-// keepsRenewing: a holds for some renewals, releases, and must send nothing more.
+// keepsRenewing: a holds for some renewals and releases; then it must renew no more.
 func keepsRenewing(ctx context.Context, st *scenarioRun) error {
 	var renewals atomic.Int64
 	st.onStep = func(who, step string) {
@@ -89,14 +89,14 @@ func keepsRenewing(ctx context.Context, st *scenarioRun) error {
 	if err != nil {
 		return err
 	}
-	if err := st.awaitOr(ctx, "nobody", "never", st.cast.TTL*4/3+10*time.Millisecond); err != nil {
+	if err := st.awaitOr(ctx, "nobody", "never", st.trial.TTL*4/3+10*time.Millisecond); err != nil {
 		return err
 	}
 	if err := a.release(ctx); err != nil {
 		return err
 	}
 	before := renewals.Load()
-	if err := st.awaitOr(ctx, "nobody", "never", st.cast.TTL*2/3+10*time.Millisecond); err != nil {
+	if err := st.awaitOr(ctx, "nobody", "never", st.trial.TTL*2/3+10*time.Millisecond); err != nil {
 		return err
 	}
 	// One may have been under way.

@@ -8,31 +8,31 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 )
 
-// fenced are the promises of the protected side.
+// fenced are the checks of the protected side.
 func fenced() []check.Check { return []check.Check{check.Updates(), check.Stale(), check.Tokens()} }
 
-// stales are locks that are right while their holder is alive, and let it write
-// when its time is over.
+// stales are locks that exclude others while their holder runs, but do not stop it from
+// writing after its TTL.
 func stales() []Scenario {
 	const paused = "pause a at a:checked until b:wrote"
-	ourPauses := []Cast{{Subject: "holdfast", TTL: ours, Faults: paused}, {Subject: "holdfast-quorum", TTL: ours, Faults: paused}}
+	ourPauses := []Trial{{Subject: "holdfast", TTL: ours, Faults: paused}, {Subject: "holdfast-quorum", TTL: ours, Faults: paused}}
 	return []Scenario{
 		{
 			ID: "token-watch/paused", Row: "token-watch",
 			Hole:   "right while alive, for 4 round trips; a holder that is paused after its last look writes after its TTL",
-			Casts:  append([]Cast{{Subject: "token-watch", TTL: short, Faults: paused}}, ourPauses...),
+			Trials: append([]Trial{{Subject: "token-watch", TTL: short, Faults: paused}}, ourPauses...),
 			Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
 		},
 		{
 			ID: "token-lua/paused", Row: "token-lua",
 			Hole:   "right while alive; a holder that is paused after its last look writes after its TTL",
-			Casts:  append([]Cast{{Subject: "token-lua", TTL: short, Faults: paused}}, ourPauses...),
+			Trials: append([]Trial{{Subject: "token-lua", TTL: short, Faults: paused}}, ourPauses...),
 			Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
 		},
 		{
 			ID: "token-lua/cut-off", Row: "token-lua",
 			Hole: "a holder that is cut off from the lock's Redis is not notified that its time is over, and writes",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "token-lua", TTL: short, Faults: "blackhole a-node1 at a:held until b:wrote"},
 				{Subject: "holdfast", TTL: ours, Faults: "blackhole a-node1 at a:held until b:wrote"},
 			},
@@ -41,13 +41,13 @@ func stales() []Scenario {
 		{
 			ID: "redlock/paused", Row: "redlock",
 			Hole:   "a holder that is paused after the check of its validity writes after its TTL",
-			Casts:  []Cast{{Subject: "redlock", TTL: short, Faults: paused}, {Subject: "holdfast-quorum", TTL: ours, Faults: paused}},
+			Trials: []Trial{{Subject: "redlock", TTL: short, Faults: paused}, {Subject: "holdfast-quorum", TTL: ours, Faults: paused}},
 			Checks: fenced(), clients: []string{"a", "b"}, play: pausedWriter,
 		},
 		{
 			ID: "write-only-fence/both-read-first", Row: "write-only-fence",
 			Hole: "two holders read, then both write in the order of their tokens: an update is lost, no token was stale",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "write-only-fence", TTL: short, Faults: "pause a at a:checked until b:read"},
 				{Subject: "holdfast", TTL: ours, Faults: "pause a at a:checked until b:read"},
 			},
@@ -56,8 +56,8 @@ func stales() []Scenario {
 	}
 }
 
-// pausedWriter: a is paused between its last look and its write, for so long that
-// b had its turn in between.
+// pausedWriter: a is paused between its last check and its write; meanwhile b acquires,
+// adds one and releases.
 func pausedWriter(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
@@ -68,12 +68,11 @@ func pausedWriter(ctx context.Context, st *scenarioRun) error {
 		func() error { return errors.Join(st.first(ctx), st.turn(ctx, "b")) })
 }
 
-// errSlow says that the machine was too slow for the play: a's time was over
-// before a had come to the moment of the first fault. The run shows nothing, and
-// is played again.
-var errSlow = errors.New("a's time was over before its fault")
+// errSlow is the error of a run on a machine that was too slow for it: the lease of a
+// ended before the first fault. The run shows nothing and is repeated.
+var errSlow = errors.New("the lease of a ended before its fault")
 
-// first waits for the moment of the first fault, which begins it.
+// first waits until the first fault begins.
 func (st *scenarioRun) first(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +90,7 @@ func (st *scenarioRun) first(ctx context.Context) error {
 	return <-came
 }
 
-// turn takes the lock, adds one and gives it back.
+// turn acquires the lock, adds one and releases it.
 func (st *scenarioRun) turn(ctx context.Context, who string) error {
 	y, err := st.hold(ctx, who)
 	if err != nil {
@@ -100,7 +99,8 @@ func (st *scenarioRun) turn(ctx context.Context, who string) error {
 	return errors.Join(y.add(ctx), y.release(ctx))
 }
 
-// cutOffWriter: a has read and works; when it wants to write, b had its turn.
+// cutOffWriter: a reads and is cut off; b acquires, adds one and releases; then a writes
+// unless it was notified.
 func cutOffWriter(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 )
 
-// TTLs of the plays. Old locks have short ones, since most holes open when one
-// ends; Holdfast's is three times its least.
+// TTLs of the trials. Old locks have short ones, since most holes show when a TTL
+// ends; Holdfast's is three times the least that it accepts.
 const (
 	short = 80 * time.Millisecond
 	ours  = 300 * time.Millisecond
 	long  = 3 * time.Second // longer than any wait
 )
 
-// Bounds that a slow machine keeps too.
+// Bounds that also a slow machine keeps.
 const (
 	unfreedFor = 700 * time.Millisecond // the lock is free for longer than this while a client waits
-	inVain     = time.Second            // how long a client waits, if a subject is known to lock for ever
+	inVain     = time.Second            // how long a client waits for a subject that is known not to grant
 )
 
 // unfreed are locks that no client can acquire although no client holds them.
@@ -28,19 +28,19 @@ func unfreed() []Scenario {
 		{
 			ID: "setnx-expire/dies-between", Row: "setnx-expire",
 			Hole: "a client dies between SETNX and EXPIRE: the resource is locked for ever",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "setnx-expire", TTL: short, Faults: "kill a at a:acquire.setnx", Wait: 2 * time.Second},
 				{Subject: "holdfast", TTL: ours, Faults: "kill a at a:acquire.done", Wait: long},
 				{Subject: "holdfast-quorum", TTL: ours, Faults: "kill a at a:acquire.done", Wait: long},
 			},
-			// More than the TTL of the dead and one poll, for a wake-up that is late.
+			// More than the TTL of the dead client and one poll, in case a wake-up is late.
 			Checks:  []check.Check{check.Deadlock(1700 * time.Millisecond)},
 			clients: []string{"a", "b"}, play: diesInAcquire,
 		},
 		{
 			ID: "token-lua-misquoted/never-released", Row: "token-lua-misquoted",
 			Hole: "the release deletes the key named KEYS[1]: each lock waits out its TTL",
-			Casts: []Cast{
+			Trials: []Trial{
 				{Subject: "token-lua-misquoted", TTL: long, Wait: inVain},
 				{Subject: "holdfast", TTL: long, Wait: long},
 				{Subject: "holdfast-memory", TTL: long, Wait: long},
@@ -50,8 +50,8 @@ func unfreed() []Scenario {
 		},
 		{
 			ID: "retry-on-error/locks-itself-out", Row: "retry-on-error",
-			Hole: "the SET was done and its reply lost; sent again it is refused: the client is in its own way for the TTL",
-			Casts: []Cast{
+			Hole: "the SET was done and its reply lost; sent again it is refused: the client waits for itself for the TTL",
+			Trials: []Trial{
 				{Subject: "retry-on-error", TTL: long, Faults: "lose-reply a-node1 match stock at a:acquire.start", Wait: inVain},
 				{Subject: "holdfast", TTL: long, Faults: "lose-reply a-node1 match stock at a:acquire.start", Wait: long},
 			},
@@ -78,7 +78,7 @@ func usesAndFrees(ctx context.Context, st *scenarioRun) error {
 	return st.use(ctx, "b")
 }
 
-// use waits for the lock as long as the cast says, and releases it.
+// use acquires the lock and releases it; it waits for the Wait of the trial at most.
 func (st *scenarioRun) use(ctx context.Context, who string) error {
 	y, err := st.acquireInTime(ctx, who)
 	if err != nil || y == nil {
@@ -87,12 +87,12 @@ func (st *scenarioRun) use(ctx context.Context, who string) error {
 	return y.release(ctx)
 }
 
-// acquireInTime waits for the lock as long as the cast says.
-func (st *scenarioRun) acquireInTime(ctx context.Context, who string) (*stay, error) {
-	return st.acquireWithin(ctx, who, st.cast.Wait)
+// acquireInTime waits for the lock for the Wait of the trial at most.
+func (st *scenarioRun) acquireInTime(ctx context.Context, who string) (*lease, error) {
+	return st.acquireWithin(ctx, who, st.trial.Wait)
 }
 
-func (st *scenarioRun) acquireWithin(ctx context.Context, who string, d time.Duration) (y *stay, err error) {
+func (st *scenarioRun) acquireWithin(ctx context.Context, who string, d time.Duration) (y *lease, err error) {
 	err = within(ctx, d, func(ctx context.Context) error {
 		y, err = st.acquire(ctx, who)
 		return err

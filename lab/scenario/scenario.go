@@ -11,7 +11,7 @@
 // A client that is killed or paused runs in its own process, which gets SIGKILL or
 // SIGSTOP, so that its background work, such as a keepalive, stops as well. If a request
 // is late or a server slow, only that request (stall) or that connection (delay, deafen,
-// blackhole, cut, in a proxy) is stopped, and the client runs in the lab's process.
+// blackhole and cut, in a proxy) is affected, and the client runs in the lab's process.
 package scenario
 
 import (
@@ -35,30 +35,30 @@ type Scenario struct {
 	Row string
 	// Hole describes the failure in a sentence.
 	Hole string
-	// Why is why the clients run where they run, and what stands for what; empty if the
-	// package comment is enough.
+	// Why explains the choice of faults and processes; empty if the package comment is
+	// enough.
 	Why string
-	// Casts are the subjects of the scenario, the row first.
-	Casts []Cast
+	// Trials are the scenario with each of its subjects, that of the row first.
+	Trials []Trial
 	// Checks are the checks of its runs.
 	Checks []check.Check
 
-	// clients are opened before the faults begin, and if warm is set they have
-	// used every server once.
+	// clients are opened before the faults begin. If warm is set, each of them has
+	// used every server once by then.
 	clients        []string
 	warm           bool
 	ignoresContext bool // calls do not return when their ctx ends, as by default in go-redis
 	play           func(ctx context.Context, st *scenarioRun) error
 }
 
-// Cast is a subject in a scenario, with the faults at its own points.
-type Cast struct {
+// Trial is a scenario with one subject, with faults at the points of that subject.
+type Trial struct {
 	Subject string
-	TTL     time.Duration // of those whose time runs out: clients a and z
+	TTL     time.Duration // of clients a and z, whose leases are to expire
 	Faults  string        // a fault.Schedule
-	// Wait is how long clients wait that may be kept out. Where a subject is known to
-	// let them in it is long, so that a slow machine hides no hole; where it keeps
-	// them out it is what a run costs.
+	// Wait is how long a client waits for a lock that may not be granted. It is long
+	// for a subject that is known to grant it, so that a slow machine hides no hole,
+	// and short for the others, whose runs take that long.
 	Wait time.Duration
 }
 
@@ -74,7 +74,7 @@ type Verdict struct {
 // Held reports whether there was no violation.
 func (v Verdict) Held() bool { return len(v.Violations) == 0 }
 
-// String is held, or broken and how.
+// String returns "held", or "broken" and the checks with violations.
 func (v Verdict) String() string {
 	if v.Held() {
 		return "held"
@@ -94,10 +94,10 @@ const runLimit = 20 * time.Second
 // replays is how often a run is repeated if the machine was too slow for it.
 const replays = 10
 
-// Subjects returns the subjects of the scenario, the row first.
+// Subjects returns the subjects of the scenario, that of the row first.
 func (s Scenario) Subjects() []string {
 	var ids []string
-	for _, c := range s.Casts {
+	for _, c := range s.Trials {
 		ids = append(ids, c.Subject)
 	}
 	return ids
@@ -106,13 +106,13 @@ func (s Scenario) Subjects() []string {
 // Run runs the scenario once with a subject. After an error the run shows nothing: a fault
 // was not hit, a server did not start, or the program failed.
 func (s Scenario) Run(ctx context.Context, env *Env, subjectID string) (Verdict, error) {
-	i := slices.IndexFunc(s.Casts, func(c Cast) bool { return c.Subject == subjectID })
+	i := slices.IndexFunc(s.Trials, func(c Trial) bool { return c.Subject == subjectID })
 	if i < 0 {
-		return Verdict{}, fmt.Errorf("scenario %s: not played by %s, only by %q", s.ID, subjectID, s.Subjects())
+		return Verdict{}, fmt.Errorf("scenario %s: no trial of %s, only of %q", s.ID, subjectID, s.Subjects())
 	}
-	v, err := s.run(ctx, env, s.Casts[i])
+	v, err := s.run(ctx, env, s.Trials[i])
 	for n := 0; errors.Is(err, errSlow) && n < replays; n++ {
-		v, err = s.run(ctx, env, s.Casts[i])
+		v, err = s.run(ctx, env, s.Trials[i])
 	}
 	if err != nil {
 		return v, fmt.Errorf("scenario %s with %s: %w", s.ID, subjectID, err)
@@ -120,7 +120,7 @@ func (s Scenario) Run(ctx context.Context, env *Env, subjectID string) (Verdict,
 	return v, nil
 }
 
-func (s Scenario) run(ctx context.Context, env *Env, c Cast) (Verdict, error) {
+func (s Scenario) run(ctx context.Context, env *Env, c Trial) (Verdict, error) {
 	start := time.Now()
 	v := Verdict{Scenario: s.ID, Subject: c.Subject}
 	sub, err := env.catalog.Find(c.Subject)

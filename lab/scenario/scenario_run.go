@@ -21,42 +21,42 @@ import (
 	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
-// resource is what all locks of a run are about. Each run has empty servers.
+// resource is the name that is locked in every run. Each run has empty servers.
 const resource = "stock"
 
 // scenarioRun is one run.
 type scenarioRun struct {
 	env    *Env
 	sub    subject.Subject
-	cast   Cast
+	trial  Trial
 	rec    *history.Recorder
 	inj    *fault.Injector
 	live   *fault.Live
 	faults fault.Schedule
-	onStep func(who, step string) // called for all steps of clients; nil: not
+	onStep func(who, step string) // called for each step of a client, unless it is nil
 	nodes  []*redistest.Server
-	route  *route         // of the only node, if it can fail over
-	memory *memory.Engine // of subjects that need no server
+	route  *route         // to the only node, if it can fail over
+	memory *memory.Engine // for subjects that need no server
 	vault  *vault
 	left   []check.Finding
 
-	started        atomic.Bool // points count from then on
+	started        atomic.Bool // before that, points are ignored
 	ignoresContext bool
 	conns          []*redis.Client
 	ownProcess     map[string]bool // clients with a process of their own
-	steps          map[string]bool // of these, those whose clock is stepped
+	steps          map[string]bool // clients whose clock is stepped; they are in ownProcess too
 	watchers       sync.WaitGroup
 	done           chan struct{}
 
 	clients map[string]subject.Client
 
-	mu    sync.Mutex
-	stays []*stay
+	mu     sync.Mutex
+	leases []*lease
 }
 
-// newScenarioRun makes servers, proxies and processes ready for the faults.
-func newScenarioRun(ctx context.Context, env *Env, sub subject.Subject, s Scenario, c Cast, faults fault.Schedule) (*scenarioRun, error) {
-	st := &scenarioRun{env: env, sub: sub, cast: c, faults: faults, ignoresContext: s.ignoresContext, rec: history.NewRecorder(), memory: memory.New(),
+// newScenarioRun starts servers, proxies and clients, and then the faults.
+func newScenarioRun(ctx context.Context, env *Env, sub subject.Subject, s Scenario, c Trial, faults fault.Schedule) (*scenarioRun, error) {
+	st := &scenarioRun{env: env, sub: sub, trial: c, faults: faults, ignoresContext: s.ignoresContext, rec: history.NewRecorder(), memory: memory.New(),
 		ownProcess: map[string]bool{}, steps: map[string]bool{}, clients: map[string]subject.Client{}, done: make(chan struct{}),
 		live: &fault.Live{Processes: map[string]fault.Process{}, Clocks: map[string]func(time.Duration) error{}, Stores: map[string]fault.Store{},
 			Links: map[string]*redistest.Proxy{}, Failovers: map[string]func() error{}}}
@@ -69,7 +69,7 @@ func newScenarioRun(ctx context.Context, env *Env, sub subject.Subject, s Scenar
 	return st, nil
 }
 
-// set starts what the run needs.
+// set starts the servers, proxies and clients of the run.
 func (st *scenarioRun) set(ctx context.Context, s Scenario, faults fault.Schedule) error {
 	var err error
 	if st.nodes, err = st.env.nodes(ctx, st.sub.Nodes); err != nil {
@@ -101,7 +101,8 @@ func (st *scenarioRun) set(ctx context.Context, s Scenario, faults fault.Schedul
 	return nil
 }
 
-// prepare makes the target of a fault.
+// prepare starts the proxy or replica that a fault needs, or notes that its client needs
+// a process of its own.
 func (st *scenarioRun) prepare(ctx context.Context, f fault.Fault) error {
 	client, node, link := strings.Cut(f.Target, "-")
 	_, store := st.live.Stores[f.Target]
@@ -126,7 +127,7 @@ func (st *scenarioRun) prepare(ctx context.Context, f fault.Fault) error {
 	return nil
 }
 
-// connect makes connections that end with the run.
+// connect returns a go-redis client that is closed at the end of the run.
 func (st *scenarioRun) connect(o *redis.Options) *redis.Client {
 	c := redis.NewClient(o)
 	st.mu.Lock()
@@ -135,7 +136,7 @@ func (st *scenarioRun) connect(o *redis.Options) *redis.Client {
 	return c
 }
 
-// addresses are those of the nodes as a client dials them.
+// addresses returns the addresses at which a client dials the nodes: proxies where it has them.
 func (st *scenarioRun) addresses(who string) []string {
 	var out []string
 	for i, n := range st.nodes {
@@ -161,11 +162,11 @@ func (st *scenarioRun) open(ctx context.Context, who string) error {
 	return err
 }
 
-// ttl is short for clients whose leases are to run out in the play, and long for the
-// others, so that they do not run out on a slow machine.
+// ttl returns the TTL of the trial for clients whose leases are to expire, and a long one
+// for the others, so that they do not expire on a slow machine.
 func (st *scenarioRun) ttl(who string) time.Duration {
 	if who == "a" || who == "z" {
-		return st.cast.TTL
+		return st.trial.TTL
 	}
 	return long
 }
@@ -204,33 +205,33 @@ func (st *scenarioRun) openProcess(ctx context.Context, who string) (subject.Cli
 	return p.Open(ctx, spec, st.point(who), st.renewed(who))
 }
 
-// recordedProcess is a process whose death is recorded.
+// recordedProcess is a process that calls died when it was killed.
 type recordedProcess struct {
 	*process.Process
 	died func()
 }
 
-// Kill kills, and then records it.
+// Kill kills the process and records its death.
 func (v recordedProcess) Kill() error {
 	err := v.Process.Kill()
 	v.died()
 	return err
 }
 
-// recordDeath ends the stays of a dead client.
+// recordDeath records the end of the leases of a dead client.
 func (st *scenarioRun) recordDeath(who string) {
-	for _, y := range st.staysOf(who) {
+	for _, y := range st.leasesOf(who) {
 		y.record(history.Op{Kind: history.Leave, Outcome: history.OK, Note: "dead"})
 	}
 }
 
-func (st *scenarioRun) staysOf(who string) []*stay {
+func (st *scenarioRun) leasesOf(who string) []*lease {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(st.stays), func(y *stay) bool { return y.who != who })
+	return slices.DeleteFunc(slices.Clone(st.leases), func(y *lease) bool { return y.who != who })
 }
 
-// point is where a subject's own steps come by.
+// point returns the function that a client calls at each of its steps.
 func (st *scenarioRun) point(who string) subject.Point {
 	return func(ctx context.Context, step string) error {
 		if !st.started.Load() {
@@ -247,13 +248,13 @@ func (st *scenarioRun) point(who string) subject.Point {
 	}
 }
 
-// renewed records renewals that a lock makes by itself.
+// renewed returns the function that records the renewals of a client's background work.
 func (st *scenarioRun) renewed(who string) func(subject.Renewal) {
 	return func(r subject.Renewal) {
 		if r.Resource != resource {
 			return
 		}
-		for _, y := range st.staysOf(who) {
+		for _, y := range st.leasesOf(who) {
 			if y.hold.Token() == r.Token {
 				y.record(history.Op{Kind: history.Renew, Outcome: history.OK, Until: st.since(r.Until)})
 			}
@@ -261,7 +262,7 @@ func (st *scenarioRun) renewed(who string) func(subject.Renewal) {
 	}
 }
 
-// since turns an instant into the time of the history; 0 stays 0.
+// since converts an instant to the time of the history; the zero time becomes 0.
 func (st *scenarioRun) since(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
@@ -274,7 +275,7 @@ func (st *scenarioRun) end() error {
 	err := st.inj.Stop()
 	close(st.done)
 	for _, c := range st.clients {
-		_ = c.Close() // it may be dead, or its server
+		_ = c.Close() // the client or its server may be dead
 	}
 	st.watchers.Wait()
 	for _, c := range st.conns {
@@ -286,7 +287,7 @@ func (st *scenarioRun) end() error {
 	return err
 }
 
-// concurrently runs parts of a play at the same time.
+// concurrently runs functions at the same time and joins their errors.
 func concurrently(parts ...func() error) error {
 	errs := make([]error, len(parts))
 	var wg sync.WaitGroup
@@ -302,7 +303,7 @@ func (st *scenarioRun) await(ctx context.Context, who, point string) error {
 	return st.inj.Await(ctx, fault.At(who, point))
 }
 
-// within bounds a wait, whose end is a wait in vain.
+// within calls do with a ctx that ends after d.
 func within(ctx context.Context, d time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -319,11 +320,11 @@ func (st *scenarioRun) awaitOr(ctx context.Context, who, point string, d time.Du
 	return nil
 }
 
-// at inserts a moment into the faults of a play.
+// at inserts a moment into a fault.Schedule.
 func at(faults, when string) string { return strings.ReplaceAll(faults, "%s", when) }
 
-// reached returns when a request about the resource has reached a node; or soon, since a
-// client that makes new connections to slow nodes may never send one.
+// reached returns when a request for the resource has reached a node, or after a second,
+// since a client that is still connecting to a slow node may never send a request.
 func (st *scenarioRun) reached(ctx context.Context, node int) error {
 	enough := time.NewTimer(time.Second)
 	defer enough.Stop()

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	// Plays wait for TTLs and hardly compute: many at once cost nothing.
+	// Runs wait for TTLs and need little CPU.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		fmt.Println(err)
 		os.Exit(2)
@@ -34,8 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runs is how often each scenario is played with each subject: HOLDFAST_LAB_RUNS,
-// by default 3.
+// runs returns the number of runs of each trial: HOLDFAST_LAB_RUNS, by default 3.
 func runs(t *testing.T) int {
 	text := os.Getenv("HOLDFAST_LAB_RUNS")
 	if text == "" {
@@ -81,7 +80,7 @@ func TestEveryHoleOnDemand(t *testing.T) {
 	}
 }
 
-// show prints a run, for the analysis of what happened.
+// show returns the faults and the history of a run as text.
 func show(v scenario.Verdict) string {
 	text := ""
 	for _, hit := range v.Hits {

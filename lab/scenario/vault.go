@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
-// vault is the protected side: a counter in a Redis of its own.
+// vault is the protected side: a counter in a separate Redis.
 type vault struct {
 	rdb   *redis.Client
 	fence subject.Fence
 	guard *fence.Redis
 }
 
-// verdict is what the vault did with an access.
+// verdict is the vault's answer to an access.
 type verdict uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	refused
 )
 
-const counter = resource // the data lies under the name of the resource
+const counter = resource // the key of the counter is the name of the resource
 
 func newVault(rdb *redis.Client, f subject.Fence) *vault {
 	return &vault{rdb: rdb, fence: f, guard: fence.NewRedis(rdb)}
@@ -49,7 +49,7 @@ func (v *vault) read(ctx context.Context, token uint64) (int64, verdict, error) 
 	return n, accepted, err
 }
 
-// newerOnly writes unless a write with a newer token was seen.
+// newerOnly writes unless a write with a higher token was accepted before.
 const newerOnly = `
 if tonumber(redis.call('GET', KEYS[2]) or '0') > tonumber(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[2], ARGV[1])

@@ -114,7 +114,7 @@ type Client interface {
 	Close() error
 }
 
-// Hold is one stay of a client in possession of a resource, by the state of the lock.
+// Hold is a resource held by a client, by the state of the lock.
 type Hold interface {
 	// Token is the fencing token; 0: the lock has none.
 	Token() uint64

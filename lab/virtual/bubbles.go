@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Bubbles runs f with a testing.T, which bubbles of testing/synctest hang on, in a
-// program that is no test binary. The output of the T goes to stderr. It must not be
-// called twice at once. Errors: f failed the T.
+// Bubbles runs f with a testing.T, which testing/synctest requires, in a program that is
+// not a test binary. The output of the T goes to stderr. Bubbles must not be called
+// concurrently. It returns an error if f failed the T.
 //
-// It starts package testing as a test binary does, by testing.MainStart. That
-// function is outside Go's promise of compatibility; a change of its shape breaks
-// the build of this file and nothing else.
+// Bubbles starts package testing by testing.MainStart, as a test binary does. That
+// function is not covered by Go's promise of compatibility; a change of its signature
+// breaks the build of this file only.
 func Bubbles(f func(t *testing.T)) error {
 	if !flag.Parsed() { // package testing must not parse the program's arguments
 		if err := flag.CommandLine.Parse(nil); err != nil {
@@ -33,10 +33,10 @@ func Bubbles(f func(t *testing.T)) error {
 	return nil
 }
 
-// noTestDeps implements the dependencies of package testing, of which only running is used.
+// noTestDeps implements what testing.MainStart requires. Only MatchString does something.
 type noTestDeps struct{}
 
-// entry is a value of a fuzz corpus, as package testing has it.
+// entry has the fields of corpusEntry in package testing.
 type entry = struct {
 	Parent     string
 	Path       string
@@ -48,7 +48,7 @@ type entry = struct {
 
 var errNoFuzzing = errors.New("no fuzzing here")
 
-// ImportPath and the other methods are those of package testing's own.
+// ImportPath and the other methods implement the interface testDeps of package testing.
 func (noTestDeps) ImportPath() string                          { return "" }
 func (noTestDeps) ModulePath() string                          { return "" }
 func (noTestDeps) MatchString(string, string) (bool, error)    { return true, nil }

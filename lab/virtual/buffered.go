@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// buffered is a connection to miniredis whose server never waits for the reader, as
-// with the buffers of TCP. Over a bare pipe a client that writes while the server
-// publishes to it would wait for the server, and the server for it, with all its
-// store locked.
+// buffered is a connection to miniredis with an unlimited buffer for what the server sends.
+// Without a buffer, which a net.Pipe does not have, a client that writes while the server
+// publishes to it blocks, and so does the server, which locks its store meanwhile.
 type buffered struct {
-	net.Conn           // to the server; written to directly
-	near, far net.Conn // what the server said passes here, with the deadlines of a pipe
+	net.Conn           // to the server; Write uses it directly
+	near, far net.Conn // a pipe, for the read deadlines: pass writes to far, Read reads near
 
-	mu     sync.Mutex
-	said   [][]byte
-	more   chan struct{} // holds one value when something was said
-	closed bool
+	mu      sync.Mutex
+	pending [][]byte      // received from the server and not yet passed on
+	more    chan struct{} // capacity 1; has a value after pending or closed has changed
+	closed  bool
 }
 
 func newBuffered(c net.Conn) *buffered {
@@ -29,14 +28,14 @@ func newBuffered(c net.Conn) *buffered {
 	return b
 }
 
-// listen reads from the server, at once.
+// listen reads from the server until the connection is closed.
 func (b *buffered) listen() {
 	for {
 		chunk := make([]byte, 4096)
 		n, err := b.Conn.Read(chunk)
 		b.mu.Lock()
 		if n > 0 {
-			b.said = append(b.said, chunk[:n])
+			b.pending = append(b.pending, chunk[:n])
 		}
 		b.closed = b.closed || err != nil
 		b.mu.Unlock()
@@ -50,24 +49,24 @@ func (b *buffered) listen() {
 	}
 }
 
-// pass hands it to the reader, when there is one.
+// pass writes what listen received to the pipe, where it waits for a Read.
 func (b *buffered) pass() {
 	defer b.far.Close()
 	for range b.more {
 		for {
 			b.mu.Lock()
-			said, closed := b.said, b.closed
-			b.said = nil
+			pending, closed := b.pending, b.closed
+			b.pending = nil
 			b.mu.Unlock()
-			for _, chunk := range said {
+			for _, chunk := range pending {
 				if _, err := b.far.Write(chunk); err != nil {
 					return
 				}
 			}
-			if len(said) == 0 && closed {
+			if len(pending) == 0 && closed {
 				return
 			}
-			if len(said) == 0 {
+			if len(pending) == 0 {
 				break
 			}
 		}
@@ -80,7 +79,7 @@ func (b *buffered) Read(p []byte) (int, error) { return b.near.Read(p) }
 // Close implements net.Conn.
 func (b *buffered) Close() error { return errors.Join(b.Conn.Close(), b.near.Close()) }
 
-// SetDeadline implements net.Conn. The pump that listens has none.
+// SetDeadline implements net.Conn. It does not affect listen.
 func (b *buffered) SetDeadline(t time.Time) error {
 	return errors.Join(b.SetReadDeadline(t), b.SetWriteDeadline(t))
 }

@@ -22,17 +22,16 @@ type Campaign struct {
 	Enough int
 	// For ends the campaign after that time (default: never).
 	For time.Duration
-	// Progress is called with the number of programs so far, from time to time. Nil:
-	// not.
+	// Progress is called after every 1,000 programs with their number, unless it is nil.
 	Progress func(played int)
 }
 
 // Summary is the result of a campaign.
 type Summary struct {
-	Played   int           // programs
-	Grants   int           // leases that were held
-	Took     time.Duration // real
-	Virtual  time.Duration // the sum of the programs'
+	Played   int           // number of programs
+	Grants   int           // number of leases
+	Took     time.Duration // real time
+	Virtual  time.Duration // virtual time of all programs
 	Failures []Result      // in the order in which they were found
 }
 

@@ -1,12 +1,12 @@
-// Package virtual plays random schedules of work and faults in the virtual time
-// of testing/synctest: hours of pauses, partitions and deaths in milliseconds.
+// Package virtual runs random schedules of work and faults in the virtual time
+// of testing/synctest: hours of pauses, partitions and crashes in milliseconds.
 //
 // A Program is generated from a seed: some processes with a Holdfast client each, the
 // locks they use, for how long, and the faults. Play runs it in a bubble and checks the
 // recorded history with packages check and model. The clients are real. Each process has
 // a link to each store, which delays, loses and repeats messages and cuts connections.
 //
-// # What time does here
+// # Clocks and pauses
 //
 // All processes and stores share the bubble's clock. A store with a faster or slower
 // clock has scaled TTLs, which is equivalent, because only durations cross the link. A

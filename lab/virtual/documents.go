@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/engine/cas/castest"
 )
 
-// documents are the data of a store that keeps documents.
+// documents are the data of a node in the worlds of documents.
 type documents interface {
 	cas.DocumentStore
 	Wipe()
 }
 
-// newDocuments makes a store of documents, with a clock that clients can read or without. The
-// engine of the node, which looks at it from outside, is not in any process.
+// newDocuments returns a node that stores documents; timed reports whether clients can read
+// its clock. The engine of the node has no link: only the simulation uses it.
 func newDocuments(rate float64, timed bool) *node {
 	n := newNode(rate)
 	n.timed, n.began = timed, time.Now()
@@ -29,24 +29,24 @@ func newDocuments(rate float64, timed bool) *node {
 	}
 	if timed {
 		n.e = cas.New(n.documents, 0)
-	} else { // from outside it is known how old documents are
+	} else { // the simulation knows how old documents are
 		n.e = cas.New(castest.Aged{Memory: memory}, 0)
 	}
 	return n
 }
 
-// clock is what the store's clock shows.
+// clock returns the time on the store's clock.
 func (n *node) clock() time.Time {
 	return n.began.Add(time.Duration(float64(time.Since(n.began)) * n.rate))
 }
 
-// documentLink is a link to a store of documents.
+// documentLink implements cas.DocumentStore over a link.
 type documentLink struct{ l *link }
 
-// timedLink is one to a store with a clock.
+// timedLink implements cas.TimedStore over a link.
 type timedLink struct{ documentLink }
 
-// overDocuments returns the engine of a process over its link.
+// overDocuments returns an engine on the documents at the other end of the link.
 func (l *link) overDocuments() engine.Engine {
 	if l.n.timed {
 		return cas.New(timedLink{documentLink{l}}, readTimeout)
@@ -71,7 +71,7 @@ func (t timedLink) Now(ctx context.Context) (time.Time, error) {
 	return request(ctx, t.l, func(context.Context, engine.Engine) (time.Time, error) { return t.l.n.clock(), nil })
 }
 
-// Keys implements cas.DocumentStore. Nothing in the lab lists through a link.
+// Keys implements cas.DocumentStore. The lab does not list through links.
 func (d documentLink) Keys(context.Context, cas.Space, string) iter.Seq2[cas.Key, error] {
 	return func(yield func(cas.Key, error) bool) { yield(cas.Key{}, unavailable("no list")) }
 }

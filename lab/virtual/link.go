@@ -14,21 +14,21 @@ import (
 // readTimeout is how long a caller without a deadline waits for a lost answer.
 const readTimeout = 3 * time.Second
 
-// link is the way from one process to one store, as an engine.
+// link is the network between one process and one store, as an engine.
 type link struct {
 	p *process
 	n *node
 
-	own engine.Engine // on a connection of its own; nil: that of the store
+	own engine.Engine // on connections of this link; nil: the engine of the node is used
 
 	mu     sync.Mutex
 	rng    *rand.Rand
-	faults map[Action]int // that are on, by how many steps
-	delay  time.Duration
+	faults map[Action]int // number of steps that have the fault on
+	delay  time.Duration  // greatest delay of a message under Slow
 	wires  map[*wire]bool // open connections
 }
 
-// engine is what answers at the other end, or nil while the store is away.
+// engine returns the engine that executes requests, or nil while the store is away.
 func (l *link) engine() engine.Engine {
 	e := l.n.engine()
 	if e != nil && l.own != nil {
@@ -39,7 +39,8 @@ func (l *link) engine() engine.Engine {
 
 var _ engine.Engine = (*link)(nil)
 
-// suffer is what a link does for a while.
+// inject turns a fault on for the time of its step. After a fault that loses messages it
+// sends a resync to the subscriptions of the process.
 func (l *link) inject(s Step) {
 	l.mu.Lock()
 	l.faults[s.Do]++
@@ -56,11 +57,11 @@ func (l *link) inject(s Step) {
 	l.mu.Unlock()
 	if s.Do == Cut || s.Do == Hang || s.Do == Deaf {
 		l.n.mu.Lock()
-		lines := l.n.open()
+		open := l.n.open()
 		l.n.mu.Unlock()
-		for _, line := range lines {
-			if line.l == l {
-				line.again()
+		for _, s := range open {
+			if s.l == l {
+				s.again()
 			}
 		}
 	}
@@ -78,7 +79,7 @@ func (l *link) has(any ...Action) bool {
 	return false
 }
 
-// travel draws how long a message is under way.
+// travel draws the delay of a message.
 func (l *link) travel() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +91,7 @@ func (l *link) travel() time.Duration {
 
 func unavailable(why string) error { return fmt.Errorf("%w: %s", engine.ErrUnavailable, why) }
 
-// lost waits as long as a caller waits for an answer that does not come.
+// lost waits for ctx or the read timeout, and returns an error: the answer is lost.
 func lost(ctx context.Context) error {
 	t := time.NewTimer(readTimeout)
 	defer t.Stop()
@@ -102,14 +103,14 @@ func lost(ctx context.Context) error {
 	}
 }
 
-// reply is an answer on its way back.
+// reply is the result of a request.
 type reply[T any] struct {
 	value T
 	err   error
 }
 
 // request sends a request through the link and waits for its answer. A request that was
-// sent arrives, also if its caller no longer waits.
+// sent is executed even if its caller no longer waits.
 func request[T any](ctx context.Context, l *link, op func(context.Context, engine.Engine) (T, error)) (T, error) {
 	var none T
 	if l.p.gate() != nil {
@@ -156,7 +157,7 @@ func arrive[T any](ctx context.Context, l *link, op func(context.Context, engine
 	return reply[T]{v, err}
 }
 
-// back waits for an answer to come back.
+// back waits for an answer, which the faults of the link may delay or lose.
 func back[T any](ctx context.Context, l *link, got <-chan reply[T]) (r reply[T]) {
 	select {
 	case r = <-got:
@@ -181,13 +182,13 @@ func back[T any](ctx context.Context, l *link, got <-chan reply[T]) (r reply[T])
 	return r
 }
 
-// there and back turn what is counted in the store's seconds into time as the
-// bubble counts it, and the other way. At a rate above 1 more seconds pass at the
-// store than in the process, so the requested time is shorter there.
+// send and answer convert durations between the clocks of the process and the store,
+// whose engine runs on the bubble's clock. At a rate above 1 the store's clock is faster,
+// so a TTL that is sent ends earlier in the bubble, and a TTL that is returned reads longer.
 func (l *link) send(d time.Duration) time.Duration   { return scale(d, 1/l.n.rate) }
 func (l *link) answer(d time.Duration) time.Duration { return scale(d, l.n.rate) }
 
-// scale keeps what is not zero from becoming zero.
+// scale multiplies a duration. A duration above zero stays above zero.
 func scale(d time.Duration, by float64) time.Duration {
 	if by == 1 || d == 0 {
 		return d
@@ -266,14 +267,14 @@ func (l *link) Peek(ctx context.Context, res engine.Resource) (engine.Brief, err
 	})
 }
 
-// shown turns what a store shows of holders into what it is to a process.
+// shown converts tokens and instants of holders from the store's clock to that of the processes.
 func (l *link) shown(all []engine.Holder) {
 	for i, h := range all {
 		all[i].Token, all[i].Since = l.n.outside(h.Token), h.Since.Add(l.n.skew)
 	}
 }
 
-// List implements engine.Engine. Nothing in the lab lists through a link.
+// List implements engine.Engine. The lab does not list through links.
 func (l *link) List(context.Context, string, string) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) { yield(engine.Snapshot{}, unavailable("no list")) }
 }
@@ -296,8 +297,8 @@ func (l *link) Now(ctx context.Context) (time.Time, error) {
 	})
 }
 
-// Leave implements engine.Engine. It is about what this side keeps, so it needs no
-// link.
+// Leave implements engine.Engine. It frees what the engine keeps in the process, so no
+// message is sent.
 func (l *link) Leave(client string) {
 	if l.own != nil {
 		l.own.Leave(client)

@@ -2,6 +2,8 @@ package virtual
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,32 +14,32 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// node is one store. It can be away, and lose its data.
+// node is one store. It can be unreachable and lose its data.
 type node struct {
-	rate   float64              // of its clock, by the processes' clocks
+	rate   float64              // of its clock, relative to the processes' clocks
 	skew   time.Duration        // by which its clock is ahead of theirs
-	server *miniredis.Miniredis // nil: it is of the memory kind
-	shut   func()               // ends the connection of e to the server
+	server *miniredis.Miniredis // in the world Redis, otherwise nil
+	shut   func()               // closes the connections of e to the server
 
-	documents documents // nil: it is not of the documents kind
-	timed     bool      // its clock can be read
-	began     time.Time // by both clocks
+	documents documents // in the worlds of documents, otherwise nil
+	timed     bool      // clients can read its clock
+	began     time.Time // when the store's clock and the bubble's were equal
 
-	halt    chan struct{} // ends what moves a clock on that was set
-	ticking chan struct{} // closed when that has ended; nil: the clock was never set
+	halt    chan struct{} // closed to end tick
+	ticking chan struct{} // closed when tick has ended; nil: the clock was never set
 
-	mu    sync.Mutex
-	ahead time.Duration // by which the clock was set
-	e     engine.Engine
-	away  int
-	lines map[*stream]bool // open subscriptions
+	mu      sync.Mutex
+	ahead   time.Duration // sum of all jumps of the clock
+	e       engine.Engine
+	away    int              // number of steps that have made it unreachable
+	streams map[*stream]bool // open subscriptions
 }
 
 func newNode(rate float64) *node {
-	return &node{rate: rate, e: memory.New(), lines: map[*stream]bool{}}
+	return &node{rate: rate, e: memory.New(), streams: map[*stream]bool{}}
 }
 
-// engine returns what answers now, or nil while the store is away.
+// engine returns the engine that executes requests, or nil while the store is away.
 func (n *node) engine() engine.Engine {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +49,7 @@ func (n *node) engine() engine.Engine {
 	return n.e
 }
 
-// takeDown breaks all connections for a while.
+// takeDown makes a store unreachable for a while: all connections break.
 func (w *simulation) takeDown(n *node, d time.Duration) {
 	n.mu.Lock()
 	n.away++
@@ -62,9 +64,9 @@ func (w *simulation) takeDown(n *node, d time.Duration) {
 	<-time.After(d)
 	n.mu.Lock()
 	n.away--
-	lines := n.open()
+	open := n.open()
 	n.mu.Unlock()
-	for _, s := range lines {
+	for _, s := range open {
 		s.again()
 	}
 }
@@ -100,17 +102,11 @@ func (n *node) wipe() []engine.Holder {
 }
 
 // open lists the subscriptions. The mutex is held.
-func (n *node) open() []*stream {
-	var all []*stream
-	for s := range n.lines {
-		all = append(all, s)
-	}
-	return all
-}
+func (n *node) open() []*stream { return slices.Collect(maps.Keys(n.streams)) }
 
-// inside is what a token means to a store whose clock is wrong: since it knows tokens
-// only by comparing them with each other and with its clock, a store with a
-// clock that is ahead is one that sees all tokens smaller by as much.
+// inside converts a token of the processes to a token of the store's engine. The engine
+// runs on the bubble's clock and compares tokens with that clock and with each other, so a
+// store whose clock is ahead is simulated by tokens that are smaller by the same amount.
 func (n *node) inside(token uint64) uint64 {
 	if n.skew == 0 || token == 0 {
 		return token
@@ -118,7 +114,7 @@ func (n *node) inside(token uint64) uint64 {
 	return uint64(max(1, int64(token)-n.skew.Microseconds()))
 }
 
-// outside is what one of its tokens is to the processes.
+// outside converts a token of the store's engine to a token of the processes.
 func (n *node) outside(token uint64) uint64 {
 	if n.skew == 0 || token == 0 {
 		return token

@@ -26,7 +26,7 @@ type Result struct {
 func Play(t *testing.T, p Program) (r Result) {
 	r.Program = p
 	defer func() {
-		// synctest panics when goroutines of the bubble can never go on.
+		// synctest panics if the goroutines of the bubble are deadlocked.
 		if what := recover(); what != nil {
 			r.Violations = append(r.Violations, check.Violation{Check: "bubble", Text: fmt.Sprint(what)})
 		}
@@ -46,12 +46,12 @@ func Play(t *testing.T, p Program) (r Result) {
 
 // Bounds of the checks of progress.
 const (
-	// freeFor is how long a resource may look free although a caller waits for it,
-	// right after the faults: the claim window of a waiter that went away (3 s), a
-	// clean-up, a poll, and clocks of different rates. A process that died may have
-	// left a lease without a holder, for its TTL.
+	// freeFor is how long a resource may have no holder in the history although a caller
+	// waits for it, right after the faults: the claim window of a dead waiter (3 s), a
+	// clean-up, a poll, and clocks of different rates. The TTL of a lease whose process
+	// died comes on top.
 	freeFor = 8 * time.Second
-	// handedOff is how long a hand-off may take when all is well.
+	// handedOff is how long a hand-off may take without faults.
 	handedOff = 50 * time.Millisecond
 	// sameTime is how far apart two requests must be for their order to be known.
 	sameTime = time.Microsecond
@@ -66,13 +66,13 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 		check.Overlap(), check.Inside(), check.Notified(0), check.Tokens(), check.Stale(),
 		check.Updates(), check.Sold(), check.Whole(), model.Lock(0, search),
 	}
-	if !w.has(Jump) { // a lease may live on after that
+	if !w.has(Jump) { // a clock that is set back prolongs leases
 		checks = append(checks, check.Ended(longestTTL))
 	}
-	if !w.wiped { // marks go with the data
+	if !w.wiped { // a wipe deletes marks
 		checks = append(checks, check.Slots())
 	}
-	if w.p.World == Quorum { // there waiters retry
+	if w.p.World == Quorum { // waiters retry, without wake-ups from a queue
 		checks = append(checks, check.HandOff(end.settled, time.Second))
 	} else {
 		checks = append(checks, check.HandOff(end.settled, handedOff))
@@ -92,7 +92,7 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	return append(found, check.Starvation(0, sameTime).Find(w.strict(ops))...)
 }
 
-// from removes the time before an instant from all waits.
+// from shortens all waits that began before an instant: they begin at that instant.
 func from(ops []history.Op, healed time.Duration) []history.Op {
 	ops = slices.Clone(ops)
 	for i, op := range ops {
@@ -103,8 +103,8 @@ func from(ops []history.Op, healed time.Duration) []history.Op {
 	return ops
 }
 
-// strict returns the operations on resources that are served strictly in order: without
-// faults, without tries, and without hand-offs inside a process.
+// strict returns the operations on resources that are served strictly first come, first
+// served: in a program without faults, without tries and without tenure.
 func (w *simulation) strict(ops []history.Op) []history.Op {
 	if !w.only(Round) || w.p.World == Quorum {
 		return nil
@@ -122,13 +122,13 @@ func (w *simulation) freeFor() time.Duration {
 	if w.has(Crash) {
 		d += longestTTL
 	}
-	if w.has(Jump) { // back: leases live longer
+	if w.has(Jump) { // a clock that is set back prolongs leases
 		d += longestJump
 	}
 	return d
 }
 
-// renewedWithin returns the maximum time to the next renewal of a stay.
+// renewedWithin returns the longest time until the next renewal of a lease.
 func (w *simulation) renewedWithin(holder string) time.Duration {
 	return w.ttls[holder]*36/100 + handedOff
 }
@@ -137,7 +137,7 @@ func (w *simulation) has(a Action) bool {
 	return slices.ContainsFunc(w.p.Steps, func(s Step) bool { return s.Do == a })
 }
 
-// only reports whether the program does nothing else.
+// only reports whether the program has no other actions than these.
 func (w *simulation) only(does ...Action) bool {
 	return !slices.ContainsFunc(w.p.Steps, func(s Step) bool { return !slices.Contains(does, s.Do) })
 }

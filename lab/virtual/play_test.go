@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
 
-// TestMain keeps go-redis quiet about the connections that the lab breaks.
+// TestMain disables the log of go-redis, which reports connections that the lab breaks.
 func TestMain(m *testing.M) {
 	logging.Disable()
 	os.Exit(m.Run())
@@ -34,14 +34,14 @@ func number(t *testing.T, name string, without int) int {
 	return n
 }
 
-// worlds are how many programs a test run plays without settings.
+// worlds returns the number of programs in each world, unless HOLDFAST_LAB_SCHEDULES is set.
 func worlds() map[virtual.World]int {
 	return map[virtual.World]int{virtual.Memory: 400, virtual.Documents: 100, virtual.TimedDocuments: 100, virtual.Quorum: 40, virtual.Redis: 12}
 }
 
-// The programme: HOLDFAST_LAB_SCHEDULES programs in each world, from seed
-// HOLDFAST_LAB_SEED on, for HOLDFAST_LAB_SECONDS at most; HOLDFAST_LAB_WORLD
-// leaves the others out. A failure is shrunk and left in HOLDFAST_LAB_OUT.
+// TestSchedules runs HOLDFAST_LAB_SCHEDULES programs in each world, from seed
+// HOLDFAST_LAB_SEED on, for HOLDFAST_LAB_SECONDS at most. HOLDFAST_LAB_WORLD selects one
+// world. A failure is shrunk and saved in HOLDFAST_LAB_OUT.
 func TestSchedules(t *testing.T) {
 	for world, count := range worlds() {
 		if only := os.Getenv("HOLDFAST_LAB_WORLD"); only != "" && only != string(world) {
@@ -64,7 +64,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// report shrinks a failure and leaves its replay file.
+// report shrinks a failure and saves its replay file.
 func report(t *testing.T, r virtual.Result) {
 	t.Helper()
 	t.Errorf("FOUND by %v: seed %d: %v", r.Checks(), r.Program.Seed, r.Violations[0])

@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
 
-// process is one program with one client. All its actions visible to others pass through
-// its gate.
+// process is one simulated process with one client. It calls gate before every action that
+// others can observe.
 type process struct {
 	w      *simulation
 	name   string
 	links  []*link
 	client *holdfast.Client
 	worker *workload.Worker
-	shut   func() // ends what the engine has of its own
+	shut   func() // closes the engine's connections
 
 	mu     sync.Mutex
 	pauses int
@@ -25,7 +25,7 @@ type process struct {
 	dead   bool
 }
 
-// gate returns when the process runs; it returns ErrDead if it is dead.
+// gate blocks while the process is paused. It returns ErrDead if the process is dead.
 func (p *process) gate() error {
 	for {
 		p.mu.Lock()
@@ -41,8 +41,7 @@ func (p *process) gate() error {
 	}
 }
 
-// step is the gate for workloads. After a pause the timers of the process run late; step
-// lets them run before the workload continues.
+// step implements workload.Worker.Step.
 func (p *process) step(context.Context, string) error { return p.gate() }
 
 // pause stops the process for a while. Pauses may overlap.

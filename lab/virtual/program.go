@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// World is the engine under the processes' clients.
+// World is the engine that the clients use.
 type World string
 
 // The worlds.
@@ -25,8 +25,8 @@ type Program struct {
 	Seed      uint64    `json:"seed"`
 	World     World     `json:"world"`
 	Processes int       `json:"processes"`
-	Rates     []float64 `json:"rates"` // of the stores' clocks, by the processes' clocks
-	// Ahead is by how much the clocks of a quorum's stores are wrong; empty: they agree.
+	Rates     []float64 `json:"rates"` // of the stores' clocks, relative to the processes' clocks
+	// Ahead is by how much the clock of each store of a quorum is ahead; empty: not at all.
 	Ahead []time.Duration `json:"ahead,omitempty"`
 	Steps []Step          `json:"steps"`
 }
@@ -39,12 +39,12 @@ type Action string
 const (
 	Round Action = "round"
 	Pause Action = "pause" // the process is paused
-	Crash Action = "crash" // the process dies; after For another takes its place
+	Crash Action = "crash" // the process dies; after For another one replaces it
 	Cut   Action = "cut"   // link: connections are refused, and open ones break
-	Hang  Action = "hang"  // link: requests get lost
+	Hang  Action = "hang"  // link: requests are lost
 	Deaf  Action = "deaf"  // link: requests arrive, answers and wake-ups do not
-	Mute  Action = "mute"  // link: wake-ups get lost
-	Slow  Action = "slow"  // link: requests and answers take a while
+	Mute  Action = "mute"  // link: wake-ups are lost
+	Slow  Action = "slow"  // link: requests, answers and wake-ups are delayed
 	Twice Action = "twice" // link: requests arrive twice
 	Down  Action = "down"  // the store is unreachable, and returns with its data
 	Wipe  Action = "wipe"  // the store is unreachable, and returns without its data
@@ -52,8 +52,8 @@ const (
 	Jump  Action = "jump"  // the clock of a store on miniredis is set, by Delay; forward or back
 )
 
-// Step is one line of a program. Steps follow each other after Sleep; what they
-// start goes on meanwhile.
+// Step is one step of a program. It starts its work or fault, and the next step begins
+// after Sleep.
 type Step struct {
 	Do      Action        `json:"do"`
 	Process int           `json:"process,omitempty"`
@@ -68,12 +68,12 @@ type Step struct {
 	Name   string        `json:"name,omitempty"`
 	Weight int           `json:"weight,omitempty"`
 	TTL    time.Duration `json:"ttl,omitempty"`
-	Wait   time.Duration `json:"wait,omitempty"` // until its ctx ends
+	Wait   time.Duration `json:"wait,omitempty"` // timeout of its ctx
 	Hold   time.Duration `json:"hold,omitempty"`
 	Way    Way           `json:"way,omitempty"`
 }
 
-// Lock is the primitive of a round, which also selects the work under it.
+// Lock is the primitive of a round and the work that is done under it.
 type Lock string
 
 // The primitives.
@@ -98,10 +98,10 @@ const (
 	NoRenewal Way = "no renewal"
 )
 
-// semaphoreCapacity is that of every semaphore.
+// semaphoreCapacity is the capacity of every semaphore.
 const semaphoreCapacity = 3
 
-// longestTTL is that of any lease in a program.
+// longestTTL is the longest TTL of leases.
 const longestTTL = 15 * time.Second
 
 // slotLength is the period of jobs, and how long a Once is kept.
@@ -118,15 +118,15 @@ func Draw(seed uint64, world World) Program {
 		p.Ahead = drawn(d, []time.Duration{time.Hour, 0, -time.Hour}, []time.Duration{0, 0, time.Hour},
 			[]time.Duration{-11 * time.Minute, 11 * time.Minute, -time.Hour}, []time.Duration{-time.Hour, -time.Hour, 0})
 	}
-	mood := d.profile()
+	prof := d.profile()
 	switch {
 	case world == Redis:
-		mood = d.withJumps(mood)
-	case slices.Contains(mood.faults, Wipe):
-		p.Ahead = nil
+		prof = d.withJumps(prof)
+	case slices.Contains(prof.faults, Wipe):
+		p.Ahead = nil // see withJumps
 	}
 	for range 4 + d.IntN(28) {
-		p.Steps = append(p.Steps, d.step(p, mood))
+		p.Steps = append(p.Steps, d.step(p, prof))
 	}
 	return p
 }
@@ -150,15 +150,15 @@ func (d drawer) upTo(most time.Duration) time.Duration {
 	return time.Duration(d.Int64N(int64(most/time.Millisecond)+1)) * time.Millisecond
 }
 
-// rate stays within the 2 % that the margin of a trust window allows for.
+// rate draws the rate of a clock, within the 2 % that the margin of a trust window covers.
 func (d drawer) rate() float64 { return drawn(d, 1, 1, 0.982, 1.018) }
 
-// profile is the primitives and faults of a program.
+// profile is from what the steps of a program are drawn.
 type profile struct {
 	locks  []Lock
 	ways   []Way
 	faults []Action // empty: there are none, and all callers are served in order
-	odds   int      // of a fault, in tenths
+	odds   int      // tenths of the steps that are faults
 }
 
 func (d drawer) profile() profile {
@@ -176,12 +176,12 @@ func (d drawer) profile() profile {
 	return m
 }
 
-// longestJump is how far a store's clock is set, at most.
+// longestJump is the longest jump of a store's clock.
 const longestJump = 10 * time.Second
 
-// withJumps adds steps of the store's clock to some profiles: not where the store loses its
-// data, since a clock that is then behind its tokens gives smaller ones. For the same
-// reason the clocks of a quorum agree where a node loses its data.
+// withJumps adds Jump to some profiles, but not to those with Wipe: a store that has lost
+// its data gives tokens by its clock alone, so a clock that was set back gives lower tokens
+// than before. For the same reason the clocks of a quorum agree in programs with Wipe.
 func (d drawer) withJumps(m profile) profile {
 	if d.IntN(4) == 0 && !slices.Contains(m.faults, Wipe) {
 		m.faults = append(slices.Clone(m.faults), Jump)

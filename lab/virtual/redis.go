@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 )
 
-// anyAddr is never dialled: connections are pipes. It has to be the literal of an
-// address, since to look up a name would leave the bubble.
+// anyAddr is never dialled: connections are pipes. It is an IP address because the lookup of
+// a host name would leave the bubble.
 const anyAddr = "127.0.0.1:6379"
 
-// newServer makes a store of the Redis kind.
+// newServer returns a node with a miniredis.
 func newServer(rate float64) *node {
 	n := newNode(rate)
 	n.server = miniredis.NewMiniRedis()
@@ -26,7 +26,7 @@ func newServer(rate float64) *node {
 	return n
 }
 
-// pipe makes a connection to the server.
+// pipe connects to the server.
 func (n *node) pipe() (net.Conn, error) {
 	c, err := n.server.Dial()
 	if err != nil {
@@ -35,7 +35,7 @@ func (n *node) pipe() (net.Conn, error) {
 	return newBuffered(c), nil
 }
 
-// dial makes an engine on the server. The second result ends its client.
+// dial returns an engine on the server, and a function that closes its connections.
 func (n *node) dial(dial func(ctx context.Context) (net.Conn, error)) (engine.Engine, func()) {
 	rdb := redis.NewClient(&redis.Options{
 		Addr:   anyAddr,
@@ -44,14 +44,14 @@ func (n *node) dial(dial func(ctx context.Context) (net.Conn, error)) (engine.En
 	return goredis.New(rdb), func() { _ = rdb.Close() }
 }
 
-// connect gives a link its own way to the server.
+// connect gives the link an engine with connections of its own.
 func (l *link) connect() (shut func()) {
 	l.wires = map[*wire]bool{}
 	l.own, shut = l.n.dial(l.dial)
 	return shut
 }
 
-// dial connects, if nothing is in the way.
+// dial connects to the server unless a fault prevents it.
 func (l *link) dial(ctx context.Context) (net.Conn, error) {
 	switch {
 	case l.p.gate() != nil || l.has(Cut) || l.n.engine() == nil:
@@ -84,7 +84,7 @@ func (w *wire) Close() error {
 	return w.Conn.Close()
 }
 
-// sever breaks the connections that are open.
+// sever closes all open connections.
 func (l *link) sever() {
 	l.mu.Lock()
 	var open []*wire
@@ -97,8 +97,8 @@ func (l *link) sever() {
 	}
 }
 
-// immortal lists the keys of the server that would stay for ever.
-func (n *node) immortal() (keys []string) {
+// withoutTTL lists the keys of the server that never expire.
+func (n *node) withoutTTL() (keys []string) {
 	if n.server == nil {
 		return nil
 	}
@@ -110,10 +110,10 @@ func (n *node) immortal() (keys []string) {
 	return keys
 }
 
-// tick is how often a clock that was set is moved on.
+// tick is the interval at which move advances a clock that was set.
 const tick = 5 * time.Millisecond
 
-// jump sets the server's clock and keeps it going from there.
+// jump sets the server's clock, which runs on from there.
 func (n *node) jump(by time.Duration) {
 	n.mu.Lock()
 	n.ahead += by
@@ -128,7 +128,7 @@ func (n *node) jump(by time.Duration) {
 	}
 }
 
-// tick moves the clock on until the server is stopped.
+// tick advances the clock until the server is stopped.
 func (n *node) tick() {
 	defer close(n.ticking)
 	for {
@@ -141,8 +141,8 @@ func (n *node) tick() {
 	}
 }
 
-// move sets the clock. No mutex is held: the server has one of its own, which it may
-// hold while it waits for a subscriber.
+// move sets the clock of the server. It does not hold the mutex meanwhile: SetTime locks
+// the server, which may keep its lock while it waits for a subscriber.
 func (n *node) move() {
 	n.mu.Lock()
 	ahead := n.ahead
@@ -162,13 +162,13 @@ func (n *node) stop() {
 	n.shut()
 	n.e.Leave("")
 	n.server.Close()
-	<-time.After(time.Minute) // idle connections and workers of the drivers end
+	<-time.After(time.Minute) // until idle connections and workers of the drivers have ended
 }
 
-// eternal looks for keys without a TTL.
-func (w *simulation) eternal() {
+// requireTTLs reports a violation for each key without a TTL.
+func (w *simulation) requireTTLs() {
 	for i, n := range w.nodes {
-		for _, key := range n.immortal() {
+		for _, key := range n.withoutTTL() {
 			w.violations = append(w.violations, check.Violation{Check: "leftovers", At: w.rec.Now(), Resource: key,
 				Text: "a key without a TTL on store " + string(rune('0'+i))})
 		}

@@ -39,11 +39,11 @@ func Again(t *testing.T, p Program, most int) (r Result, played int) {
 	}
 }
 
-// replays is how often Replay runs a program that does not fail.
+// replays is the greatest number of runs in Replay.
 const replays = 200
 
-// Replay runs the program of a file outside of a test, up to 200 times until it fails. It
-// returns an error if the file cannot be read, or if no testing.T can be made.
+// Replay runs the program of a replay file until it fails, at most 200 times. It needs no
+// testing.T. It returns an error if the file cannot be read, or if Bubbles fails.
 func Replay(file string) (r Result, played int, err error) {
 	saved, err := Load(file)
 	if err != nil {

@@ -25,7 +25,7 @@ func (l lease) Until() time.Time { return l.Deadline() }
 // Lost implements workload.Hold.
 func (l lease) Lost() <-chan struct{} { return l.Done() }
 
-// round is one caller's work: it acquires, works under the lock and releases.
+// round acquires the lock of a step, works under it and releases it.
 func (w *simulation) round(p *process, s Step) error {
 	if p.gate() != nil {
 		return nil
@@ -50,13 +50,13 @@ func (w *simulation) round(p *process, s Step) error {
 		return nil
 	}
 	if errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrLost) || errors.Is(err, workload.ErrDead) {
-		return nil // as it should be
+		return nil // the faults cause these
 	}
 	return err
 }
 
-// requireNotice requires that Done is closed by the end of the trust window if the lease is
-// lost, although nothing reads Err. Timers in virtual time are never late.
+// requireNotice reports a violation if the lease is lost and Done is closed after the end of
+// the trust window. Timers in virtual time are never late.
 func (w *simulation) requireNotice(p *process, resource string, h workload.Hold) {
 	go func() {
 		<-h.Lost()
@@ -78,7 +78,7 @@ func (s Step) options() []holdfast.LockOption {
 	return opts
 }
 
-// take acquires as the step says.
+// take acquires the lock of a step.
 func (p *process) take(ctx context.Context, s Step) (workload.Hold, error) {
 	l, err := p.lock(ctx, s)
 	if err != nil {
@@ -137,7 +137,8 @@ func (s Step) work() (workload.Place, workload.Work) {
 // retries reports whether failed runs of a job are repeated.
 func (s Step) retries() bool { return strings.HasSuffix(s.Name, "1") }
 
-// slot runs work that must be done once a slot. Each slot is a separate resource.
+// slot runs the work of a Job or a Once, which must be done once a slot. Each slot is a
+// separate resource.
 func (w *simulation) slot(ctx context.Context, p *process, s Step) error {
 	slot := workload.Slot{Resource: s.Name, Name: func(ctx context.Context) string {
 		for name := range holdfast.LeaseFromContext(ctx).Tokens() {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// attempts is the maximum number of runs of a program until it fails. It need not fail
-// each time: see the package comment.
+// attempts is the number of runs after which a program counts as one that does not fail. A
+// failing program may not fail each time: see the package comment.
 const attempts = 6
 
 // Shrink makes a failing program smaller while the first check with a violation still
@@ -41,7 +41,7 @@ func (s *shrinker) try(p Program) bool {
 	return false
 }
 
-// once tries all ways to make the program smaller and reports whether one succeeded.
+// once tries each way to make the program smaller, and reports whether any succeeded.
 func (s *shrinker) once() bool {
 	better := false
 	for size := max(1, len(s.best.Program.Steps)/2); size >= 1; size /= 2 {

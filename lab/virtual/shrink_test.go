@@ -20,9 +20,8 @@ func TestDrawIsDeterministic(t *testing.T) {
 	}
 }
 
-// A failure that one step causes is shrunk to a program of a few steps, and its
-// replay file has what is needed to play it again. The step here requests
-// a lease of a day, and its process dies.
+// A failure that is caused by two steps is shrunk to at most three, and its replay file
+// repeats it. The steps acquire a lease of a day and kill its process.
 func TestShrinkAndReplay(t *testing.T) {
 	p := virtual.Draw(7, virtual.Memory)
 	for p.Seed = 7; len(p.Steps) < 20; p.Seed++ {

@@ -18,9 +18,10 @@ import (
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
 
-// tokensBehind is how long a store without its data is away at least: its clock
-// must be ahead of every token that it gave, and grants cost no time here.
-const tokensBehind = 100 * time.Millisecond
+// wipeTime is the shortest time for which a store is unreachable after the loss of its
+// data. Its clock must be ahead of every token that it gave, which bursts of grants, without
+// any cost in virtual time, may have raised above the clock.
+const wipeTime = 100 * time.Millisecond
 
 // simulation is one run of a program, inside a bubble.
 type simulation struct {
@@ -30,22 +31,22 @@ type simulation struct {
 	nodes []*node
 	names []string // of the resources, in the order of first use
 
-	rounds        sync.WaitGroup // work
-	faults        sync.WaitGroup // that have not ended
-	changes       sync.Mutex
-	procs         []*process // by place; a dead one's place is taken by another
+	rounds        sync.WaitGroup // running rounds
+	faults        sync.WaitGroup // running faults
+	changes       sync.Mutex     // guards the fields below
+	procs         []*process     // by number in the program; another process replaces one that died
 	all           []*process
-	forced        map[string]breakRecord   // holder IDs that an operator ended by force, or a wipe
-	breakRequests map[string]breakRecord   // holder IDs that an operator broke: they keep others out until they are released
-	stays         map[string][]history.Op  // by holder ID
-	ttls          map[string]time.Duration // by stay
+	forced        map[string]breakRecord   // by holder ID: leases ended by a forced break, a wipe or a jump
+	breakRequests map[string]breakRecord   // by holder ID: leases broken without force, which exclude others until they are released
+	leases        map[string][]history.Op  // acquires, by holder ID
+	ttls          map[string]time.Duration // by Holder of the history
 	wiped         bool
-	violations    []check.Violation // what was seen during the run
+	violations    []check.Violation // those that the history does not show
 }
 
 func newSimulation(p Program) (*simulation, error) {
 	rec := history.NewRecorder()
-	w := &simulation{p: p, rec: rec, forced: map[string]breakRecord{}, breakRequests: map[string]breakRecord{}, stays: map[string][]history.Op{}, ttls: map[string]time.Duration{},
+	w := &simulation{p: p, rec: rec, forced: map[string]breakRecord{}, breakRequests: map[string]breakRecord{}, leases: map[string][]history.Op{}, ttls: map[string]time.Duration{},
 		vault: workload.NewVault(rec, map[string]int64{check.Stock: 5})}
 	for i, rate := range p.Rates {
 		if p.World == Redis {
@@ -72,8 +73,8 @@ func newSimulation(p Program) (*simulation, error) {
 	return w, nil
 }
 
-// linked makes a process with links to all stores, and no client yet. Its number
-// decides how long its messages are under way.
+// linked returns a process with links to all stores and without a client. The number seeds
+// the delays of its messages.
 func (w *simulation) linked(name string, number int) *process {
 	p := &process{w: w, name: name}
 	for i, node := range w.nodes {
@@ -83,7 +84,7 @@ func (w *simulation) linked(name string, number int) *process {
 	return p
 }
 
-// start makes a process for a place. The mutex is held, once others run.
+// start starts the process with a number in the program. Once others run, the mutex is held.
 func (w *simulation) start(place int) (*process, error) {
 	p := w.linked(fmt.Sprintf("p%d.%d", place, len(w.all)), len(w.all))
 	e, shut := w.engine(p)
@@ -97,7 +98,7 @@ func (w *simulation) start(place int) (*process, error) {
 	return p, nil
 }
 
-// engine returns the engine of a process's client, and what ends it.
+// engine returns the engine of a process's client, and a function that closes its connections.
 func (w *simulation) engine(p *process) (engine.Engine, func()) {
 	if w.p.World == Quorum {
 		nodes := make([]engine.Engine, len(p.links))
@@ -122,28 +123,28 @@ func (w *simulation) everyProcess() []*process {
 	return slices.Clone(w.all)
 }
 
-// took notes the holder ID of a stay in the store.
+// took notes the holder ID of an acquired lease.
 func (w *simulation) took(op history.Op, h workload.Hold) {
 	w.changes.Lock()
 	defer w.changes.Unlock()
 	id := h.(lease).HolderID()
 	w.ttls[op.Holder] = h.(lease).ttl
-	w.stays[id] = append(w.stays[id], op)
+	w.leases[id] = append(w.leases[id], op)
 }
 
-// breakRecord is what an operator, or a wipe, did to a lease.
+// breakRecord is the end of a lease by an operator, a wipe or a jump of the store's clock.
 type breakRecord struct {
 	at    time.Duration
-	token uint64 // of the lease; 0: it was a wait
+	token uint64
 }
 
-// breakOps returns what an operator, or a wipe, did to stays, for the history. A lease
-// may be handed off in its process for a while after that, with the
-// tokens that were reserved; and an ID that a wipe has ended may be granted anew by
-// a store that does not know it.
+// breakOps returns the recorded ends as releases by an operator, for the history. They are of
+// the lease with the recorded token and of its hand-offs, which have the tokens reserved with
+// it. A later lease with the same holder ID, granted by a store that has lost its data, is
+// not ended.
 func (w *simulation) breakOps(of map[string]breakRecord) (ops []history.Op) {
 	for id, o := range of {
-		for _, op := range w.stays[id] {
+		for _, op := range w.leases[id] {
 			if op.Token > o.token+mostReserved {
 				continue
 			}
@@ -154,10 +155,10 @@ func (w *simulation) breakOps(of map[string]breakRecord) (ops []history.Op) {
 	return ops
 }
 
-// mostReserved is how many tokens are set aside with a grant, at most.
+// mostReserved is the greatest number of tokens that a grant reserves for hand-offs.
 const mostReserved = 64
 
-// brokenByForce notes that an operator, or a wipe, ends the leases of holders.
+// brokenByForce records that the leases of holders no longer exclude others.
 func (w *simulation) brokenByForce(holders ...engine.Holder) {
 	w.changes.Lock()
 	defer w.changes.Unlock()
@@ -181,26 +182,27 @@ func (w *simulation) at(place int) *process {
 	return w.procs[place]
 }
 
-// Times of the end of a run.
+// Times at the end of a run.
 const (
-	// settleTime is after how long all traces of faults in a store have expired: leases,
-	// claim windows and waits of dead processes.
+	// settleTime is the time after which everything that faults left in a store has expired:
+	// leases, claim windows and waits of dead processes.
 	settleTime = 25*time.Second + longestJump
 	// cleanupTime is how long a client may take to clean up after its calls, once its
-	// links work again. On a server tries are a second apart by then, and over pipes, which
-	// go-redis does not look at before it uses them, each dead connection in its
-	// pool costs one: three did in seed 601570 on that engine.
+	// links work again. In the world Redis retries are a second apart by then, and each dead
+	// connection in the pool costs one of them, because go-redis does not check a pipe before
+	// it uses it: three in seed 601570.
 	cleanupTime, serverCleanupTime = 3 * time.Second, 6 * time.Second
-	// observedTime is how long a dead waiter is taken for alive by a process that sees it for the
-	// first time, on a store without a clock, and then holds a lease that it never claims.
+	// observedTime is how long a dead waiter may block a resource on a store without a clock:
+	// a process that sees the waiter for the first time assumes that it is alive for its
+	// whole life, and may grant to it.
 	observedTime = engine.WaiterLife + engine.ClaimWindow
-	// recheckTimeout bounds the waits right after the faults.
+	// recheckTimeout is the Wait of the rounds after the faults.
 	recheckTimeout = 40 * time.Second
 )
 
-// run does all steps and waits for the end of the faults. Then everything that was used
-// is acquired again: at once, when dead processes may block it for as long as promised,
-// and once more when no fault may have any effect.
+// run starts all steps and waits for the end of the faults. Then every process acquires
+// every resource that was used, twice: at once, when leases and waits of dead processes may
+// still block it, and after settleTime, when no fault may have any effect.
 func (w *simulation) run() (end runEnd) {
 	for _, s := range w.p.Steps {
 		w.do(s)
@@ -223,7 +225,7 @@ func (w *simulation) run() (end runEnd) {
 	return end
 }
 
-// cleanupTime is the time that a world needs.
+// cleanupTime returns how long a client may take to clean up in a world.
 func (w World) cleanupTime() time.Duration {
 	switch w {
 	case Redis:
@@ -234,10 +236,11 @@ func (w World) cleanupTime() time.Duration {
 	return cleanupTime
 }
 
-// runEnd is when the faults of a run were over, and when their traces were.
+// runEnd has the instants at which the faults had ended, and at which all that they left
+// had expired.
 type runEnd struct{ healed, settled time.Duration }
 
-// do starts a step.
+// do starts the work or the fault of a step.
 func (w *simulation) do(s Step) {
 	p := w.at(s.Process)
 	if s.Do == Round {
@@ -251,7 +254,7 @@ func (w *simulation) do(s Step) {
 		})
 		return
 	}
-	// All processes block first, so that a program means the same each time.
+	// A fault begins when all goroutines are blocked, so that it hits the same state in every run.
 	synctest.Wait()
 	w.faults.Go(func() { w.fault(p, s) })
 }
@@ -266,7 +269,7 @@ func passing(err error) bool {
 	return false
 }
 
-// fault does one, and returns when it has ended.
+// fault injects the fault of a step and returns when it has ended.
 func (w *simulation) fault(p *process, s Step) {
 	switch s.Do {
 	case Pause:
@@ -288,15 +291,14 @@ func (w *simulation) fault(p *process, s Step) {
 	case Break:
 		w.operator(s)
 	case Jump:
-		// Leases end by the store's clock: exclusion is not promised to the present
-		// holders.
+		// Leases end by the store's clock, so exclusion is not promised for those that exist now.
 		<-time.After(operatorDelay)
 		w.brokenByForce(w.nodes[s.Node].holders()...)
 		w.nodes[s.Node].jump(s.Delay)
 	}
 }
 
-// crash kills a process; another takes its place later.
+// crash kills a process; after a while another process replaces it.
 func (w *simulation) crash(p *process, s Step) {
 	if !p.alive() {
 		return
@@ -311,8 +313,9 @@ func (w *simulation) crash(p *process, s Step) {
 	}
 }
 
-// wipe takes a store's data. Of a quorum, what one store had is not lost if it stays
-// away until every lease has ended of which it may have been the one that counted.
+// wipe deletes a store's data and makes the store unreachable. A store of a quorum stays
+// unreachable until every lease that it granted has ended, as operators must ensure, so that
+// it cannot vote twice; exclusion then holds.
 func (w *simulation) wipe(n *node, away time.Duration) {
 	w.changes.Lock()
 	w.wiped = true
@@ -323,16 +326,16 @@ func (w *simulation) wipe(n *node, away time.Duration) {
 		return
 	}
 	w.brokenByForce(gone...)
-	w.takeDown(n, max(away, tokensBehind))
+	w.takeDown(n, max(away, wipeTime))
 }
 
-// operatorDelay is how long an operator takes: not a multiple of what programs are
-// made of, so that no lease is granted in the very instant of the break, before its
-// client can receive anything.
+// operatorDelay is the time from the start of a step until its break. The times in programs
+// are whole milliseconds, so no lease is granted at the instant of a break, before its client
+// can receive the wake-up.
 const operatorDelay = 1500*time.Microsecond + 1
 
-// breakRequested notes that a lease was broken, which does not end it: no other caller
-// may be granted before it is released.
+// breakRequested records that a lease was broken without force. It has not ended: nothing
+// else may be granted before it is released.
 func (w *simulation) breakRequested(h engine.Holder) {
 	w.changes.Lock()
 	defer w.changes.Unlock()
@@ -356,7 +359,7 @@ func (w *simulation) operator(s Step) {
 	}
 	switch {
 	case len(snap.Waiters) > 0 && s.For%2 == 0:
-		_ = e.Break(ctx, res, engine.Break{ID: snap.Waiters[len(snap.Waiters)/2].ID}) // it may have ended meanwhile
+		_ = e.Break(ctx, res, engine.Break{ID: snap.Waiters[len(snap.Waiters)/2].ID}) // the wait may have ended meanwhile
 	case len(snap.Holders) > 0:
 		h := snap.Holders[0]
 		if s.Force {
@@ -368,7 +371,8 @@ func (w *simulation) operator(s Step) {
 	}
 }
 
-// recheck acquires the whole of everything that was ever used, in every process.
+// recheck acquires every resource that was used, with its whole capacity where that is
+// possible, in every process.
 func (w *simulation) recheck(way Way) {
 	var again sync.WaitGroup
 	for _, s := range w.lastRounds() {
@@ -381,7 +385,7 @@ func (w *simulation) recheck(way Way) {
 			again.Go(func() {
 				p := w.at(place)
 				if err := w.round(p, s); err != nil {
-					w.violated("errors", s.Name, "when all was well again %s got: %v", p.name, err)
+					w.violated("errors", s.Name, "after the faults %s got: %v", p.name, err)
 				}
 			})
 		}
@@ -389,7 +393,7 @@ func (w *simulation) recheck(way Way) {
 	again.Wait()
 }
 
-// lastRounds is one round for each resource.
+// lastRounds returns the first round of each resource.
 func (w *simulation) lastRounds() []Step {
 	var out []Step
 	for _, name := range w.names {
@@ -399,7 +403,7 @@ func (w *simulation) lastRounds() []Step {
 	return out
 }
 
-// close ends the clients and looks at what is left.
+// close closes the clients and checks that nothing is left in the stores.
 func (w *simulation) close() {
 	for _, p := range w.all {
 		if !p.alive() {
@@ -410,14 +414,14 @@ func (w *simulation) close() {
 		}
 		p.shut()
 	}
-	<-time.After(time.Second) // what is still under way arrives
+	<-time.After(time.Second) // until all delayed messages have arrived
 	synctest.Wait()
 	everybody := map[string]bool{}
 	for _, p := range w.all {
 		everybody[p.name] = true
 	}
 	w.leftovers(everybody)
-	w.eternal()
+	w.requireTTLs()
 	for _, n := range w.nodes {
 		n.stop()
 	}
@@ -431,8 +435,8 @@ func (w *simulation) alive() map[string]bool {
 	return names
 }
 
-// brokenElsewhere reports whether an operator broke the lease on a majority of the
-// stores while this one was away: here it ends by its TTL.
+// brokenElsewhere reports whether an operator broke this lease of a quorum. A store that
+// was unreachable meanwhile keeps it until its TTL.
 func (w *simulation) brokenElsewhere(h engine.Holder) bool {
 	w.changes.Lock()
 	defer w.changes.Unlock()
@@ -446,8 +450,8 @@ func (w *simulation) brokenElsewhere(h engine.Holder) bool {
 	return false
 }
 
-// leftovers looks for what processes have left in the stores, at a moment when
-// they hold and want nothing.
+// leftovers reports a violation for each lease and wait of processes in the stores. It is
+// called when these processes hold nothing and wait for nothing.
 func (w *simulation) leftovers(of map[string]bool) {
 	for i, n := range w.nodes {
 		for s, err := range n.e.List(context.Background(), holdfast.DefaultPrefix, "*") {

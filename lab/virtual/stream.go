@@ -9,23 +9,23 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// mended is how long after a fault a subscription is made anew.
+// mended is the time from the end of a fault until a subscription receives its resync.
 const mended = 100 * time.Millisecond
 
 // stream carries messages over a link, in order.
 type stream struct {
 	l      *link
-	open   func(ctx context.Context, e engine.Engine) (io.Closer, error) // at the store
+	open   func(ctx context.Context, e engine.Engine) (io.Closer, error) // subscribes at the store
 	resync func()
 
 	mu      sync.Mutex
 	inner   io.Closer
 	pending []delayedMessage
-	busy    chan struct{} // closed when the goroutine that delivers is done; nil if none
+	busy    chan struct{} // closed when the goroutine in run has ended; nil: there is none
 	closed  bool
 }
 
-// delayedMessage is a message on its way.
+// delayedMessage is a message that is delivered at an instant.
 type delayedMessage struct {
 	deliver func()
 	at      time.Time
@@ -54,21 +54,21 @@ func (s *stream) listen(ctx context.Context) (io.Closer, error) {
 		known := s.inner != nil
 		s.mu.Unlock()
 		if known {
-			return s, nil // the request came twice
+			return s, nil // Twice has sent the request again
 		}
 		inner, err := s.open(context.WithoutCancel(ctx), e)
 		if err != nil {
 			return nil, err
 		}
 		l.n.mu.Lock()
-		l.n.lines[s] = true
+		l.n.streams[s] = true
 		l.n.mu.Unlock()
 		s.mu.Lock()
 		s.inner = inner
 		late := s.closed
 		s.mu.Unlock()
 		if late {
-			return nil, s.Close() // its caller no longer waits
+			return nil, s.Close() // the caller no longer waits
 		}
 		return s, nil
 	})
@@ -84,7 +84,7 @@ func (s *stream) listen(ctx context.Context) (io.Closer, error) {
 	return got, err
 }
 
-// receive takes a message from the store, unless it gets lost.
+// receive sends a message of the store to the process, unless a fault loses it.
 func (s *stream) receive(deliver func()) {
 	if s.l.has(Cut, Hang, Deaf, Mute) || s.l.n.engine() == nil {
 		return
@@ -92,19 +92,19 @@ func (s *stream) receive(deliver func()) {
 	s.send(deliver, s.l.travel())
 }
 
-// again reports to the process that wake-ups may have been lost. A driver with a
-// connection of its own finds that out by itself.
+// again sends a resync: wake-ups may have been lost. The driver of a link with connections
+// of its own detects that.
 func (s *stream) again() {
 	if s.l.own == nil {
 		s.send(s.resync, mended)
 	}
 }
 
-// moved subscribes at the store's new self. The node's mutex is held.
+// moved subscribes at the engine that has replaced the store's engine. The node's mutex is held.
 func (s *stream) moved(e engine.Engine) {
 	inner, err := s.open(context.Background(), e)
 	if err != nil {
-		return // it polls
+		return // the process still polls
 	}
 	s.mu.Lock()
 	s.inner = inner
@@ -125,7 +125,7 @@ func (s *stream) send(deliver func(), after time.Duration) {
 	}
 }
 
-// run delivers what is pending and ends.
+// run delivers the pending messages and returns.
 func (s *stream) run(done chan struct{}) {
 	defer close(done)
 	for {
@@ -156,7 +156,7 @@ func (s *stream) run(done chan struct{}) {
 // Close implements engine.Listener.
 func (s *stream) Close() error {
 	s.l.n.mu.Lock()
-	delete(s.l.n.lines, s)
+	delete(s.l.n.streams, s)
 	s.l.n.mu.Unlock()
 	s.mu.Lock()
 	s.closed = true

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Hold is the lock's view of a stay. Every subject.Hold is one.
+// Hold is what the lock reports about a lease. Every subject.Hold implements it.
 type Hold interface {
 	// Token is the fencing token; 0: the lock has none.
 	Token() uint64
@@ -43,10 +43,10 @@ type Place struct {
 
 // Errors that end a round early; test with errors.Is.
 var (
-	// ErrDead: the client was killed. A Step that kills returns it, or an error
-	// that is it.
+	// ErrDead: the client was killed. A Step that kills it returns ErrDead, or an error
+	// that matches it.
 	ErrDead = errors.New("the client is dead")
-	// ErrTold: the lock reported the end of the hold, so the work was stopped.
+	// ErrLost: the lock reported the end of the hold, so the work was stopped.
 	ErrLost = errors.New("the lock is no longer held")
 	// ErrStale: the protected side refused the token.
 	ErrStale = errors.New("the token is stale")
@@ -60,9 +60,9 @@ type Worker struct {
 	Rec *history.Recorder
 	// Vault is the protected side.
 	Vault Vault
-	// Step is called between steps: "acquired" (the lock has answered), "working"
-	// (what it read is now being worked on), "written", "lost", "released". An
-	// error ends the round there and then. Nil: nothing happens.
+	// Step is called between steps: "acquired" (Take has returned), "working" (the
+	// value was read and the work on it begins), "written", "lost", "released". An
+	// error ends the round at that step. Nil: no call.
 	Step func(ctx context.Context, step string) error
 	// Took is called with each hold and the record of its acquire, unless it is nil.
 	Took func(op history.Op, h Hold)
@@ -71,10 +71,10 @@ type Worker struct {
 }
 
 // Work is the work of a client while it holds.
-type Work func(ctx context.Context, s *Stay) error
+type Work func(ctx context.Context, s *Lease) error
 
-// Stay is one time in possession, while it lasts.
-type Stay struct {
+// Lease is an acquired lock, while its holder works under it.
+type Lease struct {
 	w    *Worker
 	at   Place
 	id   string
@@ -82,7 +82,7 @@ type Stay struct {
 }
 
 // Round acquires the lock, works and releases it. The history records every step; the
-// error is the reason why the work was not done: that of take, ErrDead, ErrTold or
+// error is the reason why the work was not done: that of take, ErrDead, ErrLost or
 // ErrStale.
 func (w *Worker) Round(ctx context.Context, at Place, take Take, work Work) error {
 	s, err := w.take(ctx, at, take)
@@ -113,8 +113,8 @@ func (w *Worker) step(ctx context.Context, name string) error {
 }
 
 // take acquires the lock and records the result.
-func (w *Worker) take(ctx context.Context, at Place, take Take) (*Stay, error) {
-	s := &Stay{w: w, at: at, id: fmt.Sprintf("%s-%d", w.Name, w.rounds.Add(1))}
+func (w *Worker) take(ctx context.Context, at Place, take Take) (*Lease, error) {
+	s := &Lease{w: w, at: at, id: fmt.Sprintf("%s-%d", w.Name, w.rounds.Add(1))}
 	op := s.op(history.Acquire)
 	hold, err := take(ctx)
 	if dead := w.step(ctx, "acquired"); dead != nil {
@@ -141,7 +141,7 @@ func (w *Worker) take(ctx context.Context, at Place, take Take) (*Stay, error) {
 }
 
 // watch records the moment at which the lock reports a loss.
-func (s *Stay) watch(ctx context.Context, ended <-chan struct{}) (done chan struct{}) {
+func (s *Lease) watch(ctx context.Context, ended <-chan struct{}) (done chan struct{}) {
 	done = make(chan struct{})
 	lost := s.hold.Lost()
 	if lost == nil {
@@ -164,7 +164,7 @@ func (s *Stay) watch(ctx context.Context, ended <-chan struct{}) (done chan stru
 
 // enter begins to rely on the lock. The time is read before the lock's state, because a
 // process can be stopped right after it has read a valid state.
-func (s *Stay) enter() error {
+func (s *Lease) enter() error {
 	op := s.op(history.Enter)
 	if s.hold.Err() != nil {
 		return ErrLost
@@ -175,7 +175,7 @@ func (s *Stay) enter() error {
 }
 
 // leave releases the lock. The watcher is stopped first: a release is not a loss.
-func (s *Stay) leave(ctx context.Context, unwatch func()) error {
+func (s *Lease) leave(ctx context.Context, unwatch func()) error {
 	s.renewed()
 	lost := s.hold.Err()
 	if lost == nil {
@@ -201,7 +201,7 @@ func (s *Stay) leave(ctx context.Context, unwatch func()) error {
 }
 
 // renewed records the new end of the trust window.
-func (s *Stay) renewed() {
+func (s *Lease) renewed() {
 	if until := s.until(); until != 0 {
 		op := s.op(history.Renew)
 		op.Return, op.Outcome, op.Until = op.Call, history.OK, until
@@ -209,20 +209,20 @@ func (s *Stay) renewed() {
 	}
 }
 
-// Lowered records a lower weight of the stay from now on; call it before the lock lowers
+// Lowered records a lower weight of the lease from now on; call it before the lock lowers
 // the weight.
-func (s *Stay) Lowered(weight int) {
+func (s *Lease) Lowered(weight int) {
 	op := s.op(history.Renew)
 	op.Return, op.Outcome, op.Weight = op.Call, history.OK, weight
 	s.at.Weight = weight
 	s.w.Rec.Add(op)
 }
 
-// Hold returns the hold of the stay.
-func (s *Stay) Hold() Hold { return s.hold }
+// Hold returns the hold of the lease.
+func (s *Lease) Hold() Hold { return s.hold }
 
-// op begins the record of an operation of this stay.
-func (s *Stay) op(kind history.Kind) history.Op {
+// op begins the record of an operation of this lease.
+func (s *Lease) op(kind history.Kind) history.Op {
 	op := history.Op{Client: s.w.Name, Kind: kind, Resource: s.at.Resource, Holder: s.id,
 		Call: s.w.Rec.Now(), Capacity: s.at.Capacity}
 	if s.hold != nil {
@@ -234,14 +234,14 @@ func (s *Stay) op(kind history.Kind) history.Op {
 	return op
 }
 
-func (s *Stay) note(kind history.Kind, outcome history.Outcome) {
+func (s *Lease) note(kind history.Kind, outcome history.Outcome) {
 	op := s.op(kind)
 	op.Return, op.Outcome = op.Call, outcome
 	s.w.Rec.Add(op)
 }
 
 // until returns the end of the trust window on the clock of the history.
-func (s *Stay) until() time.Duration {
+func (s *Lease) until() time.Duration {
 	end := s.hold.Until()
 	if end.IsZero() {
 		return 0

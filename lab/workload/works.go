@@ -19,7 +19,7 @@ func Append(think time.Duration) Work { return readWrite(check.Log, think, 1) }
 func Sell(think time.Duration) Work { return readWrite(check.Stock, think, -1) }
 
 func readWrite(note string, think time.Duration, by int64) Work {
-	return func(ctx context.Context, s *Stay) error {
+	return func(ctx context.Context, s *Lease) error {
 		seen, err := s.access(ctx, history.Read, note, 0)
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func readWrite(note string, think time.Duration, by int64) Work {
 
 // WritePair thinks, and then sets both halves of a pair at once, to the time.
 func WritePair(think time.Duration) Work {
-	return func(ctx context.Context, s *Stay) error {
+	return func(ctx context.Context, s *Lease) error {
 		if err := s.think(ctx, think); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func WritePair(think time.Duration) Work {
 
 // ReadPair reads one half of a pair, thinks, and reads the other.
 func ReadPair(think time.Duration) Work {
-	return func(ctx context.Context, s *Stay) error {
+	return func(ctx context.Context, s *Lease) error {
 		half, err := s.access(ctx, history.Read, Half, 0)
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ type Demoter interface {
 // WriteAndReadPair writes as a writer and then reads as a reader. The hold has to
 // be a Demoter.
 func WriteAndReadPair(think time.Duration) Work {
-	return func(ctx context.Context, s *Stay) error {
+	return func(ctx context.Context, s *Lease) error {
 		if err := WritePair(think/2)(ctx, s); err != nil {
 			return err
 		}
@@ -100,14 +100,14 @@ func WriteAndReadPair(think time.Duration) Work {
 	}
 }
 
-// Stand stays inside for a while and accesses nothing: for semaphores, whose holders the
+// Stand holds the lock for a while and accesses nothing: for semaphores, whose holders the
 // check counts by Enter and Leave.
 func Stand(think time.Duration) Work {
-	return func(ctx context.Context, s *Stay) error { return s.think(ctx, think) }
+	return func(ctx context.Context, s *Lease) error { return s.think(ctx, think) }
 }
 
 // access accesses the vault if the hold is valid by the state of the lock.
-func (s *Stay) access(ctx context.Context, kind history.Kind, note string, value int64) (int64, error) {
+func (s *Lease) access(ctx context.Context, kind history.Kind, note string, value int64) (int64, error) {
 	op := s.op(kind) // its time is read before the lock's state, as in enter
 	if s.hold.Err() != nil {
 		return 0, ErrLost
@@ -121,7 +121,7 @@ func (s *Stay) access(ctx context.Context, kind history.Kind, note string, value
 }
 
 // think waits for a while, or until the lock reports a loss.
-func (s *Stay) think(ctx context.Context, d time.Duration) error {
+func (s *Lease) think(ctx context.Context, d time.Duration) error {
 	if d > 0 {
 		t := time.NewTimer(d)
 		defer t.Stop()

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
-// stay is one time in possession, and what is written down of it.
-type stay struct {
+// lease is a lock held by a client, whose operations it records.
+type lease struct {
 	st   *scenarioRun
 	who  string
 	name string // holder
@@ -25,27 +25,27 @@ type stay struct {
 	ended bool // released, or known to be lost
 }
 
-// acquire waits for the lock and records the outcome. It returns nil and
-// no error if it was not got because ctx ended, or because the client is dead.
-func (st *scenarioRun) acquire(ctx context.Context, who string) (*stay, error) {
+// acquire waits for the lock and records the outcome. It returns nil and no error if ctx
+// ended the wait, or if the client is dead.
+func (st *scenarioRun) acquire(ctx context.Context, who string) (*lease, error) {
 	return st.get(ctx, who, subject.Client.Acquire)
 }
 
-// hold waits for the lock; it is an error of the run not to get it.
-func (st *scenarioRun) hold(ctx context.Context, who string) (*stay, error) {
+// hold is like acquire, but returns an error if the lock was not acquired.
+func (st *scenarioRun) hold(ctx context.Context, who string) (*lease, error) {
 	y, err := st.acquire(ctx, who)
 	if err == nil && y == nil {
-		err = fmt.Errorf("%s did not get it", who)
+		err = fmt.Errorf("%s did not acquire the lock", who)
 	}
 	return y, err
 }
 
 // try tries once; it returns nil and no error if another holds the lock.
-func (st *scenarioRun) try(ctx context.Context, who string) (*stay, error) {
+func (st *scenarioRun) try(ctx context.Context, who string) (*lease, error) {
 	return st.get(ctx, who, subject.Client.Try)
 }
 
-// warm makes a client's connections, and makes servers know its scripts.
+// warm opens the connections of a client and loads its scripts.
 func (st *scenarioRun) warm(ctx context.Context, who string) error {
 	h, err := st.clients[who].Acquire(ctx, "warm-"+who)
 	if err != nil {
@@ -59,7 +59,7 @@ func (st *scenarioRun) warm(ctx context.Context, who string) error {
 
 type getter func(subject.Client, context.Context, string) (subject.Hold, error)
 
-func (st *scenarioRun) get(ctx context.Context, who string, get getter) (*stay, error) {
+func (st *scenarioRun) get(ctx context.Context, who string, get getter) (*lease, error) {
 	op := history.Op{Client: who, Kind: history.Acquire, Resource: resource, Call: st.rec.Now()}
 	h, err := st.acquireRetrying(ctx, func() (subject.Hold, error) { return get(st.clients[who], ctx, resource) })
 	op.Return = st.rec.Now()
@@ -77,10 +77,10 @@ func (st *scenarioRun) get(ctx context.Context, who string, get getter) (*stay, 
 		st.rec.Add(op)
 		return nil, nil
 	}
-	y := &stay{st: st, who: who, hold: h}
+	y := &lease{st: st, who: who, hold: h}
 	st.mu.Lock()
-	st.stays = append(st.stays, y)
-	y.name = fmt.Sprintf("%s%d", who, len(st.stays))
+	st.leases = append(st.leases, y)
+	y.name = fmt.Sprintf("%s%d", who, len(st.leases))
 	st.mu.Unlock()
 	op.Outcome, op.Holder, op.Token, op.Until = history.OK, y.name, h.Token(), st.since(h.Until())
 	st.rec.Add(op)
@@ -90,7 +90,7 @@ func (st *scenarioRun) get(ctx context.Context, who string, get getter) (*stay, 
 	return y, y.at(ctx, "held")
 }
 
-// acquireRetrying tries again as long as only the network fails, as any caller does.
+// acquireRetrying tries again while the network fails and ctx lasts, as any caller does.
 func (st *scenarioRun) acquireRetrying(ctx context.Context, get func() (subject.Hold, error)) (subject.Hold, error) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -104,15 +104,15 @@ func (st *scenarioRun) acquireRetrying(ctx context.Context, get func() (subject.
 	}
 }
 
-// over reports whether ctx has ended, or should have: connections know its deadline
-// and may be quicker than its timer.
+// over reports whether ctx has ended or its deadline has passed: a connection uses the
+// deadline of ctx, and its error may come before the timer of ctx fires.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
-// watch records when the lock reports its loss.
-func (y *stay) watch(lost <-chan struct{}) {
+// watch records the loss when the lock reports it.
+func (y *lease) watch(lost <-chan struct{}) {
 	select {
 	case <-lost:
 		y.noteLoss()
@@ -121,15 +121,15 @@ func (y *stay) watch(lost <-chan struct{}) {
 }
 
 // noteLoss records, once, that the holder was notified of the loss.
-func (y *stay) noteLoss() {
+func (y *lease) noteLoss() {
 	if y.finish() {
 		y.record(history.Op{Kind: history.Lost, Outcome: history.OK})
 		_ = y.st.inj.Point(context.Background(), y.who, "lost")
 	}
 }
 
-// finish reports whether this was the first end of the stay.
-func (y *stay) finish() bool {
+// finish reports whether this was the first end of the lease.
+func (y *lease) finish() bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	first := !y.ended
@@ -137,8 +137,9 @@ func (y *stay) finish() bool {
 	return first
 }
 
-// record adds an operation of this stay that happens now.
-func (y *stay) record(op history.Op) {
+// record adds an operation of this lease to the history. Return is now unless it is set,
+// and so is Call.
+func (y *lease) record(op history.Op) {
 	op.Client, op.Resource, op.Holder = y.who, resource, y.name
 	if op.Return == 0 {
 		op.Return = y.st.rec.Now()
@@ -149,9 +150,9 @@ func (y *stay) record(op history.Op) {
 	y.st.rec.Add(op)
 }
 
-// at comes to a point of the play. A client that was killed there gets
-// the error of its next call.
-func (y *stay) at(ctx context.Context, point string) error {
+// at reports a point, where faults may begin. If the client is killed there, at returns
+// nil, and the next call of the client fails.
+func (y *lease) at(ctx context.Context, point string) error {
 	err := y.st.point(y.who)(ctx, point)
 	if errors.Is(err, subject.ErrDead) {
 		return nil
@@ -159,8 +160,9 @@ func (y *stay) at(ctx context.Context, point string) error {
 	return err
 }
 
-// sure is what a careful holder checks before it relies on the lock.
-func (y *stay) sure() bool {
+// sure reports whether the lease is valid by the state of the lock. A careful holder
+// checks it before it relies on the lease.
+func (y *lease) sure() bool {
 	err := y.hold.Err()
 	if err != nil && !errors.Is(err, subject.ErrDead) {
 		y.noteLoss()
@@ -168,21 +170,21 @@ func (y *stay) sure() bool {
 	return err == nil
 }
 
-// read looks at the protected counter.
-func (y *stay) read(ctx context.Context) (int64, error) {
+// read reads the protected counter.
+func (y *lease) read(ctx context.Context) (int64, error) {
 	op := history.Op{Kind: history.Read, Note: check.Counter, Token: y.hold.Token(), Call: y.st.rec.Now()}
 	n, accepted, err := y.st.vault.read(ctx, op.Token)
 	return n, y.touched(ctx, op, n, accepted, err, "read")
 }
 
 // write sets the protected counter.
-func (y *stay) write(ctx context.Context, n int64) error {
+func (y *lease) write(ctx context.Context, n int64) error {
 	op := history.Op{Kind: history.Write, Note: check.Counter, Token: y.hold.Token(), Call: y.st.rec.Now()}
 	accepted, err := y.st.vault.write(ctx, op.Token, n)
 	return y.touched(ctx, op, n, accepted, err, "wrote")
 }
 
-func (y *stay) touched(ctx context.Context, op history.Op, n int64, accepted verdict, err error, point string) error {
+func (y *lease) touched(ctx context.Context, op history.Op, n int64, accepted verdict, err error, point string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", y.who, point, err)
 	}
@@ -194,9 +196,9 @@ func (y *stay) touched(ctx context.Context, op history.Op, n int64, accepted ver
 	return y.at(ctx, point)
 }
 
-// add is the work of most plays: read, look whether the lock is still held, and
-// write one more. Between the look and the write lies the point "checked".
-func (y *stay) add(ctx context.Context) error {
+// add reads the counter, checks that the lease is valid, and writes one more. Between the
+// check and the write is the point "checked".
+func (y *lease) add(ctx context.Context) error {
 	n, err := y.read(ctx)
 	if err != nil {
 		return err
@@ -210,13 +212,13 @@ func (y *stay) add(ctx context.Context) error {
 	return y.write(ctx, n+1)
 }
 
-// renew extends the hold, if the lock has that.
-func (y *stay) renew(ctx context.Context) error {
+// renew extends the lease if the lock supports it.
+func (y *lease) renew(ctx context.Context) error {
 	op := history.Op{Kind: history.Renew, Call: y.st.rec.Now()}
 	err := y.hold.Renew(ctx)
 	switch {
 	case errors.Is(err, subject.ErrNoRenewal):
-		y.sure() // it renews by itself, or not at all
+		y.sure() // the lock renews in the background, or never
 		return nil
 	case err == nil:
 		op.Outcome, op.Until = history.OK, y.st.since(y.hold.Until())
@@ -230,8 +232,9 @@ func (y *stay) renew(ctx context.Context) error {
 	return y.at(ctx, "renewed")
 }
 
-// release gives the lock back. What it answers is for the checks.
-func (y *stay) release(ctx context.Context) error {
+// release releases the lock and records the outcome; an error of the lock is not an
+// error of the run.
+func (y *lease) release(ctx context.Context) error {
 	op := history.Op{Kind: history.Release, Call: y.st.rec.Now(), Outcome: history.OK}
 	first := y.finish()
 	err := y.hold.Release(ctx)
