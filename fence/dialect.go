@@ -55,6 +55,25 @@ func (d Dialect) locking() string {
 	return " FOR UPDATE"
 }
 
+// sharing is locking for several readers at a time, but no writer. MariaDB has no FOR SHARE.
+func (d Dialect) sharing() string {
+	switch d {
+	case PostgreSQL:
+		return " FOR SHARE"
+	case MySQL:
+		return " LOCK IN SHARE MODE"
+	}
+	return ""
+}
+
+// name returns the parameter for the name of a resource. MySQL's column is binary.
+func (d Dialect) name(resource string) any {
+	if d == MySQL {
+		return []byte(resource)
+	}
+	return resource
+}
+
 var (
 	plainName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]*$`)
 	quotedName   = regexp.MustCompile(`^"[^"\x00]+"$`)

@@ -154,7 +154,7 @@ func (g *SQL) find(row Row, args []any) (string, []any) {
 func (g *SQL) explain(ctx context.Context, tx Tx, row Row, token uint64) error {
 	where, args := g.find(row, nil)
 	var newest sql.NullInt64
-	err := tx.QueryRowContext(ctx, "SELECT "+row.column()+" FROM "+row.Table+where+g.dialect.locking(), args...).Scan(&newest)
+	err := queryRow(ctx, tx, "SELECT "+row.column()+" FROM "+row.Table+where+g.dialect.locking(), args, &newest)
 	switch {
 	case err != nil:
 		return opError("update", row.Table, err) // sql.ErrNoRows too

@@ -12,12 +12,26 @@ import (
 // DefaultTable is the table in which SQL guards store the newest tokens.
 const DefaultTable = "holdfast_fence"
 
-// A Tx is a transaction of the caller: a *sql.Tx, or a *sql.Conn in which the
-// caller has begun one. A *sql.DB is refused with ErrInvalid: the row lock of a
-// claim would end with the statement.
+// A Tx is a transaction of the caller: a *sql.Tx, a *sql.Conn in which the
+// caller has begun one, or a transaction of pgx in [Pgx]. Claims refuse a
+// *sql.DB with ErrInvalid: the row lock would end with the statement.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// sqlTx is a Tx of database/sql.
+type sqlTx interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func queryRow(ctx context.Context, tx Tx, query string, args []any, dest ...any) error {
+	switch tx := tx.(type) {
+	case *pgxTx:
+		return tx.row(ctx, query, args, dest)
+	case sqlTx:
+		return tx.QueryRowContext(ctx, query, args...).Scan(dest...)
+	}
+	return optionError("a %T cannot be queried: use database/sql or fence.Pgx", tx)
 }
 
 // An SQL guards rows of an SQL database inside the caller's transactions. It is
@@ -130,7 +144,7 @@ func (g *SQL) Claim(ctx context.Context, tx Tx, resource string, token uint64) e
 		return nil
 	}
 	// How MySQL counts rows depends on the connection, so read the row.
-	newest, err := g.newest(ctx, tx, resource)
+	newest, err := g.newest(ctx, tx, resource, g.dialect.locking())
 	switch {
 	case err != nil:
 		return opError("claim", resource, err)
@@ -161,7 +175,7 @@ func (g *SQL) raise(resource string, token uint64) (string, []any) {
 	case MySQL:
 		return "INSERT INTO " + g.table + " (resource, token, claimed_at) VALUES (?, ?, CURRENT_TIMESTAMP)" +
 				" ON DUPLICATE KEY UPDATE claimed_at = IF(token <= ?, CURRENT_TIMESTAMP, claimed_at), token = GREATEST(token, ?)",
-			[]any{[]byte(resource), n, n, n}
+			[]any{g.dialect.name(resource), n, n, n}
 	default:
 		return "INSERT INTO " + g.table + " AS f (resource, token, claimed_at)" +
 				" VALUES (" + g.dialect.mark(1) + ", " + g.dialect.mark(2) + ", CURRENT_TIMESTAMP)" +
@@ -171,14 +185,11 @@ func (g *SQL) raise(resource string, token uint64) (string, []any) {
 	}
 }
 
-func (g *SQL) newest(ctx context.Context, tx Tx, resource string) (uint64, error) {
-	var name any = resource
-	if g.dialect == MySQL {
-		name = []byte(resource) // the column is binary
-	}
-	query := "SELECT token FROM " + g.table + " WHERE resource = " + g.dialect.mark(1) + g.dialect.locking()
+// newest reads the newest token of a resource, and locks its row.
+func (g *SQL) newest(ctx context.Context, tx Tx, resource, lock string) (uint64, error) {
+	query := "SELECT token FROM " + g.table + " WHERE resource = " + g.dialect.mark(1) + lock
 	var token int64
-	err := tx.QueryRowContext(ctx, query, name).Scan(&token)
+	err := queryRow(ctx, tx, query, []any{g.dialect.name(resource)}, &token)
 	return uint64(token), err
 }
 
@@ -187,10 +198,16 @@ func (g *SQL) ready(tx Tx) error {
 	if g.err != nil {
 		return g.err
 	}
-	if _, ok := tx.(*sql.DB); ok || tx == nil {
-		return optionError("a claim needs a transaction: pass a *sql.Tx, or a *sql.Conn with one begun")
+	switch t := tx.(type) {
+	case *sql.DB:
+	case *pgxTx:
+		if t.transaction {
+			return nil
+		}
+	case sqlTx:
+		return nil
 	}
-	return nil
+	return optionError("a claim needs a transaction: pass a *sql.Tx, a *sql.Conn with one begun, or a pgx.Tx in fence.Pgx")
 }
 
 func (g *SQL) fail(err error) {

@@ -45,8 +45,9 @@ func (g *SQL) CreateTable() string {
 }
 
 // EnsureTable creates the guard's table if it does not exist. Several nodes may
-// call it at the same time. Errors: ErrInvalid, those of the database.
-func (g *SQL) EnsureTable(ctx context.Context, db *sql.DB) error {
+// call it at the same time. db is a *sql.DB, or a pool of pgx in [Pgx]. Errors:
+// ErrInvalid, those of the database.
+func (g *SQL) EnsureTable(ctx context.Context, db Tx) error {
 	if g.err != nil {
 		return g.err
 	}
@@ -58,7 +59,7 @@ func (g *SQL) EnsureTable(ctx context.Context, db *sql.DB) error {
 	// error to all but one. The caller may also lack the right to create a table that
 	// exists already.
 	var token int64
-	there := db.QueryRowContext(ctx, "SELECT token FROM "+g.table+" WHERE 1 = 0").Scan(&token)
+	there := queryRow(ctx, db, "SELECT token FROM "+g.table+" WHERE 1 = 0", nil, &token)
 	if errors.Is(there, sql.ErrNoRows) {
 		return nil
 	}
@@ -69,8 +70,8 @@ func (g *SQL) EnsureTable(ctx context.Context, db *sql.DB) error {
 // least 1 min), by the database's clock, and returns their number. A holder
 // that is paused for longer than age is not refused afterwards: a day is enough
 // for most uses. Call it from time to time if resource names come and go, as
-// those of orders do.
-func (g *SQL) Forget(ctx context.Context, db *sql.DB, age time.Duration) (int64, error) {
+// those of orders do. db is as for EnsureTable.
+func (g *SQL) Forget(ctx context.Context, db Tx, age time.Duration) (int64, error) {
 	if g.err != nil {
 		return 0, g.err
 	}
