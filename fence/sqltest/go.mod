@@ -5,6 +5,8 @@ go 1.26.0
 require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/holdfast-go/holdfast v0.0.0
+	github.com/holdfast-go/holdfast/engine/mysql v0.0.0
+	github.com/holdfast-go/holdfast/engine/postgres v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
 	modernc.org/sqlite v1.60.1
 )
@@ -31,4 +33,8 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 )
 
-replace github.com/holdfast-go/holdfast => ../..
+replace (
+	github.com/holdfast-go/holdfast => ../..
+	github.com/holdfast-go/holdfast/engine/mysql => ../../engine/mysql
+	github.com/holdfast-go/holdfast/engine/postgres => ../../engine/postgres
+)

@@ -27,6 +27,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if dsn := os.Getenv(sellerDSN); dsn != "" {
+		if err := sell(os.Getenv(sellerDriver), dsn); err != nil {
+			fmt.Fprintln(os.Stderr, "seller:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	code := m.Run()
 	postgres.Stop()
 	maria.Stop()
@@ -38,6 +45,8 @@ type store struct {
 	*sql.DB
 	dialect fence.Dialect
 	guard   *fence.SQL
+	driver  string
+	dsn     string
 }
 
 // onEach runs a test on each database: SQLite, PostgreSQL, MariaDB.
@@ -81,7 +90,7 @@ func open(t *testing.T, d fence.Dialect, driver, dsn string) store {
 	db.SetMaxOpenConns(20)
 	db.SetMaxIdleConns(20)
 	t.Cleanup(func() { _ = db.Close() })
-	s := store{DB: db, dialect: d, guard: fence.NewSQL(d)}
+	s := store{DB: db, dialect: d, guard: fence.NewSQL(d), driver: driver, dsn: dsn}
 	requireNil(t, s.guard.EnsureTable(t.Context(), db))
 	return s
 }
