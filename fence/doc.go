@@ -33,15 +33,16 @@
 //     the same atomic step as the write: your own script ([Redis.Do]) or one
 //     command ([Redis.Command], [Redis.Set], [Redis.Get]).
 //   - [SQL] works inside your own transaction on PostgreSQL, MySQL, MariaDB and
-//     SQLite. [SQL.Claim] stores the newest token in a table of its own and
+//     SQLite, through database/sql or pgx ([Pgx]). [SQL.Claim] stores the newest token in a table of its own and
 //     locks its row until the transaction ends. [SQL.ClaimRow] and [SQL.Update]
-//     store it in a column of your own row.
+//     store it in a column of your own row. [SQL.ClaimShared] is for readers.
 //
 // # What fencing does not do
 //
 // It orders holders that exclude each other: those of a mutex, or the writers
 // of an RWMutex. Holders of a semaphore, and readers, hold their leases at the
-// same time, and a claim by one would refuse others whose leases are valid.
+// same time, and a claim by one would refuse others whose leases are valid;
+// readers use [SQL.ClaimShared].
 //
 // It protects only what is written through it. A write without the token, or to
 // a store that was not claimed, is not covered. A holder that was refused must

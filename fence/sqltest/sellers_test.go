@@ -90,7 +90,7 @@ func runSeller(db store) (sold, refused, stops int, err error) {
 		_, werr := io.WriteString(in, "go\n")
 		err = errors.Join(err, werr)
 		if stop {
-			time.Sleep(2 * sellerTTL) // how long it is stopped
+			<-time.After(2 * sellerTTL) // how long it is stopped
 			err = errors.Join(err, cmd.Process.Signal(syscall.SIGCONT))
 		}
 	}
