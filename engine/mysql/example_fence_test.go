@@ -16,7 +16,7 @@ import (
 // The locks and the data are in one database. The transaction that writes claims the lease's
 // token first, so it cannot commit after a newer holder has claimed.
 func Example_fence() {
-	server, err := sqlservers.LaunchMariaDB() // your server
+	server, err := sqlservers.LaunchMySQL() // your server
 	if err != nil {
 		log.Fatal(err)
 	}
