@@ -152,7 +152,7 @@ func TestServerEndsATransactionThatIdles(t *testing.T) {
 		defer conn.Close()
 		timeout := "SET idle_in_transaction_session_timeout = '1s'"
 		if db.driver == "mysql" {
-			timeout = "SET idle_transaction_timeout = 1" // MariaDB
+			timeout = "SET wait_timeout = 1"
 		}
 		_, err = conn.ExecContext(t.Context(), timeout)
 		requireNil(t, err)
