@@ -13,17 +13,18 @@ import (
 )
 
 // A document is what a store keeps of one resource: the time at which it can be
-// forgotten, the clients of its parties, the stamps of its leases and their ages if
-// the store has no clock, and the state of its queue.
+// forgotten, the clients of its parties, the stamps of its leases with their ages and
+// witnesses if the store has no clock, and the state of its queue.
 type document struct {
 	state   queue.Record
 	clients map[string]engine.Client // by client ID
 	stamps  []uint64                 // of the state's holders; empty if the store has a clock
 	ages    []queue.Time             // for how long each stamp was there, at least, when the document was made
+	notes   []note                   // of the witnesses of the stamps
 }
 
 const (
-	documentVersion = 1
+	documentVersion = 2
 	// forgetAt is where the 8 bytes of the time to forget are. The rest says
 	// whether a document has changed.
 	forgetAt   = 1
@@ -49,6 +50,7 @@ func (d *document) encode() []byte {
 	for _, a := range d.ages {
 		b = binary.AppendUvarint(b, uint64(a))
 	}
+	b = appendNotes(b, d.notes)
 	return queue.AppendRecord(b, d.state)
 }
 
@@ -133,6 +135,7 @@ func decode(b []byte) (*document, error) {
 	for range d.stamps {
 		d.ages = append(d.ages, queue.Time(r.uvarint()))
 	}
+	d.notes = r.notes(len(d.stamps))
 	if r.failed {
 		return nil, errDocument
 	}

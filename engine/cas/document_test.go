@@ -18,7 +18,7 @@ func full() *document {
 			Waiters: []queue.Waiter{{ID: "b.1", Weight: 1, TTL: 15_000_000, Since: 6}},
 		},
 		clients: map[string]engine.Client{"a": {ID: "a", Name: "stockd", Host: "node-1", PID: 4242}, "b": {ID: "b", PID: -1}},
-		stamps:  []uint64{3}, ages: []queue.Time{12},
+		stamps:  []uint64{3}, ages: []queue.Time{12}, notes: []note{{witness: "w", proves: 15_000_000}},
 	}
 }
 

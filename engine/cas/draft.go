@@ -32,6 +32,7 @@ type draft struct {
 // draft applies operations to the document of a resource as it was last seen. The results
 // are in the operations.
 func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
+	e.believe(w, ops)
 	at, err := e.instant(context.Background())
 	if err != nil {
 		return nil, err
@@ -70,6 +71,7 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	unpad(was, &is.state, at.pad)
 	w.swept = is.state.Swept
 	e.stamp(was, is, given, touched, now)
+	is.note(ops)
 	d := &draft{document: is, bytes: is.encode(), messages: messages(w.key.Prefix, ops, now), instant: at}
 	if d.changed = len(d.messages) > 0 || !sameDocument(d.bytes, before); !d.changed {
 		return d, nil
@@ -134,12 +136,14 @@ func (e *Engine) stamp(was, is *document, given map[string]queue.Time, touched m
 	}
 	before := was.places()
 	is.stamps, is.ages = make([]uint64, len(is.state.Holders)), make([]queue.Time, len(is.state.Holders))
+	is.notes = make([]note, len(is.state.Holders))
 	for i := range is.state.Holders {
 		h := &is.state.Holders[i]
 		b, old := before[h.ID]
 		switch {
 		case old && h.Deadline == given[h.ID] && !touched[h.ID]:
 			h.Deadline, is.stamps[i], is.ages[i] = was.state.Holders[b].Deadline, was.stamps[b], was.ages[b]
+			is.notes[i] = was.notes[b]
 		case old:
 			h.Deadline, is.stamps[i] = h.Deadline-now, max(was.stamps[b]+1, uint64(now))
 		default:

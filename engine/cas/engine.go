@@ -22,12 +22,13 @@ const DefaultTimeout = 5 * time.Second
 // closed, has no goroutines while it is not used, and shares its locks with every
 // engine on the same store.
 type Engine struct {
-	store   DocumentStore
-	timed   bool       // the store is a TimedStore
-	lagging bool       // the store is a LaggingStore
-	paced   PacedStore // nil if the store is none
-	timeout time.Duration
-	params  queue.Params
+	store     DocumentStore
+	timed     bool         // the store is a TimedStore
+	lagging   bool         // the store is a LaggingStore
+	paced     PacedStore   // nil if the store is none
+	witnesses WitnessStore // nil if the store is none
+	timeout   time.Duration
+	params    queue.Params
 
 	clock   clockEstimate
 	writers writers
@@ -52,6 +53,7 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	_, e.timed = s.(TimedStore)
 	_, e.lagging = s.(LaggingStore)
 	e.paced, _ = s.(PacedStore)
+	e.witnesses, _ = s.(WitnessStore)
 	e.writers.all = make(map[Key]*writer)
 	e.polls.latest, e.polls.asked = make(map[string]poll), make(map[string]int)
 	e.beats.own = make(map[Address]*beat)
@@ -71,7 +73,7 @@ func (e *Engine) Check() error {
 
 // Acquire implements engine.Engine.
 func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	op := &operation{id: r.ID, client: r.Client, urgent: r.Yields.ID != "", apply: func(q *queue.Queue, at instant) queue.Answer {
+	op := &operation{id: r.ID, client: r.Client, joins: true, urgent: r.Yields.ID != "", apply: func(q *queue.Queue, at instant) queue.Answer {
 		request := translate.Request(r)
 		request.TTL += at.pad
 		return q.Acquire(request, at.now)
@@ -86,6 +88,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	if err := e.do(ctx, r.Resource, op); err != nil {
 		return engine.Answer{}, err
 	}
+	e.leave(ctx, r.Resource, op)
 	if op.waiting() {
 		e.waits(r.Resource.Prefix, op.line, op.answer.Position)
 		e.beat(ctx, Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(op.line)})
@@ -128,9 +131,14 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 // Release implements engine.Engine.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	e.waits(r.Resource.Prefix, r.ID, -1)
-	return e.do(ctx, r.Resource, &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
+	op := &operation{id: r.ID, urgent: true, leaves: r.Withdraw, apply: func(q *queue.Queue, at instant) queue.Answer {
 		return q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), at.now)
-	}})
+	}}
+	if err := e.do(ctx, r.Resource, op); err != nil {
+		return err
+	}
+	e.leave(ctx, r.Resource, op)
+	return nil
 }
 
 // Resize implements engine.Engine.

@@ -18,6 +18,9 @@ type operation struct {
 	client  *engine.Client // of the party; nil if the operation adds none
 	broken  string         // the ID that an operator breaks
 	unmarks bool           // an operator breaks the mark
+	joins   bool           // it acquires, so it depends on whether the holders are dead
+	leaves  bool           // it withdraws a waiter
+	witness *witness       // to note in the document
 	urgent  bool           // others may wait for it, so it is not put off after a conflict
 	apply   func(q *queue.Queue, at instant) queue.Answer
 
@@ -34,6 +37,7 @@ type operation struct {
 type operationResult struct {
 	answer queue.Answer
 	holder engine.Client // of answer.Holder
+	left   []sighted     // leases of which nobody else will know for how long they have been seen
 	instant
 	err error
 }
@@ -92,6 +96,11 @@ func (op *operation) shorten(at queue.Time) {
 // waiting reports whether the party is in the line now.
 func (op *operation) waiting() bool {
 	return op.answer.Status == queue.Queued || op.answer.Status == queue.Busy && op.line != ""
+}
+
+// over reports whether the party does not look at the resource any more, although others hold it.
+func (op *operation) over() bool {
+	return op.leaves || op.joins && op.answer.Status == queue.Busy && op.line == ""
 }
 
 // amend corrects the answer to a break that had an effect before its outcome was lost.

@@ -51,6 +51,26 @@ type TimedStore interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// A WitnessStore is a DocumentStore without a clock that can show that a time has passed, also to
+// processes that were not there when it began. A witness is something in the store that vanishes by
+// itself after a while. The engine makes one for a lease that it sees for the first time, and writes its name
+// into the document: if it has vanished and the lease was not renewed, that while has passed.
+type WitnessStore interface {
+	DocumentStore
+
+	// Witness makes a witness and returns its name, of at most 64 bytes, which no other
+	// witness ever has, and for how long it lasts at least: d, or less if the store makes none
+	// for so long. That counts from a moment of the call, on monotonic clocks of the servers, which
+	// may begin anew when servers change. Nothing else ends a witness, and it
+	// vanishes soon after. An error means that there may be a witness that is not used.
+	Witness(ctx context.Context, prefix string, d time.Duration) (name string, lasts time.Duration, err error)
+
+	// Vanished reports which witnesses below a prefix have vanished, in the order of their names. All of
+	// these were returned by Witness before the call. If the data of the store was copied to another one, it
+	// reports of none that it has vanished, or of those that have vanished in either.
+	Vanished(ctx context.Context, prefix string, names []string) ([]bool, error)
+}
+
 // A LaggingStore is a DocumentStore of which a Read may, rarely, return a document that was replaced
 // before the call began. Nothing that excludes others follows from its reads: a
 // waiter does not rely on a message of its grant together with an earlier poll, and

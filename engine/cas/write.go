@@ -206,6 +206,9 @@ func (e *Engine) finish(w *writer, ops []*operation) {
 			op.shorten(shown)
 		}
 		e.polls.note(op, w.key, shown)
+		if e.witnesses != nil && op.over() {
+			op.left = w.left()
+		}
 		close(op.done)
 	}
 }

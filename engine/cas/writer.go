@@ -13,6 +13,7 @@ const idle = time.Minute
 // time runs it; see Engine.write.
 type writer struct {
 	key     Key
+	since   time.Time    // when this process began to look at the resource
 	pending []*operation // guarded by writers.mu
 	running bool         // guarded by writers.mu
 	used    time.Time    // guarded by writers.mu
@@ -94,7 +95,7 @@ func (ws *writers) get(key Key) *writer {
 	w := ws.all[key]
 	if w == nil {
 		ws.sweep()
-		w = &writer{key: key}
+		w = &writer{key: key, since: time.Now()}
 		ws.all[key] = w
 	}
 	return w

@@ -48,6 +48,7 @@ func Run(t *testing.T, open func(t testing.TB) cas.DocumentStore) {
 		{"ContextEndedBefore", contextEndedBefore},
 		{"ClockRuns", clockRuns},
 		{"AgeIsNotTooHigh", ageIsNotTooHigh},
+		{"WitnessesLastAndVanish", witnessesLastAndVanish},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.run(&scene{T: t, store: open(t), ctx: t.Context(), prefix: "castest " + rand.Text()})
@@ -514,5 +515,48 @@ func ageIsNotTooHigh(s *scene) {
 				s.Errorf("revision %d, made at most %v ago, is said to be %v old at least", d.Rev, most, d.Age)
 			}
 		}
+	}
+}
+
+// witnessesLastAndVanish: a witness is there for as long as it was said to last, and then it vanishes.
+func witnessesLastAndVanish(s *scene) {
+	store, ok := s.store.(cas.WitnessStore)
+	if !ok {
+		return
+	}
+	began := time.Now()
+	var names []string
+	var ends []time.Time
+	for _, d := range []time.Duration{time.Hour, time.Second, 3 * time.Second} {
+		sent := time.Now()
+		name, lasts, err := store.Witness(s.ctx, s.prefix, d)
+		if err != nil || lasts <= 0 || name == "" || len(name) > 64 || slices.Contains(names, name) {
+			s.Fatalf("a witness for %v: %q, which lasts for %v, %v", d, name, lasts, err)
+		}
+		names, ends = append(names, name), append(ends, sent.Add(lasts))
+	}
+	for asked := []int{0, 1, 2}; len(asked) > 1; time.Sleep(20 * time.Millisecond) {
+		some := make([]string, len(asked))
+		for i, n := range asked {
+			some[i] = names[n]
+		}
+		vanished, err := store.Vanished(s.ctx, s.prefix, some)
+		if err != nil || len(vanished) != len(some) {
+			s.Fatalf("of %d witnesses: %v, %v", len(some), vanished, err)
+		}
+		now := time.Now()
+		asked = slices.DeleteFunc(asked, func(n int) bool {
+			over := vanished[slices.Index(some, names[n])]
+			if over && now.Before(ends[n]) {
+				s.Errorf("witness %d vanished %v too early", n, ends[n].Sub(now))
+			}
+			return over
+		})
+		if now.Sub(began) > 2*time.Minute {
+			s.Fatalf("after %v the witnesses %v are still there", now.Sub(began), asked)
+		}
+	}
+	if _, err := store.Vanished(s.ctx, s.prefix, nil); err != nil {
+		s.Errorf("of no witness: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package castest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"io"
 	"iter"
 	"sync"
@@ -18,6 +19,7 @@ type Memory struct {
 	docs      map[cas.Key]kept
 	rev       uint64
 	listeners map[cas.Address]map[*receiver]bool
+	witnesses map[string]time.Time // when they vanish
 }
 
 type kept struct {
@@ -27,7 +29,7 @@ type kept struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{docs: make(map[cas.Key]kept), listeners: make(map[cas.Address]map[*receiver]bool)}
+	return &Memory{docs: make(map[cas.Key]kept), listeners: make(map[cas.Address]map[*receiver]bool), witnesses: make(map[string]time.Time)}
 }
 
 // Wipe deletes all documents.
@@ -35,6 +37,7 @@ func (m *Memory) Wipe() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	clear(m.docs)
+	clear(m.witnesses)
 }
 
 // Aged is a Memory that knows how old its documents are.
@@ -66,6 +69,39 @@ func (a Aged) age(k cas.Key, rev uint64) time.Duration {
 		return time.Since(d.made)
 	}
 	return 0
+}
+
+// Witnessing is a Memory that makes witnesses.
+type Witnessing struct {
+	*Memory
+	// Clock shows the time by which they last.
+	Clock func() time.Time
+}
+
+// Witness implements cas.WitnessStore.
+func (w Witnessing) Witness(ctx context.Context, _ string, d time.Duration) (name string, lasts time.Duration, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", 0, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name = rand.Text()
+	w.witnesses[name] = w.Clock().Add(d)
+	return name, d, nil
+}
+
+// Vanished implements cas.WitnessStore.
+func (w Witnessing) Vanished(ctx context.Context, _ string, names []string) ([]bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	vanished := make([]bool, len(names))
+	for i, name := range names {
+		vanished[i] = !w.Clock().Before(w.witnesses[name])
+	}
+	return vanished, nil
 }
 
 // Timed is a Memory with a clock.
