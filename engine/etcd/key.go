@@ -14,6 +14,9 @@ import (
 // inboxes is the letter of the keys that are messages.
 const inboxes cas.Space = 'm'
 
+// witnesses is the letter of the keys that vanish.
+const witnesses cas.Space = 'w'
+
 // folder returns what the keys of a space below a prefix begin with.
 func (s *keyspace) folder(space cas.Space, prefix string) string {
 	return s.namespace + url.PathEscape(prefix) + "/" + string(space) + "/"

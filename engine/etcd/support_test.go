@@ -18,9 +18,11 @@ import (
 	"github.com/holdfast-go/holdfast/engine/etcd"
 	"github.com/holdfast-go/holdfast/internal/etcdservers"
 	"github.com/holdfast-go/holdfast/internal/leaktest"
+	"github.com/holdfast-go/holdfast/internal/trytest"
 )
 
 func TestMain(m *testing.M) {
+	trytest.Main(openProcess)
 	code := m.Run()
 	if all, err := shared(); err == nil {
 		all.Stop()

@@ -275,6 +275,7 @@ func TestEnsemble(t *testing.T) {
 	ensemble := zkservers.StartEnsemble(t, 3)
 	t.Run("ReadIsNotBehind", func(t *testing.T) { readIsNotBehind(t, ensemble) })
 	t.Run("LeaderChanges", func(t *testing.T) { leaderChanges(t, ensemble) })
+	t.Run("WitnessOutlivesLeaders", func(t *testing.T) { witnessOutlivesLeaders(t, ensemble) })
 }
 
 // The work goes on when the leader is killed, and when the next one is paused: nothing that was

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/leaktest"
+	"github.com/holdfast-go/holdfast/internal/trytest"
 	"github.com/holdfast-go/holdfast/internal/zkservers"
 )
 
@@ -22,6 +23,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	trytest.Main(openProcess)
 	code := m.Run()
 	if shared.server != nil {
 		shared.server.Stop()

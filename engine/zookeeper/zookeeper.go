@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 
@@ -37,6 +38,21 @@ func WithRoot(path string) Option { return func(s *store) { s.root = path } }
 // Every client needs all permissions but admin. Znodes that exist keep their ACL.
 func WithACL(acl ...zk.ACL) Option { return func(s *store) { s.acl = slices.Clone(acl) } }
 
+// WithDialer sets how the engine connects to a server for sessions of its own, of which a TryLock opens one now and
+// then (see "Time"; default net.DialTimeout). Give it what zk.WithDialer was given, if that is for TLS.
+func WithDialer(dial zk.Dialer) Option { return func(s *store) { s.dial = dial } }
+
+// WithAuth adds credentials to sessions of the engine's own. Give it what zk.Conn.AddAuth was given.
+func WithAuth(scheme string, auth []byte) Option {
+	return func(s *store) { s.credentials = append(s.credentials, credentials{scheme, slices.Clone(auth)}) }
+}
+
+// credentials are those of a session.
+type credentials struct {
+	scheme string
+	auth   []byte
+}
+
 // New returns an engine on a connection of the caller, which may be used for other things at the
 // same time. The connection may be without a session yet: calls wait for it.
 func New(conn *zk.Conn, opts ...Option) *Engine {
@@ -50,6 +66,9 @@ type store struct {
 	root string
 	acl  []zk.ACL
 
+	dial        zk.Dialer // for sessions of its own
+	credentials []credentials
+
 	shown    shownChanges
 	large    largeDocuments
 	calls    chan struct{} // a slot for each call under way
@@ -60,7 +79,7 @@ type store struct {
 
 func newStore(conn *zk.Conn, opts ...Option) *store {
 	s := &store{
-		conn: conn, root: "/holdfast", acl: zk.WorldACL(zk.PermAll),
+		conn: conn, root: "/holdfast", acl: zk.WorldACL(zk.PermAll), dial: net.DialTimeout,
 		calls: make(chan struct{}, callsAtOnce), posts: make(chan struct{}, postsAtOnce),
 		sweeping: make(chan struct{}, 1), sweepNow: func() bool { return rand.N(sweepInterval) == 0 },
 	}

@@ -103,7 +103,7 @@ func strangers(graph []listed, driver bool) []string {
 func TestCommandGraph(t *testing.T) {
 	for _, p := range goList(t, "cmd/holdfast") {
 		dir, own := home(p.ImportPath)
-		if p.ImportPath == "testing" || own && (within(dir, "lab") || within(dir, "bench") || within(dir, "internal/redistest") || within(dir, "internal/sqlservers") || within(dir, "internal/zkservers") || within(dir, "internal/etcdservers")) {
+		if p.ImportPath == "testing" || own && (within(dir, "lab") || within(dir, "bench") || within(dir, "internal/redistest") || within(dir, "internal/sqlservers") || within(dir, "internal/zkservers") || within(dir, "internal/etcdservers") || within(dir, "internal/trytest")) {
 			t.Errorf("%s is linked into the command", p.ImportPath)
 		}
 	}
