@@ -14,15 +14,15 @@ import (
 // condName is the resource of the condition "ready" of the mutex "x".
 const condName = "x#cond:ready"
 
-// condStep is one line of a program of waiters and signallers.
+// condStep is one step of a condProgram.
 type condStep struct {
 	Do     string
 	Client int
-	Pick   int           // which of the waiters
+	Pick   int           // of the waiters, modulo their number
 	Sleep  time.Duration // after the step
 }
 
-// condProgram is a program whose only faults are lost wake-ups.
+// condProgram is a script of waits and signals. Its only faults are lost wake-ups.
 type condProgram []condStep
 
 func drawCond(t *random.T, least int) Script {
@@ -37,20 +37,18 @@ func drawCond(t *random.T, least int) Script {
 	}), least, 30).Draw(t, "program"))
 }
 
-// condRun runs a program and its model: the waiters in order.
+// condRun runs a condProgram and its model: the waiters in order, by number.
 type condRun struct {
 	exclusive
-	waiting   []int // the waiters of the model, first come first
-	woken     map[int]bool
-	cancelled map[int]bool // cancelled
+	waiting   []int        // in the order of their waits
+	woken     map[int]bool // signalled in the model
+	cancelled map[int]bool
 	cancel    []context.CancelFunc
-	ended     map[int]error // what the waits returned
+	ended     map[int]error // results of the waits that have returned
 }
 
-func (r *condRun) mutex(client int) *holdfast.Mutex {
-	// A lease must not run out, since nothing here is a fault of the mutex.
-	return r.clients[client].Mutex("x")
-}
+// mutex has the default TTL in every environment, since its leases must not expire.
+func (r *condRun) mutex(client int) *holdfast.Mutex { return r.clients[client].Mutex("x") }
 
 func (r *condRun) cond(client int) *holdfast.Cond { return r.mutex(client).Cond("ready") }
 
@@ -76,8 +74,8 @@ func (r *condRun) wait(client int) {
 	})
 }
 
-// awaitWaiters waits until the store has the waiters of the model, all renewed lately: a
-// signal also wakes the waiter behind one that seems dead.
+// awaitWaiters waits until the store has as many waiters as the model, all renewed lately: a
+// signal to a waiter that may be dead also wakes the next one.
 func (r *condRun) awaitWaiters(s condStep) {
 	same := func() bool {
 		st := r.snapshot(condName)
@@ -115,20 +113,20 @@ func (r *condRun) do(s condStep) {
 			r.cancel[id]()
 			r.cancelled[id], r.waiting = true, slices.Delete(r.waiting, i, i+1)
 		}
-	case "drop signals": // and nothing else: the mutex is handed off at once
+	case "drop signals": // but not the grants of the mutex
 		r.nets[s.Client].Set(func() {
 			r.nets[s.Client].OnWake = func(w engine.Wakeup) bool { return w.Kind != engine.WakeBroken }
 		})
 	case "heal":
 		r.nets[s.Client].Set(func() { r.nets[s.Client].OnWake = nil })
 	}
-	r.awaitWaiters(s) // the waiters are in the queue now
+	r.awaitWaiters(s)
 	<-time.After(s.Sleep)
 	r.awaitWaiters(s)
 }
 
-// compare checks the waits that have returned against the model, after the time of a
-// renewal.
+// compare checks which waits have returned. It first waits for a renewal, by which a waiter
+// finds a signal whose wake-up was lost.
 func (r *condRun) compare() {
 	<-time.After(1100 * time.Millisecond)
 	r.Eventually(func() bool {
@@ -152,8 +150,8 @@ func (r *condRun) compare() {
 	}
 }
 
-// Play checks that signals wake the waiters of the model in its order, also if their
-// wake-ups get lost, that no wait hangs and that nothing is left.
+// Play checks that signals wake the waiters in the order of the model even if wake-ups are
+// lost, that no wait hangs, and that nothing is left in the store.
 func (p condProgram) Play(s *Environment) []string {
 	r := &condRun{woken: map[int]bool{}, cancelled: map[int]bool{}, ended: map[int]error{}}
 	r.openClients(s, 3)
@@ -161,7 +159,7 @@ func (p condProgram) Play(s *Environment) []string {
 	for _, st := range p {
 		r.do(st)
 		if time.Since(start) > holdfast.CondTimeout/2 || len(r.wrong) > 0 || r.disturbed() {
-			break // a longer wait may return by itself
+			break // after the timeout waits return without a signal
 		}
 	}
 	r.compare()

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// condFaults is a program of faults around producers and consumers.
+// condFaults is a script of faults for producers and consumers.
 type condFaults []step
 
 func drawCondFaults(t *random.T, least int) Script {
@@ -22,13 +22,13 @@ func drawCondFaults(t *random.T, least int) Script {
 	}), least, 20).Draw(t, "program"))
 }
 
-// condFaultRun is producers and consumers of items behind faulty networks.
+// condFaultRun runs a producer and consumers of items behind faulty networks.
 type condFaultRun struct {
 	condRun
 	stock, taken int
 }
 
-// lockWhen locks the mutex when ready holds, whatever goes wrong.
+// lockWhen acquires the mutex when ready holds. It retries after every error.
 func (s *condFaultRun) lockWhen(client int, ready func() bool) *holdfast.Lease {
 	ctx := context.Background()
 	m := s.clients[client].Mutex("x", s.ttl(holdfast.DefaultTTL))
@@ -46,14 +46,15 @@ func (s *condFaultRun) lockWhen(client int, ready func() bool) *holdfast.Lease {
 	}
 }
 
-func (s *condFaultRun) locked(what func() bool) bool {
+// locked evaluates a condition of the data.
+func (s *condFaultRun) locked(holds func() bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return what()
+	return holds()
 }
 
-// update is what a holder does. The data has a mutex of its own besides, since a process
-// that was stalled may come late.
+// update changes the data. A mutex of the process guards the data too, since in real time a
+// holder that was stalled may change it after the end of its lease.
 func (s *condFaultRun) update(by func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +68,8 @@ func (s *condFaultRun) signal(client int) {
 	}
 }
 
-// Play has consumers on the clients 0 and 1 take items that client 2 puts, under faults.
-// No caller may hang for longer than holdfast.CondTimeout.
+// Play runs consumers on clients 0 and 1 and a producer on client 2, under faults. It checks
+// that no caller hangs for longer than holdfast.CondTimeout.
 func (p condFaults) Play(st *Environment) []string {
 	s := &condFaultRun{}
 	s.openClients(st, 3)
@@ -102,14 +103,14 @@ func (p condFaults) Play(st *Environment) []string {
 	return s.close("x", condName)
 }
 
-// awaitTaken waits until all items are taken. If that is late, it adds items, so that the
-// script ends.
+// awaitTaken waits until all items are taken. If that takes too long, it records a failure
+// and adds items, so that the script ends.
 func (s *condFaultRun) awaitTaken(all int) {
 	done := func() bool { return s.locked(func() bool { return s.taken == all }) }
 	if s.virtual() {
 		s.elapse(holdfast.CondTimeout + 15*time.Second)
 	}
-	for range 3 { // in real time, one wait is shorter than the timeout
+	for range 3 { // in real time, one Eventually is shorter than CondTimeout
 		if s.Eventually(done) {
 			return
 		}

@@ -1,10 +1,10 @@
-// Package primitivetest holds a model and random programs for each primitive of
+// Package primitivetest has a model and random programs for each primitive of
 // Holdfast. A program runs several clients of one store, each behind a network of
-// its own that delays, loses and cuts, and compares the answers with the model: how
-// many may hold at once, in which order, with which tokens, how often something may
-// succeed, and what is left at the end.
+// its own that delays and loses messages and refuses connections. It compares the results
+// with the model: how many may hold at once, in which order, with which tokens, how often
+// a call may succeed, and that nothing is left at the end.
 //
-// The same programs run in an Environment of virtual time, on the memory engine in a
-// bubble of testing/synctest, and in one of real time, on a real Redis, where they
-// run faster. The package is for tests only.
+// The same programs run in an Environment of virtual time, on engines inside a bubble of
+// testing/synctest, and in one of real time, on a real Redis, with shorter times. The
+// package is for tests only.
 package primitivetest

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// electionProgram is a program of candidates.
+// electionProgram is a script of candidates.
 type electionProgram []step
 
 func drawElection(t *random.T, least int) Script {
@@ -23,17 +23,17 @@ func drawElection(t *random.T, least int) Script {
 	}), least, 40).Draw(t, "program"))
 }
 
-// electionRun runs candidates and observers, and checks the promises; see exclusive.
+// electionRun runs candidates, which exclusive checks, and observers.
 type electionRun struct {
 	exclusive
-	observers []uint64 // the newest token each has seen
+	observers []uint64 // the highest token that the observer of each client has seen
 }
 
 func (w *electionRun) election(s step) *holdfast.Election {
 	return w.clients[s.Client].Election("x", w.options(s)...)
 }
 
-// campaign reports whether it led.
+// campaign campaigns, holds the lease and releases it. It reports whether it was elected.
 func (w *electionRun) campaign(s step) bool {
 	var l *holdfast.Lease
 	err := w.bounded(s, func(ctx context.Context) (err error) {
@@ -47,11 +47,11 @@ func (w *electionRun) campaign(s step) bool {
 		return false
 	}
 	w.hold(l, s.Hold)
-	_ = l.Release(context.Background()) // it may be lost, unreachable or done
+	_ = l.Release(context.Background()) // the lease may be lost, or the store unreachable
 	return true
 }
 
-// errEnough ends some of the Leads.
+// errEnough is the error by which some calls of Lead end.
 var errEnough = errors.New("enough")
 
 func (w *electionRun) lead(s step) {
@@ -104,7 +104,7 @@ func (w *electionRun) do(s step) {
 	case "lead":
 		w.actors.Go(func() { w.lead(s) })
 	case "pause":
-		// As if the machine had stopped: what it sends arrives when it runs again.
+		// Requests arrive after the pause, as those of a paused machine do.
 		w.nets[s.Client].Slow(w.span(s.Hold), 0)
 		w.actors.Go(func() {
 			w.elapse(s.Hold)

@@ -9,30 +9,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// Environment is where one script runs: a store, and the scale of its time.
+// Environment is where one script runs: a store, and the scale of time.
 type Environment struct {
-	// Store is the operator's engine, which no fault cuts off.
+	// Store is the engine of the test itself and of operators. It has no faults.
 	Store engine.Engine
 	// Node returns the engine of one more client of the store.
 	Node func() engine.Engine
 	// Prefix separates scripts that run on one store at once.
 	Prefix string
-	// Pace divides the times of a script, but not the TTLs that it relies on. No TTL
-	// becomes shorter than holdfast.MinTTL.
+	// Pace divides the times of a script, but not the TTLs of leases that must not expire.
+	// No TTL becomes shorter than holdfast.MinTTL.
 	Pace int
-	// Late is how much later than expected an event may come without a stall.
+	// Late is how much later than expected an event may happen without a stall.
 	Late time.Duration
-	// Stalled is the longest stall of the store, or of this process, since the script
-	// began: a fault that no script plans.
+	// Stalled returns the longest stall of the store or of this process since the script
+	// began. Stalls are faults that are not part of the script.
 	Stalled func() time.Duration
-	// Idle returns when all callers are blocked, if that can be known.
+	// Idle returns when all callers are blocked; in real time, where this cannot be
+	// detected, at once.
 	Idle func()
-	// Eventually waits until a condition holds without further steps, and reports
-	// whether it does.
+	// Eventually waits until a condition holds, and reports whether it does.
 	Eventually func(holds func() bool) bool
 }
 
-// BubbleEnvironment is one in a bubble of testing/synctest, on a store inside it.
+// BubbleEnvironment returns an environment of virtual time. It is called in a bubble of
+// testing/synctest, with a store of that bubble.
 func BubbleEnvironment(store engine.Engine) *Environment {
 	return &Environment{
 		Store: store, Node: func() engine.Engine { return store }, Prefix: holdfast.DefaultPrefix,
@@ -49,22 +50,22 @@ func BubbleEnvironment(store engine.Engine) *Environment {
 // must never happen.
 func (s *Environment) disturbed() bool { return s.Stalled() > 400*time.Millisecond }
 
-// late is how much later than expected an event may come.
+// late returns how much later than expected an event may happen.
 func (s *Environment) late() time.Duration { return s.Late + 2*s.Stalled() }
 
 // virtual reports whether time passes only in the steps of the script.
 func (s *Environment) virtual() bool { return s.Pace == 1 }
 
-// span scales a time of a script.
+// span scales a duration of a script.
 func (s *Environment) span(d time.Duration) time.Duration { return d / time.Duration(s.Pace) }
 
-// ttl is the option of a TTL that may run out.
+// ttl returns the option for a TTL of a script, which may expire.
 func (s *Environment) ttl(d time.Duration) holdfast.LockOption { return holdfast.WithTTL(s.ttlOf(d)) }
 
 // ttlOf scales a TTL of a script.
 func (s *Environment) ttlOf(d time.Duration) time.Duration { return max(holdfast.MinTTL, s.span(d)) }
 
-// elapse waits for a time of a script.
+// elapse waits for a duration of a script.
 func (s *Environment) elapse(d time.Duration) { <-time.After(s.span(d)) }
 
 func (s *Environment) resource(name string) engine.Resource {
@@ -78,7 +79,7 @@ type Script interface {
 	Play(s *Environment) (wrong []string)
 }
 
-// drawer draws a script of at least so many steps.
+// drawer draws a script of at least the given number of steps.
 type drawer func(t *random.T, least int) Script
 
 // Program draws the scripts for one promise of a primitive.
@@ -87,21 +88,21 @@ type Program struct {
 	draw drawer
 }
 
-// Draw draws a script, half of the time a long one: the failure of a short one is easier
-// to read.
+// Draw draws a script. Half of the scripts are long; the failure of a short one is easier to
+// read.
 func (p Program) Draw(t *random.T) Script {
 	return p.draw(t, random.SampledFrom([]int{1, longLeast}).Draw(t, "least"))
 }
 
-// Seeded returns the script of a seed, a long one.
+// Seeded returns the script of a seed. It is long.
 func (p Program) Seeded(seed int) Script {
 	return random.Custom(func(t *random.T) Script { return p.draw(t, longLeast) }).Seeded(uint64(seed))
 }
 
-// longLeast is how many steps a long script has at least.
+// longLeast is the least number of steps of a long script.
 const longLeast = 12
 
-// Programs returns those of all primitives.
+// Programs returns the programs of all primitives.
 func Programs() []Program {
 	return []Program{
 		{"mutex/faults", drawMutex},

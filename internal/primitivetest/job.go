@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// jobStep is one call of Run of a job, or a fault.
+// jobStep is one step of a jobProgram: a call of Run, or a fault.
 type jobStep struct {
 	step
 	Fail bool
 }
 
-// jobProgram is a program of nodes that run one job, with or without RetryFailed.
+// jobProgram is a script of clients that run one job, with or without RetryFailed.
 type jobProgram struct {
 	Retry bool
 	Steps []jobStep
@@ -37,24 +37,25 @@ func drawJob(t *random.T, least int) Script {
 }
 
 const (
-	// jobPeriod and jobTTL are those of the job, in a script's time.
+	// jobPeriod and jobTTL are durations of a script.
 	jobPeriod = 10 * time.Second
 	jobTTL    = 2 * time.Second
-	// jobAhead is by how much the store's clock differs from that of the nodes.
+	// jobAhead is how far the store's clock is ahead of that of the clients.
 	jobAhead = 3*time.Hour + 7*time.Second
 )
 
 // slotRecord is one slot in the model.
 type slotRecord struct {
-	began   int
-	done    int // runs that succeeded
-	unclear int // runs whose fn returned nil and whose outcome in the store is unknown
-	top     uint64
-	open    *holdfast.Lease
+	began   int             // runs that began
+	done    int             // runs that succeeded
+	unclear int             // runs whose fn returned nil and whose outcome in the store is unknown
+	top     uint64          // highest token
+	open    *holdfast.Lease // of the present run
 }
 
-// skippedRun is a Run that reported that the slot needs no run any more.
-type skippedRun struct{ from, to time.Time } // the starts of the slots that it may have been for
+// skippedRun is a call of Run that returned false and nil: its slot needs no run. The slot
+// starts between from and to.
+type skippedRun struct{ from, to time.Time }
 
 // jobRun runs a jobProgram beside its model.
 type jobRun struct {
@@ -66,7 +67,7 @@ type jobRun struct {
 
 func (o *jobRun) period() time.Duration { return o.span(jobPeriod) }
 
-// slotAt is the start of the slot of an instant.
+// slotAt returns the start of the slot at an instant of the clients' clock.
 func (o *jobRun) slotAt(now time.Time) time.Time {
 	return now.Add(jobAhead).UTC().Truncate(o.period())
 }
@@ -88,8 +89,8 @@ func (o *jobRun) job(client int) *holdfast.Job {
 	return o.clients[client].Job("x", opts...)
 }
 
-// begins checks that the run of a slot is alone, comes after no success and, if
-// the job is not to be retried, is the first.
+// begins records that a run begins. It checks that no other run of its slot goes on or has
+// succeeded and, without RetryFailed, that none has begun.
 func (o *jobRun) begins(l *holdfast.Lease) *slotRecord {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +100,7 @@ func (o *jobRun) begins(l *holdfast.Lease) *slotRecord {
 	if s.began > 1 && !o.retry {
 		o.failing("%s begins for the %d. time", name, s.began)
 	}
-	if o.isBroken(l) { // its client has not received the break; fencing covers that
+	if o.isBroken(l) { // only fencing is promised until its client receives the break
 		return s
 	}
 	if other := s.open; other != nil && !o.isBroken(other) && other.Err() == nil && l.Err() == nil {
@@ -115,12 +116,12 @@ func (o *jobRun) begins(l *holdfast.Lease) *slotRecord {
 	return s
 }
 
-// run is one call of Run.
+// run calls Run and checks the result.
 func (o *jobRun) run(sh jobStep) (ran bool, err error) {
 	start := time.Now()
 	first := o.slotAt(start.Add(-clockStep))
 	var s *slotRecord
-	var returned atomic.Bool // that fn did, with nil
+	var returned atomic.Bool // whether fn returned nil
 	wait := o.span(sh.Wait + sh.Hold)
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
@@ -139,7 +140,7 @@ func (o *jobRun) run(sh jobStep) (ran bool, err error) {
 		returned.Store(true)
 		return nil
 	})
-	// A run that has returned nil may take longer, to be marked.
+	// After fn has returned nil, Run may take longer to set the mark.
 	if late := time.Since(start) - wait; late > jobTTL+o.late() {
 		o.fail("Run returned %v after its ctx ended", late)
 	}
@@ -177,9 +178,9 @@ func (o *jobRun) ends(s *slotRecord, l *holdfast.Lease) {
 	}
 }
 
-// checkSkips checks that each Run that reported nothing to do was right: a run of the
-// slot may have succeeded. Without RetryFailed a grant is enough, which may be the
-// caller's own that did not arrive in time.
+// checkSkips checks that for each skippedRun a run of the slot may have succeeded. Without
+// RetryFailed it checks nothing: a grant ends the slot, even a grant to the same caller that
+// did not arrive in time.
 func (o *jobRun) checkSkips() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,7 +196,7 @@ func (o *jobRun) checkSkips() {
 	}
 }
 
-// finish checks that in a new slot exactly one of all the nodes runs.
+// finish checks that in a new slot exactly one client runs the job.
 func (o *jobRun) finish() {
 	now := time.Now()
 	<-time.After(o.slotAt(now).Add(o.period()).Sub(now.Add(jobAhead)) + clockStep)
@@ -221,7 +222,7 @@ func (o *jobRun) finish() {
 
 // Play checks that at most one run of a slot succeeds, that runs of a slot do not overlap,
 // that without RetryFailed only one begins, and that no Run reports a slot as done when
-// it is not. The store's clock differs from that of the nodes.
+// it is not. The store's clock differs from that of the clients.
 func (p jobProgram) Play(st *Environment) []string {
 	o := &jobRun{retry: p.Retry, slots: map[string]*slotRecord{}}
 	o.openClients(st, 3)

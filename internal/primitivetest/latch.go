@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// latchProgram is a program of clients that set a latch, count down and wait.
+// latchProgram is a script of clients that set a latch, count down and wait.
 type latchProgram []step
 
 func drawLatch(t *random.T, least int) Script {
@@ -30,8 +30,8 @@ func drawLatch(t *random.T, least int) Script {
 // latchRun runs a latchProgram.
 type latchRun struct {
 	simulation
-	long, short []*holdfast.Latch // one handle a client, which keeps counts with unknown outcome
-	tasks       atomic.Int64      // each counts down once, with as many calls as it takes
+	long, short []*holdfast.Latch // with a long or a short TTL, by client; a handle keeps counts with unknown outcome
+	tasks       atomic.Int64      // number of tasks; each of them counts down once, with retries
 }
 
 func (g *latchRun) latch(s step) *holdfast.Latch {
@@ -53,7 +53,7 @@ func (g *latchRun) round() (token uint64, full bool) {
 	return token, len(u.Holders) > 0 && len(u.Holders) == u.Capacity
 }
 
-// call makes a call that may fail only by a fault.
+// call makes a call and records a failure if its error is not one that faults cause.
 func (g *latchRun) call(s step, do func(ctx context.Context) error) error {
 	err := g.bounded(s, do)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !g.refused(err, s.Client, engine.ClaimWindow) {
@@ -62,8 +62,8 @@ func (g *latchRun) call(s step, do func(ctx context.Context) error) error {
 	return err
 }
 
-// wait checks that a wait returns only when the count is zero, by the round in the store
-// before it and after it.
+// wait calls Wait and checks that it returns only when the count is zero. It can check that
+// only if the store had the same round before and after the call.
 func (g *latchRun) wait(s step) {
 	before, _ := g.round()
 	err := g.call(s, g.latch(s).Wait)
@@ -77,7 +77,7 @@ func (g *latchRun) wait(s step) {
 	}
 }
 
-// countDown is a task that counts down, with retries.
+// countDown runs a task, which counts down with retries.
 func (g *latchRun) countDown(s step) {
 	g.tasks.Add(1)
 	for range 20 {
@@ -103,7 +103,7 @@ func (g *latchRun) do(s step) {
 		g.actors.Go(func() { g.wait(s) })
 	case "count":
 		g.actors.Go(func() {
-			_ = g.call(s, func(ctx context.Context) error { // any number may be right by now
+			_ = g.call(s, func(ctx context.Context) error { // the count may have changed since
 				_, err := g.latch(s).Count(ctx)
 				return err
 			})
@@ -126,7 +126,7 @@ func (g *latchRun) checkCounts() {
 	}
 }
 
-// startWait starts a Wait; the channel receives its error and when it returned.
+// startWait calls Wait in the background; the channel receives its result.
 func startWait(ctx context.Context, l *holdfast.Latch) <-chan waitResult {
 	got := make(chan waitResult, 1)
 	go func() {
@@ -141,14 +141,14 @@ type waitResult struct {
 	at  time.Time
 }
 
-// finish counts the latch down to zero, and checks that all waits return: not before, and
-// soon.
+// finish counts the latch down to zero, and checks that all waits return soon after that and
+// not before.
 func (g *latchRun) finish() {
-	<-time.After(max(time.Second, g.span(10*time.Second))) // the short TTLs are over
+	<-time.After(max(time.Second, g.span(10*time.Second))) // the short TTLs expire
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	// A handle of its own: a task that ended may have left its count to the next
-	// CountDown of its handle.
+	// This needs a new handle: the next CountDown of a handle repeats a count of the same
+	// handle whose outcome is unknown.
 	l := g.clients[0].Latch("x")
 	if _, err := l.TrySet(ctx, 3); err != nil {
 		g.fail("at the end: %v", err)
@@ -181,10 +181,10 @@ func (g *latchRun) finish() {
 		}
 		cancel()
 	}
-	// The release that made it zero was lost, so the others find it by their polls.
+	// The release after the last count was lost, so the other clients find the zero by polls.
 	zero := time.Now()
 	for i, w := range waiters {
-		if i >= len(waiters)/len(g.long) { // not on its client
+		if i >= len(waiters)/len(g.long) { // of another client than 0
 			g.checkReleased(w, zero)
 		}
 	}
@@ -194,7 +194,8 @@ func (g *latchRun) finish() {
 	}
 }
 
-// countOnce counts down once, by a call whose answers get lost and another one.
+// countOnce makes a CountDown whose answers are lost and a second CountDown, and checks that
+// they count once.
 func (g *latchRun) countOnce(ctx context.Context, l *holdfast.Latch, n int) {
 	net := g.nets[0]
 	net.Set(func() {

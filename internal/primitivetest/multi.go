@@ -11,15 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// multiStep is one caller of a random program: it acquires a set of names, in some
-// order, holds them and releases them.
+// multiStep is one step of a multiProgram: a caller, which acquires several names in some
+// order, holds them and releases them, or a fault.
 type multiStep struct {
 	step
 	Names []string
 }
 
-// multiProgram is a program of callers that acquire several names at once. A calm one
-// has no faults, so that every call must succeed.
+// multiProgram is a script of callers that acquire several names at once. If it is calm, it
+// has no faults, and every call must succeed.
 type multiProgram struct {
 	Calm  bool
 	Steps []multiStep
@@ -54,7 +54,7 @@ type multiRun struct {
 	calm         bool
 	holders      map[string][]*holdfast.Lease
 	top          map[string]uint64
-	brokenTokens []uint64 // tokens of leases that an operator broke: fencing covers those
+	brokenTokens []uint64 // tokens of leases broken by an operator: only fencing is promised for them
 }
 
 func (w *multiRun) granted(l *holdfast.Lease, names []string) {
@@ -92,8 +92,8 @@ func (w *multiRun) released(l *holdfast.Lease) {
 	}
 }
 
-// wait is for how long a caller waits at most. No caller holds for more than 6 s: a wait
-// of an hour, or of half a minute of real time, is a deadlock.
+// wait returns the timeout of a call. No caller holds for more than 6 s, so a call that waits
+// for an hour, or for half a minute of real time, is in a deadlock.
 func (w *multiRun) wait(g multiStep) time.Duration {
 	switch {
 	case g.Do == "withdraw":
@@ -151,7 +151,7 @@ func (w *multiRun) breakOne(name string) {
 		w.brokenTokens = append(w.brokenTokens, t)
 	}
 	w.mu.Unlock()
-	_ = w.Store.Break(context.Background(), s.Resource, engine.Break{ID: s.Holders[0].ID}) // it may have ended meanwhile
+	_ = w.Store.Break(context.Background(), s.Resource, engine.Break{ID: s.Holders[0].ID}) // the lease may have ended meanwhile
 }
 
 func (w *multiRun) do(g multiStep) {
@@ -167,8 +167,8 @@ func (w *multiRun) do(g multiStep) {
 	w.elapse(g.Sleep)
 }
 
-// Play checks for any sets of names in any order that no two callers hold one name, that
-// the tokens of each name increase, that no wait is endless and nothing is left.
+// Play checks for any sets of names in any order that no two callers hold the same name, that
+// the tokens of each name increase, that there is no deadlock, and that nothing is left.
 func (p multiProgram) Play(s *Environment) []string {
 	w := &multiRun{calm: p.Calm, holders: map[string][]*holdfast.Lease{}, top: map[string]uint64{}}
 	w.openClients(s, 3)
@@ -179,7 +179,7 @@ func (p multiProgram) Play(s *Environment) []string {
 	w.actors.Wait()
 	names := []string{"e", "a", "c", "b", "d"}
 	if w.virtual() {
-		w.elapse(10 * time.Second) // requests that were withdrawn in vain end by their TTL
+		w.elapse(10 * time.Second) // attempts whose withdrawal was lost expire
 	}
 	w.calm = true
 	for i := range w.clients { // all names can be acquired again

@@ -9,19 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// mutexProgram is a program of callers of one mutex.
+// mutexProgram is a script of callers of one mutex.
 type mutexProgram []step
 
 func drawMutex(t *random.T, least int) Script {
 	return mutexProgram(random.SliceOfN(random.Custom(drawStep), least, 40).Draw(t, "program"))
 }
 
-// exclusive watches a resource that one caller may hold at a time: no other trust window
-// is open when a caller is granted, and tokens increase.
+// exclusive checks a resource that one caller may hold at a time: at each grant no other
+// trust window is open, and tokens increase.
 type exclusive struct {
 	simulation
-	open []*holdfast.Lease // held by a caller that has not begun to release it
-	top  uint64
+	open []*holdfast.Lease // not released yet
+	top  uint64            // highest token
 }
 
 func (s *Environment) options(st step) []holdfast.LockOption {
@@ -35,7 +35,7 @@ func (s *Environment) options(st step) []holdfast.LockOption {
 	return opts
 }
 
-// ttl is that of the options.
+// ttl returns the TTL that Opts stands for.
 func (st step) ttl() time.Duration {
 	switch st.Opts {
 	case "short":
@@ -46,13 +46,13 @@ func (st step) ttl() time.Duration {
 	return usualTTL
 }
 
-// usualTTL is that of callers without an option.
+// usualTTL is the TTL without an option.
 const usualTTL = 2 * time.Second
 
-// granted checks that no other caller believes to hold the resource now. A lease that an
-// operator broke is left out: until its client receives the break, it may even be handed
-// off there, with tokens that a fence refuses. So is a lease that has ended before its
-// caller could report it, which takes a stall in real time.
+// granted checks that no other lease is valid now. It ignores leases that an operator broke:
+// until the client receives the break, it may even hand them off, with tokens that a fence
+// refuses. It also ignores a lease that has ended already, which a stall can cause in real
+// time.
 func (b *exclusive) granted(l *holdfast.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,8 +77,7 @@ func (b *exclusive) released(l *holdfast.Lease) {
 	b.open = slices.DeleteFunc(b.open, func(o *holdfast.Lease) bool { return o == l })
 }
 
-// hold is what a holder does: it checks that it is alone, and stays until its time is
-// over or its lease is lost.
+// hold checks a lease that was granted, and waits for d or until the lease is lost.
 func (b *exclusive) hold(l *holdfast.Lease, d time.Duration) {
 	b.granted(l)
 	select {
@@ -88,7 +87,7 @@ func (b *exclusive) hold(l *holdfast.Lease, d time.Duration) {
 	b.released(l)
 }
 
-// act is one caller: it locks, holds and releases.
+// act runs one caller: it acquires, holds and releases.
 func (b *exclusive) act(s step) {
 	m := b.clients[s.Client].Mutex("x", b.options(s)...)
 	lock := m.Lock
@@ -112,7 +111,7 @@ func (b *exclusive) act(s step) {
 		cancel()
 	}
 	defer cancel()
-	_ = l.Release(gone) // it may be lost, unreachable or done
+	_ = l.Release(gone) // the lease may be lost, or the store unreachable
 }
 
 func (b *exclusive) do(s step) {
@@ -130,8 +129,8 @@ func (b *exclusive) do(s step) {
 	b.elapse(s.Sleep)
 }
 
-// Play checks that no two hold the mutex at once, that tokens increase, that calls
-// end with their ctx, and that the mutex is free soon after all.
+// Play checks that no two callers hold the mutex at once, that tokens increase, that calls
+// end with their ctx, and that at the end every client can acquire the mutex within 10 s.
 func (p mutexProgram) Play(s *Environment) []string {
 	b := &exclusive{}
 	b.openClients(s, 3)

@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Net is the network between a client and an engine: a test can count the calls, make
-// them fail, delay and cut them. The hook of an operation replaces it and decides whether
-// and when the engine is called; without one, it is. Hooks are changed in Set.
+// Net is the network between a client and an engine. It counts the calls, and a test can make
+// them fail or delay them: if the hook of an operation is set, it is called instead of the
+// engine, which the hook may call. Hooks are changed in Set.
 type Net struct {
 	engine.Engine
 
 	mu    sync.Mutex
 	calls map[string]int
-	// OnAcquire and the like are the hooks.
+	// The hooks, nil by default. A wake-up for which OnWake returns false is lost.
 	OnAcquire func(ctx context.Context, r engine.Request) (engine.Answer, error)
 	OnRenew   func(ctx context.Context, batch []engine.Renewal) []error
 	OnRelease func(ctx context.Context, r engine.Release) error
@@ -30,7 +30,7 @@ type Net struct {
 	// Ahead is added to the engine's clock. Set it before the first call.
 	Ahead time.Duration
 
-	lag      time.Duration
+	lag      time.Duration  // see Lag
 	underway sync.WaitGroup // requests whose callers may have returned
 }
 
@@ -39,7 +39,7 @@ var _ engine.Engine = (*Net)(nil)
 // NewNet returns a network without faults.
 func NewNet(e engine.Engine) *Net { return &Net{Engine: e, calls: make(map[string]int)} }
 
-// Set changes the hooks, while no call reads them.
+// Set calls change, which may change the hooks, while no call reads them.
 func (n *Net) Set(change func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -156,10 +156,11 @@ func each(batch []engine.Renewal, err error) []error {
 	return errs
 }
 
-// ReadTimeout is that of a hung connection.
+// ReadTimeout is how long Hang blocks.
 const ReadTimeout = 3 * time.Second
 
-// Hang is a store that does not answer: it returns when ctx ends, or after ReadTimeout.
+// Hang is the fault of a store that does not respond: it returns an error when ctx ends, or
+// after ReadTimeout.
 func Hang(ctx context.Context) error {
 	select {
 	case <-time.After(ReadTimeout):
@@ -169,10 +170,10 @@ func Hang(ctx context.Context) error {
 	}
 }
 
-// Down is a store that cannot be reached.
+// Down is the fault of a store that is unreachable.
 func Down(context.Context) error { return fmt.Errorf("%w: connection refused", engine.ErrUnavailable) }
 
-// Denied is a store that refuses.
+// Denied is the fault of a store that denies permission.
 func Denied(context.Context) error { return fmt.Errorf("%w: NOPERM", engine.ErrDenied) }
 
 // LoseReplies executes every request and loses every answer.
@@ -197,8 +198,8 @@ func (n *Net) LoseReplies() {
 	})
 }
 
-// Slow delays requests and answers. A request that was sent arrives, even if its caller
-// has returned.
+// Slow delays requests and answers. A request is executed even if its caller has returned
+// meanwhile.
 func (n *Net) Slow(there, back time.Duration) {
 	n.Set(func() {
 		n.lag = max(n.lag, there+back)
@@ -238,7 +239,7 @@ func (n *Net) Lag() time.Duration {
 	return n.lag
 }
 
-// trip delays a request on its way to the engine, and its answer on the way back.
+// trip executes a request after the delay there, and returns after the delay back.
 func (n *Net) trip(ctx context.Context, there, back time.Duration, op func(context.Context)) error {
 	done := make(chan struct{})
 	n.underway.Go(func() {
@@ -259,5 +260,6 @@ func (n *Net) trip(ctx context.Context, there, back time.Duration, op func(conte
 	}
 }
 
-// Arrived waits until all that Slow delays has arrived. The client must be closed.
+// Arrived waits until all requests that Slow delays have been executed. The client must be
+// closed.
 func (n *Net) Arrived() { n.underway.Wait() }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// onceStep is one step of a random program: a call or a fault, and then a pause.
+// onceStep is one step of a onceProgram: a call or a fault, and then a pause.
 type onceStep struct {
 	Do     string // once, cut, heal, break
 	Client int
@@ -19,10 +19,10 @@ type onceStep struct {
 	Keep   time.Duration
 	Hold   time.Duration // how long fn takes
 	Fail   bool
-	Pass   time.Duration
+	Pass   time.Duration // after the step
 }
 
-// onceProgram is a program of work that must be done once.
+// onceProgram is a script of work that must be done once.
 type onceProgram []onceStep
 
 func drawOnce(t *random.T, least int) Script {
@@ -39,22 +39,23 @@ func drawOnce(t *random.T, least int) Script {
 	}), least, 30).Draw(t, "program"))
 }
 
-// mark is a mark in the model: of an fn that returned nil, with the earliest and the
-// latest instant of its end. A mark without these is a Once that did not run.
+// mark is a mark in the model, made by a Once whose fn returned nil. It ends between last and
+// end. A mark whose last is zero is a Once that did not run fn.
 type mark struct {
 	id        string
 	sure      bool      // Once returned true and nil
-	from      time.Time // when it did
-	last, end time.Time // lasts until last, and no longer than end
+	from      time.Time // when Once returned
+	last, end time.Time
 }
 
-// onceRun runs a program and checks each Once against the marks.
+// onceRun runs a onceProgram and checks each Once against the marks.
 type onceRun struct {
 	simulation
 	marks []mark
 }
 
-var errFailed = errors.New("it failed")
+// errFailed is the error of an fn that fails on purpose.
+var errFailed = errors.New("fn failed")
 
 // clockStep is the precision of the store's clock.
 const clockStep = 2 * time.Millisecond
@@ -80,7 +81,7 @@ func (w *onceRun) once(d onceStep) {
 	switch {
 	case ran && !d.Fail:
 		m := mark{id: d.ID, sure: err == nil, from: now, last: finished.Add(keep - clockStep), end: now.Add(keep + clockStep)}
-		if err != nil { // it may still be marked in the background
+		if err != nil { // the client may still set the mark in the background
 			m.end = now.Add(time.Minute + keep)
 		}
 		w.marks = append(w.marks, m)
@@ -94,13 +95,13 @@ func (w *onceRun) once(d onceStep) {
 	case !ran && err != nil:
 		w.failing("did not run: %v", err)
 	case !ran:
-		// A mark is visible to others no later than to its maker.
+		// The mark may have been visible before the Once that set it returned.
 		w.marks = append(w.marks, mark{id: d.ID, from: now})
 	}
 }
 
-// begins checks that no run begins within a mark. A run whose lease has ended was stalled
-// for so long that others followed it.
+// begins checks that no fn begins while a mark lasts. It ignores an fn whose lease has ended:
+// the process was stalled, and others have acquired since.
 func (w *onceRun) begins(id string, l *holdfast.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,7 +113,7 @@ func (w *onceRun) begins(id string, l *holdfast.Lease) {
 	}
 }
 
-// checkSkips checks that each Once that did not run came within a mark.
+// checkSkips checks that each Once that did not run fn returned while a mark may have lasted.
 func (w *onceRun) checkSkips() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +134,7 @@ func (w *onceRun) checkSkips() {
 
 func (w *onceRun) breakHolders(id string) {
 	for _, h := range w.snapshot(id).Holders {
-		_ = w.Store.Break(context.Background(), w.resource(id), engine.Break{ID: h.ID}) // it may have ended meanwhile
+		_ = w.Store.Break(context.Background(), w.resource(id), engine.Break{ID: h.ID}) // the lease may have ended meanwhile
 	}
 }
 
@@ -142,7 +143,7 @@ func (w *onceRun) breakHolders(id string) {
 func (p onceProgram) Play(s *Environment) []string {
 	w := &onceRun{}
 	w.openClients(s, 4)
-	w.nets[3].OnWake = func(engine.Wakeup) bool { return false } // it receives no wake-ups
+	w.nets[3].OnWake = func(engine.Wakeup) bool { return false } // client 3 receives no wake-ups
 	for _, d := range p {
 		switch d.Do {
 		case "once":
@@ -171,8 +172,8 @@ func (p onceProgram) Play(s *Environment) []string {
 			}
 			return ran
 		}
-		if !w.Eventually(again) { // the mark of the one before is short
-			w.fail("client %d at the end: it is still marked", i)
+		if !w.Eventually(again) { // the mark of the client before lasts for MinPeriod only
+			w.fail("client %d at the end: the work is still marked as done", i)
 		}
 		if w.virtual() {
 			w.elapse(time.Second)

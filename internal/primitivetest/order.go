@@ -64,7 +64,7 @@ func semaphores() sharedKind {
 	}}
 }
 
-// move is one line of a program on a shared resource.
+// move is one step of an orderProgram.
 type move struct {
 	Do     string
 	Client int
@@ -72,7 +72,7 @@ type move struct {
 	Which  int // of the holders or waiters, modulo their number
 }
 
-// orderProgram is a program without faults on a shared resource.
+// orderProgram is a script without faults on a shared resource.
 type orderProgram struct {
 	sharedKind
 	Moves []move
@@ -91,23 +91,23 @@ func drawOrder(kind sharedKind) drawer {
 	}
 }
 
-// lockResult is what a call in the background returned.
+// lockResult is the result of a call in the background.
 type lockResult struct {
 	lease *holdfast.Lease
 	err   error
 }
 
-// caller waits for a lease, or has it.
+// caller is a call that waits for a lease or has acquired it.
 type caller struct {
 	number int
 	weight int
 	got    chan lockResult
-	give   context.CancelFunc
+	cancel context.CancelFunc
 	lease  *holdfast.Lease
 }
 
-// orderRun runs a program on a shared resource beside its model: the holders, and the
-// waiters in order. After every move the model says exactly which callers have a lease.
+// orderRun runs an orderProgram and its model: the holders, and the waiters in order. After
+// every move the model determines exactly which callers have a lease.
 type orderRun struct {
 	simulation
 	sharedKind
@@ -125,7 +125,7 @@ func (s *orderRun) used() (used int) {
 	return used
 }
 
-// grantFront grants from the front as long as the front fits.
+// grantFront grants in the model: to the first waiter, as long as its weight fits.
 func (s *orderRun) grantFront() (served []*caller) {
 	for len(s.waiting) > 0 && s.used()+s.waiting[0].weight <= s.capacity {
 		served = append(served, s.waiting[0])
@@ -139,7 +139,7 @@ func (s *orderRun) do(m move) error {
 	switch m.Do {
 	case "lock":
 		ctx, cancel := context.WithCancel(context.Background())
-		c := &caller{number: s.callers, weight: m.Weight, got: make(chan lockResult, 1), give: cancel}
+		c := &caller{number: s.callers, weight: m.Weight, got: make(chan lockResult, 1), cancel: cancel}
 		s.callers++
 		go func() {
 			l, err := a.lock(ctx, m.Weight)
@@ -152,7 +152,7 @@ func (s *orderRun) do(m move) error {
 			return fmt.Errorf("try: %v, but fits is %v", err, fits)
 		}
 		if err == nil {
-			c := &caller{number: s.callers, weight: m.Weight, lease: l, give: func() {}}
+			c := &caller{number: s.callers, weight: m.Weight, lease: l, cancel: func() {}}
 			s.callers++
 			s.holders = append(s.holders, c)
 			return s.checkToken(l)
@@ -162,7 +162,7 @@ func (s *orderRun) do(m move) error {
 			i := m.Which % len(s.holders)
 			c := s.holders[i]
 			s.holders = slices.Delete(s.holders, i, i+1)
-			defer c.give()
+			defer c.cancel()
 			return c.lease.Release(context.Background())
 		}
 	case "withdraw":
@@ -170,7 +170,7 @@ func (s *orderRun) do(m move) error {
 			i := m.Which % len(s.waiting)
 			c := s.waiting[i]
 			s.waiting = slices.Delete(s.waiting, i, i+1)
-			c.give()
+			c.cancel()
 			if r := <-c.got; r.err == nil {
 				return fmt.Errorf("caller %d withdrew and was granted", c.number)
 			}
@@ -191,7 +191,7 @@ func (s *orderRun) do(m move) error {
 	return nil
 }
 
-// orderTTL must not run out without a fault, so it is the same in every environment.
+// orderTTL is the same in every environment, since these leases must not expire.
 const orderTTL = 2 * time.Second
 
 func (s *orderRun) checkToken(l *holdfast.Lease) error {
@@ -260,7 +260,7 @@ func (o orderProgram) Play(st *Environment) []string {
 		}
 	}
 	for _, c := range slices.Concat(s.waiting, s.holders) {
-		c.give()
+		c.cancel()
 	}
 	return s.close("x")
 }

@@ -20,17 +20,17 @@ import (
 // redisStore is a Redis on which scripts run.
 type redisStore struct{ redis *redistest.Server }
 
-// scriptsAtOnce is how many scripts run at once: most of the time they wait.
+// scriptsAtOnce is the number of scripts that run at once. They wait most of the time.
 const scriptsAtOnce = 12
 
-// seedFlag replays the one script of a seed that a failure has named.
+// seedFlag is the seed of a script that is run again.
 var seedFlag = flag.Int("seed", 0, "play the script of this seed alone")
 
-// settleTimeout bounds what a script waits for.
+// settleTimeout is the timeout of eventually.
 const settleTimeout = 20 * time.Second
 
-// Each primitive does what its model says, under random programs, on a real Redis:
-// the same ones that the root's tests run on memory. Several run at once.
+// Each primitive matches its model on a real Redis. The root's tests run the same programs
+// in virtual time.
 func TestModelsOnRedis(t *testing.T) {
 	t.Cleanup(func() { leaktest.Check(t) })
 	w := &redisStore{redis: redistest.Start(t)}
@@ -49,7 +49,7 @@ func TestModelsOnRedis(t *testing.T) {
 	}
 }
 
-// playBatch runs scripts side by side and returns how many.
+// playBatch runs scripts concurrently and returns their number.
 func (w *redisStore) playBatch(t *testing.T, p primitivetest.Program, m *redistest.Silence) int {
 	seeds := []int{*seedFlag}
 	if *seedFlag == 0 {
@@ -75,7 +75,8 @@ func (w *redisStore) playBatch(t *testing.T, p primitivetest.Program, m *rediste
 	return len(seeds)
 }
 
-// environment is one in which scripts run eight times as fast as they are written.
+// environment returns an environment that divides the times of a script by eight, and a
+// function that closes its connections.
 func (w *redisStore) environment(prefix string) (s *primitivetest.Environment, end func()) {
 	var rdbs []*redis.Client
 	var mu sync.Mutex
@@ -97,8 +98,7 @@ func (w *redisStore) environment(prefix string) (s *primitivetest.Environment, e
 	}
 }
 
-// measure measures the silence of Redis until the test ends: a time in which it, or this
-// process, made no progress.
+// measure watches, until the test ends, for stalls of Redis and of this process.
 func (w *redisStore) measure(t *testing.T) *redistest.Silence {
 	s := redistest.WatchSilence(&redis.Options{Addr: w.redis.Addr(), ReadTimeout: -1})
 	t.Cleanup(s.Stop)

@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// sharedStep is one caller of a program with faults, or one fault.
+// sharedStep is one step of a sharedProgram: a call or a fault.
 type sharedStep struct {
 	step
 	Weight int
 	Demote bool
 }
 
-// sharedProgram is a program with faults on a shared resource.
+// sharedProgram is a script with faults on a shared resource.
 type sharedProgram struct {
 	sharedKind
 	Steps []sharedStep
@@ -37,7 +37,7 @@ func drawShared(kind sharedKind) drawer {
 	}
 }
 
-// share is what a caller believes to hold.
+// share is a lease of a caller, and the weight that the caller uses.
 type share struct {
 	lease  *holdfast.Lease
 	weight int
@@ -73,7 +73,7 @@ func (w *sharedRun) granted(p *share) {
 	}
 }
 
-// demote: from the call on the writer counts as a reader.
+// demote demotes a writer, which counts as a reader from the call on.
 func (w *sharedRun) demote(p *share) {
 	w.mu.Lock()
 	p.weight = 1
@@ -113,7 +113,7 @@ func (w *sharedRun) act(e sharedStep) {
 	w.mu.Lock()
 	w.shares = slices.DeleteFunc(w.shares, func(o *share) bool { return o == p })
 	w.mu.Unlock()
-	_ = l.Release(context.Background()) // it may be lost, unreachable or done
+	_ = l.Release(context.Background()) // the lease may be lost, or the store unreachable
 }
 
 func (w *sharedRun) do(e sharedStep) {
@@ -144,7 +144,7 @@ func (p sharedProgram) Play(s *Environment) []string {
 		w.act(sharedStep{step: step{Do: "lock", Client: i, Wait: time.Duration(w.Pace) * 10 * time.Second}, Weight: w.capacity})
 	}
 	if n := len(w.tokens) - before; n != len(w.clients) {
-		w.fail("at the end only %d of %d got the whole capacity", n, len(w.clients))
+		w.fail("at the end only %d of %d acquired the whole capacity", n, len(w.clients))
 	}
 	return w.close("x")
 }

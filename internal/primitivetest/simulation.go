@@ -13,14 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/random"
 )
 
-// step is one line of a random program. A program runs against several clients
-// of one store, each behind a network of its own.
+// step is one step of a script: a call of a client, or a fault of its network.
 type step struct {
 	Do     string
 	Client int
 	Opts   string
-	Wait   time.Duration // of a caller, at most
-	Hold   time.Duration // of a lease, until its release
+	Wait   time.Duration // timeout of the call
+	Hold   time.Duration // until the release of the lease
 	Sleep  time.Duration // after the step
 }
 
@@ -28,21 +27,21 @@ func millis(t *random.T, name string, most int) time.Duration {
 	return time.Duration(random.IntRange(0, most).Draw(t, name)) * time.Millisecond
 }
 
-// drawHold draws for how long a lease is held: often for longer than a TTL, so that the
-// lease of a client that is cut off passes to others.
+// drawHold draws how long a lease is held: often longer than a TTL, so that the lease of a
+// client without a connection expires and others are granted.
 func drawHold(t *random.T) time.Duration {
 	return millis(t, "hold", 3000) + random.SampledFrom([]time.Duration{0, 500 * time.Millisecond, 3 * time.Second}).Draw(t, "and")
 }
 
-// drawWait draws for how long a caller waits at most: mostly long enough to be granted,
-// since small numbers are drawn more often than large ones.
+// drawWait draws the timeout of a call. It adds to the number from millis, since small
+// numbers are drawn more often than large ones, and most waits should be granted.
 func drawWait(t *random.T) time.Duration {
 	return millis(t, "wait", 8000) + random.SampledFrom([]time.Duration{0, 4 * time.Second, 16 * time.Second}).Draw(t, "longer")
 }
 
 func drawStep(t *random.T) step {
 	return step{
-		// As many repairs as faults: under faults alone no two callers meet.
+		// As many repairs as faults: with more faults, callers seldom compete for a lease.
 		Do: random.SampledFrom([]string{"lock", "lock", "lock", "lock", "lock", "lock", "lock", "try", "break holder", "break waiter",
 			"down", "hang", "slow", "lose replies", "drop wake-ups", "heal", "heal", "heal", "heal"}).Draw(t, "do"),
 		Client: random.IntRange(0, 2).Draw(t, "client"),
@@ -53,7 +52,7 @@ func drawStep(t *random.T) step {
 	}
 }
 
-// simulation is the clients of a script, and the failures so far.
+// simulation has the clients of a running script and the failures so far.
 type simulation struct {
 	*Environment
 	nets    []*Net
@@ -61,8 +60,8 @@ type simulation struct {
 	actors  sync.WaitGroup
 
 	mu     sync.Mutex
-	broken []string // holder IDs that an operator ended: fencing covers those
-	wrong  []string
+	broken []string // holder IDs broken by an operator: only fencing is promised for them
+	wrong  []string // failures
 }
 
 // openClients opens clients, each behind a network of its own.
@@ -78,20 +77,20 @@ func (w *simulation) openClients(s *Environment, clients int) {
 	}
 }
 
-// failing records a failure. It needs the mutex.
+// failing records a failure. The mutex is held.
 func (w *simulation) failing(format string, args ...any) {
 	w.wrong = append(w.wrong, fmt.Sprintf(format, args...))
 }
 
-// fail does so and takes the mutex.
+// fail locks the mutex and records a failure.
 func (w *simulation) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failing(format, args...)
 }
 
-// isBroken reports whether an operator broke the lease, although its client may not
-// have received it yet. It needs the mutex.
+// isBroken reports whether an operator broke the lease, even if its client has not received
+// the break yet. The mutex is held.
 func (w *simulation) isBroken(l *holdfast.Lease) bool { return slices.Contains(w.broken, l.HolderID()) }
 
 // setNetwork changes the network of a client, and reports whether the step is such a change.
@@ -117,15 +116,15 @@ func (w *simulation) setNetwork(s step) bool {
 	return true
 }
 
-// refused reports whether a client may be refused a lease with this error, which may be
-// ErrInvalid only if the TTL may be too short.
+// refused reports whether err is a valid reason why a client did not acquire: one that
+// matches ErrNotAcquired, and ErrInvalid only if wronglyTooShort is false.
 func (w *simulation) refused(err error, client int, ttl time.Duration) bool {
 	return errors.Is(err, holdfast.ErrNotAcquired) && !w.wronglyTooShort(err, client, ttl)
 }
 
-// wronglyTooShort reports whether an error says that a TTL is too short for the store,
-// although no grant can have come to the client after its trust window: its network has
-// never been so slow.
+// wronglyTooShort reports whether err states that the TTL is too short for the store,
+// although the network of the client was never slow enough for a grant to arrive after its
+// trust window.
 func (w *simulation) wronglyTooShort(err error, client int, ttl time.Duration) bool {
 	if !errors.Is(err, holdfast.ErrInvalid) {
 		return false
@@ -144,7 +143,7 @@ func (w *simulation) healAll() {
 	}
 }
 
-// breakLease is an operator's break of a lease or a wait.
+// breakLease breaks a lease, or a wait, of a resource as an operator does.
 func (w *simulation) breakLease(name string, holder bool) {
 	s, err := w.Store.Snapshot(context.Background(), w.resource(name))
 	if err != nil {
@@ -166,8 +165,9 @@ func (w *simulation) breakLease(name string, holder bool) {
 	_ = w.Store.Break(context.Background(), s.Resource, engine.Break{ID: id}) // it may have ended meanwhile
 }
 
-// bounded makes a call that has to end in time. The ctx of the call ends with it, and so
-// does the Context of a lease that it got, but not the lease.
+// bounded makes a call with the timeout of the step, and records a failure if the call
+// returns later. Afterwards it cancels the ctx of the call; that ends the Context of a lease
+// that the call acquired, but not the lease.
 func (w *simulation) bounded(s step, call func(ctx context.Context) error) error {
 	wait := w.span(s.Wait)
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
@@ -189,7 +189,7 @@ func (w *simulation) close(names ...string) []string {
 	}
 	if w.virtual() {
 		for _, name := range names {
-			w.idle(name) // on a store without a clock, what is dead is timed from the first look
+			w.idle(name) // a store without a clock times dead parties from the first look at them
 		}
 		w.elapse(10 * time.Second)
 	}

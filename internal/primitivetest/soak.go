@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// SoakEnv makes the tests under faults, and the random programs on a real Redis, run
-// for longer, like 1m each. make soak sets it.
+// SoakEnv is the environment variable with the duration, such as 1m, of each test under
+// faults and of each primitive's random programs on a real Redis. make soak sets it.
 const SoakEnv = "HOLDFAST_SOAK"
 
-// Soak returns for how long a test injects faults: the length in the environment, or
-// the short one.
+// Soak returns how long a test injects faults: the value of SoakEnv, by default short.
 func Soak(t testing.TB, short time.Duration) time.Duration {
 	t.Helper()
 	text := os.Getenv(SoakEnv)
