@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Await checks cond every 10 ms until it holds. The test fails if it does not within the limit; a
-// check in progress at the limit is completed. It is for events without a signal, such as a
-// change of a server's state.
+// Await calls cond every 10 ms until it returns true. The test fails if cond does not hold within
+// the limit; a call in progress at the limit is completed. Use Await for events without a signal,
+// such as a change of a server's state.
 func Await(t testing.TB, limit time.Duration, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.After(limit)

@@ -12,6 +12,6 @@ func TestAwaitLooksUntilItHolds(t *testing.T) {
 		t.Errorf("%d looks, want 3", looks)
 	}
 	if !failed(func(t testing.TB) { Await(t, time.Millisecond, "never", func() bool { return false }) }) {
-		t.Error("the limit is over and the test goes on")
+		t.Error("Await does not fail the test after its limit")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,9 +20,9 @@ const topologyTimeout = 60 * time.Second
 // slots is the number of slots of a cluster.
 const slots = 16384
 
-// Cluster is a Redis Cluster of three masters with a replica each. Its methods
-// are for the goroutine of the test and fail it if they cannot do their work. A silent master is
-// failed over after ten seconds, so that tests decide when.
+// Cluster is a Redis Cluster of three masters with a replica each. Its methods are for the
+// goroutine of the test and fail the test if they fail. The nodes fail a silent master over only
+// after ten seconds, so that tests can do it before.
 type Cluster struct {
 	t     testing.TB
 	nodes []*Server
@@ -36,31 +35,10 @@ type Cluster struct {
 func StartCluster(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
 	const masters = 3
-	c := &Cluster{t: t, nodes: make([]*Server, 2*masters), admin: map[*Server]*redis.Client{}}
-	opts = append([]Option{WithArgs(
-		"--cluster-enabled", "yes", "--cluster-node-timeout", "10000",
-		// A replica syncs at once and without a file.
-		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
-		"--cluster-replica-validity-factor", "0",
-	)}, opts...)
-	var all sync.WaitGroup
-	errs := make([]error, len(c.nodes))
-	for i := range c.nodes {
-		all.Go(func() { c.nodes[i], errs[i] = Launch(opts...) })
-	}
-	all.Wait()
-	for i, s := range c.nodes {
-		if errs[i] != nil {
-			continue
-		}
-		s.fatal = t.Fatalf
-		t.Cleanup(s.Stop)
+	opts = append([]Option{WithArgs("--cluster-enabled", "yes", "--cluster-node-timeout", "10000", "--cluster-replica-validity-factor", "0")}, opts...)
+	c := &Cluster{t: t, nodes: startReplicating(t, 2*masters, opts), admin: map[*Server]*redis.Client{}}
+	for _, s := range c.nodes {
 		c.admin[s] = s.Client()
-	}
-	for _, err := range errs {
-		if err != nil {
-			t.Fatalf("redistest: %v", err)
-		}
 	}
 	c.form(masters)
 	return c
@@ -71,7 +49,7 @@ func (c *Cluster) form(masters int) {
 	c.t.Helper()
 	for i, s := range c.nodes {
 		if i < masters {
-			c.do(s, "cluster", "set-config-epoch", i+1) // so that the nodes need not agree on one
+			c.do(s, "cluster", "set-config-epoch", i+1) // otherwise the nodes take time to agree on epochs
 			s.operate(share(i, masters))
 		}
 		c.do(c.nodes[0], "cluster", "meet", "127.0.0.1", s.port)
@@ -143,7 +121,7 @@ func (c *Cluster) MasterOf(key string) *Server {
 			return c.server(m)
 		}
 	}
-	c.t.Fatalf("redistest: nobody has slot %d", slot)
+	c.t.Fatalf("redistest: no master has slot %d", slot)
 	return nil
 }
 

@@ -2,9 +2,9 @@ package redistest
 
 import "os"
 
-// DataDir makes a folder for the files of a server, as os.MkdirTemp names it; the caller
-// removes it. It is in memory if there is room: a disk that stalls for a second would stall a
-// server that appends to a file, and its leases.
+// DataDir creates a folder for the files of a server with os.MkdirTemp; the caller removes the
+// folder. It is in memory if there is room for 1 GiB, since a disk that stalls for a second would
+// also stall a server that appends to a file.
 func DataDir(pattern string) (string, error) {
 	const room = 1 << 30
 	parent := ""
@@ -18,5 +18,5 @@ func DataDir(pattern string) (string, error) {
 	return dir, err
 }
 
-// memoryDir is a folder in memory, on Linux.
+// memoryDir is the folder in memory on Linux.
 const memoryDir = "/dev/shm"

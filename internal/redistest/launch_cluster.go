@@ -43,7 +43,7 @@ func meet(ctx context.Context, all []*Server) error {
 	for i, s := range all {
 		errs = append(errs, s.do(ctx, func(ctx context.Context, c *redis.Client) error {
 			return errors.Join(
-				c.Do(ctx, "cluster", "set-config-epoch", i+1).Err(), // so that the nodes need not agree on one
+				c.Do(ctx, "cluster", "set-config-epoch", i+1).Err(), // otherwise the nodes take time to agree on epochs
 				c.Do(ctx, share(i, n)...).Err(),
 				c.Do(ctx, "cluster", "meet", "127.0.0.1", all[0].port).Err(),
 			)

@@ -26,7 +26,7 @@ func TestLaunchedClusterServesEverySlot(t *testing.T) {
 		}
 		for _, s := range all {
 			if n, err := s.Client().DBSize(t.Context()).Result(); err != nil || n == 0 {
-				t.Errorf("%d masters: one has %d keys, %v", masters, n, err)
+				t.Errorf("a master of %d has %d keys, %v", masters, n, err)
 			}
 		}
 	}

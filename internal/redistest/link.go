@@ -89,7 +89,7 @@ func (l *link) relay(d Direction, from, to net.Conn, write func(net.Conn, []byte
 		l.read(from, stream)
 	})
 	defer reader.Wait()
-	deaf := false // the other end has closed; the source has not seen it yet
+	deaf := false // whether the receiver has closed
 	for c := range stream {
 		deaf = deaf || !l.await(d, c.due) || write(to, c.bytes) != nil
 		if deaf && d == ToServer {
@@ -144,7 +144,7 @@ func (l *link) await(d Direction, due time.Time) bool {
 	return true
 }
 
-// errLost ends the delivery of a reply that a point drops.
+// errLost ends relay after a Point has dropped a reply.
 var errLost = errors.New("reply lost on purpose")
 
 // pass writes commands to the server and hits their points.

@@ -14,11 +14,12 @@ import (
 func StartMiniredis(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	root := goOutput(t, "", "list", "-m", "-f", "{{.Dir}}", "github.com/holdfast-go/holdfast")
-	path := goOutput(t, filepath.Join(root, "internal/redistest/miniredis"), "tool", "-n", "miniredis") // builds it if need be
+	path := goOutput(t, filepath.Join(root, "internal/redistest/miniredis"), "tool", "-n", "miniredis") // -n also builds it
 	return Start(t, append(slices.Clone(opts), func(c *config) { c.path = path })...)
 }
 
-// goOutput returns what a go command prints. A folder means that of a module of its own.
+// goOutput returns the output of a go command. If module is not empty, the command runs in that
+// folder and without the workspace.
 func goOutput(t testing.TB, module string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("go", args...)

@@ -25,7 +25,7 @@ func (p *Point) RequireHit(t testing.TB) {
 	select {
 	case <-p.hit:
 	case <-timeout.C:
-		t.Fatalf("redistest: no command with %q came by", p.match)
+		t.Fatalf("redistest: no command with %q was sent", p.match)
 	}
 }
 
@@ -42,7 +42,7 @@ func (p *Proxy) take(b []byte) *Point {
 	return point
 }
 
-// reach is how many bytes before a chunk a match may begin that ends in it.
+// reach returns how many bytes before a chunk a match may begin if it ends in the chunk.
 func (p *Proxy) reach() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// DieWithParent makes the kernel kill a process when the one that started it dies, even by a
-// timeout or kill -9.
+// DieWithParent returns the attributes of a process that the kernel kills when its parent dies,
+// even by a timeout or kill -9.
 func DieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
@@ -32,7 +32,7 @@ func awaitStopped(pid int) error {
 	return fmt.Errorf("process %d does not stop", pid)
 }
 
-// freeBytes returns how much may be written below a folder, 0 if it is not there.
+// freeBytes returns the free space below a folder, 0 if the folder does not exist.
 func freeBytes(dir string) uint64 {
 	var fs syscall.Statfs_t
 	if syscall.Statfs(dir, &fs) != nil {

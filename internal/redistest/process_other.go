@@ -4,7 +4,8 @@ package redistest
 
 import "syscall"
 
-// DieWithParent does nothing here: what a test process that is killed has started keeps running.
+// DieWithParent does nothing here: if a test process is killed, the processes that it started run
+// on.
 func DieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 // awaitStopped does nothing here.

@@ -5,9 +5,7 @@ import (
 	"os"
 )
 
-// Windows cannot stop a process and continue it; the tests that do so run elsewhere.
-
-// Pause is not supported here.
+// Pause is not supported on Windows, which cannot stop and continue a process.
 func Pause(*os.Process) error { return errors.ErrUnsupported }
 
 func (p *process) resume() error { return errors.ErrUnsupported }

@@ -39,15 +39,24 @@ const (
 // are closed as soon as they are made.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := LaunchProxy(target)
 	if err != nil {
 		t.Fatalf("redistest: proxy: %v", err)
+	}
+	t.Cleanup(p.Stop)
+	return p
+}
+
+// LaunchProxy starts a proxy that several tests share. The caller must call Stop.
+func LaunchProxy(target string) (*Proxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
 	}
 	p := &Proxy{target: target, listener: listener, links: map[*link]struct{}{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.tasks.Go(p.serve)
-	t.Cleanup(p.close)
-	return p
+	return p, nil
 }
 
 // Addr returns the host:port that clients dial.
@@ -132,8 +141,8 @@ func (p *Proxy) LoseReply(match string) *Point {
 	return point
 }
 
-// close ends the proxy; no goroutine is left when it returns.
-func (p *Proxy) close() {
+// Stop ends the proxy and its connections; no goroutine is left when it returns.
+func (p *Proxy) Stop() {
 	p.mu.Lock()
 	p.closed = true
 	for l := range p.links {
@@ -180,7 +189,7 @@ func (p *Proxy) latency() time.Duration {
 	return p.delay
 }
 
-// hole returns the channel to wait for before bytes may pass; nil if they may.
+// hole returns a channel that is closed when held bytes may pass; nil: none are held.
 func (p *Proxy) hole(d Direction) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 )
 
 // Replicated is a master with replicas, without Sentinels. Its methods are for the goroutine of the
-// test and fail it if they cannot do their work.
+// test and fail the test if they fail.
 type Replicated struct {
 	t      testing.TB
 	nodes  []*Server
@@ -23,32 +24,36 @@ type Replicated struct {
 // with the test. The options are for every server.
 func StartReplicated(t testing.TB, n int, opts ...Option) *Replicated {
 	t.Helper()
-	r := &Replicated{t: t, nodes: make([]*Server, n+1)}
-	// A replica syncs at once and without a file.
+	nodes := startReplicating(t, n+1, opts)
+	r := &Replicated{t: t, nodes: nodes, master: nodes[0]}
+	for _, s := range nodes[1:] {
+		s.follow(r.master)
+	}
+	r.AwaitReplicas()
+	return r
+}
+
+// startReplicating launches n servers for one test, whose replicas synchronize at once and without
+// a file.
+func startReplicating(t testing.TB, n int, opts []Option) []*Server {
+	t.Helper()
 	opts = append([]Option{WithArgs("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0")}, opts...)
+	nodes, errs := make([]*Server, n), make([]error, n)
 	var all sync.WaitGroup
-	errs := make([]error, n+1)
-	for i := range r.nodes {
-		all.Go(func() { r.nodes[i], errs[i] = Launch(opts...) })
+	for i := range nodes {
+		all.Go(func() { nodes[i], errs[i] = Launch(opts...) })
 	}
 	all.Wait()
-	for i, s := range r.nodes {
+	for i, s := range nodes {
 		if errs[i] == nil {
 			s.fatal = t.Fatalf
 			t.Cleanup(s.Stop)
 		}
 	}
-	for _, err := range errs {
-		if err != nil {
-			t.Fatalf("redistest: %v", err)
-		}
+	if err := errors.Join(errs...); err != nil {
+		t.Fatalf("redistest: %v", err)
 	}
-	r.master = r.nodes[0]
-	for _, s := range r.nodes[1:] {
-		s.follow(r.master)
-	}
-	r.AwaitReplicas()
-	return r
+	return nodes
 }
 
 // Master returns the present master, dead or alive.

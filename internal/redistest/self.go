@@ -6,16 +6,16 @@ import (
 	"os/exec"
 )
 
-// StartSelf starts this program again, with further environment variables ("NAME=value") by which
-// it can choose what to do, and returns pipes to its input and from its output. Read the output to
-// its end, then call Wait. On Linux the new process ends with this one.
+// StartSelf starts this program again with additional environment variables ("NAME=value"), and
+// returns pipes to its input and from its output. Read the output to its end, then call Wait. On
+// Linux the new process ends with this one.
 func StartSelf(stderr io.Writer, env ...string) (cmd *exec.Cmd, in io.WriteCloser, out io.Reader, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	cmd = exec.Command(self)
-	cmd.Args = os.Args[:1] // a program may be several, by its name
+	cmd.Args = os.Args[:1] // a program may behave differently by its name
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stderr = stderr
 	cmd.SysProcAttr = DieWithParent()

@@ -21,7 +21,7 @@ const SentinelName = "main"
 const downAfter = time.Second
 
 // Sentinel is a master with two replicas and three Sentinels. Its methods are for the goroutine of
-// the test and fail it if they cannot do their work.
+// the test and fail the test if they fail.
 type Sentinel struct {
 	*Replicated
 	watchers []*Server
@@ -29,7 +29,7 @@ type Sentinel struct {
 }
 
 // StartSentinel launches the six servers for one test and ends them with the test. The options are
-// for the three servers with data. The Sentinels consider a master dead after a second of silence.
+// for the master and its replicas. The Sentinels consider a master dead after a second of silence.
 func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	t.Helper()
 	s := &Sentinel{Replicated: StartReplicated(t, 2, opts...)}
@@ -42,8 +42,8 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 		t.Cleanup(w.Stop)
 		s.watchers = append(s.watchers, w)
 		if w.Since(7, 0) {
-			// Check more often than by default, and without a pause after the machine was
-			// slow.
+			// Check more often than by default, and without TILT mode, which pauses a
+			// Sentinel after the machine was slow.
 			w.operate([]any{"sentinel", "debug", "info-period", 500, "ping-period", 500, "ask-period", 100,
 				"publish-period", 200, "tilt-trigger", 20000})
 		}
@@ -52,7 +52,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	return s
 }
 
-// watching makes a server a Sentinel.
+// watching makes a server a Sentinel of master.
 func watching(master *Server) Option {
 	return func(c *config) {
 		c.sentinel = []string{
@@ -67,7 +67,8 @@ func watching(master *Server) Option {
 	}
 }
 
-// sentinelArguments writes the file of a Sentinel's state, unless it exists.
+// sentinelArguments returns the arguments of a Sentinel. It writes the Sentinel's configuration
+// file, in which the Sentinel keeps its state, unless the file exists.
 func sentinelArguments(dir string, port int, directives []string) ([]string, error) {
 	path := filepath.Join(dir, "sentinel-"+strconv.Itoa(port)+".conf")
 	if _, err := os.Stat(path); err != nil {
@@ -112,8 +113,8 @@ func (s *Sentinel) Client(change ...func(*redis.FailoverOptions)) *redis.Client 
 // returns the new master when all Sentinels name it.
 func (s *Sentinel) FailOver() *Server {
 	s.t.Helper()
-	// The other Sentinels learn of this failover after it, in up to 2 s on Redis 6.2. If they
-	// consider the master dead meanwhile, they would begin one of their own, to the other
+	// On Redis 6.2 the other Sentinels detect this failover up to 2 s after it. If they
+	// considered the master dead meanwhile, they would begin another failover, to the other
 	// replica.
 	s.takeForDead(topologyTimeout)
 	defer s.takeForDead(downAfter)
@@ -163,7 +164,7 @@ func (s *Sentinel) AwaitFailOver() *Server {
 // other Sentinels, and sees no server as down.
 func (s *Sentinel) AwaitWatched() {
 	s.t.Helper()
-	Await(s.t, topologyTimeout, "the Sentinels know everybody", func() bool {
+	Await(s.t, topologyTimeout, "the Sentinels have found all servers", func() bool {
 		for _, w := range s.watchers {
 			state := w.monitored()
 			if state["flags"] != "master" || state["num-other-sentinels"] != "2" || state["port"] != strconv.Itoa(s.master.port) ||

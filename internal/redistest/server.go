@@ -33,8 +33,8 @@ import (
 )
 
 // Server is a redis-server process that a test owns. Its methods may be called
-// from any goroutine. A method that cannot do its work fails the test, or
-// panics if the server came from Launch.
+// from any goroutine. A method that fails fails the test, or panics if the server
+// is from Launch.
 type Server struct {
 	conf  config
 	dir   string
@@ -70,11 +70,10 @@ func Start(t testing.TB, opts ...Option) *Server {
 	return s
 }
 
-// Launch starts a server that several tests share, as a TestMain does. The
-// caller must call Stop.
+// Launch starts a server that several tests share, for a TestMain. The caller must call Stop.
 //
-// From then on go-redis logs nothing in this process: tests break so many connections that the
-// failure of a test would be lost among thousands of lines.
+// Launch also disables the log of go-redis in this process, which would have thousands of lines
+// about connections that tests break.
 func Launch(opts ...Option) (*Server, error) {
 	logging.Disable()
 	s := &Server{fatal: panicf}
@@ -213,15 +212,15 @@ func (s *Server) killLocked() {
 	}
 }
 
-// startAnywhere tries ports until one is free.
+// startAnywhere starts the server on a free port.
 func (s *Server) startAnywhere() error {
 	const tries = 20
 	var err error
 	for range tries {
-		// Ports are below the range that systems use for outgoing connections: a client
-		// that keeps dialling a dead server's port inside that range may connect to
-		// itself, and then the server cannot use the port again. The same is true for the
-		// port of a cluster's bus, which is 10000 above.
+		// The port, and that of a cluster's bus, which is 10000 above, are below the range
+		// that systems use for outgoing connections: a client that dials the port of a
+		// dead server again and again inside that range may connect to itself, and then
+		// the server cannot use the port again.
 		s.port = 15000 + rand.IntN(7700)
 		s.proc, err = s.conf.launch(s.dir, s.port)
 		if !errors.Is(err, errPortTaken) {
@@ -231,7 +230,7 @@ func (s *Server) startAnywhere() error {
 	return fmt.Errorf("no free port in %d tries: %w", tries, err)
 }
 
-// do runs f with a new client, so that it works even if the test has exhausted or closed others.
+// do calls f with a new client, so that it works even if the test has exhausted or closed others.
 func (s *Server) do(ctx context.Context, f func(context.Context, *redis.Client) error) error {
 	c := redis.NewClient(&redis.Options{Addr: s.Addr(), Password: s.conf.password, PoolSize: 1})
 	err := f(ctx, c)

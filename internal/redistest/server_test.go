@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// oneTry makes a client answer after a single attempt, within ctx.
+// oneTry disables retries, and makes calls return when their ctx ends.
 func oneTry(o *redis.Options) {
 	o.MaxRetries = -1
 	o.ContextTimeoutEnabled = true
@@ -139,7 +139,7 @@ func TestAnotherVersionDoesNotStart(t *testing.T) {
 	is := Start(t).version()
 	t.Setenv(versionEnv, is)
 	if s := Start(t); !s.Since(6, 2) || !s.Since(5, 9) || s.Since(99, 0) {
-		t.Errorf("Redis %s is not what it says", is)
+		t.Errorf("Since is wrong for Redis %s", is)
 	}
 	t.Setenv(versionEnv, is+"1")
 	if _, err := Launch(); err == nil || !strings.Contains(err.Error(), strconv.Quote(is)) {

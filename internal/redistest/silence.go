@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Silence measures how long a server, or the connection to it, does not answer: the time between two
-// answers to PING. A stall of this process counts too.
+// Silence measures how long a server does not respond: the time between two replies to PING. Stalls
+// of the connection and of this process count too.
 type Silence struct {
 	stop context.CancelFunc
 	done chan struct{}
 
 	mu       sync.Mutex
-	answered time.Time // the last time
+	answered time.Time // time of the last reply
 	long     []stall   // the silences of at least leastSilence that have ended
 }
 
@@ -24,7 +24,7 @@ const (
 	leastSilence = 100 * time.Millisecond
 )
 
-// WatchSilence sends PING to a server again and again, on its own connection, until Stop.
+// WatchSilence sends PING to a server every 10 ms, on its own connection, until Stop.
 func WatchSilence(opts *redis.Options) *Silence {
 	own := *opts
 	own.PoolSize, own.MaxRetries = 1, -1

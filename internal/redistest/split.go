@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// SplitUser is the user whose connections to a separated master stay.
+// SplitUser is the user whose connections Split does not close.
 const (
 	SplitUser     = "app"
 	SplitPassword = "secret"
@@ -20,7 +20,7 @@ func WithSplitUser() Option {
 
 // Split separates the master from its replicas and from the Sentinels, as a broken network does, but
 // not from clients that connect as SplitUser: for them it remains a master. Every server must have
-// been started WithSplitUser. Heal ends it.
+// been started WithSplitUser. Heal ends the separation.
 func (s *Sentinel) Split() {
 	s.t.Helper()
 	s.apart = s.master

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Stalls records how long the machine did not run this process. A bound on real time is what a
-// promise allows plus these stalls.
+// Stalls records times in which the machine did not run this process. Tests add them to the bounds
+// of promises in real time.
 type Stalls struct {
 	mu  sync.Mutex
 	all []stall
@@ -21,7 +21,7 @@ const (
 	leastStall = 3 * stallTick
 )
 
-// WatchStalls records until the test ends.
+// WatchStalls records stalls until the test ends.
 func WatchStalls(t testing.TB) *Stalls {
 	s, stop := &Stalls{}, make(chan struct{})
 	var wg sync.WaitGroup
@@ -65,14 +65,14 @@ func (s *Stalls) Between(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// Within fails the test if the time since an instant is more than the limit plus the stalls in it.
-// It returns that time.
+// Within fails the test if the time since begin is more than the limit plus the stalls in that time.
+// It returns the time.
 func (s *Stalls) Within(t testing.TB, begin time.Time, limit time.Duration, what string) time.Duration {
 	t.Helper()
 	return s.WithinAt(t, begin, time.Now(), limit, what)
 }
 
-// WithinAt is Within for a time that ended at an instant.
+// WithinAt is Within for the time from begin to end.
 func (s *Stalls) WithinAt(t testing.TB, begin, end time.Time, limit time.Duration, what string) time.Duration {
 	t.Helper()
 	took := end.Sub(begin)

@@ -81,7 +81,7 @@ func TestMigrationOfASlot(t *testing.T) {
 	}
 	want := "TRYAGAIN"
 	if !from.Since(7, 0) {
-		want = "ASK " // and the new master says TRYAGAIN
+		want = "ASK " // the new master then answers TRYAGAIN
 	}
 	if err := direct.MGet(t.Context(), key(0), key(1)).Err(); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("the old master answered %v, want %s", err, want)
