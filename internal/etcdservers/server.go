@@ -31,7 +31,7 @@ const portTries = 3
 // Config is what tests choose of a server, the same for every restart.
 type Config struct {
 	Quota int64 // of the database, in bytes; 0 is etcd's default
-	Fsync bool  // write to disk before a change is answered; what the kernel has survives a killed process
+	Fsync bool  // write to disk before a change is answered, with the data on a disk and not in memory; what the kernel has survives a killed process
 }
 
 // Server is one member of an etcd. Only one goroutine at a time may change its state. A method that cannot do its
@@ -86,6 +86,9 @@ func Launch(n int, c Config) (Cluster, error) {
 
 // Addr returns the host:port for clients.
 func (s *Server) Addr() string { return s.argument.Client }
+
+// PID returns the process ID of a running server.
+func (s *Server) PID() int { return s.process.cmd.Process.Pid }
 
 // start starts the process and does not wait for it.
 func (s *Server) start() error {
@@ -162,7 +165,7 @@ func newCluster(n int, c Config) (Cluster, error) {
 	for i := range n {
 		s := &Server{path: path, fatal: panicf}
 		a := &s.argument
-		if a.Dir, err = redistest.DataDir("etcd-"); err != nil {
+		if a.Dir, err = dataDir(c); err != nil {
 			return all, err
 		}
 		a.Config, a.Name, a.Client, a.Peer = c, fmt.Sprintf("m%d", i), addr(ports[2*i]), addr(ports[2*i+1])
@@ -173,6 +176,13 @@ func newCluster(n int, c Config) (Cluster, error) {
 		s.argument.Members = strings.Join(names, ",")
 	}
 	return all, nil
+}
+
+func dataDir(c Config) (string, error) {
+	if c.Fsync {
+		return os.MkdirTemp("", "etcd-")
+	}
+	return redistest.DataDir("etcd-")
 }
 
 // run starts the members and waits until all serve.

@@ -67,6 +67,17 @@ func WithFsync() Option { return func(c *config) { c.fsync = true } }
 // Addr returns the server's host:port. It stays the same over restarts.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
+// PID returns the process ID of the server, whose sessions may be children of it; 0 if it is
+// killed.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return 0
+	}
+	return s.proc.cmd.Process.Pid
+}
+
 // Dir returns the folder of the server's data.
 func (s *Server) Dir() string { return filepath.Join(s.dir, "data") }
 

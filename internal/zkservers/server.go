@@ -99,6 +99,9 @@ func freePorts(n int) ([]int, error) {
 // Addr returns the host:port for clients.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
+// PID returns the process ID of a running server.
+func (s *Server) PID() int { return s.process.cmd.Process.Pid }
+
 // run starts the process and waits until the server serves.
 func (s *Server) run() error {
 	if err := s.launch(); err != nil {
@@ -147,6 +150,16 @@ func (s *Server) Mode() string {
 		return m[1]
 	}
 	return ""
+}
+
+// Zxid returns the number of the latest transaction, or 0 if the server does not serve.
+func (s *Server) Zxid() int64 {
+	m := regexp.MustCompile(`Zxid: (0x[0-9a-f]+)`).FindStringSubmatch(s.ask("srvr"))
+	if m == nil {
+		return 0
+	}
+	zxid, _ := strconv.ParseInt(m[1], 0, 64) // it matches
+	return zxid
 }
 
 // ask returns the reply to a four letter word, or "" if there is none.
