@@ -103,8 +103,9 @@ cross: ## build the library and the command for other systems, the library for W
 arch: ## the rules of direction and shape, and the types on other systems
 	$(GO) test -count=1 $(RULES:%=./%)
 
-bench: redis ## what locks cost beside their floors and other Go locks, as ratios; 10 minutes; OUT=folder for the results
-	$(GO) run ./bench -out $(OUT)
+# BENCH="-only stores" for less; see go run ./bench -help.
+bench: redis databases ## what locks cost on every store beside their floors and other Go locks, as ratios; 20 minutes; OUT=folder for the results
+	$(GO) run ./bench -out $(OUT) $(BENCH)
 
 # LAB="-minutes 5" for less; see go run ./lab/cmd/holdfast-lab -help.
 LAB ?= -minutes 0 -mutants .

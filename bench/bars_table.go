@@ -71,5 +71,5 @@ func bars() []bar {
 			bar{"spread", label, "holdfast", rate, against{row: "redislock on AutoPipeline"}, atLeast, 1},
 		)
 	}
-	return all
+	return append(all, storeBars()...)
 }

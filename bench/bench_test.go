@@ -29,7 +29,8 @@ func testTestbed(t *testing.T) *testbed {
 func small() program {
 	return program{
 		spread: []int{4}, crowd: 4, wide: 4, convoys: []int{10}, growth: []int{2, 12}, kills: 2,
-		idle: []idleSize{{300, 900 * time.Millisecond, 1, true}},
+		idle:   []idleSize{{300, 900 * time.Millisecond, 1, true}},
+		stores: storeSizes{crowd: 4, waiters: []int{2, 12}, idle: idleSize{300, 3 * time.Second, 1, false}},
 	}
 }
 
@@ -78,11 +79,11 @@ func implausible(sc scenario, c contender, f figures) string {
 			return "no figure of " + string(m)
 		}
 	}
-	if first := f[sc.columns[0]]; first <= 0 && !(c.role == peer && sc.columns[0] == handOffs) && sc.name != "idle" {
+	if first := f[sc.columns[0]]; first <= 0 && !(c.role != ours && sc.columns[0] == handOffs) && sc.name != "idle" {
 		return "nothing of " + string(sc.columns[0])
 	}
 	if _, rated := f[rate]; rated {
-		fair := c.role == ours || c.name == "BLPOP/LPUSH"
+		fair := c.role == ours && sc.name != "stores-waiters" || c.name == "BLPOP/LPUSH"
 		switch share := f[worstCaller]; {
 		case f[rate] <= 0:
 			return "no turns"
@@ -90,7 +91,9 @@ func implausible(sc scenario, c contender, f figures) string {
 			return "worst caller"
 		case f[longestWait] <= 0:
 			return "longest wait"
-		case f[commands] <= 0 && sc.name != "quorum" && c.name != "sync.Mutex" && !(c.name == "holdfast" && sc.name == "hot"):
+		case ofStores(sc.name) && sc.name != "stores-crowd" && c.role == ours && f[writes] <= 0:
+			return "no writes"
+		case f[commands] <= 0 && !ofStores(sc.name) && sc.name != "quorum" && c.name != "sync.Mutex" && !(c.name == "holdfast" && sc.name == "hot"):
 			return "no commands"
 		}
 	}
@@ -103,6 +106,10 @@ func implausible(sc scenario, c contender, f figures) string {
 		// Keys expire at a full millisecond, leases of Holdfast at a microsecond.
 		if c.role == ours && f[lateMin] < 0 || f[lateMin] < -1 {
 			return "entered before the lease's end"
+		}
+	case "stores-idle":
+		if f[lostLeases] > 0 {
+			return "leases were lost"
 		}
 	case "idle":
 		if c.role == ours && f[goroutinesEach] > 0.1 || c.role == peer && f[goroutinesEach] < 0.9 {
@@ -150,11 +157,24 @@ func TestRatesAreNeverAlone(t *testing.T) {
 
 func TestScenariosAreChosenByName(t *testing.T) {
 	all := scenarios(fullProgram())
-	got, err := choose(all, "kill,hot")
+	got, err := choose(all, "kill,hot", "")
 	if err != nil || len(got) != 2 || got[0].name != "kill" || got[1].name != "hot" {
 		t.Fatalf("%v, %v", got, err)
 	}
-	if _, err := choose(all, "hut"); err == nil {
+	if _, err := choose(all, "hut", ""); err == nil {
 		t.Fatal("an unknown name is accepted")
+	}
+	if got, err = choose(all, "stores", "etcd;SQLite"); err != nil || len(got) != 5 {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for _, sc := range got {
+		for _, v := range sc.cases {
+			if at := v.store(); at != "etcd" && at != "SQLite" {
+				t.Errorf("%s measures %q", sc.name, at)
+			}
+		}
+	}
+	if _, err := choose(all, "stores", "etc"); err == nil {
+		t.Fatal("an unknown store is accepted")
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -61,7 +62,7 @@ var evalsha = []string{"evalsha"}
 
 // contenders lists all contenders.
 func contenders() []contender {
-	return append(commandContenders(),
+	return slices.Concat(commandContenders(), storeContenders(), []contender{
 		holdfastContender("holdfast"),
 		onRequestContexts(holdfastContender("holdfast, ctx that can end")),
 		holdfastCluster("holdfast, cluster of 1", 1),
@@ -93,7 +94,8 @@ func contenders() []contender {
 		setFloor(),
 		listFloor(),
 		mutexFloor(),
-	)
+		fdatasyncFloor(),
+	})
 }
 
 // contenderNamed returns the contender with a name.

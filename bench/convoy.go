@@ -163,10 +163,13 @@ func drainFigures(s *testbed, reports []*report, drain time.Duration, used serve
 func splitJob(j job, n int) []job {
 	const processes = 8
 	jobs := make([]job, min(n, processes))
+	first := 0
 	for i := range jobs {
 		jobs[i] = j
 		jobs[i].Process = i
 		jobs[i].Clients = (n + len(jobs) - 1 - i) / len(jobs)
+		jobs[i].First, jobs[i].All = first, n*j.Callers
+		first += jobs[i].Clients * j.Callers
 	}
 	return jobs
 }

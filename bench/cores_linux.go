@@ -57,13 +57,18 @@ func pinSelf() (cores, error) {
 
 // spread lets the calling goroutine, and what it starts, use all CPUs until back is called.
 func (c cores) spread() (back func(), err error) {
+	return c.use(append(c.clients[:len(c.clients):len(c.clients)], c.server...))
+}
+
+// use lets the calling goroutine use some CPUs until back is called.
+func (c cores) use(cpus []int) (back func(), err error) {
 	if len(c.server) == 0 {
 		return func() {}, nil
 	}
 	runtime.LockOSThread()
-	if err := unix.SchedSetaffinity(0, cpuSet(append(c.clients[:len(c.clients):len(c.clients)], c.server...))); err != nil {
+	if err := unix.SchedSetaffinity(0, cpuSet(cpus)); err != nil {
 		runtime.UnlockOSThread()
-		return nil, fmt.Errorf("use all CPUs: %w", err)
+		return nil, fmt.Errorf("use CPUs %s: %w", list(cpus), err)
 	}
 	return func() {
 		if unix.SchedSetaffinity(0, cpuSet(c.clients)) == nil {
@@ -71,6 +76,10 @@ func (c cores) spread() (back func(), err error) {
 		}
 	}, nil
 }
+
+// asServer lets the calling goroutine, and what it starts, use the server's CPU alone until back is
+// called.
+func (c cores) asServer() (back func(), err error) { return c.use(c.server) }
 
 // pinServer pins all threads of a server.
 func (c cores) pinServer(pid int) error {

@@ -7,4 +7,6 @@ func pinSelf() (cores, error) { return cores{}, nil }
 
 func (c cores) spread() (back func(), err error) { return func() {}, nil }
 
+func (c cores) asServer() (back func(), err error) { return func() {}, nil }
+
 func (c cores) pinServer(int) error { return nil }

@@ -72,12 +72,20 @@ func newCrowd(b *board, c contender, j job) (*crowd, error) {
 			if j.Own {
 				name = fmt.Sprintf("%s:%d:%d:%d", name, j.Process, i, k)
 			}
-			c := newCaller(roundRobinOf(p, name, j.Each), j)
+			c := newCaller(j.lock(p, name, len(w.callers)), j)
 			c.number = int64(j.Process)<<32 | int64(len(w.callers))
 			w.callers = append(w.callers, c)
 		}
 	}
 	return w, w.warm()
+}
+
+// lock returns the lock of a caller of this worker.
+func (j job) lock(p client, name string, caller int) lock {
+	if r, ok := p.(ring); ok {
+		return r.member(name, j.First+caller, j.All)
+	}
+	return roundRobinOf(p, name, j.Each)
 }
 
 // warm opens the connection of every caller and loads the scripts. Each caller uses

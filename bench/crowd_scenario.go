@@ -26,7 +26,7 @@ func crowdOf(g crowdSpec) measure {
 		if err != nil {
 			return nil, err
 		}
-		resource, addrs := s.newResource("crowd"), at.servers.addrs()
+		resource, addrs := s.newResource("crowd"), at.addrs
 		if err := s.provide(ctx, c, addrs, resource); err != nil {
 			return nil, err
 		}
@@ -102,6 +102,7 @@ func sum(reports []*report, length time.Duration, used serverUsed) figures {
 		f[worstProcess] = float64(leastOf(share)) * float64(len(share)) / turns
 		f[commands] = float64(used.commands) / turns
 		f[reads] = float64(used.reads) / turns
+		f[writes] = float64(used.writes) / turns
 		f[serverCPU] = microseconds(used.cpu) / turns
 		f[clientCPU] = microseconds(u.CPU) / turns
 		f[allocations] = float64(u.Allocs) / turns

@@ -10,8 +10,18 @@ import (
 // slot matches two marker lines of a document and the text between them, which is replaced.
 var slot = regexp.MustCompile(`(?s)(<!-- bench: ([^\n]*?) -->\n).*?(<!-- /bench -->)`)
 
+// barsOf returns the bars of the scenarios that are of stores, or of the others.
+func (o *outcome) barsOf(stores bool) (some []verdict) {
+	for _, v := range o.Bars {
+		if ofStores(v.Scenario) == stores {
+			some = append(some, v)
+		}
+	}
+	return some
+}
+
 // fillDocs writes the tables into the slots of a document. A slot has the name of a
-// scenario, "about" or "bars"; a slot of a scenario without figures is unchanged.
+// scenario, "about", "bars", "bars of stores" or "stores"; one without figures is unchanged.
 func (o *outcome) fillDocs(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -38,7 +48,11 @@ func (o *outcome) writePart(b *bytes.Buffer, name string) {
 	case "about":
 		fmt.Fprintf(b, "%s.\n", o.About)
 	case "bars":
-		o.barsTable(b)
+		barsTable(b, o.barsOf(false))
+	case "bars of stores":
+		barsTable(b, o.barsOf(true))
+	case "stores":
+		o.storesTable(b)
 	}
 	for i, t := range o.Tables {
 		if t.Scenario != name {

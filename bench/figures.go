@@ -18,6 +18,7 @@ const (
 	pairP99      metric = "pair p99 µs"
 	commands     metric = "commands/turn"
 	reads        metric = "server reads/turn" // reads from a socket: a pipeline is one
+	writes       metric = "writes/turn"       // transactions that changed something
 	serverCPU    metric = "server µs/turn"
 	clientCPU    metric = "client µs/turn"
 	allocations  metric = "allocs/turn"
@@ -46,6 +47,8 @@ const (
 	commandsEach   metric = "commands/lease and interval"
 	readsEach      metric = "server reads/lease and interval"
 	allocsEach     metric = "allocs/lease and interval"
+	writeRate      metric = "writes/s"
+	lostLeases     metric = "leases lost"
 	clientShare    metric = "client core %"
 	serverShare    metric = "server core %"
 )

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // idleLeases are leases that are only renewed.
@@ -116,13 +118,25 @@ func (d *idleLeases) run(_ context.Context, w window) (*report, error) {
 	sleepUntil(w.From)
 	before := usageNow()
 	sleepUntil(w.Until)
+	used := usageNow().minus(before)
 	n := float64(len(d.held) - first)
 	return &report{
-		Usage:      usageNow().minus(before),
+		Usage:      used,
+		Lost:       d.lost(),
 		HeapEach:   (float64(d.after.heap) - float64(d.before.heap)) / n,
 		StackEach:  (float64(d.after.stacks) - float64(d.before.stacks)) / n,
 		Goroutines: float64(d.after.goroutines-d.before.goroutines) / n,
 	}, nil
+}
+
+// lost counts the leases that are known to be lost.
+func (d *idleLeases) lost() (n int) {
+	for _, h := range d.held {
+		if l, ok := h.(*holdfast.Lease); ok && l.Err() != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // close does not release the leases, which takes long and is not measured. The process
@@ -136,7 +150,7 @@ func idleOf(k idleSize) measure {
 		if err != nil {
 			return nil, err
 		}
-		j := job{Kind: "idle", Contender: c.name, Addrs: at.servers.addrs(), Resource: s.newResource("idle"), Leases: k.leases, TTL: k.ttl}
+		j := job{Kind: "idle", Contender: c.name, Addrs: at.addrs, Resource: s.newResource("idle"), Leases: k.leases, TTL: k.ttl}
 		if err := s.workers.prepare(0, []job{j}); err != nil {
 			return nil, err
 		}
@@ -163,6 +177,8 @@ func idleOf(k idleSize) measure {
 			commandsEach: float64(used.commands) / renewals,
 			readsEach:    float64(used.reads) / renewals,
 			allocsEach:   float64(r.Usage.Allocs) / renewals,
+			writeRate:    float64(used.writes) / length.Seconds(),
+			lostLeases:   float64(r.Lost),
 			clientShare:  100 * share(r.Usage.CPU, length),
 			serverShare:  100 * share(used.cpu, length),
 		}, nil

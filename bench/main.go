@@ -25,6 +25,7 @@ type flags struct {
 	rounds  int
 	slice   time.Duration
 	only    string
+	stores  string
 	out     string // folder for all files
 	json    string // one more file
 	docs    string // document to fill
@@ -42,7 +43,8 @@ func main() {
 	var f flags
 	flag.IntVar(&f.rounds, "rounds", 5, "number of rounds; in each, every contender has a slice")
 	flag.DurationVar(&f.slice, "slice", 500*time.Millisecond, "length of a slice; some scenarios use a multiple")
-	flag.StringVar(&f.only, "only", "", "run only these scenarios, separated by commas")
+	flag.StringVar(&f.only, "only", "", "run only these scenarios, separated by commas; \"stores\" is all that begin with it")
+	flag.StringVar(&f.stores, "store", "", "run the scenarios of stores on these stores only, separated by semicolons")
 	flag.StringVar(&f.json, "json", "", "write the results to this file")
 	flag.StringVar(&f.out, "out", "", "write results.json, results.md and charts (PNG and SVG) into this folder")
 	flag.StringVar(&f.docs, "docs", "", "write the tables into this document, at its lines <!-- bench: SCENARIO -->")
@@ -79,7 +81,7 @@ func run(ctx context.Context, f flags, out io.Writer) (missed int, err error) {
 	if f.big {
 		size = size.big()
 	}
-	chosen, err := choose(scenarios(size), f.only)
+	chosen, err := choose(scenarios(size), f.only, f.stores)
 	if err != nil {
 		return 0, err
 	}
@@ -115,17 +117,37 @@ func run(ctx context.Context, f flags, out io.Writer) (missed int, err error) {
 	return o.finish(f, out)
 }
 
-func choose(all []scenario, only string) ([]scenario, error) {
+// choose returns the scenarios of some names or groups, for stores with the cases of some.
+func choose(all []scenario, only, stores string) (chosen []scenario, err error) {
 	if only == "" {
-		return all, nil
-	}
-	var chosen []scenario
-	for name := range strings.SplitSeq(only, ",") {
-		i := slices.IndexFunc(all, func(sc scenario) bool { return sc.name == name })
-		if i < 0 {
-			return nil, fmt.Errorf("no scenario %q", name)
+		chosen = all
+	} else {
+		for name := range strings.SplitSeq(only, ",") {
+			n := len(chosen)
+			for _, sc := range all {
+				if sc.name == name || name == "stores" && ofStores(sc.name) {
+					chosen = append(chosen, sc)
+				}
+			}
+			if len(chosen) == n {
+				return nil, fmt.Errorf("no scenario %q", name)
+			}
 		}
-		chosen = append(chosen, all[i])
+	}
+	if stores == "" {
+		return chosen, nil
+	}
+	some := strings.Split(stores, ";")
+	for _, name := range some {
+		if !slices.Contains(storeNames(), name) {
+			return nil, fmt.Errorf("no store %q: there are %q", name, storeNames())
+		}
+	}
+	for i := range chosen {
+		chosen[i].cases = slices.DeleteFunc(slices.Clone(chosen[i].cases), func(v variant) bool {
+			at := v.store()
+			return at != "" && !slices.Contains(some, at)
+		})
 	}
 	return chosen, nil
 }

@@ -14,7 +14,7 @@ func (o *outcome) markdown(w io.Writer) {
 		t.markdown(w)
 	}
 	fmt.Fprint(w, "\n### The bars\n\n")
-	o.barsTable(w)
+	barsTable(w, o.Bars)
 }
 
 // markdown writes one table, without its heading.
@@ -39,9 +39,12 @@ func (t table) failures(w io.Writer) {
 	}
 }
 
-func (o *outcome) barsTable(w io.Writer) {
+func barsTable(w io.Writer, all []verdict) {
+	if len(all) == 0 {
+		return
+	}
 	fmt.Fprint(w, "| scenario | bar | measured | |\n|---|---|---:|---|\n")
-	for _, v := range o.Bars {
+	for _, v := range all {
 		word := "met"
 		if !v.Met {
 			word = "**missed**"

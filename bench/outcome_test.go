@@ -167,14 +167,18 @@ func TestCoresAreSplitAlikeForAll(t *testing.T) {
 
 // TestEveryScenarioHasItsPlaceInTheDocs also checks that fillDocs writes there.
 func TestEveryScenarioHasItsPlaceInTheDocs(t *testing.T) {
-	const docs = "../docs/PERFORMANCE.md"
+	fillsDocument(t, "../docs/PERFORMANCE.md", []string{"about", "bars"}, func(name string) bool { return !ofStores(name) })
+	fillsDocument(t, "../docs/STORES.md", []string{"about", "bars of stores", "stores"}, ofStores)
+}
+
+func fillsDocument(t *testing.T, docs string, names []string, has func(scenario string) bool) {
 	text, err := os.ReadFile(docs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"about", "bars"}
+	all := slices.DeleteFunc(scenarios(fullProgram()), func(sc scenario) bool { return !has(sc.name) })
 	o := outcome{About: about{Redis: "0.0.0"}}
-	for _, sc := range scenarios(fullProgram()) {
+	for _, sc := range all {
 		names = append(names, sc.name)
 		o.Tables = append(o.Tables, table{Scenario: sc.name, Case: "written " + sc.name, Columns: sc.columns})
 	}
@@ -196,7 +200,7 @@ func TestEveryScenarioHasItsPlaceInTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sc := range scenarios(fullProgram()) {
+	for _, sc := range all {
 		if n := bytes.Count(filled, []byte("**written "+sc.name+"**")); n != 1 {
 			t.Errorf("%q is written %d times", sc.name, n)
 		}

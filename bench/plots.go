@@ -27,6 +27,11 @@ func panels(scenario string) []metric {
 		"scripts":          {serverCPU},
 		"start":            {startP50, startCPU},
 		"idle":             {clientShare, serverShare, heapEach, goroutinesEach},
+		"stores-pair":      {pairTime, pairP99, serverCPU, clientCPU},
+		"stores-crowd":     {rate, worstCaller, longestWait},
+		"stores-processes": {handOffs, worstCaller, longestWait},
+		"stores-waiters":   {handOffs, worstCaller, longestWait, serverCPU},
+		"stores-idle":      {writeRate, serverShare, clientShare},
 	}[scenario]
 }
 

@@ -64,7 +64,7 @@ func quorumOf(t nodeFault) measure {
 		if err != nil {
 			return nil, err
 		}
-		all := at.servers
+		all := s.nodes[:len(at.addrs)]
 		jobs := splitJob(job{
 			Kind: "crowd", Contender: c.name, Addrs: all.addrs(), Resource: s.newResource("quorum"),
 			Callers: 1, Own: true, TTL: s.ttl,

@@ -22,6 +22,7 @@ type report struct {
 	Entered []time.Time `json:",omitempty"` // of a lockSet
 
 	HeapEach, StackEach, Goroutines float64 // for each idle lease
+	Lost                            int     // idle leases
 }
 
 // reportOf sums the results of callers.

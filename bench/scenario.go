@@ -32,6 +32,14 @@ type variant struct {
 	once []string
 }
 
+// store returns the name of the store that is measured, or "" in scenarios that are not of stores.
+func (v variant) store() string {
+	if c, err := contenderNamed(v.contenders[0]); err == nil {
+		return c.on.store
+	}
+	return ""
+}
+
 // withRate is shown with every rate.
 var withRate = []metric{worstCaller, longestWait, waitP50, commands, reads, serverCPU, clientCPU, allocations}
 

@@ -15,6 +15,7 @@ type program struct {
 	growth  []int
 	kills   int // resources of the killed holder
 	idle    []idleSize
+	stores  storeSizes
 }
 
 // idleSize is a number of leases that are held for some renewal intervals, each a
@@ -29,7 +30,8 @@ type idleSize struct {
 func fullProgram() program {
 	return program{
 		spread: []int{64, 256}, crowd: 64, wide: 64, convoys: []int{50, 200}, growth: []int{2, 32, 512, 1000}, kills: 8,
-		idle: []idleSize{{1000, 6 * time.Second, 3, true}, {100_000, 15 * time.Second, 2, false}},
+		idle:   []idleSize{{1000, 6 * time.Second, 3, true}, {100_000, 15 * time.Second, 2, false}},
+		stores: storeSizes{crowd: 64, waiters: []int{2, 200}, idle: idleSize{10_000, 15 * time.Second, 1, false}},
 	}
 }
 
@@ -41,11 +43,11 @@ func (p program) big() program {
 
 // scenarios returns all scenarios.
 func scenarios(p program) []scenario {
-	return []scenario{
+	return append([]scenario{
 		uncontended(), spreadOut(p.spread), hot(p.crowd), processes(), handOff(), convoys(p.convoys),
 		growth(p.growth), kills(p.kills), quorums(), idle(p.idle), scripts(), starts(),
 		topologies(p.wide), topologiesAlone(),
-	}
+	}, storeScenarios(p.stores)...)
 }
 
 // uncontended is one caller that locks and unlocks a free resource.

@@ -13,7 +13,7 @@ import (
 // processes.
 type testbed struct {
 	server    *redistest.Server
-	meter     *meter
+	meter     *redisMeter
 	workers   *workerPool
 	nodes     nodes // of a quorum; started when needed
 	sites     map[topology]site
@@ -31,7 +31,7 @@ func newTestbed(c cores, rounds int, slice time.Duration) (*testbed, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &testbed{server: server, meter: newMeter(server.Addr()), cores: c, rounds: rounds, slice: slice, ttl: 15 * time.Second}
+	s := &testbed{server: server, meter: newRedisMeter(server.Addr()), cores: c, rounds: rounds, slice: slice, ttl: 15 * time.Second}
 	if err := c.pinServer(server.PID()); err != nil {
 		s.close()
 		return nil, err
@@ -47,7 +47,7 @@ func (s *testbed) close() {
 	if s.workers != nil {
 		s.workers.close()
 	}
-	_ = s.meter.rdb.Close()
+	s.meter.close()
 	s.closeSites()
 	_ = os.RemoveAll(s.programs)
 	s.server.Stop()
@@ -95,8 +95,8 @@ func (s *testbed) provide(ctx context.Context, c contender, addrs []string, reso
 
 // serverUsed is the use of the servers within a window.
 type serverUsed struct {
-	cpu             time.Duration
-	commands, reads int
+	cpu                     time.Duration
+	commands, reads, writes int
 }
 
 // watch reads the meters of the servers at both ends of the window.
@@ -117,6 +117,7 @@ func (on site) watch(ctx context.Context, w window, c contender) (serverUsed, er
 		sum.cpu += used.cpu
 		sum.commands += used.commands
 		sum.reads += used.reads
+		sum.writes += used.writes
 	}
 	return sum, ctx.Err()
 }
@@ -133,5 +134,5 @@ func (on site) read(ctx context.Context) ([]serverUse, error) {
 }
 
 func (u serverUse) since(before serverUse, c contender) serverUsed {
-	return serverUsed{u.cpu - before.cpu, u.sent(c.sends) - before.sent(c.sends), u.reads - before.reads - 1}
+	return serverUsed{u.cpu - before.cpu, u.sent(c.sends) - before.sent(c.sends), u.reads - before.reads - 1, u.writes - before.writes}
 }

@@ -7,17 +7,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// topology is the servers of a contender. The zero value is the one server shared by
+// topology is the servers of a contender. The zero value is the one Redis shared by
 // most contenders.
 type topology struct {
-	masters int // of a cluster without replicas
-	nodes   int // of a quorum
+	masters int    // of a cluster without replicas
+	nodes   int    // of a quorum
+	store   string // the name of a store
 }
 
 // site is the running servers of a topology and their meters.
 type site struct {
-	servers nodes
-	meters  []*meter
+	addrs  []string
+	meters []meter
+	stop   func() // nil: others stop the servers
 }
 
 // mostNodes is the size of the largest quorum; smaller ones use the first of its
@@ -27,67 +29,74 @@ const mostNodes = 5
 // site starts the servers of a topology when they are first needed.
 func (s *testbed) site(t topology) (site, error) {
 	if t == (topology{}) {
-		return site{nodes{s.server}, []*meter{s.meter}}, nil
+		return site{addrs: s.addrs(), meters: []meter{s.meter}}, nil
 	}
 	if found, ok := s.sites[t]; ok {
 		return found, nil
 	}
-	made, err := s.servers(t)
+	made, err := s.makeSite(t)
 	if err != nil {
 		return site{}, err
-	}
-	found := site{servers: made}
-	for _, server := range made {
-		found.meters = append(found.meters, newMeter(server.Addr()))
 	}
 	if s.sites == nil {
 		s.sites = map[topology]site{}
 	}
-	s.sites[t] = found
-	return found, nil
+	s.sites[t] = made
+	return made, nil
 }
 
-func (s *testbed) servers(t topology) (nodes, error) {
-	if t.nodes > 0 {
+func (s *testbed) makeSite(t topology) (site, error) {
+	switch {
+	case t.store != "":
+		return s.storeSite(t.store)
+	case t.nodes > 0:
 		all, err := s.quorum(mostNodes)
 		if err != nil {
-			return nil, err
+			return site{}, err
 		}
-		return all[:t.nodes], nil
+		return siteOf(all[:t.nodes], nil), nil
 	}
-	all, err := redistest.LaunchCluster(t.masters)
+	masters, err := redistest.LaunchCluster(t.masters)
 	if err != nil {
-		return nil, err
+		return site{}, err
 	}
+	all := nodes(masters)
 	for _, server := range all {
 		err = errors.Join(err, s.cores.pinServer(server.PID()))
 	}
 	if err != nil {
-		nodes(all).stop()
-		return nil, err
+		all.stop()
+		return site{}, err
 	}
-	return all, nil
+	return siteOf(all, all.stop), nil
+}
+
+func siteOf(servers nodes, stop func()) site {
+	at := site{addrs: servers.addrs(), stop: stop}
+	for _, server := range servers {
+		at.meters = append(at.meters, newRedisMeter(server.Addr()))
+	}
+	return at
 }
 
 // closeSites stops the servers started by site.
 func (s *testbed) closeSites() {
-	for t, at := range s.sites {
+	for _, at := range s.sites {
 		for _, m := range at.meters {
-			_ = m.rdb.Close()
+			m.close()
 		}
-		if t.masters > 0 {
-			at.servers.stop()
+		if at.stop != nil {
+			at.stop()
 		}
 	}
 	s.nodes.stop()
 }
 
-// empty deletes all keys, because the remaining keys of one contender slow down the
-// others: with more keys, Redis detects and reports an expired one later.
+// empty deletes what contenders have left on all servers.
 func (on site) empty(ctx context.Context) error {
 	var errs []error
 	for _, m := range on.meters {
-		errs = append(errs, m.rdb.FlushAll(ctx).Err())
+		errs = append(errs, m.empty(ctx))
 	}
 	return errors.Join(errs...)
 }

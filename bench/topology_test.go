@@ -22,7 +22,7 @@ func TestTopologiesAreUsedWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(at.meters); n != servers || len(at.servers) != servers {
+		if n := len(at.meters); n != servers || len(at.addrs) != servers {
 			t.Fatalf("%s runs on %d servers, want %d", name, n, servers)
 		}
 		before, err := at.read(t.Context())
@@ -46,7 +46,7 @@ func TestTopologiesAreUsedWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, m := range at.meters {
-			if n, err := m.rdb.DBSize(t.Context()).Result(); n != 0 || err != nil {
+			if n, err := m.(*redisMeter).rdb.DBSize(t.Context()).Result(); n != 0 || err != nil {
 				t.Errorf("%s: server %d has %d keys left, %v", name, i+1, n, err)
 			}
 		}

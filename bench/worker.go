@@ -25,6 +25,8 @@ type job struct {
 	Process   int // index of this worker
 	Clients   int // of this worker
 	Callers   int // of each client
+	First     int // the number of the first caller of this worker
+	All       int // callers of all workers
 	Own       bool
 	Each      int // resources of a caller
 	Hold      time.Duration
