@@ -87,7 +87,8 @@ func (s *Server) Responds(within time.Duration) bool {
 
 func (s *Server) dress(cmd *exec.Cmd, log *logTail) {
 	cmd.Dir = s.dir // the account may have no right to the folder of the tests
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+s.dir)
+	// A MariaDB that starts removes the temporary tables of others in the same folder.
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+s.dir, "TMPDIR="+s.dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = redistest.DieWithParent()
 	if s.as.set {
