@@ -109,7 +109,7 @@ bench: redis databases ## what locks cost on every store beside their floors and
 
 # LAB="-minutes 5" for less; see go run ./lab/cmd/holdfast-lab -help.
 LAB ?= -minutes 0 -mutants .
-lab: redis ## the torture lab in full, about half an hour: holes on demand, other libraries, random faults, planted bugs; writes lab/results and the figures of lab/README.md
+lab: redis databases ## the torture lab in full, about an hour: holes on demand, other libraries, random faults on every store, planted bugs; writes lab/results and the figures of lab/README.md
 	@mkdir -p lab/results
 	$(GO) run ./lab/cmd/holdfast-lab $(LAB) -out lab/results -report lab/results/report.md,lab/results/report.html -figures lab/README.md -json >lab/results/report.json
 

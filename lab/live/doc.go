@@ -1,6 +1,6 @@
 // Package live runs random programs with faults on real processes and real stores: one,
-// three or five redis-servers, and worker processes, which are killed and stopped while
-// they work.
+// three or five redis-servers, or one of the other stores of package stores, and worker
+// processes, which are killed and stopped while they work.
 //
 // A Program is drawn from a seed: the workers, the resources that they lock, and the faults
 // with their times. A Runner runs it: it starts the servers and the workers, injects the
@@ -28,6 +28,9 @@
 // checks recognise by tokens below the store's clock of that moment; and marks of slots are
 // lost. A node of a quorum that has lost its data stays down for longer than the longest
 // lease, as operators must ensure, and exclusion continues to hold.
+//
+// Where marks follow the wall clocks of clients, as on etcd, those of the workers stay within
+// a minute of each other, as GUARANTEES.md requires.
 //
 // Wall clocks of workers are stepped only on Linux on amd64; elsewhere those programs pause
 // the worker instead.

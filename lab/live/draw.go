@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/process"
+	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
 // Setting selects the programs that are drawn.
@@ -78,12 +79,19 @@ const first = 60 * time.Millisecond
 
 // faults draws faults of processes, connections, stores and leases, in some programs of one
 // kind only.
-func (d drawer) faults(p *Program, stores Stores) fault.Schedule {
-	parts := []func(*Program) fault.Schedule{d.onProcess, d.onProcess, d.onLink, d.onPools}
+func (d drawer) faults(p *Program, whose Stores) fault.Schedule {
+	can := p.store().Faults
+	parts := []func(*Program) fault.Schedule{d.onProcess, d.onProcess}
+	if can.Links {
+		parts = append(parts, d.onLink)
+	}
+	if can.Pooled {
+		parts = append(parts, d.onPools)
+	}
 	if p.holdfast() && slices.ContainsFunc(p.Resources, Resource.locked) {
 		parts = append(parts, d.onLease, d.onLease)
 	}
-	if stores == OwnStores {
+	if whose == OwnStores {
 		parts = append(parts, d.onStore, d.onStore)
 	}
 	if d.IntN(3) == 0 {
@@ -130,7 +138,7 @@ func (d drawer) worker(p *Program) string { return fmt.Sprintf("w%d", 1+d.IntN(p
 func (d drawer) onProcess(p *Program) fault.Schedule {
 	f := fault.Fault{Kind: drawn(d, fault.Pause, fault.Pause, fault.Pause, fault.Kill, fault.Kill, fault.StepClock), Target: d.worker(p)}
 	if f.Kind == fault.StepClock && process.CanStep() {
-		f.By = time.Duration(drawn(d, -7200, -660, -3, -1, 1, 3, 660, 7200)) * time.Second
+		f.By = drawn(d, d.steps(p)...) * time.Second
 		f.At = fault.After(d.between(first, p.Length*3/4))
 		return fault.Schedule{f}
 	}
@@ -145,6 +153,14 @@ func (d drawer) onProcess(p *Program) fault.Schedule {
 		f.At = fault.When{Who: f.Target, Point: drawn(d, "acquired", "working", "working", "released"), Nth: 1 + d.IntN(4)}
 	}
 	return fault.Schedule{f}
+}
+
+// steps are those of a wall clock, in seconds: far, unless the clients have to agree within a minute.
+func (d drawer) steps(p *Program) []time.Duration {
+	if p.store().Clocks == stores.OfClients {
+		return []time.Duration{-25, -3, -1, 1, 3, 25}
+	}
+	return []time.Duration{-7200, -660, -3, -1, 1, 3, 660, 7200}
 }
 
 // onLink draws a fault of the connections of a worker to a store.
@@ -171,14 +187,27 @@ func (d drawer) onStore(p *Program) fault.Schedule {
 	target := fmt.Sprintf("node%d", 1+d.IntN(p.Nodes))
 	at := fault.After(d.between(first, p.Length*2/3))
 	away := drawn(d, d.between(5*time.Millisecond, p.TTL), d.between(p.TTL/2, 3*p.TTL))
+	store := p.store()
+	if store.Members > 1 { // longer than an election
+		away = d.between(100*time.Millisecond, 3*time.Second)
+		p.Length = max(p.Length, at.After+away+200*time.Millisecond)
+	}
 	back := fault.After(at.After + away)
-	switch d.IntN(5) {
+	ways := 2
+	switch {
+	case store.Faults.Loses:
+		ways = 5
+	case store.Faults.Dies:
+		ways = 4
+	}
+	switch d.IntN(ways) {
 	case 0, 1:
 		return fault.Schedule{{Kind: fault.Pause, Target: target, At: at, For: away}}
 	case 2:
+		p.Length = max(p.Length, at.After+store.Starts)
 		return fault.Schedule{{Kind: fault.Restart, Target: target, At: at}}
 	case 3:
-		p.Length = max(p.Length, back.After+200*time.Millisecond)
+		p.Length = max(p.Length, back.After+store.Starts+200*time.Millisecond)
 		return fault.Schedule{{Kind: fault.Kill, Target: target, At: at}, {Kind: fault.Restart, Target: target, At: back}}
 	}
 	if p.Nodes > 1 { // it stays down until every lease that it granted has ended

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/live"
+	"github.com/holdfast-go/holdfast/lab/stores"
 	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
@@ -38,14 +39,22 @@ func number(t *testing.T, name string, without int) int {
 }
 
 // Random faults do not break Holdfast: HOLDFAST_LAB_RUNS histories on each
-// topology, from HOLDFAST_LAB_SEED on, in HOLDFAST_LAB_LANES lanes.
+// store, from HOLDFAST_LAB_SEED on, in HOLDFAST_LAB_LANES lanes.
 func TestHoldfastIsUnbroken(t *testing.T) {
-	for _, subject := range []string{"holdfast", "holdfast-quorum"} {
+	subjects := []string{"holdfast", "holdfast-quorum"}
+	for _, s := range stores.Others() {
+		subjects = append(subjects, s.Subject())
+	}
+	for i, subject := range subjects {
+		runs, lanes := 6, 3
+		if i >= 2 { // their servers take longer to start
+			runs, lanes = 4, 2
+		}
 		t.Run(subject, func(t *testing.T) {
 			s := live.Campaign{
 				Setting: live.Setting{Subject: subject},
-				First:   uint64(number(t, "HOLDFAST_LAB_SEED", 1)), Count: number(t, "HOLDFAST_LAB_RUNS", 6),
-				Runners: number(t, "HOLDFAST_LAB_LANES", 3), Enough: number(t, "HOLDFAST_LAB_ENOUGH", 5),
+				First:   uint64(number(t, "HOLDFAST_LAB_SEED", 1)), Count: number(t, "HOLDFAST_LAB_RUNS", runs),
+				Runners: number(t, "HOLDFAST_LAB_LANES", lanes), Enough: number(t, "HOLDFAST_LAB_ENOUGH", 5),
 				For: time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
 			}.Run(t.Context())
 			t.Logf("seeds %d to %d: %d histories with %d grants and %d faults in %v; %d runs showed nothing, %d of them for a fault that was not hit",

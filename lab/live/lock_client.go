@@ -10,8 +10,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/engine/quorum"
+	"github.com/holdfast-go/holdfast/lab/stores"
 	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
@@ -23,27 +23,25 @@ type lockClient interface {
 	// passing reports whether an error is one that faults may cause.
 	passing(err error) bool
 	// pools are the connection pools that it was made with.
-	pools() []*redis.Client
+	pools() []stores.Pool
 	close() error
 }
 
 // openClient opens the client of a lock of the catalog. Renewed is called for each renewal by the
 // resource, if the lock reports them.
 func openClient(o opening, catalog subject.Catalog, renewed func(resource string)) (lockClient, error) {
+	if o.Program.holdfast() { // it has to be right with the defaults of the drivers
+		return openHoldfast(o, renewed)
+	}
 	var conns []*redis.Client
 	for _, url := range o.Nodes {
 		opts, err := redis.ParseURL(url)
 		if err != nil {
 			return nil, err
 		}
-		if !o.Program.holdfast() { // Holdfast has to be right with go-redis's defaults
-			c := subject.Connect(opts.Addr)
-			opts.MaxRetries, opts.ContextTimeoutEnabled, opts.ReadTimeout = c.MaxRetries, c.ContextTimeoutEnabled, c.ReadTimeout
-		}
+		c := subject.Connect(opts.Addr)
+		opts.MaxRetries, opts.ContextTimeoutEnabled, opts.ReadTimeout = c.MaxRetries, c.ContextTimeoutEnabled, c.ReadTimeout
 		conns = append(conns, redis.NewClient(opts))
-	}
-	if o.Program.holdfast() {
-		return openHoldfast(o, conns, renewed)
 	}
 	kind, err := catalog.Find(o.Program.Subject)
 	if err != nil {
@@ -72,7 +70,12 @@ func (p *catalogClient) take(ctx context.Context, r round) (workload.Hold, error
 // the caller by these locks.
 func (p *catalogClient) passing(error) bool { return true }
 
-func (p *catalogClient) pools() []*redis.Client { return p.conns }
+func (p *catalogClient) pools() (all []stores.Pool) {
+	for _, c := range p.conns {
+		all = append(all, stores.RedisPool(c))
+	}
+	return all
+}
 
 func (p *catalogClient) close() error {
 	err := p.c.Close()
@@ -84,9 +87,10 @@ func (p *catalogClient) close() error {
 
 // holdfastClient is a client of Holdfast.
 type holdfastClient struct {
-	c     *holdfast.Client
-	ttl   time.Duration
-	conns []*redis.Client
+	c      *holdfast.Client
+	ttl    time.Duration
+	pooled []stores.Pool
+	end    func()
 }
 
 // renewals is a hook that passes on renewals that worked.
@@ -99,33 +103,51 @@ func (r renewals) Renew(e holdfast.RenewEvent) {
 	}
 }
 
-func openHoldfast(o opening, conns []*redis.Client, renewed func(resource string)) (*holdfastClient, error) {
-	c, err := holdfast.New(engineOf(conns), holdfast.WithPrefix(o.Prefix), holdfast.WithName(o.Name), holdfast.WithHooks(renewals{renewed}))
-	return &holdfastClient{c, o.Program.TTL, conns}, err
+func openHoldfast(o opening, renewed func(resource string)) (*holdfastClient, error) {
+	e, pools, end, err := openEngine(o.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	c, err := holdfast.New(e, holdfast.WithPrefix(o.Prefix), holdfast.WithName(o.Name), holdfast.WithHooks(renewals{renewed}))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	return &holdfastClient{c, o.Program.TTL, pools, end}, nil
 }
 
-func engineOf(conns []*redis.Client) engine.Engine {
-	if len(conns) == 1 {
-		return goredis.New(conns[0])
-	}
+// openEngine opens an engine on a store, or on several as a quorum.
+func openEngine(urls []string) (e engine.Engine, pools []stores.Pool, end func(), err error) {
 	var nodes []engine.Engine
-	for _, c := range conns {
-		nodes = append(nodes, goredis.New(c))
+	var clients []*stores.Client
+	end = func() {
+		for _, c := range clients {
+			c.Close()
+		}
 	}
-	return quorum.New(nodes...)
+	for _, url := range urls {
+		c, err := stores.Open(url)
+		if err != nil {
+			end()
+			return nil, nil, nil, err
+		}
+		clients, nodes, pools = append(clients, c), append(nodes, c.Engine), append(pools, c.Pools...)
+	}
+	if len(nodes) == 1 {
+		return nodes[0], pools, end, nil
+	}
+	return quorum.New(nodes...), pools, end, nil
 }
 
 func (m *holdfastClient) passing(err error) bool {
 	return errors.Is(err, holdfast.ErrNotAcquired) || errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrLost)
 }
 
-func (m *holdfastClient) pools() []*redis.Client { return m.conns }
+func (m *holdfastClient) pools() []stores.Pool { return m.pooled }
 
 func (m *holdfastClient) close() error {
 	err := m.c.Close()
-	for _, c := range m.conns {
-		_ = c.Close() // the engine is done with it
-	}
+	m.end()
 	return err
 }
 

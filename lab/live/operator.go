@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
@@ -47,21 +45,16 @@ func newOperator(r *run) *operator {
 func (o *operator) breakFirst(resource string, by fault.Kind) <-chan struct{} {
 	done := make(chan struct{})
 	o.tasks.Go(func() {
-		var conns []*redis.Client
+		var urls []string
 		for _, s := range o.run.stores {
-			opts, err := redis.ParseURL(s.url)
-			if err != nil {
-				return // then no worker can do anything either
-			}
-			conns = append(conns, redis.NewClient(opts))
+			urls = append(urls, s.url)
 		}
-		e := engineOf(conns)
-		defer func() {
-			e.Leave("operator")
-			for _, c := range conns {
-				_ = c.Close() // nothing is under way
-			}
-		}()
+		e, _, end, err := openEngine(urls)
+		if err != nil {
+			return // then no worker can do anything either
+		}
+		defer end()
+		defer e.Leave("operator")
 		look := time.NewTicker(3 * time.Millisecond)
 		defer look.Stop()
 		for {

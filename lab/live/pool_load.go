@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
 // poolLoad is other work of a worker, which uses all connections of its pools.
@@ -16,7 +16,7 @@ type poolLoad struct {
 }
 
 // exhaust takes all connections, each as soon as it is free.
-func (c *poolLoad) exhaust(pools []*redis.Client) {
+func (c *poolLoad) exhaust(pools []stores.Pool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.end != nil {
@@ -25,20 +25,19 @@ func (c *poolLoad) exhaust(pools []*redis.Client) {
 	ctx, end := context.WithCancel(context.Background())
 	c.end = end
 	for _, pool := range pools {
-		for range pool.Options().PoolSize {
+		for range pool.Size {
 			c.busy.Go(func() { take(ctx, pool) })
 		}
 	}
 }
 
 // take holds one connection until ctx ends.
-func take(ctx context.Context, pool *redis.Client) {
+func take(ctx context.Context, pool stores.Pool) {
 	for ctx.Err() == nil {
-		conn := pool.Conn()
-		if conn.Ping(ctx).Err() == nil {
+		if free, err := pool.Take(ctx); err == nil {
 			<-ctx.Done()
+			free()
 		}
-		_ = conn.Close() // it goes back into the pool
 		again := time.NewTimer(5 * time.Millisecond)
 		select {
 		case <-again.C: // the store is away

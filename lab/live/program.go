@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
 // Program is what one run does. It prints as JSON.
@@ -69,6 +70,9 @@ func (p Program) schedule() (fault.Schedule, error) {
 		if err != nil {
 			return nil, err
 		}
+		if f.Match != "" {
+			f.Match = p.store().OnWire(f.Match)
+		}
 		all = append(all, f)
 	}
 	return all, nil
@@ -76,4 +80,15 @@ func (p Program) schedule() (fault.Schedule, error) {
 
 // holdfast reports whether the subject is Holdfast, with all its primitives. Others
 // are played as a mutex.
-func (p Program) holdfast() bool { return p.Subject == "holdfast" || p.Subject == "holdfast-quorum" }
+func (p Program) holdfast() bool {
+	_, ok := stores.Of(p.Subject)
+	return ok
+}
+
+// store returns the kind of the stores. Locks other than Holdfast run on Redis.
+func (p Program) store() stores.Store {
+	if s, ok := stores.Of(p.Subject); ok {
+		return s
+	}
+	return stores.Redis()
+}

@@ -11,13 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/stores"
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
 
@@ -106,7 +105,7 @@ func (l *Runner) prepare(ctx context.Context, p Program) (*run, error) {
 	}
 	r.rec = history.NewRecorderAt(start)
 	r.vault = workload.NewVault(r.rec, map[string]int64{check.Stock: pieces})
-	if r.stores, err = l.stores(ctx, p.Nodes); err != nil {
+	if r.stores, err = l.stores(ctx, p); err != nil {
 		return r, err
 	}
 	for i, s := range r.stores {
@@ -244,8 +243,7 @@ func (r *run) leftovers(ctx context.Context) error {
 		for _, name := range names {
 			r.violated("leftovers", name, "node%d has the key for ever", i+1)
 		}
-		err = s.client(func(c *redis.Client) error { return r.remains(ctx, i, c, alive) })
-		if err != nil {
+		if err := r.remains(ctx, i, s.url, alive); err != nil {
 			return err
 		}
 	}
@@ -253,8 +251,13 @@ func (r *run) leftovers(ctx context.Context) error {
 }
 
 // remains looks for leases and waiters, until there are none or they have stayed too long.
-func (r *run) remains(ctx context.Context, node int, rdb *redis.Client, alive map[string]bool) error {
-	c, err := holdfast.New(engineOf([]*redis.Client{rdb}), holdfast.WithPrefix(r.prefix))
+func (r *run) remains(ctx context.Context, node int, url string, alive map[string]bool) error {
+	conn, err := stores.Open(url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	c, err := holdfast.New(conn.Engine, holdfast.WithPrefix(r.prefix))
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/live"
+	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
 // A lock with a known hole is broken by random faults too: the histories say it.
@@ -38,7 +39,11 @@ func TestAHoleIsSeen(t *testing.T) {
 func TestDraw(t *testing.T) {
 	kinds := map[fault.Kind]int{}
 	for seed := range uint64(2000) {
-		for _, s := range []live.Setting{{Subject: "holdfast"}, {Subject: "holdfast-quorum"}, {Subject: "token-lua", Nodes: 1}} {
+		settings := []live.Setting{{Subject: "holdfast-quorum"}, {Subject: "token-lua", Nodes: 1}}
+		for _, s := range stores.All() {
+			settings = append(settings, live.Setting{Subject: s.Subject()})
+		}
+		for _, s := range settings {
 			p := live.Draw(seed, s)
 			if !reflect.DeepEqual(p, live.Draw(seed, s)) {
 				t.Fatalf("seed %d draws two programs", seed)

@@ -142,9 +142,11 @@ func (w *worker) do(o order) error {
 		w.hands.Wait()
 		return nil
 	case orderCalm:
-		var err error
-		if w.silences, err = watchSilences(w.Nodes); err != nil {
-			return err
+		if len(w.Nodes) > 1 {
+			var err error
+			if w.silences, err = watchSilences(w.Nodes); err != nil {
+				return err
+			}
 		}
 		w.recheck()
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/live"
+	"github.com/holdfast-go/holdfast/lab/stores"
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
 
@@ -75,6 +76,10 @@ const every = 10
 // mostFiles is how many replay files of one campaign are kept.
 const mostFiles = 5
 
+// mostEnsembles is how many runs of a store with several members are played at once: each has
+// members of its own.
+const mostEnsembles = 2
+
 // live plays random histories with real processes.
 func (p Plan) live(ctx context.Context, l Live) Campaign {
 	c := Campaign{World: "live", Subject: l.Subject}
@@ -90,6 +95,9 @@ func (p Plan) live(ctx context.Context, l Live) Campaign {
 	lanes := p.Runners
 	if lanes < 1 {
 		lanes = 4
+	}
+	if s, _ := stores.Of(l.Subject); s.Members > 1 {
+		lanes = min(lanes, mostEnsembles)
 	}
 	done := 0
 	s := live.Campaign{Setting: setting, On: p.On, First: p.Seed, Count: l.Count, For: l.For, Runners: lanes,

@@ -2,8 +2,10 @@ package programme
 
 import (
 	"math"
+	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/lab/stores"
 	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
@@ -18,6 +20,9 @@ func Full(catalog subject.Catalog) Plan {
 	for _, id := range liveSubjects() {
 		p.Live = append(p.Live, Live{Subject: id, Count: 600})
 	}
+	for _, id := range storeSubjects() {
+		p.Live = append(p.Live, Live{Subject: id, Count: 300})
+	}
 	for _, s := range catalog {
 		if peer(s.ID) {
 			p.Live = append(p.Live, Live{Subject: s.ID, Count: 100})
@@ -29,6 +34,7 @@ func Full(catalog subject.Catalog) Plan {
 // Brief is as much of the programme as fits in about d: each scenario once, and
 // random faults for the rest of the time. With subjects it plays these alone; what
 // is no Holdfast and no other library has no random part, for its holes are known.
+// Stores other than Redis, whose servers may not be installed, are played if they are subjects.
 // Stores of somebody else are given to Plan.On.
 func Brief(catalog subject.Catalog, d time.Duration, subjects ...string) Plan {
 	p := Plan{Catalog: catalog, Runs: 1, Seed: 1, Subjects: subjects}
@@ -39,7 +45,7 @@ func Brief(catalog subject.Catalog, d time.Duration, subjects ...string) Plan {
 		}
 	}
 	for _, s := range catalog {
-		if len(subjects) > 0 && peer(s.ID) && p.wants(s.ID) {
+		if slices.Contains(subjects, s.ID) && (peer(s.ID) || slices.Contains(storeSubjects(), s.ID)) {
 			random = append(random, s.ID)
 		}
 	}
@@ -70,5 +76,13 @@ func (p Plan) worlds() (out []virtual.World) {
 	return out
 }
 
-// liveSubjects are Holdfast's that need stores.
+// liveSubjects are Holdfast's on Redis.
 func liveSubjects() []string { return []string{"holdfast", "holdfast-quorum"} }
+
+// storeSubjects are Holdfast's on the other stores.
+func storeSubjects() (ids []string) {
+	for _, s := range stores.Others() {
+		ids = append(ids, s.Subject())
+	}
+	return ids
+}

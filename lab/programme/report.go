@@ -47,7 +47,8 @@ func machine() Machine {
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
-			if slices.Contains([]string{"github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/rueidis", "github.com/redis/go-redis/v9"}, d.Path) {
+			if slices.Contains([]string{"github.com/go-redsync/redsync/v4", "github.com/bsm/redislock", "github.com/redis/rueidis", "github.com/redis/go-redis/v9",
+				"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql", "modernc.org/sqlite", "go.etcd.io/etcd/client/v3", "github.com/go-zookeeper/zk"}, d.Path) {
 				m.Peers = append(m.Peers, d.Path+" "+d.Version)
 			}
 		}

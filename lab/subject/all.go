@@ -3,6 +3,8 @@ package subject
 import (
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
 // Old returns the locks that are often copied, in the order of the table of README.md.
@@ -16,7 +18,13 @@ func Old() []Subject {
 }
 
 // Holdfasts returns Holdfast on each of its engines.
-func Holdfasts() []Subject { return []Subject{Holdfast(), HoldfastMemory(), HoldfastQuorum()} }
+func Holdfasts() []Subject {
+	all := []Subject{Holdfast(), HoldfastMemory(), HoldfastQuorum()}
+	for _, s := range stores.Others() {
+		all = append(all, HoldfastOn(s))
+	}
+	return all
+}
 
 // Catalog is the subjects of a run of the lab: those of All, and your own locks.
 type Catalog []Subject

@@ -3,11 +3,13 @@ package subject
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
 // Holdfast is Holdfast on one Redis. Setup.Engine replaces its engine.
@@ -19,9 +21,16 @@ func Holdfast() Subject {
 
 // HoldfastMemory is Holdfast on the memory engine, shared by its clients through
 // Setup.Engine.
-func HoldfastMemory() Subject {
-	return holdfastSubject("holdfast-memory", "Holdfast in one process", 0, func(Setup) (engine.Engine, error) {
-		return nil, errors.New("holdfast-memory needs Setup.Engine")
+func HoldfastMemory() Subject { return holdfastOnEngine("holdfast-memory", "Holdfast in one process") }
+
+// HoldfastOn is Holdfast on another store than Redis, through Setup.Engine.
+func HoldfastOn(s stores.Store) Subject {
+	return holdfastOnEngine(s.Subject(), "Holdfast on "+s.Name)
+}
+
+func holdfastOnEngine(id, title string) Subject {
+	return holdfastSubject(id, title, 0, func(Setup) (engine.Engine, error) {
+		return nil, fmt.Errorf("%s needs Setup.Engine", id)
 	})
 }
 

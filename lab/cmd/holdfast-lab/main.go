@@ -5,6 +5,7 @@
 //	go run ./lab/cmd/holdfast-lab                as much as fits in two minutes
 //	go run ./lab/cmd/holdfast-lab -minutes 0     the full programme, about half an hour
 //	go run ./lab/cmd/holdfast-lab -subject redsync -minutes 3
+//	go run ./lab/cmd/holdfast-lab -subject holdfast-postgres,holdfast-etcd
 //	go run ./lab/cmd/holdfast-lab replay FILE    a failure again
 //
 // Its exit code is 1 if Holdfast broke or the lab did not show what it must. Its other
@@ -29,6 +30,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/holdfast-go/holdfast/lab/programme"
+	"github.com/holdfast-go/holdfast/lab/stores"
 	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/subject/peer"
 )
@@ -209,6 +211,11 @@ func (f flags) on(p *programme.Plan) error {
 	for _, u := range p.On {
 		if !strings.HasPrefix(u, "redis://") {
 			return &exitError{exitConfig, errors.New("the lab plays on redis:// URLs only, and puts proxies of its own before them")}
+		}
+	}
+	for _, id := range p.Subjects {
+		if s, ok := stores.Of(id); ok && s.Name != "redis" {
+			return &exitError{exitUsage, fmt.Errorf("%s does not run on the Redis of -redis", id)}
 		}
 	}
 	if len(p.Subjects) > 0 {

@@ -75,6 +75,7 @@ func TestWrongArguments(t *testing.T) {
 		says string
 	}{
 		{[]string{"-redis", "rediss://127.0.0.1:1"}, exitConfig, "redis:// URLs only"},
+		{[]string{"-redis", "redis://127.0.0.1:1", "-subject", "holdfast-etcd"}, exitUsage, "holdfast-etcd does not run on the Redis"},
 		{[]string{"-subject", "nobody"}, exitUsage, `no subject "nobody": use one of setnx-expire`},
 		{[]string{"-nonsense"}, exitUsage, "-nonsense"},
 		{[]string{"nonsense"}, exitUsage, `unexpected argument "nonsense"`},

@@ -1,0 +1,170 @@
+package live
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/lab/stores"
+)
+
+// store is one store of a run. It is a fault.Store; what comes too late, because
+// the machine is slow, changes nothing.
+type store struct {
+	url    string
+	server stores.Server // nil: the Runner does not own it
+
+	mu    sync.Mutex
+	down  bool // it was killed
+	wipes []wipe
+}
+
+// wipe is a loss of all data. What was granted before has a token below.
+type wipe struct {
+	at    time.Duration
+	below uint64
+}
+
+// address is the store's host:port.
+func (s *store) address() (string, error) {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return "", err
+	}
+	return u.Host, nil
+}
+
+// through is the store's URL by way of a proxy.
+func (s *store) through(addr string) (string, error) {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return "", err
+	}
+	u.Host = addr
+	return u.String(), nil
+}
+
+// reset starts the store if it is down, and empties a Redis.
+func (s *store) reset(ctx context.Context) error {
+	s.revive()
+	if !s.redis() {
+		return nil // each run has a prefix of its own
+	}
+	return s.client(func(c *redis.Client) error { return c.FlushAll(ctx).Err() })
+}
+
+func (s *store) redis() bool { return strings.HasPrefix(s.url, "redis:") }
+
+// client makes a connection to a Redis for one use.
+func (s *store) client(use func(*redis.Client) error) error {
+	o, err := redis.ParseURL(s.url)
+	if err != nil {
+		return err
+	}
+	c := redis.NewClient(o)
+	defer c.Close()
+	return use(c)
+}
+
+// revive starts the store if it is down.
+func (s *store) revive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		s.restart()
+	}
+}
+
+// Kill ends the server.
+func (s *store) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.down {
+		s.server.Kill()
+		s.down = true
+	}
+}
+
+// Pause stops the server.
+func (s *store) Pause() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.down {
+		s.server.Pause()
+	}
+}
+
+// Resume continues it.
+func (s *store) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.down {
+		s.server.Resume()
+	}
+}
+
+// Restart starts it again.
+func (s *store) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.restart()
+}
+
+// restart needs the mutex.
+func (s *store) restart() {
+	s.server.Restart()
+	s.down = false
+}
+
+// empty removes the data of a server that was killed.
+func (s *store) empty(now func() time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server.Kill()
+	s.down = true
+	s.wipes = append(s.wipes, wipe{at: now(), below: uint64(time.Now().UnixMicro())})
+	return s.server.(stores.Emptier).Empty()
+}
+
+// clear removes what a run has left below its prefix in a store that the Runner does not own.
+func (s *store) clear(ctx context.Context, prefix string) error {
+	if s.server != nil {
+		return nil
+	}
+	return s.client(func(c *redis.Client) error {
+		for it := c.Scan(ctx, 0, prefix+"*", 1000).Iterator(); ; {
+			if !it.Next(ctx) {
+				return it.Err()
+			}
+			if err := c.Unlink(ctx, it.Val()).Err(); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// eternal lists keys of a Redis below a prefix that would live for ever.
+func (s *store) eternal(ctx context.Context, prefix string) (names []string, err error) {
+	if !s.redis() {
+		return nil, nil // the tests of the engine have it
+	}
+	err = s.client(func(c *redis.Client) error {
+		for it := c.Scan(ctx, 0, "*", 1000).Iterator(); ; {
+			if !it.Next(ctx) {
+				return it.Err()
+			}
+			ttl, err := c.PTTL(ctx, it.Val()).Result()
+			if err != nil {
+				return err
+			}
+			if ttl == -1 && strings.Contains(it.Val(), prefix) {
+				names = append(names, it.Val())
+			}
+		}
+	})
+	return names, err
+}
