@@ -152,11 +152,16 @@ func (s *Lease) watch(ctx context.Context, ended <-chan struct{}) (done chan str
 		defer close(done)
 		select {
 		case <-ended:
-		case <-lost:
-			if s.w.step(ctx, "lost") == nil {
-				s.renewed() // by then the window is the last one
-				s.note(history.Lost, history.OK)
+			select {
+			case <-lost: // both at once
+			default:
+				return
 			}
+		case <-lost:
+		}
+		if s.w.step(ctx, "lost") == nil {
+			s.renewed() // by then the window is the last one
+			s.note(history.Lost, history.OK)
 		}
 	}()
 	return done

@@ -193,3 +193,34 @@ func TestOnce(t *testing.T) {
 		t.Errorf("%v in %v", found, rec.Ops())
 	}
 }
+
+// A loss is recorded also if the work ends at the same moment.
+func TestLossAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := history.NewRecorder()
+		w := &workload.Worker{Name: "a", Rec: rec}
+		const rounds = 50
+		for range rounds {
+			lost := make(chan struct{})
+			take := func(context.Context) (workload.Hold, error) { return broken{open{lost}}, nil }
+			_ = w.Round(t.Context(), workload.Place{Resource: "r"}, take, func(context.Context, *workload.Lease) error {
+				close(lost)
+				return nil
+			})
+		}
+		n := 0
+		for _, op := range rec.Ops() {
+			if op.Kind == history.Lost {
+				n++
+			}
+		}
+		if n != rounds {
+			t.Errorf("%d losses are recorded, want %d", n, rounds)
+		}
+	})
+}
+
+// broken is an open lock whose release changes nothing.
+type broken struct{ open }
+
+func (broken) Release(context.Context) error { return workload.ErrLost }
