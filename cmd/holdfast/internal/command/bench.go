@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/benchmark"
 )
 
@@ -67,11 +65,9 @@ func (c *benchCmd) measure(ctx context.Context, e *env, s, other *session) (benc
 	if _, err := s.now(ctx); err != nil {
 		return benchmark.Result{}, err
 	}
-	empty := redis.NewScript("return 1")
-	keys := []string{e.prefix + ":{bench}"}
 	return benchmark.Run(ctx, benchmark.Config{
 		Client: s.Client, Other: other.Client, Callers: c.Callers, For: c.For,
-		RoundTrip: func(ctx context.Context) error { return empty.Run(ctx, s.store.Client(), keys).Err() },
+		RoundTrip: func(ctx context.Context) error { return s.store.Nodes()[0].RoundTrip(ctx, e.prefix) },
 	})
 }
 

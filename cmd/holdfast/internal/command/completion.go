@@ -16,7 +16,7 @@ type completionCmd struct {
 // Help is the long text of --help.
 func (*completionCmd) Help() string {
 	return `Prints a script that completes verbs, flags and their values, names of resources in use, and the command after --.
-Names are those of HOLDFAST_REDIS; a store that does not answer within half a second has none.
+Names are those of HOLDFAST_STORE; a store that does not answer within half a second has none.
 
 Examples:
 	source <(holdfast completion bash)     # in ~/.bashrc

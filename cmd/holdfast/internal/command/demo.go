@@ -51,7 +51,7 @@ func (c *demoCmd) Run(e *env) error {
 		fmt.Fprintf(out, "The store is an embedded stand-in for Redis (miniredis, %s): for this demo, not for production.\n", url)
 		fmt.Fprint(out, "Play on a real Redis with: holdfast --redis redis://HOST:PORT demo\n\n")
 	}
-	player, err := demo.Open(url, out, drawing(out))
+	player, err := demo.Open(url, e.opener, out, drawing(out))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 // doctorCmd is `holdfast doctor`. The checks are package internal/doctor.
 type doctorCmd struct {
-	URL []text `arg:"" optional:"" help:"Stores, as in --redis; several are a quorum. Default: --redis or HOLDFAST_REDIS."`
+	URL []text `arg:"" optional:"" help:"Stores, as in --redis; several are a quorum. Default: --store or HOLDFAST_STORE."`
 
 	TTL    span `name:"ttl" default:"15s" placeholder:"D" help:"The longest TTL in use; the checks compare round trips, failovers and restarts with it. Default: ${default}."`
 	Strict bool `help:"Treat warnings as failures, with exit code 78."`
@@ -57,14 +57,20 @@ func (c *doctorCmd) Run(e *env) error {
 	if len(c.URL) > 0 {
 		url = strings.Join(stringsOf(c.URL), ",")
 	}
-	st, err := store.OpenTLS(url, e.tls)
+	st, err := e.opener.Open(url)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
+	for _, n := range st.Nodes() {
+		_, examines := n.(store.Examiner)
+		if _, redis := n.(*store.RedisNode); !redis && !examines {
+			return fail(exitConfig, "doctor cannot examine %s", n)
+		}
+	}
 	// A bad prefix is the same error as in every verb.
 	if _, err := holdfast.New(st.Engine(), holdfast.WithPrefix(e.prefix)); err != nil {
-		return explain(err, st.String())
+		return explain(err, st)
 	}
 	sigs, stop := catchSignals()
 	defer stop()

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,8 +56,8 @@ type signalled struct{ sig syscall.Signal }
 func (s *signalled) Error() string { return "ended by signal " + signalName(s.sig) }
 
 // explain returns an error of the library or of a URL with its exit code and a text that
-// says what to do. at describes the store.
-func explain(err error, at string) *exitError {
+// says what to do. st is the store, or nil.
+func explain(err error, st *store.Store) *exitError {
 	var exit *exitError
 	var badURL *store.Error
 	var sig *signalled
@@ -71,52 +72,42 @@ func explain(err error, at string) *exitError {
 	case errors.Is(err, syscall.EPIPE): // as if SIGPIPE had ended the program: the reader has closed the pipe
 		return &exitError{code: exitSignal + int(syscall.SIGPIPE), sig: syscall.SIGPIPE}
 	case errors.Is(err, holdfast.ErrDenied):
-		return denied(text, at)
+		return denied(text, st)
 	case errors.Is(err, holdfast.ErrMismatch):
 		return &exitError{code: exitConfig, text: text + "; use the same kind and capacity everywhere, or another name"}
 	case errors.Is(err, holdfast.ErrInvalid):
 		return &exitError{code: exitUsage, text: text}
 	case errors.Is(err, holdfast.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
-		return &exitError{code: exitUnavailable, text: fmt.Sprintf(
-			"the store (%s) cannot be reached or does not answer: %s; %s", at, storeMessage(text, holdfast.ErrUnavailable), remedy(text))}
+		return unavailable(text, st)
 	}
 	return &exitError{code: exitFailed, text: text}
 }
 
-// remedy returns what to do about a store that cannot be used.
-func remedy(text string) string {
-	for _, r := range []struct{ sign, do string }{
-		{"unknown authority", "give the CA that signed the certificate of the server with --cacert"},
-		{"x509: certificate is ", "give a name that is in the certificate with --tls-server-name"},
-		{"x509: cannot validate certificate for", "give a name that is in the certificate with --tls-server-name"},
-		{"certificate required", "give a client certificate with --cert and --key"},
-		{"the server expects TLS", "write rediss:// in place of redis://"},
-		{"the server does not speak TLS", "write redis:// in place of rediss://"},
-		{"is a read-only replica", "give the address of its master, or a redis+sentinel:// URL"},
-	} {
-		if strings.Contains(text, r.sign) {
-			return r.do
-		}
+// unavailable is the error of a store that cannot be used now.
+func unavailable(text string, st *store.Store) *exitError {
+	at, advice := "", store.Advice{}
+	text = storeMessage(text, holdfast.ErrUnavailable)
+	if st != nil {
+		at, advice = fmt.Sprintf(" (%s)", st), st.Advise(text)
 	}
-	return "check that it runs, and the address in --redis or HOLDFAST_REDIS"
+	return &exitError{code: exitUnavailable, text: fmt.Sprintf("the store%s cannot be reached or does not answer: %s; %s", at,
+		cmp.Or(advice.Found, text), cmp.Or(advice.Remedy, "check that it runs, and the address in --store or HOLDFAST_STORE"))}
 }
 
-// denied distinguishes refusals because of credentials or an ACL from those because of the
-// data in the store.
-func denied(text, at string) *exitError {
+// denied is the error of a store that refuses: because of the user's credentials or rights, or
+// because of what is in it.
+func denied(text string, st *store.Store) *exitError {
+	at, advice := "", store.Advice{}
 	text = storeMessage(text, holdfast.ErrDenied)
-	if store.RefusesUser(text) {
-		return &exitError{code: exitDenied, text: fmt.Sprintf(
-			"the store (%s) refuses: %s; give user and password in --redis or HOLDFAST_REDIS, and let the user run scripts and pub/sub on Holdfast's keys and channels", at, text)}
+	if st != nil {
+		at, advice = fmt.Sprintf(" (%s)", st), st.Advise(text)
 	}
-	switch {
-	case strings.Contains(text, "DB index is out of range"):
-		return &exitError{code: exitConfig, text: fmt.Sprintf("the store (%s) has no such database: %s; write a smaller number in the URL", at, text)}
-	case strings.Contains(text, "unknown command 'sentinel'"):
-		return &exitError{code: exitConfig, text: fmt.Sprintf("the store (%s) is a Redis and no Sentinel: write redis://host:port", at)}
+	code := exitConfig
+	if advice.Refused {
+		code = exitDenied
 	}
-	return &exitError{code: exitConfig, text: fmt.Sprintf(
-		"the store (%s) refuses: %s; something else uses Holdfast's keys, or the store does not fit: choose another --prefix or store", at, text)}
+	return &exitError{code: code, text: fmt.Sprintf("the store%s refuses: %s; %s", at, cmp.Or(advice.Found, text), cmp.Or(advice.Remedy,
+		"something else uses Holdfast's keys, or the store does not fit: choose another --prefix or store"))}
 }
 
 // storeMessage returns the store's own message in the text of an error of kind.
@@ -161,7 +152,7 @@ func exitCode(err error, asJSON bool) int {
 	if err == nil {
 		return exitOK
 	}
-	exit := explain(err, "the store")
+	exit := explain(err, nil)
 	if exit.text != "" {
 		printError(os.Stderr, asJSON, exit.code, exit.text)
 	}

@@ -22,7 +22,7 @@ type guardFlags struct {
 	Signal           signalFlag   `short:"s" default:"TERM" placeholder:"SIG" help:"Signal that ends CMD when --timeout is hit. Default: ${default}."`
 	ConflictExitCode int          `short:"E" default:"75" placeholder:"N" help:"Exit code when the lease is not acquired. Default: ${default}."`
 	OnLost           guard.OnLost `default:"kill" enum:"kill,warn" placeholder:"WHAT" help:"When the lease is lost: kill ends CMD in time, warn lets it continue. Default: ${default}."`
-	PassEnv          bool         `help:"Leave the password of HOLDFAST_REDIS in the environment of CMD. Default: CMD gets the URL without user and password."`
+	PassEnv          bool         `help:"Leave the password of HOLDFAST_STORE in the environment of CMD. Default: CMD gets the URL without user and password."`
 	Quiet            bool         `short:"q" xor:"volume" help:"Print nothing; use the exit code."`
 	Verbose          bool         `short:"v" xor:"volume" help:"Print more."`
 	JSON             bool         `help:"Report events on standard error, one JSON object per line."`
@@ -104,12 +104,12 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 	defer say.close()
 	path, err := find(string(c.Cmd[0]))
 	if err != nil {
-		return say.failure("not-started", explain(err, ""))
+		return say.failure("not-started", explain(err, nil))
 	}
 	watch := &renewals{moved: make(chan holdfast.RenewEvent, 1)}
 	s, err := e.open(holdfast.WithName(c.name()), holdfast.WithHooks(watch))
 	if err != nil {
-		return say.failure("error", explain(err, ""))
+		return say.failure("error", explain(err, nil))
 	}
 	defer s.close()
 	sigs, stop := catchSignals()

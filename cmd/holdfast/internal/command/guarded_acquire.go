@@ -81,7 +81,7 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 		return nil, c.conflict(held)
 	case unreachable(err) && wait && c.Wait != nil && ctx.Err() == nil:
 		say.notice("store-away", []slog.Attr{slog.String("message", err.Error())},
-			"the store (%s) does not answer; trying for %s", s.at, short(time.Duration(*c.Wait)))
+			"the store (%s) does not answer; trying for %s", s.store, short(time.Duration(*c.Wait)))
 		return nil, nil
 	}
 	return nil, err
@@ -171,7 +171,7 @@ func (c *guarded) waitForLease(ctx context.Context, s *session, say *reporter, s
 		return nil, c.conflict(heldBy(snap))
 	case away:
 		return nil, fail(exitUnavailable, "not acquired in %s: the store (%s) did not respond; "+
-			"check that it runs, and the address in --redis or HOLDFAST_REDIS", time.Duration(*c.Wait), s.at)
+			"check that it runs, and the address in --store or HOLDFAST_STORE", time.Duration(*c.Wait), s.at)
 	}
 	return nil, failed
 }

@@ -62,7 +62,7 @@ func (c *holdCmd) Run(e *env) error {
 	defer say.close()
 	s, err := e.open(holdfast.WithName("holdfast hold"))
 	if err != nil {
-		return say.failure("error", explain(err, ""))
+		return say.failure("error", explain(err, nil))
 	}
 	defer s.close()
 	sigs, stop := catchSignals()
@@ -145,7 +145,7 @@ func (c *holdCmd) until(input <-chan struct{}, lease *holdfast.Lease, sigs <-cha
 	case <-input:
 		return nil
 	case sig := <-sigs:
-		return say.failure("signal", explain(&signalled{sig.(syscall.Signal)}, ""))
+		return say.failure("signal", explain(&signalled{sig.(syscall.Signal)}, nil))
 	case <-lease.Done():
 		text := strings.TrimPrefix(lease.Err().Error(), "holdfast: ")
 		return say.failure("lost", &exitError{code: exitLost, text: text}, slog.Uint64("token", lease.Token()))

@@ -21,13 +21,14 @@ import (
 )
 
 // Main runs the program and returns its exit code. What the program is depends on the
-// name that it was started under, which is args[0].
-func Main(args []string) int {
+// name that it was started under, which is args[0]. It opens stores of Redis and those of
+// drivers; for others it replaces itself by store.Program.
+func Main(args []string, drivers ...store.Driver) int {
 	switch filepath.Base(args[0]) {
 	case guard.Name:
 		return guard.Main(args)
 	case demo.NodeName:
-		return demo.NodeMain(args, os.Stdin, os.Stdout)
+		return demo.NodeMain(os.Stdin, os.Stdout, drivers)
 	}
 	var job *guard.ShellJob
 	if filepath.Base(args[0]) == guard.ClientName {
@@ -40,12 +41,16 @@ func Main(args []string) int {
 	// go-redis writes its troubles to standard error, among the command's own
 	// output. Those that matter come back as errors.
 	logging.Disable()
-	return runVerb(args[1:], job, os.Stdout, os.Stderr)
+	e := &env{args: args, job: job, opener: store.Opener{Drivers: drivers}, stdout: os.Stdout, stderr: os.Stderr}
+	if err := e.takeOver(); err != nil {
+		return exitCode(err, asksJSON(args))
+	}
+	return e.run(args[1:])
 }
 
 // cli is the flags of all verbs.
 type cli struct {
-	Redis text `env:"HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, unix:///path, redis+sentinel://h:p,h:p/master[/db] or redis+cluster://h:p,h:p; several URLs separated by commas are a quorum. Keep a password in the environment rather than in the arguments. Default: ${default}."`
+	Store text `aliases:"redis" env:"HOLDFAST_STORE,HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, unix:///path, redis+sentinel://h:p,h:p/master[/db], redis+cluster://h:p,h:p, postgres://host/database, mysql://host/database, sqlite:///path, etcd://h:p,h:p or zk://h:p,h:p[/root]; several URLs separated by commas are a quorum. Keep a password in the environment rather than in the arguments. --redis is the same. Default: ${default}."`
 	storeFlags
 	Prefix      text        `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"Prefix of every key in the store; the same as the services' WithPrefix. Default: ${default}."`
 	ShowVersion versionFlag `name:"version" help:"Show the version."`
@@ -78,13 +83,15 @@ type verbs struct {
 // env is what verbs get besides their flags.
 type env struct {
 	url, prefix    string
-	urlGiven       bool // by the flag, not by default or environment
-	tls            store.TLS
+	urlGiven       bool     // by the flag, not by default or environment
+	args           []string // of the program, with its name
+	handedOver     bool     // by a program with fewer stores
+	opener         store.Opener
 	job            *guard.ShellJob
 	stdout, stderr io.Writer
 }
 
-const description = `Distributed locks and leases on Redis, from the shell.
+const description = `Distributed locks and leases on Redis, PostgreSQL, MySQL, SQLite, etcd and ZooKeeper, from the shell.
 
 	holdfast demo
 	holdfast run nightly-report -- ./report.sh
@@ -93,23 +100,26 @@ const description = `Distributed locks and leases on Redis, from the shell.
 	holdfast doctor
 	holdfast ls`
 
-// runVerb parses the arguments and runs the verb.
-func runVerb(args []string, job *guard.ShellJob, stdout, stderr io.Writer) int {
+// run parses the arguments and runs the verb.
+func (e *env) run(args []string) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:len(args):len(args)], "--help")
 	}
-	p, err := parse(args, stdout, stderr)
+	p, err := parse(args, e.stdout, e.stderr)
 	if err != nil {
-		usage(err, stderr, asksJSON(args))
+		usage(err, e.stderr, asksJSON(args))
 		return exitUsage
 	}
 	c := p.cli
-	e := &env{url: string(c.Redis), prefix: string(c.Prefix), job: job, stdout: stdout, stderr: stderr}
-	e.tls = store.TLS{CACert: c.CACert, Cert: c.Cert, Key: c.Key, ServerName: c.TLSServerName, Insecure: c.Insecure}
+	e.url, e.prefix = string(c.Store), string(c.Prefix)
+	e.opener.TLS = store.TLS{CACert: c.CACert, Cert: c.Cert, Key: c.Key, ServerName: c.TLSServerName, Insecure: c.Insecure}
 	for _, on := range p.ctx.Path {
-		e.urlGiven = e.urlGiven || on.Flag != nil && on.Flag.Name == "redis"
+		e.urlGiven = e.urlGiven || on.Flag != nil && on.Flag.Name == "store"
 	}
-	if err := e.readURL(c.RedisFile); err != nil {
+	if err := e.readURL(c.StoreFile); err != nil {
+		return exitCode(err, asksJSON(args))
+	}
+	if err := e.handOver(e.storeOf(p.ctx)); err != nil && p.ctx.Selected().Name != "names" { // a completion reports no errors
 		return exitCode(err, asksJSON(args))
 	}
 	return exitCode(p.ctx.Run(e, p.parser), asksJSON(args))

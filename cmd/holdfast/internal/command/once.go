@@ -172,7 +172,7 @@ func (t *jobRun) start(ctx context.Context) (*holdfast.Lease, error) {
 // finish passes the result of the command to the job, and reports whether the store has recorded it.
 func (t *jobRun) finish(_ *holdfast.Lease, result error, say *reporter) {
 	done := error(nil)
-	if result != nil && explain(result, "").code != exitOK {
+	if result != nil && explain(result, nil).code != exitOK {
 		done = errCommandFailed
 	}
 	t.result <- done

@@ -28,15 +28,15 @@ type session struct {
 
 // storeFlags are the flags that say how to connect, besides the URL.
 type storeFlags struct {
-	RedisFile     string `env:"HOLDFAST_REDIS_FILE" placeholder:"FILE" help:"File with the URL of the store, or with its password alone. Default: none."`
-	CACert        string `name:"cacert" env:"HOLDFAST_CACERT" placeholder:"FILE" help:"CA certificates of the servers, for rediss:// (in a URL: ?cacert=FILE). Default: those of the system."`
-	Cert          string `env:"HOLDFAST_CERT" placeholder:"FILE" help:"Client certificate, for rediss:// (?cert=FILE). Default: none."`
+	StoreFile     string `aliases:"redis-file" env:"HOLDFAST_STORE_FILE,HOLDFAST_REDIS_FILE" placeholder:"FILE" help:"File with the URL of the store, or with its password alone. Default: none."`
+	CACert        string `name:"cacert" env:"HOLDFAST_CACERT" placeholder:"FILE" help:"CA certificates of the servers, with TLS (in a URL: ?cacert=FILE). Default: those of the system."`
+	Cert          string `env:"HOLDFAST_CERT" placeholder:"FILE" help:"Client certificate, with TLS (?cert=FILE). Default: none."`
 	Key           string `env:"HOLDFAST_KEY" placeholder:"FILE" help:"Key of the client certificate (?key=FILE). Default: none."`
 	TLSServerName string `name:"tls-server-name" env:"HOLDFAST_TLS_SERVER_NAME" placeholder:"NAME" help:"Name in the certificates of the servers (?tls_server_name=NAME). Default: the host of the URL."`
 	Insecure      bool   `env:"HOLDFAST_INSECURE" help:"Accept any certificate of a server (?insecure=true)."`
 }
 
-// readURL reads the file of --redis-file: a URL, unless one is on the command line,
+// readURL reads the file of --store-file: a URL, unless one is on the command line,
 // or a password.
 func (e *env) readURL(file string) error {
 	if file == "" {
@@ -44,7 +44,7 @@ func (e *env) readURL(file string) error {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return fail(exitConfig, "read the store's URL: %v; check --redis-file or HOLDFAST_REDIS_FILE", err)
+		return fail(exitConfig, "read the store's URL: %v; check --store-file or HOLDFAST_STORE_FILE", err)
 	}
 	switch content := strings.TrimSpace(string(data)); {
 	case content == "":
@@ -59,7 +59,7 @@ func (e *env) readURL(file string) error {
 
 // open makes a client for the store of the command line. It does not connect.
 func (e *env) open(opts ...holdfast.Option) (*session, error) {
-	st, err := store.OpenTLS(e.url, e.tls)
+	st, err := e.opener.Open(e.url)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *session) explain(err error) *exitError {
 			err = fmt.Errorf("%w: %s", holdfast.ErrUnavailable, cause)
 		}
 	}
-	return explain(err, s.at)
+	return explain(err, s.store)
 }
 
 // close releases the leases that are still held and disconnects. If the store has not

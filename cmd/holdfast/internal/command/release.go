@@ -39,12 +39,12 @@ func (c *releaseCmd) Run(e *env) error {
 		return c.answer(e, lost.Resource, releasedBefore)
 	}
 	if err != nil {
-		return explainLease(err, s.at)
+		return s.explainLease(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	if err := lease.Release(ctx); err != nil {
-		return explainLease(err, s.at)
+		return s.explainLease(err)
 	}
 	return c.answer(e, lease.Resource(), "released")
 }

@@ -39,13 +39,13 @@ func (c *renewCmd) Run(e *env) error {
 	defer s.close()
 	lease, err := s.adopt(c.Ticket)
 	if err != nil {
-		return explainLease(err, s.at)
+		return s.explainLease(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	name, left := lease.Resource(), time.Until(lease.Deadline())
 	if _, err := lease.Detach(ctx); err != nil {
-		return explainLease(err, s.at)
+		return s.explainLease(err)
 	}
 	if c.JSON {
 		return writeJSON(e.stdout, jsonLease(lease, left))
@@ -69,9 +69,9 @@ func (s *session) adopt(ticket text) (*holdfast.Lease, error) {
 }
 
 // explainLease is explain for a verb whose lease may be lost.
-func explainLease(err error, at string) error {
+func (s *session) explainLease(err error) error {
 	if errors.Is(err, holdfast.ErrLost) {
 		return fail(exitLost, "%s", strings.TrimPrefix(err.Error(), "holdfast: "))
 	}
-	return explain(err, at)
+	return s.explain(err)
 }

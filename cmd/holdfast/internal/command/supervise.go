@@ -68,7 +68,7 @@ func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.S
 	g, err := c.ahead.take()
 	c.ahead = nil
 	if err != nil {
-		return nil, say.failure("error", explain(err, ""))
+		return nil, say.failure("error", explain(err, nil))
 	}
 	g.Run(cmd)
 	w := &supervision{c: c, say: say, lease: lease, guard: g}
@@ -105,8 +105,10 @@ func (c *guarded) environ(lease *holdfast.Lease) []string {
 		chainVar + "=" + withOuterLeases(c.resources(), lease),
 	}
 	// Without a URL a nested holdfast would use the default store, so it gets an invalid URL.
-	if url := os.Getenv("HOLDFAST_REDIS"); url != "" && !c.PassEnv {
-		own = append(own, "HOLDFAST_REDIS="+store.WithoutPassword(url))
+	for _, name := range []string{"HOLDFAST_STORE", "HOLDFAST_REDIS"} {
+		if url := os.Getenv(name); url != "" && !c.PassEnv {
+			own = append(own, name+"="+store.WithoutPassword(url))
+		}
 	}
 	return mergeEnviron(os.Environ(), own)
 }
@@ -240,7 +242,7 @@ func (w *supervision) stopped() bool {
 func (w *supervision) result() error {
 	switch {
 	case w.failed != nil:
-		return w.say.failure("not-started", explain(w.failed, ""))
+		return w.say.failure("not-started", explain(w.failed, nil))
 	case !w.gone:
 		return w.say.failure("error", &exitError{code: exitFailed,
 			text: "the guard process was killed; " + string(w.c.Cmd[0]) + " was killed too, since nothing watched over it"})

@@ -20,7 +20,7 @@ type tortureCmd struct {
 
 // Run runs holdfast-lab with the same arguments.
 func (c *tortureCmd) Run(e *env) error {
-	path, err := findLab()
+	path, err := findProgram(labProgram)
 	if err != nil {
 		return fail(exitNotFound, "torture runs %s, which is neither beside this program nor in PATH; "+
 			"install it: go install github.com/holdfast-go/holdfast/lab/cmd/holdfast-lab@latest", labProgram)
@@ -43,12 +43,12 @@ func (c *tortureCmd) Run(e *env) error {
 	return nil
 }
 
-// findLab looks for the lab's program beside this one, then in PATH.
-func findLab() (string, error) {
+// findProgram looks for a program beside this one, then in PATH.
+func findProgram(name string) (string, error) {
 	if self, err := os.Executable(); err == nil {
-		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), labProgram)); err == nil {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), name)); err == nil {
 			return path, nil
 		}
 	}
-	return exec.LookPath(labProgram)
+	return exec.LookPath(name)
 }

@@ -49,7 +49,7 @@ func (c *waitCmd) Run(e *env) error {
 	say := newReporter(e.stderr, g)
 	s, err := e.open(holdfast.WithName("holdfast wait"))
 	if err != nil {
-		return say.failure("error", explain(err, ""))
+		return say.failure("error", explain(err, nil))
 	}
 	defer s.close()
 	sigs, stop := catchSignals()

@@ -43,7 +43,7 @@ func (p *Player) play(ctx context.Context, name string, locked, faults bool, uni
 	defer cancel()
 	s := &stage{
 		Act:   Act{Name: name, Locked: locked, Nodes: len(services) * nodesEach, Stock: units},
-		stock: newStock(p.store.Client(), p.prefix), screen: p.screen,
+		stock: newStock(p.data.Client(), p.prefix), screen: p.screen,
 	}
 	if err := s.stock.fill(ctx, units); err != nil {
 		return s.Act, err
@@ -78,7 +78,7 @@ func (p *Player) sellers(locked bool) []config {
 	var nodes []config
 	for _, service := range services {
 		for i := range nodesEach {
-			nodes = append(nodes, config{Name: fmt.Sprintf("%s-%d", service, i+1), Store: p.url, Prefix: p.prefix, Locked: locked})
+			nodes = append(nodes, p.node(config{Name: fmt.Sprintf("%s-%d", service, i+1), Locked: locked}))
 		}
 	}
 	return nodes

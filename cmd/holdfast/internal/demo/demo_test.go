@@ -16,7 +16,7 @@ func TestStockRefusesLowerTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer embedded.Stop()
-	st, err := store.Open(embedded.URL())
+	st, err := store.Opener{}.Open(embedded.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestOutageKeepsTheData(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer embedded.Stop()
-	st, err := store.Open(embedded.URL())
+	st, err := store.Opener{}.Open(embedded.URL())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package demo plays two scenes on a Redis. In the first, three services of two
+// Package demo plays two scenes on a store. In the first, three services of two
 // nodes each, every node a process of its own, sell the same stock by reading it,
 // working a moment and writing it back. In the second, two nodes want to build the
 // report of the day, and two to push it to each user.
@@ -13,7 +13,11 @@
 // parent counts the pushes to each user.
 package demo
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+)
 
 // NodeName is the name (argv[0]) under which the program must be started to be
 // a node of the scene.
@@ -34,7 +38,9 @@ const nodesEach = 2
 // config is a node's first line of input.
 type config struct {
 	Name   string // service and number
-	Store  string // URL
+	Store  string // URL of the locks
+	TLS    store.TLS
+	Data   string // URL of the stock, a Redis; "": it is in the store of the locks
 	Prefix string
 	Locked bool
 	Part   part // in the scene of report and push; "": the node sells

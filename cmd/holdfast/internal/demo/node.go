@@ -20,17 +20,18 @@ import (
 // run in one goroutine.
 type demoNode struct {
 	config
-	stock *stock
-	mutex *holdfast.Mutex
-	lines <-chan string // from the parent; closed when it is gone
-	out   *json.Encoder
+	drivers []store.Driver
+	stock   *stock
+	mutex   *holdfast.Mutex
+	lines   <-chan string // from the parent; closed when it is gone
+	out     *json.Encoder
 }
 
-// NodeMain runs a node. If the program was started under NodeName, main must call it and
-// exit with its result.
-func NodeMain(_ []string, in io.Reader, out io.Writer) int {
+// NodeMain runs a node. It opens stores of Redis and those of drivers. If the program was started under
+// NodeName, main must call it and exit with its result.
+func NodeMain(in io.Reader, out io.Writer, drivers []store.Driver) int {
 	logging.Disable()
-	n := &demoNode{out: json.NewEncoder(out)}
+	n := &demoNode{out: json.NewEncoder(out), drivers: drivers}
 	if err := n.run(in); err != nil {
 		n.send(report{Kind: failed, Text: err.Error()})
 		return 1
@@ -57,17 +58,25 @@ func (n *demoNode) run(in io.Reader) error {
 			lines <- input.Text()
 		}
 	}()
-	st, err := store.Open(n.Store)
+	opener := store.Opener{TLS: n.TLS, Drivers: n.drivers}
+	st, err := opener.Open(n.Store)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
+	data := st
+	if n.Data != "" {
+		if data, err = (store.Opener{}).Open(n.Data); err != nil {
+			return err
+		}
+		defer data.Close()
+	}
+	n.stock = newStock(data.Client(), n.Prefix)
 	return n.open(ctx, st)
 }
 
 // open connects, waits for the start, and sells.
 func (n *demoNode) open(ctx context.Context, st *store.Store) error {
-	n.stock = newStock(st.Client(), n.Prefix)
 	c, err := holdfast.New(st.Engine(), holdfast.WithPrefix(n.Prefix), holdfast.WithName("demo "+n.Name))
 	if err != nil {
 		return err

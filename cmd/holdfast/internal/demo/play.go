@@ -23,8 +23,10 @@ const (
 
 // Player plays the scene.
 type Player struct {
-	store  *store.Store
-	url    string
+	locks  *store.Store
+	data   *store.Store // of the stock: locks, or own
+	own    *Embedded    // nil: locks is a Redis
+	conf   config       // of every node
 	prefix string
 	screen *screen
 	Acts   []Act
@@ -34,17 +36,38 @@ type Player struct {
 	Outage func(ctx context.Context, d time.Duration) error
 }
 
-// Open opens the store in which the scenes are played. All keys begin with a random
-// prefix; Close deletes them.
-func Open(url string, screen io.Writer, terminal Drawing) (*Player, error) {
-	st, err := store.Open(url)
+// Open opens the store in which the scenes are played. If it is no Redis, the stock is in an
+// embedded stand-in for one. All keys begin with a random prefix; Close deletes them.
+func Open(url string, o store.Opener, screen io.Writer, terminal Drawing) (*Player, error) {
+	locks, err := o.Open(url)
 	if err != nil {
 		return nil, err
 	}
-	p := &Player{store: st, url: url, screen: newScreen(screen, terminal)}
+	p := &Player{locks: locks, data: locks, screen: newScreen(screen, terminal)}
 	p.prefix = "holdfast-demo-" + strings.ToLower(rand.Text()[:10])
+	p.conf = config{Store: url, TLS: o.TLS, Prefix: p.prefix}
+	if locks.Client() != nil {
+		return p, nil
+	}
+	if p.own, err = StartEmbedded(); err != nil {
+		return nil, errors.Join(err, locks.Close())
+	}
+	p.conf.Data = p.own.URL()
+	if p.data, err = (store.Opener{}).Open(p.conf.Data); err != nil {
+		p.own.Stop()
+		return nil, errors.Join(err, locks.Close())
+	}
 	return p, nil
 }
+
+// node completes the configuration of a node.
+func (p *Player) node(c config) config {
+	c.Store, c.TLS, c.Data, c.Prefix = p.conf.Store, p.conf.TLS, p.conf.Data, p.conf.Prefix
+	return c
+}
+
+// StockApart reports whether the stock is not in the store of the locks.
+func (p *Player) StockApart() bool { return p.own != nil }
 
 // Prefix returns the prefix of all keys of the scenes.
 func (p *Player) Prefix() string { return p.prefix }
@@ -98,17 +121,26 @@ func (p *Player) Claims() []Claim {
 	}, pushClaims(p.Pushes)...)
 }
 
-// Close deletes what the scene left in the store and disconnects.
+// Close deletes what the scene left in a Redis and disconnects. What is left in another store
+// expires.
 func (p *Player) Close(ctx context.Context) error {
 	var errs []error
-	for _, n := range p.store.Nodes() {
-		if cluster, ok := n.Client.(*redis.ClusterClient); ok {
+	for _, n := range p.locks.Nodes() {
+		r, ok := n.(*store.RedisNode)
+		if !ok {
+			continue
+		}
+		if cluster, ok := r.Client.(*redis.ClusterClient); ok {
 			errs = append(errs, cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return wipe(ctx, c, p.prefix) }))
 		} else {
-			errs = append(errs, wipe(ctx, n.Client, p.prefix))
+			errs = append(errs, wipe(ctx, r.Client, p.prefix))
 		}
 	}
-	return errors.Join(append(errs, p.store.Close())...)
+	if p.own != nil {
+		errs = append(errs, p.data.Close())
+		p.own.Stop()
+	}
+	return errors.Join(append(errs, p.locks.Close())...)
 }
 
 // wipe deletes the keys below prefix, one by one: in a cluster they lie in

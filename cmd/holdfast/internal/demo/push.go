@@ -76,7 +76,7 @@ func (p *Player) push(ctx context.Context, name string, once bool) (Push, error)
 	var nodes []config
 	for _, job := range []part{reporter, pusher} {
 		for i := range nodesEach {
-			nodes = append(nodes, config{Name: fmt.Sprintf("%s-%d", job, i+1), Store: p.url, Prefix: p.prefix, Locked: once, Part: job})
+			nodes = append(nodes, p.node(config{Name: fmt.Sprintf("%s-%d", job, i+1), Locked: once, Part: job}))
 		}
 	}
 	r := &pushRun{Push: Push{Name: name, Nodes: len(nodes), Users: users}, player: p, down: make(chan error, 1)}

@@ -106,7 +106,7 @@ func TestClusterRefuses(t *testing.T) {
 
 // Only one version is installed, so what the servers said is planted.
 func TestVersionsDiffer(t *testing.T) {
-	st := &site{Place: "c:1", node: &store.Node{Kind: clusterURL}}
+	st := &site{Place: "c:1", node: &store.RedisNode{Kind: clusterURL}}
 	for _, v := range []string{"7.0.15", "7.2.4", "7.0.15"} {
 		st.servers = append(st.servers, &server{Place: "a:1", info: fields{"redis_version": v}})
 	}

@@ -18,13 +18,22 @@ import (
 )
 
 // Examine queries all servers of the store and checks their answers. It returns within about half
-// a minute, even if there is no answer; ctx may end it earlier.
+// a minute, even if there is no answer; ctx may end it earlier. Nodes that are no Redis examine
+// themselves.
 func Examine(ctx context.Context, st *store.Store, o diagnosis.Options) *diagnosis.Report {
-	sites := make([]*site, len(st.Nodes()))
+	var sites []*site
 	var asked sync.WaitGroup
+	others := make([][]diagnosis.Finding, len(st.Nodes()))
 	for i, n := range st.Nodes() {
-		sites[i] = &site{node: n, Place: diagnosis.Place(n.Short())}
-		asked.Go(func() { sites[i].ask(ctx, o) })
+		if e, ok := n.(store.Examiner); ok {
+			asked.Go(func() { others[i] = e.Examine(ctx, o) })
+			continue
+		}
+		if n, ok := n.(*store.RedisNode); ok {
+			s := &site{node: n, Place: diagnosis.Place(n.Short())}
+			sites = append(sites, s)
+			asked.Go(func() { s.ask(ctx, o) })
+		}
 	}
 	asked.Wait()
 	defer func() {
@@ -35,6 +44,12 @@ func Examine(ctx context.Context, st *store.Store, o diagnosis.Options) *diagnos
 	r := &diagnosis.Report{Store: st.String(), Prefix: o.Prefix}
 	for _, s := range sites {
 		r.Add(s.findings(o)...)
+	}
+	for _, found := range others {
+		r.Add(found...)
+	}
+	if len(sites) == 0 {
+		return r
 	}
 	if len(sites) > 1 {
 		r.Add(quorum(sites, o)...)
@@ -48,7 +63,7 @@ func Examine(ctx context.Context, st *store.Store, o diagnosis.Options) *diagnos
 // site is what one URL names: a server, the servers of Sentinels, or a cluster.
 type site struct {
 	diagnosis.Place
-	node *store.Node
+	node *store.RedisNode
 
 	// servers store the leases, now or after a failover. The supposed masters come
 	// first.

@@ -29,7 +29,7 @@ func defaults() diagnosis.Options {
 // examine examines the store of the URLs.
 func examine(t *testing.T, o diagnosis.Options, urls ...string) *diagnosis.Report {
 	t.Helper()
-	st, err := store.Open(strings.Join(urls, ","))
+	st, err := store.Opener{}.Open(strings.Join(urls, ","))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,13 +72,17 @@ func TestOpenCluster(t *testing.T) {
 }
 
 func TestOpenQuorum(t *testing.T) {
-	s, err := Open("redis://:s3cret@a:1,redis+sentinel://b:1,b:2/main,redis+cluster://c:1,c:2")
+	s, err := Opener{}.Open("redis://:s3cret@a:1,redis+sentinel://b:1,b:2/main,redis+cluster://c:1,c:2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if n := s.Nodes(); len(n) != 3 || n[0].Kind != Single || n[1].Kind != Sentinel || n[2].Kind != Cluster {
-		t.Errorf("nodes %v", n)
+	var kinds []NodeKind
+	for _, n := range s.Nodes() {
+		kinds = append(kinds, n.(*RedisNode).Kind)
+	}
+	if !slices.Equal(kinds, []NodeKind{Single, Sentinel, Cluster}) {
+		t.Errorf("nodes of kinds %v", kinds)
 	}
 	if got := s.String(); got != "the quorum of a:1 and main by b:1 and cluster c:1" {
 		t.Error(got)
@@ -86,7 +90,7 @@ func TestOpenQuorum(t *testing.T) {
 }
 
 // requireServer checks that one server is reached as the URL's user, and tried once.
-func requireServer(t *testing.T, n *Node, db int) {
+func requireServer(t *testing.T, n *RedisNode, db int) {
 	t.Helper()
 	c := n.Server("d:4")
 	defer c.Close()
@@ -107,7 +111,7 @@ func TestBadURLsSayWhatToWriteAndShowNoPassword(t *testing.T) {
 		"redis+sentinel://:s3cret@a:1,b:2", "redis+cluster://:s3cret@a:1/4", "redis+cluster://a,,b",
 		"redis://:s3cret@a,redis://:s3cret@a/2", "redis://a,redis://b,redis://:s3cret@a:6379", "redis+sentinel://a,b/m,redis+sentinel://c,:s3cret@b/m",
 	} {
-		_, err := Open(text)
+		_, err := Opener{}.Open(text)
 		var bad *Error
 		if !errors.As(err, &bad) {
 			t.Errorf("Open(%q): %v, want an *Error", text, err)
@@ -122,12 +126,12 @@ func TestBadURLsSayWhatToWriteAndShowNoPassword(t *testing.T) {
 	}
 }
 
-func node(t *testing.T, text string) *Node {
+func node(t *testing.T, text string) *RedisNode {
 	t.Helper()
-	s, err := Open(text)
+	s, err := Opener{}.Open(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return s.Nodes()[0]
+	return s.Nodes()[0].(*RedisNode)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// TLS configures the connections of URLs that use TLS (rediss://).
+// TLS configures the connections of URLs that use TLS.
 type TLS struct {
 	CACert     string // file of the CAs that sign the servers' certificates; default: the system's
 	Cert, Key  string // files of the client's certificate and of its key
@@ -32,7 +32,7 @@ func (t TLS) parameters(text string) (TLS, string, error) {
 	}
 	if q.Has("insecure") {
 		if t.Insecure, err = strconv.ParseBool(q.Get("insecure")); err != nil {
-			return t, text, errorf("the store's URL has insecure=%q: write insecure=true or insecure=false", q.Get("insecure"))
+			return t, text, Errorf("the store's URL has insecure=%q: write insecure=true or insecure=false", q.Get("insecure"))
 		}
 		q.Del("insecure")
 	}
@@ -42,31 +42,32 @@ func (t TLS) parameters(text string) (TLS, string, error) {
 	return t, base, nil
 }
 
-// apply sets up c, which is nil if the URL does not use TLS.
-func (t TLS) apply(c *tls.Config) error {
+// Apply sets up c, which is nil if the URL does not use TLS. remedy says how to write one that
+// does.
+func (t TLS) Apply(c *tls.Config, remedy string) error {
 	if t == (TLS{}) {
 		return nil
 	}
 	if c == nil {
-		return errorf("TLS is configured, but the store's URL does not use it: write rediss:// in place of redis://")
+		return Errorf("TLS is configured, but the store's URL does not use it: %s", remedy)
 	}
 	if t.CACert != "" {
 		text, err := os.ReadFile(t.CACert)
 		if err != nil {
-			return errorf("read the CA's certificate: %v; give a PEM file with --cacert", err)
+			return Errorf("read the CA's certificate: %v; give a PEM file with --cacert", err)
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return errorf("%s has no certificate: give a PEM file with --cacert", t.CACert)
+			return Errorf("%s has no certificate: give a PEM file with --cacert", t.CACert)
 		}
 	}
 	if (t.Cert == "") != (t.Key == "") {
-		return errorf("a client certificate needs its key: give both --cert and --key")
+		return Errorf("a client certificate needs its key: give both --cert and --key")
 	}
 	if t.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 		if err != nil {
-			return errorf("read the client's certificate: %v; give PEM files with --cert and --key", err)
+			return Errorf("read the client's certificate: %v; give PEM files with --cert and --key", err)
 		}
 		c.Certificates = []tls.Certificate{pair}
 	}

@@ -16,27 +16,36 @@ import (
 // since a person waits for the command.
 const dialTimeout = 2 * time.Second
 
-func openNode(text string, t TLS) (*Node, error) {
-	t, text, err := t.parameters(text)
-	if err != nil {
-		return nil, err
+// Redis is the driver that every program links.
+func Redis() Driver {
+	return Driver{
+		Name:    "Redis",
+		Schemes: []string{"redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"},
+		Form:    redisForm,
+		Open:    openRedis,
 	}
-	scheme, rest, ok := strings.Cut(text, "://")
-	if !ok {
-		return nil, errorf("the store's URL has no scheme: %s", forms)
-	}
-	switch scheme {
-	case "redis", "rediss", "unix":
-		return single(text, t)
-	case "redis+sentinel", "rediss+sentinel":
-		return sentinel(strings.TrimSuffix(scheme, "+sentinel"), rest, t)
-	case "redis+cluster", "rediss+cluster":
-		return cluster(strings.TrimSuffix(scheme, "+cluster"), rest, t)
-	}
-	return nil, errorf("the store's URL has an unknown scheme: %s", forms)
 }
 
-func single(text string, t TLS) (*Node, error) {
+const redisForm = "redis://[user:password@]host:port[/db], rediss://… for TLS, unix:///path[?db=N], " +
+	"redis+sentinel://host:port,host:port/master[/db] or redis+cluster://host:port,host:port"
+
+func openRedis(text string, t TLS) (Node, error) {
+	scheme, rest, _ := strings.Cut(text, "://")
+	open := single
+	switch base, topology, _ := strings.Cut(scheme, "+"); topology {
+	case "sentinel":
+		open = func(string, TLS) (*RedisNode, error) { return sentinel(base, rest, t) }
+	case "cluster":
+		open = func(string, TLS) (*RedisNode, error) { return cluster(base, rest, t) }
+	}
+	n, err := open(text, t)
+	if err != nil {
+		return nil, err // not an interface with a nil pointer
+	}
+	return n, nil
+}
+
+func single(text string, t TLS) (*RedisNode, error) {
 	u, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -48,10 +57,10 @@ func single(text string, t TLS) (*Node, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = dialTimeout
 	}
-	if err := t.apply(o.TLSConfig); err != nil {
+	if err := t.Apply(o.TLSConfig, "write rediss:// in place of redis://"); err != nil {
 		return nil, err
 	}
-	n := &Node{Kind: Single, Addrs: []string{o.Addr}, DB: o.DB, server: *o}
+	n := &RedisNode{Kind: Single, Addrs: []string{o.Addr}, DB: o.DB, server: *o}
 	// A verb makes few calls, one after the other, so pipelines share their connection: another one
 	// costs a handshake. Servers that announce maintenance are left to reconnects.
 	o.PipelinePoolSize = cmp.Or(o.PipelinePoolSize, -1)
@@ -64,14 +73,14 @@ func single(text string, t TLS) (*Node, error) {
 // sentinel opens scheme://[user:password@]host:port,…/master[/db]. The user is that of
 // the Redis servers; the parameters sentinel_username and sentinel_password are for the
 // Sentinels.
-func sentinel(scheme, rest string, t TLS) (*Node, error) {
+func sentinel(scheme, rest string, t TLS) (*RedisNode, error) {
 	u, err := severalHosts(scheme, rest)
 	if err != nil {
 		return nil, err
 	}
 	master, db, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	if master == "" {
-		return nil, errorf("the Sentinel URL names no master: write redis+sentinel://host:port,host:port/MASTER[/db]")
+		return nil, Errorf("the Sentinel URL names no master: write redis+sentinel://host:port,host:port/MASTER[/db]")
 	}
 	user := u.User
 	q := u.Query()
@@ -90,10 +99,10 @@ func sentinel(scheme, rest string, t TLS) (*Node, error) {
 		o.DialTimeout = dialTimeout
 	}
 	dropServerName(o.TLSConfig)
-	if err := t.apply(o.TLSConfig); err != nil {
+	if err := t.Apply(o.TLSConfig, "write rediss:// in place of redis://"); err != nil {
 		return nil, err
 	}
-	n := &Node{Kind: Sentinel, Addrs: o.SentinelAddrs, Master: master, DB: o.DB}
+	n := &RedisNode{Kind: Sentinel, Addrs: o.SentinelAddrs, Master: master, DB: o.DB}
 	base := redis.Options{
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, TLSConfig: o.TLSConfig, Protocol: o.Protocol,
 	}
@@ -105,13 +114,13 @@ func sentinel(scheme, rest string, t TLS) (*Node, error) {
 }
 
 // cluster opens scheme://[user:password@]host:port,….
-func cluster(scheme, rest string, t TLS) (*Node, error) {
+func cluster(scheme, rest string, t TLS) (*RedisNode, error) {
 	u, err := severalHosts(scheme, rest)
 	if err != nil {
 		return nil, err
 	}
 	if strings.Trim(u.Path, "/") != "" {
-		return nil, errorf("a cluster has no database numbers: end the URL after the last host")
+		return nil, Errorf("a cluster has no database numbers: end the URL after the last host")
 	}
 	o, err := redis.ParseClusterURL(u.String())
 	if err != nil {
@@ -121,10 +130,10 @@ func cluster(scheme, rest string, t TLS) (*Node, error) {
 		o.DialTimeout = dialTimeout
 	}
 	dropServerName(o.TLSConfig)
-	if err := t.apply(o.TLSConfig); err != nil {
+	if err := t.Apply(o.TLSConfig, "write rediss:// in place of redis://"); err != nil {
 		return nil, err
 	}
-	n := &Node{Kind: Cluster, Addrs: o.Addrs}
+	n := &RedisNode{Kind: Cluster, Addrs: o.Addrs}
 	n.server = redis.Options{
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout, TLSConfig: o.TLSConfig,
 		Protocol: o.Protocol, Username: o.Username, Password: o.Password,
@@ -144,54 +153,38 @@ func dropServerName(c *tls.Config) {
 // severalHosts parses a URL with a list of hosts into go-redis's form: the first
 // host in its place, the others as the parameter addr.
 func severalHosts(scheme, rest string) (*url.URL, error) {
-	cut := strings.IndexAny(rest, "/?#")
-	if cut < 0 {
-		cut = len(rest)
-	}
-	authority, tail := rest[:cut], rest[cut:]
-	user := ""
-	if at := strings.LastIndex(authority, "@"); at >= 0 {
-		user, authority = authority[:at+1], authority[at+1:]
-	}
-	hosts := strings.Split(authority, ",")
-	u, err := parse(scheme + "://" + user + strings.TrimSpace(hosts[0]) + tail)
+	u, hosts, err := ParseURL(scheme+"://"+rest, redisForm)
 	if err != nil {
 		return nil, err
 	}
 	q := u.Query()
 	for _, h := range hosts[1:] {
-		h = strings.TrimSpace(h)
-		if h == "" {
-			return nil, errorf("the store's URL has an empty host between its commas: %s", forms)
-		}
 		q.Add("addr", h)
 	}
 	u.RawQuery = q.Encode()
 	return u, nil
 }
 
-// parse parses a URL with one host. The error of url.Parse is not shown: it quotes the
-// URL, and any part of that can be a badly quoted password.
+// parse parses a URL with one host, or with the path of a socket.
 func parse(text string) (*url.URL, error) {
+	if !strings.HasPrefix(text, "unix:") {
+		u, _, err := ParseURL(text, redisForm)
+		return u, err
+	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, errorf("the store's URL cannot be read (it is not shown, since it may hold a password): %s; "+
-			"write special characters of a password as %%XX", forms)
+		return nil, unreadable(redisForm)
 	}
-	if u.Scheme == "unix" && u.Hostname() == "" && strings.Trim(u.Path, "/") != "" {
-		return u, nil
-	}
-	if u.Scheme == "unix" || u.Hostname() == "" {
-		return nil, errorf("the store's URL names no host: %s", forms)
+	if u.Hostname() != "" || strings.Trim(u.Path, "/") == "" {
+		return nil, Errorf("the store's URL names no host: write %s", redisForm)
 	}
 	return u, nil
 }
 
-// refused returns the error for a URL that go-redis does not accept. go-redis's own text is
-// in it only if no part of the URL can be a misplaced password.
+// refused returns the error for a URL that go-redis does not accept.
 func refused(u *url.URL, err error) error {
-	if strings.Contains(u.Path+u.RawQuery, "@") || errors.As(err, new(*url.Error)) {
-		return errorf("the store's URL cannot be read: write special characters of a password as %%XX; %s", forms)
+	if errors.As(err, new(*url.Error)) {
+		return unreadable(redisForm) // the error quotes the URL
 	}
-	return errorf("the store's URL is wrong after the host: %s; %s", strings.TrimPrefix(err.Error(), "redis: "), forms)
+	return RefusedURL(u, strings.TrimPrefix(err.Error(), "redis: "), redisForm)
 }

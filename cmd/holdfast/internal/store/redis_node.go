@@ -1,26 +1,29 @@
 package store
 
 import (
+	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
 )
 
-// NodeKind is what a URL names.
+// NodeKind is what the URL of a Redis names.
 type NodeKind string
 
-// The kinds of node.
+// The kinds of Redis.
 const (
 	Single   NodeKind = "single"   // one server
 	Sentinel NodeKind = "sentinel" // the master that Sentinels name
 	Cluster  NodeKind = "cluster"
 )
 
-// Node is what one URL names.
-type Node struct {
+// RedisNode is a Redis.
+type RedisNode struct {
 	Kind   NodeKind
 	Client redis.UniversalClient
 	// Addrs are the hosts of the URL: the server, the Sentinels, or some servers
@@ -38,10 +41,10 @@ type Node struct {
 // Server returns a client for one server of the node, with the credentials of
 // the URL. Unlike Client it tries once, obeys the deadline of ctx, and does nothing in
 // the background. The caller closes it.
-func (n *Node) Server(addr string) *redis.Client { return once(n.server, addr) }
+func (n *RedisNode) Server(addr string) *redis.Client { return once(n.server, addr) }
 
 // SentinelAt is Server for one of the Sentinels.
-func (n *Node) SentinelAt(addr string) *redis.Client { return once(n.sentinel, addr) }
+func (n *RedisNode) SentinelAt(addr string) *redis.Client { return once(n.sentinel, addr) }
 
 func once(o redis.Options, addr string) *redis.Client {
 	o.Addr = addr
@@ -52,14 +55,30 @@ func once(o redis.Options, addr string) *redis.Client {
 	return redis.NewClient(&o)
 }
 
-// sameAs reports whether both URLs name the same server, master or cluster.
-func (n *Node) sameAs(o *Node) bool {
-	shared := slices.ContainsFunc(n.Addrs, func(a string) bool { return slices.Contains(o.Addrs, a) })
-	return shared && n.Kind == o.Kind && n.Master == o.Master
+// Engine implements Node.
+func (n *RedisNode) Engine() engine.Engine { return goredis.New(n.Client) }
+
+// RoundTrip implements Node: it runs an empty script.
+func (n *RedisNode) RoundTrip(ctx context.Context, prefix string) error {
+	return emptyScript.Run(ctx, n.Client, []string{prefix + ":{bench}"}).Err()
 }
 
+var emptyScript = redis.NewScript("return 1")
+
+// Servers implements Node. The number of the database does not count.
+func (n *RedisNode) Servers() []string {
+	names := make([]string, len(n.Addrs))
+	for i, addr := range n.Addrs {
+		names[i] = fmt.Sprintf("%s %s %q", n.Kind, addr, n.Master)
+	}
+	return names
+}
+
+// Close implements Node.
+func (n *RedisNode) Close() error { return n.Client.Close() }
+
 // String describes the node for messages, without credentials.
-func (n *Node) String() string {
+func (n *RedisNode) String() string {
 	switch n.Kind {
 	case Sentinel:
 		return fmt.Sprintf("the master %q that the Sentinels at %s name, database %d", n.Master, strings.Join(n.Addrs, ", "), n.DB)
@@ -70,7 +89,7 @@ func (n *Node) String() string {
 }
 
 // Short returns a shorter description, for a table.
-func (n *Node) Short() string {
+func (n *RedisNode) Short() string {
 	switch n.Kind {
 	case Sentinel:
 		return fmt.Sprintf("%s by %s", n.Master, n.Addrs[0])

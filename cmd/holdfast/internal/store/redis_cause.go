@@ -8,11 +8,9 @@ import (
 	"strings"
 )
 
-// Cause returns why a store of one server gave no useful answer, if that server
-// shows it, or "". The text is that of the error.
-func (s *Store) Cause(ctx context.Context, text string) string {
-	n := s.nodes[0]
-	if len(s.nodes) > 1 || n.Kind != Single {
+// Cause implements Causer: it asks a single server.
+func (n *RedisNode) Cause(ctx context.Context, text string) string {
+	if n.Kind != Single {
 		return ""
 	}
 	if strings.Contains(text, "READONLY") {
@@ -25,7 +23,7 @@ func (s *Store) Cause(ctx context.Context, text string) string {
 }
 
 // replicaOf names the master of a replica.
-func (n *Node) replicaOf(ctx context.Context) string {
+func (n *RedisNode) replicaOf(ctx context.Context) string {
 	c := n.Server(n.Addrs[0])
 	defer c.Close()
 	role, err := c.Do(ctx, "ROLE").Slice()
@@ -68,4 +66,23 @@ func RefusesUser(text string) bool {
 		}
 	}
 	return false
+}
+
+// Advise implements Node.
+func (n *RedisNode) Advise(text string) Advice {
+	if RefusesUser(text) {
+		return Advice{Refused: true, Remedy: "give user and password in --store or HOLDFAST_STORE, and let the user run scripts and pub/sub on Holdfast's keys and channels"}
+	}
+	for sign, remedy := range map[string]string{
+		"DB index is out of range":      "there is no such database: write a smaller number in the URL",
+		"unknown command 'sentinel'":    "it is a Redis and no Sentinel: write redis://host:port",
+		"the server expects TLS":        "write rediss:// in place of redis://",
+		"the server does not speak TLS": "write redis:// in place of rediss://",
+		"is a read-only replica":        "give the address of its master, or a redis+sentinel:// URL",
+	} {
+		if strings.Contains(text, sign) {
+			return Advice{Remedy: remedy}
+		}
+	}
+	return Advice{}
 }
