@@ -99,12 +99,23 @@ func strangers(graph []listed, driver bool) []string {
 	return out
 }
 
-// TestCommandGraph: what operators install has no lab, no planted bugs and nothing for tests.
+// TestCommandGraph: what operators install has no lab, no planted bugs and nothing for tests, and
+// holdfast, which is started often, has no driver but that of Redis (decision 0128).
 func TestCommandGraph(t *testing.T) {
-	for _, p := range goList(t, "cmd/holdfast") {
-		dir, own := home(p.ImportPath)
-		if p.ImportPath == "testing" || own && (within(dir, "lab") || within(dir, "bench") || within(dir, "internal/redistest") || within(dir, "internal/sqlservers") || within(dir, "internal/zkservers") || within(dir, "internal/etcdservers") || within(dir, "internal/trytest")) {
-			t.Errorf("%s is linked into the command", p.ImportPath)
+	tests := []string{"lab", "bench", "internal/redistest", "internal/sqlservers", "internal/zkservers", "internal/etcdservers", "internal/trytest"}
+	for program, without := range map[string][]string{
+		"cmd/holdfast":                 append(adapters(), append(tests, "cmd/holdfast/internal/stores")...),
+		"cmd/holdfast/holdfast-stores": tests,
+	} {
+		graph := goList(t, program)
+		for _, p := range graph {
+			dir, own := home(p.ImportPath)
+			if p.ImportPath == "testing" || own && slices.ContainsFunc(without, func(top string) bool { return within(dir, top) }) {
+				t.Errorf("%s is linked into %s", p.ImportPath, program)
+			}
+		}
+		if len(graph) < 100 {
+			t.Errorf("%s links only %d packages", program, len(graph))
 		}
 	}
 }

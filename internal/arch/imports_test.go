@@ -45,11 +45,14 @@ func mayImport() map[string][]string {
 		"fence":                     {},
 		"fence/sqltest":             {},
 		"cmd":                       {"", "engine", "engine/goredis", "engine/memory", "engine/quorum", "fence"},
-		"otelholdfast":              {""},
-		"examples":                  {"", "engine/goredis", "fence", "internal/redistest"},
-		"lab":                       {"*"},
-		"bench":                     {"*"},
-		"release":                   {"*"},
+		// The other stores, with their drivers; the command links no more than Redis's.
+		"cmd/holdfast/internal/stores": {"", "cmd/holdfast/internal/store", "engine", "engine/etcd", "engine/mysql", "engine/postgres", "engine/sqlite", "engine/zookeeper"},
+		"cmd/holdfast/holdfast-stores": {"cmd/holdfast/internal/command", "cmd/holdfast/internal/stores"},
+		"otelholdfast":                 {""},
+		"examples":                     {"", "engine/goredis", "fence", "internal/redistest"},
+		"lab":                          {"*"},
+		"bench":                        {"*"},
+		"release":                      {"*"},
 	}
 }
 

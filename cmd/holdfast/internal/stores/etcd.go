@@ -1,0 +1,107 @@
+package stores
+
+import (
+	"context"
+	"crypto/tls"
+	"strconv"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/etcd"
+)
+
+// etcdNode is an etcd.
+type etcdNode struct {
+	client    *clientv3.Client
+	hosts     []string
+	namespace []etcd.Option
+}
+
+// openEtcd opens etcd://[user:password@]host:port,…. Parameters are tls=true and namespace=TEXT.
+func openEtcd(text string, t store.TLS) (store.Node, error) {
+	form := formOf("etcd")
+	u, hosts, err := store.ParseURL(text, form)
+	if err != nil {
+		return nil, err
+	}
+	if strings.Trim(u.Path, "/") != "" {
+		return nil, store.Errorf("the store's URL has a path: end it after the last host, or write ?namespace=TEXT")
+	}
+	n := &etcdNode{hosts: withPort(hosts, "2379")}
+	q := u.Query()
+	secure := t != (store.TLS{})
+	if q.Has("tls") {
+		if secure, err = strconv.ParseBool(q.Get("tls")); err != nil {
+			return nil, store.Errorf("the store's URL has tls=%q: write tls=true or tls=false", q.Get("tls"))
+		}
+		q.Del("tls")
+	}
+	if q.Has("namespace") {
+		n.namespace = append(n.namespace, etcd.WithNamespace(q.Get("namespace")))
+		q.Del("namespace")
+	}
+	if err := noMore(q, "etcd"); err != nil {
+		return nil, err
+	}
+	c := clientv3.Config{
+		Endpoints: n.hosts, Logger: zap.NewNop(), DialTimeout: dialTimeout,
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+	}
+	if secure {
+		c.TLS = &tls.Config{}
+	}
+	if err := t.Apply(c.TLS, "omit tls=false"); err != nil {
+		return nil, err
+	}
+	password, _ := u.User.Password()
+	if u.User != nil {
+		// With a user, New would connect, and fail while etcd is away. With a token it does not;
+		// etcd refuses this one, and then the client gets one for the user.
+		c.Token = "none"
+	}
+	if n.client, err = clientv3.New(c); err != nil {
+		return nil, store.RefusedURL(u, err.Error(), form)
+	}
+	if u.User != nil {
+		n.client.Token, n.client.Username, n.client.Password = "", u.User.Username(), password
+	}
+	return n, nil
+}
+
+// Engine implements store.Node.
+func (n *etcdNode) Engine() engine.Engine { return etcd.New(n.client, n.namespace...) }
+
+// RoundTrip implements store.Node: a linearizable read.
+func (n *etcdNode) RoundTrip(ctx context.Context, prefix string) error {
+	_, err := n.client.Get(ctx, prefix+":bench")
+	return err
+}
+
+// Advise implements store.Node.
+func (n *etcdNode) Advise(text string) store.Advice {
+	switch {
+	case strings.Contains(text, "etcdserver: permission denied"):
+		return store.Advice{Refused: true, Remedy: "grant the user readwrite on the keys of the locks"}
+	case strings.Contains(text, "etcdserver: user name is empty"), strings.Contains(text, "etcdserver: authentication failed"), strings.Contains(text, "etcdserver: user name not found"):
+		return store.Advice{Refused: true, Remedy: "give user and password in --store or HOLDFAST_STORE"}
+	case strings.Contains(text, "first record does not look like a TLS handshake"):
+		return store.Advice{Remedy: "the server does not speak TLS: omit the flags of TLS"}
+	}
+	return store.Advice{}
+}
+
+// Servers implements store.Node.
+func (n *etcdNode) Servers() []string { return named("etcd", n.hosts) }
+
+// Close implements store.Node.
+func (n *etcdNode) Close() error { return n.client.Close() }
+
+func (n *etcdNode) String() string { return "etcd at " + strings.Join(n.hosts, ", ") }
+
+// Short implements store.Node.
+func (n *etcdNode) Short() string { return n.hosts[0] }

@@ -1,0 +1,123 @@
+package stores
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/engine"
+	mysqlengine "github.com/holdfast-go/holdfast/engine/mysql"
+)
+
+// mysqlNode is a database of MySQL or MariaDB.
+type mysqlNode struct {
+	db   *sql.DB
+	addr string
+	name string
+}
+
+// openMySQL opens mysql://[user[:password]@]host[:port]/database. The parameters are those of
+// go-sql-driver, and socket=/path.
+func openMySQL(text string, t store.TLS) (store.Node, error) {
+	form := formOf("MySQL")
+	u, hosts, err := store.ParseURL(text, form)
+	if err != nil {
+		return nil, err
+	}
+	if len(hosts) > 1 {
+		return nil, store.Errorf("the store's URL has several hosts: a MySQL has one; write %s", form)
+	}
+	name := strings.Trim(u.Path, "/")
+	if name == "" || strings.Contains(name, "/") {
+		return nil, store.Errorf("the store's URL names no database: write %s", form)
+	}
+	q := u.Query()
+	network, addr := "tcp", withPort(hosts, "3306")[0]
+	if socket := q.Get("socket"); socket != "" {
+		network, addr = "unix", socket
+		q.Del("socket")
+	}
+	c, err := mysql.ParseDSN("/?" + q.Encode())
+	if err != nil {
+		return nil, store.RefusedURL(u, err.Error(), form)
+	}
+	c.Net, c.Addr, c.DBName, c.User = network, addr, name, u.User.Username()
+	c.Passwd, _ = u.User.Password()
+	c.Logger = &mysql.NopLogger{} // its errors come back
+	if c.Timeout == 0 {
+		c.Timeout = dialTimeout
+	}
+	if t != (store.TLS{}) {
+		if c.TLSConfig != "false" {
+			c.TLS = &tls.Config{ServerName: u.Hostname()}
+		}
+		if err := t.Apply(c.TLS, "omit tls=false"); err != nil {
+			return nil, err
+		}
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, store.RefusedURL(u, err.Error(), form)
+	}
+	n := &mysqlNode{db: sql.OpenDB(connector), addr: addr, name: name}
+	n.db.SetMaxIdleConns(8) // the engine uses six, and a connection costs several round trips
+	return n, nil
+}
+
+// Engine implements store.Node.
+func (n *mysqlNode) Engine() engine.Engine { return mysqlengine.New(n.db) }
+
+// RoundTrip implements store.Node.
+func (n *mysqlNode) RoundTrip(ctx context.Context, _ string) error {
+	_, err := n.db.ExecContext(ctx, "DO 1")
+	return err
+}
+
+// Schema implements store.Migrator.
+func (n *mysqlNode) Schema() string { return mysqlengine.Schema() }
+
+// Migrate implements store.Migrator.
+func (n *mysqlNode) Migrate(ctx context.Context) error {
+	return asAnswered[*mysql.MySQLError](mysqlengine.Migrate(ctx, n.db))
+}
+
+var mysqlFound = regexp.MustCompile(`Error (\d+) (?:\(\w+\))?: [^\n]*?(?:\)$|\)\)|$)`)
+
+// Advise implements store.Node.
+func (n *mysqlNode) Advise(text string) store.Advice {
+	m := mysqlFound.FindStringSubmatch(text)
+	if m == nil {
+		return store.Advice{}
+	}
+	a := store.Advice{Found: m[0]}
+	switch m[1] {
+	case "1146", "1054":
+		a.Remedy = "the tables are missing: " + migrate
+	case "1044", "1142", "1143", "1227":
+		a.Refused, a.Remedy = true, "grant the user SELECT, INSERT, UPDATE and DELETE on the tables holdfast1_document and holdfast1_wake (migrate: CREATE)"
+	case "1045", "1698", "1820":
+		a.Refused, a.Remedy = true, "give user and password in --store or HOLDFAST_STORE"
+	case "1046", "1049":
+		a.Remedy = "create the database, or correct its name in --store or HOLDFAST_STORE"
+	default:
+		a = store.Advice{}
+	}
+	return a
+}
+
+// Servers implements store.Node.
+func (n *mysqlNode) Servers() []string { return named("MySQL", []string{n.addr}) }
+
+// Close implements store.Node.
+func (n *mysqlNode) Close() error { return n.db.Close() }
+
+func (n *mysqlNode) String() string { return fmt.Sprintf("MySQL at %s, database %s", n.addr, n.name) }
+
+// Short implements store.Node.
+func (n *mysqlNode) Short() string { return n.addr }

@@ -1,0 +1,70 @@
+// Package stores has the drivers of the stores besides Redis. The program
+// holdfast-stores links it, and holdfast does not (decision 0128).
+package stores
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+)
+
+// Drivers returns all drivers besides that of Redis.
+func Drivers() []store.Driver {
+	drivers := store.Elsewhere()
+	for i := range drivers {
+		drivers[i].Open = map[string]func(string, store.TLS) (store.Node, error){
+			"PostgreSQL": openPostgres,
+			"MySQL":      openMySQL,
+			"SQLite":     openSQLite,
+			"etcd":       openEtcd,
+			"ZooKeeper":  openZooKeeper,
+		}[drivers[i].Name]
+	}
+	return drivers
+}
+
+// formOf returns how the URLs of a store are written.
+func formOf(name string) string {
+	for _, d := range store.Elsewhere() {
+		if d.Name == name {
+			return d.Form
+		}
+	}
+	return ""
+}
+
+// dialTimeout bounds one attempt to connect. It is short, since a person waits for the command.
+const dialTimeout = 2 * time.Second
+
+// withPort returns hosts with a port each, that of their kind if they have none.
+func withPort(hosts []string, port string) []string {
+	full := make([]string, len(hosts))
+	for i, host := range hosts {
+		u := url.URL{Host: host}
+		full[i] = host
+		if u.Port() == "" {
+			full[i] = net.JoinHostPort(u.Hostname(), port)
+		}
+	}
+	return full
+}
+
+// noMore returns an error for the first parameter of a URL that nothing has taken.
+func noMore(q url.Values, kind string) error {
+	for name := range q {
+		return store.Errorf("the store's URL has an unknown parameter %q: write %s", name, formOf(kind))
+	}
+	return nil
+}
+
+// named returns a name for each server, for store.Node.
+func named(kind string, servers []string) []string {
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = fmt.Sprintf("%s %s", kind, s)
+	}
+	return names
+}
