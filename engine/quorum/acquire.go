@@ -44,8 +44,8 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	switch {
 	case waits && err == nil && ans.Status == engine.Busy:
 		ahead := e.localQueues.join(r.Resource, r.ID)
-		// Other requests of this process came at the same moment and only the first has a
-		// turn, or the attempt was released meanwhile.
+		// Another request of this process has joined the queue first, or the attempt was
+		// released meanwhile.
 		if ahead > 0 || e.attempts.find(k) != a {
 			a.endTurn()
 		}
@@ -73,8 +73,8 @@ func (e *Engine) forgetIdle(k attemptKey, a *attemptState) {
 	}
 }
 
-// queuedAnswer is the answer to a request that waits behind ahead others of this process. Next
-// is the time until a present lease ends, if it is not renewed.
+// queuedAnswer returns the answer to a request that waits, with ahead requests of this process
+// before it. busy is the answer of the nodes.
 func (a *attemptState) queuedAnswer(busy engine.Answer, ahead int) engine.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +82,7 @@ func (a *attemptState) queuedAnswer(busy engine.Answer, ahead int) engine.Answer
 	return engine.Answer{Status: engine.Queued, Position: ahead + busy.Position, Next: busy.Next}
 }
 
-// confirm answers a repeated request for a live lease, which counts as a renewal.
+// confirm returns the answer to a repeated request for a live lease, and renews the lease.
 func (e *Engine) confirm(ctx context.Context, a *attemptState, lease *quorumLease, ttl time.Duration) (engine.Answer, error) {
 	if lease.isProvisional() {
 		return e.grantFullTTL(ctx, a, ttl)

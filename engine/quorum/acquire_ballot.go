@@ -12,7 +12,7 @@ import (
 
 const (
 	// contentionTimeout is how long ballots are repeated if concurrent ballots divide the
-	// nodes among themselves. After it, the other ballots are taken for holders.
+	// nodes among themselves. After that, the other ballots count as holders.
 	contentionTimeout = 250 * time.Millisecond
 	// maxBallots is the maximum number of ballots that one Acquire with Queue runs if it conflicts
 	// only with other ballots.
@@ -21,7 +21,7 @@ const (
 
 var (
 	errTooLate   = errors.New("the grant came when its time was nearly over")
-	errWithdrawn = fmt.Errorf("%w: quorum: it was withdrawn", engine.ErrUnavailable)
+	errWithdrawn = fmt.Errorf("%w: quorum: the attempt was withdrawn", engine.ErrUnavailable)
 )
 
 // runBallots proposes tokens until it is certain whether the lease can be granted now, for
@@ -51,7 +51,7 @@ func (e *Engine) runBallots(ctx context.Context, a *attemptState, r engine.Reque
 		}
 		ans, contended, err := e.ballot(ctx, a, r)
 		if err == nil && ans.Status == engine.Busy && ans.Position == 0 && r.Capacity > 1 && (contended || ans.Holder.Weight+r.Weight <= r.Capacity) {
-			// The named holder is not, or not alone, the reason why the ballot failed.
+			// The named holder does not explain, or not alone, why the ballot failed.
 			contended, err = shared.onlyBallotsInTheWay(ctx, r, &ans, given)
 		}
 		if ans.Status == engine.Busy && ans.Holder.ID == r.ID {
@@ -128,7 +128,7 @@ func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) 
 	}
 	a.endTurn()
 	if r.Weight < r.Capacity {
-		e.localQueues.wakeFirst(r.Resource) // there may be room for more
+		e.localQueues.wakeFirst(r.Resource) // its weight may fit, too
 	}
 	return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, false, nil
 }
@@ -156,8 +156,8 @@ func (e *Engine) ballotFailed(ctx context.Context, a *attemptState, t *quorumLea
 	return ans, contended, err
 }
 
-// usableFor reports whether the trust window of a lease is still open, if it was requested that
-// long ago. The margin is that of a holder, for clocks of different rates.
+// usableFor reports whether the trust window of a lease that was requested so long ago is still
+// open. The margin is that of a holder, for clocks of different rates.
 func usableFor(ttl, ago time.Duration) bool {
 	return ago < ttl-ttl/50-20*time.Millisecond || ago < ttl/2
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// grantMark replaces a lease that was just granted by one that marks, on each node in one
-// step. Only a holder sets marks: a failed ballot must not leave one, or several failed ballots
-// could add up to a majority of marks for work that was never done.
+// grantMark replaces a lease that was just granted by a lease with a mark, on each node in one
+// step. Only a holder sets marks: if failed ballots left marks, several of them could add up to a
+// majority of marks for work that was never done.
 func (e *Engine) grantMark(ctx context.Context, a *attemptState, r engine.Request) (engine.Answer, error) {
 	first, _ := a.status()
 	if first == nil {
@@ -33,8 +33,8 @@ func (e *Engine) grantMark(ctx context.Context, a *attemptState, r engine.Reques
 	return engine.Answer{}, fmt.Errorf("the mark: %w", notGranted(votes, need))
 }
 
-// withdrawMark ends the marks that a failed ballot may have set. The ballot is withdrawn on
-// each node first, so that a late copy of its request does not mark once more.
+// withdrawMark ends the marks that a failed ballot may have set. Each node first withdraws the
+// ballot, so that a late copy of its request does not set the mark again.
 func (t *quorumLease) withdrawMark(votes []vote) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,15 +9,14 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// marked is a request for a lease that marks from the grant on.
+// marked is a request for a lease with a mark that is set at the grant.
 func marked(id string, ttl time.Duration) engine.Request {
 	r := mutexRequest(id)
 	r.Kind, r.TTL, r.Mark = engine.KindJob, ttl, time.Hour
 	return r
 }
 
-// delayMarks makes the ballot that marks arrive late on two nodes, and what follows it
-// quickly.
+// delayMarks delays the ballot that marks on two nodes, but not the calls after it.
 func (c *cluster) delayMarks(by time.Duration) {
 	for _, n := range c.nodes {
 		n.slow(0, 10*time.Millisecond)

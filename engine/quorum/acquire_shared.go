@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// sharedCheck is the state of a shared resource as one Acquire reads it. Nodes also have ballots
-// that fail, and leases of processes that died in Acquire.
+// sharedCheck distinguishes, for one Acquire of a shared resource, leases from what else the nodes
+// have: ballots that fail, and leases of processes that died in Acquire.
 type sharedCheck struct {
 	e        *Engine
 	remnants []remnant // found by the previous check
@@ -18,7 +18,7 @@ type sharedCheck struct {
 // remnant is a lease that one node extended to its full TTL, and that too few nodes have.
 type remnant struct {
 	n     *node
-	held  engine.Held // its name there
+	held  engine.Held // its ID and token on the node
 	lease engine.Held // its holder ID and token
 }
 
@@ -68,9 +68,9 @@ func (c *sharedCheck) onlyBallotsInTheWay(ctx context.Context, r engine.Request,
 
 // withdrawRemnants withdraws the leases of processes that died while they extended a lease to
 // its full TTL. Such a lease had the full TTL on a node at the previous check, and is now missing
-// on so many nodes that too few can have it. Enough of these had granted it before that check
-// began, so it has ended there since: either its Acquire did not return it, or its holder will
-// find that it is lost.
+// on so many nodes that too few can have it. Some of these nodes had granted it before that check
+// began, so it has ended there since: either its Acquire did not return it, or the next renewal
+// of its holder reports that it is lost.
 func (c *sharedCheck) withdrawRemnants(r engine.Request, all []nodeSnapshot, leases map[engine.Held]*observedLease, need int) {
 	unseen := len(c.e.nodes) - len(all)
 	for _, old := range c.remnants {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// All answers are lost, and the attempt is repeated when answers come again.
+// The answers of all nodes are lost. The attempt is repeated after the fault and granted.
 func TestRetryAfterAllAnswersWereLost(t *testing.T) {
 	for _, pause := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond, 3 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestRetryAfterAllAnswersWereLost(t *testing.T) {
 			time.Sleep(pause)
 			a, err := c.Acquire(t.Context(), mutexRequest("mine.a"))
 			if err != nil || a.Status != engine.Granted {
-				t.Errorf("%v: there is no other client: %+v %v", pause, a, err)
+				t.Errorf("repeated after %v, without another client: %+v %v", pause, a, err)
 			}
 			c.Leave("mine")
 			<-time.After(time.Minute)

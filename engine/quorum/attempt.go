@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// attemptState is the state of one holder ID in this process. The nodes only have its leases,
-// under IDs of their own.
+// attemptState is the state of one holder ID in this process. The nodes only have its ballots,
+// each under an ID of its own (lease_id.go).
 type attemptState struct {
 	busy chan struct{} // full while an Acquire is under way
 
@@ -18,12 +18,12 @@ type attemptState struct {
 	leases   []*quorumLease // ballots that may be on a node, including the lease
 	lease    *quorumLease   // nil: none
 	deadline time.Time
-	cause    engine.Cause // how it ended; 0: it has not
-	queued   bool         // an Acquire was answered Queued
-	turn     *turn        // its place in the queues of the nodes; nil: it does not wait there
-	proposed uint64       // the latest token that was chosen here
-	maxNamed uint64       // the highest token in the ID of a ballot, since IDs must differ
-	repeats  int          // ballots whose token was not above it
+	cause    engine.Cause // how the attempt ended; 0: it has not
+	queued   bool         // an Acquire has returned Queued
+	turn     *turn        // in the queues of the nodes; nil: none
+	proposed uint64       // the latest token from nextToken
+	maxNamed uint64       // the highest token in the ID of a ballot
+	repeats  int          // number of ballots whose token was not above maxNamed
 	used     time.Time    // when it was requested or withdrawn last
 }
 
@@ -55,8 +55,8 @@ func (a *attemptState) end(c engine.Cause) {
 	}
 }
 
-// isExpired reports whether an attempt can be removed: one without a lease as soon as its ballots
-// cannot be under way any more. The mutex is held.
+// isExpired reports whether an attempt can be removed: with a lease or a cause after tombstoneTTL,
+// otherwise as soon as no ballot of it can be in flight. The mutex is held.
 func (a *attemptState) isExpired(now time.Time) bool {
 	last, keep := a.used, retryTimeout
 	if a.deadline.After(last) {
@@ -92,8 +92,8 @@ func (a *attemptState) nextLeaseID(r engine.Request) string {
 	return repeatedLeaseID(r.ID, r.Ballot, a.repeats)
 }
 
-// resetTokens makes tokens follow the clock again after nodes refused them as too far ahead:
-// they followed the wrong clock of one node, which is not needed for a majority.
+// resetTokens makes tokens follow the clock of this process again, after nodes refused a token as
+// too far ahead: it was above a token from a node with a wrong clock.
 func (a *attemptState) resetTokens(k *tokens, res engine.Resource) {
 	k.forget(res)
 	a.mu.Lock()

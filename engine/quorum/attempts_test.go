@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// heap is how many bytes are in use.
+// heap returns the number of bytes in use.
 func heap() int {
 	runtime.GC()
 	runtime.GC()
@@ -81,7 +81,7 @@ func TestWithdrawnAttemptsAreSmall(t *testing.T) {
 	})
 }
 
-// Above the cap the oldest tombstones are dropped.
+// Above the cap the oldest tombstones are removed.
 func TestTombstonesAreCapped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(1)

@@ -55,7 +55,7 @@ func (e *Engine) breakOutcome(p *fanOut[struct{}]) error {
 	}
 	switch {
 	case c.confirmed(), c.confirmations > 0 && c.removed():
-		return nil // no majority has it any more; its holder may have got the wake-up of one node
+		return nil // no majority has the lease; the wake-up of one node may have made its holder release it
 	case c.lost():
 		return c.cause()
 	}
@@ -65,7 +65,7 @@ func (e *Engine) breakOutcome(p *fanOut[struct{}]) error {
 // breakOn breaks the lease or the wait of a holder ID on one node.
 func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b engine.Break, known *quorumLease) error {
 	id := b.ID
-	if b.Token != 0 { // then its ID on the node is known, unless it was restored
+	if b.Token != 0 { // the ID on the node follows from the token, unless the lease was restored
 		b.ID = leaseID(id, b.Token)
 		var gone *engine.NotHeldError
 		if err := n.Break(ctx, res, b); !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
@@ -134,7 +134,7 @@ func (e *Engine) breakMark(ctx context.Context, res engine.Resource) error {
 	if err := e.breakOutcome(p); err != nil || e.merge(res, all).Marked > 0 {
 		return err
 	}
-	return &engine.NotHeldError{Cause: engine.CauseDeleted} // only a minority had it: an earlier break has not arrived there yet
+	return &engine.NotHeldError{Cause: engine.CauseDeleted} // only a minority had the mark: an earlier break had not reached it
 }
 
 // endMark ends the mark on one node, if the node's last token is one of from to last.

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// breakCase is a break of a lease while a node is down, or none.
+// breakCase is a break of a lease while no node or one node is down.
 type breakCase struct {
 	what  fault
 	force bool

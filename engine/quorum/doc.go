@@ -21,9 +21,9 @@
 //
 // A ballot proposes a token: above every token that this process has seen, and at least
 // the time in microseconds. A node grants only if the resource is free and the token is
-// above its last. Two majorities have a node in common, which grants each token once
-// and only upwards: so tokens are unique and increase in grant order, whatever
-// majorities granted them and whatever expired in between.
+// above the last that it granted. Two majorities have a node in common, so tokens are
+// unique and increase in grant order, whatever majorities granted them and whatever
+// expired in between.
 //
 // # Shared capacity
 //
@@ -37,25 +37,26 @@
 // A node cannot grant to a waiter, since it is one vote of several. So an attempt
 // that waits puts a turn into the queue of each node, at a place that is the same on all
 // nodes: the token that it proposed first. No request passes the turn at the front, so
-// a writer, a heavy request, or a process beside others that loop does not starve.
-// When the resource is free the node calls that turn, and its client proposes again. A
-// turn is renewed by a ballot each second, and dropped after 3 s without one. Exclusion
-// does not depend on this: a lost call costs a second, and a wrong place the order.
+// a writer, a heavy request, or a process that acquires seldom does not starve. When the
+// resource is free, the node calls the turn at the front: it sends a wake-up to the
+// client, which proposes again. A ballot renews the turn each second; after 3 s without a
+// ballot the node removes it. Exclusion does not depend on turns: a lost call delays the
+// waiter by a second, and a wrong place changes the order.
 //
 // Of the waiters of one process only the first has a turn. Each of the others is woken
 // when it becomes the first.
 //
 // # Not promised
 //
-// First come, first served: places come from the clocks of the clients, and a client
-// whose clock is behind passes waiters once, until it is granted and receives their
-// places. Snapshots show holders, but no waiters.
+// First come, first served: places are times of the clients' clocks, and a client whose
+// clock is behind passes waiters once, until it is granted and receives their places.
+// Snapshots show holders, but no waiters.
 //
 // # The way of one Acquire, Renew and Release
 //
 // Acquire:
 //  1. Engine.Acquire (acquire.go) finds the attemptState of the holder ID (attempts.go).
-//     A waiter that is not the first of its process is answered Queued (wait_local.go).
+//     For a waiter that is not the first of its process it returns Queued (wait_local.go).
 //  2. runBallots (acquire_ballot.go) takes a token (tokens.go) and runs ballots until the
 //     outcome is clear. ballot adds the turn of a waiter (wait_turn.go).
 //  3. propose (lease.go) makes a quorumLease and calls the nodes: selectNodes (node.go),

@@ -25,7 +25,7 @@ const (
 	stopped         // executes requests after it is resumed, as a stopped process does
 )
 
-// ownTimeout bounds a call whose ctx never ends, as the contract of engines requires.
+// ownTimeout is the node's own timeout for a call whose ctx never ends.
 const ownTimeout = 3 * time.Second
 
 // faultyNode is a node that can be made to fail, and to be slow.
@@ -132,7 +132,7 @@ func callFaulty[T any](ctx context.Context, f *faultyNode, do func(ctx context.C
 	}
 }
 
-// inner is the engine as it is now: a test may have put another in its place.
+// inner returns the present engine, which a test may have replaced.
 func (f *faultyNode) inner() engine.Engine {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -242,7 +242,7 @@ func (c *cluster) mustAcquire(t *testing.T, id string) engine.Held {
 	t.Helper()
 	a, err := c.Acquire(t.Context(), mutexRequest(id))
 	if err != nil || a.Status != engine.Granted {
-		t.Fatalf("got %+v, %v, want it granted", a, err)
+		t.Fatalf("got %+v, %v, want a grant", a, err)
 	}
 	return engine.Held{ID: id, Token: a.Token}
 }

@@ -20,14 +20,14 @@ type quorumLease struct {
 	need     int // votes
 	sent     time.Time
 	request  engine.Request // zero: another process acquired the lease
-	turn     *turn          // its place in the queues; nil: it does not wait
+	turn     *turn          // in the queues of the nodes; nil: the request does not wait
 
 	mu           sync.Mutex
 	onNode       []nodeLease
 	votes        []vote        // by node
-	provisional  bool          // it does not have its full TTL yet, and Acquire has not returned
-	fullTTL      time.Duration // zero: it was granted with its full TTL
-	ended        bool          // it has to be removed from all nodes
+	provisional  bool          // the lease does not have its full TTL yet, and Acquire has not returned
+	fullTTL      time.Duration // zero: the ballot requested the full TTL
+	ended        bool          // the lease has to be removed from all nodes
 	removal      engine.Release
 	lateReplies  chan<- nodeReply[struct{}] // of a release that waits for late answers
 	verdict      verdict
@@ -70,7 +70,8 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 	}, t.addVote)
 	a.add(t)
 	ttl, granted = t.wait(ctx)
-	// Nodes that granted it have used up the reserved tokens too, even if it is withdrawn.
+	// The last token of a node that granted it includes the reserved tokens, even if the ballot
+	// is withdrawn.
 	e.tokens.observe(r.Resource, t.token+r.Reserve)
 	return t, ttl, granted
 }
@@ -102,8 +103,9 @@ func (t *quorumLease) addVote(n *node, a engine.Answer, err error) {
 	}
 }
 
-// wait returns when the ballot is decided, ctx or nodeTimeout has ended, or enough nodes have
-// answered and the others are slow. It returns whether the lease is held, and for how long.
+// wait returns when the ballot is decided, when ctx or nodeTimeout has ended, or when enough nodes
+// have answered and the grace period of the others is over. It returns the TTL of the lease, and
+// whether it was granted.
 func (t *quorumLease) wait(ctx context.Context) (time.Duration, bool) {
 	most := t.mostAnswered
 	timeout := time.NewTimer(nodeTimeout)

@@ -10,9 +10,10 @@ import (
 // idSeparator separates a holder ID from the token in an ID on the nodes.
 const idSeparator = "~"
 
-// leaseID returns the ID that a lease has on the nodes. Each ballot of a holder ID has an ID
-// of its own, so a late release of one cannot end another. It is made of the token, so holder
-// ID and token suffice to name the lease. The client's part stays in front.
+// leaseID returns the ID of a ballot, and of the lease that it becomes, on the nodes. Each ballot
+// of a holder ID has an ID of its own, so a late release of one ballot cannot end another. The ID
+// is made of holder ID and token, so these suffice to find the lease. It begins with the holder
+// ID, so engine.ClientOf also works for it.
 func leaseID(id string, token uint64) string {
 	return id + idSeparator + strconv.FormatUint(token, 36)
 }
@@ -22,13 +23,13 @@ func repeatedLeaseID(id string, token uint64, n int) string {
 	return leaseID(id, token) + idSeparator + "r" + strconv.Itoa(n)
 }
 
-// turnID returns the ID of an attempt in the queues of the nodes, made of its place there.
+// turnID returns the ID of an attempt's turn in the queues of the nodes.
 func turnID(id string, place uint64) string {
 	return leaseID(id, place) + idSeparator + "q"
 }
 
-// parseLeaseID returns the holder ID and the token of an ID on a node. The token is 0 if the
-// quorum did not make the ID.
+// parseLeaseID returns the holder ID and the token in an ID on a node. The token is 0 if the ID
+// is not from a quorum.
 func parseLeaseID(id string) (holder string, token uint64) {
 	holder, rest, ok := strings.Cut(id, idSeparator)
 	if !ok {
@@ -42,7 +43,7 @@ func parseLeaseID(id string) (holder string, token uint64) {
 	return holder, token
 }
 
-// leaseOf returns the lease that a holder on a node is part of.
+// leaseOf returns the holder ID and the token of the lease to which a holder on a node belongs.
 func leaseOf(h engine.Holder) engine.Held {
 	if id, token := parseLeaseID(h.ID); token != 0 {
 		return engine.Held{ID: id, Token: token}

@@ -6,10 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// findLease returns the lease of a holder ID: from the attempts of this process, or as the
-// nodes show it, since another process may have acquired it. If no node shows it, findLease
-// assumes the IDs that the lease would have on the nodes. It does the same for an attempt that
-// waits in this process: nodes have only its ballots, which may be withdrawn at any moment.
+// findLease returns the lease of a holder ID: from the attempts of this process, or from
+// snapshots of the nodes, since another process may have acquired it. If no node shows the lease,
+// findLease returns an assumedLease. It does the same for an attempt that waits in this process:
+// nodes have only its ballots, which may be withdrawn at any moment.
 func (e *Engine) findLease(ctx context.Context, res engine.Resource, h engine.Held) (*attemptState, *quorumLease, error) {
 	k := attemptKey{res, h.ID}
 	a := e.attempts.find(k)
@@ -40,7 +40,8 @@ func (e *Engine) findLease(ctx context.Context, res engine.Resource, h engine.He
 	return a, t, nil
 }
 
-// assumedLease returns a lease of which only the holder ID and the token are known.
+// assumedLease returns a lease of which only the holder ID and the token are known, with the IDs
+// that follow from them.
 func (e *Engine) assumedLease(res engine.Resource, h engine.Held) *quorumLease {
 	t := &quorumLease{e: e, res: res, holderID: h.ID, token: h.Token, need: e.majority}
 	for range e.nodes {
@@ -93,10 +94,10 @@ func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.
 	return t, nil
 }
 
-// setRequest makes the request of a lease that another process acquired from what one node
-// shows, so that the lease can be restored on nodes that do not have it. If nodes show different
-// weights, the lowest is the latest, since weights never grow. With a capacity of 1 only this
-// lease can have marked the resource.
+// setRequest derives the request of a lease that another process acquired from the snapshot of
+// one node, so that the lease can be restored on nodes that do not have it. If nodes show
+// different weights, the lowest is the latest, since weights never grow. With a capacity of 1 only
+// this lease can have marked the resource.
 func (t *quorumLease) setRequest(s engine.Snapshot, h engine.Holder) {
 	r := engine.Request{
 		Resource: t.res, ID: t.holderID, Client: &h.Client, Kind: s.Kind, Capacity: s.Capacity,

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
-// clusterOn is a quorum of one process, over nodes that others use too.
+// clusterOn returns the quorum of one process over nodes that other processes use too.
 func clusterOn(mems []engine.Engine) *cluster {
 	c := &cluster{}
 	var all []engine.Engine
@@ -55,8 +55,8 @@ func TestAdoptPassesOverAnEarlierBallot(t *testing.T) {
 	})
 }
 
-// Another process releases the lease with a mark. A node that refused the lease may take it for
-// released, and then sets no mark.
+// Another process releases the lease with a mark. A node that refused the lease may confirm the
+// release as a repeated one, without a mark.
 func TestANodeThatRefusedDoesNotMarkForAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mems := memories(3)
@@ -155,8 +155,8 @@ func adoptedIsRestored(t *testing.T, r engine.Request) {
 	<-time.After(time.Minute)
 }
 
-// Another process adopts a lease while one of its nodes does not answer. Its name there is known
-// from the answer to a renewal.
+// Another process adopts a lease while one of the nodes does not answer. The answer to a renewal
+// then confirms the ID of the lease on that node.
 func TestAdoptedLeaseIsDemotedEverywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mems := memories(3)

@@ -13,9 +13,9 @@ type nodeLease struct {
 	name        engine.Held // the ID and token of the lease there
 	weight      int         // the weight that the node has confirmed
 	provisional bool        // granted for the claim window and not extended since
-	mayBeMarked bool        // by a grant that failed
+	mayBeMarked bool        // a failed ballot may have marked the resource there
 	resizing    bool        // a Resize is in flight
-	syncing     bool        // a call about it is in the outbox or in flight
+	syncing     bool        // a call of syncNode is in the outbox or in flight
 	awaited     bool        // a release waits for its outcome
 }
 
@@ -25,11 +25,11 @@ type nodeLeaseState uint8
 const (
 	absent      nodeLeaseState = iota // nothing: not requested, or refused
 	requested                         // the request has not been answered
-	held                              //
+	held                              // granted
 	unknown                           // the request failed: the node may have the lease
-	releasing                         // it was held and has to be released
-	withdrawing                       // the node may have it, and has to refuse its request
-	released                          // released or withdrawn, and confirmed
+	releasing                         // held before, and to be released
+	withdrawing                       // the node may have the lease: release it, and refuse its request from then on
+	released                          // the node has confirmed the release or withdrawal
 )
 
 // nodeLeaseEvent changes a nodeLeaseState.
@@ -41,7 +41,7 @@ const (
 	requestRefused
 	requestFailed // without an answer
 	leaseSeen     // the node has extended the lease
-	removalDue    // it has to be removed there
+	removalDue    // the lease has to be removed
 	removalDone
 )
 
@@ -68,10 +68,10 @@ func (s nodeLeaseState) after(e nodeLeaseEvent) nodeLeaseState {
 }
 
 // marks reports whether a node that confirms a release with a mark has set the mark. A node that
-// may not have had the lease may take it for released before, and then sets no mark.
+// may not have had the lease may confirm the release as a repeated one, without a mark.
 func (s nodeLeaseState) marks() bool { return s == releasing || s == released }
 
-// recordAnswer records what a node answered to a request for the lease. The mutex is held.
+// recordAnswer records the answer of a node to a request for the lease. The mutex is held.
 func (t *quorumLease) recordAnswer(n *node, a engine.Answer, err error) {
 	s := &t.onNode[n.index]
 	if s.state != requested {
@@ -108,7 +108,8 @@ func (t *quorumLease) isSettled() bool {
 	return true
 }
 
-// withdraw ends the lease on all nodes in the background, also where its request arrives later.
+// withdraw ends the lease on all nodes in the background, also on those at which its request
+// arrives later.
 func (t *quorumLease) withdraw() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// A node that was down may have lost the lease by its TTL, or with its data; another one may
-// have refused it from the start. While a majority has the lease, it is restored on such nodes,
-// so nodes can be restarted one after the other while a lease is held. A restored node does not
-// count in the renewal that found the lease missing. It counts in later ones, since from then on
-// it cannot grant the resource to another.
+// A node may not have the lease because it was down until the TTL, has lost its data, or has
+// refused the request. While a majority has the lease, renewals restore it on such nodes, so
+// nodes can be restarted one after the other while a lease is held. A node on which the lease is
+// restored does not count in that renewal. It counts in later ones, since from then on it cannot
+// grant the resource to another holder.
 
 // nodeRenewal is the renewal of a lease on one node.
 type nodeRenewal struct {
@@ -110,7 +110,7 @@ func (t *quorumLease) restoreRequest(m nodeRenewal, ttl time.Duration) (r engine
 	if t.request.ID == "" || t.ended || s.state == requested || s.name != m.name {
 		return r, false
 	}
-	if s.state == unknown { // the old one could be granted beside the new one
+	if s.state == unknown { // otherwise the late request could be granted besides
 		t.e.releaseInBackground(m.n, t.clientID(), engine.Release{Resource: t.res, Held: s.name, Withdraw: true})
 	}
 	r = t.request

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// errMarkUnconfirmed is the result of a release that a node has confirmed, possibly without its
-// mark.
+// errMarkUnconfirmed is the result on a node that has confirmed the release but may not have set
+// the mark.
 var errMarkUnconfirmed = fmt.Errorf("%w: it has not confirmed the mark", engine.ErrUnavailable)
 
 // scheduleSyncs calls scheduleSync for all nodes. The mutex is held.
@@ -92,7 +92,7 @@ func (t *quorumLease) syncStep(ctx context.Context, n *node) error {
 	return t.resizeOn(ctx, n, weight)
 }
 
-// releaseOnNode releases the lease on one node, and returns the result that counts for it.
+// releaseOnNode releases the lease on one node, and returns the node's result for the tally.
 func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, state nodeLeaseState, name engine.Held) error {
 	t.mu.Lock()
 	s := &t.onNode[n.index]
@@ -132,7 +132,7 @@ func releaseMarking(ctx context.Context, n *node, r engine.Release, state nodeLe
 	return errors.Join(marked, n.Release(ctx, r))
 }
 
-// reportLate sends the result on a node to the release that waits for it. The mutex is held.
+// reportLate sends the result of a node to the release that waits for it. The mutex is held.
 func (t *quorumLease) reportLate(n *node, err error) {
 	if s := &t.onNode[n.index]; s.awaited {
 		s.awaited = false

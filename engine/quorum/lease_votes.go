@@ -34,11 +34,11 @@ const (
 	refused
 )
 
-// votesNeeded returns how many nodes a lease needs, so that at no instant more than the
-// capacity is held. Two majorities share a node, and that one grants a capacity of 1,
-// or all of it to a writer, to one of them only. Where weights add up, holders with a total
-// weight of w have votesNeeded·w units of nodes·capacity; so w stays below
-// capacity + 1 only if votesNeeded is above nodes·capacity/(capacity+1).
+// votesNeeded returns how many nodes must grant a lease, so that at no instant more than the
+// capacity is held. Two majorities have a node in common, which grants only one of two leases
+// that exclude each other, such as a writer and a reader: for these a majority suffices. In a
+// semaphore, holders with a total weight of w use votesNeeded·w of the nodes·capacity units on all
+// nodes, so w stays below capacity + 1 only if votesNeeded is above nodes·capacity/(capacity+1).
 func (e *Engine) votesNeeded(kind engine.Kind, capacity int) int {
 	n := len(e.nodes)
 	switch kind {
@@ -69,8 +69,8 @@ func decide(votes []vote, need int) verdict {
 	return undecided
 }
 
-// sameRefusal reports whether so many nodes refuse for one reason that the answers of the others
-// cannot change it.
+// sameRefusal reports whether so many nodes refuse for the same reason that the answers of the
+// other nodes cannot change the refusal.
 func sameRefusal(votes []vote, need int) bool {
 	majority, spare := len(votes)/2+1, len(votes)-need
 	if _, named := mostNamedHolder(votes); named > spare {
@@ -122,8 +122,8 @@ func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(
 	return all[len(all)-k]
 }
 
-// refusal returns the answer to a request that was not granted. contended reports that it is
-// only known to conflict with other ballots.
+// refusal returns the answer to a request that was not granted. contended reports that nothing but
+// other ballots is known to conflict with it.
 func refusal(votes []vote, need int) (ans engine.Answer, contended bool, err error) {
 	majority, spare := len(votes)/2+1, len(votes)-need
 	answered := count(votes, func(v vote) bool { return v.answered && v.err == nil })
@@ -150,8 +150,8 @@ func refusal(votes []vote, need int) (ans engine.Answer, contended bool, err err
 		return engine.Answer{Status: engine.Busy}, true, nil // the mark ends now, or has just begun
 	}
 	if mismatch {
-		// A majority does not have the other kind, so no lease of it is held: those on the
-		// other nodes are being released, or were never granted.
+		// No majority has the other kind, so no lease of that kind is held: those on the
+		// minority are being released, or were never granted.
 		return engine.Answer{Status: engine.Busy}, true, nil
 	}
 	return ans, false, notGranted(votes, need)
@@ -191,11 +191,12 @@ func behindWaiters(votes []vote, need int, waits bool) bool {
 	}) > len(votes)-need
 }
 
-// lastTurn returns the place of the last turn on the nodes that have granted. The next proposal
-// of this process is above it, so its turn is behind, whatever the clocks show.
+// lastTurn returns the highest place of a turn on the nodes that have granted. The next proposal
+// of this process is above it, and so is the place of its next turn, whatever the clocks show.
 func lastTurn(votes []vote) uint64 { return highestLast(votes, engine.Granted) }
 
-// notGranted returns the error of a ballot that gives no better answer.
+// notGranted returns the error of a ballot whose votes give no answer: how many nodes answered, and
+// why the others did not.
 func notGranted(votes []vote, need int) error {
 	t := tally{nodes: len(votes), need: need}
 	for i, v := range votes {

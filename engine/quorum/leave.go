@@ -8,7 +8,7 @@ import (
 const (
 	// leaveTimeout is how long Leave waits for calls in flight before it ends them.
 	leaveTimeout = time.Second
-	// downLeaveTimeout is how long it waits for nodes that are down.
+	// downLeaveTimeout is how long Leave waits for nodes that are down.
 	downLeaveTimeout = 100 * time.Millisecond
 )
 
@@ -38,8 +38,8 @@ func (e *Engine) Leave(client string) {
 	}
 }
 
-// leave waits for the calls of a client, and ends them after the timeout. Idle workers end too,
-// since some were started for the client.
+// leave waits for the calls of a client, and ends them after the timeout. It also ends the idle
+// workers, since some were started for the client.
 func (d *dispatcher) leave(id string) {
 	start := time.Now()
 	w := d.startLeaving(id)
@@ -66,8 +66,8 @@ func (d *dispatcher) leave(id string) {
 	}
 }
 
-// startLeaving returns the calls of a client; nil if it has none. Nodes that are down and have
-// some in their outboxes are called now, since this may be the last try.
+// startLeaving returns the calls of a client; nil if there are none. It sends the calls in the
+// outboxes of nodes that are down, without waiting for the backoff: this may be the last try.
 func (d *dispatcher) startLeaving(id string) *clientCalls {
 	d.mu.Lock()
 	defer d.mu.Unlock()

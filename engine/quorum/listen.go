@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// mergedListener is the merged wake-ups of the nodes for one client.
+// mergedListener merges the wake-ups of the nodes for one client.
 type mergedListener struct {
 	e              *Engine
 	prefix, client string
@@ -23,13 +23,13 @@ type mergedListener struct {
 
 	mu       sync.Mutex
 	nodes    []engine.Listener // by node; nil: not open
-	returned bool              // from Listen
+	returned bool              // Listen has returned
 	broken   engine.Held       // the lease whose break was reported last
 	brokenOn *node             // the node that reported it first
 }
 
-// Listen implements engine.Engine. It returns when a majority of the nodes sends
-// wake-ups; the others are tried until the listener is closed.
+// Listen implements engine.Engine. It returns when it has subscribed to a majority of the nodes;
+// it retries the others until the listener is closed.
 func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func(engine.Wakeup)) (engine.Listener, error) {
 	if err := e.ready(ctx); err != nil {
 		return nil, err
@@ -90,8 +90,8 @@ func (l *mergedListener) open(n *node, first chan<- nodeReply[struct{}]) {
 	}
 }
 
-// translate delivers the wake-up of the client that corresponds to a wake-up of one node. A break
-// is delivered as soon as any node reports it: it is repeated on the others.
+// translate delivers the wake-up of the client that corresponds to a wake-up of one node. It
+// delivers a break as soon as one node reports it, and ignores the reports of the others.
 func (l *mergedListener) translate(n *node, w engine.Wakeup) {
 	switch w.Kind {
 	case engine.Resync, engine.WakeMarked:
@@ -117,8 +117,8 @@ func (l *mergedListener) send(w engine.Wakeup) {
 	}
 }
 
-// firstReport reports whether a node is the first that reports a break. If the same node reports
-// it again, that is another break.
+// firstReport reports whether a node is the first that reports a break. A second report of the
+// same node is of another break.
 func (l *mergedListener) firstReport(n *node, id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

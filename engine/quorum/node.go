@@ -20,7 +20,7 @@ const (
 )
 
 // node is an engine, its health, and the calls that wait for it. The mutex of the dispatcher
-// guards all but the engine.
+// guards all fields but the engine and its index.
 type node struct {
 	engine.Engine
 	index int
@@ -29,7 +29,7 @@ type node struct {
 	timerSet bool        // a timer drains the outbox
 
 	inFlight    int
-	latency     time.Duration // how long a call takes; 0: unknown
+	latency     time.Duration // moving average of a call; 0: unknown
 	sent        time.Time     // when the latest call was sent
 	answered    time.Time     // when the latest call that it has answered was sent
 	silentSince time.Time     // start of its silence; zero: it has answered the latest call
@@ -48,7 +48,7 @@ const (
 	down           // failing, or silent for long: not called if the others suffice
 )
 
-// health returns how the node answers. The mutex is held.
+// health returns the health of the node. The mutex is held.
 func (n *node) health(now time.Time) health {
 	silence := time.Duration(0)
 	if !n.silentSince.IsZero() {
@@ -109,7 +109,7 @@ func (n *node) endCall(c *nodeCall, err error) {
 		}
 		n.latency = averageLatency(n.latency, now.Sub(c.sent))
 	case c.sent.Before(n.answered):
-		// It was lost in an outage that is over.
+		// The call was lost in an outage that is over.
 	case err == errNotCalled, errors.Is(err, context.Canceled):
 		// The call shows nothing about the node: the next one may be made now.
 		if c.probe {
@@ -126,8 +126,8 @@ func (n *node) endCall(c *nodeCall, err error) {
 	}
 }
 
-// averageLatency returns the moving average after one more call. A lower value replaces it at
-// once, since the first calls open connections and take longer than the others.
+// averageLatency returns the moving average after one more call. A call below the average replaces
+// it, since the first calls open connections and take longer than the others.
 func averageLatency(before, took time.Duration) time.Duration {
 	if before == 0 || took < before {
 		return max(took, 1)

@@ -8,7 +8,7 @@ import (
 )
 
 // dispatcher makes the calls to the nodes in reusable worker goroutines: a call needs a deep
-// stack, and growing one costs as much as the round trip.
+// stack, and to grow the stack of a new goroutine costs as much as the round trip.
 type dispatcher struct {
 	mu           sync.Mutex // guards the nodes, too
 	nodes        []*node
@@ -27,7 +27,8 @@ const (
 	maxIdleWorkers = 512
 	// maxInFlight is the maximum number of calls in flight to a node that does not answer.
 	maxInFlight = 256
-	// inFlightMargin is the number of calls by which a node may be behind the others.
+	// inFlightMargin is how many calls more than the others a node may have in flight; see
+	// inFlightLimit.
 	inFlightMargin = 2
 )
 
@@ -37,8 +38,8 @@ type clientCalls struct {
 	ctx    context.Context // ends when the client has left
 	cancel context.CancelFunc
 	total  int           // calls in flight and in outboxes
-	byNode []int         // the same by node
-	done   chan struct{} // closed when there are none; made by Leave
+	byNode []int         // total, by node
+	done   chan struct{} // closed when total is 0; made by startLeaving
 }
 
 // nodeCall is a call to one node.
@@ -58,9 +59,10 @@ type nodeCall struct {
 	probe bool // the node was down
 }
 
-// send calls each of the nodes, of which need must answer. If a node is slow and behind the
-// others, its call waits until an earlier one has ended. So goroutines and connections do not
-// accumulate at a node that hangs, and a slow node still takes part.
+// send calls each of the nodes, of which need must answer. If a node is slow and has more calls in
+// flight than the others, its call waits in the outbox until an earlier one has ended. So
+// goroutines and connections do not accumulate for a node that hangs, and a slow node is still
+// called.
 func (d *dispatcher) send(id string, to []*node, need int, each nodeCall) {
 	var leftOut []*node
 	each.created = time.Now()
@@ -102,7 +104,8 @@ func inFlightLimit(to []*node, need int) int {
 	return min(inFlightMargin+2*inFlight[max(0, need-1)], maxInFlight)
 }
 
-// addCall counts a call of a client, which may be new. The mutex is held.
+// addCall counts a call in the clientCalls of a client, which it creates if there are none. The
+// mutex is held.
 func (d *dispatcher) addCall(id string, c *nodeCall) {
 	w := d.clients[id]
 	if w == nil || w.ctx.Err() != nil && c.retryUntil.IsZero() {
@@ -115,7 +118,7 @@ func (d *dispatcher) addCall(id string, c *nodeCall) {
 	w.byNode[c.n.index]++
 }
 
-// removeCall counts off a call that is over. The mutex is held.
+// removeCall removes a call that has ended from the count. The mutex is held.
 func (d *dispatcher) removeCall(c *nodeCall) {
 	w := c.client
 	w.byNode[c.n.index]--
@@ -197,7 +200,7 @@ func (d *dispatcher) nextCall(c *nodeCall) (next *nodeCall, wait bool) {
 		return next, false
 	}
 	if c.client.id == "" || c.client.ctx.Err() != nil || d.idleWorkers == maxIdleWorkers {
-		return nil, false // Leave is never called for the client ""
+		return nil, false // for the client "" Leave, which ends workers, is never called
 	}
 	d.idleWorkers++
 	if !d.sweeping {

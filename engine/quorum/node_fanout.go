@@ -16,14 +16,14 @@ const (
 	minDownGrace = 10 * time.Millisecond
 )
 
-// errNotCalled stands for the answer of a node that was not called.
-var errNotCalled = fmt.Errorf("%w: it was not called, having been silent of late", engine.ErrUnavailable)
+// errNotCalled is the result of a node that was not called.
+var errNotCalled = fmt.Errorf("%w: it was not called, since it has not responded lately", engine.ErrUnavailable)
 
-// callNodes calls nodes concurrently, of which need must answer. done gets the answers, in any
-// order and concurrently. It gets errNotCalled for a node whose call waited in the outbox until
-// the answer was no longer needed or the client left. A call continues after the caller's ctx
-// has ended. A healthy node is bounded by its own timeouts, since a ctx that can end makes
-// every call more expensive; a node that is down gets nodeTimeout.
+// callNodes calls nodes concurrently, of which need must answer. done receives the answers, in any
+// order and concurrently. It receives errNotCalled for a node whose call waited in the outbox
+// until the answer was no longer needed or the client left. A call continues after the caller's
+// ctx has ended. Calls of a healthy node are bounded by the node's own timeouts, since a ctx that
+// can end makes every call more expensive; a call of a node that is down by nodeTimeout.
 func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
 	e.dispatcher.send(client, to, need, nodeCall{
 		ctx: context.WithoutCancel(ctx),
@@ -53,18 +53,18 @@ type fanOut[T any] struct {
 	e          *Engine
 	sent       time.Time
 	pending    int
-	unanswered []*node // of those that were called
+	unanswered []*node // called, and not answered yet
 	replies    chan nodeReply[T]
-	timer      *time.Timer // of nodeTimeout, then of the grace period
+	timer      *time.Timer // for nodeTimeout, then for the grace period
 	inGrace    bool
 }
 
-// newFanOut returns a fanOut for at most that many answers.
+// newFanOut returns a fanOut for at most the given number of answers.
 func newFanOut[T any](ctx context.Context, e *Engine, replies int) *fanOut[T] {
 	return &fanOut[T]{ctx: ctx, e: e, sent: time.Now(), replies: make(chan nodeReply[T], replies), timer: time.NewTimer(nodeTimeout)}
 }
 
-// send calls nodes. notCalled, which may be nil, gets those that are not called in the end.
+// send calls nodes. notCalled, which may be nil, receives each node with errNotCalled.
 func (p *fanOut[T]) send(client string, to []*node, do func(context.Context, *node) (T, error), notCalled func(*node)) {
 	p.pending += len(to)
 	p.unanswered = slices.Clone(to)
@@ -76,7 +76,8 @@ func (p *fanOut[T]) send(client string, to []*node, do func(context.Context, *no
 	})
 }
 
-// next returns the next answer; false if none is left, ctx has ended, or the time is over.
+// next returns the next answer. It returns false if there is none, ctx has ended, or the timer has
+// fired.
 func (p *fanOut[T]) next() (nodeReply[T], bool) {
 	if p.pending == 0 {
 		return nodeReply[T]{}, false
@@ -100,8 +101,8 @@ func (p *fanOut[T]) startGrace() {
 	}
 }
 
-// gracePeriod returns the time for the remaining nodes after a majority has answered in the
-// given time.
+// gracePeriod returns how long to wait for the remaining nodes after a majority has answered in
+// the given time.
 func (e *Engine) gracePeriod(others []*node, took time.Duration) time.Duration {
 	if len(others) > 0 && e.allDown(others) {
 		return max(minDownGrace, 3*took)

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// retryTimeout bounds how long a call is repeated until the node answers. A lease ends by
-	// its TTL anyway; what matters is that no late request grants it after that.
+	// retryTimeout bounds how long a call is repeated until the node answers. It exceeds the
+	// time for which a late request may be in flight; a lease that remains ends by its TTL.
 	retryTimeout = 30 * time.Second
 	// maxOutbox is the maximum number of calls in an outbox. A lease whose release does not fit
 	// expires by its TTL.
 	maxOutbox = 1024
-	// maxOutboxRequests is the length of an outbox from which on no request is added to it.
+	// maxOutboxRequests is the length of an outbox at which send adds no call to it.
 	maxOutboxRequests = 128
 	// maxDrainCalls is the maximum number of calls from the outbox that are in flight.
 	maxDrainCalls = 16
 )
 
-// callInBackground repeats a call to a node until it has answered, retryTimeout is over, or
+// callInBackground repeats a call to a node until the node has answered, retryTimeout is over, or
 // the client has left. If the client has left before, the node is called once, and only if it
-// is healthy. callInBackground returns false if the call is not made. If the call is dropped
-// later, skip runs; it may be nil.
+// is healthy. callInBackground returns false if the call is not made. If the call is discarded
+// later, skip runs, unless it is nil.
 func (d *dispatcher) callInBackground(id string, n *node, do func(context.Context, *node) error, skip func(*node)) bool {
 	now := time.Now()
 	c := &nodeCall{n: n, ctx: context.Background(), skip: skip, created: now, retryUntil: now.Add(retryTimeout)}
@@ -56,7 +56,7 @@ func (e *Engine) releaseInBackground(n *node, client string, r engine.Release) {
 	e.dispatcher.callInBackground(client, n, func(ctx context.Context, n *node) error { return n.Release(ctx, r) }, nil)
 }
 
-// enqueue puts a call in the node's outbox, in front if the node has not answered it. The
+// enqueue puts a call at the end of the node's outbox, or at its front if the call is a retry. The
 // mutex is held.
 func (d *dispatcher) enqueue(c *nodeCall) {
 	at := len(c.n.outbox)
@@ -68,8 +68,8 @@ func (d *dispatcher) enqueue(c *nodeCall) {
 	d.armTimer(c.n)
 }
 
-// dequeue takes the first call from a node's outbox, if it may be made now, and records that
-// it is sent. The mutex is held.
+// dequeue removes the first call from a node's outbox, if it may be made now or has expired, and
+// records that it is sent. The mutex is held.
 func (d *dispatcher) dequeue(n *node) *nodeCall {
 	if len(n.outbox) == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 type tally struct {
 	nodes, need   int
 	confirmations int
-	gone          []engine.Cause // of the nodes that do not have the lease
-	failures      []error        // of the others, with the node's number
+	gone          []engine.Cause // reported by nodes that do not have the lease
+	failures      []error        // other errors, with the number of the node
 }
 
 func (e *Engine) majorityTally() tally { return tally{nodes: len(e.nodes), need: e.majority} }
@@ -39,8 +39,8 @@ func (t *tally) confirmed() bool { return t.confirmations >= t.need }
 // lost reports whether too few nodes can have the lease.
 func (t *tally) lost() bool { return len(t.gone) > t.nodes-t.need }
 
-// removed reports whether so many nodes have ended the lease, or did not have it, that the
-// others cannot make a majority.
+// removed reports whether so many nodes have ended the lease, or did not have it, that a majority
+// does not have it.
 func (t *tally) removed() bool { return t.confirmations+len(t.gone) >= t.need }
 
 // final reports whether further answers cannot change the outcome. A lost lease is not final:
@@ -67,8 +67,8 @@ func (t *tally) cause() *engine.NotHeldError {
 }
 
 // shortfall returns the error of an operation that too few nodes have confirmed: how many
-// have, and why the others have not. It matches ErrDenied if so many nodes deny it that the
-// others are too few.
+// have, and why the others have not. It matches ErrDenied if so many nodes deny permission that
+// the others are too few.
 func (t *tally) shortfall(ctx context.Context, what string) error {
 	denied := 0
 	texts := make([]string, 0, len(t.failures))

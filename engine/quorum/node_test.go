@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Calls that were lost in an outage say nothing of a node that has answered a later one:
-// neither that they stay without an answer nor that they fail in the end.
+// Calls that were lost in an outage do not affect the health of a node that has answered a later
+// call: neither while they are unanswered nor when they fail.
 func TestLostCallsOfAnOutageThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &node{}

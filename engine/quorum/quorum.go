@@ -18,7 +18,7 @@ const nodeTimeout = 2 * time.Second
 type Engine struct {
 	nodes    []*node
 	majority int
-	broken   error // why the engine cannot work; returned by every call
+	broken   error // from checkNodes; returned by every call
 
 	attempts    attempts
 	tokens      tokens
@@ -78,7 +78,7 @@ func (e *Engine) ready(ctx context.Context) error {
 	return nil
 }
 
-// contextError reports the end of a ctx as an engine does.
+// contextError returns the error of an engine for the end of a ctx.
 func contextError(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ctx.Err()) {
@@ -89,8 +89,8 @@ func contextError(ctx context.Context) error {
 
 func unavailable(err error) bool { return errors.Is(err, engine.ErrUnavailable) }
 
-// Now implements engine.Engine: the median of the clocks of a majority, so one wrong
-// clock has no effect.
+// Now implements engine.Engine. It returns the median of the clocks of a majority, so one
+// wrong clock has no effect.
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	if err := e.ready(ctx); err != nil {
 		return time.Time{}, err

@@ -240,7 +240,7 @@ func TestMajorityFails(t *testing.T) {
 			for _, n := range c.nodes {
 				n.set(healthy)
 			}
-			c.mustRelease(t, held) // again: it had not been confirmed
+			c.mustRelease(t, held) // again: the first release was not confirmed
 			c.mustRelease(t, c.mustAcquire(t, "c.1"))
 			c.Leave("b")
 			c.Leave("c")
@@ -265,7 +265,7 @@ func TestHungNodeIsLeftOut(t *testing.T) {
 			t.Errorf("%d calls of a hung node in a second", calls)
 		}
 		c.Leave("a")
-		time.Sleep(2 * ownTimeout) // its first calls have not ended yet
+		time.Sleep(2 * ownTimeout) // until the first calls of the hung node have ended
 	})
 }
 
@@ -349,7 +349,7 @@ func TestLeaveDoesNotWaitForSilentNodes(t *testing.T) {
 	}
 }
 
-// suspect is the time after which a silent node is treated as such.
+// suspect is the time after which a silent node counts as down.
 const suspect = 300 * time.Millisecond
 
 // Nodes are restarted one after the other, each for longer than the TTL and once without its data,
@@ -410,7 +410,7 @@ func TestLostLeaseIsNotRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
 		held := c.mustAcquire(t, "a.1")
-		synctest.Wait() // or the request might reach the new node
+		synctest.Wait() // otherwise the request might reach the new engine
 		c.nodes[0].Engine, c.nodes[1].Engine = memory.New(), memory.New()
 		var gone *engine.NotHeldError
 		if err := c.renew(t, held); !errors.As(err, &gone) || gone.Cause != engine.CauseDeleted {

@@ -129,7 +129,7 @@ func (g *redisNodes) lost(l *holdfast.Lease) *holdfast.LostError {
 	select {
 	case <-l.Done():
 	case <-time.After(limit):
-		g.t.Fatalf("the holder was not told in %v", limit)
+		g.t.Fatalf("the holder was not notified in %v", limit)
 	}
 	var e *holdfast.LostError
 	if !errors.As(l.Err(), &e) {
@@ -138,8 +138,8 @@ func (g *redisNodes) lost(l *holdfast.Lease) *holdfast.LostError {
 	return e
 }
 
-// pairs locks and unlocks repeatedly. No pair takes as long as the two seconds for which
-// a hung node is awaited.
+// pairs locks and unlocks repeatedly, and checks that no pair takes as long as the timeout of a
+// node, which is two seconds.
 func (g *redisNodes) pairs(m *holdfast.Mutex, n int) {
 	g.t.Helper()
 	for range n {
@@ -193,7 +193,7 @@ func TestMinorityOfRedisFails(t *testing.T) {
 				g := startRedisNodes(t, n, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
 				c := g.client()
 				m := c.Mutex("stock")
-				held := g.lock(c.Mutex("held", holdfast.WithTTL(9*time.Second))) // to be kept, whatever the disk does
+				held := g.lock(c.Mutex("held", holdfast.WithTTL(9*time.Second))) // longer than a stall of the disk
 				g.pairs(m, 60)
 				for _, s := range g.servers[:n/2] {
 					if what == "stopped" {
@@ -304,7 +304,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 	}
 }
 
-// A holder that is cut off from the nodes gets the loss before another is granted.
+// A holder that is cut off from the nodes is notified of the loss before another is granted.
 func TestNotifiedBeforeAnotherEnters(t *testing.T) {
 	g := startRedisNodes(t, 3)
 	other := g.client()
@@ -317,7 +317,7 @@ func TestNotifiedBeforeAnotherEnters(t *testing.T) {
 		}
 		next := g.lock(other.Mutex("stock", holdfast.WithTTL(500*time.Millisecond)))
 		if l.Err() == nil {
-			t.Error("another was granted before the holder was told")
+			t.Error("another was granted before the holder was notified")
 		}
 		if next.Token() <= l.Token() {
 			t.Errorf("token %d after %d", next.Token(), l.Token())
@@ -413,7 +413,7 @@ func TestExclusionUnderFaults(t *testing.T) {
 	g := startRedisNodes(t, 3, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
-	var mu sync.Mutex // guards the two below; the lease is what is tested
+	var mu sync.Mutex // guards inside, last and turns; it does not replace the lease
 	var inside string
 	var last uint64
 	turns := 0
@@ -483,7 +483,7 @@ func TestExclusionUnderFaults(t *testing.T) {
 func TestMinorityOfRedisHangsAfterTheGrant(t *testing.T) {
 	const (
 		times   = 40
-		longest = 500 * time.Millisecond // a quarter of what a silent node is given
+		longest = 500 * time.Millisecond // a quarter of the timeout of a node
 	)
 	g := startRedisNodes(t, 5)
 	m := g.client().Mutex("stock")

@@ -54,7 +54,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		e.forgetReleased(k, a, err)
 		return err
 	}
-	r.Mark = 0 // it was never granted
+	r.Mark = 0 // there is no lease, so the work was not done
 	for _, t := range ballots {
 		if err := e.releaseLease(ctx, t, r); err != nil && !notHeld(err) {
 			a.withdrawUnanswered() // the other ballots
@@ -69,7 +69,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	return nil
 }
 
-// wakeIfMarked wakes the waiters of this process if the resource was marked. Otherwise the nodes
+// wakeIfMarked wakes all waiters of this process if the resource was marked. Otherwise the nodes
 // call the next turn when the resource is free.
 func (e *Engine) wakeIfMarked(r engine.Release) {
 	if r.Mark > 0 {
@@ -128,7 +128,7 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 	}, func(n *node) { t.endSync(n, errNotCalled) })
 	for called := len(use); !c.final(); {
 		if called == 0 && len(use) > 0 {
-			p.startGrace() // the others have not answered the request either
+			p.startGrace() // the late nodes have not answered the request for the lease either
 		}
 		reply, ok := p.next()
 		if !ok {
@@ -147,15 +147,15 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 	case c.lost():
 		return c.cause()
 	case r.Mark == 0 && c.confirmations > 0 && c.confirmations+len(c.gone) >= e.majority:
-		return nil // it is removed, and may have been held until now
+		return nil // a majority does not have the lease, and it may have been held until now
 	}
 	return c.shortfall(ctx, "released the lease")
 }
 
 // startRelease ends the lease and records the state of its release on each node. It returns the
-// nodes that have not yet answered the request of a granted lease. Their answers are awaited, and
-// replies gets the results. A withdrawal instead would leave a tombstone on the node for each
-// lease that is released this quickly.
+// nodes that have not yet answered the request of a granted lease. The release waits for their
+// answers, and replies receives the results. A withdrawal instead would leave a tombstone on the
+// node for each lease that is released this quickly.
 func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[struct{}]) (late []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +166,7 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[st
 			late = append(late, n)
 			continue
 		}
-		s.state = s.state.after(removalDue) // a late answer to the request finds it withdrawn
+		s.state = s.state.after(removalDue) // recordAnswer ignores a late answer to the request
 	}
 	return late
 }

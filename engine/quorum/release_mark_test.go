@@ -63,8 +63,8 @@ func releaseOn(t *testing.T, node engine.Engine, h engine.Held) {
 	}
 }
 
-// wantNoMark releases a lease with a mark, while the second node hangs and the
-// first does not have the lease, and wants the mark not to be confirmed.
+// wantNoMark releases a lease with a mark, while the second node hangs and the first does not have
+// the lease. It checks that the release is not confirmed.
 func (c *cluster) wantNoMark(t *testing.T, h engine.Held) {
 	t.Helper()
 	call, cancel := context.WithTimeout(t.Context(), time.Second)

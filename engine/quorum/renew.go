@@ -14,11 +14,11 @@ type leaseRenewal struct {
 	t   *quorumLease
 	ttl time.Duration
 	tally
-	err error // set if it cannot be sent; at the end, the outcome
+	err error // of findLease, or the outcome
 
 	mu      sync.Mutex
-	renewed bool          // by a majority
-	missing []nodeRenewal // where the lease is not
+	renewed bool          // a majority has renewed the lease
+	missing []nodeRenewal // on nodes that do not have the lease
 }
 
 // Renew implements engine.Engine. A lease is renewed when a majority has extended
@@ -78,7 +78,7 @@ func (e *Engine) renewAll(ctx context.Context, all []*leaseRenewal) {
 		}
 		return errs, errs[0] // one answer is enough to judge the node's health
 	}, nil)
-	for pending, replies := len(open), 0; pending > 0; {
+	for pending, replies := len(open), 0; pending > 0; { // pending leases have no final outcome
 		r, ok := p.next()
 		if !ok {
 			break
@@ -89,7 +89,7 @@ func (e *Engine) renewAll(ctx context.Context, all []*leaseRenewal) {
 				continue
 			}
 			err := r.err
-			if r.value != nil { // nil: it was not called
+			if r.value != nil { // nil: the node was not called
 				err = r.value[i]
 			}
 			x.add(r.node, err)

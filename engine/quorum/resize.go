@@ -43,7 +43,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	case c.confirmed():
 		t.mu.Lock()
 		t.request.Weight = weight
-		t.scheduleSyncs() // of the nodes that missed it; the others are scheduled if their call fails
+		t.scheduleSyncs() // of the nodes that were not called; endResize schedules those whose call fails
 		t.mu.Unlock()
 		e.localQueues.wakeFirst(res)
 		return nil
@@ -67,8 +67,8 @@ func (t *quorumLease) resizeOn(ctx context.Context, n *node, weight int) error {
 	return err
 }
 
-// startResize records that nodes are called to resize the lease. No other call waits for that: a
-// release that they need meanwhile is scheduled as usual.
+// startResize records that nodes are called to resize the lease, so scheduleSync does not resize
+// it as well. A release of the lease does not wait for these calls.
 func (t *quorumLease) startResize(nodes []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

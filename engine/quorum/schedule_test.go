@@ -27,7 +27,7 @@ type exclusionCheck struct {
 func (w *exclusionCheck) enter(who string, token uint64, end time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Memory counts in whole microseconds: what travels in no time may be over one earlier.
+	// The memory engine counts in whole microseconds, so a lease may end up to one earlier.
 	if time.Now().Add(time.Microsecond).Before(w.end) {
 		w.t.Errorf("%s holds while %s has a window for %v more", who, w.who, time.Until(w.end))
 	}
@@ -97,8 +97,8 @@ func schedule(t *testing.T, seed uint64, size int) int {
 	return w.n
 }
 
-// failAtRandom changes what is wrong with a node again and again. It is well half of the
-// time, and in the end.
+// failAtRandom injects random faults into a node until end. The node is healthy half of the time,
+// and afterwards.
 func (f *faultyNode) failAtRandom(r *rand.Rand, end time.Time) {
 	for time.Now().Before(end) {
 		f.slow(time.Duration(r.IntN(5))*time.Millisecond, time.Duration(r.IntN(5))*time.Millisecond)
@@ -143,11 +143,11 @@ func (p *randomClient) play(end time.Time) {
 		p.attempt(fmt.Sprintf("%s.%d", p.name, p.tries))
 		<-time.After(time.Duration(p.r.IntN(200)) * time.Millisecond)
 	}
-	<-time.After(40 * time.Second) // what is left runs out
+	<-time.After(40 * time.Second) // until all leases have expired
 	p.engine.Leave(p.name)
 }
 
-// attempt is one attempt and what becomes of it.
+// attempt acquires and uses a lease, or withdraws.
 func (p *randomClient) attempt(id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(50+p.r.IntN(3000))*time.Millisecond)
 	defer cancel()
@@ -198,7 +198,7 @@ func (p *randomClient) use(req engine.Request, token uint64, end time.Time) {
 			p.truth.extend(req.ID, end)
 		}
 		if gone := new(engine.NotHeldError); errors.As(err, &gone) {
-			return // it is lost before its window ends only if nodes forget
+			return // before the window ends only if nodes lose data
 		}
 	}
 	if p.r.IntN(5) == 0 {

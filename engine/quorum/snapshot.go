@@ -15,15 +15,15 @@ import (
 type nodeSnapshot struct {
 	engine.Snapshot
 	node *node
-	more bool // there may be holders that it does not show
+	more bool // the node may have holders that the snapshot does not show
 }
 
 // observedLease is one lease as the nodes show it.
 type observedLease struct {
 	holder  engine.Holder // with the lease's own ID and token
-	shows   []bool        // by index of the snapshots
+	shows   []bool        // which snapshots show it
 	ttls    []time.Duration
-	weights []int // a node may have missed the latest
+	weights []int // they differ if a node has missed the latest Resize
 }
 
 // nodes returns the number of nodes that have the lease; 0 for nil.
@@ -51,7 +51,7 @@ func observe(all []nodeSnapshot) map[engine.Held]*observedLease {
 				l.holder.Since = h.Since // the others granted it later
 			}
 			if l.shows[i] {
-				continue // it may have two IDs on a node
+				continue // a lease that is being restored may have two IDs on a node
 			}
 			l.shows[i] = true
 			l.ttls, l.weights = append(l.ttls, h.TTL), append(l.weights, h.Weight)
@@ -60,7 +60,7 @@ func observe(all []nodeSnapshot) map[engine.Held]*observedLease {
 	return leases
 }
 
-// snapshots returns the whole snapshots of a majority of the nodes at least.
+// snapshots returns the snapshots of at least a majority of the nodes.
 func (e *Engine) snapshots(ctx context.Context, client string, res engine.Resource) ([]nodeSnapshot, error) {
 	return collect(ctx, e, client, "showed the resource", func(ctx context.Context, n *node) (nodeSnapshot, error) {
 		s, err := n.Snapshot(ctx, res)
@@ -88,7 +88,7 @@ func (e *Engine) merge(res engine.Resource, all []nodeSnapshot) engine.Snapshot 
 		capacity int
 	}
 	unseen := len(e.nodes) - len(all)
-	s := engine.Snapshot{Resource: res, NoWaiters: true} // waiters are in their processes, and their turns on the nodes
+	s := engine.Snapshot{Resource: res, NoWaiters: true} // the nodes have only the turns of waiters
 	kinds := map[kind]int{}
 	for _, one := range all {
 		if one.Kind == "" {
@@ -125,8 +125,8 @@ func (e *Engine) merge(res engine.Resource, all []nodeSnapshot) engine.Snapshot 
 	return s
 }
 
-// reachedBy returns the k-th largest value. If k is a majority less the number of nodes that are
-// not seen, a majority has reached that value, provided that those nodes have.
+// reachedBy returns the k-th largest value. With k = majority − nodes without a snapshot, a
+// majority has reached that value if those nodes have.
 func reachedBy[T cmp.Ordered](k int, all []nodeSnapshot, value func(nodeSnapshot) T) T {
 	values := make([]T, len(all))
 	for i, one := range all {

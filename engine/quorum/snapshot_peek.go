@@ -18,7 +18,7 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 		return engine.Brief{}, err
 	}
 	s := e.merge(res, all)
-	hidden := len(e.nodes) - len(all) // nodes on which there may be other holders
+	hidden := len(e.nodes) - len(all) // number of nodes that may have other holders
 	for _, one := range all {
 		if one.more {
 			hidden++
@@ -27,8 +27,8 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 	sure, clear := e.sureHolders(s, all)
 	more := !clear || hidden >= e.votesNeeded(s.Kind, s.Capacity)
 	if len(sure) == 0 && more && s.Kind == engine.KindCond {
-		// The oldest holders of the nodes differ, as after restarts: only whole snapshots show
-		// all holders.
+		// The oldest holders of the nodes differ, for example after restarts. Only snapshots
+		// show all holders.
 		if s, err = e.Snapshot(ctx, res); err != nil {
 			return engine.Brief{}, err
 		}
@@ -41,7 +41,7 @@ func (e *Engine) Peek(ctx context.Context, res engine.Resource) (engine.Brief, e
 	}, nil
 }
 
-// peekAll returns the briefs of a majority of the nodes at least.
+// peekAll returns the briefs of at least a majority of the nodes, as snapshots.
 func (e *Engine) peekAll(ctx context.Context, res engine.Resource) ([]nodeSnapshot, error) {
 	return collect(ctx, e, "", "showed the resource", func(ctx context.Context, n *node) (nodeSnapshot, error) {
 		b, err := n.Peek(ctx, res)
@@ -50,10 +50,10 @@ func (e *Engine) peekAll(ctx context.Context, res engine.Resource) ([]nodeSnapsh
 	})
 }
 
-// sureHolders returns the holders of merged briefs up to the first for which a majority is not
-// certain, since a node may have it behind those that it shows. It also reports whether there
-// is no such holder. A lease that was restored on a node may be behind younger ones there, and
-// is left out until they have ended.
+// sureHolders returns the holders of merged briefs up to the first lease that may have a majority
+// without being among them, since a brief shows the oldest holders only. It also reports whether
+// there is no such lease. A lease that was restored on a node may be behind younger ones there,
+// and is left out until they have ended.
 func (e *Engine) sureHolders(s engine.Snapshot, all []nodeSnapshot) (sure []engine.Holder, clear bool) {
 	isSure := make(map[engine.Held]bool)
 	for _, h := range s.Holders {
@@ -81,7 +81,7 @@ func (e *Engine) sureHolders(s engine.Snapshot, all []nodeSnapshot) (sure []engi
 	return s.Holders[:n], unsure == math.MaxUint64
 }
 
-// newestToken is the token of the last holder that a node shows.
+// newestToken returns the token of the last holder that a node shows, or 0.
 func (s nodeSnapshot) newestToken() uint64 {
 	if n := len(s.Holders); n > 0 {
 		return leaseOf(s.Holders[n-1]).Token

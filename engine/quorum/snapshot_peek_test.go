@@ -62,7 +62,7 @@ func TestPeekReadsNoWholeQueues(t *testing.T) {
 	}
 }
 
-// One node has yet to get a release. A peek at a shared resource shows no holder.
+// A release has not reached one node yet. A peek at the shared resource shows no holder.
 func TestPeekDoesNotCountOneNodesLeftover(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		c := newCluster(n)

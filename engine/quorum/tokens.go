@@ -10,8 +10,8 @@ import (
 // maxTokens is the maximum number of resources of which tokens are kept.
 const maxTokens = 4096
 
-// tokens keeps the highest token seen of each resource, so that the next ballot is above it. If
-// a token was discarded, one more ballot is needed.
+// tokens keeps the highest token seen of each resource, so that the next ballot is above it. If a
+// token was discarded, the next Acquire may need one ballot more.
 type tokens struct {
 	mu   sync.Mutex
 	last map[engine.Resource]uint64
@@ -25,8 +25,8 @@ func (k *tokens) next(r engine.Resource) uint64 {
 	return max(k.last[r]+1, clockToken())
 }
 
-// observe records a token that was granted or is reserved. A token below the clock is not
-// needed.
+// observe records a token that was granted or is reserved. It discards tokens below the clock,
+// which next does not need.
 func (k *tokens) observe(r engine.Resource, last uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// skewed is a node whose clock is ahead of the test's. A store's clock shows in its
-// tokens and in nothing else, so those are moved.
+// skewed is a node whose clock is ahead of the test's. Only the tokens of a store depend on its
+// clock, so skewed shifts them.
 type skewed struct {
 	engine.Engine
 	ahead time.Duration
@@ -54,7 +54,7 @@ func (n skewed) Release(ctx context.Context, r engine.Release) error {
 	return n.Engine.Release(ctx, r)
 }
 
-// newSkewedCluster is a quorum of nodes whose clocks are so far ahead.
+// newSkewedCluster returns a quorum of nodes whose clocks are ahead.
 func newSkewedCluster(ahead ...time.Duration) *cluster {
 	c := newCluster(len(ahead))
 	for i, n := range c.nodes {

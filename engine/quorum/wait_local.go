@@ -25,8 +25,8 @@ func indexOf(queue []*localWaiter, id string) int {
 	return slices.IndexFunc(queue, func(w *localWaiter) bool { return w.id == id })
 }
 
-// ahead counts the waiters before a holder ID, and drops those that have not polled for
-// engine.WaiterLife. For an ID that is not in the queue it counts all.
+// ahead counts the waiters before a holder ID, or all if the ID is not in the queue. It removes
+// those that have not polled for engine.WaiterLife.
 func (q *localQueues) ahead(res engine.Resource, id string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,8 +58,8 @@ func (q *localQueues) set(res engine.Resource, queue []*localWaiter) {
 	q.all[res] = queue
 }
 
-// join puts a holder ID at the end of a queue, unless it is in it. It returns how many
-// are ahead.
+// join adds a holder ID to the end of a queue, unless the queue has it. It returns the number of
+// waiters ahead.
 func (q *localQueues) join(res engine.Resource, id string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,7 +92,7 @@ func (q *localQueues) wakeFirst(res engine.Resource) {
 	q.wake(res, queue[:min(1, len(queue))])
 }
 
-// clear empties the queue of a resource that was marked, and wakes all in it.
+// clear removes the queue of a resource that was marked, and wakes its waiters.
 func (q *localQueues) clear(res engine.Resource) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

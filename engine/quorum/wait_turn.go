@@ -9,9 +9,10 @@ import (
 )
 
 // turn is the place of one attempt in the queue of each node. The place is the token that the
-// attempt proposed first, so all nodes have the turns in one order, and no turn is passed on any
-// node. If the turn is at the front of a node's queue and fits, the node calls it. When enough
-// nodes for a ballot have called, the client is woken and runs one. A nil turn does not wait.
+// attempt proposed first, so all nodes have the turns in the same order, and no turn is passed on
+// any node. If the turn is at the front of a node's queue and its weight fits, the node calls it:
+// the node sends a wake-up. When enough nodes for a ballot have called the turn, the client is
+// woken and runs a ballot. A nil turn is that of a request that does not wait.
 type turn struct {
 	e    *Engine
 	res  engine.Resource
@@ -28,15 +29,15 @@ type turn struct {
 
 // turnOnNode is the state of a turn on one node, as far as it is known.
 type turnOnNode struct {
-	queued     bool // it may be in the queue
-	unknown    bool // a request that was not answered may put it there later
-	pending    int  // ballots that are not answered
-	overlapped bool // there were several of them at once, so the node's order is unknown
-	called     bool // since the latest ballot
+	queued     bool // the turn may be in the queue
+	unknown    bool // a ballot without an answer may put the turn there later
+	pending    int  // ballots in flight
+	overlapped bool // several ballots were in flight at once, so their order on the node is unknown
+	called     bool // the node has called since the latest ballot
 }
 
-// calledGrace is how long a turn that was called waits for further calls, since a release is
-// sent to all nodes at once.
+// calledGrace is how long a turn waits for the calls of other nodes after the first call. A
+// release is sent to all nodes at once.
 const calledGrace = 20 * time.Millisecond
 
 // joinQueue returns the turn of an attempt that waits, and adds it to a request.
@@ -61,8 +62,8 @@ func (a *attemptState) joinQueue(e *Engine, r *engine.Request) *turn {
 	return a.turn
 }
 
-// takeTurn removes the turn from an attempt that no longer waits, and returns the nodes that
-// have it.
+// takeTurn removes the turn from an attempt that no longer waits, and returns the nodes from whose
+// queues it must be removed now. With withdraw, these include nodes with a ballot in flight.
 func (a *attemptState) takeTurn(withdraw bool) (t *turn, on []*node) {
 	a.mu.Lock()
 	t, a.turn = a.turn, nil
@@ -98,8 +99,8 @@ func (a *attemptState) endTurn() {
 // removeFrom removes the turn from the queue of a node in the background.
 func (t *turn) removeFrom(n *node) { t.e.releaseInBackground(n, engine.ClientOf(t.id), t.removal(n)) }
 
-// leaveQueue is endTurn, but returns when the nodes have answered, so that an attempt that was
-// withdrawn does not delay others.
+// leaveQueue is like endTurn, but waits for the nodes, so that the attempt delays no others after
+// it was withdrawn.
 func (a *attemptState) leaveQueue(ctx context.Context) {
 	t, on := a.takeTurn(true)
 	if len(on) == 0 {
@@ -152,9 +153,9 @@ func (t *turn) ballotSent(to []*node) {
 	}
 }
 
-// recordAnswer records the answer of a node to a ballot. A node that granted it has removed the
-// turn from its queue. But another ballot that was in flight or lost may have put it there
-// again, since answers arrive in any order.
+// recordAnswer records the answer of a node to a ballot. A node that granted the ballot has
+// removed the turn from its queue. But another ballot that was in flight or lost may have put the
+// turn there again, since answers arrive in any order.
 func (t *turn) recordAnswer(n *node, a engine.Answer, err error) {
 	if t == nil {
 		return
@@ -178,7 +179,7 @@ func (t *turn) recordAnswer(n *node, a engine.Answer, err error) {
 	}
 }
 
-// ballotRefused records that a ballot has failed, and how many nodes refused it. It reports
+// ballotRefused records that a ballot has failed because so many votes were missing. It reports
 // whether that many nodes have called meanwhile.
 func (t *turn) ballotRefused(by int) (called bool) {
 	if t == nil {
@@ -201,8 +202,8 @@ func (t *turn) countCalls() int {
 	return calls
 }
 
-// called records that a node has called the turn. The client is woken when the calls are
-// enough, or calledGrace after the first.
+// called records that a node has called the turn. It wakes the client when enough nodes have
+// called, or calledGrace after the first call.
 func (t *turn) called(n *node, l *mergedListener) {
 	t.mu.Lock()
 	t.on[n.index].called = true
@@ -217,7 +218,8 @@ func (t *turn) called(n *node, l *mergedListener) {
 	}
 }
 
-// notify wakes the client, unless it was woken, or has run a ballot, since the one sent then.
+// notify wakes the client, unless it was woken already or has run another ballot since the one
+// sent at the given time.
 func (t *turn) notify(l *mergedListener, sent time.Time) {
 	t.mu.Lock()
 	due := !t.notified && !t.ended && t.sent == sent

@@ -245,9 +245,9 @@ func TestTurnThatALateBallotLeaves(t *testing.T) {
 	t.Fatal("no ballots crossed")
 }
 
-// crossBallots has the late node get the earlier ballot of a waiter after the later one,
-// if the engine sends the later one soon enough. The lease is released then, and nothing
-// may be left.
+// crossBallots makes the earlier ballot of a waiter reach the late node after the later one, if
+// the engine sends the later one soon enough. It then releases the lease, after which nothing may
+// be left.
 func crossBallots(t *testing.T) (crossed bool) {
 	c := newCluster(3)
 	defer c.leaveAll("a", "b")
@@ -275,7 +275,7 @@ func crossBallots(t *testing.T) (crossed bool) {
 	<-time.After(100 * time.Millisecond)
 	c.mustRelease(t, engine.Held{ID: "b.1", Token: a.Token})
 	if !crossed {
-		<-time.After(time.Second) // its release may wait for an answer on its way
+		<-time.After(time.Second) // the release may wait for an answer
 	}
 	synctest.Wait()
 	c.wantNothingOf(t, "b")
