@@ -18,15 +18,15 @@ type Act struct {
 	Refused  int           `json:"late_writes_refused"`
 	Took     time.Duration `json:"-"`
 	Seconds  float64       `json:"seconds"`
-	Takeover time.Duration `json:"-"` // from the kill of the holder to the next grant
-	Paused   time.Duration `json:"-"` // how long the other holder was stopped
-	Knew     bool          `json:"-"` // the resumed holder's lease reported that it was lost
+	Takeover time.Duration `json:"-"` // from the kill of a holder to the next grant
+	Paused   time.Duration `json:"-"` // how long another holder was stopped
+	Knew     bool          `json:"-"` // the lease of the resumed holder reported that it was lost
 }
 
-// Oversold returns how many units were sold that did not exist.
+// Oversold returns how many more units were sold than were on sale.
 func (a Act) Oversold() int { return a.Sold - a.Stock }
 
-// stage is one act while it plays; one goroutine.
+// stage is a running act. One goroutine uses it.
 type stage struct {
 	Act
 	stock  *stock
@@ -37,7 +37,7 @@ type stage struct {
 	began  time.Time
 }
 
-// play plays one act with new processes and returns its result.
+// play runs one act with new processes and returns its result.
 func (p *Player) play(ctx context.Context, name string, locked, faults bool, units int) (Act, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the act took more than %v", limit))
 	defer cancel()
@@ -125,7 +125,7 @@ func (s *stage) watch(ctx context.Context) error {
 	return nil
 }
 
-// take counts a report and passes it to the fault injector.
+// take counts a report of a node and gives it to the fault injector.
 func (s *stage) take(h nodeReport) error {
 	switch h.Kind {
 	case sold:

@@ -25,18 +25,18 @@ func TestStockRefusesLowerTokens(t *testing.T) {
 	if err := s.fill(ctx, 10); err != nil {
 		t.Fatal(err)
 	}
-	const early, late = 1<<52 + 1, 1<<52 + 2 // neighbours that a float of 14 digits takes for one
+	const early, late = 1<<52 + 1, 1<<52 + 2 // equal as floats of 14 digits
 	if units, err := s.claim(ctx, early); units != 10 || err != nil {
 		t.Fatalf("claim: %d, %v", units, err)
 	}
-	if _, err := s.claim(ctx, late); err != nil { // a read is a claim too
+	if _, err := s.claim(ctx, late); err != nil { // a read claims the stock for its token
 		t.Fatal(err)
 	}
 	var stale *staleError
 	if err := s.writeFenced(ctx, early, 9); !errors.As(err, &stale) || stale.top != late {
 		t.Errorf("write with a lower token: %v", err)
 	}
-	for range 2 { // sent twice, sold once
+	for range 2 { // a repeated command sells once
 		if err := s.writeFenced(ctx, late, 9); err != nil {
 			t.Error(err)
 		}
@@ -104,7 +104,7 @@ func TestPushClaimsFailWhenTheFiguresDo(t *testing.T) {
 	}
 }
 
-// The stand-in keeps its data over an outage, and its address.
+// The embedded server keeps its data and its address over an outage.
 func TestOutageKeepsTheData(t *testing.T) {
 	embedded, err := StartEmbedded()
 	if err != nil {

@@ -8,25 +8,24 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// Embedded is a stand-in for Redis inside this process, on a free port of the
-// loopback interface.
+// Embedded is a miniredis inside this process, on a free loopback port.
 type Embedded struct{ server *miniredis.Miniredis }
 
-// StartEmbedded starts it. The caller stops it.
+// StartEmbedded starts a server. The caller must call Stop.
 func StartEmbedded() (*Embedded, error) {
 	server := miniredis.NewMiniRedis()
-	server.ClockTTL(true) // leases run out by the clock, as in Redis
+	server.ClockTTL(true) // keys expire by the clock, as in Redis
 	if err := server.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, fmt.Errorf("start the embedded stand-in for Redis: %w; play on a real one with --redis URL", err)
 	}
 	return &Embedded{server}, nil
 }
 
-// URL is where nodes reach it.
+// URL returns the URL of the server.
 func (e *Embedded) URL() string { return "redis://" + e.server.Addr() }
 
-// Outage closes it for a time: connections are cut and new ones refused. It keeps
-// its data.
+// Outage stops the server for a time: it closes connections and refuses new ones. The
+// data are kept.
 func (e *Embedded) Outage(ctx context.Context, d time.Duration) error {
 	e.server.Close()
 	select {
@@ -39,5 +38,5 @@ func (e *Embedded) Outage(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Stop ends it, with all that it kept.
+// Stop stops the server; its data are lost.
 func (e *Embedded) Stop() { e.server.Close() }

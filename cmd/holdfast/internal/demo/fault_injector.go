@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	warmUp    = 10 // sales before each of the faults
-	passedOut = 5  // sales by others before the paused node is resumed
+	warmUp    = 10 // sales before each fault
+	passedOut = 5  // sales by others while a node is paused
 )
 
 // faultInjector injects the two faults of the last act, each at an exact point: the
@@ -17,28 +17,28 @@ type faultInjector struct {
 	stage  *stage
 	step   step
 	victim *nodeProcess
-	token  uint64 // of the victim's lease
-	at     time.Time
-	sales  int // counted within the present step
+	token  uint64    // of the victim's lease
+	at     time.Time // of the latest step
+	sales  int       // since the latest step
 }
 
-// step is how far the faults are.
+// step is the state of a faultInjector.
 type step uint8
 
 const (
 	beforeKill step = iota
-	killing         // the victim is to stop in mid-work
-	killed          // it was killed there; its lease must run out
+	killing         // the victim is to stop between reading and writing
+	killed          // the victim was killed there; its lease must expire
 	beforePause
 	pausing
-	paused  // it was stopped there; its lease runs out and others go on
-	resumed // it was resumed and must be refused
+	paused  // the victim was stopped there; its lease expires and others sell
+	resumed // the victim was resumed; its write must be refused
 	complete
 )
 
 func newFaultInjector(s *stage) *faultInjector { return &faultInjector{stage: s} }
 
-// observe takes a report of a node and moves to the next step if it is the one awaited.
+// observe receives a report of a node, and goes on to the next step if it waits for this report.
 func (f *faultInjector) observe(h nodeReport) error {
 	if h.Kind == sold {
 		f.sales++
@@ -77,7 +77,7 @@ func (f *faultInjector) observe(h nodeReport) error {
 	return nil
 }
 
-// trap makes the next victim stop in the middle of its next sale.
+// trap makes the next victim stop between reading and writing in its next sale.
 func (f *faultInjector) trap() error {
 	f.victim = f.stage.nodes.members[nodesEach] // the first node of the second service
 	f.next(killing)
@@ -111,10 +111,10 @@ func (f *faultInjector) resume() error {
 
 func (f *faultInjector) next(s step) { f.step, f.sales, f.at = s, 0, time.Now() }
 
-// complete returns an error if a fault was not played.
+// complete returns an error if a fault has not happened.
 func (f *faultInjector) complete() error {
 	switch f.step {
-	case complete, resumed: // after resumed the refusal is a claim, see claims
+	case complete, resumed: // Claims reports whether the write was refused
 		return nil
 	}
 	return errors.New("the stock was sold out before both faults were played")

@@ -23,7 +23,7 @@ type demoNode struct {
 	drivers []store.Driver
 	stock   *stock
 	mutex   *holdfast.Mutex
-	lines   <-chan string // from the parent; closed when it is gone
+	lines   <-chan string // from the parent; closed when the parent has died
 	out     *json.Encoder
 }
 
@@ -47,7 +47,7 @@ func (n *demoNode) run(in io.Reader) error {
 	if err := json.Unmarshal(input.Bytes(), &n.config); err != nil {
 		return fmt.Errorf("first line: %w", err)
 	}
-	// The end of the input is the end of the parent, and then of the node.
+	// The input ends when the parent dies; the node then ends too.
 	ctx, cancel := context.WithCancel(context.Background())
 	lines := make(chan string)
 	n.lines = lines
@@ -75,7 +75,7 @@ func (n *demoNode) run(in io.Reader) error {
 	return n.open(ctx, st)
 }
 
-// open connects, waits for the start, and sells.
+// open connects, waits for lineStart, and sells.
 func (n *demoNode) open(ctx context.Context, st *store.Store) error {
 	c, err := holdfast.New(st.Engine(), holdfast.WithPrefix(n.Prefix), holdfast.WithName("demo "+n.Name))
 	if err != nil {
@@ -105,10 +105,10 @@ func (n *demoNode) open(ctx context.Context, st *store.Store) error {
 	}
 }
 
-// work is what a service does between reading the stock and writing it.
+// work takes the time of a service between reading the stock and writing it.
 func work() { time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Microsecond) }
 
-// sellPlain sells one unit without a lock. It returns false when there is none.
+// sellPlain sells one unit without a lock. It returns false if no unit is left.
 func (n *demoNode) sellPlain(ctx context.Context) (bool, error) {
 	units, err := n.stock.read(ctx)
 	if err != nil || units <= 0 {
@@ -122,7 +122,7 @@ func (n *demoNode) sellPlain(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// sellLocked sells one unit under a lease. It returns false when there is none.
+// sellLocked sells one unit under a lease. It returns false if no unit is left.
 func (n *demoNode) sellLocked(ctx context.Context) (bool, error) {
 	lease, err := n.mutex.Lock(ctx)
 	if err != nil {
@@ -139,8 +139,8 @@ func (n *demoNode) sellLocked(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	n.pause(token)
-	// The lease is not checked here: a pause may come after any check, so the
-	// stock itself must refuse a late write.
+	// The lease is not checked here: the process may be paused after any check, so
+	// the stock itself must refuse a late write.
 	err = n.stock.writeFenced(ctx, token, units-1)
 	if n.late(lease, err) {
 		return true, nil
@@ -152,7 +152,7 @@ func (n *demoNode) sellLocked(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// pause works, or waits in the middle of the work if the parent has trapped this node.
+// pause works for a moment. If the parent has sent trap, it reports midWork and waits instead.
 func (n *demoNode) pause(token uint64) {
 	select {
 	case line := <-n.lines:
@@ -166,7 +166,7 @@ func (n *demoNode) pause(token uint64) {
 	work()
 }
 
-// late reports whether err is a refusal by the fencing token, which it sends to the parent.
+// late reports whether err is a *staleError. If so, late sends a refused report to the parent.
 func (n *demoNode) late(lease *holdfast.Lease, err error) bool {
 	var stale *staleError
 	if !errors.As(err, &stale) {
@@ -177,6 +177,6 @@ func (n *demoNode) late(lease *holdfast.Lease, err error) bool {
 	return true
 }
 
-// send sends a report to the parent. If the parent is gone, the end of the input ends the
-// node.
+// send sends a report to the parent. It ignores errors: if the parent has died, the end of
+// the input ends the node.
 func (n *demoNode) send(r report) { _ = n.out.Encode(r) }

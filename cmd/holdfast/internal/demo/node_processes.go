@@ -19,8 +19,7 @@ type nodeProcess struct {
 	in   io.WriteCloser
 }
 
-// nodeReport is a report and the node that sent it; done is set once, when the process has
-// ended.
+// nodeReport is a report and the node that sent it, or done: the process has ended.
 type nodeReport struct {
 	report
 	from *nodeProcess
@@ -84,7 +83,7 @@ func (c *nodeProcesses) startNode(self string, conf config) error {
 			}
 			c.reports <- h
 		}
-		_ = m.proc.Wait() // its reports have the outcome
+		_ = m.proc.Wait() // the reports have the outcome
 		c.reports <- nodeReport{from: m, done: true}
 	})
 	line, err := json.Marshal(conf)
@@ -120,6 +119,6 @@ func (c *nodeProcesses) stop() {
 		c.readers.Wait()
 		close(c.reports)
 	}()
-	for range c.reports { // no one else receives any more
+	for range c.reports { // the senders must not block
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// part is what a node does in the scene of report and push.
+// part is the work of a node in the second scene.
 type part string
 
 const (
@@ -16,11 +16,11 @@ const (
 	pusher   part = "push"
 )
 
-// lateNode is how much later the second node of a service begins: its clock is slow. By
-// then a short job has ended.
+// lateNode is how much later than the first the second node of a service begins, as with a
+// slow clock. A short job has ended by then.
 const lateNode = 150 * time.Millisecond
 
-// buildOrPush connects, waits for the start, and builds or pushes the report.
+// buildOrPush connects, waits for lineStart, and builds or pushes the report.
 func (n *demoNode) buildOrPush(ctx context.Context, c *holdfast.Client) error {
 	if _, err := c.Snapshot(ctx, "report"); err != nil {
 		return err
@@ -54,27 +54,27 @@ func (n *demoNode) buildOrPush(ctx context.Context, c *holdfast.Client) error {
 	return nil
 }
 
-// runOnce does the work of the day, for a user or, with 0, for all: under a lock
-// alone, or once per day by a Job.
+// runOnce runs work for a user, or for all with user 0: under a lock alone, or once per day
+// by a Job.
 func (n *demoNode) runOnce(ctx context.Context, c *holdfast.Client, user int, fn func(context.Context) error) error {
 	name := "report"
 	if user > 0 {
 		name = fmt.Sprintf("push:user-%d", user)
 	}
-	if !n.Locked { // without Holdfast's marks: this is a lock and no more
+	if !n.Locked { // a lock alone, without marks
 		return c.Mutex("plain:"+name, holdfast.WithTTL(pushTTL)).Do(ctx, fn)
 	}
 	_, err := c.Job(name, holdfast.Every(24*time.Hour), holdfast.RetryFailed(), holdfast.WithTTL(pushTTL)).Run(ctx, fn)
 	return err
 }
 
-// workOnPush works on a push, which is not done yet. The parent may trap the node here.
+// workOnPush takes the time of the work before a push. The parent may stop the node here.
 func (n *demoNode) workOnPush(ctx context.Context, user int) error {
 	select {
 	case line := <-n.lines:
 		if line == lineTrap {
 			n.send(report{Kind: midWork, User: user})
-			<-ctx.Done() // it is killed, and its lease runs out
+			<-ctx.Done() // the parent kills the node before that
 		}
 	default:
 	}

@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// firstStock is the number of units on sale. If no unit was oversold, the act is repeated
-// with more.
+// firstStock is the number of units on sale. If the act without a lock oversold none, it is
+// repeated with more.
 const (
 	firstStock = 200
 	rounds     = 3
 )
 
-// Player plays the scene.
+// Player runs the scenes.
 type Player struct {
 	locks  *store.Store
 	data   *store.Store // of the stock: locks, or own
@@ -36,8 +36,8 @@ type Player struct {
 	Outage func(ctx context.Context, d time.Duration) error
 }
 
-// Open opens the store in which the scenes are played. If it is no Redis, the stock is in an
-// embedded stand-in for one. All keys begin with a random prefix; Close deletes them.
+// Open connects to the store of the locks. If it is not a Redis, the stock is in an Embedded
+// server. All keys of the scenes begin with a random prefix; Close deletes them.
 func Open(url string, o store.Opener, screen io.Writer, terminal Drawing) (*Player, error) {
 	locks, err := o.Open(url)
 	if err != nil {
@@ -72,8 +72,8 @@ func (p *Player) StockApart() bool { return p.own != nil }
 // Prefix returns the prefix of all keys of the scenes.
 func (p *Player) Prefix() string { return p.prefix }
 
-// Play plays the acts. It returns an error if they could not be played to the end. Use
-// Claims to check the results.
+// Play runs all acts. It returns an error if one of them did not run to its end. Use Claims
+// to check the results.
 func (p *Player) Play(ctx context.Context) error {
 	units := firstStock
 	for round := 1; ; round++ {
@@ -101,7 +101,7 @@ func (p *Player) Play(ctx context.Context) error {
 	return p.playPushes(ctx)
 }
 
-// Claim is a statement that the scenes should show, and whether they did.
+// Claim is a statement about the results of the scenes, and whether it held.
 type Claim struct {
 	Text string `json:"claim"`
 	Held bool   `json:"held"`
@@ -121,8 +121,7 @@ func (p *Player) Claims() []Claim {
 	}, pushClaims(p.Pushes)...)
 }
 
-// Close deletes what the scene left in a Redis and disconnects. What is left in another store
-// expires.
+// Close deletes the keys of the scenes in a Redis and disconnects. In another store they expire.
 func (p *Player) Close(ctx context.Context) error {
 	var errs []error
 	for _, n := range p.locks.Nodes() {
@@ -143,8 +142,8 @@ func (p *Player) Close(ctx context.Context) error {
 	return errors.Join(append(errs, p.locks.Close())...)
 }
 
-// wipe deletes the keys below prefix, one by one: in a cluster they lie in
-// several slots.
+// wipe deletes the keys below prefix, one by one, since in a cluster they are in several
+// slots.
 func wipe(ctx context.Context, c redis.Cmdable, prefix string) error {
 	keys := c.Scan(ctx, 0, prefix+"*", 1000).Iterator()
 	for keys.Next(ctx) {

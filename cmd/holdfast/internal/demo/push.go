@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// users is how many users the report is pushed to.
+	// users is the number of users to which the report is pushed.
 	users = 60
-	// pushTTL is longer than the outage: a push that is done while the store is
-	// down is noted when it is back.
+	// pushTTL is longer than the outage, so that a push during the outage is marked as
+	// done after it.
 	pushTTL = 2 * time.Second
 	// outage is how long the store is down.
 	outage = 700 * time.Millisecond
-	// firstKill and firstOutage are the numbers of pushes after which the faults come.
+	// firstKill and firstOutage are the numbers of pushes after which the faults begin.
 	firstKill, firstOutage = 15, 35
 )
 
-// Push is the result of one act of the scene of report and push. All figures are
-// measured.
+// Push is the result of one act of the second scene. All figures are measured.
 type Push struct {
 	Name     string        `json:"name"`
 	Nodes    int           `json:"nodes"`
@@ -37,7 +36,7 @@ type Push struct {
 	Outage   time.Duration `json:"-"` // 0: there was none
 }
 
-// pushRun is one act while it plays; one goroutine.
+// pushRun is a running act of the second scene. One goroutine uses it.
 type pushRun struct {
 	Push
 	player   *Player
@@ -48,11 +47,11 @@ type pushRun struct {
 	trapped  bool
 	victim   int // the user on whom the killed node worked
 	killedAt time.Time
-	down     chan error // the end of the outage
+	down     chan error // receives the result of Outage
 	downAt   time.Time
 }
 
-// playPushes plays the second scene.
+// playPushes runs the second scene.
 func (p *Player) playPushes(ctx context.Context) error {
 	for _, act := range []struct {
 		name string
@@ -163,7 +162,7 @@ func (r *pushRun) pushed(ctx context.Context, h nodeReport, faults bool) error {
 	return nil
 }
 
-// kill ends the node that is about to push.
+// kill kills the node that is about to push.
 func (r *pushRun) kill(h nodeReport) error {
 	r.Killed, r.victim, r.killedAt = true, h.User, time.Now()
 	r.say("%s is about to push to user %d: kill -9", h.from.name, h.User)

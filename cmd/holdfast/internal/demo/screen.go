@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// Drawing says how progress is shown.
+// Drawing is how progress is shown.
 type Drawing uint8
 
 // The ways of drawing.
 const (
 	Lines    Drawing = iota // a line a second: for files and pipes
-	Terminal                // one line, drawn over and over
+	Terminal                // one line, which is redrawn
 )
 
 // screen prints progress and events. It is for one goroutine.
 type screen struct {
 	w       io.Writer
 	drawing Drawing
-	drawn   bool      // the cursor stands behind a bar
+	drawn   bool      // the cursor is behind a bar
 	last    time.Time // of the last line of progress
 }
 
 func newScreen(w io.Writer, d Drawing) *screen { return &screen{w: w, drawing: d, last: time.Now()} }
 
-// progress shows how much is sold, also if it is more than the stock.
+// progress shows the number of units sold, which may exceed the stock.
 func (s *screen) progress(act string, sales, stock int) {
 	const width = 30
 	filled := min(width, sales*width/stock)

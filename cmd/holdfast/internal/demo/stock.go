@@ -10,10 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// resource is the lock's name and the article that is sold.
+// resource is the name of the lock and of the article.
 const resource = "stock:42"
 
-// keepStock is the TTL of the stock, in case no process is left to delete it.
+// keepStock is the TTL of the stock, in case no process deletes it.
 const keepStock = 10 * time.Minute
 
 //go:embed sell.lua
@@ -26,7 +26,7 @@ type stock struct {
 	sell *redis.Script
 }
 
-// staleError is the refusal of a token below one that the stock has seen.
+// staleError reports that the stock refused a token below one that it had seen.
 type staleError struct{ token, top uint64 }
 
 func (e *staleError) Error() string {
@@ -37,7 +37,7 @@ func newStock(rdb redis.UniversalClient, prefix string) *stock {
 	return &stock{rdb: rdb, key: prefix + ":stock", sell: redis.NewScript(sellSource)}
 }
 
-// fill puts units on sale and forgets the sales.
+// fill puts units on sale and sets the number of sales to 0.
 func (s *stock) fill(ctx context.Context, units int) error {
 	pipe := s.rdb.TxPipeline()
 	pipe.Del(ctx, s.key)
@@ -82,7 +82,8 @@ func (s *stock) claim(ctx context.Context, token uint64) (units int, err error) 
 	return s.guarded(ctx, token, "")
 }
 
-// writeFenced sells one unit under a fencing token. It may be a *staleError.
+// writeFenced sells one unit under a fencing token. It returns a *staleError if the stock
+// refuses the token.
 func (s *stock) writeFenced(ctx context.Context, token uint64, units int) error {
 	_, err := s.guarded(ctx, token, strconv.Itoa(units))
 	return err

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Name is the name (argv[0]) under which the program must be started to be a
-// guard. It differs from the program's own, so that `pkill holdfast` ends the
-// parent and leaves the guard to clean up.
+// Name is the name (argv[0]) under which the program is a guard. It differs from the
+// program's own, so that `pkill holdfast` ends the parent and not the guard, which then
+// ends the command.
 const Name = "hf-guard"
 
 // Command is what the guard runs.
@@ -16,24 +16,24 @@ type Command struct {
 	Path string   // of the executable, already looked up
 	Args []string // with the name at index 0
 	Env  []string
-	// TTL is that of the lease. The grace is at most a third of it.
+	// TTL is the TTL of the lease. The grace is at most a third of it.
 	TTL time.Duration
 	// Deadline is the end of the trust window at the start.
 	Deadline Instant
 	// KillAfter is the time between TERM and KILL, if the deadline allows it.
 	KillAfter time.Duration
-	// OnLost is what to do when the lease is lost.
+	// OnLost is what the guard does when the lease is lost.
 	OnLost OnLost
-	// Nested is set below another holdfast run. KILL then follows the death of
-	// the parent at once, since the outer lease may end at any moment.
+	// Nested reports that another holdfast run has started this one. When the parent
+	// dies, the guard then sends KILL at once, since the outer lease may end at any moment.
 	Nested bool
-	// Job is the process group that the command joins; 0 is a new one.
+	// Job is the process group that the command joins; 0: a new one.
 	Job int
-	// RestoreTTOU is set if TTOU is ignored here, but must not be by the command.
+	// RestoreTTOU reports that this process ignores TTOU and the command must not.
 	RestoreTTOU bool
 }
 
-// OnLost is what happens to the command when the lease is lost.
+// OnLost is what the guard does when the lease is lost.
 type OnLost string
 
 // The choices.
@@ -50,8 +50,8 @@ const (
 	CauseLost     StopCause = "lost"     // the parent reported that the lease is lost
 	CauseDeadline StopCause = "deadline" // the trust window was about to end
 	CauseTimeout  StopCause = "timeout"  // the parent's time limit for the command
-	CauseOrphaned StopCause = "orphaned" // the parent died, or the shell's process before it
-	CauseAsked    StopCause = "asked"    // a signal to end was passed on
+	CauseOrphaned StopCause = "orphaned" // the parent died, or the process in the shell's job
+	CauseAsked    StopCause = "asked"    // the parent received a signal that ends processes
 )
 
 // Event is a message of the guard to the parent. The fields that are set depend on the
@@ -73,11 +73,11 @@ type EventKind uint8
 const (
 	Started   EventKind = iota + 1 // the command runs
 	Failed                         // the command could not be started; nothing follows
-	Suspended                      // it was stopped from the terminal, and continued
-	Exited                         // the command ended; others of its group may remain
+	Suspended                      // the command was stopped from the terminal, and continued
+	Exited                         // the command ended; other processes of its group may remain
 	Terming                        // TERM (or the chosen signal) was sent
 	Killing                        // KILL was sent
-	Overdue                        // the deadline passed and the group is still there
+	Overdue                        // the deadline has passed and the group is not empty
 	Gone                           // the group is empty; nothing follows
 )
 
@@ -89,9 +89,10 @@ type order struct {
 	Stop     *stop
 }
 
-// start is a Command as JSON, where a string must be UTF-8; arguments and environment may be any bytes.
+// start is a Command for JSON. Its path, arguments and environment are bytes, since strings in
+// JSON must be UTF-8.
 type start struct {
-	Command // but for the fields below
+	Command // without the fields below
 	Path    []byte
 	Args    [][]byte
 	Env     [][]byte
@@ -129,17 +130,16 @@ type stop struct {
 	Signal syscall.Signal
 }
 
-// grace is the time between TERM and KILL when the lease is at stake and its
-// deadline is far.
+// grace returns the time between TERM and KILL when the lease is lost and its deadline is
+// far.
 func (c *Command) grace() time.Duration { return min(c.KillAfter, c.TTL/3) }
 
-// notice is how long before the deadline TERM is sent, unless the deadline is moved: long
-// enough for the command to end by itself, and no longer than a
-// third of the TTL, so that a renewal may fail once without harm.
+// notice returns how long before the deadline TERM is sent: long enough for the command to end
+// by itself, and at most a third of the TTL, so that one renewal may fail without a TERM.
 func (c *Command) notice() time.Duration { return min(c.KillAfter+c.lead(), c.TTL/3) }
 
-// lead is how long before the deadline KILL must be sent at the latest, so that
-// the group is seen to be gone before it.
+// lead returns how long before the deadline KILL must be sent at the latest, so that the
+// guard sees the group empty before the deadline.
 func (c *Command) lead() time.Duration {
 	return min(max(c.TTL/10, 20*time.Millisecond), time.Second)
 }

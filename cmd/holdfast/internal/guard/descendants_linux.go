@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// descendants are the processes of this session that descend from this process.
-// An orphan among them stays one, since this process adopts it. What left the
-// session (setsid) is none of them.
+// descendants are the descendants of this process in its session. They include orphans,
+// which this process adopts, but not processes that have left the session (setsid).
 type descendants struct{}
 
 func (descendants) signal(sig syscall.Signal) error {
@@ -26,11 +25,11 @@ func (descendants) signal(sig syscall.Signal) error {
 	return err
 }
 
-// empty lists twice: a process that was started while the list was read, by a
-// parent that ended then, is a child of this process the second time.
+// empty lists twice: a process may have been started while the first list was read, by a
+// parent that ended then. In the second list it is a child of this process.
 func (descendants) empty() bool {
 	if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil); errors.Is(err, unix.ECHILD) {
-		return true // not even one that left the session
+		return true // there are no children, not even outside the session
 	}
 	for range 2 {
 		if pids, err := listDescendants(); err != nil || len(pids) > 0 {
@@ -42,7 +41,7 @@ func (descendants) empty() bool {
 
 func (descendants) reap() { reapChildren(-1) }
 
-// listDescendants lists them, parents before their children.
+// listDescendants returns the process IDs of the descendants, parents before children.
 func listDescendants() ([]int, error) {
 	proc, err := os.Open("/proc")
 	if err != nil {
@@ -81,7 +80,7 @@ func parentOf(pid string) (parent, session int, ok bool) {
 	if err != nil {
 		return 0, 0, false // it has ended
 	}
-	// The name, in brackets, may hold anything. After it: state, parent, group, session.
+	// The name, in parentheses, may contain any characters. After it: state, parent, group, session.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 4 {
 		return 0, 0, false

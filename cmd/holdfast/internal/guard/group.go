@@ -5,19 +5,19 @@ import (
 	"syscall"
 )
 
-// processes are the command and what it started.
+// processes are the command and the processes that it started.
 type processes interface {
-	// signal sends sig to all of them. That there is none left is not an error.
+	// signal sends sig to all processes. It returns no error if there are none.
 	signal(sig syscall.Signal) error
-	// empty reports whether none is left.
+	// empty reports whether there are none.
 	empty() bool
-	// reap collects those that are dead and children of this process.
+	// reap reaps those that are dead children of this process.
 	reap()
 }
 
-// processesOf returns those of a command that was started with the PID. If it
-// joined the process group of a job, others are in that group too, so the
-// command's own are found as descendants of this process.
+// processesOf returns the processes of the command with the PID. If the command joined the
+// process group of a job, that group has other processes too, so they are found as
+// descendants of this process.
 func processesOf(pid, job int) processes {
 	if job != 0 {
 		return descendants{}
@@ -37,15 +37,15 @@ func (g group) signal(sig syscall.Signal) error {
 	return err
 }
 
-// A member that may not be signalled
-// (EPERM) is a member, and so is one that died and was not reaped.
+// empty also counts members that may not be signalled (EPERM), and dead members that were
+// not reaped.
 func (g group) empty() bool {
 	return errors.Is(syscall.Kill(-int(g), 0), syscall.ESRCH)
 }
 
 func (g group) reap() { reapChildren(-int(g)) }
 
-// reapChildren collects dead children, of all or of a group as wait4 names it.
+// reapChildren reaps dead children. which selects them as the first argument of wait4 does.
 func reapChildren(which int) {
 	for {
 		pid, err := syscall.Wait4(which, nil, syscall.WNOHANG, nil)

@@ -42,10 +42,10 @@ import (
 // writeLimit bounds one order to a guard that does not read.
 const writeLimit = 2 * time.Second
 
-// Guard is the parent's end. Its methods are for one goroutine; Events may be
-// read by another.
+// Guard is the parent's side of a guard. Its methods are for one goroutine; another
+// goroutine may receive from Events.
 type Guard struct {
-	process int // ID of the guard, until it was waited for
+	process int // process ID of the guard
 	job     int // the process group that the command joins, or 0
 	conn    *os.File
 	out     *json.Encoder
@@ -53,7 +53,7 @@ type Guard struct {
 	pid     atomic.Int64 // of the command, once it has started
 }
 
-// New starts a guard. It waits for a command: the caller calls Run or Close.
+// New starts a guard process, which waits for a command. The caller must call Run or Close.
 func New() (*Guard, error) {
 	mine, theirs, err := socketPair()
 	if err != nil {
@@ -69,7 +69,8 @@ func New() (*Guard, error) {
 	return &Guard{process: process, conn: mine, out: json.NewEncoder(mine), events: make(chan Event, 16)}, nil
 }
 
-// Run makes the guard start the command. The first event is Started or Failed. It is called once.
+// Run makes the guard start the command. The first event is Started or Failed. Run must be
+// called once.
 func (g *Guard) Run(c Command) {
 	g.job = c.Job
 	go g.read()
@@ -78,7 +79,7 @@ func (g *Guard) Run(c Command) {
 
 // Close ends a guard that runs no command.
 func (g *Guard) Close() {
-	_ = syscall.Kill(g.process, syscall.SIGKILL) // it holds nothing
+	_ = syscall.Kill(g.process, syscall.SIGKILL) // it has no command to end
 	await(g.process)
 	g.conn.Close()
 }
@@ -93,17 +94,17 @@ func (g *Guard) Extend(until time.Time) { g.send(order{Deadline: At(until)}) }
 // Signal sends sig to the command and all processes that it started.
 func (g *Guard) Signal(sig syscall.Signal) { g.send(order{Signal: sig}) }
 
-// Stop ends the group: sig now, KILL after the grace. The first cause stays.
+// Stop ends the group: sig now, KILL after the grace. Later calls do not change the cause.
 func (g *Guard) Stop(cause StopCause, sig syscall.Signal) { g.send(order{Stop: &stop{cause, sig}}) }
 
-// send sends an order. A guard that cannot be reached is dead, which read handles, or
-// stopped, which its latest deadline bounds.
+// send sends an order. It ignores errors: the guard may be dead, which read detects, or
+// stopped; then its latest deadline still bounds the command after it is resumed.
 func (g *Guard) send(o order) {
 	_ = g.conn.SetWriteDeadline(time.Now().Add(writeLimit))
 	_ = g.out.Encode(o)
 }
 
-// read owns the receiving side; it ends with the guard.
+// read receives events until the guard has ended. If the guard died, read ends the group.
 func (g *Guard) read() {
 	defer close(g.events)
 	in := json.NewDecoder(g.conn)
@@ -126,7 +127,7 @@ func (g *Guard) read() {
 	}
 }
 
-// sweep ends the group after the guard has died.
+// sweep kills the group after the guard has died.
 func (g *Guard) sweep() {
 	pid := int(g.pid.Load())
 	if pid == 0 {
@@ -139,19 +140,20 @@ func (g *Guard) sweep() {
 	}
 }
 
-// spawn starts this program once more, under another name and in a process group
-// of its own, and returns its process ID. It does so without package os, which first starts a
-// process to test whether the kernel has process descriptors. The program finds its socket under the number in its first argument. Standard input, output and error are passed
-// through it to the command, and so is every other open file that this process
-// got from its own parent: process substitution and make's job server use them.
+// spawn starts this program again, under another name and in a new process group, and
+// returns its process ID. The first argument is the file descriptor of the socket. The
+// program inherits standard input, output and error for the command, and every other open
+// file that this process inherited: process substitution and make's job server use them.
+//
+// spawn does not use package os, which first starts a process to test whether the kernel
+// has process descriptors.
 func spawn(name string, socket *os.File, args ...string) (process int, err error) {
 	path, err := self()
 	if err != nil {
 		return 0, err
 	}
-	// The socket keeps its number, which is free here and thus also free of
-	// meaning to the command; os/exec's ExtraFiles would begin at 3 and hide
-	// what the command was meant to find there.
+	// The socket keeps its number, which no inherited file has. ExtraFiles of os/exec
+	// would begin at 3 and replace inherited files of the command.
 	fd := int(socket.Fd())
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
 		return 0, err
@@ -170,8 +172,7 @@ func await(process int) {
 	}
 }
 
-// socketPair makes two connected sockets, neither of which a started process
-// inherits.
+// socketPair returns two connected sockets, which started processes do not inherit.
 func socketPair() (mine, theirs *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -183,8 +184,7 @@ func socketPair() (mine, theirs *os.File, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("socket pair: %w", err)
 	}
-	// Only this end may be non-blocking: each end has its own flags, and the
-	// guard sets its own.
+	// Each end has its own flags; the guard sets those of its end.
 	if err := syscall.SetNonblock(fds[0], true); err != nil {
 		return nil, nil, errors.Join(err, syscall.Close(fds[0]), syscall.Close(fds[1]))
 	}

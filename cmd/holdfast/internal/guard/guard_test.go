@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == Name {
 		os.Exit(Main(os.Args))
 	}
-	// The race detector would hold up the end of every guard by a second.
+	// The race detector would delay the end of every guard by a second.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	os.Exit(m.Run())
 }
@@ -107,7 +107,7 @@ func TestArgumentsAndEnvironmentMayBeAnyBytes(t *testing.T) {
 	s.until(Gone)
 }
 
-// TestClose: a guard without a command ends, and is reaped.
+// Close ends and reaps a guard without a command.
 func TestClose(t *testing.T) {
 	g, err := New()
 	if err != nil {
@@ -208,7 +208,7 @@ func TestStopSendsTheSignalThenKill(t *testing.T) {
 }
 
 func TestTheLeftBehindKeepTheGroup(t *testing.T) {
-	// What the script leaves behind runs until this test lets it end.
+	// The background process of the script runs until the test ends it.
 	s := run(t, "mkfifo $READY.end; (read x <$READY.end) & echo ready >$READY", nil)
 	s.until(Exited)
 	if group(s.pid).empty() {
@@ -225,7 +225,7 @@ func TestLossIsOnlyWarnedOfIfAsked(t *testing.T) {
 		c.TTL = 100 * time.Millisecond
 		c.Deadline = At(time.Now().Add(c.TTL))
 	})
-	<-time.After(300 * time.Millisecond) // it is the time itself that must do nothing
+	<-time.After(300 * time.Millisecond) // nothing must happen in this time
 	s.guard.Signal(syscall.SIGTERM)
 	s.until(Gone)
 	if slices.Contains(s.heard, Terming) {

@@ -8,18 +8,18 @@ import (
 )
 
 // Instant is a time on a clock that all processes of this machine share, that cannot be
-// set, and that also runs while the machine is suspended. Zero is no instant.
+// set, and that also runs while the machine is suspended. The zero Instant means none.
 type Instant int64
 
 // never is later than every instant.
 const never = Instant(math.MaxInt64)
 
-// now reads that clock.
+// now returns the present Instant.
 func now() Instant {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(sharedClock, &ts); err != nil {
-		// The clock exists on all systems that this package supports. A wrong
-		// instant would make every deadline look far away.
+		// The clock exists on all systems that this package supports. With 0, every
+		// deadline would be far away.
 		panic("guard: no monotonic clock: " + err.Error())
 	}
 	return Instant(ts.Nano())
@@ -27,7 +27,7 @@ func now() Instant {
 
 // At converts t, never to a later instant.
 func At(t time.Time) Instant {
-	here := now() // before time.Until: a pause between the two only shortens
+	here := now() // before time.Until, so that a pause between the two makes the result earlier
 	return here + Instant(time.Until(t))
 }
 

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// Forwarded are the signals that are passed on to the command.
+// Forwarded returns the signals that are forwarded to the command.
 func Forwarded() []os.Signal {
 	return []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 }
 
-// tick bounds every sleep of the guard. Go's timers stop while the machine is suspended, so
-// the end of a suspension is noticed within a tick.
+// tick is the longest wait of the guard. Go's timers stop while the machine is suspended, so
+// the guard reads the clock within a tick of the resume.
 const tick = 500 * time.Millisecond
 
 // Main runs the guard. If the program was started under Name, main must call it and exit
 // with its result.
 func Main(args []string) int {
-	// The command is tied to the life of the thread that starts it, so this
-	// goroutine keeps its thread until the process ends.
+	// The command dies with the thread that starts it (dieWith), so this goroutine
+	// keeps its thread until the process ends.
 	runtime.LockOSThread()
 	rename(Name)
 	if len(args) != 2 {
@@ -44,8 +44,8 @@ func Main(args []string) int {
 	return s.run()
 }
 
-// shield catches the signals that are meant for the command. They are not ignored: the
-// programs that a process starts inherit ignored signals.
+// shield discards the signals that are meant for the command. It does not ignore them, since
+// the programs that a process starts inherit ignored signals.
 func shield() {
 	for _, sig := range append(Forwarded(), syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU) {
 		if !signal.Ignored(sig) {
@@ -57,15 +57,15 @@ func shield() {
 // catch discards a signal. In the programs that this process starts it has its default
 // action.
 func catch(sig os.Signal) {
-	signal.Notify(make(chan os.Signal, 1), sig) // never read: a full channel drops
+	signal.Notify(make(chan os.Signal, 1), sig) // the channel is never read; Notify does not block
 }
 
-// runner is the guard's state; only the goroutine of run touches it.
+// runner is the state of the guard process. Only the goroutine of run uses it.
 type runner struct {
 	conn   *os.File
 	out    *json.Encoder
-	orders chan order // closed when the parent is gone
-	reaped chan reap  // closed when no child is left
+	orders chan order // closed when the parent has died
+	reaped chan reap  // closed when there are no children
 
 	cmd      Command
 	pid      int // of the command
@@ -76,7 +76,7 @@ type runner struct {
 
 	// The stages of a stop; each is entered once.
 	cause  StopCause // set: TERM was sent
-	killAt Instant   // by the grace alone; the deadline may call for an earlier KILL
+	killAt Instant   // end of the grace; killBy also considers the deadline
 	killed bool
 	late   bool
 }
@@ -98,7 +98,7 @@ func (s *runner) run() int {
 	go s.readOrders()
 	first, ok := <-s.orders
 	if !ok || first.Start == nil {
-		return 0 // the parent died before it asked for anything
+		return 0 // the parent died before it sent a command
 	}
 	s.cmd = first.Start.command()
 	s.deadline = s.cmd.Deadline
@@ -150,7 +150,7 @@ func (s *runner) start() bool {
 	return true
 }
 
-// step does what is due and returns when to look again.
+// step sends the signals that are due, and returns the time until the next step.
 func (s *runner) step() time.Duration {
 	here := now()
 	if s.cause == "" && here >= s.termBy() {
@@ -159,7 +159,7 @@ func (s *runner) step() time.Duration {
 	if s.cause != "" && !s.killed && here >= s.killBy() {
 		s.kill()
 	} else if s.killed {
-		_ = s.all.signal(syscall.SIGKILL) // again: what was started while the last list was read was not on it
+		_ = s.all.signal(syscall.SIGKILL) // again: a process may have been started while the last list was read
 	}
 	if s.killed && !s.late && s.cmd.OnLost == KillOnLost && here >= s.deadline {
 		s.late = true
@@ -167,9 +167,9 @@ func (s *runner) step() time.Duration {
 	}
 	wake := here.add(tick)
 	switch {
-	case s.killed: // soon gone
+	case s.killed:
 		wake = here.add(2 * time.Millisecond)
-	case s.exited && s.cmd.Job == 0: // others may run on for long; descendants are reaped
+	case s.exited && s.cmd.Job == 0: // the end of other processes in the group is not reported
 		wake = here.add(50 * time.Millisecond)
 	}
 	switch {
@@ -181,7 +181,7 @@ func (s *runner) step() time.Duration {
 	return max(wake.sub(here), time.Millisecond)
 }
 
-// termBy is when TERM is due if the deadline does not move.
+// termBy returns the instant at which TERM is due, by the present deadline.
 func (s *runner) termBy() Instant {
 	if s.cmd.OnLost == WarnOnLost {
 		return never
@@ -189,7 +189,7 @@ func (s *runner) termBy() Instant {
 	return s.deadline.add(-s.cmd.notice())
 }
 
-// killBy is when KILL is due after TERM.
+// killBy returns the instant at which KILL is due after TERM.
 func (s *runner) killBy() Instant {
 	if s.cmd.OnLost == WarnOnLost {
 		return s.killAt
@@ -213,7 +213,7 @@ func (s *runner) obey(o order, ok bool) {
 	}
 }
 
-// orphan handles the death of the parent: the lease is not renewed any more.
+// orphan handles the death of the parent, after which the lease is not renewed.
 func (s *runner) orphan() {
 	if s.cmd.OnLost == WarnOnLost {
 		fmt.Fprintf(os.Stderr, "holdfast: the process that renewed the lease is dead; process %d goes on without a lease (--on-lost warn)\n", s.pid)
@@ -225,7 +225,7 @@ func (s *runner) orphan() {
 	}
 }
 
-// stop sends sig and starts the grace. A second stop can only shorten it.
+// stop sends sig and starts the grace. A second stop can only shorten the grace.
 func (s *runner) stop(cause StopCause, sig syscall.Signal) {
 	grace := s.cmd.KillAfter
 	if cause != CauseTimeout && cause != CauseAsked {
@@ -256,11 +256,11 @@ func (s *runner) signal(sig syscall.Signal) {
 	_ = s.all.signal(syscall.SIGCONT)
 }
 
-// pass forwards a signal that another process sent.
+// pass forwards a signal.
 func (s *runner) pass(sig syscall.Signal) {
 	_ = s.all.signal(sig)
 	if sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 {
-		_ = s.all.signal(syscall.SIGCONT) // what is stopped would not end
+		_ = s.all.signal(syscall.SIGCONT) // a stopped process would not end
 	}
 }
 
@@ -270,7 +270,7 @@ func (s *runner) child(r reap, ok bool) {
 	case !ok:
 		s.reaped = nil
 	case r.pid != s.pid:
-		// An adopted orphan: it needs to be reaped only.
+		// An adopted orphan was reaped.
 	case r.status.Stopped():
 		// The shell does not see that a command in a group of its own is suspended,
 		// so the command is continued at once.
@@ -293,7 +293,7 @@ func (s *runner) send(e Event) {
 	_ = s.out.Encode(e)
 }
 
-// readOrders owns the receiving side of the socket.
+// readOrders receives orders until the parent has closed the socket.
 func (s *runner) readOrders() {
 	defer close(s.orders)
 	orders := s.orders
@@ -307,8 +307,7 @@ func (s *runner) readOrders() {
 	}
 }
 
-// reapAll waits for every child, the command and adopted orphans, until there
-// is none.
+// reapAll reaps all children, the command and adopted orphans, until there are none.
 func (s *runner) reapAll() {
 	reaped := s.reaped
 	defer close(reaped)

@@ -13,15 +13,15 @@ import (
 // sharedClock keeps running while the machine is suspended.
 const sharedClock = unix.CLOCK_BOOTTIME
 
-// adopt makes this process the parent of descendants whose own parent died, so that it can
-// reap them. In a container there may be no other process that does.
+// adopt makes this process the parent of descendants whose own parent died, and reap them. In
+// a container there may be no other process that does so.
 func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // dieWith makes the kernel send sig to the started process when the thread that
 // starts it ends.
 func dieWith(attr *syscall.SysProcAttr, sig syscall.Signal) { attr.Pdeathsig = sig }
 
-// self returns a path that runs this program, even after its file was replaced.
+// self returns the path of this program, which is valid even after its file was replaced.
 func self() (string, error) {
 	const exe = "/proc/self/exe"
 	if _, err := os.Stat(exe); err == nil {
@@ -35,8 +35,7 @@ func rename(name string) {
 	_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", os.Getpid()), []byte(name), 0)
 }
 
-// onTerminal reports whether this process has a controlling terminal and can
-// list its descendants.
+// onTerminal reports whether this process has a controlling terminal and can read /proc.
 func onTerminal() bool {
 	if _, _, ok := parentOf("self"); !ok {
 		return false

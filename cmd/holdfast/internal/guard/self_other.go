@@ -16,7 +16,7 @@ const sharedClock = unix.CLOCK_MONOTONIC
 // adopt does nothing: orphans go to process 1, which reaps them.
 func adopt() {}
 
-// dieWith does nothing: only Linux can tie a process to its parent's life.
+// dieWith does nothing: only Linux can kill a process when its parent dies.
 func dieWith(*syscall.SysProcAttr, syscall.Signal) {}
 
 // self returns the path of this program.
@@ -29,8 +29,8 @@ func rename(string) {}
 // their parents have ended, so the command needs a process group of its own.
 func onTerminal() bool { return false }
 
-// descendants are not used here.
+// descendants is not used here: onTerminal returns false.
 type descendants struct{ group }
 
-// defaultAction sets the signal's default action, or what Go makes of it.
+// defaultAction removes Go's handlers of the signal, as far as signal.Reset can.
 func defaultAction(sig syscall.Signal) { signal.Reset(sig) }

@@ -39,7 +39,7 @@ func RunClient(args []string) (syscall.WaitStatus, error) {
 	if err != nil {
 		return 0, err
 	}
-	go func() { _, _ = io.Copy(mine, mine) }() // answers while this process is not stopped
+	go func() { _, _ = io.Copy(mine, mine) }() // echoes while this process is not stopped
 	for {
 		select {
 		case sig := <-sigs:
@@ -53,16 +53,15 @@ func RunClient(args []string) (syscall.WaitStatus, error) {
 	}
 }
 
-// ShellJob is the shell's job of a client, seen from the client: it has a connection to the
-// process that called RunClient. A nil ShellJob is no job.
+// ShellJob is a client's connection to the process that called RunClient, which is in the
+// shell's job. The methods of a nil ShellJob do nothing.
 type ShellJob struct {
 	conn   *os.File
 	parent int
 	group  int
-	// The terminal's stop signal for background output is ignored by the client
-	// alone.
+	// restoreTTOU reports that the client ignores TTOU and the command must not.
 	restoreTTOU bool
-	running     chan struct{} // a value whenever the parent has answered
+	running     chan struct{} // receives a value when the parent has answered
 	gone        chan struct{}
 }
 
@@ -97,7 +96,8 @@ func OpenShellJob(args []string) (*ShellJob, []string, error) {
 	return j, append([]string{args[0]}, args[2:]...), nil
 }
 
-// read owns the receiving side; it ends when the parent dies.
+// read receives the answers of the parent. When the parent has died, it sends TERM to this
+// process.
 func (j *ShellJob) read() {
 	var answer [1]byte
 	for {
@@ -127,11 +127,11 @@ func (j *ShellJob) AwaitRunning(stop <-chan struct{}) {
 		return
 	}
 	select {
-	case <-j.running: // the late answer to a call that stop ended
+	case <-j.running: // a late answer to an earlier call
 	default:
 	}
 	if _, err := j.conn.Write([]byte{0}); err != nil {
-		return // gone
+		return // the parent has died
 	}
 	select {
 	case <-j.running:
@@ -140,8 +140,8 @@ func (j *ShellJob) AwaitRunning(stop <-chan struct{}) {
 	}
 }
 
-// Foreground reports whether the job is in the foreground of its terminal. If it is, a
-// signal of the keyboard also reached the command.
+// Foreground reports whether the job is in the foreground of its terminal, so that signals of
+// the keyboard also reach the command.
 func (j *ShellJob) Foreground() bool {
 	if j == nil {
 		return false
@@ -150,8 +150,8 @@ func (j *ShellJob) Foreground() bool {
 	return ok && front == j.group
 }
 
-// Continue continues the process that called RunClient, so that it sees the end of the
-// client even if it was stopped.
+// Continue continues the process that called RunClient if it is stopped, so that it detects the
+// end of the client.
 func (j *ShellJob) Continue() {
 	if j != nil && os.Getppid() == j.parent {
 		_ = syscall.Kill(j.parent, syscall.SIGCONT)
@@ -177,9 +177,9 @@ func foregroundGroup() (group int, ok bool) {
 	return group, err == nil
 }
 
-// Die ends this process by the signal, so that the shell sees the reason: a loop ends at ^C
-// only then. Die returns if that is not possible: process 1 of a container has no default
-// action.
+// Die ends this process by the signal, so that a shell detects the cause: only then does ^C
+// end a loop of the shell. Die returns if that is not possible, as in process 1 of a
+// container, for which signals have no default action.
 func Die(sig syscall.Signal) {
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // only the command dumps core
 	defaultAction(sig)
