@@ -195,6 +195,9 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 		if w.Kind != engine.Resync {
 			e.waits(prefix, w.ID, -1)
 		}
+		if key, ok := e.polls.key(w.ID); ok && w.Kind == engine.WakeGrant {
+			e.writers.granted(key, w.ID)
+		}
 		deliver(w)
 	}
 	l, err := e.store.Listen(ctx, Address{Prefix: prefix, Client: client}, receive, resync)

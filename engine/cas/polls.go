@@ -69,6 +69,14 @@ func (p *polls) shown(id string) (queue.Time, bool) {
 	return is.shown, ok && p.asked[id] == 0
 }
 
+// key returns the resource for which an ID waited when it last polled.
+func (p *polls) key(id string) (Key, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	is, ok := p.latest[id]
+	return is.key, ok
+}
+
 // over returns the waiters of a client that had not polled for WaiterLife at a time.
 func (p *polls) over(client Address, at time.Time) map[string]Key {
 	p.mu.Lock()

@@ -58,6 +58,13 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 	deadline := time.Now().Add(e.timeout)
 	conflicts, failures := 0, 0
 	fresh := false // the document was read after the operations came
+	if w.behind() {
+		if err := e.read(w); err != nil {
+			w.fail(ops, err)
+			return
+		}
+		fresh = true
+	}
 	for len(ops) > 0 {
 		d, err := e.draft(w, ops)
 		if err != nil {

@@ -1,9 +1,12 @@
 package cas
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
 // idle is how long a process remembers the document of a resource that it does not use.
@@ -17,6 +20,9 @@ type writer struct {
 	pending []*operation // guarded by writers.mu
 	running bool         // guarded by writers.mu
 	used    time.Time    // guarded by writers.mu
+
+	// granted is the holder ID of the latest grant in a message, until an operation follows.
+	granted atomic.Pointer[string]
 
 	// trouble is the latest error of the store, since which no operation has been applied.
 	trouble atomic.Pointer[error]
@@ -56,6 +62,22 @@ func (ws *writers) take(w *writer) []*operation {
 	w.pending, w.used = nil, time.Now()
 	w.running = len(ops) > 0
 	return ops
+}
+
+// granted notes that a message said that an ID has a lease of a resource.
+func (ws *writers) granted(key Key, id string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w := ws.all[key]; w != nil {
+		w.granted.Store(&id)
+	}
+}
+
+// behind reports whether a message has said that somebody else has changed the document since it was seen: a swap
+// would fail, and on some stores cost a commit.
+func (w *writer) behind() bool {
+	id := w.granted.Swap(nil)
+	return id != nil && w.parsed != nil && !slices.ContainsFunc(w.parsed.state.Holders, func(h queue.Holder) bool { return h.ID == *id })
 }
 
 // more returns the operations that wait for a writer that runs on.
