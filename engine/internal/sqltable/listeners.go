@@ -223,6 +223,7 @@ func (l *Listeners) watch(ctx context.Context, run *lookout) {
 			l.resync()
 		}
 		looked, failed = time.Now(), false
+		l.pace.looked(highest)
 		pause = l.pace.next()
 		timer.Reset(pause)
 	}

@@ -203,6 +203,47 @@ func TestPace(t *testing.T) {
 	})
 }
 
+// Messages show that a line moves: a waiter of it looks more often when its turn is near.
+func TestPaceOfALineThatMoves(t *testing.T) {
+	const line = 45
+	for _, turn := range []time.Duration{15 * time.Millisecond, 18 * time.Millisecond, 21 * time.Millisecond} {
+		listening(t, func(t *testing.T, b *table, l *Listeners, got *received) {
+			l.Waits(here, "here.1", line)
+			b.counted()
+			for n := range line {
+				after(turn)
+				b.insert(int64(8+n), there)
+			}
+			if n := b.counted(); n < 10 || n > 60 {
+				t.Errorf("%d looks while the line moved, want 10 to 60", n)
+			}
+			after(turn)
+			b.insert(8+line, here)
+			after(2 * shortest)
+			got.require(t, 0, fmt.Sprint(8+line))
+		})
+	}
+}
+
+// Messages of other lines make a waiter look more often, until answers show that its own does not move.
+func TestPaceOfALineThatStands(t *testing.T) {
+	listening(t, func(t *testing.T, b *table, l *Listeners, _ *received) {
+		var looks []int
+		for s := range 10 {
+			l.Waits(here, "here.1", 20)
+			b.counted()
+			for n := range 100 {
+				after(10 * time.Millisecond)
+				b.insert(int64(8+100*s+n), there)
+			}
+			looks = append(looks, b.counted())
+		}
+		if looks[9] > 10 {
+			t.Errorf("%d looks in each second, want 10 or fewer in the last", looks)
+		}
+	})
+}
+
 func TestListenFails(t *testing.T) {
 	l := NewListeners((&table{fails: true}).look)
 	if _, err := l.Listen(t.Context(), here, func([]byte) {}, func() {}); err == nil {

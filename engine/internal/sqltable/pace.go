@@ -14,7 +14,8 @@ const (
 	// A waiter that is first in line is late by 1 % of its wait, and 25 ms at most.
 	firstShare   = 100
 	firstLongest = 25 * time.Millisecond
-	// Any other is late by a quarter of its wait, and 250 ms at most.
+	// Any other is late by a quarter of its wait, and 250 ms at most. While the line moves, it is
+	// late by half of the time until its turn, if that is less.
 	otherShare   = 4
 	otherLongest = 250 * time.Millisecond
 	// idlePause is the pause while nobody waits: a message may be an operator's break.
@@ -23,10 +24,13 @@ const (
 	paceLife = 20 * time.Millisecond
 )
 
-// pace decides how long to pause, by who waits.
+// pace decides how long to pause, by who waits and by how many messages there are: a hand-off to another
+// process is a message, so a line moves by one for some share of all messages.
 type pace struct {
 	mu      sync.Mutex
 	waits   map[string]awaited // by holder ID
+	highest int64              // the number of the latest message
+	share   float64            // of the messages that move a line
 	pause   time.Duration
 	decided time.Time     // when pause was computed
 	sooner  chan struct{} // has an element after pause became shorter
@@ -34,13 +38,16 @@ type pace struct {
 
 // awaited is what is known of a waiter.
 type awaited struct {
-	first bool
-	since time.Time // when it came, or became the first
-	poll  time.Time
+	ahead   int       // waiters, by the latest answer
+	since   time.Time // when it came, or became the first
+	poll    time.Time // when that answer came
+	counts  bool      // from is known
+	from    int64     // the latest message when that answer came
+	reached time.Time // since when it seems to be the first
 }
 
 func newPace() *pace {
-	return &pace{waits: make(map[string]awaited), pause: idlePause, sooner: make(chan struct{}, 1)}
+	return &pace{waits: make(map[string]awaited), share: 1, pause: idlePause, sooner: make(chan struct{}, 1)}
 }
 
 // note takes the answer to a waiter; see cas.PacedStore.
@@ -53,17 +60,35 @@ func (p *pace) note(id string, ahead int) {
 		return
 	}
 	w, known := p.waits[id]
-	first := ahead == 0
-	if !known || first && !w.first {
+	if known && w.counts && p.highest > w.from {
+		moved := float64(w.ahead-ahead) / float64(p.highest-w.from)
+		p.share = (p.share + max(0, min(1, moved))) / 2
+	}
+	if !known || ahead == 0 && w.ahead > 0 {
 		w.since = now
 	}
-	w.first, w.poll = first, now
+	w.ahead, w.poll, w.counts, w.reached = ahead, now, false, time.Time{}
 	p.waits[id] = w
-	if pause := w.pause(now); pause < p.pause {
+	if pause := p.of(id, w, now); pause < p.pause {
 		p.pause = pause
 		select {
 		case p.sooner <- struct{}{}:
 		default:
+		}
+	}
+}
+
+// looked takes the number of the latest message.
+func (p *pace) looked(highest int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.highest != highest {
+		p.highest, p.decided = highest, time.Time{}
+	}
+	for id, w := range p.waits {
+		if !w.counts || highest < w.from {
+			w.counts, w.from = true, highest
+			p.waits[id] = w
 		}
 	}
 }
@@ -82,14 +107,36 @@ func (p *pace) next() time.Duration {
 			delete(p.waits, id)
 			continue
 		}
-		p.pause = min(p.pause, w.pause(now))
+		p.pause = min(p.pause, p.of(id, w, now))
 	}
 	return p.pause
 }
 
-func (w awaited) pause(now time.Time) time.Duration {
-	if w.first {
-		return max(shortest, min(firstLongest, now.Sub(w.since)/firstShare))
+// of returns the pause for one waiter.
+func (p *pace) of(id string, w awaited, now time.Time) time.Duration {
+	if w.ahead == 0 {
+		return firstPause(now.Sub(w.since))
 	}
-	return max(shortest, min(otherLongest, now.Sub(w.since)/otherShare))
+	pause := max(shortest, min(otherLongest, now.Sub(w.since)/otherShare))
+	moved := 0.0
+	if w.counts {
+		moved = p.share * float64(p.highest-w.from)
+	}
+	left := float64(w.ahead) - moved
+	switch {
+	case moved == 0:
+		return pause
+	case left > 0:
+		turn := float64(now.Sub(w.poll)) / moved
+		return max(shortest, min(pause, time.Duration(turn*left/2)))
+	}
+	if w.reached.IsZero() {
+		w.reached = now
+		p.waits[id] = w
+	}
+	return firstPause(now.Sub(w.reached))
+}
+
+func firstPause(waited time.Duration) time.Duration {
+	return max(shortest, min(firstLongest, waited/firstShare))
 }
