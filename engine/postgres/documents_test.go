@@ -114,6 +114,27 @@ func TestCallIsBoundedAtTheServer(t *testing.T) {
 	}
 }
 
+// The server looks whether the client's host is there: a part of a transaction that has arrived when
+// that is gone locks its rows no longer than that takes. The caller's own settings stay if they are shorter.
+func TestServerNoticesLostHosts(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	name := newDatabase(t, server)
+	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
+	for parameters, want := range map[string]string{"": "5 2 3", "&tcp_keepalives_idle=3&tcp_keepalives_count=9": "3 2 3"} {
+		s := newStore(t, newPool(t, server.DSN(name)+parameters))
+		c, err := s.connections.take(t.Context())
+		requireNil(t, err)
+		var got string
+		err = c.pgx.QueryRow(t.Context(), "SELECT concat_ws(' ', current_setting('tcp_keepalives_idle'), current_setting('tcp_keepalives_interval'), "+
+			"current_setting('tcp_keepalives_count'))").Scan(&got)
+		s.connections.put(c)
+		if err != nil || got != want {
+			t.Errorf("%q: keepalives are %q, want %q; %v", parameters, got, want, err)
+		}
+	}
+}
+
 // A change that the server ends because of a deadlock is made again.
 func TestDeadlockIsRetried(t *testing.T) {
 	t.Parallel()
