@@ -18,10 +18,12 @@ import (
 	"github.com/holdfast-go/holdfast/engine/etcd"
 	"github.com/holdfast-go/holdfast/internal/etcdservers"
 	"github.com/holdfast-go/holdfast/internal/leaktest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/trytest"
 )
 
 func TestMain(m *testing.M) {
+	storetest.Main(openEngine)
 	trytest.Main(openProcess)
 	code := m.Run()
 	if all, err := shared(); err == nil {
@@ -33,6 +35,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// openEngine is for the processes of storetest.
+func openEngine(addr string) (engine.Engine, func(), error) { return openProcess([]string{addr}) }
 
 // shared is the etcd of the tests that break nothing.
 var shared = sync.OnceValues(func() (etcdservers.Cluster, error) {

@@ -9,15 +9,18 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/mysql"
 	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // shared is the server of the tests that do not harm it.
 var shared = sqlservers.Share(sqlservers.LaunchMySQL)
 
 func TestMain(m *testing.M) {
+	storetest.Main(openEngine)
 	code := m.Run()
 	shared.Stop()
 	if left := leaktest.Find(); code == 0 && len(left) > 0 {
@@ -25,6 +28,15 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// openEngine is for storetest; the target is a data source name.
+func openEngine(target string) (engine.Engine, func(), error) {
+	db, err := sql.Open("mysql", target)
+	if err != nil {
+		return nil, nil, err
+	}
+	return mysql.New(db), func() { _ = db.Close() }, nil
 }
 
 var databases atomic.Int32 // made so far

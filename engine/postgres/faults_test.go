@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 func lock(t *testing.T, c *holdfast.Client, name string, opts ...holdfast.LockOption) *holdfast.Lease {
@@ -94,7 +95,7 @@ func TestHolderDies(t *testing.T) {
 // A server that is killed and started again has every lease and every waiter.
 func TestServerIsKilled(t *testing.T) {
 	t.Parallel()
-	server := sqlservers.StartPostgreSQL(t)
+	server := sqlservers.StartPostgreSQL(t, sqlservers.WithFsync())
 	pool := newTable(t, server)
 	holder, waiter := newClient(t, pool), newClient(t, pool)
 	lease := lock(t, holder, "a", holdfast.WithTTL(30*time.Second))
@@ -112,6 +113,22 @@ func TestServerIsKilled(t *testing.T) {
 	}
 	requireNil(t, lease.Release(t.Context()))
 	requireNil(t, (<-got).Release(t.Context()))
+}
+
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	name := newDatabase(t, server)
+	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
+	storetest.Processes(t, func(t testing.TB) *storetest.Store { return storetest.New(t, openEngine, server.DSN(name)) })
+}
+
+func TestCopyOfARunningServer(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartPostgreSQL(t, sqlservers.WithFsync())
+	name := newDatabase(t, server)
+	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
+	storetest.Copy(t, storetest.New(t, openEngine, server.DSN(name)), func() string { return server.StartCopy(t).DSN(name) })
 }
 
 // A server that hangs for some seconds ends no lease, and waiters get theirs afterwards.

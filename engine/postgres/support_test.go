@@ -11,8 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/cas"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 var (
@@ -21,9 +23,19 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	storetest.Main(openEngine)
 	code := m.Run()
 	shared.Stop()
 	os.Exit(code)
+}
+
+// openEngine is for storetest; the target is a DSN.
+func openEngine(target string) (engine.Engine, func(), error) {
+	pool, err := pgxpool.New(context.Background(), target)
+	if err != nil {
+		return nil, nil, err
+	}
+	return New(pool), pool.Close, nil
 }
 
 // newDatabase makes an empty database on a server and returns its name.

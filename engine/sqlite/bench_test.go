@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // What an uncontended Lock and Release cost, beside two bare transactions on the same file.
@@ -14,7 +16,7 @@ func BenchmarkPair(b *testing.B) {
 	b.Run("floor/NORMAL", func(b *testing.B) { bareCommits(b, "_pragma=synchronous(1)") })
 	b.Run("floor/FULL", func(b *testing.B) { bareCommits(b, "_pragma=synchronous(2)") })
 	b.Run("holdfast", func(b *testing.B) {
-		c := newClient(b, newFile(b))
+		c := storetest.New(b, openEngine, newFile(b)).Client(b)
 		for b.Loop() {
 			lease, err := c.Mutex("m").Lock(b.Context())
 			if err != nil {
@@ -63,17 +65,17 @@ func bareCommits(b *testing.B, parameters string) {
 
 // How long a lease takes from the release in one process to the waiter in another.
 func BenchmarkHandOff(b *testing.B) {
-	path := newFile(b)
-	workers := []*worker{startWorker(b, path, modeTurns), startWorker(b, path, modeTurns)}
-	awaitTurns(b, path, 10)
+	s := storetest.New(b, openEngine, newFile(b))
+	workers := []*storetest.Worker{s.Start(b, storetest.Turns), s.Start(b, storetest.Turns)}
+	s.AwaitTurns(b, 10)
 	for b.Loop() {
-		awaitTurns(b, path, len(tokens(b, path)))
+		s.AwaitTurns(b, len(s.Tokens(b)))
 	}
-	from, began := len(tokens(b, path)), time.Now()
+	from, began := len(s.Tokens(b)), time.Now()
 	<-time.After(time.Second)
-	b.ReportMetric(float64(len(tokens(b, path))-from)/time.Since(began).Seconds(), "turns/s")
+	b.ReportMetric(float64(len(s.Tokens(b))-from)/time.Since(began).Seconds(), "turns/s")
 	for _, w := range workers {
-		w.stop()
+		w.Stop()
 	}
 }
 
@@ -82,15 +84,15 @@ func BenchmarkHandOff(b *testing.B) {
 func BenchmarkIdleWaiters(b *testing.B) {
 	for _, n := range []int{1, 50} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			path := newFile(b)
-			if _, err := newClient(b, path).Mutex("m").Lock(b.Context()); err != nil {
+			s := storetest.New(b, openEngine, newFile(b))
+			if _, err := s.Client(b).Mutex("m").Lock(b.Context()); err != nil {
 				b.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(b.Context())
 			ended := make(chan struct{})
 			for range n {
 				go func() {
-					_, _ = newClient(b, path).Mutex("m").Lock(ctx) // it ends with ctx
+					_, _ = s.Client(b).Mutex("m").Lock(ctx) // it ends with ctx
 					ended <- struct{}{}
 				}()
 			}

@@ -10,7 +10,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/leaktest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/trytest"
 	"github.com/holdfast-go/holdfast/internal/zkservers"
 )
@@ -23,6 +25,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	storetest.Main(openEngine)
 	trytest.Main(openProcess)
 	code := m.Run()
 	if shared.server != nil {
@@ -34,6 +37,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// openEngine is for the processes of storetest.
+func openEngine(addr string) (engine.Engine, func(), error) { return openProcess([]string{addr}) }
 
 func sharedServer(t testing.TB) *zkservers.Server {
 	t.Helper()

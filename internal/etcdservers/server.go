@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -89,6 +90,27 @@ func (s *Server) Addr() string { return s.argument.Client }
 
 // PID returns the process ID of a running server.
 func (s *Server) PID() int { return s.process.cmd.Process.Pid }
+
+// StartCopy copies the data of the only member while it is stopped, as a power failure would leave them, and starts
+// a second one on the copy, for one test. What the system had not written to the disk yet is in the copy too.
+func (s *Server) StartCopy(t testing.TB) *Server {
+	t.Helper()
+	all, err := newCluster(1, s.argument.Config)
+	t.Cleanup(all.Stop)
+	if err == nil {
+		all[0].fatal = t.Fatalf
+		s.Pause()
+		err = exec.Command("cp", "-a", s.argument.Dir+"/.", all[0].argument.Dir).Run()
+		s.Resume()
+	}
+	if err == nil {
+		err = all.run()
+	}
+	if err != nil {
+		t.Fatalf("etcdservers: a copy: %v", err)
+	}
+	return all[0]
+}
 
 // start starts the process and does not wait for it.
 func (s *Server) start() error {

@@ -15,4 +15,5 @@ func Pause(p *os.Process) error {
 	return awaitStopped(p.Pid)
 }
 
-func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+// Resume continues a paused process.
+func Resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

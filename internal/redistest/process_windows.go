@@ -8,4 +8,5 @@ import (
 // Pause is not supported on Windows, which cannot stop and continue a process.
 func Pause(*os.Process) error { return errors.ErrUnsupported }
 
-func (p *process) resume() error { return errors.ErrUnsupported }
+// Resume is not supported here.
+func Resume(*os.Process) error { return errors.ErrUnsupported }

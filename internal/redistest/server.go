@@ -147,7 +147,7 @@ func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
 func (s *Server) Pause() { s.act("pause", func(p *process) error { return Pause(p.cmd.Process) }) }
 
 // Resume continues a paused server.
-func (s *Server) Resume() { s.act("resume", (*process).resume) }
+func (s *Server) Resume() { s.act("resume", func(p *process) error { return Resume(p.cmd.Process) }) }
 
 // Kill ends the server with SIGKILL and waits for its end. Without WithAppendOnly its data are lost.
 // If the server is dead, Kill does nothing.

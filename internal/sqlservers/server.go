@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -155,6 +156,27 @@ func (s *Server) terminateLocked() {
 		s.proc.terminate(s.kind.end)
 		s.proc = nil
 	}
+}
+
+// StartCopy copies the data of a running server while all its processes are stopped, as a
+// power failure would leave them, and starts a second server on the copy, for one test. What the
+// system had not written to the disk yet is in the copy too.
+func (s *Server) StartCopy(t testing.TB) *Server {
+	t.Helper()
+	k := s.kind
+	k.install = func(other *Server) error {
+		s.Pause()
+		defer s.Resume()
+		if err := exec.Command("cp", "-a", s.Dir(), other.Dir()).Run(); err != nil {
+			return fmt.Errorf("cp -a: %w", err)
+		}
+		err := os.Remove(filepath.Join(other.Dir(), "postmaster.pid")) // PostgreSQL's lock on its folder
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return start(t, k, func(c *config) { *c = s.conf })
 }
 
 // launch installs and starts a server.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -65,6 +66,28 @@ func Launch(settings ...string) (*Server, error) {
 			return nil, err
 		}
 	}
+}
+
+// StartCopy copies the data of a running server while it is stopped, as a power failure would leave them, and starts a
+// second server on the copy, for one test. What the system had not written to the disk yet is in the copy too.
+func (s *Server) StartCopy(t testing.TB) *Server {
+	t.Helper()
+	other, err := newServer(s.settings...)
+	if err != nil {
+		t.Fatalf("zkservers: %v", err)
+	}
+	t.Cleanup(other.Stop)
+	other.fatal = t.Fatalf
+	s.Pause()
+	err = exec.Command("cp", "-a", filepath.Join(s.dir, "data"), other.dir).Run()
+	s.Resume()
+	if err == nil {
+		err = other.run()
+	}
+	if err != nil {
+		t.Fatalf("zkservers: a copy: %v", err)
+	}
+	return other
 }
 
 // newServer makes the folder of a server and finds a port. It does not start it.
