@@ -101,11 +101,11 @@ func (s *site) checkCluster() []diagnosis.Finding {
 	const check = "cluster"
 	switch {
 	case s.trouble != nil && refusedBy(s.trouble):
-		return []diagnosis.Finding{s.Fail(check, "give user and password in the URL, and let the user run CLUSTER: +cluster", "refused: %s", short(s.trouble)).As(diagnosis.Denied)}
+		return []diagnosis.Finding{s.Fail(check, "give user and password in the URL, and let the user run CLUSTER: +cluster", "refused: %s", diagnosis.OneLine(s.trouble)).As(diagnosis.Denied)}
 	case s.trouble != nil && strings.Contains(s.trouble.Error(), "cluster support disabled"):
 		return []diagnosis.Finding{s.Fail(check, "write redis://HOST:PORT", "this is one Redis, not a cluster")}
 	case s.trouble != nil:
-		return []diagnosis.Finding{s.Fail(check, "check that they run, and the addresses in the URL", "no server of the URL answers: %s", short(s.trouble)).As(diagnosis.Unreachable)}
+		return []diagnosis.Finding{s.Fail(check, "check that they run, and the addresses in the URL", "no server of the URL answers: %s", diagnosis.OneLine(s.trouble)).As(diagnosis.Unreachable)}
 	}
 	return append(s.checkSlots(), s.checkMembers()...)
 }

@@ -11,11 +11,11 @@ func (s *server) checkReach() []diagnosis.Finding {
 	const check = "reach"
 	switch {
 	case s.trouble != nil && refusedBy(s.trouble):
-		return []diagnosis.Finding{s.Fail(check, "give user and password in the URL, and let the user run PING", "refused: %s", short(s.trouble)).As(diagnosis.Denied)}
+		return []diagnosis.Finding{s.Fail(check, "give user and password in the URL, and let the user run PING", "refused: %s", diagnosis.OneLine(s.trouble)).As(diagnosis.Denied)}
 	case s.trouble != nil && s.role == replica:
-		return []diagnosis.Finding{s.Warn(check, "start it, or allow connections to it: it is needed when its master fails", "the replica does not answer: %s", short(s.trouble))}
+		return []diagnosis.Finding{s.Warn(check, "start it, or allow connections to it: it is needed when its master fails", "the replica does not answer: %s", diagnosis.OneLine(s.trouble))}
 	case s.trouble != nil:
-		return []diagnosis.Finding{s.Fail(check, "check that it runs, the address in the URL, and the network in between", "no answer: %s", short(s.trouble)).As(diagnosis.Unreachable)}
+		return []diagnosis.Finding{s.Fail(check, "check that it runs, the address in the URL, and the network in between", "no answer: %s", diagnosis.OneLine(s.trouble)).As(diagnosis.Unreachable)}
 	}
 	f := s.unreadiness()
 	if f.Check != "" {
@@ -31,23 +31,23 @@ func (s *server) unreadiness() diagnosis.Finding {
 	case s.unready == nil:
 		return diagnosis.Finding{}
 	case strings.HasPrefix(s.unready.Error(), "MISCONF"):
-		return s.Fail("reach", "see the finding about persistence", "it refuses every write: %s", short(s.unready))
+		return s.Fail("reach", "see the finding about persistence", "it refuses every write: %s", diagnosis.OneLine(s.unready))
 	}
 	if strings.HasPrefix(s.unready.Error(), "BUSY") {
-		return s.Fail("reach", "end the script with SCRIPT KILL or FUNCTION KILL, and find out which program runs it", "it is busy with a script and answers no other command: %s", short(s.unready)).As(diagnosis.Unreachable)
+		return s.Fail("reach", "end the script with SCRIPT KILL or FUNCTION KILL, and find out which program runs it", "it is busy with a script and answers no other command: %s", diagnosis.OneLine(s.unready)).As(diagnosis.Unreachable)
 	}
-	return s.Fail("reach", "wait until it is ready, and check its log", "it answers but is not ready: %s", short(s.unready)).As(diagnosis.Unreachable)
+	return s.Fail("reach", "wait until it is ready, and check its log", "it answers but is not ready: %s", diagnosis.OneLine(s.unready)).As(diagnosis.Unreachable)
 }
 
 // checkAnswers reports which sources of the other checks the server refuses.
 func (s *server) checkAnswers() []diagnosis.Finding {
 	var out []diagnosis.Finding
 	if s.infoErr != nil {
-		out = append(out, s.Unknown("info", "let the user run INFO, which reads only: +info", "INFO is refused: %s", short(s.infoErr)))
+		out = append(out, s.Unknown("info", "let the user run INFO, which reads only: +info", "INFO is refused: %s", diagnosis.OneLine(s.infoErr)))
 	}
 	if s.confErr != nil && len(s.conf) == 0 {
 		out = append(out, s.Unknown("config", "look for appendfsync, save, min-replicas-to-write and timeout in the service's console, or let the user run CONFIG GET: +config|get",
-			"CONFIG GET is refused: %s", short(s.confErr)))
+			"CONFIG GET is refused: %s", diagnosis.OneLine(s.confErr)))
 	}
 	return out
 }

@@ -74,7 +74,7 @@ func askRights(ctx context.Context, rdb *redis.Client, all []protocolCommand) ri
 		case err != nil && !strings.Contains(err.Error(), "not found"): // NOPERM, or no DRYRUN
 			return rights{user: user}
 		case err != nil: // the server does not have the command: it was renamed, or is of another server
-			r.lacks = append(r.lacks, lack{d.name(), short(err)})
+			r.lacks = append(r.lacks, lack{d.name(), diagnosis.OneLine(err)})
 		case said != "OK":
 			r.lacks = append(r.lacks, lack{d.name(), said})
 		}

@@ -137,9 +137,9 @@ func (s *site) checkSentinels() []diagnosis.Finding {
 	for _, g := range s.sentinels {
 		switch {
 		case g.trouble != nil && refusedBy(g.trouble):
-			out = append(out, g.Fail(check, "give sentinel_username and sentinel_password after the URL's question mark", "refused: %s", short(g.trouble)).As(diagnosis.Denied))
+			out = append(out, g.Fail(check, "give sentinel_username and sentinel_password after the URL's question mark", "refused: %s", diagnosis.OneLine(g.trouble)).As(diagnosis.Denied))
 		case g.trouble != nil:
-			out = append(out, g.Warn(check, "start it, or allow connections to it", "no answer: %s", short(g.trouble)))
+			out = append(out, g.Warn(check, "start it, or allow connections to it", "no answer: %s", diagnosis.OneLine(g.trouble)))
 		case len(g.master) == 0:
 			answering = append(answering, g)
 			out = append(out, g.Fail(check, "correct the name at the end of the URL, or let the Sentinel monitor it",
@@ -195,7 +195,7 @@ func (s *site) checkVoters(all []*sentinel) []diagnosis.Finding {
 	}
 	var out []diagnosis.Finding
 	if g.quorum != nil {
-		out = append(out, withDetails(s.Fail(check, "bring Sentinels back, or lower the quorum (SENTINEL SET)", "no failover is possible now: %s", short(g.quorum))))
+		out = append(out, withDetails(s.Fail(check, "bring Sentinels back, or lower the quorum (SENTINEL SET)", "no failover is possible now: %s", diagnosis.OneLine(g.quorum))))
 	}
 	if replicas == 0 {
 		out = append(out, withDetails(s.Warn(check, "add a replica", "the master has no replica that could take over")))

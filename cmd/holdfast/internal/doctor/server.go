@@ -167,12 +167,3 @@ func parseFields(text string) fields {
 
 // refusedBy reports whether the store refuses the user with this error.
 func refusedBy(err error) bool { return err != nil && store.RefusesUser(err.Error()) }
-
-// short formats an error in one line.
-func short(err error) string {
-	text := err.Error()
-	if errors.Is(err, context.DeadlineExceeded) {
-		text = "no answer in time"
-	}
-	return strings.Join(strings.Fields(text), " ")
-}

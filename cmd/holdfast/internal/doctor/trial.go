@@ -72,9 +72,9 @@ func (s *site) checkTrial(o diagnosis.Options) []diagnosis.Finding {
 	case err == nil:
 		return []diagnosis.Finding{s.OK(check, "tried with a resource with a random name: everything that Holdfast needs is allowed")}
 	case refusedBy(err), errors.Is(err, trial.ErrNoWakeup):
-		return []diagnosis.Finding{s.Fail(check, remedy, "tried with a resource with a random name: %s", short(err)).As(diagnosis.Denied)}
+		return []diagnosis.Finding{s.Fail(check, remedy, "tried with a resource with a random name: %s", diagnosis.OneLine(err)).As(diagnosis.Denied)}
 	case errors.Is(err, engine.ErrDenied):
-		return []diagnosis.Finding{s.Fail(check, "check that this is Redis or Valkey, and what else uses the prefix", "tried with a resource with a random name: %s", short(err))}
+		return []diagnosis.Finding{s.Fail(check, "check that this is Redis or Valkey, and what else uses the prefix", "tried with a resource with a random name: %s", diagnosis.OneLine(err))}
 	}
-	return []diagnosis.Finding{s.Unknown(check, "resolve the other findings, then run doctor again", "tried with a resource with a random name: %s", short(err))}
+	return []diagnosis.Finding{s.Unknown(check, "resolve the other findings, then run doctor again", "tried with a resource with a random name: %s", diagnosis.OneLine(err))}
 }

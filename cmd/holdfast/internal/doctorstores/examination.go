@@ -1,0 +1,123 @@
+package doctorstores
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/trial"
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+const (
+	// reachLimit bounds the first answer of a store.
+	reachLimit = 3 * time.Second
+	// askLimit bounds all other questions together.
+	askLimit = 10 * time.Second
+	// trialLimit bounds the trial.
+	trialLimit = 8 * time.Second
+	// nearlyFull is the fraction of a limit above which there is a warning.
+	nearlyFull = 0.8
+	// longOpen is for how long a foreign transaction may be open without a warning.
+	longOpen = 5 * time.Minute
+)
+
+// examination is what those of all stores have in common: the findings so far.
+type examination struct {
+	diagnosis.Place
+	diagnosis.Options
+	worst    time.Duration // the longest round trip that was seen
+	findings []diagnosis.Finding
+}
+
+func (e *examination) add(f ...diagnosis.Finding) { e.findings = append(e.findings, f...) }
+
+// unasked adds that a check got no answer.
+func (e *examination) unasked(check, remedy string, err error) {
+	e.add(e.Unknown(check, remedy, "%s", diagnosis.OneLine(err)))
+}
+
+const again = "resolve the other findings, then run doctor again"
+
+// reach measures round trips. It reports whether the store answers.
+func (e *examination) reach(ctx context.Context, what string, refused func(error) bool, ping func(ctx context.Context) error) bool {
+	const check = "reach"
+	first, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	err := ping(first) // with the connection, which is not measured
+	var trips diagnosis.RoundTrips
+	if err == nil {
+		rest, cancel := context.WithTimeout(ctx, reachLimit)
+		defer cancel()
+		trips, err = diagnosis.MeasureRoundTrips(func() error { return ping(rest) })
+	}
+	switch {
+	case err != nil && refused(err):
+		e.add(e.Fail(check, "check the user, the password and the database in the URL, and what the server lets in", "refused: %s", diagnosis.OneLine(err)).As(diagnosis.Denied))
+		return false
+	case err != nil:
+		e.add(e.Fail(check, "check that it runs, the address in the URL, and the network in between", "no answer: %s", diagnosis.OneLine(err)).As(diagnosis.Unreachable))
+		return false
+	}
+	e.worst = trips.Longest()
+	e.add(e.OK(check, "%s; %d round trips: median %s, max %s", what, len(trips), diagnosis.Span(trips.Median()), diagnosis.Span(trips.Longest())).
+		With("rtt_median_ms", diagnosis.Millis(trips.Median())).With("rtt_max_ms", diagnosis.Millis(trips.Longest())))
+	return true
+}
+
+// clockWarn is the difference of a clock above which there is a warning.
+const clockWarn = time.Second
+
+// clock compares the store's clock with this machine's: leases do not depend on the difference, but after a failover
+// to a server whose clock differs all of them end early or late.
+func (e *examination) clock(read func() (time.Time, error)) {
+	const check = "clock"
+	r, err := diagnosis.ReadClock(read)
+	if !r.Known {
+		e.unasked(check, again, err)
+		return
+	}
+	told := func(f diagnosis.Finding) diagnosis.Finding { return f.With("ahead_ms", diagnosis.Millis(r.Ahead)) }
+	if r.Ahead.Abs() > clockWarn+r.Error {
+		e.add(told(e.Warn(check, "let all machines set their clocks by NTP, slewing",
+			"%s: one of the two is wrong; leases end by the store's clock, so setting it ends them early or late", r)))
+		return
+	}
+	e.add(told(e.OK(check, "%s; for information: clocks of clients do not matter", r)))
+}
+
+// failed reports whether a finding is a failure.
+func (e *examination) failed() bool {
+	return slices.ContainsFunc(e.findings, func(f diagnosis.Finding) bool { return f.Status == diagnosis.Fail })
+}
+
+// try acquires, hands off and releases a lease, unless it is known already that this fails. remedy is for wake-ups
+// that do not come.
+func (e *examination) try(ctx context.Context, remedy string, open func() engine.Engine) {
+	const check = "trial"
+	if e.failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, trialLimit)
+	defer cancel()
+	t, err := trial.Run(ctx, open(), open(), e.Prefix)
+	switch {
+	case err == nil:
+		e.worst = max(e.worst, t.Release)
+		e.add(e.OK(check, "a lease was acquired in %s, released in %s, and handed off in %s", diagnosis.Span(t.Acquire), diagnosis.Span(t.Release), diagnosis.Span(t.HandOff)).
+			With("acquire_ms", diagnosis.Millis(t.Acquire)).With("release_ms", diagnosis.Millis(t.Release)).With("hand_off_ms", diagnosis.Millis(t.HandOff)))
+	case errors.Is(err, trial.ErrNoWakeup):
+		e.worst = max(e.worst, t.Release)
+		e.add(e.Warn(check, remedy, "a lease was acquired in %s and released in %s, and the wake-up of the next waiter did not come: a hand-off takes up to %s",
+			diagnosis.Span(t.Acquire), diagnosis.Span(t.Release), engine.PollInterval))
+	case errors.Is(err, engine.ErrDenied):
+		e.add(e.Fail(check, "see what the error says", "%s", diagnosis.OneLine(err)).As(diagnosis.Denied))
+	default:
+		e.add(e.Fail(check, again, "a lease could not be acquired, handed off and released: %s", diagnosis.OneLine(err)).As(diagnosis.Unreachable))
+	}
+}
+
+// ttl compares the TTL in use with the longest round trip.
+func (e *examination) ttl() { e.add(diagnosis.Lifetime(e.worst, 0, e.Options)) }

@@ -1,0 +1,56 @@
+package doctorstores
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+)
+
+const (
+	// longHistory is how many old versions of rows may wait for their removal without a warning.
+	longHistory = 1_000_000
+	// manyMessages is the number of messages above which there is a warning: each is kept for 10 s.
+	manyMessages = 100_000
+)
+
+// undoState is what keeps old versions of rows.
+type undoState struct {
+	history, messages, size int64
+	oldest                  time.Duration // the longest open transaction
+}
+
+// bloat checks that the tables and the undo log stay small.
+func (m *mySQL) bloat(ctx context.Context) {
+	s := undoState{history: number(m.status, "innodb_history_list_length")}
+	err := m.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN table_name = 'holdfast1_wake' THEN table_rows END), 0), COALESCE(SUM(data_length + index_length), 0)
+		FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('holdfast1_document', 'holdfast1_wake')`).Scan(&s.messages, &s.size)
+	if err != nil {
+		m.unasked("bloat", again, err)
+		return
+	}
+	var seconds int64
+	err = m.db.QueryRowContext(ctx, "SELECT COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, NOW())), 0) FROM information_schema.innodb_trx").Scan(&seconds)
+	if err == nil { // it may be refused
+		s.oldest = time.Duration(seconds) * time.Second
+	}
+	m.checkBloat(s)
+}
+
+func (m *mySQL) checkBloat(s undoState) {
+	const check = "bloat"
+	was := len(m.findings)
+	if s.history > longHistory {
+		m.add(m.Warn(check, "look for long transactions (information_schema.innodb_trx)", "%d old versions of rows wait for their removal (history list length)", s.history).With("history", s.history))
+	}
+	if s.oldest > longOpen {
+		m.add(m.Warn(check, "end it (information_schema.innodb_trx)", "a transaction has been open for %s: no row that has changed since can be cleaned up, of any table", diagnosis.Span(s.oldest)).With("open_s", s.oldest.Seconds()))
+	}
+	if s.messages > manyMessages {
+		m.add(m.Warn(check, "DELETE FROM holdfast1_wake WHERE seq < (the highest one), and look for what stops the clients from doing so",
+			"about %d messages in holdfast1_wake, which clients delete after 10 s", s.messages).With("messages", s.messages))
+	}
+	if len(m.findings) == was {
+		m.add(m.OK(check, "%s; about %d messages", diagnosis.Size(s.size), s.messages).With("size_bytes", s.size).With("messages", s.messages))
+	}
+}

@@ -1,0 +1,95 @@
+package doctorstores
+
+import (
+	"context"
+	"strconv"
+	"strings"
+)
+
+// The first versions with what the tables need: keys of more than 767 bytes, in rows of the format DYNAMIC.
+var (
+	oldestMariaDB = [2]int{10, 2}
+	oldestMySQL   = [2]int{5, 7}
+)
+
+func (m *mySQL) version() {
+	const check = "version"
+	version := m.variable("version")
+	name, oldest := "MySQL", oldestMySQL
+	if strings.Contains(version, "MariaDB") {
+		name, oldest = "MariaDB", oldestMariaDB
+	}
+	n := firstNumbers(version)
+	switch {
+	case version == "":
+		m.add(m.Unknown(check, "check that it is MariaDB 10.2 or newer", "the server does not disclose its version"))
+	case n[0] < oldest[0] || n[0] == oldest[0] && n[1] < oldest[1]:
+		m.add(m.Fail(check, "upgrade to MariaDB 10.2 or MySQL 5.7, or newer", "%s %s is too old", name, version).With("version", version))
+	case name == "MySQL":
+		m.add(m.Warn(check, "use MariaDB, or run the conformance suite (engine/enginetest) on it first", "%s %s is not among what Holdfast is tested on", name, version).With("version", version))
+	default:
+		m.add(m.OK(check, "%s", version).With("version", version))
+	}
+}
+
+// firstNumbers returns the first two numbers of a version, 0 where there are none.
+func firstNumbers(version string) (n [2]int) {
+	for i, part := range strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' }) {
+		if i < len(n) {
+			n[i], _ = strconv.Atoi(part) // digits
+		}
+	}
+	return n
+}
+
+// mode checks that the server takes changes, and takes them from nobody else.
+func (m *mySQL) mode(ctx context.Context) {
+	const check = "mode"
+	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only", "tx_read_only", "transaction_read_only"} {
+		if m.variables[name] == "ON" {
+			m.add(m.Fail(check, "connect to the primary, or set "+name+" = 0 if this is the one", "%s: the server takes no changes, or only from administrators", name))
+			return
+		}
+	}
+	if m.replicates(ctx) {
+		m.add(m.Fail(check, "connect to the primary, and set read_only = 1 here", "this is a replica that takes changes (read_only is off): its leases are unknown to the primary"))
+		return
+	}
+	m.add(m.OK(check, "it takes changes, and is no replica"))
+}
+
+// replicates reports whether the server copies another one, if the user may see that.
+func (m *mySQL) replicates(ctx context.Context) bool {
+	if n := number(m.status, "slaves_running"); n >= 0 { // MariaDB
+		return n > 0
+	}
+	for _, query := range []string{"SHOW REPLICA STATUS", "SHOW SLAVE STATUS"} {
+		rows, err := m.db.QueryContext(ctx, query)
+		if err != nil {
+			continue // not this version, or no right
+		}
+		defer rows.Close()
+		return rows.Next()
+	}
+	return false
+}
+
+// isolation reports what has no effect, and checks what has.
+func (m *mySQL) isolation() {
+	const check = "isolation"
+	if m.variables["autocommit"] == "OFF" {
+		m.add(m.Fail(check, "remove autocommit=0 from the URL and from init_connect", "autocommit is off, and the engine needs it"))
+		return
+	}
+	m.add(m.OK(check, "%s, which has no effect: every statement is a transaction", strings.ToLower(m.variable("transaction_isolation", "tx_isolation"))))
+}
+
+// leastPacket is as much as a document of 512 KiB takes as text, and more.
+const leastPacket = 2 << 20
+
+// packets checks that the largest document can be sent.
+func (m *mySQL) packets() {
+	if n := number(m.variables, "max_allowed_packet"); n >= 0 && n < leastPacket {
+		m.add(m.Warn("packets", "set max_allowed_packet = 16M", "max_allowed_packet %d: a resource with some thousand waiters cannot be written", n).With("max_allowed_packet", n))
+	}
+}

@@ -1,0 +1,115 @@
+package doctorstores
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+)
+
+// hostLimit bounds the questions to one of several hosts.
+const hostLimit = 2 * time.Second
+
+// pgHost is one of the hosts of a URL.
+type pgHost struct {
+	diagnosis.Place
+	config  *pgx.ConnConfig
+	trouble error
+	standby bool
+	clock   diagnosis.ClockReading
+}
+
+// hosts compares the hosts of a URL that has several: after a failover leases end by another one's clock.
+func (p *postgreSQL) hosts(ctx context.Context) {
+	config := p.pool.Config().ConnConfig
+	type address struct {
+		host string
+		port uint16
+	}
+	seen := map[address]bool{}
+	var all []*pgHost
+	hosts := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
+	for _, f := range hosts {
+		if seen[address{f.Host, f.Port}] {
+			continue // it is tried again without TLS
+		}
+		seen[address{f.Host, f.Port}] = true
+		one := config.Copy()
+		one.Host, one.Port, one.TLSConfig, one.Fallbacks, one.ValidateConnect = f.Host, f.Port, f.TLSConfig, nil, nil
+		all = append(all, &pgHost{Place: diagnosis.Place(net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))), config: one})
+	}
+	if len(all) < 2 {
+		return
+	}
+	var asked sync.WaitGroup
+	for _, h := range all {
+		asked.Go(func() { h.ask(ctx) })
+	}
+	asked.Wait()
+	p.compare(all)
+	if config.ValidateConnect == nil {
+		p.add(p.Warn("hosts", "add target_session_attrs=read-write to the URL", "several hosts and no target_session_attrs: the engine may connect to a standby"))
+	}
+}
+
+func (h *pgHost) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hostLimit)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, h.config)
+	if err != nil {
+		h.trouble = err
+		return
+	}
+	defer conn.Close(ctx)
+	h.trouble = conn.QueryRow(ctx, "SELECT pg_is_in_recovery()", pgx.QueryExecModeExec).Scan(&h.standby)
+	h.clock, _ = diagnosis.ReadClock(func() (now time.Time, err error) {
+		err = conn.QueryRow(ctx, "SELECT clock_timestamp()", pgx.QueryExecModeExec).Scan(&now)
+		return now, err
+	})
+}
+
+// compare compares the hosts.
+func (p *postgreSQL) compare(all []*pgHost) {
+	const check = "hosts"
+	var primaries, standbys []string
+	var first, last *pgHost
+	for _, h := range all {
+		switch {
+		case h.trouble != nil:
+			p.add(h.Warn(check, "start it, or allow connections to it: it is needed when the primary fails", "no answer: %s", diagnosis.OneLine(h.trouble)))
+			continue
+		case h.standby:
+			standbys = append(standbys, string(h.Place))
+		default:
+			primaries = append(primaries, string(h.Place))
+		}
+		if h.clock.Known && (first == nil || h.clock.Ahead < first.clock.Ahead) {
+			first = h
+		}
+		if h.clock.Known && (last == nil || h.clock.Ahead > last.clock.Ahead) {
+			last = h
+		}
+	}
+	if len(primaries) > 1 {
+		p.add(p.Fail(check, "stop the former primary: both grant", "%s are primaries: a resource may have two holders", strings.Join(primaries, " and ")))
+	} else {
+		p.add(p.OK(check, "%d primary, %d standbys answer", len(primaries), len(standbys)))
+	}
+	if first == last {
+		return
+	}
+	skew := max(0, last.clock.Ahead-first.clock.Ahead-last.clock.Error-first.clock.Error)
+	f := p.OK("clock", "the clocks of the hosts are within %s", diagnosis.Span(skew+last.clock.Error+first.clock.Error))
+	if skew > clockWarn {
+		f = p.Warn("clock", "let all machines set their clocks by NTP, slewing",
+			"the clocks of %s and %s are %s apart: a failover between them ends all leases so much early or late", first.Place, last.Place, diagnosis.Span(skew))
+	}
+	p.add(f.With("skew_ms", diagnosis.Millis(skew)))
+}

@@ -1,0 +1,39 @@
+package doctorstores
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+)
+
+// replication checks which standbys have a grant when it is answered.
+func (p *postgreSQL) replication(ctx context.Context) {
+	const check = "replication"
+	var all, hidden, synchronous, behind int64
+	err := p.row(ctx, `SELECT count(*), count(*) FILTER (WHERE state IS NULL), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')),
+		coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn)), 0)::bigint FROM pg_stat_replication`, &all, &hidden, &synchronous, &behind)
+	if err != nil {
+		p.unasked(check, again, err)
+		return
+	}
+	required, commit := p.settings["synchronous_standby_names"], p.settings["synchronous_commit"]
+	told := func(f diagnosis.Finding) {
+		p.add(f.With("standbys", all).With("synchronous", synchronous).With("bytes_behind", behind))
+	}
+	const loses = "a failover forgets the leases that a standby had not received, and two may hold a resource until the first one's next renewal"
+	switch {
+	case required != "" && (commit == "off" || commit == "local"):
+		told(p.Warn(check, "set synchronous_commit = on or remote_write for the user of the locks",
+			"synchronous_standby_names %q is required, and with synchronous_commit %s commits do not wait for it: %s", required, commit, loses))
+	case required != "" && hidden > 0:
+		told(p.Unknown(check, "grant pg_read_all_stats to the user, to see them", "%d standbys, whose state is hidden; synchronous_standby_names %q", all, required))
+	case required != "" && synchronous == 0:
+		told(p.Fail(check, "bring the standby back, or take it out of synchronous_standby_names", "synchronous_standby_names %q, and none of %d standbys is synchronous: every commit waits", required, all))
+	case required != "":
+		told(p.OK(check, "%d of %d standbys have what is granted (synchronous_standby_names %q, synchronous_commit %s)", synchronous, all, required, commit))
+	case all == 0:
+		told(p.OK(check, "no standby: while it is away no lease is granted"))
+	default:
+		told(p.Warn(check, "set synchronous_standby_names = 'ANY 1 (*)', or fence what the locks protect", "%d standbys, none synchronous, at most %d bytes behind: %s", all, behind, loses))
+	}
+}

@@ -1,0 +1,307 @@
+package doctorstores
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+	"github.com/holdfast-go/holdfast/engine/postgres"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/sqlservers"
+)
+
+var databases atomic.Int32 // made so far
+
+// pgPool connects to a database until the test ends.
+func pgPool(t testing.TB, dsn string, change ...func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	must(t, err)
+	for _, f := range change {
+		f(config)
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func pgExec(t testing.TB, pool *pgxpool.Pool, statements ...string) {
+	t.Helper()
+	for _, sql := range statements {
+		_, err := pool.Exec(context.Background(), sql)
+		must(t, err)
+	}
+}
+
+// pgDatabase makes a database with the table, and with settings of its own.
+func pgDatabase(t testing.TB, s *sqlservers.Server, settings ...string) string {
+	t.Helper()
+	name := fmt.Sprint("doctor", databases.Add(1))
+	admin := pgPool(t, s.DSN(""))
+	pgExec(t, admin, "CREATE DATABASE "+name)
+	must(t, postgres.Migrate(t.Context(), pgPool(t, s.DSN(name))))
+	for _, set := range settings {
+		pgExec(t, admin, "ALTER DATABASE "+name+" SET "+set)
+	}
+	return s.DSN(name)
+}
+
+func examinePostgreSQL(t testing.TB, pool *pgxpool.Pool) report {
+	t.Helper()
+	return PostgreSQL(t.Context(), pool, "here", defaults())
+}
+
+func TestPostgreSQLAsItShouldBe(t *testing.T) {
+	r := examinePostgreSQL(t, pgPool(t, pgDatabase(t, soundPostgreSQL.Get(t))))
+	r.requireSound(t, "reach", "version", "mode", "clock", "durability", "connections", "replication", "isolation",
+		"notifications", "schema", "rights", "bloat", "trial", "ttl")
+	if ms, ok := r.require(t, "notifications", diagnosis.OK, "a NOTIFY arrives: median").Values["notify_median_ms"].(float64); !ok || ms <= 0 {
+		t.Errorf("the time of a notification is %v", ms)
+	}
+}
+
+// One connection is enough, and it is given back.
+func TestPostgreSQLByOneConnection(t *testing.T) {
+	pool := pgPool(t, pgDatabase(t, soundPostgreSQL.Get(t)), func(c *pgxpool.Config) { c.MaxConns = 1 })
+	examinePostgreSQL(t, pool).requireSound(t, "trial")
+	if n := pool.Stat().AcquiredConns(); n != 0 {
+		t.Errorf("%d connections are not given back", n)
+	}
+}
+
+func TestPostgreSQLServerWithBadSettings(t *testing.T) {
+	t.Parallel()
+	s := sqlservers.StartPostgreSQL(t, sqlservers.WithSetting("full_page_writes", "off"), sqlservers.WithSetting("autovacuum", "off"),
+		sqlservers.WithSetting("max_connections", "14")) // and fsync is off
+	r := examinePostgreSQL(t, pgPool(t, pgDatabase(t, s)))
+	r.require(t, "durability", diagnosis.Warn, "^fsync off: a crash of the machine forgets leases")
+	r.require(t, "durability", diagnosis.Warn, "^full_page_writes off")
+	r.require(t, "bloat", diagnosis.Warn, "autovacuum is off")
+	r.require(t, "connections", diagnosis.Warn, `of at most 11 connections are in use \(max_connections\)`)
+	r.requireWorst(t, diagnosis.None)
+}
+
+func TestPostgreSQLDatabaseWithBadSettings(t *testing.T) {
+	r := examinePostgreSQL(t, pgPool(t, pgDatabase(t, soundPostgreSQL.Get(t), "synchronous_commit = off", "statement_timeout = '900ms'", "default_transaction_isolation = 'serializable'")))
+	r.require(t, "durability", diagnosis.Warn, "^synchronous_commit off: a crash of the server forgets")
+	r.require(t, "timeouts", diagnosis.Warn, "statement_timeout is 900ms")
+	r.require(t, "isolation", diagnosis.OK, "serializable by default")
+	r.require(t, "trial", diagnosis.OK, "handed off")
+
+	r = examinePostgreSQL(t, pgPool(t, pgDatabase(t, soundPostgreSQL.Get(t), "default_transaction_read_only = on")))
+	r.require(t, "mode", diagnosis.Fail, "transactions are read-only")
+}
+
+func TestPostgreSQLTable(t *testing.T) {
+	server := soundPostgreSQL.Get(t)
+	pool := pgPool(t, pgDatabase(t, server))
+	check := func(status diagnosis.FindingStatus, pattern string, statements ...string) report {
+		t.Helper()
+		pgExec(t, pool, statements...)
+		r := examinePostgreSQL(t, pool)
+		r.require(t, "schema", status, pattern)
+		return r
+	}
+	check(diagnosis.Warn, "is unlogged", "ALTER TABLE holdfast1_doc SET UNLOGGED")
+	r := check(diagnosis.OK, "is there", "ALTER TABLE holdfast1_doc SET LOGGED", "ALTER TABLE holdfast1_doc RESET (fillfactor)", "ALTER TABLE holdfast1_doc SET (autovacuum_enabled = off)")
+	r.require(t, "bloat", diagnosis.Warn, "no fillfactor of 50")
+	r.require(t, "bloat", diagnosis.Warn, "autovacuum is off")
+	check(diagnosis.Fail, `no unique or exclusion constraint`, "ALTER TABLE holdfast1_doc DROP CONSTRAINT holdfast1_doc_pkey").requireWorst(t, diagnosis.Misconfig)
+	check(diagnosis.Fail, `column "keep_until" does not exist`, "ALTER TABLE holdfast1_doc DROP COLUMN keep_until").requireWorst(t, diagnosis.Misconfig)
+	r = check(diagnosis.Fail, "holdfast1_doc is missing.*; there is holdfast0_doc, of another version", "ALTER TABLE holdfast1_doc RENAME TO holdfast0_doc")
+	if f := r.require(t, "schema", diagnosis.Fail, ""); f.Remedy != "run holdfast migrate, or apply the SQL that it prints" {
+		t.Errorf("the remedy is %q", f.Remedy)
+	}
+	r.requireWorst(t, diagnosis.Misconfig)
+}
+
+func TestPostgreSQLRights(t *testing.T) {
+	server := soundPostgreSQL.Get(t)
+	dsn := pgDatabase(t, server)
+	admin := pgPool(t, dsn)
+	pgExec(t, admin, "CREATE ROLE ann LOGIN", "GRANT SELECT, INSERT ON holdfast1_doc TO ann")
+	ann := pgPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.User = "ann" })
+	r := examinePostgreSQL(t, ann)
+	f := r.require(t, "rights", diagnosis.Fail, "^user ann may not UPDATE, DELETE$")
+	r.requireWorst(t, diagnosis.Denied)
+	pgExec(t, admin, f.Remedy)
+	examinePostgreSQL(t, ann).requireSound(t, "rights", "trial")
+}
+
+func TestPostgreSQLOutOfReach(t *testing.T) {
+	t.Parallel()
+	s := sqlservers.StartPostgreSQL(t)
+	r := examinePostgreSQL(t, pgPool(t, s.DSN(""), func(c *pgxpool.Config) { c.ConnConfig.User = "nobody" }))
+	r.require(t, "reach", diagnosis.Fail, `refused: .*role "nobody" does not exist`)
+	r.requireWorst(t, diagnosis.Denied)
+	r = examinePostgreSQL(t, pgPool(t, s.DSN("nothing")))
+	r.require(t, "reach", diagnosis.Fail, `refused: .*database "nothing" does not exist`)
+	stalls := redistest.WatchStalls(t)
+	begin := time.Now()
+	s.Pause()
+	r = examinePostgreSQL(t, pgPool(t, s.DSN("")))
+	r.require(t, "reach", diagnosis.Fail, "no answer")
+	r.requireWorst(t, diagnosis.Unreachable)
+	stalls.Within(t, begin, 2*reachLimit, "a server that hangs")
+	s.Kill()
+	r = examinePostgreSQL(t, pgPool(t, s.DSN("")))
+	r.require(t, "reach", diagnosis.Fail, "no answer: .*refused")
+	if len(r) != 1 {
+		t.Errorf("more is judged than was seen:\n%s", r)
+	}
+}
+
+func TestPostgreSQLWithStandby(t *testing.T) {
+	t.Parallel()
+	primary := sqlservers.StartPostgreSQL(t)
+	dsn := pgDatabase(t, primary)
+	standby := primary.StartReplica(t)
+	pool := pgPool(t, dsn)
+	redistest.Await(t, 30*time.Second, "a standby", func() bool {
+		var n int
+		must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'").Scan(&n))
+		return n == 1
+	})
+	r := examinePostgreSQL(t, pool)
+	r.require(t, "replication", diagnosis.Warn, "^1 standbys, none synchronous, at most .* bytes behind: a failover forgets")
+
+	r = examinePostgreSQL(t, pgPool(t, standby.DSN("")))
+	r.require(t, "mode", diagnosis.Fail, "this is a standby")
+	r.requireWorst(t, diagnosis.Misconfig)
+
+	both := fmt.Sprintf("postgres://test@%s,%s/%s?sslmode=disable", primary.Addr(), standby.Addr(), pool.Config().ConnConfig.Database)
+	r = examinePostgreSQL(t, pgPool(t, both))
+	r.require(t, "hosts", diagnosis.OK, "^1 primary, 1 standbys answer")
+	r.require(t, "hosts", diagnosis.Warn, "no target_session_attrs")
+	r.require(t, "clock", diagnosis.OK, "the clocks of the hosts are within")
+
+	reload := func(setting string) {
+		t.Helper()
+		pgExec(t, pool, "ALTER SYSTEM SET "+setting, "SELECT pg_reload_conf()")
+	}
+	reload("synchronous_standby_names = '*'")
+	redistest.Await(t, 30*time.Second, "a synchronous standby", func() bool {
+		var n int
+		must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'").Scan(&n))
+		return n == 1
+	})
+	r = examinePostgreSQL(t, pgPool(t, both+"&target_session_attrs=read-write"))
+	r.require(t, "replication", diagnosis.OK, `^1 of 1 standbys have what is granted \(synchronous_standby_names "\*"`)
+	for _, f := range r {
+		if f.Check == "hosts" && f.Status != diagnosis.OK {
+			t.Errorf("%+v", f)
+		}
+	}
+	local := pgPool(t, dsn+"&synchronous_commit=local")
+	examinePostgreSQL(t, local).require(t, "replication", diagnosis.Warn, "with synchronous_commit local commits do not wait")
+
+	standby.Kill()
+	r = examinePostgreSQL(t, pool)
+	r.require(t, "replication", diagnosis.Fail, "none of . standbys is synchronous: every commit waits")
+	r.requireWorst(t, diagnosis.Misconfig)
+	r = examinePostgreSQL(t, pgPool(t, both+"&target_session_attrs=read-write"))
+	if f := r.require(t, "hosts", diagnosis.Warn, "no answer"); f.Node != standby.Addr() {
+		t.Errorf("it is %s that does not answer", f.Node)
+	}
+}
+
+func TestPostgreSQLHostsCompared(t *testing.T) {
+	p := &postgreSQL{}
+	at := func(place string, ahead time.Duration) *pgHost {
+		return &pgHost{Place: diagnosis.Place(place), clock: diagnosis.ClockReading{Known: true, Ahead: ahead}}
+	}
+	p.compare([]*pgHost{at("a:1", 0), at("b:2", 3*time.Second)})
+	r := report(p.findings)
+	r.require(t, "hosts", diagnosis.Fail, "^a:1 and b:2 are primaries")
+	r.require(t, "clock", diagnosis.Warn, "^the clocks of a:1 and b:2 are 3s apart: a failover")
+}
+
+// Behind a pooler in transaction mode no notification arrives, and the process ID is made up.
+func TestPostgreSQLThroughPooler(t *testing.T) {
+	pool := pgPool(t, pgDatabase(t, soundPostgreSQL.Get(t)), func(c *pgxpool.Config) {
+		dial := c.ConnConfig.DialFunc
+		c.ConnConfig.DialFunc = func(ctx context.Context, kind, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, kind, addr)
+			return &pooled{Conn: conn}, err
+		}
+	})
+	r := examinePostgreSQL(t, pool)
+	r.require(t, "notifications", diagnosis.Warn, "does not arrive through the pooler")
+	r.require(t, "trial", diagnosis.Warn, "the wake-up of the next waiter did not come: a hand-off takes up to 1s")
+	r.requireWorst(t, diagnosis.None)
+}
+
+// pooled is a connection as through PgBouncer in transaction mode.
+type pooled struct {
+	net.Conn
+	passed []byte // complete messages, not read yet
+	rest   []byte // the start of a message
+}
+
+// Read passes on whole messages: a type and a length, of which the type does not count.
+func (d *pooled) Read(b []byte) (int, error) {
+	const keyData, notification = 'K', 'A'
+	for len(d.passed) == 0 {
+		chunk := make([]byte, 32<<10)
+		n, err := d.Conn.Read(chunk)
+		if err != nil {
+			return 0, err
+		}
+		d.rest = append(d.rest, chunk[:n]...)
+		for len(d.rest) >= 5 {
+			size := 1 + int(binary.BigEndian.Uint32(d.rest[1:]))
+			if len(d.rest) < size {
+				break
+			}
+			message := d.rest[:size]
+			if message[0] == keyData {
+				binary.BigEndian.PutUint32(message[5:], 7)
+			}
+			if message[0] != notification {
+				d.passed = append(d.passed, message...)
+			}
+			d.rest = d.rest[size:]
+		}
+	}
+	n := copy(b, d.passed)
+	d.passed = d.passed[n:]
+	return n, nil
+}
+
+func TestPostgreSQLBloat(t *testing.T) {
+	for _, c := range []struct {
+		state tableState
+		found string
+	}{
+		{tableState{updates: 5000, hot: 100}, "^100 of 5000 updates were HOT"},
+		{tableState{live: 10, dead: 30_000}, "^30000 dead rows beside 10 live ones"},
+		{tableState{oldest: 2 * time.Hour}, "^a transaction has been open for 2h0m0s"},
+	} {
+		p := &postgreSQL{}
+		c.state.options = []string{"fillfactor=50"}
+		p.checkBloat(c.state)
+		if len(p.findings) != 1 {
+			t.Errorf("%+v: %s", c.state, report(p.findings))
+		}
+		report(p.findings).require(t, "bloat", diagnosis.Warn, c.found)
+	}
+}
+
+func TestPostgreSQLVersion(t *testing.T) {
+	for number, status := range map[string]diagnosis.FindingStatus{"": diagnosis.Unknown, "110022": diagnosis.Fail, "120001": diagnosis.OK, "180004": diagnosis.OK} {
+		p := &postgreSQL{settings: map[string]string{"server_version_num": number}}
+		p.version()
+		report(p.findings).require(t, "version", status, "")
+	}
+	p := &postgreSQL{settings: map[string]string{"server_version_num": "130000", "crdb_version": "CockroachDB CCL v24"}}
+	p.version()
+	report(p.findings).require(t, "version", diagnosis.Warn, "CockroachDB is not among")
+}
