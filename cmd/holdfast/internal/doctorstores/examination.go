@@ -24,10 +24,17 @@ const (
 	longOpen = 5 * time.Minute
 )
 
-// examination is what those of all stores have in common: the findings so far.
-type examination struct {
+// Subject is a store, as it is used for locks.
+type Subject struct {
 	diagnosis.Place
 	diagnosis.Options
+	// Engine returns a new engine on the store, as the locks use it.
+	Engine func() engine.Engine
+}
+
+// examination is what those of all stores have in common: the findings so far.
+type examination struct {
+	Subject
 	worst    time.Duration // the longest round trip that was seen
 	findings []diagnosis.Finding
 }
@@ -95,14 +102,14 @@ func (e *examination) failed() bool {
 
 // try acquires, hands off and releases a lease, unless it is known already that this fails. remedy is for wake-ups
 // that do not come.
-func (e *examination) try(ctx context.Context, remedy string, open func() engine.Engine) {
+func (e *examination) try(ctx context.Context, remedy string) {
 	const check = "trial"
 	if e.failed() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, trialLimit)
 	defer cancel()
-	t, err := trial.Run(ctx, open(), open(), e.Prefix)
+	t, err := trial.Run(ctx, e.Engine(), e.Engine(), e.Prefix)
 	switch {
 	case err == nil:
 		e.worst = max(e.worst, t.Release)

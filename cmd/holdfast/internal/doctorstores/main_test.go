@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
 )
 
@@ -18,13 +19,13 @@ var soundPostgreSQL = sqlservers.Share(sqlservers.LaunchPostgreSQL, sqlservers.W
 func TestMain(m *testing.M) {
 	code := m.Run()
 	soundPostgreSQL.Stop()
-	soundMariaDB.Stop()
+	soundMySQL.Stop()
 	os.Exit(code)
 }
 
-// defaults are the options of most tests.
-func defaults() diagnosis.Options {
-	return diagnosis.Options{Prefix: "holdfast", TTL: 15 * time.Second}
+// subject is a store of most tests, with an engine.
+func subject(open func() engine.Engine) Subject {
+	return Subject{Place: "here", Options: diagnosis.Options{Prefix: "holdfast", TTL: 15 * time.Second}, Engine: open}
 }
 
 // report is what an examination found.

@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
-	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
-	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/mysql"
 )
 
 // mySQL is a server of MySQL or MariaDB, and its answers.
@@ -25,8 +23,8 @@ type mySQL struct {
 }
 
 // MySQL examines the server of a database.
-func MySQL(ctx context.Context, db *sql.DB, place diagnosis.Place, o diagnosis.Options) []diagnosis.Finding {
-	m := &mySQL{examination: examination{Place: place, Options: o}, db: db}
+func MySQL(ctx context.Context, s Subject, db *sql.DB) []diagnosis.Finding {
+	m := &mySQL{examination: examination{Subject: s}, db: db}
 	if !m.reach(ctx, "MySQL or MariaDB", mysqlRefused, db.PingContext) {
 		return m.findings
 	}
@@ -48,7 +46,7 @@ func MySQL(ctx context.Context, db *sql.DB, place diagnosis.Place, o diagnosis.O
 	m.connections()
 	if m.schema(asks) && m.rights(asks) {
 		m.bloat(asks)
-		m.try(ctx, "look at the server's load: messages are rows of holdfast1_wake, which waiters read", func() engine.Engine { return mysql.New(db) })
+		m.try(ctx, "look at the server's load: messages are rows of holdfast1_wake, which waiters read")
 	}
 	m.ttl()
 	return m.findings
@@ -103,7 +101,7 @@ func number(all map[string]string, name string) int64 {
 
 // mysqlCode returns the server's number of an error, or 0.
 func mysqlCode(err error) uint16 {
-	var e *mysqldriver.MySQLError
+	var e *mysql.MySQLError
 	if errors.As(err, &e) {
 		return e.Number
 	}

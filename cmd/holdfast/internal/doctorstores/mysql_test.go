@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/mysql"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
 )
 
-// soundMariaDB is the MariaDB of the tests that do not harm it.
-var soundMariaDB = sqlservers.Share(sqlservers.LaunchMariaDB, sqlservers.WithFsync())
+// soundMySQL is the MariaDB, or MySQL, of the tests that do not harm it.
+var soundMySQL = sqlservers.Share(sqlservers.LaunchMySQL, sqlservers.WithFsync())
 
 func mysqlOpen(t testing.TB, dsn string) *sql.DB {
 	t.Helper()
@@ -44,11 +45,12 @@ func mysqlDatabase(t testing.TB, s *sqlservers.Server) string {
 
 func examineMySQL(t testing.TB, dsn string) report {
 	t.Helper()
-	return MySQL(t.Context(), mysqlOpen(t, dsn), "here", defaults())
+	db := mysqlOpen(t, dsn)
+	return MySQL(t.Context(), subject(func() engine.Engine { return mysql.New(db) }), db)
 }
 
 func TestMySQLAsItShouldBe(t *testing.T) {
-	r := examineMySQL(t, mysqlDatabase(t, soundMariaDB.Get(t)))
+	r := examineMySQL(t, mysqlDatabase(t, soundMySQL.Get(t)))
 	r.requireSound(t, "reach", "version", "mode", "clock", "durability", "replication", "isolation", "connections", "schema", "rights", "bloat", "trial", "ttl")
 	if f := r.require(t, "trial", diagnosis.OK, "handed off in"); f.Values["hand_off_ms"].(float64) <= 0 {
 		t.Errorf("values %v", f.Values)
@@ -57,7 +59,7 @@ func TestMySQLAsItShouldBe(t *testing.T) {
 
 func TestMySQLServerWithBadSettings(t *testing.T) {
 	t.Parallel()
-	s := sqlservers.StartMariaDB(t, sqlservers.WithSetting("log-bin", "log"), sqlservers.WithSetting("sync-binlog", "0"), sqlservers.WithSetting("skip-innodb-doublewrite", "1"),
+	s := sqlservers.StartMySQL(t, sqlservers.WithSetting("log-bin", "log"), sqlservers.WithSetting("sync-binlog", "0"), sqlservers.WithSetting("skip-innodb-doublewrite", "1"),
 		sqlservers.WithSetting("max-allowed-packet", "1M"), sqlservers.WithSetting("wait-timeout", "20"), sqlservers.WithSetting("max-connections", "10"))
 	dsn := mysqlDatabase(t, s)
 	taken := mysqlOpen(t, dsn)
@@ -78,7 +80,7 @@ func TestMySQLServerWithBadSettings(t *testing.T) {
 
 func TestMySQLModes(t *testing.T) {
 	t.Parallel()
-	s := sqlservers.StartMariaDB(t)
+	s := sqlservers.StartMySQL(t)
 	dsn := mysqlDatabase(t, s)
 	r := examineMySQL(t, dsn+"?autocommit=0")
 	r.require(t, "isolation", diagnosis.Fail, "autocommit is off")
@@ -90,7 +92,8 @@ func TestMySQLModes(t *testing.T) {
 }
 
 func TestMySQLTables(t *testing.T) {
-	dsn := mysqlDatabase(t, soundMariaDB.Get(t))
+	t.Parallel()
+	dsn := mysqlDatabase(t, sqlservers.StartMySQL(t, sqlservers.WithFsync())) // MySQL has no Aria
 	db := mysqlOpen(t, dsn)
 	for _, c := range []struct{ statement, found string }{
 		{"ALTER TABLE holdfast1_document ENGINE = Aria", "the table holdfast1_document is kept by Aria"},
@@ -111,7 +114,7 @@ func TestMySQLTables(t *testing.T) {
 }
 
 func TestMySQLRights(t *testing.T) {
-	s := soundMariaDB.Get(t)
+	s := soundMySQL.Get(t)
 	dsn := mysqlDatabase(t, s)
 	admin := mysqlOpen(t, dsn)
 	mysqlExec(t, admin, "CREATE USER ann@'127.0.0.1'", "GRANT SELECT, INSERT ON holdfast1_document TO ann@'127.0.0.1'", "GRANT SELECT, INSERT, DELETE ON holdfast1_wake TO ann@'127.0.0.1'")
@@ -125,7 +128,7 @@ func TestMySQLRights(t *testing.T) {
 
 func TestMySQLOutOfReach(t *testing.T) {
 	t.Parallel()
-	s := sqlservers.StartMariaDB(t)
+	s := sqlservers.StartMySQL(t)
 	r := examineMySQL(t, "nobody@tcp("+s.Addr()+")/mysql")
 	r.require(t, "reach", diagnosis.Fail, "refused: .*Access denied for user 'nobody'")
 	r.requireWorst(t, diagnosis.Denied)
@@ -146,8 +149,8 @@ func TestMySQLOutOfReach(t *testing.T) {
 
 func TestMySQLReplicas(t *testing.T) {
 	t.Parallel()
-	primary := sqlservers.StartMariaDB(t, sqlservers.WithSetting("log-bin", "log"), sqlservers.WithSetting("server-id", "1"), sqlservers.WithSetting("sync-binlog", "1"))
-	replica := sqlservers.StartMariaDB(t, sqlservers.WithSetting("server-id", "2"))
+	primary := sqlservers.StartMySQL(t, sqlservers.WithSetting("log-bin", "log"), sqlservers.WithSetting("server-id", "1"), sqlservers.WithSetting("sync-binlog", "1"))
+	replica := sqlservers.StartMySQL(t, sqlservers.WithSetting("server-id", "2"))
 	dsn := mysqlDatabase(t, primary)
 	_, port, err := net.SplitHostPort(primary.Addr())
 	must(t, err)
@@ -184,7 +187,7 @@ func TestMySQLReplicas(t *testing.T) {
 
 func TestMySQLVersion(t *testing.T) {
 	for version, status := range map[string]diagnosis.FindingStatus{
-		"": diagnosis.Unknown, "10.1.48-MariaDB": diagnosis.Fail, "10.11.19-MariaDB-0+deb12u1": diagnosis.OK, "12.1.2-MariaDB": diagnosis.OK, "5.6.51": diagnosis.Fail, "8.4.3": diagnosis.Warn,
+		"": diagnosis.Unknown, "10.1.48-MariaDB": diagnosis.Fail, "10.11.19-MariaDB-0+deb12u1": diagnosis.OK, "12.1.2-MariaDB": diagnosis.OK, "5.6.51": diagnosis.Fail, "5.7.44": diagnosis.Warn, "8.0.15": diagnosis.OK, "9.1.0": diagnosis.OK,
 	} {
 		m := &mySQL{variables: map[string]string{}}
 		if version != "" {

@@ -10,6 +10,8 @@ import (
 var (
 	oldestMariaDB = [2]int{10, 2}
 	oldestMySQL   = [2]int{5, 7}
+	// testedMySQL is the first version of MySQL that Holdfast is tested on.
+	testedMySQL = [2]int{8, 0}
 )
 
 func (m *mySQL) version() {
@@ -23,14 +25,16 @@ func (m *mySQL) version() {
 	switch {
 	case version == "":
 		m.add(m.Unknown(check, "check that it is MariaDB 10.2 or newer", "the server does not disclose its version"))
-	case n[0] < oldest[0] || n[0] == oldest[0] && n[1] < oldest[1]:
+	case before(n, oldest):
 		m.add(m.Fail(check, "upgrade to MariaDB 10.2 or MySQL 5.7, or newer", "%s %s is too old", name, version).With("version", version))
-	case name == "MySQL":
-		m.add(m.Warn(check, "use MariaDB, or run the conformance suite (engine/enginetest) on it first", "%s %s is not among what Holdfast is tested on", name, version).With("version", version))
+	case name == "MySQL" && before(n, testedMySQL):
+		m.add(m.Warn(check, "use MySQL 8 or MariaDB, or run the conformance suite (engine/enginetest) on it first", "%s %s is not among what Holdfast is tested on", name, version).With("version", version))
 	default:
-		m.add(m.OK(check, "%s", version).With("version", version))
+		m.add(m.OK(check, "%s %s", name, version).With("version", version))
 	}
 }
+
+func before(a, b [2]int) bool { return a[0] < b[0] || a[0] == b[0] && a[1] < b[1] }
 
 // firstNumbers returns the first two numbers of a version, 0 where there are none.
 func firstNumbers(version string) (n [2]int) {

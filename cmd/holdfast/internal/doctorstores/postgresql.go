@@ -11,8 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
-	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/postgres"
 )
 
 // postgreSQL is a server and its answers.
@@ -25,8 +23,8 @@ type postgreSQL struct {
 }
 
 // PostgreSQL examines the server of a pool. It needs one connection of it, and opens a few of its own.
-func PostgreSQL(ctx context.Context, pool *pgxpool.Pool, place diagnosis.Place, o diagnosis.Options) []diagnosis.Finding {
-	p := &postgreSQL{examination: examination{Place: place, Options: o}, pool: pool}
+func PostgreSQL(ctx context.Context, s Subject, pool *pgxpool.Pool) []diagnosis.Finding {
+	p := &postgreSQL{examination: examination{Subject: s}, pool: pool}
 	defer func() {
 		if p.conn != nil {
 			p.conn.Release()
@@ -56,7 +54,7 @@ func PostgreSQL(ctx context.Context, pool *pgxpool.Pool, place diagnosis.Place, 
 	p.notifications(asks)
 	if p.schema(asks) && p.rights(asks) {
 		p.bloat(asks)
-		p.try(ctx, "see the finding about notifications", func() engine.Engine { return postgres.New(pool) })
+		p.try(ctx, "see the finding about notifications")
 	}
 	p.ttl()
 	return p.findings

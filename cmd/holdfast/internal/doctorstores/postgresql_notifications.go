@@ -72,7 +72,7 @@ func (p *postgreSQL) deaf(pooled bool) {
 	if pooled {
 		what = "a NOTIFY does not arrive through the pooler, as PgBouncer in transaction mode"
 	}
-	p.add(p.Warn("notifications", "connect to the server itself, or by a pool in session mode; if it has to be so, use postgres.WithoutListen",
+	p.add(p.Warn("notifications", "connect to the server itself, or in session mode; in Go, postgres.WithListenPool leads past the pooler",
 		"%s: waiters look each second, and a hand-off takes as long", what).With("pooler", pooled))
 }
 

@@ -2,9 +2,7 @@ package doctorstores
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/postgres"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
@@ -56,7 +55,7 @@ func pgDatabase(t testing.TB, s *sqlservers.Server, settings ...string) string {
 
 func examinePostgreSQL(t testing.TB, pool *pgxpool.Pool) report {
 	t.Helper()
-	return PostgreSQL(t.Context(), pool, "here", defaults())
+	return PostgreSQL(t.Context(), subject(func() engine.Engine { return postgres.New(pool) }), pool)
 }
 
 func TestPostgreSQLAsItShouldBe(t *testing.T) {
@@ -224,56 +223,27 @@ func TestPostgreSQLHostsCompared(t *testing.T) {
 	r.require(t, "clock", diagnosis.Warn, "^the clocks of a:1 and b:2 are 3s apart: a failover")
 }
 
-// Behind a pooler in transaction mode no notification arrives, and the process ID is made up.
-func TestPostgreSQLThroughPooler(t *testing.T) {
-	pool := pgPool(t, pgDatabase(t, soundPostgreSQL.Get(t)), func(c *pgxpool.Config) {
-		dial := c.ConnConfig.DialFunc
-		c.ConnConfig.DialFunc = func(ctx context.Context, kind, addr string) (net.Conn, error) {
-			conn, err := dial(ctx, kind, addr)
-			return &pooled{Conn: conn}, err
-		}
-	})
-	r := examinePostgreSQL(t, pool)
-	r.require(t, "notifications", diagnosis.Warn, "does not arrive through the pooler")
+func TestPostgreSQLThroughPgBouncer(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartPostgreSQL(t, sqlservers.WithFsync())
+	dsn := pgDatabase(t, server)
+	through := func(mode string) report {
+		t.Helper()
+		config, err := pgxpool.ParseConfig(dsn)
+		must(t, err)
+		pooler := server.StartPgBouncer(t, mode)
+		return examinePostgreSQL(t, pgPool(t, pooler.DSN(config.ConnConfig.Database)))
+	}
+	r := through("transaction")
+	f := r.require(t, "notifications", diagnosis.Warn, "does not arrive through the pooler")
+	if f.Values["pooler"] != true {
+		t.Errorf("values %v", f.Values)
+	}
 	r.require(t, "trial", diagnosis.Warn, "the wake-up of the next waiter did not come: a hand-off takes up to 1s")
 	r.requireWorst(t, diagnosis.None)
-}
-
-// pooled is a connection as through PgBouncer in transaction mode.
-type pooled struct {
-	net.Conn
-	passed []byte // complete messages, not read yet
-	rest   []byte // the start of a message
-}
-
-// Read passes on whole messages: a type and a length, of which the type does not count.
-func (d *pooled) Read(b []byte) (int, error) {
-	const keyData, notification = 'K', 'A'
-	for len(d.passed) == 0 {
-		chunk := make([]byte, 32<<10)
-		n, err := d.Conn.Read(chunk)
-		if err != nil {
-			return 0, err
-		}
-		d.rest = append(d.rest, chunk[:n]...)
-		for len(d.rest) >= 5 {
-			size := 1 + int(binary.BigEndian.Uint32(d.rest[1:]))
-			if len(d.rest) < size {
-				break
-			}
-			message := d.rest[:size]
-			if message[0] == keyData {
-				binary.BigEndian.PutUint32(message[5:], 7)
-			}
-			if message[0] != notification {
-				d.passed = append(d.passed, message...)
-			}
-			d.rest = d.rest[size:]
-		}
-	}
-	n := copy(b, d.passed)
-	d.passed = d.passed[n:]
-	return n, nil
+	r = through("session")
+	r.require(t, "notifications", diagnosis.OK, "a NOTIFY arrives, through a pooler")
+	r.require(t, "trial", diagnosis.OK, "handed off")
 }
 
 func TestPostgreSQLBloat(t *testing.T) {
