@@ -47,7 +47,7 @@ func mayImport() map[string][]string {
 		"fence/sqltest":             {},
 		"cmd":                       {"", "engine", "engine/goredis", "engine/memory", "engine/quorum", "fence"},
 		// The other stores, with their drivers; the command links no more than Redis's.
-		"cmd/holdfast/internal/stores": {"", "cmd/holdfast/internal/store", "engine", "engine/etcd", "engine/mysql", "engine/postgres", "engine/sqlite", "engine/zookeeper"},
+		"cmd/holdfast/internal/stores": {"", "cmd/holdfast/internal/diagnosis", "cmd/holdfast/internal/doctorstores", "cmd/holdfast/internal/store", "engine", "engine/etcd", "engine/mysql", "engine/postgres", "engine/sqlite", "engine/zookeeper"},
 		"cmd/holdfast/holdfast-stores": {"cmd/holdfast/internal/command", "cmd/holdfast/internal/stores"},
 		"otelholdfast":                 {""},
 		"examples":                     {"", "engine/goredis", "fence", "internal/redistest"},

@@ -48,12 +48,9 @@ func Examine(ctx context.Context, st *store.Store, o diagnosis.Options) *diagnos
 	for _, found := range others {
 		r.Add(found...)
 	}
-	if len(sites) == 0 {
-		return r
-	}
-	if len(sites) > 1 {
-		r.Add(quorum(sites, o)...)
-		soften(r, sites)
+	if a := attend(sites, others); a.nodes > 1 {
+		r.Add(quorum(a, sites, o)...)
+		a.soften(r)
 	}
 	r.Add(clocks(sites)...)
 	r.Add(lifetime(sites, o)...)

@@ -9,9 +9,41 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
+// attendance is how many nodes take part, and how many refuse the user.
+type attendance struct{ nodes, up, refused int }
+
+// attend counts the nodes: sites, and others by what was found about each.
+func attend(sites []*site, others [][]diagnosis.Finding) attendance {
+	a := attendance{nodes: len(sites)}
+	for _, st := range sites {
+		switch {
+		case st.up():
+			a.up++
+		case st.refused():
+			a.refused++
+		}
+	}
+	for _, found := range others {
+		if len(found) == 0 {
+			continue // a site
+		}
+		a.nodes++
+		switch (&diagnosis.Report{Findings: found}).Worst() {
+		case diagnosis.None:
+			a.up++
+		case diagnosis.Denied:
+			a.refused++
+		}
+	}
+	return a
+}
+
+// majority returns how many nodes are needed.
+func (a attendance) majority() int { return a.nodes/2 + 1 }
+
 // quorum checks the nodes of a quorum together.
-func quorum(sites []*site, o diagnosis.Options) []diagnosis.Finding {
-	out := checkMajority(sites)
+func quorum(a attendance, sites []*site, o diagnosis.Options) []diagnosis.Finding {
+	out := a.check()
 	out = append(out, checkIndependence(sites)...)
 	for _, st := range sites {
 		for _, s := range st.masters() {
@@ -30,19 +62,10 @@ func (s *site) refused() bool {
 		slices.ContainsFunc(s.sentinels, func(g *sentinel) bool { return refusedBy(g.trouble) })
 }
 
-func checkMajority(sites []*site) []diagnosis.Finding {
+// check checks that a majority takes part.
+func (a attendance) check() []diagnosis.Finding {
 	const check = "quorum"
-	up, refused := 0, 0
-	for _, st := range sites {
-		switch {
-		case st.up():
-			up++
-		case st.refused():
-			refused++
-		}
-	}
-	n := len(sites)
-	need := n/2 + 1
+	n, up, refused, need := a.nodes, a.up, a.refused, a.majority()
 	told := func(f diagnosis.Finding) diagnosis.Finding {
 		return f.With("nodes", n).With("reached", up).With("majority", need)
 	}
@@ -164,14 +187,8 @@ func (s *server) checkRestart(o diagnosis.Options) []diagnosis.Finding {
 }
 
 // soften turns failures that a quorum tolerates into warnings.
-func soften(r *diagnosis.Report, sites []*site) {
-	up := 0
-	for _, st := range sites {
-		if st.up() {
-			up++
-		}
-	}
-	if up < len(sites)/2+1 {
+func (a attendance) soften(r *diagnosis.Report) {
+	if a.up < a.majority() {
 		return
 	}
 	for i, f := range r.Findings {

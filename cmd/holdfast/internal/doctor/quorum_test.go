@@ -129,3 +129,33 @@ func TestClocksApart(t *testing.T) {
 		require(t, examine(t, defaults(), three...), "clock", c.want, c.text)
 	}
 }
+
+func TestMajorityOfDifferentStores(t *testing.T) {
+	one := diagnosis.Place("db:5432")
+	well := []diagnosis.Finding{one.OK("reach", "PostgreSQL"), one.Warn("durability", "mend", "fsync off")}
+	away := []diagnosis.Finding{one.Fail("reach", "start it", "no answer").As(diagnosis.Unreachable)}
+	weak := []diagnosis.Finding{one.Fail("rights", "GRANT", "may not").As(diagnosis.Denied)}
+	for _, c := range []struct {
+		others [][]diagnosis.Finding
+		want   attendance
+		status diagnosis.FindingStatus
+		worst  diagnosis.Fault // after soften
+	}{
+		{[][]diagnosis.Finding{well, well, well}, attendance{3, 3, 0}, diagnosis.OK, diagnosis.None},
+		{[][]diagnosis.Finding{well, away, well}, attendance{3, 2, 0}, diagnosis.Warn, diagnosis.None},
+		{[][]diagnosis.Finding{well, away, away}, attendance{3, 1, 0}, diagnosis.Fail, diagnosis.Unreachable},
+		{[][]diagnosis.Finding{well, weak, weak}, attendance{3, 1, 2}, diagnosis.Fail, diagnosis.Denied},
+	} {
+		a := attend(nil, c.others)
+		if a != c.want {
+			t.Errorf("%+v, want %+v", a, c.want)
+		}
+		r := &diagnosis.Report{Findings: a.check()}
+		require(t, r, "quorum", c.status, "")
+		for _, found := range c.others {
+			r.Add(found...)
+		}
+		a.soften(r)
+		requireWorst(t, r, c.worst)
+	}
+}

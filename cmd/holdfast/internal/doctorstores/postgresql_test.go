@@ -67,12 +67,12 @@ func TestPostgreSQLAsItShouldBe(t *testing.T) {
 	}
 }
 
-// One connection is enough, and it is given back.
+// One connection is enough, and it returns to the pool.
 func TestPostgreSQLByOneConnection(t *testing.T) {
 	pool := pgPool(t, pgDatabase(t, soundPostgreSQL.Get(t)), func(c *pgxpool.Config) { c.MaxConns = 1 })
 	examinePostgreSQL(t, pool).requireSound(t, "trial")
 	if n := pool.Stat().AcquiredConns(); n != 0 {
-		t.Errorf("%d connections are not given back", n)
+		t.Errorf("%d connections stay in use", n)
 	}
 }
 

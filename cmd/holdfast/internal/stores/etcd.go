@@ -20,6 +20,7 @@ type etcdNode struct {
 	client    *clientv3.Client
 	hosts     []string
 	namespace []etcd.Option
+	secure    *tls.Config // nil: without TLS
 }
 
 // openEtcd opens etcd://[user:password@]host:port,…. Parameters are tls=true and namespace=TEXT.
@@ -58,6 +59,7 @@ func openEtcd(text string, t store.TLS) (store.Node, error) {
 	if err := t.Apply(c.TLS, "omit tls=false"); err != nil {
 		return nil, err
 	}
+	n.secure = c.TLS
 	password, _ := u.User.Password()
 	if u.User != nil {
 		// With a user, New would connect, and fail while etcd is away. With a token it does not;

@@ -19,6 +19,7 @@ import (
 type zookeeperNode struct {
 	conn    *zk.Conn
 	hosts   []string
+	root    string
 	options []zookeeper.Option
 	trouble *atomic.Pointer[string] // why the last attempt to connect failed
 }
@@ -40,8 +41,9 @@ func openZooKeeper(text string, t store.TLS) (store.Node, error) {
 	if err := noMore(u.Query(), "ZooKeeper"); err != nil {
 		return nil, err
 	}
-	n := &zookeeperNode{hosts: withPort(hosts, "2181"), trouble: new(atomic.Pointer[string])}
+	n := &zookeeperNode{hosts: withPort(hosts, "2181"), root: "/holdfast", trouble: new(atomic.Pointer[string])}
 	if root := strings.TrimRight(u.Path, "/"); root != "" {
+		n.root = root
 		n.options = append(n.options, zookeeper.WithRoot(root))
 	}
 	n.conn, _, err = zk.Connect(n.hosts, session, zk.WithDialer(n.dial), zk.WithLogger(silent{}))
