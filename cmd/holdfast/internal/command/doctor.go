@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// doctorCmd is `holdfast doctor`. The checks are package internal/doctor.
+// doctorCmd is `holdfast doctor`. The checks are package internal/doctor, and of other stores than Redis
+// package internal/doctorstores.
 type doctorCmd struct {
 	URL []text `arg:"" optional:"" help:"Stores, as in --redis; several are a quorum. Default: --store or HOLDFAST_STORE."`
 
@@ -28,9 +29,13 @@ responds; version, eviction, memory, persistence, replicas, cluster, Sentinels; 
 that Holdfast needs on --prefix; clocks, pauses, and the shortest sensible TTL. For a quorum also: whether a
 majority responds, whether the nodes are independent, and what a restart forgets.
 
-It changes nothing, with one exception: if the server cannot report a user's rights (ACL DRYRUN, Redis 7), doctor
-tries them on a resource with a random name, which expires within two minutes. What a server does not disclose,
-such as the configuration of managed services, is UNKNOWN and not a failure.
+PostgreSQL, MySQL, SQLite, etcd, ZooKeeper: version, clock, what a crash and a failover forget (fsync, standbys,
+members), schema, rights, wake-ups, dead rows and space, limits; and how long a lease takes to be acquired, handed
+off and released.
+
+It changes nothing, with one exception: where rights cannot be queried (Redis before 7, all other stores), it acquires and
+releases leases of random names, which expire: on Redis within two minutes, elsewhere within ten. What a server does
+not disclose, such as the configuration of managed services, is UNKNOWN and not a failure.
 
 Exit codes:
 	  0  nothing failed        69  a server that is needed does not respond
@@ -40,6 +45,7 @@ Examples:
 	holdfast doctor
 	holdfast doctor redis://10.0.0.1 redis://10.0.0.2 redis://10.0.0.3
 	holdfast doctor --strict --ttl 60s redis+sentinel://10.0.0.1,10.0.0.2,10.0.0.3/main
+	holdfast --store postgres://app@db/app doctor
 	holdfast doctor --json | jq '.findings[] | select(.status == "FAIL")'`
 }
 
