@@ -64,5 +64,20 @@ func documents() []Mutant {
 			Checks:  exclusion,
 			Patches: []Patch{{" && len(d.state.Holders)+len(d.state.Waiters) == 0", ""}},
 		},
+		{
+			Name: "a witness that is not there proves something without its note", File: folder + "witness.go", World: virtual.Documents, Checks: exclusion,
+			Patches: []Patch{
+				{"if s.note.witness != \"\" && s.age < min(s.ttl, s.note.proves) && ", "if s.age < s.ttl && "},
+				{"Add(-translate.Duration(d.notes[i].proves))", "Add(-translate.Duration(h.Deadline))"},
+			},
+		},
+		{
+			Name: "a renewed lease keeps its witness", File: folder + "draft.go", World: virtual.Documents, Checks: exclusion,
+			Patches: []Patch{{"h.Deadline-now, max(was.stamps[b]+1, uint64(now))\n", "h.Deadline-now, max(was.stamps[b]+1, uint64(now))\n			is.notes[i] = was.notes[b]\n"}},
+		},
+		{
+			Name: "processes that only try leave no witness", File: folder + "witness.go", World: virtual.Documents, Checks: []string{"deadlock"},
+			Patches: []Patch{{"	if len(op.left) == 0 {\n", "	if len(op.left) >= 0 {\n"}},
+		},
 	}
 }

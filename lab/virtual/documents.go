@@ -23,7 +23,7 @@ func newDocuments(rate float64, timed bool) *node {
 	n := newNode(rate)
 	n.timed, n.began = timed, time.Now()
 	memory := castest.NewMemory()
-	n.documents = memory
+	n.documents = castest.Witnessing{Memory: memory, Clock: n.clock}
 	if timed {
 		n.documents = &castest.Timed{Memory: memory, Clock: n.clock}
 	}
@@ -46,12 +46,15 @@ type documentLink struct{ l *link }
 // timedLink implements cas.TimedStore over a link.
 type timedLink struct{ documentLink }
 
+// witnessLink implements cas.WitnessStore over a link.
+type witnessLink struct{ documentLink }
+
 // overDocuments returns an engine on the documents at the other end of the link.
 func (l *link) overDocuments() engine.Engine {
 	if l.n.timed {
 		return cas.New(timedLink{documentLink{l}}, readTimeout)
 	}
-	return cas.New(documentLink{l}, readTimeout)
+	return cas.New(witnessLink{documentLink{l}}, readTimeout)
 }
 
 // Read implements cas.DocumentStore.
@@ -69,6 +72,22 @@ func (d documentLink) Swap(ctx context.Context, changes []cas.Change) ([]cas.Out
 // Now implements cas.TimedStore.
 func (t timedLink) Now(ctx context.Context) (time.Time, error) {
 	return request(ctx, t.l, func(context.Context, engine.Engine) (time.Time, error) { return t.l.n.clock(), nil })
+}
+
+// Witness implements cas.WitnessStore.
+func (w witnessLink) Witness(ctx context.Context, prefix string, d time.Duration) (name string, lasts time.Duration, err error) {
+	name, err = request(ctx, w.l, func(ctx context.Context, _ engine.Engine) (string, error) {
+		name, _, err := w.l.n.documents.(cas.WitnessStore).Witness(ctx, prefix, d)
+		return name, err
+	})
+	return name, d, err
+}
+
+// Vanished implements cas.WitnessStore.
+func (w witnessLink) Vanished(ctx context.Context, prefix string, names []string) ([]bool, error) {
+	return request(ctx, w.l, func(ctx context.Context, _ engine.Engine) ([]bool, error) {
+		return w.l.n.documents.(cas.WitnessStore).Vanished(ctx, prefix, names)
+	})
 }
 
 // Keys implements cas.DocumentStore. The lab does not list through links.

@@ -119,7 +119,7 @@ func (w *simulation) strict(ops []history.Op) []history.Op {
 
 func (w *simulation) freeFor() time.Duration {
 	d := freeFor
-	if w.has(Crash) {
+	if w.has(Crash) || w.has(Visits) {
 		d += longestTTL
 	}
 	if w.has(Jump) { // a clock that is set back prolongs leases

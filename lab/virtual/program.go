@@ -38,18 +38,21 @@ type Action string
 // after For.
 const (
 	Round Action = "round"
-	Pause Action = "pause" // the process is paused
-	Crash Action = "crash" // the process dies; after For another one replaces it
-	Cut   Action = "cut"   // link: connections are refused, and open ones break
-	Hang  Action = "hang"  // link: requests are lost
-	Deaf  Action = "deaf"  // link: requests arrive, answers and wake-ups do not
-	Mute  Action = "mute"  // link: wake-ups are lost
-	Slow  Action = "slow"  // link: requests, answers and wake-ups are delayed
-	Twice Action = "twice" // link: requests arrive twice
-	Down  Action = "down"  // the store is unreachable, and returns with its data
-	Wipe  Action = "wipe"  // the store is unreachable, and returns without its data
-	Break Action = "break" // an operator ends a wait, or breaks a lease, by force or not
-	Jump  Action = "jump"  // the clock of a store on miniredis is set, by Delay; forward or back
+	// Visits are processes that live for one try each, one a second during For. If Delay is not 0, each is killed after
+	// it unless it has ended.
+	Visits Action = "visits"
+	Pause  Action = "pause" // the process is paused
+	Crash  Action = "crash" // the process dies; after For another one replaces it
+	Cut    Action = "cut"   // link: connections are refused, and open ones break
+	Hang   Action = "hang"  // link: requests are lost
+	Deaf   Action = "deaf"  // link: requests arrive, answers and wake-ups do not
+	Mute   Action = "mute"  // link: wake-ups are lost
+	Slow   Action = "slow"  // link: requests, answers and wake-ups are delayed
+	Twice  Action = "twice" // link: requests arrive twice
+	Down   Action = "down"  // the store is unreachable, and returns with its data
+	Wipe   Action = "wipe"  // the store is unreachable, and returns without its data
+	Break  Action = "break" // an operator ends a wait, or breaks a lease, by force or not
+	Jump   Action = "jump"  // the clock of a store on miniredis is set, by Delay; forward or back
 )
 
 // Step is one step of a program. It starts its work or fault, and the next step begins
@@ -72,6 +75,9 @@ type Step struct {
 	Hold   time.Duration `json:"hold,omitempty"`
 	Way    Way           `json:"way,omitempty"`
 }
+
+// works reports whether the step is work, not a fault.
+func (s Step) works() bool { return s.Do == Round || s.Do == Visits }
 
 // Lock is the primitive of a round and the work that is done under it.
 type Lock string
@@ -127,6 +133,11 @@ func Draw(seed uint64, world World) Program {
 	}
 	for range 4 + d.IntN(28) {
 		p.Steps = append(p.Steps, d.step(p, prof))
+	}
+	if world == Documents && d.IntN(2) == 0 {
+		for range 1 + d.IntN(4) {
+			p.Steps = slices.Insert(p.Steps, d.IntN(len(p.Steps)+1), d.visits(prof))
+		}
 	}
 	return p
 }
@@ -189,6 +200,22 @@ func (d drawer) withJumps(m profile) profile {
 	return m
 }
 
+func (d drawer) ttl() time.Duration {
+	return drawn(d, 300*time.Millisecond, time.Second, 2*time.Second, 5*time.Second, longestTTL)
+}
+
+// visits draws visits of a resource, but not of one that is a candidacy or whose work is done once a slot.
+func (d drawer) visits(m profile) Step {
+	s := Step{Do: Visits, Lock: Counter, Weight: 1 + d.IntN(3), TTL: d.ttl(), Wait: 5 * time.Second, Way: Try}
+	if l := drawn(d, m.locks...); l != Job && l != Retry && l != Election {
+		s.Lock = l
+	}
+	s.Name = fmt.Sprint(s.Lock, d.IntN(2))
+	s.For, s.Hold = d.upTo(20*time.Second), drawn(d, 0, d.upTo(50*time.Millisecond), d.upTo(3*time.Second))
+	s.Delay, s.Sleep = drawn(d, 0, 0, d.upTo(5*time.Millisecond), d.upTo(3*time.Second)), d.upTo(3*time.Second)
+	return s
+}
+
 func (d drawer) step(p Program, m profile) Step {
 	s := Step{
 		Process: d.IntN(p.Processes),
@@ -213,7 +240,7 @@ func (d drawer) step(p Program, m profile) Step {
 	s.Lock = drawn(d, m.locks...)
 	s.Name = fmt.Sprint(s.Lock, d.IntN(2))
 	s.Weight = 1 + d.IntN(3)
-	s.TTL = drawn(d, 300*time.Millisecond, time.Second, 2*time.Second, 5*time.Second, longestTTL)
+	s.TTL = d.ttl()
 	s.Wait = d.upTo(8 * time.Second)
 	s.Hold = drawn(d, 0, 0, d.upTo(5*time.Millisecond), d.upTo(300*time.Millisecond), d.upTo(3*time.Second), d.upTo(longestTTL))
 	s.Way = drawn(d, m.ways...)

@@ -210,6 +210,10 @@ func (w *simulation) run() (end runEnd) {
 	}
 	w.faults.Wait()
 	end.healed = w.rec.Now()
+	if w.has(Visits) {
+		w.rounds.Wait()
+		w.recheckByVisits()
+	}
 	if w.p.Seed%2 == 0 && !w.has(Jump) { // a clock that is set back prolongs withdrawn requests
 		w.rounds.Wait()
 		<-time.After(w.p.World.cleanupTime())
@@ -243,12 +247,14 @@ type runEnd struct{ healed, settled time.Duration }
 // do starts the work or the fault of a step.
 func (w *simulation) do(s Step) {
 	p := w.at(s.Process)
-	if s.Do == Round {
+	if s.works() {
 		if !slices.Contains(w.names, s.Name) {
 			w.names = append(w.names, s.Name)
 		}
 		w.rounds.Go(func() {
-			if err := w.round(p, s); err != nil && !passing(err) {
+			if s.Do == Visits {
+				w.visits(s)
+			} else if err := w.round(p, s); err != nil && !passing(err) {
 				w.violated("errors", s.Name, "%s got: %v", p.name, err)
 			}
 		})
@@ -397,7 +403,7 @@ func (w *simulation) recheck(way Way) {
 func (w *simulation) lastRounds() []Step {
 	var out []Step
 	for _, name := range w.names {
-		i := slices.IndexFunc(w.p.Steps, func(s Step) bool { return s.Do == Round && s.Name == name })
+		i := slices.IndexFunc(w.p.Steps, func(s Step) bool { return s.works() && s.Name == name })
 		out = append(out, w.p.Steps[i])
 	}
 	return out
