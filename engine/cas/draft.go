@@ -32,7 +32,9 @@ type draft struct {
 // draft applies operations to the document of a resource as it was last seen. The results
 // are in the operations.
 func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
-	e.believe(w, ops)
+	if slices.ContainsFunc(ops, func(op *operation) bool { return op.joins }) {
+		w.seen.Store(e.believe(w.key.Prefix, w.parsed, w.seen.Load()))
+	}
 	at, err := e.instant(context.Background())
 	if err != nil {
 		return nil, err

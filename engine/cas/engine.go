@@ -85,10 +85,13 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	e.polls.begin(op.line)
 	defer e.polls.end(op.line)
-	if err := e.do(ctx, r.Resource, op); err != nil {
+	err := e.do(ctx, r.Resource, op)
+	if err == nil || errors.Is(err, engine.ErrMismatch) {
+		e.leave(ctx, r.Resource, op)
+	}
+	if err != nil {
 		return engine.Answer{}, err
 	}
-	e.leave(ctx, r.Resource, op)
 	if op.waiting() {
 		e.waits(r.Resource.Prefix, op.line, op.answer.Position)
 		e.beat(ctx, Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(op.line)})
@@ -131,7 +134,7 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 // Release implements engine.Engine.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	e.waits(r.Resource.Prefix, r.ID, -1)
-	op := &operation{id: r.ID, urgent: true, leaves: r.Withdraw, apply: func(q *queue.Queue, at instant) queue.Answer {
+	op := &operation{id: r.ID, urgent: true, leaves: r.Token == 0, apply: func(q *queue.Queue, at instant) queue.Answer {
 		return q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), at.now)
 	}}
 	if err := e.do(ctx, r.Resource, op); err != nil {

@@ -19,7 +19,7 @@ type operation struct {
 	broken  string         // the ID that an operator breaks
 	unmarks bool           // an operator breaks the mark
 	joins   bool           // it acquires, so it depends on whether the holders are dead
-	leaves  bool           // it withdraws a waiter
+	leaves  bool           // it is of a waiter that does not wait any more
 	witness *witness       // to note in the document
 	urgent  bool           // others may wait for it, so it is not put off after a conflict
 	apply   func(q *queue.Queue, at instant) queue.Answer
@@ -98,9 +98,15 @@ func (op *operation) waiting() bool {
 	return op.answer.Status == queue.Queued || op.answer.Status == queue.Busy && op.line != ""
 }
 
-// over reports whether the party does not look at the resource any more, although others hold it.
+// over reports whether the party does not look at the resource any more, although others may hold it.
 func (op *operation) over() bool {
-	return op.leaves || op.joins && op.answer.Status == queue.Busy && op.line == ""
+	switch op.answer.Status {
+	case queue.Mismatch:
+		return op.joins
+	case queue.Busy:
+		return op.line == ""
+	}
+	return op.leaves
 }
 
 // amend corrects the answer to a break that had an effect before its outcome was lost.

@@ -33,55 +33,44 @@ type sighted struct {
 	note  note
 }
 
-// believe makes the leases as old as their vanished witnesses prove. If the store does not say, they are not
-// older than they seem.
-func (e *Engine) believe(w *writer, ops []*operation) {
-	if e.witnesses == nil || w.parsed == nil || !slices.ContainsFunc(ops, func(op *operation) bool { return op.joins }) {
-		return
-	}
+// believe returns the sightings of the leases of a document, which are as old as their vanished witnesses prove. If the
+// store does not say, they are as old as they seem. d and s may be nil.
+func (e *Engine) believe(prefix string, d *document, s *sightings) *sightings {
 	var names []string
-	for _, s := range w.sighted() {
-		if s.note.witness != "" && s.age < min(s.ttl, s.note.proves) && !slices.Contains(names, s.note.witness) {
-			names = append(names, s.note.witness)
+	for _, l := range d.sighted(s) {
+		if l.note.witness != "" && l.age < min(l.ttl, l.note.proves) && !slices.Contains(names, l.note.witness) {
+			names = append(names, l.note.witness)
 		}
 	}
-	if len(names) == 0 {
-		return
+	if e.witnesses == nil || len(names) == 0 {
+		return s
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
 	defer cancel()
-	over, err := e.witnesses.Vanished(ctx, w.key.Prefix, names)
+	vanished, err := e.witnesses.Vanished(ctx, prefix, names)
 	if err != nil {
-		return
+		return s
 	}
-	vanished := make(map[string]bool)
-	for i, name := range names {
-		vanished[name] = over[i]
-	}
-	w.seen.Store(w.seen.Load().proven(w.parsed, vanished))
-}
-
-// proven returns the sightings after some witnesses of the document's leases have vanished.
-func (s *sightings) proven(d *document, vanished map[string]bool) *sightings {
 	next := &sightings{leases: maps.Clone(s.leases), waiters: s.waiters}
 	for i, h := range d.state.Holders {
-		is, ok := s.lease(h.ID, d.stamps[i])
-		if at := time.Now().Add(-translate.Duration(d.notes[i].proves)); ok && vanished[d.notes[i].witness] && at.Before(is.at) {
+		is, known := s.lease(h.ID, d.stamps[i])
+		at := time.Now().Add(-translate.Duration(d.notes[i].proves))
+		if n := slices.Index(names, d.notes[i].witness); known && n >= 0 && vanished[n] && at.Before(is.at) {
 			next.leases[h.ID] = sighting{stamp: is.stamp, at: at}
 		}
 	}
 	return next
 }
 
-// sighted returns the leases of the latest document.
-func (w *writer) sighted() []sighted {
-	if w.parsed == nil {
+// sighted returns the leases of a document that have stamps.
+func (d *document) sighted(s *sightings) []sighted {
+	if d == nil {
 		return nil
 	}
-	all, seen := make([]sighted, 0, len(w.parsed.stamps)), w.seen.Load()
-	for i, stamp := range w.parsed.stamps {
-		h := w.parsed.state.Holders[i]
-		all = append(all, sighted{id: h.ID, stamp: stamp, ttl: h.Deadline, age: seen.age(h.ID, stamp), note: w.parsed.notes[i]})
+	all := make([]sighted, 0, len(d.stamps))
+	for i, stamp := range d.stamps {
+		h := d.state.Holders[i]
+		all = append(all, sighted{id: h.ID, stamp: stamp, ttl: h.Deadline, age: s.age(h.ID, stamp), note: d.notes[i]})
 	}
 	return all
 }
@@ -89,7 +78,7 @@ func (w *writer) sighted() []sighted {
 // left returns leases that need a witness: that with the lowest stamp and those with the same TTL. A process that
 // has known the resource for longer than that TTL needs none: if it tries again, it sees a dead holder's lease end.
 func (w *writer) left() []sighted {
-	all := slices.DeleteFunc(w.sighted(), func(s sighted) bool {
+	all := slices.DeleteFunc(w.parsed.sighted(w.seen.Load()), func(s sighted) bool {
 		watched := s.note.witness != "" && s.age < s.note.proves
 		return watched || s.age >= s.ttl || time.Since(w.since) > translate.Duration(s.ttl)
 	})

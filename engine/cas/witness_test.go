@@ -165,6 +165,48 @@ func (h *hookedWitnesses) Swap(ctx context.Context, changes []cas.Change) ([]cas
 	return h.swap(ctx, changes)
 }
 
+// A try as another kind is refused for another reason than that the resource is busy, and finds a dead holder too.
+func TestTriesOfAnotherKindFindADeadHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		s := newCounted()
+		newcomer(t, s, request("dead.1", ttl, false))
+		r, began := request("", ttl, false), time.Now()
+		r.Kind, r.Capacity = engine.KindSemaphore, 2
+		for i := 0; ; i++ {
+			r.ID = fmt.Sprintf("try%d.1", i)
+			a, err := cas.New(s, 0).Acquire(t.Context(), r)
+			if err == nil && a.Status == engine.Granted {
+				break
+			}
+			if !errors.Is(err, engine.ErrMismatch) || time.Since(began) > time.Hour {
+				t.Fatalf("after %v: %v, %v", time.Since(began), a.Status, err)
+			}
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(began); took < ttl || took > ttl+time.Second {
+			t.Errorf("granted after %v, with a TTL of %v", took, ttl)
+		}
+	})
+}
+
+// An observer that looks once sees that a lease is over if its witness has vanished.
+func TestSnapshotBelievesAWitness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		s, r := newCounted(), request("dead.1", ttl, false)
+		newcomer(t, s, r)
+		newcomer(t, s, request("try.1", ttl, false))
+		for _, want := range []int{1, 0} {
+			time.Sleep(ttl - time.Millisecond)
+			snap, err := cas.New(s, 0).Snapshot(t.Context(), r.Resource)
+			if err != nil || len(snap.Holders) != want {
+				t.Errorf("%d holders, %v, want %d", len(snap.Holders), err, want)
+			}
+		}
+	})
+}
+
 // A semaphore has holders of different TTLs, of which some are renewed and others are dead. The tries find each of
 // the dead.
 func TestTriesFindTheDeadAmongTheLiving(t *testing.T) {

@@ -67,7 +67,7 @@ func documents() []Mutant {
 		{
 			Name: "a witness that is not there proves something without its note", File: folder + "witness.go", World: virtual.Documents, Checks: exclusion,
 			Patches: []Patch{
-				{"if s.note.witness != \"\" && s.age < min(s.ttl, s.note.proves) && ", "if s.age < s.ttl && "},
+				{"if l.note.witness != \"\" && l.age < min(l.ttl, l.note.proves) && ", "if l.age < l.ttl && "},
 				{"Add(-translate.Duration(d.notes[i].proves))", "Add(-translate.Duration(h.Deadline))"},
 			},
 		},
