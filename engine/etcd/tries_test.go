@@ -36,3 +36,8 @@ func TestTriesPassOverNoHolder(t *testing.T) {
 	t.Parallel()
 	trytest.PassesOverNoHolder(t, addrs(t))
 }
+
+func BenchmarkTry(b *testing.B) {
+	c := single(b)
+	trytest.BenchmarkTry(b, func() engine.Engine { return etcd.New(c) })
+}

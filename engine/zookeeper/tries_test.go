@@ -28,3 +28,8 @@ func TestTriesPassOverNoHolder(t *testing.T) {
 	t.Parallel()
 	trytest.PassesOverNoHolder(t, []string{sharedServer(t).Addr()})
 }
+
+func BenchmarkTry(b *testing.B) {
+	conn := connect(b, 10*time.Second, sharedServer(b).Addr())
+	trytest.BenchmarkTry(b, func() engine.Engine { return New(conn) })
+}

@@ -19,7 +19,6 @@ import (
 // A witness lasts for its time although the leader is killed, or hangs for longer than that.
 func witnessOutlivesLeaders(t *testing.T, ensemble *zkservers.Ensemble) {
 	s := newStore(connect(t, 2*time.Second, ensemble.Addrs()...))
-	swap(t, s, cas.Change{Key: key("a"), Value: []byte("v")})
 	t.Run("Killed", func(t *testing.T) {
 		trytest.WitnessOutlives(t, s, func() {
 			leader := ensemble.Leader(t)
