@@ -52,8 +52,9 @@ func openZooKeeper(text string, t store.TLS) (store.Node, error) {
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
-		n.options = append(n.options, zookeeper.WithACL(zk.AuthACL(zk.PermAll)...))
-		n.authenticate(u.User.Username() + ":" + password)
+		user := u.User.Username() + ":" + password
+		n.options = append(n.options, zookeeper.WithACL(zk.AuthACL(zk.PermAll)...), zookeeper.WithAuth("digest", []byte(user)))
+		n.authenticate(user)
 	}
 	return n, nil
 }
