@@ -2,6 +2,7 @@ package quorum_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,4 +181,50 @@ func TestLateBreakLeavesTheNextMark(t *testing.T) {
 		c.Leave("b")
 		<-time.After(time.Minute)
 	})
+}
+
+// An even number of nodes: marks on half of them exclude every lease, so the resource is marked.
+// They are there if clients without the quorum use these nodes, as while a fleet moves to
+// another store.
+func TestMarksOnHalfOfTheNodes(t *testing.T) {
+	for n, marks := range map[int]int{2: 1, 4: 2} {
+		for on := range marks + 1 {
+			t.Run(fmt.Sprintf("%d of %d", on, n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					mems := memories(n)
+					c := clusterOn(mems)
+					defer func() {
+						c.Leave("one")
+						<-time.After(2 * time.Minute)
+					}()
+					for i := range on {
+						if a, err := mems[i].Acquire(t.Context(), marked(fmt.Sprintf("alone.%d", i), time.Minute)); err != nil || a.Status != engine.Granted {
+							t.Fatalf("%+v %v", a, err)
+						}
+					}
+					time.Sleep(2 * time.Minute) // the lease is over
+					want := engine.Marked
+					if on < marks {
+						want = engine.Granted
+					}
+					a, err := c.Acquire(t.Context(), marked("one.a", time.Minute))
+					if err != nil || a.Status != want {
+						t.Fatalf("got %+v %v, want %v", a, err, want)
+					}
+					if want == engine.Granted {
+						return
+					}
+					if s, err := c.Snapshot(t.Context(), stock); err != nil || s.Marked != a.Next || s.MarkedBy.ID == "" {
+						t.Errorf("the snapshot is %+v %v, want it marked for %v", s, err, a.Next)
+					}
+					if err := c.Break(t.Context(), stock, engine.Break{ID: engine.MarkID}); err != nil {
+						t.Error(err)
+					}
+					if a, err := c.Acquire(t.Context(), mutexRequest("one.b")); err != nil || a.Status != engine.Granted {
+						t.Errorf("after the end of the mark: %+v %v", a, err)
+					}
+				})
+			})
+		}
+	}
 }

@@ -134,7 +134,7 @@ func (e *Engine) breakMark(ctx context.Context, res engine.Resource) error {
 	if err := e.breakOutcome(p); err != nil || e.merge(res, all).Marked > 0 {
 		return err
 	}
-	return &engine.NotHeldError{Cause: engine.CauseDeleted} // only a minority had the mark: an earlier break had not reached it
+	return &engine.NotHeldError{Cause: engine.CauseDeleted} // too few nodes had the mark: an earlier break had not reached them
 }
 
 // endMark ends the mark on one node, if the node's last token is one of from to last.

@@ -53,6 +53,10 @@ func (e *Engine) votesNeeded(kind engine.Kind, capacity int) int {
 	return max(e.majority, n*capacity/(capacity+1)+1)
 }
 
+// barrier returns on how many nodes a lease, or a mark, excludes all other leases: without them
+// there is no majority. It is less than a majority if the number of nodes is even.
+func barrier(nodes int) int { return (nodes + 1) / 2 }
+
 // decide returns the verdict as early as it is certain. A refusal is certain only when its
 // reason is certain too. need is a majority or more.
 func decide(votes []vote, need int) verdict {
@@ -76,7 +80,7 @@ func sameRefusal(votes []vote, need int) bool {
 	if _, named := mostNamedHolder(votes); named > spare {
 		return true
 	}
-	return countStatus(votes, engine.Marked) >= majority ||
+	return countStatus(votes, engine.Marked) >= barrier(len(votes)) ||
 		countStatus(votes, engine.Outbid)+countStatus(votes, engine.Granted) >= need ||
 		countError(votes, engine.ErrMismatch) >= max(majority, spare+1) || countError(votes, engine.ErrTooHeavy) > spare ||
 		countError(votes, engine.ErrBallot) > spare || countError(votes, engine.ErrDenied) > spare ||
@@ -129,8 +133,8 @@ func refusal(votes []vote, need int) (ans engine.Answer, contended bool, err err
 	answered := count(votes, func(v vote) bool { return v.answered && v.err == nil })
 	mismatch := countError(votes, engine.ErrMismatch) > spare
 	switch {
-	case countStatus(votes, engine.Marked) >= majority:
-		left := kthLargest(votes, majority, engine.Marked, func(a engine.Answer) time.Duration { return a.Next })
+	case countStatus(votes, engine.Marked) >= barrier(len(votes)):
+		left := kthLargest(votes, barrier(len(votes)), engine.Marked, func(a engine.Answer) time.Duration { return a.Next })
 		return engine.Answer{Status: engine.Marked, Next: left}, false, nil
 	case mismatch && len(votes)-answered >= majority:
 		return ans, false, engine.ErrMismatch
@@ -143,8 +147,7 @@ func refusal(votes []vote, need int) (ans engine.Answer, contended bool, err err
 		return engine.Answer{Status: engine.Outbid, Last: highestLast(votes, engine.Outbid)}, false, nil
 	}
 	if ans, named := mostNamedHolder(votes); named > spare || named > 0 && answered >= majority {
-		bars := min(majority, len(votes)-majority+1) // a lease on so many nodes excludes all others
-		return ans, named+len(votes)-answered < bars, nil
+		return ans, named+len(votes)-answered < barrier(len(votes)), nil
 	}
 	if countStatus(votes, engine.Marked) > 0 && answered == len(votes) {
 		return engine.Answer{Status: engine.Busy}, true, nil // the mark ends now, or has just begun

@@ -118,8 +118,8 @@ func (e *Engine) merge(res engine.Resource, all []nodeSnapshot) engine.Snapshot 
 			s.MarkedBy.ID, s.MarkedBy.Token = leaseOf(by).ID, leaseOf(by).Token
 		}
 	}
-	s.Marked = reachedBy(e.majority-unseen, all, func(s nodeSnapshot) time.Duration { return s.Marked })
-	if s.Marked == 0 { // only a minority has the mark
+	s.Marked = reachedBy(barrier(len(e.nodes))-unseen, all, func(s nodeSnapshot) time.Duration { return s.Marked })
+	if s.Marked == 0 { // too few nodes have the mark
 		s.MarkedBy = engine.Holder{}
 	}
 	return s
