@@ -26,7 +26,7 @@ endef
 STORES  := $(patsubst %,engine/%,postgres mysql sqlite etcd zookeeper)
 # What is random for long, and what is under faults: scenes on real servers that take their time.
 RANDOM  := internal/primitivetest lab
-FAULTS  := internal/faulttest lab/live lab/programme lab/scenario bench $(STORES)
+FAULTS  := internal/faulttest lab/live lab/programme lab/scenario bench examples/migrating/stores $(STORES)
 RULES   := internal/arch
 INSTALL := release
 ALL     := $(MODULES:%=./%/...)

@@ -46,7 +46,16 @@
 // Of the waiters of one process only the first has a turn. Each of the others is woken
 // when it becomes the first.
 //
+// # Two nodes
+//
+// A majority of two nodes is both. So a quorum of an old and a new store is the release in
+// between when a fleet moves from one to the other: it excludes, and is excluded by,
+// clients that use either store alone, and tokens increase across all of them. A mark that is
+// on half of an even number of nodes excludes every lease, so it is a mark. See docs/MIGRATING.md.
+//
 // # Not promised
+//
+// A fair share beside clients that use a node alone: a node serves these before all turns.
 //
 // First come, first served: places are times of the clients' clocks, and a client whose
 // clock is behind passes waiters once, until it is granted and receives their places.

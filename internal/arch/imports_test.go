@@ -51,6 +51,7 @@ func mayImport() map[string][]string {
 		"cmd/holdfast/holdfast-stores": {"cmd/holdfast/internal/command", "cmd/holdfast/internal/stores"},
 		"otelholdfast":                 {""},
 		"examples":                     {"", "engine/goredis", "fence", "internal/redistest"},
+		"examples/migrating/stores":    {"", "engine/goredis", "engine/postgres", "engine/quorum"},
 		"lab":                          {"*"},
 		"bench":                        {"*"},
 		"release":                      {"*"},
