@@ -26,7 +26,7 @@ endef
 STORES  := $(patsubst %,engine/%,postgres mysql sqlite etcd zookeeper)
 # What is random for long, and what is under faults: scenes on real servers that take their time.
 RANDOM  := internal/primitivetest lab
-FAULTS  := internal/faulttest lab/live lab/programme lab/scenario bench examples/migrating/stores $(STORES)
+FAULTS  := internal/faulttest lab/live lab/programme lab/scenario lab/stores bench examples/migrating/stores $(STORES)
 RULES   := internal/arch
 INSTALL := release
 ALL     := $(MODULES:%=./%/...)
@@ -63,11 +63,11 @@ test-mysql: ## what runs on MariaDB in make test, on MySQL 8.0.15; fetches it fr
 	@set -e; s=$$(bash .ci/mysql); echo "mysqld 8.0.15 ($$s)"; \
 		HOLDFAST_MYSQL_SERVER=$$s .ci/again -p=1 -count=1 -timeout=$(TIMEOUT) ./engine/mysql ./fence/sqltest
 
-# Random programs on a real Redis, and worker processes under kills, stops and
+# Random programs on real stores, and worker processes under kills, stops and
 # restarts; make test-long does the same in seconds. HOLDFAST_SOAK is for each of them.
 SOAK ?= 1m
-soak: redis ## the tests under faults for a minute each (SOAK=5m for longer), a quarter of an hour in all
-	HOLDFAST_SOAK=$(SOAK) $(GO) test -race -v -count=1 -timeout 0 -p 1 -run '^Test(ModelsOnRedis|.*UnderFaults)$$' ./internal/primitivetest ./internal/faulttest
+soak: redis databases ## the tests under faults for a minute each (SOAK=5m for longer), 20 minutes in all
+	HOLDFAST_SOAK=$(SOAK) $(GO) test -race -v -count=1 -timeout 0 -p 1 -run '^Test(ModelsOn.*|.*UnderFaults)$$' ./internal/primitivetest ./internal/faulttest ./lab/stores
 
 check: fmt vet lint tidy build arch ## format, vet, staticcheck, go.mod, build, and the rules of internal/arch with the types on other systems
 

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Silence measures how long a server does not respond: the time between two replies to PING. Stalls
+// Silence measures how long a server does not respond: the time between two replies to pings. Stalls
 // of the connection and of this process count too.
 type Silence struct {
 	stop context.CancelFunc
@@ -24,23 +24,30 @@ const (
 	leastSilence = 100 * time.Millisecond
 )
 
-// WatchSilence sends PING to a server every 10 ms, on its own connection, until Stop.
+// WatchSilence sends PING to a Redis every 10 ms, on its own connection, until Stop.
 func WatchSilence(opts *redis.Options) *Silence {
 	own := *opts
 	own.PoolSize, own.MaxRetries = 1, -1
+	rdb := redis.NewClient(&own)
+	return WatchSilenceOf(func(ctx context.Context) error { return rdb.Ping(ctx).Err() }, func() { _ = rdb.Close() })
+}
+
+// WatchSilenceOf calls ping every 10 ms until Stop, and then end. Ping returns an error if there
+// was no reply.
+func WatchSilenceOf(ping func(context.Context) error, end func()) *Silence {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Silence{stop: stop, done: make(chan struct{}), answered: time.Now()}
-	go s.watch(ctx, redis.NewClient(&own))
+	go s.watch(ctx, ping, end)
 	return s
 }
 
-func (s *Silence) watch(ctx context.Context, rdb *redis.Client) {
+func (s *Silence) watch(ctx context.Context, ping func(context.Context) error, end func()) {
 	defer close(s.done)
-	defer rdb.Close()
+	defer end()
 	every := time.NewTicker(pingEvery)
 	defer every.Stop()
 	for ctx.Err() == nil {
-		if rdb.Ping(ctx).Err() == nil {
+		if ping(ctx) == nil {
 			s.answer(time.Now())
 		}
 		select {

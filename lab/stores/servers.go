@@ -50,7 +50,7 @@ type sqlServer struct {
 func (s sqlServer) URL() string { return s.url }
 
 func launchPostgres() (Server, error) {
-	s, err := sqlservers.LaunchPostgreSQL()
+	s, err := sqlservers.LaunchPostgreSQL(sqlservers.WithSetting("max_connections", "400")) // seven a client
 	if err != nil {
 		return nil, err
 	}
