@@ -87,26 +87,20 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 			}
 			continue
 		}
-		if len(d.bytes) > maxDocument && len(d.bytes) > len(w.doc.Value) {
-			all := len(ops)
-			if ops = refuse(ops, d, w.parsed); len(ops) < all {
-				continue
-			}
+		all := len(ops)
+		if ops = refuse(ops, d, w); len(ops) < all {
+			continue
 		}
 		sent := time.Now()
 		out, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages})
 		switch {
 		case err != nil:
-			if errors.Is(err, engine.ErrDenied) || time.Now().After(deadline) {
+			took, err := e.lookUp(w, d, err, deadline)
+			if err != nil {
 				w.fail(ops, err)
 				return
 			}
-			w.trouble.Store(&err)
-			if err := e.read(w); err != nil {
-				w.fail(ops, err)
-				return
-			}
-			if fresh = true; bytes.Equal(w.doc.Value, d.bytes) && d.instant.heldFor(w.doc.At) { // it took effect
+			if fresh = true; took {
 				e.finish(w, ops)
 				return
 			}
@@ -138,6 +132,18 @@ func (e *Engine) apply(w *writer, ops []*operation) {
 			}
 		}
 	}
+}
+
+// lookUp reads the document after a change that failed with an error, and reports whether it took effect all the same.
+func (e *Engine) lookUp(w *writer, d *draft, trouble error, deadline time.Time) (took bool, err error) {
+	if errors.Is(trouble, engine.ErrDenied) || time.Now().After(deadline) {
+		return false, trouble
+	}
+	w.trouble.Store(&trouble)
+	if err := e.read(w); err != nil {
+		return false, err
+	}
+	return bytes.Equal(w.doc.Value, d.bytes) && d.instant.heldFor(w.doc.At), nil
 }
 
 // fail fails operations, and forgets the document, of which nothing is known then.
@@ -228,11 +234,14 @@ func repeat(ops []*operation) {
 }
 
 // refuse fails the operations that add a party to a document which is too large already, and
-// returns the others. What else makes it larger is bounded: stamps and tombstones.
-func refuse(ops []*operation, d *draft, was *document) []*operation {
+// returns the others. What else makes it larger is bounded: stamps, notes and tombstones.
+func refuse(ops []*operation, d *draft, w *writer) []*operation {
+	if len(d.bytes) <= max(maxDocument, len(w.doc.Value)) {
+		return ops
+	}
 	var rest []*operation
 	for _, op := range ops {
-		if op.client == nil || was.has(op.id) || was.has(op.line) {
+		if was := w.parsed; op.client == nil || was.has(op.id) || was.has(op.line) {
 			rest = append(rest, op)
 			continue
 		}
