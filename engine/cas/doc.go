@@ -31,7 +31,8 @@
 // rate (as DynamoDB's lock client and Kubernetes' leader election do). A
 // client that has never seen a resource waits a whole TTL before it takes it from
 // a holder that died, less what others have waited already, and less what the store
-// knows of the document's age (Doc.Age). Marks, tombstones and tokens need a time of
+// knows of the document's age (Doc.Age). Clients that live shorter than that leave a
+// witness for each other in the store, if it has some (a WitnessStore). Marks, tombstones and tokens need a time of
 // day, for which the engine uses this machine's: keep the clocks of clients within a
 // minute of each other there.
 package cas

@@ -20,11 +20,13 @@
 // etcd has no clock that clients can read. Each client measures the leases
 // of others on its own monotonic clock, from when it received them, and only the
 // rates of clocks matter: wall clocks may be wrong. A client that has never seen a
-// resource waits a whole TTL before it takes it from a holder that died. Marks, which
+// resource waits a whole TTL before it takes it from a holder that died. If it lives
+// shorter than that and only tries, it leaves a key with a lease of etcd of its own, whose end
+// tells a later one that the TTL has passed: that is a grant and two changes more. Marks, which
 // last for hours, follow the wall clocks of the clients: keep these within a minute
 // of each other.
 //
-// A lease of etcd is never the deadline of a lock. Keys have one so that they
+// A lease of etcd is never the deadline of a lock. The other keys have one so that they
 // vanish some time after their resource was used last, and one lease of etcd serves
 // up to a thousand keys. It is never kept alive, so a lost session or a change of the
 // leader takes nothing away. If somebody revokes it, or deletes keys, the leases of

@@ -11,6 +11,7 @@
 //	/holdfast/r/PREFIX/SHARD/NAME/REVISION   its revision
 //	/holdfast/c/PREFIX/SHARD/CLIENT          when a client with waiters last showed that it lives
 //	/holdfast/inbox/PREFIX/CLIENT-SLOT       messages to a client; ephemeral
+//	/holdfast/w/PREFIX/WITNESS               vanishes when a TTL has passed; ephemeral
 //
 // Names are escaped as in a URL. A change is one transaction, which deletes the znode of the
 // revision that it replaces and makes that of the new one, a random number. So it fails if the
@@ -29,12 +30,17 @@
 //
 // Leases do not depend on the session of the connection: a lease is held until its TTL is
 // over, whatever happens to the session, and is renewed over the next one. Only the
-// inboxes are ephemeral. They are made again in the next session, and waiters then look for themselves.
+// inboxes and the witnesses (see "Time") are ephemeral. Inboxes are made again in the next session, and waiters then look for themselves.
 //
 // # Time
 //
 // ZooKeeper has no clock that clients can read. Leases are measured by each client on its own
-// monotonic clock; see package cas. Marks, tombstones and tokens use the clients' time of
+// monotonic clock; see package cas. A client that lives shorter than the TTL of a lease that it finds held,
+// and only tries, leaves an ephemeral znode of a session that it opens for that and never closes. When that session is over, by
+// the leader's monotonic clock, a later client knows that so much time has passed. The session is opened on the
+// server of the connection, by plain TCP and without credentials, unless WithDialer and WithAuth are given; if
+// that fails, a dead holder is found only by clients that live for its TTL. A session lasts for at most maxSessionTimeout of
+// the servers (20 ticks, 40 s by default): a longer TTL takes several. Marks, tombstones and tokens use the clients' time of
 // day: keep the clocks of clients within a minute of each other. Old documents are deleted by the clock of the leader:
 // keep those of the servers within a minute of each other too.
 //
