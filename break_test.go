@@ -15,11 +15,10 @@ import (
 func listening(t *testing.T, e engine.Engine, opts ...holdfast.Option) *holdfast.Client {
 	t.Helper()
 	c := newClient(t, e, opts...)
-	l := mustLock(t, c.Mutex("listening"), context.Background())
+	l := mustLock(t, c.Mutex("listening").Lock, context.Background())
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	_, err := c.Mutex("listening", holdfast.WithoutTenure()).Lock(ctx)
-	wantErr(t, err, holdfast.ErrNotAcquired)
+	mustNotLock(t, c.Mutex("listening", holdfast.WithoutTenure()).Lock, ctx, holdfast.ErrNotAcquired)
 	mustRelease(t, l)
 	return c
 }
@@ -55,7 +54,7 @@ func TestBreakBeforeTheGrantIsTaken(t *testing.T) {
 					t.Errorf("notified after %v", took)
 				}
 				wantEmpty(t, e, "x")
-				mustRelease(t, mustLock(t, c.Mutex("x", opts...), context.Background()))
+				mustRelease(t, mustLock(t, c.Mutex("x", opts...).Lock, context.Background()))
 			})
 		})
 	}
@@ -306,14 +305,14 @@ func TestListensForLeasesOlderThanASecond(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x")
 		for range 100 {
-			l := mustLock(t, m, context.Background())
+			l := mustLock(t, m.Lock, context.Background())
 			time.Sleep(90 * time.Millisecond)
 			mustRelease(t, l)
 		}
 		if n := e.Count("listen"); n > 0 {
 			t.Fatalf("%d streams for short leases", n)
 		}
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		if e.Count("listen") != 1 || e.Count("renew") > 0 {

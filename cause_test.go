@@ -38,7 +38,7 @@ func TestCauseThatLooksLikeAnAnswer(t *testing.T) {
 				})
 				m := newClient(t, e).Mutex("x", holdfast.WithTTL(time.Hour))
 				ctx, cancel := context.WithCancelCause(context.Background())
-				got := lockSoon(ctx, m)
+				got := lockSoon(ctx, m.Lock)
 				synctest.Wait()
 				cancel(fmt.Errorf("another goroutine failed: %w", why))
 				r := <-got
@@ -56,8 +56,8 @@ func brokenWait(t *testing.T) error {
 	t.Helper()
 	e := memory.New()
 	c := newClient(t, e)
-	l := mustLock(t, c.Mutex("other"), context.Background())
-	got := lockSoon(context.Background(), c.Mutex("other", holdfast.WithoutTenure()))
+	l := mustLock(t, c.Mutex("other").Lock, context.Background())
+	got := lockSoon(context.Background(), c.Mutex("other", holdfast.WithoutTenure()).Lock)
 	synctest.Wait()
 	if err := c.Break(context.Background(), "other", look(t, e, "other").Waiters[0].ID); err != nil {
 		t.Fatal(err)

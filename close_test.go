@@ -24,14 +24,14 @@ func TestCloseReleasesAndEndsWaits(t *testing.T) {
 		c, other := newClient(t, e), newClient(t, e)
 		var leases []*holdfast.Lease
 		for i := range 100 {
-			leases = append(leases, mustLock(t, c.Mutex(strconv.Itoa(i)), context.Background()))
+			leases = append(leases, mustLock(t, c.Mutex(strconv.Itoa(i)).Lock, context.Background()))
 		}
-		foreign := mustLock(t, other.Mutex("x"), context.Background())
+		foreign := mustLock(t, other.Mutex("x").Lock, context.Background())
 		waits := []<-chan result{
-			lockSoon(context.Background(), c.Mutex("x")), // in the store's queue
-			lockSoon(context.Background(), c.Mutex("x")), // behind it in the process
-			lockSoon(context.Background(), c.Mutex("0")), // behind an own lease
-			lockSoon(context.Background(), c.Mutex("x", holdfast.WithoutTenure())),
+			lockSoon(context.Background(), c.Mutex("x").Lock),
+			lockSoon(context.Background(), c.Mutex("x").Lock),
+			lockSoon(context.Background(), c.Mutex("0").Lock),
+			lockSoon(context.Background(), c.Mutex("x", holdfast.WithoutTenure()).Lock),
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -66,7 +66,7 @@ func TestCallsAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		l := mustLock(t, newClient(t, e).Mutex("y"), context.Background())
+		l := mustLock(t, newClient(t, e).Mutex("y").Lock, context.Background())
 		ticket, err := l.Detach(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -78,10 +78,8 @@ func TestCallsAfterClose(t *testing.T) {
 			}
 		}
 		before := e.Count("acquire")
-		_, err = m.Lock(context.Background())
-		wantErr(t, err, holdfast.ErrClosed)
-		_, err = m.TryLock(context.Background())
-		wantErr(t, err, holdfast.ErrClosed)
+		mustNotLock(t, m.Lock, context.Background(), holdfast.ErrClosed)
+		mustNotLock(t, m.TryLock, context.Background(), holdfast.ErrClosed)
 		wantErr(t, m.Do(context.Background(), func(context.Context) error { return nil }), holdfast.ErrClosed)
 		_, err = c.Snapshot(context.Background(), "x")
 		wantErr(t, err, holdfast.ErrClosed)
@@ -103,7 +101,7 @@ func TestCloseByMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		mustLock(t, c.Mutex("x"), context.Background())
+		mustLock(t, c.Mutex("x").Lock, context.Background())
 		e.All(hang)
 		start := time.Now()
 		errs := make(chan error, 3)
@@ -128,17 +126,17 @@ func TestCloseWithAHungStore(t *testing.T) {
 		c, other := newClient(t, e), newClient(t, e)
 		var leases []*holdfast.Lease
 		for i := range 500 {
-			leases = append(leases, mustLock(t, c.Mutex(strconv.Itoa(i), holdfast.WithTTL(time.Hour)), context.Background()))
+			leases = append(leases, mustLock(t, c.Mutex(strconv.Itoa(i), holdfast.WithTTL(time.Hour)).Lock, context.Background()))
 		}
-		foreign := mustLock(t, other.Mutex("x", holdfast.WithTTL(time.Hour)), context.Background())
+		foreign := mustLock(t, other.Mutex("x", holdfast.WithTTL(time.Hour)).Lock, context.Background())
 		e.All(hang)
 		cancelable, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		waits := []<-chan result{
-			lockSoon(context.Background(), c.Mutex("x")),
-			lockSoon(context.Background(), c.Mutex("x")),
-			lockSoon(cancelable, c.Mutex("y")),
-			lockSoon(context.Background(), c.Mutex("y", holdfast.WithoutTenure())),
+			lockSoon(context.Background(), c.Mutex("x").Lock),
+			lockSoon(context.Background(), c.Mutex("x").Lock),
+			lockSoon(cancelable, c.Mutex("y").Lock),
+			lockSoon(context.Background(), c.Mutex("y", holdfast.WithoutTenure()).Lock),
 		}
 		tried, released := make(chan error, 1), make(chan error, 1)
 		go func() { _, err := c.Mutex("z").TryLock(context.Background()); tried <- err }()
@@ -179,7 +177,7 @@ func TestCloseInterruptsAHungCall(t *testing.T) {
 		e.All(hang)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		wait := lockSoon(ctx, c.Mutex("y"))
+		wait := lockSoon(ctx, c.Mutex("y").Lock)
 		synctest.Wait()
 		start := time.Now()
 		go c.Close()
@@ -231,11 +229,11 @@ func TestCloseWhileListenIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c, other := newClient(t, e), newClient(t, e.Engine)
-		l := mustLock(t, other.Mutex("x"), context.Background())
+		l := mustLock(t, other.Mutex("x").Lock, context.Background())
 		e.Set(func() {
 			e.OnListen = func(context.Context) error { time.Sleep(time.Minute); return nil } // deaf to its ctx
 		})
-		waiter := lockSoon(context.Background(), c.Mutex("x"))
+		waiter := lockSoon(context.Background(), c.Mutex("x").Lock)
 		time.Sleep(time.Second)
 		start := time.Now()
 		_ = c.Close()
@@ -260,8 +258,8 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 	e := memory.New()
 	for range 20 {
 		c, other := newClient(t, e), newClient(t, e)
-		l := mustLock(t, c.Mutex("x"), t.Context())
-		waits := []<-chan result{lockSoon(t.Context(), other.Mutex("x")), lockSoon(t.Context(), c.Mutex("x"))}
+		l := mustLock(t, c.Mutex("x").Lock, t.Context())
+		waits := []<-chan result{lockSoon(t.Context(), other.Mutex("x").Lock), lockSoon(t.Context(), c.Mutex("x").Lock)}
 		if err := other.Close(); err != nil {
 			t.Error(err)
 		}

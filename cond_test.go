@@ -23,7 +23,7 @@ const condName = "x#cond:ready"
 func waitSoon(t testing.TB, ctx context.Context, c *holdfast.Client, opts ...holdfast.LockOption) <-chan result {
 	t.Helper()
 	m := c.Mutex("x", opts...)
-	l := mustLock(t, m, context.Background())
+	l := mustLock(t, m.Lock, context.Background())
 	got := make(chan result, 1)
 	go func() {
 		next, err := m.Cond("ready").Wait(ctx, l)
@@ -115,7 +115,7 @@ func TestCondWaitReleasesTheMutex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t, memory.New())
 		m := c.Mutex("x", holdfast.WithReason("for soup"))
-		old := mustLock(t, m, context.Background())
+		old := mustLock(t, m.Lock, context.Background())
 		got := make(chan result, 1)
 		go func() {
 			l, err := m.Cond("ready").Wait(context.Background(), old)
@@ -123,7 +123,7 @@ func TestCondWaitReleasesTheMutex(t *testing.T) {
 		}()
 		synctest.Wait()
 		wantErr(t, old.Err(), holdfast.ErrReleased)
-		other := mustLock(t, m, context.Background())
+		other := mustLock(t, m.Lock, context.Background())
 		s, err := c.Snapshot(t.Context(), condName)
 		if err != nil || s.Kind != "cond" || len(s.Holders) != 1 || s.Holders[0].Reason != "for soup" {
 			t.Errorf("operators see %+v, %v", s, err)
@@ -153,11 +153,11 @@ func TestCondWaitsBeforeTheMutexIsFree(t *testing.T) {
 		other.Engine = e.Engine
 		c, next := newClient(t, e), newClient(t, other)
 		m := c.Mutex("x")
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		e.Slow(300*time.Millisecond, 0)
 		signalled := make(chan error, 1)
 		go func() {
-			l := mustLock(t, next.Mutex("x"), context.Background())
+			l := mustLock(t, next.Mutex("x").Lock, context.Background())
 			err := next.Mutex("x").Cond("ready").Signal(context.Background())
 			mustRelease(t, l)
 			signalled <- err
@@ -239,7 +239,7 @@ func TestCondCancelled(t *testing.T) {
 				c := newClient(t, e)
 				ctx, cancel := context.WithCancelCause(context.Background())
 				first, second := waitSoon(t, ctx, c), waitSoon(t, context.Background(), c)
-				busy := mustLock(t, c.Mutex("x"), context.Background())
+				busy := mustLock(t, c.Mutex("x").Lock, context.Background())
 				e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return !lose } })
 				_ = c.Mutex("x").Cond("ready").Signal(t.Context())
 				synctest.Wait()
@@ -268,11 +268,13 @@ func TestCondReturnsWithoutSignal(t *testing.T) {
 		"patience is over": {func(*faulty) {}, holdfast.CondTimeout, holdfast.CondTimeout},
 		"the store loses its data": {func(e *faulty) {
 			e.OnRenew = func(_ context.Context, b []engine.Renewal) []error {
-				return each(b, &engine.NotHeldError{Cause: engine.CauseDeleted})
+				return slices.Repeat([]error{&engine.NotHeldError{Cause: engine.CauseDeleted}}, len(b))
 			}
 		}, 0, time.Second},
 		"the store is away": {func(e *faulty) {
-			e.OnRenew = func(ctx context.Context, b []engine.Renewal) []error { return each(b, down(ctx)) }
+			e.OnRenew = func(ctx context.Context, b []engine.Renewal) []error {
+				return slices.Repeat([]error{down(ctx)}, len(b))
+			}
 		}, 0, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -331,7 +333,7 @@ func TestCondClose(t *testing.T) {
 		wantEmpty(t, e.Engine, condName)
 		wantEmpty(t, e.Engine, "x")
 		wantErr(t, c.Mutex("x").Cond("ready").Signal(t.Context()), holdfast.ErrClosed)
-		l := mustLock(t, other.Mutex("x"), context.Background())
+		l := mustLock(t, other.Mutex("x").Lock, context.Background())
 		_, err := c.Mutex("x").Cond("ready").Wait(t.Context(), l)
 		wantErr(t, err, holdfast.ErrMismatch)
 		mustRelease(t, l)
@@ -343,7 +345,7 @@ func TestCondMistakes(t *testing.T) {
 	c := newClient(t, memory.New())
 	ctx := context.Background()
 	m := c.Mutex("x", holdfast.WithReentrancy())
-	l := mustLock(t, m, ctx)
+	l := mustLock(t, m.Lock, ctx)
 	wait := func(l *holdfast.Lease, targets ...error) {
 		t.Helper()
 		next, err := m.Cond("ready").Wait(ctx, l)
@@ -353,17 +355,17 @@ func TestCondMistakes(t *testing.T) {
 		}
 	}
 	wait(nil, holdfast.ErrNotHeld)
-	other := mustLock(t, c.Mutex("y"), ctx)
+	other := mustLock(t, c.Mutex("y").Lock, ctx)
 	wait(other, holdfast.ErrMismatch)
 	mustRelease(t, other)
 	wait(other, holdfast.ErrMismatch)
 	_, err := m.Cond("ready").Wait(l.Context(), l)
 	wantErr(t, err, holdfast.ErrInvalid)
-	again := mustLock(t, m, l.Context())
+	again := mustLock(t, m.Lock, l.Context())
 	wait(again, holdfast.ErrDeadlock)
 	mustRelease(t, again)
 	wait(again, holdfast.ErrNotHeld, holdfast.ErrReleased)
-	foreign := mustLock(t, c.Mutex(condName), ctx)
+	foreign := mustLock(t, c.Mutex(condName).Lock, ctx)
 	wait(l, holdfast.ErrMismatch)
 	wantErr(t, m.Cond("ready").Signal(ctx), holdfast.ErrMismatch)
 	mustRelease(t, foreign)
@@ -371,10 +373,7 @@ func TestCondMistakes(t *testing.T) {
 		t.Error(l.Err())
 	}
 	mustRelease(t, l)
-	multi, err := c.Multi([]string{"x", "y"}).Lock(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	multi := mustLock(t, c.Multi([]string{"x", "y"}).Lock, ctx)
 	wait(multi, holdfast.ErrMismatch)
 	mustRelease(t, multi)
 	for _, name := range []string{"", "a#cond:b", strings.Repeat("n", holdfast.MaxNameLen-6), "\xff"} {
@@ -396,19 +395,19 @@ func TestCondErrorsEndTheLease(t *testing.T) {
 		m := c.Mutex("x")
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		_, err := m.Cond("ready").Wait(ended, l)
 		wantErr(t, err, holdfast.ErrNotAcquired, context.Canceled)
 		wantErr(t, l.Err(), holdfast.ErrReleased)
 		wantEmpty(t, e.Engine, "x")
 
-		l = mustLock(t, m, context.Background())
+		l = mustLock(t, m.Lock, context.Background())
 		e.All(down) // it cannot wait, and loses the lease meanwhile
 		_, err = m.Cond("ready").Wait(context.Background(), l)
 		wantErr(t, err, holdfast.ErrLost)
 		e.All(nil)
 
-		l = mustLock(t, m, context.Background())
+		l = mustLock(t, m.Lock, context.Background())
 		e.Set(func() {
 			e.OnRelease = func(context.Context, engine.Release) error {
 				e.Set(func() { e.OnRelease = nil })
@@ -428,7 +427,7 @@ func TestCondWithFallback(t *testing.T) {
 		c := newClient(t, e)
 		m := c.Mutex("x", holdfast.WithFallback(holdfast.FailOpen))
 		e.All(down)
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		_, err := m.Cond("ready").Wait(context.Background(), l)
 		wantErr(t, err, holdfast.ErrUnavailable)
 		wantErr(t, l.Err(), holdfast.ErrReleased)

@@ -12,28 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// rlockSoon locks for reading in the background.
-func rlockSoon(ctx context.Context, rw *holdfast.RWMutex) <-chan result {
-	got := make(chan result, 1)
-	go func() {
-		l, err := rw.RLock(ctx)
-		got <- result{l, err, time.Now()}
-	}()
-	return got
-}
-
 // Demote lets parked readers in at once, and no writer; token and deadline stay.
 func TestDemoteWakesParkedReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := memory.New(), t.Context()
-		w, err := newClient(t, e).RWMutex("x").Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := mustLock(t, newClient(t, e).RWMutex("x").Lock, ctx)
 		others := newClient(t, e).RWMutex("x")
 		var readers []<-chan result
 		for range 3 {
-			readers = append(readers, rlockSoon(ctx, others))
+			readers = append(readers, lockSoon(ctx, others.RLock))
 			synctest.Wait()
 		}
 		token, deadline, start := w.Token(), w.Deadline(), time.Now()
@@ -83,26 +70,16 @@ func TestDemoteOfOthers(t *testing.T) {
 			mustRelease(t, l)
 			wantErr(t, l.Demote(ctx), holdfast.ErrNotHeld)
 		}
-		w, err := rw.Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := rw.Lock(w.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := mustLock(t, rw.Lock, ctx)
+		again := mustLock(t, rw.Lock, w.Context())
 		wantErr(t, w.Demote(ctx), holdfast.ErrNotHeld)
 		mustRelease(t, again)
 		if err := w.Demote(ctx); err != nil {
 			t.Fatal(err)
 		}
 		// What is left is a reader's: it is entered again as such only.
-		_, err = rw.Lock(w.Context())
-		wantErr(t, err, holdfast.ErrDeadlock)
-		again, err = rw.RLock(w.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNotLock(t, rw.Lock, w.Context(), holdfast.ErrDeadlock)
+		again = mustLock(t, rw.RLock, w.Context())
 		mustRelease(t, again)
 		mustRelease(t, w)
 		wantErr(t, w.Demote(ctx), holdfast.ErrNotHeld, holdfast.ErrReleased)
@@ -115,10 +92,7 @@ func TestDemoteInTrouble(t *testing.T) {
 		e, ctx := newFaulty(), t.Context()
 		c := newClient(t, e)
 		lock := func() *holdfast.Lease {
-			w, err := c.RWMutex("x").Lock(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := mustLock(t, c.RWMutex("x").Lock, ctx)
 			return w
 		}
 		w := lock()
@@ -166,11 +140,8 @@ func TestDemoteLetsInReadersOfTheClientWithLocalOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		rw := newClient(t, memory.New()).RWMutex("x", localOnly)
-		w, err := rw.Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		waits := rlockSoon(ctx, rw)
+		w := mustLock(t, rw.Lock, ctx)
+		waits := lockSoon(ctx, rw.RLock)
 		synctest.Wait()
 		if err := w.Demote(ctx); err != nil {
 			t.Fatal(err)
@@ -202,10 +173,7 @@ func TestDemoteOfABrokenLeaseReleasesIt(t *testing.T) {
 		e, ctx, lost := memory.New(), t.Context(), 0
 		hook := lostHook(func(*holdfast.LostError) { lost++ })
 		rw := newClient(t, e, holdfast.WithHooks(hook)).RWMutex("x")
-		l, err := rw.Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := mustLock(t, rw.Lock, ctx)
 		h := look(t, e, "x").Holders[0]
 		if err := e.Break(ctx, engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "x"}, engine.Break{ID: h.ID}); err != nil {
 			t.Fatal(err)
@@ -220,10 +188,7 @@ func TestDemoteOfABrokenLeaseReleasesIt(t *testing.T) {
 			t.Errorf("Release: got %v, want a lost lease", err)
 		}
 		start := time.Now()
-		next, err := rw.Lock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := mustLock(t, rw.Lock, ctx)
 		if waited := time.Since(start); waited > 2*time.Second {
 			t.Errorf("the next got it after %v", waited)
 		}

@@ -70,10 +70,7 @@ func TestCampaignInTurn(t *testing.T) {
 			before := time.Now()
 			token := l.Token()
 			mustRelease(t, l)
-			r := <-ch
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
+			r := wantGrant(t, ch)
 			if took := r.at.Sub(before); took > 0 {
 				t.Errorf("the next leader was chosen after %v", took)
 			}
@@ -108,14 +105,13 @@ func TestElectionRefuses(t *testing.T) {
 
 		// An election is no mutex, nor the other way round.
 		l := mustCampaign(t, el, strings.Repeat("v", holdfast.MaxValueLen))
-		_, err = c.Mutex("x").Lock(ctx)
-		wantErr(t, err, holdfast.ErrMismatch)
+		mustNotLock(t, c.Mutex("x").Lock, ctx, holdfast.ErrMismatch)
 		_, err = c.Semaphore("x", 1).TryAcquire(ctx, 1)
 		wantErr(t, err, holdfast.ErrMismatch)
 		_, err = el.Campaign(l.Context(), "again")
 		wantErr(t, err, holdfast.ErrDeadlock)
 		mustRelease(t, l)
-		m := mustLock(t, c.Mutex("x"), ctx)
+		m := mustLock(t, c.Mutex("x").Lock, ctx)
 		_, err = el.Campaign(ctx, "v")
 		wantErr(t, err, holdfast.ErrMismatch)
 		wantErr(t, el.Lead(ctx, "v", nil), holdfast.ErrMismatch)
@@ -170,10 +166,7 @@ func TestLeaderStepsDownInTime(t *testing.T) {
 				time.Sleep(20 * time.Second)
 				net.All(fault)
 				first := <-terms
-				r := <-next
-				if r.err != nil {
-					t.Fatal(r.err)
-				}
+				r := wantGrant(t, next)
 				if !first.to.Before(r.at) {
 					t.Errorf("stepped down %v after the next leader began", first.to.Sub(r.at))
 				}

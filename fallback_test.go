@@ -80,12 +80,10 @@ func TestFallbackIsOffByDefault(t *testing.T) {
 		e := newFlaky()
 		e.out(down)
 		m := newClient(t, e).Mutex("x")
-		_, err := m.TryLock(context.Background())
-		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+		mustNotLock(t, m.TryLock, context.Background(), holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_, err = m.Lock(ctx)
-		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable, context.DeadlineExceeded)
+		mustNotLock(t, m.Lock, ctx, holdfast.ErrNotAcquired, holdfast.ErrUnavailable, context.DeadlineExceeded)
 		if e.looks() > 0 {
 			t.Error("a client without fallbacks watches the store")
 		}
@@ -100,7 +98,7 @@ func TestFailOpen(t *testing.T) {
 				e.out(fault)
 				m := newClient(t, e).Mutex("x", failOpen)
 				var l *holdfast.Lease
-				took := timed(func() { l = mustLock(t, m, context.Background()) })
+				took := timed(func() { l = mustLock(t, m.Lock, context.Background()) })
 				if took < holdfast.FallbackTimeout || took > holdfast.FallbackTimeout+200*time.Millisecond {
 					t.Errorf("it fell back after %v", took)
 				}
@@ -109,7 +107,7 @@ func TestFailOpen(t *testing.T) {
 				if l.Err() != nil || l.Context().Err() != nil || time.Until(l.Deadline()) <= 0 {
 					t.Errorf("after an hour: %v, deadline %v", l.Err(), l.Deadline())
 				}
-				other := mustLock(t, m, context.Background()) // unlocked is unlocked
+				other := mustLock(t, m.Lock, context.Background()) // unlocked is unlocked
 				wantFallback(t, other, holdfast.FailOpen)
 				mustRelease(t, l)
 				wantErr(t, l.Err(), holdfast.ErrReleased)
@@ -126,16 +124,13 @@ func TestFallbackDoesNotWaitEachTime(t *testing.T) {
 		e := newFlaky()
 		e.out(hang)
 		c := newClient(t, e)
-		mustRelease(t, mustLock(t, c.Mutex("x", failOpen), context.Background()))
+		mustRelease(t, mustLock(t, c.Mutex("x", failOpen).Lock, context.Background()))
 		before := e.Count("acquire")
 		took := timed(func() {
 			for i := range 1000 {
-				l, err := c.Mutex(fmt.Sprint("x", i), failOpen).TryLock(context.Background())
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := mustLock(t, c.Mutex(fmt.Sprint("x", i), failOpen).TryLock, context.Background())
 				mustRelease(t, l)
-				mustRelease(t, mustLock(t, c.Mutex("y", localOnly), context.Background()))
+				mustRelease(t, mustLock(t, c.Mutex("y", localOnly).Lock, context.Background()))
 			}
 		})
 		if took > 0 || e.Count("acquire") != before {
@@ -154,11 +149,11 @@ func TestFallbackEndsWhenTheStoreIsBack(t *testing.T) {
 		e.out(down)
 		c := newClient(t, e)
 		m := c.Mutex("x", failOpen)
-		mustRelease(t, mustLock(t, m, context.Background()))
+		mustRelease(t, mustLock(t, m.Lock, context.Background()))
 		time.Sleep(time.Hour)
 		e.out(nil)
 		time.Sleep(1100 * time.Millisecond)
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		wantFallback(t, l, holdfast.FailClosed)
 		mustRelease(t, l)
 		looks := e.looks()
@@ -168,7 +163,7 @@ func TestFallbackEndsWhenTheStoreIsBack(t *testing.T) {
 		}
 		// The next silence is noticed anew.
 		e.out(down)
-		took := timed(func() { wantFallback(t, mustLock(t, m, context.Background()), holdfast.FailOpen) })
+		took := timed(func() { wantFallback(t, mustLock(t, m.Lock, context.Background()), holdfast.FailOpen) })
 		if took < holdfast.FallbackTimeout {
 			t.Errorf("it fell back after %v", took)
 		}
@@ -193,7 +188,7 @@ func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
 			defer close(done)
 			for range 5 {
 				took := timed(func() {
-					wantFallback(t, mustLock(t, c.Mutex("dead", failOpen), context.Background()), holdfast.FailOpen)
+					wantFallback(t, mustLock(t, c.Mutex("dead", failOpen).Lock, context.Background()), holdfast.FailOpen)
 				})
 				if took < holdfast.FallbackTimeout {
 					t.Errorf("it fell back after %v", took)
@@ -202,7 +197,7 @@ func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
 		}()
 		for range 60 {
 			time.Sleep(77 * time.Millisecond)
-			l := mustLock(t, c.Mutex("alive", failOpen), context.Background())
+			l := mustLock(t, c.Mutex("alive", failOpen).Lock, context.Background())
 			wantFallback(t, l, holdfast.FailClosed)
 			mustRelease(t, l)
 		}
@@ -218,9 +213,11 @@ func TestFallbackIsNotHeldUpByFailClosed(t *testing.T) {
 		e.out(hang)
 		c := newClient(t, e)
 		ctx, cancel := context.WithCancel(context.Background())
-		first := lockSoon(ctx, c.Mutex("x"))
+		first := lockSoon(ctx, c.Mutex("x").Lock)
 		synctest.Wait()
-		took := timed(func() { wantFallback(t, mustLock(t, c.Mutex("x", failOpen), context.Background()), holdfast.FailOpen) })
+		took := timed(func() {
+			wantFallback(t, mustLock(t, c.Mutex("x", failOpen).Lock, context.Background()), holdfast.FailOpen)
+		})
 		if took > holdfast.FallbackTimeout+200*time.Millisecond {
 			t.Errorf("it fell back after %v", took)
 		}
@@ -236,13 +233,12 @@ func TestBusyDoesNotFallBack(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newFlaky()
-				other := mustLock(t, newClient(t, e.Engine).Mutex("x"), context.Background())
+				other := mustLock(t, newClient(t, e.Engine).Mutex("x").Lock, context.Background())
 				m := newClient(t, e).Mutex("x", holdfast.WithFallback(p))
 				e.Slow(90*time.Millisecond, 90*time.Millisecond)
 				for _, wait := range []time.Duration{50 * time.Millisecond, 600 * time.Millisecond, 10*time.Second + 7*time.Millisecond, time.Minute} {
 					ctx, cancel := context.WithTimeout(context.Background(), wait)
-					_, err := m.Lock(ctx)
-					wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+					mustNotLock(t, m.Lock, ctx, holdfast.ErrNotAcquired, context.DeadlineExceeded)
 					cancel()
 				}
 				_, err := m.TryLock(context.Background())
@@ -251,8 +247,7 @@ func TestBusyDoesNotFallBack(t *testing.T) {
 					t.Errorf("TryLock: %v", err)
 				}
 				e.out(denied)
-				_, err = m.Lock(context.Background())
-				wantErr(t, err, holdfast.ErrDenied)
+				mustNotLock(t, m.Lock, context.Background(), holdfast.ErrDenied)
 				e.out(nil)
 				mustRelease(t, other)
 			})
@@ -266,10 +261,7 @@ func TestTryLockFallsBackSoonIfNothingIsThere(t *testing.T) {
 		c := newClient(t, e)
 		e.out(down)
 		took := timed(func() {
-			l, err := c.Mutex("x", failOpen).TryLock(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := mustLock(t, c.Mutex("x", failOpen).TryLock, context.Background())
 			wantFallback(t, l, holdfast.FailOpen)
 		})
 		if took > 300*time.Millisecond {
@@ -277,10 +269,7 @@ func TestTryLockFallsBackSoonIfNothingIsThere(t *testing.T) {
 		}
 		e.out(hang)
 		took = timed(func() {
-			l, err := c.Mutex("y", failOpen).TryLock(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := mustLock(t, c.Mutex("y", failOpen).TryLock, context.Background())
 			wantFallback(t, l, holdfast.FailOpen)
 		})
 		if took > holdfast.FallbackTimeout+200*time.Millisecond {
@@ -297,14 +286,13 @@ func TestFallbackWithinADeadline(t *testing.T) {
 		c := newClient(t, e)
 		ctx, cancel := context.WithTimeout(context.Background(), 800*time.Millisecond)
 		defer cancel()
-		took := timed(func() { wantFallback(t, mustLock(t, c.Mutex("x", failOpen), ctx), holdfast.FailOpen) })
+		took := timed(func() { wantFallback(t, mustLock(t, c.Mutex("x", failOpen).Lock, ctx), holdfast.FailOpen) })
 		if took < 400*time.Millisecond || took > 600*time.Millisecond {
 			t.Errorf("it fell back after %v of 800 ms", took)
 		}
 		short, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
-		_, err := c.Mutex("x", failOpen).Lock(short)
-		wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		mustNotLock(t, c.Mutex("x", failOpen).Lock, short, holdfast.ErrNotAcquired, context.DeadlineExceeded)
 	})
 }
 
@@ -315,21 +303,18 @@ func TestWaitersFallBack(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newFlaky()
-				other := mustLock(t, newClient(t, e.Engine).Mutex("x"), context.Background())
+				other := mustLock(t, newClient(t, e.Engine).Mutex("x").Lock, context.Background())
 				m := newClient(t, e).Mutex("x", holdfast.WithFallback(p))
 				var waits []<-chan result
 				for range 5 {
-					waits = append(waits, lockSoon(context.Background(), m))
+					waits = append(waits, lockSoon(context.Background(), m.Lock))
 					synctest.Wait()
 				}
 				time.Sleep(10 * time.Second)
 				start := time.Now()
 				e.out(hang)
 				for _, w := range waits {
-					r := <-w
-					if r.err != nil {
-						t.Fatal(r.err)
-					}
+					r := wantGrant(t, w)
 					wantFallback(t, r.lease, p)
 					if took := r.at.Sub(start); took > 3*time.Second {
 						t.Errorf("it fell back after %v", took)
@@ -350,11 +335,11 @@ func TestFallbackDoesNotSaveALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky()
 		m := newClient(t, e).Mutex("x", failOpen, holdfast.WithTTL(2*time.Second))
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		e.out(down)
 		<-l.Done()
 		wantLost(t, l.Err(), holdfast.LostUnreachable)
-		wantFallback(t, mustLock(t, m, context.Background()), holdfast.FailOpen)
+		wantFallback(t, mustLock(t, m.Lock, context.Background()), holdfast.FailOpen)
 	})
 }
 
@@ -363,25 +348,20 @@ func TestFallbackReentry(t *testing.T) {
 		e := newFlaky()
 		e.out(down)
 		c := newClient(t, e)
-		outer := mustLock(t, c.Mutex("x", localOnly), context.Background())
-		_, err := c.Mutex("x", localOnly).Lock(outer.Context())
-		wantErr(t, err, holdfast.ErrDeadlock)
+		outer := mustLock(t, c.Mutex("x", localOnly).Lock, context.Background())
+		mustNotLock(t, c.Mutex("x", localOnly).Lock, outer.Context(), holdfast.ErrDeadlock)
 		again := c.Mutex("x", localOnly, holdfast.WithReentrancy())
-		inner := mustLock(t, again, outer.Context())
+		inner := mustLock(t, again.Lock, outer.Context())
 		wantFallback(t, inner, holdfast.LocalOnly)
 		e.out(nil) // it is the caller's own also when the store is back
 		time.Sleep(2 * time.Second)
-		third := mustLock(t, again, inner.Context())
+		third := mustLock(t, again.Lock, inner.Context())
 		wantFallback(t, third, holdfast.LocalOnly)
 		mustRelease(t, outer)
 		mustRelease(t, third)
-		next := lockSoon(context.Background(), c.Mutex("x", localOnly))
+		next := lockSoon(context.Background(), c.Mutex("x", localOnly).Lock)
 		synctest.Wait()
-		select {
-		case <-next:
-			t.Fatal("entered beside a re-entrant lease")
-		default:
-		}
+		wantWaiting(t, next, "entered beside a re-entrant lease")
 		mustRelease(t, inner)
 		r := <-next
 		wantFallback(t, r.lease, holdfast.FailClosed)
@@ -395,14 +375,14 @@ func TestFallbackWithoutRenewal(t *testing.T) {
 			e := newFlaky()
 			e.out(down)
 			m := newClient(t, e).Mutex("x", holdfast.WithFallback(p), holdfast.WithTTL(time.Minute), holdfast.WithoutRenewal())
-			l := mustLock(t, m, context.Background())
+			l := mustLock(t, m.Lock, context.Background())
 			start := time.Now()
 			<-l.Context().Done()
 			if took := time.Since(start); took != time.Minute || !l.Deadline().Equal(start.Add(time.Minute)) {
 				t.Errorf("it ended after %v, deadline %v", took, l.Deadline())
 			}
 			wantLost(t, l.Err(), holdfast.LostExpired)
-			mustRelease(t, mustLock(t, m, context.Background()))
+			mustRelease(t, mustLock(t, m.Lock, context.Background()))
 		})
 	}
 }
@@ -412,10 +392,10 @@ func TestCloseEndsFallbacks(t *testing.T) {
 		e := newFlaky()
 		e.out(hang)
 		c := newClient(t, e)
-		open := mustLock(t, c.Mutex("x", failOpen), context.Background())
-		local := mustLock(t, c.Mutex("y", localOnly), context.Background())
-		wait := lockSoon(context.Background(), c.Mutex("y", localOnly))
-		silent := lockSoon(context.Background(), c.Mutex("z"))
+		open := mustLock(t, c.Mutex("x", failOpen).Lock, context.Background())
+		local := mustLock(t, c.Mutex("y", localOnly).Lock, context.Background())
+		wait := lockSoon(context.Background(), c.Mutex("y", localOnly).Lock)
+		silent := lockSoon(context.Background(), c.Mutex("z").Lock)
 		synctest.Wait()
 		_ = c.Close() // what FailClosed requested cannot be cleaned up
 		wantErr(t, (<-wait).err, holdfast.ErrClosed)
@@ -424,8 +404,7 @@ func TestCloseEndsFallbacks(t *testing.T) {
 			wantErr(t, l.Err(), holdfast.ErrReleased)
 			wantErr(t, l.Release(context.Background()), holdfast.ErrNotHeld)
 		}
-		_, err := c.Mutex("x", failOpen).Lock(context.Background())
-		wantErr(t, err, holdfast.ErrClosed)
+		mustNotLock(t, c.Mutex("x", failOpen).Lock, context.Background(), holdfast.ErrClosed)
 	})
 }
 
@@ -433,12 +412,11 @@ func TestFallbackOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky()
 		c := newClient(t, e)
-		_, err := c.Mutex("x", holdfast.WithFallback(3)).Lock(context.Background())
-		wantErr(t, err, holdfast.ErrInvalid)
-		_, err = c.Election("x", failOpen).Campaign(context.Background(), "me")
+		mustNotLock(t, c.Mutex("x", holdfast.WithFallback(3)).Lock, context.Background(), holdfast.ErrInvalid)
+		_, err := c.Election("x", failOpen).Campaign(context.Background(), "me")
 		wantErr(t, err, holdfast.ErrInvalid)
 		e.out(down)
-		l := mustLock(t, c.Mutex("x", failOpen), context.Background())
+		l := mustLock(t, c.Mutex("x", failOpen).Lock, context.Background())
 		_, err = l.Detach(context.Background())
 		wantErr(t, err, errors.ErrUnsupported)
 		wantErr(t, l.Demote(context.Background()), holdfast.ErrNotHeld)
@@ -455,18 +433,16 @@ func TestMultiFallsBack(t *testing.T) {
 		c := newClient(t, e)
 		names := []string{"b", "a", "c"}
 		var l *holdfast.Lease
-		if took := timed(func() { l = holdAll(t, c.Multi(names, localOnly), context.Background()) }); took > 1200*time.Millisecond {
+		if took := timed(func() { l = mustLock(t, c.Multi(names, localOnly).Lock, context.Background()) }); took > 1200*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}
 		wantFallback(t, l, holdfast.LocalOnly)
 		if len(l.Tokens()) != 3 || l.Token() != 0 {
 			t.Errorf("tokens %v", l.Tokens())
 		}
-		_, err := c.Mutex("c", localOnly).TryLock(context.Background())
-		wantErr(t, err, holdfast.ErrNotAcquired)
-		_, err = c.Mutex("c", localOnly).TryLock(l.Context())
-		wantErr(t, err, holdfast.ErrDeadlock)
-		next := lockLater(context.Background(), c.Multi([]string{"c", "d"}, localOnly))
+		mustNotLock(t, c.Mutex("c", localOnly).TryLock, context.Background(), holdfast.ErrNotAcquired)
+		mustNotLock(t, c.Mutex("c", localOnly).TryLock, l.Context(), holdfast.ErrDeadlock)
+		next := lockSoon(context.Background(), c.Multi([]string{"c", "d"}, localOnly).Lock)
 		time.Sleep(time.Hour)
 		mustRelease(t, l)
 		r := <-next
@@ -484,18 +460,15 @@ func TestFallbackTimeoutIsPerCaller(t *testing.T) {
 		e.All(down)
 		short, cancel := context.WithTimeout(context.Background(), 600*time.Millisecond)
 		defer cancel()
-		first := lockSoon(short, m)
+		first := lockSoon(short, m.Lock)
 		synctest.Wait()
 		start := time.Now()
-		second := lockSoon(context.Background(), m)
+		second := lockSoon(context.Background(), m.Lock)
 		synctest.Wait()
 		time.Sleep(100 * time.Millisecond)
 		cancel()
 		<-first
-		r := <-second
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
+		r := wantGrant(t, second)
 		if took := r.at.Sub(start); took < holdfast.FallbackTimeout {
 			t.Errorf("it fell back after %v", took)
 		}

@@ -85,15 +85,12 @@ func TestUnansweredGrantIsReleasedNotYielded(t *testing.T) {
 			return engine.Answer{}, down(ctx)
 		})
 		m := newClient(t, e).Mutex("x")
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		time.Sleep(time.Second) // longer than a slice: it is released to the store
-		next := lockSoon(context.Background(), m)
+		next := lockSoon(context.Background(), m.Lock)
 		synctest.Wait()
 		mustRelease(t, l)
-		r := <-next
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
+		r := wantGrant(t, next)
 		mustRelease(t, r.lease)
 		e.replay(t, seen())
 	})
@@ -175,8 +172,8 @@ func TestHungStoreDoesNotBlockCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		l := mustLock(t, c.Mutex("held", holdfast.WithTTL(time.Hour)), context.Background())
-		detach := mustLock(t, c.Mutex("other", holdfast.WithTTL(time.Hour)), context.Background())
+		l := mustLock(t, c.Mutex("held", holdfast.WithTTL(time.Hour)).Lock, context.Background())
+		detach := mustLock(t, c.Mutex("other", holdfast.WithTTL(time.Hour)).Lock, context.Background())
 		e.All(hang)
 		for name, call := range map[string]func(ctx context.Context) error{
 			"Lock": func(ctx context.Context) error { _, err := c.Mutex("x").Lock(ctx); return err },
@@ -212,15 +209,13 @@ func TestPermanentErrorsComeBackAtOnce(t *testing.T) {
 		c := newClient(t, e)
 		e.All(denied)
 		start := time.Now()
-		_, err := c.Mutex("x").Lock(context.Background())
-		wantErr(t, err, holdfast.ErrDenied)
-		_, err = c.Mutex("x").TryLock(context.Background())
-		wantErr(t, err, holdfast.ErrDenied)
+		mustNotLock(t, c.Mutex("x").Lock, context.Background(), holdfast.ErrDenied)
+		mustNotLock(t, c.Mutex("x").TryLock, context.Background(), holdfast.ErrDenied)
 		if took := time.Since(start); took > 0 {
 			t.Errorf("took %v", took)
 		}
 		e.All(nil)
-		mustRelease(t, mustLock(t, c.Mutex("x"), context.Background()))
+		mustRelease(t, mustLock(t, c.Mutex("x").Lock, context.Background()))
 	})
 }
 
@@ -231,23 +226,18 @@ func TestStoreComesBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newFaulty()
 				c, other := newClient(t, e), newClient(t, e)
-				l := mustLock(t, c.Mutex("x", holdfast.WithoutRenewal(), holdfast.WithTTL(10*time.Second)), context.Background())
-				waiter := lockSoon(context.Background(), other.Mutex("x"))
+				l := mustLock(t, c.Mutex("x", holdfast.WithoutRenewal(), holdfast.WithTTL(10*time.Second)).Lock, context.Background())
+				waiter := lockSoon(context.Background(), other.Mutex("x").Lock)
 				synctest.Wait()
 				e.All(fault)
 				time.Sleep(time.Minute)
 				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 				defer cancel()
-				_, err := c.Mutex("y").TryLock(ctx)
-				wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
-				_, err = c.Mutex("y").Lock(ctx)
-				wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+				mustNotLock(t, c.Mutex("y").TryLock, ctx, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+				mustNotLock(t, c.Mutex("y").Lock, ctx, holdfast.ErrNotAcquired, context.DeadlineExceeded)
 				e.All(nil)
 				back := time.Now()
-				r := <-waiter
-				if r.err != nil {
-					t.Fatal(r.err)
-				}
+				r := wantGrant(t, waiter)
 				if took := r.at.Sub(back); took > 4*time.Second { // a hung request and the pause after it
 					t.Errorf("the waiter recovered after %v", took)
 				}
@@ -268,7 +258,7 @@ func TestEndedIDIsReplaced(t *testing.T) {
 			return engine.Answer{}, &engine.EndedError{Cause: engine.CauseExpired}
 		})
 		m := newClient(t, e).Mutex("x")
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		if l.HolderID() == seen().ID {
 			t.Error("the ended ID is used again")
 		}
@@ -286,12 +276,10 @@ func TestStoreThatEndsEveryID(t *testing.T) {
 			}
 		})
 		m := newClient(t, e).Mutex("x")
-		_, err := m.TryLock(context.Background())
-		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
+		mustNotLock(t, m.TryLock, context.Background(), holdfast.ErrNotAcquired, holdfast.ErrUnavailable)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		_, err = m.Lock(ctx)
-		wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		mustNotLock(t, m.Lock, ctx, holdfast.ErrNotAcquired, context.DeadlineExceeded)
 		if n := e.Count("acquire"); n > 120 {
 			t.Errorf("%d requests in a minute", n)
 		}
@@ -304,10 +292,10 @@ func TestBrokenWait(t *testing.T) {
 			e := newFaulty()
 			c, waiting := newClient(t, e), newClient(t, e)
 			e.Set(func() { e.OnWake = func(engine.Wakeup) bool { return deliver } })
-			l := mustLock(t, c.Mutex("x"), context.Background())
-			first := lockSoon(context.Background(), waiting.Mutex("x"))
+			l := mustLock(t, c.Mutex("x").Lock, context.Background())
+			first := lockSoon(context.Background(), waiting.Mutex("x").Lock)
 			synctest.Wait()
-			second := lockSoon(context.Background(), waiting.Mutex("x")) // behind it in the process
+			second := lockSoon(context.Background(), waiting.Mutex("x").Lock) // behind it in the process
 			synctest.Wait()
 			s := look(t, e.Engine, "x")
 			if len(s.Waiters) != 1 {

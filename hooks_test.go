@@ -70,17 +70,17 @@ func TestHooksGetEveryEvent(t *testing.T) {
 		e := memory.New()
 		c, other := newClient(t, e, holdfast.WithHooks(h)), newClient(t, e)
 		m := c.Mutex("x", holdfast.WithReentrancy())
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		_, busy := m.TryLock(context.Background())
-		inner := mustLock(t, m, l.Context())
+		inner := mustLock(t, m.Lock, l.Context())
 		mustRelease(t, inner)
-		local := lockSoon(context.Background(), m)
+		local := lockSoon(context.Background(), m.Lock)
 		synctest.Wait()
 		mustRelease(t, l)
 		second := (<-local).lease
 		time.Sleep(time.Second) // longer than a slice
-		pushed := lockSoon(context.Background(), m)
-		foreign := lockSoon(context.Background(), other.Mutex("x"))
+		pushed := lockSoon(context.Background(), m.Lock)
+		foreign := lockSoon(context.Background(), other.Mutex("x").Lock)
 		synctest.Wait()
 		mustRelease(t, second)
 		fl := (<-foreign).lease
@@ -124,7 +124,7 @@ func TestLostHookRunsOnce(t *testing.T) {
 		h := &recorder{}
 		e := newFaulty()
 		m := newClient(t, e, holdfast.WithHooks(h)).Mutex("x", holdfast.WithTTL(time.Second))
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		e.All(down)
 		<-l.Done()
 		_ = l.Err()
@@ -147,7 +147,7 @@ func TestHookWithOneMethod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := onlyLost{make(chan *holdfast.LostError, 1)}
 		m := newClient(t, memory.New(), holdfast.WithHooks(h)).Mutex("x", holdfast.WithoutRenewal(), holdfast.WithTTL(time.Second))
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		if got := <-h.lost; got.Cause != holdfast.LostExpired || got.Token != l.Token() {
 			t.Errorf("lost: %v", got)
 		}

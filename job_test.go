@@ -494,7 +494,7 @@ func TestJobErrors(t *testing.T) {
 		}), true)
 
 		j := c.Job("j", hourly)
-		lock := mustLock(t, c.Mutex("j@2000-01-01T00:00:00Z"), ctx)
+		lock := mustLock(t, c.Mutex("j@2000-01-01T00:00:00Z").Lock, ctx)
 		wantTurn(t, <-runJob(ctx, j, never(t)), false, holdfast.ErrMismatch)
 		mustRelease(t, lock)
 		net.All(denied)

@@ -400,7 +400,7 @@ func TestLatchErrors(t *testing.T) {
 			t.Errorf("left in the queue: %+v", s.Waiters)
 		}
 
-		lock := mustLock(t, c.Mutex("used"), ctx)
+		lock := mustLock(t, c.Mutex("used").Lock, ctx)
 		_, err := c.Latch("used").TrySet(ctx, 1)
 		wantErr(t, err, holdfast.ErrMismatch)
 		wantErr(t, c.Latch("used").CountDown(ctx), holdfast.ErrMismatch)

@@ -85,6 +85,6 @@ func TestLateGrantsAreRetried(t *testing.T) {
 			return slow(ctx, r)
 		}
 		m := newClient(t, e).Mutex("x", holdfast.WithTTL(100*time.Millisecond))
-		mustRelease(t, mustLock(t, m, context.Background()))
+		mustRelease(t, mustLock(t, m.Lock, context.Background()))
 	})
 }

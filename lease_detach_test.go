@@ -16,8 +16,8 @@ func TestDetachAndAdopt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
 		c, other := newClient(t, e), newClient(t, e)
-		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second)), context.Background())
-		local := lockSoon(context.Background(), c.Mutex("x", holdfast.WithTTL(10*time.Second)))
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second)).Lock, context.Background())
+		local := lockSoon(context.Background(), c.Mutex("x", holdfast.WithTTL(10*time.Second)).Lock)
 		time.Sleep(4 * time.Second)
 		ticket, err := l.Detach(context.Background())
 		if err != nil {
@@ -58,7 +58,7 @@ func TestDetachedLeaseExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
 		c := newClient(t, e)
-		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second)), context.Background())
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second)).Lock, context.Background())
 		ticket, err := l.Detach(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -66,8 +66,8 @@ func TestDetachedLeaseExpires(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		_, err = c.Adopt(context.Background(), ticket)
 		wantLost(t, err, holdfast.LostExpired)
-		mustRelease(t, mustLock(t, c.Mutex("x"), context.Background()))
-		mustRelease(t, mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second)), context.Background()))
+		mustRelease(t, mustLock(t, c.Mutex("x").Lock, context.Background()))
+		mustRelease(t, mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second)).Lock, context.Background()))
 	})
 }
 
@@ -75,7 +75,7 @@ func TestDetachWithoutRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
 		c := newClient(t, e)
-		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second), holdfast.WithoutRenewal()), context.Background())
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(10*time.Second), holdfast.WithoutRenewal()).Lock, context.Background())
 		ticket, err := l.Detach(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -100,8 +100,8 @@ func TestDetachOfReentrantLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
-		outer := mustLock(t, m, context.Background())
-		inner := mustLock(t, m, outer.Context())
+		outer := mustLock(t, m.Lock, context.Background())
+		inner := mustLock(t, m.Lock, outer.Context())
 		_, err := outer.Detach(context.Background())
 		wantErr(t, err, holdfast.ErrNotHeld)
 		if outer.Err() != nil || inner.Err() != nil {
@@ -116,7 +116,7 @@ func TestDetachFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		l := mustLock(t, c.Mutex("x"), context.Background())
+		l := mustLock(t, c.Mutex("x").Lock, context.Background())
 		e.All(down)
 		_, err := l.Detach(context.Background())
 		wantErr(t, err, holdfast.ErrUnavailable)
@@ -139,7 +139,7 @@ func TestAdoptFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(time.Minute)), context.Background())
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(time.Minute)).Lock, context.Background())
 		ticket, err := l.Detach(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +165,7 @@ func TestAdoptFails(t *testing.T) {
 // A ticket whose numbers cannot be is refused without a call to the store.
 func TestTicketOfAnImpossibleWeight(t *testing.T) {
 	c := newClient(t, memory.New())
-	text, err := mustLock(t, c.Mutex("x"), t.Context()).Detach(t.Context())
+	text, err := mustLock(t, c.Mutex("x").Lock, t.Context()).Detach(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestTicketOfAnImpossibleWeight(t *testing.T) {
 func TestAdoptedLeaseOfAnotherPrefix(t *testing.T) {
 	e := memory.New()
 	a, b := newClient(t, e, holdfast.WithPrefix("app-a")), newClient(t, e, holdfast.WithPrefix("app-b"))
-	ticket, err := mustLock(t, a.Mutex("x"), t.Context()).Detach(t.Context())
+	ticket, err := mustLock(t, a.Mutex("x").Lock, t.Context()).Detach(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

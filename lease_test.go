@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -21,7 +22,7 @@ func TestLeaseContextIsOfTheCallers(t *testing.T) {
 		reason := errors.New("request over")
 		parent, cancel := context.WithCancelCause(context.WithValue(context.Background(), ctxKey{}, "v"))
 		defer cancel(nil)
-		l := mustLock(t, newClient(t, memory.New()).Mutex("x"), parent)
+		l := mustLock(t, newClient(t, memory.New()).Mutex("x").Lock, parent)
 		ctx := l.Context()
 		if ctx != l.Context() || ctx.Value(ctxKey{}) != "v" || ctx.Err() != nil {
 			t.Errorf("context: value %v, err %v", ctx.Value(ctxKey{}), ctx.Err())
@@ -44,7 +45,7 @@ func TestLeaseContextIsOfTheCallers(t *testing.T) {
 func TestContextIsCancelledBeforeTheReleaseIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		l := mustLock(t, newClient(t, e).Mutex("x"), context.Background())
+		l := mustLock(t, newClient(t, e).Mutex("x").Lock, context.Background())
 		ctx, done := l.Context(), l.Done()
 		e.Set(func() {
 			e.OnRelease = func(c context.Context, r engine.Release) error {
@@ -71,7 +72,7 @@ func TestContextIsCancelledBeforeTheReleaseIsSent(t *testing.T) {
 }
 
 func TestContextAndDoneAfterTheEnd(t *testing.T) {
-	l := mustLock(t, newClient(t, memory.New()).Mutex("x"), context.Background())
+	l := mustLock(t, newClient(t, memory.New()).Mutex("x").Lock, context.Background())
 	mustRelease(t, l)
 	<-l.Done()
 	<-l.Context().Done()
@@ -84,9 +85,9 @@ func TestReleaseTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x")
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		mustRelease(t, l)
-		next := mustLock(t, m, context.Background())
+		next := mustLock(t, m.Lock, context.Background())
 		wantErr(t, l.Release(context.Background()), holdfast.ErrNotHeld, holdfast.ErrReleased)
 		if next.Err() != nil || len(look(t, e, "x").Holders) != 1 {
 			t.Error("the second release ended the next lease")
@@ -102,7 +103,7 @@ func TestReleaseAtOnceByMany(t *testing.T) {
 	e := memory.New()
 	m := newClient(t, e).Mutex("x")
 	for range 200 {
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		errs := make(chan error, 4)
 		for range cap(errs) {
 			go func() { errs <- l.Release(context.Background()) }()
@@ -127,7 +128,7 @@ func TestReleaseWithAnEndedContext(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x")
 		ctx, cancel := context.WithCancel(context.WithValue(context.Background(), ctxKey{}, "trace"))
-		l := mustLock(t, m, ctx)
+		l := mustLock(t, m.Lock, ctx)
 		cancel()
 		e.Set(func() {
 			e.OnRelease = func(c context.Context, r engine.Release) error {
@@ -156,7 +157,7 @@ func TestReleaseOfAHungStoreIsBounded(t *testing.T) {
 			ctx  context.Context
 			most time.Duration
 		}{"ended": {ended, time.Second}, "3 s": {short, 3 * time.Second}} {
-			l := mustLock(t, m, context.Background())
+			l := mustLock(t, m.Lock, context.Background())
 			e.All(hang)
 			start := time.Now()
 			err := l.Release(c.ctx)
@@ -174,7 +175,7 @@ func TestReleaseOfAHungStoreIsBounded(t *testing.T) {
 func TestReleaseIsRetriedAfterALostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		l := mustLock(t, newClient(t, e).Mutex("x"), context.Background())
+		l := mustLock(t, newClient(t, e).Mutex("x").Lock, context.Background())
 		first := true
 		e.Set(func() {
 			e.OnRelease = func(c context.Context, r engine.Release) error {
@@ -203,7 +204,7 @@ func TestReleaseOfALostLease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newFaulty()
 				m := newClient(t, e).Mutex("x", holdfast.WithTTL(time.Hour))
-				l := mustLock(t, m, context.Background())
+				l := mustLock(t, m.Lock, context.Background())
 				e.Set(func() {
 					e.OnRelease = func(context.Context, engine.Release) error { return &engine.NotHeldError{Cause: c.cause} }
 				})
@@ -211,10 +212,10 @@ func TestReleaseOfALostLease(t *testing.T) {
 
 				e.Set(func() {
 					e.OnRenew = func(_ context.Context, batch []engine.Renewal) []error {
-						return each(batch, &engine.NotHeldError{Cause: c.cause})
+						return slices.Repeat([]error{&engine.NotHeldError{Cause: c.cause}}, len(batch))
 					}
 				})
-				other := mustLock(t, newClient(t, e).Mutex("y", holdfast.WithTTL(3*time.Second)), context.Background())
+				other := mustLock(t, newClient(t, e).Mutex("y", holdfast.WithTTL(3*time.Second)).Lock, context.Background())
 				<-other.Done() // at the first renewal
 				wantLost(t, other.Err(), c.want)
 				wantLost(t, other.Release(context.Background()), c.want)
@@ -229,7 +230,7 @@ func TestWithoutRenewalEndsAtItsTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		start := time.Now()
-		l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithoutRenewal(), holdfast.WithTTL(10*time.Second)), context.Background())
+		l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithoutRenewal(), holdfast.WithTTL(10*time.Second)).Lock, context.Background())
 		deadline := l.Deadline()
 		<-l.Context().Done()
 		if took := time.Since(start); took >= 10*time.Second || took < 9*time.Second || !time.Now().Equal(deadline) {
@@ -247,7 +248,7 @@ func TestWithoutRenewalEndsAtItsTTL(t *testing.T) {
 
 func TestDeadlineMovesWithRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := mustLock(t, newClient(t, memory.New()).Mutex("x", holdfast.WithTTL(15*time.Second)), context.Background())
+		l := mustLock(t, newClient(t, memory.New()).Mutex("x", holdfast.WithTTL(15*time.Second)).Lock, context.Background())
 		first := l.Deadline()
 		if left := time.Until(first); left != 15*time.Second-320*time.Millisecond {
 			t.Errorf("trust window %v", left)
@@ -265,7 +266,7 @@ func TestDeadlineMovesWithRenewals(t *testing.T) {
 func TestADayOfRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithTTL(15*time.Second)), context.Background())
+		l := mustLock(t, newClient(t, e).Mutex("x", holdfast.WithTTL(15*time.Second)).Lock, context.Background())
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
 		if l.Err() != nil {
@@ -287,7 +288,7 @@ func TestNoGoroutinePerHeldLease(t *testing.T) {
 		c := newClient(t, memory.New())
 		before := runtime.NumGoroutine()
 		for i := range 10_000 {
-			mustLock(t, c.Mutex(strconv.Itoa(i)), context.Background())
+			mustLock(t, c.Mutex(strconv.Itoa(i)).Lock, context.Background())
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -20,7 +20,7 @@ func without(t *testing.T) *holdfast.Client {
 	e := newFlaky()
 	e.out(down)
 	c := newClient(t, e)
-	mustRelease(t, mustLock(t, c.Mutex("first", localOnly), context.Background()))
+	mustRelease(t, mustLock(t, c.Mutex("first", localOnly).Lock, context.Background()))
 	return c
 }
 
@@ -28,7 +28,7 @@ func TestLocalOnlyIsFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := without(t)
 		m := c.Mutex("x", localOnly, holdfast.WithReason("to count"))
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		wantFallback(t, l, holdfast.LocalOnly)
 		_, err := m.TryLock(context.Background())
 		var held *holdfast.HeldError
@@ -37,32 +37,25 @@ func TestLocalOnlyIsFirstComeFirstServed(t *testing.T) {
 		}
 		var waits []<-chan result
 		for range 5 {
-			waits = append(waits, lockSoon(context.Background(), m))
+			waits = append(waits, lockSoon(context.Background(), m.Lock))
 			synctest.Wait()
 		}
 		quits, cancel := context.WithCancel(context.Background())
-		quit := lockSoon(quits, m)
+		quit := lockSoon(quits, m.Lock)
 		synctest.Wait()
-		last := lockSoon(context.Background(), m)
+		last := lockSoon(context.Background(), m.Lock)
 		synctest.Wait()
 		cancel()
 		wantErr(t, (<-quit).err, holdfast.ErrNotAcquired, context.Canceled)
 		for _, w := range append(waits, last) {
 			synctest.Wait()
-			select {
-			case <-w:
-				t.Fatal("entered beside the one before")
-			default:
-			}
+			wantWaiting(t, w, "entered beside the one before")
 			mustRelease(t, l)
-			r := <-w
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
+			r := wantGrant(t, w)
 			l = r.lease
 		}
 		mustRelease(t, l)
-		mustRelease(t, mustLock(t, m, context.Background()))
+		mustRelease(t, mustLock(t, m.Lock, context.Background()))
 	})
 }
 
@@ -71,7 +64,7 @@ func TestLocalOnlyIsPerClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, other := without(t), without(t)
 		for _, m := range []*holdfast.Mutex{c.Mutex("x", localOnly), other.Mutex("x", localOnly), c.Mutex("x", failOpen), c.Mutex("y", localOnly)} {
-			mustLock(t, m, context.Background())
+			mustLock(t, m.Lock, context.Background())
 		}
 	})
 }
@@ -80,58 +73,38 @@ func TestLocalOnlyReadersAndWriters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := without(t)
 		rw := c.RWMutex("x", localOnly)
-		lock := func(f func(context.Context) (*holdfast.Lease, error)) <-chan *holdfast.Lease {
-			got := make(chan *holdfast.Lease, 1)
-			go func() {
-				l, err := f(context.Background())
-				if err != nil {
-					t.Error(err)
-				}
-				got <- l
-			}()
-			synctest.Wait()
-			return got
-		}
-		first, second := <-lock(rw.RLock), <-lock(rw.RLock)
-		writer := lock(rw.Lock)
-		_, err := rw.TryRLock(context.Background()) // the writer is not passed
-		wantErr(t, err, holdfast.ErrNotAcquired)
-		reader := lock(rw.RLock)
+		ctx := context.Background()
+		first, second := mustLock(t, rw.RLock, ctx), mustLock(t, rw.RLock, ctx)
+		writer := lockSoon(ctx, rw.Lock)
+		synctest.Wait()
+		mustNotLock(t, rw.TryRLock, ctx, holdfast.ErrNotAcquired) // the writer is not passed
+		reader := lockSoon(ctx, rw.RLock)
+		synctest.Wait()
 		mustRelease(t, first)
 		wantErr(t, second.Demote(context.Background()), holdfast.ErrNotHeld)
 		mustRelease(t, second)
-		w := <-writer
-		select {
-		case <-reader:
-			t.Fatal("a reader beside the writer")
-		default:
-		}
+		w := wantGrant(t, writer).lease
+		synctest.Wait()
+		wantWaiting(t, reader, "a reader beside the writer")
 		if err := w.Demote(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		mustRelease(t, <-reader)
+		mustRelease(t, wantGrant(t, reader).lease)
 		if err := w.Demote(context.Background()); err != nil {
 			t.Errorf("again: %v", err)
 		}
 		mustRelease(t, w)
 		wantErr(t, w.Demote(context.Background()), holdfast.ErrNotHeld)
-		_, err = c.Mutex("x", localOnly).TryLock(context.Background())
-		if err != nil {
-			t.Errorf("the room is still in use: %v", err)
-		}
-		_, err = rw.TryLock(context.Background())
-		wantErr(t, err, holdfast.ErrMismatch)
+		mustLock(t, c.Mutex("x", localOnly).TryLock, ctx) // no use of another kind is left
+		mustNotLock(t, rw.TryLock, context.Background(), holdfast.ErrMismatch)
 	})
 }
 
 func TestLocalOnlySemaphore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := without(t).Semaphore("x", 5, localOnly)
-		a, err := s.Acquire(context.Background(), 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.TryAcquire(context.Background(), 3)
+		a := mustLock(t, units(s, 3), context.Background())
+		_, err := s.TryAcquire(context.Background(), 3)
 		wantErr(t, err, holdfast.ErrNotAcquired)
 		b, err := s.TryAcquire(context.Background(), 2)
 		if err != nil {
@@ -147,39 +120,32 @@ func TestLocalOnlySemaphore(t *testing.T) {
 	})
 }
 
-// A lease from the time without the store keeps out the callers of its client
-// also when the store is back and grants to them.
+// A lease that was granted without the store also excludes the callers of its client to whom the
+// store grants after its return.
 func TestLocalOnlyOverTheStoresReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky()
 		e.out(down)
 		c := newClient(t, e)
 		m := c.Mutex("x", localOnly)
-		old := mustLock(t, m, context.Background())
-		waits := lockSoon(context.Background(), m)
+		old := mustLock(t, m.Lock, context.Background())
+		waits := lockSoon(context.Background(), m.Lock)
 		synctest.Wait()
 		e.out(nil)
 		time.Sleep(2 * time.Second)
-		next := lockSoon(context.Background(), m)
+		next := lockSoon(context.Background(), m.Lock)
 		time.Sleep(time.Minute)
 		if len(look(t, e.Engine, "x").Holders) != 1 {
 			t.Error("it does not hold in the store while it waits here")
 		}
-		_, err := m.TryLock(context.Background())
-		wantErr(t, err, holdfast.ErrNotAcquired)
+		mustNotLock(t, m.TryLock, context.Background(), holdfast.ErrNotAcquired)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_, err = m.Lock(ctx)
+		mustNotLock(t, m.Lock, ctx, holdfast.ErrNotAcquired, context.DeadlineExceeded)
 		cancel()
-		wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
-		select {
-		case <-waits:
-			t.Fatal("entered beside the lease without the store")
-		case <-next:
-			t.Fatal("entered beside the lease without the store")
-		default:
-		}
+		wantWaiting(t, waits, "entered beside the lease without the store")
+		wantWaiting(t, next, "entered beside the lease without the store")
 		mustRelease(t, old)
-		for range 2 { // in whatever order: one was in this room, the other in the store
+		for range 2 { // in any order: one waits in this process, the other holds in the store
 			var r result
 			select {
 			case r = <-waits:
@@ -195,22 +161,18 @@ func TestLocalOnlyOverTheStoresReturn(t *testing.T) {
 	})
 }
 
-// The store's lease of a client keeps out its callers that fall back, as long as
-// its holder may act.
+// A lease of the store excludes the callers of its client that fall back, until its trust window
+// ends.
 func TestLocalOnlyBesideALeaseOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky()
 		c := newClient(t, e)
 		m := c.Mutex("x", localOnly, holdfast.WithoutTenure())
-		l := mustLock(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		e.out(hang)
-		next := lockSoon(context.Background(), m)
+		next := lockSoon(context.Background(), m.Lock)
 		time.Sleep(5 * time.Second)
-		select {
-		case <-next:
-			t.Fatal("entered beside the holder")
-		default:
-		}
+		wantWaiting(t, next, "entered beside the holder")
 		r := <-next
 		wantLost(t, l.Err(), holdfast.LostUnreachable)
 		wantFallback(t, r.lease, holdfast.LocalOnly)
@@ -218,13 +180,13 @@ func TestLocalOnlyBesideALeaseOfTheStore(t *testing.T) {
 	})
 }
 
-// Detach and Close leave the room as a release does.
+// After Detach the local lock is free, as after a release.
 func TestLocalOnlyDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky()
 		c := newClient(t, e)
 		m := c.Mutex("x", localOnly)
-		ticket, err := mustLock(t, m, context.Background()).Detach(context.Background())
+		ticket, err := mustLock(t, m.Lock, context.Background()).Detach(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -233,7 +195,7 @@ func TestLocalOnlyDetached(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustRelease(t, l)
-		mustRelease(t, mustLock(t, m, context.Background()))
+		mustRelease(t, mustLock(t, m.Lock, context.Background()))
 	})
 }
 

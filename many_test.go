@@ -29,7 +29,7 @@ func lockMany(t *testing.T, c *holdfast.Client, n int, opts ...holdfast.LockOpti
 	t.Helper()
 	all := make([]*holdfast.Lease, n)
 	for i := range all {
-		all[i] = mustLock(t, c.Mutex(strconv.Itoa(i), opts...), context.Background())
+		all[i] = mustLock(t, c.Mutex(strconv.Itoa(i), opts...).Lock, context.Background())
 		all[i].Context()
 	}
 	return all

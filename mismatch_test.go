@@ -33,11 +33,8 @@ func namesBoth(t *testing.T, e engine.Engine) {
 			t.Errorf("got %q, want %q in it", err, text)
 		}
 	}
-	pool, err := c.Semaphore("pool", 3).Acquire(ctx, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = c.Mutex("pool").TryLock(ctx)
+	pool := mustLock(t, units(c.Semaphore("pool", 3), 1), ctx)
+	_, err := c.Mutex("pool").TryLock(ctx)
 	want(err, "a semaphore of 3", "a mutex")
 	_, err = c.Semaphore("pool", 2).Acquire(ctx, 1)
 	want(err, "a semaphore of 3", "a semaphore of 2")

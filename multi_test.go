@@ -14,30 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// locking is what Mutex and Multi have in common.
-type locking interface {
-	Lock(ctx context.Context) (*holdfast.Lease, error)
-}
-
-// lockLater locks in the background.
-func lockLater(ctx context.Context, m locking) <-chan result {
-	got := make(chan result, 1)
-	go func() {
-		l, err := m.Lock(ctx)
-		got <- result{l, err, time.Now()}
-	}()
-	return got
-}
-
-func holdAll(t testing.TB, m *holdfast.Multi, ctx context.Context) *holdfast.Lease {
-	t.Helper()
-	l, err := m.Lock(ctx)
-	if err != nil {
-		t.Fatalf("Lock: %v", err)
-	}
-	return l
-}
-
 // wantHeldBy checks the holder of each name; "" means that there is none.
 func wantHeldBy(t testing.TB, e engine.Engine, want map[string]string) {
 	t.Helper()
@@ -56,7 +32,7 @@ func wantHeldBy(t testing.TB, e engine.Engine, want map[string]string) {
 func TestMultiHoldsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		l := holdAll(t, newClient(t, e).Multi([]string{"c", "a", "b", "c"}), context.Background())
+		l := mustLock(t, newClient(t, e).Multi([]string{"c", "a", "b", "c"}).Lock, context.Background())
 		tokens := map[string]uint64{}
 		for _, name := range []string{"a", "b", "c"} {
 			s := look(t, e, name)
@@ -89,7 +65,7 @@ func TestMultiTryLockTakesNothingIfOneIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
+		other := mustLock(t, newClient(t, e).Mutex("b").Lock, context.Background())
 		_, err := c.Multi([]string{"c", "b", "a"}).TryLock(context.Background())
 		wantErr(t, err, holdfast.ErrNotAcquired)
 		var held *holdfast.HeldError
@@ -98,10 +74,7 @@ func TestMultiTryLockTakesNothingIfOneIsHeld(t *testing.T) {
 		}
 		wantHeldBy(t, e, map[string]string{"a": "", "b": other.HolderID(), "c": ""})
 		mustRelease(t, other)
-		l, err := c.Multi([]string{"c", "b", "a"}).TryLock(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := mustLock(t, c.Multi([]string{"c", "b", "a"}).TryLock, context.Background())
 		mustRelease(t, l)
 	})
 }
@@ -110,10 +83,10 @@ func TestMultiReleasesAllWhenItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
+		other := mustLock(t, newClient(t, e).Mutex("b").Lock, context.Background())
 		enough := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(context.Background())
-		got := lockLater(ctx, c.Multi([]string{"a", "b", "c"}))
+		got := lockSoon(ctx, c.Multi([]string{"a", "b", "c"}).Lock)
 		synctest.Wait()
 		if s := look(t, e, "b"); len(look(t, e, "a").Holders) != 1 || len(s.Waiters) != 1 {
 			t.Errorf("while it waits: %+v", s)
@@ -135,9 +108,9 @@ func TestMultiIsLostAsAWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		l := holdAll(t, c.Multi([]string{"a", "b", "c"}), context.Background())
+		l := mustLock(t, c.Multi([]string{"a", "b", "c"}).Lock, context.Background())
 		time.Sleep(time.Minute) // wake-ups come in by now
-		next := lockLater(context.Background(), newClient(t, e).Multi([]string{"c", "b", "a"}))
+		next := lockSoon(context.Background(), newClient(t, e).Multi([]string{"c", "b", "a"}).Lock)
 		synctest.Wait()
 		before := time.Now()
 		if err := c.Break(context.Background(), "b", look(t, e, "b").Holders[0].ID, holdfast.Force()); err != nil {
@@ -173,7 +146,7 @@ func TestMultiIsLostWithTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Multi([]string{"a", "b"}, holdfast.WithTTL(time.Second))
-		l := holdAll(t, m, context.Background())
+		l := mustLock(t, m.Lock, context.Background())
 		start := time.Now()
 		e.All(hang)
 		<-l.Done()
@@ -182,7 +155,7 @@ func TestMultiIsLostWithTheStore(t *testing.T) {
 			t.Errorf("notified after %v", took)
 		}
 		e.All(nil)
-		mustRelease(t, holdAll(t, m, context.Background()))
+		mustRelease(t, mustLock(t, m.Lock, context.Background()))
 	})
 }
 
@@ -191,8 +164,8 @@ func TestMultiStartsAgainIfAPartIsLostOnTheWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
-		got := lockLater(context.Background(), c.Multi([]string{"a", "b"}))
+		other := mustLock(t, newClient(t, e).Mutex("b").Lock, context.Background())
+		got := lockSoon(context.Background(), c.Multi([]string{"a", "b"}).Lock)
 		synctest.Wait()
 		first := look(t, e, "a").Holders[0]
 		if err := c.Break(context.Background(), "a", first.ID); err != nil {
@@ -217,8 +190,8 @@ func TestMultiBrokenInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
-		got := lockLater(context.Background(), c.Multi([]string{"a", "b"}))
+		other := mustLock(t, newClient(t, e).Mutex("b").Lock, context.Background())
+		got := lockSoon(context.Background(), c.Multi([]string{"a", "b"}).Lock)
 		synctest.Wait()
 		if err := c.Break(context.Background(), "b", look(t, e, "b").Waiters[0].ID); err != nil {
 			t.Fatal(err)
@@ -233,13 +206,12 @@ func TestMultiUnderAnOwnLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		own := mustLock(t, c.Mutex("b"), context.Background())
-		_, err := c.Multi([]string{"a", "b"}).Lock(own.Context())
-		wantErr(t, err, holdfast.ErrDeadlock)
+		own := mustLock(t, c.Mutex("b").Lock, context.Background())
+		mustNotLock(t, c.Multi([]string{"a", "b"}).Lock, own.Context(), holdfast.ErrDeadlock)
 		if e.Count("acquire") != 1 {
 			t.Error("it requested what it cannot use")
 		}
-		l := holdAll(t, c.Multi([]string{"a", "b"}, holdfast.WithReentrancy()), own.Context())
+		l := mustLock(t, c.Multi([]string{"a", "b"}, holdfast.WithReentrancy()).Lock, own.Context())
 		if l.Tokens()["b"] != own.Token() || l.Tokens()["a"] == 0 {
 			t.Errorf("tokens %v; own %d", l.Tokens(), own.Token())
 		}
@@ -257,18 +229,16 @@ func TestLockUnderAMulti(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		outer := holdAll(t, c.Multi([]string{"a", "b"}), context.Background())
+		outer := mustLock(t, c.Multi([]string{"a", "b"}).Lock, context.Background())
 		for _, name := range []string{"a", "b"} {
-			_, err := c.Mutex(name).Lock(outer.Context())
-			wantErr(t, err, holdfast.ErrDeadlock)
+			mustNotLock(t, c.Mutex(name).Lock, outer.Context(), holdfast.ErrDeadlock)
 		}
-		_, err := c.Multi([]string{"b", "c"}).TryLock(outer.Context())
-		wantErr(t, err, holdfast.ErrDeadlock)
-		inner := mustLock(t, c.Mutex("b", holdfast.WithReentrancy()), outer.Context())
+		mustNotLock(t, c.Multi([]string{"b", "c"}).TryLock, outer.Context(), holdfast.ErrDeadlock)
+		inner := mustLock(t, c.Mutex("b", holdfast.WithReentrancy()).Lock, outer.Context())
 		if inner.Token() != outer.Tokens()["b"] {
 			t.Errorf("token %d; want %d", inner.Token(), outer.Tokens()["b"])
 		}
-		both := holdAll(t, c.Multi([]string{"b", "a"}, holdfast.WithReentrancy()), inner.Context())
+		both := mustLock(t, c.Multi([]string{"b", "a"}, holdfast.WithReentrancy()).Lock, inner.Context())
 		if !maps.Equal(both.Tokens(), outer.Tokens()) {
 			t.Errorf("tokens %v; want %v", both.Tokens(), outer.Tokens())
 		}
@@ -299,15 +269,13 @@ func TestMultiOptions(t *testing.T) {
 		"nil option": c.Multi([]string{"a"}, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := m.Lock(context.Background())
-			wantErr(t, err, holdfast.ErrInvalid)
-			_, err = m.TryLock(context.Background())
-			wantErr(t, err, holdfast.ErrInvalid)
+			mustNotLock(t, m.Lock, context.Background(), holdfast.ErrInvalid)
+			mustNotLock(t, m.TryLock, context.Background(), holdfast.ErrInvalid)
 			wantErr(t, m.Do(context.Background(), nil), holdfast.ErrInvalid)
 		})
 	}
 	most := append(many[:holdfast.MaxMulti:holdfast.MaxMulti], many[:10]...) // some of them twice
-	l := holdAll(t, c.Multi(most), context.Background())
+	l := mustLock(t, c.Multi(most).Lock, context.Background())
 	if len(l.Tokens()) != holdfast.MaxMulti {
 		t.Errorf("%d tokens", len(l.Tokens()))
 	}
@@ -316,7 +284,7 @@ func TestMultiOptions(t *testing.T) {
 
 func TestMultiCannotBeDetached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := holdAll(t, newClient(t, newFaulty()).Multi([]string{"a", "b"}), context.Background())
+		l := mustLock(t, newClient(t, newFaulty()).Multi([]string{"a", "b"}).Lock, context.Background())
 		_, err := l.Detach(context.Background())
 		wantErr(t, err, errors.ErrUnsupported)
 		wantErr(t, l.Demote(context.Background()), holdfast.ErrNotHeld)
@@ -334,8 +302,8 @@ func TestMultiCannotBeDetached(t *testing.T) {
 func TestMultiWithoutRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
-		other := mustLock(t, newClient(t, e).Mutex("b"), context.Background())
-		got := lockLater(context.Background(), newClient(t, e).Multi([]string{"a", "b"}, holdfast.WithTTL(time.Second), holdfast.WithoutRenewal()))
+		other := mustLock(t, newClient(t, e).Mutex("b").Lock, context.Background())
+		got := lockSoon(context.Background(), newClient(t, e).Multi([]string{"a", "b"}, holdfast.WithTTL(time.Second), holdfast.WithoutRenewal()).Lock)
 		time.Sleep(10 * time.Second)
 		mustRelease(t, other)
 		l := (<-got).lease
@@ -373,9 +341,9 @@ func TestMultiAndClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		held := holdAll(t, c.Multi([]string{"a", "b"}), context.Background())
-		mustLock(t, newClient(t, e).Mutex("y"), context.Background())
-		got := lockLater(context.Background(), c.Multi([]string{"x", "y", "z"}))
+		held := mustLock(t, c.Multi([]string{"a", "b"}).Lock, context.Background())
+		mustLock(t, newClient(t, e).Mutex("y").Lock, context.Background())
+		got := lockSoon(context.Background(), c.Multi([]string{"x", "y", "z"}).Lock)
 		synctest.Wait()
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -393,19 +361,16 @@ func TestMultiIsHandedOffInTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		l := holdAll(t, c.Multi([]string{"a", "b"}), context.Background())
+		l := mustLock(t, c.Multi([]string{"a", "b"}).Lock, context.Background())
 		var waits []<-chan result
 		for range 10 {
-			waits = append(waits, lockLater(context.Background(), c.Multi([]string{"b", "a"})))
+			waits = append(waits, lockSoon(context.Background(), c.Multi([]string{"b", "a"}).Lock))
 			synctest.Wait()
 		}
 		last := l.Tokens()
 		mustRelease(t, l)
 		for i, w := range waits {
-			r := <-w
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
+			r := wantGrant(t, w)
 			if now := r.lease.Tokens(); now["a"] <= last["a"] || now["b"] <= last["b"] {
 				t.Errorf("caller %d: tokens %v after %v", i, now, last)
 			}

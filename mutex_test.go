@@ -18,7 +18,7 @@ func TestLockAndRelease(t *testing.T) {
 		e := memory.New()
 		m := newClient(t, e).Mutex("stock:42")
 		ctx := context.Background()
-		first := mustLock(t, m, ctx)
+		first := mustLock(t, m.Lock, ctx)
 		if first.Token() == 0 || first.Tokens()["stock:42"] != first.Token() || first.HolderID() == "" {
 			t.Errorf("token %d, tokens %v, holder ID %q", first.Token(), first.Tokens(), first.HolderID())
 		}
@@ -27,7 +27,7 @@ func TestLockAndRelease(t *testing.T) {
 		}
 		mustRelease(t, first)
 		wantEmpty(t, e, "stock:42")
-		second := mustLock(t, m, ctx)
+		second := mustLock(t, m.Lock, ctx)
 		if second.Token() <= first.Token() {
 			t.Errorf("token %d after %d", second.Token(), first.Token())
 		}
@@ -40,11 +40,11 @@ func TestTryLockNamesTheHolder(t *testing.T) {
 		e := memory.New()
 		ctx := context.Background()
 		holder := newClient(t, e, holdfast.WithName("billing"), holdfast.WithMeta(holdfast.Meta{Host: "node-1", PID: 7}))
-		l := mustLock(t, holder.Mutex("x", holdfast.WithReason("nightly run"), holdfast.WithTTL(10*time.Second)), ctx)
+		l := mustLock(t, holder.Mutex("x", holdfast.WithReason("nightly run"), holdfast.WithTTL(10*time.Second)).Lock, ctx)
 		time.Sleep(time.Second)
 		waiting := newClient(t, e)
 		wait, cancel := context.WithCancel(ctx)
-		got := lockSoon(wait, waiting.Mutex("x"))
+		got := lockSoon(wait, waiting.Mutex("x").Lock)
 		synctest.Wait()
 
 		_, err := newClient(t, e).Mutex("x").TryLock(ctx)
@@ -76,21 +76,14 @@ func TestTryLockIsBusyInTheSameProcessToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
 		m := newClient(t, e).Mutex("x")
-		l, err := m.TryLock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := mustLock(t, m.TryLock, t.Context())
 		start := time.Now()
-		_, err = m.TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrNotAcquired)
+		mustNotLock(t, m.TryLock, t.Context(), holdfast.ErrNotAcquired)
 		if time.Since(start) > 0 {
 			t.Errorf("TryLock took %v", time.Since(start))
 		}
 		mustRelease(t, l)
-		l, err = m.TryLock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		l = mustLock(t, m.TryLock, t.Context())
 		mustRelease(t, l)
 	})
 }
@@ -158,7 +151,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						e := memory.New()
 						holder := newClient(t, e)
-						l := mustLock(t, holder.Mutex("x", opts...), context.Background())
+						l := mustLock(t, holder.Mutex("x", opts...).Lock, context.Background())
 						waiter := holder
 						if where == "other process" {
 							waiter = newClient(t, e)
@@ -189,10 +182,8 @@ func TestEndedContextMakesNoCall(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	reason := errors.New("too late")
 	cancel(reason)
-	_, err := m.Lock(ctx)
-	wantErr(t, err, holdfast.ErrNotAcquired, reason)
-	_, err = m.TryLock(ctx)
-	wantErr(t, err, holdfast.ErrNotAcquired, reason)
+	mustNotLock(t, m.Lock, ctx, holdfast.ErrNotAcquired, reason)
+	mustNotLock(t, m.TryLock, ctx, holdfast.ErrNotAcquired, reason)
 	if e.Count("acquire") != 0 {
 		t.Error("the store was called")
 	}
@@ -202,19 +193,16 @@ func TestDeadlockIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
 		c := newClient(t, e)
-		l := mustLock(t, c.Mutex("x"), context.Background())
+		l := mustLock(t, c.Mutex("x").Lock, context.Background())
 		under, cancel := context.WithCancel(context.WithoutCancel(l.Context()))
 		defer cancel()
-		_, err := c.Mutex("x").Lock(under)
-		wantErr(t, err, holdfast.ErrDeadlock, holdfast.ErrNotAcquired)
-		_, err = c.Mutex("x").TryLock(under)
-		wantErr(t, err, holdfast.ErrDeadlock)
-		nested := mustLock(t, c.Mutex("y"), under)
-		_, err = c.Mutex("x").Lock(nested.Context()) // two leases further out
-		wantErr(t, err, holdfast.ErrDeadlock)
+		mustNotLock(t, c.Mutex("x").Lock, under, holdfast.ErrDeadlock, holdfast.ErrNotAcquired)
+		mustNotLock(t, c.Mutex("x").TryLock, under, holdfast.ErrDeadlock)
+		nested := mustLock(t, c.Mutex("y").Lock, under)
+		mustNotLock(t, c.Mutex("x").Lock, nested.Context(), holdfast.ErrDeadlock) // of the outer lease
 		mustRelease(t, nested)
 		mustRelease(t, l)
-		again := mustLock(t, c.Mutex("x"), under) // nothing is held any more
+		again := mustLock(t, c.Mutex("x").Lock, under) // nothing is held any more
 		mustRelease(t, again)
 		wantEmpty(t, e, "x")
 	})
@@ -226,8 +214,6 @@ func TestMismatch(t *testing.T) {
 		return engine.Answer{}, engine.ErrMismatch
 	}
 	c := newClient(t, e)
-	_, err := c.Mutex("x").Lock(t.Context())
-	wantErr(t, err, holdfast.ErrMismatch)
-	_, err = c.Mutex("x").TryLock(t.Context())
-	wantErr(t, err, holdfast.ErrMismatch)
+	mustNotLock(t, c.Mutex("x").Lock, t.Context(), holdfast.ErrMismatch)
+	mustNotLock(t, c.Mutex("x").TryLock, t.Context(), holdfast.ErrMismatch)
 }

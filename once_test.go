@@ -297,7 +297,7 @@ func TestOnceErrors(t *testing.T) {
 		net.All(denied)
 		wantTurn(t, <-once(ctx, c, "m", time.Hour, never(t)), false, holdfast.ErrDenied)
 		net.All(nil)
-		lock := mustLock(t, c.Mutex("used"), ctx)
+		lock := mustLock(t, c.Mutex("used").Lock, ctx)
 		wantTurn(t, <-once(ctx, c, "used", time.Hour, never(t)), false, holdfast.ErrMismatch)
 		mustRelease(t, lock)
 		closing := once(ctx, c, "m", time.Hour, func(ctx context.Context) error {

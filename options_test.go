@@ -51,7 +51,7 @@ func TestNewAcceptsWhatIsAllowed(t *testing.T) {
 		}
 		mustRelease(t, l)
 	}
-	mustRelease(t, mustLock(t, c.Mutex("ttl", holdfast.WithTTL(24*time.Hour)), t.Context()))
+	mustRelease(t, mustLock(t, c.Mutex("ttl", holdfast.WithTTL(24*time.Hour)).Lock, t.Context()))
 }
 
 func TestLockRefusesBadOptions(t *testing.T) {
@@ -69,10 +69,8 @@ func TestLockRefusesBadOptions(t *testing.T) {
 		"reason not UTF-8": c.Mutex("x", holdfast.WithReason("\xff")),
 		"nil option":       c.Mutex("x", nil),
 	} {
-		_, err := m.Lock(t.Context())
-		wantErr(t, err, holdfast.ErrInvalid)
-		_, err = m.TryLock(t.Context())
-		wantErr(t, err, holdfast.ErrInvalid)
+		mustNotLock(t, m.Lock, t.Context(), holdfast.ErrInvalid)
+		mustNotLock(t, m.TryLock, t.Context(), holdfast.ErrInvalid)
 		wantErr(t, m.Do(t.Context(), func(context.Context) error { t.Error(what, "fn ran"); return nil }), holdfast.ErrInvalid)
 	}
 	if e.Count("acquire") != 0 {
@@ -91,11 +89,8 @@ func TestLockRefusesBadOptions(t *testing.T) {
 func TestPrefixesAreApart(t *testing.T) {
 	e := memory.New()
 	a, b := newClient(t, e, holdfast.WithPrefix("a")), newClient(t, e, holdfast.WithPrefix("b"))
-	l := mustLock(t, a.Mutex("x"), t.Context())
-	other, err := b.Mutex("x").TryLock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := mustLock(t, a.Mutex("x").Lock, t.Context())
+	other := mustLock(t, b.Mutex("x").TryLock, t.Context())
 	mustRelease(t, other)
 	mustRelease(t, l)
 }

@@ -32,7 +32,7 @@ func TestUnansweredPollsCostNoPlace(t *testing.T) {
 }
 
 func pollsLost(t *testing.T, e *faulty, way time.Duration) {
-	holder := mustLock(t, newClient(t, e.Engine).Mutex("x"), context.Background())
+	holder := mustLock(t, newClient(t, e.Engine).Mutex("x").Lock, context.Background())
 	var polls, lost atomic.Int32
 	e.Set(func() {
 		e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
@@ -46,9 +46,9 @@ func pollsLost(t *testing.T, e *faulty, way time.Duration) {
 			return ans, err
 		}
 	})
-	waiter := lockSoon(context.Background(), newClient(t, e).Mutex("x"))
+	waiter := lockSoon(context.Background(), newClient(t, e).Mutex("x").Lock)
 	time.Sleep(time.Second)
-	behind := lockSoon(context.Background(), newClient(t, e.Engine).Mutex("x"))
+	behind := lockSoon(context.Background(), newClient(t, e.Engine).Mutex("x").Lock)
 	time.Sleep(time.Second)
 	front := look(t, e.Engine, "x").Waiters[0].ID
 	for lost.Load() < 166 {

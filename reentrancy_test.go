@@ -14,13 +14,10 @@ func TestReentryKeepsTheTokenWithoutACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
-		outer := mustLock(t, m, context.Background())
+		outer := mustLock(t, m.Lock, context.Background())
 		before := e.Count("acquire") + e.Count("renew") + e.Count("release")
-		inner := mustLock(t, m, outer.Context())
-		third, err := m.TryLock(inner.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		inner := mustLock(t, m.Lock, outer.Context())
+		third := mustLock(t, m.TryLock, inner.Context())
 		if inner.Token() != outer.Token() || third.Token() != outer.Token() || third.HolderID() != outer.HolderID() {
 			t.Errorf("tokens %d, %d, %d", outer.Token(), inner.Token(), third.Token())
 		}
@@ -41,8 +38,8 @@ func TestReentryReleasedOutOfOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
-		outer := mustLock(t, m, context.Background())
-		inner := mustLock(t, m, outer.Context())
+		outer := mustLock(t, m.Lock, context.Background())
+		inner := mustLock(t, m.Lock, outer.Context())
 		mustRelease(t, outer)
 		if !errors.Is(outer.Err(), holdfast.ErrReleased) || inner.Err() != nil {
 			t.Errorf("outer %v, inner %v", outer.Err(), inner.Err())
@@ -63,8 +60,8 @@ func TestReentryLostTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy(), holdfast.WithTTL(time.Second))
-		outer := mustLock(t, m, context.Background())
-		inner := mustLock(t, m, outer.Context())
+		outer := mustLock(t, m.Lock, context.Background())
+		inner := mustLock(t, m.Lock, outer.Context())
 		e.All(down)
 		<-inner.Context().Done()
 		wantLost(t, outer.Err(), holdfast.LostUnreachable)
@@ -73,8 +70,7 @@ func TestReentryLostTogether(t *testing.T) {
 		e.All(nil)
 		wantErr(t, inner.Release(context.Background()), holdfast.ErrLost)
 		wantErr(t, outer.Release(context.Background()), holdfast.ErrLost)
-		_, err := m.Lock(outer.Context())
-		wantErr(t, err, holdfast.ErrNotAcquired, holdfast.ErrLost)
+		mustNotLock(t, m.Lock, outer.Context(), holdfast.ErrNotAcquired, holdfast.ErrLost)
 	})
 }
 
@@ -82,14 +78,13 @@ func TestReentryIsPerClientAndResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c, other := newClient(t, e), newClient(t, e)
-		l := mustLock(t, c.Mutex("x", holdfast.WithReentrancy()), context.Background())
-		_, err := other.Mutex("x", holdfast.WithReentrancy()).TryLock(l.Context())
-		wantErr(t, err, holdfast.ErrNotAcquired)
-		y := mustLock(t, c.Mutex("y", holdfast.WithReentrancy()), l.Context())
+		l := mustLock(t, c.Mutex("x", holdfast.WithReentrancy()).Lock, context.Background())
+		mustNotLock(t, other.Mutex("x", holdfast.WithReentrancy()).TryLock, l.Context(), holdfast.ErrNotAcquired)
+		y := mustLock(t, c.Mutex("y", holdfast.WithReentrancy()).Lock, l.Context())
 		if y.HolderID() == l.HolderID() {
 			t.Error("another resource was re-entered")
 		}
-		again := mustLock(t, c.Mutex("x", holdfast.WithReentrancy()), y.Context())
+		again := mustLock(t, c.Mutex("x", holdfast.WithReentrancy()).Lock, y.Context())
 		if again.Token() != l.Token() {
 			t.Error("not re-entered through the lease of another resource")
 		}
@@ -105,16 +100,12 @@ func TestReentrantLeasesDelayTheHandOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x", holdfast.WithReentrancy())
-		outer := mustLock(t, m, context.Background())
-		inner := mustLock(t, m, outer.Context())
-		next := lockSoon(context.Background(), m)
+		outer := mustLock(t, m.Lock, context.Background())
+		inner := mustLock(t, m.Lock, outer.Context())
+		next := lockSoon(context.Background(), m.Lock)
 		mustRelease(t, outer)
 		synctest.Wait()
-		select {
-		case <-next:
-			t.Fatal("passed on too early")
-		default:
-		}
+		wantWaiting(t, next, "passed on too early")
 		mustRelease(t, inner)
 		r := <-next
 		if r.err != nil || r.lease.Token() <= outer.Token() {
@@ -130,19 +121,11 @@ func TestReentryIntoAnotherKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c := newClient(t, e)
-		read, err := c.RWMutex("x", holdfast.WithReentrancy()).RLock(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.Mutex("x", holdfast.WithReentrancy()).Lock(read.Context())
-		wantErr(t, err, holdfast.ErrMismatch)
+		read := mustLock(t, c.RWMutex("x", holdfast.WithReentrancy()).RLock, context.Background())
+		mustNotLock(t, c.Mutex("x", holdfast.WithReentrancy()).Lock, read.Context(), holdfast.ErrMismatch)
 		mustRelease(t, read)
-		part, err := c.Semaphore("x", 5).Acquire(context.Background(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.Mutex("x", holdfast.WithReentrancy()).TryLock(part.Context())
-		wantErr(t, err, holdfast.ErrMismatch)
+		part := mustLock(t, units(c.Semaphore("x", 5), 1), context.Background())
+		mustNotLock(t, c.Mutex("x", holdfast.WithReentrancy()).TryLock, part.Context(), holdfast.ErrMismatch)
 		mustRelease(t, part)
 	})
 }
@@ -151,8 +134,8 @@ func TestReentryIntoAnotherKind(t *testing.T) {
 // WithReentrancy says so.
 func TestGoroutinesThatShareALeasesContextBothEnter(t *testing.T) {
 	m := newClient(t, newFaulty()).Mutex("x", holdfast.WithReentrancy())
-	outer := mustLock(t, m, context.Background())
-	one, other := lockSoon(outer.Context(), m), lockSoon(outer.Context(), m)
+	outer := mustLock(t, m.Lock, context.Background())
+	one, other := lockSoon(outer.Context(), m.Lock), lockSoon(outer.Context(), m.Lock)
 	a, b := (<-one).lease, (<-other).lease // neither is released yet
 	if a.Err() != nil || b.Err() != nil || a.Token() != b.Token() {
 		t.Errorf("leases %v and %v, tokens %d and %d", a.Err(), b.Err(), a.Token(), b.Token())

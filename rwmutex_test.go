@@ -18,15 +18,10 @@ func TestUpgradeIsDeadlock(t *testing.T) {
 		c, ctx := newClient(t, memory.New()), t.Context()
 		for _, opts := range [][]holdfast.LockOption{nil, {holdfast.WithReentrancy()}} {
 			rw := c.RWMutex("x", opts...)
-			r, err := rw.RLock(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := mustLock(t, rw.RLock, ctx)
 			start := time.Now()
-			_, err = rw.Lock(r.Context())
-			wantErr(t, err, holdfast.ErrDeadlock, holdfast.ErrNotAcquired)
-			_, err = rw.TryLock(r.Context())
-			wantErr(t, err, holdfast.ErrDeadlock)
+			mustNotLock(t, rw.Lock, r.Context(), holdfast.ErrDeadlock, holdfast.ErrNotAcquired)
+			mustNotLock(t, rw.TryLock, r.Context(), holdfast.ErrDeadlock)
 			wantErr(t, rw.Do(r.Context(), func(context.Context) error { return nil }), holdfast.ErrDeadlock)
 			if took := time.Since(start); took != 0 {
 				t.Errorf("it took %v", took)
@@ -61,10 +56,7 @@ func TestWriterAmongLoopingReaders(t *testing.T) {
 		for range 20 {
 			time.Sleep(7 * hold / 3)
 			start := time.Now()
-			w, err := rw.Lock(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := mustLock(t, rw.Lock, ctx)
 			if took := time.Since(start); took > 3*hold {
 				t.Errorf("the writer entered after %v, readers hold for %v", took, hold)
 			}
@@ -82,14 +74,8 @@ func TestDeadReaderGoesAlone(t *testing.T) {
 		e, ctx := newFaulty(), t.Context()
 		store := e.Engine
 		ttl := holdfast.WithTTL(3 * time.Second)
-		dead, err := newClient(t, e).RWMutex("x", ttl).RLock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		live, err := newClient(t, store).RWMutex("x", ttl).RLock(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dead := mustLock(t, newClient(t, e).RWMutex("x", ttl).RLock, ctx)
+		live := mustLock(t, newClient(t, store).RWMutex("x", ttl).RLock, ctx)
 		e.All(down)
 		time.Sleep(4 * time.Second)
 		if s := look(t, store, "x"); len(s.Holders) != 1 || s.Holders[0].ID != live.HolderID() {
@@ -99,10 +85,7 @@ func TestDeadReaderGoesAlone(t *testing.T) {
 			t.Errorf("the living reader: %v, the dead: %v", live.Err(), dead.Err())
 		}
 		mustRelease(t, live)
-		w, err := newClient(t, store).RWMutex("x", ttl).TryLock(ctx)
-		if err != nil {
-			t.Fatalf("the writer: %v", err)
-		}
+		w := mustLock(t, newClient(t, store).RWMutex("x", ttl).TryLock, ctx)
 		mustRelease(t, w)
 		e.All(nil)
 	})
@@ -138,7 +121,6 @@ func TestRWMutexDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantEmpty(t, e, "x")
-		_, err = newClient(t, e).RWMutex("").RLock(ctx)
-		wantErr(t, err, holdfast.ErrInvalid)
+		mustNotLock(t, newClient(t, e).RWMutex("").RLock, ctx, holdfast.ErrInvalid)
 	})
 }

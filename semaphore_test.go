@@ -27,13 +27,9 @@ func TestSemaphoreLimits(t *testing.T) {
 		acquire(s, -1, holdfast.ErrInvalid)
 		acquire(c.Semaphore("x", 0), 1, holdfast.ErrInvalid)
 		acquire(c.Semaphore("x", holdfast.MaxCapacity+1), 1, holdfast.ErrInvalid)
-		l, err := s.Acquire(ctx, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := mustLock(t, units(s, 2), ctx)
 		acquire(c.Semaphore("x", 4), 1, holdfast.ErrMismatch)
-		_, err = c.Mutex("x").TryLock(ctx)
-		wantErr(t, err, holdfast.ErrMismatch)
+		mustNotLock(t, c.Mutex("x").TryLock, ctx, holdfast.ErrMismatch)
 		mustRelease(t, l)
 	})
 }
@@ -43,21 +39,14 @@ func TestSemaphoreUnderItsOwnLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, ctx := memory.New(), t.Context()
 		s := newClient(t, e).Semaphore("x", 3, holdfast.WithReentrancy())
-		first, err := s.Acquire(ctx, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		second, err := s.Acquire(first.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := mustLock(t, units(s, 2), ctx)
+		second := mustLock(t, units(s, 1), first.Context())
 		if first.Token() == second.Token() {
 			t.Errorf("both have token %d", first.Token())
 		}
 		brief, cancel := context.WithTimeout(first.Context(), time.Second)
 		defer cancel()
-		_, err = s.Acquire(brief, 1)
-		wantErr(t, err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		mustNotLock(t, units(s, 1), brief, holdfast.ErrNotAcquired, context.DeadlineExceeded)
 		mustRelease(t, first)
 		mustRelease(t, second)
 		wantEmpty(t, e, "x")
@@ -78,10 +67,7 @@ func TestUnitsOfDeadHoldersReturn(t *testing.T) {
 		}
 		e.All(down)
 		start := time.Now()
-		l, err := newClient(t, store).Semaphore("x", 7).Acquire(ctx, 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := mustLock(t, units(newClient(t, store).Semaphore("x", 7), 7), ctx)
 		if took := time.Since(start); took > ttl+100*time.Millisecond {
 			t.Errorf("it took %v to have all of it", took)
 		}
@@ -112,10 +98,7 @@ func TestHeavyRequestIsNotPassed(t *testing.T) {
 		for range 20 {
 			time.Sleep(7 * hold / 3)
 			start := time.Now()
-			l, err := s.Acquire(ctx, 4)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := mustLock(t, units(s, 4), ctx)
 			// At most four wait before it, and four hold.
 			if took := time.Since(start); took > 3*hold {
 				t.Errorf("it waited for %v, others hold for %v", took, hold)

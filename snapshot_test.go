@@ -21,12 +21,12 @@ func TestSnapshotAndList(t *testing.T) {
 			t.Errorf("unused resource: %+v, %v", s, err)
 		}
 		since := time.Now()
-		l := mustLock(t, c.Mutex("stock:1", holdfast.WithReason("count"), holdfast.WithTTL(10*time.Second)), context.Background())
+		l := mustLock(t, c.Mutex("stock:1", holdfast.WithReason("count"), holdfast.WithTTL(10*time.Second)).Lock, context.Background())
 		time.Sleep(time.Second)
 		ctx, cancel := context.WithCancel(context.Background())
-		waiter := lockSoon(ctx, other.Mutex("stock:1", holdfast.WithReason("sell")))
-		second := mustLock(t, c.Mutex("stock:2"), context.Background())
-		third := mustLock(t, c.Mutex("report"), context.Background())
+		waiter := lockSoon(ctx, other.Mutex("stock:1", holdfast.WithReason("sell")).Lock)
+		second := mustLock(t, c.Mutex("stock:2").Lock, context.Background())
+		third := mustLock(t, c.Mutex("report").Lock, context.Background())
 		synctest.Wait()
 
 		s, err := c.Snapshot(context.Background(), "stock:1")
@@ -76,7 +76,7 @@ func TestHolderIDsAreSafeToType(t *testing.T) {
 	e := memory.New()
 	for range 50 {
 		c := newClient(t, e)
-		l := mustLock(t, c.Mutex("x"), t.Context())
+		l := mustLock(t, c.Mutex("x").Lock, t.Context())
 		if !safe.MatchString(l.HolderID()) {
 			t.Errorf("holder ID %q", l.HolderID())
 		}

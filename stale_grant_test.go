@@ -55,15 +55,15 @@ func (f *forgetful) Listen(ctx context.Context, prefix, client string, deliver f
 func TestGrantFromBeforeTheStoreLostItsData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &forgetful{Engine: memory.New(), heldUp: make(chan func(), 1)}
-		first := mustLock(t, newClient(t, store).Mutex("x"), context.Background())
-		waiter := lockSoon(context.Background(), newClient(t, store).Mutex("x"))
+		first := mustLock(t, newClient(t, store).Mutex("x").Lock, context.Background())
+		waiter := lockSoon(context.Background(), newClient(t, store).Mutex("x").Lock)
 		synctest.Wait()
 		store.holdsUp.Store(true)
 		mustRelease(t, first)
 		deliver := <-store.heldUp    // the waiter was granted, and the wake-up is held up
 		time.Sleep(time.Millisecond) // the store's clock is ahead of all its tokens
 		store.empty.Store(memory.New())
-		other := mustLock(t, newClient(t, store).Mutex("x"), context.Background())
+		other := mustLock(t, newClient(t, store).Mutex("x").Lock, context.Background())
 		time.Sleep(1500 * time.Millisecond) // the waiter has polled, and waits
 		deliver()
 		synctest.Wait()

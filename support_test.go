@@ -22,14 +22,6 @@ func hang(ctx context.Context) error   { return primitivetest.Hang(ctx) }
 func down(ctx context.Context) error   { return primitivetest.Down(ctx) }
 func denied(ctx context.Context) error { return primitivetest.Denied(ctx) }
 
-func each(batch []engine.Renewal, err error) []error {
-	errs := make([]error, len(batch))
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
-}
-
 // newClient returns a client that is closed at the end of the test.
 func newClient(t testing.TB, e engine.Engine, opts ...holdfast.Option) *holdfast.Client {
 	t.Helper()
@@ -41,14 +33,29 @@ func newClient(t testing.TB, e engine.Engine, opts ...holdfast.Option) *holdfast
 	return c
 }
 
-// mustLock locks or fails the test.
-func mustLock(t testing.TB, m *holdfast.Mutex, ctx context.Context) *holdfast.Lease {
+// lockFunc acquires a lease: m.Lock, rw.TryRLock and so on.
+type lockFunc = func(context.Context) (*holdfast.Lease, error)
+
+// units returns the lockFunc that acquires units of a semaphore.
+func units(s *holdfast.Semaphore, weight int) lockFunc {
+	return func(ctx context.Context) (*holdfast.Lease, error) { return s.Acquire(ctx, weight) }
+}
+
+// mustLock acquires a lease or fails the test.
+func mustLock(t testing.TB, lock lockFunc, ctx context.Context) *holdfast.Lease {
 	t.Helper()
-	l, err := m.Lock(ctx)
+	l, err := lock(ctx)
 	if err != nil {
-		t.Fatalf("Lock: %v", err)
+		t.Fatalf("not acquired: %v", err)
 	}
 	return l
+}
+
+// mustNotLock checks that an acquire fails with an error that matches each of the targets.
+func mustNotLock(t testing.TB, lock lockFunc, ctx context.Context, targets ...error) {
+	t.Helper()
+	_, err := lock(ctx)
+	wantErr(t, err, targets...)
 }
 
 func mustRelease(t testing.TB, l *holdfast.Lease) {
@@ -101,19 +108,39 @@ func look(t testing.TB, e engine.Engine, name string) engine.Snapshot {
 	return s
 }
 
-// result is what a Lock in the background returned, and when.
+// result is the result of a call in the background, and the time of its return.
 type result struct {
 	lease *holdfast.Lease
 	err   error
 	at    time.Time
 }
 
-// lockSoon locks in the background.
-func lockSoon(ctx context.Context, m *holdfast.Mutex) <-chan result {
+// lockSoon acquires a lease in the background.
+func lockSoon(ctx context.Context, lock lockFunc) <-chan result {
 	got := make(chan result, 1)
 	go func() {
-		l, err := m.Lock(ctx)
+		l, err := lock(ctx)
 		got <- result{l, err, time.Now()}
 	}()
 	return got
+}
+
+// wantGrant waits for a lockSoon and fails the test if it returned an error.
+func wantGrant(t testing.TB, got <-chan result) result {
+	t.Helper()
+	r := <-got
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	return r
+}
+
+// wantWaiting fails the test if a lockSoon has returned.
+func wantWaiting(t testing.TB, got <-chan result, why string) {
+	t.Helper()
+	select {
+	case r := <-got:
+		t.Fatalf("%s: %v, %v", why, r.lease, r.err)
+	default:
+	}
 }

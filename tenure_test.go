@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
-// log collects tokens in the order of the leases.
+// tokens collects the tokens of leases, and their callers, in the order of the leases.
 type tokens struct {
 	mu  sync.Mutex
 	all []uint64
@@ -24,6 +24,26 @@ func (l *tokens) add(who int, lease *holdfast.Lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all, l.by = append(l.all, lease.Token()), append(l.by, who)
+}
+
+// queue starts n callers, each when the one before waits. They acquire, work and release. They use
+// the locks in turns.
+func (l *tokens) queue(t *testing.T, n int, work time.Duration, locks ...lockFunc) *sync.WaitGroup {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			lease, err := locks[i%len(locks)](context.Background())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l.add(i, lease)
+			time.Sleep(work)
+			mustRelease(t, lease)
+		})
+		synctest.Wait()
+	}
+	return &wg
 }
 
 func (l *tokens) len() int {
@@ -46,21 +66,9 @@ func TestOrderInsideAProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x")
-		first := mustLock(t, m, context.Background())
+		first := mustLock(t, m.Lock, context.Background())
 		var log tokens
-		var wg sync.WaitGroup
-		for i := range 16 {
-			wg.Go(func() {
-				l, err := m.Lock(context.Background())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				log.add(i, l)
-				mustRelease(t, l)
-			})
-			synctest.Wait()
-		}
+		wg := log.queue(t, 16, 0, m.Lock)
 		before := e.Count("acquire")
 		mustRelease(t, first)
 		wg.Wait()
@@ -82,40 +90,22 @@ func TestSliceOfHandOffs(t *testing.T) {
 		e := newFaulty()
 		mine, other := newClient(t, e).Mutex("x"), newClient(t, e).Mutex("x")
 		third := newClient(t, e).Mutex("x")
-		first := mustLock(t, mine, context.Background())
-		foreign := lockSoon(context.Background(), other)
+		first := mustLock(t, mine.Lock, context.Background())
+		foreign := lockSoon(context.Background(), other.Lock)
 		synctest.Wait()
 		var log tokens
 		log.add(-1, first)
-		var wg sync.WaitGroup
-		for i := range 200 {
-			wg.Go(func() {
-				l, err := mine.Lock(context.Background())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				log.add(i, l)
-				mustRelease(t, l)
-			})
-			synctest.Wait()
-		}
+		wg := log.queue(t, 200, 0, mine.Lock)
 		mustRelease(t, first)
-		r := <-foreign
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
+		r := wantGrant(t, foreign)
 		if n := log.len(); n != 17 {
 			t.Errorf("%d leases before the other process had its turn; want 1 + 16 hand-offs", n)
 		}
-		foreign = lockSoon(context.Background(), third)
+		foreign = lockSoon(context.Background(), third.Lock)
 		synctest.Wait()
 		log.add(1000, r.lease)
 		mustRelease(t, r.lease)
-		r = <-foreign
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
+		r = wantGrant(t, foreign)
 		if n := log.len() - 18; n != 65 {
 			t.Errorf("%d leases between two turns of the other process; want 1 + 64 hand-offs", n)
 		}
@@ -136,22 +126,10 @@ func TestSlicesOfAProcessThatIsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		mine := newClient(t, e).Mutex("x")
-		first := mustLock(t, mine, context.Background())
+		first := mustLock(t, mine.Lock, context.Background())
 		var log tokens
 		log.add(-1, first)
-		var wg sync.WaitGroup
-		for i := range 17 + 65 + 129 + 2*257 {
-			wg.Go(func() {
-				l, err := mine.Lock(context.Background())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				log.add(i, l)
-				mustRelease(t, l)
-			})
-			synctest.Wait()
-		}
+		wg := log.queue(t, 17+65+129+2*257, 0, mine.Lock)
 		mustRelease(t, first)
 		wg.Wait()
 		log.wantIncreasing(t)
@@ -167,24 +145,11 @@ func TestSliceOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
 		mine, other := newClient(t, e).Mutex("x"), newClient(t, e).Mutex("x")
-		first := mustLock(t, mine, context.Background())
-		foreign := lockSoon(context.Background(), other)
+		first := mustLock(t, mine.Lock, context.Background())
+		foreign := lockSoon(context.Background(), other.Lock)
 		synctest.Wait()
 		var log tokens
-		var wg sync.WaitGroup
-		for i := range 20 {
-			wg.Go(func() {
-				l, err := mine.Lock(context.Background())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				log.add(i, l)
-				time.Sleep(3 * time.Millisecond)
-				mustRelease(t, l)
-			})
-			synctest.Wait()
-		}
+		wg := log.queue(t, 20, 3*time.Millisecond, mine.Lock)
 		start := time.Now()
 		mustRelease(t, first)
 		r := <-foreign
@@ -234,20 +199,20 @@ func TestTokensAcrossProcesses(t *testing.T) {
 	wantEmpty(t, e, "x")
 }
 
-// A caller that gives up just when the turn comes passes it on.
+// If the wait of a caller is cancelled at the moment of its grant, the next caller is granted.
 func TestTurnOnItsWayToACancelledWaiter(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			e := memory.New()
 			m := newClient(t, e).Mutex("x")
-			l := mustLock(t, m, context.Background())
+			l := mustLock(t, m.Lock, context.Background())
 			ctx, cancel := context.WithCancel(context.Background())
 			var impatient []<-chan result
 			for range 8 {
-				impatient = append(impatient, lockSoon(ctx, m))
+				impatient = append(impatient, lockSoon(ctx, m.Lock))
 			}
 			synctest.Wait()
-			last := lockSoon(context.Background(), m)
+			last := lockSoon(context.Background(), m.Lock)
 			synctest.Wait()
 			go cancel()
 			mustRelease(t, l)
@@ -258,10 +223,7 @@ func TestTurnOnItsWayToACancelledWaiter(t *testing.T) {
 					wantErr(t, r.err, holdfast.ErrNotAcquired, context.Canceled)
 				}
 			}
-			r := <-last
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
+			r := wantGrant(t, last)
 			mustRelease(t, r.lease)
 			synctest.Wait()
 			wantEmpty(t, e, "x")
@@ -269,23 +231,23 @@ func TestTurnOnItsWayToACancelledWaiter(t *testing.T) {
 	}
 }
 
-// The caller that stands in the store's queue gives up: the place is kept for
-// the next one of the process.
+// If the wait of the caller in the store's queue is cancelled, the next caller of the process
+// takes over its place.
 func TestPlaceInTheQueueIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
 		c := newClient(t, e)
-		l := mustLock(t, newClient(t, e).Mutex("x"), context.Background())
+		l := mustLock(t, newClient(t, e).Mutex("x").Lock, context.Background())
 		ctx, cancel := context.WithCancel(context.Background())
-		stander := lockSoon(ctx, c.Mutex("x"))
+		waiter := lockSoon(ctx, c.Mutex("x").Lock)
 		synctest.Wait()
-		behind := lockSoon(context.Background(), newClient(t, e).Mutex("x"))
+		behind := lockSoon(context.Background(), newClient(t, e).Mutex("x").Lock)
 		synctest.Wait()
-		next := lockSoon(context.Background(), c.Mutex("x"))
+		next := lockSoon(context.Background(), c.Mutex("x").Lock)
 		synctest.Wait()
 		place := look(t, e, "x").Waiters[0].ID
 		cancel()
-		wantErr(t, (<-stander).err, context.Canceled)
+		wantErr(t, (<-waiter).err, context.Canceled)
 		synctest.Wait()
 		if s := look(t, e, "x"); len(s.Waiters) != 2 || s.Waiters[0].ID != place {
 			t.Errorf("waiters %+v; want %s in front", s.Waiters, place)
@@ -294,7 +256,7 @@ func TestPlaceInTheQueueIsPassedOn(t *testing.T) {
 		mustRelease(t, l)
 		r := <-next
 		if r.err != nil || r.lease.HolderID() != place {
-			t.Fatalf("err %v, not in the place of the one who gave up", r.err)
+			t.Fatalf("err %v, not in the place of the cancelled waiter", r.err)
 		}
 		mustRelease(t, r.lease)
 		mustRelease(t, (<-behind).lease)
@@ -311,10 +273,10 @@ func TestNextLocalCallerAcquiresAfterALoss(t *testing.T) {
 				e := newFaulty()
 				c, operator := newClient(t, e), newClient(t, e)
 				m := c.Mutex("x", holdfast.WithTTL(time.Second))
-				l := mustLock(t, m, context.Background())
+				l := mustLock(t, m.Lock, context.Background())
 				var line []<-chan result
 				for range 3 {
-					line = append(line, lockSoon(context.Background(), m))
+					line = append(line, lockSoon(context.Background(), m.Lock))
 					synctest.Wait()
 				}
 				switch cause {
@@ -330,7 +292,7 @@ func TestNextLocalCallerAcquiresAfterALoss(t *testing.T) {
 				default:
 					e.Set(func() {
 						e.OnRenew = func(_ context.Context, b []engine.Renewal) []error {
-							return each(b, &engine.NotHeldError{Cause: engine.CauseExpired})
+							return slices.Repeat([]error{&engine.NotHeldError{Cause: engine.CauseExpired}}, len(b))
 						}
 					})
 					<-l.Done()
@@ -339,11 +301,8 @@ func TestNextLocalCallerAcquiresAfterALoss(t *testing.T) {
 				<-l.Done()
 				wantErr(t, l.Err(), holdfast.ErrLost)
 				last := l.Token()
-				for _, w := range line { // although the first holder is not back yet
-					r := <-w
-					if r.err != nil {
-						t.Fatal(r.err)
-					}
+				for _, w := range line { // although the first holder has not returned yet
+					r := wantGrant(t, w)
 					if r.lease.Token() <= last {
 						t.Error("tokens do not increase")
 					}
@@ -365,8 +324,8 @@ func TestYieldFails(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newFaulty()
 				m := newClient(t, e).Mutex("x", holdfast.WithTTL(10*time.Second))
-				l := mustLock(t, m, context.Background())
-				next := lockSoon(context.Background(), m)
+				l := mustLock(t, m.Lock, context.Background())
+				next := lockSoon(context.Background(), m.Lock)
 				time.Sleep(time.Second) // longer than a slice
 				e.All(fault)
 				ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
@@ -391,24 +350,21 @@ func TestYieldFails(t *testing.T) {
 	}
 }
 
-// Another kind gets in between the release and the new request of a yield: the
-// release was done all the same.
+// Another kind is granted between the release and the new request of a yield. The release is done
+// nevertheless.
 func TestYieldFindsAnotherKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		m := newClient(t, e).Mutex("x")
-		l := mustLock(t, m, context.Background())
-		next := lockSoon(context.Background(), m)
+		l := mustLock(t, m.Lock, context.Background())
+		next := lockSoon(context.Background(), m.Lock)
 		time.Sleep(time.Second)
 		e.once(func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 			_ = e.Engine.Release(ctx, engine.Release{Resource: r.Resource, Held: r.Yields})
 			return engine.Answer{}, engine.ErrMismatch
 		})
 		mustRelease(t, l)
-		r := <-next
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
+		r := wantGrant(t, next)
 		mustRelease(t, r.lease)
 	})
 }
@@ -417,23 +373,13 @@ func TestYieldFindsAnotherKind(t *testing.T) {
 func TestStrictOrderWithoutTenure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := memory.New()
-		clients := []*holdfast.Client{newClient(t, e), newClient(t, e), newClient(t, e)}
-		first := mustLock(t, clients[0].Mutex("x", holdfast.WithoutTenure()), context.Background())
-		var log tokens
-		var wg sync.WaitGroup
-		for i := range 60 {
-			wg.Go(func() {
-				l, err := clients[i*7%3].Mutex("x", holdfast.WithoutTenure()).Lock(context.Background())
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				log.add(i, l)
-				time.Sleep(100 * time.Millisecond)
-				mustRelease(t, l)
-			})
-			synctest.Wait()
+		var locks []lockFunc
+		for range 3 {
+			locks = append(locks, newClient(t, e).Mutex("x", holdfast.WithoutTenure()).Lock)
 		}
+		first := mustLock(t, locks[0], context.Background())
+		var log tokens
+		wg := log.queue(t, 60, 100*time.Millisecond, locks...)
 		mustRelease(t, first)
 		wg.Wait()
 		if !slices.IsSorted(log.by) || len(log.by) != 60 {

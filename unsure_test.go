@@ -28,7 +28,7 @@ func TestDetachedWithACopyUnderWay(t *testing.T) {
 			}
 		})
 		a, b := newClient(t, e), newClient(t, e)
-		text, err := mustLock(t, a.Mutex("x", holdfast.WithTTL(time.Hour)), context.Background()).Detach(context.Background())
+		text, err := mustLock(t, a.Mutex("x", holdfast.WithTTL(time.Hour)).Lock, context.Background()).Detach(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}

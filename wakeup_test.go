@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,16 +16,13 @@ import (
 func waitBehind(t *testing.T, e *faulty, hold time.Duration) time.Duration {
 	t.Helper()
 	c, other := newClient(t, e), newClient(t, e)
-	l := mustLock(t, c.Mutex("x"), context.Background())
-	waiter := lockSoon(context.Background(), other.Mutex("x"))
+	l := mustLock(t, c.Mutex("x").Lock, context.Background())
+	waiter := lockSoon(context.Background(), other.Mutex("x").Lock)
 	time.Sleep(hold)
 	synctest.Wait()
 	start := time.Now()
 	mustRelease(t, l)
-	r := <-waiter
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	r := wantGrant(t, waiter)
 	if r.lease.Err() != nil || r.lease.Token() <= l.Token() {
 		t.Errorf("lease: %v, token %d after %d", r.lease.Err(), r.lease.Token(), l.Token())
 	}
@@ -79,8 +77,8 @@ func TestGrantWhileTheStreamOpens(t *testing.T) {
 		e := newFaulty()
 		e.OnListen = func(context.Context) error { time.Sleep(300 * time.Millisecond); return nil }
 		c, other := newClient(t, e), newClient(t, e)
-		l := mustLock(t, c.Mutex("x"), context.Background())
-		waiter := lockSoon(context.Background(), other.Mutex("x"))
+		l := mustLock(t, c.Mutex("x").Lock, context.Background())
+		waiter := lockSoon(context.Background(), other.Mutex("x").Lock)
 		time.Sleep(100 * time.Millisecond)
 		mustRelease(t, l)
 		start := time.Now()
@@ -97,9 +95,8 @@ func TestListenRefused(t *testing.T) {
 		e := newFaulty()
 		e.OnListen = denied
 		c, other := newClient(t, e), newClient(t, e)
-		l := mustLock(t, c.Mutex("x"), context.Background())
-		_, err := other.Mutex("x").Lock(context.Background())
-		wantErr(t, err, holdfast.ErrDenied)
+		l := mustLock(t, c.Mutex("x").Lock, context.Background())
+		mustNotLock(t, other.Mutex("x").Lock, context.Background(), holdfast.ErrDenied)
 		if n := len(look(t, e.Engine, "x").Waiters); n != 0 {
 			t.Errorf("%d left in the queue", n)
 		}
@@ -109,13 +106,10 @@ func TestListenRefused(t *testing.T) {
 		}
 		// Somebody mends the ACL: waits work again, in the same client.
 		e.Set(func() { e.OnListen = nil })
-		waiter := lockSoon(context.Background(), other.Mutex("x"))
+		waiter := lockSoon(context.Background(), other.Mutex("x").Lock)
 		synctest.Wait()
 		mustRelease(t, l)
-		r := <-waiter
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
+		r := wantGrant(t, waiter)
 		mustRelease(t, r.lease)
 	})
 }
@@ -125,8 +119,8 @@ func TestListenFailsThenWorks(t *testing.T) {
 		e := newFaulty()
 		e.OnListen = down
 		c, other := newClient(t, e), newClient(t, e)
-		l := mustLock(t, c.Mutex("x"), context.Background())
-		waiter := lockSoon(context.Background(), other.Mutex("x"))
+		l := mustLock(t, c.Mutex("x").Lock, context.Background())
+		waiter := lockSoon(context.Background(), other.Mutex("x").Lock)
 		time.Sleep(10 * time.Second)
 		e.Set(func() { e.OnListen = nil })
 		time.Sleep(2 * time.Second)
@@ -146,9 +140,9 @@ func TestResync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
 		c, other := newClient(t, e), newClient(t, e)
-		l := mustLock(t, c.Mutex("x"), context.Background())
-		held := mustLock(t, other.Mutex("y"), context.Background())
-		waiter := lockSoon(context.Background(), other.Mutex("x"))
+		l := mustLock(t, c.Mutex("x").Lock, context.Background())
+		held := mustLock(t, other.Mutex("y").Lock, context.Background())
+		waiter := lockSoon(context.Background(), other.Mutex("x").Lock)
 		synctest.Wait()
 		var deliver func(engine.Wakeup)
 		e.Set(func() { deliver = e.Deliver }) // only the waiter listens as yet
@@ -179,8 +173,8 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			e := newFaulty()
 			c, other, third := newClient(t, e), newClient(t, e), newClient(t, e)
-			l := mustLock(t, c.Mutex("x"), context.Background())
-			waiter := lockSoon(context.Background(), other.Mutex("x"))
+			l := mustLock(t, c.Mutex("x").Lock, context.Background())
+			waiter := lockSoon(context.Background(), other.Mutex("x").Lock)
 			synctest.Wait()
 			var deliver func(engine.Wakeup)
 			e.Set(func() { deliver = e.Deliver }) // only the waiter listens as yet
@@ -194,7 +188,9 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 				e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
 					return engine.Answer{}, down(ctx)
 				}
-				e.OnRenew = func(ctx context.Context, b []engine.Renewal) []error { return each(b, down(ctx)) }
+				e.OnRenew = func(ctx context.Context, b []engine.Renewal) []error {
+					return slices.Repeat([]error{down(ctx)}, len(b))
+				}
 			})
 			mustRelease(t, l)
 			time.Sleep(engine.ClaimWindow - time.Nanosecond) // the store drops the claim next
@@ -219,7 +215,7 @@ func TestPushedGrantThatComesLate(t *testing.T) {
 				r = <-waiter
 			}
 			_ = r.lease.Release(context.Background())
-			mustRelease(t, mustLock(t, third.Mutex("x"), context.Background()))
+			mustRelease(t, mustLock(t, third.Mutex("x").Lock, context.Background()))
 			wantEmpty(t, e.Engine, "x")
 		})
 	}

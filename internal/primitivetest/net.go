@@ -3,6 +3,7 @@ package primitivetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,19 +142,11 @@ func (n *Net) All(fault func(ctx context.Context) error) {
 			return engine.Answer{}, fault(ctx)
 		}
 		n.OnRenew = func(ctx context.Context, batch []engine.Renewal) []error {
-			return each(batch, fault(ctx))
+			return slices.Repeat([]error{fault(ctx)}, len(batch))
 		}
 		n.OnRelease = func(ctx context.Context, _ engine.Release) error { return fault(ctx) }
 		n.OnResize = func(ctx context.Context, _ engine.Resource, _ engine.Held, _ int) error { return fault(ctx) }
 	})
-}
-
-func each(batch []engine.Renewal, err error) []error {
-	errs := make([]error, len(batch))
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
 }
 
 // ReadTimeout is how long Hang blocks.
@@ -185,7 +178,7 @@ func (n *Net) LoseReplies() {
 		}
 		n.OnRenew = func(ctx context.Context, b []engine.Renewal) []error {
 			_ = n.Engine.Renew(ctx, b)
-			return each(b, Down(ctx))
+			return slices.Repeat([]error{Down(ctx)}, len(b))
 		}
 		n.OnRelease = func(ctx context.Context, r engine.Release) error {
 			_ = n.Engine.Release(ctx, r)
@@ -218,7 +211,7 @@ func (n *Net) Slow(there, back time.Duration) {
 		n.OnRenew = func(ctx context.Context, b []engine.Renewal) []error {
 			got := make(chan []error, 1)
 			if err := n.trip(ctx, there, back, func(ctx context.Context) { got <- n.Engine.Renew(ctx, b) }); err != nil {
-				return each(b, err)
+				return slices.Repeat([]error{err}, len(b))
 			}
 			return <-got
 		}
