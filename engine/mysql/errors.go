@@ -34,7 +34,7 @@ func readOnly(err error) bool {
 	return false
 }
 
-// explained returns an error with what to do about it, if a retry does not help.
+// explained returns an error with what to do about it.
 func explained(err error) error {
 	advice := ""
 	switch number(err) {
@@ -48,6 +48,8 @@ func explained(err error) error {
 		advice = "the data source name must have a database that exists"
 	case 1193, 1231: // unknown, its value
 		advice = "the data source name sets a variable that the server does not have, or to a value that it does not take"
+	case 1021, 1114: // disk, tablespace
+		return fmt.Errorf("make room on the server's disk, or raise the limit of its tablespace: %w", err)
 	default:
 		return err
 	}

@@ -31,6 +31,8 @@ func failure(err error, o options) error {
 		hint = "create the database, or correct its name"
 	case strings.HasPrefix(pg.Code, "28"):
 		hint = "check the user, the password and pg_hba.conf"
+	case pg.Code == "53100":
+		return fmt.Errorf("postgres: make room on the server's disk: %w", err)
 	default:
 		return err
 	}

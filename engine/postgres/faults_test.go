@@ -131,6 +131,33 @@ func TestCopyOfARunningServer(t *testing.T) {
 	storetest.Copy(t, storetest.New(t, openEngine, server.DSN(name)), func() string { return server.StartCopy(t).DSN(name) })
 }
 
+// The table cannot grow for a time.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	const limit = 16<<10 + 1 // KiB: a segment of the log fits, and the last page of a table fits in part
+	server := sqlservers.StartPostgreSQL(t, sqlservers.WithFileLimit(limit), sqlservers.WithSetting("autovacuum", "off"))
+	name := newDatabase(t, server)
+	pool := newPool(t, server.DSN(name))
+	requireNil(t, Migrate(t.Context(), pool))
+	fill := func() {
+		from := 0
+		for _, rows := range []int{5000, 100, 1} {
+			var err error
+			for ; err == nil; from += rows {
+				_, err = pool.Exec(t.Context(), "INSERT INTO "+tableName+" SELECT 'r', 'filler', n::text::bytea, n, repeat('x', 100)::bytea, now() + interval '1 h' "+
+					"FROM generate_series($1::int + 1, $1 + $2) n", from, rows)
+			}
+			if code(err) != "53100" {
+				t.Fatal(err)
+			}
+		}
+	}
+	storetest.Full(t, storetest.New(t, openEngine, server.DSN(name)), fill, func() {
+		exec(t, pool, "DELETE FROM "+tableName+" WHERE prefix = 'filler'")
+		exec(t, pool, "VACUUM "+tableName)
+	}, "make room")
+}
+
 // A server that hangs for some seconds ends no lease, and waiters get theirs afterwards.
 func TestServerHangs(t *testing.T) {
 	t.Parallel()

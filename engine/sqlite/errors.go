@@ -16,6 +16,7 @@ const (
 	codeLocked   = 6
 	codeReadOnly = 8
 	codeCorrupt  = 11
+	codeFull     = 13
 	codeCantOpen = 14
 	codeAuth     = 23
 	codeNotADB   = 26
@@ -39,6 +40,7 @@ func code(err error) int {
 		"database disk image is malformed":     codeCorrupt,
 		"access permission denied":             codePerm,
 		"authorization denied":                 codeAuth,
+		"database or disk is full":             codeFull,
 		"no such table":                        codeError,
 	} {
 		if strings.Contains(err.Error(), text) {
@@ -54,7 +56,7 @@ func busy(err error) bool {
 	return c == codeBusy || c == codeLocked
 }
 
-// explained returns an error with what to do about it, if a retry does not help.
+// explained returns an error with what to do about it.
 func explained(err error) error {
 	if err == nil {
 		return nil
@@ -72,6 +74,8 @@ func explained(err error) error {
 		advice = "the folder of the database file must exist, and this process must be allowed to write it"
 	case codeNotADB, codeCorrupt:
 		advice = "this is not an intact SQLite database; a file with locks alone can be deleted when no process uses it"
+	case codeFull:
+		return fmt.Errorf("make room on the disk of the database file, or raise its max_page_count: %w", err)
 	default:
 		return err
 	}

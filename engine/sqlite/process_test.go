@@ -6,10 +6,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/storetest"
 )
@@ -118,4 +120,39 @@ func TestHolderStopped(t *testing.T) {
 		return
 	}
 	t.Error("nobody was granted the lease of a holder that was stopped")
+}
+
+// The file cannot grow for a time.
+func TestFullFile(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	filler := open(t, path, "")
+	run := func(query string) error {
+		_, err := filler.Exec(query)
+		return err
+	}
+	limited := func(path string) (engine.Engine, func(), error) {
+		return openEngine(path + "?_pragma=max_page_count(200)")
+	}
+	fill := func() {
+		for _, query := range []string{"PRAGMA max_page_count = 200", "CREATE TABLE filler (b BLOB)"} {
+			if err := run(query); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		for err == nil {
+			err = run("INSERT INTO filler VALUES (randomblob(3000))")
+		}
+		if !strings.Contains(err.Error(), "full") {
+			t.Fatal(err)
+		}
+	}
+	filler.SetMaxOpenConns(1) // for which the limit is set
+	storetest.Full(t, storetest.New(t, limited, path), fill, func() {
+		if err := run("DELETE FROM filler"); err != nil {
+			t.Error(err)
+		}
+	}, "make room")
+	requireIntact(t, path)
 }

@@ -50,6 +50,7 @@ type kind struct {
 type config struct {
 	settings []string // name=value
 	fsync    bool
+	fileKiB  int // 0: files may be of any size
 }
 
 // Option changes how a server is started.
@@ -64,6 +65,9 @@ func WithSetting(name, value string) Option {
 // WithFsync makes each commit wait for the disk, and keeps the data on a disk and not in
 // memory. By default commits do not: the data outlive Kill, but not the machine.
 func WithFsync() Option { return func(c *config) { c.fsync = true } }
+
+// WithFileLimit limits the size of each file that the server writes, in KiB, as a full disk does.
+func WithFileLimit(kib int) Option { return func(c *config) { c.fileKiB = kib } }
 
 // Addr returns the server's host:port. It stays the same over restarts.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
@@ -260,6 +264,10 @@ func (s *Server) startLocked() error {
 	path, args, err := s.kind.serve(s)
 	if err != nil {
 		return err
+	}
+	if s.conf.fileKiB > 0 {
+		args = append([]string{"-c", fmt.Sprintf(`trap "" XFSZ && ulimit -f %d && exec "$0" "$@"`, s.conf.fileKiB), path}, args...)
+		path = "bash"
 	}
 	s.proc, err = s.run(path, args...)
 	return err

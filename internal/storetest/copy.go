@@ -18,8 +18,6 @@ import (
 func Copy(t *testing.T, s *Store, start func() (target string)) {
 	a, b := s.Client(t), s.Client(t)
 	kept := lock(t, a, "kept", holdfast.WithTTL(time.Minute))
-	queued := lockLater(t, b, "kept")
-	awaitWaiter(t, a, "kept")
 	done := func(context.Context) error { return nil }
 	if ran, err := a.Once(t.Context(), "marked", time.Hour, done); !ran || err != nil {
 		t.Fatalf("Once: %t, %v", ran, err)
@@ -41,8 +39,8 @@ func Copy(t *testing.T, s *Store, start func() (target string)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(snapshot.Holders) != 1 || snapshot.Holders[0].Token != kept.Token() || len(snapshot.Waiters) != 1 {
-			redistest.Broken(t, "the copy has %+v; want the holder of %d and a waiter", snapshot, kept.Token())
+		if len(snapshot.Holders) != 1 || snapshot.Holders[0].Token != kept.Token() {
+			redistest.Broken(t, "the copy has %+v; want the holder of %d", snapshot, kept.Token())
 		}
 		var held *holdfast.HeldError
 		if lease, err := c.Mutex("kept").TryLock(t.Context()); err == nil {
@@ -65,9 +63,6 @@ func Copy(t *testing.T, s *Store, start func() (target string)) {
 	workers.Wait()
 	if err := kept.Release(t.Context()); err != nil {
 		t.Error(err)
-	}
-	if next := <-queued; next != nil {
-		requireFree(t, b, next)
 	}
 }
 
@@ -93,13 +88,4 @@ func takeTurns(t testing.TB, ctx context.Context, c *holdfast.Client, acknowledg
 			t.Errorf("Release: %v", err)
 		}
 	}
-}
-
-// awaitWaiter waits until somebody waits for a resource.
-func awaitWaiter(t testing.TB, c *holdfast.Client, name string) {
-	t.Helper()
-	redistest.Await(t, limit, "a waiter", func() bool {
-		s, err := c.Snapshot(t.Context(), name)
-		return err == nil && len(s.Waiters) == 1
-	})
 }
