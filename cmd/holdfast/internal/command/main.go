@@ -70,6 +70,7 @@ type verbs struct {
 	Show    showCmd    `cmd:"" help:"Show the holders of a resource and its waiters."`
 	Break   breakCmd   `cmd:"" help:"Break a lease or end a wait."`
 	Doctor  doctorCmd  `cmd:"" help:"Check whether a store is fit for locks."`
+	Migrate migrateCmd `cmd:"" help:"Create the tables that a database needs, or print the SQL."`
 	Bench   benchCmd   `cmd:"" help:"Measure what locks cost on a store."`
 	Torture tortureCmd `cmd:"" passthrough:"" help:"Break other locks on demand, and try to break Holdfast."`
 	Demo    demoCmd    `cmd:"" help:"Show two scenes, stock and report, without and with Holdfast, also when nodes die."`
@@ -104,6 +105,11 @@ const description = `Distributed locks and leases on Redis, PostgreSQL, MySQL, S
 func (e *env) run(args []string) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:len(args):len(args)], "--help")
+	}
+	for _, name := range []string{"HOLDFAST_STORE", "HOLDFAST_STORE_FILE"} {
+		if os.Getenv(name) == "" {
+			os.Unsetenv(name) // kong would take an empty one for the value, and not look at HOLDFAST_REDIS
+		}
 	}
 	p, err := parse(args, e.stdout, e.stderr)
 	if err != nil {

@@ -21,6 +21,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/stores"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -34,8 +36,17 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"holdfast": program, guard.Name: program, guard.ClientName: program, demo.NodeName: program, "guard-by-hand": guardByHand})
 }
 
-// program is the command.
-func program() { os.Exit(Main(os.Args)) }
+// allDrivers is set for scripts that run on stores other than Redis.
+const allDrivers = "TEST_ALL_DRIVERS"
+
+// program is the command: holdfast-stores if allDrivers is set.
+func program() {
+	var drivers []store.Driver
+	if os.Getenv(allDrivers) != "" {
+		drivers = stores.Drivers()
+	}
+	os.Exit(Main(os.Args, drivers...))
+}
 
 // leaveTerminal detaches the tests from the terminal, so that they run the same way without one.
 func leaveTerminal() {
@@ -244,8 +255,10 @@ type job struct {
 
 func (j *jobs) start(ts *testscript.TestScript, name string, args []string) {
 	var env []string
-	for _, key := range []string{"PATH", "HOLDFAST_REDIS", "GORACE", "WORK", "HOME", "TMPDIR"} {
-		env = append(env, key+"="+ts.Getenv(key))
+	for _, key := range []string{"PATH", "HOLDFAST_REDIS", "HOLDFAST_STORE", allDrivers, "GORACE", "WORK", "HOME", "TMPDIR"} {
+		if value := ts.Getenv(key); value != "" {
+			env = append(env, key+"="+value)
+		}
 	}
 	path, err := exec.LookPath(args[0])
 	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {

@@ -17,15 +17,15 @@ func TestTopologies(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		c := redistest.StartCluster(t, durable, redistest.WithArgs("--cluster-node-timeout", "2000"))
-		onTopology(t, "topologies", topology{url: c.URL()})
+		onRedis(t, c.URL())
 		m := c.MasterOf("holdfast:{r}")
-		onTopology(t, "failover", topology{c.URL(), []*redistest.Server{m}, func() { c.FailOver(m) }})
+		onTopology(t, "failover", topology{url: c.URL(), nodes: []*redistest.Server{m}, failover: func() { c.FailOver(m) }})
 	})
 	t.Run("sentinel", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.StartSentinel(t, durable)
-		onTopology(t, "topologies", topology{url: s.URL()})
-		onTopology(t, "failover", topology{s.URL(), []*redistest.Server{s.Master()}, func() { s.AwaitFailOver() }})
+		onRedis(t, s.URL())
+		onTopology(t, "failover", topology{url: s.URL(), nodes: []*redistest.Server{s.Master()}, failover: func() { s.AwaitFailOver() }})
 	})
 	t.Run("quorum", func(t *testing.T) {
 		t.Parallel()
@@ -35,14 +35,22 @@ func TestTopologies(t *testing.T) {
 			s := redistest.Start(t, durable)
 			nodes, urls = append(nodes, s), append(urls, s.URL())
 		}
-		onTopology(t, "topologies", topology{url: strings.Join(urls, ",")})
+		onRedis(t, strings.Join(urls, ","))
 		onTopology(t, "quorum", topology{url: strings.Join(urls, ","), nodes: nodes})
 	})
+}
+
+// onRedis runs what works on every topology of Redis.
+func onRedis(t *testing.T, url string) {
+	wrong := map[string]string{"WRONG": strings.ReplaceAll(url, "://", "://nobody:wr0ng@")}
+	onTopology(t, "topologies", topology{url: url})
+	onTopology(t, "redis", topology{url: url, env: wrong})
 }
 
 // topology is where scripts run.
 type topology struct {
 	url   string
+	env   map[string]string   // besides HOLDFAST_STORE
 	nodes []*redistest.Server // that scripts may break, by number, from 0
 	// failover waits until another server has taken over from nodes[0].
 	failover func()
@@ -57,7 +65,6 @@ func onTopology(t *testing.T, folder string, on topology) {
 
 func runOn(t *testing.T, folder string, on topology) {
 	stalls := redistest.WatchStalls(t)
-	wrong := strings.ReplaceAll(on.url, "://", "://nobody:wr0ng@")
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/" + folder, RequireUniqueNames: true, RequireExplicitExec: true, Cmds: scriptCommands,
 		Setup: func(e *testscript.Env) error {
@@ -65,7 +72,9 @@ func runOn(t *testing.T, folder string, on topology) {
 			e.Defer(jobs.end)
 			e.Values[jobsKey{}] = jobs
 			e.Values[topologyKey{}], e.Values[stallsKey{}] = on, stalls
-			for name, value := range map[string]string{"HOLDFAST_REDIS": on.url, "WRONG": wrong, "GORACE": "atexit_sleep_ms=0"} {
+			e.Setenv("HOLDFAST_STORE", on.url)
+			e.Setenv("GORACE", "atexit_sleep_ms=0")
+			for name, value := range on.env {
 				e.Setenv(name, value)
 			}
 			return nil

@@ -139,6 +139,9 @@ func Split(text string) []string {
 	return urls
 }
 
+// Of returns the store of one node.
+func Of(n Node) *Store { return &Store{nodes: []Node{n}} }
+
 // Nodes are what the URLs name, in their order; more than one is a quorum.
 func (s *Store) Nodes() []Node { return s.nodes }
 

@@ -3,6 +3,9 @@ package stores
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"io"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -84,6 +87,32 @@ func (n *etcdNode) RoundTrip(ctx context.Context, prefix string) error {
 	return err
 }
 
+// Cause implements store.Causer: clientv3 does not say why it has no connection, so the
+// first member is tried.
+func (n *etcdNode) Cause(ctx context.Context, _ string) string {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", n.hosts[0])
+	if err != nil {
+		return err.Error()
+	}
+	defer conn.Close()
+	config := &tls.Config{InsecureSkipVerify: true} // nothing is sent, and nothing is read
+	if n.secure != nil {
+		if config = n.secure.Clone(); config.ServerName == "" {
+			config.ServerName, _, _ = net.SplitHostPort(n.hosts[0])
+		}
+	}
+	err = tls.Client(conn, config).HandshakeContext(ctx)
+	switch {
+	case n.secure == nil && err == nil:
+		return "the server expects TLS"
+	case n.secure != nil && errors.Is(err, io.EOF):
+		return "the server does not speak TLS"
+	case n.secure != nil && err != nil:
+		return err.Error()
+	}
+	return ""
+}
+
 // Advise implements store.Node.
 func (n *etcdNode) Advise(text string) store.Advice {
 	switch {
@@ -91,8 +120,10 @@ func (n *etcdNode) Advise(text string) store.Advice {
 		return store.Advice{Refused: true, Remedy: "grant the user readwrite on the keys of the locks"}
 	case strings.Contains(text, "etcdserver: user name is empty"), strings.Contains(text, "etcdserver: authentication failed"), strings.Contains(text, "etcdserver: user name not found"):
 		return store.Advice{Refused: true, Remedy: "give user and password in --store or HOLDFAST_STORE"}
-	case strings.Contains(text, "first record does not look like a TLS handshake"):
-		return store.Advice{Remedy: "the server does not speak TLS: omit the flags of TLS"}
+	case strings.Contains(text, "the server expects TLS"):
+		return store.Advice{Remedy: "give the CA with --cacert, or write ?tls=true"}
+	case strings.Contains(text, "the server does not speak TLS"):
+		return store.Advice{Remedy: "omit the flags of TLS"}
 	}
 	return store.Advice{}
 }

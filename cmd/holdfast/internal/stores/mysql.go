@@ -87,15 +87,21 @@ func (n *mysqlNode) Migrate(ctx context.Context) error {
 	return asAnswered[*mysql.MySQLError](mysqlengine.Migrate(ctx, n.db))
 }
 
-var mysqlFound = regexp.MustCompile(`Error (\d+) (?:\(\w+\))?: [^\n]*?(?:\)$|\)\)|$)`)
+var mysqlFound = regexp.MustCompile(`Error (\d+) \(\w+\): [^\n]*`)
 
 // Advise implements store.Node.
 func (n *mysqlNode) Advise(text string) store.Advice {
+	if strings.Contains(text, "server does not support TLS") {
+		return store.Advice{Found: "the server does not speak TLS", Remedy: "omit the flags of TLS"}
+	}
 	m := mysqlFound.FindStringSubmatch(text)
 	if m == nil {
 		return store.Advice{}
 	}
 	a := store.Advice{Found: m[0]}
+	if strings.Count(m[0], ")") > strings.Count(m[0], "(") {
+		a.Found = strings.TrimSuffix(m[0], ")") // it was quoted in parentheses
+	}
 	switch m[1] {
 	case "1146", "1054":
 		a.Remedy = "the tables are missing: " + migrate

@@ -136,7 +136,7 @@ func (n *postgresNode) Advise(text string) store.Advice {
 	case strings.HasPrefix(state, "28"):
 		a.Refused, a.Remedy = true, "give user and password in --store or HOLDFAST_STORE, and see pg_hba.conf of the server"
 	case strings.Contains(text, "server refused TLS connection"):
-		a.Remedy = "the server does not speak TLS: omit the flags of TLS, or write ?sslmode=disable"
+		a.Found, a.Remedy = "the server does not speak TLS", "omit the flags of TLS, or write ?sslmode=disable"
 	case strings.Contains(text, "the server is a standby"):
 		a.Remedy = "give the address of the primary, or all addresses with ?target_session_attrs=read-write"
 	}
