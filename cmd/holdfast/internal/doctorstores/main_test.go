@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,14 +56,19 @@ func (r report) require(t *testing.T, check string, status diagnosis.FindingStat
 	return diagnosis.Finding{}
 }
 
+// slow matches the warnings that a slow machine gets, however sound the store is.
+var slow = regexp.MustCompile("^(an fsync of the log takes|round trips and pauses of up to)")
+
 // requireSound fails unless each of the checks has a finding, and all findings are OK.
 func (r report) requireSound(t *testing.T, checks ...string) {
 	t.Helper()
 	for _, check := range checks {
-		r.require(t, check, diagnosis.OK, "")
+		if !slices.ContainsFunc(r, func(f diagnosis.Finding) bool { return f.Check == check }) {
+			t.Errorf("no finding about %s in\n%s", check, r)
+		}
 	}
 	for _, f := range r {
-		if f.Status != diagnosis.OK {
+		if f.Status != diagnosis.OK && !slow.MatchString(f.Found) {
 			t.Errorf("not OK: %s %s: %s", f.Status, f.Check, f.Found)
 		}
 	}

@@ -46,7 +46,10 @@ func TestZooKeeperAsItShouldBe(t *testing.T) {
 	o.TTL = 15 * time.Second
 
 	e.Servers()[2].Kill()
-	redistest.Await(t, 30*time.Second, "a leader", func() bool { return e.Servers()[0].Mode() == "leader" || e.Servers()[1].Mode() == "leader" })
+	redistest.Await(t, 30*time.Second, "a majority of two", func() bool {
+		modes := e.Servers()[0].Mode() + e.Servers()[1].Mode()
+		return modes == "leaderfollower" || modes == "followerleader"
+	})
 	r = examineZooKeeper(t, o, e.Addrs())
 	if f := r.require(t, "quorum", diagnosis.Warn, "the server does not answer"); f.Node != e.Servers()[2].Addr() {
 		t.Errorf("it is %s that does not answer", f.Node)

@@ -12,8 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// ttl is that of the leases.
-const ttl = 2 * time.Second
+const (
+	// ttl is that of the leases: more than a trial takes on a slow machine.
+	ttl = 10 * time.Second
+	// wakeLimit is how long a wake-up may take.
+	wakeLimit = 2 * time.Second
+)
 
 // ErrNoWakeup is returned if all calls succeed and no wake-up arrives.
 var ErrNoWakeup = errors.New("the wake-up did not come: messages are refused, or get lost")
@@ -93,7 +97,7 @@ func (t *Trial) handOff(ctx context.Context) error {
 
 // awaitGrant waits for the wake-up of a waiter.
 func (t *Trial) awaitGrant(ctx context.Context, id string) error {
-	limit := time.NewTimer(ttl)
+	limit := time.NewTimer(wakeLimit)
 	defer limit.Stop()
 	for {
 		select {
