@@ -5,10 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfast-go/holdfast/fence"
 )
@@ -243,7 +247,7 @@ func race(t *testing.T, db store, opts *sql.TxOptions) {
 				case errors.Is(err, fence.ErrStale):
 					refused.Add(1)
 				case errors.Is(err, errRollback):
-				case opts != nil && ctx.Err() == nil:
+				case opts != nil && aborted(err):
 					ended.Add(1) // by the database, which may do so above its default
 				default:
 					t.Errorf("token %d: %v", token, err)
@@ -269,4 +273,17 @@ func race(t *testing.T, db store, opts *sql.TxOptions) {
 		t.Fatalf("%d in the log, %d accepted", n, accepted.Load())
 	}
 	t.Logf("%d accepted, %d refused, %d ended by the database", n, refused.Load(), ended.Load())
+}
+
+// aborted reports whether the database has aborted a transaction, which may be repeated.
+func aborted(err error) bool {
+	var pg *pgconn.PgError
+	var my *mysql.MySQLError
+	switch {
+	case errors.As(err, &pg):
+		return slices.Contains([]string{"40001", "40P01"}, pg.Code)
+	case errors.As(err, &my):
+		return slices.Contains([]uint16{1213, 1205, 1020}, my.Number)
+	}
+	return false
 }

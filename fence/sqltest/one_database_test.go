@@ -147,21 +147,16 @@ func TestClaimApartFromTheWrite(t *testing.T) {
 func TestServerEndsATransactionThatIdles(t *testing.T) {
 	onOne(t, func(t *testing.T, db store) {
 		db.createArticle(t, 10)
-		conn, err := db.Conn(t.Context())
+		paused := db.lock(t, holdfast.WithTTL(300*time.Millisecond), holdfast.WithoutRenewal())
+		tx := db.begin(t)
+		requireNil(t, db.guard.Claim(t.Context(), tx, stock, paused.Token()))
+		_, err := tx.ExecContext(t.Context(), "UPDATE article SET amount = 0 WHERE id = 42")
 		requireNil(t, err)
-		defer conn.Close()
 		timeout := "SET idle_in_transaction_session_timeout = '1s'"
 		if db.driver == "mysql" {
 			timeout = "SET wait_timeout = 1"
 		}
-		_, err = conn.ExecContext(t.Context(), timeout)
-		requireNil(t, err)
-		paused := db.lock(t, holdfast.WithTTL(300*time.Millisecond), holdfast.WithoutRenewal())
-		tx, err := conn.BeginTx(t.Context(), nil)
-		requireNil(t, err)
-		defer tx.Rollback()
-		requireNil(t, db.guard.Claim(t.Context(), tx, stock, paused.Token()))
-		_, err = tx.ExecContext(t.Context(), "UPDATE article SET amount = 0 WHERE id = 42")
+		_, err = tx.ExecContext(t.Context(), timeout)
 		requireNil(t, err)
 
 		requireNil(t, db.sellAs(t, db.lock(t)))

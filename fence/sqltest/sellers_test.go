@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -35,66 +36,90 @@ const sellerTTL = 500 * time.Millisecond
 func TestSellersStoppedAtRandom(t *testing.T) {
 	onOne(t, func(t *testing.T, db store) {
 		const sellers = 4
-		amountBefore := redistest.Scale(24, 400)
+		amountBefore := redistest.Scale(120, 1000)
 		db.createArticle(t, amountBefore)
-		var sold, refused, stops int
-		var mu sync.Mutex
+		s := &shop{store: db}
 		var all sync.WaitGroup
 		for range sellers {
 			all.Go(func() {
-				s, r, n, err := runSeller(db)
-				if err != nil {
+				if err := s.runSeller(); err != nil {
 					t.Error(err)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				sold, refused, stops = sold+s, refused+r, stops+n
 			})
 		}
 		all.Wait()
-		if n := amount(t, db); sold != amountBefore || n != 0 {
-			redistest.Broken(t, "%d sold of %d, and the amount is %d", sold, amountBefore, n)
+		if n := amount(t, db); s.sold != amountBefore || n != 0 {
+			redistest.Broken(t, "%d sold of %d, and the amount is %d", s.sold, amountBefore, n)
 		}
-		if refused == 0 {
+		if s.refused == 0 {
 			t.Error("no claim was refused, so the fence was not tested")
 		}
-		t.Logf("%d sold, %d claims refused, %d stops", sold, refused, stops)
+		t.Logf("%d sold, %d claims refused, %d stops", s.sold, s.refused, s.stops)
 	})
 }
 
+// shop is what several sellers have in common.
+type shop struct {
+	store
+	points atomic.Int64 // that sellers came to
+	paused sync.Mutex   // held while one of them is stopped
+	stops  int          // guarded by paused
+
+	mu            sync.Mutex
+	sold, refused int
+}
+
+// mayStop reports whether a seller may be stopped now, after which paused is to be unlocked.
+func (s *shop) mayStop() bool {
+	if !s.paused.TryLock() {
+		return false
+	}
+	if s.stops == redistest.Scale(8, 100) {
+		s.paused.Unlock()
+		return false
+	}
+	s.stops++
+	return true
+}
+
 // runSeller runs a process that sells until nothing is left. It stops the process at some of its
-// points, each of which is a line of output that waits for one of input, and always at the first
-// point between two transactions.
-func runSeller(db store) (sold, refused, stops int, err error) {
-	cmd, in, out, err := redistest.StartSelf(os.Stderr, sellerDriver+"="+db.driver, sellerDSN+"="+db.dsn)
+// points, each of which is a line of output that waits for one of input: once at a point between
+// two transactions, and at random.
+func (s *shop) runSeller() error {
+	cmd, in, out, err := redistest.StartSelf(os.Stderr, sellerDriver+"="+s.driver, sellerDSN+"="+s.dsn)
 	if err != nil {
-		return 0, 0, 0, err
+		return err
 	}
 	lines := bufio.NewScanner(out)
 	stoppedBetween := false
 	for lines.Scan() {
-		stop := rand.IntN(6) == 0
-		switch lines.Text() {
-		case within:
-		case between:
-			stop = stop || !stoppedBetween
-			stoppedBetween = true
-		default:
-			_, err = fmt.Sscan(lines.Text(), &sold, &refused)
+		where := lines.Text()
+		if where != within && where != between {
+			var sold, refused int
+			_, err = fmt.Sscan(where, &sold, &refused)
+			s.mu.Lock()
+			s.sold, s.refused = s.sold+sold, s.refused+refused
+			s.mu.Unlock()
 			continue
 		}
+		came := s.points.Add(1)
+		stop := (rand.IntN(10) == 0 || where == between && !stoppedBetween) && s.mayStop()
 		if stop {
-			stops++
 			err = errors.Join(err, redistest.Pause(cmd.Process))
 		}
 		_, werr := io.WriteString(in, "go\n")
 		err = errors.Join(err, werr)
 		if stop {
-			<-time.After(2 * sellerTTL) // how long it is stopped
+			stoppedBetween = stoppedBetween || where == between
+			<-time.After(2 * sellerTTL) // within, the others wait for its transaction
+			for begin := time.Now(); where == between && s.points.Load() == came && time.Since(begin) < 5*time.Second; {
+				<-time.After(10 * time.Millisecond) // until another has claimed, if there is one
+			}
 			err = errors.Join(err, cmd.Process.Signal(syscall.SIGCONT))
+			s.paused.Unlock()
 		}
 	}
-	return sold, refused, stops, errors.Join(err, lines.Err(), cmd.Wait())
+	return errors.Join(err, lines.Err(), cmd.Wait())
 }
 
 // seller is the process. It never looks whether it still has its lease.
