@@ -31,6 +31,11 @@
 // rarely the longer it lasts, and once a second while it only holds leases. A release does not wait for its message,
 // which is a second commit. Clients that share an Engine wake each other without the table.
 //
+// # Data in the same database
+//
+// A transaction that writes what a lock protects should claim the lease's fencing token first, by package
+// fence: then it cannot commit after a newer holder has claimed. See the example.
+//
 // # Costs
 //
 // Lock and Release without contention are one round trip and one commit each. A poll of a waiter is one read; a client with

@@ -47,6 +47,11 @@
 // the connection string says so from the start. LISTEN does not work there: the engine notices, and waiters look each
 // second. WithListenPool leads it past PgBouncer; WithoutListen spares the attempts.
 //
+// # Data in the same database
+//
+// A transaction that writes what a lock protects should claim the lease's fencing token first, by package
+// fence (fence.Pgx): then it cannot commit after a newer holder has claimed. See the example.
+//
 // # Costs
 //
 // Lock and Release without contention are one round trip and one commit each. A poll is one read.
