@@ -47,7 +47,7 @@ func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	}
 	folder, test := "virtual", "^TestSchedules$"
 	if m.World == Live {
-		folder, test = "live", "^TestHoldfastIsUnbroken$/^holdfast$"
+		folder, test = "live", "^TestHoldfastIsUnbroken$/^"+strings.TrimSuffix("holdfast-"+m.Store, "-")+"$"
 	}
 	lab := filepath.Join(root, "lab", folder)
 	program := filepath.Join(dir, folder+".test")

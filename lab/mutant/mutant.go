@@ -25,6 +25,8 @@ type Mutant struct {
 	Patches []Patch
 	// World is the world of the programs that search for it.
 	World virtual.World
+	// Store is the store of package stores for World Live; empty: a Redis.
+	Store string
 	// Checks are the checks of which one must find it.
 	Checks []string
 	// Holds is the reason why the lab cannot find it; empty: it can. A mutant with a
@@ -32,7 +34,7 @@ type Mutant struct {
 	Holds string
 }
 
-// Live selects package live, with real processes and a real Redis, for the search.
+// Live selects package live, with real processes and a real store, for the search.
 const Live virtual.World = "live"
 
 // Patch replaces a text that is in the file exactly once.

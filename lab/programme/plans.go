@@ -20,8 +20,12 @@ func Full(catalog subject.Catalog) Plan {
 	for _, id := range liveSubjects() {
 		p.Live = append(p.Live, Live{Subject: id, Count: 600})
 	}
-	for _, id := range storeSubjects() {
-		p.Live = append(p.Live, Live{Subject: id, Count: 300})
+	for _, s := range stores.Others() {
+		count := 320 // some show nothing
+		if s.Members > 1 {
+			count = 100
+		}
+		p.Live = append(p.Live, Live{Subject: s.Subject(), Count: count})
 	}
 	for _, s := range catalog {
 		if peer(s.ID) {
