@@ -84,6 +84,7 @@ func onStore(t *testing.T, name, url string, env map[string]string) {
 	}
 	on := topology{url: url, env: all}
 	onTopology(t, "stores/"+name, on) // with the schema, which it makes
+	onTopology(t, "stores/doctor/"+name, on)
 	onTopology(t, "topologies", on)
 	onTopology(t, "stores/all", on)
 	if name != "mixed" { // a quorum has no queue
