@@ -4,8 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +21,7 @@ var _ cas.WitnessStore = (*store)(nil)
 // begins the timeout anew. A session of the caller's connection is none: the caller may close it.
 
 // Witness implements cas.WitnessStore. It lasts for as long as the server lets a session be: 20 ticks, 40 s, by default.
-// The name begins with the ID of the transaction that made the root.
+// The name begins with what identifies the root.
 func (s *store) Witness(ctx context.Context, prefix string, d time.Duration) (name string, lasts time.Duration, err error) {
 	root, err := s.rootID(ctx)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -68,7 +68,8 @@ func (s *store) Vanished(ctx context.Context, prefix string, names []string) ([]
 	return vanished, err
 }
 
-// rootID identifies the root: one of the same path in another ensemble, or made anew, has another.
+// rootID identifies the root by the transaction that made it, and when: one of the same path in another ensemble, or made
+// anew, has another.
 func (s *store) rootID(ctx context.Context) (string, error) {
 	stat, err := call(ctx, s, s.root, func() (*zk.Stat, error) {
 		_, stat, err := s.conn.Get(s.root)
@@ -77,7 +78,7 @@ func (s *store) rootID(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strconv.FormatInt(stat.Czxid, 16) + "-", nil
+	return fmt.Sprintf("%x-%x-", stat.Czxid, stat.Ctime), nil
 }
 
 func (s *store) witnessPath(prefix, name string) string {
