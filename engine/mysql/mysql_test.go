@@ -186,6 +186,34 @@ func TestRowLockedByAnother(t *testing.T) {
 	requireLock(t, c, "m")
 }
 
+// A change that the server ends because it waited too long for a foreign transaction is made again.
+func TestLockWaitTimeoutIsRepeated(t *testing.T) {
+	t.Parallel()
+	dsn := newDatabase(t)
+	db := open(t, dsn+"?innodb_lock_wait_timeout=1")
+	c := newClient(t, db)
+	requireLock(t, c, "m")
+	tx, err := open(t, dsn).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), "SELECT k FROM holdfast1_document FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	s := mysql.NewStore(db)
+	k := cas.Key{Space: cas.Resources, Prefix: "holdfast", Name: "m"}
+	docs, err := s.Read(t.Context(), []cas.Read{{Key: k}})
+	if err != nil || docs[0].Rev == 0 {
+		t.Fatalf("%+v, %v", docs, err)
+	}
+	began := time.Now()
+	time.AfterFunc(2500*time.Millisecond, func() { _ = tx.Rollback() })
+	outs, err := s.Swap(t.Context(), []cas.Change{{Key: k, Rev: docs[0].Rev, Value: docs[0].Value, Keep: time.Hour}})
+	if err != nil || !outs[0].Swapped || time.Since(began) < 2*time.Second {
+		t.Errorf("after %v: %+v, %v", time.Since(began), outs, err)
+	}
+}
+
 // The server is killed and comes back: a waiter gets the lease afterwards, and nothing that was
 // answered is lost.
 func TestServerKilled(t *testing.T) {

@@ -18,6 +18,13 @@ func TestProcesses(t *testing.T) {
 	storetest.Processes(t, func(t testing.TB) *storetest.Store { return storetest.New(t, openEngine, dsn) })
 }
 
+func TestHolderIsCutOff(t *testing.T) {
+	t.Parallel()
+	dsn, addr := newDatabase(t), shared.Get(t).Addr()
+	through := func(other string) string { return strings.Replace(dsn, addr, other, 1) }
+	storetest.CutOff(t, storetest.New(t, openEngine, dsn), addr, through)
+}
+
 func TestCopyOfARunningServer(t *testing.T) {
 	t.Parallel()
 	server := sqlservers.StartMySQL(t, sqlservers.WithFsync())

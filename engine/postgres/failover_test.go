@@ -66,6 +66,30 @@ func TestFailoverToStandby(t *testing.T) {
 	requireNil(t, again.Release(t.Context()))
 }
 
+// With WithRelaxed, a server that is killed has lost its last commits: the lease is granted again, with
+// a higher token, and its first holder notices.
+func TestRelaxedServerIsKilled(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartPostgreSQL(t, sqlservers.WithFsync(), sqlservers.WithSetting("wal_writer_delay", "10s"), sqlservers.WithSetting("autovacuum", "off"))
+	pool := newTable(t, server)
+	holder, other := newClient(t, pool, WithRelaxed()), newClient(t, pool, WithRelaxed())
+	requireNil(t, lock(t, other, "warm").Release(t.Context()))
+	const ttl = 6 * time.Second
+	lost := lock(t, holder, "lost", holdfast.WithTTL(ttl))
+	server.Kill()
+	server.Restart()
+	again := lock(t, other, "lost")
+	if again.Token() <= lost.Token() {
+		t.Errorf("token %d after %d", again.Token(), lost.Token())
+	}
+	select {
+	case <-lost.Done():
+	case <-time.After(2 * ttl):
+		t.Error("the holder of the lease that was lost does not notice")
+	}
+	requireNil(t, again.Release(t.Context()))
+}
+
 // A host that accepts connections and does not respond is not in the way of the next one.
 func TestFirstHostHangs(t *testing.T) {
 	t.Parallel()

@@ -123,6 +123,15 @@ func TestProcesses(t *testing.T) {
 	storetest.Processes(t, func(t testing.TB) *storetest.Store { return storetest.New(t, openEngine, server.DSN(name)) })
 }
 
+func TestHolderIsCutOff(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	name := newDatabase(t, server)
+	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
+	through := func(addr string) string { return server.DSNAt(addr, name) }
+	storetest.CutOff(t, storetest.New(t, openEngine, server.DSN(name)), server.Addr(), through)
+}
+
 func TestCopyOfARunningServer(t *testing.T) {
 	t.Parallel()
 	server := sqlservers.StartPostgreSQL(t, sqlservers.WithFsync())

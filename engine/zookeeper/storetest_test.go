@@ -13,6 +13,12 @@ func TestProcesses(t *testing.T) {
 	storetest.Processes(t, func(t testing.TB) *storetest.Store { return storetest.New(t, openEngine, addr) })
 }
 
+func TestHolderIsCutOff(t *testing.T) {
+	t.Parallel()
+	addr := sharedServer(t).Addr()
+	storetest.CutOff(t, storetest.New(t, openEngine, addr), addr, func(other string) string { return other })
+}
+
 func TestCopyOfARunningServer(t *testing.T) {
 	t.Parallel()
 	server := zkservers.Start(t)
