@@ -53,9 +53,9 @@ func count(t *testing.T, db *sql.DB, clients, each, turns int) (most int) {
 	return most
 }
 
-func newClient(t testing.TB, db *sql.DB) *holdfast.Client {
+func newClient(t testing.TB, db *sql.DB, opts ...mysql.Option) *holdfast.Client {
 	t.Helper()
-	c, err := holdfast.New(mysql.New(db))
+	c, err := holdfast.New(mysql.New(db, opts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestReadOnlyServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := newClient(t, open(t, strings.Replace(dsn, "root@", "app@", 1)))
+	c := newClient(t, open(t, strings.Replace(dsn, "root@", "app@", 1)), mysql.WithTimeout(time.Second))
 	if _, err := c.Mutex("m").TryLock(t.Context()); !errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, engine.ErrDenied) || !strings.Contains(err.Error(), "read-only") {
 		t.Errorf("TryLock: %v", err)
 	}
