@@ -1,5 +1,5 @@
-# The image of a release, made by goreleaser: the static binary and nothing else.
+# The image of a release, made by goreleaser: the static binaries and nothing else.
 FROM scratch
 ARG TARGETPLATFORM
-COPY $TARGETPLATFORM/holdfast /holdfast
+COPY $TARGETPLATFORM/holdfast $TARGETPLATFORM/holdfast-stores /
 ENTRYPOINT ["/holdfast"]

@@ -17,7 +17,7 @@ import (
 const version = "v0.99.0"
 
 // A release is installed in empty folders, with a module proxy in place of the network's:
-// the command by go install, the library by go get.
+// both programs of the command by go install, the library by go get.
 func TestInstall(t *testing.T) {
 	top := checkout(t)
 	all, err := commit(top, version)
@@ -29,6 +29,11 @@ func TestInstall(t *testing.T) {
 	u.run(t, u.empty(t), "go", "install", repository+"/cmd/holdfast@"+version)
 	if said := u.run(t, u.home, filepath.Join(u.bin, "holdfast"), "version"); !strings.Contains(said, version) {
 		t.Errorf("holdfast version: %s", said)
+	}
+
+	u.run(t, u.empty(t), "go", "install", repository+"/cmd/holdfast/holdfast-stores@"+version)
+	if said := u.run(t, u.home, filepath.Join(u.bin, "holdfast"), "--store", "sqlite://"+filepath.Join(u.home, "locks.db"), "migrate"); !strings.Contains(said, "the tables are there") {
+		t.Errorf("holdfast on SQLite: %s", said)
 	}
 
 	start, first := time.Now(), u.empty(t)

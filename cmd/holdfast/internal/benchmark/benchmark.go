@@ -18,7 +18,7 @@ import (
 type Config struct {
 	// Client and Other are two clients of the same store and prefix.
 	Client, Other *holdfast.Client
-	// RoundTrip calls a script that does nothing.
+	// RoundTrip makes a call of the store that does nothing.
 	RoundTrip func(ctx context.Context) error
 	// Callers is the number of goroutines of the parts with many; at least 1.
 	Callers int
@@ -29,7 +29,7 @@ type Config struct {
 // Result is everything that was measured. A part continues beyond its time until it has a result:
 // one pair, a turn of every caller, one hand-off.
 type Result struct {
-	RoundTrip Times // of a script that does nothing
+	RoundTrip Times // of a call that does nothing
 	Free      Times // a lock and an unlock without contention
 	Spread    Turns // callers with a resource each
 	Shared    Turns // callers of one process on one resource

@@ -17,7 +17,7 @@ type benchCmd struct {
 
 // Help is the long text of --help.
 func (*benchCmd) Help() string {
-	return `Measures what locks cost on the store of --redis, from this machine: a round trip, a free lock, many locks at once,
+	return `Measures what locks cost on the store of --store, from this machine: a bare round trip (an empty script, SELECT 1, a read), a free lock, many locks at once,
 many callers of one lock, and the hand-off between two clients. It puts the maximum load on the store. Its
 resources have their own names below the prefix; what remains of them expires by its TTL.
 
@@ -25,7 +25,8 @@ A worst caller of 1 is fair: every caller got the same number of turns. The long
 
 Examples:
 	holdfast bench
-	holdfast --redis redis://cache:6379 bench --callers 256 --for 5s
+	holdfast --store redis://cache:6379 bench --callers 256 --for 5s
+	holdfast --store postgres://app@db/app bench
 	holdfast bench --json | jq .shared.turns_per_second`
 }
 
@@ -80,7 +81,7 @@ func (c *benchCmd) print(e *env, at string, r benchmark.Result) error {
 	turns := func(what string, x benchmark.Turns) {
 		fmt.Fprintf(t, "%s\t\t\t%.0f/s\t%.3f\t%s\n", fmt.Sprintf(what, x.Callers), x.PerSecond, x.WorstCaller, micro(x.LongestWait))
 	}
-	times("round trip of an empty script", r.RoundTrip)
+	times("bare round trip", r.RoundTrip)
 	times("lock and unlock, free", r.Free)
 	turns("%d callers, a resource each", r.Spread)
 	turns("%d callers, one resource", r.Shared)

@@ -22,15 +22,17 @@ func (*demoCmd) Help() string {
 	return `Three services with two nodes each, every node its own process, sell one stock: first without a lock, then with
 Holdfast, then while one holder is killed and another one is stopped past its TTL and resumed. Then two nodes
 build the report of the day and two push it to each user: first with a lock alone, which is not enough, then
-once, while a node is killed and, without --redis, the store is down for a while. All figures are measured. Exit
+once, while a node is killed and, without --store, the store is down for a while. All figures are measured. Exit
 code 0 means that every claim held. It takes less than 20 seconds.
 
-Without --redis it uses an embedded stand-in for Redis, and nothing needs to be installed. With --redis it uses
-that store, below its own key prefix, which is deleted at the end.
+Without --store it uses an embedded stand-in for Redis, and nothing needs to be installed. With --store it uses
+that store, below a prefix of its own, which is deleted at the end in a Redis and expires in other stores. The stock
+is in that store too if it is a Redis; otherwise it is in the stand-in, and the locks are in the store.
 
 Examples:
 	holdfast demo
-	holdfast --redis redis://127.0.0.1:6379 demo`
+	holdfast --store redis://127.0.0.1:6379 demo
+	holdfast --store postgres://app@db/app demo`
 }
 
 // Run plays the scene.
@@ -49,15 +51,18 @@ func (c *demoCmd) Run(e *env) error {
 		defer embedded.Stop()
 		url, outage = embedded.URL(), embedded.Outage
 		fmt.Fprintf(out, "The store is an embedded stand-in for Redis (miniredis, %s): for this demo, not for production.\n", url)
-		fmt.Fprint(out, "Play on a real Redis with: holdfast --redis redis://HOST:PORT demo\n\n")
+		fmt.Fprint(out, "Play on a real one with: holdfast --store URL demo\n\n")
 	}
 	player, err := demo.Open(url, e.opener, out, drawing(out))
 	if err != nil {
 		return err
 	}
 	player.Outage = outage
-	if e.urlGiven {
-		fmt.Fprintf(out, "The store is the one of --redis; all keys begin with %s and are deleted at the end. It is not stopped, as the stand-in is.\n\n", player.Prefix())
+	switch {
+	case e.urlGiven && player.StockApart():
+		fmt.Fprintf(out, "The locks are in the store of --store, below the prefix %s, and expire. The stock is in an embedded stand-in for Redis (miniredis). The store is not stopped.\n\n", player.Prefix())
+	case e.urlGiven:
+		fmt.Fprintf(out, "The store is the one of --store; all keys begin with %s and are deleted at the end. It is not stopped, as the stand-in is.\n\n", player.Prefix())
 	}
 	sigs, stop := catchSignals()
 	defer stop()

@@ -90,6 +90,9 @@ func onStore(t *testing.T, name, url string, env map[string]string) {
 	if name != "mixed" { // a quorum has no queue
 		onTopology(t, "stores/queue", on)
 	}
+	if name == "postgresql" { // one is enough: the scene takes 20 s
+		onTopology(t, "stores/demo", on)
+	}
 }
 
 // user is a user with a password.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 // labProgram is the lab's program, which is not linked: it holds planted bugs, other
@@ -20,6 +22,10 @@ type tortureCmd struct {
 
 // Run runs holdfast-lab with the same arguments.
 func (c *tortureCmd) Run(e *env) error {
+	if d := (store.Opener{}).Unlinked(e.url); e.urlGiven && d != nil {
+		return fail(exitConfig, "torture plays on the Redis of --store, and cannot play on your %s; on other stores it plays on servers "+
+			"that it starts: see holdfast torture -help", d.Name)
+	}
 	path, err := findProgram(labProgram)
 	if err != nil {
 		return fail(exitNotFound, "torture runs %s, which is neither beside this program nor in PATH; "+

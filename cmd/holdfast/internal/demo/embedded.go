@@ -16,7 +16,7 @@ func StartEmbedded() (*Embedded, error) {
 	server := miniredis.NewMiniRedis()
 	server.ClockTTL(true) // keys expire by the clock, as in Redis
 	if err := server.StartAddr("127.0.0.1:0"); err != nil {
-		return nil, fmt.Errorf("start the embedded stand-in for Redis: %w; play on a real one with --redis URL", err)
+		return nil, fmt.Errorf("start the embedded stand-in for Redis: %w; play on a real one with --store URL", err)
 	}
 	return &Embedded{server}, nil
 }

@@ -1,5 +1,5 @@
 // Package stores has the drivers of the stores besides Redis. The program
-// holdfast-stores links it, and holdfast does not (decision 0128).
+// holdfast-stores links it, and holdfast does not (decision 0130).
 package stores
 
 import (
