@@ -216,6 +216,13 @@ func TestEtcdOfManyVersions(t *testing.T) {
 	r.require(t, "space", diagnosis.Warn, "of 1.0 GiB only 1.0 MiB are in use")
 	r.require(t, "durability", diagnosis.Warn, "takes 200ms on average")
 	r.require(t, "clock", diagnosis.Warn, "1h0m0s ahead of this machine")
+	learner := &etcdMember{Place: "c:3", named: true, status: &clientv3.StatusResponse{Header: &pb.ResponseHeader{MemberId: 2}, Leader: 1, IsLearner: true}}
+	voter := &etcdMember{Place: "b:2", named: true, status: &clientv3.StatusResponse{Header: &pb.ResponseHeader{MemberId: 1}, Leader: 1}}
+	e = &etcd{members: []*etcdMember{voter, learner}, listed: &clientv3.MemberListResponse{Members: []*pb.Member{{ID: 1, Name: "one"}, {ID: 2, Name: "two", IsLearner: true}}}}
+	e.quorum()
+	if f := report(e.findings).require(t, "quorum", diagnosis.Warn, "a learner, which serves no locks"); f.Node != "c:3" {
+		t.Errorf("%s is the learner", f.Node)
+	}
 	e = &etcd{members: []*etcdMember{{status: &clientv3.StatusResponse{}}}}
 	e.fsync()
 	report(e.findings).require(t, "durability", diagnosis.Unknown, "metrics are not reachable")

@@ -127,4 +127,8 @@ func (e *examination) try(ctx context.Context, remedy string) {
 }
 
 // ttl compares the TTL in use with the longest round trip.
-func (e *examination) ttl() { e.add(diagnosis.Lifetime(e.worst, 0, e.Options)) }
+func (e *examination) ttl() {
+	f := diagnosis.Lifetime(e.worst, 0, e.Options)
+	f.Node = string(e.Place) // other nodes of a quorum have theirs
+	e.add(f)
+}

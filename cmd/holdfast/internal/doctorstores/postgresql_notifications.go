@@ -79,7 +79,15 @@ func (p *postgreSQL) deaf(pooled bool) {
 // queue checks that the server's queue of notifications is not filled by a session that does not read.
 func (p *postgreSQL) queue(ctx context.Context) {
 	var usage float64
-	if err := p.row(ctx, "SELECT pg_notification_queue_usage()", &usage); err == nil && usage > nearlyFull/2 {
+	if err := p.row(ctx, "SELECT pg_notification_queue_usage()", &usage); err != nil {
+		p.unasked("notifications", again, err)
+		return
+	}
+	p.checkQueue(usage)
+}
+
+func (p *postgreSQL) checkQueue(usage float64) {
+	if usage > nearlyFull/2 {
 		p.add(p.Warn("notifications", "end the transaction of the session that listens (the server's log names it)",
 			"the server's queue of notifications is %.0f %% full: when it is, releases wake up nobody", 100*usage))
 	}

@@ -265,6 +265,36 @@ func TestPostgreSQLBloat(t *testing.T) {
 	}
 }
 
+func TestPostgreSQLConnectionLimit(t *testing.T) {
+	dsn := pgDatabase(t, soundPostgreSQL.Get(t))
+	admin := pgPool(t, dsn)
+	pgExec(t, admin, "CREATE ROLE bob LOGIN CONNECTION LIMIT 9", "GRANT SELECT, INSERT, UPDATE, DELETE ON holdfast1_doc TO bob")
+	r := examinePostgreSQL(t, pgPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.User = "bob" }))
+	r.require(t, "connections", diagnosis.Warn, `of at most 9 connections are in use \(the user's CONNECTION LIMIT\)`)
+	r.require(t, "trial", diagnosis.OK, "")
+}
+
+func TestPostgreSQLNotificationQueue(t *testing.T) {
+	p := &postgreSQL{}
+	p.checkQueue(0.2)
+	if len(p.findings) != 0 {
+		t.Errorf("%s", report(p.findings))
+	}
+	p.checkQueue(0.5)
+	report(p.findings).require(t, "notifications", diagnosis.Warn, "the server's queue of notifications is 50 % full")
+}
+
+func TestClock(t *testing.T) {
+	for ahead, status := range map[time.Duration]diagnosis.FindingStatus{0: diagnosis.OK, 20 * time.Minute: diagnosis.Warn, -20 * time.Minute: diagnosis.Warn} {
+		e := &examination{}
+		e.clock(func() (time.Time, error) { return time.Now().Add(ahead), nil })
+		report(e.findings).require(t, "clock", status, "this machine")
+	}
+	e := &examination{}
+	e.clock(func() (time.Time, error) { return time.Time{}, errNoText })
+	report(e.findings).require(t, "clock", diagnosis.Unknown, "ends the connection")
+}
+
 func TestPostgreSQLVersion(t *testing.T) {
 	for number, status := range map[string]diagnosis.FindingStatus{"": diagnosis.Unknown, "110022": diagnosis.Fail, "120001": diagnosis.OK, "180004": diagnosis.OK} {
 		p := &postgreSQL{settings: map[string]string{"server_version_num": number}}
