@@ -87,13 +87,8 @@ func retry(ctx context.Context, fn func(context.Context) error) {
 
 // consume is the role of a consumer: it prints each item that it took.
 func (w *worker) consume() error {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := w.untilInputEnds()
 	defer stop()
-	go func() {
-		for w.in.Scan() {
-		}
-		stop()
-	}()
 	b := newBuffer(w.c, w.rdb, w.task)
 	fmt.Println("ready")
 	for ctx.Err() == nil {
@@ -131,14 +126,7 @@ func (c *consumers) join() {
 // drain counts what the processes have taken.
 func (c *consumers) drain() {
 	for _, p := range c.all {
-		for more := true; more; {
-			select {
-			case line := <-p.lines:
-				c.count(line)
-			default:
-				more = false
-			}
-		}
+		p.drain(c.count)
 	}
 }
 

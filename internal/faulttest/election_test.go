@@ -26,13 +26,8 @@ import (
 // before it resigns or when it has learned of the loss. Instants are nanoseconds
 // of this machine's clock.
 func (w *worker) lead() error {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := w.untilInputEnds()
 	defer stop()
-	go func() {
-		for w.in.Scan() {
-		}
-		stop()
-	}()
 	out := bufio.NewWriter(os.Stdout)
 	fmt.Println("ready")
 	e := w.c.Election(w.Resource, holdfast.WithTTL(w.TTL))
@@ -140,14 +135,7 @@ func (c *candidates) end(value string) {
 // drain keeps the pipes of the candidates from filling up.
 func (c *candidates) drain() {
 	for _, p := range c.alive {
-		for more := true; more; {
-			select {
-			case line := <-p.lines:
-				c.lines = append(c.lines, line)
-			default:
-				more = false
-			}
-		}
+		p.drain(func(line string) { c.lines = append(c.lines, line) })
 	}
 }
 
@@ -259,10 +247,7 @@ func TestLeaderCutOff(t *testing.T) {
 	}()
 	w.waiting(near, "x", 1)
 	p.Blackhole()
-	r := w.get(next)
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	r := w.granted(next)
 	select {
 	case down := <-downs:
 		if !down.Before(r.at) {

@@ -59,7 +59,7 @@ type killed struct {
 func killInMidHold(w *fixture, g failoverStore, a, b *holdfast.Client, name string) killed {
 	w.t.Helper()
 	ttl := 1500*time.Millisecond + rand.N(3*time.Second)
-	h := w.lock(a.Mutex(name, holdfast.WithTTL(ttl)))
+	h := w.lock(a.Mutex(name, holdfast.WithTTL(ttl)).Lock)
 	type entry struct {
 		result
 		before error // what the holder knew at that moment
@@ -124,17 +124,17 @@ func TestDoubleGrantIsFenced(t *testing.T) {
 		}
 		a, b := clientOn(w.t, g), clientOn(w.t, g)
 		near := nameOnSameMaster(g, "stock:1")
-		w.release(w.lock(a.Mutex(near))) // connections
-		w.release(w.lock(b.Mutex(near)))
+		w.release(w.lock(a.Mutex(near).Lock)) // connections
+		w.release(w.lock(b.Mutex(near).Lock))
 		master := g.master("stock:1")
 		master.HoldBackReplicas()
-		first := w.lock(a.Mutex("stock:1", holdfast.WithTTL(12*time.Second)))
+		first := w.lock(a.Mutex("stock:1", holdfast.WithTTL(12*time.Second)).Lock)
 		if !write(first.Token()) {
 			w.t.Error("the only holder's write was refused")
 		}
 		master.Kill()
 		g.promote(master)
-		second := w.lock(b.Mutex("stock:1"))
+		second := w.lock(b.Mutex("stock:1").Lock)
 		if first.Err() != nil {
 			w.t.Errorf("no double grant: the first holder knew %v already", first.Err())
 		}
@@ -155,7 +155,7 @@ func TestTooFewReplicasNoGrant(t *testing.T) {
 		confirm := goredis.WithReplicas(g.replicas(), 100*time.Millisecond)
 		a, b := clientOn(w.t, g, confirm), clientOn(w.t, g, confirm)
 		near := nameOnSameMaster(g, "stock:2")
-		held := w.lock(a.Mutex("stock:2", holdfast.WithTTL(time.Second)))
+		held := w.lock(a.Mutex("stock:2", holdfast.WithTTL(time.Second)).Lock)
 		master := g.master("stock:2")
 		master.HoldBackReplicas()
 		_, err := b.Mutex(near).TryLock(w.t.Context())
@@ -175,7 +175,7 @@ func TestTooFewReplicasNoGrant(t *testing.T) {
 			}
 			return true
 		})
-		ch := startLock(context.Background(), b.Mutex("stock:2"))
+		ch := startLock(context.Background(), b.Mutex("stock:2").Lock)
 		w.elapse(300 * time.Millisecond)
 		master.ReleaseReplicas()
 		r := w.get(ch) // a waiter rides it out
@@ -194,8 +194,8 @@ func TestSentinelFailsOver(t *testing.T) {
 	group := redistest.StartSentinel(t)
 	g := &sentinelStore{group}
 	a, b := clientOn(t, g), clientOn(t, g)
-	held := w.lock(a.Mutex("stock:1", holdfast.WithTTL(20*time.Second)))
-	ch := startLock(context.Background(), b.Mutex("stock:1"))
+	held := w.lock(a.Mutex("stock:1", holdfast.WithTTL(20*time.Second)).Lock)
+	ch := startLock(context.Background(), b.Mutex("stock:1").Lock)
 	w.waiting(b, "stock:1", 1)
 	catchUp(t, group)
 	second := group.FailOver() // in good order: the old master lives on as a replica

@@ -26,8 +26,8 @@ func TestFallbacks(t *testing.T) {
 			c := w.client()
 			open := c.Mutex("open", holdfast.WithFallback(holdfast.FailOpen))
 			local := c.Mutex("local", holdfast.WithFallback(holdfast.LocalOnly))
-			w.release(w.lock(open))
-			w.release(w.lock(local))
+			w.release(w.lock(open.Lock))
+			w.release(w.lock(local.Lock))
 			outage.begin(w.redis)
 
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -37,7 +37,7 @@ func TestFallbacks(t *testing.T) {
 				t.Fatal("FailClosed: locked without Redis")
 			}
 			start := time.Now()
-			l := w.lock(open)
+			l := w.lock(open.Lock)
 			if d := time.Since(start); d < holdfast.FallbackTimeout/2 {
 				t.Errorf("it fell back after %v", d)
 			}
@@ -48,12 +48,12 @@ func TestFallbacks(t *testing.T) {
 			w.release(l)
 			start = time.Now()
 			for range 1000 {
-				w.release(w.lock(open))
+				w.release(w.lock(open.Lock))
 			}
 			w.within(start, time.Second, "1000 more")
 
-			l = w.lock(local)
-			next := startLock(t.Context(), local)
+			l = w.lock(local.Lock)
+			next := startLock(t.Context(), local.Lock)
 			select {
 			case <-next:
 				t.Fatal("LocalOnly: entered beside the holder")
@@ -68,12 +68,12 @@ func TestFallbacks(t *testing.T) {
 			outage.end(w.redis)
 			start = time.Now()
 			w.eventually("locks are Redis's again", func() bool {
-				l := w.lock(open)
+				l := w.lock(open.Lock)
 				defer w.release(l)
 				return l.Fallback() == holdfast.FailClosed && l.Token() > 0
 			})
 			w.within(start, 4*time.Second, "the way back to normal")
-			next = startLock(t.Context(), local)
+			next = startLock(t.Context(), local.Lock)
 			w.eventually("the next one holds in Redis", func() bool {
 				s, err := c.Snapshot(t.Context(), "local")
 				return err == nil && len(s.Holders) == 1
@@ -99,16 +99,13 @@ func TestWaiterFallsBack(t *testing.T) {
 	for name, outage := range outages() {
 		t.Run(name, func(t *testing.T) {
 			w := newFixture(t)
-			holder := w.lock(w.client().Mutex("x", holdfast.WithTTL(time.Second)))
+			holder := w.lock(w.client().Mutex("x", holdfast.WithTTL(time.Second)).Lock)
 			c := w.client()
-			got := startLock(t.Context(), c.Mutex("x", holdfast.WithFallback(holdfast.FailOpen)))
+			got := startLock(t.Context(), c.Mutex("x", holdfast.WithFallback(holdfast.FailOpen)).Lock)
 			w.waiting(c, "x", 1)
 			outage.begin(w.redis)
 			start := time.Now()
-			r := w.get(got)
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
+			r := w.granted(got)
 			w.stalls.WithinAt(t, start, r.at, holdfast.FallbackTimeout+2*time.Second, "to fall back")
 			if r.lease.Fallback() != holdfast.FailOpen {
 				t.Errorf("fell back to %v", r.lease.Fallback())
@@ -125,9 +122,9 @@ func TestShortOutageCausesNoFallback(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
 	m := c.Mutex("x", holdfast.WithFallback(holdfast.LocalOnly))
-	w.release(w.lock(m))
+	w.release(w.lock(m.Lock))
 	w.redis.Pause()
-	got := startLock(t.Context(), m)
+	got := startLock(t.Context(), m.Lock)
 	w.elapse(300 * time.Millisecond)
 	w.redis.Resume()
 	r := w.get(got)

@@ -29,10 +29,10 @@ func TestReplyOfAcquireLost(t *testing.T) {
 	w := newFixture(t)
 	p := w.throughAll()
 	c := w.client()
-	w.release(w.lock(c.Mutex("warm-up")))
+	w.release(w.lock(c.Mutex("warm-up").Lock))
 	requireHit := p.loseReplies("stock:reply")
 	start := time.Now()
-	l := w.lock(c.Mutex("stock:reply"))
+	l := w.lock(c.Mutex("stock:reply").Lock)
 	requireHit(t)
 	w.within(start, 2*time.Second, "Lock, which must not wait for itself,")
 	s, err := c.Snapshot(t.Context(), "stock:reply")
@@ -48,13 +48,13 @@ func TestReplyOfReleaseLost(t *testing.T) {
 	w := newFixture(t)
 	p := w.throughAll()
 	c := w.client()
-	l := w.lock(c.Mutex("stock:reply"))
+	l := w.lock(c.Mutex("stock:reply").Lock)
 	requireHit := p.loseReplies("stock:reply")
 	if err := l.Release(t.Context()); err != nil {
 		t.Errorf("Release: %v", err)
 	}
 	requireHit(t)
-	w.release(w.lock(c.Mutex("stock:reply")))
+	w.release(w.lock(c.Mutex("stock:reply").Lock))
 }
 
 // The ctx ends while the server hangs with the Acquire in its buffer. The call
@@ -65,7 +65,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 		t.Run(try, func(t *testing.T) {
 			w := newFixture(t)
 			c := w.client()
-			w.release(w.lock(c.Mutex("warm-up")))
+			w.release(w.lock(c.Mutex("warm-up").Lock))
 			w.each((*redistest.Server).Pause)
 			cause := errors.New("the user went away")
 			ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, cause)
@@ -83,7 +83,7 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 			}
 			w.each((*redistest.Server).Resume)
 			w.nothingLeft() // the clean-up reaches the server
-			w.release(w.lock(c.Mutex("stock:1")))
+			w.release(w.lock(c.Mutex("stock:1").Lock))
 		})
 	}
 }
@@ -93,8 +93,8 @@ func TestCtxEndsInMidAcquire(t *testing.T) {
 func TestRedisHung(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
-	held := w.lock(c.Mutex("held", holdfast.WithTTL(time.Second)))
-	detached := w.lock(c.Mutex("detached"))
+	held := w.lock(c.Mutex("held", holdfast.WithTTL(time.Second)).Lock)
+	detached := w.lock(c.Mutex("detached").Lock)
 	waiter := make(chan error, 1)
 	w.each((*redistest.Server).Pause)
 	limit := 150 * time.Millisecond
@@ -144,7 +144,7 @@ func TestHolderKilled(t *testing.T) {
 	p := w.start("hold", task{Resource: "stock:1", TTL: ttl, Counter: "fenced"})
 	p.expect("held")
 	c := w.client()
-	ch := startLock(t.Context(), c.Mutex("stock:1"))
+	ch := startLock(t.Context(), c.Mutex("stock:1").Lock)
 	w.waiting(c, "stock:1", 1)
 	p.kill()
 	before := time.Now()
@@ -153,10 +153,7 @@ func TestHolderKilled(t *testing.T) {
 		t.Fatalf("snapshot %+v, %v", s, err)
 	}
 	seen, left := time.Now(), s.Holders[0].TTL // of a time between the two
-	r := w.get(ch)
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	r := w.granted(ch)
 	early, late := before.Add(left).Sub(r.at), r.at.Sub(seen.Add(left))
 	t.Logf("entered %v after the lease ended in the store", late)
 	if early > 5*time.Millisecond {
@@ -178,7 +175,7 @@ func TestHolderPausedPastItsTTL(t *testing.T) {
 	}
 	p.signal(syscall.SIGSTOP)
 	c := w.client()
-	l := w.lock(c.Mutex("stock:1"))
+	l := w.lock(c.Mutex("stock:1").Lock)
 	if fmt.Sprint(l.Token()) <= old {
 		redistest.Broken(t, "token %d is not above %s", l.Token(), old)
 	}
@@ -201,11 +198,11 @@ func TestHolderPausedPastItsTTL(t *testing.T) {
 func TestRedisRestartUnderWaiters(t *testing.T) {
 	w := newFixture(t)
 	c, other := w.client(), w.client()
-	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(2*time.Second)))
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(2*time.Second)).Lock)
 	var waits []<-chan result
 	for i := range 4 {
 		m := []*holdfast.Client{c, other}[i%2].Mutex("stock:1", holdfast.WithoutTenure())
-		waits = append(waits, startLock(t.Context(), m))
+		waits = append(waits, startLock(t.Context(), m.Lock))
 	}
 	w.waiting(c, "stock:1", 4)
 	w.each((*redistest.Server).Kill)
@@ -222,10 +219,7 @@ func TestRedisRestartUnderWaiters(t *testing.T) {
 		go func() { merged <- <-ch }()
 	}
 	for range waits {
-		r := w.get(merged)
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
+		r := w.granted(merged)
 		if r.lease.Token() <= l.Token() || tokens[r.lease.Token()] {
 			redistest.Broken(t, "token %d after %d: the store forgot", r.lease.Token(), l.Token())
 		}
@@ -240,8 +234,8 @@ func TestRedisRestartUnderWaiters(t *testing.T) {
 func TestRedisRestartWithData(t *testing.T) {
 	w := newFixture(t, redistest.WithAppendOnly(), redistest.WithArgs("--appendfsync", "always"))
 	c := w.client()
-	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(10*time.Second)))
-	ch := startLock(t.Context(), w.client().Mutex("stock:1"))
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(10*time.Second)).Lock)
+	ch := startLock(t.Context(), w.client().Mutex("stock:1").Lock)
 	w.waiting(c, "stock:1", 1)
 	w.each((*redistest.Server).Kill)
 	w.each((*redistest.Server).Restart)
@@ -263,8 +257,8 @@ func TestFlushAll(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
 	const ttl = 1500 * time.Millisecond
-	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
-	ch := startLock(t.Context(), w.client().Mutex("stock:1"))
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)).Lock)
+	ch := startLock(t.Context(), w.client().Mutex("stock:1").Lock)
 	w.waiting(c, "stock:1", 1)
 	w.on(w.nodes, func(rdb *redis.Client) error { return rdb.FlushAll(t.Context()).Err() })
 	flushed := time.Now()
@@ -286,7 +280,7 @@ func TestScriptFlush(t *testing.T) {
 	c := w.client()
 	flush := func(rdb *redis.Client) error { return rdb.ScriptFlush(t.Context()).Err() }
 	for i := range 3 {
-		l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(2*time.Second))) // longer than a stall of the machine
+		l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(2*time.Second)).Lock) // longer than a stall of the machine
 		w.on(w.nodes, flush)
 		w.waitRenewal(l)
 		w.on(w.nodes, flush)
@@ -326,7 +320,7 @@ func TestNoPerm(t *testing.T) {
 func TestNoPermToSubscribe(t *testing.T) {
 	w := newFixture(t)
 	w.acl("on", ">secret", "~*", "resetchannels", "+@all")
-	l := w.lock(w.client().Mutex("stock:1"))
+	l := w.lock(w.client().Mutex("stock:1").Lock)
 	c := w.clientAs("app", "secret")
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
@@ -343,9 +337,9 @@ func TestNoPermUnderWaiter(t *testing.T) {
 	w := newFixture(t)
 	w.acl("on", ">secret", "~*", "&*", "+@all")
 	m := w.client().Mutex("stock:1")
-	l := w.lock(m)
+	l := w.lock(m.Lock)
 	c := w.clientAs("app", "secret")
-	ch := startLock(t.Context(), c.Mutex("stock:1"))
+	ch := startLock(t.Context(), c.Mutex("stock:1").Lock)
 	w.waiting(c, "stock:1", 1)
 	w.acl("-evalsha", "-eval")
 	if r := w.get(ch); !errors.Is(r.err, holdfast.ErrDenied) {
@@ -353,7 +347,7 @@ func TestNoPermUnderWaiter(t *testing.T) {
 	}
 	w.release(l)
 	start := time.Now()
-	w.release(w.lock(m))
+	w.release(w.lock(m.Lock))
 	w.within(start, engine.ClaimWindow+grace, "the next lease")
 }
 
@@ -361,7 +355,7 @@ func TestNoPermUnderWaiter(t *testing.T) {
 func TestWrongType(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
-	w.release(w.lock(c.Mutex("stock:1")))
+	w.release(w.lock(c.Mutex("stock:1").Lock))
 	keys := w.keysOf("stock:1")
 	w.on(w.nodes, func(rdb *redis.Client) (err error) {
 		for _, key := range keys {
@@ -375,7 +369,7 @@ func TestWrongType(t *testing.T) {
 	}
 	w.within(start, time.Second, "Lock")
 	w.on(w.nodes, func(rdb *redis.Client) error { return rdb.Del(t.Context(), keys...).Err() })
-	w.release(w.lock(c.Mutex("stock:1")))
+	w.release(w.lock(c.Mutex("stock:1").Lock))
 }
 
 // The client closes with a holder and with waiters, some of them in the store's
@@ -383,12 +377,12 @@ func TestWrongType(t *testing.T) {
 func TestCloseWithWaiters(t *testing.T) {
 	w := newFixture(t)
 	c, other := w.client(), w.client()
-	l := w.lock(other.Mutex("stock:1"))
-	mine := w.lock(c.Mutex("stock:2"))
+	l := w.lock(other.Mutex("stock:1").Lock)
+	mine := w.lock(c.Mutex("stock:2").Lock)
 	var waits []<-chan result
 	for range 5 {
-		waits = append(waits, startLock(t.Context(), c.Mutex("stock:1")))
-		waits = append(waits, startLock(t.Context(), c.Mutex("stock:1", holdfast.WithoutTenure())))
+		waits = append(waits, startLock(t.Context(), c.Mutex("stock:1").Lock))
+		waits = append(waits, startLock(t.Context(), c.Mutex("stock:1", holdfast.WithoutTenure()).Lock))
 	}
 	w.waiting(other, "stock:1", 6)
 	if err := c.Close(); err != nil {
@@ -403,6 +397,6 @@ func TestCloseWithWaiters(t *testing.T) {
 		t.Errorf("Err of a lease of the closed client: %v", mine.Err())
 	}
 	w.waiting(other, "stock:1", 0)
-	w.release(w.lock(other.Mutex("stock:2")))
+	w.release(w.lock(other.Mutex("stock:2").Lock))
 	w.release(l)
 }

@@ -149,14 +149,18 @@ func (w *fixture) eventually(what string, cond func() bool) {
 	redistest.Await(w.t, waitTimeout, what, cond)
 }
 
+// lockFunc acquires a lease: m.Lock, rw.TryRLock and so on.
+type lockFunc = func(context.Context) (*holdfast.Lease, error)
+
+// units returns the lockFunc that acquires units of a semaphore.
+func units(s *holdfast.Semaphore, weight int) lockFunc {
+	return func(ctx context.Context) (*holdfast.Lease, error) { return s.Acquire(ctx, weight) }
+}
+
 // lock acquires a lease or fails the test.
-func (w *fixture) lock(m *holdfast.Mutex) *holdfast.Lease {
+func (w *fixture) lock(lock lockFunc) *holdfast.Lease {
 	w.t.Helper()
-	r := w.get(startLock(context.Background(), m))
-	if r.err != nil {
-		w.t.Fatal(r.err)
-	}
-	return r.lease
+	return w.granted(startLock(context.Background(), lock)).lease
 }
 
 // release releases a lease or fails the test.
@@ -167,18 +171,18 @@ func (w *fixture) release(l *holdfast.Lease) {
 	}
 }
 
-// result is the result of a Lock in a goroutine.
+// result is the result of a startLock.
 type result struct {
 	lease *holdfast.Lease
 	err   error
 	at    time.Time
 }
 
-// startLock starts a Lock in a goroutine; the channel receives its result.
-func startLock(ctx context.Context, m *holdfast.Mutex) <-chan result {
+// startLock acquires a lease in a goroutine; the channel receives the result.
+func startLock(ctx context.Context, lock lockFunc) <-chan result {
 	ch := make(chan result, 1)
 	go func() {
-		l, err := m.Lock(ctx)
+		l, err := lock(ctx)
 		ch <- result{l, err, time.Now()}
 	}()
 	return ch
@@ -207,6 +211,16 @@ func (w *fixture) get(ch <-chan result) result {
 		w.t.Fatalf("no result in %v", waitTimeout)
 		return result{}
 	}
+}
+
+// granted receives a result in time, and fails the test if it is an error.
+func (w *fixture) granted(ch <-chan result) result {
+	w.t.Helper()
+	r := w.get(ch)
+	if r.err != nil {
+		w.t.Fatal(r.err)
+	}
+	return r
 }
 
 // lost waits until the lease is lost, and returns its error.

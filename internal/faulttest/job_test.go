@@ -47,13 +47,8 @@ func (o *outcome) Release(e holdfast.ReleaseEvent) {
 // serve is the role of a node that serves a job. Its work takes up to half a
 // period and fails now and then.
 func (w *worker) serve() error {
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := w.untilInputEnds()
 	defer stop()
-	go func() {
-		for w.in.Scan() {
-		}
-		stop()
-	}()
 	o := &outcome{out: bufio.NewWriter(os.Stdout), fine: map[uint64]bool{}}
 	c, err := holdfast.New(goredis.New(w.rdb), holdfast.WithHooks(o))
 	if err != nil {
@@ -123,14 +118,7 @@ func (n *nodes) read(line string) {
 // drain reads what the processes have written.
 func (n *nodes) drain() {
 	for _, p := range n.alive {
-		for more := true; more; {
-			select {
-			case line := <-p.lines:
-				n.read(line)
-			default:
-				more = false
-			}
-		}
+		p.drain(n.read)
 	}
 }
 

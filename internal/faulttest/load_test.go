@@ -156,7 +156,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	w := newFixture(t)
 	const waiters = 24
 	clients := []*holdfast.Client{w.client(), w.client(), w.client(), w.client()}
-	l := w.lock(clients[0].Mutex("stock:1"))
+	l := w.lock(clients[0].Mutex("stock:1").Lock)
 	type entry struct {
 		n int
 		l *holdfast.Lease
@@ -192,7 +192,7 @@ func TestFirstComeFirstServedAcrossProcesses(t *testing.T) {
 	w := newFixture(t)
 	const waiters = 8
 	c := w.client()
-	l := w.lock(c.Mutex("stock:1", holdfast.WithoutTenure()))
+	l := w.lock(c.Mutex("stock:1", holdfast.WithoutTenure()).Lock)
 	var line []*process
 	for n := range waiters {
 		p := w.start("wait", task{Resource: "stock:1", TTL: 15 * time.Second, Strict: true})

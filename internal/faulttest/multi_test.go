@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -36,29 +35,12 @@ func (w *worker) holdSeveral() error {
 // transfer moves units between two accounts at a time, named in any order, until
 // its input ends.
 func (w *worker) transfer() error {
-	ctx, stop := context.WithCancel(context.Background())
-	go func() {
-		for w.in.Scan() {
+	return w.repeat(func(ctx context.Context) error {
+		if err := w.transferOnce(ctx); !errors.Is(err, holdfast.ErrLost) {
+			return err
 		}
-		stop()
-	}()
-	fmt.Println("ready")
-	var wg sync.WaitGroup
-	errs := make(chan error, w.Callers)
-	for range w.Callers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				err := w.transferOnce(ctx)
-				if err != nil && !errors.Is(err, holdfast.ErrLost) && ctx.Err() == nil {
-					errs <- err
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	close(errs)
-	return <-errs
+		return nil
+	})
 }
 
 func (w *worker) transferOnce(ctx context.Context) error {
@@ -80,7 +62,7 @@ func (w *worker) transferOnce(ctx context.Context) error {
 
 // useSeveral is the role of callers that lock several of the names at once, in any order,
 // use them for a while and release them: see useShares.
-func (w *worker) useSeveral() error { return w.repeat(w.useSome) }
+func (w *worker) useSeveral() error { return w.repeatUse(w.useSome) }
 
 func (w *worker) useSome(ctx context.Context, d *usageLog) error {
 	names := strings.Fields(w.Resource)
@@ -152,10 +134,7 @@ func TestHolderOfAMultiKilled(t *testing.T) {
 	}
 	p.kill()
 	start := time.Now()
-	l, err := m.Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := w.lock(m.Lock)
 	w.within(start, ttl+500*time.Millisecond, "Lock")
 	w.release(l)
 }
@@ -164,10 +143,7 @@ func TestHolderOfAMultiKilled(t *testing.T) {
 // them when the holder has released it.
 func TestMultiIsNotifiedOfABreak(t *testing.T) {
 	w := newFixture(t)
-	l, err := w.client().Multi([]string{"a", "b", "c"}).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := w.lock(w.client().Multi([]string{"a", "b", "c"}).Lock)
 	w.eventually("the client listens", func() bool { return subscribers(t, w) > 0 })
 	op := w.client()
 	s, err := op.Snapshot(t.Context(), "b")
@@ -188,10 +164,7 @@ func TestMultiIsNotifiedOfABreak(t *testing.T) {
 	if err := l.Release(t.Context()); !errors.Is(err, holdfast.ErrLost) {
 		t.Errorf("Release: %v", err)
 	}
-	other, err := op.Multi([]string{"c", "b", "a"}).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := w.lock(op.Multi([]string{"c", "b", "a"}).Lock)
 	w.release(other)
 }
 
@@ -284,10 +257,7 @@ func TestMultiOnACluster(t *testing.T) {
 		return c
 	}
 	names := strings.Fields("a b c d e f g h")
-	l, err := client().Multi(names).Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := w.lock(client().Multi(names).Lock)
 	for _, s := range nodes {
 		if keys, err := s.Keys(t.Context()); err != nil || len(keys) == 0 {
 			t.Errorf("nothing on %s (%v)", s.Addr(), err)
@@ -300,9 +270,6 @@ func TestMultiOnACluster(t *testing.T) {
 		next <- result{l, err, time.Now()}
 	}()
 	w.release(l)
-	r := w.get(next)
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	r := w.granted(next)
 	w.release(r.lease)
 }

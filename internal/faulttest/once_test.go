@@ -27,7 +27,7 @@ const (
 // which fn was called and at which it is known to have been done, and "skipped ID" if
 // it was done before.
 func (w *worker) once() error {
-	return w.repeat(func(ctx context.Context, d *usageLog) error {
+	return w.repeatUse(func(ctx context.Context, d *usageLog) error {
 		id := fmt.Sprint("message ", (time.Now().UnixNano()-rand.N(5*int64(every)))/int64(every))
 		// As Client.Once, with a TTL that ends while others still try.
 		job := w.c.Job(id, holdfast.AtLeast(kept), holdfast.RetryFailed(), holdfast.WithTTL(w.TTL))

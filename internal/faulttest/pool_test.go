@@ -46,8 +46,8 @@ func TestCallersPoolIsTaken(t *testing.T) {
 		"active": func(o *redis.Options) { o.MaxActiveConns = 2 },
 	} {
 		rdb, c := join(limit)
-		p := party{c: c, mine: w.lock(c.Mutex(what, holdfast.WithTTL(ttl))), its: w.lock(other.Mutex("its " + what))}
-		p.waits = startLock(context.Background(), c.Mutex("its "+what))
+		p := party{c: c, mine: w.lock(c.Mutex(what, holdfast.WithTTL(ttl)).Lock), its: w.lock(other.Mutex("its " + what).Lock)}
+		p.waits = startLock(context.Background(), c.Mutex("its "+what).Lock)
 		w.waiting(other, "its "+what, 1)
 		for range 2 {
 			taken.Go(func() {
@@ -73,14 +73,8 @@ func TestCallersPoolIsTaken(t *testing.T) {
 		at := time.Now()
 		w.release(p.mine)
 		w.release(p.its)
-		r := w.get(p.waits)
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
-		l, err := p.c.Mutex("new").TryLock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := w.granted(p.waits)
+		l := w.lock(p.c.Mutex("new").TryLock)
 		w.release(l)
 		w.release(r.lease)
 		w.within(at, 3*time.Second, "all that") // a call that waits for the pool takes 4 s alone

@@ -107,16 +107,16 @@ func TestMinorityUnderFaults(t *testing.T) {
 			few := fewNodes{w, w.minority(), all[:len(w.minority())]}
 			c, other := w.client(), w.client()
 			stock := other.Mutex("stock")
-			last := w.lock(stock)
+			last := w.lock(stock.Lock)
 			w.release(last)
-			held := w.lock(c.Mutex("held", holdfast.WithTTL(3*time.Second))) // longer than a stall of the machine
+			held := w.lock(c.Mutex("held", holdfast.WithTTL(3*time.Second)).Lock) // longer than a stall of the machine
 			w.eventually("all nodes have the lease", func() bool { return w.nodesWith("held") == len(w.nodes) })
-			ch := startLock(t.Context(), other.Mutex("held"))
+			ch := startLock(t.Context(), other.Mutex("held").Lock)
 			w.waiting(other, "held", 1)
 
 			end := begin(few)
 			for range 20 {
-				l := w.lock(stock)
+				l := w.lock(stock.Lock)
 				if l.Token() <= last.Token() {
 					redistest.Broken(t, "token %d after %d", l.Token(), last.Token())
 				}

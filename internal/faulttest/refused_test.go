@@ -26,7 +26,7 @@ func TestRefusedConnectionsNameTheirCause(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = c.Close(), rdb.Close() })
-	held := w.lock(c.Mutex("stock", holdfast.WithTTL(time.Second)))
+	held := w.lock(c.Mutex("stock", holdfast.WithTTL(time.Second)).Lock)
 	w.waitRenewal(held)
 	if err := rdb.ConfigSet(t.Context(), "requirepass", "other").Err(); err != nil {
 		t.Fatal(err)

@@ -49,43 +49,46 @@ func TestKilledReadersVanish(t *testing.T) {
 		t.Error("the living reader is gone")
 	}
 	readers[2].finish()
-	l, err := c.RWMutex("table").TryLock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := w.lock(c.RWMutex("table").TryLock)
 	w.release(l)
 }
 
-// Eight readers that loop keep a writer out for no longer than three times what
-// they hold for.
 func TestWriterIsNotStarved(t *testing.T) {
+	notStarved(t, func(c *holdfast.Client) (doFunc, lockFunc) {
+		rw := c.RWMutex("table")
+		return rw.RDo, rw.Lock
+	})
+}
+
+type doFunc = func(context.Context, func(context.Context) error) error
+
+// notStarved checks that a request for the whole capacity waits for no longer than three times what
+// eight callers hold for, which acquire and release light leases in loops.
+func notStarved(t *testing.T, methods func(c *holdfast.Client) (light doFunc, heavy lockFunc)) {
 	w := newFixture(t)
 	const hold = 150 * time.Millisecond
-	reading, stop := context.WithCancel(t.Context())
+	looping, stop := context.WithCancel(t.Context())
 	defer stop()
 	var wg sync.WaitGroup
 	for i := range 8 {
-		rw := w.client().RWMutex("table")
+		light, _ := methods(w.client())
 		wg.Go(func() {
-			w.elapse(time.Duration(i) * hold / 8) // never all out at once
-			for reading.Err() == nil {
-				err := rw.RDo(reading, func(context.Context) error { w.elapse(hold); return nil })
-				if err != nil && reading.Err() == nil {
-					t.Errorf("a reader: %v", err)
+			w.elapse(time.Duration(i) * hold / 8) // they never all pause at once
+			for looping.Err() == nil {
+				err := light(looping, func(context.Context) error { w.elapse(hold); return nil })
+				if err != nil && looping.Err() == nil {
+					t.Errorf("a light request: %v", err)
 					return
 				}
 			}
 		})
 	}
-	rw := w.client().RWMutex("table")
+	_, heavy := methods(w.client())
 	for range 10 {
 		w.elapse(hold * 4 / 3)
 		start := time.Now()
-		l, err := rw.Lock(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.within(start, 3*hold, "the writer, while readers hold for 150 ms,")
+		l := w.lock(heavy)
+		w.within(start, 3*hold, "the heavy request, while others hold for 150 ms,")
 		w.release(l)
 	}
 	stop()
@@ -97,10 +100,7 @@ func TestWriterIsNotStarved(t *testing.T) {
 func TestDemoteWakesParkedReaders(t *testing.T) {
 	w := newFixture(t)
 	own, c := w.client(), w.client()
-	l, err := own.RWMutex("table").Lock(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := w.lock(own.RWMutex("table").Lock)
 	got := make(chan result, 5)
 	for range cap(got) {
 		go func() {
@@ -114,10 +114,7 @@ func TestDemoteWakesParkedReaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range cap(got) {
-		r := w.get(got)
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
+		r := w.granted(got)
 		w.stalls.WithinAt(t, start, r.at, 300*time.Millisecond, "a reader")
 		defer w.release(r.lease)
 	}

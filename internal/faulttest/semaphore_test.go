@@ -2,8 +2,6 @@ package faulttest
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,45 +35,15 @@ func TestUnitsOfKilledHoldersReturn(t *testing.T) {
 		p.kill()
 	}
 	start := time.Now()
-	l, err := c.Semaphore("pool", 7).Acquire(t.Context(), 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := w.lock(units(c.Semaphore("pool", 7), 7))
 	w.within(start, ttl+200*time.Millisecond, "to have all of it")
 	w.release(l)
 }
 
-// Light requests that loop do not pass a heavy one.
 func TestHeavyRequestIsNotStarved(t *testing.T) {
-	w := newFixture(t)
-	const hold = 150 * time.Millisecond
-	looping, stop := context.WithCancel(t.Context())
-	defer stop()
-	var wg sync.WaitGroup
-	for i := range 8 {
-		s := w.client().Semaphore("pool", 4)
-		wg.Go(func() {
-			w.elapse(time.Duration(i) * hold / 8)
-			for looping.Err() == nil {
-				err := s.Do(looping, 1, func(context.Context) error { w.elapse(hold); return nil })
-				if err != nil && !errors.Is(err, holdfast.ErrNotAcquired) {
-					t.Errorf("a light one: %v", err)
-					return
-				}
-			}
-		})
-	}
-	s := w.client().Semaphore("pool", 4)
-	for range 10 {
-		w.elapse(hold * 4 / 3)
-		start := time.Now()
-		l, err := s.Acquire(t.Context(), 4)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.within(start, 3*hold, "the heavy request, while others hold for 150 ms,")
-		w.release(l)
-	}
-	stop()
-	wg.Wait()
+	notStarved(t, func(c *holdfast.Client) (doFunc, lockFunc) {
+		s := c.Semaphore("pool", 4)
+		light := func(ctx context.Context, fn func(context.Context) error) error { return s.Do(ctx, 1, fn) }
+		return light, units(s, 4)
+	})
 }

@@ -54,34 +54,17 @@ func (w *worker) holdShare() error {
 // the trust window is found open (UNTIL is its end at that time), "shut RESOURCE TOKEN
 // WEIGHT AT" before the release or after a loss. Instants are nanoseconds of this
 // machine's clock.
-func (w *worker) useShares() error { return w.repeat(w.useShare) }
+func (w *worker) useShares() error { return w.repeatUse(w.useShare) }
 
-// repeat has the callers repeat one thing until the input ends.
-func (w *worker) repeat(do func(ctx context.Context, d *usageLog) error) error {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	go func() {
-		for w.in.Scan() {
-		}
-		stop()
-	}()
-	fmt.Println("ready")
+// repeatUse repeats use with a log of the uses. Grants that come too late are no errors.
+func (w *worker) repeatUse(use func(ctx context.Context, d *usageLog) error) error {
 	d := &usageLog{out: bufio.NewWriter(os.Stdout)}
-	errs := make(chan error, w.Callers)
-	var wg sync.WaitGroup
-	for range w.Callers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				if err := do(ctx, d); err != nil && ctx.Err() == nil && !grantsTooLate(err) {
-					errs <- err
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	close(errs)
-	return <-errs
+	return w.repeat(func(ctx context.Context) error {
+		if err := use(ctx, d); !grantsTooLate(err) {
+			return err
+		}
+		return nil
+	})
 }
 
 func (w *worker) useShare(ctx context.Context, d *usageLog) error {

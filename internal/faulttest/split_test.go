@@ -85,8 +85,8 @@ func inProcessOfItsOwn(t *testing.T) bool {
 func splitInMidHold(w *fixture, group *redistest.Sentinel, a, b *holdfast.Client, name string) time.Duration {
 	w.t.Helper()
 	const ttl = 6 * time.Second
-	first := w.lock(b.Mutex("ear:" + name))
-	ch := startLock(context.Background(), a.Mutex("ear:"+name)) // a listens from now on
+	first := w.lock(b.Mutex("ear:" + name).Lock)
+	ch := startLock(context.Background(), a.Mutex("ear:"+name).Lock) // a listens from now on
 	w.waiting(b, "ear:"+name, 1)
 	w.release(first)
 	listens := w.get(ch)
@@ -94,13 +94,13 @@ func splitInMidHold(w *fixture, group *redistest.Sentinel, a, b *holdfast.Client
 		w.t.Fatal(listens.err)
 	}
 	w.release(listens.lease)
-	kept := w.lock(a.Mutex("kept:" + name))
+	kept := w.lock(a.Mutex("kept:" + name).Lock)
 	catchUp(w.t, group)
 
 	group.Split()
-	held := w.lock(a.Mutex(name, holdfast.WithTTL(ttl))) // the replicas never get it
+	held := w.lock(a.Mutex(name, holdfast.WithTTL(ttl)).Lock) // the replicas never get it
 	group.AwaitFailOver()
-	next := w.lock(b.Mutex(name))
+	next := w.lock(b.Mutex(name).Lock)
 	entered := time.Now()
 	lost := w.lost(held)
 	took := w.stalls.Within(w.t, entered, ttl/3+time.Second, "to notify the holder of the next one")

@@ -28,20 +28,17 @@ func TestNotifiedBeforeAnotherEnters(t *testing.T) {
 			straight := w.client()
 			p := w.throughAll()
 			c := w.client()
-			l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
+			l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)).Lock)
 			lostAt := make(chan time.Time, 1)
 			go func() {
 				<-l.Context().Done()
 				lostAt <- time.Now()
 			}()
-			ch := startLock(t.Context(), straight.Mutex("stock:1"))
+			ch := startLock(t.Context(), straight.Mutex("stock:1").Lock)
 			w.waiting(straight, "stock:1", 1)
 			p.blackhole()
 			defer p.heal()
-			r := w.get(ch)
-			if r.err != nil {
-				t.Fatal(r.err)
-			}
+			r := w.granted(ch)
 			select {
 			case at := <-lostAt:
 				t.Logf("notified %v before the next one entered", r.at.Sub(at))
@@ -64,7 +61,7 @@ func TestNotifiedBeforeAnotherEnters(t *testing.T) {
 func TestRenewalDoesNotRecreate(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
-	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(3*time.Second))) // longer than a stall of the machine
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(3*time.Second)).Lock) // longer than a stall of the machine
 	keys := w.keysOf("stock:1")
 	w.on(w.nodes, func(rdb *redis.Client) error { return rdb.Del(t.Context(), keys...).Err() })
 	if e := w.lost(l); e.Cause != holdfast.LostDeleted {
@@ -91,7 +88,7 @@ func TestTTLTooShort(t *testing.T) {
 func TestIdentityIsComparedWhole(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
-	l := w.lock(c.Mutex("stock:1"))
+	l := w.lock(c.Mutex("stock:1").Lock)
 	id := l.HolderID()
 	for _, other := range []string{id[:len(id)-1], id + "x", strings.ToUpper(id), "*", id[:1]} {
 		if other == id {
@@ -124,7 +121,7 @@ func TestNoClientClockInTheStore(t *testing.T) {
 	if !lines.Scan() || lines.Text() != "+OK" {
 		t.Fatal("MONITOR: ", lines.Text(), lines.Err())
 	}
-	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(300*time.Millisecond)))
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(300*time.Millisecond)).Lock)
 	w.waitRenewal(l)
 	w.release(l)
 	if err := monitor.SetReadDeadline(time.Now().Add(waitTimeout)); err != nil {
@@ -182,7 +179,7 @@ func TestIdleLeaseCost(t *testing.T) {
 	c := w.client()
 	const ttl, intervals = 1500 * time.Millisecond, 12
 	rdb := w.redis.Client()
-	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)))
+	l := w.lock(c.Mutex("stock:1", holdfast.WithTTL(ttl)).Lock)
 	w.waitRenewal(l) // connections and subscription are made at the first one
 	before := evals(t, rdb)
 	for range intervals {
@@ -201,7 +198,7 @@ func TestIdleLeaseCost(t *testing.T) {
 func TestDeadWaitersAtTheFront(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
-	l := w.lock(c.Mutex("stock:1"))
+	l := w.lock(c.Mutex("stock:1").Lock)
 	var dead []*process
 	for n := range 3 {
 		p := w.start("wait", task{Resource: "stock:1", TTL: 15 * time.Second})
@@ -209,17 +206,14 @@ func TestDeadWaitersAtTheFront(t *testing.T) {
 		w.waiting(c, "stock:1", n+1)
 		dead = append(dead, p)
 	}
-	ch := startLock(t.Context(), w.client().Mutex("stock:1"))
+	ch := startLock(t.Context(), w.client().Mutex("stock:1").Lock)
 	w.waiting(c, "stock:1", 4)
 	for _, p := range dead {
 		p.kill()
 	}
 	w.release(l)
 	start := time.Now()
-	r := w.get(ch)
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	r := w.granted(ch)
 	w.stalls.WithinAt(t, start, r.at, 3*time.Second+grace, "to enter after the release")
 	w.release(r.lease)
 }
@@ -228,10 +222,10 @@ func TestDeadWaitersAtTheFront(t *testing.T) {
 func TestLiveWaiterKeepsItsPlace(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
-	l := w.lock(c.Mutex("stock:1"))
-	first := startLock(t.Context(), w.client().Mutex("stock:1"))
+	l := w.lock(c.Mutex("stock:1").Lock)
+	first := startLock(t.Context(), w.client().Mutex("stock:1").Lock)
 	w.waiting(c, "stock:1", 1)
-	second := startLock(t.Context(), w.client().Mutex("stock:1"))
+	second := startLock(t.Context(), w.client().Mutex("stock:1").Lock)
 	w.waiting(c, "stock:1", 2)
 	// Longer than a waiter lives without a poll: both have polled by then.
 	select {
@@ -243,10 +237,7 @@ func TestLiveWaiterKeepsItsPlace(t *testing.T) {
 	}
 	w.waiting(c, "stock:1", 2)
 	w.release(l)
-	r := w.get(first)
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	r := w.granted(first)
 	w.release(r.lease)
 	r2 := w.get(second)
 	if r2.err != nil || r2.lease.Token() <= r.lease.Token() {
@@ -259,9 +250,9 @@ func TestLiveWaiterKeepsItsPlace(t *testing.T) {
 func TestStaleHolderKeepsItsToken(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
-	old := w.lock(c.Mutex("stock:1", holdfast.WithTTL(200*time.Millisecond), holdfast.WithoutRenewal()))
+	old := w.lock(c.Mutex("stock:1", holdfast.WithTTL(200*time.Millisecond), holdfast.WithoutRenewal()).Lock)
 	token := old.Token()
-	next := w.lock(w.client().Mutex("stock:1"))
+	next := w.lock(w.client().Mutex("stock:1").Lock)
 	if old.Token() != token || old.Token() >= next.Token() {
 		t.Errorf("stale holder reads %d, had %d; successor has %d", old.Token(), token, next.Token())
 	}
@@ -283,8 +274,8 @@ func TestLostWakeUp(t *testing.T) {
 		p = w.throughAll()
 	}
 	other := w.client()
-	l := w.lock(c.Mutex("stock:1"))
-	ch := startLock(t.Context(), other.Mutex("stock:1"))
+	l := w.lock(c.Mutex("stock:1").Lock)
+	ch := startLock(t.Context(), other.Mutex("stock:1").Lock)
 	w.waiting(c, "stock:1", 1)
 	// Kill the subscription and pass the lease on while it is away.
 	if onMiniredis() {
@@ -296,10 +287,7 @@ func TestLostWakeUp(t *testing.T) {
 	}
 	w.release(l)
 	start := time.Now()
-	r := w.get(ch)
-	if r.err != nil {
-		t.Fatal(r.err)
-	}
+	r := w.granted(ch)
 	w.stalls.WithinAt(t, start, r.at, 1100*time.Millisecond+grace, "to enter after the release")
 	w.release(r.lease)
 }
@@ -311,11 +299,11 @@ func TestBreakNotifiesTheHolder(t *testing.T) {
 	w := newFixture(t)
 	for _, name := range []string{"alone", "with a waiter", "by force"} {
 		c, other := w.client(), w.client()
-		l := w.lock(c.Mutex(name)) // no renewal within the test
+		l := w.lock(c.Mutex(name).Lock) // no renewal within the test
 		w.eventually("the holder listens", func() bool { return subscribers(t, w) == 1 })
 		ch := make(<-chan result)
 		if name != "alone" {
-			ch = startLock(t.Context(), other.Mutex(name))
+			ch = startLock(t.Context(), other.Mutex(name).Lock)
 			w.waiting(other, name, 1)
 		}
 		var opts []holdfast.BreakOption
@@ -340,7 +328,7 @@ func TestBreakNotifiesTheHolder(t *testing.T) {
 		}
 		switch name {
 		case "alone":
-			w.release(w.lock(other.Mutex(name)))
+			w.release(w.lock(other.Mutex(name).Lock))
 		case "with a waiter":
 			w.release(w.get(ch).lease)
 		}
@@ -358,7 +346,7 @@ func TestBreakNotifiesTheHolder(t *testing.T) {
 func TestOneNameAsTwoKinds(t *testing.T) {
 	w := newFixture(t)
 	c := w.client()
-	l := w.lock(c.Mutex("stock:1"))
+	l := w.lock(c.Mutex("stock:1").Lock)
 	for name, try := range map[string]func(context.Context) (*holdfast.Lease, error){
 		"reader": c.RWMutex("stock:1").TryRLock,
 		"writer": w.client().RWMutex("stock:1").Lock,
@@ -374,10 +362,7 @@ func TestOneNameAsTwoKinds(t *testing.T) {
 		t.Error(l.Err())
 	}
 	w.release(l)
-	three, err := c.Semaphore("stock:1", 3).Acquire(t.Context(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	three := w.lock(units(c.Semaphore("stock:1", 3), 1))
 	if _, err := c.Semaphore("stock:1", 4).TryAcquire(t.Context(), 1); !errors.Is(err, holdfast.ErrMismatch) {
 		t.Errorf("another capacity: %v; want ErrMismatch", err)
 	}

@@ -144,20 +144,31 @@ return 1`
 // count adds to a counter by read-then-write until it is stopped by the
 // end of its input. The counter and the number of turns move in one step, so
 // that both are exact although the process may be killed at any moment.
-func (w *worker) count() error {
+func (w *worker) count() error { return w.repeat(w.turn) }
+
+// untilInputEnds returns a ctx that ends with the input of the worker.
+func (w *worker) untilInputEnds() (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		for w.in.Scan() {
 		}
 		stop()
 	}()
+	return ctx, stop
+}
+
+// repeat prints that the worker is ready, and has its callers repeat do until the input ends. A
+// caller ends at its first error, and repeat returns one of the errors.
+func (w *worker) repeat(do func(ctx context.Context) error) error {
+	ctx, stop := w.untilInputEnds()
+	defer stop()
 	fmt.Println("ready")
-	var wg sync.WaitGroup
 	errs := make(chan error, w.Callers)
+	var wg sync.WaitGroup
 	for range w.Callers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				if err := w.turn(ctx); err != nil && ctx.Err() == nil {
+				if err := do(ctx); err != nil && ctx.Err() == nil {
 					errs <- err
 					return
 				}
@@ -165,12 +176,8 @@ func (w *worker) count() error {
 		})
 	}
 	wg.Wait()
-	select {
-	case err := <-errs:
-		return err
-	default:
-		return nil
-	}
+	close(errs)
+	return <-errs
 }
 
 // turnsOf is the key of the number of turns, in the counter's slot of a cluster.
@@ -344,7 +351,22 @@ func (p *process) expect(word string) string {
 	}
 }
 
-// send writes a line to its input.
+// drain reads the lines that the worker has printed by now.
+func (p *process) drain(read func(line string)) {
+	for {
+		select {
+		case line, ok := <-p.lines:
+			if !ok {
+				return
+			}
+			read(line)
+		default:
+			return
+		}
+	}
+}
+
+// send writes a line to the input of the worker.
 func (p *process) send(s string) {
 	p.w.t.Helper()
 	if _, err := fmt.Fprintln(p.in, s); err != nil {
