@@ -37,7 +37,7 @@ type operation struct {
 type operationResult struct {
 	answer queue.Answer
 	holder engine.Client // of answer.Holder
-	left   []sighted     // leases of which nobody else will know for how long they have been seen
+	left   []sighted     // leases that need a witness; see writer.left
 	instant
 	err error
 }

@@ -61,13 +61,13 @@ type WitnessStore interface {
 	// Witness makes a witness and returns its name, of at most 64 bytes, which no other
 	// witness ever has, and for how long it lasts at least: d, or less if the store makes none
 	// for so long. That counts from a moment of the call, on monotonic clocks of the servers, which
-	// may begin anew when servers change. Nothing else ends a witness, and it
-	// vanishes soon after. An error means that there may be a witness that is not used.
+	// may begin anew when servers change. The witness vanishes soon after that, and nothing else
+	// ends it. After an error there may be a witness all the same, which is not used.
 	Witness(ctx context.Context, prefix string, d time.Duration) (name string, lasts time.Duration, err error)
 
 	// Vanished reports which witnesses below a prefix have vanished, in the order of their names. All of
-	// these were returned by Witness before the call. If the data of the store was copied to another one, it
-	// reports of none that it has vanished, or of those that have vanished in either.
+	// these were returned by Witness before the call. A witness that was made in another store, from
+	// which documents were copied, is not reported as vanished.
 	Vanished(ctx context.Context, prefix string, names []string) ([]bool, error)
 }
 

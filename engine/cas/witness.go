@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
-// On a store without a clock, a lease has to be seen for its TTL before it ends. Processes that live shorter
-// never see one end, unless the store shows for how long they were not there: by a
-// witness (a WitnessStore). Who goes without the lease makes one and notes it in the document.
+// On a store without a clock, a lease has to be seen for its TTL before it ends, which processes that live
+// shorter never do. If the store is a WitnessStore, an operation that ends without the lease makes a
+// witness of it and notes that in the document.
 //
-// The order is what makes it a proof: first the stamp is seen, then the witness is made, then it is
+// The order makes it a proof: first the stamp is seen, then the witness is made, then it is
 // noted beside the same stamp. A stamp is never used again. So if the stamp is still there and its
-// witness has vanished, then at least the time of the witness has passed since the stamp was
+// witness has vanished, at least the time of the witness has passed since the stamp was
 // written, however long each step took. A witness that was never noted proves nothing.
 
 // witnessTimeout bounds the making of a witness and its note, for which a TryLock waits.
