@@ -108,17 +108,19 @@ func TestEtcdFull(t *testing.T) {
 	t.Parallel()
 	const quota = 16 << 20
 	c := etcdClient(t, etcdservers.StartCluster(t, 1, etcdservers.Config{Quota: quota}).Addrs())
+	const portion = 1 << 20
 	fill := func() error {
-		_, err := c.Put(t.Context(), "filler", strings.Repeat("x", 1<<19))
+		_, err := c.Put(t.Context(), "filler", strings.Repeat("x", portion))
 		return err
 	}
-	for {
-		must(t, fill())
+	size := func() int64 {
 		s, err := c.Status(t.Context(), c.Endpoints()[0])
 		must(t, err)
-		if float64(s.DbSize) > nearlyFull*quota {
-			break
-		}
+		return s.DbSize
+	}
+	for n := int64(1); float64(size()) < nearlyFull*quota; n++ {
+		must(t, fill())
+		redistest.Await(t, 10*time.Second, "the database grows", func() bool { return size() >= n*portion }) // it does at intervals
 	}
 	r := examineEtcd(t, c)
 	r.require(t, "space", diagnosis.Warn, "% of its quota: when that is reached")
