@@ -145,7 +145,7 @@ func (w *simulation) healAll() {
 
 // breakLease breaks a lease, or a wait, of a resource as an operator does.
 func (w *simulation) breakLease(name string, holder bool) {
-	s, err := w.Store.Snapshot(context.Background(), w.resource(name))
+	s, err := w.look(name)
 	if err != nil {
 		w.fail("snapshot: %v", err)
 		return
@@ -215,9 +215,22 @@ func (w *simulation) idle(name string) bool {
 
 // snapshot returns the state of a resource in the store.
 func (w *simulation) snapshot(name string) engine.Snapshot {
-	s, err := w.Store.Snapshot(context.Background(), w.resource(name))
+	s, err := w.look(name)
 	if err != nil {
 		w.fail("snapshot: %v", err)
 	}
 	return s
+}
+
+// look reads the state of a resource. It waits while a real store is unavailable, since even the
+// operator's connection may be lost when the machine stalls.
+func (w *simulation) look(name string) (s engine.Snapshot, err error) {
+	read := func() bool {
+		s, err = w.Store.Snapshot(context.Background(), w.resource(name))
+		return !errors.Is(err, engine.ErrUnavailable)
+	}
+	if !read() && !w.virtual() {
+		w.Eventually(read)
+	}
+	return s, err
 }
