@@ -63,7 +63,8 @@ func (b bar) judge(t table, tables []table) (verdict, bool) {
 	if !ok {
 		return verdict{}, false
 	}
-	got, beside := r.Figures[b.metric].Median, ""
+	figure, played := r.Figures[b.metric]
+	got, beside := figure.Median, ""
 	switch a := b.against; {
 	case a.row != "":
 		other, ok := t.row(a.row)
@@ -94,7 +95,7 @@ func (b bar) judge(t table, tables []table) (verdict, bool) {
 		}
 		got, beside = ratio(b.metric, r, other), "that of "+a.label
 	}
-	v := verdict{Scenario: b.scenario, Case: b.label, Measured: got, Met: b.sign == atMost && got <= b.limit || b.sign == atLeast && got >= b.limit}
+	v := verdict{Scenario: b.scenario, Case: b.label, Measured: got, Met: played && (b.sign == atMost && got <= b.limit || b.sign == atLeast && got >= b.limit)}
 	switch {
 	case beside == "":
 		v.Bar = fmt.Sprintf("%s: %s %s %g", b.contender, b.metric, b.sign, b.limit)

@@ -154,7 +154,7 @@ func drainFigures(s *testbed, reports []*report, drain time.Duration, used serve
 	f[drainTime] = milliseconds(drain)
 	f[drainPart] = float64(drain) / float64(held)
 	if f[overlaps] = float64(s.workers.board.overlaps.Load()); f[overlaps] > 0 {
-		return f, fmt.Errorf("two holders at once, %v times", f[overlaps])
+		return f, fmt.Errorf("%w, %v times", errTwoHolders, f[overlaps])
 	}
 	return f, nil
 }

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
+
+var errTwoHolders = errors.New("two holders at once")
 
 // crowdSpec describes a crowd: the number of callers and their behaviour.
 type crowdSpec struct {
@@ -57,7 +60,7 @@ func crowdOf(g crowdSpec) measure {
 		f := sum(reports, w.Until.Sub(w.From), used)
 		f[overlaps] = float64(s.workers.board.overlaps.Load())
 		if f[overlaps] > 0 {
-			return f, fmt.Errorf("%s: two holders at once, %v times", c.name, f[overlaps])
+			return f, fmt.Errorf("%s: %w, %v times", c.name, errTwoHolders, f[overlaps])
 		}
 		return f, nil
 	}

@@ -28,9 +28,18 @@ func (t table) markdown(w io.Writer) {
 			name = "**" + name + "**"
 		}
 		fmt.Fprint(w, "|")
-		cells(w, " "+name+" ", func(m metric) string { return digits(r.Figures[m].Median) }, t.Columns)
+		cells(w, " "+name+" ", r.text, t.Columns)
 	}
 	t.failures(w)
+}
+
+// text returns a figure, or a dash if all slices failed.
+func (r row) text(m metric) string {
+	f, ok := r.Figures[m]
+	if !ok {
+		return "–"
+	}
+	return digits(f.Median)
 }
 
 func (t table) failures(w io.Writer) {

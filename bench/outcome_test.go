@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -52,6 +54,40 @@ func TestBarsCompareRoundByRound(t *testing.T) {
 		got := judge([]bar{c.bar}, tables)
 		if len(got) != 1 || got[0].Measured != c.want || got[0].Met != c.met || !strings.Contains(got[0].Bar, c.says) {
 			t.Errorf("%+v: %+v, want %v, met %v, %q", c.bar, got, c.want, c.met, c.says)
+		}
+	}
+}
+
+// TestABarWithoutFigureIsMissed: all slices may have failed.
+func TestABarWithoutFigureIsMissed(t *testing.T) {
+	tab := madeUp("stores-pair", "etcd", map[string][]float64{"a": {1}}, pairTime)
+	failed := row{Contender: "holdfast", Role: ours, rounds: []figures{nil}}
+	failed.summarize()
+	tab.Rows = append(tab.Rows, failed)
+	got := judge([]bar{{"stores-pair", "etcd", "holdfast", pairTime, against{row: "a"}, atMost, 1.2}}, []table{tab})
+	if len(got) != 1 || got[0].Met {
+		t.Errorf("%+v", got)
+	}
+	var b bytes.Buffer
+	if tab.markdown(&b); !strings.Contains(b.String(), "| **holdfast** | – |") {
+		t.Error(b.String())
+	}
+}
+
+// TestWhatEndsARun: two holders of Holdfast always do.
+func TestWhatEndsARun(t *testing.T) {
+	slow, two := errors.New("slow"), fmt.Errorf("x: %w", errTwoHolders)
+	for _, c := range []struct {
+		scenario string
+		as       role
+		err      error
+		want     bool
+	}{
+		{"hot", ours, slow, true}, {"hot", ours, two, true}, {"hot", peer, two, false},
+		{"stores-waiters", ours, slow, false}, {"stores-waiters", ours, two, true}, {"stores-waiters", floor, slow, false},
+	} {
+		if got := (scenario{name: c.scenario}).ends(contender{role: c.as}, c.err); got != c.want {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }

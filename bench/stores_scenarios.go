@@ -81,9 +81,12 @@ func ofStores(scenario string) bool { return strings.HasPrefix(scenario, "stores
 
 func waitersLabel(st store, n int) string { return fmt.Sprintf("%s, %d", st.name, n) }
 
-// storeBars returns the bars of all stores.
+// storeBars returns the bars of all stores but Redis, which has scenarios of its own.
 func storeBars() (all []bar) {
 	for _, st := range stores() {
+		if len(st.peers) == 0 {
+			continue
+		}
 		if st.pair > 0 {
 			beside := st.beside
 			if beside == "" {
@@ -91,10 +94,8 @@ func storeBars() (all []bar) {
 			}
 			all = append(all, bar{"stores-pair", st.name, st.ours(), pairTime, against{row: beside}, atMost, st.pair})
 		}
-		if len(st.peers) > 0 {
-			all = append(all, bar{"stores-crowd", st.name, st.ours(), rate, against{bestPeer: true}, atLeast, 50})
-		}
 		all = append(all,
+			bar{"stores-crowd", st.name, st.ours(), rate, against{bestPeer: true}, atLeast, 50},
 			bar{"stores-processes", st.name, st.ours(), handOffs, against{row: st.passing()}, atLeast, 0.7},
 			bar{"stores-waiters", waitersLabel(st, 200), st.ours(), handOffs, against{label: waitersLabel(st, 2)}, atLeast, 0.67},
 		)

@@ -44,7 +44,7 @@ func (o *outcome) storesTable(w io.Writer) {
 				continue
 			}
 			if r, ok := t.row(f.of(st)); ok {
-				return digits(r.Figures[f.metric].Median)
+				return r.text(f.metric)
 			}
 		}
 		return ""
