@@ -33,9 +33,17 @@ func (e *Engine) write(w *writer) {
 		if len(ops) == 0 {
 			return
 		}
-		if ops = present(ops); len(ops) > 0 {
-			e.apply(w, ops)
+		if ops = present(ops); len(ops) == 0 {
+			continue
 		}
+		fresh := w.behind()
+		if fresh {
+			if err := e.read(w); err != nil {
+				w.fail(ops, err)
+				continue
+			}
+		}
+		e.apply(w, ops, fresh)
 	}
 }
 
@@ -53,18 +61,10 @@ func present(ops []*operation) []*operation {
 }
 
 // apply applies operations to the document of a resource, and swaps it, as often as
-// somebody else has changed it meanwhile.
-func (e *Engine) apply(w *writer, ops []*operation) {
+// somebody else has changed it meanwhile. fresh: the document was read after the operations came.
+func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 	deadline := time.Now().Add(e.timeout)
 	conflicts, failures := 0, 0
-	fresh := false // the document was read after the operations came
-	if w.behind() {
-		if err := e.read(w); err != nil {
-			w.fail(ops, err)
-			return
-		}
-		fresh = true
-	}
 	for len(ops) > 0 {
 		d, err := e.draft(w, ops)
 		if err != nil {
