@@ -20,9 +20,10 @@ import (
 // startTLS starts a server that speaks TLS and wants client certificates. Its own
 // certificate is for redis.test.
 func startTLS(ts *testscript.TestScript) {
-	ca := certify(ts, "ca", nil)
-	certify(ts, "server", ca)
-	certify(ts, "client", ca)
+	to := certificates{ts.Check, ts.MkAbs}
+	ca := to.certify("ca", nil)
+	to.certify("server", ca)
+	to.certify("client", ca)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
 	_, port, err := net.SplitHostPort(l.Addr().String())
@@ -36,6 +37,12 @@ func startTLS(ts *testscript.TestScript) {
 	ts.Setenv("TLSADDR", "127.0.0.1:"+port)
 }
 
+// certificates is where certificates are written.
+type certificates struct {
+	check func(error)
+	path  func(name string) string
+}
+
 // signer is a CA.
 type signer struct {
 	cert *x509.Certificate
@@ -43,9 +50,9 @@ type signer struct {
 }
 
 // certify writes NAME.crt and NAME.key, signed by ca, or by itself as a CA.
-func certify(ts *testscript.TestScript, name string, ca *signer) *signer {
+func (c certificates) certify(name string, ca *signer) *signer {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ts.Check(err)
+	c.check(err)
 	now := time.Now()
 	cert := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{"redis.test"},
@@ -58,13 +65,13 @@ func certify(ts *testscript.TestScript, name string, ca *signer) *signer {
 		ca = own
 	}
 	der, err := x509.CreateCertificate(rand.Reader, cert, ca.cert, key.Public(), ca.key)
-	ts.Check(err)
+	c.check(err)
 	secret, err := x509.MarshalECPrivateKey(key)
-	ts.Check(err)
+	c.check(err)
 	for file, block := range map[string]*pem.Block{
 		name + ".crt": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "EC PRIVATE KEY", Bytes: secret},
 	} {
-		ts.Check(os.WriteFile(ts.MkAbs(file), pem.EncodeToMemory(block), 0o600))
+		c.check(os.WriteFile(c.path(file), pem.EncodeToMemory(block), 0o644))
 	}
 	return own
 }

@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -22,7 +23,7 @@ import (
 type etcdNode struct {
 	client    *clientv3.Client
 	hosts     []string
-	namespace []etcd.Option
+	namespace string
 	secure    *tls.Config // nil: without TLS
 }
 
@@ -36,7 +37,7 @@ func openEtcd(text string, t store.TLS) (store.Node, error) {
 	if strings.Trim(u.Path, "/") != "" {
 		return nil, store.Errorf("the store's URL has a path: end it after the last host, or write ?namespace=TEXT")
 	}
-	n := &etcdNode{hosts: withPort(hosts, "2379")}
+	n := &etcdNode{hosts: withPort(hosts, "2379"), namespace: "holdfast/"}
 	q := u.Query()
 	secure := t != (store.TLS{})
 	if q.Has("tls") {
@@ -46,7 +47,7 @@ func openEtcd(text string, t store.TLS) (store.Node, error) {
 		q.Del("tls")
 	}
 	if q.Has("namespace") {
-		n.namespace = append(n.namespace, etcd.WithNamespace(q.Get("namespace")))
+		n.namespace = q.Get("namespace")
 		q.Del("namespace")
 	}
 	if err := noMore(q, "etcd"); err != nil {
@@ -61,6 +62,9 @@ func openEtcd(text string, t store.TLS) (store.Node, error) {
 	}
 	if err := t.Apply(c.TLS, "omit tls=false"); err != nil {
 		return nil, err
+	}
+	if t.ServerName != "" && !t.Insecure {
+		verifyName(c.TLS)
 	}
 	n.secure = c.TLS
 	password, _ := u.User.Password()
@@ -78,12 +82,26 @@ func openEtcd(text string, t store.TLS) (store.Node, error) {
 	return n, nil
 }
 
+// verifyName makes c verify its own ServerName: gRPC replaces that by the address.
+func verifyName(c *tls.Config) {
+	name, roots := c.ServerName, c.RootCAs
+	c.InsecureSkipVerify = true // VerifyConnection verifies
+	c.VerifyConnection = func(state tls.ConnectionState) error {
+		others := x509.NewCertPool()
+		for _, cert := range state.PeerCertificates[1:] {
+			others.AddCert(cert)
+		}
+		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: name, Roots: roots, Intermediates: others})
+		return err
+	}
+}
+
 // Engine implements store.Node.
-func (n *etcdNode) Engine() engine.Engine { return etcd.New(n.client, n.namespace...) }
+func (n *etcdNode) Engine() engine.Engine { return etcd.New(n.client, etcd.WithNamespace(n.namespace)) }
 
 // RoundTrip implements store.Node: a linearizable read.
 func (n *etcdNode) RoundTrip(ctx context.Context, prefix string) error {
-	_, err := n.client.Get(ctx, prefix+":bench")
+	_, err := n.client.Get(ctx, n.namespace+prefix+"/bench")
 	return err
 }
 
