@@ -45,7 +45,7 @@ func unreadable(form string) error {
 // RefusedURL returns the error for a URL that a driver does not accept. The driver's reason
 // is in it only if no part of the URL can be a misplaced password.
 func RefusedURL(u *url.URL, reason, form string) error {
-	if strings.Contains(u.Path+u.RawQuery, "@") {
+	if strings.Contains(u.Path+u.RawQuery, "@") || strings.Contains(u.RawQuery, "%40") {
 		return unreadable(form)
 	}
 	return Errorf("the store's URL is wrong after the host: %s; write %s", reason, form)

@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/zookeeper"
@@ -48,7 +50,7 @@ func openZooKeeper(text string, t store.TLS) (store.Node, error) {
 	}
 	n.conn, _, err = zk.Connect(n.hosts, session, zk.WithDialer(n.dial), zk.WithLogger(silent{}))
 	if err != nil {
-		return nil, store.RefusedURL(u, err.Error(), form)
+		return nil, fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err) // no host has an address
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
