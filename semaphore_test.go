@@ -78,35 +78,9 @@ func TestUnitsOfDeadHoldersReturn(t *testing.T) {
 
 // A heavy request is served in its turn, although lighter ones would fit.
 func TestHeavyRequestIsNotPassed(t *testing.T) {
-	const hold = 100 * time.Millisecond
-	synctest.Test(t, func(t *testing.T) {
-		e, ctx := memory.New(), t.Context()
-		looping, stop := context.WithCancel(ctx)
-		for i := range 8 {
-			s := newClient(t, e).Semaphore("x", 4)
-			go func() {
-				time.Sleep(time.Duration(i) * hold / 8)
-				for looping.Err() == nil {
-					_ = s.Do(looping, 1, func(context.Context) error {
-						time.Sleep(hold)
-						return nil
-					})
-				}
-			}()
-		}
-		s := newClient(t, e).Semaphore("x", 4)
-		for range 20 {
-			time.Sleep(7 * hold / 3)
-			start := time.Now()
-			l := mustLock(t, units(s, 4), ctx)
-			// At most four wait before it, and four hold.
-			if took := time.Since(start); took > 3*hold {
-				t.Errorf("it waited for %v, others hold for %v", took, hold)
-			}
-			mustRelease(t, l)
-		}
-		stop()
-		time.Sleep(time.Second)
-		wantEmpty(t, e, "x")
+	notStarved(t, func(c *holdfast.Client) (doFunc, lockFunc) {
+		s := c.Semaphore("x", 4)
+		light := func(ctx context.Context, fn func(context.Context) error) error { return s.Do(ctx, 1, fn) }
+		return light, units(s, 4)
 	})
 }
