@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help release lab test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch redis databases shells
+.PHONY: help release lab test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec redis databases shells
 
 help: ## show this text
 	@echo "targets:"
@@ -29,13 +29,15 @@ RANDOM  := internal/primitivetest lab
 FAULTS  := internal/faulttest lab/live lab/programme lab/scenario lab/stores bench examples/migrating/stores $(STORES)
 RULES   := internal/arch
 INSTALL := release
+# The specification needs the model checker of TLA+; make spec has it.
+MODELS  := spec
 ALL     := $(MODULES:%=./%/...)
 # packages lists those of some folders, without those of others. make check has the rules.
 packages = $(GO) list $(1:%=./%/...) | grep -vxF "$$($(GO) list $(2:%=./%/...))"
 
 test: redis databases shells ## what a change needs, with the race detector; installs Redis, PostgreSQL, PgBouncer, MariaDB, ZooKeeper, zsh and fish if they are missing
-	@echo "$(GO) test -race (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL))"
-	@set -e; all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL))); $(GO) test -race -timeout=$(TIMEOUT) $$all
+	@echo "$(GO) test -race (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))"
+	@set -e; all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))); $(GO) test -race -timeout=$(TIMEOUT) $$all
 
 # The suites of faults run one after the other and without the race detector, which makes
 # leases of 300 ms too short on two slow cores; make test-full and make soak have it.
@@ -47,7 +49,7 @@ test-long: redis databases ## the suites of faults on all topologies, random pro
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
 test-full: redis databases shells ## all tests, those at scale in full size, make test-redis and make test-mysql; hours
-	HOLDFAST_LONG=1 $(GO) test -race -p 1 -count=1 -timeout 60m $(ALL)
+	HOLDFAST_LONG=1 HOLDFAST_TLC=$$(bash .ci/tlc) $(GO) test -race -p 1 -count=1 -timeout 60m $(ALL)
 	@$(MAKE) --no-print-directory test-redis test-mysql
 
 # Conformance, differential tests and faults on real servers, without the race detector as
@@ -99,6 +101,10 @@ CROSS := linux/amd64 linux/arm64 linux/386 darwin/arm64 freebsd/amd64
 cross: ## build the library and the command for other systems, the library for Windows too; part of a release
 	@set -e; for t in $(CROSS); do echo "go build ($$t)"; GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... ./cmd/holdfast/...; done
 	GOOS=windows $(GO) build ./...
+
+# SPEC=-update writes the counterexamples and the table of spec/README.md.
+spec: ## check the specification with TLC, the model checker of TLA+; fetches it from Maven Central
+	@set -e; jar=$$(bash .ci/tlc); HOLDFAST_TLC=$$jar $(GO) test -count=1 -timeout=20m ./$(MODELS) $(SPEC)
 
 arch: ## the rules of direction and shape, and the types on other systems
 	$(GO) test -count=1 $(RULES:%=./%)

@@ -57,10 +57,10 @@ func TestAgain(t *testing.T) {
 // runs the suites that make test leaves out.
 func TestTheMakefileRunsEveryTest(t *testing.T) {
 	for path, all := range map[string][]string{
-		"../../.ci/run": {" check test test-long "},
+		"../../.ci/run": {" check spec test test-long "},
 		"../../Makefile": {
-			`all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL)));`,
-			`test -count=1 $(RULES:%=./%)`, `$$($(call packages,$(RANDOM),$(FAULTS)))`, `.ci/again -p=1 -timeout=$(TIMEOUT) $(FAULTS:%=./%/...)`,
+			`all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS)));`,
+			`test -count=1 $(RULES:%=./%)`, `./$(MODELS) $(SPEC)`, `$$($(call packages,$(RANDOM),$(FAULTS)))`, `.ci/again -p=1 -timeout=$(TIMEOUT) $(FAULTS:%=./%/...)`,
 			`test -timeout=$(TIMEOUT) $(INSTALL:%=./%/...)`,
 		},
 	} {
