@@ -1,5 +1,5 @@
 // Package stores has the drivers of the stores besides Redis. The program
-// holdfast-stores links it, and holdfast does not (decision 0130).
+// holdfast-stores links it, and holdfast does not (decision 0131).
 package stores
 
 import (
