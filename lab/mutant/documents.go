@@ -10,7 +10,7 @@ func documents() []Mutant {
 		{
 			Name: "the answer to a poll is of an old document", File: folder + "write.go", World: virtual.Documents,
 			Checks:  append([]string{"starvation", "hand-off", "deadlock", "errors"}, exclusion...),
-			Patches: []Patch{{"	fresh := false // the document was read after the operations came\n", "	fresh := true\n"}},
+			Patches: []Patch{{"		e.apply(w, ops, fresh)\n", "		e.apply(w, ops, true)\n"}},
 		},
 		{
 			Name: "a conflict counts as success", File: folder + "write.go", World: virtual.Documents, Checks: append([]string{"leftovers", "errors"}, exclusion...),
