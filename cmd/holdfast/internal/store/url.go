@@ -21,6 +21,9 @@ func ParseURL(text, form string) (u *url.URL, hosts []string, err error) {
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
 		user, authority = authority[:at+1], authority[at+1:]
 	}
+	if user == "" && strings.Contains(authority, ":") && misplaced(tail) { // the port may be the beginning of a password with a raw /
+		return nil, nil, unreadable(form)
+	}
 	for host := range strings.SplitSeq(authority, ",") {
 		u, err := url.Parse(scheme + "://" + user + strings.TrimSpace(host) + tail)
 		switch {
@@ -42,10 +45,13 @@ func unreadable(form string) error {
 		"write special characters of a password as %%XX", form)
 }
 
+// misplaced reports whether a part behind the host may have the rest of a password.
+func misplaced(tail string) bool { return strings.Contains(tail, "@") || strings.Contains(tail, "%40") }
+
 // RefusedURL returns the error for a URL that a driver does not accept. The driver's reason
 // is in it only if no part of the URL can be a misplaced password.
 func RefusedURL(u *url.URL, reason, form string) error {
-	if strings.Contains(u.Path+u.RawQuery, "@") || strings.Contains(u.RawQuery, "%40") {
+	if misplaced(u.Path + u.RawQuery) {
 		return unreadable(form)
 	}
 	return Errorf("the store's URL is wrong after the host: %s; write %s", reason, form)

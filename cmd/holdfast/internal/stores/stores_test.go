@@ -17,6 +17,7 @@ func TestBadURLsShowNoPassword(t *testing.T) {
 		"mysql://app:s3cret@host", "mysql://app:s3cret@host/a/b", "mysql://app:s3cret@a,b/db", "mysql://app:s3%cret@host/db", "mysql://app:s3cret@host/db?timeout=x@s3cret",
 		"sqlite://app:s3cret@/path", "sqlite://s3cret", "sqlite:///path?mode=s3cret", "sqlite:///folder/",
 		"etcd://app:s3cret@a,,b", "etcd://app:s3cret@a/path", "etcd://app:s3cret@a?nosuch=1", "etcd://app:s3cret@a?tls=perhaps", "etcd://app:s3%cret@a",
+		"postgres://app:12/s3cret@host/db", "postgres://app:12#s3cret@host/db", "mysql://app:12/s3cret@host/db", "etcd://app:12/s3cret@host", "zk://app:12/s3cret@host",
 		"zk://app:s3cret@a,,b", "zk://app:s3cret@a?nosuch=1", "zk://app:s3%cret@a", "nosuch://app:s3cret@a",
 	} {
 		st, err := o.Open(text)
