@@ -7,7 +7,8 @@ import (
 )
 
 // ClaimShared is the claim of a reader of an RWMutex: it returns ErrStale if a
-// newer writer has claimed, and until tx ends writers wait, and readers do not.
+// newer writer has claimed, and until tx ends writers wait, and readers do not,
+// unless the first claim of the resource is not committed yet.
 // It does not make token the newest, so what was read is current until tx ends
 // and no longer: an older writer, which was paused, may claim afterwards.
 // Errors: those of Claim.
