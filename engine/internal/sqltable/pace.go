@@ -18,6 +18,8 @@ const (
 	// late by half of the time until its turn, if that is less.
 	otherShare   = 4
 	otherLongest = 250 * time.Millisecond
+	// leastShare is the least share of the messages that counts as moving a line.
+	leastShare = 1e-3
 	// idlePause is the pause while nobody waits: a message may be an operator's break.
 	idlePause = time.Second
 	// paceLife is how long a pause is used before it is computed anew.
@@ -60,9 +62,9 @@ func (p *pace) note(id string, ahead int) {
 		return
 	}
 	w, known := p.waits[id]
-	if known && w.counts && p.highest > w.from {
+	if known && w.ahead > 0 && w.counts && p.highest > w.from {
 		moved := float64(w.ahead-ahead) / float64(p.highest-w.from)
-		p.share = (p.share + max(0, min(1, moved))) / 2
+		p.share = max(leastShare, (p.share+max(0, min(1, moved)))/2)
 	}
 	if !known || ahead == 0 && w.ahead > 0 {
 		w.since = now
@@ -128,7 +130,7 @@ func (p *pace) of(id string, w awaited, now time.Time) time.Duration {
 		return pause
 	case left > 0:
 		turn := float64(now.Sub(w.poll)) / moved
-		return max(shortest, min(pause, time.Duration(turn*left/2)))
+		return max(shortest, time.Duration(min(float64(pause), turn*left/2)))
 	}
 	if w.reached.IsZero() {
 		w.reached = now
