@@ -33,7 +33,7 @@ type draft struct {
 // are in the operations.
 func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	if slices.ContainsFunc(ops, func(op *operation) bool { return op.joins }) {
-		w.seen.Store(e.believe(w.key.Prefix, w.parsed, w.seen.Load()))
+		w.seen.Store(e.believe(context.Background(), w.key.Prefix, w.parsed, w.seen.Load()))
 	}
 	at, err := e.instant(context.Background())
 	if err != nil {

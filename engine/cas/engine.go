@@ -30,6 +30,8 @@ type Engine struct {
 	timeout   time.Duration
 	params    queue.Params
 
+	witnessing chan struct{} // has an element for each witness that is being made
+
 	clock   clockEstimate
 	writers writers
 	polls   polls
@@ -54,6 +56,7 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	_, e.lagging = s.(LaggingStore)
 	e.paced, _ = s.(PacedStore)
 	e.witnesses, _ = s.(WitnessStore)
+	e.witnessing = make(chan struct{}, witnessesAtOnce)
 	e.writers.all = make(map[Key]*writer)
 	e.polls.latest, e.polls.asked = make(map[string]poll), make(map[string]int)
 	e.beats.own = make(map[Address]*beat)

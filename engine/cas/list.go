@@ -123,7 +123,7 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 		w := &writer{key: keys[i]}
 		if !e.timed {
 			known := e.writers.watch(keys[i])
-			w.seen.Store(e.believe(w.key.Prefix, parsed, known.looked.Load().with(parsed, doc.Age, known.seen.Load())))
+			w.seen.Store(e.believe(ctx, w.key.Prefix, parsed, known.looked.Load().with(parsed, doc.Age, known.seen.Load())))
 			known.looked.Store(w.seen.Load())
 		}
 		d := *parsed

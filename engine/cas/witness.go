@@ -24,6 +24,10 @@ import (
 // witnessTimeout bounds the making of a witness and its note, for which a TryLock waits.
 const witnessTimeout = 2 * time.Second
 
+// witnessesAtOnce is how many witnesses an engine makes at the same time. An operation that comes meanwhile makes
+// none: most likely it has seen the same lease, and otherwise the next one makes it.
+const witnessesAtOnce = 4
+
 // sighted is a lease as it was seen.
 type sighted struct {
 	id    string
@@ -35,7 +39,7 @@ type sighted struct {
 
 // believe returns the sightings of the leases of a document, which are as old as their vanished witnesses prove. If the
 // store does not say, they are as old as they seem. d and s may be nil.
-func (e *Engine) believe(prefix string, d *document, s *sightings) *sightings {
+func (e *Engine) believe(ctx context.Context, prefix string, d *document, s *sightings) *sightings {
 	var names []string
 	for _, l := range d.sighted(s) {
 		if l.note.witness != "" && l.age < min(l.ttl, l.note.proves) && !slices.Contains(names, l.note.witness) {
@@ -45,7 +49,7 @@ func (e *Engine) believe(prefix string, d *document, s *sightings) *sightings {
 	if e.witnesses == nil || len(names) == 0 {
 		return s
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	vanished, err := e.witnesses.Vanished(ctx, prefix, names)
 	if err != nil {
@@ -101,6 +105,12 @@ type witness struct {
 // tries it.
 func (e *Engine) leave(ctx context.Context, res engine.Resource, op *operation) {
 	if len(op.left) == 0 {
+		return
+	}
+	select {
+	case e.witnessing <- struct{}{}:
+		defer func() { <-e.witnessing }()
+	default:
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)

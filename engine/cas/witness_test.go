@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,7 @@ func TestConformanceWithWitnesses(t *testing.T) {
 // counted is a store that counts the witnesses that were made. They last for at most longest, and fail to be made with an error.
 type counted struct {
 	castest.Witnessing
+	mu      sync.Mutex
 	made    int
 	longest time.Duration
 	fails   error
@@ -294,6 +296,33 @@ func TestLongLivedProcessMakesNoWitnesses(t *testing.T) {
 			t.Errorf("%d witnesses in 100 s, want at most one for each stamp of the first 3 s", s.made)
 		}
 	})
+}
+
+// Many tries of a process at once make few witnesses.
+func TestManyTriesMakeFewWitnesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCounted()
+		newcomer(t, s, request("dead.1", time.Hour, false))
+		e := cas.New(slow{s}, 0)
+		var all sync.WaitGroup
+		for i := range 500 {
+			all.Go(func() { acquire(t, e, request(fmt.Sprint("a.", i), time.Hour, false), engine.Busy) })
+		}
+		all.Wait()
+		if s.made == 0 || s.made > 8 {
+			t.Errorf("%d witnesses of 500 tries, want 8 at most", s.made)
+		}
+	})
+}
+
+// slow is a store that takes its time for a witness.
+type slow struct{ *counted }
+
+func (s slow) Witness(ctx context.Context, prefix string, d time.Duration) (string, time.Duration, error) {
+	time.Sleep(100 * time.Millisecond)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counted.Witness(ctx, prefix, d)
 }
 
 // A store that makes no witness, or does not respond, does not change the answer to a TryLock.
