@@ -207,7 +207,7 @@ func (cs *connections) open(ctx context.Context) (*connection, error) {
 // client's host is gone, instead of the two hours that systems take by default. If that happens
 // while only a part of a transaction has arrived, its rows are locked until then.
 const inspectSession = `SELECT current_setting('default_transaction_isolation'), ` +
-	`set_config(name, least(current_setting(name)::int, most)::text, false) ` +
+	`set_config(name, CASE WHEN current_setting(name)::int BETWEEN 1 AND most THEN current_setting(name) ELSE most::text END, false) ` +
 	`FROM (VALUES ('tcp_keepalives_idle', 5), ('tcp_keepalives_interval', 2), ('tcp_keepalives_count', 3)) AS setting (name, most)`
 
 // prepare prepares statements, and looks at the session, in one round trip.
