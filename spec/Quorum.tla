@@ -52,7 +52,8 @@ TypeOK ==
     /\ rounds \in [Attempts -> 0..Renewals] /\ top \in 0..Ballots /\ fell \in BOOLEAN
 
 Init ==
-    /\ has = [n \in Nodes |-> None] /\ left = [n \in Nodes |-> 0] /\ last = [n \in Nodes |-> 0]
+    /\ has = [n \in Nodes |-> None] /\ left = [n \in Nodes |-> 0]
+    /\ last \in IF Counters THEN [Nodes -> 0..1] ELSE {[n \in Nodes |-> 0]} \* attempts that failed have moved counters apart
     /\ gone = [n \in Nodes |-> {}]
     /\ phase = [a \in Attempts |-> "new"] /\ ballot = [a \in Attempts |-> 0]
     /\ yes = [a \in Attempts |-> {}]

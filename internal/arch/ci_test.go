@@ -57,7 +57,7 @@ func TestAgain(t *testing.T) {
 // runs the suites that make test leaves out.
 func TestTheMakefileRunsEveryTest(t *testing.T) {
 	for path, all := range map[string][]string{
-		"../../.ci/run": {" check spec test test-long "},
+		"../../.ci/run": {" check test test-long "},
 		"../../Makefile": {
 			`all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS)));`,
 			`test -count=1 $(RULES:%=./%)`, `./$(MODELS) $(SPEC)`, `$$($(call packages,$(RANDOM),$(FAULTS)))`, `.ci/again -p=1 -timeout=$(TIMEOUT) $(FAULTS:%=./%/...)`,
