@@ -319,7 +319,7 @@ func TestManyTriesMakeFewWitnesses(t *testing.T) {
 type slow struct{ *counted }
 
 func (s slow) Witness(ctx context.Context, prefix string, d time.Duration) (string, time.Duration, error) {
-	time.Sleep(100 * time.Millisecond)
+	<-time.After(100 * time.Millisecond)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counted.Witness(ctx, prefix, d)
