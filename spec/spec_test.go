@@ -29,17 +29,16 @@ type model struct {
 
 // result is what TLC reports.
 type result struct {
-	verdict          string // "holds" or "violates" and the property
-	generated, found string // states
-	depth            string
-	trace            string // the counterexample
+	verdict string // "holds" or "violates" and the property
+	found   string // distinct states
+	depth   string
+	trace   string // the counterexample
 }
 
 var (
 	comment = regexp.MustCompile(`(?m)^\\\* (.*)$`)
 	checked = regexp.MustCompile(`(?m)^(?:INVARIANTS|PROPERTIES) (.*)$`)
-	states  = regexp.MustCompile(`(\d+) states generated, (\d+) distinct states found, 0 states left`)
-	atEnd   = regexp.MustCompile(`(\d+) states generated, (\d+) distinct states found`)
+	states  = regexp.MustCompile(`\d+ states generated, (\d+) distinct states found`)
 	depth   = regexp.MustCompile(`The depth of the complete state graph search is (\d+)`)
 	broken  = regexp.MustCompile(`Error: (?:Invariant|Action property) (\w+) is violated`)
 	place   = regexp.MustCompile(` line \d+, col \d+ to line \d+, col \d+ of module \w+`)
@@ -95,9 +94,6 @@ func (m model) check(t *testing.T, jar string) result {
 	switch violated := broken.FindStringSubmatch(text); {
 	case strings.Contains(text, "Model checking completed. No error has been found.") && err == nil:
 		r.verdict = "holds"
-		if s := states.FindStringSubmatch(text); s != nil {
-			r.generated, r.found = s[1], s[2]
-		}
 	case violated != nil:
 		r.verdict = "violates " + violated[1]
 	case strings.Contains(text, "Error: Temporal properties were violated."):
@@ -105,13 +101,14 @@ func (m model) check(t *testing.T, jar string) result {
 	default:
 		t.Fatalf("TLC failed: %v\n%s", err, out)
 	}
+	counts := states.FindAllStringSubmatch(text, -1)
+	if counts == nil {
+		t.Fatalf("TLC reports no states:\n%s", out)
+	}
+	last := counts[len(counts)-1]
+	r.found = last[1]
 	if r.verdict != "holds" {
-		s := atEnd.FindAllStringSubmatch(text, -1)
-		if s == nil {
-			t.Fatalf("TLC reports no states:\n%s", out)
-		}
-		r.generated, r.found = s[len(s)-1][1], s[len(s)-1][2]
-		from, to := strings.Index(text, "State 1:"), strings.LastIndex(text, "\n"+s[len(s)-1][0])
+		from, to := strings.Index(text, "State 1:"), strings.LastIndex(text, "\n"+last[0])
 		if from < 0 || to < from {
 			t.Fatalf("TLC reports no counterexample:\n%s", out)
 		}
