@@ -21,17 +21,20 @@ import (
 )
 
 // lead is the role of a candidate. It leads for a short time, again and again,
-// and writes down what it relies on: "open TOKEN AT UNTIL" whenever the trust
-// window is found to be open (UNTIL is its end as known then), "shut TOKEN AT"
-// before it resigns or when it has learned of the loss. Instants are nanoseconds
-// of this machine's clock.
+// and writes down what it relies on: "open TERM TOKEN AT UNTIL" whenever the trust
+// window is found to be open (UNTIL is its end as known then), "shut TERM TOKEN AT"
+// before it resigns or when it has learned of the loss. TERM identifies the call
+// of fn. Instants are nanoseconds of this machine's clock.
 func (w *worker) lead() error {
 	ctx, stop := w.untilInputEnds()
 	defer stop()
 	out := bufio.NewWriter(os.Stdout)
 	fmt.Println("ready")
 	e := w.c.Election(w.Resource, holdfast.WithTTL(w.TTL))
+	terms := 0
 	err := e.Lead(ctx, strconv.Itoa(os.Getpid()), func(ctx context.Context) error {
+		terms++
+		id := fmt.Sprint(os.Getpid(), "-", terms)
 		l := holdfast.LeaseFromContext(ctx)
 		tick := time.NewTicker(2 * time.Millisecond)
 		defer tick.Stop()
@@ -42,7 +45,7 @@ func (w *worker) lead() error {
 				break
 			}
 			if until != last {
-				fmt.Fprintln(out, "open", l.Token(), now, until)
+				fmt.Fprintln(out, "open", id, l.Token(), now, until)
 				_ = out.Flush()
 				last = until
 			}
@@ -54,7 +57,7 @@ func (w *worker) lead() error {
 			}
 			break
 		}
-		fmt.Fprintln(out, "shut", l.Token(), time.Now().UnixNano())
+		fmt.Fprintln(out, "shut", id, l.Token(), time.Now().UnixNano())
 		_ = out.Flush()
 		return nil
 	})
@@ -73,28 +76,29 @@ type term struct {
 // termsOf parses the lines of the workers, in any order of workers.
 func termsOf(t *testing.T, lines []string) []term {
 	t.Helper()
-	byToken := map[uint64]term{}
+	found := map[string]term{} // by its ID, not by the token, which is judged
 	for _, line := range lines {
+		var id string
 		var token uint64
 		var at, until int64
-		if _, err := fmt.Sscanf(line, "open %d %d %d", &token, &at, &until); err == nil {
-			r, known := byToken[token]
+		if _, err := fmt.Sscanf(line, "open %s %d %d %d", &id, &token, &at, &until); err == nil {
+			r, known := found[id]
 			if !known {
 				r = term{token, at, until}
 			}
 			r.to = until
-			byToken[token] = r
+			found[id] = r
 			continue
 		}
-		if _, err := fmt.Sscanf(line, "shut %d %d", &token, &at); err != nil {
+		if _, err := fmt.Sscanf(line, "shut %s %d %d", &id, &token, &at); err != nil {
 			t.Fatalf("a worker wrote %q", line)
 		}
-		if r, known := byToken[token]; known {
+		if r, known := found[id]; known {
 			r.to = min(r.to, at)
-			byToken[token] = r
+			found[id] = r
 		}
 	}
-	return slices.Collect(maps.Values(byToken))
+	return slices.Collect(maps.Values(found))
 }
 
 // candidates are the worker processes of the election.
@@ -192,23 +196,53 @@ func TestElectionUnderFaults(t *testing.T) {
 // judge checks the terms of all candidates.
 func judge(t *testing.T, all []term) {
 	t.Helper()
+	vacant, err := checkTerms(all)
+	if err != nil {
+		redistest.Broken(t, "%v", err)
+	}
+	t.Logf("%d terms, no leader for %v", len(all), vacant.Round(time.Millisecond))
+}
+
+// checkTerms returns how long there was no leader, and an error if two led at once or tokens
+// did not increase.
+func checkTerms(all []term) (vacant time.Duration, err error) {
 	slices.SortFunc(all, func(a, b term) int { return cmp.Compare(a.from, b.from) })
-	var vacant time.Duration
-	latest := all[0] // the one that leads for longest so far
-	for _, b := range all[1:] {
+	var latest term // the one that leads for longest so far
+	for i, b := range all {
 		a := latest
 		if b.from < a.to {
-			redistest.Broken(t, "token %d led until %d, token %d from %d: %v too early", a.token, a.to, b.token, b.from, time.Duration(a.to-b.from))
+			err = errors.Join(err, fmt.Errorf("token %d led until %d, token %d from %d: %v too early", a.token, a.to, b.token, b.from, time.Duration(a.to-b.from)))
 		}
 		if b.token <= a.token {
-			redistest.Broken(t, "token %d led after token %d", b.token, a.token)
+			err = errors.Join(err, fmt.Errorf("token %d led after token %d", b.token, a.token))
+		}
+		if i == 0 {
+			a.to = b.from
 		}
 		vacant += max(0, time.Duration(b.from-a.to))
 		if b.to > a.to {
 			latest = b
 		}
 	}
-	t.Logf("%d terms, no leader for %v", len(all), vacant.Round(time.Millisecond))
+	return vacant, err
+}
+
+// The check finds two leaders at once, also with one token, and a leader without a token.
+func TestJudgeOfTerms(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"together":                {"open a 5 1000 5000", "open b 7 4999 9000"},
+		"together with one token": {"open a 5 1000 5000", "open b 5 2000 6000"},
+		"in turn with one token":  {"open a 5 1000 5000", "shut a 5 2000", "open b 5 3000 6000"},
+		"without a token":         {"open a 0 1000 5000"},
+	} {
+		if _, err := checkTerms(termsOf(t, lines)); err == nil {
+			t.Errorf("%s was not noticed", name)
+		}
+	}
+	right := []string{"open a 5 1000 5000", "open b 7 5000 9000", "shut b 7 6000", "open a 5 3000 5000", "open c 9 6500 9000"}
+	if vacant, err := checkTerms(termsOf(t, right)); err != nil || vacant != 500 {
+		t.Errorf("in turn: %v, no leader for %d", err, vacant)
+	}
 }
 
 // elapse waits: faults need to last.

@@ -75,7 +75,7 @@ func (w *worker) useSome(ctx context.Context, d *usageLog) error {
 	if len(l.Tokens()) != len(names) {
 		return fmt.Errorf("tokens %v for %v", l.Tokens(), names)
 	}
-	d.use(ctx, l, 1, w.holdFor())
+	d.use(ctx, d.caller(), l, 1, w.holdFor())
 	_ = l.Release(ctx) // it may be lost, unreachable or done
 	return nil
 }

@@ -50,10 +50,10 @@ func (w *worker) holdShare() error {
 }
 
 // useShares is the role of callers that acquire a share, use it for a while and release
-// it, again and again. They print each use: "open RESOURCE TOKEN WEIGHT AT UNTIL" whenever
-// the trust window is found open (UNTIL is its end at that time), "shut RESOURCE TOKEN
-// WEIGHT AT" before the release or after a loss. Instants are nanoseconds of this
-// machine's clock.
+// it, again and again. They print each use: "open CALLER RESOURCE TOKEN WEIGHT AT UNTIL"
+// whenever the trust window is found open (UNTIL is its end at that time), "shut CALLER
+// RESOURCE TOKEN WEIGHT AT" before the release or after a loss. CALLER identifies the call
+// that acquired. Instants are nanoseconds of this machine's clock.
 func (w *worker) useShares() error { return w.repeatUse(w.useShare) }
 
 // repeatUse repeats use with a log of the uses. Grants that come too late are no errors.
@@ -74,10 +74,11 @@ func (w *worker) useShare(ctx context.Context, d *usageLog) error {
 		return err
 	}
 	hold := w.holdFor()
-	d.use(ctx, l, weight, hold)
+	caller := d.caller()
+	d.use(ctx, caller, l, weight, hold)
 	if weight == writerWeight && rand.IntN(2) == 0 && l.Err() == nil {
 		if err := l.Demote(ctx); err == nil {
-			d.use(ctx, l, 1, hold)
+			d.use(ctx, caller, l, 1, hold)
 		}
 	}
 	_ = l.Release(ctx) // it may be lost, unreachable or done
@@ -95,8 +96,18 @@ func (tk task) holdFor() time.Duration {
 
 // usageLog prints the uses of a worker.
 type usageLog struct {
-	mu  sync.Mutex
-	out *bufio.Writer
+	mu    sync.Mutex
+	out   *bufio.Writer
+	calls int
+}
+
+// caller returns a new identity of a call. Leases that are handed off inside a process share
+// their holder ID.
+func (d *usageLog) caller() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls++
+	return fmt.Sprint(os.Getpid(), "-", d.calls)
 }
 
 func (d *usageLog) note(words ...any) {
@@ -107,7 +118,7 @@ func (d *usageLog) note(words ...any) {
 }
 
 // use uses a lease for a time, as a holder does that checks the trust window.
-func (d *usageLog) use(ctx context.Context, l *holdfast.Lease, weight int, hold time.Duration) {
+func (d *usageLog) use(ctx context.Context, caller string, l *holdfast.Lease, weight int, hold time.Duration) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	end := time.After(hold)
@@ -118,7 +129,7 @@ func (d *usageLog) use(ctx context.Context, l *holdfast.Lease, weight int, hold 
 		}
 		if until != last {
 			for name, token := range l.Tokens() {
-				d.note("open", name, token, weight, now, until)
+				d.note("open", caller, name, token, weight, now, until)
 			}
 			last = until
 		}
@@ -132,12 +143,13 @@ func (d *usageLog) use(ctx context.Context, l *holdfast.Lease, weight int, hold 
 	}
 	now := time.Now().UnixNano()
 	for name, token := range l.Tokens() {
-		d.note("shut", name, token, weight, now)
+		d.note("shut", caller, name, token, weight, now)
 	}
 }
 
 // usage is the time for which a caller used a share.
 type usage struct {
+	caller   string
 	resource string
 	token    uint64
 	weight   int
@@ -147,25 +159,25 @@ type usage struct {
 // usagesOf parses the lines of the workers.
 func usagesOf(t *testing.T, lines []string) []usage {
 	t.Helper()
-	type key struct {
-		resource string
-		token    uint64
-		weight   int
+	type key struct { // not the token, which is judged
+		caller, resource string
+		weight           int
 	}
 	found := map[key]usage{}
 	for _, line := range lines {
 		var k key
+		var token uint64
 		var at, until int64
-		if _, err := fmt.Sscanf(line, "open %s %d %d %d %d", &k.resource, &k.token, &k.weight, &at, &until); err == nil {
+		if _, err := fmt.Sscanf(line, "open %s %s %d %d %d %d", &k.caller, &k.resource, &token, &k.weight, &at, &until); err == nil {
 			s, known := found[k]
 			if !known {
-				s = usage{k.resource, k.token, k.weight, at, until}
+				s = usage{k.caller, k.resource, token, k.weight, at, until}
 			}
 			s.to = until
 			found[k] = s
 			continue
 		}
-		if _, err := fmt.Sscanf(line, "shut %s %d %d %d", &k.resource, &k.token, &k.weight, &at); err != nil {
+		if _, err := fmt.Sscanf(line, "shut %s %s %d %d %d", &k.caller, &k.resource, &token, &k.weight, &at); err != nil {
 			t.Fatalf("a worker wrote %q", line)
 		}
 		if s, known := found[k]; known {
@@ -182,12 +194,18 @@ func usagesOf(t *testing.T, lines []string) []usage {
 }
 
 // checkOverlap returns the largest number of usages at once, and an error for the first
-// instant at which they add up to more than the capacity. They must be in the order of
-// their starts. With a capacity of 1 the tokens must increase too.
+// instant at which they add up to more than the capacity, or at which a caller has no token
+// or that of another. They must be in the order of their starts. With a capacity of 1 the
+// tokens must increase too.
 func checkOverlap(all []usage, capacity int) (most int, err error) {
 	var inside []usage
 	var top uint64
+	callers := map[uint64]string{}
 	for _, s := range all {
+		if other, known := callers[s.token]; (s.token == 0 || known && other != s.caller) && err == nil {
+			err = fmt.Errorf("token %d is that of %q and of %q", s.token, other, s.caller)
+		}
+		callers[s.token] = s.caller
 		if capacity == 1 && s.token <= top && err == nil {
 			err = fmt.Errorf("token %d is held after %d", s.token, top)
 		}
@@ -210,8 +228,8 @@ func checkOverlap(all []usage, capacity int) (most int, err error) {
 func TestJudgeOfStays(t *testing.T) {
 	lines := func(writerFrom int) []string {
 		return []string{
-			"open x 10 1 1000 5000", "open x 10 1 3000 8000", "open x 11 1 2000 9000", "shut x 11 1 7000", "shut x 10 1 7500",
-			fmt.Sprintf("open x 12 1048576 %d 12000", writerFrom), "shut x 12 1048576 9500", "open x 12 1 9500 12000", "open x 13 1 9600 13000",
+			"open a x 10 1 1000 5000", "open a x 10 1 3000 8000", "open b x 11 1 2000 9000", "shut b x 11 1 7000", "shut a x 10 1 7500",
+			fmt.Sprintf("open c x 12 1048576 %d 12000", writerFrom), "shut c x 12 1048576 9500", "open c x 12 1 9500 12000", "open d x 13 1 9600 13000",
 		}
 	}
 	if most, err := checkOverlap(usagesOf(t, lines(7500)), writerWeight); most != 2 || err != nil {
@@ -219,6 +237,24 @@ func TestJudgeOfStays(t *testing.T) {
 	}
 	if _, err := checkOverlap(usagesOf(t, lines(7499)), writerWeight); err == nil {
 		t.Error("a reader beside a writer was not noticed")
+	}
+}
+
+// The check finds two callers with one token, whether they overlap or not, and callers
+// without a token.
+func TestJudgeOfTokens(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"together":         {"open a x 10 1 1000 5000", "open b x 10 1 2000 6000"},
+		"in turn":          {"open a x 10 1 1000 5000", "shut a x 10 1 2000", "open b x 10 1 3000 6000"},
+		"without a token":  {"open a x 0 1 1000 5000"},
+		"of which neither": {"open a x 0 1 1000 5000", "open b x 0 1 2000 6000"},
+	} {
+		for _, capacity := range []int{1, 5} {
+			all := usagesOf(t, lines)
+			if _, err := checkOverlap(all, capacity); err == nil {
+				t.Errorf("%s, capacity %d: %+v was not noticed", name, capacity, all)
+			}
+		}
 	}
 }
 
