@@ -56,6 +56,9 @@ const usualTTL = 2 * time.Second
 func (b *exclusive) granted(l *holdfast.Lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if l.Token() == 0 {
+		b.failing("granted without a token")
+	}
 	if b.isBroken(l) {
 		return
 	}

@@ -105,6 +105,9 @@ func (w *onceRun) once(d onceStep) {
 func (w *onceRun) begins(id string, l *holdfast.Lease) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if l.Token() == 0 {
+		w.failing("%s runs without a token", id)
+	}
 	for _, m := range w.marks {
 		now := time.Now()
 		if m.id == id && m.sure && !now.Before(m.from) && now.Before(m.last) && l.Err() == nil {

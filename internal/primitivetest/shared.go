@@ -55,8 +55,8 @@ type sharedRun struct {
 func (w *sharedRun) granted(p *share) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.tokens[p.lease.Token()] {
-		w.failing("token %d is granted twice", p.lease.Token())
+	if p.lease.Token() == 0 || w.tokens[p.lease.Token()] {
+		w.failing("token %d is none, or granted twice", p.lease.Token())
 	}
 	w.tokens[p.lease.Token()] = true
 	w.shares = append(w.shares, p)
