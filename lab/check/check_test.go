@@ -40,6 +40,11 @@ func value(kind history.Kind, note string, when float64, v int64, token uint64) 
 		Call: at(when), Return: at(when), Value: v, Token: token}
 }
 
+// presenting is a write of a holder with a token.
+func presenting(holder string, token uint64) history.Op {
+	return with(op(history.Write, holder, 1.5), func(o *history.Op) { o.Token = token })
+}
+
 func failed(o history.Op) history.Op { o.Outcome = history.Failed; return o }
 
 func unknown(o history.Op) history.Op { o.Outcome = history.Unknown; return o }
@@ -119,7 +124,10 @@ func TestTokens(t *testing.T) {
 		{"smaller and not in order for readers that requested together", c, 0, []history.Op{weighing(got("a", 0, 1, 9, 5), 1, 9), weighing(got("b", 0, 2, 9, 4), 1, 9)}},
 		{"handed on by a process whose lease was broken", c, 0, []history.Op{got("b", 0, 3, 9, 9), by("op", op(history.Release, "a", 2)), got("a", 4, 5, 9, 4)}},
 		{"of different resources", c, 0, []history.Op{got("a", 0, 1, 2, 5), with(got("b", 2, 3, 9, 5), func(o *history.Op) { o.Resource = "s" })}},
-		{"none", c, 0, []history.Op{got("a", 0, 1, 2, 0), got("b", 2, 3, 9, 0)}},
+		{"none", c, 2, []history.Op{got("a", 0, 1, 2, 0), got("b", 2, 3, 9, 0)}},
+		{"presented as granted", c, 0, []history.Op{got("a", 0, 1, 2, 5), presenting("a", 5)}},
+		{"granted, and presented as none", c, 1, []history.Op{got("a", 0, 1, 2, 5), presenting("a", 0)}},
+		{"presented as the successor's", c, 1, []history.Op{got("a", 0, 1, 2, 5), got("b", 1, 3, 9, 7), presenting("a", 7)}},
 	})
 }
 
@@ -127,6 +135,7 @@ func TestStale(t *testing.T) {
 	c := check.Stale()
 	run(t, []planted{
 		{"in order", c, 0, []history.Op{value(history.Write, check.Counter, 1, 1, 5), value(history.Write, check.Counter, 2, 2, 5), value(history.Read, check.Counter, 3, 2, 6)}},
+		{"none after one", c, 1, []history.Op{value(history.Read, check.Counter, 1, 1, 6), value(history.Write, check.Counter, 2, 2, 0)}},
 		{"refused", c, 0, []history.Op{value(history.Read, check.Counter, 1, 1, 6), failed(value(history.Write, check.Counter, 2, 2, 5))}},
 		{"accepted", c, 1, []history.Op{value(history.Read, check.Counter, 1, 1, 6), value(history.Write, check.Counter, 2, 2, 5)}},
 		{"readers among themselves", c, 0, []history.Op{weighing(value(history.Read, check.Pair, 1, 0, 6), 1, 9), weighing(value(history.Read, check.Pair, 2, 0, 5), 1, 9)}},

@@ -8,10 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Tokens: the fencing tokens of a resource are unique and increase in grant order. The
-// order of two grants is known if one returned before the other was called, and, for
-// grants of the whole capacity, by their return.
-func Tokens() Check { return Check{"tokens", tokens} }
+// Tokens: every lease has a fencing token, which its holder presents to the protected side,
+// and the tokens of a resource are unique and increase in grant order. The order of two
+// grants is known if one returned before the other was called, and, for grants of the whole
+// capacity, by their return. It is for locks with tokens.
+func Tokens() Check {
+	return Check{"tokens", func(ops []history.Op) []Violation { return append(tokens(ops), presented(ops)...) }}
+}
 
 func tokens(ops []history.Op) []Violation {
 	var out []Violation
@@ -19,6 +22,7 @@ func tokens(ops []history.Op) []Violation {
 		given := map[uint64]*lease{}
 		for _, s := range group {
 			if s.token == 0 {
+				out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("granted without a token: %v", s)})
 				continue
 			}
 			if other := given[s.token]; other != nil {
@@ -27,6 +31,21 @@ func tokens(ops []history.Op) []Violation {
 			given[s.token] = s
 		}
 		out = append(out, disorder(group)...)
+	}
+	return out
+}
+
+// presented finds accesses with another token than that of the lease.
+func presented(ops []history.Op) []Violation {
+	known := map[key]*lease{}
+	for _, s := range leases(ops) {
+		known[key{s.resource, s.holder}] = s
+	}
+	var out []Violation
+	for _, op := range inOrder(ops, history.Read, history.Write) {
+		if s := known[key{op.Resource, op.Holder}]; s != nil && op.Client == s.client && op.Token != s.token {
+			out = append(out, Violation{"tokens", op.Resource, op.Call, fmt.Sprintf("%s with token %d, of %v", op.Kind, op.Token, s)})
+		}
 	}
 	return out
 }
@@ -74,7 +93,7 @@ func stale(ops []history.Op) []Violation {
 	top := map[place]history.Op{}
 	var out []Violation
 	for _, op := range inOrder(ops, history.Read, history.Write) {
-		if op.Outcome != history.OK || op.Token == 0 {
+		if op.Outcome != history.OK {
 			continue
 		}
 		at := place{op.Resource, op.Note}

@@ -74,9 +74,13 @@ const kindLive = "live"
 // checks returns the checks of what is promised under the faults.
 func (r *run) checks(wiped bool) []check.Check {
 	all := []check.Check{
-		check.Overlap(), check.Inside(), check.Notified(0), check.Tokens(), check.Stale(),
-		check.Updates(), check.Sold(), check.Whole(), model.Lock(r.p.TTL, search),
+		check.Overlap(), check.Inside(), check.Notified(0), check.Stale(), check.Updates(), check.Sold(), check.Whole(),
 		{Name: "ended", Find: func(ops []history.Op) []check.Violation { return check.Ended(r.p.TTL).Find(inTime(ops)) }},
+	}
+	if r.p.holdfast() {
+		all = append(all, check.Tokens(), model.Lock(r.p.TTL, search))
+	} else {
+		all = append(all, model.Exclusion(r.p.TTL, search))
 	}
 	if !wiped { // a wipe deletes marks
 		all = append(all, check.Slots())

@@ -217,10 +217,14 @@ func (m *holdfastClient) slot(ctx context.Context, id string, opts []holdfast.Jo
 // errOnPurpose is what work returns that is meant to fail.
 var errOnPurpose = errors.New("the work failed")
 
-// named is the resource under which a run stands.
-func named(ctx context.Context) string {
-	for name := range holdfast.LeaseFromContext(ctx).Tokens() {
-		return name
+// running returns the resource of a run, and its token: 0 if it has none, or two.
+func running(ctx context.Context) (name string, token uint64) {
+	l := holdfast.LeaseFromContext(ctx)
+	for name, token := range l.Tokens() {
+		if token != l.Token() {
+			return name, 0
+		}
+		return name, token
 	}
-	return ""
+	return "", 0
 }

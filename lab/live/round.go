@@ -95,7 +95,10 @@ func (w *worker) slot(ctx context.Context, r round) error {
 		}
 	}
 	slot.Name = func(ctx context.Context) string {
-		name := named(ctx)
+		name, token := running(ctx)
+		if token == 0 {
+			w.trouble("tokens", name, "%s runs without a token", w.Name)
+		}
 		op := history.Op{Client: w.Name, Kind: history.Run, Resource: name, Call: w.load.Rec.Now(), Outcome: history.Failed}
 		if slot.Begins == workload.BeginsOnce {
 			op.Note = check.Once

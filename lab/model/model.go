@@ -11,7 +11,7 @@
 // others, and no order needs them.
 //
 // A mutex has a capacity of 1; readers, writers and semaphores are the same model with
-// weights.
+// weights. Token 0 is never legal; Exclusion is the model of a lock without tokens.
 package model
 
 import (
@@ -28,17 +28,33 @@ import (
 
 // Lock checks each resource of a history against the model of a lock. TTL is that of the
 // leases, used only if the history has no trust windows. Limit bounds the search for one
-// resource; a search that reaches it finds nothing.
-func Lock(ttl, limit time.Duration) check.Check {
+// resource. A search that reaches it is repeated once with longer times the limit, and then
+// the history counts as a violation: nothing shows that it is right.
+func Lock(ttl, limit time.Duration) check.Check { return lock(ttl, limit, withTokens) }
+
+// Exclusion is Lock for a lock without tokens: it ignores them.
+func Exclusion(ttl, limit time.Duration) check.Check { return lock(ttl, limit, withoutTokens) }
+
+// longer is how much longer the second search for an order may take.
+const longer = 5
+
+func lock(ttl, limit time.Duration, of tokens) check.Check {
 	return check.Check{Name: "model", Find: func(ops []history.Op) []check.Violation {
 		var out []check.Violation
 		for _, part := range split(ops) {
 			steps := operations(part, ttl)
-			result := porcupine.CheckOperationsTimeout(machine(), steps, limit)
-			if result == porcupine.Illegal {
-				first := earliest(part, ttl, limit)
+			result := porcupine.CheckOperationsTimeout(machine(of), steps, limit)
+			if result == porcupine.Unknown {
+				result = porcupine.CheckOperationsTimeout(machine(of), steps, longer*limit)
+			}
+			switch result {
+			case porcupine.Illegal:
+				first := earliest(part, ttl, limit, of)
 				out = append(out, check.Violation{Check: "model", Resource: part[0].Resource, At: first.Return,
 					Text: fmt.Sprintf("no order of grants fits from %s/%s with token %d on", first.Client, first.Holder, first.Token)})
+			case porcupine.Unknown:
+				out = append(out, check.Violation{Check: "model", Resource: part[0].Resource,
+					Text: fmt.Sprintf("undecided: no order of %d steps was found or excluded in %v", len(steps), longer*limit)})
 			}
 		}
 		return out
@@ -67,13 +83,13 @@ func split(ops []history.Op) [][]history.Op {
 }
 
 // earliest returns the first acquire with which a history is illegal.
-func earliest(part []history.Op, ttl, limit time.Duration) history.Op {
+func earliest(part []history.Op, ttl, limit time.Duration, of tokens) history.Op {
 	grants := granted(part)
 	n, _ := slices.BinarySearchFunc(grants, true, func(op history.Op, _ bool) int {
 		upTo := slices.DeleteFunc(slices.Clone(part), func(o history.Op) bool {
 			return o.Kind == history.Acquire && o.Return > op.Return
 		})
-		if porcupine.CheckOperationsTimeout(machine(), operations(upTo, ttl), limit) == porcupine.Illegal {
+		if porcupine.CheckOperationsTimeout(machine(of), operations(upTo, ttl), limit) == porcupine.Illegal {
 			return 0
 		}
 		return -1
@@ -213,10 +229,18 @@ type share struct {
 	weight int
 }
 
-func machine() porcupine.Model {
+// tokens reports whether a lock has tokens.
+type tokens uint8
+
+const (
+	withTokens tokens = iota
+	withoutTokens
+)
+
+func machine(of tokens) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return state{} },
-		Step: func(s, in, _ any) (bool, any) { return s.(state).next(in.(step)) },
+		Step: func(s, in, _ any) (bool, any) { return s.(state).next(in.(step), of) },
 		Equal: func(a, b any) bool {
 			return a.(state).top == b.(state).top && slices.Equal(a.(state).held, b.(state).held)
 		},
@@ -224,7 +248,7 @@ func machine() porcupine.Model {
 }
 
 // next returns the state after a step, and whether the step is legal.
-func (s state) next(in step) (bool, state) {
+func (s state) next(in step, of tokens) (bool, state) {
 	at, holds := slices.BinarySearchFunc(s.held, in.holder, func(h share, id string) int { return strings.Compare(h.holder, id) })
 	switch in.do {
 	case take:
@@ -232,7 +256,7 @@ func (s state) next(in step) (bool, state) {
 		for _, h := range s.held {
 			used += h.weight
 		}
-		if used > in.capacity || in.token != 0 && in.token <= s.top {
+		if used > in.capacity || of == withTokens && in.token <= s.top {
 			return false, s
 		}
 		return true, state{slices.Insert(slices.Clone(s.held), at, share{in.holder, in.weight}), max(s.top, in.token)}

@@ -3,6 +3,7 @@ package model_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ func TestPlantedHistories(t *testing.T) {
 		"handed on after it was ended":  {true, []history.Op{operator, grant("b", 0, 3, 90, 9), grant("a", 3, 4, 90, 1)}},
 		"token again":                   {false, []history.Op{grant("a", 0, 1, 90, 7), release("a", 2, 3, history.OK), grant("b", 4, 5, 90, 7)}},
 		"token lower":                   {false, []history.Op{grant("a", 0, 1, 90, 7), release("a", 2, 3, history.OK), grant("b", 0, 5, 90, 6)}},
-		"no tokens":                     {true, []history.Op{grant("a", 0, 1, 90, 0), release("a", 2, 3, history.OK), grant("b", 0, 5, 90, 0)}},
+		"no tokens":                     {false, []history.Op{grant("a", 0, 1, 90, 0), release("a", 2, 3, history.OK), grant("b", 0, 5, 90, 0)}},
 		"unknown acquire":               {true, []history.Op{{Client: "c", Kind: history.Acquire, Resource: "r", Holder: "a", Outcome: history.Unknown}, grant("b", 0, 5, 90, 1)}},
 		"two of two":                    {true, []history.Op{weighing(grant("a", 0, 1, 90, 1), 1, 2), weighing(grant("b", 0, 1, 90, 2), 1, 2)}},
 		"three of two":                  {false, []history.Op{weighing(grant("a", 0, 1, 90, 1), 1, 2), weighing(grant("b", 0, 1, 90, 2), 2, 2)}},
@@ -61,6 +62,25 @@ func TestPlantedHistories(t *testing.T) {
 				t.Errorf("found %v", found)
 			}
 		})
+	}
+}
+
+// A lock without tokens is judged by exclusion alone.
+func TestWithoutTokens(t *testing.T) {
+	ops := []history.Op{grant("a", 0, 1, 90, 0), release("a", 2, 3, history.OK), grant("b", 0, 5, 90, 0)}
+	if found := check.Run(ops, model.Exclusion(0, time.Second)); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+	if found := check.Run(append(ops, grant("c", 0, 6, 90, 0)), model.Exclusion(0, time.Second)); len(found) != 1 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// A history for which the search has too little time does not pass.
+func TestUndecidedIsNoPass(t *testing.T) {
+	found := check.Run(invented(rand.New(rand.NewPCG(1, 2)), 400), model.Lock(0, time.Nanosecond))
+	if len(found) != 1 || !strings.Contains(found[0].Text, "undecided") {
+		t.Errorf("found %v", found)
 	}
 }
 

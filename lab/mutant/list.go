@@ -62,6 +62,14 @@ func windows() []Mutant {
 			Patches: []Patch{{"h.entry.Window.Left(now) > min(", "h.entry.Window.Left(now) > -time.Hour+min("}},
 		},
 		{
+			Name: "every token is 0", File: "lease.go", World: virtual.Memory, Checks: []string{"tokens", "model"},
+			Patches: []Patch{{"func (l *Lease) Token() uint64 { return l.token }", "func (l *Lease) Token() uint64 { return 0 * l.token }"}},
+		},
+		{
+			Name: "every token is 0, live", File: "lease.go", World: Live, Checks: []string{"tokens", "model"},
+			Patches: []Patch{{"func (l *Lease) Token() uint64 { return l.token }", "func (l *Lease) Token() uint64 { return 0 * l.token }"}},
+		},
+		{
 			Name: "Err does not look at the clock", File: "lease.go", World: Live, // the bubble's timers are never late
 			Checks:  []string{"notified"},
 			Patches: []Patch{{"	if l.grant.open() {\n		return nil\n	}\n", "	if true || l.grant.open() {\n		return nil\n	}\n"}},

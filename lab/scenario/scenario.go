@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
 // Scenario shows one hole.
@@ -148,8 +149,15 @@ func (s Scenario) run(ctx context.Context, env *Env, c Trial) (Verdict, error) {
 	if err != nil {
 		return v, err
 	}
-	v.Violations = check.Run(v.Ops, append(slices.Clone(s.Checks), check.Leftovers(st.left))...)
+	v.Violations = check.Run(v.Ops, append(s.checksOf(sub), check.Leftovers(st.left))...)
 	return v, nil
+}
+
+// checksOf returns the checks of a run with a subject: of a lock without tokens, none of tokens.
+func (s Scenario) checksOf(sub subject.Subject) []check.Check {
+	return slices.DeleteFunc(slices.Clone(s.Checks), func(c check.Check) bool {
+		return c.Name == check.Tokens().Name && !sub.Traits.Tokens
+	})
 }
 
 // All returns every scenario, in the order of the table.

@@ -141,7 +141,10 @@ func (s Step) retries() bool { return strings.HasSuffix(s.Name, "1") }
 // separate resource.
 func (w *simulation) slot(ctx context.Context, p *process, s Step) error {
 	slot := workload.Slot{Resource: s.Name, Name: func(ctx context.Context) string {
-		for name := range holdfast.LeaseFromContext(ctx).Tokens() {
+		for name, token := range holdfast.LeaseFromContext(ctx).Tokens() {
+			if l := holdfast.LeaseFromContext(ctx); token == 0 || l.Token() != token {
+				w.violated("tokens", name, "%s runs with token %d, of %d", p.name, l.Token(), token)
+			}
 			return name
 		}
 		return ""
