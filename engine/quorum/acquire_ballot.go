@@ -61,8 +61,9 @@ func (e *Engine) runBallots(ctx context.Context, a *attemptState, r engine.Reque
 			busy = ans
 		}
 		outbid := ans.Status == engine.Outbid && given == 0
+		lasting := n > 2 && time.Since(start) > contentionTimeout
 		switch {
-		case err != nil:
+		case err != nil && (lasting || !contended):
 			return ans, err
 		case ans.Status == engine.Granted && mark > 0:
 			r.Mark = mark
@@ -75,9 +76,9 @@ func (e *Engine) runBallots(ctx context.Context, a *attemptState, r engine.Reque
 			return ans, nil
 		}
 		switch {
-		case n >= maxBallots && r.Queue:
+		case n >= maxBallots && r.Queue && err == nil:
 			return engine.Answer{Status: engine.Busy}, nil
-		case busy.Status == engine.Busy && n > 2 && time.Since(start) > contentionTimeout:
+		case busy.Status == engine.Busy && lasting:
 			return busy, nil
 		case time.Since(start) > nodeTimeout:
 			return engine.Answer{}, fmt.Errorf("%w: quorum: concurrent attempts, none of which got a majority for %v", engine.ErrUnavailable, nodeTimeout)
@@ -102,7 +103,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ballot runs one ballot. contended reports that it failed because of other ballots only.
+// ballot runs one ballot. contended is that of refusal.
 func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) (ans engine.Answer, contended bool, err error) {
 	need := e.votesNeeded(r.Kind, r.Capacity)
 	provisional := isLong(r.TTL)

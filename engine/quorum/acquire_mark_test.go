@@ -2,7 +2,9 @@ package quorum_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,6 +183,92 @@ func TestLateBreakLeavesTheNextMark(t *testing.T) {
 		c.Leave("b")
 		<-time.After(time.Minute)
 	})
+}
+
+// A mark is on one node too few, another node does not respond, and the rest can grant the lease. If the mark
+// ends, or if the silent node responds, soon, the request is answered. Otherwise the lease is unavailable
+// and the error names the reason. The same holds for a request of another kind than the mark's.
+func TestMarkOnSomeNodesWhileOneIsSilent(t *testing.T) {
+	for _, nodes := range []int{3, 5} {
+		for _, kind := range []engine.Kind{engine.KindJob, engine.KindMutex} {
+			for _, queue := range []bool{false, true} {
+				r := mutexRequest("a.1")
+				r.Kind, r.Queue = kind, queue
+				for what, run := range map[string]func(*testing.T, *partlyMarked, engine.Request){
+					"ends": markEndsSoon, "is on the silent node": silentNodeIsMarked, "lasts": markLasts,
+				} {
+					t.Run(fmt.Sprintf("the mark %s/%d nodes, %s, queue %v", what, nodes, kind, queue), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							c := &partlyMarked{cluster: newCluster(nodes), silent: nodes / 2}
+							start := time.Now()
+							run(t, c, r)
+							if took := time.Since(start); took > 500*time.Millisecond {
+								t.Errorf("it took %v", took)
+							}
+							c.nodes[c.silent].set(healthy)
+							if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: r.ID}, Withdraw: true}); err != nil {
+								t.Error(err)
+							}
+							<-time.After(time.Minute)
+							c.wantNothingOf(t, "a")
+							c.Leave("a")
+							<-time.After(time.Minute)
+						})
+					})
+				}
+			}
+		}
+	}
+}
+
+// partlyMarked is a cluster with marks on the nodes before the silent one.
+type partlyMarked struct {
+	*cluster
+	silent int
+}
+
+// mark marks the first nodes, and silences one.
+func (c *partlyMarked) mark(t *testing.T, on int, lasts time.Duration) {
+	t.Helper()
+	r := marked("past.1", time.Millisecond)
+	r.Mark = lasts
+	for _, n := range c.nodes[:on] {
+		if a, err := n.Engine.Acquire(t.Context(), r); err != nil || a.Status != engine.Granted {
+			t.Fatal(a, err)
+		}
+	}
+	time.Sleep(2 * time.Millisecond) // the lease is over
+	c.nodes[c.silent].set(hung)
+}
+
+func markEndsSoon(t *testing.T, c *partlyMarked, r engine.Request) {
+	c.mark(t, c.silent, 50*time.Millisecond)
+	if a, err := c.Acquire(t.Context(), r); err != nil || a.Status != engine.Granted {
+		t.Errorf("got %+v, %v, want it granted", a, err)
+	}
+}
+
+func silentNodeIsMarked(t *testing.T, c *partlyMarked, r engine.Request) {
+	c.mark(t, c.silent+1, time.Hour)
+	time.AfterFunc(50*time.Millisecond, func() { c.nodes[c.silent].set(healthy) })
+	a, err := c.Acquire(t.Context(), r)
+	if r.Kind == engine.KindJob && (err != nil || a.Status != engine.Marked) {
+		t.Errorf("got %+v, %v, want it marked", a, err)
+	}
+	if r.Kind != engine.KindJob && !errors.Is(err, engine.ErrMismatch) {
+		t.Errorf("got %+v, %v, want ErrMismatch", a, err)
+	}
+}
+
+func markLasts(t *testing.T, c *partlyMarked, r engine.Request) {
+	c.mark(t, c.silent, time.Hour)
+	why := "marked as done"
+	if r.Kind != engine.KindJob {
+		why = engine.ErrMismatch.Error()
+	}
+	if a, err := c.Acquire(t.Context(), r); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), why) {
+		t.Errorf("got %+v, %v, want it unavailable, %s", a, err, why)
+	}
 }
 
 // An even number of nodes: marks on half of them exclude every lease, so the resource is marked.

@@ -126,8 +126,9 @@ func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(
 	return all[len(all)-k]
 }
 
-// refusal returns the answer to a request that was not granted. contended reports that nothing but
-// other ballots is known to conflict with it.
+// refusal returns the answer to a request that was not granted. contended reports that nothing is known
+// to conflict with it but other ballots, and marks and leases of another kind on too few nodes to
+// count; then err is the reason in case it lasts.
 func refusal(votes []vote, need int) (ans engine.Answer, contended bool, err error) {
 	majority, spare := len(votes)/2+1, len(votes)-need
 	answered := count(votes, func(v vote) bool { return v.answered && v.err == nil })
@@ -157,7 +158,10 @@ func refusal(votes []vote, need int) (ans engine.Answer, contended bool, err err
 		// minority are being released, or were never granted.
 		return engine.Answer{Status: engine.Busy}, true, nil
 	}
-	return ans, false, notGranted(votes, need)
+	// A mark, or a lease of another kind, that ends now or has just begun shows on some nodes only.
+	others := countError(votes, engine.ErrMismatch)
+	passing := others+countStatus(votes, engine.Marked) > 0 && answered+others >= need
+	return ans, passing, notGranted(votes, need)
 }
 
 // highestLast returns the highest Last of the answers with a status.
