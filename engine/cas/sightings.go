@@ -15,8 +15,9 @@ type sightings struct {
 }
 
 type sighting struct {
-	stamp uint64
-	at    time.Time
+	stamp   uint64
+	at      time.Time
+	foreign string // a witness beside the stamp that is of another store; "" if none is known
 }
 
 // with returns the sightings after a document that has just arrived and has been the present one for

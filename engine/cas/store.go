@@ -65,11 +65,20 @@ type WitnessStore interface {
 	// ends it. After an error there may be a witness all the same, which is not used.
 	Witness(ctx context.Context, prefix string, d time.Duration) (name string, lasts time.Duration, err error)
 
-	// Vanished reports which witnesses below a prefix have vanished, in the order of their names. All of
-	// these were returned by Witness before the call. A witness that was made in another store, from
-	// which documents were copied, is not reported as vanished.
-	Vanished(ctx context.Context, prefix string, names []string) ([]bool, error)
+	// Witnesses returns what has become of witnesses below a prefix, in the order of their names. All of
+	// these were returned by Witness before the call, of this store or of one from which documents were copied.
+	Witnesses(ctx context.Context, prefix string, names []string) ([]WitnessState, error)
 }
+
+// A WitnessState is what has become of a witness.
+type WitnessState byte
+
+// The states.
+const (
+	WitnessStands   WitnessState = iota // it is there
+	WitnessVanished                     // its time is over
+	WitnessForeign                      // it is of another store, or a copy of one: it proves nothing, now and later
+)
 
 // A LaggingStore is a DocumentStore of which a Read may, rarely, return a document that was replaced
 // before the call began. Nothing that excludes others follows from its reads: a

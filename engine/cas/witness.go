@@ -35,6 +35,7 @@ type sighted struct {
 	ttl   queue.Time
 	age   queue.Time // for how long the stamp had been there, at least
 	note  note
+	noted bool // the note has a witness, which is not known to be of another store
 }
 
 // believe returns the sightings of the leases of a document, which are as old as their vanished witnesses prove. If the
@@ -45,7 +46,7 @@ func (e *Engine) believe(ctx context.Context, prefix string, d *document, s *sig
 	}
 	var names []string
 	for _, l := range d.sighted(s) {
-		if l.note.witness != "" && l.age < min(l.ttl, l.note.proves) && !slices.Contains(names, l.note.witness) {
+		if l.noted && l.age < min(l.ttl, l.note.proves) && !slices.Contains(names, l.note.witness) {
 			names = append(names, l.note.witness)
 		}
 	}
@@ -54,17 +55,24 @@ func (e *Engine) believe(ctx context.Context, prefix string, d *document, s *sig
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	vanished, err := e.witnesses.Vanished(ctx, prefix, names)
+	states, err := e.witnesses.Witnesses(ctx, prefix, names)
 	if err != nil {
 		return s
 	}
 	next := &sightings{leases: maps.Clone(s.leases), waiters: s.waiters}
 	for i, h := range d.state.Holders {
 		is, known := s.lease(h.ID, d.stamps[i])
-		at := time.Now().Add(-translate.Duration(d.notes[i].proves))
-		if n := slices.Index(names, d.notes[i].witness); known && n >= 0 && vanished[n] && at.Before(is.at) {
-			next.leases[h.ID] = sighting{stamp: is.stamp, at: at}
+		n := slices.Index(names, d.notes[i].witness)
+		if !known || n < 0 {
+			continue
 		}
+		switch at := time.Now().Add(-translate.Duration(d.notes[i].proves)); {
+		case states[n] == WitnessVanished && at.Before(is.at):
+			is.at = at
+		case states[n] == WitnessForeign:
+			is.foreign = names[n]
+		}
+		next.leases[h.ID] = is
 	}
 	return next
 }
@@ -77,7 +85,9 @@ func (d *document) sighted(s *sightings) []sighted {
 	all := make([]sighted, 0, len(d.stamps))
 	for i, stamp := range d.stamps {
 		h := d.state.Holders[i]
-		all = append(all, sighted{id: h.ID, stamp: stamp, ttl: h.Deadline, age: s.age(h.ID, stamp), note: d.notes[i]})
+		is, _ := s.lease(h.ID, stamp)
+		noted := d.notes[i].witness != "" && d.notes[i].witness != is.foreign
+		all = append(all, sighted{id: h.ID, stamp: stamp, ttl: h.Deadline, age: s.age(h.ID, stamp), note: d.notes[i], noted: noted})
 	}
 	return all
 }
@@ -86,7 +96,7 @@ func (d *document) sighted(s *sightings) []sighted {
 // has known the resource for longer than that TTL needs none: if it tries again, it sees a dead holder's lease end.
 func (w *writer) left() []sighted {
 	all := slices.DeleteFunc(w.parsed.sighted(w.seen.Load()), func(s sighted) bool {
-		watched := s.note.witness != "" && s.age < s.note.proves
+		watched := s.noted && s.age < s.note.proves
 		return watched || s.age >= s.ttl || time.Since(w.since) > translate.Duration(s.ttl)
 	})
 	if len(all) == 0 {

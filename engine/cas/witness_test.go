@@ -348,3 +348,40 @@ func (hanging) Witness(ctx context.Context, _ string, _ time.Duration) (string, 
 	<-ctx.Done()
 	return "", 0, ctx.Err()
 }
+
+// A store to which documents were copied with their notes has none of the witnesses. Those who try there make others, and
+// find the dead holder as in any store.
+func TestTriesFindADeadHolderInACopy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		from, r := newCounted(), request("dead.1", ttl, false)
+		newcomer(t, from, r)
+		newcomer(t, from, request("try.1", ttl, false))
+		to := newCounted()
+		copyDocuments(t, from, to)
+		time.Sleep(time.Hour)
+		if took := tries(t, to, request("", ttl, false), time.Second, time.Hour); took < ttl || took > ttl+time.Second {
+			t.Errorf("found %v after the first try, want the TTL of %v and at most a try more", took, ttl)
+		}
+		if to.made != 1 {
+			t.Errorf("%d witnesses, want 1", to.made)
+		}
+	})
+}
+
+// copyDocuments copies the resources of a store below the prefix of request.
+func copyDocuments(t *testing.T, from, to cas.DocumentStore) {
+	t.Helper()
+	for key, err := range from.Keys(t.Context(), cas.Resources, request("", 0, false).Resource.Prefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs, err := from.Read(t.Context(), []cas.Read{{Key: key}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.Swap(t.Context(), []cas.Change{{Key: key, Value: docs[0].Value, Keep: 24 * time.Hour}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -38,25 +38,32 @@ func (s *keyspace) Witness(ctx context.Context, prefix string, d time.Duration) 
 	return name, time.Duration(lease.TTL) * time.Second, err
 }
 
-// Vanished implements cas.WitnessStore. None has vanished that is of another cluster: documents may have been copied
-// from there without their witnesses.
-func (s *keyspace) Vanished(ctx context.Context, prefix string, names []string) ([]bool, error) {
-	vanished := make([]bool, 0, len(names))
+// Witnesses implements cas.WitnessStore. One of another cluster is foreign, since documents may have been copied from there
+// without it, and so is a copy of its key, which has no lease and never vanishes.
+func (s *keyspace) Witnesses(ctx context.Context, prefix string, names []string) ([]cas.WitnessState, error) {
+	states := make([]cas.WitnessState, 0, len(names))
 	for portion := range slices.Chunk(names, readsAtOnce) {
 		var ops []clientv3.Op
 		for _, name := range portion {
-			ops = append(ops, clientv3.OpGet(s.witness(prefix, name), clientv3.WithCountOnly()))
+			ops = append(ops, clientv3.OpGet(s.witness(prefix, name)))
 		}
 		resp, err := s.read(ctx, clientv3.OpTxn(nil, ops, nil))
 		if err != nil {
 			return nil, err
 		}
 		for i, name := range portion {
-			ours := strings.HasPrefix(name, cluster(resp.Txn().Header.ClusterId))
-			vanished = append(vanished, ours && resp.Txn().Responses[i].GetResponseRange().Count == 0)
+			found := resp.Txn().Responses[i].GetResponseRange().Kvs
+			state := cas.WitnessStands
+			switch {
+			case !strings.HasPrefix(name, cluster(resp.Txn().Header.ClusterId)), len(found) > 0 && found[0].Lease == 0:
+				state = cas.WitnessForeign
+			case len(found) == 0:
+				state = cas.WitnessVanished
+			}
+			states = append(states, state)
 		}
 	}
-	return vanished, nil
+	return states, nil
 }
 
 func (s *keyspace) witness(prefix, name string) string { return s.folder(witnesses, prefix) + name }

@@ -1,8 +1,11 @@
 package etcd_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/engine/cas"
 	"github.com/holdfast-go/holdfast/engine/etcd"
@@ -37,4 +40,30 @@ func TestWitnessOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	other := etcdservers.Start(t, etcdservers.Config{})
 	trytest.WitnessOfAnother(t, etcd.NewStore(single(t)).(cas.WitnessStore), etcd.NewStore(connect(t, []string{other.Addr()})).(cas.WitnessStore))
+}
+
+// A copy of the key of a witness, which has no lease of etcd and never vanishes, is no witness.
+func TestCopyOfAWitness(t *testing.T) {
+	t.Parallel()
+	c, prefix := single(t), t.Name()
+	s := etcd.NewStore(c).(cas.WitnessStore)
+	name, _, err := s.Witness(t.Context(), prefix, time.Minute)
+	must(t, err)
+	want := func(want cas.WitnessState) {
+		t.Helper()
+		states, err := s.Witnesses(t.Context(), prefix, []string{name})
+		if err != nil || states[0] != want {
+			t.Errorf("got %v, %v, want %v", states, err, want)
+		}
+	}
+	want(cas.WitnessStands)
+	all, err := c.Get(t.Context(), "", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	must(t, err)
+	for _, kv := range all.Kvs {
+		if strings.HasSuffix(string(kv.Key), name) {
+			_, err := c.Put(t.Context(), string(kv.Key), "")
+			must(t, err)
+		}
+	}
+	want(cas.WitnessForeign)
 }

@@ -49,23 +49,27 @@ func (s *store) Witness(ctx context.Context, prefix string, d time.Duration) (na
 	return name, own.timeout, refusal(err, path)
 }
 
-// Vanished implements cas.WitnessStore. It is a transaction, since a read may be of a server that is behind. None has
-// vanished that is of another root: documents may have been copied from there, which ephemeral znodes are not.
-func (s *store) Vanished(ctx context.Context, prefix string, names []string) ([]bool, error) {
+// Witnesses implements cas.WitnessStore. It is a transaction, since a read may be of a server that is behind. One of another
+// root is foreign: documents may have been copied from there, which ephemeral znodes are not.
+func (s *store) Witnesses(ctx context.Context, prefix string, names []string) ([]cas.WitnessState, error) {
 	root, err := s.rootID(ctx)
 	if err != nil {
 		return nil, err
 	}
-	vanished := make([]bool, len(names))
+	states := make([]cas.WitnessState, len(names))
 	err = each(len(names), func(i int) error {
+		if !strings.HasPrefix(names[i], root) {
+			states[i] = cas.WitnessForeign
+			return nil
+		}
 		path := s.witnessPath(prefix, names[i])
 		_, err := s.multi(ctx, path, []any{&zk.CheckVersionRequest{Path: path, Version: -1}})
 		if errors.Is(err, zk.ErrNoNode) {
-			vanished[i], err = strings.HasPrefix(names[i], root), nil
+			states[i], err = cas.WitnessVanished, nil
 		}
 		return err
 	})
-	return vanished, err
+	return states, err
 }
 
 // rootID identifies the root by the transaction that made it, and when: one of the same path in another ensemble, or made

@@ -74,8 +74,8 @@ func TestWitnessWithCredentials(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if vanished, err := s.Vanished(t.Context(), "p", []string{name}); err != nil || vanished[0] {
-			t.Errorf("%s: %v, %v", c.name, vanished, err)
+		if states, err := s.Witnesses(t.Context(), "p", []string{name}); err != nil || states[0] != cas.WitnessStands {
+			t.Errorf("%s: %v, %v", c.name, states, err)
 		}
 	}
 }

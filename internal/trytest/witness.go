@@ -37,8 +37,8 @@ func WitnessOutlives(t *testing.T, s cas.WitnessStore, fail func()) {
 		fail()
 	}()
 	for {
-		vanished, err := s.Vanished(ctx, t.Name(), []string{name})
-		if after := time.Since(sent); err == nil && vanished[0] {
+		states, err := s.Witnesses(ctx, t.Name(), []string{name})
+		if after := time.Since(sent); err == nil && states[0] == cas.WitnessVanished {
 			if after < lasts {
 				redistest.Broken(t, "a witness that lasts for %v vanished after %v", lasts, after)
 			}
@@ -54,8 +54,8 @@ func WitnessOutlives(t *testing.T, s cas.WitnessStore, fail func()) {
 	<-failed
 }
 
-// WitnessOfAnother requires that a witness of one store never seems to have vanished in another one, to which documents
-// may have been copied.
+// WitnessOfAnother requires that a witness of one store is known to be foreign in another one, to which documents may
+// have been copied.
 func WitnessOfAnother(t *testing.T, one, other cas.WitnessStore) {
 	t.Helper()
 	for _, s := range []cas.WitnessStore{one, other} {
@@ -67,7 +67,7 @@ func WitnessOfAnother(t *testing.T, one, other cas.WitnessStore) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if vanished, err := other.Vanished(t.Context(), t.Name(), []string{name}); err != nil || vanished[0] {
-		t.Errorf("a witness of another store has vanished: %v, %v", vanished, err)
+	if states, err := other.Witnesses(t.Context(), t.Name(), []string{name}); err != nil || states[0] != cas.WitnessForeign {
+		t.Errorf("a witness of another store: %v, %v", states, err)
 	}
 }

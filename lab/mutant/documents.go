@@ -67,7 +67,8 @@ func documents() []Mutant {
 		{
 			Name: "a witness that is not there proves something without its note", File: folder + "witness.go", World: virtual.Documents, Checks: exclusion,
 			Patches: []Patch{
-				{"if l.note.witness != \"\" && l.age < min(l.ttl, l.note.proves) && ", "if l.age < l.ttl && "},
+				{"if l.noted && l.age < min(l.ttl, l.note.proves) && ", "if l.age < l.ttl && "},
+				{"states[n] == WitnessVanished && ", "states[n] != WitnessStands && "},
 				{"Add(-translate.Duration(d.notes[i].proves))", "Add(-translate.Duration(h.Deadline))"},
 			},
 		},

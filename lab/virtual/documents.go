@@ -83,10 +83,10 @@ func (w witnessLink) Witness(ctx context.Context, prefix string, d time.Duration
 	return name, d, err
 }
 
-// Vanished implements cas.WitnessStore.
-func (w witnessLink) Vanished(ctx context.Context, prefix string, names []string) ([]bool, error) {
-	return request(ctx, w.l, func(ctx context.Context, _ engine.Engine) ([]bool, error) {
-		return w.l.n.documents.(cas.WitnessStore).Vanished(ctx, prefix, names)
+// Witnesses implements cas.WitnessStore.
+func (w witnessLink) Witnesses(ctx context.Context, prefix string, names []string) ([]cas.WitnessState, error) {
+	return request(ctx, w.l, func(ctx context.Context, _ engine.Engine) ([]cas.WitnessState, error) {
+		return w.l.n.documents.(cas.WitnessStore).Witnesses(ctx, prefix, names)
 	})
 }
 

@@ -540,13 +540,13 @@ func witnessesLastAndVanish(s *scene) {
 		for i, n := range asked {
 			some[i] = names[n]
 		}
-		vanished, err := store.Vanished(s.ctx, s.prefix, some)
-		if err != nil || len(vanished) != len(some) {
-			s.Fatalf("of %d witnesses: %v, %v", len(some), vanished, err)
+		states, err := store.Witnesses(s.ctx, s.prefix, some)
+		if err != nil || len(states) != len(some) || slices.Contains(states, cas.WitnessForeign) {
+			s.Fatalf("of %d witnesses: %v, %v", len(some), states, err)
 		}
 		now := time.Now()
 		asked = slices.DeleteFunc(asked, func(n int) bool {
-			over := vanished[slices.Index(some, names[n])]
+			over := states[slices.Index(some, names[n])] == cas.WitnessVanished
 			if over && now.Before(ends[n]) {
 				s.Errorf("witness %d vanished %v too early", n, ends[n].Sub(now))
 			}
@@ -556,7 +556,7 @@ func witnessesLastAndVanish(s *scene) {
 			s.Fatalf("after %v the witnesses %v are still there", now.Sub(began), asked)
 		}
 	}
-	if _, err := store.Vanished(s.ctx, s.prefix, nil); err != nil {
+	if _, err := store.Witnesses(s.ctx, s.prefix, nil); err != nil {
 		s.Errorf("of no witness: %v", err)
 	}
 }

@@ -90,18 +90,23 @@ func (w Witnessing) Witness(ctx context.Context, _ string, d time.Duration) (nam
 	return name, d, nil
 }
 
-// Vanished implements cas.WitnessStore.
-func (w Witnessing) Vanished(ctx context.Context, _ string, names []string) ([]bool, error) {
+// Witnesses implements cas.WitnessStore.
+func (w Witnessing) Witnesses(ctx context.Context, _ string, names []string) ([]cas.WitnessState, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	vanished := make([]bool, len(names))
+	states := make([]cas.WitnessState, len(names))
 	for i, name := range names {
-		vanished[i] = !w.Clock().Before(w.witnesses[name])
+		switch until, ours := w.witnesses[name]; {
+		case !ours:
+			states[i] = cas.WitnessForeign
+		case !w.Clock().Before(until):
+			states[i] = cas.WitnessVanished
+		}
 	}
-	return vanished, nil
+	return states, nil
 }
 
 // Timed is a Memory with a clock.
