@@ -84,7 +84,7 @@ func exitCode(err error, stderr io.Writer) int {
 type flags struct {
 	minutes            float64
 	subjects           string
-	redis              string
+	redis, redisFile   string
 	seed               uint64
 	runs, live         int
 	virtual            int
@@ -101,6 +101,7 @@ func (f *flags) set(stderr io.Writer) *flag.FlagSet {
 	set.Float64Var(&f.minutes, "minutes", 2, "play as much as fits; 0: the full programme")
 	set.StringVar(&f.subjects, "subject", "", "`IDs` of subjects, with commas; empty: all")
 	set.StringVar(&f.redis, "redis", "", "`URLs` of stores of yours, with commas; three or five are a quorum. Nothing is flushed, no store is stopped")
+	set.StringVar(&f.redisFile, "redis-file", "", "`file` with what -redis would have, which the list of processes shows")
 	set.Uint64Var(&f.seed, "seed", 1, "the first of all random runs")
 	set.IntVar(&f.runs, "runs", -1, "how often each scenario is played; -1: as the programme says")
 	set.IntVar(&f.live, "live", -1, "random histories with real processes, of each lock; -1: as the programme says")
@@ -131,6 +132,13 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	if set.NArg() > 0 {
 		return &exitError{exitUsage, fmt.Errorf("unexpected argument %q", set.Arg(0))}
+	}
+	if f.redisFile != "" {
+		content, err := os.ReadFile(f.redisFile)
+		if err != nil {
+			return &exitError{exitConfig, err}
+		}
+		f.redis = strings.TrimSpace(string(content))
 	}
 	plan, err := f.plan()
 	if err != nil {

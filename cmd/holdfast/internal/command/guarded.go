@@ -93,7 +93,7 @@ type lock struct {
 // repeats this while again returns true.
 func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) bool) error {
 	if e.job == nil && guard.OnTerminal() {
-		return asClient()
+		return asClient(e)
 	}
 	defer e.job.Continue()
 	c.job = e.job
@@ -160,7 +160,10 @@ func (c *guarded) resources() []string {
 
 // asClient runs this program again as a client that does the work, since this process
 // is a member of a job that the terminal may stop.
-func asClient() error {
+func asClient(e *env) error {
+	if err := e.setStoreFile(); err != nil {
+		return fail(exitFailed, "hand on --store-file: %v", err)
+	}
 	status, err := guard.RunClient(os.Args[1:])
 	if err != nil {
 		return fail(exitFailed, "start the client process: %v", err)

@@ -43,6 +43,9 @@ func (e *env) handOver(urls string) error {
 		return fail(exitConfig, "for %s the program %s is needed, which is neither beside this program nor in PATH; "+
 			"install it: go install %s@%s", driver.Name, store.Program, storesPackage, installed(version))
 	}
+	if err := e.setStoreFile(); err != nil {
+		return fail(exitFailed, "hand on --store-file: %v", err)
+	}
 	// Its name in messages and in the process list stays that of this program.
 	return fail(exitNotExec, "run %s: %v", path, syscall.Exec(path, e.args, append(os.Environ(), handoverVar+"="+version)))
 }

@@ -37,6 +37,16 @@ func TestHandover(t *testing.T) {
 		run(dir, beside, 78, "holdfast: the store (PostgreSQL at ", nil, "--store", server.DSN("nowhere"), "show", "r")
 		run(dir, beside, 0, "", nil, "run", "r", "--", "sh", "-c", `test -z "$HOLDFAST_HANDOVER"`)
 	}
+	for _, line := range []string{
+		`echo "$URL" | HOLDFAST_STORE_FILE=/dev/stdin holdfast run r -- sh -c 'echo file; test -z "$HOLDFAST_STORE_FD"'`,
+		`holdfast --store-file <(echo "$URL") run r -- echo file`,
+	} {
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
+		cmd.Env = append(os.Environ(), "PATH="+beside+":/usr/bin:/bin", "URL="+url)
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "file\n" {
+			t.Errorf("%s: %v, output %q", line, err, out)
+		}
+	}
 	missing := "for PostgreSQL the program holdfast-stores is needed, which is neither beside this program nor in PATH; " +
 		"install it: go install github.com/holdfast-go/holdfast/cmd/holdfast/holdfast-stores@latest"
 	run(alone, alone, 78, missing, nil, "ls")

@@ -84,7 +84,8 @@ type verbs struct {
 // env is what verbs get besides their flags.
 type env struct {
 	url, prefix    string
-	urlGiven       bool     // by the flag, not by default or environment
+	urlGiven       bool     // by a flag, not by default or environment
+	storeFile      []byte   // what was in the file of --store-file; nil: there is none
 	args           []string // of the program, with its name
 	handedOver     bool     // by a program with fewer stores
 	opener         store.Opener
@@ -119,10 +120,12 @@ func (e *env) run(args []string) int {
 	c := p.cli
 	e.url, e.prefix = string(c.Store), string(c.Prefix)
 	e.opener.TLS = store.TLS{CACert: c.CACert, Cert: c.Cert, Key: c.Key, ServerName: c.TLSServerName, Insecure: c.Insecure}
+	fileGiven := false
 	for _, on := range p.ctx.Path {
 		e.urlGiven = e.urlGiven || on.Flag != nil && on.Flag.Name == "store"
+		fileGiven = fileGiven || on.Flag != nil && on.Flag.Name == "store-file"
 	}
-	if err := e.readURL(c.StoreFile); err != nil {
+	if err := e.readURL(c.StoreFile, fileGiven); err != nil {
 		return exitCode(err, asksJSON(args))
 	}
 	if err := e.handOver(e.storeOf(p.ctx)); err != nil && p.ctx.Selected().Name != "names" { // a completion reports no errors

@@ -3,8 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -28,33 +26,12 @@ type session struct {
 
 // storeFlags are the flags that say how to connect, besides the URL.
 type storeFlags struct {
-	StoreFile     string `aliases:"redis-file" env:"HOLDFAST_STORE_FILE,HOLDFAST_REDIS_FILE" placeholder:"FILE" help:"File with the URL of the store, or with its password alone. Default: none."`
+	StoreFile     string `aliases:"redis-file" env:"HOLDFAST_STORE_FILE,HOLDFAST_REDIS_FILE" placeholder:"FILE" help:"File or pipe with the URL of the store, or with its password alone. Default: none."`
 	CACert        string `name:"cacert" env:"HOLDFAST_CACERT" placeholder:"FILE" help:"CA certificates of the servers, with TLS (in a URL: ?cacert=FILE). Default: those of the system."`
 	Cert          string `env:"HOLDFAST_CERT" placeholder:"FILE" help:"Client certificate, with TLS (?cert=FILE). Default: none."`
 	Key           string `env:"HOLDFAST_KEY" placeholder:"FILE" help:"Key of the client certificate (?key=FILE). Default: none."`
 	TLSServerName string `name:"tls-server-name" env:"HOLDFAST_TLS_SERVER_NAME" placeholder:"NAME" help:"Name in the certificates of the servers (?tls_server_name=NAME). Default: the host of the URL."`
 	Insecure      bool   `env:"HOLDFAST_INSECURE" help:"Accept any certificate of a server (?insecure=true)."`
-}
-
-// readURL reads the file of --store-file: a URL, unless one is on the command line,
-// or a password.
-func (e *env) readURL(file string) error {
-	if file == "" {
-		return nil
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return fail(exitConfig, "read the store's URL: %v; check --store-file or HOLDFAST_STORE_FILE", err)
-	}
-	switch content := strings.TrimSpace(string(data)); {
-	case content == "":
-		return fail(exitConfig, "%s is empty: write the URL of the store, or its password", file)
-	case !strings.Contains(content, "://"):
-		e.url = store.WithPassword(e.url, content)
-	case !e.urlGiven:
-		e.url = content
-	}
-	return nil
 }
 
 // open makes a client for the store of the command line. It does not connect.

@@ -145,6 +145,14 @@ func (b *console) until(trouble string, ok func() bool) {
 	}
 }
 
+// The file of --store-file is read once, also on a terminal, where a second process does the work.
+func TestTerminalStoreFileIsAPipe(t *testing.T) {
+	b := startConsole(t)
+	b.press("holdfast --store-file <(echo $HOLDFAST_REDIS; unset HOLDFAST_REDIS) run r -- echo 'do''ne'\n")
+	b.expect("done\r\n")
+	b.ended(0)
+}
+
 // TestTerminalPagers runs a pager in each place of a pipeline: it reads its keys
 // from the terminal.
 func TestTerminalPagers(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
@@ -32,7 +33,14 @@ func (c *tortureCmd) Run(e *env) error {
 			"install it: go install github.com/holdfast-go/holdfast/lab/cmd/holdfast-lab@latest", labProgram)
 	}
 	args := []string{labProgram}
-	if e.urlGiven {
+	switch {
+	case e.urlGiven && e.storeFile != nil: // it may have a password, which the list of processes would show
+		fd, err := pipeWith([]byte(e.url))
+		if err != nil {
+			return fail(exitFailed, "hand on --store-file: %v", err)
+		}
+		args = append(args, "-redis-file", "/dev/fd/"+strconv.Itoa(fd))
+	case e.urlGiven:
 		args = append(args, "-redis", e.url)
 	}
 	args = append(args, c.Args...)
