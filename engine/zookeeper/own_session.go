@@ -38,7 +38,7 @@ func (s *store) openSession(ctx context.Context, timeout time.Duration) (*ownSes
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(deadline))
 	}
-	conn, err := s.dial("tcp", s.conn.Server(), limit)
+	conn, err := s.dialUntil(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +54,31 @@ func (s *store) openSession(ctx context.Context, timeout time.Duration) (*ownSes
 		}
 	}
 	return own, nil
+}
+
+// dialUntil connects to the server of the caller's connection. If ctx ends before, the dialer, which has none, goes on for its limit.
+func (s *store) dialUntil(ctx context.Context, limit time.Duration) (net.Conn, error) {
+	type dialed struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan dialed)
+	go func() {
+		conn, err := s.dial("tcp", s.conn.Server(), limit)
+		select {
+		case done <- dialed{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = conn.Close()
+			}
+		}
+	}()
+	select {
+	case d := <-done:
+		return d.conn, d.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // cut closes the connection, not the session.

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strconv"
 	"testing"
@@ -101,6 +102,36 @@ func TestWitnessOfASilentServer(t *testing.T) {
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// A dialer that takes its time delays the call for no longer than its ctx, and a connection that comes later is closed.
+func TestWitnessEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	canceled, closed := make(chan struct{}), make(chan error, 1)
+	s := open(t, WithRoot("/slow-dial"), WithDialer(func(string, string, time.Duration) (net.Conn, error) {
+		<-canceled
+		near, far := net.Pipe()
+		go func() {
+			_, err := far.Read(make([]byte, 1))
+			closed <- err
+		}()
+		return near, nil
+	}))
+	swap(t, s, cas.Change{Key: key("a"), Value: []byte("v")})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("enough")
+	time.AfterFunc(50*time.Millisecond, func() { cancel(cause) })
+	began := time.Now()
+	if name, _, err := s.Witness(ctx, "p", time.Minute); !errors.Is(err, cause) {
+		t.Errorf("got %q and error %v, want %v", name, err, cause)
+	}
+	if took := time.Since(began); took > callTimeout/2 {
+		t.Errorf("it took %v", took)
+	}
+	close(canceled)
+	if err := <-closed; !errors.Is(err, io.EOF) {
+		t.Errorf("the connection that came later: %v", err)
 	}
 }
 

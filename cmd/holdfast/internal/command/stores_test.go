@@ -61,7 +61,8 @@ func TestStores(t *testing.T) {
 		t.Parallel()
 		s := zkservers.Start(t)
 		at := func(user string) string { return "zk://" + user + s.Addr() + "/apps/locks" }
-		onStore(t, "zookeeper", at("app:s3cret@"), map[string]string{"WRONG": at("app:wr0ng@"), "NOBODY": at(""), "ADDR": s.Addr()})
+		onStore(t, "zookeeper", at("app:s3cret@"), map[string]string{"WRONG": at("app:wr0ng@"), "NOBODY": at(""), "ADDR": s.Addr(),
+			"ONE": strings.Replace(at("app:s3cret@"), "@", "@a..b,c..d:7,", 1)})
 	})
 	t.Run("mixed", func(t *testing.T) {
 		t.Parallel()

@@ -48,9 +48,9 @@ func openZooKeeper(text string, t store.TLS) (store.Node, error) {
 		n.root = root
 		n.options = append(n.options, zookeeper.WithRoot(root))
 	}
-	n.conn, _, err = zk.Connect(n.hosts, session, zk.WithDialer(n.dial), zk.WithLogger(silent{}))
+	n.conn, _, err = zk.Connect(n.hosts, session, zk.WithHostProvider(&zookeeperHosts{}), zk.WithDialer(n.dial), zk.WithLogger(silent{}))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err) // no host has an address
+		return nil, fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)
 	}
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -68,7 +68,7 @@ func (silent) Printf(string, ...any) {}
 
 // dial is the connection's dialer. It keeps the error, which the connection only logs.
 func (n *zookeeperNode) dial(network, address string, timeout time.Duration) (net.Conn, error) {
-	conn, err := zookeeper.Dialer(session)(network, address, min(timeout, dialTimeout))
+	conn, err := dialAny(network, address, min(timeout, dialTimeout))
 	if err != nil {
 		text := err.Error()
 		n.trouble.Store(&text)
