@@ -86,6 +86,13 @@ func (c *crowd) waiting() int {
 	return int(n)
 }
 
+// leases is how many leases a shared resource has, also those that have expired.
+func (c *crowd) leases() int {
+	n, err := c.rdb.ZCount(c.Context(), prefix+":{crowd}:line", "1000000000000", "+inf").Result()
+	must(c.T, err)
+	return int(n)
+}
+
 // beside runs f while somebody else keeps a lease of a second, and says what the
 // longest script took.
 func (c *crowd) beside(what string, f func()) {
@@ -218,6 +225,75 @@ func TestReleaseWithDeadWaiters(t *testing.T) {
 			})
 			if left := c.waiting(); left != 0 {
 				t.Errorf("%d are in the line", left)
+			}
+		})
+	}
+}
+
+// Every script clears something, and no more than a portion, of which a grant or a message takes more than a
+// lease or a waiter that is over.
+func TestScriptClearsOnePortion(t *testing.T) {
+	const (
+		n    = 500
+		over = queue.DefaultPortion + 8 // the waiters that a sweep checks first
+		sent = queue.DefaultPortion/4 + 1
+	)
+	keys := script.KeysOf([]byte(prefix + ":{crowd}"))
+	reader, writer := readersAndWriter()
+	mutex := sorts()["mutex"]
+	acquire := func(c *crowd, r engine.Request) script.Call {
+		return c.scripts.Acquire(keys, script.Acquire{
+			ID: r.ID, Kind: string(r.Kind), Capacity: r.Capacity, Weight: r.Weight, TTL: r.TTL, Queue: r.Queue,
+		})
+	}
+	deadWaiters := func(c *crowd, after time.Duration) engine.Held {
+		held := hold(t, c.engine, mutex)
+		c.many(n, mutex, engine.Queued)
+		c.pass(after)
+		return held
+	}
+	for name, one := range map[string]struct {
+		most int
+		call func(c *crowd) script.Call
+	}{
+		"dead waiters, a poll": {over, func(c *crowd) script.Call {
+			deadWaiters(c, 2*time.Minute)
+			live := mutex
+			live.ID, live.Queue = "c.live", true
+			c.acquire(live)
+			return acquire(c, live)
+		}},
+		"dead waiters, what follows a renewal": {over, func(c *crowd) script.Call {
+			deadWaiters(c, 2*time.Minute)
+			return c.scripts.Clear(keys)
+		}},
+		"dead waiters, a release": {over, func(c *crowd) script.Call {
+			held := deadWaiters(c, 4*time.Second)
+			return c.scripts.Release(keys, script.Release{ID: held.ID, Token: held.Token})
+		}},
+		"a mark": {sent, func(c *crowd) script.Call {
+			held := deadWaiters(c, 0)
+			return c.scripts.Release(keys, script.Release{ID: held.ID, Token: held.Token, Mark: time.Hour})
+		}},
+		"expired readers, a writer": {over, func(c *crowd) script.Call {
+			c.many(n, reader, engine.Granted)
+			c.pass(time.Minute)
+			return acquire(c, writer)
+		}},
+		"readers that enter": {sent, func(c *crowd) script.Call {
+			held := hold(t, c.engine, writer)
+			c.many(n, reader, engine.Queued)
+			return c.scripts.Release(keys, script.Release{ID: held.ID, Token: held.Token})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowd(t)
+			call := one.call(c)
+			waiters, parties := c.waiting(), c.waiting()+c.leases()
+			must(t, c.rdb.Do(t.Context(), call.Text()...).Err())
+			cleared := max(waiters-c.waiting(), parties-c.waiting()-c.leases())
+			if t.Logf("cleared %d of %d", cleared, n); cleared <= 0 || cleared > one.most {
+				t.Errorf("it cleared %d of %d, want one to %d", cleared, n, one.most)
 			}
 		})
 	}
