@@ -237,7 +237,7 @@ func (c *partlyMarked) mark(t *testing.T, on int, lasts time.Duration) {
 			t.Fatal(a, err)
 		}
 	}
-	time.Sleep(2 * time.Millisecond) // the lease is over
+	<-time.After(2 * time.Millisecond) // the lease is over
 	c.nodes[c.silent].set(hung)
 }
 
