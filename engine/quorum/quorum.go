@@ -89,24 +89,15 @@ func contextError(ctx context.Context) error {
 
 func unavailable(err error) bool { return errors.Is(err, engine.ErrUnavailable) }
 
-// Now implements engine.Engine. It returns the median of the clocks of a majority, so one
-// wrong clock has no effect.
+// Now implements engine.Engine. It returns the median of the clocks of the nodes that answer. So
+// one wrong clock has no effect, unless other nodes do not answer.
 func (e *Engine) Now(ctx context.Context) (time.Time, error) {
 	if err := e.ready(ctx); err != nil {
 		return time.Time{}, err
 	}
-	p := newFanOut[time.Time](ctx, e, len(e.nodes))
-	use, _ := e.selectNodes(e.majority)
-	p.send("", use, func(ctx context.Context, n *node) (time.Time, error) { return n.Now(ctx) }, nil)
-	var clocks []time.Time
-	for t := e.majorityTally(); !t.confirmed(); {
-		r, ok := p.next()
-		if !ok {
-			return time.Time{}, t.shortfall(ctx, "read the clock")
-		}
-		if t.add(r.node, r.err); r.err == nil {
-			clocks = append(clocks, r.value)
-		}
+	clocks, err := collect(ctx, e, "", "read the clock", func(ctx context.Context, n *node) (time.Time, error) { return n.Now(ctx) })
+	if err != nil {
+		return time.Time{}, err
 	}
 	slices.SortFunc(clocks, time.Time.Compare)
 	return clocks[(len(clocks)-1)/2], nil
