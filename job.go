@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/keepalive"
 )
 
 // A Job is work that at most one node does in each slot of time, however many
@@ -252,15 +254,16 @@ func (j *Job) run(ctx context.Context, now storeClock, s jobSlot, fn func(ctx co
 
 // storeClock is a reading of the store's clock.
 type storeClock struct {
-	store time.Time // the store's time
-	sent  time.Time // when the request was sent, by the local clock
+	clock keepalive.Clock
+	store time.Time        // the store's time
+	sent  keepalive.Moment // when the request was sent, by the local clocks
 }
 
 // read returns the store's time now. It may be ahead by at most the round trip.
 // The wall clock covers the time for which the machine was suspended.
 func (c storeClock) read() time.Time {
-	now := time.Now()
-	return c.store.Add(max(now.Sub(c.sent), now.Round(0).Sub(c.sent.Round(0))))
+	now := c.clock.Now()
+	return c.store.Add(max(now.Mono-c.sent.Mono, time.Duration(now.Wall-c.sent.Wall)))
 }
 
 // readClock reads the store's clock. While the store is unavailable it retries until
@@ -272,8 +275,9 @@ func (c *Client) readClock(ctx context.Context, name string) (now storeClock, er
 	defer c.gate.Leave()
 	call, cancel := until(ctx, c.life)
 	defer cancel()
+	now.clock = c.keep.Clock
 	err, over := c.repeat(call, func(ctx context.Context) (err error) {
-		now.sent = time.Now()
+		now.sent = now.clock.Now()
 		now.store, err = c.engine.Now(ctx)
 		return err
 	})
