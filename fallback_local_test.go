@@ -3,6 +3,9 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,4 +190,115 @@ func TestAWaitForALocalLockEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// substitute returns a lease without the store, and its hold on the local lock.
+func substitute(t *testing.T, m *Mutex) (*Lease, *localHold) {
+	t.Helper()
+	p := localUser{t, &m.acquirer}.join("substitute", 1)
+	l, err := newFallbackGrant(&m.acquirer, p.holder, 1, p).take(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, p
+}
+
+// The next caller is admitted once the lease has ended, and not before.
+func TestALeaseWithoutTheStoreEndsBeforeItsHold(t *testing.T) {
+	l, p := substitute(t, opened(t).Mutex("x", WithFallback(LocalOnly)))
+	var heldAtTheEnd bool
+	l.notify(func(error) { heldAtTheEnd = p.held() })
+	l.grant.(*fallbackGrant).end(&LostError{Resource: "x", Cause: LostExpired})
+	if !heldAtTheEnd || p.held() {
+		t.Errorf("held when the lease ended: %v, after that: %v", heldAtTheEnd, p.held())
+	}
+}
+
+// A lease of the store that is lost while it waits for the local lock is not returned, and
+// takes no hold.
+func TestALeaseThatIsLostInTheLocalQueueTakesNoHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := opened(t)
+		m := c.Mutex("x", WithFallback(LocalOnly))
+		_, first := substitute(t, m)
+		granted := granted(t, m).take(context.Background())
+		type admission struct {
+			l   *Lease
+			err error
+		}
+		got := make(chan admission, 1)
+		go func() {
+			l, err := m.admitGranted(context.Background(), 1, andWait, granted)
+			got <- admission{l, err}
+		}()
+		synctest.Wait()
+		granted.grant.(*storeGrant).lose(&LostError{Resource: "x", Cause: LostDeleted})
+		if a := <-got; a.l != nil || a.err != nil {
+			t.Errorf("got %v, %v; the caller has to try again", a.l, a.err)
+		}
+		first.release()
+		if len(c.local.open) != 0 {
+			t.Error("the lost lease has a hold on the local lock")
+		}
+	})
+}
+
+// A lease that has ended gets no local hold, even if another caller has the grant by then.
+func TestAHoldIsOfTheLeaseThatTookIt(t *testing.T) {
+	c := opened(t)
+	m := c.Mutex("x", WithFallback(LocalOnly))
+	h := granted(t, m)
+	first := h.take(context.Background())
+	h.remove(first)
+	second := h.take(context.Background())
+	p := localUser{t, &m.acquirer}.join("first", 1)
+	if h.setLocal(first, p) || !h.setLocal(second, p) {
+		t.Error("the hold was set for a lease that has ended")
+	}
+}
+
+// endsInTheQueue is a ctx that ends when its caller has joined the queue of the local lock.
+type endsInTheQueue struct {
+	context.Context
+	c *Client
+}
+
+func (e endsInTheQueue) Err() error {
+	e.c.local.mu.Lock()
+	defer e.c.local.mu.Unlock()
+	if len(e.c.local.open) == 0 {
+		return nil
+	}
+	return context.Canceled
+}
+
+// An attempt that falls back joins the queue of the local lock at once. If ctx ends at that
+// moment, it leaves the queue.
+func TestACallerThatFallsBackTooLateLeavesTheLocalQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(silent{memory.New()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, err = c.Mutex("x", WithFallback(LocalOnly)).Lock(endsInTheQueue{context.Background(), c})
+		if !errors.Is(err, ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+		if len(c.local.open) != 0 {
+			t.Error("the caller is still in the queue")
+		}
+	})
+}
+
+// silent is a store that answers no request.
+type silent struct{ *memory.Engine }
+
+func (silent) Acquire(ctx context.Context, _ engine.Request) (engine.Answer, error) {
+	<-ctx.Done()
+	return engine.Answer{}, fmt.Errorf("%w: %w", engine.ErrUnavailable, ctx.Err())
+}
+
+func (silent) Peek(context.Context, engine.Resource) (engine.Brief, error) {
+	return engine.Brief{}, engine.ErrUnavailable
 }

@@ -320,3 +320,24 @@ func TestBrokenWait(t *testing.T) {
 		})
 	}
 }
+
+// The error of a wait reports the trouble of the store only if the latest request failed.
+func TestTroubleThatIsOverIsNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		mustLock(t, newClient(t, e).Mutex("x").Lock, context.Background())
+		m := newClient(t, e).Mutex("x")
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		got := lockSoon(ctx, m.Lock)
+		time.Sleep(2 * time.Second)
+		e.All(down)
+		time.Sleep(2 * time.Second)
+		e.All(nil)
+		r := <-got
+		wantErr(t, r.err, holdfast.ErrNotAcquired, context.DeadlineExceeded)
+		if errors.Is(r.err, holdfast.ErrUnavailable) {
+			t.Errorf("the store has answered since: %v", r.err)
+		}
+	})
+}

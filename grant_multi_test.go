@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 )
 
@@ -32,4 +33,33 @@ func TestMultiChecksTheClock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A loss of the whole takes several steps. Between them it already has its error.
+func TestMultiThatIsBeingLostHasItsError(t *testing.T) {
+	l, err := opened(t).Multi([]string{"a", "b"}).Lock(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, why := l.grant.(*multiGrant), &LostError{Resource: "a", Cause: LostDeleted}
+	l.mu.Lock() // the lease cannot end yet
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b.end(why)
+	}()
+	for {
+		b.mu.Lock()
+		state := b.state
+		b.mu.Unlock()
+		if state == multiEnded {
+			break
+		}
+		runtime.Gosched()
+	}
+	if err := b.endError(); err != error(why) {
+		t.Errorf("got %v", err)
+	}
+	l.mu.Unlock()
+	<-ended
 }

@@ -513,3 +513,45 @@ func TestJobErrors(t *testing.T) {
 		wantErr(t, <-served, holdfast.ErrClosed)
 	})
 }
+
+// Whatever error the function returns, also one of Holdfast, is that of this slot.
+func TestServeContinuesAfterAnyErrorOfTheFunction(t *testing.T) {
+	for _, failure := range []error{errFailed, holdfast.ErrDenied, holdfast.ErrMismatch, holdfast.ErrInvalid, holdfast.ErrClosed} {
+		t.Run(failure.Error(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute+time.Second)
+				defer cancel()
+				runs := 0
+				err := newClient(t, memory.New()).Job("report", holdfast.Every(time.Minute)).Serve(ctx, func(context.Context) error {
+					runs++
+					return failure
+				})
+				wantErr(t, err, context.DeadlineExceeded)
+				if runs != 3 {
+					t.Errorf("%d runs in three minutes", runs)
+				}
+			})
+		})
+	}
+}
+
+// A grant that comes after the end of the slot is not used and is released at once.
+func TestJobGrantedAfterItsSlotDoesNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newFaulty()
+		j := newClient(t, net).Job("report", holdfast.Every(time.Minute), holdfast.WithTTL(time.Hour), holdfast.RetryFailed())
+		name, err := j.Resource(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		net.Set(func() {
+			net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				a, err := net.Engine.Acquire(ctx, r)
+				time.Sleep(2 * time.Minute) // the mark of an earlier run would last longer
+				return a, err
+			}
+		})
+		wantTurn(t, <-runJob(context.Background(), j, never(t)), false, holdfast.ErrNotAcquired)
+		wantEmpty(t, net.Engine, name)
+	})
+}

@@ -469,3 +469,58 @@ func loseEvery(net *faulty, n int64) {
 		}
 	})
 }
+
+// A waiter that was cut off is of the round for which it waits, also if the latch has been set
+// again meanwhile.
+func TestLatchWaiterIsOfItsRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, ctx := newFaulty(), context.Background()
+		c := newClient(t, net.Engine)
+		l := c.Latch("parts")
+		mustSet(t, l, 2)
+		w := waitLatch(ctx, newClient(t, net).Latch("parts"))
+		synctest.Wait()
+		net.Set(func() { net.OnWake = func(engine.Wakeup) bool { return false } })
+		net.All(down)
+		if err := c.Break(ctx, "parts", look(t, net, "parts").Holders[0].ID, holdfast.Force()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second) // the waiter is granted the gate, and does not learn of it
+		mustSet(t, l, 2)
+		net.All(nil)
+		back := time.Now()
+		r := <-w
+		wantErr(t, r.err, holdfast.ErrNotAcquired, holdfast.ErrLatchEnded)
+		if d := r.at.Sub(back); d > 3*time.Second {
+			t.Errorf("notified %v after it was connected again", d)
+		}
+		wantCount(t, l, 2)
+	})
+}
+
+// The mark shows that the count was zero, also if the units are gone.
+func TestLatchIsOpenByItsMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net, ctx := newFaulty(), context.Background()
+		c := newClient(t, net.Engine)
+		l := c.Latch("parts")
+		mustSet(t, l, 1)
+		units := fmt.Sprintf("parts/latch/%d", look(t, net, "parts").Holders[0].Token)
+		w := waitLatch(ctx, newClient(t, net).Latch("parts"))
+		synctest.Wait()
+		net.Set(func() { // the waiter's place in the queue is cut off, what it reads is not
+			net.OnWake = func(engine.Wakeup) bool { return false }
+			net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				if r.Queue {
+					return engine.Answer{}, down(ctx)
+				}
+				return net.Engine.Acquire(ctx, r)
+			}
+		})
+		mustCount(t, l)
+		if err := c.Break(ctx, units, look(t, net, units).Holders[0].ID, holdfast.Force()); err != nil {
+			t.Fatal(err)
+		}
+		wantOpened(t, w, 3*time.Second)
+	})
+}

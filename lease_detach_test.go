@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/memory"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
 )
 
 func TestDetachAndAdopt(t *testing.T) {
@@ -224,4 +225,34 @@ func TestAdoptedLeaseOfAnotherPrefix(t *testing.T) {
 		t.Error("the adopted lease does not hold its own resource")
 	}
 	mustRelease(t, adopted)
+}
+
+// The trust window of an adopted lease counts from when Adopt sent its renewal, however late
+// the answer is.
+func TestAdoptedLeaseCountsFromTheSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		const ttl = 10 * time.Second
+		ticket, err := mustLock(t, c.Mutex("x", holdfast.WithTTL(ttl)).Lock, context.Background()).Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Slow(0, 2*time.Second)
+		sent := time.Now()
+		l, err := c.Adopt(context.Background(), ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if open := l.Deadline().Sub(sent); open != ttl-keepalive.Margin(ttl) {
+			t.Errorf("the trust window is open for %v after the request was sent", open)
+		}
+		if ticket, err = l.Detach(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		e.Slow(0, ttl)
+		_, err = c.Adopt(context.Background(), ticket)
+		wantErr(t, err, holdfast.ErrUnavailable)
+		e.All(nil)
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
 )
 
 // wantHeldBy checks the holder of each name; "" means that there is none.
@@ -379,5 +380,46 @@ func TestMultiIsHandedOffInTheProcess(t *testing.T) {
 		}
 		wantEmpty(t, e, "a")
 		wantEmpty(t, e, "b")
+	})
+}
+
+// A Multi is held for as long as each of its resources is, so its deadline is the earliest.
+func TestDeadlineOfAMultiIsTheEarliest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		other := mustLock(t, newClient(t, e).Mutex("b").Lock, context.Background())
+		start := time.Now()
+		got := lockSoon(context.Background(), newClient(t, e).Multi([]string{"b", "a"}).Lock)
+		time.Sleep(3 * time.Second)
+		mustRelease(t, other)
+		l := wantGrant(t, got).lease
+		time.Sleep(time.Second) // the claim of "b" is renewed, "a" is not yet
+		if left := l.Deadline().Sub(start); left != holdfast.DefaultTTL-keepalive.Margin(holdfast.DefaultTTL) {
+			t.Errorf("the deadline is %v after the grant of \"a\"", left)
+		}
+		mustRelease(t, l)
+	})
+}
+
+// If a part is lost and ctx ends at that moment, the error has the cause of ctx.
+func TestMultiReturnsTheCauseOfItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		mustLock(t, newClient(t, e).Mutex("b").Lock, context.Background())
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cause := errors.New("the order was cancelled")
+		c := newClient(t, e)
+		got := lockSoon(ctx, c.Multi([]string{"a", "b"}).Lock)
+		time.Sleep(2 * time.Second)
+		e.Set(func() { // the Multi releases what it has
+			e.OnRelease = func(ctx context.Context, r engine.Release) error {
+				cancel(cause)
+				return e.Engine.Release(ctx, r)
+			}
+		})
+		if err := c.Break(context.Background(), "a", look(t, e, "a").Holders[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, (<-got).err, holdfast.ErrNotAcquired, cause)
 	})
 }

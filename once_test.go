@@ -370,3 +370,20 @@ func TestOnceMarkRefused(t *testing.T) {
 		wantEmpty(t, store, "m")
 	})
 }
+
+// If ctx ends before the store has confirmed the mark, the client continues in the background,
+// with the mark.
+func TestOnceIsMarkedAlthoughItsContextHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newFaulty()
+		ctx, cancel := context.WithCancel(context.Background())
+		r := <-once(ctx, newClient(t, net), "m", time.Hour, func(context.Context) error {
+			net.All(down)
+			cancel()
+			return nil
+		})
+		wantTurn(t, r, true, holdfast.ErrUnavailable)
+		net.All(nil)
+		wantTurn(t, <-once(context.Background(), newClient(t, net.Engine), "m", time.Hour, never(t)), false)
+	})
+}

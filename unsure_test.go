@@ -69,3 +69,24 @@ func TestReleaseReturnsALossAfterALostReply(t *testing.T) {
 		})
 	}
 }
+
+// A yield that got no answer may not have released the lease. If the caller behind it leaves,
+// that release is made.
+func TestYieldThatIsWithdrawnReleasesTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		m := newClient(t, e).Mutex("x", holdfast.WithTTL(time.Hour))
+		l := mustLock(t, m.Lock, context.Background())
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		next := lockSoon(ctx, m.Lock)
+		time.Sleep(time.Second) // longer than a slice
+		e.All(down)
+		wantErr(t, l.Release(context.Background()), holdfast.ErrUnavailable)
+		cancel()
+		wantErr(t, (<-next).err, context.Canceled)
+		e.All(nil)
+		time.Sleep(10 * time.Second)
+		wantEmpty(t, e.Engine, "x")
+	})
+}

@@ -300,3 +300,33 @@ func TestASubscriptionThatComesAfterClose(t *testing.T) {
 		}
 	})
 }
+
+// What has ended, leases and waits alike, is not kept.
+func TestTheRegisterForgetsWhatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, ctx := opened(t), context.Background()
+		m := c.Mutex("x", WithoutTenure())
+		for range 10 {
+			l, err := m.Lock(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			short, cancel := context.WithTimeout(ctx, 10*time.Second)
+			if _, err := m.Lock(short); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			cancel()
+			granted := make(chan *Lease)
+			go func() { l, _ := m.Lock(ctx); granted <- l }()
+			synctest.Wait()
+			if err := l.Release(ctx); err != nil {
+				t.Error(err)
+			}
+			_ = (<-granted).Release(ctx)
+		}
+		synctest.Wait()
+		if held, waiting := len(c.wakeups.held), len(c.wakeups.waiting); held+waiting > 0 {
+			t.Errorf("%d leases and %d waits are kept", held, waiting)
+		}
+	})
+}
