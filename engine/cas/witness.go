@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -92,19 +93,34 @@ func (d *document) sighted(s *sightings) []sighted {
 	return all
 }
 
-// left returns leases that need a witness: that with the lowest stamp and those with the same TTL. A process that
-// has known the resource for longer than that TTL needs none: if it tries again, it sees a dead holder's lease end.
+// left returns leases that need a witness: some with the same TTL. A process that has looked at the resource for longer than
+// that TTL, without a pause of that length, needs none: it sees a dead holder's lease end about as soon as others would.
 func (w *writer) left() []sighted {
 	all := slices.DeleteFunc(w.parsed.sighted(w.seen.Load()), func(s sighted) bool {
 		watched := s.noted && s.age < s.note.proves
-		return watched || s.age >= s.ttl || time.Since(w.since) > translate.Duration(s.ttl)
+		looks := time.Since(w.since) > translate.Duration(s.ttl) && w.away <= translate.Duration(s.ttl)
+		return watched || s.age >= s.ttl || looks
 	})
 	if len(all) == 0 {
 		return nil
 	}
-	// Another TTL has its turn at another try: the stamps of those who live become higher.
-	first := slices.MinFunc(all, func(a, b sighted) int { return cmp.Compare(a.stamp, b.stamp) })
-	return slices.DeleteFunc(all, func(s sighted) bool { return s.ttl != first.ttl })
+	chosen := turn(all)
+	return slices.DeleteFunc(all, func(s sighted) bool { return s.ttl != chosen })
+}
+
+// turn chooses a TTL: half of the time that of the lowest stamp, most likely of a dead holder, since the stamps of the living rise;
+// otherwise any, since stamps are by the clocks of their holders, and one that is behind must not stand before the dead for good.
+func turn(all []sighted) queue.Time {
+	if rand.N(2) == 0 {
+		return slices.MinFunc(all, func(a, b sighted) int { return cmp.Compare(a.stamp, b.stamp) }).ttl
+	}
+	var ttls []queue.Time
+	for _, s := range all {
+		ttls = append(ttls, s.ttl)
+	}
+	slices.Sort(ttls)
+	ttls = slices.Compact(ttls)
+	return ttls[rand.N(len(ttls))]
 }
 
 // witness is one that was made for leases as they were seen before.

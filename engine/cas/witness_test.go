@@ -385,3 +385,25 @@ func copyDocuments(t *testing.T, from, to cas.DocumentStore) {
 		}
 	}
 }
+
+// Processes that live for long and try seldom find a dead holder as those do that live for one try: the first of them that
+// tries leaves a witness, and the TTL later any other one is granted the lease.
+func TestSeldomTriesFindADeadHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 10 * time.Second
+		s, r := newCounted(), request("holder.1", ttl, false)
+		holder, fleet := cas.New(s, 0), []*cas.Engine{cas.New(s, 0), cas.New(s, 0)}
+		for i := range 6 { // each has known the resource for hours
+			time.Sleep(time.Hour)
+			held := acquire(t, holder, r, engine.Granted)
+			acquire(t, fleet[i%2], request("try.1", ttl, false), engine.Busy)
+			release(t, holder, r, held.Token)
+			r.ID = fmt.Sprintf("holder.%d", i+2)
+		}
+		acquire(t, holder, r, engine.Granted) // and dies
+		time.Sleep(time.Minute)
+		acquire(t, fleet[0], request("try.2", ttl, false), engine.Busy)
+		time.Sleep(ttl)
+		acquire(t, fleet[1], request("try.3", ttl, false), engine.Granted)
+	})
+}

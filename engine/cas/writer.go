@@ -16,10 +16,11 @@ const idle = time.Minute
 // time runs it; see Engine.write.
 type writer struct {
 	key     Key
-	since   time.Time    // when this process began to look at the resource
-	pending []*operation // guarded by writers.mu
-	running bool         // guarded by writers.mu
-	used    time.Time    // guarded by writers.mu
+	since   time.Time     // when this process began to look at the resource
+	pending []*operation  // guarded by writers.mu
+	running bool          // guarded by writers.mu
+	used    time.Time     // guarded by writers.mu
+	away    time.Duration // for how long this process had not used the resource when the present operations came
 
 	// granted is the holder ID of the latest grant in a message, until an operation follows.
 	granted atomic.Pointer[string]
@@ -58,8 +59,11 @@ func (ws *writers) add(key Key, op *operation) (start bool) {
 func (ws *writers) take(w *writer) []*operation {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ops := w.pending
-	w.pending, w.used = nil, time.Now()
+	ops, now := w.pending, time.Now()
+	if len(ops) > 0 {
+		w.away = now.Sub(w.used)
+	}
+	w.pending, w.used = nil, now
 	w.running = len(ops) > 0
 	return ops
 }
@@ -117,7 +121,8 @@ func (ws *writers) get(key Key) *writer {
 	w := ws.all[key]
 	if w == nil {
 		ws.sweep()
-		w = &writer{key: key, since: time.Now()}
+		now := time.Now()
+		w = &writer{key: key, since: now, used: now}
 		ws.all[key] = w
 	}
 	return w
