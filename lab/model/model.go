@@ -118,7 +118,7 @@ func operations(part []history.Op, ttl time.Duration) []porcupine.Operation {
 	add := func(s step, call, ret time.Duration) {
 		out = append(out, porcupine.Operation{ClientId: len(out), Input: s, Call: int64(call), Return: int64(ret)})
 	}
-	expires := map[string]time.Duration{}
+	expires, released := map[string]time.Duration{}, map[string]time.Duration{}
 	for _, g := range grants {
 		add(step{do: take, holder: g.Holder, token: g.Token, weight: max(g.Weight, 1), capacity: max(g.Capacity, 1)}, g.Call, g.Return)
 		expires[g.Holder] = windowEnd(g, ttl)
@@ -135,6 +135,9 @@ func operations(part []history.Op, ttl time.Duration) []porcupine.Operation {
 			expires[op.Holder] = max(end, windowEnd(op, ttl))
 		case op.Kind == history.Release && op.Outcome == history.OK:
 			add(step{do: give, holder: op.Holder}, op.Call, max(op.Call, op.Return))
+			if _, twice := released[op.Holder]; !twice {
+				released[op.Holder] = max(op.Call, op.Return)
+			}
 		case op.Kind == history.Release && op.Outcome == history.Unknown:
 			add(step{do: give, holder: op.Holder}, op.Call, never)
 		}
@@ -143,6 +146,9 @@ func operations(part []history.Op, ttl time.Duration) []porcupine.Operation {
 		from := expires[g.Holder]
 		if at, over := ended[g.Holder]; over {
 			from = min(from, at)
+		}
+		if at, over := released[g.Holder]; over && at < from {
+			continue // what is released does not expire
 		}
 		if from != never {
 			add(step{do: give, holder: g.Holder}, from, nextGrant(grants, g, from))
