@@ -43,7 +43,8 @@ type verdict struct {
 	Met      bool
 }
 
-// judge returns the verdicts for which tables has the figures.
+// judge returns the verdicts on the cases that were played. A bar whose figure, or whose
+// counterpart's, is missing is not met.
 func judge(all []bar, tables []table) []verdict {
 	var out []verdict
 	for _, b := range all {
@@ -64,26 +65,29 @@ func (b bar) judge(t table, tables []table) (verdict, bool) {
 		return verdict{}, false
 	}
 	figure, played := r.Figures[b.metric]
-	got, beside := figure.Median, ""
+	got, beside, compared := figure.Median, "", true
 	switch a := b.against; {
 	case a.row != "":
 		other, ok := t.row(a.row)
 		if !ok {
 			return verdict{}, false
 		}
-		got, beside = ratio(b.metric, r, other), a.row
+		got, compared = ratio(b.metric, r, other)
+		beside = a.row
 	case a.minus != "":
 		other, ok := t.row(a.minus)
 		if !ok {
 			return verdict{}, false
 		}
+		_, compared = other.Figures[b.metric]
 		got, beside = got-other.Figures[b.metric].Median, "beyond "+a.minus
 	case a.bestPeer:
 		other, ok := t.bestPeer(b.metric)
-		if !ok {
-			return verdict{}, false
+		if !ok { // no peer was measured
+			return verdict{Scenario: b.scenario, Case: b.label, Bar: fmt.Sprintf("%s: %s %s %g × the best peer", b.contender, b.metric, b.sign, b.limit)}, true
 		}
-		got, beside = ratio(b.metric, r, other), "the best peer ("+other.Contender+")"
+		got, compared = ratio(b.metric, r, other)
+		beside = "the best peer (" + other.Contender + ")"
 	case a.label != "":
 		i := slices.IndexFunc(tables, func(o table) bool { return o.Scenario == b.scenario && o.Case == a.label })
 		if i < 0 {
@@ -93,9 +97,10 @@ func (b bar) judge(t table, tables []table) (verdict, bool) {
 		if !ok {
 			return verdict{}, false
 		}
-		got, beside = ratio(b.metric, r, other), "that of "+a.label
+		got, compared = ratio(b.metric, r, other)
+		beside = "that of " + a.label
 	}
-	v := verdict{Scenario: b.scenario, Case: b.label, Measured: got, Met: played && (b.sign == atMost && got <= b.limit || b.sign == atLeast && got >= b.limit)}
+	v := verdict{Scenario: b.scenario, Case: b.label, Measured: got, Met: played && compared && (b.sign == atMost && got <= b.limit || b.sign == atLeast && got >= b.limit)}
 	switch {
 	case beside == "":
 		v.Bar = fmt.Sprintf("%s: %s %s %g", b.contender, b.metric, b.sign, b.limit)

@@ -68,6 +68,13 @@ func TestABarWithoutFigureIsMissed(t *testing.T) {
 	if len(got) != 1 || got[0].Met {
 		t.Errorf("%+v", got)
 	}
+	whole := madeUp("stores-pair", "etcd", map[string][]float64{"holdfast": {1}, "never measured": {}}, pairTime)
+	for _, other := range []against{{row: "never measured"}, {minus: "never measured"}, {bestPeer: true}} {
+		got := judge([]bar{{"stores-pair", "etcd", "holdfast", pairTime, other, atMost, 12}}, []table{whole})
+		if len(got) != 1 || got[0].Met {
+			t.Errorf("%+v: %+v", other, got)
+		}
+	}
 	var b bytes.Buffer
 	if tab.markdown(&b); !strings.Contains(b.String(), "| **holdfast** | – |") {
 		t.Error(b.String())

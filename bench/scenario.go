@@ -130,14 +130,14 @@ func (r *row) summarize() {
 
 // ratio returns the median of a's figures divided by b's, round by round. Rounds
 // without a figure in both rows are skipped.
-func ratio(m metric, a, b row) float64 {
+func ratio(m metric, a, b row) (r float64, ok bool) {
 	var out []float64
 	for i := range min(len(a.rounds), len(b.rounds)) {
 		if a.rounds[i] != nil && b.rounds[i][m] != 0 {
 			out = append(out, a.rounds[i][m]/b.rounds[i][m])
 		}
 	}
-	return median(out)
+	return median(out), len(out) > 0
 }
 
 // row returns the row of a contender.

@@ -32,7 +32,8 @@ func (t table) print(w io.Writer) {
 		for i, m := range t.Columns {
 			fmt.Fprintf(tw, "%s\t", digits(r.Figures[m].Median))
 			if i == 0 {
-				fmt.Fprintf(tw, "%s\t", digits(ratio(m, r, t.Rows[0])))
+				times, _ := ratio(m, r, t.Rows[0])
+				fmt.Fprintf(tw, "%s\t", digits(times))
 			}
 		}
 		fmt.Fprintln(tw)
