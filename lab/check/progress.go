@@ -24,7 +24,7 @@ func starvation(ops []history.Op, most int, slack time.Duration) []Violation {
 		}
 		passed := 0
 		for _, o := range attempts {
-			if o.Resource == w.Resource && o.Outcome == history.OK && o.Call > w.Call+slack && o.Return < returned(w) {
+			if o.Resource == w.Resource && o.Outcome == history.OK && o.Call > w.Call+slack && o.Return < returned(w)-slack {
 				passed++
 			}
 		}

@@ -3,8 +3,11 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/lab/fault"
 )
 
 // Campaign plays the programs of many seeds in parallel lanes.
@@ -30,15 +33,18 @@ type Campaign struct {
 // Summary is what came of a campaign.
 type Summary struct {
 	Setting  Setting
-	Seeds    [2]uint64     // first and last that was played
-	Played   int           // runs that show something
-	Invalid  int           // runs that show nothing
-	Missed   int           // of these, those in which a fault was never hit
-	Grants   int           // leases that were got, and runs of slots that began
-	Faults   int           // that happened
-	Took     time.Duration // real
-	Failures []Result      // runs with violations
-	Errors   []string      // of invalid runs but those of missed faults, the first few
+	Seeds    [2]uint64          // first and last that was played
+	Played   int                // runs that show something
+	Invalid  int                // runs that show nothing
+	Missed   int                // of these, those in which a fault was never hit
+	Grants   int                // leases that were got, and runs of slots that began
+	Faults   int                // that happened
+	Calm     int                // runs without faults, in which order and times were judged
+	Hit      map[fault.Kind]int // of the faults that happened
+	Planned  map[fault.Kind]int // of the faults of all programs that were played
+	Took     time.Duration      // real
+	Failures []Result           // runs with violations
+	Errors   []string           // of invalid runs but those of missed faults, the first few
 }
 
 // mostErrors is how many errors a Summary keeps.
@@ -51,7 +57,7 @@ func (c Campaign) Run(ctx context.Context) Summary {
 	if len(c.On) > 0 {
 		c.Stores, c.Nodes = OtherStores, len(c.On)
 	}
-	sum := Summary{Setting: c.Setting, Seeds: [2]uint64{c.First, c.First}}
+	sum := Summary{Setting: c.Setting, Seeds: [2]uint64{c.First, c.First}, Hit: map[fault.Kind]int{}, Planned: map[fault.Kind]int{}}
 	var (
 		mu    sync.Mutex
 		next  uint64
@@ -101,6 +107,8 @@ func (c Campaign) late(so Summary, took time.Duration) bool {
 
 func (s *Summary) add(r Result, err error) {
 	s.Seeds[1] = max(s.Seeds[1], r.Program.Seed)
+	count(s.Planned, r.Program.Faults)
+	count(s.Hit, r.Faults)
 	if err != nil {
 		s.Invalid++
 		if errors.Is(err, ErrMissed) {
@@ -117,5 +125,42 @@ func (s *Summary) add(r Result, err error) {
 		s.Played++
 		s.Grants += r.Grants()
 		s.Faults += len(r.Hits)
+		if r.Calm {
+			s.Calm++
+		}
 	}
+}
+
+// count counts faults by their kind.
+func count(by map[fault.Kind]int, faults []string) {
+	for _, line := range faults {
+		if f, err := fault.Parse(line); err == nil { // the program has parsed it
+			by[f.Kind]++
+		}
+	}
+}
+
+// The least sizes of a campaign that has to hit every kind of its faults, and to have a run of
+// Holdfast without faults and stalls.
+const (
+	manyPlanned = 10 // faults of one kind
+	manyRuns    = 20
+)
+
+// Hollow returns what makes the campaign show less than it seems to: no lease was granted, a
+// kind of fault was planned many times and never hit, or order and times were never judged.
+// Empty: nothing.
+func (s Summary) Hollow() (why []string) {
+	if s.Played > 0 && s.Grants == 0 {
+		why = append(why, "no lease was granted")
+	}
+	for _, k := range fault.Kinds() {
+		if s.Planned[k] >= manyPlanned && s.Hit[k] == 0 {
+			why = append(why, fmt.Sprintf("%s was planned %d times and never hit", k, s.Planned[k]))
+		}
+	}
+	if (Program{Subject: s.Setting.Subject}).holdfast() && s.Played >= manyRuns && s.Calm == 0 {
+		why = append(why, fmt.Sprintf("none of %d histories was without faults and stalls", s.Played))
+	}
+	return why
 }

@@ -14,9 +14,13 @@ type Result struct {
 	Kind       string            `json:"kind"` // kindLive
 	Program    Program           `json:"program"`
 	Violations []check.Violation `json:"violations,omitempty"`
-	Hits       []string          `json:"hits,omitempty"` // faults that happened, with the time
+	Hits       []string          `json:"hits,omitempty"`   // faults that happened, with the time
+	Faults     []string          `json:"faults,omitempty"` // the same, as in the program
 	History    []history.Op      `json:"history,omitempty"`
 	Took       time.Duration     `json:"took"`
+	// Calm reports whether there was no fault and no long stall, so that order and times
+	// were judged too.
+	Calm bool `json:"calm,omitempty"`
 }
 
 // Grants counts acquired leases and the runs of slots.
@@ -62,9 +66,11 @@ func (r *run) result(began time.Time) Result {
 	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
 	for _, h := range r.inj.Hits() {
 		res.Hits = append(res.Hits, h.At.Round(time.Microsecond).String()+": "+h.Fault.String())
+		res.Faults = append(res.Faults, h.Fault.String())
 	}
 	res.History = ops
-	res.Violations = append(check.Run(ops, r.checks(wiped)...), r.violations...)
+	res.Calm = r.calm() && r.steady()
+	res.Violations = slices.Concat(check.Run(ops, r.checks(wiped)...), r.calmly(ops), r.unexplained(), r.violations)
 	return res
 }
 
@@ -79,6 +85,9 @@ func (r *run) checks(wiped bool) []check.Check {
 	}
 	if r.p.holdfast() {
 		all = append(all, check.Tokens(), model.Lock(r.p.TTL, search))
+		if !slices.Contains(r.p.Ways, NoRenewal) {
+			all = append(all, check.Check{Name: "kept", Find: r.kept})
+		}
 	} else {
 		all = append(all, model.Exclusion(r.p.TTL, search))
 	}

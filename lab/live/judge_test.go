@@ -95,17 +95,17 @@ func TestForcedBreaks(t *testing.T) {
 	ended := check.Ended(100 * ms)
 	for _, c := range []struct {
 		name  string
-		lease forced
+		lease broken
 		over  []string // which stays may have ended
 		finds int      // that were extended although they had
 	}{
-		{"with an answer", forced{at: 20 * ms, done: 30 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 2},
-		{"with a late answer", forced{at: 20 * ms, done: 160 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 0},
-		{"without an answer", forced{at: 20 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 0},
-		{"of who knows whom", forced{at: 20 * ms, done: 30 * ms, resource: "r", token: 100}, []string{"a1", "a2", "b1"}, 3},
-		{"of one that is shared", forced{at: 20 * ms, done: 30 * ms, resource: "s", holder: "a", token: 200}, []string{"a3"}, 1},
+		{"with an answer", broken{force: true, at: 20 * ms, done: 30 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 2},
+		{"with a late answer", broken{force: true, at: 20 * ms, done: 160 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 0},
+		{"without an answer", broken{force: true, at: 20 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 0},
+		{"of who knows whom", broken{force: true, at: 20 * ms, done: 30 * ms, resource: "r", token: 100}, []string{"a1", "a2", "b1"}, 3},
+		{"of one that is shared", broken{force: true, at: 20 * ms, done: 30 * ms, resource: "s", holder: "a", token: 200}, []string{"a3"}, 1},
 	} {
-		o := &operator{forced: []forced{c.lease}}
+		o := &operator{ended: []broken{c.lease}}
 		more := o.forcedReleases(ops)
 		var over []string
 		for _, op := range more {

@@ -57,8 +57,8 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 				Runners: number(t, "HOLDFAST_LAB_LANES", lanes), Enough: number(t, "HOLDFAST_LAB_ENOUGH", 5),
 				For: time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
 			}.Run(t.Context())
-			t.Logf("seeds %d to %d: %d histories with %d grants and %d faults in %v; %d runs showed nothing, %d of them for a fault that was not hit",
-				s.Seeds[0], s.Seeds[1], s.Played, s.Grants, s.Faults, s.Took.Round(1e6), s.Invalid, s.Missed)
+			t.Logf("seeds %d to %d: %d histories with %d grants and %d faults, %d of them calm, in %v; %d runs showed nothing, %d of them for a fault that was not hit",
+				s.Seeds[0], s.Seeds[1], s.Played, s.Grants, s.Faults, s.Calm, s.Took.Round(1e6), s.Invalid, s.Missed)
 			for _, text := range s.Errors {
 				t.Error(text)
 			}
@@ -67,6 +67,9 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 			}
 			if s.Played == 0 {
 				t.Error("no run has shown anything")
+			}
+			for _, why := range s.Hollow() {
+				t.Error(why)
 			}
 		})
 	}

@@ -20,6 +20,8 @@ import (
 type lockClient interface {
 	// take acquires as a round says.
 	take(ctx context.Context, r round) (workload.Hold, error)
+	// expected reports whether an error needs no fault: the lock was held by another.
+	expected(err error) bool
 	// passing reports whether an error is one that faults may cause.
 	passing(err error) bool
 	// pools are the connection pools that it was made with.
@@ -66,9 +68,10 @@ func (p *catalogClient) take(ctx context.Context, r round) (workload.Hold, error
 	return p.c.Acquire(ctx, p.prefix+":"+r.Name)
 }
 
-// passing reports true for every error: what to do with errors of the network is left to
+// expected and passing report true for every error: what to do with errors of the network is left to
 // the caller by these locks.
-func (p *catalogClient) passing(error) bool { return true }
+func (p *catalogClient) expected(error) bool { return true }
+func (p *catalogClient) passing(error) bool  { return true }
 
 func (p *catalogClient) pools() (all []stores.Pool) {
 	for _, c := range p.conns {
@@ -139,6 +142,11 @@ func openEngine(urls []string) (e engine.Engine, pools []stores.Pool, end func()
 	return quorum.New(nodes...), pools, end, nil
 }
 
+func (m *holdfastClient) expected(err error) bool {
+	return errors.Is(err, holdfast.ErrNotAcquired) && !errors.Is(err, holdfast.ErrUnavailable) && !errors.Is(err, holdfast.ErrInvalid)
+}
+
+// passing reports whether the store was unavailable, the lease lost, or the store too slow for the TTL.
 func (m *holdfastClient) passing(err error) bool {
 	return errors.Is(err, holdfast.ErrNotAcquired) || errors.Is(err, holdfast.ErrUnavailable) || errors.Is(err, holdfast.ErrLost)
 }

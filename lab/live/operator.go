@@ -19,12 +19,13 @@ type operator struct {
 	end   context.CancelFunc
 	tasks sync.WaitGroup
 
-	mu     sync.Mutex
-	forced []forced
+	mu    sync.Mutex
+	ended []broken // by force or not
 }
 
-// forced is a lease that may have ended by force from an instant on.
-type forced struct {
+// broken is a lease that an operator may have ended from an instant on.
+type broken struct {
+	force    bool
 	at       time.Duration
 	done     time.Duration // when it had; 0: that is not known, perhaps the break was never sent
 	resource string
@@ -82,18 +83,16 @@ func (o *operator) once(e engine.Engine, res engine.Resource, by fault.Kind) boo
 		return false
 	}
 	h := s.Holders[0]
-	f := forced{at: o.run.rec.Now(), resource: res.Name, holder: h.Client.Name, token: h.Token}
+	f := broken{force: by == fault.ForceBreak, at: o.run.rec.Now(), resource: res.Name, holder: h.Client.Name, token: h.Token}
 	err = e.Break(ctx, res, engine.Break{ID: h.ID, Force: by == fault.ForceBreak})
 	var gone *engine.NotHeldError
 	broke := err == nil || errors.As(err, &gone) && gone.Cause == engine.CauseBroken
-	if by == fault.ForceBreak {
-		if broke {
-			f.done = o.run.rec.Now()
-		}
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.forced = append(o.forced, f)
+	if broke {
+		f.done = o.run.rec.Now()
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.ended = append(o.ended, f)
 	return broke
 }
 
@@ -106,15 +105,25 @@ func (o *operator) stop() {
 // forcedReleases returns the releases by force, for the history: exclusion is not promised
 // to the holders of these leases. A lease that is broken without force keeps others out
 // until its holder has released it, so it needs no record.
-func (o *operator) forcedReleases(ops []history.Op) (out []history.Op) {
+func (o *operator) forcedReleases(ops []history.Op) []history.Op {
+	return o.releases(ops, func(f broken) bool { return f.force }, "by force")
+}
+
+// breaks returns releases for the breaks without force that were answered, for the check that
+// holders are notified of them.
+func (o *operator) breaks(ops []history.Op) []history.Op {
+	return o.releases(ops, func(f broken) bool { return !f.force && f.done != 0 }, "broken")
+}
+
+func (o *operator) releases(ops []history.Op, which func(broken) bool, note string) (out []history.Op) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, f := range o.forced {
+	for _, f := range o.ended {
 		for _, op := range ops {
-			if !f.covers(op) {
+			if !which(f) || !f.covers(op) {
 				continue
 			}
-			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = "operator", history.Release, f.at, f.done, 0, "by force"
+			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = "operator", history.Release, f.at, f.done, 0, note
 			if f.done == 0 {
 				op.Return, op.Outcome = f.at, history.Unknown
 			}
@@ -124,8 +133,24 @@ func (o *operator) forcedReleases(ops []history.Op) (out []history.Op) {
 	return out
 }
 
+// broke reports whether the operator may have ended a granted lease before an instant.
+func (o *operator) broke(grant history.Op, at time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.ended, func(f broken) bool { return f.at <= at && f.covers(grant) })
+}
+
+// brokeOf reports whether the operator may have ended a lease of a client before an instant.
+func (o *operator) brokeOf(client, resource string, at time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.ended, func(f broken) bool {
+		return f.at <= at && f.resource == resource && (f.holder == "" || f.holder == client)
+	})
+}
+
 // covers reports whether a grant is of the lease. A shared lease is not handed off.
-func (f forced) covers(op history.Op) bool {
+func (f broken) covers(op history.Op) bool {
 	if op.Kind != history.Acquire || op.Outcome != history.OK || op.Resource != f.resource || f.holder != "" && op.Client != f.holder {
 		return false
 	}

@@ -28,9 +28,9 @@ type round struct {
 func (w *worker) work(ctx context.Context, hand int) {
 	d := drawer{rand.New(rand.NewPCG(w.Program.Seed, w.Place<<8|uint64(hand)))}
 	for ctx.Err() == nil {
-		r := d.round(w.Program)
+		r, from := d.round(w.Program), w.load.Rec.Now()
 		if err := w.turn(ctx, r); err != nil && !w.passing(err) && ctx.Err() == nil {
-			w.trouble("errors", r.Name, "%s got: %v", w.Name, err)
+			w.troubled(r.Name, from, err)
 		}
 		pause := time.NewTimer(drawn(d, 0, 0, time.Millisecond, d.between(0, 20*time.Millisecond)))
 		select {
@@ -61,7 +61,11 @@ func (w *worker) turn(ctx context.Context, r round) error {
 		return w.slot(brief, r)
 	}
 	at, work := r.work()
-	return w.load.Round(brief, at, func(ctx context.Context) (workload.Hold, error) { return w.client.take(ctx, r) }, work)
+	err := w.load.Round(brief, at, func(ctx context.Context) (workload.Hold, error) { return w.client.take(ctx, r) }, work)
+	if brief.Err() != nil && errors.Is(err, context.Cause(brief)) {
+		return nil // the wait was over, in a request or between two
+	}
+	return err
 }
 
 // work is what a round does under its lock, and how much of it that takes.
@@ -113,7 +117,8 @@ func (w *worker) slot(ctx context.Context, r round) error {
 	err := w.load.Once(ctx, slot, r.hold, fail, func(ctx context.Context, fn func(context.Context) error) (bool, error) {
 		return m.slot(ctx, id, opts, fn)
 	})
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+	slotEnded := r.job && errors.Is(err, holdfast.ErrNotAcquired)
+	if slotEnded || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return nil
 	}
 	return err
@@ -147,7 +152,7 @@ func (w *worker) recheck() {
 				w.trouble("stuck", r.Name, "%s did not get it in %v when all was well again: %v", w.Name, recheckTimeout, err)
 				return
 			}
-			if err != nil && !w.passing(err) {
+			if err != nil && !w.passing(err) && !w.client.passing(err) {
 				w.trouble("errors", r.Name, "when all was well again %s got: %v", w.Name, err)
 				return
 			}

@@ -35,8 +35,13 @@ type run struct {
 	stderr  output
 	ops     *operator
 
+	began    time.Duration  // when the faults began, in the history
+	watchers sync.WaitGroup // of the stores
+
 	mu         sync.Mutex
 	violations []check.Violation
+	excuses    []excuse
+	stalled    []stalled
 }
 
 // output is what workers write to standard error.
@@ -176,9 +181,15 @@ func (r *run) ways(who string) ([]string, error) {
 
 // play runs the workers under the faults, and then checks that all is well.
 func (r *run) play(ctx context.Context) error {
+	unwatch, err := r.watchStores()
+	if err != nil {
+		return err
+	}
+	defer unwatch()
 	if err := r.all(ctx, orderWork); err != nil {
 		return err
 	}
+	r.began = r.rec.Now()
 	r.inj.Start()
 	select {
 	case <-time.After(r.p.Length):

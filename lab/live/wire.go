@@ -65,6 +65,11 @@ type report struct {
 	Check   string      `json:"check,omitempty"`   // what to call the trouble
 	Name    string      `json:"name,omitempty"`    // of its resource
 	Err     string      `json:"err,omitempty"`
+	Excuse  *span       `json:"excuse,omitempty"` // with Trouble: in it, a fault must explain the trouble
+	Stall   *span       `json:"stall,omitempty"`  // the worker did not run
 
 	Silent []time.Duration `json:"silent,omitempty"` // with orderClose: how long each node was, at most
 }
+
+// span is a time of the history.
+type span struct{ From, To time.Duration }

@@ -44,6 +44,7 @@ type worker struct {
 	hands   sync.WaitGroup
 	pools   poolLoad
 	rest    context.CancelFunc
+	still   context.CancelFunc // ends its pulse
 
 	silences []*redistest.Silence // of the nodes, from orderCalm on
 	closing  time.Time
@@ -125,6 +126,9 @@ func (w *worker) do(o order) error {
 	case orderWork:
 		ctx, rest := context.WithCancel(context.Background())
 		w.rest = rest
+		pulse, still := context.WithCancel(context.Background())
+		w.still = still
+		go beat(pulse, w.load.Rec.Now, func(from, to time.Duration) { w.send(report{Stall: &span{from, to}}) })
 		for hand := range w.Program.Hands {
 			w.hands.Go(func() { w.work(ctx, hand) })
 		}
@@ -153,6 +157,7 @@ func (w *worker) do(o order) error {
 	case orderClose:
 		w.closing = time.Now()
 		w.pools.relieve()
+		defer w.still()
 		return w.client.close()
 	}
 	return fmt.Errorf("unknown order %q", o.Do)
@@ -223,7 +228,17 @@ func (w *worker) trouble(check, resource, format string, args ...any) {
 	w.send(report{Trouble: fmt.Sprintf(format, args...), Check: check, Name: resource})
 }
 
-// passing reports whether an error is one that faults may cause.
+// passing reports whether an error is expected.
 func (w *worker) passing(err error) bool {
-	return w.client.passing(err) || errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrLost) || errors.Is(err, errOnPurpose)
+	return w.client.expected(err) || errors.Is(err, workload.ErrStale) || errors.Is(err, workload.ErrLost) || errors.Is(err, errOnPurpose)
+}
+
+// troubled reports an error of a call that began at an instant: as one that needs a fault that
+// explains it, if faults cause such errors.
+func (w *worker) troubled(resource string, from time.Duration, err error) {
+	r := report{Trouble: fmt.Sprintf("%s got: %v", w.Name, err), Check: "errors", Name: resource}
+	if w.client.passing(err) {
+		r.Excuse = &span{from, w.load.Rec.Now()}
+	}
+	w.send(r)
 }

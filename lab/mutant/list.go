@@ -70,6 +70,10 @@ func windows() []Mutant {
 			Patches: []Patch{{"func (l *Lease) Token() uint64 { return l.token }", "func (l *Lease) Token() uint64 { return 0 * l.token }"}},
 		},
 		{
+			Name: "nobody renews", File: "internal/keepalive/scheduler.go", World: Live, Checks: []string{"kept"},
+			Patches: []Patch{{"		due = s.Mono() + e.TTL/3\n", "		due = never - 0*s.Mono()\n"}},
+		},
+		{
 			Name: "Err does not look at the clock", File: "lease.go", World: Live, // the bubble's timers are never late
 			Checks:  []string{"notified"},
 			Patches: []Patch{{"	if l.grant.open() {\n		return nil\n	}\n", "	if true || l.grant.open() {\n		return nil\n	}\n"}},
@@ -245,6 +249,14 @@ func servers() []Mutant {
 			Name: "a lost subscription is not made again", File: folder + "listen.go", World: virtual.Redis,
 			Checks:  []string{"hand-off"},
 			Patches: []Patch{{"			pinged = false\n			sleep(l.ctx, pause)\n", "			pinged = false\n			return\n"}},
+		},
+		{
+			Name: "last come, first served, live", File: folder + "internal/script/front.lua", World: Live, Checks: []string{"starvation"},
+			Patches: []Patch{{"member = call('ZRANGE', KEYS[2], 0, 0)[1]", "member = call('ZRANGE', KEYS[2], -1, -1)[1]"}},
+		},
+		{
+			Name: "newcomers pass, live", File: folder + "internal/script/admit.lua", World: Live, Checks: []string{"starvation"},
+			Patches: []Patch{{"  if isFirst() and used + weight <= capacity then", "  if used + weight <= capacity then"}},
 		},
 		{
 			Name: "the script of a release does not look at the ID", File: folder + "internal/script/release.lua", World: virtual.Redis,

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/check"
@@ -25,6 +26,8 @@ type Campaign struct {
 	Missed  int           `json:"missed,omitempty"` // of the invalid: a fault was never hit
 	Grants  int           `json:"grants"`
 	Faults  int           `json:"faults,omitempty"`  // that happened; not counted in virtual time
+	Calm    int           `json:"calm,omitempty"`    // histories without faults and stalls; live
+	Hollow  []string      `json:"hollow,omitempty"`  // why the campaign shows less than it seems to
 	Virtual time.Duration `json:"virtual,omitempty"` // time that passed in the bubbles
 	Took    time.Duration `json:"took"`
 	Broken  int           `json:"broken"` // histories with violations
@@ -41,6 +44,8 @@ func (c Campaign) Bad() string {
 		return fmt.Sprintf("%s broke in %d of %d %s histories (%v); replay files: %v", c.Subject, c.Broken, c.Played, c.World, c.How, c.Files)
 	case len(c.Errors) > 0:
 		return fmt.Sprintf("the lab failed in %s runs of %s: %s", c.World, c.Subject, c.Errors[0])
+	case len(c.Hollow) > 0:
+		return fmt.Sprintf("the lab failed: %s histories of %s: %s", c.World, c.Subject, strings.Join(c.Hollow, "; "))
 	case c.Played == 0:
 		return fmt.Sprintf("the lab failed: no %s run of %s has shown anything", c.World, c.Subject)
 	}
@@ -113,7 +118,7 @@ func (p Plan) live(ctx context.Context, l Live) Campaign {
 		}}.Run(ctx)
 	c.First, c.Last = s.Seeds[0], s.Seeds[1]
 	c.Played, c.Invalid, c.Missed, c.Grants, c.Faults, c.Took = s.Played, s.Invalid, s.Missed, s.Grants, s.Faults, s.Took
-	c.Errors = s.Errors
+	c.Errors, c.Calm, c.Hollow = s.Errors, s.Calm, s.Hollow()
 	for _, r := range s.Failures {
 		c.Broken++
 		c.how(r.Violations)

@@ -1,0 +1,82 @@
+package live
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// Promises of time and order are judged in runs without faults of processes, connections and
+// stores, and in which the machine did not stall for long. The bounds grow with the stalls
+// that there were.
+const (
+	// steadyFor is the longest stall with which such a run is judged.
+	steadyFor = 250 * time.Millisecond
+	// handedOff and freeFor are how long a hand-off may take, and how long a resource may be
+	// free while somebody waits for it.
+	handedOff, freeFor = 150 * time.Millisecond, 300 * time.Millisecond
+	// ballots is added to both on a quorum, whose waiters try again by themselves.
+	ballots = 1500 * time.Millisecond
+	// sameTime is how close two calls may be for their order in the store to be unknown.
+	sameTime = 40 * time.Millisecond
+	// seen is how much longer than the interval of renewals the notice of a break may take.
+	seen = 150 * time.Millisecond
+)
+
+// calm reports whether the program has no fault, or only breaks of leases.
+func (r *run) calm(but ...fault.Kind) bool {
+	return !slices.ContainsFunc(r.faults, func(f fault.Fault) bool { return !slices.Contains(but, f.Kind) })
+}
+
+// steady reports whether order and times are judged.
+func (r *run) steady() bool {
+	return r.p.holdfast() && longestStall(r.stalls()) <= steadyFor
+}
+
+// calmly returns the violations of promises of time and order.
+func (r *run) calmly(ops []history.Op) (out []check.Violation) {
+	if !r.steady() {
+		return nil
+	}
+	late := 4 * longestStall(r.stalls())
+	if r.p.Nodes > 1 {
+		late += ballots
+	}
+	if r.calm() {
+		out = append(out, check.Starvation(0, sameTime+late).Find(r.ordered(ops))...)
+		out = append(out, check.HandOff(0, handedOff+late).Find(r.exclusive(ops))...)
+		out = append(out, check.Deadlock(freeFor+late).Find(ops)...)
+	}
+	if r.calm(fault.Break) && !slices.Contains(r.p.Ways, NoRenewal) {
+		heard := func(string) time.Duration { return r.p.TTL*36/100 + seen + late }
+		out = append(out, check.EndSeen(heard).Find(append(slices.Clone(ops), r.ops.breaks(ops)...))...)
+	}
+	return out
+}
+
+// ordered returns the operations on resources that are served strictly first come, first
+// served: with no tries, and without tenure, which only a mutex has.
+func (r *run) ordered(ops []history.Op) []history.Op {
+	if r.p.Nodes > 1 || slices.Contains(r.p.Ways, Try) {
+		return nil
+	}
+	return r.of(ops, func(x Resource) bool {
+		tenure := slices.Contains(r.p.Ways, Plain) && x.Kind != Pair && x.Kind != Semaphore
+		return x.locked() && !tenure
+	})
+}
+
+// exclusive returns the operations on mutexes.
+func (r *run) exclusive(ops []history.Op) []history.Op {
+	return r.of(ops, func(x Resource) bool { return x.Kind != Pair && x.Kind != Semaphore && x.locked() })
+}
+
+// of selects the operations on some resources.
+func (r *run) of(ops []history.Op, want func(Resource) bool) []history.Op {
+	return slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool {
+		return !slices.ContainsFunc(r.p.Resources, func(x Resource) bool { return x.Name == op.Resource && want(x) })
+	})
+}

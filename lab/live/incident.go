@@ -1,0 +1,139 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// incident is a time in which something may have kept a client from its store: a fault, or a
+// stall of the machine. Only an incident explains that a lease was lost or that the store
+// was unavailable.
+type incident struct {
+	client   string // empty: every client
+	from, to time.Duration
+}
+
+// covers reports whether the incident hit a client at an instant.
+func (i incident) covers(client string, at time.Duration) bool {
+	return (i.client == "" || i.client == client) && i.from <= at && at <= i.to
+}
+
+const endless = time.Duration(1<<63 - 1)
+
+// recovery is how long a stopped worker may need after it continues, besides a TTL: its
+// clients dial again what was closed meanwhile.
+const recovery = time.Second
+
+// incidents returns those of the faults that happened. Breaks are not among them: an operator
+// ends one lease, see operator.broke. A fault of a store or a connection counts to the end of
+// the run, since reconnecting takes different times.
+func (r *run) incidents() (all []incident) {
+	for _, h := range r.inj.Hits() {
+		i := incident{client: bearer(h.Fault.Target), from: r.began + h.At, to: endless}
+		if h.At > runLimit { // a worker was at the point before the start
+			i.from = 0
+		}
+		switch h.Fault.Kind {
+		case fault.Break, fault.ForceBreak:
+			continue
+		case fault.Pause, fault.Exhaust:
+			i.to = i.from + h.Fault.For + r.p.TTL + recovery
+		}
+		if _, store := r.live.Stores[i.client]; store {
+			i.client = ""
+			i.to = endless
+		}
+		all = append(all, i)
+	}
+	return all
+}
+
+// stalled is a time in which a worker did not run, or in which a store did not respond to the
+// lab, because the machine was busy.
+type stalled struct {
+	client   string // empty: a store
+	from, to time.Duration
+}
+
+// enough returns how much of one TTL has to be stalled to explain the loss of a lease. There
+// is time for a renewal from a third of the TTL to the end of the window, and then a part of
+// it for the first retry.
+func enough(ttl time.Duration) time.Duration {
+	window := ttl - ttl/50 - 20*time.Millisecond
+	return max(8*time.Millisecond, (window-ttl/3)/4)
+}
+
+// stalledFor returns how long a client or a store was stalled between two instants.
+func stalledFor(all []stalled, client string, from, to time.Duration) (sum time.Duration) {
+	for _, s := range all {
+		if s.client == "" || s.client == client {
+			sum += max(0, min(s.to, to)-max(s.from, from))
+		}
+	}
+	return sum
+}
+
+// longestStall returns the longest stall of the run.
+func longestStall(all []stalled) (longest time.Duration) {
+	for _, s := range all {
+		longest = max(longest, s.to-s.from)
+	}
+	return longest
+}
+
+// explained reports whether a fault or a stall explains that a client had trouble with its
+// store in a time that ended at an instant.
+func (r *run) explained(client string, from, at time.Duration) bool {
+	if slices.ContainsFunc(r.incidents(), func(i incident) bool {
+		return i.covers(client, at) || i.covers(client, from) || i.from >= from && i.from <= at && i.covers(client, i.from)
+	}) {
+		return true
+	}
+	return stalledFor(r.stalls(), client, min(from, at-r.p.TTL), at) >= enough(r.p.TTL)
+}
+
+// kept returns a violation for each lease that was lost without a reason. Leases that are not
+// renewed end by themselves.
+func (r *run) kept(ops []history.Op) []check.Violation {
+	acquired := map[string]history.Op{}
+	for _, op := range ops {
+		if op.Kind == history.Acquire && op.Outcome == history.OK {
+			acquired[op.Holder] = op
+		}
+	}
+	return check.Kept().Find(slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool {
+		return op.Kind == history.Lost && (r.ops.broke(acquired[op.Holder], op.Call) || r.explained(op.Client, op.Call-r.p.TTL, op.Call))
+	}))
+}
+
+// excuse is an error that only a fault or a stall explains.
+type excuse struct {
+	client, resource, text string
+	from, at               time.Duration
+}
+
+// unexplained returns a violation for each error without a fault or a stall that explains it.
+func (r *run) unexplained() (out []check.Violation) {
+	r.mu.Lock()
+	all := slices.Clone(r.excuses)
+	r.mu.Unlock()
+	for _, e := range all {
+		if !r.explained(e.client, e.from, e.at) && !r.ops.brokeOf(e.client, e.resource, e.at) {
+			out = append(out, check.Violation{Check: "errors", Resource: e.resource, At: e.at,
+				Text: fmt.Sprintf("%s got, without a fault that explains it: %s", e.client, e.text)})
+		}
+	}
+	return out
+}
+
+// stalls returns the stalls that were measured so far.
+func (r *run) stalls() []stalled {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.stalled)
+}

@@ -1,0 +1,92 @@
+package live
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/primitivetest"
+)
+
+const (
+	// pulse is the interval at which a worker looks whether it runs.
+	pulse = 2 * time.Millisecond
+	// leastStall is the shortest time that counts as a stall.
+	leastStall = 5 * time.Millisecond
+	// pingEvery is the pause between two changes of a store that measure how long it takes.
+	pingEvery = 10 * time.Millisecond
+)
+
+// beat calls missed with each time in which this process did not run, until ctx ends.
+func beat(ctx context.Context, now func() time.Duration, missed func(from, to time.Duration)) {
+	tick := time.NewTicker(pulse)
+	defer tick.Stop()
+	for last := now(); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		at := now()
+		if at-last-pulse >= leastStall {
+			missed(last+pulse, at)
+		}
+		last = at
+	}
+}
+
+// watchStores measures the stores until the function that it returns is called.
+func (r *run) watchStores() (stop func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var ends []func()
+	stop = func() {
+		cancel()
+		r.watchers.Wait()
+		for _, end := range ends {
+			end()
+		}
+	}
+	// While the lab does not run, it measures no store.
+	r.watchers.Go(func() { beat(ctx, r.rec.Now, func(from, to time.Duration) { r.stall(stalled{from: from, to: to}) }) })
+	for _, s := range r.stores {
+		e, _, end, err := openEngine([]string{s.url})
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		ends = append(ends, end)
+		r.watchers.Go(func() { r.watchStore(ctx, e) })
+	}
+	return stop, nil
+}
+
+// watchStore changes a resource of its own in a store, again and again.
+func (r *run) watchStore(ctx context.Context, e engine.Engine) {
+	pause := time.NewTicker(pingEvery)
+	defer pause.Stop()
+	for ctx.Err() == nil {
+		from := r.rec.Now()
+		_ = primitivetest.Ping(ctx, e, engine.Resource{Prefix: r.prefix + "-pulse", Name: "pulse"}) // the time that it took counts
+		if to := r.rec.Now(); to-from >= leastStall && ctx.Err() == nil {
+			r.stall(stalled{from: from, to: to})
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// excuse notes an error that a fault has to explain.
+func (r *run) excuse(e excuse) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.excuses = append(r.excuses, e)
+}
+
+// stall notes a stall.
+func (r *run) stall(s stalled) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stalled = append(r.stalled, s)
+}
