@@ -29,12 +29,19 @@ func (m *mySQL) bloat(ctx context.Context) {
 		m.unasked("bloat", again, err)
 		return
 	}
-	var seconds int64
-	err = m.db.QueryRowContext(ctx, "SELECT COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, NOW())), 0) FROM information_schema.innodb_trx").Scan(&seconds)
-	if err == nil { // it may be refused
-		s.oldest = time.Duration(seconds) * time.Second
-	}
+	s.oldest = m.oldest(ctx)
 	m.checkBloat(s)
+}
+
+// oldest returns the age of the oldest transaction, or 0 if the user may not see it. The server shows its start in its own time zone,
+// whatever that of the session is.
+func (m *mySQL) oldest(ctx context.Context) time.Duration {
+	var seconds int64
+	err := m.db.QueryRowContext(ctx, "SELECT COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM'))), 0) FROM information_schema.innodb_trx").Scan(&seconds)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 func (m *mySQL) checkBloat(s undoState) {

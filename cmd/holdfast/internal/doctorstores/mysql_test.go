@@ -150,7 +150,7 @@ func TestMySQLOutOfReach(t *testing.T) {
 func TestMySQLReplicas(t *testing.T) {
 	t.Parallel()
 	primary := sqlservers.StartMySQL(t, sqlservers.WithSetting("log-bin", "log"), sqlservers.WithSetting("server-id", "1"), sqlservers.WithSetting("sync-binlog", "1"))
-	replica := sqlservers.StartMySQL(t, sqlservers.WithSetting("server-id", "2"))
+	replica := sqlservers.StartMySQL(t, sqlservers.WithSetting("log-bin", "log"), sqlservers.WithSetting("server-id", "2"), sqlservers.WithSetting("sync-binlog", "1"))
 	dsn := mysqlDatabase(t, primary)
 	_, port, err := net.SplitHostPort(primary.Addr())
 	must(t, err)
@@ -171,6 +171,22 @@ func TestMySQLReplicas(t *testing.T) {
 	r := examineMySQL(t, replica.DSN("mysql"))
 	r.require(t, "mode", diagnosis.Fail, "this is a replica that takes changes")
 	r.requireWorst(t, diagnosis.Misconfig)
+
+	_, port, err = net.SplitHostPort(replica.Addr())
+	must(t, err)
+	mysqlExec(t, here, "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = "+port+", MASTER_USER = 'root', MASTER_CONNECT_RETRY = 1", "START SLAVE")
+	redistest.Await(t, 30*time.Second, "a channel back", func() bool {
+		var n, v string
+		must(t, there.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Slaves_connected'").Scan(&n, &v))
+		return v == "1"
+	})
+	for _, dsn := range []string{dsn, replica.DSN("mysql")} {
+		examineMySQL(t, dsn).require(t, "mode", diagnosis.Warn, "master to master")
+	}
+	mysqlExec(t, here, "STOP SLAVE")
+	examineMySQL(t, dsn).require(t, "mode", diagnosis.Warn, "has copied another one, and has stopped")
+	mysqlExec(t, here, "RESET SLAVE ALL")
+	examineMySQL(t, dsn).require(t, "mode", diagnosis.OK, "no replica")
 
 	mysqlExec(t, here, "SET GLOBAL rpl_semi_sync_master_enabled = 1", "SET GLOBAL rpl_semi_sync_master_timeout = 500")
 	mysqlExec(t, there, "STOP SLAVE", "START SLAVE")
@@ -213,6 +229,22 @@ func TestMySQLBloat(t *testing.T) {
 			t.Errorf("%+v: %s", c.state, report(m.findings))
 		}
 		report(m.findings).require(t, "bloat", diagnosis.Warn, c.found)
+	}
+}
+
+// The age of a transaction does not depend on the time zone of the session.
+func TestMySQLAgeOfATransaction(t *testing.T) {
+	dsn := mysqlDatabase(t, soundMySQL.Get(t))
+	tx, err := mysqlOpen(t, dsn).BeginTx(t.Context(), nil)
+	must(t, err)
+	defer func() { _ = tx.Rollback() }()
+	_, err = tx.ExecContext(t.Context(), "INSERT INTO holdfast1_wake (at, address, body) VALUES (1, 'a', 'b')")
+	must(t, err)
+	for _, zone := range []string{"%2B09:00", "-09:00"} {
+		m := &mySQL{db: mysqlOpen(t, dsn+"?time_zone=%27"+zone+"%27")}
+		if age := m.oldest(t.Context()).Abs(); age > 5*time.Minute {
+			t.Errorf("in the time zone %s the transaction is %v old", zone, age)
+		}
 	}
 }
 

@@ -1,7 +1,10 @@
 package doctorstores
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -55,27 +58,76 @@ func (m *mySQL) mode(ctx context.Context) {
 			return
 		}
 	}
-	if m.replicates(ctx) {
+	switch c := m.channels(ctx); {
+	case c.mutual:
+		m.add(m.Warn(check, "let all clients use one of the two servers, by one address that moves, and set read_only = 1 on the other one",
+			"this server copies one that copies it (master to master): clients of both may hold one resource"))
+	case c.running:
 		m.add(m.Fail(check, "connect to the primary, and set read_only = 1 here", "this is a replica that takes changes (read_only is off): its leases are unknown to the primary"))
-		return
+	case c.exist:
+		m.add(m.Warn(check, "RESET REPLICA ALL if it was promoted; otherwise connect to the primary, and set read_only = 1 here",
+			"this server has copied another one, and has stopped: if that is the primary, it does not know the leases of this one"))
+	default:
+		m.add(m.OK(check, "it takes changes, and is no replica"))
 	}
-	m.add(m.OK(check, "it takes changes, and is no replica"))
 }
 
-// replicates reports whether the server copies another one, if the user may see that.
-func (m *mySQL) replicates(ctx context.Context) bool {
-	if n := number(m.status, "slaves_running"); n >= 0 { // MariaDB
-		return n > 0
+// channels are those by which the server copies others.
+type channels struct {
+	exist, running bool
+	mutual         bool // the server that is copied copies this one
+}
+
+// channels returns them as far as the user may see them.
+func (m *mySQL) channels(ctx context.Context) (c channels) {
+	if number(m.status, "slaves_running") > 0 { // MariaDB shows it to everybody
+		c.exist, c.running = true, true
 	}
-	for _, query := range []string{"SHOW REPLICA STATUS", "SHOW SLAVE STATUS"} {
-		rows, err := m.db.QueryContext(ctx, query)
-		if err != nil {
-			continue // not this version, or no right
+	replicas, _ := m.rows(ctx, "SHOW REPLICAS", "SHOW SLAVE HOSTS")
+	all, _ := m.rows(ctx, "SHOW ALL SLAVES STATUS", "SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+	for _, r := range all {
+		get := func(name string) string { return cmp.Or(r["replica_"+name], r["slave_"+name]) }
+		runs := get("io_running") != "No" || get("sql_running") != "No"
+		c.exist, c.running = true, c.running || runs
+		source := cmp.Or(r["source_server_id"], r["master_server_id"])
+		c.mutual = c.mutual || runs && slices.ContainsFunc(replicas, func(r map[string]string) bool { return r["server_id"] == source })
+	}
+	return c
+}
+
+// rows reads rows by the names of their columns, in lower case. Of several queries it uses the first that the server knows and the user may run.
+func (m *mySQL) rows(ctx context.Context, queries ...string) ([]map[string]string, error) {
+	var rows *sql.Rows
+	var err error
+	for _, query := range queries {
+		if rows, err = m.db.QueryContext(ctx, query); err == nil {
+			break
 		}
-		defer rows.Close()
-		return rows.Next()
 	}
-	return false
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var all []map[string]string
+	for rows.Next() {
+		values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		row := map[string]string{}
+		for i, name := range columns {
+			row[strings.ToLower(name)] = values[i].String
+		}
+		all = append(all, row)
+	}
+	return all, rows.Err()
 }
 
 // isolation reports what has no effect, and checks what has.

@@ -23,6 +23,7 @@ type pgHost struct {
 	config  *pgx.ConnConfig
 	trouble error
 	standby bool
+	started time.Time // when its server was started, which tells servers apart; zero: it is not known
 	clock   diagnosis.ClockReading
 }
 
@@ -33,17 +34,18 @@ func (p *postgreSQL) hosts(ctx context.Context) {
 		host string
 		port uint16
 	}
-	seen := map[address]bool{}
+	seen := map[address]*pgHost{}
 	var all []*pgHost
 	hosts := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
 	for _, f := range hosts {
-		if seen[address{f.Host, f.Port}] {
-			continue // it is tried again without TLS
+		if h := seen[address{f.Host, f.Port}]; h != nil { // without TLS, or with it: the next way to connect
+			h.config.Fallbacks = append(h.config.Fallbacks, f)
+			continue
 		}
-		seen[address{f.Host, f.Port}] = true
 		one := config.Copy()
 		one.Host, one.Port, one.TLSConfig, one.Fallbacks, one.ValidateConnect = f.Host, f.Port, f.TLSConfig, nil, nil
-		all = append(all, &pgHost{Place: diagnosis.Place(net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))), config: one})
+		h := &pgHost{Place: diagnosis.Place(net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port)))), config: one}
+		seen[address{f.Host, f.Port}], all = h, append(all, h)
 	}
 	if len(all) < 2 {
 		return
@@ -68,7 +70,7 @@ func (h *pgHost) ask(ctx context.Context) {
 		return
 	}
 	defer conn.Close(ctx)
-	h.trouble = conn.QueryRow(ctx, "SELECT pg_is_in_recovery()", pgx.QueryExecModeExec).Scan(&h.standby)
+	h.trouble = conn.QueryRow(ctx, "SELECT pg_is_in_recovery(), pg_postmaster_start_time()", pgx.QueryExecModeExec).Scan(&h.standby, &h.started)
 	h.clock, _ = diagnosis.ReadClock(func() (now time.Time, err error) {
 		err = conn.QueryRow(ctx, "SELECT clock_timestamp()", pgx.QueryExecModeExec).Scan(&now)
 		return now, err
@@ -80,10 +82,15 @@ func (p *postgreSQL) compare(all []*pgHost) {
 	const check = "hosts"
 	var primaries, standbys []string
 	var first, last *pgHost
+	servers := map[time.Time]bool{}
 	for _, h := range all {
+		known := servers[h.started] // by another pooler
+		servers[h.started] = !h.started.IsZero()
 		switch {
 		case h.trouble != nil:
 			p.add(h.Warn(check, "start it, or allow connections to it: it is needed when the primary fails", "no answer: %s", diagnosis.OneLine(h.trouble)))
+			continue
+		case known:
 			continue
 		case h.standby:
 			standbys = append(standbys, string(h.Place))

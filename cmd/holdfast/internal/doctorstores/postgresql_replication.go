@@ -9,9 +9,13 @@ import (
 // replication checks which standbys have a grant when it is answered.
 func (p *postgreSQL) replication(ctx context.Context) {
 	const check = "replication"
-	var all, hidden, synchronous, behind int64
-	err := p.row(ctx, `SELECT count(*), count(*) FILTER (WHERE state IS NULL), count(*) FILTER (WHERE sync_state IN ('sync', 'quorum')),
-		coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn)), 0)::bigint FROM pg_stat_replication`, &all, &hidden, &synchronous, &behind)
+	var all, hidden, synchronous, readers, behind int64
+	// Only a standby replays: pg_receivewal does not, and a logical subscriber has a slot of that kind. Who has not replied yet counts as a standby.
+	err := p.row(ctx, `SELECT count(*) FILTER (WHERE standby), count(*) FILTER (WHERE state IS NULL), count(*) FILTER (WHERE standby AND sync),
+		count(*) FILTER (WHERE NOT standby AND sync), coalesce(max(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn)) FILTER (WHERE standby), 0)::bigint
+		FROM (SELECT *, coalesce(sync_state IN ('sync', 'quorum'), false) AS sync, write_lsn IS NULL OR (replay_lsn IS NOT NULL
+			AND NOT EXISTS (SELECT FROM pg_replication_slots s WHERE s.active_pid = r.pid AND s.slot_type = 'logical')) AS standby
+			FROM pg_stat_replication r) AS senders`, &all, &hidden, &synchronous, &readers, &behind)
 	if err != nil {
 		p.unasked(check, again, err)
 		return
@@ -27,6 +31,8 @@ func (p *postgreSQL) replication(ctx context.Context) {
 			"synchronous_standby_names %q is required, and with synchronous_commit %s commits do not wait for it: %s", required, commit, loses))
 	case required != "" && hidden > 0:
 		told(p.Unknown(check, "grant pg_read_all_stats to the user, to see them", "%d standbys, whose state is hidden; synchronous_standby_names %q", all, required))
+	case required != "" && synchronous == 0 && readers > 0:
+		told(p.Warn(check, "name the standbys in synchronous_standby_names", "synchronous_standby_names %q, and what is synchronous is no standby (pg_receivewal, or a logical subscriber): %s", required, loses))
 	case required != "" && synchronous == 0:
 		told(p.Fail(check, "bring the standby back, or take it out of synchronous_standby_names", "synchronous_standby_names %q, and none of %d standbys is synchronous: every commit waits", required, all))
 	case required != "":

@@ -2,11 +2,15 @@ package doctorstores
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
@@ -180,6 +184,10 @@ func TestPostgreSQLWithStandby(t *testing.T) {
 	r = examinePostgreSQL(t, pgPool(t, both))
 	r.require(t, "hosts", diagnosis.OK, "^1 primary, 1 standbys answer")
 	r.require(t, "hosts", diagnosis.Warn, "no target_session_attrs")
+	anyway := strings.TrimSuffix(both, "?sslmode=disable") // with TLS, and if the server has none, without
+	examinePostgreSQL(t, pgPool(t, anyway)).require(t, "hosts", diagnosis.OK, "^1 primary, 1 standbys answer")
+	poolers := fmt.Sprintf("postgres://test@%s,%s/%s?target_session_attrs=read-write&sslmode=disable", primary.StartPgBouncer(t, "session").Addr(), primary.StartPgBouncer(t, "session").Addr(), pool.Config().ConnConfig.Database)
+	examinePostgreSQL(t, pgPool(t, poolers)).require(t, "hosts", diagnosis.OK, "^1 primary, 0 standbys answer")
 	r.require(t, "clock", diagnosis.OK, "the clocks of the hosts are within")
 
 	reload := func(setting string) {
@@ -210,6 +218,58 @@ func TestPostgreSQLWithStandby(t *testing.T) {
 	if f := r.require(t, "hosts", diagnosis.Warn, "no answer"); f.Node != standby.Addr() {
 		t.Errorf("it is %s that does not answer", f.Node)
 	}
+}
+
+// What reads the WAL is no standby.
+func TestPostgreSQLWithReadersOfTheWAL(t *testing.T) {
+	t.Parallel()
+	s := sqlservers.StartPostgreSQL(t, sqlservers.WithSetting("wal_level", "logical"))
+	dsn := pgDatabase(t, s)
+	pool := pgPool(t, dsn)
+	const far = 1 << 62 // so that no commit waits
+	reader := func(written, replayed uint64, commands ...string) {
+		t.Helper()
+		c, err := pgconn.Connect(t.Context(), dsn+"&replication=database&application_name=reader")
+		must(t, err)
+		t.Cleanup(func() { _ = c.Close(context.Background()) })
+		for _, sql := range commands {
+			c.Frontend().SendQuery(&pgproto3.Query{String: sql})
+			must(t, c.Frontend().Flush())
+			for done := false; !done; {
+				m, err := c.Frontend().Receive()
+				must(t, err)
+				switch m := m.(type) {
+				case *pgproto3.ErrorResponse:
+					t.Fatal(m.Message)
+				case *pgproto3.CopyBothResponse, *pgproto3.ReadyForQuery:
+					done = true
+				}
+			}
+		}
+		status := []byte{'r'}
+		for _, v := range []uint64{written, written, replayed, 0} {
+			status = binary.BigEndian.AppendUint64(status, v)
+		}
+		c.Frontend().Send(&pgproto3.CopyData{Data: append(status, 0)})
+		must(t, c.Frontend().Flush())
+	}
+	reader(1, 1, "CREATE_REPLICATION_SLOT changes LOGICAL test_decoding", "START_REPLICATION SLOT changes LOGICAL 0/0")
+	var at string
+	must(t, pool.QueryRow(t.Context(), "SELECT pg_current_wal_lsn()::text").Scan(&at))
+	reader(far, 0, "START_REPLICATION PHYSICAL "+at)
+	await := func(condition string, want int) {
+		t.Helper()
+		redistest.Await(t, 30*time.Second, condition, func() bool {
+			var n int
+			must(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_replication WHERE "+condition).Scan(&n))
+			return n == want
+		})
+	}
+	await("flush_lsn IS NOT NULL", 2)
+	examinePostgreSQL(t, pool).require(t, "replication", diagnosis.OK, "^no standby")
+	pgExec(t, pool, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+	await("sync_state = 'sync'", 1)
+	examinePostgreSQL(t, pool).require(t, "replication", diagnosis.Warn, "what is synchronous is no standby")
 }
 
 func TestPostgreSQLHostsCompared(t *testing.T) {
