@@ -65,14 +65,24 @@ func (n *sqliteNode) Migrate(ctx context.Context) error {
 	}
 	defer db.Close()
 	if err := sqliteengine.Migrate(ctx, db); err != nil {
-		return fmt.Errorf("%w: %w", holdfast.ErrDenied, err)
+		return fmt.Errorf("%w: %s: %w", holdfast.ErrDenied, notMade, err)
 	}
 	return nil
 }
 
+// notMade is in the errors of Migrate.
+const notMade = "the tables were not made"
+
 // Advise implements store.Node.
 func (n *sqliteNode) Advise(text string) store.Advice {
+	folder := filepath.Dir(n.path)
+	if _, err := os.Stat(folder); os.IsNotExist(err) {
+		return store.Advice{Found: "there is no folder " + folder, Remedy: "make it and run holdfast migrate, or correct the path in --store or HOLDFAST_STORE"}
+	}
 	if _, err := os.Stat(n.path); os.IsNotExist(err) {
+		if strings.Contains(text, notMade) {
+			return store.Advice{Refused: true, Found: "the file is missing, and this user cannot make it", Remedy: "allow this user to write the folder " + folder + ", or correct the path in --store or HOLDFAST_STORE"}
+		}
 		return store.Advice{Found: "the file is missing", Remedy: "run holdfast migrate, which makes it, or correct the path in --store or HOLDFAST_STORE"}
 	}
 	switch {

@@ -2,6 +2,7 @@ package stores
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,5 +62,22 @@ func TestNamesWithoutCredentials(t *testing.T) {
 		if err := st.Close(); err != nil {
 			t.Errorf("Close of %q: %v", text, err)
 		}
+	}
+}
+
+// What to do about a SQLite file that is missing does not lead back to what has just failed.
+func TestAdviceForAMissingFile(t *testing.T) {
+	folder := t.TempDir()
+	n := &sqliteNode{path: filepath.Join(folder, "locks.db")}
+	const text = "unable to open database file (14)"
+	if a := n.Advise(text); a.Refused || !strings.Contains(a.Remedy, "run holdfast migrate, which makes it") {
+		t.Errorf("%+v", a)
+	}
+	if a := n.Advise(notMade + ": " + text); !a.Refused || !strings.Contains(a.Remedy, "allow this user to write the folder "+folder) {
+		t.Errorf("%+v", a)
+	}
+	n.path = filepath.Join(folder, "none", "locks.db")
+	if a := n.Advise(notMade + ": " + text); !strings.Contains(a.Remedy, "make it and run holdfast migrate") {
+		t.Errorf("%+v", a)
 	}
 }
