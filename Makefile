@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help release lab test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec redis databases shells
+.PHONY: help release lab mutants test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec redis databases shells
 
 help: ## show this text
 	@echo "targets:"
@@ -115,9 +115,15 @@ bench: redis databases ## what locks cost on every store beside their floors and
 
 # LAB="-minutes 5" for less; see go run ./lab/cmd/holdfast-lab -help.
 LAB ?= -minutes 0 -mutants .
-lab: redis databases ## the torture lab in full, about an hour: holes on demand, other libraries, random faults on every store, planted bugs; writes lab/results and the figures of lab/README.md
+lab: redis databases ## the torture lab in full, an hour and make mutants: holes on demand, other libraries, random faults on every store, planted bugs; writes lab/results and the figures of lab/README.md
 	@mkdir -p lab/results
 	$(GO) run ./lab/cmd/holdfast-lab $(LAB) -out lab/results -report lab/results/report.md,lab/results/report.html -figures lab/README.md -json >lab/results/report.json
+	@$(MAKE) --no-print-directory mutants
+
+# MUTANTS='^queue: ' for one area, or a part of a name.
+MUTANTS ?= .
+mutants: redis databases ## plant bugs, one at a time, that the tests of their own packages must find; long; MUTANTS=pattern for some
+	HOLDFAST_LAB_PLANTED='$(MUTANTS)' $(GO) test -count=1 -timeout 0 -v -run TestPlantedBugsAreKilled ./lab/mutant
 
 # VERSION=v0.2.0; TAG=-tag makes the tags, without it the target only prints them.
 release: cross ## what a release of VERSION would tag; make release VERSION=v0.2.0 TAG=-tag tags it

@@ -29,6 +29,11 @@ type Mutant struct {
 	Store string
 	// Checks are the checks of which one must find it.
 	Checks []string
+	// Area and Package are of a mutant that the tests of a package must find: the part of
+	// Holdfast that it is in, and the package.
+	Area, Package string
+	// Flags are those of go test, such as -run, if not all tests of the package are run.
+	Flags []string
 	// Holds is the reason why the lab cannot find it; empty: it can. A mutant with a
 	// reason is listed and not searched for.
 	Holds string

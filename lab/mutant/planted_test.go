@@ -1,0 +1,86 @@
+package mutant_test
+
+import (
+	"maps"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/mutant"
+)
+
+func plantedBugs(t *testing.T) []mutant.Mutant {
+	t.Helper()
+	all, err := mutant.Planted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// sample returns so many bugs. They change with the day, so that in a season all are played.
+func sample(all []mutant.Mutant, n int) []mutant.Mutant {
+	all = slices.DeleteFunc(slices.Clone(all), func(m mutant.Mutant) bool { return m.Holds != "" })
+	day := uint64(time.Now().Unix() / 86400)
+	rand.New(rand.NewPCG(day, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:min(n, len(all))]
+}
+
+// HOLDFAST_LAB_PLANTED is a pattern that selects bugs by "area: name"; without it, six of the day
+// are played. HOLDFAST_LAB_SECONDS is how long the tests of a package may take, a minute by default.
+func TestPlantedBugsAreKilledByTheirPackage(t *testing.T) {
+	which, bugs := os.Getenv("HOLDFAST_LAB_PLANTED"), plantedBugs(t)
+	selected, err := regexp.Compile(which)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if which == "" {
+		bugs = sample(bugs, 6)
+	}
+	most := time.Minute
+	if n, _ := strconv.Atoi(os.Getenv("HOLDFAST_LAB_SECONDS")); n > 0 {
+		most = time.Duration(n) * time.Second
+	}
+	killed, played := map[string]int{}, map[string]int{}
+	for _, m := range bugs {
+		if !selected.MatchString(m.Area + ": " + m.Name) {
+			continue
+		}
+		if m.Holds != "" {
+			t.Logf("| %s | %s | survives: %s | |", m.Area, m.Name, m.Holds)
+			continue
+		}
+		v, err := mutant.Kill(t.Context(), root, m, most)
+		played[m.Area]++
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", m.Area, err)
+		case len(v.By) == 0:
+			t.Errorf("%s: %s: the tests of %s do not fail (%v)\n%.1500s", m.Area, m.Name, m.Package, v.Took, v.Output)
+		default:
+			killed[m.Area]++
+		}
+		t.Logf("| %s | %s | %s | %.1f s |", m.Area, m.Name, strings.Join(v.By, ", "), v.Took.Seconds())
+	}
+	for _, area := range slices.Sorted(maps.Keys(played)) {
+		t.Logf("%s: %d of %d", area, killed[area], played[area])
+	}
+}
+
+func TestNoPlantedBugHasRotted(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range plantedBugs(t) {
+		if _, err := m.Patched(root); err != nil {
+			t.Error(err)
+		}
+		if seen[m.Name] || len(m.Patches) == 0 {
+			t.Errorf("%s: %s: the name is used twice, or there is no patch", m.Area, m.Name)
+		}
+		seen[m.Name] = true
+	}
+}
