@@ -39,6 +39,8 @@ type Holder struct {
 	Token          uint64
 	Since          time.Time     // by the store's clock
 	TTL            time.Duration // left, unless it is renewed
+	// Breaking: an operator broke the lease, and its holder has not released it yet.
+	Breaking bool
 }
 
 // A Waiter is a party in the store's queue. Callers that wait inside a process
@@ -69,6 +71,22 @@ func (c *Client) Snapshot(ctx context.Context, name string) (Snapshot, error) {
 		return Snapshot{}, opError("snapshot of", name, err)
 	}
 	return snapshotOf(s), nil
+}
+
+// Now returns the time of the store's clock, to which the instants of a Snapshot
+// refer. Errors: ErrUnavailable, ErrDenied, ErrClosed.
+func (c *Client) Now(ctx context.Context) (time.Time, error) {
+	if !c.gate.Enter() {
+		return time.Time{}, fmt.Errorf("holdfast: the store's time: %w", ErrClosed)
+	}
+	defer c.gate.Leave()
+	call, cancel := until(ctx, c.life)
+	defer cancel()
+	now, err := c.engine.Now(call)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("holdfast: the store's time: %w", err)
+	}
+	return now, nil
 }
 
 // peek returns the state of a resource in brief.
@@ -220,6 +238,6 @@ func snapshotOf(s engine.Snapshot) Snapshot {
 func holderOf(h engine.Holder) Holder {
 	return Holder{
 		ID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
-		Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL,
+		Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL, Breaking: h.Breaking,
 	}
 }

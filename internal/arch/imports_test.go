@@ -45,7 +45,10 @@ func mayImport() map[string][]string {
 		"engine/zookeeper":          {"engine", "engine/cas"},
 		"fence":                     {},
 		"fence/sqltest":             {},
-		"cmd":                       {"", "engine", "engine/goredis", "engine/memory", "engine/quorum", "fence"},
+		"internal/describe":         {"", "engine"},
+		"web":                       {"", "engine", "internal/describe"},
+		"web/webtest":               {},
+		"cmd":                       {"", "engine", "engine/goredis", "engine/memory", "engine/quorum", "fence", "internal/describe", "web"},
 		// The other stores, with their drivers; the command links no more than Redis's.
 		"cmd/holdfast/internal/stores": {"", "cmd/holdfast/internal/diagnosis", "cmd/holdfast/internal/doctorstores", "cmd/holdfast/internal/store", "engine", "engine/etcd", "engine/mysql", "engine/postgres", "engine/sqlite", "engine/zookeeper"},
 		"cmd/holdfast/holdfast-stores": {"cmd/holdfast/internal/command", "cmd/holdfast/internal/stores"},

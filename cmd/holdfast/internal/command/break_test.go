@@ -24,7 +24,7 @@ func TestBreakAllLeavesLatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	targets, err := (&breakCmd{All: "pa*"}).matching(&env{}, &session{Client: c, engine: on, at: "memory"})
+	targets, err := (&breakCmd{All: "pa*"}).matching(&env{}, &session{Client: c, at: "memory"})
 	if err != nil || len(targets) != 1 || targets[0].id != lease.HolderID() {
 		t.Errorf("%+v, %v; want the lease on pages alone", targets, err)
 	}
@@ -37,7 +37,7 @@ func TestBreakNamesAMark(t *testing.T) {
 	if ran, err := c.Once(t.Context(), "order-1", time.Hour, func(context.Context) error { return nil }); !ran || err != nil {
 		t.Fatal(ran, err)
 	}
-	targets, err := (&breakCmd{Resource: "order-1", HolderID: "mark", DryRun: true}).targets(&env{}, &session{Client: c, engine: on, at: "memory"}, false)
+	targets, err := (&breakCmd{Resource: "order-1", HolderID: "mark", DryRun: true}).targets(&env{}, &session{Client: c, at: "memory"}, false)
 	if err != nil || len(targets) != 1 || !strings.HasPrefix(targets[0].words, `the mark of "order-1" as done, for another `) {
 		t.Errorf("%+v, %v", targets, err)
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/internal/describe"
 )
 
 // Exit codes. Those from 64 to 78 are those of sysexits.h, those from 124 to 127 those of
@@ -118,9 +120,8 @@ func storeMessage(text string, kind error) string {
 	return text
 }
 
-// jsonVersion is that of what --json prints, in every verb: a field may be added to it, but
-// none changes its meaning.
-const jsonVersion = 1
+// jsonVersion is that of what --json prints, in every verb.
+const jsonVersion = describe.JSONVersion
 
 // jsonError is an error with --json.
 type jsonError struct {
@@ -145,6 +146,12 @@ func printError(w io.Writer, asJSON bool, code int, message string) {
 		return
 	}
 	fmt.Fprintf(w, "holdfast: %s\n", message)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
 }
 
 // exitCode prints the error, if it has a text, and returns its code.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/describe"
 )
 
 // lsCmd is `holdfast ls`.
@@ -76,7 +77,7 @@ func (c *lsCmd) look(ctx context.Context, e *env, s *session) error {
 		switch {
 		case !c.wants(snap, now):
 		case c.JSON && c.Sort == "":
-			if err := writeJSON(e.stdout, toJSON(snap)); err != nil {
+			if err := writeJSON(e.stdout, describe.ToJSON(snap)); err != nil {
 				return err
 			}
 		default:
@@ -91,7 +92,7 @@ func (c *lsCmd) look(ctx context.Context, e *env, s *session) error {
 		return c.print(e, all)
 	}
 	for _, snap := range all {
-		if err := writeJSON(e.stdout, toJSON(snap)); err != nil {
+		if err := writeJSON(e.stdout, describe.ToJSON(snap)); err != nil {
 			return err
 		}
 	}

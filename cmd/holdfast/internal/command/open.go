@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
-	"github.com/holdfast-go/holdfast/engine"
 )
 
 // requestTimeout bounds one request to the store, for which a person or a script waits.
@@ -19,9 +18,8 @@ const closeTimeout = time.Second
 // session is a Holdfast client with its connections.
 type session struct {
 	*holdfast.Client
-	store  *store.Store
-	engine engine.Engine
-	at     string // description of the store
+	store *store.Store
+	at    string // description of the store
 }
 
 // storeFlags are the flags that say how to connect, besides the URL.
@@ -41,13 +39,12 @@ func (e *env) open(opts ...holdfast.Option) (*session, error) {
 		return nil, err
 	}
 	opts = append([]holdfast.Option{holdfast.WithPrefix(e.prefix)}, opts...)
-	on := st.Engine()
-	c, err := holdfast.New(on, opts...)
+	c, err := holdfast.New(st.Engine(), opts...)
 	if err != nil {
 		st.Close()
 		return nil, err
 	}
-	return &session{Client: c, store: st, engine: on, at: st.String()}, nil
+	return &session{Client: c, store: st, at: st.String()}, nil
 }
 
 // now returns the time of the store. It has a limit, so that it fails soon if the store
@@ -55,7 +52,7 @@ func (e *env) open(opts ...holdfast.Option) (*session, error) {
 func (s *session) now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return s.engine.Now(ctx)
+	return s.Now(ctx)
 }
 
 // explain is the function explain, with the cause that the store reports.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/describe"
 )
 
 // showCmd is `holdfast show`.
@@ -47,7 +48,7 @@ func (c *showCmd) look(ctx context.Context, e *env, s *session) error {
 		return s.explain(err)
 	}
 	if c.JSON {
-		return writeJSON(e.stdout, toJSON(snap))
+		return writeJSON(e.stdout, describe.ToJSON(snap))
 	}
 	return c.print(e, snap)
 }
@@ -70,13 +71,13 @@ func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
 	}
 	fmt.Fprintf(e.stdout, "%s  %s, capacity %d, highest fencing token %d\n\n", cell(s.Resource), cell(s.Kind), s.Capacity, s.Token)
 	share := "WEIGHT"
-	if mode(s, s.Capacity) != "" {
+	if describe.Mode(s, s.Capacity) != "" {
 		share = "MODE"
 	}
 	t := table(e.stdout, "HOLDER ID\tHELD BY\tSINCE\tTTL LEFT\tTOKEN\t"+share+"\tREASON")
 	for _, h := range s.Holders {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", cell(h.ID), cell(where(h.Name, h.Host, h.PID)),
-			since(h.Since), short(h.TTL), h.Token, cmp.Or(mode(s, h.Weight), strconv.Itoa(h.Weight)), cell(h.Reason))
+			since(h.Since), short(h.TTL), h.Token, cmp.Or(describe.Mode(s, h.Weight), strconv.Itoa(h.Weight)), cell(h.Reason))
 	}
 	if err := t.Flush(); err != nil || len(s.Waiters) == 0 && !s.NoWaiters {
 		return err
@@ -89,7 +90,7 @@ func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
 	t = table(e.stdout, "WAITER ID\tWAITING\tSINCE\t"+share+"\tREASON")
 	for _, w := range s.Waiters {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", cell(w.ID), cell(where(w.Name, w.Host, w.PID)),
-			since(w.Since), cmp.Or(mode(s, w.Weight), strconv.Itoa(w.Weight)), cell(w.Reason))
+			since(w.Since), cmp.Or(describe.Mode(s, w.Weight), strconv.Itoa(w.Weight)), cell(w.Reason))
 	}
 	return t.Flush()
 }

@@ -2,13 +2,13 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/internal/describe"
 )
 
 // columns is a writer that aligns columns.
@@ -46,16 +46,7 @@ func since(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// cell formats a text of another process for a cell. Characters that do not print, such as tabs,
-// line ends, terminal controls and marks that change the direction of writing, are escaped as in
-// a Go string. An empty text becomes "-".
+// cell formats a text of another process for a cell. An empty text becomes "-".
 func cell(text string) string {
-	if text == "" {
-		return "-"
-	}
-	if !strings.ContainsFunc(text, func(r rune) bool { return r == utf8.RuneError || !strconv.IsGraphic(r) }) {
-		return text
-	}
-	quoted := strconv.QuoteToGraphic(text)
-	return strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(quoted[1 : len(quoted)-1])
+	return cmp.Or(describe.Text(text), "-")
 }
