@@ -28,7 +28,7 @@ func drivers() []string { return []string{"engine/goredis", "fence"} }
 // with a driver also go-redis and what that itself needs.
 // Unlike the rules over source it follows every import to its end.
 func TestBuiltGraph(t *testing.T) {
-	for _, dir := range []string{"", "engine", "engine/memory", "engine/cas", "engine/quorum", "engine/goredis", "fence", "internal/queue"} {
+	for _, dir := range []string{"", "engine", "engine/memory", "engine/cas", "engine/quorum", "engine/goredis", "fence", "internal/queue", "web"} {
 		if !hasGo(t, filepath.Join("../..", dir)) {
 			continue
 		}

@@ -1,0 +1,179 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/describe"
+)
+
+const jsonVersion = describe.JSONVersion
+
+// wantsJSON reports whether the answer to a request is JSON.
+func wantsJSON(r *http.Request) bool {
+	return strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/"), "api/")
+}
+
+// serveAPI serves the content of a page as JSON. What a page shows as stale is an error here: 503.
+func (d *dashboard) serveAPI(w http.ResponseWriter, r *http.Request, where string) {
+	if where == "resources" {
+		where = ""
+	}
+	v, ok := viewAt(where)
+	if !ok {
+		d.serveError(w, r, http.StatusNotFound, errors.New("there is no such address; see docs/DASHBOARD.md for those that there are"))
+		return
+	}
+	c, err := v.load(d, r.Context(), r)
+	if err == nil && c.fresh.Error != "" {
+		err = errors.New(c.fresh.Error)
+	}
+	if err != nil {
+		d.serveLoadError(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, c.json)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // nobody reads the answer any more
+}
+
+type jsonFailure struct {
+	Error   string `json:"error"`
+	Version int    `json:"version"`
+}
+
+// jsonRow is a resource: what holdfast ls --json prints, and what follows from it.
+type jsonRow struct {
+	describe.JSONSnapshot
+	State      condition `json:"state"`
+	Held       float64   `json:"held_ms,omitempty"`
+	OldestWait float64   `json:"oldest_wait_ms,omitempty"`
+	Growth     int       `json:"waiters_growth,omitempty"`
+	GrowthSpan float64   `json:"waiters_growth_ms,omitempty"`
+}
+
+func toJSONRow(r *row) jsonRow {
+	out := jsonRow{
+		JSONSnapshot: describe.ToJSON(r.Snapshot), State: r.Condition,
+		Held: describe.Milliseconds(r.Held), OldestWait: describe.Milliseconds(r.OldestWait),
+	}
+	if r.growth != 0 {
+		out.Growth, out.GrowthSpan = r.growth, describe.Milliseconds(r.span)
+	}
+	return out
+}
+
+type jsonChange struct {
+	change
+	After float64 `json:"after_ms,omitempty"`
+}
+
+type jsonList struct {
+	StoreTime time.Time `json:"store_time"`
+	TookMS    float64   `json:"took_ms"`
+	Totals    totals    `json:"totals"`
+	Matched   int       `json:"matched"`
+	Page      int       `json:"page"`
+	Pages     int       `json:"pages"`
+	Resources []jsonRow `json:"resources"`
+	Version   int       `json:"version"`
+}
+
+type jsonClients struct {
+	StoreTime time.Time    `json:"store_time"`
+	Total     int          `json:"clients_total"`
+	Matched   int          `json:"matched"`
+	Page      int          `json:"page"`
+	Pages     int          `json:"pages"`
+	Clients   []jsonClient `json:"clients"`
+	Version   int          `json:"version"`
+}
+
+type jsonClient struct {
+	ID           string  `json:"id"`
+	Name         string  `json:"name,omitempty"`
+	Host         string  `json:"host,omitempty"`
+	PID          int     `json:"pid,omitempty"`
+	Leases       []stake `json:"leases"`
+	Waits        []stake `json:"waits"`
+	Overdue      int     `json:"overdue,omitempty"`
+	LongestLease float64 `json:"longest_lease_ms,omitempty"`
+	LongestWait  float64 `json:"longest_wait_ms,omitempty"`
+}
+
+type jsonJobs struct {
+	StoreTime time.Time         `json:"store_time"`
+	Elections []jsonElectionRow `json:"elections"`
+	Matched   int               `json:"matched"`
+	Page      int               `json:"page"`
+	Pages     int               `json:"pages"`
+	Jobs      []jsonJob         `json:"jobs"`
+	Version   int               `json:"version"`
+}
+
+type jsonElectionRow struct {
+	Name       string       `json:"name"`
+	Leader     *jsonElected `json:"leader"` // null: there is none
+	Candidates int          `json:"candidates"`
+}
+
+type jsonElected struct {
+	Value   string    `json:"value"`
+	Process string    `json:"process"`
+	Token   uint64    `json:"token"`
+	Since   time.Time `json:"since"`
+}
+
+func toJSONElection(r *row) jsonElectionRow {
+	out := jsonElectionRow{Name: r.Resource, Candidates: len(r.Waiters)}
+	if h := r.First(); h != nil {
+		out.Leader = &jsonElected{h.Reason, processText(h.Name, h.Host, h.PID), h.Token, h.Since.UTC()}
+	}
+	return out
+}
+
+type jsonJob struct {
+	Name     string     `json:"name"`
+	Resource string     `json:"resource"`
+	Slot     time.Time  `json:"slot"`
+	State    string     `json:"state"`
+	Process  string     `json:"process,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+	MarkedMS float64    `json:"marked_ms,omitempty"`
+	Next     *time.Time `json:"next,omitempty"`
+}
+
+func toJSONJob(j jobRow) jsonJob {
+	out := jsonJob{Name: j.Name, Resource: j.Resource, Slot: j.Slot.UTC(), State: j.State(), MarkedMS: describe.Milliseconds(j.Left)}
+	if j.By.ID != "" {
+		since := j.By.Since.UTC()
+		out.Process, out.Since = processText(j.By.Name, j.By.Host, j.By.PID), &since
+	}
+	if !j.Next.IsZero() {
+		next := j.Next.UTC()
+		out.Next = &next
+	}
+	return out
+}
+
+type jsonStore struct {
+	StoreTime time.Time `json:"store_time"`
+	Offset    float64   `json:"clock_offset_ms"`
+	Median    float64   `json:"round_trip_median_ms"`
+	Slowest   float64   `json:"round_trip_max_ms"`
+	Totals    totals    `json:"totals"`
+	Findings  []Finding `json:"findings"`
+	Version   int       `json:"version"`
+}

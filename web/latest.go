@@ -1,0 +1,90 @@
+package web
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// latest is the latest result of reading something from the store, shared by all
+// requests. The first request after a reading is due makes it, and the others wait
+// for that one. So there is no goroutine, and nothing is read without a request.
+type latest[T any] struct {
+	read func(context.Context) (T, error)
+	// every is the least time from one reading to the next. A reading that takes
+	// long makes it longer, so that reading takes at most a fifth of the time.
+	every time.Duration
+
+	mu      sync.Mutex
+	reading chan struct{} // closed when the reading under way has ended; nil: there is none
+	last    result[T]
+}
+
+// share is how many times its own duration a reading is apart from the next.
+const share = 4
+
+// result is what the readings up to now have found.
+type result[T any] struct {
+	value  T
+	ok     bool          // value is that of a reading that succeeded
+	at     time.Time     // when that reading ended
+	took   time.Duration // that reading
+	err    error         // of the latest reading; nil: it succeeded
+	failed time.Time     // when the first of the failed readings since then ended
+	due    time.Time     // of the next reading
+	number uint64        // of readings, failed ones included
+}
+
+// get returns the latest result, from a new reading if that is due. An error of
+// the store is part of the result; get fails only if ctx ends.
+func (l *latest[T]) get(ctx context.Context) (result[T], error) {
+	for {
+		l.mu.Lock()
+		if now := time.Now(); l.last.number > 0 && now.Before(l.last.due) {
+			defer l.mu.Unlock()
+			return l.last, nil
+		}
+		other := l.reading
+		if other == nil {
+			own := make(chan struct{})
+			l.reading = own
+			l.mu.Unlock()
+			return l.renew(ctx, own)
+		}
+		l.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return result[T]{}, ctx.Err()
+		}
+	}
+}
+
+// renew reads. If ctx ends meanwhile, the result does not count: the next in line reads again.
+func (l *latest[T]) renew(ctx context.Context, own chan struct{}) (result[T], error) {
+	defer func() { // also if read panics
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.reading = nil
+		close(own)
+	}()
+	began := time.Now()
+	value, err := l.read(ctx)
+	if ctx.Err() != nil {
+		return result[T]{}, ctx.Err()
+	}
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &l.last
+	r.number++
+	r.err, r.due = err, now.Add(l.every)
+	switch {
+	case err == nil:
+		r.value, r.ok, r.at, r.took, r.failed = value, true, now, now.Sub(began), time.Time{}
+		r.due = now.Add(max(l.every, share*r.took))
+	case r.failed.IsZero():
+		r.failed = now
+	}
+	return *r, nil
+}

@@ -1,0 +1,173 @@
+package web
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+const (
+	// trendStep and trendSteps say how far back the number of waiters is compared.
+	trendStep  = 10 * time.Second
+	trendSteps = 6
+	// maxChanges is how many changes of a resource are kept.
+	maxChanges = 50
+	// forgetAfter is how long a resource that is free is remembered.
+	forgetAfter = 10 * time.Minute
+)
+
+// observer remembers what one snapshot of a resource does not show: how long its
+// leases are, whether its queue grows, and what has changed. It knows only what it
+// has seen: short turns between two readings are missed.
+type observer struct {
+	mu  sync.Mutex
+	all map[string]*seenResource
+}
+
+// seenResource is what is known of a resource.
+type seenResource struct {
+	parties []party
+	trend   []sample
+	changes []change // latest last
+	seen    time.Time
+}
+
+// party is a holder or a waiter of the latest snapshot.
+type party struct {
+	id, who string
+	ttl     time.Duration // highest seen; 0: it waits
+	left    time.Duration // in the latest snapshot
+	since   time.Time
+}
+
+// sample is a number of waiters at a time.
+type sample struct {
+	at time.Time
+	n  int
+}
+
+// change is something that happened to a resource between two readings.
+type change struct {
+	At   time.Time `json:"at"` // by the store's clock, when it was seen
+	What string    `json:"what"`
+	ID   string    `json:"id"`
+	Who  string    `json:"who"`
+	// After is how long the party had held or waited.
+	After time.Duration `json:"-"`
+}
+
+// sight is what an observer adds to a snapshot.
+type sight struct {
+	growth  int           // of the queue
+	span    time.Duration // in which it grew
+	longest map[string]time.Duration
+	changes []change // latest first
+}
+
+// see takes in a snapshot that was read at a time of the store's clock, and returns what
+// is known beyond it.
+func (o *observer) see(s holdfast.Snapshot, now time.Time) sight {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all = make(map[string]*seenResource)
+	}
+	known := o.all[s.Resource]
+	first := known == nil
+	if first {
+		known = &seenResource{}
+		o.all[s.Resource] = known
+	}
+	latest := parties(s)
+	longest := make(map[string]time.Duration, len(s.Holders))
+	for i, p := range latest {
+		if old := find(known.parties, p.id); old != nil && p.ttl > 0 {
+			latest[i].ttl = max(p.ttl, old.ttl)
+		}
+		if p.ttl > 0 {
+			longest[p.id] = latest[i].ttl
+		}
+	}
+	if !first && !now.Before(known.seen) {
+		known.changes = append(known.changes, changes(known.parties, latest, now)...)
+		known.changes = known.changes[max(0, len(known.changes)-maxChanges):]
+	}
+	known.parties, known.seen = latest, now
+	if len(known.trend) == 0 || now.Sub(known.trend[len(known.trend)-1].at) >= trendStep {
+		known.trend = append(known.trend, sample{now, len(s.Waiters)})
+		known.trend = known.trend[max(0, len(known.trend)-trendSteps):]
+	}
+	from := known.trend[0]
+	out := sight{growth: len(s.Waiters) - from.n, span: now.Sub(from.at), longest: longest, changes: slices.Clone(known.changes)}
+	slices.Reverse(out.changes)
+	return out
+}
+
+// forget removes what was not seen for long.
+func (o *observer) forget(now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for name, known := range o.all {
+		if now.Sub(known.seen) > forgetAfter {
+			delete(o.all, name)
+		}
+	}
+}
+
+func parties(s holdfast.Snapshot) []party {
+	out := make([]party, 0, len(s.Holders)+len(s.Waiters))
+	for _, h := range s.Holders {
+		out = append(out, party{h.ID, processText(h.Name, h.Host, h.PID), max(h.TTL, 1), h.TTL, h.Since})
+	}
+	for _, w := range s.Waiters {
+		out = append(out, party{w.ID, processText(w.Name, w.Host, w.PID), 0, 0, w.Since})
+	}
+	return out
+}
+
+func find(all []party, id string) *party {
+	for i := range all {
+		if all[i].id == id {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// changes lists what has happened between two snapshots: first what ended, then what began.
+func changes(before, after []party, now time.Time) []change {
+	var out []change
+	for _, p := range before {
+		latest := find(after, p.id)
+		switch {
+		case latest != nil && (p.ttl > 0 || latest.ttl == 0):
+			continue
+		case latest != nil:
+			out = append(out, change{now, "granted after a wait", p.id, p.who, now.Sub(p.since)})
+		case p.ttl == 0:
+			out = append(out, change{now, "no longer waits", p.id, p.who, now.Sub(p.since)})
+		case overdue(p.left, p.ttl):
+			out = append(out, change{now, "ended, with its renewal overdue", p.id, p.who, now.Sub(p.since)})
+		default:
+			out = append(out, change{now, "ended", p.id, p.who, now.Sub(p.since)})
+		}
+	}
+	for _, p := range after {
+		if find(before, p.id) != nil {
+			continue
+		}
+		what := "granted"
+		if p.ttl == 0 {
+			what = "began to wait"
+		}
+		out = append(out, change{now, what, p.id, p.who, 0})
+	}
+	return out
+}
+
+// overdue reports whether a lease should have been renewed before: it is renewed when a third
+// of its TTL is over, so less than half is left only if a renewal failed or the lease is not
+// renewed at all.
+func overdue(left, longest time.Duration) bool { return left < longest/2 }
