@@ -69,6 +69,7 @@ type verbs struct {
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
 	Show    showCmd    `cmd:"" help:"Show the holders of a resource and its waiters."`
 	Break   breakCmd   `cmd:"" help:"Break a lease or end a wait."`
+	Serve   serveCmd   `cmd:"" help:"Serve a dashboard for browsers."`
 	Doctor  doctorCmd  `cmd:"" help:"Check whether a store is fit for locks."`
 	Migrate migrateCmd `cmd:"" help:"Create the tables that a database needs, or print the SQL."`
 	Bench   benchCmd   `cmd:"" help:"Measure what locks cost on a store."`

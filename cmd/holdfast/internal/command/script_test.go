@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -165,6 +167,19 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		await(ts, "no output matches "+args[0], func() bool {
 			return ts.Exec(args[1], args[2:]...) == nil && re.MatchString(ts.ReadFile("stdout"))
 		})
+	},
+	// page STATUS NAME PATH FILE: gets a page of the server whose address is the first word of NAME.out, into FILE.
+	"page": func(ts *testscript.TestScript, _ bool, args []string) {
+		need(ts, len(args) == 4, "page STATUS NAME PATH FILE")
+		resp, err := http.Get(strings.Fields(ts.ReadFile(args[1] + ".out"))[0] + args[2])
+		ts.Check(err)
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		ts.Check(err)
+		ts.Check(os.WriteFile(ts.MkAbs(args[3]), text, 0o600))
+		if strconv.Itoa(resp.StatusCode) != args[0] {
+			ts.Fatalf("%s, want %s\n%s", resp.Status, args[0], text)
+		}
 	},
 	// pgone FILE: no member of the process group whose number the file holds is left.
 	"pgone": func(ts *testscript.TestScript, neg bool, args []string) {

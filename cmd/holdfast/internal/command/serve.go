@@ -1,0 +1,109 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/doctor"
+	"github.com/holdfast-go/holdfast/web"
+)
+
+// serveCmd is `holdfast serve`. The dashboard is package web.
+type serveCmd struct {
+	Listen     string   `default:"127.0.0.1:7380" placeholder:"ADDR" help:"Address and port to serve on. Any other than loopback needs --auth-file or HOLDFAST_SERVE_AUTH. Default: ${default}."`
+	AllowBreak bool     `help:"Allow breaks of leases and waits. Default: the dashboard is read-only."`
+	AuthFile   string   `placeholder:"FILE" help:"File with what a browser must send: user:password, or a token. HOLDFAST_SERVE_AUTH is the same without a file. Default: none."`
+	Host       []string `placeholder:"NAME" help:"Names of this server beside its address, such as that of a proxy in front of it. Requests for other names are refused while it serves on loopback."`
+}
+
+// Help is the long text of --help.
+func (*serveCmd) Help() string {
+	return `Serves a dashboard for browsers: who holds what, since when and why, who waits and which waits grow; clients,
+jobs and elections, and what "holdfast doctor" finds. The same is JSON under /api/v1. It reads the store only
+while somebody looks. It is read-only unless --allow-break is given; then a lease is broken by typing its ID,
+and each break is logged on standard error.
+
+It serves on loopback by default: reach it by ssh -L 7380:127.0.0.1:7380 HOST, or put a proxy with TLS in front
+and give the proxy's name with --host. On any other address it needs a password or a token, which travel
+unencrypted without such a proxy. A token is sent as "Authorization: Bearer TOKEN", or as a password of any user.
+
+Examples:
+	holdfast serve
+	HOLDFAST_SERVE_AUTH=ops:secret holdfast serve --listen 10.0.0.5:7380
+	holdfast serve --allow-break --auth-file /run/secrets/holdfast --host locks.example.com
+	curl -s http://127.0.0.1:7380/api/v1/resources?sort=wait`
+}
+
+// shutdownTimeout bounds how long requests under way may take when the server ends.
+const shutdownTimeout = time.Second
+
+// Run serves until a signal.
+func (c *serveCmd) Run(e *env) error {
+	door, err := c.door()
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(e.stderr, nil))
+	s, err := e.open(holdfast.WithName("holdfast serve"), holdfast.WithLogger(logger))
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	opts := []web.Option{web.WithLogger(logger), web.WithTitle(fmt.Sprintf("%s, prefix %q", s.at, e.prefix)), web.WithExamination(s.examination(e.prefix))}
+	mode := "read-only"
+	if c.AllowBreak {
+		opts = append(opts, web.WithBreak(func(*http.Request) error { return nil })) // the door has let the request in
+		mode = "breaks are allowed"
+	}
+	door.inside = web.Handler(s.Client, opts...)
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fail(exitFailed, "%v; choose another address with --listen", err)
+	}
+	fmt.Fprintf(e.stdout, "http://%s/ (%s)\n", l.Addr(), mode)
+	sigs, stop := catchSignals()
+	defer stop()
+	ctx, end := endBySignal(sigs)
+	defer end()
+	server := &http.Server{
+		Handler: door, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the streams of events
+		ErrorLog:    slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	select {
+	case err = <-ended:
+		return fail(exitFailed, "%v", err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	if server.Shutdown(grace) != nil {
+		_ = server.Close() // a request that does not end is cut off
+	}
+	<-ended
+	return signalOf(ctx)
+}
+
+// examination returns a function that examines the store as `holdfast doctor` does.
+func (s *session) examination(prefix string) func(context.Context) ([]web.Finding, error) {
+	return func(ctx context.Context) ([]web.Finding, error) {
+		report := doctor.Examine(ctx, s.store, diagnosis.Options{Prefix: prefix, TTL: holdfast.DefaultTTL})
+		if err := ctx.Err(); err != nil {
+			return nil, errors.New("it took too long")
+		}
+		var out []web.Finding
+		for _, f := range report.Merged() {
+			out = append(out, web.Finding{Check: f.Check, Node: f.Node, Status: string(f.Status), Found: f.Found, Remedy: f.Remedy})
+		}
+		return out, nil
+	}
+}
