@@ -1,6 +1,8 @@
 package primitivetest
 
 import (
+	"slices"
+	"sync"
 	"testing/synctest"
 	"time"
 
@@ -30,6 +32,9 @@ type Environment struct {
 	Idle func()
 	// Eventually waits until a condition holds, and reports whether it does.
 	Eventually func(holds func() bool) bool
+
+	mu      sync.Mutex
+	dropped []string // failures of which a stall may be the cause
 }
 
 // BubbleEnvironment returns an environment of virtual time. It is called in a bubble of
@@ -43,6 +48,20 @@ func BubbleEnvironment(store engine.Engine) *Environment {
 			return holds()
 		},
 	}
+}
+
+// drop notes a failure of which a stall may be the cause. A RealStore plays the script again.
+func (s *Environment) drop(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropped = append(s.dropped, what)
+}
+
+// Dropped returns the failures that were not counted because of a stall.
+func (s *Environment) Dropped() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.dropped)
 }
 
 // disturbed reports whether a stall may have made a lease expire or a waiter seem dead.
@@ -86,6 +105,8 @@ type drawer func(t *random.T, least int) Script
 type Program struct {
 	Name string // the primitive, a slash, and the promise
 	draw drawer
+
+	faultless bool // a stall is the only fault
 }
 
 // Draw draws a script. Half of the scripts are long; the failure of a short one is easier to
@@ -105,18 +126,18 @@ const longLeast = 12
 // Programs returns the programs of all primitives.
 func Programs() []Program {
 	return []Program{
-		{"mutex/faults", drawMutex},
-		{"rwmutex/order", drawOrder(readWriters())},
-		{"rwmutex/faults", drawShared(readWriters())},
-		{"semaphore/order", drawOrder(semaphores())},
-		{"semaphore/faults", drawShared(semaphores())},
-		{"multi/calm", drawMulti(false)},
-		{"multi/faults", drawMulti(true)},
-		{"latch/faults", drawLatch},
-		{"cond/order", drawCond},
-		{"cond/faults", drawCondFaults},
-		{"election/faults", drawElection},
-		{"job/faults", drawJob},
-		{"once/faults", drawOnce},
+		{"mutex/faults", drawMutex, false},
+		{"rwmutex/order", drawOrder(readWriters()), true},
+		{"rwmutex/faults", drawShared(readWriters()), false},
+		{"semaphore/order", drawOrder(semaphores()), true},
+		{"semaphore/faults", drawShared(semaphores()), false},
+		{"multi/calm", drawMulti(false), true},
+		{"multi/faults", drawMulti(true), false},
+		{"latch/faults", drawLatch, false},
+		{"cond/order", drawCond, true},
+		{"cond/faults", drawCondFaults, false},
+		{"election/faults", drawElection, false},
+		{"job/faults", drawJob, false},
+		{"once/faults", drawOnce, false},
 	}
 }

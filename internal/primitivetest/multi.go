@@ -119,8 +119,10 @@ func (w *multiRun) act(g multiStep) {
 	l, err := lock(ctx)
 	if err != nil {
 		hangs := g.Do == "lock" && errors.Is(err, context.DeadlineExceeded)
-		if hangs || g.Do == "lock" && w.faultless() || !w.refused(err, g.Client, w.ttlOf(usualTTL)) {
+		if hangs || !w.refused(err, g.Client, w.ttlOf(usualTTL)) {
 			w.fail("%s %v: %v", g.Do, g.Names, err)
+		} else if g.Do == "lock" && w.calm {
+			w.failCalm("%s %v: %v", g.Do, g.Names, err)
 		}
 		return
 	}
@@ -128,18 +130,15 @@ func (w *multiRun) act(g multiStep) {
 	select {
 	case <-time.After(w.span(g.Hold)):
 	case <-l.Context().Done():
-		if w.faultless() && ctx.Err() == nil {
-			w.fail("lost without a fault: %v", l.Err())
+		if w.calm && ctx.Err() == nil {
+			w.failCalm("lost without a fault: %v", l.Err())
 		}
 	}
 	w.released(l)
-	if err := l.Release(context.Background()); err != nil && w.faultless() {
-		w.fail("release of %v: %v", g.Names, err)
+	if err := l.Release(context.Background()); err != nil && w.calm {
+		w.failCalm("release of %v: %v", g.Names, err)
 	}
 }
-
-// faultless reports whether there is no fault, so that no lease may be lost.
-func (w *multiRun) faultless() bool { return w.calm && !w.disturbed() }
 
 func (w *multiRun) breakOne(name string) {
 	s := w.snapshot(name)

@@ -252,10 +252,8 @@ func (o orderProgram) Play(st *Environment) []string {
 		if err == nil {
 			err = s.check()
 		}
-		if err != nil && !s.disturbed() {
-			s.fail("move %d %+v: %v", i, m, err)
-		}
 		if err != nil {
+			s.failCalm("move %d %+v: %v", i, m, err)
 			break
 		}
 	}

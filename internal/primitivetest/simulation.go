@@ -89,6 +89,15 @@ func (w *simulation) fail(format string, args ...any) {
 	w.failing(format, args...)
 }
 
+// failCalm records a failure that a stall explains too: after one, as dropped.
+func (w *simulation) failCalm(format string, args ...any) {
+	if w.disturbed() {
+		w.drop(fmt.Sprintf(format, args...))
+		return
+	}
+	w.fail(format, args...)
+}
+
 // isBroken reports whether an operator broke the lease, even if its client has not received
 // the break yet. The mutex is held.
 func (w *simulation) isBroken(l *holdfast.Lease) bool { return slices.Contains(w.broken, l.HolderID()) }
