@@ -35,7 +35,7 @@ type Mutant struct {
 	// Flags are those of go test, such as -run, if not all tests of the package are run.
 	Flags []string
 	// Holds is the reason why the lab cannot find it; empty: it can. A mutant with a
-	// reason is listed and not searched for.
+	// reason is searched for too, and must not be found.
 	Holds string
 }
 

@@ -26,6 +26,8 @@ func (m Mutant) Bad() string {
 	switch {
 	case m.Error != "":
 		return fmt.Sprintf("the lab failed: mutant %q: %s", m.Name, m.Error)
+	case m.Found && m.Holds != "":
+		return fmt.Sprintf("the lab failed: mutant %q is listed as one that survives, and was found by %v", m.Name, m.By)
 	case !m.Found && m.Holds == "":
 		return fmt.Sprintf("the lab failed: mutant %q was not found; seen by %v", m.Name, m.By)
 	}
@@ -45,16 +47,14 @@ func (p Plan) mutants(ctx context.Context) []Mutant {
 			break
 		}
 		row := Mutant{Name: m.Name, Holds: m.Holds}
-		if m.Holds == "" {
-			v, err := mutant.Hunt(ctx, p.Mutants, m, most)
-			row.By, row.Seed, row.Took, row.Found = slices.Clone(v.By), v.Seed, v.Took, v.Found()
-			if err != nil {
-				row.Error = err.Error()
-			}
+		v, err := mutant.Hunt(ctx, p.Mutants, m, most)
+		row.By, row.Seed, row.Took, row.Found = slices.Clone(v.By), v.Seed, v.Took, v.Found()
+		if err != nil {
+			row.Error = err.Error()
 		}
 		out = append(out, row)
 		text := "survives, as is known"
-		if m.Holds == "" {
+		if len(row.By) > 0 || m.Holds == "" {
 			text = fmt.Sprintf("%s after %v", strings.Join(row.By, ", "), row.Took.Round(100*time.Millisecond))
 		}
 		p.report(Event{Part: "mutants", Done: i + 1, Of: len(all), Text: m.Name + ": " + text, Bad: row.Bad()})
