@@ -22,6 +22,7 @@ func documents() []Mutant {
 		},
 		{
 			Name:  "an abandoned waiter is released although it holds",
+			Rare:  true,
 			Holds: "the lab needs some 2,000 programs for it, which take longer than a minute; TestAbandonedWaiterThatWasGranted in engine/cas finds it",
 			File:  folder + "polls.go", World: virtual.Documents, Checks: exclusion,
 			Patches: []Patch{{"			if !q.Waits(id) {", "			if false {"}},

@@ -37,6 +37,8 @@ type Mutant struct {
 	// Holds is the reason why the lab cannot find it; empty: it can. A mutant with a
 	// reason is searched for too, and must not be found.
 	Holds string
+	// Rare: with a reason, it may be found in a long search all the same.
+	Rare bool
 }
 
 // Live selects package live, with real processes and a real store, for the search.

@@ -48,7 +48,7 @@ func TestMutantsAreFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.Holds != "" {
-				if len(v.By) > 0 {
+				if len(v.By) > 0 && !m.Rare {
 					t.Errorf("listed as one that survives, and found by %v, seed %d\n%.3000s", v.By, v.Seed, v.Output)
 				}
 				fmt.Fprintf(&table, "| %s | survives: %s | %.1f s |\n", m.Name, m.Holds, v.Took.Seconds())

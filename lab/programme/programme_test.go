@@ -82,6 +82,8 @@ func TestVerdicts(t *testing.T) {
 		"others broke at random":   {campaign("redsync", 9, 5), nil},
 		"nothing was played":       {campaign("holdfast", 0, 0), programme.ErrLab},
 		"a mutant survived":        {programme.Report{Mutants: []programme.Mutant{{Name: "x"}}}, programme.ErrLab},
+		"a survivor was found":     {programme.Report{Mutants: []programme.Mutant{{Name: "x", Holds: "it cannot", Found: true}}}, programme.ErrLab},
+		"nothing was granted":      {programme.Report{Live: []programme.Campaign{{Subject: "holdfast", Played: 1, Hollow: []string{"no lease was granted"}}}}, programme.ErrLab},
 		"a mutant that is known":   {programme.Report{Mutants: []programme.Mutant{{Name: "x", Holds: "so it is"}}}, nil},
 	} {
 		if err := c.r.Err(); !errors.Is(err, c.want) || c.want == nil && err != nil {
