@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Redlock sets the key on N nodes in turn and holds if a majority accepted within the TTL
-// minus an allowance for drift.
+// minus an allowance for drift. It waits for each node for a short time only.
 //
 // Holes: a node that restarts empty votes twice; a client's clock that steps; a
 // pause after the check, since there is no fencing.
@@ -91,8 +93,8 @@ func (c *redlock) drift() time.Duration { return c.TTL/100 + 2*time.Millisecond 
 func (c *redlock) try(ctx context.Context, resource, value string) (Hold, error) {
 	start, votes := c.Clock.Now(), 0
 	for i, node := range c.Nodes {
-		if got, err := node.SetNX(ctx, resource, value, c.TTL).Result(); err == nil && got {
-			votes++ // a node that fails counts as a refusal
+		if c.vote(ctx, node, resource, value) {
+			votes++
 		}
 		if err := c.at(ctx, fmt.Sprintf("acquire.node%d", i+1)); err != nil {
 			return nil, err
@@ -118,6 +120,23 @@ func (c *redlock) try(ctx context.Context, resource, value string) (Hold, error)
 		_, _ = c.everywhere(context.WithoutCancel(ctx), "cleanup", compareAndDelete, resource, value)
 	})
 	return nil, ErrBusy
+}
+
+// vote sends the request to one node. A node that fails, or does not reply in time, counts as a refusal.
+func (c *redlock) vote(ctx context.Context, node *redis.Client, resource, value string) bool {
+	if c.checked {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.nodeTimeout())
+		defer cancel()
+	}
+	got, err := node.SetNX(ctx, resource, value, c.TTL).Result()
+	return err == nil && got
+}
+
+// nodeTimeout is how long the published algorithm waits for a node: "5-50 milliseconds", small
+// against the TTL.
+func (c *redlock) nodeTimeout() time.Duration {
+	return min(max(c.TTL/10, 5*time.Millisecond), 50*time.Millisecond)
 }
 
 func (c *redlock) releaseScript() string {
