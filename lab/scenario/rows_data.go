@@ -11,11 +11,20 @@ import (
 func dataLosses() []Scenario {
 	return []Scenario{
 		{
-			ID: "incr-fence/power-loss", Row: "incr-fence",
-			Hole: "after a power loss the same token is given again",
+			ID: "incr-fence/all-data-lost", Row: "incr-fence",
+			Hole: "after a restart without data the same token is given again",
 			Trials: []Trial{
 				{Subject: "incr-fence", TTL: long, Faults: "restart-empty node1 at a:read"},
 				{Subject: "holdfast", TTL: long, Faults: "restart-empty node1 at a:read"},
+			},
+			Checks: fenced(), clients: []string{"a", "b"}, warm: true, play: forgotten,
+		},
+		{
+			ID: "incr-fence/replica-behind", Row: "incr-fence",
+			Hole: "the master dies before its replica had the counter: the same token is given again",
+			Trials: []Trial{
+				{Subject: "incr-fence", TTL: long, Faults: "failover node1 at a:read\ncut replica-node1 at start"},
+				{Subject: "holdfast", TTL: long, Faults: "failover node1 at a:read\ncut replica-node1 at start"},
 			},
 			Checks: fenced(), clients: []string{"a", "b"}, warm: true, play: forgotten,
 		},
@@ -43,7 +52,7 @@ func dataLosses() []Scenario {
 	}
 }
 
-// forgotten: the server loses its data while a holds; b acquires, adds one and
+// forgotten: the server loses all its data, or the last of it, while a holds; b acquires, adds one and
 // releases; then a writes.
 func forgotten(ctx context.Context, st *scenarioRun) error {
 	a, err := st.hold(ctx, "a")

@@ -184,7 +184,7 @@ func (st *scenarioRun) openInProcess(_ context.Context, who string) (subject.Cli
 	for _, addr := range st.addresses(who) {
 		o := subject.Connect(addr)
 		if st.ignoresContext {
-			o.ContextTimeoutEnabled, o.ReadTimeout = false, unfreedFor+5*kept
+			o.ContextTimeoutEnabled, o.ReadTimeout = false, unfreedFor+300*time.Millisecond
 		}
 		if st.route != nil {
 			o.Dialer = st.route.dial
