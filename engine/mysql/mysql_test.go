@@ -387,3 +387,59 @@ func TestErrorsKeepTheirCause(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A change that loses a deadlock is made again: two stores insert the same document while a foreign transaction has deleted it, and
+// are granted the shared lock of the row together when that ends.
+func TestDeadlockIsRepeated(t *testing.T) {
+	t.Parallel()
+	dsn := makeDatabase(t, sqlservers.StartMySQL(t))
+	db := open(t, dsn)
+	deadlocks := func() (n int) {
+		if err := db.QueryRowContext(t.Context(), "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	s, k := mysql.NewStore(db), cas.Key{Space: cas.Resources, Prefix: "holdfast", Name: "m"}
+	insert := cas.Change{Key: k, Value: []byte("v"), Keep: time.Hour}
+	for try := 0; deadlocks() == 0; try++ {
+		if try == 20 {
+			t.Fatal("no deadlock in 20 tries")
+		}
+		if _, err := db.ExecContext(t.Context(), "DELETE FROM holdfast1_document"); err != nil {
+			t.Fatal(err)
+		}
+		if outs, err := s.Swap(t.Context(), []cas.Change{insert}); err != nil || !outs[0].Swapped {
+			t.Fatalf("%+v, %v", outs, err)
+		}
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(t.Context(), "DELETE FROM holdfast1_document"); err != nil {
+			t.Fatal(err)
+		}
+		swapped := make(chan bool, 2)
+		for range 2 {
+			other := mysql.NewStore(open(t, dsn))
+			go func() {
+				outs, err := other.Swap(t.Context(), []cas.Change{insert})
+				if err != nil {
+					t.Error(err)
+				}
+				swapped <- err == nil && outs[0].Swapped
+			}()
+		}
+		redistest.Await(t, 20*time.Second, "both wait", func() bool {
+			var n int
+			err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'").Scan(&n)
+			return err == nil && n == 2
+		})
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if one, two := <-swapped, <-swapped; one == two {
+			redistest.Broken(t, "of two that insert one document, both have done so or none: %t", one)
+		}
+	}
+}

@@ -247,3 +247,25 @@ func TestMigrateAtOnce(t *testing.T) {
 	}
 	exec(t, pool, Schema()) // as it is printed
 }
+
+// A change that the server aborts with a serialization failure, as one before it or its standbys may, is made again, once.
+func TestSerializationFailureIsRetried(t *testing.T) {
+	t.Parallel()
+	pool := newTable(t, shared.Get(t))
+	s := newStore(t, pool)
+	a := swapOne(t, s, cas.Change{Key: key("a"), Value: []byte("v")})
+	const failures = 3
+	exec(t, pool, "CREATE SEQUENCE tries") // which an abort does not set back
+	exec(t, pool, `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF nextval('tries') <= 3 THEN RAISE 'could not serialize access' USING ERRCODE = '40001'; END IF;
+		RETURN NEW; END $$`)
+	exec(t, pool, "CREATE TRIGGER fail BEFORE UPDATE ON "+tableName+" FOR EACH ROW EXECUTE FUNCTION fail()")
+	outs, err := s.Swap(t.Context(), []cas.Change{{Key: key("a"), Rev: a.Rev, Value: []byte("w"), Keep: time.Hour}})
+	requireNil(t, err)
+	if !outs[0].Swapped {
+		t.Errorf("not swapped: %+v", outs)
+	}
+	if n := queryOne[int](t, pool, "SELECT last_value FROM tries"); n != failures+1 {
+		t.Errorf("%d tries, want %d", n, failures+1)
+	}
+}
