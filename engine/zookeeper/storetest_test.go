@@ -24,3 +24,11 @@ func TestCopyOfARunningServer(t *testing.T) {
 	server := zkservers.Start(t)
 	storetest.Copy(t, storetest.New(t, openEngine, server.Addr()), func() string { return server.StartCopy(t).Addr() })
 }
+
+// A server whose folder cannot be written ends with its next snapshot, and so does what it has not acknowledged. When the
+// folder is back, and the server, all go on.
+func TestServerThatCannotWrite(t *testing.T) {
+	t.Parallel()
+	server := zkservers.Start(t, "snapCount=100")
+	storetest.Full(t, storetest.New(t, openEngine, server.Addr()), func() { server.MoveData(t) }, server.Restart, "zk: ")
+}

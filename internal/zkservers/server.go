@@ -221,8 +221,26 @@ func (s *Server) Kill() { s.process.kill() }
 // Restart kills the process if it runs, and starts the server on its data. It returns when the server serves.
 func (s *Server) Restart() {
 	s.Kill()
-	s.act("restart", s.run)
+	s.act("restart", func() error {
+		if err := os.Rename(s.moved(), s.data()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return s.run()
+	})
 }
+
+// MoveData renames the folder with the data of a running server, as if it could not be written any more, until Restart.
+func (s *Server) MoveData(t testing.TB) {
+	t.Helper()
+	if err := os.Rename(s.data(), s.moved()); err != nil {
+		t.Fatalf("zkservers: %v", err)
+	}
+}
+
+// data returns the folder of snapshots and logs.
+func (s *Server) data() string { return filepath.Join(s.dir, "data", "version-2") }
+
+func (s *Server) moved() string { return s.data() + ".moved" }
 
 // Stop ends the process and removes its data.
 func (s *Server) Stop() {
