@@ -56,3 +56,15 @@ func TestFullDisk(t *testing.T) {
 		}
 	}, "make room")
 }
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	dsn := newDatabase(t)
+	storetest.Faults(t, func(t testing.TB) *storetest.Store { return storetest.New(t, openEngine, dsn) })
+}
+
+func TestServerHung(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartMySQL(t)
+	storetest.Hung(t, storetest.New(t, openEngine, makeDatabase(t, server)), server.Pause, server.Resume)
+}

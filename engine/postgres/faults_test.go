@@ -268,3 +268,19 @@ func TestNoOversell(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	name := newDatabase(t, server)
+	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
+	storetest.Faults(t, func(t testing.TB) *storetest.Store { return storetest.New(t, openEngine, server.DSN(name)) })
+}
+
+func TestServerHung(t *testing.T) {
+	t.Parallel()
+	server := sqlservers.StartPostgreSQL(t)
+	name := newDatabase(t, server)
+	requireNil(t, Migrate(t.Context(), newPool(t, server.DSN(name))))
+	storetest.Hung(t, storetest.New(t, openEngine, server.DSN(name)), server.Pause, server.Resume)
+}

@@ -156,3 +156,9 @@ func TestFullFile(t *testing.T) {
 	}, "make room")
 	requireIntact(t, path)
 }
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	path := newFile(t)
+	storetest.Faults(t, func(t testing.TB) *storetest.Store { return storetest.New(t, openEngine, path) })
+}

@@ -32,3 +32,15 @@ func TestServerThatCannotWrite(t *testing.T) {
 	server := zkservers.Start(t, "snapCount=100")
 	storetest.Full(t, storetest.New(t, openEngine, server.Addr()), func() { server.MoveData(t) }, server.Restart, "zk: ")
 }
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	addr := sharedServer(t).Addr()
+	storetest.Faults(t, func(t testing.TB) *storetest.Store { return storetest.New(t, openEngine, addr) })
+}
+
+func TestServerHung(t *testing.T) {
+	t.Parallel()
+	server := zkservers.Start(t)
+	storetest.Hung(t, storetest.New(t, openEngine, server.Addr()), server.Pause, server.Resume)
+}

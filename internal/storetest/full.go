@@ -18,7 +18,7 @@ func Full(t *testing.T, s *Store, fill, makeRoom func(), advice string) {
 	a, b := s.Client(t), s.Client(t)
 	held := lock(t, a, "held", holdfast.WithTTL(10*time.Second))
 	next := lockLater(t, b, "held")
-	awaitWaiter(t, a, "held")
+	waiting(t, a, "held", 1)
 	fill()
 	const most = 2000 // leases that still find room
 	var err error
@@ -45,13 +45,4 @@ func Full(t *testing.T, s *Store, fill, makeRoom func(), advice string) {
 		}
 		requireFree(t, b, lease)
 	}
-}
-
-// awaitWaiter waits until somebody waits for a resource.
-func awaitWaiter(t testing.TB, c *holdfast.Client, name string) {
-	t.Helper()
-	redistest.Await(t, limit, "a waiter", func() bool {
-		s, err := c.Snapshot(t.Context(), name)
-		return err == nil && len(s.Waiters) == 1
-	})
 }
