@@ -44,7 +44,7 @@ func TestCleanupIsAdmittedUntilTheGateIsDrained(t *testing.T) {
 		t.Fatal("Wait returns false at an empty gate")
 	}
 	if g.JoinCleanup() {
-		t.Error("a drained gate admits cleanup")
+		t.Fatal("a drained gate admits cleanup")
 	}
 	if !g.Wait(context.Background()) {
 		t.Error("a second Wait returns false")

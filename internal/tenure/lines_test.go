@@ -71,7 +71,7 @@ func TestLineServesInOrder(t *testing.T) {
 		for k, later := range waiters[i+1:] {
 			select {
 			case <-later.Turn:
-				t.Errorf("waiter %d passed the front", i+1+k)
+				t.Fatalf("waiter %d passed the front", i+1+k)
 			default:
 			}
 		}
