@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,28 +31,23 @@ func TestAMinorityDoesNotKeepALostLease(t *testing.T) {
 }
 
 // A node that did not answer the request, and does not have the lease, gets a new request, and
-// refuses the old one from then on: otherwise the old one could be granted beside the new.
+// refuses the old one from then on: otherwise that one, if it arrives just before, is in the way.
 func TestALeaseIsNotRestoredBesideItsOldRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(3)
-		late := make(chan engine.Request, 1)
-		c.nodes[2].Engine = lateRequest{c.nodes[2].Engine, late}
+		node := c.nodes[2].Engine
+		c.nodes[2].Engine = &lateRequest{Engine: node}
 		h := c.mustAcquire(t, "mine.a")
 		time.Sleep(time.Second) // the request has failed there
-		request := <-late
-		for range 3 {
-			if err := c.renew(t, h); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second)
+		if err := c.renew(t, h); err != nil {
+			t.Fatal(err)
 		}
-		node := c.nodes[2].Engine.(lateRequest).Engine
+		time.Sleep(time.Second)
 		if s, _ := node.Snapshot(t.Context(), stock); len(s.Holders) != 1 {
 			t.Fatalf("it was not restored: %+v", s.Holders)
 		}
 		c.mustRelease(t, h)
 		time.Sleep(time.Second)
-		_, _ = node.Acquire(t.Context(), request)
 		c.nodes[2].Engine = node
 		c.wantNothingOf(t, "mine")
 		c.Leave("mine")
@@ -59,19 +55,26 @@ func TestALeaseIsNotRestoredBesideItsOldRequest(t *testing.T) {
 	})
 }
 
-// lateRequest loses the first request, which late receives.
+// lateRequest does not answer the first request. It arrives just before the next one.
 type lateRequest struct {
 	engine.Engine
-	late chan engine.Request
+	mu    sync.Mutex
+	first *engine.Request
 }
 
-func (l lateRequest) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	select {
-	case l.late <- r:
+func (l *lateRequest) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	l.mu.Lock()
+	late := l.first
+	l.first = &r
+	l.mu.Unlock()
+	if late == nil {
 		return engine.Answer{}, engine.ErrUnavailable
-	default:
-		return l.Engine.Acquire(ctx, r)
 	}
+	travel(10 * time.Millisecond)
+	if late.ID != r.ID {
+		_, _ = l.Engine.Acquire(ctx, *late)
+	}
+	return l.Engine.Acquire(ctx, r)
 }
 
 // A lease that an operator broke on one node is not restored there: the break would be undone.
@@ -99,5 +102,28 @@ func TestABrokenLeaseIsNotRestored(t *testing.T) {
 		c.mustRelease(t, h)
 		c.Leave("mine")
 		<-time.After(time.Minute)
+	})
+}
+
+// shortNode grants every lease for half of the time.
+type shortNode struct{ engine.Engine }
+
+func (n shortNode) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
+	r.TTL /= 2
+	return n.Engine.Acquire(ctx, r)
+}
+
+// The TTL of a grant is one that a majority has granted, and not the longest.
+func TestTTLIsThatOfAMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		for _, n := range c.nodes[:2] {
+			n.Engine = shortNode{n.Engine}
+		}
+		a, err := c.Acquire(t.Context(), mutexRequest("mine.a"))
+		if err != nil || a.Status != engine.Granted || a.TTL != long/2 {
+			t.Errorf("got %+v, %v; want a grant for %v", a, err, long/2)
+		}
+		c.Leave("mine")
 	})
 }
