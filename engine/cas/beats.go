@@ -49,7 +49,7 @@ func (e *Engine) beat(ctx context.Context, client Address) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		e.beats.wrote(client, e.writeBeat(client, rev))
+		e.beats.wrote(client, e.writeBeat(client, rev, nil))
 	}()
 	select {
 	case <-done:
@@ -57,15 +57,22 @@ func (e *Engine) beat(ctx context.Context, client Address) {
 	}
 }
 
+// send sends messages with a beat of a client, and reports whether it did.
+func (e *Engine) send(client Address, messages []Message) bool {
+	rev := e.writeBeat(client, e.beats.begin(client), messages)
+	e.beats.wrote(client, rev)
+	return rev != 0
+}
+
 // writeBeat returns the revision of the beat that it has written, or 0.
-func (e *Engine) writeBeat(client Address, rev uint64) uint64 {
+func (e *Engine) writeBeat(client Address, rev uint64, messages []Message) uint64 {
 	at, err := e.instant(context.Background())
 	if err != nil {
 		return 0
 	}
 	value := strconv.AppendInt(nil, at.now, 10)
 	for range 2 { // the second time with the revision that is there
-		out, err := e.swaps.do(Change{Key: client.key(), Rev: rev, Value: value, Keep: beatKeep, Relaxed: true})
+		out, err := e.swaps.do(Change{Key: client.key(), Rev: rev, Value: value, Keep: beatKeep, Relaxed: true, Messages: messages})
 		if err != nil {
 			return 0
 		}
@@ -94,6 +101,20 @@ func (b *beats) due(client Address) (latest time.Time, rev uint64, due bool) {
 	}
 	latest, own.at, own.writing = own.at, time.Now(), true
 	return latest, own.rev, true
+}
+
+// begin notes that the beat of a client is written whether it is due or not, and returns its revision, as far as it is known.
+func (b *beats) begin(client Address) (rev uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.own[client]
+	if own == nil {
+		b.sweep()
+		own = &beat{}
+		b.own[client] = own
+	}
+	own.at, own.writing = time.Now(), true
+	return own.rev
 }
 
 // wrote takes the result of a write. If it failed, the next poll tries again.

@@ -14,6 +14,9 @@
 // If the outcome of a swap is unknown, the engine reads the document and applies
 // the operations again: all are idempotent by holder ID.
 //
+// A process that loses such races proposes its requests to the process of a waiter, by a message,
+// and that one joins them in its next swap. A proposal that arrives late has no effect.
+//
 // A waiter's poll writes nothing. While a client has waiters, one small document a
 // client, written each second, keeps all of them alive.
 //

@@ -102,6 +102,11 @@ func (d *document) has(id string) bool {
 		slices.ContainsFunc(d.state.Waiters, func(w queue.Waiter) bool { return w.ID == id }))
 }
 
+// holds reports whether an ID has a lease.
+func (d *document) holds(id string) bool {
+	return slices.ContainsFunc(d.state.Holders, func(h queue.Holder) bool { return h.ID == id })
+}
+
 // client returns the client of a holder ID.
 func (d *document) client(holderID string) engine.Client {
 	id := engine.ClientOf(holderID)

@@ -74,7 +74,7 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	w.swept = is.state.Swept
 	e.stamp(was, is, given, touched, now)
 	is.note(ops)
-	d := &draft{document: is, bytes: is.encode(), messages: messages(w.key.Prefix, ops, now), instant: at}
+	d := &draft{document: is, bytes: is.encode(), messages: messages(w.key.Prefix, was, ops, now), instant: at}
 	if d.changed = len(d.messages) > 0 || !sameDocument(d.bytes, before); !d.changed {
 		return d, nil
 	}

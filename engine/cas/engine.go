@@ -36,8 +36,10 @@ type Engine struct {
 	writers writers
 	polls   polls
 	beats   beats
-	reads   groupedCall[Read, Doc]
-	swaps   groupedCall[Change, Outcome]
+
+	proposing proposing
+	reads     groupedCall[Read, Doc]
+	swaps     groupedCall[Change, Outcome]
 }
 
 var (
@@ -59,6 +61,7 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	e.witnessing = make(chan struct{}, witnessesAtOnce)
 	e.writers.all = make(map[Key]*writer)
 	e.polls.latest, e.polls.asked = make(map[string]poll), make(map[string]int)
+	e.proposing.ids = make(map[string]chan struct{})
 	e.beats.own = make(map[Address]*beat)
 	e.beats.others = make(map[Address]heard)
 	e.reads.call, e.reads.timeout = e.readAll, timeout
@@ -76,14 +79,12 @@ func (e *Engine) Check() error {
 
 // Acquire implements engine.Engine.
 func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	op := &operation{id: r.ID, client: r.Client, joins: true, urgent: r.Yields.ID != "", apply: func(q *queue.Queue, at instant) queue.Answer {
-		request := translate.Request(r)
-		request.TTL += at.pad
-		return q.Acquire(request, at.now)
-	}}
+	op := &operation{id: r.ID, client: r.Client, joins: true, urgent: r.Yields.ID != "", apply: acquisition(r)}
 	if r.Queue {
 		if op.line = r.ID; r.Ballot != 0 {
 			op.line = r.Turn.ID
+		} else if r.Client != nil && !op.urgent {
+			op.request = &r
 		}
 	}
 	e.polls.begin(op.line)
@@ -102,6 +103,16 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		e.waits(r.Resource.Prefix, r.ID, -1)
 	}
 	return translate.Answer(op.answer, op.now, func(string) engine.Client { return op.holder })
+}
+
+// acquisition returns the operation of a request on a queue.
+func acquisition(r engine.Request) func(q *queue.Queue, at instant) queue.Answer {
+	request := translate.Request(r)
+	return func(q *queue.Queue, at instant) queue.Answer {
+		padded := request
+		padded.TTL += at.pad
+		return q.Acquire(padded, at.now)
+	}
 }
 
 // waits reports to a PacedStore whether a party waits.
@@ -193,9 +204,16 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 	}
 	resync := func() { deliver(engine.Wakeup{Kind: engine.Resync}) }
 	receive := func(body []byte) {
-		w, err := e.wakeup(body)
+		w, proposed, err := e.wakeup(body)
 		if err != nil {
 			resync()
+			return
+		}
+		if proposed != nil {
+			e.proposed(prefix, proposed)
+			return
+		}
+		if e.proposing.end(w.ID) && w.Kind == engine.Resync {
 			return
 		}
 		if w.Kind != engine.Resync {

@@ -15,6 +15,7 @@ type message struct {
 	Token    uint64            `json:"token,omitempty"`
 	TTL      queue.Time        `json:"ttl,omitempty"`
 	Deadline queue.Time        `json:"until,omitempty"` // of a grant
+	Proposal *proposal         `json:"proposal,omitempty"`
 }
 
 // messageOf returns the message of a wake-up. The client of a grant needs its deadline.
@@ -33,10 +34,11 @@ func messageOf(prefix string, w engine.Wakeup, now queue.Time) Message {
 // wakeup returns the wake-up in a body, as the waiter may rely on it: on a store with a clock,
 // what is left of a grant counts from what the clock showed when the waiter's latest poll
 // was answered. If that is not known, or polls may be older than they seem, the waiter has to poll.
-func (e *Engine) wakeup(body []byte) (engine.Wakeup, error) {
+// A message with a proposal has no wake-up.
+func (e *Engine) wakeup(body []byte) (engine.Wakeup, *proposal, error) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
-		return engine.Wakeup{}, err
+		return engine.Wakeup{}, nil, err
 	}
 	w := engine.Wakeup{Kind: m.Kind, ID: m.ID, Token: m.Token, TTL: translate.Duration(m.TTL)}
 	if m.Kind == engine.WakeGrant && (e.timed || e.lagging) {
@@ -45,5 +47,5 @@ func (e *Engine) wakeup(body []byte) (engine.Wakeup, error) {
 			w.TTL = max(0, translate.Duration(min(m.TTL, m.Deadline-shown)))
 		}
 	}
-	return w, nil
+	return w, m.Proposal, nil
 }

@@ -13,16 +13,18 @@ import (
 // operation is one call of the queue on a resource. apply may run several times, on different
 // documents.
 type operation struct {
-	id      string         // of the party
-	line    string         // the ID by which it waits, if it may
-	client  *engine.Client // of the party; nil if the operation adds none
-	broken  string         // the ID that an operator breaks
-	unmarks bool           // an operator breaks the mark
-	joins   bool           // it acquires, so it depends on whether the holders are dead
-	leaves  bool           // it is of a waiter that does not wait any more
-	witness *witness       // to note in the document
-	urgent  bool           // others may wait for it, so it is not put off after a conflict
-	apply   func(q *queue.Queue, at instant) queue.Answer
+	id       string          // of the party
+	line     string          // the ID by which it waits, if it may
+	client   *engine.Client  // of the party; nil if the operation adds none
+	broken   string          // the ID that an operator breaks
+	unmarks  bool            // an operator breaks the mark
+	joins    bool            // it acquires, so it depends on whether the holders are dead
+	leaves   bool            // it is of a waiter that does not wait any more
+	witness  *witness        // to note in the document
+	urgent   bool            // others may wait for it, so it is not put off after a conflict
+	request  *engine.Request // of one that can be proposed to another process; see proposal
+	proposed *proposal       // the request of another process, or nil
+	apply    func(q *queue.Queue, at instant) queue.Answer
 
 	again bool // it may have had its effect before
 
@@ -50,7 +52,7 @@ func (e *Engine) do(ctx context.Context, res engine.Resource, op *operation) err
 
 // start passes an operation to the writer of its resource.
 func (e *Engine) start(ctx context.Context, res engine.Resource, op *operation) {
-	op.ctx, op.sent, op.done = ctx, time.Now(), make(chan struct{})
+	op.begin(ctx)
 	if op.err = ended(ctx); op.err != nil {
 		close(op.done)
 		return
@@ -58,6 +60,10 @@ func (e *Engine) start(ctx context.Context, res engine.Resource, op *operation) 
 	if e.writers.add(Key{Space: Resources, Prefix: res.Prefix, Name: res.Name}, op) {
 		go e.write(op.writer)
 	}
+}
+
+func (op *operation) begin(ctx context.Context) {
+	op.ctx, op.sent, op.done = ctx, time.Now(), make(chan struct{})
 }
 
 // wait returns the error of an operation when it is done, or when ctx ends.
@@ -91,6 +97,15 @@ func (op *operation) shorten(at queue.Time) {
 	if a := &op.answer; a.Status == queue.Granted {
 		a.TTL = max(0, min(a.TTL-op.pad, op.now+a.TTL-at))
 	}
+}
+
+// order is that of the operations of one swap. An operation of this process may end the lease on which
+// proposals depend.
+func (op *operation) order() int {
+	if op.proposed != nil {
+		return 0
+	}
+	return 1
 }
 
 // waiting reports whether the party is in the line now.

@@ -2,10 +2,12 @@ package cas
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -17,8 +19,13 @@ const (
 	// maxDocument is the size in bytes above which a document does not grow: some 5,000
 	// waiters. Stores have limits of their own, of which 1 MB is the lowest.
 	maxDocument = 512 << 10
+	// racesInARow is how many conflicts there are until a newcomer lets others go first. At once after a
+	// conflict the document is new, so that two or three tries fit between the changes of somebody who makes them at intervals.
+	racesInARow = 3
 	// longestPause bounds the pause after a conflict, in round trips.
 	longestPause = 16
+	// shortestTrip is the least time that a swap is taken to need, where a pause depends on it.
+	shortestTrip = 100 * time.Microsecond
 	// failurePause is by how much the pause grows with each failure in a row, and
 	// longestFailurePause bounds it: a store that is read-only refuses changes at once.
 	failurePause        = 20 * time.Millisecond
@@ -42,6 +49,20 @@ func (e *Engine) write(w *writer) {
 				w.fail(ops, err)
 				continue
 			}
+		}
+		if yielded, err := e.yield(w, ops); err != nil {
+			w.fail(ops, err)
+			continue
+		} else if yielded {
+			fresh = true
+		}
+		if !fresh && w.hot() && !w.urgent(ops) {
+			sent, err := e.propose(w, ops, false)
+			if err != nil {
+				w.fail(ops, err)
+				continue
+			}
+			fresh = sent
 		}
 		e.apply(w, ops, fresh)
 	}
@@ -93,6 +114,8 @@ func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 		}
 		sent := time.Now()
 		out, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages})
+		w.swapped = time.Now()
+		w.trip = max(shortestTrip, w.swapped.Sub(sent))
 		switch {
 		case err != nil:
 			took, err := e.lookUp(w, d, err, deadline)
@@ -122,11 +145,12 @@ func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 			repeat(ops)
 		default:
 			conflicts++
+			w.conflict = time.Now()
 			if err := e.receive(w, out.Doc); err != nil {
 				w.fail(ops, err)
 				return
 			}
-			if ops, fresh, err = e.again(w, ops, conflicts, time.Since(sent)); err != nil {
+			if ops, fresh, err = e.again(w, ops, conflicts); err != nil {
 				w.fail(ops, err)
 				return
 			}
@@ -156,12 +180,23 @@ func (w *writer) fail(ops []*operation, err error) {
 
 // again returns the operations to apply after a conflict: those for which there is time, and others that
 // have come, since somebody may wait for one of them. fresh: the document was read after they came.
-func (e *Engine) again(w *writer, ops []*operation, conflicts int, trip time.Duration) (rest []*operation, fresh bool, err error) {
+func (e *Engine) again(w *writer, ops []*operation, conflicts int) (rest []*operation, fresh bool, err error) {
 	came := present(e.writers.more(w))
 	rest = append(overdue(ops, e.timeout, conflicts), came...)
-	if len(rest) == 0 || !pause(rest, conflicts, trip) {
+	slices.SortStableFunc(rest, func(a, b *operation) int { return cmp.Compare(a.order(), b.order()) })
+	if len(rest) == 0 || w.urgent(rest) {
 		return rest, len(came) == 0, nil
 	}
+	if sent, err := e.propose(w, rest, conflicts%(2*racesInARow) == racesInARow); sent || err != nil {
+		return rest, true, err
+	}
+	switch {
+	case conflicts%racesInARow != 0:
+		return rest, len(came) == 0, nil
+	case conflicts%(2*racesInARow) == 0:
+		return rest, true, e.settle(w, rest)
+	}
+	pause(conflicts, w.trip)
 	return rest, true, e.read(w) // the document is old by now
 }
 
@@ -218,6 +253,9 @@ func (e *Engine) finish(w *writer, ops []*operation) {
 		if e.timed {
 			op.shorten(shown)
 		}
+		if op.proposed != nil {
+			continue // nobody waits for it
+		}
 		e.polls.note(op, w.key, shown)
 		if e.witnesses != nil && op.over() {
 			op.left = w.left()
@@ -264,17 +302,17 @@ func overdue(ops []*operation, timeout time.Duration, conflicts int) []*operatio
 	return rest
 }
 
+// urgent reports whether others may wait for one of the operations. Nobody waits for a waiter that leaves the line.
+func (w *writer) urgent(ops []*operation) bool {
+	return slices.ContainsFunc(ops, func(op *operation) bool {
+		return op.urgent && !(op.leaves && w.parsed != nil && !w.parsed.holds(op.id))
+	})
+}
+
 // pause lets others go first after a conflict, by a random time of up to one round trip for
-// each conflict so far, and reports whether it did. An operation for which others may wait does not
-// pause.
-func pause(ops []*operation, conflicts int, trip time.Duration) bool {
-	for _, op := range ops {
-		if op.urgent {
-			return false
-		}
-	}
+// each conflict so far.
+func pause(conflicts int, trip time.Duration) {
 	time.Sleep(rand.N(trip*time.Duration(min(conflicts, longestPause)) + 1))
-	return true
 }
 
 // instant is a time at which operations are applied.
@@ -314,9 +352,12 @@ func (t instant) heldFor(at time.Time) bool {
 }
 
 // messages are those for the parties that the operations changed.
-func messages(prefix string, ops []*operation, now queue.Time) []Message {
+func messages(prefix string, was *document, ops []*operation, now queue.Time) []Message {
 	var all []Message
 	for _, op := range ops {
+		if op.proposed != nil && op.answer.Status == queue.Queued && !was.has(op.id) {
+			all = append(all, messageOf(prefix, engine.Wakeup{Kind: engine.Resync, ID: op.id}, now))
+		}
 		if op.broken != "" && op.answer.Status == queue.Done {
 			all = append(all, messageOf(prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: op.broken}, now))
 		}

@@ -22,6 +22,15 @@ type writer struct {
 	used    time.Time     // guarded by writers.mu
 	away    time.Duration // for how long this process had not used the resource when the present operations came
 
+	proposals []*operation // of other processes; guarded by writers.mu
+	urged     bool         // the proposals have waited for long enough; guarded by writers.mu
+
+	conflict time.Time     // the latest
+	trip     time.Duration // of the latest swap; see shortestTrip
+	swapped  time.Time     // when that ended
+	busy     time.Time     // since when this process changes the document without a gap
+	knock    knock
+
 	// granted is the holder ID of the latest grant in a message, until an operation follows.
 	granted atomic.Pointer[string]
 
@@ -56,16 +65,58 @@ func (ws *writers) add(key Key, op *operation) (start bool) {
 }
 
 // take returns the operations that wait for a writer. If there are none, its run has ended.
+// Proposals wait for operations of this process, or until they are urged.
 func (ws *writers) take(w *writer) []*operation {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ops, now := w.pending, time.Now()
-	if len(ops) > 0 {
-		w.away = now.Sub(w.used)
+	now := time.Now()
+	away := now.Sub(w.used)
+	w.running, w.used = len(w.pending) > 0 || w.urged, now
+	if !w.running {
+		return nil
 	}
-	w.pending, w.used = nil, now
-	w.running = len(ops) > 0
+	w.away = away
+	return w.all()
+}
+
+// all removes the operations that wait, and returns them in their order. The mutex is held.
+func (w *writer) all() []*operation {
+	ops := append(w.proposals, w.pending...)
+	w.proposals, w.pending, w.urged = nil, nil, false
 	return ops
+}
+
+// propose adds a proposal to those that a process collects for a resource that it uses. It returns the
+// writer if it is the first of them.
+func (ws *writers) propose(key Key, op *operation) *writer {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w := ws.all[key]
+	if w == nil || len(w.proposals) == maxProposals {
+		return nil
+	}
+	w.proposals = append(w.proposals, op)
+	if len(w.proposals) > 1 {
+		return nil
+	}
+	return w
+}
+
+// urge makes the proposals of a writer wait no longer. It reports whether the caller has to run the writer.
+func (ws *writers) urge(w *writer) (start bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.urged = len(w.proposals) > 0
+	start = w.urged && !w.running
+	w.running = w.running || start
+	return start
+}
+
+// waits reports whether operations wait for a writer that runs on.
+func (ws *writers) waits(w *writer) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(w.pending) > 0
 }
 
 // granted notes that a message said that an ID has a lease of a resource.
@@ -84,13 +135,16 @@ func (w *writer) behind() bool {
 	return id != nil && w.parsed != nil && !slices.ContainsFunc(w.parsed.state.Holders, func(h queue.Holder) bool { return h.ID == *id })
 }
 
+// hot reports whether a swap is likely to fail: one did a short time ago, and others wait for the resource.
+func (w *writer) hot() bool {
+	return time.Since(w.conflict) < contended && w.parsed != nil && len(w.parsed.state.Waiters) > 1
+}
+
 // more returns the operations that wait for a writer that runs on.
 func (ws *writers) more(w *writer) []*operation {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ops := w.pending
-	w.pending = nil
-	return ops
+	return w.all()
 }
 
 // sweep removes the writers of resources that are not used, whenever their number has doubled.

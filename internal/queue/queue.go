@@ -421,6 +421,16 @@ func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) 
 // Waits reports whether an ID is in the line.
 func (q *Queue) Waits(id string) bool { return q.waiters[id] != nil }
 
+// Bars reports whether a party excludes whoever joins the line after it: it waits and is no turn, or
+// its lease has the whole capacity. As long as it does so, none of them has had a lease.
+func (q *Queue) Bars(id string) bool {
+	if e := q.waiters[id]; e != nil {
+		return e.Value.(*Waiter).Place == 0
+	}
+	h := q.holders[id]
+	return h != nil && h.Weight == q.capacity
+}
+
 // Break ends a lease, a wait or the mark for an operator. A lease becomes breaking: it ends when
 // its holder releases it, or at its deadline. A second Break is harmless. With Force the lease
 // ends at once. A wait always ends at once, and so does the mark, whose ID is MarkID. The mark

@@ -1,0 +1,119 @@
+package cas_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine/cas"
+	"github.com/holdfast-go/holdfast/engine/cas/castest"
+)
+
+// Processes that lock one resource again and again, each on a connection of its own to a store that needs
+// some time for a commit, all have turns, and none waits long to release.
+func TestCrowd(t *testing.T) {
+	for _, rows := range []bool{false, true} {
+		for _, n := range []int{2, 3, 8, 40} {
+			t.Run(fmt.Sprintf("%d, locks of rows: %v", n, rows), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { crowd(t, n, rows) })
+			})
+		}
+	}
+}
+
+func crowd(t *testing.T, n int, rows bool) {
+	store := newCommitting(rows)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	turns := make([]int, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			c, err := holdfast.New(cas.New(store, 0))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			for {
+				lease, err := c.Mutex("hot").Lock(ctx)
+				if err != nil {
+					return // the time is over
+				}
+				turns[i]++
+				began := time.Now()
+				if err := lease.Release(context.Background()); err != nil {
+					t.Errorf("client %d: %v", i, err)
+				}
+				if took := time.Since(began); took > 500*time.Millisecond && ctx.Err() == nil {
+					t.Errorf("client %d: a release took %v", i, took)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if slices.Min(turns) == 0 {
+		t.Errorf("a client had no turn: %v", turns)
+	}
+}
+
+// committing is a store that needs some time for each call. With rows, a change locks its document until it is
+// durable, as in a database; otherwise all changes need that time, also those that are refused, as in a log that is
+// replicated.
+type committing struct {
+	*castest.Timed
+	rows   bool
+	mu     sync.Mutex
+	locked map[cas.Key]chan struct{} // with an element while the document is locked
+}
+
+const (
+	oneWay = 200 * time.Microsecond
+	commit = 2 * time.Millisecond
+)
+
+func newCommitting(rows bool) *committing {
+	return &committing{Timed: &castest.Timed{Memory: castest.NewMemory(), Clock: time.Now}, rows: rows, locked: make(map[cas.Key]chan struct{})}
+}
+
+func (s *committing) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
+	time.Sleep(oneWay)
+	defer time.Sleep(oneWay)
+	return s.Timed.Read(ctx, reads)
+}
+
+func (s *committing) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+	time.Sleep(oneWay)
+	defer time.Sleep(oneWay)
+	if !s.rows {
+		time.Sleep(commit)
+		return s.Timed.Swap(ctx, changes)
+	}
+	for _, c := range changes {
+		row := s.row(c.Key)
+		row <- struct{}{}
+		defer func() { <-row }()
+		docs, err := s.Timed.Read(ctx, []cas.Read{{Key: c.Key}})
+		if err != nil {
+			return nil, err
+		}
+		if docs[0].Rev == c.Rev {
+			time.Sleep(commit)
+		}
+	}
+	return s.Timed.Swap(ctx, changes)
+}
+
+func (s *committing) row(k cas.Key) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locked[k] == nil {
+		s.locked[k] = make(chan struct{}, 1)
+	}
+	return s.locked[k]
+}

@@ -1,0 +1,78 @@
+package cas
+
+import (
+	"crypto/rand"
+	"time"
+)
+
+// A process that changes a document without a gap wins every race against one that has to read it first: as soon as its swap has
+// ended it sends the next. A newcomer that has lost some races knocks: it changes a small document beside, which
+// a process looks at now and then while it leaves no gap. If somebody has knocked it yields.
+
+const (
+	// knockInterval is for how long a process changes a document without a gap before it looks for a knock, and the
+	// time between two knocks.
+	knockInterval = 100 * time.Millisecond
+	// yieldTrips is for how many round trips a process yields. A newcomer needs some reads and a swap.
+	yieldTrips = 6
+	// knockKeep is how long the store keeps a knock.
+	knockKeep = time.Minute
+)
+
+// knock is what a process knows of the knocks of a resource.
+type knock struct {
+	rev  uint64
+	made time.Time // the latest of this process
+}
+
+func (k Key) knocks() Key { return Key{Space: Knocks, Prefix: k.Prefix, Name: k.Name} }
+
+// yield lets newcomers go first if they have knocked, and reports whether it did. It returns after a read.
+func (e *Engine) yield(w *writer, ops []*operation) (bool, error) {
+	now := time.Now()
+	if now.Sub(w.swapped) > w.trip {
+		w.busy = now
+	}
+	if w.urgent(ops) || now.Sub(w.busy) < knockInterval {
+		return false, nil
+	}
+	w.busy = now
+	d, err := e.reads.do(Read{Key: w.key.knocks(), Rev: w.knock.rev})
+	if err != nil || d.Rev == w.knock.rev {
+		return false, err
+	}
+	w.knock.rev = d.Rev
+	time.Sleep(yieldTrips * w.trip)
+	return true, e.read(w)
+}
+
+// settle knocks, and waits for a gap between two changes, until there is somebody to whom the operations can be
+// proposed, or until others have come.
+func (e *Engine) settle(w *writer, ops []*operation) error {
+	began := time.Now()
+	if began.Sub(w.knock.made) > knockInterval {
+		w.knock.made = began
+		out, err := e.swaps.do(Change{Key: w.key.knocks(), Rev: w.knock.rev, Value: []byte(rand.Text()), Keep: knockKeep, Relaxed: true})
+		if err != nil {
+			return err
+		}
+		w.knock.rev = out.Doc.Rev
+	}
+	for same := 0; ; {
+		rev := w.doc.Rev
+		pause(1, w.trip)
+		if err := e.read(w); err != nil {
+			return err
+		}
+		if w.bar(ops, false) != "" || e.writers.waits(w) || time.Since(began) > 2*knockInterval {
+			return nil
+		}
+		changed := w.doc.Rev != rev
+		if changed && same > 0 || same > 1 {
+			return nil // a gap that has just begun, or one that is long
+		}
+		if same++; changed {
+			same = 0
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package cas_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
+	"github.com/holdfast-go/holdfast/engine/cas/castest"
+)
+
+// A request whose process loses races is joined by the process of a waiter. If that gets the proposal when
+// the request has long been granted and released, it drops it.
+func TestProposal(t *testing.T) {
+	t.Run("in time", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { propose(t, false) }) })
+	t.Run("late", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { propose(t, true) }) })
+}
+
+func propose(t *testing.T, late bool) {
+	m := castest.NewMemory()
+	mine := &hooked{DocumentStore: m}
+	holder, waiter, newcomer := cas.New(m, 0), cas.New(m, 0), cas.New(mine, 0)
+	l, err := waiter.Listen(t.Context(), "p", "waiter", func(engine.Wakeup) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	h, w, n := request("holder.1", time.Minute, false), request("waiter.1", time.Minute, true), request("newcomer.1", time.Minute, true)
+	held := acquire(t, holder, h, engine.Granted)
+	acquire(t, waiter, w, engine.Queued)
+
+	// Others are first until the newcomer has proposed its request.
+	var proposals []cas.Change
+	mine.swap = func(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+		switch {
+		case changes[0].Key.Space == cas.Clients:
+			proposals = append(proposals, slices.Clone(changes)...)
+			if late {
+				return []cas.Outcome{{Swapped: true, Doc: cas.Doc{Rev: 1}}}, nil
+			}
+		case len(proposals) == 0:
+			time.Sleep(time.Millisecond)
+			if err := renew(t, holder, h, held.Token); err != nil {
+				t.Error(err)
+			}
+		}
+		return m.Swap(ctx, changes)
+	}
+	if a := acquire(t, newcomer, n, engine.Queued); a.Position != 1 {
+		t.Errorf("%d are ahead of the newcomer, want 1", a.Position)
+	}
+	if len(proposals) == 0 || len(proposals[0].Messages) != 1 {
+		t.Fatalf("the newcomer has proposed %v", proposals)
+	}
+	release(t, holder, h, held.Token)
+	release(t, waiter, w, acquire(t, waiter, w, engine.Granted).Token)
+	release(t, newcomer, n, acquire(t, newcomer, n, engine.Granted).Token)
+
+	proposals[0].Rev = 0
+	proposals[0].Key.Name = "other"
+	if _, err := m.Swap(t.Context(), proposals[:1]); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	s, err := holder.Snapshot(t.Context(), h.Resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Holders)+len(s.Waiters) > 0 {
+		t.Errorf("after a late proposal there are holders %v and waiters %v", s.Holders, s.Waiters)
+	}
+}
