@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
 )
 
 // kept is how long a client waits for a lock that must not be granted. The old locks grant it
@@ -53,6 +54,15 @@ func intruders() []Scenario {
 				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
 			},
 			Checks: one, clients: []string{"a", "b", "c"}, play: lateRelease,
+		},
+		{
+			ID: "lua-setnx/chain", Row: "lua-setnx",
+			Hole: "each late DEL frees the lock of the next holder: two pairs of holders hold at once",
+			Trials: []Trial{
+				{Subject: "lua-setnx", TTL: short, Wait: long, Faults: "pause a at a:release.start until b:held"},
+				{Subject: "holdfast", TTL: ours, Wait: kept, Faults: "pause a at a:release.start until b:held"},
+			},
+			Checks: []check.Check{twice(check.Overlap())}, clients: []string{"a", "b", "c", "d"}, play: chain,
 		},
 		{
 			ID: "set-nx-del/failed-attempt", Row: "set-nx-del",
@@ -171,6 +181,51 @@ func lateRelease(ctx context.Context, st *scenarioRun) error {
 				return err
 			}
 			return b.release(ctx)
+		})
+}
+
+// twice finds what a check finds two times at least.
+func twice(c check.Check) check.Check {
+	return check.Check{Name: c.Name, Find: func(ops []history.Op) []check.Violation {
+		if found := c.Find(ops); len(found) > 1 {
+			return found
+		}
+		return nil
+	}}
+}
+
+// chain: the release of a is delayed until b holds; c tries, b releases, and d tries.
+func chain(ctx context.Context, st *scenarioRun) error {
+	a, err := st.hold(ctx, "a")
+	if err != nil {
+		return err
+	}
+	return concurrently(
+		func() error { return a.release(ctx) },
+		func() error {
+			if err := st.first(ctx); err != nil {
+				return err
+			}
+			b, err := st.hold(ctx, "b")
+			if err != nil {
+				return err
+			}
+			if err := st.await(ctx, "a", "released"); err != nil {
+				return err
+			}
+			c, err := st.acquireInTime(ctx, "c")
+			if err != nil {
+				return err
+			}
+			if err := b.release(ctx); err != nil {
+				return err
+			}
+			if c == nil { // it was refused while b held; now it is its turn
+				if c, err = st.hold(ctx, "c"); err != nil {
+					return err
+				}
+			}
+			return errors.Join(st.use(ctx, "d"), c.release(ctx))
 		})
 }
 

@@ -38,6 +38,19 @@ func unfreed() []Scenario {
 			clients: []string{"a", "b"}, play: diesInAcquire,
 		},
 		{
+			ID: "timestamp-getset/loser-moves-deadline", Row: "timestamp-getset",
+			Hole: "the GETSET of a loser moves the deadline of the winner, who dies: the lock is stuck for the loser's timeout",
+			Why: "Holdfast has no attempt that loses between two commands; in its place b asks while a holds, and is refused or queued, " +
+				"which must not move the end of the lease of a.",
+			Trials: []Trial{
+				{Subject: "timestamp-getset", TTL: short, Wait: 2800 * time.Millisecond,
+					Faults: "stall b at b:acquire.get until a:held\nkill a at b:acquire.getset\nkill z at z:held"},
+				{Subject: "holdfast", TTL: ours, Wait: long, Faults: "kill a at b:acquire.done\nkill z at z:held"},
+			},
+			Checks:  []check.Check{check.Deadlock(1700 * time.Millisecond)},
+			clients: []string{"z", "a", "b"}, play: loserMovesDeadline,
+		},
+		{
 			ID: "token-lua-misquoted/never-released", Row: "token-lua-misquoted",
 			Hole: "the release deletes the key named KEYS[1]: each lock waits out its TTL",
 			Trials: []Trial{
@@ -59,6 +72,33 @@ func unfreed() []Scenario {
 			clients: []string{"a"}, warm: true, play: func(ctx context.Context, st *scenarioRun) error { return st.use(ctx, "a") },
 		},
 	}
+}
+
+// loserMovesDeadline: z dies while it holds; a acquires what z left, and b loses, and waits
+// after the death of a.
+func loserMovesDeadline(ctx context.Context, st *scenarioRun) error {
+	if _, err := st.acquire(ctx, "z"); err != nil {
+		return err
+	}
+	won := make(chan struct{})
+	return concurrently(
+		func() error {
+			defer close(won)
+			if st.faults[0].Target == "b" { // the stall of the loser
+				if err := st.inj.Await(ctx, st.faults[0].At); err != nil {
+					return err
+				}
+			}
+			_, err := st.hold(ctx, "a")
+			return err
+		},
+		func() error {
+			if st.faults[0].Target != "b" { // b asks when a holds
+				<-won
+			}
+			_, err := st.acquireInTime(ctx, "b")
+			return err
+		})
 }
 
 // diesInAcquire: a is killed while it acquires, then b tries.

@@ -37,6 +37,9 @@ func (l timestampGetset) try(ctx context.Context, resource string) (*hold, error
 		if err != nil && !errors.Is(err, redis.Nil) {
 			return nil, err
 		}
+		if err := l.at(ctx, "acquire.getset"); err != nil {
+			return nil, err
+		}
 		if old != seen {
 			return nil, ErrBusy
 		}
