@@ -229,7 +229,7 @@ func TestBreak(t *testing.T) {
 	ann := httptest.NewRequest(http.MethodGet, "/", nil)
 	ann.SetBasicAuth("ann", "x")
 	own := []string{"Sec-Fetch-Site", "same-origin", "Authorization", ann.Header.Get("Authorization")}
-	l := lock(t, c, "a b/ü", holdfast.WithReason("work"), holdfast.WithTTL(2*time.Second))
+	l := lock(t, c, "a b/ü", holdfast.WithReason("work"), holdfast.WithTTL(6*time.Second))
 	right := breakForm("a b/ü", l, l.HolderID())
 	for name, try := range map[string]struct {
 		form   url.Values

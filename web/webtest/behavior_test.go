@@ -122,7 +122,7 @@ func TestBreakByHand(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, web.WithBreak(allow))
 	name := "stock 42/\r\n<i>é</i>" // a form would change the line ends
-	l := s.lock(name, holdfast.WithReason("order 7"), holdfast.WithTTL(3*time.Second))
+	l := s.lock(name, holdfast.WithReason("order 7"), holdfast.WithTTL(6*time.Second))
 	b := newTab(t)
 	b.open(s.url)
 	b.click("td.name a")
