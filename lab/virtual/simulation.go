@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
 	"github.com/holdfast-go/holdfast/engine/quorum"
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/history"
@@ -236,6 +237,10 @@ func (w World) cleanupTime() time.Duration {
 		return serverCleanupTime
 	case Documents:
 		return cleanupTime + observedTime
+	case TimedDocuments:
+		// A call whose request was lost, or its reply, is given up after that time, and those that
+		// follow it wait.
+		return cleanupTime + cas.DefaultTimeout
 	}
 	return cleanupTime
 }
