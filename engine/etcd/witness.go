@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/engine/cas"
@@ -19,31 +19,72 @@ var _ cas.WitnessStore = (*keyspace)(nil)
 // monotonic clock has shown the TTL since it was granted; a change of the leader begins the TTL anew.
 // The key, not the lease, is looked for: only reads of keys are linearizable in all versions of etcd.
 
-// Witness implements cas.WitnessStore. The name begins with the ID of the cluster.
+// rootTTL is how long a root lasts. When it has vanished, the witnesses that were made under it are foreign, so that
+// whoever waits for one waits for another.
+const rootTTL = 30 * 24 * time.Hour
+
+// Witness implements cas.WitnessStore. The name begins with the value of the prefix's root.
 func (s *keyspace) Witness(ctx context.Context, prefix string, d time.Duration) (name string, lasts time.Duration, err error) {
+	root, err := s.root(ctx, prefix)
+	if err != nil {
+		return "", 0, err
+	}
+	name = root + rand.Text()
+	lasts, err = s.leased(ctx, d, func(lease clientv3.LeaseID) clientv3.Op {
+		return clientv3.OpPut(s.witness(prefix, name), "", clientv3.WithLease(lease))
+	})
+	return name, lasts, err
+}
+
+// root returns the value of the root of a prefix, and makes one if there is none, or a copy without a lease. The root shows
+// that witnesses were made here: whoever copies documents, and even their keys, to another cluster does not copy its lease. The ID of a cluster
+// does not show that, since two clusters may have the same.
+func (s *keyspace) root(ctx context.Context, prefix string) (string, error) {
+	key := s.witness(prefix, rootName)
+	for {
+		resp, err := s.read(ctx, clientv3.OpGet(key))
+		if err != nil {
+			return "", err
+		}
+		rev := int64(0)
+		if kvs := resp.Get().Kvs; len(kvs) > 0 {
+			if rev = kvs[0].ModRevision; kvs[0].Lease != 0 {
+				return string(kvs[0].Value), nil
+			}
+		}
+		_, err = s.leased(ctx, rootTTL, func(lease clientv3.LeaseID) clientv3.Op {
+			return clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", rev)},
+				[]clientv3.Op{clientv3.OpPut(key, rand.Text()+"-", clientv3.WithLease(lease))}, nil)
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// leased does an operation with a new lease of etcd, and returns the lease's TTL.
+func (s *keyspace) leased(ctx context.Context, d time.Duration, op func(clientv3.LeaseID) clientv3.Op) (time.Duration, error) {
 	var lease *clientv3.LeaseGrantResponse
-	err = s.try(ctx, func(ctx context.Context) error { // a copy is a lease without a key
+	err := s.try(ctx, func(ctx context.Context) (err error) { // a copy is a lease without a key
 		lease, err = s.buckets.api.Grant(ctx, int64((d+time.Second-1)/time.Second))
 		return err
 	})
 	if err != nil {
-		return "", 0, err
+		return 0, err
 	}
-	name = cluster(lease.ResponseHeader.ClusterId) + rand.Text()
-	put := clientv3.OpPut(s.witness(prefix, name), "", clientv3.WithLease(lease.ID))
 	err = s.try(ctx, func(ctx context.Context) error { // a copy fails when the lease has ended
-		_, err := s.kv.Do(ctx, put)
+		_, err := s.kv.Do(ctx, op(lease.ID))
 		return err
 	})
-	return name, time.Duration(lease.TTL) * time.Second, err
+	return time.Duration(lease.TTL) * time.Second, err
 }
 
-// Witnesses implements cas.WitnessStore. One of another cluster is foreign, since documents may have been copied from there
+// Witnesses implements cas.WitnessStore. One of another root is foreign, since documents may have been copied
 // without it, and so is a copy of its key, which has no lease and never vanishes.
 func (s *keyspace) Witnesses(ctx context.Context, prefix string, names []string) ([]cas.WitnessState, error) {
 	states := make([]cas.WitnessState, 0, len(names))
-	for portion := range slices.Chunk(names, readsAtOnce) {
-		var ops []clientv3.Op
+	for portion := range slices.Chunk(names, readsAtOnce-1) {
+		ops := []clientv3.Op{clientv3.OpGet(s.witness(prefix, rootName))}
 		for _, name := range portion {
 			ops = append(ops, clientv3.OpGet(s.witness(prefix, name)))
 		}
@@ -51,13 +92,14 @@ func (s *keyspace) Witnesses(ctx context.Context, prefix string, names []string)
 		if err != nil {
 			return nil, err
 		}
+		found := func(i int) []*mvccpb.KeyValue { return resp.Txn().Responses[i].GetResponseRange().Kvs }
+		root := found(0)
 		for i, name := range portion {
-			found := resp.Txn().Responses[i].GetResponseRange().Kvs
-			state := cas.WitnessStands
+			key, state := found(i+1), cas.WitnessStands
 			switch {
-			case !strings.HasPrefix(name, cluster(resp.Txn().Header.ClusterId)), len(found) > 0 && found[0].Lease == 0:
+			case len(root) == 0, root[0].Lease == 0, !strings.HasPrefix(name, string(root[0].Value)), len(key) > 0 && key[0].Lease == 0:
 				state = cas.WitnessForeign
-			case len(found) == 0:
+			case len(key) == 0:
 				state = cas.WitnessVanished
 			}
 			states = append(states, state)
@@ -66,6 +108,7 @@ func (s *keyspace) Witnesses(ctx context.Context, prefix string, names []string)
 	return states, nil
 }
 
-func (s *keyspace) witness(prefix, name string) string { return s.folder(witnesses, prefix) + name }
+// rootName is the name of the root, which no witness has.
+const rootName = "root"
 
-func cluster(id uint64) string { return strconv.FormatUint(id, 16) + "-" }
+func (s *keyspace) witness(prefix, name string) string { return s.folder(witnesses, prefix) + name }

@@ -67,3 +67,43 @@ func TestCopyOfAWitness(t *testing.T) {
 	}
 	want(cas.WitnessForeign)
 }
+
+// Documents that were copied without the keys of their witnesses, to a cluster that has the same ID, prove nothing.
+func TestCopyWithoutWitnesses(t *testing.T) {
+	t.Parallel()
+	c, prefix := single(t), t.Name()
+	s := etcd.NewStore(c).(cas.WitnessStore)
+	name, _, err := s.Witness(t.Context(), prefix, time.Minute)
+	must(t, err)
+	all, err := c.Get(t.Context(), "", clientv3.WithPrefix())
+	must(t, err)
+	copied := 0
+	for _, kv := range all.Kvs {
+		if !strings.Contains(string(kv.Key), prefix) {
+			continue
+		}
+		_, err := c.Delete(t.Context(), string(kv.Key))
+		must(t, err)
+		if kv.Lease != 0 && strings.HasSuffix(string(kv.Key), name) {
+			continue
+		}
+		_, err = c.Put(t.Context(), string(kv.Key), string(kv.Value))
+		must(t, err)
+		copied++
+	}
+	if copied != 1 {
+		t.Fatalf("%d keys were copied, want the root", copied)
+	}
+	want := func(name string, want cas.WitnessState) {
+		t.Helper()
+		states, err := s.Witnesses(t.Context(), prefix, []string{name})
+		if err != nil || states[0] != want {
+			t.Errorf("got %v, %v, want %v", states, err, want)
+		}
+	}
+	want(name, cas.WitnessForeign)
+	again, _, err := s.Witness(t.Context(), prefix, time.Minute)
+	must(t, err)
+	want(again, cas.WitnessStands)
+	want(name, cas.WitnessForeign)
+}
