@@ -48,7 +48,6 @@ func TestALeaseIsNotRestoredBesideItsOldRequest(t *testing.T) {
 		}
 		c.mustRelease(t, h)
 		time.Sleep(time.Second)
-		c.nodes[2].Engine = node
 		c.wantNothingOf(t, "mine")
 		c.Leave("mine")
 		<-time.After(time.Minute)
