@@ -82,16 +82,16 @@ func newCommitting(rows bool) *committing {
 }
 
 func (s *committing) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, error) {
-	time.Sleep(oneWay)
-	defer time.Sleep(oneWay)
+	travel(oneWay)
+	defer travel(oneWay)
 	return s.Timed.Read(ctx, reads)
 }
 
 func (s *committing) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
-	time.Sleep(oneWay)
-	defer time.Sleep(oneWay)
+	travel(oneWay)
+	defer travel(oneWay)
 	if !s.rows {
-		time.Sleep(commit)
+		travel(commit)
 		return s.Timed.Swap(ctx, changes)
 	}
 	for _, c := range changes {
@@ -103,7 +103,7 @@ func (s *committing) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outc
 			return nil, err
 		}
 		if docs[0].Rev == c.Rev {
-			time.Sleep(commit)
+			travel(commit)
 		}
 	}
 	return s.Timed.Swap(ctx, changes)
@@ -117,3 +117,6 @@ func (s *committing) row(k cas.Key) chan struct{} {
 	}
 	return s.locked[k]
 }
+
+// travel passes time of a synctest bubble.
+func travel(d time.Duration) { <-time.After(d) }

@@ -42,7 +42,7 @@ func propose(t *testing.T, late bool) {
 				return []cas.Outcome{{Swapped: true, Doc: cas.Doc{Rev: 1}}}, nil
 			}
 		case len(proposals) == 0:
-			time.Sleep(time.Millisecond)
+			travel(time.Millisecond)
 			if err := renew(t, holder, h, held.Token); err != nil {
 				t.Error(err)
 			}
@@ -64,7 +64,7 @@ func propose(t *testing.T, late bool) {
 	if _, err := m.Swap(t.Context(), proposals[:1]); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second)
+	travel(time.Second)
 	s, err := holder.Snapshot(t.Context(), h.Resource)
 	if err != nil {
 		t.Fatal(err)
