@@ -98,7 +98,8 @@ func userOf(r *http.Request) string {
 }
 
 func (d *dashboard) breakParty(w http.ResponseWriter, r *http.Request, p breakPage) {
-	ctx, cancel := context.WithTimeout(r.Context(), breakTimeout)
+	// A browser that leaves must not cut off a break that the store may have done.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakTimeout)
 	defer cancel()
 	s, err := d.client.Snapshot(ctx, p.Resource)
 	if err != nil {
@@ -115,11 +116,17 @@ func (d *dashboard) breakParty(w http.ResponseWriter, r *http.Request, p breakPa
 	if p.Forced {
 		opts = append(opts, holdfast.Force())
 	}
-	if err := d.client.Break(ctx, p.Resource, p.ID, opts...); err != nil {
+	switch err := d.client.Break(ctx, p.Resource, p.ID, opts...); {
+	case err == nil:
+		d.logBreak(r, p, nil)
+	case errors.Is(err, holdfast.ErrNotHeld), errors.Is(err, holdfast.ErrInvalid):
 		d.refuseByStore(w, r, err)
 		return
+	default:
+		d.logBreak(r, p, err)
+		d.serveError(w, r, http.StatusServiceUnavailable, fmt.Errorf("the outcome is unknown: %s may have been broken, or may be soon; look at it again: %w", describe.Text(p.Resource), err))
+		return
 	}
-	d.logBreak(r, p)
 	if wantsJSON(r) {
 		writeJSON(w, http.StatusOK, jsonBroken{p.Resource, p.ID, jsonVersion})
 		return
@@ -146,8 +153,9 @@ func (d *dashboard) refuseByStore(w http.ResponseWriter, r *http.Request, err er
 	d.refuse(w, r, status, err)
 }
 
-// logBreak logs what was broken, without the holder ID, which is the key to break it.
-func (d *dashboard) logBreak(r *http.Request, p breakPage) {
+// logBreak logs what was broken, or may have been if unknown is set, without the holder ID, which is the
+// key to break it.
+func (d *dashboard) logBreak(r *http.Request, p breakPage, unknown error) {
 	attrs := []any{slog.String("resource", p.Resource), slog.Bool("forced", p.Forced), slog.String("remote", r.RemoteAddr), slog.String("user", userOf(r))}
 	message := "holdfast: a wait was ended from the dashboard"
 	if h := p.Party; h != nil {
@@ -156,6 +164,10 @@ func (d *dashboard) logBreak(r *http.Request, p breakPage) {
 			message = "holdfast: a lease was broken from the dashboard"
 			attrs = append(attrs, slog.Uint64("token", h.Token))
 		}
+	}
+	if unknown != nil {
+		message = "holdfast: the outcome of a break from the dashboard is unknown"
+		attrs = append(attrs, slog.Any("cause", unknown))
 	}
 	d.logger.Warn(message, attrs...)
 }
