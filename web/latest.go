@@ -10,6 +10,7 @@ import (
 // requests. The first request after a reading is due makes it, and the others wait
 // for that one. So there is no goroutine, and nothing is read without a request.
 type latest[T any] struct {
+	// read must end by itself: a request that leaves does not end the reading that it makes.
 	read func(context.Context) (T, error)
 	// every is the least time from one reading to the next. A reading that takes
 	// long makes it longer, so that reading takes at most a fifth of the time.
@@ -28,7 +29,7 @@ type result[T any] struct {
 	value  T
 	ok     bool          // value is that of a reading that succeeded
 	at     time.Time     // when that reading ended
-	took   time.Duration // that reading
+	took   time.Duration // by that reading
 	err    error         // of the latest reading; nil: it succeeded
 	failed time.Time     // when the first of the failed readings since then ended
 	due    time.Time     // of the next reading
@@ -60,7 +61,8 @@ func (l *latest[T]) get(ctx context.Context) (result[T], error) {
 	}
 }
 
-// renew reads. If ctx ends meanwhile, the result does not count: the next in line reads again.
+// renew reads. The result counts even if ctx ends meanwhile, since others wait for it: if each
+// reader that left threw it away, a slow store would be read all the time and never shown.
 func (l *latest[T]) renew(ctx context.Context, own chan struct{}) (result[T], error) {
 	defer func() { // also if read panics
 		l.mu.Lock()
@@ -69,22 +71,19 @@ func (l *latest[T]) renew(ctx context.Context, own chan struct{}) (result[T], er
 		close(own)
 	}()
 	began := time.Now()
-	value, err := l.read(ctx)
-	if ctx.Err() != nil {
-		return result[T]{}, ctx.Err()
-	}
+	value, err := l.read(context.WithoutCancel(ctx))
 	now := time.Now()
+	took := now.Sub(began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := &l.last
 	r.number++
-	r.err, r.due = err, now.Add(l.every)
+	r.err, r.due = err, now.Add(max(l.every, share*took))
 	switch {
 	case err == nil:
-		r.value, r.ok, r.at, r.took, r.failed = value, true, now, now.Sub(began), time.Time{}
-		r.due = now.Add(max(l.every, share*r.took))
+		r.value, r.ok, r.at, r.took, r.failed = value, true, now, took, time.Time{}
 	case r.failed.IsZero():
 		r.failed = now
 	}
-	return *r, nil
+	return *r, ctx.Err()
 }

@@ -1,10 +1,7 @@
 package web
 
 import (
-	"context"
-	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -87,53 +84,6 @@ func TestJobs(t *testing.T) {
 	if j := jobs[1]; j.State() != "running" || j.Known != 3 || j.By.ID != "y.1" || j.Next.Format(time.TimeOnly) != "10:03:00" {
 		t.Errorf("%+v", j)
 	}
-}
-
-// If the request that reads ends, the next one reads; a panic does not stop the others either.
-func TestLatestIsReadByTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		l := latest[int]{every: time.Second, read: func(ctx context.Context) (int, error) {
-			n++
-			switch n {
-			case 1:
-				<-ctx.Done()
-				return 0, ctx.Err()
-			case 2:
-				panic("a bad engine")
-			case 3:
-				return 0, errors.New("down")
-			}
-			return n, nil
-		}}
-		first, cancel := context.WithCancel(t.Context())
-		done := make(chan result[int])
-		go func() {
-			_, _ = l.get(first) // its reading does not count
-			done <- result[int]{}
-		}()
-		synctest.Wait()
-		go func() {
-			defer func() {
-				_ = recover() // as net/http does
-				done <- result[int]{}
-			}()
-			_, _ = l.get(t.Context())
-		}()
-		synctest.Wait()
-		cancel()
-		<-done
-		<-done
-		if r, err := l.get(t.Context()); err != nil || r.err == nil || r.ok || r.failed.IsZero() {
-			t.Errorf("%+v, %v; want a failed reading", r, err)
-		}
-		time.Sleep(time.Second)
-		for range 3 {
-			if r, err := l.get(t.Context()); err != nil || !r.ok || r.value != 4 || r.err != nil || !r.failed.IsZero() {
-				t.Errorf("%+v, %v; want 4", r, err)
-			}
-		}
-	})
 }
 
 func TestFormat(t *testing.T) {
