@@ -29,6 +29,7 @@ type observer struct {
 // seenResource is what is known of a resource.
 type seenResource struct {
 	parties []party
+	byID    map[string]*party // of parties
 	trend   []sample
 	changes []change // latest last
 	seen    time.Time
@@ -81,20 +82,23 @@ func (o *observer) see(s holdfast.Snapshot, now time.Time) sight {
 		o.all[s.Resource] = known
 	}
 	latest := parties(s)
+	byID := make(map[string]*party, len(latest))
 	longest := make(map[string]time.Duration, len(s.Holders))
-	for i, p := range latest {
-		if old := find(known.parties, p.id); old != nil && p.ttl > 0 {
-			latest[i].ttl = max(p.ttl, old.ttl)
+	for i := range latest {
+		p := &latest[i]
+		byID[p.id] = p
+		if p.ttl == 0 {
+			continue
 		}
-		if p.ttl > 0 {
-			longest[p.id] = latest[i].ttl
+		if old := known.byID[p.id]; old != nil {
+			p.ttl = max(p.ttl, old.ttl)
 		}
+		longest[p.id] = p.ttl
 	}
 	if !first && !now.Before(known.seen) {
-		known.changes = append(known.changes, changes(known.parties, latest, now)...)
-		known.changes = known.changes[max(0, len(known.changes)-maxChanges):]
+		known.addChanges(latest, byID, now)
 	}
-	known.parties, known.seen = latest, now
+	known.parties, known.byID, known.seen = latest, byID, now
 	if len(known.trend) == 0 || now.Sub(known.trend[len(known.trend)-1].at) >= trendStep {
 		known.trend = append(known.trend, sample{now, len(s.Waiters)})
 		known.trend = known.trend[max(0, len(known.trend)-trendSteps):]
@@ -127,44 +131,35 @@ func parties(s holdfast.Snapshot) []party {
 	return out
 }
 
-func find(all []party, id string) *party {
-	for i := range all {
-		if all[i].id == id {
-			return &all[i]
-		}
+// addChanges adds what has happened up to the latest snapshot: first what ended, then what began.
+func (k *seenResource) addChanges(latest []party, byID map[string]*party, now time.Time) {
+	add := func(what string, p party, after time.Duration) {
+		k.changes = append(k.changes, change{now, what, p.id, p.who, after})
 	}
-	return nil
-}
-
-// changes lists what has happened between two snapshots: first what ended, then what began.
-func changes(before, after []party, now time.Time) []change {
-	var out []change
-	for _, p := range before {
-		latest := find(after, p.id)
-		switch {
-		case latest != nil && (p.ttl > 0 || latest.ttl == 0):
-			continue
-		case latest != nil:
-			out = append(out, change{now, "granted after a wait", p.id, p.who, now.Sub(p.since)})
+	for _, p := range k.parties {
+		is := byID[p.id]
+		switch lasted := now.Sub(p.since); {
+		case is != nil && (p.ttl > 0 || is.ttl == 0):
+		case is != nil:
+			add("granted after a wait", p, lasted)
 		case p.ttl == 0:
-			out = append(out, change{now, "no longer waits", p.id, p.who, now.Sub(p.since)})
+			add("no longer waits", p, lasted)
 		case overdue(p.left, p.ttl):
-			out = append(out, change{now, "ended, with its renewal overdue", p.id, p.who, now.Sub(p.since)})
+			add("ended, with its renewal overdue", p, lasted)
 		default:
-			out = append(out, change{now, "ended", p.id, p.who, now.Sub(p.since)})
+			add("ended", p, lasted)
 		}
 	}
-	for _, p := range after {
-		if find(before, p.id) != nil {
-			continue
+	for _, p := range latest {
+		switch {
+		case k.byID[p.id] != nil:
+		case p.ttl == 0:
+			add("began to wait", p, 0)
+		default:
+			add("granted", p, 0)
 		}
-		what := "granted"
-		if p.ttl == 0 {
-			what = "began to wait"
-		}
-		out = append(out, change{now, what, p.id, p.who, 0})
 	}
-	return out
+	k.changes = k.changes[max(0, len(k.changes)-maxChanges):]
 }
 
 // overdue reports whether a lease should have been renewed before: it is renewed when a third
