@@ -4,8 +4,9 @@
 (() => {
 	const live = document.getElementById("live");
 	const pause = document.getElementById("pause");
+	const lost = document.getElementById("lost");
 	let address = document.body.dataset.stream;
-	let source, paused = false;
+	let source, again, paused = false;
 	if (!address) return;
 
 	// morph makes one node like another. What stays as it is keeps focus and selection; rows are
@@ -47,13 +48,21 @@
 	};
 
 	const close = () => {
+		clearTimeout(again);
 		if (source) source.close();
 		source = undefined;
 	};
 	const open = () => {
 		close();
 		source = new EventSource(address);
+		source.onerror = () => {
+			if (lost.hidden) lost.textContent = `Connection lost since ${new Date().toISOString().slice(11, 19)}Z: what is below is old.`;
+			lost.hidden = false;
+			// A browser gives up after an answer that is no stream.
+			if (source.readyState === EventSource.CLOSED) again = setTimeout(open, 5000);
+		};
 		source.onmessage = event => {
+			lost.hidden = true;
 			show(event.data);
 			if (paused) close();
 		};

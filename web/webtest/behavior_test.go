@@ -5,7 +5,10 @@ import (
 	"html/template"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,6 +65,39 @@ func TestLive(t *testing.T) {
 	b.click("td.name a")
 	b.await(`location.pathname === "` + prefix + `resource"`)
 	b.shows("Holder ID")
+}
+
+// A page whose stream has broken, and is refused afterwards, says since when, and goes on by itself.
+func TestConnectionLost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.lock("first")
+	to, err := url.Parse(strings.TrimSuffix(s.url, prefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := httputil.NewSingleHostReverseProxy(to)
+	var down atomic.Bool
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			http.Error(w, "the proxy has no backend", http.StatusBadGateway)
+			return
+		}
+		through.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	t.Cleanup(proxy.CloseClientConnections)
+	b := newTab(t)
+	b.open(proxy.URL + prefix)
+	s.lock("second")
+	b.shows("second") // by the stream
+	down.Store(true)
+	proxy.CloseClientConnections()
+	b.shows("Connection lost since ")
+	s.lock("third")
+	down.Store(false)
+	b.shows("third")
+	b.lacks("Connection lost since ")
 }
 
 // While it is paused, a page stays as it is; then it goes on.
