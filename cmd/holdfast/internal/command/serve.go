@@ -18,9 +18,9 @@ import (
 // serveCmd is `holdfast serve`. The dashboard is package web.
 type serveCmd struct {
 	Listen     string   `default:"127.0.0.1:7380" placeholder:"ADDR" help:"Address and port to serve on. Any other than loopback needs --auth-file or HOLDFAST_SERVE_AUTH. Default: ${default}."`
-	AllowBreak bool     `help:"Allow breaks of leases and waits. Default: the dashboard is read-only."`
+	AllowBreak bool     `help:"Allow breaks of leases and waits. Needs --auth-file or HOLDFAST_SERVE_AUTH. Default: the dashboard is read-only."`
 	AuthFile   string   `placeholder:"FILE" help:"File with what a browser must send: user:password, or a token. HOLDFAST_SERVE_AUTH is the same without a file. Default: none."`
-	Host       []string `placeholder:"NAME" help:"Names of this server beside its address, such as that of a proxy in front of it. Requests for other names are refused while it serves on loopback."`
+	Host       []string `placeholder:"NAME" help:"Names of this server beside its address, such as that of a proxy in front of it. Needs --auth-file or HOLDFAST_SERVE_AUTH. Requests for other names are refused while it serves on loopback."`
 }
 
 // Help is the long text of --help.
@@ -31,8 +31,8 @@ while somebody looks. It is read-only unless --allow-break is given; then a leas
 and each break is logged on standard error.
 
 It serves on loopback by default: reach it by ssh -L 7380:127.0.0.1:7380 HOST, or put a proxy with TLS in front
-and give the proxy's name with --host. On any other address it needs a password or a token, which travel
-unencrypted without such a proxy. A token is sent as "Authorization: Bearer TOKEN", or as a password of any user.
+and give the proxy's name with --host. With --allow-break, with --host and on any other address it needs a password
+or a token, which travel unencrypted without such a proxy. A token is sent as "Authorization: Bearer TOKEN", or as a password of any user.
 
 Examples:
 	holdfast serve

@@ -49,8 +49,16 @@ func (c *serveCmd) door() (*serveDoor, error) {
 		return nil, fail(exitUsage, "--listen %s: write an address and a port, such as 127.0.0.1:7380", c.Listen)
 	}
 	local := isLoopback(host)
-	if !local && auth == "" {
-		return nil, fail(exitConfig, "%s is not loopback: others can reach it, so set a user:password or a token in --auth-file or %s, or serve on 127.0.0.1", c.Listen, authVar)
+	if auth == "" {
+		const set = "set a user:password or a token in --auth-file or " + authVar
+		switch {
+		case !local:
+			return nil, fail(exitConfig, "%s is not loopback: others can reach it, so %s, or serve on 127.0.0.1", c.Listen, set)
+		case c.AllowBreak:
+			return nil, fail(exitConfig, "--allow-break without a secret: any user of this machine could break, so %s", set)
+		case len(c.Host) > 0:
+			return nil, fail(exitConfig, "--host without a secret: others can reach what is behind that name, so %s", set)
+		}
 	}
 	if local || len(c.Host) > 0 {
 		d.hosts = append([]string{}, c.Host...)

@@ -24,8 +24,9 @@ func TestServeDoor(t *testing.T) {
 			{host: "127.0.0.1:7380", status: 200}, {host: "localhost:7380", status: 200}, {host: "LOCALHOST", status: 200}, {host: "[::1]:7380", status: 200}, {host: "127.0.0.2:1", status: 200},
 			{host: "evil.example:7380", status: 421}, {host: "evil.example", status: 421}, {host: "localhost.evil.example", status: 421}, {host: "10.0.0.1:7380", status: 421}, {host: "", status: 421},
 		}},
-		"loopback behind a proxy": {"[::1]:7380", "", []string{"locks.example.com"}, []request{
-			{host: "locks.example.com", status: 200}, {host: "Locks.Example.com:443", status: 200}, {host: "localhost:7380", status: 200}, {host: "evil.example", status: 421},
+		"loopback behind a proxy": {"[::1]:7380", "t0ken", []string{"locks.example.com"}, []request{
+			{host: "locks.example.com", bearer: "t0ken", status: 200}, {host: "Locks.Example.com:443", bearer: "t0ken", status: 200}, {host: "localhost:7380", bearer: "t0ken", status: 200},
+			{host: "locks.example.com", status: 401}, {host: "evil.example", bearer: "t0ken", status: 421},
 		}},
 		"with a password": {"0.0.0.0:7380", "ops:se:cret", nil, []request{
 			{host: "any", status: 401}, {host: "any", user: "ops", secret: "se:cret", status: 200}, {host: "any", user: "ops", secret: "se", status: 401},
@@ -66,7 +67,7 @@ func TestServeDoor(t *testing.T) {
 	}
 }
 
-// An address that others reach needs a secret, which is no argument.
+// What others reach, and a dashboard that breaks, need a secret, which is no argument.
 func TestServeDoorRefuses(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, []byte(" \n"), 0o600); err != nil {
@@ -80,6 +81,8 @@ func TestServeDoorRefuses(t *testing.T) {
 		"all addresses": {serveCmd{Listen: ":7380"}, "", "not loopback"},
 		"one address":   {serveCmd{Listen: "192.168.1.2:7380"}, "", "not loopback"},
 		"a name":        {serveCmd{Listen: "example.com:7380"}, "", "not loopback"},
+		"breaks":        {serveCmd{Listen: "127.0.0.1:7380", AllowBreak: true}, "", "--allow-break without a secret"},
+		"a proxy":       {serveCmd{Listen: "127.0.0.1:7380", Host: []string{"locks.example.com"}}, "", "--host without a secret"},
 		"no port":       {serveCmd{Listen: "127.0.0.1"}, "", "write an address and a port"},
 		"no file":       {serveCmd{Listen: ":7380", AuthFile: empty + "x"}, "", "check --auth-file"},
 		"empty file":    {serveCmd{Listen: ":7380", AuthFile: empty}, "a:b", "is empty"},
