@@ -57,9 +57,13 @@ func (e *Engine) beat(ctx context.Context, client Address) {
 	}
 }
 
-// send sends messages with a beat of a client, and reports whether it did.
+// send sends messages with a beat of a client, and reports whether it did. It does not while a beat is written.
 func (e *Engine) send(client Address, messages []Message) bool {
-	rev := e.writeBeat(client, e.beats.begin(client), messages)
+	rev, ok := e.beats.begin(client)
+	if !ok {
+		return false
+	}
+	rev = e.writeBeat(client, rev, messages)
 	e.beats.wrote(client, rev)
 	return rev != 0
 }
@@ -103,18 +107,22 @@ func (b *beats) due(client Address) (latest time.Time, rev uint64, due bool) {
 	return latest, own.rev, true
 }
 
-// begin notes that the beat of a client is written whether it is due or not, and returns its revision, as far as it is known.
-func (b *beats) begin(client Address) (rev uint64) {
+// begin notes that the beat of a client is written whether it is due or not, by this caller alone, and returns its
+// revision, as far as it is known.
+func (b *beats) begin(client Address) (rev uint64, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.own[client]
 	if own == nil {
 		b.sweep()
-		own = &beat{}
+		own = &beat{at: time.Now()}
 		b.own[client] = own
 	}
-	own.at, own.writing = time.Now(), true
-	return own.rev
+	if own.writing {
+		return 0, false
+	}
+	own.writing = true
+	return own.rev, true
 }
 
 // wrote takes the result of a write. If it failed, the next poll tries again.

@@ -57,6 +57,7 @@ func crowd(t *testing.T, n int, rows bool) {
 		})
 	}
 	all.Wait()
+	travel(time.Second) // proposals that have arrived are still under way
 	if slices.Min(turns) == 0 {
 		t.Errorf("a client had no turn: %v", turns)
 	}

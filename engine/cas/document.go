@@ -102,9 +102,9 @@ func (d *document) has(id string) bool {
 		slices.ContainsFunc(d.state.Waiters, func(w queue.Waiter) bool { return w.ID == id }))
 }
 
-// holds reports whether an ID has a lease.
-func (d *document) holds(id string) bool {
-	return slices.ContainsFunc(d.state.Holders, func(h queue.Holder) bool { return h.ID == id })
+// behindOthers reports whether an ID waits, and is not the first to do so.
+func (d *document) behindOthers(id string) bool {
+	return slices.IndexFunc(d.state.Waiters, func(w queue.Waiter) bool { return w.ID == id }) > 0
 }
 
 // client returns the client of a holder ID.

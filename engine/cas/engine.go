@@ -61,7 +61,7 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	e.witnessing = make(chan struct{}, witnessesAtOnce)
 	e.writers.all = make(map[Key]*writer)
 	e.polls.latest, e.polls.asked = make(map[string]poll), make(map[string]int)
-	e.proposing.ids = make(map[string]chan struct{})
+	e.proposing.waiting, e.proposing.sent = make(map[string]chan struct{}), make(map[string]time.Time)
 	e.beats.own = make(map[Address]*beat)
 	e.beats.others = make(map[Address]heard)
 	e.reads.call, e.reads.timeout = e.readAll, timeout
@@ -148,8 +148,9 @@ func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 // Release implements engine.Engine.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	e.waits(r.Resource.Prefix, r.ID, -1)
+	withdraw := e.proposing.over(r.ID) && r.Token == 0 || r.Withdraw
 	op := &operation{id: r.ID, urgent: true, leaves: r.Token == 0, apply: func(q *queue.Queue, at instant) queue.Answer {
-		return q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), at.now)
+		return q.Release(r.ID, r.Token, withdraw, translate.Micros(r.Mark), at.now)
 	}}
 	if err := e.do(ctx, r.Resource, op); err != nil {
 		return err

@@ -30,7 +30,7 @@ func (k Key) knocks() Key { return Key{Space: Knocks, Prefix: k.Prefix, Name: k.
 // yield lets newcomers go first if they have knocked, and reports whether it did. It returns after a read.
 func (e *Engine) yield(w *writer, ops []*operation) (bool, error) {
 	now := time.Now()
-	if now.Sub(w.swapped) > w.trip {
+	if now.Sub(w.swapped) > w.pace() {
 		w.busy = now
 	}
 	if w.urgent(ops) || now.Sub(w.busy) < knockInterval {
@@ -39,10 +39,10 @@ func (e *Engine) yield(w *writer, ops []*operation) (bool, error) {
 	w.busy = now
 	d, err := e.reads.do(Read{Key: w.key.knocks(), Rev: w.knock.rev})
 	if err != nil || d.Rev == w.knock.rev {
-		return false, err
+		return false, nil // a knock is a hint
 	}
 	w.knock.rev = d.Rev
-	time.Sleep(yieldTrips * w.trip)
+	w.rest(yieldTrips * w.pace())
 	return true, e.read(w)
 }
 
@@ -52,19 +52,20 @@ func (e *Engine) settle(w *writer, ops []*operation) error {
 	began := time.Now()
 	if began.Sub(w.knock.made) > knockInterval {
 		w.knock.made = began
-		out, err := e.swaps.do(Change{Key: w.key.knocks(), Rev: w.knock.rev, Value: []byte(rand.Text()), Keep: knockKeep, Relaxed: true})
-		if err != nil {
-			return err
+		for range 2 { // the second time with the revision that is there
+			out, err := e.swaps.do(Change{Key: w.key.knocks(), Rev: w.knock.rev, Value: []byte(rand.Text()), Keep: knockKeep, Relaxed: true})
+			if w.knock.rev = out.Doc.Rev; err != nil || out.Swapped {
+				break // an error shows at the next read
+			}
 		}
-		w.knock.rev = out.Doc.Rev
 	}
 	for same := 0; ; {
 		rev := w.doc.Rev
-		pause(1, w.trip)
+		w.pause(1)
 		if err := e.read(w); err != nil {
 			return err
 		}
-		if w.bar(ops, false) != "" || e.writers.waits(w) || time.Since(began) > 2*knockInterval {
+		if w.bar(ops, false).ID != "" || e.writers.waits(w) || time.Since(began) > 2*knockInterval {
 			return nil
 		}
 		changed := w.doc.Rev != rev

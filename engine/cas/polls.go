@@ -97,11 +97,12 @@ func (e *Engine) dismiss(client Address, beat time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), e.timeout)
 	var ops []*operation
 	for id, key := range e.polls.over(client, beat) {
+		withdraw := e.proposing.over(id)
 		op := &operation{id: id, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
 			if !q.Waits(id) { // it may hold a lease by now
 				return queue.Answer{Status: queue.NotHeld, Cause: queue.Released}
 			}
-			return q.Release(id, 0, false, 0, at.now)
+			return q.Release(id, 0, withdraw, 0, at.now)
 		}}
 		e.start(ctx, engine.Resource{Prefix: key.Prefix, Name: key.Name}, op)
 		ops = append(ops, op)

@@ -3,6 +3,8 @@ package cas
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -16,10 +18,11 @@ import (
 // message, and that one joins them in its next swap: a crowd that joins needs few swaps, and a release
 // has few rivals. (Flat combining: Hendler, Incze, Shavit, Tzafrir, SPAA 2010.)
 //
-// A message may arrive late, when the request has long been granted and released. So a proposal names a
-// party, its bar, that was there before the request could join, and that excludes whoever joins after it; and it has an
-// effect only on a document in which the bar still does so. The request has had no lease
-// until then: at most it is in the line already, where a repetition changes nothing, or it was withdrawn and has a tombstone.
+// A message may arrive late, when the request has long been granted and released, which leaves no tombstone. So a proposal names a
+// waiter, its bar, that was in the line before the request could join, and it has an effect only on a document in which the bar
+// still waits, or holds the whole capacity: whoever joined after the bar has had no lease until then. A
+// waiter that was dropped may join again under its ID; only its own process sees that, by the time at which
+// it joined, and a proposal has that time too. A request that was proposed and is given up leaves a tombstone.
 
 const (
 	// gathered is how long a process collects proposals before it swaps for them alone. The line
@@ -27,6 +30,12 @@ const (
 	gathered = 50 * time.Millisecond
 	// proposalWait is for how long a process waits for the effect of a proposal before it swaps itself.
 	proposalWait = 200 * time.Millisecond
+	// proposalLife is after what time a proposal does not arrive any more.
+	proposalLife = 10 * time.Minute
+	// vainProposals is how many proposals without an effect a process makes for operations.
+	vainProposals = 2
+	// longestTTL is the longest one of a lease.
+	longestTTL = 24 * time.Hour
 	// maxProposals is how many a process collects for a resource, and maxProposal the size in bytes of one.
 	maxProposals = 4096
 	maxProposal  = 4 << 10
@@ -41,7 +50,8 @@ const (
 // proposal is a request that another process joins. Strings that users choose are bytes, which are
 // ASCII in a message.
 type proposal struct {
-	Bar      string        `json:"bar"` // ID of a party
+	Bar      string        `json:"bar"`   // ID of a waiter
+	Since    queue.Time    `json:"since"` // when the bar joined the line
 	Resource []byte        `json:"resource"`
 	ID       string        `json:"id"`
 	Client   string        `json:"client"`
@@ -57,14 +67,22 @@ type proposal struct {
 	Reason   []byte        `json:"reason,omitempty"`
 }
 
-// proposalTo returns the message that proposes a request to the client of a bar, or false if it is too large.
-func proposalTo(bar string, r *engine.Request) (Message, bool) {
-	body, err := json.Marshal(message{Kind: engine.Resync, Proposal: &proposal{
-		Bar: bar, Resource: []byte(r.Resource.Name), ID: r.ID, Client: r.Client.ID, Name: []byte(r.Client.Name), Host: []byte(r.Client.Host), PID: r.Client.PID,
+// proposalTo returns the message that proposes a request to the client of a bar, or false if it is too large. A
+// program that knows no proposals takes it for a Resync of the bar.
+func proposalTo(bar queue.Waiter, r *engine.Request) (Message, bool) {
+	body, err := json.Marshal(message{Kind: engine.Resync, ID: bar.ID, Proposal: &proposal{
+		Bar: bar.ID, Since: bar.Since, Resource: []byte(r.Resource.Name), ID: r.ID, Client: r.Client.ID, Name: []byte(r.Client.Name), Host: []byte(r.Client.Host), PID: r.Client.PID,
 		Kind: r.Kind, Capacity: r.Capacity, Weight: r.Weight, TTL: r.TTL, Reserve: r.Reserve, Mark: r.Mark, Reason: []byte(r.Reason),
 	}})
-	to := Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(bar)}
+	to := Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(bar.ID)}
 	return Message{To: to, Body: body}, err == nil && len(body) <= maxProposal
+}
+
+// valid reports whether a proposal can be of a client of this package: what is not may make a document unreadable.
+func (p *proposal) valid() bool {
+	return p.Bar != "" && p.ID != "" && p.ID != p.Bar && p.Client == engine.ClientOf(p.ID) && p.Kind != "" &&
+		1 <= p.Weight && p.Weight <= p.Capacity && p.Capacity <= math.MaxInt32 && p.Reserve <= math.MaxUint32 &&
+		0 < p.TTL && p.TTL <= longestTTL && 0 <= p.Mark
 }
 
 // request returns the request of a proposal.
@@ -76,18 +94,27 @@ func (p *proposal) request(prefix string) engine.Request {
 	}
 }
 
-// proposed takes a proposal that has arrived. It is dropped if this process has forgotten the resource.
+// proposed takes a proposal that has arrived. It is dropped if this process does not use the resource.
 func (e *Engine) proposed(prefix string, p *proposal) {
+	if !p.valid() {
+		return
+	}
 	r := p.request(prefix)
-	acquire := acquisition(r)
-	op := &operation{id: r.ID, line: r.ID, client: r.Client, joins: true, proposed: p, apply: func(q *queue.Queue, at instant) queue.Answer {
-		if !q.Bars(p.Bar) {
-			return queue.Answer{Status: queue.NotHeld}
-		}
-		return acquire(q, at)
-	}}
-	op.begin(context.Background())
 	key := Key{Space: Resources, Prefix: prefix, Name: r.Resource.Name}
+	acquire := acquisition(r)
+	op := &operation{id: r.ID, line: r.ID, client: r.Client, proposed: p}
+	op.apply = func(q *queue.Queue, at instant) queue.Answer {
+		tidied := q.Tidy(at.now) // so that the request cannot be granted now
+		if op.writer.joined[p.Bar] != p.Since || !q.Bars(p.Bar, p.Since) {
+			tidied.Status, tidied.Cause = queue.NotHeld, queue.Deleted
+			return tidied
+		}
+		a := acquire(q, at)
+		a.Grants, a.Called, a.Dropped = append(tidied.Grants, a.Grants...), append(tidied.Called, a.Called...), append(tidied.Dropped, a.Dropped...)
+		a.Left = max(a.Left, tidied.Left)
+		return a
+	}
+	op.begin(context.Background())
 	if w := e.writers.propose(key, op); w != nil {
 		time.AfterFunc(gathered, func() {
 			if e.writers.urge(w) {
@@ -99,9 +126,9 @@ func (e *Engine) proposed(prefix string, p *proposal) {
 
 // propose proposes operations to another process, and reports whether it did. It returns after a read: when
 // the operations have had their effect, when they cannot have it any more, or when others have come.
-func (e *Engine) propose(w *writer, ops []*operation, toHolder bool) (bool, error) {
-	bar := w.bar(ops, toHolder)
-	if bar == "" {
+func (e *Engine) propose(w *writer, ops []*operation) (bool, error) {
+	bar := w.bar(ops, e.paced != nil)
+	if bar.ID == "" {
 		return false, nil
 	}
 	messages := make(map[Address][]Message)
@@ -113,7 +140,7 @@ func (e *Engine) propose(w *writer, ops []*operation, toHolder bool) (bool, erro
 		from := Address{Prefix: w.key.Prefix, Client: op.request.Client.ID}
 		messages[from] = append(messages[from], m)
 	}
-	joined := e.proposing.begin(ops[0].id)
+	joined := e.proposing.begin(ops)
 	defer e.proposing.end(ops[0].id)
 	for from, all := range messages {
 		if !e.send(from, all) {
@@ -121,76 +148,94 @@ func (e *Engine) propose(w *writer, ops []*operation, toHolder bool) (bool, erro
 		}
 	}
 	sent := time.Now()
-	for pause := w.trip; ; pause += pause / 2 {
+	for pause := w.pace(); ; pause += pause / 2 {
 		select {
 		case <-joined:
 			joined = nil
+		case <-w.arrived:
 		case <-time.After(pause):
 		}
 		if err := e.read(w); err != nil {
 			return false, err
 		}
-		waits := slices.ContainsFunc(ops, func(op *operation) bool { return !w.parsed.has(op.id) })
-		if !waits || !w.parsed.bars(bar) || time.Since(sent) > proposalWait || e.writers.waits(w) {
+		have := !slices.ContainsFunc(ops, func(op *operation) bool { return !w.parsed.has(op.id) })
+		late := time.Since(sent) > proposalWait || !w.parsed.bars(bar.ID)
+		if late && !have {
+			w.vain++
+		}
+		if have || late || e.writers.waits(w) {
 			return true, nil
 		}
 	}
 }
 
-// proposing are the IDs that this process has proposed, with a channel that is closed by the first message to each.
+// proposing are the requests that this process has proposed.
 type proposing struct {
-	mu  sync.Mutex
-	ids map[string]chan struct{}
+	mu      sync.Mutex
+	waiting map[string]chan struct{} // closed by the first message to the ID
+	sent    map[string]time.Time     // when; until the request ends, or a proposal cannot arrive any more
+	sweepAt int
 }
 
-func (p *proposing) begin(id string) <-chan struct{} {
+// begin notes that IDs are proposed. The channel is closed by the first message to one of them.
+func (p *proposing) begin(ops []*operation) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := make(chan struct{})
-	p.ids[id] = c
+	p.waiting[ops[0].id] = c
+	for _, op := range ops {
+		p.sent[op.id] = time.Now()
+	}
+	if len(p.sent) > p.sweepAt {
+		maps.DeleteFunc(p.sent, func(_ string, at time.Time) bool { return time.Since(at) > proposalLife })
+		p.sweepAt = 2*len(p.sent) + 64
+	}
 	return c
 }
 
-// end reports whether the ID had been proposed.
+// end reports whether a process waits for the effect of a proposal of an ID, which it does no longer.
 func (p *proposing) end(id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c, ok := p.ids[id]
+	c, ok := p.waiting[id]
 	if ok {
 		close(c)
-		delete(p.ids, id)
+		delete(p.waiting, id)
 	}
 	return ok
 }
 
-// bar returns the ID of a waiter of another process that bars the operations, or if there is no waiter and it may be
-// a holder, of that. It returns "" if there is none, or not all operations can be proposed. The process of a waiter
-// receives messages; that of a holder may not.
-func (w *writer) bar(ops []*operation, holder bool) string {
-	if w.parsed == nil {
-		return ""
+// over reports whether an ID that is given up was proposed, so that it has to leave a tombstone.
+func (p *proposing) over(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.sent[id]
+	delete(p.sent, id)
+	return ok
+}
+
+// bar returns a waiter of another process that bars the operations, or none if not all of them can be proposed. On a
+// store that looks for messages it is the first, whose client looks most often.
+func (w *writer) bar(ops []*operation, first bool) (bar queue.Waiter) {
+	if w.parsed == nil || w.vain >= vainProposals {
+		return bar
 	}
 	own := make(map[string]bool)
 	for _, op := range ops {
 		if op.request == nil || w.parsed.has(op.id) {
-			return ""
+			return bar
 		}
 		own[op.client.ID] = true
 	}
 	line := w.parsed.state.Waiters
-	line = line[:min(len(line), barPlace)]
-	var all []string
-	for _, party := range line[max(0, len(line)-barSpread):] {
-		all = append(all, party.ID)
+	from, to := max(0, min(len(line), barPlace)-barSpread), min(len(line), barPlace)
+	if first {
+		from, to = 0, min(len(line), 1)
 	}
-	if holder && len(all) == 0 {
-		for _, h := range w.parsed.state.Holders {
-			all = append(all, h.ID)
-		}
-	}
-	all = slices.DeleteFunc(all, func(id string) bool { return own[engine.ClientOf(id)] || !w.parsed.bars(id) })
+	all := slices.Clone(line[from:to])
+	all = slices.DeleteFunc(all, func(p queue.Waiter) bool { return own[engine.ClientOf(p.ID)] || p.Place != 0 })
 	if len(all) == 0 {
-		return ""
+		return bar
 	}
 	return all[rand.N(len(all))]
 }

@@ -13,13 +13,19 @@ import (
 )
 
 // A request whose process loses races is joined by the process of a waiter. If that gets the proposal when
-// the request has long been granted and released, it drops it.
+// the request has long been granted and released, or was given up, it drops it.
 func TestProposal(t *testing.T) {
-	t.Run("in time", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { propose(t, false) }) })
-	t.Run("late", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { propose(t, true) }) })
+	for name, is := range map[string]struct{ late, leaves bool }{
+		"in time":         {},
+		"late":            {late: true},
+		"late, given up":  {late: true, leaves: true},
+		"twice, given up": {leaves: true},
+	} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { propose(t, is.late, is.leaves) }) })
+	}
 }
 
-func propose(t *testing.T, late bool) {
+func propose(t *testing.T, late, leaves bool) {
 	m := castest.NewMemory()
 	mine := &hooked{DocumentStore: m}
 	holder, waiter, newcomer := cas.New(m, 0), cas.New(m, 0), cas.New(mine, 0)
@@ -55,16 +61,27 @@ func propose(t *testing.T, late bool) {
 	if len(proposals) == 0 || len(proposals[0].Messages) != 1 {
 		t.Fatalf("the newcomer has proposed %v", proposals)
 	}
+	again := func() {
+		t.Helper()
+		proposals[0].Rev, proposals[0].Key.Name = 0, proposals[0].Key.Name+"'"
+		if _, err := m.Swap(t.Context(), proposals[:1]); err != nil {
+			t.Fatal(err)
+		}
+		travel(time.Second)
+	}
+	if leaves {
+		if err := newcomer.Release(t.Context(), engine.Release{Resource: n.Resource, Held: engine.Held{ID: n.ID}}); err != nil {
+			t.Fatal(err)
+		}
+		again()
+		acquire(t, waiter, w, engine.Queued)
+	}
 	release(t, holder, h, held.Token)
 	release(t, waiter, w, acquire(t, waiter, w, engine.Granted).Token)
-	release(t, newcomer, n, acquire(t, newcomer, n, engine.Granted).Token)
-
-	proposals[0].Rev = 0
-	proposals[0].Key.Name = "other"
-	if _, err := m.Swap(t.Context(), proposals[:1]); err != nil {
-		t.Fatal(err)
+	if !leaves {
+		release(t, newcomer, n, acquire(t, newcomer, n, engine.Granted).Token)
 	}
-	travel(time.Second)
+	again()
 	s, err := holder.Snapshot(t.Context(), h.Resource)
 	if err != nil {
 		t.Fatal(err)

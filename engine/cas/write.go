@@ -24,8 +24,9 @@ const (
 	racesInARow = 3
 	// longestPause bounds the pause after a conflict, in round trips.
 	longestPause = 16
-	// shortestTrip is the least time that a swap is taken to need, where a pause depends on it.
+	// A swap is taken to need from shortestTrip to longestTrip, where a pause depends on it.
 	shortestTrip = 100 * time.Microsecond
+	longestTrip  = 25 * time.Millisecond
 	// failurePause is by how much the pause grows with each failure in a row, and
 	// longestFailurePause bounds it: a store that is read-only refuses changes at once.
 	failurePause        = 20 * time.Millisecond
@@ -57,15 +58,32 @@ func (e *Engine) write(w *writer) {
 			fresh = true
 		}
 		if !fresh && w.hot() && !w.urgent(ops) {
-			sent, err := e.propose(w, ops, false)
+			sent, err := e.propose(w, ops)
 			if err != nil {
 				w.fail(ops, err)
 				continue
 			}
 			fresh = sent
 		}
+		own, proposals := apart(ops)
+		if len(own) > 0 && len(proposals) > 0 && !w.urgent(own) {
+			e.apply(w, own, fresh) // polls that need no swap are not put off by those of others
+			ops, fresh = proposals, false
+		}
 		e.apply(w, ops, fresh)
 	}
+}
+
+// apart returns the operations of this process, and the proposals of others.
+func apart(ops []*operation) (own, proposals []*operation) {
+	for _, op := range ops {
+		if op.proposed == nil {
+			own = append(own, op)
+		} else {
+			proposals = append(proposals, op)
+		}
+	}
+	return own, proposals
 }
 
 // present fails the operations whose callers have gone, and returns the others.
@@ -86,6 +104,7 @@ func present(ops []*operation) []*operation {
 func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 	deadline := time.Now().Add(e.timeout)
 	conflicts, failures := 0, 0
+	w.vain = 0
 	for len(ops) > 0 {
 		d, err := e.draft(w, ops)
 		if err != nil {
@@ -115,7 +134,7 @@ func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 		sent := time.Now()
 		out, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages})
 		w.swapped = time.Now()
-		w.trip = max(shortestTrip, w.swapped.Sub(sent))
+		w.trip = w.swapped.Sub(sent)
 		switch {
 		case err != nil:
 			took, err := e.lookUp(w, d, err, deadline)
@@ -182,12 +201,12 @@ func (w *writer) fail(ops []*operation, err error) {
 // have come, since somebody may wait for one of them. fresh: the document was read after they came.
 func (e *Engine) again(w *writer, ops []*operation, conflicts int) (rest []*operation, fresh bool, err error) {
 	came := present(e.writers.more(w))
-	rest = append(overdue(ops, e.timeout, conflicts), came...)
+	rest = append(overdue(present(ops), e.timeout, conflicts), came...)
 	slices.SortStableFunc(rest, func(a, b *operation) int { return cmp.Compare(a.order(), b.order()) })
 	if len(rest) == 0 || w.urgent(rest) {
 		return rest, len(came) == 0, nil
 	}
-	if sent, err := e.propose(w, rest, conflicts%(2*racesInARow) == racesInARow); sent || err != nil {
+	if sent, err := e.propose(w, rest); sent || err != nil {
 		return rest, true, err
 	}
 	switch {
@@ -196,7 +215,7 @@ func (e *Engine) again(w *writer, ops []*operation, conflicts int) (rest []*oper
 	case conflicts%(2*racesInARow) == 0:
 		return rest, true, e.settle(w, rest)
 	}
-	pause(conflicts, w.trip)
+	w.pause(conflicts)
 	return rest, true, e.read(w) // the document is old by now
 }
 
@@ -257,6 +276,9 @@ func (e *Engine) finish(w *writer, ops []*operation) {
 			continue // nobody waits for it
 		}
 		e.polls.note(op, w.key, shown)
+		if op.waiting() {
+			w.note(op.line)
+		}
 		if e.witnesses != nil && op.over() {
 			op.left = w.left()
 		}
@@ -302,17 +324,29 @@ func overdue(ops []*operation, timeout time.Duration, conflicts int) []*operatio
 	return rest
 }
 
-// urgent reports whether others may wait for one of the operations. Nobody waits for a waiter that leaves the line.
+// urgent reports whether others may wait for one of the operations. Nobody waits for a waiter that leaves the line
+// from behind others.
 func (w *writer) urgent(ops []*operation) bool {
 	return slices.ContainsFunc(ops, func(op *operation) bool {
-		return op.urgent && !(op.leaves && w.parsed != nil && !w.parsed.holds(op.id))
+		return op.urgent && !(op.leaves && w.parsed != nil && w.parsed.behindOthers(op.id))
 	})
 }
 
 // pause lets others go first after a conflict, by a random time of up to one round trip for
 // each conflict so far.
-func pause(conflicts int, trip time.Duration) {
-	time.Sleep(rand.N(trip*time.Duration(min(conflicts, longestPause)) + 1))
+func (w *writer) pause(conflicts int) {
+	w.rest(rand.N(w.pace()*time.Duration(min(conflicts, longestPause)) + 1))
+}
+
+// pace is the time of a round trip on which pauses depend. The latest one may have been slow by chance.
+func (w *writer) pace() time.Duration { return min(max(w.trip, shortestTrip), longestTrip) }
+
+// rest waits, or until an operation comes.
+func (w *writer) rest(d time.Duration) {
+	select {
+	case <-w.arrived:
+	case <-time.After(d):
+	}
 }
 
 // instant is a time at which operations are applied.

@@ -1,6 +1,7 @@
 package cas
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,9 @@ type writer struct {
 	swapped  time.Time     // when that ended
 	busy     time.Time     // since when this process changes the document without a gap
 	knock    knock
+	vain     int                   // proposals without an effect, of the present operations
+	joined   map[string]queue.Time // when the waiters of this process joined the line, as last seen; see proposal
+	arrived  chan struct{}         // has an element if an operation has come
 
 	// granted is the holder ID of the latest grant in a message, until an operation follows.
 	granted atomic.Pointer[string]
@@ -61,6 +65,10 @@ func (ws *writers) add(key Key, op *operation) (start bool) {
 	w.pending = append(w.pending, op)
 	start = !w.running
 	w.running = true
+	select {
+	case w.arrived <- struct{}{}:
+	default:
+	}
 	return start
 }
 
@@ -83,6 +91,10 @@ func (ws *writers) take(w *writer) []*operation {
 func (w *writer) all() []*operation {
 	ops := append(w.proposals, w.pending...)
 	w.proposals, w.pending, w.urged = nil, nil, false
+	select {
+	case <-w.arrived:
+	default:
+	}
 	return ops
 }
 
@@ -92,14 +104,28 @@ func (ws *writers) propose(key Key, op *operation) *writer {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w := ws.all[key]
-	if w == nil || len(w.proposals) == maxProposals {
+	again := func(other *operation) bool { return other.id == op.id && other.proposed.Bar == op.proposed.Bar }
+	if w == nil || len(w.proposals) == maxProposals || slices.ContainsFunc(w.proposals, again) {
 		return nil
 	}
+	op.writer = w
 	w.proposals = append(w.proposals, op)
 	if len(w.proposals) > 1 {
 		return nil
 	}
 	return w
+}
+
+// note notes when a waiter of this process joined the line.
+func (w *writer) note(id string) {
+	i := slices.IndexFunc(w.parsed.state.Waiters, func(p queue.Waiter) bool { return p.ID == id })
+	if i < 0 {
+		return
+	}
+	w.joined[id] = w.parsed.state.Waiters[i].Since
+	if len(w.joined) > 2*(len(w.parsed.state.Waiters)+len(w.parsed.state.Holders))+16 {
+		maps.DeleteFunc(w.joined, func(id string, _ queue.Time) bool { return !w.parsed.has(id) })
+	}
 }
 
 // urge makes the proposals of a writer wait no longer. It reports whether the caller has to run the writer.
@@ -153,7 +179,7 @@ func (ws *writers) sweep() {
 		return
 	}
 	for key, w := range ws.all {
-		if !w.running && time.Since(w.used) > idle {
+		if !w.running && len(w.proposals) == 0 && time.Since(w.used) > idle {
 			delete(ws.all, key)
 		}
 	}
@@ -176,7 +202,7 @@ func (ws *writers) get(key Key) *writer {
 	if w == nil {
 		ws.sweep()
 		now := time.Now()
-		w = &writer{key: key, since: now, used: now}
+		w = &writer{key: key, since: now, used: now, joined: make(map[string]queue.Time), arrived: make(chan struct{}, 1)}
 		ws.all[key] = w
 	}
 	return w

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -23,7 +25,7 @@ var _ cas.WitnessStore = (*keyspace)(nil)
 // whoever waits for one waits for another.
 const rootTTL = 30 * 24 * time.Hour
 
-// Witness implements cas.WitnessStore. The name begins with the value of the prefix's root.
+// Witness implements cas.WitnessStore. See under.
 func (s *keyspace) Witness(ctx context.Context, prefix string, d time.Duration) (name string, lasts time.Duration, err error) {
 	root, err := s.root(ctx, prefix)
 	if err != nil {
@@ -36,9 +38,9 @@ func (s *keyspace) Witness(ctx context.Context, prefix string, d time.Duration) 
 	return name, lasts, err
 }
 
-// root returns the value of the root of a prefix, and makes one if there is none, or a copy without a lease. The root shows
+// root returns what names of witnesses begin with, and makes the root of a prefix if there is none, or a copy without a lease. The root shows
 // that witnesses were made here: whoever copies documents, and even their keys, to another cluster does not copy its lease. The ID of a cluster
-// does not show that, since two clusters may have the same.
+// alone does not show that, since two clusters may have the same.
 func (s *keyspace) root(ctx context.Context, prefix string) (string, error) {
 	key := s.witness(prefix, rootName)
 	for {
@@ -49,7 +51,7 @@ func (s *keyspace) root(ctx context.Context, prefix string) (string, error) {
 		rev := int64(0)
 		if kvs := resp.Get().Kvs; len(kvs) > 0 {
 			if rev = kvs[0].ModRevision; kvs[0].Lease != 0 {
-				return string(kvs[0].Value), nil
+				return under(resp.Get().Header, kvs[0]), nil
 			}
 		}
 		_, err = s.leased(ctx, rootTTL, func(lease clientv3.LeaseID) clientv3.Op {
@@ -97,7 +99,7 @@ func (s *keyspace) Witnesses(ctx context.Context, prefix string, names []string)
 		for i, name := range portion {
 			key, state := found(i+1), cas.WitnessStands
 			switch {
-			case len(root) == 0, root[0].Lease == 0, !strings.HasPrefix(name, string(root[0].Value)), len(key) > 0 && key[0].Lease == 0:
+			case len(root) == 0, root[0].Lease == 0, !strings.HasPrefix(name, under(resp.Txn().Header, root[0])), len(key) > 0 && key[0].Lease == 0:
 				state = cas.WitnessForeign
 			case len(key) == 0:
 				state = cas.WitnessVanished
@@ -106,6 +108,12 @@ func (s *keyspace) Witnesses(ctx context.Context, prefix string, names []string)
 		}
 	}
 	return states, nil
+}
+
+// under returns what the names of the witnesses begin with that were made under a root: the ID of the cluster, since a
+// copy of a whole cluster has the same root with a lease, and the root's value.
+func under(in *etcdserverpb.ResponseHeader, root *mvccpb.KeyValue) string {
+	return strconv.FormatUint(in.ClusterId, 16) + "-" + string(root.Value)
 }
 
 // rootName is the name of the root, which no witness has.

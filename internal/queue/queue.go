@@ -421,11 +421,12 @@ func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) 
 // Waits reports whether an ID is in the line.
 func (q *Queue) Waits(id string) bool { return q.waiters[id] != nil }
 
-// Bars reports whether a party excludes whoever joins the line after it: it waits and is no turn, or
-// its lease has the whole capacity. As long as it does so, none of them has had a lease.
-func (q *Queue) Bars(id string) bool {
+// Bars reports whether a party excludes whoever joins the line after it: it has waited since an instant and is no
+// turn, or its lease has the whole capacity. As long as it does so, none of them has had a lease.
+func (q *Queue) Bars(id string, since Time) bool {
 	if e := q.waiters[id]; e != nil {
-		return e.Value.(*Waiter).Place == 0
+		w := e.Value.(*Waiter)
+		return w.Place == 0 && w.Since == since
 	}
 	h := q.holders[id]
 	return h != nil && h.Weight == q.capacity
