@@ -307,11 +307,11 @@ func TestStoreDownAndBack(t *testing.T) {
 	})
 }
 
-// A server that limits the time of an answer does not end the stream of events.
-func TestStreamOutlivesWriteTimeout(t *testing.T) {
+// A server that limits the time of a request and an answer does not end the stream of events.
+func TestStreamOutlivesTimeouts(t *testing.T) {
 	c := newClient(t, memory.New(), "api")
 	server := httptest.NewUnstartedServer(web.Handler(c))
-	server.Config.WriteTimeout = 200 * time.Millisecond
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond
 	server.Start()
 	defer server.Close()
 	resp, err := http.Get(server.URL + "/events?view=")

@@ -41,8 +41,16 @@ Examples:
 	curl -s http://127.0.0.1:7380/api/v1/resources?sort=wait`
 }
 
-// shutdownTimeout bounds how long requests under way may take when the server ends.
-const shutdownTimeout = time.Second
+const (
+	// shutdownTimeout bounds how long requests under way may take when the server ends.
+	shutdownTimeout = time.Second
+	// headerTimeout and bodyTimeout bound how long a browser takes to send a request.
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 15 * time.Second
+	// answerTimeout bounds an answer. It is longer than a list and an examination of a slow store
+	// together. Streams of events have deadlines of their own.
+	answerTimeout = 2 * time.Minute
+)
 
 // Run serves until a signal.
 func (c *serveCmd) Run(e *env) error {
@@ -73,7 +81,7 @@ func (c *serveCmd) Run(e *env) error {
 	ctx, end := endBySignal(sigs)
 	defer end()
 	server := &http.Server{
-		Handler: door, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: door, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the streams of events
 		ErrorLog:    slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
