@@ -193,7 +193,12 @@ func (d *dashboard) serveBreakForm(w http.ResponseWriter, r *http.Request, statu
 		writeJSON(w, status, jsonFailure{p.Error, jsonVersion})
 		return
 	}
-	got, err := d.one(p.Resource).get(r.Context())
+	reading, err := d.one(p.Resource)
+	if err != nil {
+		d.serveLoadError(w, r, err)
+		return
+	}
+	got, err := reading.get(r.Context())
 	if err != nil {
 		d.serveLoadError(w, r, err)
 		return

@@ -26,7 +26,8 @@ func Handler(c *holdfast.Client, opts ...Option) http.Handler {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	d := &dashboard{options: o, client: c, origins: http.NewCrossOriginProtection(), assets: newAssets()}
+	d := &dashboard{options: o, client: c, origins: http.NewCrossOriginProtection(), assets: newAssets(),
+		resources: map[string]*watched{}, soles: make(chan struct{}, maxSoles)}
 	d.templates = parseTemplates(d.assets)
 	d.list = latest[*listing]{read: d.readList, every: time.Second}
 	d.marks = latest[[]holdfast.Snapshot]{read: d.readMarks, every: 5 * time.Second}
@@ -47,11 +48,12 @@ type dashboard struct {
 	findings latest[[]Finding]
 	observer observer
 	streams  atomic.Int32
+	soles    chan struct{} // has one for each reading of one resource that is under way
 
 	mu        sync.Mutex
-	resources map[string]*watched
-	trips     []time.Duration // the latest round trips
-	totals    []totals        // of the latest listings
+	resources map[string]*watched // at most maxWatched
+	trips     []time.Duration     // the latest round trips
+	totals    []totals            // of the latest listings
 }
 
 // ServeHTTP implements http.Handler.

@@ -2,8 +2,10 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/describe"
@@ -115,43 +117,67 @@ type sole struct {
 	row *row
 }
 
-// unwatchedAfter is when a resource that nobody looks at any more is dropped.
-const unwatchedAfter = time.Minute
+const (
+	// unwatchedAfter is when a resource that nobody looks at any more is dropped.
+	unwatchedAfter = time.Minute
+	// maxWatched bounds how many are kept: the one that was not looked at for longest is dropped.
+	maxWatched = 500
+	// maxSoles bounds how many readings of one resource are under way at a time.
+	maxSoles = 8
+)
 
-// one returns the shared reading of a resource.
-func (d *dashboard) one(name string) *latest[*sole] {
+// one returns the shared reading of a resource. It fails if the name is none.
+func (d *dashboard) one(name string) (*latest[*sole], error) {
+	switch {
+	case name == "":
+		return nil, fmt.Errorf("%w: the address has no name of a resource", errBadRequest)
+	case len(name) > holdfast.MaxNameLen:
+		return nil, fmt.Errorf("%w: the name has %d bytes, and at most %d are allowed", errBadRequest, len(name), holdfast.MaxNameLen)
+	case !utf8.ValidString(name):
+		return nil, fmt.Errorf("%w: the name %q is not UTF-8", errBadRequest, name)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
+	if w := d.resources[name]; w != nil {
+		w.used = now
+		return &w.latest, nil
+	}
+	oldest := ""
 	for other, w := range d.resources {
 		if now.Sub(w.used) > unwatchedAfter {
 			delete(d.resources, other)
+		} else if oldest == "" || w.used.Before(d.resources[oldest].used) {
+			oldest = other
 		}
 	}
-	if d.resources == nil {
-		d.resources = make(map[string]*watched)
+	if len(d.resources) >= maxWatched {
+		delete(d.resources, oldest)
 	}
-	w := d.resources[name]
-	if w == nil {
-		w = &watched{latest: latest[*sole]{every: time.Second, read: func(ctx context.Context) (*sole, error) { return d.readOne(ctx, name) }}}
-		d.resources[name] = w
-	}
-	w.used = now
-	return &w.latest
+	w := &watched{latest: latest[*sole]{every: time.Second, read: func(ctx context.Context) (*sole, error) { return d.readOne(ctx, name) }}, used: now}
+	d.resources[name] = w
+	return &w.latest, nil
 }
 
 func (d *dashboard) readOne(ctx context.Context, name string) (*sole, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	select {
+	case d.soles <- struct{}{}:
+		defer func() { <-d.soles }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%d readings of other resources are under way: %w", maxSoles, ctx.Err())
+	}
 	clock, err := d.readClock(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
 	s, err := d.client.Snapshot(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	s.Resource = name // also of one that is not in use
+	d.observer.forget(clock.now)
 	return &sole{clockAt: clock, row: newRow(s, d.observer.see(s, clock.now), clock.now)}, nil
 }
 

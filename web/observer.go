@@ -16,14 +16,19 @@ const (
 	maxChanges = 50
 	// forgetAfter is how long a resource that is free is remembered.
 	forgetAfter = 10 * time.Minute
+	// forgetEvery is the least time from one search for them to the next.
+	forgetEvery = 10 * time.Second
+	// maxIdle bounds what is remembered when a resource is looked at that is free, as any name is.
+	maxIdle = 10_000
 )
 
 // observer remembers what one snapshot of a resource does not show: how long its
 // leases are, whether its queue grows, and what has changed. It knows only what it
 // has seen: short turns between two readings are missed.
 type observer struct {
-	mu  sync.Mutex
-	all map[string]*seenResource
+	mu       sync.Mutex
+	all      map[string]*seenResource
+	searched time.Time // for what to forget
 }
 
 // seenResource is what is known of a resource.
@@ -79,7 +84,9 @@ func (o *observer) see(s holdfast.Snapshot, now time.Time) sight {
 	first := known == nil
 	if first {
 		known = &seenResource{}
-		o.all[s.Resource] = known
+		if len(s.Holders)+len(s.Waiters) > 0 || len(o.all) < maxIdle {
+			o.all[s.Resource] = known
+		}
 	}
 	latest := parties(s)
 	byID := make(map[string]*party, len(latest))
@@ -113,6 +120,10 @@ func (o *observer) see(s holdfast.Snapshot, now time.Time) sight {
 func (o *observer) forget(now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if now.Sub(o.searched).Abs() < forgetEvery {
+		return
+	}
+	o.searched = now
 	for name, known := range o.all {
 		if now.Sub(known.seen) > forgetAfter {
 			delete(o.all, name)

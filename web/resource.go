@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -37,13 +36,11 @@ func (p resourcePage) Waited(w holdfast.Waiter) time.Duration { return p.Now.Sub
 
 func (d *dashboard) loadResource(ctx context.Context, r *http.Request) (content, error) {
 	name := r.URL.Query().Get("name")
-	if name == "" {
-		return content{}, fmt.Errorf("%w: the address has no name of a resource", errBadRequest)
+	reading, err := d.one(name)
+	if err != nil {
+		return content{}, err
 	}
-	got, err := d.one(name).get(ctx)
-	if err == nil && errors.Is(got.err, holdfast.ErrInvalid) {
-		err = got.err
-	}
+	got, err := reading.get(ctx)
 	if err != nil {
 		return content{}, err
 	}
