@@ -25,11 +25,12 @@ import (
 // it joined, and a proposal has that time too. A request that was proposed and is given up leaves a tombstone.
 
 const (
-	// gathered is how long a process collects proposals before it swaps for them alone. The line
+	// gatherTrips is for how many round trips a process collects proposals before it swaps for them alone. The line
 	// goes on meanwhile, and a swap of its own joins them at once.
-	gathered = 50 * time.Millisecond
-	// proposalWait is for how long a process waits for the effect of a proposal before it swaps itself.
-	proposalWait = 200 * time.Millisecond
+	gatherTrips = 4
+	// proposalTrips is for how many round trips a process waits for the effect of a proposal before it swaps itself: others
+	// that come later pass it meanwhile.
+	proposalTrips = 16
 	// proposalLife is after what time a proposal does not arrive any more.
 	proposalLife = 10 * time.Minute
 	// vainProposals is how many proposals without an effect a process makes for operations.
@@ -115,8 +116,8 @@ func (e *Engine) proposed(prefix string, p *proposal) {
 		return a
 	}
 	op.begin(context.Background())
-	if w := e.writers.propose(key, op); w != nil {
-		time.AfterFunc(gathered, func() {
+	if w, pace := e.writers.propose(key, op); w != nil {
+		time.AfterFunc(gatherTrips*pace, func() {
 			if e.writers.urge(w) {
 				e.write(w)
 			}
@@ -159,7 +160,7 @@ func (e *Engine) propose(w *writer, ops []*operation) (bool, error) {
 			return false, err
 		}
 		have := !slices.ContainsFunc(ops, func(op *operation) bool { return !w.parsed.has(op.id) })
-		late := time.Since(sent) > proposalWait || !w.parsed.bars(bar.ID)
+		late := time.Since(sent) > proposalTrips*w.pace() || !w.parsed.bars(bar.ID)
 		if late && !have {
 			w.vain++
 		}

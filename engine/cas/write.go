@@ -134,7 +134,7 @@ func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 		sent := time.Now()
 		out, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages})
 		w.swapped = time.Now()
-		w.trip = w.swapped.Sub(sent)
+		w.trip.Store(int64(w.swapped.Sub(sent)))
 		switch {
 		case err != nil:
 			took, err := e.lookUp(w, d, err, deadline)
@@ -339,7 +339,9 @@ func (w *writer) pause(conflicts int) {
 }
 
 // pace is the time of a round trip on which pauses depend. The latest one may have been slow by chance.
-func (w *writer) pace() time.Duration { return min(max(w.trip, shortestTrip), longestTrip) }
+func (w *writer) pace() time.Duration {
+	return min(max(time.Duration(w.trip.Load()), shortestTrip), longestTrip)
+}
 
 // rest waits, or until an operation comes.
 func (w *writer) rest(d time.Duration) {

@@ -26,10 +26,10 @@ type writer struct {
 	proposals []*operation // of other processes; guarded by writers.mu
 	urged     bool         // the proposals have waited for long enough; guarded by writers.mu
 
-	conflict time.Time     // the latest
-	trip     time.Duration // of the latest swap; see shortestTrip
-	swapped  time.Time     // when that ended
-	busy     time.Time     // since when this process changes the document without a gap
+	conflict time.Time    // the latest
+	trip     atomic.Int64 // of the latest swap, in nanoseconds; see shortestTrip
+	swapped  time.Time    // when that ended
+	busy     time.Time    // since when this process changes the document without a gap
 	knock    knock
 	vain     int                   // proposals without an effect, of the present operations
 	joined   map[string]queue.Time // when the waiters of this process joined the line, as last seen; see proposal
@@ -98,22 +98,22 @@ func (w *writer) all() []*operation {
 	return ops
 }
 
-// propose adds a proposal to those that a process collects for a resource that it uses. It returns the
-// writer if it is the first of them.
-func (ws *writers) propose(key Key, op *operation) *writer {
+// propose adds a proposal to those that a process collects for a resource that it uses. If it is the first of them it
+// returns the writer, and its pace.
+func (ws *writers) propose(key Key, op *operation) (*writer, time.Duration) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	w := ws.all[key]
 	again := func(other *operation) bool { return other.id == op.id && other.proposed.Bar == op.proposed.Bar }
 	if w == nil || len(w.proposals) == maxProposals || slices.ContainsFunc(w.proposals, again) {
-		return nil
+		return nil, 0
 	}
 	op.writer = w
 	w.proposals = append(w.proposals, op)
 	if len(w.proposals) > 1 {
-		return nil
+		return nil, 0
 	}
-	return w
+	return w, w.pace()
 }
 
 // note notes when a waiter of this process joined the line.
