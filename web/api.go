@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -28,11 +29,15 @@ func (d *dashboard) serveAPI(w http.ResponseWriter, r *http.Request, where strin
 		return
 	}
 	c, err := v.load(d, r.Context(), r)
-	if err == nil && c.fresh.Error != "" {
-		err = errors.New(c.fresh.Error)
-	}
 	if err != nil {
 		d.serveLoadError(w, r, err)
+		return
+	}
+	if c.fresh.Error != "" {
+		err = errors.New(c.fresh.Error)
+	}
+	if err = cmp.Or(err, c.part); err != nil {
+		d.serveError(w, r, http.StatusServiceUnavailable, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, c.json)
@@ -125,8 +130,8 @@ type jsonJobs struct {
 
 type jsonElectionRow struct {
 	Name       string       `json:"name"`
-	Leader     *jsonElected `json:"leader"` // null: there is none
-	Candidates int          `json:"candidates"`
+	Leader     *jsonElected `json:"leader"`     // null: there is none
+	Candidates *int         `json:"candidates"` // null: not known, as on a quorum
 }
 
 type jsonElected struct {
@@ -137,7 +142,10 @@ type jsonElected struct {
 }
 
 func toJSONElection(r *row) jsonElectionRow {
-	out := jsonElectionRow{Name: r.Resource, Candidates: len(r.Waiters)}
+	out := jsonElectionRow{Name: r.Resource}
+	if n := len(r.Waiters); !r.NoWaiters {
+		out.Candidates = &n
+	}
 	if h := r.First(); h != nil {
 		out.Leader = &jsonElected{h.Reason, processText(h.Name, h.Host, h.PID), h.Token, h.Since.UTC()}
 	}

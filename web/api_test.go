@@ -3,7 +3,9 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,7 +15,9 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/web"
 )
@@ -101,6 +105,51 @@ func TestAPI(t *testing.T) {
 		if status, text := get(t, h, "/api/v1/"+target); status != want || !strings.Contains(text, `"error":`) {
 			t.Errorf("%s: %d, want %d\n%s", target, status, want, text)
 		}
+	}
+}
+
+// partial is an engine that hides waiters, as a quorum does, and of which marks cannot be read.
+type partial struct{ engine.Engine }
+
+func (p partial) List(ctx context.Context, prefix, pattern string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) {
+		for s, err := range p.Engine.List(ctx, prefix, pattern) {
+			if s.NoWaiters = true; !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+func (p partial) ListMarks(context.Context, string, string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) {
+		yield(engine.Snapshot{}, errors.New("no marks today"))
+	}
+}
+
+// What a page shows as not read is no data in the API, neither old nor zero.
+func TestAPIOfWhatIsNotRead(t *testing.T) {
+	c := newClient(t, partial{memory.New()}, "api")
+	if _, err := c.Election("boss").Campaign(t.Context(), "10.0.0.7"); err != nil {
+		t.Fatal(err)
+	}
+	h := web.Handler(c, web.WithExamination(func(context.Context) ([]web.Finding, error) { return nil, errors.New("it took too long") }))
+	for page, want := range map[string]string{"jobs": "no marks today", "store": "it took too long"} {
+		if status, text := get(t, h, "/api/v1/"+page); status != http.StatusServiceUnavailable || !strings.Contains(text, want) {
+			t.Errorf("the JSON of %s: %d, %s", page, status, text)
+		}
+		if status, text := get(t, h, "/"+page); status != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("the page of %s: %d, %s", page, status, text)
+		}
+	}
+	// An engine that hides waiters, and lists no marks.
+	hides := struct{ engine.Engine }{partial{memory.New()}}
+	c = newClient(t, hides, "api")
+	if _, err := c.Election("boss").Campaign(t.Context(), "10.0.0.7"); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(t, fetch(t, web.Handler(c), "jobs"), "elections.0.candidates"); got != nil {
+		t.Errorf("%v candidates, want null", got)
 	}
 }
 

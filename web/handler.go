@@ -118,6 +118,7 @@ type content struct {
 	body  any // of the template
 	json  any // of the API
 	fresh freshness
+	part  error  // of a part that could not be read: the page shows it, the API fails
 	title string // if it is not that of the view
 }
 

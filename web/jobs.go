@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -119,8 +120,9 @@ func (d *dashboard) loadJobs(ctx context.Context, r *http.Request) (content, err
 	}
 	q := queryOf(r.URL.Query())
 	page := jobsPage{paging: paging{listQuery: q}, NoMarks: errors.Is(marks.err, holdfast.ErrInvalid), Truncated: len(marks.value) == maxMarks}
+	var part error
 	if marks.err != nil && !page.NoMarks {
-		page.MarkError = marks.err.Error()
+		page.MarkError, part = marks.err.Error(), fmt.Errorf("the marks: %w", marks.err)
 	}
 	out := jsonJobs{Elections: []jsonElectionRow{}, Jobs: []jsonJob{}, Version: jsonVersion}
 	if l := got.value; got.ok {
@@ -135,5 +137,5 @@ func (d *dashboard) loadJobs(ctx context.Context, r *http.Request) (content, err
 		}
 		out.Matched, out.Page, out.Pages = page.Matched, page.Page, page.Pages
 	}
-	return content{body: page, json: out, fresh: got.freshness()}, nil
+	return content{body: page, json: out, fresh: got.freshness(), part: part}, nil
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -37,6 +38,7 @@ func (d *dashboard) loadStore(ctx context.Context, _ *http.Request) (content, er
 		page.Now, page.Offset, page.Totals = l.now, l.offset, l.totals
 	}
 	page.Trips, page.Median, page.Slowest = d.roundTrips()
+	var part error
 	if d.examine != nil {
 		found, err := d.findings.get(ctx)
 		if err != nil {
@@ -44,7 +46,7 @@ func (d *dashboard) loadStore(ctx context.Context, _ *http.Request) (content, er
 		}
 		page.Findings, page.Examined = found.value, found.freshness()
 		if found.err != nil {
-			page.Unexamined = found.err.Error()
+			page.Unexamined, part = found.err.Error(), fmt.Errorf("the examination: %w", found.err)
 		}
 	}
 	for _, f := range page.Findings {
@@ -54,7 +56,7 @@ func (d *dashboard) loadStore(ctx context.Context, _ *http.Request) (content, er
 		StoreTime: page.Now.UTC(), Offset: describe.Milliseconds(page.Offset), Median: describe.Milliseconds(page.Median),
 		Slowest: describe.Milliseconds(page.Slowest), Totals: page.Totals, Findings: orEmpty(page.Findings), Version: jsonVersion,
 	}
-	return content{body: page, json: out, fresh: got.freshness()}, nil
+	return content{body: page, json: out, fresh: got.freshness(), part: part}, nil
 }
 
 // roundTrips returns how many of the latest are known, their median and the longest.
