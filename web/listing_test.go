@@ -33,7 +33,7 @@ func (s *slow) Snapshot(ctx context.Context, res engine.Resource) (engine.Snapsh
 	defer s.now.Add(-1)
 	for most := s.most.Load(); n > most && !s.most.CompareAndSwap(most, n); most = s.most.Load() {
 	}
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	return s.Engine.Snapshot(ctx, res)
 }
 
