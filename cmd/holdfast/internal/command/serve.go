@@ -26,9 +26,9 @@ type serveCmd struct {
 // Help is the long text of --help.
 func (*serveCmd) Help() string {
 	return `Serves a dashboard for browsers: who holds what, since when and why, who waits and which waits grow; clients,
-jobs and elections, and what "holdfast doctor" finds. The same is JSON under /api/v1. It reads the store only
-while somebody looks. It is read-only unless --allow-break is given; then a lease is broken by typing its ID,
-and each break is logged on standard error.
+jobs and elections, and what "holdfast doctor" finds without its trials. The same is JSON under /api/v1. It reads
+the store only while somebody looks. It is read-only unless --allow-break is given; then a lease is broken by
+typing its ID, and each break is logged on standard error.
 
 It serves on loopback by default: reach it by ssh -L 7380:127.0.0.1:7380 HOST, or put a proxy with TLS in front
 and give the proxy's name with --host. With --allow-break, with --host and on any other address it needs a password
@@ -101,10 +101,11 @@ func (c *serveCmd) Run(e *env) error {
 	return signalOf(ctx)
 }
 
-// examination returns a function that examines the store as `holdfast doctor` does.
+// examination returns a function that examines the store as `holdfast doctor` does,
+// without its trials: a dashboard acquires nothing.
 func (s *session) examination(prefix string) func(context.Context) ([]web.Finding, error) {
 	return func(ctx context.Context) ([]web.Finding, error) {
-		report := doctor.Examine(ctx, s.store, diagnosis.Options{Prefix: prefix, TTL: holdfast.DefaultTTL})
+		report := doctor.Examine(ctx, s.store, diagnosis.Options{Prefix: prefix, TTL: holdfast.DefaultTTL, ReadOnly: true})
 		if err := ctx.Err(); err != nil {
 			return nil, errors.New("it took too long")
 		}

@@ -8,4 +8,6 @@ type Options struct {
 	Prefix string
 	// TTL is the longest in use. The checks of restarts and failovers depend on it.
 	TTL time.Duration
+	// ReadOnly leaves out the trials, which acquire and release leases.
+	ReadOnly bool
 }

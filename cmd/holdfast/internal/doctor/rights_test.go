@@ -94,6 +94,20 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// Read-only, nothing is tried: that the rights are not known is a finding, and the server runs no script.
+func TestRightsReadOnly(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	o := defaults()
+	o.ReadOnly = true
+	r := examine(t, o, user(t, s, "+"+strings.Join(protocol(t), " +")+" ~holdfast:* &holdfast:*"))
+	require(t, r, "rights", diagnosis.Unknown, "nothing is tried here")
+	stats, err := s.Client().Info(t.Context(), "commandstats").Result()
+	if err != nil || strings.Contains(stats, "cmdstat_eval") || strings.Contains(stats, "cmdstat_set:") {
+		t.Errorf("%v; the server has run\n%s", err, stats)
+	}
+}
+
 func TestRightsInACluster(t *testing.T) {
 	t.Parallel()
 	s := start(t, "--cluster-enabled", "yes")

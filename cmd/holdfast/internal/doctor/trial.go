@@ -26,7 +26,7 @@ const (
 // DRYRUN is not available.
 func (s *site) tryRights(ctx context.Context, o diagnosis.Options) {
 	masters := s.masters()
-	if len(masters) == 0 || !slices.ContainsFunc(masters, func(m *server) bool { return !m.rights.asked }) {
+	if o.ReadOnly || !needTrial(masters) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, trialLimit)
@@ -41,6 +41,11 @@ func (s *site) tryRights(ctx context.Context, o diagnosis.Options) {
 			return
 		}
 	}
+}
+
+// needTrial reports whether the rights on one of the masters could not be queried.
+func needTrial(masters []*server) bool {
+	return slices.ContainsFunc(masters, func(m *server) bool { return !m.rights.asked })
 }
 
 // rightsTrial is the outcome.
@@ -63,7 +68,11 @@ func (s *site) try(ctx context.Context, prefix string) error {
 // checkTrial reports the outcome of the trial.
 func (s *site) checkTrial(o diagnosis.Options) []diagnosis.Finding {
 	const check = "rights"
-	if s.trial == nil {
+	switch {
+	case s.trial != nil:
+	case o.ReadOnly && needTrial(s.masters()):
+		return []diagnosis.Finding{s.Unknown(check, "run holdfast doctor, which tries them", "the server does not say which rights the user has, and nothing is tried here")}
+	default:
 		return nil
 	}
 	err := s.trial.err

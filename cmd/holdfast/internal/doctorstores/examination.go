@@ -107,6 +107,10 @@ func (e *examination) try(ctx context.Context, remedy string) {
 	if e.failed() {
 		return
 	}
+	if e.ReadOnly {
+		e.add(e.Unknown(check, "run holdfast doctor, which tries it", "nothing is acquired here, so it is not known whether a lease can be acquired, handed off and released"))
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, trialLimit)
 	defer cancel()
 	t, err := trial.Run(ctx, e.Engine(), e.Engine(), e.Prefix)

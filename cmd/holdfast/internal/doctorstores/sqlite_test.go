@@ -57,6 +57,21 @@ func TestSQLiteAsItShouldBe(t *testing.T) {
 	}
 }
 
+// Read-only, nothing is acquired, and that this is not tried is a finding.
+func TestSQLiteExaminedReadOnly(t *testing.T) {
+	path := sqliteFile(t)
+	db := sqliteOpen(t, path, "")
+	s := subject(func() engine.Engine { return sqliteengine.New(db) })
+	s.ReadOnly = true
+	r := report(SQLite(t.Context(), s, db))
+	r.require(t, "trial", diagnosis.Unknown, "nothing is acquired here")
+	var n int
+	must(t, db.QueryRow("SELECT count(*) FROM holdfast1_document").Scan(&n))
+	if n != 0 {
+		t.Errorf("the examination left %d documents", n)
+	}
+}
+
 func TestSQLiteOutOfReach(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "no", "locks.db")
 	r := examineSQLite(t, missing, "mode=rw")
