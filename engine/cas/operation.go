@@ -99,15 +99,6 @@ func (op *operation) shorten(at queue.Time) {
 	}
 }
 
-// order is that of the operations of one swap. An operation of this process may end the lease on which
-// proposals depend.
-func (op *operation) order() int {
-	if op.proposed != nil {
-		return 0
-	}
-	return 1
-}
-
 // waiting reports whether the party is in the line now.
 func (op *operation) waiting() bool {
 	return op.answer.Status == queue.Queued || op.answer.Status == queue.Busy && op.line != ""

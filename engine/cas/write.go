@@ -2,7 +2,6 @@ package cas
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +73,8 @@ func (e *Engine) write(w *writer) {
 	}
 }
 
-// apart returns the operations of this process, and the proposals of others.
+// apart returns the operations of this process, and the proposals of others. In one swap the proposals are first: an
+// operation of this process may end the lease on which they depend.
 func apart(ops []*operation) (own, proposals []*operation) {
 	for _, op := range ops {
 		if op.proposed == nil {
@@ -201,8 +201,8 @@ func (w *writer) fail(ops []*operation, err error) {
 // have come, since somebody may wait for one of them. fresh: the document was read after they came.
 func (e *Engine) again(w *writer, ops []*operation, conflicts int) (rest []*operation, fresh bool, err error) {
 	came := present(e.writers.more(w))
-	rest = append(overdue(present(ops), e.timeout, conflicts), came...)
-	slices.SortStableFunc(rest, func(a, b *operation) int { return cmp.Compare(a.order(), b.order()) })
+	own, proposals := apart(append(overdue(present(ops), e.timeout, conflicts), came...))
+	rest = append(proposals, own...)
 	if len(rest) == 0 || w.urgent(rest) {
 		return rest, len(came) == 0, nil
 	}
