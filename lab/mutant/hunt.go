@@ -36,26 +36,17 @@ func (v Verdict) Found() bool {
 // root of the project. It returns an error if the patch does not apply or does not build.
 func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdict, error) {
 	v := Verdict{Mutant: m}
-	dir, err := os.MkdirTemp("", "holdfast-mutant-")
-	if err != nil {
-		return v, err
-	}
-	defer os.RemoveAll(dir)
-	overlay, err := m.Overlay(root, dir)
-	if err != nil {
-		return v, err
-	}
 	folder, test := "virtual", "^TestSchedules$"
 	if m.World == Live {
 		folder, test = "live", "^TestHoldfastIsUnbroken$/^"+strings.TrimSuffix("holdfast-"+m.Store, "-")+"$"
 	}
 	lab := filepath.Join(root, "lab", folder)
-	program := filepath.Join(dir, folder+".test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-o", program, ".")
-	build.Dir = lab
-	if out, err := build.CombinedOutput(); err != nil {
-		return v, fmt.Errorf("mutant %s does not build: %w\n%s", m.Name, err, out)
+	program, err := m.build(ctx, root, lab)
+	if err != nil {
+		return v, err
 	}
+	dir := filepath.Dir(program)
+	defer os.RemoveAll(dir)
 	bounded, cancel := context.WithTimeout(ctx, most+10*time.Second)
 	defer cancel()
 	var out bytes.Buffer
@@ -69,6 +60,31 @@ func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	v.Took, v.Output = time.Since(start), out.String()
 	v.read(err, bounded.Err() != nil)
 	return v, ctx.Err()
+}
+
+// build builds the tests of the package in a folder with the bug, and returns the program, in a folder of its own that
+// the caller removes. It returns an error if the patch does not apply or does not build.
+func (m Mutant) build(ctx context.Context, root, in string, flags ...string) (program string, err error) {
+	dir, err := os.MkdirTemp("", "holdfast-mutant-")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	overlay, err := m.Overlay(root, dir)
+	if err != nil {
+		return "", err
+	}
+	program = filepath.Join(dir, "planted.test")
+	build := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-c"}, flags, []string{"-overlay", overlay, "-o", program, "."})...)
+	build.Dir = in
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("mutant %s does not build: %w\n%s", m.Name, err, out)
+	}
+	return program, nil
 }
 
 // read sets By and Seed from the output of a search. A search that crashed or hung has

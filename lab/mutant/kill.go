@@ -3,7 +3,6 @@ package mutant
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,21 +17,12 @@ import (
 // patch does not apply or does not build.
 func Kill(ctx context.Context, root string, m Mutant, most time.Duration) (Verdict, error) {
 	v := Verdict{Mutant: m}
-	dir, err := os.MkdirTemp("", "holdfast-mutant-")
+	in := filepath.Join(root, filepath.FromSlash(m.Package))
+	program, err := m.build(ctx, root, in, "-ldflags=-s -w")
 	if err != nil {
 		return v, err
 	}
-	defer os.RemoveAll(dir)
-	overlay, err := m.Overlay(root, dir)
-	if err != nil {
-		return v, err
-	}
-	program := filepath.Join(dir, "planted.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-o", program, m.Package)
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		return v, fmt.Errorf("mutant %s does not build: %w\n%s", m.Name, err, out)
-	}
+	defer os.RemoveAll(filepath.Dir(program))
 	bounded, cancel := context.WithTimeout(ctx, most+10*time.Second)
 	defer cancel()
 	var out bytes.Buffer
@@ -44,7 +34,7 @@ func Kill(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 		flags = append(flags, f)
 	}
 	tests := exec.CommandContext(bounded, program, flags...)
-	tests.Dir, tests.Stdout, tests.Stderr = filepath.Join(root, filepath.FromSlash(m.Package)), &out, &out
+	tests.Dir, tests.Stdout, tests.Stderr = in, &out, &out
 	tests.WaitDelay = time.Second // servers of the tests may outlive them
 	start := time.Now()
 	err = tests.Run()
