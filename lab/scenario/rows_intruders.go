@@ -160,6 +160,16 @@ func failedAttempt(ctx context.Context, st *scenarioRun) error {
 
 // lateRelease: the release of a is delayed until b holds; then c tries.
 func lateRelease(ctx context.Context, st *scenarioRun) error {
+	return st.afterLateRelease(ctx, func(b *lease) error {
+		if err := st.use(ctx, "c"); err != nil {
+			return err
+		}
+		return b.release(ctx)
+	})
+}
+
+// afterLateRelease delays the release of a until b holds, and calls then when it has been executed.
+func (st *scenarioRun) afterLateRelease(ctx context.Context, then func(b *lease) error) error {
 	a, err := st.hold(ctx, "a")
 	if err != nil {
 		return err
@@ -177,10 +187,7 @@ func lateRelease(ctx context.Context, st *scenarioRun) error {
 			if err := st.await(ctx, "a", "released"); err != nil {
 				return err
 			}
-			if err := st.use(ctx, "c"); err != nil {
-				return err
-			}
-			return b.release(ctx)
+			return then(b)
 		})
 }
 
@@ -196,37 +203,21 @@ func twice(c check.Check) check.Check {
 
 // chain: the release of a is delayed until b holds; c tries, b releases, and d tries.
 func chain(ctx context.Context, st *scenarioRun) error {
-	a, err := st.hold(ctx, "a")
-	if err != nil {
-		return err
-	}
-	return concurrently(
-		func() error { return a.release(ctx) },
-		func() error {
-			if err := st.first(ctx); err != nil {
+	return st.afterLateRelease(ctx, func(b *lease) error {
+		c, err := st.acquireInTime(ctx, "c")
+		if err != nil {
+			return err
+		}
+		if err := b.release(ctx); err != nil {
+			return err
+		}
+		if c == nil { // it was refused while b held; now it is its turn
+			if c, err = st.hold(ctx, "c"); err != nil {
 				return err
 			}
-			b, err := st.hold(ctx, "b")
-			if err != nil {
-				return err
-			}
-			if err := st.await(ctx, "a", "released"); err != nil {
-				return err
-			}
-			c, err := st.acquireInTime(ctx, "c")
-			if err != nil {
-				return err
-			}
-			if err := b.release(ctx); err != nil {
-				return err
-			}
-			if c == nil { // it was refused while b held; now it is its turn
-				if c, err = st.hold(ctx, "c"); err != nil {
-					return err
-				}
-			}
-			return errors.Join(st.use(ctx, "d"), c.release(ctx))
-		})
+		}
+		return errors.Join(st.use(ctx, "d"), c.release(ctx))
+	})
 }
 
 // releaseTimeout is how long a waits for the reply to its release.
