@@ -7,6 +7,10 @@ import (
 )
 
 // NewStore returns the store under an engine.
-func NewStore(c *clientv3.Client) cas.DocumentStore {
-	return newKeyspace(c, options{namespace: "holdfast/", timeout: cas.DefaultTimeout})
+func NewStore(c *clientv3.Client, opts ...Option) cas.DocumentStore {
+	o := options{namespace: "holdfast/", timeout: cas.DefaultTimeout}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return newKeyspace(c, o)
 }

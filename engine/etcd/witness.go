@@ -31,7 +31,7 @@ func (s *keyspace) Witness(ctx context.Context, prefix string, d time.Duration) 
 	if err != nil {
 		return "", 0, err
 	}
-	name = root + rand.Text()
+	name = root + rand.Text()[:20] // 100 bits, and 64 bytes with the root at most
 	lasts, err = s.leased(ctx, d, func(lease clientv3.LeaseID) clientv3.Op {
 		return clientv3.OpPut(s.witness(prefix, name), "", clientv3.WithLease(lease))
 	})
@@ -43,6 +43,7 @@ func (s *keyspace) Witness(ctx context.Context, prefix string, d time.Duration) 
 // alone does not show that, since two clusters may have the same.
 func (s *keyspace) root(ctx context.Context, prefix string) (string, error) {
 	key := s.witness(prefix, rootName)
+	made := clientv3.NoLease
 	for {
 		resp, err := s.read(ctx, clientv3.OpGet(key))
 		if err != nil {
@@ -51,10 +52,14 @@ func (s *keyspace) root(ctx context.Context, prefix string) (string, error) {
 		rev := int64(0)
 		if kvs := resp.Get().Kvs; len(kvs) > 0 {
 			if rev = kvs[0].ModRevision; kvs[0].Lease != 0 {
+				if made != clientv3.NoLease && made != clientv3.LeaseID(kvs[0].Lease) {
+					_, _ = s.buckets.api.Revoke(ctx, made) // another process has made the root
+				}
 				return under(resp.Get().Header, kvs[0]), nil
 			}
 		}
 		_, err = s.leased(ctx, rootTTL, func(lease clientv3.LeaseID) clientv3.Op {
+			made = lease
 			return clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", rev)},
 				[]clientv3.Op{clientv3.OpPut(key, rand.Text()+"-", clientv3.WithLease(lease))}, nil)
 		})

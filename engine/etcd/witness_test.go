@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,4 +107,26 @@ func TestCopyWithoutWitnesses(t *testing.T) {
 	must(t, err)
 	want(again, cas.WitnessStands)
 	want(name, cas.WitnessForeign)
+}
+
+// Of many processes that make the first witness of a prefix at once, one makes the root; the others leave no lease.
+func TestOneRoot(t *testing.T) {
+	t.Parallel()
+	all := etcdservers.Start(t, etcdservers.Config{})
+	c, prefix := connect(t, []string{all.Addr()}), t.Name()
+	s := etcd.NewStore(c, etcd.WithTimeout(time.Minute)).(cas.WitnessStore) // a try that is repeated would leave a lease
+	var work sync.WaitGroup
+	for range 16 {
+		work.Go(func() {
+			if _, _, err := s.Witness(t.Context(), prefix, time.Minute); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+	left, err := c.Leases(t.Context())
+	must(t, err)
+	if len(left.Leases) != 17 {
+		t.Errorf("%d leases for 16 witnesses and one root", len(left.Leases))
+	}
 }
