@@ -112,8 +112,8 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 		return say.failure("error", explain(err, nil))
 	}
 	defer s.close()
-	sigs, stop := catchSignals()
-	defer stop()
+	// Signals are caught until the program ends: one that arrives late, after CMD has ended, would replace CMD's exit code.
+	sigs, _ := catchSignals()
 	c.lock = on(s)
 	// With -n, and with once, the first try often finds that there is nothing to run.
 	if c.verb == "run" && !c.Nonblock {
