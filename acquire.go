@@ -82,6 +82,9 @@ func (lk *acquirer) acquire(ctx context.Context, weight int, wait bool) (l *Leas
 	default:
 		l, source, err = lk.acquireOrFallBack(ctx, weight, wait)
 	}
+	if len(c.hooks.broken) > 0 && endedBy(err, errBrokenWait) {
+		c.hooks.breakReceived(lk, 0)
+	}
 	if len(c.hooks.acquireEnd) > 0 {
 		e := AcquireEndEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight, Waited: time.Since(start), Source: source, Err: err}
 		c.hooks.acquireEnded(ctx, l, e)
@@ -106,7 +109,7 @@ func (lk *acquirer) reenter(ctx context.Context, weight int) (*Lease, error) {
 // one: the lease takes it over; without a lease the deferred call hands it off, also after
 // a panic or runtime.Goexit.
 func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l *Lease, source Source, err error) {
-	line, t, err := lk.takeTurn(ctx, wait)
+	line, t, err := lk.takeTurn(ctx, weight, wait)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -87,7 +87,6 @@ func (a *attempt) send(ctx context.Context) (engine.Answer, time.Time, error) {
 	sent := time.Now()
 	ans, err := a.c.engine.Acquire(ctx, a.req)
 	a.unsure = wasUnsure
-	a.noteAnswer(whole, sent, err)
 	switch {
 	case err == nil:
 		a.acked, a.last = sent, ans.Last
@@ -102,14 +101,22 @@ func (a *attempt) send(ctx context.Context) (engine.Answer, time.Time, error) {
 	default:
 		a.unsure = true
 	}
+	a.noteAnswer(whole, sent, err) // last, since a hook may panic
 	return ans, sent, err
 }
 
-// run sends the request until the lease is granted, ctx or the client ends, or the store
+// run acquires the lease, as request does, and reports the wait in the store's queue.
+func (a *attempt) run(ctx context.Context) (h *storeGrant, source Source, err error) {
+	var q queueWait
+	defer func() { q.end(ctx, a.acquirer, a.req.Weight, err) }()
+	return a.request(ctx, &q)
+}
+
+// request sends the request until the lease is granted, ctx or the client ends, or the store
 // returns a permanent error. If the resource is busy, it waits in the
 // store's queue; without req.Queue it returns a *HeldError. Errors that may pass are
 // retried, without req.Queue a few times: the request is idempotent.
-func (a *attempt) run(ctx context.Context) (*storeGrant, Source, error) {
+func (a *attempt) request(ctx context.Context, q *queueWait) (*storeGrant, Source, error) {
 	call, cancel := until(ctx, a.c.life)
 	defer cancel()
 	source, alone, wait := SourceStore, !a.queued, a.req.Queue
@@ -143,6 +150,7 @@ func (a *attempt) run(ctx context.Context) (*storeGrant, Source, error) {
 			return nil, 0, heldError(a.acquirer.name, ans)
 		case err == nil:
 			trouble, slow, restarts, a.late = nil, backoff{}, 0, 0
+			q.begin(ctx, a.acquirer, a.req.Weight, WaitStore, ans.Position)
 			next = pollIn(ans, sent)
 		case errors.Is(err, ErrUnavailable):
 			trouble = err

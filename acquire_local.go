@@ -60,7 +60,7 @@ func (lk *acquirer) key() lineKey {
 
 // takeTurn takes the turn of the line inside the process: it waits for it or, without wait,
 // takes it only if it is free. The line is nil if there is none, or it is not free.
-func (lk *acquirer) takeTurn(ctx context.Context, wait bool) (l *line, t localTurn, err error) {
+func (lk *acquirer) takeTurn(ctx context.Context, weight int, wait bool) (l *line, t localTurn, err error) {
 	c := lk.c
 	if !lk.handsOff() {
 		return nil, localTurn{}, nil
@@ -72,18 +72,35 @@ func (lk *acquirer) takeTurn(ctx context.Context, wait bool) (l *line, t localTu
 	if w == nil {
 		return l, localTurn{}, nil
 	}
+	var q queueWait
+	defer func() { q.end(ctx, lk, weight, err) }()
+	t, err = lk.awaitTurn(ctx, weight, &q, l, w)
+	return l, t, err
+}
+
+// awaitTurn waits for the turn of a line. If there is an error or a hook panics, it cancels
+// the wait.
+func (lk *acquirer) awaitTurn(ctx context.Context, weight int, q *queueWait, l *line, w *tenure.Caller[localTurn]) (t localTurn, err error) {
+	c, took := lk.c, false
+	defer func() {
+		if took {
+			return
+		}
+		if t, got := c.lines.Cancel(l, w); got {
+			c.handOff(l, t)
+		}
+	}()
+	q.begin(ctx, lk, weight, WaitProcess, max(l.Waiting()-1, 0))
 	why := ErrClosed
 	select {
-	case t := <-w.Turn:
-		return l, t, nil
+	case t = <-w.Turn:
+		took = true
+		return t, nil
 	case <-ctx.Done():
 		why = context.Cause(ctx)
 	case <-c.life.Done():
 	}
-	if t, got := c.lines.Cancel(l, w); got {
-		c.handOff(l, t)
-	}
-	return nil, localTurn{}, &waitError{lk.name, why, nil}
+	return localTurn{}, &waitError{lk.name, why, nil}
 }
 
 // handOff hands the turn of a line off to the next local waiter. If none waits, or there

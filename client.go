@@ -39,6 +39,7 @@ type Client struct {
 	info       engine.Client
 	log        *slog.Logger
 	hooks      hooks
+	counts     counts
 	keep       *keepalive.Scheduler
 	wakeups    wakeups
 	lines      tenure.Lines[lineKey, localTurn]
@@ -55,6 +56,7 @@ type Client struct {
 	endLife  context.CancelFunc
 	tasks    context.Context // of clean-ups; ends when Close stops waiting
 	endTasks context.CancelFunc
+	reports  []func()      // to hooks: of leases that Close has ended; owned by Close
 	closed   chan struct{} // closed when Close has ended
 	result   error         // of Close
 }
@@ -132,6 +134,9 @@ func (c *Client) Close() error {
 	if c.gate.Close() {
 		c.result = c.shut()
 		close(c.closed)
+		for _, report := range c.reports { // last, since a hook may panic
+			report()
+		}
 	}
 	<-c.closed
 	return c.result

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -14,8 +15,15 @@ import (
 // releaseAll ends all leases, and then releases them in batches until the store has
 // answered for each or ctx ends.
 func (c *Client) releaseAll(ctx context.Context) error {
+	var held map[*storeGrant]time.Duration // if a hook receives releases
+	if len(c.hooks.release)+len(c.hooks.jeopardyEnd) > 0 {
+		held = make(map[*storeGrant]time.Duration)
+	}
 	all := slices.DeleteFunc(c.wakeups.grants(), func(h *storeGrant) bool {
 		leases, was := h.end(nil)
+		if was == grantHeld && held != nil {
+			held[h] = c.keep.Mono() - h.since
+		}
 		for _, l := range leases {
 			_ = l.end(ErrReleased)
 		}
@@ -25,10 +33,13 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	if len(all) == 0 {
 		return nil
 	}
-	r := &closeReleases{all: all, errs: make([]error, len(all)), left: len(all), end: make(chan struct{})}
+	r := &closeReleases{all: all, errs: make([]error, len(all)), left: len(all), end: make(chan struct{}), index: make(map[*storeGrant]int, len(held))}
 	now := c.keep.Mono()
 	for i, h := range all {
 		r.errs[i] = errNotConfirmed
+		if held != nil {
+			r.index[h] = i
+		}
 		u := &queuedRelease{release: h.releaseRequest(), from: now, until: now + closeGrace, closing: true}
 		u.confirm = func(err error) { r.note(i, err) }
 		if h.unsure {
@@ -46,7 +57,20 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	case <-r.end:
 	case <-ctx.Done():
 	}
+	for h, d := range held {
+		c.reports = append(c.reports, h.closeReport(d, r.of(h)))
+	}
 	return r.sum()
+}
+
+// closeReport returns a function that reports to hooks that Close has ended a lease.
+func (h *storeGrant) closeReport(held time.Duration, err error) func() {
+	return func() {
+		h.endJeopardy(ErrReleased)
+		for _, hook := range h.client().hooks.release {
+			hook.Release(h.releaseEvent(h.present(), held, HandOffStore, err))
+		}
+	}
 }
 
 // errNotConfirmed is the outcome of a release that was not answered in time.
@@ -56,6 +80,8 @@ var errNotConfirmed = fmt.Errorf("%w: no answer in time", ErrUnavailable)
 type closeReleases struct {
 	all []*storeGrant
 	end chan struct{} // closed when each has an answer
+
+	index map[*storeGrant]int // in all; empty if no hook needs it
 
 	mu   sync.Mutex
 	errs []error // one for each
@@ -73,6 +99,13 @@ func (r *closeReleases) note(i int, err error) {
 	if r.left--; r.left == 0 {
 		close(r.end)
 	}
+}
+
+// of returns the outcome for a grant.
+func (r *closeReleases) of(h *storeGrant) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.errs[r.index[h]]
 }
 
 // sum is nil if all were released.

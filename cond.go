@@ -258,6 +258,7 @@ func (c *Cond) withdraw(h *storeGrant, signalled bool) <-chan struct{} {
 // signal for it.
 func (c *Cond) releaseWaiter(ctx context.Context, h *storeGrant) bool {
 	h.end(nil)
+	defer h.endJeopardy(ErrReleased)
 	if h.unsure { // after the release: a withdrawal does not return how the wait ended
 		defer func() { c.lk.c.queueRelease(condTTL, h.releaseRequest()) }()
 	}

@@ -114,10 +114,17 @@ func (lk *acquirer) admitLocal(ctx context.Context, weight int, queue bool, gran
 
 // admitGranted takes the local lock for a lease of the store. Usually it is free.
 func (lk *acquirer) admitGranted(ctx context.Context, weight int, queue bool, granted *Lease) (*Lease, error) {
+	returned := false
+	defer func() {
+		if !returned { // a hook panics
+			lk.c.releaseLeases(lk.name, granted)
+		}
+	}()
 	p, err := lk.c.local.join(lk, granted.HolderID(), weight, queue)
 	if err == nil {
 		err = p.wait(ctx, granted)
 	}
+	returned = true
 	if err != nil {
 		await(lk.c.releaseLeases(lk.name, granted), callGrace) // retried in the background
 		return nil, err
@@ -204,6 +211,6 @@ func (a *attempt) noteAnswer(ctx context.Context, sent time.Time, err error) {
 		a.silent = sent
 	}
 	if a.acquirer.opts.fallback != FailClosed {
-		a.c.breaker.unanswered(sent, a.req.Resource)
+		a.c.breaker.unanswered(sent, a.req.Resource, err)
 	}
 }

@@ -34,18 +34,31 @@ type breaker struct {
 // answered records that the store answered.
 func (b *breaker) answered() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	left, since := b.tripped, b.silent
 	b.silent, b.tripped = time.Time{}, false
-}
-
-// unanswered records a request that the store did not answer.
-func (b *breaker) unanswered(sent time.Time, res engine.Resource) {
-	if b.trip(sent, res) {
-		b.c.log.Warn("holdfast: the store does not respond; locks with a fallback fall back at once until it does")
+	b.mu.Unlock()
+	if !left {
+		return
+	}
+	for _, hook := range b.c.hooks.fallbackEnd {
+		hook.FallbackEnd(FallbackEndEvent{Silent: time.Since(since)})
 	}
 }
 
-func (b *breaker) trip(sent time.Time, res engine.Resource) bool {
+// unanswered records a request that the store did not answer.
+func (b *breaker) unanswered(sent time.Time, res engine.Resource, err error) {
+	silent, tripped := b.trip(sent, res)
+	if !tripped {
+		return
+	}
+	b.c.log.Warn("holdfast: the store does not respond; locks with a fallback fall back at once until it does")
+	for _, hook := range b.c.hooks.fallbackStart {
+		hook.FallbackStart(FallbackStartEvent{Silent: silent, Err: err})
+	}
+}
+
+// trip reports whether the breaker opens now, and for how long the store has been silent.
+func (b *breaker) trip(sent time.Time, res engine.Resource) (silent time.Duration, tripped bool) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,18 +66,19 @@ func (b *breaker) trip(sent time.Time, res engine.Resource) bool {
 		b.silent = sent
 	}
 	b.latest = now
-	if b.tripped || now.Sub(b.silent) < FallbackTimeout {
-		return false
+	silent = now.Sub(b.silent)
+	if b.tripped || silent < FallbackTimeout {
+		return 0, false
 	}
 	if !b.looking {
 		if !b.c.gate.JoinCleanup() {
-			return false // the client is closed
+			return 0, false // the client is closed
 		}
 		b.looking = true
 		go b.watch()
 	}
 	b.tripped, b.wanted = true, res
-	return true
+	return silent, true
 }
 
 // open reports whether the store is silent, so that a request for a resource would fail.
@@ -77,12 +91,28 @@ func (b *breaker) open(res engine.Resource) bool {
 	return b.tripped
 }
 
+// isOpen reports whether the store is silent.
+func (b *breaker) isOpen() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tripped
+}
+
 // watch checks the store until it answers, or the client closes.
 func (b *breaker) watch() {
 	defer b.c.gate.Leave()
+	returned := false
+	defer func() {
+		if !returned { // the engine or a hook has ended the goroutine, or the client closes
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.looking = false
+		}
+	}()
 	for sleep(b.c.life, breakerPause) { // no ticker: a check may take as long
 		res, silent := b.target()
 		if !silent {
+			returned = true
 			return
 		}
 		ctx, cancel := context.WithTimeout(b.c.life, breakerPause)

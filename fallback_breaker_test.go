@@ -60,12 +60,12 @@ func TestBreakerOpensAfterFallbackTimeoutOfSilence(t *testing.T) {
 		}
 		sent := time.Now()
 		time.Sleep(FallbackTimeout - time.Millisecond)
-		b.unanswered(sent, x)
+		b.unanswered(sent, x, ErrUnavailable)
 		if b.open(x) {
 			t.Error("it opened before FallbackTimeout")
 		}
 		time.Sleep(time.Millisecond)
-		b.unanswered(time.Now(), x) // the silence counts from the first request
+		b.unanswered(time.Now(), x, ErrUnavailable) // the silence counts from the first request
 		if !b.open(x) {
 			t.Error("it did not open after FallbackTimeout")
 		}
@@ -76,12 +76,12 @@ func TestAnAnswerEndsTheSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := silentStore(t)
 		b, x := &c.breaker, c.resource("x")
-		b.unanswered(time.Now(), x)
+		b.unanswered(time.Now(), x, ErrUnavailable)
 		time.Sleep(FallbackTimeout / 2)
 		b.answered()
 		sent := time.Now()
 		time.Sleep(FallbackTimeout / 2)
-		b.unanswered(sent, x)
+		b.unanswered(sent, x, ErrUnavailable)
 		if b.open(x) {
 			t.Error("it counts a silence from before an answer")
 		}
@@ -94,14 +94,14 @@ func TestFailuresFarApartDoNotOpenTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := silentStore(t)
 		b, x := &c.breaker, c.resource("x")
-		b.unanswered(time.Now(), x)
+		b.unanswered(time.Now(), x, ErrUnavailable)
 		time.Sleep(breakerMemory + time.Millisecond)
-		b.unanswered(time.Now(), x)
+		b.unanswered(time.Now(), x, ErrUnavailable)
 		if b.open(x) {
 			t.Error("two failures far apart opened it")
 		}
 		time.Sleep(FallbackTimeout)
-		b.unanswered(time.Now(), x)
+		b.unanswered(time.Now(), x, ErrUnavailable)
 		if !b.open(x) {
 			t.Error("the second silence did not open it")
 		}
@@ -110,7 +110,7 @@ func TestFailuresFarApartDoNotOpenTheBreaker(t *testing.T) {
 
 // tripNow opens the breaker.
 func (b *breaker) tripNow(res engine.Resource) {
-	b.unanswered(time.Now().Add(-FallbackTimeout), res)
+	b.unanswered(time.Now().Add(-FallbackTimeout), res, ErrUnavailable)
 }
 
 // While the breaker is open, the client reads the resource that was requested last, once in

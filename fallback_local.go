@@ -54,9 +54,25 @@ const (
 // wait waits until the hold is granted; if ctx or the client ends before, it withdraws it.
 // If it is for a lease of the store, the loss of that lease ends the wait without an error.
 func (p *localHold) wait(ctx context.Context, granted *Lease) (err error) {
-	if !p.waited() {
+	if !p.waited() || p.granted() {
 		return nil
 	}
+	var q queueWait
+	returned := false
+	defer func() {
+		if err != nil || !returned { // a hook panics
+			p.release()
+		}
+		q.end(ctx, p.lk, p.weight, err)
+	}()
+	q.begin(ctx, p.lk, p.weight, WaitFallback, p.ahead())
+	err = p.await(ctx, granted)
+	returned = true
+	return err
+}
+
+// await waits for wait.
+func (p *localHold) await(ctx context.Context, granted *Lease) error {
 	var lost <-chan struct{}
 	if granted != nil {
 		lost = granted.Done()
@@ -67,16 +83,31 @@ func (p *localHold) wait(ctx context.Context, granted *Lease) (err error) {
 	case <-lost:
 		return nil
 	case <-ctx.Done():
-		err = &waitError{p.lk.name, context.Cause(ctx), nil}
+		return &waitError{p.lk.name, context.Cause(ctx), nil}
 	case <-p.lk.c.life.Done():
-		err = &waitError{p.lk.name, ErrClosed, nil}
+		return &waitError{p.lk.name, ErrClosed, nil}
 	}
-	p.release()
-	return err
 }
 
 // waited reports whether the hold was not granted at once.
 func (p *localHold) waited() bool { return p.admit != nil }
+
+// granted reports whether the hold was granted.
+func (p *localHold) granted() bool {
+	p.locks.mu.Lock()
+	defer p.locks.mu.Unlock()
+	return p.state == localHeld
+}
+
+// ahead returns the number of waiters ahead.
+func (p *localHold) ahead() (n int) {
+	p.locks.mu.Lock()
+	defer p.locks.mu.Unlock()
+	for e := p.lock.waiters.Front(); e != nil && e != p.queued; e = e.Next() {
+		n++
+	}
+	return n
+}
 
 // join requests a hold on the lock of the resource. With queue the hold may be granted
 // later, see wait; no request passes the front of the queue.

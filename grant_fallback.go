@@ -44,7 +44,12 @@ func (s *fallbackGrant) take(parent context.Context) (*Lease, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closes = context.AfterFunc(c.life, func() { s.end(nil) })
+	s.closes = context.AfterFunc(c.life, func() {
+		if s.end(nil) {
+			s.reportRelease()
+		}
+	})
+	c.counts.fallback.Add(1)
 	if s.acquirer.opts.noRenewal {
 		s.timer = time.AfterFunc(s.acquirer.opts.ttl, func() { s.open() })
 	}
@@ -57,12 +62,13 @@ func (s *fallbackGrant) addLease(parent context.Context) *Lease {
 	return l
 }
 
-// end ends the grant, once, with a reason if it is lost, and its leases.
-func (s *fallbackGrant) end(why *LostError) {
+// end ends the grant, with a reason if it is lost, and its leases. It returns false if the
+// grant had ended before.
+func (s *fallbackGrant) end(why *LostError) bool {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
-		return
+		return false
 	}
 	leases := s.leases
 	s.leases, s.ended, s.why = nil, true, why
@@ -76,10 +82,21 @@ func (s *fallbackGrant) end(why *LostError) {
 		_ = l.end(s.endError())
 	}
 	s.local.release()
+	s.acquirer.c.counts.fallback.Add(-1)
 	if why != nil {
+		s.acquirer.c.counts.lose(why.Cause)
 		for _, hook := range s.acquirer.c.hooks.lost {
 			hook.Lost(why)
 		}
+	}
+	return true
+}
+
+func (s *fallbackGrant) reportRelease() {
+	for _, hook := range s.acquirer.c.hooks.release {
+		hook.Release(ReleaseEvent{
+			Resource: s.acquirer.name, Kind: string(s.acquirer.kind), Held: time.Since(s.since), HandOff: HandOffFallback,
+		})
 	}
 }
 
@@ -146,9 +163,8 @@ func (s *fallbackGrant) release(_ context.Context, l *Lease, _ time.Duration) er
 	if !last {
 		return err
 	}
-	s.end(nil)
-	for _, hook := range s.acquirer.c.hooks.release {
-		hook.Release(ReleaseEvent{Resource: s.acquirer.name, Token: l.token, Held: time.Since(s.since)})
+	if s.end(nil) {
+		s.reportRelease()
 	}
 	return err
 }

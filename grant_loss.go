@@ -81,14 +81,21 @@ func (h *storeGrant) afterLoss(why *LostError, was grantState) {
 	}
 	if was == grantHeld { // last, since a logger or a hook may panic
 		h.report(why)
+	} else {
+		h.endJeopardy(why)
 	}
 }
 
 // report reports a loss to the log and to the hooks.
 func (h *storeGrant) report(why *LostError) {
 	c := h.client()
+	c.counts.lose(why.Cause)
 	if c.logLimit.admits(&c.logLimit.lost) {
 		c.log.Warn("holdfast: lease lost", "resource", h.acquirer.name, "cause", why.Cause.String(), "error", why.err)
+	}
+	h.endJeopardy(why)
+	if why.Cause == LostBroken {
+		c.hooks.breakReceived(h.acquirer, why.Token)
 	}
 	for _, hook := range c.hooks.lost {
 		hook.Lost(why)

@@ -32,14 +32,21 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 	}
 	defer c.gate.Leave()
 	since := h.since
-	err := h.handOffOrRelease(ctx, mark)
+	to, err := h.handOffOrRelease(ctx, mark)
+	if to != HandOffProcess {
+		h.endJeopardy(ErrReleased)
+	}
 	for _, hook := range c.hooks.release {
-		hook.Release(ReleaseEvent{Resource: h.acquirer.name, Token: l.token, Held: c.keep.Mono() - since, Err: err})
+		hook.Release(h.releaseEvent(l.token, c.keep.Mono()-since, to, err))
 	}
 	if broken != nil {
 		return broken
 	}
 	return err
+}
+
+func (h *storeGrant) releaseEvent(token uint64, held time.Duration, to HandOff, err error) ReleaseEvent {
+	return ReleaseEvent{Resource: h.acquirer.name, Kind: string(h.acquirer.kind), Token: token, Held: held, HandOff: to, Err: err}
 }
 
 // remove removes a lease, once.
@@ -84,10 +91,10 @@ func (h *storeGrant) releaseLocal() {
 // handOffOrRelease hands the grant off inside the process, or yields it to other
 // processes, or releases it. It owns the local turn and hands that off in a deferred
 // call, so that an error or a panic does not lose it.
-func (h *storeGrant) handOffOrRelease(ctx context.Context, mark time.Duration) error {
+func (h *storeGrant) handOffOrRelease(ctx context.Context, mark time.Duration) (to HandOff, err error) {
 	c := h.client()
 	if h.line != nil && h.line.Waiting() > 0 && h.mayHandOff() && c.lines.TryHandOff(h.line, localTurn{grant: h}) {
-		return nil
+		return HandOffProcess, nil
 	}
 	h.end(nil)
 	var next localTurn
@@ -95,9 +102,9 @@ func (h *storeGrant) handOffOrRelease(ctx context.Context, mark time.Duration) e
 	// A yield does not withdraw the holder ID, which must be if copies of its
 	// acquire may be under way.
 	if h.line != nil && h.line.Waiting() > 0 && !h.unsure {
-		return h.yield(ctx, &next)
+		return HandOffYield, h.yield(ctx, &next)
 	}
-	return h.releaseStore(ctx, mark)
+	return HandOffStore, h.releaseStore(ctx, mark)
 }
 
 // mayHandOff reports whether the next local waiter may get the grant: the time slice is

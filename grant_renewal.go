@@ -12,10 +12,8 @@ func (h *storeGrant) Renewal() engine.Renewal {
 // Renewed implements keepalive.Keeper. With the first renewal it opens the stream of
 // wake-ups, over which a break arrives at once; shorter leases do without one.
 func (h *storeGrant) Renewed() {
-	if h.jeopardy.Load() { // rare, and a load is cheaper than a store
-		h.jeopardy.Store(false)
-	}
 	h.client().wakeups.listenSoon()
+	h.endJeopardy(nil)
 	for _, hook := range h.client().hooks.renew {
 		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: h.left()})
 	}
@@ -25,13 +23,14 @@ func (h *storeGrant) Renewed() {
 func (h *storeGrant) Jeopardy(err error) {
 	left := h.left()
 	c := h.client()
-	if !h.jeopardy.Swap(true) && c.logLimit.admits(&c.logLimit.jeopardy) { // the first in a row only
+	if h.jeopardy.CompareAndSwap(renewalDone, renewalFailed) && c.logLimit.admits(&c.logLimit.jeopardy) { // the first in a row only
 		c.log.Warn("holdfast: renewal failed; retrying until the trust window closes",
 			"resource", h.acquirer.name, "left", left, "error", err)
 	}
-	for _, hook := range h.client().hooks.renew {
+	for _, hook := range c.hooks.renew {
 		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: left, Err: err})
 	}
+	h.startJeopardy(left, err)
 }
 
 // Lost implements keepalive.Keeper.

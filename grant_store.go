@@ -39,9 +39,9 @@ type storeGrant struct {
 	demoted  bool // it was a writer's
 
 	// The mutex does not guard these. At this place they fill padding.
-	unsure     bool        // copies of the acquire request may still be under way
-	unrivalled bool        // the store granted it at once: no other process waited
-	jeopardy   atomic.Bool // the latest renewal failed
+	unsure     bool          // copies of the acquire request may still be under way
+	unrivalled bool          // the store granted it at once: no other process waited
+	jeopardy   atomic.Uint32 // the result of the latest renewal
 }
 
 // grantState is the state of a grant's life:

@@ -37,6 +37,10 @@ func (h *trap) AcquireEnd(context.Context, holdfast.AcquireEndEvent)     { h.eve
 func (h *trap) Renew(holdfast.RenewEvent)                                { h.event("renew") }
 func (h *trap) Lost(*holdfast.LostError)                                 { h.event("lost") }
 func (h *trap) Release(holdfast.ReleaseEvent)                            { h.event("release") }
+func (h *trap) Wait(context.Context, holdfast.WaitEvent)                 { h.event("wait") }
+func (h *trap) Withdraw(context.Context, holdfast.WithdrawEvent)         { h.event("withdraw") }
+func (h *trap) FallbackStart(holdfast.FallbackStartEvent)                { h.event("fallback") }
+func (h *trap) FallbackEnd(holdfast.FallbackEndEvent)                    { h.event("fallback over") }
 
 func (h *trap) event(sort string) {
 	h.mu.Lock()
@@ -205,7 +209,7 @@ func useUnder(t *testing.T, use use, h *trap) {
 
 // The callers behind one whose hook panics get their turns at once.
 func TestHookEndsItsGoroutineBeforeWaiters(t *testing.T) {
-	for _, sort := range []string{"start", "end", "release"} {
+	for _, sort := range []string{"start", "end", "release", "wait"} {
 		for _, exit := range []bool{false, true} {
 			for n := 1; n <= 8; n++ {
 				t.Run(fmt.Sprintf("%s %d/exit=%v", sort, n, exit), func(t *testing.T) {

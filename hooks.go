@@ -15,19 +15,20 @@ import (
 // The client does not recover a panic of a hook. AcquireStart, AcquireEnd and
 // Release are called in the caller's goroutine, so the panic reaches the
 // caller. If AcquireEnd panics, the lease is released first, since the caller
-// does not get it; if Release panics, the lease has been released. Renew and
-// Lost, and Release for leases that a Multi did not keep, may be called in a
-// goroutine of the client, where a panic ends the program unless the hook
+// does not get it; if Release panics, the lease has been released. Wait and
+// Withdraw are called there too, and if they panic the attempt is withdrawn.
+// All others, and Release for leases that a Multi did not keep, may be called in
+// a goroutine of the client, where a panic ends the program unless the hook
 // recovers it. In any goroutine, no lease, turn or renewal depends on whether a
 // hook returns. The same holds for runtime.Goexit.
 type Hook any
 
-// An AcquireStartHook is called when an attempt to acquire begins.
+// An AcquireStartHook is called when an attempt to acquire, or to adopt, begins.
 type AcquireStartHook interface {
 	AcquireStart(ctx context.Context, e AcquireStartEvent)
 }
 
-// An AcquireStartEvent is the beginning of a Lock or TryLock.
+// An AcquireStartEvent is the beginning of a Lock, TryLock or Adopt.
 type AcquireStartEvent struct {
 	Resource string
 	Kind     string
@@ -39,7 +40,7 @@ type AcquireEndHook interface {
 	AcquireEnd(ctx context.Context, e AcquireEndEvent)
 }
 
-// An AcquireEndEvent is the end of a Lock or TryLock.
+// An AcquireEndEvent is the end of a Lock, TryLock or Adopt.
 type AcquireEndEvent struct {
 	Resource string
 	Kind     string
@@ -67,6 +68,8 @@ const (
 	SourceContext
 	// SourceFallback: the store was unavailable; see WithFallback.
 	SourceFallback
+	// SourceTicket: the lease was adopted; see Client.Adopt.
+	SourceTicket
 )
 
 func (s Source) String() string {
@@ -83,6 +86,8 @@ func (s Source) String() string {
 		return "context"
 	case SourceFallback:
 		return "fallback"
+	case SourceTicket:
+		return "ticket"
 	}
 	return "none"
 }
@@ -102,24 +107,69 @@ type RenewEvent struct {
 // A LostHook is called when a lease is lost.
 type LostHook interface{ Lost(e *LostError) }
 
-// A ReleaseHook is called when a lease has been released or handed off.
+// A ReleaseHook is called when a lease has been released, handed off or
+// detached, also by Close. Of re-entrant leases the last one counts.
 type ReleaseHook interface{ Release(e ReleaseEvent) }
 
 // A ReleaseEvent is the end of a lease by its holder.
 type ReleaseEvent struct {
 	Resource string
+	Kind     string
 	Token    uint64
 	Held     time.Duration
+	HandOff  HandOff
 	Err      error // the store did not confirm the release in time
+}
+
+// A HandOff is the way a release passes a resource on.
+type HandOff uint8
+
+// The ways of a release.
+const (
+	// HandOffStore: the store grants the resource to the next waiter.
+	HandOffStore HandOff = iota + 1
+	// HandOffProcess: another caller of this client has the grant now.
+	HandOffProcess
+	// HandOffYield: as HandOffStore, and another caller of this client joined
+	// the store's queue in the same step.
+	HandOffYield
+	// HandOffTicket: the lease was detached; see Lease.Detach.
+	HandOffTicket
+	// HandOffFallback: the lease was granted without the store.
+	HandOffFallback
+)
+
+func (h HandOff) String() string {
+	switch h {
+	case HandOffStore:
+		return "store"
+	case HandOffProcess:
+		return "process"
+	case HandOffYield:
+		return "yield"
+	case HandOffTicket:
+		return "ticket"
+	case HandOffFallback:
+		return "fallback"
+	}
+	return "none"
 }
 
 // hooks holds the hooks by event.
 type hooks struct {
-	acquireStart []AcquireStartHook
-	acquireEnd   []AcquireEndHook
-	renew        []RenewHook
-	lost         []LostHook
-	release      []ReleaseHook
+	acquireStart  []AcquireStartHook
+	acquireEnd    []AcquireEndHook
+	renew         []RenewHook
+	lost          []LostHook
+	release       []ReleaseHook
+	wait          []WaitHook
+	withdraw      []WithdrawHook
+	jeopardyStart []JeopardyStartHook
+	jeopardyEnd   []JeopardyEndHook
+	broken        []BreakHook
+	fallbackStart []FallbackStartHook
+	fallbackEnd   []FallbackEndHook
+	cleanupFailed []CleanupFailedHook
 }
 
 // acquireEnded reports the end of an acquire. If a hook panics, the lease is released,
@@ -142,51 +192,57 @@ func (h *hooks) acquireEnded(ctx context.Context, l *Lease, e AcquireEndEvent) {
 
 func sortHooks(all []Hook) (h hooks, err error) {
 	for _, hook := range all {
-		known := false
-		if x, ok := hook.(AcquireStartHook); ok {
-			h.acquireStart, known = append(h.acquireStart, x), true
-		}
-		if x, ok := hook.(AcquireEndHook); ok {
-			h.acquireEnd, known = append(h.acquireEnd, x), true
-		}
-		if x, ok := hook.(RenewHook); ok {
-			h.renew, known = append(h.renew, x), true
-		}
-		if x, ok := hook.(LostHook); ok {
-			h.lost, known = append(h.lost, x), true
-		}
-		if x, ok := hook.(ReleaseHook); ok {
-			h.release, known = append(h.release, x), true
-		}
-		if err := checkHook(hook, known); err != nil {
+		if err := h.add(hook); err != nil {
 			return h, err
 		}
 	}
 	return h, nil
 }
 
-// checkHook returns an error if a hook has no hook method, or has one with
-// another signature or with a pointer receiver that the value lacks: it would
-// never be called.
-func checkHook(hook Hook, known bool) error {
-	for _, want := range []reflect.Type{
-		reflect.TypeFor[AcquireStartHook](), reflect.TypeFor[AcquireEndHook](), reflect.TypeFor[RenewHook](),
-		reflect.TypeFor[LostHook](), reflect.TypeFor[ReleaseHook](),
+// add adds a hook to the events of which it has the method.
+func (h *hooks) add(hook Hook) error {
+	known, err := false, error(nil)
+	for _, add := range []func() (bool, error){
+		adding(&h.acquireStart, hook), adding(&h.acquireEnd, hook), adding(&h.renew, hook), adding(&h.lost, hook),
+		adding(&h.release, hook), adding(&h.wait, hook), adding(&h.withdraw, hook), adding(&h.jeopardyStart, hook),
+		adding(&h.jeopardyEnd, hook), adding(&h.broken, hook), adding(&h.fallbackStart, hook), adding(&h.fallbackEnd, hook),
+		adding(&h.cleanupFailed, hook),
 	} {
-		has := reflect.TypeOf(hook)
-		if hook == nil || has.Implements(want) {
-			continue
-		}
-		method := want.Method(0)
-		if got := reflect.ValueOf(hook).MethodByName(method.Name); got.IsValid() {
-			return optionError("hook of type %T: the method %s is a %v, want a %v", hook, method.Name, got.Type(), method.Type)
-		}
-		if has.Kind() != reflect.Interface && reflect.PointerTo(has).Implements(want) {
-			return optionError("hook of type %T: the method %s has a pointer receiver: pass a pointer", hook, method.Name)
+		added, failed := add()
+		known = known || added
+		if err == nil {
+			err = failed
 		}
 	}
-	if !known {
-		return optionError("hook of type %T has none of the hook methods", hook)
+	if err == nil && !known {
+		err = optionError("hook of type %T has none of the hook methods", hook)
+	}
+	return err
+}
+
+// adding returns a function that adds a hook to those of one event, if it has the method.
+func adding[H any](to *[]H, hook Hook) func() (bool, error) {
+	return func() (bool, error) {
+		if h, ok := hook.(H); ok {
+			*to = append(*to, h)
+			return true, nil
+		}
+		return false, checkHook(hook, reflect.TypeFor[H]())
+	}
+}
+
+// checkHook returns an error if a hook has the method of an event with another signature,
+// or with a pointer receiver that the value lacks: it would never be called.
+func checkHook(hook Hook, want reflect.Type) error {
+	if hook == nil {
+		return nil
+	}
+	has, method := reflect.TypeOf(hook), want.Method(0)
+	if got := reflect.ValueOf(hook).MethodByName(method.Name); got.IsValid() {
+		return optionError("hook of type %T: the method %s is a %v, want a %v", hook, method.Name, got.Type(), method.Type)
+	}
+	if has.Kind() != reflect.Interface && reflect.PointerTo(has).Implements(want) {
+		return optionError("hook of type %T: the method %s has a pointer receiver: pass a pointer", hook, method.Name)
 	}
 	return nil
 }

@@ -60,7 +60,24 @@ func (h *storeGrant) detach(ctx context.Context, l *Lease) (string, error) {
 	if was == grantEnded {
 		return "", opError("detach", h.acquirer.name, h.endError()) // it ended at this moment
 	}
+	h.reportDetach(l)
 	return h.ticket(), nil
+}
+
+// reportDetach reports to hooks that a lease was detached. If one panics, nobody gets the
+// ticket, and the lease is released.
+func (h *storeGrant) reportDetach(l *Lease) {
+	returned := false
+	defer func() {
+		if !returned {
+			h.client().queueRelease(h.entry.TTL, h.releaseRequest())
+		}
+	}()
+	h.endJeopardy(ErrReleased)
+	for _, hook := range h.client().hooks.release {
+		hook.Release(h.releaseEvent(l.token, h.client().keep.Mono()-h.since, HandOffTicket, nil))
+	}
+	returned = true
 }
 
 func (h *storeGrant) single() bool {
@@ -112,6 +129,21 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 		return nil, opError("adopt", t.Name, ErrClosed)
 	}
 	defer c.gate.Leave()
+	start := time.Now()
+	for _, hook := range c.hooks.acquireStart {
+		hook.AcquireStart(ctx, AcquireStartEvent{Resource: t.Name, Kind: t.Kind, Weight: t.Weight})
+	}
+	l, err := c.adopt(ctx, t)
+	e := AcquireEndEvent{Resource: t.Name, Kind: t.Kind, Weight: t.Weight, Waited: time.Since(start), Err: err}
+	if err == nil {
+		e.Source = SourceTicket
+	}
+	c.hooks.acquireEnded(ctx, l, e)
+	return l, err
+}
+
+// adopt takes over the lease of a ticket.
+func (c *Client) adopt(ctx context.Context, t ticket) (*Lease, error) {
 	ttl := time.Duration(t.TTL) * time.Millisecond
 	lk := lockSpec{
 		kind: engine.Kind(t.Kind), capacity: t.Capacity, prefix: t.Prefix,
@@ -125,7 +157,7 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	call, cancel := until(ctx, c.life)
 	defer cancel()
 	sent := time.Now()
-	err = c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
+	err := c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
 		return nil, &LostError{Resource: t.Name, Token: t.Token, Cause: lostCause(gone.Cause)}

@@ -294,6 +294,19 @@ func (q *releaseQueue) fail(u *queuedRelease, err error) {
 		q.c.log.Warn("holdfast: a release was not confirmed; the lease or wait ends by its TTL",
 			"resource", u.release.Resource.Name, "error", err)
 	}
+	if u.closing {
+		return
+	}
+	for _, hook := range q.c.hooks.cleanupFailed {
+		hook.CleanupFailed(CleanupFailedEvent{Resource: u.release.Resource.Name, Token: u.release.Token, Err: err})
+	}
+}
+
+// len returns the number of releases that no worker has taken.
+func (q *releaseQueue) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.first) + len(q.again)
 }
 
 // hurry makes all first tries due, since the client closes.

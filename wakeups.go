@@ -128,6 +128,22 @@ func (m *wakeups) grants() []*storeGrant {
 	return slices.Collect(maps.Values(m.held))
 }
 
+// stats returns the number of grants, and the state of the subscription.
+func (m *wakeups) stats() (grants int, s Subscription) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s = SubscriptionNone
+	switch {
+	case m.live():
+		s = SubscriptionLive
+	case m.subscribing != nil:
+		s = SubscriptionOpening
+	case m.denied:
+		s = SubscriptionDenied
+	}
+	return len(m.held), s
+}
+
 // live reports whether the client is subscribed.
 func (m *wakeups) live() bool { return m.listener.Load() != nil }
 

@@ -12,3 +12,18 @@ type BatchReleaser interface {
 	// error for each, in order.
 	ReleaseBatch(ctx context.Context, batch []Release) []error
 }
+
+// A Batcher is an Engine that sends the calls of several goroutines together.
+type Batcher interface {
+	Engine
+
+	// BatchDepth returns the present number of calls. Its cost does not grow
+	// with it.
+	BatchDepth() BatchDepth
+}
+
+// A BatchDepth is the number of calls of an engine at one moment.
+type BatchDepth struct {
+	Waiting int // calls that wait to be sent
+	Sending int // batches, and calls that are sent alone, without an answer yet
+}

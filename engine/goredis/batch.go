@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
@@ -57,6 +58,14 @@ func (cb *batcher) idle() bool {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
 	return cb.busy == 0
+}
+
+// addDepth adds the calls of the batcher.
+func (cb *batcher) addDepth(d *engine.BatchDepth) {
+	cb.mu.Lock()
+	defer cb.mu.Unlock()
+	d.Waiting += len(cb.waiting)
+	d.Sending += cb.busy
 }
 
 // run runs one script, in a batch if many calls are in flight.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // batchers has the batcher of a single Redis, or one for each master of a cluster, so that no
@@ -37,6 +39,20 @@ func (cs *batchers) open(e *Engine) {
 		cs.cluster = c
 		cs.byMaster = map[*redis.Client]*batcher{}
 	}
+}
+
+// BatchDepth implements engine.Batcher.
+func (e *Engine) BatchDepth() (d engine.BatchDepth) {
+	cs := &e.batchers
+	if cs.single != nil {
+		cs.single.addDepth(&d)
+	}
+	cs.mu.RLock()
+	defer cs.mu.RUnlock()
+	for _, cb := range cs.byMaster {
+		cb.addDepth(&d)
+	}
+	return d
 }
 
 // learned records that the cluster has answered a call.

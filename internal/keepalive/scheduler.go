@@ -283,6 +283,13 @@ func (s *Scheduler) early(ttl time.Duration) time.Duration {
 	return min(time.Duration(s.troubled)*notifyTime, ttl/50)
 }
 
+// Late returns the number of entries whose latest renewal failed.
+func (s *Scheduler) Late() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.troubled
+}
+
 // record stores the outcome of a renewal.
 func (s *Scheduler) record(e *Entry, err error) {
 	switch {
