@@ -43,9 +43,6 @@ func (r Result) Checks() (names []string) {
 	return names
 }
 
-// search is the time limit of porcupine for one resource.
-const search = 2 * time.Second
-
 // result collects the history of a run that has ended and checks it.
 func (r *run) result(began time.Time) Result {
 	res := Result{Kind: kindLive, Program: r.p, Took: time.Since(began)}
@@ -84,12 +81,12 @@ func (r *run) checks(wiped bool) []check.Check {
 		{Name: "ended", Find: func(ops []history.Op) []check.Violation { return check.Ended(r.p.TTL).Find(inTime(ops)) }},
 	}
 	if r.p.holdfast() {
-		all = append(all, check.Tokens(), model.Lock(r.p.TTL, search))
+		all = append(all, check.Tokens(), model.Lock(r.p.TTL))
 		if !slices.Contains(r.p.Ways, NoRenewal) {
 			all = append(all, check.Check{Name: "kept", Find: r.kept})
 		}
 	} else {
-		all = append(all, model.Exclusion(r.p.TTL, search))
+		all = append(all, model.Exclusion(r.p.TTL))
 	}
 	if !wiped { // a wipe deletes marks
 		all = append(all, check.Slots())

@@ -57,7 +57,7 @@ func TestPlantedHistories(t *testing.T) {
 		"writer and reader":             {false, []history.Op{weighing(grant("a", 0, 1, 90, 1), 9, 9), weighing(grant("b", 0, 4, 90, 2), 1, 9)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := check.Run(p.ops, model.Lock(0, time.Second))
+			found := check.Run(p.ops, model.Lock(0))
 			if (len(found) == 0) != p.legal {
 				t.Errorf("found %v", found)
 			}
@@ -68,29 +68,47 @@ func TestPlantedHistories(t *testing.T) {
 // A lock without tokens is judged by exclusion alone.
 func TestWithoutTokens(t *testing.T) {
 	ops := []history.Op{grant("a", 0, 1, 90, 0), release("a", 2, 3, history.OK), grant("b", 0, 5, 90, 0)}
-	if found := check.Run(ops, model.Exclusion(0, time.Second)); len(found) > 0 {
+	if found := check.Run(ops, model.Exclusion(0)); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
-	if found := check.Run(append(ops, grant("c", 0, 6, 90, 0)), model.Exclusion(0, time.Second)); len(found) != 1 {
+	if found := check.Run(append(ops, grant("c", 0, 6, 90, 0)), model.Exclusion(0)); len(found) != 1 {
 		t.Errorf("found %v", found)
 	}
 }
 
-// A history for which the search has too little time does not pass.
-func TestUndecidedIsNoPass(t *testing.T) {
-	found := check.Run(invented(rand.New(rand.NewPCG(1, 2)), 400), model.Lock(0, time.Nanosecond))
-	if len(found) != 1 || !strings.Contains(found[0].Text, "undecided") {
-		t.Errorf("found %v", found)
+// Readers that release at the instant of their grant, as in virtual time, have many orders, and a
+// general search tries most of them before it places the writer behind them (seeds 1116 and 2918 of documents).
+func TestManyReadersAndAWriter(t *testing.T) {
+	const readers, stays = 500, 321
+	ops := func(unreleased int) []history.Op {
+		var ops []history.Op
+		for n := range readers {
+			h, at := fmt.Sprint("h", n), time.Duration(10*n)
+			ops = append(ops, weighing(grant(h, at, at, at+20*readers, uint64(n+1)), 1, 1<<20))
+			if n != unreleased {
+				ops = append(ops, release(h, at, at, []history.Outcome{history.OK, history.Unknown}[n%2]))
+			}
+		}
+		return append(ops, weighing(grant("w", 10*readers, 10*readers, 90*readers, readers+1), 1<<20, 1<<20))
+	}
+	for name, judge := range map[string]check.Check{"lock": model.Lock(0), "exclusion": model.Exclusion(0)} {
+		if found := check.Run(ops(-1), judge); len(found) > 0 {
+			t.Errorf("%s: found %v", name, found)
+		}
+		found := check.Run(ops(stays), judge)
+		if len(found) != 1 || !strings.Contains(found[0].Text, fmt.Sprintf("c/h%d ", stays)) {
+			t.Errorf("%s: a writer beside a reader: found %v", name, found)
+		}
 	}
 }
 
 // A lock without windows is good for its TTL from the last send.
 func TestWithoutWindows(t *testing.T) {
 	ops := []history.Op{grant("a", 0, 1, 0, 1), grant("b", 0, 11, 0, 2)}
-	if found := check.Run(ops, model.Lock(10, time.Second)); len(found) > 0 {
+	if found := check.Run(ops, model.Lock(10)); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
-	if found := check.Run(ops, model.Lock(20, time.Second)); len(found) != 1 {
+	if found := check.Run(ops, model.Lock(20)); len(found) != 1 {
 		t.Errorf("found %v", found)
 	}
 }
@@ -125,7 +143,7 @@ func TestNoFalseAlarmAndPlantedGrantsAreFound(t *testing.T) {
 	missed, planted := 0, 0
 	for range 200 {
 		ops := invented(r, 60)
-		if found := check.Run(ops, model.Lock(0, time.Second)); len(found) > 0 {
+		if found := check.Run(ops, model.Lock(0)); len(found) > 0 {
 			t.Fatalf("false alarm: %v in %v", found, ops)
 		}
 		g := ops[r.IntN(len(ops))]
@@ -134,7 +152,7 @@ func TestNoFalseAlarmAndPlantedGrantsAreFound(t *testing.T) {
 		}
 		planted++
 		second := grant("second", g.Return+1, g.Return+2, g.Return+40, g.Token+1) // while g cannot be over
-		if found := check.Run(append(ops, second), model.Lock(0, time.Second)); len(found) == 0 {
+		if found := check.Run(append(ops, second), model.Lock(0)); len(found) == 0 {
 			missed++
 		}
 	}
@@ -146,7 +164,7 @@ func TestNoFalseAlarmAndPlantedGrantsAreFound(t *testing.T) {
 func BenchmarkMutex(b *testing.B) {
 	ops := invented(rand.New(rand.NewPCG(1, 2)), 3000)
 	for b.Loop() {
-		if found := check.Run(ops, model.Lock(0, time.Minute)); len(found) > 0 {
+		if found := check.Run(ops, model.Lock(0)); len(found) > 0 {
 			b.Fatal(found)
 		}
 	}

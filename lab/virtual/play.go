@@ -60,8 +60,6 @@ const (
 	handedOff = 50 * time.Millisecond
 	// sameTime is how far apart two requests must be for their order to be known.
 	sameTime = time.Microsecond
-	// search bounds porcupine for one resource, in real time.
-	search = 2 * time.Second
 )
 
 // judge applies the checks whose promises hold under the faults. A lease that an operator
@@ -69,7 +67,7 @@ const (
 func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	checks := []check.Check{
 		check.Overlap(), check.Inside(), check.Notified(0), check.Tokens(), check.Stale(),
-		check.Updates(), check.Sold(), check.Whole(), model.Lock(0, search),
+		check.Updates(), check.Sold(), check.Whole(), model.Lock(0),
 	}
 	if !w.has(Jump) { // a clock that is set back prolongs leases
 		checks = append(checks, check.Ended(longestTTL))
