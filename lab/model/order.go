@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // byToken returns a lease of a lock with tokens that has no place in any order, or nil.
@@ -27,14 +26,14 @@ func byToken(all []*lease) *misfit {
 	})
 	var before *lease
 	var held []*lease
-	at := time.Duration(0) // of the grant before
+	at := -never // of the grant before
 	for _, l := range all {
 		switch {
 		case l.token == 0:
 			return &misfit{l, "was granted without a token"}
 		case before != nil && l.token == before.token:
 			return &misfit{l, fmt.Sprintf("has the token of %v", before)}
-		case at > l.returned:
+		case at > l.returned: // so there is a grant before
 			return &misfit{l, fmt.Sprintf("returned at %v, but %v was granted at %v at the earliest", l.returned, before, at)}
 		}
 		at = max(at, l.called)
