@@ -31,21 +31,16 @@ func Play(t *testing.T, p Program) (r Result) {
 			r.Violations = append(r.Violations, check.Violation{Check: "bubble", Text: fmt.Sprint(what)})
 		}
 	}()
-	var w *simulation
-	var end runEnd
 	synctest.Test(t, func(*testing.T) {
-		s, err := newSimulation(p)
+		w, err := newSimulation(p)
 		if err != nil {
 			r.Violations = []check.Violation{{Check: "setup", Text: err.Error()}}
 			return
 		}
-		end = s.run()
-		r.History, r.Took = append(s.rec.Ops(), s.breakOps(s.forced)...), s.rec.Now()
-		w = s
-	})
-	if w != nil { // outside of the bubble, where a limit of real time ends a search
+		end := w.run()
+		r.History, r.Took = append(w.rec.Ops(), w.breakOps(w.forced)...), w.rec.Now()
 		r.Violations = w.judge(r.History, end)
-	}
+	})
 	return r
 }
 

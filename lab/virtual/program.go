@@ -213,9 +213,6 @@ func (d drawer) visits(m profile) Step {
 	s.Name = fmt.Sprint(s.Lock, d.IntN(2))
 	s.For, s.Hold = d.upTo(20*time.Second), drawn(d, 0, d.upTo(50*time.Millisecond), d.upTo(3*time.Second))
 	s.Delay, s.Sleep = drawn(d, 0, 0, d.upTo(5*time.Millisecond), d.upTo(3*time.Second)), d.upTo(3*time.Second)
-	if s.Delay > 0 { // the model has to try each order of outcomes that nobody knows
-		s.For /= 2
-	}
 	return s
 }
 
