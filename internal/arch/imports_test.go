@@ -52,12 +52,14 @@ func mayImport() map[string][]string {
 		// The other stores, with their drivers; the command links no more than Redis's.
 		"cmd/holdfast/internal/stores": {"", "cmd/holdfast/internal/diagnosis", "cmd/holdfast/internal/doctorstores", "cmd/holdfast/internal/store", "engine", "engine/etcd", "engine/mysql", "engine/postgres", "engine/sqlite", "engine/zookeeper"},
 		"cmd/holdfast/holdfast-stores": {"cmd/holdfast/internal/command", "cmd/holdfast/internal/stores"},
-		"otelholdfast":                 {""},
-		"examples":                     {"", "engine/goredis", "fence", "internal/redistest"},
-		"examples/migrating/stores":    {"", "engine/goredis", "engine/postgres", "engine/quorum"},
-		"lab":                          {"*"},
-		"bench":                        {"*"},
-		"release":                      {"*"},
+		// Support of tests: the command without its verbs, and servers.
+		"cmd/holdfast/internal/transcript": {"cmd/holdfast/internal/demo", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "cmd/holdfast/internal/stores", "internal/etcdservers", "internal/redistest", "internal/sqlservers", "internal/zkservers"},
+		"otelholdfast":                     {""},
+		"examples":                         {"", "engine/goredis", "fence", "internal/redistest"},
+		"examples/migrating/stores":        {"", "engine/goredis", "engine/postgres", "engine/quorum"},
+		"lab":                              {"*"},
+		"bench":                            {"*"},
+		"release":                          {"*"},
 	}
 }
 

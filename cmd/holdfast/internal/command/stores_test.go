@@ -1,177 +1,35 @@
 package command
 
 import (
-	"context"
-	"database/sql"
-	"fmt"
-	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/holdfast-go/holdfast/internal/etcdservers"
-	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/transcript"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
-	"github.com/holdfast-go/holdfast/internal/zkservers"
 )
 
-// TestStores runs testdata/topologies and testdata/stores on each store besides Redis, and
-// then the scripts of its own, with a user who has a password, and a database without the schema.
+// TestStores runs on each store besides Redis the scripts of its own in testdata/stores, with a user who has a password, and a
+// database without the schema; and all scripts on SQLite, which needs no server. Package commandtest runs them on the others.
 func TestStores(t *testing.T) {
-	t.Run("postgresql", func(t *testing.T) {
-		t.Parallel()
-		s := sqlservers.StartPostgreSQL(t)
-		app := preparePostgres(t, s)
-		onStore(t, "postgresql", app.at(s.Addr(), "locks"), map[string]string{
-			"WRONG": user{"app", "wr0ng"}.at(s.Addr(), "locks"), "EMPTY": app.at(s.Addr(), "fresh"),
-			"NOWHERE": app.at(s.Addr(), "nowhere"), "ADDR": s.Addr(), "WEAK": user{"weak", "s3cret"}.at(s.Addr(), "locks"),
-		})
-	})
-	t.Run("mariadb", func(t *testing.T) {
-		t.Parallel()
-		s := sqlservers.StartMySQL(t)
-		app := prepareMariaDB(t, s)
-		at := func(u user, database string) string {
-			return strings.Replace(u.at(s.Addr(), database), "postgres:", "mysql:", 1)
-		}
-		onStore(t, "mariadb", at(app, "locks"), map[string]string{
-			"WRONG": at(user{"app", "wr0ng"}, "locks"), "EMPTY": at(app, "fresh"), "NOWHERE": at(app, "nowhere"),
-			"ADDR": s.Addr(), "WEAK": at(user{"weak", "s3cret"}, "locks"),
-		})
-	})
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		dir := t.TempDir()
-		onStore(t, "sqlite", "sqlite://"+filepath.Join(dir, "a lock.db"), map[string]string{"EMPTY": "sqlite://" + filepath.Join(dir, "fresh.db"), "FOLDER": dir})
-	})
-	t.Run("etcd", func(t *testing.T) {
-		t.Parallel()
-		c := etcdservers.StartCluster(t, 1, etcdservers.Config{})
-		prepareEtcd(t, c.Addrs())
-		at := func(user string) string { return "etcd://" + user + strings.Join(c.Addrs(), ",") }
-		onStore(t, "etcd", at("app:s3cret@"), map[string]string{
-			"WRONG": at("app:wr0ng@"), "NOBODY": at(""), "WEAK": at("weak:s3cret@"), "ADDR": c.Addrs()[0],
-		})
-	})
-	t.Run("zookeeper", func(t *testing.T) {
-		t.Parallel()
-		s := zkservers.Start(t)
-		at := func(user string) string { return "zk://" + user + s.Addr() + "/apps/locks" }
-		onStore(t, "zookeeper", at("app:s3cret@"), map[string]string{"WRONG": at("app:wr0ng@"), "NOBODY": at(""), "ADDR": s.Addr(),
-			"ONE": strings.Replace(at("app:s3cret@"), "@", "@a..b,c..d:7,", 1)})
-	})
-	t.Run("mixed", func(t *testing.T) {
-		t.Parallel()
-		pg, my := sqlservers.StartPostgreSQL(t), sqlservers.StartMySQL(t)
-		preparePostgres(t, pg)
-		prepareMariaDB(t, my)
-		redis := redistest.Start(t, redistest.WithArgs("--appendonly", "yes", "--appendfsync", "always"))
-		app := user{"app", "s3cret"}
-		onStore(t, "mixed", strings.Join([]string{
-			redis.URL(), app.at(pg.Addr(), "locks"), strings.Replace(app.at(my.Addr(), "locks"), "postgres:", "mysql:", 1),
-		}, ","), nil)
-	})
-}
-
-// onStore runs the scripts on one store.
-func onStore(t *testing.T, name, url string, env map[string]string) {
-	all := map[string]string{allDrivers: "1"}
-	for name, value := range env {
-		all[name] = value
-	}
-	on := topology{url: url, env: all}
-	onTopology(t, "stores/"+name, on) // with the schema, which it makes
-	onTopology(t, "stores/doctor/"+name, on)
-	onTopology(t, "topologies", on)
-	onTopology(t, "stores/all", on)
-	if name != "mixed" { // a quorum has no queue
-		onTopology(t, "stores/queue", on)
-	}
-	if name == "postgresql" { // one is enough: the scene takes 20 s
-		onTopology(t, "stores/demo", on)
-	}
-}
-
-// user is a user with a password.
-type user struct{ name, password string }
-
-func (u user) at(addr, database string) string {
-	return (&url.URL{Scheme: "postgres", User: url.UserPassword(u.name, u.password), Host: addr, Path: "/" + database}).String()
-}
-
-// preparePostgres makes databases and users, who need a password.
-func preparePostgres(t *testing.T, s *sqlservers.Server) user {
-	t.Helper()
-	ctx := context.Background()
-	conn, err := pgx.Connect(ctx, s.DSN(""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	hba := filepath.Join(s.Dir(), "pg_hba.conf")
-	rules, err := os.ReadFile(hba)
-	if err == nil {
-		err = os.WriteFile(hba, append([]byte("host all app,weak 127.0.0.1/32 scram-sha-256\n"), rules...), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, q := range []string{
-		"SELECT pg_reload_conf()", "CREATE ROLE app LOGIN PASSWORD 's3cret'", "CREATE ROLE weak LOGIN PASSWORD 's3cret'",
-		"CREATE DATABASE locks OWNER app", "CREATE DATABASE fresh OWNER app",
+	t.Parallel()
+	postgres, mariadb := transcript.PostgreSQL(t, sqlservers.StartPostgreSQL(t)), transcript.MariaDB(t, sqlservers.StartMySQL(t))
+	for name, start := range map[string]func(testing.TB) transcript.Setting{
+		"postgresql": func(testing.TB) transcript.Setting { return postgres },
+		"mariadb":    func(testing.TB) transcript.Setting { return mariadb },
+		"mixed":      func(t testing.TB) transcript.Setting { return transcript.Mixed(t, postgres, mariadb) },
+		"etcd":       transcript.Etcd,
+		"zookeeper":  transcript.ZooKeeper,
+		"sqlite":     transcript.SQLite,
 	} {
-		if _, err := conn.Exec(ctx, q); err != nil {
-			t.Fatalf("%s: %v", q, err)
-		}
-	}
-	return user{"app", "s3cret"}
-}
-
-// prepareMariaDB does the same.
-func prepareMariaDB(t *testing.T, s *sqlservers.Server) user {
-	t.Helper()
-	db, err := sql.Open("mysql", s.DSN(""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for _, q := range []string{
-		"CREATE DATABASE locks", "CREATE DATABASE fresh", "CREATE USER app@127.0.0.1 IDENTIFIED BY 's3cret'", "CREATE USER weak@127.0.0.1 IDENTIFIED BY 's3cret'",
-		"GRANT ALL ON locks.* TO app@127.0.0.1", "GRANT ALL ON fresh.* TO app@127.0.0.1", "GRANT ALL ON nowhere.* TO app@127.0.0.1", "GRANT SELECT ON locks.* TO weak@127.0.0.1",
-	} {
-		if _, err := db.Exec(q); err != nil {
-			t.Fatalf("%s: %v", q, err)
-		}
-	}
-	return user{"app", "s3cret"}
-}
-
-// prepareEtcd makes users, of whom weak has no rights, and turns authentication on.
-func prepareEtcd(t *testing.T, addrs []string) {
-	t.Helper()
-	c, err := clientv3.New(clientv3.Config{Endpoints: addrs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	ctx := context.Background()
-	var errs []error
-	done := func(_ any, err error) { errs = append(errs, err) }
-	for _, user := range []string{"root", "app", "weak"} {
-		done(c.UserAdd(ctx, user, "s3cret"))
-	}
-	done(c.UserGrantRole(ctx, "root", "root"))
-	done(c.RoleAdd(ctx, "locks"))
-	done(c.RoleGrantPermission(ctx, "locks", "holdfast/", clientv3.GetPrefixRangeEnd("holdfast/"), clientv3.PermissionType(clientv3.PermReadWrite)))
-	done(c.UserGrantRole(ctx, "app", "locks"))
-	done(c.AuthEnable(ctx))
-	for i, err := range errs {
-		if err != nil {
-			t.Fatal(fmt.Errorf("step %d: %w", i+1, err))
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t)
+			p.Run(t, "testdata/stores/"+name) // with the schema, which it makes
+			p.Run(t, "testdata/stores/doctor/"+name)
+			if name == "sqlite" {
+				for _, folder := range []string{"topologies", "stores/all", "stores/queue"} {
+					p.Run(t, "testdata/"+folder)
+				}
+			}
+		})
 	}
 }

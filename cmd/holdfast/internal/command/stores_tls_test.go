@@ -6,18 +6,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/transcript"
 	"github.com/holdfast-go/holdfast/internal/etcdservers"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
 )
 
 // TestStoresTLS runs testdata/stores/tls on servers with certificates for redis.test.
 func TestStoresTLS(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "holdfast-tls-") // the servers may run as another user
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
@@ -35,25 +36,25 @@ func TestStoresTLS(t *testing.T) {
 		path: func(name string) string { return filepath.Join(dir, name) },
 	}
 	to.certify("server", to.certify("ca", nil))
-	scripts := func(t *testing.T, url string) {
-		onTopology(t, "stores/tls", topology{url: url, env: map[string]string{allDrivers: "1", "CA": to.path("ca.crt")}})
+	scripts := func(t *testing.T, p transcript.Setting) {
+		p.Env["CA"] = to.path("ca.crt")
+		p.Run(t, "testdata/stores/tls")
 	}
 	t.Run("postgresql", func(t *testing.T) {
 		t.Parallel()
 		s := sqlservers.StartPostgreSQL(t)
-		app := preparePostgres(t, s)
+		p := transcript.PostgreSQL(t, s)
 		turnTLSOn(t, s, to)
-		scripts(t, app.at(s.Addr(), "locks"))
+		scripts(t, p)
 	})
 	t.Run("mariadb", func(t *testing.T) {
 		t.Parallel()
 		s := sqlservers.StartMySQL(t, sqlservers.WithSetting("ssl_cert", to.path("server.crt")), sqlservers.WithSetting("ssl_key", to.path("server.key")))
-		app := prepareMariaDB(t, s)
-		scripts(t, strings.Replace(app.at(s.Addr(), "locks"), "postgres:", "mysql:", 1))
+		scripts(t, transcript.MariaDB(t, s))
 	})
 	t.Run("etcd", func(t *testing.T) {
 		t.Parallel()
-		scripts(t, "etcd://"+terminateTLS(t, etcdservers.Start(t, etcdservers.Config{}).Addr(), to))
+		scripts(t, transcript.OnStore("etcd://"+terminateTLS(t, etcdservers.Start(t, etcdservers.Config{}).Addr(), to), nil))
 	})
 }
 
