@@ -48,6 +48,7 @@ type Client struct {
 	breaker    breaker
 
 	releases releaseQueue
+	recorder *historyRecorder // nil: the history is off
 	logLimit logLimit
 	broken   brokenGrants
 
@@ -106,6 +107,9 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 		c.info.Host, _ = os.Hostname() // an empty host is shown as such
 		c.info.PID = os.Getpid()
 	}
+	if c.recorder, err = newHistoryRecorder(c, o.history); err != nil {
+		return nil, err
+	}
 	c.closed = make(chan struct{})
 	c.life, c.endLife = context.WithCancel(context.Background())
 	c.tasks, c.endTasks = context.WithCancel(context.Background())
@@ -163,6 +167,7 @@ func (c *Client) shut() error {
 	c.releases.stop()
 	c.keep.Stop()
 	c.wakeups.close()
+	c.recorder.close()
 	c.engine.Leave(c.info.ID)
 	c.logLimit.close()
 	return err

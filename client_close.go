@@ -15,8 +15,8 @@ import (
 // releaseAll ends all leases, and then releases them in batches until the store has
 // answered for each or ctx ends.
 func (c *Client) releaseAll(ctx context.Context) error {
-	var held map[*storeGrant]time.Duration // if a hook receives releases
-	if len(c.hooks.release)+len(c.hooks.jeopardyEnd) > 0 {
+	var held map[*storeGrant]time.Duration // if releases are reported
+	if c.reportsReleases() || len(c.hooks.jeopardyEnd) > 0 {
 		held = make(map[*storeGrant]time.Duration)
 	}
 	all := slices.DeleteFunc(c.wakeups.grants(), func(h *storeGrant) bool {
@@ -58,17 +58,19 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for h, d := range held {
-		c.reports = append(c.reports, h.closeReport(d, r.of(h)))
+		e := h.releaseEvent(h.present(), d, HandOffStore, r.of(h))
+		c.recorder.released(e)
+		c.reports = append(c.reports, h.closeReport(e))
 	}
 	return r.sum()
 }
 
 // closeReport returns a function that reports to hooks that Close has ended a lease.
-func (h *storeGrant) closeReport(held time.Duration, err error) func() {
+func (h *storeGrant) closeReport(e ReleaseEvent) func() {
 	return func() {
 		h.endJeopardy(ErrReleased)
 		for _, hook := range h.client().hooks.release {
-			hook.Release(h.releaseEvent(h.present(), held, HandOffStore, err))
+			hook.Release(e)
 		}
 	}
 }

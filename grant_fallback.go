@@ -85,19 +85,13 @@ func (s *fallbackGrant) end(why *LostError) bool {
 	s.acquirer.c.counts.fallback.Add(-1)
 	if why != nil {
 		s.acquirer.c.counts.lose(why.Cause)
-		for _, hook := range s.acquirer.c.hooks.lost {
-			hook.Lost(why)
-		}
+		s.acquirer.lost(why, time.Since(s.since))
 	}
 	return true
 }
 
 func (s *fallbackGrant) reportRelease() {
-	for _, hook := range s.acquirer.c.hooks.release {
-		hook.Release(ReleaseEvent{
-			Resource: s.acquirer.name, Kind: string(s.acquirer.kind), Held: time.Since(s.since), HandOff: HandOffFallback,
-		})
-	}
+	s.acquirer.released(ReleaseEvent{Resource: s.acquirer.name, Kind: string(s.acquirer.kind), Held: time.Since(s.since), HandOff: HandOffFallback})
 }
 
 func (s *fallbackGrant) resource() string { return s.acquirer.name }

@@ -97,9 +97,7 @@ func (h *storeGrant) report(why *LostError) {
 	if why.Cause == LostBroken {
 		c.hooks.breakReceived(h.acquirer, why.Token)
 	}
-	for _, hook := range c.hooks.lost {
-		hook.Lost(why)
-	}
+	h.acquirer.lost(why, c.keep.Mono()-h.since)
 }
 
 // endError implements grant.

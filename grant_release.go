@@ -36,8 +36,8 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 	if to != HandOffProcess {
 		h.endJeopardy(ErrReleased)
 	}
-	for _, hook := range c.hooks.release {
-		hook.Release(h.releaseEvent(l.token, c.keep.Mono()-since, to, err))
+	if c.reportsReleases() {
+		h.acquirer.released(h.releaseEvent(l.token, c.keep.Mono()-since, to, err))
 	}
 	if broken != nil {
 		return broken

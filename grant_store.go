@@ -28,7 +28,7 @@ type storeGrant struct {
 	mu     sync.Mutex
 	why    *LostError    // how it was lost, if it was
 	token  uint64        // of the current local turn; between two turns, of the last one
-	since  time.Duration // start of the current local turn, if there is a release hook
+	since  time.Duration // start of the current local turn, if there is a release hook or a history
 	leases []*Lease
 	local  atomic.Pointer[localHold] // of the current turn, with LocalOnly; set under the mutex
 
@@ -149,7 +149,7 @@ func (h *storeGrant) addLease(parent context.Context) *Lease {
 		l = new(Lease)
 	}
 	l.grant, l.token, l.parent = h, h.token, parent
-	if c := h.client(); len(h.leases) == 0 && len(c.hooks.release) > 0 {
+	if c := h.client(); len(h.leases) == 0 && c.reportsReleases() {
 		h.since = c.keep.Mono()
 	}
 	h.leases = append(h.leases, l)

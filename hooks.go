@@ -190,6 +190,25 @@ func (h *hooks) acquireEnded(ctx context.Context, l *Lease, e AcquireEndEvent) {
 	returned = true
 }
 
+// reportsReleases reports whether anything uses ReleaseEvents.
+func (c *Client) reportsReleases() bool { return len(c.hooks.release) > 0 || c.recorder != nil }
+
+// released reports the end of a lease by its holder.
+func (lk *acquirer) released(e ReleaseEvent) {
+	lk.c.recorder.released(e)
+	for _, hook := range lk.c.hooks.release {
+		hook.Release(e)
+	}
+}
+
+// lost reports a loss.
+func (lk *acquirer) lost(why *LostError, held time.Duration) {
+	lk.c.recorder.lost(lk, why, held)
+	for _, hook := range lk.c.hooks.lost {
+		hook.Lost(why)
+	}
+}
+
 func sortHooks(all []Hook) (h hooks, err error) {
 	for _, hook := range all {
 		if err := h.add(hook); err != nil {

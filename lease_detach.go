@@ -74,9 +74,7 @@ func (h *storeGrant) reportDetach(l *Lease) {
 		}
 	}()
 	h.endJeopardy(ErrReleased)
-	for _, hook := range h.client().hooks.release {
-		hook.Release(h.releaseEvent(l.token, h.client().keep.Mono()-h.since, HandOffTicket, nil))
-	}
+	h.acquirer.released(h.releaseEvent(l.token, h.client().keep.Mono()-h.since, HandOffTicket, nil))
 	returned = true
 }
 

@@ -27,12 +27,13 @@ const (
 type Option func(*clientOptions)
 
 type clientOptions struct {
-	prefix string
-	name   string
-	meta   *Meta
-	logger *slog.Logger
-	hooks  []Hook
-	err    error
+	prefix  string
+	name    string
+	meta    *Meta
+	logger  *slog.Logger
+	hooks   []Hook
+	history int // 0: off
+	err     error
 }
 
 // WithPrefix sets the prefix of every key in the store (default "holdfast"), so

@@ -196,6 +196,10 @@ func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, 
 	if err != nil {
 		return opError(op, name, err)
 	}
+	if b.Force {
+		op += " by force"
+	}
+	c.recorder.broke(name, op)
 	return nil
 }
 

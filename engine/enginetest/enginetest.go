@@ -163,6 +163,9 @@ func quickCases() []testCase {
 		{"MarkOfWaiter", markOfWaiter},
 		{"ListMarks", listMarks},
 		{"NowIsTheClockOfLeases", nowIsTheClockOfLeases},
+		// history.go
+		{"HistoryIsKept", historyIsKept},
+		{"HistoryIsCapped", historyIsCapped},
 		// tokens.go
 		{"TokensGrow", tokensGrow},
 		{"ReservedTokensAreNotGivenAgain", reservedTokensAreNotGivenAgain},

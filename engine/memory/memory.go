@@ -18,6 +18,7 @@ type Engine struct {
 	resources map[engine.Resource]*resource
 	sweepAt   int // number of resources at which those no longer needed are removed
 	listeners map[address][]*subscriber
+	histories map[string]*history // by prefix
 }
 
 var _ engine.Engine = (*Engine)(nil)
@@ -27,6 +28,7 @@ func New() *Engine {
 	return &Engine{
 		resources: make(map[engine.Resource]*resource),
 		listeners: make(map[address][]*subscriber),
+		histories: make(map[string]*history),
 	}
 }
 

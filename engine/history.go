@@ -1,0 +1,27 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// A HistoryKeeper is an Engine that can keep a history of events in its store.
+type HistoryKeeper interface {
+	Engine
+
+	// AppendHistory appends events to the history of a prefix, in order, and then removes the
+	// oldest ones if there are more than keep; it may keep some 100 more. The whole history may
+	// vanish when no event was appended for 7 days. An event is any text of at most 8 KiB. After ErrUnavailable some or all of the events may have been appended.
+	AppendHistory(ctx context.Context, prefix string, keep int, events [][]byte) error
+
+	// History returns up to limit events of a prefix, oldest first: those after a position that
+	// were written at since or later, on the store's clock. after is "" or the Position of a record.
+	History(ctx context.Context, prefix, after string, since time.Time, limit int) ([]HistoryRecord, error)
+}
+
+// A HistoryRecord is an event in the history.
+type HistoryRecord struct {
+	Position string
+	Written  time.Time // on the store's clock
+	Event    []byte
+}

@@ -1,0 +1,80 @@
+package quorum
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+)
+
+// errNoHistory is the error of a node whose engine is no engine.HistoryKeeper.
+var errNoHistory = fmt.Errorf("%w: quorum: the engine of a node keeps no history", engine.ErrDenied)
+
+// AppendHistory implements engine.HistoryKeeper, if its nodes do. All nodes get the events; a
+// majority must have them.
+func (e *Engine) AppendHistory(ctx context.Context, prefix string, keep int, events [][]byte) error {
+	if err := e.ready(ctx); err != nil {
+		return err
+	}
+	_, err := collect(ctx, e, "", "recorded the events", func(ctx context.Context, n *node) (struct{}, error) {
+		k, ok := n.Engine.(engine.HistoryKeeper)
+		if !ok {
+			return struct{}{}, errNoHistory
+		}
+		return struct{}{}, k.AppendHistory(ctx, prefix, keep, events)
+	})
+	return err
+}
+
+// nodeHistory is what a node has after a position.
+type nodeHistory struct {
+	node    int
+	records []engine.HistoryRecord
+}
+
+// History implements engine.HistoryKeeper, if its nodes do. It merges what a majority of the nodes
+// has, by the time on each node's clock, and so returns an event once for each node that has it.
+// A position is that on each node.
+func (e *Engine) History(ctx context.Context, prefix, after string, since time.Time, limit int) ([]engine.HistoryRecord, error) {
+	if err := e.ready(ctx); err != nil {
+		return nil, err
+	}
+	at := make([]string, len(e.nodes))
+	if after != "" {
+		if err := json.Unmarshal([]byte(after), &at); err != nil || len(at) != len(e.nodes) {
+			return nil, fmt.Errorf("%w: quorum: %q is no position in a history of %d nodes", engine.ErrDenied, after, len(e.nodes))
+		}
+	}
+	found, err := collect(ctx, e, "", "returned the history", func(ctx context.Context, n *node) (nodeHistory, error) {
+		k, ok := n.Engine.(engine.HistoryKeeper)
+		if !ok {
+			return nodeHistory{}, errNoHistory
+		}
+		records, err := k.History(ctx, prefix, at[n.index], since, limit)
+		return nodeHistory{n.index, records}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var merged []engine.HistoryRecord
+	for len(merged) < limit {
+		first := -1
+		for i, h := range found {
+			if len(h.records) > 0 && (first < 0 || h.records[0].Written.Before(found[first].records[0].Written)) {
+				first = i
+			}
+		}
+		if first < 0 {
+			break
+		}
+		h := &found[first]
+		r := h.records[0]
+		h.records, at[h.node] = h.records[1:], r.Position
+		position, _ := json.Marshal(at) // of strings
+		r.Position = string(position)
+		merged = append(merged, r)
+	}
+	return merged, nil
+}

@@ -1,0 +1,252 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
+)
+
+// events reads a whole history as lines.
+func events(t *testing.T, c *holdfast.Client, q holdfast.HistoryQuery) string {
+	t.Helper()
+	var b strings.Builder
+	for e, err := range c.History(t.Context(), q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %s %s waited %v held %v %s\n", e.Event, e.Resource, e.Kind, e.Waited, e.Held, e.Cause)
+	}
+	return b.String()
+}
+
+func newHistoryClient(t *testing.T, e engine.Engine, opts ...holdfast.Option) *holdfast.Client {
+	t.Helper()
+	c, err := holdfast.New(e, append(opts, holdfast.WithHistory(0), holdfast.WithName("shop"), holdfast.WithMeta(holdfast.Meta{Host: "node-17", PID: 42}))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// after wants a history after some time.
+func after(t *testing.T, c *holdfast.Client, d time.Duration, want string) {
+	t.Helper()
+	<-time.After(d)
+	// Events of one instant are in any order.
+	got, lines := strings.SplitAfter(events(t, c, holdfast.HistoryQuery{}), "\n"), strings.SplitAfter(want, "\n")
+	slices.Sort(got)
+	slices.Sort(lines)
+	if !slices.Equal(got, lines) {
+		t.Errorf("got:\n%q\nwant:\n%q", got, lines)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c, other := newHistoryClient(t, e), newHistoryClient(t, e)
+		defer c.Close()
+		defer other.Close()
+		began := time.Now()
+		m := c.Mutex("stock:42")
+		l, err := m.Lock(t.Context())
+		must(t, err)
+		after(t, c, time.Second, "granted stock:42 mutex waited 0s held 0s \n")
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if _, err := other.Mutex("stock:42").Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if _, err := other.Mutex("stock:42").TryLock(t.Context()); !errors.Is(err, holdfast.ErrNotAcquired) {
+			t.Fatal(err)
+		}
+		must(t, l.Release(t.Context()))
+		must(t, m.Do(t.Context(), func(context.Context) error {
+			<-time.After(50 * time.Millisecond)
+			return nil
+		}))
+		l, err = c.Semaphore("pool", 5).Acquire(t.Context(), 3)
+		must(t, err)
+		<-time.After(10 * time.Millisecond)
+		must(t, other.Break(t.Context(), "pool", l.HolderID()))
+		<-l.Done()
+		after(t, c, time.Second, `granted stock:42 mutex waited 0s held 0s 
+gave-up stock:42 mutex waited 300ms held 0s context deadline exceeded
+released stock:42 mutex waited 0s held 1.3s 
+released stock:42 mutex waited 0s held 50ms 
+broke pool  waited 0s held 0s break
+lost pool semaphore waited 0s held 10ms `+l.Err().(*holdfast.LostError).Cause.String()+"\n")
+		for e, err := range c.History(t.Context(), holdfast.HistoryQuery{Pattern: "stock:*", Since: began.Add(1310 * time.Millisecond)}) {
+			must(t, err)
+			if e.At.Sub(began).Round(time.Millisecond) != 1350*time.Millisecond || e.Name != "shop" || e.Client.Host != "node-17" || e.Client.PID != 42 || e.Weight != 1 || e.Token == 0 {
+				t.Errorf("got %+v, want a release 1.35 s after the start", e)
+			}
+		}
+		for e, err := range c.History(t.Context(), holdfast.HistoryQuery{Pattern: "pool"}) {
+			must(t, err)
+			if e.Event == holdfast.HistoryLost && e.Weight != 3 {
+				t.Errorf("got %+v, want the weight of the grant", e)
+			}
+		}
+	})
+}
+
+// Close writes what was not written yet.
+func TestHistoryAtClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c, reader := newHistoryClient(t, e), newHistoryClient(t, e)
+		defer reader.Close()
+		for i := range 3 {
+			_, err := c.Mutex(fmt.Sprint("r", i)).Lock(t.Context())
+			must(t, err)
+		}
+		must(t, c.Close())
+		if got := events(t, reader, holdfast.HistoryQuery{}); strings.Count(got, "released") != 3 {
+			t.Errorf("got:\n%s", got)
+		}
+	})
+}
+
+// Follow yields events as they are written, until ctx ends.
+func TestHistoryFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newHistoryClient(t, memory.New())
+		defer c.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var all sync.WaitGroup
+		var seen []holdfast.HistoryEvent
+		all.Go(func() {
+			for e, err := range c.History(ctx, holdfast.HistoryQuery{Follow: true}) {
+				if err != nil {
+					t.Error(err)
+				}
+				seen = append(seen, e)
+			}
+		})
+		for range 3 {
+			must(t, c.Mutex("a").Do(t.Context(), func(context.Context) error { return nil }))
+			<-time.After(time.Second)
+		}
+		cancel()
+		all.Wait()
+		if len(seen) != 3 {
+			t.Errorf("got %+v, want three events", seen)
+		}
+	})
+}
+
+// historyFails is an engine whose history cannot be written for a while.
+type historyFails struct {
+	*memory.Engine
+	broken atomic.Bool // while AppendHistory fails
+	twice  atomic.Bool // AppendHistory writes, and fails once
+	calls  atomic.Int32
+}
+
+func (e *historyFails) AppendHistory(ctx context.Context, prefix string, keep int, events [][]byte) error {
+	e.calls.Add(1)
+	if e.broken.Load() {
+		return engine.ErrUnavailable
+	}
+	err := e.Engine.AppendHistory(ctx, prefix, keep, events)
+	if e.twice.Swap(false) {
+		return engine.ErrUnavailable
+	}
+	return err
+}
+
+// Locks go on while the history cannot be written. What is too much is counted, and what was written
+// twice is read once.
+func TestHistoryOverAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &historyFails{Engine: memory.New()}
+		e.broken.Store(true)
+		e.twice.Store(true)
+		c := newHistoryClient(t, e)
+		defer c.Close()
+		for i := range 12_000 {
+			l, err := c.Mutex(fmt.Sprint(i)).Lock(t.Context())
+			must(t, err)
+			must(t, l.Release(t.Context()))
+			if i == 100 {
+				<-time.After(time.Minute)
+			}
+		}
+		if n := e.calls.Load(); n < 6 || n > 16 {
+			t.Errorf("%d tries in a minute", n)
+		}
+		e.broken.Store(false)
+		<-time.After(time.Minute)
+		count := map[holdfast.HistoryKind]int{}
+		dropped := 0
+		for e, err := range c.History(t.Context(), holdfast.HistoryQuery{}) {
+			must(t, err)
+			count[e.Event]++
+			dropped += e.Count
+		}
+		if kept := count[holdfast.HistoryReleased]; count[holdfast.HistoryDropped] != 1 || kept+dropped < 12_000 || kept < 9_900 {
+			t.Errorf("%v, %d dropped", count, dropped)
+		}
+	})
+}
+
+// A store that never answers does not hold up Close for longer than it does anyway.
+func TestHistoryDoesNotHoldUpClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newHistoryClient(t, historyHangs{memory.New()})
+		must(t, c.Mutex("a").Do(t.Context(), func(context.Context) error { return nil }))
+		<-time.After(time.Second)
+		began := time.Now()
+		must(t, c.Close())
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
+type historyHangs struct{ *memory.Engine }
+
+func (historyHangs) AppendHistory(ctx context.Context, _ string, _ int, _ [][]byte) error {
+	<-ctx.Done()
+	return engine.ErrUnavailable
+}
+
+func TestHistoryOptions(t *testing.T) {
+	for _, keep := range []int{-1, 10_000_001} {
+		if _, err := holdfast.New(memory.New(), holdfast.WithHistory(keep)); !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("%d events: %v", keep, err)
+		}
+	}
+	plain := struct{ engine.Engine }{memory.New()}
+	if _, err := holdfast.New(plain, holdfast.WithHistory(0)); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("an engine without a history: %v", err)
+	}
+	c, err := holdfast.New(plain)
+	must(t, err)
+	defer c.Close()
+	for _, err := range c.History(t.Context(), holdfast.HistoryQuery{}) {
+		if !errors.Is(err, holdfast.ErrInvalid) {
+			t.Errorf("an engine without a history: %v", err)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
