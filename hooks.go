@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"time"
 )
@@ -48,7 +49,65 @@ type AcquireEndEvent struct {
 	Token    uint64
 	Waited   time.Duration
 	Source   Source // 0 if Err is not nil
+	Outcome  AcquireOutcome
 	Err      error
+}
+
+// An AcquireOutcome is how an acquire ended, in brief: a few values, for
+// metrics.
+type AcquireOutcome uint8
+
+// The outcomes of an acquire.
+const (
+	// AcquireGranted: there is a lease.
+	AcquireGranted AcquireOutcome = iota + 1
+	// AcquireBusy: others hold the resource or wait for it, and the call does
+	// not wait.
+	AcquireBusy
+	// AcquireMarked: the resource is marked as done.
+	AcquireMarked
+	// AcquireBroken: an operator broke the wait.
+	AcquireBroken
+	// AcquireCanceled: ctx ended first.
+	AcquireCanceled
+	// AcquireFailed: any other error.
+	AcquireFailed
+)
+
+func (o AcquireOutcome) String() string {
+	switch o {
+	case AcquireGranted:
+		return "granted"
+	case AcquireBusy:
+		return "busy"
+	case AcquireMarked:
+		return "marked"
+	case AcquireBroken:
+		return "broken"
+	case AcquireCanceled:
+		return "canceled"
+	case AcquireFailed:
+		return "error"
+	}
+	return "none"
+}
+
+// outcomeOf returns the outcome of an acquire with this error.
+func outcomeOf(ctx context.Context, err error) AcquireOutcome {
+	var held *HeldError
+	switch {
+	case err == nil:
+		return AcquireGranted
+	case endedBy(err, errMarked):
+		return AcquireMarked
+	case endedBy(err, errBrokenWait):
+		return AcquireBroken
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return AcquireCanceled
+	case errors.As(err, &held):
+		return AcquireBusy
+	}
+	return AcquireFailed
 }
 
 // A Source is the way a grant reached its holder.
@@ -183,6 +242,9 @@ func (h *hooks) acquireEnded(ctx context.Context, l *Lease, e AcquireEndEvent) {
 	}()
 	if l != nil {
 		e.Token = l.token
+	}
+	if len(h.acquireEnd) > 0 {
+		e.Outcome = outcomeOf(ctx, e.Err)
 	}
 	for _, hook := range h.acquireEnd {
 		hook.AcquireEnd(ctx, e)

@@ -62,7 +62,7 @@ func inBrief(err error) string {
 
 func (j *journal) AcquireEnd(_ context.Context, e holdfast.AcquireEndEvent) {
 	if e.Err != nil {
-		j.line("fail %s %s", e.Resource, inBrief(e.Err))
+		j.line("fail %s %s: %s", e.Resource, e.Outcome, inBrief(e.Err))
 		return
 	}
 	j.line("grant %s %s %s", e.Resource, j.token(e.Resource, e.Token), e.Source)
@@ -152,7 +152,7 @@ func TestEventsOfWaits(t *testing.T) {
 		slices.Sort(j.lines) // both ended at the same moment
 		j.mu.Unlock()
 		j.want(t,
-			"fail x deadline", "fail x deadline",
+			"fail x canceled: deadline", "fail x canceled: deadline",
 			"wait x mutex 1 store, 0 ahead",
 			"withdraw x mutex 1 process, 1 ahead, after 10s: deadline",
 			"withdraw x mutex 1 store, 0 ahead, after 10s: deadline",
@@ -200,12 +200,12 @@ func TestEventsOfWaitsThatEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-waiting
-		j.want(t, "withdraw s semaphore 2 store, 0 ahead, after 0s: not acquired", "break s semaphore -", "fail s not acquired")
+		j.want(t, "withdraw s semaphore 2 store, 0 ahead, after 0s: not acquired", "break s semaphore -", "fail s broken: not acquired")
 		waiting = lockSoon(context.Background(), units(c.Semaphore("s", 3), 1))
 		j.want(t, "wait s semaphore 1 store, 0 ahead")
 		_ = c.Close()
 		<-waiting
-		j.want(t, "withdraw s semaphore 1 store, 0 ahead, after 0s: closed", "fail s closed")
+		j.want(t, "withdraw s semaphore 1 store, 0 ahead, after 0s: closed", "fail s error: closed")
 		mustRelease(t, foreign)
 		wantIdle(t, c)
 	})
@@ -318,7 +318,7 @@ func TestEventsOfAFallback(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		mustNotLock(t, m.Lock, ctx, context.DeadlineExceeded)
-		j.want(t, "wait x mutex 1 fallback, 1 ahead", "withdraw x mutex 1 fallback, 1 ahead, after 1s: deadline", "fail x deadline")
+		j.want(t, "wait x mutex 1 fallback, 1 ahead", "withdraw x mutex 1 fallback, 1 ahead, after 1s: deadline", "fail x canceled: deadline")
 		if s := c.Stats(); s.FallbackLeases != 1 || s.WaitFallback != 1 || !s.FallsBack {
 			t.Errorf("during a fallback: %+v", s)
 		}
@@ -331,6 +331,30 @@ func TestEventsOfAFallback(t *testing.T) {
 		j.want(t, "release x mutex - to fallback")
 		mustRelease(t, mustLock(t, m.Lock, context.Background()))
 		j.want(t, "grant x 0 store", "release x mutex 0 to store")
+		wantIdle(t, c)
+	})
+}
+
+func TestEventsOfARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{}
+		e := newFaulty()
+		c, other := newClient(t, e, holdfast.WithHooks(j)), newClient(t, e)
+		foreign := mustLock(t, other.Mutex("x").Lock, context.Background())
+		mustNotLock(t, c.Mutex("x").TryLock, context.Background(), holdfast.ErrNotAcquired)
+		mustRelease(t, foreign)
+		for range 2 {
+			_, _ = c.Once(context.Background(), "y", time.Hour, func(context.Context) error { return nil })
+		}
+		e.All(down)
+		mustNotLock(t, c.Mutex("x").TryLock, context.Background(), holdfast.ErrUnavailable)
+		e.All(nil)
+		j.want(t,
+			"fail x busy: not acquired",
+			"grant y 0 store", "release y job 0 to store", "fail y marked: not acquired",
+			"fail x error: unavailable",
+		)
+		time.Sleep(time.Minute) // the request is withdrawn
 		wantIdle(t, c)
 	})
 }
