@@ -25,7 +25,7 @@ func sameMeaning() []struct {
 		{"a tombstone remembers how an ID ended", []string{"tombstone"}, []string{"engine/quorum", "internal/queue"}},
 		{"an engine is named by its package", []string{"Engine"}, append(adapters(), "engine", "engine/cas", "engine/goredis", "engine/memory", "engine/quorum")},
 		{"the dashboard shows the findings of an examination as they are", []string{"Finding"}, []string{"cmd/holdfast/internal/diagnosis", "web"}},
-		{"options are named by their package", []string{"Option", "options"}, append(adapters(), "", "engine/enginetest", "engine/goredis", "web")},
+		{"options are named by their package", []string{"Option", "options"}, append(adapters(), "", "engine/enginetest", "engine/goredis", "otelholdfast", "web")},
 		{"engine.Client describes the process of a holdfast.Client to the store", []string{"Client"}, []string{"", "engine"}},
 	}
 }

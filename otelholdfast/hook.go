@@ -1,0 +1,261 @@
+package otelholdfast
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// scope is the name of the instrumentation.
+const scope = "github.com/holdfast-go/holdfast/otelholdfast"
+
+// NewHook returns a hook for [holdfast.WithHooks]. It returns an error if the
+// meter provider refuses an instrument, or an option is nil.
+//
+// Metrics are recorded as events happen. A span holdfast.acquire is made when an
+// acquire ends, from its beginning; a span holdfast.lease lasts from the grant
+// to the end of the lease. The parent of both is the span in the ctx of the
+// call. A re-entrant lease has no span, and is not counted, since it is the same
+// lease.
+func NewHook(opts ...Option) (holdfast.Hook, error) {
+	o := options{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
+	for _, set := range opts {
+		if set == nil {
+			return nil, errors.New("otelholdfast: an Option is nil")
+		}
+		set(&o)
+	}
+	if o.meters == nil || o.tracers == nil {
+		return nil, errors.New("otelholdfast: a provider is nil")
+	}
+	h := &hook{label: o.label, tracer: o.tracers.Tracer(scope)}
+	h.sets.kept = make(map[values]*set)
+	h.areas = areas{open: make(map[areaKey]*area), rest: newArea(values{})}
+	h.leases = make(map[heldKey]held)
+	if err := h.instruments.open(o.meters.Meter(scope), &h.areas); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// hook has the methods of every event that it reports.
+type hook struct {
+	instruments instruments
+	tracer      trace.Tracer
+	label       func(string) string
+	sets        sets
+	areas       areas
+
+	mu     sync.Mutex
+	leases map[heldKey]held
+}
+
+// heldKey identifies a lease. Those that were granted without the store have the token 0.
+type heldKey struct {
+	resource string
+	token    uint64
+}
+
+// held is what is known of a lease until it ends. Of several leases with one key, which
+// were granted without the store, it is the latest.
+type held struct {
+	area  *area
+	since time.Time
+	span  trace.Span
+	n     int
+}
+
+// area returns the area of a resource.
+func (h *hook) area(resource, kind string) *area {
+	key := areaKey{kind: kind}
+	if h.label != nil {
+		key.resource = h.label(resource)
+	}
+	return h.areas.of(key)
+}
+
+// AcquireStart implements holdfast.AcquireStartHook.
+func (h *hook) AcquireStart(_ context.Context, e holdfast.AcquireStartEvent) {
+	h.area(e.Resource, e.Kind).pending.add(1)
+}
+
+// AcquireEnd implements holdfast.AcquireEndHook.
+func (h *hook) AcquireEnd(ctx context.Context, e holdfast.AcquireEndEvent) {
+	a := h.area(e.Resource, e.Kind)
+	a.pending.add(-1)
+	now := time.Now()
+	if e.Outcome == holdfast.AcquireGranted {
+		h.instruments.acquire.Record(ctx, e.Waited.Seconds(), a.grant(&h.sets, e.Source).record...)
+		sampled := h.traceAcquire(ctx, e, a, "", now)
+		if e.Source != holdfast.SourceContext {
+			h.begin(ctx, e, a, sampled, now)
+		}
+		return
+	}
+	v, trouble := a.values, ""
+	v.outcome = e.Outcome.String()
+	switch e.Outcome {
+	case holdfast.AcquireBroken:
+		v.outcome, trouble = "error", "broken"
+	case holdfast.AcquireFailed:
+		trouble = errorType(e.Err)
+	}
+	v.err = trouble
+	h.instruments.acquire.Record(ctx, e.Waited.Seconds(), h.sets.of(v).record...)
+	h.traceAcquire(ctx, e, a, trouble, now)
+}
+
+// traceAcquire makes the span of an acquire and reports whether it is recorded.
+func (h *hook) traceAcquire(ctx context.Context, e holdfast.AcquireEndEvent, a *area, trouble string, now time.Time) bool {
+	_, span := h.tracer.Start(ctx, "holdfast.acquire", trace.WithTimestamp(now.Add(-e.Waited)))
+	if !span.IsRecording() {
+		return false
+	}
+	v := a.values
+	v.outcome, v.err = e.Outcome.String(), trouble
+	if e.Source != 0 {
+		v.source = e.Source.String()
+	}
+	span.SetAttributes(v.attributes()...)
+	if trouble != "" {
+		span.SetStatus(codes.Error, trouble) // the text of the error may have a holder ID
+	}
+	span.End(trace.WithTimestamp(now))
+	return true
+}
+
+// begin counts a lease, and begins its span if that of its acquire is recorded.
+func (h *hook) begin(ctx context.Context, e holdfast.AcquireEndEvent, a *area, sampled bool, now time.Time) {
+	var span trace.Span
+	if sampled {
+		_, span = h.tracer.Start(ctx, "holdfast.lease", trace.WithTimestamp(now))
+		span.SetAttributes(a.values.attributes()...)
+	}
+	key := heldKey{e.Resource, e.Token}
+	h.mu.Lock()
+	was := h.leases[key]
+	h.leases[key] = held{a, now, span, was.n + 1}
+	h.mu.Unlock()
+	if was.span != nil {
+		was.span.End(trace.WithTimestamp(now))
+	}
+	a.leases.add(1)
+}
+
+// end removes a lease. It returns false if it did not begin under this hook.
+func (h *hook) end(resource string, token uint64) (held, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := heldKey{resource, token}
+	l, found := h.leases[key]
+	if l.n > 1 {
+		h.leases[key] = held{l.area, l.since, l.span, l.n - 1}
+	} else {
+		delete(h.leases, key)
+	}
+	return l, found
+}
+
+// Release implements holdfast.ReleaseHook.
+func (h *hook) Release(e holdfast.ReleaseEvent) {
+	l, found := h.end(e.Resource, e.Token)
+	if !found {
+		return // it was lost before
+	}
+	l.area.leases.add(-1)
+	h.instruments.hold.Record(context.Background(), e.Held.Seconds(), l.area.release(&h.sets).record...)
+	l.endSpan(values{outcome: "released", handOff: e.HandOff.String(), err: errorType(e.Err)})
+}
+
+// Lost implements holdfast.LostHook.
+func (h *hook) Lost(e *holdfast.LostError) {
+	l, found := h.end(e.Resource, e.Token)
+	if !found {
+		return // its acquire was not reported
+	}
+	l.area.leases.add(-1)
+	lost, hold := l.area.values, l.area.values
+	lost.cause, hold.outcome = e.Cause.String(), "lost"
+	h.instruments.losses.Add(context.Background(), 1, h.sets.of(lost).add...)
+	h.instruments.hold.Record(context.Background(), time.Since(l.since).Seconds(), h.sets.of(hold).record...)
+	l.endSpan(values{outcome: "lost", cause: lost.cause, err: lost.cause})
+}
+
+// endSpan ends the span of a lease, unless it is that of a later lease.
+func (l *held) endSpan(v values) {
+	if l.n > 1 || l.span == nil {
+		return
+	}
+	l.span.SetAttributes(v.attributes()...)
+	if v.err != "" {
+		l.span.SetStatus(codes.Error, v.err)
+	}
+	l.span.End()
+}
+
+// Renew implements holdfast.RenewHook.
+func (h *hook) Renew(e holdfast.RenewEvent) {
+	v := h.area(e.Resource, "").values
+	v.err = errorType(e.Err)
+	h.instruments.left.Record(context.Background(), e.Left.Seconds(), h.sets.of(v).record...)
+}
+
+// JeopardyStart implements holdfast.JeopardyStartHook.
+func (h *hook) JeopardyStart(e holdfast.JeopardyStartEvent) {
+	h.area(e.Resource, e.Kind).jeopardy.add(1)
+}
+
+// JeopardyEnd implements holdfast.JeopardyEndHook.
+func (h *hook) JeopardyEnd(e holdfast.JeopardyEndEvent) {
+	h.area(e.Resource, e.Kind).jeopardy.add(-1)
+}
+
+// Break implements holdfast.BreakHook.
+func (h *hook) Break(e holdfast.BreakEvent) {
+	h.instruments.breaks.Add(context.Background(), 1, h.sets.of(h.area(e.Resource, e.Kind).values).add...)
+}
+
+// FallbackStart implements holdfast.FallbackStartHook.
+func (h *hook) FallbackStart(holdfast.FallbackStartEvent) {
+	h.instruments.fallback.Add(context.Background(), 1)
+}
+
+// FallbackEnd implements holdfast.FallbackEndHook.
+func (h *hook) FallbackEnd(holdfast.FallbackEndEvent) {
+	h.instruments.fallback.Add(context.Background(), -1)
+}
+
+// CleanupFailed implements holdfast.CleanupFailedHook.
+func (h *hook) CleanupFailed(e holdfast.CleanupFailedEvent) {
+	v := h.area(e.Resource, "").values
+	v.err = errorType(e.Err)
+	h.instruments.cleanups.Add(context.Background(), 1, h.sets.of(v).add...)
+}
+
+// errorType returns the value of error.type, one of few; "" without an error.
+func errorType(err error) string {
+	if err == nil {
+		return ""
+	}
+	for _, k := range [...]struct {
+		is   error
+		name string
+	}{
+		{holdfast.ErrLost, "lost"}, {holdfast.ErrUnavailable, "unavailable"}, {holdfast.ErrDenied, "denied"},
+		{holdfast.ErrMismatch, "mismatch"}, {holdfast.ErrTooHeavy, "too_heavy"}, {holdfast.ErrDeadlock, "deadlock"},
+		{holdfast.ErrClosed, "closed"}, {holdfast.ErrInvalid, "invalid"}, {context.Canceled, "canceled"},
+		{context.DeadlineExceeded, "timeout"}, {holdfast.ErrNotAcquired, "not_acquired"},
+	} {
+		if errors.Is(err, k.is) {
+			return k.name
+		}
+	}
+	return "_OTHER" // as the semantic conventions have it
+}

@@ -1,0 +1,35 @@
+package otelholdfast
+
+import (
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// An Option configures a hook.
+type Option func(*options)
+
+type options struct {
+	meters  metric.MeterProvider
+	tracers trace.TracerProvider
+	label   func(resource string) string
+}
+
+// WithMeterProvider sets where metrics go (default: otel.GetMeterProvider).
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return func(o *options) { o.meters = p }
+}
+
+// WithTracerProvider sets where spans go (default: otel.GetTracerProvider). To
+// make none, pass noop.NewTracerProvider().
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return func(o *options) { o.tracers = p }
+}
+
+// WithResourceLabel adds the attribute holdfast.resource, with what label
+// returns for the name of a resource, to metrics and spans; none if it returns
+// "". The result should have few values, such as the part of the name before
+// the first colon. label is called for each event and must be quick and safe
+// for concurrent use. Default: no attribute.
+func WithResourceLabel(label func(resource string) string) Option {
+	return func(o *options) { o.label = label }
+}
