@@ -87,7 +87,7 @@ type Engine interface {
 	// ends at once. A lease becomes breaking: it cannot be renewed, its ID has
 	// ended, and it counts against the capacity until its holder releases it or
 	// its TTL is over; to break it again does no harm. With Force a lease ends
-	// at once. Errors: *NotHeldError if the holder ID neither holds nor waits,
+	// at once. Of several breaks the latest Reason counts. Errors: *NotHeldError if the holder ID neither holds nor waits,
 	// or there is no mark; ErrDenied, ErrUnavailable (outcome unknown).
 	Break(ctx context.Context, res Resource, b Break) error
 
@@ -293,6 +293,9 @@ type Break struct {
 	Token uint64
 	// Force ends a lease at once, even though its holder may still act.
 	Force bool
+	// Reason is for the party that is broken: it is in the wake-up, and in every
+	// later answer that the lease or wait was broken.
+	Reason string
 }
 
 // MarkID denotes the mark of a resource where Break takes a holder ID.
@@ -376,8 +379,9 @@ const (
 
 // A Wakeup is a message to one client.
 type Wakeup struct {
-	Kind  WakeupKind
-	ID    string
-	Token uint64
-	TTL   time.Duration
+	Kind   WakeupKind
+	ID     string
+	Token  uint64
+	TTL    time.Duration
+	Reason string // WakeBroken: of the break
 }

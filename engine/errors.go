@@ -63,18 +63,29 @@ func (c Cause) String() string {
 
 // A NotHeldError reports that a holder ID holds nothing, and why.
 type NotHeldError struct {
-	Cause Cause
+	Cause  Cause
+	Reason string // of the break, if the cause is CauseBroken
 }
 
-func (e *NotHeldError) Error() string { return fmt.Sprintf("lease not held: %s", e.Cause) }
+func (e *NotHeldError) Error() string { return "lease not held: " + causeText(e.Cause, e.Reason) }
 
 // An EndedError is the error of Acquire for a holder ID whose lease or wait has
 // ended. It matches ErrEnded.
 type EndedError struct {
-	Cause Cause // CauseReleased: it was withdrawn
+	Cause  Cause  // CauseReleased: it was withdrawn
+	Reason string // of the break, if the cause is CauseBroken
 }
 
-func (e *EndedError) Error() string { return fmt.Sprintf("%v: %s", ErrEnded, e.Cause) }
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("%v: %s", ErrEnded, causeText(e.Cause, e.Reason))
+}
 
 // Is reports whether target is ErrEnded.
 func (e *EndedError) Is(target error) bool { return target == ErrEnded }
+
+func causeText(c Cause, reason string) string {
+	if reason == "" {
+		return c.String()
+	}
+	return fmt.Sprintf("%s, %q", c, reason)
+}

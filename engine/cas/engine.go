@@ -172,8 +172,8 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	if victim == engine.MarkID {
 		victim = ""
 	}
-	return e.do(ctx, res, &operation{broken: victim, unmarks: victim == "", urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
-		return q.Break(queue.Break{ID: b.ID, Force: b.Force}, at.now)
+	return e.do(ctx, res, &operation{broken: victim, reason: b.Reason, unmarks: victim == "", urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
+		return q.Break(queue.Break{ID: b.ID, Force: b.Force, Reason: b.Reason}, at.now)
 	}})
 }
 

@@ -14,13 +14,14 @@ type message struct {
 	ID       string            `json:"id"`
 	Token    uint64            `json:"token,omitempty"`
 	TTL      queue.Time        `json:"ttl,omitempty"`
-	Deadline queue.Time        `json:"until,omitempty"` // of a grant
+	Deadline queue.Time        `json:"until,omitempty"`  // of a grant
+	Reason   string            `json:"reason,omitempty"` // of a break
 	Proposal *proposal         `json:"proposal,omitempty"`
 }
 
 // messageOf returns the message of a wake-up. The client of a grant needs its deadline.
 func messageOf(prefix string, w engine.Wakeup, now queue.Time) Message {
-	m := message{Kind: w.Kind, ID: w.ID, Token: w.Token, TTL: translate.Micros(w.TTL)}
+	m := message{Kind: w.Kind, ID: w.ID, Token: w.Token, TTL: translate.Micros(w.TTL), Reason: w.Reason}
 	if w.Kind == engine.WakeGrant {
 		m.Deadline = now + m.TTL
 	}
@@ -40,7 +41,7 @@ func (e *Engine) wakeup(body []byte) (engine.Wakeup, *proposal, error) {
 	if err := json.Unmarshal(body, &m); err != nil {
 		return engine.Wakeup{}, nil, err
 	}
-	w := engine.Wakeup{Kind: m.Kind, ID: m.ID, Token: m.Token, TTL: translate.Duration(m.TTL)}
+	w := engine.Wakeup{Kind: m.Kind, ID: m.ID, Token: m.Token, TTL: translate.Duration(m.TTL), Reason: m.Reason}
 	if m.Kind == engine.WakeGrant && (e.timed || e.lagging) {
 		w.TTL = 0
 		if shown, ok := e.polls.shown(m.ID); ok && !e.lagging {

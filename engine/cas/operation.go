@@ -17,6 +17,7 @@ type operation struct {
 	line     string          // the ID by which it waits, if it may
 	client   *engine.Client  // of the party; nil if the operation adds none
 	broken   string          // the ID that an operator breaks
+	reason   string          // of the break
 	unmarks  bool            // an operator breaks the mark
 	joins    bool            // it acquires, so it depends on whether the holders are dead
 	leaves   bool            // it is of a waiter that does not wait any more

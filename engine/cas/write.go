@@ -395,7 +395,7 @@ func messages(prefix string, was *document, ops []*operation, now queue.Time) []
 			all = append(all, messageOf(prefix, engine.Wakeup{Kind: engine.Resync, ID: op.id}, now))
 		}
 		if op.broken != "" && op.answer.Status == queue.Done {
-			all = append(all, messageOf(prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: op.broken}, now))
+			all = append(all, messageOf(prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: op.broken, Reason: op.reason}, now))
 		}
 		for _, w := range translate.Wakeups(op.answer) {
 			all = append(all, messageOf(prefix, w, now))

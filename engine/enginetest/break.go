@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -196,6 +197,77 @@ func breakWaiter(s *scene) {
 	s.wait(next, 0)
 	s.release(held)
 	c.granted(next)
+}
+
+// A holder gets the reason of a break with the wake-up, and if that is lost, with any
+// call. A break without a reason does not remove it.
+func breakReason(s *scene) {
+	for _, shared := range []bool{false, true} {
+		a, b := s.party("a"), s.party("b")
+		r, next := a.request(), b.request()
+		if shared {
+			r, next = a.weighing(2, 3), b.weighing(2, 3)
+		}
+		held := s.hold(r)
+		s.wait(next, 0)
+		reason := "hängt: \"deploy\"\n " + strings.Repeat("x", 230)
+		s.breaksFor(engine.Break{ID: r.ID, Reason: reason})
+		a.brokenFor(r.ID, reason)
+		s.breaksFor(engine.Break{ID: r.ID})
+		s.wantReason(s.renew(held, long), reason)
+		s.wantReason(s.engine.Resize(s.ctx, s.res, held, 1), reason)
+		_, err := s.engine.Acquire(s.ctx, r)
+		s.wantReason(err, reason)
+		s.wantReason(s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held}), reason)
+		got := b.handed(next)
+		s.breaksFor(engine.Break{ID: next.ID, Reason: "one"})
+		s.breaksFor(engine.Break{ID: next.ID, Reason: "two", Force: true})
+		b.brokenFor(next.ID, "two")
+		s.wantReason(s.renew(got, long), "two")
+		s.wantReason(s.renew(held, long), reason)
+		s.withdraw(r.ID)
+		s.withdraw(next.ID)
+	}
+}
+
+func breakReasonOfWaiter(s *scene) {
+	a, b := s.party("a"), s.party("b")
+	s.hold(a.request())
+	r := b.request()
+	s.wait(r, 0)
+	s.breaksFor(engine.Break{ID: r.ID, Reason: "why"})
+	b.brokenFor(r.ID, "why")
+	_, err := s.engine.Acquire(s.ctx, r)
+	s.wantReason(err, "why")
+}
+
+func (s *scene) breaksFor(b engine.Break) {
+	s.Helper()
+	if err := s.engine.Break(s.ctx, s.res, b); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// brokenFor waits for the wake-up about an operator's break with a reason.
+func (p *party) brokenFor(id, reason string) {
+	p.Helper()
+	p.await("notified of the break and its reason", func(w engine.Wakeup) bool {
+		return w.Kind == engine.WakeBroken && w.ID == id && w.Reason == reason
+	})
+	p.ended[id] = true
+}
+
+// wantReason wants an error that an operator broke the party, with a reason.
+func (s *scene) wantReason(err error, want string) {
+	s.Helper()
+	var lost *engine.NotHeldError
+	var over *engine.EndedError
+	switch {
+	case errors.As(err, &lost) && lost.Cause == engine.CauseBroken && lost.Reason == want:
+	case errors.As(err, &over) && over.Cause == engine.CauseBroken && over.Reason == want:
+	default:
+		s.Fatalf("got error %v, want broken for %q", err, want)
+	}
 }
 
 // The attempt was given up before the store saw it: the late one is dead on

@@ -72,7 +72,7 @@ func ofOrder() []string {
 	return []string{
 		"DirectGrantNotClaimed", "DeadWaitersCostOneClaimWindow", "DeadWaiterIsDropped", "PollingKeepsPlace", "ResizeOfExpired",
 		"QueuedTellsPosition", "RepeatedAcquireOfWaiterKeepsPlace", "FirstComeFirstServed", "NobodyPassesTheFront",
-		"DirectGrantIsClaimed", "YieldPassesToWaiter", "BreakWaiter", "HeavyRequestIsNotPassed", "ReadersEnterTogether",
+		"DirectGrantIsClaimed", "YieldPassesToWaiter", "BreakWaiter", "BreakReasonOfWaiter", "HeavyRequestIsNotPassed", "ReadersEnterTogether",
 		"ResizeGrantsTheFront", "SnapshotContents", "EachGrantIsDelivered",
 		"TurnsInOrderOfPlaces", "TurnIsTakenOut", "WaitersComeBeforeTurns", "TurnsShareCapacity", "BallotAtAPlacePasses",
 		"DeadTurnIsDropped", "MarkSendsTurnsAway",
@@ -137,6 +137,8 @@ func quickCases() []testCase {
 		{"BreakThenYield", breakThenYield},
 		{"BreakByForce", breakByForce},
 		{"BreakWaiter", breakWaiter},
+		{"BreakReason", breakReason},
+		{"BreakReasonOfWaiter", breakReasonOfWaiter},
 		{"WithdrawBeforeAcquire", withdrawBeforeAcquire},
 		{"WithdrawWaiter", withdrawWaiter},
 		{"WithdrawHolder", withdrawHolder},

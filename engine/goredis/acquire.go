@@ -126,7 +126,7 @@ func (e *Engine) answer(ctx context.Context, r engine.Request, got script.Acquir
 	case script.Outbid:
 		a.Status, a.Last = engine.Outbid, got.Last
 	case script.Ended:
-		return engine.Answer{}, &engine.EndedError{Cause: engine.Cause(got.Cause)}
+		return engine.Answer{}, &engine.EndedError{Cause: engine.Cause(got.Ended.Cause), Reason: got.Ended.Reason}
 	case script.Mismatch:
 		return engine.Answer{}, engine.ErrMismatch
 	case script.TooHeavy:

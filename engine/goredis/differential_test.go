@@ -109,7 +109,7 @@ func (d *duel) run(program []step) error {
 			return fmt.Errorf("step %d: %v: %w", i, s, err)
 		}
 	}
-	return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx), d.compareWakes(ctx), d.checkExpiries(ctx))
+	return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx), d.compareWakes(ctx), d.checkExpiries(ctx), d.checkReasons(ctx))
 }
 
 // core is the key of the core; the name was chosen to need escaping.
@@ -176,14 +176,18 @@ func (d *duel) step(ctx context.Context, s step) error {
 		want = d.model.Resize(s.ID, token, s.Weight, d.now)
 		err = d.engine.Resize(ctx, d.res, engine.Held{ID: s.ID, Token: token}, s.Weight)
 	case "break":
-		want = d.model.Break(queue.Break{ID: s.ID, Force: s.Flag}, d.now)
-		err = d.engine.Break(ctx, d.res, engine.Break{ID: s.ID, Force: s.Flag})
+		want = d.model.Break(queue.Break{ID: s.ID, Force: s.Flag, Reason: s.Reason}, d.now)
+		err = d.engine.Break(ctx, d.res, engine.Break{ID: s.ID, Force: s.Flag, Reason: s.Reason})
 	case "snapshot":
 		return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx))
 	}
 	d.note(want)
 	if s.Op == "break" && want.Status == queue.Done {
-		d.wakes = append(d.wakes, "b "+s.ID)
+		wake := "b " + s.ID
+		if s.Reason != "" {
+			wake = fmt.Sprintf("r %d %s %s", len(s.ID), s.ID, s.Reason)
+		}
+		d.wakes = append(d.wakes, wake)
 	}
 	if err := d.tidied(want); err != nil {
 		return err
@@ -281,9 +285,9 @@ func (d *duel) holder(h queue.Holder) engine.Holder {
 func failure(a queue.Answer) error {
 	switch a.Status {
 	case queue.NotHeld:
-		return &engine.NotHeldError{Cause: engine.Cause(a.Cause)}
+		return &engine.NotHeldError{Cause: engine.Cause(a.Cause), Reason: a.Reason}
 	case queue.Ended:
-		return &engine.EndedError{Cause: engine.Cause(a.Cause)}
+		return &engine.EndedError{Cause: engine.Cause(a.Cause), Reason: a.Reason}
 	case queue.Mismatch:
 		return engine.ErrMismatch
 	case queue.TooHeavy:
@@ -362,6 +366,22 @@ func (d *duel) checkKeep(ctx context.Context) error {
 		err = fmt.Errorf("the state is kept until %d only", keep)
 	}
 	return err
+}
+
+// checkReasons: a reason of a break is kept no longer than its tombstone.
+func (d *duel) checkReasons(ctx context.Context) error {
+	fields, err := d.rdb.HKeys(ctx, d.core()).Result()
+	if err != nil {
+		return err
+	}
+	for _, field := range fields {
+		if id, ok := strings.CutPrefix(field, "!"); ok {
+			if err := d.rdb.ZScore(ctx, d.core()+":line", "b"+id).Err(); err != nil {
+				return fmt.Errorf("a reason of %q without a tombstone: %w", id, err)
+			}
+		}
+	}
+	return nil
 }
 
 // checkExpiries: every key of the resource expires when the core says so.

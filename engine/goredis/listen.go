@@ -195,7 +195,7 @@ func wakeupOf(text string) engine.Wakeup {
 
 // parseWakeup parses "g token ttl id", a grant with its TTL in microseconds; "m left id", a
 // waiter that a mark has ended; "c id", a turn that is called; or "b id", a lease or wait that
-// an operator broke.
+// an operator broke, with a reason "r length id reason", where length is that of the ID in bytes.
 func parseWakeup(text string) (engine.Wakeup, error) {
 	kind, rest, _ := strings.Cut(text, " ")
 	switch kind {
@@ -203,6 +203,13 @@ func parseWakeup(text string) (engine.Wakeup, error) {
 		return engine.Wakeup{Kind: engine.Resync, ID: rest}, nil
 	case "b":
 		return engine.Wakeup{Kind: engine.WakeBroken, ID: rest}, nil
+	case "r":
+		word, rest, _ := strings.Cut(rest, " ")
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 0 || n >= len(rest) || rest[n] != ' ' {
+			return engine.Wakeup{}, fmt.Errorf("wake-up %q: malformed", text)
+		}
+		return engine.Wakeup{Kind: engine.WakeBroken, ID: rest[:n], Reason: rest[n+1:]}, nil
 	case "m":
 		word, id, _ := strings.Cut(rest, " ")
 		left, err := strconv.ParseInt(word, 10, 64)

@@ -44,7 +44,7 @@ func (s step) String() string {
 		return fmt.Sprintf("+%d renew %s token=%s ttl=%d together=%v", s.After, s.ID, s.Token, s.TTL, s.Flag)
 	}
 	if s.Op == "break" {
-		return fmt.Sprintf("+%d break %s force=%v", s.After, s.ID, s.Flag)
+		return fmt.Sprintf("+%d break %s force=%v reason=%q", s.After, s.ID, s.Flag, s.Reason)
 	}
 	return fmt.Sprintf("+%d %s %s", s.After, s.Op, s.ID)
 }
@@ -135,7 +135,7 @@ func drawStep(t *random.T, kind string, capacity int, ids []string) step {
 			st.Weight = 2
 		}
 		st.Res = random.SampledFrom([]uint64{0, 0, 64, 1, 1 << 31}).Draw(t, "reserve")
-		st.Reason = random.SampledFrom([]string{"", "", "why", "two words\nand 3 4", " 0 ", "a\x00 0 "}).Draw(t, "reason")
+		st.Reason = random.SampledFrom(reasons).Draw(t, "reason")
 		drawBallot(t, &st)
 		if random.IntRange(0, 5).Draw(t, "yield") == 0 {
 			st.Yields = random.SampledFrom(ids).Draw(t, "yields")
@@ -154,6 +154,7 @@ func drawStep(t *random.T, kind string, capacity int, ids []string) step {
 		st.Token = random.SampledFrom([]string{"own", "own", "0", "own+1", "1"}).Draw(t, "token")
 	case "break":
 		st.Flag = !st.Flag
+		st.Reason = random.SampledFrom(reasons).Draw(t, "reason")
 		if random.IntRange(0, 2).Draw(t, "unmarks") == 0 {
 			st.ID = engine.MarkID
 		}
@@ -180,6 +181,8 @@ func drawBallot(t *random.T, st *step) {
 		st.Turn = st.ID + "~q"
 	}
 }
+
+var reasons = []string{"", "", "why", "two words\nand 3 4", " 0 ", "a\x00 0 "}
 
 // marks are how long a resource is marked.
 var marks = []queue.Time{1, queue.Second, 5 * queue.Second, 60 * queue.Second, 30 * 24 * 3600 * queue.Second}

@@ -25,8 +25,8 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		return err
 	}
 	e.interests.done(keys, r.Resource, r.ID)
-	cause, err := args.Read(e.clearRest(keys, value))
-	return notHeld(cause, err)
+	why, err := args.Read(e.clearRest(keys, value))
+	return notHeld(why, err)
 }
 
 // runOrShort is runReplicated, but returns short as its error.
@@ -49,11 +49,11 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	if err != nil {
 		return err
 	}
-	fits, cause, err := args.Read(e.clearRest(keys, value))
-	if err == nil && cause == 0 && !fits {
+	fits, why, err := args.Read(e.clearRest(keys, value))
+	if err == nil && why.Cause == 0 && !fits {
 		return engine.ErrTooHeavy
 	}
-	return notHeld(cause, err)
+	return notHeld(why, err)
 }
 
 // Break ends a lease or a wait; see engine.Engine.
@@ -62,21 +62,21 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	if err != nil {
 		return err
 	}
-	args := script.Break{ID: b.ID, Force: b.Force}
+	args := script.Break{ID: b.ID, Force: b.Force, Reason: b.Reason}
 	value, err := e.run(ctx, e.rdb, e.scripts.Break(keys, args))
 	if err != nil {
 		return err
 	}
-	cause, err := args.Read(e.clearRest(keys, value))
-	return notHeld(cause, err)
+	why, err := args.Read(e.clearRest(keys, value))
+	return notHeld(why, err)
 }
 
-func notHeld(cause int, err error) error {
+func notHeld(why script.Refusal, err error) error {
 	if err != nil {
 		return unexpected(err)
 	}
-	if cause != 0 {
-		return &engine.NotHeldError{Cause: engine.Cause(cause)}
+	if why.Cause != 0 {
+		return &engine.NotHeldError{Cause: engine.Cause(why.Cause), Reason: why.Reason}
 	}
 	return nil
 }

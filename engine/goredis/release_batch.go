@@ -76,7 +76,7 @@ func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all
 		if keys, err := e.usable(r.Resource); err == nil {
 			e.interests.done(keys, r.Resource, r.ID)
 		}
-		cause, err := script.Release{Withdraw: r.Withdraw}.Read(value)
-		errs[i] = notHeld(cause, err)
+		why, err := script.Release{Withdraw: r.Withdraw}.Read(value)
+		errs[i] = notHeld(why, err)
 	}
 }

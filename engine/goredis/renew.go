@@ -152,8 +152,8 @@ func (e *Engine) renewed(ctx context.Context, v replicatedReply) error {
 	if v.err != nil {
 		return e.classify(ctx, v.err)
 	}
-	_, cause, err := script.Renew{}.Read(v.value)
-	if err := notHeld(cause, err); err != nil {
+	_, why, err := script.Renew{}.Read(v.value)
+	if err := notHeld(why, err); err != nil {
 		return err
 	}
 	return v.short

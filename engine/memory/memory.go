@@ -128,9 +128,9 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	defer e.mu.Unlock()
 	now := clock()
 	q := e.look(res, now).queue
-	a := q.Break(queue.Break{ID: b.ID, Force: b.Force}, now)
+	a := q.Break(queue.Break{ID: b.ID, Force: b.Force, Reason: b.Reason}, now)
 	if a.Status == queue.Done {
-		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: b.ID})
+		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: b.ID, Reason: b.Reason})
 	}
 	e.settle(&post, res.Prefix, q, a, now)
 	return translate.Failure(a)

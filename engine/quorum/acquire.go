@@ -29,7 +29,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	switch lease, cause := a.status(); {
 	case cause != 0:
-		return engine.Answer{}, &engine.EndedError{Cause: cause}
+		return engine.Answer{}, a.endedError()
 	case lease != nil:
 		return e.confirm(ctx, a, lease, r.TTL)
 	}
@@ -39,7 +39,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	ans, err := e.runBallots(ctx, a, r)
 	if _, cause := a.status(); cause != 0 && err != nil {
-		err = &engine.EndedError{Cause: cause}
+		err = a.endedError()
 	}
 	switch {
 	case waits && err == nil && ans.Status == engine.Busy:
@@ -94,7 +94,7 @@ func (e *Engine) confirm(ctx context.Context, a *attemptState, lease *quorumLeas
 	var gone *engine.NotHeldError
 	switch {
 	case errors.As(err, &gone):
-		return engine.Answer{}, &engine.EndedError{Cause: gone.Cause}
+		return engine.Answer{}, &engine.EndedError{Cause: gone.Cause, Reason: gone.Reason}
 	case err != nil:
 		return engine.Answer{}, err
 	}

@@ -38,8 +38,8 @@ func (e *Engine) grantFullTTL(ctx context.Context, a *attemptState, ttl time.Dur
 	var gone *engine.NotHeldError
 	switch {
 	case errors.As(err, &gone) && gone.Cause == engine.CauseBroken:
-		a.end(gone.Cause)
-		return engine.Answer{}, &engine.EndedError{Cause: gone.Cause}
+		a.end(*gone)
+		return engine.Answer{}, a.endedError()
 	case errors.As(err, &gone):
 		a.withdraw(t)
 		return engine.Answer{}, fmt.Errorf("%w: quorum: the grant ended before it had its full TTL", engine.ErrUnavailable)

@@ -19,6 +19,7 @@ type attemptState struct {
 	lease    *quorumLease   // nil: none
 	deadline time.Time
 	cause    engine.Cause // how the attempt ended; 0: it has not
+	reason   string       // of the break that ended it
 	queued   bool         // an Acquire has returned Queued
 	turn     *turn        // in the queues of the nodes; nil: none
 	proposed uint64       // the latest token from nextToken
@@ -47,12 +48,19 @@ func (a *attemptState) status() (*quorumLease, engine.Cause) {
 }
 
 // end records how the attempt ended, once.
-func (a *attemptState) end(c engine.Cause) {
+func (a *attemptState) end(why engine.NotHeldError) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.cause == 0 {
-		a.cause = c
+		a.cause, a.reason = why.Cause, why.Reason
 	}
+}
+
+// endedError returns the answer to a request after the attempt has ended.
+func (a *attemptState) endedError() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &engine.EndedError{Cause: a.cause, Reason: a.reason}
 }
 
 // isExpired reports whether an attempt can be removed: with a lease or a cause after tombstoneTTL,

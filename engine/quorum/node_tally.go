@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ type tally struct {
 	nodes, need   int
 	confirmations int
 	gone          []engine.Cause // reported by nodes that do not have the lease
+	reason        string         // of a break, from the first node that reports one
 	failures      []error        // other errors, with the number of the node
 }
 
@@ -28,6 +30,7 @@ func (t *tally) add(n *node, err error) {
 		t.confirmations++
 	case errors.As(err, &gone):
 		t.gone = append(t.gone, gone.Cause)
+		t.reason = cmp.Or(t.reason, gone.Reason)
 	default:
 		t.failures = append(t.failures, fmt.Errorf("node %d: %w", n.index+1, err))
 	}
@@ -63,7 +66,11 @@ func (t *tally) cause() *engine.NotHeldError {
 			best, most = cause, counts[cause]
 		}
 	}
-	return &engine.NotHeldError{Cause: best}
+	why := &engine.NotHeldError{Cause: best}
+	if best == engine.CauseBroken {
+		why.Reason = t.reason
+	}
+	return why
 }
 
 // shortfall returns the error of an operation that too few nodes have confirmed: how many

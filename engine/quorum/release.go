@@ -24,7 +24,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	a := e.attempts.find(k)
 	if r.Withdraw {
 		a = e.attempts.findOrCreate(k) // the refusal must be recorded
-		a.end(engine.CauseReleased)
+		a.end(engine.NotHeldError{Cause: engine.CauseReleased})
 	}
 	if a == nil {
 		if r.Token == 0 && e.attempts.tombstone(k) == engine.CauseReleased {

@@ -115,7 +115,7 @@ func (x *leaseRenewal) outcome(ctx context.Context, sent time.Time) error {
 		return nil
 	case x.lost():
 		why := x.cause()
-		x.a.end(why.Cause)
+		x.a.end(*why)
 		if why.Cause != engine.CauseBroken { // the holder releases a broken lease
 			x.t.withdraw() // a minority may still have it
 		}

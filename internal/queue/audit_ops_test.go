@@ -19,7 +19,7 @@ func (a *audit) acquire(r queue.Request) queue.Answer {
 	got := a.queue.Acquire(r, a.now)
 	switch {
 	case over:
-		a.must(got.Status == queue.Ended && got.Cause == cause, "%v: got %+v, want ended: %d", r, got, cause)
+		a.must(got.Status == queue.Ended && got.Cause == cause && got.Reason == a.reason(r.ID), "%v: got %+v, want ended: %d for %q", r, got, cause, a.reason(r.ID))
 		a.granted(got.Grants, nil)
 	case holds:
 		held.deadline = max(held.deadline, a.now+r.TTL)
@@ -206,23 +206,29 @@ func (a *audit) resize(id string, token uint64, weight int) {
 	a.settled(got)
 }
 
-func (a *audit) breaks(id string, force bool) {
+func (a *audit) breaks(b queue.Break) {
+	id, force := b.ID, b.Force
 	a.reap()
+	reason := b.Reason
+	if reason == "" {
+		reason = a.reason(id)
+	}
 	held, had := a.holders[id]
 	switch {
 	case had && !force && !held.breaking:
 		held.breaking = true
 		a.holders[id] = held
-		a.ended[id] = fate{queue.Broken, held.deadline + a.params.Retention}
+		a.ended[id] = fate{queue.Broken, held.deadline + a.params.Retention, reason}
 	case had && !force:
+		a.ended[id] = fate{queue.Broken, a.ended[id].until, reason}
 	case a.remove(id):
 		had = true
-		a.end(id, queue.Broken)
+		a.ended[id] = fate{queue.Broken, a.now + a.params.Retention, reason}
 	}
 	if id == queue.MarkID && a.marked > a.now {
 		a.marked, had = 0, true
 	}
-	got := a.queue.Break(queue.Break{ID: id, Force: force}, a.now)
+	got := a.queue.Break(b, a.now)
 	a.granted(got.Grants, nil)
 	if had {
 		a.must(got.Status == queue.Done, "break %s: got %+v, want done", id, got)
@@ -234,5 +240,13 @@ func (a *audit) breaks(id string, force bool) {
 
 func (a *audit) refused(id string, token uint64, got queue.Answer) {
 	want := a.cause(id, token)
-	a.must(got.Status == queue.NotHeld && got.Cause == want, "%s with token %d: got %+v, want not held: %d", id, token, got, want)
+	a.must(got.Status == queue.NotHeld && got.Cause == want && got.Reason == a.reason(id), "%s with token %d: got %+v, want not held: %d for %q", id, token, got, want, a.reason(id))
+}
+
+// reason returns the reason in the tombstone of an ID, if it is of a break.
+func (a *audit) reason(id string) string {
+	if _, ok := a.tombstone(id); !ok {
+		return ""
+	}
+	return a.ended[id].reason
 }

@@ -45,8 +45,9 @@ type wait struct {
 }
 
 type fate struct {
-	cause queue.Cause
-	until queue.Time
+	cause  queue.Cause
+	until  queue.Time
+	reason string
 }
 
 type violation string
@@ -100,7 +101,7 @@ func (a *audit) tombstone(id string) (queue.Cause, bool) {
 }
 
 func (a *audit) end(id string, c queue.Cause) {
-	a.ended[id] = fate{c, a.now + a.params.Retention}
+	a.ended[id] = fate{cause: c, until: a.now + a.params.Retention}
 }
 
 func (a *audit) used() (used int) {

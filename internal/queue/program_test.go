@@ -96,8 +96,9 @@ func (p *program) step() {
 	case 7:
 		id = p.id()
 		force := p.pick(3) == 0
-		fmt.Fprintf(&p.said, "%d break %s force %v\n", p.now, id, force)
-		p.breaks(id, force)
+		reason := []string{"", "why", "hangs"}[p.pick(3)]
+		fmt.Fprintf(&p.said, "%d break %s force %v reason %q\n", p.now, id, force, reason)
+		p.breaks(queue.Break{ID: id, Force: force, Reason: reason})
 	case 8:
 		p.jump()
 	case 9:
@@ -108,7 +109,7 @@ func (p *program) step() {
 	case 10:
 		if p.pick(4) == 0 {
 			fmt.Fprintf(&p.said, "%d break mark\n", p.now)
-			p.breaks(queue.MarkID, false)
+			p.breaks(queue.Break{ID: queue.MarkID})
 		}
 	case 11, 12:
 		id, token = p.id(), p.token()

@@ -128,6 +128,7 @@ type Answer struct {
 	Waiters  int    // Busy: length of the queue
 	Last     uint64 // Outbid: a later ballot above it is accepted; Queued, Busy: the last token; Granted: the highest place in the line
 	Cause    Cause  // NotHeld, Ended (Released: it was withdrawn)
+	Reason   string // of the break, if the cause is Broken
 	Grants   []Grant
 	Called   []string // turns that are at the front and fit, which need a wake-up to propose
 	Dropped  []string // waiters that a mark dismissed, which need wake-ups after the grants
@@ -139,8 +140,9 @@ type Answer struct {
 
 // Break is what an operator ends: a lease, a wait, or with MarkID the mark.
 type Break struct {
-	ID    string
-	Force bool // a lease ends at once
+	ID     string
+	Force  bool   // a lease ends at once
+	Reason string // for the party that is broken
 }
 
 // Grant is a lease granted to a waiter that is not the caller. The waiter needs a wake-up.
@@ -178,8 +180,9 @@ type Waiter struct {
 }
 
 type tombstone struct {
-	cause Cause // Released here means withdrawn
-	until Time
+	cause  Cause // Released here means withdrawn
+	until  Time
+	reason string // of a break
 }
 
 // Queue is the state of one resource. The zero value is not usable; see New.
@@ -241,7 +244,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	}
 	if e, ok := q.tombstone(r.ID, now); ok {
 		q.advance(now, "", &a)
-		a.Status, a.Cause = Ended, e.cause
+		a.Status, a.Cause, a.Reason = Ended, e.cause, e.reason
 		return a
 	}
 	if h := q.holders[r.ID]; h != nil {
@@ -386,8 +389,7 @@ func (q *Queue) Renew(id string, token uint64, ttl, now Time) Answer {
 		a.Status, a.TTL = Done, h.Deadline-now
 		return a
 	}
-	a.Status, a.Cause = NotHeld, q.why(id, token, now)
-	return a
+	return a.notHeld(q.why(id, token, now))
 }
 
 // Release releases a lease or leaves the queue. With withdraw, the ID is refused from now on,
@@ -406,9 +408,8 @@ func (q *Queue) Release(id string, token uint64, withdraw bool, mark, now Time) 
 	q.reap(now, &a)
 	q.advance(now, "", &a)
 	if (!had || breaking) && !withdraw {
-		if why := q.why(id, token, now); why != Released {
-			a.Status, a.Cause = NotHeld, why
-			return a
+		if why := q.why(id, token, now); why.cause != Released {
+			return a.notHeld(why)
 		}
 	}
 	if withdraw {
@@ -434,7 +435,7 @@ func (q *Queue) Bars(id string, since Time) bool {
 
 // Break ends a lease, a wait or the mark for an operator. A lease becomes breaking: it ends when
 // its holder releases it, or at its deadline. A second Break is harmless. With Force the lease
-// ends at once. A wait always ends at once, and so does the mark, whose ID is MarkID. The mark
+// ends at once. Of several breaks the latest reason counts. A wait always ends at once, and so does the mark, whose ID is MarkID. The mark
 // outlives a lease that is broken.
 func (q *Queue) Break(b Break, now Time) Answer {
 	a := q.begin()
@@ -443,26 +444,30 @@ func (q *Queue) Break(b Break, now Time) Answer {
 	had := b.ID == MarkID && q.unmark(now) || q.breaks(b, now)
 	q.advance(now, "", &a)
 	if !had {
-		a.Status, a.Cause = NotHeld, q.why(b.ID, 0, now)
-		return a
+		return a.notHeld(q.why(b.ID, 0, now))
 	}
 	a.Status = Done
 	return a
 }
 
 func (q *Queue) breaks(b Break, now Time) bool {
-	if h := q.holders[b.ID]; h != nil && !b.Force {
-		if !h.Breaking {
-			h.Breaking = true
-			heap.Fix(&q.byEnd, h.index)
-			q.bury(b.ID, Broken, h.Deadline, now) // from now on, and until Retention after its deadline
-		}
-		return true
+	if e, ok := q.tombstone(b.ID, now); ok && b.Reason == "" {
+		b.Reason = e.reason
 	}
-	if !q.drop(b.ID) {
+	switch h := q.holders[b.ID]; {
+	case h != nil && h.Breaking && !b.Force: // again
+	case h != nil && !b.Force:
+		h.Breaking = true
+		heap.Fix(&q.byEnd, h.index)
+		q.bury(b.ID, Broken, h.Deadline, now) // from now on, and until Retention after its deadline
+	case q.drop(b.ID):
+		q.bury(b.ID, Broken, now, now)
+	default:
 		return false
 	}
-	q.bury(b.ID, Broken, now, now)
+	e := q.ended[b.ID]
+	e.reason = b.Reason
+	q.ended[b.ID] = e
 	return true
 }
 
@@ -529,18 +534,24 @@ func (q *Queue) tombstone(id string, now Time) (tombstone, bool) {
 	return e, ok && e.until > now
 }
 
-// why returns why a lease is not held.
-func (q *Queue) why(id string, token uint64, now Time) Cause {
+// why returns why a lease is not held: its tombstone, or one that it would have.
+func (q *Queue) why(id string, token uint64, now Time) tombstone {
 	if e, ok := q.tombstone(id, now); ok {
 		if e.cause == Expired && q.used > 0 && q.used >= q.capacity {
-			return Taken
+			e.cause = Taken
 		}
-		return e.cause
+		return e
 	}
 	if token == 0 || token < q.birth || token > q.last {
-		return Deleted
+		return tombstone{cause: Deleted}
 	}
-	return Released
+	return tombstone{cause: Released}
+}
+
+// notHeld makes a the answer that a lease is not held.
+func (a Answer) notHeld(why tombstone) Answer {
+	a.Status, a.Cause, a.Reason = NotHeld, why.cause, why.reason
+	return a
 }
 
 // keep makes sure that the state outlives an instant by the retention.

@@ -28,9 +28,10 @@ type Record struct {
 // A Tombstone is how a lease or wait ended, kept until an instant. Records have them in the
 // order of their IDs.
 type Tombstone struct {
-	ID    string
-	Cause Cause // Released: it was withdrawn
-	Until Time
+	ID     string
+	Cause  Cause // Released: it was withdrawn
+	Until  Time
+	Reason string // of a break
 }
 
 // Record returns the state of a queue.
@@ -52,7 +53,7 @@ func (q *Queue) Record() Record {
 	}
 	for _, id := range slices.Sorted(maps.Keys(q.ended)) {
 		e := q.ended[id]
-		s.Ended = append(s.Ended, Tombstone{ID: id, Cause: e.cause, Until: e.until})
+		s.Ended = append(s.Ended, Tombstone{ID: id, Cause: e.cause, Until: e.until, Reason: e.reason})
 	}
 	return s
 }
@@ -75,7 +76,7 @@ func Restore(p Params, s Record) *Queue {
 		}
 	}
 	for _, e := range s.Ended {
-		q.ended[e.ID] = tombstone{cause: e.Cause, until: e.Until}
+		q.ended[e.ID] = tombstone{cause: e.Cause, until: e.Until, reason: e.Reason}
 	}
 	return q
 }

@@ -5,10 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
-// encodingVersion is the first byte of every encoded record.
-const encodingVersion = 1
+// The first byte of an encoded record. A record in which no break has a reason has the first
+// version, so that programs that know no other can read it.
+const (
+	encodingPlain   = 1
+	encodingReasons = 2 // each tombstone also has its reason
+)
 
 // maxEncodedCount bounds a capacity or a weight in an encoded record.
 const maxEncodedCount = math.MaxInt32
@@ -24,7 +29,8 @@ var errEncoding = errors.New("queue: this is not an encoded record")
 // Numbers are varints as in encoding/binary, instants in microseconds, strings have their length
 // in front of them.
 func AppendRecord(b []byte, s Record) []byte {
-	b = append(b, encodingVersion)
+	version := encodingVersion(s)
+	b = append(b, version)
 	b = appendString(b, s.Kind)
 	b = binary.AppendUvarint(b, uint64(s.Capacity))
 	b = binary.AppendUvarint(b, s.Birth)
@@ -45,8 +51,18 @@ func AppendRecord(b []byte, s Record) []byte {
 		b = appendString(b, e.ID)
 		b = append(b, byte(e.Cause))
 		b = binary.AppendVarint(b, e.Until)
+		if version == encodingReasons {
+			b = appendString(b, e.Reason)
+		}
 	}
 	return b
+}
+
+func encodingVersion(s Record) byte {
+	if slices.ContainsFunc(s.Ended, func(e Tombstone) bool { return e.Reason != "" }) {
+		return encodingReasons
+	}
+	return encodingPlain
 }
 
 func appendHolder(b []byte, h Holder) []byte {
@@ -81,8 +97,9 @@ func appendString(b []byte, s string) []byte {
 // bytes, and for a state that no queue can have, such as one with two parties of one ID.
 func DecodeRecord(b []byte) (Record, error) {
 	d := decoder{rest: b}
-	if v := d.byte(); d.err == nil && v != encodingVersion {
-		return Record{}, fmt.Errorf("%w: its version is %d, and this program reads version %d", errEncoding, v, encodingVersion)
+	version := d.byte()
+	if d.err == nil && version != encodingPlain && version != encodingReasons {
+		return Record{}, fmt.Errorf("%w: its version is %d, and this program reads versions %d and %d", errEncoding, version, encodingPlain, encodingReasons)
 	}
 	s := Record{Kind: d.string(), Capacity: d.count(), Birth: d.uvarint(), Last: d.uvarint(), Marked: d.varint()}
 	s.Newest = d.holder()
@@ -105,11 +122,15 @@ func DecodeRecord(b []byte) (Record, error) {
 	}
 	for range d.length() {
 		e := Tombstone{ID: d.string(), Cause: Cause(d.byte()), Until: d.varint()}
+		if version == encodingReasons {
+			e.Reason = d.string()
+		}
 		d.check(len(s.Ended) == 0 || e.ID > s.Ended[len(s.Ended)-1].ID, "tombstones are not in the order of their IDs")
 		d.check(e.Cause >= Expired && e.Cause <= Released, "there is no such cause")
 		s.Ended = append(s.Ended, e)
 	}
 	d.check(len(d.rest) == 0, "it is too long")
+	d.check(version == encodingVersion(s), "its version is not the lowest")
 	if d.err != nil {
 		return Record{}, d.err
 	}

@@ -67,29 +67,39 @@ func everything() queue.Record {
 	}
 }
 
+// reasoned is everything, and the reason of a break.
+func reasoned() queue.Record {
+	s := everything()
+	s.Ended[0].Reason = "it hangs"
+	return s
+}
+
 // A store keeps encodings for as long as its resources are used, so a version never changes:
-// what this program writes for version 1 is what every program wrote.
-func TestEncodingOfVersion1(t *testing.T) {
-	text, err := os.ReadFile("testdata/encoding_v1.hex")
-	if err != nil {
-		t.Fatal(err)
-	}
-	golden, err := hex.DecodeString(string(bytes.Join(bytes.Fields(text), nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b := queue.AppendRecord(nil, everything()); !bytes.Equal(b, golden) {
-		t.Errorf("the encoding is\n%x\nand was\n%x", b, golden)
-	}
-	s, err := queue.DecodeRecord(golden)
-	if err != nil || !reflect.DeepEqual(s, everything()) {
-		t.Errorf("decoded as %+v, %v", s, err)
+// what this program writes for a version is what every program wrote.
+func TestEncodingsOfEachVersion(t *testing.T) {
+	for file, want := range map[string]queue.Record{"encoding_v1.hex": everything(), "encoding_v2.hex": reasoned()} {
+		text, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden, err := hex.DecodeString(string(bytes.Join(bytes.Fields(text), nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := queue.AppendRecord(nil, want); !bytes.Equal(b, golden) {
+			t.Errorf("%s: the encoding is\n%x\nand was\n%x", file, b, golden)
+		}
+		s, err := queue.DecodeRecord(golden)
+		if err != nil || !reflect.DeepEqual(s, want) {
+			t.Errorf("%s: decoded as %+v, %v", file, s, err)
+		}
 	}
 }
 
 // Whatever bytes a store returns, decoding them is an error or gives the state they encode.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add(queue.AppendRecord(nil, everything()))
+	f.Add(queue.AppendRecord(nil, reasoned()))
 	f.Add(queue.AppendRecord(nil, queue.Record{}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := queue.DecodeRecord(b)
@@ -104,18 +114,26 @@ func FuzzDecodeRecord(f *testing.F) {
 }
 
 func TestEncodingsThatAreCutOff(t *testing.T) {
-	b := queue.AppendRecord(nil, everything())
-	for n := range b {
-		if _, err := queue.DecodeRecord(b[:n]); err == nil {
-			t.Errorf("decoding the first %d of %d bytes: no error", n, len(b))
+	for _, s := range []queue.Record{everything(), reasoned()} {
+		b := queue.AppendRecord(nil, s)
+		for n := range b {
+			if _, err := queue.DecodeRecord(b[:n]); err == nil {
+				t.Errorf("decoding the first %d of %d bytes: no error", n, len(b))
+			}
+		}
+		if _, err := queue.DecodeRecord(append(b, 0)); err == nil {
+			t.Error("decoding with a byte behind it: no error")
+		}
+		b[0] = 3
+		if _, err := queue.DecodeRecord(b); err == nil {
+			t.Error("decoding version 3: no error")
 		}
 	}
-	if _, err := queue.DecodeRecord(append(b, 0)); err == nil {
-		t.Error("decoding with a byte behind it: no error")
-	}
+	b := queue.AppendRecord(nil, queue.Record{Ended: []queue.Tombstone{{ID: "a", Cause: queue.Broken, Until: 1}}})
+	b = append(b, 0)
 	b[0] = 2
 	if _, err := queue.DecodeRecord(b); err == nil {
-		t.Error("decoding version 2: no error")
+		t.Error("decoding version 2 without a reason: no error")
 	}
 }
 

@@ -20,7 +20,7 @@ func (q *Queue) Resize(id string, token uint64, weight int, now Time) Answer {
 	case h != nil:
 		a.Status = TooHeavy
 	default:
-		a.Status, a.Cause = NotHeld, q.why(id, token, now)
+		return a.notHeld(q.why(id, token, now))
 	}
 	return a
 }

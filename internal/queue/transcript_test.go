@@ -24,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write the answers into the transcript
 //	renew ID [token=N] [ttl=D]       the token is the one last granted to the ID
 //	release ID [token=N] [mark=D]    unless given
 //	resize ID to=N [token=N]
-//	withdraw ID [mark=D], break ID|mark [force]
+//	withdraw ID [mark=D], break ID|mark [force] [reason=TEXT]
 //	after D, back D                  the clock goes on, or steps back
 //	show                             a snapshot
 //	forget                           drop the state if that loses nothing
@@ -129,7 +129,7 @@ func (s *stage) do(t *testing.T, words []string) string {
 		return s.print(s.queue.Release(id, 0, true, span(t, args["mark"]), s.now))
 	case "break":
 		_, force := args["force"]
-		return s.print(s.queue.Break(queue.Break{ID: id, Force: force}, s.now))
+		return s.print(s.queue.Break(queue.Break{ID: id, Force: force, Reason: args["reason"]}, s.now))
 	case "show":
 		return s.show()
 	case "forget":
@@ -180,6 +180,9 @@ func (s *stage) print(a queue.Answer) string {
 		text += fmt.Sprintf(" last=%d", a.Last)
 	case queue.Ended, queue.NotHeld:
 		text += ": " + causeNames[a.Cause]
+		if a.Reason != "" {
+			text += " for " + a.Reason
+		}
 	}
 	for _, g := range a.Grants {
 		s.tokens[g.ID] = g.Token

@@ -134,7 +134,7 @@ func queues() []Mutant {
 		},
 		{
 			Name: "a break passes the lease on at once", File: file, World: virtual.Memory, Checks: []string{"overlap", "inside", "model"},
-			Patches: []Patch{{"h != nil && !b.Force {", "h != nil && !b.Force && now < 0 {"}},
+			Patches: []Patch{{"case h != nil && !b.Force:", "case h != nil && !b.Force && now < 0:"}},
 		},
 		{
 			Name: "a lease that is breaking can be renewed", File: file, World: virtual.Memory, Checks: []string{"end-seen", "overlap", "leftovers", "deadlock"},

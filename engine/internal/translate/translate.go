@@ -65,9 +65,9 @@ func Failure(a queue.Answer) error {
 	case queue.Done:
 		return nil
 	case queue.NotHeld:
-		return &engine.NotHeldError{Cause: engine.Cause(a.Cause)}
+		return &engine.NotHeldError{Cause: engine.Cause(a.Cause), Reason: a.Reason}
 	case queue.Ended:
-		return &engine.EndedError{Cause: engine.Cause(a.Cause)}
+		return &engine.EndedError{Cause: engine.Cause(a.Cause), Reason: a.Reason}
 	case queue.Mismatch:
 		return engine.ErrMismatch
 	case queue.TooHeavy:

@@ -52,7 +52,7 @@ type Acquired struct {
 	Waiters  int
 	Holder   Holder
 	Last     uint64
-	Cause    int
+	Ended    Refusal
 }
 
 // Acquire makes the call.
@@ -164,7 +164,10 @@ func (a Acquire) Read(reply any) (Acquired, error) {
 	case Outbid:
 		got.Last, got.Next = r.token(), r.duration()
 	case Ended:
-		got.Cause = int(r.number())
+		got.Ended.Cause = int(r.number())
+		if len(r.rest) > 0 {
+			got.Ended.Reason = r.text()
+		}
 	case Marked:
 		got.Next = r.duration()
 	case Mismatch, TooHeavy, TooFar:

@@ -6,7 +6,7 @@
 -- Returns  the token (granted for the whole TTL), or a table:
 --       {1, token, TTL[, highest place of a turn]} granted   {2, position, next, last} queued
 --       {3, next, waiters, last, ahead of its turn[, holder, TTL, info]} busy, by a holder as in snapshot   {4, what to be above, next} outbid
---       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
+--       {5, cause[, reason of a break]} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
 --#include constants
 local call = redis.call
 --#include clock
@@ -95,7 +95,7 @@ if yields and yields ~= '' then drop(yields) end
 local cause = tombstone(id)
 if cause then
   advance()
-  return finish({5, cause})
+  return finish({5, cause, reasoned(id, cause)})
 end
 if waiter ~= id and tombstone(waiter) then queues = false end -- its turn was withdrawn
 if held(id) then

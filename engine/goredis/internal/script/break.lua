@@ -1,13 +1,50 @@
 -- Breaks a lease or a wait for an operator and notifies its client; or ends the mark.
 -- KEYS  core and line of the resource
--- ARGV  1 holder ID, or 'mark', 2 'f' to end a lease in this step, or left out
--- Returns  0, or -cause if the ID neither holds nor waits, or nothing is marked
+-- ARGV  1 holder ID, or 'mark', and unless both are default: 2 'f' to end a lease in this step or '', 3 reason
+-- Returns  0, or -cause or the reason of an earlier break if the ID neither holds nor waits, or nothing is marked
 --#include constants
 local call = redis.call
 --#include clock
-local id, force = ARGV[1], ARGV[2] == 'f'
+local id, force, reason = ARGV[1], ARGV[2] == 'f', ARGV[3] or ''
 --#include law
 
+--#include break.party
+
+-- breaks returns whether there was something to break.
+local function breaks()
+  if id == 'mark' and marked > now then
+    marked, changed = 0, true
+    call('HSET', CORE, 'marked', 0)
+    return true
+  end
+  local till = not force and held(id)
+  if till then
+    breaking(till)
+    bury(id, 'b', till)
+    explain(false)
+    return true
+  end
+  local again = not force and held(BREAKING .. id)
+  if not again then
+    local had, broken = drop(id)
+    if not had then return false end
+    bury(id, 'b', now)
+    again = broken
+  end
+  explain(again)
+  return true
+end
+
+reap()
+expire(id)
+local had = breaks()
+advance()
+if not had then return finish(refusal(id, 0)) end
+local reply = finish(0)
+notify(id, reason == '' and 'b ' .. id or 'r ' .. #id .. ' ' .. id .. ' ' .. reason)
+return reply
+
+--#section party
 -- breaking renames a lease to one that is breaking. A signal does not find it any more.
 local function breaking(till)
   changed = true
@@ -24,30 +61,11 @@ local function breaking(till)
   call('HDEL', CORE, '@' .. id)
 end
 
--- breaks returns whether there was something to break.
-local function breaks()
-  if id == 'mark' and marked > now then
-    marked, changed = 0, true
-    call('HSET', CORE, 'marked', 0)
-    return true
+-- explain stores the reason of a break. Without one that of a break before stays.
+local function explain(again)
+  if reason ~= '' then
+    call('HSET', CORE, '!' .. id, reason)
+  elseif not again then
+    call('HDEL', CORE, '!' .. id) -- of an old tombstone
   end
-  local till = not force and held(id)
-  if till then
-    breaking(till)
-    bury(id, 'b', till)
-    return true
-  end
-  if not force and held(BREAKING .. id) then return true end -- again
-  if not drop(id) then return false end
-  bury(id, 'b', now)
-  return true
 end
-
-reap()
-expire(id)
-local had = breaks()
-advance()
-if not had then return finish(-why(id, 0)) end
-local reply = finish(0)
-notify(id, 'b ' .. id)
-return reply

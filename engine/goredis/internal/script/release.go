@@ -26,8 +26,8 @@ func (s *Set) Release(k Keys, a Release) Call {
 	return c
 }
 
-// Read reads the reply: 0, or the cause why nothing was held.
-func (Release) Read(reply any) (cause int, err error) {
-	_, cause, err = outcome(reply)
-	return cause, err
+// Read reads the reply: 0, or why nothing was held.
+func (Release) Read(reply any) (why Refusal, err error) {
+	_, why, err = outcome(reply)
+	return why, err
 }

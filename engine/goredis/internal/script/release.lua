@@ -2,7 +2,7 @@
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 token or 0, and unless both are default: 3 'w' to withdraw
 --       the ID or '', 4 how long to mark from now on, if it still holds
--- Returns  0, or -cause if nothing was held, or what was breaking (never with 'w')
+-- Returns  0, or if nothing was held, or what was breaking (never with 'w'), -cause or the reason of a break
 --#include constants
 local call = redis.call
 -- Fast paths: a lease that is easy to release (see state.lua). Neither tombstones nor
@@ -46,8 +46,8 @@ advance()
 if withdraw then
   bury(id, 'w', now)
 elseif broken or not had then
-  local cause = why(id, ARGV[2] + 0)
-  if cause ~= RELEASED then return finish(-cause) end
+  local refused = refusal(id, ARGV[2] + 0)
+  if refused ~= -RELEASED then return finish(refused) end
 end
 return finish(0)
 end)()

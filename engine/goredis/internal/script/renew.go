@@ -16,8 +16,8 @@ func (s *Set) Renew(k Keys, a Renew) Call {
 	return c
 }
 
-// Read reads the reply: the rest of the lease, or the cause, above 0, why it is not held.
-func (Renew) Read(reply any) (left time.Duration, cause int, err error) {
-	n, cause, err := outcome(reply)
-	return micros(n), cause, err
+// Read reads the reply: the rest of the lease, or why it is not held.
+func (Renew) Read(reply any) (left time.Duration, why Refusal, err error) {
+	n, why, err := outcome(reply)
+	return micros(n), why, err
 }

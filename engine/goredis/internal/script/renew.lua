@@ -1,7 +1,7 @@
 -- Extends a lease to TTL from now, never shortening it.
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 TTL, 3 token
--- Returns  what is left of the lease, or -cause if it is not held
+-- Returns  what is left of the lease, or if it is not held -cause or the reason of a break
 --#include constants
 local call = redis.call
 --#include clock
@@ -43,5 +43,5 @@ if before then
   return finish(held(id) - now)
 end
 advance()
-return finish(-why(id, ARGV[3] + 0))
+return finish(refusal(id, ARGV[3] + 0))
 end)()

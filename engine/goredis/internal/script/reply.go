@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // replyReader reads the elements of a reply one by one. It keeps the first mismatch, so that
@@ -72,17 +74,25 @@ func (r *replyReader) duration() time.Duration { return micros(r.number()) }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// outcome reads the reply of renew, release and break: a number that is not negative, or the cause
+// A Refusal is why nothing is held. The zero value is that something is.
+type Refusal struct {
+	Cause  int
+	Reason string // of a break
+}
+
+// outcome reads the reply of renew, release, resize and break: a number that is not negative, or
 // why nothing is held.
-func outcome(reply any) (value int64, cause int, err error) {
-	n, ok := reply.(int64)
-	switch {
-	case !ok:
-		return 0, 0, fmt.Errorf("unexpected reply of a script: %T %v", reply, reply)
-	case n < 0:
-		return 0, int(-n), nil
+func outcome(reply any) (value int64, why Refusal, err error) {
+	switch reply := reply.(type) {
+	case int64:
+		if reply < 0 {
+			return 0, Refusal{Cause: int(-reply)}, nil
+		}
+		return reply, Refusal{}, nil
+	case string:
+		return 0, Refusal{int(engine.CauseBroken), reply}, nil
 	}
-	return n, 0, nil
+	return 0, Refusal{}, fmt.Errorf("unexpected reply of a script: %T %v", reply, reply)
 }
 
 // fields splits an info: n numbers and the reason, which may be any text. A malformed info gives

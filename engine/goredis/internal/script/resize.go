@@ -14,9 +14,9 @@ func (s *Set) Resize(k Keys, a Resize) Call {
 	return c
 }
 
-// Read reads the reply: whether the weight was between 1 and the present one, and 0 or the cause
-// why the lease is not held.
-func (Resize) Read(reply any) (fits bool, cause int, err error) {
-	n, cause, err := outcome(reply)
-	return n == 0, cause, err
+// Read reads the reply: whether the weight was between 1 and the present one, and why the lease is
+// not held.
+func (Resize) Read(reply any) (fits bool, why Refusal, err error) {
+	n, why, err := outcome(reply)
+	return n == 0, why, err
 }

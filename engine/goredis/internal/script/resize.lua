@@ -1,8 +1,8 @@
 -- Lowers the weight of a lease and grants what that frees.
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 weight, 3 token
--- Returns  0, 1 if the weight is not between 1 and the present one, or -cause
---       if the lease is not held
+-- Returns  0, 1 if the weight is not between 1 and the present one, or if the lease is
+--       not held -cause or the reason of a break
 --#include constants
 local call = redis.call
 --#include clock
@@ -26,7 +26,7 @@ reap()
 expire(id)
 if not held(id) then
   advance()
-  return finish(-why(id, ARGV[3] + 0))
+  return finish(refusal(id, ARGV[3] + 0))
 end
 local fits = lower()
 advance()

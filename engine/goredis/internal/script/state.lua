@@ -5,7 +5,8 @@
 --   ORDER       the leases of a condition once more: see order.lua
 --   from 1      waiters     q and the ID           their place, tail is the last one given; from TURNS on see admit.lua
 --   above EPOCH leases      h and the ID           their deadline
--- The core's field @ID describes a waiter, or a lease that is in the line.
+-- The core's field @ID describes a waiter, or a lease that is in the line. Its field !ID is the reason
+-- of a break, and is there as long as the tombstone bID.
 local CORE, LINE = KEYS[1], KEYS[2]
 local raw = call('HMGET', CORE, 'kind', 'token', 'birth', 'used', 'queued', 'ended', 'keep',
   'holder', 'deadline', 'note', 'marked', 'tail', 'swept', 'called')
@@ -18,10 +19,11 @@ local marked, tail, swept, called = tonumber(raw[11] or 0), tonumber(raw[12] or 
 local changed, raised, begun, wakes = false, false, false, {}
 local portion, more = PORTION, false -- what this script may still clear; whether there is more to clear
 
+--#include forget
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
 if ended > 0 and ended <= now then -- all tombstones are old; the fast paths would still look for them
   local old = call('ZCOUNT', LINE, '-inf', '(0')
-  if old > 0 then call('ZREMRANGEBYRANK', LINE, 0, math.min(old, FEW_FORGOTTEN) - 1) end
+  if old > 0 then forget(call('ZRANGE', LINE, 0, math.min(old, FEW_FORGOTTEN) - 1)) end
   if old <= FEW_FORGOTTEN then ended = 0 end
   changed = true
 end

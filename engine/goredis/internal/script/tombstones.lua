@@ -3,13 +3,12 @@
 
 -- dropOld drops some of the old tombstones.
 local function dropOld()
-  local over = call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN)
-  if #over > 0 then call('ZREM', LINE, unpack(over)) end
+  forget(call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN))
 end
 
 local function bury(id, cause, at)
   dropOld()
-  if cause == 'w' then call('ZREM', LINE, 'e' .. id, 'b' .. id) end
+  if cause == 'w' then forget({'e' .. id, 'b' .. id}) end
   enter(-at - RETENTION, cause .. id)
   begun = true -- the line may have been emptied just now
   ended = math.max(ended, at + RETENTION)
@@ -38,6 +37,11 @@ local function tombstone(id)
   end
 end
 
+-- reasoned returns the reason of a break of an ID, if there is one, or other.
+local function reasoned(id, cause, other)
+  return cause == BROKEN and call('HGET', CORE, '!' .. id) or other
+end
+
 -- why returns why a lease is not held. If this state gave the token and the ID has no tombstone,
 -- the lease was released.
 local function why(id, token)
@@ -46,4 +50,10 @@ local function why(id, token)
   if cause then return cause end
   if token == 0 or token < birth or token > last then return DELETED end
   return RELEASED
+end
+
+-- refusal is the reply that a lease is not held: -cause, or the reason of a break.
+local function refusal(id, token)
+  local cause = why(id, token)
+  return reasoned(id, cause, -cause)
 end

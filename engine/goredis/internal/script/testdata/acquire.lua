@@ -6,7 +6,7 @@
 -- Returns  the token (granted for the whole TTL), or a table:
 --       {1, token, TTL[, highest place of a turn]} granted   {2, position, next, last} queued
 --       {3, next, waiters, last, ahead of its turn[, holder, TTL, info]} busy, by a holder as in snapshot   {4, what to be above, next} outbid
---       {5, cause} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
+--       {5, cause[, reason of a break]} ended   {6} mismatch   {7} too heavy   {8} ballot too far   {9, left} marked as done
 local RETENTION = 600000000 -- the keys outlive what they hold by this
 local SPELL = 37500000 -- a renewal looks at the expiry once in this time
 local REACH = 637500000 -- so the scripts set the expiry to this at least
@@ -146,7 +146,8 @@ local reason = string.match(ARGV[5], '^%d+ %d+ (.*)$')
 --   ORDER       the leases of a condition once more: see order.lua
 --   from 1      waiters     q and the ID           their place, tail is the last one given; from TURNS on see admit.lua
 --   above EPOCH leases      h and the ID           their deadline
--- The core's field @ID describes a waiter, or a lease that is in the line.
+-- The core's field @ID describes a waiter, or a lease that is in the line. Its field !ID is the reason
+-- of a break, and is there as long as the tombstone bID.
 local CORE, LINE = KEYS[1], KEYS[2]
 local raw = call('HMGET', CORE, 'kind', 'token', 'birth', 'used', 'queued', 'ended', 'keep',
   'holder', 'deadline', 'note', 'marked', 'tail', 'swept', 'called')
@@ -159,10 +160,20 @@ local marked, tail, swept, called = tonumber(raw[11] or 0), tonumber(raw[12] or 
 local changed, raised, begun, wakes = false, false, false, {}
 local portion, more = PORTION, false -- what this script may still clear; whether there is more to clear
 
+-- forget drops tombstones, given as members of the line, and the reasons of breaks among them.
+local function forget(old)
+  if #old == 0 then return end
+  local reasons = {}
+  for _, member in ipairs(old) do
+    if string.byte(member) == 98 then reasons[#reasons + 1] = '!' .. string.sub(member, 2) end -- 'b'
+  end
+  call('ZREM', LINE, unpack(old))
+  if #reasons > 0 then call('HDEL', CORE, unpack(reasons)) end
+end
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
 if ended > 0 and ended <= now then -- all tombstones are old; the fast paths would still look for them
   local old = call('ZCOUNT', LINE, '-inf', '(0')
-  if old > 0 then call('ZREMRANGEBYRANK', LINE, 0, math.min(old, FEW_FORGOTTEN) - 1) end
+  if old > 0 then forget(call('ZRANGE', LINE, 0, math.min(old, FEW_FORGOTTEN) - 1)) end
   if old <= FEW_FORGOTTEN then ended = 0 end
   changed = true
 end
@@ -204,13 +215,12 @@ end
 
 -- dropOld drops some of the old tombstones.
 local function dropOld()
-  local over = call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN)
-  if #over > 0 then call('ZREM', LINE, unpack(over)) end
+  forget(call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN))
 end
 
 local function bury(id, cause, at)
   dropOld()
-  if cause == 'w' then call('ZREM', LINE, 'e' .. id, 'b' .. id) end
+  if cause == 'w' then forget({'e' .. id, 'b' .. id}) end
   enter(-at - RETENTION, cause .. id)
   begun = true -- the line may have been emptied just now
   ended = math.max(ended, at + RETENTION)
@@ -239,6 +249,11 @@ local function tombstone(id)
   end
 end
 
+-- reasoned returns the reason of a break of an ID, if there is one, or other.
+local function reasoned(id, cause, other)
+  return cause == BROKEN and call('HGET', CORE, '!' .. id) or other
+end
+
 -- why returns why a lease is not held. If this state gave the token and the ID has no tombstone,
 -- the lease was released.
 local function why(id, token)
@@ -247,6 +262,12 @@ local function why(id, token)
   if cause then return cause end
   if token == 0 or token < birth or token > last then return DELETED end
   return RELEASED
+end
+
+-- refusal is the reply that a lease is not held: -cause, or the reason of a break.
+local function refusal(id, token)
+  local cause = why(id, token)
+  return reasoned(id, cause, -cause)
 end
 -- Leases. One that is breaking has the name BREAKING and its ID, so no request finds it by its ID,
 -- which has a tombstone already.
@@ -658,7 +679,7 @@ if yields and yields ~= '' then drop(yields) end
 local cause = tombstone(id)
 if cause then
   advance()
-  return finish({5, cause})
+  return finish({5, cause, reasoned(id, cause)})
 end
 if waiter ~= id and tombstone(waiter) then queues = false end -- its turn was withdrawn
 if held(id) then

@@ -1,7 +1,7 @@
 -- Breaks a lease or a wait for an operator and notifies its client; or ends the mark.
 -- KEYS  core and line of the resource
--- ARGV  1 holder ID, or 'mark', 2 'f' to end a lease in this step, or left out
--- Returns  0, or -cause if the ID neither holds nor waits, or nothing is marked
+-- ARGV  1 holder ID, or 'mark', and unless both are default: 2 'f' to end a lease in this step or '', 3 reason
+-- Returns  0, or -cause or the reason of an earlier break if the ID neither holds nor waits, or nothing is marked
 local RETENTION = 600000000 -- the keys outlive what they hold by this
 local SPELL = 37500000 -- a renewal looks at the expiry once in this time
 local REACH = 637500000 -- so the scripts set the expiry to this at least
@@ -29,7 +29,7 @@ local call = redis.call
 -- this fragment to make time virtual.
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local id, force = ARGV[1], ARGV[2] == 'f'
+local id, force, reason = ARGV[1], ARGV[2] == 'f', ARGV[3] or ''
 -- The slow path of every script, as functions: it loads the whole state, and finish stores it.
 -- The state of a resource. Needs call and now. The core is a hash; a lease of capacity 1 is in it.
 -- LINE is a sorted set of all other entries, distinguished by their scores:
@@ -38,7 +38,8 @@ local id, force = ARGV[1], ARGV[2] == 'f'
 --   ORDER       the leases of a condition once more: see order.lua
 --   from 1      waiters     q and the ID           their place, tail is the last one given; from TURNS on see admit.lua
 --   above EPOCH leases      h and the ID           their deadline
--- The core's field @ID describes a waiter, or a lease that is in the line.
+-- The core's field @ID describes a waiter, or a lease that is in the line. Its field !ID is the reason
+-- of a break, and is there as long as the tombstone bID.
 local CORE, LINE = KEYS[1], KEYS[2]
 local raw = call('HMGET', CORE, 'kind', 'token', 'birth', 'used', 'queued', 'ended', 'keep',
   'holder', 'deadline', 'note', 'marked', 'tail', 'swept', 'called')
@@ -51,10 +52,20 @@ local marked, tail, swept, called = tonumber(raw[11] or 0), tonumber(raw[12] or 
 local changed, raised, begun, wakes = false, false, false, {}
 local portion, more = PORTION, false -- what this script may still clear; whether there is more to clear
 
+-- forget drops tombstones, given as members of the line, and the reasons of breaks among them.
+local function forget(old)
+  if #old == 0 then return end
+  local reasons = {}
+  for _, member in ipairs(old) do
+    if string.byte(member) == 98 then reasons[#reasons + 1] = '!' .. string.sub(member, 2) end -- 'b'
+  end
+  call('ZREM', LINE, unpack(old))
+  if #reasons > 0 then call('HDEL', CORE, unpack(reasons)) end
+end
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
 if ended > 0 and ended <= now then -- all tombstones are old; the fast paths would still look for them
   local old = call('ZCOUNT', LINE, '-inf', '(0')
-  if old > 0 then call('ZREMRANGEBYRANK', LINE, 0, math.min(old, FEW_FORGOTTEN) - 1) end
+  if old > 0 then forget(call('ZRANGE', LINE, 0, math.min(old, FEW_FORGOTTEN) - 1)) end
   if old <= FEW_FORGOTTEN then ended = 0 end
   changed = true
 end
@@ -96,13 +107,12 @@ end
 
 -- dropOld drops some of the old tombstones.
 local function dropOld()
-  local over = call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN)
-  if #over > 0 then call('ZREM', LINE, unpack(over)) end
+  forget(call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN))
 end
 
 local function bury(id, cause, at)
   dropOld()
-  if cause == 'w' then call('ZREM', LINE, 'e' .. id, 'b' .. id) end
+  if cause == 'w' then forget({'e' .. id, 'b' .. id}) end
   enter(-at - RETENTION, cause .. id)
   begun = true -- the line may have been emptied just now
   ended = math.max(ended, at + RETENTION)
@@ -131,6 +141,11 @@ local function tombstone(id)
   end
 end
 
+-- reasoned returns the reason of a break of an ID, if there is one, or other.
+local function reasoned(id, cause, other)
+  return cause == BROKEN and call('HGET', CORE, '!' .. id) or other
+end
+
 -- why returns why a lease is not held. If this state gave the token and the ID has no tombstone,
 -- the lease was released.
 local function why(id, token)
@@ -139,6 +154,12 @@ local function why(id, token)
   if cause then return cause end
   if token == 0 or token < birth or token > last then return DELETED end
   return RELEASED
+end
+
+-- refusal is the reply that a lease is not held: -cause, or the reason of a break.
+local function refusal(id, token)
+  local cause = why(id, token)
+  return reasoned(id, cause, -cause)
 end
 -- Leases. One that is breaking has the name BREAKING and its ID, so no request finds it by its ID,
 -- which has a tombstone already.
@@ -450,6 +471,15 @@ local function breaking(till)
   call('HDEL', CORE, '@' .. id)
 end
 
+-- explain stores the reason of a break. Without one that of a break before stays.
+local function explain(again)
+  if reason ~= '' then
+    call('HSET', CORE, '!' .. id, reason)
+  elseif not again then
+    call('HDEL', CORE, '!' .. id) -- of an old tombstone
+  end
+end
+
 -- breaks returns whether there was something to break.
 local function breaks()
   if id == 'mark' and marked > now then
@@ -461,11 +491,17 @@ local function breaks()
   if till then
     breaking(till)
     bury(id, 'b', till)
+    explain(false)
     return true
   end
-  if not force and held(BREAKING .. id) then return true end -- again
-  if not drop(id) then return false end
-  bury(id, 'b', now)
+  local again = not force and held(BREAKING .. id)
+  if not again then
+    local had, broken = drop(id)
+    if not had then return false end
+    bury(id, 'b', now)
+    again = broken
+  end
+  explain(again)
   return true
 end
 
@@ -473,7 +509,7 @@ reap()
 expire(id)
 local had = breaks()
 advance()
-if not had then return finish(-why(id, 0)) end
+if not had then return finish(refusal(id, 0)) end
 local reply = finish(0)
-notify(id, 'b ' .. id)
+notify(id, reason == '' and 'b ' .. id or 'r ' .. #id .. ' ' .. id .. ' ' .. reason)
 return reply

@@ -2,7 +2,7 @@
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 token or 0, and unless both are default: 3 'w' to withdraw
 --       the ID or '', 4 how long to mark from now on, if it still holds
--- Returns  0, or -cause if nothing was held, or what was breaking (never with 'w')
+-- Returns  0, or if nothing was held, or what was breaking (never with 'w'), -cause or the reason of a break
 local RETENTION = 600000000 -- the keys outlive what they hold by this
 local SPELL = 37500000 -- a renewal looks at the expiry once in this time
 local REACH = 637500000 -- so the scripts set the expiry to this at least
@@ -101,7 +101,8 @@ local id, withdraw = ARGV[1], ARGV[3] == 'w'
 --   ORDER       the leases of a condition once more: see order.lua
 --   from 1      waiters     q and the ID           their place, tail is the last one given; from TURNS on see admit.lua
 --   above EPOCH leases      h and the ID           their deadline
--- The core's field @ID describes a waiter, or a lease that is in the line.
+-- The core's field @ID describes a waiter, or a lease that is in the line. Its field !ID is the reason
+-- of a break, and is there as long as the tombstone bID.
 local CORE, LINE = KEYS[1], KEYS[2]
 local raw = call('HMGET', CORE, 'kind', 'token', 'birth', 'used', 'queued', 'ended', 'keep',
   'holder', 'deadline', 'note', 'marked', 'tail', 'swept', 'called')
@@ -114,10 +115,20 @@ local marked, tail, swept, called = tonumber(raw[11] or 0), tonumber(raw[12] or 
 local changed, raised, begun, wakes = false, false, false, {}
 local portion, more = PORTION, false -- what this script may still clear; whether there is more to clear
 
+-- forget drops tombstones, given as members of the line, and the reasons of breaks among them.
+local function forget(old)
+  if #old == 0 then return end
+  local reasons = {}
+  for _, member in ipairs(old) do
+    if string.byte(member) == 98 then reasons[#reasons + 1] = '!' .. string.sub(member, 2) end -- 'b'
+  end
+  call('ZREM', LINE, unpack(old))
+  if #reasons > 0 then call('HDEL', CORE, unpack(reasons)) end
+end
 if capacity == 1 then used = deadline > 0 and 1 or 0 end
 if ended > 0 and ended <= now then -- all tombstones are old; the fast paths would still look for them
   local old = call('ZCOUNT', LINE, '-inf', '(0')
-  if old > 0 then call('ZREMRANGEBYRANK', LINE, 0, math.min(old, FEW_FORGOTTEN) - 1) end
+  if old > 0 then forget(call('ZRANGE', LINE, 0, math.min(old, FEW_FORGOTTEN) - 1)) end
   if old <= FEW_FORGOTTEN then ended = 0 end
   changed = true
 end
@@ -159,13 +170,12 @@ end
 
 -- dropOld drops some of the old tombstones.
 local function dropOld()
-  local over = call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN)
-  if #over > 0 then call('ZREM', LINE, unpack(over)) end
+  forget(call('ZREVRANGEBYSCORE', LINE, '(0', -now, 'LIMIT', 0, FEW_FORGOTTEN))
 end
 
 local function bury(id, cause, at)
   dropOld()
-  if cause == 'w' then call('ZREM', LINE, 'e' .. id, 'b' .. id) end
+  if cause == 'w' then forget({'e' .. id, 'b' .. id}) end
   enter(-at - RETENTION, cause .. id)
   begun = true -- the line may have been emptied just now
   ended = math.max(ended, at + RETENTION)
@@ -194,6 +204,11 @@ local function tombstone(id)
   end
 end
 
+-- reasoned returns the reason of a break of an ID, if there is one, or other.
+local function reasoned(id, cause, other)
+  return cause == BROKEN and call('HGET', CORE, '!' .. id) or other
+end
+
 -- why returns why a lease is not held. If this state gave the token and the ID has no tombstone,
 -- the lease was released.
 local function why(id, token)
@@ -202,6 +217,12 @@ local function why(id, token)
   if cause then return cause end
   if token == 0 or token < birth or token > last then return DELETED end
   return RELEASED
+end
+
+-- refusal is the reply that a lease is not held: -cause, or the reason of a break.
+local function refusal(id, token)
+  local cause = why(id, token)
+  return reasoned(id, cause, -cause)
 end
 -- Leases. One that is breaking has the name BREAKING and its ID, so no request finds it by its ID,
 -- which has a tombstone already.
@@ -504,8 +525,8 @@ advance()
 if withdraw then
   bury(id, 'w', now)
 elseif broken or not had then
-  local cause = why(id, ARGV[2] + 0)
-  if cause ~= RELEASED then return finish(-cause) end
+  local refused = refusal(id, ARGV[2] + 0)
+  if refused ~= -RELEASED then return finish(refused) end
 end
 return finish(0)
 end)()
