@@ -82,7 +82,7 @@ func (lk *acquirer) acquire(ctx context.Context, weight int, wait bool) (l *Leas
 	default:
 		l, source, err = lk.acquireOrFallBack(ctx, weight, wait)
 	}
-	if len(c.hooks.broken) > 0 && endedBy(err, errBrokenWait) {
+	if len(c.hooks.broken) > 0 && endedByBreak(err) {
 		c.hooks.breakReceived(lk, 0)
 	}
 	if len(c.hooks.acquireEnd) > 0 || c.recorder != nil {
@@ -137,8 +137,8 @@ func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l 
 		if l := h.take(ctx); l != nil {
 			return l, source, nil
 		}
-		if h.broken() {
-			return nil, 0, &waitError{lk.name, errBrokenWait, nil}
+		if reason, ok := h.brokenFor(); ok {
+			return nil, 0, &waitError{lk.name, brokenWait(reason), nil}
 		}
 		a = lk.newAttempt(weight, line, wait) // it was lost before it backed a lease
 	}

@@ -54,9 +54,6 @@ const maxRetries = 2
 // fails: the TTL is too short for this store.
 const maxLate = 3
 
-// errBrokenWait ends a wait that an operator broke.
-var errBrokenWait = errors.New("the wait was broken by an operator")
-
 func (lk *acquirer) newAttempt(weight int, l *line, wait bool) *attempt {
 	c := lk.c
 	return &attempt{c: c, acquirer: lk, line: l, req: engine.Request{
@@ -206,7 +203,7 @@ func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*st
 	case w := <-a.wakes:
 		switch w.Kind {
 		case engine.WakeBroken:
-			return nil, &waitError{a.acquirer.name, errBrokenWait, nil}
+			return nil, &waitError{a.acquirer.name, brokenWait(w.Reason), nil}
 		case engine.WakeMarked:
 			return nil, a.marked()
 		case engine.WakeGrant:
@@ -300,7 +297,7 @@ func (a *attempt) tooLate(sent time.Time) error {
 func (a *attempt) restart(err error) error {
 	var ended *engine.EndedError
 	if errors.As(err, &ended) && ended.Cause == engine.CauseBroken {
-		return &waitError{a.acquirer.name, errBrokenWait, nil}
+		return &waitError{a.acquirer.name, brokenWait(ended.Reason), nil}
 	}
 	a.c.wakeups.remove(a.req.ID)
 	a.req.ID = a.c.newHolderID()

@@ -2,6 +2,8 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -320,4 +322,96 @@ func TestListensForLeasesOlderThanASecond(t *testing.T) {
 		}
 		mustRelease(t, l)
 	})
+}
+
+// The holder gets the reason of a break, at whatever moment it finds out: by a wake-up, by a
+// renewal if no stream of wake-ups is open yet, by its release, or when it adopts a ticket.
+func TestBreakReason(t *testing.T) {
+	ctx := context.Background()
+	const reason = "deploy\x1b[2J"
+	options := func(opts ...holdfast.LockOption) []holdfast.LockOption { return opts }
+	for name, way := range map[string]struct {
+		opts  []holdfast.LockOption
+		after time.Duration // from the grant to the break
+		loss  func(t *testing.T, c *holdfast.Client, l *holdfast.Lease) error
+	}{
+		"wake-up": {nil, 1200 * time.Millisecond, func(t *testing.T, _ *holdfast.Client, l *holdfast.Lease) error {
+			synctest.Wait()
+			return l.Err()
+		}},
+		"renewal": {options(holdfast.WithTTL(2 * time.Second)), 0, func(t *testing.T, _ *holdfast.Client, l *holdfast.Lease) error {
+			<-l.Done()
+			return context.Cause(l.Context())
+		}},
+		"release": {nil, 0, func(t *testing.T, _ *holdfast.Client, l *holdfast.Lease) error { return l.Release(ctx) }},
+		"detach": {nil, 0, func(t *testing.T, _ *holdfast.Client, l *holdfast.Lease) error {
+			_, err := l.Detach(ctx)
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := newFaulty()
+				c, other := newClient(t, e), newClient(t, e)
+				l := mustLock(t, c.Mutex("x", way.opts...).Lock, ctx)
+				time.Sleep(way.after)
+				if err := other.Break(ctx, "x", look(t, e, "x").Holders[0].ID, holdfast.BreakReason(reason)); err != nil {
+					t.Fatal(err)
+				}
+				err := way.loss(t, c, l)
+				wantLost(t, err, holdfast.LostBroken)
+				var lost *holdfast.LostError
+				if errors.As(err, &lost); lost.Reason != reason {
+					t.Errorf("the reason is %q", lost.Reason)
+				}
+				if text := err.Error(); !strings.HasSuffix(text, `lost: broken, for "deploy\x1b[2J"`) {
+					t.Errorf("the error is %s", text)
+				}
+				_ = l.Release(ctx)
+			})
+		})
+	}
+}
+
+// A ticket whose lease was broken meanwhile, and a wait.
+func TestBreakReasonOfTicketAndWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		e := newFaulty()
+		c, other := newClient(t, e), listening(t, e)
+		ticket, err := mustLock(t, c.Mutex("x").Lock, ctx).Detach(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waited := make(chan error, 1)
+		go func() {
+			_, err := other.Mutex("x").Lock(ctx)
+			waited <- err
+		}()
+		synctest.Wait()
+		s := look(t, e, "x")
+		for _, id := range []string{s.Holders[0].ID, s.Waiters[0].ID} {
+			if err := c.Break(ctx, "x", id, holdfast.BreakReason("a deploy")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = <-waited
+		wantErr(t, err, holdfast.ErrNotAcquired)
+		if want := `the wait was broken by an operator, for "a deploy"`; !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("the wait ended with %v", err)
+		}
+		_, err = other.Adopt(ctx, ticket)
+		var lost *holdfast.LostError
+		if !errors.As(err, &lost) || lost.Reason != "a deploy" {
+			t.Errorf("adopted: %v", err)
+		}
+	})
+}
+
+func TestBreakReasonIsChecked(t *testing.T) {
+	c := newClient(t, newFaulty())
+	for _, reason := range []string{strings.Repeat("x", 257), "\xff"} {
+		wantErr(t, c.Break(context.Background(), "x", "a.b", holdfast.BreakReason(reason)), holdfast.ErrInvalid)
+	}
+	wantErr(t, c.Break(context.Background(), "x", "a.b", holdfast.BreakReason(strings.Repeat("x", 256))), holdfast.ErrNotHeld)
 }

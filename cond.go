@@ -166,7 +166,7 @@ func (c *Cond) enter(ctx context.Context, l *Lease) (h *storeGrant, err error) {
 		}
 	}()
 	h, _, err = a.run(held)
-	if endedBy(err, errBrokenWait) {
+	if endedByBreak(err) {
 		return nil, nil
 	}
 	return h, err

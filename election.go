@@ -81,7 +81,7 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 		switch {
 		case err == nil:
 			err = e.term(ctx, l, fn)
-		case endedBy(err, errBrokenWait):
+		case endedByBreak(err):
 			err = nil
 		}
 		if err != nil {

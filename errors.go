@@ -125,12 +125,16 @@ type LostError struct {
 	Resource string
 	Token    uint64
 	Cause    LostCause
+	Reason   string // what the operator gave as BreakReason, if Cause is LostBroken
 
 	err error
 }
 
 func (e *LostError) Error() string {
 	s := fmt.Sprintf("holdfast: lease of %q (token %d) lost: %s", e.Resource, e.Token, e.Cause)
+	if e.Reason != "" {
+		s += fmt.Sprintf(", for %q", e.Reason)
+	}
 	if e.err != nil {
 		s += ": " + e.err.Error()
 	}
@@ -189,6 +193,27 @@ func (e *waitError) Unwrap() []error {
 func endedBy(err, why error) bool {
 	var w *waitError
 	return errors.As(err, &w) && w.ended == why
+}
+
+// brokenWait ends a wait that an operator broke, for this reason.
+type brokenWait string
+
+func (reason brokenWait) Error() string {
+	const text = "the wait was broken by an operator"
+	if reason == "" {
+		return text
+	}
+	return fmt.Sprintf("%s, for %q", text, string(reason))
+}
+
+// endedByBreak reports whether an operator broke the wait.
+func endedByBreak(err error) bool {
+	var w *waitError
+	if !errors.As(err, &w) {
+		return false
+	}
+	_, ok := w.ended.(brokenWait)
+	return ok
 }
 
 // opError adds the operation and the resource to an error.

@@ -13,15 +13,24 @@ func (h *storeGrant) ended() bool {
 
 // broken reports whether an operator broke it.
 func (h *storeGrant) broken() bool {
+	_, ok := h.brokenFor()
+	return ok
+}
+
+// brokenFor returns the reason of the operator who broke it, if one did.
+func (h *storeGrant) brokenFor() (reason string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.why != nil && h.why.Cause == LostBroken
+	if h.why == nil || h.why.Cause != LostBroken {
+		return "", false
+	}
+	return h.why.Reason, true
 }
 
 // wake handles a wake-up. All but breaks are ignored.
 func (h *storeGrant) wake(w engine.Wakeup) {
 	if w.Kind == engine.WakeBroken {
-		h.lose(&LostError{Resource: h.acquirer.name, Token: h.present(), Cause: LostBroken})
+		h.lose(&LostError{Resource: h.acquirer.name, Token: h.present(), Cause: LostBroken, Reason: w.Reason})
 	}
 }
 

@@ -43,7 +43,7 @@ func (h *storeGrant) Lost(cause *engine.NotHeldError, last error) (rest func()) 
 
 // gone returns the loss of a lease that the store no longer has.
 func (h *storeGrant) gone(cause *engine.NotHeldError) *LostError {
-	return &LostError{Resource: h.acquirer.name, Token: h.present(), Cause: lostCause(cause.Cause)}
+	return &LostError{Resource: h.acquirer.name, Token: h.present(), Cause: lostCause(cause.Cause), Reason: cause.Reason}
 }
 
 // expired returns the loss of a lease whose trust window has closed.

@@ -100,7 +100,7 @@ func outcomeOf(ctx context.Context, err error) AcquireOutcome {
 		return AcquireGranted
 	case endedBy(err, errMarked):
 		return AcquireMarked
-	case endedBy(err, errBrokenWait):
+	case endedByBreak(err):
 		return AcquireBroken
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return AcquireCanceled

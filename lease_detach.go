@@ -158,7 +158,7 @@ func (c *Client) adopt(ctx context.Context, t ticket) (*Lease, error) {
 	err := c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
 	var gone *engine.NotHeldError
 	if errors.As(err, &gone) {
-		return nil, &LostError{Resource: t.Name, Token: t.Token, Cause: lostCause(gone.Cause)}
+		return nil, &LostError{Resource: t.Name, Token: t.Token, Cause: lostCause(gone.Cause), Reason: gone.Reason}
 	}
 	if err != nil {
 		return nil, opError("adopt", t.Name, err)

@@ -156,11 +156,18 @@ func WithoutTenure() LockOption { return func(o *lockOptions) { o.noTenure = tru
 // request was granted.
 func WithReason(text string) LockOption {
 	return func(o *lockOptions) {
-		if len(text) > maxTextLen || !utf8.ValidString(text) {
-			o.fail(optionError("reason %q: use at most %d bytes of UTF-8", text, maxTextLen))
+		if err := checkReason(text); err != nil {
+			o.fail(err)
 		}
 		o.reason = text
 	}
+}
+
+func checkReason(text string) error {
+	if len(text) > maxTextLen || !utf8.ValidString(text) {
+		return optionError("reason %q: use at most %d bytes of UTF-8", text, maxTextLen)
+	}
+	return nil
 }
 
 func (o *lockOptions) fail(err error) {

@@ -155,6 +155,11 @@ type BreakOption func(*engine.Break)
 // holder's context is cancelled, only fencing protects what it writes.
 func Force() BreakOption { return func(b *engine.Break) { b.Force = true } }
 
+// BreakReason sets a text for the party that is broken (at most 256 bytes of
+// UTF-8): it is the Reason of the holder's LostError, and in the error of a wait.
+// If a lease is broken several times, the latest reason that is not empty counts.
+func BreakReason(text string) BreakOption { return func(b *engine.Break) { b.Reason = text } }
+
 // Break ends a lease or a wait. It is for operators, when a holder hangs.
 //
 // A broken lease cannot be renewed. Its context is cancelled at once if a wake-up
@@ -175,6 +180,9 @@ func (c *Client) Break(ctx context.Context, name, holderID string, opts ...Break
 	b := engine.Break{ID: holderID}
 	for _, opt := range opts {
 		opt(&b)
+	}
+	if err := checkReason(b.Reason); err != nil {
+		return err
 	}
 	return c.breakOff(ctx, "break", name, b, "by "+holderID)
 }

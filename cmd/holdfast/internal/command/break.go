@@ -23,6 +23,7 @@ type breakCmd struct {
 	DryRun   bool `help:"Show what would be broken, and break nothing."`
 	Yes      bool `short:"y" help:"Do not ask. Without a terminal on standard input nothing is asked anyway."`
 	Force    bool `help:"End a lease at once, even though its holder may still act."`
+	Reason   text `placeholder:"TEXT" help:"A text for the holder or waiter, which its process shows (256 bytes at most)."`
 	JSON     bool `help:"Answer as JSON objects, one for each lease or wait."`
 }
 
@@ -41,6 +42,7 @@ Exit codes: 1 if there is nothing to break, or the answer is not y.
 Examples:
 	holdfast show stock:42
 	holdfast break stock:42 kJ4xq0mT.9fQ2
+	holdfast break --reason 'deploy at noon' stock:42 kJ4xq0mT.9fQ2
 	holdfast break --force --yes stock:42 kJ4xq0mT.9fQ2
 	holdfast break --all 'stock:*' --dry-run`
 }
@@ -185,6 +187,9 @@ func (c *breakCmd) breakOne(e *env, s *session, t target) error {
 	var opts []holdfast.BreakOption
 	if c.Force {
 		opts = append(opts, holdfast.Force())
+	}
+	if c.Reason != "" {
+		opts = append(opts, holdfast.BreakReason(string(c.Reason)))
 	}
 	err := s.Break(ctx, t.resource, t.id, opts...)
 	switch {

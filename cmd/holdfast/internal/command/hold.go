@@ -148,6 +148,7 @@ func (c *holdCmd) until(input <-chan struct{}, lease *holdfast.Lease, sigs <-cha
 		return say.failure("signal", explain(&signalled{sig.(syscall.Signal)}, nil))
 	case <-lease.Done():
 		text := strings.TrimPrefix(lease.Err().Error(), "holdfast: ")
-		return say.failure("lost", &exitError{code: exitLost, text: text}, slog.Uint64("token", lease.Token()))
+		attrs := append(lossAttrs(lease.Err()), slog.Uint64("token", lease.Token()))
+		return say.failure("lost", &exitError{code: exitLost, text: text}, attrs...)
 	}
 }

@@ -2,11 +2,14 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // reporter reports the events of a guarded command, on standard error or in a file: as text, or
@@ -100,6 +103,19 @@ func (r *reporter) failure(event string, e *exitError, attrs ...slog.Attr) error
 		r.notice(event, attrs, "%s", e.text)
 	}
 	return &exitError{code: e.code, sig: e.sig}
+}
+
+// lossAttrs are the fields of an event for a lost lease: the cause, and the reason of a break.
+func lossAttrs(err error) []slog.Attr {
+	var lost *holdfast.LostError
+	if !errors.As(err, &lost) {
+		return nil
+	}
+	attrs := []slog.Attr{slog.String("cause", lost.Cause.String())}
+	if lost.Reason != "" {
+		attrs = append(attrs, slog.String("reason", lost.Reason))
+	}
+	return attrs
 }
 
 // short formats a duration for messages.

@@ -170,7 +170,8 @@ func (w *supervision) lost() {
 		act = string(w.c.Cmd[0]) + " runs on without it (--on-lost warn)"
 	}
 	if w.status == nil || w.cause == "" {
-		w.say.notice("lost", []slog.Attr{slog.String("message", err.Error())}, "%s; %s", strings.TrimPrefix(err.Error(), "holdfast: "), act)
+		attrs := append(lossAttrs(err), slog.String("message", err.Error()))
+		w.say.notice("lost", attrs, "%s; %s", strings.TrimPrefix(err.Error(), "holdfast: "), act)
 	}
 	if w.c.OnLost == guard.KillOnLost {
 		w.guard.Stop(guard.CauseLost, syscall.SIGTERM)
