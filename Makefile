@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help chromium release lab mutants test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec redis databases shells
+.PHONY: help chromium release lab mutants test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec redis databases shells prometheus
 
 help: ## show this text
 	@echo "targets:"
@@ -26,7 +26,7 @@ endef
 STORES  := $(patsubst %,engine/%,postgres mysql sqlite etcd zookeeper)
 # What is random for long, and what is under faults: scenes on real servers that take their time.
 RANDOM  := internal/primitivetest lab
-FAULTS  := internal/faulttest lab/live lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores web/webtest $(STORES)
+FAULTS  := internal/faulttest lab/live lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores web/webtest contrib $(STORES)
 RULES   := internal/arch
 INSTALL := release
 # The specification needs the model checker of TLA+; make spec has it.
@@ -42,13 +42,13 @@ test: redis databases shells ## what a change needs, with the race detector; ins
 # The suites of faults run one after the other and without the race detector, which makes
 # leases of 300 ms too short on two slow cores; make test-full and make soak have it.
 # The test of the release compiles everything anew on all cores, so it runs last.
-test-long: redis databases chromium ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
+test-long: redis databases chromium prometheus ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
 	code=0; $(GO) test -race -timeout=$(TIMEOUT) $$($(call packages,$(RANDOM),$(FAULTS))) || code=$$?; \
 		.ci/again -p=1 -timeout=$(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
 		$(GO) test -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
-test-full: redis databases shells chromium ## all tests, those at scale in full size, make test-redis and make test-mysql; hours
+test-full: redis databases shells chromium prometheus ## all tests, those at scale in full size, make test-redis and make test-mysql; hours
 	HOLDFAST_LONG=1 HOLDFAST_TLC=$$(bash .ci/tlc) $(GO) test -race -p 1 -count=1 -timeout 60m $(ALL)
 	@$(MAKE) --no-print-directory test-redis test-mysql
 
@@ -134,6 +134,9 @@ redis:
 
 shells:
 	@bash .ci/shells
+
+prometheus:
+	@bash .ci/prometheus
 
 chromium:
 	@bash .ci/chromium >/dev/null

@@ -13,7 +13,7 @@ import (
 
 // private are the folders of the modules that are not released: tests and tools, which
 // nobody installs or imports.
-var private = []string{"release", "bench", "examples", "examples/migrating", "fence/sqltest", "internal/etcdservers/etcdmember", "internal/redistest/miniredis", "web/webtest"}
+var private = []string{"release", "bench", "contrib", "examples", "examples/migrating", "fence/sqltest", "internal/etcdservers/etcdmember", "internal/redistest/miniredis", "web/webtest"}
 
 // goModule is a module of the repository.
 type goModule struct {

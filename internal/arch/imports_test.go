@@ -55,6 +55,7 @@ func mayImport() map[string][]string {
 		// Support of tests: the command without its verbs, and servers.
 		"cmd/holdfast/internal/transcript": {"cmd/holdfast/internal/demo", "cmd/holdfast/internal/guard", "cmd/holdfast/internal/store", "cmd/holdfast/internal/stores", "internal/etcdservers", "internal/redistest", "internal/sqlservers", "internal/zkservers"},
 		"otelholdfast":                     {""},
+		"contrib":                          {},
 		"examples":                         {"", "engine/goredis", "fence", "internal/redistest"},
 		"examples/migrating/stores":        {"", "engine/goredis", "engine/postgres", "engine/quorum"},
 		"lab":                              {"*"},
