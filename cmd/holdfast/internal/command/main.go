@@ -53,6 +53,7 @@ type cli struct {
 	Store text `aliases:"redis" env:"HOLDFAST_STORE,HOLDFAST_REDIS" default:"redis://127.0.0.1:6379" placeholder:"URL" help:"Store: redis://[user:password@]host:port[/db], rediss://, unix:///path, redis+sentinel://h:p,h:p/master[/db], redis+cluster://h:p,h:p, postgres://host/database, mysql://host/database, sqlite:///path, etcd://h:p,h:p or zk://h:p,h:p[/root]; several URLs separated by commas are a quorum. Keep a password in the environment rather than in the arguments. --redis is the same. Default: ${default}."`
 	storeFlags
 	Prefix      text        `env:"HOLDFAST_PREFIX" default:"holdfast" placeholder:"TEXT" help:"Prefix of every key in the store; the same as the services' WithPrefix. Default: ${default}."`
+	History     int         `env:"HOLDFAST_HISTORY" placeholder:"N" help:"Record in the store what happens to leases, and keep about the last N events; see holdfast log. Default: record nothing."`
 	ShowVersion versionFlag `name:"version" help:"Show the version."`
 }
 
@@ -68,6 +69,7 @@ type verbs struct {
 	Wait    waitCmd    `cmd:"" help:"Wait until a resource is free."`
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
 	Show    showCmd    `cmd:"" help:"Show the holders of a resource and its waiters."`
+	Log     logCmd     `cmd:"" help:"Print what happened to leases, if it was recorded."`
 	Break   breakCmd   `cmd:"" help:"Break a lease or end a wait."`
 	Serve   serveCmd   `cmd:"" help:"Serve a dashboard for browsers."`
 	Doctor  doctorCmd  `cmd:"" help:"Check whether a store is fit for locks."`
@@ -85,6 +87,7 @@ type verbs struct {
 // env is what verbs get besides their flags.
 type env struct {
 	url, prefix    string
+	history        int      // how many events to keep; 0: record nothing
 	urlGiven       bool     // by a flag, not by default or environment
 	storeFile      []byte   // what was in the file of --store-file; nil: there is none
 	args           []string // of the program, with its name
@@ -108,7 +111,7 @@ func (e *env) run(args []string) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:len(args):len(args)], "--help")
 	}
-	for _, name := range []string{"HOLDFAST_STORE", "HOLDFAST_STORE_FILE"} {
+	for _, name := range []string{"HOLDFAST_STORE", "HOLDFAST_STORE_FILE", "HOLDFAST_HISTORY"} {
 		if os.Getenv(name) == "" {
 			os.Unsetenv(name) // kong would take an empty one for the value, and not look at HOLDFAST_REDIS
 		}
@@ -120,6 +123,7 @@ func (e *env) run(args []string) int {
 	}
 	c := p.cli
 	e.url, e.prefix = string(c.Store), string(c.Prefix)
+	e.history = c.History
 	e.opener.TLS = store.TLS{CACert: c.CACert, Cert: c.Cert, Key: c.Key, ServerName: c.TLSServerName, Insecure: c.Insecure}
 	fileGiven := false
 	for _, on := range p.ctx.Path {

@@ -38,13 +38,20 @@ func (e *env) open(opts ...holdfast.Option) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := &session{store: st, at: st.String()}
 	opts = append([]holdfast.Option{holdfast.WithPrefix(e.prefix)}, opts...)
-	c, err := holdfast.New(st.Engine(), opts...)
+	if e.history != 0 {
+		opts = append(opts, holdfast.WithHistory(e.history))
+		err = s.keepsHistory()
+	}
+	if err == nil {
+		s.Client, err = holdfast.New(st.Engine(), opts...)
+	}
 	if err != nil {
 		st.Close()
 		return nil, err
 	}
-	return &session{Client: c, store: st, at: st.String()}, nil
+	return s, nil
 }
 
 // now returns the time of the store. It has a limit, so that it fails soon if the store

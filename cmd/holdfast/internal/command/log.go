@@ -1,0 +1,142 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/describe"
+)
+
+// logCmd is `holdfast log`.
+type logCmd struct {
+	Pattern text  `arg:"" optional:"" default:"*" help:"Names of resources: * matches any text, ? any one byte, \\ makes the next byte literal. Default: all."`
+	Since   *span `placeholder:"D" help:"Only events of the last D, such as 1h or 2d. Default: all that the store has."`
+	Follow  bool  `short:"f" help:"Go on with new events until interrupted."`
+	JSON    bool  `help:"One JSON object per event and line."`
+}
+
+// Help is the long text of --help.
+func (*logCmd) Help() string {
+	return `Prints what happened to leases, oldest first: who held what, for how long, what was lost, broken and given up.
+Times are those of the store's clock.
+
+Only programs record it that are told to: services by WithHistory, this one by --history N or HOLDFAST_HISTORY=N, where
+N is how many events the store keeps. A lease that was held for less than 200 ms has one line, when it ended. A
+process that is killed does not record the end of its leases.
+
+Examples:
+	holdfast log stock:42 --since 2h
+	holdfast log --follow
+	holdfast log --json | jq -r 'select(.event == "lost") | [.time, .resource, .host] | @tsv'`
+}
+
+// Run prints events.
+func (c *logCmd) Run(e *env) error {
+	s, err := e.open()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.keepsHistory(); err != nil {
+		return err
+	}
+	sigs, stop := catchSignals()
+	defer stop()
+	ctx, end := endBySignal(sigs)
+	defer end()
+	now, err := s.now(ctx) // it fails soon if the store does not answer
+	if err != nil {
+		return s.explain(err)
+	}
+	q := holdfast.HistoryQuery{Pattern: string(c.Pattern), Follow: c.Follow}
+	if c.Pattern == "*" {
+		q.Pattern = "" // also events without a resource
+	}
+	if c.Since != nil {
+		q.Since = now.Add(-time.Duration(*c.Since))
+	}
+	any := false
+	for event, err := range s.History(ctx, q) {
+		if err == nil {
+			any = true
+			err = c.print(e, event)
+		}
+		if sig := signalOf(ctx); sig != nil {
+			return sig
+		}
+		if err != nil {
+			return s.explain(err)
+		}
+	}
+	if sig := signalOf(ctx); sig != nil {
+		return sig
+	}
+	if !any && !c.JSON {
+		fmt.Fprintf(e.stderr, "holdfast: no event matches %q (prefix %q): services record events with WithHistory, holdfast run and the like with --history 10000\n", describe.Text(string(c.Pattern)), e.prefix)
+	}
+	return nil
+}
+
+// keepsHistory returns an error if the store cannot keep a history.
+func (s *session) keepsHistory() error {
+	if _, ok := s.store.Engine().(engine.HistoryKeeper); !ok {
+		return fail(exitConfig, "%s keeps no history: that is possible on Redis and on quorums of it; do without --history and HOLDFAST_HISTORY here", s.at)
+	}
+	return nil
+}
+
+// jsonEvent is the JSON of an event. Its fields are in docs/JSON.md.
+type jsonEvent struct {
+	Time     time.Time            `json:"time"`
+	Event    holdfast.HistoryKind `json:"event"`
+	Resource string               `json:"resource,omitempty"`
+	Kind     string               `json:"kind,omitempty"`
+	Weight   int                  `json:"weight,omitempty"`
+	Token    uint64               `json:"token,omitempty"`
+	Name     string               `json:"name,omitempty"`
+	Host     string               `json:"host,omitempty"`
+	PID      int                  `json:"pid,omitempty"`
+	Waited   float64              `json:"waited_ms"`
+	Held     float64              `json:"held_ms,omitempty"`
+	Cause    string               `json:"cause,omitempty"`
+	Count    int                  `json:"count,omitempty"`
+	Version  int                  `json:"version"`
+}
+
+func (c *logCmd) print(e *env, h holdfast.HistoryEvent) error {
+	if c.JSON {
+		return writeJSON(e.stdout, jsonEvent{
+			Time: h.At.UTC(), Event: h.Event, Resource: h.Resource, Kind: h.Kind, Weight: h.Weight, Token: h.Token,
+			Name: h.Name, Host: h.Client.Host, PID: h.Client.PID, Waited: describe.Milliseconds(h.Waited), Held: describe.Milliseconds(h.Held),
+			Cause: h.Cause, Count: h.Count, Version: jsonVersion,
+		})
+	}
+	_, err := fmt.Fprintf(e.stdout, "%s  %-8s  %s  %s\n", h.At.Local().Format("2006-01-02 15:04:05.000"), h.Event, cell(h.Resource), describeEvent(h))
+	return err
+}
+
+// describeEvent returns what a line says after the name of the resource.
+func describeEvent(h holdfast.HistoryEvent) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if h.Event == holdfast.HistoryReleased || h.Event == holdfast.HistoryLost {
+		add("held %s", short(h.Held))
+	}
+	if h.Waited > 0 {
+		add("waited %s", short(h.Waited))
+	}
+	if h.Count > 0 {
+		add("%d events", h.Count)
+	}
+	if h.Cause != "" {
+		add("%s", describe.Text(h.Cause))
+	}
+	if h.Token > 0 {
+		add("token %d", h.Token)
+	}
+	add("%s", where(describe.Text(h.Name), describe.Text(h.Client.Host), h.Client.PID))
+	return strings.Join(parts, ", ")
+}
