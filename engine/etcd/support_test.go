@@ -19,12 +19,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/etcdservers"
 	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/storetest"
-	"github.com/holdfast-go/holdfast/internal/trytest"
 )
 
 func TestMain(m *testing.M) {
 	storetest.Main(openEngine)
-	trytest.Main(openProcess)
 	code := m.Run()
 	if all, err := shared(); err == nil {
 		all.Stop()
@@ -37,7 +35,13 @@ func TestMain(m *testing.M) {
 }
 
 // openEngine is for the processes of storetest.
-func openEngine(addr string) (engine.Engine, func(), error) { return openProcess([]string{addr}) }
+func openEngine(addr string) (engine.Engine, func(), error) {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, nil, err
+	}
+	return etcd.New(c), func() { _ = c.Close() }, nil
+}
 
 // shared is the etcd of the tests that break nothing.
 var shared = sync.OnceValues(func() (etcdservers.Cluster, error) {

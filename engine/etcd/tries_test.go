@@ -3,41 +3,30 @@ package etcd_test
 import (
 	"testing"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/etcd"
-	"github.com/holdfast-go/holdfast/internal/trytest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
-// openProcess is for the processes of trytest.
-func openProcess(addrs []string) (engine.Engine, func(), error) {
-	c, err := clientv3.New(clientv3.Config{Endpoints: addrs, Logger: zap.NewNop()})
-	if err != nil {
-		return nil, nil, err
-	}
-	return etcd.New(c), func() { _ = c.Close() }, nil
-}
-
-func addrs(t testing.TB) []string {
+// onShared returns the shared etcd for processes.
+func onShared(t testing.TB) *storetest.Store {
 	t.Helper()
 	all, err := shared()
 	must(t, err)
-	return all.Addrs()
+	return storetest.New(t, openEngine, all[0].Addr())
 }
 
 func TestTriesFindAKilledHolder(t *testing.T) {
 	t.Parallel()
-	trytest.FindsAKilledHolder(t, addrs(t))
+	storetest.FindsAKilledHolder(t, onShared(t))
 }
 
 func TestTriesPassOverNoHolder(t *testing.T) {
 	t.Parallel()
-	trytest.PassesOverNoHolder(t, addrs(t))
+	storetest.PassesOverNoHolder(t, onShared(t))
 }
 
 func BenchmarkTry(b *testing.B) {
 	c := single(b)
-	trytest.BenchmarkTry(b, func() engine.Engine { return etcd.New(c) })
+	storetest.BenchmarkTry(b, func() engine.Engine { return etcd.New(c) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine/cas"
 	"github.com/holdfast-go/holdfast/engine/etcd"
 	"github.com/holdfast-go/holdfast/internal/etcdservers"
-	"github.com/holdfast-go/holdfast/internal/trytest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // A witness lasts for its time although the leader is killed, or hangs for longer than that.
@@ -33,14 +33,14 @@ func TestWitnessOutlivesLeaders(t *testing.T) {
 			leader.Resume()
 		},
 	} {
-		t.Run(name, func(t *testing.T) { trytest.WitnessOutlives(t, s, func() { fail(t) }) })
+		t.Run(name, func(t *testing.T) { storetest.WitnessOutlives(t, s, func() { fail(t) }) })
 	}
 }
 
 func TestWitnessOfAnotherCluster(t *testing.T) {
 	t.Parallel()
 	other := etcdservers.Start(t, etcdservers.Config{})
-	trytest.WitnessOfAnother(t, etcd.NewStore(single(t)).(cas.WitnessStore), etcd.NewStore(connect(t, []string{other.Addr()})).(cas.WitnessStore))
+	storetest.WitnessOfAnother(t, etcd.NewStore(single(t)).(cas.WitnessStore), etcd.NewStore(connect(t, []string{other.Addr()})).(cas.WitnessStore))
 }
 
 // A copy of the key of a witness, which has no lease of etcd and never vanishes, is no witness.

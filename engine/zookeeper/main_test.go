@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/leaktest"
 	"github.com/holdfast-go/holdfast/internal/storetest"
-	"github.com/holdfast-go/holdfast/internal/trytest"
 	"github.com/holdfast-go/holdfast/internal/zkservers"
 )
 
@@ -26,7 +25,6 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	storetest.Main(openEngine)
-	trytest.Main(openProcess)
 	code := m.Run()
 	if shared.server != nil {
 		shared.server.Stop()
@@ -39,7 +37,13 @@ func TestMain(m *testing.M) {
 }
 
 // openEngine is for the processes of storetest.
-func openEngine(addr string) (engine.Engine, func(), error) { return openProcess([]string{addr}) }
+func openEngine(addr string) (engine.Engine, func(), error) {
+	conn, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false), zk.WithLogger(&logger{}))
+	if err != nil {
+		return nil, nil, err
+	}
+	return New(conn), conn.Close, nil
+}
 
 func sharedServer(t testing.TB) *zkservers.Server {
 	t.Helper()

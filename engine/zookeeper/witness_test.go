@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/cas"
-	"github.com/holdfast-go/holdfast/internal/trytest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 	"github.com/holdfast-go/holdfast/internal/zkservers"
 )
 
@@ -21,7 +21,7 @@ import (
 func witnessOutlivesLeaders(t *testing.T, ensemble *zkservers.Ensemble) {
 	s := newStore(connect(t, 2*time.Second, ensemble.Addrs()...))
 	t.Run("Killed", func(t *testing.T) {
-		trytest.WitnessOutlives(t, s, func() {
+		storetest.WitnessOutlives(t, s, func() {
 			leader := ensemble.Leader(t)
 			leader.Kill()
 			<-time.After(time.Second)
@@ -29,7 +29,7 @@ func witnessOutlivesLeaders(t *testing.T, ensemble *zkservers.Ensemble) {
 		})
 	})
 	t.Run("Hung", func(t *testing.T) {
-		trytest.WitnessOutlives(t, s, func() {
+		storetest.WitnessOutlives(t, s, func() {
 			leader := ensemble.Leader(t)
 			leader.Pause()
 			<-time.After(6 * time.Second)
@@ -46,7 +46,7 @@ func TestWitnessOfAnotherEnsemble(t *testing.T) {
 	for _, s := range []*store{one, another} {
 		swap(t, s, cas.Change{Key: key("a"), Value: []byte("v")})
 	}
-	trytest.WitnessOfAnother(t, one, another)
+	storetest.WitnessOfAnother(t, one, another)
 }
 
 // A session of the engine's own needs the credentials of the connection, where znodes have an ACL.

@@ -102,7 +102,7 @@ func strangers(graph []listed, driver bool) []string {
 // TestCommandGraph: what operators install has no lab, no planted bugs and nothing for tests, and
 // holdfast, which is started often, has no driver but that of Redis (decision 0131).
 func TestCommandGraph(t *testing.T) {
-	tests := []string{"lab", "bench", "internal/redistest", "internal/sqlservers", "internal/zkservers", "internal/etcdservers", "internal/trytest", "internal/storetest"}
+	tests := []string{"lab", "bench", "internal/redistest", "internal/sqlservers", "internal/zkservers", "internal/etcdservers", "internal/storetest"}
 	for program, without := range map[string][]string{
 		"cmd/holdfast":                 append(adapters(), append(tests, "cmd/holdfast/internal/stores")...),
 		"cmd/holdfast/holdfast-stores": tests,

@@ -23,8 +23,7 @@ func mayImport() map[string][]string {
 		"internal/sqlservers":  {"internal/redistest"},
 		"internal/zkservers":   {"internal/redistest"},
 		"internal/etcdservers": {"internal/redistest"},
-		"internal/trytest":     {"", "engine", "engine/cas", "internal/redistest"},
-		"internal/storetest":   {"", "engine", "internal/redistest"},
+		"internal/storetest":   {"", "engine", "engine/cas", "internal/redistest"},
 		"internal/faulttest":   {},
 		// Random programs against models, for its own tests and those of the root.
 		"internal/primitivetest":    {"", "engine", "internal/random"},

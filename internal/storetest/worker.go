@@ -3,6 +3,7 @@ package storetest
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -25,7 +26,8 @@ type Store struct {
 	Open   func(target string) (e engine.Engine, closeConnection func(), err error)
 	Target string
 
-	log string // where workers write their tokens
+	ttl time.Duration // of the leases of workers
+	log string        // where workers write their tokens
 }
 
 // New returns a store. It belongs to one test: its workers share a resource that no others use.
@@ -36,7 +38,7 @@ func New(t testing.TB, open func(string) (engine.Engine, func(), error), target 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return &Store{Open: open, Target: target, log: filepath.Join(dir, "tokens")}
+	return &Store{Open: open, Target: target, ttl: TTL, log: filepath.Join(dir, "tokens")}
 }
 
 // At returns the same store with its data elsewhere.
@@ -55,10 +57,11 @@ const (
 // Mode is what a worker does until it is stopped.
 type Mode string
 
-// A worker takes turns, in each of which it writes its token, or takes the lock and holds it.
+// A worker takes turns, in each of which it writes its token, or takes the lock and holds it, or tries once, as a job from cron does.
 const (
 	Turns Mode = "turns"
 	Hold  Mode = "hold"
+	Try   Mode = "try"
 )
 
 const (
@@ -66,6 +69,7 @@ const (
 	modeEnv   = "STORETEST_MODE"
 	prefixEnv = "STORETEST_PREFIX"
 	logEnv    = "STORETEST_LOG"
+	ttlEnv    = "STORETEST_TTL"
 )
 
 // Main returns if this process is not a worker. TestMain calls it first.
@@ -74,8 +78,12 @@ func Main(open func(string) (engine.Engine, func(), error)) {
 	if target == "" {
 		return
 	}
-	s := &Store{Open: open, Target: target, log: os.Getenv(logEnv)}
-	if err := s.work(Mode(os.Getenv(modeEnv)), os.Getenv(prefixEnv)); err != nil {
+	ttl, err := time.ParseDuration(os.Getenv(ttlEnv))
+	if err == nil {
+		s := &Store{Open: open, Target: target, ttl: ttl, log: os.Getenv(logEnv)}
+		err = s.work(Mode(os.Getenv(modeEnv)), os.Getenv(prefixEnv))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
 		os.Exit(1)
 	}
@@ -107,7 +115,10 @@ func (s *Store) work(mode Mode, prefix string) error {
 			questions <- true
 		}
 	}()
-	m := client.Mutex(Name, holdfast.WithTTL(TTL))
+	m := client.Mutex(Name, holdfast.WithTTL(s.ttl))
+	if mode == Try {
+		return json.NewEncoder(os.Stdout).Encode(tryOnce(m))
+	}
 	for {
 		lease, err := m.Lock(ctx)
 		if ctx.Err() != nil {
@@ -156,7 +167,7 @@ type Worker struct {
 // Start starts a worker, which ends with the test at the latest.
 func (s *Store) Start(t testing.TB, mode Mode) *Worker {
 	t.Helper()
-	cmd, in, out, err := redistest.StartSelf(os.Stderr, targetEnv+"="+s.Target, modeEnv+"="+string(mode), prefixEnv+"="+t.Name(), logEnv+"="+s.log)
+	cmd, in, out, err := redistest.StartSelf(os.Stderr, targetEnv+"="+s.Target, modeEnv+"="+string(mode), prefixEnv+"="+t.Name(), logEnv+"="+s.log, ttlEnv+"="+s.ttl.String())
 	if err != nil {
 		t.Fatal(err)
 	}

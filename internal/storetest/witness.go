@@ -1,6 +1,4 @@
-//go:build unix
-
-package trytest
+package storetest
 
 import (
 	"context"
