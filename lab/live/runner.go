@@ -9,17 +9,15 @@ import (
 
 // Runner has stores and runs one program at a time on them.
 type Runner struct {
-	own    map[string][]stores.Server // by the names of their kinds
-	others []string                   // URLs of stores that the Runner does not own
+	own map[string][]stores.Server // by the names of their kinds
+	// others are redis:// URLs of stores that the Runner does not own: it empties and stops nothing
+	// there, writes below a prefix of its own, and removes that.
+	others []string
 }
 
 // NewRunner returns a Runner that starts servers as programs need them. If they are not installed,
 // the first run fails.
 func NewRunner() *Runner { return &Runner{} }
-
-// NewRunnerOn returns a Runner on stores that it does not own, by redis:// URLs: it empties
-// and stops nothing there, writes below a prefix of its own, and removes that.
-func NewRunnerOn(urls ...string) *Runner { return &Runner{others: urls} }
 
 // Close ends the servers that the Runner has started.
 func (l *Runner) Close() {

@@ -163,16 +163,6 @@ func (n *Process) Stop() {
 	}
 }
 
-// Ended reports whether the process has ended.
-func (n *Process) Ended() bool {
-	select {
-	case <-n.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // Kill ends the node at once, as a crash of its machine does.
 func (n *Process) Kill() {
 	_ = n.cmd.Process.Kill()
