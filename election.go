@@ -105,7 +105,7 @@ func (e *Election) term(ctx context.Context, l *Lease, fn func(context.Context) 
 		return opError("lead", e.name, errors.Join(context.Cause(ctx), err))
 	case errors.Is(l.Err(), ErrLost) || e.c.life.Err() != nil:
 		if err != nil {
-			e.c.log.Warn("holdfast: the function of Lead returned an error after leadership was lost", "resource", e.name, "error", err)
+			e.c.log.Warn("holdfast: the function of Lead returned an error after leadership was lost", "resource", e.name, "err", err)
 		}
 		return nil
 	}

@@ -100,7 +100,8 @@ func (h *storeGrant) report(why *LostError) {
 	c := h.client()
 	c.counts.lose(why.Cause)
 	if c.logLimit.admits(&c.logLimit.lost) {
-		c.log.Warn("holdfast: lease lost", "resource", h.acquirer.name, "cause", why.Cause.String(), "error", why.err)
+		c.log.Error("holdfast: lease lost", "resource", h.acquirer.name, "kind", string(h.acquirer.kind),
+			"token", why.Token, "cause", why.Cause.String(), "err", why.err)
 	}
 	h.endJeopardy(why)
 	if why.Cause == LostBroken {

@@ -155,7 +155,7 @@ func (c *Client) releaseLeases(title string, leases ...*Lease) <-chan struct{} {
 	return c.background(releaseGrace, func(ctx context.Context) {
 		if err := releaseEach(ctx, leases); err != nil && !errors.Is(err, ErrLost) {
 			c.log.Warn("holdfast: a lease was not released in time; retrying in the background",
-				"resource", title, "error", err)
+				"resource", title, "err", err)
 		}
 	})
 }

@@ -25,7 +25,7 @@ func (h *storeGrant) Jeopardy(err error) {
 	c := h.client()
 	if h.jeopardy.CompareAndSwap(renewalDone, renewalFailed) && c.logLimit.admits(&c.logLimit.jeopardy) { // the first in a row only
 		c.log.Warn("holdfast: renewal failed; retrying until the trust window closes",
-			"resource", h.acquirer.name, "left", left, "error", err)
+			"resource", h.acquirer.name, "kind", string(h.acquirer.kind), "token", h.present(), "left", left, "err", err)
 	}
 	for _, hook := range c.hooks.renew {
 		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: left, Err: err})

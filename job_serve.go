@@ -90,7 +90,7 @@ func (j *Job) serve(ctx context.Context, now storeClock, s jobSlot, fn func(ctx 
 			errors.Is(err, ErrDenied) && !ran, errors.Is(err, ErrMismatch) && !ran:
 			return err
 		}
-		j.c.log.Warn("holdfast: job slot not done", "job", j.name, "slot", s.start, "ran", ran, "error", err)
+		j.c.log.Warn("holdfast: job slot not done", "resource", j.name, "slot", s.start, "ran", ran, "err", err)
 		if !ran || !j.opts.retry {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -27,12 +28,14 @@ type logLimit struct {
 // burst counts the events of one kind in the current span.
 type burst struct {
 	what  string
+	level slog.Level
 	seen  int
 	timer *time.Timer // nil: no span is under way
 }
 
 func (j *logLimit) open(log *slog.Logger) {
 	j.log = log
+	j.lost.level, j.jeopardy.level, j.givenUp.level = slog.LevelError, slog.LevelWarn, slog.LevelWarn
 	j.lost.what = "holdfast: more leases were lost"
 	j.jeopardy.what = "holdfast: more renewals failed; retrying until the trust windows close"
 	j.givenUp.what = "holdfast: more releases were not confirmed; the leases and waits end by their TTLs"
@@ -60,7 +63,7 @@ func (j *logLimit) sum(b *burst) {
 	}
 	j.mu.Unlock()
 	if more > 0 {
-		j.log.Warn(b.what, "more", more)
+		j.log.Log(context.Background(), b.level, b.what, "more", more)
 	}
 }
 

@@ -79,7 +79,8 @@ func WithMeta(m Meta) Option {
 // WithLogger sets the logger for what no method returns: failed renewals, lost
 // leases, clean-ups given up. Of each kind it logs the first ten per second one
 // by one, and then the number of the others; hooks are called for each. The
-// default logs nothing. Holder IDs are logged at debug level only.
+// default logs nothing. A loss is logged as an error, all else as a warning.
+// Holder IDs are logged at debug level only.
 func WithLogger(l *slog.Logger) Option { return func(o *clientOptions) { o.logger = l } }
 
 // WithHooks adds hooks; see [Hook].

@@ -292,7 +292,7 @@ func (q *releaseQueue) fail(u *queuedRelease, err error) {
 	defer q.done(u)
 	if !u.closing && q.c.logLimit.admits(&q.c.logLimit.givenUp) {
 		q.c.log.Warn("holdfast: a release was not confirmed; the lease or wait ends by its TTL",
-			"resource", u.release.Resource.Name, "error", err)
+			"resource", u.release.Resource.Name, "token", u.release.Token, "err", err)
 	}
 	if u.closing {
 		return

@@ -199,7 +199,7 @@ func (m *wakeups) try(o *subscribing) {
 	if errors.Is(err, ErrDenied) {
 		o.err = err
 	} else if err != nil {
-		m.c.log.Warn("holdfast: cannot listen for wake-ups; waiters poll", "error", err)
+		m.c.log.Warn("holdfast: cannot listen for wake-ups; waiters poll", "err", err)
 	}
 	close(o.ended)
 }

@@ -1,0 +1,77 @@
+package holdfast_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// A log above debug has the documented levels and attributes, and no holder ID.
+func TestLogOfTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		e := newFlaky()
+		c := newClient(t, e, holdfast.WithLogger(slog.New(slog.NewJSONHandler(&out, nil))))
+		var ids []string
+		lock := func(name string) *holdfast.Lease {
+			l := mustLock(t, c.Mutex(name).Lock, context.Background())
+			ids = append(ids, l.HolderID())
+			return l
+		}
+		broken := lock("broken")
+		lost := lock("lost")
+		time.Sleep(6 * time.Second)
+		if err := c.Break(context.Background(), "broken", broken.HolderID()); err != nil {
+			t.Fatal(err)
+		}
+		e.out(down)
+		_ = broken.Release(context.Background())
+		<-lost.Done()
+		time.Sleep(time.Minute) // the clean-ups fail
+		l, err := c.Mutex("open", failOpen).Lock(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, l.HolderID())
+		e.out(nil)
+		_ = c.Close()
+		synctest.Wait()
+
+		seen := map[string]string{}
+		for line := range strings.Lines(out.String()) {
+			var record map[string]any
+			if err := json.Unmarshal([]byte(line), &record); err != nil {
+				t.Fatal(err)
+			}
+			message, level := record["msg"].(string), record["level"].(string)
+			seen[message] = level
+			for key := range record {
+				if !slices.Contains([]string{"time", "level", "msg", "resource", "kind", "token", "left", "cause", "err"}, key) {
+					t.Errorf("attribute %s in %s", key, line)
+				}
+			}
+			for _, id := range ids {
+				if strings.Contains(line, id) {
+					t.Errorf("a holder ID in %s", line)
+				}
+			}
+		}
+		for message, level := range map[string]string{
+			"holdfast: lease lost": "ERROR",
+			"holdfast: renewal failed; retrying until the trust window closes":         "WARN",
+			"holdfast: a release was not confirmed; the lease or wait ends by its TTL": "WARN",
+		} {
+			if seen[message] != level {
+				t.Errorf("%q at level %q, want %s; all: %v", message, seen[message], level, seen)
+			}
+		}
+	})
+}
