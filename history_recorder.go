@@ -109,7 +109,7 @@ func (r *historyRecorder) released(e ReleaseEvent) {
 // lost records a loss.
 func (r *historyRecorder) lost(lk *acquirer, why *LostError, held time.Duration) {
 	if r != nil {
-		r.add(historyText{Event: HistoryLost, Resource: why.Resource, Kind: string(lk.kind), Token: why.Token, Held: held.Microseconds(), Cause: why.Cause.String()})
+		r.add(historyText{Event: HistoryLost, Resource: why.Resource, Kind: string(lk.kind), Token: why.Token, Held: held.Microseconds(), Cause: withReason(why.Cause.String(), why.Reason)})
 	}
 }
 
@@ -118,6 +118,14 @@ func (r *historyRecorder) broke(name, what string) {
 	if r != nil {
 		r.add(historyText{Event: HistoryBroke, Resource: name, Cause: what})
 	}
+}
+
+// withReason returns what was done, and the operator's reason if there is one.
+func withReason(what, reason string) string {
+	if reason == "" {
+		return what
+	}
+	return what + ": " + reason
 }
 
 // add queues an event. The end of a lease replaces its grant if that was not taken to be written.

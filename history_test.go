@@ -79,14 +79,15 @@ func TestHistory(t *testing.T) {
 		l, err = c.Semaphore("pool", 5).Acquire(t.Context(), 3)
 		must(t, err)
 		<-time.After(10 * time.Millisecond)
-		must(t, other.Break(t.Context(), "pool", l.HolderID()))
+		must(t, other.Break(t.Context(), "pool", l.HolderID(), holdfast.BreakReason("it hangs")))
 		<-l.Done()
 		after(t, c, time.Second, `granted stock:42 mutex waited 0s held 0s 
 gave-up stock:42 mutex waited 300ms held 0s context deadline exceeded
 released stock:42 mutex waited 0s held 1.3s 
 released stock:42 mutex waited 0s held 50ms 
-broke pool  waited 0s held 0s break
-lost pool semaphore waited 0s held 10ms `+l.Err().(*holdfast.LostError).Cause.String()+"\n")
+broke pool  waited 0s held 0s break: it hangs
+lost pool semaphore waited 0s held 10ms broken: it hangs
+`)
 		for e, err := range c.History(t.Context(), holdfast.HistoryQuery{Pattern: "stock:*", Since: began.Add(1310 * time.Millisecond)}) {
 			must(t, err)
 			if e.At.Sub(began).Round(time.Millisecond) != 1350*time.Millisecond || e.Name != "shop" || e.Client.Host != "node-17" || e.Client.PID != 42 || e.Weight != 1 || e.Token == 0 {

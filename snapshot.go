@@ -207,7 +207,7 @@ func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, 
 	if b.Force {
 		op += " by force"
 	}
-	c.recorder.broke(name, op)
+	c.recorder.broke(name, withReason(op, b.Reason))
 	return nil
 }
 
