@@ -3,6 +3,8 @@ package cas_test
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,5 +90,57 @@ func propose(t *testing.T, late, leaves bool) {
 	}
 	if len(s.Holders)+len(s.Waiters) > 0 {
 		t.Errorf("after a late proposal there are holders %v and waiters %v", s.Holders, s.Waiters)
+	}
+}
+
+// Two processes that propose to each other do not wait for each other, or who comes later would pass them.
+func TestMutualProposals(t *testing.T) {
+	for range 20 { // which of them is the first at an instant differs
+		synctest.Test(t, proposeMutually)
+	}
+}
+
+func proposeMutually(t *testing.T) {
+	m := castest.NewMemory()
+	holder := cas.New(m, 0)
+	h := request("holder.1", time.Minute, false)
+	acquire(t, holder, h, engine.Granted)
+	engines, loses := make(map[string]*cas.Engine), make(map[string]*atomic.Bool)
+	for _, client := range []string{"a", "b"} {
+		mine, lose := &hooked{DocumentStore: m}, &atomic.Bool{}
+		engines[client], loses[client] = cas.New(mine, 0), lose
+		mine.swap = func(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+			if changes[0].Key.Space == cas.Resources && lose.CompareAndSwap(true, false) {
+				lost(t, m, changes[0])
+			}
+			return m.Swap(ctx, changes)
+		}
+		l, err := engines[client].Listen(t.Context(), "p", client, func(engine.Wakeup) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		acquire(t, engines[client], request(client+".1", time.Minute, true), engine.Queued)
+	}
+	var calls sync.WaitGroup
+	start := time.Now()
+	for client, id := range map[string]string{"a": "a.2", "b": "b.2"} {
+		loses[client].Store(true)
+		calls.Go(func() { acquire(t, engines[client], request(id, time.Minute, true), engine.Queued) })
+	}
+	calls.Wait()
+	if took := time.Since(start); took >= time.Millisecond { // 10 round trips
+		t.Errorf("both have joined the line after %v", took)
+	}
+}
+
+// lost makes a change fail: the document gets a revision before it.
+func lost(t *testing.T, m *castest.Memory, c cas.Change) {
+	docs, err := m.Read(t.Context(), []cas.Read{{Key: c.Key}})
+	if err == nil {
+		_, err = m.Swap(t.Context(), []cas.Change{{Key: c.Key, Rev: docs[0].Rev, Value: docs[0].Value, Keep: c.Keep}})
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -62,10 +62,12 @@ func (e *Engine) write(w *writer) {
 				w.fail(ops, err)
 				continue
 			}
-			fresh = sent
+			if fresh = sent; sent && !w.knows(ops) {
+				ops, fresh = e.gather(w, ops)
+			}
 		}
 		own, proposals := apart(ops)
-		if len(own) > 0 && len(proposals) > 0 && !w.urgent(own) {
+		if len(own) > 0 && len(proposals) > 0 && !w.urgent(own) && w.knows(own) {
 			e.apply(w, own, fresh) // polls that need no swap are not put off by those of others
 			ops, fresh = proposals, false
 		}
@@ -84,6 +86,13 @@ func apart(ops []*operation) (own, proposals []*operation) {
 		}
 	}
 	return own, proposals
+}
+
+// gather adds the operations that have come meanwhile, in the order in which one swap applies them. fresh: none has come.
+func (e *Engine) gather(w *writer, ops []*operation) (all []*operation, fresh bool) {
+	came := present(e.writers.more(w))
+	own, proposals := apart(append(ops, came...))
+	return append(proposals, own...), len(came) == 0
 }
 
 // present fails the operations whose callers have gone, and returns the others.
@@ -200,18 +209,19 @@ func (w *writer) fail(ops []*operation, err error) {
 // again returns the operations to apply after a conflict: those for which there is time, and others that
 // have come, since somebody may wait for one of them. fresh: the document was read after they came.
 func (e *Engine) again(w *writer, ops []*operation, conflicts int) (rest []*operation, fresh bool, err error) {
-	came := present(e.writers.more(w))
-	own, proposals := apart(append(overdue(present(ops), e.timeout, conflicts), came...))
-	rest = append(proposals, own...)
+	rest, fresh = e.gather(w, overdue(present(ops), e.timeout, conflicts))
 	if len(rest) == 0 || w.urgent(rest) {
-		return rest, len(came) == 0, nil
+		return rest, fresh, nil
 	}
 	if sent, err := e.propose(w, rest); sent || err != nil {
-		return rest, true, err
+		if fresh = true; err == nil && !w.knows(rest) {
+			rest, fresh = e.gather(w, rest)
+		}
+		return rest, fresh, err
 	}
 	switch {
 	case conflicts%racesInARow != 0:
-		return rest, len(came) == 0, nil
+		return rest, fresh, nil
 	case conflicts%(2*racesInARow) == 0:
 		return rest, true, e.settle(w, rest)
 	}
@@ -330,6 +340,11 @@ func (w *writer) urgent(ops []*operation) bool {
 	return slices.ContainsFunc(ops, func(op *operation) bool {
 		return op.urgent && !(op.leaves && w.parsed != nil && w.parsed.behindOthers(op.id))
 	})
+}
+
+// knows reports whether the parties of all operations are in the document.
+func (w *writer) knows(ops []*operation) bool {
+	return w.parsed != nil && !slices.ContainsFunc(ops, func(op *operation) bool { return !w.parsed.has(op.id) })
 }
 
 // pause lets others go first after a conflict, by a random time of up to one round trip for

@@ -33,7 +33,7 @@ type writer struct {
 	knock    knock
 	vain     int                   // proposals without an effect, of the present operations
 	joined   map[string]queue.Time // when the waiters of this process joined the line, as last seen; see proposal
-	arrived  chan struct{}         // has an element if an operation has come
+	arrived  chan struct{}         // has an element if an operation has come, or proposals are urged
 
 	// granted is the holder ID of the latest grant in a message, until an operation follows.
 	granted atomic.Pointer[string]
@@ -65,11 +65,16 @@ func (ws *writers) add(key Key, op *operation) (start bool) {
 	w.pending = append(w.pending, op)
 	start = !w.running
 	w.running = true
+	w.awake()
+	return start
+}
+
+// awake ends a pause of the writer, or the next one. The mutex is held.
+func (w *writer) awake() {
 	select {
 	case w.arrived <- struct{}{}:
 	default:
 	}
-	return start
 }
 
 // take returns the operations that wait for a writer. If there are none, its run has ended.
@@ -132,17 +137,21 @@ func (w *writer) note(id string) {
 func (ws *writers) urge(w *writer) (start bool) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	w.urged = len(w.proposals) > 0
-	start = w.urged && !w.running
-	w.running = w.running || start
+	if len(w.proposals) == 0 {
+		return false
+	}
+	w.urged, start = true, !w.running
+	w.running = true
+	w.awake()
 	return start
 }
 
-// waits reports whether operations wait for a writer that runs on.
+// waits reports whether operations wait for a writer that runs on: also proposals that have waited for long enough, or two
+// processes that propose to each other would wait for each other.
 func (ws *writers) waits(w *writer) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return len(w.pending) > 0
+	return len(w.pending) > 0 || w.urged
 }
 
 // granted notes that a message said that an ID has a lease of a resource.
