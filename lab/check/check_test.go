@@ -204,11 +204,17 @@ func TestProgress(t *testing.T) {
 	waits := func(holder string, call, ret float64) history.Op {
 		return with(got(holder, call, ret, 0, 0), func(o *history.Op) { o.Outcome, o.Note = history.Failed, check.Waited })
 	}
+	apart := func(earlier, later time.Duration) bool { return later-earlier > at(0.3) }
 	run(t, []planted{
-		{"in turn", check.Starvation(0, 0), 0, []history.Op{got("a", 0, 1, 2, 1), got("b", 0.5, 2, 3, 2), got("c", 0.6, 3, 4, 3)}},
-		{"passed twice", check.Starvation(1, 0), 1, []history.Op{got("a", 0, 5, 9, 3), got("b", 0.5, 2, 3, 1), got("c", 0.6, 3, 4, 2)}},
-		{"passed while it waited in vain", check.Starvation(0, 0), 1, []history.Op{waits("a", 0, 5), got("b", 0.5, 2, 3, 1)}},
-		{"it only looked", check.Starvation(0, 0), 0, []history.Op{failed(got("a", 0, 5, 0, 0)), got("b", 0.5, 2, 3, 1)}},
+		{"in turn", check.Starvation(0, apart), 0, []history.Op{got("a", 0, 1, 2, 1), got("b", 0.5, 2, 3, 2), got("c", 0.6, 3, 4, 3)}},
+		{"passed twice", check.Starvation(1, apart), 1, []history.Op{got("a", 0, 5, 9, 3), got("b", 0.5, 2, 3, 1), got("c", 0.6, 3, 4, 2)}},
+		{"passed while it waited in vain", check.Starvation(0, apart), 1, []history.Op{waits("a", 0, 5), got("b", 0.5, 2, 3, 1)}},
+		{"passed by one without a token", check.Starvation(0, apart), 1, []history.Op{got("a", 0, 5, 9, 3), got("b", 0.5, 2, 3, 0)}},
+		{"granted before, and the reply was late", check.Starvation(0, apart), 0, []history.Op{got("a", 0, 5, 9, 1), got("b", 0.5, 2, 3, 2)}},
+		{"passed, and the reply was late", check.Starvation(0, apart), 1, []history.Op{got("a", 0, 5, 9, 2), got("b", 0.5, 6, 9, 1)}},
+		{"called almost at once", check.Starvation(0, apart), 0, []history.Op{got("a", 0, 5, 9, 2), got("b", 0.2, 2, 9, 1)}},
+		{"it gave up almost at once", check.Starvation(0, apart), 0, []history.Op{waits("a", 0, 2.2), got("b", 0.5, 2, 3, 1)}},
+		{"it only looked", check.Starvation(0, apart), 0, []history.Op{failed(got("a", 0, 5, 0, 0)), got("b", 0.5, 2, 3, 1)}},
 		{"free and taken", check.Deadlock(second), 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Release, "a", 2), got("b", 1, 2.5, 9, 2)}},
 		{"free and not taken", check.Deadlock(second), 1, []history.Op{got("a", 0, 1, 9, 1), op(history.Release, "a", 2), got("b", 1, 4, 9, 2)}},
 		{"left by the dead", check.Deadlock(second), 0, []history.Op{got("a", 0, 1, 9, 1), op(history.Leave, "a", 2), got("b", 1, 9.5, 19, 2)}},

@@ -8,28 +8,36 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
-// Starvation: at most most grants to callers that began to wait later, by at least the
-// slack, precede the grant to a waiter. The caller chooses both by the lock's promise of
-// order and by how long a fault suspends it.
-func Starvation(most int, slack time.Duration) Check {
-	return Check{"starvation", func(ops []history.Op) []Violation { return starvation(ops, most, slack) }}
+// Starvation: at most most grants to callers that began to wait later precede the grant to a
+// waiter. Tokens show which grant was first; if there are none, the returns of the acquires do. Apart reports
+// whether the order of two instants of the history is that of the lock. The caller chooses both by the lock's promise
+// of order and by how long a fault or a stall suspends it.
+func Starvation(most int, apart func(earlier, later time.Duration) bool) Check {
+	return Check{"starvation", func(ops []history.Op) []Violation { return starvation(ops, most, apart) }}
 }
 
-func starvation(ops []history.Op, most int, slack time.Duration) []Violation {
+func starvation(ops []history.Op, most int, apart func(earlier, later time.Duration) bool) []Violation {
 	var out []Violation
 	attempts := pick(ops, history.Acquire)
 	for _, w := range attempts {
 		if w.Outcome == history.Failed && w.Note != Waited {
 			continue // no wait
 		}
-		passed := 0
+		before := func(o history.Op) bool {
+			if w.Outcome == history.OK && w.Token != 0 && o.Token != 0 {
+				return o.Token < w.Token
+			}
+			return o.Return < returned(w) && apart(o.Return, returned(w))
+		}
+		var passed []string
 		for _, o := range attempts {
-			if o.Resource == w.Resource && o.Outcome == history.OK && o.Call > w.Call+slack && o.Return < returned(w)-slack {
-				passed++
+			if o.Resource == w.Resource && o.Outcome == history.OK && o.Call > w.Call && before(o) && apart(w.Call, o.Call) {
+				passed = append(passed, fmt.Sprintf("%s/%s at %v", o.Client, o.Holder, o.Call))
 			}
 		}
-		if passed > most {
-			out = append(out, Violation{"starvation", w.Resource, w.Call, fmt.Sprintf("%s was passed by %d later callers", w.Client, passed)})
+		if len(passed) > most {
+			out = append(out, Violation{"starvation", w.Resource, w.Call,
+				fmt.Sprintf("%s/%s, which waited from %v to %v, was passed by %d later callers: %v", w.Client, w.Holder, w.Call, returned(w), len(passed), passed)})
 		}
 	}
 	return out

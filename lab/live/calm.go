@@ -23,8 +23,10 @@ const (
 	// by themselves, and on stores other than Redis, whose wake-ups may lag behind their writes.
 	poll = 1500 * time.Millisecond
 	// sameTime and sameTimeOfDocuments are how close two calls may be for their order in the
-	// store to be unknown: a document is written again after a conflict.
+	// store to be unknown without a stall between them: a document is written again after a conflict.
 	sameTime, sameTimeOfDocuments = 40 * time.Millisecond, 250 * time.Millisecond
+	// lateness is by how many stalls a call may be late.
+	lateness = 4
 	// seen is how much longer than the interval of renewals the notice of a break may take.
 	seen = 150 * time.Millisecond
 )
@@ -44,7 +46,8 @@ func (r *run) calmly(ops []history.Op) (out []check.Violation) {
 	if !r.steady() {
 		return nil
 	}
-	late, passing, same := 4*longestStall(r.stalls()), time.Duration(0), sameTime
+	stalls := r.stalls()
+	late, passing, same := lateness*longestStall(stalls), time.Duration(0), sameTime
 	documents := r.p.store().Name != stores.Redis().Name
 	if documents {
 		same = sameTimeOfDocuments
@@ -53,7 +56,10 @@ func (r *run) calmly(ops []history.Op) (out []check.Violation) {
 		passing = poll
 	}
 	if r.calm() {
-		out = append(out, check.Starvation(0, same+late).Find(r.ordered(ops))...)
+		apart := func(earlier, later time.Duration) bool {
+			return later-earlier > same && later-earlier > same+lateness*longestStall(between(stalls, earlier, later))
+		}
+		out = append(out, check.Starvation(0, apart).Find(r.ordered(ops))...)
 		out = append(out, check.HandOff(0, handedOff+passing+late).Find(r.exclusive(ops))...)
 		out = append(out, check.Deadlock(freeFor+passing+late).Find(ops)...)
 	}

@@ -78,7 +78,17 @@ func stalledFor(all []stalled, client string, from, to time.Duration) (sum time.
 	return sum
 }
 
-// longestStall returns the longest stall of the run.
+// between returns the stalls that a time between two instants has a part of.
+func between(all []stalled, from, to time.Duration) (some []stalled) {
+	for _, s := range all {
+		if s.from <= to && s.to >= from {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+// longestStall returns the longest of some stalls.
 func longestStall(all []stalled) (longest time.Duration) {
 	for _, s := range all {
 		longest = max(longest, s.to-s.from)
