@@ -31,13 +31,15 @@ RULES   := internal/arch
 INSTALL := release
 # The specification needs the model checker of TLA+; make spec has it.
 MODELS  := spec
+# Those with the longest tests start first, so that no core waits for them at the end.
+LONGEST := ./cmd/holdfast ./fence/sqltest
 ALL     := $(MODULES:%=./%/...)
 # packages lists those of some folders, without those of others. make check has the rules.
 packages = $(GO) list $(1:%=./%/...) | grep -vxF "$$($(GO) list $(2:%=./%/...))"
 
 test: redis databases shells ## what a change needs, with the race detector; installs Redis, PostgreSQL, PgBouncer, MariaDB, ZooKeeper, zsh and fish if they are missing
 	@echo "$(GO) test -race (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))"
-	@set -e; all=$$($(call packages,$(MODULES),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))); $(GO) test -race -timeout=$(TIMEOUT) $$all
+	@set -e; all=$$($(call packages,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))); $(GO) test -race -timeout=$(TIMEOUT) $$all
 
 # The suites of faults run one after the other and without the race detector, which makes
 # leases of 300 ms too short on two slow cores; make test-full and make soak have it.
