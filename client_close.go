@@ -58,7 +58,7 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for h, d := range held {
-		e := h.releaseEvent(h.present(), d, HandOffStore, r.of(h))
+		e := h.releaseEvent(h.present(), d, HandOffClose, r.of(h))
 		c.recorder.released(e)
 		c.reports = append(c.reports, h.closeReport(e))
 	}

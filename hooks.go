@@ -196,6 +196,9 @@ const (
 	HandOffTicket
 	// HandOffFallback: the lease was granted without the store.
 	HandOffFallback
+	// HandOffClose: as HandOffStore, by Close while the lease was held. Work of
+	// a Job or a Once is not marked as done.
+	HandOffClose
 )
 
 func (h HandOff) String() string {
@@ -210,6 +213,8 @@ func (h HandOff) String() string {
 		return "ticket"
 	case HandOffFallback:
 		return "fallback"
+	case HandOffClose:
+		return "close"
 	}
 	return "none"
 }

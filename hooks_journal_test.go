@@ -380,7 +380,7 @@ func TestEventsOfTicketsAndOfClose(t *testing.T) {
 		}
 		_ = c.Close()
 		_ = l.Release(context.Background())
-		j.want(t, "release x mutex 0 to store")
+		j.want(t, "release x mutex 0 to close")
 		wantIdle(t, c)
 
 		c = newClient(t, e, holdfast.WithHooks(j))

@@ -291,7 +291,7 @@ func (s *slotLog) finish(l *holdfast.Lease) {
 func (s *slotLog) Release(e holdfast.ReleaseEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.Err == nil && s.fine[e.Token] {
+	if e.Err == nil && e.HandOff != holdfast.HandOffClose && s.fine[e.Token] {
 		s.done[e.Resource]++
 	}
 }

@@ -39,7 +39,7 @@ func (o *outcome) say(words ...any) {
 func (o *outcome) Release(e holdfast.ReleaseEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if e.Err == nil && o.fine[e.Token] {
+	if e.Err == nil && e.HandOff != holdfast.HandOffClose && o.fine[e.Token] {
 		o.say("done", e.Resource)
 	}
 }
