@@ -201,6 +201,47 @@ func TestAPauseHoldsItsTarget(t *testing.T) {
 	}
 }
 
+// chained is a world in which y is hit only once the fault of x has ended.
+type chained struct {
+	record
+	free chan struct{}
+}
+
+func (c chained) Begin(f fault.Fault) (<-chan struct{}, error) {
+	if f.Target == "y" {
+		<-c.free
+	}
+	return c.record.Begin(f)
+}
+
+func (c chained) End(f fault.Fault) error {
+	if f.Target == "x" {
+		close(c.free)
+	}
+	return c.record.End(f)
+}
+
+func TestStopEndsWhatAnotherFaultWaitsFor(t *testing.T) {
+	for _, text := range []string{"pause x at start for 1h\npause y at 1s for 1h", "pause y at 2s for 1h\npause x at 1s for 1h"} {
+		synctest.Test(t, func(t *testing.T) {
+			s, err := fault.ParseSchedule(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := chained{record{make(chan string, 20)}, make(chan struct{})}
+			i := fault.NewInjector(c, s...)
+			i.Start()
+			time.Sleep(3 * time.Second)
+			if err := i.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			if missed := i.Missed(); len(missed) != 0 || len(c.lines) != 4 {
+				t.Errorf("missed %v, %d lines of 4", missed, len(c.lines))
+			}
+		})
+	}
+}
+
 func TestAHeldOperationEndsWithItsContext(t *testing.T) {
 	i, _ := inject(t, "stall a at a:p")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -242,8 +242,9 @@ func (i *Injector) note(f Fault, err error) {
 	}
 }
 
-// Stop ends all active faults and waits for the Injector's goroutines. It returns the
-// joined errors of all faults.
+// Stop ends all active faults and waits for the Injector's goroutines. The faults end at the
+// same time: one may begin only when another has ended, as a writer that locks out a
+// process that was stopped with the lock. It returns the joined errors of all faults.
 func (i *Injector) Stop() error {
 	i.mu.Lock()
 	first := !i.stopped
@@ -252,10 +253,12 @@ func (i *Injector) Stop() error {
 	if first {
 		close(i.done)
 	}
-	i.tasks.Wait()
+	var ends sync.WaitGroup
 	for _, s := range i.state {
-		i.end(s)
+		ends.Go(func() { i.end(s) })
 	}
+	ends.Wait()
+	i.tasks.Wait()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return errors.Join(i.errs...)
