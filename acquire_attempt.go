@@ -253,7 +253,8 @@ func (a *attempt) accept(w engine.Wakeup) *storeGrant {
 
 // newGrant returns the storeGrant of the attempt, or nil if its trust window is over. The
 // grant may be lost from here on, so it is complete before it is registered, and a lease
-// of it must be taken with take.
+// of it must be taken with take. The store may keep the lease for longer than the TTL, as after a
+// slow reply if it has a clock that clients only estimate; the trust window is no longer.
 func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration, first keepalive.First) *storeGrant {
 	h := &storeGrant{
 		acquirer: a.acquirer, line: a.line, weight: int32(a.req.Weight), unsure: a.unsure,
@@ -266,6 +267,7 @@ func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration, firs
 		h.slice = tenure.NewSlice(now.Mono, a.line.Waiting(), int(a.req.Reserve))
 	}
 	h.entry.TTL, h.entry.Keeper = a.req.TTL, h
+	ttl = min(ttl, a.req.TTL)
 	h.entry.Window.Start(a.c.keep.At(sent), ttl, keepalive.Margin(ttl))
 	if h.entry.Window.Left(now) <= 0 {
 		return nil

@@ -72,6 +72,27 @@ func TestTTLTooShortForTheStore(t *testing.T) {
 // callGrace is how long a call may leave its clean-up to the background.
 const callGrace = 100 * time.Millisecond
 
+// A store may keep a lease for longer than its TTL, and engine/cas does so after a slow reply to its
+// question for the time. The trust window is no longer: after a forced break its holder
+// relies on the lease for a TTL at most.
+func TestTrustWindowIsNoLongerThanTheTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = 500 * time.Millisecond
+		e := newFaulty()
+		e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			r.TTL += 700 * time.Millisecond
+			return e.Engine.Acquire(ctx, r)
+		}
+		m := newClient(t, e).Mutex("x", holdfast.WithTTL(ttl))
+		sent := time.Now()
+		l := mustLock(t, m.Lock, context.Background())
+		if window := l.Deadline().Sub(sent); window >= ttl || window < ttl*9/10 {
+			t.Errorf("the trust window is %v, and the TTL %v", window, ttl)
+		}
+		mustRelease(t, l)
+	})
+}
+
 // Late grants are retried unless three arrive in a row, also if the attempt waits for a
 // holder in between.
 func TestLateGrantsAreRetried(t *testing.T) {
