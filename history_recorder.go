@@ -214,7 +214,7 @@ func (r *historyRecorder) send(batch []queuedEvent) bool {
 		if err == nil || last {
 			return err == nil
 		}
-		r.c.log.Debug("holdfast: the history cannot be written; retrying", "error", err)
+		r.c.log.Debug("holdfast: the history cannot be written; retrying", "err", err)
 		r.pause(wait)
 	}
 }
