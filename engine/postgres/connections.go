@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,19 +24,34 @@ const (
 )
 
 // connections are the engine's own, opened as the caller's pool opens its connections: a
-// renewal must not wait until the caller's pool has a free one. There is no goroutine, and
-// idle ones are closed. A pgxpool.Pool is not used here, because a connection that
+// renewal must not wait until the caller's pool has a free one. There is no goroutine but while one is
+// opened, and idle ones are closed. A pgxpool.Pool is not used here, because a connection that
 // was cut keeps its place there for up to 15 s.
 type connections struct {
 	config     *pgxpool.Config
 	statements []*statement // prepared on each connection
-	free       chan struct{}
 	idleTime   time.Duration
 
 	mu      sync.Mutex
+	open    int           // connections that are there or are being opened
+	opening int           // of these, those that are being opened
 	idle    []*connection // the last used at the end
+	waiting []*waiter     // the calls without a connection, in their order
 	sweeper *time.Timer
 	unnamed bool // statements are not prepared: a pooler does not support it
+}
+
+// waiter is a call that waits for a connection.
+type waiter struct {
+	ctx  context.Context
+	got  chan taken         // has room for one
+	stop context.CancelFunc // of the connection that is being opened for it, or nil
+}
+
+// taken is a connection, or why one could not be opened.
+type taken struct {
+	c   *connection
+	err error
 }
 
 // connection is one connection to the server.
@@ -49,56 +66,101 @@ type connection struct {
 
 func newConnections(config *pgxpool.Config, statements []*statement) *connections {
 	return &connections{
-		config: config, statements: statements, free: make(chan struct{}, maxConnections), idleTime: 30 * time.Second,
+		config: config, statements: statements, idleTime: 30 * time.Second,
 		// Other modes are for poolers without prepared statements.
 		unnamed: config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeCacheStatement,
 	}
 }
 
-// take returns a connection, which the caller must put back.
+// take returns a connection, which the caller must put back. If none is idle, it opens one, which on a
+// loaded server takes longer than the TTL of a short lease. So it returns the
+// one that is there first: the new one, or one that another call has put back.
 func (cs *connections) take(ctx context.Context) (*connection, error) {
-	select {
-	case cs.free <- struct{}{}:
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if c := cs.pop(); c != nil {
+	cs.mu.Lock()
+	if n := len(cs.idle); n > 0 {
+		c := cs.idle[n-1]
+		cs.idle = cs.idle[:n-1]
+		cs.mu.Unlock()
+		c.reused = true
 		return c, nil
 	}
-	c, err := cs.open(ctx)
-	if err != nil {
-		<-cs.free
-		return nil, err
+	w := &waiter{ctx: ctx, got: make(chan taken, 1)}
+	cs.waiting = append(cs.waiting, w)
+	cs.openMore()
+	cs.mu.Unlock()
+	select {
+	case t := <-w.got:
+		return t.c, t.err
+	case <-ctx.Done():
+		cs.leave(w)
+		return nil, context.Cause(ctx)
 	}
-	return c, nil
 }
 
-func (cs *connections) pop() *connection {
+// leave ends the wait of a call whose ctx has ended, and what the server does to open its connection, and passes on what
+// it has got already.
+func (cs *connections) leave(w *waiter) {
 	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	n := len(cs.idle)
-	if n == 0 {
-		return nil
+	cs.waiting = slices.DeleteFunc(cs.waiting, func(o *waiter) bool { return o == w })
+	stop := w.stop
+	cs.mu.Unlock()
+	if stop != nil {
+		stop()
 	}
-	c := cs.idle[n-1]
-	cs.idle = cs.idle[:n-1]
-	c.reused = true
-	return c
+	select {
+	case t := <-w.got:
+		if t.c != nil {
+			cs.put(t.c)
+		}
+	default:
+	}
 }
 
-// put takes a connection back. One that is broken, in a transaction or too old is closed.
-func (cs *connections) put(c *connection) {
-	defer func() { <-cs.free }()
-	pg := c.pgx.PgConn()
-	old := cs.config.MaxConnLifetime > 0 && time.Since(c.opened) > cs.config.MaxConnLifetime
-	if pg.IsClosed() || pg.IsBusy() || pg.TxStatus() != 'I' || old {
-		go c.close()
+// openMore begins to open a connection if more calls wait than are being opened. The mutex is held.
+func (cs *connections) openMore() {
+	if len(cs.waiting) <= cs.opening || cs.open >= maxConnections {
 		return
 	}
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if cs.unnamed && c.prepared {
-		go c.close()
+	cs.open++
+	cs.opening++
+	w := cs.waiting[len(cs.waiting)-1]
+	// It does not end with the call, which may get another connection before.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(w.ctx), connectTimeout)
+	w.stop = stop
+	go func() {
+		defer stop()
+		c, err := cs.dial(ctx)
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		cs.opening--
+		if err == nil {
+			cs.keep(c)
+			return
+		}
+		cs.open--
+		if !errors.Is(ctx.Err(), context.Canceled) { // else its call has gone
+			cs.answer(taken{err: err})
+		}
+		cs.openMore()
+	}()
+}
+
+// answer ends the wait of the call that has waited longest. It returns false if none waits. The mutex is held.
+func (cs *connections) answer(t taken) bool {
+	if len(cs.waiting) == 0 {
+		return false
+	}
+	cs.waiting[0].got <- t
+	cs.waiting = cs.waiting[1:]
+	return true
+}
+
+// keep passes a connection to a call that waits, or keeps it for a later one. The mutex is held.
+func (cs *connections) keep(c *connection) {
+	if cs.answer(taken{c: c}) {
 		return
 	}
 	c.used = time.Now()
@@ -106,6 +168,27 @@ func (cs *connections) put(c *connection) {
 	if cs.sweeper == nil {
 		cs.sweeper = time.AfterFunc(cs.idleTime, cs.sweep)
 	}
+}
+
+// put takes a connection back. One that is broken, in a transaction or too old is closed.
+func (cs *connections) put(c *connection) {
+	pg := c.pgx.PgConn()
+	old := cs.config.MaxConnLifetime > 0 && time.Since(c.opened) > cs.config.MaxConnLifetime
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if pg.IsClosed() || pg.IsBusy() || pg.TxStatus() != 'I' || old || cs.unnamed && c.prepared {
+		cs.discard(c)
+		cs.openMore()
+		return
+	}
+	c.reused = true
+	cs.keep(c)
+}
+
+// discard closes a connection. The mutex is held.
+func (cs *connections) discard(c *connection) {
+	cs.open--
+	go c.close()
 }
 
 // sweep closes the connections that were not used for a while.
@@ -116,7 +199,7 @@ func (cs *connections) sweep() {
 		return
 	}
 	for len(cs.idle) > 0 && time.Since(cs.idle[0].used) >= cs.idleTime {
-		go cs.idle[0].close()
+		cs.discard(cs.idle[0])
 		cs.idle = cs.idle[1:]
 	}
 	cs.sweeper = nil
@@ -130,7 +213,7 @@ func (cs *connections) closeIdle() {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, c := range cs.idle {
-		go c.close()
+		cs.discard(c)
 	}
 	cs.idle = nil
 	if cs.sweeper != nil {
@@ -187,8 +270,8 @@ func connect(ctx context.Context, pool *pgxpool.Config, received func(*pgconn.No
 	return conn, nil
 }
 
-// open returns a new connection for calls.
-func (cs *connections) open(ctx context.Context) (*connection, error) {
+// dial returns a new connection for calls.
+func (cs *connections) dial(ctx context.Context) (*connection, error) {
 	conn, err := connect(ctx, cs.config, func(*pgconn.Notification) {})
 	if err != nil {
 		return nil, err

@@ -114,6 +114,62 @@ func TestCallIsBoundedAtTheServer(t *testing.T) {
 	}
 }
 
+// A call that finds no idle connection gets the first one that is there: it does not wait for a new
+// one if another call has put one back. The new one is kept for later calls, and for one that waits meanwhile.
+func TestACallTakesTheFirstConnection(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	dsn := server.DSN(newDatabase(t, server))
+	requireNil(t, Migrate(t.Context(), newPool(t, dsn)))
+	dials, proceed := make(chan struct{}, 10), make(chan struct{}, 10)
+	s := newStore(t, newPool(t, dsn, func(c *pgxpool.Config) {
+		c.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+			dials <- struct{}{}
+			<-proceed
+			return nil
+		}
+	}))
+	take := func(ctx context.Context) <-chan *connection {
+		got := make(chan *connection, 1)
+		go func() {
+			c, err := s.connections.take(ctx)
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			got <- c
+		}()
+		return got
+	}
+	idle := func(n int) {
+		t.Helper()
+		redistest.Await(t, 5*time.Second, fmt.Sprintf("%d are idle", n), func() bool {
+			s.connections.mu.Lock()
+			defer s.connections.mu.Unlock()
+			return len(s.connections.idle) == n && s.connections.open == n
+		})
+	}
+	proceed <- struct{}{}
+	first := <-take(t.Context())
+	<-dials
+	second := take(t.Context())
+	<-dials
+	s.connections.put(first)
+	if c := <-second; c != first || !c.reused {
+		t.Fatal("the call waited for a new connection")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := take(ctx)
+	cancel()
+	if c := <-gone; c != nil {
+		t.Error("a call whose ctx has ended got a connection")
+	}
+	proceed <- struct{}{}
+	s.connections.put(first)
+	idle(2)
+	s.connections.closeIdle()
+	idle(0)
+}
+
 // The server looks whether the client's host is there: a part of a transaction that has arrived when
 // that is gone locks its rows no longer than that takes. The caller's own settings stay if they are shorter.
 func TestServerNoticesLostHosts(t *testing.T) {

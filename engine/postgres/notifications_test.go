@@ -187,7 +187,7 @@ func TestNothingIsLeft(t *testing.T) {
 	redistest.Await(t, 5*time.Second, "no connection is idle", func() bool {
 		s.connections.mu.Lock()
 		defer s.connections.mu.Unlock()
-		return len(s.connections.idle) == 0 && s.connections.sweeper == nil
+		return s.connections.open == 0 && s.connections.sweeper == nil
 	})
 	leaktest.Check(t, "pgxpool.(*Pool).backgroundHealthCheck", "sqlservers", "os/exec.", "io.Copy", "testing.(*T).Parallel(")
 	if _, err := s.Read(context.Background(), []cas.Read{{Key: key("m")}}); err != nil {
