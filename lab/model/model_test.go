@@ -29,6 +29,11 @@ func weighing(op history.Op, weight, capacity int) history.Op {
 func TestPlantedHistories(t *testing.T) {
 	lowered := history.Op{Client: "c", Kind: history.Renew, Resource: "r", Holder: "a", Weight: 1, Call: 3, Return: 3, Outcome: history.OK}
 	lost := history.Op{Client: "c", Kind: history.Lost, Resource: "r", Holder: "a", Call: 3, Return: 3, Outcome: history.OK}
+	renewed := history.Op{Client: "c", Kind: history.Renew, Resource: "r", Holder: "a", Call: 3, Return: 4, Until: 90, Outcome: history.OK}
+	unrenewed, less, early := renewed, lowered, lowered
+	unrenewed.Outcome = history.Failed
+	less.Weight, less.Call, less.Return = 5, 4, 4
+	early.Call, early.Return = 1, 2
 	operator := release("a", 2, 2, history.OK)
 	operator.Client = "operator"
 	for name, p := range map[string]struct {
@@ -47,6 +52,8 @@ func TestPlantedHistories(t *testing.T) {
 		"an operator ended it":          {true, []history.Op{grant("a", 0, 1, 90, 1), operator, grant("b", 0, 3, 90, 2)}},
 		"an operator ended it later":    {false, []history.Op{grant("a", 0, 1, 90, 1), operator, grant("b", 0, 1, 90, 2)}},
 		"handed on after it was ended":  {true, []history.Op{operator, grant("b", 0, 3, 90, 9), grant("a", 3, 4, 90, 1)}},
+		"renewed":                       {false, []history.Op{grant("a", 0, 1, 5, 1), renewed, grant("b", 0, 6, 90, 2)}},
+		"a renewal that failed":         {true, []history.Op{grant("a", 0, 1, 5, 1), unrenewed, grant("b", 0, 6, 90, 2)}},
 		"token again":                   {false, []history.Op{grant("a", 0, 1, 90, 7), release("a", 2, 3, history.OK), grant("b", 4, 5, 90, 7)}},
 		"token lower":                   {false, []history.Op{grant("a", 0, 1, 90, 7), release("a", 2, 3, history.OK), grant("b", 0, 5, 90, 6)}},
 		"no tokens":                     {false, []history.Op{grant("a", 0, 1, 90, 0), release("a", 2, 3, history.OK), grant("b", 0, 5, 90, 0)}},
@@ -54,6 +61,8 @@ func TestPlantedHistories(t *testing.T) {
 		"two of two":                    {true, []history.Op{weighing(grant("a", 0, 1, 90, 1), 1, 2), weighing(grant("b", 0, 1, 90, 2), 1, 2)}},
 		"three of two":                  {false, []history.Op{weighing(grant("a", 0, 1, 90, 1), 1, 2), weighing(grant("b", 0, 1, 90, 2), 2, 2)}},
 		"writer lowered":                {true, []history.Op{weighing(grant("a", 0, 1, 90, 1), 9, 9), lowered, weighing(grant("b", 0, 4, 90, 2), 1, 9)}},
+		"lowered twice":                 {true, []history.Op{weighing(grant("a", 0, 1, 90, 1), 9, 9), lowered, less, weighing(grant("b", 5, 6, 90, 2), 8, 9)}},
+		"lowered when it was granted":   {false, []history.Op{weighing(grant("a", 0, 2, 90, 1), 9, 9), early, weighing(grant("b", 1, 1, 90, 2), 1, 9)}},
 		"writer and reader":             {false, []history.Op{weighing(grant("a", 0, 1, 90, 1), 9, 9), weighing(grant("b", 0, 4, 90, 2), 1, 9)}},
 	} {
 		t.Run(name, func(t *testing.T) {
