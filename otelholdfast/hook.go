@@ -38,7 +38,7 @@ func NewHook(opts ...Option) (holdfast.Hook, error) {
 	h := &hook{label: o.label, tracer: o.tracers.Tracer(scope)}
 	h.sets.kept = make(map[values]*set)
 	h.areas = areas{open: make(map[areaKey]*area), rest: newArea(values{})}
-	h.leases = make(map[heldKey]held)
+	h.leases, h.early = make(map[heldKey]held), make(map[heldKey]bool)
 	if err := h.instruments.open(o.meters.Meter(scope), &h.areas); err != nil {
 		return nil, err
 	}
@@ -55,6 +55,7 @@ type hook struct {
 
 	mu     sync.Mutex
 	leases map[heldKey]held
+	early  map[heldKey]bool // lost before AcquireEnd was called
 }
 
 // heldKey identifies a lease. Those that were granted without the store have the token 0.
@@ -140,6 +141,11 @@ func (h *hook) begin(ctx context.Context, e holdfast.AcquireEndEvent, a *area, s
 	}
 	key := heldKey{e.Resource, e.Token}
 	h.mu.Lock()
+	if h.early[key] {
+		delete(h.early, key)
+		h.mu.Unlock()
+		return
+	}
 	was := h.leases[key]
 	h.leases[key] = held{a, now, span, was.n + 1}
 	h.mu.Unlock()
@@ -178,7 +184,8 @@ func (h *hook) Release(e holdfast.ReleaseEvent) {
 func (h *hook) Lost(e *holdfast.LostError) {
 	l, found := h.end(e.Resource, e.Token)
 	if !found {
-		return // its acquire was not reported
+		h.lostEarly(e)
+		return
 	}
 	l.area.leases.add(-1)
 	lost, hold := l.area.values, l.area.values
@@ -187,6 +194,25 @@ func (h *hook) Lost(e *holdfast.LostError) {
 	h.instruments.hold.Record(context.Background(), time.Since(l.since).Seconds(), h.sets.of(hold).record...)
 	l.endSpan(values{outcome: "lost", cause: lost.cause, err: lost.cause})
 }
+
+// lostEarly counts the loss of a lease whose AcquireEnd was not called yet.
+func (h *hook) lostEarly(e *holdfast.LostError) {
+	v := h.area(e.Resource, "").values
+	v.cause = e.Cause.String()
+	h.instruments.losses.Add(context.Background(), 1, h.sets.of(v).add...)
+	if e.Token == 0 { // granted without the store: another one may have the same key
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.early) >= maxEarly {
+		clear(h.early)
+	}
+	h.early[heldKey{e.Resource, e.Token}] = true
+}
+
+// maxEarly is how many leases that were lost early are remembered.
+const maxEarly = 1000
 
 // endSpan ends the span of a lease, unless it is that of a later lease.
 func (l *held) endSpan(v values) {

@@ -188,7 +188,7 @@ func TestMetricsOfTrouble(t *testing.T) {
 	h.CleanupFailed(holdfast.CleanupFailedEvent{Resource: "b", Err: errors.New("odd")})
 	h.AcquireEnd(context.Background(), holdfast.AcquireEndEvent{Resource: "c", Kind: "mutex", Outcome: holdfast.AcquireFailed, Err: holdfast.ErrDenied})
 	h.AcquireEnd(context.Background(), holdfast.AcquireEndEvent{Resource: "c", Kind: "mutex", Outcome: holdfast.AcquireBroken, Err: holdfast.ErrNotAcquired})
-	h.Lost(&holdfast.LostError{Resource: "d", Token: 7, Cause: holdfast.LostTaken}) // did not begin here
+	h.Lost(&holdfast.LostError{Resource: "d", Token: 7, Cause: holdfast.LostTaken}) // before its AcquireEnd
 	m.want(t,
 		`holdfast.acquire.duration{error.type=broken,holdfast.kind=mutex,holdfast.outcome=error,holdfast.resource=c} 1`,
 		`holdfast.acquire.duration{error.type=denied,holdfast.kind=mutex,holdfast.outcome=error,holdfast.resource=c} 1`,
@@ -197,6 +197,7 @@ func TestMetricsOfTrouble(t *testing.T) {
 		`holdfast.cleanup.failures{error.type=_OTHER,holdfast.resource=b} 1`,
 		`holdfast.fallback.active{} 1`,
 		`holdfast.lease.jeopardy{holdfast.kind=rw,holdfast.resource=a} 1`,
+		`holdfast.lease.losses{holdfast.cause=taken,holdfast.resource=d} 1`,
 		`holdfast.renew.left{error.type=unavailable,holdfast.resource=a} 1`,
 		`holdfast.renew.left{holdfast.resource=a} 1`,
 	)
