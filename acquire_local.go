@@ -115,6 +115,7 @@ func (c *Client) handOff(l *line, t localTurn) {
 	if t.grant != nil {
 		if _, was := t.grant.end(nil); was != grantEnded {
 			c.queueRelease(t.grant.entry.TTL, t.grant.releaseRequest())
+			t.grant.endJeopardy(ErrReleased) // last, since a hook may panic
 		}
 	}
 }

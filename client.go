@@ -170,6 +170,7 @@ func (c *Client) shut() error {
 	c.recorder.close()
 	c.engine.Leave(c.info.ID)
 	c.logLimit.close()
+	c.reports = append(c.reports, c.breaker.answered) // no lock falls back any more
 	return err
 }
 

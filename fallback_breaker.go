@@ -29,36 +29,84 @@ type breaker struct {
 	tripped bool
 	looking bool            // a goroutine checks the store
 	wanted  engine.Resource // the resource of the latest request
+
+	start     FallbackStartEvent // the latest, and the latest end
+	end       FallbackEndEvent
+	reported  bool // tripped, as the hooks know it
+	reporting bool // a goroutine calls hooks
 }
 
 // answered records that the store answered.
 func (b *breaker) answered() {
 	b.mu.Lock()
-	left, since := b.tripped, b.silent
+	left := b.tripped
+	if left {
+		b.end = FallbackEndEvent{Silent: time.Since(b.silent)}
+	}
 	b.silent, b.tripped = time.Time{}, false
 	b.mu.Unlock()
-	if !left {
-		return
-	}
-	for _, hook := range b.c.hooks.fallbackEnd {
-		hook.FallbackEnd(FallbackEndEvent{Silent: time.Since(since)})
+	if left {
+		b.report()
 	}
 }
 
 // unanswered records a request that the store did not answer.
 func (b *breaker) unanswered(sent time.Time, res engine.Resource, err error) {
-	silent, tripped := b.trip(sent, res)
-	if !tripped {
+	if b.trip(sent, res, err) {
+		b.report()
+	}
+}
+
+// report calls the hooks until they know the present state. One goroutine at a time does that, so that
+// they are called in order.
+func (b *breaker) report() {
+	b.mu.Lock()
+	if b.reporting {
+		b.mu.Unlock()
+		return
+	}
+	b.reporting = true
+	b.mu.Unlock()
+	for done := false; !done; {
+		func() {
+			b.mu.Lock()
+			open, start, end := b.tripped, b.start, b.end
+			if done = open == b.reported; done {
+				b.reporting = false
+				b.mu.Unlock()
+				return
+			}
+			b.reported = open
+			b.mu.Unlock()
+			returned := false
+			defer func() {
+				if !returned { // a hook has panicked
+					b.mu.Lock()
+					defer b.mu.Unlock()
+					b.reporting = false
+				}
+			}()
+			b.call(open, start, end)
+			returned = true
+		}()
+	}
+}
+
+func (b *breaker) call(open bool, start FallbackStartEvent, end FallbackEndEvent) {
+	if !open {
+		for _, hook := range b.c.hooks.fallbackEnd {
+			hook.FallbackEnd(end)
+		}
 		return
 	}
 	b.c.log.Warn("holdfast: the store does not respond; locks with a fallback fall back at once until it does")
 	for _, hook := range b.c.hooks.fallbackStart {
-		hook.FallbackStart(FallbackStartEvent{Silent: silent, Err: err})
+		hook.FallbackStart(start)
 	}
 }
 
-// trip reports whether the breaker opens now, and for how long the store has been silent.
-func (b *breaker) trip(sent time.Time, res engine.Resource) (silent time.Duration, tripped bool) {
+// trip reports whether the breaker opens now.
+func (b *breaker) trip(sent time.Time, res engine.Resource, err error) bool {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,19 +114,19 @@ func (b *breaker) trip(sent time.Time, res engine.Resource) (silent time.Duratio
 		b.silent = sent
 	}
 	b.latest = now
-	silent = now.Sub(b.silent)
+	silent := now.Sub(b.silent)
 	if b.tripped || silent < FallbackTimeout {
-		return 0, false
+		return false
 	}
 	if !b.looking {
 		if !b.c.gate.JoinCleanup() {
-			return 0, false // the client is closed
+			return false // the client is closed
 		}
 		b.looking = true
 		go b.watch()
 	}
-	b.tripped, b.wanted = true, res
-	return silent, true
+	b.tripped, b.wanted, b.start = true, res, FallbackStartEvent{Silent: silent, Err: err}
+	return true
 }
 
 // open reports whether the store is silent, so that a request for a resource would fail.

@@ -44,11 +44,7 @@ func (s *fallbackGrant) take(parent context.Context) (*Lease, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closes = context.AfterFunc(c.life, func() {
-		if s.end(nil) {
-			s.reportRelease()
-		}
-	})
+	s.closes = context.AfterFunc(c.life, func() { s.end(nil) })
 	c.counts.fallback.Add(1)
 	if s.acquirer.opts.noRenewal {
 		s.timer = time.AfterFunc(s.acquirer.opts.ttl, func() { s.open() })
@@ -62,13 +58,12 @@ func (s *fallbackGrant) addLease(parent context.Context) *Lease {
 	return l
 }
 
-// end ends the grant, with a reason if it is lost, and its leases. It returns false if the
-// grant had ended before.
-func (s *fallbackGrant) end(why *LostError) bool {
+// end ends the grant, with a reason if it is lost, and its leases, unless it has ended before.
+func (s *fallbackGrant) end(why *LostError) {
 	s.mu.Lock()
 	if s.ended {
 		s.mu.Unlock()
-		return false
+		return
 	}
 	leases := s.leases
 	s.leases, s.ended, s.why = nil, true, why
@@ -83,15 +78,12 @@ func (s *fallbackGrant) end(why *LostError) bool {
 	}
 	s.local.release()
 	s.acquirer.c.counts.fallback.Add(-1)
-	if why != nil {
-		s.acquirer.c.counts.lose(why.Cause)
-		s.acquirer.lost(why, time.Since(s.since))
+	if why == nil {
+		s.acquirer.released(ReleaseEvent{Resource: s.acquirer.name, Kind: string(s.acquirer.kind), Held: time.Since(s.since), HandOff: HandOffFallback})
+		return
 	}
-	return true
-}
-
-func (s *fallbackGrant) reportRelease() {
-	s.acquirer.released(ReleaseEvent{Resource: s.acquirer.name, Kind: string(s.acquirer.kind), Held: time.Since(s.since), HandOff: HandOffFallback})
+	s.acquirer.c.counts.lose(why.Cause)
+	s.acquirer.lost(why, time.Since(s.since))
 }
 
 func (s *fallbackGrant) resource() string { return s.acquirer.name }
@@ -157,9 +149,7 @@ func (s *fallbackGrant) release(_ context.Context, l *Lease, _ time.Duration) er
 	if !last {
 		return err
 	}
-	if s.end(nil) {
-		s.reportRelease()
-	}
+	s.end(nil)
 	return err
 }
 

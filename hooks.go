@@ -8,7 +8,8 @@ import (
 )
 
 // A Hook observes a client. It is any value with one or more of the methods of
-// the interfaces below; new interfaces may be added without breaking a hook.
+// the interfaces below. A later version may add interfaces; New then fails if a
+// hook has a method of such a name with another signature.
 // Hooks are called in the goroutine where the event happens and must return
 // quickly. They may use leases but must not call [Client.Close], which waits
 // for them.

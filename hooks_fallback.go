@@ -13,8 +13,8 @@ type FallbackStartEvent struct {
 	Err    error         // of the latest request
 }
 
-// A FallbackEndHook is called when the store responds again, after a
-// FallbackStart.
+// A FallbackEndHook is called when the store responds again, or the client has
+// closed, after a FallbackStart.
 type FallbackEndHook interface{ FallbackEnd(e FallbackEndEvent) }
 
 // A FallbackEndEvent is the moment from which locks use the store again.
