@@ -101,7 +101,7 @@ func (c *Client) History(ctx context.Context, q HistoryQuery) iter.Seq2[HistoryE
 }
 
 func (c *Client) history(ctx context.Context, q HistoryQuery, yield func(HistoryEvent) bool) error {
-	keeper, ok := c.engine.(engine.HistoryKeeper)
+	keeper, ok := engine.KeepsHistory(c.engine)
 	if !ok {
 		return errNoHistory
 	}
@@ -111,7 +111,7 @@ func (c *Client) history(ctx context.Context, q HistoryQuery, yield func(History
 	defer c.gate.Leave()
 	call, cancel := until(ctx, c.life)
 	defer cancel()
-	var seen recentIDs
+	seen := make(seenEvents)
 	for after := ""; ; {
 		page, err := keeper.History(call, c.prefix, after, q.Since, historyPage)
 		if err != nil {
@@ -186,19 +186,4 @@ func (w historyText) event(written time.Time) HistoryEvent {
 		e.Weight = 1
 	}
 	return e
-}
-
-// recentIDs remembers the last 1,000 to 2,000 IDs, among which a repeated one is.
-type recentIDs struct{ now, before map[string]bool }
-
-// add reports whether the ID is new.
-func (s *recentIDs) add(id string) bool {
-	if s.now[id] || s.before[id] {
-		return false
-	}
-	if s.now == nil || len(s.now) >= 1000 {
-		s.now, s.before = make(map[string]bool), s.now
-	}
-	s.now[id] = true
-	return true
 }

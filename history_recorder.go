@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -56,7 +57,7 @@ func newHistoryRecorder(c *Client, keep int) (*historyRecorder, error) {
 	if keep == 0 {
 		return nil, nil
 	}
-	keeper, ok := c.engine.(engine.HistoryKeeper)
+	keeper, ok := engine.KeepsHistory(c.engine)
 	if !ok {
 		return nil, optionError("WithHistory: the engine keeps no history")
 	}
@@ -67,17 +68,23 @@ func newHistoryRecorder(c *Client, keep int) (*historyRecorder, error) {
 
 // acquireEnded records a grant, or that a wait was given up.
 func (r *historyRecorder) acquireEnded(l *Lease, e AcquireEndEvent, wait bool) {
+	if r == nil || e.Source == SourceContext || endedBy(e.Err, errMarked) { // the work is done already
+		return
+	}
 	text := historyText{Resource: e.Resource, Kind: e.Kind, Waited: e.Waited.Microseconds()}
 	if e.Weight != 1 {
 		text.Weight = e.Weight
 	}
 	switch {
-	case r == nil || e.Source == SourceContext:
+	case l != nil && l.Err() != nil: // HistoryLost says it
 		return
 	case l != nil:
 		text.Event, text.Token = HistoryGranted, l.token
-		if e.Source == SourceFallback {
+		switch e.Source {
+		case SourceFallback:
 			text.Cause = "without the store"
+		case SourceTicket:
+			text.Cause = "adopted"
 		}
 	case wait:
 		text.Event, text.Cause = HistoryGaveUp, e.Err.Error()
@@ -97,7 +104,10 @@ func (r *historyRecorder) released(e ReleaseEvent) {
 		return
 	}
 	text := historyText{Event: HistoryReleased, Resource: e.Resource, Kind: e.Kind, Token: e.Token, Held: e.Held.Microseconds()}
+	var why *LostError
 	switch {
+	case errors.As(e.Err, &why): // the store says so in its answer to the release
+		text.Event, text.Cause = HistoryLost, withReason(why.Cause.String(), why.Reason)
 	case e.Err != nil:
 		text.Cause = "not confirmed by the store"
 	case e.HandOff == HandOffTicket:
@@ -131,6 +141,7 @@ func withReason(what, reason string) string {
 // add queues an event. The end of a lease replaces its grant if that was not taken to be written.
 func (r *historyRecorder) add(text historyText) {
 	now := time.Now()
+	text.Cause = cut(text.Cause, maxTextLen)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	of := grantOf{text.Resource, text.Token}
@@ -152,6 +163,17 @@ func (r *historyRecorder) add(text historyText) {
 		r.done = make(chan struct{})
 		go r.write(r.done)
 	}
+}
+
+// cut shortens a text to n bytes at most, at a character.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
 }
 
 // take takes a batch from the queue. If nothing is left, the goroutine must end.
@@ -191,6 +213,7 @@ func (r *historyRecorder) write(done chan struct{}) {
 			r.mu.Lock()
 			left := len(batch) + len(r.queue) + r.dropped
 			r.queue, r.done = nil, nil
+			clear(r.grants)
 			r.mu.Unlock()
 			r.c.log.Warn("holdfast: events of the history were not written", "events", left)
 			return
@@ -214,7 +237,9 @@ func (r *historyRecorder) send(batch []queuedEvent) bool {
 		if err == nil || last {
 			return err == nil
 		}
-		r.c.log.Debug("holdfast: the history cannot be written; retrying", "err", err)
+		if wait == historyGather {
+			r.c.log.Warn("holdfast: the history cannot be written; retrying", "err", err)
+		}
 		r.pause(wait)
 	}
 }

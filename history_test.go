@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
+	"github.com/holdfast-go/holdfast/engine/quorum"
 )
 
 // events reads a whole history as lines.
@@ -225,6 +227,113 @@ func (historyHangs) AppendHistory(ctx context.Context, _ string, _ int, _ [][]by
 	return engine.ErrUnavailable
 }
 
+// deadEngine cannot acquire.
+type deadEngine struct{ *memory.Engine }
+
+func (deadEngine) Acquire(context.Context, engine.Request) (engine.Answer, error) {
+	return engine.Answer{}, engine.ErrUnavailable
+}
+
+// Leases that were granted without the store are in the history when the client has closed.
+func TestHistoryOfFallbacksAtClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c, reader := newHistoryClient(t, deadEngine{e}), newHistoryClient(t, e)
+		defer reader.Close()
+		for i := range 20 {
+			_, err := c.Mutex(fmt.Sprint(i), holdfast.WithFallback(holdfast.FailOpen)).TryLock(t.Context())
+			must(t, err)
+		}
+		must(t, c.Close())
+		if got := events(t, reader, holdfast.HistoryQuery{}); strings.Count(got, "released") != 20 {
+			t.Errorf("got:\n%s", got)
+		}
+	})
+}
+
+// A release that finds the lease broken is a loss, a repeated Once is nothing, and a cause is cut.
+func TestHistoryCauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c := newHistoryClient(t, e)
+		defer c.Close()
+		l, err := c.Mutex("a").Lock(t.Context())
+		must(t, err)
+		must(t, e.Break(t.Context(), engine.Resource{Prefix: "holdfast", Name: "a"}, engine.Break{ID: l.HolderID(), Force: true, Reason: "a deploy"}))
+		if err := l.Release(t.Context()); !errors.Is(err, holdfast.ErrLost) {
+			t.Fatal(err)
+		}
+		for range 3 {
+			_, err := c.Once(t.Context(), "b", time.Hour, func(context.Context) error { return nil })
+			must(t, err)
+		}
+		l, err = c.Mutex("c").Lock(t.Context())
+		must(t, err)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New(strings.Repeat("é", 1000)))
+		if _, err := c.Mutex("c").Lock(ctx); err == nil {
+			t.Fatal("it was acquired")
+		}
+		must(t, l.Release(t.Context()))
+		after(t, c, time.Second, "lost a mutex waited 0s held 0s broken: a deploy\nreleased b job waited 0s held 0s \n"+
+			"gave-up c mutex waited 0s held 0s "+strings.Repeat("é", 128)+"\nreleased c mutex waited 0s held 0s \n")
+	})
+}
+
+// A lease that moves by a ticket is in the history of both clients.
+func TestHistoryOfATicket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c, other := newHistoryClient(t, e), newHistoryClient(t, e)
+		defer c.Close()
+		defer other.Close()
+		l, err := c.Mutex("a").Lock(t.Context())
+		must(t, err)
+		ticket, err := l.Detach(t.Context())
+		must(t, err)
+		_, err = other.Adopt(t.Context(), ticket)
+		must(t, err)
+		after(t, c, time.Second, "released a mutex waited 0s held 0s detached\ngranted a mutex waited 0s held 0s adopted\n")
+	})
+}
+
+// lateHistory is a node whose history cannot be read for some calls.
+type lateHistory struct {
+	*memory.Engine
+	away atomic.Int32
+}
+
+func (e *lateHistory) History(ctx context.Context, prefix, after string, since time.Time, limit int) ([]engine.HistoryRecord, error) {
+	if e.away.Add(-1) >= 0 {
+		return nil, engine.ErrUnavailable
+	}
+	return e.Engine.History(ctx, prefix, after, since, limit)
+}
+
+// Each event of a quorum is shown once, also when a node comes back after all was read.
+func TestHistoryOfAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		third := &lateHistory{Engine: memory.New()}
+		third.away.Store(20)
+		q := quorum.New(memory.New(), memory.New(), third)
+		for i := range 6000 {
+			must(t, q.AppendHistory(t.Context(), "holdfast", 100_000, [][]byte{fmt.Appendf(nil, `{"event":"released","resource":"x","id":"w.%s"}`, strconv.FormatInt(int64(i+1), 36))}))
+		}
+		c := newHistoryClient(t, q)
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n := 0
+		for _, err := range c.History(ctx, holdfast.HistoryQuery{Follow: true}) {
+			must(t, err)
+			n++
+		}
+		if n != 6000 || third.away.Load() >= 0 {
+			t.Errorf("%d events, want 6000; the third node is away for %d calls more", n, third.away.Load())
+		}
+	})
+}
+
 func TestHistoryOptions(t *testing.T) {
 	for _, keep := range []int{-1, 10_000_001} {
 		if _, err := holdfast.New(memory.New(), holdfast.WithHistory(keep)); !errors.Is(err, holdfast.ErrInvalid) {
@@ -234,6 +343,9 @@ func TestHistoryOptions(t *testing.T) {
 	plain := struct{ engine.Engine }{memory.New()}
 	if _, err := holdfast.New(plain, holdfast.WithHistory(0)); !errors.Is(err, holdfast.ErrInvalid) {
 		t.Errorf("an engine without a history: %v", err)
+	}
+	if _, err := holdfast.New(quorum.New(plain, memory.New(), memory.New()), holdfast.WithHistory(0)); !errors.Is(err, holdfast.ErrInvalid) {
+		t.Errorf("a quorum with a node without a history: %v", err)
 	}
 	c, err := holdfast.New(plain)
 	must(t, err)

@@ -136,6 +136,7 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	if err == nil {
 		e.Source = SourceTicket
 	}
+	c.recorder.acquireEnded(l, e, false)
 	c.hooks.acquireEnded(ctx, l, e)
 	return l, err
 }

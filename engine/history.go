@@ -19,6 +19,16 @@ type HistoryKeeper interface {
 	History(ctx context.Context, prefix, after string, since time.Time, limit int) ([]HistoryRecord, error)
 }
 
+// KeepsHistory returns e as a HistoryKeeper. An engine over others, some of which keep no history, has a
+// method KeepsHistory() bool that returns false.
+func KeepsHistory(e Engine) (HistoryKeeper, bool) {
+	keeper, ok := e.(HistoryKeeper)
+	if over, wraps := e.(interface{ KeepsHistory() bool }); wraps {
+		ok = ok && over.KeepsHistory()
+	}
+	return keeper, ok
+}
+
 // A HistoryRecord is an event in the history.
 type HistoryRecord struct {
 	Position string

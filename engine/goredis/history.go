@@ -12,6 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
+var _ engine.HistoryKeeper = (*Engine)(nil)
+
 // The history of a prefix is a stream of Redis. The ID of an entry is its position, and has the
 // server's time in milliseconds.
 func historyKey(prefix string) string { return prefix + ":history" }
@@ -33,7 +35,7 @@ func (e *Engine) AppendHistory(ctx context.Context, prefix string, keep int, eve
 		pipe := rdb.Pipeline()
 		_ = pipe.BatchProcess(ctx, sent...)
 		exec(ctx, pipe)
-		for _, cmd := range sent {
+		for _, cmd := range sent[:len(events)] { // the expiry may be refused
 			if err := cmd.Err(); err != nil {
 				return nil, err
 			}

@@ -9,6 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
+var _ engine.HistoryKeeper = (*Engine)(nil)
+
 // history holds the events of a prefix, oldest first. The position of one is its number.
 type history struct {
 	first   int // the number of the oldest event

@@ -9,7 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// errNoHistory is the error of a node whose engine is no engine.HistoryKeeper.
+var _ engine.HistoryKeeper = (*Engine)(nil)
+
+// KeepsHistory reports whether all nodes keep a history; see engine.KeepsHistory.
+func (e *Engine) KeepsHistory() bool {
+	for _, n := range e.nodes {
+		if _, ok := engine.KeepsHistory(n.Engine); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// errNoHistory is the error of a node whose engine keeps no history.
 var errNoHistory = fmt.Errorf("%w: quorum: the engine of a node keeps no history", engine.ErrDenied)
 
 // AppendHistory implements engine.HistoryKeeper, if its nodes do. All nodes get the events; a
@@ -19,7 +31,7 @@ func (e *Engine) AppendHistory(ctx context.Context, prefix string, keep int, eve
 		return err
 	}
 	_, err := collect(ctx, e, "", "recorded the events", func(ctx context.Context, n *node) (struct{}, error) {
-		k, ok := n.Engine.(engine.HistoryKeeper)
+		k, ok := engine.KeepsHistory(n.Engine)
 		if !ok {
 			return struct{}{}, errNoHistory
 		}
@@ -48,7 +60,7 @@ func (e *Engine) History(ctx context.Context, prefix, after string, since time.T
 		}
 	}
 	found, err := collect(ctx, e, "", "returned the history", func(ctx context.Context, n *node) (nodeHistory, error) {
-		k, ok := n.Engine.(engine.HistoryKeeper)
+		k, ok := engine.KeepsHistory(n.Engine)
 		if !ok {
 			return nodeHistory{}, errNoHistory
 		}

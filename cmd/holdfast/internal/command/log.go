@@ -82,7 +82,7 @@ func (c *logCmd) Run(e *env) error {
 
 // keepsHistory returns an error if the store cannot keep a history.
 func (s *session) keepsHistory() error {
-	if _, ok := s.store.Engine().(engine.HistoryKeeper); !ok {
+	if _, ok := engine.KeepsHistory(s.store.Engine()); !ok {
 		return fail(exitConfig, "%s keeps no history: that is possible on Redis and on quorums of it; do without --history and HOLDFAST_HISTORY here", s.at)
 	}
 	return nil
@@ -114,7 +114,7 @@ func (c *logCmd) print(e *env, h holdfast.HistoryEvent) error {
 			Cause: h.Cause, Count: h.Count, Version: jsonVersion,
 		})
 	}
-	_, err := fmt.Fprintf(e.stdout, "%s  %-8s  %s  %s\n", h.At.Local().Format("2006-01-02 15:04:05.000"), h.Event, cell(h.Resource), describeEvent(h))
+	_, err := fmt.Fprintf(e.stdout, "%s  %-8s  %s  %s\n", h.At.Local().Format("2006-01-02 15:04:05.000"), describe.Text(string(h.Event)), cell(h.Resource), describeEvent(h))
 	return err
 }
 

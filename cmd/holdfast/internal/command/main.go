@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -123,7 +124,9 @@ func (e *env) run(args []string) int {
 	}
 	c := p.cli
 	e.url, e.prefix = string(c.Store), string(c.Prefix)
-	e.history = c.History
+	if slices.Contains([]string{"run", "once", "elect", "acquire", "renew", "release", "hold", "break"}, p.ctx.Selected().Name) {
+		e.history = c.History
+	}
 	e.opener.TLS = store.TLS{CACert: c.CACert, Cert: c.Cert, Key: c.Key, ServerName: c.TLSServerName, Insecure: c.Insecure}
 	fileGiven := false
 	for _, on := range p.ctx.Path {
