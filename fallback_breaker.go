@@ -61,38 +61,22 @@ func (b *breaker) unanswered(sent time.Time, res engine.Resource, err error) {
 // they are called in order.
 func (b *breaker) report() {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.reporting {
-		b.mu.Unlock()
 		return
 	}
 	b.reporting = true
-	b.mu.Unlock()
-	for done := false; !done; {
-		func() {
-			b.mu.Lock()
-			open, start, end := b.tripped, b.start, b.end
-			if done = open == b.reported; done {
-				b.reporting = false
-				b.mu.Unlock()
-				return
-			}
-			b.reported = open
-			b.mu.Unlock()
-			returned := false
-			defer func() {
-				if !returned { // a hook has panicked
-					b.mu.Lock()
-					defer b.mu.Unlock()
-					b.reporting = false
-				}
-			}()
-			b.call(open, start, end)
-			returned = true
-		}()
+	defer func() { b.reporting = false }() // also if a hook panics
+	for b.reported != b.tripped {
+		b.reported = b.tripped
+		b.call(b.tripped, b.start, b.end)
 	}
 }
 
+// call calls the hooks. It unlocks the mutex meanwhile.
 func (b *breaker) call(open bool, start FallbackStartEvent, end FallbackEndEvent) {
+	b.mu.Unlock()
+	defer b.mu.Lock()
 	if !open {
 		for _, hook := range b.c.hooks.fallbackEnd {
 			hook.FallbackEnd(end)
