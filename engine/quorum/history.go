@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -13,16 +14,19 @@ var _ engine.HistoryKeeper = (*Engine)(nil)
 
 // KeepsHistory reports whether all nodes keep a history; see engine.KeepsHistory.
 func (e *Engine) KeepsHistory() bool {
-	for _, n := range e.nodes {
-		if _, ok := engine.KeepsHistory(n.Engine); !ok {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.nodes, func(n *node) bool {
+		_, err := n.history()
+		return err != nil
+	})
 }
 
-// errNoHistory is the error of a node whose engine keeps no history.
-var errNoHistory = fmt.Errorf("%w: quorum: the engine of a node keeps no history", engine.ErrDenied)
+// history returns the node as a keeper of its history, or an error if it keeps none.
+func (n *node) history() (engine.HistoryKeeper, error) {
+	if k, ok := engine.KeepsHistory(n.Engine); ok {
+		return k, nil
+	}
+	return nil, fmt.Errorf("%w: quorum: the engine of a node keeps no history", engine.ErrDenied)
+}
 
 // AppendHistory implements engine.HistoryKeeper, if its nodes do. All nodes get the events; a
 // majority must have them.
@@ -31,9 +35,9 @@ func (e *Engine) AppendHistory(ctx context.Context, prefix string, keep int, eve
 		return err
 	}
 	_, err := collect(ctx, e, "", "recorded the events", func(ctx context.Context, n *node) (struct{}, error) {
-		k, ok := engine.KeepsHistory(n.Engine)
-		if !ok {
-			return struct{}{}, errNoHistory
+		k, err := n.history()
+		if err != nil {
+			return struct{}{}, err
 		}
 		return struct{}{}, k.AppendHistory(ctx, prefix, keep, events)
 	})
@@ -60,9 +64,9 @@ func (e *Engine) History(ctx context.Context, prefix, after string, since time.T
 		}
 	}
 	found, err := collect(ctx, e, "", "returned the history", func(ctx context.Context, n *node) (nodeHistory, error) {
-		k, ok := engine.KeepsHistory(n.Engine)
-		if !ok {
-			return nodeHistory{}, errNoHistory
+		k, err := n.history()
+		if err != nil {
+			return nodeHistory{}, err
 		}
 		records, err := k.History(ctx, prefix, at[n.index], since, limit)
 		return nodeHistory{n.index, records}, err
