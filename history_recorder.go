@@ -27,9 +27,10 @@ type historyRecorder struct {
 	c      *Client
 	keeper engine.HistoryKeeper
 	keep   int
-	run    string        // the random part of the IDs of its events
-	hurry  chan struct{} // closed when the client closes
-	life   context.Context
+	run    string          // the random part of the IDs of its events
+	open   context.Context // ends when the client closes: then events are written at once
+	hurry  context.CancelFunc
+	life   context.Context // of requests
 	end    context.CancelFunc
 
 	mu      sync.Mutex
@@ -38,7 +39,6 @@ type historyRecorder struct {
 	dropped int
 	written uint64        // number of IDs given
 	done    chan struct{} // closed when the goroutine has ended; nil: there is none
-	ended   bool
 }
 
 type queuedEvent struct {
@@ -61,7 +61,8 @@ func newHistoryRecorder(c *Client, keep int) (*historyRecorder, error) {
 	if !ok {
 		return nil, optionError("WithHistory: the engine keeps no history")
 	}
-	r := &historyRecorder{c: c, keeper: keeper, keep: keep, run: rand.Text()[:10], hurry: make(chan struct{}), grants: make(map[grantOf]int)}
+	r := &historyRecorder{c: c, keeper: keeper, keep: keep, run: rand.Text()[:10], grants: make(map[grantOf]int)}
+	r.open, r.hurry = context.WithCancel(context.Background())
 	r.life, r.end = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -151,7 +152,7 @@ func (r *historyRecorder) add(text historyText) {
 		r.queue[place] = queuedEvent{text, now}
 		return
 	}
-	if len(r.queue) == historyQueued || r.ended {
+	if len(r.queue) == historyQueued || r.open.Err() != nil {
 		r.dropped++
 		return
 	}
@@ -203,7 +204,7 @@ func (r *historyRecorder) take() []queuedEvent {
 // write writes events until none is left.
 func (r *historyRecorder) write(done chan struct{}) {
 	defer close(done)
-	r.pause(historyGather)
+	sleep(r.open, historyGather)
 	for {
 		batch := r.take()
 		if batch == nil {
@@ -222,7 +223,7 @@ func (r *historyRecorder) write(done chan struct{}) {
 		full := len(r.queue) >= historyBatch
 		r.mu.Unlock()
 		if !full {
-			r.pause(historyGather)
+			sleep(r.open, historyGather)
 		}
 	}
 }
@@ -230,7 +231,7 @@ func (r *historyRecorder) write(done chan struct{}) {
 // send writes a batch. It tries again until the client closes, and then once.
 func (r *historyRecorder) send(batch []queuedEvent) bool {
 	for wait := historyGather; ; wait = min(2*wait, historySlowest) {
-		last := r.hurried()
+		last := r.open.Err() != nil
 		ctx, cancel := context.WithTimeout(r.life, historyTimeout)
 		err := r.keeper.AppendHistory(ctx, r.c.prefix, r.keep, encodeHistory(batch))
 		cancel()
@@ -240,7 +241,7 @@ func (r *historyRecorder) send(batch []queuedEvent) bool {
 		if wait == historyGather {
 			r.c.log.Warn("holdfast: the history cannot be written; retrying", "err", err)
 		}
-		r.pause(wait)
+		sleep(r.open, wait)
 	}
 }
 
@@ -254,23 +255,6 @@ func encodeHistory(batch []queuedEvent) [][]byte {
 	return texts
 }
 
-// pause waits, less if the client closes.
-func (r *historyRecorder) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-r.hurry:
-	}
-}
-
-func (r *historyRecorder) hurried() bool {
-	select {
-	case <-r.hurry:
-		return true
-	default:
-		return false
-	}
-}
-
 // close writes what is left, in releaseGrace at most, and waits for the goroutine.
 func (r *historyRecorder) close() {
 	if r == nil {
@@ -278,9 +262,8 @@ func (r *historyRecorder) close() {
 	}
 	defer time.AfterFunc(releaseGrace, r.end).Stop()
 	defer r.end()
-	close(r.hurry)
+	r.hurry()
 	r.mu.Lock()
-	r.ended = true
 	done := r.done
 	r.mu.Unlock()
 	if done != nil {
