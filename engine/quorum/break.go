@@ -25,41 +25,28 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	}
 	client := engine.ClientOf(b.ID)
 	breakOn := func(ctx context.Context, n *node) error { return e.breakOn(ctx, n, res, b, known) }
-	repeat := func(n *node) { e.dispatcher.callInBackground(client, n, breakOn, nil) }
-	use, skip := e.selectNodes(e.majority)
-	p := newFanOut[struct{}](ctx, e, len(use))
-	p.send(client, use, func(ctx context.Context, n *node) (struct{}, error) {
-		err := breakOn(ctx, n)
+	return e.breakOutcome(callNodes(ctx, e, client, e.nodes, e.majority, withoutValue(breakOn), func(n *node, _ none, err error) {
 		if unavailable(err) {
-			repeat(n)
+			e.dispatcher.callInBackground(client, n, breakOn, nil)
 		}
-		return struct{}{}, err
-	}, repeat)
-	for _, n := range skip {
-		repeat(n)
-	}
-	return e.breakOutcome(p)
+	}))
 }
 
 // breakOutcome waits until the outcome of a break is certain, and returns it.
-func (e *Engine) breakOutcome(p *fanOut[struct{}]) error {
+func (e *Engine) breakOutcome(p *fanOut[none]) error {
 	c := e.majorityTally()
-	for !c.final() {
-		r, ok := p.next()
-		if !ok {
+	for r := range p.answers() {
+		if c.add(r.node, r.err); c.final() {
 			break
 		}
-		if c.add(r.node, r.err); c.lost() || c.removed() {
+		if c.lost() || c.removed() {
 			p.startGrace()
 		}
 	}
-	switch {
-	case c.confirmed(), c.confirmations > 0 && c.removed():
+	if c.confirmations > 0 && c.removed() {
 		return nil // no majority has the lease; the wake-up of one node may have made its holder release it
-	case c.lost():
-		return c.cause()
 	}
-	return c.shortfall(p.ctx, "ended it")
+	return c.outcome(p.ctx, "ended it")
 }
 
 // breakOn breaks the lease or the wait of a holder ID on one node.
@@ -126,11 +113,9 @@ func (e *Engine) breakMark(ctx context.Context, res engine.Resource) error {
 	if last == 0 {
 		return &engine.NotHeldError{Cause: engine.CauseDeleted}
 	}
-	p := newFanOut[struct{}](ctx, e, len(e.nodes))
-	use, _ := e.selectNodes(e.majority)
-	p.send("", use, func(ctx context.Context, n *node) (struct{}, error) {
-		return struct{}{}, endMark(ctx, n, res, 0, last)
-	}, nil)
+	p := callNodes(ctx, e, "", e.nodes, e.majority, withoutValue(func(ctx context.Context, n *node) error {
+		return endMark(ctx, n, res, 0, last)
+	}), nil)
 	if err := e.breakOutcome(p); err != nil || e.merge(res, all).Marked > 0 {
 		return err
 	}

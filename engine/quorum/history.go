@@ -34,13 +34,13 @@ func (e *Engine) AppendHistory(ctx context.Context, prefix string, keep int, eve
 	if err := e.ready(ctx); err != nil {
 		return err
 	}
-	_, err := collect(ctx, e, "", "recorded the events", func(ctx context.Context, n *node) (struct{}, error) {
+	_, err := collect(ctx, e, "", "recorded the events", withoutValue(func(ctx context.Context, n *node) error {
 		k, err := n.history()
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, k.AppendHistory(ctx, prefix, keep, events)
-	})
+		return k.AppendHistory(ctx, prefix, keep, events)
+	}))
 	return err
 }
 

@@ -29,7 +29,7 @@ type quorumLease struct {
 	fullTTL      time.Duration // zero: the ballot requested the full TTL
 	ended        bool          // the lease has to be removed from all nodes
 	removal      engine.Release
-	lateReplies  chan<- nodeReply[struct{}] // of a release that waits for late answers
+	lateReplies  chan<- nodeReply[none] // of a release that waits for late answers
 	verdict      verdict
 	mostAnswered chan struct{} // closed at the verdict enoughAnswers
 	decided      chan struct{} // closed at the verdicts granted and refused
@@ -49,16 +49,12 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 		decided: make(chan struct{}), mostAnswered: make(chan struct{}),
 	}
 	t.request.Queue, t.request.Turn = false, frontPlace
-	use, skip := e.selectNodes(need)
-	turn.ballotSent(use)
+	turn.ballotSent()
 	r.ID = a.nextLeaseID(r)
 	for i := range e.nodes {
 		t.onNode[i] = nodeLease{state: requested, name: engine.Held{ID: r.ID, Token: r.Ballot}, weight: r.Weight}
 	}
-	for _, n := range skip {
-		t.onNode[n.index].state, t.votes[n.index] = absent, vote{answered: true, err: errNotCalled}
-	}
-	callNodes(ctx, e, t.clientID(), use, need, func(ctx context.Context, n *node) (engine.Answer, error) {
+	callNodes(ctx, e, t.clientID(), e.nodes, need, func(ctx context.Context, n *node) (engine.Answer, error) {
 		if t.isEnded() {
 			return engine.Answer{}, errNotCalled
 		}

@@ -29,7 +29,7 @@ func (t *quorumLease) scheduleSync(n *node) {
 	if s.syncing || !t.needsSync(n) {
 		return
 	}
-	s.syncing = t.e.dispatcher.callInBackground(t.clientID(), n, t.syncNode, func(*node) {
+	s.syncing = t.e.dispatcher.callInBackground(t.clientID(), n, t.syncNode, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		s.syncing = false
@@ -136,21 +136,12 @@ func releaseMarking(ctx context.Context, n *node, r engine.Release, state nodeLe
 func (t *quorumLease) reportLate(n *node, err error) {
 	if s := &t.onNode[n.index]; s.awaited {
 		s.awaited = false
-		t.lateReplies <- nodeReply[struct{}]{node: n, err: err}
-	}
-}
-
-// setSyncing records that nodes are being called, so nothing is put into their outboxes.
-func (t *quorumLease) setSyncing(nodes []*node) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, n := range nodes {
-		t.onNode[n.index].syncing = true
+		t.lateReplies <- nodeReply[none]{node: n, err: err}
 	}
 }
 
 // endSync records the result of a call. If it failed, the node's outbox repeats it.
-func (t *quorumLease) endSync(n *node, err error) {
+func (t *quorumLease) endSync(n *node, _ none, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.onNode[n.index].syncing = false

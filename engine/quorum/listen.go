@@ -39,7 +39,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 		nodes: make([]engine.Listener, len(e.nodes)),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	first := make(chan nodeReply[struct{}], len(e.nodes))
+	first := make(chan nodeReply[none], len(e.nodes))
 	for _, n := range e.nodes {
 		l.opening.Go(func() { l.open(n, first) })
 	}
@@ -65,13 +65,13 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 
 // open subscribes to one node and retries until it succeeds or the listener is closed. first
 // gets the outcome of the first try.
-func (l *mergedListener) open(n *node, first chan<- nodeReply[struct{}]) {
+func (l *mergedListener) open(n *node, first chan<- nodeReply[none]) {
 	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
 		ctx, cancel := context.WithTimeout(l.ctx, nodeTimeout)
 		inner, err := n.Listen(ctx, l.prefix, l.client, func(w engine.Wakeup) { l.translate(n, w) })
 		cancel()
 		if first != nil {
-			first <- nodeReply[struct{}]{node: n, err: err}
+			first <- nodeReply[none]{node: n, err: err}
 			first = nil
 		}
 		if err == nil {

@@ -136,14 +136,12 @@ func averageLatency(before, took time.Duration) time.Duration {
 }
 
 // selectNodes returns the nodes that an operation calls, and those that it does not call: the
-// nodes that are down, if enough others are healthy and have answered before.
-func (e *Engine) selectNodes(need int) (use, skip []*node) {
-	e.dispatcher.mu.Lock()
-	defer e.dispatcher.mu.Unlock()
-	now := time.Now()
+// nodes that are down, if enough others are healthy and have answered before. The mutex of the
+// dispatcher is held.
+func selectNodes(from []*node, need int, now time.Time) (use, skip []*node) {
 	proven := 0
-	use = make([]*node, 0, len(e.nodes))
-	for _, n := range e.nodes {
+	use = make([]*node, 0, len(from))
+	for _, n := range from {
 		h := n.health(now)
 		if h == healthy && n.latency > 0 {
 			proven++
@@ -157,7 +155,7 @@ func (e *Engine) selectNodes(need int) (use, skip []*node) {
 	if proven >= need {
 		return use, skip
 	}
-	return e.nodes[:len(e.nodes):len(e.nodes)], nil
+	return from, nil
 }
 
 // allDown reports whether each of some nodes is down.

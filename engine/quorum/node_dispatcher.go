@@ -47,29 +47,28 @@ type nodeCall struct {
 	client *clientCalls
 	n      *node
 	ctx    context.Context                  // not used for a probe
-	run    func(context.Context, *nodeCall) // makes the call and records its result
-	skip   func(*node)                      // runs instead if the call is not made; may be nil
+	run    func(context.Context, *nodeCall) // makes the call, unless it has expired, and records its result
 
 	created    time.Time
 	retryUntil time.Time // end of the retries if the node does not answer; zero: no retry
 	retry      bool      // the node has not answered
-	expired    bool      // the call is to be skipped
+	expired    bool      // the call is not made
 
 	sent  time.Time
 	probe bool // the node was down
 }
 
-// send calls each of the nodes, of which need must answer. If a node is slow and has more calls in
-// flight than the others, its call waits in the outbox until an earlier one has ended. So
-// goroutines and connections do not accumulate for a node that hangs, and a slow node is still
-// called.
+// send calls the selected ones of some nodes, of which need must answer. If a node is slow and has
+// more calls in flight than the others, its call waits in the outbox until an earlier one has
+// ended. So goroutines and connections do not accumulate for a node that hangs, and a slow node is
+// still called.
 func (d *dispatcher) send(id string, to []*node, need int, each nodeCall) {
-	var leftOut []*node
 	each.created = time.Now()
 	calls := slices.Repeat([]nodeCall{each}, len(to))
 	d.mu.Lock()
-	limit := inFlightLimit(to, need)
-	for i, n := range to {
+	use, leftOut := selectNodes(to, need, each.created)
+	limit := inFlightLimit(use, need)
+	for i, n := range use {
 		c := &calls[i]
 		c.n = n
 		switch h := n.health(c.created); {
@@ -84,8 +83,10 @@ func (d *dispatcher) send(id string, to []*node, need int, each nodeCall) {
 		}
 	}
 	d.mu.Unlock()
+	each.expired = true
 	for _, n := range leftOut {
-		each.skip(n)
+		each.n = n
+		each.run(each.ctx, &each)
 	}
 }
 
@@ -152,16 +153,11 @@ func (d *dispatcher) assign(c *nodeCall) {
 
 func (d *dispatcher) worker(c *nodeCall) {
 	for c != nil {
-		switch {
-		case c.expired:
-			if c.skip != nil {
-				c.skip(c.n)
-			}
-		case c.probe:
+		if c.probe {
 			ctx, cancel := context.WithTimeout(c.client.ctx, nodeTimeout)
 			c.run(ctx, c)
 			cancel()
-		default:
+		} else {
 			c.run(c.ctx, c)
 		}
 		next, wait := d.nextCall(c)

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -19,24 +20,11 @@ const (
 // errNotCalled is the result of a node that was not called.
 var errNotCalled = fmt.Errorf("%w: it was not called, since it has not responded lately", engine.ErrUnavailable)
 
-// callNodes calls nodes concurrently, of which need must answer. done receives the answers, in any
-// order and concurrently. It receives errNotCalled for a node whose call waited in the outbox
-// until the answer was no longer needed or the client left. A call continues after the caller's
-// ctx has ended. Calls of a healthy node are bounded by the node's own timeouts, since a ctx that
-// can end makes every call more expensive; a call of a node that is down by nodeTimeout.
-func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
-	e.dispatcher.send(client, to, need, nodeCall{
-		ctx: context.WithoutCancel(ctx),
-		run: func(ctx context.Context, c *nodeCall) {
-			v, err := do(ctx, c.n)
-			e.dispatcher.recordResult(c, err)
-			done(c.n, v, err)
-		},
-		skip: func(n *node) {
-			var none T
-			done(n, none, errNotCalled)
-		},
-	})
+// none is the answer to a call that returns only an error.
+type none struct{}
+
+func withoutValue(do func(context.Context, *node) error) func(context.Context, *node) (none, error) {
+	return func(ctx context.Context, n *node) (none, error) { return none{}, do(ctx, n) }
 }
 
 // nodeReply is the answer of one node.
@@ -46,51 +34,70 @@ type nodeReply[T any] struct {
 	err   error
 }
 
-// fanOut yields the answers of nodes one by one as they arrive. Answers that arrive after the
-// last call of next are dropped.
+// fanOut is the answers of nodes to one operation.
 type fanOut[T any] struct {
 	ctx        context.Context
 	e          *Engine
 	sent       time.Time
-	pending    int
-	unanswered []*node // called, and not answered yet
+	unanswered []*node
 	replies    chan nodeReply[T]
 	timer      *time.Timer // for nodeTimeout, then for the grace period
 	inGrace    bool
 }
 
-// newFanOut returns a fanOut for at most the given number of answers.
-func newFanOut[T any](ctx context.Context, e *Engine, replies int) *fanOut[T] {
-	return &fanOut[T]{ctx: ctx, e: e, sent: time.Now(), replies: make(chan nodeReply[T], replies), timer: time.NewTimer(nodeTimeout)}
+func newFanOut[T any](ctx context.Context, e *Engine) *fanOut[T] {
+	return &fanOut[T]{ctx: ctx, e: e, sent: time.Now(), replies: make(chan nodeReply[T], len(e.nodes)), timer: time.NewTimer(nodeTimeout)}
 }
 
-// send calls nodes. notCalled, which may be nil, receives each node with errNotCalled.
-func (p *fanOut[T]) send(client string, to []*node, do func(context.Context, *node) (T, error), notCalled func(*node)) {
-	p.pending += len(to)
-	p.unanswered = slices.Clone(to)
-	callNodes(p.ctx, p.e, client, to, min(p.e.majority, len(to)), do, func(n *node, v T, err error) {
-		if err == errNotCalled && notCalled != nil {
-			notCalled(n)
-		}
-		p.replies <- nodeReply[T]{n, v, err}
+// callNodes calls nodes concurrently, of which need must answer; see fanOut.send.
+func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) *fanOut[T] {
+	p := newFanOut[T](ctx, e)
+	p.send(client, to, need, do, done)
+	return p
+}
+
+// send calls nodes. done, which may be nil, receives all answers, in any order and concurrently,
+// also those that answers does not yield. The answer of a node is errNotCalled if it is down and
+// the others suffice, if too many calls wait for it, or if its call waited in the outbox until the
+// answer was no longer needed or the client left. A call continues after the caller's ctx has
+// ended. Calls of a healthy node are bounded by the node's own timeouts, since a ctx that can end
+// makes every call more expensive; a call of a node that is down by nodeTimeout.
+func (p *fanOut[T]) send(client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
+	p.unanswered = append(p.unanswered, to...)
+	p.e.dispatcher.send(client, to, need, nodeCall{
+		ctx: context.WithoutCancel(p.ctx),
+		run: func(ctx context.Context, c *nodeCall) {
+			r := nodeReply[T]{node: c.n, err: errNotCalled}
+			if !c.expired {
+				r.value, r.err = do(ctx, c.n)
+				p.e.dispatcher.recordResult(c, r.err)
+			}
+			if done != nil {
+				done(r.node, r.value, r.err)
+			}
+			p.replies <- r
+		},
 	})
 }
 
-// next returns the next answer. It returns false if there is none, ctx has ended, or the timer has
-// fired.
-func (p *fanOut[T]) next() (nodeReply[T], bool) {
-	if p.pending == 0 {
-		return nodeReply[T]{}, false
+// answers yields the answers as they arrive, until all nodes have answered, ctx has ended, or the
+// timer has fired.
+func (p *fanOut[T]) answers() iter.Seq[nodeReply[T]] {
+	return func(yield func(nodeReply[T]) bool) {
+		for len(p.unanswered) > 0 {
+			select {
+			case r := <-p.replies:
+				p.unanswered = slices.DeleteFunc(p.unanswered, func(n *node) bool { return n == r.node })
+				if !yield(r) {
+					return
+				}
+			case <-p.ctx.Done():
+				return
+			case <-p.timer.C:
+				return
+			}
+		}
 	}
-	select {
-	case r := <-p.replies:
-		p.pending--
-		p.unanswered = slices.DeleteFunc(p.unanswered, func(n *node) bool { return n == r.node })
-		return r, true
-	case <-p.ctx.Done():
-	case <-p.timer.C:
-	}
-	return nodeReply[T]{}, false
 }
 
 // startGrace limits the time of the remaining nodes to the grace period, once.
@@ -113,16 +120,10 @@ func (e *Engine) gracePeriod(others []*node, took time.Duration) time.Duration {
 // collect returns the answers of at least a majority of the nodes, and of others that
 // answer within the grace period.
 func collect[T any](ctx context.Context, e *Engine, client, what string, do func(context.Context, *node) (T, error)) ([]T, error) {
-	p := newFanOut[T](ctx, e, len(e.nodes))
-	use, _ := e.selectNodes(e.majority)
-	p.send(client, use, do, nil)
+	p := callNodes(ctx, e, client, e.nodes, e.majority, do, nil)
 	var all []T
 	t := e.majorityTally()
-	for {
-		r, ok := p.next()
-		if !ok {
-			break
-		}
+	for r := range p.answers() {
 		if t.add(r.node, r.err); r.err == nil {
 			all = append(all, r.value)
 		}

@@ -26,13 +26,17 @@ const (
 // the client has left. If the client has left before, the node is called once, and only if it
 // is healthy. callInBackground returns false if the call is not made. If the call is discarded
 // later, skip runs, unless it is nil.
-func (d *dispatcher) callInBackground(id string, n *node, do func(context.Context, *node) error, skip func(*node)) bool {
+func (d *dispatcher) callInBackground(id string, n *node, do func(context.Context, *node) error, skip func()) bool {
 	now := time.Now()
-	c := &nodeCall{n: n, ctx: context.Background(), skip: skip, created: now, retryUntil: now.Add(retryTimeout)}
+	c := &nodeCall{n: n, ctx: context.Background(), created: now, retryUntil: now.Add(retryTimeout)}
 	c.run = func(ctx context.Context, c *nodeCall) {
-		err := do(ctx, c.n)
-		d.recordResult(c, err)
-		c.retry = unavailable(err)
+		if !c.expired {
+			err := do(ctx, c.n)
+			d.recordResult(c, err)
+			c.retry = unavailable(err)
+		} else if skip != nil {
+			skip()
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -73,6 +73,17 @@ func (t *tally) cause() *engine.NotHeldError {
 	return why
 }
 
+// outcome returns nil if enough nodes have confirmed the operation.
+func (t *tally) outcome(ctx context.Context, what string) error {
+	switch {
+	case t.confirmed():
+		return nil
+	case t.lost():
+		return t.cause()
+	}
+	return t.shortfall(ctx, what)
+}
+
 // shortfall returns the error of an operation that too few nodes have confirmed: how many
 // have, and why the others have not. It matches ErrDenied if so many nodes deny permission that
 // the others are too few.

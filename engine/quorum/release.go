@@ -105,58 +105,35 @@ func (e *Engine) releaseOnNodes(ctx context.Context, r engine.Release) error {
 // releaseLease releases a lease on the nodes. A node that has not answered the request yet
 // counts after its answer, in case others do not answer now.
 func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Release) error {
-	p := newFanOut[struct{}](ctx, e, len(e.nodes))
-	late := t.startRelease(r, p.replies)
+	p := newFanOut[none](ctx, e)
+	others, late := t.startRelease(r, p.replies)
+	p.unanswered = late
+	p.send(t.clientID(), others, t.need-len(late), withoutValue(t.syncStep), t.endSync)
 	c := tally{nodes: len(e.nodes), need: t.need}
-	var use []*node
-	selected, _ := e.selectNodes(c.need - len(late))
-	for _, n := range e.nodes {
-		switch {
-		case slices.Contains(late, n):
-		case slices.Contains(selected, n):
-			use = append(use, n)
-		default:
-			c.add(n, t.leaveToOutbox(n))
-		}
-	}
-	t.setSyncing(use)
-	p.pending = len(late)
-	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
-		err := t.syncStep(ctx, n)
-		t.endSync(n, err)
-		return struct{}{}, err
-	}, func(n *node) { t.endSync(n, errNotCalled) })
-	for called := len(use); !c.final(); {
-		if called == 0 && len(use) > 0 {
-			p.startGrace() // the late nodes have not answered the request for the lease either
-		}
-		reply, ok := p.next()
-		if !ok {
-			break
-		}
-		if slices.Contains(use, reply.node) {
+	called := len(others)
+	for reply := range p.answers() {
+		if slices.Contains(others, reply.node) {
 			called--
 		}
-		if c.add(reply.node, reply.err); c.lost() || c.removed() {
-			p.startGrace() // enough nodes are free for the next holder
+		c.add(reply.node, t.releaseResult(reply.node, reply.err))
+		if c.final() {
+			break
+		}
+		if c.lost() || c.removed() || called == 0 {
+			p.startGrace() // enough nodes are free for the next holder, or the late ones are the last
 		}
 	}
-	switch {
-	case c.confirmed():
-		return nil
-	case c.lost():
-		return c.cause()
-	case r.Mark == 0 && c.confirmations > 0 && c.confirmations+len(c.gone) >= e.majority:
+	if r.Mark == 0 && c.confirmations > 0 && c.confirmations+len(c.gone) >= e.majority && !c.lost() {
 		return nil // a majority does not have the lease, and it may have been held until now
 	}
-	return c.shortfall(ctx, "released the lease")
+	return c.outcome(ctx, "released the lease")
 }
 
 // startRelease ends the lease and records the state of its release on each node. It returns the
-// nodes that have not yet answered the request of a granted lease. The release waits for their
-// answers, and replies receives the results. A withdrawal instead would leave a tombstone on the
-// node for each lease that is released this quickly.
-func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[struct{}]) (late []*node) {
+// nodes to call, and the late nodes: those that have not yet answered the request of a granted
+// lease. The release waits for their answers, and replies receives the results. A withdrawal
+// instead would leave a tombstone on the node for each lease that is released this quickly.
+func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[none]) (others, late []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended, t.removal, t.lateReplies = true, r, replies
@@ -167,21 +144,21 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[st
 			continue
 		}
 		s.state = s.state.after(removalDue) // recordAnswer ignores a late answer to the request
+		s.syncing = true                    // nothing is put into its outbox
+		others = append(others, n)
 	}
-	return late
+	return others, late
 }
 
-// leaveToOutbox puts the call of a node that is not called now into its outbox, and returns the
-// result that counts for the node until then.
-func (t *quorumLease) leaveToOutbox(n *node) error {
+// releaseResult returns the result that counts for a node that was not called.
+func (t *quorumLease) releaseResult(n *node, err error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.scheduleSync(n)
-	switch t.onNode[n.index].state {
-	case absent:
+	switch state := t.onNode[n.index].state; {
+	case err == errNotCalled && state == absent:
 		return &engine.NotHeldError{Cause: engine.CauseDeleted}
-	case released:
+	case err == errNotCalled && state == released:
 		return nil
 	}
-	return errNotCalled
+	return err
 }

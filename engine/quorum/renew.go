@@ -64,9 +64,7 @@ func (e *Engine) renewAll(ctx context.Context, all []*leaseRenewal) {
 	if len(open) == 0 {
 		return
 	}
-	p := newFanOut[[]error](ctx, e, len(e.nodes))
-	use, _ := e.selectNodes(need)
-	p.send(open[0].t.clientID(), use, func(ctx context.Context, n *node) ([]error, error) {
+	p := callNodes(ctx, e, open[0].t.clientID(), e.nodes, need, func(ctx context.Context, n *node) ([]error, error) {
 		sent, batch := make([]nodeRenewal, len(open)), make([]engine.Renewal, len(open))
 		for i, x := range open {
 			sent[i] = x.t.renewalOn(n)
@@ -78,11 +76,8 @@ func (e *Engine) renewAll(ctx context.Context, all []*leaseRenewal) {
 		}
 		return errs, errs[0] // one answer is enough to judge the node's health
 	}, nil)
-	for pending, replies := len(open), 0; pending > 0; { // pending leases have no final outcome
-		r, ok := p.next()
-		if !ok {
-			break
-		}
+	pending, answers := len(open), 0 // pending leases have no final outcome
+	for r := range p.answers() {
 		lost := false
 		for i, x := range open {
 			if x.final() {
@@ -98,28 +93,32 @@ func (e *Engine) renewAll(ctx context.Context, all []*leaseRenewal) {
 				pending--
 			}
 		}
-		if replies++; lost || replies >= e.majority {
+		if r.err != errNotCalled {
+			answers++
+		}
+		if pending == 0 {
+			break
+		}
+		if lost || answers >= e.majority {
 			p.startGrace()
 		}
 	}
 	for _, x := range open {
-		x.err = x.outcome(ctx, p.sent)
+		x.err = x.finish(ctx, p.sent)
 	}
 }
 
-func (x *leaseRenewal) outcome(ctx context.Context, sent time.Time) error {
+func (x *leaseRenewal) finish(ctx context.Context, sent time.Time) error {
 	switch {
 	case x.confirmed():
 		x.a.extend(sent, x.ttl)
 		x.restoreMissing()
-		return nil
 	case x.lost():
 		why := x.cause()
 		x.a.end(*why)
 		if why.Cause != engine.CauseBroken { // the holder releases a broken lease
 			x.t.withdraw() // a minority may still have it
 		}
-		return why
 	}
-	return x.shortfall(ctx, "renewed the lease")
+	return x.outcome(ctx, "renewed the lease")
 }

@@ -18,24 +18,19 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 		return err
 	}
 	c := tally{nodes: len(e.nodes), need: t.need}
-	use, _ := e.selectNodes(c.need)
-	t.startResize(use)
-	p := newFanOut[struct{}](ctx, e, len(use))
-	p.send(t.clientID(), use, func(ctx context.Context, n *node) (struct{}, error) {
-		err := t.resizeOn(ctx, n, weight)
-		t.endResize(n, err)
-		return struct{}{}, err
-	}, func(n *node) { t.endResize(n, errNotCalled) })
+	t.startResize()
+	p := callNodes(ctx, e, t.clientID(), e.nodes, c.need, withoutValue(func(ctx context.Context, n *node) error {
+		return t.resizeOn(ctx, n, weight)
+	}), t.endResize)
 	tooHeavy := 0
-	for !c.final() && tooHeavy <= c.nodes-c.need {
-		r, ok := p.next()
-		if !ok {
-			break
-		}
+	for r := range p.answers() {
 		if errors.Is(r.err, engine.ErrTooHeavy) {
 			tooHeavy++
 		}
-		if c.add(r.node, r.err); c.lost() {
+		if c.add(r.node, r.err); c.final() || tooHeavy > c.nodes-c.need {
+			break
+		}
+		if c.lost() {
 			p.startGrace()
 		}
 	}
@@ -46,13 +41,10 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 		t.scheduleSyncs() // of the nodes that were not called; endResize schedules those whose call fails
 		t.mu.Unlock()
 		e.localQueues.wakeFirst(res)
-		return nil
-	case c.lost():
-		return c.cause()
-	case tooHeavy > c.nodes-c.need:
+	case tooHeavy > c.nodes-c.need && !c.lost():
 		return engine.ErrTooHeavy
 	}
-	return c.shortfall(ctx, "changed the weight")
+	return c.outcome(ctx, "changed the weight")
 }
 
 // resizeOn changes the weight on one node.
@@ -69,16 +61,16 @@ func (t *quorumLease) resizeOn(ctx context.Context, n *node, weight int) error {
 
 // startResize records that nodes are called to resize the lease, so scheduleSync does not resize
 // it as well. A release of the lease does not wait for these calls.
-func (t *quorumLease) startResize(nodes []*node) {
+func (t *quorumLease) startResize() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, n := range nodes {
-		t.onNode[n.index].resizing = true
+	for i := range t.onNode {
+		t.onNode[i].resizing = true
 	}
 }
 
 // endResize puts the call of a node that has not changed the weight into its outbox.
-func (t *quorumLease) endResize(n *node, err error) {
+func (t *quorumLease) endResize(n *node, _ none, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.onNode[n.index].resizing = false

@@ -106,17 +106,15 @@ func (a *attemptState) leaveQueue(ctx context.Context) {
 	if len(on) == 0 {
 		return
 	}
-	p := newFanOut[struct{}](ctx, t.e, len(on))
-	p.send(engine.ClientOf(t.id), on, func(ctx context.Context, n *node) (struct{}, error) {
-		err := n.Release(ctx, t.removal(n))
+	p := callNodes(ctx, t.e, engine.ClientOf(t.id), on, min(t.e.majority, len(on)), withoutValue(func(ctx context.Context, n *node) error {
+		return n.Release(ctx, t.removal(n))
+	}), func(n *node, _ none, err error) {
 		if unavailable(err) {
 			t.removeFrom(n)
 		}
-		return struct{}{}, err
-	}, t.removeFrom)
+	})
 	p.startGrace()
-	for more := true; more; {
-		_, more = p.next()
+	for range p.answers() {
 	}
 }
 
@@ -136,7 +134,7 @@ func (t *turn) removal(n *node) engine.Release {
 }
 
 // ballotSent records that a ballot is sent.
-func (t *turn) ballotSent(to []*node) {
+func (t *turn) ballotSent() {
 	if t == nil {
 		return
 	}
@@ -144,11 +142,8 @@ func (t *turn) ballotSent(to []*node) {
 	defer t.mu.Unlock()
 	t.callsWanted, t.notified, t.sent = 0, false, time.Now()
 	for i := range t.on {
-		t.on[i].called = false
-	}
-	for _, n := range to {
-		s := &t.on[n.index]
-		s.overlapped = s.pending > 0
+		s := &t.on[i]
+		s.called, s.overlapped = false, s.pending > 0
 		s.pending++
 	}
 }
