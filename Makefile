@@ -22,6 +22,10 @@ define each
 @set -e; for m in $(MODULES); do echo "$(1) ($$m)"; (cd $$m && $(1)); done
 endef
 
+# make check vets all packages. The race detector waits a second at the end of each process, which
+# finds nothing more. Tests wait more than they work, so one package more than there are cores runs.
+RACE    := GORACE=atexit_sleep_ms=0 $(GO) test -race -vet=off
+CORES   := $(shell getconf _NPROCESSORS_ONLN)
 # The adapters of engine/cas, whose tests kill and stop servers of theirs.
 STORES  := $(patsubst %,engine/%,postgres mysql sqlite etcd zookeeper)
 # What is random for long, and what is under faults: scenes on real servers that take their time.
@@ -38,16 +42,16 @@ ALL     := $(MODULES:%=./%/...)
 packages = $(GO) list $(1:%=./%/...) | grep -vxF "$$($(GO) list $(2:%=./%/...))"
 
 test: redis databases shells ## what a change needs, with the race detector; installs Redis, PostgreSQL, PgBouncer, MariaDB, ZooKeeper, zsh and fish if they are missing
-	@echo "$(GO) test -race (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))"
-	@set -e; all=$$($(call packages,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))); $(GO) test -race -timeout=$(TIMEOUT) $$all
+	@echo "$(RACE) (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))"
+	@set -e; all=$$($(call packages,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))); $(RACE) -p=$$(($(CORES)+1)) -timeout=$(TIMEOUT) $$all
 
 # The suites of faults run one after the other and without the race detector, which makes
 # leases of 300 ms too short on two slow cores; make test-full and make soak have it.
 # The test of the release compiles everything anew on all cores, so it runs last.
 test-long: redis databases chromium prometheus ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
-	code=0; $(GO) test -race -timeout=$(TIMEOUT) $$($(call packages,$(RANDOM),$(FAULTS))) || code=$$?; \
-		.ci/again -p=1 -timeout=$(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
-		$(GO) test -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
+	code=0; $(RACE) -timeout=$(TIMEOUT) $$($(call packages,$(RANDOM),$(FAULTS))) || code=$$?; \
+		.ci/again -p=1 -vet=off -timeout=$(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
+		$(GO) test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
 test-full: redis databases shells chromium prometheus ## all tests, those at scale in full size, make test-redis and make test-mysql; hours

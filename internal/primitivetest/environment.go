@@ -37,9 +37,9 @@ type Environment struct {
 	dropped []string // failures of which a stall may be the cause
 }
 
-// BubbleEnvironment returns an environment of virtual time. It is called in a bubble of
+// bubbleEnvironment returns an environment of virtual time. It is called in a bubble of
 // testing/synctest, with a store of that bubble.
-func BubbleEnvironment(store engine.Engine) *Environment {
+func bubbleEnvironment(store engine.Engine) *Environment {
 	return &Environment{
 		Store: store, Node: func() engine.Engine { return store }, Prefix: holdfast.DefaultPrefix,
 		Pace: 1, Late: 250 * time.Millisecond, Idle: synctest.Wait, Stalled: func() time.Duration { return 0 },
