@@ -133,7 +133,7 @@ func (a *attempt) request(ctx context.Context, q *queueWait) (*storeGrant, Sourc
 		next := time.Duration(0)
 		switch {
 		case err == nil && ans.Status == engine.Granted:
-			if h := a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual); h != nil {
+			if h := a.newGrant(sent, ans.Token, ans.TTL); h != nil {
 				h.unrivalled = alone && source == SourceStore
 				return h, source, nil
 			}
@@ -244,18 +244,14 @@ func (a *attempt) accept(w engine.Wakeup) *storeGrant {
 	if left < w.TTL/3 {
 		return nil
 	}
-	first := keepalive.Usual
-	if w.TTL < a.req.TTL || left < a.req.TTL*2/3 {
-		first = keepalive.Soon
-	}
-	return a.newGrant(a.acked, w.Token, w.TTL, first)
+	return a.newGrant(a.acked, w.Token, w.TTL)
 }
 
 // newGrant returns the storeGrant of the attempt, or nil if its trust window is over. The
 // grant may be lost from here on, so it is complete before it is registered, and a lease
 // of it must be taken with take. The store may keep the lease for longer than the TTL, as after a
 // slow reply if it has a clock that clients only estimate; the trust window is no longer.
-func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration, first keepalive.First) *storeGrant {
+func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration) *storeGrant {
 	h := &storeGrant{
 		acquirer: a.acquirer, line: a.line, weight: int32(a.req.Weight), unsure: a.unsure,
 		held:     engine.Held{ID: a.req.ID, Token: token},
@@ -272,6 +268,7 @@ func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration, firs
 	if h.entry.Window.Left(now) <= 0 {
 		return nil
 	}
+	first := keepalive.Usual
 	if a.acquirer.opts.noRenewal {
 		first = keepalive.Never
 		a.c.wakeups.listenSoon() // no renewal will report a break

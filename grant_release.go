@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/internal/keepalive"
 	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
@@ -134,7 +133,7 @@ func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 	ans, sent, err := a.send(call)
 	switch {
 	case err == nil && ans.Status == engine.Granted:
-		if granted := a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual); granted != nil {
+		if granted := a.newGrant(sent, ans.Token, ans.TTL); granted != nil {
 			granted.unrivalled = true
 			*next = localTurn{grant: granted}
 		}

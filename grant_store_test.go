@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
-	"github.com/holdfast-go/holdfast/internal/keepalive"
 )
 
 // The moments tested here lie between two statements of the client, where no
@@ -32,7 +31,7 @@ func granted(t *testing.T, m *Mutex) *storeGrant {
 	if err != nil || ans.Status != engine.Granted {
 		t.Fatal(ans, err)
 	}
-	return a.newGrant(sent, ans.Token, ans.TTL, keepalive.Usual)
+	return a.newGrant(sent, ans.Token, ans.TTL)
 }
 
 // shutWindow makes the clock pass the end of the trust window, as after a pause

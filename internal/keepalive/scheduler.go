@@ -67,18 +67,19 @@ const never time.Duration = math.MaxInt64
 type First uint8
 
 const (
-	// Usual: after a third of the TTL.
+	// Usual: a third of the TTL after the request for the lease was sent, as after a renewal. If
+	// little of that is left, after claimDelay or less.
 	Usual First = iota
-	// Soon: the lease was granted with a claim window only. The renewal is delayed
-	// a little, since a lease that is released within that time needs none.
-	Soon
 	// Never: the lease is not renewed, only its window is watched.
 	Never
+	// soon: the lease was granted with a claim window, or the grant took long.
+	soon
 	// retry: the latest renewal failed.
 	retry
 )
 
-// claimDelay is how long a claim waits for a quick release.
+// claimDelay is how long the renewal of a claim waits at most: a lease that is released within that
+// time needs none.
 const claimDelay = 100 * time.Millisecond
 
 // Scheduler renews leases. See New.
@@ -120,14 +121,25 @@ func (s *Scheduler) Add(e *Entry, first First) {
 		return
 	}
 	due := never
-	switch first { // the clock is read here, so that what is added later is due later
-	case Usual:
-		due = s.Mono() + e.TTL/3
-	case Soon:
-		now := s.Now()
-		due = now.Mono + min(claimDelay, e.Window.Left(now)/4)
+	if first == Usual {
+		first, due = e.firstDue(s.Mono()) // the clock is read here, so that what is added later is due later
 	}
 	s.place(e, first, due)
+}
+
+// firstDue returns when a lease is renewed for the first time. A request that has taken no longer than
+// the slack counts from now, so that leases that are granted at about the same time are in order.
+func (e *Entry) firstDue(now time.Duration) (First, time.Duration) {
+	left := e.Window.End() - now
+	took := e.TTL - Margin(e.TTL) - left
+	usual, delay := e.TTL/3, min(claimDelay, left/4)
+	if took > slack(e.TTL) {
+		usual -= took
+	}
+	if usual < delay {
+		return soon, now + delay
+	}
+	return Usual, now + usual
 }
 
 // Remove ends the keepalive of a lease: after it returns no renewal is sent and

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -227,20 +228,33 @@ func TestNeverRenewsButWatches(t *testing.T) {
 	})
 }
 
-// A lease that was pushed with a claim window is renewed to the full TTL in time.
-func TestSoonClaimsInTime(t *testing.T) {
-	for _, left := range []time.Duration{50 * time.Millisecond, time.Second, 3 * time.Second} {
+// A lease of which little is left, since it was pushed with a claim window or the grant took long, is
+// renewed in time, but not before a quick release of it.
+func TestLittleIsLeftOfALease(t *testing.T) {
+	for _, c := range []struct{ ttl, left, after time.Duration }{
+		{15 * time.Second, 50 * time.Millisecond, 12500 * time.Microsecond},
+		{15 * time.Second, time.Second, claimDelay},
+		{15 * time.Second, 3 * time.Second, claimDelay},
+		{15 * time.Second, 10 * time.Second, 320 * time.Millisecond}, // 5 s after it was sent
+		{15 * time.Second, 14 * time.Second, 4320 * time.Millisecond},
+		{15 * time.Second, 14500 * time.Millisecond, 5 * time.Second}, // within the slack
+		{shortTTL, 34 * time.Millisecond, 8500 * time.Microsecond},
+		{shortTTL, 70 * time.Millisecond, shortTTL/3 - 8*time.Millisecond},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			st := &store{}
-			s := New(st)
+			start, after := time.Now(), []time.Duration(nil)
+			s := New(&store{answer: func(context.Context, engine.Renewal) error {
+				after = append(after, time.Since(start))
+				return nil
+			}})
 			defer s.Stop()
-			h := newHolder(s, "a", 15*time.Second)
-			h.entry.Window.Start(s.Now(), left, 0)
-			s.Add(&h.entry, Soon)
-			time.Sleep(min(claimDelay, left/4))
+			h := newHolder(s, "a", c.ttl)
+			h.entry.Window.Start(s.Now(), c.left, 0)
+			s.Add(&h.entry, Usual)
+			time.Sleep(c.after)
 			synctest.Wait()
-			if st.calls != 1 || h.entry.Window.Left(s.Now()) < 14*time.Second {
-				t.Errorf("%v: %d renewals, %v left", left, st.calls, h.entry.Window.Left(s.Now()))
+			if !slices.Equal(after, []time.Duration{c.after}) || h.entry.Window.Left(s.Now()) != c.ttl-Margin(c.ttl) {
+				t.Errorf("%v of %v: renewed after %v, want %v; then %v left", c.left, c.ttl, after, c.after, h.entry.Window.Left(s.Now()))
 			}
 		})
 	}

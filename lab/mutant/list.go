@@ -36,13 +36,13 @@ func windows() []Mutant {
 			Checks: []string{"overlap", "inside", "notified", "model"},
 			Patches: []Patch{
 				{"left := time.Until(a.acked.Add(w.TTL - keepalive.Margin(w.TTL)))", "left := w.TTL - keepalive.Margin(w.TTL)"},
-				{"return a.newGrant(a.acked, w.Token, w.TTL, first)", "return a.newGrant(time.Now(), w.Token, w.TTL, first)"},
+				{"return a.newGrant(a.acked, w.Token, w.TTL)", "return a.newGrant(time.Now(), w.Token, w.TTL)"},
 			},
 		},
 		{
-			Name: "a claim is renewed no sooner than any lease", File: "acquire_attempt.go", World: virtual.Memory,
+			Name: "a claim is renewed no sooner than any lease", File: "internal/keepalive/scheduler.go", World: virtual.Memory,
 			Checks:  []string{"kept"},
-			Patches: []Patch{{"		first = keepalive.Soon\n", "		first = keepalive.Usual\n"}},
+			Patches: []Patch{{"	if took > slack(e.TTL) {\n", "	if delay = 0; took > e.TTL {\n"}},
 		},
 		{
 			Name: "the answer that a lease is not held counts as a failed renewal", File: "internal/keepalive/send_queue.go", World: virtual.Memory,
@@ -71,7 +71,7 @@ func windows() []Mutant {
 		},
 		{
 			Name: "nobody renews", File: "internal/keepalive/scheduler.go", World: Live, Checks: []string{"kept"},
-			Patches: []Patch{{"		due = s.Mono() + e.TTL/3\n", "		due = never - 0*s.Mono()\n"}},
+			Patches: []Patch{{"		first, due = e.firstDue(s.Mono())", "		first, _ = e.firstDue(s.Mono())"}},
 		},
 		{
 			Name: "Err does not look at the clock", File: "lease.go", World: Live, // the bubble's timers are never late
