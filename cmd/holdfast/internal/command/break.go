@@ -108,22 +108,13 @@ func (c *breakCmd) targets(e *env, s *session, asks bool) ([]target, error) {
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	for _, h := range snap.Holders {
-		if h.ID == one.id {
-			one.words = leaseInWords(snap, h)
-		}
-	}
-	for _, w := range snap.Waiters {
-		if w.ID == one.id {
-			one.words = fmt.Sprintf("the wait for %q of %s, since %s", snap.Resource, cell(where(w.Name, w.Host, w.PID)), since(w.Since))
-		}
-	}
+	one.words = partyInWords(snap, one.id)
 	switch {
 	case one.words != "":
 	case one.id == engine.MarkID && snap.Marked > 0:
 		one.words = fmt.Sprintf("the mark of %q as done, for another %s", snap.Resource, short(snap.Marked))
 	case !asks && !snap.NoWaiters:
-		return nil, c.nothing(e, one)
+		return nil, nothing(e, one)
 	default:
 		one.words = fmt.Sprintf("the wait or lease %s of %q, which is not shown", one.id, one.resource)
 	}
@@ -155,6 +146,21 @@ func (c *breakCmd) matching(e *env, s *session) ([]target, error) {
 	return all, nil
 }
 
+// partyInWords describes the lease or the wait of an ID; without one it returns "".
+func partyInWords(s holdfast.Snapshot, id string) string {
+	for _, h := range s.Holders {
+		if h.ID == id {
+			return leaseInWords(s, h)
+		}
+	}
+	for _, w := range s.Waiters {
+		if w.ID == id {
+			return fmt.Sprintf("the wait for %q of %s, since %s", s.Resource, cell(where(w.Name, w.Host, w.PID)), since(w.Since))
+		}
+	}
+	return ""
+}
+
 func leaseInWords(s holdfast.Snapshot, h holdfast.Holder) string {
 	return fmt.Sprintf("the lease on %q (%s) of %s, since %s, token %d", s.Resource, cell(s.Kind), cell(where(h.Name, h.Host, h.PID)), since(h.Since), h.Token)
 }
@@ -182,6 +188,28 @@ func (c *breakCmd) confirm(targets []target, in io.Reader, out io.Writer) error 
 
 // breakOne breaks one target. With several targets it is no error if one has ended already.
 func (c *breakCmd) breakOne(e *env, s *session, t target) error {
+	err := c.end(s, t)
+	switch {
+	case errors.Is(err, holdfast.ErrNotHeld) && c.All != "":
+		return nil
+	case errors.Is(err, holdfast.ErrNotHeld):
+		return nothing(e, t)
+	case err != nil:
+		return s.explain(err)
+	case c.JSON:
+		return writeJSON(e.stdout, map[string]any{"resource": t.resource, "broken": t.id, "version": jsonVersion})
+	}
+	_, err = fmt.Fprintln(e.stdout, broken(t))
+	return err
+}
+
+// broken is the answer of a break.
+func broken(t target) string {
+	return fmt.Sprintf("broken: %s can no longer renew %q or wait for it", t.id, t.resource)
+}
+
+// end breaks a lease or a wait.
+func (c *breakCmd) end(s *session, t target) error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	var opts []holdfast.BreakOption
@@ -191,22 +219,10 @@ func (c *breakCmd) breakOne(e *env, s *session, t target) error {
 	if c.Reason != "" {
 		opts = append(opts, holdfast.BreakReason(string(c.Reason)))
 	}
-	err := s.Break(ctx, t.resource, t.id, opts...)
-	switch {
-	case errors.Is(err, holdfast.ErrNotHeld) && c.All != "":
-		return nil
-	case errors.Is(err, holdfast.ErrNotHeld):
-		return c.nothing(e, t)
-	case err != nil:
-		return s.explain(err)
-	case c.JSON:
-		return writeJSON(e.stdout, map[string]any{"resource": t.resource, "broken": t.id, "version": jsonVersion})
-	}
-	_, err = fmt.Fprintf(e.stdout, "broken: %s can no longer renew %q or wait for it\n", t.id, t.resource)
-	return err
+	return s.Break(ctx, t.resource, t.id, opts...)
 }
 
-func (c *breakCmd) nothing(e *env, t target) error {
+func nothing(e *env, t target) error {
 	return fail(exitNo, "%s neither holds %q nor waits for it (prefix %q); see \"holdfast show %s\" for who does",
 		t.id, t.resource, e.prefix, shellWord(text(t.resource)))
 }

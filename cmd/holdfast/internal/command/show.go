@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -54,12 +55,8 @@ func (c *showCmd) look(ctx context.Context, e *env, s *session) error {
 }
 
 func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
-	if s.Marked > 0 {
-		fmt.Fprintf(e.stdout, "%q is marked as done, for another %s (until %s by this machine's clock)", c.Resource, short(s.Marked), since(time.Now().Add(s.Marked)))
-		if by := s.MarkedBy; by.ID != "" {
-			fmt.Fprintf(e.stdout, ", by %s, begun %s", cell(doneBy(by)), since(by.Since))
-		}
-		fmt.Fprintln(e.stdout)
+	if err := printMark(e.stdout, s); err != nil {
+		return err
 	}
 	if len(s.Holders) == 0 && s.NoWaiters {
 		_, err := fmt.Fprintf(e.stdout, "%q is not held; a quorum does not show whether anybody waits for it (prefix %q)\n", c.Resource, e.prefix)
@@ -69,28 +66,62 @@ func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
 		_, err := fmt.Fprintf(e.stdout, "%q is free: nobody holds it or waits for it (prefix %q)\n", c.Resource, e.prefix)
 		return err
 	}
-	fmt.Fprintf(e.stdout, "%s  %s, capacity %d, highest fencing token %d\n\n", cell(s.Resource), cell(s.Kind), s.Capacity, s.Token)
-	share := "WEIGHT"
-	if describe.Mode(s, s.Capacity) != "" {
-		share = "MODE"
+	fmt.Fprintf(e.stdout, "%s\n\n", heading(s))
+	if err := printHolders(e.stdout, s); err != nil || len(s.Waiters) == 0 && !s.NoWaiters {
+		return err
 	}
-	t := table(e.stdout, "HOLDER ID\tHELD BY\tSINCE\tTTL LEFT\tTOKEN\t"+share+"\tREASON")
+	if s.NoWaiters {
+		_, err := fmt.Fprintf(e.stdout, "\n%s\n", waitersUnknown)
+		return err
+	}
+	fmt.Fprintln(e.stdout)
+	return printWaiters(e.stdout, s)
+}
+
+const waitersUnknown = "Whether anybody waits is not known: a quorum does not show it."
+
+// heading describes a resource that is in use.
+func heading(s holdfast.Snapshot) string {
+	return fmt.Sprintf("%s  %s, capacity %d, highest fencing token %d", cell(s.Resource), cell(s.Kind), s.Capacity, s.Token)
+}
+
+// printMark prints a line about the mark of a resource, if it has one.
+func printMark(w io.Writer, s holdfast.Snapshot) error {
+	if s.Marked <= 0 {
+		return nil
+	}
+	by := ""
+	if s.MarkedBy.ID != "" {
+		by = fmt.Sprintf(", by %s, begun %s", cell(doneBy(s.MarkedBy)), since(s.MarkedBy.Since))
+	}
+	_, err := fmt.Fprintf(w, "%q is marked as done, for another %s (until %s by this machine's clock)%s\n", s.Resource, short(s.Marked), since(time.Now().Add(s.Marked)), by)
+	return err
+}
+
+// share is the name of the column of weights.
+func share(s holdfast.Snapshot) string {
+	if describe.Mode(s, s.Capacity) != "" {
+		return "MODE"
+	}
+	return "WEIGHT"
+}
+
+// printHolders prints the table of holders: a header, and one line for each.
+func printHolders(w io.Writer, s holdfast.Snapshot) error {
+	t := table(w, "HOLDER ID\tHELD BY\tSINCE\tTTL LEFT\tTOKEN\t"+share(s)+"\tREASON")
 	for _, h := range s.Holders {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", cell(h.ID), cell(where(h.Name, h.Host, h.PID)),
 			since(h.Since), short(h.TTL), h.Token, cmp.Or(describe.Mode(s, h.Weight), strconv.Itoa(h.Weight)), cell(h.Reason))
 	}
-	if err := t.Flush(); err != nil || len(s.Waiters) == 0 && !s.NoWaiters {
-		return err
-	}
-	if s.NoWaiters {
-		_, err := fmt.Fprintln(e.stdout, "\nWhether anybody waits is not known: a quorum does not show it.")
-		return err
-	}
-	fmt.Fprintln(e.stdout)
-	t = table(e.stdout, "WAITER ID\tWAITING\tSINCE\t"+share+"\tREASON")
-	for _, w := range s.Waiters {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", cell(w.ID), cell(where(w.Name, w.Host, w.PID)),
-			since(w.Since), cmp.Or(describe.Mode(s, w.Weight), strconv.Itoa(w.Weight)), cell(w.Reason))
+	return t.Flush()
+}
+
+// printWaiters prints the table of waiters, in queue order.
+func printWaiters(w io.Writer, s holdfast.Snapshot) error {
+	t := table(w, "WAITER ID\tWAITING\tSINCE\t"+share(s)+"\tREASON")
+	for _, p := range s.Waiters {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", cell(p.ID), cell(where(p.Name, p.Host, p.PID)),
+			since(p.Since), cmp.Or(describe.Mode(s, p.Weight), strconv.Itoa(p.Weight)), cell(p.Reason))
 	}
 	return t.Flush()
 }
