@@ -71,6 +71,7 @@ type verbs struct {
 	Ls      lsCmd      `cmd:"" help:"List the resources in use."`
 	Show    showCmd    `cmd:"" help:"Show the holders of a resource and its waiters."`
 	Log     logCmd     `cmd:"" help:"Print what happened to leases, if it was recorded."`
+	Top     topCmd     `cmd:"" help:"Follow the resources in use on the terminal."`
 	Break   breakCmd   `cmd:"" help:"Break a lease or end a wait."`
 	Serve   serveCmd   `cmd:"" help:"Serve a dashboard for browsers."`
 	Doctor  doctorCmd  `cmd:"" help:"Check whether a store is fit for locks."`
@@ -124,7 +125,7 @@ func (e *env) run(args []string) int {
 	}
 	c := p.cli
 	e.url, e.prefix = string(c.Store), string(c.Prefix)
-	if slices.Contains([]string{"run", "once", "elect", "acquire", "renew", "release", "hold", "break"}, p.ctx.Selected().Name) {
+	if slices.Contains([]string{"run", "once", "elect", "acquire", "renew", "release", "hold", "break", "top"}, p.ctx.Selected().Name) {
 		e.history = c.History
 	}
 	e.opener.TLS = store.TLS{CACert: c.CACert, Cert: c.Cert, Key: c.Key, ServerName: c.TLSServerName, Insecure: c.Insecure}

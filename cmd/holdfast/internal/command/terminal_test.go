@@ -25,6 +25,7 @@ import (
 type console struct {
 	t      *testing.T
 	keys   *os.File
+	server *redistest.Server
 	client *redis.Client
 
 	mu      sync.Mutex
@@ -52,7 +53,7 @@ func startConsole(t *testing.T) *console {
 		t.Fatal(err)
 	}
 	slave.Close()
-	b := &console{t: t, keys: master, client: server.Client(), changed: make(chan struct{}, 1)}
+	b := &console{t: t, keys: master, server: server, client: server.Client(), changed: make(chan struct{}, 1)}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
