@@ -30,7 +30,7 @@ CORES   := $(shell getconf _NPROCESSORS_ONLN)
 STORES  := $(patsubst %,engine/%,postgres mysql sqlite etcd zookeeper)
 # What is random for long, and what is under faults: scenes on real servers that take their time.
 RANDOM  := internal/primitivetest lab
-FAULTS  := internal/faulttest lab/live lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores web/webtest contrib $(STORES)
+FAULTS  := internal/faulttest engine/quorum/quorumtest lab/live lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores web/webtest contrib $(STORES)
 RULES   := internal/arch
 INSTALL := release
 # The specification needs the model checker of TLA+; make spec has it.

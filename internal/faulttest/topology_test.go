@@ -38,7 +38,7 @@ func TestFaultsOnOtherTopologies(t *testing.T) {
 		"TestCloseWithWaiters", "TestLostWakeUp", "TestBreakNotifiesTheHolder",
 	}
 	more := []string{
-		"TestCtxEndsInMidAcquire", "TestHolderKilled", "TestRedisRestartUnderWaiters", "TestScriptFlush", "TestNoPerm",
+		"TestReplyOfReleaseLost", "TestCtxEndsInMidAcquire", "TestHolderKilled", "TestRedisRestartUnderWaiters", "TestScriptFlush", "TestNoPerm",
 		"TestNoPermUnderWaiter", "TestWrongType",
 	}
 	quorum3 := slices.Concat(more, few, primitivesOnQuorum())
