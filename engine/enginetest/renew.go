@@ -116,9 +116,9 @@ func expiredLeasePassesByPoll(s *scene) {
 // However leases are renewed, the first of them to end is seen to end.
 func renewalHidesNoExpiry(s *scene) {
 	a, b, c, d := s.party("a"), s.party("b"), s.party("c"), s.party("d")
-	grown := lasting(short, a.weighing(1, 3))
+	grown := lasting(long/2, a.weighing(1, 3))
 	s.hold(grown)
-	renewed := s.hold(lasting(short, b.weighing(1, 3)))
+	renewed := s.hold(lasting(long/2, b.weighing(1, 3)))
 	dead := s.hold(lasting(short, c.weighing(1, 3)))
 	grown.TTL = long
 	s.hold(grown)

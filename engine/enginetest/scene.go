@@ -301,12 +301,22 @@ func (p *party) nothing(but func(engine.Wakeup) bool) {
 // poll sends the request until it is granted: how a waiter makes progress without wake-ups.
 func (p *party) poll(r engine.Request) engine.Held {
 	p.Helper()
+	return p.pollWith(r, func(time.Time, engine.Answer) {})
+}
+
+// pollWith is poll. It passes each answer that is no grant to refused, with the time when its request
+// was sent: unlike the time of the grant, that is no later on a machine that stalls.
+func (p *party) pollWith(r engine.Request, refused func(sent time.Time, a engine.Answer)) engine.Held {
+	p.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for limit := time.Now().Add(eventTimeout); time.Now().Before(limit); <-tick.C {
-		if a := p.acquire(r); a.Status == engine.Granted {
+		sent := time.Now()
+		a := p.acquire(r)
+		if a.Status == engine.Granted {
 			return engine.Held{ID: r.ID, Token: a.Token}
 		}
+		refused(sent, a)
 	}
 	p.Fatalf("%s was not granted", p.who.Name)
 	return engine.Held{}

@@ -23,7 +23,7 @@ func TestRenewalsTogether(t *testing.T) {
 		if i%7 == 0 {
 			r.ID += " of two words" // an ID may be any text
 		}
-		r.Resource, r.TTL = named(fmt.Sprint("{order}:", i)), time.Second
+		r.Resource, r.TTL = named(fmt.Sprint("{order}:", i)), 30*time.Second
 		if i%5 == 3 {
 			r.Kind, r.Capacity = engine.KindSemaphore, 3
 		}
