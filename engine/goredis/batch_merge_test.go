@@ -101,7 +101,7 @@ func crush(t *testing.T, server *redistest.Server, e *goredis.Engine, count *tra
 	for _, call := range calls {
 		wg.Go(func() { call(ctx) })
 	}
-	until(t, "all calls wait for a lane", func() bool { return e.Waiting() == len(calls) })
+	until(t, "all calls wait for a lane", func() bool { return e.BatchDepth().Waiting == len(calls) })
 	server.Resume()
 	wg.Wait()
 }

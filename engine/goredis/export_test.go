@@ -8,14 +8,6 @@ func WithFragments(f map[string]string) Option {
 // Classify says of an error of go-redis whether a retry may help.
 var Classify = classify
 
-// Waiting is how many calls wait for a lane.
-func (e *Engine) Waiting() int {
-	cb := e.batchers.single
-	cb.mu.Lock()
-	defer cb.mu.Unlock()
-	return len(cb.waiting)
-}
-
 // Settle waits until nothing is left to tidy up, and returns how many calls that has
 // taken since the engine was made.
 func (e *Engine) Settle() int {
