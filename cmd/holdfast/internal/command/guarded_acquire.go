@@ -166,7 +166,7 @@ func (c *guarded) waitForLease(ctx context.Context, s *session, say *reporter, s
 	ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	snap, failed := c.firstInUse(ask, s)
-	switch away := errors.Is(err, holdfast.ErrUnavailable); {
+	switch away := errors.Is(err, holdfast.ErrUnavailable) || errors.Is(failed, holdfast.ErrUnavailable); {
 	case failed == nil && (!away || len(snap.Holders) > 0):
 		return nil, c.conflict(heldBy(snap))
 	case away:
