@@ -27,6 +27,9 @@ type lockSpec struct {
 // on returns an acquirer with this spec. It reuses the latest spec of the client if that
 // is equal, as it usually is.
 func (t lockSpec) on(c *Client, name string) acquirer {
+	if t.opts.linger > 0 && t.kind != engine.KindMutex && t.kind != engine.KindRW {
+		t.opts.fail(optionError("a lock of kind %q with WithLinger: it is for a Mutex", t.kind))
+	}
 	if t.opts.err != nil { // its type may not be comparable
 		own := t
 		return acquirer{c, name, &own}
@@ -114,7 +117,7 @@ func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l 
 	if err != nil {
 		return nil, 0, err
 	}
-	if t.grant != nil {
+	if t.grant != nil && (!t.parked || t.grant.reusable()) {
 		if l := t.grant.take(ctx); l != nil {
 			return l, SourceProcess, nil
 		}
@@ -122,6 +125,9 @@ func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l 
 	a := t.attempt
 	if a == nil {
 		a = lk.newAttempt(weight, line, wait)
+	}
+	if t.parked {
+		a.replace(t.grant)
 	}
 	a.acquirer, a.silent = lk, time.Time{} // the time until a fallback is this caller's
 	defer func() {

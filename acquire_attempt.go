@@ -24,6 +24,10 @@ type attempt struct {
 	known         bool          // the store may have a lease or a waiter with the ID
 	unsure        bool          // a request was not answered: copies of it may be under way
 	queued        bool          // by the latest answer
+	rivalled      bool          // it was queued once
+	recallable    bool          // its ID is; see linger
+	paced         tokenPace     // of the tokens of the grant that it yields
+	recalling     time.Time     // when the holder was recalled first; see awaitRecall
 	acked         time.Time     // when the last answered request was sent
 	last          uint64        // the resource's last token then, if the answer had it
 	silent        time.Time     // when the first request since was sent; zero: all were answered
@@ -56,9 +60,10 @@ const maxLate = 3
 
 func (lk *acquirer) newAttempt(weight int, l *line, wait bool) *attempt {
 	c := lk.c
-	return &attempt{c: c, acquirer: lk, line: l, req: engine.Request{
+	a := &attempt{c: c, acquirer: lk, line: l, recallable: l != nil && lk.lingers()}
+	a.req = engine.Request{
 		Resource: lk.resource(),
-		ID:       c.newHolderID(),
+		ID:       a.newID(),
 		Client:   &c.info,
 		Kind:     lk.kind,
 		Capacity: lk.capacity,
@@ -68,7 +73,8 @@ func (lk *acquirer) newAttempt(weight int, l *line, wait bool) *attempt {
 		Reserve:  lk.reserve(l),
 		Reason:   lk.opts.reason,
 		Mark:     lk.mark,
-	}}
+	}
+	return a
 }
 
 // send sends the request once and records the result, which may be that there is no answer.
@@ -89,6 +95,7 @@ func (a *attempt) send(ctx context.Context) (engine.Answer, time.Time, error) {
 		a.acked, a.last = sent, ans.Last
 		a.req.Yields = engine.Held{}
 		a.queued = ans.Status == engine.Queued
+		a.rivalled = a.rivalled || a.queued
 		a.known = ans.Status == engine.Granted || a.queued || a.unsure
 	case errors.Is(err, ErrUnavailable): // first: it may wrap any other error as the cause of ctx
 		a.unsure = true
@@ -116,9 +123,10 @@ func (a *attempt) run(ctx context.Context) (h *storeGrant, source Source, err er
 func (a *attempt) request(ctx context.Context, q *queueWait) (*storeGrant, Source, error) {
 	call, cancel := until(ctx, a.c.life)
 	defer cancel()
-	source, alone, wait := SourceStore, !a.queued, a.req.Queue
+	source, wait := SourceStore, a.req.Queue
 	var trouble error
 	var slow backoff
+	a.prepareLinger(ctx)
 	if wait && (a.queued || a.c.wakeups.live()) {
 		a.listenFor()
 	}
@@ -134,7 +142,6 @@ func (a *attempt) request(ctx context.Context, q *queueWait) (*storeGrant, Sourc
 		switch {
 		case err == nil && ans.Status == engine.Granted:
 			if h := a.newGrant(sent, ans.Token, ans.TTL); h != nil {
-				h.unrivalled = alone && source == SourceStore
 				return h, source, nil
 			}
 			if err := a.tooLate(sent); err != nil {
@@ -144,7 +151,9 @@ func (a *attempt) request(ctx context.Context, q *queueWait) (*storeGrant, Sourc
 		case err == nil && ans.Status == engine.Marked:
 			return nil, 0, a.marked()
 		case err == nil && !wait:
-			return nil, 0, heldError(a.acquirer.name, ans)
+			if next = a.awaitRecall(ans, sent); next == 0 {
+				return nil, 0, heldError(a.acquirer.name, ans)
+			}
 		case err == nil:
 			trouble, slow, restarts, a.late = nil, backoff{}, 0, 0
 			q.begin(ctx, a.acquirer, a.req.Weight, WaitStore, ans.Position)
@@ -253,7 +262,7 @@ func (a *attempt) accept(w engine.Wakeup) *storeGrant {
 // slow reply if it has a clock that clients only estimate; the trust window is no longer.
 func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration) *storeGrant {
 	h := &storeGrant{
-		acquirer: a.acquirer, line: a.line, weight: int32(a.req.Weight), unsure: a.unsure,
+		acquirer: a.acquirer, line: a.line, weight: int32(a.req.Weight), unsure: a.unsure, unrivalled: !a.rivalled,
 		held:     engine.Held{ID: a.req.ID, Token: token},
 		token:    token - 1, // the first turn uses the granted token
 		reserved: uint32(a.req.Reserve),
@@ -273,6 +282,7 @@ func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration) *sto
 		first = keepalive.Never
 		a.c.wakeups.listenSoon() // no renewal will report a break
 	}
+	h.linger = a.newLinger(h, a.c.keep.At(sent).Mono)
 	h.begin(first)
 	return h
 }
@@ -299,7 +309,7 @@ func (a *attempt) restart(err error) error {
 		return &waitError{a.acquirer.name, brokenWait(ended.Reason), nil}
 	}
 	a.c.wakeups.remove(a.req.ID)
-	a.req.ID = a.c.newHolderID()
+	a.req.ID = a.newID()
 	a.queued, a.unsure, a.acked, a.last = false, false, time.Time{}, 0
 	if a.wakes != nil {
 		a.wakes = nil // wake-ups for the old ID go to the old inbox

@@ -28,6 +28,7 @@ type line = tenure.Line[lineKey, localTurn]
 type localTurn struct {
 	grant   *storeGrant
 	attempt *attempt
+	parked  bool // the grant was kept after a release; see linger
 }
 
 // handsOff reports whether callers of one process queue among themselves. Only a lease
@@ -65,10 +66,17 @@ func (lk *acquirer) takeTurn(ctx context.Context, weight int, wait bool) (l *lin
 	if !lk.handsOff() {
 		return nil, localTurn{}, nil
 	}
-	if !wait {
-		return c.lines.TryJoin(lk.key()), localTurn{}, nil
+	var w *tenure.Caller[localTurn]
+	var parked *localTurn
+	if wait {
+		l, w, parked = c.lines.Join(lk.key())
+	} else {
+		l, parked = c.lines.TryJoin(lk.key())
 	}
-	l, w := c.lines.Join(lk.key())
+	if parked != nil {
+		c.counts.lingering.Add(-1)
+		return l, *parked, nil
+	}
 	if w == nil {
 		return l, localTurn{}, nil
 	}

@@ -43,6 +43,7 @@ type Client struct {
 	keep       *keepalive.Scheduler
 	wakeups    wakeups
 	lines      tenure.Lines[lineKey, localTurn]
+	recalls    recalls
 	local      localLocks
 	latestSpec atomic.Pointer[lockSpec] // of the latest handle
 	breaker    breaker
@@ -114,6 +115,7 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 	c.life, c.endLife = context.WithCancel(context.Background())
 	c.tasks, c.endTasks = context.WithCancel(context.Background())
 	c.wakeups.open(c)
+	c.recalls.open(c)
 	c.breaker.c = c
 	c.releases.c = c
 	c.logLimit.open(c.log)

@@ -27,9 +27,14 @@ func (h *storeGrant) brokenFor() (reason string, ok bool) {
 	return h.why.Reason, true
 }
 
-// wake handles a wake-up. All but breaks are ignored.
+// wake handles a wake-up: a break or a recall. All others are ignored.
 func (h *storeGrant) wake(w engine.Wakeup) {
-	if w.Kind == engine.WakeBroken {
+	switch w.Kind {
+	case engine.WakeWanted:
+		h.recall(true)
+	case engine.Resync: // a recall may have been lost
+		h.recall(false)
+	case engine.WakeBroken:
 		h.lose(&LostError{Resource: h.acquirer.name, Token: h.present(), Cause: LostBroken, Reason: w.Reason})
 	}
 }
@@ -134,6 +139,7 @@ func (h *storeGrant) end(why *LostError) ([]*Lease, grantState) {
 	if was != grantEnded {
 		h.client().keep.Remove(&h.entry)
 		h.client().wakeups.remove(h.id())
+		h.stopLinger()
 	}
 	return leases, was
 }

@@ -32,7 +32,7 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 	defer c.gate.Leave()
 	since := h.since
 	to, err := h.handOffOrRelease(ctx, mark)
-	if to != HandOffProcess {
+	if to != HandOffProcess && to != HandOffLinger {
 		h.endJeopardy(ErrReleased)
 	}
 	if c.reportsReleases() {
@@ -95,6 +95,9 @@ func (h *storeGrant) handOffOrRelease(ctx context.Context, mark time.Duration) (
 	if h.line != nil && h.line.Waiting() > 0 && h.mayHandOff() && c.lines.TryHandOff(h.line, localTurn{grant: h}) {
 		return HandOffProcess, nil
 	}
+	if mark == 0 && h.keepLingering() {
+		return HandOffLinger, nil
+	}
 	h.end(nil)
 	var next localTurn
 	defer func() { c.handOff(h.line, next) }()
@@ -122,8 +125,7 @@ func (h *storeGrant) mayHandOff() bool {
 func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 	c := h.client()
 	a := h.acquirer.newAttempt(int(h.weight), h.line, andWait)
-	a.req.Yields = h.held
-	a.req.Reserve = h.nextReserve()
+	a.yields(h)
 	if c.wakeups.live() {
 		a.listenFor()
 	}
@@ -134,7 +136,6 @@ func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 	switch {
 	case err == nil && ans.Status == engine.Granted:
 		if granted := a.newGrant(sent, ans.Token, ans.TTL); granted != nil {
-			granted.unrivalled = true
 			*next = localTurn{grant: granted}
 		}
 	case errors.Is(err, ErrUnavailable):
@@ -157,6 +158,9 @@ func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 // process waits, each slice that was used up doubles the next one. Tokens follow the
 // store's clock, so a process may not use more of them than microseconds pass.
 func (h *storeGrant) nextReserve() uint64 {
+	if h.linger != nil {
+		return h.linger.nextReserve(h)
+	}
 	if h.unrivalled && h.token == h.topToken() {
 		return max(tenure.MaxHandOffs, min(2*uint64(h.reserved), tenure.MaxAlone))
 	}

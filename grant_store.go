@@ -32,6 +32,8 @@ type storeGrant struct {
 	leases []*Lease
 	local  atomic.Pointer[localHold] // of the current turn, with LocalOnly; set under the mutex
 
+	linger *linger // nil: it is not kept after its last release
+
 	first    Lease  // most grants back just one
 	weight   int32  // at most MaxCapacity
 	reserved uint32 // number of tokens reserved after held.Token; constant

@@ -200,6 +200,9 @@ const (
 	// HandOffClose: as HandOffStore, by Close while the lease was held. Work of
 	// a Job or a Once is not marked as done.
 	HandOffClose
+	// HandOffLinger: the client keeps the grant for its next caller; see
+	// WithLinger.
+	HandOffLinger
 )
 
 func (h HandOff) String() string {
@@ -216,6 +219,8 @@ func (h HandOff) String() string {
 		return "fallback"
 	case HandOffClose:
 		return "close"
+	case HandOffLinger:
+		return "linger"
 	}
 	return "none"
 }

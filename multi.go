@@ -37,6 +37,9 @@ type Multi struct {
 // store. A name that is given twice counts once.
 func (c *Client) Multi(names []string, opts ...LockOption) *Multi {
 	m := &Multi{c: c, opts: lockOptionsFrom(opts)}
+	if m.opts.linger > 0 {
+		m.opts.fail(optionError("a Multi with WithLinger: it is for a Mutex"))
+	}
 	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
 	switch {
 	case len(sorted) == 0:

@@ -104,6 +104,7 @@ type lockOptions struct {
 	reentrant bool
 	noTenure  bool
 	fallback  Fallback
+	linger    time.Duration
 	reason    string
 	err       error
 }
@@ -152,6 +153,33 @@ func WithFallback(p Fallback) LockOption {
 // callers of one process hand off a lease to each other for a short time.
 func WithoutTenure() LockOption { return func(o *lockOptions) { o.noTenure = true } }
 
+// WithLinger keeps the lease of a Mutex for up to max after its last Release in
+// this process (default 0; at most 1 s and a third of the TTL), so that the
+// next Lock of the process makes no call to the store. It is for work that one
+// process does again and again on a resource that others rarely want.
+//
+// When another process wants the resource, the store recalls the lease by a
+// wake-up and the client releases it at once. After that the client does not
+// keep leases of the resource for 30 s, and longer after each further recall,
+// up to 10 minutes. A TryLock of another process recalls the lease as well and
+// waits for it for up to 50 ms. If the recall is lost, or the process dies, the
+// resource becomes free within max, or within the TTL.
+//
+// The lease is not kept if it was not granted at once, if a renewal is overdue,
+// if the resource is used with WithFallback, WithoutRenewal or WithoutTenure,
+// after Close, if 1,024 others of the client are kept, or if the engine does
+// not recall leases (engine.Recaller), as a quorum and the engines of tables
+// and documents. An RWMutex accepts the option and does not use it yet; for
+// any other lock it is invalid.
+func WithLinger(max time.Duration) LockOption {
+	return func(o *lockOptions) {
+		if max < 0 || max > maxLinger {
+			o.fail(optionError("linger %v: use 0 to %v", max, maxLinger))
+		}
+		o.linger = max
+	}
+}
+
 // WithReason sets a text that operators see beside the holder (at most 256
 // bytes of UTF-8). With tenure, the store shows the reason of the caller whose
 // request was granted.
@@ -194,6 +222,9 @@ func lockOptionsFrom(opts []LockOption) lockOptions {
 			continue
 		}
 		opt(&o)
+	}
+	if o.linger > o.ttl/3 {
+		o.fail(optionError("linger %v: use at most a third of the TTL, which is %v", o.linger, o.ttl))
 	}
 	return o
 }

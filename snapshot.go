@@ -41,6 +41,9 @@ type Holder struct {
 	TTL            time.Duration // left, unless it is renewed
 	// Breaking: an operator broke the lease, and its holder has not released it yet.
 	Breaking bool
+	// Lingers: its client may keep the lease although nobody there uses it; see
+	// WithLinger. The store does not know whether it is in use now.
+	Lingers bool
 }
 
 // A Waiter is a party in the store's queue. Callers that wait inside a process
@@ -250,6 +253,6 @@ func snapshotOf(s engine.Snapshot) Snapshot {
 func holderOf(h engine.Holder) Holder {
 	return Holder{
 		ID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
-		Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL, Breaking: h.Breaking,
+		Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL, Breaking: h.Breaking, Lingers: engine.Recallable(h.ID),
 	}
 }

@@ -11,6 +11,7 @@ import (
 // what happened meanwhile.
 type Stats struct {
 	Leases         int // held in the store
+	Lingering      int // of them: kept after their last release; see WithLinger
 	FallbackLeases int // granted without the store, and not released
 
 	WaitProcess  int // acquires that wait for a hand-off; see WaitProcess
@@ -50,6 +51,7 @@ const (
 //	expvar.Publish("holdfast", expvar.Func(func() any { return c.Stats() }))
 func (c *Client) Stats() Stats {
 	s := Stats{
+		Lingering:      int(c.counts.lingering.Load()),
 		FallbackLeases: int(c.counts.fallback.Load()),
 		WaitProcess:    int(c.counts.waiting[WaitProcess].Load()),
 		WaitStore:      int(c.counts.waiting[WaitStore].Load()),
@@ -78,6 +80,8 @@ type counts struct {
 	waiting  [waitQueues]atomic.Int64
 	lost     [LostElsewhere + 1]atomic.Uint64
 	fallback atomic.Int64
+
+	lingering atomic.Int64
 }
 
 func (n *counts) lose(cause LostCause) { n.lost[cause].Add(1) }

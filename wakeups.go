@@ -47,7 +47,8 @@ type subscribing struct {
 // inbox holds the newest wake-up for one holder ID.
 type inbox chan engine.Wakeup
 
-// wake stores a wake-up. A Resync never displaces a grant or a break.
+// wake stores a wake-up. A Resync or a recall never displaces another: either makes the attempt
+// look again.
 func (b inbox) wake(w engine.Wakeup) {
 	for {
 		select {
@@ -55,7 +56,7 @@ func (b inbox) wake(w engine.Wakeup) {
 			return
 		default:
 		}
-		if w.Kind == engine.Resync {
+		if w.Kind == engine.Resync || w.Kind == engine.WakeWanted {
 			return
 		}
 		select {
@@ -220,9 +221,18 @@ func (m *wakeups) deliver(w engine.Wakeup) {
 		return
 	}
 	all := slices.Collect(maps.Values(m.waiting))
+	var lingering []*storeGrant
+	for _, h := range m.held {
+		if h.linger != nil {
+			lingering = append(lingering, h)
+		}
+	}
 	m.mu.Unlock()
 	for _, b := range all {
 		b.wake(w)
+	}
+	for _, h := range lingering {
+		h.wake(w)
 	}
 }
 

@@ -373,8 +373,12 @@ const (
 	// done for TTL.
 	WakeMarked
 	// Resync: wake-ups may have been lost. Every waiter should repeat its
-	// request, or only the waiter ID if one is given.
+	// request, or only the waiter ID if one is given. Every recallable lease
+	// counts as wanted.
 	Resync
+	// WakeWanted: another party wants the resource of the lease ID, which is
+	// recallable; see RecallSuffix.
+	WakeWanted
 )
 
 // A Wakeup is a message to one client.

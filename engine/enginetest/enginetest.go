@@ -75,7 +75,7 @@ func ofOrder() []string {
 		"DirectGrantIsClaimed", "YieldPassesToWaiter", "BreakWaiter", "BreakReasonOfWaiter", "HeavyRequestIsNotPassed", "ReadersEnterTogether",
 		"ResizeGrantsTheFront", "SnapshotContents", "EachGrantIsDelivered",
 		"TurnsInOrderOfPlaces", "TurnIsTakenOut", "WaitersComeBeforeTurns", "TurnsShareCapacity", "BallotAtAPlacePasses",
-		"DeadTurnIsDropped", "MarkSendsTurnsAway",
+		"DeadTurnIsDropped", "MarkSendsTurnsAway", "FirstWaiterRecalls", "RecallAfterAWaiterLeft",
 	}
 }
 
@@ -107,7 +107,7 @@ func waitingCases() []testCase {
 }
 
 func quickCases() []testCase {
-	return append(append(readingCases(), turnCases()...), []testCase{
+	return append(slices.Concat(readingCases(), turnCases(), recallCases()), []testCase{
 		// batch.go
 		{"ReleaseBatch", releaseBatch},
 		// acquire.go

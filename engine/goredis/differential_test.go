@@ -236,6 +236,9 @@ func (d *duel) note(a queue.Answer) {
 	for _, id := range a.Dropped {
 		d.wakes = append(d.wakes, fmt.Sprintf("m %d %s", a.Left, id))
 	}
+	if a.Wanted != "" {
+		d.wakes = append(d.wakes, "w "+a.Wanted)
+	}
 }
 
 // renew renews by itself, or together with leases that there are not.

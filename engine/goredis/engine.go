@@ -30,7 +30,7 @@ type Engine struct {
 	noFsync   atomic.Bool // the server does not have WAITAOF
 }
 
-var _ engine.Engine = (*Engine)(nil)
+var _ engine.Recaller = (*Engine)(nil)
 
 // New returns an engine on a go-redis client: a *redis.Client, also one for
 // Sentinel, or a *redis.ClusterClient. The caller closes rdb, after the

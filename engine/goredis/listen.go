@@ -194,13 +194,15 @@ func wakeupOf(text string) engine.Wakeup {
 }
 
 // parseWakeup parses "g token ttl id", a grant with its TTL in microseconds; "m left id", a
-// waiter that a mark has ended; "c id", a turn that is called; or "b id", a lease or wait that
-// an operator broke, with a reason "r length id reason", where length is that of the ID in bytes.
+// waiter that a mark has ended; "c id", a turn that is called; "w id", a lease that is wanted;
+// or "b id", a lease or wait that an operator broke, with a reason "r length id reason", where length is that of the ID in bytes.
 func parseWakeup(text string) (engine.Wakeup, error) {
 	kind, rest, _ := strings.Cut(text, " ")
 	switch kind {
 	case "c":
 		return engine.Wakeup{Kind: engine.Resync, ID: rest}, nil
+	case "w":
+		return engine.Wakeup{Kind: engine.WakeWanted, ID: rest}, nil
 	case "b":
 		return engine.Wakeup{Kind: engine.WakeBroken, ID: rest}, nil
 	case "r":
@@ -232,3 +234,6 @@ func parseWakeup(text string) (engine.Wakeup, error) {
 	}
 	return engine.Wakeup{}, fmt.Errorf("wake-up %q is of no known kind", text)
 }
+
+// Recalls implements engine.Recaller.
+func (e *Engine) Recalls() bool { return true }

@@ -49,7 +49,8 @@ func (s step) String() string {
 	return fmt.Sprintf("+%d %s %s", s.After, s.Op, s.ID)
 }
 
-var ids = []string{"c1.a", "c1.b", "c2.a", "c3", "c4.a b", "c5.é\n%{}"}
+// Some of them are recallable.
+var ids = []string{"c1.a", "c1.b", "c2.a~", "c3", "c4.a b", "c5.é\n%{}~"}
 
 // found is programs in which the scripts differed from the model once.
 func found() [][]step {

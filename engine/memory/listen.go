@@ -124,3 +124,6 @@ func (l *subscriber) hand(w engine.Wakeup) {
 	defer l.mu.Lock()
 	l.deliver(w)
 }
+
+// Recalls implements engine.Recaller.
+func (e *Engine) Recalls() bool { return true }

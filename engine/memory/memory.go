@@ -21,7 +21,7 @@ type Engine struct {
 	histories map[string]*history // by prefix
 }
 
-var _ engine.Engine = (*Engine)(nil)
+var _ engine.Recaller = (*Engine)(nil)
 
 // New returns an empty engine.
 func New() *Engine {

@@ -37,6 +37,7 @@ type JSONParty struct {
 	Token    uint64    `json:"token,omitempty"`
 	TTL      float64   `json:"ttl_ms,omitempty"`
 	Breaking bool      `json:"breaking,omitempty"`
+	Lingers  bool      `json:"lingers,omitempty"` // it may be kept although nobody uses it
 }
 
 // ToJSON converts a snapshot.
@@ -67,6 +68,6 @@ func ToJSON(s holdfast.Snapshot) JSONSnapshot {
 func jsonHolder(s holdfast.Snapshot, h holdfast.Holder) JSONParty {
 	return JSONParty{
 		ID: h.ID, Name: h.Name, Host: h.Host, PID: h.PID, Reason: h.Reason, Weight: h.Weight, Mode: Mode(s, h.Weight),
-		Since: h.Since.UTC(), Token: h.Token, TTL: Milliseconds(h.TTL), Breaking: h.Breaking,
+		Since: h.Since.UTC(), Token: h.Token, TTL: Milliseconds(h.TTL), Breaking: h.Breaking, Lingers: h.Lingers,
 	}
 }

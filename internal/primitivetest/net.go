@@ -35,7 +35,13 @@ type Net struct {
 	underway sync.WaitGroup // requests whose callers may have returned
 }
 
-var _ engine.Engine = (*Net)(nil)
+var _ engine.Recaller = (*Net)(nil)
+
+// Recalls implements engine.Recaller.
+func (n *Net) Recalls() bool {
+	r, ok := n.Engine.(engine.Recaller)
+	return ok && r.Recalls()
+}
 
 // NewNet returns a network without faults.
 func NewNet(e engine.Engine) *Net { return &Net{Engine: e, calls: make(map[string]int)} }

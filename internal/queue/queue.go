@@ -30,6 +30,8 @@
 //     in the line, behind all other waiters and in the order of Place. When the turn
 //     is at the front and fits, it is called, and its next ballot passes no waiter.
 //     See enqueue.go.
+//   - A lease whose ID is Recallable is recalled: its holder is sent a wake-up when the line
+//     becomes non-empty, and when a request that does not wait is refused.
 //   - A lease that an operator breaks, unless by force, is breaking: it counts against
 //     the capacity until its holder releases it or its deadline passes, but it cannot
 //     be extended, and its ID has ended.
@@ -133,6 +135,7 @@ type Answer struct {
 	Called   []string // turns that are at the front and fit, which need a wake-up to propose
 	Dropped  []string // waiters that a mark dismissed, which need wake-ups after the grants
 	Left     Time     // with Dropped: the rest of the mark
+	Wanted   string   // the holder that needs a wake-up, since another party wants the resource; see Recallable
 	More     bool     // the portion was used up; see Tidy
 
 	portion int // the rest of the portion
@@ -310,6 +313,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 	case Outbid:
 		a.Last = max(q.last, uint64(now))
 	}
+	q.recall(r, &a)
 	return a
 }
 

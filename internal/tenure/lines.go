@@ -62,11 +62,13 @@ type Lines[K comparable, T any] struct {
 	lines map[K]*Line[K, T]
 }
 
-// Line is the queue of one key. It exists as long as a caller has the turn.
+// Line is the queue of one key. It exists as long as a caller has the turn, or the turn is
+// parked.
 type Line[K comparable, T any] struct {
 	key     K
-	queue   list.List    // of *Caller
+	queue   list.List    // of *Caller; empty while the turn is parked
 	waiting atomic.Int32 // its length; changed under the mutex
+	parked  *T
 }
 
 // Caller is a place in a line.
@@ -78,39 +80,69 @@ type Caller[T any] struct {
 	queued *list.Element // nil once the turn is sent
 }
 
-// Join enters the line of a key. If the line was empty, the turn begins at once and the
-// Caller is nil; else the Caller receives the turn.
-func (ls *Lines[K, T]) Join(key K) (*Line[K, T], *Caller[T]) {
+// Join enters the line of a key. If the turn is free or parked, it begins at once and the
+// Caller is nil; else the Caller receives the turn. parked is the turn that was parked, or nil.
+func (ls *Lines[K, T]) Join(key K) (l *Line[K, T], w *Caller[T], parked *T) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	l := ls.lines[key]
-	if l == nil {
-		return ls.open(key), nil
+	l, parked = ls.begin(key)
+	if l != nil {
+		return l, nil, parked
 	}
+	l = ls.lines[key]
 	turn := make(chan T, 1)
-	w := &Caller[T]{Turn: turn, turn: turn}
+	w = &Caller[T]{Turn: turn, turn: turn}
 	w.queued = l.queue.PushBack(w)
 	l.waiting.Add(1)
-	return l, w
+	return l, w, nil
 }
 
-// TryJoin takes the turn of a key if it is free; else it returns nil.
-func (ls *Lines[K, T]) TryJoin(key K) *Line[K, T] {
+// TryJoin takes the turn of a key if it is free or parked; else the line is nil.
+func (ls *Lines[K, T]) TryJoin(key K) (l *Line[K, T], parked *T) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if ls.lines[key] != nil {
-		return nil
-	}
-	return ls.open(key)
+	return ls.begin(key)
 }
 
-func (ls *Lines[K, T]) open(key K) *Line[K, T] {
-	l := &Line[K, T]{key: key}
-	if ls.lines == nil {
-		ls.lines = make(map[K]*Line[K, T])
+// begin takes the turn of a key, if it can be taken.
+func (ls *Lines[K, T]) begin(key K) (l *Line[K, T], parked *T) {
+	l = ls.lines[key]
+	switch {
+	case l == nil:
+		l = &Line[K, T]{key: key}
+		if ls.lines == nil {
+			ls.lines = make(map[K]*Line[K, T])
+		}
+		ls.lines[key] = l
+		return l, nil
+	case l.parked != nil:
+		parked, l.parked = l.parked, nil
+		return l, parked
 	}
-	ls.lines[key] = l
-	return l
+	return nil, nil
+}
+
+// Park leaves the turn in the line for the next caller, who takes it at once. It returns false if
+// a Caller waits: then the turn stays.
+func (ls *Lines[K, T]) Park(l *Line[K, T], turn *T) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if l.queue.Len() > 0 {
+		return false
+	}
+	l.parked = turn
+	return true
+}
+
+// Unpark takes back a turn that is still parked. If it returns true, the turn must be handed off.
+func (ls *Lines[K, T]) Unpark(l *Line[K, T], turn *T) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if l.parked != turn {
+		return false
+	}
+	l.parked = nil
+	return true
 }
 
 // Cancel ends a wait. If the turn had been sent already, it returns the turn and true,

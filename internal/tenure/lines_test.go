@@ -49,19 +49,19 @@ func TestSliceEndsAfterItsSpan(t *testing.T) {
 
 func TestLineServesInOrder(t *testing.T) {
 	var ls Lines[string, int]
-	l, w := ls.Join("x")
+	l, w, _ := ls.Join("x")
 	if w != nil {
 		t.Fatal("the first has to wait")
 	}
 	var waiters []*Caller[int]
 	for range 5 {
-		same, w := ls.Join("x")
+		same, w, _ := ls.Join("x")
 		if same != l || w == nil {
 			t.Fatal("not in the same line")
 		}
 		waiters = append(waiters, w)
 	}
-	if other, w := ls.Join("y"); other == l || w != nil {
+	if other, w, _ := ls.Join("y"); other == l || w != nil {
 		t.Error("another key waits in the same line")
 	}
 	for i, w := range waiters {
@@ -82,13 +82,13 @@ func TestLineServesInOrder(t *testing.T) {
 	if ls.TryHandOff(l, 0) {
 		t.Error("passed to nobody")
 	}
-	if ls.TryJoin("x") != nil {
+	if l, _ := ls.TryJoin("x"); l != nil {
 		t.Error("the turn is taken, TryJoin got it")
 	}
 	if ls.HandOff(l, 0) {
 		t.Error("passed to nobody")
 	}
-	if fresh := ls.TryJoin("x"); fresh == nil || fresh == l {
+	if fresh, _ := ls.TryJoin("x"); fresh == nil || fresh == l {
 		t.Error("the line did not end")
 	}
 	if n := len(ls.lines); n != 2 {
@@ -98,10 +98,10 @@ func TestLineServesInOrder(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	var ls Lines[string, int]
-	l, _ := ls.Join("x")
-	_, first := ls.Join("x")
-	_, second := ls.Join("x")
-	_, third := ls.Join("x")
+	l, _, _ := ls.Join("x")
+	_, first, _ := ls.Join("x")
+	_, second, _ := ls.Join("x")
+	_, third, _ := ls.Join("x")
 	if _, got := ls.Cancel(l, second); got {
 		t.Error("a turn that was not sent")
 	}
@@ -132,7 +132,7 @@ func TestTurnIsNeitherLostNorDoubled(t *testing.T) {
 	for g := range 16 {
 		wg.Go(func() {
 			for i := range 300 {
-				l, w := ls.Join("x")
+				l, w, _ := ls.Join("x")
 				if w != nil {
 					impatient := make(chan struct{})
 					if (g+i)%3 == 0 {
@@ -162,5 +162,44 @@ func TestTurnIsNeitherLostNorDoubled(t *testing.T) {
 	}
 	if turns < 16*200 {
 		t.Errorf("%d turns", turns)
+	}
+}
+
+func TestParkedTurnIsTaken(t *testing.T) {
+	var lines Lines[string, int]
+	turn := 7
+	l, w, parked := lines.Join("a")
+	if w != nil || parked != nil {
+		t.Fatal("the first caller waits")
+	}
+	if !lines.Park(l, &turn) {
+		t.Fatal("the turn of a line without a caller is not parked")
+	}
+	if other := 8; lines.Unpark(l, &other) {
+		t.Error("another turn was unparked")
+	}
+	if got, parked := lines.TryJoin("a"); got != l || parked != &turn {
+		t.Errorf("TryJoin: line %p, turn %p; want %p, %p", got, parked, l, &turn)
+	}
+	if lines.Unpark(l, &turn) {
+		t.Error("a turn that was taken was unparked")
+	}
+	if got, _ := lines.TryJoin("a"); got != nil {
+		t.Error("TryJoin took a turn that was taken")
+	}
+	if _, w, _ = lines.Join("a"); w == nil {
+		t.Fatal("the second caller does not wait")
+	}
+	if lines.Park(l, &turn) {
+		t.Error("a turn was parked although a caller waits")
+	}
+	if !lines.HandOff(l, 9) || <-w.Turn != 9 {
+		t.Error("the caller did not get the turn")
+	}
+	if !lines.Park(l, &turn) || !lines.Unpark(l, &turn) {
+		t.Error("the turn is not parked and unparked")
+	}
+	if lines.HandOff(l, 0) {
+		t.Error("the line did not end")
 	}
 }

@@ -187,7 +187,7 @@ func attempts() []Mutant {
 		},
 		{
 			Name: "an ended attempt requests again with the same ID", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "starvation"},
-			Patches: []Patch{{"	a.req.ID = a.c.newHolderID()\n	a.queued, a.unsure", "	a.queued, a.unsure"}},
+			Patches: []Patch{{"	a.req.ID = a.newID()\n	a.queued, a.unsure", "	a.queued, a.unsure"}},
 		},
 		{
 			Name: "a broken lease is not released", File: "grant_broken.go", World: virtual.Memory, Checks: []string{"leftovers", "deadlock"},

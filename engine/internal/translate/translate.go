@@ -90,6 +90,9 @@ func Wakeups(a queue.Answer) []engine.Wakeup {
 	for _, id := range a.Dropped {
 		all = append(all, engine.Wakeup{Kind: engine.WakeMarked, ID: id, TTL: Duration(a.Left)})
 	}
+	if a.Wanted != "" {
+		all = append(all, engine.Wakeup{Kind: engine.WakeWanted, ID: a.Wanted})
+	}
 	return all
 }
 

@@ -111,7 +111,7 @@ func printHolders(w io.Writer, s holdfast.Snapshot) error {
 	t := table(w, "HOLDER ID\tHELD BY\tSINCE\tTTL LEFT\tTOKEN\t"+share(s)+"\tREASON")
 	for _, h := range s.Holders {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", cell(h.ID), cell(where(h.Name, h.Host, h.PID)),
-			since(h.Since), short(h.TTL), h.Token, cmp.Or(describe.Mode(s, h.Weight), strconv.Itoa(h.Weight)), cell(h.Reason))
+			since(h.Since), left(h), h.Token, cmp.Or(describe.Mode(s, h.Weight), strconv.Itoa(h.Weight)), cell(h.Reason))
 	}
 	return t.Flush()
 }
@@ -124,4 +124,12 @@ func printWaiters(w io.Writer, s holdfast.Snapshot) error {
 			since(p.Since), cmp.Or(describe.Mode(s, p.Weight), strconv.Itoa(p.Weight)), cell(p.Reason))
 	}
 	return t.Flush()
+}
+
+// left is how long a lease lasts, unless it is renewed.
+func left(h holdfast.Holder) string {
+	if h.Lingers {
+		return short(h.TTL) + ", may linger"
+	}
+	return short(h.TTL)
 }

@@ -78,6 +78,7 @@ if call('ZADD', KEYS[2], 'NX', place, 'q' .. ARGV[1]) == 1 then
     if queued == 0 then
       call('HSET', KEYS[1], 'easy', '+' .. ARGV[2])
       call('PEXPIREAT', KEYS[2], digits('%d', math.ceil(core[3] / 1000)))
+      --#include recall.fast
     end
     return {2, queued, next, core[2] + 0}
   end

@@ -37,6 +37,7 @@ local function join()
   keep(now + ttl)
 end
 
+--#include recall
 --#include admit.poll
 --#include admit.decide
 
@@ -98,8 +99,10 @@ local function admit(soon, next)
   end
   if queues and ballot == 0 then
     join()
+    if queued == 1 then recall() end
     return {2, queued - 1, next, last}
   end
+  if ballot == 0 then recall() end
   local ahead = 0
   if queues then
     local rank = call('ZRANK', LINE, 'q' .. waiter)

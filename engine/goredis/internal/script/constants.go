@@ -32,6 +32,7 @@ func constants(retention time.Duration) []constant {
 		{"TURN_STEP", "16384", "a turn's score is TURNS and its place divided by this, which is exact"},
 		{"ORDER", "0.5", "score of the second entries of a condition's holders"},
 		{"BREAKING", "'!'", "goes before the ID of a lease that is breaking"},
+		{"RECALL", "126", "the last byte of the ID of a lease that can be recalled: '~'"},
 		{"PORTION", "64", "how much one script clears, so that it takes about 1 ms: 1 for a lease or a waiter"},
 		{"SLOW_COST", "4", "what a call on the slow path takes of the portion of a batch"},
 		{"MESSAGE_COST", "4", "what a message takes of the portion"},

@@ -19,6 +19,7 @@ local TURNS = 400000000000 -- scores of turns are from here to EPOCH
 local TURN_STEP = 16384 -- a turn's score is TURNS and its place divided by this, which is exact
 local ORDER = 0.5 -- score of the second entries of a condition's holders
 local BREAKING = '!' -- goes before the ID of a lease that is breaking
+local RECALL = 126 -- the last byte of the ID of a lease that can be recalled: '~'
 local PORTION = 64 -- how much one script clears, so that it takes about 1 ms: 1 for a lease or a waiter
 local SLOW_COST = 4 -- what a call on the slow path takes of the portion of a batch
 local MESSAGE_COST = 4 -- what a message takes of the portion
@@ -131,6 +132,7 @@ if call('ZADD', KEYS[2], 'NX', place, 'q' .. ARGV[1]) == 1 then
     if queued == 0 then
       call('HSET', KEYS[1], 'easy', '+' .. ARGV[2])
       call('PEXPIREAT', KEYS[2], digits('%d', math.ceil(core[3] / 1000)))
+if string.byte(held[1], -1) == RECALL and string.byte(held[1]) ~= 33 then notify(held[1], 'w ' .. held[1]) end -- see recall.lua
     end
     return {2, queued, next, core[2] + 0}
   end
@@ -608,6 +610,14 @@ local function join()
   keep(now + ttl)
 end
 
+-- A lease whose ID ends in RECALL is recalled: its holder gets a message when the line becomes
+-- non-empty, and when a request that does not wait is refused. One that was granted in this step has
+-- waited, so it knows that others want the resource.
+local function recall()
+  if capacity == 1 and used == 1 and #wakes == 0 and string.byte(holder, -1) == RECALL and string.byte(holder) ~= 33 then -- BREAKING
+    wakes[#wakes + 1] = {holder, 'w ' .. holder}
+  end
+end
 -- polled records the poll of a waiter. It returns false if the ID does not wait.
 local function polled(id)
   local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
@@ -663,8 +673,10 @@ local function admit(soon, next)
   end
   if queues and ballot == 0 then
     join()
+    if queued == 1 then recall() end
     return {2, queued - 1, next, last}
   end
+  if ballot == 0 then recall() end
   local ahead = 0
   if queues then
     local rank = call('ZRANK', LINE, 'q' .. waiter)
