@@ -111,11 +111,14 @@ func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) 
 		r.TTL = engine.ClaimWindow
 	}
 	turn := a.joinQueue(e, &r)
-	t, ttl, granted := e.propose(ctx, a, r, need, nil, turn)
-	if !granted {
-		return e.ballotFailed(ctx, a, t, r, need)
+	t, votes, v := e.propose(ctx, a, r, need, nil, turn)
+	if v != granted {
+		return e.ballotFailed(ctx, a, t, r, votes)
 	}
-	e.tokens.observe(r.Resource, lastTurn(t.votesSoFar()))
+	// The next proposal of this process is above the last turn, and so is the place of its next
+	// turn, whatever the clocks show.
+	e.tokens.observe(r.Resource, highestLast(votes, engine.Granted))
+	ttl := grantedTTL(votes, need)
 	if !usableFor(ttl, time.Since(t.sent)) {
 		a.withdraw(t)
 		return engine.Answer{}, false, fmt.Errorf("%w: quorum: %w", engine.ErrUnavailable, errTooLate)
@@ -136,8 +139,8 @@ func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) 
 
 // ballotFailed withdraws a ballot that was not granted and returns the answer that follows
 // from its votes.
-func (e *Engine) ballotFailed(ctx context.Context, a *attemptState, t *quorumLease, r engine.Request, need int) (engine.Answer, bool, error) {
-	votes := t.votesSoFar()
+func (e *Engine) ballotFailed(ctx context.Context, a *attemptState, t *quorumLease, r engine.Request, votes []vote) (engine.Answer, bool, error) {
+	need := t.need
 	a.withdraw(t)
 	if countError(votes, engine.ErrBallot) > 0 {
 		a.resetTokens(&e.tokens, r.Resource)

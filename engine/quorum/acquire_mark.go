@@ -19,14 +19,13 @@ func (e *Engine) grantMark(ctx context.Context, a *attemptState, r engine.Reques
 	need := e.votesNeeded(r.Kind, r.Capacity)
 	r.Ballot = a.nextToken(&e.tokens, r.Resource)
 	r.Queue, r.Turn = false, frontPlace
-	t, ttl, granted := e.propose(ctx, a, r, need, first, nil)
-	if granted && usableFor(ttl, time.Since(t.sent)) && a.setLease(t, ttl) {
+	t, votes, v := e.propose(ctx, a, r, need, first, nil)
+	if ttl := grantedTTL(votes, need); v == granted && usableFor(ttl, time.Since(t.sent)) && a.setLease(t, ttl) {
 		first.withdraw() // on nodes that did not release it in the same step
 		e.localQueues.remove(r.Resource, r.ID)
 		e.localQueues.clear(r.Resource)
 		return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, nil
 	}
-	votes := t.votesSoFar()
 	t.withdrawMark(votes)
 	a.withdraw(t)
 	a.withdraw(first)

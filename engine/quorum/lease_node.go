@@ -71,8 +71,11 @@ func (s nodeLeaseState) after(e nodeLeaseEvent) nodeLeaseState {
 // may not have had the lease may confirm the release as a repeated one, without a mark.
 func (s nodeLeaseState) marks() bool { return s == releasing || s == released }
 
-// recordAnswer records the answer of a node to a request for the lease. The mutex is held.
+// recordAnswer records the answer of a node to a request for the lease, which may come after the
+// ballot was decided.
 func (t *quorumLease) recordAnswer(n *node, a engine.Answer, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	s := &t.onNode[n.index]
 	if s.state != requested {
 		return // it was withdrawn meanwhile

@@ -91,8 +91,6 @@ func (t *quorumLease) restore(m nodeRenewal, ttl time.Duration) {
 		}
 		return n.Acquire(ctx, r)
 	}, func(n *node, a engine.Answer, err error) {
-		t.mu.Lock()
-		defer t.mu.Unlock()
 		if err == nil && a.Status == engine.Outbid {
 			t.e.tokens.observe(t.res, a.Last)
 		}

@@ -198,10 +198,6 @@ func behindWaiters(votes []vote, need int, waits bool) bool {
 	}) > len(votes)-need
 }
 
-// lastTurn returns the highest place of a turn on the nodes that have granted. The next proposal
-// of this process is above it, and so is the place of its next turn, whatever the clocks show.
-func lastTurn(votes []vote) uint64 { return highestLast(votes, engine.Granted) }
-
 // notGranted returns the error of a ballot whose votes give no answer: how many nodes answered, and
 // why the others did not.
 func notGranted(votes []vote, need int) error {

@@ -139,7 +139,7 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[no
 	t.ended, t.removal, t.lateReplies = true, r, replies
 	for i, n := range t.e.nodes {
 		s := &t.onNode[i]
-		if s.awaited = s.state == requested && t.verdict == granted; s.awaited {
+		if s.awaited = s.state == requested && t.granted; s.awaited {
 			late = append(late, n)
 			continue
 		}
