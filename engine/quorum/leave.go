@@ -51,13 +51,13 @@ func (d *dispatcher) leave(id string) {
 			case <-w.done:
 				waits = false
 			case now := <-check.C:
-				waits = now.Sub(start) < leaveTimeout && !d.onlyDownNodes(w, now)
+				waits = now.Sub(start) < leaveTimeout && !d.allDown(func(n *node) bool { return w.byNode[n.index] > 0 })
 			}
 		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stopWorkers(d.idleWorkers)
+	d.stopIdleWorkers()
 	if w != nil {
 		w.cancel()
 		for _, n := range d.nodes {
@@ -85,16 +85,4 @@ func (d *dispatcher) startLeaving(id string) *clientCalls {
 		}
 	}
 	return w
-}
-
-// onlyDownNodes reports whether all calls of a client are on nodes that are down.
-func (d *dispatcher) onlyDownNodes(w *clientCalls, now time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for i, calls := range w.byNode {
-		if calls > 0 && d.nodes[i].health(now) < down {
-			return false
-		}
-	}
-	return true
 }

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -158,15 +159,10 @@ func selectNodes(from []*node, need int, now time.Time) (use, skip []*node) {
 	return from, nil
 }
 
-// allDown reports whether each of some nodes is down.
-func (e *Engine) allDown(nodes []*node) bool {
-	e.dispatcher.mu.Lock()
-	defer e.dispatcher.mu.Unlock()
+// allDown reports whether all nodes that count are down.
+func (d *dispatcher) allDown(counts func(*node) bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	now := time.Now()
-	for _, n := range nodes {
-		if n.health(now) < down {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.nodes, func(n *node) bool { return counts(n) && n.health(now) < down })
 }

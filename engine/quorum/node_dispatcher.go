@@ -10,19 +10,18 @@ import (
 // dispatcher makes the calls to the nodes in reusable worker goroutines: a call needs a deep
 // stack, and to grow the stack of a new goroutine costs as much as the round trip.
 type dispatcher struct {
-	mu           sync.Mutex // guards the nodes, too
-	nodes        []*node
-	clients      map[string]*clientCalls // that have calls in flight or in an outbox
-	work         chan *nodeCall          // for idle workers; nil ends one
-	idleWorkers  int
-	spareWorkers int // the fewest that were idle since the last sweep
-	sweeping     bool
+	mu          sync.Mutex // guards the nodes, too
+	nodes       []*node
+	clients     map[string]*clientCalls // that have calls in flight or in an outbox
+	work        chan *nodeCall          // for idle workers; nil ends one
+	idleWorkers int
+	sweeping    bool // a timer ends the idle workers
 }
 
 const (
-	// workerSweepInterval is how often idle workers are ended. An idle worker ends after one to two
-	// intervals.
-	workerSweepInterval = 25 * time.Millisecond
+	// workerSweepInterval is how often idle workers are ended. A timer for each worker would cost
+	// more per call than it saves.
+	workerSweepInterval = 50 * time.Millisecond
 	// maxIdleWorkers is the maximum number of idle workers.
 	maxIdleWorkers = 512
 	// maxInFlight is the maximum number of calls in flight to a node that does not answer.
@@ -147,7 +146,6 @@ func (d *dispatcher) assign(c *nodeCall) {
 		return
 	}
 	d.idleWorkers--
-	d.spareWorkers = min(d.spareWorkers, d.idleWorkers)
 	d.work <- c
 }
 
@@ -206,24 +204,16 @@ func (d *dispatcher) nextCall(c *nodeCall) (next *nodeCall, wait bool) {
 	return nil, true
 }
 
-// sweepWorkers ends the workers that were idle since the last sweep. A timer for each worker
-// would cost more per call than it saves.
 func (d *dispatcher) sweepWorkers() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.stopWorkers(d.spareWorkers)
-	d.spareWorkers = d.idleWorkers
-	d.sweeping = d.idleWorkers > 0
-	if d.sweeping {
-		time.AfterFunc(workerSweepInterval, d.sweepWorkers)
-	}
+	d.sweeping = false
+	d.stopIdleWorkers()
 }
 
-// stopWorkers ends idle workers. The mutex is held.
-func (d *dispatcher) stopWorkers(n int) {
-	for range n {
-		d.idleWorkers--
+// stopIdleWorkers ends the idle workers. The mutex is held.
+func (d *dispatcher) stopIdleWorkers() {
+	for ; d.idleWorkers > 0; d.idleWorkers-- {
 		d.work <- nil
 	}
-	d.spareWorkers = min(d.spareWorkers, d.idleWorkers)
 }

@@ -111,7 +111,7 @@ func (p *fanOut[T]) startGrace() {
 // gracePeriod returns how long to wait for the remaining nodes after a majority has answered in
 // the given time.
 func (e *Engine) gracePeriod(others []*node, took time.Duration) time.Duration {
-	if len(others) > 0 && e.allDown(others) {
+	if len(others) > 0 && e.dispatcher.allDown(func(n *node) bool { return slices.Contains(others, n) }) {
 		return max(minDownGrace, 3*took)
 	}
 	return max(minGrace, 3*took)
@@ -131,8 +131,5 @@ func collect[T any](ctx context.Context, e *Engine, client, what string, do func
 			p.startGrace()
 		}
 	}
-	if !t.confirmed() {
-		return nil, t.shortfall(ctx, what)
-	}
-	return all, nil
+	return all, t.outcome(ctx, what)
 }
