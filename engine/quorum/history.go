@@ -63,29 +63,24 @@ func (e *Engine) History(ctx context.Context, prefix, after string, since time.T
 			return nil, fmt.Errorf("%w: quorum: %q is no position in a history of %d nodes", engine.ErrDenied, after, len(e.nodes))
 		}
 	}
-	found, err := collect(ctx, e, "", "returned the history", func(ctx context.Context, n *node) (nodeHistory, error) {
+	found, err := collect(ctx, e, "", "returned the history", func(ctx context.Context, n *node) (*nodeHistory, error) {
 		k, err := n.history()
 		if err != nil {
-			return nodeHistory{}, err
+			return nil, err
 		}
 		records, err := k.History(ctx, prefix, at[n.index], since, limit)
-		return nodeHistory{n.index, records}, err
+		return &nodeHistory{n.index, records}, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	var merged []engine.HistoryRecord
 	for len(merged) < limit {
-		first := -1
-		for i, h := range found {
-			if len(h.records) > 0 && (first < 0 || h.records[0].Written.Before(found[first].records[0].Written)) {
-				first = i
-			}
-		}
-		if first < 0 {
+		found = slices.DeleteFunc(found, func(h *nodeHistory) bool { return len(h.records) == 0 })
+		if len(found) == 0 {
 			break
 		}
-		h := &found[first]
+		h := slices.MinFunc(found, func(a, b *nodeHistory) int { return a.records[0].Written.Compare(b.records[0].Written) })
 		r := h.records[0]
 		h.records, at[h.node] = h.records[1:], r.Position
 		position, _ := json.Marshal(at) // of strings

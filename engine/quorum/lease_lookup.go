@@ -57,24 +57,17 @@ func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.
 	if err != nil {
 		return nil, err
 	}
-	found := map[uint64]int{} // nodes by token
-	for _, one := range all {
-		for _, holder := range one.Holders {
-			if id, token := parseLeaseID(holder.ID); id == h.ID && (h.Token == 0 || token <= h.Token) {
-				found[token]++
-			}
+	leases, lease := observe(all), h
+	exact := leases[h] != nil
+	for k, l := range leases {
+		// An earlier ballot may remain on fewer nodes.
+		n, most := l.nodes(), leases[lease].nodes()
+		if !exact && k.ID == h.ID && (h.Token == 0 || k.Token <= h.Token) && (n > most || n == most && k.Token > lease.Token) {
+			lease = k
 		}
 	}
-	if len(found) == 0 {
+	if leases[lease] == nil {
 		return nil, nil
-	}
-	lease := h
-	if found[h.Token] == 0 { // an earlier ballot may remain on fewer nodes
-		for token, nodes := range found {
-			if most := found[lease.Token]; nodes > most || nodes == most && token > lease.Token {
-				lease.Token = token
-			}
-		}
 	}
 	t := e.assumedLease(res, lease)
 	for i := range t.onNode {
@@ -84,7 +77,7 @@ func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.
 		s := &t.onNode[one.node.index]
 		s.state = absent
 		for _, holder := range one.Holders {
-			if id, token := parseLeaseID(holder.ID); id == lease.ID && token == lease.Token {
+			if leaseOf(holder) == lease {
 				s.state, s.name, s.weight = held, engine.Held{ID: holder.ID, Token: holder.Token}, holder.Weight
 				t.need = e.votesNeeded(one.Kind, one.Capacity)
 				t.setRequest(one.Snapshot, holder)

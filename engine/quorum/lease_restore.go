@@ -82,11 +82,7 @@ func (t *quorumLease) restore(m nodeRenewal, ttl time.Duration) {
 			return a, err
 		}
 		// The lease ended there but its mark did not. The other nodes have both.
-		s, err := n.Snapshot(ctx, r.Resource)
-		if err != nil || s.Token-m.name.Token > t.request.Reserve {
-			return a, err
-		}
-		if err := n.Break(ctx, r.Resource, engine.Break{ID: engine.MarkID}); unavailable(err) {
+		if err := endMark(ctx, n, r.Resource, m.name.Token, m.name.Token+t.request.Reserve); err != nil {
 			return a, err
 		}
 		return n.Acquire(ctx, r)

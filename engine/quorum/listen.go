@@ -51,8 +51,7 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 		case <-ctx.Done():
 		}
 	}
-	if !t.confirmed() {
-		err := t.shortfall(ctx, "send wake-ups")
+	if err := t.outcome(ctx, "send wake-ups"); err != nil {
 		_ = l.Close()
 		return nil, err
 	}

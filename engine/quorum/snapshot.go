@@ -159,56 +159,43 @@ func (e *Engine) ListMarks(ctx context.Context, prefix, pattern string) iter.Seq
 	})
 }
 
-// each yields the merged snapshots that pass the filter.
+// each yields the merged snapshots of what the nodes list, if they are wanted.
 func (e *Engine) each(ctx context.Context, wanted func(engine.Snapshot) bool, list func(context.Context, *node) iter.Seq2[engine.Snapshot, error]) iter.Seq2[engine.Snapshot, error] {
 	return func(yield func(engine.Snapshot, error) bool) {
-		found, err := e.list(ctx, list)
-		for _, s := range found {
-			if err = e.ready(ctx); err != nil {
-				break
+		if err := e.ready(ctx); err != nil {
+			yield(engine.Snapshot{}, err)
+			return
+		}
+		lists, err := collect(ctx, e, "", "listed", func(ctx context.Context, n *node) (all []engine.Snapshot, err error) {
+			for s, err := range list(ctx, n) {
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, s)
 			}
-			if wanted(s) && !yield(s, nil) {
+			return all, nil
+		})
+		if err != nil {
+			yield(engine.Snapshot{}, err)
+			return
+		}
+		byName := make(map[engine.Resource][]nodeSnapshot)
+		for i, listed := range lists {
+			for _, s := range listed {
+				if byName[s.Resource] == nil {
+					byName[s.Resource] = make([]nodeSnapshot, len(lists)) // a node that does not list it shows no holder
+				}
+				byName[s.Resource][i].Snapshot = s
+			}
+		}
+		for name, all := range byName {
+			if err := e.ready(ctx); err != nil {
+				yield(engine.Snapshot{}, err)
+				return
+			}
+			if s := e.merge(name, all); wanted(s) && !yield(s, nil) {
 				return
 			}
 		}
-		if err != nil {
-			yield(engine.Snapshot{}, err)
-		}
 	}
-}
-
-// list merges the lists of the nodes.
-func (e *Engine) list(ctx context.Context, list func(context.Context, *node) iter.Seq2[engine.Snapshot, error]) ([]engine.Snapshot, error) {
-	if err := e.ready(ctx); err != nil {
-		return nil, err
-	}
-	lists, err := collect(ctx, e, "", "listed", func(ctx context.Context, n *node) (map[engine.Resource]engine.Snapshot, error) {
-		all := make(map[engine.Resource]engine.Snapshot)
-		for s, err := range list(ctx, n) {
-			if err != nil {
-				return nil, err
-			}
-			all[s.Resource] = s
-		}
-		return all, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	var out []engine.Snapshot
-	seen := make(map[engine.Resource]bool)
-	for _, l := range lists {
-		for name := range l {
-			if seen[name] {
-				continue
-			}
-			seen[name] = true
-			all := make([]nodeSnapshot, len(lists))
-			for i, l := range lists {
-				all[i].Snapshot = l[name] // a node that does not list it shows no holder
-			}
-			out = append(out, e.merge(name, all))
-		}
-	}
-	return out, nil
 }
