@@ -3,14 +3,13 @@ package quorum
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
 
 // errMarkUnconfirmed is the result on a node that has confirmed the release but may not have set
 // the mark.
-var errMarkUnconfirmed = fmt.Errorf("%w: it has not confirmed the mark", engine.ErrUnavailable)
+var errMarkUnconfirmed = errors.New("it has not confirmed the mark")
 
 // scheduleSyncs calls scheduleSync for all nodes. The mutex is held.
 func (t *quorumLease) scheduleSyncs() {
@@ -58,7 +57,7 @@ func (t *quorumLease) syncNode(ctx context.Context, n *node) error {
 		err := t.syncStep(ctx, n)
 		t.mu.Lock()
 		t.reportLate(n, err)
-		if unavailable(err) && err != errMarkUnconfirmed {
+		if unavailable(err) {
 			return err
 		}
 		if err != nil {
@@ -73,46 +72,41 @@ func (t *quorumLease) syncNode(ctx context.Context, n *node) error {
 // full TTL or the new weight.
 func (t *quorumLease) syncStep(ctx context.Context, n *node) error {
 	t.mu.Lock()
-	s := &t.onNode[n.index]
-	ended, state, name, extend := t.ended, s.state, s.name, s.provisional && t.fullTTL > 0
+	s, ended, r := t.onNode[n.index], t.ended, t.removal
 	weight, ttl := t.request.Weight, t.fullTTL
 	t.mu.Unlock()
 	switch {
 	case ended:
-		return t.releaseOnNode(ctx, n, state, name)
-	case extend:
-		err := n.Renew(ctx, []engine.Renewal{{Resource: t.res, Held: name, TTL: ttl}})[0]
+		r.Resource, r.Held = t.res, s.name
+		return t.releaseOnNode(ctx, n, r, s)
+	case s.provisional && ttl > 0:
+		err := n.Renew(ctx, []engine.Renewal{{Resource: t.res, Held: s.name, TTL: ttl}})[0]
 		if err == nil {
-			t.mu.Lock()
-			s.provisional = false
-			t.mu.Unlock()
+			t.seen(nodeRenewal{n: n, name: s.name})
 		}
 		return err
 	}
 	return t.resizeOn(ctx, n, weight)
 }
 
-// releaseOnNode releases the lease on one node, and returns the node's result for the tally.
-func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, state nodeLeaseState, name engine.Held) error {
-	t.mu.Lock()
-	s := &t.onNode[n.index]
-	r, mayBeMarked := t.removal, s.mayBeMarked
-	t.mu.Unlock()
-	r.Resource, r.Held = t.res, name
-	r.Withdraw = r.Withdraw || state == withdrawing // the request may still be under way
-	err := releaseMarking(ctx, n, r, state)
-	if err == nil && mayBeMarked {
+// releaseOnNode releases the lease on one node, where it had the given state, and returns the
+// node's result for the tally.
+func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, r engine.Release, was nodeLease) error {
+	r.Withdraw = r.Withdraw || was.state == withdrawing // the request may still be under way
+	err := releaseMarking(ctx, n, r, was.state)
+	if err == nil && was.mayBeMarked {
 		err = t.endMark(ctx, n)
 	}
 	switch {
 	case err != nil:
 		return err
-	case r.Mark == 0 || state.marks():
+	case r.Mark == 0 || was.state.marks():
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		s := &t.onNode[n.index]
 		s.state, s.mayBeMarked = s.state.after(removalDone), false
 		return nil
-	case state == absent:
+	case was.state == absent:
 		return &engine.NotHeldError{Cause: engine.CauseReleased}
 	}
 	return errMarkUnconfirmed
@@ -145,7 +139,7 @@ func (t *quorumLease) endSync(n *node, _ none, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.onNode[n.index].syncing = false
-	if unavailable(err) && err != errMarkUnconfirmed {
+	if unavailable(err) {
 		t.scheduleSync(n)
 	}
 }
