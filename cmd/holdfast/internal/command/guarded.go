@@ -26,6 +26,7 @@ type guardFlags struct {
 	Quiet            bool         `short:"q" xor:"volume" help:"Print nothing; use the exit code."`
 	Verbose          bool         `short:"v" xor:"volume" help:"Print more."`
 	JSON             bool         `help:"Report events on standard error, one JSON object per line."`
+	MetricsFile      string       `placeholder:"FILE" help:"Write metrics for Prometheus to FILE, for the textfile collector of node_exporter: at the beginning, every 15s and at the end. Default: none."`
 	logFlag
 }
 
@@ -91,7 +92,7 @@ type lock struct {
 
 // run acquires the lease, runs the command under it and releases the lease, and
 // repeats this while again returns true.
-func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) bool) error {
+func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) bool) (result error) {
 	if e.job == nil && guard.OnTerminal() {
 		return asClient(e)
 	}
@@ -102,12 +103,17 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 		return err
 	}
 	defer say.close()
+	measured, err := c.startMetrics()
+	if err != nil {
+		return say.failure("error", explain(err, nil))
+	}
+	defer func() { measured.end(result, say) }()
 	path, err := find(string(c.Cmd[0]))
 	if err != nil {
 		return say.failure("not-started", explain(err, nil))
 	}
 	watch := &renewals{moved: make(chan holdfast.RenewEvent, 1)}
-	s, err := e.open(holdfast.WithName(c.name()), holdfast.WithHooks(watch))
+	s, err := e.open(holdfast.WithName(c.name()), holdfast.WithHooks(watch, measured))
 	if err != nil {
 		return say.failure("error", explain(err, nil))
 	}
@@ -121,6 +127,7 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 		defer func() { c.ahead.drop() }()
 	}
 	for first := c.firstTry; ; first = c.skipFirstTry {
+		began := time.Now()
 		lease, err := c.acquire(s, sigs, say, first)
 		if err != nil {
 			if errors.Is(err, errDone) {
@@ -133,6 +140,7 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 			}
 			return say.failure("not-acquired", s.explain(err))
 		}
+		measured.acquire(time.Since(began))
 		w, err := c.supervise(path, lease, sigs, watch, say)
 		once := err != nil || !again(w)
 		if err == nil && once {
@@ -143,6 +151,7 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 		} else {
 			c.release(lease, say)
 		}
+		measured.release()
 		if once {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
@@ -101,7 +102,7 @@ func TestWaitForSeveral(t *testing.T) {
 
 // client returns a client of this process if its name is that of the command, otherwise one
 // of process 7 on another host.
-func client(t *testing.T, on *memory.Engine, name string) *holdfast.Client {
+func client(t *testing.T, on engine.Engine, name string) *holdfast.Client {
 	t.Helper()
 	opts := []holdfast.Option{holdfast.WithName(name)}
 	if !strings.HasPrefix(name, "holdfast ") {

@@ -66,6 +66,7 @@ Examples:
 	holdfast run deploy:prod -c 'build && ship'
 	holdfast run --shared catalogue -- ./export.sh
 	holdfast run catalogue -- ./rebuild.sh
+	holdfast run --metrics-file /var/lib/node_exporter/report.prom report -- ./report.sh
 	holdfast run --ttl 5s --timeout 1h -s INT import -- ./import < data.csv`
 }
 

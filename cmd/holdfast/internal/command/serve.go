@@ -26,8 +26,8 @@ type serveCmd struct {
 // Help is the long text of --help.
 func (*serveCmd) Help() string {
 	return `Serves a dashboard for browsers: who holds what, since when and why, who waits and which waits grow; clients,
-jobs and elections, and what "holdfast doctor" finds without its trials. The same is JSON under /api/v1. It reads
-the store only while somebody looks. It is read-only unless --allow-break is given; then a lease is broken by
+jobs and elections, and what "holdfast doctor" finds without its trials. The same is JSON under /api/v1, and counts
+are metrics for Prometheus at /metrics. It reads the store only while somebody looks. It is read-only unless --allow-break is given; then a lease is broken by
 typing its ID, and each break is logged on standard error.
 
 It serves on loopback by default: reach it by ssh -L 7380:127.0.0.1:7380 HOST, or put a proxy with TLS in front
@@ -38,7 +38,8 @@ Examples:
 	holdfast serve
 	HOLDFAST_SERVE_AUTH=ops:secret holdfast serve --listen 10.0.0.5:7380
 	holdfast serve --allow-break --auth-file /run/secrets/holdfast --host locks.example.com
-	curl -s http://127.0.0.1:7380/api/v1/resources?sort=wait`
+	curl -s http://127.0.0.1:7380/api/v1/resources?sort=wait
+	curl -s http://127.0.0.1:7380/metrics`
 }
 
 const (
@@ -70,7 +71,7 @@ func (c *serveCmd) Run(e *env) error {
 		opts = append(opts, web.WithBreak(func(*http.Request) error { return nil })) // the door has let the request in
 		mode = "breaks are allowed"
 	}
-	door.inside = web.Handler(s.Client, opts...)
+	door.inside = withMetrics(web.Handler(s.Client, opts...), &storeMetrics{s: s})
 	l, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fail(exitFailed, "%v; choose another address with --listen", err)
