@@ -204,7 +204,7 @@ func TestProgress(t *testing.T) {
 	waits := func(holder string, call, ret float64) history.Op {
 		return with(got(holder, call, ret, 0, 0), func(o *history.Op) { o.Outcome, o.Note = history.Failed, check.Waited })
 	}
-	apart := func(earlier, later time.Duration) bool { return later-earlier > at(0.3) }
+	apart := func(_ string, earlier, later time.Duration) bool { return later-earlier > at(0.3) }
 	run(t, []planted{
 		{"in turn", check.Starvation(0, apart), 0, []history.Op{got("a", 0, 1, 2, 1), got("b", 0.5, 2, 3, 2), got("c", 0.6, 3, 4, 3)}},
 		{"passed twice", check.Starvation(1, apart), 1, []history.Op{got("a", 0, 5, 9, 3), got("b", 0.5, 2, 3, 1), got("c", 0.6, 3, 4, 2)}},

@@ -10,13 +10,13 @@ import (
 
 // Starvation: at most most grants to callers that began to wait later precede the grant to a
 // waiter. Tokens show which grant was first; if there are none, the returns of the acquires do. Apart reports
-// whether the order of two instants of the history is that of the lock. The caller chooses both by the lock's promise
-// of order and by how long a fault or a stall suspends it.
-func Starvation(most int, apart func(earlier, later time.Duration) bool) Check {
+// whether the order of two instants of the history is that of the lock, for what a client waited for. The caller chooses
+// both by the lock's promise of order and by how long a fault or a stall suspends it.
+func Starvation(most int, apart func(client string, earlier, later time.Duration) bool) Check {
 	return Check{"starvation", func(ops []history.Op) []Violation { return starvation(ops, most, apart) }}
 }
 
-func starvation(ops []history.Op, most int, apart func(earlier, later time.Duration) bool) []Violation {
+func starvation(ops []history.Op, most int, apart func(client string, earlier, later time.Duration) bool) []Violation {
 	var out []Violation
 	attempts := pick(ops, history.Acquire)
 	for _, w := range attempts {
@@ -27,11 +27,11 @@ func starvation(ops []history.Op, most int, apart func(earlier, later time.Durat
 			if w.Outcome == history.OK && w.Token != 0 && o.Token != 0 {
 				return o.Token < w.Token
 			}
-			return o.Return < returned(w) && apart(o.Return, returned(w))
+			return o.Return < returned(w) && apart(w.Client, o.Return, returned(w))
 		}
 		var passed []string
 		for _, o := range attempts {
-			if o.Resource == w.Resource && o.Outcome == history.OK && o.Call > w.Call && before(o) && apart(w.Call, o.Call) {
+			if o.Resource == w.Resource && o.Outcome == history.OK && o.Call > w.Call && before(o) && apart(w.Client, w.Call, o.Call) {
 				passed = append(passed, fmt.Sprintf("%s/%s at %v", o.Client, o.Holder, o.Call))
 			}
 		}

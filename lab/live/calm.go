@@ -38,7 +38,12 @@ func (r *run) calm(but ...fault.Kind) bool {
 
 // steady reports whether order and times are judged.
 func (r *run) steady() bool {
-	return r.p.holdfast() && longestStall(r.stalls()) <= steadyFor
+	return r.p.holdfast() && longestStall(r.lasting()) <= steadyFor
+}
+
+// lasting returns the stalls without those of single connections: a client that waits for one of them has others.
+func (r *run) lasting() []Stall {
+	return slices.DeleteFunc(r.stalls(), func(s Stall) bool { return s.Trip })
 }
 
 // calmly returns the violations of promises of time and order.
@@ -46,8 +51,7 @@ func (r *run) calmly(ops []history.Op) (out []check.Violation) {
 	if !r.steady() {
 		return nil
 	}
-	stalls := r.stalls()
-	late, passing, same := lateness*longestStall(stalls), time.Duration(0), sameTime
+	late, passing, same := lateness*longestStall(r.lasting()), time.Duration(0), sameTime
 	documents := r.p.store().Name != stores.Redis().Name
 	if documents {
 		same = sameTimeOfDocuments
@@ -56,8 +60,11 @@ func (r *run) calmly(ops []history.Op) (out []check.Violation) {
 		passing = poll
 	}
 	if r.calm() {
-		apart := func(earlier, later time.Duration) bool {
-			return later-earlier > same && later-earlier > same+lateness*longestStall(between(stalls, earlier, later))
+		all := r.stalls()
+		apart := func(client string, earlier, later time.Duration) bool {
+			// A waiter whose request is on its way is not in the line yet.
+			hit := slices.DeleteFunc(between(all, earlier, later), func(s Stall) bool { return s.Trip && s.Client != client })
+			return later-earlier > same+lateness*longestStall(hit)
 		}
 		out = append(out, check.Starvation(0, apart).Find(r.ordered(ops))...)
 		out = append(out, check.HandOff(0, handedOff+passing+late).Find(r.exclusive(ops))...)

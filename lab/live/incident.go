@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -53,11 +54,13 @@ func (r *run) incidents() (all []incident) {
 	return all
 }
 
-// stalled is a time in which a worker did not run, or in which a store did not respond to the
-// lab, because the machine was busy.
-type stalled struct {
-	client   string // empty: a store
-	from, to time.Duration
+// Stall is a time in which a worker did not run, or in which a store did not respond to the
+// lab or on one connection of a worker, because the machine was busy.
+type Stall struct {
+	Client string        `json:"client,omitempty"` // empty: a store
+	Trip   bool          `json:"trip,omitempty"`   // only one connection of the client
+	From   time.Duration `json:"from"`
+	To     time.Duration `json:"to"`
 }
 
 // enough returns how much of one TTL has to be stalled to explain the loss of a lease. There
@@ -68,20 +71,25 @@ func enough(ttl time.Duration) time.Duration {
 	return max(8*time.Millisecond, (window-ttl/3)/4)
 }
 
-// stalledFor returns how long a client or a store was stalled between two instants.
-func stalledFor(all []stalled, client string, from, to time.Duration) (sum time.Duration) {
+// stalledFor returns how long a client or its store was stalled between two instants. Stalls at the same
+// time count once.
+func stalledFor(all []Stall, client string, from, to time.Duration) (sum time.Duration) {
+	all = slices.DeleteFunc(slices.Clone(all), func(s Stall) bool { return s.Client != "" && s.Client != client })
+	slices.SortFunc(all, func(a, b Stall) int { return cmp.Compare(a.From, b.From) })
 	for _, s := range all {
-		if s.client == "" || s.client == client {
-			sum += max(0, min(s.to, to)-max(s.from, from))
+		from = max(from, s.From)
+		if end := min(s.To, to); end > from {
+			sum += end - from
+			from = end
 		}
 	}
 	return sum
 }
 
 // between returns the stalls that a time between two instants has a part of.
-func between(all []stalled, from, to time.Duration) (some []stalled) {
+func between(all []Stall, from, to time.Duration) (some []Stall) {
 	for _, s := range all {
-		if s.from <= to && s.to >= from {
+		if s.From <= to && s.To >= from {
 			some = append(some, s)
 		}
 	}
@@ -89,9 +97,9 @@ func between(all []stalled, from, to time.Duration) (some []stalled) {
 }
 
 // longestStall returns the longest of some stalls.
-func longestStall(all []stalled) (longest time.Duration) {
+func longestStall(all []Stall) (longest time.Duration) {
 	for _, s := range all {
-		longest = max(longest, s.to-s.from)
+		longest = max(longest, s.To-s.From)
 	}
 	return longest
 }
@@ -142,7 +150,7 @@ func (r *run) unexplained() (out []check.Violation) {
 }
 
 // stalls returns the stalls that were measured so far.
-func (r *run) stalls() []stalled {
+func (r *run) stalls() []Stall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.stalled)

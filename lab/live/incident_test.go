@@ -38,7 +38,7 @@ func TestOnlyAnIncidentExplains(t *testing.T) {
 	start := fault.After(0)
 	for name, c := range map[string]struct {
 		fault   fault.Fault
-		stalls  []stalled
+		stalls  []Stall
 		broken  []broken
 		kept    int // violations
 		excused int // violations
@@ -50,10 +50,14 @@ func TestOnlyAnIncidentExplains(t *testing.T) {
 		"the link of another":           {fault: fault.Fault{Kind: fault.Cut, Target: "w2-node1", At: start, For: 10 * ms}, kept: 1, excused: 1},
 		"the store":                     {fault: fault.Fault{Kind: fault.Pause, Target: "node1", At: start, For: 10 * ms}},
 		"a fault that has not happened": {fault: fault.Fault{Kind: fault.Cut, Target: "w1-node1", At: fault.After(time.Hour)}, kept: 1, excused: 1},
-		"a stall of the client":         {stalls: []stalled{{"w1", 100 * ms, 180 * ms}}},
-		"a stall of the store":          {stalls: []stalled{{"", 100 * ms, 180 * ms}}},
-		"a stall of another":            {stalls: []stalled{{"w2", 100 * ms, 180 * ms}}, kept: 1, excused: 1},
-		"a short stall":                 {stalls: []stalled{{"w1", 100 * ms, 105 * ms}}, kept: 1, excused: 1},
+		"a stall of the client":         {stalls: []Stall{{"w1", false, 100 * ms, 180 * ms}}},
+		"a stall of the store":          {stalls: []Stall{{"", false, 100 * ms, 180 * ms}}},
+		"a stall of another":            {stalls: []Stall{{"w2", false, 100 * ms, 180 * ms}}, kept: 1, excused: 1},
+		"a round trip of the client":    {stalls: []Stall{{"w1", true, 100 * ms, 180 * ms}}},
+		"a round trip of another":       {stalls: []Stall{{"w2", true, 100 * ms, 180 * ms}}, kept: 1, excused: 1},
+		"a round trip before":           {stalls: []Stall{{"w1", true, -300 * ms, -100 * ms}}, kept: 1, excused: 1},
+		"short stalls at the same time": {stalls: []Stall{{"w1", true, 100 * ms, 125 * ms}, {"w1", true, 102 * ms, 126 * ms}, {"", false, 101 * ms, 126 * ms}}, kept: 1, excused: 1},
+		"a short stall":                 {stalls: []Stall{{"w1", false, 100 * ms, 105 * ms}}, kept: 1, excused: 1},
 		"a break of the lease":          {broken: []broken{{at: 100 * ms, resource: "r", holder: "w1", token: 100}}},
 		"a break of an earlier lease":   {broken: []broken{{at: 100 * ms, resource: "r", holder: "w1", token: 10}}, kept: 1},
 		"a break of another's lease":    {broken: []broken{{at: 100 * ms, resource: "r", holder: "w2", token: 100}}, kept: 1, excused: 1},
@@ -95,6 +99,7 @@ func TestCalmRunsAreJudged(t *testing.T) {
 		faults []fault.Fault
 		broken []broken
 		stall  time.Duration
+		stalls []Stall
 		ways   []Way
 		want   string
 	}{
@@ -102,6 +107,9 @@ func TestCalmRunsAreJudged(t *testing.T) {
 		"passed within a tenure":     {ops: passed, ways: []Way{Plain}},
 		"passed with a fault":        {ops: passed, faults: []fault.Fault{{Kind: fault.Pause, Target: "w1", At: fault.After(0), For: ms}}},
 		"passed with a stall":        {ops: passed, stall: 300 * ms},
+		"passed with a round trip":   {ops: passed, stalls: []Stall{{"w2", true, 90 * ms, 400 * ms}}},
+		"passed, not by its trip":    {ops: passed, stalls: []Stall{{"w3", true, 90 * ms, 400 * ms}}, want: "starvation"},
+		"late with a round trip":     {ops: late, stalls: []Stall{{"w2", true, 60 * ms, 260 * ms}}, want: "hand-off"},
 		"handed off late":            {ops: late, want: "hand-off"},
 		"handed off within a stall":  {ops: late, stall: 200 * ms},
 		"a break that was not heard": {ops: unheard, faults: []fault.Fault{{Kind: fault.Break, Target: "r", At: fault.After(0)}}, broken: brokenEarly, want: "end-seen"},
@@ -113,8 +121,11 @@ func TestCalmRunsAreJudged(t *testing.T) {
 			if c.ways != nil {
 				r.p.Ways = c.ways
 			}
+			for _, s := range c.stalls {
+				r.stall(s)
+			}
 			if c.stall > 0 {
-				r.stall(stalled{from: 0, to: c.stall})
+				r.stall(Stall{To: c.stall})
 			}
 			var names []string
 			for _, v := range r.calmly(c.ops) {

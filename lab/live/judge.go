@@ -16,6 +16,7 @@ type Result struct {
 	Violations []check.Violation `json:"violations,omitempty"`
 	Hits       []string          `json:"hits,omitempty"`   // faults that happened, with the time
 	Faults     []string          `json:"faults,omitempty"` // the same, as in the program
+	Stalls     []Stall           `json:"stalls,omitempty"` // that were measured
 	History    []history.Op      `json:"history,omitempty"`
 	Took       time.Duration     `json:"took"`
 	// Calm reports whether there was no fault and no long stall, so that order and times
@@ -65,7 +66,7 @@ func (r *run) result(began time.Time) Result {
 		res.Hits = append(res.Hits, h.At.Round(time.Microsecond).String()+": "+h.Fault.String())
 		res.Faults = append(res.Faults, h.Fault.String())
 	}
-	res.History = ops
+	res.Stalls, res.History = r.stalls(), ops
 	res.Calm = r.calm() && r.steady()
 	res.Violations = slices.Concat(check.Run(ops, r.checks(wiped)...), r.calmly(ops), r.unexplained(), r.violations)
 	return res

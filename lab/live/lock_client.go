@@ -30,10 +30,10 @@ type lockClient interface {
 }
 
 // openClient opens the client of a lock of the catalog. Renewed is called for each renewal by the
-// resource, if the lock reports them.
-func openClient(o opening, catalog subject.Catalog, renewed func(resource string)) (lockClient, error) {
+// resource, if the lock reports them, and watch for each connection of Holdfast, as of stores.Open.
+func openClient(o opening, catalog subject.Catalog, renewed func(resource string), watch stores.Watch) (lockClient, error) {
 	if o.Program.holdfast() { // it has to be right with the defaults of the drivers
-		return openHoldfast(o, renewed)
+		return openHoldfast(o, renewed, watch)
 	}
 	var conns []*redis.Client
 	for _, url := range o.Nodes {
@@ -106,8 +106,8 @@ func (r renewals) Renew(e holdfast.RenewEvent) {
 	}
 }
 
-func openHoldfast(o opening, renewed func(resource string)) (*holdfastClient, error) {
-	e, pools, end, err := openEngine(o.Nodes)
+func openHoldfast(o opening, renewed func(resource string), watch stores.Watch) (*holdfastClient, error) {
+	e, pools, end, err := openEngine(o.Nodes, watch)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func openHoldfast(o opening, renewed func(resource string)) (*holdfastClient, er
 }
 
 // openEngine opens an engine on a store, or on several as a quorum.
-func openEngine(urls []string) (e engine.Engine, pools []stores.Pool, end func(), err error) {
+func openEngine(urls []string, watch stores.Watch) (e engine.Engine, pools []stores.Pool, end func(), err error) {
 	var nodes []engine.Engine
 	var clients []*stores.Client
 	end = func() {
@@ -129,7 +129,7 @@ func openEngine(urls []string) (e engine.Engine, pools []stores.Pool, end func()
 		}
 	}
 	for _, url := range urls {
-		c, err := stores.Open(url)
+		c, err := stores.Open(url, watch)
 		if err != nil {
 			end()
 			return nil, nil, nil, err

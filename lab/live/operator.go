@@ -50,7 +50,7 @@ func (o *operator) breakFirst(resource string, by fault.Kind) <-chan struct{} {
 		for _, s := range o.run.stores {
 			urls = append(urls, s.url)
 		}
-		e, _, end, err := openEngine(urls)
+		e, _, end, err := openEngine(urls, nil)
 		if err != nil {
 			return // then no worker can do anything either
 		}

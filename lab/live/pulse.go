@@ -47,9 +47,9 @@ func (r *run) watchStores() (stop func(), err error) {
 		}
 	}
 	// While the lab does not run, it measures no store.
-	r.watchers.Go(func() { beat(ctx, r.rec.Now, func(from, to time.Duration) { r.stall(stalled{from: from, to: to}) }) })
+	r.watchers.Go(func() { beat(ctx, r.rec.Now, func(from, to time.Duration) { r.stall(Stall{From: from, To: to}) }) })
 	for _, s := range r.stores {
-		e, _, end, err := openEngine([]string{s.url})
+		e, _, end, err := openEngine([]string{s.url}, nil)
 		if err != nil {
 			stop()
 			return nil, err
@@ -68,7 +68,7 @@ func (r *run) watchStore(ctx context.Context, e engine.Engine) {
 		from := r.rec.Now()
 		_ = primitivetest.Ping(ctx, e, engine.Resource{Prefix: r.prefix + "-pulse", Name: "pulse"}) // the time that it took counts
 		if to := r.rec.Now(); to-from >= leastStall && ctx.Err() == nil {
-			r.stall(stalled{from: from, to: to})
+			r.stall(Stall{From: from, To: to})
 		}
 		select {
 		case <-pause.C:
@@ -85,7 +85,7 @@ func (r *run) excuse(e excuse) {
 }
 
 // stall notes a stall.
-func (r *run) stall(s stalled) {
+func (r *run) stall(s Stall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stalled = append(r.stalled, s)

@@ -41,7 +41,7 @@ type run struct {
 	mu         sync.Mutex
 	violations []check.Violation
 	excuses    []excuse
-	stalled    []stalled
+	stalled    []Stall
 }
 
 // output is what workers write to standard error.
@@ -263,7 +263,7 @@ func (r *run) leftovers(ctx context.Context) error {
 
 // remains looks for leases and waiters, until there are none or they have stayed too long.
 func (r *run) remains(ctx context.Context, node int, url string, alive map[string]bool) error {
-	conn, err := stores.Open(url)
+	conn, err := stores.Open(url, nil)
 	if err != nil {
 		return err
 	}

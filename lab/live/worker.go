@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -177,8 +178,15 @@ func (w *worker) open(o opening) error {
 	}
 	rec := history.NewReporter(start, func(op history.Op) { w.send(report{Op: &op}) })
 	w.load = &workload.Worker{Name: o.Name, Rec: rec, Vault: w, Step: w.step, Took: w.took}
-	w.client, err = openClient(o, w.catalog, w.renewed)
+	w.client, err = openClient(o, w.catalog, w.renewed, func(c net.Conn) net.Conn {
+		return &timedConn{Conn: c, late: w.late}
+	})
 	return err
+}
+
+// late reports a round trip.
+func (w *worker) late(from, to time.Time) {
+	w.send(report{Stall: &span{w.load.Rec.At(from), w.load.Rec.At(to)}, Trip: true})
 }
 
 // Access implements workload.Vault: the vault is with the lab, which records.

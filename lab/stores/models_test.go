@@ -43,7 +43,7 @@ func TestModelsOnStores(t *testing.T) {
 			}
 			t.Cleanup(server.Stop)
 			open := func() (engine.Engine, func(), error) {
-				c, err := stores.Open(server.URL())
+				c, err := stores.Open(server.URL(), nil)
 				if err != nil {
 					return nil, nil, err
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -40,9 +41,13 @@ type Pool struct {
 	Take func(ctx context.Context) (free func(), err error)
 }
 
+// Watch returns a connection to a store in place of one that a client has made.
+type Watch func(net.Conn) net.Conn
+
 // Open makes a client of the store at a URL, with the settings that the documentation of its
-// engine advises. It does not wait for a connection.
-func Open(text string) (*Client, error) {
+// engine advises. It does not wait for a connection. On a store on whose connections every request has a
+// response of its own, as on PostgreSQL, watch gets each connection; nil: none.
+func Open(text string, watch Watch) (*Client, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, err
@@ -51,7 +56,7 @@ func Open(text string) (*Client, error) {
 	case "redis":
 		return openRedis(text)
 	case "postgres":
-		return openPostgres(text)
+		return openPostgres(text, watch)
 	case "mysql":
 		return openMySQL(u)
 	case "sqlite":
@@ -86,8 +91,21 @@ func RedisPool(rdb *redis.Client) Pool {
 	}}
 }
 
-func openPostgres(text string) (*Client, error) {
-	pool, err := pgxpool.New(context.Background(), text)
+func openPostgres(text string, watch Watch) (*Client, error) {
+	config, err := pgxpool.ParseConfig(text)
+	if err != nil {
+		return nil, err
+	}
+	if dial := config.ConnConfig.DialFunc; watch != nil {
+		config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return watch(conn), nil
+		}
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	}
 	found := append(check.Run(ops, checks...), w.violations...)
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
-	return append(found, check.Starvation(0, func(a, b time.Duration) bool { return b-a > sameTime }).Find(w.strict(ops))...)
+	return append(found, check.Starvation(0, func(_ string, a, b time.Duration) bool { return b-a > sameTime }).Find(w.strict(ops))...)
 }
 
 // from shortens all waits that began before an instant: they begin at that instant.
