@@ -35,7 +35,7 @@ type connections struct {
 	mu      sync.Mutex
 	open    int           // connections that are there or are being opened
 	opening int           // of these, those that are being opened
-	idle    []*connection // the last used at the end
+	idle    []*connection // the last used at the end; new ones at the start
 	waiting []*waiter     // the calls without a connection, in their order
 	sweeper *time.Timer
 	unnamed bool // statements are not prepared: a pooler does not support it
@@ -137,7 +137,7 @@ func (cs *connections) openMore() {
 		defer cs.mu.Unlock()
 		cs.opening--
 		if err == nil {
-			cs.keep(c)
+			cs.add(c)
 			return
 		}
 		cs.open--
@@ -158,13 +158,19 @@ func (cs *connections) answer(t taken) bool {
 	return true
 }
 
-// keep passes a connection to a call that waits, or keeps it for a later one. The mutex is held.
-func (cs *connections) keep(c *connection) {
-	if cs.answer(taken{c: c}) {
-		return
+// add passes a new connection to a call that waits, or keeps it for when those in use do not suffice: its
+// process of the server has just used much of its share of the processor, and on a loaded
+// server the first call on it is slow. The mutex is held.
+func (cs *connections) add(c *connection) {
+	if !cs.answer(taken{c: c}) {
+		cs.keep(c, 0)
 	}
+}
+
+// keep keeps a connection as the i-th idle one. The mutex is held.
+func (cs *connections) keep(c *connection, i int) {
 	c.used = time.Now()
-	cs.idle = append(cs.idle, c)
+	cs.idle = slices.Insert(cs.idle, i, c)
 	if cs.sweeper == nil {
 		cs.sweeper = time.AfterFunc(cs.idleTime, cs.sweep)
 	}
@@ -182,7 +188,9 @@ func (cs *connections) put(c *connection) {
 		return
 	}
 	c.reused = true
-	cs.keep(c)
+	if !cs.answer(taken{c: c}) {
+		cs.keep(c, len(cs.idle))
+	}
 }
 
 // discard closes a connection. The mutex is held.
@@ -198,10 +206,13 @@ func (cs *connections) sweep() {
 	if cs.sweeper == nil {
 		return
 	}
-	for len(cs.idle) > 0 && time.Since(cs.idle[0].used) >= cs.idleTime {
-		cs.discard(cs.idle[0])
-		cs.idle = cs.idle[1:]
-	}
+	cs.idle = slices.DeleteFunc(cs.idle, func(c *connection) bool {
+		old := time.Since(c.used) >= cs.idleTime
+		if old {
+			cs.discard(c)
+		}
+		return old
+	})
 	cs.sweeper = nil
 	if len(cs.idle) > 0 {
 		cs.sweeper = time.AfterFunc(cs.idleTime, cs.sweep)

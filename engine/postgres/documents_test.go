@@ -115,7 +115,7 @@ func TestCallIsBoundedAtTheServer(t *testing.T) {
 }
 
 // A call that finds no idle connection gets the first one that is there: it does not wait for a new
-// one if another call has put one back. The new one is kept for later calls, and for one that waits meanwhile.
+// one if another call has put one back. The new one is kept for one that waits meanwhile, and for when those in use do not suffice.
 func TestACallTakesTheFirstConnection(t *testing.T) {
 	t.Parallel()
 	server := shared.Get(t)
@@ -163,9 +163,13 @@ func TestACallTakesTheFirstConnection(t *testing.T) {
 	if c := <-gone; c != nil {
 		t.Error("a call whose ctx has ended got a connection")
 	}
-	proceed <- struct{}{}
 	s.connections.put(first)
+	proceed <- struct{}{}
 	idle(2)
+	if c := <-take(t.Context()); c != first {
+		t.Error("a call got the new connection, and the one in use was idle")
+	}
+	s.connections.put(first)
 	s.connections.closeIdle()
 	idle(0)
 }
