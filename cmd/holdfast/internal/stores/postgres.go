@@ -25,6 +25,7 @@ type postgresNode struct {
 	pool     *pgxpool.Pool
 	hosts    []string
 	database string
+	plain    bool // a server without TLS is used without it
 }
 
 // openPostgres opens a URL of libpq, also one with the folder of a socket as ?host=. TLS
@@ -59,7 +60,7 @@ func openPostgres(text string, t store.TLS) (store.Node, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = dialTimeout
 	}
-	n := &postgresNode{database: c.Database, hosts: []string{net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))}}
+	n := &postgresNode{database: c.Database, plain: c.TLSConfig == nil, hosts: []string{net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))}}
 	if t != (store.TLS{}) {
 		err = t.Apply(c.TLSConfig, "")
 	}
@@ -67,6 +68,7 @@ func openPostgres(text string, t store.TLS) (store.Node, error) {
 		if t != (store.TLS{}) && err == nil {
 			err = t.Apply(f.TLSConfig, "")
 		}
+		n.plain = n.plain || f.TLSConfig == nil
 		if host := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port))); !slices.Contains(n.hosts, host) {
 			n.hosts = append(n.hosts, host)
 		}
@@ -114,13 +116,17 @@ func asAnswered[E error](err error) error {
 var (
 	postgresState = regexp.MustCompile(`\(SQLSTATE (\w{5})\)`)
 	postgresFound = regexp.MustCompile(`[A-ZÄÖÜ]+: [^\n]*?\(SQLSTATE \w{5}\)`)
-	postgresDial  = regexp.MustCompile(`(?:dial|hostname resolving|tls) error: ([^\n]*)`)
+	postgresDial  = regexp.MustCompile(`(?:dial error|hostname resolving error|tls error|failed to receive message): ([^\n]*)`)
+	postgresNoTLS = regexp.MustCompile(`[^\n]*server refused TLS connection`)
 )
 
 const migrate = "run holdfast migrate, or apply what holdfast migrate --print prints"
 
 // Advise implements store.Node.
 func (n *postgresNode) Advise(text string) store.Advice {
+	if n.plain { // each host was called without TLS too, and that failed for another reason
+		text = postgresNoTLS.ReplaceAllString(text, "")
+	}
 	a := store.Advice{Found: postgresFound.FindString(text)}
 	state := ""
 	if m := postgresState.FindStringSubmatch(text); m != nil {
@@ -135,7 +141,7 @@ func (n *postgresNode) Advise(text string) store.Advice {
 		a.Remedy = "create the database, or correct its name in --store or HOLDFAST_STORE"
 	case strings.HasPrefix(state, "28"):
 		a.Refused, a.Remedy = true, "give user and password in --store or HOLDFAST_STORE, and see pg_hba.conf of the server"
-	case strings.Contains(text, "server refused TLS connection"):
+	case postgresNoTLS.MatchString(text):
 		a.Found, a.Remedy = "the server does not speak TLS", "omit the flags of TLS, or write ?sslmode=disable"
 	case strings.Contains(text, "the server is a standby"):
 		a.Remedy = "give the address of the primary, or all addresses with ?target_session_attrs=read-write"

@@ -2,6 +2,7 @@ package stores
 
 import (
 	"errors"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,6 +63,45 @@ func TestNamesWithoutCredentials(t *testing.T) {
 		if err := st.Close(); err != nil {
 			t.Errorf("Close of %q: %v", text, err)
 		}
+	}
+}
+
+// A PostgreSQL without TLS is called without it, unless the URL demands it. If that call fails, it is the cause.
+func TestAdviceForAServerWithoutTLS(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			request := make([]byte, 1024)
+			if n, _ := conn.Read(request); n == 8 { // is there TLS?
+				_, _ = conn.Write([]byte{'N'})
+			}
+			_ = conn.Close()
+		}
+	}()
+	for parameters, want := range map[string]string{
+		"": "unexpected EOF", "?sslmode=prefer": "unexpected EOF", "?sslmode=allow": "unexpected EOF", "?sslmode=disable": "unexpected EOF",
+		"?sslmode=require": "the server does not speak TLS",
+	} {
+		n, err := openPostgres("postgres://test@"+listener.Addr().String()+"/locks"+parameters, store.TLS{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = n.RoundTrip(t.Context(), "")
+		if err == nil {
+			t.Fatal("there was a response")
+		}
+		if got := n.Advise(err.Error()).Found; got != want {
+			t.Errorf("%q: %q, want %q, of: %v", parameters, got, want, err)
+		}
+		_ = n.Close()
 	}
 }
 
