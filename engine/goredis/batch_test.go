@@ -87,6 +87,7 @@ func combines(t *testing.T, e *goredis.Engine, count *traffic, twice int64) {
 		t.Errorf("one caller: %d calls alone and %d batches, want %d and none", alone, count.batches.Load(), 2*turns+twice)
 	}
 	for _, round := range []string{"first", "second"} { // after the first all scripts are known
+		until(t, "no call is under way", func() bool { return e.BatchDepth() == engine.BatchDepth{} })
 		alone, batched, batches := count.alone.Load(), count.batched.Load(), count.batches.Load()
 		gate := make(chan struct{})
 		count.gate.Store(&gate)
