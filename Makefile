@@ -45,12 +45,12 @@ test: redis databases shells ## what a change needs, with the race detector; ins
 	@echo "$(RACE) (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))"
 	@set -e; all=$$($(call packages,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))); $(RACE) -p=$$(($(CORES)+1)) -timeout=$(TIMEOUT) $$all
 
-# The suites of faults run one after the other and without the race detector, which makes
-# leases of 300 ms too short on two slow cores; make test-full and make soak have it.
+# The suites of faults run without the race detector, which makes leases of 300 ms too short on two
+# slow cores; make test-full and make soak have it. Two run at a time, since each needs half a core.
 # The test of the release compiles everything anew on all cores, so it runs last.
 test-long: redis databases chromium prometheus ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
 	code=0; $(RACE) -timeout=$(TIMEOUT) $$($(call packages,$(RANDOM),$(FAULTS))) || code=$$?; \
-		.ci/again -p=1 -vet=off -timeout=$(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
+		.ci/again -p=2 -vet=off -timeout=$(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
 		$(GO) test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.

@@ -60,7 +60,7 @@ func TestTheMakefileRunsEveryTest(t *testing.T) {
 		"../../.ci/run": {" check test test-long "},
 		"../../Makefile": {
 			`all=$$($(call packages,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS)));`,
-			`test -count=1 $(RULES:%=./%)`, `./$(MODELS) $(SPEC)`, `$$($(call packages,$(RANDOM),$(FAULTS)))`, `.ci/again -p=1 -vet=off -timeout=$(TIMEOUT) $(FAULTS:%=./%/...)`,
+			`test -count=1 $(RULES:%=./%)`, `./$(MODELS) $(SPEC)`, `$$($(call packages,$(RANDOM),$(FAULTS)))`, `.ci/again -p=2 -vet=off -timeout=$(TIMEOUT) $(FAULTS:%=./%/...)`,
 			`test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...)`,
 		},
 	} {
