@@ -61,7 +61,7 @@ test-full: redis databases shells chromium prometheus ## all tests, those at sca
 # Conformance, differential tests and faults on real servers, without the race detector as
 # in test-long; each server that starts has to say that it is the version.
 REDIS_VERSIONS ?= 6.2.14 7.0.15 8.2.3
-REDIS_SUITES   ?= ./engine/goredis ./engine/quorum ./fence ./internal/redistest ./internal/primitivetest
+REDIS_SUITES   ?= ./engine/goredis ./engine/quorum/... ./fence ./internal/redistest ./internal/primitivetest
 test-redis: redis ## what needs a Redis, on 6.2.14, 7.0.15 and 8.2.3; fetches those that are missing from PyPI
 	@set -e; for v in $(REDIS_VERSIONS); do s=$$(bash .ci/redis-versions $$v); echo "redis-server $$v ($$s)"; \
 		export HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$$v; \
