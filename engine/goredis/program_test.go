@@ -52,7 +52,7 @@ func (s step) String() string {
 // Some of them are recallable.
 var ids = []string{"c1.a", "c1.b", "c2.a~", "c3", "c4.a b", "c5.é\n%{}~"}
 
-// found is programs in which the scripts differed from the model once.
+// found is programs in which the scripts, or scripts with a planted bug, differed from the model.
 func found() [][]step {
 	mutex := func(after queue.Time, id string, ttl queue.Time, yields string) step {
 		return step{After: after, Op: "acquire", ID: id, Kind: "mutex", Cap: 1, Weight: 1, TTL: ttl, Flag: yields == "", Ballot: "none", Token: "own", Yields: yields}
@@ -61,7 +61,26 @@ func found() [][]step {
 	renew := func(after queue.Time, id string, ttl queue.Time, batch bool) step {
 		return step{After: after * queue.Second, Op: "renew", ID: id, TTL: ttl * queue.Second, Flag: batch, Ballot: "none", Token: "own"}
 	}
+	brk := func(id string, force bool, reason string) step {
+		return step{Op: "break", ID: id, Flag: force, Reason: reason, Ballot: "none", Token: "own"}
+	}
+	turn := func(id string) step {
+		return step{Op: "acquire", ID: id, Kind: "mutex", Cap: 1, Weight: 1, TTL: 3 * queue.Second, Flag: true, Ballot: "last+1", Turn: id + "~q", Place: 1, Token: "own"}
+	}
+	yield := mutex(0, "c3", 3*queue.Second, "c1.a")
+	yield.Flag = true
 	return [][]step{
+		// A lease is yielded to the waiter, who gets a wake-up, in the fast path.
+		{mutex(0, "c1.a", 50*queue.Second, ""), mutex(queue.Second, "c1.b", 3*queue.Second, ""), yield, release("c1.b"), release("c3")},
+		// A turn is withdrawn before a ballot that has it arrives.
+		{
+			mutex(0, "c1.a", 50*queue.Second, ""),
+			{Op: "release", ID: "c1.b~q", Flag: true, Ballot: "none", Token: "0"},
+			turn("c1.b"), release("c1.a"),
+		},
+		// The reason of a break stays when the break is repeated without one, gracefully or by force.
+		{mutex(0, "c1.a", 50*queue.Second, ""), brk("c1.a", false, "why"), brk("c1.a", false, ""), mutex(0, "c1.a", 50*queue.Second, "")},
+		{mutex(0, "c1.a", 50*queue.Second, ""), brk("c1.a", false, "why"), brk("c1.a", true, ""), mutex(0, "c1.a", 50*queue.Second, "")},
 		// The oldest member of the line is an ending of c3 that is over, and c3
 		// waits again, behind a waiter that is dead.
 		{
