@@ -132,6 +132,26 @@ func TestBreakIsRepeated(t *testing.T) {
 	}
 }
 
+// A break that one node of three has made is not confirmed: the others may keep the lease.
+func TestBreakByAMinority(t *testing.T) {
+	for _, k := range []breakCase{{dead, false}, {hung, false}, {dead, true}, {hung, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			h := c.mustAcquire(t, "holder.1")
+			synctest.Wait()
+			operator := c.otherProcess()
+			operator.nodes[0].set(k.what)
+			operator.nodes[2].set(k.what)
+			if err := operator.Break(t.Context(), stock, engine.Break{ID: h.ID, Force: k.force}); !errors.Is(err, engine.ErrUnavailable) {
+				t.Errorf("%+v: got %v, want ErrUnavailable", k, err)
+			}
+			c.Leave("holder")
+			operator.Leave("holder")
+			<-time.After(time.Minute)
+		})
+	}
+}
+
 // Any node can notify the holder.
 func TestBreakIsReportedByAnyNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

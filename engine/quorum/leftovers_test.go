@@ -119,6 +119,7 @@ func TestTTLIsThatOfAMajority(t *testing.T) {
 		for _, n := range c.nodes[:2] {
 			n.Engine = shortNode{n.Engine}
 		}
+		c.nodes[1].slow(0, time.Millisecond) // so the third is in the majority
 		a, err := c.Acquire(t.Context(), mutexRequest("mine.a"))
 		if err != nil || a.Status != engine.Granted || a.TTL != long/2 {
 			t.Errorf("got %+v, %v; want a grant for %v", a, err, long/2)
