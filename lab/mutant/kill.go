@@ -3,6 +3,7 @@ package mutant
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,6 +44,8 @@ func Kill(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	switch {
 	case failed != nil:
 		v.By = []string{failed[1]}
+	case strings.Contains(v.Output, "testing: warning: no tests to run\n"):
+		return v, fmt.Errorf("%s: %s has no test for %q", m.Name, m.Package, m.Flags)
 	case bounded.Err() != nil || strings.Contains(v.Output, "panic: test timed out after"): // slow, perhaps
 	case err != nil:
 		v.By = []string{"crash"}

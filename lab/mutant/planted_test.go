@@ -72,6 +72,20 @@ func TestPlantedBugsAreKilledByTheirPackage(t *testing.T) {
 	}
 }
 
+// A pattern that matches no test finds nothing, which is not a bug that survives.
+func TestAPlayWithoutTestsIsAnError(t *testing.T) {
+	for _, m := range plantedBugs(t) {
+		if m.Package == "./internal/gate" {
+			m.Flags = []string{"-run", "NoSuchTest"}
+			if v, err := mutant.Kill(t.Context(), root, m, time.Minute); err == nil || !strings.Contains(err.Error(), "NoSuchTest") {
+				t.Errorf("got %+v, %v; want an error with the pattern", v, err)
+			}
+			return
+		}
+	}
+	t.Fatal("no bug is planted in internal/gate")
+}
+
 func TestNoPlantedBugHasRotted(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range plantedBugs(t) {
