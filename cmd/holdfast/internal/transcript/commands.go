@@ -29,10 +29,13 @@ const waitTimeout = 20 * time.Second
 
 // commands are those of transcripts besides testscript's.
 var commands = Commands{
-	// code N CMD ARGS…: CMD ends with exit code N; stdout and stderr look at its output.
+	// code N CMD ARGS…: CMD ends with exit code N; stdout and stderr look at its output. What CMD must not run
+	// is "echo never", also for within and start; see forbid.
 	"code": func(ts *testscript.TestScript, _ bool, args []string) {
 		need(ts, len(args) >= 2, "code N CMD ARGS…")
-		requireCode(ts, args[0], ts.Exec(args[1], args[2:]...))
+		err := ts.Exec(args[1], args[2:]...)
+		forbid(ts, args, ts.ReadFile("stdout"))
+		requireCode(ts, args[0], err)
 	},
 	// within D N CMD ARGS…: as code, and it takes less than D and what the machine stalled.
 	"within": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -40,8 +43,10 @@ var commands = Commands{
 		limit, err := time.ParseDuration(args[0])
 		ts.Check(err)
 		start := time.Now()
-		requireCode(ts, args[1], ts.Exec(args[2], args[3:]...))
+		err = ts.Exec(args[2], args[3:]...)
 		end := time.Now()
+		forbid(ts, args, ts.ReadFile("stdout"))
+		requireCode(ts, args[1], err)
 		if took, stalled := end.Sub(start), ts.Value(stallsKey{}).(*redistest.Stalls).Between(start, end); took > limit+stalled {
 			ts.Fatalf("took %v, allowed are %v, stalled %v", took, limit, stalled)
 		}
@@ -64,6 +69,7 @@ var commands = Commands{
 		j := ts.Value(jobsKey{}).(*jobs).get(ts, args[0])
 		select {
 		case <-j.done:
+			forbid(ts, j.cmd.Args, ts.ReadFile(args[0]+".out"))
 			requireCode(ts, args[1], j.err)
 		case <-time.After(waitTimeout):
 			ts.Fatalf("%s still runs after %v", args[0], waitTimeout)
@@ -72,10 +78,8 @@ var commands = Commands{
 	// running NAME: what start started has not ended.
 	"running": func(ts *testscript.TestScript, _ bool, args []string) {
 		need(ts, len(args) == 1, "running NAME")
-		select {
-		case <-ts.Value(jobsKey{}).(*jobs).get(ts, args[0]).done:
+		if !ts.Value(jobsKey{}).(*jobs).get(ts, args[0]).runs() {
 			ts.Fatalf("%s has ended", args[0])
-		default:
 		}
 	},
 	// wait-line FILE REGEXP: waits until a line of the file matches.
@@ -84,6 +88,7 @@ var commands = Commands{
 		re, err := regexp.Compile("(?m)" + args[1])
 		ts.Check(err)
 		await(ts, fmt.Sprintf("no line of %s matches %s", args[0], args[1]), func() bool {
+			forbidEntry(ts, args[0], args[1])
 			text, err := os.ReadFile(ts.MkAbs(args[0]))
 			return err == nil && re.Match(text)
 		})

@@ -49,6 +49,16 @@ func (j *jobs) start(ts *testscript.TestScript, name string, args []string) {
 	}()
 }
 
+// runs reports whether the process has not ended.
+func (j *job) runs() bool {
+	select {
+	case <-j.done:
+		return false
+	default:
+		return true
+	}
+}
+
 func (j *jobs) get(ts *testscript.TestScript, name string) *job {
 	p := j.running[name]
 	if p == nil {

@@ -57,10 +57,14 @@ func OnRedis(t *testing.T, folder string, more Commands) {
 }
 
 func run(t *testing.T, folder string, more Commands, setup func(*testscript.Env) error) {
+	testscript.Run(t, params(t, folder, more, setup))
+}
+
+func params(t testing.TB, folder string, more Commands, setup func(*testscript.Env) error) testscript.Params {
 	stalls := redistest.WatchStalls(t)
 	all := maps.Clone(commands)
 	maps.Copy(all, more)
-	testscript.Run(t, testscript.Params{
+	return testscript.Params{
 		Dir: folder, RequireUniqueNames: true, RequireExplicitExec: true, Cmds: all,
 		Setup: func(e *testscript.Env) error {
 			jobs := &jobs{running: map[string]*job{}}
@@ -71,5 +75,5 @@ func run(t *testing.T, folder string, more Commands, setup func(*testscript.Env)
 			e.Defer(jobs.end)
 			return err
 		},
-	})
+	}
 }
