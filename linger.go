@@ -158,8 +158,18 @@ func (h *storeGrant) lingerOver() {
 	h.endLinger()
 }
 
-// endLinger releases a grant that is parked.
+// endLinger releases a grant that is parked. Close waits for it, or releases the grant itself.
 func (h *storeGrant) endLinger() {
+	c := h.client()
+	if !c.gate.JoinCleanup() {
+		return
+	}
+	defer c.gate.Leave()
+	h.unpark()
+}
+
+// unpark ends the turn of a grant that is parked, and the grant if it has not ended.
+func (h *storeGrant) unpark() {
 	c := h.client()
 	if c.lines.Unpark(h.line, &h.linger.turn) {
 		c.counts.lingering.Add(-1)
@@ -179,7 +189,7 @@ func (h *storeGrant) stopLinger() {
 		l.timer.Stop()
 	}
 	h.mu.Unlock()
-	h.endLinger() // if it was lost while it was parked
+	h.unpark() // if it ended while it was parked
 }
 
 // recall makes a grant that is parked, or will be, go back to the store. Without a demand that the store

@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -250,6 +251,38 @@ func TestCloseWhileItLingers(t *testing.T) {
 		wantEmpty(t, e, "stock:42")
 		mustNotLock(t, own.Lock, t.Context(), holdfast.ErrClosed)
 	})
+}
+
+// The linger is over, or another process recalls the lease, while Close runs: it does not return before the lease is released.
+func TestCloseWhenTheLingerEnds(t *testing.T) {
+	for _, recalled := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newFaulty()
+			other := newClient(t, e).Mutex("stock:42")
+			for n := range 1000 {
+				c := newClient(t, e)
+				pair(t, c.Mutex("stock:42", holdfast.WithLinger(lingerMax)))
+				if recalled {
+					go func() {
+						if l, err := other.TryLock(t.Context()); err == nil {
+							_ = l.Release(t.Context())
+						}
+					}()
+				} else {
+					time.Sleep(lingerMax)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				for _, h := range look(t, e, "stock:42").Holders {
+					if strings.HasSuffix(h.ID, engine.RecallSuffix) {
+						t.Fatalf("run %d, recalled %v: Close has left %s", n, recalled, h.ID)
+					}
+				}
+				synctest.Wait()
+			}
+		})
+	}
 }
 
 func TestBreakWhileItLingers(t *testing.T) {
