@@ -125,6 +125,7 @@ func (p Plan) virtual(ctx context.Context, v Virtual) Campaign {
 		if s.Played > 0 && s.Grants == 0 {
 			c.Hollow = []string{"no lease was granted"}
 		}
+		c.Hollow = append(c.Hollow, s.Hollow(v.World)...)
 		for _, r := range s.Failures {
 			c.Broken++
 			c.how(r.Violations)

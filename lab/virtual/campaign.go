@@ -1,6 +1,7 @@
 package virtual
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,6 +33,7 @@ type Summary struct {
 	Grants   int           // number of leases
 	Took     time.Duration // real time
 	Virtual  time.Duration // virtual time of all programs
+	Lingered Lingered      // in the worlds whose engine recalls leases
 	Failures []Result      // in the order in which they were found
 }
 
@@ -72,6 +74,7 @@ func (c Campaign) Run(t *testing.T) Summary {
 func (s *Summary) add(r Result) {
 	s.Played++
 	s.Virtual += r.Took
+	s.Lingered.add(r.Lingered)
 	for _, op := range r.History {
 		if op.Kind == history.Acquire && op.Outcome == history.OK {
 			s.Grants++
@@ -80,6 +83,22 @@ func (s *Summary) add(r Result) {
 	if len(r.Violations) > 0 {
 		s.Failures = append(s.Failures, r)
 	}
+}
+
+// The least numbers of programs in which leases must have been kept and recalled, and in which each fault must have
+// met one that lingers.
+const manyPrograms, manyForFaults = 300, 2000
+
+// Hollow returns what makes a campaign in a world show less than it seems to.
+func (s Summary) Hollow(world World) []string {
+	if !world.recalls() {
+		return nil
+	}
+	var why []string
+	for _, what := range s.Lingered.never(s.Played) {
+		why = append(why, fmt.Sprintf("there was no %s in %d programs", what, s.Played))
+	}
+	return why
 }
 
 // Checks returns the names of the checks with violations, each once.

@@ -18,7 +18,8 @@ type Result struct {
 	Violations []check.Violation `json:"violations,omitempty"`
 	History    []history.Op      `json:"history,omitempty"`
 	// Took is the virtual time that passed.
-	Took time.Duration `json:"took"`
+	Took     time.Duration `json:"took"`
+	Lingered Lingered      `json:"lingered"`
 }
 
 // Play runs a program in its own bubble and checks its history. A remaining goroutine, or a
@@ -39,7 +40,7 @@ func Play(t *testing.T, p Program) (r Result) {
 		}
 		end := w.run()
 		r.History, r.Took = append(w.rec.Ops(), w.breakOps(w.forced)...), w.rec.Now()
-		r.Violations = w.judge(r.History, end)
+		r.Violations, r.Lingered = w.judge(r.History, end), w.lingers.counted()
 	})
 	return r
 }
@@ -75,18 +76,19 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	} else {
 		checks = append(checks, check.HandOff(end.settled, handedOff))
 	}
-	if w.only(Round) && !w.uses(NoRenewal) {
+	if w.only(Round, Restart) && !w.uses(NoRenewal) {
 		checks = append(checks, check.Kept())
 	}
 	// A break is reported by a wake-up, or at the next renewal. Without renewal it may
 	// come before the stream of wake-ups is live, which takes no time in memory.
-	if w.only(Round, Break, Mute) && !w.uses(NoRenewal) || w.only(Round, Break) && w.p.World == Memory {
+	if w.only(Round, Restart, Break, Mute) && !w.uses(NoRenewal) || w.only(Round, Restart, Break) && w.p.World == Memory {
 		checks = append(checks, check.Check{Name: "end-seen", Find: func(ops []history.Op) []check.Violation {
 			return check.EndSeen(w.renewedWithin).Find(append(slices.Clone(ops), w.breakOps(w.breakRequests)...))
 		}})
 	}
 	found := append(check.Run(ops, checks...), w.violations...)
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
+	found = append(found, w.lingerings(ops)...)
 	return append(found, check.Starvation(0, func(_ string, a, b time.Duration) bool { return b-a > sameTime }).Find(w.strict(ops))...)
 }
 
@@ -104,7 +106,7 @@ func from(ops []history.Op, healed time.Duration) []history.Op {
 // strict returns the operations on resources that are served strictly first come, first
 // served: in a program without faults, without tries and without tenure.
 func (w *simulation) strict(ops []history.Op) []history.Op {
-	if !w.only(Round) || w.p.World == Quorum {
+	if !w.only(Round, Restart) || w.p.World == Quorum {
 		return nil
 	}
 	loose := map[string]bool{}

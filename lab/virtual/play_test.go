@@ -57,6 +57,10 @@ func TestSchedules(t *testing.T) {
 			s := c.Run(t)
 			t.Logf("seeds %d to %d: %d programs with %d grants, %v of virtual time in %v, %d failed",
 				c.First, c.First+uint64(c.Count)-1, s.Played, s.Grants, s.Virtual.Round(time.Minute), s.Took.Round(time.Millisecond), len(s.Failures))
+			t.Log(s.Lingered)
+			for _, why := range s.Hollow(world) {
+				t.Error(why)
+			}
 			for _, r := range s.Failures {
 				report(t, r)
 			}

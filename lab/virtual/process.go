@@ -17,7 +17,8 @@ type process struct {
 	links  []*link
 	client *holdfast.Client
 	worker *workload.Worker
-	shut   func() // closes the engine's connections
+	shut   func()         // closes the engine's connections
+	rounds sync.WaitGroup // of the steps of the program
 
 	mu     sync.Mutex
 	pauses int

@@ -38,6 +38,8 @@ type Action string
 // after For.
 const (
 	Round Action = "round"
+	// Restart is work too: another process replaces it, and it ends when its rounds have.
+	Restart Action = "restart"
 	// Visits are processes that live for one try each, one a second during For. If Delay is not 0, each is killed after
 	// it unless it has ended.
 	Visits Action = "visits"
@@ -48,7 +50,7 @@ const (
 	Deaf   Action = "deaf"  // link: requests arrive, answers and wake-ups do not
 	Mute   Action = "mute"  // link: wake-ups are lost
 	Slow   Action = "slow"  // link: requests, answers and wake-ups are delayed
-	Twice  Action = "twice" // link: requests arrive twice
+	Twice  Action = "twice" // link: requests and recalls arrive twice
 	Down   Action = "down"  // the store is unreachable, and returns with its data
 	Wipe   Action = "wipe"  // the store is unreachable, and returns without its data
 	Break  Action = "break" // an operator ends a wait, or breaks a lease, by force or not
@@ -74,6 +76,7 @@ type Step struct {
 	Wait   time.Duration `json:"wait,omitempty"` // timeout of its ctx
 	Hold   time.Duration `json:"hold,omitempty"`
 	Way    Way           `json:"way,omitempty"`
+	Linger time.Duration `json:"linger,omitempty"` // of WithLinger
 }
 
 // works reports whether the step is work, not a fault.
@@ -139,6 +142,7 @@ func Draw(seed uint64, world World) Program {
 			p.Steps = slices.Insert(p.Steps, d.IntN(len(p.Steps)+1), d.visits(prof))
 		}
 	}
+	drawer{rand.New(rand.NewPCG(seed, 0x6c696e676572))}.linger(&p, prof)
 	return p
 }
 
@@ -222,19 +226,7 @@ func (d drawer) step(p Program, m profile) Step {
 		Sleep:   drawn(d, 0, 0, time.Millisecond, d.upTo(50*time.Millisecond), d.upTo(time.Second), d.upTo(3*time.Second)),
 	}
 	if len(m.faults) > 0 && d.IntN(10) < m.odds {
-		s.Do = drawn(d, m.faults...)
-		s.Node = d.IntN(p.World.nodes()+1) - 1
-		if s.Do == Down || s.Do == Wipe {
-			s.Node = max(0, s.Node)
-		}
-		s.For = drawn(d, d.upTo(100*time.Millisecond), d.upTo(time.Second), d.upTo(8*time.Second), d.upTo(8*time.Second))
-		s.Delay = drawn(d, d.upTo(10*time.Millisecond), d.upTo(200*time.Millisecond), d.upTo(time.Second))
-		s.Name = fmt.Sprint(drawn(d, m.locks...), d.IntN(2))
-		s.Force = s.Do == Break && d.IntN(2) == 0
-		if s.Do == Jump {
-			s.Node, s.Delay = 0, d.upTo(2*longestJump)-longestJump
-		}
-		return s
+		return d.fault(p, m, s)
 	}
 	s.Do = Round
 	s.Lock = drawn(d, m.locks...)
@@ -244,5 +236,22 @@ func (d drawer) step(p Program, m profile) Step {
 	s.Wait = d.upTo(8 * time.Second)
 	s.Hold = drawn(d, 0, 0, d.upTo(5*time.Millisecond), d.upTo(300*time.Millisecond), d.upTo(3*time.Second), d.upTo(longestTTL))
 	s.Way = drawn(d, m.ways...)
+	return s
+}
+
+// fault draws the fault of a step.
+func (d drawer) fault(p Program, m profile, s Step) Step {
+	s.Do = drawn(d, m.faults...)
+	s.Node = d.IntN(p.World.nodes()+1) - 1
+	if s.Do == Down || s.Do == Wipe {
+		s.Node = max(0, s.Node)
+	}
+	s.For = drawn(d, d.upTo(100*time.Millisecond), d.upTo(time.Second), d.upTo(8*time.Second), d.upTo(8*time.Second))
+	s.Delay = drawn(d, d.upTo(10*time.Millisecond), d.upTo(200*time.Millisecond), d.upTo(time.Second))
+	s.Name = fmt.Sprint(drawn(d, m.locks...), d.IntN(2))
+	s.Force = s.Do == Break && d.IntN(2) == 0
+	if s.Do == Jump {
+		s.Node, s.Delay = 0, d.upTo(2*longestJump)-longestJump
+	}
 	return s
 }

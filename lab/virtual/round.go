@@ -69,6 +69,9 @@ func (w *simulation) requireNotice(p *process, resource string, h workload.Hold)
 
 func (s Step) options() []holdfast.LockOption {
 	opts := []holdfast.LockOption{holdfast.WithTTL(s.TTL)}
+	if s.Linger > 0 {
+		opts = append(opts, holdfast.WithLinger(s.Linger))
+	}
 	switch s.Way {
 	case NoTenure:
 		opts = append(opts, holdfast.WithoutTenure())

@@ -75,6 +75,7 @@ func (s *shrinker) simpler() bool {
 			func(st *Step) { st.Delay = 0 },
 			func(st *Step) { st.Hold = 0 },
 			func(st *Step) { st.Way = Plain },
+			func(st *Step) { st.Linger = 0 },
 			func(st *Step) { st.For = st.For.Truncate(100 * time.Millisecond) },
 			func(st *Step) { st.Hold = st.Hold.Truncate(100 * time.Millisecond) },
 			func(st *Step) { st.Wait = 8 * time.Second },

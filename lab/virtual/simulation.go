@@ -43,12 +43,14 @@ type simulation struct {
 	ttls          map[string]time.Duration // by Holder of the history
 	wiped         bool
 	violations    []check.Violation // those that the history does not show
+	lingers       lingerLog
 }
 
 func newSimulation(p Program) (*simulation, error) {
 	rec := history.NewRecorder()
 	w := &simulation{p: p, rec: rec, forced: map[string]breakRecord{}, breakRequests: map[string]breakRecord{}, leases: map[string][]history.Op{}, ttls: map[string]time.Duration{},
-		vault: workload.NewVault(rec, map[string]int64{check.Stock: 5})}
+		lingers: lingerLog{kept: map[localTurn]bool{}},
+		vault:   workload.NewVault(rec, map[string]int64{check.Stock: 5})}
 	for i, rate := range p.Rates {
 		if p.World == Redis {
 			w.nodes = append(w.nodes, newServer(rate))
@@ -89,7 +91,8 @@ func (w *simulation) linked(name string, number int) *process {
 func (w *simulation) start(place int) (*process, error) {
 	p := w.linked(fmt.Sprintf("p%d.%d", place, len(w.all)), len(w.all))
 	e, shut := w.engine(p)
-	c, err := holdfast.New(e, holdfast.WithName(p.name), holdfast.WithMeta(holdfast.Meta{Host: "lab", PID: 1}))
+	c, err := holdfast.New(e, holdfast.WithName(p.name), holdfast.WithMeta(holdfast.Meta{Host: "lab", PID: 1}),
+		holdfast.WithHooks(lingerHook{w, p.name}))
 	if err != nil {
 		return nil, err
 	}
@@ -252,11 +255,17 @@ type runEnd struct{ healed, settled time.Duration }
 // do starts the work or the fault of a step.
 func (w *simulation) do(s Step) {
 	p := w.at(s.Process)
+	if s.Do == Restart {
+		w.restart(p, s)
+		return
+	}
 	if s.works() {
 		if !slices.Contains(w.names, s.Name) {
 			w.names = append(w.names, s.Name)
 		}
+		p.rounds.Add(1)
 		w.rounds.Go(func() {
+			defer p.rounds.Done()
 			if s.Do == Visits {
 				w.visits(s)
 			} else if err := w.round(p, s); err != nil && !passing(err) {
@@ -267,6 +276,12 @@ func (w *simulation) do(s Step) {
 	}
 	// A fault begins when all goroutines are blocked, so that it hits the same state in every run.
 	synctest.Wait()
+	switch s.Do {
+	case Down, Wipe, Jump, Break:
+		w.lingers.met(s.Do, w.everyProcess()...)
+	default:
+		w.lingers.met(s.Do, p)
+	}
 	w.faults.Go(func() { w.fault(p, s) })
 }
 
@@ -388,6 +403,7 @@ func (w *simulation) recheck(way Way) {
 	var again sync.WaitGroup
 	for _, s := range w.lastRounds() {
 		s.Way, s.Wait, s.Hold, s.TTL = way, recheckTimeout, 20*time.Millisecond, time.Second
+		s.Linger = min(s.Linger, s.TTL/3)
 		s.Weight = 2
 		if s.Lock == Semaphore {
 			s.Weight = semaphoreCapacity

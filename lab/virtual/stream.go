@@ -40,6 +40,10 @@ func (l *link) Listen(ctx context.Context, prefix, client string, deliver func(e
 				w.TTL = l.answer(w.TTL)
 			}
 			w.Token = l.n.outside(w.Token)
+			if w.Kind == engine.WakeWanted {
+				s.recall(func() { deliver(w) })
+				return
+			}
 			s.receive(func() { deliver(w) })
 		})
 	}
@@ -86,11 +90,13 @@ func (s *stream) listen(ctx context.Context) (io.Closer, error) {
 
 // receive sends a message of the store to the process, unless a fault loses it.
 func (s *stream) receive(deliver func()) {
-	if s.l.has(Cut, Hang, Deaf, Mute) || s.l.n.engine() == nil {
-		return
+	if !s.lost() {
+		s.send(deliver, s.l.travel())
 	}
-	s.send(deliver, s.l.travel())
 }
+
+// lost reports whether a fault loses the messages of the store.
+func (s *stream) lost() bool { return s.l.has(Cut, Hang, Deaf, Mute) || s.l.n.engine() == nil }
 
 // again sends a resync: wake-ups may have been lost. The driver of a link with connections
 // of its own detects that.
