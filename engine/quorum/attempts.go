@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"hash/maphash"
+	"maps"
 	"sync"
 	"time"
 
@@ -54,20 +55,16 @@ func (g *attempts) findOrCreate(k attemptKey) *attemptState {
 		return a
 	}
 	if len(g.all) >= g.sweepAt {
-		for other, a := range g.all {
+		maps.DeleteFunc(g.all, func(_ attemptKey, a *attemptState) bool {
 			a.mu.Lock()
-			if a.isExpired(now) {
-				delete(g.all, other)
-				if a.turn != nil {
-					g.turns.Delete(a.turn.held.ID)
-				}
+			defer a.mu.Unlock()
+			expired := a.isExpired(now)
+			if expired && a.turn != nil {
+				g.turns.Delete(a.turn.held.ID)
 			}
-			a.mu.Unlock()
-		}
+			return expired
+		})
 		g.sweepAt = 2*len(g.all) + 64
-	}
-	if g.all == nil {
-		g.all = make(map[attemptKey]*attemptState)
 	}
 	g.all[k] = a
 	return a
@@ -110,9 +107,6 @@ type tombstone struct {
 
 // add records how a holder ID ended, once.
 func (s *tombstones) add(k attemptKey, c engine.Cause) {
-	if s.causes == nil {
-		s.seed, s.causes = maphash.MakeSeed(), make(map[uint64]engine.Cause)
-	}
 	now := time.Now()
 	for len(s.order) > 0 && (len(s.order) >= maxTombstones || s.order[0].until < now.Unix()) {
 		delete(s.causes, s.order[0].hash)
@@ -128,8 +122,5 @@ func (s *tombstones) add(k attemptKey, c engine.Cause) {
 
 // cause returns the cause by which a holder ID ended; 0 if there is no tombstone.
 func (s *tombstones) cause(k attemptKey) engine.Cause {
-	if len(s.causes) == 0 {
-		return 0
-	}
 	return s.causes[maphash.Comparable(s.seed, k)]
 }

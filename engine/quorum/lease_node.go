@@ -1,6 +1,8 @@
 package quorum
 
 import (
+	"slices"
+
 	"github.com/holdfast-go/holdfast/engine"
 )
 
@@ -103,12 +105,9 @@ func (t *quorumLease) heldOn(n *node) engine.Held {
 func (t *quorumLease) isSettled() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, s := range t.onNode {
-		if s.state == requested || s.state == held || s.state == unknown {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.onNode, func(s nodeLease) bool {
+		return s.state == requested || s.state == held || s.state == unknown
+	})
 }
 
 // withdraw ends the lease on all nodes in the background, also on those at which its request

@@ -1,11 +1,9 @@
 package quorum
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -15,9 +13,8 @@ import (
 type tally struct {
 	nodes, need   int
 	confirmations int
-	gone          []engine.Cause // reported by nodes that do not have the lease
-	reason        string         // of a break, from the first node that reports one
-	failures      []error        // other errors, with the number of the node
+	gone          []*engine.NotHeldError // of nodes that do not have the lease
+	failures      []error                // other errors, with the number of the node
 }
 
 func (e *Engine) majorityTally() tally { return tally{nodes: len(e.nodes), need: e.majority} }
@@ -29,8 +26,7 @@ func (t *tally) add(n *node, err error) {
 	case err == nil:
 		t.confirmations++
 	case errors.As(err, &gone):
-		t.gone = append(t.gone, gone.Cause)
-		t.reason = cmp.Or(t.reason, gone.Reason)
+		t.gone = append(t.gone, gone)
 	default:
 		t.failures = append(t.failures, fmt.Errorf("node %d: %w", n.index+1, err))
 	}
@@ -50,25 +46,30 @@ func (t *tally) removed() bool { return t.confirmations+len(t.gone) >= t.need }
 // the first answers may only report that the lease is gone, and later ones the cause.
 func (t *tally) final() bool { return t.confirmed() || len(t.gone) == t.nodes }
 
-// cause returns the cause that most nodes report, of those that have recorded one. If several
-// are reported equally often, it returns the first.
+// cause returns the cause that most nodes report, of those that have recorded one; the first of
+// those below if several are reported equally often. The reason of a break is that of most nodes,
+// since one that a later break has not reached reports an earlier reason.
 func (t *tally) cause() *engine.NotHeldError {
-	best, most := engine.CauseDeleted, 0
-	if slices.Contains(t.gone, engine.CauseReleased) {
-		best = engine.CauseReleased
-	}
-	counts := make(map[engine.Cause]int)
-	for _, cause := range t.gone {
-		counts[cause]++
-	}
-	for _, cause := range []engine.Cause{engine.CauseBroken, engine.CauseTaken, engine.CauseExpired} {
-		if counts[cause] > most {
-			best, most = cause, counts[cause]
+	why, most := &engine.NotHeldError{Cause: engine.CauseDeleted}, 0
+	causes, reasons := make(map[engine.Cause]int), make(map[string]int)
+	for _, gone := range t.gone {
+		causes[gone.Cause]++
+		if gone.Reason != "" {
+			reasons[gone.Reason]++
 		}
 	}
-	why := &engine.NotHeldError{Cause: best}
-	if best == engine.CauseBroken {
-		why.Reason = t.reason
+	if causes[engine.CauseReleased] > 0 {
+		why.Cause = engine.CauseReleased
+	}
+	for _, cause := range []engine.Cause{engine.CauseBroken, engine.CauseTaken, engine.CauseExpired} {
+		if causes[cause] > most {
+			why.Cause, most = cause, causes[cause]
+		}
+	}
+	for _, gone := range t.gone {
+		if why.Cause == engine.CauseBroken && reasons[gone.Reason] > reasons[why.Reason] {
+			why.Reason = gone.Reason
+		}
 	}
 	return why
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"reflect"
 	"slices"
 	"time"
@@ -37,6 +38,9 @@ func New(nodes ...engine.Engine) *Engine {
 	for i, n := range nodes {
 		e.nodes = append(e.nodes, &node{Engine: n, index: i})
 	}
+	e.attempts = attempts{all: make(map[attemptKey]*attemptState), tombstones: tombstones{seed: maphash.MakeSeed(), causes: make(map[uint64]engine.Cause)}}
+	e.tokens.last = make(map[engine.Resource]uint64)
+	e.localQueues.all = make(map[engine.Resource][]*localWaiter)
 	e.dispatcher = dispatcher{nodes: e.nodes, clients: make(map[string]*clientCalls), work: make(chan *nodeCall, maxIdleWorkers)}
 	return e
 }

@@ -35,8 +35,8 @@ func (k *tokens) observe(r engine.Resource, last uint64) {
 		delete(k.last, r)
 		return
 	}
-	if k.last == nil || len(k.last) >= maxTokens {
-		k.last = make(map[engine.Resource]uint64)
+	if len(k.last) >= maxTokens {
+		clear(k.last)
 	}
 	k.last[r] = last
 }

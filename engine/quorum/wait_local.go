@@ -30,9 +30,6 @@ func indexOf(queue []*localWaiter, id string) int {
 func (q *localQueues) ahead(res engine.Resource, id string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.all) == 0 {
-		return 0
-	}
 	now := time.Now()
 	queue := slices.DeleteFunc(q.all[res], func(w *localWaiter) bool {
 		return w.id != id && now.Sub(w.polled) > engine.WaiterLife
@@ -48,14 +45,11 @@ func (q *localQueues) ahead(res engine.Resource, id string) int {
 
 // set replaces a queue. The mutex is held.
 func (q *localQueues) set(res engine.Resource, queue []*localWaiter) {
-	if len(queue) == 0 {
+	if len(queue) > 0 {
+		q.all[res] = queue
+	} else {
 		delete(q.all, res)
-		return
 	}
-	if q.all == nil {
-		q.all = make(map[engine.Resource][]*localWaiter)
-	}
-	q.all[res] = queue
 }
 
 // join adds a holder ID to the end of a queue, unless the queue has it. It returns the number of
