@@ -154,8 +154,7 @@ func (a *attemptState) withdraw(t *quorumLease) {
 	a.leases = live[max(0, len(live)-4):]
 }
 
-// withdrawUnanswered makes the nodes refuse requests of earlier ballots that may still arrive.
-// It does not wait for their answers, which may be lost.
+// withdrawUnanswered calls quorumLease.withdrawUnanswered for each ballot.
 func (a *attemptState) withdrawUnanswered() {
 	a.mu.Lock()
 	leases := slices.Clone(a.leases)

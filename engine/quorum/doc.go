@@ -68,9 +68,9 @@
 //     For a waiter that is not the first of its process it returns Queued (wait_local.go).
 //  2. runBallots (acquire_ballot.go) takes a token (tokens.go) and runs ballots until the
 //     outcome is clear. ballot adds the turn of a waiter (wait_turn.go).
-//  3. propose (lease.go) makes a quorumLease and calls the nodes: selectNodes (node.go),
-//     callNodes (node_fanout.go), dispatcher.send (node_dispatcher.go).
-//  4. addVote records each answer; decide (lease_votes.go) ends the wait.
+//  3. propose (lease.go) makes a quorumLease and calls the nodes: callNodes (node_fanout.go),
+//     dispatcher.send (node_dispatcher.go), selectNodes (node.go).
+//  4. recordAnswer (lease_node.go) records each answer; decide (lease_votes.go) ends the wait.
 //  5. Granted: attemptState.setLease; a TTL of more than a minute (acquire_long.go) and a
 //     mark (acquire_mark.go) take one more call. Otherwise withdraw; refusal returns the answer.
 //

@@ -26,13 +26,14 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 		a = e.attempts.findOrCreate(k) // the refusal must be recorded
 		a.end(engine.NotHeldError{Cause: engine.CauseReleased})
 	}
+	if r.Mark > 0 { // otherwise the nodes call the next turn when the resource is free
+		defer e.localQueues.clear(r.Resource)
+	}
 	if a == nil {
 		if r.Token == 0 && e.attempts.tombstone(k) == engine.CauseReleased {
 			return nil
 		}
-		err := e.releaseOnNodes(ctx, r)
-		e.wakeIfMarked(r)
-		return err
+		return e.releaseOnNodes(ctx, r)
 	}
 	a.mu.Lock()
 	lease, ballots := a.lease, slices.Clone(a.leases)
@@ -40,41 +41,35 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	a.mu.Unlock()
 	e.localQueues.remove(r.Resource, r.ID)
 	a.leaveQueue(ctx)
+	var err error
 	switch {
 	case lease != nil:
-		err := e.releaseLease(ctx, lease, r)
-		if err == nil {
+		if err = e.releaseLease(ctx, lease, r); err == nil {
 			a.withdraw(lease)
 		}
-		e.forgetReleased(k, a, err)
-		e.wakeIfMarked(r)
-		return err
 	case r.Token != 0:
-		err := e.releaseOnNodes(ctx, r)
-		e.forgetReleased(k, a, err)
-		return err
+		err = e.releaseOnNodes(ctx, r)
+	default:
+		err = e.releaseBallots(ctx, a, ballots, r)
 	}
-	r.Mark = 0 // there is no lease, so the work was not done
+	e.forgetReleased(k, a, err)
+	if err == nil && lease == nil && r.Token == 0 && !queued {
+		return &engine.NotHeldError{Cause: engine.CauseDeleted}
+	}
+	return err
+}
+
+// releaseBallots releases what is left of an attempt that has no lease. So its work was not done,
+// and nothing is marked.
+func (e *Engine) releaseBallots(ctx context.Context, a *attemptState, ballots []*quorumLease, r engine.Release) error {
+	r.Mark = 0
 	for _, t := range ballots {
 		if err := e.releaseLease(ctx, t, r); err != nil && !notHeld(err) {
 			a.withdrawUnanswered() // the other ballots
-			e.forgetReleased(k, a, err)
 			return err
 		}
 	}
-	e.forgetReleased(k, a, nil)
-	if !queued {
-		return &engine.NotHeldError{Cause: engine.CauseDeleted}
-	}
 	return nil
-}
-
-// wakeIfMarked wakes all waiters of this process if the resource was marked. Otherwise the nodes
-// call the next turn when the resource is free.
-func (e *Engine) wakeIfMarked(r engine.Release) {
-	if r.Mark > 0 {
-		e.localQueues.clear(r.Resource)
-	}
 }
 
 // forgetReleased removes an attempt that was released; a tombstone remains. If it was withdrawn,
