@@ -18,10 +18,8 @@ type mergedListener struct {
 	cancel  context.CancelFunc
 	opening sync.WaitGroup
 
-	sending sync.RWMutex // locked for writing by Close
-	closed  bool
-
-	mu       sync.Mutex
+	mu       sync.RWMutex // locked for reading while a wake-up is delivered
+	closed   bool
 	nodes    []engine.Listener // by node; nil: not open
 	returned bool              // Listen has returned
 	broken   engine.Held       // the lease whose break was reported last
@@ -109,8 +107,8 @@ func (l *mergedListener) translate(n *node, w engine.Wakeup) {
 
 // send delivers a wake-up, unless the listener is closed.
 func (l *mergedListener) send(w engine.Wakeup) {
-	l.sending.RLock()
-	defer l.sending.RUnlock()
+	l.mu.RLock()
+	defer l.mu.RUnlock()
 	if !l.closed {
 		l.deliver(w)
 	}
@@ -133,9 +131,9 @@ func (l *mergedListener) firstReport(n *node, id string) bool {
 // Close implements engine.Listener.
 func (l *mergedListener) Close() error {
 	l.e.localQueues.removeListener(l)
-	l.sending.Lock()
+	l.mu.Lock()
 	l.closed = true
-	l.sending.Unlock()
+	l.mu.Unlock()
 	l.cancel()
 	l.opening.Wait()
 	l.mu.Lock()

@@ -36,9 +36,8 @@ type clientCalls struct {
 	id     string
 	ctx    context.Context // ends when the client has left
 	cancel context.CancelFunc
-	total  int           // calls in flight and in outboxes
-	byNode []int         // total, by node
-	done   chan struct{} // closed when total is 0; made by startLeaving
+	byNode []int         // calls in flight and in the outbox, by node
+	done   chan struct{} // closed when there is no call; made by startLeaving
 }
 
 // nodeCall is a call to one node.
@@ -114,7 +113,6 @@ func (d *dispatcher) addCall(id string, c *nodeCall) {
 		d.clients[id] = w
 	}
 	c.client = w
-	w.total++
 	w.byNode[c.n.index]++
 }
 
@@ -122,7 +120,7 @@ func (d *dispatcher) addCall(id string, c *nodeCall) {
 func (d *dispatcher) removeCall(c *nodeCall) {
 	w := c.client
 	w.byNode[c.n.index]--
-	if w.total--; w.total > 0 {
+	if slices.Max(w.byNode) > 0 {
 		return
 	}
 	if w.done != nil {
