@@ -85,13 +85,15 @@ type HistoryQuery struct {
 	Pattern string    // of resource names, as for List; "" means all events
 	Since   time.Time // on the store's clock; the zero time means from the oldest event
 	Follow  bool      // go on with new events until ctx ends
+	Newest  bool      // newest first; not with Follow
 }
 
 // History yields what the clients of this prefix recorded in the store, oldest first, by
 // the time at which it was written: events of the last 200 ms of different clients may
-// be out of order. See [WithHistory], which a client that only reads does not need. It
+// be out of order. With Newest it yields them newest first, so that a reader of the latest
+// events can stop early. See [WithHistory], which a client that only reads does not need. It
 // ends with the first error: ErrUnavailable, ErrDenied, ErrClosed, ErrInvalid if
-// the engine is not an engine.HistoryKeeper.
+// the engine is not an engine.HistoryKeeper, or both Follow and Newest are set.
 func (c *Client) History(ctx context.Context, q HistoryQuery) iter.Seq2[HistoryEvent, error] {
 	return func(yield func(HistoryEvent, error) bool) {
 		if err := c.history(ctx, q, func(e HistoryEvent) bool { return yield(e, nil) }); err != nil {
@@ -105,6 +107,9 @@ func (c *Client) history(ctx context.Context, q HistoryQuery, yield func(History
 	if !ok {
 		return errNoHistory
 	}
+	if q.Follow && q.Newest {
+		return fmt.Errorf("%w: a history cannot be followed with the newest events first", ErrInvalid)
+	}
 	if !c.gate.Enter() {
 		return ErrClosed
 	}
@@ -112,8 +117,8 @@ func (c *Client) history(ctx context.Context, q HistoryQuery, yield func(History
 	call, cancel := until(ctx, c.life)
 	defer cancel()
 	seen := make(seenEvents)
-	for after := ""; ; {
-		page, err := keeper.History(call, c.prefix, after, q.Since, historyPage)
+	for position := ""; ; {
+		page, err := q.read(call, keeper, c.prefix, position)
 		if err != nil {
 			if q.Follow && ctx.Err() != nil {
 				return nil
@@ -122,7 +127,7 @@ func (c *Client) history(ctx context.Context, q HistoryQuery, yield func(History
 		}
 		var events []HistoryEvent
 		for _, r := range page {
-			after = r.Position
+			position = r.Position
 			var w historyText
 			if json.Unmarshal(r.Event, &w) != nil || !seen.add(w.ID) {
 				continue // not ours, or written twice since the reply to the first request was lost
@@ -132,13 +137,15 @@ func (c *Client) history(ctx context.Context, q HistoryQuery, yield func(History
 				events = append(events, e)
 			}
 		}
-		slices.SortStableFunc(events, func(a, b HistoryEvent) int { return a.At.Compare(b.At) })
+		slices.SortStableFunc(events, q.order)
 		for _, e := range events {
 			if !yield(e) {
 				return nil
 			}
 		}
 		switch {
+		case q.Newest && len(page) > 0 && page[len(page)-1].Written.Before(q.Since):
+			return nil // what is further back took place before, too
 		case len(page) == historyPage:
 		case !q.Follow:
 			return nil
@@ -153,6 +160,22 @@ func (c *Client) history(ctx context.Context, q HistoryQuery, yield func(History
 			}
 		}
 	}
+}
+
+// read reads the next page of a history.
+func (q HistoryQuery) read(ctx context.Context, keeper engine.HistoryKeeper, prefix, position string) ([]engine.HistoryRecord, error) {
+	if q.Newest {
+		return keeper.HistoryBefore(ctx, prefix, position, historyPage)
+	}
+	return keeper.History(ctx, prefix, position, q.Since, historyPage)
+}
+
+// order is the order of the events of a page.
+func (q HistoryQuery) order(a, b HistoryEvent) int {
+	if q.Newest {
+		return b.At.Compare(a.At)
+	}
+	return a.At.Compare(b.At)
 }
 
 var errNoHistory = fmt.Errorf("%w: the engine keeps no history", ErrInvalid)

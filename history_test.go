@@ -334,6 +334,45 @@ func TestHistoryOfAQuorum(t *testing.T) {
 	})
 }
 
+// The newest events come first, across reads, and a reader may stop or say since when.
+func TestHistoryNewestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c := newHistoryClient(t, e)
+		defer c.Close()
+		var since time.Time
+		for i := range 1200 {
+			if i == 1100 {
+				since = time.Now()
+			}
+			must(t, c.Mutex(fmt.Sprint("r", i)).Do(t.Context(), func(context.Context) error { return nil }))
+			<-time.After(10 * time.Millisecond)
+		}
+		<-time.After(time.Second)
+		for _, test := range []struct {
+			since time.Time
+			want  int
+		}{{time.Time{}, 1200}, {since, 100}} {
+			next := 1199
+			for e, err := range c.History(t.Context(), holdfast.HistoryQuery{Pattern: "r*", Newest: true, Since: test.since}) {
+				must(t, err)
+				if e.Resource != fmt.Sprint("r", next) {
+					t.Fatalf("got %s, want r%d", e.Resource, next)
+				}
+				next--
+			}
+			if got := 1199 - next; got != test.want {
+				t.Errorf("since %v: %d events, want %d", test.since, got, test.want)
+			}
+		}
+		for _, err := range c.History(t.Context(), holdfast.HistoryQuery{Newest: true, Follow: true}) {
+			if !errors.Is(err, holdfast.ErrInvalid) {
+				t.Errorf("followed with the newest first: %v", err)
+			}
+		}
+	})
+}
+
 func TestHistoryOptions(t *testing.T) {
 	for _, keep := range []int{-1, 10_000_001} {
 		if _, err := holdfast.New(memory.New(), holdfast.WithHistory(keep)); !errors.Is(err, holdfast.ErrInvalid) {

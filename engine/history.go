@@ -17,6 +17,10 @@ type HistoryKeeper interface {
 	// History returns up to limit events of a prefix, oldest first: those after a position that
 	// were written at since or later, on the store's clock. after is "" or the Position of a record.
 	History(ctx context.Context, prefix, after string, since time.Time, limit int) ([]HistoryRecord, error)
+
+	// HistoryBefore returns up to limit events of a prefix, newest first: those before a position.
+	// before is "", for the newest, or the Position of a record that HistoryBefore has returned.
+	HistoryBefore(ctx context.Context, prefix, before string, limit int) ([]HistoryRecord, error)
 }
 
 // KeepsHistory returns e as a HistoryKeeper. An engine over others, some of which keep no history, has a

@@ -57,6 +57,7 @@ func historyIsKept(s *scene) {
 	if events, _ := r.read("", time.Time{}, 10); events != nil {
 		s.Errorf("got %q of a history without events", events)
 	}
+	r.checkBackward(nil)
 	all := []string{"a", "{\"b\": \"é\x00\"}", "c", "d", "e", "f"}
 	r.append(1000, all[:2]...)
 	middle := r.append(1000, all[2:4]...)
@@ -90,6 +91,32 @@ func historyIsKept(s *scene) {
 	}
 	if events, _ := r.read(records[len(records)-1].Position, time.Time{}, 10); events != nil {
 		s.Errorf("after the last: got %q", events)
+	}
+	r.checkBackward(all)
+}
+
+// checkBackward: the newest events are read first, in pages.
+func (r historyReader) checkBackward(all []string) {
+	r.Helper()
+	var got []string
+	for before := ""; ; {
+		page, err := r.HistoryBefore(r.ctx, r.res.Prefix, before, 4)
+		if err != nil || len(page) > 4 {
+			r.Fatalf("HistoryBefore(%q, 4): %d records, %v", before, len(page), err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, one := range page {
+			if event := string(one.Event); !slices.Contains(got, event) {
+				got = append(got, event)
+			}
+		}
+		before = page[len(page)-1].Position
+	}
+	slices.Reverse(got)
+	if !slices.Equal(got, all) {
+		r.Errorf("newest first, turned round: got %q, want %q", got, all)
 	}
 }
 

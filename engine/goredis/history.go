@@ -3,6 +3,7 @@ package goredis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,19 +58,42 @@ func (e *Engine) History(ctx context.Context, prefix, after string, since time.T
 	found, err := e.onHistory(ctx, prefix, func(ctx context.Context, rdb redis.UniversalClient, key string) ([]redis.XMessage, error) {
 		return rdb.XRangeN(ctx, key, from, "+", int64(limit)).Result()
 	})
-	records := make([]engine.HistoryRecord, 0, len(found))
-	for _, m := range found {
+	if err != nil {
+		return nil, err
+	}
+	records, err := recordsOf(found)
+	early := func(r engine.HistoryRecord) bool { return r.Written.Before(since.Truncate(time.Millisecond)) }
+	return slices.DeleteFunc(records, early), err
+}
+
+// HistoryBefore implements engine.HistoryKeeper by XREVRANGE.
+func (e *Engine) HistoryBefore(ctx context.Context, prefix, before string, limit int) ([]engine.HistoryRecord, error) {
+	from := "+"
+	if before != "" {
+		from = "(" + before
+	}
+	found, err := e.onHistory(ctx, prefix, func(ctx context.Context, rdb redis.UniversalClient, key string) ([]redis.XMessage, error) {
+		return rdb.XRevRangeN(ctx, key, from, "-", int64(limit)).Result()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return recordsOf(found)
+}
+
+// recordsOf converts entries of a stream.
+func recordsOf(entries []redis.XMessage) ([]engine.HistoryRecord, error) {
+	records := make([]engine.HistoryRecord, 0, len(entries))
+	for _, m := range entries {
 		text, _ := m.Values[historyField].(string)
 		ms, _, _ := strings.Cut(m.ID, "-")
 		at, err := strconv.ParseInt(ms, 10, 64)
 		if err != nil {
 			return nil, unexpected(fmt.Errorf("stream entry %q: %w", m.ID, err))
 		}
-		if written := time.UnixMilli(at); !written.Before(since.Truncate(time.Millisecond)) {
-			records = append(records, engine.HistoryRecord{Position: m.ID, Written: written, Event: []byte(text)})
-		}
+		records = append(records, engine.HistoryRecord{Position: m.ID, Written: time.UnixMilli(at), Event: []byte(text)})
 	}
-	return records, err
+	return records, nil
 }
 
 // onHistory runs commands on the stream of a prefix.

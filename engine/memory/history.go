@@ -63,3 +63,23 @@ func (e *Engine) History(ctx context.Context, prefix, after string, since time.T
 	}
 	return found, nil
 }
+
+// HistoryBefore implements engine.HistoryKeeper.
+func (e *Engine) HistoryBefore(ctx context.Context, prefix, before string, limit int) ([]engine.HistoryRecord, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	h := e.histories[prefix]
+	if h == nil {
+		return nil, nil
+	}
+	end := len(h.records)
+	if n, err := strconv.Atoi(before); err == nil {
+		end = min(max(0, n-h.first), end)
+	}
+	found := slices.Clone(h.records[max(0, end-limit):end])
+	slices.Reverse(found)
+	return found, nil
+}

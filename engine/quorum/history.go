@@ -57,11 +57,9 @@ func (e *Engine) History(ctx context.Context, prefix, after string, since time.T
 	if err := e.ready(ctx); err != nil {
 		return nil, err
 	}
-	at := make([]string, len(e.nodes))
-	if after != "" {
-		if err := json.Unmarshal([]byte(after), &at); err != nil || len(at) != len(e.nodes) {
-			return nil, fmt.Errorf("%w: quorum: %q is no position in a history of %d nodes", engine.ErrDenied, after, len(e.nodes))
-		}
+	at, err := e.positions(after)
+	if err != nil {
+		return nil, err
 	}
 	found, err := collect(ctx, e, "", "returned the history", func(ctx context.Context, n *node) (*nodeHistory, error) {
 		k, err := n.history()
@@ -74,18 +72,58 @@ func (e *Engine) History(ctx context.Context, prefix, after string, since time.T
 	if err != nil {
 		return nil, err
 	}
+	return merge(found, at, limit, func(a, b time.Time) int { return a.Compare(b) }), nil
+}
+
+// HistoryBefore implements engine.HistoryKeeper, if its nodes do, as History does.
+func (e *Engine) HistoryBefore(ctx context.Context, prefix, before string, limit int) ([]engine.HistoryRecord, error) {
+	if err := e.ready(ctx); err != nil {
+		return nil, err
+	}
+	at, err := e.positions(before)
+	if err != nil {
+		return nil, err
+	}
+	found, err := collect(ctx, e, "", "returned the history", func(ctx context.Context, n *node) (*nodeHistory, error) {
+		k, err := n.history()
+		if err != nil {
+			return nil, err
+		}
+		records, err := k.HistoryBefore(ctx, prefix, at[n.index], limit)
+		return &nodeHistory{n.index, records}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return merge(found, at, limit, func(a, b time.Time) int { return b.Compare(a) }), nil
+}
+
+// positions splits a position into those on the nodes.
+func (e *Engine) positions(at string) ([]string, error) {
+	each := make([]string, len(e.nodes))
+	if at == "" {
+		return each, nil
+	}
+	if err := json.Unmarshal([]byte(at), &each); err != nil || len(each) != len(e.nodes) {
+		return nil, fmt.Errorf("%w: quorum: %q is no position in a history of %d nodes", engine.ErrDenied, at, len(e.nodes))
+	}
+	return each, nil
+}
+
+// merge merges what nodes have in an order. at are the positions on the nodes, of all that was before.
+func merge(found []*nodeHistory, at []string, limit int, order func(a, b time.Time) int) []engine.HistoryRecord {
 	var merged []engine.HistoryRecord
 	for len(merged) < limit {
 		found = slices.DeleteFunc(found, func(h *nodeHistory) bool { return len(h.records) == 0 })
 		if len(found) == 0 {
 			break
 		}
-		h := slices.MinFunc(found, func(a, b *nodeHistory) int { return a.records[0].Written.Compare(b.records[0].Written) })
+		h := slices.MinFunc(found, func(a, b *nodeHistory) int { return order(a.records[0].Written, b.records[0].Written) })
 		r := h.records[0]
 		h.records, at[h.node] = h.records[1:], r.Position
 		position, _ := json.Marshal(at) // of strings
 		r.Position = string(position)
 		merged = append(merged, r)
 	}
-	return merged, nil
+	return merged
 }
