@@ -31,6 +31,7 @@ func Handler(c *holdfast.Client, opts ...Option) http.Handler {
 	d.templates = parseTemplates(d.assets)
 	d.list = latest[*listing]{read: d.readList, every: time.Second}
 	d.marks = latest[[]holdfast.Snapshot]{read: d.readMarks, every: 5 * time.Second}
+	d.history = latest[past]{read: d.readHistory, every: 5 * time.Second}
 	d.findings = latest[[]Finding]{read: d.readFindings, every: time.Minute}
 	return d
 }
@@ -45,6 +46,7 @@ type dashboard struct {
 
 	list     latest[*listing]
 	marks    latest[[]holdfast.Snapshot]
+	history  latest[past]
 	findings latest[[]Finding]
 	observer observer
 	streams  atomic.Int32
@@ -128,6 +130,7 @@ func views() []pageSpec {
 		{"", "Now", "now.html", (*dashboard).loadNow},
 		{"clients", "Clients", "clients.html", (*dashboard).loadClients},
 		{"jobs", "Jobs and elections", "jobs.html", (*dashboard).loadJobs},
+		{"history", "History", "history.html", (*dashboard).loadHistory},
 		{"store", "Store", "store.html", (*dashboard).loadStore},
 		{"resource", "Resource", "resource.html", (*dashboard).loadResource},
 	}

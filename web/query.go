@@ -14,11 +14,12 @@ const (
 // listQuery is what a list shows: the parameters of its address.
 type listQuery struct {
 	Text, Kind, State, Sort string
-	Page, Size              int // pages are counted from 1
+	Name, Event             string // of the history
+	Page, Size              int    // pages are counted from 1
 }
 
 func queryOf(v url.Values) listQuery {
-	q := listQuery{Text: v.Get("q"), Kind: v.Get("kind"), State: v.Get("state"), Sort: v.Get("sort"), Page: 1, Size: usualPage}
+	q := listQuery{Text: v.Get("q"), Kind: v.Get("kind"), State: v.Get("state"), Sort: v.Get("sort"), Name: v.Get("name"), Event: v.Get("event"), Page: 1, Size: usualPage}
 	if n, err := strconv.Atoi(v.Get("page")); err == nil {
 		q.Page = max(1, n)
 	}
@@ -31,7 +32,7 @@ func queryOf(v url.Values) listQuery {
 // values are the parameters, without those that have their default.
 func (q listQuery) values() url.Values {
 	v := url.Values{}
-	for name, value := range map[string]string{"q": q.Text, "kind": q.Kind, "state": q.State, "sort": q.Sort} {
+	for name, value := range map[string]string{"q": q.Text, "kind": q.Kind, "state": q.State, "sort": q.Sort, "name": q.Name, "event": q.Event} {
 		if value != "" {
 			v.Set(name, value)
 		}

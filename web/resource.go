@@ -26,6 +26,7 @@ type resourcePage struct {
 	MoreWait   int
 	Broken     bool // an operator has just broken something here
 	WeightName string
+	Recorded   timeline
 }
 
 // HeldFor returns how long a lease has lasted.
@@ -58,11 +59,16 @@ func (d *dashboard) loadResource(ctx context.Context, r *http.Request) (content,
 		page.WeightName = "Mode"
 	}
 	page.Advice = advice(page.row, page.Now)
+	if page.Recorded, err = d.timelineOf(ctx, name); err != nil {
+		return content{}, err
+	}
 	out := struct {
 		jsonRow
-		StoreTime time.Time    `json:"store_time"`
-		Changes   []jsonChange `json:"changes"`
-	}{toJSONRow(page.row), page.Now.UTC(), []jsonChange{}}
+		StoreTime time.Time            `json:"store_time"`
+		Changes   []jsonChange         `json:"changes"`
+		Recorded  []describe.JSONEvent `json:"history"`
+		Trouble   string               `json:"history_error,omitempty"`
+	}{toJSONRow(page.row), page.Now.UTC(), []jsonChange{}, toJSONEvents(page.Recorded.Events), page.Recorded.Trouble}
 	for _, c := range page.Changes() {
 		out.Changes = append(out.Changes, jsonChange{c, describe.Milliseconds(c.After)})
 	}

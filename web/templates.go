@@ -29,7 +29,11 @@ func parseTemplates(a assets) templates {
 		"breakOf": func(name, id string) string {
 			return "break?" + url.Values{"name": {name}, "id": {id}}.Encode()
 		},
-		"add": func(a, b int) int { return a + b },
+		"moment":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") },
+		"span":       formatSpan,
+		"eventState": eventState,
+		"history":    func(name string) string { return "history?" + url.Values{"name": {name}}.Encode() },
+		"add":        func(a, b int) int { return a + b },
 		"bar": func(left, longest time.Duration) float64 {
 			if longest <= 0 {
 				return 0

@@ -2,6 +2,7 @@ package webtest
 
 import (
 	"bytes"
+	"context"
 	"html/template"
 	"net/http"
 	"net/http/httptest"
@@ -247,6 +248,32 @@ func TestNamesAsTheyAre(t *testing.T) {
 			t.Errorf("%q has become markup", name)
 		}
 	}
+}
+
+// What is recorded comes to the page of the history by itself, is filtered, and leads to its resource, whose page has it too.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b := newTab(t)
+	b.open(s.url + "history")
+	b.shows("Nothing was recorded")
+	const evil = `<img src=x onerror=alert(3)>`
+	records := s.newRecorder("shop", "web-2", 99)
+	for _, name := range []string{"stock:42", evil} {
+		if err := records.Mutex(name).Do(t.Context(), func(context.Context) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.await(`document.querySelectorAll("td.name a").length >= 2`)
+	b.open(s.url + "history?q=onerror")
+	b.await(`document.querySelectorAll("td.name a").length >= 1`)
+	if eval[bool](b, `!!document.querySelector("main img") || [...document.querySelectorAll("td.name a")].some(a => a.textContent !== `+quoted(evil)+`)`) {
+		t.Error("the name has become markup, or is not filtered")
+	}
+	eval[bool](b, `(document.querySelector("td.name a").click(), true)`)
+	b.await(`location.pathname.endsWith("/resource") && document.querySelector("h1").textContent === ` + quoted(evil))
+	b.shows("Recorded")
+	b.shows("released")
 }
 
 // While the store is down the page says so and keeps what it had; it goes on when the store is back.

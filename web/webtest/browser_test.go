@@ -98,6 +98,17 @@ func (s *site) newClient(name, host string, pid int) *holdfast.Client {
 	return c
 }
 
+// newRecorder returns a client whose leases are in the history.
+func (s *site) newRecorder(name, host string, pid int) *holdfast.Client {
+	s.t.Helper()
+	c, err := holdfast.New(goredis.New(s.redis.Client()), holdfast.WithName(name), holdfast.WithMeta(holdfast.Meta{Host: host, PID: pid}), holdfast.WithHistory(0))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 func (s *site) lock(name string, opts ...holdfast.LockOption) *holdfast.Lease {
 	s.t.Helper()
 	l, err := s.client.Mutex(name, opts...).Lock(s.t.Context())

@@ -55,6 +55,12 @@ func (s *site) scene() *holdfast.Lease {
 	if _, err := batch.Job("push", holdfast.Every(time.Minute)).Run(ctx, func(context.Context) error { return nil }); err != nil {
 		s.t.Fatal(err)
 	}
+	records := s.newRecorder("shop", "web-2", 99)
+	for _, name := range []string{"stock:42 of yesterday", "<b>bold</b> & \"quoted\"", strings.Repeat("🚀", 120)} {
+		if err := records.Mutex(name+" ").Do(ctx, func(context.Context) error { return nil }); err != nil {
+			s.t.Fatal(err)
+		}
+	}
 	for i := range 8 {
 		s.lock(fmt.Sprintf("order:%d", 9100+i), holdfast.WithReason("payment"))
 	}
@@ -71,7 +77,7 @@ func TestPages(t *testing.T) {
 	lease := s.scene()
 	address := "?name=stock%3A42"
 	pages := map[string]string{
-		"now": "", "resource": "resource" + address, "clients": "clients", "jobs": "jobs", "store": "store",
+		"now": "", "resource": "resource" + address, "clients": "clients", "jobs": "jobs", "history": "history", "store": "store",
 		"break": "break" + address + "&id=" + lease.HolderID(), "error": "nothing", "free": "resource?name=free",
 	}
 	kept := 0

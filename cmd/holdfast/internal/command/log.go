@@ -88,31 +88,9 @@ func (s *session) keepsHistory() error {
 	return nil
 }
 
-// jsonEvent is the JSON of an event. Its fields are in docs/JSON.md.
-type jsonEvent struct {
-	Time     time.Time            `json:"time"`
-	Event    holdfast.HistoryKind `json:"event"`
-	Resource string               `json:"resource,omitempty"`
-	Kind     string               `json:"kind,omitempty"`
-	Weight   int                  `json:"weight,omitempty"`
-	Token    uint64               `json:"token,omitempty"`
-	Name     string               `json:"name,omitempty"`
-	Host     string               `json:"host,omitempty"`
-	PID      int                  `json:"pid,omitempty"`
-	Waited   float64              `json:"waited_ms"`
-	Held     float64              `json:"held_ms,omitempty"`
-	Cause    string               `json:"cause,omitempty"`
-	Count    int                  `json:"count,omitempty"`
-	Version  int                  `json:"version"`
-}
-
 func (c *logCmd) print(e *env, h holdfast.HistoryEvent) error {
 	if c.JSON {
-		return writeJSON(e.stdout, jsonEvent{
-			Time: h.At.UTC(), Event: h.Event, Resource: h.Resource, Kind: h.Kind, Weight: h.Weight, Token: h.Token,
-			Name: h.Name, Host: h.Client.Host, PID: h.Client.PID, Waited: describe.Milliseconds(h.Waited), Held: describe.Milliseconds(h.Held),
-			Cause: h.Cause, Count: h.Count, Version: jsonVersion,
-		})
+		return writeJSON(e.stdout, describe.ToJSONEvent(h))
 	}
 	_, err := fmt.Fprintf(e.stdout, "%s  %-8s  %s  %s\n", h.At.Local().Format("2006-01-02 15:04:05.000"), describe.Text(string(h.Event)), cell(h.Resource), describeEvent(h))
 	return err
