@@ -390,21 +390,17 @@ func TestStrictOrderWithoutTenure(t *testing.T) {
 	})
 }
 
-// In real time: 64 callers on one resource each get their share. A busy machine
-// may keep a caller from coming back to the line, which is no fault of the
-// lock's, so one fair run of several is enough: an unfair lock has none.
+// 64 callers on one resource each get their share, although each locks again at once.
 func TestFairShare(t *testing.T) {
-	for range 6 {
-		least, share, most := shares(t, 64, 500*time.Millisecond)
-		t.Logf("shares between %d and %d; the mean is %d", least, most, share)
-		if share >= 50 && least >= share*9/10 && most <= share*11/10 {
-			return
+	synctest.Test(t, func(t *testing.T) {
+		least, share, most := shares(t, 64, 10*time.Second)
+		if share < 50 || least < share*9/10 || most > share*11/10 {
+			t.Errorf("shares between %d and %d; the mean is %d", least, most, share)
 		}
-	}
-	t.Error("no run was fair")
+	})
 }
 
-// shares lets so many callers compete for so long.
+// shares lets so many callers compete for so long. Each holds for a millisecond.
 func shares(t *testing.T, callers int, span time.Duration) (least, mean, most int) {
 	m := newClient(t, memory.New()).Mutex("x")
 	ctx, cancel := context.WithTimeout(t.Context(), span)
@@ -422,6 +418,7 @@ func shares(t *testing.T, callers int, span time.Duration) (least, mean, most in
 					return
 				}
 				turns[i]++
+				<-time.After(time.Millisecond)
 				_ = l.Release(context.WithoutCancel(ctx))
 			}
 		})

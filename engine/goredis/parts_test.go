@@ -3,6 +3,7 @@ package goredis_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -106,9 +107,16 @@ func TestSnapshotWhileAWaiterIsGranted(t *testing.T) {
 			return r
 		}
 		first := hold(t, store, request(0))
-		for i := 1; i <= waiters; i++ {
-			wait(t, store, request(i))
+		wait(t, store, request(1))
+		var all sync.WaitGroup
+		for i := 2; i <= waiters; i++ { // at once, since waiters live for three seconds
+			all.Go(func() {
+				if a, err := store.Acquire(t.Context(), request(i)); err != nil || a.Status != engine.Queued {
+					t.Errorf("waiter %d: %+v, %v", i, a, err)
+				}
+			})
 		}
+		all.Wait()
 		e, b := watched(t, s)
 		b.run = func() { release(t, store, named("pool"), first) }
 		b.armed.Store(true)
