@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -109,7 +110,7 @@ func (d *duel) run(program []step) error {
 			return fmt.Errorf("step %d: %v: %w", i, s, err)
 		}
 	}
-	return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx), d.compareWakes(ctx), d.checkExpiries(ctx), d.checkReasons(ctx))
+	return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx), d.compareWakes(ctx), d.checkExpiries(ctx), d.checkFields(ctx))
 }
 
 // core is the key of the core; the name was chosen to need escaping.
@@ -371,17 +372,23 @@ func (d *duel) checkKeep(ctx context.Context) error {
 	return err
 }
 
-// checkReasons: a reason of a break is kept no longer than its tombstone.
-func (d *duel) checkReasons(ctx context.Context) error {
+// checkFields: a reason of a break is kept no longer than its tombstone, and a description no
+// longer than its lease or wait.
+func (d *duel) checkFields(ctx context.Context) error {
 	fields, err := d.rdb.HKeys(ctx, d.core()).Result()
 	if err != nil {
 		return err
 	}
+	line, err := d.rdb.ZRange(ctx, d.core()+":line", 0, -1).Result()
+	if err != nil {
+		return err
+	}
 	for _, field := range fields {
-		if id, ok := strings.CutPrefix(field, "!"); ok {
-			if err := d.rdb.ZScore(ctx, d.core()+":line", "b"+id).Err(); err != nil {
-				return fmt.Errorf("a reason of %q without a tombstone: %w", id, err)
-			}
+		if id, ok := strings.CutPrefix(field, "!"); ok && !slices.Contains(line, "b"+id) {
+			return fmt.Errorf("a reason of %q without a tombstone", id)
+		}
+		if id, ok := strings.CutPrefix(field, "@"); ok && !slices.Contains(line, "q"+id) && !slices.Contains(line, "h"+id) {
+			return fmt.Errorf("%q is described, and neither holds nor waits", id)
 		}
 	}
 	return nil

@@ -67,6 +67,20 @@ func found() [][]step {
 	turn := func(id string) step {
 		return step{Op: "acquire", ID: id, Kind: "mutex", Cap: 1, Weight: 1, TTL: 3 * queue.Second, Flag: true, Ballot: "last+1", Turn: id + "~q", Place: 1, Token: "own"}
 	}
+	lease := func(after queue.Time, id, kind string, capacity int, ttl queue.Time) step {
+		return step{After: after, Op: "acquire", ID: id, Kind: kind, Cap: capacity, Weight: 1, TTL: ttl, Flag: true, Ballot: "none", Token: "own"}
+	}
+	// many takes leases that end one after the other, and lets them end.
+	many := func(n int, next step) []step {
+		var all []step
+		for i := range n {
+			all = append(all, lease(0, fmt.Sprintf("c%02d", i), "semaphore", n, queue.Second+queue.Time(i)))
+		}
+		next.After = 10 * queue.Second
+		return append(all, next)
+	}
+	outbid := lease(0, "c1.b", "rw", 4, 3*queue.Second)
+	outbid.Ballot = "1"
 	yield := mutex(0, "c3", 3*queue.Second, "c1.a")
 	yield.Flag = true
 	return [][]step{
@@ -81,6 +95,19 @@ func found() [][]step {
 		// The reason of a break stays when the break is repeated without one, gracefully or by force.
 		{mutex(0, "c1.a", 50*queue.Second, ""), brk("c1.a", false, "why"), brk("c1.a", false, ""), mutex(0, "c1.a", 50*queue.Second, "")},
 		{mutex(0, "c1.a", 50*queue.Second, ""), brk("c1.a", false, "why"), brk("c1.a", true, ""), mutex(0, "c1.a", 50*queue.Second, "")},
+		// More leases have ended than one script clears: of the others, one that has ended is not
+		// granted again to its holder, and each script clears its portion.
+		many(portion+1, lease(0, "c05", "semaphore", portion+1, 3*queue.Second)),
+		many(2*portion+1, brk("c1.a", false, "")),
+		// A lease of several ends, and its tombstone counts from when the next is acquired.
+		{
+			lease(0, "c3", "semaphore", 4, 200*queue.Second), lease(0, "c1.a", "semaphore", 4, 3*queue.Second),
+			lease(5*queue.Second, "c1.b", "semaphore", 4, 100*queue.Second),
+			{After: 45 * queue.Second, Op: "break", ID: "c4.a b", Ballot: "none", Token: "own"},
+			lease(20*queue.Second, "c1.a", "semaphore", 4, 3*queue.Second),
+		},
+		// A resource whose kind has changed has no line when the first of several enters.
+		{mutex(0, "c1.a", 50*queue.Second, ""), release("c1.a"), outbid, lease(queue.Second, "c3", "rw", 4, 3*queue.Second)},
 		// The oldest member of the line is an ending of c3 that is over, and c3
 		// waits again, behind a waiter that is dead.
 		{
