@@ -113,7 +113,11 @@ func TestRecallOfALeaseInUse(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		wantWaiting(t, got, "the lease is in use")
 		mustRelease(t, l)
+		start := time.Now()
 		foreign := wantGrant(t, got)
+		if d := time.Since(start); d > 0 {
+			t.Errorf("granted %v after the release", d)
+		}
 		again := lockSoon(t.Context(), own.Lock)
 		time.Sleep(time.Millisecond)
 		wantWaiting(t, again, "another process has it")
