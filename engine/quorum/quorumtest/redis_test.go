@@ -124,20 +124,6 @@ func (g *redisNodes) release(l *holdfast.Lease) {
 	}
 }
 
-func (g *redisNodes) lost(l *holdfast.Lease) *holdfast.LostError {
-	g.t.Helper()
-	select {
-	case <-l.Done():
-	case <-time.After(limit):
-		g.t.Fatalf("the holder was not notified in %v", limit)
-	}
-	var e *holdfast.LostError
-	if !errors.As(l.Err(), &e) {
-		g.t.Fatalf("Err is %v, not a LostError", l.Err())
-	}
-	return e
-}
-
 // pairs locks and unlocks repeatedly, and checks that no pair takes as long as the timeout of a
 // node, which is two seconds.
 func (g *redisNodes) pairs(m *holdfast.Mutex, n int) {
