@@ -117,24 +117,28 @@ func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l 
 	if err != nil {
 		return nil, 0, err
 	}
+	a := t.attempt
+	defer func() {
+		switch {
+		case l != nil:
+		case a == nil: // a hook panicked
+			lk.c.handOff(line, localTurn{})
+		default:
+			a.endWait(ctx)
+		}
+	}()
 	if t.grant != nil && (!t.parked || t.grant.reusable()) {
 		if l := t.grant.take(ctx); l != nil {
 			return l, SourceProcess, nil
 		}
 	}
-	a := t.attempt
 	if a == nil {
 		a = lk.newAttempt(weight, line, wait)
 	}
+	a.acquirer, a.silent = lk, time.Time{} // the time until a fallback is this caller's
 	if t.parked {
 		a.replace(t.grant)
 	}
-	a.acquirer, a.silent = lk, time.Time{} // the time until a fallback is this caller's
-	defer func() {
-		if l == nil {
-			a.endWait(ctx)
-		}
-	}()
 	for {
 		h, source, err := a.run(ctx)
 		if err != nil {

@@ -28,6 +28,7 @@ type attempt struct {
 	recallable    bool          // its ID is; see linger
 	paced         tokenPace     // of the tokens of the grant that it yields
 	recalling     time.Time     // when the holder was recalled first; see awaitRecall
+	refused       error         // names the holder of a lease that was recalled
 	acked         time.Time     // when the last answered request was sent
 	last          uint64        // the resource's last token then, if the answer had it
 	silent        time.Time     // when the first request since was sent; zero: all were answered
@@ -113,7 +114,11 @@ func (a *attempt) send(ctx context.Context) (engine.Answer, time.Time, error) {
 func (a *attempt) run(ctx context.Context) (h *storeGrant, source Source, err error) {
 	var q queueWait
 	defer func() { q.end(ctx, a.acquirer, a.req.Weight, err) }()
-	return a.request(ctx, &q)
+	h, source, err = a.request(ctx, &q)
+	if err != nil && a.refused != nil && ctx.Err() != nil && a.c.life.Err() == nil {
+		err = a.refused
+	}
+	return h, source, err
 }
 
 // request sends the request until the lease is granted, ctx or the client ends, or the store
@@ -151,8 +156,8 @@ func (a *attempt) request(ctx context.Context, q *queueWait) (*storeGrant, Sourc
 		case err == nil && ans.Status == engine.Marked:
 			return nil, 0, a.marked()
 		case err == nil && !wait:
-			if next = a.awaitRecall(ans, sent); next == 0 {
-				return nil, 0, heldError(a.acquirer.name, ans)
+			if next, err = a.awaitRecall(ctx, ans, sent); err != nil {
+				return nil, 0, err
 			}
 		case err == nil:
 			trouble, slow, restarts, a.late = nil, backoff{}, 0, 0

@@ -128,6 +128,8 @@ func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 	a.yields(h)
 	if c.wakeups.live() {
 		a.listenFor()
+	} else {
+		a.recallable = false
 	}
 	*next = localTurn{attempt: a}
 	call, cancel := c.releaseContext(ctx)

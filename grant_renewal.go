@@ -30,6 +30,9 @@ func (h *storeGrant) Jeopardy(err error) {
 	for _, hook := range c.hooks.renew {
 		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: left, Err: err})
 	}
+	if h.linger != nil {
+		h.endLinger()
+	}
 	h.startJeopardy(left, err)
 }
 

@@ -32,6 +32,7 @@ type linger struct {
 	trip      time.Duration // what that request took
 	pace      tokenPace
 	wanted    atomic.Bool // another party wants the resource, or may want it
+	demanded  atomic.Bool // the store has said so
 
 	// The mutex of the grant guards these.
 	until time.Duration // when the latest release wants it to end
@@ -60,7 +61,7 @@ func (a *attempt) prepareLinger(ctx context.Context) {
 		return
 	}
 	m := &a.c.wakeups
-	if !m.live() && a.c.recalls.first() {
+	if first := a.c.recalls.first(); first && !m.live() {
 		_, _ = m.listen(ctx) // without a subscription the grant is not kept
 	}
 	if !m.live() {
@@ -97,9 +98,9 @@ func (a *attempt) replace(h *storeGrant) {
 	if _, was := h.end(nil); was == grantEnded {
 		return
 	}
-	h.endJeopardy(ErrReleased)
 	a.known = true // so that withdraw releases the grant, even if nothing was sent
 	a.yields(h)
+	h.endJeopardy(ErrReleased) // last, since a hook may panic
 }
 
 // keepLingering keeps a grant whose last lease was released, and reports whether it did. If so, the
@@ -110,8 +111,8 @@ func (h *storeGrant) keepLingering() bool {
 		return false
 	}
 	c := h.client()
-	most := h.acquirer.opts.linger
-	if c.life.Err() != nil || h.left() < h.entry.TTL/2 || c.counts.lingering.Load() >= maxLingering {
+	most := min(h.acquirer.opts.linger, h.left()-h.entry.TTL/2)
+	if c.life.Err() != nil || most <= 0 || c.counts.lingering.Load() >= maxLingering {
 		return false
 	}
 	c.counts.lingering.Add(1)
@@ -173,7 +174,7 @@ func (h *storeGrant) unpark() {
 	c := h.client()
 	if c.lines.Unpark(h.line, &h.linger.turn) {
 		c.counts.lingering.Add(-1)
-		c.handOff(h.line, localTurn{grant: h})
+		c.handOff(h.line, h.linger.turn) // still parked: whoever came in between checks it
 	}
 }
 
@@ -196,13 +197,15 @@ func (h *storeGrant) stopLinger() {
 // has reported, recalls may merely have been lost.
 func (h *storeGrant) recall(demanded bool) {
 	l := h.linger
-	if l == nil || l.wanted.Swap(true) {
+	if l == nil {
 		return
 	}
-	if demanded {
+	if demanded && !l.demanded.Swap(true) {
 		h.client().recalls.note(h.acquirer)
 	}
-	h.endLinger()
+	if !l.wanted.Swap(true) {
+		h.endLinger()
+	}
 }
 
 // reusable reports whether the next caller may have a grant that was parked. Once in a third of
@@ -212,14 +215,15 @@ func (h *storeGrant) reusable() bool {
 	h.mu.Lock()
 	token := h.token
 	h.mu.Unlock()
-	if l.wanted.Load() || token >= h.topToken() || now.Mono-l.confirmed >= h.entry.TTL/3 ||
-		h.entry.Window.Left(now) <= min(h.entry.TTL/4, time.Second) {
+	if l.wanted.Load() || h.jeopardy.Load() != renewalDone || token >= h.topToken() ||
+		now.Mono-l.confirmed >= h.entry.TTL/3 || h.entry.Window.Left(now) <= h.entry.TTL/2 {
 		return false
 	}
-	if ahead := l.pace.ahead(token+1, now.Mono); ahead > 0 {
+	ahead := l.pace.ahead(token+1, now.Mono)
+	if 0 < ahead && ahead < paceSlack {
 		time.Sleep(ahead)
 	}
-	return true
+	return ahead < paceSlack
 }
 
 // lingering reports whether a grant of the client is parked.
@@ -236,30 +240,32 @@ func (m *wakeups) lingering(id string) bool {
 }
 
 // awaitRecall returns the pause after which an attempt that does not wait looks again, since the
-// lease in its way was recalled; 0 if it does not.
-func (a *attempt) awaitRecall(ans engine.Answer, sent time.Time) time.Duration {
+// lease in its way was recalled, or the error that names the holder.
+func (a *attempt) awaitRecall(ctx context.Context, ans engine.Answer, sent time.Time) (time.Duration, error) {
+	a.refused = heldError(a.acquirer.name, ans)
 	id := ans.Holder.ID
 	if !engine.Recallable(id) || ans.Waiters > 0 || !a.c.recalls.supported {
-		return 0
+		return 0, a.refused
 	}
 	if engine.ClientOf(id) == a.c.info.ID && !a.c.wakeups.lingering(id) {
-		return 0 // a caller of this process has it
+		return 0, a.refused // a caller of this process has it
 	}
 	if a.recalling.IsZero() {
 		a.recalling = sent
 	}
 	passed := time.Since(a.recalling)
-	if passed >= recallWait {
-		return 0
+	pause := min(max(4*passed, recallPause), recallWait-passed)
+	if end, ok := ctx.Deadline(); passed >= recallWait || ok && time.Until(end) <= pause {
+		return 0, a.refused
 	}
-	return min(max(passed, recallPause), recallWait-passed)
+	return pause, nil
 }
 
 // nextReserve returns how many tokens are reserved for the grant that follows one that is kept.
 // They last for twenty trips to the store, if the process uses one in a microsecond.
 func (l *linger) nextReserve(h *storeGrant) uint64 {
 	if h.token < h.topToken() {
-		return max(tenure.MaxHandOffs, uint64(h.reserved))
+		return max(tenure.MaxHandOffs, min(2*(h.token-h.held.Token), uint64(h.reserved)))
 	}
 	most := min(max(tenure.MaxAlone, 20*l.trip.Microseconds()), 1<<17)
 	return max(tenure.MaxHandOffs, min(2*uint64(h.reserved), uint64(most)))

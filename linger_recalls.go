@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -21,8 +22,9 @@ type recalls struct {
 	supported bool // the engine recalls leases
 	now       func() time.Duration
 
+	tried atomic.Bool // to subscribe, before the first grant that may be kept
+
 	mu      sync.Mutex
-	tried   bool // to subscribe, before the first grant that may be kept
 	off     map[lineKey]recallSpan
 	sweepAt int // size of off at which old ones are removed
 }
@@ -36,14 +38,8 @@ func (r *recalls) open(c *Client) {
 	r.supported, r.now = ok && recaller.Recalls(), c.keep.Mono
 }
 
-// first reports whether this is the first call.
-func (r *recalls) first() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	first := !r.tried
-	r.tried = true
-	return first
-}
+// first reports whether this is the first attempt whose grant may be kept.
+func (r *recalls) first() bool { return !r.tried.Swap(true) }
 
 // allow reports whether a lease of the resource may be kept.
 func (r *recalls) allow(lk *acquirer) bool {

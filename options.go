@@ -159,7 +159,8 @@ func WithoutTenure() LockOption { return func(o *lockOptions) { o.noTenure = tru
 // process does again and again on a resource that others rarely want.
 //
 // When another process wants the resource, the store recalls the lease by a
-// wake-up and the client releases it at once. After that the client does not
+// wake-up and the client releases it at once. Handles of a client with equal
+// names and TTLs share the lease, also those without the option. After that the client does not
 // keep leases of the resource for 30 s, and longer after each further recall,
 // up to 10 minutes. A TryLock of another process recalls the lease as well and
 // waits for it for up to 50 ms. If the recall is lost, or the process dies, the

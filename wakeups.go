@@ -222,9 +222,11 @@ func (m *wakeups) deliver(w engine.Wakeup) {
 	}
 	all := slices.Collect(maps.Values(m.waiting))
 	var lingering []*storeGrant
-	for _, h := range m.held {
-		if h.linger != nil {
-			lingering = append(lingering, h)
+	if m.c.recalls.tried.Load() {
+		for _, h := range m.held {
+			if h.linger != nil {
+				lingering = append(lingering, h)
+			}
 		}
 	}
 	m.mu.Unlock()

@@ -9,8 +9,8 @@ func lingers() []Mutant {
 		{
 			Name: "linger: a parked lease is reused after a recall", File: file, World: virtual.Memory, Checks: []string{"idle", "passed"},
 			Patches: []Patch{
-				{"		h.client().recalls.note(h.acquirer)\n	}\n	h.endLinger()\n", "		h.client().recalls.note(h.acquirer)\n	}\n"},
-				{"	if l.wanted.Load() || token >= h.topToken()", "	if token >= h.topToken()"},
+				{"	if !l.wanted.Swap(true) {\n		h.endLinger()\n	}\n", "	l.wanted.Store(true)\n"},
+				{"	if l.wanted.Load() || h.jeopardy.Load() != renewalDone || token", "	if h.jeopardy.Load() != renewalDone || token"},
 			},
 		},
 		{
@@ -26,7 +26,7 @@ func lingers() []Mutant {
 		},
 		{
 			Name: "linger: a lease is kept without a subscription", File: file, World: virtual.Memory, Checks: []string{"idle", "passed", "refused"},
-			Patches: []Patch{{"	if !m.live() && a.c.recalls.first() {", "	if !m.live() {\n		return\n	}\n	if !m.live() && a.c.recalls.first() {"}},
+			Patches: []Patch{{"	if first := a.c.recalls.first(); first && !m.live() {", "	if !m.live() {\n		return\n	}\n	if first := a.c.recalls.first(); first && !m.live() {"}},
 		},
 		{
 			Name: "linger: the timer does nothing", File: file, World: virtual.Memory, Checks: []string{"idle", "leftovers"},
