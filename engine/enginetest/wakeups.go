@@ -59,8 +59,9 @@ func closedListenerIsSilent(s *scene) {
 		s.Fatal(err)
 	}
 	close(got) // a deliver from now on panics
+	s.wait(r, 0)
 	s.release(held)
-	// The grant itself does not depend on a listener.
+	// The grant to a waiter that does not listen at its request does not depend on a listener.
 	s.release(s.hold(r))
 	last.granted(next)
 	for w := range got {

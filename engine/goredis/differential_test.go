@@ -63,6 +63,7 @@ func virtual() map[string]string {
 		"PORTION": strconv.Itoa(portion), "FEW_FORGOTTEN": "2",
 		"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
 		"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
+		"deaf":   "local function deaf(id) return call('SISMEMBER', 'virtual:deaf', id) == 1 end\nlocal function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end",
 	}
 }
 
@@ -76,9 +77,17 @@ type duel struct {
 	now    queue.Time
 	own    map[string]uint64 // the last token that each ID was given
 	wakes  []string          // what the model would have sent
+	deaf   map[string]bool   // IDs that no wake-up reaches
 	round  int
 	tidies int           // of the engine so far
 	slack  time.Duration // how exact the server's expiries are
+}
+
+// params are those of the model. The fragment "deaf" has the same IDs.
+func (d *duel) params() queue.Params {
+	p := params()
+	p.Deaf = func(id string) bool { return d.deaf[id] }
+	return p
 }
 
 func params() queue.Params {
@@ -98,7 +107,8 @@ func (d *duel) run(program []step) error {
 	// the same program must give the same tokens.
 	d.now = begins.UnixMicro()
 	d.res = engine.Resource{Prefix: "p", Name: fmt.Sprintf("{%%}%d", d.round)}
-	d.model, d.own, d.wakes = queue.New(params(), d.now), map[string]uint64{}, nil
+	d.deaf = map[string]bool{}
+	d.model, d.own, d.wakes = queue.New(d.params(), d.now), map[string]uint64{}, nil
 	if err := d.rdb.Set(ctx, "virtual:now", d.now, 0).Err(); err != nil {
 		return err
 	}
@@ -134,7 +144,7 @@ func (d *duel) pass(ctx context.Context, after queue.Time) error {
 			}
 			c := d.core()
 			d.rdb.Del(ctx, c, c+":line")
-			d.model = queue.New(params(), d.now)
+			d.model = queue.New(d.params(), d.now)
 		}
 	}
 	return d.rdb.Set(ctx, "virtual:now", d.now, 0).Err()
@@ -179,6 +189,12 @@ func (d *duel) step(ctx context.Context, s step) error {
 	case "break":
 		want = d.model.Break(queue.Break{ID: s.ID, Force: s.Flag, Reason: s.Reason}, d.now)
 		err = d.engine.Break(ctx, d.res, engine.Break{ID: s.ID, Force: s.Flag, Reason: s.Reason})
+	case "deafen":
+		d.deaf[s.ID] = s.Flag
+		if s.Flag {
+			return d.rdb.SAdd(ctx, "virtual:deaf", s.ID).Err()
+		}
+		return d.rdb.SRem(ctx, "virtual:deaf", s.ID).Err()
 	case "snapshot":
 		return errors.Join(d.compareSnapshots(ctx), d.comparePeeks(ctx))
 	}

@@ -43,6 +43,9 @@ func (s step) String() string {
 	case "renew":
 		return fmt.Sprintf("+%d renew %s token=%s ttl=%d together=%v", s.After, s.ID, s.Token, s.TTL, s.Flag)
 	}
+	if s.Op == "deafen" {
+		return fmt.Sprintf("+%d deafen %s %v", s.After, s.ID, s.Flag)
+	}
 	if s.Op == "break" {
 		return fmt.Sprintf("+%d break %s force=%v reason=%q", s.After, s.ID, s.Flag, s.Reason)
 	}
@@ -83,7 +86,23 @@ func found() [][]step {
 	outbid.Ballot = "1"
 	yield := mutex(0, "c3", 3*queue.Second, "c1.a")
 	yield.Flag = true
+	deafen := func(id string, deaf bool) step {
+		return step{Op: "deafen", ID: id, Flag: deaf, Ballot: "none", Token: "own"}
+	}
+	waits := func(id string) step { return mutex(0, id, 50*queue.Second, "") }
+	yields := waits("c4.a b")
+	yields.Yields = "c1.a"
 	return [][]step{
+		// The front has stopped listening since its last request: the next one that listens
+		// passes it, by a release and by a yield. A front that has polled since is not passed, nor one of which all others are gone.
+		{waits("c1.a"), waits("c1.b"), waits("c3"), deafen("c1.b", true), release("c1.a"), release("c3")},
+		{waits("c1.a"), waits("c1.b"), waits("c3"), deafen("c1.b", true), yields, release("c3")},
+		{waits("c1.a"), waits("c1.b"), waits("c2.a~"), waits("c3"), deafen("c1.b", true), deafen("c2.a~", true), release("c1.a"), release("c3")},
+		{waits("c1.a"), waits("c1.b"), waits("c3"), deafen("c1.b", true), waits("c1.b"), release("c1.a"), release("c1.b")},
+		{waits("c1.a"), waits("c1.b"), waits("c3"), deafen("c1.b", true), deafen("c1.b", false), release("c1.a"), release("c1.b")},
+		{waits("c1.a"), waits("c1.b"), waits("c3"), deafen("c1.b", true), deafen("c3", true), release("c1.a")},
+		{waits("c1.a"), deafen("c1.b", true), waits("c1.b"), waits("c3"), release("c1.a")},
+		{mutex(0, "c1.a", queue.Second, ""), waits("c1.b"), waits("c3"), deafen("c1.b", true), {After: queue.Second, Op: "renew", ID: "c2.a~", TTL: queue.Second, Ballot: "none", Token: "own"}},
 		// A lease is yielded to the waiter, who gets a wake-up, in the fast path.
 		{mutex(0, "c1.a", 50*queue.Second, ""), mutex(queue.Second, "c1.b", 3*queue.Second, ""), yield, release("c1.b"), release("c3")},
 		// A turn is withdrawn before a ballot that has it arrives.
@@ -163,7 +182,7 @@ func drawStep(t *random.T, kind string, capacity int, ids []string) step {
 		After: random.SampledFrom([]queue.Time{0, 0, 0, 0, 1, ms, 100 * ms, 900 * ms, s, s, 3*s - 1, 3 * s, 5 * s, 15 * s, 60 * s, 125 * s, 3600 * s}).Draw(t, "after"),
 		Op: random.SampledFrom([]string{
 			"acquire", "acquire", "acquire", "acquire", "acquire", "acquire",
-			"release", "release", "release", "renew", "renew", "resize", "resize", "break", "break", "snapshot",
+			"release", "release", "release", "renew", "renew", "resize", "resize", "break", "break", "snapshot", "deafen", "deafen", "deafen",
 		}).Draw(t, "op"),
 		ID:     random.SampledFrom(ids).Draw(t, "id"),
 		Kind:   kind,

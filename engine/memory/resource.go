@@ -20,9 +20,11 @@ type resource struct {
 	sweepAt int                       // size of clients at which absent ones are removed
 }
 
-func newResource(now queue.Time) *resource {
+func (e *Engine) newResource(name engine.Resource, now queue.Time) *resource {
+	p := translate.Params(retention)
+	p.Deaf = func(id string) bool { return e.listeners[address{name.Prefix, engine.ClientOf(id)}] == nil }
 	return &resource{
-		queue:   queue.New(translate.Params(retention), now),
+		queue:   queue.New(p, now),
 		clients: make(map[string]*engine.Client),
 	}
 }
@@ -40,7 +42,7 @@ func (e *Engine) open(name engine.Resource, now queue.Time) *resource {
 		}
 		e.sweepAt = 2*len(e.resources) + 64
 	}
-	res := newResource(now)
+	res := e.newResource(name, now)
 	e.resources[name] = res
 	return res
 }
@@ -51,7 +53,7 @@ func (e *Engine) look(name engine.Resource, now queue.Time) *resource {
 	if res := e.resources[name]; res != nil && !res.queue.Forgettable(now) {
 		return res
 	}
-	return newResource(now)
+	return e.newResource(name, now)
 }
 
 // meet stores the client of a holder ID. Parties that neither hold nor wait are

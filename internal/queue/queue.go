@@ -18,6 +18,7 @@
 //     and waiters that a mark dismisses. If there is more, its answer says so, and
 //     Tidy or any other operation continues. An expired lease that is not reaped yet
 //     counts against the capacity, but its ID cannot use it.
+//   - A waiter whose client has stopped listening is passed by one that listens; see gone.go.
 //   - A waiter that has not polled for WaiterLife is dropped when it reaches the
 //     front. From time to time a poll, or Tidy, checks a few other waiters in turn and
 //     drops those that have not polled for three times that long. A grant to a waiter
@@ -30,8 +31,7 @@
 //     in the line, behind all other waiters and in the order of Place. When the turn
 //     is at the front and fits, it is called, and its next ballot passes no waiter.
 //     See enqueue.go.
-//   - A lease whose ID is Recallable is recalled: its holder is sent a wake-up when the line
-//     becomes non-empty, and when a request that does not wait is refused.
+//   - The holder of a lease whose ID is Recallable is sent a wake-up when others want it; see recall.go.
 //   - A lease that an operator breaks, unless by force, is breaking: it counts against
 //     the capacity until its holder releases it or its deadline passes, but it cannot
 //     be extended, and its ID has ended.
@@ -69,7 +69,9 @@ type Params struct {
 	ClaimWindow Time // the longest first TTL of a lease granted to a waiter
 	Retention   Time // how long tombstones and the last token are kept; at least WaiterLife
 	BallotAhead Time // how far a ballot may be ahead of now
-	Portion     int  // how much one operation clears up: that many expired leases and dead waiters, or a quarter as many grants
+	// Deaf reports that no wake-up can reach the client of an ID at present; nil: it is unknown.
+	Deaf    func(id string) bool
+	Portion int // how much one operation clears up: that many expired leases and dead waiters, or a quarter as many grants
 }
 
 // Cause is why a lease is not held.
@@ -180,6 +182,7 @@ type Waiter struct {
 	Seen    Time // its last request; see sweep
 	Since   Time
 	Reason  string
+	Listens bool // a wake-up could reach it at its last request; not encoded
 }
 
 type tombstone struct {
@@ -268,7 +271,7 @@ func (q *Queue) Acquire(r Request, now Time) Answer {
 			q.drop(line)
 		} else {
 			w := e.Value.(*Waiter)
-			w.Seen = now
+			w.Seen, w.Listens = now, q.listens(line)
 			q.keep(now + w.TTL)
 		}
 	}
@@ -356,7 +359,7 @@ func (q *Queue) admit(r Request, now Time, a *Answer) Status {
 	if r.mayWait() && q.waiters[line] == nil {
 		w := &Waiter{
 			ID: line, Weight: r.Weight, TTL: r.TTL, Reserve: r.Reserve, Mark: r.Mark,
-			Seen: now, Since: now, Reason: r.Reason,
+			Seen: now, Since: now, Reason: r.Reason, Listens: q.listens(line),
 		}
 		if r.Ballot != 0 {
 			w.Place = r.Place

@@ -83,6 +83,9 @@ func (q *Queue) advance(now Time, caller string, a *Answer) {
 			q.call(w, caller, a)
 			return
 		}
+		if w.ID != caller && q.gone(w) {
+			w = q.reachable(e, caller, now, a)
+		}
 		a.portion -= messageCost
 		q.drop(w.ID)
 		ttl := w.TTL

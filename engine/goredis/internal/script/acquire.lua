@@ -66,7 +66,7 @@ local queued, next, digits = (held[3] or 0) + 0, core[1] - now, string.format
 local place = digits('%d', (held[4] or 0) + 1)
 if call('ZADD', KEYS[2], 'NX', place, 'q' .. ARGV[1]) == 1 then
   local seen = digits('%016d ', now)
-  local info = seen .. seen .. '1 ' .. ARGV[3] .. ' ' .. ARGV[4] .. ' 0 ' .. string.sub(ARGV[5], #ARGV[4] + 4) -- its note's reason
+  local info = seen .. seen .. (deaf(ARGV[1]) and '1 ' or '01 ') .. ARGV[3] .. ' ' .. ARGV[4] .. ' 0 ' .. string.sub(ARGV[5], #ARGV[4] + 4) -- its note's reason
   if ARGV[9] then
     local front, message, ends, top = grantFront(core[2] + 0, core[3] + 0, core[4], held[2], queued, '@' .. ARGV[1], info, 'tail', place)
     if front then

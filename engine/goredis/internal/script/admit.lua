@@ -21,6 +21,9 @@ local function isFirst()
   return score >= TURNS and (score >= turn or member == 'q' .. waiter)
 end
 
+-- listens returns whether to note that a message can reach a waiter; see gone.
+local function listens(id) return capacity == 1 and not deaf(id) end
+
 local function join()
   if turn then
     enter(string.format('%.17g', turn), 'q' .. waiter)
@@ -32,7 +35,8 @@ local function join()
     tail = tail + 1
     enter(tail, 'q' .. waiter)
   end
-  call('HSET', CORE, '@' .. waiter, string.format('%016.0f %016.0f %.0f %.0f %.0f %.0f ', now, now, weight, ttl, reserve, span) .. reason)
+  call('HSET', CORE, '@' .. waiter, string.format('%016.0f %016.0f ', now, now) ..
+    (listens(waiter) and '0' or '') .. string.format('%.0f %.0f %.0f %.0f ', weight, ttl, reserve, span) .. reason)
   queued = queued + 1
   keep(now + ttl)
 end
@@ -46,7 +50,8 @@ end
 local function polled(id)
   local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
   if not info then return false end
-  call('HSET', CORE, '@' .. id, string.format('%016.0f', now) .. string.sub(info, 17))
+  local rest = string.gsub(string.sub(info, 35), '^0', '', 1)
+  call('HSET', CORE, '@' .. id, string.format('%016.0f', now) .. string.sub(info, 17, 34) .. (listens(id) and '0' or '') .. rest)
   local _, _, _, wants = string.match(info, WAITER)
   keep(now + wants)
   return true

@@ -2,10 +2,11 @@
 -- of capacity 1 that its holder releases, and the slow path for everything else.
 
 --#section fast
+--#include deaf
 -- grantFront grants the lease to the front of the line. Needs call and now. Its arguments are
 -- the core's token, keep, ended and easy, the number of waiters that remain, and further fields to
 -- store. It returns the new holder, its message, the end of its lease and the last token; or nil if
--- the slow path is needed: the front is dead or marks, or the keys are inconsistent.
+-- the slow path is needed: the front is dead, gone or marks, or the keys are inconsistent.
 local function grantFront(last, keep, ended, easy, waiting, ...)
   local member -- without tombstones it is the first of all, which is quicker to find
   if not ended or ended == '0' then
@@ -16,8 +17,8 @@ local function grantFront(last, keep, ended, easy, waiting, ...)
   if not member or string.byte(member) ~= 113 then return end -- not 'q': an old tombstone
   local front, match, digits = string.sub(member, 2), string.match, string.format
   local info = call('HGET', KEYS[1], '@' .. front) or ''
-  local ttl, reserve, reason = match(info, '^1 (%d+) (%d+) 0 (.*)$', 35)
-  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now then return end
+  local ttl, reserve, reason = match(info, '^0?1 (%d+) (%d+) 0 (.*)$', 35)
+  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now or gone(front, info) then return end
   ttl = math.min(ttl + 0, CLAIM_WINDOW)
   local token = math.max(last + 1, now)
   local top, till = token + reserve, now + ttl
@@ -31,6 +32,19 @@ local function grantFront(last, keep, ended, easy, waiting, ...)
 end
 
 --#section slow
+-- reachable returns the ID and info of the first live waiter behind a front that is gone which is not
+-- gone itself; nil if there is none. It looks at as many waiters as the portion allows, and at no turn.
+local function reachable(caller)
+  local behind = call('ZRANGEBYSCORE', LINE, 1, '(' .. TURNS, 'LIMIT', 1, math.max(0, portion))
+  for _, member in ipairs(behind) do
+    local id = string.sub(member, 2)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    portion = portion - 1
+    local seen = string.match(info, WAITER)
+    if seen and seen + WAITER_LIFE > now and (id == caller or not gone(id, info)) then return id, info end
+  end
+end
+
 -- advance grants from the front as long as the front fits. If it does not, no waiter behind it is
 -- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
 -- caller is the ID of this script's caller: it gets the reply, and so no message.
@@ -43,7 +57,8 @@ local function advance(caller)
     end
     local member, score = front()
     local id = string.sub(member, 2)
-    local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    local seen, _, weight, ttl, reserve, span, reason = string.match(info, WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       portion = portion - dropDead(0, portion, now - WAITER_LIFE)
     elseif used + weight > capacity then
@@ -57,6 +72,13 @@ local function advance(caller)
       end
       return
     else
+      if id ~= caller and gone(id, info) then
+        local other, its = reachable(caller)
+        if other then
+          id = other
+          _, _, weight, ttl, reserve, span, reason = string.match(its, WAITER)
+        end
+      end
       portion = portion - MESSAGE_COST
       dropWaiter(id)
       ttl = tonumber(ttl)

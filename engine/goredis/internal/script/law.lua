@@ -3,6 +3,7 @@
 --#include tombstones
 --#include leases
 --#include waiters
+--#include deaf
 --#include front.slow
 --#include notify
 --#include state.store

@@ -34,7 +34,10 @@ type Set struct {
 // ForCluster returns the replacements that make NewWith give the scripts for a
 // Redis Cluster, where wake-ups have a channel for each client and resource.
 func ForCluster() map[string]string {
-	return map[string]string{"notify": "--#include notify_cluster"}
+	return map[string]string{
+		"notify": "--#include notify_cluster",
+		"deaf":   "local function deaf() return false end\nlocal function gone() return false end", // its subscriptions are those of one node
+	}
 }
 
 // luaScript is a Lua script. It is expanded when it is first needed: a program that holds one

@@ -394,6 +394,30 @@ local function sweep(polled)
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false.
+local function deaf(id)
+  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
+  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
+  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
+-- gone returns whether the client of a waiter has stopped listening since its last request. It
+-- listened then if the weight in its info begins with a 0.
+local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
+-- reachable returns the ID and info of the first live waiter behind a front that is gone which is not
+-- gone itself; nil if there is none. It looks at as many waiters as the portion allows, and at no turn.
+local function reachable(caller)
+  local behind = call('ZRANGEBYSCORE', LINE, 1, '(' .. TURNS, 'LIMIT', 1, math.max(0, portion))
+  for _, member in ipairs(behind) do
+    local id = string.sub(member, 2)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    portion = portion - 1
+    local seen = string.match(info, WAITER)
+    if seen and seen + WAITER_LIFE > now and (id == caller or not gone(id, info)) then return id, info end
+  end
+end
+
 -- advance grants from the front as long as the front fits. If it does not, no waiter behind it is
 -- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
 -- caller is the ID of this script's caller: it gets the reply, and so no message.
@@ -406,7 +430,8 @@ local function advance(caller)
     end
     local member, score = front()
     local id = string.sub(member, 2)
-    local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    local seen, _, weight, ttl, reserve, span, reason = string.match(info, WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       portion = portion - dropDead(0, portion, now - WAITER_LIFE)
     elseif used + weight > capacity then
@@ -420,6 +445,13 @@ local function advance(caller)
       end
       return
     else
+      if id ~= caller and gone(id, info) then
+        local other, its = reachable(caller)
+        if other then
+          id = other
+          _, _, weight, ttl, reserve, span, reason = string.match(its, WAITER)
+        end
+      end
       portion = portion - MESSAGE_COST
       dropWaiter(id)
       ttl = tonumber(ttl)
@@ -508,6 +540,9 @@ local function isFirst()
   return score >= TURNS and (score >= turn or member == 'q' .. waiter)
 end
 
+-- listens returns whether to note that a message can reach a waiter; see gone.
+local function listens(id) return capacity == 1 and not deaf(id) end
+
 local function join()
   if turn then
     enter(string.format('%.17g', turn), 'q' .. waiter)
@@ -519,7 +554,8 @@ local function join()
     tail = tail + 1
     enter(tail, 'q' .. waiter)
   end
-  call('HSET', CORE, '@' .. waiter, string.format('%016.0f %016.0f %.0f %.0f %.0f %.0f ', now, now, weight, ttl, reserve, span) .. reason)
+  call('HSET', CORE, '@' .. waiter, string.format('%016.0f %016.0f ', now, now) ..
+    (listens(waiter) and '0' or '') .. string.format('%.0f %.0f %.0f %.0f ', weight, ttl, reserve, span) .. reason)
   queued = queued + 1
   keep(now + ttl)
 end
@@ -536,7 +572,8 @@ end
 local function polled(id)
   local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
   if not info then return false end
-  call('HSET', CORE, '@' .. id, string.format('%016.0f', now) .. string.sub(info, 17))
+  local rest = string.gsub(string.sub(info, 35), '^0', '', 1)
+  call('HSET', CORE, '@' .. id, string.format('%016.0f', now) .. string.sub(info, 17, 34) .. (listens(id) and '0' or '') .. rest)
   local _, _, _, wants = string.match(info, WAITER)
   keep(now + wants)
   return true

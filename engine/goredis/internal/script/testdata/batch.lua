@@ -82,10 +82,21 @@ if (free or held) and core[3] + 0 >= till + REACH then
 -- The fast path to the end of the line, for a lease that is held; if ARGV[9] yields that lease, the
 -- front of the line is granted in the same step. The slow path handles an ID that waits already, and
 -- inconsistent keys.
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false.
+local function deaf(id)
+  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
+  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
+  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
+-- gone returns whether the client of a waiter has stopped listening since its last request. It
+-- listened then if the weight in its info begins with a 0.
+local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
 -- grantFront grants the lease to the front of the line. Needs call and now. Its arguments are
 -- the core's token, keep, ended and easy, the number of waiters that remain, and further fields to
 -- store. It returns the new holder, its message, the end of its lease and the last token; or nil if
--- the slow path is needed: the front is dead or marks, or the keys are inconsistent.
+-- the slow path is needed: the front is dead, gone or marks, or the keys are inconsistent.
 local function grantFront(last, keep, ended, easy, waiting, ...)
   local member -- without tombstones it is the first of all, which is quicker to find
   if not ended or ended == '0' then
@@ -96,8 +107,8 @@ local function grantFront(last, keep, ended, easy, waiting, ...)
   if not member or string.byte(member) ~= 113 then return end -- not 'q': an old tombstone
   local front, match, digits = string.sub(member, 2), string.match, string.format
   local info = call('HGET', KEYS[1], '@' .. front) or ''
-  local ttl, reserve, reason = match(info, '^1 (%d+) (%d+) 0 (.*)$', 35)
-  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now then return end
+  local ttl, reserve, reason = match(info, '^0?1 (%d+) (%d+) 0 (.*)$', 35)
+  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now or gone(front, info) then return end
   ttl = math.min(ttl + 0, CLAIM_WINDOW)
   local token = math.max(last + 1, now)
   local top, till = token + reserve, now + ttl
@@ -120,7 +131,7 @@ local queued, next, digits = (held[3] or 0) + 0, core[1] - now, string.format
 local place = digits('%d', (held[4] or 0) + 1)
 if call('ZADD', KEYS[2], 'NX', place, 'q' .. ARGV[1]) == 1 then
   local seen = digits('%016d ', now)
-  local info = seen .. seen .. '1 ' .. ARGV[3] .. ' ' .. ARGV[4] .. ' 0 ' .. string.sub(ARGV[5], #ARGV[4] + 4) -- its note's reason
+  local info = seen .. seen .. (deaf(ARGV[1]) and '1 ' or '01 ') .. ARGV[3] .. ' ' .. ARGV[4] .. ' 0 ' .. string.sub(ARGV[5], #ARGV[4] + 4) -- its note's reason
   if ARGV[9] then
     local front, message, ends, top = grantFront(core[2] + 0, core[3] + 0, core[4], held[2], queued, '@' .. ARGV[1], info, 'tail', place)
     if front then
@@ -480,6 +491,30 @@ local function sweep(polled)
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false.
+local function deaf(id)
+  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
+  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
+  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
+-- gone returns whether the client of a waiter has stopped listening since its last request. It
+-- listened then if the weight in its info begins with a 0.
+local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
+-- reachable returns the ID and info of the first live waiter behind a front that is gone which is not
+-- gone itself; nil if there is none. It looks at as many waiters as the portion allows, and at no turn.
+local function reachable(caller)
+  local behind = call('ZRANGEBYSCORE', LINE, 1, '(' .. TURNS, 'LIMIT', 1, math.max(0, portion))
+  for _, member in ipairs(behind) do
+    local id = string.sub(member, 2)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    portion = portion - 1
+    local seen = string.match(info, WAITER)
+    if seen and seen + WAITER_LIFE > now and (id == caller or not gone(id, info)) then return id, info end
+  end
+end
+
 -- advance grants from the front as long as the front fits. If it does not, no waiter behind it is
 -- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
 -- caller is the ID of this script's caller: it gets the reply, and so no message.
@@ -492,7 +527,8 @@ local function advance(caller)
     end
     local member, score = front()
     local id = string.sub(member, 2)
-    local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    local seen, _, weight, ttl, reserve, span, reason = string.match(info, WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       portion = portion - dropDead(0, portion, now - WAITER_LIFE)
     elseif used + weight > capacity then
@@ -506,6 +542,13 @@ local function advance(caller)
       end
       return
     else
+      if id ~= caller and gone(id, info) then
+        local other, its = reachable(caller)
+        if other then
+          id = other
+          _, _, weight, ttl, reserve, span, reason = string.match(its, WAITER)
+        end
+      end
       portion = portion - MESSAGE_COST
       dropWaiter(id)
       ttl = tonumber(ttl)
@@ -594,6 +637,9 @@ local function isFirst()
   return score >= TURNS and (score >= turn or member == 'q' .. waiter)
 end
 
+-- listens returns whether to note that a message can reach a waiter; see gone.
+local function listens(id) return capacity == 1 and not deaf(id) end
+
 local function join()
   if turn then
     enter(string.format('%.17g', turn), 'q' .. waiter)
@@ -605,7 +651,8 @@ local function join()
     tail = tail + 1
     enter(tail, 'q' .. waiter)
   end
-  call('HSET', CORE, '@' .. waiter, string.format('%016.0f %016.0f %.0f %.0f %.0f %.0f ', now, now, weight, ttl, reserve, span) .. reason)
+  call('HSET', CORE, '@' .. waiter, string.format('%016.0f %016.0f ', now, now) ..
+    (listens(waiter) and '0' or '') .. string.format('%.0f %.0f %.0f %.0f ', weight, ttl, reserve, span) .. reason)
   queued = queued + 1
   keep(now + ttl)
 end
@@ -622,7 +669,8 @@ end
 local function polled(id)
   local info = queued > 0 and call('ZSCORE', LINE, 'q' .. id) and call('HGET', CORE, '@' .. id)
   if not info then return false end
-  call('HSET', CORE, '@' .. id, string.format('%016.0f', now) .. string.sub(info, 17))
+  local rest = string.gsub(string.sub(info, 35), '^0', '', 1)
+  call('HSET', CORE, '@' .. id, string.format('%016.0f', now) .. string.sub(info, 17, 34) .. (listens(id) and '0' or '') .. rest)
   local _, _, _, wants = string.match(info, WAITER)
   keep(now + wants)
   return true
@@ -737,10 +785,21 @@ if easy and string.byte(core[3]) ~= 43 then -- '+': others wait
   return 0
 end
 if easy then
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false.
+local function deaf(id)
+  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
+  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
+  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
+-- gone returns whether the client of a waiter has stopped listening since its last request. It
+-- listened then if the weight in its info begins with a 0.
+local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
 -- grantFront grants the lease to the front of the line. Needs call and now. Its arguments are
 -- the core's token, keep, ended and easy, the number of waiters that remain, and further fields to
 -- store. It returns the new holder, its message, the end of its lease and the last token; or nil if
--- the slow path is needed: the front is dead or marks, or the keys are inconsistent.
+-- the slow path is needed: the front is dead, gone or marks, or the keys are inconsistent.
 local function grantFront(last, keep, ended, easy, waiting, ...)
   local member -- without tombstones it is the first of all, which is quicker to find
   if not ended or ended == '0' then
@@ -751,8 +810,8 @@ local function grantFront(last, keep, ended, easy, waiting, ...)
   if not member or string.byte(member) ~= 113 then return end -- not 'q': an old tombstone
   local front, match, digits = string.sub(member, 2), string.match, string.format
   local info = call('HGET', KEYS[1], '@' .. front) or ''
-  local ttl, reserve, reason = match(info, '^1 (%d+) (%d+) 0 (.*)$', 35)
-  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now then return end
+  local ttl, reserve, reason = match(info, '^0?1 (%d+) (%d+) 0 (.*)$', 35)
+  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now or gone(front, info) then return end
   ttl = math.min(ttl + 0, CLAIM_WINDOW)
   local token = math.max(last + 1, now)
   local top, till = token + reserve, now + ttl
@@ -1124,6 +1183,30 @@ local function sweep(polled)
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false.
+local function deaf(id)
+  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
+  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
+  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
+-- gone returns whether the client of a waiter has stopped listening since its last request. It
+-- listened then if the weight in its info begins with a 0.
+local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
+-- reachable returns the ID and info of the first live waiter behind a front that is gone which is not
+-- gone itself; nil if there is none. It looks at as many waiters as the portion allows, and at no turn.
+local function reachable(caller)
+  local behind = call('ZRANGEBYSCORE', LINE, 1, '(' .. TURNS, 'LIMIT', 1, math.max(0, portion))
+  for _, member in ipairs(behind) do
+    local id = string.sub(member, 2)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    portion = portion - 1
+    local seen = string.match(info, WAITER)
+    if seen and seen + WAITER_LIFE > now and (id == caller or not gone(id, info)) then return id, info end
+  end
+end
+
 -- advance grants from the front as long as the front fits. If it does not, no waiter behind it is
 -- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
 -- caller is the ID of this script's caller: it gets the reply, and so no message.
@@ -1136,7 +1219,8 @@ local function advance(caller)
     end
     local member, score = front()
     local id = string.sub(member, 2)
-    local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    local seen, _, weight, ttl, reserve, span, reason = string.match(info, WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       portion = portion - dropDead(0, portion, now - WAITER_LIFE)
     elseif used + weight > capacity then
@@ -1150,6 +1234,13 @@ local function advance(caller)
       end
       return
     else
+      if id ~= caller and gone(id, info) then
+        local other, its = reachable(caller)
+        if other then
+          id = other
+          _, _, weight, ttl, reserve, span, reason = string.match(its, WAITER)
+        end
+      end
       portion = portion - MESSAGE_COST
       dropWaiter(id)
       ttl = tonumber(ttl)

@@ -39,10 +39,21 @@ end
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 if easy then
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false.
+local function deaf(id)
+  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
+  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
+  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
+-- gone returns whether the client of a waiter has stopped listening since its last request. It
+-- listened then if the weight in its info begins with a 0.
+local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
 -- grantFront grants the lease to the front of the line. Needs call and now. Its arguments are
 -- the core's token, keep, ended and easy, the number of waiters that remain, and further fields to
 -- store. It returns the new holder, its message, the end of its lease and the last token; or nil if
--- the slow path is needed: the front is dead or marks, or the keys are inconsistent.
+-- the slow path is needed: the front is dead, gone or marks, or the keys are inconsistent.
 local function grantFront(last, keep, ended, easy, waiting, ...)
   local member -- without tombstones it is the first of all, which is quicker to find
   if not ended or ended == '0' then
@@ -53,8 +64,8 @@ local function grantFront(last, keep, ended, easy, waiting, ...)
   if not member or string.byte(member) ~= 113 then return end -- not 'q': an old tombstone
   local front, match, digits = string.sub(member, 2), string.match, string.format
   local info = call('HGET', KEYS[1], '@' .. front) or ''
-  local ttl, reserve, reason = match(info, '^1 (%d+) (%d+) 0 (.*)$', 35)
-  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now then return end
+  local ttl, reserve, reason = match(info, '^0?1 (%d+) (%d+) 0 (.*)$', 35)
+  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now or gone(front, info) then return end
   ttl = math.min(ttl + 0, CLAIM_WINDOW)
   local token = math.max(last + 1, now)
   local top, till = token + reserve, now + ttl
@@ -426,6 +437,30 @@ local function sweep(polled)
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false.
+local function deaf(id)
+  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
+  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
+  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
+-- gone returns whether the client of a waiter has stopped listening since its last request. It
+-- listened then if the weight in its info begins with a 0.
+local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
+-- reachable returns the ID and info of the first live waiter behind a front that is gone which is not
+-- gone itself; nil if there is none. It looks at as many waiters as the portion allows, and at no turn.
+local function reachable(caller)
+  local behind = call('ZRANGEBYSCORE', LINE, 1, '(' .. TURNS, 'LIMIT', 1, math.max(0, portion))
+  for _, member in ipairs(behind) do
+    local id = string.sub(member, 2)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    portion = portion - 1
+    local seen = string.match(info, WAITER)
+    if seen and seen + WAITER_LIFE > now and (id == caller or not gone(id, info)) then return id, info end
+  end
+end
+
 -- advance grants from the front as long as the front fits. If it does not, no waiter behind it is
 -- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
 -- caller is the ID of this script's caller: it gets the reply, and so no message.
@@ -438,7 +473,8 @@ local function advance(caller)
     end
     local member, score = front()
     local id = string.sub(member, 2)
-    local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    local seen, _, weight, ttl, reserve, span, reason = string.match(info, WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       portion = portion - dropDead(0, portion, now - WAITER_LIFE)
     elseif used + weight > capacity then
@@ -452,6 +488,13 @@ local function advance(caller)
       end
       return
     else
+      if id ~= caller and gone(id, info) then
+        local other, its = reachable(caller)
+        if other then
+          id = other
+          _, _, weight, ttl, reserve, span, reason = string.match(its, WAITER)
+        end
+      end
       portion = portion - MESSAGE_COST
       dropWaiter(id)
       ttl = tonumber(ttl)

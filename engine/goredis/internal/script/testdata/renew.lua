@@ -395,6 +395,30 @@ local function sweep(polled)
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false.
+local function deaf(id)
+  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
+  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
+  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+end
+
+-- gone returns whether the client of a waiter has stopped listening since its last request. It
+-- listened then if the weight in its info begins with a 0.
+local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
+-- reachable returns the ID and info of the first live waiter behind a front that is gone which is not
+-- gone itself; nil if there is none. It looks at as many waiters as the portion allows, and at no turn.
+local function reachable(caller)
+  local behind = call('ZRANGEBYSCORE', LINE, 1, '(' .. TURNS, 'LIMIT', 1, math.max(0, portion))
+  for _, member in ipairs(behind) do
+    local id = string.sub(member, 2)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    portion = portion - 1
+    local seen = string.match(info, WAITER)
+    if seen and seen + WAITER_LIFE > now and (id == caller or not gone(id, info)) then return id, info end
+  end
+end
+
 -- advance grants from the front as long as the front fits. If it does not, no waiter behind it is
 -- tried, so light requests do not starve a heavy one. While there is a mark, it drops the waiters.
 -- caller is the ID of this script's caller: it gets the reply, and so no message.
@@ -407,7 +431,8 @@ local function advance(caller)
     end
     local member, score = front()
     local id = string.sub(member, 2)
-    local seen, _, weight, ttl, reserve, span, reason = string.match(call('HGET', CORE, '@' .. id) or '', WAITER)
+    local info = call('HGET', CORE, '@' .. id) or ''
+    local seen, _, weight, ttl, reserve, span, reason = string.match(info, WAITER)
     if not weight or seen + WAITER_LIFE <= now then
       portion = portion - dropDead(0, portion, now - WAITER_LIFE)
     elseif used + weight > capacity then
@@ -421,6 +446,13 @@ local function advance(caller)
       end
       return
     else
+      if id ~= caller and gone(id, info) then
+        local other, its = reachable(caller)
+        if other then
+          id = other
+          _, _, weight, ttl, reserve, span, reason = string.match(its, WAITER)
+        end
+      end
       portion = portion - MESSAGE_COST
       dropWaiter(id)
       ttl = tonumber(ttl)

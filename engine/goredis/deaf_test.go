@@ -1,0 +1,55 @@
+package goredis_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A waiter whose process is gone, as the server sees by its subscription, delays nobody. It keeps its
+// place for as long as it may still come back.
+func TestReleasePassesAWaiterThatIsGone(t *testing.T) {
+	server := redistest.Start(t)
+	e := open(t, server.Client())
+	dead := open(t, server.Client())
+	stream, err := dead.Listen(t.Context(), prefix, "c2", func(engine.Wakeup) {})
+	must(t, err)
+	wakes := listen(t, e, "c3")
+	held := hold(t, e, request("c1.a"))
+	first, second := request("c2.b"), request("c3.c")
+	wait := func(r engine.Request, ahead int) {
+		t.Helper()
+		if got, err := e.Acquire(t.Context(), r); err != nil || got.Status != engine.Queued || got.Position != ahead {
+			t.Fatalf("%+v, %v; want queued behind %d", got, err, ahead)
+		}
+	}
+	wait(first, 0)
+	wait(second, 1)
+	must(t, stream.Close())
+	start := time.Now()
+	release(t, e, first.Resource, held)
+	w := next(t, wakes, engine.WakeGrant)
+	t.Logf("granted %v after the release", time.Since(start))
+	wait(first, 0) // it is alive after all, and does not listen
+	release(t, e, first.Resource, engine.Held{ID: second.ID, Token: w.Token})
+	if got, err := e.Acquire(t.Context(), first); err != nil || got.Status != engine.Granted {
+		t.Errorf("%+v, %v; want it granted", got, err)
+	}
+}
+
+// Without the right to call PUBSUB it is not known who is gone, and the front is granted as ever.
+func TestReleaseWithoutTheRightToLook(t *testing.T) {
+	server := redistest.Start(t)
+	must(t, server.Client().Do(t.Context(), "acl", "setuser", "default", "-pubsub").Err())
+	e := open(t, server.Client())
+	wakes := listen(t, e, "c2")
+	held := hold(t, e, request("c1.a"))
+	r := request("c2.b")
+	if got, err := e.Acquire(t.Context(), r); err != nil || got.Status != engine.Queued {
+		t.Fatalf("%+v, %v; want queued", got, err)
+	}
+	release(t, e, r.Resource, held)
+	next(t, wakes, engine.WakeGrant)
+}
