@@ -10,6 +10,10 @@ func bars() []bar {
 		{"uncontended", "", "holdfast", clientCPU, two, atMost, 1.15},
 		{"uncontended", "", "holdfast", allocations, against{minus: "two bare EVALSHA"}, atMost, 12},
 		{"uncontended", "", "holdfast", commands, against{}, atMost, 2.01}, // a pair may span the end of a slice
+		{"uncontended", "", lingering, pairTime, best, atMost, 1.0 / 80},
+		{"uncontended", "", lingering, commands, against{}, atMost, 0.01},
+		{"uncontended", "", lingering, allocations, against{}, atMost, 2},
+		{"processes", "8 × 1", lingering, handOffs, against{row: "holdfast"}, atLeast, 0.95}, // it turns itself off
 		{"scripts", "", "the same scripts, sent by hand", serverCPU, against{row: "SET NX PX + compare-and-delete"}, atMost, 3.5},
 		{"hot", "", "holdfast", rate, best, atLeast, 25},
 		{"hot", "", "holdfast", worstCaller, against{}, atLeast, 0.95},

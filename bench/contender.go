@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-redsync/redsync/v4"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // role is the part of a contender in comparisons.
@@ -65,6 +67,7 @@ func contenders() []contender {
 	return slices.Concat(commandContenders(), storeContenders(), []contender{
 		holdfastContender("holdfast"),
 		onRequestContexts(holdfastContender("holdfast, ctx that can end")),
+		holdfastContender(lingering, holdfast.WithLinger(time.Second)),
 		holdfastCluster("holdfast, cluster of 1", 1),
 		holdfastCluster("holdfast, cluster of 2", 2),
 		holdfastCluster("holdfast, cluster of 3", 3),

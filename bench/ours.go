@@ -11,6 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine/goredis"
 )
 
+// lingering is Holdfast with WithLinger.
+const lingering = "holdfast, WithLinger"
+
 // holdfastContender is a mutex of Holdfast as shown in the README.
 func holdfastContender(name string, opts ...holdfast.LockOption) contender {
 	return contender{

@@ -58,7 +58,7 @@ func uncontended() scenario {
 		cases: []variant{{
 			contenders: []string{
 				"two bare EVALSHA", "two bare EVALSHA, rueidis", "the same scripts, sent by hand", "SET NX PX + compare-and-delete",
-				"holdfast", "holdfast, ctx that can end", "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
+				"holdfast", "holdfast, ctx that can end", lingering, "redsync", "redislock, polls at 1 ms", "redislock on AutoPipeline", "rueidislock",
 			},
 			measure: crowdOf(crowdSpec{clients: 1, callers: 1, own: true, length: 0.3}),
 		}},
@@ -115,7 +115,7 @@ func processes() scenario {
 		columns: slices.Concat([]metric{handOffs, rate, worstProcess}, withRate),
 		cases: []variant{
 			{"8 × 8", atZeroHold("BLPOP/LPUSH"), crowdOf(crowdSpec{clients: 8, callers: 8, ramp: 100 * time.Millisecond, length: 2}), nil},
-			{"8 × 1", atZeroHold("BLPOP/LPUSH"), crowdOf(crowdSpec{clients: 8, callers: 1, ramp: 100 * time.Millisecond, length: 2}), nil},
+			{"8 × 1", atZeroHold("BLPOP/LPUSH", lingering), crowdOf(crowdSpec{clients: 8, callers: 1, ramp: 100 * time.Millisecond, length: 2}), nil},
 		},
 	}
 }
