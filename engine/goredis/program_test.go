@@ -144,6 +144,8 @@ func found() [][]step {
 		{mutex(0, "c1.a", 50*queue.Second, ""), renew(3, "c1.a", 50, false), renew(2, "c1.a", 50, true)},
 		{mutex(0, "c1.a", 50*queue.Second, ""), renew(3, "c1.a", 50, true), renew(2, "c1.a", 50, true)},
 		{mutex(0, "c1.a", 50*queue.Second, ""), mutex(3*queue.Second, "c1.a", 50*queue.Second, ""), renew(2, "c1.a", 50, true)},
+		// A lease is granted in the instant of the one before: its token is not the time at which it began.
+		{mutex(0, "c1.a", 50*queue.Second, ""), release("c1.a"), mutex(0, "c1.b", 15*queue.Second, "")},
 		// Or it is passed on. These keys are kept until 114.6875 s.
 		{
 			mutex(0, "c1.a", 50*queue.Second, ""), mutex(47900*queue.Millisecond, "c1.b", 3*queue.Second, ""),
