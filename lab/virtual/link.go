@@ -132,8 +132,13 @@ func request[T any](ctx context.Context, l *link, op func(context.Context, engin
 	if there == 0 {
 		got <- arrive(ctx, l, op)
 	} else {
+		wipes := l.n.wiped()
 		go func() {
 			<-time.After(there)
+			if l.n.wiped() != wipes { // the store and its connections ended: a swap made from older data, with an older token, does not reach the empty one
+				got <- reply[T]{err: unavailable("connection reset")}
+				return
+			}
 			got <- arrive(context.WithoutCancel(ctx), l, op)
 		}()
 	}

@@ -31,6 +31,7 @@ type node struct {
 	mu      sync.Mutex
 	ahead   time.Duration // sum of all jumps of the clock
 	e       engine.Engine
+	wipes   int              // number of times that it lost its data
 	away    int              // number of steps that have made it unreachable
 	streams map[*stream]bool // open subscriptions
 }
@@ -47,6 +48,13 @@ func (n *node) engine() engine.Engine {
 		return nil
 	}
 	return n.e
+}
+
+// wiped returns how often the store has lost its data.
+func (n *node) wiped() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.wipes
 }
 
 // takeDown makes a store unreachable for a while: all connections break.
@@ -86,6 +94,7 @@ func (n *node) wipe() []engine.Holder {
 	gone := n.holders()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.wipes++
 	if n.server != nil {
 		n.server.FlushAll()
 		return gone

@@ -283,6 +283,7 @@ func (w *simulation) do(s Step) {
 		w.lingers.met(s.Do, p)
 	}
 	w.faults.Go(func() { w.fault(p, s) })
+	synctest.Wait() // it has begun before the next step: a wipe knows all leases that it ends
 }
 
 // passing reports whether an error is one that faults may cause.

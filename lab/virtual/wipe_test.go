@@ -1,0 +1,41 @@
+package virtual_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/virtual"
+)
+
+// TestWipeBesideARound plays a wipe whose next step is a round at the same instant: either the lease is granted by the store
+// that loses its data, and the history has its end, or by the empty one.
+func TestWipeBesideARound(t *testing.T) {
+	ms := time.Millisecond
+	p := virtual.Program{Seed: 9911, World: virtual.Documents, Processes: 4, Rates: []float64{1}, Steps: []virtual.Step{
+		{Do: virtual.Slow, Process: 3, Node: -1, For: 5900 * ms, Delay: 233 * ms},
+		{Do: virtual.Round, Lock: virtual.Counter, Name: "counter0", Weight: 1, TTL: 300 * ms, Wait: 8000 * ms},
+		{Do: virtual.Round, Process: 3, Lock: virtual.Counter, Name: "counter0", Weight: 2, TTL: 1000 * ms, Wait: 8000 * ms, Sleep: 2178 * ms},
+		{Do: virtual.Round, Process: 3, Lock: virtual.Election, Name: "election1", Weight: 1, TTL: 300 * ms, Wait: 8000 * ms},
+		{Do: virtual.Wipe, Process: 2, For: 100 * ms, Name: "election1"},
+		{Do: virtual.Round, Process: 2, Lock: virtual.Election, Name: "election1", Weight: 3, TTL: 15000 * ms, Wait: 8000 * ms},
+	}}
+	if r, played := virtual.Again(t, p, 100); len(r.Violations) > 0 {
+		t.Errorf("run %d: %v", played, r.Violations)
+	}
+}
+
+// TestWipeLosesRequests plays a wipe while a request that was made from older data is on its way, after a later grant.
+func TestWipeLosesRequests(t *testing.T) {
+	ms := time.Millisecond
+	for seed := range uint64(20) {
+		p := virtual.Program{Seed: seed, World: virtual.Documents, Processes: 2, Rates: []float64{1}, Steps: []virtual.Step{
+			{Do: virtual.Slow, Process: 1, Node: -1, For: 5000 * ms, Delay: 1000 * ms, Sleep: 10 * ms},
+			{Do: virtual.Round, Process: 1, Lock: virtual.Counter, Name: "counter0", Weight: 1, TTL: 1000 * ms, Wait: 8000 * ms, Sleep: ms},
+			{Do: virtual.Round, Lock: virtual.Counter, Name: "counter0", Weight: 1, TTL: 1000 * ms, Wait: 8000 * ms, Sleep: ms},
+			{Do: virtual.Wipe, For: 100 * ms},
+		}}
+		if r := virtual.Play(t, p); len(r.Violations) > 0 {
+			t.Errorf("seed %d: %v", seed, r.Violations)
+		}
+	}
+}
