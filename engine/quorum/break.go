@@ -7,6 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
+// errRequestPending is the result on a node that does not have the lease and may still grant it.
+var errRequestPending = errors.New("it has not answered the request for the lease")
+
 // Break implements engine.Engine. It returns when a majority of the nodes has broken the
 // lease. Without Force each of these nodes keeps the lease until its holder releases it or its
 // TTL ends, so no other lease gets a majority before that. On a node that missed the break it
@@ -49,7 +52,9 @@ func (e *Engine) breakOutcome(p *fanOut[none]) error {
 	return c.outcome(p.ctx, "ended it")
 }
 
-// breakOn breaks the lease or the wait of a holder ID on one node.
+// breakOn breaks the lease or the wait of a holder ID on one node. known is the lease, if this
+// process has acquired it: a break of an earlier ballot does not count, nor does a node that may
+// still grant the lease.
 func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b engine.Break, known *quorumLease) error {
 	id := b.ID
 	if b.Token != 0 { // the ID on the node follows from the token, unless the lease was restored
@@ -72,16 +77,21 @@ func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b en
 			if err != nil && !notHeld(err) {
 				return err
 			}
-			broken = broken || err == nil
+			broken = broken || err == nil && (known == nil || leaseOf(h).Token == known.token)
 		}
 	}
 	switch {
 	case broken:
 		return nil
-	case known != nil:
-		b.ID = known.heldOn(n).ID
+	case known == nil:
+		return n.Break(ctx, res, b)
 	}
-	return n.Break(ctx, res, b)
+	b.ID = known.heldOn(n).ID
+	awaited := known.isRequestedOn(n)
+	if err = n.Break(ctx, res, b); awaited && notHeld(err) {
+		return errRequestPending
+	}
+	return err
 }
 
 // holdersOn returns holders on a node, including the one to break. If the token is set, the

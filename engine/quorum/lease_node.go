@@ -110,6 +110,13 @@ func (t *quorumLease) isSettled() bool {
 	})
 }
 
+// isRequestedOn reports whether a node has not answered the request for the lease.
+func (t *quorumLease) isRequestedOn(n *node) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.onNode[n.index].state == requested
+}
+
 // withdraw ends the lease on all nodes in the background, also on those at which its request
 // arrives later.
 func (t *quorumLease) withdraw() {
