@@ -1,6 +1,7 @@
 package virtual_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -37,5 +38,31 @@ func TestWipeLosesRequests(t *testing.T) {
 		if r := virtual.Play(t, p); len(r.Violations) > 0 {
 			t.Errorf("seed %d: %v", seed, r.Violations)
 		}
+	}
+}
+
+// TestWipeEndsEveryLease plays a wipe with rounds at the same instant, whose leases outlast the absence of the store: each lease that
+// the wipe ends has its end in the history.
+func TestWipeEndsEveryLease(t *testing.T) {
+	ms := time.Millisecond
+	round := func(process, i int, hold time.Duration) virtual.Step {
+		return virtual.Step{Do: virtual.Round, Process: process, Lock: virtual.Stock, Name: fmt.Sprint("stock", i), Weight: 1,
+			TTL: 15000 * ms, Wait: 4000 * ms, Hold: hold, Way: virtual.NoTenure}
+	}
+	p := virtual.Program{World: virtual.Documents, Processes: 2, Rates: []float64{1}}
+	for i := range 40 { // leases that the wipe has to list
+		p.Steps = append(p.Steps, round(0, i, 4000*ms))
+	}
+	p.Steps[39].Sleep = 10 * ms
+	p.Steps = append(p.Steps, virtual.Step{Do: virtual.Wipe, For: 100 * ms})
+	for i := range 10 {
+		p.Steps = append(p.Steps, round(0, 100+i, 4000*ms))
+	}
+	p.Steps[len(p.Steps)-1].Sleep = 300 * ms
+	for i := range 10 {
+		p.Steps = append(p.Steps, round(1, 100+i, 10*ms))
+	}
+	if r, played := virtual.Again(t, p, 25); len(r.Violations) > 0 {
+		t.Errorf("run %d: %v", played, r.Violations)
 	}
 }
