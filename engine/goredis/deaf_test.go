@@ -28,6 +28,9 @@ func TestReleasePassesAWaiterThatIsGone(t *testing.T) {
 	wait(first, 0)
 	wait(second, 1)
 	must(t, stream.Close())
+	for channel := prefix + ":wake:c2"; server.Client().PubSubNumSub(t.Context(), channel).Val()[channel] > 0; { // until the server has seen it
+		must(t, t.Context().Err())
+	}
 	start := time.Now()
 	release(t, e, first.Resource, held)
 	w := next(t, wakes, engine.WakeGrant)
