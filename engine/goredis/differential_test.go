@@ -63,7 +63,7 @@ func virtual() map[string]string {
 		"PORTION": strconv.Itoa(portion), "FEW_FORGOTTEN": "2",
 		"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
 		"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
-		"deaf":   "local function deaf(id) return call('SISMEMBER', 'virtual:deaf', id) == 1 end\nlocal function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end",
+		"deaf":   "local function deaf(id) return call('SISMEMBER', 'virtual:deaf', id) == 1 end",
 	}
 }
 

@@ -2,7 +2,7 @@
 -- of capacity 1 that its holder releases, and the slow path for everything else.
 
 --#section fast
---#include deaf
+--#include gone
 -- grantFront grants the lease to the front of the line. Needs call and now. Its arguments are
 -- the core's token, keep, ended and easy, the number of waiters that remain, and further fields to
 -- store. It returns the new holder, its message, the end of its lease and the last token; or nil if

@@ -3,7 +3,7 @@
 --#include tombstones
 --#include leases
 --#include waiters
---#include deaf
+--#include gone
 --#include front.slow
 --#include notify
 --#include state.store

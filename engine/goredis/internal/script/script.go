@@ -35,8 +35,9 @@ type Set struct {
 // Redis Cluster, where wake-ups have a channel for each client and resource.
 func ForCluster() map[string]string {
 	return map[string]string{
-		"notify": "--#include notify_cluster",
-		"deaf":   "local function deaf() return false end\nlocal function gone() return false end", // its subscriptions are those of one node
+		"channel": "",
+		"notify":  "--#include notify_cluster",
+		"deaf":    "local function deaf() return false end", // it is not known: a node sees its own subscriptions
 	}
 }
 

@@ -39,14 +39,15 @@ end
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 if easy then
--- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
--- without the right to call PUBSUB, it returns false.
-local function deaf(id)
-  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
-  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
-  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+-- channel returns the channel of the client of a holder ID.
+local function channel(id)
+  local find, sub = string.find, string.sub
+  local brace, dot = find(KEYS[1], '{', 1, true), find(id, '.', 1, true) -- no prefix has a brace
+  return sub(KEYS[1], 1, brace - 2) .. ':wake:' .. sub(id, 1, (dot or 0) - 1)
 end
-
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false. Needs channel.
+local function deaf(id) return redis.pcall('PUBSUB', 'NUMSUB', channel(id))[2] == 0 end
 -- gone returns whether the client of a waiter has stopped listening since its last request. It
 -- listened then if the weight in its info begins with a 0.
 local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
@@ -78,12 +79,8 @@ local function grantFront(last, keep, ended, easy, waiting, ...)
   return front, digits('g %d %d %s', token, ttl, front), till, top
 end
 -- notify publishes a wake-up to the client of a holder ID. If that is denied or fails, what was
--- stored stays; the next poll of the waiter finds it.
-local function notify(id, message)
-  local find, sub = string.find, string.sub
-  local brace, dot = find(KEYS[1], '{', 1, true), find(id, '.', 1, true) -- no prefix has a brace
-  redis.pcall('PUBLISH', sub(KEYS[1], 1, brace - 2) .. ':wake:' .. sub(id, 1, (dot or 0) - 1), message)
-end
+-- stored stays; the next poll of the waiter finds it. Needs channel.
+local function notify(id, message) redis.pcall('PUBLISH', channel(id), message) end
   local rest = call('HMGET', KEYS[1], 'token', 'keep', 'queued', 'ended')
   local front, message = grantFront(rest[1] + 0, rest[2] + 0, rest[4], core[3], rest[3] - 1)
   if front then
@@ -437,14 +434,15 @@ local function sweep(polled)
   if again then more = true end
   call('HSET', CORE, 'swept', last .. string.format(' %.0f', again and 0 or now))
 end
--- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
--- without the right to call PUBSUB, it returns false.
-local function deaf(id)
-  local brace, dot = string.find(KEYS[1], '{', 1, true), string.find(id, '.', 1, true) -- as notify
-  local channel = string.sub(KEYS[1], 1, brace - 2) .. ':wake:' .. string.sub(id, 1, (dot or 0) - 1)
-  return redis.pcall('PUBSUB', 'NUMSUB', channel)[2] == 0
+-- channel returns the channel of the client of a holder ID.
+local function channel(id)
+  local find, sub = string.find, string.sub
+  local brace, dot = find(KEYS[1], '{', 1, true), find(id, '.', 1, true) -- no prefix has a brace
+  return sub(KEYS[1], 1, brace - 2) .. ':wake:' .. sub(id, 1, (dot or 0) - 1)
 end
-
+-- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
+-- without the right to call PUBSUB, it returns false. Needs channel.
+local function deaf(id) return redis.pcall('PUBSUB', 'NUMSUB', channel(id))[2] == 0 end
 -- gone returns whether the client of a waiter has stopped listening since its last request. It
 -- listened then if the weight in its info begins with a 0.
 local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
@@ -506,12 +504,8 @@ local function advance(caller)
   end
 end
 -- notify publishes a wake-up to the client of a holder ID. If that is denied or fails, what was
--- stored stays; the next poll of the waiter finds it.
-local function notify(id, message)
-  local find, sub = string.find, string.sub
-  local brace, dot = find(KEYS[1], '{', 1, true), find(id, '.', 1, true) -- no prefix has a brace
-  redis.pcall('PUBLISH', sub(KEYS[1], 1, brace - 2) .. ':wake:' .. sub(id, 1, (dot or 0) - 1), message)
-end
+-- stored stays; the next poll of the waiter finds it. Needs channel.
+local function notify(id, message) redis.pcall('PUBLISH', channel(id), message) end
 -- The fast paths format instants with '%d', which is exact unless Redis was built for 32 bits.
 local WIDE = string.format('%d', 1000000000000000) == '1000000000000000'
 
