@@ -74,7 +74,6 @@ func (lk *acquirer) takeTurn(ctx context.Context, weight int, wait bool) (l *lin
 		l, parked = c.lines.TryJoin(lk.key())
 	}
 	if parked != nil {
-		c.counts.lingering.Add(-1)
 		return l, *parked, nil
 	}
 	if w == nil {

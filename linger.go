@@ -112,12 +112,10 @@ func (h *storeGrant) keepLingering() bool {
 	}
 	c := h.client()
 	most := min(h.acquirer.opts.linger, h.left()-h.entry.TTL/2)
-	if c.life.Err() != nil || most <= 0 || c.counts.lingering.Load() >= maxLingering {
+	if c.life.Err() != nil || most <= 0 || c.lines.Parked() >= maxLingering {
 		return false
 	}
-	c.counts.lingering.Add(1)
 	if !c.lines.Park(h.line, &l.turn) {
-		c.counts.lingering.Add(-1)
 		return false
 	}
 	h.armLinger(c.keep.Mono() + most)
@@ -173,7 +171,6 @@ func (h *storeGrant) endLinger() {
 func (h *storeGrant) unpark() {
 	c := h.client()
 	if c.lines.Unpark(h.line, &h.linger.turn) {
-		c.counts.lingering.Add(-1)
 		c.handOff(h.line, h.linger.turn) // still parked: whoever came in between checks it
 	}
 }

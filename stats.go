@@ -51,7 +51,7 @@ const (
 //	expvar.Publish("holdfast", expvar.Func(func() any { return c.Stats() }))
 func (c *Client) Stats() Stats {
 	s := Stats{
-		Lingering:      int(c.counts.lingering.Load()),
+		Lingering:      c.lines.Parked(),
 		FallbackLeases: int(c.counts.fallback.Load()),
 		WaitProcess:    int(c.counts.waiting[WaitProcess].Load()),
 		WaitStore:      int(c.counts.waiting[WaitStore].Load()),
@@ -80,8 +80,6 @@ type counts struct {
 	waiting  [waitQueues]atomic.Int64
 	lost     [LostElsewhere + 1]atomic.Uint64
 	fallback atomic.Int64
-
-	lingering atomic.Int64
 }
 
 func (n *counts) lose(cause LostCause) { n.lost[cause].Add(1) }

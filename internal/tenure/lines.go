@@ -58,8 +58,9 @@ func (s *Slice) Take(now time.Duration) bool {
 
 // Lines holds the lines of a client, by key. Only keys in use take memory.
 type Lines[K comparable, T any] struct {
-	mu    sync.Mutex
-	lines map[K]*Line[K, T]
+	mu     sync.Mutex
+	lines  map[K]*Line[K, T]
+	parked atomic.Int32 // number of turns that are parked; changed under the mutex
 }
 
 // Line is the queue of one key. It exists as long as a caller has the turn, or the turn is
@@ -116,7 +117,8 @@ func (ls *Lines[K, T]) begin(key K) (l *Line[K, T], parked *T) {
 		ls.lines[key] = l
 		return l, nil
 	case l.parked != nil:
-		parked, l.parked = l.parked, nil
+		parked = l.parked
+		ls.unpark(l)
 		return l, parked
 	}
 	return nil, nil
@@ -131,6 +133,7 @@ func (ls *Lines[K, T]) Park(l *Line[K, T], turn *T) bool {
 		return false
 	}
 	l.parked = turn
+	ls.parked.Add(1)
 	return true
 }
 
@@ -141,9 +144,17 @@ func (ls *Lines[K, T]) Unpark(l *Line[K, T], turn *T) bool {
 	if l.parked != turn {
 		return false
 	}
-	l.parked = nil
+	ls.unpark(l)
 	return true
 }
+
+func (ls *Lines[K, T]) unpark(l *Line[K, T]) {
+	l.parked = nil
+	ls.parked.Add(-1)
+}
+
+// Parked returns the number of turns that are parked. It may change at any time.
+func (ls *Lines[K, T]) Parked() int { return int(ls.parked.Load()) }
 
 // Cancel ends a wait. If the turn had been sent already, it returns the turn and true,
 // and the turn must be handed off. The Caller must not be used after that.

@@ -184,6 +184,9 @@ func TestParkedTurnIsTaken(t *testing.T) {
 	if lines.Unpark(l, &turn) {
 		t.Error("a turn that was taken was unparked")
 	}
+	if n := lines.Parked(); n != 0 {
+		t.Errorf("%d turns are parked after it was taken", n)
+	}
 	if got, _ := lines.TryJoin("a"); got != nil {
 		t.Error("TryJoin took a turn that was taken")
 	}
@@ -196,7 +199,7 @@ func TestParkedTurnIsTaken(t *testing.T) {
 	if !lines.HandOff(l, 9) || <-w.Turn != 9 {
 		t.Error("the caller did not get the turn")
 	}
-	if !lines.Park(l, &turn) || !lines.Unpark(l, &turn) {
+	if !lines.Park(l, &turn) || lines.Parked() != 1 || !lines.Unpark(l, &turn) || lines.Parked() != 0 {
 		t.Error("the turn is not parked and unparked")
 	}
 	if lines.HandOff(l, 0) {
