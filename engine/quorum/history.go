@@ -54,33 +54,27 @@ type nodeHistory struct {
 // has, by the time on each node's clock, and so returns an event once for each node that has it.
 // A position is that on each node.
 func (e *Engine) History(ctx context.Context, prefix, after string, since time.Time, limit int) ([]engine.HistoryRecord, error) {
-	if err := e.ready(ctx); err != nil {
-		return nil, err
+	read := func(ctx context.Context, k engine.HistoryKeeper, after string) ([]engine.HistoryRecord, error) {
+		return k.History(ctx, prefix, after, since, limit)
 	}
-	at, err := e.positions(after)
-	if err != nil {
-		return nil, err
-	}
-	found, err := collect(ctx, e, "", "returned the history", func(ctx context.Context, n *node) (*nodeHistory, error) {
-		k, err := n.history()
-		if err != nil {
-			return nil, err
-		}
-		records, err := k.History(ctx, prefix, at[n.index], since, limit)
-		return &nodeHistory{n.index, records}, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return merge(found, at, limit, func(a, b time.Time) int { return a.Compare(b) }), nil
+	return e.mergeHistories(ctx, after, limit, read, func(a, b time.Time) int { return a.Compare(b) })
 }
 
 // HistoryBefore implements engine.HistoryKeeper, if its nodes do, as History does.
 func (e *Engine) HistoryBefore(ctx context.Context, prefix, before string, limit int) ([]engine.HistoryRecord, error) {
+	read := func(ctx context.Context, k engine.HistoryKeeper, before string) ([]engine.HistoryRecord, error) {
+		return k.HistoryBefore(ctx, prefix, before, limit)
+	}
+	return e.mergeHistories(ctx, before, limit, read, func(a, b time.Time) int { return b.Compare(a) })
+}
+
+// mergeHistories reads from a position on at a majority of the nodes, and merges what they have in an order.
+func (e *Engine) mergeHistories(ctx context.Context, position string, limit int,
+	read func(ctx context.Context, k engine.HistoryKeeper, at string) ([]engine.HistoryRecord, error), order func(a, b time.Time) int) ([]engine.HistoryRecord, error) {
 	if err := e.ready(ctx); err != nil {
 		return nil, err
 	}
-	at, err := e.positions(before)
+	at, err := e.positions(position)
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +83,13 @@ func (e *Engine) HistoryBefore(ctx context.Context, prefix, before string, limit
 		if err != nil {
 			return nil, err
 		}
-		records, err := k.HistoryBefore(ctx, prefix, at[n.index], limit)
+		records, err := read(ctx, k, at[n.index])
 		return &nodeHistory{n.index, records}, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return merge(found, at, limit, func(a, b time.Time) int { return b.Compare(a) }), nil
+	return merge(found, at, limit, order), nil
 }
 
 // positions splits a position into those on the nodes.
