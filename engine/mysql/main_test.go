@@ -69,9 +69,3 @@ func open(t testing.TB, dsn string) *sql.DB {
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
-
-// syncedDatabase makes a database on a server that writes its log to the disk at each commit.
-func syncedDatabase(t testing.TB) string {
-	t.Helper()
-	return makeDatabase(t, sqlservers.StartMySQL(t, sqlservers.WithFsync()))
-}
