@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -23,10 +22,8 @@ import (
 // startTimeout bounds a start on a busy machine; a start takes about half a second.
 const startTimeout = 60 * time.Second
 
-// errEnded is returned if a server ends while it starts. Another process may have taken its
-// port, so it is tried on other ports, portTries times in all.
-var errEnded = errors.New("etcd ended")
-
+// portTries is on how many ports servers are tried of which one ends while it starts: another process may have
+// taken its port.
 const portTries = 3
 
 // Config is what tests choose of a server, the same for every restart.
@@ -44,8 +41,8 @@ type Server struct {
 		Client, Peer string // host:port
 		Members      string // all, as name=URL
 	}
-	path    string   // of etcdmember
-	process *process // nil: not running
+	path    string           // of etcdmember
+	process *redistest.Child // nil: not running
 	fatal   func(format string, args ...any)
 }
 
@@ -79,7 +76,7 @@ func Launch(n int, c Config) (Cluster, error) {
 			}
 		}
 		all.Stop()
-		if try == portTries || !errors.Is(err, errEnded) {
+		if try == portTries || !errors.Is(err, redistest.ErrEnded) {
 			return nil, err
 		}
 	}
@@ -89,7 +86,7 @@ func Launch(n int, c Config) (Cluster, error) {
 func (s *Server) Addr() string { return s.argument.Client }
 
 // PID returns the process ID of a running server.
-func (s *Server) PID() int { return s.process.cmd.Process.Pid }
+func (s *Server) PID() int { return s.process.PID() }
 
 // StartCopy copies the data of the only member while it is stopped, as a power failure would leave them, and starts
 // a second one on the copy, for one test. What the system had not written to the disk yet is in the copy too.
@@ -118,8 +115,13 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	s.process, err = launch(s.path, string(text))
+	s.process, err = redistest.StartChild(exec.Command(s.path, string(text)), "ready\n")
 	return err
+}
+
+// awaitReady waits until the member serves.
+func (s *Server) awaitReady() error {
+	return s.process.Await(startTimeout, func() bool { return true })
 }
 
 // Leads reports whether this member is the leader.
@@ -137,14 +139,14 @@ func (s *Server) Leads() bool {
 
 // Pause stops the process; Resume continues it.
 func (s *Server) Pause() {
-	if err := redistest.Pause(s.process.cmd.Process); err != nil {
+	if err := s.process.Pause(); err != nil {
 		s.fatal("etcdservers: pause: %v", err)
 	}
 }
 
 // Resume continues a paused process.
 func (s *Server) Resume() {
-	if err := s.process.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+	if err := s.process.Resume(); err != nil {
 		s.fatal("etcdservers: resume: %v", err)
 	}
 }
@@ -152,7 +154,7 @@ func (s *Server) Resume() {
 // Kill ends the process as kill -9 does.
 func (s *Server) Kill() {
 	if s.process != nil {
-		s.process.kill()
+		s.process.Kill()
 		s.process = nil
 	}
 }
@@ -162,7 +164,7 @@ func (s *Server) Restart() {
 	s.Kill()
 	err := s.start()
 	if err == nil {
-		err = s.process.awaitReady()
+		err = s.awaitReady()
 	}
 	if err != nil {
 		s.fatal("etcdservers: restart: %v", err)
@@ -173,11 +175,11 @@ func (s *Server) Restart() {
 type Cluster []*Server
 
 func newCluster(n int, c Config) (Cluster, error) {
-	path, err := program()
+	path, err := redistest.Tool("internal/etcdservers/etcdmember")
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(2 * n)
+	ports, err := redistest.FreePorts(2 * n)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +217,7 @@ func (c Cluster) run() error {
 		}
 	}
 	for _, s := range c {
-		if err := s.process.awaitReady(); err != nil {
+		if err := s.awaitReady(); err != nil {
 			return err
 		}
 	}
@@ -256,17 +258,3 @@ func (c Cluster) Stop() {
 }
 
 func panicf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
-
-// freePorts returns ports that are free now.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
-}

@@ -42,7 +42,7 @@ type Server struct {
 	fatal func(format string, args ...any)
 
 	mu      sync.Mutex
-	proc    *process // nil before the first start and after Kill
+	proc    *Child // nil before the first start and after Kill
 	clients []*redis.Client
 }
 
@@ -125,7 +125,7 @@ func (s *Server) PID() int {
 	if s.proc == nil {
 		return 0
 	}
-	return s.proc.pid()
+	return s.proc.PID()
 }
 
 // Client returns a new client with a pool of its own and go-redis's default
@@ -144,10 +144,10 @@ func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
 
 // Pause stops the server with SIGSTOP: it keeps its connections and answers
 // nothing. When Pause returns the process has stopped.
-func (s *Server) Pause() { s.act("pause", func(p *process) error { return Pause(p.cmd.Process) }) }
+func (s *Server) Pause() { s.act("pause", (*Child).Pause) }
 
 // Resume continues a paused server.
-func (s *Server) Resume() { s.act("resume", func(p *process) error { return Resume(p.cmd.Process) }) }
+func (s *Server) Resume() { s.act("resume", (*Child).Resume) }
 
 // Kill ends the server with SIGKILL and waits for its end. Without WithAppendOnly its data are lost.
 // If the server is dead, Kill does nothing.
@@ -172,7 +172,7 @@ func (s *Server) Restart() {
 			s.proc = proc
 			return
 		}
-		if !errors.Is(err, errPortTaken) || time.Now().After(deadline) {
+		if !errors.Is(err, ErrPortTaken) || time.Now().After(deadline) {
 			s.fatal("redistest: restart: %v", err)
 			return
 		}
@@ -193,7 +193,7 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-func (s *Server) act(what string, f func(*process) error) {
+func (s *Server) act(what string, f func(*Child) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {
@@ -207,7 +207,7 @@ func (s *Server) act(what string, f func(*process) error) {
 
 func (s *Server) killLocked() {
 	if s.proc != nil {
-		s.proc.kill()
+		s.proc.Kill()
 		s.proc = nil
 	}
 }
@@ -223,7 +223,7 @@ func (s *Server) startAnywhere() error {
 		// the server cannot use the port again.
 		s.port = 15000 + rand.IntN(7700)
 		s.proc, err = s.conf.launch(s.dir, s.port)
-		if !errors.Is(err, errPortTaken) {
+		if !errors.Is(err, ErrPortTaken) {
 			return err
 		}
 	}

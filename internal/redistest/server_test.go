@@ -113,7 +113,7 @@ func TestPasswordIsRequiredAndCarried(t *testing.T) {
 func TestPortClashMovesOn(t *testing.T) {
 	s := Start(t)
 	_, err := s.conf.launch(s.Dir(), s.port)
-	if !errors.Is(err, errPortTaken) {
+	if !errors.Is(err, ErrPortTaken) {
 		t.Fatalf("a second server on one port: %v", err)
 	}
 }

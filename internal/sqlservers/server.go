@@ -80,7 +80,7 @@ func (s *Server) PID() int {
 	if s.proc == nil {
 		return 0
 	}
-	return s.proc.cmd.Process.Pid
+	return s.proc.PID()
 }
 
 // Dir returns the folder of the server's data.
@@ -242,7 +242,7 @@ func (s *Server) startAnywhere() error {
 		if err = s.startLocked(); err == nil {
 			return nil
 		}
-		if !errors.Is(err, errPortTaken) {
+		if !errors.Is(err, redistest.ErrPortTaken) {
 			return err
 		}
 	}
@@ -254,7 +254,7 @@ func (s *Server) startLocked() error {
 	free := func() error {
 		l, err := net.Listen("tcp", s.Addr())
 		if err != nil {
-			return fmt.Errorf("%w: %w", errPortTaken, err)
+			return fmt.Errorf("%w: %w", redistest.ErrPortTaken, err)
 		}
 		return l.Close()
 	}
@@ -272,9 +272,6 @@ func (s *Server) startLocked() error {
 	s.proc, err = s.run(path, args...)
 	return err
 }
-
-// errPortTaken is returned if another process has the port.
-var errPortTaken = errors.New("port is taken")
 
 // startTimeout bounds what takes a second or two on a quiet machine.
 const startTimeout = 60 * time.Second

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Ensemble is several servers that replicate each other.
@@ -32,14 +34,14 @@ func StartEnsemble(t testing.TB, n int, settings ...string) *Ensemble {
 // LaunchEnsemble starts n servers for several tests. The caller must call Stop.
 func LaunchEnsemble(n int, settings ...string) (*Ensemble, error) {
 	e, err := launchEnsemble(n, settings...)
-	for try := 1; try < portTries && errors.Is(err, errEnded); try++ {
+	for try := 1; try < portTries && errors.Is(err, redistest.ErrEnded); try++ {
 		e, err = launchEnsemble(n, settings...)
 	}
 	return e, err
 }
 
 func launchEnsemble(n int, settings ...string) (*Ensemble, error) {
-	ports, err := freePorts(2 * n)
+	ports, err := redistest.FreePorts(2 * n)
 	if err != nil {
 		return nil, err
 	}

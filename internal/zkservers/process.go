@@ -9,22 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// process is one run of a server.
-type process struct {
-	cmd    *exec.Cmd
-	log    *logTail
-	exited chan struct{} // closed when the process has ended and Wait has returned
-}
-
 // launch starts a server with a configuration.
-func launch(dir, config string) (*process, error) {
+func launch(dir, config string) (*redistest.Child, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
 		return nil, fmt.Errorf("no Java runtime: run make databases, or see .ci/zookeeper: %w", err)
@@ -33,22 +23,11 @@ func launch(dir, config string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{log: &logTail{}, exited: make(chan struct{})}
-	p.cmd = exec.Command(java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+	cmd := exec.Command(java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", // if that logger is there
 		"-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
-	p.cmd.Dir = dir
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	p.cmd.SysProcAttr = redistest.DieWithParent()
-	p.cmd.WaitDelay = time.Second
-	if err := p.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(p.exited)
-		_ = p.cmd.Wait() // its log has the cause
-	}()
-	return p, nil
+	cmd.Dir = dir
+	return redistest.StartChild(cmd)
 }
 
 // classPath returns where ZooKeeper is: in ZOOKEEPER_HOME, or where packages put it.
@@ -68,35 +47,4 @@ func classPath() (string, error) {
 		}
 	}
 	return "", errors.New("ZooKeeper is missing: run make databases, or see .ci/zookeeper")
-}
-
-func (p *process) pause() error { return redistest.Pause(p.cmd.Process) }
-
-func (p *process) resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
-
-// kill ends the process, even if it is stopped, and waits for it.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // an error means that it has ended already
-	<-p.exited
-}
-
-// logTail keeps the end of what a server printed.
-type logTail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (l *logTail) Write(b []byte) (int, error) {
-	const keep = 16 << 10
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = append(l.text, b...)
-	l.text = l.text[max(0, len(l.text)-keep):]
-	return len(b), nil
-}
-
-func (l *logTail) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.text)
 }

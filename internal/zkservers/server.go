@@ -22,10 +22,8 @@ import (
 // startTimeout bounds a start on a busy machine; a start takes about a second.
 const startTimeout = 60 * time.Second
 
-// errEnded is returned if a server ends while it starts. It may be that another process has taken its port, which
-// without a logger it does not say: it is tried on other ports, portTries times in all.
-var errEnded = errors.New("ZooKeeper ended")
-
+// portTries is on how many ports a server is tried that ends while it starts. It may be that another process has
+// taken its port, which without a logger it does not say.
 const portTries = 3
 
 // Server is a ZooKeeper server. Only one goroutine at a time may change its state. A method that cannot do its
@@ -33,8 +31,8 @@ const portTries = 3
 type Server struct {
 	dir      string
 	port     int
-	settings []string // lines of zoo.cfg
-	process  *process // nil: not running
+	settings []string         // lines of zoo.cfg
+	process  *redistest.Child // nil: not running
 	fatal    func(format string, args ...any)
 }
 
@@ -62,7 +60,7 @@ func Launch(settings ...string) (*Server, error) {
 			return s, nil
 		}
 		s.Stop()
-		if try == portTries || !errors.Is(err, errEnded) {
+		if try == portTries || !errors.Is(err, redistest.ErrEnded) {
 			return nil, err
 		}
 	}
@@ -96,7 +94,7 @@ func newServer(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(1)
+	ports, err := redistest.FreePorts(1)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -105,25 +103,11 @@ func newServer(settings ...string) (*Server, error) {
 
 func panicf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// freePorts returns ports that are free now.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
-		}
-		defer l.Close() // after the others are found
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
-}
-
 // Addr returns the host:port for clients.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
 // PID returns the process ID of a running server.
-func (s *Server) PID() int { return s.process.cmd.Process.Pid }
+func (s *Server) PID() int { return s.process.PID() }
 
 // run starts the process and waits until the server serves.
 func (s *Server) run() error {
@@ -151,20 +135,7 @@ func (s *Server) launch() error {
 
 // awaitServing waits until the server serves clients.
 func (s *Server) awaitServing() error {
-	timeout := time.NewTimer(startTimeout)
-	defer timeout.Stop()
-	retry := time.NewTicker(20 * time.Millisecond)
-	defer retry.Stop()
-	for s.Mode() == "" {
-		select {
-		case <-retry.C:
-		case <-s.process.exited:
-			return fmt.Errorf("%w; it said:\n%s", errEnded, s.process.log)
-		case <-timeout.C:
-			return fmt.Errorf("ZooKeeper does not serve after %v; it said:\n%s", startTimeout, s.process.log)
-		}
-	}
-	return nil
+	return s.process.Await(startTimeout, func() bool { return s.Mode() != "" })
 }
 
 // Mode returns standalone, leader or follower, or "" if the server does not serve.
@@ -204,10 +175,10 @@ func (s *Server) ask(word string) string {
 }
 
 // Pause stops the process; Resume continues it.
-func (s *Server) Pause() { s.act("pause", s.process.pause) }
+func (s *Server) Pause() { s.act("pause", s.process.Pause) }
 
 // Resume continues a paused process.
-func (s *Server) Resume() { s.act("resume", s.process.resume) }
+func (s *Server) Resume() { s.act("resume", s.process.Resume) }
 
 func (s *Server) act(what string, f func() error) {
 	if err := f(); err != nil {
@@ -216,7 +187,7 @@ func (s *Server) act(what string, f func() error) {
 }
 
 // Kill ends the process as kill -9 does.
-func (s *Server) Kill() { s.process.kill() }
+func (s *Server) Kill() { s.process.Kill() }
 
 // Restart kills the process if it runs, and starts the server on its data. It returns when the server serves.
 func (s *Server) Restart() {
@@ -245,7 +216,7 @@ func (s *Server) moved() string { return s.data() + ".moved" }
 // Stop ends the process and removes its data.
 func (s *Server) Stop() {
 	if s.process != nil {
-		s.process.kill()
+		s.process.Kill()
 	}
 	_ = os.RemoveAll(s.dir) // what stays is in a temporary folder
 }
