@@ -47,7 +47,7 @@ func (e *Engine) runBallots(ctx context.Context, a *attemptState, r engine.Reque
 	var busy engine.Answer // the latest that names another holder
 	for n := 1; ; n++ {
 		if given == 0 {
-			r.Ballot = a.nextToken(&e.tokens, r.Resource)
+			r.Ballot = e.tokens.next(r.Resource)
 		}
 		ans, contended, err := e.ballot(ctx, a, r)
 		if err == nil && ans.Status == engine.Busy && ans.Position == 0 && r.Capacity > 1 && (contended || ans.Holder.Weight+r.Weight <= r.Capacity) {
@@ -143,7 +143,7 @@ func (e *Engine) ballotFailed(ctx context.Context, a *attemptState, t *quorumLea
 	need := t.need
 	a.withdraw(t)
 	if countError(votes, engine.ErrBallot) > 0 {
-		a.resetTokens(&e.tokens, r.Resource)
+		e.tokens.forget(r.Resource) // a node with a wrong clock has raised the token too far
 	}
 	if ctx.Err() != nil {
 		return engine.Answer{}, false, fmt.Errorf("%w: %w", contextError(ctx), notGranted(votes, need))

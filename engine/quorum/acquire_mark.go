@@ -17,7 +17,7 @@ func (e *Engine) grantMark(ctx context.Context, a *attemptState, r engine.Reques
 		return engine.Answer{}, errWithdrawn
 	}
 	need := e.votesNeeded(r.Kind, r.Capacity)
-	r.Ballot = a.nextToken(&e.tokens, r.Resource)
+	r.Ballot = e.tokens.next(r.Resource)
 	r.Queue, r.Turn = false, frontPlace
 	t, votes, v := e.propose(ctx, a, r, need, first, nil)
 	if ttl := grantedTTL(votes, need); v == granted && usableFor(ttl, time.Since(t.sent)) && a.setLease(t, ttl) {

@@ -22,7 +22,6 @@ type attemptState struct {
 	reason   string       // of the break that ended it
 	queued   bool         // an Acquire has returned Queued
 	turn     *turn        // in the queues of the nodes; nil: none
-	proposed uint64       // the latest token from nextToken
 	maxNamed uint64       // the highest token in the ID of a ballot
 	repeats  int          // number of ballots whose token was not above maxNamed
 	used     time.Time    // when it was requested or withdrawn last
@@ -76,19 +75,9 @@ func (a *attemptState) isExpired(now time.Time) bool {
 	return now.Sub(last) > keep
 }
 
-// nextToken returns the token of the next ballot: above all that were observed and above those
-// of earlier ballots, even if the clock was set back.
-func (a *attemptState) nextToken(k *tokens, res engine.Resource) uint64 {
-	next := k.next(res)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.proposed = max(next, a.proposed+1)
-	return a.proposed
-}
-
 // nextLeaseID returns the ID of the next ballot on the nodes. A token may be proposed more
-// than once, if the caller gave it or after resetTokens, and a node refuses the ID of a ballot
-// that was withdrawn.
+// than once, if the caller gave it or the clock was set back, and a node refuses the ID of a
+// ballot that was withdrawn.
 func (a *attemptState) nextLeaseID(r engine.Request) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -98,15 +87,6 @@ func (a *attemptState) nextLeaseID(r engine.Request) string {
 	}
 	a.repeats++
 	return repeatedLeaseID(r.ID, r.Ballot, a.repeats)
-}
-
-// resetTokens makes tokens follow the clock of this process again, after nodes refused a token as
-// too far ahead: it was above a token from a node with a wrong clock.
-func (a *attemptState) resetTokens(k *tokens, res engine.Resource) {
-	k.forget(res)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.proposed = 0
 }
 
 // add records that a ballot has begun.

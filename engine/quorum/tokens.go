@@ -41,6 +41,7 @@ func (k *tokens) observe(r engine.Resource, last uint64) {
 	k.last[r] = last
 }
 
+// forget makes the tokens of a resource follow the clock of this process again.
 func (k *tokens) forget(r engine.Resource) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
