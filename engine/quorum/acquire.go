@@ -15,8 +15,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	if err := e.ready(ctx); err != nil {
 		return engine.Answer{}, err
 	}
-	k := attemptKey{r.Resource, r.ID}
-	a := e.attempts.findOrCreate(k)
+	a := e.attempts.findOrCreate(attemptKey{r.Resource, r.ID})
 	if err := a.lock(ctx); err != nil {
 		return engine.Answer{}, err
 	}
@@ -34,8 +33,8 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		return e.confirm(ctx, a, lease, r.TTL)
 	}
 	waits := r.Queue && r.Ballot == 0
-	if waits && e.localQueues.ahead(r.Resource, r.ID) > 0 {
-		return a.queuedAnswer(engine.Answer{}, e.localQueues.join(r.Resource, r.ID)), nil
+	if waits && e.localQueues.ahead(a) > 0 {
+		return a.queuedAnswer(engine.Answer{}, e.localQueues.join(a)), nil
 	}
 	ans, err := e.runBallots(ctx, a, r)
 	if _, cause := a.status(); cause != 0 && err != nil {
@@ -43,10 +42,10 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	switch {
 	case waits && err == nil && ans.Status == engine.Busy:
-		ahead := e.localQueues.join(r.Resource, r.ID)
+		ahead := e.localQueues.join(a)
 		// Another request of this process has joined the queue first, or the attempt was
 		// released meanwhile.
-		if ahead > 0 || e.attempts.find(k) != a {
+		if ahead > 0 || e.attempts.find(a.attemptKey) != a {
 			a.endTurn()
 		}
 		return a.queuedAnswer(ans, ahead), nil
@@ -55,21 +54,21 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		e.localQueues.clear(r.Resource)
 	case waits && !unavailable(err):
 		a.endTurn()
-		e.localQueues.remove(r.Resource, r.ID)
+		e.localQueues.remove(a)
 	}
 	if !unavailable(err) {
-		e.forgetIdle(k, a)
+		e.forgetIdle(a)
 	}
 	return ans, err
 }
 
 // forgetIdle removes an attempt that has nothing on any node.
-func (e *Engine) forgetIdle(k attemptKey, a *attemptState) {
+func (e *Engine) forgetIdle(a *attemptState) {
 	a.mu.Lock()
 	idle := a.cause == 0 && a.lease == nil && a.turn == nil && len(a.leases) == 0
 	a.mu.Unlock()
 	if idle {
-		e.attempts.remove(k, a, 0)
+		e.attempts.remove(a, 0)
 	}
 }
 

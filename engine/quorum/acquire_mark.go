@@ -22,7 +22,7 @@ func (e *Engine) grantMark(ctx context.Context, a *attemptState, r engine.Reques
 	t, votes, v := e.propose(ctx, a, r, need, first, nil)
 	if ttl := grantedTTL(votes, need); v == granted && usableFor(ttl, time.Since(t.sent)) && a.setLease(t, ttl) {
 		first.withdraw() // on nodes that did not release it in the same step
-		e.localQueues.remove(r.Resource, r.ID)
+		e.localQueues.remove(a)
 		e.localQueues.clear(r.Resource)
 		return engine.Answer{Status: engine.Granted, Token: t.token, TTL: ttl}, nil
 	}

@@ -12,6 +12,7 @@ import (
 // attemptState is the state of one holder ID in this process. The nodes only have its ballots,
 // each under an ID of its own (lease_id.go).
 type attemptState struct {
+	attemptKey
 	busy chan struct{} // full while an Acquire is under way
 
 	mu       sync.Mutex
@@ -38,6 +39,13 @@ func (a *attemptState) lock(ctx context.Context) error {
 }
 
 func (a *attemptState) unlock() { <-a.busy }
+
+// idleFor returns how long ago the attempt was requested or withdrawn last.
+func (a *attemptState) idleFor() time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Since(a.used)
+}
 
 // status returns the lease, or how the attempt ended, or neither.
 func (a *attemptState) status() (*quorumLease, engine.Cause) {

@@ -50,7 +50,7 @@ func (g *attempts) findOrCreate(k attemptKey) *attemptState {
 		a.used = now
 		return a
 	}
-	a := &attemptState{busy: make(chan struct{}, 1), cause: g.tombstones.cause(k), used: now}
+	a := &attemptState{attemptKey: k, busy: make(chan struct{}, 1), cause: g.tombstones.cause(k), used: now}
 	if a.cause != 0 {
 		return a
 	}
@@ -71,14 +71,14 @@ func (g *attempts) findOrCreate(k attemptKey) *attemptState {
 }
 
 // remove removes an attempt. If it has ended, a tombstone remains.
-func (g *attempts) remove(k attemptKey, a *attemptState, cause engine.Cause) {
+func (g *attempts) remove(a *attemptState, cause engine.Cause) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.all[k] == a {
-		delete(g.all, k)
+	if g.all[a.attemptKey] == a {
+		delete(g.all, a.attemptKey)
 	}
 	if cause != 0 {
-		g.tombstones.add(k, cause)
+		g.tombstones.add(a.attemptKey, cause)
 	}
 }
 

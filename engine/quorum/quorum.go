@@ -40,7 +40,7 @@ func New(nodes ...engine.Engine) *Engine {
 	}
 	e.attempts = attempts{all: make(map[attemptKey]*attemptState), tombstones: tombstones{seed: maphash.MakeSeed(), causes: make(map[uint64]engine.Cause)}}
 	e.tokens.last = make(map[engine.Resource]uint64)
-	e.localQueues.all = make(map[engine.Resource][]*localWaiter)
+	e.localQueues.all = make(map[engine.Resource][]*attemptState)
 	e.dispatcher = dispatcher{nodes: e.nodes, clients: make(map[string]*clientCalls), work: make(chan *nodeCall, maxIdleWorkers)}
 	return e
 }

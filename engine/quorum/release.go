@@ -39,7 +39,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	lease, ballots := a.lease, slices.Clone(a.leases)
 	queued := a.queued || r.Withdraw
 	a.mu.Unlock()
-	e.localQueues.remove(r.Resource, r.ID)
+	e.localQueues.remove(a)
 	a.leaveQueue(ctx)
 	var err error
 	switch {
@@ -52,7 +52,7 @@ func (e *Engine) Release(ctx context.Context, r engine.Release) error {
 	default:
 		err = e.releaseBallots(ctx, a, ballots, r)
 	}
-	e.forgetReleased(k, a, err)
+	e.forgetReleased(a, err)
 	if err == nil && lease == nil && r.Token == 0 && !queued {
 		return &engine.NotHeldError{Cause: engine.CauseDeleted}
 	}
@@ -74,10 +74,10 @@ func (e *Engine) releaseBallots(ctx context.Context, a *attemptState, ballots []
 
 // forgetReleased removes an attempt that was released; a tombstone remains. If it was withdrawn,
 // the answers do not matter: each node is called until it has answered.
-func (e *Engine) forgetReleased(k attemptKey, a *attemptState, err error) {
+func (e *Engine) forgetReleased(a *attemptState, err error) {
 	lease, cause := a.status()
 	if lease == nil && (cause != 0 || err == nil) {
-		e.attempts.remove(k, a, cause)
+		e.attempts.remove(a, cause)
 	}
 }
 

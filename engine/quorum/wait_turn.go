@@ -14,9 +14,8 @@ import (
 // the node sends a wake-up. When enough nodes for a ballot have called the turn, the client is
 // woken and runs a ballot. A nil turn is that of a request that does not wait.
 type turn struct {
-	e    *Engine
-	res  engine.Resource
-	id   string      // holder ID
+	e *Engine
+	attemptKey
 	held engine.Held // its ID on the nodes, and its place
 
 	mu          sync.Mutex
@@ -49,7 +48,7 @@ func (a *attemptState) joinQueue(e *Engine, r *engine.Request) *turn {
 	defer a.mu.Unlock()
 	if a.turn == nil && a.cause == 0 {
 		a.turn = &turn{
-			e: e, res: r.Resource, id: r.ID, on: make([]turnOnNode, len(e.nodes)),
+			e: e, attemptKey: a.attemptKey, on: make([]turnOnNode, len(e.nodes)),
 			held: engine.Held{ID: turnID(r.ID, r.Ballot), Token: r.Ballot},
 		}
 		e.attempts.turns.Store(a.turn.held.ID, a.turn)
@@ -130,7 +129,7 @@ func (s *turnOnNode) remove() bool {
 func (t *turn) removal(n *node) engine.Release {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return engine.Release{Resource: t.res, Held: engine.Held{ID: t.held.ID}, Withdraw: t.on[n.index].unknown}
+	return engine.Release{Resource: t.resource, Held: engine.Held{ID: t.held.ID}, Withdraw: t.on[n.index].unknown}
 }
 
 // ballotSent records that a ballot is sent.
