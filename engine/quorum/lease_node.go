@@ -16,7 +16,6 @@ type nodeLease struct {
 	weight      int         // the weight that the node has confirmed
 	provisional bool        // granted for the claim window and not extended since
 	mayBeMarked bool        // a failed ballot may have marked the resource there
-	resizing    bool        // a Resize is in flight
 	syncing     bool        // a call of syncNode is in the outbox or in flight
 	awaited     bool        // a release waits for its outcome
 }

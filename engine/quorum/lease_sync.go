@@ -42,7 +42,7 @@ func (t *quorumLease) needsSync(n *node) bool {
 	case releasing, withdrawing:
 		return true
 	case held:
-		return s.provisional && t.fullTTL > 0 || !s.resizing && t.request.Weight > 0 && s.weight != t.request.Weight
+		return s.provisional && t.fullTTL > 0 || t.request.Weight > 0 && s.weight != t.request.Weight
 	}
 	return false
 }

@@ -18,10 +18,9 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 		return err
 	}
 	c := tally{nodes: len(e.nodes), need: t.need}
-	t.startResize()
 	p := callNodes(ctx, e, t.clientID(), e.nodes, c.need, withoutValue(func(ctx context.Context, n *node) error {
 		return t.resizeOn(ctx, n, weight)
-	}), t.endResize)
+	}), nil)
 	tooHeavy := 0
 	for r := range p.answers() {
 		if errors.Is(r.err, engine.ErrTooHeavy) {
@@ -38,7 +37,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 	case c.confirmed():
 		t.mu.Lock()
 		t.request.Weight = weight
-		t.scheduleSyncs() // of the nodes that were not called; endResize schedules those whose call fails
+		t.scheduleSyncs() // of the nodes that have not confirmed it: a second Resize does no harm
 		t.mu.Unlock()
 		e.localQueues.wakeFirst(res)
 	case tooHeavy > c.nodes-c.need && !c.lost():
@@ -57,24 +56,4 @@ func (t *quorumLease) resizeOn(ctx context.Context, n *node, weight int) error {
 		s.weight = weight
 	}
 	return err
-}
-
-// startResize records that nodes are called to resize the lease, so scheduleSync does not resize
-// it as well. A release of the lease does not wait for these calls.
-func (t *quorumLease) startResize() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i := range t.onNode {
-		t.onNode[i].resizing = true
-	}
-}
-
-// endResize puts the call of a node that has not changed the weight into its outbox.
-func (t *quorumLease) endResize(n *node, _ none, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.onNode[n.index].resizing = false
-	if unavailable(err) {
-		t.scheduleSync(n)
-	}
 }
