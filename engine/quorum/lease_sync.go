@@ -28,10 +28,12 @@ func (t *quorumLease) scheduleSync(n *node) {
 	if s.syncing || !t.needsSync(n) {
 		return
 	}
-	s.syncing = t.e.dispatcher.callInBackground(t.clientID(), n, t.syncNode, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		s.syncing = false
+	s.syncing = t.e.dispatcher.callInBackground(t.clientID(), n, t.syncNode, func(n *node, err error) {
+		if err == errNotCalled {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			s.syncing = false
+		}
 	})
 }
 

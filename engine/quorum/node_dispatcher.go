@@ -44,8 +44,9 @@ type clientCalls struct {
 type nodeCall struct {
 	client *clientCalls
 	n      *node
-	ctx    context.Context                  // not used for a probe
-	run    func(context.Context, *nodeCall) // makes the call, unless it has expired, and records its result
+	ctx    context.Context                    // not used for a probe
+	do     func(context.Context, *node) error // makes the call
+	done   func(*node, error)                 // may be nil; receives each result, or errNotCalled if the call is not made
 
 	created    time.Time
 	retryUntil time.Time // end of the retries if the node does not answer; zero: no retry
@@ -81,10 +82,8 @@ func (d *dispatcher) send(id string, to []*node, need int, each nodeCall) {
 		}
 	}
 	d.mu.Unlock()
-	each.expired = true
 	for _, n := range leftOut {
-		each.n = n
-		each.run(each.ctx, &each)
+		each.done(n, errNotCalled)
 	}
 }
 
@@ -149,13 +148,7 @@ func (d *dispatcher) assign(c *nodeCall) {
 
 func (d *dispatcher) worker(c *nodeCall) {
 	for c != nil {
-		if c.probe {
-			ctx, cancel := context.WithTimeout(c.client.ctx, nodeTimeout)
-			c.run(ctx, c)
-			cancel()
-		} else {
-			c.run(c.ctx, c)
-		}
+		d.run(c)
 		next, wait := d.nextCall(c)
 		if wait {
 			next = <-d.work
@@ -164,12 +157,25 @@ func (d *dispatcher) worker(c *nodeCall) {
 	}
 }
 
-// recordResult records how a call ended. It must be called before the result has any other
-// effect.
-func (d *dispatcher) recordResult(c *nodeCall, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c.n.endCall(c, err)
+// run makes a call, unless it has expired, and records how it ended before the result has any
+// other effect.
+func (d *dispatcher) run(c *nodeCall) {
+	err := errNotCalled
+	if !c.expired {
+		ctx, cancel := c.ctx, context.CancelFunc(func() {})
+		if c.probe {
+			ctx, cancel = context.WithTimeout(c.client.ctx, nodeTimeout)
+		}
+		err = c.do(ctx, c.n)
+		cancel()
+		d.mu.Lock()
+		c.n.endCall(c, err)
+		d.mu.Unlock()
+		c.retry = unavailable(err) && !c.retryUntil.IsZero()
+	}
+	if c.done != nil {
+		c.done(c.n, err)
+	}
 }
 
 // nextCall returns the next call for a worker, from the same node's outbox. If there is none, it

@@ -56,6 +56,16 @@ func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node,
 	return p
 }
 
+// callUntilAnswered is callNodes, but a node that does not answer is called again in the
+// background.
+func callUntilAnswered(ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) error) *fanOut[none] {
+	return callNodes(ctx, e, client, to, need, withoutValue(do), func(n *node, _ none, err error) {
+		if unavailable(err) {
+			e.dispatcher.callInBackground(client, n, do, nil)
+		}
+	})
+}
+
 // send calls nodes. done, which may be nil, receives all answers, in any order and concurrently,
 // also those that answers does not yield. The answer of a node is errNotCalled if it is down and
 // the others suffice, if too many calls wait for it, or if its call waited in the outbox until the
@@ -64,18 +74,18 @@ func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node,
 // makes every call more expensive; a call of a node that is down by nodeTimeout.
 func (p *fanOut[T]) send(client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
 	p.unanswered = append(p.unanswered, to...)
+	values := make([]T, len(p.e.nodes))
 	p.e.dispatcher.send(client, to, need, nodeCall{
 		ctx: context.WithoutCancel(p.ctx),
-		run: func(ctx context.Context, c *nodeCall) {
-			r := nodeReply[T]{node: c.n, err: errNotCalled}
-			if !c.expired {
-				r.value, r.err = do(ctx, c.n)
-				p.e.dispatcher.recordResult(c, r.err)
-			}
+		do: func(ctx context.Context, n *node) (err error) {
+			values[n.index], err = do(ctx, n)
+			return err
+		},
+		done: func(n *node, err error) {
 			if done != nil {
-				done(r.node, r.value, r.err)
+				done(n, values[n.index], err)
 			}
-			p.replies <- r
+			p.replies <- nodeReply[T]{n, values[n.index], err}
 		},
 	})
 }

@@ -24,20 +24,10 @@ const (
 
 // callInBackground repeats a call to a node until the node has answered, retryTimeout is over, or
 // the client has left. If the client has left before, the node is called once, and only if it
-// is healthy. callInBackground returns false if the call is not made. If the call is discarded
-// later, skip runs, unless it is nil.
-func (d *dispatcher) callInBackground(id string, n *node, do func(context.Context, *node) error, skip func()) bool {
+// is healthy. callInBackground returns false if the call is not made.
+func (d *dispatcher) callInBackground(id string, n *node, do func(context.Context, *node) error, done func(*node, error)) bool {
 	now := time.Now()
-	c := &nodeCall{n: n, ctx: context.Background(), created: now, retryUntil: now.Add(retryTimeout)}
-	c.run = func(ctx context.Context, c *nodeCall) {
-		if !c.expired {
-			err := do(ctx, c.n)
-			d.recordResult(c, err)
-			c.retry = unavailable(err)
-		} else if skip != nil {
-			skip()
-		}
-	}
+	c := &nodeCall{n: n, ctx: context.Background(), do: do, done: done, created: now, retryUntil: now.Add(retryTimeout)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := n.health(now)

@@ -105,12 +105,8 @@ func (a *attemptState) leaveQueue(ctx context.Context) {
 	if len(on) == 0 {
 		return
 	}
-	p := callNodes(ctx, t.e, engine.ClientOf(t.id), on, min(t.e.majority, len(on)), withoutValue(func(ctx context.Context, n *node) error {
+	p := callUntilAnswered(ctx, t.e, engine.ClientOf(t.id), on, min(t.e.majority, len(on)), func(ctx context.Context, n *node) error {
 		return n.Release(ctx, t.removal(n))
-	}), func(n *node, _ none, err error) {
-		if unavailable(err) {
-			t.removeFrom(n)
-		}
 	})
 	p.startGrace()
 	for range p.answers() {
