@@ -22,17 +22,29 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	if b.ID == engine.MarkID {
 		return e.breakMark(ctx, res)
 	}
-	var known *quorumLease
-	if a := e.attempts.find(attemptKey{res, b.ID}); a != nil {
-		known, _ = a.status()
+	lease, err := e.leaseToBreak(ctx, res, b)
+	if err != nil {
+		return err
 	}
-	client := engine.ClientOf(b.ID)
-	breakOn := func(ctx context.Context, n *node) error { return e.breakOn(ctx, n, res, b, known) }
-	return e.breakOutcome(callNodes(ctx, e, client, e.nodes, e.majority, withoutValue(breakOn), func(n *node, _ none, err error) {
-		if unavailable(err) {
-			e.dispatcher.callInBackground(client, n, breakOn, nil)
-		}
+	return e.breakOutcome(callUntilAnswered(ctx, e, lease.clientID(), e.nodes, e.majority, func(ctx context.Context, n *node) error {
+		return lease.breakOn(ctx, n, b)
 	}))
+}
+
+// leaseToBreak returns the lease of a holder ID.
+func (e *Engine) leaseToBreak(ctx context.Context, res engine.Resource, b engine.Break) (*quorumLease, error) {
+	if a := e.attempts.find(attemptKey{res, b.ID}); a != nil {
+		if lease, _ := a.status(); lease != nil {
+			return lease, nil
+		}
+	}
+	held := engine.Held{ID: b.ID, Token: b.Token}
+	if b.Token == 0 {
+		if lease, err := e.lookUpLease(ctx, res, held); lease != nil || err != nil {
+			return lease, err
+		}
+	}
+	return e.assumedLease(res, held), nil
 }
 
 // breakOutcome waits until the outcome of a break is certain, and returns it.
@@ -52,54 +64,39 @@ func (e *Engine) breakOutcome(p *fanOut[none]) error {
 	return c.outcome(p.ctx, "ended it")
 }
 
-// breakOn breaks the lease or the wait of a holder ID on one node. known is the lease, if this
-// process has acquired it: a break of an earlier ballot does not count, nor does a node that may
-// still grant the lease.
-func (e *Engine) breakOn(ctx context.Context, n *node, res engine.Resource, b engine.Break, known *quorumLease) error {
-	id := b.ID
-	if b.Token != 0 { // the ID on the node follows from the token, unless the lease was restored
-		b.ID = leaseID(id, b.Token)
-		var gone *engine.NotHeldError
-		if err := n.Break(ctx, res, b); !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
-			return err
-		}
-		b.ID = id
-	}
-	all, err := holdersOn(ctx, n, res, b)
-	if err != nil {
+// breakOn breaks the lease on one node, where it has another ID if it was restored. A node with an
+// earlier ballot of the attempt, which does not count, may still grant the lease.
+func (t *quorumLease) breakOn(ctx context.Context, n *node, b engine.Break) error {
+	peeked := b.Token != 0
+	pending, name := t.isRequestedOn(n), t.heldOn(n)
+	b.ID, b.Token = name.ID, name.Token
+	err := n.Break(ctx, t.res, b)
+	if gone := new(engine.NotHeldError); !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
 		return err
 	}
-	broken := false
+	all, lookup := holdersOn(ctx, n, t.res, peeked)
+	if lookup != nil {
+		return lookup
+	}
 	for _, h := range all {
-		if holder, _ := parseLeaseID(h.ID); holder == id || h.ID == id {
-			b.ID = h.ID
-			err := n.Break(ctx, res, b)
-			if err != nil && !notHeld(err) {
-				return err
-			}
-			broken = broken || err == nil && (known == nil || leaseOf(h).Token == known.token)
+		switch lease := leaseOf(h); {
+		case lease == engine.Held{ID: t.holderID, Token: t.token}:
+			b.ID, b.Token = h.ID, h.Token
+			err = n.Break(ctx, t.res, b)
+		case lease.ID == t.holderID:
+			pending = true
 		}
 	}
-	switch {
-	case broken:
-		return nil
-	case known == nil:
-		return n.Break(ctx, res, b)
-	}
-	b.ID = known.heldOn(n).ID
-	awaited := known.isRequestedOn(n)
-	if err = n.Break(ctx, res, b); awaited && notHeld(err) {
+	if pending && notHeld(err) {
 		return errRequestPending
 	}
 	return err
 }
 
-// holdersOn returns holders on a node, including the one to break. If the token is set, the
-// caller has it from a Peek, so a Peek shows that holder.
-func holdersOn(ctx context.Context, n *node, res engine.Resource, b engine.Break) ([]engine.Holder, error) {
-	brief, err := n.Peek(ctx, res)
-	// A peek at a condition would leave out a lease that is breaking.
-	if err != nil || b.Token != 0 || !brief.More && brief.Kind != engine.KindCond {
+// holdersOn returns the holders on a node, or those that a Peek shows.
+func holdersOn(ctx context.Context, n *node, res engine.Resource, peeked bool) ([]engine.Holder, error) {
+	if peeked {
+		brief, err := n.Peek(ctx, res)
 		return brief.Holders, err
 	}
 	s, err := n.Snapshot(ctx, res)

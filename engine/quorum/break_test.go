@@ -2,6 +2,7 @@ package quorum_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,38 +113,53 @@ func TestBreakWaitsForTheHolder(t *testing.T) {
 // not the ballot, so its release reports the break.
 func TestBreakBeforeTheLeaseIsOnAllNodes(t *testing.T) {
 	for _, slow := range []time.Duration{10 * time.Millisecond, 200 * time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newCluster(5)
-			for _, n := range c.nodes {
-				n.slow(0, 10*time.Millisecond)
-			}
-			time.AfterFunc(5*time.Millisecond, func() { // the second ballot
-				c.nodes[3].slow(5*slow, 0)
-				c.nodes[4].slow(5*slow, 0)
+		t.Run(fmt.Sprint("the holder's process, requests take ", slow), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(5)
+				breakBeforeTheLeaseIsOnAllNodes(t, c, c, slow)
 			})
-			a, err := c.Acquire(t.Context(), marked("holder.1", long))
-			if err != nil || a.Status != engine.Granted {
-				t.Fatalf("got %+v, %v, want a grant", a, err)
-			}
-			synctest.Wait() // the release of the first ballot is under way
-			for i, n := range c.nodes {
-				n.slow(0, 0)
-				if i == 1 || i == 2 {
-					n.slow(slow, 0)
-				}
-			}
-			if err := c.Break(t.Context(), stock, engine.Break{ID: "holder.1"}); err != nil {
-				t.Fatal(err)
-			}
-			err = c.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: "holder.1", Token: a.Token}})
-			var gone *engine.NotHeldError
-			if !errors.As(err, &gone) || gone.Cause != engine.CauseBroken {
-				t.Errorf("requests take %v: released: %v, want that the lease was broken", slow, err)
-			}
-			c.Leave("holder")
-			<-time.After(time.Minute)
+		})
+		t.Run(fmt.Sprint("another process, requests take ", slow), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(5)
+				breakBeforeTheLeaseIsOnAllNodes(t, c, c.otherProcess(), slow)
+			})
 		})
 	}
+}
+
+func breakBeforeTheLeaseIsOnAllNodes(t *testing.T, c, operator *cluster, slow time.Duration) {
+	for _, n := range c.nodes {
+		n.slow(0, 10*time.Millisecond)
+	}
+	time.AfterFunc(5*time.Millisecond, func() { // the second ballot
+		c.nodes[3].slow(5*slow, 0)
+		c.nodes[4].slow(5*slow, 0)
+	})
+	a, err := c.Acquire(t.Context(), marked("holder.1", long))
+	if err != nil || a.Status != engine.Granted {
+		t.Fatalf("got %+v, %v, want a grant", a, err)
+	}
+	synctest.Wait() // the release of the first ballot is under way
+	for i := range c.nodes {
+		for _, process := range []*cluster{c, operator} {
+			process.nodes[i].slow(0, 0)
+			if i == 1 || i == 2 {
+				process.nodes[i].slow(slow, 0)
+			}
+		}
+	}
+	if err := operator.Break(t.Context(), stock, engine.Break{ID: "holder.1"}); err != nil {
+		t.Fatal(err)
+	}
+	err = c.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: "holder.1", Token: a.Token}})
+	var gone *engine.NotHeldError
+	if !errors.As(err, &gone) || gone.Cause != engine.CauseBroken {
+		t.Errorf("released: %v, want that the lease was broken", err)
+	}
+	c.Leave("holder")
+	operator.Leave("holder")
+	<-time.After(time.Minute)
 }
 
 // A node that is down during a break gets it when it is back.

@@ -57,16 +57,13 @@ func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.
 	if err != nil {
 		return nil, err
 	}
-	leases, lease := observe(all), h
-	exact := leases[h] != nil
-	for k, l := range leases {
-		// An earlier ballot may remain on fewer nodes.
-		n, most := l.nodes(), leases[lease].nodes()
-		if !exact && k.ID == h.ID && (h.Token == 0 || k.Token <= h.Token) && (n > most || n == most && k.Token > lease.Token) {
+	var lease engine.Held // the latest: earlier ballots may remain on some nodes
+	for k := range observe(all) {
+		if k.ID == h.ID && (h.Token == 0 || k.Token <= h.Token) && k.Token > lease.Token {
 			lease = k
 		}
 	}
-	if leases[lease] == nil {
+	if lease.Token == 0 {
 		return nil, nil
 	}
 	t := e.assumedLease(res, lease)
