@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -90,10 +89,9 @@ func (e *Engine) confirm(ctx context.Context, a *attemptState, lease *quorumLeas
 	ttl = max(ttl, time.Until(a.deadline))
 	a.mu.Unlock()
 	err := e.renewOne(ctx, a, lease, ttl)
-	var gone *engine.NotHeldError
 	switch {
-	case errors.As(err, &gone):
-		return engine.Answer{}, &engine.EndedError{Cause: gone.Cause, Reason: gone.Reason}
+	case notHeld(err):
+		return engine.Answer{}, a.endedError()
 	case err != nil:
 		return engine.Answer{}, err
 	}

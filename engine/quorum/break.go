@@ -68,12 +68,13 @@ func (e *Engine) breakOutcome(p *fanOut[none]) error {
 // earlier ballot of the attempt, which does not count, may still grant the lease.
 func (t *quorumLease) breakOn(ctx context.Context, n *node, b engine.Break) error {
 	peeked := b.Token != 0
-	pending, name := t.isRequestedOn(n), t.heldOn(n)
-	b.ID, b.Token = name.ID, name.Token
+	was := t.on(n)
+	b.ID, b.Token = was.name.ID, was.name.Token
 	err := n.Break(ctx, t.res, b)
 	if gone := new(engine.NotHeldError); !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
 		return err
 	}
+	pending := was.state == requested
 	all, lookup := holdersOn(ctx, n, t.res, peeked)
 	if lookup != nil {
 		return lookup

@@ -56,7 +56,7 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 		}
 		r := r
 		if yields != nil {
-			r.Yields = yields.heldOn(n)
+			r.Yields = yields.on(n).name
 		}
 		return n.Acquire(ctx, r)
 	}, func(n *node, ans engine.Answer, err error) {

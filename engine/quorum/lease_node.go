@@ -93,11 +93,11 @@ func (t *quorumLease) recordAnswer(n *node, a engine.Answer, err error) {
 	t.scheduleSync(n)
 }
 
-// heldOn returns the ID and token of the lease on a node.
-func (t *quorumLease) heldOn(n *node) engine.Held {
+// on returns the present state of the lease on a node.
+func (t *quorumLease) on(n *node) nodeLease {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.onNode[n.index].name
+	return t.onNode[n.index]
 }
 
 // isSettled reports whether no node has the lease or can still grant it.
@@ -107,13 +107,6 @@ func (t *quorumLease) isSettled() bool {
 	return !slices.ContainsFunc(t.onNode, func(s nodeLease) bool {
 		return s.state == requested || s.state == held || s.state == unknown
 	})
-}
-
-// isRequestedOn reports whether a node has not answered the request for the lease.
-func (t *quorumLease) isRequestedOn(n *node) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.onNode[n.index].state == requested
 }
 
 // withdraw ends the lease on all nodes in the background, also on those at which its request

@@ -14,75 +14,62 @@ import (
 // restored does not count in that renewal. It counts in later ones, since from then on it cannot
 // grant the resource to another holder.
 
-// nodeRenewal is the renewal of a lease on one node.
-type nodeRenewal struct {
-	n       *node
-	name    engine.Held
-	pending bool // the request for the lease was unanswered, so the renewal proves nothing
+// missingLease is a lease that a renewal has not found on a node.
+type missingLease struct {
+	n    *node
+	name engine.Held
 }
 
-// renewalOn returns the renewal that is sent to a node.
-func (t *quorumLease) renewalOn(n *node) nodeRenewal {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := &t.onNode[n.index]
-	return nodeRenewal{n, s.name, s.state == requested}
-}
-
-// record records the answer of a node, before or after the outcome. If the lease is missing
-// there, it is restored once a majority has it.
-func (x *leaseRenewal) record(m nodeRenewal, err error) {
+// record records the answer of a node that was called in a state, before or after the outcome. If
+// the lease is missing there, it is restored once a majority has it. If the request for it was
+// unanswered, the renewal proves nothing.
+func (x *leaseRenewal) record(n *node, was nodeLease, err error) {
 	if err == nil {
-		x.t.seen(m)
+		x.t.seen(n, was.name)
 		return
 	}
 	var gone *engine.NotHeldError
-	if m.pending || !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
+	if was.state == requested || !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
 		return
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.renewed {
-		x.t.restore(m, x.ttl)
-		return
-	}
-	x.missing = append(x.missing, m)
+	x.missing = append(x.missing, missingLease{n, was.name})
+	x.restoreMissing()
 }
 
-// restoreMissing records that a majority has the lease, and restores it where it is missing.
+// restoreMissing restores the lease where it is missing, if a majority has it. The mutex is held.
 func (x *leaseRenewal) restoreMissing() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.renewed = true
-	for _, m := range x.missing {
-		x.t.restore(m, x.ttl)
+	for x.renewed && len(x.missing) > 0 {
+		x.t.restore(x.missing[0].n, x.missing[0].name, x.ttl)
+		x.missing = x.missing[1:]
 	}
 }
 
 // seen records that a node has the lease.
-func (t *quorumLease) seen(m nodeRenewal) {
+func (t *quorumLease) seen(n *node, name engine.Held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := &t.onNode[m.n.index]; s.name == m.name {
+	if s := &t.onNode[n.index]; s.name == name {
 		s.state, s.provisional = s.state.after(leaseSeen), false
 	}
-	t.scheduleSync(m.n)
+	t.scheduleSync(n)
 }
 
-// restore requests the lease again on a node that does not have it, in the background. A later
-// renewal tries again.
-func (t *quorumLease) restore(m nodeRenewal, ttl time.Duration) {
-	r, ok := t.restoreRequest(m, ttl)
+// restore requests the lease again, in the background, on a node that does not have it under a
+// name. A later renewal tries again.
+func (t *quorumLease) restore(n *node, name engine.Held, ttl time.Duration) {
+	r, ok := t.restoreRequest(n, name, ttl)
 	if !ok {
 		return
 	}
-	callNodes(context.Background(), t.e, t.clientID(), []*node{m.n}, 1, func(ctx context.Context, n *node) (engine.Answer, error) {
+	callNodes(context.Background(), t.e, t.clientID(), []*node{n}, 1, func(ctx context.Context, n *node) (engine.Answer, error) {
 		a, err := n.Acquire(ctx, r)
 		if err != nil || a.Status != engine.Marked || r.Mark == 0 {
 			return a, err
 		}
 		// The lease ended there but its mark did not. The other nodes have both.
-		if err := endMark(ctx, n, r.Resource, m.name.Token, m.name.Token+t.request.Reserve); err != nil {
+		if err := endMark(ctx, n, r.Resource, name.Token, name.Token+t.request.Reserve); err != nil {
 			return a, err
 		}
 		return n.Acquire(ctx, r)
@@ -97,15 +84,15 @@ func (t *quorumLease) restore(m nodeRenewal, ttl time.Duration) {
 // restoreRequest returns the request that restores the lease on a node, unless it was sent
 // after the renewal. The lease gets a new ID and a new token there, since the node refuses the
 // ID that has ended.
-func (t *quorumLease) restoreRequest(m nodeRenewal, ttl time.Duration) (r engine.Request, ok bool) {
+func (t *quorumLease) restoreRequest(n *node, name engine.Held, ttl time.Duration) (r engine.Request, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := &t.onNode[m.n.index]
-	if t.request.ID == "" || t.ended || s.state == requested || s.name != m.name {
+	s := &t.onNode[n.index]
+	if t.request.ID == "" || t.ended || s.state == requested || s.name != name {
 		return r, false
 	}
 	if s.state == unknown { // otherwise the late request could be granted besides
-		t.e.releaseInBackground(m.n, t.clientID(), engine.Release{Resource: t.res, Held: s.name, Withdraw: true})
+		t.e.releaseInBackground(n, t.clientID(), engine.Release{Resource: t.res, Held: s.name, Withdraw: true})
 	}
 	r = t.request
 	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), ttl, 0

@@ -84,7 +84,7 @@ func (t *quorumLease) syncStep(ctx context.Context, n *node) error {
 	case s.provisional && ttl > 0:
 		err := n.Renew(ctx, []engine.Renewal{{Resource: t.res, Held: s.name, TTL: ttl}})[0]
 		if err == nil {
-			t.seen(nodeRenewal{n: n, name: s.name})
+			t.seen(n, s.name)
 		}
 		return err
 	}

@@ -147,9 +147,7 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[no
 
 // releaseResult returns the result that counts for a node that was not called.
 func (t *quorumLease) releaseResult(n *node, err error) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch state := t.onNode[n.index].state; {
+	switch state := t.on(n).state; {
 	case err == errNotCalled && state == absent:
 		return &engine.NotHeldError{Cause: engine.CauseDeleted}
 	case err == errNotCalled && state == released:

@@ -17,8 +17,8 @@ type leaseRenewal struct {
 	err error // of findLease, or the outcome
 
 	mu      sync.Mutex
-	renewed bool          // a majority has renewed the lease
-	missing []nodeRenewal // on nodes that do not have the lease
+	renewed bool // a majority has renewed the lease
+	missing []missingLease
 }
 
 // Renew implements engine.Engine. A lease is renewed when a majority has extended
@@ -65,14 +65,14 @@ func (e *Engine) renewAll(ctx context.Context, all []*leaseRenewal) {
 		return
 	}
 	p := callNodes(ctx, e, open[0].t.clientID(), e.nodes, need, func(ctx context.Context, n *node) ([]error, error) {
-		sent, batch := make([]nodeRenewal, len(open)), make([]engine.Renewal, len(open))
+		sent, batch := make([]nodeLease, len(open)), make([]engine.Renewal, len(open))
 		for i, x := range open {
-			sent[i] = x.t.renewalOn(n)
+			sent[i] = x.t.on(n)
 			batch[i] = engine.Renewal{Resource: x.t.res, Held: sent[i].name, TTL: x.ttl}
 		}
 		errs := n.Renew(ctx, batch)
 		for i, x := range open {
-			x.record(sent[i], errs[i])
+			x.record(n, sent[i], errs[i])
 		}
 		return errs, errs[0] // one answer is enough to judge the node's health
 	}, nil)
@@ -112,7 +112,10 @@ func (x *leaseRenewal) finish(ctx context.Context, sent time.Time) error {
 	switch {
 	case x.confirmed():
 		x.a.extend(sent, x.ttl)
+		x.mu.Lock()
+		x.renewed = true
 		x.restoreMissing()
+		x.mu.Unlock()
 	case x.lost():
 		why := x.cause()
 		x.a.end(*why)

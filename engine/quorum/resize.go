@@ -48,7 +48,7 @@ func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held,
 
 // resizeOn changes the weight on one node.
 func (t *quorumLease) resizeOn(ctx context.Context, n *node, weight int) error {
-	name := t.heldOn(n)
+	name := t.on(n).name
 	err := n.Resize(ctx, t.res, name, weight)
 	t.mu.Lock()
 	defer t.mu.Unlock()
