@@ -108,8 +108,6 @@ func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, r engine.Relea
 		s := &t.onNode[n.index]
 		s.state, s.mayBeMarked = s.state.after(removalDone), false
 		return nil
-	case was.state == absent:
-		return &engine.NotHeldError{Cause: engine.CauseReleased}
 	}
 	return errMarkUnconfirmed
 }

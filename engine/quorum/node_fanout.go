@@ -45,13 +45,13 @@ type fanOut[T any] struct {
 	inGrace    bool
 }
 
-func newFanOut[T any](ctx context.Context, e *Engine) *fanOut[T] {
-	return &fanOut[T]{ctx: ctx, e: e, sent: time.Now(), replies: make(chan nodeReply[T], len(e.nodes)), timer: time.NewTimer(nodeTimeout)}
+func newFanOut[T any](ctx context.Context, e *Engine, of []*node) *fanOut[T] {
+	return &fanOut[T]{ctx: ctx, e: e, sent: time.Now(), unanswered: slices.Clone(of), replies: make(chan nodeReply[T], len(e.nodes)), timer: time.NewTimer(nodeTimeout)}
 }
 
 // callNodes calls nodes concurrently, of which need must answer; see fanOut.send.
 func callNodes[T any](ctx context.Context, e *Engine, client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) *fanOut[T] {
-	p := newFanOut[T](ctx, e)
+	p := newFanOut[T](ctx, e, to)
 	p.send(client, to, need, do, done)
 	return p
 }
@@ -73,7 +73,6 @@ func callUntilAnswered(ctx context.Context, e *Engine, client string, to []*node
 // ended. Calls of a healthy node are bounded by the node's own timeouts, since a ctx that can end
 // makes every call more expensive; a call of a node that is down by nodeTimeout.
 func (p *fanOut[T]) send(client string, to []*node, need int, do func(context.Context, *node) (T, error), done func(*node, T, error)) {
-	p.unanswered = append(p.unanswered, to...)
 	values := make([]T, len(p.e.nodes))
 	p.e.dispatcher.send(client, to, need, nodeCall{
 		ctx: context.WithoutCancel(p.ctx),

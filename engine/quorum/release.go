@@ -100,21 +100,17 @@ func (e *Engine) releaseOnNodes(ctx context.Context, r engine.Release) error {
 // releaseLease releases a lease on the nodes. A node that has not answered the request yet
 // counts after its answer, in case others do not answer now.
 func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Release) error {
-	p := newFanOut[none](ctx, e)
-	others, late := t.startRelease(r, p.replies)
-	p.unanswered = late
-	p.send(t.clientID(), others, t.need-len(late), withoutValue(t.syncStep), t.endSync)
+	p := newFanOut[none](ctx, e, e.nodes)
+	called := t.startRelease(r, p.replies)
+	others := len(e.nodes) - len(called)
+	p.send(t.clientID(), called, max(0, t.need-others), withoutValue(t.syncStep), t.endSync)
 	c := tally{nodes: len(e.nodes), need: t.need}
-	called := len(others)
 	for reply := range p.answers() {
-		if slices.Contains(others, reply.node) {
-			called--
-		}
-		c.add(reply.node, t.releaseResult(reply.node, reply.err))
-		if c.final() {
+		if c.add(reply.node, reply.err); c.final() {
 			break
 		}
-		if c.lost() || c.removed() || called == 0 {
+		waits := slices.ContainsFunc(p.unanswered, func(n *node) bool { return slices.Contains(called, n) })
+		if c.lost() || c.removed() || !waits {
 			p.startGrace() // enough nodes are free for the next holder, or the late ones are the last
 		}
 	}
@@ -125,33 +121,26 @@ func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Rele
 }
 
 // startRelease ends the lease and records the state of its release on each node. It returns the
-// nodes to call, and the late nodes: those that have not yet answered the request of a granted
-// lease. The release waits for their answers, and replies receives the results. A withdrawal
-// instead would leave a tombstone on the node for each lease that is released this quickly.
-func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[none]) (others, late []*node) {
+// nodes to call; replies receives the results of the others. One that has not yet answered the
+// request of a granted lease is released after its answer: a withdrawal instead would leave a
+// tombstone there for each lease that is released this quickly.
+func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[none]) (called []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended, t.removal, t.lateReplies = true, r, replies
 	for i, n := range t.e.nodes {
-		s := &t.onNode[i]
-		if s.awaited = s.state == requested && t.granted; s.awaited {
-			late = append(late, n)
-			continue
+		switch s := &t.onNode[i]; {
+		case s.state == requested && t.granted:
+			s.awaited = true
+		case s.state == absent:
+			replies <- nodeReply[none]{node: n, err: &engine.NotHeldError{Cause: engine.CauseDeleted}}
+		case s.state == released:
+			replies <- nodeReply[none]{node: n}
+		default:
+			s.state = s.state.after(removalDue) // recordAnswer ignores a late answer to the request
+			s.syncing = true                    // nothing is put into its outbox
+			called = append(called, n)
 		}
-		s.state = s.state.after(removalDue) // recordAnswer ignores a late answer to the request
-		s.syncing = true                    // nothing is put into its outbox
-		others = append(others, n)
 	}
-	return others, late
-}
-
-// releaseResult returns the result that counts for a node that was not called.
-func (t *quorumLease) releaseResult(n *node, err error) error {
-	switch state := t.on(n).state; {
-	case err == errNotCalled && state == absent:
-		return &engine.NotHeldError{Cause: engine.CauseDeleted}
-	case err == errNotCalled && state == released:
-		return nil
-	}
-	return err
+	return called
 }
