@@ -58,21 +58,26 @@ func TestAdoptPassesOverAnEarlierBallot(t *testing.T) {
 // Another process releases the lease with a mark. A node that refused the lease may confirm the
 // release as a repeated one, without a mark.
 func TestANodeThatRefusedDoesNotMarkForAnotherProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		mems := memories(3)
-		p1, p2 := clusterOn(mems), clusterOn(mems)
-		other := acquireOn(t, mems[0], "other.a")
-		time.Sleep(time.Second)
-		mine := p1.mustAcquire(t, "mine.a")
-		time.Sleep(time.Second)
-		releaseOn(t, mems[0], other)
-		acquireOn(t, mems[0], "other.b")
-		if err := p2.renew(t, mine); err != nil {
-			t.Fatal(err)
-		}
-		p2.nodes[1].set(hung)
-		p2.wantNoMark(t, mine)
-	})
+	for _, adopts := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			mems := memories(3)
+			p1, p2 := clusterOn(mems), clusterOn(mems)
+			other := acquireOn(t, mems[0], "other.a")
+			time.Sleep(time.Second)
+			mine := p1.mustAcquire(t, "mine.a")
+			time.Sleep(time.Second)
+			releaseOn(t, mems[0], other)
+			acquireOn(t, mems[0], "other.b")
+			if adopts {
+				if err := p2.renew(t, mine); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p2.nodes[1].set(hung)
+			p2.wantNoMark(t, mine)
+			p1.Leave("mine")
+		})
+	}
 }
 
 // Another process releases the leases of many clients, and never calls Leave for them. It keeps no

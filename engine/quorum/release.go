@@ -81,20 +81,25 @@ func (e *Engine) forgetReleased(a *attemptState, err error) {
 	}
 }
 
-// releaseOnNodes releases a lease that this process has not acquired, or has released before.
+// releaseOnNodes releases a lease that this process has not acquired, or has released before. For
+// a mark it has to be known which nodes have the lease: another one may confirm the release as a
+// repeated one, and not set the mark.
 func (e *Engine) releaseOnNodes(ctx context.Context, r engine.Release) error {
-	err := e.releaseLease(ctx, e.assumedLease(r.Resource, r.Held), r)
-	if !notHeld(err) {
+	if r.Mark == 0 {
+		if err := e.releaseLease(ctx, e.assumedLease(r.Resource, r.Held), r); !notHeld(err) {
+			return err
+		}
+	}
+	t, err := e.lookUpLease(ctx, r.Resource, r.Held)
+	if err != nil {
 		return err
 	}
-	t, lookup := e.lookUpLease(ctx, r.Resource, r.Held)
-	switch {
-	case lookup != nil:
-		return lookup
-	case t == nil:
-		return err
+	if t != nil {
+		if err := e.releaseLease(ctx, t, r); !notHeld(err) {
+			return err
+		}
 	}
-	return e.releaseLease(ctx, t, r)
+	return e.releaseLease(ctx, e.assumedLease(r.Resource, r.Held), r)
 }
 
 // releaseLease releases a lease on the nodes. A node that has not answered the request yet
