@@ -30,7 +30,15 @@ type electionRun struct {
 }
 
 func (w *electionRun) election(s step) *holdfast.Election {
-	return w.clients[s.Client].Election("x", w.options(s)...)
+	return w.clients[s.Client].Election("x", w.ttl(s.ttl()))
+}
+
+// ttl returns the TTL that Opts stands for.
+func (s step) ttl() time.Duration {
+	if s.Opts == "short" {
+		return 300 * time.Millisecond
+	}
+	return usualTTL
 }
 
 // campaign campaigns, holds the lease and releases it. It reports whether it was elected.

@@ -17,11 +17,14 @@ import (
 type step struct {
 	Do     string
 	Client int
-	Opts   string
+	Opts   string        // short: a TTL that expires
 	Wait   time.Duration // timeout of the call
 	Hold   time.Duration // until the release of the lease
 	Sleep  time.Duration // after the step
 }
+
+// usualTTL is the TTL without an option.
+const usualTTL = 2 * time.Second
 
 func millis(t *random.T, name string, most int) time.Duration {
 	return time.Duration(random.IntRange(0, most).Draw(t, name)) * time.Millisecond
@@ -45,7 +48,6 @@ func drawStep(t *random.T) step {
 		Do: random.SampledFrom([]string{"lock", "lock", "lock", "lock", "lock", "lock", "lock", "try", "break holder", "break waiter",
 			"down", "hang", "slow", "lose replies", "drop wake-ups", "heal", "heal", "heal", "heal"}).Draw(t, "do"),
 		Client: random.IntRange(0, 2).Draw(t, "client"),
-		Opts:   random.SampledFrom([]string{"", "", "short", "no tenure", "no renewal"}).Draw(t, "opts"),
 		Wait:   drawWait(t),
 		Hold:   drawHold(t),
 		Sleep:  random.SampledFrom([]time.Duration{0, 0, time.Millisecond, 30 * time.Millisecond, time.Second, 3 * time.Second}).Draw(t, "sleep"),

@@ -85,9 +85,21 @@ func (s Step) options() []holdfast.LockOption {
 func (p *process) take(ctx context.Context, s Step) (workload.Hold, error) {
 	l, err := p.lock(ctx, s)
 	if err != nil {
+		p.requirePrompt(ctx, s)
 		return nil, err
 	}
 	return lease{l, s.TTL}, nil
+}
+
+// lateBy is how much later than its ctx a call may end: a fault may delay the withdrawal that it tries first.
+const lateBy = 250 * time.Millisecond
+
+// requirePrompt reports a violation if a call failed long after its ctx ended, in a program that pauses and kills no
+// process. The calls of a quorum are bounded by those of its nodes.
+func (p *process) requirePrompt(ctx context.Context, s Step) {
+	if end, _ := ctx.Deadline(); p.w.p.World != Quorum && !p.w.has(Pause) && !p.w.has(Crash) && time.Since(end) > lateBy {
+		p.w.violated("late", s.Name, "%s: a call returned %v after its ctx ended", p.name, time.Since(end))
+	}
 }
 
 func (p *process) lock(ctx context.Context, s Step) (*holdfast.Lease, error) {
