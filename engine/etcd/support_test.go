@@ -3,8 +3,6 @@ package etcd_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -23,15 +21,11 @@ import (
 
 func TestMain(m *testing.M) {
 	storetest.Main(openEngine)
-	code := m.Run()
-	if all, err := shared(); err == nil {
-		all.Stop()
-	}
-	if left := leaktest.Find(); code == 0 && len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n%s\n", len(left), strings.Join(left, "\n\n"))
-		code = 1
-	}
-	os.Exit(code)
+	leaktest.Main(m, func() {
+		if all, err := shared(); err == nil {
+			all.Stop()
+		}
+	})
 }
 
 // openEngine is for the processes of storetest.

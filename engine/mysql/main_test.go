@@ -3,7 +3,6 @@ package mysql_test
 import (
 	"database/sql"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 
@@ -21,13 +20,7 @@ var shared = sqlservers.Share(sqlservers.LaunchMySQL)
 
 func TestMain(m *testing.M) {
 	storetest.Main(openEngine)
-	code := m.Run()
-	shared.Stop()
-	if left := leaktest.Find(); code == 0 && len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n%s\n", len(left), left)
-		code = 1
-	}
-	os.Exit(code)
+	leaktest.Main(m, shared.Stop)
 }
 
 // openEngine is for storetest; the target is a data source name.

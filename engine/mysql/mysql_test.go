@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,38 +17,18 @@ import (
 	"github.com/holdfast-go/holdfast/engine/mysql"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
-// count lets goroutines of several clients, each on an engine of its own, count under a lock, and
-// checks the result. It returns the highest number of connections in use that it saw.
+// count is storetest.Count with clients that have engines of their own. It returns the highest number of
+// connections in use that it saw.
 func count(t *testing.T, db *sql.DB, clients, each, turns int) (most int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var all sync.WaitGroup
-	counter := 0
+	var all []*holdfast.Client
 	for range clients {
-		c := newClient(t, db)
-		for range each {
-			all.Go(func() {
-				for range turns {
-					err := c.Mutex("counter").Do(ctx, func(context.Context) error {
-						counter++
-						most = max(most, db.Stats().InUse)
-						return nil
-					})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
+		all = append(all, newClient(t, db))
 	}
-	all.Wait()
-	if counter != clients*each*turns {
-		t.Errorf("counted to %d, want %d", counter, clients*each*turns)
-	}
+	storetest.Count(t, all, each, turns, func() { most = max(most, db.Stats().InUse) })
 	return most
 }
 
@@ -334,31 +313,8 @@ func TestReadOnlyServer(t *testing.T) {
 func TestOldRowsGo(t *testing.T) {
 	t.Parallel()
 	db := open(t, newDatabase(t))
-	s := mysql.NewStore(db)
-	const written = 1000
-	for i := range written {
-		keep := time.Nanosecond
-		if i%100 == 0 {
-			keep = time.Hour
-		}
-		k := cas.Key{Space: cas.Resources, Prefix: "p", Name: fmt.Sprint(i)}
-		c := cas.Change{Key: k, Value: []byte("v"), Keep: keep, Messages: []cas.Message{{To: cas.Address{Prefix: "p", Client: "c"}, Body: []byte("m")}}}
-		if _, err := s.Swap(t.Context(), []cas.Change{c}); err != nil {
-			t.Fatal(err)
-		}
-		if i == written/2 {
-			if _, err := db.Exec("UPDATE holdfast1_wake SET at = at - 11000000"); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	number := func(query string) (n int) {
-		t.Helper()
-		if err := db.QueryRow(query).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	const written = storetest.OldRows
+	number := storetest.WriteOldRows(t, mysql.NewStore(db), db)
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for range 100 { // what is deleted last is deleted in the background

@@ -44,36 +44,7 @@ func lockLater(t *testing.T, c *holdfast.Client, name string) <-chan *holdfast.L
 
 func TestCounter(t *testing.T) {
 	pool := newTable(t, shared.Get(t))
-	count(t, newClient(t, pool), newClient(t, pool))
-}
-
-// count lets four goroutines of each client count, which is wrong if two are inside at once.
-func count(t *testing.T, clients ...*holdfast.Client) {
-	t.Helper()
-	var all sync.WaitGroup
-	const turns = 25
-	counter := 0
-	for _, c := range clients {
-		for range 4 {
-			all.Go(func() {
-				for range turns {
-					lease, err := c.Mutex("counter").Lock(t.Context())
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					counter++ // the race detector and the sum find a second holder
-					if err := lease.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-	}
-	all.Wait()
-	if want := 4 * len(clients) * turns; counter != want {
-		redistest.Broken(t, "counted %d, want %d", counter, want)
-	}
+	storetest.Count(t, []*holdfast.Client{newClient(t, pool), newClient(t, pool)}, 4, 25, nil)
 }
 
 // A holder that dies frees the resource when its TTL is over, not before.

@@ -4,9 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/cas"
 	"github.com/holdfast-go/holdfast/engine/cas/castest"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
 // Behind PgBouncer 1.18, whose prepared statements and notifications get lost in transaction mode,
@@ -34,7 +36,7 @@ func TestBehindPgBouncer(t *testing.T) {
 				v.opts = append(v.opts, WithListenPool(newPool(t, server.DSN(name))))
 			}
 			pool := newPool(t, pooler.DSN(name)+v.dsn)
-			count(t, newClient(t, pool, v.opts...), newClient(t, pool, v.opts...))
+			storetest.Count(t, []*holdfast.Client{newClient(t, pool, v.opts...), newClient(t, pool, v.opts...)}, 4, 25, nil)
 
 			holder, waiter := newClient(t, pool, v.opts...), newClient(t, pool, v.opts...)
 			lease := lock(t, holder, "a")

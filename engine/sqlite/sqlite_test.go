@@ -14,44 +14,24 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/cas"
 	"github.com/holdfast-go/holdfast/engine/sqlite"
+	"github.com/holdfast-go/holdfast/internal/storetest"
 )
 
-// count lets goroutines of several clients count under a lock, and checks the result. It returns the highest
-// number of connections in use that it saw.
+// count is storetest.Count with clients that have engines of their own and are closed at its end. It returns the
+// highest number of connections in use that it saw.
 func count(t *testing.T, db *sql.DB, clients, each, turns int) (most int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	var all sync.WaitGroup
-	counter := 0
+	var all []*holdfast.Client
 	for range clients {
 		c, err := holdfast.New(sqlite.New(db))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		for range each {
-			all.Go(func() {
-				for range turns {
-					err := c.Mutex("counter").Do(ctx, func(context.Context) error {
-						counter++
-						most = max(most, db.Stats().InUse)
-						return nil
-					})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
+		all = append(all, c)
 	}
-	all.Wait()
-	if counter != clients*each*turns {
-		t.Errorf("counted to %d, want %d", counter, clients*each*turns)
-	}
+	storetest.Count(t, all, each, turns, func() { most = max(most, db.Stats().InUse) })
 	return most
 }
 
@@ -275,31 +255,8 @@ func TestReboot(t *testing.T) {
 func TestOldRowsGo(t *testing.T) {
 	t.Parallel()
 	db := open(t, newFile(t), "")
-	s := sqlite.NewStore(db)
-	const written = 1000
-	for i := range written {
-		keep := time.Nanosecond
-		if i%100 == 0 {
-			keep = time.Hour
-		}
-		k := cas.Key{Space: cas.Resources, Prefix: "p", Name: fmt.Sprint(i)}
-		c := cas.Change{Key: k, Value: []byte("v"), Keep: keep, Messages: []cas.Message{{To: cas.Address{Prefix: "p", Client: "c"}, Body: []byte("m")}}}
-		if _, err := s.Swap(t.Context(), []cas.Change{c}); err != nil {
-			t.Fatal(err)
-		}
-		if i == written/2 {
-			if _, err := db.Exec("UPDATE holdfast1_wake SET at = at - 11000000"); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	number := func(query string) (n int) {
-		t.Helper()
-		if err := db.QueryRow(query).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	const written = storetest.OldRows
+	number := storetest.WriteOldRows(t, sqlite.NewStore(db), db)
 	if n := number("SELECT count(*) FROM holdfast1_document"); n > written/2 {
 		t.Errorf("%d documents are left", n)
 	}

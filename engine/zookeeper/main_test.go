@@ -1,9 +1,6 @@
 package zookeeper
 
 import (
-	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,15 +22,11 @@ var shared struct {
 
 func TestMain(m *testing.M) {
 	storetest.Main(openEngine)
-	code := m.Run()
-	if shared.server != nil {
-		shared.server.Stop()
-	}
-	if left := leaktest.Find(); code == 0 && len(left) > 0 {
-		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n%s\n", len(left), strings.Join(left, "\n\n"))
-		code = 1
-	}
-	os.Exit(code)
+	leaktest.Main(m, func() {
+		if shared.server != nil {
+			shared.server.Stop()
+		}
+	})
 }
 
 // openEngine is for the processes of storetest.

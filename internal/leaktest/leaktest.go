@@ -49,9 +49,12 @@ func others(ignored []string) []string {
 	})
 }
 
-// Main runs the tests of a package, which fail if goroutines are left when all have ended.
-func Main(m *testing.M) {
+// Main runs the tests of a package, and then end, if there is one. They fail if goroutines are left after it.
+func Main(m *testing.M, end ...func()) {
 	code := m.Run()
+	for _, f := range end {
+		f()
+	}
 	if code == 0 {
 		if left := Find(); len(left) > 0 {
 			fmt.Fprintf(os.Stderr, "%d goroutines are left:\n%s\n", len(left), strings.Join(left, "\n\n"))
