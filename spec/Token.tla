@@ -4,7 +4,8 @@
 (* when it forgets a name that nobody uses, and also when it loses all data,  *)
 (* if its clock is then ahead of every token that it gave.                    *)
 (*                                                                            *)
-(* Promise 3 of GUARANTEES.md.                                                *)
+(* Promise 3 of GUARANTEES.md. TokenTrace.tla checks that the code takes the  *)
+(* steps of this module.                                                      *)
 EXTENDS Naturals
 
 CONSTANTS
@@ -30,7 +31,7 @@ TypeOK == now \in 1..End /\ known \in BOOLEAN /\ last \in Nat /\ forget \in Nat 
 
 Init == now = 1 /\ known = FALSE /\ last = 0 /\ forget = 0 /\ top = 0 /\ latest = 0
 
-Tick == now < End /\ now' = now + 1 /\ UNCHANGED <<known, last, forget, top, latest>>
+Pass(ticks) == now + ticks <= End /\ now' = now + ticks /\ UNCHANGED <<known, last, forget, top, latest>>
 
 Fresh == IF Counts THEN last + 1 ELSE IF Clocks THEN now ELSE Max(last + 1, now)
 
@@ -56,7 +57,7 @@ Lose ==
     /\ known' = FALSE /\ last' = 0 /\ forget' = 0
     /\ UNCHANGED <<now, top, latest>>
 
-Next == Tick \/ Forget \/ Lose \/ \E r \in 0..Reserve : Grant(r)
+Next == Pass(1) \/ Forget \/ Lose \/ \E r \in 0..Reserve : Grant(r)
 
 Spec == Init /\ [][Next]_vars
 

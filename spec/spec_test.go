@@ -16,7 +16,10 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the table of README.md and the counterexamples in traces")
+var (
+	update = flag.Bool("update", false, "write the table of README.md and the counterexamples in traces")
+	brief  = flag.Bool("brief", false, "leave out the models that take minutes")
+)
 
 // jarEnv names the jar of TLC, the model checker of TLA+.
 const jarEnv = "HOLDFAST_TLC"
@@ -25,6 +28,7 @@ const jarEnv = "HOLDFAST_TLC"
 type model struct {
 	name, module, text, verdict string
 	properties                  string
+	long                        bool // it takes minutes
 }
 
 // result is what TLC reports.
@@ -57,6 +61,8 @@ func readModel(t *testing.T, file string) model {
 			m.module = module
 		} else if verdict, ok := strings.CutPrefix(line[1], "Verdict: "); ok {
 			m.verdict = verdict
+		} else if line[1] == "Takes minutes." {
+			m.long = true
 		} else {
 			text = append(text, line[1])
 		}
@@ -134,6 +140,9 @@ func TestModels(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		for _, file := range files {
 			m := readModel(t, file)
+			if m.long && *brief {
+				continue
+			}
 			t.Run(m.name, func(t *testing.T) {
 				t.Parallel()
 				start := time.Now()
@@ -153,7 +162,7 @@ func TestModels(t *testing.T) {
 		}
 	})
 	if t.Failed() || len(rows) != len(files) {
-		return // also if some were selected
+		return // also if some were selected, or left out
 	}
 	var table strings.Builder
 	table.WriteString("| model | what it is | checked | verdict | states | depth |\n|---|---|---|---|---:|---:|\n")

@@ -28,6 +28,8 @@ type node struct {
 	halt    chan struct{} // closed to end tick
 	ticking chan struct{} // closed when tick has ended; nil: the clock was never set
 
+	observe Observer // of the engine, if it is in memory; nil: there is none
+
 	mu      sync.Mutex
 	ahead   time.Duration // sum of all jumps of the clock
 	e       engine.Engine
@@ -38,6 +40,15 @@ type node struct {
 
 func newNode(rate float64) *node {
 	return &node{rate: rate, e: memory.New(), streams: map[*stream]bool{}}
+}
+
+// fresh returns an empty engine in memory.
+func (n *node) fresh() engine.Engine {
+	e := memory.New()
+	if n.observe == nil {
+		return e
+	}
+	return n.observe(e)
 }
 
 // engine returns the engine that executes requests, or nil while the store is away.
@@ -103,7 +114,7 @@ func (n *node) wipe() []engine.Holder {
 		n.documents.Wipe()
 		return gone
 	}
-	n.e = memory.New()
+	n.e = n.fresh()
 	for _, s := range n.open() {
 		s.moved(n.e)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/history"
 	"github.com/holdfast-go/holdfast/lab/model"
@@ -24,7 +26,14 @@ type Result struct {
 
 // Play runs a program in its own bubble and checks its history. A remaining goroutine, or a
 // deadlock inside the client, is a violation named "bubble".
-func Play(t *testing.T, p Program) (r Result) {
+func Play(t *testing.T, p Program) Result { return PlayObserved(t, p, nil) }
+
+// Observer returns an engine in place of the one that a store runs. It is called for each store in memory, and
+// again when a store has lost its data.
+type Observer func(*memory.Engine) engine.Engine
+
+// PlayObserved is Play with an observer of the stores of the worlds Memory and Quorum, or nil.
+func PlayObserved(t *testing.T, p Program, observe Observer) (r Result) {
 	r.Program = p
 	defer func() {
 		// synctest panics if the goroutines of the bubble are deadlocked.
@@ -33,7 +42,7 @@ func Play(t *testing.T, p Program) (r Result) {
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {
-		w, err := newSimulation(p)
+		w, err := newSimulation(p, observe)
 		if err != nil {
 			r.Violations = []check.Violation{{Check: "setup", Text: err.Error()}}
 			return

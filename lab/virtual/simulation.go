@@ -46,7 +46,7 @@ type simulation struct {
 	lingers       lingerLog
 }
 
-func newSimulation(p Program) (*simulation, error) {
+func newSimulation(p Program, observe Observer) (*simulation, error) {
 	rec := history.NewRecorder()
 	w := &simulation{p: p, rec: rec, forced: map[string]breakRecord{}, breakRequests: map[string]breakRecord{}, leases: map[string][]history.Op{}, ttls: map[string]time.Duration{},
 		lingers: lingerLog{kept: map[localTurn]bool{}},
@@ -61,6 +61,8 @@ func newSimulation(p Program) (*simulation, error) {
 			continue
 		}
 		n := newNode(rate)
+		n.observe = observe
+		n.e = n.fresh()
 		if len(p.Ahead) > 0 {
 			n.skew = p.Ahead[i]
 		}
