@@ -2,35 +2,22 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
+
+	"github.com/holdfast-go/holdfast/lab/history"
 )
 
 // Save writes a result as the replay file of its program.
-func (r Result) Save(file string) error {
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
-}
+func (r Result) Save(file string) error { return history.Save(file, r) }
 
 // Load reads a replay file. Its violations and history are those of the run that
 // was saved. Errors: it cannot be read, or is that of another kind of run.
 func Load(file string) (Result, error) {
-	var r Result
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
+	r, err := history.Load[Result](file)
 	if err == nil && r.Kind != kindLive {
-		err = fmt.Errorf("it is not that of a live run")
+		return Result{}, fmt.Errorf("replay file %s: it is not that of a live run", file)
 	}
-	if err != nil {
-		return Result{}, fmt.Errorf("replay file %s: %w", file, err)
-	}
-	return r, nil
+	return r, err
 }
 
 // Again plays a program until it fails, at most so many times, and returns the

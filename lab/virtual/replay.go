@@ -1,33 +1,16 @@
 package virtual
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/lab/history"
 )
 
 // Save writes a result as the replay file of its program.
-func (r Result) Save(file string) error {
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(text, '\n'), 0o644)
-}
+func (r Result) Save(file string) error { return history.Save(file, r) }
 
 // Load reads a replay file, with the violations and history of the saved run.
-func Load(file string) (Result, error) {
-	var r Result
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil {
-		return Result{}, fmt.Errorf("replay file %s: %w", file, err)
-	}
-	return r, nil
-}
+func Load(file string) (Result, error) { return history.Load[Result](file) }
 
 // Again runs a program until it fails, at most the given number of times, and returns
 // the last result and the number of runs.
