@@ -131,12 +131,7 @@ func product(r *folder, s *source) bool { return !s.test && !r.support() }
 
 // support is code for tests outside _test.go files.
 func (r *folder) support() bool {
-	for _, dir := range []string{"internal/redistest", "internal/sqlservers", "internal/zkservers", "internal/etcdservers", "internal/storetest", "internal/faulttest", "internal/primitivetest", "internal/random", "internal/leaktest", "internal/arch", "engine/enginetest", "cmd/holdfast/internal/transcript"} {
-		if r.in(dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"internal/redistest", "internal/sqlservers", "internal/zkservers", "internal/etcdservers", "internal/storetest", "internal/faulttest", "internal/primitivetest", "internal/random", "internal/leaktest", "internal/arch", "engine/enginetest", "cmd/holdfast/internal/transcript"}, r.in)
 }
 
 // in reports whether the folder is the folder or lies below it.

@@ -104,8 +104,8 @@ func (w *simulation) failCalm(format string, args ...any) {
 // the break yet. The mutex is held.
 func (w *simulation) isBroken(l *holdfast.Lease) bool { return slices.Contains(w.broken, l.HolderID()) }
 
-// setNetwork changes the network of a client, and reports whether the step is such a change.
-func (w *simulation) setNetwork(s step) bool {
+// setNetwork changes the network of a client, if the step is such a change.
+func (w *simulation) setNetwork(s step) {
 	net := w.nets[s.Client]
 	switch s.Do {
 	case "down":
@@ -121,10 +121,7 @@ func (w *simulation) setNetwork(s step) bool {
 	case "heal":
 		net.All(nil)
 		net.Set(func() { net.OnWake = nil })
-	default:
-		return false
 	}
-	return true
 }
 
 // refused reports whether err is a valid reason why a client did not acquire: one that
