@@ -154,7 +154,7 @@ func (e *Engine) ballotFailed(ctx context.Context, a *attemptState, t *quorumLea
 	if busy && behindWaiters(votes, need, r.Queue) {
 		ans.Position, contended = 1, false
 	}
-	if called := t.turn.ballotRefused(need - countStatus(votes, engine.Granted)); called && busy {
+	if t.turn != nil && t.turn.ballotRefused(need-countStatus(votes, engine.Granted)) && busy {
 		ans.Position, contended = 0, true
 	}
 	return ans, contended, err

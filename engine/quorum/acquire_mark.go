@@ -43,7 +43,7 @@ func (t *quorumLease) withdrawMark(votes []vote) {
 		if s.state == absent || s.state == released {
 			continue
 		}
-		s.mayBeMarked = v.granted() || !v.answered || unavailable(v.err)
+		s.mayBeMarked = v.status(engine.Granted) || !v.answered || unavailable(v.err)
 		if s.state == requested {
 			s.state = s.state.after(removalDue)
 		}

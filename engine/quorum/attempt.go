@@ -106,24 +106,19 @@ func (a *attemptState) add(t *quorumLease) {
 
 // setLease makes a ballot the lease; it returns false if the attempt was ended meanwhile.
 func (a *attemptState) setLease(t *quorumLease, ttl time.Duration) bool {
+	a.extend(t.sent, ttl)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.cause != 0 {
-		return false
+	if a.cause == 0 {
+		a.lease = t
 	}
-	a.lease = t
-	a.extendLocked(t.sent, ttl)
-	return true
+	return a.cause == 0
 }
 
 // extend records how long a majority keeps the lease.
 func (a *attemptState) extend(sent time.Time, ttl time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.extendLocked(sent, ttl)
-}
-
-func (a *attemptState) extendLocked(sent time.Time, ttl time.Duration) {
 	if end := sent.Add(ttl); end.After(a.deadline) {
 		a.deadline = end
 	}

@@ -45,7 +45,6 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 		onNode: make([]nodeLease, len(e.nodes)),
 	}
 	t.request.Queue, t.request.Turn = false, frontPlace
-	turn.ballotSent()
 	r.ID = a.nextLeaseID(r)
 	for i := range e.nodes {
 		t.onNode[i] = nodeLease{state: requested, name: engine.Held{ID: r.ID, Token: r.Ballot}, weight: r.Weight}
@@ -60,7 +59,9 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 		}
 		return n.Acquire(ctx, r)
 	}, func(n *node, ans engine.Answer, err error) {
-		turn.recordAnswer(n, ans, err)
+		if turn != nil {
+			turn.recordAnswer(n, ans, err)
+		}
 		t.recordAnswer(n, ans, err)
 	})
 	a.add(t)

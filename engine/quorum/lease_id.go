@@ -43,6 +43,13 @@ func parseLeaseID(id string) (holder string, token uint64) {
 	return holder, token
 }
 
+// asLease returns a holder on a node with the holder ID and the token of its lease.
+func asLease(h engine.Holder) engine.Holder {
+	lease := leaseOf(h)
+	h.ID, h.Token = lease.ID, lease.Token
+	return h
+}
+
 // leaseOf returns the holder ID and the token of the lease to which a holder on a node belongs.
 func leaseOf(h engine.Holder) engine.Held {
 	if id, token := parseLeaseID(h.ID); token != 0 {

@@ -20,10 +20,6 @@ type vote struct {
 
 func (v vote) status(s engine.Status) bool { return v.answered && v.err == nil && v.ans.Status == s }
 
-func (v vote) granted() bool { return v.status(engine.Granted) }
-
-func (v vote) failed(target error) bool { return v.answered && errors.Is(v.err, target) }
-
 // verdict is the result of the votes so far.
 type verdict uint8
 
@@ -102,7 +98,7 @@ func countStatus(votes []vote, s engine.Status) int {
 }
 
 func countError(votes []vote, target error) int {
-	return count(votes, func(v vote) bool { return v.failed(target) })
+	return count(votes, func(v vote) bool { return v.answered && errors.Is(v.err, target) })
 }
 
 // grantedTTL returns the TTL that enough nodes grant: the shortest of the need longest.
@@ -119,8 +115,7 @@ func kthLargest[T cmp.Ordered](votes []vote, k int, s engine.Status, value func(
 		}
 	}
 	if len(all) < k {
-		var none T
-		return none
+		return *new(T)
 	}
 	slices.Sort(all)
 	return all[len(all)-k]
@@ -179,14 +174,13 @@ func mostNamedHolder(votes []vote) (engine.Answer, int) {
 		if !v.status(engine.Busy) {
 			continue
 		}
-		ans, lease := v.ans, leaseOf(v.ans.Holder)
-		ans.Holder.ID, ans.Holder.Token = lease.ID, lease.Token
+		lease := leaseOf(v.ans.Holder)
 		if named[lease]++; named[lease] > most {
-			best, most = ans, named[lease]
+			best, most = v.ans, named[lease]
 		}
-		waiters, last = max(waiters, ans.Waiters), max(last, ans.Last)
+		waiters, last = max(waiters, v.ans.Waiters), max(last, v.ans.Last)
 	}
-	best.Waiters, best.Position, best.Last = waiters, 0, last
+	best.Holder, best.Waiters, best.Position, best.Last = asLease(best.Holder), waiters, 0, last
 	return best, most
 }
 

@@ -37,16 +37,14 @@ func (e *Engine) Listen(ctx context.Context, prefix, client string, deliver func
 		nodes: make([]engine.Listener, len(e.nodes)),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	first := make(chan nodeReply[none], len(e.nodes))
+	p := newFanOut[none](ctx, e, e.nodes)
 	for _, n := range e.nodes {
-		l.opening.Go(func() { l.open(n, first) })
+		l.opening.Go(func() { l.open(n, p.replies) })
 	}
 	t := e.majorityTally()
-	for answers := 0; !t.confirmed() && answers < len(e.nodes) && ctx.Err() == nil; answers++ {
-		select {
-		case r := <-first:
-			t.add(r.node, r.err)
-		case <-ctx.Done():
+	for r := range p.answers() {
+		if t.add(r.node, r.err); t.confirmed() {
+			break
 		}
 	}
 	if err := t.outcome(ctx, "send wake-ups"); err != nil {

@@ -42,8 +42,7 @@ func observe(all []nodeSnapshot) map[engine.Held]*observedLease {
 			k := leaseOf(h)
 			l := leases[k]
 			if l == nil {
-				l = &observedLease{holder: h, shows: make([]bool, len(all))}
-				l.holder.ID, l.holder.Token = k.ID, k.Token
+				l = &observedLease{holder: asLease(h), shows: make([]bool, len(all))}
 				leases[k] = l
 			}
 			l.holder.Breaking = l.holder.Breaking || h.Breaking
@@ -114,8 +113,7 @@ func (e *Engine) merge(res engine.Resource, all []nodeSnapshot) engine.Snapshot 
 	s.Token = reachedBy(e.majority-unseen, all, func(s nodeSnapshot) uint64 { return s.Token })
 	for _, one := range all {
 		if by := one.MarkedBy; by.ID != "" && s.MarkedBy.Token <= leaseOf(by).Token {
-			s.MarkedBy = by
-			s.MarkedBy.ID, s.MarkedBy.Token = leaseOf(by).ID, leaseOf(by).Token
+			s.MarkedBy = asLease(by)
 		}
 	}
 	s.Marked = reachedBy(barrier(len(e.nodes))-unseen, all, func(s nodeSnapshot) time.Duration { return s.Marked })

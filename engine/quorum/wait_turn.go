@@ -12,7 +12,7 @@ import (
 // attempt proposed first, so all nodes have the turns in the same order, and no turn is passed on
 // any node. If the turn is at the front of a node's queue and its weight fits, the node calls it:
 // the node sends a wake-up. When enough nodes for a ballot have called the turn, the client is
-// woken and runs a ballot. A nil turn is that of a request that does not wait.
+// woken and runs a ballot.
 type turn struct {
 	e *Engine
 	attemptKey
@@ -39,7 +39,8 @@ type turnOnNode struct {
 // release is sent to all nodes at once.
 const calledGrace = 20 * time.Millisecond
 
-// joinQueue returns the turn of an attempt that waits, and adds it to a request.
+// joinQueue returns the turn of an attempt that waits, and adds it to a ballot; nil if the request
+// does not wait.
 func (a *attemptState) joinQueue(e *Engine, r *engine.Request) *turn {
 	if !r.Queue {
 		return nil
@@ -58,6 +59,7 @@ func (a *attemptState) joinQueue(e *Engine, r *engine.Request) *turn {
 		return nil
 	}
 	r.Turn = a.turn.held
+	a.turn.ballotSent()
 	return a.turn
 }
 
@@ -130,9 +132,6 @@ func (t *turn) removal(n *node) engine.Release {
 
 // ballotSent records that a ballot is sent.
 func (t *turn) ballotSent() {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.callsWanted, t.notified, t.sent = 0, false, time.Now()
@@ -147,9 +146,6 @@ func (t *turn) ballotSent() {
 // removed the turn from its queue. But another ballot that was in flight or lost may have put the
 // turn there again, since answers arrive in any order.
 func (t *turn) recordAnswer(n *node, a engine.Answer, err error) {
-	if t == nil {
-		return
-	}
 	t.mu.Lock()
 	s := &t.on[n.index]
 	s.pending--
@@ -172,9 +168,6 @@ func (t *turn) recordAnswer(n *node, a engine.Answer, err error) {
 // ballotRefused records that a ballot has failed because so many votes were missing. It reports
 // whether that many nodes have called meanwhile.
 func (t *turn) ballotRefused(by int) (called bool) {
-	if t == nil {
-		return false
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.callsWanted = max(1, by)
