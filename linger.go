@@ -241,7 +241,7 @@ func (m *wakeups) lingering(id string) bool {
 func (a *attempt) awaitRecall(ctx context.Context, ans engine.Answer, sent time.Time) (time.Duration, error) {
 	a.refused = heldError(a.acquirer.name, ans)
 	id := ans.Holder.ID
-	if !engine.Recallable(id) || ans.Waiters > 0 || !a.c.recalls.supported {
+	if a.req.Capacity > 1 || !engine.Recallable(id) || ans.Waiters > 0 || !a.c.recalls.supported {
 		return 0, a.refused
 	}
 	if engine.ClientOf(id) == a.c.info.ID && !a.c.wakeups.lingering(id) {

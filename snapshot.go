@@ -239,7 +239,9 @@ func snapshotOf(s engine.Snapshot) Snapshot {
 		out.MarkedBy = holderOf(s.MarkedBy)
 	}
 	for _, h := range s.Holders {
-		out.Holders = append(out.Holders, holderOf(h))
+		is := holderOf(h)
+		is.Lingers = s.Capacity == 1 && engine.Recallable(h.ID)
+		out.Holders = append(out.Holders, is)
 	}
 	for _, w := range s.Waiters {
 		out.Waiters = append(out.Waiters, Waiter{
@@ -253,6 +255,6 @@ func snapshotOf(s engine.Snapshot) Snapshot {
 func holderOf(h engine.Holder) Holder {
 	return Holder{
 		ID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
-		Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL, Breaking: h.Breaking, Lingers: engine.Recallable(h.ID),
+		Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL, Breaking: h.Breaking,
 	}
 }

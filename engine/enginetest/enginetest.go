@@ -75,7 +75,7 @@ func ofOrder() []string {
 		"DirectGrantIsClaimed", "YieldPassesToWaiter", "BreakWaiter", "BreakReasonOfWaiter", "HeavyRequestIsNotPassed", "ReadersEnterTogether",
 		"ResizeGrantsTheFront", "SnapshotContents", "EachGrantIsDelivered",
 		"TurnsInOrderOfPlaces", "TurnIsTakenOut", "WaitersComeBeforeTurns", "TurnsShareCapacity", "BallotAtAPlacePasses",
-		"DeadTurnIsDropped", "MarkSendsTurnsAway", "FirstWaiterRecalls", "RecallAfterAWaiterLeft",
+		"DeadTurnIsDropped", "MarkSendsTurnsAway", "FirstWaiterRecalls", "RecallAfterAWaiterLeft", "WriterRecallsReaders",
 	}
 }
 

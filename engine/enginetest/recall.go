@@ -9,6 +9,7 @@ func recallCases() []testCase {
 		{"FirstWaiterRecalls", ifRecalled(firstWaiterRecalls)},
 		{"RecallAfterAWaiterLeft", ifRecalled(recallAfterAWaiterLeft)},
 		{"RefusedRequestRecalls", ifRecalled(refusedRequestRecalls)},
+		{"WriterRecallsReaders", ifRecalled(writerRecallsReaders)},
 	}
 }
 
@@ -95,4 +96,36 @@ func refusedRequestRecalls(s *scene) {
 	s.wait(b.request(), 0)
 	a.unwanted()
 	_ = s.engine.Release(s.ctx, engine.Release{Resource: s.res, Held: held})
+}
+
+// Each recallable reader is wanted for the first writer that waits, not for one that is refused.
+func writerRecallsReaders(s *scene) {
+	a, b, c := s.party("a"), s.party("b"), s.party("c")
+	const many = 10
+	sharing := func(p *party, weight int) engine.Request {
+		r := p.weighing(weight, many)
+		r.Kind = engine.KindRW
+		return r
+	}
+	for range 2 {
+		ra, rb := sharing(a, 1), sharing(b, 1)
+		ra.ID, rb.ID = ra.ID+engine.RecallSuffix, rb.ID+engine.RecallSuffix
+		first, second := s.hold(ra), s.hold(rb)
+		third := s.hold(sharing(a, 1))
+		s.refuse(once(sharing(c, many)))
+		a.unwanted()
+		b.unwanted()
+		writer := sharing(c, many)
+		s.wait(writer, 0)
+		a.wanted(ra)
+		b.wanted(rb)
+		behind := sharing(b, 1)
+		s.wait(behind, 1)
+		a.unwanted()
+		for _, h := range []engine.Held{first, second, third} {
+			s.release(h)
+		}
+		s.release(c.handed(writer))
+		s.release(b.handed(behind))
+	}
 }

@@ -253,8 +253,8 @@ func (d *duel) note(a queue.Answer) {
 	for _, id := range a.Dropped {
 		d.wakes = append(d.wakes, fmt.Sprintf("m %d %s", a.Left, id))
 	}
-	if a.Wanted != "" {
-		d.wakes = append(d.wakes, "w "+a.Wanted)
+	for _, id := range a.Wanted {
+		d.wakes = append(d.wakes, "w "+id)
 	}
 }
 

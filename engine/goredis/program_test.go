@@ -92,7 +92,15 @@ func found() [][]step {
 	waits := func(id string) step { return mutex(0, id, 50*queue.Second, "") }
 	yields := waits("c4.a b")
 	yields.Yields = "c1.a"
+	writer := lease(0, "c3", "rw", portion+9, 3*queue.Second)
+	writer.Weight = portion + 9
+	// recalls lets a writer wait for recallable readers, more of them than one script looks at.
+	recalls := append(many(portion+9, step{})[:portion+9], writer, brk("c01~", false, ""))
+	for i := range portion + 9 {
+		recalls[i].Kind, recalls[i].ID = "rw", recalls[i].ID+"~"
+	}
 	return [][]step{
+		recalls,
 		// The front has stopped listening since its last request: the next one that listens
 		// passes it, by a release and by a yield. A front that has polled since is not passed, nor one of which all others are gone.
 		{waits("c1.a"), waits("c1.b"), waits("c3"), deafen("c1.b", true), release("c1.a"), release("c3")},

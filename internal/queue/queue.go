@@ -31,7 +31,7 @@
 //     in the line, behind all other waiters and in the order of Place. When the turn
 //     is at the front and fits, it is called, and its next ballot passes no waiter.
 //     See enqueue.go.
-//   - The holder of a lease whose ID ends in recallSuffix is sent a wake-up when others want it; see recall.go.
+//   - Holders of leases whose IDs end in recallSuffix are sent a wake-up when a request for the whole capacity waits; see recall.go.
 //   - A lease that an operator breaks, unless by force, is breaking: it counts against
 //     the capacity until its holder releases it or its deadline passes, but it cannot
 //     be extended, and its ID has ended.
@@ -137,7 +137,7 @@ type Answer struct {
 	Called   []string // turns that are at the front and fit, which need a wake-up to propose
 	Dropped  []string // waiters that a mark dismissed, which need wake-ups after the grants
 	Left     Time     // with Dropped: the rest of the mark
-	Wanted   string   // the holder that needs a wake-up, since another party wants the resource; see recall
+	Wanted   []string // the holders that need a wake-up, since another party wants the resource; see recall
 	More     bool     // the portion was used up; see Tidy
 
 	portion int // the rest of the portion

@@ -1,13 +1,16 @@
 package queue_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
-// Rule: a recallable holder is wanted when the line becomes non-empty and when a request is refused,
-// each time anew.
+// Rule: recallable holders are wanted when a request for the whole capacity is the first to wait, and with a
+// capacity of 1 also when one is refused, each time anew.
 func TestRuleRecall(t *testing.T) {
 	try := func(id string) queue.Request {
 		r := mutex(id)
@@ -21,7 +24,7 @@ func TestRuleRecall(t *testing.T) {
 	}
 	wanted := func(t *testing.T, got queue.Answer, want string) {
 		t.Helper()
-		if got.Wanted != want {
+		if strings.Join(got.Wanted, " ") != want {
 			t.Errorf("wanted %q, want %q", got.Wanted, want)
 		}
 	}
@@ -67,10 +70,40 @@ func TestRuleRecall(t *testing.T) {
 	t.Run("not one that has expired", func(t *testing.T) {
 		wanted(t, held("a~").Acquire(mutex("b"), start+10*sec), "")
 	})
-	t.Run("not several", func(t *testing.T) {
+	t.Run("several, for the whole capacity", func(t *testing.T) {
 		q := queue.New(params, start)
-		q.Acquire(share("a~", 1, 2), start)
-		q.Acquire(share("b~", 1, 2), start)
-		wanted(t, q.Acquire(share("c", 1, 2), start), "")
+		for i, id := range []string{"d~", "a~", "b", "c~", "e~"} {
+			r := share(id, 1, 5)
+			r.TTL -= queue.Time(i / 2)
+			q.Acquire(r, start)
+		}
+		q.Break(queue.Break{ID: "e~"}, start)
+		one, all := share("f", 1, 5), share("g", 5, 5)
+		wanted(t, q.Acquire(one, start), "")
+		q.Release("f", 0, false, 0, start)
+		all.Queue = false
+		wanted(t, q.Acquire(all, start), "") // it would not be granted if they returned their leases
+		all.Queue = true
+		wanted(t, q.Acquire(all, start), "c~ a~ d~")
+		wanted(t, q.Acquire(share("h", 5, 5), start), "")
+	})
+	t.Run("of many, those that end first", func(t *testing.T) {
+		q := queue.New(params, start)
+		var want []string
+		for i := range 3 * queue.DefaultPortion {
+			r := share(fmt.Sprintf("r%03d~", i), 1, 1000)
+			r.TTL -= queue.Time(i * 7 % (3 * queue.DefaultPortion))
+			q.Acquire(r, start)
+		}
+		for i := range 3 * queue.DefaultPortion {
+			if i*7%(3*queue.DefaultPortion) >= 2*queue.DefaultPortion {
+				want = append(want, fmt.Sprintf("r%03d~", i))
+			}
+		}
+		got := q.Acquire(share("w", 1000, 1000), start).Wanted
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("wanted %v, want %v", got, want)
+		}
 	})
 }

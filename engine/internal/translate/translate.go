@@ -90,8 +90,8 @@ func Wakeups(a queue.Answer) []engine.Wakeup {
 	for _, id := range a.Dropped {
 		all = append(all, engine.Wakeup{Kind: engine.WakeMarked, ID: id, TTL: Duration(a.Left)})
 	}
-	if a.Wanted != "" {
-		all = append(all, engine.Wakeup{Kind: engine.WakeWanted, ID: a.Wanted})
+	for _, id := range a.Wanted {
+		all = append(all, engine.Wakeup{Kind: engine.WakeWanted, ID: id})
 	}
 	return all
 }

@@ -107,7 +107,7 @@ local function admit(soon, next)
     if queued == 1 then recall() end
     return {2, queued - 1, next, last}
   end
-  if ballot == 0 then recall() end
+  if ballot == 0 and capacity == 1 then recall() end
   local ahead = 0
   if queues then
     local rank = call('ZRANK', LINE, 'q' .. waiter)

@@ -557,12 +557,20 @@ local function join()
   keep(now + ttl)
 end
 
--- A lease whose ID ends in RECALL is recalled: its holder gets a message when the line becomes
--- non-empty, and when a request that does not wait is refused. One that was granted in this step has
--- waited, so it knows that others want the resource.
+-- A lease whose ID ends in RECALL is recalled: its holder gets a message when a request for the whole
+-- capacity is the first to wait, and with a capacity of 1 also when one that does not wait is refused.
+-- A holder that was granted in this step has waited, so it knows that others want the resource. Of
+-- many holders those whose leases end first are looked at: as many as the portion allows, and at least one.
 local function recall()
-  if capacity == 1 and used == 1 and #wakes == 0 and string.byte(holder, -1) == RECALL and string.byte(holder) ~= 33 then -- BREAKING
-    wakes[#wakes + 1] = {holder, 'w ' .. holder}
+  if used == 0 or #wakes > 0 or weight ~= capacity then return end
+  local names = {'h' .. holder}
+  if capacity > 1 then names = call('ZRANGEBYSCORE', LINE, EPOCH, '+inf', 'LIMIT', 0, math.max(1, portion)) end
+  for _, name in ipairs(names) do
+    portion = portion - 1
+    if string.byte(name, -1) == RECALL and string.byte(name, 2) ~= 33 then -- BREAKING
+      local id = string.sub(name, 2)
+      wakes[#wakes + 1] = {id, 'w ' .. id}
+    end
   end
 end
 -- polled records the poll of a waiter. It returns false if the ID does not wait.
@@ -624,7 +632,7 @@ local function admit(soon, next)
     if queued == 1 then recall() end
     return {2, queued - 1, next, last}
   end
-  if ballot == 0 then recall() end
+  if ballot == 0 and capacity == 1 then recall() end
   local ahead = 0
   if queues then
     local rank = call('ZRANK', LINE, 'q' .. waiter)
