@@ -113,7 +113,19 @@ func (lk *acquirer) reenter(ctx context.Context, weight int) (*Lease, error) {
 // one: the lease takes it over; without a lease the deferred call hands it off, also after
 // a panic or runtime.Goexit.
 func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l *Lease, source Source, err error) {
+	shares := lk.shares(weight)
+	if shares {
+		if l := lk.joinShared(ctx); l != nil {
+			return l, SourceProcess, nil
+		}
+	}
 	line, t, err := lk.takeTurn(ctx, weight, wait)
+	for err == nil && t.seat {
+		if l := t.grant.takeSeat(ctx); l != nil {
+			return l, SourceProcess, nil
+		}
+		line, t, err = lk.takeTurn(ctx, weight, wait) // it was lost meanwhile
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -145,6 +157,9 @@ func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l 
 			return nil, 0, err
 		}
 		if l := h.take(ctx); l != nil {
+			if shares {
+				h.share(line)
+			}
 			return l, source, nil
 		}
 		if reason, ok := h.brokenFor(); ok {

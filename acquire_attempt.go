@@ -61,7 +61,7 @@ const maxLate = 3
 
 func (lk *acquirer) newAttempt(weight int, l *line, wait bool) *attempt {
 	c := lk.c
-	a := &attempt{c: c, acquirer: lk, line: l, recallable: l != nil && lk.lingers()}
+	a := &attempt{c: c, acquirer: lk, line: l, recallable: l != nil && lk.lingers() || lk.shares(weight) && c.recallsShared()}
 	a.req = engine.Request{
 		Resource: lk.resource(),
 		ID:       a.newID(),
@@ -273,7 +273,12 @@ func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration) *sto
 		reserved: uint32(a.req.Reserve),
 	}
 	now := a.c.keep.Now()
-	if a.line != nil {
+	shares := a.acquirer.shares(a.req.Weight)
+	switch {
+	case shares:
+		h.line = nil // the turn goes on at once
+		h.shared = a.newSharing(a.c.keep.At(sent).Mono, now.Mono)
+	case a.line != nil:
 		h.slice = tenure.NewSlice(now.Mono, a.line.Waiting(), int(a.req.Reserve))
 	}
 	h.entry.TTL, h.entry.Keeper = a.req.TTL, h
@@ -287,7 +292,9 @@ func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration) *sto
 		first = keepalive.Never
 		a.c.wakeups.listenSoon() // no renewal will report a break
 	}
-	h.linger = a.newLinger(h, a.c.keep.At(sent).Mono)
+	if !shares {
+		h.linger = a.newLinger(h, a.c.keep.At(sent).Mono)
+	}
 	h.begin(first)
 	return h
 }

@@ -11,7 +11,7 @@ import (
 // those that would send the same request.
 type lineKey struct {
 	name string
-	// what is the TTL and the fallback in one number, to keep the key small: each held
+	// what is the TTL, the fallback and whether they are readers in one number, to keep the key small: each held
 	// lease has a line. Callers with another fallback have a line of their own, so that
 	// no caller waits behind one that waits longer for the store.
 	what int64
@@ -29,6 +29,7 @@ type localTurn struct {
 	grant   *storeGrant
 	attempt *attempt
 	parked  bool // the grant was kept after a release; see linger
+	seat    bool // a seat of a shared grant, instead of the turn
 }
 
 // handsOff reports whether callers of one process queue among themselves. Only a lease
@@ -46,7 +47,7 @@ const fewHandOffs = 16
 // reserve returns how many tokens to reserve for local hand-offs.
 func (lk *acquirer) reserve(l *line) uint64 {
 	switch {
-	case l == nil:
+	case l == nil || lk.kind == engine.KindRW:
 		return 0
 	case l.Waiting() > 0:
 		return tenure.MaxHandOffs
@@ -56,14 +57,18 @@ func (lk *acquirer) reserve(l *line) uint64 {
 }
 
 func (lk *acquirer) key() lineKey {
-	return lineKey{lk.name, int64(lk.opts.ttl)<<8 | int64(lk.opts.fallback)}
+	what := int64(lk.opts.ttl)<<8 | int64(lk.opts.fallback)
+	if lk.kind == engine.KindRW {
+		what |= 1 << 7
+	}
+	return lineKey{lk.name, what}
 }
 
 // takeTurn takes the turn of the line inside the process: it waits for it or, without wait,
 // takes it only if it is free. The line is nil if there is none, or it is not free.
 func (lk *acquirer) takeTurn(ctx context.Context, weight int, wait bool) (l *line, t localTurn, err error) {
 	c := lk.c
-	if !lk.handsOff() {
+	if !lk.handsOff() && !lk.shares(weight) {
 		return nil, localTurn{}, nil
 	}
 	var w *tenure.Caller[localTurn]
@@ -111,8 +116,12 @@ func (lk *acquirer) awaitTurn(ctx context.Context, weight int, q *queueWait, l *
 }
 
 // handOff hands the turn of a line off to the next local waiter. If none waits, or there
-// is no line, it withdraws or releases what the turn carries.
+// is no line, it withdraws or releases what the turn carries. A seat is given up.
 func (c *Client) handOff(l *line, t localTurn) {
+	if t.seat {
+		t.grant.leaveSeat()
+		return
+	}
 	if l != nil && c.lines.HandOff(l, t) {
 		return
 	}

@@ -44,6 +44,7 @@ type Client struct {
 	wakeups    wakeups
 	lines      tenure.Lines[lineKey, localTurn]
 	recalls    recalls
+	shared     sharedGrants
 	local      localLocks
 	latestSpec atomic.Pointer[lockSpec] // of the latest handle
 	breaker    breaker

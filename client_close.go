@@ -15,14 +15,14 @@ import (
 // releaseAll ends all leases, and then releases them in batches until the store has
 // answered for each or ctx ends.
 func (c *Client) releaseAll(ctx context.Context) error {
-	var held map[*storeGrant]time.Duration // if releases are reported
+	var held map[*storeGrant][]time.Duration // for how long, if releases are reported
 	if c.reportsReleases() || len(c.hooks.jeopardyEnd) > 0 {
-		held = make(map[*storeGrant]time.Duration)
+		held = make(map[*storeGrant][]time.Duration)
 	}
 	all := slices.DeleteFunc(c.wakeups.grants(), func(h *storeGrant) bool {
 		leases, was := h.end(nil)
 		if was == grantHeld && held != nil {
-			held[h] = c.keep.Mono() - h.since
+			held[h] = h.starts(leases)
 		}
 		for _, l := range leases {
 			_ = l.end(ErrReleased)
@@ -57,10 +57,12 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	case <-r.end:
 	case <-ctx.Done():
 	}
-	for h, d := range held {
-		e := h.releaseEvent(h.present(), d, HandOffClose, r.of(h))
-		c.recorder.released(e)
-		c.reports = append(c.reports, h.closeReport(e))
+	for h, starts := range held {
+		for _, since := range starts {
+			e := h.releaseEvent(h.present(), now-since, HandOffClose, r.of(h))
+			c.recorder.released(e)
+			c.reports = append(c.reports, h.closeReport(e))
+		}
 	}
 	return r.sum()
 }

@@ -68,7 +68,7 @@ func (h *storeGrant) endBroken(why *LostError) (rest func(), ok bool) {
 	c.keep.Add(&h.entry, keepalive.Never) // for the end of its trust window
 	return func() {
 		c.handOff(h.line, localTurn{}) // the next local callers queue in the store
-		h.report(why)
+		h.report(why, leases)
 	}, true
 }
 

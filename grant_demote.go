@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -13,14 +12,14 @@ import (
 var errNotWriter = fmt.Errorf("%w as the writer of an RWMutex", ErrNotHeld)
 
 // demotable returns why a lease cannot be demoted, or nil.
-func demotable(leases []*Lease, l *Lease, writer bool) error {
+func demotable(leases leaseSet, l *Lease, writer bool) error {
 	switch {
-	case !slices.Contains(leases, l):
+	case !leases.has(l):
 		return fmt.Errorf("%w any more", ErrNotHeld)
-	case len(leases) > 1:
-		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
 	case !writer:
 		return errNotWriter
+	case len(leases) > 1:
+		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +20,7 @@ type fallbackGrant struct {
 	closes   func() bool // stops the callback that ends it at Close
 
 	mu      sync.Mutex
-	leases  []*Lease
+	leases  leaseSet
 	weight  int
 	demoted bool // from writer to reader
 	ended   bool
@@ -54,7 +53,7 @@ func (s *fallbackGrant) take(parent context.Context) (*Lease, error) {
 
 func (s *fallbackGrant) addLease(parent context.Context) *Lease {
 	l := &Lease{grant: s, parent: parent}
-	s.leases = append(s.leases, l)
+	s.leases.add(l)
 	return l
 }
 
@@ -133,7 +132,7 @@ func (s *fallbackGrant) reenter(own *Lease, parent context.Context, lk *acquirer
 	if err := reentry(s.acquirer, lk, s.weight, weight); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(s.leases, own) {
+	if !s.leases.has(own) {
 		return nil, nil
 	}
 	return s.addLease(parent), nil
@@ -141,8 +140,7 @@ func (s *fallbackGrant) reenter(own *Lease, parent context.Context, lk *acquirer
 
 func (s *fallbackGrant) release(_ context.Context, l *Lease, _ time.Duration) error {
 	s.mu.Lock()
-	var held bool
-	s.leases, held = without(s.leases, l)
+	held := s.leases.remove(l)
 	last := held && len(s.leases) == 0
 	s.mu.Unlock()
 	err := l.endReleased(held)

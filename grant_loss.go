@@ -75,11 +75,11 @@ func (h *storeGrant) endLost(why *LostError) (rest func()) {
 	for _, l := range leases {
 		_ = l.end(why)
 	}
-	return func() { h.afterLoss(why, was) }
+	return func() { h.afterLoss(why, leases, was) }
 }
 
 // afterLoss does what follows a loss, once the leases have ended.
-func (h *storeGrant) afterLoss(why *LostError, was grantState) {
+func (h *storeGrant) afterLoss(why *LostError, leases []*Lease, was grantState) {
 	h.releaseLocal()
 	c := h.client()
 	if was == grantHeld {
@@ -94,16 +94,18 @@ func (h *storeGrant) afterLoss(why *LostError, was grantState) {
 		c.queueReleaseAfter(min(keepalive.Margin(h.entry.TTL), lostGrace), h.entry.TTL, h.releaseRequest())
 	}
 	if was == grantHeld { // last, since a logger or a hook may panic
-		h.report(why)
+		h.report(why, leases)
 	} else {
 		h.endJeopardy(why)
 	}
 }
 
 // report reports a loss to the log and to the hooks.
-func (h *storeGrant) report(why *LostError) {
-	c := h.client()
-	c.counts.lose(why.Cause)
+func (h *storeGrant) report(why *LostError, leases []*Lease) {
+	c, starts := h.client(), h.starts(leases)
+	for range starts {
+		c.counts.lose(why.Cause)
+	}
 	if c.logLimit.admits(&c.logLimit.lost) {
 		c.log.Error("holdfast: lease lost", "resource", h.acquirer.name, "kind", string(h.acquirer.kind),
 			"token", why.Token, "cause", why.Cause.String(), "err", why.err)
@@ -112,7 +114,9 @@ func (h *storeGrant) report(why *LostError) {
 	if why.Cause == LostBroken {
 		c.hooks.breakReceived(h.acquirer, why.Token)
 	}
-	h.acquirer.lost(why, c.keep.Mono()-h.since)
+	for _, since := range starts {
+		h.acquirer.lost(why, c.keep.Mono()-since)
+	}
 }
 
 // endError implements grant.
@@ -140,6 +144,9 @@ func (h *storeGrant) end(why *LostError) ([]*Lease, grantState) {
 		h.client().keep.Remove(&h.entry)
 		h.client().wakeups.remove(h.id())
 		h.stopLinger()
+		if h.shared != nil {
+			h.client().shared.drop(h)
+		}
 	}
 	return leases, was
 }

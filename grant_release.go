@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -15,14 +14,17 @@ import (
 func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) error {
 	last, held := h.remove(l)
 	broken := l.endReleased(held)
+	c := h.client()
 	if !last {
+		if held && broken == nil && h.shared != nil {
+			h.reportRelease(l, HandOffProcess)
+		}
 		return broken
 	}
 	h.releaseLocal()
 	if h.releaseBroken(ctx) {
 		return h.endError() // also if this release ended the lease first
 	}
-	c := h.client()
 	if !c.gate.JoinCleanup() {
 		if broken != nil {
 			return broken
@@ -30,18 +32,26 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 		return opError("release", h.acquirer.name, ErrClosed)
 	}
 	defer c.gate.Leave()
-	since := h.since
+	since, counts := h.start(l)
 	to, err := h.handOffOrRelease(ctx, mark)
 	if to != HandOffProcess && to != HandOffLinger {
 		h.endJeopardy(ErrReleased)
 	}
-	if c.reportsReleases() {
+	if counts && c.reportsReleases() {
 		h.acquirer.released(h.releaseEvent(l.token, c.keep.Mono()-since, to, err))
 	}
 	if broken != nil {
 		return broken
 	}
 	return err
+}
+
+// reportRelease reports the release of a lease of a shared grant without a call to the store.
+func (h *storeGrant) reportRelease(l *Lease, to HandOff) {
+	since, counts := h.start(l)
+	if c := h.client(); counts && c.reportsReleases() {
+		h.acquirer.released(h.releaseEvent(l.token, c.keep.Mono()-since, to, nil))
+	}
 }
 
 func (h *storeGrant) releaseEvent(token uint64, held time.Duration, to HandOff, err error) ReleaseEvent {
@@ -52,28 +62,19 @@ func (h *storeGrant) releaseEvent(token uint64, held time.Duration, to HandOff, 
 func (h *storeGrant) remove(l *Lease) (last, held bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.leases, held = without(h.leases, l)
-	last = held && len(h.leases) == 0
+	held = h.leases.remove(l)
+	last = held && h.unused()
 	if last && h.state == grantHeld {
 		h.state = grantPassing
 	}
 	return last, held
 }
 
-// without removes a lease of a grant and reports whether it was there.
-func without(leases []*Lease, l *Lease) ([]*Lease, bool) {
-	i := slices.Index(leases, l)
-	if i < 0 {
-		return leases, false
-	}
-	return slices.Delete(leases, i, i+1), true
-}
-
 // setLocal sets the local hold of the current turn. It returns false if l has ended.
 func (h *storeGrant) setLocal(l *Lease, p *localHold) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !slices.Contains(h.leases, l) {
+	if !h.leases.has(l) {
 		return false
 	}
 	h.local.Store(p)

@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,7 @@ import (
 )
 
 // storeGrant is the client's state of one lease in the store. It usually backs one
-// Lease. With re-entry it backs several at once; with tenure it backs several one after
+// Lease. With re-entry, or shared by readers, it backs several at once; with tenure it backs several one after
 // the other, each with a token of its own.
 //
 // A client may have 100,000 of them: the size of this struct is a bar of the
@@ -29,10 +28,11 @@ type storeGrant struct {
 	why    *LostError    // how it was lost, if it was
 	token  uint64        // of the current local turn; between two turns, of the last one
 	since  time.Duration // start of the current local turn, if there is a release hook or a history
-	leases []*Lease
+	leases leaseSet
 	local  atomic.Pointer[localHold] // of the current turn, with LocalOnly; set under the mutex
 
-	linger *linger // nil: it is not kept after its last release
+	linger *linger  // nil: it is not kept after its last release
+	shared *sharing // nil: it is not shared by callers of the process
 
 	first    Lease  // most grants back just one
 	weight   int32  // at most MaxCapacity
@@ -126,10 +126,12 @@ func (h *storeGrant) reenter(own *Lease, parent context.Context, lk *acquirer, w
 	if err := reentry(h.acquirer, lk, int(h.weight), weight); err != nil {
 		return nil, err
 	}
-	if h.state != grantHeld || !slices.Contains(h.leases, own) {
+	if h.state != grantHeld || !h.leases.has(own) {
 		return nil, nil
 	}
-	return h.addLease(parent), nil
+	l := h.addLease(parent)
+	l.since = reentered
+	return l, nil
 }
 
 // reentry returns the error of a request for weight under a lease of weight had. A reader
@@ -151,9 +153,14 @@ func (h *storeGrant) addLease(parent context.Context) *Lease {
 		l = new(Lease)
 	}
 	l.grant, l.token, l.parent = h, h.token, parent
-	if c := h.client(); len(h.leases) == 0 && c.reportsReleases() {
-		h.since = c.keep.Mono()
+	if c := h.client(); c.reportsReleases() {
+		switch now := c.keep.Mono(); {
+		case l == &h.first || h.shared == nil && len(h.leases) == 0:
+			h.since = now
+		case h.shared != nil:
+			l.since = uint32((now - h.since).Microseconds()) // seconds at most
+		}
 	}
-	h.leases = append(h.leases, l)
+	h.leases.add(l)
 	return l
 }

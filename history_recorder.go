@@ -156,7 +156,7 @@ func (r *historyRecorder) add(text historyText) {
 		r.dropped++
 		return
 	}
-	if text.Event == HistoryGranted && text.Token > 0 {
+	if _, shared := r.grants[of]; text.Event == HistoryGranted && text.Token > 0 && !shared {
 		r.grants[of] = len(r.queue)
 	}
 	r.queue = append(r.queue, queuedEvent{text, now})

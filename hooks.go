@@ -122,7 +122,8 @@ const (
 	SourcePush
 	// SourcePoll: a waiter's poll found that it had been granted.
 	SourcePoll
-	// SourceProcess: another caller of this process handed off its lease.
+	// SourceProcess: another caller of this process handed off its lease, or
+	// shares it.
 	SourceProcess
 	// SourceContext: re-entry under the caller's own lease.
 	SourceContext
@@ -168,7 +169,8 @@ type RenewEvent struct {
 type LostHook interface{ Lost(e *LostError) }
 
 // A ReleaseHook is called when a lease has been released, handed off or
-// detached, also by Close. Of re-entrant leases the last one counts.
+// detached, also by Close. Of re-entrant leases the last one counts, and of those
+// of a reader the first one, if readers of the process share a lease.
 type ReleaseHook interface{ Release(e ReleaseEvent) }
 
 // A ReleaseEvent is the end of a lease by its holder.
@@ -188,7 +190,8 @@ type HandOff uint8
 const (
 	// HandOffStore: the store grants the resource to the next waiter.
 	HandOffStore HandOff = iota + 1
-	// HandOffProcess: another caller of this client has the grant now.
+	// HandOffProcess: another caller of this client has the grant now, or shares
+	// it still.
 	HandOffProcess
 	// HandOffYield: as HandOffStore, and another caller of this client joined
 	// the store's queue in the same step.

@@ -16,6 +16,8 @@ type Lease struct {
 	grant  grant
 	token  uint64
 	parent context.Context
+	place  uint32 // in the set of its grant
+	since  uint32 // of a shared grant: start after that of the grant's first lease, in microseconds; see start
 
 	// The mutex is never held while another function is called: the contexts of
 	// nested leases call each other.
@@ -27,8 +29,10 @@ type Lease struct {
 }
 
 // Token returns the fencing token, which is greater than the tokens of all
-// earlier leases of the resource. Send it with every write that the lease
-// protects. For a Multi it is the token of the first name; [Lease.Tokens]
+// earlier leases of the resource. For a reader of an RWMutex, it is greater than
+// those of all earlier writers and smaller than those of all later ones, and
+// readers of one process may have the same. Send it with every write that the
+// lease protects. For a Multi it is the token of the first name; [Lease.Tokens]
 // returns all. It is 0 if the store did not grant the lease; see
 // [Lease.Fallback].
 func (l *Lease) Token() uint64 { return l.token }
@@ -144,8 +148,8 @@ func (l *Lease) Release(ctx context.Context) error {
 // before the TTL runs out. Detach renews the lease once, so that the full TTL
 // is left; after that it is not renewed until it is adopted.
 //
-// Errors: ErrLost; ErrNotHeld if the lease was released or if re-entrant leases
-// share it; errors.ErrUnsupported for a lease of several resources;
+// Errors: ErrLost; ErrNotHeld if the lease was released, or if re-entrant leases
+// or other readers of the process share it; errors.ErrUnsupported for a lease of several resources;
 // ErrUnavailable, in which case nothing has changed.
 func (l *Lease) Detach(ctx context.Context) (ticket string, err error) {
 	needContext(ctx)

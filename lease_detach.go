@@ -36,8 +36,8 @@ func (h *storeGrant) detach(ctx context.Context, l *Lease) (string, error) {
 		return "", opError("detach", h.acquirer.name, ErrClosed)
 	}
 	defer h.client().gate.Leave()
-	if !h.single() {
-		return "", opError("detach", h.acquirer.name, fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld))
+	if err := h.closeAlone(); err != nil {
+		return "", opError("detach", h.acquirer.name, err)
 	}
 	call, cancel := context.WithTimeout(ctx, min(max(releaseGrace, h.entry.TTL/3), closeGrace))
 	defer cancel()
@@ -74,8 +74,22 @@ func (h *storeGrant) reportDetach(l *Lease) {
 		}
 	}()
 	h.endJeopardy(ErrReleased)
-	h.acquirer.released(h.releaseEvent(l.token, h.client().keep.Mono()-h.since, HandOffTicket, nil))
+	h.reportRelease(l, HandOffTicket)
 	returned = true
+}
+
+// closeAlone keeps others from joining a grant. It returns an error if it backs more than one lease.
+func (h *storeGrant) closeAlone() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.shared != nil && len(h.leases)+h.shared.seats != 1:
+		return fmt.Errorf("%w by this lease alone: other readers of this process share it, unless WithoutTenure is set", ErrNotHeld)
+	case len(h.leases) != 1:
+		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
+	}
+	h.shared.close()
+	return nil
 }
 
 func (h *storeGrant) single() bool {
@@ -88,7 +102,7 @@ func (h *storeGrant) single() bool {
 func (h *storeGrant) removeOnly(l *Lease) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state != grantHeld || len(h.leases) != 1 || h.leases[0] != l {
+	if h.state != grantHeld || len(h.leases) != 1 || h.leases[0] != l || h.shared != nil && h.shared.seats > 0 {
 		return false
 	}
 	h.leases, h.state = nil, grantPassing

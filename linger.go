@@ -190,9 +190,10 @@ func (h *storeGrant) stopLinger() {
 	h.unpark() // if it ended while it was parked
 }
 
-// recall makes a grant that is parked, or will be, go back to the store. Without a demand that the store
+// recall keeps newcomers from joining a grant, and makes one that is parked, or will be, go back to the store. Without a demand that the store
 // has reported, recalls may merely have been lost.
 func (h *storeGrant) recall(demanded bool) {
+	h.shared.close()
 	l := h.linger
 	if l == nil {
 		return

@@ -150,7 +150,8 @@ func WithFallback(p Fallback) LockOption {
 
 // WithoutTenure puts every waiter into the store's queue, so that the order
 // between processes is strictly first come, first served. By default the
-// callers of one process hand off a lease to each other for a short time.
+// callers of one process hand off a lease to each other for a short time, and
+// readers of one process share a lease.
 func WithoutTenure() LockOption { return func(o *lockOptions) { o.noTenure = true } }
 
 // WithLinger keeps the lease of a Mutex for up to max after its last Release in

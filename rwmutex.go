@@ -16,6 +16,11 @@ const rwCapacity = 1 << 20
 // the readers at the front of the queue enter together, and no later reader
 // passes a waiting writer, so readers cannot starve a writer. The lease of a
 // dead reader expires by its own TTL, even if other readers renew theirs.
+//
+// Readers of one process share one lease of the store, by name and TTL, unless
+// WithoutTenure, WithoutRenewal or WithFallback is set: while no writer waits, a
+// further reader makes no call to the store. They have one token and one holder
+// ID, and a loss ends the leases of all of them.
 type RWMutex struct {
 	acquirer
 }

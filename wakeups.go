@@ -221,11 +221,11 @@ func (m *wakeups) deliver(w engine.Wakeup) {
 		return
 	}
 	all := slices.Collect(maps.Values(m.waiting))
-	var lingering []*storeGrant
+	var recalled []*storeGrant
 	if m.c.recalls.tried.Load() {
 		for _, h := range m.held {
-			if h.linger != nil {
-				lingering = append(lingering, h)
+			if h.linger != nil || h.shared != nil {
+				recalled = append(recalled, h)
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func (m *wakeups) deliver(w engine.Wakeup) {
 	for _, b := range all {
 		b.wake(w)
 	}
-	for _, h := range lingering {
+	for _, h := range recalled {
 		h.wake(w)
 	}
 }

@@ -17,7 +17,7 @@ func TestReadersAndWritersUnderFaults(t *testing.T) {
 }
 
 func TestManyReadersAndWritersDrain(t *testing.T) {
-	serveMany(t, task{Resource: "table", TTL: 15 * time.Second, Weights: []int{writerWeight, 1, 1, 1, 1}}, 500)
+	serveMany(t, task{Resource: "table", TTL: 15 * time.Second, Strict: true, Weights: []int{writerWeight, 1, 1, 1, 1}}, 500)
 }
 
 // Readers that were killed vanish by their own TTL, although another one renews
@@ -104,7 +104,7 @@ func TestDemoteWakesParkedReaders(t *testing.T) {
 	got := make(chan result, 5)
 	for range cap(got) {
 		go func() {
-			l, err := c.RWMutex("table").RLock(t.Context())
+			l, err := c.RWMutex("table", holdfast.WithoutTenure()).RLock(t.Context())
 			got <- result{l, err, time.Now()}
 		}()
 	}

@@ -49,18 +49,18 @@ func (s weighted) try(ctx context.Context, weight int) (*holdfast.Lease, error) 
 type sharedKind struct {
 	capacity int
 	weights  []int
-	open     func(c *holdfast.Client, ttl holdfast.LockOption) sharedLock
+	open     func(c *holdfast.Client, opts ...holdfast.LockOption) sharedLock
 }
 
 func readWriters() sharedKind {
-	return sharedKind{writerWeight, []int{1, 1, 1, writerWeight}, func(c *holdfast.Client, ttl holdfast.LockOption) sharedLock {
-		return readWriter{c.RWMutex("x", ttl)}
+	return sharedKind{writerWeight, []int{1, 1, 1, writerWeight}, func(c *holdfast.Client, opts ...holdfast.LockOption) sharedLock {
+		return readWriter{c.RWMutex("x", opts...)}
 	}}
 }
 
 func semaphores() sharedKind {
-	return sharedKind{5, []int{1, 2, 3, 4, 5}, func(c *holdfast.Client, ttl holdfast.LockOption) sharedLock {
-		return weighted{c.Semaphore("x", 5, ttl)}
+	return sharedKind{5, []int{1, 2, 3, 4, 5}, func(c *holdfast.Client, opts ...holdfast.LockOption) sharedLock {
+		return weighted{c.Semaphore("x", 5, opts...)}
 	}}
 }
 
@@ -240,12 +240,12 @@ func (s *orderRun) check() error {
 }
 
 // Play checks after every move that readers and writers, or units of a semaphore,
-// are granted exactly as by a plain first-come-first-served queue.
+// are granted exactly as by a plain first-come-first-served queue. Readers share no lease.
 func (o orderProgram) Play(st *Environment) []string {
 	s := &orderRun{sharedKind: o.sharedKind}
 	s.openClients(st, 3)
 	for _, c := range s.clients {
-		s.locks = append(s.locks, s.open(c, holdfast.WithTTL(orderTTL)))
+		s.locks = append(s.locks, s.open(c, holdfast.WithTTL(orderTTL), holdfast.WithoutTenure()))
 	}
 	for i, m := range o.Moves {
 		err := s.do(m)

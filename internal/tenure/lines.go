@@ -191,6 +191,18 @@ func (ls *Lines[K, T]) HandOff(l *Line[K, T], turn T) bool {
 	return false
 }
 
+// Share sends a turn to every Caller and ends the line, so that none of them owns its turn. It
+// returns their number.
+func (ls *Lines[K, T]) Share(l *Line[K, T], turn T) (n int) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for l.handOff(turn) {
+		n++
+	}
+	delete(ls.lines, l.key)
+	return n
+}
+
 // handOff serves the front, so no Caller is overtaken.
 func (l *Line[K, T]) handOff(turn T) bool {
 	front := l.queue.Front()
