@@ -63,6 +63,7 @@ const forever = time.Duration(1<<63 - 1)
 // lease is the time in which a client holds a resource.
 type lease struct {
 	client, resource, holder string
+	shared                   string // Op.Shared
 	token                    uint64
 	capacity                 int
 	call, start              time.Duration // Call and Return of the acquire
@@ -106,7 +107,7 @@ func leases(ops []history.Op) []*lease {
 			continue
 		}
 		s := &lease{
-			client: op.Client, resource: op.Resource, holder: op.Holder, token: op.Token,
+			client: op.Client, resource: op.Resource, holder: op.Holder, shared: op.Shared, token: op.Token,
 			capacity: max(op.Capacity, 1), call: op.Call, start: op.Return,
 			spans: []span{{op.Return, max(op.Weight, 1)}},
 			until: op.Until, notified: forever, broken: forever, ended: forever, returned: forever,

@@ -35,6 +35,11 @@ func weighing(o history.Op, weight, capacity int) history.Op {
 	return o
 }
 
+// reader is a grant of one of nine units, as a share of a lease.
+func reader(holder string, call, ret float64, token uint64, shared string) history.Op {
+	return with(weighing(got(holder, call, ret, 9, token), 1, 9), func(o *history.Op) { o.Shared = shared })
+}
+
 func value(kind history.Kind, note string, when float64, v int64, token uint64) history.Op {
 	return history.Op{Client: "c", Kind: kind, Resource: "r", Holder: "h", Outcome: history.OK, Note: note,
 		Call: at(when), Return: at(when), Value: v, Token: token}
@@ -123,6 +128,15 @@ func TestTokens(t *testing.T) {
 		{"smaller and got later", c, 1, []history.Op{got("a", 0, 1, 2, 5), got("b", 0, 3, 9, 4)}},
 		{"smaller and not in order for readers that requested together", c, 0, []history.Op{weighing(got("a", 0, 1, 9, 5), 1, 9), weighing(got("b", 0, 2, 9, 4), 1, 9)}},
 		{"handed on by a process whose lease was broken", c, 0, []history.Op{got("b", 0, 3, 9, 9), by("op", op(history.Release, "a", 2)), got("a", 4, 5, 9, 4)}},
+		{"shared by readers of a client", c, 0, []history.Op{reader("a", 0, 1, 5, "l"), weighing(got("b", 0, 2, 9, 7), 1, 9), by("ca", reader("c", 3, 4, 5, "l"))}},
+		{"a share is smaller than that of another client's reader", c, 0, []history.Op{weighing(got("b", 0, 2, 9, 7), 1, 9), reader("a", 3, 4, 5, "l"), by("ca", reader("c", 3.5, 4, 5, "l"))}},
+		{"a reader that shares none is smaller than another and requested later", c, 1, []history.Op{weighing(got("b", 0, 2, 9, 7), 1, 9), reader("a", 3, 4, 5, "")}},
+		{"a share is smaller than a writer's before", c, 1, []history.Op{reader("a", 0, 1, 5, "l"), weighing(got("b", 0, 2, 9, 7), 9, 9), by("ca", reader("c", 3, 4, 5, "l"))}},
+		{"a writer's is smaller than a share's before", c, 1, []history.Op{reader("a", 0, 1, 5, "l"), by("ca", reader("c", 1, 2, 5, "l")), weighing(got("b", 2.5, 3, 9, 4), 9, 9)}},
+		{"twice, by readers of two clients", c, 1, []history.Op{reader("a", 0, 1, 5, "l"), reader("c", 1, 2, 5, "l")}},
+		{"twice, by readers with two leases", c, 1, []history.Op{reader("a", 0, 1, 5, "l"), by("ca", reader("c", 1, 2, 5, "m"))}},
+		{"twice, by readers that share none", c, 1, []history.Op{reader("a", 0, 1, 5, ""), by("ca", reader("c", 1, 2, 5, ""))}},
+		{"twice, by writers", c, 1, []history.Op{weighing(reader("a", 0, 1, 5, "l"), 9, 9), by("ca", weighing(reader("c", 1, 2, 5, "l"), 9, 9))}},
 		{"of different resources", c, 0, []history.Op{got("a", 0, 1, 2, 5), with(got("b", 2, 3, 9, 5), func(o *history.Op) { o.Resource = "s" })}},
 		{"none", c, 2, []history.Op{got("a", 0, 1, 2, 0), got("b", 2, 3, 9, 0)}},
 		{"presented as granted", c, 0, []history.Op{got("a", 0, 1, 2, 5), presenting("a", 5)}},

@@ -11,7 +11,9 @@ import (
 // Tokens: every lease has a fencing token, which its holder presents to the protected side,
 // and the tokens of a resource are unique and increase in grant order. The order of two
 // grants is known if one returned before the other was called, and, for grants of the whole
-// capacity, by their return. It is for locks with tokens.
+// capacity, by their return. Readers of one client that share a lease of the store have one token, and
+// a reader may join one that was granted before its call, so the token of each of them is compared with those of
+// writers alone. It is for locks with tokens.
 func Tokens() Check {
 	return Check{"tokens", func(ops []history.Op) []Violation { return append(tokens(ops), presented(ops)...) }}
 }
@@ -25,7 +27,7 @@ func tokens(ops []history.Op) []Violation {
 				out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("granted without a token: %v", s)})
 				continue
 			}
-			if other := given[s.token]; other != nil {
+			if other := given[s.token]; other != nil && !s.shares(other) {
 				out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("granted twice: %v and %v", other, s)})
 			}
 			given[s.token] = s
@@ -34,6 +36,14 @@ func tokens(ops []history.Op) []Violation {
 	}
 	return out
 }
+
+// shares reports whether two leases are readers' shares of one lease of the store.
+func (s *lease) shares(other *lease) bool {
+	return s.isShare() && other.isShare() && s.shared == other.shared && s.client == other.client && s.token == other.token
+}
+
+// isShare reports whether the lease is a reader's that others of its client may share.
+func (s *lease) isShare() bool { return s.shared != "" && s.capacity > 1 && s.spans[0].weight == 1 }
 
 // presented finds accesses with another token than that of the lease.
 func presented(ops []history.Op) []Violation {
@@ -58,17 +68,26 @@ func disorder(group []*lease) []Violation {
 	var top *lease // of the leases with the whole capacity, by start
 	byEnd := slices.Clone(group)
 	next, floor := 0, (*lease)(nil) // highest token of the grants that returned before
+	written := (*lease)(nil)        // of those that are of the whole capacity
 	slices.SortStableFunc(byEnd, func(a, b *lease) int { return int(a.start - b.start) })
 	byCall := slices.Clone(group)
 	slices.SortStableFunc(byCall, func(a, b *lease) int { return int(a.call - b.call) })
 	for _, s := range byCall {
 		for ; next < len(byEnd) && byEnd[next].start < s.call; next++ {
-			if e := byEnd[next]; e.broken == forever && (floor == nil || e.token > floor.token) {
+			e := byEnd[next]
+			if e.broken == forever && (floor == nil || e.token > floor.token) {
 				floor = e
 			}
+			if e.broken == forever && e.spans[0].weight == e.capacity && (written == nil || e.token > written.token) {
+				written = e
+			}
 		}
-		if floor != nil && s.token != 0 && s.broken == forever && s.token < floor.token {
-			out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("smaller than an earlier one: %v after %v", s, floor)})
+		before := floor
+		if s.isShare() {
+			before = written
+		}
+		if before != nil && s.token != 0 && s.broken == forever && s.token < before.token {
+			out = append(out, Violation{"tokens", s.resource, s.start, fmt.Sprintf("smaller than an earlier one: %v after %v", s, before)})
 		}
 	}
 	for _, s := range group {

@@ -53,6 +53,9 @@ type Op struct {
 	Until    time.Duration `json:"until,omitempty"` // end of the trust window; 0: the lock has none
 	Value    int64         `json:"value,omitempty"`
 	Note     string        `json:"note,omitempty"`
+	// Shared is, for a reader's Acquire, the ID of a lease of the store that other readers of the client may share:
+	// they have its token.
+	Shared string `json:"shared,omitempty"`
 }
 
 // Recorder collects operations from many goroutines.

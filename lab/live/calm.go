@@ -78,13 +78,13 @@ func (r *run) calmly(ops []history.Op) (out []check.Violation) {
 }
 
 // ordered returns the operations on resources that are served strictly first come, first
-// served: with no tries, and without tenure, which only a mutex has.
+// served: with no tries, and without tenure, which a semaphore does not have.
 func (r *run) ordered(ops []history.Op) []history.Op {
 	if r.p.Nodes > 1 || slices.Contains(r.p.Ways, Try) {
 		return nil
 	}
 	return r.of(ops, func(x Resource) bool {
-		tenure := slices.Contains(r.p.Ways, Plain) && x.Kind != Pair && x.Kind != Semaphore
+		tenure := slices.Contains(r.p.Ways, Plain) && x.Kind != Semaphore
 		return x.locked() && !tenure
 	})
 }

@@ -168,6 +168,25 @@ func (l lease) Until() time.Time { return l.Deadline() }
 // Lost implements workload.Hold.
 func (l lease) Lost() <-chan struct{} { return l.Done() }
 
+// reader is a lease that readers of a process may share.
+type reader struct{ lease }
+
+// SharedID implements workload.Sharer.
+func (l reader) SharedID() string { return l.HolderID() }
+
+// read returns what makes a hold of a reader's lease.
+func (m *holdfastClient) read(r round) func(*holdfast.Lease, error) (workload.Hold, error) {
+	if r.way == NoTenure || r.way == NoRenewal {
+		return leased
+	}
+	return func(l *holdfast.Lease, err error) (workload.Hold, error) {
+		if err != nil {
+			return nil, err
+		}
+		return reader{lease{l}}, nil
+	}
+}
+
 func leased(l *holdfast.Lease, err error) (workload.Hold, error) {
 	if err != nil {
 		return nil, err
@@ -193,9 +212,9 @@ func (m *holdfastClient) take(ctx context.Context, r round) (workload.Hold, erro
 		rw := m.c.RWMutex(r.Name, opts...)
 		switch {
 		case r.weight == 1 && try:
-			return leased(rw.TryRLock(ctx))
+			return m.read(r)(rw.TryRLock(ctx))
 		case r.weight == 1:
-			return leased(rw.RLock(ctx))
+			return m.read(r)(rw.RLock(ctx))
 		case try:
 			return leased(rw.TryLock(ctx))
 		}

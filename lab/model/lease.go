@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
@@ -13,6 +14,7 @@ const never = time.Duration(1<<63 - 1)
 // lease is a grant of the store: what the history shows of it.
 type lease struct {
 	client, holder   string
+	shared           string // history.Op.Shared
 	token            uint64
 	weight, capacity int
 	called, returned time.Duration // it was granted at an instant from called to returned
@@ -64,7 +66,7 @@ func leases(part []history.Op, ttl time.Duration) []*lease {
 	var all []*lease
 	for _, op := range part {
 		if op.Kind == history.Acquire && op.Outcome == history.OK {
-			l := &lease{client: op.Client, holder: op.Holder, token: op.Token, weight: max(op.Weight, 1), capacity: max(op.Capacity, 1),
+			l := &lease{client: op.Client, holder: op.Holder, shared: op.Shared, token: op.Token, weight: max(op.Weight, 1), capacity: max(op.Capacity, 1),
 				called: op.Call, returned: op.Return, end: windowEnd(op, ttl)}
 			byHolder[op.Holder] = l
 			all = append(all, l)
@@ -93,7 +95,49 @@ func leases(part []history.Op, ttl time.Duration) []*lease {
 			l.end = min(l.end, op.Call)
 		}
 	}
-	return slices.DeleteFunc(all, func(l *lease) bool { return unlawful[l] })
+	return merge(slices.DeleteFunc(all, func(l *lease) bool { return unlawful[l] }), part)
+}
+
+// merge makes one lease of those that readers of one client share: it was granted before the first of them
+// returned, and excludes others until the last of them has ended. A reader that gave up may have requested it.
+func merge(all []*lease, part []history.Op) (out []*lease) {
+	type share struct {
+		client, id string
+		token      uint64
+	}
+	first := map[share]*lease{}
+	for _, l := range all {
+		of := share{l.client, l.shared, l.token}
+		switch m := first[of]; {
+		case l.shared == "" || l.weight != 1 || l.capacity == 1:
+			out = append(out, l)
+		case m == nil:
+			first[of] = l
+			out = append(out, l)
+		default:
+			m.called, m.returned, m.end = min(m.called, l.called), min(m.returned, l.returned), max(m.end, l.end)
+		}
+	}
+	for _, m := range first {
+		m.called = requested(m, part)
+	}
+	return out
+}
+
+// requested returns when a shared lease may have been requested first: by the call of a reader of the client that gave
+// up, after it had waited together with a reader who took over its request.
+func requested(m *lease, part []history.Op) time.Duration {
+	at := m.called
+	for again := true; again; {
+		again = false
+		for _, op := range part {
+			if op.Kind == history.Acquire && op.Outcome == history.Failed && op.Note == check.Waited && op.Client == m.client &&
+				max(op.Weight, 1) == 1 && op.Call < at && op.Return >= at {
+				at, again = op.Call, true
+			}
+		}
+	}
+	return at
 }
 
 // windowEnd returns the time until which an acquire or renewal certainly excludes others.

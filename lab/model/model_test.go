@@ -26,6 +26,12 @@ func weighing(op history.Op, weight, capacity int) history.Op {
 	return op
 }
 
+func reader(holder string, call, ret time.Duration, token uint64, shared string) history.Op {
+	op := weighing(grant(holder, call, ret, 90, token), 1, 9)
+	op.Shared = shared
+	return op
+}
+
 func TestPlantedHistories(t *testing.T) {
 	lowered := history.Op{Client: "c", Kind: history.Renew, Resource: "r", Holder: "a", Weight: 1, Call: 3, Return: 3, Outcome: history.OK}
 	lost := history.Op{Client: "c", Kind: history.Lost, Resource: "r", Holder: "a", Call: 3, Return: 3, Outcome: history.OK}
@@ -34,6 +40,9 @@ func TestPlantedHistories(t *testing.T) {
 	unrenewed.Outcome = history.Failed
 	less.Weight, less.Call, less.Return = 5, 4, 4
 	early.Call, early.Return = 1, 2
+	gone := weighing(history.Op{Client: "c", Kind: history.Acquire, Resource: "r", Holder: "g", Call: 1, Return: 4, Outcome: history.Failed, Note: check.Waited}, 1, 9)
+	stranger := gone
+	stranger.Client = "d"
 	operator := release("a", 2, 2, history.OK)
 	operator.Client = "operator"
 	for name, p := range map[string]struct {
@@ -63,6 +72,13 @@ func TestPlantedHistories(t *testing.T) {
 		"writer lowered":                {true, []history.Op{weighing(grant("a", 0, 1, 90, 1), 9, 9), lowered, weighing(grant("b", 0, 4, 90, 2), 1, 9)}},
 		"lowered twice":                 {true, []history.Op{weighing(grant("a", 0, 1, 90, 1), 9, 9), lowered, less, weighing(grant("b", 5, 6, 90, 2), 8, 9)}},
 		"lowered when it was granted":   {false, []history.Op{weighing(grant("a", 0, 2, 90, 1), 9, 9), early, weighing(grant("b", 1, 1, 90, 2), 1, 9)}},
+		"readers that share":            {true, []history.Op{reader("a", 0, 1, 1, "l"), release("a", 4, 5, history.OK), reader("b", 2, 3, 1, "l"), release("b", 6, 7, history.OK), weighing(grant("c", 0, 8, 90, 2), 9, 9)}},
+		"taken over from one who left":  {true, []history.Op{gone, weighing(grant("b", 3, 3, 90, 2), 1, 9), reader("a", 4, 5, 1, "l")}},
+		"taken over from a stranger":    {false, []history.Op{stranger, weighing(grant("b", 3, 3, 90, 2), 1, 9), reader("a", 4, 5, 1, "l")}},
+		"a writer among shares":         {false, []history.Op{reader("a", 0, 1, 1, "l"), release("a", 2, 3, history.OK), weighing(grant("w", 3, 4, 90, 2), 9, 9), release("w", 5, 6, history.OK), reader("b", 7, 8, 1, "l")}},
+		"shares of two leases":          {false, []history.Op{reader("a", 0, 1, 1, "l"), reader("b", 2, 3, 1, "m")}},
+		"shares of none":                {false, []history.Op{reader("a", 0, 1, 1, ""), reader("b", 2, 3, 1, "")}},
+		"a writer beside a share":       {false, []history.Op{reader("a", 0, 1, 1, "l"), release("a", 2, 3, history.OK), reader("b", 1, 2, 1, "l"), weighing(grant("w", 0, 4, 90, 2), 9, 9)}},
 		"writer and reader":             {false, []history.Op{weighing(grant("a", 0, 1, 90, 1), 9, 9), weighing(grant("b", 0, 4, 90, 2), 1, 9)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 // All lists the mutants.
 func All() []Mutant {
-	return slices.Concat(windows(), queues(), attempts(), quorums(), servers(), documents(), adapters(), lingers())
+	return slices.Concat(windows(), queues(), attempts(), quorums(), servers(), documents(), adapters(), lingers(), readers())
 }
 
 // windows are bugs of trust windows and renewals.

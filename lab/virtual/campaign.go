@@ -34,6 +34,7 @@ type Summary struct {
 	Took     time.Duration // real time
 	Virtual  time.Duration // virtual time of all programs
 	Lingered Lingered      // in the worlds whose engine recalls leases
+	Shared   int           // number of readers that joined the lease of another
 	Failures []Result      // in the order in which they were found
 }
 
@@ -75,6 +76,7 @@ func (s *Summary) add(r Result) {
 	s.Played++
 	s.Virtual += r.Took
 	s.Lingered.add(r.Lingered)
+	s.Shared += r.Shared
 	for _, op := range r.History {
 		if op.Kind == history.Acquire && op.Outcome == history.OK {
 			s.Grants++
@@ -91,10 +93,13 @@ const manyPrograms, manyForFaults = 300, 2000
 
 // Hollow returns what makes a campaign in a world show less than it seems to.
 func (s Summary) Hollow(world World) []string {
-	if !world.recalls() {
-		return nil
-	}
 	var why []string
+	if s.Shared == 0 && s.Played >= manyPrograms {
+		why = append(why, fmt.Sprintf("no reader shared a lease in %d programs", s.Played))
+	}
+	if !world.recalls() {
+		return why
+	}
 	for _, what := range s.Lingered.never(s.Played) {
 		why = append(why, fmt.Sprintf("there was no %s in %d programs", what, s.Played))
 	}

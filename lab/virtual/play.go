@@ -22,6 +22,8 @@ type Result struct {
 	// Took is the virtual time that passed.
 	Took     time.Duration `json:"took"`
 	Lingered Lingered      `json:"lingered"`
+	// Shared is the number of readers that joined the lease of another.
+	Shared int `json:"shared"`
 }
 
 // Play runs a program in its own bubble and checks its history. A remaining goroutine, or a
@@ -50,6 +52,9 @@ func PlayObserved(t *testing.T, p Program, observe Observer) (r Result) {
 		end := w.run()
 		r.History, r.Took = append(w.rec.Ops(), w.breakOps(w.forced)...), w.rec.Now()
 		r.Violations, r.Lingered = w.judge(r.History, end), w.lingers.counted()
+		for _, joined := range shares(r.History) {
+			r.Shared += len(joined) - 1
+		}
 	})
 	return r
 }
@@ -98,6 +103,7 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	found := append(check.Run(ops, checks...), w.violations...)
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
 	found = append(found, w.lingerings(ops)...)
+	found = append(found, w.sharings(ops)...)
 	return append(found, check.Starvation(0, func(_ string, a, b time.Duration) bool { return b-a > sameTime }).Find(w.strict(ops))...)
 }
 
@@ -113,14 +119,14 @@ func from(ops []history.Op, healed time.Duration) []history.Op {
 }
 
 // strict returns the operations on resources that are served strictly first come, first
-// served: in a program without faults, without tries and without tenure.
+// served: in a program without faults, without tries, without tenure and without readers that share leases.
 func (w *simulation) strict(ops []history.Op) []history.Op {
 	if !w.only(Round, Restart) || w.p.World == Quorum {
 		return nil
 	}
 	loose := map[string]bool{}
 	for _, s := range w.p.Steps {
-		ordered := s.Lock == Readers || s.Lock == Semaphore || s.Lock == Election || s.Way == NoTenure || s.Way == NoRenewal
+		ordered := s.Lock == Readers && !s.shares() || s.Lock == Semaphore || s.Lock == Election || s.Way == NoTenure || s.Way == NoRenewal
 		loose[s.Name] = loose[s.Name] || !ordered || s.Way == Try
 	}
 	return slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return loose[op.Resource] })

@@ -143,6 +143,7 @@ func Draw(seed uint64, world World) Program {
 		}
 	}
 	drawer{rand.New(rand.NewPCG(seed, 0x6c696e676572))}.linger(&p, prof)
+	drawer{rand.New(rand.NewPCG(seed, 0x72656164657273))}.readers(&p)
 	return p
 }
 

@@ -19,6 +19,17 @@ type lease struct {
 	ttl time.Duration
 }
 
+// reader is a lease that readers of a process may share.
+type reader struct{ lease }
+
+// SharedID implements workload.Sharer.
+func (r reader) SharedID() string { return r.HolderID() }
+
+// shares reports whether the readers of a step may share a lease.
+func (s Step) shares() bool {
+	return s.works() && s.Lock == Readers && s.Weight == 1 && s.Way != NoTenure && s.Way != NoRenewal
+}
+
 // Until implements workload.Hold.
 func (l lease) Until() time.Time { return l.Deadline() }
 
@@ -87,6 +98,9 @@ func (p *process) take(ctx context.Context, s Step) (workload.Hold, error) {
 	if err != nil {
 		p.requirePrompt(ctx, s)
 		return nil, err
+	}
+	if s.shares() {
+		return reader{lease{l, s.TTL}}, nil
 	}
 	return lease{l, s.TTL}, nil
 }

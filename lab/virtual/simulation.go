@@ -133,8 +133,12 @@ func (w *simulation) everyProcess() []*process {
 func (w *simulation) took(op history.Op, h workload.Hold) {
 	w.changes.Lock()
 	defer w.changes.Unlock()
-	id := h.(lease).HolderID()
-	w.ttls[op.Holder] = h.(lease).ttl
+	l, ok := h.(lease)
+	if !ok {
+		l = h.(reader).lease
+	}
+	id := l.HolderID()
+	w.ttls[op.Holder] = l.ttl
 	w.leases[id] = append(w.leases[id], op)
 }
 

@@ -31,6 +31,13 @@ type Hold interface {
 	Release(ctx context.Context) error
 }
 
+// Sharer is a Hold that may share a lease of the store with others of its client.
+type Sharer interface {
+	Hold
+	// SharedID is the ID of that lease; "": it shares none.
+	SharedID() string
+}
+
 // Take acquires a hold: Acquire or Try of a subject with its resource, or any other
 // primitive.
 type Take func(ctx context.Context) (Hold, error)
@@ -133,6 +140,9 @@ func (w *Worker) take(ctx context.Context, at Place, take Take) (*Lease, error) 
 	}
 	s.hold = hold
 	op.Outcome, op.Token, op.Until = history.OK, hold.Token(), s.until()
+	if h, ok := hold.(Sharer); ok {
+		op.Shared = h.SharedID()
+	}
 	w.Rec.Add(op)
 	if w.Took != nil {
 		w.Took(op, hold)
