@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help chromium release lab mutants test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec redis databases shells prometheus
+.PHONY: help chromium release lab mutants test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec fuzz redis databases shells prometheus
 
 help: ## show this text
 	@echo "targets:"
@@ -111,6 +111,13 @@ cross: ## build the library and the command for other systems, the library for W
 # SPEC=-update writes the counterexamples and the tables of spec/README.md; SPEC=-brief leaves out what takes minutes.
 spec: ## check the specification with TLC, the model checker of TLA+, and that the code follows it; fetches TLC from Maven Central
 	@set -e; jar=$$(bash .ci/tlc); HOLDFAST_TLC=$$jar $(GO) test -p=1 -count=1 -timeout=20m $(MODELS:%=./%) $(SPEC)
+
+# FUZZTIME=1m for longer. Their seeds run in make test.
+FUZZTIME ?= 10s
+fuzz: ## fuzz each parser of what others have written, for FUZZTIME each
+	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | while read -r f; do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\).*/\1/p' "$$f"); do echo "$$name ($$f)"; \
+			(cd "$$(dirname "$$f")" && $(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZTIME) .); done; done
 
 arch: ## the rules of direction and shape, and the types on other systems
 	$(GO) test -count=1 $(RULES:%=./%)

@@ -204,8 +204,7 @@ func parseTicket(text string) (ticket, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &t)
 	}
-	ttl := time.Duration(t.TTL) * time.Millisecond
-	if err != nil || checkName(t.Name) != nil || t.ID == "" || t.Prefix == "" || ttl < MinTTL || ttl > MaxTTL ||
+	if err != nil || checkName(t.Name) != nil || t.ID == "" || t.Prefix == "" || t.TTL < MinTTL.Milliseconds() || t.TTL > MaxTTL.Milliseconds() ||
 		t.Weight < 1 || t.Weight > t.Capacity || t.Capacity > MaxCapacity {
 		return t, optionError("the ticket is damaged: use the text that Detach returned, unchanged")
 	}
