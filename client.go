@@ -132,9 +132,10 @@ func (c *Client) Mutex(name string, opts ...LockOption) *Mutex {
 // Close releases all leases, ends all waits with ErrClosed, and returns when
 // the client's goroutines have ended: within 5 seconds if the store responds.
 // The error states how many leases the store did not confirm to have released,
-// names some of them, and matches ErrUnavailable if the store was unavailable;
-// those leases expire by their TTL. Close does not close the engine. Later
-// calls return the same error.
+// also of those whose release was being retried when Close was called. It names
+// some of them, and matches ErrUnavailable if the store was unavailable; those
+// leases expire by their TTL. Close does not close the engine. Later calls
+// return the same error.
 func (c *Client) Close() error {
 	// A channel and not a sync.Once: in a bubble of testing/synctest time stands
 	// still while a goroutine waits for a mutex.
@@ -168,6 +169,7 @@ func (c *Client) shut() error {
 	err = errors.Join(err, c.releaseAll(rest))
 	c.endTasks()
 	c.releases.stop()
+	err = errors.Join(err, c.releases.unreleasedError())
 	c.keep.Stop()
 	c.wakeups.close()
 	c.recorder.close()

@@ -3,7 +3,9 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,5 +273,28 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 		if l.Err() == nil {
 			t.Error("held after Close")
 		}
+	}
+}
+
+// A lease that Release, or the end of a linger, could not release is one that Close reports if the
+// store has not answered by then.
+func TestCloseReportsReleasesThatAreRetried(t *testing.T) {
+	for _, linger := range []time.Duration{0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newFaulty()
+			c := newClient(t, e)
+			l := mustLock(t, c.Mutex("x", holdfast.WithLinger(linger)).Lock, t.Context())
+			e.Set(func() {
+				e.OnRelease = func(context.Context, engine.Release) error { return engine.ErrUnavailable }
+			})
+			if err := l.Release(t.Context()); (linger == 0) != errors.Is(err, holdfast.ErrUnavailable) {
+				t.Errorf("Release: %v", err)
+			}
+			time.Sleep(2 * time.Second) // a linger has ended
+			err := c.Close()
+			if !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), `1 of 1 leases were not released: ["x"]`) {
+				t.Errorf("Close: %v, with a linger of %v", err, linger)
+			}
+		})
 	}
 }

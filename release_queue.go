@@ -43,6 +43,8 @@ type releaseQueue struct {
 	hurried  bool        // no first try is delayed any more
 	timer    *time.Timer
 	armed    time.Duration // when it fires; 0: it does not
+
+	unreleased closeError // leases whose release ended without an answer while the client was closed
 }
 
 // queuedRelease is one release that must happen.
@@ -290,16 +292,44 @@ func (u *queuedRelease) report(err error) {
 func (q *releaseQueue) fail(u *queuedRelease, err error) {
 	u.report(err)
 	defer q.done(u)
-	if !u.closing && q.c.logLimit.admits(&q.c.logLimit.givenUp) {
-		q.c.log.Warn("holdfast: a release was not confirmed; the lease or wait ends by its TTL",
-			"resource", u.release.Resource.Name, "token", u.release.Token, "err", err)
-	}
 	if u.closing {
 		return
+	}
+	q.noteUnreleased(u, err)
+	if q.c.logLimit.admits(&q.c.logLimit.givenUp) {
+		q.c.log.Warn("holdfast: a release was not confirmed; the lease or wait ends by its TTL",
+			"resource", u.release.Resource.Name, "token", u.release.Token, "err", err)
 	}
 	for _, hook := range q.c.hooks.cleanupFailed {
 		hook.CleanupFailed(CleanupFailedEvent{Resource: u.release.Resource.Name, Token: u.release.Token, Err: err})
 	}
+}
+
+// noteUnreleased notes that the store has not confirmed the release of a lease, if the client is being closed.
+func (q *releaseQueue) noteUnreleased(u *queuedRelease, err error) {
+	if u.release.Token == 0 {
+		return // of an attempt that has no lease
+	}
+	if !errors.Is(err, ErrUnavailable) {
+		err = errNotConfirmed
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.hurried {
+		q.unreleased.all++
+		q.unreleased.add(u.release.Resource.Name, err)
+	}
+}
+
+// unreleasedError returns the error of Close for the leases that were being released when it began.
+func (q *releaseQueue) unreleasedError() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.unreleased.failed == 0 {
+		return nil
+	}
+	e := q.unreleased
+	return &e
 }
 
 // len returns the number of releases that no worker has taken.
