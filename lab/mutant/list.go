@@ -149,7 +149,7 @@ func queues() []Mutant {
 			Patches: []Patch{{"		a.Last = max(q.last, uint64(now))\n", "		a.Last = max(q.last, uint64(now)/2)\n"}},
 		},
 		{
-			Name: "a lease that is yielded is not released", File: file, World: virtual.Memory, Checks: []string{"deadlock", "errors", "leftovers", "hand-off"},
+			Name: "a lease that is yielded is not released", File: file, World: virtual.Memory, Checks: []string{"deadlock", "errors", "leftovers", "hand-off", "idle"},
 			Patches: []Patch{{"		q.drop(r.Yields)\n", ""}},
 		},
 		{
@@ -186,11 +186,11 @@ func attempts() []Mutant {
 			Patches: []Patch{{"		a.c.wakeups.listenSoon() // no renewal will report a break\n", ""}},
 		},
 		{
-			Name: "waiters do not poll", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "hand-off", "starvation"},
+			Name: "waiters do not poll", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "hand-off", "starvation", "idle"},
 			Patches: []Patch{{"	d := engine.PollInterval - mathrand.N(pollJitter)", "	d := 1000*engine.PollInterval - mathrand.N(pollJitter)"}, {"		d = min(d, look)\n", "		d = max(d, look)\n"}},
 		},
 		{
-			Name: "an ended attempt requests again with the same ID", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "starvation"},
+			Name: "an ended attempt requests again with the same ID", File: "acquire_attempt.go", World: virtual.Memory, Checks: []string{"deadlock", "errors", "starvation", "idle"},
 			Patches: []Patch{{"	a.req.ID = a.newID()\n	a.queued, a.unsure", "	a.queued, a.unsure"}},
 		},
 		{
