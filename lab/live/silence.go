@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -62,4 +63,14 @@ func (r *run) mayStay(x leftBehind) time.Duration {
 		}
 	}
 	return tidy
+}
+
+// silence says for how long a node was silent while the client of a remnant closed.
+func (r *run) silence(x leftBehind) string {
+	for _, c := range r.workers {
+		if c.name == x.client && x.node < len(c.silent) {
+			return fmt.Sprintf("; the node was silent for %v while it closed", c.silent[x.node].Round(time.Millisecond))
+		}
+	}
+	return ""
 }
