@@ -277,6 +277,8 @@ func (w *simulation) restart(p *process, s Step) {
 			w.leftovers(map[string]bool{p.name: true})
 		case err != nil && !passing(err):
 			w.violated("errors", "", "Close of %s: %v", p.name, err)
+		case err != nil:
+			w.unreleased.Store(true)
 		}
 		p.kill()
 	})
@@ -301,15 +303,19 @@ func (w *simulation) lingerings(ops []history.Op) (found []check.Violation) {
 	return found
 }
 
-// idle finds waits for a resource that nobody uses. A lease that is not renewed excludes others for a margin after its
-// holder has lost it.
-func (w *simulation) idle(ops []history.Op, bound time.Duration) (found []check.Violation) {
+// renewed returns the operations on resources whose leases are all renewed. A lease that is not renewed excludes others
+// for a margin after its holder has lost it.
+func (w *simulation) renewed(ops []history.Op) []history.Op {
 	expires := map[string]bool{}
 	for _, s := range w.p.Steps {
 		expires[s.Name] = expires[s.Name] || s.Way == NoRenewal
 	}
-	ops = slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return expires[op.Resource] })
-	for _, v := range check.Deadlock(bound).Find(ops) {
+	return slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool { return expires[op.Resource] })
+}
+
+// idle finds waits for a resource that nobody uses.
+func (w *simulation) idle(ops []history.Op, bound time.Duration) (found []check.Violation) {
+	for _, v := range check.Deadlock(bound).Find(w.renewed(ops)) {
 		v.Check = "idle"
 		found = append(found, v)
 	}
@@ -340,6 +346,7 @@ func (w *simulation) passed(ops []history.Op, bound func(ttl time.Duration) time
 // refused finds tries that were refused although nobody used the resource or waited for it, from a while before until after the
 // try.
 func (w *simulation) refused(ops []history.Op) (found []check.Violation) {
+	ops = w.renewed(ops)
 	for _, try := range ops {
 		if try.Kind != history.Acquire || try.Outcome != history.Failed || try.Note == check.Waited {
 			continue

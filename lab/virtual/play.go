@@ -134,7 +134,7 @@ func (w *simulation) strict(ops []history.Op) []history.Op {
 
 func (w *simulation) freeFor() time.Duration {
 	d := freeFor
-	if w.has(Crash) || w.has(Visits) {
+	if w.has(Crash) || w.has(Visits) || w.unreleased.Load() {
 		d += longestTTL
 	}
 	if w.has(Jump) { // a clock that is set back prolongs leases

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -44,6 +45,8 @@ type simulation struct {
 	wiped         bool
 	violations    []check.Violation // those that the history does not show
 	lingers       lingerLog
+
+	unreleased atomic.Bool // Close of a process has reported a lease that was not released
 }
 
 func newSimulation(p Program, observe Observer) (*simulation, error) {
