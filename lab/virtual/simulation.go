@@ -38,8 +38,8 @@ type simulation struct {
 	changes       sync.Mutex     // guards the fields below
 	procs         []*process     // by number in the program; another process replaces one that died
 	all           []*process
-	forced        map[string]breakRecord   // by holder ID: leases ended by a forced break, a wipe or a jump
-	breakRequests map[string]breakRecord   // by holder ID: leases broken without force, which exclude others until they are released
+	forced        map[string][]breakRecord // by holder ID: leases ended by a forced break, a wipe or a jump
+	breakRequests map[string][]breakRecord // by holder ID: leases broken without force, which exclude others until they are released
 	leases        map[string][]history.Op  // acquires, by holder ID
 	ttls          map[string]time.Duration // by Holder of the history
 	wiped         bool
@@ -51,7 +51,7 @@ type simulation struct {
 
 func newSimulation(p Program, observe Observer) (*simulation, error) {
 	rec := history.NewRecorder()
-	w := &simulation{p: p, rec: rec, forced: map[string]breakRecord{}, breakRequests: map[string]breakRecord{}, leases: map[string][]history.Op{}, ttls: map[string]time.Duration{},
+	w := &simulation{p: p, rec: rec, forced: map[string][]breakRecord{}, breakRequests: map[string][]breakRecord{}, leases: map[string][]history.Op{}, ttls: map[string]time.Duration{},
 		lingers: lingerLog{kept: map[localTurn]bool{}},
 		vault:   workload.NewVault(rec, map[string]int64{check.Stock: 5})}
 	for i, rate := range p.Rates {
@@ -153,19 +153,29 @@ type breakRecord struct {
 
 // breakOps returns the recorded ends as releases by an operator, for the history. They are of
 // the lease with the recorded token and of its hand-offs, which have the tokens reserved with
-// it. A later lease with the same holder ID, granted by a store that has lost its data, is
-// not ended.
-func (w *simulation) breakOps(of map[string]breakRecord) (ops []history.Op) {
-	for id, o := range of {
+// it. A later lease with the same holder ID, granted by a store that has lost its data, has an
+// end of its own, if any.
+func (w *simulation) breakOps(of map[string][]breakRecord) (ops []history.Op) {
+	for id, ends := range of {
 		for _, op := range w.leases[id] {
-			if op.Token > o.token+mostReserved {
+			i := slices.IndexFunc(ends, func(o breakRecord) bool { return op.Token <= o.token+mostReserved })
+			if i < 0 {
 				continue
 			}
-			op.Client, op.Kind, op.Call, op.Return, op.Until = "operator", history.Release, o.at, o.at, 0
+			op.Client, op.Kind, op.Call, op.Return, op.Until = "operator", history.Release, ends[i].at, ends[i].at, 0
 			ops = append(ops, op)
 		}
 	}
 	return ops
+}
+
+// record adds the end of a lease, in the order of tokens. A lease ends once.
+func (w *simulation) record(of map[string][]breakRecord, h engine.Holder) {
+	w.changes.Lock()
+	defer w.changes.Unlock()
+	if ends := of[h.ID]; len(ends) == 0 || ends[len(ends)-1].token < h.Token {
+		of[h.ID] = append(ends, breakRecord{w.rec.Now(), h.Token})
+	}
 }
 
 // mostReserved is the greatest number of tokens that a grant reserves for hand-offs.
@@ -173,12 +183,8 @@ const mostReserved = 64
 
 // brokenByForce records that the leases of holders no longer exclude others.
 func (w *simulation) brokenByForce(holders ...engine.Holder) {
-	w.changes.Lock()
-	defer w.changes.Unlock()
 	for _, h := range holders {
-		if _, before := w.forced[h.ID]; !before {
-			w.forced[h.ID] = breakRecord{w.rec.Now(), h.Token}
-		}
+		w.record(w.forced, h)
 	}
 }
 
@@ -373,11 +379,7 @@ const operatorDelay = 1500*time.Microsecond + 1
 // breakRequested records that a lease was broken without force. It has not ended: nothing
 // else may be granted before it is released.
 func (w *simulation) breakRequested(h engine.Holder) {
-	w.changes.Lock()
-	defer w.changes.Unlock()
-	if _, before := w.breakRequests[h.ID]; !before {
-		w.breakRequests[h.ID] = breakRecord{w.rec.Now(), h.Token}
-	}
+	w.record(w.breakRequests, h)
 }
 
 // operator breaks a holder, or a waiter, of a resource.
@@ -477,9 +479,9 @@ func (w *simulation) alive() map[string]bool {
 func (w *simulation) brokenElsewhere(h engine.Holder) bool {
 	w.changes.Lock()
 	defer w.changes.Unlock()
-	for _, all := range []map[string]breakRecord{w.forced, w.breakRequests} {
-		for _, o := range all {
-			if w.p.World == Quorum && o.token == h.Token {
+	for _, all := range []map[string][]breakRecord{w.forced, w.breakRequests} {
+		for _, ends := range all {
+			if w.p.World == Quorum && slices.ContainsFunc(ends, func(o breakRecord) bool { return o.token == h.Token }) {
 				return true
 			}
 		}

@@ -66,3 +66,27 @@ func TestWipeEndsEveryLease(t *testing.T) {
 		t.Errorf("run %d: %v", played, r.Violations)
 	}
 }
+
+// TestTwoWipesOfOneHolder plays two wipes of leases with one holder ID: the reply to the first grant arrives after the wipe, the
+// request is repeated, and the store grants it again.
+func TestTwoWipesOfOneHolder(t *testing.T) {
+	ms := time.Millisecond
+	round := func(process int, lock virtual.Lock, name string, weight int, ttl, wait, hold, sleep time.Duration) virtual.Step {
+		return virtual.Step{Do: virtual.Round, Process: process, Lock: lock, Name: name, Weight: weight, TTL: ttl * ms, Wait: wait * ms, Hold: hold * ms, Sleep: sleep * ms}
+	}
+	p := virtual.Program{Seed: 6002384, World: virtual.TimedDocuments, Processes: 3, Rates: []float64{1}, Steps: []virtual.Step{
+		{Do: virtual.Slow, Process: 1, Node: -1, For: 4700 * ms, Delay: 514 * ms, Name: "semaphore1"},
+		round(1, virtual.Readers, "readers0", 1, 1000, 8000, 0, 0),
+		round(1, virtual.Readers, "readers1", 2, 2000, 966, 0, 0),
+		round(1, virtual.Readers, "readers1", 2, 5000, 8000, 2300, 0),
+		round(0, virtual.Semaphore, "semaphore0", 2, 15000, 8000, 0, 2836),
+		{Do: virtual.Wipe, Process: 2, For: 700 * ms, Name: "readers0"},
+		round(1, virtual.Semaphore, "semaphore1", 1, 300, 8000, 0, 0),
+		round(0, virtual.Readers, "readers0", 3, 2000, 8000, 0, 1061),
+		{Do: virtual.Wipe, Process: 1, For: 100 * ms, Name: "readers0"},
+		round(0, virtual.Readers, "readers1", 2, 15000, 8000, 11900, 0),
+	}}
+	if r, played := virtual.Again(t, p, 25); len(r.Violations) > 0 {
+		t.Errorf("run %d: %v", played, r.Violations)
+	}
+}
