@@ -224,17 +224,18 @@ func (h *storeGrant) reusable() bool {
 	return ahead < paceSlack
 }
 
-// lingering reports whether a grant of the client is parked.
-func (m *wakeups) lingering(id string) bool {
+// inUse reports whether a caller of the client has a lease of a grant. A grant that is parked, or being
+// released, is not in use.
+func (m *wakeups) inUse(id string) bool {
 	m.mu.Lock()
 	h := m.held[id]
 	m.mu.Unlock()
-	if h == nil || h.linger == nil {
+	if h == nil {
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.state == grantPassing
+	return h.state == grantHeld || h.state == grantBroken
 }
 
 // awaitRecall returns the pause after which an attempt that does not wait looks again, since the
@@ -245,8 +246,8 @@ func (a *attempt) awaitRecall(ctx context.Context, ans engine.Answer, sent time.
 	if a.req.Capacity > 1 || !engine.Recallable(id) || ans.Waiters > 0 || !a.c.recalls.supported {
 		return 0, a.refused
 	}
-	if engine.ClientOf(id) == a.c.info.ID && !a.c.wakeups.lingering(id) {
-		return 0, a.refused // a caller of this process has it
+	if engine.ClientOf(id) == a.c.info.ID && a.c.wakeups.inUse(id) {
+		return 0, a.refused
 	}
 	if a.recalling.IsZero() {
 		a.recalling = sent

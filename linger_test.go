@@ -191,6 +191,26 @@ func TestTryLockRecalls(t *testing.T) {
 
 // A recall that is lost costs no more than the linger, and, while the process uses the lease again
 // and again, no more than a third of the TTL.
+// A TryLock of the process whose lease is being released, since its linger is over, waits for that.
+func TestTryLockWhenTheLingerEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, own, _, _ := lingering(t)
+		pair(t, own)
+		e.Set(func() {
+			e.OnRelease = func(ctx context.Context, r engine.Release) error {
+				time.Sleep(10 * time.Millisecond)
+				return e.Engine.Release(ctx, r)
+			}
+		})
+		time.Sleep(lingerMax + time.Millisecond) // the release is under way
+		l, err := own.TryLock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRelease(t, l)
+	})
+}
+
 func TestLostRecall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, own, other, _ := lingering(t)
