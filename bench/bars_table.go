@@ -18,6 +18,7 @@ func bars() []bar {
 		{"hot", "", "holdfast", rate, best, atLeast, 25},
 		{"hot", "", "holdfast", worstCaller, against{}, atLeast, 0.95},
 		{"hot", "", "holdfast", longestWait, best, atMost, 0.02},
+		{"readers", "", reading, rate, against{row: readingAlone}, atLeast, 40},
 		{"processes", "8 × 8", "holdfast", rate, best, atLeast, 20},
 		{"processes", "8 × 8", "holdfast", worstCaller, against{}, atLeast, 0.9},
 		{"processes", "8 × 8", "holdfast", worstProcess, against{}, atLeast, 0.9},

@@ -68,6 +68,8 @@ func contenders() []contender {
 		holdfastContender("holdfast"),
 		onRequestContexts(holdfastContender("holdfast, ctx that can end")),
 		holdfastContender(lingering, holdfast.WithLinger(time.Second)),
+		holdfastReaders(reading),
+		holdfastReaders(readingAlone, holdfast.WithoutTenure()),
 		holdfastCluster("holdfast, cluster of 1", 1),
 		holdfastCluster("holdfast, cluster of 2", 2),
 		holdfastCluster("holdfast, cluster of 3", 3),

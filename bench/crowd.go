@@ -88,6 +88,9 @@ func (j job) lock(p client, name string, caller int) lock {
 	return roundRobinOf(p, name, j.Each)
 }
 
+// overlaps reports whether callers may hold their locks at the same time: then nothing is measured of hand-offs.
+func (j job) overlaps() bool { return j.Own || j.Readers }
+
 // warm opens the connection of every caller and loads the scripts. Each caller uses
 // its own resource.
 func (w *crowd) warm() error {
@@ -123,7 +126,7 @@ func (w *crowd) run(ctx context.Context, win window) (*report, error) {
 	defer stopWaiting()
 	after, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if w.c.background && w.j.Own {
+	if w.c.background && w.j.overlaps() {
 		waiting, after = ctx, ctx
 	}
 	var wg sync.WaitGroup
@@ -151,13 +154,13 @@ func (w *crowd) run(ctx context.Context, win window) (*report, error) {
 // takeTurns runs until the phase or the wait ends.
 func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
 	for w.phase.Load() != ended {
-		if !w.j.Own {
+		if !w.j.overlaps() {
 			w.board.waiting.Add(1)
 		}
 		asked := time.Now()
 		err := c.l.Lock(waiting)
 		granted := time.Now()
-		if !w.j.Own {
+		if !w.j.overlaps() {
 			w.board.waiting.Add(-1)
 		}
 		wait := granted.Sub(asked)
@@ -190,7 +193,7 @@ func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
 
 // critical is the critical section of a caller.
 func (w *crowd) critical(c *caller) (gap int64, handOff bool) {
-	if w.j.Own {
+	if w.j.overlaps() {
 		return 0, false
 	}
 	gap, handOff = w.board.enter(c.number)

@@ -17,6 +17,7 @@ type crowdSpec struct {
 	callers     int  // goroutines of each client
 	own         bool // each caller has its own resource
 	each        int  // or this many resources, used in turn
+	readers     bool // the callers read one resource, and hold it together
 	hold, think time.Duration
 	ramp        time.Duration
 	length      float64 // of a slice, in units of the flag -slice
@@ -35,7 +36,7 @@ func crowdOf(g crowdSpec) measure {
 		}
 		jobs := splitJob(job{
 			Kind: "crowd", Contender: c.name, Addrs: addrs, Resource: resource,
-			Callers: g.callers, Own: g.own, Each: g.each, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,
+			Callers: g.callers, Own: g.own, Each: g.each, Readers: g.readers, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,
 		}, g.clients)
 		s.workers.board.reset()
 		if len(jobs) == 1 { // eight take too long to start, and their age matters less

@@ -14,6 +14,44 @@ import (
 // lingering is Holdfast with WithLinger.
 const lingering = "holdfast, WithLinger"
 
+// Readers of an RWMutex, which share a lease, or each with one of its own.
+const (
+	reading      = "holdfast, RLock"
+	readingAlone = "holdfast, RLock WithoutTenure"
+)
+
+// holdfastReaders is the readers of an RWMutex.
+func holdfastReaders(name string, opts ...holdfast.LockOption) contender {
+	c := holdfastContender(name, opts...)
+	open := c.open
+	c.open = func(s settings) (client, error) {
+		p, err := open(s)
+		if err != nil {
+			return nil, err
+		}
+		return &readersClient{p.(*holdfastClient)}, nil
+	}
+	return c
+}
+
+type readersClient struct{ *holdfastClient }
+
+func (p *readersClient) lock(resource string) lock {
+	return &readerLock{rw: p.c.RWMutex(resource, p.opts...)}
+}
+
+type readerLock struct {
+	rw *holdfast.RWMutex
+	l  *holdfast.Lease
+}
+
+func (r *readerLock) Lock(ctx context.Context) (err error) {
+	r.l, err = r.rw.RLock(ctx)
+	return err
+}
+
+func (r *readerLock) Unlock(ctx context.Context) error { return r.l.Release(ctx) }
+
 // holdfastContender is a mutex of Holdfast as shown in the README.
 func holdfastContender(name string, opts ...holdfast.LockOption) contender {
 	return contender{

@@ -44,7 +44,7 @@ func (p program) big() program {
 // scenarios returns all scenarios.
 func scenarios(p program) []scenario {
 	return append([]scenario{
-		uncontended(), spreadOut(p.spread), hot(p.crowd), processes(), handOff(), convoys(p.convoys),
+		uncontended(), spreadOut(p.spread), hot(p.crowd), readers(p.crowd), processes(), handOff(), convoys(p.convoys),
 		growth(p.growth), kills(p.kills), quorums(), idle(p.idle), scripts(), starts(),
 		topologies(p.wide), topologiesAlone(),
 	}, storeScenarios(p.stores)...)
@@ -104,6 +104,19 @@ func hot(callers int) scenario {
 		cases: []variant{{
 			contenders: atZeroHold("sync.Mutex", "BLPOP/LPUSH"),
 			measure:    crowdOf(crowdSpec{clients: 1, callers: callers, length: 2}),
+		}},
+	}
+}
+
+// readers is the readers of one process on one resource. Those that share a lease never block, so their
+// shares and waits are those of the Go scheduler.
+func readers(callers int) scenario {
+	return scenario{
+		name: "readers", title: fmt.Sprintf("%d readers of one process, one resource, zero hold", callers), rounds: 0.8,
+		columns: []metric{rate, commands, serverCPU, clientCPU, allocations},
+		cases: []variant{{
+			contenders: []string{"two bare EVALSHA", reading, readingAlone},
+			measure:    crowdOf(crowdSpec{clients: 1, callers: callers, readers: true, length: 1}),
 		}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -180,6 +181,7 @@ type pgMember struct {
 	resource string
 	i, n     int
 	c        *pgx.Conn // listens
+	first    int       // the turn when it began to listen; it may be notified of that one as well
 }
 
 func (m *pgMember) await(ctx context.Context) error {
@@ -188,8 +190,15 @@ func (m *pgMember) await(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := m.c.WaitForNotification(ctx)
-	return err
+	for {
+		n, err := m.c.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		if turn, err := strconv.Atoi(n.Payload); err != nil || turn > m.first {
+			return err
+		}
+	}
 }
 
 // listen reports whether it is the member's turn already.
@@ -203,13 +212,12 @@ func (m *pgMember) listen(ctx context.Context) (mine bool, err error) {
 	if _, err := m.c.Exec(ctx, fmt.Sprintf(`LISTEN "%s %d"`, m.resource, m.i)); err != nil {
 		return false, err
 	}
-	var turn int
-	err = m.c.QueryRow(ctx, "SELECT turn FROM ring WHERE name = $1", m.resource).Scan(&turn)
-	return turn%m.n == m.i, err
+	err = m.c.QueryRow(ctx, "SELECT turn FROM ring WHERE name = $1", m.resource).Scan(&m.first)
+	return m.first%m.n == m.i, err
 }
 
 func (m *pgMember) pass(ctx context.Context) error {
 	_, err := m.p.pool.Exec(ctx, `WITH now AS (UPDATE ring SET turn = turn + 1 WHERE name = $1 RETURNING turn)
-		SELECT pg_notify($1 || ' ' || turn % $2, '') FROM now`, m.resource, m.n)
+		SELECT pg_notify($1 || ' ' || turn % $2, turn::text) FROM now`, m.resource, m.n)
 	return err
 }

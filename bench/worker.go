@@ -29,6 +29,7 @@ type job struct {
 	All       int // callers of all workers
 	Own       bool
 	Each      int // resources of a caller
+	Readers   bool
 	Hold      time.Duration
 	Think     time.Duration // maximum of a random pause after each turn
 	TTL       time.Duration
