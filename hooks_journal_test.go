@@ -127,6 +127,14 @@ func (j *journal) want(t *testing.T, want ...string) {
 	j.lines = nil
 }
 
+// sort puts the events of several goroutines in an order that does not depend on which ran first.
+func (j *journal) sort() {
+	synctest.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	slices.Sort(j.lines)
+}
+
 func TestEventsOfWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &journal{}
@@ -147,10 +155,7 @@ func TestEventsOfWaits(t *testing.T) {
 		time.Sleep(10*time.Second + time.Millisecond)
 		<-first
 		<-third
-		synctest.Wait()
-		j.mu.Lock()
-		slices.Sort(j.lines) // both ended at the same moment
-		j.mu.Unlock()
+		j.sort() // both ended at the same moment
 		j.want(t,
 			"fail x canceled: deadline", "fail x canceled: deadline",
 			"wait x mutex 1 store, 0 ahead",
@@ -163,17 +168,15 @@ func TestEventsOfWaits(t *testing.T) {
 		fourth := lockSoon(context.Background(), m.Lock)
 		j.want(t, "wait x mutex 1 process, 0 ahead")
 		mustRelease(t, l)
-		j.want(t, "release x mutex 0 to process", "grant x 1 process")
+		j.sort()
+		j.want(t, "grant x 1 process", "release x mutex 0 to process")
 		l = wantGrant(t, fourth).lease
 		fifth := lockSoon(context.Background(), m.Lock)
 		j.want(t, "wait x mutex 1 process, 0 ahead")
 		time.Sleep(time.Second) // longer than a slice
 		mustRelease(t, l)
 		l = wantGrant(t, fifth).lease
-		synctest.Wait()
-		j.mu.Lock()
-		slices.Sort(j.lines)
-		j.mu.Unlock()
+		j.sort()
 		if len(j.lines) != 2 || !strings.HasPrefix(j.lines[0], "grant x ") || j.lines[1] != "release x mutex 1 to yield" {
 			t.Errorf("a yield: %q", j.lines)
 		}
