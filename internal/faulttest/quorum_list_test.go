@@ -48,6 +48,6 @@ func notOnQuorum() map[string]string {
 		"it is about what one client does for very many leases, on whichever engine": "TestManyLeasesWhenTheStoreGoesAway TestCloseOfManyLeases",
 		"it is about failover or slots, which a quorum has not": "TestHandOffsInACluster TestMasterKilledInMidHold TestDoubleGrantIsFenced " +
 			"TestTooFewReplicasNoGrant TestSentinelFailsOver TestSentinelSplit TestMultiOnACluster",
-		"it is about the tests themselves": "TestJudgeOfStays TestJudgeOfTokens TestJudgeOfTerms TestJudgeOfLeftovers TestFaultsOnOtherTopologies TestListsAreWhole",
+		"it is about the tests themselves": "TestJudgeOfStays TestJudgeOfTokens TestJudgeOfSharedTokens TestJudgeOfTerms TestJudgeOfLeftovers TestFaultsOnOtherTopologies TestListsAreWhole",
 	})
 }
