@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -19,7 +20,29 @@ func (n *RedisNode) Cause(ctx context.Context, text string) string {
 	if n.server.TLSConfig != nil && strings.Contains(text, context.DeadlineExceeded.Error()) && speaksPlainly(ctx, n.Addrs[0]) {
 		return "the server does not speak TLS"
 	}
+	if c := n.server.TLSConfig; c != nil && len(c.Certificates) == 0 && isCutOff(text) && wantsCertificate(ctx, n.Addrs[0], c) {
+		return "tls: certificate required"
+	}
 	return ""
+}
+
+// isCutOff reports whether a server has closed the connection.
+func isCutOff(text string) bool {
+	return strings.Contains(text, "connection reset") || strings.Contains(text, "broken pipe") || strings.Contains(text, "EOF")
+}
+
+// wantsCertificate reports whether a server refuses a client without a certificate. In TLS 1.3 the server does so after the
+// handshake: a client that has sent a request by then may see no more than a connection that is reset.
+func wantsCertificate(ctx context.Context, addr string, c *tls.Config) bool {
+	conn, err := (&tls.Dialer{Config: c}).DialContext(ctx, "tcp", addr)
+	if err == nil {
+		defer conn.Close()
+		if limit, ok := ctx.Deadline(); ok {
+			_ = conn.SetDeadline(limit)
+		}
+		_, err = conn.Read(make([]byte, 1))
+	}
+	return err != nil && strings.Contains(err.Error(), "certificate required")
 }
 
 // replicaOf names the master of a replica.
