@@ -16,6 +16,7 @@ func panels(scenario string) []metric {
 		"uncontended":      {pairTime, clientCPU, serverCPU, allocations},
 		"spread":           {rate, worstCaller, longestWait, clientCPU},
 		"hot":              {rate, worstCaller, longestWait},
+		"readers":          {rate, worstCaller, longestWait, clientCPU},
 		"processes":        {handOffs, worstCaller, longestWait},
 		"hand-off":         {gapP50, gapP99, inUse, worstCaller},
 		"convoy":           {drainPart, commands, serverCPU},

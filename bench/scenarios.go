@@ -113,7 +113,7 @@ func hot(callers int) scenario {
 func readers(callers int) scenario {
 	return scenario{
 		name: "readers", title: fmt.Sprintf("%d readers of one process, one resource, zero hold", callers), rounds: 0.8,
-		columns: []metric{rate, commands, serverCPU, clientCPU, allocations},
+		columns: slices.Concat([]metric{rate}, withRate),
 		cases: []variant{{
 			contenders: []string{"two bare EVALSHA", reading, readingAlone},
 			measure:    crowdOf(crowdSpec{clients: 1, callers: callers, readers: true, length: 1}),
