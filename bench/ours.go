@@ -37,20 +37,8 @@ func holdfastReaders(name string, opts ...holdfast.LockOption) contender {
 type readersClient struct{ *holdfastClient }
 
 func (p *readersClient) lock(resource string) lock {
-	return &readerLock{rw: p.c.RWMutex(resource, p.opts...)}
+	return &holdfastLock{acquire: p.c.RWMutex(resource, p.opts...).RLock}
 }
-
-type readerLock struct {
-	rw *holdfast.RWMutex
-	l  *holdfast.Lease
-}
-
-func (r *readerLock) Lock(ctx context.Context) (err error) {
-	r.l, err = r.rw.RLock(ctx)
-	return err
-}
-
-func (r *readerLock) Unlock(ctx context.Context) error { return r.l.Release(ctx) }
 
 // holdfastContender is a mutex of Holdfast as shown in the README.
 func holdfastContender(name string, opts ...holdfast.LockOption) contender {
@@ -82,7 +70,7 @@ type holdfastClient struct {
 }
 
 func (p *holdfastClient) lock(resource string) lock {
-	return &holdfastLock{m: p.c.Mutex(resource, p.opts...)}
+	return &holdfastLock{acquire: p.c.Mutex(resource, p.opts...).Lock}
 }
 
 // keep returns the lease: a user keeps nothing else.
@@ -98,12 +86,12 @@ func (p *holdfastClient) close() {
 }
 
 type holdfastLock struct {
-	m *holdfast.Mutex
-	l *holdfast.Lease
+	acquire func(ctx context.Context) (*holdfast.Lease, error)
+	l       *holdfast.Lease
 }
 
 func (h *holdfastLock) Lock(ctx context.Context) (err error) {
-	h.l, err = h.m.Lock(ctx)
+	h.l, err = h.acquire(ctx)
 	return err
 }
 
