@@ -283,7 +283,7 @@ func (r *run) remains(ctx context.Context, node int, url string, alive map[strin
 		since, late := time.Since(start), false
 		for _, x := range found {
 			if since > r.mayStay(x) {
-				r.violated("leftovers", "", "%s%s", x.text, r.silence(x))
+				r.violated("leftovers", "", "%s; measured silence of the node at Close: %v", x.text, r.silence(x).Round(time.Millisecond))
 				late = true
 			}
 		}

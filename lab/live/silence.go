@@ -1,7 +1,6 @@
 package live
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -57,20 +56,19 @@ func (r *run) mayStay(x leftBehind) time.Duration {
 	if !x.waiting || len(r.stores) == 1 {
 		return tidy
 	}
-	for _, c := range r.workers {
-		if c.name == x.client && x.node < len(c.silent) && c.silent[x.node] >= silentFor {
-			return waiterLife + tidy
-		}
+	if r.silence(x) >= silentFor {
+		return waiterLife + tidy
 	}
 	return tidy
 }
 
-// silence says for how long a node was silent while the client of a remnant closed.
-func (r *run) silence(x leftBehind) string {
+// silence returns for how long a node was silent while the client of a remnant closed: 0 if that was not measured, as on
+// a single node.
+func (r *run) silence(x leftBehind) time.Duration {
 	for _, c := range r.workers {
 		if c.name == x.client && x.node < len(c.silent) {
-			return fmt.Sprintf("; the node was silent for %v while it closed", c.silent[x.node].Round(time.Millisecond))
+			return c.silent[x.node]
 		}
 	}
-	return ""
+	return 0
 }
