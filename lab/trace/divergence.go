@@ -44,6 +44,12 @@ func (e *Event) unwait(id string) {
 	e.Line = slices.DeleteFunc(e.Line, func(w string) bool { return w == id })
 }
 
+// handedTo grants a lease to a waiter, in the step of another request.
+func (e *Event) handedTo(t Trace, id string) {
+	e.unwait(id)
+	e.hold(id, min(t.Fixed[id].TTL, 3_000_000))
+}
+
 // granted turns an Ask that was not granted into one that was.
 func (e *Event) granted(t Trace) {
 	e.unwait(e.ID)
@@ -112,9 +118,7 @@ var Divergences = []Divergence{
 		if e.Op != Leave || len(e.Line) < 2 || !before.waits(e.Line[1]) || !t.fits(e, e.Line[1]) {
 			return false
 		}
-		id := e.Line[1]
-		e.unwait(id)
-		e.hold(id, min(t.Fixed[id].TTL, 3_000_000))
+		e.handedTo(t, e.Line[1])
 		return true
 	}},
 	{"an ID that has ended is granted", "Queue", func(t Trace, e, _ *Event, _ int64) bool {
@@ -210,9 +214,7 @@ var Divergences = []Divergence{
 		if e.Op != Leave || id == "" || len(e.Line) == 0 || t.fits(e, e.Line[0]) {
 			return false
 		}
-		next := e.Line[0]
-		e.unwait(next)
-		e.hold(next, min(t.Fixed[next].TTL, 3_000_000))
+		e.handedTo(t, e.Line[0])
 		return true
 	}},
 	{"a grant to a waiter lasts longer than the claim window", "Queue", func(t Trace, e, before *Event, _ int64) bool {
@@ -283,7 +285,7 @@ var Divergences = []Divergence{
 					return e.ID == id || e.holder(id) != nil || e.waits(id)
 				})
 				if gone && e.Op == Leave && e.woken(before) == "" && len(e.Holds)+len(e.Line) == 0 {
-					e.hold(id, min(t.Fixed[id].TTL, 3_000_000))
+					e.handedTo(t, id)
 					return true
 				}
 			}
