@@ -273,13 +273,13 @@ func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration) *sto
 		reserved: uint32(a.req.Reserve),
 	}
 	now := a.c.keep.Now()
-	shares := a.acquirer.shares(a.req.Weight)
 	switch {
-	case shares:
+	case a.acquirer.shares(a.req.Weight):
 		h.line = nil // the turn goes on at once
 		h.shared = a.newSharing(a.c.keep.At(sent).Mono, now.Mono)
 	case a.line != nil:
 		h.slice = tenure.NewSlice(now.Mono, a.line.Waiting(), int(a.req.Reserve))
+		h.linger = a.newLinger(h, a.c.keep.At(sent).Mono)
 	}
 	h.entry.TTL, h.entry.Keeper = a.req.TTL, h
 	ttl = min(ttl, a.req.TTL)
@@ -291,9 +291,6 @@ func (a *attempt) newGrant(sent time.Time, token uint64, ttl time.Duration) *sto
 	if a.acquirer.opts.noRenewal {
 		first = keepalive.Never
 		a.c.wakeups.listenSoon() // no renewal will report a break
-	}
-	if !shares {
-		h.linger = a.newLinger(h, a.c.keep.At(sent).Mono)
 	}
 	h.begin(first)
 	return h

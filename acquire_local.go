@@ -11,8 +11,8 @@ import (
 // those that would send the same request.
 type lineKey struct {
 	name string
-	// what is the TTL, the fallback and whether they are readers in one number, to keep the key small: each held
-	// lease has a line. Callers with another fallback have a line of their own, so that
+	// what is the TTL, the fallback and whether they are readers in one number, to keep the
+	// key small: each held lease has a line. Callers with another fallback have a line of their own, so that
 	// no caller waits behind one that waits longer for the store.
 	what int64
 }

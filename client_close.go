@@ -15,7 +15,7 @@ import (
 // releaseAll ends all leases, and then releases them in batches until the store has
 // answered for each or ctx ends.
 func (c *Client) releaseAll(ctx context.Context) error {
-	var held map[*storeGrant][]time.Duration // for how long, if releases are reported
+	var held map[*storeGrant][]time.Duration // starts of its leases, if releases are reported
 	if c.reportsReleases() || len(c.hooks.jeopardyEnd) > 0 {
 		held = make(map[*storeGrant][]time.Duration)
 	}
@@ -122,10 +122,7 @@ func (r *closeReleases) sum() error {
 			e.add(r.all[i].acquirer.name, err)
 		}
 	}
-	if e.failed == 0 {
-		return nil
-	}
-	return e
+	return e.orNil()
 }
 
 // closeError describes the leases that Close could not release: how many, some of them by
@@ -134,6 +131,14 @@ type closeError struct {
 	failed, all int
 	names       []string
 	causes      []error
+}
+
+// orNil returns the error, or nil if all leases were released.
+func (e *closeError) orNil() error {
+	if e.failed == 0 {
+		return nil
+	}
+	return e
 }
 
 // closeNames is how many leases a closeError names.

@@ -149,8 +149,8 @@ func (l *Lease) Release(ctx context.Context) error {
 // is left; after that it is not renewed until it is adopted.
 //
 // Errors: ErrLost; ErrNotHeld if the lease was released, or if re-entrant leases
-// or other readers of the process share it; errors.ErrUnsupported for a lease of several resources;
-// ErrUnavailable, in which case nothing has changed.
+// or other readers of the process share it; errors.ErrUnsupported for a lease of
+// several resources; ErrUnavailable, in which case nothing has changed.
 func (l *Lease) Detach(ctx context.Context) (ticket string, err error) {
 	needContext(ctx)
 	if err := l.Err(); err != nil {

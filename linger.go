@@ -190,8 +190,8 @@ func (h *storeGrant) stopLinger() {
 	h.unpark() // if it ended while it was parked
 }
 
-// recall keeps newcomers from joining a grant, and makes one that is parked, or will be, go back to the store. Without a demand that the store
-// has reported, recalls may merely have been lost.
+// recall keeps newcomers from joining a grant, and makes one that is parked, or will be, go back
+// to the store. Without a demand that the store has reported, recalls may merely have been lost.
 func (h *storeGrant) recall(demanded bool) {
 	h.shared.close()
 	l := h.linger

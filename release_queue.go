@@ -325,11 +325,8 @@ func (q *releaseQueue) noteUnreleased(u *queuedRelease, err error) {
 func (q *releaseQueue) unreleasedError() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.unreleased.failed == 0 {
-		return nil
-	}
 	e := q.unreleased
-	return &e
+	return e.orNil()
 }
 
 // len returns the number of releases that no worker has taken.
