@@ -3,8 +3,10 @@ package trace_test
 import (
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,8 @@ var (
 const (
 	// full is the number of traces.
 	full = 1000
+	// most is how many are recorded at most, to plant divergences.
+	most = 10 * full
 	// perStart is how many of them TLC checks in one start.
 	perStart = 200
 	// each is how often a divergence is planted.
@@ -37,23 +41,23 @@ func newTLC(t *testing.T) trace.TLC {
 	return trace.TLC{Jar: jar, Spec: filepath.Join("..", "..", "spec")}
 }
 
-// recorded returns a number of traces of programs in memory, and how many could not be used and why.
-func recorded(t *testing.T, count int) (traces []trace.Trace, unfit map[string]int) {
-	t.Helper()
-	unfit = map[string]int{}
-	for seed := uint64(1); len(traces) < count; seed++ {
-		var r trace.Recorder
-		virtual.PlayObserved(t, virtual.Draw(seed, virtual.Memory), r.Wrap) // TestSchedules judges the history
-		for _, tr := range r.Traces() {
-			switch {
-			case tr.Unfit != "":
-				unfit[tr.Unfit]++
-			case len(tr.Fixed) > 0 && len(traces) < count:
-				traces = append(traces, *tr)
+// recorded yields a number of traces of programs in memory. It counts those that cannot be used, and why.
+func recorded(t *testing.T, count int, unfit map[string]int) iter.Seq[trace.Trace] {
+	return func(yield func(trace.Trace) bool) {
+		for seed, left := uint64(1), count; ; seed++ {
+			var r trace.Recorder
+			virtual.PlayObserved(t, virtual.Draw(seed, virtual.Memory), r.Wrap) // TestSchedules judges the history
+			for _, tr := range r.Traces() {
+				if tr.Unfit != "" {
+					unfit[tr.Unfit]++
+				} else if len(tr.Fixed) > 0 {
+					if left--; !yield(*tr) || left == 0 {
+						return
+					}
+				}
 			}
 		}
 	}
-	return traces, unfit
 }
 
 func TestTracesAreAccepted(t *testing.T) {
@@ -61,7 +65,8 @@ func TestTracesAreAccepted(t *testing.T) {
 	if *brief {
 		count /= 10
 	}
-	traces, unfit := recorded(t, count)
+	unfit := map[string]int{}
+	traces := slices.Collect(recorded(t, count, unfit))
 	start, calls := time.Now(), map[trace.Op]int{}
 	for _, tr := range traces {
 		for _, e := range tr.Events {
@@ -97,20 +102,30 @@ func TestTracesAreAccepted(t *testing.T) {
 // accepted.
 func TestDivergencesAreRejected(t *testing.T) {
 	tlc := newTLC(t)
-	traces, _ := recorded(t, full)
 	where := map[string][]trace.Trace{} // by module
 	names := map[string][]string{}
+	left := map[string]int{} // that are still to be planted, by name
 	for _, d := range trace.Divergences {
-		n := 0
-		for i := 0; i < len(traces) && n < each; i++ {
-			if planted, ok := d.Plant(traces[i], 0); ok {
+		left[d.Name] = each
+	}
+	for tr := range recorded(t, most, map[string]int{}) { // few traces have a place for the rare ones
+		for _, d := range trace.Divergences {
+			if left[d.Name] == 0 {
+				continue
+			}
+			if planted, ok := d.Plant(tr, 0); ok {
 				where[d.Module], names[d.Module] = append(where[d.Module], planted), append(names[d.Module], d.Name)
-				n++
+				if left[d.Name]--; left[d.Name] == 0 {
+					delete(left, d.Name)
+				}
 			}
 		}
-		if n < each {
-			t.Errorf("%s: planted %d times, want %d", d.Name, n, each)
+		if len(left) == 0 {
+			break
 		}
+	}
+	for name, n := range left {
+		t.Errorf("%s: planted %d times in %d traces, want %d", name, each-n, most, each)
 	}
 	rejected := map[string]int{}
 	for module, planted := range where {
