@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help chromium release lab mutants test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec fuzz redis databases shells prometheus
+.PHONY: help chromium release packages lab mutants test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec fuzz redis databases shells prometheus
 
 help: ## show this text
 	@echo "targets:"
@@ -141,6 +141,12 @@ mutants: redis databases ## plant bugs, one at a time, that the tests of their o
 # VERSION=v0.2.0; TAG=-tag makes the tags, without it the target only prints them.
 release: cross ## what a release of VERSION would tag; make release VERSION=v0.2.0 TAG=-tag tags it
 	$(GO) run ./release -version "$(VERSION)" $(TAG)
+
+# Compiling goreleaser takes minutes, once. It needs a remote of git, whose URL is in the packages.
+GORELEASER ?= github.com/goreleaser/goreleaser/v2@v2.15.0
+packages: ## check .goreleaser.yaml, and build archives, deb, rpm and checksums of a snapshot in dist
+	$(GO) run $(GORELEASER) check
+	$(GO) run $(GORELEASER) release --snapshot --clean --skip=docker,sbom
 
 redis:
 	@bash .ci/redis

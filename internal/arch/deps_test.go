@@ -100,7 +100,7 @@ func strangers(graph []listed, driver bool) []string {
 }
 
 // TestCommandGraph: what operators install has no lab, no planted bugs and nothing for tests, and
-// holdfast, which is started often, has no driver but that of Redis (decision 0131).
+// holdfast, which is started often, has no driver but that of Redis (decision 0131), and no protobuf (decision 0137).
 func TestCommandGraph(t *testing.T) {
 	tests := []string{"lab", "bench", "internal/redistest", "internal/sqlservers", "internal/zkservers", "internal/etcdservers", "internal/storetest"}
 	for program, without := range map[string][]string{
@@ -110,7 +110,8 @@ func TestCommandGraph(t *testing.T) {
 		graph := goList(t, program)
 		for _, p := range graph {
 			dir, own := home(p.ImportPath)
-			if p.ImportPath == "testing" || own && slices.ContainsFunc(without, func(top string) bool { return within(dir, top) }) {
+			heavy := program == "cmd/holdfast" && strings.HasPrefix(p.ImportPath, "google.golang.org/protobuf/")
+			if p.ImportPath == "testing" || heavy || own && slices.ContainsFunc(without, func(top string) bool { return within(dir, top) }) {
 				t.Errorf("%s is linked into %s", p.ImportPath, program)
 			}
 		}

@@ -1,9 +1,13 @@
 package command
 
-import "github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+import (
+	"slices"
 
-// guardAhead is a guard that is started during the first try: a process takes about as long to
-// start as a free resource to acquire. A nil guardAhead is none.
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/guard"
+)
+
+// guardAhead is a guard that starts while the command line is parsed and during the first try: a process takes
+// about as long to start as a free resource to acquire. A nil guardAhead is none.
 type guardAhead struct{ started chan startedGuard }
 
 type startedGuard struct {
@@ -19,6 +23,22 @@ func startGuard() *guardAhead {
 		a.started <- startedGuard{g, err}
 	}()
 	return a
+}
+
+// guardFor starts a guard if the arguments look like those of a run that will need it. An error
+// costs a process in vain: the guard ends with its parent.
+func (e *env) guardFor(args []string) *guardAhead {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i]
+	}
+	// With -n, and with once, the first try often finds that there is nothing to run.
+	idle := func(arg string) bool {
+		return slices.Contains([]string{"-n", "--nonblock", "-h", "--help"}, arg)
+	}
+	if len(args) < 2 || args[0] != "run" || slices.ContainsFunc(args, idle) || e.job == nil && guard.OnTerminal() {
+		return nil
+	}
+	return startGuard()
 }
 
 // take returns the guard, or starts one.

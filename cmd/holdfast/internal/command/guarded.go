@@ -93,11 +93,15 @@ type lock struct {
 // run acquires the lease, runs the command under it and releases the lease, and
 // repeats this while again returns true.
 func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) bool) (result error) {
-	if e.job == nil && guard.OnTerminal() {
+	if e.ahead == nil && e.job == nil && guard.OnTerminal() {
 		return asClient(e)
 	}
 	defer e.job.Continue()
-	c.job = e.job
+	c.job, c.ahead, e.ahead = e.job, e.ahead, nil
+	if c.ahead == nil && c.verb == "run" && !c.Nonblock {
+		c.ahead = startGuard() // the arguments begin with another flag
+	}
+	defer func() { c.ahead.drop() }()
 	say, err := openReporter(e.stderr, c)
 	if err != nil {
 		return err
@@ -121,11 +125,6 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 	// Signals are caught until the program ends: one that arrives late, after CMD has ended, would replace CMD's exit code.
 	sigs, _ := catchSignals()
 	c.lock = on(s)
-	// With -n, and with once, the first try often finds that there is nothing to run.
-	if c.verb == "run" && !c.Nonblock {
-		c.ahead = startGuard()
-		defer func() { c.ahead.drop() }()
-	}
 	for first := c.firstTry; ; first = c.skipFirstTry {
 		began := time.Now()
 		lease, err := c.acquire(s, sigs, say, first)

@@ -46,6 +46,8 @@ func (e *env) handOver(urls string) error {
 	if err := e.setStoreFile(); err != nil {
 		return fail(exitFailed, "hand on --store-file: %v", err)
 	}
+	e.ahead.drop() // the other program starts its own
+	e.ahead = nil
 	// Its name in messages and in the process list stays that of this program.
 	return fail(exitNotExec, "run %s: %v", path, syscall.Exec(path, e.args, append(os.Environ(), handoverVar+"="+version)))
 }

@@ -96,6 +96,7 @@ type env struct {
 	handedOver     bool     // by a program with fewer stores
 	opener         store.Opener
 	job            *guard.ShellJob
+	ahead          *guardAhead // until the verb has taken it
 	stdout, stderr io.Writer
 }
 
@@ -113,6 +114,8 @@ func (e *env) run(args []string) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:len(args):len(args)], "--help")
 	}
+	e.ahead = e.guardFor(args)
+	defer func() { e.ahead.drop() }()
 	for _, name := range []string{"HOLDFAST_STORE", "HOLDFAST_STORE_FILE", "HOLDFAST_HISTORY"} {
 		if os.Getenv(name) == "" {
 			os.Unsetenv(name) // kong would take an empty one for the value, and not look at HOLDFAST_REDIS

@@ -128,7 +128,10 @@ func printWaiters(w io.Writer, s holdfast.Snapshot) error {
 
 // left is how long a lease lasts, unless it is renewed.
 func left(h holdfast.Holder) string {
-	if h.Lingers {
+	switch {
+	case h.Breaking:
+		return short(h.TTL) + ", broken"
+	case h.Lingers:
 		return short(h.TTL) + ", may linger"
 	}
 	return short(h.TTL)

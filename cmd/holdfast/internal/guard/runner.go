@@ -24,9 +24,6 @@ const tick = 500 * time.Millisecond
 // Main runs the guard. If the program was started under Name, main must call it and exit
 // with its result.
 func Main(args []string) int {
-	// The command dies with the thread that starts it (dieWith), so this goroutine
-	// keeps its thread until the process ends.
-	runtime.LockOSThread()
 	rename(Name)
 	if len(args) != 2 {
 		fmt.Fprintf(os.Stderr, "%s is started by holdfast run; it is of no use by itself\n", Name)
@@ -39,7 +36,10 @@ func Main(args []string) int {
 	}
 	syscall.CloseOnExec(fd)
 	adopt()
-	shield()
+	shield() // before the lock: each signal takes two switches to another thread, and four from a locked one
+	// The command dies with the thread that starts it (dieWith), so this goroutine
+	// keeps its thread until the process ends.
+	runtime.LockOSThread()
 	s := newRunner(os.NewFile(uintptr(fd), "parent"))
 	return s.run()
 }
