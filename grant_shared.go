@@ -26,6 +26,7 @@ const maxShared = time.Second
 type sharing struct {
 	recallable bool          // a recall reaches the client
 	until      time.Duration // when newcomers no longer join
+	demanded   atomic.Bool   // the store has recalled it
 	closed     atomic.Bool   // newcomers no longer join: a writer wants the resource, or may want it
 
 	seats int // callers that have not taken their lease yet; the mutex of the grant guards it

@@ -240,6 +240,7 @@ type hooks struct {
 	jeopardyStart []JeopardyStartHook
 	jeopardyEnd   []JeopardyEndHook
 	broken        []BreakHook
+	recalled      []RecallHook
 	fallbackStart []FallbackStartHook
 	fallbackEnd   []FallbackEndHook
 	cleanupFailed []CleanupFailedHook
@@ -300,7 +301,7 @@ func (h *hooks) add(hook Hook) error {
 	for _, add := range []func() (bool, error){
 		adding(&h.acquireStart, hook), adding(&h.acquireEnd, hook), adding(&h.renew, hook), adding(&h.lost, hook),
 		adding(&h.release, hook), adding(&h.wait, hook), adding(&h.withdraw, hook), adding(&h.jeopardyStart, hook),
-		adding(&h.jeopardyEnd, hook), adding(&h.broken, hook), adding(&h.fallbackStart, hook), adding(&h.fallbackEnd, hook),
+		adding(&h.jeopardyEnd, hook), adding(&h.broken, hook), adding(&h.recalled, hook), adding(&h.fallbackStart, hook), adding(&h.fallbackEnd, hook),
 		adding(&h.cleanupFailed, hook),
 	} {
 		added, failed := add()

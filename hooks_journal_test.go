@@ -100,6 +100,10 @@ func (j *journal) Break(e holdfast.BreakEvent) {
 	j.line("break %s %s %s", e.Resource, e.Kind, j.token(e.Resource, e.Token))
 }
 
+func (j *journal) Recall(e holdfast.RecallEvent) {
+	j.line("recall %s %s %s", e.Resource, e.Kind, j.token(e.Resource, e.Token))
+}
+
 func (j *journal) FallbackStart(e holdfast.FallbackStartEvent) {
 	j.line("fallback after %v: %s", e.Silent, inBrief(e.Err))
 }
@@ -304,6 +308,41 @@ func TestEventsOfABreak(t *testing.T) {
 			t.Errorf("after a break: %+v", s)
 		}
 		wantIdle(t, c)
+	})
+}
+
+// A recall is reported once: of a lease that is kept, of one that its holder still uses, and of one that readers share.
+func TestEventsOfARecall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{}
+		e := newFaulty()
+		c, other := newClient(t, e, holdfast.WithHooks(j)), newClient(t, e)
+		subscribe(t, c)
+		ctx := context.Background()
+		synctest.Wait()
+		j.lines = nil // of subscribe
+		kept := c.Mutex("kept", holdfast.WithLinger(time.Second))
+		mustRelease(t, mustLock(t, kept.Lock, ctx))
+		mustRelease(t, mustLock(t, other.Mutex("kept").Lock, ctx))
+		j.want(t, "grant kept 0 store", "release kept mutex 0 to linger", "recall kept mutex 0")
+
+		used := mustLock(t, c.Mutex("used", holdfast.WithLinger(time.Second)).Lock, ctx)
+		for range 2 {
+			if _, err := other.Mutex("used").TryLock(ctx); !errors.Is(err, holdfast.ErrNotAcquired) {
+				t.Fatal(err)
+			}
+		}
+		mustRelease(t, used)
+		j.want(t, "grant used 0 store", "recall used mutex 0", "release used mutex 0 to store")
+
+		rw := c.RWMutex("read")
+		r1, r2 := mustLock(t, rw.RLock, ctx), mustLock(t, rw.RLock, ctx)
+		go func() { mustRelease(t, mustLock(t, other.RWMutex("read").Lock, ctx)) }()
+		time.Sleep(time.Millisecond)
+		j.want(t, "grant read 0 store", "grant read 0 process", "recall read rw 0")
+		mustRelease(t, r1)
+		mustRelease(t, r2)
+		j.want(t, "release read rw 0 to process", "release read rw 0 to store")
 	})
 }
 

@@ -194,16 +194,30 @@ func (h *storeGrant) stopLinger() {
 // to the store. Without a demand that the store has reported, recalls may merely have been lost.
 func (h *storeGrant) recall(demanded bool) {
 	h.shared.close()
+	if demanded && h.firstDemand() {
+		defer h.client().hooks.recallReceived(h.acquirer, h.present()) // last, since a hook may panic
+		if h.linger != nil {
+			h.client().recalls.note(h.acquirer)
+		}
+	}
 	l := h.linger
 	if l == nil {
 		return
 	}
-	if demanded && !l.demanded.Swap(true) {
-		h.client().recalls.note(h.acquirer)
-	}
 	if !l.wanted.Swap(true) {
 		h.endLinger()
 	}
+}
+
+// firstDemand reports whether the store has not recalled the lease before.
+func (h *storeGrant) firstDemand() bool {
+	switch {
+	case h.linger != nil:
+		return !h.linger.demanded.Swap(true)
+	case h.shared != nil:
+		return !h.shared.demanded.Swap(true)
+	}
+	return false
 }
 
 // reusable reports whether the next caller may have a grant that was parked. Once in a third of

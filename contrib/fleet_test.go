@@ -71,7 +71,7 @@ type fleet map[string]*service
 // faults are played until ctx ends.
 func faults() map[string]func(ctx context.Context, t *testing.T, s *service) {
 	return map[string]func(ctx context.Context, t *testing.T, s *service){
-		"healthy": func(context.Context, *testing.T, *service) {},
+		"healthy": recallLeases, // which is no fault
 		"loss":    loseLeases,
 		"late":    renewLate,
 		"down":    loseStore,
@@ -128,6 +128,24 @@ func work(ctx context.Context, t *testing.T, s *service) {
 		}
 	})
 	_ = held.Release(context.WithoutCancel(ctx))
+}
+
+// recallLeases: another process wants what this one keeps after each release.
+func recallLeases(ctx context.Context, t *testing.T, s *service) {
+	other, err := holdfast.New(s.store)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer other.Close()
+	kept, wanted := s.client.Mutex("kept", holdfast.WithLinger(time.Second)), other.Mutex("kept")
+	every(ctx, 100*time.Millisecond, func() {
+		for _, m := range []*holdfast.Mutex{kept, wanted} {
+			if l, err := m.Lock(ctx); err == nil {
+				_ = l.Release(ctx)
+			}
+		}
+	})
 }
 
 // loseLeases: a lease that is not renewed expires under its holder.

@@ -248,6 +248,11 @@ func (h *hook) Break(e holdfast.BreakEvent) {
 	h.instruments.breaks.Add(context.Background(), 1, h.sets.of(h.area(e.Resource, e.Kind).values).add...)
 }
 
+// Recall implements holdfast.RecallHook.
+func (h *hook) Recall(e holdfast.RecallEvent) {
+	h.instruments.recalls.Add(context.Background(), 1, h.sets.of(h.area(e.Resource, e.Kind).values).add...)
+}
+
 // FallbackStart implements holdfast.FallbackStartHook.
 func (h *hook) FallbackStart(holdfast.FallbackStartEvent) {
 	h.instruments.fallback.Add(context.Background(), 1)

@@ -172,6 +172,7 @@ func TestMetricsOfTrouble(t *testing.T) {
 		holdfast.JeopardyStartHook
 		holdfast.JeopardyEndHook
 		holdfast.BreakHook
+		holdfast.RecallHook
 		holdfast.FallbackStartHook
 		holdfast.FallbackEndHook
 		holdfast.CleanupFailedHook
@@ -184,6 +185,7 @@ func TestMetricsOfTrouble(t *testing.T) {
 	h.JeopardyStart(holdfast.JeopardyStartEvent{Resource: "a:2", Kind: "rw"})
 	h.JeopardyEnd(holdfast.JeopardyEndEvent{Resource: "a:1", Kind: "rw"})
 	h.Break(holdfast.BreakEvent{Resource: "b", Kind: "job"})
+	h.Recall(holdfast.RecallEvent{Resource: "b", Kind: "rw"})
 	h.FallbackStart(holdfast.FallbackStartEvent{})
 	h.CleanupFailed(holdfast.CleanupFailedEvent{Resource: "b", Err: errors.New("odd")})
 	h.AcquireEnd(context.Background(), holdfast.AcquireEndEvent{Resource: "c", Kind: "mutex", Outcome: holdfast.AcquireFailed, Err: holdfast.ErrDenied})
@@ -198,6 +200,7 @@ func TestMetricsOfTrouble(t *testing.T) {
 		`holdfast.fallback.active{} 1`,
 		`holdfast.lease.jeopardy{holdfast.kind=rw,holdfast.resource=a} 1`,
 		`holdfast.lease.losses{holdfast.cause=taken,holdfast.resource=d} 1`,
+		`holdfast.recalls{holdfast.kind=rw,holdfast.resource=b} 1`,
 		`holdfast.renew.left{error.type=unavailable,holdfast.resource=a} 1`,
 		`holdfast.renew.left{holdfast.resource=a} 1`,
 	)

@@ -13,6 +13,7 @@ type instruments struct {
 	losses   metric.Int64Counter
 	left     metric.Float64Histogram
 	breaks   metric.Int64Counter
+	recalls  metric.Int64Counter
 	fallback metric.Int64UpDownCounter
 	cleanups metric.Int64Counter
 }
@@ -43,6 +44,7 @@ func (n *instruments) open(m metric.Meter, as *areas) error {
 	n.losses = counter("holdfast.lease.losses", "{loss}", "Leases that were lost.")
 	n.left = histogram("holdfast.renew.left", "Time left of the trust window after a renewal, successful or not.")
 	observed("holdfast.lease.jeopardy", "{lease}", "Leases whose renewal is overdue.", func(a *area) *level { return &a.jeopardy })
+	n.recalls = counter("holdfast.recalls", "{recall}", "Leases that the store recalled, because another process wants them.")
 	n.breaks = counter("holdfast.breaks", "{break}", "Leases and waits that an operator broke.")
 	var err error
 	n.fallback, err = m.Int64UpDownCounter("holdfast.fallback.active", metric.WithUnit("{client}"), metric.WithDescription("Clients whose locks fall back at once."))
