@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,53 @@ func TestWriterAmongLoopingReaders(t *testing.T) {
 	notStarved(t, func(c *holdfast.Client) (doFunc, lockFunc) {
 		rw := c.RWMutex("x")
 		return rw.RDo, rw.Lock
+	})
+}
+
+// Writers that acquire in loops starve no reader, of a process that shares leases or alone: a reader waits for the
+// writers that were there before it, and for the readers between them.
+func TestReaderAmongLoopingWriters(t *testing.T) {
+	const writers, writing, reading = 4, 10 * time.Millisecond, time.Millisecond
+	const most = writers*(writing+2*reading) + writing
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		loop := func(do doFunc, hold time.Duration, waited func(time.Duration)) {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					from := time.Now()
+					_ = do(ctx, func(context.Context) error {
+						waited(time.Since(from))
+						time.Sleep(hold)
+						return nil
+					})
+				}
+			})
+		}
+		for range writers {
+			loop(newClient(t, e).RWMutex("x").Do, writing, func(time.Duration) {})
+		}
+		shared, alone := newClient(t, e).RWMutex("x"), newClient(t, e).RWMutex("x")
+		var reads int
+		var mu sync.Mutex
+		var longest time.Duration
+		read := func(waited time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			reads, longest = reads+1, max(longest, waited)
+		}
+		for range 8 {
+			loop(shared.RDo, reading, read)
+		}
+		loop(alone.RDo, reading, read)
+		time.Sleep(10 * time.Second)
+		stop()
+		all.Wait()
+		if reads < 1000 || longest > most {
+			t.Errorf("%d reads, of which one waited for %v; want at most %v", reads, longest, most)
+		}
+		t.Logf("%d reads, the longest wait %v of %v", reads, longest, most)
 	})
 }
 

@@ -65,6 +65,7 @@ func turnsInOrderOfPlaces(s *scene) {
 	b.called(second)
 	s.hold(b.anew(second))
 	s.refuse(once(c.request()))
+	a.uncalled() // the calls since then have not called it again
 }
 
 func turnIsTakenOut(s *scene) {

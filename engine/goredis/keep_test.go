@@ -275,3 +275,21 @@ func TestCommandsOfASharedPair(t *testing.T) {
 		t.Errorf("ten pairs took %v, want %v", got, want)
 	}
 }
+
+// A resource is open until the first of its leases ends, whichever was granted last (docs/PROTOCOL.md).
+func TestOpenUntilTheFirstLeaseEnds(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	e := open(t, rdb)
+	long, short := shared("c1.s", 1), shared("c1.t", 1)
+	long.TTL, short.TTL = time.Minute, time.Second
+	for _, id := range []string{"c1.s", "c1.u"} { // the first takes the slow path
+		long.ID = id
+		hold(t, e, long)
+	}
+	hold(t, e, short)
+	until, err := rdb.HGet(t.Context(), prefix+":{"+long.Resource.Name+"}", "deadline").Int64()
+	must(t, err)
+	if left := time.Until(time.UnixMicro(until)); left > short.TTL {
+		t.Errorf("it is open for %v, and a lease ends in %v", left, short.TTL)
+	}
+}

@@ -56,6 +56,8 @@ type Op struct {
 	// Shared is, for a reader's Acquire, the ID of a lease of the store that other readers of the client may share:
 	// they have its token.
 	Shared string `json:"shared,omitempty"`
+	// Store is, for an Acquire, the ID of the lease in the store, if the lock has one.
+	Store string `json:"store,omitempty"`
 }
 
 // Recorder collects operations from many goroutines.

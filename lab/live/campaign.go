@@ -39,6 +39,10 @@ type Summary struct {
 	Missed   int                // of these, those in which a fault was never hit
 	Grants   int                // leases that were got, and runs of slots that began
 	Faults   int                // that happened
+	Windows  int                // trust windows that were compared with what a Redis did
+	Lingered int                // leases that a client had kept and a caller took
+	Recalls  int                // of leases that a client keeps, or that readers share
+	Logged   int                // turns that were compared with the history in the stores
 	Calm     int                // runs without faults, in which order and times were judged
 	Hit      map[fault.Kind]int // of the faults that happened
 	Planned  map[fault.Kind]int // of the faults of all programs that were played
@@ -125,6 +129,10 @@ func (s *Summary) add(r Result, err error) {
 		s.Played++
 		s.Grants += r.Grants()
 		s.Faults += len(r.Hits)
+		s.Windows += r.Windows
+		s.Lingered += r.Lingered
+		s.Logged += r.Logged
+		s.Recalls += r.Recalls
 		if r.Calm {
 			s.Calm++
 		}
@@ -147,12 +155,22 @@ const (
 	manyRuns    = 20
 )
 
-// Hollow returns what makes the campaign show less than it seems to: no lease was granted, a
-// kind of fault was planned many times and never hit, or order and times were never judged.
-// Empty: nothing.
+// Hollow returns what makes the campaign show less than it seems to: no lease was granted, no trust window was
+// compared with what a Redis of the lab did, no lease was kept or none recalled, no turn was compared with the history in the
+// stores, a kind of fault was planned many times and never hit, or order and times were never judged. Empty: nothing.
 func (s Summary) Hollow() (why []string) {
 	if s.Played > 0 && s.Grants == 0 {
 		why = append(why, "no lease was granted")
+	}
+	recorded := s.Setting.Stores == OwnStores && onRedis(s.Setting.Subject)
+	if recorded && s.Played > 0 && s.Windows == 0 {
+		why = append(why, "no trust window was compared with what the stores did")
+	}
+	if recorded && s.Setting.Subject == "holdfast" && s.Played >= manyRuns && (s.Lingered == 0 || s.Recalls == 0) {
+		why = append(why, fmt.Sprintf("in %d histories %d leases were kept and taken, and %d recalled", s.Played, s.Lingered, s.Recalls))
+	}
+	if recorded && s.Played >= manyRuns && s.Logged == 0 {
+		why = append(why, "no turn was compared with the history in the stores")
 	}
 	for _, k := range fault.Kinds() {
 		if s.Planned[k] >= manyPlanned && s.Hit[k] == 0 {

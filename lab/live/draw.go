@@ -39,6 +39,7 @@ func Draw(seed uint64, s Setting) Program {
 		TTL:    drawn(d, 100, 150, 200, 300, 500*time.Millisecond/time.Millisecond) * time.Millisecond,
 		Length: d.between(600*time.Millisecond, 1800*time.Millisecond),
 	}
+	p.History = recordsHistory(p)
 	if p.Nodes == 0 {
 		p.Nodes = 1
 		if p.Subject == "holdfast-quorum" {
@@ -69,6 +70,7 @@ func Draw(seed uint64, s Setting) Program {
 	for _, f := range d.faults(&p, s.Stores) {
 		p.Faults = append(p.Faults, f.String())
 	}
+	linger(&p)
 	return p
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/ledger"
 	"github.com/holdfast-go/holdfast/lab/model"
 )
 
@@ -19,6 +20,16 @@ type Result struct {
 	Stalls     []Stall           `json:"stalls,omitempty"` // that were measured
 	History    []history.Op      `json:"history,omitempty"`
 	Took       time.Duration     `json:"took"`
+	// Windows counts the trust windows that were compared with what the stores did, by package ledger.
+	Windows int `json:"windows,omitempty"`
+	// Logged counts the turns that were compared with the history that the clients recorded in the stores.
+	Logged int `json:"logged,omitempty"`
+	// Commands are what each Redis executed, by package ledger, if there are violations.
+	Commands [][]string `json:"commands,omitempty"`
+	// Lingered counts the leases that a client had kept with WithLinger and that a caller then took without a call, and
+	// Recalls the messages by which a Redis recalled leases.
+	Lingered int `json:"lingered,omitempty"`
+	Recalls  int `json:"recalls,omitempty"`
 	// Calm reports whether there was no fault and no long stall, so that order and times
 	// were judged too.
 	Calm bool `json:"calm,omitempty"`
@@ -67,8 +78,21 @@ func (r *run) result(began time.Time) Result {
 		res.Faults = append(res.Faults, h.Fault.String())
 	}
 	res.Stalls, res.History = r.stalls(), ops
+	res.Logged = r.logged
 	res.Calm = r.calm() && r.steady()
 	res.Violations = slices.Concat(check.Run(ops, r.checks(wiped)...), r.calmly(ops), r.unexplained(), r.violations)
+	if len(r.ledgers) > 0 {
+		var found []check.Violation
+		res.Windows, found = ledger.Judge(ops, r.p.TTL, r.ledgers)
+		res.Violations = append(res.Violations, found...)
+		res.Lingered = lingered(ops)
+		for _, l := range r.ledgers {
+			res.Recalls += l.Recalls()
+			if len(res.Violations) > 0 {
+				res.Commands = append(res.Commands, l.Commands())
+			}
+		}
+	}
 	return res
 }
 

@@ -111,12 +111,29 @@ func openHoldfast(o opening, renewed func(resource string), watch stores.Watch) 
 	if err != nil {
 		return nil, err
 	}
-	c, err := holdfast.New(e, holdfast.WithPrefix(o.Prefix), holdfast.WithName(o.Name), holdfast.WithHooks(renewals{renewed}))
+	opts := []holdfast.Option{holdfast.WithPrefix(o.Prefix), holdfast.WithName(o.Name), holdfast.WithHooks(renewals{renewed})}
+	if o.Program.History {
+		opts = append(opts, holdfast.WithHistory(0))
+	}
+	c, err := holdfast.New(e, opts...)
 	if err != nil {
 		end()
 		return nil, err
 	}
 	return &holdfastClient{c, o.Program.TTL, pools, end}, nil
+}
+
+// openObserver opens a client that reads what the workers have stored.
+func openObserver(urls []string, prefix string) (c *holdfast.Client, end func(), err error) {
+	e, _, closeEngine, err := openEngine(urls, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c, err = holdfast.New(e, holdfast.WithPrefix(prefix)); err != nil {
+		closeEngine()
+		return nil, nil, err
+	}
+	return c, func() { _ = c.Close(); closeEngine() }, nil // nothing is held
 }
 
 // openEngine opens an engine on a store, or on several as a quorum.
@@ -168,6 +185,9 @@ func (l lease) Until() time.Time { return l.Deadline() }
 // Lost implements workload.Hold.
 func (l lease) Lost() <-chan struct{} { return l.Done() }
 
+// StoreID implements workload.Stored.
+func (l lease) StoreID() string { return l.HolderID() }
+
 // reader is a lease that readers of a process may share.
 type reader struct{ lease }
 
@@ -199,6 +219,8 @@ func (m *holdfastClient) options(r round) []holdfast.LockOption {
 	switch r.way {
 	case NoTenure:
 		opts = append(opts, holdfast.WithoutTenure())
+	case Linger:
+		opts = append(opts, holdfast.WithLinger(m.ttl/3))
 	case NoRenewal:
 		opts = append(opts, holdfast.WithoutRenewal())
 	}

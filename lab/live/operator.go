@@ -46,11 +46,7 @@ func newOperator(r *run) *operator {
 func (o *operator) breakFirst(resource string, by fault.Kind) <-chan struct{} {
 	done := make(chan struct{})
 	o.tasks.Go(func() {
-		var urls []string
-		for _, s := range o.run.stores {
-			urls = append(urls, s.url)
-		}
-		e, _, end, err := openEngine(urls, nil)
+		e, _, end, err := openEngine(o.run.urls(), nil)
 		if err != nil {
 			return // then no worker can do anything either
 		}

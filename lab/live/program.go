@@ -19,6 +19,8 @@ type Program struct {
 	Ways      []Way         `json:"ways"`
 	Length    time.Duration `json:"length"` // of the work; what follows it is not counted
 	Faults    []string      `json:"faults"` // as package fault prints them
+	// History has the clients record a history in the stores, which is compared with that of the lab.
+	History bool `json:"history,omitempty"`
 }
 
 // Resource is something to lock, and what is done under it.
@@ -53,6 +55,7 @@ const (
 	Try       Way = "try"
 	NoTenure  Way = "no tenure"
 	NoRenewal Way = "no renewal"
+	Linger    Way = "linger"
 )
 
 // Sizes of what is locked and done.
@@ -84,6 +87,9 @@ func (p Program) holdfast() bool {
 	_, ok := stores.Of(p.Subject)
 	return ok
 }
+
+// onRedis reports whether a subject is Holdfast on one Redis or on several.
+func onRedis(subject string) bool { return subject == "holdfast" || subject == "holdfast-quorum" }
 
 // store returns the kind of the stores. Locks other than Holdfast run on Redis.
 func (p Program) store() stores.Store {

@@ -29,6 +29,9 @@ func (w *worker) work(ctx context.Context, hand int) {
 	d := drawer{rand.New(rand.NewPCG(w.Program.Seed, w.Place<<8|uint64(hand)))}
 	for ctx.Err() == nil {
 		r, from := d.round(w.Program), w.load.Rec.Now()
+		if r.way == Linger && d.IntN(3) > 0 { // a lease is kept for the process that wants it again
+			r.Resource = w.Program.Resources[w.Place%uint64(len(w.Program.Resources))]
+		}
 		if err := w.turn(ctx, r); err != nil && !w.passing(err) && ctx.Err() == nil {
 			w.troubled(r.Name, from, err)
 		}

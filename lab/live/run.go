@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
-	"github.com/holdfast-go/holdfast/lab/stores"
+	"github.com/holdfast-go/holdfast/lab/ledger"
 	"github.com/holdfast-go/holdfast/lab/workload"
 )
 
@@ -34,6 +34,11 @@ type run struct {
 	workers []*workerProcess
 	stderr  output
 	ops     *operator
+
+	epoch     time.Time // the start
+	ledgers   []*ledger.Ledger
+	recording []*ledger.Watch // the ledgers that are open
+	logged    int             // turns that were compared with the history in the stores
 
 	began    time.Duration  // when the faults began, in the history
 	watchers sync.WaitGroup // of the stores
@@ -104,11 +109,10 @@ func (l *Runner) prepare(ctx context.Context, p Program) (*run, error) {
 	if r.start, err = sharedClock(); err != nil {
 		return r, err
 	}
-	start, err := here(r.start)
-	if err != nil {
+	if r.epoch, err = here(r.start); err != nil {
 		return r, err
 	}
-	r.rec = history.NewRecorderAt(start)
+	r.rec = history.NewRecorderAt(r.epoch)
 	r.vault = workload.NewVault(r.rec, map[string]int64{check.Stock: pieces})
 	if r.stores, err = l.stores(ctx, p); err != nil {
 		return r, err
@@ -151,6 +155,14 @@ func (r *run) gather(ctx context.Context) error {
 	return nil
 }
 
+// urls are the URLs of the stores.
+func (r *run) urls() (all []string) {
+	for _, s := range r.stores {
+		all = append(all, s.url)
+	}
+	return all
+}
+
 // ways are the URLs of the stores as a worker sees them: by a proxy where a fault
 // will be on the way.
 func (r *run) ways(who string) ([]string, error) {
@@ -186,6 +198,9 @@ func (r *run) play(ctx context.Context) error {
 		return err
 	}
 	defer unwatch()
+	if err := r.openLedgers(); err != nil {
+		return err
+	}
 	if err := r.all(ctx, orderWork); err != nil {
 		return err
 	}
@@ -207,6 +222,12 @@ func (r *run) play(ctx context.Context) error {
 		if err := r.all(ctx, do); err != nil {
 			return err
 		}
+	}
+	if err := r.closeLedgers(ctx); err != nil {
+		return err
+	}
+	if err := r.compareHistory(ctx); err != nil {
+		return err
 	}
 	return r.leftovers(ctx)
 }
@@ -263,16 +284,11 @@ func (r *run) leftovers(ctx context.Context) error {
 
 // remains looks for leases and waiters, until there are none or they have stayed too long.
 func (r *run) remains(ctx context.Context, node int, url string, alive map[string]bool) error {
-	conn, err := stores.Open(url, nil)
+	c, end, err := openObserver([]string{url}, r.prefix)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	c, err := holdfast.New(conn.Engine, holdfast.WithPrefix(r.prefix))
-	if err != nil {
-		return err
-	}
-	defer c.Close()
+	defer end()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for start := time.Now(); ; <-look.C {
@@ -325,7 +341,7 @@ func (r *run) end(ctx context.Context) error {
 	if r.inj == nil {
 		return nil
 	}
-	err := r.inj.Stop()
+	err := errors.Join(r.inj.Stop(), r.closeLedgers(ctx))
 	r.ops.stop() // the faults give it its orders
 	for _, c := range r.workers {
 		c.stop()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/live"
 	"github.com/holdfast-go/holdfast/lab/stores"
@@ -82,5 +83,15 @@ func TestOtherStoresAreSpared(t *testing.T) {
 				t.Fatalf("seed %d: %s: %v", seed, line, err)
 			}
 		}
+	}
+}
+
+// A Redis of somebody else may have a password, a clock of its own and more to do than to report its commands: it is
+// not recorded.
+func TestOtherStoresAreNotRecorded(t *testing.T) {
+	s := redistest.Start(t, redistest.WithPassword("secret"))
+	sum := live.Campaign{Setting: live.Setting{Subject: "holdfast"}, On: []string{s.URL()}, First: 1, Count: 2, Runners: 2}.Run(t.Context())
+	if sum.Played == 0 || len(sum.Errors) > 0 || sum.Windows > 0 || len(sum.Failures) > 0 || len(sum.Hollow()) > 0 {
+		t.Errorf("%d played, errors %q, %d windows, %d failures, hollow %q", sum.Played, sum.Errors, sum.Windows, len(sum.Failures), sum.Hollow())
 	}
 }

@@ -25,6 +25,7 @@ type Campaign struct {
 	Invalid int           `json:"invalid,omitempty"`
 	Missed  int           `json:"missed,omitempty"` // of the invalid: a fault was never hit
 	Grants  int           `json:"grants"`
+	Windows int           `json:"windows,omitempty"` // trust windows that were compared with what a Redis did; live
 	Faults  int           `json:"faults,omitempty"`  // that happened; not counted in virtual time
 	Calm    int           `json:"calm,omitempty"`    // histories without faults and stalls; live
 	Hollow  []string      `json:"hollow,omitempty"`  // why the campaign shows less than it seems to
@@ -118,7 +119,7 @@ func (p Plan) live(ctx context.Context, l Live) Campaign {
 		}}.Run(ctx)
 	c.First, c.Last = s.Seeds[0], s.Seeds[1]
 	c.Played, c.Invalid, c.Missed, c.Grants, c.Faults, c.Took = s.Played, s.Invalid, s.Missed, s.Grants, s.Faults, s.Took
-	c.Errors, c.Calm, c.Hollow = s.Errors, s.Calm, s.Hollow()
+	c.Errors, c.Windows, c.Calm, c.Hollow = s.Errors, s.Windows, s.Calm, s.Hollow()
 	for _, r := range s.Failures {
 		c.Broken++
 		c.how(r.Violations)

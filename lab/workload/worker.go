@@ -38,6 +38,12 @@ type Sharer interface {
 	SharedID() string
 }
 
+// Stored is a Hold of a lease that has an ID in the store.
+type Stored interface {
+	Hold
+	StoreID() string
+}
+
 // Take acquires a hold: Acquire or Try of a subject with its resource, or any other
 // primitive.
 type Take func(ctx context.Context) (Hold, error)
@@ -142,6 +148,9 @@ func (w *Worker) take(ctx context.Context, at Place, take Take) (*Lease, error) 
 	op.Outcome, op.Token, op.Until = history.OK, hold.Token(), s.until()
 	if h, ok := hold.(Sharer); ok {
 		op.Shared = h.SharedID()
+	}
+	if h, ok := hold.(Stored); ok {
+		op.Store = h.StoreID()
 	}
 	w.Rec.Add(op)
 	if w.Took != nil {

@@ -1,0 +1,178 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/history"
+)
+
+// Check is the name of the violations.
+const Check = "ledger"
+
+// slack is what two readings of the machine's clocks may differ by. It is less than a round trip of a busy machine,
+// so that a window that counts from the reply is found.
+const slack = 200 * time.Microsecond
+
+// Margin is what a trust window ends before the deadline in the store, as docs/GUARANTEES.md promises.
+func Margin(ttl time.Duration) time.Duration { return 20*time.Millisecond + ttl/50 }
+
+// window is what a client claims: from at on, it relies on its lease until until, or until it says that it no longer
+// does.
+type window struct {
+	op   history.Op
+	ends time.Duration // the client no longer relies on it
+}
+
+// Judge compares the trust windows of a history with what the nodes did: one Redis, or those of a quorum, of which a
+// majority has to agree. It returns how many windows it compared; those that a Ledger did not see are left out. The
+// leases are those whose Acquire has a Store; all have the TTL.
+func Judge(ops []history.Op, ttl time.Duration, nodes []*Ledger) (judged int, found []check.Violation) {
+	for _, l := range nodes {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+	}
+	for _, w := range windows(ops) {
+		text, seen := w.judge(Margin(ttl), nodes)
+		if !seen {
+			continue
+		}
+		judged++
+		if text != "" {
+			found = append(found, check.Violation{Check: Check, Resource: w.op.Resource, At: w.op.Return, Text: text})
+		}
+	}
+	return judged, found
+}
+
+// windows returns what the clients claim.
+func windows(ops []history.Op) (all []window) {
+	type key struct{ resource, holder string }
+	store, begun, ends := map[key]string{}, map[key]time.Duration{}, map[key]time.Duration{}
+	for _, op := range ops {
+		of := key{op.Resource, op.Holder}
+		switch op.Kind {
+		case history.Acquire:
+			if op.Outcome == history.OK && op.Store != "" {
+				store[of], begun[of] = op.Store, op.Call
+			}
+		case history.Release, history.Leave, history.Lost:
+			if at, ok := ends[of]; !ok || op.Call < at {
+				ends[of] = op.Call
+			}
+		}
+	}
+	for _, op := range ops {
+		of := key{op.Resource, op.Holder}
+		if store[of] == "" || op.Until == 0 || op.Until <= op.Return {
+			continue
+		}
+		switch op.Kind {
+		case history.Acquire, history.Renew, history.Enter:
+			w := window{op: op, ends: op.Until}
+			if at, ok := ends[of]; ok {
+				w.ends = min(w.ends, at)
+			}
+			if w.ends <= op.Return { // it was broken by force, or lost
+				continue
+			}
+			w.op.Store, w.op.Call = store[of], begun[of]
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// judge reports what contradicts the window, and whether enough was seen to judge it.
+func (w window) judge(margin time.Duration, nodes []*Ledger) (text string, seen bool) {
+	var leases []lease // on the nodes that were seen
+	for _, l := range nodes {
+		if !l.unseen(w.op.Call, w.ends) {
+			leases = append(leases, l.of(w.op.Resource, w.op.Store))
+		}
+	}
+	count := func(holds func(lease) bool) (n int) {
+		for _, l := range leases {
+			if holds(l) {
+				n++
+			}
+		}
+		return n
+	}
+	at, majority := w.op.Return, len(nodes)/2+1
+	need := majority - (len(nodes) - len(leases)) // the nodes that were not seen may agree
+	describe := fmt.Sprintf("%s relies on lease %s of token %d until %v", w.op.Client, w.op.Store, w.op.Token, w.op.Until)
+	if granted := count(func(l lease) bool { return l.grantedBy(at + slack) }); granted < need {
+		return fmt.Sprintf("%s, which %d of %d nodes have granted", describe, granted, len(nodes)), true
+	}
+	backing := count(func(l lease) bool {
+		return max(l.deadlineAt(at), l.deadlineAt(at+slack)) >= w.op.Until+margin-slack
+	})
+	if backing < need {
+		return fmt.Sprintf("%s, less than %v before the deadlines that were stored at %v: %d of %d nodes hold it for so long; they have %v", describe, margin, at, backing, len(nodes), leases), true
+	}
+	for _, l := range leases {
+		for _, then := range l.endsIn(at+slack, w.ends-slack) {
+			if held := count(func(l lease) bool { return l.deadlineAt(then) >= w.ends-slack }); held < need {
+				return fmt.Sprintf("%s, and it ended in the store at %v, %v before the client stopped", describe, then, w.ends-then), true
+			}
+		}
+	}
+	return "", len(leases) == len(nodes) || backing >= majority
+}
+
+// unseen reports whether the ledger misses a part of a time.
+func (l *Ledger) unseen(from, to time.Duration) bool {
+	return slices.ContainsFunc(l.blind, func(b span) bool { return b.from <= to && from <= b.to })
+}
+
+// breaking is what a break puts before the ID of a lease that its holder has to release. ballot follows the ID of a
+// quorum's lease in the IDs of its ballots on the nodes.
+const breaking, ballot = "!", "~"
+
+// lease is what one node did with a lease: the changes under each of its IDs. A break changes the ID, and each ballot of
+// a quorum has one of its own.
+type lease [][]change
+
+func (l *Ledger) of(resource, store string) (all lease) {
+	for of, changes := range l.leases {
+		name := strings.TrimPrefix(of.holder, breaking)
+		if of.resource == resource && (name == store || strings.HasPrefix(name, store+ballot)) {
+			all = append(all, changes)
+		}
+	}
+	return all
+}
+
+// grantedBy reports whether it was granted until an instant.
+func (l lease) grantedBy(at time.Duration) bool {
+	return slices.ContainsFunc(l, func(c []change) bool { return c[0].at <= at })
+}
+
+// deadlineAt returns the deadline that was in force at an instant: never if there was none.
+func (l lease) deadlineAt(at time.Duration) time.Duration {
+	latest := never
+	for _, changes := range l {
+		deadline := never
+		for _, c := range changes {
+			if c.at <= at {
+				deadline = c.deadline
+			}
+		}
+		latest = max(latest, deadline)
+	}
+	return latest
+}
+
+// endsIn returns the instants between two others at which an ID of it ended.
+func (l lease) endsIn(from, to time.Duration) (all []time.Duration) {
+	for _, c := range slices.Concat(l...) {
+		if c.deadline == never && c.at > from && c.at < to {
+			all = append(all, c.at)
+		}
+	}
+	return all
+}

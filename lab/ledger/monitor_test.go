@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
+)
+
+// A Watch reads the writes of scripts, before and after a restart of the server, and knows when it has seen nothing.
+func TestWatchOverARestart(t *testing.T) {
+	s := redistest.Start(t)
+	began := time.Now()
+	now := func() time.Duration { return time.Since(began) }
+	l := New("app", began)
+	w, err := l.Watch(&redis.Options{Addr: s.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	defer rdb.Close()
+	grant := func(holder string) {
+		t.Helper()
+		if err := rdb.Eval(t.Context(), `return redis.call('HSET', KEYS[1], 'deadline', ARGV[1], 'holder', ARGV[2])`,
+			[]string{"app:{x}"}, time.Now().Add(time.Minute).UnixMicro(), holder).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	grant("c.a")
+	s.Kill()
+	down := now()
+	s.Restart()
+	for rdb.Ping(t.Context()).Err() != nil {
+	}
+	redistest.Await(t, 5*time.Second, "the Watch to follow the restart", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.blind) == 1
+	})
+	grant("c.b")
+	after := now()
+	if err := w.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, holder := range []string{"c.a", "c.b"} {
+		if got := l.of("x", holder).deadlineAt(down); holder == "c.a" && got < 50*time.Second {
+			t.Errorf("%s: deadline %v", holder, got)
+		}
+	}
+	if got := l.of("x", "c.a").deadlineAt(after); got != never {
+		t.Errorf("c.a, which c.b replaced, has deadline %v", got)
+	}
+	if got := l.of("x", "c.b").deadlineAt(after); got < 50*time.Second {
+		t.Errorf("c.b: deadline %v", got)
+	}
+	if !l.unseen(down, down) {
+		t.Errorf("blind %v, and the server was down at %v", l.blind, down)
+	}
+}
+
+func TestWatchFails(t *testing.T) {
+	l := New("app", time.Now())
+	if _, err := l.Watch(&redis.Options{Addr: "127.0.0.1:1"}); err == nil {
+		t.Error("watched a server that is not there")
+	}
+	if _, err := l.Watch(&redis.Options{Addr: "127.0.0.1:1", Password: "secret"}); err == nil {
+		t.Error("watched a server with a password")
+	}
+}
