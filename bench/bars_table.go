@@ -4,23 +4,19 @@ package main
 func bars() []bar {
 	two, best := against{row: "two bare EVALSHA"}, against{bestPeer: true}
 	list := against{row: "BLPOP/LPUSH"}
-	all := []bar{
+	all := append(keptBars(), []bar{
 		{"uncontended", "", "holdfast", pairTime, two, atMost, 1.05},
 		{"uncontended", "", "holdfast", pairTime, best, atMost, 1},
 		{"uncontended", "", "holdfast", clientCPU, two, atMost, 1.15},
 		{"uncontended", "", "holdfast", allocations, against{minus: "two bare EVALSHA"}, atMost, 12},
 		{"uncontended", "", "holdfast", commands, against{}, atMost, 2.01}, // a pair may span the end of a slice
-		{"uncontended", "", lingering, pairTime, best, atMost, 1.0 / 80},
-		{"uncontended", "", lingering, commands, against{}, atMost, 0.01},
-		{"uncontended", "", lingering, allocations, against{}, atMost, 2},
-		{"processes", "8 × 1", lingering, handOffs, against{row: "holdfast"}, atLeast, 0.95}, // it turns itself off
 		{"scripts", "", "the same scripts, sent by hand", serverCPU, against{row: "SET NX PX + compare-and-delete"}, atMost, 3.5},
 		{"hot", "", "holdfast", rate, best, atLeast, 25},
 		{"hot", "", "holdfast", worstCaller, against{}, atLeast, 0.95},
 		{"hot", "", "holdfast", longestWait, best, atMost, 0.02},
-		{"readers", "", reading, rate, against{row: readingAlone}, atLeast, 40},
 		{"processes", "8 × 8", "holdfast", rate, best, atLeast, 20},
 		{"processes", "8 × 8", "holdfast", worstCaller, against{}, atLeast, 0.9},
+		{"kill-waiter", "", "holdfast", lateP50, against{}, atMost, 10},
 		{"processes", "8 × 8", "holdfast", worstProcess, against{}, atLeast, 0.9},
 		{"processes", "8 × 1", "holdfast", handOffs, list, atLeast, 0.85},
 		{"processes", "8 × 1", "holdfast", handOffs, best, atLeast, 3},
@@ -28,7 +24,7 @@ func bars() []bar {
 		{"hand-off", "", "holdfast", gapP50, list, atMost, 1.3},
 		{"hand-off", "", "holdfast", gapP99, list, atMost, 1.3},
 		{"hand-off", "", "holdfast", inUse, list, atLeast, 0.99},
-	}
+	}...)
 	all = append(all,
 		bar{"convoy", "50", "holdfast", drainPart, against{}, atMost, 1.1},
 		bar{"convoy", "200", "holdfast", drainPart, against{}, atMost, 1.1},
@@ -77,4 +73,21 @@ func bars() []bar {
 		)
 	}
 	return append(all, storeBars()...)
+}
+
+// keptBars are those of leases that a client keeps, or that its readers share.
+func keptBars() []bar {
+	best, holdfast := against{bestPeer: true}, against{row: "holdfast"}
+	return []bar{
+		{"readers", "", reading, rate, against{row: readingAlone}, atLeast, 40},
+		{"readers-writer", "no pauses", reading, writerP99, against{}, atMost, 6}, // 5 ms beyond the longest read
+		{"readers-writer", "pauses of up to 20ms", reading, writerP99, against{}, atMost, 6},
+		{"uncontended", "", lingering, pairTime, best, atMost, 1.0 / 80},
+		{"uncontended", "", lingering, commands, against{}, atMost, 0.01},
+		{"uncontended", "", lingering, allocations, against{}, atMost, 2},
+		{"processes", "8 × 1", lingering, handOffs, holdfast, atLeast, 0.95}, // it turns itself off
+		{"processes", "2 × 1", lingering, handOffs, holdfast, atLeast, 0.95},
+		{"visit", "", lingering, waitP50, holdfast, atMost, 2.5},
+		{"visit", "", lingering, waitP99, against{}, atMost, 10},
+	}
 }

@@ -21,6 +21,7 @@ type crowd struct {
 	j       job
 	clients []client
 	callers []*caller
+	writer  *caller // nil: none
 	phase   atomic.Int32
 }
 
@@ -50,7 +51,7 @@ const longestTime = int64(10 * time.Minute)
 
 func newCaller(l lock, j job) *caller {
 	c := &caller{l: l, waits: hdrhistogram.New(100, longestTime, 2)}
-	if j.Hold > 0 {
+	if j.Hold > 0 && !j.overlaps() {
 		c.gaps = hdrhistogram.New(100, longestTime, 3)
 	} else if j.Clients*j.Callers == 1 {
 		c.pairs = hdrhistogram.New(100, longestTime, 3)
@@ -77,7 +78,40 @@ func newCrowd(b *board, c contender, j job) (*crowd, error) {
 			w.callers = append(w.callers, c)
 		}
 	}
+	if wr, ok := w.clients[0].(writing); ok && j.Writes > 0 && j.Process == 0 {
+		w.writer = newCaller(wr.writer(j.Resource), job{})
+	}
 	return w, w.warm()
+}
+
+// writing is a client of readers that can also write.
+type writing interface{ writer(resource string) lock }
+
+// write takes a turn of the writer each time that the pause has passed.
+func (w *crowd) write(waiting, after context.Context, c *caller) error {
+	each := time.NewTicker(w.j.Writes)
+	defer each.Stop()
+	for w.phase.Load() != ended {
+		select {
+		case <-each.C:
+		case <-waiting.Done():
+			return nil
+		}
+		from := time.Now()
+		if err := c.l.Lock(waiting); err != nil {
+			if waiting.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("lock: %w", err)
+		}
+		if w.phase.Load() == counting {
+			_ = c.waits.RecordValue(int64(time.Since(from))) // in range
+		}
+		if err := c.l.Unlock(after); err != nil {
+			return fmt.Errorf("unlock: %w", err)
+		}
+	}
+	return nil
 }
 
 // lock returns the lock of a caller of this worker.
@@ -126,12 +160,15 @@ func (w *crowd) run(ctx context.Context, win window) (*report, error) {
 	defer stopWaiting()
 	after, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if w.c.background && w.j.overlaps() {
+	if w.c.background && w.j.overlaps() && w.j.Writes == 0 {
 		waiting, after = ctx, ctx
 	}
 	var wg sync.WaitGroup
 	for _, c := range w.callers {
 		wg.Go(func() { c.err = w.takeTurns(waiting, after, c) })
+	}
+	if w.writer != nil {
+		wg.Go(func() { w.writer.err = w.write(waiting, after, w.writer) })
 	}
 	sleepUntil(win.From)
 	w.phase.Store(counting)
@@ -148,7 +185,11 @@ func (w *crowd) run(ctx context.Context, win window) (*report, error) {
 	for _, c := range w.callers {
 		errs = append(errs, c.err)
 	}
-	return reportOf(w.callers, used), errors.Join(errs...)
+	r := reportOf(w.callers, used)
+	if w.writer != nil {
+		errs, r.Writes = append(errs, w.writer.err), exported(w.writer.waits)
+	}
+	return r, errors.Join(errs...)
 }
 
 // takeTurns runs until the phase or the wait ends.
@@ -194,6 +235,9 @@ func (w *crowd) takeTurns(waiting, after context.Context, c *caller) error {
 // critical is the critical section of a caller.
 func (w *crowd) critical(c *caller) (gap int64, handOff bool) {
 	if w.j.overlaps() {
+		if w.j.Hold > 0 {
+			time.Sleep(w.j.Hold)
+		}
 		return 0, false
 	}
 	gap, handOff = w.board.enter(c.number)

@@ -13,11 +13,12 @@ var errTwoHolders = errors.New("two holders at once")
 
 // crowdSpec describes a crowd: the number of callers and their behaviour.
 type crowdSpec struct {
-	clients     int  // spread over at most 8 processes
-	callers     int  // goroutines of each client
-	own         bool // each caller has its own resource
-	each        int  // or this many resources, used in turn
-	readers     bool // the callers read one resource, and hold it together
+	clients     int           // spread over at most 8 processes
+	callers     int           // goroutines of each client
+	own         bool          // each caller has its own resource
+	each        int           // or this many resources, used in turn
+	readers     bool          // the callers read one resource, and hold it together
+	writes      time.Duration // a writer comes each time that so long has passed; 0: none
 	hold, think time.Duration
 	ramp        time.Duration
 	length      float64 // of a slice, in units of the flag -slice
@@ -36,7 +37,7 @@ func crowdOf(g crowdSpec) measure {
 		}
 		jobs := splitJob(job{
 			Kind: "crowd", Contender: c.name, Addrs: addrs, Resource: resource,
-			Callers: g.callers, Own: g.own, Each: g.each, Readers: g.readers, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,
+			Callers: g.callers, Own: g.own, Each: g.each, Readers: g.readers, Writes: g.writes, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,
 		}, g.clients)
 		s.workers.board.reset()
 		if len(jobs) == 1 { // eight take too long to start, and their age matters less
@@ -70,7 +71,7 @@ func crowdOf(g crowdSpec) measure {
 // sum returns the figures of the reports of all workers and the server.
 func sum(reports []*report, length time.Duration, used serverUsed) figures {
 	f := figures{}
-	var waits, pairs, gaps *hdrhistogram.Histogram
+	var waits, pairs, gaps, written *hdrhistogram.Histogram
 	total, passed, callers, least := 0, 0, 0, -1
 	var u usage
 	var held time.Duration
@@ -93,6 +94,7 @@ func sum(reports []*report, length time.Duration, used serverUsed) figures {
 		u.Goroutines += r.Usage.Goroutines
 		u.Gained += r.Usage.Gained
 		f[longestWait] = max(f[longestWait], milliseconds(r.Longest))
+		written = merged(written, imported(r.Writes))
 		waits, pairs, gaps = merged(waits, imported(r.Waits)), merged(pairs, imported(r.Pairs)), merged(gaps, imported(r.Gaps))
 	}
 	f[rate] = float64(total) / length.Seconds()
@@ -110,6 +112,10 @@ func sum(reports []*report, length time.Duration, used serverUsed) figures {
 		f[serverCPU] = microseconds(used.cpu) / turns
 		f[clientCPU] = microseconds(u.CPU) / turns
 		f[allocations] = float64(u.Allocs) / turns
+	}
+	if written != nil {
+		f[writerP50] = float64(written.ValueAtQuantile(50)) / 1e6
+		f[writerP99] = float64(written.ValueAtQuantile(99)) / 1e6
 	}
 	if pairs != nil {
 		f[pairTime] = float64(pairs.ValueAtQuantile(50)) / 1e3

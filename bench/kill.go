@@ -14,36 +14,58 @@ import (
 // lockSet is one process that holds several resources or waits for them.
 type lockSet struct {
 	board *board
+	kind  string // of the job
 	p     client
 	locks []lock
 }
 
-// newLockSet acquires the resources if the kind of the job is "hold".
+// newLockSet acquires the resources if the kind of the job is "hold", and also releases them if it is "used".
 func newLockSet(b *board, c contender, j job) (*lockSet, error) {
 	p, err := c.open(settings{addrs: j.Addrs, callers: j.Leases, ttl: j.TTL})
 	if err != nil {
 		return nil, err
 	}
-	v := &lockSet{board: b, p: p}
+	v := &lockSet{board: b, kind: j.Kind, p: p}
 	for i := range j.Leases {
 		v.locks = append(v.locks, p.lock(lockSetName(j.Resource, i)))
 	}
-	if j.Kind == "hold" {
-		for _, l := range v.locks {
-			if err := l.Lock(context.Background()); err != nil {
-				p.close()
-				return nil, err
-			}
-		}
+	if err := v.begin(j); err != nil {
+		p.close()
+		return nil, err
 	}
 	return v, nil
 }
 
+func (v *lockSet) begin(j job) error {
+	switch j.Kind {
+	case "hold":
+		for _, l := range v.locks {
+			if err := l.Lock(context.Background()); err != nil {
+				return err
+			}
+		}
+	case "used":
+		_, err := v.visit(context.Background())
+		return err
+	case "visit":
+		return v.warm(j.Resource + ":warm")
+	}
+	return nil
+}
+
 func lockSetName(resource string, i int) string { return fmt.Sprintf("%s:%d", resource, i) }
 
-// run waits for all resources and records the time of each grant. A holder never runs:
-// it is killed.
+// run waits for all resources and records the time of each grant. A holder releases them and records the time
+// before each release.
 func (v *lockSet) run(ctx context.Context, _ window) (*report, error) {
+	switch v.kind {
+	case "hold":
+		return v.release(ctx)
+	case "used":
+		return &report{}, nil
+	case "visit":
+		return v.visit(ctx)
+	}
 	// With a context that can end, rueidislock tries again after a missed message;
 	// otherwise it would wait for ever.
 	ctx, cancel := context.WithCancel(ctx)
@@ -63,6 +85,17 @@ func (v *lockSet) run(ctx context.Context, _ window) (*report, error) {
 	}
 	wg.Wait()
 	return r, errors.Join(errs...)
+}
+
+func (v *lockSet) release(ctx context.Context) (*report, error) {
+	r := &report{Entered: make([]time.Time, len(v.locks))}
+	for i, l := range v.locks {
+		r.Entered[i] = time.Now()
+		if err := l.Unlock(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 func (v *lockSet) close() { v.p.close() }
@@ -126,4 +159,41 @@ func lateness(ends, entered []time.Time) figures {
 		all[i] = milliseconds(entered[i].Sub(ends[i]))
 	}
 	return figures{lateP50: median(all), lateMax: slices.Max(all), lateMin: slices.Min(all)}
+}
+
+// killFirstWaiterOf kills the first waiter of each of n resources. Then the holder releases them, and another process
+// waits for each.
+func killFirstWaiterOf(n int) measure {
+	return func(ctx context.Context, s *testbed, c contender) (figures, error) {
+		resource := s.newResource("waiter")
+		s.workers.board.reset()
+		j := job{Kind: "await", Contender: c.name, Addrs: s.addrs(), Resource: resource, Leases: n, TTL: s.ttl}
+		holder := j
+		holder.Kind = "hold"
+		if err := s.workers.prepare(1, []job{holder}); err != nil {
+			return nil, err
+		}
+		for i, waiter := range []int{0, 2} {
+			if err := s.workers.prepare(waiter, []job{j}); err != nil {
+				return nil, err
+			}
+			if err := s.workers.open(waiter, 1, windowIn(0, 0)); err != nil {
+				return nil, err
+			}
+			if err := s.awaitWaiting(ctx, (i+1)*n); err != nil {
+				return nil, err
+			}
+		}
+		s.workers.kill(0)
+		pause(ctx, 20*time.Millisecond) // until the server has closed its connections
+		released, err := s.workers.run(1)
+		if err != nil {
+			return nil, err
+		}
+		entered, err := s.workers.reports(2, 1)
+		if err != nil {
+			return nil, err
+		}
+		return lateness(released.Entered, entered[0].Entered), nil
+	}
 }

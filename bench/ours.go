@@ -40,6 +40,11 @@ func (p *readersClient) lock(resource string) lock {
 	return &holdfastLock{acquire: p.c.RWMutex(resource, p.opts...).RLock}
 }
 
+// writer implements writing.
+func (p *readersClient) writer(resource string) lock {
+	return &holdfastLock{acquire: p.c.RWMutex(resource, p.opts...).Lock}
+}
+
 // holdfastContender is a mutex of Holdfast as shown in the README.
 func holdfastContender(name string, opts ...holdfast.LockOption) contender {
 	return contender{

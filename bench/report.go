@@ -19,6 +19,8 @@ type report struct {
 	Pairs   *hdrhistogram.Snapshot `json:",omitempty"`
 	Gaps    *hdrhistogram.Snapshot `json:",omitempty"`
 
+	Writes *hdrhistogram.Snapshot `json:",omitempty"` // what the writer waited for
+
 	Entered []time.Time `json:",omitempty"` // of a lockSet
 
 	HeapEach, StackEach, Goroutines float64 // for each idle lease

@@ -14,6 +14,7 @@ type program struct {
 	convoys []int
 	growth  []int
 	kills   int // resources of the killed holder
+	visits  int // resources
 	idle    []idleSize
 	stores  storeSizes
 }
@@ -29,7 +30,7 @@ type idleSize struct {
 
 func fullProgram() program {
 	return program{
-		spread: []int{64, 256}, crowd: 64, wide: 64, convoys: []int{50, 200}, growth: []int{2, 32, 512, 1000}, kills: 8,
+		spread: []int{64, 256}, crowd: 64, wide: 64, convoys: []int{50, 200}, growth: []int{2, 32, 512, 1000}, kills: 8, visits: 100,
 		idle:   []idleSize{{1000, 6 * time.Second, 3, true}, {100_000, 15 * time.Second, 2, false}},
 		stores: storeSizes{crowd: 64, waiters: []int{2, 200}, idle: idleSize{10_000, 15 * time.Second, 1, false}},
 	}
@@ -44,8 +45,8 @@ func (p program) big() program {
 // scenarios returns all scenarios.
 func scenarios(p program) []scenario {
 	return append([]scenario{
-		uncontended(), spreadOut(p.spread), hot(p.crowd), readers(p.crowd), processes(), handOff(), convoys(p.convoys),
-		growth(p.growth), kills(p.kills), quorums(), idle(p.idle), scripts(), starts(),
+		uncontended(), spreadOut(p.spread), hot(p.crowd), readers(p.crowd), readersAndWriter(), processes(), handOff(), convoys(p.convoys),
+		growth(p.growth), kills(p.kills), killedWaiters(p.kills), visits(p.visits), quorums(), idle(p.idle), scripts(), starts(),
 		topologies(p.wide), topologiesAlone(),
 	}, storeScenarios(p.stores)...)
 }
@@ -121,14 +122,38 @@ func readers(callers int) scenario {
 	}
 }
 
+// readersAndWriter is readers of 8 processes who read for 1 ms, and a writer every 100 ms. Without pauses the readers use
+// all of their CPU, and each of the 8 processes gets its share of it only now and then.
+func readersAndWriter() scenario {
+	sc := scenario{
+		name: "readers-writer", title: "8 processes with 8 readers each, reads of 1 ms, a writer every 100 ms", rounds: 0.8,
+		columns: slices.Concat([]metric{rate, writerP50, writerP99}, withRate),
+	}
+	for _, think := range []time.Duration{0, 20 * time.Millisecond} {
+		label := "no pauses"
+		if think > 0 {
+			label = fmt.Sprintf("pauses of up to %v", think)
+		}
+		sc.cases = append(sc.cases, variant{
+			label: label, contenders: []string{reading, readingAlone},
+			measure: crowdOf(crowdSpec{
+				clients: 8, callers: 8, readers: true, hold: time.Millisecond, think: think, writes: 100 * time.Millisecond,
+				ramp: 100 * time.Millisecond, length: 4,
+			}),
+		})
+	}
+	return sc
+}
+
 // processes is 8 processes on one resource.
 func processes() scenario {
 	return scenario{
-		name: "processes", title: "8 processes, one resource, zero hold", rounds: 0.8,
+		name: "processes", title: "processes and their callers, one resource, zero hold", rounds: 0.8,
 		columns: slices.Concat([]metric{handOffs, rate, worstProcess}, withRate),
 		cases: []variant{
 			{"8 × 8", atZeroHold("BLPOP/LPUSH"), crowdOf(crowdSpec{clients: 8, callers: 8, ramp: 100 * time.Millisecond, length: 2}), nil},
 			{"8 × 1", atZeroHold("BLPOP/LPUSH", lingering), crowdOf(crowdSpec{clients: 8, callers: 1, ramp: 100 * time.Millisecond, length: 2}), nil},
+			{"2 × 1", []string{"BLPOP/LPUSH", "holdfast", lingering}, crowdOf(crowdSpec{clients: 2, callers: 1, ramp: 100 * time.Millisecond, length: 2}), nil},
 		},
 	}
 }
@@ -185,6 +210,24 @@ func kills(resources int) scenario {
 		name: "kill", title: "the holder is killed; from its lease's end in the store to the next entry", rounds: 0.6,
 		columns: []metric{lateP50, lateMax, lateMin},
 		cases:   []variant{{contenders: contested(), measure: killOf(resources)}},
+	}
+}
+
+// killedWaiters is a first waiter that is killed before the holder releases.
+func killedWaiters(resources int) scenario {
+	return scenario{
+		name: "kill-waiter", title: "the first waiter is killed, then the holder releases; from the release to the next entry", rounds: 0.6,
+		columns: []metric{lateP50, lateMax, lateMin},
+		cases:   []variant{{contenders: contested(), measure: killFirstWaiterOf(resources)}},
+	}
+}
+
+// visits is a process that locks resources which another has just released, and may have kept.
+func visits(resources int) scenario {
+	return scenario{
+		name: "visit", title: "the first Lock of a process on a resource that another has just used", rounds: 0.6,
+		columns: []metric{waitP50, waitP99, longestWait},
+		cases:   []variant{{contenders: []string{"holdfast", lingering}, measure: visitOf(resources)}},
 	}
 }
 

@@ -18,7 +18,7 @@ const workerBoard = "HOLDFAST_BENCH_BOARD"
 // job is one job of a worker. The worker opens the clients, sends that it is ready, waits
 // for the window, runs, and sends its report.
 type job struct {
-	Kind      string // crowd, convoy, hold, await or idle
+	Kind      string // crowd, convoy, hold, await, used, visit or idle
 	Contender string
 	Addrs     []string
 	Resource  string
@@ -30,6 +30,7 @@ type job struct {
 	Own       bool
 	Each      int // resources of a caller
 	Readers   bool
+	Writes    time.Duration // a writer among the readers of the first worker waits so long between two turns; 0: none
 	Hold      time.Duration
 	Think     time.Duration // maximum of a random pause after each turn
 	TTL       time.Duration
@@ -111,7 +112,7 @@ func prepare(b *board, j job) (task, error) {
 	case "convoy":
 		w, err := newCrowd(b, c, j)
 		return convoy{w}, err
-	case "hold", "await":
+	case "hold", "await", "used", "visit":
 		return newLockSet(b, c, j)
 	case "idle":
 		return newIdleLeases(c, j)

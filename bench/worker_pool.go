@@ -138,6 +138,18 @@ func (p *workerPool) reports(first, n int) ([]*report, error) {
 	return all, errors.Join(errs...)
 }
 
+// run lets one worker run at once, and waits for its report.
+func (p *workerPool) run(i int) (*report, error) {
+	if err := p.open(i, 1, windowIn(0, 0)); err != nil {
+		return nil, err
+	}
+	all, err := p.reports(i, 1)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
 // answerTimeout is longer than any window, and longer than any contender needs to open
 // and close a thousand clients.
 const answerTimeout = 2 * time.Minute
