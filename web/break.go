@@ -17,6 +17,7 @@ import (
 // breakPage is the form in which the ID of a lease or a wait is typed to break it.
 type breakPage struct {
 	Resource, ID string
+	Reason       string        // for the party that is broken
 	Party        *partyToBreak // nil: there is none with the ID
 	Error        string
 	Forced       bool
@@ -70,7 +71,7 @@ func (d *dashboard) serveBreak(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// The name may be in the address, since a field of a form changes line ends.
-	p := breakPage{Resource: r.Form.Get("name"), ID: r.Form.Get("id"), Forced: r.PostForm.Get("force") != ""}
+	p := breakPage{Resource: r.Form.Get("name"), ID: r.Form.Get("id"), Reason: r.PostForm.Get("reason"), Forced: r.PostForm.Get("force") != ""}
 	if p.Resource == "" || p.ID == "" {
 		d.refuse(w, r, http.StatusBadRequest, errors.New("the form has no name or no id"))
 		return
@@ -112,7 +113,7 @@ func (d *dashboard) breakParty(w http.ResponseWriter, r *http.Request, p breakPa
 		d.serveBreakForm(w, r, http.StatusConflict, p)
 		return
 	}
-	var opts []holdfast.BreakOption
+	opts := []holdfast.BreakOption{holdfast.BreakReason(p.Reason)}
 	if p.Forced {
 		opts = append(opts, holdfast.Force())
 	}
@@ -156,7 +157,7 @@ func (d *dashboard) refuseByStore(w http.ResponseWriter, r *http.Request, err er
 // logBreak logs what was broken, or may have been if unknown is set, without the holder ID, which is the
 // key to break it.
 func (d *dashboard) logBreak(r *http.Request, p breakPage, unknown error) {
-	attrs := []any{slog.String("resource", p.Resource), slog.Bool("forced", p.Forced), slog.String("remote", r.RemoteAddr), slog.String("user", userOf(r))}
+	attrs := []any{slog.String("resource", p.Resource), slog.Bool("forced", p.Forced), slog.String("break_reason", describe.Text(p.Reason)), slog.String("remote", r.RemoteAddr), slog.String("user", userOf(r))}
 	message := "holdfast: a wait was ended from the dashboard"
 	if h := p.Party; h != nil {
 		attrs = append(attrs, slog.String("process", processText(h.Name, h.Host, h.PID)), slog.String("reason", describe.Text(h.Reason)))

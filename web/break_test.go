@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/web"
@@ -56,6 +57,40 @@ func TestBreakWithUnknownOutcome(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The reason of a break reaches the holder, and the form keeps it when the ID was typed wrong.
+func TestBreakReason(t *testing.T) {
+	for _, target := range []string{"/break", "/api/v1/break"} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			on := memory.New()
+			l := lock(t, newClient(t, on, "api"), "a")
+			h := web.Handler(newClient(t, on, "dashboard"), web.WithBreak(allow), web.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			form := breakForm("a", l, "wrong")
+			form.Set("reason", `deploy "at" noon`)
+			if _, text := post(t, h, "/break", form); !strings.Contains(text, `name="reason" value="deploy &#34;at&#34; noon"`) {
+				t.Errorf("the form has lost the reason:\n%s", text)
+			}
+			form = breakForm("a", l, l.HolderID())
+			form.Set("reason", strings.Repeat("x", 257))
+			if resp, text := post(t, h, target, form); resp.StatusCode != http.StatusBadRequest || !strings.Contains(text, "256 bytes") || l.Err() != nil {
+				t.Errorf("%s: a reason of 257 bytes: %d, %v\n%s", target, resp.StatusCode, l.Err(), text)
+			}
+			form.Set("reason", `deploy "at" noon`)
+			if resp, text := post(t, h, target, form); resp.StatusCode >= http.StatusBadRequest {
+				t.Fatalf("%s: %d\n%s", target, resp.StatusCode, text)
+			}
+			<-l.Done()
+			var lost *holdfast.LostError
+			if !errors.As(l.Err(), &lost) || lost.Reason != `deploy "at" noon` {
+				t.Errorf("%s: the holder was given %v", target, l.Err())
+			}
+			if !strings.Contains(log.String(), `break_reason="deploy \"at\" noon"`) {
+				t.Errorf("the log has\n%s", log.String())
+			}
+		})
 	}
 }
 
