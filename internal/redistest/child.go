@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -123,16 +125,26 @@ func (l *LogTail) String() string {
 	return string(l.text)
 }
 
-// FreePorts returns ports that are free now.
+// FreePorts returns different ports that are free now. They are below the range that systems use for
+// outgoing connections, of which one could take the port of a server while it is dead, and beside
+// the ports of Server and of internal/sqlservers.
 func FreePorts(n int) ([]int, error) {
+	const (
+		lowest, highest = 10_000, 14_999
+		triesPerPort    = 20
+	)
 	var ports []int
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, err
+	var err error
+	for range n * triesPerPort {
+		var l net.Listener
+		port := lowest + rand.IntN(highest-lowest+1)
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
+			continue // most likely taken, perhaps by this function
 		}
 		defer l.Close() // after the others are found
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
 	}
-	return ports, nil
+	return nil, fmt.Errorf("redistest: no %d free ports: %w", n, err)
 }
