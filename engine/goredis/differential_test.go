@@ -62,7 +62,7 @@ func virtual() map[string]string {
 	return map[string]string{
 		"PORTION": strconv.Itoa(portion), "FEW_FORGOTTEN": "2",
 		"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
-		"notify": "local function notify(id, message) call('RPUSH', 'virtual:wakes', message) end",
+		"notify": "local function notify(id, message) if call('SISMEMBER', 'virtual:deaf', id) == 1 then return 0 end return call('RPUSH', 'virtual:wakes', message) end",
 		"deaf":   "local function deaf(id) return call('SISMEMBER', 'virtual:deaf', id) == 1 end",
 	}
 }
@@ -204,7 +204,7 @@ func (d *duel) step(ctx context.Context, s step) error {
 		if s.Reason != "" {
 			wake = fmt.Sprintf("r %d %s %s", len(s.ID), s.ID, s.Reason)
 		}
-		d.wakes = append(d.wakes, wake)
+		d.wake(s.ID, wake)
 	}
 	if err := d.tidied(want); err != nil {
 		return err
@@ -245,16 +245,23 @@ func (d *duel) tidied(a queue.Answer) error {
 func (d *duel) note(a queue.Answer) {
 	for _, g := range a.Grants {
 		d.own[g.ID] = g.Token
-		d.wakes = append(d.wakes, fmt.Sprintf("g %d %d %s", g.Token, g.TTL, g.ID))
+		d.wake(g.ID, fmt.Sprintf("g %d %d %s", g.Token, g.TTL, g.ID))
 	}
 	for _, id := range a.Called {
-		d.wakes = append(d.wakes, "c "+id)
+		d.wake(id, "c "+id)
 	}
 	for _, id := range a.Dropped {
-		d.wakes = append(d.wakes, fmt.Sprintf("m %d %s", a.Left, id))
+		d.wake(id, fmt.Sprintf("m %d %s", a.Left, id))
 	}
 	for _, id := range a.Wanted {
-		d.wakes = append(d.wakes, "w "+id)
+		d.wake(id, "w "+id)
+	}
+}
+
+// wake records a wake-up that reaches an ID.
+func (d *duel) wake(id, message string) {
+	if !d.deaf[id] {
+		d.wakes = append(d.wakes, message)
 	}
 }
 

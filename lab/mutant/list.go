@@ -272,7 +272,7 @@ func servers() []Mutant {
 		},
 		{
 			Name: "last come, first served, live", File: folder + "internal/script/front.lua", World: Live, Checks: []string{"starvation"},
-			Patches: []Patch{{"member = call('ZRANGE', KEYS[2], 0, 0)[1]", "member = call('ZRANGE', KEYS[2], -1, -1)[1]"}},
+			Patches: []Patch{{"first = call('ZPOPMIN', KEYS[2])", "first = call('ZPOPMAX', KEYS[2])"}},
 		},
 		{
 			Name: "newcomers pass, live", File: folder + "internal/script/admit.lua", World: Live, Checks: []string{"starvation"},
@@ -289,9 +289,9 @@ func servers() []Mutant {
 			Patches: []Patch{{"if core[1] == ARGV[1] then\n  local deadline", "if core[3] then\n  local deadline"}},
 		},
 		{
-			Name: "the script of a release sends no wake-up to the next holder", File: folder + "internal/script/release.lua", World: virtual.Redis,
+			Name: "the script of a release sends no wake-up to the next holder", File: folder + "internal/script/front.lua", World: virtual.Redis,
 			Checks:  []string{"hand-off"},
-			Patches: []Patch{{"    notify(front, message)\n", ""}},
+			Patches: []Patch{{"(notify(front, digits('g %d %d %s', token, ttl, front)) ~= 0 or string.byte(info, 35) ~= 48)", "true"}},
 		},
 	}
 }

@@ -38,7 +38,7 @@ func protocolCommands(prefix string) []protocolCommand {
 	return []protocolCommand{
 		{"evalsha", hash, "2", core, line}, {"eval", "return 0", "2", core, line},
 		{"hmget", core, "f"}, {"hset", core, "f", "v"}, {"hget", core, "f"}, {"hdel", core, "f"}, {"hincrby", core, "f", "1"},
-		{"del", line}, {"zadd", line, "1", "m"}, {"zrem", line, "m"}, {"zscore", line, "m"}, {"zmscore", line, "m"},
+		{"del", line}, {"zadd", line, "1", "m"}, {"zrem", line, "m"}, {"zpopmin", line}, {"zscore", line, "m"}, {"zmscore", line, "m"},
 		{"zcard", line}, {"zcount", line, "0", "1"}, {"zrange", line, "0", "0"}, {"zrank", line, "m"}, {"zrangebyscore", line, "0", "1"}, {"zrevrangebyscore", line, "1", "0"},
 		{"unlink", line},
 		{"pexpireat", core, "1"}, {"time"}, {"publish", channel, "m"}, {"subscribe", channel}, {"ping"},

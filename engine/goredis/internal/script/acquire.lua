@@ -60,19 +60,18 @@ end)()
 -- The fast path to the end of the line, for a lease that is held; if ARGV[9] yields that lease, the
 -- front of the line is granted in the same step. The slow path handles an ID that waits already, and
 -- inconsistent keys.
---#include front.fast
---#include notify
+--#include channel
+--#include deaf
 local queued, next, digits = (held[3] or 0) + 0, core[1] - now, string.format
 local place = digits('%d', (held[4] or 0) + 1)
 if call('ZADD', KEYS[2], 'NX', place, 'q' .. ARGV[1]) == 1 then
   local seen = digits('%016d ', now)
   local info = seen .. seen .. (deaf(ARGV[1]) and '1 ' or '01 ') .. ARGV[3] .. ' ' .. ARGV[4] .. ' 0 ' .. string.sub(ARGV[5], #ARGV[4] + 4) -- its note's reason
   if ARGV[9] then
-    local front, message, ends, top = grantFront(core[2] + 0, core[3] + 0, core[4], held[2], queued, '@' .. ARGV[1], info, 'tail', place)
-    if front then
-      notify(front, message)
-      return {2, queued - 1, ends - now, top}
-    end
+    --#include notify
+    --#include front.fast
+    local ends, top = grantFront(core[2] + 0, core[3] + 0, core[4], held[2], queued, '@' .. ARGV[1], info, 'tail', place)
+    if ends then return {2, queued - 1, ends - now, top} end
   elseif queued == 0 or call('ZCARD', KEYS[2]) > 1 then
     call('HSET', KEYS[1], 'queued', digits('%d', queued + 1), 'tail', place, '@' .. ARGV[1], info)
     if queued == 0 then

@@ -16,4 +16,7 @@ local function recall()
 end
 
 --#section fast
-if string.byte(held[1], -1) == RECALL and string.byte(held[1]) ~= 33 then notify(held[1], 'w ' .. held[1]) end -- see recall.lua
+if string.byte(held[1], -1) == RECALL and string.byte(held[1]) ~= 33 then -- BREAKING
+  --#include notify
+  notify(held[1], 'w ' .. held[1])
+end

@@ -15,14 +15,11 @@ if easy and string.byte(core[3]) ~= 43 then -- '+': others wait
 end
 --#include clock
 if easy then
-  --#include front.fast
+  --#include channel
   --#include notify
+  --#include front.fast
   local rest = call('HMGET', KEYS[1], 'token', 'keep', 'queued', 'ended')
-  local front, message = grantFront(rest[1] + 0, rest[2] + 0, rest[4], core[3], rest[3] - 1)
-  if front then
-    notify(front, message)
-    return 0
-  end
+  if grantFront(rest[1] + 0, rest[2] + 0, rest[4], core[3], rest[3] - 1) then return 0 end
 end
 if core[3] == 'shared' and not ARGV[3] and core[2] + 0 > now then -- open: see state.lua
   local field = '@' .. ARGV[1]

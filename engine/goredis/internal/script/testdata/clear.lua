@@ -433,8 +433,8 @@ local function advance(caller)
   end
 end
 -- notify publishes a wake-up to the client of a holder ID. If that is denied or fails, what was
--- stored stays; the next poll of the waiter finds it. Needs channel.
-local function notify(id, message) redis.pcall('PUBLISH', channel(id), message) end
+-- stored stays; the next poll of the waiter finds it. It returns how many received it. Needs channel.
+local function notify(id, message) return redis.pcall('PUBLISH', channel(id), message) end
 -- The fast paths format instants with '%d', which is exact unless Redis was built for 32 bits.
 local WIDE = string.format('%d', 1000000000000000) == '1000000000000000'
 

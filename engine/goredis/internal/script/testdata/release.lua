@@ -45,48 +45,46 @@ local function channel(id)
   local brace, dot = find(KEYS[1], '{', 1, true), find(id, '.', 1, true) -- no prefix has a brace
   return sub(KEYS[1], 1, brace - 2) .. ':wake:' .. sub(id, 1, (dot or 0) - 1)
 end
--- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
--- without the right to call PUBSUB, it returns false. Needs channel.
-local function deaf(id) return redis.pcall('PUBSUB', 'NUMSUB', channel(id))[2] == 0 end
--- gone returns whether the client of a waiter has stopped listening since its last request. It
--- listened then if the weight in its info begins with a 0.
-local function gone(id, info) return string.byte(info, 35) == 48 and deaf(id) end
--- grantFront grants the lease to the front of the line. Needs call and now. Its arguments are
--- the core's token, keep, ended and easy, the number of waiters that remain, and further fields to
--- store. It returns the new holder, its message, the end of its lease and the last token; or nil if
--- the slow path is needed: the front is dead, gone or marks, or the keys are inconsistent.
-local function grantFront(last, keep, ended, easy, waiting, ...)
-  local member -- without tombstones it is the first of all, which is quicker to find
-  if not ended or ended == '0' then
-    member = call('ZRANGE', KEYS[2], 0, 0)[1]
-  else
-    member = call('ZRANGEBYSCORE', KEYS[2], 1, '(' .. EPOCH, 'LIMIT', 0, 1)[1]
-  end
-  if not member or string.byte(member) ~= 113 then return end -- not 'q': an old tombstone
-  local front, match, digits = string.sub(member, 2), string.match, string.format
-  local info = call('HGET', KEYS[1], '@' .. front) or ''
-  local ttl, reserve, reason = match(info, '^0?1 (%d+) (%d+) 0 (.*)$', 35)
-  if not ttl or string.sub(info, 1, 16) + WAITER_LIFE <= now or gone(front, info) then return end
-  ttl = math.min(ttl + 0, CLAIM_WINDOW)
-  local token = math.max(last + 1, now)
-  local top, till = token + reserve, now + ttl
-  if keep < math.max(top, till) + REACH then return end
-  call('ZREM', KEYS[2], member)
-  call('HDEL', KEYS[1], '@' .. front)
-  call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top), 'holder', front,
-    'easy', waiting == 0 and string.sub(easy, 2) or easy, 'queued', digits('%d', waiting),
-    'note', reserve .. digits(' %d ', token == now and 0 or now) .. reason, ...)
-  return front, digits('g %d %d %s', token, ttl, front), till, top
-end
 -- notify publishes a wake-up to the client of a holder ID. If that is denied or fails, what was
--- stored stays; the next poll of the waiter finds it. Needs channel.
-local function notify(id, message) redis.pcall('PUBLISH', channel(id), message) end
-  local rest = call('HMGET', KEYS[1], 'token', 'keep', 'queued', 'ended')
-  local front, message = grantFront(rest[1] + 0, rest[2] + 0, rest[4], core[3], rest[3] - 1)
-  if front then
-    notify(front, message)
-    return 0
+-- stored stays; the next poll of the waiter finds it. It returns how many received it. Needs channel.
+local function notify(id, message) return redis.pcall('PUBLISH', channel(id), message) end
+-- grantFront grants the lease to the front of the line, and sends it the message. Needs call, now and
+-- notify. Its arguments are the core's token, keep, ended and easy, the number of waiters that remain,
+-- and further fields to store. It returns the end of the lease and the last token; or nil if the slow
+-- path is needed: the front is dead, gone or marks, or the keys are inconsistent. Then nothing has changed.
+--
+-- A front that listened and that the message does not reach is gone; see gone.lua. A client receives the
+-- message after the script has ended, so it may go before the grant is stored: the lines above it are
+-- the first to write, and if they succeed, so do those below.
+local function grantFront(last, keep, ended, easy, waiting, ...)
+  local first -- and its score; without tombstones it is the first of all, which is quicker to find
+  if not ended or ended == '0' then
+    first = call('ZPOPMIN', KEYS[2])
+  else
+    first = call('ZRANGEBYSCORE', KEYS[2], 1, '(' .. EPOCH, 'WITHSCORES', 'LIMIT', 0, 1)
+    if first[1] then call('ZREM', KEYS[2], first[1]) end
   end
+  if not first[1] then return end
+  local front, digits = string.sub(first[1], 2), string.format
+  local info = call('HGET', KEYS[1], '@' .. front) or ''
+  local ttl, reserve, reason = string.match(info, '^0?1 (%d+) (%d+) 0 (.*)$', 35)
+  if ttl and string.byte(first[1]) == 113 and string.sub(info, 1, 16) + WAITER_LIFE > now then -- 'q', not an old tombstone
+    ttl = math.min(ttl + 0, CLAIM_WINDOW)
+    local token = math.max(last + 1, now)
+    local top, till = token + reserve, now + ttl
+    if keep >= math.max(top, till) + REACH and
+      (notify(front, digits('g %d %d %s', token, ttl, front)) ~= 0 or string.byte(info, 35) ~= 48) then
+      call('HDEL', KEYS[1], '@' .. front)
+      call('HSET', KEYS[1], 'deadline', digits('%d', till), 'token', digits('%d', top), 'holder', front,
+        'easy', waiting == 0 and string.sub(easy, 2) or easy, 'queued', digits('%d', waiting),
+        'note', reserve .. digits(' %d ', token == now and 0 or now) .. reason, ...)
+      return till, top
+    end
+  end
+  call('ZADD', KEYS[2], first[2], first[1]) -- if it was alone, the slow path does not leave it in the line
+end
+  local rest = call('HMGET', KEYS[1], 'token', 'keep', 'queued', 'ended')
+  if grantFront(rest[1] + 0, rest[2] + 0, rest[4], core[3], rest[3] - 1) then return 0 end
 end
 if core[3] == 'shared' and not ARGV[3] and core[2] + 0 > now then -- open: see state.lua
   local field = '@' .. ARGV[1]
@@ -504,8 +502,8 @@ local function advance(caller)
   end
 end
 -- notify publishes a wake-up to the client of a holder ID. If that is denied or fails, what was
--- stored stays; the next poll of the waiter finds it. Needs channel.
-local function notify(id, message) redis.pcall('PUBLISH', channel(id), message) end
+-- stored stays; the next poll of the waiter finds it. It returns how many received it. Needs channel.
+local function notify(id, message) return redis.pcall('PUBLISH', channel(id), message) end
 -- The fast paths format instants with '%d', which is exact unless Redis was built for 32 bits.
 local WIDE = string.format('%d', 1000000000000000) == '1000000000000000'
 
