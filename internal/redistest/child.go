@@ -125,12 +125,13 @@ func (l *LogTail) String() string {
 	return string(l.text)
 }
 
-// FreePorts returns different ports that are free now. They are below the range that systems use for
-// outgoing connections, of which one could take the port of a server while it is dead, and beside
-// the ports of Server and of internal/sqlservers.
+// FreePorts returns different ports that are free now. They, and the ports 10000 above them, which
+// nodes of a Redis cluster use too, are below the range that systems use for outgoing connections. One
+// of these could take the port of a server while it is dead; and a client that dials the port again and
+// again inside that range may connect to itself.
 func FreePorts(n int) ([]int, error) {
 	const (
-		lowest, highest = 10_000, 14_999
+		lowest, highest = 10_000, 19_999
 		triesPerPort    = 20
 	)
 	var ports []int

@@ -18,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -163,8 +162,7 @@ func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.killLocked()
-	// Another socket may have the port for a moment, such as an outgoing connection of a
-	// client with this number.
+	// Another process may have the port for a moment, such as one that looks for free ports.
 	deadline := time.Now().Add(startTimeout)
 	for {
 		proc, err := s.conf.launch(s.dir, s.port)
@@ -217,11 +215,11 @@ func (s *Server) startAnywhere() error {
 	const tries = 20
 	var err error
 	for range tries {
-		// The port, and that of a cluster's bus, which is 10000 above, are below the range
-		// that systems use for outgoing connections: a client that dials the port of a
-		// dead server again and again inside that range may connect to itself, and then
-		// the server cannot use the port again.
-		s.port = 15000 + rand.IntN(7700)
+		ports, failed := FreePorts(1)
+		if failed != nil {
+			return failed
+		}
+		s.port = ports[0]
 		s.proc, err = s.conf.launch(s.dir, s.port)
 		if !errors.Is(err, ErrPortTaken) {
 			return err

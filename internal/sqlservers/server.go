@@ -5,7 +5,6 @@ package sqlservers
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -236,9 +235,11 @@ func (s *Server) makeDir() (dir string, err error) {
 func (s *Server) startAnywhere() error {
 	var err error
 	for range 20 {
-		// These are below the range of outgoing connections, and not those of package
-		// redistest.
-		s.port = 22800 + rand.IntN(2100)
+		ports, failed := redistest.FreePorts(1)
+		if failed != nil {
+			return failed
+		}
+		s.port = ports[0]
 		if err = s.startLocked(); err == nil {
 			return nil
 		}
