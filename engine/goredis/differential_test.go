@@ -62,7 +62,7 @@ func virtual() map[string]string {
 	return map[string]string{
 		"PORTION": strconv.Itoa(portion), "FEW_FORGOTTEN": "2",
 		"clock":  "local now = tonumber(call('GET', 'virtual:now'))",
-		"notify": "local function notify(id, message) if call('SISMEMBER', 'virtual:deaf', id) == 1 then return 0 end return call('RPUSH', 'virtual:wakes', message) end",
+		"notify": "--#include deaf\nlocal function notify(id, message) return deaf(id) and 0 or call('RPUSH', 'virtual:wakes', message) end",
 		"deaf":   "local function deaf(id) return call('SISMEMBER', 'virtual:deaf', id) == 1 end",
 	}
 }

@@ -59,7 +59,7 @@ end)()
 --#section queue
 -- The fast path to the end of the line, for a lease that is held; if ARGV[9] yields that lease, the
 -- front of the line is granted in the same step. The slow path handles an ID that waits already, and
--- inconsistent keys.
+-- inconsistent keys. Functions that few requests need are made where they are needed.
 --#include channel
 --#include deaf
 local queued, next, digits = (held[3] or 0) + 0, core[1] - now, string.format

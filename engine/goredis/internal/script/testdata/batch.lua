@@ -81,7 +81,7 @@ if (free or held) and core[3] + 0 >= till + REACH then
   else
 -- The fast path to the end of the line, for a lease that is held; if ARGV[9] yields that lease, the
 -- front of the line is granted in the same step. The slow path handles an ID that waits already, and
--- inconsistent keys.
+-- inconsistent keys. Functions that few requests need are made where they are needed.
 -- channel returns the channel of the client of a holder ID.
 local function channel(id)
   local find, sub = string.find, string.sub
@@ -106,8 +106,8 @@ local function notify(id, message) return redis.pcall('PUBLISH', channel(id), me
 -- path is needed: the front is dead, gone or marks, or the keys are inconsistent. Then nothing has changed.
 --
 -- A front that listened and that the message does not reach is gone; see gone.lua. A client receives the
--- message after the script has ended, so it may go before the grant is stored: the lines above it are
--- the first to write, and if they succeed, so do those below.
+-- message after the script has ended, so it may go before the grant is stored: the lines above it have
+-- written, and Redis refuses no later write of a script.
 local function grantFront(last, keep, ended, easy, waiting, ...)
   local first -- and its score; without tombstones it is the first of all, which is quicker to find
   if not ended or ended == '0' then
@@ -809,8 +809,8 @@ local function notify(id, message) return redis.pcall('PUBLISH', channel(id), me
 -- path is needed: the front is dead, gone or marks, or the keys are inconsistent. Then nothing has changed.
 --
 -- A front that listened and that the message does not reach is gone; see gone.lua. A client receives the
--- message after the script has ended, so it may go before the grant is stored: the lines above it are
--- the first to write, and if they succeed, so do those below.
+-- message after the script has ended, so it may go before the grant is stored: the lines above it have
+-- written, and Redis refuses no later write of a script.
 local function grantFront(last, keep, ended, easy, waiting, ...)
   local first -- and its score; without tombstones it is the first of all, which is quicker to find
   if not ended or ended == '0' then
