@@ -201,7 +201,7 @@ func TestTerminalPrompts(t *testing.T) {
 // lease is renewed meanwhile.
 func TestTerminalSuspend(t *testing.T) {
 	b := startConsole(t)
-	b.line(`holdfast run --ttl 2s r -- sh -c 'echo began; read p; echo "got $p"; read p; echo "and $p"'`)
+	b.line(`holdfast run --ttl 2s r -- sh -c 'echo began; read p; echo "got $p"; until test -e read; do sleep 0.01; done; read p; echo "and $p"'`)
 	b.expect("began\r\n")
 	b.press("\x1a")
 	b.expect("Stopped")
@@ -222,8 +222,16 @@ func TestTerminalSuspend(t *testing.T) {
 	b.press("\x1a")
 	b.expect("Stopped")
 	b.expect("ready> ")
-	// In the background it is stopped again, since it reads.
+	// In the background it is stopped again when it reads. It reads only once the job runs:
+	// bg continues the processes of a job one after the other, and a process that reads
+	// before the last of them is continued stops only those before it, as under flock.
 	b.line("bg")
+	b.expect("ready> ")
+	b.until("the job does not run", func() bool {
+		b.line("jobs; echo end $((1+1))")
+		return strings.Contains(b.expect("end 2\r\n"), "Running")
+	})
+	b.line("touch read")
 	b.expect("ready> ")
 	b.until("no job is stopped by its input", func() bool {
 		b.line("jobs -l; echo end $((1+1))")
