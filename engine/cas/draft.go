@@ -47,7 +47,7 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 	}
 	state := was.state
 	state.Holders, state.Waiters = slices.Clone(state.Holders), slices.Clone(state.Waiters)
-	given := e.time(w, &state, was.stamps, now) // the deadlines
+	given := e.time(w, &state, was.stamps, at) // the deadlines
 	if err := e.check(w, &state, ops, now); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (e *Engine) draft(w *writer, ops []*operation) (*draft, error) {
 		return d, nil
 	}
 	is.state.Prune(maxTombstones, now)
-	is.age(was, w.seen.Load())
+	is.age(was, w.seen.Load(), at.local)
 	d.bytes = is.encode()
 	d.marks = is.state.Marked != was.state.Marked
 	keep := max(is.state.Forget-now, is.longest()+e.params.Retention)
@@ -113,14 +113,14 @@ func unpad(was *document, s *queue.Record, pad queue.Time) {
 
 // time sets the deadlines of a state that was stored without, and returns those that it set. The
 // time to forget is by another machine's clock then, so it is made to be after them.
-func (e *Engine) time(w *writer, s *queue.Record, stamps []uint64, now queue.Time) map[string]queue.Time {
+func (e *Engine) time(w *writer, s *queue.Record, stamps []uint64, at instant) map[string]queue.Time {
 	if e.timed {
 		return nil
 	}
 	seen, given := w.seen.Load(), make(map[string]queue.Time, len(s.Holders))
 	for i := range s.Holders {
 		h := &s.Holders[i]
-		h.Deadline += now - seen.age(h.ID, stamps[i])
+		h.Deadline += at.now - seen.age(h.ID, stamps[i], at.local)
 		given[h.ID] = h.Deadline
 		s.Forget = max(s.Forget, h.Deadline+e.params.Retention)
 	}
@@ -156,12 +156,12 @@ func (e *Engine) stamp(was, is *document, given map[string]queue.Time, touched m
 
 // age sets for how long the stamps that stay have been there, so that a lease whose holder died
 // ends even if nobody sees it for the whole of its TTL while others change the document.
-func (d *document) age(was *document, seen *sightings) {
+func (d *document) age(was *document, seen *sightings, at time.Time) {
 	before := was.places()
 	for i, stamp := range d.stamps {
 		id := d.state.Holders[i].ID
 		if b, ok := before[id]; ok && was.stamps[b] == stamp {
-			d.ages[i] = max(d.ages[i], seen.age(id, stamp))
+			d.ages[i] = max(d.ages[i], seen.age(id, stamp, at))
 		}
 	}
 }

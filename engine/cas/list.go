@@ -105,15 +105,15 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 	for i, k := range keys {
 		reads[i] = Read{Key: k}
 	}
-	docs, err := e.readAll(ctx, reads)
-	if err != nil {
-		return nil, err
-	}
+	// The time is from before the documents are read: a lease that is over by then cannot have been renewed since.
 	at, err := e.instant(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now := at.now
+	docs, err := e.readAll(ctx, reads)
+	if err != nil {
+		return nil, err
+	}
 	views := make([]view, len(docs))
 	for i, doc := range docs {
 		parsed, err := e.parse(keys[i], doc)
@@ -127,12 +127,12 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 			known.looked.Store(w.seen.Load())
 		}
 		d := *parsed
-		if d.forgettable(now) {
+		if d.forgettable(at.now) {
 			d = document{}
 		}
 		d.state.Holders, d.state.Waiters = slices.Clone(d.state.Holders), slices.Clone(d.state.Waiters)
-		e.time(w, &d.state, d.stamps, now)
-		views[i] = view{document: &d, writer: w, now: now}
+		e.time(w, &d.state, d.stamps, at)
+		views[i] = view{document: &d, writer: w, now: at.now}
 	}
 	return views, nil
 }

@@ -67,12 +67,12 @@ func (s *sightings) waiter(id string) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// age returns for how long a stamp of a lease has been known: not at all, if another document
-// was seen meanwhile.
-func (s *sightings) age(holderID string, stamp uint64) queue.Time {
+// age returns for how long a stamp of a lease has been known at an instant: not at all, if another
+// document was seen meanwhile.
+func (s *sightings) age(holderID string, stamp uint64, at time.Time) queue.Time {
 	is, ok := s.lease(holderID, stamp)
 	if !ok {
 		return 0
 	}
-	return time.Since(is.at).Microseconds()
+	return max(0, at.Sub(is.at).Microseconds())
 }

@@ -88,7 +88,7 @@ func (d *document) sighted(s *sightings) []sighted {
 		h := d.state.Holders[i]
 		is, _ := s.lease(h.ID, stamp)
 		noted := d.notes[i].witness != "" && d.notes[i].witness != is.foreign
-		all = append(all, sighted{id: h.ID, stamp: stamp, ttl: h.Deadline, age: s.age(h.ID, stamp), note: d.notes[i], noted: noted})
+		all = append(all, sighted{id: h.ID, stamp: stamp, ttl: h.Deadline, age: s.age(h.ID, stamp, time.Now()), note: d.notes[i], noted: noted})
 	}
 	return all
 }

@@ -381,7 +381,8 @@ type instant struct {
 // instant returns the present one.
 func (e *Engine) instant(ctx context.Context) (instant, error) {
 	if !e.timed {
-		return instant{now: time.Now().UnixMicro()}, nil
+		local := time.Now()
+		return instant{now: local.UnixMicro(), local: local}, nil
 	}
 	local := time.Now()
 	early, late, ok := e.clock.at(local)
