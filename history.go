@@ -21,16 +21,16 @@ const (
 )
 
 // WithHistory makes the client record in the store which of its leases were granted,
-// released and lost, which waits it gave up, and what it broke. [Client.History] reads
-// what the clients of a prefix recorded. The store keeps about the last keep events of
-// the prefix, at some 200 bytes each (default [DefaultHistory] for 0, at most 10
-// million), and may drop all of them when none was recorded for 7 days.
+// released and lost, which waits ended without a grant, and what it broke.
+// [Client.History] reads what the clients of a prefix recorded. The store keeps about
+// the last keep events of the prefix, at some 200 bytes each (default [DefaultHistory]
+// for 0, at most 10 million), and may drop all of them if none was recorded for 7 days.
 //
 // Events are written in the background, some 200 ms later and many in one request, so
 // no lock waits for them. If the store is unavailable, the client keeps up to 10,000
 // events to be written later, and then counts those that it drops; see
-// [HistoryDropped]. Close writes what is left, for a second at most. What a process
-// that is killed has not written is missing. [New] returns ErrInvalid if the engine
+// [HistoryDropped]. Close writes what is left, for a second at most. Events
+// that a killed process has not written are missing. [New] returns ErrInvalid if the engine
 // is not an engine.HistoryKeeper.
 func WithHistory(keep int) Option {
 	return func(o *clientOptions) {
@@ -55,9 +55,9 @@ const (
 	HistoryReleased HistoryKind = "released"
 	// HistoryLost: a lease was lost; Cause is why.
 	HistoryLost HistoryKind = "lost"
-	// HistoryGaveUp: a wait of Lock ended without a lease; Cause is why. Attempts of
+	// HistoryWithdrawn: a wait of Lock ended without a lease; Cause is why. Attempts of
 	// TryLock are not recorded.
-	HistoryGaveUp HistoryKind = "gave-up"
+	HistoryWithdrawn HistoryKind = "withdrawn"
 	// HistoryBroke: this client broke a lease or a wait, or removed a mark; Cause is what.
 	HistoryBroke HistoryKind = "broke"
 	// HistoryDropped: a client dropped Count events that it could not write.
@@ -74,7 +74,7 @@ type HistoryEvent struct {
 	Token    uint64
 	Client   Meta          // where the client ran
 	Name     string        // of the client; see WithName
-	Waited   time.Duration // for the grant, or until the wait was given up
+	Waited   time.Duration // for the grant, or until the wait ended without one
 	Held     time.Duration // of HistoryReleased and HistoryLost: the lease was granted at At minus Held
 	Cause    string
 	Count    int

@@ -67,7 +67,7 @@ func newHistoryRecorder(c *Client, keep int) (*historyRecorder, error) {
 	return r, nil
 }
 
-// acquireEnded records a grant, or that a wait was given up.
+// acquireEnded records a grant, or the end of a wait without a grant.
 func (r *historyRecorder) acquireEnded(l *Lease, e AcquireEndEvent, wait bool) {
 	if r == nil || e.Source == SourceContext || endedBy(e.Err, errMarked) { // the work is done already
 		return
@@ -88,7 +88,7 @@ func (r *historyRecorder) acquireEnded(l *Lease, e AcquireEndEvent, wait bool) {
 			text.Cause = "adopted"
 		}
 	case wait:
-		text.Event, text.Cause = HistoryGaveUp, e.Err.Error()
+		text.Event, text.Cause = HistoryWithdrawn, e.Err.Error()
 		var why *waitError
 		if errors.As(e.Err, &why) {
 			text.Cause = why.ended.Error()

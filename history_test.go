@@ -84,7 +84,7 @@ func TestHistory(t *testing.T) {
 		must(t, other.Break(t.Context(), "pool", l.HolderID(), holdfast.BreakReason("it hangs")))
 		<-l.Done()
 		after(t, c, time.Second, `granted stock:42 mutex waited 0s held 0s 
-gave-up stock:42 mutex waited 300ms held 0s context deadline exceeded
+withdrawn stock:42 mutex waited 300ms held 0s context deadline exceeded
 released stock:42 mutex waited 0s held 1.3s 
 released stock:42 mutex waited 0s held 50ms 
 broke pool  waited 0s held 0s break: it hangs
@@ -276,7 +276,7 @@ func TestHistoryCauses(t *testing.T) {
 		}
 		must(t, l.Release(t.Context()))
 		after(t, c, time.Second, "lost a mutex waited 0s held 0s broken: a deploy\nreleased b job waited 0s held 0s \n"+
-			"gave-up c mutex waited 0s held 0s "+strings.Repeat("é", 128)+"\nreleased c mutex waited 0s held 0s \n")
+			"withdrawn c mutex waited 0s held 0s "+strings.Repeat("é", 128)+"\nreleased c mutex waited 0s held 0s \n")
 	})
 }
 

@@ -14,18 +14,18 @@ import (
 type logCmd struct {
 	Pattern text  `arg:"" optional:"" default:"*" help:"Names of resources: * matches any text, ? any one byte, \\ makes the next byte literal. Default: all."`
 	Since   *span `placeholder:"D" help:"Only events of the last D, such as 1h or 2d. Default: all that the store has."`
-	Follow  bool  `short:"f" help:"Go on with new events until interrupted."`
+	Follow  bool  `short:"f" help:"Continue with new events until interrupted."`
 	JSON    bool  `help:"One JSON object per event and line."`
 }
 
 // Help is the long text of --help.
 func (*logCmd) Help() string {
-	return `Prints what happened to leases, oldest first: who held what, for how long, what was lost, broken and given up.
-Times are those of the store's clock.
+	return `Prints what happened to leases, oldest first: which process held which resource and for how long, which leases were
+lost or broken, and which waits ended without a grant. Times are those of the store's clock.
 
-Only programs record it that are told to: services by WithHistory, this one by --history N or HOLDFAST_HISTORY=N, where
-N is how many events the store keeps. A lease that was held for less than 200 ms has one line, when it ended. A
-process that is killed does not record the end of its leases.
+Events are recorded only if the history is on: in services by WithHistory, in this command by --history N or
+HOLDFAST_HISTORY=N, where N is how many events the store keeps. A lease that was held for less than 200 ms has one
+line, when it ended. A process that is killed does not record the end of its leases.
 
 Examples:
 	holdfast log stock:42 --since 2h
@@ -92,7 +92,7 @@ func (c *logCmd) print(e *env, h holdfast.HistoryEvent) error {
 	if c.JSON {
 		return writeJSON(e.stdout, describe.ToJSONEvent(h))
 	}
-	_, err := fmt.Fprintf(e.stdout, "%s  %-8s  %s  %s\n", h.At.Local().Format("2006-01-02 15:04:05.000"), describe.Text(string(h.Event)), cell(h.Resource), describeEvent(h))
+	_, err := fmt.Fprintf(e.stdout, "%s  %-9s  %s  %s\n", h.At.Local().Format("2006-01-02 15:04:05.000"), describe.Text(string(h.Event)), cell(h.Resource), describeEvent(h))
 	return err
 }
 
