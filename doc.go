@@ -36,8 +36,9 @@
 //     returns [ErrLost]. After a pause both check the clock before they return.
 //     Contexts derived from Lease.Context do not; they are cancelled when a
 //     timer has run.
-//   - An operator breaks a lease: its holder is notified at once. The resource
-//     passes on when the holder has released it, at the latest at the deadline
+//   - An operator breaks a lease: Lease.Context is cancelled at once, or at the
+//     next renewal if the wake-up is lost. The store grants the resource to the
+//     next waiter when the holder has released it, at the latest at the deadline
 //     of the lease.
 //   - The store is unavailable: Lock retries until its ctx ends, and TryLock
 //     returns [ErrUnavailable]; [WithFallback] has other choices. Every call

@@ -97,7 +97,7 @@ const (
 	// LostUnreachable: the store could not be reached before the trust window
 	// closed.
 	LostUnreachable
-	// LostElsewhere: another party that had the lease's ticket released it.
+	// LostElsewhere: another holder of the lease's ticket released it.
 	LostElsewhere
 )
 

@@ -183,15 +183,15 @@ type ReleaseEvent struct {
 	Err      error // the store did not confirm the release in time
 }
 
-// A HandOff is the way a release passes a resource on.
+// A HandOff reports what happens to a resource when its holder ends the lease.
 type HandOff uint8
 
-// The ways of a release.
+// The values of a HandOff.
 const (
 	// HandOffStore: the store grants the resource to the next waiter.
 	HandOffStore HandOff = iota + 1
-	// HandOffProcess: another caller of this client has the grant now, or shares
-	// it still.
+	// HandOffProcess: another caller of this client has the grant now, or still
+	// shares it.
 	HandOffProcess
 	// HandOffYield: as HandOffStore, and another caller of this client joined
 	// the store's queue in the same step.

@@ -128,7 +128,7 @@ func (h *storeGrant) ticket() string {
 
 // Adopt takes over a lease with the ticket that [Lease.Detach] returned, and
 // renews it from now on. The lease keeps its holder ID and its token. Use a
-// ticket once: two parties that adopt it both hold the same lease. Wake-ups for
+// ticket once: two clients that adopt it both hold the same lease. Wake-ups for
 // the lease go to the client that acquired it first, so this client detects a
 // break only at its next renewal. Errors: ErrLost if the lease has ended;
 // ErrInvalid if text is not a ticket; ErrUnavailable, ErrDenied, ErrClosed.

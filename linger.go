@@ -11,7 +11,7 @@ import (
 
 // With WithLinger a grant is kept after its last release: it is parked in the line of its process,
 // where the next caller takes it. In the store it is a lease like any other, but its ID is
-// recallable. Nobody may be passed by a grant that is kept, so it is parked only if no other party
+// recallable. A grant that is kept must not pass a waiter, so it is parked only if no other request
 // waited when the store granted it, and if every recall since then has reached the client: the
 // subscription was live before the request was sent, and a Resync counts as a recall.
 
@@ -31,7 +31,7 @@ type linger struct {
 	confirmed time.Duration // when the request was sent whose answer was that nobody waits
 	trip      time.Duration // what that request took
 	pace      tokenPace
-	wanted    atomic.Bool // another party wants the resource, or may want it
+	wanted    atomic.Bool // another process requests the resource, or may do so
 	demanded  atomic.Bool // the store has said so
 
 	// The mutex of the grant guards these.

@@ -16,16 +16,16 @@ const MaxMulti = 64
 // the token of the first name as given, and Tokens all of them.
 //
 // Its lease is lost as a whole when one of the resources is lost; the LostError
-// names that one. The others are then released; but if an operator broke that
-// one, they are released with the lease, at the latest at the deadline of the
-// broken one.
+// names that resource. The others are then released at once. If an operator broke
+// the lease of that resource, they are released with the Multi's lease, at the
+// latest at the deadline of the broken lease.
 //
 // The resources are those of Client.Mutex, and in a cluster they may be on
 // different nodes. Multis do not deadlock, whatever the order of the names:
 // each acquires its resources one by one in the order of their names, and waits
 // for the next one while it holds the earlier ones. A waiting Multi may
-// therefore keep others out of resources that it cannot use yet: name few, and
-// hold them briefly.
+// therefore hold resources that it cannot use yet: name few, and hold them
+// briefly.
 type Multi struct {
 	c     *Client
 	first string

@@ -76,11 +76,12 @@ func WithMeta(m Meta) Option {
 	}
 }
 
-// WithLogger sets the logger for what no method returns: failed renewals, lost
-// leases, clean-ups given up. Of each kind it logs the first ten per second one
-// by one, and then the number of the others; hooks are called for each. The
-// default logs nothing. A loss is logged as an error, all else as a warning.
-// Holder IDs are logged at debug level only.
+// WithLogger sets the logger for events that no method returns, such as failed
+// renewals, lost leases, and releases that are no longer retried. Of each of
+// these three kinds it logs the first ten per second one by one, and then the
+// number of the others; hooks are called for each. The default logs nothing. A
+// loss is logged as an error, all else as a warning. Holder IDs are logged at
+// debug level only.
 func WithLogger(l *slog.Logger) Option { return func(o *clientOptions) { o.logger = l } }
 
 // WithHooks adds hooks; see [Hook].
@@ -135,9 +136,9 @@ func WithReentrancy() LockOption { return func(o *lockOptions) { o.reentrant = t
 
 // WithFallback sets what the lock does while the store is unavailable (default
 // FailClosed); see [Fallback] and [FallbackTimeout]. All users of a resource
-// should use the same fallback: FailOpen and LocalOnly give up exclusion
-// between processes while the store is unavailable, and after that for as long
-// as such a lease is held. [Lease.Fallback] reports how a lease was granted. An
+// should use the same fallback: FailOpen and LocalOnly do not exclude other
+// processes while the store is unavailable, and after that for as long as such
+// a lease is held. [Lease.Fallback] reports how a lease was granted. An
 // Election, a Latch and a Job have no fallback.
 func WithFallback(p Fallback) LockOption {
 	return func(o *lockOptions) {
@@ -156,23 +157,23 @@ func WithoutTenure() LockOption { return func(o *lockOptions) { o.noTenure = tru
 
 // WithLinger keeps the lease of a Mutex for up to max after its last Release in
 // this process (default 0; at most 1 s and a third of the TTL), so that the
-// next Lock of the process makes no call to the store. It is for work that one
-// process does again and again on a resource that others rarely want.
+// next Lock of the process makes no call to the store. It is for one process
+// that often acquires a resource that other processes rarely use.
 //
-// When another process wants the resource, the store recalls the lease by a
-// wake-up and the client releases it at once. Handles of a client with equal
-// names and TTLs share the lease, also those without the option. After that the client does not
-// keep leases of the resource for 30 s, and longer after each further recall,
-// up to 10 minutes. A TryLock of another process recalls the lease as well and
-// waits for it for up to 50 ms. If the recall is lost, or the process dies, the
-// resource becomes free within max, or within the TTL.
+// When another process requests the resource, the store recalls the lease by a
+// wake-up and the client releases it at once. All handles of a client with the
+// same name and TTL share the lease, even without this option. After a recall
+// the client does not keep leases of the resource for 30 s, and longer after
+// each further recall, up to 10 minutes. A TryLock of another process recalls
+// the lease as well and waits for it for up to 50 ms. If the recall is lost,
+// the resource becomes free within max; if the process dies, within the TTL.
 //
 // The lease is not kept if it was not granted at once, if a renewal is overdue,
 // if the resource is used with WithFallback, WithoutRenewal or WithoutTenure,
-// after Close, if 1,024 others of the client are kept, or if the engine does
-// not recall leases (engine.Recaller), as a quorum and the engines of tables
-// and documents. An RWMutex accepts the option and does not use it yet; for
-// any other lock it is invalid.
+// after Close, if the client keeps 1,024 other leases, or if the engine does
+// not recall leases (engine.Recaller), such as a quorum or the engines of
+// tables and documents. An RWMutex accepts the option and does not use it yet;
+// for any other lock it is invalid.
 func WithLinger(max time.Duration) LockOption {
 	return func(o *lockOptions) {
 		if max < 0 || max > maxLinger {

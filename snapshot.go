@@ -12,7 +12,7 @@ import (
 
 // A Snapshot is the state of a resource. A long one, with some hundred holders
 // and waiters, is read in parts and does not show one instant, but it contains
-// each party at most once, and every party that holds or waits throughout the
+// each holder and waiter at most once, and all that hold or wait throughout the
 // call.
 type Snapshot struct {
 	Resource, Kind string
@@ -30,7 +30,7 @@ type Snapshot struct {
 	NoWaiters bool
 }
 
-// A Holder is a party with a live lease.
+// A Holder is the holder of a live lease.
 type Holder struct {
 	ID, Name, Host string
 	PID            int
@@ -41,12 +41,12 @@ type Holder struct {
 	TTL            time.Duration // left, unless it is renewed
 	// Breaking: an operator broke the lease, and its holder has not released it yet.
 	Breaking bool
-	// Lingers: its client may keep the lease although nobody there uses it; see
-	// WithLinger. The store does not know whether it is in use now.
+	// Lingers: its client may keep the lease while no caller uses it; see
+	// WithLinger. The store does not record whether it is in use now.
 	Lingers bool
 }
 
-// A Waiter is a party in the store's queue. Callers that wait inside a process
+// A Waiter is a request in the store's queue. Callers that wait inside a process
 // are behind one of them and are not listed.
 type Waiter struct {
 	ID, Name, Host string
@@ -154,12 +154,12 @@ func (c *Client) each(ctx context.Context, op, pattern string, list func(context
 // A BreakOption configures one Break.
 type BreakOption func(*engine.Break)
 
-// Force ends a lease at once, even though its holder may still act: until the
-// holder's context is cancelled, only fencing protects what it writes.
+// Force ends a lease at once. Its holder can still write until its context is
+// cancelled; only fencing tokens reject those writes.
 func Force() BreakOption { return func(b *engine.Break) { b.Force = true } }
 
-// BreakReason sets a text for the party that is broken (at most 256 bytes of
-// UTF-8): it is the Reason of the holder's LostError, and in the error of a wait.
+// BreakReason sets a text for the holder or waiter (at most 256 bytes of UTF-8).
+// It is the Reason of the holder's LostError, and part of the error of a wait.
 // If a lease is broken several times, the latest reason that is not empty counts.
 func BreakReason(text string) BreakOption { return func(b *engine.Break) { b.Reason = text } }
 
@@ -169,7 +169,7 @@ func BreakReason(text string) BreakOption { return func(b *engine.Break) { b.Rea
 // reaches the holder, otherwise at the next renewal. The resource is free when
 // the holder's client has released the lease, at the latest when its TTL has
 // passed, so there are never two holders; with [Force] it is free at once. A
-// wait ends at once. To break a lease again before it has ended is harmless.
+// wait ends at once. A second break of a lease that has not ended is harmless.
 //
 // Errors: ErrNotHeld if holderID neither holds nor waits; ErrUnavailable,
 // ErrDenied, ErrClosed, ErrInvalid.
