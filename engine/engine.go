@@ -9,14 +9,13 @@
 //
 //   - Idempotent by holder ID. A request that is sent twice has the effect of
 //     one. A repeated Acquire of a live lease returns the same token and counts
-//     as a renewal; a repeated Release again answers that the lease was
-//     released.
+//     as a renewal; a repeated Release returns nil again.
 //   - Bounded by ctx. Every call returns soon after its ctx ends, even if the
 //     store hangs. The request may still take effect: the outcome is unknown. A
 //     call whose ctx never ends is bounded by the engine's own timeouts. A call
 //     whose ctx has already ended does nothing and returns ErrUnavailable.
-//   - An ended holder ID never comes back. After its lease expired, was broken
-//     or was withdrawn, Acquire returns ErrEnded.
+//   - An ended holder ID is never valid again. After its lease expired, or was
+//     broken or withdrawn, Acquire returns ErrEnded.
 //   - A resource may be marked as done for a time, by the grant of a lease or
 //     by its release, for work that must be done once. Present leases continue,
 //     but nothing is granted or queued until the mark ends, and waiters are
@@ -68,7 +67,7 @@ type Engine interface {
 	// Snapshot returns the holders and waiters, in grant and queue order. For a
 	// resource that is not in use it returns an empty snapshot and no error. A
 	// long one may be read in parts and then does not show one instant, but it
-	// contains each party at most once, and every party that holds or waits
+	// contains each holder and waiter at most once, and all that hold or wait
 	// throughout the call.
 	Snapshot(ctx context.Context, res Resource) (Snapshot, error)
 
@@ -291,10 +290,11 @@ type Break struct {
 	// Token is the token of the lease, if a Peek has just returned it, or 0. Some
 	// engines find the lease faster with it.
 	Token uint64
-	// Force ends a lease at once, even though its holder may still act.
+	// Force ends a lease at once. Its holder can still write until it detects the
+	// break; only fencing tokens reject those writes.
 	Force bool
-	// Reason is for the party that is broken: it is in the wake-up, and in every
-	// later answer that the lease or wait was broken.
+	// Reason is a text for the holder or waiter: it is in the wake-up, and in
+	// every later answer that the lease or wait was broken.
 	Reason string
 }
 
@@ -335,7 +335,7 @@ type Brief struct {
 	Waiting int  // length of the queue, including dead waiters that are not dropped yet
 }
 
-// A Holder is a party with a live lease.
+// A Holder is the holder of a live lease.
 type Holder struct {
 	ID     string
 	Client Client
@@ -348,7 +348,7 @@ type Holder struct {
 	Breaking bool
 }
 
-// A Waiter is a party in the queue.
+// A Waiter is a request in the queue.
 type Waiter struct {
 	ID     string
 	Client Client
@@ -376,8 +376,8 @@ const (
 	// request, or only the waiter ID if one is given. Every recallable lease
 	// counts as wanted.
 	Resync
-	// WakeWanted: another party wants the resource of the lease ID, which is
-	// recallable; see RecallSuffix.
+	// WakeWanted: another request for the resource of the lease ID waits or was
+	// refused. The lease is recallable; see RecallSuffix.
 	WakeWanted
 )
 

@@ -41,7 +41,7 @@ const (
 	CauseDeleted
 	// CauseBroken: an operator broke it.
 	CauseBroken
-	// CauseReleased: it was released, by this party or with its ticket.
+	// CauseReleased: it was released, by its holder or with its ticket.
 	CauseReleased
 )
 

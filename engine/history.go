@@ -10,8 +10,9 @@ type HistoryKeeper interface {
 	Engine
 
 	// AppendHistory appends events to the history of a prefix, in order, and then removes the
-	// oldest ones if there are more than keep; it may keep some 100 more. The whole history may
-	// vanish when no event was appended for 7 days. An event is any text of at most 8 KiB. After ErrUnavailable some or all of the events may have been appended.
+	// oldest ones if there are more than keep; it may keep some 100 more. If no event is appended
+	// for 7 days, the store may delete the whole history. An event is any text of at most 8 KiB.
+	// After ErrUnavailable some or all of the events may have been appended.
 	AppendHistory(ctx context.Context, prefix string, keep int, events [][]byte) error
 
 	// History returns up to limit events of a prefix, oldest first: those after a position that

@@ -5,37 +5,38 @@
 // # How it works
 //
 // An operation reads the document, applies the queue's rules to it, and swaps it
-// for the new one if nobody has changed it meanwhile; otherwise the rules are
-// applied to the document that is there instead. All operations of this process on
-// one resource that are waiting at that moment are one swap. The document that this
-// process wrote last is tried first, so that an operation on a resource that
-// only this process uses is one round trip.
+// for the new one. The swap fails if another process has changed the document
+// meanwhile; then the operation applies the rules to the present document. All
+// operations of this process on one resource that wait at that moment share one swap.
+// The first try uses the document that this process wrote last, so an operation on a
+// resource that only this process uses takes one round trip.
 //
 // If the outcome of a swap is unknown, the engine reads the document and applies
 // the operations again: all are idempotent by holder ID.
 //
-// A process that loses such races proposes its requests to the process of a waiter, by a message,
-// and that one joins them in its next swap. A proposal that arrives late has no effect.
+// A process whose swaps fail in this way proposes its requests to the process of a waiter, by a
+// message. That process joins them in its next swap. A proposal that arrives late has no effect.
 //
-// A waiter's poll writes nothing. While a client has waiters, one small document a
-// client, written each second, keeps all of them alive.
+// A waiter's poll writes nothing. While a client has waiters, it writes one small
+// document each second, which keeps all of them alive.
 //
 // # Time
 //
 // If the store has a clock that clients can read (a TimedStore), leases end at instants
-// of it. A client never ends another's lease before a reply of the store shows
-// that the time has come, and counts its own from what the reply to its grant
-// shows to be left of it.
+// of that clock. A client ends the lease of another client only when a reply of the
+// store shows that the lease's time is over. It counts the time of its own lease from
+// what the reply to the grant shows to be left.
 //
 // If the store has no such clock, each renewal of a lease has a stamp, and each
 // client measures the lease's TTL on its own monotonic clock from the moment at
 // which it received that stamp. That is after the holder sent it, so the holder's
 // time ends first, whatever the clocks show, as long as they run at the same
 // rate (as DynamoDB's lock client and Kubernetes' leader election do). A
-// client that has never seen a resource waits a whole TTL before it takes it from
-// a holder that died, less what others have waited already, and less what the store
-// knows of the document's age (Doc.Age). Clients that live shorter than that leave a
-// witness for each other in the store, if it has some (a WitnessStore). Marks, tombstones and tokens need a time of
-// day, for which the engine uses this machine's: keep the clocks of clients within a
-// minute of each other there.
+// client that has never read a resource waits a whole TTL before it takes it from
+// a dead holder, less the time that other clients have waited already, and less the
+// document's age if the store reports one (Doc.Age). A client whose operation ends
+// earlier leaves a witness in the store for later clients, if the store is a
+// WitnessStore. Marks, tombstones and tokens need a time of day, for which the engine
+// uses this machine's clock: on such a store keep the clocks of clients within a
+// minute of each other.
 package cas

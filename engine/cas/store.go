@@ -12,7 +12,7 @@ import (
 // concurrent use.
 //
 // Every call returns soon after its ctx ends; a change may still take effect
-// later. An error that a retry cannot mend (credentials, rights, a missing
+// later. An error that a retry cannot resolve (credentials, rights, a missing
 // table) wraps engine.ErrDenied; any other error means that the store was not
 // available, and that the outcome of a change is unknown.
 type DocumentStore interface {
@@ -51,26 +51,26 @@ type TimedStore interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// A WitnessStore is a DocumentStore without a clock that can show that a time has passed, also to
-// processes that were not there when it began. A witness is something in the store that vanishes by
-// itself after a while. The engine makes one for a lease that it sees for the first time, and writes its name
-// into the document: if it has vanished and the lease was not renewed, that while has passed.
+// A WitnessStore is a DocumentStore without a clock that can prove that a duration has passed, also to
+// processes that started later. A witness is a record that the store deletes after that duration. If an
+// operation ends without the lease, the engine may make a witness for the lease that it has read, and writes
+// its name into the document. If the witness has vanished and the lease was not renewed, the duration has passed.
 type WitnessStore interface {
 	DocumentStore
 
-	// Witness makes a witness and returns its name, of at most 64 bytes, which no other
-	// witness ever has, and for how long it lasts at least: d, or less if the store makes none
-	// for so long. That counts from a moment of the call, on monotonic clocks of the servers, which
-	// may begin anew when servers change. The witness vanishes soon after that, and nothing else
-	// ends it. After an error there may be a witness all the same, which is not used.
+	// Witness makes a witness. It returns its name, of at most 64 bytes and different from that of
+	// any other witness, and its minimum lifetime: d, or less if the store's maximum is shorter. The
+	// lifetime starts at a moment of the call and runs on monotonic clocks of the servers; it may
+	// start again when servers change. The witness vanishes soon after it, and nothing else
+	// ends it. After an error a witness may exist; it is not used.
 	Witness(ctx context.Context, prefix string, d time.Duration) (name string, lasts time.Duration, err error)
 
-	// Witnesses returns what has become of witnesses below a prefix, in the order of their names. All of
-	// these were returned by Witness before the call, of this store or of one from which documents were copied.
+	// Witnesses returns the states of witnesses below a prefix, in the order of their names. Witness has returned
+	// all of these names before the call, on this store or on one from which documents were copied.
 	Witnesses(ctx context.Context, prefix string, names []string) ([]WitnessState, error)
 }
 
-// A WitnessState is what has become of a witness.
+// A WitnessState is the state of a witness.
 type WitnessState byte
 
 // The states.

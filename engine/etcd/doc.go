@@ -17,29 +17,29 @@
 // survives the loss of a minority of the members, a change of the leader and a
 // restart of all members. Reads are linearizable.
 //
-// etcd has no clock that clients can read. Each client measures the leases
-// of others on its own monotonic clock, from when it received them, and only the
-// rates of clocks matter: wall clocks may be wrong. A client that has never seen a
-// resource waits a whole TTL before it takes it from a holder that died. If it lives
-// shorter than that and only tries, it leaves a key with a lease of etcd of its own, whose end
-// tells a later one that the TTL has passed: that is a grant and two changes more. Marks, which
-// last for hours, follow the wall clocks of the clients: keep these within a minute
+// etcd has no clock that clients can read. Each client measures the leases of other
+// clients on its own monotonic clock, from the time at which it received them, and only
+// the rates of clocks matter: wall clocks may be wrong. A client that has never read a
+// resource waits a whole TTL before it takes it from a dead holder. If its operation ends
+// earlier, it leaves a key with an etcd lease of its own. The end of that etcd lease shows
+// a later client that the TTL has passed; it costs one grant and two further changes. Marks,
+// which last for hours, follow the wall clocks of the clients: keep these within a minute
 // of each other.
 //
 // A lease of etcd is never the deadline of a lock. The other keys have one so that they
 // vanish some time after their resource was used last, and one lease of etcd serves
 // up to a thousand keys. It is never kept alive, so a lost session or a change of the
-// leader takes nothing away. If somebody revokes it, or deletes keys, the leases of
-// these resources are lost, their holders see so at the next renewal, and fencing
+// leader removes nothing. If it is revoked, or keys are deleted, the leases of
+// these resources are lost; their holders detect this at the next renewal, and fencing
 // tokens still grow. Restore a backup with etcdutl's --bump-revision and
 // --mark-compacted, and only while nothing is held: it forgets all later grants.
 //
 // # Wake-ups
 //
 // A wake-up is a key of the waiter's client, written in the transaction of the release
-// and watched by the client. A watch continues where it was cut off; if that
-// is compacted, every waiter polls. One that is silent for three seconds is checked,
-// and opened anew on another connection if it does not respond. Without wake-ups a
+// and watched by the client. A watch continues at the revision where it was cut off; if
+// that is compacted, every waiter polls. A watch that is silent for three seconds is checked,
+// and opened again on another connection if it does not respond. Without wake-ups a
 // waiter polls each second, which is a read.
 //
 // # Settings
@@ -51,7 +51,7 @@
 //
 // Each change is a revision of the key, which etcd keeps until it is compacted. Set
 // --auto-compaction-mode and --auto-compaction-retention, which are off by default:
-// else the database reaches its quota, and no change succeeds until an operator has
+// otherwise the database reaches its quota, and no change succeeds until an operator has
 // compacted it and disarmed the alarm. A lock and its release are two revisions of
 // some 300 bytes, and a renewal is one.
 //

@@ -48,17 +48,18 @@
 //
 // # Two nodes
 //
-// A majority of two nodes is both. So a quorum of an old and a new store is the release in
-// between when a fleet moves from one to the other: it excludes, and is excluded by,
+// A majority of two nodes is both. So a quorum of an old and a new store is the intermediate
+// release when a fleet moves from one to the other: it excludes, and is excluded by,
 // clients that use either store alone, and tokens increase across all of them. A mark that is
 // on half of an even number of nodes excludes every lease, so it is a mark. See docs/MIGRATING.md.
 //
 // # Not promised
 //
-// A fair share beside clients that use a node alone: a node serves these before all turns.
+// Fairness towards clients that use one node directly: a node grants their requests before
+// those of all turns.
 //
 // First come, first served: places are times of the clients' clocks, and a client whose
-// clock is behind passes waiters once, until it is granted and receives their places.
+// clock is behind overtakes waiters once, until it is granted and receives their places.
 // Snapshots show holders, but no waiters.
 //
 // # The way of one Acquire, Renew and Release
