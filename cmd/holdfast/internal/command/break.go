@@ -19,23 +19,23 @@ import (
 type breakCmd struct {
 	Resource text `arg:"" optional:"" help:"Name of the resource."`
 	HolderID text `arg:"" optional:"" name:"holder-id" help:"ID of the holder or waiter, from holdfast show."`
-	All      text `placeholder:"PATTERN" help:"Break every lease on the resources whose names match, as in holdfast ls. Waits go on; latches and condition variables are left alone."`
+	All      text `placeholder:"PATTERN" help:"Break every lease on the resources whose names match, as in holdfast ls. Waits, latches and condition variables are not broken."`
 	DryRun   bool `help:"Show what would be broken, and break nothing."`
-	Yes      bool `short:"y" help:"Do not ask. Without a terminal on standard input nothing is asked anyway."`
-	Force    bool `help:"End a lease at once, even though its holder may still act."`
+	Yes      bool `short:"y" help:"Do not ask for confirmation. Without a terminal on standard input there is no question."`
+	Force    bool `help:"End a lease at once. Its holder can still write until it detects the break."`
 	Reason   text `placeholder:"TEXT" help:"A text for the holder or waiter, which its process shows (256 bytes at most)."`
 	JSON     bool `help:"Answer as JSON objects, one for each lease or wait."`
 }
 
 // Help is the long text of --help.
 func (*breakCmd) Help() string {
-	return `Breaks a lease or ends a wait. A broken lease cannot be renewed, and its holder is told: at once if a wake-up
+	return `Breaks a lease or ends a wait. A broken lease cannot be renewed. Its holder detects the break at once if a wake-up
 reaches it, otherwise at its next renewal (a third of its TTL). The next waiter gets the resource when the
 holder's process has released it, at the latest when the TTL is over, so there are never two holders.
-With --force it gets the resource at once: until the holder is told both may act, and only fencing tokens keep
-late writes out. A latch needs --force, since no process holds it. The lease of a dead holder needs no break: it
-expires by itself. The ID identifies one lease, so a break that comes too late cannot affect the next holder.
-On a terminal it names what it is about to break and asks.
+With --force it gets the resource at once. The holder can still write until it detects the break; only fencing
+tokens reject those writes. A latch needs --force, since no process holds it. The lease of a dead holder needs no
+break: it expires by itself. The ID identifies one lease, so a late break cannot affect the next holder.
+On a terminal the command lists what it will break and asks for confirmation.
 
 Exit codes: 1 if there is nothing to break, or the answer is not y.
 
@@ -134,14 +134,14 @@ func (c *breakCmd) matching(e *env, s *session) ([]target, error) {
 		}
 		switch engine.Kind(snap.Kind) {
 		case engine.KindLatch, engine.KindLatchUnits, engine.KindCond:
-			continue // a break would end them for everybody, or forget work that is counted
+			continue // a break would end them for all processes, or lose a count of work
 		}
 		for _, h := range snap.Holders {
 			all = append(all, target{snap.Resource, h.ID, leaseInWords(snap, h)})
 		}
 	}
 	if len(all) == 0 {
-		return nil, fail(exitNo, "nobody holds a lease on a resource that matches %q (prefix %q)", c.All, e.prefix)
+		return nil, fail(exitNo, "no lease on a resource that matches %q (prefix %q)", c.All, e.prefix)
 	}
 	return all, nil
 }

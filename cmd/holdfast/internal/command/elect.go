@@ -44,7 +44,7 @@ Examples:
 	holdfast elect dispatcher "$(hostname)" -- ./dispatcher --config prod.yaml
 	holdfast elect --once --ttl 5s scheduler 10.0.0.7:8080 -- ./scheduler
 	holdfast elect --observe dispatcher
-	holdfast elect --observe --once dispatcher || echo "nobody leads"
+	holdfast elect --observe --once dispatcher || echo "no leader"
 	holdfast elect --observe --once --json dispatcher | jq -r .leader.value`
 }
 
@@ -141,7 +141,7 @@ func (c *electCmd) print(e *env, l holdfast.Leader) error {
 		return writeJSON(e.stdout, out)
 	}
 	if l.Token == 0 {
-		_, err := fmt.Fprintf(e.stdout, "%s  nobody leads %q\n", since(now), c.Name)
+		_, err := fmt.Fprintf(e.stdout, "%s  %q has no leader\n", since(now), c.Name)
 		return err
 	}
 	_, err := fmt.Fprintf(e.stdout, "%s  %s leads %q since %s, token %d, holder ID %s\n",

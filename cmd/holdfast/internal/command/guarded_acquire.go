@@ -220,7 +220,7 @@ func (e *busyError) Unwrap() error { return &e.exitError }
 // of waiters. Texts of other processes are escaped.
 func heldText(h *holdfast.HeldError) string {
 	if h.HolderID == "" {
-		return fmt.Sprintf("%q, nobody holds it, %d waiting ahead", h.Resource, h.Waiters)
+		return fmt.Sprintf("%q has no holder, %d waiting ahead", h.Resource, h.Waiters)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q is held by %s on host %s, pid %d", h.Resource, orNone(h.Name), orNone(h.Host), h.PID)
@@ -245,7 +245,7 @@ func heldAttrs(h *holdfast.HeldError) []slog.Attr {
 // orNone returns a text for an empty field, and escapes others as cell does.
 func orNone(s string) string {
 	if s == "" {
-		return "(not told)"
+		return "(unknown)"
 	}
 	return cell(s)
 }

@@ -25,9 +25,9 @@ type serveCmd struct {
 
 // Help is the long text of --help.
 func (*serveCmd) Help() string {
-	return `Serves a dashboard for browsers: who holds what, since when and why, who waits and which waits grow; clients,
-jobs and elections, and what "holdfast doctor" finds without its trials. The same is JSON under /api/v1, and counts
-are metrics for Prometheus at /metrics. It reads the store only while somebody looks. It is read-only unless --allow-break is given; then a lease is broken by
+	return `Serves a dashboard for browsers: the holders of each resource, since when and why, its waiters and which queues grow;
+clients, jobs and elections, and what "holdfast doctor" finds without its trials. The same is JSON under /api/v1, and
+counts are metrics for Prometheus at /metrics. It reads the store only when a request needs it. It is read-only unless --allow-break is given; then a lease is broken by
 typing its ID, and each break is logged on standard error.
 
 It serves on loopback by default: reach it by ssh -L 7380:127.0.0.1:7380 HOST, or put a proxy with TLS in front

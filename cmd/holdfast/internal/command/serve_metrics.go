@@ -79,7 +79,7 @@ func (m *storeMetrics) read(ctx context.Context) metrics.Sample {
 	}
 	for _, kind := range metricKinds {
 		for _, state := range []string{"held", "contended", "waiting"} {
-			s.Gauge("holdfast_store_resources", "Resources in use: held and nobody waits, contended, or waiting, which is that nobody holds it.",
+			s.Gauge("holdfast_store_resources", "Resources in use: held without waiters, contended, or waiting, which means waiters without a holder.",
 				float64(kinds[kind].resources[state]), metrics.Labels{"kind", kind, "state", state})
 		}
 	}

@@ -59,11 +59,11 @@ func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
 		return err
 	}
 	if len(s.Holders) == 0 && s.NoWaiters {
-		_, err := fmt.Fprintf(e.stdout, "%q is not held; a quorum does not show whether anybody waits for it (prefix %q)\n", c.Resource, e.prefix)
+		_, err := fmt.Fprintf(e.stdout, "%q is not held; a quorum does not show its waiters (prefix %q)\n", c.Resource, e.prefix)
 		return err
 	}
 	if len(s.Holders) == 0 && len(s.Waiters) == 0 {
-		_, err := fmt.Fprintf(e.stdout, "%q is free: nobody holds it or waits for it (prefix %q)\n", c.Resource, e.prefix)
+		_, err := fmt.Fprintf(e.stdout, "%q is free: it has no holder and no waiter (prefix %q)\n", c.Resource, e.prefix)
 		return err
 	}
 	fmt.Fprintf(e.stdout, "%s\n\n", heading(s))
@@ -78,7 +78,7 @@ func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
 	return printWaiters(e.stdout, s)
 }
 
-const waitersUnknown = "Whether anybody waits is not known: a quorum does not show it."
+const waitersUnknown = "Waiters are not known: a quorum does not show them."
 
 // heading describes a resource that is in use.
 func heading(s holdfast.Snapshot) string {

@@ -23,10 +23,10 @@ func Lifetime(worst, failover time.Duration, o Options) Finding {
 	switch {
 	case o.TTL < least:
 		return values(Everywhere.Warn(check, "use a TTL of "+least.String()+" or more",
-			"round trips and pauses of up to %s were seen: with a TTL of %s leases will be lost for nothing", Span(worst), o.TTL))
+			"round trips and pauses of up to %s were seen: with a TTL of %s leases will be lost without need", Span(worst), o.TTL))
 	case failover > 0 && o.TTL < ride:
 		return values(Everywhere.Warn(check, "use a TTL of "+ride.String()+" or more, or shorten the failure detection",
-			"a failover takes about %s: with a TTL of %s the leases on that master are lost (their holders are told in time)", Span(failover), o.TTL))
+			"a failover takes about %s: with a TTL of %s the leases on that master are lost (their contexts are cancelled in time)", Span(failover), o.TTL))
 	case failover > 0:
 		return values(Everywhere.OK(check, "a TTL of %s survives a failover of about %s; the shortest sensible one is %s", o.TTL, Span(failover), least))
 	}

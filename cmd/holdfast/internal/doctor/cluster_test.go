@@ -22,7 +22,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("values %v", f.Values)
 	}
 	require(t, r, "failover", diagnosis.OK, "3 masters, each with a replica")
-	require(t, r, "min-replicas", diagnosis.Warn, "min-replicas-to-write 0: a master that is cut off goes on granting")
+	require(t, r, "min-replicas", diagnosis.Warn, "min-replicas-to-write 0: a master that is cut off continues to grant")
 	require(t, r, "ttl", diagnosis.Warn, "a failover takes about 12s: with a TTL of 15s")
 	count := map[string]int{}
 	for _, f := range r.Findings {

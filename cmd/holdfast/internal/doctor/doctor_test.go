@@ -91,7 +91,7 @@ func TestAStandInForTests(t *testing.T) {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
 	r := examine(t, defaults(), "redis://"+m.Addr())
-	require(t, r, "version", diagnosis.Warn, "no version, as stand-ins for tests do")
+	require(t, r, "version", diagnosis.Warn, "no version, like test servers such as miniredis")
 	require(t, r, "eviction", diagnosis.Unknown, "does not disclose")
 	require(t, r, "persistence", diagnosis.Unknown, "does not disclose")
 	require(t, r, "config", diagnosis.Unknown, "CONFIG GET is refused")

@@ -66,7 +66,7 @@ func (s *server) checkPauses(o diagnosis.Options) []diagnosis.Finding {
 	f := s.OK(check, "the longest known is %s (%s)", diagnosis.Span(worst.took), worst.what)
 	if worst.took > o.TTL/10 {
 		f = s.Warn(check, "find the command (SLOWLOG GET) or what the machine lacks; or use a longer TTL",
-			"the server answered nobody for %s (%s), which is more than a tenth of the TTL", diagnosis.Span(worst.took), worst.what)
+			"the server did not respond for %s (%s), which is more than a tenth of the TTL", diagnosis.Span(worst.took), worst.what)
 	}
 	return []diagnosis.Finding{f.With("pause_ms", diagnosis.Millis(worst.took))}
 }

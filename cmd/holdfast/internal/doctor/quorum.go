@@ -72,7 +72,7 @@ func (a attendance) check() []diagnosis.Finding {
 	var out []diagnosis.Finding
 	switch {
 	case up < need && up+refused >= need:
-		out = append(out, told(diagnosis.Everywhere.Fail(check, "correct the rights: nothing can be locked", "%d of %d nodes let the user in, %d are needed", up, n, need).As(diagnosis.Denied)))
+		out = append(out, told(diagnosis.Everywhere.Fail(check, "correct the rights: nothing can be locked", "%d of %d nodes accept the user, %d are needed", up, n, need).As(diagnosis.Denied)))
 	case up < need:
 		out = append(out, told(diagnosis.Everywhere.Fail(check, "bring nodes back: nothing can be locked", "%d of %d nodes answer, %d are needed", up, n, need).As(diagnosis.Unreachable)))
 	case up == need && up < n:

@@ -43,7 +43,7 @@ func TestAQuorumThatRefuses(t *testing.T) {
 		three = append(three, strings.Replace(start(t, "--requirepass", "s3cret").URL(), "://", "://:wr0ng@", 1))
 	}
 	r := examine(t, defaults(), three...)
-	require(t, r, "quorum", diagnosis.Fail, "0 of 3 nodes let the user in, 2 are needed")
+	require(t, r, "quorum", diagnosis.Fail, "0 of 3 nodes accept the user, 2 are needed")
 	requireWorst(t, r, diagnosis.Denied)
 }
 

@@ -68,7 +68,7 @@ func (s *server) checkReplicas(of *site) []diagnosis.Finding {
 		most = max(most, offset-behind)
 		lag, _ := r.number("lag")
 		if r["state"] != "online" || lag > lagWarn {
-			late = append(late, fmt.Sprintf("%s:%s (%s, last heard %d s ago)", r["ip"], r["port"], orUnknown(r["state"]), lag))
+			late = append(late, fmt.Sprintf("%s:%s (%s, last acknowledgement %d s ago)", r["ip"], r["port"], orUnknown(r["state"]), lag))
 		}
 	}
 	if len(late) > 0 {
@@ -98,7 +98,7 @@ func (s *server) checkMinimum(of *site) []diagnosis.Finding {
 		return []diagnosis.Finding{s.OK(check, "min-replicas-to-write %d, min-replicas-max-lag %s", least, lag)}
 	case of.node.Kind != singleURL && connected > 0:
 		return []diagnosis.Finding{s.Warn(check, "set min-replicas-to-write 1 and min-replicas-max-lag 10; goredis.WithReplicas confirms each grant",
-			"min-replicas-to-write 0: a master that is cut off goes on granting, and the failover forgets it")}
+			"min-replicas-to-write 0: a master that is cut off continues to grant, and the failover discards these grants")}
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (s *server) checkVersion(of *site) []diagnosis.Finding {
 	switch {
 	case name == "":
 		return told(s.Warn(check, "for production use Redis "+oldest+" or newer, or Valkey",
-			"the server tells no version, as stand-ins for tests do (miniredis)"))
+			"the server reports no version, like test servers such as miniredis"))
 	case name == "Redis" && older(version, oldest):
 		return told(s.Fail(check, "upgrade to Redis "+oldest+" or newer: the scripts need its commands", "Redis %s is too old", version))
 	case name == "KeyDB" || name == "Dragonfly":

@@ -24,7 +24,7 @@ func TestVersions(t *testing.T) {
 		{"redis_version:7.2.4\nserver_name:valkey\nvalkey_version:8.0.1", clusterURL, diagnosis.OK, "Valkey 8.0.1"},
 		{"redis_version:6.3.4\nmvcc_depth:0", singleURL, diagnosis.Warn, "KeyDB 6.3.4 is not among"},
 		{"redis_version:7.4.0\ndragonfly_version:df-v1.40.1", singleURL, diagnosis.Warn, "Dragonfly 1.40.1 is not among"},
-		{"connected_clients:1", singleURL, diagnosis.Warn, "tells no version"},
+		{"connected_clients:1", singleURL, diagnosis.Warn, "reports no version"},
 	} {
 		s := &server{Place: "a:1", info: parseFields(c.info)}
 		r := &diagnosis.Report{}

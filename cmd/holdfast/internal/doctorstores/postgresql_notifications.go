@@ -89,6 +89,6 @@ func (p *postgreSQL) queue(ctx context.Context) {
 func (p *postgreSQL) checkQueue(usage float64) {
 	if usage > nearlyFull/2 {
 		p.add(p.Warn("notifications", "end the transaction of the session that listens (the server's log names it)",
-			"the server's queue of notifications is %.0f %% full: when it is, releases wake up nobody", 100*usage))
+			"the server's queue of notifications is %.0f %% full: when it is full, releases send no wake-ups", 100*usage))
 	}
 }

@@ -23,7 +23,7 @@ func (z *zooKeeper) quorum() {
 			z.add(s.Warn(check, "start it, or correct its address in the URL, and allow connections to it", "the server does not answer: %s", diagnosis.OneLine(s.trouble)))
 			continue
 		case s.idle:
-			z.add(s.Warn(check, "check its log, and its connections to the others", "the server has no majority, and serves nobody"))
+			z.add(s.Warn(check, "check its log, and its connections to the others", "the server has no majority, and serves no clients"))
 			continue
 		case s.hidden:
 			hidden++
@@ -52,7 +52,7 @@ func (z *zooKeeper) quorum() {
 		told(z.Fail(check, "give the servers of one ensemble in a URL; of several in several URLs, with commas between them", "%s are leaders of different ensembles: both grant", strings.Join(leaders, " and ")))
 		return
 	case known == 0:
-		return // what is said of each server is all
+		return // the findings of each server are enough
 	case serving == 0:
 		told(z.Fail(check, "bring servers back: nothing can be locked", "no server has a majority").As(diagnosis.Unreachable))
 		return

@@ -20,7 +20,7 @@ type zkServer struct {
 	diagnosis.Place
 	trouble error             // it does not answer
 	hidden  bool              // it refuses srvr
-	idle    bool              // it answers, and serves nobody: it has no majority
+	idle    bool              // it answers, and serves no clients: it has no majority
 	srvr    map[string]string // nil: see above
 	conf    map[string]string // empty: it is refused
 	mntr    map[string]string // empty: it is refused

@@ -61,7 +61,7 @@ func TestZooKeeperAsItShouldBe(t *testing.T) {
 	redistest.Await(t, 30*time.Second, "no leader", func() bool { return e.Servers()[0].Mode() == "" })
 	r = examineZooKeeper(t, o, e.Addrs())
 	r.require(t, "reach", diagnosis.Fail, "no answer")
-	r.require(t, "quorum", diagnosis.Warn, "the server has no majority, and serves nobody")
+	r.require(t, "quorum", diagnosis.Warn, "the server has no majority, and serves no clients")
 	r.requireWorst(t, diagnosis.Unreachable)
 }
 
