@@ -430,8 +430,8 @@ func TestLatchErrors(t *testing.T) {
 	})
 }
 
-// A TrySet that gave up is taken back when the store can be reached again.
-func TestLatchSetGivenUp(t *testing.T) {
+// A TrySet whose ctx ended without an answer is undone when the store can be reached again.
+func TestLatchSetWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newFaulty()
 		l := newClient(t, net).Latch("parts")

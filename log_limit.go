@@ -19,10 +19,10 @@ const (
 type logLimit struct {
 	log *slog.Logger
 
-	mu       sync.Mutex
-	lost     burst
-	jeopardy burst
-	givenUp  burst
+	mu          sync.Mutex
+	lost        burst
+	jeopardy    burst
+	unconfirmed burst
 }
 
 // burst counts the events of one kind in the current span.
@@ -35,10 +35,10 @@ type burst struct {
 
 func (j *logLimit) open(log *slog.Logger) {
 	j.log = log
-	j.lost.level, j.jeopardy.level, j.givenUp.level = slog.LevelError, slog.LevelWarn, slog.LevelWarn
+	j.lost.level, j.jeopardy.level, j.unconfirmed.level = slog.LevelError, slog.LevelWarn, slog.LevelWarn
 	j.lost.what = "holdfast: more leases were lost"
 	j.jeopardy.what = "holdfast: more renewals failed; retrying until the trust windows close"
-	j.givenUp.what = "holdfast: more releases were not confirmed; the leases and waits end by their TTLs"
+	j.unconfirmed.what = "holdfast: more releases were not confirmed; the leases and waits end by their TTLs"
 }
 
 // admits reports whether an event is logged in a line of its own.
@@ -71,5 +71,5 @@ func (j *logLimit) sum(b *burst) {
 func (j *logLimit) close() {
 	j.sum(&j.lost)
 	j.sum(&j.jeopardy)
-	j.sum(&j.givenUp)
+	j.sum(&j.unconfirmed)
 }

@@ -296,7 +296,7 @@ func (q *releaseQueue) fail(u *queuedRelease, err error) {
 		return
 	}
 	q.noteUnreleased(u, err)
-	if q.c.logLimit.admits(&q.c.logLimit.givenUp) {
+	if q.c.logLimit.admits(&q.c.logLimit.unconfirmed) {
 		q.c.log.Warn("holdfast: a release was not confirmed; the lease or wait ends by its TTL",
 			"resource", u.release.Resource.Name, "token", u.release.Token, "err", err)
 	}

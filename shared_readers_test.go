@@ -226,8 +226,8 @@ func TestResyncStopsNewcomers(t *testing.T) {
 	})
 }
 
-// The caller whose request waits gives up: the next one has its place in the store's queue.
-func TestFirstReaderGivesUp(t *testing.T) {
+// The caller whose request waits withdraws: the next one has its place in the store's queue.
+func TestFirstReaderWithdraws(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, own, other, _ := reading(t)
 		w := mustLock(t, other.Lock, t.Context())
@@ -255,7 +255,7 @@ func TestFirstReaderGivesUp(t *testing.T) {
 }
 
 // The ctx of readers ends at the moment at which they get a share of the lease.
-func TestReaderGivesUpAtTheGrant(t *testing.T) {
+func TestReaderWithdrawsAtTheGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, own, _, _ := reading(t)
 		leave := func() {}

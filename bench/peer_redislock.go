@@ -85,8 +85,8 @@ type redislockLock struct {
 func (l *redislockLock) Lock(ctx context.Context) (err error) {
 	for {
 		l.held, err = l.p.c.Obtain(ctx, l.key, l.p.ttl, l.opts)
-		gaveUp := errors.Is(err, redislock.ErrNotObtained) || errors.Is(err, context.DeadlineExceeded)
-		if ctx.Err() != nil || !gaveUp {
+		ended := errors.Is(err, redislock.ErrNotObtained) || errors.Is(err, context.DeadlineExceeded)
+		if ctx.Err() != nil || !ended {
 			return err
 		}
 	}

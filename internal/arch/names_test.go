@@ -92,7 +92,7 @@ func retired() (everywhere, inNames *regexp.Regexp) {
 		"patience", "gathering", "rooms", "tidier", "(?:short|long) way", "(?:give|gave|given) back", "handed on", "hand on",
 	}
 	names := []string{
-		"give up", "give on", "pass on", "vacate", "abandon", "insist", "conclude", "concluded", "depart", "audience", "telling",
+		"(?:give|gives|gave|given) up", "give on", "pass on", "vacate", "abandon", "insist", "conclude", "concluded", "depart", "audience", "telling",
 		"union", "ending", "shelf", "shelves", "outcry",
 	}
 	everywhere = regexp.MustCompile(`(?i)\b(?:` + strings.Join(both, "|") + `)s?\b`)

@@ -66,7 +66,7 @@ func peers() []Scenario {
 				{Subject: "redislock", TTL: long, Wait: inVain, Faults: at(silent, "start")},
 				{Subject: "holdfast", TTL: long, Wait: long, Faults: at(silent, "a:acquire.start")},
 			},
-			Checks: []check.Check{check.Deadlock(unfreedFor)}, clients: []string{"a", "b"}, warm: true, play: givesUp,
+			Checks: []check.Check{check.Deadlock(unfreedFor)}, clients: []string{"a", "b"}, warm: true, play: ctxEndsInMidAcquire,
 		},
 		{
 			ID: "rueidislock/late-notice", Row: "rueidislock",
@@ -108,8 +108,8 @@ func lasts() check.Check {
 // brief is the wait of a client whose replies are late: its ctx ends in the middle of the call.
 const brief = 60 * time.Millisecond
 
-// givesUp: a gets no reply before its ctx ends, and returns; then b tries.
-func givesUp(ctx context.Context, st *scenarioRun) error {
+// ctxEndsInMidAcquire: a gets no reply before its ctx ends, and returns; then b tries.
+func ctxEndsInMidAcquire(ctx context.Context, st *scenarioRun) error {
 	y, err := st.acquireWithin(ctx, "a", brief)
 	if err != nil || y != nil {
 		return errors.Join(err, errors.New("a was answered"))
