@@ -3,6 +3,7 @@ package virtual_test
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,34 @@ func TestDrawIsDeterministic(t *testing.T) {
 				t.Fatalf("seed %d: %+v and %+v", seed, a, b)
 			}
 		}
+	}
+}
+
+// Every fault is drawn, and so are clocks that are apart, run at other rates or are set.
+func TestEveryFaultIsDrawn(t *testing.T) {
+	drawn, apart, rates := map[virtual.Action]int{}, 0, 0
+	for seed := range uint64(2000) {
+		for _, world := range []virtual.World{virtual.Memory, virtual.Quorum, virtual.Redis, virtual.Documents, virtual.TimedDocuments} {
+			p := virtual.Draw(seed, world)
+			if slices.Max(p.Rates) != 1 || slices.Min(p.Rates) != 1 {
+				rates++
+			}
+			if len(p.Ahead) > 0 {
+				apart++
+			}
+			for _, s := range p.Steps {
+				drawn[s.Do]++
+			}
+		}
+	}
+	for _, a := range []virtual.Action{virtual.Pause, virtual.Crash, virtual.Cut, virtual.Hang, virtual.Deaf, virtual.Mute, virtual.Slow,
+		virtual.Twice, virtual.Down, virtual.Wipe, virtual.Break, virtual.Jump, virtual.Restart, virtual.Visits} {
+		if drawn[a] == 0 {
+			t.Errorf("no %s was drawn", a)
+		}
+	}
+	if apart == 0 || rates == 0 {
+		t.Errorf("clocks of a quorum apart in %d programs, other rates in %d", apart, rates)
 	}
 }
 
