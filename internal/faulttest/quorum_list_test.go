@@ -21,7 +21,7 @@ func onQuorum() []string {
 func primitivesOnQuorum() []string {
 	return []string{
 		"TestReadersAndWritersUnderFaults", "TestDemoteWakesParkedReaders", "TestMultiUnderFaults", "TestMultiIsNotifiedOfABreak",
-		"TestOnceUnderFaults", "TestLatchUnderFaults", "TestWriterIsNotStarved",
+		"TestOnceUnderFaults", "TestLatchUnderFaults", "TestElectionUnderFaults", "TestJobUnderFaults", "TestCondUnderFaults", "TestWriterIsNotStarved",
 	}
 }
 
