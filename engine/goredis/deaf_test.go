@@ -1,10 +1,13 @@
 package goredis_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/queue"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -55,4 +58,39 @@ func TestReleaseWithoutTheRightToLook(t *testing.T) {
 	}
 	release(t, e, r.Resource, held)
 	next(t, wakes, engine.WakeGrant)
+}
+
+// A release looks for a waiter that can be reached among no more than a portion of those that are gone.
+func TestReleaseLooksAtFewWaitersThatAreGone(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	e := open(t, rdb)
+	stream, err := open(t, server.Client()).Listen(t.Context(), prefix, "c2", func(engine.Wakeup) {})
+	must(t, err)
+	held := hold(t, e, request("c1.a"))
+	for i := range 4 * queue.DefaultPortion {
+		if got, err := e.Acquire(t.Context(), request(fmt.Sprint("c2.w", i))); err != nil || got.Status != engine.Queued {
+			t.Fatalf("%+v, %v; want queued", got, err)
+		}
+	}
+	must(t, stream.Close())
+	for channel := prefix + ":wake:c2"; rdb.PubSubNumSub(t.Context(), channel).Val()[channel] > 0; { // until the server has seen it
+		must(t, t.Context().Err())
+	}
+	must(t, rdb.ConfigResetStat(t.Context()).Err())
+	release(t, e, request("c2.w0").Resource, held)
+	stats := rdb.Info(t.Context(), "commandstats").Val()
+	var looks int
+	for line := range strings.Lines(stats) {
+		if after, ok := strings.CutPrefix(line, "cmdstat_pubsub|numsub:calls="); ok {
+			fmt.Sscan(strings.SplitN(after, ",", 2)[0], &looks)
+		}
+	}
+	if looks < queue.DefaultPortion/2 || looks > queue.DefaultPortion+1 {
+		t.Errorf("a release looked at %d waiters that are gone, want about %d", looks, queue.DefaultPortion)
+	}
+	snap, err := e.Snapshot(t.Context(), request("c2.w0").Resource)
+	if must(t, err); len(snap.Holders) != 1 || snap.Holders[0].ID != "c2.w0" {
+		t.Errorf("holders: %+v; want the front, whose claim window runs", snap.Holders)
+	}
 }

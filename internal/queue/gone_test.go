@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -90,6 +91,22 @@ func TestGoneWaiterIsPassed(t *testing.T) {
 		if got := q.Acquire(mutex("c"), start+10*sec); got.Status != queue.Granted {
 			t.Errorf("got %+v, want granted", got)
 		}
+	})
+	t.Run("not by one behind a portion of those that are gone", func(t *testing.T) {
+		var ids []string
+		for i := range queue.DefaultPortion + 2 {
+			ids = append(ids, fmt.Sprint("w", i))
+		}
+		last := ids[len(ids)-1]
+		gone := func(ids []string) *queue.Queue {
+			q := begin(append([]string{"a"}, ids...)...)
+			for _, id := range ids[:len(ids)-1] {
+				deaf[id] = true
+			}
+			return q
+		}
+		granted(t, gone(ids).Release("a", 0, false, 0, start), ids[0])
+		granted(t, gone(ids[1:]).Release("a", 0, false, 0, start), last)
 	})
 	t.Run("not of a semaphore", func(t *testing.T) {
 		clear(deaf)
