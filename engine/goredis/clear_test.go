@@ -22,20 +22,22 @@ import (
 // crowd is a store in virtual time on which many die at once, and somebody whose lease
 // of a second, in real time, must not suffer.
 type crowd struct {
-	*testing.T
+	testing.TB
+	server  *redistest.Server
 	rdb     *redis.Client
 	engine  *goredis.Engine
 	scripts *script.Set
 	now     time.Time
 }
 
-func newCrowd(t *testing.T) *crowd {
+func newCrowd(t testing.TB) *crowd {
 	fragments := maps.Clone(virtual())
 	delete(fragments, "notify")
 	delete(fragments, "PORTION")
 	delete(fragments, "FEW_FORGOTTEN")
-	rdb := redistest.Start(t).Client()
-	c := &crowd{T: t, rdb: rdb, now: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+	server := redistest.Start(t)
+	rdb := server.Client()
+	c := &crowd{TB: t, server: server, rdb: rdb, now: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 	c.engine = goredis.New(rdb, goredis.WithFragments(fragments))
 	var err error
 	c.scripts, err = script.NewWith(10*time.Minute, fragments)
@@ -49,14 +51,14 @@ func newCrowd(t *testing.T) *crowd {
 
 func (c *crowd) pass(d time.Duration) {
 	c.now = c.now.Add(d)
-	must(c.T, c.rdb.Set(context.Background(), "virtual:now", c.now.UnixMicro(), 0).Err())
+	must(c.TB, c.rdb.Set(context.Background(), "virtual:now", c.now.UnixMicro(), 0).Err())
 }
 
 // acquire makes one attempt.
 func (c *crowd) acquire(r engine.Request) engine.Answer {
 	c.Helper()
 	a, err := c.engine.Acquire(c.Context(), r)
-	must(c.T, err)
+	must(c.TB, err)
 	return a
 }
 
@@ -82,14 +84,14 @@ func (c *crowd) many(n int, r engine.Request, want engine.Status) {
 // waiting is how long the line is.
 func (c *crowd) waiting() int {
 	n, err := c.rdb.ZCount(c.Context(), prefix+":{crowd}:line", "1", "(1000000000000").Result()
-	must(c.T, err)
+	must(c.TB, err)
 	return int(n)
 }
 
 // leases is how many leases a shared resource has, also those that have expired.
 func (c *crowd) leases() int {
 	n, err := c.rdb.ZCount(c.Context(), prefix+":{crowd}:line", "1000000000000", "+inf").Result()
-	must(c.T, err)
+	must(c.TB, err)
 	return int(n)
 }
 
@@ -97,11 +99,11 @@ func (c *crowd) leases() int {
 // longest script took.
 func (c *crowd) beside(what string, f func()) {
 	c.Helper()
-	must(c.T, c.rdb.Do(c.Context(), "slowlog", "reset").Err())
+	must(c.TB, c.rdb.Do(c.Context(), "slowlog", "reset").Err())
 	e := goredis.New(c.rdb)
 	r := requestOf("bystander", "b1.x"+fmt.Sprint(time.Now().UnixNano()))
 	r.TTL = time.Second
-	held := hold(c.T, e, r)
+	held := hold(c.TB, e, r)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -112,10 +114,10 @@ func (c *crowd) beside(what string, f func()) {
 	took := time.Since(start)
 	close(stop)
 	<-done
-	release(c.T, e, r.Resource, held)
+	release(c.TB, e, r.Resource, held)
 	e.Leave("b1")
 	log, err := c.rdb.SlowLogGet(c.Context(), -1).Result()
-	must(c.T, err)
+	must(c.TB, err)
 	var took99, longest time.Duration // of the scripts that took a while: slowlog reset is slow itself
 	var scripts []time.Duration
 	for _, one := range log {
@@ -132,7 +134,7 @@ func (c *crowd) beside(what string, f func()) {
 // keep renews a lease until it is stopped. It may end only if the machine stalled: then
 // it is taken again.
 func (c *crowd) keep(e *goredis.Engine, r engine.Request, held *engine.Held, stop chan struct{}) {
-	stalls := redistest.WatchStalls(c.T)
+	stalls := redistest.WatchStalls(c.TB)
 	tick := time.NewTicker(r.TTL / 5)
 	defer tick.Stop()
 	for last := time.Now(); ; {
