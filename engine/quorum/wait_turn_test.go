@@ -3,6 +3,7 @@ package quorum_test
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,6 +113,42 @@ func TestTurnsBetweenProcesses(t *testing.T) {
 			t.Errorf("%v turns in 20 s of 5 ms each", turns)
 		}
 	})
+}
+
+// A process with one caller and a process with four alternate by slices of 10 ms or one turn, if that takes longer.
+func TestSlicesOfOneCallerAgainstFour(t *testing.T) {
+	for hold, turnsInASlice := range map[time.Duration]int64{12 * time.Millisecond: 1, 5 * time.Millisecond: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			end := time.Now().Add(6 * time.Second)
+			var turns [2]atomic.Int64
+			var all sync.WaitGroup
+			for process, callers := range []int{1, 4} {
+				m := c.process(t).Mutex("stock")
+				for range callers {
+					all.Go(func() {
+						for time.Now().Before(end) {
+							l, err := m.Lock(t.Context())
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							<-time.After(hold)
+							turns[process].Add(1)
+							if err := l.Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+			}
+			all.Wait()
+			one, four := turns[0].Load()*turnsInASlice, turns[1].Load()
+			if 10*one < 9*four || 10*four < 9*one || four < 150 {
+				t.Errorf("turns of %v: one caller had %d, four had %d", hold, turns[0].Load(), four)
+			}
+		})
+	}
 }
 
 // Readers overlap without a gap. The writer waits only for the readers that were there before it.
