@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help chromium release packages lab mutants test test-long test-full test-redis test-mysql soak check bench fmt vet lint tidy build cross arch spec fuzz redis databases shells prometheus
+.PHONY: help chromium release packages lab mutants test test-long test-full test-redis test-versions test-mysql soak check bench fmt vet lint tidy build cross arch spec fuzz redis databases shells prometheus
 
 help: ## show this text
 	@echo "targets:"
@@ -51,7 +51,13 @@ test: redis databases shells ## what a change needs, with the race detector; ins
 test-long: redis databases chromium prometheus ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
 	code=0; $(RACE) -timeout=$(TIMEOUT) $$($(call packages,$(RANDOM),$(FAULTS) $(MODELS))) || code=$$?; \
 		.ci/again -p=2 -vet=off -timeout=$(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
+		$(MAKE) --no-print-directory test-versions || code=$$?; \
 		$(GO) test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
+
+# What shows that the scripts mean the same on the oldest and the newest Redis; make test-redis has the faults too.
+test-versions: redis ## conformance and differential tests of the scripts on Redis 6.2.14 and 8.2.3; fetches those that are missing from PyPI
+	@set -e; for v in 6.2.14 8.2.3; do s=$$(bash .ci/redis-versions $$v); echo "redis-server $$v ($$s)"; \
+		HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$$v .ci/again -vet=off -timeout=$(TIMEOUT) -run='Conformance|FollowTheSpec|Answers|Fsync' ./engine/goredis; done
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
 test-full: redis databases shells chromium prometheus ## all tests, those at scale in full size, make test-redis and make test-mysql; hours
