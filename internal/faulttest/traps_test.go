@@ -317,6 +317,7 @@ func TestBreakNotifiesTheHolder(t *testing.T) {
 		if e := w.lost(l); e.Cause != holdfast.LostBroken {
 			t.Errorf("%s: cause %v", name, e.Cause)
 		}
+		t.Logf("%s: the holder is notified after %v", name, time.Since(start))
 		w.within(start, 100*time.Millisecond+grace, name+": to notify the holder")
 		if name == "by force" {
 			w.release(w.get(ch).lease)
