@@ -42,7 +42,8 @@ var (
 	ErrInvalid = errors.New("invalid option")
 )
 
-// A HeldError describes the holder of a resource. It matches ErrNotAcquired.
+// A HeldError describes the holder of a resource. It matches ErrNotAcquired. Its
+// text has no HolderID, which is a capability, so that it may be logged.
 type HeldError struct {
 	Resource string
 	// HolderID, Name, Host, PID and Reason describe the holder whose lease ends
@@ -62,9 +63,9 @@ func (e *HeldError) Error() string {
 		fmt.Fprintf(&b, "%d waiting ahead", e.Waiters)
 		return b.String()
 	}
-	fmt.Fprintf(&b, "held by %s", e.HolderID)
+	b.WriteString("held")
 	if e.Name != "" || e.Host != "" {
-		fmt.Fprintf(&b, " (%s, pid %d on %s)", e.Name, e.PID, e.Host)
+		fmt.Fprintf(&b, " by %s, pid %d on %s", e.Name, e.PID, e.Host)
 	}
 	if !e.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s", e.Since.UTC().Format(time.RFC3339))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -42,6 +43,7 @@ func TestLogOfTrouble(t *testing.T) {
 		}
 		ids = append(ids, l.HolderID())
 		e.out(nil)
+		ids = append(ids, failWithHeldErrors(t, c)...)
 		_ = c.Close()
 		synctest.Wait()
 
@@ -54,7 +56,7 @@ func TestLogOfTrouble(t *testing.T) {
 			message, level := record["msg"].(string), record["level"].(string)
 			seen[message] = level
 			for key := range record {
-				if !slices.Contains([]string{"time", "level", "msg", "resource", "kind", "token", "left", "cause", "err"}, key) {
+				if !slices.Contains([]string{"time", "level", "msg", "resource", "kind", "token", "left", "cause", "err", "slot", "ran"}, key) {
 					t.Errorf("attribute %s in %s", key, line)
 				}
 			}
@@ -66,12 +68,48 @@ func TestLogOfTrouble(t *testing.T) {
 		}
 		for message, level := range map[string]string{
 			"holdfast: lease lost": "ERROR",
-			"holdfast: renewal failed; retrying until the trust window closes":         "WARN",
-			"holdfast: a release was not confirmed; the lease or wait ends by its TTL": "WARN",
+			"holdfast: renewal failed; retrying until the trust window closes":           "WARN",
+			"holdfast: a release was not confirmed; the lease or wait ends by its TTL":   "WARN",
+			"holdfast: job slot not done":                                                "WARN",
+			"holdfast: the function of Lead returned an error after leadership was lost": "WARN",
 		} {
 			if seen[message] != level {
 				t.Errorf("%q at level %q, want %s; all: %v", message, seen[message], level, seen)
 			}
 		}
 	})
+}
+
+// failWithHeldErrors lets the functions of a job and of a lost election term return a HeldError. It
+// returns the holder IDs.
+func failWithHeldErrors(t *testing.T, c *holdfast.Client) (ids []string) {
+	held := mustLock(t, c.Mutex("held").Lock, context.Background())
+	ids = append(ids, held.HolderID())
+	try := func() error {
+		_, err := c.Mutex("held").TryLock(context.Background())
+		var busy *holdfast.HeldError
+		if !errors.As(err, &busy) || busy.HolderID != held.HolderID() {
+			t.Errorf("got %v, want a HeldError of %s", err, held.HolderID())
+		}
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	_ = c.Job("job", holdfast.Every(2*time.Second)).Serve(ctx, func(context.Context) error { return try() })
+	stop := errors.New("enough")
+	terms := 0
+	err := c.Election("election").Lead(context.Background(), "v", func(ctx context.Context) error {
+		if terms++; terms > 1 {
+			return stop
+		}
+		id := holdfast.LeaseFromContext(ctx).HolderID()
+		ids = append(ids, id)
+		if err := c.Break(context.Background(), "election", id); err != nil {
+			t.Error(err)
+		}
+		<-ctx.Done()
+		return try()
+	})
+	wantErr(t, err, stop)
+	return ids
 }

@@ -126,7 +126,7 @@ func (h *hook) traceAcquire(ctx context.Context, e holdfast.AcquireEndEvent, a *
 	}
 	span.SetAttributes(v.attributes()...)
 	if trouble != "" {
-		span.SetStatus(codes.Error, trouble) // the text of the error may have a holder ID
+		span.SetStatus(codes.Error, trouble) // a few values; the text of the error may have names
 	}
 	span.End(trace.WithTimestamp(now))
 	return true

@@ -71,7 +71,7 @@ func (c *acquireCmd) Run(e *env) error {
 	var busy *busyError
 	switch {
 	case errors.As(err, &busy):
-		return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
+		return say.failure("busy", &busy.exitError, g.heldAttrs(busy.held)...)
 	case err != nil:
 		return say.failure("not-acquired", s.explain(err))
 	}

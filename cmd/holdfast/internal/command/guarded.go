@@ -135,7 +135,7 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 			}
 			var busy *busyError
 			if errors.As(err, &busy) {
-				return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
+				return say.failure("busy", &busy.exitError, c.heldAttrs(busy.held)...)
 			}
 			return say.failure("not-acquired", s.explain(err))
 		}

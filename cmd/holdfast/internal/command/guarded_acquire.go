@@ -48,9 +48,11 @@ func (c *guarded) acquire(s *session, sigs <-chan os.Signal, say *reporter, firs
 		}
 	}
 	waited := time.Since(start)
-	say.detail("acquired", []slog.Attr{
-		slog.Uint64("token", lease.Token()), slog.String("holder", lease.HolderID()), slog.Duration("waited", waited),
-	}, "acquired %q after %s, token %d, holder %s", c.Resource, short(waited), lease.Token(), lease.HolderID())
+	attrs := []slog.Attr{slog.Uint64("token", lease.Token())}
+	if c.Verbose {
+		attrs = append(attrs, slog.String("holder", lease.HolderID()))
+	}
+	say.detail("acquired", append(attrs, slog.Duration("waited", waited)), "acquired %q after %s, token %d, holder %s", c.Resource, short(waited), lease.Token(), lease.HolderID())
 	return lease, nil
 }
 
@@ -75,7 +77,7 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 		return lease, nil
 	case errors.As(err, &held) && wait:
 		c.shown = held.HolderID
-		say.notice("waiting", heldAttrs(held), "waiting: %s", heldText(held))
+		say.notice("waiting", c.heldAttrs(held), "waiting: %s", c.heldText(held))
 		return nil, nil
 	case errors.As(err, &held):
 		return nil, c.conflict(held)
@@ -114,9 +116,9 @@ func (c *guarded) checkHolders(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		if holder := outerHolder(snap, c.weight); holder != "" {
-			return fail(exitUsage, "this command already runs under the lease of %q (holder %s) and would wait for itself: "+
-				"remove the inner holdfast, or use another resource", name, holder)
+		if waitsForItself(snap, c.weight) {
+			return fail(exitUsage, "this command already runs under the lease of %q and would wait for itself: "+
+				"remove the inner holdfast, or use another resource", name)
 		}
 		if c.lock.try == nil && inUse(snap) {
 			return heldBy(snap)
@@ -204,7 +206,7 @@ func signalOf(ctx context.Context) error {
 // conflict returns the error of a run that did not get the lease, with the present holder.
 func (c *guarded) conflict(held *holdfast.HeldError) error {
 	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", shellWord(text(held.Resource)))
-	return &busyError{held: held, exitError: exitError{code: c.ConflictExitCode, text: "not acquired: " + heldText(held) + hint}}
+	return &busyError{held: held, exitError: exitError{code: c.ConflictExitCode, text: "not acquired: " + c.heldText(held) + hint}}
 }
 
 // busyError is an exitError with the present holder, for --json.
@@ -216,8 +218,27 @@ type busyError struct {
 // Unwrap lets errors.As find the exit code.
 func (e *busyError) Unwrap() error { return &e.exitError }
 
+// heldText is the text of a holder; with -v it has the ID.
+func (c *guarded) heldText(h *holdfast.HeldError) string {
+	text := heldText(h)
+	if c.Verbose && h.HolderID != "" {
+		text += ", holder ID " + h.HolderID
+	}
+	return text
+}
+
+// heldAttrs are the same for --json.
+func (c *guarded) heldAttrs(h *holdfast.HeldError) []slog.Attr {
+	attrs := heldAttrs(h)
+	if c.Verbose && h.HolderID != "" {
+		attrs = append(attrs, slog.String("holder", h.HolderID))
+	}
+	return attrs
+}
+
 // heldText describes the holder of the resource, since when and why it holds it, and the number
-// of waiters. Texts of other processes are escaped.
+// of waiters. It has no holder ID, with which the lease can be broken (decision 0143). Texts of other
+// processes are escaped.
 func heldText(h *holdfast.HeldError) string {
 	if h.HolderID == "" {
 		return fmt.Sprintf("%q has no holder, %d waiting ahead", h.Resource, h.Waiters)
@@ -230,14 +251,14 @@ func heldText(h *holdfast.HeldError) string {
 	if h.Reason != "" {
 		fmt.Fprintf(&b, ", reason %q", h.Reason)
 	}
-	fmt.Fprintf(&b, ", TTL left %s, %d waiting, holder ID %s", short(h.TTL), h.Waiters, h.HolderID)
+	fmt.Fprintf(&b, ", TTL left %s, %d waiting", short(h.TTL), h.Waiters)
 	return b.String()
 }
 
 // heldAttrs are the same for --json.
 func heldAttrs(h *holdfast.HeldError) []slog.Attr {
 	return []slog.Attr{
-		slog.String("holder", h.HolderID), slog.String("name", h.Name), slog.String("host", h.Host), slog.Int("pid", h.PID),
+		slog.String("name", h.Name), slog.String("host", h.Host), slog.Int("pid", h.PID),
 		slog.Time("since", h.Since), slog.String("reason", h.Reason), slog.Duration("ttl_left", h.TTL), slog.Int("waiters", h.Waiters),
 	}
 }

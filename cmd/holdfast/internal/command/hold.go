@@ -77,7 +77,7 @@ func (c *holdCmd) Run(e *env) error {
 	if err != nil {
 		var busy *busyError
 		if errors.As(err, &busy) {
-			return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
+			return say.failure("busy", &busy.exitError, g.heldAttrs(busy.held)...)
 		}
 		return say.failure("not-acquired", s.explain(err))
 	}

@@ -49,23 +49,23 @@ func withOuterLeases(resources []string, lease *holdfast.Lease) string {
 	return strings.Join(chain, "&")
 }
 
-// outerHolder returns the holder ID of the lease that this process runs under, if that is
-// among the holders and does not leave weight free: this process would then wait for itself.
+// waitsForItself reports whether the lease that this process runs under is among the holders and
+// does not leave weight free: this process would then wait for itself.
 // A lease of the same name in another store, or one that has ended, is not in the snapshot.
-func outerHolder(snap holdfast.Snapshot, weight int) (holder string) {
-	own := 0
+func waitsForItself(snap holdfast.Snapshot, weight int) bool {
+	own, holds := 0, false
 	for _, l := range outerLeases() {
 		for _, h := range snap.Holders {
 			if l.resource == snap.Resource && (l.holder == h.ID || l.holder == strconv.FormatUint(h.Token, 10)) {
-				holder = h.ID
+				holds = true
 				own += h.Weight
 			}
 		}
 	}
 	if snap.Kind == string(engine.KindSemaphore) && own+weight <= snap.Capacity {
-		return "" // enough slots are left
+		return false // enough slots are left
 	}
-	return holder
+	return holds
 }
 
 // mergeEnviron returns base without the variables of over, then over.

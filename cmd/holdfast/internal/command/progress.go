@@ -136,7 +136,7 @@ func (p *progress) report(l look) {
 			where = fmt.Sprintf(", position %d of %d", n, len(l.snap.Waiters))
 			attrs = append(attrs, slog.Int("position", n))
 		}
-		why, attrs = heldText(held), append(attrs, heldAttrs(held)...)
+		why, attrs = p.c.heldText(held), append(attrs, p.c.heldAttrs(held)...)
 	} else {
 		attrs = append(attrs, slog.String("message", l.err.Error()))
 	}

@@ -43,6 +43,9 @@ func TestWaitLines(t *testing.T) {
 		if !errors.As(err, &busy) {
 			t.Errorf("got %v, want that it is held", err)
 		}
+		if strings.Contains(stderr.String(), lease.HolderID()) {
+			t.Errorf("a holder ID without -v in\n%s", stderr.String())
+		}
 		var got []string
 		for line := range strings.Lines(stderr.String()) {
 			got = append(got, regexp.MustCompile(` on host .*`).ReplaceAllString(strings.TrimSpace(line), ""))
