@@ -88,10 +88,10 @@ func (lk *acquirer) acquire(ctx context.Context, weight int, wait bool) (l *Leas
 	if len(c.hooks.broken) > 0 && endedByBreak(err) {
 		c.hooks.breakReceived(lk, 0)
 	}
-	if len(c.hooks.acquireEnd) > 0 || c.recorder != nil {
+	if len(c.hooks.acquireEnd) > 0 || c.recorder != nil || c.leaseLog.wants(lk.kind) {
 		e := AcquireEndEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight, Waited: time.Since(start), Source: source, Err: err}
 		c.recorder.acquireEnded(l, e, wait)
-		c.hooks.acquireEnded(ctx, l, e)
+		c.acquireEnded(ctx, l, e)
 	}
 	return l, err
 }

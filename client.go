@@ -52,6 +52,7 @@ type Client struct {
 	releases releaseQueue
 	recorder *historyRecorder // nil: the history is off
 	logLimit logLimit
+	leaseLog leaseLog
 	broken   brokenGrants
 
 	gate     gate.Gate
@@ -120,6 +121,7 @@ func New(e engine.Engine, opts ...Option) (*Client, error) {
 	c.breaker.c = c
 	c.releases.c = c
 	c.logLimit.open(c.log)
+	c.leaseLog.open(c.log, &c.logLimit)
 	return c, nil
 }
 
@@ -145,6 +147,7 @@ func (c *Client) Close() error {
 		for _, report := range c.reports { // last, since a hook may panic
 			report()
 		}
+		c.logLimit.close() // of what the reports have logged
 	}
 	<-c.closed
 	return c.result

@@ -15,13 +15,13 @@ import (
 // releaseAll ends all leases, and then releases them in batches until the store has
 // answered for each or ctx ends.
 func (c *Client) releaseAll(ctx context.Context) error {
-	var held map[*storeGrant][]time.Duration // starts of its leases, if releases are reported
-	if c.reportsReleases() || len(c.hooks.jeopardyEnd) > 0 {
-		held = make(map[*storeGrant][]time.Duration)
-	}
+	var held map[*storeGrant][]time.Duration // starts of its leases, if their end is reported
 	all := slices.DeleteFunc(c.wakeups.grants(), func(h *storeGrant) bool {
 		leases, was := h.end(nil)
-		if was == grantHeld && held != nil {
+		if was == grantHeld && (h.acquirer.reportsReleases() || len(c.hooks.jeopardyEnd) > 0) {
+			if held == nil {
+				held = make(map[*storeGrant][]time.Duration)
+			}
 			held[h] = h.starts(leases)
 		}
 		for _, l := range leases {
@@ -67,10 +67,11 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	return r.sum()
 }
 
-// closeReport returns a function that reports to hooks that Close has ended a lease.
+// closeReport returns a function that reports to the log and to hooks that Close has ended a lease.
 func (h *storeGrant) closeReport(e ReleaseEvent) func() {
 	return func() {
 		h.endJeopardy(ErrReleased)
+		h.client().leaseLog.released(h.id(), e)
 		for _, hook := range h.client().hooks.release {
 			hook.Release(e)
 		}

@@ -78,7 +78,7 @@ func (s *fallbackGrant) end(why *LostError) {
 	s.local.release()
 	s.acquirer.c.counts.fallback.Add(-1)
 	if why == nil {
-		s.acquirer.released(ReleaseEvent{Resource: s.acquirer.name, Kind: string(s.acquirer.kind), Held: time.Since(s.since), HandOff: HandOffFallback})
+		s.acquirer.released(s.holder, ReleaseEvent{Resource: s.acquirer.name, Kind: string(s.acquirer.kind), Held: time.Since(s.since), HandOff: HandOffFallback})
 		return
 	}
 	s.acquirer.c.counts.lose(why.Cause)

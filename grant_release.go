@@ -37,8 +37,8 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 	if to != HandOffProcess && to != HandOffLinger {
 		h.endJeopardy(ErrReleased)
 	}
-	if counts && c.reportsReleases() {
-		h.acquirer.released(h.releaseEvent(l.token, c.keep.Mono()-since, to, err))
+	if counts && h.acquirer.reportsReleases() {
+		h.acquirer.released(h.id(), h.releaseEvent(l.token, c.keep.Mono()-since, to, err))
 	}
 	if broken != nil {
 		return broken
@@ -49,8 +49,8 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 // reportRelease reports the release of a lease of a shared grant without a call to the store.
 func (h *storeGrant) reportRelease(l *Lease, to HandOff) {
 	since, counts := h.start(l)
-	if c := h.client(); counts && c.reportsReleases() {
-		h.acquirer.released(h.releaseEvent(l.token, c.keep.Mono()-since, to, nil))
+	if counts && h.acquirer.reportsReleases() {
+		h.acquirer.released(h.id(), h.releaseEvent(l.token, h.client().keep.Mono()-since, to, nil))
 	}
 }
 

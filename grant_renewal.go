@@ -14,6 +14,7 @@ func (h *storeGrant) Renewal() engine.Renewal {
 func (h *storeGrant) Renewed() {
 	h.client().wakeups.listenSoon()
 	h.endJeopardy(nil)
+	h.client().leaseLog.renewed(h, nil)
 	for _, hook := range h.client().hooks.renew {
 		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: h.left()})
 	}
@@ -23,10 +24,8 @@ func (h *storeGrant) Renewed() {
 func (h *storeGrant) Jeopardy(err error) {
 	left := h.left()
 	c := h.client()
-	if h.jeopardy.CompareAndSwap(renewalDone, renewalFailed) && c.logLimit.admits(&c.logLimit.jeopardy) { // the first in a row only
-		c.log.Warn("holdfast: renewal failed; retrying until the trust window closes",
-			"resource", h.acquirer.name, "kind", string(h.acquirer.kind), "token", h.present(), "left", left, "err", err)
-	}
+	h.jeopardy.CompareAndSwap(renewalDone, renewalFailed)
+	c.leaseLog.renewed(h, err)
 	for _, hook := range c.hooks.renew {
 		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: left, Err: err})
 	}

@@ -27,7 +27,7 @@ type storeGrant struct {
 	mu     sync.Mutex
 	why    *LostError    // how it was lost, if it was
 	token  uint64        // of the current local turn; between two turns, of the last one
-	since  time.Duration // start of the current local turn, if there is a release hook or a history
+	since  time.Duration // start of the current local turn, if its release is reported
 	leases leaseSet
 	local  atomic.Pointer[localHold] // of the current turn, with LocalOnly; set under the mutex
 
@@ -153,8 +153,8 @@ func (h *storeGrant) addLease(parent context.Context) *Lease {
 		l = new(Lease)
 	}
 	l.grant, l.token, l.parent = h, h.token, parent
-	if c := h.client(); c.reportsReleases() {
-		switch now := c.keep.Mono(); {
+	if h.acquirer.reportsReleases() {
+		switch now := h.client().keep.Mono(); {
 		case l == &h.first || h.shared == nil && len(h.leases) == 0:
 			h.since = now
 		case h.shared != nil:

@@ -246,9 +246,9 @@ type hooks struct {
 	cleanupFailed []CleanupFailedHook
 }
 
-// acquireEnded reports the end of an acquire. If a hook panics, the lease is released,
-// since the caller does not get it.
-func (h *hooks) acquireEnded(ctx context.Context, l *Lease, e AcquireEndEvent) {
+// acquireEnded reports the end of an acquire to the log and to hooks. If the logger or a hook
+// panics, the lease is released, since the caller does not get it.
+func (c *Client) acquireEnded(ctx context.Context, l *Lease, e AcquireEndEvent) {
 	returned := false
 	defer func() {
 		if l != nil && !returned {
@@ -258,21 +258,25 @@ func (h *hooks) acquireEnded(ctx context.Context, l *Lease, e AcquireEndEvent) {
 	if l != nil {
 		e.Token = l.token
 	}
-	if len(h.acquireEnd) > 0 {
+	c.leaseLog.acquired(l, e)
+	if len(c.hooks.acquireEnd) > 0 {
 		e.Outcome = outcomeOf(ctx, e.Err)
 	}
-	for _, hook := range h.acquireEnd {
+	for _, hook := range c.hooks.acquireEnd {
 		hook.AcquireEnd(ctx, e)
 	}
 	returned = true
 }
 
 // reportsReleases reports whether anything uses ReleaseEvents.
-func (c *Client) reportsReleases() bool { return len(c.hooks.release) > 0 || c.recorder != nil }
+func (lk *acquirer) reportsReleases() bool {
+	return len(lk.c.hooks.release) > 0 || lk.c.recorder != nil || lk.c.leaseLog.wants(lk.kind)
+}
 
 // released reports the end of a lease by its holder.
-func (lk *acquirer) released(e ReleaseEvent) {
+func (lk *acquirer) released(holder string, e ReleaseEvent) {
 	lk.c.recorder.released(e)
+	lk.c.leaseLog.released(holder, e)
 	for _, hook := range lk.c.hooks.release {
 		hook.Release(e)
 	}
@@ -281,6 +285,7 @@ func (lk *acquirer) released(e ReleaseEvent) {
 // lost reports a loss.
 func (lk *acquirer) lost(why *LostError, held time.Duration) {
 	lk.c.recorder.lost(lk, why, held)
+	lk.c.leaseLog.lost(lk.kind, why, held)
 	for _, hook := range lk.c.hooks.lost {
 		hook.Lost(why)
 	}

@@ -37,12 +37,17 @@ const (
 	renewalOverdue        // and its jeopardy was reported
 )
 
-// startJeopardy reports a jeopardy, if the grant has come into one.
+// startJeopardy reports a jeopardy to the log and to hooks, if the grant has come into one.
 func (h *storeGrant) startJeopardy(left time.Duration, err error) {
 	if left >= h.entry.TTL/2 || !h.jeopardy.CompareAndSwap(renewalFailed, renewalOverdue) {
 		return
 	}
-	for _, hook := range h.client().hooks.jeopardyStart {
+	c := h.client()
+	if c.logLimit.admits(&c.logLimit.jeopardy) {
+		c.log.Warn("holdfast: renewal overdue; retrying until the trust window closes",
+			"resource", h.acquirer.name, "kind", string(h.acquirer.kind), "token", h.present(), "left", left, "err", err)
+	}
+	for _, hook := range c.hooks.jeopardyStart {
 		hook.JeopardyStart(JeopardyStartEvent{
 			Resource: h.acquirer.name, Kind: string(h.acquirer.kind), Token: h.present(), Left: left, Err: err,
 		})

@@ -75,7 +75,7 @@ type queueWait struct {
 	since time.Time
 }
 
-// begin counts and reports the beginning of a wait, once.
+// begin counts, logs and reports the beginning of a wait, once.
 func (w *queueWait) begin(ctx context.Context, lk *acquirer, weight int, queue WaitQueue, ahead int) {
 	w.ahead = ahead
 	if w.queue != 0 {
@@ -83,6 +83,7 @@ func (w *queueWait) begin(ctx context.Context, lk *acquirer, weight int, queue W
 	}
 	w.queue, w.since = queue, time.Now()
 	lk.c.counts.waiting[queue].Add(1)
+	lk.c.leaseLog.waits(lk, queue, ahead)
 	for _, hook := range lk.c.hooks.wait {
 		hook.Wait(ctx, WaitEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight, Queue: queue, Ahead: ahead})
 	}

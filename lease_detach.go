@@ -151,7 +151,7 @@ func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 		e.Source = SourceTicket
 	}
 	c.recorder.acquireEnded(l, e, false)
-	c.hooks.acquireEnded(ctx, l, e)
+	c.acquireEnded(ctx, l, e)
 	return l, err
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// A log above debug has the documented levels and attributes, and no holder ID.
+// A log at Info has the documented levels and attributes, and no holder ID.
 func TestLogOfTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -56,7 +56,7 @@ func TestLogOfTrouble(t *testing.T) {
 			message, level := record["msg"].(string), record["level"].(string)
 			seen[message] = level
 			for key := range record {
-				if !slices.Contains([]string{"time", "level", "msg", "resource", "kind", "token", "left", "cause", "err", "slot", "ran"}, key) {
+				if !slices.Contains([]string{"time", "level", "msg", "resource", "kind", "token", "left", "cause", "err", "slot", "ran", "waited", "held"}, key) {
 					t.Errorf("attribute %s in %s", key, line)
 				}
 			}
@@ -66,11 +66,16 @@ func TestLogOfTrouble(t *testing.T) {
 				}
 			}
 		}
+		if len(seen) != 7 {
+			t.Errorf("messages %v", seen)
+		}
 		for message, level := range map[string]string{
 			"holdfast: lease lost": "ERROR",
-			"holdfast: renewal failed; retrying until the trust window closes":           "WARN",
+			"holdfast: renewal overdue; retrying until the trust window closes":          "WARN",
 			"holdfast: a release was not confirmed; the lease or wait ends by its TTL":   "WARN",
 			"holdfast: job slot not done":                                                "WARN",
+			"holdfast: election term began":                                              "INFO",
+			"holdfast: election term ended":                                              "INFO",
 			"holdfast: the function of Lead returned an error after leadership was lost": "WARN",
 		} {
 			if seen[message] != level {

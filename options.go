@@ -76,12 +76,14 @@ func WithMeta(m Meta) Option {
 	}
 }
 
-// WithLogger sets the logger for events that no method returns, such as failed
-// renewals, lost leases, and releases that are no longer retried. Of each of
-// these three kinds it logs the first ten per second one by one, and then the
-// number of the others; hooks are called for each. The default logs nothing. A
-// loss is logged as an error, all else as a warning. Holder IDs are logged at
-// debug level only.
+// WithLogger sets the logger for events that no method returns: at Error a lost
+// lease; at Warn an overdue renewal, a release that is no longer retried, a wait
+// behind 100 or more others, and more; at Info the beginning and the end of a
+// term of an election. Of each of these kinds it logs the first ten per second,
+// of waits the first ten per minute, one by one, and then the number of the
+// others; hooks are called for each. At Debug it logs each grant, renewal and
+// release, with the holder ID, if the logger has that level when New is called.
+// The default logs nothing.
 func WithLogger(l *slog.Logger) Option { return func(o *clientOptions) { o.logger = l } }
 
 // WithHooks adds hooks; see [Hook].
