@@ -154,6 +154,9 @@ func TestEventsOfWaits(t *testing.T) {
 		j.want(t, "wait x mutex 1 process, 0 ahead")
 		third := lockSoon(ctx, m.Lock)
 		j.want(t, "wait x mutex 1 process, 1 ahead")
+		if s := c.Stats(); s.WaitStore != 1 || s.WaitProcess != 2 || s.WaitFallback != 0 {
+			t.Errorf("one waits in the store's queue and two in that of the process: %+v", s)
+		}
 
 		// The second caller takes over the place of the first one in the store's queue.
 		time.Sleep(10*time.Second + time.Millisecond)
@@ -166,6 +169,9 @@ func TestEventsOfWaits(t *testing.T) {
 			"withdraw x mutex 1 process, 1 ahead, after 10s: deadline",
 			"withdraw x mutex 1 store, 0 ahead, after 10s: deadline",
 		)
+		if s := c.Stats(); s.WaitStore != 1 || s.WaitProcess != 0 {
+			t.Errorf("one has taken the place in the store's queue: %+v", s)
+		}
 		mustRelease(t, foreign)
 		l := wantGrant(t, second).lease
 		j.want(t, "grant x 0 push")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
 	"github.com/holdfast-go/holdfast/internal/redistest"
@@ -79,6 +80,11 @@ func TestConcurrentCallsAreCombined(t *testing.T) {
 func combines(t *testing.T, e *goredis.Engine, count *traffic, twice int64) {
 	t.Helper()
 	const callers, turns = 64, 50
+	client, err := holdfast.New(e) // Client.Stats shows the calls of all clients of the engine
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
 	for i := range turns {
 		r := request(fmt.Sprintf("c1.%d", i))
 		release(t, e, r.Resource, hold(t, e, r))
@@ -87,7 +93,7 @@ func combines(t *testing.T, e *goredis.Engine, count *traffic, twice int64) {
 		t.Errorf("one caller: %d calls alone and %d batches, want %d and none", alone, count.batches.Load(), 2*turns+twice)
 	}
 	for _, round := range []string{"first", "second"} { // after the first all scripts are known
-		until(t, "no call is under way", func() bool { return e.BatchDepth() == engine.BatchDepth{} })
+		until(t, "no call is under way", func() bool { return client.Stats().Batches == engine.BatchDepth{} })
 		alone, batched, batches := count.alone.Load(), count.batched.Load(), count.batches.Load()
 		gate := make(chan struct{})
 		count.gate.Store(&gate)
@@ -97,7 +103,7 @@ func combines(t *testing.T, e *goredis.Engine, count *traffic, twice int64) {
 		}
 		var depth engine.BatchDepth
 		until(t, "all calls are under way", func() bool {
-			depth = e.BatchDepth()
+			depth = client.Stats().Batches
 			return depth.Sending+depth.Waiting == callers
 		})
 		count.gate.Store(nil)
