@@ -1,6 +1,8 @@
 package holdfast
 
 import (
+	"time"
+
 	"github.com/holdfast-go/holdfast/engine"
 )
 
@@ -11,23 +13,23 @@ func (h *storeGrant) Renewal() engine.Renewal {
 
 // Renewed implements keepalive.Keeper. With the first renewal it opens the stream of
 // wake-ups, over which a break arrives at once; shorter leases do without one.
-func (h *storeGrant) Renewed() {
+func (h *storeGrant) Renewed(took time.Duration) {
 	h.client().wakeups.listenSoon()
 	h.endJeopardy(nil)
 	h.client().leaseLog.renewed(h, nil)
 	for _, hook := range h.client().hooks.renew {
-		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: h.left()})
+		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Took: took, Left: h.left()})
 	}
 }
 
 // Jeopardy implements keepalive.Keeper.
-func (h *storeGrant) Jeopardy(err error) {
+func (h *storeGrant) Jeopardy(err error, took time.Duration) {
 	left := h.left()
 	c := h.client()
 	h.jeopardy.CompareAndSwap(renewalDone, renewalFailed)
 	c.leaseLog.renewed(h, err)
 	for _, hook := range c.hooks.renew {
-		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Left: left, Err: err})
+		hook.Renew(RenewEvent{Resource: h.acquirer.name, Token: h.present(), Took: took, Left: left, Err: err})
 	}
 	if h.linger != nil {
 		h.endLinger()

@@ -161,6 +161,7 @@ type RenewHook interface{ Renew(e RenewEvent) }
 type RenewEvent struct {
 	Resource string
 	Token    uint64
+	Took     time.Duration // of the call to the store, which may have renewed others, too
 	Left     time.Duration // until the trust window closes
 	Err      error
 }

@@ -175,6 +175,9 @@ func TestEventsOfWaits(t *testing.T) {
 		mustRelease(t, foreign)
 		l := wantGrant(t, second).lease
 		j.want(t, "grant x 0 push")
+		if s := c.Stats(); s.Wakeups == 0 {
+			t.Errorf("a grant was pushed: %+v", s)
+		}
 		fourth := lockSoon(context.Background(), m.Lock)
 		j.want(t, "wait x mutex 1 process, 0 ahead")
 		mustRelease(t, l)

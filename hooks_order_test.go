@@ -57,7 +57,7 @@ func TestJeopardyEndsWithAHandOffToNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := l.grant.(*storeGrant)
-	h.Jeopardy(ErrUnavailable)
+	h.Jeopardy(ErrUnavailable, 0)
 	h.startJeopardy(h.entry.TTL/3, ErrUnavailable)
 	h.remove(l)
 	c.handOff(nil, localTurn{grant: h})

@@ -189,3 +189,22 @@ func TestHookThatWouldNotBeCalled(t *testing.T) {
 	}
 	_ = c.Close()
 }
+
+// A renewal reports how long the call to the store took, also one that failed.
+func TestRenewalsReportTheirDuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, e := &recorder{}, newFaulty()
+		c := newClient(t, e, holdfast.WithHooks(h))
+		l := mustLock(t, c.Mutex("x").Lock, context.Background())
+		e.Slow(100*time.Millisecond, 50*time.Millisecond)
+		time.Sleep(6 * time.Second)
+		e.All(hang) // the answer is awaited for two seconds
+		time.Sleep(7 * time.Second)
+		e.All(nil)
+		got := h.renews()
+		if len(got) < 2 || got[0].Took != 150*time.Millisecond || got[0].Err != nil || got[1].Took != 2*time.Second || !errors.Is(got[1].Err, holdfast.ErrUnavailable) {
+			t.Errorf("renewals %+v", got)
+		}
+		mustRelease(t, l)
+	})
+}

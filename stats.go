@@ -23,6 +23,7 @@ type Stats struct {
 	FallsBack    bool // locks with a fallback fall back at once, since the store is silent
 
 	Losses       Losses       // since New
+	Wakeups      uint64       // received since New, also those for waits and leases that have ended
 	Subscription Subscription // to wake-ups
 	Batches      engine.BatchDepth
 }
@@ -59,6 +60,7 @@ func (c *Client) Stats() Stats {
 		LateRenewals:   c.keep.Late(),
 		Releases:       c.releases.len(),
 		FallsBack:      c.breaker.isOpen(),
+		Wakeups:        c.counts.wakeups.Load(),
 		Losses: Losses{
 			Expired:     c.counts.lost[LostExpired].Load(),
 			Taken:       c.counts.lost[LostTaken].Load(),
@@ -80,6 +82,7 @@ type counts struct {
 	waiting  [waitQueues]atomic.Int64
 	lost     [LostElsewhere + 1]atomic.Uint64
 	fallback atomic.Int64
+	wakeups  atomic.Uint64
 }
 
 func (n *counts) lose(cause LostCause) { n.lost[cause].Add(1) }

@@ -208,6 +208,7 @@ func (m *wakeups) try(o *subscribing) {
 // deliver passes a wake-up to the attempt or grant of its ID. A Resync without an ID is for
 // all attempts that wait.
 func (m *wakeups) deliver(w engine.Wakeup) {
+	m.c.counts.wakeups.Add(1)
 	m.mu.Lock()
 	if w.Kind != engine.Resync || w.ID != "" {
 		h := m.held[w.ID]

@@ -57,8 +57,13 @@ func newService(t *testing.T) *service {
 	if s.client, err = holdfast.New(s.store, holdfast.WithHooks(hook)); err != nil {
 		t.Fatal(err)
 	}
+	observed, err := otelholdfast.Observe(s.client, otelholdfast.WithMeterProvider(meters))
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.server = httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(func() {
+		_ = observed.Unregister()
 		_ = s.client.Close()
 		s.server.Close()
 	})

@@ -4,6 +4,8 @@
 //	hook, err := otelholdfast.NewHook()
 //	...
 //	client, err := holdfast.New(engine, holdfast.WithHooks(hook))
+//	...
+//	observed, err := otelholdfast.Observe(client)
 //
 // Names, units and attributes are in docs/METRICS.md. They do not contain the
 // names of resources, of which there may be very many: see [WithResourceLabel].

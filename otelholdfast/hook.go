@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
@@ -25,15 +24,9 @@ const scope = "github.com/holdfast-go/holdfast/otelholdfast"
 // call. A re-entrant lease has no span, and is not counted, since it is the same
 // lease.
 func NewHook(opts ...Option) (holdfast.Hook, error) {
-	o := options{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
-	for _, set := range opts {
-		if set == nil {
-			return nil, errors.New("otelholdfast: an Option is nil")
-		}
-		set(&o)
-	}
-	if o.meters == nil || o.tracers == nil {
-		return nil, errors.New("otelholdfast: a provider is nil")
+	o, err := optionsOf(opts)
+	if err != nil {
+		return nil, err
 	}
 	h := &hook{label: o.label, tracer: o.tracers.Tracer(scope)}
 	h.sets.kept = make(map[values]*set)
@@ -230,7 +223,9 @@ func (l *held) endSpan(v values) {
 func (h *hook) Renew(e holdfast.RenewEvent) {
 	v := h.area(e.Resource, "").values
 	v.err = errorType(e.Err)
-	h.instruments.left.Record(context.Background(), e.Left.Seconds(), h.sets.of(v).record...)
+	in := h.sets.of(v).record
+	h.instruments.renew.Record(context.Background(), e.Took.Seconds(), in...)
+	h.instruments.left.Record(context.Background(), e.Left.Seconds(), in...)
 }
 
 // JeopardyStart implements holdfast.JeopardyStartHook.

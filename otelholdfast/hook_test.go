@@ -26,6 +26,7 @@ import (
 type telemetry struct {
 	hook   holdfast.Hook
 	reader *metric.ManualReader
+	meters *metric.MeterProvider
 	spans  *tracetest.SpanRecorder
 	tracer *trace.TracerProvider
 }
@@ -34,8 +35,9 @@ func newTelemetry(t testing.TB, opts ...otelholdfast.Option) *telemetry {
 	t.Helper()
 	m := &telemetry{reader: metric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
 	m.tracer = trace.NewTracerProvider(trace.WithSpanProcessor(m.spans))
+	m.meters = metric.NewMeterProvider(metric.WithReader(m.reader))
 	opts = append([]otelholdfast.Option{
-		otelholdfast.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(m.reader))),
+		otelholdfast.WithMeterProvider(m.meters),
 		otelholdfast.WithTracerProvider(m.tracer),
 	}, opts...)
 	var err error
@@ -179,7 +181,7 @@ func TestMetricsOfTrouble(t *testing.T) {
 		holdfast.AcquireEndHook
 		holdfast.LostHook
 	})
-	h.Renew(holdfast.RenewEvent{Resource: "a:1", Left: time.Second})
+	h.Renew(holdfast.RenewEvent{Resource: "a:1", Took: time.Millisecond, Left: time.Second})
 	h.Renew(holdfast.RenewEvent{Resource: "a:2", Left: time.Second, Err: holdfast.ErrUnavailable})
 	h.JeopardyStart(holdfast.JeopardyStartEvent{Resource: "a:1", Kind: "rw"})
 	h.JeopardyStart(holdfast.JeopardyStartEvent{Resource: "a:2", Kind: "rw"})
@@ -201,6 +203,8 @@ func TestMetricsOfTrouble(t *testing.T) {
 		`holdfast.lease.jeopardy{holdfast.kind=rw,holdfast.resource=a} 1`,
 		`holdfast.lease.losses{holdfast.cause=taken,holdfast.resource=d} 1`,
 		`holdfast.recalls{holdfast.kind=rw,holdfast.resource=b} 1`,
+		`holdfast.renew.duration{error.type=unavailable,holdfast.resource=a} 1`,
+		`holdfast.renew.duration{holdfast.resource=a} 1`,
 		`holdfast.renew.left{error.type=unavailable,holdfast.resource=a} 1`,
 		`holdfast.renew.left{holdfast.resource=a} 1`,
 	)

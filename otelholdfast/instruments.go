@@ -6,11 +6,18 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// instruments are the metrics; docs/METRICS.md describes them.
+// leaseCount is a metric of the hook and of Observe.
+const (
+	leaseCount     = "holdfast.lease.count"
+	leaseCountText = "Leases that are held, or kept after their last release."
+)
+
+// instruments are the metrics of the hook; docs/METRICS.md describes them.
 type instruments struct {
 	acquire  metric.Float64Histogram
 	hold     metric.Float64Histogram
 	losses   metric.Int64Counter
+	renew    metric.Float64Histogram
 	left     metric.Float64Histogram
 	breaks   metric.Int64Counter
 	recalls  metric.Int64Counter
@@ -20,7 +27,7 @@ type instruments struct {
 
 func (n *instruments) open(m metric.Meter, as *areas) error {
 	var all []error
-	// The bounds are for waits and holds, in seconds.
+	// The bounds are for waits, holds and round trips, in seconds.
 	buckets := metric.WithExplicitBucketBoundaries(.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5, 10, 60, 300)
 	histogram := func(name, text string) metric.Float64Histogram {
 		h, err := m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(text), buckets)
@@ -40,8 +47,9 @@ func (n *instruments) open(m metric.Meter, as *areas) error {
 	n.acquire = histogram("holdfast.acquire.duration", "Time from the call of an acquire to its end.")
 	observed("holdfast.acquire.pending", "{request}", "Acquires that have not ended.", func(a *area) *level { return &a.pending })
 	n.hold = histogram("holdfast.hold.duration", "Time from the grant of a lease to its end.")
-	observed("holdfast.lease.count", "{lease}", "Leases that are held.", func(a *area) *level { return &a.leases })
+	observed(leaseCount, "{lease}", leaseCountText, func(a *area) *level { return &a.leases })
 	n.losses = counter("holdfast.lease.losses", "{loss}", "Leases that were lost.")
+	n.renew = histogram("holdfast.renew.duration", "Time of the call to the store that renewed a lease, successful or not.")
 	n.left = histogram("holdfast.renew.left", "Time left of the trust window after a renewal, successful or not.")
 	observed("holdfast.lease.jeopardy", "{lease}", "Leases whose renewal is overdue.", func(a *area) *level { return &a.jeopardy })
 	n.recalls = counter("holdfast.recalls", "{recall}", "Leases that the store recalled, because another process wants them.")

@@ -1,11 +1,14 @@
 package otelholdfast
 
 import (
+	"errors"
+
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 )
 
-// An Option configures a hook.
+// An Option configures a hook, or what Observe reports.
 type Option func(*options)
 
 type options struct {
@@ -32,4 +35,19 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 // for concurrent use. Default: no attribute.
 func WithResourceLabel(label func(resource string) string) Option {
 	return func(o *options) { o.label = label }
+}
+
+// optionsOf applies options to the defaults.
+func optionsOf(opts []Option) (options, error) {
+	o := options{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider()}
+	for _, set := range opts {
+		if set == nil {
+			return o, errors.New("otelholdfast: an Option is nil")
+		}
+		set(&o)
+	}
+	if o.meters == nil || o.tracers == nil {
+		return o, errors.New("otelholdfast: a provider is nil")
+	}
+	return o, nil
 }

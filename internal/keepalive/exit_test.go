@@ -14,13 +14,13 @@ import (
 // quitter is a keeper that ends its goroutine in every call.
 type quitter struct{ *holder }
 
-func (q quitter) Renewed() {
-	q.holder.Renewed()
+func (q quitter) Renewed(took time.Duration) {
+	q.holder.Renewed(took)
 	runtime.Goexit()
 }
 
-func (q quitter) Jeopardy(err error) {
-	q.holder.Jeopardy(err)
+func (q quitter) Jeopardy(err error, took time.Duration) {
+	q.holder.Jeopardy(err, took)
 	runtime.Goexit()
 }
 

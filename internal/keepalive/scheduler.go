@@ -29,10 +29,10 @@ import (
 type Keeper interface {
 	// Renewal is what to send to the engine.
 	Renewal() engine.Renewal
-	// Renewed: the lease was extended.
-	Renewed()
+	// Renewed: the lease was extended, by a call of the engine that took so long.
+	Renewed(took time.Duration)
 	// Jeopardy: a renewal failed; it is retried while the window is open.
-	Jeopardy(err error)
+	Jeopardy(err error, took time.Duration)
 	// Lost: the store answered that the lease is not held, or the trust window
 	// closed. In the second case cause is nil, and last is the error of the
 	// latest failed renewal, if one failed.

@@ -59,9 +59,9 @@ func (h *holder) Renewal() engine.Renewal {
 	return engine.Renewal{Held: engine.Held{ID: h.id, Token: 1}, TTL: h.entry.TTL}
 }
 
-func (h *holder) Renewed() { h.note(func() { h.renewed++ }) }
+func (h *holder) Renewed(time.Duration) { h.note(func() { h.renewed++ }) }
 
-func (h *holder) Jeopardy(error) { h.note(func() { h.jeopardy++ }) }
+func (h *holder) Jeopardy(error, time.Duration) { h.note(func() { h.jeopardy++ }) }
 
 func (h *holder) Lost(cause *engine.NotHeldError, last error) func() {
 	h.note(func() { h.lost++; h.lostAt, h.cause, h.last = time.Now(), cause, last })

@@ -193,6 +193,7 @@ func (s *Scheduler) renew(r renewalCall) (answered bool) {
 	ctx, cancel := context.WithTimeout(s.ctx, r.timeout)
 	sent := s.Now()
 	errs := s.engine.Renew(ctx, renewals)
+	took := s.Mono() - sent.Mono
 	cancel()
 	lost := s.settle(r, sent, errs)
 	s.notifyLost(lost)
@@ -201,9 +202,9 @@ func (s *Scheduler) renew(r renewalCall) (answered bool) {
 		switch e := r.entries[i]; {
 		case e == nil: // removed or lost
 		case errs[i] == nil:
-			e.Keeper.Renewed()
+			e.Keeper.Renewed(took)
 		default:
-			e.Keeper.Jeopardy(errs[i])
+			e.Keeper.Jeopardy(errs[i], took)
 		}
 	})
 	return answered
