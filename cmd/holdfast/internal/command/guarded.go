@@ -73,6 +73,8 @@ type guarded struct {
 	job      *guard.ShellJob
 	ahead    *guardAhead // until the first try has failed, or the command is started
 	shown    string      // holder that the first try has reported
+	// noWaiters is set by the first try if the store does not show waiters.
+	noWaiters bool
 	// skippedExitCode is the exit code if the work was done before.
 	skippedExitCode int
 }

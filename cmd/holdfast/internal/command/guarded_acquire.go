@@ -72,14 +72,17 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 		lease, err = c.lock.try(ask)
 	}
 	var held *holdfast.HeldError
+	if errors.As(err, &held) && c.noWaiters {
+		held.Waiters = unknownWaiters
+	}
 	switch {
 	case err == nil:
 		return lease, nil
-	case errors.As(err, &held) && wait:
+	case held != nil && wait:
 		c.shown = held.HolderID
 		say.notice("waiting", c.heldAttrs(held), "waiting: %s", c.heldText(held))
 		return nil, nil
-	case errors.As(err, &held):
+	case held != nil:
 		return nil, c.conflict(held)
 	case unreachable(err) && wait && c.Wait != nil && ctx.Err() == nil:
 		say.notice("store-away", []slog.Attr{slog.String("message", err.Error())},
@@ -116,6 +119,7 @@ func (c *guarded) checkHolders(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
+		c.noWaiters = snap.NoWaiters
 		if waitsForItself(snap, c.weight) {
 			return fail(exitUsage, "this command already runs under the lease of %q and would wait for itself: "+
 				"remove the inner holdfast, or use another resource", name)
@@ -178,9 +182,15 @@ func (c *guarded) waitForLease(ctx context.Context, s *session, say *reporter, s
 	return nil, failed
 }
 
+// unknownWaiters is HeldError.Waiters if the store does not show waiters, as a quorum does not.
+const unknownWaiters = -1
+
 // heldBy returns the first holder of a snapshot as an error.
 func heldBy(snap holdfast.Snapshot) *holdfast.HeldError {
 	held := &holdfast.HeldError{Resource: snap.Resource, Waiters: len(snap.Waiters)}
+	if snap.NoWaiters {
+		held.Waiters = unknownWaiters
+	}
 	if len(snap.Holders) > 0 {
 		h := snap.Holders[0]
 		held.HolderID, held.Name, held.Host, held.PID = h.ID, h.Name, h.Host, h.PID
@@ -240,8 +250,12 @@ func (c *guarded) heldAttrs(h *holdfast.HeldError) []slog.Attr {
 // of waiters. It has no holder ID, with which the lease can be broken (decision 0143). Texts of other
 // processes are escaped.
 func heldText(h *holdfast.HeldError) string {
+	waiting := "waiters unknown"
+	if h.Waiters != unknownWaiters {
+		waiting = fmt.Sprintf("%d waiting", h.Waiters)
+	}
 	if h.HolderID == "" {
-		return fmt.Sprintf("%q has no holder, %d waiting ahead", h.Resource, h.Waiters)
+		return fmt.Sprintf("%q has no holder, %s", h.Resource, waiting)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q is held by %s on host %s, pid %d", h.Resource, orNone(h.Name), orNone(h.Host), h.PID)
@@ -251,15 +265,19 @@ func heldText(h *holdfast.HeldError) string {
 	if h.Reason != "" {
 		fmt.Fprintf(&b, ", reason %q", h.Reason)
 	}
-	fmt.Fprintf(&b, ", TTL left %s, %d waiting", short(h.TTL), h.Waiters)
+	fmt.Fprintf(&b, ", TTL left %s, %s", short(h.TTL), waiting)
 	return b.String()
 }
 
 // heldAttrs are the same for --json.
 func heldAttrs(h *holdfast.HeldError) []slog.Attr {
+	waiters := slog.Int("waiters", h.Waiters)
+	if h.Waiters == unknownWaiters {
+		waiters = slog.Any("waiters", nil)
+	}
 	return []slog.Attr{
 		slog.String("name", h.Name), slog.String("host", h.Host), slog.Int("pid", h.PID),
-		slog.Time("since", h.Since), slog.String("reason", h.Reason), slog.Duration("ttl_left", h.TTL), slog.Int("waiters", h.Waiters),
+		slog.Time("since", h.Since), slog.String("reason", h.Reason), slog.Duration("ttl_left", h.TTL), waiters,
 	}
 }
 
