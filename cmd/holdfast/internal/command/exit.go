@@ -63,7 +63,7 @@ func explain(err error, st *store.Store) *exitError {
 	var exit *exitError
 	var badURL *store.Error
 	var sig *signalled
-	text := strings.TrimPrefix(err.Error(), "holdfast: ")
+	text := bare(err)
 	switch {
 	case errors.As(err, &exit):
 		return exit
@@ -83,6 +83,16 @@ func explain(err error, st *store.Store) *exitError {
 		return unavailable(text, st)
 	}
 	return &exitError{code: exitFailed, text: text}
+}
+
+// bare returns the text of an error on one line, without the "holdfast: " with which the library's errors begin, as
+// each message does.
+func bare(err error) string {
+	lines := strings.Split(err.Error(), "\n") // of errors that are joined
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "holdfast: ")
+	}
+	return strings.Join(lines, "; ")
 }
 
 // unavailable is the error of a store that cannot be used now.

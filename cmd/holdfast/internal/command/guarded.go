@@ -202,9 +202,9 @@ func (c *guarded) release(lease *holdfast.Lease, say *reporter) {
 		say.detail("released", nil, "released %q", c.Resource)
 	case errors.Is(err, holdfast.ErrLost):
 		// supervise has reported it, or the lease was lost after the group had ended.
-		say.detail("lost-after-end", []slog.Attr{slog.String("message", err.Error())}, "%v", err)
+		say.detail("lost-after-end", []slog.Attr{slog.String("message", bare(err))}, "%s", bare(err))
 	default:
-		say.notice("release-unconfirmed", []slog.Attr{slog.String("message", err.Error())},
+		say.notice("release-unconfirmed", []slog.Attr{slog.String("message", bare(err))},
 			"the store did not confirm the release of %q; it is free in %s at the latest", c.Resource, short(time.Duration(c.TTL)))
 	}
 }

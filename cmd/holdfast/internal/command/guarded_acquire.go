@@ -85,7 +85,7 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 	case held != nil:
 		return nil, c.conflict(held)
 	case unreachable(err) && wait && c.Wait != nil && ctx.Err() == nil:
-		say.notice("store-away", []slog.Attr{slog.String("message", err.Error())},
+		say.notice("store-away", []slog.Attr{slog.String("message", bare(err))},
 			"the store (%s) does not answer; trying for %s", s.store, short(time.Duration(*c.Wait)))
 		return nil, nil
 	}
@@ -164,7 +164,7 @@ func (c *guarded) waitForLease(ctx context.Context, s *session, say *reporter, s
 		return lease, nil
 	case c.Wait != nil && errors.Is(ctx.Err(), context.DeadlineExceeded): // -w ran out; err may name other time limits
 	case errors.Is(err, holdfast.ErrNotAcquired) && ctx.Err() == nil: // an operator broke the wait
-		return nil, fail(c.ConflictExitCode, "%s", strings.TrimPrefix(err.Error(), "holdfast: "))
+		return nil, fail(c.ConflictExitCode, "%s", bare(err))
 	default:
 		return nil, err
 	}

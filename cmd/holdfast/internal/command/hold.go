@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -147,7 +146,7 @@ func (c *holdCmd) until(input <-chan struct{}, lease *holdfast.Lease, sigs <-cha
 	case sig := <-sigs:
 		return say.failure("signal", explain(&signalled{sig.(syscall.Signal)}, nil))
 	case <-lease.Done():
-		text := strings.TrimPrefix(lease.Err().Error(), "holdfast: ")
+		text := bare(lease.Err())
 		attrs := append(lossAttrs(lease.Err()), slog.Uint64("token", lease.Token()))
 		return say.failure("lost", &exitError{code: exitLost, text: text}, attrs...)
 	}

@@ -35,7 +35,7 @@ func Main(args []string, drivers ...store.Driver) int {
 	if filepath.Base(args[0]) == guard.ClientName {
 		var err error
 		if job, args, err = guard.OpenShellJob(args); err != nil {
-			fmt.Fprintf(os.Stderr, "%s is started by holdfast on a terminal; it is of no use by itself\n", guard.ClientName)
+			fmt.Fprintf(os.Stderr, "holdfast: this is %s, which holdfast starts on a terminal; it is of no use by itself\n", guard.ClientName)
 			return exitUsage
 		}
 	}
@@ -180,7 +180,7 @@ func usage(err error, stderr io.Writer, asJSON bool) {
 			verb = " " + cmd.Name
 		}
 	}
-	printError(stderr, asJSON, exitUsage, strings.TrimPrefix(err.Error(), verb[min(1, len(verb)):]+": "))
+	printError(stderr, asJSON, exitUsage, strings.TrimPrefix(bare(err), verb[min(1, len(verb)):]+": "))
 	if asJSON {
 		return
 	}

@@ -179,7 +179,7 @@ func (t *jobRun) finish(_ *holdfast.Lease, result error, say *reporter) {
 	end := <-t.ended
 	attrs := []slog.Attr{}
 	if end.err != nil {
-		attrs = append(attrs, slog.String("message", end.err.Error()))
+		attrs = append(attrs, slog.String("message", bare(end.err)))
 	}
 	switch {
 	case end.err == nil:
@@ -188,6 +188,6 @@ func (t *jobRun) finish(_ *holdfast.Lease, result error, say *reporter) {
 		say.detail("not-done", attrs, "%q is not done", t.Resource)
 	default:
 		say.notice("done-unconfirmed", attrs,
-			"%s succeeded, but the store did not confirm that %q is done, so it may be run again: %v", t.Cmd[0], t.Resource, end.err)
+			"%s succeeded, but the store did not confirm that %q is done, so it may be run again: %s", t.Cmd[0], t.Resource, bare(end.err))
 	}
 }

@@ -138,7 +138,7 @@ func (p *progress) report(l look) {
 		}
 		why, attrs = p.c.heldText(held), append(attrs, p.c.heldAttrs(held)...)
 	} else {
-		attrs = append(attrs, slog.String("message", l.err.Error()))
+		attrs = append(attrs, slog.String("message", bare(l.err)))
 	}
 	text := fmt.Sprintf("waiting for %s%s: %s", waited.Truncate(time.Second), where, why)
 	if p.live {

@@ -71,7 +71,7 @@ func (s *session) adopt(ticket text) (*holdfast.Lease, error) {
 // explainLease is explain for a verb whose lease may be lost.
 func (s *session) explainLease(err error) error {
 	if errors.Is(err, holdfast.ErrLost) {
-		return fail(exitLost, "%s", strings.TrimPrefix(err.Error(), "holdfast: "))
+		return fail(exitLost, "%s", bare(err))
 	}
 	return s.explain(err)
 }

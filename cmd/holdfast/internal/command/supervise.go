@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -157,8 +156,8 @@ func (w *supervision) loop(sigs <-chan os.Signal, renewed <-chan holdfast.RenewE
 // renewed sends the guard the new deadline of the lease.
 func (w *supervision) renewed(r holdfast.RenewEvent) {
 	if r.Err != nil {
-		w.say.detail("renewal-failed", []slog.Attr{slog.Duration("left", r.Left), slog.String("message", r.Err.Error())},
-			"renewal failed, %s left: %v", short(r.Left), r.Err)
+		w.say.detail("renewal-failed", []slog.Attr{slog.Duration("left", r.Left), slog.String("message", bare(r.Err))},
+			"renewal failed, %s left: %s", short(r.Left), bare(r.Err))
 	}
 	w.guard.Extend(w.lease.Deadline()) // also after a failure, which may have replaced a renewal
 }
@@ -170,8 +169,8 @@ func (w *supervision) lost() {
 		act = string(w.c.Cmd[0]) + " runs on without it (--on-lost warn)"
 	}
 	if w.status == nil || w.cause == "" {
-		attrs := append(lossAttrs(err), slog.String("message", err.Error()))
-		w.say.notice("lost", attrs, "%s; %s", strings.TrimPrefix(err.Error(), "holdfast: "), act)
+		attrs := append(lossAttrs(err), slog.String("message", bare(err)))
+		w.say.notice("lost", attrs, "%s; %s", bare(err), act)
 	}
 	if w.c.OnLost == guard.KillOnLost {
 		w.guard.Stop(guard.CauseLost, syscall.SIGTERM)

@@ -26,12 +26,12 @@ const tick = 500 * time.Millisecond
 func Main(args []string) int {
 	rename(Name)
 	if len(args) != 2 {
-		fmt.Fprintf(os.Stderr, "%s is started by holdfast run; it is of no use by itself\n", Name)
+		fmt.Fprintf(os.Stderr, "holdfast: this is %s, which is started by holdfast run; it is of no use by itself\n", Name)
 		return 64
 	}
 	fd, err := strconv.Atoi(args[1])
 	if err != nil || fd < 3 || syscall.SetNonblock(fd, true) != nil {
-		fmt.Fprintf(os.Stderr, "%s: no socket under %q\n", Name, args[1])
+		fmt.Fprintf(os.Stderr, "holdfast: this is %s, and there is no socket under %q\n", Name, args[1])
 		return 64
 	}
 	syscall.CloseOnExec(fd)

@@ -30,12 +30,13 @@ const waitTimeout = 20 * time.Second
 // commands are those of transcripts besides testscript's.
 var commands = Commands{
 	// code N CMD ARGS…: CMD ends with exit code N; stdout and stderr look at its output. What CMD must not run
-	// is "echo never", also for within and start; see forbid.
+	// is "echo never", also for within and start; see forbid. What holdfast prints begins with its name; see requirePrefix.
 	"code": func(ts *testscript.TestScript, _ bool, args []string) {
 		need(ts, len(args) >= 2, "code N CMD ARGS…")
 		err := ts.Exec(args[1], args[2:]...)
 		forbid(ts, args, ts.ReadFile("stdout"))
 		requireCode(ts, args[0], err)
+		requirePrefix(ts, args[1:], ts.ReadFile("stderr"))
 	},
 	// within D N CMD ARGS…: as code, and it takes less than D and what the machine stalled.
 	"within": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -47,6 +48,7 @@ var commands = Commands{
 		end := time.Now()
 		forbid(ts, args, ts.ReadFile("stdout"))
 		requireCode(ts, args[1], err)
+		requirePrefix(ts, args[2:], ts.ReadFile("stderr"))
 		if took, stalled := end.Sub(start), ts.Value(stallsKey{}).(*redistest.Stalls).Between(start, end); took > limit+stalled {
 			ts.Fatalf("took %v, allowed are %v, stalled %v", took, limit, stalled)
 		}
@@ -71,6 +73,7 @@ var commands = Commands{
 		case <-j.done:
 			forbid(ts, j.cmd.Args, ts.ReadFile(args[0]+".out"))
 			requireCode(ts, args[1], j.err)
+			requirePrefix(ts, j.cmd.Args, ts.ReadFile(args[0]+".err"))
 		case <-time.After(waitTimeout):
 			ts.Fatalf("%s still runs after %v", args[0], waitTimeout)
 		}
