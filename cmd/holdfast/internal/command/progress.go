@@ -52,8 +52,7 @@ func (c *guarded) reportWait(ctx context.Context, s *session, say *reporter, sta
 	if say.quiet && say.json == nil {
 		return func() {}
 	}
-	p := &progress{c: c, s: s, say: say, names: c.resources(), start: start, live: say.json == nil && canDraw(say.w)}
-	p.changes, p.shown = c.verb == "elect" && !p.live, c.shown
+	p := c.progress(s, say, start)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -66,12 +65,20 @@ func (c *guarded) reportWait(ctx context.Context, s *session, say *reporter, sta
 	}
 }
 
+// progress returns the progress of a wait since start.
+func (c *guarded) progress(s *session, say *reporter, start time.Time) *progress {
+	p := &progress{c: c, s: s, say: say, names: c.resources(), start: start}
+	p.live = !say.quiet && say.json == nil && canDraw(say.w)
+	p.changes, p.shown = c.verb == "elect" && !p.live, c.shown
+	return p
+}
+
 func (p *progress) loop(ctx context.Context) {
-	every, reads := lineEvery, lineEvery
+	reads := lineEvery
 	if p.live {
-		every, reads = drawEvery, readEvery
+		reads = readEvery
 	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(p.every())
 	defer tick.Stop()
 	found := make(chan look, 1)
 	var last *look
@@ -95,6 +102,14 @@ func (p *progress) loop(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// every is the time between two reports.
+func (p *progress) every() time.Duration {
+	if p.live {
+		return drawEvery
+	}
+	return lineEvery
 }
 
 // read reads the state of the resource; of several, that for which this process waits. If the

@@ -64,6 +64,34 @@ func TestWaitLines(t *testing.T) {
 	})
 }
 
+// TestWaitVerbLines: holdfast wait reports the holder once a minute.
+func TestWaitVerbLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := memory.New()
+		if _, err := client(t, on, "report").Mutex("r").Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var stderr bytes.Buffer
+		wait := span(150 * time.Second)
+		c := &waitCmd{Resource: "r", Wait: &wait, ConflictExitCode: exitBusy}
+		g := &guarded{verb: "wait", Resource: "r"}
+		s := &session{Client: client(t, on, "holdfast wait"), at: "memory"}
+		err := c.await(t.Context(), s, g.progress(s, newReporter(&stderr, g), time.Now()))
+		var busy *busyError
+		if !errors.As(err, &busy) {
+			t.Errorf("got %v, want that it is held", err)
+		}
+		got := regexp.MustCompile(`(?m) on host .*`).ReplaceAllString(stderr.String(), "")
+		want := `holdfast: waiting: "r" is held by report
+holdfast: waiting for 1m0s: "r" is held by report
+holdfast: waiting for 2m0s: "r" is held by report
+`
+		if got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
 // TestCandidateLines: a candidate prints another leader and an outage, not each minute.
 func TestCandidateLines(t *testing.T) {
 	var stderr bytes.Buffer

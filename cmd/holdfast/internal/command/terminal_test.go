@@ -303,7 +303,13 @@ func TestTerminalStatus(t *testing.T) {
 	}
 	b.ended(0)
 
-	b.line("holdfast run r -- true; holdfast acquire r >ticket; holdfast run r -- echo never")
+	b.line("holdfast run r -- true; holdfast acquire r >ticket; holdfast wait r")
+	b.expect(clear + "\x1b[?7lholdfast: waiting for ")
+	b.expect("s: \"r\" is held by holdfast ")
+	b.expect(clear)
+	b.press("\x03")
+	b.expect("ready> ")
+	b.line("holdfast run r -- echo never")
 	b.expect(status)
 	b.press("\x03")
 	b.expect(clear)

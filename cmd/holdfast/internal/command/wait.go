@@ -22,7 +22,9 @@ type waitCmd struct {
 // Help is the long text of --help.
 func (*waitCmd) Help() string {
 	return `Waits until the resource has no holders and no waiters. It acquires nothing and does not join the queue: another
-process may hold the resource a moment later. To hold it, use holdfast run. It reads the store four times a second.
+process may hold the resource a moment later. To hold it, use holdfast run. It reads the store four times a second,
+and reports who holds the resource and for how long it has waited: on a terminal on one line that is drawn each
+second, elsewhere once a minute.
 
 Exit codes:
 	  0  free     75  not free: -n, or -w ran out   (-E N: N instead)     128+N  signal N ended the wait
@@ -55,7 +57,7 @@ func (c *waitCmd) Run(e *env) error {
 	sigs, stop := catchSignals()
 	defer stop()
 	ctx, end := endBySignal(sigs)
-	err = c.await(ctx, s, say)
+	err = c.await(ctx, s, g.progress(s, say, time.Now()))
 	end()
 	if sig := signalOf(ctx); sig != nil {
 		err = sig
@@ -71,8 +73,9 @@ func (c *waitCmd) Run(e *env) error {
 }
 
 // await reads the store until the resource is free, -w runs out or ctx ends. If the store
-// is unavailable at the first read, that is an error. Later outages are not.
-func (c *waitCmd) await(ctx context.Context, s *session, say *reporter) error {
+// is unavailable at the first read, that is an error. Later outages are not. p reports what is read.
+func (c *waitCmd) await(ctx context.Context, s *session, p *progress) error {
+	defer p.clear()
 	if c.Wait != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(*c.Wait))
@@ -81,6 +84,7 @@ func (c *waitCmd) await(ctx context.Context, s *session, say *reporter) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var held *holdfast.HeldError
+	reported := p.start
 	for first := true; ; first = false {
 		ask, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		snap, err := s.Snapshot(ask, string(c.Resource))
@@ -96,8 +100,12 @@ func (c *waitCmd) await(ctx context.Context, s *session, say *reporter) error {
 		if c.Nonblock {
 			return c.notFree(held)
 		}
-		if first {
-			say.notice("waiting", heldAttrs(held), "waiting: %s", heldText(held))
+		switch {
+		case first:
+			p.say.notice("waiting", heldAttrs(held), "waiting: %s", heldText(held))
+		case time.Since(reported) >= p.every():
+			reported = time.Now()
+			p.report(look{snap, err})
 		}
 		select {
 		case <-tick.C:
