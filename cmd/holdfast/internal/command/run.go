@@ -28,8 +28,10 @@ func (*runCmd) Help() string {
 	return `CMD runs in its own process group while holdfast holds and renews the lease. holdfast forwards INT, TERM, HUP,
 QUIT, USR1 and USR2 to the group. It releases the lease when the whole group has ended, including background
 processes; a program leaves the group with setsid.
-On a terminal CMD belongs to the job of the shell instead, as under flock: CMD reads the terminal, also in a
-pipeline, and ^C, ^Z, fg and bg work. A stopped job keeps its lease. A signal that ends CMD also ends holdfast.
+On a terminal, on Linux, CMD belongs to the job of the shell instead, as under flock: CMD reads the terminal, also
+in a pipeline, and ^C, ^Z, fg and bg work. A stopped job keeps its lease. A signal that ends CMD also ends holdfast.
+On other systems CMD keeps its own group there: it can read the terminal only if that is the standard input of
+holdfast, so not in a pipeline, and ^Z does not stop it.
 If the lease cannot be renewed, the group gets TERM and then KILL, in time before another holder can get the
 resource, even if holdfast itself is killed or stopped. This begins when a third of the TTL is left, so a longer
 --ttl survives longer outages of the store. The environment of CMD has HOLDFAST_RESOURCE, HOLDFAST_TOKEN (the
