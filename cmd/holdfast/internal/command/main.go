@@ -116,9 +116,9 @@ func (e *env) run(args []string) int {
 	}
 	e.ahead = e.guardFor(args)
 	defer func() { e.ahead.drop() }()
-	for _, name := range []string{"HOLDFAST_STORE", "HOLDFAST_STORE_FILE", "HOLDFAST_HISTORY"} {
+	for _, name := range []string{"HOLDFAST_STORE", "HOLDFAST_STORE_FILE", "HOLDFAST_HISTORY", "HOLDFAST_INSECURE"} {
 		if os.Getenv(name) == "" {
-			os.Unsetenv(name) // kong would take an empty one for the value, and not look at HOLDFAST_REDIS
+			os.Unsetenv(name) // kong would take an empty one for the value
 		}
 	}
 	p, err := parse(args, e.stdout, e.stderr)
