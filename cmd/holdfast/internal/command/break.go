@@ -116,7 +116,7 @@ func (c *breakCmd) targets(e *env, s *session, asks bool) ([]target, error) {
 	case !asks && !snap.NoWaiters:
 		return nil, nothing(e, one)
 	default:
-		one.words = fmt.Sprintf("the wait or lease %s of %q, which is not shown", one.id, one.resource)
+		one.words = fmt.Sprintf("the wait or lease %s of %q, which is not shown", cell(one.id), one.resource)
 	}
 	return []target{one}, nil
 }
@@ -205,7 +205,7 @@ func (c *breakCmd) breakOne(e *env, s *session, t target) error {
 
 // broken is the answer of a break.
 func broken(t target) string {
-	return fmt.Sprintf("broken: %s can no longer renew %q or wait for it", t.id, t.resource)
+	return fmt.Sprintf("broken: %s can no longer renew %q or wait for it", cell(t.id), t.resource)
 }
 
 // end breaks a lease or a wait.
@@ -224,7 +224,7 @@ func (c *breakCmd) end(s *session, t target) error {
 
 func nothing(e *env, t target) error {
 	return fail(exitNo, "%s neither holds %q nor waits for it (prefix %q); see \"holdfast show %s\" for who does",
-		t.id, t.resource, e.prefix, shellWord(text(t.resource)))
+		cell(t.id), t.resource, e.prefix, shellWord(text(t.resource)))
 }
 
 // answerAll is the answer of --dry-run.
@@ -234,7 +234,7 @@ func (c *breakCmd) answerAll(e *env, targets []target) error {
 		if c.JSON {
 			err = writeJSON(e.stdout, map[string]any{"resource": t.resource, "would_break": t.id, "version": jsonVersion})
 		} else {
-			_, err = fmt.Fprintf(e.stdout, "would break: %s, %s\n", t.id, t.words)
+			_, err = fmt.Fprintf(e.stdout, "would break: %s, %s\n", cell(t.id), t.words)
 		}
 		if err != nil {
 			return err

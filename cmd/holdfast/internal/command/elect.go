@@ -145,6 +145,6 @@ func (c *electCmd) print(e *env, l holdfast.Leader) error {
 		return err
 	}
 	_, err := fmt.Fprintf(e.stdout, "%s  %s leads %q since %s, token %d, holder ID %s\n",
-		since(now), cell(l.Value), c.Name, since(l.Since), l.Token, l.HolderID)
+		since(now), cell(l.Value), c.Name, since(l.Since), l.Token, cell(l.HolderID))
 	return err
 }

@@ -232,7 +232,7 @@ func (e *busyError) Unwrap() error { return &e.exitError }
 func (c *guarded) heldText(h *holdfast.HeldError) string {
 	text := heldText(h)
 	if c.Verbose && h.HolderID != "" {
-		text += ", holder ID " + h.HolderID
+		text += ", holder ID " + cell(h.HolderID)
 	}
 	return text
 }

@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/holdfast-go/holdfast/internal/describe"
 )
 
 // text is an argument byte for byte. kong passes a plain string through JSON, which
@@ -42,13 +44,25 @@ func (t *texts) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// shellWord quotes a text for a shell, if that is needed.
+// shellWord quotes a text for a shell, if that is needed. If it has characters that do not print, bash, zsh and ksh read
+// what is returned.
 func shellWord(s text) string {
 	plain := func(r rune) bool {
 		return strings.ContainsRune("_@%+=:,./-", r) || r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r))
 	}
 	if s != "" && strings.TrimFunc(string(s), plain) == "" {
 		return string(s)
+	}
+	if describe.Text(string(s)) != string(s) {
+		var quoted strings.Builder
+		for _, b := range []byte(s) { // in bytes, since some locales have no characters above them
+			if b < ' ' || b > '~' || b == '\'' || b == '\\' {
+				fmt.Fprintf(&quoted, `\%03o`, b)
+			} else {
+				quoted.WriteByte(b)
+			}
+		}
+		return "$'" + quoted.String() + "'"
 	}
 	return "'" + strings.ReplaceAll(string(s), "'", `'\''`) + "'"
 }
