@@ -20,7 +20,7 @@ func (s *server) checkConnections() []diagnosis.Finding {
 		out = append(out, s.Warn(check, "set tcp-keepalive 60", "tcp-keepalive 0: connections of dead machines are never freed"))
 	}
 	used, ok := s.info.number("connected_clients")
-	most, okMost := s.limitOfClients()
+	most, okMost := s.limit("maxclients")
 	switch {
 	case ok && okMost && float64(used) >= nearlyFull*float64(most):
 		out = append(out, s.Warn(check, "raise maxclients, or make the pools smaller", "%d of at most %d connections are in use", used, most))
@@ -30,12 +30,4 @@ func (s *server) checkConnections() []diagnosis.Finding {
 		return []diagnosis.Finding{s.OK(check, "%d in use", used)}
 	}
 	return out
-}
-
-func (s *server) limitOfClients() (int64, bool) {
-	text, ok := s.setting("maxclients", "maxclients")
-	if !ok {
-		return 0, false
-	}
-	return fields{"n": text}.number("n")
 }

@@ -10,7 +10,7 @@ func (s *server) checkEviction() []diagnosis.Finding {
 	if !ok {
 		return []diagnosis.Finding{s.Unknown(check, "check that maxmemory-policy is noeviction", "the server does not disclose its maxmemory-policy")}
 	}
-	limit, known := s.limit()
+	limit, known := s.limit("maxmemory")
 	switch {
 	case policy == "noeviction":
 		return []diagnosis.Finding{s.OK(check, "maxmemory-policy noeviction").With("policy", policy)}
@@ -22,9 +22,9 @@ func (s *server) checkEviction() []diagnosis.Finding {
 		"maxmemory-policy %s may evict leases while they are held, and two may then hold a resource", policy).With("policy", policy)}
 }
 
-// limit returns maxmemory; 0 is no limit.
-func (s *server) limit() (int64, bool) {
-	text, ok := s.setting("maxmemory", "maxmemory")
+// limit returns a setting that is a number, such as maxmemory, of which 0 is no limit.
+func (s *server) limit(name string) (int64, bool) {
+	text, ok := s.setting(name, name)
 	if !ok {
 		return 0, false
 	}
@@ -38,7 +38,7 @@ const nearlyFull = 0.8
 func (s *server) checkMemory() []diagnosis.Finding {
 	const check = "memory"
 	used, ok := s.info.number("used_memory")
-	limit, known := s.limit()
+	limit, known := s.limit("maxmemory")
 	if !ok || !known {
 		return nil // checkAnswers reports that INFO and CONFIG are refused
 	}

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
@@ -44,26 +43,13 @@ func (s *server) checkVersion(of *site) []diagnosis.Finding {
 	case name == "":
 		return told(s.Warn(check, "for production use Redis "+oldest+" or newer, or Valkey",
 			"the server reports no version, like test servers such as miniredis"))
-	case name == "Redis" && older(version, oldest):
+	case name == "Redis" && diagnosis.Older(version, oldest):
 		return told(s.Fail(check, "upgrade to Redis "+oldest+" or newer: the scripts need its commands", "Redis %s is too old", version))
 	case name == "KeyDB" || name == "Dragonfly":
 		return told(s.Warn(check, "use Redis "+oldest+" or newer, or Valkey; or run the conformance suite (engine/enginetest) on it first",
 			"%s %s is not among what Holdfast is tested on", name, version))
-	case name == "Redis" && of.node.Kind == clusterURL && older(version, sharded):
+	case name == "Redis" && of.node.Kind == clusterURL && diagnosis.Older(version, sharded):
 		return told(s.Warn(check, "upgrade to Redis "+sharded+" or newer", "Redis %s sends every wake-up to all servers of the cluster", version))
 	}
 	return told(s.OK(check, "%s %s", name, version))
-}
-
-// older compares versions by their first two numbers.
-func older(version, than string) bool {
-	a, b := numbers(version), numbers(than)
-	return a[0] < b[0] || a[0] == b[0] && a[1] < b[1]
-}
-
-func numbers(version string) (n [2]int) {
-	for i, part := range strings.SplitN(version, ".", 3)[:min(2, strings.Count(version, ".")+1)] {
-		n[i], _ = strconv.Atoi(part) // 0 if it is malformed
-	}
-	return n
 }

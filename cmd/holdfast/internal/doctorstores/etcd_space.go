@@ -14,14 +14,14 @@ import (
 )
 
 // oldestEtcd is the first version that the engine runs on.
-var oldestEtcd = [2]int{3, 4}
+const oldestEtcd = "3.4"
 
 func (e *etcd) versions() {
 	const check = "version"
 	var all []string
 	for _, m := range e.answered() {
 		v := m.status.Version
-		if before(firstNumbers(v), oldestEtcd) {
+		if diagnosis.Older(v, oldestEtcd) {
 			e.add(m.Fail(check, "upgrade to etcd 3.4 or newer", "etcd %s is too old", v).With("version", v))
 			return
 		}

@@ -5,16 +5,17 @@ import (
 	"context"
 	"database/sql"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
 )
 
 // The first versions with what the tables need: keys of more than 767 bytes, in rows of the format DYNAMIC.
-var (
-	oldestMariaDB = [2]int{10, 2}
-	oldestMySQL   = [2]int{5, 7}
+const (
+	oldestMariaDB = "10.2"
+	oldestMySQL   = "5.7"
 	// testedMySQL is the first version of MySQL that Holdfast is tested on.
-	testedMySQL = [2]int{8, 0}
+	testedMySQL = "8.0"
 )
 
 func (m *mySQL) version() {
@@ -24,29 +25,16 @@ func (m *mySQL) version() {
 	if strings.Contains(version, "MariaDB") {
 		name, oldest = "MariaDB", oldestMariaDB
 	}
-	n := firstNumbers(version)
 	switch {
 	case version == "":
 		m.add(m.Unknown(check, "check that it is MariaDB 10.2 or newer", "the server does not disclose its version"))
-	case before(n, oldest):
+	case diagnosis.Older(version, oldest):
 		m.add(m.Fail(check, "upgrade to MariaDB 10.2 or MySQL 5.7, or newer", "%s %s is too old", name, version).With("version", version))
-	case name == "MySQL" && before(n, testedMySQL):
+	case name == "MySQL" && diagnosis.Older(version, testedMySQL):
 		m.add(m.Warn(check, "use MySQL 8 or MariaDB, or run the conformance suite (engine/enginetest) on it first", "%s %s is not among what Holdfast is tested on", name, version).With("version", version))
 	default:
 		m.add(m.OK(check, "%s %s", name, version).With("version", version))
 	}
-}
-
-func before(a, b [2]int) bool { return a[0] < b[0] || a[0] == b[0] && a[1] < b[1] }
-
-// firstNumbers returns the first two numbers of a version, 0 where there are none.
-func firstNumbers(version string) (n [2]int) {
-	for i, part := range strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' }) {
-		if i < len(n) {
-			n[i], _ = strconv.Atoi(part) // digits
-		}
-	}
-	return n
 }
 
 // mode checks that the server takes changes, and takes them from nobody else.

@@ -85,7 +85,7 @@ func (q *sqlite) file(ctx context.Context) bool {
 }
 
 // oldestSQLite is the first version with ON CONFLICT, which the engine's statements have.
-var oldestSQLite = [2]int{3, 24}
+const oldestSQLite = "3.24"
 
 func (q *sqlite) version(ctx context.Context) {
 	const check = "version"
@@ -94,7 +94,7 @@ func (q *sqlite) version(ctx context.Context) {
 		q.unasked(check, again, err)
 		return
 	}
-	if before(firstNumbers(version), oldestSQLite) {
+	if diagnosis.Older(version, oldestSQLite) {
 		q.add(q.Fail(check, "use a driver with SQLite 3.24 or newer", "SQLite %s is too old", version).With("version", version))
 		return
 	}

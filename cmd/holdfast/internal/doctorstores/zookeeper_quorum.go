@@ -74,7 +74,7 @@ func (z *zooKeeper) quorum() {
 }
 
 // oldestZooKeeper is the first version with the container znodes that the engine makes.
-var oldestZooKeeper = [2]int{3, 5}
+const oldestZooKeeper = "3.5"
 
 func (z *zooKeeper) version() {
 	const check = "version"
@@ -85,7 +85,7 @@ func (z *zooKeeper) version() {
 		switch {
 		case v == "":
 			continue
-		case before(firstNumbers(v), oldestZooKeeper):
+		case diagnosis.Older(v, oldestZooKeeper):
 			z.add(s.Fail(check, "upgrade to ZooKeeper 3.5 or newer", "ZooKeeper %s is too old", v).With("version", v))
 			return
 		case !slices.Contains(all, v):
