@@ -35,34 +35,24 @@ func (c *benchCmd) Run(e *env) error {
 	if c.Callers < 1 || c.Callers > 10_000 || c.For <= 0 {
 		return fail(exitUsage, "--callers is 1 to 10000, and --for more than 0")
 	}
-	s, err := e.open()
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	other, err := e.open()
-	if err != nil {
-		return err
-	}
-	defer other.close()
-	sigs, stop := catchSignals()
-	defer stop()
-	ctx, end := endBySignal(sigs)
-	defer end()
-	r, err := c.measure(ctx, e, s, other)
-	if sig := signalOf(ctx); sig != nil {
-		return sig
-	}
-	if err != nil {
-		return s.explain(err)
-	}
-	if c.JSON {
-		return writeJSON(e.stdout, benchJSON(r))
-	}
-	return c.print(e, s.at, r)
+	return e.with(func(ctx context.Context, s *session) error {
+		r, err := c.measure(ctx, e, s)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return writeJSON(e.stdout, benchJSON(r))
+		}
+		return c.print(e, s.at, r)
+	})
 }
 
-func (c *benchCmd) measure(ctx context.Context, e *env, s, other *session) (benchmark.Result, error) {
+func (c *benchCmd) measure(ctx context.Context, e *env, s *session) (benchmark.Result, error) {
+	other, err := e.open()
+	if err != nil {
+		return benchmark.Result{}, err
+	}
+	defer other.close()
 	if _, err := s.now(ctx); err != nil {
 		return benchmark.Result{}, err
 	}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -78,13 +79,12 @@ func (c *doctorCmd) Run(e *env) error {
 	if _, err := holdfast.New(st.Engine(), holdfast.WithPrefix(e.prefix)); err != nil {
 		return explain(err, st)
 	}
-	sigs, stop := catchSignals()
-	defer stop()
-	ctx, end := endBySignal(sigs)
-	report := doctor.Examine(ctx, st, diagnosis.Options{Prefix: e.prefix, TTL: time.Duration(c.TTL)})
-	end()
-	if sig := signalOf(ctx); sig != nil {
-		return sig
+	var report *diagnosis.Report
+	if err := untilSignal(func(ctx context.Context) error {
+		report = doctor.Examine(ctx, st, diagnosis.Options{Prefix: e.prefix, TTL: time.Duration(c.TTL)})
+		return nil
+	}); err != nil {
+		return err
 	}
 	code := c.code(report)
 	if c.JSON {

@@ -70,7 +70,7 @@ func (c *electCmd) Validate() error {
 // Run observes, or campaigns and runs the command in each term.
 func (c *electCmd) Run(e *env) error {
 	if c.Observe {
-		return c.observe(e)
+		return e.with(func(ctx context.Context, s *session) error { return c.observe(ctx, e, s) })
 	}
 	g := &guarded{guardFlags: c.guardFlags, verb: "elect", Resource: c.Name, Cmd: c.Cmd, Wait: c.Wait}
 	return g.run(e, c.lock, func(w *supervision) bool { return w.stopped() && !w.asked && !c.Once })
@@ -81,37 +81,22 @@ func (c *electCmd) lock(s *session) lock {
 	return lock{wait: func(ctx context.Context) (*holdfast.Lease, error) { return e.Campaign(ctx, string(c.Value)) }}
 }
 
-// observe prints the leader, and each change, until it is interrupted.
-func (c *electCmd) observe(e *env) error {
-	s, err := e.open()
-	if err != nil {
+// observe prints the leader, and each change, until ctx ends.
+func (c *electCmd) observe(ctx context.Context, e *env, s *session) error {
+	// If the store is unavailable at the start, that is an error. Later outages are not.
+	if _, err := s.now(ctx); err != nil {
 		return err
 	}
-	defer s.close()
-	sigs, stop := catchSignals()
-	defer stop()
-	ctx, end := endBySignal(sigs)
-	defer end()
-	// If the store is unavailable at the start, that is an error. Later outages are not.
-	_, err = s.now(ctx)
-	if err == nil {
-		for l, failure := range s.Election(string(c.Name)).Observe(ctx) {
-			if err = failure; err == nil {
-				err = c.print(e, l)
-			}
-			if err == nil && c.Once && l.Token == 0 {
-				err = &exitError{code: exitNo} // the output says that there is no leader
-			}
-			if err != nil || c.Once {
-				break
-			}
+	for l, err := range s.Election(string(c.Name)).Observe(ctx) {
+		if err == nil {
+			err = c.print(e, l)
 		}
-	}
-	if sig := signalOf(ctx); sig != nil {
-		return sig
-	}
-	if err != nil {
-		return s.explain(err)
+		if err == nil && c.Once && l.Token == 0 {
+			err = &exitError{code: exitNo} // the output says that there is no leader
+		}
+		if err != nil || c.Once {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -35,21 +36,16 @@ Examples:
 
 // Run prints events.
 func (c *logCmd) Run(e *env) error {
-	s, err := e.open()
-	if err != nil {
-		return err
-	}
-	defer s.close()
+	return e.with(func(ctx context.Context, s *session) error { return c.read(ctx, e, s) })
+}
+
+func (c *logCmd) read(ctx context.Context, e *env, s *session) error {
 	if err := s.keepsHistory(); err != nil {
 		return err
 	}
-	sigs, stop := catchSignals()
-	defer stop()
-	ctx, end := endBySignal(sigs)
-	defer end()
 	now, err := s.now(ctx) // it fails soon if the store does not answer
 	if err != nil {
-		return s.explain(err)
+		return err
 	}
 	q := holdfast.HistoryQuery{Pattern: string(c.Pattern), Follow: c.Follow}
 	if c.Pattern == "*" {
@@ -64,17 +60,11 @@ func (c *logCmd) Run(e *env) error {
 			any = true
 			err = c.print(e, event)
 		}
-		if sig := signalOf(ctx); sig != nil {
-			return sig
-		}
 		if err != nil {
-			return s.explain(err)
+			return err
 		}
 	}
-	if sig := signalOf(ctx); sig != nil {
-		return sig
-	}
-	if !any && !c.JSON {
+	if !any && !c.JSON && ctx.Err() == nil {
 		fmt.Fprintf(e.stderr, "holdfast: no event matches %q (prefix %q): services record events with WithHistory, holdfast run and the like with --history 10000\n", describe.Text(string(c.Pattern)), e.prefix)
 	}
 	return nil

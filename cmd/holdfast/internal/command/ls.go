@@ -39,16 +39,8 @@ Examples:
 
 // Run lists the resources.
 func (c *lsCmd) Run(e *env) error {
-	s, err := e.open()
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	return c.watch(e, func(ctx context.Context) error {
-		if err := c.look(ctx, e, s); err != nil {
-			return s.explain(err)
-		}
-		return nil
+	return e.with(func(ctx context.Context, s *session) error {
+		return c.watch(ctx, e, func() error { return c.look(ctx, e, s) })
 	})
 }
 

@@ -38,10 +38,10 @@ func (c *migrateCmd) Run(e *env) error {
 		return err
 	}
 	defer st.Close()
-	sigs, stop := catchSignals()
-	defer stop()
-	ctx, end := endBySignal(sigs)
-	defer end()
+	return untilSignal(func(ctx context.Context) error { return c.migrate(ctx, e, st) })
+}
+
+func (c *migrateCmd) migrate(ctx context.Context, e *env, st *store.Store) (err error) {
 	for _, n := range st.Nodes() {
 		m, ok := n.(store.Migrator)
 		switch {
@@ -68,9 +68,6 @@ func (c *migrateCmd) apply(ctx context.Context, e *env, n store.Node, m store.Mi
 	limited, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	if err := m.Migrate(limited); err != nil {
-		if sig := signalOf(ctx); sig != nil {
-			return sig
-		}
 		return explain(err, store.Of(n))
 	}
 	_, err := fmt.Fprintf(e.stdout, "%s: the tables are there\n", n)

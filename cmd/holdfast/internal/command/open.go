@@ -54,6 +54,20 @@ func (e *env) open(opts ...holdfast.Option) (*session, error) {
 	return s, nil
 }
 
+// with calls use with a session and with a context that the first signal ends. It returns that signal, or else the error
+// of use with its exit code.
+func (e *env) with(use func(ctx context.Context, s *session) error, opts ...holdfast.Option) error {
+	s, err := e.open(opts...)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err = untilSignal(func(ctx context.Context) error { return use(ctx, s) }); err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
+
 // now returns the time of the store. It has a limit, so that it fails soon if the store
 // does not answer.
 func (s *session) now(ctx context.Context) (time.Time, error) {

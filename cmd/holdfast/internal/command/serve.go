@@ -60,11 +60,11 @@ func (c *serveCmd) Run(e *env) error {
 		return err
 	}
 	logger := slog.New(slog.NewTextHandler(e.stderr, nil))
-	s, err := e.open(holdfast.WithName("holdfast serve"), holdfast.WithLogger(logger))
-	if err != nil {
-		return err
-	}
-	defer s.close()
+	return e.with(func(ctx context.Context, s *session) error { return c.serve(ctx, e, s, door, logger) },
+		holdfast.WithName("holdfast serve"), holdfast.WithLogger(logger))
+}
+
+func (c *serveCmd) serve(ctx context.Context, e *env, s *session, door *serveDoor, logger *slog.Logger) error {
 	opts := []web.Option{web.WithLogger(logger), web.WithTitle(fmt.Sprintf("%s, prefix %q", s.at, e.prefix)), web.WithExamination(s.examination(e.prefix))}
 	mode := "read-only"
 	if c.AllowBreak {
@@ -77,10 +77,6 @@ func (c *serveCmd) Run(e *env) error {
 		return fail(exitFailed, "%v; choose another address with --listen", err)
 	}
 	fmt.Fprintf(e.stdout, "http://%s/ (%s)\n", l.Addr(), mode)
-	sigs, stop := catchSignals()
-	defer stop()
-	ctx, end := endBySignal(sigs)
-	defer end()
 	server := &http.Server{
 		Handler: door, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: answerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the streams of events
@@ -99,7 +95,7 @@ func (c *serveCmd) Run(e *env) error {
 		_ = server.Close() // a request that does not end is cut off
 	}
 	<-ended
-	return signalOf(ctx)
+	return nil
 }
 
 // examination returns a function that examines the store as `holdfast doctor` does,

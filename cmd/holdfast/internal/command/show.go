@@ -33,12 +33,9 @@ Examples:
 
 // Run shows the resource.
 func (c *showCmd) Run(e *env) error {
-	s, err := e.open()
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	return c.watch(e, func(ctx context.Context) error { return c.look(ctx, e, s) })
+	return e.with(func(ctx context.Context, s *session) error {
+		return c.watch(ctx, e, func() error { return c.look(ctx, e, s) })
+	})
 }
 
 func (c *showCmd) look(ctx context.Context, e *env, s *session) error {
@@ -46,7 +43,7 @@ func (c *showCmd) look(ctx context.Context, e *env, s *session) error {
 	defer cancel()
 	snap, err := s.Snapshot(ctx, string(c.Resource))
 	if err != nil {
-		return s.explain(err)
+		return err
 	}
 	if c.JSON {
 		return writeJSON(e.stdout, describe.ToJSON(snap))

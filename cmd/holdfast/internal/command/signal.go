@@ -57,6 +57,19 @@ func catchSignals() (sigs chan os.Signal, stop func()) {
 	return sigs, func() { signal.Stop(sigs) }
 }
 
+// untilSignal calls f with a context that the first signal ends. It returns that signal, or else what f returns.
+func untilSignal(f func(ctx context.Context) error) error {
+	sigs, stop := catchSignals()
+	defer stop()
+	ctx, end := endBySignal(sigs)
+	defer end()
+	err := f(ctx)
+	if sig := signalOf(ctx); sig != nil {
+		return sig
+	}
+	return err
+}
+
 // endBySignal returns a context that the first signal ends, with *signalled as its
 // cause. After stop it receives no more signals from sigs.
 func endBySignal(sigs <-chan os.Signal) (ctx context.Context, stop func()) {

@@ -40,29 +40,16 @@ Examples:
 
 // Run follows the resources until a key or a signal.
 func (c *topCmd) Run(e *env) error {
-	s, err := e.open(holdfast.WithName("holdfast top"))
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	sigs, stop := catchSignals()
-	defer stop()
-	ctx, end := endBySignal(sigs)
-	defer end()
+	return e.with(func(ctx context.Context, s *session) error { return c.follow(ctx, e, s) }, holdfast.WithName("holdfast top"))
+}
+
+func (c *topCmd) follow(ctx context.Context, e *env, s *session) error {
 	out, ok := e.stdout.(*os.File)
 	if !ok || !isTerminal(out) || os.Getenv("TERM") == "dumb" {
-		err := c.print(ctx, e, s)
-		if sig := signalOf(ctx); sig != nil {
-			return sig
-		}
-		return err
+		return c.print(ctx, e, s)
 	}
 	m := newTop(ctx, e, s, c)
-	_, err = tea.NewProgram(m, tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithOutput(out)).Run()
-	switch {
-	case signalOf(ctx) != nil:
-		return signalOf(ctx)
-	case err != nil:
+	if _, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithOutput(out)).Run(); err != nil {
 		return fail(exitFailed, "the terminal cannot be used: %v; use holdfast ls --watch", err)
 	}
 	return m.ended
@@ -73,7 +60,7 @@ func (c *topCmd) print(ctx context.Context, e *env, s *session) error {
 	all, err := c.read(ctx, s)
 	switch {
 	case err != nil:
-		return s.explain(err)
+		return err
 	case len(all) == 0:
 		return c.none(e)
 	}

@@ -54,14 +54,7 @@ func (c *waitCmd) Run(e *env) error {
 		return say.failure("error", explain(err, nil))
 	}
 	defer s.close()
-	sigs, stop := catchSignals()
-	defer stop()
-	ctx, end := endBySignal(sigs)
-	err = c.await(ctx, s, g.progress(s, say, time.Now()))
-	end()
-	if sig := signalOf(ctx); sig != nil {
-		err = sig
-	}
+	err = untilSignal(func(ctx context.Context) error { return c.await(ctx, s, g.progress(s, say, time.Now())) })
 	var busy *busyError
 	switch {
 	case err == nil:

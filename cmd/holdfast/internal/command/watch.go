@@ -15,12 +15,8 @@ type watchFlag struct {
 // clearScreen moves to the upper left corner of a terminal and clears it.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// watch shows once, or with --watch until a signal.
-func (w watchFlag) watch(e *env, show func(context.Context) error) error {
-	sigs, stop := catchSignals()
-	defer stop()
-	ctx, end := endBySignal(sigs)
-	defer end()
+// watch shows once, or with --watch until ctx ends.
+func (w watchFlag) watch(ctx context.Context, e *env, show func() error) error {
 	var again <-chan time.Time
 	clear := ""
 	if w.Watch != nil {
@@ -35,17 +31,13 @@ func (w watchFlag) watch(e *env, show func(context.Context) error) error {
 	}
 	for {
 		fmt.Fprint(e.stdout, clear)
-		err := show(ctx)
-		if sig := signalOf(ctx); sig != nil {
-			return sig
-		}
-		if err != nil || again == nil {
+		if err := show(); err != nil || again == nil {
 			return err
 		}
 		select {
 		case <-again:
 		case <-ctx.Done():
-			return signalOf(ctx)
+			return nil
 		}
 	}
 }
