@@ -68,12 +68,8 @@ func (c *acquireCmd) Run(e *env) error {
 	defer stop()
 	g.lock = c.lockFlags.on(s, []string{string(c.Resource)}, time.Duration(c.TTL))
 	lease, err := g.acquire(s, sigs, say, g.firstTry)
-	var busy *busyError
-	switch {
-	case errors.As(err, &busy):
-		return say.failure("busy", &busy.exitError, g.heldAttrs(busy.held)...)
-	case err != nil:
-		return say.failure("not-acquired", s.explain(err))
+	if err != nil {
+		return g.refused(say, "not-acquired", s, err)
 	}
 	return c.hand(e, s, lease)
 }

@@ -135,11 +135,7 @@ func (c *guarded) run(e *env, on func(*session) lock, again func(*supervision) b
 				say.detail("done-before", []slog.Attr{slog.Int("code", c.skippedExitCode)}, "%q was done before: nothing to do", c.Resource)
 				return &exitError{code: c.skippedExitCode}
 			}
-			var busy *busyError
-			if errors.As(err, &busy) {
-				return say.failure("busy", &busy.exitError, c.heldAttrs(busy.held)...)
-			}
-			return say.failure("not-acquired", s.explain(err))
+			return c.refused(say, "not-acquired", s, err)
 		}
 		measured.acquire(time.Since(began))
 		w, err := c.supervise(path, lease, sigs, watch, say)

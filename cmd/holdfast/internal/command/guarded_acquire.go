@@ -228,6 +228,16 @@ type busyError struct {
 // Unwrap lets errors.As find the exit code.
 func (e *busyError) Unwrap() error { return &e.exitError }
 
+// refused reports why the lease was not acquired, as the event busy with the holder if there is one. It returns an error
+// that only has the exit code.
+func (c *guarded) refused(say *reporter, event string, s *session, err error) error {
+	var busy *busyError
+	if errors.As(err, &busy) {
+		return say.failure("busy", &busy.exitError, c.heldAttrs(busy.held)...)
+	}
+	return say.failure(event, s.explain(err))
+}
+
 // heldText is the text of a holder; with -v it has the ID.
 func (c *guarded) heldText(h *holdfast.HeldError) string {
 	text := heldText(h)

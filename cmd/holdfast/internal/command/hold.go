@@ -74,11 +74,7 @@ func (c *holdCmd) Run(e *env) error {
 	g.lock.wait = c.waitUntil(input, g.lock.wait)
 	lease, err := g.acquire(s, sigs, say, g.firstTry)
 	if err != nil {
-		var busy *busyError
-		if errors.As(err, &busy) {
-			return say.failure("busy", &busy.exitError, g.heldAttrs(busy.held)...)
-		}
-		return say.failure("not-acquired", s.explain(err))
+		return g.refused(say, "not-acquired", s, err)
 	}
 	err = c.tell(e, lease)
 	if err == nil {

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -55,14 +54,10 @@ func (c *waitCmd) Run(e *env) error {
 	}
 	defer s.close()
 	err = untilSignal(func(ctx context.Context) error { return c.await(ctx, s, g.progress(s, say, time.Now())) })
-	var busy *busyError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &busy):
-		return say.failure("busy", &busy.exitError, heldAttrs(busy.held)...)
+	if err != nil {
+		return g.refused(say, "not-free", s, err)
 	}
-	return say.failure("not-free", s.explain(err))
+	return nil
 }
 
 // await reads the store until the resource is free, -w runs out or ctx ends. If the store
