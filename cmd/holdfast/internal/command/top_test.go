@@ -177,7 +177,7 @@ func TestTopBreaks(t *testing.T) {
 	s.press("q")
 	s.restored(0)
 	s.press("holdfast log\n")
-	s.shows("broke     stock:42  break: a deploy")
+	s.shows("broke      stock:42  break: a deploy")
 }
 
 // Texts of other processes are shown, not obeyed, in each view.
