@@ -75,21 +75,28 @@ func (lk *acquirer) acquire(ctx context.Context, weight int, wait bool) (l *Leas
 		hook.AcquireStart(ctx, AcquireStartEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight})
 	}
 	source := Source(0)
-	l, err = lk.reenter(ctx, weight)
+	var spans callSpans
+	if l, err = lk.reenter(ctx, weight); l == nil && err == nil {
+		spans.begin(ctx, c.hooks.trace)
+	}
 	switch {
 	case err != nil:
 	case l != nil:
 		source = SourceContext
 	case lk.opts.fallback == FailClosed:
-		l, source, err = lk.acquireStore(ctx, weight, wait)
+		l, source, err = lk.acquireStore(ctx, weight, wait, &spans)
 	default:
-		l, source, err = lk.acquireOrFallBack(ctx, weight, wait)
+		l, source, err = lk.acquireOrFallBack(ctx, weight, wait, &spans)
+	}
+	var holder SpanRef
+	if len(c.hooks.trace) > 0 {
+		holder = spans.holder(err)
 	}
 	if len(c.hooks.broken) > 0 && endedByBreak(err) {
 		c.hooks.breakReceived(lk, 0)
 	}
 	if len(c.hooks.acquireEnd) > 0 || c.recorder != nil || c.leaseLog.wants(lk.kind) {
-		e := AcquireEndEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight, Waited: time.Since(start), Source: source, Err: err}
+		e := AcquireEndEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight, Waited: time.Since(start), Source: source, HolderSpan: holder, Err: err}
 		c.recorder.acquireEnded(l, e, wait)
 		c.acquireEnded(ctx, l, e)
 	}
@@ -112,19 +119,19 @@ func (lk *acquirer) reenter(ctx context.Context, weight int) (*Lease, error) {
 // acquireStore acquires a lease from the store. It owns the turn of its line, if there is
 // one: the lease takes it over; without a lease the deferred call hands it off, also after
 // a panic or runtime.Goexit.
-func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l *Lease, source Source, err error) {
+func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool, spans *callSpans) (l *Lease, source Source, err error) {
 	shares := lk.shares(weight)
 	if shares {
 		if l := lk.joinShared(ctx); l != nil {
 			return l, SourceProcess, nil
 		}
 	}
-	line, t, err := lk.takeTurn(ctx, weight, wait)
+	line, t, err := lk.takeTurn(ctx, weight, wait, spans)
 	for err == nil && t.seat {
 		if l := t.grant.takeSeat(ctx); l != nil {
 			return l, SourceProcess, nil
 		}
-		line, t, err = lk.takeTurn(ctx, weight, wait) // it was lost meanwhile
+		line, t, err = lk.takeTurn(ctx, weight, wait, spans) // it was lost meanwhile
 	}
 	if err != nil {
 		return nil, 0, err
@@ -145,14 +152,14 @@ func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l 
 		}
 	}
 	if a == nil {
-		a = lk.newAttempt(weight, line, wait)
+		a = lk.newAttempt(weight, line, wait, spans.own)
 	}
 	a.acquirer, a.silent = lk, time.Time{} // the time until a fallback is this caller's
 	if t.parked {
 		a.replace(t.grant)
 	}
 	for {
-		h, source, err := a.run(ctx)
+		h, source, err := a.run(ctx, spans)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -165,6 +172,6 @@ func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool) (l 
 		if reason, ok := h.brokenFor(); ok {
 			return nil, 0, &waitError{lk.name, brokenWait(reason), nil}
 		}
-		a = lk.newAttempt(weight, line, wait) // it was lost before it backed a lease
+		a = lk.newAttempt(weight, line, wait, spans.own) // it was lost before it backed a lease
 	}
 }

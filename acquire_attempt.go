@@ -59,7 +59,7 @@ const maxRetries = 2
 // fails: the TTL is too short for this store.
 const maxLate = 3
 
-func (lk *acquirer) newAttempt(weight int, l *line, wait bool) *attempt {
+func (lk *acquirer) newAttempt(weight int, l *line, wait bool, span SpanRef) *attempt {
 	c := lk.c
 	a := &attempt{c: c, acquirer: lk, line: l, recallable: l != nil && lk.lingers() || lk.shares(weight) && c.recallsShared()}
 	a.req = engine.Request{
@@ -72,7 +72,7 @@ func (lk *acquirer) newAttempt(weight int, l *line, wait bool) *attempt {
 		TTL:      lk.opts.ttl,
 		Queue:    wait,
 		Reserve:  lk.reserve(l),
-		Reason:   lk.opts.reason,
+		Reason:   joinSpan(lk.opts.reason, span),
 		Mark:     lk.mark,
 	}
 	return a
@@ -111,8 +111,8 @@ func (a *attempt) send(ctx context.Context) (engine.Answer, time.Time, error) {
 }
 
 // run acquires the lease, as request does, and reports the wait in the store's queue.
-func (a *attempt) run(ctx context.Context) (h *storeGrant, source Source, err error) {
-	var q queueWait
+func (a *attempt) run(ctx context.Context, spans *callSpans) (h *storeGrant, source Source, err error) {
+	q := queueWait{spans: spans}
 	defer func() { q.end(ctx, a.acquirer, a.req.Weight, err) }()
 	h, source, err = a.request(ctx, &q)
 	if err != nil && a.refused != nil && ctx.Err() != nil && a.c.life.Err() == nil {
@@ -400,9 +400,10 @@ func pollIn(ans engine.Answer, sent time.Time) time.Duration {
 // heldError returns the error that names the holder.
 func heldError(name string, ans engine.Answer) error {
 	h := ans.Holder
+	reason, span := splitSpan(h.Reason)
 	return &HeldError{
 		Resource: name,
 		HolderID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
-		Reason: h.Reason, Since: h.Since, TTL: h.TTL, Waiters: ans.Waiters,
+		Reason: reason, Since: h.Since, TTL: h.TTL, Waiters: ans.Waiters, span: span,
 	}
 }

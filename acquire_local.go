@@ -66,7 +66,7 @@ func (lk *acquirer) key() lineKey {
 
 // takeTurn takes the turn of the line inside the process: it waits for it or, without wait,
 // takes it only if it is free. The line is nil if there is none, or it is not free.
-func (lk *acquirer) takeTurn(ctx context.Context, weight int, wait bool) (l *line, t localTurn, err error) {
+func (lk *acquirer) takeTurn(ctx context.Context, weight int, wait bool, spans *callSpans) (l *line, t localTurn, err error) {
 	c := lk.c
 	if !lk.handsOff() && !lk.shares(weight) {
 		return nil, localTurn{}, nil
@@ -84,7 +84,7 @@ func (lk *acquirer) takeTurn(ctx context.Context, weight int, wait bool) (l *lin
 	if w == nil {
 		return l, localTurn{}, nil
 	}
-	var q queueWait
+	q := queueWait{spans: spans}
 	defer func() { q.end(ctx, lk, weight, err) }()
 	t, err = lk.awaitTurn(ctx, weight, &q, l, w)
 	return l, t, err

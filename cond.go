@@ -159,13 +159,13 @@ func (c *Cond) enter(ctx context.Context, l *Lease) (h *storeGrant, err error) {
 	held, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
 	l.notify(interrupt)
-	a := c.lk.newAttempt(1, nil, andWait)
+	a := c.lk.newAttempt(1, nil, andWait, SpanRef{})
 	defer func() {
 		if h == nil {
 			a.endWait(ctx)
 		}
 	}()
-	h, _, err = a.run(held)
+	h, _, err = a.run(held, nil)
 	if endedByBreak(err) {
 		return nil, nil
 	}

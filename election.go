@@ -153,7 +153,7 @@ func (e *Election) look(ctx context.Context) (Leader, time.Duration, error) {
 	}
 	h := b.Holders[0]
 	again = min(again, h.TTL+time.Millisecond+rand.N(10*time.Millisecond))
-	return Leader{Value: h.Reason, HolderID: h.ID, Token: h.Token, Since: h.Since}, again, nil
+	return Leader{Value: visible(h.Reason), HolderID: h.ID, Token: h.Token, Since: h.Since}, again, nil
 }
 
 // Observe yields the present leader, and then every change. A Leader with Token

@@ -54,6 +54,8 @@ type HeldError struct {
 	Since                time.Time     // by the store's clock
 	TTL                  time.Duration // left, unless it is renewed
 	Waiters              int
+
+	span SpanRef // of the holder
 }
 
 func (e *HeldError) Error() string {

@@ -55,14 +55,14 @@ const minFallbackTimeout = 250 * time.Millisecond
 func (l *Lease) Fallback() Fallback { return l.grant.fallback() }
 
 // acquireOrFallBack requests a lease from the store, and falls back if the store is away.
-func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue bool) (*Lease, Source, error) {
+func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue bool, spans *callSpans) (*Lease, Source, error) {
 	c := lk.c
 	for {
 		var granted *Lease
 		var silent silentError
 		source := SourceFallback
 		if !c.breaker.open(c.resource(lk.name)) {
-			l, from, err := lk.acquireStore(ctx, weight, queue)
+			l, from, err := lk.acquireStore(ctx, weight, queue, spans)
 			_ = errors.As(err, &silent)
 			switch {
 			case err == nil:

@@ -125,7 +125,7 @@ func (h *storeGrant) mayHandOff() bool {
 // the store. next is always what that waiter gets if yield ends at that point.
 func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 	c := h.client()
-	a := h.acquirer.newAttempt(int(h.weight), h.line, andWait)
+	a := h.acquirer.newAttempt(int(h.weight), h.line, andWait, SpanRef{})
 	a.yields(h)
 	if c.wakeups.live() {
 		a.listenFor()

@@ -26,7 +26,7 @@ func opened(t *testing.T) *Client {
 // granted returns a grant that backs no lease yet.
 func granted(t *testing.T, m *Mutex) *storeGrant {
 	t.Helper()
-	a := m.newAttempt(1, nil, andWait)
+	a := m.newAttempt(1, nil, andWait, SpanRef{})
 	ans, sent, err := a.send(context.Background())
 	if err != nil || ans.Status != engine.Granted {
 		t.Fatal(ans, err)
@@ -187,7 +187,7 @@ func TestReentryIntoATurnThatWasPassedOn(t *testing.T) {
 // for one to the fresh ID.
 func TestWakeupForAnIDThatHasEnded(t *testing.T) {
 	c := opened(t)
-	a := c.Mutex("x").newAttempt(1, nil, andWait)
+	a := c.Mutex("x").newAttempt(1, nil, andWait, SpanRef{})
 	a.listenFor()
 	old := c.wakeups.waiting[a.req.ID]
 	if err := a.restart(&engine.EndedError{Cause: engine.CauseExpired}); err != nil {

@@ -14,9 +14,9 @@ import (
 // quickly. They may use leases but must not call [Client.Close], which waits
 // for them.
 //
-// The client does not recover a panic of a hook. AcquireStart, AcquireEnd and
-// Release are called in the caller's goroutine, so the panic reaches the
-// caller. If AcquireEnd panics, the lease is released first, since the caller
+// The client does not recover a panic of a hook. AcquireStart, Trace,
+// AcquireEnd and Release are called in the caller's goroutine, so the panic
+// reaches the caller. If AcquireEnd panics, the lease is released first, since the caller
 // does not get it; if Release panics, the lease has been released. Wait and
 // Withdraw are called there too, and if they panic the attempt is withdrawn.
 // All others, and Release for leases that a Multi did not keep, may be called in
@@ -51,7 +51,12 @@ type AcquireEndEvent struct {
 	Waited   time.Duration
 	Source   Source // 0 if Err is not nil
 	Outcome  AcquireOutcome
-	Err      error
+	// HolderSpan is the span of the holder that was in the way, if a hook of the
+	// client is a TraceHook and the holder's client had one too. It is known if
+	// the acquire did not wait and was refused; and if it has a span, has waited
+	// for more than a second, and the capacity is 1.
+	HolderSpan SpanRef
+	Err        error
 }
 
 // An AcquireOutcome is how an acquire ended, in brief: a few values, for
@@ -245,6 +250,7 @@ type hooks struct {
 	fallbackStart []FallbackStartHook
 	fallbackEnd   []FallbackEndHook
 	cleanupFailed []CleanupFailedHook
+	trace         []TraceHook
 }
 
 // acquireEnded reports the end of an acquire to the log and to hooks. If the logger or a hook
@@ -308,7 +314,7 @@ func (h *hooks) add(hook Hook) error {
 		adding(&h.acquireStart, hook), adding(&h.acquireEnd, hook), adding(&h.renew, hook), adding(&h.lost, hook),
 		adding(&h.release, hook), adding(&h.wait, hook), adding(&h.withdraw, hook), adding(&h.jeopardyStart, hook),
 		adding(&h.jeopardyEnd, hook), adding(&h.broken, hook), adding(&h.recalled, hook), adding(&h.fallbackStart, hook), adding(&h.fallbackEnd, hook),
-		adding(&h.cleanupFailed, hook),
+		adding(&h.cleanupFailed, hook), adding(&h.trace, hook),
 	} {
 		added, failed := add()
 		known = known || added

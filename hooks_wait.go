@@ -73,6 +73,7 @@ type queueWait struct {
 	queue WaitQueue
 	ahead int
 	since time.Time
+	spans *callSpans // nil: it does not look for the holder
 }
 
 // begin counts, logs and reports the beginning of a wait, once.
@@ -84,6 +85,7 @@ func (w *queueWait) begin(ctx context.Context, lk *acquirer, weight int, queue W
 	w.queue, w.since = queue, time.Now()
 	lk.c.counts.waiting[queue].Add(1)
 	lk.c.leaseLog.waits(lk, queue, ahead)
+	w.spans.waits(lk)
 	for _, hook := range lk.c.hooks.wait {
 		hook.Wait(ctx, WaitEvent{Resource: lk.name, Kind: string(lk.kind), Weight: weight, Queue: queue, Ahead: ahead})
 	}

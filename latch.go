@@ -67,7 +67,7 @@ func (l *Latch) TrySet(ctx context.Context, count int) (bool, error) {
 		return false, opError(call.op, l.name, why)
 	}
 	req := l.request(l.name, gateUsage(), gateWeight(count), l.opts.ttl)
-	req.Reason = l.opts.reason
+	req.Reason = joinSpan(l.opts.reason, SpanRef{})
 	set, err := l.set(call, req)
 	if err != nil {
 		withdraw := engine.Release{Resource: req.Resource, Held: engine.Held{ID: req.ID}, Withdraw: true}

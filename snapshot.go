@@ -246,7 +246,7 @@ func snapshotOf(s engine.Snapshot) Snapshot {
 	for _, w := range s.Waiters {
 		out.Waiters = append(out.Waiters, Waiter{
 			ID: w.ID, Name: w.Client.Name, Host: w.Client.Host, PID: w.Client.PID,
-			Reason: w.Reason, Weight: w.Weight, Since: w.Since,
+			Reason: visible(w.Reason), Weight: w.Weight, Since: w.Since,
 		})
 	}
 	return out
@@ -255,6 +255,6 @@ func snapshotOf(s engine.Snapshot) Snapshot {
 func holderOf(h engine.Holder) Holder {
 	return Holder{
 		ID: h.ID, Name: h.Client.Name, Host: h.Client.Host, PID: h.Client.PID,
-		Reason: h.Reason, Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL, Breaking: h.Breaking,
+		Reason: visible(h.Reason), Weight: h.Weight, Token: h.Token, Since: h.Since, TTL: h.TTL, Breaking: h.Breaking,
 	}
 }
