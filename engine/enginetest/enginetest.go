@@ -196,6 +196,8 @@ func readingCases() []testCase {
 		{"ListByPattern", listByPattern},
 		{"ListStopsEarly", listStopsEarly},
 		{"AnyName", anyName},
+		// reason.go
+		{"AnyReason", anyReason},
 		// peek.go
 		{"PeekOfUnused", peekOfUnused},
 		{"PeekOfOneHolder", peekOfOneHolder},
