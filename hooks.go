@@ -51,10 +51,10 @@ type AcquireEndEvent struct {
 	Waited   time.Duration
 	Source   Source // 0 if Err is not nil
 	Outcome  AcquireOutcome
-	// HolderSpan is the span of the holder that was in the way, if a hook of the
-	// client is a TraceHook and the holder's client had one too. It is known if
-	// the acquire did not wait and was refused; and if it has a span, has waited
-	// for more than a second, and the capacity is 1.
+	// HolderSpan is the span of the holder that was in the way, if both clients
+	// have a TraceHook and it is not the span of the acquire itself. It is known
+	// for an acquire that does not wait and was refused, and for one with a span
+	// that has waited for more than a second for a capacity of 1.
 	HolderSpan SpanRef
 	Err        error
 }

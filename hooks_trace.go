@@ -85,8 +85,8 @@ func (s *callSpans) waits(lk *acquirer) {
 	}
 }
 
-// holder ends the look and returns the span of the holder, if it is known. err is how the
-// acquire ended.
+// holder ends the look and returns the span of the holder, if it is known and another one than
+// that of the acquire, which may have been granted before the look. err is how the acquire ended.
 func (s *callSpans) holder(err error) (is SpanRef) {
 	if s.look != nil {
 		is = s.look.end()
@@ -94,6 +94,9 @@ func (s *callSpans) holder(err error) (is SpanRef) {
 	var held *HeldError
 	if is == (SpanRef{}) && errors.As(err, &held) {
 		is = held.span
+	}
+	if is == s.own {
+		return SpanRef{}
 	}
 	return is
 }

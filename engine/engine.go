@@ -190,7 +190,8 @@ type Request struct {
 	// not repeated its request for WaiterLife. A ballot without an ID passes
 	// the turns at its place or behind it, and does not wait.
 	Turn Held
-	// Reason is shown to operators.
+	// Reason is shown to operators. It may have any bytes, such as a span at its
+	// end; an engine stores and returns it as it is.
 	Reason string
 	// Yields is a lease of the same resource that is released in the same step,
 	// before this request is considered.

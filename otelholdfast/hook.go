@@ -21,7 +21,9 @@ const scope = "github.com/holdfast-go/holdfast/otelholdfast"
 // Metrics are recorded as events happen. A span holdfast.acquire is made when an
 // acquire ends, from its beginning; a span holdfast.lease lasts from the grant
 // to the end of the lease. The parent of both is the span in the ctx of the
-// call. A re-entrant lease has no span, and is not counted, since it is the same
+// call. An acquire that waited for another holder, or was refused, links to the
+// parent of that holder's lease, if it is known: see
+// holdfast.AcquireEndEvent.HolderSpan. A re-entrant lease has no span, and is not counted, since it is the same
 // lease.
 func NewHook(opts ...Option) (holdfast.Hook, error) {
 	o, err := optionsOf(opts)
@@ -108,7 +110,11 @@ func (h *hook) AcquireEnd(ctx context.Context, e holdfast.AcquireEndEvent) {
 
 // traceAcquire makes the span of an acquire and reports whether it is recorded.
 func (h *hook) traceAcquire(ctx context.Context, e holdfast.AcquireEndEvent, a *area, trouble string, now time.Time) bool {
-	_, span := h.tracer.Start(ctx, "holdfast.acquire", trace.WithTimestamp(now.Add(-e.Waited)))
+	opts := []trace.SpanStartOption{trace.WithTimestamp(now.Add(-e.Waited))}
+	if e.HolderSpan != (holdfast.SpanRef{}) {
+		opts = append(opts, linkTo(e.HolderSpan))
+	}
+	_, span := h.tracer.Start(ctx, "holdfast.acquire", opts...)
 	if !span.IsRecording() {
 		return false
 	}
