@@ -21,6 +21,7 @@ type area struct {
 
 	granted  [holdfast.SourceTicket + 1]atomic.Pointer[set] // by source
 	released atomic.Pointer[set]
+	ended    [holdfast.HandOffLinger + 1]atomic.Pointer[set] // by the way of the release, for spans
 }
 
 // level is a number that is read when metrics are collected.
@@ -62,6 +63,17 @@ func (a *area) release(s *sets) *set {
 	v := a.values
 	v.outcome = "released"
 	return kept(&a.released, s, v)
+}
+
+// end returns the set of attributes of the span of a lease that was released. trouble is the
+// type of an error, or "".
+func (a *area) end(s *sets, way holdfast.HandOff, trouble string) *set {
+	v := a.values
+	v.outcome, v.handOff, v.err = "released", way.String(), trouble
+	if int(way) >= len(a.ended) || trouble != "" {
+		return s.of(v)
+	}
+	return kept(&a.ended[way], s, v)
 }
 
 func kept(in *atomic.Pointer[set], s *sets, v values) *set {

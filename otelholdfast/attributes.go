@@ -1,6 +1,7 @@
 package otelholdfast
 
 import (
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -44,8 +45,9 @@ func (v values) attributes() []attribute.KeyValue {
 	return all
 }
 
-// set is a set of attributes, as the instruments take it.
+// set is a set of attributes, as spans and the instruments take it.
 type set struct {
+	list   []attribute.KeyValue
 	record []metric.RecordOption
 	add    []metric.AddOption
 }
@@ -64,8 +66,9 @@ func (s *sets) of(v values) *set {
 	if known != nil {
 		return known
 	}
-	opt := metric.WithAttributeSet(attribute.NewSet(v.attributes()...))
-	fresh := &set{[]metric.RecordOption{opt}, []metric.AddOption{opt}}
+	list := v.attributes()
+	opt := metric.WithAttributeSet(attribute.NewSet(slices.Clone(list)...)) // it sorts them
+	fresh := &set{list, []metric.RecordOption{opt}, []metric.AddOption{opt}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.kept) < maxSets {

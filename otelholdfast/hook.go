@@ -88,8 +88,9 @@ func (h *hook) AcquireEnd(ctx context.Context, e holdfast.AcquireEndEvent) {
 	a.pending.add(-1)
 	now := time.Now()
 	if e.Outcome == holdfast.AcquireGranted {
-		h.instruments.acquire.Record(ctx, e.Waited.Seconds(), a.grant(&h.sets, e.Source).record...)
-		sampled := h.traceAcquire(ctx, e, a, "", now)
+		s := a.grant(&h.sets, e.Source)
+		h.instruments.acquire.Record(ctx, e.Waited.Seconds(), s.record...)
+		sampled := h.traceAcquire(ctx, e, s, "", now)
 		if e.Source != holdfast.SourceContext {
 			h.begin(ctx, e, a, sampled, now)
 		}
@@ -104,12 +105,13 @@ func (h *hook) AcquireEnd(ctx context.Context, e holdfast.AcquireEndEvent) {
 		trouble = errorType(e.Err)
 	}
 	v.err = trouble
-	h.instruments.acquire.Record(ctx, e.Waited.Seconds(), h.sets.of(v).record...)
-	h.traceAcquire(ctx, e, a, trouble, now)
+	s := h.sets.of(v)
+	h.instruments.acquire.Record(ctx, e.Waited.Seconds(), s.record...)
+	h.traceAcquire(ctx, e, s, trouble, now)
 }
 
 // traceAcquire makes the span of an acquire and reports whether it is recorded.
-func (h *hook) traceAcquire(ctx context.Context, e holdfast.AcquireEndEvent, a *area, trouble string, now time.Time) bool {
+func (h *hook) traceAcquire(ctx context.Context, e holdfast.AcquireEndEvent, s *set, trouble string, now time.Time) bool {
 	opts := []trace.SpanStartOption{trace.WithTimestamp(now.Add(-e.Waited))}
 	if e.HolderSpan != (holdfast.SpanRef{}) {
 		opts = append(opts, linkTo(e.HolderSpan))
@@ -118,16 +120,11 @@ func (h *hook) traceAcquire(ctx context.Context, e holdfast.AcquireEndEvent, a *
 	if !span.IsRecording() {
 		return false
 	}
-	v := a.values
-	v.outcome, v.err = e.Outcome.String(), trouble
-	if e.Source != 0 {
-		v.source = e.Source.String()
-	}
-	span.SetAttributes(v.attributes()...)
+	span.SetAttributes(s.list...)
 	if trouble != "" {
 		span.SetStatus(codes.Error, trouble) // a few values; the text of the error may have names
 	}
-	span.End(trace.WithTimestamp(now))
+	span.End()
 	return true
 }
 
@@ -135,8 +132,7 @@ func (h *hook) traceAcquire(ctx context.Context, e holdfast.AcquireEndEvent, a *
 func (h *hook) begin(ctx context.Context, e holdfast.AcquireEndEvent, a *area, sampled bool, now time.Time) {
 	var span trace.Span
 	if sampled {
-		_, span = h.tracer.Start(ctx, "holdfast.lease", trace.WithTimestamp(now))
-		span.SetAttributes(a.values.attributes()...)
+		_, span = h.tracer.Start(ctx, "holdfast.lease") // its attributes are set once, at its end
 	}
 	key := heldKey{e.Resource, e.Token}
 	h.mu.Lock()
@@ -149,7 +145,8 @@ func (h *hook) begin(ctx context.Context, e holdfast.AcquireEndEvent, a *area, s
 	h.leases[key] = held{a, now, span, was.n + 1}
 	h.mu.Unlock()
 	if was.span != nil {
-		was.span.End(trace.WithTimestamp(now))
+		was.span.SetAttributes(was.area.values.attributes()...)
+		was.span.End()
 	}
 	a.leases.add(1)
 }
@@ -176,7 +173,11 @@ func (h *hook) Release(e holdfast.ReleaseEvent) {
 	}
 	l.area.leases.add(-1)
 	h.instruments.hold.Record(context.Background(), e.Held.Seconds(), l.area.release(&h.sets).record...)
-	l.endSpan(values{outcome: "released", handOff: e.HandOff.String(), err: errorType(e.Err)})
+	if l.span == nil {
+		return
+	}
+	trouble := errorType(e.Err)
+	l.endSpan(l.area.end(&h.sets, e.HandOff, trouble), trouble)
 }
 
 // Lost implements holdfast.LostHook.
@@ -191,7 +192,9 @@ func (h *hook) Lost(e *holdfast.LostError) {
 	lost.cause, hold.outcome = e.Cause.String(), "lost"
 	h.instruments.losses.Add(context.Background(), 1, h.sets.of(lost).add...)
 	h.instruments.hold.Record(context.Background(), time.Since(l.since).Seconds(), h.sets.of(hold).record...)
-	l.endSpan(values{outcome: "lost", cause: lost.cause, err: lost.cause})
+	span := hold
+	span.cause, span.err = lost.cause, lost.cause
+	l.endSpan(h.sets.of(span), lost.cause)
 }
 
 // lostEarly counts the loss of a lease whose AcquireEnd was not called yet.
@@ -214,13 +217,13 @@ func (h *hook) lostEarly(e *holdfast.LostError) {
 const maxEarly = 1000
 
 // endSpan ends the span of a lease, unless it is that of a later lease.
-func (l *held) endSpan(v values) {
+func (l *held) endSpan(s *set, trouble string) {
 	if l.n > 1 || l.span == nil {
 		return
 	}
-	l.span.SetAttributes(v.attributes()...)
-	if v.err != "" {
-		l.span.SetStatus(codes.Error, v.err)
+	l.span.SetAttributes(s.list...)
+	if trouble != "" {
+		l.span.SetStatus(codes.Error, trouble)
 	}
 	l.span.End()
 }

@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/memory"
@@ -266,42 +265,5 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	}
 	if _, err := otelholdfast.NewHook(); err != nil {
 		t.Errorf("with the global providers: %v", err)
-	}
-}
-
-// BenchmarkPair is what the hook adds to a lock and an unlock.
-func BenchmarkPair(b *testing.B) {
-	ctx := context.Background()
-	metrics := otelholdfast.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
-	for _, k := range []struct {
-		name   string
-		tracer otelholdfast.Option
-	}{
-		{"metrics", otelholdfast.WithTracerProvider(noop.NewTracerProvider())},
-		{"and spans, not sampled", otelholdfast.WithTracerProvider(trace.NewTracerProvider(trace.WithSampler(trace.NeverSample())))},
-		{"and spans, sampled", otelholdfast.WithTracerProvider(trace.NewTracerProvider())},
-	} {
-		b.Run(k.name, func(b *testing.B) {
-			hook, err := otelholdfast.NewHook(metrics, k.tracer)
-			if err != nil {
-				b.Fatal(err)
-			}
-			h := hook.(interface {
-				holdfast.AcquireStartHook
-				holdfast.AcquireEndHook
-				holdfast.ReleaseHook
-			})
-			b.ReportAllocs()
-			for token := uint64(1); b.Loop(); token++ {
-				h.AcquireStart(ctx, holdfast.AcquireStartEvent{Resource: "stock:42", Kind: "mutex", Weight: 1})
-				h.AcquireEnd(ctx, holdfast.AcquireEndEvent{
-					Resource: "stock:42", Kind: "mutex", Weight: 1, Token: token,
-					Waited: time.Millisecond, Source: holdfast.SourceStore, Outcome: holdfast.AcquireGranted,
-				})
-				h.Release(holdfast.ReleaseEvent{
-					Resource: "stock:42", Kind: "mutex", Token: token, Held: time.Millisecond, HandOff: holdfast.HandOffStore,
-				})
-			}
-		})
 	}
 }

@@ -1,0 +1,73 @@
+package otelholdfast_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/trace"
+	api "go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/otelholdfast"
+)
+
+// BenchmarkPair is what the hook adds to a lock and an unlock.
+func BenchmarkPair(b *testing.B) {
+	ctx := context.Background()
+	metrics := otelholdfast.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(metric.NewManualReader())))
+	for _, k := range []struct {
+		name   string
+		tracer otelholdfast.Option
+	}{
+		{"metrics", otelholdfast.WithTracerProvider(noop.NewTracerProvider())},
+		{"and spans, not sampled", otelholdfast.WithTracerProvider(trace.NewTracerProvider(trace.WithSampler(trace.NeverSample())))},
+		{"and spans, sampled", otelholdfast.WithTracerProvider(trace.NewTracerProvider())},
+	} {
+		b.Run(k.name, func(b *testing.B) {
+			hook, err := otelholdfast.NewHook(metrics, k.tracer)
+			if err != nil {
+				b.Fatal(err)
+			}
+			h := hook.(interface {
+				holdfast.AcquireStartHook
+				holdfast.TraceHook
+				holdfast.AcquireEndHook
+				holdfast.ReleaseHook
+			})
+			b.ReportAllocs()
+			for token := uint64(1); b.Loop(); token++ {
+				h.AcquireStart(ctx, holdfast.AcquireStartEvent{Resource: "stock:42", Kind: "mutex", Weight: 1})
+				_ = h.Trace(ctx)
+				h.AcquireEnd(ctx, holdfast.AcquireEndEvent{
+					Resource: "stock:42", Kind: "mutex", Weight: 1, Token: token,
+					Waited: time.Millisecond, Source: holdfast.SourceStore, Outcome: holdfast.AcquireGranted,
+				})
+				h.Release(holdfast.ReleaseEvent{
+					Resource: "stock:42", Kind: "mutex", Token: token, Held: time.Millisecond, HandOff: holdfast.HandOffStore,
+				})
+			}
+		})
+	}
+}
+
+// BenchmarkTwoSpans is what the SDK alone takes for the two spans of a pair, with the attributes
+// that the hook gives them: the part of BenchmarkPair that the hook cannot reduce.
+func BenchmarkTwoSpans(b *testing.B) {
+	tracer, ctx := trace.NewTracerProvider().Tracer("bare"), context.Background()
+	kind := attribute.String("holdfast.kind", "mutex")
+	acquired := []attribute.KeyValue{kind, attribute.String("holdfast.outcome", "granted"), attribute.String("holdfast.source", "store")}
+	released := []attribute.KeyValue{kind, attribute.String("holdfast.outcome", "released"), attribute.String("holdfast.handoff", "store")}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, span := tracer.Start(ctx, "holdfast.acquire", api.WithTimestamp(time.Now()))
+		span.SetAttributes(acquired...)
+		span.End()
+		_, span = tracer.Start(ctx, "holdfast.lease")
+		span.SetAttributes(released...)
+		span.End()
+	}
+}
