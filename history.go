@@ -24,7 +24,9 @@ const (
 // released and lost, which waits ended without a grant, and what it broke.
 // [Client.History] reads what the clients of a prefix recorded. The store keeps about
 // the last keep events of the prefix, at some 200 bytes each (default [DefaultHistory]
-// for 0, at most 10 million), and may drop all of them if none was recorded for 7 days.
+// for 0, at most 10 million), and may drop all of them if none was recorded for 7 days,
+// and each one after 30 days. PostgreSQL, MySQL, SQLite, etcd and ZooKeeper keep the
+// latest 20,000 documents, each with up to 100 events that a client wrote at one time.
 //
 // Events are written in the background, some 200 ms later and many in one request, so
 // no lock waits for them. If the store is unavailable, the client keeps up to 10,000
@@ -67,7 +69,7 @@ const (
 // A HistoryEvent is what one client recorded. Fields that do not apply are zero.
 type HistoryEvent struct {
 	Event    HistoryKind
-	At       time.Time // on the store's clock, to a few milliseconds
+	At       time.Time // on the store's clock, to a few milliseconds; on SQLite, etcd and ZooKeeper the writer's
 	Resource string
 	Kind     string // of the lock
 	Weight   int

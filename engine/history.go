@@ -10,8 +10,9 @@ type HistoryKeeper interface {
 	Engine
 
 	// AppendHistory appends events to the history of a prefix, in order, and then removes the
-	// oldest ones if there are more than keep; it may keep some 100 more. If no event is appended
-	// for 7 days, the store may delete the whole history. An event is any text of at most 8 KiB.
+	// oldest ones if there are more than keep; it may keep some 200 more, or a hundredth. If no event is
+	// appended for 7 days, the store may delete the whole history, and it may delete an event after 30
+	// days. An event is any text of at most 8 KiB.
 	// After ErrUnavailable some or all of the events may have been appended.
 	AppendHistory(ctx context.Context, prefix string, keep int, events [][]byte) error
 
@@ -37,6 +38,6 @@ func KeepsHistory(e Engine) (HistoryKeeper, bool) {
 // A HistoryRecord is an event in the history.
 type HistoryRecord struct {
 	Position string
-	Written  time.Time // on the store's clock
+	Written  time.Time // on the store's clock, or as Engine.Now
 	Event    []byte
 }

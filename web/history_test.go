@@ -143,7 +143,7 @@ func TestHistoryIsOff(t *testing.T) {
 	if got := history(t, h, ""); !got.Off {
 		t.Errorf("got %+v", got)
 	}
-	if status, text := get(t, h, "/history"); status != http.StatusOK || !strings.Contains(text, "This store keeps no history") {
+	if status, text := get(t, h, "/history"); status != http.StatusOK || !strings.Contains(text, "This engine keeps no history") {
 		t.Errorf("%d: %s", status, text)
 	}
 	h = web.Handler(newClient(t, &countedHistory{Engine: memory.New(), fails: true}, "dashboard"))

@@ -20,6 +20,13 @@
 // A waiter's poll writes nothing. While a client has waiters, it writes one small
 // document each second, which keeps all of them alive.
 //
+// # History
+//
+// A history is documents too, a few for each call of AppendHistory, which never change: what was written together,
+// named after when, by which process, and how many events it is. So writers do not contend, and readers read, of all
+// the names, only what they want. One call in many lists the names and empties what is too old.
+// The time is the store's; without a clock of the store it is that of the machine that wrote.
+//
 // # Time
 //
 // If the store has a clock that clients can read (a TimedStore), leases end at instants

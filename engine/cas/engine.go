@@ -36,6 +36,7 @@ type Engine struct {
 	writers writers
 	polls   polls
 	beats   beats
+	history historyWriter
 
 	proposing proposing
 	reads     groupedCall[Read, Doc]
@@ -64,6 +65,7 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	e.proposing.waiting, e.proposing.sent = make(map[string]chan struct{}), make(map[string]time.Time)
 	e.beats.own = make(map[Address]*beat)
 	e.beats.others = make(map[Address]heard)
+	e.history.turn = make(chan struct{}, 1)
 	e.reads.call, e.reads.timeout = e.readAll, timeout
 	e.swaps.call, e.swaps.timeout = e.swapAll, timeout
 	return e

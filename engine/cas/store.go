@@ -110,6 +110,7 @@ const (
 	Resources Space = 'r' // the queue of a resource, by the resource's name
 	Clients   Space = 'c' // when a client last had a waiter that polled, by the client's ID
 	Knocks    Space = 'k' // that others cannot join, by the resource's name
+	Histories Space = 'h' // what clients have recorded, by time and writer
 )
 
 // A Key identifies a document. Prefix and Name are UTF-8 of at most 512 bytes

@@ -23,8 +23,8 @@
 // resource waits a whole TTL before it takes it from a dead holder. If its operation ends
 // earlier, it leaves a key with an etcd lease of its own. The end of that etcd lease shows
 // a later client that the TTL has passed; it costs one grant and two further changes. Marks,
-// which last for hours, follow the wall clocks of the clients: keep these within a minute
-// of each other.
+// which last for hours, and the times and the order of a history follow the wall clocks of
+// the clients: keep these within a minute of each other.
 //
 // A lease of etcd is never the deadline of a lock. The other keys have one so that they
 // vanish some time after their resource was used last, and one lease of etcd serves

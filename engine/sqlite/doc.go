@@ -32,7 +32,7 @@
 // has the time at which it was made on that clock, so that a process that has just been started knows whether a
 // holder that died before is still in time. After a reboot all leases that are left last for their TTL
 // once more, from the first use of the file. On other systems a process waits a TTL from when
-// it first saw a lease, less what others had waited before. Marks, tokens and Now use the time of day
+// it first saw a lease, less what others had waited before. Marks, tokens, the history and Now use the time of day
 // (decision 0125).
 //
 // # Wake-ups

@@ -10,6 +10,7 @@
 //	/holdfast/r/PREFIX/SHARD/NAME            the queue of a resource
 //	/holdfast/r/PREFIX/SHARD/NAME/REVISION   its revision
 //	/holdfast/c/PREFIX/SHARD/CLIENT          when a client with waiters last showed that it lives
+//	/holdfast/h/PREFIX/SHARD/WRITTEN-…       a part of the history, if clients have WithHistory
 //	/holdfast/inbox/PREFIX/CLIENT-SLOT       messages to a client; ephemeral
 //	/holdfast/w/PREFIX/WITNESS               vanishes when a TTL has passed; ephemeral
 //
@@ -40,7 +41,7 @@
 // the leader's monotonic clock, a later client knows that so much time has passed. The session is opened on the
 // server of the connection, by plain TCP and without credentials, unless WithDialer and WithAuth are given; if
 // that fails, a dead holder is found only by clients that live for its TTL. A session lasts for at most maxSessionTimeout of
-// the servers (20 ticks, 40 s by default): a longer TTL takes several. Marks, tombstones and tokens use the clients' time of
+// the servers (20 ticks, 40 s by default): a longer TTL takes several. Marks, tombstones, tokens and the history use the clients' time of
 // day: keep the clocks of clients within a minute of each other. Old documents are deleted by the clock of the leader:
 // keep those of the servers within a minute of each other too.
 //

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/describe"
 )
 
@@ -22,7 +21,8 @@ type logCmd struct {
 // Help is the long text of --help.
 func (*logCmd) Help() string {
 	return `Prints what happened to leases, oldest first: which process held which resource and for how long, which leases were
-lost or broken, and which waits ended without a grant. Times are those of the store's clock.
+lost or broken, and which waits ended without a grant. Times are those of the store's clock; on SQLite of the host's, on
+etcd and ZooKeeper of the machines that wrote.
 
 Events are recorded only if the history is on: in services by WithHistory, in this command by --history N or
 HOLDFAST_HISTORY=N, where N is how many events the store keeps. A lease that was held for less than 200 ms has one
@@ -40,9 +40,6 @@ func (c *logCmd) Run(e *env) error {
 }
 
 func (c *logCmd) read(ctx context.Context, e *env, s *session) error {
-	if err := s.keepsHistory(); err != nil {
-		return err
-	}
 	now, err := s.now(ctx) // it fails soon if the store does not answer
 	if err != nil {
 		return err
@@ -66,14 +63,6 @@ func (c *logCmd) read(ctx context.Context, e *env, s *session) error {
 	}
 	if !any && !c.JSON && ctx.Err() == nil {
 		fmt.Fprintf(e.stderr, "holdfast: no event matches %q (prefix %q): services record events with WithHistory, holdfast run and the like with --history 10000\n", describe.Text(string(c.Pattern)), e.prefix)
-	}
-	return nil
-}
-
-// keepsHistory returns an error if the store cannot keep a history.
-func (s *session) keepsHistory() error {
-	if _, ok := engine.KeepsHistory(s.store.Engine()); !ok {
-		return fail(exitConfig, "%s keeps no history: that is possible on Redis and on quorums of it; do without --history and HOLDFAST_HISTORY here", s.at)
 	}
 	return nil
 }

@@ -42,12 +42,8 @@ func (e *env) open(opts ...holdfast.Option) (*session, error) {
 	opts = append([]holdfast.Option{holdfast.WithPrefix(e.prefix)}, opts...)
 	if e.history != 0 {
 		opts = append(opts, holdfast.WithHistory(e.history))
-		err = s.keepsHistory()
 	}
-	if err == nil {
-		s.Client, err = holdfast.New(st.Engine(), opts...)
-	}
-	if err != nil {
+	if s.Client, err = holdfast.New(st.Engine(), opts...); err != nil {
 		st.Close()
 		return nil, err
 	}
