@@ -25,6 +25,10 @@ type Snapshot struct {
 	MarkedBy Holder
 	Holders  []Holder // in grant order
 	Waiters  []Waiter // in queue order
+	// Dead are waiters from which the store has received nothing for 3 seconds, in queue order: their
+	// processes died, or are paused or cut off. The queue passes them over, and they vanish some
+	// seconds later. List leaves it empty, and so does a quorum.
+	Dead []Waiter
 	// NoWaiters: Waiters is not filled, so there may be some. It is set for a
 	// quorum.
 	NoWaiters bool
@@ -53,7 +57,8 @@ type Waiter struct {
 	PID            int
 	Reason         string
 	Weight         int
-	Since          time.Time // by the store's clock
+	Since          time.Time     // by the store's clock
+	Silent         time.Duration // of Dead: since the latest poll
 }
 
 // Snapshot returns the holders and waiters of a resource. For a resource that
@@ -244,12 +249,19 @@ func snapshotOf(s engine.Snapshot) Snapshot {
 		out.Holders = append(out.Holders, is)
 	}
 	for _, w := range s.Waiters {
-		out.Waiters = append(out.Waiters, Waiter{
-			ID: w.ID, Name: w.Client.Name, Host: w.Client.Host, PID: w.Client.PID,
-			Reason: visible(w.Reason), Weight: w.Weight, Since: w.Since,
-		})
+		out.Waiters = append(out.Waiters, waiterOf(w))
+	}
+	for _, w := range s.Dead {
+		out.Dead = append(out.Dead, waiterOf(w))
 	}
 	return out
+}
+
+func waiterOf(w engine.Waiter) Waiter {
+	return Waiter{
+		ID: w.ID, Name: w.Client.Name, Host: w.Client.Host, PID: w.Client.PID,
+		Reason: visible(w.Reason), Weight: w.Weight, Since: w.Since, Silent: w.Silent,
+	}
 }
 
 func holderOf(h engine.Holder) Holder {

@@ -314,6 +314,9 @@ type Snapshot struct {
 	MarkedBy Holder
 	Holders  []Holder
 	Waiters  []Waiter
+	// Dead are the entries of the queue that have not polled for WaiterLife, in queue order. The
+	// engine grants them nothing, and deletes them later. Only Engine.Snapshot sets it, not List.
+	Dead []Waiter
 	// NoWaiters: the engine does not show waiters, so there may be some.
 	NoWaiters bool
 }
@@ -356,6 +359,8 @@ type Waiter struct {
 	Reason string
 	Weight int
 	Since  time.Time // by the store's clock; for display only
+	// Silent is the time since the latest poll of a waiter that is Dead, as far as it is known; otherwise 0.
+	Silent time.Duration
 }
 
 // A WakeupKind is the kind of a wake-up.

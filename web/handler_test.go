@@ -281,6 +281,38 @@ func TestBreak(t *testing.T) {
 	}
 }
 
+// A waiter that is silent for 3 s is shown in grey and does not count, until it is dropped.
+func TestDeadWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		on := memory.New()
+		lock(t, newClient(t, on, "api"), "stock:42")
+		who := engine.Client{ID: "dead", Name: "<b>worker", Host: "node-3", PID: 7}
+		_, err := on.Acquire(t.Context(), engine.Request{
+			Resource: engine.Resource{Prefix: holdfast.DefaultPrefix, Name: "stock:42"}, ID: "dead.1", Client: &who,
+			Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: time.Minute, Queue: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := web.Handler(newClient(t, on, "dashboard"))
+		if _, text := get(t, h, "/resource?name=stock:42"); strings.Contains(text, "dead, silent") || !strings.Contains(text, "node-3") {
+			t.Errorf("alive: %s", text)
+		}
+		time.Sleep(4 * time.Second)
+		_, text := get(t, h, "/resource?name=stock:42")
+		if !strings.Contains(text, `class="dead"`) || !strings.Contains(text, "dead, silent for 4s") || !strings.Contains(text, "&lt;b&gt;worker") || !strings.Contains(text, "<dt>Waiters</dt><dd>0</dd>") {
+			t.Errorf("dead: %s", text)
+		}
+		one := fetch(t, h, "resource?name=stock:42")
+		if got := at(t, one, "dead.0.silent_ms"); got != 4000.0 || at(t, one, "dead.0.id") != "dead.1" || len(at(t, one, "waiters").([]any)) != 0 {
+			t.Errorf("the JSON is %v", one)
+		}
+		if all := fetch(t, h, "resources"); at(t, all, "totals.waiters") != 0.0 || at(t, all, "resources.0.state") != "held" {
+			t.Errorf("the list is %v", all)
+		}
+	})
+}
+
 // outage is an engine whose store is unreachable while down is true.
 type outage struct {
 	engine.Engine

@@ -22,8 +22,10 @@ type resourcePage struct {
 	MayBreak   bool
 	Holders    []holdfast.Holder
 	Waiters    []holdfast.Waiter
+	Dead       []holdfast.Waiter
 	MoreHold   int
 	MoreWait   int
+	MoreDead   int
 	Broken     bool // an operator has just broken something here
 	WeightName string
 	Recorded   timeline
@@ -50,10 +52,12 @@ func (d *dashboard) loadResource(ctx context.Context, r *http.Request) (content,
 		page.row, page.Now = got.value.row, got.value.now
 	}
 	page.MayBreak = d.authorize != nil && !page.latch()
-	page.Holders, page.Waiters = page.Snapshot.Holders, page.Snapshot.Waiters
+	page.Holders, page.Waiters, page.Dead = page.Snapshot.Holders, page.Snapshot.Waiters, page.Snapshot.Dead
 	page.MoreHold = max(0, len(page.Holders)-maxParties)
 	page.MoreWait = max(0, len(page.Waiters)-maxParties)
+	page.MoreDead = max(0, len(page.Dead)-maxParties)
 	page.Holders, page.Waiters = page.Holders[:len(page.Holders)-page.MoreHold], page.Waiters[:len(page.Waiters)-page.MoreWait]
+	page.Dead = page.Dead[:len(page.Dead)-page.MoreDead]
 	page.WeightName = "Weight"
 	if describe.Mode(page.Snapshot, page.Capacity) != "" {
 		page.WeightName = "Mode"

@@ -64,6 +64,7 @@ func (e *Engine) each(ctx context.Context, prefix, pattern string, wanted func(e
 					yield(engine.Snapshot{}, err)
 					return false
 				}
+				s.Dead = nil
 				if wanted(s) && !yield(s, nil) {
 					return false
 				}
@@ -137,7 +138,7 @@ func (e *Engine) view(ctx context.Context, keys []Key) ([]view, error) {
 	return views, nil
 }
 
-// snapshot returns what an operator sees of a document, without the waiters that are dead.
+// snapshot returns what an operator sees of a document.
 func (e *Engine) snapshot(ctx context.Context, v view) (engine.Snapshot, error) {
 	if err := ended(ctx); err != nil {
 		return engine.Snapshot{}, err

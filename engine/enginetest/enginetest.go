@@ -73,7 +73,7 @@ func ofOrder() []string {
 		"DirectGrantNotClaimed", "DeadWaitersCostOneClaimWindow", "DeadWaiterIsDropped", "PollingKeepsPlace", "ResizeOfExpired",
 		"QueuedTellsPosition", "RepeatedAcquireOfWaiterKeepsPlace", "FirstComeFirstServed", "NobodyPassesTheFront",
 		"DirectGrantIsClaimed", "YieldPassesToWaiter", "BreakWaiter", "BreakReasonOfWaiter", "HeavyRequestIsNotPassed", "ReadersEnterTogether",
-		"ResizeGrantsTheFront", "SnapshotContents", "EachGrantIsDelivered",
+		"ResizeGrantsTheFront", "SnapshotContents", "SnapshotShowsTheDead", "EachGrantIsDelivered",
 		"TurnsInOrderOfPlaces", "TurnIsTakenOut", "WaitersComeBeforeTurns", "TurnsShareCapacity", "BallotAtAPlacePasses",
 		"DeadTurnIsDropped", "MarkSendsTurnsAway", "FirstWaiterRecalls", "RecallAfterAWaiterLeft", "WriterRecallsReaders",
 	}
@@ -101,6 +101,7 @@ func waitingCases() []testCase {
 		{"MarkEnds", markEnds},
 		{"BreakingEndsAtTheDeadline", breakingEndsAtTheDeadline},
 		{"SnapshotHidesExpired", snapshotHidesExpired},
+		{"SnapshotShowsTheDead", snapshotShowsTheDead},
 		{"PeekHidesExpired", peekHidesExpired},
 		{"PeekPassesOverTheDead", peekPassesOverTheDead},
 	}

@@ -79,6 +79,39 @@ func snapshotHidesExpired(s *scene) {
 	}
 }
 
+// A waiter that is silent for WaiterLife is shown apart until it is dropped, and counts no more.
+func snapshotShowsTheDead(s *scene) {
+	a, dead, live := s.party("a"), s.party("dead"), s.party("live")
+	s.hold(a.request())
+	silent, other := dead.request(), live.request()
+	s.wait(silent, 0)
+	s.wait(other, 1)
+	if snap := s.snapshot(); len(snap.Waiters) != 2 || len(snap.Dead) != 0 {
+		s.Errorf("got %+v, want two live waiters", snap)
+	}
+	s.passTTL(engine.WaiterLife / 2)
+	s.acquire(other)
+	s.passTTL(engine.WaiterLife / 2)
+	snap := s.snapshot()
+	if len(snap.Waiters) != 1 || snap.Waiters[0].ID != other.ID || snap.Waiters[0].Silent != 0 {
+		s.Errorf("got the waiters %+v, want the live one", snap.Waiters)
+	}
+	if len(snap.Dead) != 1 {
+		s.Fatalf("got the dead %+v, want one", snap.Dead)
+	}
+	if w := snap.Dead[0]; w.ID != silent.ID || w.Client != dead.who || w.Reason != silent.Reason || w.Weight != 1 || w.Silent < engine.WaiterLife || w.Silent > eventTimeout {
+		s.Errorf("got the dead waiter %+v, want %+v", w, silent)
+	}
+	if answer := s.acquire(once(s.party("b").request())); answer.Status != engine.Busy {
+		s.Errorf("got %+v", answer)
+	}
+	for listed, err := range s.engine.List(s.ctx, s.res.Prefix, "*") {
+		if err != nil || len(listed.Waiters) != 1 || len(listed.Dead) != 0 {
+			s.Errorf("List yields %+v, %v", listed, err)
+		}
+	}
+}
+
 // list collects the names that a pattern finds.
 func (s *scene) list(pattern string) []string {
 	s.Helper()

@@ -340,11 +340,17 @@ func (d *duel) compareSnapshots(ctx context.Context) error {
 	for _, h := range q.Holders {
 		want.Holders = append(want.Holders, d.holder(h))
 	}
-	for _, w := range q.Waiters {
-		want.Waiters = append(want.Waiters, engine.Waiter{
+	waiter := func(w queue.Waiter, silent time.Duration) engine.Waiter {
+		return engine.Waiter{
 			ID: w.ID, Client: engine.Client{ID: engine.ClientOf(w.ID)}, Reason: w.Reason, Weight: w.Weight,
-			Since: time.UnixMicro(w.Since),
-		})
+			Since: time.UnixMicro(w.Since), Silent: silent,
+		}
+	}
+	for _, w := range q.Waiters {
+		want.Waiters = append(want.Waiters, waiter(w, 0))
+	}
+	for _, w := range q.Dead {
+		want.Dead = append(want.Dead, waiter(w, duration(d.now-w.Seen)))
 	}
 	if !reflect.DeepEqual(got, want) {
 		return fmt.Errorf("snapshot\ngot  %+v\nwant %+v", got, want)

@@ -102,6 +102,9 @@ func parties(states ...script.State) (ids []string) {
 		for _, w := range s.Waiters {
 			ids = append(ids, w.ID)
 		}
+		for _, w := range s.Dead {
+			ids = append(ids, w.ID)
+		}
 		if s.MarkedBy.ID != "" {
 			ids = append(ids, s.MarkedBy.ID)
 		}
@@ -119,11 +122,18 @@ func describeState(res engine.Resource, s script.State, found map[string]engine.
 		snap.Holders = append(snap.Holders, holder(h, found))
 	}
 	for _, w := range s.Waiters {
-		snap.Waiters = append(snap.Waiters, engine.Waiter{
-			ID: w.ID, Client: found[engine.ClientOf(w.ID)], Reason: w.Reason, Weight: w.Weight, Since: w.Since,
-		})
+		snap.Waiters = append(snap.Waiters, waiter(w, found))
+	}
+	for _, w := range s.Dead {
+		dead := waiter(w, found)
+		dead.Silent = w.Silent
+		snap.Dead = append(snap.Dead, dead)
 	}
 	return snap
+}
+
+func waiter(w script.Waiter, found map[string]engine.Client) engine.Waiter {
+	return engine.Waiter{ID: w.ID, Client: found[engine.ClientOf(w.ID)], Reason: w.Reason, Weight: w.Weight, Since: w.Since}
 }
 
 // Now returns the time of the Redis server, in a cluster that of any node; see
@@ -283,6 +293,7 @@ func (e *Engine) snapshots(ctx context.Context, prefix string, names []string, w
 				return false, err
 			}
 		}
+		state.Dead = nil
 		if wanted(state) {
 			used, states = append(used, names[i]), append(states, state)
 		}

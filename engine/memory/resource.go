@@ -102,7 +102,8 @@ func (e *Engine) list(prefix, pattern string, wanted func(engine.Snapshot) bool)
 		if name.Prefix != prefix || !engine.Match(pattern, name.Name) {
 			continue
 		}
-		if s := translate.Snapshot(res.queue, name, now, res.client); wanted(s) {
+		s := translate.Snapshot(res.queue, name, now, res.client)
+		if s.Dead = nil; wanted(s) {
 			all = append(all, s)
 		}
 	}

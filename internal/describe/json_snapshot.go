@@ -20,10 +20,11 @@ type JSONSnapshot struct {
 	MarkedBy *JSONParty  `json:"marked_by,omitempty"` // the lease that set the mark, if it is recorded; no TTL
 	Holders  []JSONParty `json:"holders"`
 	Waiters  []JSONParty `json:"waiters"` // null: not known, as on a quorum
+	Dead     []JSONParty `json:"dead,omitempty"`
 	Version  int         `json:"version"`
 }
 
-// JSONParty is the JSON of a holder or a waiter; only holders have a token and
+// JSONParty is the JSON of a holder or a waiter, dead or alive; only holders have a token and
 // a TTL.
 type JSONParty struct {
 	ID       string    `json:"id"`
@@ -36,6 +37,7 @@ type JSONParty struct {
 	Since    time.Time `json:"since"`
 	Token    uint64    `json:"token,omitempty"`
 	TTL      float64   `json:"ttl_ms,omitempty"`
+	Silent   float64   `json:"silent_ms,omitempty"` // of a dead waiter: since its latest poll
 	Breaking bool      `json:"breaking,omitempty"`
 	Lingers  bool      `json:"lingers,omitempty"` // it may be kept although nobody uses it
 }
@@ -58,11 +60,19 @@ func ToJSON(s holdfast.Snapshot) JSONSnapshot {
 		out.Waiters = nil
 	}
 	for _, w := range s.Waiters {
-		out.Waiters = append(out.Waiters, JSONParty{
-			ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, Reason: w.Reason, Weight: w.Weight, Mode: Mode(s, w.Weight), Since: w.Since.UTC(),
-		})
+		out.Waiters = append(out.Waiters, jsonWaiter(s, w))
+	}
+	for _, w := range s.Dead {
+		out.Dead = append(out.Dead, jsonWaiter(s, w))
 	}
 	return out
+}
+
+func jsonWaiter(s holdfast.Snapshot, w holdfast.Waiter) JSONParty {
+	return JSONParty{
+		ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, Reason: w.Reason, Weight: w.Weight, Mode: Mode(s, w.Weight),
+		Since: w.Since.UTC(), Silent: Milliseconds(w.Silent),
+	}
 }
 
 func jsonHolder(s holdfast.Snapshot, h holdfast.Holder) JSONParty {

@@ -218,11 +218,8 @@ func (a *audit) settled(got queue.Answer) {
 		a.must(h.Token > last, "snapshot has holders %v, not by token", s.Holders)
 		last = h.Token
 	}
-	waiting := slices.DeleteFunc(slices.Clone(a.line), func(w wait) bool { return !a.live(w) })
-	a.must(len(s.Waiters) == len(waiting), "snapshot has waiters %v, want %v", s.Waiters, waiting)
-	for i, w := range s.Waiters {
-		a.must(w.ID == waiting[i].id && w.Weight == waiting[i].weight, "snapshot has waiters %v, want %v", s.Waiters, waiting)
-	}
+	a.shown("waiters", s.Waiters, slices.DeleteFunc(slices.Clone(a.line), func(w wait) bool { return !a.live(w) }))
+	a.shown("dead waiters", s.Dead, slices.DeleteFunc(slices.Clone(a.line), a.live))
 	marked := a.marked
 	if marked <= a.now {
 		marked = 0
@@ -231,6 +228,12 @@ func (a *audit) settled(got queue.Answer) {
 	if a.birth != 0 {
 		a.must(s.Last == a.highest, "snapshot has last token %d, want %d", s.Last, a.highest)
 	}
+}
+
+// shown checks a list of waiters in a snapshot.
+func (a *audit) shown(what string, got []queue.Waiter, want []wait) {
+	same := func(g queue.Waiter, w wait) bool { return g.ID == w.id && g.Weight == w.weight }
+	a.must(slices.EqualFunc(got, want, same), "snapshot has %s %v, want %v", what, got, want)
 }
 
 // cause is why an ID holds nothing, as far as the rules let a queue know.

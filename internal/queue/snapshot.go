@@ -9,9 +9,10 @@ type Snapshot struct {
 	MarkedBy Holder   // of a capacity of 1: the lease that set the mark, without its deadline
 	Holders  []Holder // by token
 	Waiters  []Waiter // in queue order
+	Dead     []Waiter // in queue order: those that have not polled for WaiterLife and are not dropped yet
 }
 
-// Snapshot lists live holders and waiters.
+// Snapshot lists live holders and waiters, and dead waiters apart.
 func (q *Queue) Snapshot(now Time) Snapshot {
 	s := Snapshot{Kind: q.kind, Capacity: q.capacity, Last: q.last}
 	if q.marked > now {
@@ -28,6 +29,8 @@ func (q *Queue) Snapshot(now Time) Snapshot {
 	for e := q.line.Front(); e != nil; e = e.Next() {
 		if w := e.Value.(*Waiter); w.Seen+q.params.WaiterLife > now {
 			s.Waiters = append(s.Waiters, *w)
+		} else {
+			s.Dead = append(s.Dead, *w)
 		}
 	}
 	return s

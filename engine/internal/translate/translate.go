@@ -111,9 +111,12 @@ func Snapshot(q *queue.Queue, res engine.Resource, now queue.Time, clients Direc
 		s.Holders = append(s.Holders, holder(h, now, clients))
 	}
 	for _, w := range is.Waiters {
-		s.Waiters = append(s.Waiters, engine.Waiter{
-			ID: w.ID, Client: clients(w.ID), Reason: w.Reason, Weight: w.Weight, Since: time.UnixMicro(w.Since),
-		})
+		s.Waiters = append(s.Waiters, waiter(w, clients))
+	}
+	for _, w := range is.Dead {
+		dead := waiter(w, clients)
+		dead.Silent = Duration(now - w.Seen)
+		s.Dead = append(s.Dead, dead)
 	}
 	return s
 }
@@ -136,6 +139,10 @@ func Brief(q *queue.Queue, res engine.Resource, now queue.Time) engine.Brief {
 
 // nameless is the Directory of a Brief, which contains no more than IDs.
 func nameless(holderID string) engine.Client { return engine.Client{ID: engine.ClientOf(holderID)} }
+
+func waiter(w queue.Waiter, clients Directory) engine.Waiter {
+	return engine.Waiter{ID: w.ID, Client: clients(w.ID), Reason: w.Reason, Weight: w.Weight, Since: time.UnixMicro(w.Since)}
+}
 
 func holder(h queue.Holder, now queue.Time, clients Directory) engine.Holder {
 	return engine.Holder{

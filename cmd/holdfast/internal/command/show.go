@@ -23,7 +23,8 @@ type showCmd struct {
 // Help is the long text of --help.
 func (*showCmd) Help() string {
 	return `Shows the holders of the resource and its waiters, in queue order. A resource that is not in use is no error.
-A quorum does not show waiters; with --json they are null.
+A quorum does not show waiters; with --json they are null. A waiter that has been silent for 3 s is dead: it is listed apart
+until it is dropped, some seconds later, and does not count.
 
 Examples:
 	holdfast show stock:42
@@ -60,19 +61,24 @@ func (c *showCmd) print(e *env, s holdfast.Snapshot) error {
 		return err
 	}
 	if len(s.Holders) == 0 && len(s.Waiters) == 0 {
-		_, err := fmt.Fprintf(e.stdout, "%q is free: it has no holder and no waiter (prefix %q)\n", c.Resource, e.prefix)
-		return err
+		fmt.Fprintf(e.stdout, "%q is free: it has no holder and no waiter (prefix %q)\n", c.Resource, e.prefix)
+		return printDead(e.stdout, s)
 	}
 	fmt.Fprintf(e.stdout, "%s\n\n", heading(s))
-	if err := printHolders(e.stdout, s); err != nil || len(s.Waiters) == 0 && !s.NoWaiters {
+	if err := printHolders(e.stdout, s); err != nil {
 		return err
 	}
 	if s.NoWaiters {
 		_, err := fmt.Fprintf(e.stdout, "\n%s\n", waitersUnknown)
 		return err
 	}
-	fmt.Fprintln(e.stdout)
-	return printWaiters(e.stdout, s)
+	if len(s.Waiters) > 0 {
+		fmt.Fprintln(e.stdout)
+		if err := printWaiters(e.stdout, s); err != nil {
+			return err
+		}
+	}
+	return printDead(e.stdout, s)
 }
 
 const waitersUnknown = "Waiters are not known: a quorum does not show them."
@@ -119,6 +125,19 @@ func printWaiters(w io.Writer, s holdfast.Snapshot) error {
 	for _, p := range s.Waiters {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", cell(p.ID), cell(where(p.Name, p.Host, p.PID)),
 			since(p.Since), cmp.Or(describe.Mode(s, p.Weight), strconv.Itoa(p.Weight)), cell(p.Reason))
+	}
+	return t.Flush()
+}
+
+// printDead prints the table of dead waiters, if there are any.
+func printDead(w io.Writer, s holdfast.Snapshot) error {
+	if len(s.Dead) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := table(w, "DEAD WAITER ID\tWAITED\tSINCE\tSILENT FOR\tREASON")
+	for _, p := range s.Dead {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", cell(p.ID), cell(where(p.Name, p.Host, p.PID)), since(p.Since), short(p.Silent), cell(p.Reason))
 	}
 	return t.Flush()
 }

@@ -185,7 +185,8 @@ func TestReadsSnapshot(t *testing.T) {
 			{ID: "c1.a", Weight: 1, Token: 97, Since: time.UnixMicro(8_000_000), TTL: time.Second},
 			{ID: "c1.b", Weight: 3, Token: 98, Since: time.UnixMicro(9_000_000), TTL: 2 * time.Second, Reason: "why me"},
 		},
-		Waiters: []Waiter{{ID: "c2.a", Weight: 4, Since: time.UnixMicro(6_000_000), Reason: "later"}},
+		Waiters: []Waiter{{ID: "c2.a", Weight: 4, Since: time.UnixMicro(6_000_000), Silent: 3*time.Second - time.Microsecond, Reason: "later"}},
+		Dead:    []Waiter{{ID: "c2.b", Weight: 1, Since: time.UnixMicro(6_000_000), Silent: 3 * time.Second, Reason: "gone"}},
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -22,7 +22,8 @@ type Snapshot struct {
 type Waiter struct {
 	ID, Reason string
 	Weight     int
-	Since      time.Time // by the store's clock
+	Since      time.Time     // by the store's clock
+	Silent     time.Duration // since the last poll
 }
 
 // State is the reply of Snapshot: a part of a state, or parts put together.
@@ -34,6 +35,7 @@ type State struct {
 	MarkedBy Holder        // what has set it, if that is known; without TTL
 	Holders  []Holder      // by token
 	Waiters  []Waiter      // in queue order
+	Dead     []Waiter      // in queue order: those that are silent for WaiterLife
 	Rest     *Snapshot     // for the next part; nil if the state is complete
 }
 
@@ -63,8 +65,11 @@ func (a Snapshot) Read(reply any) (State, error) {
 	for len(waiters.rest) > 0 {
 		id, info := waiters.text(), waiters.text()
 		n, reason := fields(info, 6) // seen since weight ttl reserve mark
-		if n[0]+a.WaiterLife.Microseconds() > now {
-			s.Waiters = append(s.Waiters, Waiter{ID: id, Weight: int(n[2]), Since: time.UnixMicro(n[1]), Reason: reason})
+		w := Waiter{ID: id, Weight: int(n[2]), Since: time.UnixMicro(n[1]), Silent: micros(now - n[0]), Reason: reason}
+		if w.Silent < a.WaiterLife {
+			s.Waiters = append(s.Waiters, w)
+		} else {
+			s.Dead = append(s.Dead, w)
 		}
 	}
 	return s, cmp.Or(r.err, holders.err, waiters.err)
@@ -88,9 +93,12 @@ func Join(parts []State) State {
 	} else {
 		unseen(seen, s.Holders, func(h Holder) string { return h.ID })
 	}
-	s.Waiters = nil
+	s.Waiters, s.Dead = nil, nil
 	for _, part := range parts {
 		s.Waiters = append(s.Waiters, unseen(seen, part.Waiters, func(w Waiter) string { return w.ID })...)
+	}
+	for _, part := range parts { // of these, one may have polled since
+		s.Dead = append(s.Dead, unseen(seen, part.Dead, func(w Waiter) string { return w.ID })...)
 	}
 	return s
 }
