@@ -30,7 +30,9 @@ CORES   := $(shell getconf _NPROCESSORS_ONLN)
 STORES  := $(patsubst %,engine/%,postgres mysql sqlite etcd zookeeper)
 # What is random for long, and what is under faults: scenes on real servers that take their time.
 RANDOM  := internal/primitivetest lab
-FAULTS  := internal/faulttest engine/quorum/quorumtest lab/live lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores web/webtest contrib $(STORES)
+FAULTS  := internal/faulttest engine/quorum/quorumtest lab/live lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores contrib $(STORES)
+# What a browser does, on its own since the browser needs all cores.
+BROWSER := web/webtest
 RULES   := internal/arch
 INSTALL := release
 # The specification needs the model checker of TLA+; make spec has it.
@@ -42,16 +44,18 @@ ALL     := $(MODULES:%=./%/...)
 packages = $(GO) list $(1:%=./%/...) | grep -vxF "$$($(GO) list $(2:%=./%/...))"
 
 test: redis databases shells ## what a change needs, with the race detector; installs Redis, PostgreSQL, PgBouncer, MariaDB, ZooKeeper, zsh and fish if they are missing
-	@echo "$(RACE) (all but $(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))"
-	@set -e; all=$$($(call packages,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS))); $(RACE) -p=$$(($(CORES)+1)) -timeout=$(TIMEOUT) $$all
+	@echo "$(RACE) (all but $(RANDOM) $(FAULTS) $(BROWSER) $(RULES) $(INSTALL) $(MODELS))"
+	@set -e; all=$$($(call packages,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(RANDOM) $(FAULTS) $(BROWSER) $(RULES) $(INSTALL) $(MODELS))); $(RACE) -p=$$(($(CORES)+1)) -timeout=$(TIMEOUT) $$all
 
 # The suites of faults run without the race detector, which makes leases of 300 ms too short on two
 # slow cores; make test-full and make soak have it. Two run at a time, since each needs half a core.
-# The test of the release compiles everything anew on all cores, so it runs last.
+# The test of the release compiles everything anew on all cores, so it runs last. The pictures that the
+# tests of the browser take are left in .artifacts.
 test-long: redis databases chromium prometheus ## the suites of faults on all topologies, random programs, and small runs of the lab and the benchmark
 	code=0; $(RACE) -timeout=$(TIMEOUT) $$($(call packages,$(RANDOM),$(FAULTS) $(MODELS))) || code=$$?; \
 		.ci/again -p=2 -vet=off -timeout=$(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
 		$(MAKE) --no-print-directory test-versions || code=$$?; \
+		rm -rf .artifacts; mkdir .artifacts; .ci/again -vet=off -timeout=$(TIMEOUT) -artifacts -outputdir=$(CURDIR)/.artifacts $(BROWSER:%=./%/...) || code=$$?; \
 		$(GO) test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
 # What shows that the scripts mean the same on the oldest and the newest Redis; make test-redis has the faults too.

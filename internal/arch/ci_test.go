@@ -59,9 +59,9 @@ func TestTheMakefileRunsEveryTest(t *testing.T) {
 	for path, all := range map[string][]string{
 		"../../.ci/run": {" check test test-long spec "},
 		"../../Makefile": {
-			`all=$$($(call packages,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(RANDOM) $(FAULTS) $(RULES) $(INSTALL) $(MODELS)));`,
+			`all=$$($(call packages,$(LONGEST) $(filter-out $(LONGEST),$(MODULES)),$(RANDOM) $(FAULTS) $(BROWSER) $(RULES) $(INSTALL) $(MODELS)));`,
 			`test -count=1 $(RULES:%=./%)`, `$(MODELS:%=./%) $(SPEC)`, `$$($(call packages,$(RANDOM),$(FAULTS) $(MODELS)))`, `.ci/again -p=2 -vet=off -timeout=$(TIMEOUT) $(FAULTS:%=./%/...)`,
-			`test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...)`,
+			`.ci/again -vet=off -timeout=$(TIMEOUT) -artifacts -outputdir=$(CURDIR)/.artifacts $(BROWSER:%=./%/...)`, `test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...)`,
 		},
 	} {
 		text, err := os.ReadFile(path)
