@@ -36,38 +36,6 @@ func (b *tab) write(selector, text string) {
 	b.do(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// A page follows the store without being loaded again, and keeps what is selected and focused.
-// TestAChangeIsSeenWithinTwoSeconds in package web has the time; here it is logged.
-func TestLive(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.lock("stock:42")
-	b := newTab(t)
-	b.open(s.url)
-	b.shows("stock:42")
-	b.await(`!document.getElementById("pause").hidden`)
-	eval[bool](b, `window.loaded = true`)
-	b.do(chromedp.KeyEvent("j"))
-	focused := `document.activeElement.textContent === "stock:42"`
-	b.await(focused)
-	began := time.Now()
-	l := s.lock("a new one")
-	b.shows("a new one")
-	t.Logf("a grant was on the page after %v", time.Since(began))
-	began = time.Now()
-	if err := l.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	b.lacks("a new one")
-	t.Logf("a release was on the page after %v", time.Since(began))
-	if !eval[bool](b, `window.loaded === true && `+focused) {
-		t.Error("the page was loaded again, or has lost the focus")
-	}
-	b.click("td.name a")
-	b.await(`location.pathname === "` + prefix + `resource"`)
-	b.shows("Holder ID")
-}
-
 // A page whose stream has broken, and is refused afterwards, says since when, and goes on by itself.
 func TestConnectionLost(t *testing.T) {
 	t.Parallel()
