@@ -20,10 +20,7 @@ func wantsJSON(r *http.Request) bool {
 
 // serveAPI serves the content of a page as JSON. What a page shows as stale is an error here: 503.
 func (d *dashboard) serveAPI(w http.ResponseWriter, r *http.Request, where string) {
-	if where == "resources" {
-		where = ""
-	}
-	v, ok := viewAt(where)
+	v, ok := apiAt(where)
 	if !ok {
 		d.serveError(w, r, http.StatusNotFound, errors.New("there is no such address; see docs/DASHBOARD.md for those that there are"))
 		return
@@ -41,6 +38,17 @@ func (d *dashboard) serveAPI(w http.ResponseWriter, r *http.Request, where strin
 		return
 	}
 	writeJSON(w, http.StatusOK, c.json)
+}
+
+// apiAt returns what an address of the API serves: that of a page, or the charts of one.
+func apiAt(where string) (pageSpec, bool) {
+	switch where {
+	case "resources":
+		return viewAt("")
+	case "charts":
+		return pageSpec{path: where, load: (*dashboard).loadCharts}, true
+	}
+	return viewAt(where)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -10,8 +10,8 @@
 //
 // # Cost
 //
-// The handler has no goroutine of its own and reads the store only while a
-// request is under way: one reading at a time, for all pages together, at most
+// The handler reads the store only while a request is under way, in the
+// goroutine of one: one reading at a time, for all pages together, at most
 // once a second and at most a fifth of the time. Ten open pages cost the store
 // what one costs.
 //

@@ -33,6 +33,7 @@ func Handler(c *holdfast.Client, opts ...Option) http.Handler {
 	d.marks = latest[[]holdfast.Snapshot]{read: d.readMarks, every: 5 * time.Second}
 	d.history = latest[past]{read: d.readHistory, every: 5 * time.Second}
 	d.findings = latest[[]Finding]{read: d.readFindings, every: time.Minute}
+	d.series = latest[[]chart]{read: d.readSeries, every: seriesEvery}
 	return d
 }
 
@@ -48,6 +49,7 @@ type dashboard struct {
 	marks    latest[[]holdfast.Snapshot]
 	history  latest[past]
 	findings latest[[]Finding]
+	series   latest[[]chart]
 	observer observer
 	streams  atomic.Int32
 	soles    chan struct{} // has one for each reading of one resource that is under way
@@ -55,7 +57,7 @@ type dashboard struct {
 	mu        sync.Mutex
 	resources map[string]*watched // at most maxWatched
 	trips     []time.Duration     // the latest round trips
-	totals    []totals            // of the latest listings
+	hour      hour                // of the listings
 }
 
 // ServeHTTP implements http.Handler.

@@ -61,6 +61,30 @@ func (l *latest[T]) get(ctx context.Context) (result[T], error) {
 	}
 }
 
+// glance returns the latest result, and waits for a reading only so long. A reading that is due
+// begins, and ends by itself: a later call returns what it finds.
+func (l *latest[T]) glance(ctx context.Context, patience time.Duration) result[T] {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last.number > 0 && time.Now().Before(l.last.due) {
+		return l.last
+	}
+	if l.reading == nil {
+		l.reading = make(chan struct{})
+		go l.renew(context.WithoutCancel(ctx), l.reading)
+	}
+	reading := l.reading
+	l.mu.Unlock()
+	select {
+	case <-reading:
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	return l.last
+}
+
 // renew reads. The result counts even if ctx ends meanwhile, since others wait for it: if each
 // reader that left threw it away, a slow store would be read all the time and never shown.
 func (l *latest[T]) renew(ctx context.Context, own chan struct{}) (result[T], error) {

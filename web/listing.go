@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -16,9 +15,8 @@ const (
 	// noticed soon; listTimeout bounds the list, which takes long if there are many resources.
 	clockTimeout = 2 * time.Second
 	listTimeout  = 30 * time.Second
-	// keepTrips and keepTotals are how many of the latest are kept.
-	keepTrips  = 120
-	keepTotals = 300
+	// keepTrips is how many of the latest are kept.
+	keepTrips = 120
 )
 
 // listing is everything in use, as one reading found it.
@@ -26,7 +24,7 @@ type listing struct {
 	clockAt
 	rows   []*row
 	totals totals
-	trend  []totals // of earlier listings and this one
+	charts []chart // of the last hour
 }
 
 // clockAt is the time of the store's clock.
@@ -87,8 +85,8 @@ func (d *dashboard) readList(ctx context.Context) (*listing, error) {
 	l.totals = sum(l.rows, clock.now)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.totals = append(d.totals[max(0, len(d.totals)+1-keepTotals):], l.totals)
-	l.trend = slices.Clone(d.totals)
+	d.hour.add(l.rows, l.totals)
+	l.charts = chartsOf(d.hour.series())
 	return l, nil
 }
 

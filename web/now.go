@@ -2,10 +2,8 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -21,8 +19,8 @@ type nowPage struct {
 	States  []condition
 	Trip    time.Duration
 	Offset  time.Duration
-	Waiting chart
-	Leases  chart
+	Charts  []chart
+	Trouble string // why those of WithSeries are missing
 }
 
 // kinds are those that the filter offers.
@@ -45,8 +43,8 @@ func (d *dashboard) loadNow(ctx context.Context, r *http.Request) (content, erro
 	if l := got.value; got.ok {
 		page.Rows, page.paging = cut(selectRows(l.rows, q), q)
 		page.Totals, page.Trip, page.Offset = l.totals, l.trip, l.offset
-		page.Waiting = chartOf(l.trend, func(t totals) int { return t.Waiters })
-		page.Leases = chartOf(l.trend, func(t totals) int { return t.Leases })
+		given, trouble := d.givenCharts(ctx)
+		page.Charts, page.Trouble = slices.Concat(l.charts, given), trouble
 		out.StoreTime, out.Totals = l.now.UTC(), l.totals
 		out.Matched, out.Page, out.Pages = page.Matched, page.Page, page.Pages
 		out.TookMS = describe.Milliseconds(got.took)
@@ -55,37 +53,4 @@ func (d *dashboard) loadNow(ctx context.Context, r *http.Request) (content, erro
 		}
 	}
 	return content{body: page, json: out, fresh: got.freshness()}, nil
-}
-
-// chart is a line over the time in which the page was looked at.
-type chart struct {
-	Points string // of an SVG polyline, in a box of chartWidth and chartHeight
-	Now    int
-	Most   int
-	Span   time.Duration
-}
-
-// The size of a chart, in its own units.
-const (
-	chartWidth  = 240
-	chartHeight = 32
-)
-
-func chartOf(all []totals, value func(totals) int) chart {
-	if len(all) == 0 {
-		return chart{}
-	}
-	first, last := all[0], all[len(all)-1]
-	c := chart{Now: value(last), Most: value(slices.MaxFunc(all, func(a, b totals) int { return value(a) - value(b) })), Span: last.At.Sub(first.At)}
-	if c.Span <= 0 {
-		return c
-	}
-	var points strings.Builder
-	for _, t := range all {
-		x := float64(t.At.Sub(first.At)) / float64(c.Span) * chartWidth
-		y := chartHeight - 1 - float64(value(t))/float64(max(1, c.Most))*(chartHeight-2)
-		fmt.Fprintf(&points, "%.1f,%.1f ", x, y)
-	}
-	c.Points = points.String()
-	return c
 }

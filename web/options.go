@@ -14,6 +14,7 @@ type options struct {
 	logger    *slog.Logger
 	title     string
 	examine   func(context.Context) ([]Finding, error)
+	given     func(context.Context) ([]Series, error)
 }
 
 // WithBreak allows the requests that authorize accepts to break leases and waits
@@ -48,6 +49,15 @@ func WithTitle(title string) Option { return func(o *options) { o.title = title 
 // seconds at the latest.
 func WithExamination(examine func(context.Context) ([]Finding, error)) Option {
 	return func(o *options) { o.examine = examine }
+}
+
+// WithSeries sets a function that returns further charts for the page of what is
+// in use (default: none): [Prometheus] returns such a function. It is called at
+// most every 15 seconds while somebody looks at that page, in a goroutine of its
+// own, since the page does not wait for it, and must end with its ctx, after 5
+// seconds at the latest. If it fails, the page says why.
+func WithSeries(read func(context.Context) ([]Series, error)) Option {
+	return func(o *options) { o.given = read }
 }
 
 // A Finding is the result of one check of an examination.
