@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/web"
 )
 
 // Prometheus scrapes and evaluates sixty times as often as usual, so that the minutes of the
@@ -215,6 +217,7 @@ func TestAlertsAndDashboardOnAPrometheus(t *testing.T) {
 			return ""
 		})
 	}
+	p.charts(t)
 	var names []string
 	if err := p.get("/api/v1/label/__name__/values", &names); err != nil {
 		t.Fatal(err)
@@ -224,6 +227,27 @@ func TestAlertsAndDashboardOnAPrometheus(t *testing.T) {
 			t.Errorf("docs/METRICS.md has %s, Prometheus has not: %q", name, names)
 		}
 	}
+}
+
+// charts: what holdfast serve --prometheus draws has points of each series, and what was played is in them.
+func (p *server) charts(t *testing.T) {
+	t.Helper()
+	read, err := web.Prometheus(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.until(t, time.Minute, func() string {
+		all, err := read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range all {
+			if !slices.ContainsFunc(s.Points, func(at web.Point) bool { return at.Value > 0 }) {
+				return fmt.Sprintf("%s is %v", s.Name, s.Points)
+			}
+		}
+		return ""
+	})
 }
 
 // queries returns those of the dashboard, with its variables set.

@@ -21,6 +21,9 @@ type serveCmd struct {
 	AllowBreak bool     `help:"Allow breaks of leases and waits. Needs --auth-file or HOLDFAST_SERVE_AUTH. Default: the dashboard is read-only."`
 	AuthFile   string   `placeholder:"FILE" help:"File with what a browser must send: user:password, or a token. HOLDFAST_SERVE_AUTH is the same without a file. Default: none."`
 	Host       []string `placeholder:"NAME" help:"Names of this server beside its address, such as that of a proxy in front of it. Needs --auth-file or HOLDFAST_SERVE_AUTH. Requests for other names are refused while it serves on loopback."`
+
+	Prometheus     string `placeholder:"URL" help:"Prometheus to draw charts of the last hour from, if the services use otelholdfast. HOLDFAST_SERVE_PROMETHEUS is the same, and may have a user and a password. Default: charts of what this process sees, alone."`
+	PrometheusFile string `placeholder:"FILE" help:"File with the URL of the Prometheus, which may have a user and a password. Default: none."`
 }
 
 // Help is the long text of --help.
@@ -28,7 +31,8 @@ func (*serveCmd) Help() string {
 	return `Serves a dashboard for browsers: the holders of each resource, since when and why, its waiters and which queues grow;
 clients, jobs and elections, and what "holdfast doctor" finds without its trials. The same is JSON under /api/v1, and
 counts are metrics for Prometheus at /metrics. It reads the store only when a request needs it. It is read-only unless --allow-break is given; then a lease is broken by
-typing its ID, and each break is logged on standard error.
+typing its ID, and each break is logged on standard error. With --prometheus it also has charts of what the services
+themselves have measured.
 
 It serves on loopback by default: reach it by ssh -L 7380:127.0.0.1:7380 HOST, or put a proxy with TLS in front
 and give the proxy's name with --host. With --allow-break, with --host and on any other address it needs a password
@@ -38,6 +42,7 @@ Examples:
 	holdfast serve
 	HOLDFAST_SERVE_AUTH=ops:secret holdfast serve --listen 10.0.0.5:7380
 	holdfast serve --allow-break --auth-file /run/secrets/holdfast --host locks.example.com
+	holdfast serve --prometheus http://prometheus:9090
 	curl -s http://127.0.0.1:7380/api/v1/resources?sort=wait
 	curl -s http://127.0.0.1:7380/metrics`
 }
@@ -59,13 +64,18 @@ func (c *serveCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	charts, err := c.charts()
+	if err != nil {
+		return err
+	}
 	logger := slog.New(slog.NewTextHandler(e.stderr, nil))
-	return e.with(func(ctx context.Context, s *session) error { return c.serve(ctx, e, s, door, logger) },
+	return e.with(func(ctx context.Context, s *session) error { return c.serve(ctx, e, s, door, charts, logger) },
 		holdfast.WithName("holdfast serve"), holdfast.WithLogger(logger))
 }
 
-func (c *serveCmd) serve(ctx context.Context, e *env, s *session, door *serveDoor, logger *slog.Logger) error {
+func (c *serveCmd) serve(ctx context.Context, e *env, s *session, door *serveDoor, charts []web.Option, logger *slog.Logger) error {
 	opts := []web.Option{web.WithLogger(logger), web.WithTitle(fmt.Sprintf("%s, prefix %q", s.at, e.prefix)), web.WithExamination(s.examination(e.prefix))}
+	opts = append(opts, charts...)
 	mode := "read-only"
 	if c.AllowBreak {
 		opts = append(opts, web.WithBreak(func(*http.Request) error { return nil })) // the door has let the request in
