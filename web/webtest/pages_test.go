@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -31,6 +32,22 @@ func findings(context.Context) ([]web.Finding, error) {
 		{Check: "eviction", Node: "10.0.0.1:6379", Status: "FAIL", Found: "maxmemory-policy allkeys-lru may evict leases while they are held", Remedy: "set maxmemory-policy noeviction"},
 		{Check: "clock", Node: "10.0.0.1:6379", Status: "UNKNOWN", Found: "the server does not show it"},
 	}, nil
+}
+
+// measured are charts of a Prometheus, with a pause in which it was down.
+func measured(context.Context) ([]web.Series, error) {
+	waits := web.Series{Name: "acquires_pending", Title: "Waiting", Source: "Prometheus"}
+	grants := web.Series{Name: "grants_per_second", Title: "Grants per second", Source: "Prometheus"}
+	for i := range 240 {
+		if i > 150 && i < 165 {
+			continue
+		}
+		at := time.Now().Add(time.Duration(i-240) * 15 * time.Second)
+		busy := math.Exp(-math.Pow(float64(i-90)/12, 2))
+		waits.Points = append(waits.Points, web.Point{At: at, Value: math.Round(2 + 30*busy + 2*math.Sin(float64(i)))})
+		grants.Points = append(grants.Points, web.Point{At: at, Value: 41.5 - 30*busy + 3*math.Sin(float64(i)/7)})
+	}
+	return []web.Series{waits, {Name: "lease_count", Title: "Held", Source: "Prometheus"}, grants}, nil
 }
 
 // scene holds and waits for something of each kind. It returns a lease that others wait for.
@@ -73,21 +90,22 @@ func (s *site) scene() *holdfast.Lease {
 // finds no violation, in both color schemes.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, web.WithBreak(func(*http.Request) error { return nil }), web.WithTitle("redis 10.0.0.1:6379, prefix \"shop\""), web.WithExamination(findings))
+	s := newSite(t, web.WithBreak(func(*http.Request) error { return nil }), web.WithTitle("redis 10.0.0.1:6379, prefix \"shop\""), web.WithExamination(findings), web.WithSeries(measured))
 	lease := s.scene()
 	address := "?name=stock%3A42"
-	pages := map[string]string{
-		"now": "", "resource": "resource" + address, "clients": "clients", "jobs": "jobs", "history": "history", "store": "store",
-		"break": "break" + address + "&id=" + lease.HolderID(), "error": "nothing", "free": "resource?name=free",
+	pages := []struct{ name, path string }{
+		{"resource", "resource" + address}, {"clients", "clients"}, {"jobs", "jobs"}, {"history", "history"}, {"store", "store"},
+		{"break", "break" + address + "&id=" + lease.HolderID()}, {"error", "nothing"}, {"free", "resource?name=free"},
+		{"now", ""}, // the last, so that its charts have lines
 	}
 	kept := 0
 	b := newTab(t)
-	for name, path := range pages {
+	for _, p := range pages {
 		for _, width := range []int64{1280, 380} {
 			for _, scheme := range []string{"light", "dark"} {
-				title := fmt.Sprintf("%s-%d-%s", name, width, scheme)
+				title := fmt.Sprintf("%s-%d-%s", p.name, width, scheme)
 				b.look(width, scheme)
-				b.open(s.url + path)
+				b.open(s.url + p.path)
 				b.await(`document.readyState === "complete" && (!document.body.dataset.stream || !document.getElementById("pause").hidden)`)
 				if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
 					t.Errorf("%s is %d wide", title, wide)
