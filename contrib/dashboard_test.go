@@ -1,0 +1,60 @@
+package contrib
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startDashboards runs holdfast serve for a Redis that answers and for one that is not there, and returns their addresses.
+func startDashboards(t *testing.T) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	holdfast := filepath.Join(dir, "holdfast")
+	build := exec.Command("go", "build", "-o", holdfast, ".")
+	build.Dir = "../cmd/holdfast"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	up := filepath.Join(dir, "up")
+	start(t, "eady to accept connections", "redis-server", "--port", "0", "--unixsocket", up, "--save", "", "--dir", dir)
+	addresses := map[string]string{}
+	for job, socket := range map[string]string{"read": up, "unread": filepath.Join(dir, "none")} {
+		line := start(t, "http://", holdfast, "serve", "--store", "unix://"+socket, "--listen", "127.0.0.1:0")
+		addresses[job] = strings.TrimSuffix(strings.TrimPrefix(strings.Fields(line)[0], "http://"), "/")
+	}
+	return addresses
+}
+
+// start starts a program that runs until the test ends, and returns the first line of its output with a text.
+func start(t *testing.T, text, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // the signal ended it
+	})
+	late := time.AfterFunc(time.Minute, cancel)
+	defer late.Stop()
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if strings.Contains(lines.Text(), text) {
+			return lines.Text()
+		}
+	}
+	t.Fatalf("%s has ended, and not written %q", name, text)
+	return ""
+}
