@@ -161,25 +161,38 @@ func toJSONElection(r *row) jsonElectionRow {
 }
 
 type jsonJob struct {
-	Name     string     `json:"name"`
+	Name string     `json:"name"`
+	Next *time.Time `json:"next,omitempty"`
+	Runs []jsonRun  `json:"runs"`
+	jsonRun
+}
+
+type jsonRun struct {
 	Resource string     `json:"resource"`
 	Slot     time.Time  `json:"slot"`
 	State    string     `json:"state"`
 	Process  string     `json:"process,omitempty"`
 	Since    *time.Time `json:"since,omitempty"`
 	MarkedMS float64    `json:"marked_ms,omitempty"`
-	Next     *time.Time `json:"next,omitempty"`
 }
 
 func toJSONJob(j jobRow) jsonJob {
-	out := jsonJob{Name: j.Name, Resource: j.Resource, Slot: j.Slot.UTC(), State: j.State(), MarkedMS: describe.Milliseconds(j.Left)}
-	if j.By.ID != "" {
-		since := j.By.Since.UTC()
-		out.Process, out.Since = processText(j.By.Name, j.By.Host, j.By.PID), &since
+	out := jsonJob{Name: j.Name, jsonRun: toJSONRun(j.run)}
+	for _, r := range j.Runs {
+		out.Runs = append(out.Runs, toJSONRun(r))
 	}
 	if !j.Next.IsZero() {
 		next := j.Next.UTC()
 		out.Next = &next
+	}
+	return out
+}
+
+func toJSONRun(r run) jsonRun {
+	out := jsonRun{Resource: r.Resource, Slot: r.Slot.UTC(), State: r.State(), MarkedMS: describe.Milliseconds(r.Left)}
+	if r.By.ID != "" {
+		since := r.By.Since.UTC()
+		out.Process, out.Since = processText(r.By.Name, r.By.Host, r.By.PID), &since
 	}
 	return out
 }

@@ -77,7 +77,7 @@ func allow(*http.Request) error { return nil }
 
 // paths are those of all pages.
 func paths() []string {
-	return []string{"/", "/clients", "/jobs", "/store", "/resource?name=a", "/break?name=a&id=b", "/nothing"}
+	return []string{"/", "/clients", "/jobs", "/history", "/store", "/resource?name=a", "/break?name=a&id=b", "/nothing"}
 }
 
 // No page has a script or a style in it, nor a link from the root, and each forbids both.

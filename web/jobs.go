@@ -29,9 +29,13 @@ type jobsPage struct {
 type jobRow struct {
 	Name string
 	run
+	Runs  []run     // the newest, of which the first is run; at most maxRuns
 	Known int       // runs that the store still remembers
 	Next  time.Time // expected start of the next slot; zero: not known
 }
+
+// maxRuns is how many runs of a job are shown.
+const maxRuns = 5
 
 // run is one slot of a job.
 type run struct {
@@ -88,7 +92,7 @@ func jobsOf(marks []holdfast.Snapshot, rows []*row) []jobRow {
 			all = append(all, r)
 		}
 		slices.SortFunc(all, func(a, b run) int { return b.Slot.Compare(a.Slot) })
-		j := jobRow{Name: name, run: all[0], Known: len(all)}
+		j := jobRow{Name: name, run: all[0], Runs: all[:min(len(all), maxRuns)], Known: len(all)}
 		if len(all) > 1 { // the slots of a cron expression are not evenly apart
 			j.Next = all[0].Slot.Add(all[0].Slot.Sub(all[1].Slot))
 		}

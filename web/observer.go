@@ -43,6 +43,7 @@ type seenResource struct {
 // party is a holder or a waiter of the latest snapshot.
 type party struct {
 	id, who string
+	token   uint64        // 0: it waits
 	ttl     time.Duration // highest seen; 0: it waits
 	left    time.Duration // in the latest snapshot
 	since   time.Time
@@ -60,6 +61,8 @@ type change struct {
 	What string    `json:"what"`
 	ID   string    `json:"id"`
 	Who  string    `json:"who"`
+	// Token is that of the lease; 0: the party waits.
+	Token uint64 `json:"token,omitempty"`
 	// After is how long the party had held or waited.
 	After time.Duration `json:"-"`
 }
@@ -134,10 +137,10 @@ func (o *observer) forget(now time.Time) {
 func parties(s holdfast.Snapshot) []party {
 	out := make([]party, 0, len(s.Holders)+len(s.Waiters))
 	for _, h := range s.Holders {
-		out = append(out, party{h.ID, processText(h.Name, h.Host, h.PID), max(h.TTL, 1), h.TTL, h.Since})
+		out = append(out, party{h.ID, processText(h.Name, h.Host, h.PID), h.Token, max(h.TTL, 1), h.TTL, h.Since})
 	}
 	for _, w := range s.Waiters {
-		out = append(out, party{w.ID, processText(w.Name, w.Host, w.PID), 0, 0, w.Since})
+		out = append(out, party{w.ID, processText(w.Name, w.Host, w.PID), 0, 0, 0, w.Since})
 	}
 	return out
 }
@@ -145,14 +148,14 @@ func parties(s holdfast.Snapshot) []party {
 // addChanges adds what has happened up to the latest snapshot: first what ended, then what began.
 func (k *seenResource) addChanges(latest []party, byID map[string]*party, now time.Time) {
 	add := func(what string, p party, after time.Duration) {
-		k.changes = append(k.changes, change{now, what, p.id, p.who, after})
+		k.changes = append(k.changes, change{now, what, p.id, p.who, p.token, after})
 	}
 	for _, p := range k.parties {
 		is := byID[p.id]
 		switch lasted := now.Sub(p.since); {
 		case is != nil && (p.ttl > 0 || is.ttl == 0):
 		case is != nil:
-			add("granted after a wait", p, lasted)
+			add("granted after a wait", *is, lasted)
 		case p.ttl == 0:
 			add("no longer waits", p, lasted)
 		case overdue(p.left, p.ttl):

@@ -12,7 +12,7 @@ func instant(seconds float64) time.Time {
 }
 
 func held(id string, left time.Duration) holdfast.Holder {
-	return holdfast.Holder{ID: id, Name: "api", Host: "h", PID: 1, Since: instant(0), TTL: left}
+	return holdfast.Holder{ID: id, Name: "api", Host: "h", PID: 1, Since: instant(0), TTL: left, Token: 7}
 }
 
 func waiting(ids ...string) (out []holdfast.Waiter) {
@@ -54,6 +54,9 @@ func TestObserver(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	if c := r.Changes(); c[0].Token != 0 || c[1].Token != 7 || c[2].Token != 7 {
+		t.Errorf("the tokens of the changes are in %+v", c)
+	}
 	o.forget(instant(20 + 2*forgetAfter.Seconds()))
 	if len(o.all) != 0 {
 		t.Errorf("%d resources are remembered for ever", len(o.all))
@@ -81,7 +84,19 @@ func TestJobs(t *testing.T) {
 	if j := jobs[0]; j.State() != "done" || !j.Next.IsZero() || j.Slot.Nanosecond() != 5e8 {
 		t.Errorf("%+v", j)
 	}
-	if j := jobs[1]; j.State() != "running" || j.Known != 3 || j.By.ID != "y.1" || j.Next.Format(time.TimeOnly) != "10:03:00" {
+	if j := jobs[1]; j.State() != "running" || j.Known != 3 || len(j.Runs) != 3 || j.Runs[2].Slot.Format(time.TimeOnly) != "10:00:00" || j.By.ID != "y.1" || j.Next.Format(time.TimeOnly) != "10:03:00" {
+		t.Errorf("%+v", j)
+	}
+}
+
+// Of a job that has run often the newest runs are kept, the newest first.
+func TestRunsOfAJobAreBounded(t *testing.T) {
+	var marks []holdfast.Snapshot
+	for i := range 9 {
+		marks = append(marks, holdfast.Snapshot{Resource: "push@" + instant(float64(60*i)).UTC().Format(time.RFC3339Nano), Kind: "job", Marked: time.Minute})
+	}
+	j := jobsOf(marks, nil)[0]
+	if len(j.Runs) != maxRuns || j.Known != 9 || !j.Runs[0].Slot.Equal(instant(480)) || !j.Runs[4].Slot.Equal(instant(240)) {
 		t.Errorf("%+v", j)
 	}
 }

@@ -9,8 +9,8 @@
 	let source, again, paused = false;
 	if (!address) return;
 
-	// morph makes one node like another. What stays as it is keeps focus and selection; rows are
-	// recognized by data-key.
+	// morph makes one node like another. What stays as it is keeps focus and selection, and what is
+	// folded out stays so; rows are recognized by data-key.
 	const alike = (a, b) => a.nodeType === b.nodeType && a.nodeName === b.nodeName && (a.dataset || {}).key === (b.dataset || {}).key;
 	const morph = (old, next) => {
 		if (old.nodeType !== Node.ELEMENT_NODE) {
@@ -18,7 +18,7 @@
 			return;
 		}
 		for (const { name, value } of next.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-		for (const { name } of [...old.attributes]) if (!next.hasAttribute(name)) old.removeAttribute(name);
+		for (const { name } of [...old.attributes]) if (name !== "open" && !next.hasAttribute(name)) old.removeAttribute(name);
 		const keyed = new Map();
 		for (const child of old.children) if (child.dataset.key !== undefined) keyed.set(child.dataset.key, child);
 		let at = old.firstChild;

@@ -272,6 +272,13 @@ func TestWithoutScript(t *testing.T) {
 	b.shows("stock:42")
 	s.lock("stock:43")
 	b.shows("stock:43")
+	for path, text := range map[string]string{
+		"clients": "api", "jobs": "No election", "history": "Nothing was recorded", "store": "Round trip", "resource?name=stock:42": l.HolderID(), "": "stock:42",
+	} {
+		b.open(s.url + path)
+		b.shows(text)
+		b.await(`document.getElementById("pause").hidden && !!document.querySelector("noscript meta[http-equiv=refresh]")`)
+	}
 	b.write("[name=q]", "42")
 	b.click(".filter button")
 	b.shows("1 of 2 match")

@@ -60,3 +60,29 @@ func TestLive(t *testing.T) {
 	b.await(`location.pathname === "` + prefix + `resource"`)
 	b.shows("Holder ID")
 }
+
+// The keys lead from row to row, and what is folded out stays so when the page changes.
+func TestKeysAndFolds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for i := range 4 {
+		s.lock(fmt.Sprintf("order:%d", i))
+	}
+	b := newTab(t)
+	b.open(s.url + "?sort=name")
+	b.shows("order:3")
+	b.await(`!document.getElementById("pause").hidden`)
+	for _, step := range []struct{ key, row string }{{"j", "order:0"}, {"j", "order:1"}, {"k", "order:0"}, {"k", "order:0"}} {
+		b.do(chromedp.KeyEvent(step.key))
+		b.await(`document.activeElement.textContent === ` + quoted(step.row))
+	}
+	b.open(s.url + "clients")
+	b.shows("and 1 more")
+	b.await(`!document.getElementById("pause").hidden`)
+	b.lacks("order:3")
+	b.click("summary")
+	b.shows("order:3")
+	s.lock("order:4")
+	b.shows("and 2 more")
+	b.shows("order:4")
+}
