@@ -58,6 +58,8 @@ type Op struct {
 	Shared string `json:"shared,omitempty"`
 	// Store is, for an Acquire, the ID of the lease in the store, if the lock has one.
 	Store string `json:"store,omitempty"`
+	// Try is set for an Acquire that does not wait.
+	Try bool `json:"try,omitempty"`
 }
 
 // Recorder collects operations from many goroutines.

@@ -26,6 +26,8 @@ type Campaign struct {
 	For time.Duration
 	// Enough ends the campaign after so many failures (default: never).
 	Enough int
+	// Command is that of each Runner.
+	Command string
 	// Done is called after each run, one call at a time; nil: not.
 	Done func(r Result, err error)
 }
@@ -42,7 +44,7 @@ type Summary struct {
 	Windows  int                // trust windows that were compared with what a Redis did
 	Lingered int                // leases that a client had kept and a caller took
 	Recalls  int                // of leases that a client keeps, or that readers share
-	Logged   int                // turns that were compared with the history in the stores
+	Recorded Recorded           // what was compared with the history in the stores
 	Calm     int                // runs without faults, in which order and times were judged
 	Hit      map[fault.Kind]int // of the faults that happened
 	Planned  map[fault.Kind]int // of the faults of all programs that were played
@@ -79,7 +81,7 @@ func (c Campaign) Run(ctx context.Context) Summary {
 	}
 	for range max(1, c.Runners) {
 		lanes.Go(func() {
-			lane := &Runner{others: c.On}
+			lane := &Runner{others: c.On, Command: c.Command}
 			defer lane.Close()
 			for seed, more := take(); more; seed, more = take() {
 				r, err := lane.Play(ctx, Draw(seed, c.Setting))
@@ -131,7 +133,7 @@ func (s *Summary) add(r Result, err error) {
 		s.Faults += len(r.Hits)
 		s.Windows += r.Windows
 		s.Lingered += r.Lingered
-		s.Logged += r.Logged
+		s.Recorded.add(r.Recorded)
 		s.Recalls += r.Recalls
 		if r.Calm {
 			s.Calm++
@@ -151,13 +153,14 @@ func count(by map[fault.Kind]int, faults []string) {
 // The least sizes of a campaign that has to hit every kind of its faults, and to have a run of
 // Holdfast without faults and stalls.
 const (
-	manyPlanned = 10 // faults of one kind
-	manyRuns    = 20
+	manyPlanned  = 10 // faults of one kind
+	manyRuns     = 20
+	manyRecorded = 40 // runs, half of them with a history
 )
 
 // Hollow returns what makes the campaign show less than it seems to: no lease was granted, no trust window was
-// compared with what a Redis of the lab did, no lease was kept or none recalled, no turn was compared with the history in the
-// stores, a kind of fault was planned many times and never hit, or order and times were never judged. Empty: nothing.
+// compared with what a Redis of the lab did, no lease was kept or none recalled, of one kind of event none was compared with the
+// history in the stores, or of killed clients none, a kind of fault was planned many times and never hit, or order and times were never judged. Empty: nothing.
 func (s Summary) Hollow() (why []string) {
 	if s.Played > 0 && s.Grants == 0 {
 		why = append(why, "no lease was granted")
@@ -169,8 +172,8 @@ func (s Summary) Hollow() (why []string) {
 	if recorded && s.Setting.Subject == "holdfast" && s.Played >= manyRuns && (s.Lingered == 0 || s.Recalls == 0) {
 		why = append(why, fmt.Sprintf("in %d histories %d leases were kept and taken, and %d recalled", s.Played, s.Lingered, s.Recalls))
 	}
-	if recorded && s.Played >= manyRuns && s.Logged == 0 {
-		why = append(why, "no turn was compared with the history in the stores")
+	if recorded {
+		why = append(why, s.Recorded.hollow(s.Played)...)
 	}
 	for _, k := range fault.Kinds() {
 		if s.Planned[k] >= manyPlanned && s.Hit[k] == 0 {

@@ -9,8 +9,9 @@ import (
 // A campaign without grants, without a kind of its faults or without calm runs fails.
 func TestHollowCampaigns(t *testing.T) {
 	full := func() Summary {
-		return Summary{Setting: Setting{Subject: "holdfast"}, Played: manyRuns, Grants: 100, Windows: 300, Lingered: 30, Recalls: 3, Logged: 50, Calm: 5,
-			Planned: map[fault.Kind]int{fault.Cut: manyPlanned, fault.Kill: 1}, Hit: map[fault.Kind]int{fault.Cut: 1}}
+		return Summary{Setting: Setting{Subject: "holdfast"}, Played: manyRecorded, Grants: 100, Windows: 300, Lingered: 30, Recalls: 3, Calm: 5,
+			Recorded: Recorded{Turns: 50, Grants: 1, Waits: 1, Breaks: 1, Killed: 1},
+			Planned:  map[fault.Kind]int{fault.Cut: manyPlanned, fault.Kill: 1}, Hit: map[fault.Kind]int{fault.Cut: 1}}
 	}
 	if why := full().Hollow(); len(why) > 0 {
 		t.Error(why)
@@ -20,7 +21,11 @@ func TestHollowCampaigns(t *testing.T) {
 		"no window":            func(s *Summary) { s.Windows = 0 },
 		"none was kept":        func(s *Summary) { s.Lingered = 0 },
 		"none was recalled":    func(s *Summary) { s.Recalls = 0 },
-		"none was logged":      func(s *Summary) { s.Logged = 0 },
+		"no turn recorded":     func(s *Summary) { s.Recorded.Turns = 0 },
+		"no grant recorded":    func(s *Summary) { s.Recorded.Grants = 0 },
+		"no wait recorded":     func(s *Summary) { s.Recorded.Waits = 0 },
+		"no break recorded":    func(s *Summary) { s.Recorded.Breaks = 0 },
+		"no killed client":     func(s *Summary) { s.Recorded.Killed = 0 },
 		"a kind was never hit": func(s *Summary) { s.Hit = nil },
 		"none was calm":        func(s *Summary) { s.Calm = 0 },
 	} {
@@ -31,7 +36,7 @@ func TestHollowCampaigns(t *testing.T) {
 		}
 	}
 	spared := full()
-	spared.Setting.Stores, spared.Windows, spared.Lingered, spared.Recalls, spared.Logged = OtherStores, 0, 0, 0, 0
+	spared.Setting.Stores, spared.Windows, spared.Lingered, spared.Recalls, spared.Recorded = OtherStores, 0, 0, 0, Recorded{}
 	if why := spared.Hollow(); len(why) > 0 {
 		t.Errorf("stores of others, which are not recorded: %q", why)
 	}

@@ -71,6 +71,7 @@ func Draw(seed uint64, s Setting) Program {
 		p.Faults = append(p.Faults, f.String())
 	}
 	linger(&p)
+	killLate(&p)
 	return p
 }
 

@@ -15,6 +15,7 @@ import (
 // stall of the machine. Only an incident explains that a lease was lost or that the store
 // was unavailable.
 type incident struct {
+	kind     fault.Kind
 	client   string // empty: every client
 	from, to time.Duration
 }
@@ -35,7 +36,7 @@ const recovery = time.Second
 // the run, since reconnecting takes different times.
 func (r *run) incidents() (all []incident) {
 	for _, h := range r.inj.Hits() {
-		i := incident{client: bearer(h.Fault.Target), from: r.began + h.At, to: endless}
+		i := incident{kind: h.Fault.Kind, client: bearer(h.Fault.Target), from: r.began + h.At, to: endless}
 		if h.At > runLimit { // a worker was at the point before the start
 			i.from = 0
 		}

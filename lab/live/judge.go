@@ -22,8 +22,8 @@ type Result struct {
 	Took       time.Duration     `json:"took"`
 	// Windows counts the trust windows that were compared with what the stores did, by package ledger.
 	Windows int `json:"windows,omitempty"`
-	// Logged counts the turns that were compared with the history that the clients recorded in the stores.
-	Logged int `json:"logged,omitempty"`
+	// Recorded counts what was compared with the history that the clients recorded in the stores.
+	Recorded Recorded `json:"recorded,omitzero"`
 	// Commands are what each Redis executed, by package ledger, if there are violations.
 	Commands [][]string `json:"commands,omitempty"`
 	// Lingered counts the leases that a client had kept with WithLinger and that a caller then took without a call, and
@@ -78,7 +78,7 @@ func (r *run) result(began time.Time) Result {
 		res.Faults = append(res.Faults, h.Fault.String())
 	}
 	res.Stalls, res.History = r.stalls(), ops
-	res.Logged = r.logged
+	res.Recorded = r.recorded
 	res.Calm = r.calm() && r.steady()
 	res.Violations = slices.Concat(check.Run(ops, r.checks(wiped)...), r.calmly(ops), r.unexplained(), r.violations)
 	if len(r.ledgers) > 0 {

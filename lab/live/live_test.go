@@ -3,6 +3,7 @@ package live_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -45,6 +46,7 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 	for _, s := range stores.Others() {
 		subjects = append(subjects, s.Subject())
 	}
+	command := buildCommand(t)
 	for i, subject := range subjects {
 		runs, lanes := 6, 3
 		if i >= 2 { // their servers take longer to start
@@ -55,10 +57,11 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 				Setting: live.Setting{Subject: subject},
 				First:   uint64(number(t, "HOLDFAST_LAB_SEED", 1)), Count: number(t, "HOLDFAST_LAB_RUNS", runs),
 				Runners: number(t, "HOLDFAST_LAB_LANES", lanes), Enough: number(t, "HOLDFAST_LAB_ENOUGH", 5),
-				For: time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
+				Command: command,
+				For:     time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
 			}.Run(t.Context())
-			t.Logf("seeds %d to %d: %d histories with %d grants, %d trust windows compared with the store, %d kept leases taken, %d recalls, %d turns compared with the history in the store, and %d faults, %d of them calm, in %v; %d runs showed nothing, %d of them for a fault that was not hit",
-				s.Seeds[0], s.Seeds[1], s.Played, s.Grants, s.Windows, s.Lingered, s.Recalls, s.Logged, s.Faults, s.Calm, s.Took.Round(1e6), s.Invalid, s.Missed)
+			t.Logf("seeds %d to %d: %d histories with %d grants, %d trust windows compared with the store, %d kept leases taken, %d recalls, %+v compared with the history in the store, and %d faults, %d of them calm, in %v; %d runs showed nothing, %d of them for a fault that was not hit",
+				s.Seeds[0], s.Seeds[1], s.Played, s.Grants, s.Windows, s.Lingered, s.Recalls, s.Recorded, s.Faults, s.Calm, s.Took.Round(1e6), s.Invalid, s.Missed)
 			for _, text := range s.Errors {
 				t.Error(text)
 			}
@@ -73,6 +76,18 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// buildCommand builds the program holdfast.
+func buildCommand(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "holdfast")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", file, "./cmd/holdfast")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build holdfast: %v\n%s", err, out)
+	}
+	return file
 }
 
 // report leaves the replay file of a failure.

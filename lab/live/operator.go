@@ -2,11 +2,11 @@ package live
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
@@ -19,8 +19,9 @@ type operator struct {
 	end   context.CancelFunc
 	tasks sync.WaitGroup
 
-	mu    sync.Mutex
-	ended []broken // by force or not
+	mu     sync.Mutex
+	ended  []broken // by force or not
+	closes []func() // of its clients
 }
 
 // broken is a lease that an operator may have ended from an instant on.
@@ -37,6 +38,9 @@ type broken struct {
 // be handed off with them in its process.
 const mostReserved = 64
 
+// operatorName is its name in histories.
+const operatorName = "operator"
+
 func newOperator(r *run) *operator {
 	ctx, end := context.WithCancel(context.Background())
 	return &operator{run: r, ctx: ctx, end: end}
@@ -46,16 +50,14 @@ func newOperator(r *run) *operator {
 func (o *operator) breakFirst(resource string, by fault.Kind) <-chan struct{} {
 	done := make(chan struct{})
 	o.tasks.Go(func() {
-		e, _, end, err := openEngine(o.run.urls(), nil)
+		e, c, err := o.open()
 		if err != nil {
 			return // then no worker can do anything either
 		}
-		defer end()
-		defer e.Leave("operator")
 		look := time.NewTicker(3 * time.Millisecond)
 		defer look.Stop()
 		for {
-			if o.once(e, engine.Resource{Prefix: o.run.prefix, Name: resource}, by) {
+			if o.once(e, c, engine.Resource{Prefix: o.run.prefix, Name: resource}, by) {
 				close(done)
 				return
 			}
@@ -69,8 +71,30 @@ func (o *operator) breakFirst(resource string, by fault.Kind) <-chan struct{} {
 	return done
 }
 
+// open opens a client for one break, and the engine to look for a lease. What it records of the break must come into the
+// store, which may be down now: close closes it.
+func (o *operator) open() (engine.Engine, *holdfast.Client, error) {
+	e, _, end, err := openEngine(o.run.urls(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts := []holdfast.Option{holdfast.WithPrefix(o.run.prefix), holdfast.WithName(operatorName)}
+	if o.run.p.History {
+		opts = append(opts, holdfast.WithHistory(0))
+	}
+	c, err := holdfast.New(e, opts...)
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closes = append(o.closes, func() { _ = c.Close(); end() }) // nothing is held
+	return e, c, nil
+}
+
 // once reports whether it broke a lease.
-func (o *operator) once(e engine.Engine, res engine.Resource, by fault.Kind) bool {
+func (o *operator) once(e engine.Engine, c *holdfast.Client, res engine.Resource, by fault.Kind) bool {
 	ctx, cancel := context.WithTimeout(o.ctx, time.Second)
 	defer cancel()
 	s, err := e.Snapshot(ctx, res)
@@ -80,9 +104,11 @@ func (o *operator) once(e engine.Engine, res engine.Resource, by fault.Kind) boo
 	}
 	h := s.Holders[0]
 	f := broken{force: by == fault.ForceBreak, at: o.run.rec.Now(), resource: res.Name, holder: h.Client.Name, token: h.Token}
-	err = e.Break(ctx, res, engine.Break{ID: h.ID, Force: by == fault.ForceBreak})
-	var gone *engine.NotHeldError
-	broke := err == nil || errors.As(err, &gone) && gone.Cause == engine.CauseBroken
+	var opts []holdfast.BreakOption
+	if f.force {
+		opts = append(opts, holdfast.Force())
+	}
+	broke := c.Break(ctx, res.Name, h.ID, opts...) == nil
 	if broke {
 		f.done = o.run.rec.Now()
 	}
@@ -96,6 +122,14 @@ func (o *operator) once(e engine.Engine, res engine.Resource, by fault.Kind) boo
 func (o *operator) stop() {
 	o.end()
 	o.tasks.Wait()
+}
+
+// close closes the clients, which write what they have recorded. It must follow stop.
+func (o *operator) close() {
+	for _, end := range o.closes {
+		end()
+	}
+	o.closes = nil
 }
 
 // forcedReleases returns the releases by force, for the history: exclusion is not promised
@@ -119,7 +153,7 @@ func (o *operator) releases(ops []history.Op, which func(broken) bool, note stri
 			if !which(f) || !f.covers(op) {
 				continue
 			}
-			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = "operator", history.Release, f.at, f.done, 0, note
+			op.Client, op.Kind, op.Call, op.Return, op.Until, op.Note = operatorName, history.Release, f.at, f.done, 0, note
 			if f.done == 0 {
 				op.Return, op.Outcome = f.at, history.Unknown
 			}

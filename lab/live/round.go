@@ -64,6 +64,7 @@ func (w *worker) turn(ctx context.Context, r round) error {
 		return w.slot(brief, r)
 	}
 	at, work := r.work()
+	at.Try = r.way == Try
 	err := w.load.Round(brief, at, func(ctx context.Context) (workload.Hold, error) { return w.client.take(ctx, r) }, work)
 	if brief.Err() != nil && errors.Is(err, context.Cause(brief)) {
 		return nil // the wait was over, in a request or between two

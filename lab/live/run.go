@@ -38,7 +38,8 @@ type run struct {
 	epoch     time.Time // the start
 	ledgers   []*ledger.Ledger
 	recording []*ledger.Watch // the ledgers that are open
-	logged    int             // turns that were compared with the history in the stores
+	recorded  Recorded        // what was compared with the history in the stores
+	command   string          // see Runner.Command
 
 	began    time.Duration  // when the faults began, in the history
 	watchers sync.WaitGroup // of the stores
@@ -95,7 +96,7 @@ var ErrMissed = errors.New("faults that were never hit")
 
 // prepare makes stores, connections and workers ready. The run is never nil.
 func (l *Runner) prepare(ctx context.Context, p Program) (*run, error) {
-	r := &run{p: p, prefix: fmt.Sprintf("lab-%x", rand.Uint64()), live: &fault.Live{
+	r := &run{p: p, command: l.Command, prefix: fmt.Sprintf("lab-%x", rand.Uint64()), live: &fault.Live{
 		Processes: map[string]fault.Process{}, Clocks: map[string]func(time.Duration) error{}, Stores: map[string]fault.Store{},
 		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{}, Pools: map[string]fault.Pools{},
 	}}
@@ -223,6 +224,7 @@ func (r *run) play(ctx context.Context) error {
 			return err
 		}
 	}
+	r.ops.close()
 	if err := r.closeLedgers(ctx); err != nil {
 		return err
 	}
@@ -343,6 +345,7 @@ func (r *run) end(ctx context.Context) error {
 	}
 	err := errors.Join(r.inj.Stop(), r.closeLedgers(ctx))
 	r.ops.stop() // the faults give it its orders
+	r.ops.close()
 	for _, c := range r.workers {
 		c.stop()
 	}

@@ -13,6 +13,8 @@ type Runner struct {
 	// others are redis:// URLs of stores that the Runner does not own: it empties and stops nothing
 	// there, writes below a prefix of its own, and removes that.
 	others []string
+	// Command is the program holdfast. What its log --json prints is compared with the history in a Redis; "": it is not.
+	Command string
 }
 
 // NewRunner returns a Runner that starts servers as programs need them. If they are not installed,

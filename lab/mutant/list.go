@@ -8,23 +8,16 @@ import (
 
 // All lists the mutants.
 func All() []Mutant {
-	return slices.Concat(windows(), records(), queues(), attempts(), quorums(), servers(), documents(), adapters(), lingers(), readers())
+	return slices.Concat(windows(), records(), histories(), queues(), attempts(), quorums(), servers(), documents(), adapters(), lingers(), readers())
 }
 
-// records are bugs that a record in a real store has to show: of trust windows, which the ledger of its commands contradicts, and
-// of the history that clients record.
+// records are bugs of trust windows that the ledger of a real store's commands contradicts.
 func records() (live []Mutant) {
 	for _, m := range windows()[:4] {
 		m.Name, m.World, m.Checks = m.Name+", live", Live, []string{"ledger"}
 		live = append(live, m)
 	}
-	return append(live, Mutant{
-		Name: "the history leaves out losses", File: "history_recorder.go", World: Live, Checks: []string{"history"},
-		Patches: []Patch{{"	if r != nil {\n		r.add(historyText{Event: HistoryLost,", "	if r == nil {\n		r.add(historyText{Event: HistoryLost,"}},
-	}, Mutant{
-		Name: "the history has a hand-off twice", File: "history_recorder.go", World: Live, Checks: []string{"history"},
-		Patches: []Patch{{"	case e.HandOff == HandOffTicket:\n		text.Cause = \"detached\"\n	}\n", "	case e.HandOff == HandOffProcess:\n		r.add(text)\n	}\n"}},
-	})
+	return live
 }
 
 // windows are bugs of trust windows and renewals. The first four are also played on real stores.

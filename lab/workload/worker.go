@@ -48,10 +48,11 @@ type Stored interface {
 // primitive.
 type Take func(ctx context.Context) (Hold, error)
 
-// Place is a resource with weight and capacity; zero means 1.
+// Place is a resource with weight and capacity; zero means 1. Try says that the acquire does not wait.
 type Place struct {
 	Resource         string
 	Weight, Capacity int
+	Try              bool
 }
 
 // Errors that end a round early; test with errors.Is.
@@ -129,6 +130,7 @@ func (w *Worker) step(ctx context.Context, name string) error {
 func (w *Worker) take(ctx context.Context, at Place, take Take) (*Lease, error) {
 	s := &Lease{w: w, at: at, id: fmt.Sprintf("%s-%d", w.Name, w.rounds.Add(1))}
 	op := s.op(history.Acquire)
+	op.Try = at.Try
 	hold, err := take(ctx)
 	if dead := w.step(ctx, "acquired"); dead != nil {
 		op.Return, op.Outcome = w.Rec.Now(), history.Unknown
