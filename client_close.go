@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -15,12 +14,12 @@ import (
 // releaseAll ends all leases, and then releases them in batches until the store has
 // answered for each or ctx ends.
 func (c *Client) releaseAll(ctx context.Context) error {
-	var held map[*storeGrant][]time.Duration // starts of its leases, if their end is reported
+	var held map[*storeGrant][]leaseStart // starts of its leases, if their end is reported
 	all := slices.DeleteFunc(c.wakeups.grants(), func(h *storeGrant) bool {
 		leases, was := h.end(nil)
 		if was == grantHeld && (h.acquirer.reportsReleases() || len(c.hooks.jeopardyEnd) > 0) {
 			if held == nil {
-				held = make(map[*storeGrant][]time.Duration)
+				held = make(map[*storeGrant][]leaseStart)
 			}
 			held[h] = h.starts(leases)
 		}
@@ -58,9 +57,9 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	for h, starts := range held {
-		for _, since := range starts {
-			e := h.releaseEvent(h.present(), now-since, HandOffClose, r.of(h))
-			c.recorder.released(e)
+		for _, start := range starts {
+			e := h.releaseEvent(h.present(), now-start.at, HandOffClose, r.of(h))
+			c.recorder.released(e, start.lease)
 			c.reports = append(c.reports, h.closeReport(e))
 		}
 	}

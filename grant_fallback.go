@@ -78,11 +78,11 @@ func (s *fallbackGrant) end(why *LostError) {
 	s.local.release()
 	s.acquirer.c.counts.fallback.Add(-1)
 	if why == nil {
-		s.acquirer.released(s.holder, ReleaseEvent{Resource: s.acquirer.name, Kind: string(s.acquirer.kind), Held: time.Since(s.since), HandOff: HandOffFallback})
+		s.acquirer.released(s.holder, ReleaseEvent{Resource: s.acquirer.name, Kind: string(s.acquirer.kind), Held: time.Since(s.since), HandOff: HandOffFallback}, nil)
 		return
 	}
 	s.acquirer.c.counts.lose(why.Cause)
-	s.acquirer.lost(why, time.Since(s.since))
+	s.acquirer.lost(why, time.Since(s.since), nil)
 }
 
 func (s *fallbackGrant) resource() string { return s.acquirer.name }

@@ -114,8 +114,8 @@ func (h *storeGrant) report(why *LostError, leases []*Lease) {
 	if why.Cause == LostBroken {
 		c.hooks.breakReceived(h.acquirer, why.Token)
 	}
-	for _, since := range starts {
-		h.acquirer.lost(why, c.keep.Mono()-since)
+	for _, start := range starts {
+		h.acquirer.lost(why, c.keep.Mono()-start.at, start.lease)
 	}
 }
 

@@ -32,13 +32,13 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 		return opError("release", h.acquirer.name, ErrClosed)
 	}
 	defer c.gate.Leave()
-	since, counts := h.start(l)
+	start, counts := h.start(l)
 	to, err := h.handOffOrRelease(ctx, mark)
 	if to != HandOffProcess && to != HandOffLinger {
 		h.endJeopardy(ErrReleased)
 	}
 	if counts && h.acquirer.reportsReleases() {
-		h.acquirer.released(h.id(), h.releaseEvent(l.token, c.keep.Mono()-since, to, err))
+		h.acquirer.released(h.id(), h.releaseEvent(l.token, c.keep.Mono()-start.at, to, err), start.lease)
 	}
 	if broken != nil {
 		return broken
@@ -48,9 +48,9 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 
 // reportRelease reports the release of a lease of a shared grant without a call to the store.
 func (h *storeGrant) reportRelease(l *Lease, to HandOff) {
-	since, counts := h.start(l)
+	start, counts := h.start(l)
 	if counts && h.acquirer.reportsReleases() {
-		h.acquirer.released(h.id(), h.releaseEvent(l.token, h.client().keep.Mono()-since, to, nil))
+		h.acquirer.released(h.id(), h.releaseEvent(l.token, h.client().keep.Mono()-start.at, to, nil), start.lease)
 	}
 }
 

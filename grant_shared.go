@@ -140,20 +140,26 @@ func (s *sharing) close() {
 // reentered is the since of a lease that its caller re-entered.
 const reentered = math.MaxUint32
 
-// start returns the start of a lease for hooks and the history, and whether they count it. If callers share the
+// leaseStart is the start of a lease for hooks and the history.
+type leaseStart struct {
+	at    time.Duration
+	lease *Lease // nil, unless callers share the grant: then each has one of this grant and token
+}
+
+// start returns the start of a lease, and whether hooks and the history count it. If callers share the
 // grant, each lease counts that was not re-entered; else the last one, since the start of the turn.
-func (h *storeGrant) start(l *Lease) (at time.Duration, counts bool) {
+func (h *storeGrant) start(l *Lease) (start leaseStart, counts bool) {
 	if h.shared == nil {
-		return h.since, true
+		return leaseStart{at: h.since}, true
 	}
-	return h.since + time.Duration(l.since)*time.Microsecond, l.since != reentered
+	return leaseStart{h.since + time.Duration(l.since)*time.Microsecond, l}, l.since != reentered
 }
 
 // starts returns the starts of the leases that count, of those that end together.
-func (h *storeGrant) starts(leases []*Lease) (all []time.Duration) {
+func (h *storeGrant) starts(leases []*Lease) (all []leaseStart) {
 	for _, l := range leases {
-		if at, counts := h.start(l); counts {
-			all = append(all, at)
+		if start, counts := h.start(l); counts {
+			all = append(all, start)
 		}
 		if h.shared == nil {
 			break

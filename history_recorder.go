@@ -46,10 +46,12 @@ type queuedEvent struct {
 	at time.Time
 }
 
-// grantOf identifies a grant. Those without the store have no token.
+// grantOf identifies a lease. Those without the store have no token. Readers that share a lease have one token: then it
+// has the lease of each.
 type grantOf struct {
 	resource string
 	token    uint64
+	lease    *Lease
 }
 
 // newHistoryRecorder returns nil if the history is off.
@@ -72,7 +74,7 @@ func (r *historyRecorder) acquireEnded(l *Lease, e AcquireEndEvent, wait bool) {
 	if r == nil || e.Source == SourceContext || endedBy(e.Err, errMarked) { // the work is done already
 		return
 	}
-	text := historyText{Resource: e.Resource, Kind: e.Kind, Waited: e.Waited.Microseconds()}
+	text, of := historyText{Resource: e.Resource, Kind: e.Kind, Waited: e.Waited.Microseconds()}, (*Lease)(nil)
 	if e.Weight != 1 {
 		text.Weight = e.Weight
 	}
@@ -81,6 +83,10 @@ func (r *historyRecorder) acquireEnded(l *Lease, e AcquireEndEvent, wait bool) {
 		return
 	case l != nil:
 		text.Event, text.Token = HistoryGranted, l.token
+		if h, ok := l.grant.(*storeGrant); ok {
+			start, _ := h.start(l)
+			of = start.lease
+		}
 		switch e.Source {
 		case SourceFallback:
 			text.Cause = "without the store"
@@ -96,11 +102,11 @@ func (r *historyRecorder) acquireEnded(l *Lease, e AcquireEndEvent, wait bool) {
 	default:
 		return
 	}
-	r.add(text)
+	r.add(text, of)
 }
 
-// released records the end of a lease by its holder.
-func (r *historyRecorder) released(e ReleaseEvent) {
+// released records the end of a lease by its holder. l is nil, unless callers share the grant.
+func (r *historyRecorder) released(e ReleaseEvent, l *Lease) {
 	if r == nil {
 		return
 	}
@@ -114,20 +120,20 @@ func (r *historyRecorder) released(e ReleaseEvent) {
 	case e.HandOff == HandOffTicket:
 		text.Cause = "detached"
 	}
-	r.add(text)
+	r.add(text, l)
 }
 
 // lost records a loss.
-func (r *historyRecorder) lost(lk *acquirer, why *LostError, held time.Duration) {
+func (r *historyRecorder) lost(lk *acquirer, why *LostError, held time.Duration, l *Lease) {
 	if r != nil {
-		r.add(historyText{Event: HistoryLost, Resource: why.Resource, Kind: string(lk.kind), Token: why.Token, Held: held.Microseconds(), Cause: withReason(why.Cause.String(), why.Reason)})
+		r.add(historyText{Event: HistoryLost, Resource: why.Resource, Kind: string(lk.kind), Token: why.Token, Held: held.Microseconds(), Cause: withReason(why.Cause.String(), why.Reason)}, l)
 	}
 }
 
 // broke records what an operator has ended.
 func (r *historyRecorder) broke(name, what string) {
 	if r != nil {
-		r.add(historyText{Event: HistoryBroke, Resource: name, Cause: what})
+		r.add(historyText{Event: HistoryBroke, Resource: name, Cause: what}, nil)
 	}
 }
 
@@ -140,12 +146,12 @@ func withReason(what, reason string) string {
 }
 
 // add queues an event. The end of a lease replaces its grant if that was not taken to be written.
-func (r *historyRecorder) add(text historyText) {
+func (r *historyRecorder) add(text historyText, l *Lease) {
 	now := time.Now()
 	text.Cause = cut(text.Cause, maxTextLen)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := grantOf{text.Resource, text.Token}
+	of := grantOf{text.Resource, text.Token, l}
 	if place, ok := r.grants[of]; ok && text.Event != HistoryGranted {
 		delete(r.grants, of)
 		text.Weight, text.Waited = r.queue[place].Weight, r.queue[place].Waited

@@ -51,10 +51,10 @@ func TestHistoryAfterClose(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.recorder.add(historyText{Event: HistoryGranted, Resource: "a", Token: 1})
+		c.recorder.add(historyText{Event: HistoryGranted, Resource: "a", Token: 1}, nil)
 		<-time.After(2 * historyGather)
-		c.recorder.add(historyText{Event: HistoryGranted, Resource: "b", Token: 2})
+		c.recorder.add(historyText{Event: HistoryGranted, Resource: "b", Token: 2}, nil)
 		_ = c.Close()
-		c.recorder.add(historyText{Event: HistoryReleased, Resource: "b", Token: 2})
+		c.recorder.add(historyText{Event: HistoryReleased, Resource: "b", Token: 2}, nil)
 	})
 }

@@ -105,6 +105,40 @@ lost pool semaphore waited 0s held 10ms broken: it hangs
 	})
 }
 
+// Each of two readers that share a lease has its own wait and its own end.
+func TestHistoryOfReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		writer, c := newClient(t, e), newHistoryClient(t, e)
+		defer c.Close()
+		subscribe(t, c)
+		l := mustLock(t, writer.RWMutex("x").Lock, t.Context())
+		var all sync.WaitGroup
+		read := func(hold time.Duration) {
+			all.Go(func() {
+				l := mustLock(t, c.RWMutex("x").RLock, t.Context())
+				<-time.After(hold)
+				mustRelease(t, l)
+			})
+		}
+		read(100 * time.Millisecond)
+		<-time.After(30 * time.Millisecond)
+		read(50 * time.Millisecond)
+		<-time.After(30 * time.Millisecond)
+		mustRelease(t, l)
+		all.Wait()
+		<-time.After(time.Second)
+		var got []string
+		for e, err := range c.History(t.Context(), holdfast.HistoryQuery{Pattern: "x"}) {
+			must(t, err)
+			got = append(got, fmt.Sprintf("%s waited %v held %v", e.Event, e.Waited.Round(10*time.Millisecond), e.Held.Round(10*time.Millisecond)))
+		}
+		if want := []string{"released waited 30ms held 50ms", "released waited 60ms held 100ms"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 // Close writes what was not written yet.
 func TestHistoryAtClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

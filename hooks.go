@@ -280,18 +280,18 @@ func (lk *acquirer) reportsReleases() bool {
 	return len(lk.c.hooks.release) > 0 || lk.c.recorder != nil || lk.c.leaseLog.wants(lk.kind)
 }
 
-// released reports the end of a lease by its holder.
-func (lk *acquirer) released(holder string, e ReleaseEvent) {
-	lk.c.recorder.released(e)
+// released reports the end of a lease by its holder. l is nil, unless callers share the grant.
+func (lk *acquirer) released(holder string, e ReleaseEvent, l *Lease) {
+	lk.c.recorder.released(e, l)
 	lk.c.leaseLog.released(holder, e)
 	for _, hook := range lk.c.hooks.release {
 		hook.Release(e)
 	}
 }
 
-// lost reports a loss.
-func (lk *acquirer) lost(why *LostError, held time.Duration) {
-	lk.c.recorder.lost(lk, why, held)
+// lost reports a loss. l is nil, unless callers share the grant.
+func (lk *acquirer) lost(why *LostError, held time.Duration, l *Lease) {
+	lk.c.recorder.lost(lk, why, held, l)
 	lk.c.leaseLog.lost(lk.kind, why, held)
 	for _, hook := range lk.c.hooks.lost {
 		hook.Lost(why)

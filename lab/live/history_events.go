@@ -35,7 +35,7 @@ func writtenBy(events []holdfast.HistoryEvent) map[string]written {
 			w.ends[key] = append(w.ends[key], e)
 		case holdfast.HistoryGranted:
 			w.grants[key] = append(w.grants[key], e)
-		case holdfast.HistoryGaveUp:
+		case holdfast.HistoryWithdrawn:
 			w.waits[e.Resource] = append(w.waits[e.Resource], e)
 		case holdfast.HistoryBroke:
 			w.breaks = append(w.breaks, e)

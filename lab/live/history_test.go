@@ -56,7 +56,7 @@ func TestHistoryOfAClient(t *testing.T) {
 	try.Try = true
 	granted := holdfast.HistoryEvent{Event: holdfast.HistoryGranted, Resource: "x", Token: 7, Waited: 10 * ms}
 	released := holdfast.HistoryEvent{Event: holdfast.HistoryReleased, Resource: "x", Token: 7, Held: 592 * ms}
-	waited := holdfast.HistoryEvent{Event: holdfast.HistoryGaveUp, Resource: "x", Waited: 199 * ms}
+	waited := holdfast.HistoryEvent{Event: holdfast.HistoryWithdrawn, Resource: "x", Waited: 199 * ms}
 	wrong := func(e holdfast.HistoryEvent, held, waited time.Duration) holdfast.HistoryEvent {
 		e.Held, e.Waited = held, waited
 		return e
