@@ -42,6 +42,7 @@ func bars() []bar {
 	for _, name := range []string{"a reader", "a reader beside 1000", "a semaphore's unit", "a semaphore's unit beside 1000"} {
 		all = append(all, bar{"scripts", "shared", name, serverCPU, against{row: "the same scripts, sent by hand"}, atMost, 1.5})
 	}
+	all = append(all, bar{"history", "1 on 1", recording, serverCPU, against{row: "holdfast"}, atMost, 1.05})
 	all = append(all, bar{"scripts", "renewals", ownRenewals, serverCPU, against{row: bareRenewing}, atMost, 1.3})
 	all = append(all, bar{"quorum", "all up", "holdfast, 5 nodes", pairTime, against{row: "redsync, 5 pools, fail-fast"}, atMost, 0.9})
 	for _, label := range []string{"2 dead", "2 hung"} {

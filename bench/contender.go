@@ -68,6 +68,7 @@ func contenders() []contender {
 		holdfastContender("holdfast"),
 		onRequestContexts(holdfastContender("holdfast, ctx that can end")),
 		holdfastContender(lingering, holdfast.WithLinger(time.Second)),
+		holdfastRecording(),
 		holdfastReaders(reading),
 		holdfastReaders(readingAlone, holdfast.WithoutTenure()),
 		holdfastCluster("holdfast, cluster of 1", 1),

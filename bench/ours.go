@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -50,15 +51,18 @@ func holdfastContender(name string, opts ...holdfast.LockOption) contender {
 	return contender{
 		name: name, role: ours, background: true, leaseEnd: holdfastLeaseEnd,
 		sends: []string{"evalsha", "eval", "subscribe", "ping"},
-		open: func(s settings) (client, error) {
-			rdb := s.client()
-			c, err := holdfast.New(goredis.New(rdb))
-			if err != nil {
-				return nil, err
-			}
-			return &holdfastClient{c, []io.Closer{rdb}, append(opts, holdfast.WithTTL(s.ttl))}, nil
-		},
+		open:  func(s settings) (client, error) { return openHoldfast(s, opts) },
 	}
+}
+
+// openHoldfast opens a client of Holdfast, whose locks have some options.
+func openHoldfast(s settings, locks []holdfast.LockOption, opts ...holdfast.Option) (client, error) {
+	rdb := s.client()
+	c, err := holdfast.New(goredis.New(rdb), opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &holdfastClient{c, []io.Closer{rdb}, append(slices.Clone(locks), holdfast.WithTTL(s.ttl))}, nil
 }
 
 // onRequestContexts gives all calls of a contender a context that may end during the

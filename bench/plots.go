@@ -29,6 +29,7 @@ func panels(scenario string) []metric {
 		"topologies-alone": {pairTime, pairP99, serverCPU},
 		"quorum":           {pairTime, longestPair, goroutines},
 		"scripts":          {serverCPU},
+		"history":          {serverCPU, commands},
 		"start":            {startP50, startCPU},
 		"idle":             {clientShare, serverShare, heapEach, goroutinesEach},
 		"stores-pair":      {pairTime, pairP99, serverCPU, clientCPU},

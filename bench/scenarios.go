@@ -46,7 +46,7 @@ func (p program) big() program {
 func scenarios(p program) []scenario {
 	return append([]scenario{
 		uncontended(), spreadOut(p.spread), hot(p.crowd), readers(p.crowd), readersAndWriter(), processes(), handOff(), convoys(p.convoys),
-		growth(p.growth), kills(p.kills), killedWaiters(p.kills), visits(p.visits), quorums(), idle(p.idle), scripts(), starts(),
+		growth(p.growth), kills(p.kills), killedWaiters(p.kills), visits(p.visits), quorums(), idle(p.idle), scripts(), histories(p.crowd), starts(),
 		topologies(p.wide), topologiesAlone(),
 	}, storeScenarios(p.stores)...)
 }
