@@ -155,7 +155,8 @@ func count(by map[fault.Kind]int, faults []string) {
 const (
 	manyPlanned  = 10 // faults of one kind
 	manyRuns     = 20
-	manyRecorded = 40 // runs, half of them with a history
+	manyRecorded = 100 // runs, of which one of 12 has a killed client, or a break, that is compared with its history
+	manyGrants   = 600 // of which one of 60 has a lease without faults that is held for longer than it takes to write its grant
 )
 
 // Hollow returns what makes the campaign show less than it seems to: no lease was granted, no trust window was

@@ -9,7 +9,7 @@ import (
 // A campaign without grants, without a kind of its faults or without calm runs fails.
 func TestHollowCampaigns(t *testing.T) {
 	full := func() Summary {
-		return Summary{Setting: Setting{Subject: "holdfast"}, Played: manyRecorded, Grants: 100, Windows: 300, Lingered: 30, Recalls: 3, Calm: 5,
+		return Summary{Setting: Setting{Subject: "holdfast"}, Played: manyGrants, Grants: 100, Windows: 300, Lingered: 30, Recalls: 3, Calm: 5,
 			Recorded: Recorded{Turns: 50, Grants: 1, Waits: 1, Breaks: 1, Killed: 1},
 			Planned:  map[fault.Kind]int{fault.Cut: manyPlanned, fault.Kill: 1}, Hit: map[fault.Kind]int{fault.Cut: 1}}
 	}

@@ -54,11 +54,12 @@ func (n Recorded) hollow(runs int) (why []string) {
 	if runs >= manyRuns && n.Turns == 0 {
 		why = append(why, "no turn was compared with the history in the stores")
 	}
-	for what, compared := range map[string]int{
-		"grant": n.Grants, "wait without a lease": n.Waits, "break": n.Breaks, "killed client": n.Killed,
-	} {
-		if runs >= manyRecorded && compared == 0 {
-			why = append(why, fmt.Sprintf("no %s was compared with the history in the stores", what))
+	for _, k := range []struct {
+		what            string
+		compared, after int
+	}{{"wait without a lease", n.Waits, manyRuns}, {"killed client", n.Killed, manyRecorded}, {"break", n.Breaks, manyRecorded}, {"grant", n.Grants, manyGrants}} {
+		if runs >= k.after && k.compared == 0 {
+			why = append(why, fmt.Sprintf("no %s was compared with the history in the stores", k.what))
 		}
 	}
 	return why
