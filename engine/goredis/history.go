@@ -25,12 +25,17 @@ const historyField = "event"
 // historyLife is how long a history lasts after its last event.
 const historyLife = 7 * 24 * time.Hour
 
-// AppendHistory implements engine.HistoryKeeper by XADD.
+// AppendHistory implements engine.HistoryKeeper by XADD. Only the last one trims the stream: to do it with each takes a sixth
+// of the server's time.
 func (e *Engine) AppendHistory(ctx context.Context, prefix string, keep int, events [][]byte) error {
 	_, err := e.onHistory(ctx, prefix, func(ctx context.Context, rdb redis.UniversalClient, key string) ([]redis.XMessage, error) {
 		sent := make([]redis.Cmder, 0, len(events)+1)
-		for _, event := range events {
-			sent = append(sent, newCommand(ctx, []any{"xadd", key, "maxlen", "~", keep, "*", historyField, event}))
+		for i, event := range events {
+			args := []any{"xadd", key, "*", historyField, event}
+			if i == len(events)-1 {
+				args = []any{"xadd", key, "maxlen", "~", keep, "*", historyField, event}
+			}
+			sent = append(sent, newCommand(ctx, args))
 		}
 		sent = append(sent, newCommand(ctx, []any{"pexpire", key, historyLife.Milliseconds()}))
 		pipe := rdb.Pipeline()
