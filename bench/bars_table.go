@@ -35,6 +35,7 @@ func bars() []bar {
 		bar{"kill", "", "holdfast", lateMin, against{}, atLeast, 0},
 		bar{"start", "version", "holdfast version", startP50, against{}, atMost, 4},
 		bar{"start", "run", "holdfast run x -- true", startP50, against{}, atMost, 12},
+		bar{"start", "ls of 20,000", "holdfast ls", startP50, against{}, atMost, 1000},
 		bar{"idle", "100,000, TTL 15 s", "holdfast", clientShare, against{}, atMost, 5},
 		bar{"idle", "100,000, TTL 15 s", "holdfast", serverShare, against{}, atMost, 7},
 		bar{"idle", "100,000, TTL 15 s", "holdfast", allocsEach, against{}, atMost, 0.5},

@@ -28,7 +28,7 @@ func testTestbed(t *testing.T) *testbed {
 // small returns the sizes for a run with few callers.
 func small() program {
 	return program{
-		spread: []int{4}, crowd: 4, wide: 4, convoys: []int{10}, growth: []int{2, 12}, kills: 2, visits: 5,
+		spread: []int{4}, crowd: 4, wide: 4, convoys: []int{10}, growth: []int{2, 12}, kills: 2, visits: 5, listed: 20,
 		idle:   []idleSize{{300, 900 * time.Millisecond, 1, true}},
 		stores: storeSizes{crowd: 4, waiters: []int{2, 12}, idle: idleSize{300, 3 * time.Second, 1, false}},
 	}

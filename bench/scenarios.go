@@ -15,6 +15,7 @@ type program struct {
 	growth  []int
 	kills   int // resources of the killed holder
 	visits  int // resources
+	listed  int // leases
 	idle    []idleSize
 	stores  storeSizes
 }
@@ -30,7 +31,7 @@ type idleSize struct {
 
 func fullProgram() program {
 	return program{
-		spread: []int{64, 256}, crowd: 64, wide: 64, convoys: []int{50, 200}, growth: []int{2, 32, 512, 1000}, kills: 8, visits: 100,
+		spread: []int{64, 256}, crowd: 64, wide: 64, convoys: []int{50, 200}, growth: []int{2, 32, 512, 1000}, kills: 8, visits: 100, listed: 20_000,
 		idle:   []idleSize{{1000, 6 * time.Second, 3, true}, {100_000, 15 * time.Second, 2, false}},
 		stores: storeSizes{crowd: 64, waiters: []int{2, 200}, idle: idleSize{10_000, 15 * time.Second, 1, false}},
 	}
@@ -46,7 +47,7 @@ func (p program) big() program {
 func scenarios(p program) []scenario {
 	return append([]scenario{
 		uncontended(), spreadOut(p.spread), hot(p.crowd), readers(p.crowd), readersAndWriter(), processes(), handOff(), convoys(p.convoys),
-		growth(p.growth), kills(p.kills), killedWaiters(p.kills), visits(p.visits), quorums(), idle(p.idle), scripts(), histories(p.crowd), starts(),
+		growth(p.growth), kills(p.kills), killedWaiters(p.kills), visits(p.visits), quorums(), idle(p.idle), scripts(), histories(p.crowd), starts(p.listed),
 		topologies(p.wide), topologiesAlone(),
 	}, storeScenarios(p.stores)...)
 }
@@ -248,11 +249,16 @@ func idle(sizes []idleSize) scenario {
 }
 
 func (k idleSize) label() string {
-	n := fmt.Sprint(k.leases)
+	return fmt.Sprintf("%s, TTL %v s", thousands(k.leases), k.ttl.Seconds())
+}
+
+// thousands formats a number with commas.
+func thousands(number int) string {
+	n := fmt.Sprint(number)
 	for i := len(n) - 3; i > 0; i -= 3 {
 		n = n[:i] + "," + n[i:]
 	}
-	return fmt.Sprintf("%s, TTL %v s", n, k.ttl.Seconds())
+	return n
 }
 
 // quorums is one caller on five independent nodes.

@@ -80,6 +80,22 @@ func compareFigures(t *testing.T, figures []measurement, column string, librarie
 	}
 }
 
+// Every table that make bench writes into a document has figures.
+func TestNoSlotOfTheBenchmarkIsEmpty(t *testing.T) {
+	slot := regexp.MustCompile(`(?s)<!-- bench: ([^\n]*?) -->\n(.*?)<!-- /bench -->`)
+	for _, page := range []string{"docs/PERFORMANCE.md", "docs/STORES.md"} {
+		slots := slot.FindAllStringSubmatch(read(t, page), -1)
+		if len(slots) < 5 {
+			t.Errorf("%s has %d slots", page, len(slots))
+		}
+		for _, s := range slots {
+			if !regexp.MustCompile(`\d`).MatchString(s[2]) {
+				t.Errorf("%s: the slot of %q is empty; go run ./bench -only %[2]s measures it", page, s[1])
+			}
+		}
+	}
+}
+
 // measurement is one cell of docs/PERFORMANCE.md; its column is "scenario/variant/column".
 type measurement struct{ column, contender, value string }
 
