@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +18,8 @@ import (
 // version is the version that the test releases.
 const version = "v0.99.0"
 
-// A release is installed in empty folders, with a module proxy in place of the network's:
-// both programs of the command by go install, the library by go get.
+// A release is installed in empty folders, with a module proxy in place of the network's: each program that a text of
+// the repository says to install, each module of the library, and the README's program by the README's commands.
 func TestInstall(t *testing.T) {
 	top := checkout(t)
 	all, err := commit(top, version)
@@ -26,36 +28,78 @@ func TestInstall(t *testing.T) {
 	}
 	u := newUser(t, proxy(t, top, all))
 
-	u.run(t, u.empty(t), "go", "install", repository+"/cmd/holdfast@"+version)
+	for _, program := range recommended(t, top) {
+		u.run(t, u.empty(t), "go", "install", program+"@"+version)
+	}
 	if said := u.run(t, u.home, filepath.Join(u.bin, "holdfast"), "version"); !strings.Contains(said, version) {
 		t.Errorf("holdfast version: %s", said)
 	}
-
-	u.run(t, u.empty(t), "go", "install", repository+"/cmd/holdfast/holdfast-stores@"+version)
 	if said := u.run(t, u.home, filepath.Join(u.bin, "holdfast"), "--store", "sqlite://"+filepath.Join(u.home, "locks.db"), "migrate"); !strings.Contains(said, "the tables are there") {
 		t.Errorf("holdfast on SQLite: %s", said)
 	}
+	if said := u.run(t, u.home, filepath.Join(u.bin, "holdfast"), "torture", "-help"); !strings.Contains(said, "-subject") {
+		t.Errorf("holdfast torture: %s", said)
+	}
 
-	start, first := time.Now(), u.empty(t)
-	write(t, filepath.Join(first, "main.go"), readmeProgram(t))
-	u.run(t, first, "go", "mod", "init", "example.org/first")
-	u.run(t, first, "go", "get", repository+"@"+version)
-	u.run(t, first, "go", "mod", "tidy")
-	if said := u.run(t, first, "go", "run", "."); !strings.Contains(said, "held with fencing token") {
+	for _, m := range all {
+		if !programs[m.dir] {
+			u.imports(t, m.path)
+		}
+	}
+	u.imports(t, repository+"/engine/goredis", repository+"/engine/quorum", repository+"/engine/memory", repository+"/fence")
+	u.first(t)
+}
+
+// programs are the modules that nobody imports.
+var programs = map[string]bool{"cmd/holdfast": true, "lab": true}
+
+// recommended returns the programs that texts of the repository say to install.
+func recommended(t *testing.T, top string) []string {
+	t.Helper()
+	said, err := git(top, "grep", "-h", "-o", "-E", "go install "+repository+"/[a-z/-]+@")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for line := range strings.Lines(said) {
+		all = append(all, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "go install "), "@"))
+	}
+	slices.Sort(all)
+	if all = slices.Compact(all); len(all) != 3 {
+		t.Fatalf("the texts say to install %q, want the command, the same with all stores, and the lab", all)
+	}
+	return all
+}
+
+// imports gets packages in an empty folder and builds a program that imports them.
+func (u *user) imports(t *testing.T, packages ...string) {
+	t.Helper()
+	app := u.empty(t)
+	u.run(t, app, "go", "mod", "init", "example.org/app")
+	var lines strings.Builder
+	for _, p := range packages {
+		u.run(t, app, "go", "get", p+"@"+version)
+		lines.WriteString("import _ \"" + p + "\"\n")
+	}
+	write(t, filepath.Join(app, "main.go"), "package main\n"+lines.String()+"func main() {}\n")
+	u.run(t, app, "go", "build", "-o", os.DevNull, ".")
+}
+
+// first follows the README in an empty folder, and logs how long that takes.
+func (u *user) first(t *testing.T) {
+	t.Helper()
+	program, commands := readme(t)
+	server(t)
+	start, folder := time.Now(), u.empty(t)
+	write(t, filepath.Join(folder, "main.go"), program)
+	var said string
+	for _, command := range commands {
+		said = u.run(t, folder, "sh", "-c", command)
+	}
+	if !strings.Contains(said, "held with fencing token") {
 		t.Errorf("README's program: %s", said)
 	}
 	t.Logf("from an empty folder to the first lock: %v", time.Since(start).Round(100*time.Millisecond))
-
-	app := u.empty(t)
-	u.run(t, app, "go", "mod", "init", "example.org/app")
-	u.run(t, app, "go", "get", repository+"@"+version)
-	var imports strings.Builder
-	for _, p := range []string{"", "/engine/goredis", "/engine/quorum", "/engine/memory", "/fence"} {
-		imports.WriteString("import _ \"" + repository + p + "\"\n")
-	}
-	write(t, filepath.Join(app, "main.go"), "package main\n"+imports.String()+"func main() {}\n")
-	u.run(t, app, "go", "mod", "tidy")
-	u.run(t, app, "go", "build", "./...")
 }
 
 // The release's go.mod files name the version, and no folder.
@@ -157,23 +201,35 @@ func newUser(t *testing.T, proxy string) *user {
 	known := strings.Fields(string(out))
 	u := &user{home: t.TempDir()}
 	u.bin = filepath.Join(u.home, "bin")
-	u.env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-modcacherw -trimpath", "GOBIN="+u.bin, "GOMODCACHE="+filepath.Join(u.home, "modules"),
+	u.env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", "GOFLAGS=-modcacherw -trimpath", "GOBIN="+u.bin, "GOMODCACHE="+filepath.Join(u.home, "modules"),
 		"GOSUMDB=off", "GOPROXY=file://"+proxy+",file://"+filepath.Join(known[0], "cache", "download")+","+known[1])
 	return u
 }
 
-// readmeProgram returns the program of README.md, which finds a Redis that the test starts.
-func readmeProgram(t *testing.T) string {
+// readme returns the program of README.md and the commands that it names for it, which are those of README.zh-CN.md too.
+func readme(t *testing.T) (program string, commands []string) {
 	t.Helper()
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
+	for _, page := range []string{"README.zh-CN.md", "README.md"} {
+		text, err := os.ReadFile(filepath.Join("..", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := regexp.MustCompile("(?s)```go\n(package main\n.*?)```.*?```\n(go mod init .*?)\n```").FindSubmatch(text)
+		if blocks == nil {
+			t.Fatalf("%s has no program, or no commands for it", page)
+		}
+		before := commands
+		program, commands = string(blocks[1]), strings.Split(string(blocks[2]), "\n")
+		if before != nil && !slices.Equal(before, commands) {
+			t.Errorf("README.zh-CN.md has %q, README.md %q", before, commands)
+		}
 	}
-	_, rest, found := strings.Cut(string(readme), "```go\npackage main\n")
-	program, _, ends := strings.Cut(rest, "```")
-	if !found || !ends {
-		t.Fatal("README.md has no program")
-	}
+	return program, commands
+}
+
+// server starts a Redis, for the programs that the user runs.
+func server(t *testing.T) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +246,6 @@ func readmeProgram(t *testing.T) string {
 		_ = server.Wait()
 	})
 	t.Setenv("REDIS_ADDR", addr)
-	return "package main\n" + program
 }
 
 // empty is a new folder.
