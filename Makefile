@@ -114,9 +114,9 @@ build: ## build all modules as their users do, without the workspace
 
 # make check type-checks these, which finds the same in a tenth of the time; see internal/arch.
 CROSS := linux/amd64 linux/arm64 linux/386 darwin/arm64 freebsd/amd64
-cross: ## build the library and the command for other systems, the library for Windows too; part of a release
+cross: ## build the library and the command for other systems, all modules of the library for Windows too; part of a release
 	@set -e; for t in $(CROSS); do echo "go build ($$t)"; GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build ./... ./cmd/holdfast/...; done
-	GOOS=windows $(GO) build ./...
+	GOOS=windows $(GO) build ./... $(STORES:%=./%) ./otelholdfast
 
 # SPEC=-update writes the counterexamples and the tables of spec/README.md; SPEC=-brief leaves out what takes minutes.
 spec: ## check the specification with TLC, the model checker of TLA+, and that the code follows it; fetches TLC from Maven Central
@@ -148,8 +148,8 @@ MUTANTS ?= .
 mutants: redis databases ## plant bugs, one at a time, that the tests of their own packages must find; long; MUTANTS=pattern for some
 	HOLDFAST_LAB_PLANTED='$(MUTANTS)' $(GO) test -count=1 -timeout 0 -v -run TestPlantedBugsAreKilled ./lab/mutant
 
-# VERSION=v0.2.0; TAG=-tag makes the tags, without it the target only prints them.
-release: cross ## what a release of VERSION would tag; make release VERSION=v0.2.0 TAG=-tag tags it
+# VERSION=v0.2.0; TAG=-tag makes the packages and then the tags, without it the target only prints them.
+release: cross $(if $(TAG),packages) ## what a release of VERSION would tag; make release VERSION=v0.2.0 TAG=-tag tags it
 	$(GO) run ./release -version "$(VERSION)" $(TAG)
 
 # Compiling goreleaser takes minutes, once. It needs a remote of git, whose URL is in the packages.
