@@ -276,6 +276,21 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 	}
 }
 
+// A lease that Release could not release, and that has ended by its TTL since, is none that Close reports.
+func TestCloseReportsNoLeaseThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		l := mustLock(t, c.Mutex("x", holdfast.WithTTL(time.Second)).Lock, t.Context())
+		e.All(hang)
+		wantErr(t, l.Release(t.Context()), holdfast.ErrUnavailable)
+		time.Sleep(3500 * time.Millisecond) // the release is retried for longer than the TTL
+		if err := c.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+}
+
 // A lease that Release, or the end of a linger, could not release is one that Close reports if the
 // store has not answered by then.
 func TestCloseReportsReleasesThatAreRetried(t *testing.T) {

@@ -52,6 +52,7 @@ type queuedRelease struct {
 	release engine.Release
 	from    time.Duration // when it is sent next, by the clock of the client
 	until   time.Duration // when it is left to the TTL
+	over    time.Duration // when the lease has ended by its TTL in any case; 0: not known
 	slow    backoff
 	then    *queuedRelease  // follows when this one has ended; nil: none
 	confirm func(err error) // receives the outcome; may be nil
@@ -66,7 +67,7 @@ func (c *Client) queueRelease(ttl time.Duration, releases ...engine.Release) <-c
 	now := c.keep.Mono()
 	var first *queuedRelease
 	for i := len(releases) - 1; i >= 0; i-- {
-		u := &queuedRelease{release: releases[i], from: now, until: now + releaseBudget(ttl), then: first}
+		u := &queuedRelease{release: releases[i], from: now, until: now + releaseBudget(ttl), over: now + ttl, then: first}
 		if first == nil {
 			u.confirm = func(error) { close(ended) }
 		}
@@ -80,7 +81,7 @@ func (c *Client) queueRelease(ttl time.Duration, releases ...engine.Release) <-c
 // closed.
 func (c *Client) queueReleaseAfter(pause, ttl time.Duration, r engine.Release) {
 	from := c.keep.Mono() + pause
-	c.releases.add(&queuedRelease{release: r, from: from, until: from + releaseBudget(ttl)})
+	c.releases.add(&queuedRelease{release: r, from: from, until: from + releaseBudget(ttl), over: from + ttl})
 }
 
 func releaseBudget(ttl time.Duration) time.Duration {
@@ -307,8 +308,8 @@ func (q *releaseQueue) fail(u *queuedRelease, err error) {
 
 // noteUnreleased notes that the store has not confirmed the release of a lease, if the client is being closed.
 func (q *releaseQueue) noteUnreleased(u *queuedRelease, err error) {
-	if u.release.Token == 0 {
-		return // of an attempt that has no lease
+	if u.release.Token == 0 || u.over > 0 && u.over <= q.c.keep.Mono() {
+		return // of an attempt that has no lease, or of a lease that has ended
 	}
 	if !errors.Is(err, ErrUnavailable) {
 		err = errNotConfirmed
