@@ -30,8 +30,8 @@ const (
 	// seriesEvery is the least time between two readings of WithSeries, and seriesTimeout bounds one.
 	seriesEvery   = 15 * time.Second
 	seriesTimeout = 5 * time.Second
-	// seriesPatience is how long a page waits for them. The page of what is in use is not late because of them.
-	seriesPatience = 300 * time.Millisecond
+	// seriesPause is how long a page waits for them. The page of what is in use is not late because of them.
+	seriesPause = 300 * time.Millisecond
 )
 
 // chart is a series as it is drawn.
@@ -109,7 +109,7 @@ func (d *dashboard) givenCharts(ctx context.Context) ([]chart, string) {
 	if d.given == nil {
 		return nil, ""
 	}
-	switch got := d.series.glance(ctx, seriesPatience); {
+	switch got := d.series.glance(ctx, seriesPause); {
 	case got.err != nil:
 		return nil, got.err.Error()
 	case !got.ok:

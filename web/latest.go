@@ -63,8 +63,8 @@ func (l *latest[T]) get(ctx context.Context) (result[T], error) {
 
 // glance returns the latest result, and waits for a reading only so long. A reading that is due
 // begins, and ends by itself: a later call returns what it finds.
-func (l *latest[T]) glance(ctx context.Context, patience time.Duration) result[T] {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (l *latest[T]) glance(ctx context.Context, timeout time.Duration) result[T] {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	l.mu.Lock()
 	defer l.mu.Unlock()
