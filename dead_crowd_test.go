@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,23 +39,23 @@ func TestWaiterBehindADeadCrowd(t *testing.T) {
 						t.Fatalf("%s: %+v, %v", r.ID, a, err)
 					}
 				}
-				entered := make(chan time.Time)
+				var took time.Duration
+				var released time.Time
+				var wg sync.WaitGroup
 				m := newClient(t, e).Mutex("stock")
-				go func() {
+				wg.Go(func() {
 					l, err := m.Lock(t.Context())
-					if err != nil {
+					if took = time.Since(released); err != nil {
 						t.Error(err)
-						close(entered)
 						return
 					}
-					entered <- time.Now()
 					mustRelease(t, l)
-				}()
+				})
 				synctest.Wait()
 				time.Sleep(before.diedBefore)
-				released := time.Now()
+				released = time.Now()
 				mustRelease(t, held)
-				took := (<-entered).Sub(released)
+				wg.Wait()
 				if t.Logf("it entered after %v", took); took > before.most {
 					t.Errorf("it entered %v after the release, want %v at most", took, before.most)
 				}
