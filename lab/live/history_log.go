@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/describe"
@@ -30,9 +31,9 @@ func readHistory(ctx context.Context, urls []string, prefix string) (all []holdf
 }
 
 // compareLog runs holdfast log --json, if the run has the program, and compares what it prints with the history. On a quorum two readers
-// may read different nodes, whose times differ, so it is not run there.
+// may read different nodes, whose times differ, so it is not run there. For other stores than Redis it would need a second program.
 func (r *run) compareLog(ctx context.Context, events []holdfast.HistoryEvent) error {
-	if r.command == "" || len(r.stores) > 1 {
+	if r.command == "" || len(r.stores) > 1 || !strings.HasPrefix(r.stores[0].url, "redis://") {
 		return nil
 	}
 	var stdout, stderr bytes.Buffer
