@@ -273,12 +273,13 @@ func TestWithoutScript(t *testing.T) {
 	s.lock("stock:43")
 	b.shows("stock:43")
 	for path, text := range map[string]string{
-		"clients": "api", "jobs": "No election", "history": "Nothing was recorded", "store": "Round trip", "resource?name=stock:42": l.HolderID(), "": "stock:42",
+		"clients": "api", "jobs": "No election", "history": "Nothing was recorded", "store": "Round trip", "resource?name=stock:42": l.HolderID(),
 	} {
 		b.open(s.url + path)
 		b.shows(text)
 		b.await(`document.getElementById("pause").hidden && !!document.querySelector("noscript meta[http-equiv=refresh]")`)
 	}
+	b.open(s.url)
 	b.write("[name=q]", "42")
 	b.click(".filter button")
 	b.shows("1 of 2 match")
