@@ -8,7 +8,7 @@ import (
 
 // latest is the latest result of reading something from the store, shared by all
 // requests. The first request after a reading is due makes it, and the others wait
-// for that one. So there is no goroutine, and nothing is read without a request.
+// for that one. So nothing is read without a request.
 type latest[T any] struct {
 	// read must end by itself: a request that leaves does not end the reading that it makes.
 	read func(context.Context) (T, error)

@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,23 @@ func mustLock(t *testing.T, l *holdfast.Lease, err error) *holdfast.Lease {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// takeTurns acquires, holds and releases until an instant, and returns how often it held.
+func takeTurns(t *testing.T, lock func(context.Context) (*holdfast.Lease, error), hold time.Duration, end time.Time) (turns int) {
+	for time.Now().Before(end) {
+		l, err := lock(t.Context())
+		if err != nil {
+			t.Error(err)
+			return turns
+		}
+		<-time.After(hold)
+		turns++
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	return turns
 }
 
 // leaveAll calls Leave for several clients.
@@ -89,18 +107,7 @@ func TestTurnsBetweenProcesses(t *testing.T) {
 		for i := range turns {
 			m := c.process(t).Mutex("stock")
 			all.Go(func() {
-				for time.Now().Before(end) {
-					l, err := m.Lock(t.Context())
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					<-time.After(5 * time.Millisecond)
-					turns[i]++
-					if err := l.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
+				turns[i] = takeTurns(t, m.Lock, 5*time.Millisecond, end)
 			})
 		}
 		all.Wait()
@@ -127,18 +134,7 @@ func TestSlicesOfOneCallerAgainstFour(t *testing.T) {
 				m := c.process(t).Mutex("stock")
 				for range callers {
 					all.Go(func() {
-						for time.Now().Before(end) {
-							l, err := m.Lock(t.Context())
-							if err != nil {
-								t.Error(err)
-								return
-							}
-							<-time.After(hold)
-							turns[process].Add(1)
-							if err := l.Release(t.Context()); err != nil {
-								t.Error(err)
-							}
-						}
+						turns[process].Add(int64(takeTurns(t, m.Lock, hold, end)))
 					})
 				}
 			}
@@ -162,17 +158,7 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 			rw := c.process(t).RWMutex("table")
 			all.Go(func() {
 				<-time.After(time.Duration(i) * hold / 8)
-				for time.Now().Before(end) {
-					l, err := rw.RLock(t.Context())
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					<-time.After(hold)
-					if err := l.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-				}
+				takeTurns(t, rw.RLock, hold, end)
 			})
 		}
 		rw := c.process(t).RWMutex("table")
