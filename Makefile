@@ -152,11 +152,11 @@ mutants: redis databases ## plant bugs, one at a time, that the tests of their o
 release: cross $(if $(TAG),packages) ## what a release of VERSION would tag; make release VERSION=v0.2.0 TAG=-tag tags it
 	$(GO) run ./release -version "$(VERSION)" $(TAG)
 
-# Compiling goreleaser takes minutes, once. It needs a remote of git, whose URL is in the packages.
+# Compiling goreleaser takes minutes, once; its test is in make test-long.
 GORELEASER ?= github.com/goreleaser/goreleaser/v2@v2.15.0
-packages: ## check .goreleaser.yaml, and build archives, deb, rpm and checksums of a snapshot in dist
+packages: ## check .goreleaser.yaml, and build archives, deb, rpm, SBOM, cask and checksums of a snapshot in dist
 	$(GO) run $(GORELEASER) check
-	$(GO) run $(GORELEASER) release --snapshot --clean --skip=docker,sbom
+	$(GO) run $(GORELEASER) release --snapshot --clean --skip=docker
 
 redis:
 	@bash .ci/redis

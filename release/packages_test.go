@@ -1,7 +1,15 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
 	"debug/elf"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,169 +18,179 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v3"
 )
 
-// packaging is what .goreleaser.yaml may have. make packages checks it with goreleaser itself and makes the packages,
-// which takes too long for a test (decision 0147).
-type packaging struct {
-	Version     int
-	ProjectName string `yaml:"project_name"`
-	Before      struct{ Hooks []string }
-	Builds      []build
-	Archives    []struct {
-		NameTemplate string `yaml:"name_template"`
-		Files        []string
-	}
-	NFPMs []struct {
-		PackageName                                string `yaml:"package_name"`
-		Maintainer, Homepage, Description, License string
-		Formats                                    []string
-		Contents                                   []struct{ Src, Dst string }
-	}
-	HomebrewCasks []struct {
-		Name, Homepage, Description, Caveats string
-		Binaries, Manpages                   []string
-		Completions                          map[string]string
-		Repository                           struct{ Owner, Name string }
-	} `yaml:"homebrew_casks"`
-	DockersV2 []struct{ Images, Tags, Platforms []string } `yaml:"dockers_v2"`
-	Checksum  struct {
-		NameTemplate string `yaml:"name_template"`
-	}
-	SBOMs    []struct{ Artifacts string }
-	Snapshot struct {
-		VersionTemplate string `yaml:"version_template"`
-	}
-	Changelog struct{ Disable bool }
-}
+// packaged are the programs of the packages, and a module that each of them is made of.
+var packaged = map[string]string{"holdfast": "github.com/redis/go-redis/v9", "holdfast-stores": "github.com/jackc/pgx/v5"}
 
-// build is a program of the packages.
-type build struct {
-	ID, Dir, Main, Binary string
-	Env, Flags, Ldflags   []string
-	Goos, Goarch          []string
-	Ignore                []struct{ Goos, Goarch string }
-}
-
-// What the packages are made of is there after the hooks, and the programs need nothing else to run.
+// make packages makes what a release publishes for each system: an archive and, on Linux, a deb and an rpm, with the
+// programs, manual pages and completions; a list of the modules in each program; a cask; and the checksums of all.
 func TestPackages(t *testing.T) {
 	top := checkout(t)
-	config := packagingOf(t, top)
-	for _, hook := range config.Before.Hooks {
-		inShell(t, top, hook)
+	cmd := exec.Command("make", "packages")
+	cmd.Dir = top
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make packages: %v\n%s", err, out)
 	}
-	var files []string
-	for _, a := range config.Archives {
-		files = append(files, a.Files...)
+	dist := filepath.Join(top, "dist")
+	summed := checkSums(t, dist)
+	cask := read(t, filepath.Join(dist, "homebrew", "Casks", "holdfast.rb"))
+	var promised []string // that the cask takes from the archive
+	for _, m := range regexp.MustCompile(`(?m)^ *(?:binary|manpage|\w+_completion) "([^"]+)"`).FindAllSubmatch(cask, -1) {
+		promised = append(promised, string(m[1]))
 	}
-	for _, p := range config.NFPMs {
-		for _, c := range p.Contents {
-			files = append(files, c.Src)
+	if len(promised) < 20 || !bytes.Contains(cask, []byte("https://"+repository+"/releases/")) {
+		t.Errorf("the cask:\n%s", cask)
+	}
+
+	for _, system := range []string{"linux_amd64", "linux_arm64", "linux_386", "darwin_amd64", "darwin_arm64", "freebsd_amd64", "freebsd_arm64"} {
+		name := "holdfast_*_" + system
+		files := archived(t, one(t, summed, name+".tar.gz"))
+		for _, f := range slices.Concat(promised, []string{"holdfast", "holdfast-stores", "LICENSE", "README.md", "README.zh-CN.md"}) {
+			if len(files[f]) == 0 {
+				t.Errorf("%s: %s is missing or empty", system, f)
+			}
 		}
-	}
-	for _, c := range config.HomebrewCasks {
-		files = append(files, c.Manpages...)
-		for _, name := range c.Completions {
-			files = append(files, name)
+		for program, module := range packaged {
+			checkModules(t, one(t, summed, program+"_*_"+system+".cdx.json"), module)
+			if system == runtime.GOOS+"_"+runtime.GOARCH {
+				checkProgram(t, program, files[program])
+			}
 		}
-	}
-	if len(files) < 20 {
-		t.Errorf("only %d files: %q", len(files), files)
-	}
-	for _, pattern := range files {
-		found, err := filepath.Glob(filepath.Join(top, pattern))
-		if err != nil || len(found) == 0 {
-			t.Errorf("there is no %s: %v", pattern, err)
-		}
-		for _, name := range found {
-			if info, err := os.Stat(name); err != nil || info.Size() == 0 {
-				t.Errorf("%s is empty: %v", name, err)
+		if strings.HasPrefix(system, "linux") {
+			checkDeb(t, one(t, summed, name+".deb"))
+			if rpm := read(t, one(t, summed, name+".rpm")); !bytes.HasPrefix(rpm, []byte("\xed\xab\xee\xdb")) {
+				t.Errorf("%s: the rpm begins with %q", system, rpm[:4])
 			}
 		}
 	}
-	for _, b := range config.Builds {
-		b.static(t, top)
-	}
 }
 
-// The image and the cask have the programs that are built.
-func TestEveryPackageHasThePrograms(t *testing.T) {
-	config := packagingOf(t, "..")
-	var want []string
-	for _, b := range config.Builds {
-		want = append(want, b.Binary)
-	}
-	dockerfile, err := os.ReadFile("../Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var image []string
-	for _, m := range regexp.MustCompile(`\$TARGETPLATFORM/(\S+)`).FindAllSubmatch(dockerfile, -1) {
-		image = append(image, string(m[1]))
-	}
-	if !slices.Equal(image, want) || !strings.Contains(string(dockerfile), `ENTRYPOINT ["/`+want[0]+`"]`) {
-		t.Errorf("the image has %q, want %q, the first as its entry point", image, want)
-	}
-	for _, c := range config.HomebrewCasks {
-		if !slices.Equal(c.Binaries, want) {
-			t.Errorf("the cask has %q, want %q", c.Binaries, want)
+// The image, which needs docker and so is not made here, has the programs.
+func TestImageHasThePrograms(t *testing.T) {
+	dockerfile := string(read(t, "../Dockerfile"))
+	for program := range packaged {
+		if !strings.Contains(dockerfile, " $TARGETPLATFORM/"+program+" ") {
+			t.Errorf("the image lacks %s", program)
 		}
 	}
-	if len(config.HomebrewCasks)*len(config.DockersV2)*len(config.NFPMs)*len(config.SBOMs) != 1 || len(want) != 2 {
-		t.Errorf("a cask, an image, packages, an SBOM and two programs are expected: %+v", config)
+	if !strings.Contains(dockerfile, `ENTRYPOINT ["/holdfast"]`) || !strings.Contains(dockerfile, "\nFROM scratch\n") {
+		t.Errorf("the image:\n%s", dockerfile)
 	}
 }
 
-// packagingOf reads .goreleaser.yaml. An unknown key is an error.
-func packagingOf(t *testing.T, top string) packaging {
+// checkSums compares the checksums with the files, and returns these.
+func checkSums(t *testing.T, dist string) (files []string) {
 	t.Helper()
-	f, err := os.Open(filepath.Join(top, ".goreleaser.yaml"))
+	for line := range strings.Lines(string(read(t, filepath.Join(dist, "checksums.txt")))) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		name = filepath.Join(dist, name)
+		if got := fmt.Sprintf("%x", sha256.Sum256(read(t, name))); got != sum {
+			t.Errorf("%s has the checksum %s, not %s", name, got, sum)
+		}
+		files = append(files, name)
+	}
+	return files
+}
+
+// one returns the only file whose name matches.
+func one(t *testing.T, files []string, pattern string) string {
+	t.Helper()
+	var found []string
+	for _, f := range files {
+		if ok, _ := filepath.Match(pattern, filepath.Base(f)); ok {
+			found = append(found, f)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("checksums.txt has %q of %s", found, pattern)
+	}
+	return found[0]
+}
+
+// archived returns the files of an archive.
+func archived(t *testing.T, name string) map[string][]byte {
+	t.Helper()
+	unzipped, err := gzip.NewReader(bytes.NewReader(read(t, name)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	var config packaging
-	decoder := yaml.NewDecoder(f)
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&config); err != nil {
-		t.Fatal(err)
+	files := map[string][]byte{}
+	for archive := tar.NewReader(unzipped); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if files[h.Name], err = io.ReadAll(archive); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
 	}
-	return config
 }
 
-// static builds the program for this machine as a release does, and checks that it is linked with no library.
-func (b build) static(t *testing.T, top string) {
+// checkModules looks for a module with its version in a software bill of materials.
+func checkModules(t *testing.T, name, module string) {
 	t.Helper()
+	var bill struct{ Components []struct{ Name, Version string } }
+	if err := json.Unmarshal(read(t, name), &bill); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	for _, c := range bill.Components {
+		if c.Name == module && strings.HasPrefix(c.Version, "v") {
+			return
+		}
+	}
+	t.Errorf("%s does not name %s: %v", name, module, bill.Components)
+}
+
+// checkProgram runs a program, which must be linked with no library.
+func checkProgram(t *testing.T, name string, program []byte) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(file, "version").CombinedOutput(); err != nil || !bytes.Contains(out, []byte("go1.")) {
+		t.Errorf("%s version: %v: %s", name, err, out)
+	}
 	if runtime.GOOS != "linux" {
 		return // elsewhere Go programs need the system's library
 	}
-	program := filepath.Join(t.TempDir(), b.Binary)
-	args := append([]string{"build", "-o", program, "-ldflags", strings.Join(b.Ldflags, " ")}, b.Flags...)
-	cmd := exec.Command("go", append(args, "./"+b.Main)...)
-	cmd.Dir, cmd.Env = filepath.Join(top, b.Dir), append(os.Environ(), b.Env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", b.ID, err, out)
-	}
-	f, err := elf.Open(program)
+	f, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
 	needed, _ := f.ImportedLibraries()
 	loader := slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 	if len(needed) > 0 || loader {
-		t.Errorf("%s needs %q, and a loader: %v", b.Binary, needed, loader)
+		t.Errorf("%s needs %q, and a loader: %v", name, needed, loader)
 	}
 }
 
-// inShell runs a line of a shell.
-func inShell(t *testing.T, dir, line string) {
+// checkDeb looks into a deb.
+func checkDeb(t *testing.T, name string) {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", line)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath") // as the programs are built
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", line, err, out)
+	out, err := exec.Command("dpkg-deb", "--contents", name).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v: %s", name, err, out)
 	}
+	for _, f := range []string{
+		"bin/holdfast", "bin/holdfast-stores", "share/man/man1/holdfast.1", "share/man/man1/holdfast-run.1",
+		"share/bash-completion/completions/holdfast", "share/zsh/site-functions/_holdfast", "share/fish/vendor_completions.d/holdfast.fish",
+	} {
+		if !bytes.Contains(out, []byte(" ./usr/"+f+"\n")) {
+			t.Errorf("%s lacks %s:\n%s", name, f, out)
+		}
+	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
