@@ -133,7 +133,9 @@ func archived(t *testing.T, name string) map[string][]byte {
 // checkModules looks for a module with its version in a software bill of materials.
 func checkModules(t *testing.T, name, module string) {
 	t.Helper()
-	var bill struct{ Components []struct{ Name, Version string } }
+	var bill struct {
+		Components []struct{ Name, Version string }
+	}
 	if err := json.Unmarshal(read(t, name), &bill); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
