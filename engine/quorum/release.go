@@ -134,9 +134,12 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[no
 	defer t.mu.Unlock()
 	t.ended, t.removal, t.lateReplies = true, r, replies
 	for i, n := range t.e.nodes {
-		switch s := &t.onNode[i]; {
-		case s.state == requested && t.granted:
-			s.awaited = true
+		s := &t.onNode[i]
+		// A release receives one result per node. If an earlier release has waited for the call in
+		// the background, that call may still be in flight, and its result is not sent.
+		s.awaited = s.state == requested && t.granted
+		switch {
+		case s.awaited:
 		case s.state == absent:
 			replies <- nodeReply[none]{node: n, err: &engine.NotHeldError{Cause: engine.CauseDeleted}}
 		case s.state == released:

@@ -171,6 +171,35 @@ func TestReleaseMarksANodeThatIsRestoring(t *testing.T) {
 	})
 }
 
+// A node grants late, after the release has failed, and is then released in the background. A
+// release that is repeated meanwhile calls the node too, and counts it once: the others have
+// confirmed nothing. No goroutine remains if the caller does not wait for the node's answers.
+func TestReleaseIsRepeatedWhileANodeIsReleased(t *testing.T) {
+	for _, again := range []time.Duration{time.Second, 50 * time.Millisecond} {
+		t.Run(again.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				c.nodes[2].slow(0, 300*time.Millisecond)
+				held := c.mustAcquire(t, "mine.a")
+				synctest.Wait() // all have been called
+				c.nodes[0].set(hung)
+				c.nodes[1].set(hung)
+				for _, timeout := range []time.Duration{100 * time.Millisecond, again} {
+					call, cancel := context.WithTimeout(t.Context(), timeout)
+					err := c.Release(call, engine.Release{Resource: stock, Held: held, Mark: time.Hour})
+					cancel()
+					if !errors.Is(err, engine.ErrUnavailable) {
+						t.Errorf("the mark is on one node of three at most, and Release said %v", err)
+					}
+					time.Sleep(300 * time.Millisecond) // the node has granted, and is being released
+				}
+				c.Leave("mine")
+				<-time.After(time.Minute) // what is under way ends by its own bounds
+			})
+		})
+	}
+}
+
 // One node of three hangs, and another fails once, as a connection that was closed does: the
 // client repeats the release in time.
 func TestReleaseWhileOneNodeHangsAndOneFailsOnce(t *testing.T) {
