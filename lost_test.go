@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,6 +180,36 @@ func TestLostLeaseIsReleasedInTheStore(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		wantEmpty(t, e.Engine, "x")
 		mustRelease(t, mustLock(t, m.Lock, context.Background()))
+	})
+}
+
+// givenUp counts the releases that were given up.
+type givenUp struct{ n atomic.Int64 }
+
+func (g *givenUp) CleanupFailed(holdfast.CleanupFailedEvent) { g.n.Add(1) }
+
+// A release is retried until the TTL is over, not only until the pause before a retry would pass its end: a lease of 5 s was left at 4.3 s.
+func TestAReleaseIsRetriedUntilTheTTL(t *testing.T) {
+	const ttl = 5 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		e, h := newFaulty(), &givenUp{}
+		c := newClient(t, e, holdfast.WithHooks(h))
+		all := lockMany(t, c, 100, holdfast.WithTTL(ttl), holdfast.WithoutTenure(), holdfast.WithoutRenewal())
+		e.All(down)
+		start := time.Now()
+		for _, l := range all {
+			go func() { _ = l.Release(context.Background()) }()
+		}
+		time.Sleep(time.Until(start.Add(ttl - time.Millisecond)))
+		synctest.Wait()
+		if n := int(h.n.Load()); n > 0 {
+			t.Errorf("%d releases were given up before the TTL was over", n)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := int(h.n.Load()); n != len(all) {
+			t.Errorf("%d of %d releases were given up after the TTL", n, len(all))
+		}
 	})
 }
 

@@ -244,10 +244,12 @@ func (q *releaseQueue) settle(all []*queuedRelease, errs []error) (answered bool
 			q.confirmed(u, err)
 			continue
 		}
-		if u.from = q.c.keep.Mono() + u.slow.next(); u.from >= u.until || q.c.tasks.Err() != nil {
+		now := q.c.keep.Mono()
+		if now >= u.until || q.c.tasks.Err() != nil {
 			defer q.fail(u, err) // last, since a logger may panic
 			continue
 		}
+		u.from = min(now+u.slow.next(), u.until) // the last try is at the end, not up to a pause before it
 		q.mu.Lock()
 		heap.Push(&q.again, u)
 		q.mu.Unlock()
