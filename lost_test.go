@@ -183,16 +183,16 @@ func TestLostLeaseIsReleasedInTheStore(t *testing.T) {
 	})
 }
 
-// givenUp counts the releases that were given up.
-type givenUp struct{ n atomic.Int64 }
+// unreleased counts the releases that the store never answered.
+type unreleased struct{ n atomic.Int64 }
 
-func (g *givenUp) CleanupFailed(holdfast.CleanupFailedEvent) { g.n.Add(1) }
+func (g *unreleased) CleanupFailed(holdfast.CleanupFailedEvent) { g.n.Add(1) }
 
 // A release is retried until the TTL is over, not only until the pause before a retry would pass its end: a lease of 5 s was left at 4.3 s.
 func TestAReleaseIsRetriedUntilTheTTL(t *testing.T) {
 	const ttl = 5 * time.Second
 	synctest.Test(t, func(t *testing.T) {
-		e, h := newFaulty(), &givenUp{}
+		e, h := newFaulty(), &unreleased{}
 		c := newClient(t, e, holdfast.WithHooks(h))
 		all := lockMany(t, c, 100, holdfast.WithTTL(ttl), holdfast.WithoutTenure(), holdfast.WithoutRenewal())
 		e.All(down)
