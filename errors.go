@@ -105,21 +105,10 @@ const (
 )
 
 func (c LostCause) String() string {
-	switch c {
-	case LostExpired:
-		return "expired"
-	case LostTaken:
-		return "taken"
-	case LostDeleted:
-		return "deleted"
-	case LostBroken:
-		return "broken"
-	case LostUnreachable:
-		return "unreachable"
-	case LostElsewhere:
-		return "released elsewhere"
-	}
-	return "unknown"
+	return nameOf(c, []string{
+		"unknown", LostExpired: "expired", LostTaken: "taken", LostDeleted: "deleted", LostBroken: "broken",
+		LostUnreachable: "unreachable", LostElsewhere: "released elsewhere",
+	})
 }
 
 // A LostError reports that a lease ended before it was released, and why. It

@@ -81,21 +81,18 @@ const (
 )
 
 func (o AcquireOutcome) String() string {
-	switch o {
-	case AcquireGranted:
-		return "granted"
-	case AcquireBusy:
-		return "busy"
-	case AcquireMarked:
-		return "marked"
-	case AcquireBroken:
-		return "broken"
-	case AcquireCanceled:
-		return "canceled"
-	case AcquireFailed:
-		return "error"
+	return nameOf(o, []string{
+		"none", AcquireGranted: "granted", AcquireBusy: "busy", AcquireMarked: "marked", AcquireBroken: "broken",
+		AcquireCanceled: "canceled", AcquireFailed: "error",
+	})
+}
+
+// nameOf returns the name of a value of an enumeration, names[0] if it has none.
+func nameOf[E ~uint8](e E, names []string) string {
+	if int(e) >= len(names) {
+		e = 0
 	}
-	return "none"
+	return names[e]
 }
 
 // outcomeOf returns the outcome of an acquire with this error.
@@ -139,23 +136,10 @@ const (
 )
 
 func (s Source) String() string {
-	switch s {
-	case SourceStore:
-		return "store"
-	case SourcePush:
-		return "push"
-	case SourcePoll:
-		return "poll"
-	case SourceProcess:
-		return "process"
-	case SourceContext:
-		return "context"
-	case SourceFallback:
-		return "fallback"
-	case SourceTicket:
-		return "ticket"
-	}
-	return "none"
+	return nameOf(s, []string{
+		"none", SourceStore: "store", SourcePush: "push", SourcePoll: "poll", SourceProcess: "process",
+		SourceContext: "context", SourceFallback: "fallback", SourceTicket: "ticket",
+	})
 }
 
 // A RenewHook is called after each renewal of a lease, successful or not.
@@ -215,23 +199,10 @@ const (
 )
 
 func (h HandOff) String() string {
-	switch h {
-	case HandOffStore:
-		return "store"
-	case HandOffProcess:
-		return "process"
-	case HandOffYield:
-		return "yield"
-	case HandOffTicket:
-		return "ticket"
-	case HandOffFallback:
-		return "fallback"
-	case HandOffClose:
-		return "close"
-	case HandOffLinger:
-		return "linger"
-	}
-	return "none"
+	return nameOf(h, []string{
+		"none", HandOffStore: "store", HandOffProcess: "process", HandOffYield: "yield", HandOffTicket: "ticket",
+		HandOffFallback: "fallback", HandOffClose: "close", HandOffLinger: "linger",
+	})
 }
 
 // hooks holds the hooks by event.

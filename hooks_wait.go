@@ -57,15 +57,9 @@ const (
 )
 
 func (q WaitQueue) String() string {
-	switch q {
-	case WaitProcess:
-		return "process"
-	case WaitStore:
-		return "store"
-	case WaitFallback:
-		return "fallback"
-	}
-	return "none"
+	return nameOf(q, []string{
+		"none", WaitProcess: "process", WaitStore: "store", WaitFallback: "fallback",
+	})
 }
 
 // queueWait is the wait of one acquire in one queue. The zero value is none.

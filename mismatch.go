@@ -33,23 +33,18 @@ func (e *mismatch) Error() string {
 func (e *mismatch) Is(target error) bool { return target == ErrMismatch }
 
 func (u usage) String() string {
-	switch u.kind {
-	case engine.KindMutex:
-		return "a mutex"
-	case engine.KindRW:
-		return "a readers' and writers' lock"
-	case engine.KindSemaphore:
+	if u.kind == engine.KindSemaphore {
 		return fmt.Sprintf("a semaphore of %d", u.capacity)
-	case engine.KindElection:
-		return "an election"
-	case engine.KindJob:
-		return "a job"
-	case engine.KindCond:
-		return "a condition variable"
-	case engine.KindLatch:
-		return "a latch"
+	}
+	if name, ok := kindNames[u.kind]; ok {
+		return name
 	}
 	return fmt.Sprintf("%q", string(u.kind))
+}
+
+var kindNames = map[engine.Kind]string{
+	engine.KindMutex: "a mutex", engine.KindRW: "a readers' and writers' lock", engine.KindElection: "an election",
+	engine.KindJob: "a job", engine.KindCond: "a condition variable", engine.KindLatch: "a latch",
 }
 
 func (t *lockSpec) usage() usage { return usage{t.kind, t.capacity} }

@@ -224,19 +224,9 @@ const (
 )
 
 func (s Status) String() string {
-	switch s {
-	case Granted:
-		return "granted"
-	case Queued:
-		return "queued"
-	case Busy:
-		return "busy"
-	case Outbid:
-		return "outbid"
-	case Marked:
-		return "marked"
-	}
-	return "status?"
+	return nameOf(s, []string{
+		"status?", Granted: "granted", Queued: "queued", Busy: "busy", Outbid: "outbid", Marked: "marked",
+	})
 }
 
 // An Answer is the result of Acquire.

@@ -46,19 +46,18 @@ const (
 )
 
 func (c Cause) String() string {
-	switch c {
-	case CauseExpired:
-		return "expired"
-	case CauseTaken:
-		return "taken"
-	case CauseDeleted:
-		return "deleted"
-	case CauseBroken:
-		return "broken"
-	case CauseReleased:
-		return "released"
+	return nameOf(c, []string{
+		"unknown cause", CauseExpired: "expired", CauseTaken: "taken", CauseDeleted: "deleted",
+		CauseBroken: "broken", CauseReleased: "released",
+	})
+}
+
+// nameOf returns the name of a value of an enumeration, names[0] if it has none.
+func nameOf[E ~uint8](e E, names []string) string {
+	if int(e) >= len(names) {
+		e = 0
 	}
-	return "unknown cause"
+	return names[e]
 }
 
 // A NotHeldError reports that a holder ID holds nothing, and why.
