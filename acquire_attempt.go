@@ -313,8 +313,7 @@ func (a *attempt) tooLate(sent time.Time) error {
 // restart gives the attempt a new ID after the store has ended the old one, as it does
 // if a grant is not claimed in time. An operator's break is final.
 func (a *attempt) restart(err error) error {
-	var ended *engine.EndedError
-	if errors.As(err, &ended) && ended.Cause == engine.CauseBroken {
+	if ended, ok := errors.AsType[*engine.EndedError](err); ok && ended.Cause == engine.CauseBroken {
 		return &waitError{a.acquirer.name, brokenWait(ended.Reason), nil}
 	}
 	a.c.wakeups.remove(a.req.ID)

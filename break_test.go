@@ -360,8 +360,7 @@ func TestBreakReason(t *testing.T) {
 				}
 				err := way.loss(t, c, l)
 				wantLost(t, err, holdfast.LostBroken)
-				var lost *holdfast.LostError
-				if errors.As(err, &lost); lost.Reason != reason {
+				if lost, _ := errors.AsType[*holdfast.LostError](err); lost.Reason != reason {
 					t.Errorf("the reason is %q", lost.Reason)
 				}
 				if text := err.Error(); !strings.HasSuffix(text, `lost: broken, for "deploy\x1b[2J"`) {
@@ -401,8 +400,7 @@ func TestBreakReasonOfTicketAndWait(t *testing.T) {
 			t.Errorf("the wait ended with %v", err)
 		}
 		_, err = other.Adopt(ctx, ticket)
-		var lost *holdfast.LostError
-		if !errors.As(err, &lost) || lost.Reason != "a deploy" {
+		if lost, ok := errors.AsType[*holdfast.LostError](err); !ok || lost.Reason != "a deploy" {
 			t.Errorf("adopted: %v", err)
 		}
 	})

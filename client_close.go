@@ -93,8 +93,7 @@ type closeReleases struct {
 }
 
 func (r *closeReleases) note(i int, err error) {
-	var gone *engine.NotHeldError
-	if errors.As(err, &gone) {
+	if gone, ok := errors.AsType[*engine.NotHeldError](err); ok {
 		err = r.all[i].gone(gone)
 	}
 	r.mu.Lock()

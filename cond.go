@@ -187,8 +187,8 @@ func (c *Cond) sleep(ctx context.Context, h *storeGrant, listened bool) (signall
 	case <-c.lk.c.life.Done():
 		err = &waitError{c.lk.name, ErrClosed, nil}
 	}
-	var lost *LostError
-	return errors.As(h.endError(), &lost) && lost.Cause == LostBroken, err
+	lost, ok := errors.AsType[*LostError](h.endError())
+	return ok && lost.Cause == LostBroken, err
 }
 
 // watch returns a channel that is closed when the grant ends. The grant stays
@@ -217,8 +217,7 @@ func (c *Cond) listen(ctx context.Context, h *storeGrant) {
 	call, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	err := c.lk.c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
-	var gone *engine.NotHeldError
-	if errors.As(err, &gone) {
+	if gone, ok := errors.AsType[*engine.NotHeldError](err); ok {
 		h.lose(h.gone(gone))
 	}
 }
@@ -269,8 +268,8 @@ func (c *Cond) releaseWaiter(ctx context.Context, h *storeGrant) bool {
 		defer cancel()
 		return c.lk.c.engine.Release(call, r)
 	})
-	var gone *engine.NotHeldError
-	return errors.As(err, &gone) && gone.Cause == engine.CauseBroken
+	gone, ok := errors.AsType[*engine.NotHeldError](err)
+	return ok && gone.Cause == engine.CauseBroken
 }
 
 // Signal wakes the waiter that has waited longest. If there is none it does
@@ -328,9 +327,9 @@ func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) b
 			}
 			more, tried[h.ID] = b.More, true
 			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Token: h.Token, Force: true}) // a waiter does no work under its lease
-			var gone *engine.NotHeldError
+			_, gone := errors.AsType[*engine.NotHeldError](err)
 			switch {
-			case errors.As(err, &gone):
+			case gone:
 			case err != nil:
 				return opError(op, c.lk.name, err)
 			case enough(h):

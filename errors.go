@@ -183,8 +183,8 @@ func (e *waitError) Unwrap() []error {
 // endedBy reports whether why itself ended a wait. The ctx that ended the wait
 // may have another wait's error as its cause.
 func endedBy(err, why error) bool {
-	var w *waitError
-	return errors.As(err, &w) && w.ended == why
+	w, ok := errors.AsType[*waitError](err)
+	return ok && w.ended == why
 }
 
 // brokenWait ends a wait that an operator broke, for this reason.
@@ -200,11 +200,11 @@ func (reason brokenWait) Error() string {
 
 // endedByBreak reports whether an operator broke the wait.
 func endedByBreak(err error) bool {
-	var w *waitError
-	if !errors.As(err, &w) {
+	w, ok := errors.AsType[*waitError](err)
+	if !ok {
 		return false
 	}
-	_, ok := w.ended.(brokenWait)
+	_, ok = w.ended.(brokenWait)
 	return ok
 }
 

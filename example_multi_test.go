@@ -75,8 +75,7 @@ func ExampleMulti_TryLock() {
 	defer other.Release(ctx)
 
 	_, err = client.Multi([]string{"stock:42", "order:7"}).TryLock(ctx)
-	var held *holdfast.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*holdfast.HeldError](err); ok {
 		fmt.Println("busy:", held.Resource)
 	}
 	// Output: busy: order:7

@@ -72,8 +72,7 @@ func ExampleMutex_TryLock() {
 	defer lease.Release(ctx)
 
 	_, err = shop.Mutex("report").TryLock(ctx)
-	var held *holdfast.HeldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*holdfast.HeldError](err); ok {
 		fmt.Printf("%s is held by %s for %q\n", held.Resource, held.Name, held.Reason)
 	}
 	fmt.Println(errors.Is(err, holdfast.ErrNotAcquired))

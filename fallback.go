@@ -63,7 +63,7 @@ func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue boo
 		source := SourceFallback
 		if !c.breaker.open(c.resource(lk.name)) {
 			l, from, err := lk.acquireStore(ctx, weight, queue, spans)
-			_ = errors.As(err, &silent)
+			silent, _ = errors.AsType[silentError](err)
 			switch {
 			case err == nil:
 				granted, source = l, from

@@ -103,8 +103,8 @@ func TestABusyLocalLockNamesItsOldestHolder(t *testing.T) {
 	u.join("second", 1)
 	u.join("waiter", 1)
 	_, err := c.local.join(&s.acquirer, "other", 1, noWait)
-	var held *HeldError
-	if !errors.As(err, &held) {
+	held, ok := errors.AsType[*HeldError](err)
+	if !ok {
 		t.Fatalf("got %v", err)
 	}
 	if held.HolderID != "oldest" || held.Reason != "restock" || held.Waiters != 1 || held.Name != c.info.Name || held.TTL != DefaultTTL {

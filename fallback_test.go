@@ -242,8 +242,7 @@ func TestBusyDoesNotFallBack(t *testing.T) {
 					cancel()
 				}
 				_, err := m.TryLock(context.Background())
-				var held *holdfast.HeldError
-				if !errors.As(err, &held) {
+				if _, ok := errors.AsType[*holdfast.HeldError](err); !ok {
 					t.Errorf("TryLock: %v", err)
 				}
 				e.out(denied)

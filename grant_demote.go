@@ -45,8 +45,7 @@ func (h *storeGrant) demote(ctx context.Context, l *Lease) error {
 	defer cancel()
 	r := h.Renewal()
 	err := retry(call, fewRetries, func() error { return c.engine.Resize(call, r.Resource, r.Held, 1) })
-	var gone *engine.NotHeldError
-	if errors.As(err, &gone) {
+	if gone, ok := errors.AsType[*engine.NotHeldError](err); ok {
 		h.lose(h.gone(gone))
 	}
 	return err

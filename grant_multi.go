@@ -119,8 +119,8 @@ func (b *multiGrant) end(why error) {
 	if b.timer != nil {
 		b.timer.Stop()
 	}
-	var lost *LostError
-	if was == multiHeld && errors.As(why, &lost) && lost.Cause == LostBroken {
+	lost, ok := errors.AsType[*LostError](why)
+	if was == multiHeld && ok && lost.Cause == LostBroken {
 		b.state = multiBroken
 		b.timer = time.AfterFunc(time.Until(b.part(lost.Resource).Deadline()), b.expire)
 	}

@@ -207,11 +207,11 @@ func (h *storeGrant) releaseStore(ctx context.Context, mark time.Duration) error
 	err := ErrUnavailable // also if the engine panics
 	defer func() { h.releaseRest(r, err) }()
 	err = retry(call, retries, func() error { return c.engine.Release(call, r) })
-	var gone *engine.NotHeldError
+	gone, ok := errors.AsType[*engine.NotHeldError](err)
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &gone):
+	case ok:
 		return h.gone(gone)
 	case mark > 0 && errors.Is(err, ErrUnavailable):
 		return opError(op, h.acquirer.name, fmt.Errorf("whether it is marked as done is unknown: %w", err))

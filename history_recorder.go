@@ -95,8 +95,7 @@ func (r *historyRecorder) acquireEnded(l *Lease, e AcquireEndEvent, wait bool) {
 		}
 	case wait:
 		text.Event, text.Cause = HistoryWithdrawn, e.Err.Error()
-		var why *waitError
-		if errors.As(e.Err, &why) {
+		if why, ok := errors.AsType[*waitError](e.Err); ok {
 			text.Cause = why.ended.Error()
 		}
 	default:
@@ -111,9 +110,9 @@ func (r *historyRecorder) released(e ReleaseEvent, l *Lease) {
 		return
 	}
 	text := historyText{Event: HistoryReleased, Resource: e.Resource, Kind: e.Kind, Token: e.Token, Held: e.Held.Microseconds()}
-	var why *LostError
+	why, ok := errors.AsType[*LostError](e.Err)
 	switch {
-	case errors.As(e.Err, &why): // the store says so in its answer to the release
+	case ok: // the store says so in its answer to the release
 		text.Event, text.Cause = HistoryLost, withReason(why.Cause.String(), why.Reason)
 	case e.Err != nil:
 		text.Cause = "not confirmed by the store"

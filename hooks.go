@@ -97,7 +97,7 @@ func nameOf[E ~uint8](e E, names []string) string {
 
 // outcomeOf returns the outcome of an acquire with this error.
 func outcomeOf(ctx context.Context, err error) AcquireOutcome {
-	var held *HeldError
+	_, held := errors.AsType[*HeldError](err)
 	switch {
 	case err == nil:
 		return AcquireGranted
@@ -107,7 +107,7 @@ func outcomeOf(ctx context.Context, err error) AcquireOutcome {
 		return AcquireBroken
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return AcquireCanceled
-	case errors.As(err, &held):
+	case held:
 		return AcquireBusy
 	}
 	return AcquireFailed

@@ -91,8 +91,8 @@ func (s *callSpans) holder(err error) (is SpanRef) {
 	if s.look != nil {
 		is = s.look.end()
 	}
-	var held *HeldError
-	if is == (SpanRef{}) && errors.As(err, &held) {
+	held, ok := errors.AsType[*HeldError](err)
+	if is == (SpanRef{}) && ok {
 		is = held.span
 	}
 	if is == s.own {

@@ -74,8 +74,7 @@ func TestHolderSpanOfATry(t *testing.T) {
 			l := mustLock(t, try, inSpan(spanA))
 			for _, own := range []holdfast.SpanRef{spanB, {}} {
 				_, err := others[kind](inSpan(own))
-				var held *holdfast.HeldError
-				if !errors.As(err, &held) || held.Reason != reason || h.last() != spanA {
+				if held, ok := errors.AsType[*holdfast.HeldError](err); !ok || held.Reason != reason || h.last() != spanA {
 					t.Errorf("%s: %v, and the holder's span is %v, want %v", kind, err, h.last(), spanA)
 				}
 			}
@@ -201,8 +200,8 @@ func TestSpanIsNotShown(t *testing.T) {
 			see("listed", err, s.Holders[0].Reason, s.Waiters[0].Reason)
 		}
 		_, err = x.TryLock(ctx)
-		var held *holdfast.HeldError
-		if !errors.As(err, &held) {
+		held, ok := errors.AsType[*holdfast.HeldError](err)
+		if !ok {
 			t.Fatal(err)
 		}
 		see("refused", nil, held.Reason, held.Error())

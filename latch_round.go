@@ -187,8 +187,7 @@ func (k latchCall) unmark() error {
 	}
 	return k.retry(func(ctx context.Context) error {
 		err := k.l.c.engine.Break(ctx, k.l.c.resource(k.l.name), engine.Break{ID: engine.MarkID})
-		var gone *engine.NotHeldError
-		if errors.As(err, &gone) {
+		if _, ok := errors.AsType[*engine.NotHeldError](err); ok {
 			return nil
 		}
 		return err

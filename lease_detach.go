@@ -42,8 +42,7 @@ func (h *storeGrant) detach(ctx context.Context, l *Lease) (string, error) {
 	call, cancel := context.WithTimeout(ctx, min(max(releaseGrace, h.entry.TTL/3), closeGrace))
 	defer cancel()
 	err := h.client().engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
-	var gone *engine.NotHeldError
-	if errors.As(err, &gone) {
+	if gone, ok := errors.AsType[*engine.NotHeldError](err); ok {
 		h.lose(h.gone(gone))
 		return "", l.Err()
 	}
@@ -171,8 +170,7 @@ func (c *Client) adopt(ctx context.Context, t ticket) (*Lease, error) {
 	defer cancel()
 	sent := time.Now()
 	err := c.engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
-	var gone *engine.NotHeldError
-	if errors.As(err, &gone) {
+	if gone, ok := errors.AsType[*engine.NotHeldError](err); ok {
 		return nil, &LostError{Resource: t.Name, Token: t.Token, Cause: lostCause(gone.Cause), Reason: gone.Reason}
 	}
 	if err != nil {

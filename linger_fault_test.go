@@ -166,8 +166,7 @@ func TestTryLockOfARecalledLeaseNamesTheHolder(t *testing.T) {
 		time.AfterFunc(10*time.Millisecond, end)
 		for _, ctx := range []context.Context{short, ended} {
 			_, err := other.TryLock(ctx)
-			var held *holdfast.HeldError
-			if !errors.As(err, &held) {
+			if _, ok := errors.AsType[*holdfast.HeldError](err); !ok {
 				t.Errorf("TryLock of a lease in use: %v", err)
 			}
 		}

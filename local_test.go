@@ -31,8 +31,7 @@ func TestLocalOnlyIsFirstComeFirstServed(t *testing.T) {
 		l := mustLock(t, m.Lock, context.Background())
 		wantFallback(t, l, holdfast.LocalOnly)
 		_, err := m.TryLock(context.Background())
-		var held *holdfast.HeldError
-		if !errors.As(err, &held) || held.HolderID != l.HolderID() || held.Reason != "to count" || held.PID == 0 {
+		if held, ok := errors.AsType[*holdfast.HeldError](err); !ok || held.HolderID != l.HolderID() || held.Reason != "to count" || held.PID == 0 {
 			t.Errorf("TryLock: %v", err)
 		}
 		var waits []<-chan result

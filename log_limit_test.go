@@ -92,8 +92,7 @@ func failWithHeldErrors(t *testing.T, c *holdfast.Client) (ids []string) {
 	ids = append(ids, held.HolderID())
 	try := func() error {
 		_, err := c.Mutex("held").TryLock(context.Background())
-		var busy *holdfast.HeldError
-		if !errors.As(err, &busy) || busy.HolderID != held.HolderID() {
+		if busy, ok := errors.AsType[*holdfast.HeldError](err); !ok || busy.HolderID != held.HolderID() {
 			t.Errorf("got %v, want a HeldError of %s", err, held.HolderID())
 		}
 		return err

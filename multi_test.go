@@ -69,8 +69,7 @@ func TestMultiTryLockTakesNothingIfOneIsHeld(t *testing.T) {
 		other := mustLock(t, newClient(t, e).Mutex("b").Lock, context.Background())
 		_, err := c.Multi([]string{"c", "b", "a"}).TryLock(context.Background())
 		wantErr(t, err, holdfast.ErrNotAcquired)
-		var held *holdfast.HeldError
-		if !errors.As(err, &held) || held.Resource != "b" || held.HolderID != other.HolderID() {
+		if held, ok := errors.AsType[*holdfast.HeldError](err); !ok || held.Resource != "b" || held.HolderID != other.HolderID() {
 			t.Errorf("error %v does not name the holder of b", err)
 		}
 		wantHeldBy(t, e, map[string]string{"a": "", "b": other.HolderID(), "c": ""})
@@ -121,8 +120,7 @@ func TestMultiIsLostAsAWhole(t *testing.T) {
 		<-l.Done()
 		wantLost(t, l.Err(), holdfast.LostBroken)
 		wantLost(t, context.Cause(l.Context()), holdfast.LostBroken)
-		var lost *holdfast.LostError
-		if errors.As(l.Err(), &lost); lost.Resource != "b" || lost.Token != l.Tokens()["b"] {
+		if lost, _ := errors.AsType[*holdfast.LostError](l.Err()); lost.Resource != "b" || lost.Token != l.Tokens()["b"] {
 			t.Errorf("lost: %v", lost)
 		}
 		if took := time.Since(before); took > 0 {

@@ -48,8 +48,8 @@ func TestTryLockNamesTheHolder(t *testing.T) {
 		synctest.Wait()
 
 		_, err := newClient(t, e).Mutex("x").TryLock(ctx)
-		var held *holdfast.HeldError
-		if !errors.As(err, &held) || !errors.Is(err, holdfast.ErrNotAcquired) {
+		held, ok := errors.AsType[*holdfast.HeldError](err)
+		if !ok || !errors.Is(err, holdfast.ErrNotAcquired) {
 			t.Fatalf("TryLock: %v", err)
 		}
 		want := holdfast.HeldError{Resource: "x", HolderID: l.HolderID(), Name: "billing", Host: "node-1", PID: 7,

@@ -259,8 +259,8 @@ func (q *releaseQueue) settle(all []*queuedRelease, errs []error) (answered bool
 
 // isFinal reports whether the answer means that the lease need not be released again.
 func isFinal(err error) bool {
-	var gone *engine.NotHeldError
-	return err == nil || errors.As(err, &gone) || errors.Is(err, ErrDenied)
+	_, gone := errors.AsType[*engine.NotHeldError](err)
+	return err == nil || gone || errors.Is(err, ErrDenied)
 }
 
 // confirmed ends a release, and queues the one that follows.

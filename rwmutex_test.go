@@ -172,8 +172,7 @@ func TestRWMutexDo(t *testing.T) {
 		}
 		err = rw.Do(ctx, func(context.Context) error {
 			_, err := other.TryRLock(ctx)
-			var held *holdfast.HeldError
-			if !errors.As(err, &held) || held.Waiters != 0 {
+			if held, ok := errors.AsType[*holdfast.HeldError](err); !ok || held.Waiters != 0 {
 				t.Errorf("a reader beside a writer: %v", err)
 			}
 			return nil

@@ -205,8 +205,7 @@ func (c *Client) breakOff(ctx context.Context, op, name string, b engine.Break, 
 	call, cancel := until(ctx, c.life)
 	defer cancel()
 	err := c.engine.Break(call, c.resource(name), b)
-	var gone *engine.NotHeldError
-	if errors.As(err, &gone) {
+	if _, ok := errors.AsType[*engine.NotHeldError](err); ok {
 		err = fmt.Errorf("%w %s", ErrNotHeld, what)
 	}
 	if err != nil {

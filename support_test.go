@@ -81,8 +81,8 @@ func wantErr(t testing.TB, err error, targets ...error) {
 // wantLost checks that err is a loss for a cause.
 func wantLost(t testing.TB, err error, cause holdfast.LostCause) {
 	t.Helper()
-	var lost *holdfast.LostError
-	if !errors.As(err, &lost) || !errors.Is(err, holdfast.ErrLost) {
+	lost, ok := errors.AsType[*holdfast.LostError](err)
+	if !ok || !errors.Is(err, holdfast.ErrLost) {
 		t.Fatalf("error %v is no LostError", err)
 	}
 	if lost.Cause != cause {

@@ -217,8 +217,7 @@ func (once) NoRetry() bool { return true }
 
 // staleOr returns a StaleError if claim.lua refused the token.
 func staleOr(err error, resource string, token uint64) error {
-	var answer redis.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[redis.Error](err); ok {
 		if word, rest, _ := strings.Cut(answer.Error(), " "); word == "STALETOKEN" {
 			newest, _, _ := strings.Cut(rest, " ") // Redis may add more text
 			if n, bad := strconv.ParseUint(newest, 10, 64); bad == nil {

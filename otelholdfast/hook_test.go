@@ -220,8 +220,8 @@ func TestSpans(t *testing.T) {
 	ctx, parent := m.tracer.Tracer("test").Start(context.Background(), "caller")
 	l := lock(t, ctx, x)
 	_, err := x.TryLock(ctx)
-	var held *holdfast.HeldError
-	if !errors.As(err, &held) {
+	held, ok := errors.AsType[*holdfast.HeldError](err)
+	if !ok {
 		t.Fatal(err)
 	}
 	short := lock(t, ctx, c.Mutex("short", holdfast.WithTTL(holdfast.MinTTL), holdfast.WithoutRenewal()))

@@ -35,9 +35,9 @@ func releaseBatch(s *scene) {
 	batch[3].Withdraw = true
 	batch[4].Resource.Name = ""
 	for i, err := range e.ReleaseBatch(s.ctx, batch) {
-		var gone *engine.NotHeldError
+		_, gone := errors.AsType[*engine.NotHeldError](err)
 		switch {
-		case i == 2 && !errors.As(err, &gone), i == 4 && !errors.Is(err, engine.ErrDenied), i != 2 && i != 4 && err != nil:
+		case i == 2 && !gone, i == 4 && !errors.Is(err, engine.ErrDenied), i != 2 && i != 4 && err != nil:
 			s.Errorf("release %d: %v", i, err)
 		}
 	}

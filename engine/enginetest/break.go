@@ -116,8 +116,8 @@ func breakWithoutWaiters(s *scene) {
 	s.withdraw(r.ID) // gives it back like any other
 	s.hold(once(b.request()))
 	err := s.renew(held, long)
-	var gone *engine.NotHeldError
-	if s.unordered && errors.As(err, &gone) && gone.Cause == engine.CauseBroken {
+	gone, ok := errors.AsType[*engine.NotHeldError](err)
+	if s.unordered && ok && gone.Cause == engine.CauseBroken {
 		return // a node that the release has not reached yet knows of the break alone
 	}
 	s.wantNotHeld(err, engine.CauseReleased)
@@ -260,11 +260,11 @@ func (p *party) brokenFor(id, reason string) {
 // wantReason wants an error that an operator broke the party, with a reason.
 func (s *scene) wantReason(err error, want string) {
 	s.Helper()
-	var lost *engine.NotHeldError
-	var over *engine.EndedError
+	lost, isLost := errors.AsType[*engine.NotHeldError](err)
+	over, isOver := errors.AsType[*engine.EndedError](err)
 	switch {
-	case errors.As(err, &lost) && lost.Cause == engine.CauseBroken && lost.Reason == want:
-	case errors.As(err, &over) && over.Cause == engine.CauseBroken && over.Reason == want:
+	case isLost && lost.Cause == engine.CauseBroken && lost.Reason == want:
+	case isOver && over.Cause == engine.CauseBroken && over.Reason == want:
 	default:
 		s.Fatalf("got error %v, want broken for %q", err, want)
 	}

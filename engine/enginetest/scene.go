@@ -190,8 +190,7 @@ func (s *scene) snapshot() engine.Snapshot {
 // wantNotHeld wants a *NotHeldError with this cause.
 func (s *scene) wantNotHeld(err error, want engine.Cause) {
 	s.Helper()
-	var lost *engine.NotHeldError
-	if !errors.As(err, &lost) || lost.Cause != want {
+	if lost, ok := errors.AsType[*engine.NotHeldError](err); !ok || lost.Cause != want {
 		s.Fatalf("got error %v, want not held: %v", err, want)
 	}
 }
@@ -200,8 +199,8 @@ func (s *scene) wantNotHeld(err error, want engine.Cause) {
 func (s *scene) wantEnded(r engine.Request, want engine.Cause) {
 	s.Helper()
 	_, err := s.engine.Acquire(s.ctx, r)
-	var over *engine.EndedError
-	if !errors.Is(err, engine.ErrEnded) || !errors.As(err, &over) || over.Cause != want {
+	over, ok := errors.AsType[*engine.EndedError](err)
+	if !errors.Is(err, engine.ErrEnded) || !ok || over.Cause != want {
 		s.Fatalf("got error %v, want ended: %v", err, want)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // passing reports whether an error may be of one member or of a moment. The outcome is unknown.
 func passing(err error) bool {
 	code := status.Code(err)
-	if e := (rpctypes.EtcdError{}); errors.As(err, &e) {
+	if e, ok := errors.AsType[rpctypes.EtcdError](err); ok {
 		code = e.Code()
 	}
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || errors.Is(err, context.DeadlineExceeded)

@@ -136,8 +136,7 @@ func TestEachOfABatchHasItsOwnAnswer(t *testing.T) {
 		},
 		func(ctx context.Context) {
 			err := e.Release(ctx, engine.Release{Resource: named("held"), Held: engine.Held{ID: "c1.nobody", Token: 1}})
-			var gone *engine.NotHeldError
-			if !errors.As(err, &gone) {
+			if _, ok := errors.AsType[*engine.NotHeldError](err); !ok {
 				t.Errorf("nobody's: %v", err)
 			}
 		},

@@ -78,11 +78,8 @@ func passes(answer string) bool {
 // answered returns the error of Redis in the chain of err, or nil. Its text begins with the
 // code, even if it is the error of a command in a script of Redis 6.
 func answered(err error) redis.Error {
-	if err == nil {
-		return nil // the usual case, without the allocation below
-	}
-	var answer redis.Error
-	if !errors.As(err, &answer) {
+	answer, ok := errors.AsType[redis.Error](err)
+	if !ok {
 		return nil
 	}
 	if inner, ok := inScript(answer.Error()); ok {

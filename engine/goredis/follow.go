@@ -150,8 +150,7 @@ func (t *sentinelDialer) master(ctx context.Context) (string, error) {
 		defer conn.Close()
 		return conn.RemoteAddr().String(), nil
 	}
-	var at *net.OpError
-	if errors.As(err, &at) && at.Net == lookNetwork && at.Addr != nil {
+	if at, ok := errors.AsType[*net.OpError](err); ok && at.Net == lookNetwork && at.Addr != nil {
 		return at.Addr.String(), nil
 	}
 	return "", err

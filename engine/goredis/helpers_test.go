@@ -93,8 +93,7 @@ func wantError(t testing.TB, what string, err error, targets ...error) {
 // wantCause fails the test unless err says that nothing is held for that cause.
 func wantCause(t testing.TB, what string, err error, cause engine.Cause) {
 	t.Helper()
-	var not *engine.NotHeldError
-	if !errors.As(err, &not) || not.Cause != cause {
+	if not, ok := errors.AsType[*engine.NotHeldError](err); !ok || not.Cause != cause {
 		t.Errorf("%s: got error %v, want cause %v", what, err, cause)
 	}
 }

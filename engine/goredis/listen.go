@@ -170,8 +170,8 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 func (l *listener) handle(msg any) {

@@ -34,8 +34,7 @@ func TestConformanceWithReplicas(t *testing.T) {
 // wantShort fails the test unless err says how many replicas have it.
 func wantShort(t *testing.T, what string, err error, have, want int) {
 	t.Helper()
-	var short *goredis.ReplicasError
-	if !errors.As(err, &short) || short.Have != have || short.Want != want || !errors.Is(err, engine.ErrUnavailable) {
+	if short, ok := errors.AsType[*goredis.ReplicasError](err); !ok || short.Have != have || short.Want != want || !errors.Is(err, engine.ErrUnavailable) {
 		t.Errorf("%s: got error %v, want %d of %d replicas", what, err, have, want)
 	}
 }

@@ -41,8 +41,7 @@ func TestVirtualTime(t *testing.T) {
 			t.Fatalf("at the deadline: %+v, %v", b, err)
 		}
 		errs := e.Renew(ctx, []engine.Renewal{{Resource: r.Resource, Held: engine.Held{ID: "a.1", Token: a.Token}, TTL: time.Second}})
-		var lost *engine.NotHeldError
-		if !errors.As(errs[0], &lost) || lost.Cause != engine.CauseTaken {
+		if lost, ok := errors.AsType[*engine.NotHeldError](errs[0]); !ok || lost.Cause != engine.CauseTaken {
 			t.Fatalf("renewal of the lost lease: %v", errs[0])
 		}
 	})

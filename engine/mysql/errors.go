@@ -11,8 +11,7 @@ import (
 
 // number returns the server's number of an error, or 0.
 func number(err error) uint16 {
-	var e *mysql.MySQLError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number
 	}
 	return 0

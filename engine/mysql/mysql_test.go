@@ -338,8 +338,7 @@ func TestOldRowsGo(t *testing.T) {
 func TestErrorsKeepTheirCause(t *testing.T) {
 	t.Parallel()
 	_, err := mysql.New(open(t, shared.Get(t).DSN("holdfast_nowhere"))).Now(t.Context())
-	var cause *driver.MySQLError
-	if !errors.As(err, &cause) || cause.Number != 1049 {
+	if cause, ok := errors.AsType[*driver.MySQLError](err); !ok || cause.Number != 1049 {
 		t.Errorf("%v", err)
 	}
 }

@@ -17,8 +17,8 @@ var errNoPool = errors.New("postgres: New was called with a nil pool")
 
 // failure returns an error of the server as cas expects it, with what to do about it.
 func failure(err error, o options) error {
-	var pg *pgconn.PgError
-	if err == nil || !errors.As(err, &pg) {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if err == nil || !ok {
 		return err
 	}
 	hint := ""
@@ -40,8 +40,7 @@ func failure(err error, o options) error {
 }
 
 func code(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
 	}
 	return ""

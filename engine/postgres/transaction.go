@@ -150,9 +150,9 @@ func results(p *pgconn.Pipeline) ([]*pgconn.Result, error) {
 			result := rows.Read()
 			all, err = append(all, result), result.Err
 		}
-		var pg *pgconn.PgError
+		_, answered := errors.AsType[*pgconn.PgError](err)
 		switch {
-		case err != nil && !errors.As(err, &pg):
+		case err != nil && !answered:
 			if failed != nil {
 				err = failed // it names the cause
 			}

@@ -35,12 +35,12 @@ func (e *Engine) grantFullTTL(ctx context.Context, a *attemptState, ttl time.Dur
 	}
 	sent := time.Now()
 	err := e.renewOne(ctx, &attemptState{}, t, ttl)
-	var gone *engine.NotHeldError
+	gone, ok := errors.AsType[*engine.NotHeldError](err)
 	switch {
-	case errors.As(err, &gone) && gone.Cause == engine.CauseBroken:
+	case ok && gone.Cause == engine.CauseBroken:
 		a.end(*gone)
 		return engine.Answer{}, a.endedError()
-	case errors.As(err, &gone):
+	case ok:
 		a.withdraw(t)
 		return engine.Answer{}, fmt.Errorf("%w: quorum: the grant ended before it had its full TTL", engine.ErrUnavailable)
 	case err != nil:

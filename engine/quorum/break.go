@@ -71,7 +71,7 @@ func (t *quorumLease) breakOn(ctx context.Context, n *node, b engine.Break) erro
 	was := t.on(n)
 	b.ID, b.Token = was.name.ID, was.name.Token
 	err := n.Break(ctx, t.res, b)
-	if gone := new(engine.NotHeldError); !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
+	if gone, ok := errors.AsType[*engine.NotHeldError](err); !ok || gone.Cause == engine.CauseBroken {
 		return err
 	}
 	pending := was.state == requested

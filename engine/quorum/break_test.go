@@ -153,8 +153,7 @@ func breakBeforeTheLeaseIsOnAllNodes(t *testing.T, c, operator *cluster, slow ti
 		t.Fatal(err)
 	}
 	err = c.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: "holder.1", Token: a.Token}})
-	var gone *engine.NotHeldError
-	if !errors.As(err, &gone) || gone.Cause != engine.CauseBroken {
+	if gone, ok := errors.AsType[*engine.NotHeldError](err); !ok || gone.Cause != engine.CauseBroken {
 		t.Errorf("released: %v, want that the lease was broken", err)
 	}
 	c.Leave("holder")

@@ -28,8 +28,7 @@ func (x *leaseRenewal) record(n *node, was nodeLease, err error) {
 		x.t.seen(n, was.name)
 		return
 	}
-	var gone *engine.NotHeldError
-	if was.state == requested || !errors.As(err, &gone) || gone.Cause == engine.CauseBroken {
+	if gone, ok := errors.AsType[*engine.NotHeldError](err); was.state == requested || !ok || gone.Cause == engine.CauseBroken {
 		return
 	}
 	x.mu.Lock()

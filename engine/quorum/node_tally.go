@@ -21,11 +21,11 @@ func (e *Engine) majorityTally() tally { return tally{nodes: len(e.nodes), need:
 
 // add counts the answer of a node.
 func (t *tally) add(n *node, err error) {
-	var gone *engine.NotHeldError
+	gone, ok := errors.AsType[*engine.NotHeldError](err)
 	switch {
 	case err == nil:
 		t.confirmations++
-	case errors.As(err, &gone):
+	case ok:
 		t.gone = append(t.gone, gone)
 	default:
 		t.failures = append(t.failures, fmt.Errorf("node %d: %w", n.index+1, err))

@@ -10,8 +10,8 @@ import (
 
 // notHeld reports whether an error means that there is no lease.
 func notHeld(err error) bool {
-	var gone *engine.NotHeldError
-	return errors.As(err, &gone)
+	_, ok := errors.AsType[*engine.NotHeldError](err)
+	return ok
 }
 
 // Release implements engine.Engine. It returns when a majority has released the lease; the

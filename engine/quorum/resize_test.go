@@ -154,8 +154,7 @@ func TestBallotIsNoLeaseToResize(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond) // the answer of the third node comes after 20 ms
 		err := c.Resize(t.Context(), stock, engine.Held{ID: r.ID}, 1)
-		var gone *engine.NotHeldError
-		if !errors.As(err, &gone) || gone.Cause != engine.CauseDeleted {
+		if gone, ok := errors.AsType[*engine.NotHeldError](err); !ok || gone.Cause != engine.CauseDeleted {
 			t.Errorf("got %v, want %v", err, engine.CauseDeleted)
 		}
 		c.Leave("mine")

@@ -197,7 +197,7 @@ func (p *randomClient) use(req engine.Request, token uint64, end time.Time) {
 			end = sent.Add(req.TTL)
 			p.truth.extend(req.ID, end)
 		}
-		if gone := new(engine.NotHeldError); errors.As(err, &gone) {
+		if _, ok := errors.AsType[*engine.NotHeldError](err); ok {
 			return // before the window ends only if nodes lose data
 		}
 	}

@@ -24,11 +24,11 @@ const (
 
 // code returns SQLite's code of an error. Drivers name it differently, but all print the text.
 func code(err error) int {
-	var coded interface {
+	coded, ok := errors.AsType[interface {
 		error
 		Code() int
-	}
-	if errors.As(err, &coded) {
+	}](err)
+	if ok {
 		return coded.Code() & 0xff
 	}
 	for text, c := range map[string]int{

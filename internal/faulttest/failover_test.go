@@ -159,8 +159,7 @@ func TestTooFewReplicasNoGrant(t *testing.T) {
 		master := g.master("stock:2")
 		master.HoldBackReplicas()
 		_, err := b.Mutex(near).TryLock(w.t.Context())
-		var short *goredis.ReplicasError
-		if !errors.As(err, &short) || !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), fmt.Sprintf("0 of %d replicas", g.replicas())) {
+		if _, ok := errors.AsType[*goredis.ReplicasError](err); !ok || !errors.Is(err, holdfast.ErrUnavailable) || !strings.Contains(err.Error(), fmt.Sprintf("0 of %d replicas", g.replicas())) {
 			w.t.Errorf("TryLock: %v", err)
 		}
 		if lost := w.lost(held); lost.Cause != holdfast.LostUnreachable {

@@ -231,8 +231,8 @@ func (w *fixture) lost(l *holdfast.Lease) *holdfast.LostError {
 	case <-time.After(waitTimeout):
 		w.t.Fatalf("the holder was not notified in %v", waitTimeout)
 	}
-	var e *holdfast.LostError
-	if !errors.As(l.Err(), &e) {
+	e, ok := errors.AsType[*holdfast.LostError](l.Err())
+	if !ok {
 		w.t.Fatalf("Err is %v, not a LostError", l.Err())
 	}
 	return e

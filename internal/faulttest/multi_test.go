@@ -128,8 +128,7 @@ func TestHolderOfAMultiKilled(t *testing.T) {
 	p.expect("held")
 	m := w.client().Multi([]string{"c", "a", "b"})
 	_, err := m.TryLock(t.Context())
-	var held *holdfast.HeldError
-	if !errors.As(err, &held) || held.Resource != "a" {
+	if held, ok := errors.AsType[*holdfast.HeldError](err); !ok || held.Resource != "a" {
 		t.Errorf("TryLock: %v", err)
 	}
 	p.kill()

@@ -250,8 +250,7 @@ func (s *Scheduler) settle(r renewalCall, sent Moment, errs []error) (lost []los
 			continue
 		}
 		s.drop(e)
-		var gone *engine.NotHeldError
-		if errors.As(errs[i], &gone) {
+		if gone, ok := errors.AsType[*engine.NotHeldError](errs[i]); ok {
 			lost = append(lost, loss{e.Keeper, gone, errs[i]})
 			r.entries[i] = nil
 			continue

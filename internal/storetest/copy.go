@@ -42,10 +42,9 @@ func Copy(t *testing.T, s *Store, start func() (target string)) {
 		if len(snapshot.Holders) != 1 || snapshot.Holders[0].Token != kept.Token() {
 			redistest.Broken(t, "the copy has %+v; want the holder of %d", snapshot, kept.Token())
 		}
-		var held *holdfast.HeldError
 		if lease, err := c.Mutex("kept").TryLock(t.Context()); err == nil {
 			redistest.Broken(t, "token %d was granted while %d was held", lease.Token(), kept.Token())
-		} else if !errors.As(err, &held) {
+		} else if _, held := errors.AsType[*holdfast.HeldError](err); !held {
 			t.Errorf("TryLock: %v", err)
 		}
 		if ran, err := c.Once(t.Context(), "marked", time.Hour, done); err != nil {

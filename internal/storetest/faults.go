@@ -142,8 +142,7 @@ func breakNotifiesTheHolder(t *testing.T, s *Store) {
 		case <-time.After(ttl / 4):
 			t.Errorf("force %t: the holder is not notified within %v", force, ttl/4)
 		}
-		var lost *holdfast.LostError
-		if !errors.As(lease.Err(), &lost) || lost.Cause != holdfast.LostBroken {
+		if lost, ok := errors.AsType[*holdfast.LostError](lease.Err()); !ok || lost.Cause != holdfast.LostBroken {
 			t.Errorf("force %t: the lease that was broken: %v", force, lease.Err())
 		}
 		if !force {
@@ -262,8 +261,7 @@ func Hung(t *testing.T, s *Store, stop, resume func()) {
 		}
 	}
 	<-held.Done()
-	var lost *holdfast.LostError
-	if !errors.As(held.Err(), &lost) || lost.Cause != holdfast.LostUnreachable {
+	if lost, ok := errors.AsType[*holdfast.LostError](held.Err()); !ok || lost.Cause != holdfast.LostUnreachable {
 		t.Errorf("the holder: %v", held.Err())
 	}
 	resume()

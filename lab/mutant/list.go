@@ -56,7 +56,7 @@ func windows() []Mutant {
 		{
 			Name: "the answer that a lease is not held counts as a failed renewal", File: "internal/keepalive/send_queue.go", World: virtual.Memory,
 			Checks:  []string{"end-seen", "ended", "kept", "overlap", "notified"},
-			Patches: []Patch{{"		if errors.As(errs[i], &gone) {\n", "		if errors.As(errs[i], &gone) && gone.Cause == 77 {\n"}},
+			Patches: []Patch{{"		if gone, ok := errors.AsType[*engine.NotHeldError](errs[i]); ok {\n", "		if gone, ok := errors.AsType[*engine.NotHeldError](errs[i]); ok && gone.Cause == 77 {\n"}},
 		},
 		{
 			Name: "the leases of a lost grant do not end", File: "grant_loss.go", World: virtual.Memory,
