@@ -136,7 +136,7 @@ func (a *attempt) request(ctx context.Context, q *queueWait) (*storeGrant, Sourc
 		a.listenFor()
 	}
 	for restarts := 0; ; {
-		if err := a.waitOver(ctx, trouble); err != nil {
+		if err := a.c.waitOver(ctx, a.acquirer.name, trouble); err != nil {
 			return nil, 0, err
 		}
 		if err := a.mustFallBack(ctx); err != nil {
@@ -165,7 +165,7 @@ func (a *attempt) request(ctx context.Context, q *queueWait) (*storeGrant, Sourc
 			next = pollIn(ans, sent)
 		case errors.Is(err, ErrUnavailable):
 			trouble = err
-			if !wait && slow.n == maxRetries && a.waitOver(ctx, nil) == nil {
+			if !wait && slow.n == maxRetries && a.c.waitOver(ctx, a.acquirer.name, nil) == nil {
 				return nil, 0, &waitError{a.acquirer.name, trouble, nil}
 			}
 			next = a.shorten(ctx, slow.next())
@@ -209,9 +209,7 @@ func (a *attempt) request(ctx context.Context, q *queueWait) (*storeGrant, Sourc
 func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*storeGrant, error) {
 	select {
 	case <-ctx.Done():
-		return nil, a.waitOver(ctx, trouble)
 	case <-a.c.life.Done():
-		return nil, a.waitOver(ctx, trouble)
 	case <-time.After(d):
 		return nil, nil
 	case w := <-a.wakes:
@@ -225,6 +223,7 @@ func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*st
 		}
 		return nil, nil
 	}
+	return nil, a.c.waitOver(ctx, a.acquirer.name, trouble)
 }
 
 // marked ends the attempt because the resource is marked as done: the store has dropped
@@ -232,17 +231,6 @@ func (a *attempt) wait(ctx context.Context, d time.Duration, trouble error) (*st
 func (a *attempt) marked() error {
 	a.queued, a.known = false, a.unsure
 	return &waitError{a.acquirer.name, errMarked, nil}
-}
-
-// waitOver returns why the wait is over, or nil: ctx has ended or the client is closed.
-func (a *attempt) waitOver(ctx context.Context, trouble error) error {
-	if ctx.Err() != nil {
-		return &waitError{a.acquirer.name, context.Cause(ctx), trouble}
-	}
-	if a.c.life.Err() != nil {
-		return &waitError{a.acquirer.name, ErrClosed, nil}
-	}
-	return nil
 }
 
 // accept accepts a pushed grant. The grant cannot be older than the last request that was

@@ -183,9 +183,9 @@ func (c *Cond) sleep(ctx context.Context, h *storeGrant, listened bool) (signall
 	case <-ended:
 	case <-time.After(CondTimeout):
 	case <-ctx.Done():
-		err = &waitError{c.lk.name, context.Cause(ctx), nil}
+		err = c.lk.c.waitOver(ctx, c.lk.name, nil)
 	case <-c.lk.c.life.Done():
-		err = &waitError{c.lk.name, ErrClosed, nil}
+		err = c.lk.c.waitOver(ctx, c.lk.name, nil)
 	}
 	lost, ok := errors.AsType[*LostError](h.endError())
 	return ok && lost.Cause == LostBroken, err

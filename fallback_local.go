@@ -83,10 +83,9 @@ func (p *localHold) await(ctx context.Context, granted *Lease) error {
 	case <-lost:
 		return nil
 	case <-ctx.Done():
-		return &waitError{p.lk.name, context.Cause(ctx), nil}
 	case <-p.lk.c.life.Done():
-		return &waitError{p.lk.name, ErrClosed, nil}
 	}
+	return p.lk.c.waitOver(ctx, p.lk.name, nil)
 }
 
 // waited reports whether the hold was not granted at once.

@@ -84,11 +84,7 @@ func (m *Multi) TryLock(ctx context.Context) (*Lease, error) {
 
 // Do calls fn under the lease; see [Mutex.Do].
 func (m *Multi) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	l, err := m.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return l.do(ctx, fn)
+	return do(ctx, m.Lock, fn)
 }
 
 // acquire acquires all parts, and starts again if one was lost meanwhile.
@@ -152,15 +148,10 @@ func (m *Multi) acquireEach(ctx, wait context.Context, b *multiGrant, queue bool
 		}
 	}
 	await(m.c.releaseLeases(m.title(), b.parts...), callGrace) // the rest in the background
-	switch {
-	case failed != nil && !errors.Is(failed, ErrLost): // so no part's loss interrupted it
+	if failed != nil && !errors.Is(failed, ErrLost) { // so no part's loss interrupted it
 		return nil, failed
-	case ctx.Err() != nil:
-		return nil, &waitError{m.title(), context.Cause(ctx), nil}
-	case m.c.life.Err() != nil:
-		return nil, &waitError{m.title(), ErrClosed, nil}
 	}
-	return nil, nil
+	return nil, m.c.waitOver(ctx, m.title(), nil)
 }
 
 // title names the resources in errors.

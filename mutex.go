@@ -34,15 +34,15 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) { return m.acquire(
 // was lost while fn ran, the error also matches ErrLost, even if fn returned
 // nil.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	l, err := m.Lock(ctx)
+	return do(ctx, m.Lock, fn)
+}
+
+// do acquires a lease by lock, runs fn under it and releases it.
+func do(ctx context.Context, lock func(ctx context.Context) (*Lease, error), fn func(ctx context.Context) error) (err error) {
+	l, err := lock(ctx)
 	if err != nil {
 		return err
 	}
-	return l.do(ctx, fn)
-}
-
-// do runs fn and releases the lease.
-func (l *Lease) do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	defer func() {
 		// A release that the store did not confirm is retried in the background
 		// and does not make the work of fn a failure.

@@ -60,6 +60,17 @@ func (c *Client) repeat(ctx context.Context, call func(ctx context.Context) erro
 	}
 }
 
+// waitOver returns why a wait for a resource is over, or nil: ctx has ended or the client is closed.
+func (c *Client) waitOver(ctx context.Context, name string, trouble error) error {
+	switch {
+	case ctx.Err() != nil:
+		return &waitError{name, context.Cause(ctx), trouble}
+	case c.life.Err() != nil:
+		return &waitError{name, ErrClosed, nil}
+	}
+	return nil
+}
+
 // sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {

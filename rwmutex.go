@@ -56,20 +56,12 @@ func (rw *RWMutex) TryRLock(ctx context.Context) (*Lease, error) { return rw.acq
 
 // Do calls fn under the writer's lease; see [Mutex.Do].
 func (rw *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	l, err := rw.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	return l.do(ctx, fn)
+	return do(ctx, rw.Lock, fn)
 }
 
 // RDo calls fn under a reader's lease; see [Mutex.Do].
 func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
-	l, err := rw.RLock(ctx)
-	if err != nil {
-		return err
-	}
-	return l.do(ctx, fn)
+	return do(ctx, rw.RLock, fn)
 }
 
 // Demote turns a writer's lease into a reader's in one step: no other writer

@@ -49,11 +49,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, weight int) (*Lease, error) 
 
 // Do calls fn under a lease of the given weight; see [Mutex.Do].
 func (s *Semaphore) Do(ctx context.Context, weight int, fn func(ctx context.Context) error) error {
-	l, err := s.Acquire(ctx, weight)
-	if err != nil {
-		return err
-	}
-	return l.do(ctx, fn)
+	return do(ctx, func(ctx context.Context) (*Lease, error) { return s.Acquire(ctx, weight) }, fn)
 }
 
 func (s *Semaphore) check(weight int) error {
