@@ -14,31 +14,28 @@ import (
 // releaseAll ends all leases, and then releases them in batches until the store has
 // answered for each or ctx ends.
 func (c *Client) releaseAll(ctx context.Context) error {
-	var held map[*storeGrant][]leaseStart // starts of its leases, if their end is reported
+	var reported [][]leaseStart // of each grant, the starts of the leases whose end is reported
 	all := slices.DeleteFunc(c.wakeups.grants(), func(h *storeGrant) bool {
 		leases, was := h.end(nil)
+		var starts []leaseStart
 		if was == grantHeld && (h.acquirer.reportsReleases() || len(c.hooks.jeopardyEnd) > 0) {
-			if held == nil {
-				held = make(map[*storeGrant][]leaseStart)
-			}
-			held[h] = h.starts(leases)
+			starts = h.starts(leases)
 		}
 		for _, l := range leases {
 			_ = l.end(ErrReleased)
 		}
 		h.releaseLocal()
+		if was != grantEnded {
+			reported = append(reported, starts)
+		}
 		return was == grantEnded
 	})
 	if len(all) == 0 {
 		return nil
 	}
-	r := &closeReleases{all: all, errs: make([]error, len(all)), left: len(all), end: make(chan struct{}), index: make(map[*storeGrant]int, len(held))}
+	r := &closeReleases{all: all, errs: slices.Repeat([]error{errNotConfirmed}, len(all)), left: len(all), end: make(chan struct{})}
 	now := c.keep.Mono()
 	for i, h := range all {
-		r.errs[i] = errNotConfirmed
-		if held != nil {
-			r.index[h] = i
-		}
 		u := &queuedRelease{release: h.releaseRequest(), from: now, until: now + closeGrace, closing: true}
 		u.confirm = func(err error) { r.note(i, err) }
 		if h.unsure {
@@ -56,9 +53,9 @@ func (c *Client) releaseAll(ctx context.Context) error {
 	case <-r.end:
 	case <-ctx.Done():
 	}
-	for h, starts := range held {
-		for _, start := range starts {
-			e := h.releaseEvent(h.present(), now-start.at, HandOffClose, r.of(h))
+	for i, h := range all {
+		for _, start := range reported[i] {
+			e := h.releaseEvent(h.present(), now-start.at, HandOffClose, r.of(i))
 			c.recorder.released(e, start.lease)
 			c.reports = append(c.reports, h.closeReport(e))
 		}
@@ -85,8 +82,6 @@ type closeReleases struct {
 	all []*storeGrant
 	end chan struct{} // closed when each has an answer
 
-	index map[*storeGrant]int // in all; empty if no hook needs it
-
 	mu   sync.Mutex
 	errs []error // one for each
 	left int
@@ -104,11 +99,11 @@ func (r *closeReleases) note(i int, err error) {
 	}
 }
 
-// of returns the outcome for a grant.
-func (r *closeReleases) of(h *storeGrant) error {
+// of returns an outcome.
+func (r *closeReleases) of(i int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.errs[r.index[h]]
+	return r.errs[i]
 }
 
 // sum is nil if all were released.

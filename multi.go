@@ -148,7 +148,7 @@ func (m *Multi) acquireEach(ctx, wait context.Context, b *multiGrant, queue bool
 		}
 	}
 	await(m.c.releaseLeases(m.title(), b.parts...), callGrace) // the rest in the background
-	if failed != nil && !errors.Is(failed, ErrLost) { // so no part's loss interrupted it
+	if failed != nil && !errors.Is(failed, ErrLost) {          // so no part's loss interrupted it
 		return nil, failed
 	}
 	return nil, m.c.waitOver(ctx, m.title(), nil)
