@@ -148,8 +148,8 @@ func (m *Multi) acquireEach(ctx, wait context.Context, b *multiGrant, queue bool
 		}
 	}
 	await(m.c.releaseLeases(m.title(), b.parts...), callGrace) // the rest in the background
-	if failed != nil && !errors.Is(failed, ErrLost) {          // so no part's loss interrupted it
-		return nil, failed
+	if failed != nil && !errors.Is(failed, ErrLost) {
+		return nil, failed // no part's loss interrupted it
 	}
 	return nil, m.c.waitOver(ctx, m.title(), nil)
 }
