@@ -61,64 +61,46 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 // Renew implements engine.Engine.
 func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	errs := make([]error, len(batch))
-	if err := ended(ctx); err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	var post mail
-	defer post.deliver()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := clock()
 	for i, r := range batch {
-		q := e.look(r.Resource, now).queue
-		a := q.Renew(r.ID, r.Token, translate.Micros(r.TTL), now)
-		e.settle(&post, r.Resource.Prefix, q, a, now)
-		errs[i] = translate.Failure(a)
+		errs[i] = e.change(ctx, r.Resource, e.look, func(q *queue.Queue, _ *mail, now queue.Time) queue.Answer {
+			return q.Renew(r.ID, r.Token, translate.Micros(r.TTL), now)
+		})
 	}
 	return errs
 }
 
 // Release implements engine.Engine.
 func (e *Engine) Release(ctx context.Context, r engine.Release) error {
-	if err := ended(ctx); err != nil {
-		return err
-	}
-	var post mail
-	defer post.deliver()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := clock()
 	find := e.look
 	if r.Withdraw {
 		find = e.open // the tombstone must be stored
 	}
-	q := find(r.Resource, now).queue
-	a := q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), now)
-	e.settle(&post, r.Resource.Prefix, q, a, now)
-	return translate.Failure(a)
+	return e.change(ctx, r.Resource, find, func(q *queue.Queue, _ *mail, now queue.Time) queue.Answer {
+		return q.Release(r.ID, r.Token, r.Withdraw, translate.Micros(r.Mark), now)
+	})
 }
 
 // Resize implements engine.Engine.
 func (e *Engine) Resize(ctx context.Context, res engine.Resource, h engine.Held, weight int) error {
-	if err := ended(ctx); err != nil {
-		return err
-	}
-	var post mail
-	defer post.deliver()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	now := clock()
-	q := e.look(res, now).queue
-	a := q.Resize(h.ID, h.Token, weight, now)
-	e.settle(&post, res.Prefix, q, a, now)
-	return translate.Failure(a)
+	return e.change(ctx, res, e.look, func(q *queue.Queue, _ *mail, now queue.Time) queue.Answer {
+		return q.Resize(h.ID, h.Token, weight, now)
+	})
 }
 
 // Break implements engine.Engine.
 func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break) error {
+	return e.change(ctx, res, e.look, func(q *queue.Queue, post *mail, now queue.Time) queue.Answer {
+		a := q.Break(queue.Break{ID: b.ID, Force: b.Force, Reason: b.Reason}, now)
+		if a.Status == queue.Done {
+			e.send(post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: b.ID, Reason: b.Reason})
+		}
+		return a
+	})
+}
+
+// change applies an operation to the queue of a resource, which find returns, and sends the wake-ups.
+func (e *Engine) change(ctx context.Context, res engine.Resource, find func(engine.Resource, queue.Time) *resource,
+	apply func(q *queue.Queue, post *mail, now queue.Time) queue.Answer) error {
 	if err := ended(ctx); err != nil {
 		return err
 	}
@@ -127,11 +109,8 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := clock()
-	q := e.look(res, now).queue
-	a := q.Break(queue.Break{ID: b.ID, Force: b.Force, Reason: b.Reason}, now)
-	if a.Status == queue.Done {
-		e.send(&post, res.Prefix, engine.Wakeup{Kind: engine.WakeBroken, ID: b.ID, Reason: b.Reason})
-	}
+	q := find(res, now).queue
+	a := apply(q, &post, now)
 	e.settle(&post, res.Prefix, q, a, now)
 	return translate.Failure(a)
 }
