@@ -4,7 +4,6 @@ package etcdservers
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,28 +21,23 @@ import (
 // startTimeout bounds a start on a busy machine; a start takes about half a second.
 const startTimeout = 60 * time.Second
 
-// portTries is on how many ports servers are tried of which one ends while it starts: another process may have
-// taken its port.
-const portTries = 3
-
 // Config is what tests choose of a server, the same for every restart.
 type Config struct {
 	Quota int64 // of the database, in bytes; 0 is etcd's default
 	Fsync bool  // write to disk before a change is answered, with the data on a disk and not in memory; what the kernel has survives a killed process
 }
 
-// Server is one member of an etcd. Only one goroutine at a time may change its state. A method that cannot do its
-// work fails the test, or panics if the server came from Launch.
+// Server is one member of an etcd. A method that cannot do its work fails the test, or panics if the server came from
+// Launch.
 type Server struct {
+	redistest.Process
 	argument struct {
 		Config
 		Name, Dir    string
 		Client, Peer string // host:port
 		Members      string // all, as name=URL
 	}
-	path    string           // of etcdmember
-	process *redistest.Child // nil: not running
-	fatal   func(format string, args ...any)
+	path string // of etcdmember
 }
 
 // Start starts an etcd of one member and ends it with the test.
@@ -60,7 +54,7 @@ func StartCluster(t testing.TB, n int, c Config) Cluster {
 		t.Fatalf("etcdservers: %v", err)
 	}
 	for _, s := range all {
-		s.fatal = t.Fatalf
+		s.Test = t
 	}
 	t.Cleanup(all.Stop)
 	return all
@@ -68,60 +62,57 @@ func StartCluster(t testing.TB, n int, c Config) Cluster {
 
 // Launch starts an etcd for several tests. The caller must call Stop.
 func Launch(n int, c Config) (Cluster, error) {
-	for try := 1; ; try++ {
-		all, err := newCluster(n, c)
-		if err == nil {
-			if err = all.run(); err == nil {
-				return all, nil
-			}
-		}
-		all.Stop()
-		if try == portTries || !errors.Is(err, redistest.ErrEnded) {
-			return nil, err
-		}
+	return launch(n, c, func(Cluster) error { return nil })
+}
+
+// launch calls prepare before it starts the members.
+func launch(n int, c Config, prepare func(Cluster) error) (all Cluster, err error) {
+	path, err := redistest.Tool("internal/etcdservers/etcdmember")
+	if err != nil {
+		return nil, err
 	}
+	err = redistest.OnFreePorts(2*n, func(ports []int) error {
+		if all, err = newCluster(path, ports, c); err == nil {
+			err = prepare(all)
+		}
+		if err == nil {
+			err = redistest.StartAll(n, func(i int) error { return all[i].Start(all[i].run) })
+		}
+		if err != nil {
+			all.Stop()
+		}
+		return err
+	})
+	return all, err
 }
 
 // Addr returns the host:port for clients.
 func (s *Server) Addr() string { return s.argument.Client }
 
-// PID returns the process ID of a running server.
-func (s *Server) PID() int { return s.process.PID() }
-
 // StartCopy copies the data of the only member while it is stopped, as a power failure would leave them, and starts
 // a second one on the copy, for one test. What the system had not written to the disk yet is in the copy too.
 func (s *Server) StartCopy(t testing.TB) *Server {
 	t.Helper()
-	all, err := newCluster(1, s.argument.Config)
-	t.Cleanup(all.Stop)
-	if err == nil {
-		all[0].fatal = t.Fatalf
+	all, err := launch(1, s.argument.Config, func(other Cluster) error {
 		s.Pause()
-		err = exec.Command("cp", "-a", s.argument.Dir+"/.", all[0].argument.Dir).Run()
-		s.Resume()
-	}
-	if err == nil {
-		err = all.run()
-	}
+		defer s.Resume()
+		return exec.Command("cp", "-a", s.argument.Dir+"/.", other[0].argument.Dir).Run()
+	})
 	if err != nil {
 		t.Fatalf("etcdservers: a copy: %v", err)
 	}
+	all[0].Test = t
+	t.Cleanup(all.Stop)
 	return all[0]
 }
 
-// start starts the process and does not wait for it.
-func (s *Server) start() error {
+// run starts the process and waits until the member serves.
+func (s *Server) run() (redistest.Run, error) {
 	text, err := json.Marshal(s.argument)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.process, err = redistest.StartChild(exec.Command(s.path, string(text)), "ready\n")
-	return err
-}
-
-// awaitReady waits until the member serves.
-func (s *Server) awaitReady() error {
-	return s.process.Await(startTimeout, func() bool { return true })
+	return redistest.StartChild(exec.Command(s.path, string(text)), startTimeout, func() bool { return true }, "ready\n")
 }
 
 // Leads reports whether this member is the leader.
@@ -137,57 +128,17 @@ func (s *Server) Leads() bool {
 	return err == nil && strings.Contains(string(text), "\netcd_server_is_leader 1\n")
 }
 
-// Pause stops the process; Resume continues it.
-func (s *Server) Pause() {
-	if err := s.process.Pause(); err != nil {
-		s.fatal("etcdservers: pause: %v", err)
-	}
-}
-
-// Resume continues a paused process.
-func (s *Server) Resume() {
-	if err := s.process.Resume(); err != nil {
-		s.fatal("etcdservers: resume: %v", err)
-	}
-}
-
-// Kill ends the process as kill -9 does.
-func (s *Server) Kill() {
-	if s.process != nil {
-		s.process.Kill()
-		s.process = nil
-	}
-}
-
 // Restart kills the process if it runs, and starts the server on its data. It returns when the server serves.
-func (s *Server) Restart() {
-	s.Kill()
-	err := s.start()
-	if err == nil {
-		err = s.awaitReady()
-	}
-	if err != nil {
-		s.fatal("etcdservers: restart: %v", err)
-	}
-}
+func (s *Server) Restart() { s.Process.Restart(s.run) }
 
 // Cluster is the members of one etcd.
 type Cluster []*Server
 
-func newCluster(n int, c Config) (Cluster, error) {
-	path, err := redistest.Tool("internal/etcdservers/etcdmember")
-	if err != nil {
-		return nil, err
-	}
-	ports, err := redistest.FreePorts(2 * n)
-	if err != nil {
-		return nil, err
-	}
+func newCluster(path string, ports []int, c Config) (all Cluster, err error) {
 	addr := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-	var all Cluster
 	var names []string
-	for i := range n {
-		s := &Server{path: path, fatal: panicf}
+	for i := range len(ports) / 2 {
+		s := &Server{path: path}
 		a := &s.argument
 		if a.Dir, err = dataDir(c); err != nil {
 			return all, err
@@ -209,21 +160,6 @@ func dataDir(c Config) (string, error) {
 	return redistest.DataDir("etcd-")
 }
 
-// run starts the members and waits until all serve.
-func (c Cluster) run() error {
-	for _, s := range c {
-		if err := s.start(); err != nil {
-			return err
-		}
-	}
-	for _, s := range c {
-		if err := s.awaitReady(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Addrs returns the host:port of each member.
 func (c Cluster) Addrs() []string {
 	var addrs []string
@@ -239,7 +175,7 @@ func (c Cluster) Leader(t testing.TB) *Server {
 	var leader *Server
 	redistest.Await(t, 20*time.Second, "a leader", func() bool {
 		for _, s := range c {
-			if s.process != nil && s.Leads() {
+			if s.PID() != 0 && s.Leads() {
 				leader = s
 				return true
 			}
@@ -256,5 +192,3 @@ func (c Cluster) Stop() {
 		_ = os.RemoveAll(s.argument.Dir)
 	}
 }
-
-func panicf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }

@@ -29,8 +29,9 @@ var (
 	ErrPortTaken = errors.New("port is taken")
 )
 
-// StartChild starts a server, which logs one of the marks when it is ready; without marks, its log does not show it.
-func StartChild(cmd *exec.Cmd, marks ...string) (*Child, error) {
+// StartChild starts a server and waits until it has logged one of the marks, if there are any, and responds. If it ends
+// before, or takes longer than the limit, the error has the end of its log.
+func StartChild(cmd *exec.Cmd, limit time.Duration, responds func() bool, marks ...string) (*Child, error) {
 	c := &Child{cmd: cmd, log: LogTail{marks: marks, marked: len(marks) == 0}, exited: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &c.log, &c.log
 	if cmd.SysProcAttr == nil {
@@ -46,12 +47,14 @@ func StartChild(cmd *exec.Cmd, marks ...string) (*Child, error) {
 		defer close(c.exited)
 		_ = cmd.Wait() // its log has the cause
 	}()
+	if err := c.await(limit, responds); err != nil {
+		c.Kill()
+		return nil, err
+	}
 	return c, nil
 }
 
-// Await waits until the server has logged that it is ready, and responds. If it ends before, or takes longer than
-// the limit, the error has the end of its log.
-func (c *Child) Await(limit time.Duration, responds func() bool) error {
+func (c *Child) await(limit time.Duration, responds func() bool) error {
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	retry := time.NewTicker(5 * time.Millisecond)

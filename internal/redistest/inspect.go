@@ -52,7 +52,7 @@ func (s *Server) Keys(ctx context.Context) ([]Key, error) {
 func (s *Server) Since(major, minor int) bool {
 	var a, b int
 	if _, err := fmt.Sscanf(s.version(), "%d.%d.", &a, &b); err != nil {
-		s.fatal("redistest: version %q: %v", s.version(), err)
+		s.fatal("version %q: %v", s.version(), err)
 	}
 	return a > major || a == major && b >= minor
 }

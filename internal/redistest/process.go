@@ -1,77 +1,129 @@
 package redistest
 
 import (
-	"bufio"
 	"errors"
-	"net"
-	"os/exec"
-	"strconv"
-	"strings"
+	"fmt"
+	"sync"
+	"testing"
 	"time"
 )
 
-// startTimeout bounds a start on a busy machine; a start takes about 10 ms.
-const startTimeout = 20 * time.Second
+// Process is the process of a server over its restarts, for this package and those of other stores. Its methods
+// may be called from any goroutine. A method that fails fails Test, or panics if Test is nil.
+type Process struct {
+	Test testing.TB
 
-// config is the configuration of a server, the same for every restart.
-type config struct {
-	path     string // of redis-server
-	password string
-	args     []string
-	sentinel []string // directives of a Sentinel; nil: a server of data
+	mu  sync.Mutex
+	run Run // nil before the first start and after Kill
 }
 
-// launch starts redis-server and waits until it, and not another process on the same port, has logged
-// that it is ready, and answers PING.
-func (c config) launch(dir string, port int) (*Child, error) {
-	args, err := c.arguments(dir, port)
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(c.path, args...)
-	cmd.Dir = dir
-	p, err := StartChild(cmd, "Ready to accept connections", "Sentinel ID is")
-	if err != nil {
-		return nil, err
-	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	if err := p.Await(startTimeout, func() bool { return ping(addr) == nil }); err != nil {
-		p.Kill()
-		return nil, err
-	}
-	return p, nil
+// Run is one run of a server: a Child, or what pauses and kills its children too.
+type Run interface {
+	PID() int
+	Pause() error
+	Resume() error
+	Kill()
 }
 
-func (c config) arguments(dir string, port int) ([]string, error) {
-	if c.sentinel != nil {
-		return sentinelArguments(dir, port, c.sentinel)
+// PID returns the process ID, or 0 if the server is killed.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run == nil {
+		return 0
 	}
-	args := []string{
-		"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
-		"--daemonize", "no", "--save", "", "--appendonly", "no",
-	}
-	return append(args, c.args...), nil
+	return p.run.PID()
 }
 
-// ping sends PING on a new connection. A server that requires a password is ready too.
-func ping(addr string) error {
-	conn, err := net.DialTimeout("tcp", addr, startTimeout)
+// Pause stops the server with SIGSTOP: it keeps its connections and answers nothing. When Pause returns the
+// process has stopped.
+func (p *Process) Pause() { p.act("pause", Run.Pause) }
+
+// Resume continues a paused server.
+func (p *Process) Resume() { p.act("resume", Run.Resume) }
+
+func (p *Process) act(what string, f func(Run) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run == nil {
+		p.fatal("%s: the server is killed", what)
+		return
+	}
+	if err := f(p.run); err != nil {
+		p.fatal("%s: %v", what, err)
+	}
+}
+
+// Kill ends the server with SIGKILL and waits for its end. If the server is dead, Kill does nothing.
+func (p *Process) Kill() { p.End(Run.Kill) }
+
+// End is Kill by another way.
+func (p *Process) End(end func(Run)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run != nil {
+		end(p.run)
+		p.run = nil
+	}
+}
+
+// Start kills the server if it runs, and starts it.
+func (p *Process) Start(start func() (Run, error)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run != nil {
+		p.run.Kill()
+	}
+	var err error
+	if p.run, err = start(); err != nil {
+		p.run = nil // start may have returned a nil *Child
+	}
+	return err
+}
+
+// Restart is Start on the port that the server had. Another process may have it for a moment, such as one that looks
+// for free ports.
+func (p *Process) Restart(start func() (Run, error)) {
+	deadline := time.Now().Add(startTimeout)
+	err := p.Start(start)
+	for errors.Is(err, ErrPortTaken) && time.Now().Before(deadline) {
+		err = p.Start(start)
+	}
 	if err != nil {
-		return err
+		p.fatal("restart: %v", err)
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(startTimeout)); err != nil {
-		return err
+}
+
+func (p *Process) fatal(format string, args ...any) {
+	if p.Test == nil {
+		panic(fmt.Sprintf(format, args...))
 	}
-	if _, err := conn.Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
-		return err
+	p.Test.Helper()
+	p.Test.Fatalf(format, args...)
+}
+
+// StartAll calls start for 0 to n-1 at once, and returns the errors when all have returned.
+func StartAll(n int, start func(i int) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = start(i) })
 	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return err
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// OnFreePorts calls start with n free ports, and again with others if a server ended while it started: another process
+// may have taken its port, which not every server logs.
+func OnFreePorts(n int, start func(ports []int) error) error {
+	const tries = 5
+	for try := 1; ; try++ {
+		ports, err := FreePorts(n)
+		if err != nil {
+			return err
+		}
+		if err = start(ports); try == tries || !errors.Is(err, ErrEnded) && !errors.Is(err, ErrPortTaken) {
+			return err
+		}
 	}
-	if strings.HasPrefix(line, "+PONG") || strings.HasPrefix(line, "-NOAUTH") {
-		return nil
-	}
-	return errors.New(strings.TrimSpace(line))
 }

@@ -2,11 +2,9 @@ package redistest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -38,19 +36,15 @@ func StartReplicated(t testing.TB, n int, opts ...Option) *Replicated {
 func startReplicating(t testing.TB, n int, opts []Option) []*Server {
 	t.Helper()
 	opts = append([]Option{WithArgs("--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0")}, opts...)
-	nodes, errs := make([]*Server, n), make([]error, n)
-	var all sync.WaitGroup
-	for i := range nodes {
-		all.Go(func() { nodes[i], errs[i] = Launch(opts...) })
-	}
-	all.Wait()
-	for i, s := range nodes {
-		if errs[i] == nil {
-			s.fatal = t.Fatalf
-			t.Cleanup(s.Stop)
+	nodes := make([]*Server, n)
+	err := StartAll(n, func(i int) (err error) {
+		if nodes[i], err = Launch(opts...); err == nil {
+			nodes[i].Test = t
+			t.Cleanup(nodes[i].Stop)
 		}
-	}
-	if err := errors.Join(errs...); err != nil {
+		return err
+	})
+	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
 	return nodes
@@ -154,7 +148,7 @@ func (s *Server) operate(commands ...[]any) {
 		return nil
 	})
 	if err != nil {
-		s.fatal("redistest: %s: %v: %v", s.Addr(), commands, err)
+		s.fatal("%s: %v: %v", s.Addr(), commands, err)
 	}
 }
 

@@ -38,7 +38,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 		if err != nil {
 			t.Fatalf("redistest: %v", err)
 		}
-		w.fatal = t.Fatalf
+		w.Test = t
 		t.Cleanup(w.Stop)
 		s.watchers = append(s.watchers, w)
 		if w.Since(7, 0) {

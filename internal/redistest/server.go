@@ -25,7 +25,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
@@ -33,15 +32,14 @@ import (
 
 // Server is a redis-server process that a test owns. Its methods may be called
 // from any goroutine. A method that fails fails the test, or panics if the server
-// is from Launch.
+// is from Launch. Without WithAppendOnly, Kill loses its data.
 type Server struct {
-	conf  config
-	dir   string
-	port  int
-	fatal func(format string, args ...any)
+	Process
+	conf config
+	dir  string
+	port int
 
 	mu      sync.Mutex
-	proc    *Child // nil before the first start and after Kill
 	clients []*redis.Client
 }
 
@@ -64,7 +62,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
-	s.fatal = t.Fatalf
+	s.Test = t
 	t.Cleanup(s.Stop)
 	return s
 }
@@ -75,7 +73,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 // about connections that tests break.
 func Launch(opts ...Option) (*Server, error) {
 	logging.Disable()
-	s := &Server{fatal: panicf}
+	s := &Server{}
 	for _, o := range opts {
 		o(&s.conf)
 	}
@@ -89,7 +87,11 @@ func Launch(opts ...Option) (*Server, error) {
 	}
 	standIn := s.conf.path != ""
 	s.conf.path, s.dir = path, dir
-	if err := s.startAnywhere(); err != nil {
+	err = OnFreePorts(1, func(ports []int) error {
+		s.port = ports[0]
+		return s.Start(s.launch)
+	})
+	if err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}
@@ -117,16 +119,6 @@ func (s *Server) URL() string {
 // copy and restore it.
 func (s *Server) Dir() string { return s.dir }
 
-// PID returns the process ID of the running server, or 0 if it is killed.
-func (s *Server) PID() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
-		return 0
-	}
-	return s.proc.PID()
-}
-
 // Client returns a new client with a pool of its own and go-redis's default
 // options, changed by the given functions. It is closed when the server ends.
 func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
@@ -141,41 +133,11 @@ func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
 	return c
 }
 
-// Pause stops the server with SIGSTOP: it keeps its connections and answers
-// nothing. When Pause returns the process has stopped.
-func (s *Server) Pause() { s.act("pause", (*Child).Pause) }
-
-// Resume continues a paused server.
-func (s *Server) Resume() { s.act("resume", (*Child).Resume) }
-
-// Kill ends the server with SIGKILL and waits for its end. Without WithAppendOnly its data are lost.
-// If the server is dead, Kill does nothing.
-func (s *Server) Kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.killLocked()
-}
-
 // Restart starts the server again with the same port, folder and arguments,
 // after killing it if it runs, and waits until it answers.
-func (s *Server) Restart() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.killLocked()
-	// Another process may have the port for a moment, such as one that looks for free ports.
-	deadline := time.Now().Add(startTimeout)
-	for {
-		proc, err := s.conf.launch(s.dir, s.port)
-		if err == nil {
-			s.proc = proc
-			return
-		}
-		if !errors.Is(err, ErrPortTaken) || time.Now().After(deadline) {
-			s.fatal("redistest: restart: %v", err)
-			return
-		}
-	}
-}
+func (s *Server) Restart() { s.Process.Restart(s.launch) }
+
+func (s *Server) launch() (Run, error) { return s.conf.launch(s.dir, s.port) }
 
 // Stop closes the clients made by Client, kills the server and removes its
 // folder.
@@ -183,49 +145,12 @@ func (s *Server) Stop() {
 	s.mu.Lock()
 	clients := s.clients
 	s.clients = nil
-	s.killLocked()
 	s.mu.Unlock()
+	s.Kill()
 	for _, c := range clients {
 		_ = c.Close() // the test may have closed it already
 	}
 	_ = os.RemoveAll(s.dir)
-}
-
-func (s *Server) act(what string, f func(*Child) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
-		s.fatal("redistest: %s: the server is killed", what)
-		return
-	}
-	if err := f(s.proc); err != nil {
-		s.fatal("redistest: %s: %v", what, err)
-	}
-}
-
-func (s *Server) killLocked() {
-	if s.proc != nil {
-		s.proc.Kill()
-		s.proc = nil
-	}
-}
-
-// startAnywhere starts the server on a free port.
-func (s *Server) startAnywhere() error {
-	const tries = 20
-	var err error
-	for range tries {
-		ports, failed := FreePorts(1)
-		if failed != nil {
-			return failed
-		}
-		s.port = ports[0]
-		s.proc, err = s.conf.launch(s.dir, s.port)
-		if !errors.Is(err, ErrPortTaken) {
-			return err
-		}
-	}
-	return fmt.Errorf("no free port in %d tries: %w", tries, err)
 }
 
 // do calls f with a new client, so that it works even if the test has exhausted or closed others.
@@ -234,8 +159,6 @@ func (s *Server) do(ctx context.Context, f func(context.Context, *redis.Client) 
 	err := f(ctx, c)
 	return errors.Join(err, c.Close())
 }
-
-func panicf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
 // Option changes how a server is started.
 type Option func(*config)

@@ -30,17 +30,9 @@ func (s *Server) prepare(path string, args ...string) error {
 }
 
 // run starts the server and waits until it accepts connections.
-func (s *Server) run(path string, args ...string) (*process, error) {
-	c, err := redistest.StartChild(s.command(context.Background(), path, args...), s.kind.ready)
-	if err != nil {
-		return nil, err
-	}
-	p := &process{c}
-	if err := p.Await(startTimeout, func() bool { return s.Responds(startTimeout) }); err != nil {
-		p.kill()
-		return nil, err
-	}
-	return p, nil
+func (s *Server) run(path string, args ...string) (redistest.Run, error) {
+	c, err := redistest.StartChild(s.command(context.Background(), path, args...), startTimeout, func() bool { return s.Responds(startTimeout) }, s.kind.ready)
+	return &process{c}, err
 }
 
 // Responds reports whether a new connection gets a reply within a time.
@@ -72,10 +64,10 @@ func (s *Server) command(ctx context.Context, path string, args ...string) *exec
 	return cmd
 }
 
-// pause stops the process and its children. The children of PostgreSQL are sessions of their
+// Pause stops the process and its children. The children of PostgreSQL are sessions of their
 // own, so there is no group to signal. The first one stops first, so that no child is new.
-func (p *process) pause() error {
-	if err := p.Pause(); err != nil {
+func (p *process) Pause() error {
+	if err := p.Child.Pause(); err != nil {
 		return err
 	}
 	for _, child := range childrenOf(p.PID()) {
@@ -87,15 +79,16 @@ func (p *process) pause() error {
 	return nil
 }
 
-func (p *process) resume() error {
+// Resume continues the process and its children.
+func (p *process) Resume() error {
 	for _, child := range childrenOf(p.PID()) {
 		_ = syscall.Kill(child, syscall.SIGCONT)
 	}
-	return p.Resume()
+	return p.Child.Resume()
 }
 
-// kill ends the process and its children, even if they are stopped, and waits for them.
-func (p *process) kill() {
+// Kill ends the process and its children, even if they are stopped, and waits for them.
+func (p *process) Kill() {
 	var children []int
 	if p.Signal(syscall.SIGSTOP) == nil {
 		_ = awaitState(p.PID(), 'T')
@@ -105,7 +98,7 @@ func (p *process) kill() {
 	for _, child := range children {
 		_ = syscall.Kill(child, syscall.SIGKILL)
 	}
-	p.Kill()
+	p.Child.Kill()
 	for _, child := range children {
 		_ = awaitState(child, 'Z')
 	}
@@ -113,13 +106,13 @@ func (p *process) kill() {
 
 // terminate ends the process in order, by a signal.
 func (p *process) terminate(end syscall.Signal) {
-	_ = p.resume() // a stopped process takes no signal
+	_ = p.Resume() // a stopped process takes no signal
 	_ = p.Signal(end)
 	timeout := time.NewTimer(10 * time.Second)
 	defer timeout.Stop()
 	select {
 	case <-p.Exited():
 	case <-timeout.C:
-		p.kill()
+		p.Kill()
 	}
 }

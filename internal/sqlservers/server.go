@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,15 +21,12 @@ import (
 // goroutine. A method that cannot do its work fails the test, or panics if the server came
 // from a Launch function.
 type Server struct {
-	kind  kind
-	conf  config
-	dir   string
-	port  int
-	as    account
-	fatal func(format string, args ...any)
-
-	mu   sync.Mutex
-	proc *process // nil before the first start and after Kill
+	redistest.Process
+	kind kind
+	conf config
+	dir  string
+	port int
+	as   account
 }
 
 // kind is what differs between the servers.
@@ -71,17 +67,6 @@ func WithFileLimit(kib int) Option { return func(c *config) { c.fileKiB = kib } 
 // Addr returns the server's host:port. It stays the same over restarts.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// PID returns the process ID of the server, whose sessions may be children of it; 0 if it is
-// killed.
-func (s *Server) PID() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
-		return 0
-	}
-	return s.proc.PID()
-}
-
 // Dir returns the folder of the server's data.
 func (s *Server) Dir() string { return filepath.Join(s.dir, "data") }
 
@@ -93,72 +78,20 @@ func (s *Server) DSN(database string) string { return s.DSNAt(s.Addr(), database
 // DSNAt is DSN by way of another address, as of a proxy.
 func (s *Server) DSNAt(addr, database string) string { return s.kind.dsn(addr, database) }
 
-// Pause stops all processes of the server with SIGSTOP: it keeps its connections and
-// answers nothing. When Pause returns they have stopped.
-func (s *Server) Pause() { s.act("pause", (*process).pause) }
-
-// Resume continues a paused server.
-func (s *Server) Resume() { s.act("resume", (*process).resume) }
-
 // Terminate ends the server in order, as an operator does, with its sessions; after 10 s it is
 // killed.
 func (s *Server) Terminate() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.terminateLocked()
-}
-
-// Kill ends all processes of the server with SIGKILL, and waits for their end. If the server
-// is dead, Kill does nothing.
-func (s *Server) Kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.killLocked()
+	s.End(func(run redistest.Run) { run.(*process).terminate(s.kind.end) })
 }
 
 // Restart starts the server again with the same port, data and settings, after killing it
 // if it runs, and waits until it accepts connections.
-func (s *Server) Restart() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.killLocked()
-	if err := s.startLocked(); err != nil {
-		s.fatal("sqlservers: restart: %v", err)
-	}
-}
+func (s *Server) Restart() { s.Process.Restart(s.launch) }
 
 // Stop ends the server and removes its data.
 func (s *Server) Stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.terminateLocked()
+	s.Terminate()
 	_ = os.RemoveAll(s.dir)
-}
-
-func (s *Server) act(what string, f func(*process) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
-		s.fatal("sqlservers: %s: the server is killed", what)
-		return
-	}
-	if err := f(s.proc); err != nil {
-		s.fatal("sqlservers: %s: %v", what, err)
-	}
-}
-
-func (s *Server) killLocked() {
-	if s.proc != nil {
-		s.proc.kill()
-		s.proc = nil
-	}
-}
-
-func (s *Server) terminateLocked() {
-	if s.proc != nil {
-		s.proc.terminate(s.kind.end)
-		s.proc = nil
-	}
 }
 
 // StartCopy copies the data of a running server while all its processes are stopped, as a
@@ -184,7 +117,7 @@ func (s *Server) StartCopy(t testing.TB) *Server {
 
 // launch installs and starts a server.
 func launch(k kind, opts ...Option) (*Server, error) {
-	s := &Server{kind: k, fatal: func(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }}
+	s := &Server{kind: k}
 	for _, o := range opts {
 		o(&s.conf)
 	}
@@ -196,7 +129,10 @@ func launch(k kind, opts ...Option) (*Server, error) {
 		return nil, err
 	}
 	if err = k.install(s); err == nil {
-		err = s.startAnywhere()
+		err = redistest.OnFreePorts(1, func(ports []int) error {
+			s.port = ports[0]
+			return s.Start(s.launch)
+		})
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(s.dir))
@@ -211,7 +147,7 @@ func start(t testing.TB, k kind, opts ...Option) *Server {
 	if err != nil {
 		t.Fatalf("sqlservers: %v", err)
 	}
-	s.fatal = t.Fatalf
+	s.Test = t
 	t.Cleanup(s.Stop)
 	return s
 }
@@ -231,47 +167,24 @@ func (s *Server) makeDir() (dir string, err error) {
 	return dir, err
 }
 
-// startAnywhere tries ports until one is free.
-func (s *Server) startAnywhere() error {
-	var err error
-	for range 20 {
-		ports, failed := redistest.FreePorts(1)
-		if failed != nil {
-			return failed
-		}
-		s.port = ports[0]
-		if err = s.startLocked(); err == nil {
-			return nil
-		}
-		if !errors.Is(err, redistest.ErrPortTaken) {
-			return err
-		}
+// launch starts the server on its port.
+func (s *Server) launch() (redistest.Run, error) {
+	l, err := net.Listen("tcp", s.Addr())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", redistest.ErrPortTaken, err)
 	}
-	return err
-}
-
-// startLocked starts the server on its port.
-func (s *Server) startLocked() error {
-	free := func() error {
-		l, err := net.Listen("tcp", s.Addr())
-		if err != nil {
-			return fmt.Errorf("%w: %w", redistest.ErrPortTaken, err)
-		}
-		return l.Close()
-	}
-	if err := free(); err != nil {
-		return err
+	if err := l.Close(); err != nil {
+		return nil, err
 	}
 	path, args, err := s.kind.serve(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.conf.fileKiB > 0 {
 		args = append([]string{"-c", fmt.Sprintf(`trap "" XFSZ && ulimit -f %d && exec "$0" "$@"`, s.conf.fileKiB), path}, args...)
 		path = "bash"
 	}
-	s.proc, err = s.run(path, args...)
-	return err
+	return s.run(path, args...)
 }
 
 // startTimeout bounds what takes a second or two on a quiet machine.

@@ -3,10 +3,10 @@
 package zkservers
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,49 +25,43 @@ func StartEnsemble(t testing.TB, n int, settings ...string) *Ensemble {
 		t.Fatalf("zkservers: %v", err)
 	}
 	for _, s := range e.servers {
-		s.fatal = t.Fatalf
+		s.Test = t
 	}
 	t.Cleanup(e.Stop)
 	return e
 }
 
 // LaunchEnsemble starts n servers for several tests. The caller must call Stop.
-func LaunchEnsemble(n int, settings ...string) (*Ensemble, error) {
-	e, err := launchEnsemble(n, settings...)
-	for try := 1; try < portTries && errors.Is(err, redistest.ErrEnded); try++ {
-		e, err = launchEnsemble(n, settings...)
-	}
+func LaunchEnsemble(n int, settings ...string) (e *Ensemble, err error) {
+	err = redistest.OnFreePorts(3*n, func(ports []int) error {
+		e, err = launchEnsemble(n, ports, settings)
+		return err
+	})
 	return e, err
 }
 
-func launchEnsemble(n int, settings ...string) (*Ensemble, error) {
-	ports, err := redistest.FreePorts(2 * n)
-	if err != nil {
-		return nil, err
-	}
+// launchEnsemble starts n servers on three ports each.
+func launchEnsemble(n int, ports []int, settings []string) (*Ensemble, error) {
+	settings = slices.Clone(settings)
 	for i := range n {
-		settings = append(settings, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, ports[2*i], ports[2*i+1]))
+		settings = append(settings, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, ports[n+2*i], ports[n+2*i+1]))
 	}
 	e := &Ensemble{}
-	for range n {
+	for i := range n {
 		s, err := newServer(settings...)
 		if err == nil {
+			s.port = ports[i]
 			e.servers = append(e.servers, s)
-			err = s.identify(len(e.servers))
-		}
-		if err == nil {
-			err = s.launch()
+			err = s.identify(i + 1)
 		}
 		if err != nil {
 			e.Stop()
 			return nil, err
 		}
 	}
-	for _, s := range e.servers {
-		if err := s.awaitServing(); err != nil {
-			e.Stop()
-			return nil, err
-		}
+	if err := redistest.StartAll(n, func(i int) error { return e.servers[i].Start(e.servers[i].run) }); err != nil {
+		e.Stop()
+		return nil, err
 	}
 	return e, nil
 }

@@ -9,12 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-
-	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
-// launch starts a server with a configuration.
-func launch(dir, config string) (*redistest.Child, error) {
+// command returns the command of a server with a configuration.
+func command(dir, config string) (*exec.Cmd, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
 		return nil, fmt.Errorf("no Java runtime: run make databases, or see .ci/zookeeper: %w", err)
@@ -27,7 +25,7 @@ func launch(dir, config string) (*redistest.Child, error) {
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", // if that logger is there
 		"-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
 	cmd.Dir = dir
-	return redistest.StartChild(cmd)
+	return cmd, nil
 }
 
 // classPath returns where ZooKeeper is: in ZOOKEEPER_HOME, or where packages put it.

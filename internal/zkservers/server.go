@@ -4,7 +4,6 @@ package zkservers
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -22,18 +21,12 @@ import (
 // startTimeout bounds a start on a busy machine; a start takes about a second.
 const startTimeout = 60 * time.Second
 
-// portTries is on how many ports a server is tried that ends while it starts. It may be that another process has
-// taken its port, which without a logger it does not say.
-const portTries = 3
-
-// Server is a ZooKeeper server. Only one goroutine at a time may change its state. A method that cannot do its
-// work fails the test, or panics if the server came from Launch.
+// Server is a ZooKeeper server. A method that cannot do its work fails the test, or panics if the server came from Launch.
 type Server struct {
+	redistest.Process
 	dir      string
 	port     int
-	settings []string         // lines of zoo.cfg
-	process  *redistest.Child // nil: not running
-	fatal    func(format string, args ...any)
+	settings []string // lines of zoo.cfg
 }
 
 // Start starts a server with lines of zoo.cfg besides the usual ones, and ends it with the test.
@@ -43,27 +36,22 @@ func Start(t testing.TB, settings ...string) *Server {
 	if err != nil {
 		t.Fatalf("zkservers: %v", err)
 	}
-	s.fatal = t.Fatalf
+	s.Test = t
 	t.Cleanup(s.Stop)
 	return s
 }
 
 // Launch starts a server for several tests. The caller must call Stop.
 func Launch(settings ...string) (*Server, error) {
-	for try := 1; ; try++ {
-		s, err := newServer(settings...)
-		if err != nil {
-			return nil, err
-		}
-		err = s.run()
-		if err == nil {
-			return s, nil
-		}
-		s.Stop()
-		if try == portTries || !errors.Is(err, redistest.ErrEnded) {
-			return nil, err
-		}
+	s, err := newServer(settings...)
+	if err != nil {
+		return nil, err
 	}
+	if err := s.startAnywhere(); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
 }
 
 // StartCopy copies the data of a running server while it is stopped, as a power failure would leave them, and starts a
@@ -75,12 +63,12 @@ func (s *Server) StartCopy(t testing.TB) *Server {
 		t.Fatalf("zkservers: %v", err)
 	}
 	t.Cleanup(other.Stop)
-	other.fatal = t.Fatalf
+	other.Test = t
 	s.Pause()
 	err = exec.Command("cp", "-a", filepath.Join(s.dir, "data"), other.dir).Run()
 	s.Resume()
 	if err == nil {
-		err = other.run()
+		err = other.startAnywhere()
 	}
 	if err != nil {
 		t.Fatalf("zkservers: a copy: %v", err)
@@ -88,37 +76,24 @@ func (s *Server) StartCopy(t testing.TB) *Server {
 	return other
 }
 
-// newServer makes the folder of a server and finds a port. It does not start it.
+// newServer makes the folder of a server. It does not start it.
 func newServer(settings ...string) (*Server, error) {
 	dir, err := redistest.DataDir("zookeeper-")
-	if err != nil {
-		return nil, err
-	}
-	ports, err := redistest.FreePorts(1)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return &Server{dir: dir, port: ports[0], settings: settings, fatal: panicf}, nil
+	return &Server{dir: dir, settings: settings}, err
 }
 
-func panicf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (s *Server) startAnywhere() error {
+	return redistest.OnFreePorts(1, func(ports []int) error {
+		s.port = ports[0]
+		return s.Start(s.run)
+	})
+}
 
 // Addr returns the host:port for clients.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// PID returns the process ID of a running server.
-func (s *Server) PID() int { return s.process.PID() }
-
 // run starts the process and waits until the server serves.
-func (s *Server) run() error {
-	if err := s.launch(); err != nil {
-		return err
-	}
-	return s.awaitServing()
-}
-
-// launch starts the process.
-func (s *Server) launch() error {
+func (s *Server) run() (redistest.Run, error) {
 	lines := append([]string{
 		"dataDir=" + filepath.Join(s.dir, "data"), "clientPortAddress=127.0.0.1", "clientPort=" + strconv.Itoa(s.port),
 		"tickTime=200", "initLimit=50", "syncLimit=10", "minSessionTimeout=400", "maxSessionTimeout=60000", "maxClientCnxns=0",
@@ -126,16 +101,13 @@ func (s *Server) launch() error {
 	}, s.settings...)
 	config := filepath.Join(s.dir, "zoo.cfg")
 	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		return err
+		return nil, err
 	}
-	var err error
-	s.process, err = launch(s.dir, config)
-	return err
-}
-
-// awaitServing waits until the server serves clients.
-func (s *Server) awaitServing() error {
-	return s.process.Await(startTimeout, func() bool { return s.Mode() != "" })
+	cmd, err := command(s.dir, config)
+	if err != nil {
+		return nil, err
+	}
+	return redistest.StartChild(cmd, startTimeout, func() bool { return s.Mode() != "" })
 }
 
 // Mode returns standalone, leader or follower, or "" if the server does not serve.
@@ -174,30 +146,13 @@ func (s *Server) ask(word string) string {
 	return string(text)
 }
 
-// Pause stops the process; Resume continues it.
-func (s *Server) Pause() { s.act("pause", s.process.Pause) }
-
-// Resume continues a paused process.
-func (s *Server) Resume() { s.act("resume", s.process.Resume) }
-
-func (s *Server) act(what string, f func() error) {
-	if err := f(); err != nil {
-		s.fatal("zkservers: %s: %v", what, err)
-	}
-}
-
-// Kill ends the process as kill -9 does.
-func (s *Server) Kill() { s.process.Kill() }
-
 // Restart kills the process if it runs, and starts the server on its data. It returns when the server serves.
 func (s *Server) Restart() {
 	s.Kill()
-	s.act("restart", func() error {
-		if err := os.Rename(s.moved(), s.data()); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		return s.run()
-	})
+	if err := os.Rename(s.moved(), s.data()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.Test.Fatalf("zkservers: %v", err) // only a test moves it
+	}
+	s.Process.Restart(s.run)
 }
 
 // MoveData renames the folder with the data of a running server, as if it could not be written any more, until Restart.
@@ -215,8 +170,6 @@ func (s *Server) moved() string { return s.data() + ".moved" }
 
 // Stop ends the process and removes its data.
 func (s *Server) Stop() {
-	if s.process != nil {
-		s.process.Kill()
-	}
+	s.Kill()
 	_ = os.RemoveAll(s.dir) // what stays is in a temporary folder
 }
