@@ -10,10 +10,9 @@ import (
 
 // quorum checks that a majority of the members answers, and that another one may fail.
 func (e *etcd) quorum() {
-	const check = "quorum"
 	for _, m := range e.members {
 		if m.trouble != nil {
-			e.add(m.Warn(check, "start it, or correct its address in the URL, and allow connections to it", "the member does not answer: %s", diagnosis.OneLine(m.trouble)))
+			e.check("quorum").At(m.Place).Warn("start it, or correct its address in the URL, and allow connections to it", "the member does not answer: %s", diagnosis.OneLine(m.trouble))
 		}
 	}
 	up := e.answered()
@@ -42,48 +41,34 @@ func (e *etcd) quorum() {
 		}
 	}
 	need := voters/2 + 1
-	told := func(f diagnosis.Finding) {
-		e.add(f.With("members", voters).With("answering", answering).With("majority", need))
-	}
-	was := len(e.findings)
+	c := e.check("quorum").With("members", voters).With("answering", answering).With("majority", need)
 	switch {
 	case !slices.ContainsFunc(up, func(m *etcdMember) bool { return m.status.Leader != 0 }):
-		told(e.Fail(check, "bring members back: nothing can be locked", "no leader: %d of %d members answer, %d are needed", answering, voters, need).As(diagnosis.Unreachable))
+		c.FailAs(diagnosis.Unreachable, "bring members back: nothing can be locked", "no leader: %d of %d members answer, %d are needed", answering, voters, need)
 	case answering < need:
-		told(e.Fail(check, "bring members back, or allow connections to them", "%d of %d members answer, %d are needed", answering, voters, need).As(diagnosis.Unreachable))
+		c.FailAs(diagnosis.Unreachable, "bring members back, or allow connections to them", "%d of %d members answer, %d are needed", answering, voters, need)
 	case answering == need && answering < voters:
-		told(e.Warn(check, "bring the others back", "%d of %d members answer: no other may fail", answering, voters))
+		c.Warn("bring the others back", "%d of %d members answer: no other may fail", answering, voters)
 	}
-	if voters%2 == 0 {
-		told(e.Warn(check, "use 3 or 5 members", "%d members tolerate no more failures than %d would", voters, voters-1))
-	}
-	if named < voters {
-		told(e.Warn(check, "name all members in the URL", "the URL names %d of %d members: a client cannot go to the others", named, voters))
-	}
-	if len(idle) > 0 {
-		told(e.Warn(check, "start it, or remove it (etcdctl member remove)", "a member was added and has not been started: %s", strings.Join(idle, ", ")))
-	}
+	c.WarnIf(voters%2 == 0, "use 3 or 5 members", "%d members tolerate no more failures than %d would", voters, voters-1)
+	c.WarnIf(named < voters, "name all members in the URL", "the URL names %d of %d members: a client cannot go to the others", named, voters)
+	c.WarnIf(len(idle) > 0, "start it, or remove it (etcdctl member remove)", "a member was added and has not been started: %s", strings.Join(idle, ", "))
 	for _, m := range up {
-		if m.status.IsLearner && m.named {
-			e.add(m.Warn(check, "promote it (etcdctl member promote), or take it out of the URL", "a learner, which serves no locks"))
-		}
+		c.At(m.Place).WarnIf(m.status.IsLearner && m.named, "promote it (etcdctl member promote), or take it out of the URL", "a learner, which serves no locks")
 	}
 	e.lag(up)
-	if len(e.findings) > was {
-		return
-	}
 	if voters == 1 {
-		told(e.OK(check, "one member: while it is away no lease is granted"))
+		c.Otherwise("one member: while it is away no lease is granted")
 		return
 	}
-	told(e.OK(check, "%d of %d members answer, %d are needed; learners: %d", answering, voters, need, len(learners)))
+	c.Otherwise("%d of %d members answer, %d are needed; learners: %d", answering, voters, need, len(learners))
 }
 
 // apart checks that the endpoints are of one etcd.
 func (e *etcd) apart(up []*etcdMember) bool {
 	for _, m := range up[1:] {
 		if m.status.Header.ClusterId != up[0].status.Header.ClusterId {
-			e.add(e.Fail("quorum", "give the members of one etcd in a URL; of several in several URLs, with commas between them", "%s and %s are members of different etcds: both grant", up[0].Place, m.Place))
+			e.check("quorum").Fail("give the members of one etcd in a URL; of several in several URLs, with commas between them", "%s and %s are members of different etcds: both grant", up[0].Place, m.Place)
 			return true
 		}
 	}
@@ -101,7 +86,7 @@ func (e *etcd) lag(up []*etcdMember) {
 	}
 	for _, m := range up {
 		if behind := highest - m.status.RaftAppliedIndex; behind > manyEntries {
-			e.add(m.Warn("quorum", "check its disk and its network", "the member is %d entries behind", behind).With("entries_behind", behind))
+			e.check("quorum").At(m.Place).With("entries_behind", behind).Warn("check its disk and its network", "the member is %d entries behind", behind)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package doctorstores
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,29 +16,16 @@ import (
 const oldestEtcd = "3.4"
 
 func (e *etcd) versions() {
-	const check = "version"
-	var all []string
+	var versions []versionAt
 	for _, m := range e.answered() {
-		v := m.status.Version
-		if diagnosis.Older(v, oldestEtcd) {
-			e.add(m.Fail(check, "upgrade to etcd 3.4 or newer", "etcd %s is too old", v).With("version", v))
-			return
-		}
-		if !slices.Contains(all, v) {
-			all = append(all, v)
-		}
+		versions = append(versions, versionAt{m.Place, m.status.Version})
 	}
-	switch {
-	case len(all) > 1:
-		e.add(e.Warn(check, "finish the upgrade", "the members differ: %s", strings.Join(all, ", ")).With("versions", all))
-	case len(all) == 1:
-		e.add(e.OK(check, "etcd %s", all[0]).With("version", all[0]))
-	}
+	e.compareVersions("etcd", oldestEtcd, "members", versions)
 }
 
 // alarms checks for the alarms with which etcd refuses changes, and for corruption. Each member reports those of all.
 func (e *etcd) alarms() {
-	const check = "alarms"
+	c := e.check("alarms")
 	up := e.answered()
 	if len(up) == 0 {
 		return
@@ -48,17 +34,14 @@ func (e *etcd) alarms() {
 	for _, m := range up {
 		seen += strings.Join(m.status.Errors, " ") + " "
 	}
-	was := len(e.findings)
 	if strings.Contains(seen, "NOSPACE") {
-		e.add(e.Fail(check, "compact (etcdctl compact), defragment (etcdctl defrag), then etcdctl alarm disarm; and set --auto-compaction-retention",
-			"NOSPACE: the database has reached its quota, and nothing is granted or renewed"))
+		c.Fail("compact (etcdctl compact), defragment (etcdctl defrag), then etcdctl alarm disarm; and set --auto-compaction-retention",
+			"NOSPACE: the database has reached its quota, and nothing is granted or renewed")
 	}
 	if strings.Contains(seen, "CORRUPT") {
-		e.add(e.Fail(check, "take the member out and add it anew; see etcd's page on data corruption", "CORRUPT: the members' data differ"))
+		c.Fail("take the member out and add it anew; see etcd's page on data corruption", "CORRUPT: the members' data differ")
 	}
-	if len(e.findings) == was {
-		e.add(e.OK(check, "none"))
-	}
+	c.Otherwise("none")
 }
 
 const (
@@ -70,43 +53,40 @@ const (
 
 // space compares the size of each database with its quota.
 func (e *etcd) space() {
-	const check = "space"
 	for _, m := range e.answered() {
 		s := m.status
-		told := func(f diagnosis.Finding) {
-			e.add(f.With("db_bytes", s.DbSize).With("in_use_bytes", s.DbSizeInUse).With("quota_bytes", s.DbSizeQuota))
-		}
+		c := m.Check("space", &e.findings).With("db_bytes", s.DbSize).With("in_use_bytes", s.DbSizeInUse).With("quota_bytes", s.DbSizeQuota)
 		switch {
 		case s.DbSizeQuota > 0 && float64(s.DbSize) >= nearlyFull*float64(s.DbSizeQuota):
-			told(m.Warn(check, "compact and defragment (etcdctl compact, defrag), set --auto-compaction-retention, or raise --quota-backend-bytes",
-				"the database has %s, %.0f %% of its quota: when that is reached, nothing is granted or renewed", diagnosis.Size(s.DbSize), 100*float64(s.DbSize)/float64(s.DbSizeQuota)))
+			c.Warn("compact and defragment (etcdctl compact, defrag), set --auto-compaction-retention, or raise --quota-backend-bytes",
+				"the database has %s, %.0f %% of its quota: when that is reached, nothing is granted or renewed", diagnosis.Size(s.DbSize), 100*float64(s.DbSize)/float64(s.DbSizeQuota))
 		case s.DbSize > largeDatabase && s.DbSize > 2*s.DbSizeInUse:
-			told(m.Warn(check, "defragment it (etcdctl defrag), one member after the other", "of %s only %s are in use", diagnosis.Size(s.DbSize), diagnosis.Size(s.DbSizeInUse)))
+			c.Warn("defragment it (etcdctl defrag), one member after the other", "of %s only %s are in use", diagnosis.Size(s.DbSize), diagnosis.Size(s.DbSizeInUse))
 		case s.DbSizeQuota > 0:
-			told(m.OK(check, "%s of %s", diagnosis.Size(s.DbSize), diagnosis.Size(s.DbSizeQuota)))
+			c.OK("%s of %s", diagnosis.Size(s.DbSize), diagnosis.Size(s.DbSizeQuota))
 		default:
-			told(m.OK(check, "%s; before 3.6 etcd does not show its quota, 2 GiB by default", diagnosis.Size(s.DbSize)))
+			c.OK("%s; before 3.6 etcd does not show its quota, 2 GiB by default", diagnosis.Size(s.DbSize))
 		}
 	}
 }
 
 // compaction checks that old revisions are removed: each change of a lock is one.
 func (e *etcd) compaction(ctx context.Context) {
-	const check = "compaction"
 	got, err := e.client.Get(ctx, probe, clientv3.WithSerializable())
 	if err != nil {
 		return // the user may not read it: see the trial
 	}
+	c := e.check("compaction").With("revision", got.Header.Revision)
 	if _, err = e.client.Get(ctx, probe, clientv3.WithSerializable(), clientv3.WithRev(1)); errors.Is(err, rpctypes.ErrCompacted) {
-		e.add(e.OK(check, "old revisions are removed").With("revision", got.Header.Revision))
+		c.OK("old revisions are removed")
 		return
 	}
 	if got.Header.Revision > manyRevisions {
-		e.add(e.Warn(check, "set --auto-compaction-mode and --auto-compaction-retention, which are off by default",
-			"%d revisions, and none was ever removed: the database grows until it reaches its quota", got.Header.Revision).With("revision", got.Header.Revision))
+		c.Warn("set --auto-compaction-mode and --auto-compaction-retention, which are off by default",
+			"%d revisions, and none was ever removed: the database grows until it reaches its quota", got.Header.Revision)
 		return
 	}
-	e.add(e.OK(check, "%d revisions so far, none removed yet", got.Header.Revision).With("revision", got.Header.Revision))
+	c.OK("%d revisions so far, none removed yet", got.Header.Revision)
 }
 
 // slowDisk is the mean time of an fsync above which there is a warning.
@@ -115,23 +95,24 @@ const slowDisk = 50 * time.Millisecond
 // fsync checks that members write to disk before they answer. etcd does not show its flag --unsafe-no-fsync, but it
 // counts its fsyncs: with the flag there was none for the changes of the trial.
 func (e *etcd) fsync() {
-	const check = "durability"
 	const applied, fsyncs, seconds = "etcd_server_proposals_applied_total", "etcd_disk_wal_fsync_duration_seconds_count", "etcd_disk_wal_fsync_duration_seconds_sum"
 	for _, m := range e.answered() {
+		c := m.Check("durability", &e.findings)
 		changes, count := m.metrics[applied]-m.before[applied], m.metrics[fsyncs]
 		if m.before == nil || m.metrics == nil || changes <= 0 {
-			e.add(m.Unknown(check, "check that it runs without --unsafe-no-fsync", "whether the member writes to disk before it answers: its metrics are not reachable, or show no change"))
+			c.Unknown("check that it runs without --unsafe-no-fsync", "whether the member writes to disk before it answers: its metrics are not reachable, or show no change")
 			continue
 		}
 		mean := time.Duration(m.metrics[seconds] / max(1, count) * float64(time.Second))
-		f := m.OK(check, "the log is written to disk, which takes %s on average", diagnosis.Span(mean))
+		c = c.With("fsyncs", count).With("fsync_mean_ms", diagnosis.Millis(mean))
 		switch {
 		case count == m.before[fsyncs]:
-			f = m.Warn(check, "run it without --unsafe-no-fsync", "the member does not write its log to disk before it answers (--unsafe-no-fsync): a power loss forgets leases, and two may hold a resource")
+			c.Warn("run it without --unsafe-no-fsync", "the member does not write its log to disk before it answers (--unsafe-no-fsync): a power loss forgets leases, and two may hold a resource")
 		case mean > slowDisk:
-			f = m.Warn(check, "give etcd a faster disk, of its own", "an fsync of the log takes %s on average, and each grant and renewal waits for one on a majority", diagnosis.Span(mean))
+			c.Warn("give etcd a faster disk, of its own", "an fsync of the log takes %s on average, and each grant and renewal waits for one on a majority", diagnosis.Span(mean))
+		default:
+			c.OK("the log is written to disk, which takes %s on average", diagnosis.Span(mean))
 		}
-		e.add(f.With("fsyncs", count).With("fsync_mean_ms", diagnosis.Millis(mean)))
 	}
 }
 
@@ -141,15 +122,12 @@ const clocksApart = time.Minute
 // clocks compares this machine's clock with the members'. Locks do not depend on any of them; marks
 // follow those of the clients.
 func (e *etcd) clocks() {
-	const check = "clock"
 	for _, m := range e.answered() {
 		if !m.clock.Known {
 			continue
 		}
-		if m.clock.Ahead.Abs() > clocksApart {
-			e.add(m.Warn(check, "let all machines set their clocks by NTP, slewing", "%s: marks (Once, Job) follow the clocks of clients, and one of the two is wrong", m.clock).With("ahead_ms", diagnosis.Millis(m.clock.Ahead)))
-			continue
-		}
-		e.add(m.OK(check, "%s; leases do not depend on it, and marks follow the clocks of clients", m.clock).With("ahead_ms", diagnosis.Millis(m.clock.Ahead)))
+		c := m.Check("clock", &e.findings).With("ahead_ms", diagnosis.Millis(m.clock.Ahead))
+		c.WarnIf(m.clock.Ahead.Abs() > clocksApart, "let all machines set their clocks by NTP, slewing", "%s: marks (Once, Job) follow the clocks of clients, and one of the two is wrong", m.clock)
+		c.Otherwise("%s; leases do not depend on it, and marks follow the clocks of clients", m.clock)
 	}
 }

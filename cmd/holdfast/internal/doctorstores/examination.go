@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
@@ -39,18 +40,11 @@ type examination struct {
 	findings []diagnosis.Finding
 }
 
-func (e *examination) add(f ...diagnosis.Finding) { e.findings = append(e.findings, f...) }
-
-// unasked adds that a check got no answer.
-func (e *examination) unasked(check, remedy string, err error) {
-	e.add(e.Unknown(check, remedy, "%s", diagnosis.OneLine(err)))
-}
-
-const again = "resolve the other findings, then run doctor again"
+func (e *examination) check(name string) diagnosis.Check { return e.Place.Check(name, &e.findings) }
 
 // reach measures round trips. It reports whether the store answers.
 func (e *examination) reach(ctx context.Context, what string, refused func(error) bool, ping func(ctx context.Context) error) bool {
-	const check = "reach"
+	c := e.check("reach")
 	first, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
 	err := ping(first) // with the connection, which is not measured
@@ -62,15 +56,15 @@ func (e *examination) reach(ctx context.Context, what string, refused func(error
 	}
 	switch {
 	case err != nil && refused(err):
-		e.add(e.Fail(check, "check the user, the password and the database in the URL, and what the server lets in", "refused: %s", diagnosis.OneLine(err)).As(diagnosis.Denied))
+		c.FailAs(diagnosis.Denied, "check the user, the password and the database in the URL, and what the server lets in", "refused: %s", diagnosis.OneLine(err))
 		return false
 	case err != nil:
-		e.add(e.Fail(check, "check that it runs, the address in the URL, and the network in between", "no answer: %s", diagnosis.OneLine(err)).As(diagnosis.Unreachable))
+		c.FailAs(diagnosis.Unreachable, "check that it runs, the address in the URL, and the network in between", "no answer: %s", diagnosis.OneLine(err))
 		return false
 	}
 	e.worst = trips.Longest()
-	e.add(e.OK(check, "%s; %d round trips: median %s, max %s", what, len(trips), diagnosis.Span(trips.Median()), diagnosis.Span(trips.Longest())).
-		With("rtt_median_ms", diagnosis.Millis(trips.Median())).With("rtt_max_ms", diagnosis.Millis(trips.Longest())))
+	c.With("rtt_median_ms", diagnosis.Millis(trips.Median())).With("rtt_max_ms", diagnosis.Millis(trips.Longest())).
+		OK("%s; %d round trips: median %s, max %s", what, len(trips), diagnosis.Span(trips.Median()), diagnosis.Span(trips.Longest()))
 	return true
 }
 
@@ -80,19 +74,48 @@ const clockWarn = time.Second
 // clock compares the store's clock with this machine's: leases do not depend on the difference, but after a failover
 // to a server whose clock differs all of them end early or late.
 func (e *examination) clock(read func() (time.Time, error)) {
-	const check = "clock"
+	c := e.check("clock")
 	r, err := diagnosis.ReadClock(read)
 	if !r.Known {
-		e.unasked(check, again, err)
+		c.Unanswered(err)
 		return
 	}
-	told := func(f diagnosis.Finding) diagnosis.Finding { return f.With("ahead_ms", diagnosis.Millis(r.Ahead)) }
+	c = c.With("ahead_ms", diagnosis.Millis(r.Ahead))
 	if r.Ahead.Abs() > clockWarn+r.Error {
-		e.add(told(e.Warn(check, "let all machines set their clocks by NTP, slewing",
-			"%s: one of the two is wrong; leases end by the store's clock, so setting it ends them early or late", r)))
+		c.Warn("let all machines set their clocks by NTP, slewing",
+			"%s: one of the two is wrong; leases end by the store's clock, so setting it ends them early or late", r)
 		return
 	}
-	e.add(told(e.OK(check, "%s; for information: clocks of clients do not matter", r)))
+	c.OK("%s; for information: clocks of clients do not matter", r)
+}
+
+// versionAt is the version of a server, or "".
+type versionAt struct {
+	diagnosis.Place
+	version string
+}
+
+// compareVersions checks those of several servers.
+func (e *examination) compareVersions(name, oldest, servers string, all []versionAt) {
+	c := e.check("version")
+	var versions []string
+	for _, v := range all {
+		switch {
+		case v.version == "":
+		case diagnosis.Older(v.version, oldest):
+			c.At(v.Place).With("version", v.version).Fail("upgrade to "+name+" "+oldest+" or newer", "%s %s is too old", name, v.version)
+			return
+		case !slices.Contains(versions, v.version):
+			versions = append(versions, v.version)
+		}
+	}
+	switch len(versions) {
+	case 0:
+	case 1:
+		c.With("version", versions[0]).OK("%s %s", name, versions[0])
+	default:
+		c.With("versions", versions).Warn("finish the upgrade", "the %s differ: %s", servers, strings.Join(versions, ", "))
+	}
 }
 
 // failed reports whether a finding is a failure.
@@ -103,12 +126,12 @@ func (e *examination) failed() bool {
 // try acquires, hands off and releases a lease, unless it is known already that this fails. remedy is for wake-ups
 // that do not come.
 func (e *examination) try(ctx context.Context, remedy string) {
-	const check = "trial"
+	c := e.check("trial")
 	if e.failed() {
 		return
 	}
 	if e.ReadOnly {
-		e.add(e.Unknown(check, "run holdfast doctor, which tries it", "nothing is acquired here, so it is not known whether a lease can be acquired, handed off and released"))
+		c.Unknown("run holdfast doctor, which tries it", "nothing is acquired here, so it is not known whether a lease can be acquired, handed off and released")
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, trialLimit)
@@ -117,16 +140,16 @@ func (e *examination) try(ctx context.Context, remedy string) {
 	switch {
 	case err == nil:
 		e.worst = max(e.worst, t.Release)
-		e.add(e.OK(check, "a lease was acquired in %s, released in %s, and handed off in %s", diagnosis.Span(t.Acquire), diagnosis.Span(t.Release), diagnosis.Span(t.HandOff)).
-			With("acquire_ms", diagnosis.Millis(t.Acquire)).With("release_ms", diagnosis.Millis(t.Release)).With("hand_off_ms", diagnosis.Millis(t.HandOff)))
+		c.With("acquire_ms", diagnosis.Millis(t.Acquire)).With("release_ms", diagnosis.Millis(t.Release)).With("hand_off_ms", diagnosis.Millis(t.HandOff)).
+			OK("a lease was acquired in %s, released in %s, and handed off in %s", diagnosis.Span(t.Acquire), diagnosis.Span(t.Release), diagnosis.Span(t.HandOff))
 	case errors.Is(err, trial.ErrNoWakeup):
 		e.worst = max(e.worst, t.Release)
-		e.add(e.Warn(check, remedy, "a lease was acquired in %s and released in %s, and the wake-up of the next waiter did not come: a hand-off takes up to %s",
-			diagnosis.Span(t.Acquire), diagnosis.Span(t.Release), engine.PollInterval))
+		c.Warn(remedy, "a lease was acquired in %s and released in %s, and the wake-up of the next waiter did not come: a hand-off takes up to %s",
+			diagnosis.Span(t.Acquire), diagnosis.Span(t.Release), engine.PollInterval)
 	case errors.Is(err, engine.ErrDenied):
-		e.add(e.Fail(check, "see what the error says", "%s", diagnosis.OneLine(err)).As(diagnosis.Denied))
+		c.FailAs(diagnosis.Denied, "see what the error says", "%s", diagnosis.OneLine(err))
 	default:
-		e.add(e.Fail(check, again, "a lease could not be acquired, handed off and released: %s", diagnosis.OneLine(err)).As(diagnosis.Unreachable))
+		c.FailAs(diagnosis.Unreachable, diagnosis.Again, "a lease could not be acquired, handed off and released: %s", diagnosis.OneLine(err))
 	}
 }
 
@@ -134,5 +157,5 @@ func (e *examination) try(ctx context.Context, remedy string) {
 func (e *examination) ttl() {
 	f := diagnosis.Lifetime(e.worst, 0, e.Options)
 	f.Node = string(e.Place) // other nodes of a quorum have theirs
-	e.add(f)
+	e.findings = append(e.findings, f)
 }

@@ -58,7 +58,7 @@ func (m *mySQL) ask(ctx context.Context) {
 	m.variables, err = m.table(ctx, "SHOW VARIABLES")
 	m.status, err2 = m.table(ctx, "SHOW GLOBAL STATUS")
 	if err := errors.Join(err, err2); err != nil {
-		m.unasked("settings", again, err)
+		m.check("settings").Unanswered(err)
 	}
 }
 

@@ -25,8 +25,7 @@ func (m *mySQL) bloat(ctx context.Context) {
 	s := undoState{history: number(m.status, "innodb_history_list_length")}
 	err := m.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN table_name = 'holdfast1_wake' THEN table_rows END), 0), COALESCE(SUM(data_length + index_length), 0)
 		FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('holdfast1_document', 'holdfast1_wake')`).Scan(&s.messages, &s.size)
-	if err != nil {
-		m.unasked("bloat", again, err)
+	if m.check("bloat").Unanswered(err) {
 		return
 	}
 	s.oldest = m.oldest(ctx)
@@ -45,19 +44,12 @@ func (m *mySQL) oldest(ctx context.Context) time.Duration {
 }
 
 func (m *mySQL) checkBloat(s undoState) {
-	const check = "bloat"
-	was := len(m.findings)
-	if s.history > longHistory {
-		m.add(m.Warn(check, "look for long transactions (information_schema.innodb_trx)", "%d old versions of rows wait for their removal (history list length)", s.history).With("history", s.history))
-	}
-	if s.oldest > longOpen {
-		m.add(m.Warn(check, "end it (information_schema.innodb_trx)", "a transaction has been open for %s: no row that has changed since can be cleaned up, of any table", diagnosis.Span(s.oldest)).With("open_s", s.oldest.Seconds()))
-	}
-	if s.messages > manyMessages {
-		m.add(m.Warn(check, "DELETE FROM holdfast1_wake WHERE seq < (the highest one), and look for what stops the clients from doing so",
-			"about %d messages in holdfast1_wake, which clients delete after 10 s", s.messages).With("messages", s.messages))
-	}
-	if len(m.findings) == was {
-		m.add(m.OK(check, "%s; about %d messages", diagnosis.Size(s.size), s.messages).With("size_bytes", s.size).With("messages", s.messages))
-	}
+	c := m.check("bloat")
+	c.With("history", s.history).WarnIf(s.history > longHistory, "look for long transactions (information_schema.innodb_trx)",
+		"%d old versions of rows wait for their removal (history list length)", s.history)
+	c.With("open_s", s.oldest.Seconds()).WarnIf(s.oldest > longOpen, "end it (information_schema.innodb_trx)",
+		"a transaction has been open for %s: no row that has changed since can be cleaned up, of any table", diagnosis.Span(s.oldest))
+	c.With("messages", s.messages).WarnIf(s.messages > manyMessages, "DELETE FROM holdfast1_wake WHERE seq < (the highest one), and look for what stops the clients from doing so",
+		"about %d messages in holdfast1_wake, which clients delete after 10 s", s.messages)
+	c.With("size_bytes", s.size).With("messages", s.messages).Otherwise("%s; about %d messages", diagnosis.Size(s.size), s.messages)
 }

@@ -2,7 +2,6 @@ package doctorstores
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -34,7 +33,7 @@ var rightsOrder = []string{"SELECT", "INSERT", "UPDATE", "DELETE"}
 
 // schema checks that the tables are there and are those of this version. It reports whether they may be used.
 func (m *mySQL) schema(ctx context.Context) bool {
-	const check = "schema"
+	c := m.check("schema")
 	for _, table := range mysqlTables {
 		for _, right := range rightsOrder {
 			sql, ok := table.statements[right]
@@ -43,10 +42,10 @@ func (m *mySQL) schema(ctx context.Context) bool {
 			}
 			switch _, err := m.db.ExecContext(ctx, sql); mysqlCode(err) {
 			case 1146:
-				m.add(m.Fail(check, "run holdfast migrate, or apply the SQL that it prints", "the table %s is missing", table.name))
+				c.Fail("run holdfast migrate, or apply the SQL that it prints", "the table %s is missing", table.name)
 				return false
 			case 1054, 1364, 1366:
-				m.add(m.Fail(check, "rename it, and run holdfast migrate", "the table %s is not the one of Holdfast: %s", table.name, diagnosis.OneLine(err)))
+				c.Fail("rename it, and run holdfast migrate", "the table %s is not the one of Holdfast: %s", table.name, diagnosis.OneLine(err))
 				return false
 			}
 		}
@@ -54,29 +53,28 @@ func (m *mySQL) schema(ctx context.Context) bool {
 			return false
 		}
 	}
-	m.add(m.OK(check, "holdfast1_document and holdfast1_wake are there"))
+	c.OK("holdfast1_document and holdfast1_wake are there")
 	return true
 }
 
 // tableFits checks the storage engine and the indexes of a table, if the user may see them.
 func (m *mySQL) tableFits(ctx context.Context, name string, keys []string) bool {
-	const check = "schema"
+	c := m.check("schema")
 	var engine string
 	err := m.db.QueryRowContext(ctx, "SELECT engine FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?", name).Scan(&engine)
 	if err == nil && !strings.EqualFold(engine, "InnoDB") {
-		m.add(m.Fail(check, "ALTER TABLE "+name+" ENGINE = InnoDB", "the table %s is kept by %s: a crash forgets its changes or destroys it", name, engine))
+		c.Fail("ALTER TABLE "+name+" ENGINE = InnoDB", "the table %s is kept by %s: a crash forgets its changes or destroys it", name, engine)
 		return false
 	}
 	var found string
 	err = m.db.QueryRowContext(ctx, `SELECT COALESCE(GROUP_CONCAT(part SEPARATOR ' '), '') FROM (SELECT CONCAT(index_name, '(', GROUP_CONCAT(column_name ORDER BY seq_in_index), ')') AS part
 		FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = ? GROUP BY index_name) AS indexes`, name).Scan(&found)
-	if err != nil {
-		m.unasked(check, again, err)
+	if c.Unanswered(err) {
 		return true
 	}
 	for _, key := range keys {
 		if _, columns, _ := strings.Cut(key, "("); !strings.Contains(found, "("+columns) {
-			m.add(m.Fail(check, "rename it, and run holdfast migrate", "the table %s has no index on (%s", name, columns))
+			c.Fail("rename it, and run holdfast migrate", "the table %s has no index on (%s", name, columns)
 			return false
 		}
 	}
@@ -85,7 +83,7 @@ func (m *mySQL) tableFits(ctx context.Context, name string, keys []string) bool 
 
 // rights runs each of the engine's statements without an effect. It reports whether all are allowed.
 func (m *mySQL) rights(ctx context.Context) bool {
-	const check = "rights"
+	c := m.check("rights")
 	var lacks, grants []string
 	for _, table := range mysqlTables {
 		var rights []string
@@ -100,7 +98,7 @@ func (m *mySQL) rights(ctx context.Context) bool {
 				lacks, rights = append(lacks, right+" on "+table.name), append(rights, right)
 			case mysqlCode(err) == 1290 || mysqlCode(err) == 1792 || mysqlCode(err) == 1836: // a finding about the mode
 			case err != nil:
-				m.unasked(check, again, err)
+				c.Unanswered(err)
 				return false
 			}
 		}
@@ -112,15 +110,15 @@ func (m *mySQL) rights(ctx context.Context) bool {
 	err := m.db.QueryRowContext(ctx, "SELECT CURRENT_USER(), CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')").Scan(&user, &account)
 	switch {
 	case err != nil:
-		m.unasked(check, again, errors.Join(err))
+		c.Unanswered(err)
 		return false
 	case len(lacks) == 0:
-		m.add(m.OK(check, "user %s has all rights that the engine needs", user))
+		c.OK("user %s has all rights that the engine needs", user)
 		return true
 	}
 	for i := range grants {
 		grants[i] = fmt.Sprintf("%s TO %s", grants[i], account)
 	}
-	m.add(m.Fail(check, strings.Join(grants, "; "), "user %s may not %s", user, strings.Join(lacks, ", ")).As(diagnosis.Denied).With("lacks", lacks))
+	c.With("lacks", lacks).FailAs(diagnosis.Denied, strings.Join(grants, "; "), "user %s may not %s", user, strings.Join(lacks, ", "))
 	return false
 }

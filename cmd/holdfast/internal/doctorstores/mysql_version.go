@@ -19,7 +19,7 @@ const (
 )
 
 func (m *mySQL) version() {
-	const check = "version"
+	c := m.check("version")
 	version := m.variable("version")
 	name, oldest := "MySQL", oldestMySQL
 	if strings.Contains(version, "MariaDB") {
@@ -27,36 +27,36 @@ func (m *mySQL) version() {
 	}
 	switch {
 	case version == "":
-		m.add(m.Unknown(check, "check that it is MariaDB 10.2 or newer", "the server does not disclose its version"))
+		c.Unknown("check that it is MariaDB 10.2 or newer", "the server does not disclose its version")
 	case diagnosis.Older(version, oldest):
-		m.add(m.Fail(check, "upgrade to MariaDB 10.2 or MySQL 5.7, or newer", "%s %s is too old", name, version).With("version", version))
+		c.With("version", version).Fail("upgrade to MariaDB 10.2 or MySQL 5.7, or newer", "%s %s is too old", name, version)
 	case name == "MySQL" && diagnosis.Older(version, testedMySQL):
-		m.add(m.Warn(check, "use MySQL 8 or MariaDB, or run the conformance suite (engine/enginetest) on it first", "%s %s is not among what Holdfast is tested on", name, version).With("version", version))
+		c.With("version", version).Warn("use MySQL 8 or MariaDB, or run the conformance suite (engine/enginetest) on it first", "%s %s is not among what Holdfast is tested on", name, version)
 	default:
-		m.add(m.OK(check, "%s %s", name, version).With("version", version))
+		c.With("version", version).OK("%s %s", name, version)
 	}
 }
 
 // mode checks that the server takes changes, and takes them from nobody else.
 func (m *mySQL) mode(ctx context.Context) {
-	const check = "mode"
+	c := m.check("mode")
 	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only", "tx_read_only", "transaction_read_only"} {
 		if m.variables[name] == "ON" {
-			m.add(m.Fail(check, "connect to the primary, or set "+name+" = 0 if this is the one", "%s: the server takes no changes, or only from administrators", name))
+			c.Fail("connect to the primary, or set "+name+" = 0 if this is the one", "%s: the server takes no changes, or only from administrators", name)
 			return
 		}
 	}
-	switch c := m.channels(ctx); {
-	case c.mutual:
-		m.add(m.Warn(check, "let all clients use one of the two servers, by one address that moves, and set read_only = 1 on the other one",
-			"this server copies one that copies it (master to master): clients of both may hold one resource"))
-	case c.running:
-		m.add(m.Fail(check, "connect to the primary, and set read_only = 1 here", "this is a replica that takes changes (read_only is off): its leases are unknown to the primary"))
-	case c.exist:
-		m.add(m.Warn(check, "RESET REPLICA ALL if it was promoted; otherwise connect to the primary, and set read_only = 1 here",
-			"this server has copied another one, and has stopped: if that is the primary, it does not know the leases of this one"))
+	switch copies := m.channels(ctx); {
+	case copies.mutual:
+		c.Warn("let all clients use one of the two servers, by one address that moves, and set read_only = 1 on the other one",
+			"this server copies one that copies it (master to master): clients of both may hold one resource")
+	case copies.running:
+		c.Fail("connect to the primary, and set read_only = 1 here", "this is a replica that takes changes (read_only is off): its leases are unknown to the primary")
+	case copies.exist:
+		c.Warn("RESET REPLICA ALL if it was promoted; otherwise connect to the primary, and set read_only = 1 here",
+			"this server has copied another one, and has stopped: if that is the primary, it does not know the leases of this one")
 	default:
-		m.add(m.OK(check, "it takes changes, and is no replica"))
+		c.OK("it takes changes, and is no replica")
 	}
 }
 
@@ -120,12 +120,12 @@ func (m *mySQL) rows(ctx context.Context, queries ...string) ([]map[string]strin
 
 // isolation reports what has no effect, and checks what has.
 func (m *mySQL) isolation() {
-	const check = "isolation"
+	c := m.check("isolation")
 	if m.variables["autocommit"] == "OFF" {
-		m.add(m.Fail(check, "remove autocommit=0 from the URL and from init_connect", "autocommit is off, and the engine needs it"))
+		c.Fail("remove autocommit=0 from the URL and from init_connect", "autocommit is off, and the engine needs it")
 		return
 	}
-	m.add(m.OK(check, "%s, which has no effect: every statement is a transaction", strings.ToLower(m.variable("transaction_isolation", "tx_isolation"))))
+	c.OK("%s, which has no effect: every statement is a transaction", strings.ToLower(m.variable("transaction_isolation", "tx_isolation")))
 }
 
 // leastPacket is as much as a document of 512 KiB takes as text, and more.
@@ -134,6 +134,6 @@ const leastPacket = 2 << 20
 // packets checks that the largest document can be sent.
 func (m *mySQL) packets() {
 	if n := number(m.variables, "max_allowed_packet"); n >= 0 && n < leastPacket {
-		m.add(m.Warn("packets", "set max_allowed_packet = 16M", "max_allowed_packet %d: a resource with some thousand waiters cannot be written", n).With("max_allowed_packet", n))
+		m.check("packets").With("max_allowed_packet", n).Warn("set max_allowed_packet = 16M", "max_allowed_packet %d: a resource with some thousand waiters cannot be written", n)
 	}
 }

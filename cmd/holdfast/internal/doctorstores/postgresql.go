@@ -92,7 +92,7 @@ func (p *postgreSQL) ask(ctx context.Context) {
 		})
 	}
 	if err != nil {
-		p.unasked("settings", again, err)
+		p.check("settings").Unanswered(err)
 	}
 }
 

@@ -32,8 +32,7 @@ func (p *postgreSQL) bloat(ctx context.Context) {
 		coalesce((SELECT extract(epoch FROM max(clock_timestamp() - a.xact_start))::float8 FROM pg_stat_activity a WHERE a.backend_xmin IS NOT NULL AND a.pid <> pg_backend_pid()), 0)
 		FROM pg_class c LEFT JOIN pg_stat_user_tables t ON t.relid = c.oid WHERE c.oid = to_regclass('`+pgTable+`')`,
 		&s.live, &s.dead, &s.updates, &s.hot, &s.size, &s.options, &oldest)
-	if err != nil {
-		p.unasked("bloat", again, err)
+	if p.check("bloat").Unanswered(err) {
 		return
 	}
 	s.oldest = time.Duration(oldest * float64(time.Second))
@@ -41,30 +40,19 @@ func (p *postgreSQL) bloat(ctx context.Context) {
 }
 
 func (p *postgreSQL) checkBloat(s tableState) {
-	const check = "bloat"
-	was := len(p.findings)
-	if p.settings["autovacuum"] == "off" || slices.Contains(s.options, "autovacuum_enabled=false") || slices.Contains(s.options, "autovacuum_enabled=off") {
-		p.add(p.Warn(check, "set autovacuum = on, for the server and the table", "autovacuum is off: the table %s only grows", pgTable))
-	}
-	if !slices.Contains(s.options, "fillfactor=50") {
-		p.add(p.Warn(check, "ALTER TABLE "+pgTable+" SET (fillfactor = 50), and VACUUM FULL it when nothing is locked",
-			"the table has no fillfactor of 50 (%s): updates write the index too, and leave more behind", orDefaults(s.options)))
-	}
+	c := p.check("bloat")
+	c.WarnIf(p.settings["autovacuum"] == "off" || slices.Contains(s.options, "autovacuum_enabled=false") || slices.Contains(s.options, "autovacuum_enabled=off"), "set autovacuum = on, for the server and the table",
+		"autovacuum is off: the table %s only grows", pgTable)
+	c.WarnIf(!slices.Contains(s.options, "fillfactor=50"), "ALTER TABLE "+pgTable+" SET (fillfactor = 50), and VACUUM FULL it when nothing is locked",
+		"the table has no fillfactor of 50 (%s): updates write the index too, and leave more behind", orDefaults(s.options))
 	hot := fmt.Sprintf("%d of %d updates were HOT", s.hot, s.updates)
-	if s.updates >= manyUpdates && float64(s.hot) < fewHOT*float64(s.updates) {
-		p.add(p.Warn(check, "look for an index beside the primary key, and for long transactions", "%s", hot).With("hot", s.hot).With("updates", s.updates))
-	}
-	if s.dead > manyDead && s.dead > 10*s.live {
-		p.add(p.Warn(check, "look for long transactions (pg_stat_activity), replication slots and prepared transactions that keep old rows, and check that autovacuum runs",
-			"%d dead rows beside %d live ones", s.dead, s.live).With("dead_rows", s.dead).With("live_rows", s.live))
-	}
-	if s.oldest > longOpen {
-		p.add(p.Warn(check, "end it (pg_stat_activity), and set idle_in_transaction_session_timeout",
-			"a transaction has been open for %s: no row that has died since can be removed, of any table", diagnosis.Span(s.oldest)).With("open_s", s.oldest.Seconds()))
-	}
-	if len(p.findings) == was {
-		p.add(p.OK(check, "%s; %d live and %d dead rows; %s", diagnosis.Size(s.size), s.live, s.dead, hot).With("live_rows", s.live).With("dead_rows", s.dead).With("size_bytes", s.size))
-	}
+	c.With("hot", s.hot).With("updates", s.updates).WarnIf(s.updates >= manyUpdates && float64(s.hot) < fewHOT*float64(s.updates), "look for an index beside the primary key, and for long transactions",
+		"%s", hot)
+	c.With("dead_rows", s.dead).With("live_rows", s.live).WarnIf(s.dead > manyDead && s.dead > 10*s.live, "look for long transactions (pg_stat_activity), replication slots and prepared transactions that keep old rows, and check that autovacuum runs",
+		"%d dead rows beside %d live ones", s.dead, s.live)
+	c.With("open_s", s.oldest.Seconds()).WarnIf(s.oldest > longOpen, "end it (pg_stat_activity), and set idle_in_transaction_session_timeout",
+		"a transaction has been open for %s: no row that has died since can be removed, of any table", diagnosis.Span(s.oldest))
+	c.With("live_rows", s.live).With("dead_rows", s.dead).With("size_bytes", s.size).Otherwise("%s; %d live and %d dead rows; %s", diagnosis.Size(s.size), s.live, s.dead, hot)
 }
 
 func orDefaults(options []string) string {

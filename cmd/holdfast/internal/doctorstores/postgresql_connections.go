@@ -13,14 +13,14 @@ const engineConnections = 7
 
 // connections compares the limits with what is used.
 func (p *postgreSQL) connections(ctx context.Context) {
-	const check = "connections"
+	c := p.check("connections")
 	var used, ofUser, mostOfUser, ofDatabase, mostOfDatabase int
 	err := p.row(ctx, `SELECT count(*), count(*) FILTER (WHERE usename = current_user), max((SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user)),
 		count(*) FILTER (WHERE datname = current_database()), max((SELECT datconnlimit FROM pg_database WHERE datname = current_database()))
 		FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL`, &used, &ofUser, &mostOfUser, &ofDatabase, &mostOfDatabase)
 	most, err2 := strconv.Atoi(p.settings["max_connections"])
 	if err != nil || err2 != nil {
-		p.add(p.Unknown(check, again, "the server does not disclose its connections"))
+		c.Unknown(diagnosis.Again, "the server does not disclose its connections")
 		return
 	}
 	reserved, _ := strconv.Atoi(p.settings["superuser_reserved_connections"]) // 0 if it is unknown
@@ -31,12 +31,12 @@ func (p *postgreSQL) connections(ctx context.Context) {
 	}{{"max_connections", used, most - reserved}, {"the user's CONNECTION LIMIT", ofUser, mostOfUser}, {"the database's CONNECTION LIMIT", ofDatabase, mostOfDatabase}} {
 		if limit.most >= 0 && float64(limit.used+engineConnections) >= nearlyFull*float64(limit.most) && what == "" {
 			what = limit.name
-			p.add(p.Warn(check, "raise "+limit.name+", or make pools smaller: each process with an engine opens up to 7 connections",
-				"%d of at most %d connections are in use (%s)", limit.used, limit.most, limit.name).With("used", limit.used).With("limit", limit.most))
+			c.With("used", limit.used).With("limit", limit.most).Warn("raise "+limit.name+", or make pools smaller: each process with an engine opens up to 7 connections",
+				"%d of at most %d connections are in use (%s)", limit.used, limit.most, limit.name)
 		}
 	}
 	if what == "" {
-		p.add(p.OK(check, "%d of at most %d in use; an engine opens up to %d", used, most-reserved, engineConnections).With("used", used).With("limit", most-reserved))
+		c.With("used", used).With("limit", most-reserved).OK("%d of at most %d in use; an engine opens up to %d", used, most-reserved, engineConnections)
 	}
 }
 
@@ -48,8 +48,8 @@ func (p *postgreSQL) timeouts() {
 	for _, name := range []string{"statement_timeout", "transaction_timeout", "lock_timeout"} {
 		ms, err := strconv.Atoi(p.settings[name])
 		if limit := time.Duration(ms) * time.Millisecond; err == nil && limit > 0 && limit < shortStatement {
-			p.add(p.Warn("timeouts", "set "+name+" to 0 or some seconds for the user of the locks (ALTER ROLE … SET)",
-				"%s is %s: a slow commit is cancelled, and repeated", name, diagnosis.Span(limit)))
+			p.check("timeouts").Warn("set "+name+" to 0 or some seconds for the user of the locks (ALTER ROLE … SET)",
+				"%s is %s: a slow commit is cancelled, and repeated", name, diagnosis.Span(limit))
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (p *postgreSQL) hosts(ctx context.Context) {
 	asked.Wait()
 	p.compare(all)
 	if config.ValidateConnect == nil {
-		p.add(p.Warn("hosts", "add target_session_attrs=read-write to the URL", "several hosts and no target_session_attrs: the engine may connect to a standby"))
+		p.check("hosts").Warn("add target_session_attrs=read-write to the URL", "several hosts and no target_session_attrs: the engine may connect to a standby")
 	}
 }
 
@@ -79,7 +79,7 @@ func (h *pgHost) ask(ctx context.Context) {
 
 // compare compares the hosts.
 func (p *postgreSQL) compare(all []*pgHost) {
-	const check = "hosts"
+	c := p.check("hosts")
 	var primaries, standbys []string
 	var first, last *pgHost
 	servers := map[time.Time]bool{}
@@ -88,7 +88,7 @@ func (p *postgreSQL) compare(all []*pgHost) {
 		servers[h.started] = !h.started.IsZero()
 		switch {
 		case h.trouble != nil:
-			p.add(h.Warn(check, "start it, or allow connections to it: it is needed when the primary fails", "no answer: %s", diagnosis.OneLine(h.trouble)))
+			c.At(h.Place).Warn("start it, or allow connections to it: it is needed when the primary fails", "no answer: %s", diagnosis.OneLine(h.trouble))
 			continue
 		case known:
 			continue
@@ -105,18 +105,16 @@ func (p *postgreSQL) compare(all []*pgHost) {
 		}
 	}
 	if len(primaries) > 1 {
-		p.add(p.Fail(check, "stop the former primary: both grant", "%s are primaries: a resource may have two holders", strings.Join(primaries, " and ")))
+		c.Fail("stop the former primary: both grant", "%s are primaries: a resource may have two holders", strings.Join(primaries, " and "))
 	} else {
-		p.add(p.OK(check, "%d primary, %d standbys answer", len(primaries), len(standbys)))
+		c.OK("%d primary, %d standbys answer", len(primaries), len(standbys))
 	}
 	if first == last {
 		return
 	}
 	skew := max(0, last.clock.Ahead-first.clock.Ahead-last.clock.Error-first.clock.Error)
-	f := p.OK("clock", "the clocks of the hosts are within %s", diagnosis.Span(skew+last.clock.Error+first.clock.Error))
-	if skew > clockWarn {
-		f = p.Warn("clock", "let all machines set their clocks by NTP, slewing",
-			"the clocks of %s and %s are %s apart: a failover between them ends all leases so much early or late", first.Place, last.Place, diagnosis.Span(skew))
-	}
-	p.add(f.With("skew_ms", diagnosis.Millis(skew)))
+	c = p.check("clock").With("skew_ms", diagnosis.Millis(skew))
+	c.WarnIf(skew > clockWarn, "let all machines set their clocks by NTP, slewing",
+		"the clocks of %s and %s are %s apart: a failover between them ends all leases so much early or late", first.Place, last.Place, diagnosis.Span(skew))
+	c.Otherwise("the clocks of the hosts are within %s", diagnosis.Span(skew+last.clock.Error+first.clock.Error))
 }

@@ -19,10 +19,9 @@ const (
 
 // notifications sends itself notifications on a connection of its own.
 func (p *postgreSQL) notifications(ctx context.Context) {
-	const check = "notifications"
+	c := p.check("notifications")
 	conn, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
-	if err != nil {
-		p.unasked(check, again, err)
+	if c.Unanswered(err) {
 		return
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
@@ -53,16 +52,15 @@ func (p *postgreSQL) notifications(ctx context.Context) {
 			return
 		}
 	}
-	if err != nil {
-		p.unasked(check, again, err)
+	if c.Unanswered(err) {
 		return
 	}
 	through := ""
 	if pooled {
 		through = ", through a pooler"
 	}
-	p.add(p.OK(check, "a NOTIFY arrives%s: median %s, max %s", through, diagnosis.Span(trips.Median()), diagnosis.Span(trips.Longest())).
-		With("notify_median_ms", diagnosis.Millis(trips.Median())).With("pooler", pooled))
+	c.With("notify_median_ms", diagnosis.Millis(trips.Median())).With("pooler", pooled).
+		OK("a NOTIFY arrives%s: median %s, max %s", through, diagnosis.Span(trips.Median()), diagnosis.Span(trips.Longest()))
 	p.queue(ctx)
 }
 
@@ -72,15 +70,14 @@ func (p *postgreSQL) deaf(pooled bool) {
 	if pooled {
 		what = "a NOTIFY does not arrive through the pooler, as PgBouncer in transaction mode"
 	}
-	p.add(p.Warn("notifications", "connect to the server itself, or in session mode; in Go, postgres.WithListenPool leads past the pooler",
-		"%s: waiters look each second, and a hand-off takes as long", what).With("pooler", pooled))
+	p.check("notifications").With("pooler", pooled).Warn("connect to the server itself, or in session mode; in Go, postgres.WithListenPool leads past the pooler",
+		"%s: waiters look each second, and a hand-off takes as long", what)
 }
 
 // queue checks that the server's queue of notifications is not filled by a session that does not read.
 func (p *postgreSQL) queue(ctx context.Context) {
 	var usage float64
-	if err := p.row(ctx, "SELECT pg_notification_queue_usage()", &usage); err != nil {
-		p.unasked("notifications", again, err)
+	if err := p.row(ctx, "SELECT pg_notification_queue_usage()", &usage); p.check("notifications").Unanswered(err) {
 		return
 	}
 	p.checkQueue(usage)
@@ -88,7 +85,7 @@ func (p *postgreSQL) queue(ctx context.Context) {
 
 func (p *postgreSQL) checkQueue(usage float64) {
 	if usage > nearlyFull/2 {
-		p.add(p.Warn("notifications", "end the transaction of the session that listens (the server's log names it)",
-			"the server's queue of notifications is %.0f %% full: when it is full, releases send no wake-ups", 100*usage))
+		p.check("notifications").Warn("end the transaction of the session that listens (the server's log names it)",
+			"the server's queue of notifications is %.0f %% full: when it is full, releases send no wake-ups", 100*usage)
 	}
 }

@@ -24,7 +24,7 @@ var pgStatements = []struct{ right, sql string }{
 
 // schema checks that the table is there and is the one of this version. It reports whether it may be used.
 func (p *postgreSQL) schema(ctx context.Context) bool {
-	const check = "schema"
+	c := p.check("schema")
 	var found bool
 	var persistence string
 	var others []string
@@ -32,8 +32,7 @@ func (p *postgreSQL) schema(ctx context.Context) bool {
 		coalesce((SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass('`+pgTable+`')), ''),
 		coalesce((SELECT array_agg(relname::text ORDER BY relname) FROM pg_class WHERE relkind IN ('r', 'p') AND relname ~ '^holdfast[0-9]+_doc$' AND relname <> '`+pgTable+`'), '{}')`,
 		&found, &persistence, &others)
-	if err != nil {
-		p.unasked(check, again, err)
+	if c.Unanswered(err) {
 		return false
 	}
 	if !found {
@@ -41,26 +40,26 @@ func (p *postgreSQL) schema(ctx context.Context) bool {
 		if len(others) > 0 {
 			what += "; there is " + strings.Join(others, ", ") + ", of another version of Holdfast"
 		}
-		p.add(p.Fail(check, "run holdfast migrate, or apply the SQL that it prints", "%s", what))
+		c.Fail("run holdfast migrate, or apply the SQL that it prints", "%s", what)
 		return false
 	}
 	for _, s := range pgStatements {
 		if err := p.exec(ctx, s.sql); err != nil && pgCode(err)[:min(2, len(pgCode(err)))] == "42" && pgCode(err) != "42501" {
-			p.add(p.Fail(check, "rename it, and run holdfast migrate", "the table %s is not the one of Holdfast: %s", pgTable, diagnosis.OneLine(err)))
+			c.Fail("rename it, and run holdfast migrate", "the table %s is not the one of Holdfast: %s", pgTable, diagnosis.OneLine(err))
 			return false
 		}
 	}
 	if persistence != "p" {
-		p.add(p.Warn(check, "ALTER TABLE "+pgTable+" SET LOGGED", "the table %s is unlogged: a crash empties it, and standbys do not have it, so that after either two may hold a resource", pgTable))
+		c.Warn("ALTER TABLE "+pgTable+" SET LOGGED", "the table %s is unlogged: a crash empties it, and standbys do not have it, so that after either two may hold a resource", pgTable)
 		return true
 	}
-	p.add(p.OK(check, "%s is there", pgTable))
+	c.OK("%s is there", pgTable)
 	return true
 }
 
 // rights runs each of the engine's statements without an effect. It reports whether all are allowed.
 func (p *postgreSQL) rights(ctx context.Context) bool {
-	const check = "rights"
+	c := p.check("rights")
 	var lacks []string
 	for _, s := range pgStatements {
 		err := p.exec(ctx, s.sql)
@@ -69,20 +68,19 @@ func (p *postgreSQL) rights(ctx context.Context) bool {
 			lacks = append(lacks, s.right)
 		case code == "25006": // a finding about the mode
 		case err != nil:
-			p.unasked(check, again, err)
+			c.Unanswered(err)
 			return false
 		}
 	}
 	var user, schema string
-	if err := p.row(ctx, "SELECT current_user, coalesce((SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('"+pgTable+"')), current_schema())", &user, &schema); err != nil {
-		p.unasked(check, again, err)
+	if err := p.row(ctx, "SELECT current_user, coalesce((SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass('"+pgTable+"')), current_schema())", &user, &schema); c.Unanswered(err) {
 		return false
 	}
 	if len(lacks) == 0 {
-		p.add(p.OK(check, "user %s has all rights that the engine needs", user))
+		c.OK("user %s has all rights that the engine needs", user)
 		return true
 	}
 	remedy := fmt.Sprintf("GRANT %s ON %s TO %s", strings.Join(lacks, ", "), pgx.Identifier{schema, pgTable}.Sanitize(), pgx.Identifier{user}.Sanitize())
-	p.add(p.Fail(check, remedy, "user %s may not %s", user, strings.Join(lacks, ", ")).As(diagnosis.Denied).With("lacks", lacks))
+	c.With("lacks", lacks).FailAs(diagnosis.Denied, remedy, "user %s may not %s", user, strings.Join(lacks, ", "))
 	return false
 }

@@ -65,22 +65,21 @@ func (q *sqlite) row(ctx context.Context, query string, into ...any) error {
 
 // file finds out which file it is. It reports whether it is one.
 func (q *sqlite) file(ctx context.Context) bool {
+	c := q.check("file")
 	var number int
 	var name string
-	if err := q.row(ctx, "PRAGMA database_list", &number, &name, &q.path); err != nil {
-		q.unasked("file", again, err)
+	if err := q.row(ctx, "PRAGMA database_list", &number, &name, &q.path); c.Unanswered(err) {
 		return false
 	}
 	if q.path == "" {
-		q.add(q.Fail("file", "give the path of a file", "the database is in memory: no other process sees it"))
+		c.Fail("give the path of a file", "the database is in memory: no other process sees it")
 		return false
 	}
 	info, err := os.Stat(q.path)
-	if err != nil {
-		q.unasked("file", again, err)
+	if c.Unanswered(err) {
 		return false
 	}
-	q.add(q.OK("file", "%s, %s", q.path, diagnosis.Size(info.Size())).With("size_bytes", info.Size()))
+	c.With("size_bytes", info.Size()).OK("%s, %s", q.path, diagnosis.Size(info.Size()))
 	return true
 }
 
@@ -88,17 +87,16 @@ func (q *sqlite) file(ctx context.Context) bool {
 const oldestSQLite = "3.24"
 
 func (q *sqlite) version(ctx context.Context) {
-	const check = "version"
+	c := q.check("version")
 	var version string
-	if err := q.row(ctx, "SELECT sqlite_version()", &version); err != nil {
-		q.unasked(check, again, err)
+	if err := q.row(ctx, "SELECT sqlite_version()", &version); c.Unanswered(err) {
 		return
 	}
 	if diagnosis.Older(version, oldestSQLite) {
-		q.add(q.Fail(check, "use a driver with SQLite 3.24 or newer", "SQLite %s is too old", version).With("version", version))
+		c.With("version", version).Fail("use a driver with SQLite 3.24 or newer", "SQLite %s is too old", version)
 		return
 	}
-	q.add(q.OK(check, "SQLite %s", version).With("version", version))
+	c.With("version", version).OK("SQLite %s", version)
 }
 
 // sqliteCode returns SQLite's code of an error, or 0. Drivers name it differently.
@@ -132,7 +130,7 @@ func busy(err error) bool {
 
 // writers measures how long the right to write is waited for: SQLite has one writer for each file.
 func (q *sqlite) writers(ctx context.Context) {
-	const check = "writers"
+	c := q.check("writers")
 	var trips diagnosis.RoundTrips
 	begin := time.Now()
 	for len(trips) < 20 {
@@ -146,22 +144,20 @@ func (q *sqlite) writers(ctx context.Context) {
 			err = q.exec(ctx, "BEGIN IMMEDIATE")
 		}
 		if busy(err) {
-			q.add(q.Fail(check, "find the process (fuser "+q.path+"), and give the locks a file of their own", "another process has had the right to write for %s: no lease can be granted or renewed", diagnosis.Span(time.Since(sent))).
-				As(diagnosis.Unreachable))
+			c.FailAs(diagnosis.Unreachable, "find the process (fuser "+q.path+"), and give the locks a file of their own",
+				"another process has had the right to write for %s: no lease can be granted or renewed", diagnosis.Span(time.Since(sent)))
 			return
 		}
-		if err != nil {
-			q.unasked(check, again, err)
+		if c.Unanswered(err) {
 			return
 		}
-		if err := q.exec(ctx, "ROLLBACK"); err != nil {
-			q.unasked(check, again, err)
+		if err := q.exec(ctx, "ROLLBACK"); c.Unanswered(err) {
 			return
 		}
 		trips = append(trips, time.Since(sent))
 	}
 	q.worst = max(q.worst, trips.Longest())
-	q.add(q.OK(check, "the right to write was waited for %s at most", diagnosis.Span(trips.Longest())).With("wait_max_ms", diagnosis.Millis(trips.Longest())))
+	c.With("wait_max_ms", diagnosis.Millis(trips.Longest())).OK("the right to write was waited for %s at most", diagnosis.Span(trips.Longest()))
 }
 
 func (q *sqlite) exec(ctx context.Context, statement string) error {

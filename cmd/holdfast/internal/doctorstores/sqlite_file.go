@@ -11,20 +11,20 @@ import (
 
 // journal checks the journal mode. PRAGMA synchronous is the engine's own for its transactions.
 func (q *sqlite) journal(ctx context.Context) {
-	const check = "durability"
+	c := q.check("durability")
 	var mode string
-	if err := q.row(ctx, "PRAGMA journal_mode", &mode); err != nil {
-		q.unasked(check, again, err)
+	if err := q.row(ctx, "PRAGMA journal_mode", &mode); c.Unanswered(err) {
 		return
 	}
+	c = c.With("journal_mode", mode)
 	switch mode {
 	case "wal":
-		q.add(q.OK(check, "journal_mode wal; the engine sets synchronous itself: NORMAL for leases, which a power loss ends with the host, and FULL for marks").With("journal_mode", mode))
+		c.OK("journal_mode wal; the engine sets synchronous itself: NORMAL for leases, which a power loss ends with the host, and FULL for marks")
 	case "off", "memory":
-		q.add(q.Fail(check, "run holdfast migrate, which sets it to wal, and remove the pragma from where the database is opened",
-			"journal_mode %s: a process that is killed destroys the database", mode).With("journal_mode", mode))
+		c.Fail("run holdfast migrate, which sets it to wal, and remove the pragma from where the database is opened",
+			"journal_mode %s: a process that is killed destroys the database", mode)
 	default:
-		q.add(q.Warn(check, "run holdfast migrate, which sets it to wal", "journal_mode %s: readers and the writer wait for each other, and each commit for the disk", mode).With("journal_mode", mode))
+		c.Warn("run holdfast migrate, which sets it to wal", "journal_mode %s: readers and the writer wait for each other, and each commit for the disk", mode)
 	}
 }
 
@@ -37,7 +37,7 @@ const (
 
 // integrity checks that the file is intact, unless it is large.
 func (q *sqlite) integrity(ctx context.Context) {
-	const check = "integrity"
+	c := q.check("integrity")
 	info, err := os.Stat(q.path)
 	if err != nil || info.Size() > checkedSize {
 		return
@@ -47,10 +47,10 @@ func (q *sqlite) integrity(ctx context.Context) {
 		verdict = diagnosis.OneLine(err)
 	}
 	if verdict != "ok" {
-		q.add(q.Fail(check, "end all processes that use it, and delete it if it has locks alone, or restore it", "the file is damaged: %s", verdict))
+		c.Fail("end all processes that use it, and delete it if it has locks alone, or restore it", "the file is damaged: %s", verdict)
 		return
 	}
-	q.add(q.OK(check, "the file is intact"))
+	c.OK("the file is intact")
 }
 
 // log checks the size of the write-ahead log.
@@ -59,40 +59,41 @@ func (q *sqlite) log() {
 	if err != nil || info.Size() < largeLog {
 		return
 	}
-	q.add(q.Warn("bloat", "find the process that keeps a transaction open (fuser "+q.path+")",
-		"the write-ahead log has %s: a reader that does not end keeps it from being written back", diagnosis.Size(info.Size())).With("wal_bytes", info.Size()))
+	q.check("bloat").With("wal_bytes", info.Size()).Warn("find the process that keeps a transaction open (fuser "+q.path+")",
+		"the write-ahead log has %s: a reader that does not end keeps it from being written back", diagnosis.Size(info.Size()))
 }
 
 // sharing checks that nothing else is in the file: other transactions delay all locks.
 func (q *sqlite) sharing(ctx context.Context) {
-	const check = "sharing"
+	c := q.check("sharing")
 	var others int
 	var names string
 	err := q.row(ctx, "SELECT count(*), coalesce(group_concat(name, ', '), '') FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'holdfast1\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'", &others, &names)
 	switch {
 	case err != nil:
-		q.unasked(check, again, err)
+		c.Unanswered(err)
 	case others > 0:
-		q.add(q.Warn(check, "give the locks a file of their own", "the file has other tables too (%s): a transaction on them makes every lock wait", names).With("tables", others))
+		c.With("tables", others).Warn("give the locks a file of their own", "the file has other tables too (%s): a transaction on them makes every lock wait", names)
 	default:
-		q.add(q.OK(check, "the file has locks alone"))
+		c.OK("the file has locks alone")
 	}
 }
 
 // filesystem checks that SQLite's locks work on the file system.
 func (q *sqlite) filesystem() {
-	const check = "filesystem"
-	switch name, kind := filesystemOf(filepath.Dir(q.path)); kind {
+	name, kind := filesystemOf(filepath.Dir(q.path))
+	c := q.check("filesystem").With("filesystem", name)
+	switch kind {
 	case networked:
-		q.add(q.Fail(check, "put the file on a local disk, or use a store with a server", "%s is a network file system, on which SQLite's locks are not reliable and WAL does not work: two may hold a resource", name).With("filesystem", name))
+		c.Fail("put the file on a local disk, or use a store with a server", "%s is a network file system, on which SQLite's locks are not reliable and WAL does not work: two may hold a resource", name)
 	case volatile:
-		q.add(q.Warn(check, "put the file on a disk, if you use Once or Job", "%s is in memory: a restart of the machine forgets the marks of Once and Job", name).With("filesystem", name))
+		c.Warn("put the file on a disk, if you use Once or Job", "%s is in memory: a restart of the machine forgets the marks of Once and Job", name)
 	case layered:
-		q.add(q.Warn(check, "mount a folder of the host into the containers", "%s is a container's own: no other container sees the file, and it ends with the container", name).With("filesystem", name))
+		c.Warn("mount a folder of the host into the containers", "%s is a container's own: no other container sees the file, and it ends with the container", name)
 	case unclear:
-		q.add(q.Unknown(check, "check that the file is on a local disk of this host, and not on a network file system", "the file system is %s", name).With("filesystem", name))
+		c.Unknown("check that the file is on a local disk of this host, and not on a network file system", "the file system is %s", name)
 	default:
-		q.add(q.OK(check, "%s, of this host", name).With("filesystem", name))
+		c.OK("%s, of this host", name)
 	}
 }
 
@@ -118,45 +119,45 @@ var sqliteTables = []struct {
 
 // schema checks that the tables are there and are those of this version. It reports whether they may be used.
 func (q *sqlite) schema(ctx context.Context) bool {
-	const check = "schema"
+	c := q.check("schema")
 	for _, table := range sqliteTables {
 		rows, err := q.conn.QueryContext(ctx, "SELECT "+table.columns+" FROM "+table.name+" LIMIT 0")
 		switch {
 		case err == nil:
 			_ = rows.Close() // it has none
 		case strings.Contains(err.Error(), "no such table"):
-			q.add(q.Fail(check, "run holdfast migrate, or apply the SQL that it prints", "the table %s is missing", table.name))
+			c.Fail("run holdfast migrate, or apply the SQL that it prints", "the table %s is missing", table.name)
 			return false
 		case strings.Contains(err.Error(), "no such column"):
-			q.add(q.Fail(check, "rename it, and run holdfast migrate", "the table %s is not the one of Holdfast: %s", table.name, diagnosis.OneLine(err)))
+			c.Fail("rename it, and run holdfast migrate", "the table %s is not the one of Holdfast: %s", table.name, diagnosis.OneLine(err))
 			return false
 		default:
-			q.unasked(check, again, err)
+			c.Unanswered(err)
 			return false
 		}
 	}
 	var key int
 	if err := q.row(ctx, "SELECT count(*) FROM pragma_index_list('holdfast1_document') AS i JOIN pragma_index_info(i.name) AS c WHERE i.\"unique\" AND c.name = 'key'", &key); err == nil && key == 0 {
-		q.add(q.Fail(check, "rename it, and run holdfast migrate", "the table holdfast1_document is not the one of Holdfast: its key is not unique"))
+		c.Fail("rename it, and run holdfast migrate", "the table holdfast1_document is not the one of Holdfast: its key is not unique")
 		return false
 	}
-	q.add(q.OK(check, "holdfast1_document, holdfast1_wake and holdfast1_host are there"))
+	c.OK("holdfast1_document, holdfast1_wake and holdfast1_host are there")
 	return true
 }
 
 // rights writes to the tables in a transaction that is rolled back. It reports whether that is allowed.
 func (q *sqlite) rights(ctx context.Context) bool {
-	const check = "rights"
+	c := q.check("rights")
 	err := q.writes(ctx)
 	switch {
 	case err == nil:
-		q.add(q.OK(check, "the file can be written"))
+		c.OK("the file can be written")
 		return true
 	case busy(err):
 		return true // see writers
 	}
-	q.add(q.Fail(check, "allow this user to write the file, those beside it with the endings -wal and -shm, and their folder; and open it without mode=ro and query_only",
-		"the file cannot be written: %s", diagnosis.OneLine(err)).As(diagnosis.Denied))
+	c.FailAs(diagnosis.Denied, "allow this user to write the file, those beside it with the endings -wal and -shm, and their folder; and open it without mode=ro and query_only",
+		"the file cannot be written: %s", diagnosis.OneLine(err))
 	return false
 }
 

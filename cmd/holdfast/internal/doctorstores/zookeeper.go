@@ -107,7 +107,7 @@ func (z *zooKeeper) askVoters(ctx context.Context) {
 
 // leaderClock reads the clock of the leader, which only the time of a write shows: old documents are deleted by it.
 func (z *zooKeeper) leaderClock(ctx context.Context) {
-	const check = "clock"
+	c := z.check("clock")
 	r, err := diagnosis.ReadClock(func() (time.Time, error) {
 		stat, err := zkCall(ctx, func() (*zk.Stat, error) { return z.conn.Set(z.root+"/r", []byte{}, -1) })
 		if err != nil {
@@ -116,13 +116,12 @@ func (z *zooKeeper) leaderClock(ctx context.Context) {
 		return time.UnixMilli(stat.Mtime), nil
 	})
 	if !r.Known {
-		z.unasked(check, again, err)
+		c.Unanswered(err)
 		return
 	}
 	r.Error += time.Millisecond // it is in whole ones
-	f := z.OK(check, "the leader's is %s; leases do not depend on it, marks follow the clocks of clients", r)
-	if r.Ahead.Abs() > clocksApart {
-		f = z.Warn(check, "let all machines set their clocks by NTP, slewing", "the leader's is %s: marks (Once, Job) follow the clocks of clients, old documents are deleted by that of the leader, and one of the two is wrong", r)
-	}
-	z.add(f.With("ahead_ms", diagnosis.Millis(r.Ahead)))
+	c = c.With("ahead_ms", diagnosis.Millis(r.Ahead))
+	c.WarnIf(r.Ahead.Abs() > clocksApart, "let all machines set their clocks by NTP, slewing",
+		"the leader's is %s: marks (Once, Job) follow the clocks of clients, old documents are deleted by that of the leader, and one of the two is wrong", r)
+	c.Otherwise("the leader's is %s; leases do not depend on it, marks follow the clocks of clients", r)
 }

@@ -2,7 +2,6 @@ package doctorstores
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,20 +13,20 @@ const allowWords = "allow the words that only read: 4lw.commands.whitelist=srvr,
 
 // quorum checks that one server leads, and that another one may fail.
 func (z *zooKeeper) quorum() {
-	const check = "quorum"
+	c := z.check("quorum")
 	var leaders []string
 	serving, known, hidden := 0, 0, 0
 	for _, s := range z.servers {
 		switch {
 		case s.trouble != nil:
-			z.add(s.Warn(check, "start it, or correct its address in the URL, and allow connections to it", "the server does not answer: %s", diagnosis.OneLine(s.trouble)))
+			c.At(s.Place).Warn("start it, or correct its address in the URL, and allow connections to it", "the server does not answer: %s", diagnosis.OneLine(s.trouble))
 			continue
 		case s.idle:
-			z.add(s.Warn(check, "check its log, and its connections to the others", "the server has no majority, and serves no clients"))
+			c.At(s.Place).Warn("check its log, and its connections to the others", "the server has no majority, and serves no clients")
 			continue
 		case s.hidden:
 			hidden++
-			z.add(s.Unknown(check, allowWords, "the server does not disclose its state"))
+			c.At(s.Place).Unknown(allowWords, "the server does not disclose its state")
 			continue
 		}
 		known++
@@ -38,66 +37,43 @@ func (z *zooKeeper) quorum() {
 		case "follower":
 			serving++
 		case "read-only":
-			z.add(s.Warn(check, "check its connections to the others", "the server is read-only: it has no majority"))
+			c.At(s.Place).Warn("check its connections to the others", "the server is read-only: it has no majority")
 		}
 	}
 	voters := max(1, len(z.voters))
 	need := voters/2 + 1
-	told := func(f diagnosis.Finding) {
-		z.add(f.With("servers", voters).With("serving", serving).With("majority", need))
-	}
-	was := len(z.findings)
+	c = z.check("quorum").With("servers", voters).With("serving", serving).With("majority", need)
 	switch {
 	case len(leaders) > 1:
-		told(z.Fail(check, "give the servers of one ensemble in a URL; of several in several URLs, with commas between them", "%s are leaders of different ensembles: both grant", strings.Join(leaders, " and ")))
+		c.Fail("give the servers of one ensemble in a URL; of several in several URLs, with commas between them", "%s are leaders of different ensembles: both grant", strings.Join(leaders, " and "))
 		return
 	case known == 0:
 		return // the findings of each server are enough
 	case serving == 0:
-		told(z.Fail(check, "bring servers back: nothing can be locked", "no server has a majority").As(diagnosis.Unreachable))
+		c.FailAs(diagnosis.Unreachable, "bring servers back: nothing can be locked", "no server has a majority")
 		return
 	case len(z.voters) == 0:
-		told(z.OK(check, "one server: while it is away no lease is granted"))
+		c.OK("one server: while it is away no lease is granted")
 		return
 	case hidden == 0 && serving <= need && serving < voters && len(z.servers) >= voters:
-		told(z.Warn(check, "bring the others back", "%d of %d servers serve: no other may fail", serving, voters))
+		c.Warn("bring the others back", "%d of %d servers serve: no other may fail", serving, voters)
 	}
-	if voters%2 == 0 {
-		told(z.Warn(check, "use 3 or 5 servers", "%d servers tolerate no more failures than %d would", voters, voters-1))
-	}
-	if len(z.servers) < voters {
-		told(z.Warn(check, "name all servers in the URL", "the URL names %d of %d servers: a client cannot go to the others", len(z.servers), voters))
-	}
-	if len(z.findings) == was {
-		told(z.OK(check, "%d of %d servers serve, %d are needed", serving, voters, need))
-	}
+	c.WarnIf(voters%2 == 0, "use 3 or 5 servers", "%d servers tolerate no more failures than %d would", voters, voters-1)
+	c.WarnIf(len(z.servers) < voters, "name all servers in the URL", "the URL names %d of %d servers: a client cannot go to the others", len(z.servers), voters)
+	c.Otherwise("%d of %d servers serve, %d are needed", serving, voters, need)
 }
 
 // oldestZooKeeper is the first version with the container znodes that the engine makes.
 const oldestZooKeeper = "3.5"
 
 func (z *zooKeeper) version() {
-	const check = "version"
-	var all []string
+	var versions []versionAt
 	for _, s := range z.servers {
 		v, _, _ := strings.Cut(s.srvr["Zookeeper version"], "-")
 		v, _, _ = strings.Cut(v, ",")
-		switch {
-		case v == "":
-			continue
-		case diagnosis.Older(v, oldestZooKeeper):
-			z.add(s.Fail(check, "upgrade to ZooKeeper 3.5 or newer", "ZooKeeper %s is too old", v).With("version", v))
-			return
-		case !slices.Contains(all, v):
-			all = append(all, v)
-		}
+		versions = append(versions, versionAt{s.Place, v})
 	}
-	switch {
-	case len(all) > 1:
-		z.add(z.Warn(check, "finish the upgrade", "the servers differ: %s", strings.Join(all, ", ")).With("versions", all))
-	case len(all) == 1:
-		z.add(z.OK(check, "ZooKeeper %s", all[0]).With("version", all[0]))
-	}
+	z.compareVersions("ZooKeeper", oldestZooKeeper, "servers", versions)
 }
 
 const (
@@ -109,31 +85,22 @@ const (
 
 // sessions checks the limits of connections and sessions.
 func (z *zooKeeper) sessions() {
-	const check = "sessions"
 	for _, s := range z.servers {
 		if s.trouble != nil || s.idle {
 			continue
 		}
+		c := s.Check("sessions", &z.findings)
 		shortest, longest, most := s.number(s.conf, "minSessionTimeout"), s.number(s.conf, "maxSessionTimeout"), s.number(s.conf, "maxClientCnxns")
 		if shortest < 0 {
-			z.add(s.Unknown(check, allowWords, "the server does not disclose its limits of connections and sessions"))
+			c.Unknown(allowWords, "the server does not disclose its limits of connections and sessions")
 			continue
 		}
 		least := time.Duration(shortest) * time.Millisecond
-		told := func(f diagnosis.Finding) {
-			z.add(f.With("min_session_ms", shortest).With("max_session_ms", longest).With("connections_per_address", most))
-		}
-		was := len(z.findings)
-		if least > z.TTL/3 {
-			told(s.Warn(check, "set minSessionTimeout to a third of the TTL, or use a longer TTL",
-				"a session lasts %s at least, more than a third of the TTL: leases may be lost before a client has left a server that hangs", diagnosis.Span(least)))
-		}
-		if most > 0 && most < fewConnections {
-			told(s.Warn(check, "set maxClientCnxns = 60 or more, or 0", "maxClientCnxns %.0f: further processes of one address cannot connect", most))
-		}
-		if len(z.findings) == was {
-			told(s.OK(check, "session timeouts from %s to %s, %s connections an address", diagnosis.Span(least), diagnosis.Span(time.Duration(longest)*time.Millisecond), orAny(most)))
-		}
+		c = c.With("min_session_ms", shortest).With("max_session_ms", longest).With("connections_per_address", most)
+		c.WarnIf(least > z.TTL/3, "set minSessionTimeout to a third of the TTL, or use a longer TTL",
+			"a session lasts %s at least, more than a third of the TTL: leases may be lost before a client has left a server that hangs", diagnosis.Span(least))
+		c.WarnIf(most > 0 && most < fewConnections, "set maxClientCnxns = 60 or more, or 0", "maxClientCnxns %.0f: further processes of one address cannot connect", most)
+		c.Otherwise("session timeouts from %s to %s, %s connections an address", diagnosis.Span(least), diagnosis.Span(time.Duration(longest)*time.Millisecond), orAny(most))
 	}
 }
 
@@ -148,7 +115,7 @@ func orAny(most float64) string {
 func (z *zooKeeper) load() {
 	for _, s := range z.servers {
 		if waiting := s.number(s.srvr, "Outstanding"); waiting > manyOutstanding {
-			z.add(s.Warn("load", "look for what keeps it busy: its disk, garbage collection, other clients", "%.0f requests wait in the server", waiting).With("outstanding", waiting))
+			s.Check("load", &z.findings).With("outstanding", waiting).Warn("look for what keeps it busy: its disk, garbage collection, other clients", "%.0f requests wait in the server", waiting)
 		}
 	}
 }
@@ -156,7 +123,6 @@ func (z *zooKeeper) load() {
 // fsync checks that servers write to disk before they answer. They do not show forceSync, but count their fsyncs: with
 // forceSync=no there was none for the changes of the trial.
 func (z *zooKeeper) fsync(ctx context.Context) {
-	const check = "durability"
 	const fsyncs, mean = "zk_cnt_fsynctime", "zk_avg_fsynctime"
 	for _, s := range z.servers {
 		if s.srvr == nil {
@@ -168,15 +134,16 @@ func (z *zooKeeper) fsync(ctx context.Context) {
 		changed := pairs(text, ":")["Zxid"] != zxid
 		took := time.Duration(s.number(s.mntr, mean) * float64(time.Millisecond))
 		now := s.number(s.mntr, fsyncs)
-		f := s.OK(check, "the log is written to disk, which takes %s on average", diagnosis.Span(took))
+		c := s.Check("durability", &z.findings).With("fsyncs", now).With("fsync_mean_ms", diagnosis.Millis(took))
 		switch {
 		case earlier < 0 || now < 0 || !changed:
-			f = s.Unknown(check, "check that it runs without forceSync=no; "+allowWords+", of ZooKeeper 3.6 or newer", "whether the server writes to disk before it answers: it does not disclose its counters, or shows no change")
+			c.Unknown("check that it runs without forceSync=no; "+allowWords+", of ZooKeeper 3.6 or newer", "whether the server writes to disk before it answers: it does not disclose its counters, or shows no change")
 		case now == earlier:
-			f = s.Warn(check, "remove forceSync=no", "the server does not write its log to disk before it answers (forceSync=no): a power failure of a majority forgets leases, and two may hold a resource")
+			c.Warn("remove forceSync=no", "the server does not write its log to disk before it answers (forceSync=no): a power failure of a majority forgets leases, and two may hold a resource")
 		case took > slowDisk:
-			f = s.Warn(check, "give ZooKeeper a faster disk, of its own (dataLogDir)", "an fsync of the log takes %s on average, and each grant and renewal waits for one on a majority", diagnosis.Span(took))
+			c.Warn("give ZooKeeper a faster disk, of its own (dataLogDir)", "an fsync of the log takes %s on average, and each grant and renewal waits for one on a majority", diagnosis.Span(took))
+		default:
+			c.OK("the log is written to disk, which takes %s on average", diagnosis.Span(took))
 		}
-		z.add(f.With("fsyncs", now).With("fsync_mean_ms", diagnosis.Millis(took)))
 	}
 }
