@@ -83,8 +83,7 @@ func TestBreakReason(t *testing.T) {
 				t.Fatalf("%s: %d\n%s", target, resp.StatusCode, text)
 			}
 			<-l.Done()
-			var lost *holdfast.LostError
-			if !errors.As(l.Err(), &lost) || lost.Reason != `deploy "at" noon` {
+			if lost, ok := errors.AsType[*holdfast.LostError](l.Err()); !ok || lost.Reason != `deploy "at" noon` {
 				t.Errorf("%s: the holder was given %v", target, l.Err())
 			}
 			if !strings.Contains(log.String(), `break_reason="deploy \"at\" noon"`) {

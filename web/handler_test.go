@@ -263,8 +263,7 @@ func TestBreak(t *testing.T) {
 		t.Fatalf("%d to %q: %s", resp.StatusCode, resp.Header.Get("Location"), text)
 	}
 	redistest.Await(t, limit, "the end of the lease", func() bool { return l.Err() != nil })
-	var lost *holdfast.LostError
-	if !errors.As(l.Err(), &lost) || lost.Cause != holdfast.LostBroken {
+	if lost, ok := errors.AsType[*holdfast.LostError](l.Err()); !ok || lost.Cause != holdfast.LostBroken {
 		t.Errorf("%v, want a broken lease", l.Err())
 	}
 	said := log.String()

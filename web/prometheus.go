@@ -85,7 +85,7 @@ func queryRange(ctx context.Context, client *http.Client, base *url.URL, query s
 	}
 	resp, err := client.Do(r)
 	if err != nil {
-		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err // without the address
 		}
 		return nil, err

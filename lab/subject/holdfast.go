@@ -79,7 +79,7 @@ func (c *holdfastClient) Acquire(ctx context.Context, resource string) (Hold, er
 // Try is TryLock.
 func (c *holdfastClient) Try(ctx context.Context, resource string) (Hold, error) {
 	h, err := leased(c.mutex(resource).TryLock(ctx))
-	if held := new(holdfast.HeldError); errors.As(err, &held) {
+	if _, ok := errors.AsType[*holdfast.HeldError](err); ok {
 		return nil, errors.Join(ErrBusy, err)
 	}
 	return h, err

@@ -52,7 +52,7 @@ func (c *redsyncClient) Acquire(ctx context.Context, resource string) (subject.H
 func (c *redsyncClient) Try(ctx context.Context, resource string) (subject.Hold, error) {
 	m := c.mutex(resource)
 	err := m.TryLockContext(ctx)
-	if taken := new(redsync.ErrTaken); errors.As(err, &taken) {
+	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
 		return nil, errors.Join(subject.ErrBusy, err)
 	}
 	if err != nil {

@@ -225,8 +225,7 @@ func notExecutable(name string, err error) error {
 	if errors.Is(err, syscall.ENOEXEC) {
 		hint = "a script needs a first line such as #!/bin/sh"
 	}
-	var pe *exec.Error
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*exec.Error](err); ok {
 		err = pe.Err
 	}
 	return fail(exitNotExec, "command %q cannot be executed: %v: %s", name, err, hint)

@@ -71,8 +71,8 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 	if err == nil && c.lock.try != nil {
 		lease, err = c.lock.try(ask)
 	}
-	var held *holdfast.HeldError
-	if errors.As(err, &held) && c.noWaiters {
+	held, ok := errors.AsType[*holdfast.HeldError](err)
+	if ok && c.noWaiters {
 		held.Waiters = unknownWaiters
 	}
 	switch {
@@ -206,8 +206,7 @@ func unreachable(err error) bool {
 
 // signalOf returns the signal that ended ctx, or nil.
 func signalOf(ctx context.Context) error {
-	var sig *signalled
-	if errors.As(context.Cause(ctx), &sig) {
+	if sig, ok := errors.AsType[*signalled](context.Cause(ctx)); ok {
 		return sig
 	}
 	return nil
@@ -231,8 +230,7 @@ func (e *busyError) Unwrap() error { return &e.exitError }
 // refused reports why the lease was not acquired, as the event busy with the holder if there is one. It returns an error
 // that only has the exit code.
 func (c *guarded) refused(say *reporter, event string, s *session, err error) error {
-	var busy *busyError
-	if errors.As(err, &busy) {
+	if busy, ok := errors.AsType[*busyError](err); ok {
 		return say.failure("busy", &busy.exitError, c.heldAttrs(busy.held)...)
 	}
 	return say.failure(event, s.explain(err))

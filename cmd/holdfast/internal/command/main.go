@@ -174,8 +174,7 @@ func usageText() *strings.Replacer {
 // usage says what is wrong with the command line and what to do about it.
 func usage(err error, stderr io.Writer, asJSON bool) {
 	verb := ""
-	var bad *kong.ParseError
-	if errors.As(err, &bad) && bad.Context != nil {
+	if bad, ok := errors.AsType[*kong.ParseError](err); ok && bad.Context != nil {
 		if cmd := bad.Context.Selected(); cmd != nil {
 			verb = " " + cmd.Name
 		}

@@ -39,8 +39,7 @@ func TestWaitLines(t *testing.T) {
 		m := s.Mutex("r", holdfast.WithoutTenure())
 		c.lock = lock{wait: m.Lock, try: m.TryLock}
 		_, err = c.acquire(s, make(chan os.Signal), newReporter(&stderr, c), c.firstTry)
-		var busy *busyError
-		if !errors.As(err, &busy) {
+		if _, ok := errors.AsType[*busyError](err); !ok {
 			t.Errorf("got %v, want that it is held", err)
 		}
 		if strings.Contains(stderr.String(), lease.HolderID()) {
@@ -77,8 +76,7 @@ func TestWaitVerbLines(t *testing.T) {
 		g := &guarded{verb: "wait", Resource: "r"}
 		s := &session{Client: client(t, on, "holdfast wait"), at: "memory"}
 		err := c.await(t.Context(), s, g.progress(s, newReporter(&stderr, g), time.Now()))
-		var busy *busyError
-		if !errors.As(err, &busy) {
+		if _, ok := errors.AsType[*busyError](err); !ok {
 			t.Errorf("got %v, want that it is held", err)
 		}
 		got := regexp.MustCompile(`(?m) on host .*`).ReplaceAllString(stderr.String(), "")

@@ -34,8 +34,7 @@ func (c *releaseCmd) Run(e *env) error {
 	}
 	defer s.close()
 	lease, err := s.adopt(c.Ticket)
-	var lost *holdfast.LostError
-	if errors.As(err, &lost) && lost.Cause == holdfast.LostElsewhere {
+	if lost, ok := errors.AsType[*holdfast.LostError](err); ok && lost.Cause == holdfast.LostElsewhere {
 		return c.answer(e, lost.Resource, releasedBefore)
 	}
 	if err != nil {

@@ -32,8 +32,8 @@ func TestStockRefusesLowerTokens(t *testing.T) {
 	if _, err := s.claim(ctx, late); err != nil { // a read claims the stock for its token
 		t.Fatal(err)
 	}
-	var stale *staleError
-	if err := s.writeFenced(ctx, early, 9); !errors.As(err, &stale) || stale.top != late {
+	err = s.writeFenced(ctx, early, 9)
+	if stale, ok := errors.AsType[*staleError](err); !ok || stale.top != late {
 		t.Errorf("write with a lower token: %v", err)
 	}
 	for range 2 { // a repeated command sells once

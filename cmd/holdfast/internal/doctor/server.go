@@ -85,8 +85,7 @@ func (s *server) ask(ctx context.Context, o diagnosis.Options) {
 // or cannot write them also answers PING with an error; ping stores that in unready.
 func (s *server) ping(ctx context.Context) error {
 	err := s.rdb.Ping(ctx).Err()
-	var answered redis.Error
-	if errors.As(err, &answered) && !refusedBy(err) {
+	if _, ok := errors.AsType[redis.Error](err); ok && !refusedBy(err) {
 		s.unready, err = err, nil
 	}
 	return err

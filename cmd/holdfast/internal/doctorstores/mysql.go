@@ -101,8 +101,7 @@ func number(all map[string]string, name string) int64 {
 
 // mysqlCode returns the server's number of an error, or 0.
 func mysqlCode(err error) uint16 {
-	var e *mysql.MySQLError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Number
 	}
 	return 0

@@ -98,8 +98,7 @@ func (p *postgreSQL) ask(ctx context.Context) {
 
 // pgCode returns the SQLSTATE of an error, or "".
 func pgCode(err error) string {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code
 	}
 	return ""

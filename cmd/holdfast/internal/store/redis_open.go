@@ -183,7 +183,7 @@ func parse(text string) (*url.URL, error) {
 
 // refused returns the error for a URL that go-redis does not accept.
 func refused(u *url.URL, err error) error {
-	if errors.As(err, new(*url.Error)) {
+	if _, ok := errors.AsType[*url.Error](err); ok {
 		return unreadable(redisForm) // the error quotes the URL
 	}
 	return RefusedURL(u, strings.TrimPrefix(err.Error(), "redis: "), redisForm)

@@ -112,8 +112,7 @@ func TestBadURLsSayWhatToWriteAndShowNoPassword(t *testing.T) {
 		"redis://:s3cret@a,redis://:s3cret@a/2", "redis://a,redis://b,redis://:s3cret@a:6379", "redis+sentinel://a,b/m,redis+sentinel://c,:s3cret@b/m",
 	} {
 		_, err := Opener{}.Open(text)
-		var bad *Error
-		if !errors.As(err, &bad) {
+		if _, ok := errors.AsType[*Error](err); !ok {
 			t.Errorf("Open(%q): %v, want an *Error", text, err)
 			continue
 		}

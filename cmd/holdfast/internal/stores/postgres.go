@@ -103,11 +103,10 @@ func (n *postgresNode) Migrate(ctx context.Context) error {
 // asAnswered returns an error of a driver as holdfast.ErrDenied if the server answered with an
 // E, or otherwise as holdfast.ErrUnavailable.
 func asAnswered[E error](err error) error {
-	var answer E
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &answer):
+	}
+	if _, ok := errors.AsType[E](err); ok {
 		return fmt.Errorf("%w: %w", holdfast.ErrDenied, err)
 	}
 	return fmt.Errorf("%w: %w", holdfast.ErrUnavailable, err)

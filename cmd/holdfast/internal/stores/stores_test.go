@@ -26,8 +26,7 @@ func TestBadURLsShowNoPassword(t *testing.T) {
 		if err == nil {
 			st.Close()
 		}
-		var bad *store.Error
-		if !errors.As(err, &bad) {
+		if _, ok := errors.AsType[*store.Error](err); !ok {
 			t.Errorf("Open(%q): %v, want a *store.Error", text, err)
 			continue
 		}
