@@ -96,16 +96,11 @@ func (n *RedisNode) Advise(text string) Advice {
 	if RefusesUser(text) {
 		return Advice{Refused: true, Remedy: "give user and password in --store or HOLDFAST_STORE, and let the user run scripts and pub/sub on Holdfast's keys and channels"}
 	}
-	for sign, remedy := range map[string]string{
+	return adviceOn(text, map[string]string{
 		"DB index is out of range":      "there is no such database: write a smaller number in the URL",
 		"unknown command 'sentinel'":    "it is a Redis and no Sentinel: write redis://host:port",
 		"the server expects TLS":        "write rediss:// in place of redis://",
 		"the server does not speak TLS": "write redis:// in place of rediss://",
 		"is a read-only replica":        "give the address of its master, or a redis+sentinel:// URL",
-	} {
-		if strings.Contains(text, sign) {
-			return Advice{Remedy: remedy}
-		}
-	}
-	return Advice{}
+	})
 }

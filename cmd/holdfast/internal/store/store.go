@@ -185,12 +185,17 @@ func (s *Store) Advise(text string) Advice {
 			return a
 		}
 	}
-	for sign, remedy := range map[string]string{
+	return adviceOn(text, map[string]string{
 		"unknown authority":                     "give the CA that signed the certificate of the server with --cacert",
 		"x509: certificate is ":                 "give a name that is in the certificate with --tls-server-name",
 		"x509: cannot validate certificate for": "give a name that is in the certificate with --tls-server-name",
 		"certificate required":                  "give a client certificate with --cert and --key",
-	} {
+	})
+}
+
+// adviceOn returns the remedy whose sign is in a text, or a zero Advice.
+func adviceOn(text string, remedies map[string]string) Advice {
+	for sign, remedy := range remedies {
 		if strings.Contains(text, sign) {
 			return Advice{Remedy: remedy}
 		}
