@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,16 +66,10 @@ type held struct {
 
 func serve(catalog subject.Catalog, in io.Reader, out io.Writer) {
 	w := &worker{catalog: catalog, out: json.NewEncoder(out), waiting: map[uint64]chan order{}}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var o order
-		if json.Unmarshal(lines.Bytes(), &o) != nil {
-			return
-		}
+	process.ReadLines(in, func(o order) {
 		if o.Do == orderReply {
 			w.replied(o)
-			continue
+			return
 		}
 		// In a goroutine: what it waits for may come by this very input.
 		go func() {
@@ -89,7 +82,7 @@ func serve(catalog subject.Catalog, in io.Reader, out io.Writer) {
 			}
 			w.send(r)
 		}()
-	}
+	})
 }
 
 // send writes one line. If the lab reads no more, the input will end too.

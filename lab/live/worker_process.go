@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/process"
 )
 
 // workerProcess is a worker, from the side of the lab. It is a fault.Process.
@@ -49,19 +49,13 @@ func (r *run) startWorker(name string) (*workerProcess, error) {
 func (c *workerProcess) read(out io.Reader) {
 	defer close(c.gone)
 	var points sync.WaitGroup
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r report
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			break
-		}
+	process.ReadLines(out, func(r report) {
 		if r.Point != "" { // a fault may take its time
 			points.Go(func() { c.point(r) })
-			continue
+			return
 		}
 		c.handle(r)
-	}
+	})
 	_, _ = io.Copy(io.Discard, out)
 	_ = c.cmd.Wait() // the reports that are missing show how it ended
 	points.Wait()

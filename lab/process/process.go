@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,15 +46,7 @@ func Start() (*Process, error) {
 // read takes in what the process says, until its end.
 func (p *Process) read(out io.Reader) {
 	defer close(p.gone)
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var r report
-		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			break
-		}
-		p.take(r)
-	}
+	ReadLines(out, p.take)
 	_, _ = io.Copy(io.Discard, out)
 	_ = p.cmd.Wait() // the calls without an answer show how it ended
 }

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,15 +51,7 @@ type server struct {
 func serve(catalog subject.Catalog, in io.Reader, out io.Writer) {
 	s := &server{catalog: catalog, out: json.NewEncoder(out), holds: map[uint64]subject.Hold{},
 		running: map[uint64]context.CancelCauseFunc{}, points: map[uint64]chan error{}}
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var o order
-		if json.Unmarshal(lines.Bytes(), &o) != nil {
-			return
-		}
-		s.take(o)
-	}
+	ReadLines(in, s.take)
 }
 
 // take starts what an order requests.
