@@ -55,21 +55,24 @@ func (p *redislockClient) keep(ctx context.Context, resource string) (any, error
 	if err := l.Lock(ctx); err != nil {
 		return nil, err
 	}
-	go func() {
-		t := time.NewTicker(p.ttl / 3)
-		defer t.Stop()
-		for {
-			select {
-			case <-ctx.Done():
+	go renewing(ctx, p.ttl, func() bool { return l.held.Refresh(ctx, p.ttl, nil) == nil })
+	return l, nil
+}
+
+// renewing calls renew every third of the TTL until it fails or ctx ends.
+func renewing(ctx context.Context, ttl time.Duration, renew func() bool) {
+	t := time.NewTicker(ttl / 3)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			if !renew() {
 				return
-			case <-t.C:
-				if l.held.Refresh(ctx, p.ttl, nil) != nil {
-					return
-				}
 			}
 		}
-	}()
-	return l, nil
+	}
 }
 
 func (p *redislockClient) close() { _ = p.rdb.Close() }

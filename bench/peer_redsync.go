@@ -68,20 +68,10 @@ func (p *redsyncClient) keep(ctx context.Context, resource string) (any, error) 
 	if err := l.Lock(ctx); err != nil {
 		return nil, err
 	}
-	go func() {
-		t := time.NewTicker(p.ttl / 3)
-		defer t.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-t.C:
-				if ok, err := l.m.ExtendContext(ctx); !ok || err != nil {
-					return
-				}
-			}
-		}
-	}()
+	go renewing(ctx, p.ttl, func() bool {
+		ok, err := l.m.ExtendContext(ctx)
+		return ok && err == nil
+	})
 	return l, nil
 }
 
