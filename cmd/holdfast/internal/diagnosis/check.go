@@ -1,6 +1,9 @@
 package diagnosis
 
-import "maps"
+import (
+	"fmt"
+	"maps"
+)
 
 // Again is the remedy for a check that got no answer.
 const Again = "resolve the other findings, then run doctor again"
@@ -12,11 +15,6 @@ type Check struct {
 	to     *[]Finding
 	was    int // how many findings there were before
 	values map[string]any
-}
-
-// Check returns the check of that name.
-func (p Place) Check(name string, to *[]Finding) Check {
-	return Check{place: p, name: name, to: to, was: len(*to)}
 }
 
 // At returns the same check of another place, without values.
@@ -33,24 +31,28 @@ func (c Check) With(name string, value any) Check {
 	return c
 }
 
-func (c Check) add(f Finding) {
-	f.Values = c.values
-	*c.to = append(*c.to, f)
+// Found returns the findings since the check began.
+func (c Check) Found() []Finding { return (*c.to)[c.was:] }
+
+func (c Check) add(status FindingStatus, fault Fault, remedy, format string, args ...any) {
+	*c.to = append(*c.to, Finding{
+		Check: c.name, Node: string(c.place), Status: status, Fault: fault, Found: fmt.Sprintf(format, args...), Remedy: remedy, Values: c.values,
+	})
 }
 
 // OK adds that all is well.
-func (c Check) OK(format string, args ...any) { c.add(c.place.OK(c.name, format, args...)) }
+func (c Check) OK(format string, args ...any) { c.add(OK, None, "", format, args...) }
 
-// Otherwise adds that all is well, unless there are findings since the check began.
+// Otherwise is OK unless anything was found since the check began.
 func (c Check) Otherwise(format string, args ...any) {
-	if len(*c.to) == c.was {
+	if len(c.Found()) == 0 {
 		c.OK(format, args...)
 	}
 }
 
 // Unknown adds what cannot be seen, and how to find it out.
 func (c Check) Unknown(remedy, format string, args ...any) {
-	c.add(c.place.Unknown(c.name, remedy, format, args...))
+	c.add(Unknown, None, remedy, format, args...)
 }
 
 // Unanswered adds that the check got no answer, if err is not nil, and reports that.
@@ -62,9 +64,7 @@ func (c Check) Unanswered(err error) bool {
 }
 
 // Warn adds a warning, and what to do about it.
-func (c Check) Warn(remedy, format string, args ...any) {
-	c.add(c.place.Warn(c.name, remedy, format, args...))
-}
+func (c Check) Warn(remedy, format string, args ...any) { c.add(Warn, None, remedy, format, args...) }
 
 // WarnIf is Warn if the condition holds.
 func (c Check) WarnIf(condition bool, remedy, format string, args ...any) {
@@ -80,5 +80,5 @@ func (c Check) Fail(remedy, format string, args ...any) {
 
 // FailAs is Fail of another kind.
 func (c Check) FailAs(fault Fault, remedy, format string, args ...any) {
-	c.add(c.place.Fail(c.name, remedy, format, args...).As(fault))
+	c.add(Fail, fault, remedy, format, args...)
 }

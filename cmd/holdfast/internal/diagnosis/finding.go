@@ -35,18 +35,3 @@ type Finding struct {
 	Remedy string         `json:"remedy,omitempty"`
 	Values map[string]any `json:"values,omitempty"` // measured; the names carry the units
 }
-
-// With adds a value for programs.
-func (f Finding) With(name string, value any) Finding {
-	if f.Values == nil {
-		f.Values = map[string]any{}
-	}
-	f.Values[name] = value
-	return f
-}
-
-// As changes the kind of failure.
-func (f Finding) As(fault Fault) Finding {
-	f.Fault = fault
-	return f
-}

@@ -9,28 +9,25 @@ import (
 // Lifetime recommends a TTL, from the longest round trip or pause that was seen and the time that a failover
 // takes, or 0 if there is none. A lease is renewed every third of its TTL, so two renewals may fail in
 // the longest pause, and the third is still in time.
-func Lifetime(worst, failover time.Duration, o Options) Finding {
-	const check = "ttl"
+func Lifetime(c Check, worst, failover time.Duration, o Options) {
 	least := max(holdfast.MinTTL, roundUp(6*worst))
 	ride := rideOut(failover)
-	values := func(f Finding) Finding {
-		f = f.With("smallest_ttl_ms", Millis(least)).With("ttl_ms", Millis(o.TTL))
-		if failover > 0 {
-			f = f.With("failover_ttl_ms", Millis(ride))
-		}
-		return f
+	c = c.With("smallest_ttl_ms", Millis(least)).With("ttl_ms", Millis(o.TTL))
+	if failover > 0 {
+		c = c.With("failover_ttl_ms", Millis(ride))
 	}
 	switch {
 	case o.TTL < least:
-		return values(Everywhere.Warn(check, "use a TTL of "+least.String()+" or more",
-			"round trips and pauses of up to %s were seen: with a TTL of %s leases will be lost without need", Span(worst), o.TTL))
+		c.Warn("use a TTL of "+least.String()+" or more",
+			"round trips and pauses of up to %s were seen: with a TTL of %s leases will be lost without need", Span(worst), o.TTL)
 	case failover > 0 && o.TTL < ride:
-		return values(Everywhere.Warn(check, "use a TTL of "+ride.String()+" or more, or shorten the failure detection",
-			"a failover takes about %s: with a TTL of %s the leases on that master are lost (their contexts are cancelled in time)", Span(failover), o.TTL))
+		c.Warn("use a TTL of "+ride.String()+" or more, or shorten the failure detection",
+			"a failover takes about %s: with a TTL of %s the leases on that master are lost (their contexts are cancelled in time)", Span(failover), o.TTL)
 	case failover > 0:
-		return values(Everywhere.OK(check, "a TTL of %s survives a failover of about %s; the shortest sensible one is %s", o.TTL, Span(failover), least))
+		c.OK("a TTL of %s survives a failover of about %s; the shortest sensible one is %s", o.TTL, Span(failover), least)
+	default:
+		c.OK("the shortest sensible one is %s; checked: %s", least, o.TTL)
 	}
-	return values(Everywhere.OK(check, "the shortest sensible one is %s; checked: %s", least, o.TTL))
 }
 
 // rideOut returns the TTL whose leases survive an outage: the last renewal may be a third of the TTL

@@ -15,8 +15,8 @@ const (
 
 // clocks compares the servers' clocks with each other. After a failover the new master takes tokens
 // from its own clock, unless it has the last one.
-func clocks(sites []*site) []diagnosis.Finding {
-	const check = "clock"
+func clocks(r *diagnosis.Report, sites []*site) {
+	c := diagnosis.Everywhere.Check("clock", &r.Findings)
 	var first, last *server
 	count := 0
 	for _, st := range sites {
@@ -34,42 +34,42 @@ func clocks(sites []*site) []diagnosis.Finding {
 		}
 	}
 	if count == 0 {
-		return nil
+		return
 	}
 	here := first.clock.String()
 	if count == 1 {
-		return []diagnosis.Finding{first.OK(check, "%s; for information: clocks of clients do not matter", here).With("ahead_ms", diagnosis.Millis(first.clock.Ahead))}
+		c.At(first.Place).With("ahead_ms", diagnosis.Millis(first.clock.Ahead)).OK("%s; for information: clocks of clients do not matter", here)
+		return
 	}
 	skew := max(0, last.clock.Ahead-first.clock.Ahead-last.clock.Error-first.clock.Error)
-	f := diagnosis.Everywhere.OK(check, "the servers' clocks are within %s; %s is %s", diagnosis.Span(skew+last.clock.Error+first.clock.Error), first.Place, here)
-	if skew > skewWarn {
-		f = diagnosis.Everywhere.Warn(check, "let all machines set their clocks by NTP, slewing",
-			"the clocks of %s and %s are %s apart: after a failover that loses data tokens may be lower than before", first.Place, last.Place, diagnosis.Span(skew))
-	}
-	if skew > skewFail && len(sites) > 1 {
-		f = diagnosis.Everywhere.Fail(check, "let all machines set their clocks by NTP",
+	c = c.With("skew_ms", diagnosis.Millis(skew))
+	switch {
+	case skew > skewFail && len(sites) > 1:
+		c.Fail("let all machines set their clocks by NTP",
 			"the clocks of %s and %s are %s apart: the one refuses the other's tokens", first.Place, last.Place, diagnosis.Span(skew))
+	case skew > skewWarn:
+		c.Warn("let all machines set their clocks by NTP, slewing",
+			"the clocks of %s and %s are %s apart: after a failover that loses data tokens may be lower than before", first.Place, last.Place, diagnosis.Span(skew))
+	default:
+		c.OK("the servers' clocks are within %s; %s is %s", diagnosis.Span(skew+last.clock.Error+first.clock.Error), first.Place, here)
 	}
-	found := []diagnosis.Finding{f.With("skew_ms", diagnosis.Millis(skew))}
 	if len(sites) > 1 {
-		found = append(found, ownClock(first, last)...)
+		ownClock(r, first, last)
 	}
-	return found
 }
 
 // ownClock compares this machine's clock with those of a quorum's nodes: it proposes
 // the tokens.
-func ownClock(first, last *server) []diagnosis.Finding {
-	const check = "clock"
+func ownClock(r *diagnosis.Report, first, last *server) {
+	c := diagnosis.Everywhere.Check("clock", &r.Findings)
 	const mend = "let this machine set its clock by NTP, slewing"
 	ahead, behind := -last.clock.Ahead-last.clock.Error, first.clock.Ahead-first.clock.Error
 	switch {
 	case ahead > skewFail:
-		return []diagnosis.Finding{diagnosis.Everywhere.Fail(check, mend, "this machine's clock is %s ahead of all nodes: they refuse its tokens", diagnosis.Span(ahead))}
+		c.Fail(mend, "this machine's clock is %s ahead of all nodes: they refuse its tokens", diagnosis.Span(ahead))
 	case ahead > skewWarn:
-		return []diagnosis.Finding{diagnosis.Everywhere.Warn(check, mend, "this machine's clock is %s ahead of all nodes: its tokens are, too, and those of others follow them", diagnosis.Span(ahead))}
+		c.Warn(mend, "this machine's clock is %s ahead of all nodes: its tokens are, too, and those of others follow them", diagnosis.Span(ahead))
 	case behind > skewWarn:
-		return []diagnosis.Finding{diagnosis.Everywhere.Warn(check, mend, "this machine's clock is %s behind all nodes: its leases may cost a round trip more", diagnosis.Span(behind))}
+		c.Warn(mend, "this machine's clock is %s behind all nodes: its leases may cost a round trip more", diagnosis.Span(behind))
 	}
-	return nil
 }

@@ -97,39 +97,39 @@ func parseNodes(text, addr string) []clusterNode {
 const slotsAll = 16384
 
 // checkCluster checks the cluster as a whole.
-func (s *site) checkCluster() []diagnosis.Finding {
-	const check = "cluster"
+func (s *site) checkCluster(r *diagnosis.Report) {
+	c := s.Check("cluster", &r.Findings)
 	switch {
 	case s.trouble != nil && refusedBy(s.trouble):
-		return []diagnosis.Finding{s.Fail(check, "give user and password in the URL, and let the user run CLUSTER: +cluster", "refused: %s", diagnosis.OneLine(s.trouble)).As(diagnosis.Denied)}
+		c.FailAs(diagnosis.Denied, "give user and password in the URL, and let the user run CLUSTER: +cluster", "refused: %s", diagnosis.OneLine(s.trouble))
 	case s.trouble != nil && strings.Contains(s.trouble.Error(), "cluster support disabled"):
-		return []diagnosis.Finding{s.Fail(check, "write redis://HOST:PORT", "this is one Redis, not a cluster")}
+		c.Fail("write redis://HOST:PORT", "this is one Redis, not a cluster")
 	case s.trouble != nil:
-		return []diagnosis.Finding{s.Fail(check, "check that they run, and the addresses in the URL", "no server of the URL answers: %s", diagnosis.OneLine(s.trouble)).As(diagnosis.Unreachable)}
+		c.FailAs(diagnosis.Unreachable, "check that they run, and the addresses in the URL", "no server of the URL answers: %s", diagnosis.OneLine(s.trouble))
+	default:
+		s.checkSlots(r)
+		s.checkMembers(r)
 	}
-	return append(s.checkSlots(), s.checkMembers()...)
 }
 
 // checkSlots checks that every slot has a master.
-func (s *site) checkSlots() []diagnosis.Finding {
-	const check = "cluster"
+func (s *site) checkSlots(r *diagnosis.Report) {
+	c := s.Check("cluster", &r.Findings)
 	served, _ := s.cluster.number("cluster_slots_ok")
-	told := func(f diagnosis.Finding) []diagnosis.Finding {
-		return []diagnosis.Finding{f.With("state", s.cluster["cluster_state"]).With("slots_ok", served).With("servers", len(s.nodes))}
-	}
+	c = c.With("state", s.cluster["cluster_state"]).With("slots_ok", served).With("servers", len(s.nodes))
 	switch {
 	case s.cluster["cluster_state"] != "ok":
-		return told(s.Fail(check, "see redis-cli --cluster check HOST:PORT", "cluster_state %s, %d of %d slots served", orUnknown(s.cluster["cluster_state"]), served, slotsAll))
+		c.Fail("see redis-cli --cluster check HOST:PORT", "cluster_state %s, %d of %d slots served", orUnknown(s.cluster["cluster_state"]), served, slotsAll)
 	case served < slotsAll:
-		return told(s.Fail(check, "see redis-cli --cluster check HOST:PORT, and assign the slots", "%d of %d slots are served: resources of the others cannot be locked", served, slotsAll))
+		c.Fail("see redis-cli --cluster check HOST:PORT, and assign the slots", "%d of %d slots are served: resources of the others cannot be locked", served, slotsAll)
+	default:
+		c.OK("cluster_state ok, all slots served by %d servers", len(s.nodes))
 	}
-	return told(s.OK(check, "cluster_state ok, all slots served by %d servers", len(s.nodes)))
 }
 
 // checkMembers checks that a master that fails is replaced.
-func (s *site) checkMembers() []diagnosis.Finding {
-	const check = "failover"
-	var out []diagnosis.Finding
+func (s *site) checkMembers(r *diagnosis.Report) {
+	c := s.Check("failover", &r.Findings)
 	var masters, alone, failed []string
 	for _, n := range s.nodes {
 		if n.is("fail") || n.is("fail?") {
@@ -143,22 +143,13 @@ func (s *site) checkMembers() []diagnosis.Finding {
 			alone = append(alone, n.addr)
 		}
 	}
-	if len(failed) > 0 {
-		out = append(out, s.Warn(check, "bring them back, or take them out (CLUSTER FORGET)", "marked as failed: %s", strings.Join(failed, ", ")))
-	}
-	if len(alone) > 0 {
-		out = append(out, s.Warn(check, "give each a replica, on another machine", "masters without a replica: %s; while one is away, its resources cannot be locked", strings.Join(alone, ", ")))
-	}
-	if len(masters) < 3 {
-		out = append(out, s.Warn(check, "use 3 masters or more", "%d masters: without one of them there is no majority for a failover", len(masters)))
-	}
+	c.WarnIf(len(failed) > 0, "bring them back, or take them out (CLUSTER FORGET)", "marked as failed: %s", strings.Join(failed, ", "))
+	c.WarnIf(len(alone) > 0, "give each a replica, on another machine", "masters without a replica: %s; while one is away, its resources cannot be locked", strings.Join(alone, ", "))
+	c.WarnIf(len(masters) < 3, "use 3 masters or more", "%d masters: without one of them there is no majority for a failover", len(masters))
 	if versions := s.versions(); len(versions) > 1 {
-		out = append(out, s.Warn("version", "finish the upgrade", "the servers differ: %s", strings.Join(versions, ", ")))
+		s.Check("version", &r.Findings).Warn("finish the upgrade", "the servers differ: %s", strings.Join(versions, ", "))
 	}
-	if len(out) == 0 {
-		out = append(out, s.OK(check, "%d masters, each with a replica", len(masters)))
-	}
-	return out
+	c.Otherwise("%d masters, each with a replica", len(masters))
 }
 
 // versions returns the versions of the servers that answered, each once.

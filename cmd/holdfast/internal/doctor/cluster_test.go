@@ -111,7 +111,7 @@ func TestVersionsDiffer(t *testing.T) {
 		st.servers = append(st.servers, &server{Place: "a:1", info: fields{"redis_version": v}})
 	}
 	r := &diagnosis.Report{}
-	r.Add(st.checkMembers()...)
+	st.checkMembers(r)
 	require(t, r, "version", diagnosis.Warn, "the servers differ: Redis 7.0.15, Redis 7.2.4")
 }
 

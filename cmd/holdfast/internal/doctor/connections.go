@@ -10,24 +10,22 @@ import (
 const idleShort = time.Minute
 
 // checkConnections checks the settings that close or refuse connections.
-func (s *server) checkConnections() []diagnosis.Finding {
-	const check = "connections"
-	var out []diagnosis.Finding
+func (s *server) checkConnections(r *diagnosis.Report) {
+	c := s.Check("connections", &r.Findings)
 	if seconds, ok := s.conf.number("timeout"); ok && seconds > 0 && time.Duration(seconds)*time.Second < idleShort {
-		out = append(out, s.Warn(check, "set timeout 0, or 300 or more", "timeout %d: the server cuts connections that are idle for %d s, and calls then fail", seconds, seconds))
+		c.Warn("set timeout 0, or 300 or more", "timeout %d: the server cuts connections that are idle for %d s, and calls then fail", seconds, seconds)
 	}
 	if keep, ok := s.conf.number("tcp-keepalive"); ok && keep == 0 {
-		out = append(out, s.Warn(check, "set tcp-keepalive 60", "tcp-keepalive 0: connections of dead machines are never freed"))
+		c.Warn("set tcp-keepalive 60", "tcp-keepalive 0: connections of dead machines are never freed")
 	}
 	used, ok := s.info.number("connected_clients")
 	most, okMost := s.limit("maxclients")
 	switch {
 	case ok && okMost && float64(used) >= nearlyFull*float64(most):
-		out = append(out, s.Warn(check, "raise maxclients, or make the pools smaller", "%d of at most %d connections are in use", used, most))
-	case len(out) == 0 && ok && okMost:
-		return []diagnosis.Finding{s.OK(check, "%d of at most %d in use", used, most)}
-	case len(out) == 0 && ok:
-		return []diagnosis.Finding{s.OK(check, "%d in use", used)}
+		c.Warn("raise maxclients, or make the pools smaller", "%d of at most %d connections are in use", used, most)
+	case ok && okMost:
+		c.Otherwise("%d of at most %d in use", used, most)
+	case ok:
+		c.Otherwise("%d in use", used)
 	}
-	return out
 }

@@ -3,7 +3,7 @@
 // whether the user's rights are enough; and which TTL is sensible.
 //
 // It first collects data and then checks them: a server has the answers of one redis-server, a
-// site those of one URL, and a check is a function from these to findings. If a server refuses
+// site those of one URL, and a check is a function that adds findings about them. If a server refuses
 // a query (managed services hide CONFIG), the finding is Unknown, not a failure. Nothing is
 // changed, except that a user's rights that cannot be queried are tried with a resource with a
 // random name, which expires within two minutes.
@@ -43,17 +43,17 @@ func Examine(ctx context.Context, st *store.Store, o diagnosis.Options) *diagnos
 	}()
 	r := &diagnosis.Report{Store: st.String(), Prefix: o.Prefix}
 	for _, s := range sites {
-		r.Add(s.findings(o)...)
+		s.check(r, o)
 	}
 	for _, found := range others {
 		r.Add(found...)
 	}
 	if a := attend(sites, others); a.nodes > 1 {
-		r.Add(quorum(a, sites, o)...)
+		quorum(r, a, sites, o)
 		a.soften(r)
 	}
-	r.Add(clocks(sites)...)
-	r.Add(lifetime(sites, o)...)
+	clocks(r, sites)
+	lifetime(r, sites, o)
 	return r
 }
 
@@ -90,40 +90,40 @@ func (s *site) ask(ctx context.Context, o diagnosis.Options) {
 	s.tryRights(ctx, o)
 }
 
-// findings checks one site.
-func (s *site) findings(o diagnosis.Options) []diagnosis.Finding {
-	var out []diagnosis.Finding
+// check checks one site.
+func (s *site) check(r *diagnosis.Report, o diagnosis.Options) {
 	switch s.node.Kind {
 	case store.Sentinel:
-		out = append(out, s.checkSentinels()...)
+		s.checkSentinels(r)
 	case store.Cluster:
-		out = append(out, s.checkCluster()...)
+		s.checkCluster(r)
 	}
 	for _, srv := range s.servers {
-		out = append(out, srv.findings(s, o)...)
+		srv.check(r, s, o)
 	}
-	return append(out, s.checkTrial(o)...)
+	s.checkTrial(r, o)
 }
 
-// findings checks one server. There is one finding for a server that did not answer.
-func (s *server) findings(of *site, o diagnosis.Options) []diagnosis.Finding {
-	out := s.checkReach()
+// check checks one server. There is one finding for a server that did not answer.
+func (s *server) check(r *diagnosis.Report, of *site, o diagnosis.Options) {
+	s.checkReach(r)
 	if s.trouble != nil {
-		return out
+		return
 	}
 	if s.info["redis_mode"] == "sentinel" {
-		return append(out, s.checkMode(of)...) // the other checks are about leases
+		s.checkMode(r, of) // the other checks are about leases
+		return
 	}
-	out = append(out, s.checkVersion(of)...)
-	out = append(out, s.checkMode(of)...)
-	out = append(out, s.checkAnswers()...)
-	out = append(out, s.checkEviction()...)
-	out = append(out, s.checkMemory()...)
-	out = append(out, s.checkPersistence(of)...)
-	out = append(out, s.checkReplication(of)...)
-	out = append(out, s.checkRights(o)...)
-	out = append(out, s.checkPauses(o)...)
-	return append(out, s.checkConnections()...)
+	s.checkVersion(r, of)
+	s.checkMode(r, of)
+	s.checkAnswers(r)
+	s.checkEviction(r)
+	s.checkMemory(r)
+	s.checkPersistence(r, of)
+	s.checkReplication(r, of)
+	s.checkRights(r, o)
+	s.checkPauses(r, o)
+	s.checkConnections(r)
 }
 
 // masters returns the servers that answered and grant leases now.

@@ -7,7 +7,7 @@ import (
 )
 
 // lifetime recommends a TTL.
-func lifetime(sites []*site, o diagnosis.Options) []diagnosis.Finding {
+func lifetime(r *diagnosis.Report, sites []*site, o diagnosis.Options) {
 	worst, failover := time.Duration(0), time.Duration(0)
 	heard := false
 	for _, st := range sites {
@@ -19,10 +19,9 @@ func lifetime(sites []*site, o diagnosis.Options) []diagnosis.Finding {
 		}
 		failover = max(failover, st.failover())
 	}
-	if !heard {
-		return nil
+	if heard {
+		diagnosis.Lifetime(diagnosis.Everywhere.Check("ttl", &r.Findings), worst, failover, o)
 	}
-	return []diagnosis.Finding{diagnosis.Lifetime(worst, failover, o)}
 }
 
 // election is the approximate time from the detection of a failure until clients have found the new

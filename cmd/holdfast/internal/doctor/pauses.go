@@ -54,19 +54,19 @@ func (s *server) pause() slowEntry {
 }
 
 // checkPauses checks for long pauses: during them no lease is renewed.
-func (s *server) checkPauses(o diagnosis.Options) []diagnosis.Finding {
-	const check = "pauses"
+func (s *server) checkPauses(r *diagnosis.Report, o diagnosis.Options) {
+	c := s.Check("pauses", &r.Findings)
 	worst := s.pause()
 	if logged, ok := s.conf.number("slowlog-log-slower-than"); ok && logged < 0 && worst.took <= o.TTL/10 {
-		return []diagnosis.Finding{s.Unknown(check, "set slowlog-log-slower-than 10000", "the slow log is off (slowlog-log-slower-than %d)", logged)}
+		c.Unknown("set slowlog-log-slower-than 10000", "the slow log is off (slowlog-log-slower-than %d)", logged)
+		return
 	}
 	if worst.took == 0 {
-		return []diagnosis.Finding{s.OK(check, "none known")}
+		c.OK("none known")
+		return
 	}
-	f := s.OK(check, "the longest known is %s (%s)", diagnosis.Span(worst.took), worst.what)
-	if worst.took > o.TTL/10 {
-		f = s.Warn(check, "find the command (SLOWLOG GET) or what the machine lacks; or use a longer TTL",
-			"the server did not respond for %s (%s), which is more than a tenth of the TTL", diagnosis.Span(worst.took), worst.what)
-	}
-	return []diagnosis.Finding{f.With("pause_ms", diagnosis.Millis(worst.took))}
+	c = c.With("pause_ms", diagnosis.Millis(worst.took))
+	c.WarnIf(worst.took > o.TTL/10, "find the command (SLOWLOG GET) or what the machine lacks; or use a longer TTL",
+		"the server did not respond for %s (%s), which is more than a tenth of the TTL", diagnosis.Span(worst.took), worst.what)
+	c.Otherwise("the longest known is %s (%s)", diagnosis.Span(worst.took), worst.what)
 }

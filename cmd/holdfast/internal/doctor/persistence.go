@@ -1,9 +1,8 @@
 package doctor
 
 import (
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
-
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 // What a server has after a restart.
@@ -44,35 +43,36 @@ func (s *server) remembers() memory {
 
 // checkPersistence checks whether leases survive a restart: without them the server grants them
 // again.
-func (s *server) checkPersistence(of *site) []diagnosis.Finding {
-	const check = "persistence"
+func (s *server) checkPersistence(r *diagnosis.Report, of *site) {
+	c := s.Check("persistence", &r.Findings)
 	if s.info["aof_enabled"] == "1" && s.info["aof_last_write_status"] == "err" {
-		return []diagnosis.Finding{s.Fail(check, "check its log and disk", "the append-only file cannot be written: every write is refused")}
+		c.Fail("check its log and disk", "the append-only file cannot be written: every write is refused")
+		return
 	}
 	if s.info["rdb_last_bgsave_status"] == "err" && s.conf["stop-writes-on-bgsave-error"] != "no" && s.conf["save"] != "" {
-		return []diagnosis.Finding{s.Fail(check, "check its log and disk, or set stop-writes-on-bgsave-error no", "the last snapshot failed: every write is refused until one succeeds")}
+		c.Fail("check its log and disk, or set stop-writes-on-bgsave-error no", "the last snapshot failed: every write is refused until one succeeds")
+		return
 	}
 	const forgets = "so that after it two may hold a resource until the first one's lease would have ended"
 	remedy := "set appendonly yes (appendfsync everysec), or accept it and fence what the locks protect"
 	if of.node.Kind != store.Single {
 		remedy = "set appendonly yes, and do not let a master restart by itself before a replica has taken over"
 	}
-	switch s.remembers() {
-	case all:
-		return []diagnosis.Finding{s.OK(check, "append-only file, fsync always: a restart forgets nothing")}
-	case older1s:
-		return []diagnosis.Finding{s.OK(check, "append-only file, fsync everysec: only a power loss loses data, 1 to 2 s")}
-	case snapped:
-		if s.info["aof_enabled"] == "1" {
-			return []diagnosis.Finding{s.Warn(check, "set appendfsync everysec or always", "append-only file, fsync no: a power loss forgets what the system had not written yet, %s", forgets)}
-		}
-		return []diagnosis.Finding{s.Warn(check, remedy, "snapshots only: a restart forgets the leases since the last one, %s", forgets)}
-	case nothing:
-		return []diagnosis.Finding{s.Warn(check, remedy, "none: a restart forgets every lease, %s", forgets)}
+	appends := s.info["aof_enabled"] == "1"
+	switch kept := s.remembers(); {
+	case kept == all:
+		c.OK("append-only file, fsync always: a restart forgets nothing")
+	case kept == older1s:
+		c.OK("append-only file, fsync everysec: only a power loss loses data, 1 to 2 s")
+	case kept == snapped && appends:
+		c.Warn("set appendfsync everysec or always", "append-only file, fsync no: a power loss forgets what the system had not written yet, %s", forgets)
+	case kept == snapped:
+		c.Warn(remedy, "snapshots only: a restart forgets the leases since the last one, %s", forgets)
+	case kept == nothing:
+		c.Warn(remedy, "none: a restart forgets every lease, %s", forgets)
+	case appends:
+		c.Unknown("check the service's console: locks need appendonly yes", "append-only file; how often it is synced the server does not disclose")
+	default:
+		c.Unknown("check the service's console: locks need appendonly yes", "the server does not disclose what it keeps over a restart")
 	}
-	found := "the server does not disclose what it keeps over a restart"
-	if s.info["aof_enabled"] == "1" {
-		found = "append-only file; how often it is synced the server does not disclose"
-	}
-	return []diagnosis.Finding{s.Unknown(check, "check the service's console: locks need appendonly yes", "%s", found)}
 }

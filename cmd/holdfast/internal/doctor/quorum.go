@@ -42,15 +42,14 @@ func attend(sites []*site, others [][]diagnosis.Finding) attendance {
 func (a attendance) majority() int { return a.nodes/2 + 1 }
 
 // quorum checks the nodes of a quorum together.
-func quorum(a attendance, sites []*site, o diagnosis.Options) []diagnosis.Finding {
-	out := a.check()
-	out = append(out, checkIndependence(sites)...)
+func quorum(r *diagnosis.Report, a attendance, sites []*site, o diagnosis.Options) {
+	a.check(r)
+	checkIndependence(r, sites)
 	for _, st := range sites {
 		for _, s := range st.masters() {
-			out = append(out, s.checkRestart(o)...)
+			s.checkRestart(r, o)
 		}
 	}
-	return out
 }
 
 // up reports whether a node takes part.
@@ -63,50 +62,39 @@ func (s *site) refused() bool {
 }
 
 // check checks that a majority takes part.
-func (a attendance) check() []diagnosis.Finding {
-	const check = "quorum"
+func (a attendance) check(r *diagnosis.Report) {
 	n, up, refused, need := a.nodes, a.up, a.refused, a.majority()
-	told := func(f diagnosis.Finding) diagnosis.Finding {
-		return f.With("nodes", n).With("reached", up).With("majority", need)
-	}
-	var out []diagnosis.Finding
+	c := diagnosis.Everywhere.Check("quorum", &r.Findings).With("nodes", n).With("reached", up).With("majority", need)
 	switch {
 	case up < need && up+refused >= need:
-		out = append(out, told(diagnosis.Everywhere.Fail(check, "correct the rights: nothing can be locked", "%d of %d nodes accept the user, %d are needed", up, n, need).As(diagnosis.Denied)))
+		c.FailAs(diagnosis.Denied, "correct the rights: nothing can be locked", "%d of %d nodes accept the user, %d are needed", up, n, need)
 	case up < need:
-		out = append(out, told(diagnosis.Everywhere.Fail(check, "bring nodes back: nothing can be locked", "%d of %d nodes answer, %d are needed", up, n, need).As(diagnosis.Unreachable)))
+		c.FailAs(diagnosis.Unreachable, "bring nodes back: nothing can be locked", "%d of %d nodes answer, %d are needed", up, n, need)
 	case up == need && up < n:
-		out = append(out, told(diagnosis.Everywhere.Warn(check, "bring the others back", "%d of %d nodes answer: no other may fail", up, n)))
+		c.Warn("bring the others back", "%d of %d nodes answer: no other may fail", up, n)
 	}
-	if n%2 == 0 {
-		out = append(out, told(diagnosis.Everywhere.Warn(check, "use 3 or 5 nodes", "%d nodes tolerate no more failures than %d would", n, n-1)))
-	}
-	if len(out) == 0 {
-		out = append(out, told(diagnosis.Everywhere.OK(check, "%d of %d nodes answer, %d are needed", up, n, need)))
-	}
-	return out
+	c.WarnIf(n%2 == 0, "use 3 or 5 nodes", "%d nodes tolerate no more failures than %d would", n, n-1)
+	c.Otherwise("%d of %d nodes answer, %d are needed", up, n, need)
 }
 
 // checkIndependence checks that the nodes are independent: a quorum is useless if two nodes are the
 // same server or fail together.
-func checkIndependence(sites []*site) []diagnosis.Finding {
-	const check = "independence"
-	var out []diagnosis.Finding
+func checkIndependence(r *diagnosis.Report, sites []*site) {
+	c := diagnosis.Everywhere.Check("independence", &r.Findings)
 	for i, a := range sites {
 		for _, b := range sites[i+1:] {
 			if how := sameFate(a, b); how != "" {
-				out = append(out, diagnosis.Everywhere.Fail(check, "use servers that are independent of each other", "%s and %s %s", a.Place, b.Place, how))
+				c.Fail("use servers that are independent of each other", "%s and %s %s", a.Place, b.Place, how)
 			}
 		}
 	}
-	if hosts := sharedHosts(sites); len(out) == 0 && len(hosts) > 0 {
-		out = append(out, diagnosis.Everywhere.Warn(check, "put each node on its own machine", "several nodes are on %s: they fail together", strings.Join(hosts, ", ")))
+	if hosts := sharedHosts(sites); len(c.Found()) == 0 && len(hosts) > 0 {
+		c.Warn("put each node on its own machine", "several nodes are on %s: they fail together", strings.Join(hosts, ", "))
 	}
 	answered := slices.DeleteFunc(slices.Clone(sites), func(st *site) bool { return !st.up() })
-	if len(out) == 0 && len(answered) > 1 {
-		out = append(out, diagnosis.Everywhere.OK(check, "the nodes that answered are different servers on different hosts"))
+	if len(answered) > 1 {
+		c.Otherwise("the nodes that answered are different servers on different hosts")
 	}
-	return out
 }
 
 // sameFate describes how two nodes depend on each other, or returns "".
@@ -165,25 +153,25 @@ func sharedHosts(sites []*site) []string {
 
 // checkRestart checks that a node keeps its votes over a restart: without them it may vote once more
 // within the TTL of a lease.
-func (s *server) checkRestart(o diagnosis.Options) []diagnosis.Finding {
-	const check = "restart"
+func (s *server) checkRestart(r *diagnosis.Report, o diagnosis.Options) {
 	kept := s.remembers()
 	seconds, ok := s.info.number("uptime_in_seconds")
 	uptime := time.Duration(seconds) * time.Second
 	rule := "appendfsync always, or start it no sooner than " + o.TTL.String() + " (the longest TTL) after it ended"
-	told := func(f diagnosis.Finding) []diagnosis.Finding { return []diagnosis.Finding{f.With("uptime_s", seconds)} }
+	c := s.Check("restart", &r.Findings).With("uptime_s", seconds)
 	switch {
 	case kept == all:
-		return told(s.OK(check, "it keeps every vote across a restart (fsync always)"))
+		c.OK("it keeps every vote across a restart (fsync always)")
 	case !ok:
-		return told(s.Unknown(check, rule, "the server does not disclose its uptime"))
+		c.Unknown(rule, "the server does not disclose its uptime")
 	case uptime < o.TTL:
-		return told(s.Fail(check, "take it out until it has been up for "+o.TTL.String()+"; "+rule,
-			"up for %s only and not fsync always: it may have forgotten a vote, and votes again", uptime))
+		c.Fail("take it out until it has been up for "+o.TTL.String()+"; "+rule,
+			"up for %s only and not fsync always: it may have forgotten a vote, and votes again", uptime)
 	case kept == older1s:
-		return told(s.OK(check, "up for %s; after a power loss keep it out of service for %s", uptime, o.TTL))
+		c.OK("up for %s; after a power loss keep it out of service for %s", uptime, o.TTL)
+	default:
+		c.Warn(rule, "up for %s; a restart forgets votes, and if it comes back within %s it votes twice", uptime, o.TTL)
 	}
-	return told(s.Warn(check, rule, "up for %s; a restart forgets votes, and if it comes back within %s it votes twice", uptime, o.TTL))
 }
 
 // soften turns failures that a quorum tolerates into warnings.

@@ -131,10 +131,12 @@ func TestClocksApart(t *testing.T) {
 }
 
 func TestMajorityOfDifferentStores(t *testing.T) {
+	var well, away, weak []diagnosis.Finding
 	one := diagnosis.Place("db:5432")
-	well := []diagnosis.Finding{one.OK("reach", "PostgreSQL"), one.Warn("durability", "mend", "fsync off")}
-	away := []diagnosis.Finding{one.Fail("reach", "start it", "no answer").As(diagnosis.Unreachable)}
-	weak := []diagnosis.Finding{one.Fail("rights", "GRANT", "may not").As(diagnosis.Denied)}
+	one.Check("reach", &well).OK("PostgreSQL")
+	one.Check("durability", &well).Warn("mend", "fsync off")
+	one.Check("reach", &away).FailAs(diagnosis.Unreachable, "start it", "no answer")
+	one.Check("rights", &weak).FailAs(diagnosis.Denied, "GRANT", "may not")
 	for _, c := range []struct {
 		others [][]diagnosis.Finding
 		want   attendance
@@ -150,7 +152,8 @@ func TestMajorityOfDifferentStores(t *testing.T) {
 		if a != c.want {
 			t.Errorf("%+v, want %+v", a, c.want)
 		}
-		r := &diagnosis.Report{Findings: a.check()}
+		r := &diagnosis.Report{}
+		a.check(r)
 		require(t, r, "quorum", c.status, "")
 		for _, found := range c.others {
 			r.Add(found...)

@@ -20,71 +20,73 @@ const (
 const lagWarn = 3
 
 // checkReplication checks a master's replicas, or a replica's master.
-func (s *server) checkReplication(of *site) []diagnosis.Finding {
-	if s.infoErr != nil {
-		return nil
+func (s *server) checkReplication(r *diagnosis.Report, of *site) {
+	switch {
+	case s.infoErr != nil:
+	case s.info["role"] != "slave":
+		s.checkReplicas(r, of)
+		s.checkMinimum(r, of)
+	case of.node.Kind != singleURL: // otherwise checkMode reports it
+		s.checkUpstream(r)
 	}
-	if s.info["role"] == "slave" {
-		if of.node.Kind == singleURL {
-			return nil // checkMode reports it
-		}
-		return s.checkUpstream()
-	}
-	return append(s.checkReplicas(of), s.checkMinimum(of)...)
 }
 
 // checkUpstream checks a replica.
-func (s *server) checkUpstream() []diagnosis.Finding {
-	const check = "replication"
+func (s *server) checkUpstream(r *diagnosis.Report) {
+	c := s.Check("replication", &r.Findings)
 	from := s.info["master_host"] + ":" + s.info["master_port"]
 	switch {
 	case s.info["master_link_status"] != "up":
-		return []diagnosis.Finding{s.Warn(check, "check its log: address, masterauth, and the network in between", "the link to its master %s is %s: if it were promoted now, it would lack new leases",
-			from, orUnknown(s.info["master_link_status"]))}
+		c.Warn("check its log: address, masterauth, and the network in between", "the link to its master %s is %s: if it were promoted now, it would lack new leases",
+			from, orUnknown(s.info["master_link_status"]))
 	case s.info["slave_priority"] == "0":
-		return []diagnosis.Finding{s.OK(check, "replica of %s, never to be promoted (replica-priority 0)", from)}
+		c.OK("replica of %s, never to be promoted (replica-priority 0)", from)
+	default:
+		c.OK("replica of %s", from)
 	}
-	return []diagnosis.Finding{s.OK(check, "replica of %s", from)}
 }
 
 // checkReplicas checks a master's state of its replicas.
-func (s *server) checkReplicas(of *site) []diagnosis.Finding {
-	const check = "replication"
+func (s *server) checkReplicas(r *diagnosis.Report, of *site) {
+	c := s.Check("replication", &r.Findings)
 	n, ok := s.info.number("connected_slaves")
 	switch {
 	case !ok:
-		return nil
+		return
 	case n == 0 && of.node.Kind == singleURL:
-		return []diagnosis.Finding{s.OK(check, "no replicas: while it is away no lease is granted")}
+		c.OK("no replicas: while it is away no lease is granted")
+		return
 	case n == 0:
-		return []diagnosis.Finding{s.Warn(check, "add a replica", "no replica is connected, so none can take over")}
+		c.Warn("add a replica", "no replica is connected, so none can take over")
+		return
 	}
 	var late []string
 	most := int64(0)
 	offset, _ := s.info.number("master_repl_offset")
 	for i := range n {
-		r := parseReplica(s.info["slave"+strconv.FormatInt(i, 10)])
-		behind, _ := r.number("offset")
+		f := parseReplica(s.info["slave"+strconv.FormatInt(i, 10)])
+		behind, _ := f.number("offset")
 		most = max(most, offset-behind)
-		lag, _ := r.number("lag")
-		if r["state"] != "online" || lag > lagWarn {
-			late = append(late, fmt.Sprintf("%s:%s (%s, last acknowledgement %d s ago)", r["ip"], r["port"], orUnknown(r["state"]), lag))
+		lag, _ := f.number("lag")
+		if f["state"] != "online" || lag > lagWarn {
+			late = append(late, fmt.Sprintf("%s:%s (%s, last acknowledgement %d s ago)", f["ip"], f["port"], orUnknown(f["state"]), lag))
 		}
 	}
 	if len(late) > 0 {
-		return []diagnosis.Finding{s.Warn(check, "check the replica's log and the network: leases that it lacks are lost if it is promoted",
-			"%d of %d replicas do not keep up: %s", len(late), n, strings.Join(late, ", ")).With("bytes_behind", most)}
+		c.With("bytes_behind", most).Warn("check the replica's log and the network: leases that it lacks are lost if it is promoted",
+			"%d of %d replicas do not keep up: %s", len(late), n, strings.Join(late, ", "))
+		return
 	}
-	return []diagnosis.Finding{s.OK(check, "%d replicas, at most %d bytes behind", n, most).With("replicas", n).With("bytes_behind", most)}
+	c.With("replicas", n).With("bytes_behind", most).OK("%d replicas, at most %d bytes behind", n, most)
 }
 
 // checkMinimum checks min-replicas-to-write: without it a master that is cut off continues to grant
 // leases, which are lost.
-func (s *server) checkMinimum(of *site) []diagnosis.Finding {
-	const check = "min-replicas"
+func (s *server) checkMinimum(r *diagnosis.Report, of *site) {
+	c := s.Check("min-replicas", &r.Findings)
 	text, ok := s.conf["min-replicas-to-write"]
 	if !ok {
-		return nil
+		return
 	}
 	least, _ := fields{"n": text}.number("n")
 	good, told := s.info.number("min_slaves_good_slaves")
@@ -92,15 +94,14 @@ func (s *server) checkMinimum(of *site) []diagnosis.Finding {
 	lag := s.conf["min-replicas-max-lag"]
 	switch {
 	case least > 0 && told && good < least:
-		return []diagnosis.Finding{s.Fail(check, "bring its replicas back, or lower min-replicas-to-write",
-			"min-replicas-to-write %d, and %d replicas keep up: every grant is refused", least, good)}
+		c.Fail("bring its replicas back, or lower min-replicas-to-write",
+			"min-replicas-to-write %d, and %d replicas keep up: every grant is refused", least, good)
 	case least > 0:
-		return []diagnosis.Finding{s.OK(check, "min-replicas-to-write %d, min-replicas-max-lag %s", least, lag)}
+		c.OK("min-replicas-to-write %d, min-replicas-max-lag %s", least, lag)
 	case of.node.Kind != singleURL && connected > 0:
-		return []diagnosis.Finding{s.Warn(check, "set min-replicas-to-write 1 and min-replicas-max-lag 10; goredis.WithReplicas confirms each grant",
-			"min-replicas-to-write 0: a master that is cut off continues to grant, and the failover discards these grants")}
+		c.Warn("set min-replicas-to-write 1 and min-replicas-max-lag 10; goredis.WithReplicas confirms each grant",
+			"min-replicas-to-write 0: a master that is cut off continues to grant, and the failover discards these grants")
 	}
-	return nil
 }
 
 // parseReplica parses a line like ip=127.0.0.1,port=6380,state=online,offset=98,lag=1.

@@ -84,13 +84,14 @@ func askRights(ctx context.Context, rdb *redis.Client, all []protocolCommand) ri
 
 // checkRights reports which rights the user lacks, if the server answered. If not, checkTrial reports
 // the outcome of tryRights.
-func (s *server) checkRights(o diagnosis.Options) []diagnosis.Finding {
-	const check = "rights"
+func (s *server) checkRights(r *diagnosis.Report, o diagnosis.Options) {
+	c := s.Check("rights", &r.Findings)
 	switch {
 	case !s.rights.asked:
-		return nil
+		return
 	case len(s.rights.lacks) == 0:
-		return []diagnosis.Finding{s.OK(check, "user %s has all rights that Holdfast needs on %s:*", s.rights.user, o.Prefix)}
+		c.OK("user %s has all rights that Holdfast needs on %s:*", s.rights.user, o.Prefix)
+		return
 	}
 	names, words, needed := []string{}, []string{"ACL SETUSER", s.rights.user}, false
 	for _, l := range s.rights.lacks {
@@ -102,9 +103,10 @@ func (s *server) checkRights(o diagnosis.Options) []diagnosis.Finding {
 	}
 	remedy, list := strings.Join(words, " "), strings.Join(names, ", ")
 	if !needed {
-		return []diagnosis.Finding{s.Warn(check, remedy, "user %s may not run %s on %s:*, so wake-ups go to all servers of the cluster", s.rights.user, list, o.Prefix).With("lacks", names)}
+		c.With("lacks", names).Warn(remedy, "user %s may not run %s on %s:*, so wake-ups go to all servers of the cluster", s.rights.user, list, o.Prefix)
+		return
 	}
-	return []diagnosis.Finding{s.Fail(check, remedy, "user %s may not run %s on %s:*", s.rights.user, list, o.Prefix).As(diagnosis.Denied).With("lacks", names)}
+	c.With("lacks", names).FailAs(diagnosis.Denied, remedy, "user %s may not run %s on %s:*", s.rights.user, list, o.Prefix)
 }
 
 // grant returns the rules for ACL SETUSER that grant what is lacking.

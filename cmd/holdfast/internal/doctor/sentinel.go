@@ -130,36 +130,36 @@ func (s *site) masterAddr() string {
 func (g *sentinel) address() string { return net.JoinHostPort(g.master["ip"], g.master["port"]) }
 
 // checkSentinels checks the Sentinels, which decide on a failover.
-func (s *site) checkSentinels() []diagnosis.Finding {
-	const check = "sentinel"
-	var out []diagnosis.Finding
+func (s *site) checkSentinels(r *diagnosis.Report) {
+	c := s.Check("sentinel", &r.Findings)
 	var answering, named []*sentinel
 	for _, g := range s.sentinels {
 		switch {
 		case g.trouble != nil && refusedBy(g.trouble):
-			out = append(out, g.Fail(check, "give sentinel_username and sentinel_password after the URL's question mark", "refused: %s", diagnosis.OneLine(g.trouble)).As(diagnosis.Denied))
+			c.At(g.Place).FailAs(diagnosis.Denied, "give sentinel_username and sentinel_password after the URL's question mark", "refused: %s", diagnosis.OneLine(g.trouble))
 		case g.trouble != nil:
-			out = append(out, g.Warn(check, "start it, or allow connections to it", "no answer: %s", diagnosis.OneLine(g.trouble)))
+			c.At(g.Place).Warn("start it, or allow connections to it", "no answer: %s", diagnosis.OneLine(g.trouble))
 		case len(g.master) == 0:
 			answering = append(answering, g)
-			out = append(out, g.Fail(check, "correct the name at the end of the URL, or let the Sentinel monitor it",
-				"it does not know the master %q, but %s", s.node.Master, listOr(g.known, "none")))
+			c.At(g.Place).Fail("correct the name at the end of the URL, or let the Sentinel monitor it",
+				"it does not know the master %q, but %s", s.node.Master, listOr(g.known, "none"))
 		default:
 			answering, named = append(answering, g), append(named, g)
 		}
 	}
+	found := c.Found()
 	switch {
-	case len(answering) == 0 && len(out) > 0 && !slices.ContainsFunc(out, func(f diagnosis.Finding) bool { return f.Fault == diagnosis.Denied }):
-		return append(out, s.Fail(check, "check that they run, and the addresses in the URL", "no Sentinel answers").As(diagnosis.Unreachable))
-	case len(named) == 0:
-		return out
+	case len(answering) == 0 && len(found) > 0 && !slices.ContainsFunc(found, func(f diagnosis.Finding) bool { return f.Fault == diagnosis.Denied }):
+		c.FailAs(diagnosis.Unreachable, "check that they run, and the addresses in the URL", "no Sentinel answers")
+	case len(named) > 0:
+		s.checkAgreement(r, named)
+		s.checkVoters(r, named)
 	}
-	return append(append(out, s.checkAgreement(named)...), s.checkVoters(named)...)
 }
 
 // checkAgreement checks that all Sentinels name the same master and see it as up.
-func (s *site) checkAgreement(all []*sentinel) []diagnosis.Finding {
-	const check = "sentinel"
+func (s *site) checkAgreement(r *diagnosis.Report, all []*sentinel) {
+	c := s.Check("sentinel", &r.Findings)
 	var names []string
 	for _, g := range all {
 		if addr := g.address(); !slices.Contains(names, addr) {
@@ -173,48 +173,39 @@ func (s *site) checkAgreement(all []*sentinel) []diagnosis.Finding {
 	}
 	switch {
 	case len(names) > 1:
-		return []diagnosis.Finding{s.Fail(check, "wait for the end of a failover; else reset those that are behind (SENTINEL RESET)", "the Sentinels name different masters: %s", strings.Join(names, ", "))}
+		c.Fail("wait for the end of a failover; else reset those that are behind (SENTINEL RESET)", "the Sentinels name different masters: %s", strings.Join(names, ", "))
 	case strings.Contains(flags, "down"):
-		return []diagnosis.Finding{s.Fail(check, "start the master, or check the Sentinels' logs for the reason why no replica takes over", "the master %s is thought to be down (%s)", names[0], flags).As(diagnosis.Unreachable)}
+		c.FailAs(diagnosis.Unreachable, "start the master, or check the Sentinels' logs for the reason why no replica takes over", "the master %s is thought to be down (%s)", names[0], flags)
 	case len(masters) > 1:
-		return []diagnosis.Finding{s.Fail(check, "wait for the end of a failover; else make one a replica again (REPLICAOF)", "several servers are masters: %s", strings.Join(masters, ", "))}
+		c.Fail("wait for the end of a failover; else make one a replica again (REPLICAOF)", "several servers are masters: %s", strings.Join(masters, ", "))
+	default:
+		c.OK("%d of %d Sentinels name %s as master", len(all), len(s.sentinels), names[0])
 	}
-	return []diagnosis.Finding{s.OK(check, "%d of %d Sentinels name %s as master", len(all), len(s.sentinels), names[0])}
 }
 
 // checkVoters checks that there are enough Sentinels and that they can agree.
-func (s *site) checkVoters(all []*sentinel) []diagnosis.Finding {
-	const check = "failover"
+func (s *site) checkVoters(r *diagnosis.Report, all []*sentinel) {
+	c := s.Check("failover", &r.Findings)
 	g := all[0]
 	others, _ := g.master.number("num-other-sentinels")
 	quorum, _ := g.master.number("quorum")
 	voters, replicas := others+1, int64(len(g.replicas))
 	down, _ := g.master.number("down-after-milliseconds")
-	withDetails := func(f diagnosis.Finding) diagnosis.Finding {
-		return f.With("sentinels", voters).With("quorum", quorum).With("down_after_ms", down).With("replicas", replicas)
-	}
-	var out []diagnosis.Finding
+	c = c.With("sentinels", voters).With("quorum", quorum).With("down_after_ms", down).With("replicas", replicas)
 	if g.quorum != nil {
-		out = append(out, withDetails(s.Fail(check, "bring Sentinels back, or lower the quorum (SENTINEL SET)", "no failover is possible now: %s", diagnosis.OneLine(g.quorum))))
+		c.Fail("bring Sentinels back, or lower the quorum (SENTINEL SET)", "no failover is possible now: %s", diagnosis.OneLine(g.quorum))
 	}
-	if replicas == 0 {
-		out = append(out, withDetails(s.Warn(check, "add a replica", "the master has no replica that could take over")))
-	}
+	c.WarnIf(replicas == 0, "add a replica", "the master has no replica that could take over")
 	switch {
 	case voters < 3:
-		out = append(out, withDetails(s.Warn(check, "run 3 Sentinels on 3 machines", "%d Sentinels: without one of them no failover is possible", voters)))
+		c.Warn("run 3 Sentinels on 3 machines", "%d Sentinels: without one of them no failover is possible", voters)
 	case quorum == voters:
-		out = append(out, withDetails(s.Warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum %d of %d: without one Sentinel no failure is detected", quorum, voters)))
+		c.Warn("set the quorum to "+fmt.Sprint(voters/2+1), "quorum %d of %d: without one Sentinel no failure is detected", quorum, voters)
 	case quorum == 1:
-		out = append(out, withDetails(s.Warn(check, "set the quorum to "+fmt.Sprint(voters/2+1), "quorum 1 of %d: one Sentinel that is cut off starts a failover", voters)))
+		c.Warn("set the quorum to "+fmt.Sprint(voters/2+1), "quorum 1 of %d: one Sentinel that is cut off starts a failover", voters)
 	}
-	if int64(len(s.node.Addrs)) < min(voters, 2) {
-		out = append(out, withDetails(s.Warn(check, "name all Sentinels in the URL", "the URL names %d of %d Sentinels: without it no master is found", len(s.node.Addrs), voters)))
-	}
-	if len(out) == 0 {
-		out = append(out, withDetails(s.OK(check, "%d Sentinels, quorum %d, %d replicas, down-after %s", voters, quorum, replicas, g.master["down-after-milliseconds"]+" ms")))
-	}
-	return out
+	c.WarnIf(int64(len(s.node.Addrs)) < min(voters, 2), "name all Sentinels in the URL", "the URL names %d of %d Sentinels: without it no master is found", len(s.node.Addrs), voters)
+	c.Otherwise("%d Sentinels, quorum %d, %d replicas, down-after %s", voters, quorum, replicas, g.master["down-after-milliseconds"]+" ms")
 }
 
 func listOr(names []string, none string) string {

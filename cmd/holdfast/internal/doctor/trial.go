@@ -66,24 +66,26 @@ func (s *site) try(ctx context.Context, prefix string) error {
 }
 
 // checkTrial reports the outcome of the trial.
-func (s *site) checkTrial(o diagnosis.Options) []diagnosis.Finding {
-	const check = "rights"
+func (s *site) checkTrial(r *diagnosis.Report, o diagnosis.Options) {
+	c := s.Check("rights", &r.Findings)
 	switch {
 	case s.trial != nil:
 	case o.ReadOnly && needTrial(s.masters()):
-		return []diagnosis.Finding{s.Unknown(check, "run holdfast doctor, which tries them", "the server does not say which rights the user has, and nothing is tried here")}
+		c.Unknown("run holdfast doctor, which tries them", "the server does not say which rights the user has, and nothing is tried here")
+		return
 	default:
-		return nil
+		return
 	}
 	err := s.trial.err
 	remedy := fmt.Sprintf("let the user run the commands in docs/PROTOCOL.md on '~%s:*' and '&%s:*'", o.Prefix, o.Prefix)
 	switch {
 	case err == nil:
-		return []diagnosis.Finding{s.OK(check, "tried with a resource with a random name: everything that Holdfast needs is allowed")}
+		c.OK("tried with a resource with a random name: everything that Holdfast needs is allowed")
 	case refusedBy(err), errors.Is(err, trial.ErrNoWakeup):
-		return []diagnosis.Finding{s.Fail(check, remedy, "tried with a resource with a random name: %s", diagnosis.OneLine(err)).As(diagnosis.Denied)}
+		c.FailAs(diagnosis.Denied, remedy, "tried with a resource with a random name: %s", diagnosis.OneLine(err))
 	case errors.Is(err, engine.ErrDenied):
-		return []diagnosis.Finding{s.Fail(check, "check that this is Redis or Valkey, and what else uses the prefix", "tried with a resource with a random name: %s", diagnosis.OneLine(err))}
+		c.Fail("check that this is Redis or Valkey, and what else uses the prefix", "tried with a resource with a random name: %s", diagnosis.OneLine(err))
+	default:
+		c.Unknown(diagnosis.Again, "tried with a resource with a random name: %s", diagnosis.OneLine(err))
 	}
-	return []diagnosis.Finding{s.Unknown(check, "resolve the other findings, then run doctor again", "tried with a resource with a random name: %s", diagnosis.OneLine(err))}
 }

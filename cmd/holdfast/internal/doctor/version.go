@@ -30,26 +30,26 @@ func (f fields) flavour() (name, version string) {
 }
 
 // checkVersion checks that Holdfast runs on this server.
-func (s *server) checkVersion(of *site) []diagnosis.Finding {
-	const check = "version"
+func (s *server) checkVersion(r *diagnosis.Report, of *site) {
+	c := s.Check("version", &r.Findings)
 	if s.infoErr != nil {
-		return []diagnosis.Finding{s.Unknown(check, "check that it is Redis "+oldest+" or newer", "INFO is refused")}
+		c.Unknown("check that it is Redis "+oldest+" or newer", "INFO is refused")
+		return
 	}
 	name, version := s.info.flavour()
-	told := func(f diagnosis.Finding) []diagnosis.Finding {
-		return []diagnosis.Finding{f.With("flavour", name).With("version", version)}
-	}
+	c = c.With("flavour", name).With("version", version)
 	switch {
 	case name == "":
-		return told(s.Warn(check, "for production use Redis "+oldest+" or newer, or Valkey",
-			"the server reports no version, like test servers such as miniredis"))
+		c.Warn("for production use Redis "+oldest+" or newer, or Valkey",
+			"the server reports no version, like test servers such as miniredis")
 	case name == "Redis" && diagnosis.Older(version, oldest):
-		return told(s.Fail(check, "upgrade to Redis "+oldest+" or newer: the scripts need its commands", "Redis %s is too old", version))
+		c.Fail("upgrade to Redis "+oldest+" or newer: the scripts need its commands", "Redis %s is too old", version)
 	case name == "KeyDB" || name == "Dragonfly":
-		return told(s.Warn(check, "use Redis "+oldest+" or newer, or Valkey; or run the conformance suite (engine/enginetest) on it first",
-			"%s %s is not among what Holdfast is tested on", name, version))
+		c.Warn("use Redis "+oldest+" or newer, or Valkey; or run the conformance suite (engine/enginetest) on it first",
+			"%s %s is not among what Holdfast is tested on", name, version)
 	case name == "Redis" && of.node.Kind == clusterURL && diagnosis.Older(version, sharded):
-		return told(s.Warn(check, "upgrade to Redis "+sharded+" or newer", "Redis %s sends every wake-up to all servers of the cluster", version))
+		c.Warn("upgrade to Redis "+sharded+" or newer", "Redis %s sends every wake-up to all servers of the cluster", version)
+	default:
+		c.OK("%s %s", name, version)
 	}
-	return told(s.OK(check, "%s %s", name, version))
 }

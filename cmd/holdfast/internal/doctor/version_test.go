@@ -28,7 +28,7 @@ func TestVersions(t *testing.T) {
 	} {
 		s := &server{Place: "a:1", info: parseFields(c.info)}
 		r := &diagnosis.Report{}
-		r.Add(s.checkVersion(&site{node: &store.RedisNode{Kind: c.kind}})...)
+		s.checkVersion(r, &site{node: &store.RedisNode{Kind: c.kind}})
 		require(t, r, "version", c.status, c.found)
 	}
 }
@@ -36,6 +36,6 @@ func TestVersions(t *testing.T) {
 func TestActiveReplicas(t *testing.T) {
 	s := &server{Place: "a:1", info: parseFields("redis_version:6.3.4\nmvcc_depth:0\nrole:active-replica")}
 	r := &diagnosis.Report{}
-	r.Add(s.checkMode(&site{node: &store.RedisNode{Kind: singleURL}})...)
+	s.checkMode(r, &site{node: &store.RedisNode{Kind: singleURL}})
 	require(t, r, "mode", diagnosis.Fail, "active replicas both grant")
 }

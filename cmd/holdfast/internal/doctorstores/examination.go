@@ -154,8 +154,4 @@ func (e *examination) try(ctx context.Context, remedy string) {
 }
 
 // ttl compares the TTL in use with the longest round trip.
-func (e *examination) ttl() {
-	f := diagnosis.Lifetime(e.worst, 0, e.Options)
-	f.Node = string(e.Place) // other nodes of a quorum have theirs
-	e.findings = append(e.findings, f)
-}
+func (e *examination) ttl() { diagnosis.Lifetime(e.check("ttl"), e.worst, 0, e.Options) }
