@@ -47,21 +47,11 @@ func StartCluster(t testing.TB, opts ...Option) *Cluster {
 // form makes a cluster of the nodes. The first ones are masters.
 func (c *Cluster) form(masters int) {
 	c.t.Helper()
-	for i, s := range c.nodes {
-		if i < masters {
-			c.do(s, "cluster", "set-config-epoch", i+1) // otherwise the nodes take time to agree on epochs
-			s.operate(share(i, masters))
-		}
-		c.do(c.nodes[0], "cluster", "meet", "127.0.0.1", s.port)
+	ctx, cancel := context.WithTimeout(context.Background(), topologyTimeout)
+	defer cancel()
+	if err := meet(ctx, c.nodes, masters); err != nil {
+		c.t.Fatalf("redistest: %v", err)
 	}
-	c.await("all nodes know each other", func() bool {
-		for _, s := range c.nodes {
-			if len(c.view(s)) != len(c.nodes) {
-				return false
-			}
-		}
-		return true
-	})
 	for i, s := range c.nodes[masters:] {
 		c.do(s, "cluster", "replicate", c.id(c.nodes[i]))
 	}
