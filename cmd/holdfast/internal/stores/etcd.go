@@ -21,8 +21,8 @@ import (
 
 // etcdNode is an etcd.
 type etcdNode struct {
+	location
 	client    *clientv3.Client
-	hosts     []string
 	namespace string
 	secure    *tls.Config // nil: without TLS
 }
@@ -37,7 +37,7 @@ func openEtcd(text string, t store.TLS) (store.Node, error) {
 	if strings.Trim(u.Path, "/") != "" {
 		return nil, store.Errorf("the store's URL has a path: end it after the last host, or write ?namespace=TEXT")
 	}
-	n := &etcdNode{hosts: withPort(hosts, "2379"), namespace: "holdfast/"}
+	n := &etcdNode{location: location{kind: "etcd", hosts: withPort(hosts, "2379")}, namespace: "holdfast/"}
 	q := u.Query()
 	secure := t != (store.TLS{})
 	if q.Has("tls") {
@@ -146,13 +146,5 @@ func (n *etcdNode) Advise(text string) store.Advice {
 	return store.Advice{}
 }
 
-// Servers implements store.Node.
-func (n *etcdNode) Servers() []string { return named("etcd", n.hosts) }
-
 // Close implements store.Node.
 func (n *etcdNode) Close() error { return n.client.Close() }
-
-func (n *etcdNode) String() string { return "etcd at " + strings.Join(n.hosts, ", ") }
-
-// Short implements store.Node.
-func (n *etcdNode) Short() string { return n.hosts[0] }

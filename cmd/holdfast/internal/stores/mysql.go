@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"database/sql"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -17,9 +16,8 @@ import (
 
 // mysqlNode is a database of MySQL or MariaDB.
 type mysqlNode struct {
-	db   *sql.DB
-	addr string
-	name string
+	location
+	db *sql.DB
 }
 
 // openMySQL opens mysql://[user[:password]@]host[:port]/database. The parameters are those of
@@ -65,7 +63,7 @@ func openMySQL(text string, t store.TLS) (store.Node, error) {
 	if err != nil {
 		return nil, store.RefusedURL(u, err.Error(), form)
 	}
-	n := &mysqlNode{db: sql.OpenDB(connector), addr: addr, name: name}
+	n := &mysqlNode{location{"MySQL", []string{addr}, ", database " + name}, sql.OpenDB(connector)}
 	n.db.SetMaxIdleConns(8) // the engine uses six, and a connection costs several round trips
 	return n, nil
 }
@@ -117,13 +115,5 @@ func (n *mysqlNode) Advise(text string) store.Advice {
 	return a
 }
 
-// Servers implements store.Node.
-func (n *mysqlNode) Servers() []string { return named("MySQL", []string{n.addr}) }
-
 // Close implements store.Node.
 func (n *mysqlNode) Close() error { return n.db.Close() }
-
-func (n *mysqlNode) String() string { return fmt.Sprintf("MySQL at %s, database %s", n.addr, n.name) }
-
-// Short implements store.Node.
-func (n *mysqlNode) Short() string { return n.addr }

@@ -22,10 +22,9 @@ import (
 
 // postgresNode is a database of PostgreSQL.
 type postgresNode struct {
-	pool     *pgxpool.Pool
-	hosts    []string
-	database string
-	plain    bool // a server without TLS is used without it
+	location
+	pool  *pgxpool.Pool
+	plain bool // a server without TLS is used without it
 }
 
 // openPostgres opens a URL of libpq, also one with the folder of a socket as ?host=. TLS
@@ -60,7 +59,7 @@ func openPostgres(text string, t store.TLS) (store.Node, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = dialTimeout
 	}
-	n := &postgresNode{database: c.Database, plain: c.TLSConfig == nil, hosts: []string{net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))}}
+	n := &postgresNode{location: location{"PostgreSQL", []string{net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))}, ", database " + c.Database}, plain: c.TLSConfig == nil}
 	if t != (store.TLS{}) {
 		err = t.Apply(c.TLSConfig, "")
 	}
@@ -151,18 +150,8 @@ func (n *postgresNode) Advise(text string) store.Advice {
 	return a
 }
 
-// Servers implements store.Node.
-func (n *postgresNode) Servers() []string { return named("PostgreSQL", n.hosts) }
-
 // Close implements store.Node.
 func (n *postgresNode) Close() error {
 	n.pool.Close()
 	return nil
 }
-
-func (n *postgresNode) String() string {
-	return fmt.Sprintf("PostgreSQL at %s, database %s", strings.Join(n.hosts, ", "), n.database)
-}
-
-// Short implements store.Node.
-func (n *postgresNode) Short() string { return n.hosts[0] }

@@ -97,7 +97,7 @@ func (n *sqliteNode) Advise(text string) store.Advice {
 }
 
 // Servers implements store.Node.
-func (n *sqliteNode) Servers() []string { return named("SQLite", []string{n.path}) }
+func (n *sqliteNode) Servers() []string { return []string{"SQLite " + n.path} }
 
 // Close implements store.Node.
 func (n *sqliteNode) Close() error { return n.db.Close() }

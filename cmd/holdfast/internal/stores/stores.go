@@ -3,9 +3,9 @@
 package stores
 
 import (
-	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
@@ -60,11 +60,23 @@ func noMore(q url.Values, kind string) error {
 	return nil
 }
 
-// named returns a name for each server, for store.Node.
-func named(kind string, servers []string) []string {
-	names := make([]string, len(servers))
-	for i, s := range servers {
-		names[i] = fmt.Sprintf("%s %s", kind, s)
+// location is where a store with servers is. It implements a part of store.Node.
+type location struct {
+	kind   string
+	hosts  []string
+	detail string // ", database NAME"
+}
+
+// Servers implements store.Node.
+func (l *location) Servers() []string {
+	names := make([]string, len(l.hosts))
+	for i, host := range l.hosts {
+		names[i] = l.kind + " " + host
 	}
 	return names
 }
+
+func (l *location) String() string { return l.kind + " at " + strings.Join(l.hosts, ", ") + l.detail }
+
+// Short implements store.Node.
+func (l *location) Short() string { return l.hosts[0] }

@@ -19,8 +19,8 @@ import (
 
 // zookeeperNode is a ZooKeeper.
 type zookeeperNode struct {
+	location
 	conn    *zk.Conn
-	hosts   []string
 	root    string
 	options []zookeeper.Option
 	trouble *atomic.Pointer[string] // why the last attempt to connect failed
@@ -43,7 +43,7 @@ func openZooKeeper(text string, t store.TLS) (store.Node, error) {
 	if err := noMore(u.Query(), "ZooKeeper"); err != nil {
 		return nil, err
 	}
-	n := &zookeeperNode{hosts: withPort(hosts, "2181"), root: "/holdfast", trouble: new(atomic.Pointer[string])}
+	n := &zookeeperNode{location: location{kind: "ZooKeeper", hosts: withPort(hosts, "2181")}, root: "/holdfast", trouble: new(atomic.Pointer[string])}
 	if root := strings.TrimRight(u.Path, "/"); root != "" {
 		n.root = root
 		n.options = append(n.options, zookeeper.WithRoot(root))
@@ -132,16 +132,8 @@ func (n *zookeeperNode) Advise(text string) store.Advice {
 	return store.Advice{}
 }
 
-// Servers implements store.Node.
-func (n *zookeeperNode) Servers() []string { return named("ZooKeeper", n.hosts) }
-
 // Close implements store.Node.
 func (n *zookeeperNode) Close() error {
 	n.conn.Close()
 	return nil
 }
-
-func (n *zookeeperNode) String() string { return "ZooKeeper at " + strings.Join(n.hosts, ", ") }
-
-// Short implements store.Node.
-func (n *zookeeperNode) Short() string { return n.hosts[0] }
