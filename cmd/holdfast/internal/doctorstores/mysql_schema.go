@@ -12,35 +12,28 @@ import (
 // the tables go. None changes a row.
 var mysqlTables = []struct {
 	name       string
-	statements map[string]string // by right
-	keys       []string          // the columns of an index, in order
+	statements []rightStatement
+	keys       []string // the columns of an index, in order
 }{
-	{"holdfast1_document", map[string]string{
-		"SELECT": "SELECT k, rev, until, value FROM holdfast1_document WHERE k = X''",
-		"INSERT": "INSERT INTO holdfast1_document (k, rev, until, value) SELECT X'', 1, 1, X'' FROM (SELECT 1) AS one WHERE FALSE",
-		"UPDATE": "UPDATE holdfast1_document SET rev = 1, until = 1, value = X'' WHERE k = X''",
-		"DELETE": "DELETE FROM holdfast1_document WHERE k = X''",
+	{"holdfast1_document", []rightStatement{
+		{"SELECT", "SELECT k, rev, until, value FROM holdfast1_document WHERE k = X''"},
+		{"INSERT", "INSERT INTO holdfast1_document (k, rev, until, value) SELECT X'', 1, 1, X'' FROM (SELECT 1) AS one WHERE FALSE"},
+		{"UPDATE", "UPDATE holdfast1_document SET rev = 1, until = 1, value = X'' WHERE k = X''"},
+		{"DELETE", "DELETE FROM holdfast1_document WHERE k = X''"},
 	}, []string{"PRIMARY(k)"}},
-	{"holdfast1_wake", map[string]string{
-		"SELECT": "SELECT seq, at, address, body FROM holdfast1_wake WHERE seq = 0",
-		"INSERT": "INSERT INTO holdfast1_wake (at, address, body) SELECT 1, X'', X'' FROM (SELECT 1) AS one WHERE FALSE",
-		"DELETE": "DELETE FROM holdfast1_wake WHERE seq = 0",
+	{"holdfast1_wake", []rightStatement{
+		{"SELECT", "SELECT seq, at, address, body FROM holdfast1_wake WHERE seq = 0"},
+		{"INSERT", "INSERT INTO holdfast1_wake (at, address, body) SELECT 1, X'', X'' FROM (SELECT 1) AS one WHERE FALSE"},
+		{"DELETE", "DELETE FROM holdfast1_wake WHERE seq = 0"},
 	}, []string{"PRIMARY(seq)", "address(address,seq)"}},
 }
-
-// rightsOrder is the order in which rights are tried and named.
-var rightsOrder = []string{"SELECT", "INSERT", "UPDATE", "DELETE"}
 
 // schema checks that the tables are there and are those of this version. It reports whether they may be used.
 func (m *mySQL) schema(ctx context.Context) bool {
 	c := m.check("schema")
 	for _, table := range mysqlTables {
-		for _, right := range rightsOrder {
-			sql, ok := table.statements[right]
-			if !ok {
-				continue
-			}
-			switch _, err := m.db.ExecContext(ctx, sql); mysqlCode(err) {
+		for _, s := range table.statements {
+			switch _, err := m.db.ExecContext(ctx, s.sql); mysqlCode(err) {
 			case 1146:
 				c.Fail("run holdfast migrate, or apply the SQL that it prints", "the table %s is missing", table.name)
 				return false
@@ -87,15 +80,11 @@ func (m *mySQL) rights(ctx context.Context) bool {
 	var lacks, grants []string
 	for _, table := range mysqlTables {
 		var rights []string
-		for _, right := range rightsOrder {
-			sql, ok := table.statements[right]
-			if !ok {
-				continue
-			}
-			_, err := m.db.ExecContext(ctx, sql)
+		for _, s := range table.statements {
+			_, err := m.db.ExecContext(ctx, s.sql)
 			switch {
 			case mysqlLacksRight(err):
-				lacks, rights = append(lacks, right+" on "+table.name), append(rights, right)
+				lacks, rights = append(lacks, s.right+" on "+table.name), append(rights, s.right)
 			case mysqlCode(err) == 1290 || mysqlCode(err) == 1792 || mysqlCode(err) == 1836: // a finding about the mode
 			case err != nil:
 				c.Unanswered(err)

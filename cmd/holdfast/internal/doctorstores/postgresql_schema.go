@@ -13,8 +13,11 @@ import (
 // pgTable is the table of engine/postgres, with the version in its name.
 const pgTable = "holdfast1_doc"
 
+// rightStatement is a statement that an engine uses, and the right that it needs.
+type rightStatement struct{ right, sql string }
+
 // pgStatements are the engine's, as far as rights and the table go. None changes a row.
-var pgStatements = []struct{ right, sql string }{
+var pgStatements = []rightStatement{
 	{"SELECT", "SELECT space, prefix, name, rev, value, keep_until FROM " + pgTable + " WHERE false"},
 	{"INSERT", "INSERT INTO " + pgTable + ` (space, prefix, name, rev, value, keep_until)
 		SELECT 'r'::"char", ''::bytea, ''::bytea, 1, ''::bytea, clock_timestamp() WHERE false ON CONFLICT (space, prefix, name) DO NOTHING`},
