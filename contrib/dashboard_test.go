@@ -11,21 +11,25 @@ import (
 	"time"
 )
 
-// startDashboards runs holdfast serve for a Redis that answers and for one that is not there, and returns their addresses.
-func startDashboards(t *testing.T) map[string]string {
+// buildCommand returns the path of the command.
+func buildCommand(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	holdfast := filepath.Join(dir, "holdfast")
+	holdfast := filepath.Join(t.TempDir(), "holdfast")
 	build := exec.Command("go", "build", "-o", holdfast, ".")
 	build.Dir = "../cmd/holdfast"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	up := filepath.Join(dir, "up")
-	start(t, "eady to accept connections", "redis-server", "--port", "0", "--unixsocket", up, "--save", "", "--dir", dir)
+	return holdfast
+}
+
+// startDashboards runs holdfast serve for the Redis of the healthy service and for one that is killed, and returns their
+// addresses.
+func startDashboards(t *testing.T, f fleet, command string) map[string]string {
+	t.Helper()
 	addresses := map[string]string{}
-	for job, socket := range map[string]string{"read": up, "unread": filepath.Join(dir, "none")} {
-		line := start(t, "http://", holdfast, "serve", "--store", "unix://"+socket, "--listen", "127.0.0.1:0")
+	for job, name := range map[string]string{"read": "healthy", "unread": "down"} {
+		line := start(t, "http://", command, "serve", "--store", f[name].redis.URL(), "--listen", "127.0.0.1:0")
 		addresses[job] = strings.TrimSuffix(strings.TrimPrefix(strings.Fields(line)[0], "http://"), "/")
 	}
 	return addresses

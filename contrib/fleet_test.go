@@ -4,41 +4,34 @@ import (
 	"context"
 	"net/http/httptest"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/engine"
-	"github.com/holdfast-go/holdfast/engine/memory"
-	"github.com/holdfast-go/holdfast/internal/primitivetest"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/otelholdfast"
 )
 
-// service is a process of a fleet: a client with metrics behind an HTTP server, and a store
-// that can fail.
+// service has two nodes and a Redis of its own, behind a link. Its metrics are behind an HTTP server.
 type service struct {
-	client *holdfast.Client
-	store  *store
-	server *httptest.Server
+	redis   *redistest.Server
+	link    *redistest.Proxy
+	nodes   [2]*node
+	metrics *httptest.Server
 }
 
-// store is a store in memory that can fail.
-type store struct {
-	*primitivetest.Net
-	silent atomic.Bool // it does not answer a Peek
-}
-
-func (s *store) Peek(ctx context.Context, r engine.Resource) (engine.Brief, error) {
-	if s.silent.Load() {
-		return engine.Brief{}, primitivetest.Hang(ctx)
-	}
-	return s.Engine.Peek(ctx, r)
+// node is a client on connections of its own.
+type node struct {
+	*holdfast.Client
+	stock *fence.Redis
 }
 
 func newService(t *testing.T) *service {
@@ -53,19 +46,25 @@ func newService(t *testing.T) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{store: &store{Net: primitivetest.NewNet(memory.New())}}
-	if s.client, err = holdfast.New(s.store, holdfast.WithHooks(hook)); err != nil {
-		t.Fatal(err)
+	s := &service{redis: redistest.Start(t)}
+	s.link = redistest.NewProxy(t, s.redis.Addr())
+	for i := range s.nodes {
+		rdb := s.redis.Client(func(o *redis.Options) { o.Addr = s.link.Addr() })
+		c, err := holdfast.New(goredis.New(rdb), holdfast.WithHooks(hook))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		s.nodes[i] = &node{c, fence.NewRedis(rdb)}
 	}
-	observed, err := otelholdfast.Observe(s.client, otelholdfast.WithMeterProvider(meters))
+	observed, err := otelholdfast.Observe(s.nodes[0].Client, otelholdfast.WithMeterProvider(meters))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.server = httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	s.metrics = httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(func() {
 		_ = observed.Unregister()
-		_ = s.client.Close()
-		s.server.Close()
+		s.metrics.Close()
 	})
 	return s
 }
@@ -77,7 +76,7 @@ type fleet map[string]*service
 func faults() map[string]func(ctx context.Context, t *testing.T, s *service) {
 	return map[string]func(ctx context.Context, t *testing.T, s *service){
 		"healthy": recallLeases, // which is no fault
-		"loss":    loseLeases,
+		"loss":    loseData,
 		"late":    renewLate,
 		"down":    loseStore,
 		"silent":  silence,
@@ -94,12 +93,18 @@ func newFleet(t *testing.T) fleet {
 	return f
 }
 
-// play plays all faults, beside ordinary work in each service.
+// play plays all faults, and in each service the scenes of holdfast demo. Where the store hangs, one node plays them: a grant
+// that the store pushes to a waiter is lost unless the waiter reaches the store within seconds.
 func (f fleet) play(ctx context.Context, t *testing.T) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	for name, s := range f {
-		if name != "silent" { // its store answers nothing
-			wg.Go(func() { work(ctx, t, s) })
+		nodes := s.nodes[:]
+		if name == "late" || name == "silent" {
+			nodes = nodes[:1]
+		}
+		for _, n := range nodes {
+			wg.Go(func() { n.sell(ctx) })
+			wg.Go(func() { n.report(ctx) })
 		}
 		wg.Go(func() { faults()[name](ctx, t, s) })
 	}
@@ -119,31 +124,9 @@ func every(ctx context.Context, d time.Duration, f func()) {
 	}
 }
 
-// work uses a mutex that is free, and a lease that is renewed.
-func work(ctx context.Context, t *testing.T, s *service) {
-	m := s.client.Mutex("work", holdfast.WithTTL(time.Minute))
-	held, err := s.client.Election("leader", holdfast.WithTTL(30*time.Second)).Campaign(ctx, "")
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	every(ctx, 50*time.Millisecond, func() {
-		if l, err := m.Lock(ctx); err == nil {
-			_ = l.Release(ctx)
-		}
-	})
-	_ = held.Release(context.WithoutCancel(ctx))
-}
-
-// recallLeases: another process wants what this one keeps after each release.
-func recallLeases(ctx context.Context, t *testing.T, s *service) {
-	other, err := holdfast.New(s.store)
-	if err != nil {
-		t.Error(err)
-		return
-	}
-	defer other.Close()
-	kept, wanted := s.client.Mutex("kept", holdfast.WithLinger(time.Second)), other.Mutex("kept")
+// recallLeases: a node wants what the other keeps after each release.
+func recallLeases(ctx context.Context, _ *testing.T, s *service) {
+	kept, wanted := s.nodes[0].Mutex("kept", holdfast.WithLinger(time.Second)), s.nodes[1].Mutex("kept")
 	every(ctx, 100*time.Millisecond, func() {
 		for _, m := range []*holdfast.Mutex{kept, wanted} {
 			if l, err := m.Lock(ctx); err == nil {
@@ -153,37 +136,44 @@ func recallLeases(ctx context.Context, t *testing.T, s *service) {
 	})
 }
 
-// loseLeases: a lease that is not renewed expires under its holder.
-func loseLeases(ctx context.Context, t *testing.T, s *service) {
-	m := s.client.Mutex("lost", holdfast.WithTTL(holdfast.MinTTL), holdfast.WithoutRenewal())
-	every(ctx, time.Second, func() {
-		if l, err := m.Lock(ctx); err == nil {
-			<-l.Done()
+// ttl is that of the leases that the faults meet. Those of the scenes have ttlOfScenes, so that they survive a hang.
+const ttl = 9 * time.Second
+
+// loseData: the Redis loses its data under a leader.
+func loseData(ctx context.Context, t *testing.T, s *service) {
+	leader, rdb := s.nodes[0].Election("leader", holdfast.WithTTL(ttl)), s.redis.Client()
+	for ctx.Err() == nil {
+		l, err := leader.Campaign(ctx, "")
+		if err != nil {
+			return
 		}
-	})
+		if err := rdb.FlushAll(ctx).Err(); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+		select {
+		case <-l.Done():
+		case <-ctx.Done():
+			_ = l.Release(ctx)
+		}
+	}
 }
 
-// renewLate: the store refuses renewals for a while, and the lease is kept.
+// renewLate: the link hangs for a part of the TTL, and the lease is kept.
 func renewLate(ctx context.Context, t *testing.T, s *service) {
-	const ttl = 6 * time.Second
-	l, err := s.client.Semaphore("late", 2, holdfast.WithTTL(ttl)).Acquire(ctx, 1)
+	l, err := s.nodes[0].Semaphore("late", 2, holdfast.WithTTL(ttl)).Acquire(ctx, 1)
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	refuse := func(ctx context.Context, batch []engine.Renewal) []error {
-		errs := make([]error, len(batch))
-		for i := range batch {
-			errs[i] = primitivetest.Denied(ctx)
-		}
-		return errs
-	}
 	for ctx.Err() == nil {
-		s.store.Set(func() { s.store.OnRenew = refuse })
-		for ctx.Err() == nil && time.Until(l.Deadline()) > ttl/4 {
+		s.link.Blackhole()
+		for ctx.Err() == nil && time.Until(l.Deadline()) > ttl/3 {
 			pause(ctx, 10*time.Millisecond)
 		}
-		s.store.Set(func() { s.store.OnRenew = nil })
+		s.link.Heal()
+		for ctx.Err() == nil && l.Err() == nil && time.Until(l.Deadline()) < ttl/2 {
+			pause(ctx, 10*time.Millisecond)
+		}
 		pause(ctx, time.Second)
 	}
 	if err := l.Release(context.WithoutCancel(ctx)); err != nil {
@@ -191,36 +181,23 @@ func renewLate(ctx context.Context, t *testing.T, s *service) {
 	}
 }
 
-// loseStore: some requests do not reach the store.
+// loseStore: the Redis is killed under a leader, and is back when all have fired.
 func loseStore(ctx context.Context, t *testing.T, s *service) {
-	s.store.Set(func() {
-		s.store.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
-			if r.Resource.Name == "away" {
-				return engine.Answer{}, primitivetest.Down(ctx)
-			}
-			return s.store.Engine.Acquire(ctx, r)
-		}
-		s.store.OnRelease = func(ctx context.Context, r engine.Release) error {
-			if r.Resource.Name == "away" {
-				return primitivetest.Down(ctx)
-			}
-			return s.store.Engine.Release(ctx, r)
-		}
-	})
-	away, near := s.client.Semaphore("away", 2, holdfast.WithTTL(time.Second)), s.client.Semaphore("near", 2)
-	every(ctx, 100*time.Millisecond, func() {
-		_, _ = away.TryAcquire(ctx, 1)
-		if l, err := near.TryAcquire(ctx, 1); err == nil {
-			_ = l.Release(ctx)
-		}
-	})
+	if _, err := s.nodes[0].Election("leader", holdfast.WithTTL(ttl)).Campaign(ctx, ""); err != nil {
+		t.Error(err)
+	}
+	pause(ctx, 2*time.Second)
+	s.redis.Kill()
+	<-ctx.Done()
+	s.redis.Restart() // so that the clients close at once
 }
 
-// silence: the store answers nothing, and the locks fall back.
-func silence(ctx context.Context, t *testing.T, s *service) {
-	s.store.All(primitivetest.Hang)
-	s.store.silent.Store(true)
-	m := s.client.Mutex("open", holdfast.WithFallback(holdfast.FailOpen))
+// silence: the Redis is stopped, and the locks fall back.
+func silence(ctx context.Context, _ *testing.T, s *service) {
+	pause(ctx, 2*time.Second)
+	s.redis.Pause()
+	defer s.redis.Resume()
+	m := s.nodes[0].Mutex("open", holdfast.WithFallback(holdfast.FailOpen))
 	every(ctx, 100*time.Millisecond, func() {
 		if l, err := m.Lock(ctx); err == nil {
 			_ = l.Release(ctx)
@@ -228,22 +205,23 @@ func silence(ctx context.Context, t *testing.T, s *service) {
 	})
 }
 
-// waitLong: a holder that hangs.
-func waitLong(ctx context.Context, t *testing.T, s *service) {
-	rw := s.client.RWMutex("hung")
-	for ctx.Err() == nil {
-		l, err := rw.Lock(ctx)
+// waitLong: a holder on one node hangs, and the other node waits. Before that it waits for a moment, since Prometheus has
+// no rate of what is counted for the first time.
+func waitLong(ctx context.Context, _ *testing.T, s *service) {
+	hung, waiting := s.nodes[0].RWMutex("hung"), s.nodes[1].RWMutex("hung")
+	for hang := time.Second; ctx.Err() == nil; hang = 11 * time.Second {
+		l, err := hung.Lock(ctx)
 		if err != nil {
 			return
 		}
 		waits := make(chan struct{})
 		go func() {
 			defer close(waits)
-			if l, err := rw.RLock(ctx); err == nil {
+			if l, err := waiting.RLock(ctx); err == nil {
 				_ = l.Release(ctx)
 			}
 		}()
-		pause(ctx, 14*time.Second)
+		pause(ctx, hang)
 		_ = l.Release(context.WithoutCancel(ctx))
 		<-waits
 	}
@@ -251,14 +229,18 @@ func waitLong(ctx context.Context, t *testing.T, s *service) {
 
 // breakLeases: an operator breaks leases, which is no loss that alarms.
 func breakLeases(ctx context.Context, t *testing.T, s *service) {
-	m := s.client.Mutex("broken")
+	m := s.nodes[0].Mutex("broken")
 	every(ctx, 2*time.Second, func() {
 		l, err := m.Lock(ctx)
 		if err != nil {
 			return
 		}
-		if err := s.client.Break(ctx, "broken", l.HolderID()); err == nil {
-			pause(ctx, 1500*time.Millisecond) // until it arrives
+		if err := s.nodes[1].Break(ctx, "broken", l.HolderID()); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+		select {
+		case <-l.Done():
+		case <-ctx.Done():
 		}
 		_ = l.Release(context.WithoutCancel(ctx))
 	})

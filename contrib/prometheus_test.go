@@ -51,7 +51,7 @@ func startPrometheus(t *testing.T, f fleet, dashboards map[string]string) *serve
 	file := filepath.Join(dir, "alerts.yml")
 	var jobs strings.Builder
 	for name, s := range f {
-		fmt.Fprintf(&jobs, "- {job_name: %s, static_configs: [{targets: [%q]}]}\n", name, strings.TrimPrefix(s.server.URL, "http://"))
+		fmt.Fprintf(&jobs, "- {job_name: %s, static_configs: [{targets: [%q]}]}\n", name, strings.TrimPrefix(s.metrics.URL, "http://"))
 	}
 	for name, address := range dashboards { // a scrape reads the store, and takes its time if that is down
 		fmt.Fprintf(&jobs, "- {job_name: %s, scrape_interval: 2s, scrape_timeout: 2s, static_configs: [{targets: [%q]}]}\n", name, address)
@@ -164,25 +164,33 @@ func (p *server) firing() (map[string][]string, error) {
 	return by, nil
 }
 
-// results returns how many series a query has.
-func (p *server) results(query string) (int, error) {
-	var got struct{ Result []any }
-	err := p.get("/api/v1/query?query="+url.QueryEscape(query), &got)
-	return len(got.Result), err
+// results returns how many series with a number a query has.
+func (p *server) results(query string) (n int, err error) {
+	var got struct{ Result []struct{ Value [2]any } }
+	err = p.get("/api/v1/query?query="+url.QueryEscape(query), &got)
+	for _, series := range got.Result {
+		if series.Value[1] != "NaN" {
+			n++
+		}
+	}
+	return n, err
 }
 
-// Each alert fires on its fault, and on no other; every query of the dashboard has a result.
+// Each alert fires on its fault and on no other, and ends with it; every query of the dashboard has a result.
 func TestAlertsAndDashboardOnAPrometheus(t *testing.T) {
 	f := newFleet(t)
-	p := startPrometheus(t, f, startDashboards(t))
+	command := buildCommand(t)
+	p := startPrometheus(t, f, startDashboards(t, f, command))
 	ctx, cancel := context.WithCancel(context.Background())
 	played := f.play(ctx, t)
 	defer played.Wait()
 	defer cancel()
+	played.Go(func() { playDemo(t, f["healthy"], command) })
 	want := map[string][]string{
-		"loss": {"HoldfastLeaseLost"},
-		"late": {"HoldfastRenewalsLate"},
-		"down": {"HoldfastStoreDown"}, "silent": {"HoldfastStoreDown"},
+		"loss":   {"HoldfastLeaseLost"},
+		"late":   {"HoldfastRenewalsLate", "HoldfastStoreDown"},
+		"down":   {"HoldfastLeaseLost", "HoldfastNothingGranted", "HoldfastRenewalsLate", "HoldfastStoreDown"},
+		"silent": {"HoldfastNothingGranted", "HoldfastStoreDown"},
 		"unread": {"HoldfastStoreUnread"},
 		"wait":   {"HoldfastLongWait", "HoldfastNothingGranted"},
 	}
@@ -231,6 +239,14 @@ func TestAlertsAndDashboardOnAPrometheus(t *testing.T) {
 			t.Errorf("docs/METRICS.md has %s, Prometheus has not: %q", name, names)
 		}
 	}
+	cancel()
+	played.Wait()
+	p.until(t, 30*time.Second, func() string {
+		if now, err := p.firing(); err != nil || len(now) > 0 {
+			return fmt.Sprintf("alerts that fire although the faults have ended: %q, %v", now, err)
+		}
+		return ""
+	})
 }
 
 // charts: what holdfast serve --prometheus draws has points of each series, and what was played is in them.
