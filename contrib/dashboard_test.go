@@ -29,14 +29,14 @@ func startDashboards(t *testing.T, f fleet, command string) map[string]string {
 	t.Helper()
 	addresses := map[string]string{}
 	for job, name := range map[string]string{"read": "healthy", "unread": "down"} {
-		line := start(t, "http://", command, "serve", "--store", f[name].redis.URL(), "--listen", "127.0.0.1:0")
+		line, _ := start(t, "http://", command, "serve", "--store", f[name].redis.URL(), "--listen", "127.0.0.1:0")
 		addresses[job] = strings.TrimSuffix(strings.TrimPrefix(strings.Fields(line)[0], "http://"), "/")
 	}
 	return addresses
 }
 
 // start starts a program that runs until the test ends, and returns the first line of its output with a text.
-func start(t *testing.T, text, name string, args ...string) string {
+func start(t *testing.T, text, name string, args ...string) (string, *os.Process) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -56,9 +56,9 @@ func start(t *testing.T, text, name string, args ...string) string {
 	defer late.Stop()
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if strings.Contains(lines.Text(), text) {
-			return lines.Text()
+			return lines.Text(), cmd.Process
 		}
 	}
 	t.Fatalf("%s has ended, and not written %q", name, text)
-	return ""
+	return "", nil
 }

@@ -3,7 +3,9 @@ package contrib
 import (
 	"context"
 	"net/http/httptest"
+	"os"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,12 +22,13 @@ import (
 	"github.com/holdfast-go/holdfast/otelholdfast"
 )
 
-// service has two nodes and a Redis of its own, behind a link. Its metrics are behind an HTTP server.
+// service has two nodes and a Redis of its own, behind a link.
 type service struct {
 	redis   *redistest.Server
 	link    *redistest.Proxy
-	nodes   [2]*node
-	metrics *httptest.Server
+	nodes   []*node
+	metrics string      // URL
+	holder  *os.Process // nil: the service has no more nodes
 }
 
 // node is a client on connections of its own.
@@ -36,37 +39,38 @@ type node struct {
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	registry := prometheus.NewRegistry()
-	reader, err := exporter.New(exporter.WithRegisterer(registry))
-	if err != nil {
-		t.Fatal(err)
-	}
-	meters := metric.NewMeterProvider(metric.WithReader(reader))
-	hook, err := otelholdfast.NewHook(otelholdfast.WithMeterProvider(meters))
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &service{redis: redistest.Start(t)}
 	s.link = redistest.NewProxy(t, s.redis.Addr())
-	for i := range s.nodes {
-		rdb := s.redis.Client(func(o *redis.Options) { o.Addr = s.link.Addr() })
-		c, err := holdfast.New(goredis.New(rdb), holdfast.WithHooks(hook))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		s.nodes[i] = &node{c, fence.NewRedis(rdb)}
-	}
-	observed, err := otelholdfast.Observe(s.nodes[0].Client, otelholdfast.WithMeterProvider(meters))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.metrics = httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	t.Cleanup(func() {
-		_ = observed.Unregister()
-		s.metrics.Close()
-	})
+	s.nodes, s.metrics = newNodes(s.link.Addr(), 2, t.Cleanup)
 	return s
+}
+
+// newNodes returns nodes on the Redis at an address, and the URL of their metrics. What ends them is given to cleanup.
+func newNodes(address string, n int, cleanup func(func())) (nodes []*node, url string) {
+	registry := prometheus.NewRegistry()
+	reader := must(exporter.New(exporter.WithRegisterer(registry)))
+	meters := otelholdfast.WithMeterProvider(metric.NewMeterProvider(metric.WithReader(reader)))
+	hook := must(otelholdfast.NewHook(meters))
+	for range n {
+		rdb := redis.NewClient(&redis.Options{Addr: address})
+		c := must(holdfast.New(goredis.New(rdb), holdfast.WithHooks(hook)))
+		cleanup(func() { _, _ = c.Close(), rdb.Close() })
+		nodes = append(nodes, &node{c, fence.NewRedis(rdb)})
+	}
+	observed := must(otelholdfast.Observe(nodes[0].Client, meters))
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	cleanup(func() {
+		_ = observed.Unregister()
+		server.Close()
+	})
+	return nodes, server.URL
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // fleet is one healthy service, and one for each fault.
@@ -76,7 +80,7 @@ type fleet map[string]*service
 func faults() map[string]func(ctx context.Context, t *testing.T, s *service) {
 	return map[string]func(ctx context.Context, t *testing.T, s *service){
 		"healthy": recallLeases, // which is no fault
-		"loss":    loseData,
+		"loss":    stopHolder,
 		"late":    renewLate,
 		"down":    loseStore,
 		"silent":  silence,
@@ -90,6 +94,7 @@ func newFleet(t *testing.T) fleet {
 	for name := range faults() {
 		f[name] = newService(t)
 	}
+	f["loss"].startHolder(t)
 	return f
 }
 
@@ -98,7 +103,7 @@ func newFleet(t *testing.T) fleet {
 func (f fleet) play(ctx context.Context, t *testing.T) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	for name, s := range f {
-		nodes := s.nodes[:]
+		nodes := s.nodes
 		if name == "late" || name == "silent" {
 			nodes = nodes[:1]
 		}
@@ -139,23 +144,16 @@ func recallLeases(ctx context.Context, _ *testing.T, s *service) {
 // ttl is that of the leases that the faults meet. Those of the scenes have ttlOfScenes, so that they survive a hang.
 const ttl = 9 * time.Second
 
-// loseData: the Redis loses its data under a leader.
-func loseData(ctx context.Context, t *testing.T, s *service) {
-	leader, rdb := s.nodes[0].Election("leader", holdfast.WithTTL(ttl)), s.redis.Client()
-	for ctx.Err() == nil {
-		l, err := leader.Campaign(ctx, "")
-		if err != nil {
-			return
+// stopHolder: the process of the holder is stopped for longer than its TTL, and others take over.
+func stopHolder(ctx context.Context, t *testing.T, s *service) {
+	every(ctx, 3*time.Second, func() {
+		for _, signal := range []os.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+			if err := s.holder.Signal(signal); err != nil {
+				t.Error(err)
+			}
+			pause(ctx, 2*time.Second)
 		}
-		if err := rdb.FlushAll(ctx).Err(); err != nil && ctx.Err() == nil {
-			t.Error(err)
-		}
-		select {
-		case <-l.Done():
-		case <-ctx.Done():
-			_ = l.Release(ctx)
-		}
-	}
+	})
 }
 
 // renewLate: the link hangs for a part of the TTL, and the lease is kept.

@@ -51,7 +51,7 @@ func startPrometheus(t *testing.T, f fleet, dashboards map[string]string) *serve
 	file := filepath.Join(dir, "alerts.yml")
 	var jobs strings.Builder
 	for name, s := range f {
-		fmt.Fprintf(&jobs, "- {job_name: %s, static_configs: [{targets: [%q]}]}\n", name, strings.TrimPrefix(s.metrics.URL, "http://"))
+		fmt.Fprintf(&jobs, "- {job_name: %s, static_configs: [{targets: [%q]}]}\n", name, strings.TrimPrefix(s.metrics, "http://"))
 	}
 	for name, address := range dashboards { // a scrape reads the store, and takes its time if that is down
 		fmt.Fprintf(&jobs, "- {job_name: %s, scrape_interval: 2s, scrape_timeout: 2s, static_configs: [{targets: [%q]}]}\n", name, address)

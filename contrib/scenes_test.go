@@ -3,6 +3,7 @@ package contrib
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"testing"
@@ -26,6 +27,7 @@ const (
 	turn = 5 * time.Second // limit of one turn; a turn that has begun ends
 
 	ttlOfScenes = time.Minute
+	ttlOfHolder = 1500 * time.Millisecond
 )
 
 // sell sells unit by unit: it reads the stock and writes it, under a lease and its token.
@@ -56,4 +58,23 @@ func (n *node) report(ctx context.Context) {
 			_, _ = n.Job(name, holdfast.AtLeast(time.Hour), holdfast.WithTTL(ttlOfScenes)).Run(ctx, func(context.Context) error { return nil })
 		}
 	})
+}
+
+// startHolder starts one more node as a process. Its metrics are those of the service.
+func (s *service) startHolder(t *testing.T) {
+	t.Helper()
+	s.metrics, s.holder = start(t, "http://", os.Args[0], holderProcess, s.redis.Addr())
+}
+
+// holderProcess is the argument with which the binary of the test is that process.
+const holderProcess = "holder"
+
+// hold is that process. It never ends its work under the lease of the item.
+func hold(address string) {
+	time.AfterFunc(5*time.Minute, func() { os.Exit(1) }) // if the test is gone
+	nodes, url := newNodes(address, 1, func(func()) {})
+	fmt.Println(url)
+	for {
+		<-must(nodes[0].Mutex(item, holdfast.WithTTL(ttlOfHolder)).Lock(context.Background())).Done()
+	}
 }
