@@ -79,7 +79,7 @@ type fleet map[string]*service
 // faults are played until ctx ends.
 func faults() map[string]func(ctx context.Context, t *testing.T, s *service) {
 	return map[string]func(ctx context.Context, t *testing.T, s *service){
-		"healthy": recallLeases, // which is no fault
+		"healthy": crowd, // which is no fault
 		"loss":    stopHolder,
 		"late":    renewLate,
 		"down":    loseStore,
@@ -129,14 +129,24 @@ func every(ctx context.Context, d time.Duration, f func()) {
 	}
 }
 
-// recallLeases: a node wants what the other keeps after each release.
-func recallLeases(ctx context.Context, _ *testing.T, s *service) {
-	kept, wanted := s.nodes[0].Mutex("kept", holdfast.WithLinger(time.Second)), s.nodes[1].Mutex("kept")
+// crowd: there is always a waiter, and each has its turn. A node also wants what the other keeps after each release.
+func crowd(ctx context.Context, _ *testing.T, s *service) {
+	use := func(m *holdfast.Mutex, d time.Duration) {
+		if l, err := m.Lock(ctx); err == nil {
+			pause(ctx, d)
+			_ = l.Release(ctx)
+		}
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range 3 {
+		wg.Go(func() {
+			every(ctx, time.Millisecond, func() { use(s.nodes[0].Mutex("wanted"), 100*time.Millisecond) })
+		})
+	}
 	every(ctx, 100*time.Millisecond, func() {
-		for _, m := range []*holdfast.Mutex{kept, wanted} {
-			if l, err := m.Lock(ctx); err == nil {
-				_ = l.Release(ctx)
-			}
+		for _, n := range s.nodes {
+			use(n.Mutex("kept", holdfast.WithLinger(time.Second)), 0)
 		}
 	})
 }
