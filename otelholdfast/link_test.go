@@ -30,6 +30,7 @@ func TestLinksToTheHolder(t *testing.T) {
 		_ = lock(t, own, y).Release(own)
 		_ = lock(t, own, y).Release(own) // did not wait
 		caller.End()
+		synctest.Wait() // until the holder has reported its release
 		lease := spans(holder, "holdfast.lease")[0]
 		var linked []int
 		for _, s := range spans(other, "holdfast.acquire") {
