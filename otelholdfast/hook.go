@@ -33,7 +33,7 @@ func NewHook(opts ...Option) (holdfast.Hook, error) {
 	h := &hook{label: o.label, tracer: o.tracers.Tracer(scope)}
 	h.sets.kept = make(map[values]*set)
 	h.areas = areas{open: make(map[areaKey]*area), rest: newArea(values{})}
-	h.leases, h.early = make(map[heldKey]held), make(map[heldKey]bool)
+	h.leases, h.early = make(map[heldKey]held), make(map[heldKey][]func(held))
 	if err := h.instruments.open(o.meters.Meter(scope), &h.areas); err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ type hook struct {
 
 	mu     sync.Mutex
 	leases map[heldKey]held
-	early  map[heldKey]bool // lost before AcquireEnd was called
+	early  map[heldKey][]func(held) // what is to be done with leases that ended before AcquireEnd was called
 }
 
 // heldKey identifies a lease. Those that were granted without the store have the token 0.
@@ -136,9 +136,12 @@ func (h *hook) begin(ctx context.Context, e holdfast.AcquireEndEvent, a *area, s
 	}
 	key := heldKey{e.Resource, e.Token}
 	h.mu.Lock()
-	if h.early[key] {
-		delete(h.early, key)
+	if ends := h.early[key]; len(ends) > 0 {
+		if h.early[key] = ends[1:]; len(ends) == 1 {
+			delete(h.early, key)
+		}
 		h.mu.Unlock()
+		ends[0](held{area: a, span: span})
 		return
 	}
 	was := h.leases[key]
@@ -169,9 +172,17 @@ func (h *hook) end(resource string, token uint64) (held, bool) {
 func (h *hook) Release(e holdfast.ReleaseEvent) {
 	l, found := h.end(e.Resource, e.Token)
 	if !found {
-		return // it was lost before
+		if e.Token == 0 { // otherwise it was lost before
+			h.endEarly(heldKey{e.Resource, 0}, func(l held) { h.released(l, e) })
+		}
+		return
 	}
 	l.area.leases.add(-1)
+	h.released(l, e)
+}
+
+// released records a lease that was released, and ends its span.
+func (h *hook) released(l held, e holdfast.ReleaseEvent) {
 	h.instruments.hold.Record(context.Background(), e.Held.Seconds(), l.area.release(&h.sets).record...)
 	if l.span == nil {
 		return
@@ -192,9 +203,14 @@ func (h *hook) Lost(e *holdfast.LostError) {
 	lost.cause, hold.outcome = e.Cause.String(), "lost"
 	h.instruments.losses.Add(context.Background(), 1, h.sets.of(lost).add...)
 	h.instruments.hold.Record(context.Background(), time.Since(l.since).Seconds(), h.sets.of(hold).record...)
-	span := hold
-	span.cause, span.err = lost.cause, lost.cause
-	l.endSpan(h.sets.of(span), lost.cause)
+	h.endLost(l, lost.cause)
+}
+
+// endLost ends the span of a lease that was lost.
+func (h *hook) endLost(l held, cause string) {
+	v := l.area.values
+	v.outcome, v.cause, v.err = "lost", cause, cause
+	l.endSpan(h.sets.of(v), cause)
 }
 
 // lostEarly counts the loss of a lease whose AcquireEnd was not called yet.
@@ -202,19 +218,21 @@ func (h *hook) lostEarly(e *holdfast.LostError) {
 	v := h.area(e.Resource, "").values
 	v.cause = e.Cause.String()
 	h.instruments.losses.Add(context.Background(), 1, h.sets.of(v).add...)
-	if e.Token == 0 { // granted without the store: another one may have the same key
-		return
-	}
+	h.endEarly(heldKey{e.Resource, e.Token}, func(l held) { h.endLost(l, v.cause) })
+}
+
+// maxEarly is how many keys of leases that ended early are remembered.
+const maxEarly = 1000
+
+// endEarly remembers what is to be done with the next lease that begins with a key.
+func (h *hook) endEarly(key heldKey, end func(held)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.early) >= maxEarly {
 		clear(h.early)
 	}
-	h.early[heldKey{e.Resource, e.Token}] = true
+	h.early[key] = append(h.early[key], end)
 }
-
-// maxEarly is how many leases that were lost early are remembered.
-const maxEarly = 1000
 
 // endSpan ends the span of a lease, unless it is that of a later lease.
 func (l *held) endSpan(s *set, trouble string) {

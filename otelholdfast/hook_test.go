@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/otelholdfast"
 )
@@ -46,7 +47,7 @@ func newTelemetry(t testing.TB, opts ...otelholdfast.Option) *telemetry {
 	return m
 }
 
-func (m *telemetry) client(t testing.TB, e *memory.Engine) *holdfast.Client {
+func (m *telemetry) client(t testing.TB, e engine.Engine) *holdfast.Client {
 	t.Helper()
 	c, err := holdfast.New(e, holdfast.WithHooks(m.hook))
 	if err != nil {
