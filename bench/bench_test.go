@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"testing"
@@ -59,6 +60,10 @@ func measureSane(t *testing.T, s *testbed, sc scenario, v variant, name string) 
 	const longest = 2 * time.Second
 	for s.slice = 20 * time.Millisecond; ; s.slice *= 3 {
 		f, err := s.measure(t.Context(), v, c)
+		if c.role == peer && errors.Is(err, errTwoHolders) {
+			t.Log(err) // rueidislock has two at times; the report says so, and the figure is left out
+			return
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
