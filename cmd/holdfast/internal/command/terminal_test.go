@@ -197,6 +197,43 @@ func TestTerminalPrompts(t *testing.T) {
 	}
 }
 
+// TestTerminalPromptOfGit is of a program that turns the echo of the terminal off.
+func TestTerminalPromptOfGit(t *testing.T) {
+	b := startConsole(t)
+	b.line(`printf 'protocol=https\nhost=h\n\n' | holdfast run r -- env -u GIT_ASKPASS -u SSH_ASKPASS git -c core.askPass= -c credential.helper= credential fill`)
+	b.expect("Username for 'https://h': ")
+	b.press("ann\n")
+	b.expect("Password for 'https://ann@h': ")
+	b.press("secret\n")
+	b.expect("password=secret\r\n")
+	b.ended(0)
+}
+
+// TestTerminalBreak asks before it breaks: n and ^C break nothing.
+func TestTerminalBreak(t *testing.T) {
+	b := startConsole(t)
+	b.line("holdfast acquire --ttl 60s r >ticket; holdfast break --all r")
+	b.expect("? [y/N] ")
+	b.press("n\n")
+	b.expect("nothing was broken")
+	b.ended(1)
+	b.line("holdfast break --all r")
+	b.expect("? [y/N] ")
+	b.press("\x03")
+	b.ended(130)
+	if n := len(b.snapshot().Holders); n != 1 {
+		t.Errorf("%d holders after n and ^C", n)
+	}
+	b.line("holdfast break --force --all r")
+	b.expect("? [y/N] ")
+	b.press("y\n")
+	b.expect("broken: ")
+	b.ended(0)
+	if n := len(b.snapshot().Holders); n != 0 {
+		t.Errorf("%d holders after y", n)
+	}
+}
+
 // TestTerminalSuspend stops the job at ^Z and continues it with fg and bg. The
 // lease is renewed meanwhile.
 func TestTerminalSuspend(t *testing.T) {
