@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -21,6 +23,7 @@ func TestComparisonHasEvidence(t *testing.T) {
 		if len(rows) < 10 {
 			t.Errorf("%s: the comparison has %d rows", page, len(rows))
 		}
+		compareRatios(t, page, section.text)
 		libraries := []string{"", "holdfast", "redsync", "redislock", "rueidislock"}
 		for _, row := range rows[1:] {
 			if strings.Trim(row, "| ") == "" {
@@ -42,6 +45,28 @@ func TestComparisonHasEvidence(t *testing.T) {
 					compareFigures(t, figures, name, libraries, visible)
 				}
 			}
+		}
+	}
+}
+
+// compareRatios computes how many times the best of the others hands off, from the rows with these figures.
+func compareRatios(t *testing.T, page, text string) {
+	t.Helper()
+	var want []string
+	for _, row := range regexp.MustCompile(`(?m)^\|[^|]*\|([ \d.,|]+)<!-- bench: processes / 8 × \d / hand-offs/s`).FindAllStringSubmatch(text, -1) {
+		var all []float64
+		for cell := range strings.SplitSeq(strings.ReplaceAll(row[1], ",", ""), "|") {
+			n, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
+			if err != nil {
+				t.Errorf("%s: %v in %s", page, err, row[0])
+			}
+			all = append(all, n)
+		}
+		want = append(want, strconv.FormatFloat(all[0]/slices.Max(all[1:]), 'g', 2, 64))
+	}
+	for i, said := range regexp.MustCompile(`([\d.]+) (?:times|倍)`).FindAllStringSubmatch(text, -1) {
+		if i >= len(want) || said[1] != want[i] {
+			t.Errorf("%s says %q; the ratios of the rows are %q", page, said[0], want)
 		}
 	}
 }
