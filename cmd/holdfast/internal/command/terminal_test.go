@@ -299,6 +299,9 @@ func TestTerminalInterrupt(t *testing.T) {
 		b.expect("began 1\r\n")
 		b.press("\x03")
 		b.ended(130)
+		if n := len(b.snapshot().Holders); n != 0 {
+			t.Errorf("%d holders", n)
+		}
 	})
 	t.Run("loop of a script", func(t *testing.T) {
 		b := startConsole(t)
