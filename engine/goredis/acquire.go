@@ -22,7 +22,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	args := script.Acquire{
 		ID: r.ID, Kind: string(r.Kind), Capacity: r.Capacity, Weight: r.Weight,
 		TTL: r.TTL, Reserve: r.Reserve, Ballot: r.Ballot, Queue: r.Queue, Reason: r.Reason, Yields: r.Yields.ID,
-		Mark: r.Mark, Turn: r.Turn.ID, Place: r.Turn.Token,
+		Mark: r.Mark, Turn: r.Turn.ID, Place: r.Turn.Token, Look: !e.reaches(r.Resource.Prefix, r.ID),
 	}
 	var reply any
 	var short error // why a grant does not count yet

@@ -63,6 +63,9 @@ func TestEveryFailureNamesItsCause(t *testing.T) {
 			r := request("c1.a")
 			r.Client = &engine.Client{ID: "c1"}
 			errs := calls(t.Context(), e, r)
+			r.Queue = !r.Queue
+			_, errs["Acquire that differs in Queue"] = e.Acquire(t.Context(), r)
+			r.Queue = !r.Queue
 			_, errs["the first Acquire"] = e.Acquire(t.Context(), r)
 			r.Client = &engine.Client{ID: "c2"}
 			_, errs["Acquire of a new client"] = e.Acquire(t.Context(), r)

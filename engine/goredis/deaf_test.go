@@ -94,3 +94,36 @@ func TestReleaseLooksAtFewWaitersThatAreGone(t *testing.T) {
 		t.Errorf("holders: %+v; want the front, whose claim window runs", snap.Holders)
 	}
 }
+
+// A waiter whose client does not listen is not taken for one that has stopped: it is not passed. Once it listens, the
+// script is not asked to look, which costs a command of the server for each waiter.
+func TestOnlyAClientThatMayNotListenIsLookedAt(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client()
+	e := open(t, rdb)
+	looks := func() bool {
+		return strings.Contains(rdb.Info(t.Context(), "commandstats").Val(), "cmdstat_pubsub|numsub:")
+	}
+	wait := func(id string) {
+		t.Helper()
+		if got, err := e.Acquire(t.Context(), request(id)); err != nil || got.Status != engine.Queued {
+			t.Fatalf("%+v, %v; want queued", got, err)
+		}
+	}
+	held := hold(t, e, request("c1.a"))
+	listen(t, e, "c2")
+	wait("c3.a") // does not listen
+	if !looks() {
+		t.Error("the script did not look whether a client listens that does not")
+	}
+	must(t, rdb.ConfigResetStat(t.Context()).Err())
+	wait("c2.a")
+	if looks() {
+		t.Error("the script looked whether a client listens that does")
+	}
+	release(t, e, request("c1.a").Resource, held)
+	snap, err := e.Snapshot(t.Context(), request("c3.a").Resource)
+	if must(t, err); len(snap.Holders) != 1 || snap.Holders[0].ID != "c3.a" {
+		t.Errorf("holders: %+v; want the waiter that does not listen, which is not passed", snap.Holders)
+	}
+}

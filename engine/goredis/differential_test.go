@@ -40,6 +40,7 @@ func differential(t *testing.T, rdb *redis.Client, slack time.Duration, programs
 		rdb: rdb, slack: slack,
 		engine: goredis.New(rdb, goredis.WithRetention(time.Minute), goredis.WithFragments(virtual())),
 	}
+	d.engine.Reaches(func(_, id string) bool { return !d.deaf[id] })
 	for _, p := range found() {
 		if err := d.run(p); err != nil {
 			t.Fatalf("%v: %v", p, err)

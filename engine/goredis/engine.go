@@ -24,6 +24,8 @@ type Engine struct {
 	own       ownPool
 	clients   clients
 	interests interests
+	reaches   func(prefix, id string) bool // whether the client of a holder ID listens, as far as is known here
+	live      live
 	clearer   clearer
 	batchers  batchers
 	diagnosis diagnosis
@@ -43,13 +45,18 @@ func New(rdb redis.UniversalClient, opts ...Option) *Engine {
 			set(&o)
 		}
 	}
-	if _, ok := rdb.(*redis.ClusterClient); ok {
+	_, cluster := rdb.(*redis.ClusterClient)
+	if cluster {
 		fragments := script.ForCluster()
 		maps.Copy(fragments, o.fragments)
 		o.fragments = fragments
 	}
 	scripts, err := script.NewWith(o.retention, o.fragments)
 	e := &Engine{rdb: rdb, options: o, scripts: scripts, workers: workers{jobs: make(chan func())}}
+	e.reaches = e.live.has
+	if cluster {
+		e.reaches = func(string, string) bool { return true } // its scripts cannot look
+	}
 	e.own.base = rdb
 	e.followed()
 	e.batchers.open(e)

@@ -30,6 +30,8 @@ func classify(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: the redis client is closed: %w", engine.ErrDenied, err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w: %w", engine.ErrUnavailable, ended(ctx), err)
+	case answer != nil && strings.HasPrefix(answer.Error(), tooLongUnauthenticated):
+		return fmt.Errorf("%w: NOAUTH Authentication required: %w", engine.ErrDenied, err)
 	case answer != nil && !passes(answer.Error()):
 		return fmt.Errorf("%w: %w", engine.ErrDenied, err)
 	}
@@ -53,6 +55,9 @@ func ended(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w: %w", ctx.Err(), cause)
 }
+
+// tooLongUnauthenticated begins the answer to a command of more than ten words, in place of NOAUTH.
+const tooLongUnauthenticated = "ERR Protocol error: unauthenticated "
 
 // passing are the errors of Redis that may pass by themselves: a server that starts, fails
 // over, moves slots, is full or busy. Any other error stays until a password, an ACL or the

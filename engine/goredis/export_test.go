@@ -5,6 +5,9 @@ func WithFragments(f map[string]string) Option {
 	return func(o *options) { o.fragments = f }
 }
 
+// Reaches replaces what the engine knows of who listens.
+func (e *Engine) Reaches(by func(prefix, id string) bool) { e.reaches = by }
+
 // Classify says of an error of go-redis whether a retry may help.
 var Classify = classify
 

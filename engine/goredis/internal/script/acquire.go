@@ -21,6 +21,7 @@ type Acquire struct {
 	Reason   string
 	Yields   string
 	Mark     time.Duration
+	Look     bool // the client may not listen: the script looks, if the request waits
 }
 
 // maxExact is the limit up to which Lua's numbers are exact.
@@ -71,7 +72,7 @@ func (s *Set) Acquire(k Keys, a Acquire) Call {
 		c.add(queue, a.Weight, ballot, a.Yields, a.Mark.Microseconds())
 	case a.Weight != 1 || a.Ballot != 0 || a.Yields != "" || a.Reserve > uint64(ttl):
 		c.add(queue, a.Weight, ballot, a.Yields)
-	case !a.Queue:
+	case queue != "q":
 		c.add(queue)
 	}
 	return c
@@ -95,6 +96,8 @@ func (s *Set) sharedAcquire(k Keys, a Acquire, ballot uint64) Call {
 // queue returns the argument that says whether to wait, and at which place.
 func (a Acquire) queue() string {
 	switch {
+	case a.Ballot == 0 && a.Queue && a.Look && a.Capacity == 1:
+		return "l"
 	case a.Ballot == 0 && a.Queue:
 		return "q"
 	case a.Ballot == 0 || a.Place == 0:

@@ -37,7 +37,7 @@ local acquire = function(KEYS, ARGV)
 -- Acquires a lease of capacity 1, or polls for it: the same holder ID is the same attempt.
 -- KEYS  core and line of the resource
 -- ARGV  1 holder ID, 2 kind:capacity, 3 TTL, 4 reserve, 5 note "reserve 0 reason", and unless all are default:
---       6 'q' to queue (default), '', or the turn of a ballot (admit.lua), 7 weight or '' for 1, 8 ballot or 0,
+--       6 'q' to queue (default), 'l' too, and look whether its client listens, '', or the turn of a ballot (admit.lua), 7 weight or '' for 1, 8 ballot or 0,
 --       9 holder ID that yields or '', 10 how long to mark from the grant on, or left out
 -- Returns  the token (granted for the whole TTL), or a table:
 --       {1, token, TTL[, highest place of a turn]} granted   {2, position, next, last} queued
@@ -79,8 +79,8 @@ if (free or held) and core[3] + 0 >= till + REACH then
     end
     held = nil
   else
--- The fast path to the end of the line, for a lease that is held; if ARGV[9] yields that lease, the
--- front of the line is granted in the same step. The slow path handles an ID that waits already, and
+-- The fast path to the end of the line, for a lease that is held and a client that listens; if ARGV[9]
+-- yields that lease, the front of the line is granted in the same step. The slow path handles an ID that waits already, and
 -- inconsistent keys. Functions that few requests need are made where they are needed.
 -- channel returns the channel of the client of a holder ID.
 local function channel(id)
@@ -88,14 +88,11 @@ local function channel(id)
   local brace, dot = find(KEYS[1], '{', 1, true), find(id, '.', 1, true) -- no prefix has a brace
   return sub(KEYS[1], 1, brace - 2) .. ':wake:' .. sub(id, 1, (dot or 0) - 1)
 end
--- deaf returns whether no message can reach the client of a holder ID. If that is not known, as
--- without the right to call PUBSUB, it returns false. Needs channel.
-local function deaf(id) return redis.pcall('PUBSUB', 'NUMSUB', channel(id))[2] == 0 end
 local queued, next, digits = (held[3] or 0) + 0, core[1] - now, string.format
 local place = digits('%d', (held[4] or 0) + 1)
 if call('ZADD', KEYS[2], 'NX', place, 'q' .. ARGV[1]) == 1 then
   local seen = digits('%016d ', now)
-  local info = seen .. seen .. (deaf(ARGV[1]) and '1 ' or '01 ') .. ARGV[3] .. ' ' .. ARGV[4] .. ' 0 ' .. string.sub(ARGV[5], #ARGV[4] + 4) -- its note's reason
+  local info = seen .. seen .. '01 ' .. ARGV[3] .. ' ' .. ARGV[4] .. ' 0 ' .. string.sub(ARGV[5], #ARGV[4] + 4) -- its note's reason
   if ARGV[9] then
 -- notify publishes a wake-up to the client of a holder ID. If that is denied or fails, what was
 -- stored stays; the next poll of the waiter finds it. It returns how many received it. Needs channel.
