@@ -24,13 +24,15 @@ func BenchmarkPair(b *testing.B) {
 	for _, k := range []struct {
 		name   string
 		tracer otelholdfast.Option
+		more   []otelholdfast.Option
 	}{
-		{"metrics", otelholdfast.WithTracerProvider(noop.NewTracerProvider())},
-		{"and spans, not sampled", otelholdfast.WithTracerProvider(trace.NewTracerProvider(trace.WithSampler(trace.NeverSample())))},
-		{"and spans, sampled", otelholdfast.WithTracerProvider(trace.NewTracerProvider())},
+		{"metrics", otelholdfast.WithTracerProvider(noop.NewTracerProvider()), nil},
+		{"and spans, not sampled", otelholdfast.WithTracerProvider(trace.NewTracerProvider(trace.WithSampler(trace.NeverSample()))), nil},
+		{"and spans, sampled", otelholdfast.WithTracerProvider(trace.NewTracerProvider()), nil},
+		{"and spans of leases", otelholdfast.WithTracerProvider(trace.NewTracerProvider()), []otelholdfast.Option{otelholdfast.WithLeaseSpans()}},
 	} {
 		b.Run(k.name, func(b *testing.B) {
-			hook, err := otelholdfast.NewHook(metrics, k.tracer)
+			hook, err := otelholdfast.NewHook(append(k.more, metrics, k.tracer)...)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -19,8 +19,8 @@ const scope = "github.com/holdfast-go/holdfast/otelholdfast"
 // meter provider refuses an instrument, or an option is nil.
 //
 // Metrics are recorded as events happen. A span holdfast.acquire is made when an
-// acquire ends, from its beginning; a span holdfast.lease lasts from the grant
-// to the end of the lease. The parent of both is the span in the ctx of the
+// acquire ends, from its beginning; with WithLeaseSpans a span holdfast.lease lasts
+// from the grant to the end of the lease. The parent of both is the span in the ctx of the
 // call. An acquire that waited for another holder, or was refused, links to the
 // parent of that holder's lease, if it is known: see
 // holdfast.AcquireEndEvent.HolderSpan. A re-entrant lease has no span, and is not counted, since it is the same
@@ -30,7 +30,7 @@ func NewHook(opts ...Option) (holdfast.Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hook{label: o.label, tracer: o.tracers.Tracer(scope)}
+	h := &hook{label: o.label, tracer: o.tracers.Tracer(scope), spans: o.leases}
 	h.sets.kept = make(map[values]*set)
 	h.areas = areas{open: make(map[areaKey]*area), rest: newArea(values{})}
 	h.leases, h.early = make(map[heldKey]held), make(map[heldKey][]func(held))
@@ -44,6 +44,7 @@ func NewHook(opts ...Option) (holdfast.Hook, error) {
 type hook struct {
 	instruments instruments
 	tracer      trace.Tracer
+	spans       bool // of leases too
 	label       func(string) string
 	sets        sets
 	areas       areas
@@ -128,10 +129,10 @@ func (h *hook) traceAcquire(ctx context.Context, e holdfast.AcquireEndEvent, s *
 	return true
 }
 
-// begin counts a lease, and begins its span if that of its acquire is recorded.
+// begin counts a lease, and begins its span if leases have one and that of its acquire is recorded.
 func (h *hook) begin(ctx context.Context, e holdfast.AcquireEndEvent, a *area, sampled bool, now time.Time) {
 	var span trace.Span
-	if sampled {
+	if sampled && h.spans {
 		_, span = h.tracer.Start(ctx, "holdfast.lease") // its attributes are set once, at its end
 	}
 	key := heldKey{e.Resource, e.Token}

@@ -39,6 +39,7 @@ func newTelemetry(t testing.TB, opts ...otelholdfast.Option) *telemetry {
 	opts = append([]otelholdfast.Option{
 		otelholdfast.WithMeterProvider(m.meters),
 		otelholdfast.WithTracerProvider(m.tracer),
+		otelholdfast.WithLeaseSpans(),
 	}, opts...)
 	var err error
 	if m.hook, err = otelholdfast.NewHook(opts...); err != nil {
@@ -266,5 +267,20 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	}
 	if _, err := otelholdfast.NewHook(); err != nil {
 		t.Errorf("with the global providers: %v", err)
+	}
+}
+
+func TestLeasesHaveNoSpanByDefault(t *testing.T) {
+	m := newTelemetry(t)
+	var err error
+	if m.hook, err = otelholdfast.NewHook(otelholdfast.WithMeterProvider(m.meters), otelholdfast.WithTracerProvider(m.tracer)); err != nil {
+		t.Fatal(err)
+	}
+	l := lock(t, t.Context(), m.client(t, memory.New()).Mutex("r"))
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if acquires, leases := len(spans(m, "holdfast.acquire")), len(spans(m, "holdfast.lease")); acquires != 1 || leases != 0 {
+		t.Errorf("%d spans of acquires, %d of leases; want 1 and 0", acquires, leases)
 	}
 }

@@ -15,6 +15,7 @@ type options struct {
 	meters  metric.MeterProvider
 	tracers trace.TracerProvider
 	label   func(resource string) string
+	leases  bool
 }
 
 // WithMeterProvider sets where metrics go (default: otel.GetMeterProvider).
@@ -26,6 +27,12 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 // make none, pass noop.NewTracerProvider().
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(o *options) { o.tracers = p }
+}
+
+// WithLeaseSpans adds a span holdfast.lease for each acquire whose span is recorded,
+// from the grant to the end of the lease. Default: none.
+func WithLeaseSpans() Option {
+	return func(o *options) { o.leases = true }
 }
 
 // WithResourceLabel adds the attribute holdfast.resource, with what label
