@@ -53,7 +53,7 @@ type HeldError struct {
 	Reason               string
 	Since                time.Time     // by the store's clock
 	TTL                  time.Duration // left, unless it is renewed
-	Waiters              int
+	Waiters              int           // 0 on a quorum, which does not know
 
 	span SpanRef // of the holder
 }
@@ -75,7 +75,10 @@ func (e *HeldError) Error() string {
 	if e.Reason != "" {
 		fmt.Fprintf(&b, " for %q", e.Reason)
 	}
-	fmt.Fprintf(&b, ", TTL left %s, %d waiting", e.TTL.Round(time.Millisecond), e.Waiters)
+	fmt.Fprintf(&b, ", TTL left %s", e.TTL.Round(time.Millisecond))
+	if e.Waiters > 0 {
+		fmt.Fprintf(&b, ", %d waiting", e.Waiters)
+	}
 	return b.String()
 }
 

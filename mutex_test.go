@@ -70,6 +70,9 @@ func TestTryLockNamesTheHolder(t *testing.T) {
 		}
 		cancel()
 		wantErr(t, (<-got).err, holdfast.ErrNotAcquired, context.Canceled)
+		if _, err := newClient(t, e).Mutex("x").TryLock(ctx); strings.Contains(err.Error(), "waiting") {
+			t.Errorf("text %q speaks of waiters", err)
+		}
 		mustRelease(t, l)
 		wantEmpty(t, e, "x")
 	})

@@ -71,7 +71,7 @@ func (e *Engine) open(prefix, client string, deliver func(engine.Wakeup)) stream
 // listener is one subscription. Its goroutine owns it; Close ends it.
 type listener struct {
 	channel string
-	address address
+	at      clientAt
 	all     *live
 	deliver func(engine.Wakeup)
 	follow  func() // closes a connection that does not go to the current master
@@ -85,7 +85,7 @@ type listener struct {
 
 func (e *Engine) listen(prefix, client string, deliver func(engine.Wakeup)) *listener {
 	l := &listener{
-		channel: wakeChannel(prefix, client), address: address{prefix, client}, all: &e.live, deliver: deliver, socket: new(socket),
+		channel: wakeChannel(prefix, client), at: clientAt{prefix, client}, all: &e.live, deliver: deliver, socket: new(socket),
 		live: make(chan error, 1), done: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), socketKey{}, l.socket))
@@ -110,13 +110,13 @@ func (l *listener) Close() error {
 func (l *listener) run() {
 	defer close(l.done)
 	defer l.pubsub.Close()
-	defer l.all.remove(l.address, l)
+	defer l.all.remove(l.at, l)
 	err := l.pubsub.Subscribe(l.ctx, l.channel)
 	if err == nil {
 		err = confirmed(l.ctx, l.pubsub)
 	}
 	if err == nil {
-		l.all.add(l.address, l)
+		l.all.add(l.at, l)
 	}
 	if l.live <- err; err == nil {
 		l.receive()
@@ -152,7 +152,7 @@ func (l *listener) receive() {
 			l.follow()
 			_ = l.pubsub.Ping(l.ctx) // an error shows in the next receive
 		default:
-			l.all.remove(l.address, l)
+			l.all.remove(l.at, l)
 			// The server does not answer although the connection seems open, or it has
 			// refused the subscription and would leave the connection open without it.
 			// go-redis itself replaces a connection that broke.
@@ -183,7 +183,7 @@ func (l *listener) handle(msg any) {
 	switch msg := msg.(type) {
 	case *redis.Subscription:
 		if msg.Kind == "subscribe" {
-			l.all.add(l.address, l)
+			l.all.add(l.at, l)
 			l.deliver(engine.Wakeup{Kind: engine.Resync})
 		}
 	case *redis.Message:

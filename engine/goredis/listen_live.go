@@ -6,26 +6,26 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// address names the channel of a client.
-type address struct{ prefix, client string }
+// clientAt names the channel of a client.
+type clientAt struct{ prefix, client string }
 
 // live has the subscriptions to one Redis that the server has confirmed, until they are seen to end. A request
 // tells the script if there is none, since the script looks only then; see docs/decisions/0139.
 type live struct {
 	mu        sync.Mutex
-	listeners map[address]*listener
+	listeners map[clientAt]*listener
 }
 
-func (l *live) add(at address, s *listener) {
+func (l *live) add(at clientAt, s *listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.listeners == nil {
-		l.listeners = map[address]*listener{}
+		l.listeners = map[clientAt]*listener{}
 	}
 	l.listeners[at] = s
 }
 
-func (l *live) remove(at address, s *listener) {
+func (l *live) remove(at clientAt, s *listener) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.listeners[at] == s {
@@ -36,5 +36,5 @@ func (l *live) remove(at address, s *listener) {
 func (l *live) has(prefix, id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.listeners[address{prefix, engine.ClientOf(id)}] != nil
+	return l.listeners[clientAt{prefix, engine.ClientOf(id)}] != nil
 }
