@@ -58,10 +58,12 @@ test-long: redis databases chromium prometheus ## the suites of faults on all to
 		rm -rf .artifacts; mkdir .artifacts; .ci/again -vet=off -timeout=$(TIMEOUT) -artifacts -outputdir=$(CURDIR)/.artifacts $(BROWSER:%=./%/...) || code=$$?; \
 		$(GO) test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
-# What shows that the scripts mean the same on the oldest and the newest Redis; make test-redis has the faults too.
-test-versions: redis ## conformance and differential tests of the scripts on Redis 6.2.14 and 8.2.3; fetches those that are missing from PyPI
+# What shows that the scripts mean the same on the oldest and the newest Redis, also under faults; make test-redis has the other topologies too.
+OLD_AND_NEW := UnderFaults|Redis|Reply|Flush|Perm|WrongType|Replicas|Recreate
+test-versions: redis ## conformance, differential and fault tests on one Redis 6.2.14 and 8.2.3; fetches those that are missing from PyPI
 	@set -e; for v in 6.2.14 8.2.3; do s=$$(bash .ci/redis-versions $$v); echo "redis-server $$v ($$s)"; \
-		HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$$v .ci/again -vet=off -timeout=$(TIMEOUT) -run='Conformance|FollowTheSpec|Answers|Fsync' ./engine/goredis; done
+		HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$$v .ci/again -vet=off -timeout=$(TIMEOUT) -run='Conformance|FollowTheSpec|Answers|Fsync' ./engine/goredis; \
+		HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$$v .ci/again -vet=off -timeout=$(TIMEOUT) -run='$(OLD_AND_NEW)' -skip='Minority|Judge|Miniredis' ./internal/faulttest; done
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
 test-full: redis databases shells chromium prometheus ## all tests, those at scale in full size, make test-redis and make test-mysql; hours
