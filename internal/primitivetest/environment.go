@@ -24,6 +24,8 @@ type Environment struct {
 	Pace int
 	// Late is how much later than expected an event may happen without a stall.
 	Late time.Duration
+	// Clockless is set if an observer may take a lease for expired that its holder still renews; see RealStore.
+	Clockless bool
 	// Stalled returns the longest stall of the store or of this process since the script
 	// began. Stalls are faults that are not part of the script.
 	Stalled func() time.Duration

@@ -19,6 +19,8 @@ type RealStore struct {
 	// Silence returns the longest time after an instant in which the store, or this process,
 	// did not respond.
 	Silence func(since time.Time) time.Duration
+	// Clockless is set for a store of which each client measures the leases by its own clock.
+	Clockless bool
 	// AtOnce is how many scripts of a program run at once: most of the time they wait.
 	AtOnce int
 	// Seed selects the one script to run, as a failure has named it; 0: random ones.
@@ -114,7 +116,7 @@ func (w RealStore) environment(t testing.TB, prefix string) (s *Environment, end
 	}
 	began := time.Now()
 	s = &Environment{
-		Store: node(), Node: node, Prefix: prefix, Pace: 8, Late: 2 * time.Second,
+		Store: node(), Node: node, Prefix: prefix, Pace: 8, Late: 2 * time.Second, Clockless: w.Clockless,
 		Idle: func() {}, Eventually: eventually, Stalled: func() time.Duration { return w.Silence(began) },
 	}
 	return s, func() {
