@@ -255,8 +255,17 @@ func TestStoreDownAndBack(t *testing.T) {
 	s.redis.Kill()
 	b.shows("The store does not answer")
 	b.shows("stock:42")
+	others := []string{"resource?name=stock:42", "clients", "jobs", "history"}
+	for _, path := range others {
+		b.open(s.url + path)
+		b.shows("The store does not answer")
+	}
 	s.redis.Restart()
-	b.lacks("The store does not answer")
+	for _, path := range others {
+		b.open(s.url + path)
+		b.lacks("The store does not answer")
+	}
+	b.open(s.url)
 	s.lock("stock:43")
 	b.shows("stock:43")
 }

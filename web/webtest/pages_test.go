@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,8 +51,8 @@ func measured(context.Context) ([]web.Series, error) {
 	return []web.Series{waits, {Name: "lease_count", Title: "Held", Source: "Prometheus"}, grants}, nil
 }
 
-// scene holds and waits for something of each kind. It returns a lease that others wait for.
-func (s *site) scene() *holdfast.Lease {
+// scene holds and waits for something of each kind. It returns a lease that others wait for, and one of a long name.
+func (s *site) scene() (wanted, long *holdfast.Lease) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	check := func(_ *holdfast.Lease, err error) {
@@ -60,7 +61,7 @@ func (s *site) scene() *holdfast.Lease {
 			s.t.Fatal(err)
 		}
 	}
-	wanted := s.lock("stock:42", holdfast.WithReason("deduct order 9137"))
+	wanted = s.lock("stock:42", holdfast.WithReason("deduct order 9137"))
 	s.wait("stock:42", 3)
 	batch := s.newClient("billing", "batch-2", 88)
 	check(batch.Mutex("report:2026-11-23", holdfast.WithReason("nightly report")).Lock(ctx))
@@ -81,9 +82,9 @@ func (s *site) scene() *holdfast.Lease {
 	for i := range 8 {
 		s.lock(fmt.Sprintf("order:%d", 9100+i), holdfast.WithReason("payment"))
 	}
-	s.lock(strings.Repeat("🚀", 128), holdfast.WithReason(strings.Repeat("🔒", 60))) // 512 bytes
+	long = s.lock(strings.Repeat("🚀", 128), holdfast.WithReason(strings.Repeat("🔒", 60))) // 512 bytes
 	s.lock("<b>bold</b> & \"quoted\"", holdfast.WithReason("<img src=x onerror=alert(1)>"))
-	return wanted
+	return wanted, long
 }
 
 // Every page fits its width, has no script error and nothing that the policy refuses, and axe-core
@@ -91,17 +92,19 @@ func (s *site) scene() *holdfast.Lease {
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, web.WithBreak(func(*http.Request) error { return nil }), web.WithTitle("redis 10.0.0.1:6379, prefix \"shop\""), web.WithExamination(findings), web.WithSeries(measured))
-	lease := s.scene()
-	address := "?name=stock%3A42"
+	lease, long := s.scene()
+	address, emoji := "?name=stock%3A42", "?name="+url.QueryEscape(long.Resource())
 	pages := []struct{ name, path string }{
 		{"resource", "resource" + address}, {"clients", "clients"}, {"jobs", "jobs"}, {"history", "history"}, {"store", "store"},
 		{"break", "break" + address + "&id=" + lease.HolderID()}, {"error", "nothing"}, {"free", "resource?name=free"},
+		{"long-resource", "resource" + emoji}, {"long-break", "break" + emoji + "&id=" + long.HolderID()},
 		{"now", ""}, // the last, so that its charts have lines
 	}
 	kept := 0
 	b := newTab(t)
 	for _, p := range pages {
 		for _, width := range []int64{1280, 380} {
+			var backgrounds []string
 			for _, scheme := range []string{"light", "dark"} {
 				title := fmt.Sprintf("%s-%d-%s", p.name, width, scheme)
 				b.look(width, scheme)
@@ -110,11 +113,10 @@ func TestPages(t *testing.T) {
 				if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
 					t.Errorf("%s is %d wide", title, wide)
 				}
-				if scheme == "light" || width == 1280 { // labels and colors, each once
-					for _, violation := range b.axe() {
-						t.Errorf("%s: axe-core: %s", title, violation)
-					}
+				for _, violation := range b.axe() {
+					t.Errorf("%s: axe-core: %s", title, violation)
 				}
+				backgrounds = append(backgrounds, eval[string](b, `getComputedStyle(document.body).backgroundColor`))
 				png := b.shot()
 				if err := os.WriteFile(filepath.Join(t.ArtifactDir(), title+".png"), png, 0o644); err != nil {
 					t.Fatal(err)
@@ -127,6 +129,9 @@ func TestPages(t *testing.T) {
 						}
 					}
 				}
+			}
+			if backgrounds[0] == backgrounds[1] {
+				t.Errorf("%s: both schemes have the background %s", p.name, backgrounds[0])
 			}
 		}
 	}
