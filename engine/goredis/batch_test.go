@@ -213,3 +213,14 @@ func (c *deafConn) Write(b []byte) (int, error) {
 	}
 	return c.Conn.Write(b)
 }
+
+func TestStatsAllocateNothing(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{})
+	defer rdb.Close()
+	c, err := holdfast.New(goredis.New(rdb))
+	must(t, err)
+	defer c.Close()
+	if n := testing.AllocsPerRun(200, func() { _ = c.Stats() }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
