@@ -124,6 +124,62 @@ func TestLogOfTerms(t *testing.T) {
 	})
 }
 
+// Trouble with the store is a warning without a holder ID.
+func TestLogOfTroubleWithTheStore(t *testing.T) {
+	for name, tt := range map[string]struct {
+		trouble func(t *testing.T, e *flaky, c *holdfast.Client)
+		want    string
+	}{
+		"fallback": {func(t *testing.T, e *flaky, c *holdfast.Client) {
+			e.out(hang)
+			mustLock(t, c.Mutex("open", failOpen).Lock, context.Background())
+			mustLock(t, c.Mutex("open", failOpen).Lock, context.Background())
+		}, `level=WARN msg="holdfast: the store does not respond; locks with a fallback fall back at once until it does"`},
+		"subscription": {func(_ *testing.T, e *flaky, _ *holdfast.Client) {
+			e.Set(func() { e.OnListen = down })
+			time.Sleep(2 * time.Second) // the lease is then old enough for one
+		}, `level=WARN msg="holdfast: cannot listen for wake-ups; waiters poll" err="store unavailable: connection refused"`},
+		"several": {func(t *testing.T, e *flaky, c *holdfast.Client) {
+			l := mustLock(t, c.Multi([]string{"a", "b"}, holdfast.WithTTL(time.Second), holdfast.WithoutRenewal()).Lock, context.Background())
+			e.Set(func() { e.OnRelease = func(ctx context.Context, _ engine.Release) error { return hang(ctx) } })
+			<-l.Done()
+			time.Sleep(2 * time.Second) // longer than one release may take
+		}, `level=WARN msg="holdfast: a lease was not released in time; retrying in the background" resource="a and 1 more" ` +
+			`err="holdfast: release \"a\": store unavailable: context deadline exceeded\nholdfast: release \"b\": store unavailable: context deadline exceeded"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log, out := newLog(slog.LevelInfo)
+				e := newFlaky()
+				c := newClient(t, e, holdfast.WithLogger(log))
+				mustLock(t, c.Mutex("held").Lock, context.Background())
+				tt.trouble(t, e, c)
+				synctest.Wait()
+				wantLog(t, out, tt.want)
+				e.out(nil)
+			})
+		})
+	}
+}
+
+// That the history cannot be written is a warning when it begins, and when Close gives it up.
+func TestLogOfTheHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, out := newLog(slog.LevelInfo)
+		e := &historyFails{Engine: memory.New()}
+		e.broken.Store(true)
+		c := newHistoryClient(t, e, holdfast.WithLogger(log))
+		mustLock(t, c.Mutex("x").Lock, context.Background())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		first := `level=WARN msg="holdfast: the history cannot be written; retrying" err="store unavailable"`
+		wantLog(t, out, first)
+		must(t, c.Close())
+		synctest.Wait()
+		wantLog(t, out, first, `level=WARN msg="holdfast: events of the history were not written" events=2`) // the grant and the end
+	})
+}
+
 // An acquire that waits behind a hundred others is logged, ten a minute one by one.
 func TestLogOfLongQueues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
