@@ -45,6 +45,7 @@ type Summary struct {
 	Lingered int                // leases that a client had kept and a caller took
 	Recalls  int                // of leases that a client keeps, or that readers share
 	Recorded Recorded           // what was compared with the history in the stores
+	Logged   bool               // the runs compare holdfast log with that history: they have the command, and one Redis
 	Calm     int                // runs without faults, in which order and times were judged
 	Hit      map[fault.Kind]int // of the faults that happened
 	Planned  map[fault.Kind]int // of the faults of all programs that were played
@@ -63,7 +64,8 @@ func (c Campaign) Run(ctx context.Context) Summary {
 	if len(c.On) > 0 {
 		c.Stores, c.Nodes = OtherStores, len(c.On)
 	}
-	sum := Summary{Setting: c.Setting, Seeds: [2]uint64{c.First, c.First}, Hit: map[fault.Kind]int{}, Planned: map[fault.Kind]int{}}
+	logged := c.Command != "" && c.Subject == "holdfast" && c.Nodes <= 1
+	sum := Summary{Setting: c.Setting, Logged: logged, Seeds: [2]uint64{c.First, c.First}, Hit: map[fault.Kind]int{}, Planned: map[fault.Kind]int{}}
 	var (
 		mu    sync.Mutex
 		next  uint64
@@ -161,7 +163,7 @@ const (
 
 // Hollow returns what makes the campaign show less than it seems to: no lease was granted, no trust window was
 // compared with what a Redis of the lab did, no lease was kept or none recalled, of one kind of event none was compared with the
-// history in the stores, or of killed clients none, a kind of fault was planned many times and never hit, or order and times were never judged. Empty: nothing.
+// history in the stores, or of killed clients or the lines of holdfast log none, a kind of fault was planned many times and never hit, or order and times were never judged. Empty: nothing.
 func (s Summary) Hollow() (why []string) {
 	if s.Played > 0 && s.Grants == 0 {
 		why = append(why, "no lease was granted")
@@ -174,7 +176,7 @@ func (s Summary) Hollow() (why []string) {
 		why = append(why, fmt.Sprintf("in %d histories %d leases were kept and taken, and %d recalled", s.Played, s.Lingered, s.Recalls))
 	}
 	if recorded {
-		why = append(why, s.Recorded.hollow(s.Played)...)
+		why = append(why, s.Recorded.hollow(s.Played, s.Logged)...)
 	}
 	for _, k := range fault.Kinds() {
 		if s.Planned[k] >= manyPlanned && s.Hit[k] == 0 {

@@ -10,8 +10,8 @@ import (
 func TestHollowCampaigns(t *testing.T) {
 	full := func() Summary {
 		return Summary{Setting: Setting{Subject: "holdfast"}, Played: manyGrants, Grants: 100, Windows: 300, Lingered: 30, Recalls: 3, Calm: 5,
-			Recorded: Recorded{Turns: 50, Grants: 1, Waits: 1, Breaks: 1, Killed: 1},
-			Planned:  map[fault.Kind]int{fault.Cut: manyPlanned, fault.Kill: 1}, Hit: map[fault.Kind]int{fault.Cut: 1}}
+			Recorded: Recorded{Turns: 50, Grants: 1, Waits: 1, Breaks: 1, Killed: 1, Lines: 1}, Logged: true,
+			Planned: map[fault.Kind]int{fault.Cut: manyPlanned, fault.Kill: 1}, Hit: map[fault.Kind]int{fault.Cut: 1}}
 	}
 	if why := full().Hollow(); len(why) > 0 {
 		t.Error(why)
@@ -26,6 +26,7 @@ func TestHollowCampaigns(t *testing.T) {
 		"no wait recorded":     func(s *Summary) { s.Recorded.Waits = 0 },
 		"no break recorded":    func(s *Summary) { s.Recorded.Breaks = 0 },
 		"no killed client":     func(s *Summary) { s.Recorded.Killed = 0 },
+		"no line of log":       func(s *Summary) { s.Recorded.Lines = 0 },
 		"a kind was never hit": func(s *Summary) { s.Hit = nil },
 		"none was calm":        func(s *Summary) { s.Calm = 0 },
 	} {
@@ -34,6 +35,11 @@ func TestHollowCampaigns(t *testing.T) {
 		if why := s.Hollow(); len(why) != 1 {
 			t.Errorf("%s: %q", name, why)
 		}
+	}
+	quorum := full()
+	quorum.Logged, quorum.Recorded.Lines = false, 0
+	if why := quorum.Hollow(); len(why) > 0 {
+		t.Errorf("runs without the command, or on several stores: %q", why)
 	}
 	spared := full()
 	spared.Setting.Stores, spared.Windows, spared.Lingered, spared.Recalls, spared.Recorded = OtherStores, 0, 0, 0, Recorded{}

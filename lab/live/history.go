@@ -49,10 +49,13 @@ func (n *Recorded) add(more Recorded) {
 	n.Breaks, n.Killed, n.Lines = n.Breaks+more.Breaks, n.Killed+more.Killed, n.Lines+more.Lines
 }
 
-// hollow returns of what nothing was compared in so many runs.
-func (n Recorded) hollow(runs int) (why []string) {
+// hollow returns of what nothing was compared in so many runs. logged is whether they compare the lines of holdfast log.
+func (n Recorded) hollow(runs int, logged bool) (why []string) {
 	if runs >= manyRuns && n.Turns == 0 {
 		why = append(why, "no turn was compared with the history in the stores")
+	}
+	if logged && runs >= manyRuns && n.Lines == 0 {
+		why = append(why, "no line of holdfast log was compared with the history in the stores")
 	}
 	for _, k := range []struct {
 		what            string
