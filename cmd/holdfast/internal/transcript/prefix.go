@@ -9,11 +9,28 @@ import (
 )
 
 // requirePrefix fails the script if holdfast has printed a line on standard error that does not begin with its name, or
-// that has the name twice.
+// that has the name twice, or a holder ID.
 func requirePrefix(ts *testscript.TestScript, args []string, stderr string) {
 	if line, ok := badLine(args, stderr); ok {
 		ts.Fatalf("%s: a line on standard error without \"holdfast: \", or with two:\n%s", strings.Join(args, " "), line)
 	}
+	if line := lineWithID(args, stderr); line != "" {
+		ts.Fatalf("%s: a holder ID on standard error without -v:\n%s", strings.Join(args, " "), line)
+	}
+}
+
+// withID matches a line of holdfast with a holder ID.
+var withID = regexp.MustCompile(`(?m)^(?:holdfast: |\{).*\b[0-9a-v]{13}\.[0-9a-v]{12}\b.*`)
+
+// lineWithID returns the first line of stderr with a holder ID that a command of holdfast must not show; "": none. It may
+// with -v; break and show may always (decision 0143).
+func lineWithID(args []string, stderr string) string {
+	if args[0] != "holdfast" || slices.ContainsFunc(beforeDashes(args), func(word string) bool {
+		return slices.Contains([]string{"-v", "--verbose", "break", "show"}, word)
+	}) {
+		return ""
+	}
+	return withID.FindString(stderr)
 }
 
 var prefixTwice = regexp.MustCompile(`(?m)^holdfast: holdfast:.*`)

@@ -33,3 +33,23 @@ func TestBadLine(t *testing.T) {
 		}
 	}
 }
+
+func TestLineWithID(t *testing.T) {
+	const busy = "holdfast: not acquired: holder ID 0123456789abc.defghijklmno; see holdfast show"
+	for args, want := range map[string]string{
+		"holdfast run -n r -- true": busy, "holdfast run r -- sh -c holdfast": busy, "holdfast run r -- true -v": busy,
+		"holdfast run -v -n r -- true": "", "holdfast hold --verbose r": "", "holdfast break r x": "", "sh -c holdfast": "",
+	} {
+		if got := lineWithID(strings.Fields(args), "holdfast: one\n"+busy+"\n"); got != want {
+			t.Errorf("%s: got %q, want %q", args, got, want)
+		}
+	}
+	for _, line := range []string{"", "holdfast: 10.0.0.1 at holdfast-redis.example", "0123456789abc.defghijklmno of CMD"} {
+		if got := lineWithID([]string{"holdfast", "ls"}, line+"\n"); got != "" {
+			t.Errorf("got %q", got)
+		}
+	}
+	if got := lineWithID([]string{"holdfast", "ls"}, `{"holder":"0123456789abc.defghijklmno"}`); got == "" {
+		t.Error("an object with a holder ID passes")
+	}
+}
