@@ -153,7 +153,8 @@ func (b *multiGrant) expire() {
 // done.
 func (c *Client) releaseLeases(title string, leases ...*Lease) <-chan struct{} {
 	return c.background(releaseGrace, func(ctx context.Context) {
-		if err := releaseEach(ctx, leases); err != nil && !errors.Is(err, ErrLost) {
+		errs := slices.DeleteFunc(releaseEach(ctx, leases), func(err error) bool { return errors.Is(err, ErrLost) })
+		if err := errors.Join(errs...); err != nil {
 			c.log.Warn("holdfast: a lease was not released in time; retrying in the background",
 				"resource", title, "err", err)
 		}
@@ -161,15 +162,15 @@ func (c *Client) releaseLeases(title string, leases ...*Lease) <-chan struct{} {
 }
 
 // releaseEach releases all concurrently, so that with a store that hangs it takes no longer
-// than one release.
-func releaseEach(ctx context.Context, leases []*Lease) error {
+// than one release. It returns the error of each, or nil.
+func releaseEach(ctx context.Context, leases []*Lease) []error {
 	errs := make([]error, len(leases))
 	inParallel(len(leases), func(i int) {
 		if errs[i] = leases[i].Release(ctx); errors.Is(errs[i], ErrReleased) {
 			errs[i] = nil // Close has released it
 		}
 	})
-	return errors.Join(errs...)
+	return errs
 }
 
 // inParallel calls f with 0 to n−1 concurrently and returns when all calls have ended. If
@@ -265,7 +266,7 @@ func (b *multiGrant) release(ctx context.Context, l *Lease, _ time.Duration) err
 	if !held {
 		return broken
 	}
-	err := releaseEach(ctx, b.parts)
+	err := errors.Join(releaseEach(ctx, b.parts)...)
 	if broken != nil {
 		return broken
 	}

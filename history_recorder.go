@@ -218,7 +218,7 @@ func (r *historyRecorder) write(done chan struct{}) {
 		if !r.send(batch) {
 			r.mu.Lock()
 			left := len(batch) + len(r.queue) + r.dropped
-			r.queue, r.done = nil, nil
+			r.queue = nil // and none is added, since open has ended
 			clear(r.grants)
 			r.mu.Unlock()
 			r.c.log.Warn("holdfast: events of the history were not written", "events", left)
