@@ -22,10 +22,14 @@ func scriptsFloor() contender { return sharedFloor("the same scripts, sent by ha
 // sharedFloor sends the commands of any kind of lease, while others hold the resource
 // as well.
 func sharedFloor(name string, kind engine.Kind, capacity, others int) contender {
+	reserve := uint64(0)
+	if capacity == 1 { // only the callers of a mutex hand off to each other
+		reserve = 16
+	}
 	return contender{name: name, role: floor, background: true, sends: evalsha,
 		open: func(s settings) (client, error) {
 			p := &scriptsClient{rdb: s.client(), others: others, request: engine.Request{
-				ID: bareID, Kind: kind, Capacity: capacity, Weight: 1, TTL: s.ttl, Reserve: 16, Queue: true,
+				ID: bareID, Kind: kind, Capacity: capacity, Weight: 1, TTL: s.ttl, Reserve: reserve, Queue: true,
 			}}
 			return p, p.record(context.Background())
 		}}
