@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
 	"github.com/holdfast-go/holdfast/internal/tenure"
 )
 
@@ -158,16 +159,17 @@ func (h *storeGrant) yield(ctx context.Context, next *localTurn) error {
 }
 
 // nextReserve returns how many tokens the process reserves when it yields. If no other
-// process waits, each slice that was used up doubles the next one. Tokens follow the
-// store's clock, so a process may not use more of them than microseconds pass.
+// process waits, each slice that was used up makes the next one longer.
 func (h *storeGrant) nextReserve() uint64 {
-	if h.linger != nil {
+	switch {
+	case h.linger != nil:
 		return h.linger.nextReserve(h)
+	case !h.unrivalled:
+		return tenure.MaxHandOffs
 	}
-	if h.unrivalled && h.token == h.topToken() {
-		return max(tenure.MaxHandOffs, min(2*uint64(h.reserved), tenure.MaxAlone))
-	}
-	return tenure.MaxHandOffs
+	sent := h.entry.Window.End() - (h.entry.TTL - keepalive.Margin(h.entry.TTL))
+	used := int(h.token - h.held.Token)
+	return uint64(h.slice.Longer(int(h.reserved), used, h.client().keep.Mono(), sent))
 }
 
 func (h *storeGrant) releaseRequest() engine.Release {

@@ -121,7 +121,7 @@ func TestSliceOfHandOffs(t *testing.T) {
 }
 
 // If no other process waits, a process calls the store less and less often: its slices
-// have 16, 64, 128 and then 256 hand-offs.
+// have 16, 64, 128 and then 256 hand-offs, and more on a store whose calls take longer.
 func TestSlicesOfAProcessThatIsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFaulty()
@@ -129,12 +129,31 @@ func TestSlicesOfAProcessThatIsAlone(t *testing.T) {
 		first := mustLock(t, mine.Lock, context.Background())
 		var log tokens
 		log.add(-1, first)
-		wg := log.queue(t, 17+65+129+2*257, 0, mine.Lock)
+		wg := log.queue(t, 17+65+129+2*257, 2*time.Microsecond, mine.Lock)
 		mustRelease(t, first)
 		wg.Wait()
 		log.wantIncreasing(t)
 		if n := e.Count("acquire"); n != 6 {
 			t.Errorf("%d requests for the store, want 6", n)
+		}
+		wantEmpty(t, e, "x")
+	})
+}
+
+func TestSlicesOnASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		e.Slow(2500*time.Microsecond, 2500*time.Microsecond)
+		mine := newClient(t, e).Mutex("x")
+		first := mustLock(t, mine.Lock, context.Background())
+		var log tokens
+		log.add(-1, first)
+		wg := log.queue(t, 17+65+129+257+513+1025+2049, 2*time.Microsecond, mine.Lock)
+		mustRelease(t, first)
+		wg.Wait()
+		log.wantIncreasing(t)
+		if n := e.Count("acquire"); n != 8 {
+			t.Errorf("%d requests for the store, want 8", n)
 		}
 		wantEmpty(t, e, "x")
 	})

@@ -23,13 +23,18 @@ import (
 // equal by turns and not by time.
 //
 // If no other process waits, as repeated grants at once show, a slice may have more
-// hand-offs, up to MaxAlone.
+// hand-offs, up to MaxAlone. If a call of the store takes as long as many of them, it may have up to MaxSlow, and
+// Quantum does not end it; see Longer.
 const (
 	MaxHandOffs = 64
 	MaxAlone    = 4 * MaxHandOffs
+	MaxSlow     = 16 * MaxAlone
 	Quantum     = time.Millisecond
 	MaxSpan     = 10 * time.Millisecond
 )
+
+// callsInSlice is how many calls of the store a slice of more than MaxAlone hand-offs lasts for.
+const callsInSlice = 4
 
 // Slice counts what is left of a tenure. The zero Slice is over. Instants are
 // given as what has passed since a fixed one.
@@ -42,6 +47,9 @@ type Slice struct {
 // NewSlice starts a tenure of at most most hand-offs, at the moment of the store's
 // grant, when waiting callers are in the line.
 func NewSlice(now time.Duration, waiting, most int) Slice {
+	if most > MaxAlone {
+		waiting = most
+	}
 	return Slice{start: now, left: int32(most), round: int32(waiting)}
 }
 
@@ -54,6 +62,20 @@ func (s *Slice) Take(now time.Duration) bool {
 	s.left--
 	s.round--
 	return true
+}
+
+// Longer returns the hand-offs of the slice that follows this one, which had some hand-offs and used so many of them, if no
+// other process waits: twice as many if all were used, within the limits. A slice uses a token for each hand-off, and tokens follow
+// the store's clock in microseconds, so it has no more of them than have passed since the request of the last grant
+// was sent, or MaxHandOffs.
+func (s *Slice) Longer(had, used int, now, sent time.Duration) int {
+	lasted, call := max(now-s.start, 1), max(s.start-sent, 0)                   // negative if the lease was renewed since
+	fit := time.Duration(used) * callsInSlice * min(call, time.Second) / lasted // hand-offs that last as long as some calls
+	most := min(max(MaxAlone, int(min(fit, MaxSlow))), int((lasted + call).Microseconds()))
+	if used == had {
+		used = 2 * had
+	}
+	return max(MaxHandOffs, min(used, most))
 }
 
 // Lines holds the lines of a client, by key. Only keys in use take memory.

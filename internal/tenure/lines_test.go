@@ -206,3 +206,46 @@ func TestParkedTurnIsTaken(t *testing.T) {
 		t.Error("the line did not end")
 	}
 }
+
+func TestLongerSlices(t *testing.T) {
+	const us = time.Microsecond
+	for _, c := range []struct {
+		what         string
+		had, used    int
+		call, lasted time.Duration
+		want         int
+	}{
+		{"twice as many", 64, 64, 100 * us, 200 * us, 128},
+		{"no more than for a process that is alone", 256, 256, 100 * us, 500 * us, MaxAlone},
+		{"more if calls are slow", 256, 256, 6000 * us, 500 * us, 512},
+		{"as many as four calls last for", 2048, 2048, 1000 * us, 4096 * us, 2000},
+		{"less again when calls are quicker", 2048, 2048, 200 * us, 4096 * us, 400},
+		{"as many as were used", 2048, 1500, 6000 * us, MaxSpan, 1500},
+		{"no more than MaxSlow", MaxSlow, MaxSlow, time.Second, 8000 * us, MaxSlow},
+		{"no more than microseconds have passed", 200, 200, 50 * us, 100 * us, 150},
+		{"at least those of any slice", 64, 64, 0, 0, MaxHandOffs},
+		{"a lease that was renewed", 256, 256, -time.Second, 10 * time.Millisecond, MaxAlone},
+	} {
+		start := time.Hour
+		s := NewSlice(start, 1, c.had)
+		if got := s.Longer(c.had, c.used, start+c.lasted, start-c.call); got != c.want {
+			t.Errorf("%s: %d hand-offs, want %d", c.what, got, c.want)
+		}
+	}
+}
+
+// On a slow store a slice of many hand-offs lasts until they are used up, or for MaxSpan.
+func TestSliceOnASlowStore(t *testing.T) {
+	s := NewSlice(0, 3, MaxAlone+1)
+	for i := range MaxAlone + 1 {
+		if !s.Take(MaxSpan - 1) {
+			t.Fatalf("hand-off %d refused", i+1)
+		}
+	}
+	if s.Take(MaxSpan - 1) {
+		t.Error("one more allowed")
+	}
+	if s = NewSlice(0, 3, MaxAlone+1); s.Take(MaxSpan) {
+		t.Error("allowed after MaxSpan")
+	}
+}
