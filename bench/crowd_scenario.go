@@ -21,7 +21,8 @@ type crowdSpec struct {
 	writes      time.Duration // a writer comes each time that so long has passed; 0: none
 	hold, think time.Duration
 	ramp        time.Duration
-	length      float64 // of a slice, in units of the flag -slice
+	length      float64       // of a slice, in units of the flag -slice
+	link        time.Duration // the round trip to the server; 0: it is on this machine
 }
 
 // crowdOf measures a crowd.
@@ -35,6 +36,11 @@ func crowdOf(g crowdSpec) measure {
 		if err := s.provide(ctx, c, addrs, resource); err != nil {
 			return nil, err
 		}
+		addrs, stop, err := far(addrs, g.link)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
 		jobs := splitJob(job{
 			Kind: "crowd", Contender: c.name, Addrs: addrs, Resource: resource,
 			Callers: g.callers, Own: g.own, Each: g.each, Readers: g.readers, Writes: g.writes, Hold: g.hold, Think: g.think, TTL: s.ttl, Pool: s.pool,

@@ -25,6 +25,8 @@ func panels(scenario string) []metric {
 		"kill":             {lateP50, lateMax},
 		"kill-waiter":      {lateP50, lateMax},
 		"visit":            {waitP50, waitP99},
+		"network":          {pairTime, longestPair},
+		"network-hand-off": {gapP50, gapP99, inUse, worstCaller},
 		"topologies":       {rate, worstCaller, longestWait, serverCPU},
 		"topologies-alone": {pairTime, pairP99, serverCPU},
 		"quorum":           {pairTime, longestPair, goroutines},

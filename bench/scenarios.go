@@ -48,7 +48,7 @@ func scenarios(p program) []scenario {
 	return append([]scenario{
 		uncontended(), spreadOut(p.spread), hot(p.crowd), readers(p.crowd), readersAndWriter(), processes(), handOff(), convoys(p.convoys),
 		growth(p.growth), kills(p.kills), killedWaiters(p.kills), visits(p.visits), quorums(), idle(p.idle), scripts(), histories(p.crowd), starts(p.listed),
-		topologies(p.wide), topologiesAlone(),
+		topologies(p.wide), topologiesAlone(), network(), networkHandOff(),
 	}, storeScenarios(p.stores)...)
 }
 

@@ -123,9 +123,16 @@ func (l *link) read(from io.Reader, stream chan<- chunk) {
 	}
 }
 
+// longestNap is the longest delay for which a thread sleeps: a timer is up to a millisecond late.
+const longestNap = 10 * time.Millisecond
+
 // await returns when bytes may pass, or false if the link is cut.
 func (l *link) await(d Direction, due time.Time) bool {
-	if left := time.Until(due); left > 0 {
+	switch left := time.Until(due); {
+	case left <= 0:
+	case left < longestNap:
+		nap(left)
+	default:
 		timer := time.NewTimer(left)
 		defer timer.Stop()
 		select {

@@ -32,6 +32,12 @@ func awaitStopped(pid int) error {
 	return fmt.Errorf("process %d does not stop", pid)
 }
 
+// nap sleeps in a thread of its own, which is late by some 60 microseconds.
+func nap(d time.Duration) {
+	ts := syscall.NsecToTimespec(int64(d))
+	_ = syscall.Nanosleep(&ts, nil) // after a signal it is early, which a delay may be
+}
+
 // freeBytes returns the free space below a folder, 0 if the folder does not exist.
 func freeBytes(dir string) uint64 {
 	var fs syscall.Statfs_t

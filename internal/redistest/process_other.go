@@ -2,7 +2,10 @@
 
 package redistest
 
-import "syscall"
+import (
+	"syscall"
+	"time"
+)
 
 // DieWithParent does nothing here: if a test process is killed, the processes that it started run
 // on.
@@ -10,6 +13,8 @@ func DieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{} }
 
 // awaitStopped does nothing here.
 func awaitStopped(int) error { return nil }
+
+func nap(d time.Duration) { time.Sleep(d) }
 
 // freeBytes returns 0: only Linux has the folder.
 func freeBytes(string) uint64 { return 0 }
