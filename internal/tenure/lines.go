@@ -89,7 +89,7 @@ type Lines[K comparable, T any] struct {
 // parked.
 type Line[K comparable, T any] struct {
 	key     K
-	queue   list.List    // of *Caller; empty while the turn is parked
+	queue   *list.List   // of *Caller; empty while the turn is parked, and nil until the first waits
 	waiting atomic.Int32 // its length; changed under the mutex
 	parked  *T
 }
@@ -115,6 +115,9 @@ func (ls *Lines[K, T]) Join(key K) (l *Line[K, T], w *Caller[T], parked *T) {
 	l = ls.lines[key]
 	turn := make(chan T, 1)
 	w = &Caller[T]{Turn: turn, turn: turn}
+	if l.queue == nil {
+		l.queue = list.New()
+	}
 	w.queued = l.queue.PushBack(w)
 	l.waiting.Add(1)
 	return l, w, nil
@@ -151,7 +154,7 @@ func (ls *Lines[K, T]) begin(key K) (l *Line[K, T], parked *T) {
 func (ls *Lines[K, T]) Park(l *Line[K, T], turn *T) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	if l.queue.Len() > 0 {
+	if l.Waiting() > 0 {
 		return false
 	}
 	l.parked = turn
@@ -227,11 +230,10 @@ func (ls *Lines[K, T]) Share(l *Line[K, T], turn T) (n int) {
 
 // handOff serves the front, so no Caller is overtaken.
 func (l *Line[K, T]) handOff(turn T) bool {
-	front := l.queue.Front()
-	if front == nil {
+	if l.Waiting() == 0 {
 		return false
 	}
-	w := front.Value.(*Caller[T])
+	w := l.queue.Front().Value.(*Caller[T])
 	l.remove(w)
 	w.turn <- turn // it has room: a Caller is sent one turn
 	return true
