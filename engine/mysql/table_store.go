@@ -152,13 +152,27 @@ func swap(ctx context.Context, c *sql.Conn, change cas.Change) (cas.Outcome, err
 			return cas.Outcome{}, err
 		}
 		if made > 0 {
-			at, err := r.LastInsertId()
+			at, err := changedAt(ctx, c, r)
 			return cas.Outcome{Swapped: true, Doc: cas.Doc{Rev: uint64(rev), At: instant(at)}}, err
 		}
 	}
 	docs := make([]cas.Doc, 1)
 	err = read(ctx, c, []cas.Read{{Key: change.Key}}, docs)
 	return cas.Outcome{Doc: docs[0]}, err
+}
+
+// leastInstant is below every time of the clock, and above every number of a row.
+const leastInstant = 1e15
+
+// changedAt returns the server's time that came with the result of a change, in microseconds. If the table has a trigger,
+// as an audit or a change of its schema adds one, the statement of the trigger takes its place: then the time is read after
+// the change, which makes leases seem shorter and never longer.
+func changedAt(ctx context.Context, c *sql.Conn, r sql.Result) (us int64, err error) {
+	if us, err = r.LastInsertId(); err != nil || us >= leastInstant {
+		return us, err
+	}
+	err = c.QueryRowContext(ctx, `SELECT `+clock).Scan(&us)
+	return us, err
 }
 
 // keysAtOnce is how many keys Keys reads in one statement.
