@@ -92,6 +92,9 @@ func (s *Server) startAnywhere() error {
 // Addr returns the host:port for clients.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
+// LogDir returns the folder of the server's logs of transactions.
+func (s *Server) LogDir() string { return filepath.Join(s.dir, "data", "version-2") }
+
 // run starts the process and waits until the server serves.
 func (s *Server) run() (redistest.Run, error) {
 	lines := append([]string{

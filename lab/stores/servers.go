@@ -75,16 +75,32 @@ func launchMySQL() (Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), setUp)
 	defer cancel()
-	db, err := sql.Open("mysql", s.DSN(""))
-	if err == nil {
-		defer db.Close()
-		err = mysql.Migrate(ctx, db)
-	}
-	if err != nil {
+	if err := prepareMySQL(ctx, s); err != nil {
 		s.Stop()
 		return nil, err
 	}
-	return sqlServer{s, "mysql://root@" + s.Addr() + "/mysql"}, nil
+	return sqlServer{s, "mysql://root@" + s.Addr() + "/" + mysqlDatabase}, nil
+}
+
+// mysqlDatabase has the tables. It is not the system's own, where triggers are refused.
+const mysqlDatabase = "lab"
+
+// prepareMySQL makes the database and its tables.
+func prepareMySQL(ctx context.Context, s *sqlservers.Server) error {
+	system, err := sql.Open("mysql", s.DSN(""))
+	if err != nil {
+		return err
+	}
+	defer system.Close()
+	if _, err := system.ExecContext(ctx, "CREATE DATABASE "+mysqlDatabase); err != nil {
+		return err
+	}
+	db, err := sql.Open("mysql", s.DSN(mysqlDatabase))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return mysql.Migrate(ctx, db)
 }
 
 // sqliteFile is a file that processes of this machine share. What it suffers is a foreign
@@ -232,12 +248,20 @@ func launchEtcd(members int) func() (Server, error) {
 	}
 }
 
+// zooKeeper is a server that is alone: only then its log has all changes that were committed, and no other.
+type zooKeeper struct {
+	*ensemble[*zkservers.Server]
+}
+
+// LogDir implements Logged.
+func (z zooKeeper) LogDir() string { return z.members[0].LogDir() }
+
 func launchZooKeeper() (Server, error) {
 	s, err := zkservers.Launch()
 	if err != nil {
 		return nil, err
 	}
-	return &ensemble[*zkservers.Server]{scheme: "zk", members: []*zkservers.Server{s}, stop: s.Stop}, nil
+	return zooKeeper{&ensemble[*zkservers.Server]{scheme: "zk", members: []*zkservers.Server{s}, stop: s.Stop}}, nil
 }
 
 func launchZooKeepers(members int) func() (Server, error) {

@@ -61,6 +61,12 @@ type Emptier interface {
 	Empty() error
 }
 
+// Logged is a Server that keeps a log of all changes.
+type Logged interface {
+	// LogDir is the folder of the log.
+	LogDir() string
+}
+
 // All returns the table.
 func All() []Store {
 	alone, shared := Faults{Dies: true, Links: true}, Faults{Dies: true, Links: true, Pooled: true}
