@@ -27,9 +27,10 @@ type window struct {
 	ends time.Duration // the client no longer relies on it
 }
 
-// Judge compares the trust windows of a history with what the nodes did: one Redis, or those of a quorum, of which a
-// majority has to agree. It returns how many windows it compared; those that a Ledger did not see are left out. The
-// leases are those whose Acquire has a Store; all have the TTL.
+// Judge compares the trust windows of a history with what the nodes did: one store, or the Redis servers of a quorum, of
+// which a majority has to agree. It returns how many windows it compared; it does not count those that a Ledger did not
+// see, or of which it knows the time no better than the margin is long. The leases are those whose Acquire has a Store;
+// all have the TTL.
 func Judge(ops []history.Op, ttl time.Duration, nodes []*Ledger) (judged int, found []check.Violation) {
 	for _, l := range nodes {
 		l.mu.Lock()
@@ -44,6 +45,9 @@ func Judge(ops []history.Op, ttl time.Duration, nodes []*Ledger) (judged int, fo
 		if text != "" {
 			found = append(found, check.Violation{Check: Check, Resource: w.op.Resource, At: w.op.Return, Text: text})
 		}
+	}
+	for _, l := range nodes {
+		found = append(found, l.wrong...)
 	}
 	return judged, found
 }
@@ -108,20 +112,40 @@ func (w window) judge(margin time.Duration, nodes []*Ledger) (text string, seen 
 	if granted := count(func(l lease) bool { return l.grantedBy(at + slack) }); granted < need {
 		return fmt.Sprintf("%s, which %d of %d nodes have granted", describe, granted, len(nodes)), true
 	}
-	backing := count(func(l lease) bool {
-		return max(l.deadlineAt(at), l.deadlineAt(at+slack)) >= w.op.Until+margin-slack
-	})
+	if text := w.foreign(nodes[0]); text != "" {
+		return fmt.Sprintf("%s, %s", describe, text), true
+	}
+	backing := count(func(l lease) bool { return l.deadlineIn(at, at+slack) >= w.op.Until+margin-slack })
 	if backing < need {
 		return fmt.Sprintf("%s, less than %v before the deadlines that were stored at %v: %d of %d nodes hold it for so long; they have %v", describe, margin, at, backing, len(nodes), leases), true
 	}
 	for _, l := range leases {
 		for _, then := range l.endsIn(at+slack, w.ends-slack) {
-			if held := count(func(l lease) bool { return l.deadlineAt(then) >= w.ends-slack }); held < need {
+			if held := count(func(l lease) bool { return l.deadlineIn(then, then) >= w.ends-slack }); held < need {
 				return fmt.Sprintf("%s, and it ended in the store at %v, %v before the client stopped", describe, then, w.ends-then), true
 			}
 		}
 	}
-	return "", len(leases) == len(nodes) || backing >= majority
+	sharp := count(func(l lease) bool { return !l.vague(at, at+slack, margin) })
+	return "", sharp == len(leases) && (len(leases) == len(nodes) || backing >= majority)
+}
+
+// foreign reports that the token that the client states is not one of its lease, if the ledger has tokens: a lease has those
+// from its own to that of the next lease, with which it is handed off in its process.
+func (w window) foreign(l *Ledger) string {
+	r := l.resources[w.op.Resource]
+	if r == nil {
+		return ""
+	}
+	i := slices.IndexFunc(r.grants, func(g grant) bool { return g.holder == w.op.Store })
+	switch {
+	case i < 0:
+	case w.op.Token < r.grants[i].token:
+		return fmt.Sprintf("whose tokens begin with %d in the store", r.grants[i].token)
+	case i+1 < len(r.grants) && w.op.Token >= r.grants[i+1].token:
+		return fmt.Sprintf("and %d in the store is the token of %s, a later lease", r.grants[i+1].token, r.grants[i+1].holder)
+	}
+	return ""
 }
 
 // unseen reports whether the ledger misses a part of a time.
@@ -147,31 +171,44 @@ func (l *Ledger) of(resource, store string) (all lease) {
 	return all
 }
 
-// grantedBy reports whether it was granted until an instant.
+// grantedBy reports whether it may have been granted until an instant.
 func (l lease) grantedBy(at time.Duration) bool {
-	return slices.ContainsFunc(l, func(c []change) bool { return c[0].at <= at })
+	return slices.ContainsFunc(l, func(c []change) bool { return c[0].made.from <= at })
 }
 
-// deadlineAt returns the deadline that was in force at an instant: never if there was none.
-func (l lease) deadlineAt(at time.Duration) time.Duration {
-	latest := never
+// inForce returns the changes that may have been in force at an instant between two others, inclusive.
+func (l lease) inForce(from, to time.Duration) (all []change) {
 	for _, changes := range l {
-		deadline := never
-		for _, c := range changes {
-			if c.at <= at {
-				deadline = c.deadline
+		for i, c := range changes {
+			replaced := i+1 < len(changes) && changes[i+1].made.to <= from
+			if c.made.from <= to && !replaced {
+				all = append(all, c)
 			}
 		}
-		latest = max(latest, deadline)
+	}
+	return all
+}
+
+// deadlineIn returns the latest deadline that may have been in force at an instant between two others: never if there
+// was none.
+func (l lease) deadlineIn(from, to time.Duration) time.Duration {
+	latest := never
+	for _, c := range l.inForce(from, to) {
+		latest = max(latest, c.deadline)
 	}
 	return latest
 }
 
-// endsIn returns the instants between two others at which an ID of it ended.
+// vague reports whether the time of a change that may have been in force is not known within a margin.
+func (l lease) vague(from, to, margin time.Duration) bool {
+	return slices.ContainsFunc(l.inForce(from, to), func(c change) bool { return c.made.to-c.made.from >= margin })
+}
+
+// endsIn returns the instants between two others at which an ID of it had ended.
 func (l lease) endsIn(from, to time.Duration) (all []time.Duration) {
 	for _, c := range slices.Concat(l...) {
-		if c.deadline == never && c.at > from && c.at < to {
-			all = append(all, c.at)
+		if c.deadline == never && c.made.to > from && c.made.to < to {
+			all = append(all, c.made.to)
 		}
 	}
 	return all

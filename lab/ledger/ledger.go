@@ -1,8 +1,6 @@
-// Package ledger compares what clients claim with what a Redis did. It shares no code with the library: it reads
-// the writes of the scripts with their times from MONITOR, and interprets them as docs/PROTOCOL.md describes the
-// keys.
+// Package ledger compares what clients claim with what a store did. It shares no code with the library.
 //
-// A Ledger keeps, for each lease of one Redis, every deadline that was stored and the end of the lease. Judge then
+// A Ledger keeps, for each lease of one store, every deadline that was stored and the end of the lease. Judge then
 // compares each trust window of a history with the ledgers of all nodes, and reports
 //
 //   - a lease that was never granted,
@@ -10,56 +8,94 @@
 //     deadline that was stored when the client stated the window,
 //   - a lease that ended in the store while its client relied on it.
 //
-// While a server is down and until MONITOR runs again, a Ledger sees nothing. Windows that depend on such a time are
-// not judged; Judge counts the others.
+// # Redis
+//
+// A Ledger reads the writes of the scripts with their times from MONITOR, and interprets them as docs/PROTOCOL.md
+// describes the keys. While a server is down and until MONITOR runs again, a Ledger sees nothing. Windows that depend on
+// such a time are not judged; Judge counts the others.
+//
+// # Documents
+//
+// The other stores keep one document a resource, whose format is in document.go. A Ledger gets every version of each, in
+// order, with bounds of the time at which the store made it:
+//
+//   - PostgreSQL: a trigger of the lab copies each version into a table, with the server's clock,
+//   - MariaDB: the table has system versioning, and so keeps each version, with the server's clock,
+//   - SQLite: a trigger copies each version, and the lab looks for new ones each millisecond,
+//   - etcd: a watch sends each version, and reads by the lab, which report how far the store is, bound its time,
+//   - ZooKeeper: the server's transaction log has each version, with the server's clock.
+//
+// Where leases end at instants of the store's clock (PostgreSQL, MariaDB), the deadline is in the document. On the
+// others each client counts the TTL from the moment at which it received the document with the latest renewal. It receives
+// it after the store has made it, so a trust window has to end, with the margin, before that instant plus the TTL; the
+// Ledger takes the latest that the instant may be. On SQLite clients count from the time that the row states.
+//
+// From the documents alone a Ledger also reports a token that is not above those of all earlier leases, the token of a
+// client that is not one of its lease, and a lease that expired before its time was over.
 package ledger
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
 )
 
 // never is the deadline of a lease that has ended.
 const never = time.Duration(-1)
 
-// change is an instant at which a lease's deadline was set.
+// change is one of a lease's deadline.
 type change struct {
-	at       time.Duration
+	made     span          // the store made it at an instant of it
 	deadline time.Duration // never: the lease ended
 }
 
 func (c change) String() string {
 	if c.deadline == never {
-		return fmt.Sprintf("at %v: ended", c.at)
+		return fmt.Sprintf("at %v: ended", c.made)
 	}
-	return fmt.Sprintf("at %v: until %v", c.at, c.deadline)
+	return fmt.Sprintf("at %v: until %v", c.made, c.deadline)
 }
 
 // span is a time of the history.
 type span struct{ from, to time.Duration }
 
-// id identifies a lease of a Redis.
+// instant returns the span of one instant.
+func instant(at time.Duration) span { return span{at, at} }
+
+func (s span) String() string {
+	if s.from == s.to {
+		return s.from.String()
+	}
+	return fmt.Sprintf("%v to %v", s.from, s.to)
+}
+
+// id identifies a lease of a store.
 type id struct{ resource, holder string }
 
-// Ledger is what one Redis did with the leases under one prefix. All times are since the start of the history.
+// Ledger is what one store did with the leases under one prefix. All times are since the start of the history.
 type Ledger struct {
 	prefix string
-	start  time.Duration // the start of the history on the wall clock, which the server reads
+	began  time.Time
+	start  time.Duration // the start of the history on the wall clock, which servers read
 
-	mu       sync.Mutex
-	cores    map[string]map[string]string // fields of the cores that say who holds them
-	leases   map[id][]change
-	recalls  int
-	commands []string
-	blind    []span        // nothing was seen
-	last     time.Duration // of what was seen
+	mu        sync.Mutex
+	cores     map[string]map[string]string // fields of the cores that say who holds them
+	resources map[string]*tracked          // of documents
+	leases    map[id][]change
+	recalls   int
+	commands  []string
+	blind     []span            // nothing was seen
+	last      time.Duration     // of what was seen
+	wrong     []check.Violation // in the documents alone
 }
 
 // New returns a Ledger of the keys under a prefix of Holdfast, for a history that began at start.
 func New(prefix string, start time.Time) *Ledger {
-	return &Ledger{prefix: prefix, start: wall(start), cores: map[string]map[string]string{}, leases: map[id][]change{}}
+	return &Ledger{prefix: prefix, began: start, start: wall(start), cores: map[string]map[string]string{}, resources: map[string]*tracked{}, leases: map[id][]change{}}
 }
 
 // wall is an instant on the wall clock.
@@ -68,10 +104,26 @@ func wall(t time.Time) time.Duration { return time.Duration(t.UnixMicro()) * tim
 // since returns an instant of the history.
 func (l *Ledger) since(t time.Time) time.Duration { return wall(t) - l.start }
 
+// now returns the present instant of the history.
+func (l *Ledger) now() time.Duration { return time.Since(l.began) }
+
+// Recording is a Ledger that is being written.
+type Recording interface {
+	// Close reads what the store has done until now, and ends. The error means that the Ledger is not complete.
+	Close(ctx context.Context) error
+}
+
 // mostCommands bounds what a Ledger keeps of the commands.
 const mostCommands = 100_000
 
-// Commands returns what the Redis executed, with the times, the first 100,000 commands.
+// note keeps a command, or a version of a document.
+func (l *Ledger) note(text string) {
+	if len(l.commands) < mostCommands {
+		l.commands = append(l.commands, text)
+	}
+}
+
+// Commands returns what a Redis executed, or the versions of the documents, with the times: the first 100,000.
 func (l *Ledger) Commands() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,13 +138,13 @@ func (l *Ledger) Recalls() int {
 }
 
 // set notes a deadline, or an end.
-func (l *Ledger) set(of id, at, deadline time.Duration) {
-	l.leases[of] = append(l.leases[of], change{at, deadline})
+func (l *Ledger) set(of id, made span, deadline time.Duration) {
+	l.leases[of] = append(l.leases[of], change{made, deadline})
 }
 
 // end notes the end of a lease, if it has not ended.
-func (l *Ledger) end(of id, at time.Duration) {
+func (l *Ledger) end(of id, made span) {
 	if all := l.leases[of]; len(all) > 0 && all[len(all)-1].deadline != never {
-		l.set(of, at, never)
+		l.set(of, made, never)
 	}
 }

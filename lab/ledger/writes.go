@@ -16,9 +16,7 @@ func (l *Ledger) add(clock time.Duration, args []string) {
 	defer l.mu.Unlock()
 	at := clock - l.start
 	l.last = max(l.last, at)
-	if len(l.commands) < mostCommands {
-		l.commands = append(l.commands, fmt.Sprintf("%v %q", at, args))
-	}
+	l.note(fmt.Sprintf("%v %q", at, args))
 	if len(args) < 2 {
 		return
 	}
@@ -35,7 +33,7 @@ func (l *Ledger) add(clock time.Duration, args []string) {
 		if name, line, ok := l.resource(args[1]); ok && line {
 			for _, member := range args[2:] {
 				if holder, ok := strings.CutPrefix(member, "h"); ok {
-					l.end(id{name, holder}, at)
+					l.end(id{name, holder}, instant(at))
 				}
 			}
 		}
@@ -83,12 +81,12 @@ func (l *Ledger) core(name string, at time.Duration, fields []string) {
 	if !moved {
 		return
 	}
-	deadline, held := l.instant(core["deadline"])
+	deadline, held := l.score(core["deadline"])
 	if before != "" && (before != core["holder"] || !held) {
-		l.end(id{name, before}, at)
+		l.end(id{name, before}, instant(at))
 	}
 	if held && core["holder"] != "" {
-		l.set(id{name, core["holder"]}, at, deadline)
+		l.set(id{name, core["holder"]}, instant(at), deadline)
 	}
 }
 
@@ -102,14 +100,14 @@ func (l *Ledger) entries(name string, at time.Duration, args []string) {
 		if !ok {
 			continue
 		}
-		if deadline, ok := l.instant(args[i]); ok {
-			l.set(id{name, holder}, at, deadline)
+		if deadline, ok := l.score(args[i]); ok {
+			l.set(id{name, holder}, instant(at), deadline)
 		}
 	}
 }
 
-// instant reads a time of the server's clock in microseconds. 0 and a text, such as a kind, are none.
-func (l *Ledger) instant(text string) (time.Duration, bool) {
+// score reads a time of the server's clock in microseconds. 0 and a text, such as a kind, are none.
+func (l *Ledger) score(text string) (time.Duration, bool) {
 	micros, err := strconv.ParseFloat(text, 64)
 	if err != nil || micros < epoch {
 		return 0, false
@@ -121,7 +119,7 @@ func (l *Ledger) instant(text string) (time.Duration, bool) {
 func (l *Ledger) endAll(name string, at time.Duration) {
 	for of := range l.leases {
 		if of.resource == name {
-			l.end(of, at)
+			l.end(of, instant(at))
 		}
 	}
 	delete(l.cores, name)
