@@ -41,7 +41,7 @@ type Summary struct {
 	Missed   int                // of these, those in which a fault was never hit
 	Grants   int                // leases that were got, and runs of slots that began
 	Faults   int                // that happened
-	Windows  int                // trust windows that were compared with what a Redis did
+	Windows  int                // trust windows that were compared with what the stores did
 	Lingered int                // leases that a client had kept and a caller took
 	Recalls  int                // of leases that a client keeps, or that readers share
 	Recorded Recorded           // what was compared with the history in the stores
@@ -162,20 +162,20 @@ const (
 )
 
 // Hollow returns what makes the campaign show less than it seems to: no lease was granted, no trust window was
-// compared with what a Redis of the lab did, no lease was kept or none recalled, of one kind of event none was compared with the
+// compared with what the stores of the lab did, no lease was kept or none recalled, of one kind of event none was compared with the
 // history in the stores, or of killed clients or the lines of holdfast log none, a kind of fault was planned many times and never hit, or order and times were never judged. Empty: nothing.
 func (s Summary) Hollow() (why []string) {
 	if s.Played > 0 && s.Grants == 0 {
 		why = append(why, "no lease was granted")
 	}
-	recorded := s.Setting.Stores == OwnStores && onRedis(s.Setting.Subject)
-	if recorded && s.Played > 0 && s.Windows == 0 {
+	own := s.Setting.Stores == OwnStores
+	if own && hasLedger(s.Setting.Subject) && s.Played > 0 && s.Windows == 0 {
 		why = append(why, "no trust window was compared with what the stores did")
 	}
-	if recorded && s.Setting.Subject == "holdfast" && s.Played >= manyRuns && (s.Lingered == 0 || s.Recalls == 0) {
+	if own && s.Setting.Subject == "holdfast" && s.Played >= manyRuns && (s.Lingered == 0 || s.Recalls == 0) {
 		why = append(why, fmt.Sprintf("in %d histories %d leases were kept and taken, and %d recalled", s.Played, s.Lingered, s.Recalls))
 	}
-	if recorded {
+	if own && onRedis(s.Setting.Subject) {
 		why = append(why, s.Recorded.hollow(s.Played, s.Logged)...)
 	}
 	for _, k := range fault.Kinds() {

@@ -24,7 +24,8 @@ type Result struct {
 	Windows int `json:"windows,omitempty"`
 	// Recorded counts what was compared with the history that the clients recorded in the stores.
 	Recorded Recorded `json:"recorded,omitzero"`
-	// Commands are what each Redis executed, by package ledger, if there are violations.
+	// Commands are what each Redis executed, or the versions of the documents of another store, by package ledger, if there
+	// are violations.
 	Commands [][]string `json:"commands,omitempty"`
 	// Lingered counts the leases that a client had kept with WithLinger and that a caller then took without a call, and
 	// Recalls the messages by which a Redis recalled leases.
@@ -85,7 +86,9 @@ func (r *run) result(began time.Time) Result {
 		var found []check.Violation
 		res.Windows, found = ledger.Judge(ops, r.p.TTL, r.ledgers)
 		res.Violations = append(res.Violations, found...)
-		res.Lingered = lingered(ops)
+		if onRedis(r.p.Subject) {
+			res.Lingered = lingered(ops)
+		}
 		for _, l := range r.ledgers {
 			res.Recalls += l.Recalls()
 			if len(res.Violations) > 0 {

@@ -37,9 +37,9 @@ type run struct {
 
 	epoch     time.Time // the start
 	ledgers   []*ledger.Ledger
-	recording []*ledger.Watch // the ledgers that are open
-	recorded  Recorded        // what was compared with the history in the stores
-	command   string          // see Runner.Command
+	recording []ledger.Recording // of the ledgers that are open
+	recorded  Recorded           // what was compared with the history in the stores
+	command   string             // see Runner.Command
 
 	began    time.Duration  // when the faults began, in the history
 	watchers sync.WaitGroup // of the stores
@@ -199,7 +199,7 @@ func (r *run) play(ctx context.Context) error {
 		return err
 	}
 	defer unwatch()
-	if err := r.openLedgers(); err != nil {
+	if err := r.openLedgers(ctx); err != nil {
 		return err
 	}
 	if err := r.all(ctx, orderWork); err != nil {

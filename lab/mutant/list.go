@@ -11,11 +11,14 @@ func All() []Mutant {
 	return slices.Concat(windows(), records(), histories(), queues(), attempts(), quorums(), servers(), documents(), adapters(), lingers(), readers())
 }
 
-// records are bugs of trust windows that the ledger of a real store's commands contradicts.
+// records are bugs of trust windows that the ledger of a real store contradicts: a Redis, a store whose clock clients read,
+// and one without.
 func records() (live []Mutant) {
-	for _, m := range windows()[:4] {
-		m.Name, m.World, m.Checks = m.Name+", live", Live, []string{"ledger"}
-		live = append(live, m)
+	for _, on := range []struct{ store, where string }{{"", "live"}, {"postgres", "on PostgreSQL"}, {"etcd", "on etcd"}} {
+		for _, m := range windows()[:4] {
+			m.Name, m.World, m.Store, m.Checks = m.Name+", "+on.where, Live, on.store, []string{"ledger"}
+			live = append(live, m)
+		}
 	}
 	return live
 }

@@ -25,7 +25,7 @@ type Campaign struct {
 	Invalid int           `json:"invalid,omitempty"`
 	Missed  int           `json:"missed,omitempty"` // of the invalid: a fault was never hit
 	Grants  int           `json:"grants"`
-	Windows int           `json:"windows,omitempty"` // trust windows that were compared with what a Redis did; live
+	Windows int           `json:"windows,omitempty"` // trust windows that were compared with what the stores did; live
 	Faults  int           `json:"faults,omitempty"`  // that happened; not counted in virtual time
 	Calm    int           `json:"calm,omitempty"`    // histories without faults and stalls; live
 	Hollow  []string      `json:"hollow,omitempty"`  // why the campaign shows less than it seems to
