@@ -59,13 +59,17 @@ func TestRecordings(t *testing.T) {
 			}
 			t.Cleanup(server.Stop)
 			for _, prefix := range []string{"first", "app"} {
-				testRecording(t, server, prefix)
+				judged := testRecording(t, server, prefix)
+				if looks := s.Name == "etcd" || s.Name == "sqlite"; !looks && judged != 3 { // there a slow machine makes times vague
+					t.Errorf("%d windows count", judged)
+				}
 			}
 		})
 	}
 }
 
-func testRecording(t *testing.T, server stores.Server, prefix string) {
+// testRecording returns how many windows were compared and count.
+func testRecording(t *testing.T, server stores.Server, prefix string) (judged int) {
 	const ttl = 3 * time.Second
 	l := New(prefix, time.Now())
 	r := record(t, l, server)
@@ -115,8 +119,8 @@ func testRecording(t *testing.T, server stores.Server, prefix string) {
 		t.Fatal(err)
 	}
 	judged, found := Judge(ops, ttl, []*Ledger{l})
-	if judged < 1 || judged > 3 || len(found) > 0 { // on a slow machine the times of some are vague
-		t.Errorf("%d windows compared: %v\n%s", judged, found, strings.Join(l.Commands(), "\n"))
+	if len(found) > 0 {
+		t.Errorf("%v\n%s", found, strings.Join(l.Commands(), "\n"))
 	}
 	for i := range ops {
 		ops[i].Until = ops[i].Return + 2*ttl
@@ -127,6 +131,7 @@ func testRecording(t *testing.T, server stores.Server, prefix string) {
 	if changes := l.of("one 1/%", before.HolderID()); len(changes) != 1 || len(changes[0]) < 3 {
 		t.Errorf("a lease that was granted, renewed and released has %v", changes)
 	}
+	return judged
 }
 
 // A recording of a store that is not there fails.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/adler32"
 	"io"
 	"net/url"
 	"os"
@@ -81,7 +82,7 @@ func (t *transactionLog) read(file string) error {
 			return fmt.Errorf("%s has a transaction of %d bytes", file, size)
 		}
 		text := make([]byte, size+1)
-		if _, err := io.ReadFull(b, text); err != nil {
+		if _, err := io.ReadFull(b, text); err != nil || uint64(adler32.Checksum(text[:size])) != binary.BigEndian.Uint64(start) {
 			return nil
 		}
 		if err := t.transaction(text[:size]); err != nil {

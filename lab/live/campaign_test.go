@@ -36,6 +36,13 @@ func TestHollowCampaigns(t *testing.T) {
 			t.Errorf("%s: %q", name, why)
 		}
 	}
+	for subject, hollow := range map[string]bool{"holdfast-postgres": true, "holdfast-etcd-three": true, "holdfast-zookeeper": true, "holdfast-zookeeper-three": false} {
+		s := full()
+		s.Setting.Subject, s.Windows, s.Lingered, s.Recalls, s.Recorded, s.Logged = subject, 0, 0, 0, Recorded{}, false
+		if why := s.Hollow(); (len(why) > 0) != hollow {
+			t.Errorf("no window on %s: %q", subject, why)
+		}
+	}
 	quorum := full()
 	quorum.Logged, quorum.Recorded.Lines = false, 0
 	if why := quorum.Hollow(); len(why) > 0 {
