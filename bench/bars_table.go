@@ -66,16 +66,6 @@ func bars() []bar {
 			bar{"growth", label, "holdfast", serverCPU, against{label: "2"}, atMost, 1.3},
 		)
 	}
-	for _, trip := range roundTrips {
-		label := trip.String()
-		all = append(all,
-			bar{"network", label, "holdfast, ctx that can end", pairTime, two, atMost, 1.05},
-			bar{"network", label, lingering, pairTime, best, atMost, 1.0 / 80},
-			bar{"network", label, lingering, commands, against{}, atMost, 0.01},
-			bar{"network-hand-off", label, "holdfast", gapP50, list, atMost, 1.05},
-			bar{"network-hand-off", label, "holdfast", gapP99, list, atMost, 1.05},
-		)
-	}
 	for _, label := range []string{"64 on 64", "256 on 256"} {
 		all = append(all,
 			bar{"spread", label, "holdfast", rate, against{row: "redsync"}, atLeast, 2},
@@ -84,7 +74,7 @@ func bars() []bar {
 			bar{"spread", label, "holdfast", rate, against{row: "redislock on AutoPipeline"}, atLeast, 1},
 		)
 	}
-	return append(all, storeBars()...)
+	return append(append(all, networkBars()...), storeBars()...)
 }
 
 // keptBars are those of leases that a client keeps, or that its readers share.

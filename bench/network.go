@@ -47,6 +47,22 @@ func networkHandOff() scenario {
 	return sc
 }
 
+// networkBars are those of a server that is far away: as many round trips as the floor has.
+func networkBars() (all []bar) {
+	two, list := against{row: "two bare EVALSHA"}, against{row: "BLPOP/LPUSH"}
+	for _, trip := range roundTrips {
+		label := trip.String()
+		all = append(all,
+			bar{"network", label, "holdfast, ctx that can end", pairTime, two, atMost, 1.05},
+			bar{"network", label, lingering, pairTime, against{bestPeer: true}, atMost, 1.0 / 80},
+			bar{"network", label, lingering, commands, against{}, atMost, 0.01},
+			bar{"network-hand-off", label, "holdfast", gapP50, list, atMost, 1.05},
+			bar{"network-hand-off", label, "holdfast", gapP99, list, atMost, 1.05},
+		)
+	}
+	return all
+}
+
 // far returns addresses of the same servers that are a link with a round trip away, until stop. 0: those that were given.
 func far(addrs []string, trip time.Duration) (through []string, stop func(), err error) {
 	var all []*redistest.Proxy
