@@ -5,15 +5,7 @@
 // so the tree is not changed and only the packages that depend on the file are compiled again.
 package mutant
 
-import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
-
-	"github.com/holdfast-go/holdfast/lab/virtual"
-)
+import "github.com/holdfast-go/holdfast/lab/virtual"
 
 // Mutant is a planted bug.
 type Mutant struct {
@@ -27,6 +19,9 @@ type Mutant struct {
 	World virtual.World
 	// Store is the store of package stores for World Live; empty: a Redis.
 	Store string
+	// Paused: the build has the points at which programs pause a process between two statements
+	// of its client.
+	Paused bool
 	// Checks are the checks of which one must find it.
 	Checks []string
 	// Area and Package are of a mutant that the tests of a package must find: the part of
@@ -47,42 +42,34 @@ const Live virtual.World = "live"
 // Patch replaces a text that is in the file exactly once.
 type Patch struct{ Old, New string }
 
+// sources returns the changed source files: with the bug, and with the points at which the lab pauses
+// a process, if the search needs them.
+func (m Mutant) sources(root string) (sources, error) {
+	s := sources{root, map[string]string{}}
+	if len(m.Patches) > 0 {
+		if err := s.patch(m.Name, m.File, m.Patches); err != nil {
+			return s, err
+		}
+	}
+	if m.Paused {
+		return s, s.addPoints()
+	}
+	return s, nil
+}
+
 // Patched returns the file with the bug. It returns an error if the file cannot be read, or
 // if an old text is not in it exactly once: the source has changed since.
 func (m Mutant) Patched(root string) ([]byte, error) {
-	raw, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.File)))
-	if err != nil {
-		return nil, err
-	}
-	text := string(raw)
-	for _, p := range m.Patches {
-		if n := strings.Count(text, p.Old); n != 1 {
-			return nil, fmt.Errorf("mutant rotted: %s: %s has the old text %d times: %q", m.Name, m.File, n, p.Old)
-		}
-		text = strings.Replace(text, p.Old, p.New, 1)
-	}
-	return []byte(text), nil
+	s, err := m.sources(root)
+	return []byte(s.text[m.File]), err
 }
 
-// Overlay writes the patched file and an overlay file into dir, and returns the name of
+// Overlay writes the changed files and an overlay file into dir, and returns the name of
 // the overlay file for the go command's flag -overlay.
 func (m Mutant) Overlay(root, dir string) (string, error) {
-	text, err := m.Patched(root)
+	s, err := m.sources(root)
 	if err != nil {
 		return "", err
 	}
-	planted := filepath.Join(dir, "planted"+filepath.Ext(m.File))
-	if err := os.WriteFile(planted, text, 0o644); err != nil {
-		return "", err
-	}
-	whole, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(m.File)))
-	if err != nil {
-		return "", err
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {whole: planted}})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, list, 0o644)
+	return s.overlay(dir)
 }
