@@ -29,13 +29,14 @@ type Campaign struct {
 
 // Summary is the result of a campaign.
 type Summary struct {
-	Played   int           // number of programs
-	Grants   int           // number of leases
-	Took     time.Duration // real time
-	Virtual  time.Duration // virtual time of all programs
-	Lingered Lingered      // in the worlds whose engine recalls leases
-	Shared   int           // number of readers that joined the lease of another
-	Failures []Result      // in the order in which they were found
+	Played   int            // number of programs
+	Grants   int            // number of leases
+	Took     time.Duration  // real time
+	Virtual  time.Duration  // virtual time of all programs
+	Lingered Lingered       // in the worlds whose engine recalls leases
+	Shared   int            // number of readers that joined the lease of another
+	Stopped  map[string]int // pauses at points of the client, by point
+	Failures []Result       // in the order in which they were found
 }
 
 // Run runs the programs until all are done, Enough have failed, or the time is over.
@@ -77,6 +78,12 @@ func (s *Summary) add(r Result) {
 	s.Virtual += r.Took
 	s.Lingered.add(r.Lingered)
 	s.Shared += r.Shared
+	for point, n := range r.Stopped {
+		if s.Stopped == nil {
+			s.Stopped = map[string]int{}
+		}
+		s.Stopped[point] += n
+	}
 	for _, op := range r.History {
 		if op.Kind == history.Acquire && op.Outcome == history.OK {
 			s.Grants++
@@ -91,11 +98,22 @@ func (s *Summary) add(r Result) {
 // met one that lingers.
 const manyPrograms, manyForFaults = 300, 2000
 
+// Pauses returns the number of pauses at points of the client.
+func (s Summary) Pauses() (n int) {
+	for _, at := range s.Stopped {
+		n += at
+	}
+	return n
+}
+
 // Hollow returns what makes a campaign in a world show less than it seems to.
 func (s Summary) Hollow(world World) []string {
 	var why []string
 	if s.Shared == 0 && s.Played >= manyPrograms {
 		why = append(why, fmt.Sprintf("no reader shared a lease in %d programs", s.Played))
+	}
+	for _, point := range s.neverStopped(world) {
+		why = append(why, fmt.Sprintf("no process was paused at %s in %d programs", point, s.Played))
 	}
 	if !world.recalls() {
 		return why

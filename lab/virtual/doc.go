@@ -12,8 +12,9 @@
 // clock has scaled TTLs, which is equivalent, because only durations cross the link. A
 // paused process is cut off from everything visible to others: until it continues, its
 // requests are not sent, replies and wake-ups are not received, and its workload stops.
-// This cannot show a late timer inside the client, or steps of a process's own clock; the
-// lab stops real processes and steps their clocks for these.
+// In a build with the points of package pausepoint, a pause can also begin at a point of
+// the client, and goroutines of a paused process, timers among them, wait at each point.
+// Steps of a process's own clock are not simulated; the lab steps those of real processes.
 //
 // # Repeating
 //

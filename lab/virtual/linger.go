@@ -165,6 +165,9 @@ type lingerHook struct {
 
 // Release implements holdfast.ReleaseHook.
 func (h lingerHook) Release(e holdfast.ReleaseEvent) {
+	if e.HandOff == holdfast.HandOffProcess {
+		h.w.turns.handedOff(localTurn{h.client, e.Resource, e.Token})
+	}
 	if e.HandOff == holdfast.HandOffLinger {
 		l := &h.w.lingers
 		l.mu.Lock()

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/history"
 	"github.com/holdfast-go/holdfast/lab/model"
+	"github.com/holdfast-go/holdfast/lab/pausepoint"
 )
 
 // Result is the result of a program.
@@ -24,6 +25,8 @@ type Result struct {
 	Lingered Lingered      `json:"lingered"`
 	// Shared is the number of readers that joined the lease of another.
 	Shared int `json:"shared"`
+	// Stopped counts the pauses at points of the client, by point.
+	Stopped map[string]int `json:"stopped,omitempty"`
 }
 
 // Play runs a program in its own bubble and checks its history. A remaining goroutine, or a
@@ -43,6 +46,10 @@ func PlayObserved(t *testing.T, p Program, observe Observer) (r Result) {
 			r.Violations = append(r.Violations, check.Violation{Check: "bubble", Text: fmt.Sprint(what)})
 		}
 	}()
+	if n := p.missing(pausepoint.Names()); n != "" {
+		r.Violations = []check.Violation{{Check: "setup", Text: "this build has no point " + n}}
+		return r
+	}
 	synctest.Test(t, func(*testing.T) {
 		w, err := newSimulation(p, observe)
 		if err != nil {
@@ -52,6 +59,7 @@ func PlayObserved(t *testing.T, p Program, observe Observer) (r Result) {
 		end := w.run()
 		r.History, r.Took = append(w.rec.Ops(), w.breakOps(w.forced)...), w.rec.Now()
 		r.Violations, r.Lingered = w.judge(r.History, end), w.lingers.counted()
+		r.Stopped = w.stopped.at
 		for _, joined := range shares(r.History) {
 			r.Shared += len(joined) - 1
 		}
@@ -103,6 +111,7 @@ func (w *simulation) judge(ops []history.Op, end runEnd) []check.Violation {
 	found := append(check.Run(ops, checks...), w.violations...)
 	found = append(found, check.Deadlock(w.freeFor()).Find(from(ops, end.healed))...)
 	found = append(found, w.lingerings(ops)...)
+	found = append(found, w.shortTurns()...)
 	found = append(found, w.sharings(ops)...)
 	return append(found, check.Starvation(0, func(_ string, a, b time.Duration) bool { return b-a > sameTime }).Find(w.strict(ops))...)
 }

@@ -55,9 +55,12 @@ func TestSchedules(t *testing.T) {
 				For:   time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
 			}
 			s := c.Run(t)
-			t.Logf("seeds %d to %d: %d programs with %d grants, %v of virtual time in %v, %d failed",
-				c.First, c.First+uint64(c.Count)-1, s.Played, s.Grants, s.Virtual.Round(time.Minute), s.Took.Round(time.Millisecond), len(s.Failures))
+			t.Logf("seeds %d to %d: %d programs with %d grants and %d pauses at points, %v of virtual time in %v, %d failed",
+				c.First, c.First+uint64(c.Count)-1, s.Played, s.Grants, s.Pauses(), s.Virtual.Round(time.Minute), s.Took.Round(time.Millisecond), len(s.Failures))
 			t.Log(s.Lingered)
+			if len(s.Stopped) > 0 {
+				t.Logf("pauses at points %v", s.Stopped)
+			}
 			for _, why := range s.Hollow(world) {
 				t.Error(why)
 			}

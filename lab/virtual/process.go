@@ -20,10 +20,16 @@ type process struct {
 	shut   func()         // closes the engine's connections
 	rounds sync.WaitGroup // of the steps of the program
 
-	mu     sync.Mutex
-	pauses int
-	resume chan struct{} // made while paused, closed when it continues
-	dead   bool
+	ballots requests // of a quorum
+
+	mu      sync.Mutex
+	pauses  int
+	resume  chan struct{} // made while paused, closed when it continues
+	resumed time.Time     // when it continued last
+	dead    bool
+	stops   []*stop
+	heldAt  map[string]time.Time // when goroutines that a pause had held at a point continued, last
+	unwatch []func()             // end the calls of reached
 }
 
 // gate blocks while the process is paused. It returns ErrDead if the process is dead.
@@ -48,17 +54,27 @@ func (p *process) step(context.Context, string) error { return p.gate() }
 // pause stops the process for a while. Pauses may overlap.
 func (p *process) pause(d time.Duration) {
 	p.mu.Lock()
+	p.freeze()
+	p.mu.Unlock()
+	<-time.After(d)
+	p.thaw()
+}
+
+// freeze begins a pause. The mutex is held.
+func (p *process) freeze() {
 	p.pauses++
 	if p.resume == nil {
 		p.resume = make(chan struct{})
 	}
-	p.mu.Unlock()
-	<-time.After(d)
+}
+
+// thaw ends a pause.
+func (p *process) thaw() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pauses--; p.pauses == 0 && p.resume != nil {
 		close(p.resume)
-		p.resume = nil
+		p.resume, p.resumed = nil, time.Now()
 	}
 }
 
@@ -77,6 +93,7 @@ func (p *process) kill() {
 	}
 	_ = p.client.Close() // only so that its goroutines end
 	p.shut()
+	p.forget()
 }
 
 func (p *process) alive() bool {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/lab/pausepoint"
 )
 
 // World is the engine that the clients use.
@@ -44,17 +46,20 @@ const (
 	// it unless it has ended.
 	Visits Action = "visits"
 	Pause  Action = "pause" // the process is paused
-	Crash  Action = "crash" // the process dies; after For another one replaces it
-	Cut    Action = "cut"   // link: connections are refused, and open ones break
-	Hang   Action = "hang"  // link: requests are lost
-	Deaf   Action = "deaf"  // link: requests arrive, answers and wake-ups do not
-	Mute   Action = "mute"  // link: wake-ups are lost
-	Slow   Action = "slow"  // link: requests, answers and wake-ups are delayed
-	Twice  Action = "twice" // link: requests and recalls arrive twice
-	Down   Action = "down"  // the store is unreachable, and returns with its data
-	Wipe   Action = "wipe"  // the store is unreachable, and returns without its data
-	Break  Action = "break" // an operator ends a wait, or breaks a lease, by force or not
-	Jump   Action = "jump"  // the clock of a store on miniredis is set, by Delay; forward or back
+	// Stop pauses the process when its client comes to Point for the Nth time, unless it has not come there within
+	// Delay. Only a build with points has it; see package pausepoint.
+	Stop  Action = "stop"
+	Crash Action = "crash" // the process dies; after For another one replaces it
+	Cut   Action = "cut"   // link: connections are refused, and open ones break
+	Hang  Action = "hang"  // link: requests are lost
+	Deaf  Action = "deaf"  // link: requests arrive, answers and wake-ups do not
+	Mute  Action = "mute"  // link: wake-ups are lost
+	Slow  Action = "slow"  // link: requests, answers and wake-ups are delayed
+	Twice Action = "twice" // link: requests and recalls arrive twice
+	Down  Action = "down"  // the store is unreachable, and returns with its data
+	Wipe  Action = "wipe"  // the store is unreachable, and returns without its data
+	Break Action = "break" // an operator ends a wait, or breaks a lease, by force or not
+	Jump  Action = "jump"  // the clock of a store on miniredis is set, by Delay; forward or back
 )
 
 // Step is one step of a program. It starts its work or fault, and the next step begins
@@ -67,6 +72,8 @@ type Step struct {
 	Delay   time.Duration `json:"delay,omitempty"` // of a slow link, at most, each way
 	Sleep   time.Duration `json:"sleep,omitempty"` // before the next step
 	Force   bool          `json:"force,omitempty"` // of a break: the lease ends at once
+	Point   string        `json:"point,omitempty"` // of a stop
+	Nth     int           `json:"nth,omitempty"`   // of a stop
 
 	// Of a round.
 	Lock   Lock          `json:"lock,omitempty"`
@@ -144,6 +151,7 @@ func Draw(seed uint64, world World) Program {
 	}
 	drawer{rand.New(rand.NewPCG(seed, 0x6c696e676572))}.linger(&p, prof)
 	drawer{rand.New(rand.NewPCG(seed, 0x72656164657273))}.readers(&p)
+	drawer{rand.New(rand.NewPCG(seed, 0x73746f7073))}.stops(&p, pausepoint.Names())
 	return p
 }
 

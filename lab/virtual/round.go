@@ -49,10 +49,8 @@ func (w *simulation) round(p *process, s Step) error {
 	at, work := s.work()
 	err := p.worker.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) {
 		h, err := p.take(ctx, s)
-		if err == nil && !p.stopped() && time.Until(h.Until()) <= 0 {
-			w.violated("notified", s.Name, "%s was given a lease whose trust window had closed at %v", p.name, h.Until())
-		}
 		if err == nil {
+			w.requireWindow(p, s, h)
 			w.requireNotice(p, s.Name, h)
 		}
 		return h, err
@@ -67,12 +65,12 @@ func (w *simulation) round(p *process, s Step) error {
 }
 
 // requireNotice reports a violation if the lease is lost and Done is closed after the end of
-// the trust window. Timers in virtual time are never late.
+// the trust window. Timers in virtual time are late only in a process that is paused at the point of one.
 func (w *simulation) requireNotice(p *process, resource string, h workload.Hold) {
 	go func() {
 		<-h.Lost()
 		now := time.Now()
-		if until := h.Until(); errors.Is(h.Err(), holdfast.ErrLost) && now.After(until) {
+		if until := h.Until(); errors.Is(h.Err(), holdfast.ErrLost) && now.After(until) && !p.justResumed(until) {
 			w.violated("notified", resource, "%s was notified of a loss %v after its trust window", p.name, now.Sub(until))
 		}
 	}()
@@ -111,7 +109,7 @@ const lateBy = 250 * time.Millisecond
 // requirePrompt reports a violation if a call failed long after its ctx ended, in a program that pauses and kills no
 // process. The calls of a quorum are bounded by those of its nodes.
 func (p *process) requirePrompt(ctx context.Context, s Step) {
-	if end, _ := ctx.Deadline(); p.w.p.World != Quorum && !p.w.has(Pause) && !p.w.has(Crash) && time.Since(end) > lateBy {
+	if end, _ := ctx.Deadline(); p.w.p.World != Quorum && !p.w.has(Pause) && !p.w.has(Stop) && !p.w.has(Crash) && time.Since(end) > lateBy {
 		p.w.violated("late", s.Name, "%s: a call returned %v after its ctx ended", p.name, time.Since(end))
 	}
 }

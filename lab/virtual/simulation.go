@@ -45,6 +45,8 @@ type simulation struct {
 	wiped         bool
 	violations    []check.Violation // those that the history does not show
 	lingers       lingerLog
+	turns         turnLog
+	stopped       stopLog
 
 	unreleased atomic.Bool // Close of a process has reported a lease that was not released
 }
@@ -96,6 +98,7 @@ func (w *simulation) linked(name string, number int) *process {
 func (w *simulation) start(place int) (*process, error) {
 	p := w.linked(fmt.Sprintf("p%d.%d", place, len(w.all)), len(w.all))
 	e, shut := w.engine(p)
+	p.watch(e)
 	c, err := holdfast.New(e, holdfast.WithName(p.name), holdfast.WithMeta(holdfast.Meta{Host: "lab", PID: 1}),
 		holdfast.WithHooks(lingerHook{w, p.name}))
 	if err != nil {
@@ -114,7 +117,7 @@ func (w *simulation) engine(p *process) (engine.Engine, func()) {
 		for i, l := range p.links {
 			nodes[i] = l
 		}
-		return quorum.New(nodes...), func() {}
+		return &promptQuorum{Engine: quorum.New(nodes...), p: p}, func() {}
 	}
 	if w.p.World == Redis {
 		return p.links[0], p.links[0].connect()
@@ -316,6 +319,8 @@ func (w *simulation) fault(p *process, s Step) {
 	switch s.Do {
 	case Pause:
 		p.pause(s.For)
+	case Stop:
+		p.stopAt(s)
 	case Crash:
 		w.crash(p, s)
 	case Cut, Hang, Deaf, Mute, Slow, Twice:
@@ -452,6 +457,7 @@ func (w *simulation) close() {
 			w.violated("errors", "", "Close of %s: %v", p.name, err)
 		}
 		p.shut()
+		p.forget()
 	}
 	<-time.After(time.Second) // until all delayed messages have arrived
 	synctest.Wait()
