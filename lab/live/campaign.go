@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/pausepoint"
 )
 
 // Campaign plays the programs of many seeds in parallel lanes.
@@ -46,6 +47,7 @@ type Summary struct {
 	Recalls  int                // of leases that a client keeps, or that readers share
 	Recorded Recorded           // what was compared with the history in the stores
 	Logged   bool               // the runs compare holdfast log with that history: they have the command, and one Redis
+	Stopped  int                // pauses of workers at points of their clients
 	Calm     int                // runs without faults, in which order and times were judged
 	Hit      map[fault.Kind]int // of the faults that happened
 	Planned  map[fault.Kind]int // of the faults of all programs that were played
@@ -137,6 +139,7 @@ func (s *Summary) add(r Result, err error) {
 		s.Lingered += r.Lingered
 		s.Recorded.add(r.Recorded)
 		s.Recalls += r.Recalls
+		s.Stopped += r.Stopped
 		if r.Calm {
 			s.Calm++
 		}
@@ -177,6 +180,9 @@ func (s Summary) Hollow() (why []string) {
 	}
 	if own && onRedis(s.Setting.Subject) {
 		why = append(why, s.Recorded.hollow(s.Played, s.Logged)...)
+	}
+	if len(pausepoint.Names()) > 0 && s.Played >= manyRuns && s.Stopped == 0 {
+		why = append(why, fmt.Sprintf("no worker was paused at a point of its client in %d histories", s.Played))
 	}
 	for _, k := range fault.Kinds() {
 		if s.Planned[k] >= manyPlanned && s.Hit[k] == 0 {

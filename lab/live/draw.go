@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/pausepoint"
 	"github.com/holdfast-go/holdfast/lab/process"
 	"github.com/holdfast-go/holdfast/lab/stores"
 )
@@ -72,6 +73,7 @@ func Draw(seed uint64, s Setting) Program {
 	}
 	linger(&p)
 	killLate(&p)
+	stopAtPoints(&p, pausepoint.Names())
 	return p
 }
 

@@ -31,6 +31,8 @@ type Result struct {
 	// Recalls the messages by which a Redis recalled leases.
 	Lingered int `json:"lingered,omitempty"`
 	Recalls  int `json:"recalls,omitempty"`
+	// Stopped counts the pauses of workers at points of their clients.
+	Stopped int `json:"stopped,omitempty"`
 	// Calm reports whether there was no fault and no long stall, so that order and times
 	// were judged too.
 	Calm bool `json:"calm,omitempty"`
@@ -77,6 +79,9 @@ func (r *run) result(began time.Time) Result {
 	for _, h := range r.inj.Hits() {
 		res.Hits = append(res.Hits, h.At.Round(time.Microsecond).String()+": "+h.Fault.String())
 		res.Faults = append(res.Faults, h.Fault.String())
+		if atPoint(h.Fault) {
+			res.Stopped++
+		}
 	}
 	res.Stalls, res.History = r.stalls(), ops
 	res.Recorded = r.recorded

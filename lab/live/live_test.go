@@ -60,8 +60,8 @@ func TestHoldfastIsUnbroken(t *testing.T) {
 				Command: command,
 				For:     time.Duration(number(t, "HOLDFAST_LAB_SECONDS", 0)) * time.Second,
 			}.Run(t.Context())
-			t.Logf("seeds %d to %d: %d histories with %d grants, %d trust windows compared with the store, %d kept leases taken, %d recalls, %+v compared with the history in the store, and %d faults, %d of them calm, in %v; %d runs showed nothing, %d of them for a fault that was not hit",
-				s.Seeds[0], s.Seeds[1], s.Played, s.Grants, s.Windows, s.Lingered, s.Recalls, s.Recorded, s.Faults, s.Calm, s.Took.Round(1e6), s.Invalid, s.Missed)
+			t.Logf("seeds %d to %d: %d histories with %d grants, %d trust windows compared with the store, %d kept leases taken, %d recalls, %+v compared with the history in the store, and %d faults, %d of them pauses at points, %d calm, in %v; %d runs showed nothing, %d of them for a fault that was not hit",
+				s.Seeds[0], s.Seeds[1], s.Played, s.Grants, s.Windows, s.Lingered, s.Recalls, s.Recorded, s.Faults, s.Stopped, s.Calm, s.Took.Round(1e6), s.Invalid, s.Missed)
 			for _, text := range s.Errors {
 				t.Error(text)
 			}

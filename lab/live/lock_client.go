@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/quorum"
+	"github.com/holdfast-go/holdfast/lab/pausepoint"
 	"github.com/holdfast-go/holdfast/lab/stores"
 	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/workload"
@@ -30,10 +31,11 @@ type lockClient interface {
 }
 
 // openClient opens the client of a lock of the catalog. Renewed is called for each renewal by the
-// resource, if the lock reports them, and watch for each connection of Holdfast, as of stores.Open.
-func openClient(o opening, catalog subject.Catalog, renewed func(resource string), watch stores.Watch) (lockClient, error) {
+// resource, if the lock reports them, reached at each point of the client, if the build has points, and watch
+// for each connection of Holdfast, as of stores.Open.
+func openClient(o opening, catalog subject.Catalog, renewed, reached func(string), watch stores.Watch) (lockClient, error) {
 	if o.Program.holdfast() { // it has to be right with the defaults of the drivers
-		return openHoldfast(o, renewed, watch)
+		return openHoldfast(o, renewed, reached, watch)
 	}
 	var conns []*redis.Client
 	for _, url := range o.Nodes {
@@ -106,11 +108,12 @@ func (r renewals) Renew(e holdfast.RenewEvent) {
 	}
 }
 
-func openHoldfast(o opening, renewed func(resource string), watch stores.Watch) (*holdfastClient, error) {
+func openHoldfast(o opening, renewed, reached func(string), watch stores.Watch) (*holdfastClient, error) {
 	e, pools, end, err := openEngine(o.Nodes, watch)
 	if err != nil {
 		return nil, err
 	}
+	pausepoint.Watch(e, reached)
 	opts := []holdfast.Option{holdfast.WithPrefix(o.Prefix), holdfast.WithName(o.Name), holdfast.WithHooks(renewals{renewed})}
 	if o.Program.History {
 		opts = append(opts, holdfast.WithHistory(0))

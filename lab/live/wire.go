@@ -19,6 +19,8 @@ type opening struct {
 	Start   time.Duration `json:"start"`  // of the history, on the shared clock
 	Points  []string      `json:"points"` // at which it waits for the runner
 	Steps   Steps         `json:"steps"`
+	// Stops are the visits, from 1, of points of its client at which it stops itself.
+	Stops map[string][]int `json:"stops,omitempty"`
 }
 
 // Steps reports whether a worker's wall clock will be stepped.
@@ -60,7 +62,8 @@ type report struct {
 	Op      *history.Op `json:"op,omitempty"`      // it happened
 	Begun   *history.Op `json:"begun,omitempty"`   // a run that has begun; its end follows, unless the worker dies
 	Access  *history.Op `json:"access,omitempty"`  // of the vault; it waits for the reply
-	Point   string      `json:"point,omitempty"`   // it waits for the reply
+	Point   string      `json:"point,omitempty"`   // it waits for the reply, unless the point is one of its client
+	Stops   bool        `json:"stops,omitempty"`   // with Point: it stops itself now
 	Trouble string      `json:"trouble,omitempty"` // what should not be, and is not in the history
 	Check   string      `json:"check,omitempty"`   // what to call the trouble
 	Name    string      `json:"name,omitempty"`    // of its resource

@@ -49,6 +49,8 @@ type worker struct {
 	silences []*redistest.Silence // of the nodes, from orderCalm on
 	closing  time.Time
 
+	stops stops
+
 	write sync.Mutex // of lines
 	out   *json.Encoder
 
@@ -136,6 +138,7 @@ func (w *worker) do(o order) error {
 		w.pools.relieve()
 		return nil
 	case orderRest:
+		w.stops.end()
 		w.rest()
 		w.hands.Wait()
 		return nil
@@ -171,7 +174,8 @@ func (w *worker) open(o opening) error {
 	}
 	rec := history.NewReporter(start, func(op history.Op) { w.send(report{Op: &op}) })
 	w.load = &workload.Worker{Name: o.Name, Rec: rec, Vault: w, Step: w.step, Took: w.took}
-	w.client, err = openClient(o, w.catalog, w.renewed, func(c net.Conn) net.Conn {
+	w.stops.begin(o.Stops, func(r report) { w.send(r) })
+	w.client, err = openClient(o, w.catalog, w.renewed, w.stops.reached, func(c net.Conn) net.Conn {
 		return &timedConn{Conn: c, late: w.late}
 	})
 	return err

@@ -93,8 +93,13 @@ func (c *workerProcess) handle(r report) {
 	}
 }
 
-// point reaches a point of the schedule. A dead worker needs no reply.
+// point reaches a point of the schedule. A dead worker needs no reply. One that stops itself is stopped before its
+// pause begins, and continues also if the faults have ended meanwhile.
 func (c *workerProcess) point(r report) {
+	if r.Stops {
+		_ = redistest.AwaitStopped(c.cmd.Process) // it may have been killed
+		defer func() { _ = c.Resume() }()
+	}
 	_ = c.run.inj.Point(context.Background(), c.name, r.Point)
 	c.reply(r.ID, nil, nil)
 }
