@@ -27,13 +27,16 @@ type Verdict struct {
 	Output string
 }
 
-// Found reports whether one of the mutant's own checks found it.
+// Found reports whether one of the mutant's own checks found it. Whatever is found in a control counts.
 func (v Verdict) Found() bool {
+	if len(v.Mutant.Patches) == 0 {
+		return len(v.By) > 0
+	}
 	return slices.ContainsFunc(v.By, func(name string) bool { return slices.Contains(v.Mutant.Checks, name) })
 }
 
-// Hunt builds the lab with the bug and searches for at most the given time. Root is the
-// root of the project. It returns an error if the patch does not apply or does not build.
+// Hunt builds the lab with the bug and searches for at most the given time, or if that is 0, by as
+// many programs as an ordinary test of the lab plays. Root is the root of the project. It returns an error if the patch does not apply or does not build.
 func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdict, error) {
 	v := Verdict{Mutant: m}
 	folder, test := "virtual", "^TestSchedules$"
@@ -47,14 +50,18 @@ func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	}
 	dir := filepath.Dir(program)
 	defer os.RemoveAll(dir)
-	bounded, cancel := context.WithTimeout(ctx, most+10*time.Second)
+	bounded, cancel := context.WithCancel(ctx)
+	env := []string{"HOLDFAST_LAB_WORLD=" + string(m.World), "HOLDFAST_LAB_ENOUGH=1", "HOLDFAST_LAB_SHRINK=0", "HOLDFAST_LAB_OUT=" + dir}
+	if most > 0 {
+		bounded, cancel = context.WithTimeout(ctx, most+10*time.Second)
+		env = append(env, "HOLDFAST_LAB_SCHEDULES=100000000", "HOLDFAST_LAB_RUNS=100000000",
+			"HOLDFAST_LAB_SECONDS="+strconv.Itoa(int(most.Seconds())))
+	}
 	defer cancel()
 	var out bytes.Buffer
-	search := exec.CommandContext(bounded, program, "-test.run", test, "-test.timeout", "0")
+	search := exec.CommandContext(bounded, program, "-test.v", "-test.run", test, "-test.timeout", "0")
 	search.Dir, search.Stdout, search.Stderr = lab, &out, &out
-	search.Env = append(os.Environ(), "HOLDFAST_LAB_WORLD="+string(m.World), "HOLDFAST_LAB_SCHEDULES=100000000",
-		"HOLDFAST_LAB_RUNS=100000000", "HOLDFAST_LAB_ENOUGH=1",
-		"HOLDFAST_LAB_SECONDS="+strconv.Itoa(int(most.Seconds())), "HOLDFAST_LAB_SHRINK=0", "HOLDFAST_LAB_OUT="+dir)
+	search.Env = append(os.Environ(), env...)
 	start := time.Now()
 	err = search.Run()
 	v.Took, v.Output = time.Since(start), out.String()
