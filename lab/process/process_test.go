@@ -2,8 +2,10 @@ package process_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +18,61 @@ import (
 
 func TestMain(m *testing.M) {
 	logging.Disable()
-	if process.Serve(subject.All()) {
+	if process.Serve(append(subject.All(), adders()...)) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// adder is a client that does a task, and locks nothing.
+type adder struct{ subject.Client }
+
+func adders() subject.Catalog {
+	return subject.Catalog{{ID: "adder", Open: func(subject.Setup) (subject.Client, error) { return adder{}, nil }}}
+}
+
+func (adder) Do(ctx context.Context, task string, args json.RawMessage) (any, error) {
+	var all []int
+	if err := json.Unmarshal(args, &all); err != nil {
+		return nil, err
+	}
+	switch task {
+	case "add":
+		return all[0] + all[1], nil
+	case "wait":
+		<-ctx.Done()
+		return nil, subject.ErrBusy
+	}
+	return nil, errors.New("no task " + task)
+}
+
+func (adder) Close() error { return nil }
+
+func TestAProcessDoesATask(t *testing.T) {
+	p := start(t)
+	open(t, p, process.Spec{Subject: "adder"}, nil)
+	var sum int
+	if err := p.Do(t.Context(), "add", []int{2, 3}, &sum); err != nil || sum != 5 {
+		t.Fatalf("%d, %v", sum, err)
+	}
+	if err := p.Do(t.Context(), "nothing", []int{}, nil); err == nil || !strings.Contains(err.Error(), "no task nothing") {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := p.Do(ctx, "wait", []int{}, nil); !errors.Is(err, subject.ErrBusy) {
+		t.Fatalf("a task whose ctx ended: %v", err)
+	}
+	open(t, p, process.Spec{Subject: "holdfast", Nodes: []string{redistest.Start(t).Addr()}, TTL: time.Minute}, nil)
+	if err := p.Do(t.Context(), "add", []int{2, 3}, &sum); err == nil || !strings.Contains(err.Error(), "does no tasks") {
+		t.Fatal(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Do(t.Context(), "add", []int{2, 3}, &sum); !errors.Is(err, subject.ErrDead) {
+		t.Fatal(err)
+	}
 }
 
 // start makes a client process that ends with the test.

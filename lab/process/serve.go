@@ -96,6 +96,8 @@ func (s *server) do(ctx context.Context, o order) report {
 		return report{Err: send(s.step(o.By))}
 	case callAcquire, callTry:
 		return s.acquire(ctx, o)
+	case callTask:
+		return s.task(ctx, o)
 	}
 	s.mu.Lock()
 	h := s.holds[o.Hold]

@@ -5,6 +5,7 @@
 package process
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -36,6 +37,7 @@ const (
 	callCancel  = "cancel" // of the call with the same ID; has no answer
 	callGo      = "go"     // the answer to a point with the same ID
 	callStep    = "step"   // of the clock
+	callTask    = "task"   // of the client, which is a Doer
 )
 
 // order is a line to the process.
@@ -47,6 +49,9 @@ type order struct {
 	Hold     uint64        `json:"hold,omitempty"` // of a call of a hold; or under which an acquire re-enters
 	Err      *remoteError  `json:"err,omitempty"`
 	By       time.Duration `json:"by,omitempty"`
+
+	Task string          `json:"task,omitempty"`
+	Args json.RawMessage `json:"args,omitempty"` // of the task
 }
 
 // report is a line from the process: the answer to an order, a point that waits
@@ -60,6 +65,7 @@ type report struct {
 	Token       uint64           `json:"token,omitempty"`
 	Until       time.Time        `json:"until,omitzero"`
 	ReportsLoss bool             `json:"reports_loss,omitempty"` // the hold has a Lost channel
+	Result      json.RawMessage  `json:"result,omitempty"`       // of a task
 }
 
 // remoteError carries an error of a subject over the line.
