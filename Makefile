@@ -11,7 +11,7 @@ OUT         ?= bench/results/latest
 MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*'))))
 
 .DEFAULT_GOAL := help
-.PHONY: help chromium release packages lab mutants test test-long test-full test-redis test-versions test-mysql soak check bench fmt vet lint tidy build cross arch spec fuzz redis databases shells prometheus
+.PHONY: help chromium release packages lab mutants endure test test-long test-full test-redis test-versions test-mysql soak check bench fmt vet lint tidy build cross arch spec fuzz redis databases shells prometheus
 
 help: ## show this text
 	@echo "targets:"
@@ -30,7 +30,7 @@ CORES   := $(shell getconf _NPROCESSORS_ONLN)
 STORES  := $(patsubst %,engine/%,postgres mysql sqlite etcd zookeeper)
 # What is random for long, and what is under faults: scenes on real servers that take their time.
 RANDOM  := internal/primitivetest lab
-FAULTS  := internal/faulttest engine/quorum/quorumtest lab/live lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores contrib $(STORES)
+FAULTS  := internal/faulttest engine/quorum/quorumtest lab/endure lab/live lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores contrib $(STORES)
 # What a browser does, on its own since the browser needs all cores.
 BROWSER := web/webtest
 RULES   := internal/arch
@@ -149,6 +149,11 @@ lab: redis databases ## the torture lab in full, an hour and make mutants: holes
 MUTANTS ?= .
 mutants: redis databases ## plant bugs, one at a time, that the tests of their own packages must find; long; MUTANTS=pattern for some
 	HOLDFAST_LAB_PLANTED='$(MUTANTS)' $(GO) test -count=1 -timeout 0 -v -run TestPlantedBugsAreKilled ./lab/mutant
+
+# ENDURE="-for 10m" for less, "-store quorum" for another store; see lab/README.md.
+ENDURE ?= -for 1h
+endure: redis databases ## a day in an hour: leases by the hundred thousand, processes that come and go, a failover a minute; fails unless heap, goroutines, keys, connections and descriptors are flat
+	$(GO) test -count=1 -timeout 0 -v -run '^TestEndure$$' ./lab/endure -args $(ENDURE)
 
 # VERSION=v0.2.0; TAG=-tag makes the packages and then the tags, without it the target only prints them.
 release: cross $(if $(TAG),packages) ## what a release of VERSION would tag; make release VERSION=v0.2.0 TAG=-tag tags it

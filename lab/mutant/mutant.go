@@ -5,7 +5,11 @@
 // so the tree is not changed and only the packages that depend on the file are compiled again.
 package mutant
 
-import "github.com/holdfast-go/holdfast/lab/virtual"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/virtual"
+)
 
 // Mutant is a planted bug.
 type Mutant struct {
@@ -29,6 +33,8 @@ type Mutant struct {
 	Area, Package string
 	// Flags are those of go test, such as -run, if not all tests of the package are run.
 	Flags []string
+	// Limit is how long those tests may take, if that is more than usual.
+	Limit time.Duration
 	// Holds is the reason why the lab cannot find it; empty: it can. A mutant with a
 	// reason is searched for too, and must not be found.
 	Holds string

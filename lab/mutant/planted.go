@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 )
 
 // planted holds the bugs that the tests of one package must find, a file for each area.
@@ -14,11 +15,12 @@ import (
 //	== a name that describes the bug
 //	file: the/source.go
 //	test: ./the/package -run TestOne    (if not all tests in the folder of the file)
+//	limit: 3m                          (if its tests take longer than a minute)
 //	holds: why no test can find it      (only then)
 //	-lines that are in the file
 //	+lines in place of them
 //
-// The lines before the first bug may set file and test for all bugs of the file. A line that
+// The lines before the first bug may set file, test and limit for all bugs of the file. A line that
 // begins with a space is in both texts, and "@@" begins another change of the same file.
 // Lines that begin with # are comments.
 //
@@ -71,6 +73,12 @@ func parse(area, text string) ([]Mutant, error) {
 		case key == "test":
 			words := strings.Fields(value)
 			m.Package, m.Flags = words[0], words[1:]
+		case key == "limit":
+			limit, err := time.ParseDuration(value)
+			if err != nil {
+				return nil, fmt.Errorf("%s.txt, line %d: %w", area, n+1, err)
+			}
+			m.Limit = limit
 		case key == "holds":
 			m.Holds = value
 		default:
