@@ -142,7 +142,7 @@ func (s *Sentinel) takeForDead(silence time.Duration) {
 }
 
 // AwaitFailOver waits until all Sentinels name a new master and the living replicas follow it.
-// Master then returns it.
+// Master then returns it. If they fail over once more meanwhile, it is the latest.
 func (s *Sentinel) AwaitFailOver() *Server {
 	s.t.Helper()
 	old := s.master
@@ -155,6 +155,10 @@ func (s *Sentinel) AwaitFailOver() *Server {
 		return true
 	})
 	Await(s.t, topologyTimeout, "the replicas follow it", func() bool {
+		// On a slow machine the Sentinels may consider the new master dead as well.
+		if again := s.elected(); again != nil {
+			s.master = again
+		}
 		return s.master.leads(s.Replicas())
 	})
 	return s.master
