@@ -41,6 +41,19 @@ func (c *Cluster) knows(s, master *Server) bool {
 	return false
 }
 
+// Known reports whether every node that answers sees a server as a master with slots.
+func (c *Cluster) Known(master *Server) bool {
+	known := false
+	for _, s := range c.living() {
+		view := c.view(s)
+		if len(view) > 0 && !c.knows(s, master) {
+			return false
+		}
+		known = known || len(view) > 0
+	}
+	return known
+}
+
 // Rejoin restarts a dead server, which becomes the replica of the present master of its slots, and
 // waits until the cluster is healthy.
 func (c *Cluster) Rejoin(s *Server) {

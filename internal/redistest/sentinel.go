@@ -154,30 +154,53 @@ func (s *Sentinel) AwaitFailOver() *Server {
 		s.master = next
 		return true
 	})
+	// The order to fail over may have been repeated just when it had been carried out: then there is another failover.
 	Await(s.t, topologyTimeout, "the replicas follow it", func() bool {
-		// On a slow machine the Sentinels may consider the new master dead as well.
-		if again := s.elected(); again != nil {
-			s.master = again
+		if next := s.elected(); next != nil && next != old {
+			s.master = next
 		}
 		return s.master.leads(s.Replicas())
 	})
 	return s.master
 }
 
+// AwaitHealthy waits until all servers run, all Sentinels name one master, the other servers have its data, and the
+// Sentinels see no server as down. Master then returns that master, whatever failovers there were.
+func (s *Sentinel) AwaitHealthy() {
+	s.t.Helper()
+	Await(s.t, topologyTimeout, "the Sentinels name one master, which the others follow, and have found all servers", func() bool {
+		master := s.elected()
+		if master == nil || master.PID() == 0 {
+			return false
+		}
+		s.master = master
+		return master.leads(s.Replicas()) && s.watched()
+	})
+}
+
+// Names reports whether all Sentinels name a server as the master.
+func (s *Sentinel) Names(master *Server) bool { return s.elected() == master }
+
+// Nodes returns the master and its replicas, also dead ones, in the order of their start.
+func (s *Sentinel) Nodes() []*Server { return append([]*Server(nil), s.nodes...) }
+
 // AwaitWatched waits until every Sentinel knows the living replicas and the
 // other Sentinels, and sees no server as down.
 func (s *Sentinel) AwaitWatched() {
 	s.t.Helper()
-	Await(s.t, topologyTimeout, "the Sentinels have found all servers", func() bool {
-		for _, w := range s.watchers {
-			state := w.monitored()
-			if state["flags"] != "master" || state["num-other-sentinels"] != "2" || state["port"] != strconv.Itoa(s.master.port) ||
-				!w.seesReplicas(len(s.Replicas())) {
-				return false
-			}
+	Await(s.t, topologyTimeout, "the Sentinels have found all servers", s.watched)
+}
+
+// watched reports whether every Sentinel knows the master, the living replicas and the other Sentinels, and sees none as down.
+func (s *Sentinel) watched() bool {
+	for _, w := range s.watchers {
+		state := w.monitored()
+		if state["flags"] != "master" || state["num-other-sentinels"] != "2" || state["port"] != strconv.Itoa(s.master.port) ||
+			!w.seesReplicas(len(s.Replicas())) {
+			return false
 		}
-		return true
-	})
+	}
+	return true
 }
 
 // elected returns the server that all Sentinels name as the master, or nil.

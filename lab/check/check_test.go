@@ -170,6 +170,79 @@ func TestNotified(t *testing.T) {
 	run(t, []planted{{"within the slack", check.Notified(2 * second), 0, []history.Op{shows(op(history.Write, "a", 3), 2)}}})
 }
 
+func TestTerms(t *testing.T) {
+	once, again := check.Terms(check.Observers{}), check.Terms(check.Observers{Again: true})
+	term := func(holder string, call float64, token uint64) history.Op {
+		return with(got(holder, call, call+1, 9, token), func(o *history.Op) { o.Store = "id-" + holder })
+	}
+	saw := func(who, holder string, when float64, token uint64) history.Op {
+		return history.Op{Client: who, Kind: history.Seen, Resource: "r", Outcome: history.OK, Call: at(when), Return: at(when),
+			Token: token, Store: "id-" + holder, Note: "c" + holder}
+	}
+	none := saw("o", "", 3.5, 0)
+	run(t, []planted{
+		{"in order", once, 0, []history.Op{term("a", 0, 5), saw("o", "a", 2, 5), none, term("b", 3, 7), saw("o", "b", 4, 7)}},
+		{"each observer by itself", once, 0, []history.Op{term("a", 0, 5), term("b", 3, 7), saw("o", "b", 4, 7), saw("p", "a", 4, 5)}},
+		{"backwards", once, 1, []history.Op{term("a", 0, 5), term("b", 3, 7), saw("o", "b", 4, 7), saw("o", "a", 5, 5)}},
+		{"backwards after none", once, 1, []history.Op{term("a", 0, 5), term("b", 1, 7), saw("o", "b", 3, 7), none, saw("o", "a", 5, 5)}},
+		{"twice", once, 1, []history.Op{term("a", 0, 5), saw("o", "a", 2, 5), none, saw("o", "a", 4, 5)}},
+		{"twice where it may be", again, 0, []history.Op{term("a", 0, 5), saw("o", "a", 2, 5), none, saw("o", "a", 4, 5)}},
+		{"two terms of one token", again, 1, []history.Op{saw("o", "a", 2, 5), saw("o", "b", 4, 5)}},
+		{"with another token", once, 1, []history.Op{term("a", 0, 5), saw("o", "a", 2, 6)}},
+		{"with the token of an earlier ballot", check.Terms(check.Observers{Ballots: true}), 0, []history.Op{term("a", 0, 5), saw("o", "a", 2, 4), saw("o", "a", 3, 5)}},
+		{"with a later token than that of all ballots", check.Terms(check.Observers{Ballots: true}), 1, []history.Op{term("a", 0, 5), saw("o", "a", 2, 6)}},
+		{"with the token of a ghost", check.Terms(check.Observers{Ghosts: true}), 0, []history.Op{term("a", 0, 5), saw("o", "a", 2, 6)}},
+		{"with another's name", once, 1, []history.Op{term("a", 0, 5), with(saw("o", "a", 2, 5), func(o *history.Op) { o.Note = "cb" })}},
+		{"before it campaigned", once, 1, []history.Op{saw("o", "a", 1, 5), term("a", 2, 5)}},
+		{"of a candidate that was killed before it reported", once, 0, []history.Op{saw("o", "a", 1, 5)}},
+	})
+}
+
+func TestSignals(t *testing.T) {
+	c := check.Signals(time.Second)
+	signal := op(history.Signal, "a", 2)
+	wait := func(from, to float64) history.Op {
+		return with(op(history.Wait, "b", from), func(o *history.Op) { o.Return = at(to) })
+	}
+	run(t, []planted{
+		{"woken", c, 0, []history.Op{signal, wait(1, 2.5)}},
+		{"not woken", c, 1, []history.Op{signal, wait(1, 4)}},
+		{"given up late", c, 1, []history.Op{signal, failed(wait(1, 4))}},
+		{"it began to wait later", c, 0, []history.Op{signal, wait(2.5, 5)}},
+		{"the signal failed", c, 0, []history.Op{failed(signal), wait(1, 4)}},
+		{"of another resource", c, 0, []history.Op{signal, with(wait(1, 4), func(o *history.Op) { o.Resource = "s" })}},
+	})
+}
+
+func TestLatches(t *testing.T) {
+	latch := check.Latches(at(10))
+	call := func(kind history.Kind, from, to float64) history.Op {
+		return history.Op{Client: "c", Kind: kind, Resource: "l", Outcome: history.OK, Call: at(from), Return: at(to)}
+	}
+	set := with(call(history.Set, 0, 1), func(o *history.Op) { o.Value = 2 })
+	begin := func(from float64) history.Op { return unknown(call(history.Count, from, from)) }
+	ended := with(failed(call(history.Wait, 1, 4)), func(o *history.Op) { o.Note = check.Opened })
+	run(t, []planted{
+		{"after the last", latch, 0, []history.Op{set, begin(1), call(history.Count, 1, 2), begin(2), call(history.Count, 2, 3), call(history.Wait, 1, 3)}},
+		{"before the last", latch, 1, []history.Op{set, begin(1), call(history.Count, 1, 2), begin(4), call(history.Wait, 1, 3)}},
+		{"the last may have counted", latch, 0, []history.Op{set, begin(1), begin(2), call(history.Wait, 1, 3)}},
+		{"a wait from before it was set", latch, 0, []history.Op{set, call(history.Wait, 0.5, 3)}},
+		{"nobody has set it", latch, 0, []history.Op{call(history.Wait, 0.5, 3)}},
+		{"given up", latch, 0, []history.Op{set, failed(call(history.Wait, 1, 3))}},
+		{"it ended", latch, 1, []history.Op{set, ended}},
+		{"it ended with the data", latch, 0, []history.Op{set, with(ended, func(o *history.Op) { o.Return = at(11) })}},
+	})
+	opens := check.Opens(time.Second)
+	counts := []history.Op{set, begin(1), call(history.Count, 1, 2), begin(2), call(history.Count, 2, 3)}
+	run(t, []planted{
+		{"at once", opens, 0, append(counts, call(history.Wait, 1, 3.5))},
+		{"late", opens, 1, append(counts, call(history.Wait, 1, 5))},
+		{"given up late", opens, 1, append(counts, failed(call(history.Wait, 1, 5)))},
+		{"who came late waited for nothing", opens, 1, append(counts, call(history.Wait, 5, 7))},
+		{"not open", opens, 0, append(counts[:3:3], call(history.Wait, 1, 5))},
+	})
+}
+
 func TestEnded(t *testing.T) {
 	c := check.Ended(5 * second)
 	run(t, []planted{

@@ -10,6 +10,7 @@
 //	step-clock a by -10s at a:acquire.node1#2
 //	restart-empty node2 at a:held
 //	force-break stock at 300ms
+//	hold-back node1 at 300ms for 2s
 //	exhaust a at 300ms for 2s
 //
 // A fault has a beginning: a point, which is a named moment in the life of a client
@@ -37,6 +38,8 @@ const (
 	Restart      Kind = "restart"       // kills a server and starts it with its data on disk
 	RestartEmpty Kind = "restart-empty" // kills a server and starts it without data
 	Failover     Kind = "failover"      // kills a master and promotes its replica
+	Promote      Kind = "promote"       // promotes the replica of a master that lives
+	HoldBack     Kind = "hold-back"     // stops the replication from a master; ends
 	Delay        Kind = "delay"         // delays bytes by By; ends
 	Cut          Kind = "cut"           // closes the connections at once and refuses new ones; ends
 	Blackhole    Kind = "blackhole"     // holds all bytes in both directions; ends, and then they arrive
@@ -50,7 +53,7 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Kill, Pause, Stall, Restart, RestartEmpty, Failover, Delay, Cut, Blackhole, Deafen, LoseReply, StepClock,
+	return []Kind{Kill, Pause, Stall, Restart, RestartEmpty, Failover, Promote, HoldBack, Delay, Cut, Blackhole, Deafen, LoseReply, StepClock,
 		Exhaust, Break, ForceBreak}
 }
 

@@ -23,6 +23,13 @@ type Store interface {
 	Restart()
 }
 
+// Replicator is a Store with replicas.
+type Replicator interface {
+	Store
+	HoldBack() error // stops the replication
+	LetOn() error    // continues it
+}
+
 // Pools is the connection pools of a client.
 type Pools interface {
 	Exhaust() error // takes all connections
@@ -38,7 +45,7 @@ type Live struct {
 	Links     map[string]*redistest.Proxy
 	// Empty removes the data of a killed server from disk.
 	Empty map[string]func() error
-	// Failovers promote the replica of a killed master.
+	// Failovers promote the replica of a master, which has been killed or lives.
 	Failovers map[string]func() error
 	Pools     map[string]Pools
 	// Operator breaks a lease of a resource, as soon as one exists, by Break or
@@ -126,13 +133,21 @@ func (l *Live) onStore(f Fault) error {
 			}
 		}
 		s.Restart()
-	case Failover:
+	case Failover, Promote:
 		promote, ok := l.Failovers[f.Target]
 		if !ok {
 			return fmt.Errorf("%q has no replica", f.Target)
 		}
-		s.Kill()
+		if f.Kind == Failover {
+			s.Kill()
+		}
 		return promote()
+	case HoldBack:
+		r, ok := s.(Replicator)
+		if !ok {
+			return fmt.Errorf("%q has no replica", f.Target)
+		}
+		return r.HoldBack()
 	}
 	return nil
 }
@@ -155,6 +170,10 @@ func (l *Live) End(f Fault) error {
 		l.Links[f.Target].Heal()
 	case Exhaust:
 		return l.Pools[f.Target].Relieve()
+	case HoldBack:
+		if r, ok := l.Stores[f.Target].(Replicator); ok {
+			return r.LetOn()
+		}
 	}
 	return nil
 }

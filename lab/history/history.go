@@ -19,11 +19,16 @@ const (
 	Release Kind = "release"
 	Renew   Kind = "renew" // Until is the new end of the trust window
 	Lost    Kind = "lost"
-	Enter   Kind = "enter" // the holder begins to rely on the lease
-	Leave   Kind = "leave" // the holder no longer relies on it
-	Read    Kind = "read"  // Value was read
-	Write   Kind = "write" // Value was written, if Outcome is OK
-	Run     Kind = "run"   // work that should happen once a slot; Value is the slot
+	Enter   Kind = "enter"  // the holder begins to rely on the lease
+	Leave   Kind = "leave"  // the holder no longer relies on it
+	Read    Kind = "read"   // Value was read
+	Write   Kind = "write"  // Value was written, if Outcome is OK
+	Seen    Kind = "seen"   // an observer saw the leader of an election: Token, Store is its ID and Note its value; Token 0: none
+	Set     Kind = "set"    // of a latch; Value is the count
+	Count   Kind = "count"  // of a latch, down by one: when it begins, with an Unknown outcome, and when it is OK
+	Wait    Kind = "wait"   // for a latch or a condition
+	Signal  Kind = "signal" // to all that wait for a condition
+	Run     Kind = "run"    // work that should happen once a slot; Value is the slot
 )
 
 // Outcome is the known result of an operation.

@@ -148,3 +148,43 @@ func (l *Ledger) end(of id, made span) {
 		l.set(of, made, never)
 	}
 }
+
+// StoredSince returns the first instant since another at which a deadline of a lease was stored; false: none was.
+func (l *Ledger) StoredSince(resource, store string, since time.Duration) (at time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range slices.Concat(l.of(resource, store)...) {
+		if c.deadline != never && c.made.from >= since && (!ok || c.made.from < at) {
+			at, ok = c.made.from, true
+		}
+	}
+	return at, ok
+}
+
+// DeadlineAt returns the deadline of a lease that was in force at an instant; it is negative if there was none.
+func (l *Ledger) DeadlineAt(resource, store string, at time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of(resource, store).deadlineIn(at, at)
+}
+
+// LastDeadline returns the last deadline of a lease that was stored until an instant, whether the lease has ended since or not; it
+// is negative if there was none.
+func (l *Ledger) LastDeadline(resource, store string, at time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := change{made: instant(never), deadline: never}
+	for _, c := range slices.Concat(l.of(resource, store)...) {
+		if c.made.to <= at && c.deadline != never && c.made.to >= last.made.to {
+			last = c
+		}
+	}
+	return last.deadline
+}
+
+// Blind makes Judge skip the windows that depend on a time: the Redis was no master then.
+func (l *Ledger) Blind(from, to time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.blind = append(l.blind, span{from, to})
+}

@@ -10,6 +10,9 @@ import (
 // epoch is the least score of a lease in a line (docs/PROTOCOL.md).
 const epoch = 1e12
 
+// Add notes a command that a server executed at an instant of its clock, as MONITOR reports it.
+func (l *Ledger) Add(at time.Time, args ...string) { l.add(wall(at), args) }
+
 // add interprets a command that the server executed at an instant of its clock.
 func (l *Ledger) add(clock time.Duration, args []string) {
 	l.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
-	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
 // Promises of time and order are judged in runs without faults of processes, connections and
@@ -38,7 +37,7 @@ func (r *run) calm(but ...fault.Kind) bool {
 
 // steady reports whether order and times are judged.
 func (r *run) steady() bool {
-	return r.p.holdfast() && longestStall(r.lasting()) <= steadyFor
+	return r.p.holdfast() && longestStall(r.lasting()) <= steadyFor && len(r.roles.promotions()) == 0
 }
 
 // lasting returns the stalls without those of single connections: a client that waits for one of them has others.
@@ -52,7 +51,7 @@ func (r *run) calmly(ops []history.Op) (out []check.Violation) {
 		return nil
 	}
 	late, passing, same := lateness*longestStall(r.lasting()), time.Duration(0), sameTime
-	documents := r.p.store().Name != stores.Redis().Name
+	documents := !r.p.store().Scripts
 	if documents {
 		same = sameTimeOfDocuments
 	}
@@ -68,7 +67,9 @@ func (r *run) calmly(ops []history.Op) (out []check.Violation) {
 		}
 		out = append(out, check.Starvation(0, apart).Find(r.ordered(ops))...)
 		out = append(out, check.HandOff(0, handedOff+passing+late).Find(r.exclusive(ops))...)
-		out = append(out, check.Deadlock(freeFor+passing+late).Find(ops)...)
+		out = append(out, check.Signals(wokenIn+handedOff+passing+late).Find(ops)...)
+		out = append(out, check.Opens(handedOff+passing+late).Find(ops)...)
+		out = append(out, check.Deadlock(freeFor+passing+late).Find(r.single(ops))...)
 	}
 	if r.calm(fault.Break) && !slices.Contains(r.p.Ways, NoRenewal) {
 		heard := func(string) time.Duration { return r.p.TTL*36/100 + seen + passing + late }
@@ -84,15 +85,23 @@ func (r *run) ordered(ops []history.Op) []history.Op {
 		return nil
 	}
 	return r.of(ops, func(x Resource) bool {
-		tenure := slices.Contains(r.p.Ways, Plain) && x.Kind != Semaphore
-		return x.locked() && !tenure
+		tenure := slices.Contains(r.p.Ways, Plain) && x.Kind != Semaphore && x.Kind != Election
+		return x.locked() && !x.waitsTwice() && !tenure
 	})
 }
 
 // exclusive returns the operations on mutexes.
 func (r *run) exclusive(ops []history.Op) []history.Op {
-	return r.of(ops, func(x Resource) bool { return x.Kind != Pair && x.Kind != Semaphore && x.locked() })
+	return r.of(ops, func(x Resource) bool { return x.Kind != Pair && x.Kind != Semaphore && !x.waitsTwice() && x.locked() })
 }
+
+// single returns the operations on resources for which an acquire waits all the time.
+func (r *run) single(ops []history.Op) []history.Op {
+	return r.of(ops, func(x Resource) bool { return !x.waitsTwice() })
+}
+
+// waitsTwice reports whether an acquire may wait for something else first: for another part of a Multi, or for a condition.
+func (r Resource) waitsTwice() bool { return r.Kind == Several || r.Kind == Cond }
 
 // of selects the operations on some resources.
 func (r *run) of(ops []history.Op, want func(Resource) bool) []history.Op {

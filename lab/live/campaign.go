@@ -36,24 +36,28 @@ type Campaign struct {
 // Summary is what came of a campaign.
 type Summary struct {
 	Setting  Setting
-	Seeds    [2]uint64          // first and last that was played
-	Played   int                // runs that show something
-	Invalid  int                // runs that show nothing
-	Missed   int                // of these, those in which a fault was never hit
-	Grants   int                // leases that were got, and runs of slots that began
-	Faults   int                // that happened
-	Windows  int                // trust windows that were compared with what the stores did
-	Lingered int                // leases that a client had kept and a caller took
-	Recalls  int                // of leases that a client keeps, or that readers share
-	Recorded Recorded           // what was compared with the history in the stores
-	Logged   bool               // the runs compare holdfast log with that history: they have the command, and one Redis
-	Stopped  int                // pauses of workers at points of their clients
-	Calm     int                // runs without faults, in which order and times were judged
-	Hit      map[fault.Kind]int // of the faults that happened
-	Planned  map[fault.Kind]int // of the faults of all programs that were played
-	Took     time.Duration      // real
-	Failures []Result           // runs with violations
-	Errors   []string           // of invalid runs but those of missed faults, the first few
+	Seeds    [2]uint64 // first and last that was played
+	Played   int       // runs that show something
+	Invalid  int       // runs that show nothing
+	Missed   int       // of these, those in which a fault was never hit
+	Grants   int       // leases that were got, and runs of slots that began
+	Faults   int       // that happened
+	Windows  int       // trust windows that were compared with what the stores did
+	Lingered int       // leases that a client had kept and a caller took
+	Recalls  int       // of leases that a client keeps, or that readers share
+	Terms    int       // that observers of elections saw
+	Waited   int       // waits for latches and conditions that ended with these
+	// What the failovers did, see Result.
+	Promotions, Carried, Forsaken int
+	Recorded                      Recorded           // what was compared with the history in the stores
+	Logged                        bool               // the runs compare holdfast log with that history: they have the command, and one Redis
+	Stopped                       int                // pauses of workers at points of their clients
+	Calm                          int                // runs without faults, in which order and times were judged
+	Hit                           map[fault.Kind]int // of the faults that happened
+	Planned                       map[fault.Kind]int // of the faults of all programs that were played
+	Took                          time.Duration      // real
+	Failures                      []Result           // runs with violations
+	Errors                        []string           // of invalid runs but those of missed faults, the first few
 }
 
 // mostErrors is how many errors a Summary keeps.
@@ -140,6 +144,8 @@ func (s *Summary) add(r Result, err error) {
 		s.Recorded.add(r.Recorded)
 		s.Recalls += r.Recalls
 		s.Stopped += r.Stopped
+		s.Terms, s.Waited = s.Terms+r.Terms(), s.Waited+r.Waited()
+		s.Promotions, s.Carried, s.Forsaken = s.Promotions+r.Promotions, s.Carried+r.Carried, s.Forsaken+r.Forsaken
 		if r.Calm {
 			s.Calm++
 		}
@@ -164,26 +170,57 @@ const (
 	manyGrants   = 600 // of which one of 60 has a lease without faults that is held for longer than it takes to write its grant
 )
 
+// hollowKind returns what a campaign of one kind of resource did not show.
+func (s Summary) hollowKind() (why []string) {
+	if s.Played < manyRuns {
+		return nil
+	}
+	if s.Setting.Kind == Election && s.Terms == 0 {
+		why = append(why, "no observer of an election saw a leader")
+	}
+	if (s.Setting.Kind == Latch || s.Setting.Kind == Cond) && s.Waited == 0 {
+		why = append(why, "no wait ended with its latch or condition")
+	}
+	return why
+}
+
+// hollowFailovers returns what failovers did not show.
+func (s Summary) hollowFailovers() (why []string) {
+	store := Program{Subject: s.Setting.Subject}.store()
+	if !store.Faults.Takes || s.Played < manyRuns {
+		return nil
+	}
+	if s.Promotions == 0 || s.Carried == 0 {
+		why = append(why, fmt.Sprintf("in %d histories %d replicas became masters, and %d leases were held over that", s.Played, s.Promotions, s.Carried))
+	}
+	if s.Played >= manyRecorded && !store.Confirms && s.Forsaken == 0 {
+		why = append(why, "no failover lost a lease")
+	}
+	return why
+}
+
 // Hollow returns what makes the campaign show less than it seems to: no lease was granted, no trust window was
 // compared with what the stores of the lab did, no lease was kept or none recalled, of one kind of event none was compared with the
 // history in the stores, or of killed clients or the lines of holdfast log none, a kind of fault was planned many times and never hit, or order and times were never judged. Empty: nothing.
 func (s Summary) Hollow() (why []string) {
-	if s.Played > 0 && s.Grants == 0 {
+	if s.Played > 0 && s.Grants == 0 && s.Setting.Kind != Latch {
 		why = append(why, "no lease was granted")
 	}
 	own := s.Setting.Stores == OwnStores
-	if own && hasLedger(s.Setting.Subject) && s.Played > 0 && s.Windows == 0 {
+	if own && hasLedger(s.Setting.Subject) && s.Played > 0 && s.Windows == 0 && s.Setting.Kind != Latch {
 		why = append(why, "no trust window was compared with what the stores did")
 	}
-	if own && s.Setting.Subject == "holdfast" && s.Played >= manyRuns && (s.Lingered == 0 || s.Recalls == 0) {
+	if own && s.Setting.Subject == "holdfast" && s.Setting.Kind == "" && s.Played >= manyRuns && (s.Lingered == 0 || s.Recalls == 0) {
 		why = append(why, fmt.Sprintf("in %d histories %d leases were kept and taken, and %d recalled", s.Played, s.Lingered, s.Recalls))
 	}
-	if own && onRedis(s.Setting.Subject) {
+	if own && onRedis(s.Setting.Subject) && (s.Setting.Kind == "" || s.Setting.Kind == Election) { // other later kinds are not compared
 		why = append(why, s.Recorded.hollow(s.Played, s.Logged)...)
 	}
 	if len(pausepoint.Names()) > 0 && s.Played >= manyRuns && s.Stopped == 0 {
 		why = append(why, fmt.Sprintf("no worker was paused at a point of its client in %d histories", s.Played))
 	}
+	why = append(why, s.hollowFailovers()...)
+	why = append(why, s.hollowKind()...)
 	for _, k := range fault.Kinds() {
 		if s.Planned[k] >= manyPlanned && s.Hit[k] == 0 {
 			why = append(why, fmt.Sprintf("%s was planned %d times and never hit", k, s.Planned[k]))

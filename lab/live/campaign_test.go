@@ -53,6 +53,42 @@ func TestHollowCampaigns(t *testing.T) {
 	if why := spared.Hollow(); len(why) > 0 {
 		t.Errorf("stores of others, which are not recorded: %q", why)
 	}
+	sentinel := full()
+	sentinel.Setting.Subject, sentinel.Promotions, sentinel.Carried, sentinel.Forsaken = "holdfast-sentinel", 5, 3, 1
+	if why := sentinel.Hollow(); len(why) > 0 {
+		t.Errorf("with failovers: %q", why)
+	}
+	for name, change := range map[string]func(*Summary){
+		"no failover": func(s *Summary) { s.Promotions = 0 },
+		"no lease":    func(s *Summary) { s.Carried = 0 },
+		"no loss":     func(s *Summary) { s.Forsaken = 0 },
+		"no window":   func(s *Summary) { s.Windows = 0 },
+	} {
+		s := sentinel
+		change(&s)
+		if why := s.Hollow(); len(why) != 1 {
+			t.Errorf("%s: %q", name, why)
+		}
+	}
+	for kind, change := range map[Kind]func(*Summary){
+		Election: func(s *Summary) { s.Terms = 0 },
+		Latch:    func(s *Summary) { s.Waited = 0 },
+		Cond:     func(s *Summary) { s.Waited = 0 },
+	} {
+		s := full()
+		s.Setting.Kind, s.Terms, s.Waited = kind, 5, 5
+		if why := s.Hollow(); len(why) > 0 {
+			t.Errorf("%s: %q", kind, why)
+		}
+		if change(&s); len(s.Hollow()) != 1 {
+			t.Errorf("%s that shows nothing: %q", kind, s.Hollow())
+		}
+	}
+	confirmed := sentinel
+	confirmed.Setting.Subject, confirmed.Forsaken = "holdfast-sentinel-replicas", 0
+	if why := confirmed.Hollow(); len(why) > 0 {
+		t.Errorf("failovers that may lose nothing: %q", why)
+	}
 	other := full()
 	other.Setting.Subject, other.Calm = "token-lua", 0
 	if why := other.Hollow(); len(why) > 0 {

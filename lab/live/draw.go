@@ -18,6 +18,8 @@ type Setting struct {
 	Subject string
 	// Nodes is the number of stores; 0: 1, and for a quorum 3 or 5.
 	Nodes int
+	// Kind is that of all resources; "": it is drawn.
+	Kind Kind
 	// Stores selects whether there are faults of stores.
 	Stores Stores
 }
@@ -59,6 +61,7 @@ func Draw(seed uint64, s Setting) Program {
 			[]Kind{Pair, Semaphore}, []Kind{Counter, Log, Stock, Pair, Semaphore, Slot})
 		p.Ways = drawn(d, []Way{Plain}, []Way{Plain, Plain, Try, NoTenure, NoRenewal}, []Way{NoTenure})
 	}
+	kinds = later(p, s, kinds)
 	for _, k := range kinds {
 		p.Resources = append(p.Resources, Resource{Name: string(k) + "0", Kind: k})
 		if len(kinds) == 1 && d.IntN(2) == 0 {
@@ -106,6 +109,9 @@ func (d drawer) faults(p *Program, whose Stores) fault.Schedule {
 	}
 	if whose == OwnStores {
 		parts = append(parts, d.onStore, d.onStore)
+		if can.Takes { // what such a store is for
+			parts = append(parts, d.onStore, d.onStore, d.onStore, d.onStore, d.onStore, d.onStore)
+		}
 	}
 	if d.IntN(3) == 0 {
 		parts = []func(*Program) fault.Schedule{drawn(d, parts...)}
@@ -201,6 +207,9 @@ func (d drawer) onStore(p *Program) fault.Schedule {
 	at := fault.After(d.between(first, p.Length*2/3))
 	away := drawn(d, d.between(5*time.Millisecond, p.TTL), d.between(p.TTL/2, 3*p.TTL))
 	store := p.store()
+	if store.Faults.Takes {
+		return d.onMaster(p)
+	}
 	if store.Members > 1 { // longer than an election
 		away = d.between(100*time.Millisecond, 3*time.Second)
 		p.Length = max(p.Length, at.After+away+200*time.Millisecond)
@@ -245,9 +254,7 @@ func (d drawer) onPools(p *Program) fault.Schedule {
 func (d drawer) onLease(p *Program) fault.Schedule {
 	var locked []string
 	for _, r := range p.Resources {
-		if r.locked() {
-			locked = append(locked, r.Name)
-		}
+		locked = append(locked, r.names()...)
 	}
 	return fault.Schedule{{Kind: drawn(d, fault.Break, fault.Break, fault.ForceBreak), Target: drawn(d, locked...),
 		At: fault.After(d.between(first, p.Length/2))}}

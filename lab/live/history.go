@@ -88,6 +88,9 @@ func (r *run) compareHistory(ctx context.Context) error {
 			wiped = max(wiped, w.at)
 		}
 	}
+	for _, p := range r.roles.promotions() {
+		wiped = max(wiped, p.at, p.known)
+	}
 	written, ops := writtenBy(events), r.rec.Ops()
 	for name := range written {
 		if name != operatorName && !slices.ContainsFunc(r.workers, func(c *workerProcess) bool { return c.name == name }) {
@@ -106,7 +109,7 @@ func (r *run) compareHistory(ctx context.Context) error {
 				r.violated("history", resource, "%s: %s", c.name, fmt.Sprintf(format, args...))
 			},
 			compared: func(name string) bool {
-				return slices.ContainsFunc(r.p.Resources, func(x Resource) bool { return x.Name == name && x.locked() })
+				return slices.ContainsFunc(r.p.Resources, func(x Resource) bool { return x.Name == name && x.locked() && x.Kind != Cond })
 			},
 		}
 		r.recorded.add(j.judge())

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/workload"
 )
 
 // incident is a time in which something may have kept a client from its store: a fault, or a
@@ -51,6 +53,9 @@ func (r *run) incidents() (all []incident) {
 			i.to = endless
 		}
 		all = append(all, i)
+	}
+	for _, p := range r.roles.promotions() { // the machine may have been so slow that nobody had to kill the master
+		all = append(all, incident{kind: fault.Failover, from: p.from, to: endless})
 	}
 	return all
 }
@@ -119,14 +124,22 @@ func (r *run) explained(client string, from, at time.Duration) bool {
 // kept returns a violation for each lease that was lost without a reason. Leases that are not
 // renewed end by themselves.
 func (r *run) kept(ops []history.Op) []check.Violation {
-	acquired := map[string]history.Op{}
+	together := func(holder string) string { // of the parts of a Multi, which end together
+		first, _, _ := strings.Cut(holder, workload.Parts)
+		return first
+	}
+	acquired := map[string][]history.Op{}
 	for _, op := range ops {
 		if op.Kind == history.Acquire && op.Outcome == history.OK {
-			acquired[op.Holder] = op
+			acquired[together(op.Holder)] = append(acquired[together(op.Holder)], op)
 		}
 	}
 	return check.Kept().Find(slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool {
-		return op.Kind == history.Lost && (r.ops.broke(acquired[op.Holder], op.Call) || r.explained(op.Client, op.Call-r.p.TTL, op.Call))
+		if op.Kind != history.Lost {
+			return false
+		}
+		broke := slices.ContainsFunc(acquired[together(op.Holder)], func(part history.Op) bool { return r.ops.broke(part, op.Call) })
+		return broke || r.explained(op.Client, op.Call-r.p.TTL, op.Call)
 	}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/lab/history"
 	"github.com/holdfast-go/holdfast/lab/ledger"
 	"github.com/holdfast-go/holdfast/lab/model"
+	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
 // Result is the result of a run.
@@ -33,6 +34,11 @@ type Result struct {
 	Recalls  int `json:"recalls,omitempty"`
 	// Stopped counts the pauses of workers at points of their clients.
 	Stopped int `json:"stopped,omitempty"`
+	// Promotions counts the replicas that became masters, Carried the leases that were held over one of them, and Forsaken
+	// those of which the new master did not have the grant or the last renewal.
+	Promotions int `json:"promotions,omitempty"`
+	Carried    int `json:"carried,omitempty"`
+	Forsaken   int `json:"forsaken,omitempty"`
 	// Calm reports whether there was no fault and no long stall, so that order and times
 	// were judged too.
 	Calm bool `json:"calm,omitempty"`
@@ -42,6 +48,26 @@ type Result struct {
 func (r Result) Grants() (n int) {
 	for _, op := range r.History {
 		if op.Kind == history.Acquire && op.Outcome == history.OK || op.Kind == history.Run {
+			n++
+		}
+	}
+	return n
+}
+
+// Terms counts how often an observer of an election has seen a leader.
+func (r Result) Terms() (n int) {
+	for _, op := range r.History {
+		if op.Kind == history.Seen && op.Token > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Waited counts the waits for latches and conditions that ended with these.
+func (r Result) Waited() (n int) {
+	for _, op := range r.History {
+		if op.Kind == history.Wait && op.Outcome == history.OK {
 			n++
 		}
 	}
@@ -74,7 +100,12 @@ func (r *run) result(began time.Time) Result {
 			}
 		}
 	}
-	ops = append(ops, r.ops.forcedReleases(ops)...)
+	forced := r.ops.forcedReleases(ops)
+	over := r.overFailovers(ops)
+	res.Promotions, res.Carried, res.Forsaken = len(r.roles.promotions()), over.carried, len(over.lost)
+	wiped = wiped || res.Promotions > 0 && !over.safe
+	ops = append(ops, over.excused()...)
+	ops = append(ops, r.uncertain(forced)...)
 	slices.SortStableFunc(ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
 	for _, h := range r.inj.Hits() {
 		res.Hits = append(res.Hits, h.At.Round(time.Microsecond).String()+": "+h.Fault.String())
@@ -86,10 +117,14 @@ func (r *run) result(began time.Time) Result {
 	res.Stalls, res.History = r.stalls(), ops
 	res.Recorded = r.recorded
 	res.Calm = r.calm() && r.steady()
-	res.Violations = slices.Concat(check.Run(ops, r.checks(wiped)...), r.calmly(ops), r.unexplained(), r.violations)
+	res.Violations = slices.Concat(check.Run(ops, r.checks(wiped)...), r.calmly(ops), r.unexplained(), r.violations, over.violations())
 	if len(r.ledgers) > 0 {
 		var found []check.Violation
-		res.Windows, found = ledger.Judge(ops, r.p.TTL, r.ledgers)
+		if r.roles != nil {
+			res.Windows, found = r.judgeReigns(ops, over)
+		} else {
+			res.Windows, found = ledger.Judge(ops, r.p.TTL, r.ledgers)
+		}
 		res.Violations = append(res.Violations, found...)
 		if onRedis(r.p.Subject) {
 			res.Lingered = lingered(ops)
@@ -114,17 +149,38 @@ func (r *run) checks(wiped bool) []check.Check {
 		{Name: "ended", Find: func(ops []history.Op) []check.Violation { return check.Ended(r.p.TTL).Find(inTime(ops)) }},
 	}
 	if r.p.holdfast() {
-		all = append(all, check.Tokens(), model.Lock(r.p.TTL))
+		may := check.Observers{Again: r.p.store().Clocks == stores.OfClients, Ballots: r.p.Nodes > 1, Ghosts: len(r.roles.promotions()) > 0}
+		terms := func(ops []history.Op) []check.Violation { return check.Terms(may).Find(r.seenSince(ops)) }
+		all = append(all, check.Tokens(), model.Lock(r.p.TTL), check.Check{Name: "terms", Find: terms})
 		if !slices.Contains(r.p.Ways, NoRenewal) {
 			all = append(all, check.Check{Name: "kept", Find: r.kept})
 		}
 	} else {
 		all = append(all, model.Exclusion(r.p.TTL))
 	}
+	if r.p.holdfast() {
+		all = append(all, check.Latches(r.wholeUntil()))
+	}
 	if !wiped { // a wipe deletes marks
 		all = append(all, check.Slots())
 	}
 	return all
+}
+
+// wholeUntil returns the instant at which a store may first have lost data. A latch lives longer than a node of a quorum is away.
+func (r *run) wholeUntil() time.Duration {
+	until := endless
+	for _, s := range r.stores {
+		for _, w := range s.wipes {
+			until = min(until, w.at)
+		}
+	}
+	if r.mayLose() {
+		for _, p := range r.roles.promotions() {
+			until = min(until, p.from)
+		}
+	}
+	return until
 }
 
 // wiper is the client, in the history, of the releases that represent a loss of data.

@@ -25,10 +25,20 @@ func (r *run) openLedgers(ctx context.Context) error {
 	if !hasLedger(r.p.Subject) {
 		return nil
 	}
+	var all []*store
 	for _, s := range r.stores {
 		if s.server == nil {
 			return nil
 		}
+		if s.replicated() == nil {
+			all = append(all, s)
+			continue
+		}
+		for _, node := range s.servers() {
+			all = append(all, &store{url: node})
+		}
+	}
+	for _, s := range all {
 		l := ledger.New(r.prefix, r.epoch)
 		recording, err := r.record(ctx, l, s)
 		if err != nil {

@@ -93,6 +93,7 @@ func (p *catalogClient) close() error {
 // holdfastClient is a client of Holdfast.
 type holdfastClient struct {
 	c      *holdfast.Client
+	name   string
 	ttl    time.Duration
 	pooled []stores.Pool
 	end    func()
@@ -123,7 +124,7 @@ func openHoldfast(o opening, renewed, reached func(string), watch stores.Watch) 
 		end()
 		return nil, err
 	}
-	return &holdfastClient{c, o.Program.TTL, pools, end}, nil
+	return &holdfastClient{c, o.Name, o.Program.TTL, pools, end}, nil
 }
 
 // openObserver opens a client that reads what the workers have stored.
@@ -251,12 +252,63 @@ func (m *holdfastClient) take(ctx context.Context, r round) (workload.Hold, erro
 		}
 		return leased(s.Acquire(ctx, r.weight))
 	}
+	if r.Kind == Election { // it has no try
+		return leased(m.c.Election(r.Name, opts...).Campaign(ctx, m.name))
+	}
 	mutex := m.c.Mutex(r.Name, opts...)
 	if try {
 		return leased(mutex.TryLock(ctx))
 	}
 	return leased(mutex.Lock(ctx))
 }
+
+// several acquires a Multi. The hold of a part is the lease of all, with the token of the part.
+func (m *holdfastClient) several(ctx context.Context, r round) (parts []workload.Hold, err error) {
+	multi := m.c.Multi(r.parts, m.options(r)...)
+	acquire := multi.Lock
+	if r.way == Try {
+		acquire = multi.TryLock
+	}
+	l, err := acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range r.parts {
+		if p := (part{lease{l}, l.Tokens()[name]}); i > 0 {
+			parts = append(parts, p)
+		} else {
+			parts = append(parts, firstPart{p})
+		}
+	}
+	return parts, nil
+}
+
+// part is a resource of a Multi.
+type part struct {
+	lease lease
+	token uint64
+}
+
+// Token implements workload.Hold.
+func (p part) Token() uint64 { return p.token }
+
+// Until implements workload.Hold.
+func (p part) Until() time.Time { return p.lease.Until() }
+
+// Lost implements workload.Hold.
+func (p part) Lost() <-chan struct{} { return p.lease.Lost() }
+
+// Err implements workload.Hold.
+func (p part) Err() error { return p.lease.Err() }
+
+// Release implements workload.Hold.
+func (p part) Release(ctx context.Context) error { return p.lease.Release(ctx) }
+
+// firstPart is the part of which a Multi has the ID.
+type firstPart struct{ part }
+
+// StoreID implements workload.Stored.
+func (p firstPart) StoreID() string { return p.lease.HolderID() }
 
 // slot runs work once a slot: of a job if job is set, else of an ID.
 func (m *holdfastClient) slot(ctx context.Context, id string, opts []holdfast.JobOption, fn func(context.Context) error) (bool, error) {

@@ -30,8 +30,19 @@ type Resource struct {
 }
 
 // locked reports whether the resource itself is what is locked: a slot has one for each
-// run, under another name.
-func (r Resource) locked() bool { return r.Kind != Slot }
+// run, under another name, and a latch is no lock.
+func (r Resource) locked() bool { return r.Kind != Slot && r.Kind != Latch }
+
+// names are what is locked for the resource: the parts of a Multi, or the resource itself. A slot is locked under other names, and a latch not at all.
+func (r Resource) names() []string {
+	switch r.Kind {
+	case Slot, Latch:
+		return nil
+	case Several:
+		return []string{r.Name + "/a", r.Name + "/b", r.Name + "/c"}
+	}
+	return []string{r.Name}
+}
 
 // Kind is a primitive and its workload.
 type Kind string
@@ -44,6 +55,10 @@ const (
 	Pair      Kind = "pair"      // RWMutex; readers see both halves of what writers write
 	Semaphore Kind = "semaphore" // Semaphore
 	Slot      Kind = "slot"      // Job.Run and Client.Once, at most once a slot
+	Election  Kind = "election"  // Election; the leader reads, adds, writes, and all workers observe it
+	Latch     Kind = "latch"     // Latch; one worker sets it, all count down or wait
+	Cond      Kind = "cond"      // Mutex with a Cond; read, add, write, and wake all, or wait for that first
+	Several   Kind = "multi"     // Multi of two or three names; read, add, write of each
 )
 
 // Way is how a round acquires.

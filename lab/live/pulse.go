@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/primitivetest"
 )
@@ -49,24 +51,37 @@ func (r *run) watchStores() (stop func(), err error) {
 	// While the lab does not run, it measures no store.
 	r.watchers.Go(func() { beat(ctx, r.rec.Now, func(from, to time.Duration) { r.stall(Stall{From: from, To: to}) }) })
 	for _, s := range r.stores {
+		if g := s.replicated(); g != nil {
+			for _, url := range g.Finders() {
+				opts, err := redis.ParseURL(url)
+				if err != nil {
+					stop()
+					return nil, err
+				}
+				c := redis.NewClient(opts)
+				ends = append(ends, func() { _ = c.Close() })
+				r.watchers.Go(func() { r.measure(ctx, func() { _ = c.Ping(ctx).Err() }) })
+			}
+		}
 		e, _, end, err := openEngine([]string{s.url}, nil)
 		if err != nil {
 			stop()
 			return nil, err
 		}
 		ends = append(ends, end)
-		r.watchers.Go(func() { r.watchStore(ctx, e) })
+		res := engine.Resource{Prefix: r.prefix + "-pulse", Name: "pulse"}                       // of its own
+		r.watchers.Go(func() { r.measure(ctx, func() { _ = primitivetest.Ping(ctx, e, res) }) }) // the time that it takes counts
 	}
 	return stop, nil
 }
 
-// watchStore changes a resource of its own in a store, again and again.
-func (r *run) watchStore(ctx context.Context, e engine.Engine) {
+// measure calls a server again and again, and notes when that takes long.
+func (r *run) measure(ctx context.Context, call func()) {
 	pause := time.NewTicker(pingEvery)
 	defer pause.Stop()
 	for ctx.Err() == nil {
 		from := r.rec.Now()
-		_ = primitivetest.Ping(ctx, e, engine.Resource{Prefix: r.prefix + "-pulse", Name: "pulse"}) // the time that it took counts
+		call()
 		if to := r.rec.Now(); to-from >= leastStall && ctx.Err() == nil {
 			r.stall(Stall{From: from, To: to})
 		}

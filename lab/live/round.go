@@ -18,6 +18,7 @@ type round struct {
 	Resource
 	way        Way
 	weight     int
+	parts      []string // of a Multi
 	wait, hold time.Duration
 	retry      bool // of a slot: failures are made up for
 	fail       bool // of a slot
@@ -54,6 +55,11 @@ func (d drawer) round(p Program) round {
 	if !p.holdfast() {
 		r.hold /= 6 // not all locks renew by themselves: work ends well within the TTL
 	}
+	if r.Kind == Several {
+		r.parts = r.names()
+		d.Shuffle(len(r.parts), func(i, j int) { r.parts[i], r.parts[j] = r.parts[j], r.parts[i] })
+		r.parts = r.parts[:min(len(r.parts), 1+r.weight)]
+	}
 	return r
 }
 
@@ -63,13 +69,43 @@ func (w *worker) turn(ctx context.Context, r round) error {
 	if r.Kind == Slot {
 		return w.slot(brief, r)
 	}
-	at, work := r.work()
-	at.Try = r.way == Try
-	err := w.load.Round(brief, at, func(ctx context.Context) (workload.Hold, error) { return w.client.take(ctx, r) }, work)
+	if r.Kind == Latch {
+		return w.latch(brief, r)
+	}
+	err := w.once(brief, r, func() {})
 	if brief.Err() != nil && errors.Is(err, context.Cause(brief)) {
 		return nil // the wait was over, in a request or between two
 	}
 	return err
+}
+
+// once acquires what a round says, works and releases it. It calls got when it has acquired.
+func (w *worker) once(ctx context.Context, r round, got func()) error {
+	if r.Kind == Several {
+		var places []workload.Place
+		for _, name := range r.parts {
+			places = append(places, workload.Place{Resource: name, Try: r.way == Try})
+		}
+		return w.load.Several(ctx, places, func(ctx context.Context) ([]workload.Hold, error) {
+			all, err := w.client.(*holdfastClient).several(ctx, r)
+			if err == nil {
+				got()
+			}
+			return all, err
+		}, workload.CounterEach(r.hold))
+	}
+	if r.Kind == Cond {
+		return w.cond(ctx, r, got)
+	}
+	at, work := r.work()
+	at.Try = r.way == Try && r.Kind != Election
+	return w.load.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) {
+		h, err := w.client.take(ctx, r)
+		if err == nil {
+			got()
+		}
+		return h, err
+	}, work)
 }
 
 // work is what a round does under its lock, and how much of it that takes.
@@ -141,17 +177,16 @@ func (w *worker) recheck() {
 		if resource.Kind == Slot {
 			continue
 		}
-		r := round{Resource: resource, way: Plain, weight: 2}
+		r := round{Resource: resource, way: Plain, weight: 2, parts: resource.names()}
 		if resource.Kind == Semaphore {
 			r.weight = capacity
 		}
-		at, work := r.work()
 		for got := false; !got; {
-			err := w.load.Round(ctx, at, func(ctx context.Context) (workload.Hold, error) {
-				h, err := w.client.take(ctx, r)
-				got = err == nil
-				return h, err
-			}, work)
+			if resource.Kind == Latch {
+				got = w.recheckLatch(ctx, r)
+				continue
+			}
+			err := w.once(ctx, r, func() { got = true })
 			if ctx.Err() != nil && !got {
 				w.trouble("stuck", r.Name, "%s did not get it in %v when all was well again: %v", w.Name, recheckTimeout, err)
 				return

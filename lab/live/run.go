@@ -37,6 +37,7 @@ type run struct {
 
 	epoch     time.Time // the start
 	ledgers   []*ledger.Ledger
+	roles     *roles             // of the servers of a store with replicas that take over; nil: of none
 	recording []ledger.Recording // of the ledgers that are open
 	recorded  Recorded           // what was compared with the history in the stores
 	command   string             // see Runner.Command
@@ -99,7 +100,7 @@ var ErrMissed = errors.New("faults that were never hit")
 func (l *Runner) prepare(ctx context.Context, p Program) (*run, error) {
 	r := &run{p: p, command: l.Command, prefix: fmt.Sprintf("lab-%x", rand.Uint64()), live: &fault.Live{
 		Processes: map[string]fault.Process{}, Clocks: map[string]func(time.Duration) error{}, Stores: map[string]fault.Store{},
-		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{}, Pools: map[string]fault.Pools{},
+		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{}, Pools: map[string]fault.Pools{}, Failovers: map[string]func() error{},
 	}}
 	r.ops = newOperator(r)
 	r.live.Operator = r.ops.breakFirst
@@ -122,6 +123,9 @@ func (l *Runner) prepare(ctx context.Context, p Program) (*run, error) {
 	for i, s := range r.stores {
 		name := fmt.Sprintf("node%d", i+1)
 		r.live.Stores[name], r.live.Empty[name] = s, func() error { return s.empty(r.rec.Now) }
+		if s.replicated() != nil {
+			r.live.Failovers[name] = s.failOver
+		}
 	}
 	return r, r.gather(ctx)
 }
@@ -208,6 +212,10 @@ func (r *run) play(ctx context.Context) error {
 	if err := r.openLedgers(ctx); err != nil {
 		return err
 	}
+	if err := r.watchRoles(ctx); err != nil {
+		return err
+	}
+	defer r.roles.stop()
 	if err := r.all(ctx, orderWork); err != nil {
 		return err
 	}
@@ -224,6 +232,9 @@ func (r *run) play(ctx context.Context) error {
 	r.ops.stop()
 	for _, s := range r.stores {
 		s.revive() // on a slow machine its start may have come before its end
+		if err := s.settle(); err != nil {
+			return err
+		}
 	}
 	for _, do := range []string{orderRest, orderCalm, orderClose} {
 		if err := r.all(ctx, do); err != nil {
@@ -300,7 +311,7 @@ func (r *run) remains(ctx context.Context, node int, url string, alive map[strin
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for start := time.Now(); ; <-look.C {
-		found, err := remnants(ctx, c, node, alive)
+		found, err := r.remnants(ctx, c, node, alive)
 		if err != nil || len(found) == 0 {
 			return err
 		}
@@ -318,12 +329,16 @@ func (r *run) remains(ctx context.Context, node int, url string, alive map[strin
 }
 
 // remnants lists the leases and waiters of clients that have closed.
-func remnants(ctx context.Context, c *holdfast.Client, node int, alive map[string]bool) (found []leftBehind, err error) {
+func (r *run) remnants(ctx context.Context, c *holdfast.Client, node int, alive map[string]bool) (found []leftBehind, err error) {
 	for s, err := range c.List(ctx, "*") {
 		if err != nil {
 			return nil, err
 		}
+		latch := slices.ContainsFunc(r.p.Resources, func(x Resource) bool { return x.Kind == Latch && strings.HasPrefix(s.Resource, x.Name+"/") })
 		for _, h := range s.Holders {
+			if latch {
+				break // a latch outlives who has set it and who has counted
+			}
 			if alive[h.Name] {
 				found = append(found, leftBehind{node, h.Name, false, fmt.Sprintf("node%d has a lease of %s on %s, token %d", node+1, h.Name, s.Resource, h.Token)})
 			}

@@ -59,6 +59,11 @@ func (l *Runner) stores(ctx context.Context, p Program) ([]*store, error) {
 		if err := fresh.reset(ctx); err != nil {
 			return nil, err
 		}
+		if g := fresh.replicated(); g != nil {
+			if err := g.Aim(append(p.Resources[0].names(), p.Resources[0].Name)[0]); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, fresh)
 	}
 	return out, nil

@@ -69,7 +69,7 @@ func TestDraw(t *testing.T) {
 		t.Error("no program without faults was drawn")
 	}
 	for _, k := range fault.Kinds() {
-		scripted := k == fault.Stall || k == fault.Failover // only scenarios have these
+		scripted := k == fault.Stall // only scenarios have it
 		if kinds[k] == 0 && !scripted && (k != fault.StepClock || process.CanStep()) {
 			t.Errorf("no %s was drawn", k)
 		}

@@ -1,10 +1,12 @@
 package live
 
 import (
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -53,6 +55,13 @@ type leftBehind struct {
 
 // mayStay returns how long after Close the remnant may still be in its node.
 func (r *run) mayStay(x leftBehind) time.Duration {
+	if len(r.roles.promotions()) > 0 { // neither releases nor places in the queue survive each failover
+		ttl := max(r.p.TTL, waiterLife)
+		if slices.ContainsFunc(r.p.Resources, func(r Resource) bool { return r.Kind == Slot }) {
+			ttl = holdfast.DefaultTTL // of Once
+		}
+		return ttl + waiterLife + tidy
+	}
 	if !x.waiting || len(r.stores) == 1 {
 		return tidy
 	}

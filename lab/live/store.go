@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/stores"
 )
 
@@ -51,6 +52,9 @@ func (s *store) through(addr string) (string, error) {
 // reset starts the store if it is down, and empties a Redis.
 func (s *store) reset(ctx context.Context) error {
 	s.revive()
+	if err := s.settle(); err != nil {
+		return err
+	}
 	if !s.redis() {
 		return nil // each run has a prefix of its own
 	}
@@ -147,24 +151,87 @@ func (s *store) clear(ctx context.Context, prefix string) error {
 	})
 }
 
+// replicated returns the server if its replicas can take over, else nil.
+func (s *store) replicated() stores.Replicated {
+	g, _ := s.server.(stores.Replicated)
+	return g
+}
+
+// failOver promotes a replica.
+func (s *store) failOver() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.replicated().FailOver()
+}
+
+// HoldBack implements fault.Replicator.
+func (s *store) HoldBack() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return redistest.Try(s.replicated().HoldBack)
+}
+
+// LetOn implements fault.Replicator.
+func (s *store) LetOn() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return redistest.Try(s.replicated().LetOn)
+}
+
+// settle waits until each replica of a store that lives has the data of its master.
+func (s *store) settle() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.replicated(); g != nil {
+		return g.Settle()
+	}
+	return nil
+}
+
+// servers are the URLs of the servers of Redis that have the data.
+func (s *store) servers() []string {
+	if g := s.replicated(); g != nil {
+		return g.Nodes()
+	}
+	if s.redis() {
+		return []string{s.url}
+	}
+	return nil
+}
+
 // eternal lists keys of a Redis below a prefix that would live for ever.
 func (s *store) eternal(ctx context.Context, prefix string) (names []string, err error) {
-	if !s.redis() {
-		return nil, nil // the tests of the engine have it
-	}
-	err = s.client(func(c *redis.Client) error {
-		for it := c.Scan(ctx, 0, "*", 1000).Iterator(); ; {
-			if !it.Next(ctx) {
-				return it.Err()
-			}
-			ttl, err := c.PTTL(ctx, it.Val()).Result()
-			if err != nil {
-				return err
-			}
-			if ttl == -1 && strings.Contains(it.Val(), prefix) {
-				names = append(names, it.Val())
-			}
+	for _, url := range s.servers() { // of other stores the tests of the engine have it
+		err := (&store{url: url}).client(func(c *redis.Client) error {
+			more, err := eternalOf(ctx, c, prefix)
+			names = append(names, more...)
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-	})
-	return names, err
+	}
+	return names, nil
+}
+
+// eternalOf is eternal of one server, which may be a replica.
+func eternalOf(ctx context.Context, c *redis.Client, prefix string) (names []string, err error) {
+	conn := c.Conn()
+	defer conn.Close()
+	_ = conn.ReadOnly(ctx).Err() // a replica of a cluster answers then; others do not know it
+	for it := c.Scan(ctx, 0, "*", 1000).Iterator(); ; {
+		if !it.Next(ctx) {
+			return names, it.Err()
+		}
+		if !strings.Contains(it.Val(), prefix) {
+			continue
+		}
+		ttl, err := conn.PTTL(ctx, it.Val()).Result()
+		if err != nil {
+			return nil, err
+		}
+		if ttl == -1 {
+			names = append(names, it.Val())
+		}
+	}
 }

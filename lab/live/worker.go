@@ -43,6 +43,7 @@ type worker struct {
 	load    *workload.Worker
 	hands   sync.WaitGroup
 	pools   poolLoad
+	latches latchNames
 	rest    context.CancelFunc
 	still   context.CancelFunc // ends its pulse
 
@@ -128,6 +129,11 @@ func (w *worker) do(o order) error {
 		for hand := range w.Program.Hands {
 			w.hands.Go(func() { w.work(ctx, hand) })
 		}
+		for _, r := range w.Program.Resources {
+			if r.Kind == Election {
+				w.hands.Go(func() { w.observe(ctx, r.Name) })
+			}
+		}
 		return nil
 	case orderStep:
 		return w.clock.Step(o.By)
@@ -179,6 +185,19 @@ func (w *worker) open(o opening) error {
 		return &timedConn{Conn: c, late: w.late}
 	})
 	return err
+}
+
+// observe reports the leaders of an election, until ctx ends.
+func (w *worker) observe(ctx context.Context, name string) {
+	for leader, err := range w.client.(*holdfastClient).c.Election(name).Observe(ctx) {
+		if err != nil {
+			w.trouble("errors", name, "%s, which observes the election, got: %v", w.Name, err)
+			return
+		}
+		now := w.load.Rec.Now()
+		w.load.Rec.Add(history.Op{Client: w.Name, Kind: history.Seen, Resource: name, Call: now, Return: now, Outcome: history.OK,
+			Token: leader.Token, Store: leader.HolderID, Note: leader.Value})
+	}
 }
 
 // late reports a round trip.

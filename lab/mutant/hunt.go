@@ -51,7 +51,7 @@ func Hunt(ctx context.Context, root string, m Mutant, most time.Duration) (Verdi
 	dir := filepath.Dir(program)
 	defer os.RemoveAll(dir)
 	bounded, cancel := context.WithCancel(ctx)
-	env := []string{"HOLDFAST_LAB_WORLD=" + string(m.World), "HOLDFAST_LAB_ENOUGH=1", "HOLDFAST_LAB_SHRINK=0", "HOLDFAST_LAB_OUT=" + dir}
+	env := []string{"HOLDFAST_LAB_WORLD=" + string(m.World), "HOLDFAST_LAB_KIND=" + string(m.Kind), "HOLDFAST_LAB_ENOUGH=1", "HOLDFAST_LAB_SHRINK=0", "HOLDFAST_LAB_OUT=" + dir}
 	if most > 0 {
 		bounded, cancel = context.WithTimeout(ctx, most+10*time.Second)
 		env = append(env, "HOLDFAST_LAB_SCHEDULES=100000000", "HOLDFAST_LAB_RUNS=100000000",

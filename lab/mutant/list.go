@@ -8,7 +8,7 @@ import (
 
 // All lists the mutants.
 func All() []Mutant {
-	return slices.Concat(windows(), records(), histories(), queues(), attempts(), quorums(), servers(), documents(), adapters(), lingers(), readers(), pauses(), controls())
+	return slices.Concat(windows(), records(), histories(), queues(), attempts(), quorums(), servers(), documents(), adapters(), lingers(), readers(), failovers(), kinds(), pauses(), controls())
 }
 
 // records are bugs of trust windows that the ledger of a real store contradicts: a Redis, a store whose clock clients read,

@@ -8,6 +8,7 @@ package mutant
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/lab/live"
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
 
@@ -26,6 +27,8 @@ type Mutant struct {
 	// Paused: the build has the points at which programs pause a process between two statements
 	// of its client.
 	Paused bool
+	// Kind is that of the resources for World Live, of package live; empty: any.
+	Kind live.Kind
 	// Checks are the checks of which one must find it.
 	Checks []string
 	// Area and Package are of a mutant that the tests of a package must find: the part of

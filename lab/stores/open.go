@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,6 +56,11 @@ func Open(text string, watch Watch) (*Client, error) {
 	switch u.Scheme {
 	case "redis":
 		return openRedis(text)
+	case "redis+sentinel":
+		return openSentinel(u)
+	case "redis+cluster":
+		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(u.Host, ",")})
+		return &Client{goredis.New(rdb), nil, func() { _ = rdb.Close() }}, nil
 	case "postgres":
 		return openPostgres(text, watch)
 	case "mysql":
@@ -76,6 +82,26 @@ func openRedis(text string) (*Client, error) {
 	}
 	rdb := redis.NewClient(opts)
 	return &Client{goredis.New(rdb), []Pool{RedisPool(rdb)}, func() { _ = rdb.Close() }}, nil
+}
+
+// confirmedBy, in the query of a Sentinel URL, is how many replicas have to confirm each grant.
+const confirmedBy = "replicas"
+
+// confirmedIn is how long a call waits for the replicas. It is below the trust windows of most leases.
+const confirmedIn = 200 * time.Millisecond
+
+// openSentinel opens redis+sentinel://host:port,host:port/name
+func openSentinel(u *url.URL) (*Client, error) {
+	var opts []goredis.Option
+	if text := u.Query().Get(confirmedBy); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, goredis.WithReplicas(n, confirmedIn))
+	}
+	rdb := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: strings.Trim(u.Path, "/"), SentinelAddrs: strings.Split(u.Host, ",")})
+	return &Client{goredis.New(rdb, opts...), []Pool{RedisPool(rdb)}, func() { _ = rdb.Close() }}, nil
 }
 
 // RedisPool is the pool of a client of Redis.

@@ -18,6 +18,10 @@ type Store struct {
 	Starts time.Duration
 	// Launch starts a server, or an ensemble. Errors: what it takes is not installed.
 	Launch func() (Server, error)
+	// Scripts is set for Redis: the queue is in its scripts, and wake-ups come with the writes.
+	Scripts bool
+	// Confirms is set if a grant counts only when all replicas have it.
+	Confirms bool
 	// wire is how the name of a resource looks in a command; nil: as it is.
 	wire func(name string) string
 }
@@ -28,6 +32,7 @@ type Faults struct {
 	Loses  bool // it is restarted without its data, after which docs/GUARANTEES.md still promises something
 	Links  bool // the connections of one client can be disturbed
 	Pooled bool // the engine may use connections that the caller's other work can take
+	Takes  bool // a replica can take the place of its master: the Server is a Replicated
 }
 
 // Clocks says whose time of day counts for marks.
@@ -71,7 +76,10 @@ type Logged interface {
 func All() []Store {
 	alone, shared := Faults{Dies: true, Links: true}, Faults{Dies: true, Links: true, Pooled: true}
 	return []Store{
-		{Name: "redis", Members: 1, Launch: launchRedis, Faults: Faults{Dies: true, Loses: true, Links: true, Pooled: true}},
+		{Name: "redis", Members: 1, Launch: launchRedis, Faults: Faults{Dies: true, Loses: true, Links: true, Pooled: true}, Scripts: true},
+		{Name: "sentinel", Members: 3, Launch: launchSentinel(""), Faults: Faults{Dies: true, Pooled: true, Takes: true}, Scripts: true},
+		{Name: "sentinel-replicas", Members: 3, Launch: launchSentinel("?" + confirmedBy + "=2"), Faults: Faults{Dies: true, Pooled: true, Takes: true}, Scripts: true, Confirms: true},
+		{Name: "cluster", Members: 6, Launch: launchCluster, Faults: Faults{Dies: true, Takes: true}, Scripts: true},
 		{Name: "postgres", Members: 1, Launch: launchPostgres, Faults: shared, Starts: 500 * time.Millisecond},
 		{Name: "mysql", Members: 1, Launch: launchMySQL, Faults: shared, Starts: 1500 * time.Millisecond,
 			wire: func(name string) string { return hex.EncodeToString([]byte(name)) }},

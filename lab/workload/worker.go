@@ -212,18 +212,22 @@ func (s *Lease) leave(ctx context.Context, unwatch func()) error {
 	err := s.hold.Release(ctx)
 	dead := s.w.step(ctx, "released")
 	op.Return = s.w.Rec.Now()
-	switch {
-	case dead != nil:
-		op.Outcome = history.Unknown
-	case err == nil:
-		op.Outcome = history.OK
-	case lost != nil:
-		op.Outcome, op.Note = history.Failed, err.Error()
-	default:
-		op.Outcome, op.Note = history.Unknown, err.Error()
-	}
+	op.Outcome, op.Note = released(dead, err, lost)
 	s.w.Rec.Add(op)
 	return dead
+}
+
+// released returns the outcome of a release of a hold that was lost before or not, by a client that was killed after it or not.
+func released(dead, err, lost error) (outcome history.Outcome, note string) {
+	switch {
+	case dead != nil:
+		return history.Unknown, ""
+	case err == nil:
+		return history.OK, ""
+	case lost != nil:
+		return history.Failed, err.Error()
+	}
+	return history.Unknown, err.Error()
 }
 
 // renewed records the new end of the trust window.

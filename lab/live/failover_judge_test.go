@@ -1,0 +1,119 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/lab/check"
+	"github.com/holdfast-go/holdfast/lab/fault"
+	"github.com/holdfast-go/holdfast/lab/history"
+	"github.com/holdfast-go/holdfast/lab/ledger"
+)
+
+// failedOver is a run on a master and a replica that was promoted between 50 and 60 ms, which clients knew at 70 ms. The deadlines of
+// lease id of client a are those that the two servers stored.
+type failedOver struct {
+	old, fresh []deadline
+	ops        []history.Op
+}
+
+// deadline is one that a server stored at an instant; 0: the end of the lease.
+type deadline struct {
+	holder    string
+	at, until time.Duration
+}
+
+func (f failedOver) run(t *testing.T, subject string, hits ...fault.Fault) *run {
+	t.Helper()
+	r := &run{rec: history.NewRecorderAt(epoch), p: Program{Subject: subject, TTL: 100 * ms, Resources: []Resource{{Name: "r", Kind: Counter}}}, inj: fault.NewInjector(&fault.Live{}, hits...)}
+	for _, stored := range [][]deadline{f.old, f.fresh} {
+		l := ledger.New("p", epoch)
+		for _, d := range stored {
+			l.Add(epoch.Add(d.at), "HSET", "p:{r}", "holder", d.holder, "deadline", fmt.Sprint(epoch.Add(d.until).UnixMicro()))
+		}
+		r.ledgers = append(r.ledgers, l)
+	}
+	r.roles = &roles{run: r, shards: map[string][]int{"r": {0, 1}}, first: []int{0}, all: []promotion{{node: 1, from: 50 * ms, at: 60 * ms, known: 70 * ms}}}
+	return r
+}
+
+// epoch is the start of the histories.
+var epoch = time.UnixMicro(time.Now().UnixMicro())
+
+// stored is a grant of the lease with an ID in the store, requested at an instant and good for 78 ms.
+func stored(client, id string, at time.Duration) history.Op {
+	op := got(client, client+"1", at, at+ms, uint64(epoch.Add(at+ms).UnixMicro()))
+	op.Store, op.Until = id, at+78*ms
+	return op
+}
+
+// A lease that the promoted server did not have, or of which it missed a renewal, excludes no others from the promotion on; one that it had does,
+// and with confirmed replicas none may be missing.
+func TestLeasesOverAFailover(t *testing.T) {
+	a := stored("a", "x", 20*ms)
+	renewed := history.Op{Client: "a", Kind: history.Renew, Resource: "r", Holder: "a1", Outcome: history.OK, Call: 45 * ms, Return: 45 * ms, Until: 122 * ms}
+	b := func(at time.Duration) history.Op { return stored("b", "y", at) }
+	had := []deadline{{"x", 21 * ms, 121 * ms}}
+	for _, c := range []struct {
+		name    string
+		play    failedOver
+		lost    int // uses
+		carried int
+		overlap int // violations without confirmed replicas
+	}{
+		{"the replica had it, and nobody else gets it", failedOver{had, had, []history.Op{a}}, 0, 1, 0},
+		{"the replica had it, and another gets it", failedOver{had, had, []history.Op{a, b(61 * ms)}}, 0, 1, 1},
+		{"the replica never had it, and another gets it", failedOver{had, nil, []history.Op{a, b(61 * ms)}}, 1, 0, 0},
+		{"the replica never had it, and another gets it while the old master lives", failedOver{had, nil, []history.Op{a, b(40 * ms)}}, 2, 0, 1},
+		{"the replica missed a renewal, and another gets it after that", failedOver{[]deadline{{"x", 21 * ms, 121 * ms}, {"x", 44 * ms, 144 * ms}}, had,
+			[]history.Op{a, renewed, b(115 * ms)}}, 1, 0, 1}, // the lease was still good for 6 ms
+		{"another has it from the old master after the promotion", failedOver{[]deadline{{"y", 65 * ms, 165 * ms}}, had,
+			[]history.Op{a, b(64 * ms)}}, 1, 1, 0},
+		{"another has it from the old master after the promotion, and renews it for ever", failedOver{[]deadline{{"x", 21 * ms, 121 * ms}}, nil,
+			[]history.Op{a, renewedUntil(renewed, 800*ms)}}, 1, 0, 1},
+		{"it was released before", failedOver{had, nil, []history.Op{a, {Client: "a", Kind: history.Release, Resource: "r", Holder: "a1", Outcome: history.OK, Call: 30 * ms, Return: 31 * ms}, b(61 * ms)}}, 0, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.play.run(t, "holdfast-sentinel", fault.Fault{Kind: fault.Failover, Target: "node1", At: fault.After(0)})
+			over := r.overFailovers(c.play.ops)
+			if over.safe || len(over.lost) != c.lost || over.carried != c.carried {
+				t.Errorf("%d lost and %d carried, want %d and %d; safe %v", len(over.lost), over.carried, c.lost, c.carried, over.safe)
+			}
+			all := slices.Concat(c.play.ops, over.excused())
+			ended := check.Check{Name: "ended", Find: func(ops []history.Op) []check.Violation { return check.Ended(r.p.TTL).Find(inTime(ops)) }}
+			if found := check.Run(all, check.Overlap(), ended); len(found) != c.overlap {
+				t.Errorf("found %v, want %d", found, c.overlap)
+			}
+			confirmed := c.play.run(t, "holdfast-sentinel-replicas").overFailovers(c.play.ops)
+			if found := confirmed.violations(); !confirmed.safe || len(found) != c.lost || len(confirmed.excused()) > 0 {
+				t.Errorf("with confirmed replicas found %v, want %d", found, c.lost)
+			}
+		})
+	}
+}
+
+func renewedUntil(op history.Op, until time.Duration) history.Op {
+	op.Call, op.Return, op.Until = 400*ms, 400*ms, until
+	return op
+}
+
+// What the servers did before and after a promotion is compared with the windows of that time only.
+func TestReigns(t *testing.T) {
+	before, after := stored("a", "x", 2*ms), stored("b", "y", 70*ms)
+	before.Until = 40 * ms
+	play := failedOver{[]deadline{{"x", 3 * ms, 103 * ms}}, []deadline{{"y", 71 * ms, 171 * ms}}, []history.Op{before, after}}
+	r := play.run(t, "holdfast-sentinel")
+	if n, found := r.judgeReigns(play.ops, failovers{}); n != 2 || len(found) > 0 {
+		t.Errorf("%d windows, %v", n, found)
+	}
+	late := play
+	late.fresh = []deadline{{"y", 71 * ms, 130 * ms}}
+	if _, found := late.run(t, "holdfast-sentinel").judgeReigns(late.ops, failovers{}); len(found) != 1 {
+		t.Errorf("a window beyond the deadline of the new master: %v", found)
+	}
+	if _, found := late.run(t, "holdfast-sentinel").judgeReigns(late.ops, failovers{lost: []forsaken{{acquire: after}}}); len(found) != 0 {
+		t.Errorf("a lease that a failover lost: %v", found)
+	}
+}
