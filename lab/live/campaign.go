@@ -48,7 +48,7 @@ type Summary struct {
 	Terms    int       // that observers of elections saw
 	Waited   int       // waits for latches and conditions that ended with these
 	// What the failovers did, see Result.
-	Promotions, Carried, Forsaken int
+	Promotions, Carried, LostOver int
 	Recorded                      Recorded           // what was compared with the history in the stores
 	Logged                        bool               // the runs compare holdfast log with that history: they have the command, and one Redis
 	Stopped                       int                // pauses of workers at points of their clients
@@ -145,7 +145,7 @@ func (s *Summary) add(r Result, err error) {
 		s.Recalls += r.Recalls
 		s.Stopped += r.Stopped
 		s.Terms, s.Waited = s.Terms+r.Terms(), s.Waited+r.Waited()
-		s.Promotions, s.Carried, s.Forsaken = s.Promotions+r.Promotions, s.Carried+r.Carried, s.Forsaken+r.Forsaken
+		s.Promotions, s.Carried, s.LostOver = s.Promotions+r.Promotions, s.Carried+r.Carried, s.LostOver+r.LostOver
 		if r.Calm {
 			s.Calm++
 		}
@@ -193,7 +193,7 @@ func (s Summary) hollowFailovers() (why []string) {
 	if s.Promotions == 0 || s.Carried == 0 {
 		why = append(why, fmt.Sprintf("in %d histories %d replicas became masters, and %d leases were held over that", s.Played, s.Promotions, s.Carried))
 	}
-	if s.Played >= manyRecorded && !store.Confirms && s.Forsaken == 0 {
+	if s.Played >= manyRecorded && !store.Confirms && s.LostOver == 0 {
 		why = append(why, "no failover lost a lease")
 	}
 	return why

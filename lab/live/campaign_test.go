@@ -54,14 +54,14 @@ func TestHollowCampaigns(t *testing.T) {
 		t.Errorf("stores of others, which are not recorded: %q", why)
 	}
 	sentinel := full()
-	sentinel.Setting.Subject, sentinel.Promotions, sentinel.Carried, sentinel.Forsaken = "holdfast-sentinel", 5, 3, 1
+	sentinel.Setting.Subject, sentinel.Promotions, sentinel.Carried, sentinel.LostOver = "holdfast-sentinel", 5, 3, 1
 	if why := sentinel.Hollow(); len(why) > 0 {
 		t.Errorf("with failovers: %q", why)
 	}
 	for name, change := range map[string]func(*Summary){
 		"no failover": func(s *Summary) { s.Promotions = 0 },
 		"no lease":    func(s *Summary) { s.Carried = 0 },
-		"no loss":     func(s *Summary) { s.Forsaken = 0 },
+		"no loss":     func(s *Summary) { s.LostOver = 0 },
 		"no window":   func(s *Summary) { s.Windows = 0 },
 	} {
 		s := sentinel
@@ -85,7 +85,7 @@ func TestHollowCampaigns(t *testing.T) {
 		}
 	}
 	confirmed := sentinel
-	confirmed.Setting.Subject, confirmed.Forsaken = "holdfast-sentinel-replicas", 0
+	confirmed.Setting.Subject, confirmed.LostOver = "holdfast-sentinel-replicas", 0
 	if why := confirmed.Hollow(); len(why) > 0 {
 		t.Errorf("failovers that may lose nothing: %q", why)
 	}

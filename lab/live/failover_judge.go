@@ -22,11 +22,11 @@ import (
 type failovers struct {
 	safe    bool // nothing may be missing
 	carried int  // leases that were held, and that the promoted server had as their holders assumed
-	lost    []forsaken
+	lost    []uncovered
 }
 
-// forsaken is a use of a lease that a promoted server did not have as its holder assumed.
-type forsaken struct {
+// uncovered is a use of a lease that a promoted server did not have as its holder assumed.
+type uncovered struct {
 	acquire history.Op
 	by      promotion
 	at      time.Duration // from then on the new master may grant it to others
@@ -159,7 +159,7 @@ func (f *failovers) add(r *run, key leaseKey, uses []*use, p promotion, until ti
 		}
 		stored, has := ours.StoredSince(key.resource, key.store, granted-tick)
 		deadline, seen := p.had[key]
-		if seen && granted < p.from && (!has || stored > p.at) {
+		if seen && granted < p.at && (!has || stored > p.at) {
 			stored, has = p.at, true
 		}
 		latest, by := time.Duration(-1), time.Duration(endless) // of any server
@@ -171,7 +171,7 @@ func (f *failovers) add(r *run, key leaseKey, uses []*use, p promotion, until ti
 		}
 		switch {
 		case granted >= p.from:
-			if by < endless && (!has || stored > by) { // by the old master
+			if by < endless && (!has || stored > max(by, p.at)) { // by the old master
 				f.lose(u, p, granted, true)
 			}
 		case !has || stored > p.at:
@@ -194,7 +194,7 @@ func (f *failovers) add(r *run, key leaseKey, uses []*use, p promotion, until ti
 // lose notes a use that is not covered from an instant on, if it lasts until then.
 func (f *failovers) lose(u *use, by promotion, at time.Duration, never bool) {
 	if u.relied(endless) > at && u.ends > at {
-		f.lost = append(f.lost, forsaken{u.acquire, by, at, never})
+		f.lost = append(f.lost, uncovered{u.acquire, by, at, never})
 	}
 }
 

@@ -113,7 +113,7 @@ func TestReigns(t *testing.T) {
 	if _, found := late.run(t, "holdfast-sentinel").judgeReigns(late.ops, failovers{}); len(found) != 1 {
 		t.Errorf("a window beyond the deadline of the new master: %v", found)
 	}
-	if _, found := late.run(t, "holdfast-sentinel").judgeReigns(late.ops, failovers{lost: []forsaken{{acquire: after}}}); len(found) != 0 {
+	if _, found := late.run(t, "holdfast-sentinel").judgeReigns(late.ops, failovers{lost: []uncovered{{acquire: after}}}); len(found) != 0 {
 		t.Errorf("a lease that a failover lost: %v", found)
 	}
 }

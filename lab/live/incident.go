@@ -124,21 +124,21 @@ func (r *run) explained(client string, from, at time.Duration) bool {
 // kept returns a violation for each lease that was lost without a reason. Leases that are not
 // renewed end by themselves.
 func (r *run) kept(ops []history.Op) []check.Violation {
-	together := func(holder string) string { // of the parts of a Multi, which end together
+	multiOf := func(holder string) string { // of the parts of a Multi, which end together
 		first, _, _ := strings.Cut(holder, workload.Parts)
 		return first
 	}
 	acquired := map[string][]history.Op{}
 	for _, op := range ops {
 		if op.Kind == history.Acquire && op.Outcome == history.OK {
-			acquired[together(op.Holder)] = append(acquired[together(op.Holder)], op)
+			acquired[multiOf(op.Holder)] = append(acquired[multiOf(op.Holder)], op)
 		}
 	}
 	return check.Kept().Find(slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool {
 		if op.Kind != history.Lost {
 			return false
 		}
-		broke := slices.ContainsFunc(acquired[together(op.Holder)], func(part history.Op) bool { return r.ops.broke(part, op.Call) })
+		broke := slices.ContainsFunc(acquired[multiOf(op.Holder)], func(part history.Op) bool { return r.ops.broke(part, op.Call) })
 		return broke || r.explained(op.Client, op.Call-r.p.TTL, op.Call)
 	}))
 }

@@ -34,11 +34,11 @@ type Result struct {
 	Recalls  int `json:"recalls,omitempty"`
 	// Stopped counts the pauses of workers at points of their clients.
 	Stopped int `json:"stopped,omitempty"`
-	// Promotions counts the replicas that became masters, Carried the leases that were held over one of them, and Forsaken
+	// Promotions counts the replicas that became masters, Carried the leases that were held over one of them, and LostOver
 	// those of which the new master did not have the grant or the last renewal.
 	Promotions int `json:"promotions,omitempty"`
 	Carried    int `json:"carried,omitempty"`
-	Forsaken   int `json:"forsaken,omitempty"`
+	LostOver   int `json:"lost_over,omitempty"`
 	// Calm reports whether there was no fault and no long stall, so that order and times
 	// were judged too.
 	Calm bool `json:"calm,omitempty"`
@@ -102,7 +102,7 @@ func (r *run) result(began time.Time) Result {
 	}
 	forced := r.ops.forcedReleases(ops)
 	over := r.overFailovers(ops)
-	res.Promotions, res.Carried, res.Forsaken = len(r.roles.promotions()), over.carried, len(over.lost)
+	res.Promotions, res.Carried, res.LostOver = len(r.roles.promotions()), over.carried, len(over.lost)
 	wiped = wiped || res.Promotions > 0 && !over.safe
 	ops = append(ops, over.excused()...)
 	ops = append(ops, r.uncertain(forced)...)

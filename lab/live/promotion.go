@@ -68,6 +68,9 @@ func (r *run) watchRoles(ctx context.Context) error {
 		c := redis.NewClient(opts)
 		from := r.rec.Now()
 		role, err := roleOf(ctx, c)
+		for err != nil && ctx.Err() == nil { // the machine is slow
+			role, err = roleOf(ctx, c)
+		}
 		if err != nil {
 			_ = c.Close() // the run has failed
 			return err

@@ -52,7 +52,7 @@ func (r *run) watchStores() (stop func(), err error) {
 	r.watchers.Go(func() { beat(ctx, r.rec.Now, func(from, to time.Duration) { r.stall(Stall{From: from, To: to}) }) })
 	for _, s := range r.stores {
 		if g := s.replicated(); g != nil {
-			for _, url := range g.Finders() {
+			for _, url := range append(g.Nodes(), g.Finders()...) {
 				opts, err := redis.ParseURL(url)
 				if err != nil {
 					stop()

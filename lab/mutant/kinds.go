@@ -18,16 +18,12 @@ func kinds() []Mutant {
 			Patches: []Patch{{"r.unitsUsage(), 1)\n	return err == nil", "r.unitsUsage(), min(2, r.count))\n	return err == nil"}},
 		},
 		{
-			Name: "a Multi that fails keeps its first part", File: "multi.go", World: Live, Kind: live.Several, Checks: []string{"stuck", "leftovers", "deadlock"},
-			Patches: []Patch{{"	await(m.c.releaseLeases(m.title(), b.parts...), callGrace) // the rest", "	await(m.c.releaseLeases(m.title(), b.parts[min(1, len(b.parts)):]...), callGrace) // the rest"}},
+			Name: "a broadcast wakes nobody", File: "cond.go", World: Live, Kind: live.Cond, Checks: []string{"signals"},
+			Patches: []Patch{{"func (c *Cond) Broadcast(ctx context.Context) error {\n", "func (c *Cond) Broadcast(ctx context.Context) error {\n	if c != nil {\n		return nil\n	}\n"}},
 		},
 		{
-			Name: "a Multi does not end with one of its parts", File: "grant_multi.go", World: Live, Kind: live.Several,
-			Checks: []string{"end-seen", "ended", "overlap", "notified", "inside", "model"},
-			Patches: []Patch{
-				{"	part.notify(b.end)\n", ""},
-				{"		if why := p.Err(); why != nil {\n			b.end(why)\n			return false\n		}\n", "		_ = p\n"},
-			},
+			Name: "a Multi that fails keeps its first part", File: "multi.go", World: Live, Kind: live.Several, Checks: []string{"stuck", "leftovers", "deadlock"},
+			Patches: []Patch{{"	await(m.c.releaseLeases(m.title(), b.parts...), callGrace) // the rest", "	await(m.c.releaseLeases(m.title(), b.parts[min(1, len(b.parts)):]...), callGrace) // the rest"}},
 		},
 	}
 }

@@ -39,6 +39,7 @@ type group struct {
 	finders  []string
 
 	target *redistest.Server // of the faults; nil: before the first Aim
+	paused bool              // it is stopped
 	behind *redistest.Server // its replication is stopped; nil: none
 }
 
@@ -91,10 +92,16 @@ func (g *group) URL() string { return g.url }
 func (g *group) Kill() { g.target.Kill() }
 
 // Pause implements Server.
-func (g *group) Pause() { g.target.Pause() }
+func (g *group) Pause() {
+	g.target.Pause()
+	g.paused = true
+}
 
 // Resume implements Server.
-func (g *group) Resume() { g.target.Resume() }
+func (g *group) Resume() {
+	g.target.Resume()
+	g.paused = false
+}
 
 // Restart implements Server.
 func (g *group) Restart() { g.target.Restart() }
@@ -110,22 +117,33 @@ func (g *group) Aim(resource string) error {
 // FailOver implements Replicated.
 func (g *group) FailOver() error { return redistest.Try(func() { g.failOver(g.target) }) }
 
-// HoldBack implements Replicated.
+// HoldBack implements Replicated. On a slow machine it may come when the server is down already: then it does nothing.
 func (g *group) HoldBack() {
+	if g.paused || g.target.PID() == 0 {
+		return
+	}
 	g.behind = g.target
 	g.behind.HoldBackReplicas()
 }
 
 // LetOn implements Replicated. A server that was killed lets on when it is restarted.
 func (g *group) LetOn() {
-	if g.behind != nil && g.behind.PID() != 0 {
+	if g.behind == nil || g.paused {
+		return
+	}
+	if g.behind.PID() != 0 {
 		g.behind.ReleaseReplicas()
 	}
 	g.behind = nil
 }
 
 // Settle implements Replicated.
-func (g *group) Settle() error { return redistest.Try(g.settle) }
+func (g *group) Settle() error {
+	return redistest.Try(func() {
+		g.LetOn()
+		g.settle()
+	})
+}
 
 // Nodes implements Replicated.
 func (g *group) Nodes() (urls []string) {
