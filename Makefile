@@ -167,6 +167,7 @@ packages: ## check .goreleaser.yaml, and build archives, deb, rpm, SBOM, cask an
 
 redis:
 	@bash .ci/redis
+	@bash .ci/faketime
 
 shells:
 	@bash .ci/shells

@@ -19,6 +19,7 @@ type config struct {
 	password string
 	args     []string
 	sentinel []string // directives of a Sentinel; nil: a server of data
+	clock    RatedClock
 }
 
 // launch starts redis-server and waits until it, and not another process on the same port, has logged
@@ -30,6 +31,9 @@ func (c config) launch(dir string, port int) (*Child, error) {
 	}
 	cmd := exec.Command(c.path, args...)
 	cmd.Dir = dir
+	if cmd.Env, err = c.rated(); err != nil {
+		return nil, err
+	}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	return StartChild(cmd, startTimeout, func() bool { return ping(addr) == nil }, "Ready to accept connections", "Sentinel ID is")
 }

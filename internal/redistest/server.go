@@ -119,6 +119,13 @@ func (s *Server) URL() string {
 // copy and restore it.
 func (s *Server) Dir() string { return s.dir }
 
+// Clock returns the server's wall clock, of WithClockRate.
+func (s *Server) Clock() RatedClock {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conf.clock
+}
+
 // Client returns a new client with a pool of its own and go-redis's default
 // options, changed by the given functions. It is closed when the server ends.
 func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
@@ -137,7 +144,19 @@ func (s *Server) Client(change ...func(*redis.Options)) *redis.Client {
 // after killing it if it runs, and waits until it answers.
 func (s *Server) Restart() { s.Process.Restart(s.launch) }
 
-func (s *Server) launch() (Run, error) { return s.conf.launch(s.dir, s.port) }
+func (s *Server) launch() (Run, error) {
+	conf := s.conf
+	conf.clock = s.Clock()
+	run, err := conf.launch(s.dir, s.port)
+	if err != nil || conf.clock.gain == 0 {
+		return run, err
+	}
+	if err := s.adjust(); err != nil {
+		run.Kill()
+		return nil, err
+	}
+	return run, nil
+}
 
 // Stop closes the clients made by Client, kills the server and removes its
 // folder.
