@@ -9,6 +9,8 @@
 //	delay b-node1 by 40ms at 1.2s for 300ms
 //	step-clock a by -10s at a:acquire.node1#2
 //	restart-empty node2 at a:held
+//	copy node1 at 300ms
+//	roll-back node1 at 700ms
 //	force-break stock at 300ms
 //	hold-back node1 at 300ms for 2s
 //	exhaust a at 300ms for 2s
@@ -37,6 +39,8 @@ const (
 	Stall        Kind = "stall"         // blocks the operation at the point; the rest of its client continues
 	Restart      Kind = "restart"       // kills a server and starts it with its data on disk
 	RestartEmpty Kind = "restart-empty" // kills a server and starts it without data
+	Copy         Kind = "copy"          // copies the data that a server has on disk, while it runs
+	RollBack     Kind = "roll-back"     // kills a server and starts it with its latest copy: what it wrote since is lost
 	Failover     Kind = "failover"      // kills a master and promotes its replica
 	Promote      Kind = "promote"       // promotes the replica of a master that lives
 	HoldBack     Kind = "hold-back"     // stops the replication from a master; ends
@@ -44,6 +48,7 @@ const (
 	Cut          Kind = "cut"           // closes the connections at once and refuses new ones; ends
 	Blackhole    Kind = "blackhole"     // holds all bytes in both directions; ends, and then they arrive
 	Deafen       Kind = "deafen"        // holds the bytes to the client only; ends, and then they arrive
+	Mute         Kind = "mute"          // holds the bytes to the server only; ends, and then they arrive
 	LoseReply    Kind = "lose-reply"    // cuts one connection in place of the reply to the next command that contains Match
 	StepClock    Kind = "step-clock"    // sets a client's wall clock forward by By
 	Exhaust      Kind = "exhaust"       // takes all connections of a client's pools; ends, and then they are free
@@ -53,8 +58,8 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Kill, Pause, Stall, Restart, RestartEmpty, Failover, Promote, HoldBack, Delay, Cut, Blackhole, Deafen, LoseReply, StepClock,
-		Exhaust, Break, ForceBreak}
+	return []Kind{Kill, Pause, Stall, Restart, RestartEmpty, Copy, RollBack, Failover, Promote, HoldBack, Delay, Cut, Blackhole, Deafen, Mute,
+		LoseReply, StepClock, Exhaust, Break, ForceBreak}
 }
 
 // Fault is one fault of a schedule.

@@ -36,6 +36,14 @@ type Pools interface {
 	Relieve() error // returns them to the pools
 }
 
+// Copier copies the data of a server. Both methods return false if the fault comes too late to happen, on a slow machine.
+type Copier interface {
+	// Copy copies the data of a server that runs. The latest copy counts.
+	Copy() (copied bool, err error)
+	// Restore kills the server and replaces its data by the copy: what it wrote since is lost.
+	Restore() (restored bool, err error)
+}
+
 // Live is a world of real processes and servers, by their names in faults. Fill it
 // before the run starts.
 type Live struct {
@@ -45,6 +53,8 @@ type Live struct {
 	Links     map[string]*redistest.Proxy
 	// Empty removes the data of a killed server from disk.
 	Empty map[string]func() error
+	// Copies make and restore copies of the data of servers.
+	Copies map[string]Copier
 	// Failovers promote the replica of a master, which has been killed or lives.
 	Failovers map[string]func() error
 	Pools     map[string]Pools
@@ -56,7 +66,7 @@ type Live struct {
 // Begin begins a fault.
 func (l *Live) Begin(f Fault) (<-chan struct{}, error) {
 	switch f.Kind {
-	case Delay, Cut, Blackhole, Deafen, LoseReply:
+	case Delay, Cut, Blackhole, Deafen, Mute, LoseReply:
 		return l.onLink(f)
 	case StepClock:
 		step, ok := l.Clocks[f.Target]
@@ -79,6 +89,9 @@ func (l *Live) Begin(f Fault) (<-chan struct{}, error) {
 	if p, ok := l.Processes[f.Target]; ok {
 		return nil, onProcess(p, f)
 	}
+	if f.Kind == Copy || f.Kind == RollBack {
+		return l.onCopy(f)
+	}
 	return nil, l.onStore(f)
 }
 
@@ -97,6 +110,8 @@ func (l *Live) onLink(f Fault) (<-chan struct{}, error) {
 		link.Blackhole()
 	case Deafen:
 		link.Blackhole(redistest.ToClient)
+	case Mute:
+		link.Blackhole(redistest.ToServer)
 	case LoseReply:
 		return link.LoseReply(f.Match).Hit(), nil
 	}
@@ -152,6 +167,27 @@ func (l *Live) onStore(f Fault) error {
 	return nil
 }
 
+// onCopy copies a store, or restores it and starts it again. If that comes too late, the fault is never hit.
+func (l *Live) onCopy(f Fault) (<-chan struct{}, error) {
+	s, known := l.Stores[f.Target]
+	c, ok := l.Copies[f.Target]
+	if !ok || !known {
+		return nil, fmt.Errorf("%q makes no copies of its data", f.Target)
+	}
+	do := c.Copy
+	if f.Kind == RollBack {
+		do = c.Restore
+	}
+	done, err := do()
+	if f.Kind == RollBack && err == nil {
+		s.Restart()
+	}
+	if err == nil && !done {
+		return make(chan struct{}), nil
+	}
+	return nil, err
+}
+
 // End ends a fault whose kind can end.
 func (l *Live) End(f Fault) error {
 	switch f.Kind {
@@ -166,7 +202,7 @@ func (l *Live) End(f Fault) error {
 		l.Links[f.Target].Delay(0)
 	case Cut:
 		l.Links[f.Target].Accept()
-	case Blackhole, Deafen:
+	case Blackhole, Deafen, Mute:
 		l.Links[f.Target].Heal()
 	case Exhaust:
 		return l.Pools[f.Target].Relieve()

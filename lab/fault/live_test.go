@@ -28,9 +28,16 @@ func liveWorld(t *testing.T) (*fault.Live, *redistest.Server, *redis.Client) {
 		Clocks:    map[string]func(time.Duration) error{"a": func(time.Duration) error { return nil }},
 		Stores:    map[string]fault.Store{"node1": s},
 		Links:     map[string]*redistest.Proxy{"a-node1": p},
+		Copies:    map[string]fault.Copier{"node1": copies{s}},
 		Failovers: map[string]func() error{"node1": func() error { s.Restart(); return nil }},
 	}, s, rdb
 }
+
+// copies are copies of nothing.
+type copies struct{ *redistest.Server }
+
+func (copies) Copy() (bool, error)      { return true, nil }
+func (c copies) Restore() (bool, error) { c.Kill(); return true, nil }
 
 // set reports whether a write is confirmed in a time.
 func set(t *testing.T, rdb *redis.Client, key string, timeout time.Duration) bool {
@@ -60,6 +67,9 @@ func TestFaultsOfALiveWorld(t *testing.T) {
 		"cut a-node1 at start until b:on":          {false, true},
 		"blackhole a-node1 at start until b:on":    {false, true},
 		"deafen a-node1 at start until b:on":       {false, true},
+		"mute a-node1 at start until b:on":         {false, true},
+		"copy node1 at start":                      {true, true},
+		"roll-back node1 at start":                 {true, true},
 		"delay a-node1 by 10s at start until b:on": {false, true},
 		"pause node1 at start until b:on":          {false, true},
 		"kill node1 at start":                      {false, false},
@@ -105,9 +115,34 @@ func TestFaultsOfALiveWorld(t *testing.T) {
 	}
 }
 
+// none is a server of which there is no copy: each fault comes too late.
+type none struct{}
+
+func (none) Copy() (bool, error)    { return false, nil }
+func (none) Restore() (bool, error) { return false, nil }
+
+func TestWhatComesTooLateIsMissed(t *testing.T) {
+	for _, line := range []string{"copy node1 at start", "roll-back node1 at start"} {
+		live, _, rdb := liveWorld(t)
+		live.Copies["node1"] = none{}
+		f, err := fault.Parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := fault.NewInjector(live, f)
+		i.Start()
+		if err := i.Stop(); err != nil || len(i.Missed()) != 1 {
+			t.Errorf("%s: %v, missed %v", line, err, i.Missed())
+		}
+		if !set(t, rdb, "after", timeout(true)) {
+			t.Errorf("%s: the server does not run", line)
+		}
+	}
+}
+
 func TestWhatCannotHappenIsAnError(t *testing.T) {
 	for _, line := range []string{
-		"kill nobody at start", "cut b-node1 at start", "step-clock b by 1s at start", "restart a-node1 at start", "step-clock node1 by 1s at start",
+		"kill nobody at start", "cut b-node1 at start", "step-clock b by 1s at start", "restart a-node1 at start", "copy a at start", "roll-back node2 at start", "step-clock node1 by 1s at start",
 	} {
 		live, _, _ := liveWorld(t)
 		f, err := fault.Parse(line)

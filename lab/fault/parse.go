@@ -120,7 +120,7 @@ func (f Fault) ends() bool { return f.Until != (When{}) || f.For != 0 }
 
 // ends reports whether a fault of this kind can end.
 func (k Kind) ends() bool {
-	return slices.Contains([]Kind{Pause, Stall, HoldBack, Delay, Cut, Blackhole, Deafen, Exhaust}, k)
+	return slices.Contains([]Kind{Pause, Stall, HoldBack, Delay, Cut, Blackhole, Deafen, Mute, Exhaust}, k)
 }
 
 // ParseSchedule parses one fault a line and skips empty lines.

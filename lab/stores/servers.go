@@ -25,21 +25,6 @@ import (
 // setUp bounds the creation of tables.
 const setUp = time.Minute
 
-type redisServer struct{ *redistest.Server }
-
-func launchRedis() (Server, error) {
-	// Each write reaches the file before its reply is sent, and a file outlives the process that
-	// wrote it: what was answered is kept. Only with appendfsync everysec Redis may put a write off.
-	s, err := redistest.Launch(redistest.WithAppendOnly(), redistest.WithArgs("--appendfsync", "no"))
-	return redisServer{s}, err
-}
-
-// Empty implements Emptier.
-func (s redisServer) Empty() error {
-	s.Kill()
-	return os.RemoveAll(filepath.Join(s.Dir(), "appendonlydir"))
-}
-
 // sqlServer is a server of databases with its tables.
 type sqlServer struct {
 	*sqlservers.Server

@@ -72,6 +72,15 @@ type Logged interface {
 	LogDir() string
 }
 
+// Copier is a Server whose data can be rolled back.
+type Copier interface {
+	// Copy makes a copy of what is on disk, while the server runs, in place of an earlier one.
+	Copy() error
+	// Restore kills the server and replaces its data by the copy: what it wrote since is lost, as when the power fails
+	// and the disk had no more.
+	Restore() error
+}
+
 // All returns the table.
 func All() []Store {
 	alone, shared := Faults{Dies: true, Links: true}, Faults{Dies: true, Links: true, Pooled: true}
