@@ -13,9 +13,18 @@ import (
 // Check is the name of the violations.
 const Check = "ledger"
 
-// slack is what two readings of the machine's clocks may differ by. It is less than a round trip of a busy machine,
+// clockSlack is what two readings of the machine's clocks may differ by. It is less than a round trip of a busy machine,
 // so that a window that counts from the reply is found.
-const slack = 200 * time.Microsecond
+const clockSlack = 200 * time.Microsecond
+
+// slackOf is what a reading of the machine's clock and one of a node may differ by.
+func slackOf(nodes []*Ledger) time.Duration {
+	most := time.Duration(0)
+	for _, l := range nodes {
+		most = max(most, l.clock().Error())
+	}
+	return clockSlack + most
+}
 
 // Margin is what a trust window ends before the deadline in the store, as docs/GUARANTEES.md promises.
 func Margin(ttl time.Duration) time.Duration { return 20*time.Millisecond + ttl/50 }
@@ -36,8 +45,9 @@ func Judge(ops []history.Op, ttl time.Duration, nodes []*Ledger) (judged int, fo
 		l.mu.Lock()
 		defer l.mu.Unlock()
 	}
+	margin, slack := Margin(ttl)-drift(ttl, nodes), slackOf(nodes)
 	for _, w := range windows(ops) {
-		text, seen := w.judge(Margin(ttl), nodes)
+		text, seen := w.judge(margin, slack, nodes)
 		if !seen {
 			continue
 		}
@@ -50,6 +60,14 @@ func Judge(ops []history.Op, ttl time.Duration, nodes []*Ledger) (judged int, fo
 		found = append(found, l.wrong...)
 	}
 	return judged, found
+}
+
+// drift is by how much a lease of the TTL may end too early by the clocks of the nodes. The margin is for this.
+func drift(ttl time.Duration, nodes []*Ledger) (most time.Duration) {
+	for _, l := range nodes {
+		most = max(most, time.Duration(float64(ttl)*l.clock().Gain()))
+	}
+	return most
 }
 
 // windows returns what the clients claim.
@@ -91,7 +109,7 @@ func windows(ops []history.Op) (all []window) {
 }
 
 // judge reports what contradicts the window, and whether enough was seen to judge it.
-func (w window) judge(margin time.Duration, nodes []*Ledger) (text string, seen bool) {
+func (w window) judge(margin, slack time.Duration, nodes []*Ledger) (text string, seen bool) {
 	var leases []lease // on the nodes that were seen
 	for _, l := range nodes {
 		if !l.unseen(w.op.Call, w.ends) {
@@ -115,7 +133,7 @@ func (w window) judge(margin time.Duration, nodes []*Ledger) (text string, seen 
 	if text := w.foreign(nodes[0]); text != "" {
 		return fmt.Sprintf("%s, %s", describe, text), true
 	}
-	backing := count(func(l lease) bool { return l.deadlineIn(at, at+slack) >= w.op.Until+margin-slack })
+	backing := count(func(l lease) bool { return l.deadlineIn(at-slack+clockSlack, at+slack) >= w.op.Until+margin-slack })
 	if backing < need {
 		return fmt.Sprintf("%s, less than %v before the deadlines that were stored at %v: %d of %d nodes hold it for so long; they have %v", describe, margin, at, backing, len(nodes), leases), true
 	}

@@ -41,6 +41,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/check"
 )
 
@@ -80,9 +81,11 @@ type id struct{ resource, holder string }
 type Ledger struct {
 	prefix string
 	began  time.Time
-	start  time.Duration // the start of the history on the wall clock, which servers read
+	start  time.Duration               // the start of the history on the machine's wall clock
+	clock  func() redistest.RatedClock // the wall clock that the server reads
 
 	mu        sync.Mutex
+	named     map[id]time.Duration         // when an ID was first written, of a waiter or a holder
 	cores     map[string]map[string]string // fields of the cores that say who holds them
 	resources map[string]*tracked          // of documents
 	leases    map[id][]change
@@ -93,9 +96,15 @@ type Ledger struct {
 	wrong     []check.Violation // in the documents alone
 }
 
-// New returns a Ledger of the keys under a prefix of Holdfast, for a history that began at start.
+// New returns a Ledger of the keys under a prefix of Holdfast, for a history that began at start, of a server with the machine's clock.
 func New(prefix string, start time.Time) *Ledger {
-	return &Ledger{prefix: prefix, began: start, start: wall(start), cores: map[string]map[string]string{}, resources: map[string]*tracked{}, leases: map[id][]change{}}
+	return NewWithClock(prefix, start, func() redistest.RatedClock { return redistest.RatedClock{} })
+}
+
+// NewWithClock is New for a server with a clock of its own.
+func NewWithClock(prefix string, start time.Time, clock func() redistest.RatedClock) *Ledger {
+	return &Ledger{prefix: prefix, began: start, start: wall(start), clock: clock, named: map[id]time.Duration{}, cores: map[string]map[string]string{},
+		resources: map[string]*tracked{}, leases: map[id][]change{}}
 }
 
 // wall is an instant on the wall clock.
@@ -103,6 +112,27 @@ func wall(t time.Time) time.Duration { return time.Duration(t.UnixMicro()) * tim
 
 // since returns an instant of the history.
 func (l *Ledger) since(t time.Time) time.Duration { return wall(t) - l.start }
+
+// shown returns the instant of the history at which the server's clock shows so much since 1970.
+func (l *Ledger) shown(d time.Duration) time.Duration {
+	return l.since(l.clock().Real(time.UnixMicro(d.Microseconds())))
+}
+
+// Named returns when the Redis first wrote the ID of a lease, as that of a waiter or a holder. Ok is false if it was not
+// seen.
+func (l *Ledger) Named(resource, store string) (at time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok = l.named[id{resource, store}]
+	return at, ok
+}
+
+// name notes the first time at which an ID was written.
+func (l *Ledger) name(of id, at time.Duration) {
+	if _, known := l.named[of]; !known {
+		l.named[of] = at
+	}
+}
 
 // now returns the present instant of the history.
 func (l *Ledger) now() time.Duration { return time.Since(l.began) }
@@ -139,6 +169,7 @@ func (l *Ledger) Recalls() int {
 
 // set notes a deadline, or an end.
 func (l *Ledger) set(of id, made span, deadline time.Duration) {
+	l.name(of, made.from)
 	l.leases[of] = append(l.leases[of], change{made, deadline})
 }
 

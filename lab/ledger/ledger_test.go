@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/history"
 )
 
@@ -83,6 +84,39 @@ func TestWindowsAreComparedWithTheStore(t *testing.T) {
 		}
 		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Text, c.want)) {
 			t.Errorf("%s: %v; want %q", name, found, c.want)
+		}
+	}
+}
+
+// The times of a server whose clock runs fast are compared in the machine's, and the margin has to make up for the rate.
+func TestWindowsOfAFastServer(t *testing.T) {
+	const ttl, gain = 100 * ms, 0.1
+	clock := redistest.NewRatedClock(start, gain)
+	shows := func(at time.Duration) time.Duration { return clock.At(start.Add(at)).Sub(start) }
+	granted := wrote(shows(9500*time.Microsecond), "HSET", "app:{x}", "deadline", score(shows(9500*time.Microsecond)+ttl), "holder", "c.a")
+	const deadline = 9500*time.Microsecond + 90909*time.Microsecond
+	least := deadline - Margin(ttl) + ttl/10 + clock.Error()
+	for until, broken := range map[time.Duration]bool{least: false, least - 5*ms: false, least + ms: true} {
+		l := NewWithClock("app", start, func() redistest.RatedClock { return clock })
+		at, args, err := parse(granted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.add(at, args)
+		if judged, found := Judge(relied(until)[:1], ttl, []*Ledger{l}); judged != 1 || (len(found) > 0) != broken {
+			t.Errorf("a window until %v: %d were compared, found %v", until, judged, found)
+		}
+	}
+}
+
+// An ID has its name from the first time that it was written, in line or as a holder.
+func TestNamed(t *testing.T) {
+	const core = "app:{x}"
+	l := recorded(t, wrote(5*ms, "ZADD", core+":line", "NX", "1", "qc.a"), wrote(7*ms, "HSET", core, "deadline", score(100*ms), "holder", "c.b"),
+		wrote(9*ms, "HSET", core, "deadline", score(100*ms), "holder", "c.a"))
+	for holder, want := range map[string]time.Duration{"c.a": 5 * ms, "c.b": 7 * ms, "c.c": 0} {
+		if at, ok := l.Named("x", holder); at != want || ok != (want > 0) {
+			t.Errorf("%s: %v, %v, want %v", holder, at, ok, want)
 		}
 	}
 }

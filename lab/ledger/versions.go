@@ -74,7 +74,7 @@ func (l *Ledger) apply(v version) {
 			continue
 		}
 		l.end(id{v.resource, holder}, v.made)
-		if d.expired[holder] && v.made.to < before.least-slack {
+		if d.expired[holder] && v.made.to < before.least-clockSlack {
 			l.complain(v, "lease %s of token %d expired in the store at %v, %v before its time was over", holder, before.token, v.made, before.least-v.made.to)
 		}
 	}

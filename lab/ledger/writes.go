@@ -17,7 +17,7 @@ func (l *Ledger) Add(at time.Time, args ...string) { l.add(wall(at), args) }
 func (l *Ledger) add(clock time.Duration, args []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := clock - l.start
+	at := l.shown(clock)
 	l.last = max(l.last, at)
 	l.note(fmt.Sprintf("%v %q", at, args))
 	if len(args) < 2 {
@@ -99,6 +99,9 @@ func (l *Ledger) entries(name string, at time.Duration, args []string) {
 		args = args[1:]
 	}
 	for i := 0; i+1 < len(args); i += 2 {
+		if waiter, ok := strings.CutPrefix(args[i+1], "q"); ok {
+			l.name(id{name, waiter}, at)
+		}
 		holder, ok := strings.CutPrefix(args[i+1], "h")
 		if !ok {
 			continue
@@ -115,7 +118,7 @@ func (l *Ledger) score(text string) (time.Duration, bool) {
 	if err != nil || micros < epoch {
 		return 0, false
 	}
-	return time.Duration(micros)*time.Microsecond - l.start, true
+	return l.shown(time.Duration(micros) * time.Microsecond), true
 }
 
 // endAll notes that a key of a resource was deleted: all its leases are gone.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/fault"
 	"github.com/holdfast-go/holdfast/lab/pausepoint"
 )
@@ -29,6 +31,10 @@ type Campaign struct {
 	Enough int
 	// Command is that of each Runner.
 	Command string
+	// Controls are played beside the runs, one after the other, on servers of the lab.
+	Controls []Control
+	// Checks are those of which a violation counts; none: all.
+	Checks []string
 	// Done is called after each run, one call at a time; nil: not.
 	Done func(r Result, err error)
 }
@@ -51,6 +57,9 @@ type Summary struct {
 	Promotions, Carried, LostOver int
 	Recorded                      Recorded           // what was compared with the history in the stores
 	Logged                        bool               // the runs compare holdfast log with that history: they have the command, and one Redis
+	Rolled                        Rolled             // leases that were relied on when a single store was rolled back
+	Rated                         int                // runs in which the clocks of stores ran at other rates
+	Controls                      []ControlResult    // of those that were played
 	Stopped                       int                // pauses of workers at points of their clients
 	Calm                          int                // runs without faults, in which order and times were judged
 	Hit                           map[fault.Kind]int // of the faults that happened
@@ -93,6 +102,7 @@ func (c Campaign) Run(ctx context.Context) Summary {
 			defer lane.Close()
 			for seed, more := take(); more; seed, more = take() {
 				r, err := lane.Play(ctx, Draw(seed, c.Setting))
+				r.Violations = slices.DeleteFunc(r.Violations, func(v check.Violation) bool { return len(c.Checks) > 0 && !slices.Contains(c.Checks, v.Check) })
 				if ctx.Err() != nil && err != nil {
 					return // it was cut short
 				}
@@ -105,9 +115,24 @@ func (c Campaign) Run(ctx context.Context) Summary {
 			}
 		})
 	}
+	if len(c.Controls) > 0 {
+		lanes.Go(func() { sum.Controls = c.controls(ctx) })
+	}
 	lanes.Wait()
 	sum.Took = time.Since(start)
 	return sum
+}
+
+// controls plays the controls.
+func (c Campaign) controls(ctx context.Context) (all []ControlResult) {
+	lane := NewRunner()
+	defer lane.Close()
+	for _, control := range c.Controls {
+		if r := control.Play(ctx, lane); ctx.Err() == nil {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // late reports whether no more runs should begin.
@@ -146,6 +171,10 @@ func (s *Summary) add(r Result, err error) {
 		s.Stopped += r.Stopped
 		s.Terms, s.Waited = s.Terms+r.Terms(), s.Waited+r.Waited()
 		s.Promotions, s.Carried, s.LostOver = s.Promotions+r.Promotions, s.Carried+r.Carried, s.LostOver+r.LostOver
+		s.Rolled.add(r.Rolled)
+		if len(r.Program.Rates) > 0 {
+			s.Rated++
+		}
 		if r.Calm {
 			s.Calm++
 		}
@@ -166,6 +195,8 @@ func count(by map[fault.Kind]int, faults []string) {
 const (
 	manyPlanned  = 10 // faults of one kind
 	manyRuns     = 20
+	manyRolled   = 30  // times that a Redis was rolled back, of which one of 3 is under a lease that is in the copy
+	manyRated    = 40  // runs, of which one of 4 has clocks of other rates
 	manyRecorded = 100 // runs, of which one of 12 has a killed client, or a break, that is compared with its history
 	manyGrants   = 600 // of which one of 60 has a lease without faults that is held for longer than it takes to write its grant
 )
@@ -201,7 +232,8 @@ func (s Summary) hollowFailovers() (why []string) {
 
 // Hollow returns what makes the campaign show less than it seems to: no lease was granted, no trust window was
 // compared with what the stores of the lab did, no lease was kept or none recalled, of one kind of event none was compared with the
-// history in the stores, or of killed clients or the lines of holdfast log none, a kind of fault was planned many times and never hit, or order and times were never judged. Empty: nothing.
+// history in the stores, or of killed clients or the lines of holdfast log none, a kind of fault was planned many times and never hit, no lease was in a copy
+// with which a store was rolled back or none was not, no store had a clock of another rate, order and times were never judged, or a control passed. Empty: nothing.
 func (s Summary) Hollow() (why []string) {
 	if s.Played > 0 && s.Grants == 0 && s.Setting.Kind != Latch {
 		why = append(why, "no lease was granted")
@@ -226,7 +258,18 @@ func (s Summary) Hollow() (why []string) {
 			why = append(why, fmt.Sprintf("%s was planned %d times and never hit", k, s.Planned[k]))
 		}
 	}
-	if (Program{Subject: s.Setting.Subject}).holdfast() && s.Played >= manyRuns && s.Calm == 0 {
+	if s.Hit[fault.RollBack] >= manyRolled && s.Setting.Subject == "holdfast" && (s.Rolled.Kept == 0 || s.Rolled.Lost == 0) {
+		why = append(why, fmt.Sprintf("a store was rolled back %d times, which kept %d leases that clients relied on, and lost %d", s.Hit[fault.RollBack], s.Rolled.Kept, s.Rolled.Lost))
+	}
+	if own && onRedis(s.Setting.Subject) && s.Played >= manyRated && s.Rated == 0 && CanRateClocks() {
+		why = append(why, fmt.Sprintf("in none of %d histories the clock of a store ran at another rate", s.Played))
+	}
+	for _, c := range s.Controls {
+		if text := c.Passed(); text != "" {
+			why = append(why, text)
+		}
+	}
+	if s.Setting.Focus == "" && (Program{Subject: s.Setting.Subject}).holdfast() && s.Played >= manyRuns && s.Calm == 0 {
 		why = append(why, fmt.Sprintf("none of %d histories was without faults and stalls", s.Played))
 	}
 	return why

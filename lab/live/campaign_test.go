@@ -9,9 +9,10 @@ import (
 // A campaign without grants, without a kind of its faults or without calm runs fails.
 func TestHollowCampaigns(t *testing.T) {
 	full := func() Summary {
-		return Summary{Setting: Setting{Subject: "holdfast"}, Played: manyGrants, Grants: 100, Windows: 300, Lingered: 30, Recalls: 3, Calm: 5,
+		return Summary{Setting: Setting{Subject: "holdfast"}, Played: manyGrants, Grants: 100, Windows: 300, Lingered: 30, Recalls: 3, Calm: 5, Rated: 1,
+			Rolled: Rolled{Kept: 1, Lost: 1}, Controls: []ControlResult{{Name: "x", Broken: true}},
 			Recorded: Recorded{Turns: 50, Grants: 1, Waits: 1, Breaks: 1, Killed: 1, Lines: 1}, Logged: true,
-			Planned: map[fault.Kind]int{fault.Cut: manyPlanned, fault.Kill: 1}, Hit: map[fault.Kind]int{fault.Cut: 1}}
+			Planned: map[fault.Kind]int{fault.Cut: manyPlanned, fault.Kill: 1}, Hit: map[fault.Kind]int{fault.Cut: 1, fault.RollBack: manyRolled}}
 	}
 	if why := full().Hollow(); len(why) > 0 {
 		t.Error(why)
@@ -29,6 +30,10 @@ func TestHollowCampaigns(t *testing.T) {
 		"no line of log":       func(s *Summary) { s.Recorded.Lines = 0 },
 		"a kind was never hit": func(s *Summary) { s.Hit = nil },
 		"none was calm":        func(s *Summary) { s.Calm = 0 },
+		"no lease in a copy":   func(s *Summary) { s.Rolled.Kept = 0 },
+		"no lease was lost":    func(s *Summary) { s.Rolled.Lost = 0 },
+		"no clock of its own":  func(s *Summary) { s.Rated = 0 },
+		"a control passed":     func(s *Summary) { s.Controls[0].Broken = false },
 	} {
 		s := full()
 		change(&s)

@@ -22,6 +22,8 @@ type Setting struct {
 	Kind Kind
 	// Stores selects whether there are faults of stores.
 	Stores Stores
+	// Focus is a fault that every program has; empty: none.
+	Focus Focus
 }
 
 // Stores is the owner of the stores.
@@ -51,7 +53,7 @@ func Draw(seed uint64, s Setting) Program {
 	}
 	kinds := []Kind{Counter}
 	p.Ways = []Way{Plain}
-	calm := p.holdfast() && d.IntN(3) == 0 // order and times are judged without faults
+	calm := p.holdfast() && d.IntN(3) == 0 && s.Focus == "" // order and times are judged without faults
 	switch {
 	case calm:
 		kinds = drawn(d, []Kind{Counter}, []Kind{Log}, []Kind{Pair}, []Kind{Semaphore}, []Kind{Pair, Semaphore}, []Kind{Counter, Slot})
@@ -68,10 +70,15 @@ func Draw(seed uint64, s Setting) Program {
 			p.Resources = append(p.Resources, Resource{Name: string(k) + "1", Kind: k})
 		}
 	}
+	clockRates(&p, s)
 	if calm {
 		return p
 	}
-	for _, f := range d.faults(&p, s.Stores) {
+	faults := d.faults(&p, s.Stores)
+	if s.Focus != "" {
+		faults = s.Focus.focused(&p, faults)
+	}
+	for _, f := range faults {
 		p.Faults = append(p.Faults, f.String())
 	}
 	linger(&p)
@@ -182,10 +189,13 @@ func (d drawer) steps(p *Program) []time.Duration {
 	return []time.Duration{-7200, -660, -3, -1, 1, 3, 660, 7200}
 }
 
-// onLink draws a fault of the connections of a worker to a store.
+// onLink draws a fault of the connections of a worker to a store, or to a majority of a quorum.
 func (d drawer) onLink(p *Program) fault.Schedule {
+	if p.Nodes > 1 && d.IntN(4) == 0 {
+		return d.partition(p)
+	}
 	f := fault.Fault{
-		Kind:   drawn(d, fault.Delay, fault.Cut, fault.Blackhole, fault.Deafen, fault.LoseReply, fault.LoseReply),
+		Kind:   drawn(d, fault.Delay, fault.Cut, fault.Blackhole, fault.Deafen, fault.Mute, fault.LoseReply, fault.LoseReply),
 		Target: fmt.Sprintf("%s-node%d", d.worker(p), 1+d.IntN(p.Nodes)),
 		At:     fault.After(d.between(first, p.Length*2/3)),
 	}
@@ -201,7 +211,7 @@ func (d drawer) onLink(p *Program) fault.Schedule {
 	return fault.Schedule{f}
 }
 
-// onStore draws a pause of a store, or its death and restart with or without its data.
+// onStore draws a pause of a store, or its death and restart with all of its data, without the latest, or without any.
 func (d drawer) onStore(p *Program) fault.Schedule {
 	target := fmt.Sprintf("node%d", 1+d.IntN(p.Nodes))
 	at := fault.After(d.between(first, p.Length*2/3))
@@ -218,7 +228,7 @@ func (d drawer) onStore(p *Program) fault.Schedule {
 	ways := 2
 	switch {
 	case store.Faults.Loses:
-		ways = 5
+		ways = 6
 	case store.Faults.Dies:
 		ways = 4
 	}
@@ -231,9 +241,13 @@ func (d drawer) onStore(p *Program) fault.Schedule {
 	case 3:
 		p.Length = max(p.Length, back.After+store.Starts+200*time.Millisecond)
 		return fault.Schedule{{Kind: fault.Kill, Target: target, At: at}, {Kind: fault.Restart, Target: target, At: back}}
+	case 4:
+		if onRedis(p.Subject) {
+			return d.rollBack(p)
+		}
 	}
 	if p.Nodes > 1 { // it stays down until every lease that it granted has ended
-		back = fault.After(at.After + p.TTL*12/10 + 50*time.Millisecond)
+		back = fault.After(at.After + outOfService(p.TTL))
 	}
 	p.Length = max(p.Length, back.After+300*time.Millisecond)
 	if !p.holdfast() { // without tokens the lab cannot tell which leases were lost with the data

@@ -82,10 +82,16 @@ func (r *run) compareHistory(ctx context.Context) error {
 	if err := r.compareLog(ctx, events); err != nil {
 		return err
 	}
-	wiped := time.Duration(0)
+	var wiped, copied time.Duration
 	for _, s := range r.stores {
 		for _, w := range s.wipes {
 			wiped = max(wiped, w.at)
+		}
+		for _, b := range s.rolls {
+			wiped, copied = max(wiped, b.at), b.from
+		}
+		if len(s.wipes) > 0 || len(s.rolls) > 1 {
+			copied = 0
 		}
 	}
 	for _, p := range r.roles.promotions() {
@@ -99,7 +105,7 @@ func (r *run) compareHistory(ctx context.Context) error {
 	}
 	for _, c := range r.workers {
 		j := &historyJudge{
-			seen: observedOf(ops, c.name, c.deadSince()), written: written[c.name], wiped: wiped, hands: r.p.Hands,
+			seen: observedOf(ops, c.name, c.deadSince()), written: written[c.name], wiped: wiped, copied: copied, hands: r.p.Hands,
 			ready: func(from, until time.Duration) bool { return r.recordedBy(c.name, from, until) },
 			late: func(from, to time.Duration) time.Duration {
 				return handedOff + lateness*longestStall(r.stallsOf(c.name, from, to))

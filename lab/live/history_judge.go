@@ -15,6 +15,7 @@ type historyJudge struct {
 	seen     observed
 	written  written
 	wiped    time.Duration // the last time at which a store lost its data; 0: none
+	copied   time.Duration // when the copy was made with which a store then went on; 0: there was none
 	hands    int
 	compared func(resource string) bool
 	// ready reports whether an event of one instant must be in the store at another one.
@@ -91,7 +92,8 @@ func (j *historyJudge) lastWritten() (last time.Duration) {
 
 // sure reports whether what ended at an instant has to be in the store.
 func (j *historyJudge) sure(ended time.Duration) bool {
-	sure := ended > j.wiped && (j.seen.died == 0 || ended < j.cut || j.ready(ended, j.seen.died))
+	stored := ended > j.wiped || j.copied > 0 && j.ready(ended, j.copied)
+	sure := stored && (j.seen.died == 0 || ended < j.cut || j.ready(ended, j.seen.died))
 	if sure {
 		j.sures++
 	}

@@ -120,6 +120,26 @@ func TestHistoryOfAClient(t *testing.T) {
 	}
 }
 
+// What was recorded before the copy of a store was made is in it; what ended later may be lost with a roll-back.
+func TestHistoryOfARollBack(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		ended, copied, rolled time.Duration
+		sure                  bool
+	}{
+		{"long before the copy", 100 * ms, 900 * ms, 1200 * ms, true},
+		{"just before the copy", 800 * ms, 900 * ms, 1200 * ms, false},
+		{"after the copy", 1000 * ms, 900 * ms, 1200 * ms, false},
+		{"after the roll-back", 1300 * ms, 900 * ms, 1200 * ms, true},
+		{"before another loss", 100 * ms, 0, 1200 * ms, false},
+	} {
+		j := &historyJudge{copied: c.copied, wiped: c.rolled, ready: func(from, until time.Duration) bool { return until-from >= recorderGather+handedOff }}
+		if got := j.sure(c.ended); got != c.sure {
+			t.Errorf("%s: it has to be there: %v", c.name, got)
+		}
+	}
+}
+
 // The bound for what a killed client may not have written is that of the library.
 func TestGatherIsTheRecorders(t *testing.T) {
 	source, err := os.ReadFile("../../history_recorder.go")

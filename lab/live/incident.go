@@ -43,7 +43,7 @@ func (r *run) incidents() (all []incident) {
 			i.from = 0
 		}
 		switch h.Fault.Kind {
-		case fault.Break, fault.ForceBreak:
+		case fault.Break, fault.ForceBreak, fault.Copy:
 			continue
 		case fault.Pause, fault.Exhaust:
 			i.to = i.from + h.Fault.For + r.p.TTL + recovery

@@ -39,6 +39,8 @@ type Result struct {
 	Promotions int `json:"promotions,omitempty"`
 	Carried    int `json:"carried,omitempty"`
 	LostOver   int `json:"lost_over,omitempty"`
+	// Rolled counts the leases that were relied on when a single store was rolled back.
+	Rolled Rolled `json:"rolled,omitzero"`
 	// Calm reports whether there was no fault and no long stall, so that order and times
 	// were judged too.
 	Calm bool `json:"calm,omitempty"`
@@ -92,12 +94,20 @@ func (r *run) result(began time.Time) Result {
 		ops = append(ops, c.deathOps(ops)...)
 	}
 	wiped := false
-	for _, s := range r.stores {
+	for i, s := range r.stores {
 		for _, w := range s.wipes {
 			wiped = true
 			if len(r.stores) == 1 {
 				ops = append(ops, forgotten(ops, w)...)
 			}
+		}
+		for _, b := range s.rolls {
+			if len(r.stores) > 1 || r.p.Wrong == JudgedAsKept {
+				continue
+			}
+			lost, n := setBack(ops, r.p.TTL, b, r.ledgers[i].Named)
+			ops = append(ops, lost...)
+			res.Rolled.add(n)
 		}
 	}
 	forced := r.ops.forcedReleases(ops)
@@ -162,7 +172,7 @@ func (r *run) checks(wiped bool) []check.Check {
 		all = append(all, check.Latches(r.wholeUntil()))
 	}
 	if !wiped { // a wipe deletes marks
-		all = append(all, check.Slots())
+		all = append(all, check.Check{Name: "slots", Find: func(ops []history.Op) []check.Violation { return check.Slots().Find(r.marked(ops)) }})
 	}
 	return all
 }

@@ -123,7 +123,7 @@ func TestForcedBreaks(t *testing.T) {
 // Only a turn that a client left on a node that was silent while it closed may stay for
 // the life of a waiter.
 func TestWhatMayStay(t *testing.T) {
-	quorum, single := make([]*store, 3), make([]*store, 1)
+	quorum, single, rolled := []*store{{}, {}, {}}, []*store{{}}, []*store{{rolls: []rollBack{{below: 500}}}}
 	workers := []*workerProcess{{name: "w1", silent: []time.Duration{10 * ms, 320 * ms, 0}}, {name: "w2", silent: []time.Duration{0, 240 * ms, 0}}}
 	for _, c := range []struct {
 		name   string
@@ -136,9 +136,15 @@ func TestWhatMayStay(t *testing.T) {
 		{"the turn of another client, to which the node answered", quorum, leftBehind{node: 1, client: "w2", waiting: true}, tidy},
 		{"a lease", quorum, leftBehind{node: 1, client: "w1"}, tidy},
 		{"a waiter on one Redis", single, leftBehind{node: 0, client: "w1", waiting: true}, tidy},
+		{"a waiter that a roll-back brought back", rolled, leftBehind{node: 0, client: "w1", waiting: true}, waiterLife + 100*ms + tidy},
 	} {
-		if got := (&run{stores: c.stores, workers: workers}).mayStay(c.left); got != c.want {
+		if got := (&run{p: Program{TTL: 100 * ms}, stores: c.stores, workers: workers}).mayStay(c.left); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+	for token, back := range map[uint64]bool{499: true, 500: true, 501: false} {
+		if got := rolled[0].restored(leftBehind{token: token}); got != back || single[0].restored(leftBehind{token: token}) {
+			t.Errorf("a lease of token %d may be of the copy: %v", token, got)
 		}
 	}
 }

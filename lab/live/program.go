@@ -21,6 +21,10 @@ type Program struct {
 	Faults    []string      `json:"faults"` // as package fault prints them
 	// History has the clients record a history in the stores, which is compared with that of the lab.
 	History bool `json:"history,omitempty"`
+	// Rates are by how many thousandths the wall clock of each store runs fast, or slow; none: they have the machine's.
+	Rates []int `json:"rates,omitempty"`
+	// Wrong is what is wrong with the program of a control.
+	Wrong Wrong `json:"wrong,omitempty"`
 }
 
 // Resource is something to lock, and what is done under it.

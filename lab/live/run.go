@@ -100,7 +100,8 @@ var ErrMissed = errors.New("faults that were never hit")
 func (l *Runner) prepare(ctx context.Context, p Program) (*run, error) {
 	r := &run{p: p, command: l.Command, prefix: fmt.Sprintf("lab-%x", rand.Uint64()), live: &fault.Live{
 		Processes: map[string]fault.Process{}, Clocks: map[string]func(time.Duration) error{}, Stores: map[string]fault.Store{},
-		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{}, Pools: map[string]fault.Pools{}, Failovers: map[string]func() error{},
+		Links: map[string]*redistest.Proxy{}, Empty: map[string]func() error{}, Copies: map[string]fault.Copier{}, Pools: map[string]fault.Pools{},
+		Failovers: map[string]func() error{},
 	}}
 	r.ops = newOperator(r)
 	r.live.Operator = r.ops.breakFirst
@@ -126,6 +127,7 @@ func (l *Runner) prepare(ctx context.Context, p Program) (*run, error) {
 		if s.replicated() != nil {
 			r.live.Failovers[name] = s.failOver
 		}
+		r.live.Copies[name] = copier{store: s, now: r.rec.Now, loses: p.Wrong == LosesAll}
 	}
 	return r, r.gather(ctx)
 }
@@ -242,7 +244,7 @@ func (r *run) play(ctx context.Context) error {
 		}
 	}
 	r.ops.close()
-	if err := r.closeLedgers(ctx); err != nil {
+	if err := errors.Join(r.closeLedgers(ctx), r.compareClocks(ctx)); err != nil {
 		return err
 	}
 	if err := r.compareHistory(ctx); err != nil {
@@ -312,6 +314,7 @@ func (r *run) remains(ctx context.Context, node int, url string, alive map[strin
 	defer look.Stop()
 	for start := time.Now(); ; <-look.C {
 		found, err := r.remnants(ctx, c, node, alive)
+		found = slices.DeleteFunc(found, r.stores[node].restored)
 		if err != nil || len(found) == 0 {
 			return err
 		}
@@ -340,12 +343,12 @@ func (r *run) remnants(ctx context.Context, c *holdfast.Client, node int, alive 
 				break // a latch outlives who has set it and who has counted
 			}
 			if alive[h.Name] {
-				found = append(found, leftBehind{node, h.Name, false, fmt.Sprintf("node%d has a lease of %s on %s, token %d", node+1, h.Name, s.Resource, h.Token)})
+				found = append(found, leftBehind{node, h.Name, false, h.Token, fmt.Sprintf("node%d has a lease of %s on %s, token %d", node+1, h.Name, s.Resource, h.Token)})
 			}
 		}
 		for _, h := range s.Waiters {
 			if alive[h.Name] {
-				found = append(found, leftBehind{node, h.Name, true, fmt.Sprintf("node%d has %s waiting for %s", node+1, h.Name, s.Resource)})
+				found = append(found, leftBehind{node, h.Name, true, 0, fmt.Sprintf("node%d has %s waiting for %s", node+1, h.Name, s.Resource)})
 			}
 		}
 	}
@@ -376,7 +379,11 @@ func (r *run) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidy) // also if the run was cut short
 	defer cancel()
 	for _, s := range r.stores {
+		s.revive() // if the run was cut short
 		err = errors.Join(err, s.clear(ctx, r.prefix))
+		if s.once {
+			s.server.Stop()
+		}
 	}
 	return err
 }

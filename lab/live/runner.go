@@ -43,6 +43,9 @@ func (l *Runner) stores(ctx context.Context, p Program) ([]*store, error) {
 		}
 		return out, nil
 	}
+	if len(p.Rates) > 0 {
+		return rated(ctx, p)
+	}
 	kind := p.store()
 	if l.own == nil {
 		l.own = map[string][]stores.Server{}

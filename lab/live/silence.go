@@ -50,10 +50,12 @@ type leftBehind struct {
 	node    int
 	client  string
 	waiting bool
+	token   uint64 // of a lease
 	text    string
 }
 
-// mayStay returns how long after Close the remnant may still be in its node.
+// mayStay returns how long after Close the remnant may still be in its node. A node that was rolled back has waiters again
+// that had left, and may grant them leases, which nobody uses, one after the other.
 func (r *run) mayStay(x leftBehind) time.Duration {
 	if len(r.roles.promotions()) > 0 { // neither releases nor places in the queue survive each failover
 		ttl := max(r.p.TTL, waiterLife)
@@ -61,6 +63,9 @@ func (r *run) mayStay(x leftBehind) time.Duration {
 			ttl = holdfast.DefaultTTL // of Once
 		}
 		return ttl + waiterLife + tidy
+	}
+	if len(r.stores[x.node].rolls) > 0 {
+		return waiterLife + r.p.TTL + tidy
 	}
 	if !x.waiting || len(r.stores) == 1 {
 		return tidy

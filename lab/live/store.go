@@ -18,10 +18,13 @@ import (
 type store struct {
 	url    string
 	server stores.Server // nil: the Runner does not own it
+	once   bool          // the server is of one run
 
 	mu    sync.Mutex
 	down  bool // it was killed
 	wipes []wipe
+	rolls []rollBack
+	copy  rollBack // what is known of the latest copy
 }
 
 // wipe is a loss of all data. What was granted before has a token below.
@@ -130,9 +133,20 @@ func (s *store) empty(now func() time.Duration) error {
 	defer s.mu.Unlock()
 	s.server.Kill()
 	s.down = true
-	s.wipes = append(s.wipes, wipe{at: now(), below: uint64(time.Now().UnixMicro())})
+	s.wipes = append(s.wipes, wipe{at: now(), below: s.micros()})
 	return s.server.(stores.Emptier).Empty()
 }
+
+// clock returns the wall clock of the server.
+func (s *store) clock() redistest.RatedClock {
+	if rated, ok := s.server.(interface{ Clock() redistest.RatedClock }); ok {
+		return rated.Clock()
+	}
+	return redistest.RatedClock{}
+}
+
+// micros is what the wall clock of the server shows, in microseconds.
+func (s *store) micros() uint64 { return uint64(s.clock().At(time.Now().Round(0)).UnixMicro()) }
 
 // clear removes what a run has left below its prefix in a store that the Runner does not own.
 func (s *store) clear(ctx context.Context, prefix string) error {

@@ -17,24 +17,28 @@ import (
 
 // Campaign is what came of random runs, live or virtual.
 type Campaign struct {
-	World   string        `json:"world"`   // live, or the world of virtual time
-	Subject string        `json:"subject"` // an ID of package subject
-	First   uint64        `json:"first"`   // seed
-	Last    uint64        `json:"last"`
-	Played  int           `json:"played"` // histories
-	Invalid int           `json:"invalid,omitempty"`
-	Missed  int           `json:"missed,omitempty"` // of the invalid: a fault was never hit
-	Grants  int           `json:"grants"`
-	Windows int           `json:"windows,omitempty"` // trust windows that were compared with what the stores did; live
-	Faults  int           `json:"faults,omitempty"`  // that happened; not counted in virtual time
-	Calm    int           `json:"calm,omitempty"`    // histories without faults and stalls; live
-	Hollow  []string      `json:"hollow,omitempty"`  // why the campaign shows less than it seems to
-	Virtual time.Duration `json:"virtual,omitempty"` // time that passed in the bubbles
-	Took    time.Duration `json:"took"`
-	Broken  int           `json:"broken"` // histories with violations
-	How     []string      `json:"how,omitempty"`
-	Files   []string      `json:"files,omitempty"`  // replay files, of Holdfast's failures
-	Errors  []string      `json:"errors,omitempty"` // of runs that show nothing, but for missed faults
+	World   string      `json:"world"`   // live, or the world of virtual time
+	Subject string      `json:"subject"` // an ID of package subject
+	First   uint64      `json:"first"`   // seed
+	Last    uint64      `json:"last"`
+	Played  int         `json:"played"` // histories
+	Invalid int         `json:"invalid,omitempty"`
+	Missed  int         `json:"missed,omitempty"` // of the invalid: a fault was never hit
+	Grants  int         `json:"grants"`
+	Windows int         `json:"windows,omitempty"` // trust windows that were compared with what the stores did; live
+	Faults  int         `json:"faults,omitempty"`  // that happened; not counted in virtual time
+	Calm    int         `json:"calm,omitempty"`    // histories without faults and stalls; live
+	Hollow  []string    `json:"hollow,omitempty"`  // why the campaign shows less than it seems to
+	Rolled  live.Rolled `json:"rolled,omitzero"`   // leases that were relied on when a Redis was rolled back; live
+	Rated   int         `json:"rated,omitempty"`   // histories in which the clocks of stores ran at other rates; live
+	// Controls are what is known to break, and was played beside it; live.
+	Controls []live.ControlResult `json:"controls,omitempty"`
+	Virtual  time.Duration        `json:"virtual,omitempty"` // time that passed in the bubbles
+	Took     time.Duration        `json:"took"`
+	Broken   int                  `json:"broken"` // histories with violations
+	How      []string             `json:"how,omitempty"`
+	Files    []string             `json:"files,omitempty"`  // replay files, of Holdfast's failures
+	Errors   []string             `json:"errors,omitempty"` // of runs that show nothing, but for missed faults
 }
 
 // Bad says what is not as it should be; empty: nothing. That other locks break is
@@ -105,8 +109,12 @@ func (p Plan) live(ctx context.Context, l Live) Campaign {
 	if s, _ := stores.Of(l.Subject); s.Members > 1 {
 		lanes = min(lanes, mostEnsembles)
 	}
+	var controls []live.Control
+	if len(p.On) == 0 {
+		controls = live.Controls(l.Subject)
+	}
 	done := 0
-	s := live.Campaign{Setting: setting, On: p.On, First: p.Seed, Count: l.Count, For: l.For, Runners: lanes,
+	s := live.Campaign{Setting: setting, On: p.On, First: p.Seed, Count: l.Count, For: l.For, Runners: lanes, Controls: controls,
 		Done: func(r live.Result, _ error) {
 			done++
 			e := Event{Part: "live", Done: done, Of: l.Count, Text: fmt.Sprintf("%s: %d histories", l.Subject, done)}
@@ -120,6 +128,7 @@ func (p Plan) live(ctx context.Context, l Live) Campaign {
 	c.First, c.Last = s.Seeds[0], s.Seeds[1]
 	c.Played, c.Invalid, c.Missed, c.Grants, c.Faults, c.Took = s.Played, s.Invalid, s.Missed, s.Grants, s.Faults, s.Took
 	c.Errors, c.Windows, c.Calm, c.Hollow = s.Errors, s.Windows, s.Calm, s.Hollow()
+	c.Rolled, c.Rated, c.Controls = s.Rolled, s.Rated, s.Controls
 	for _, r := range s.Failures {
 		c.Broken++
 		c.how(r.Violations)

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-go/holdfast/lab/live"
 	"github.com/holdfast-go/holdfast/lab/subject"
 	"github.com/holdfast-go/holdfast/lab/virtual"
 )
@@ -92,6 +93,9 @@ func (p Plan) Play(ctx context.Context) Report {
 		if ctx.Err() == nil {
 			r.Live = append(r.Live, p.live(ctx, l))
 		}
+	}
+	if len(p.On) == 0 && len(p.Live) > 0 && !live.CanRateClocks() {
+		r.LeftOut = append(r.LeftOut, "stores whose clocks run at other rates: libfaketime is not installed")
 	}
 	if len(p.On) > 0 && len(p.Live) > 0 {
 		r.LeftOut = append(r.LeftOut, "faults of the store in the live runs: the store is not the lab's")

@@ -51,6 +51,9 @@ func TestPlay(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
+	if controls := r.Controls(); len(controls) != 3 || r.Live[0].Bad() != "" {
+		t.Errorf("controls %+v: %s", controls, r.Live[0].Bad())
+	}
 	page := filepath.Join(t.TempDir(), "report.html")
 	if err := r.Write(page); err != nil {
 		t.Fatal(err)
@@ -84,6 +87,7 @@ func TestVerdicts(t *testing.T) {
 		"a mutant survived":        {programme.Report{Mutants: []programme.Mutant{{Name: "x"}}}, programme.ErrLab},
 		"a survivor was found":     {programme.Report{Mutants: []programme.Mutant{{Name: "x", Holds: "it cannot", Found: true}}}, programme.ErrLab},
 		"nothing was granted":      {programme.Report{Live: []programme.Campaign{{Subject: "holdfast", Played: 1, Hollow: []string{"no lease was granted"}}}}, programme.ErrLab},
+		"a control held":           {programme.Report{Live: []programme.Campaign{{Subject: "holdfast", Played: 1, Hollow: []string{"a control passed: x held in 8 histories"}}}}, programme.ErrLab},
 		"a mutant that is known":   {programme.Report{Mutants: []programme.Mutant{{Name: "x", Holds: "so it is"}}}, nil},
 	} {
 		if err := c.r.Err(); !errors.Is(err, c.want) || c.want == nil && err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/lab/live"
 	"github.com/holdfast-go/holdfast/lab/subject"
 )
 
@@ -148,6 +149,14 @@ func peer(id string) bool {
 
 // Random are all random campaigns.
 func (r Report) Random() []Campaign { return slices.Concat(r.Live, r.Virtual) }
+
+// Controls are those that were played beside the campaigns.
+func (r Report) Controls() (all []live.ControlResult) {
+	for _, c := range r.Live {
+		all = append(all, c.Controls...)
+	}
+	return all
+}
 
 // Short is a duration to read.
 func Short(d time.Duration) string {

@@ -31,6 +31,7 @@ func (r Report) Table(w io.Writer) error {
 		return err
 	}
 	r.random(t)
+	r.controls(t)
 	for _, m := range r.Mutants {
 		fmt.Fprintf(t, "mutant %q\tfound by %s\tafter %s\t%s\n", m.Name, strings.Join(m.By, ", "), Short(m.Took), m.Holds)
 	}
@@ -42,6 +43,20 @@ func (r Report) Table(w io.Writer) error {
 	}
 	_, err := fmt.Fprintf(w, "\n%s It took %s; first seed %d; %s.\n", r.Verdict(), Short(r.Took), r.Seed, r.Versions())
 	return err
+}
+
+// controls writes what had to break beside the campaigns.
+func (r Report) controls(w io.Writer) {
+	if len(r.Controls()) > 0 {
+		fmt.Fprintln(w, "\nCONTROL THAT HAS TO BREAK\tBROKEN BY\tHISTORIES")
+	}
+	for _, c := range r.Controls() {
+		by := strings.Join(c.By, ", ")
+		if !c.Broken {
+			by = "NOT BROKEN " + c.Error
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\n", c.Name, by, c.Played)
+	}
 }
 
 // random writes the campaigns.
