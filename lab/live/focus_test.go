@@ -10,7 +10,7 @@ import (
 
 // The program of a seed is always the same, with a focus too.
 func TestDrawIsDeterministic(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(20) {
 		for _, subject := range []string{"holdfast", "holdfast-quorum", "holdfast-etcd", "redlock"} {
 			for _, f := range append(Foci(subject), "") {
 				s := Setting{Subject: subject, Focus: f}
@@ -30,7 +30,7 @@ func TestEveryFaultIsDrawn(t *testing.T) {
 	never := []fault.Kind{fault.Stall, fault.Failover} // a real process is paused, and one Redis has no replica
 	for _, subject := range []string{"holdfast", "holdfast-quorum"} {
 		drawn, rated, parted := map[fault.Kind]int{}, 0, 0
-		for seed := range uint64(1000) {
+		for seed := range uint64(400) {
 			p := Draw(seed, Setting{Subject: subject})
 			count(drawn, p.Faults)
 			if len(p.Rates) == p.Nodes {
@@ -85,7 +85,7 @@ func isParted(t *testing.T, p Program) bool {
 func TestFocusIsInEachProgram(t *testing.T) {
 	for _, subject := range []string{"holdfast", "holdfast-quorum"} {
 		for _, f := range Foci(subject) {
-			for seed := range uint64(300) {
+			for seed := range uint64(100) {
 				p := Draw(seed, Setting{Subject: subject, Focus: f})
 				kinds := map[fault.Kind]int{}
 				count(kinds, p.Faults)
