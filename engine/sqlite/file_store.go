@@ -31,7 +31,15 @@ type fileStore struct {
 	listeners *sqltable.Listeners
 }
 
-var _ cas.PacedStore = (*fileStore)(nil)
+var (
+	_ cas.PacedStore   = (*fileStore)(nil)
+	_ cas.LaggingStore = (*fileStore)(nil)
+)
+
+// ReadsMayLag implements cas.LaggingStore. The age of a document counts from before its commit, and a process may be stopped
+// in between. A Read that begins there returns the document before it: a waiter whose poll was answered so must not count
+// a grant from that poll, since others count it from an earlier instant.
+func (s *fileStore) ReadsMayLag() {}
 
 func newStore(db *sql.DB) *fileStore {
 	s := &fileStore{db: db, clock: newHostClock(), writing: make(chan struct{}, 1), reading: make(chan struct{}, 1)}
