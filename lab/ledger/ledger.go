@@ -41,7 +41,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/lab/check"
 )
 
@@ -81,8 +80,8 @@ type id struct{ resource, holder string }
 type Ledger struct {
 	prefix string
 	began  time.Time
-	start  time.Duration               // the start of the history on the machine's wall clock
-	clock  func() redistest.RatedClock // the wall clock that the server reads
+	start  time.Duration // the start of the history on the machine's wall clock
+	clock  func() Clock  // the wall clock that the server reads
 
 	mu        sync.Mutex
 	named     map[id]time.Duration         // when an ID was first written, of a waiter or a holder
@@ -96,13 +95,30 @@ type Ledger struct {
 	wrong     []check.Violation // in the documents alone
 }
 
+// Clock is the wall clock that a server reads, such as a redistest.RatedClock.
+type Clock interface {
+	// Real returns the instant of the machine's wall clock at which it shows t.
+	Real(t time.Time) time.Time
+	// Gain returns by how many seconds per second it runs fast: slow, if negative.
+	Gain() float64
+	// Error returns what Real may be wrong by.
+	Error() time.Duration
+}
+
+// machine is the machine's wall clock.
+type machine struct{}
+
+func (machine) Real(t time.Time) time.Time { return t }
+func (machine) Gain() float64              { return 0 }
+func (machine) Error() time.Duration       { return 0 }
+
 // New returns a Ledger of the keys under a prefix of Holdfast, for a history that began at start, of a server with the machine's clock.
 func New(prefix string, start time.Time) *Ledger {
-	return NewWithClock(prefix, start, func() redistest.RatedClock { return redistest.RatedClock{} })
+	return NewWithClock(prefix, start, func() Clock { return machine{} })
 }
 
 // NewWithClock is New for a server with a clock of its own.
-func NewWithClock(prefix string, start time.Time, clock func() redistest.RatedClock) *Ledger {
+func NewWithClock(prefix string, start time.Time, clock func() Clock) *Ledger {
 	return &Ledger{prefix: prefix, began: start, start: wall(start), clock: clock, named: map[id]time.Duration{}, cores: map[string]map[string]string{},
 		resources: map[string]*tracked{}, leases: map[id][]change{}}
 }

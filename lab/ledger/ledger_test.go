@@ -97,7 +97,7 @@ func TestWindowsOfAFastServer(t *testing.T) {
 	const deadline = 9500*time.Microsecond + 90909*time.Microsecond
 	least := deadline - Margin(ttl) + ttl/10 + clock.Error()
 	for until, broken := range map[time.Duration]bool{least: false, least - 5*ms: false, least + ms: true} {
-		l := NewWithClock("app", start, func() redistest.RatedClock { return clock })
+		l := NewWithClock("app", start, func() Clock { return clock })
 		at, args, err := parse(granted)
 		if err != nil {
 			t.Fatal(err)

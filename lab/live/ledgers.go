@@ -39,7 +39,7 @@ func (r *run) openLedgers(ctx context.Context) error {
 		}
 	}
 	for _, s := range all {
-		l := ledger.NewWithClock(r.prefix, r.epoch, s.clock)
+		l := ledger.NewWithClock(r.prefix, r.epoch, func() ledger.Clock { return s.clock() })
 		recording, err := r.record(ctx, l, s)
 		if err != nil {
 			return err
