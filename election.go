@@ -121,7 +121,9 @@ type Leader struct {
 }
 
 // Leader returns the present leader. The result may be out of date when it
-// arrives: send its Token with every action that relies on it. Errors:
+// arrives: send its Token with every action that relies on it. On a quorum it
+// may also be a candidate whose votes are still arriving, or that a majority
+// can have elected as far as the nodes that answered show. Errors:
 // ErrNoLeader; ErrMismatch if the name is in use as another kind;
 // ErrUnavailable, ErrDenied, ErrClosed, ErrInvalid.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
