@@ -3,7 +3,7 @@
 (* that its next caller makes no call: the lease is parked. In the store it   *)
 (* is a lease like any other. A party that wants the resource makes the store *)
 (* send a recall to the holder ID. A recall may be late, doubled or lost. The *)
-(* process then gives the lease back, and the store grants it to the front of *)
+(* process then releases the lease, and the store grants it to the front of   *)
 (* the line in that step.                                                     *)
 (*                                                                            *)
 (* A recall has no state (decision 0138): the store sends one when the line   *)
@@ -170,18 +170,18 @@ Enter ==
     /\ UNCHANGED <<holder, left, line, asks, net, id, keeps, wanted, heard, age, idle, rest>>
 
 (* It sends the release, or its withdrawal. *)
-GiveBack(then) ==
+SendRelease(then) ==
     /\ releases' = releases \cup {id}
     /\ at' = then /\ window' = 0 /\ token' = 0 /\ spare' = 0
     /\ keeps' = FALSE /\ wanted' = FALSE /\ heard' = FALSE /\ age' = 0 /\ idle' = 0
 
-(* The last caller releases: the lease is parked, or given back. *)
+(* The last caller releases: the lease is parked, or released in the store. *)
 Leave ==
     /\ Awake /\ at = "inside"
     /\ \/ /\ keeps /\ ~wanted
           /\ at' = "parked" /\ idle' = 0
           /\ UNCHANGED <<releases, window, token, spare, keeps, wanted, heard, age>>
-       \/ GiveBack("nothing")
+       \/ SendRelease("nothing")
     /\ UNCHANGED <<store, recalls, id, rest, used>>
 
 (* The next caller of the process takes a parked lease, if no recall is      *)
@@ -201,10 +201,10 @@ Take ==
 
 Acquire == Awake /\ (at = "nothing" \/ (at = "parked" /\ ~Usable)) /\ Request
 
-(* The lease is recalled, or may have been: if it is parked, it goes back at *)
-(* once; if a caller is inside, with its release.                            *)
+(* The lease is recalled, or may have been: if it is parked, it is released  *)
+(* at once; if a caller is inside, when that one releases.                   *)
 Want(recalled) ==
-    IF at = "parked" /\ ~Reuses THEN GiveBack("nothing")
+    IF at = "parked" /\ ~Reuses THEN SendRelease("nothing")
     ELSE /\ wanted' = (at \in {"inside", "parked"} /\ ~(Forgets /\ at = "inside"))
          /\ heard' = (recalled /\ at \in {"inside", "parked"})
          /\ releases' = IF Abrupt /\ at = "inside" THEN releases \cup {id} ELSE releases
@@ -225,7 +225,7 @@ Cut == live = "yes" /\ live' = "cut" /\ UNCHANGED <<store, net, id, own, paused,
 
 (* The timer of a parked lease. *)
 Due == at = "parked" /\ idle = Linger /\ ~NoTimer
-Over == Awake /\ Due /\ GiveBack("nothing") /\ UNCHANGED <<store, recalls, id, rest, used>>
+Over == Awake /\ Due /\ SendRelease("nothing") /\ UNCHANGED <<store, recalls, id, rest, used>>
 
 (* A lease is renewed as long as it is used or parked. *)
 Renew ==
@@ -238,7 +238,7 @@ Close ==
     /\ IF CloseKeeps /\ at = "parked"
        THEN at' = "closed" /\ window' = 0 /\ UNCHANGED <<releases, token, spare, keeps, wanted, heard, age, idle>>
        ELSE IF at = "nothing" THEN at' = "closed" /\ UNCHANGED <<releases, window, token, spare, keeps, wanted, heard, age, idle>>
-       ELSE GiveBack("closed")
+       ELSE SendRelease("closed")
     /\ UNCHANGED <<store, recalls, id, rest, used>>
 
 Pause == paused = "not yet" /\ paused' = "now" /\ UNCHANGED <<store, net, id, own, live, used>>
@@ -255,7 +255,7 @@ Tick ==
     /\ ~(Awake /\ Due)
     /\ IF left <= 1 THEN Advance ELSE left' = left - 1 /\ UNCHANGED <<holder, line, last, used>>
     /\ IF (at = "inside" /\ window <= 1) \/ (at = "waits" /\ holder = id /\ left <= 1)
-       THEN GiveBack("nothing")
+       THEN SendRelease("nothing")
        ELSE /\ window' = Less(window)
             /\ age' = IF at \in {"inside", "parked"} THEN More(age, Third) ELSE age
             /\ idle' = IF at = "parked" THEN More(idle, Linger) ELSE idle
