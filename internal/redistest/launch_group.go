@@ -3,12 +3,14 @@ package redistest
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 )
 
 // detached is the testing.TB of a group of servers that several tests share: a failure panics, and stop ends the servers.
 type detached struct {
 	testing.TB
+	mu   sync.Mutex
 	ends []func()
 }
 
@@ -20,8 +22,12 @@ func (f failure) Error() string { return string(f) }
 // Helper implements testing.TB.
 func (d *detached) Helper() {}
 
-// Cleanup implements testing.TB. It is called while the group starts.
-func (d *detached) Cleanup(end func()) { d.ends = append(d.ends, end) }
+// Cleanup implements testing.TB. It is called while the servers of the group start, several at a time.
+func (d *detached) Cleanup(end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ends = append(d.ends, end)
+}
 
 // Fatalf implements testing.TB.
 func (d *detached) Fatalf(format string, args ...any) {
