@@ -27,7 +27,8 @@ func TestEveryFaultIsDrawn(t *testing.T) {
 	if !CanRateClocks() {
 		t.Error("libfaketime is not installed: make redis installs it on Linux")
 	}
-	never := []fault.Kind{fault.Stall, fault.Failover} // a real process is paused, and one Redis has no replica
+	replicas := []fault.Kind{fault.Failover, fault.Promote, fault.HoldBack}
+	never := append([]fault.Kind{fault.Stall}, replicas...) // a real process is paused, and one Redis has no replica
 	for _, subject := range []string{"holdfast", "holdfast-quorum"} {
 		drawn, rated, parted := map[fault.Kind]int{}, 0, 0
 		for seed := range uint64(400) {
@@ -47,6 +48,15 @@ func TestEveryFaultIsDrawn(t *testing.T) {
 		}
 		if rated == 0 || parted == 0 && subject == "holdfast-quorum" {
 			t.Errorf("%s: clocks of other rates in %d programs, a worker cut off from a majority in %d", subject, rated, parted)
+		}
+	}
+	drawn := map[fault.Kind]int{}
+	for seed := range uint64(400) {
+		count(drawn, Draw(seed, Setting{Subject: "holdfast-sentinel"}).Faults)
+	}
+	for _, k := range replicas {
+		if drawn[k] == 0 {
+			t.Errorf("holdfast-sentinel: %s was not drawn", k)
 		}
 	}
 	spared := Draw(1, Setting{Subject: "holdfast", Stores: OtherStores, Focus: ClockRates})
