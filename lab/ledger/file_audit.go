@@ -72,16 +72,7 @@ func (a *fileAudit) begin(ctx context.Context) (err error) {
 
 func (a *fileAudit) run(ctx context.Context) {
 	defer close(a.done)
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			_ = a.look(ctx) // again at the next tick
-		case <-ctx.Done():
-			return
-		}
-	}
+	each(ctx, lookEvery, func() { _ = a.look(ctx) }) // again the next time
 }
 
 // Close implements Recording.

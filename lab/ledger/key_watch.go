@@ -99,16 +99,7 @@ func (w *keyWatch) watch(ctx context.Context, from int64) {
 // tickOn reads again and again how far the store is.
 func (w *keyWatch) tickOn(ctx context.Context) {
 	defer close(w.ticked)
-	pause := time.NewTicker(tickEvery)
-	defer pause.Stop()
-	for {
-		select {
-		case <-pause.C:
-			_, _ = w.tick(ctx) // the next one shows more
-		case <-ctx.Done():
-			return
-		}
-	}
+	each(ctx, tickEvery, func() { _, _ = w.tick(ctx) }) // the next one shows more
 }
 
 // tick reads how far the store is.

@@ -159,6 +159,20 @@ type Recording interface {
 	Close(ctx context.Context) error
 }
 
+// each calls f at intervals until ctx ends.
+func each(ctx context.Context, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // mostCommands bounds what a Ledger keeps of the commands.
 const mostCommands = 100_000
 
