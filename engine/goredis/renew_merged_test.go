@@ -114,7 +114,9 @@ func TestRenewalsShareCalls(t *testing.T) {
 		return commandCounts(t, rdb)["evalsha"]
 	}
 	calls() // the script is not known yet
-	if n := calls(); n != leases/64 {
+	// Once in a spell each lease that others wait for has a call of its own, and one in the
+	// background that removes dead waiters. Three counts are not all at the end of one.
+	if n := min(calls(), calls(), calls()); n != leases/64 {
 		t.Errorf("%d leases were renewed by %d calls, want %d", leases, n, leases/64)
 	}
 }
