@@ -131,6 +131,7 @@ func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) 
 		return engine.Answer{}, false, errWithdrawn
 	}
 	a.endTurn()
+	e.spreader.add(t)
 	if r.Weight < r.Capacity {
 		e.localQueues.wakeFirst(r.Resource) // its weight may fit, too
 	}

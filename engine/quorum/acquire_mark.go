@@ -40,7 +40,7 @@ func (t *quorumLease) withdrawMark(votes []vote) {
 	t.ended = true
 	for i, v := range votes {
 		s := &t.onNode[i]
-		if s.state == absent || s.state == released {
+		if s.state == absent || s.state == spare || s.state == released {
 			continue
 		}
 		s.mayBeMarked = v.status(engine.Granted) || !v.answered || unavailable(v.err)

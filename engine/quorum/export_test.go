@@ -31,3 +31,6 @@ func FillEnded(e *Engine) {
 
 // MostEnded is the maximum number of tombstones.
 const MostEnded = maxTombstones
+
+// SpreadDelay is after what time a lease is requested on the spares of its ballot.
+const SpreadDelay = spreadDelay

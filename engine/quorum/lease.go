@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,11 +36,14 @@ type quorumLease struct {
 // requests that only check for leases.
 var frontPlace = engine.Held{Token: 1}
 
-// propose runs a ballot under a new ID on the nodes until it is decided, ctx or nodeTimeout has
-// ended, or enough nodes have answered and the grace period of the others is over. The request has the holder ID, and the token as ballot. yields, if not nil, is
-// released in the same step.
+// propose runs a ballot under a new ID until it is decided, ctx or nodeTimeout has ended, or enough
+// nodes have answered and the grace period of the others is over. It calls the voters; if one of
+// them fails, they do not answer in the usual time, or their answers do not decide the ballot,
+// it calls the spares too. The request has the holder ID, and the token as ballot. yields, if
+// not nil, is released in the same step.
 func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request, need int, yields *quorumLease, turn *turn) (t *quorumLease, votes []vote, v verdict) {
 	r.Yields = engine.Held{}
+	voters, spares, delay := e.voters(r, need)
 	t = &quorumLease{
 		e: e, res: r.Resource, holderID: r.ID, token: r.Ballot, need: need, sent: time.Now(), request: r, turn: turn,
 		onNode: make([]nodeLease, len(e.nodes)),
@@ -49,31 +53,48 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 	for i := range e.nodes {
 		t.onNode[i] = nodeLease{state: requested, name: engine.Held{ID: r.ID, Token: r.Ballot}, weight: r.Weight}
 	}
-	p := callNodes(ctx, e, t.clientID(), e.nodes, need, func(ctx context.Context, n *node) (engine.Answer, error) {
-		if t.isEnded() {
-			return engine.Answer{}, errNotCalled
-		}
-		r := r
-		if yields != nil {
-			r.Yields = yields.on(n).name
-		}
-		return n.Acquire(ctx, r)
-	}, func(n *node, ans engine.Answer, err error) {
+	record := func(n *node, ans engine.Answer, err error) {
 		if turn != nil {
 			turn.recordAnswer(n, ans, err)
 		}
 		t.recordAnswer(n, ans, err)
-	})
+	}
+	for _, n := range spares {
+		t.onNode[n.index].state = spare
+		if turn != nil {
+			turn.recordAnswer(n, engine.Answer{}, errNotCalled)
+		}
+	}
+	p := newFanOut[engine.Answer](ctx, e, nil)
+	call := func(nodes []*node, need int) {
+		p.unanswered = append(p.unanswered, nodes...)
+		p.send(t.clientID(), nodes, need, func(ctx context.Context, n *node) (engine.Answer, error) {
+			if t.isEnded() {
+				return engine.Answer{}, errNotCalled
+			}
+			r := r
+			if yields != nil {
+				r.Yields = yields.on(n).name
+			}
+			return n.Acquire(ctx, r)
+		}, record)
+	}
+	call(voters, need)
 	a.add(t)
 	votes = make([]vote, len(e.nodes))
-	for reply := range p.answers() {
-		votes[reply.node.index] = vote{answered: true, ans: reply.value, err: reply.err}
-		if v = decide(votes, need); v >= granted {
-			break
+	if len(spares) > 0 {
+		p.timer.Reset(delay)
+		if v = awaitVotes(p, votes, need, true); v < granted && ctx.Err() == nil {
+			p.timer.Reset(nodeTimeout)
+			spares = slices.DeleteFunc(spares, func(n *node) bool { return !t.takeSpare(n) })
+			if turn != nil {
+				turn.ballotSent(spares)
+			}
+			call(spares, need-countStatus(votes, engine.Granted))
 		}
-		if v == enoughAnswers {
-			p.startGrace()
-		}
+	}
+	if v < granted {
+		v = awaitVotes(p, votes, need, false)
 	}
 	t.mu.Lock()
 	t.granted = v == granted
@@ -82,6 +103,26 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 	// is withdrawn.
 	e.tokens.observe(r.Resource, t.token+r.Reserve)
 	return t, votes, v
+}
+
+// awaitVotes records votes until they decide the ballot. With spares it also returns when a node
+// has failed; otherwise the grace period begins when enough nodes have answered.
+func awaitVotes(p *fanOut[engine.Answer], votes []vote, need int, spares bool) verdict {
+	v := decide(votes, need)
+	if v == enoughAnswers && !spares {
+		p.startGrace()
+	}
+	for reply := range p.answers() {
+		votes[reply.node.index] = vote{answered: true, ans: reply.value, err: reply.err}
+		v = decide(votes, need)
+		switch {
+		case v >= granted, spares && reply.err != nil:
+			return v
+		case v == enoughAnswers && !spares:
+			p.startGrace()
+		}
+	}
+	return v
 }
 
 // isEnded reports whether the ballot has to be removed from all nodes.

@@ -24,7 +24,8 @@ type nodeLease struct {
 type nodeLeaseState uint8
 
 const (
-	absent      nodeLeaseState = iota // nothing: not requested, or refused
+	absent      nodeLeaseState = iota // nothing: refused, or not called
+	spare                             // not called yet
 	requested                         // the request has not been answered
 	held                              // granted
 	unknown                           // the request failed: the node may have the lease

@@ -20,6 +20,7 @@ func (e *Engine) Leave(client string) {
 	if e.broken != nil {
 		return
 	}
+	e.spreader.leave(client)
 	e.dispatcher.leave(client)
 	end := time.NewTimer(downLeaveTimeout)
 	defer end.Stop()

@@ -66,7 +66,7 @@ func (d *dispatcher) send(id string, to []*node, need int, each nodeCall) {
 	calls := slices.Repeat([]nodeCall{each}, len(to))
 	d.mu.Lock()
 	use, leftOut := selectNodes(to, need, each.created)
-	limit := inFlightLimit(use, need)
+	limit := d.inFlightLimit(need)
 	for i, n := range use {
 		c := &calls[i]
 		c.n = n
@@ -87,19 +87,19 @@ func (d *dispatcher) send(id string, to []*node, need int, each nodeCall) {
 	}
 }
 
-// inFlightLimit returns how many calls a node may have in flight: twice as many as the
-// nodes that are needed have, and a margin.
-func inFlightLimit(to []*node, need int) int {
-	if len(to) <= need {
+// inFlightLimit returns how many calls a node may have in flight if need nodes must answer: twice as
+// many as the least busy majority has, or as the needed ones have, and a margin. The mutex is held.
+func (d *dispatcher) inFlightLimit(need int) int {
+	if need >= len(d.nodes) {
 		return maxInFlight
 	}
 	var few [8]int
 	inFlight := few[:0]
-	for _, n := range to {
+	for _, n := range d.nodes {
 		inFlight = append(inFlight, n.inFlight)
 	}
 	slices.Sort(inFlight)
-	return min(inFlightMargin+2*inFlight[max(0, need-1)], maxInFlight)
+	return min(inFlightMargin+2*inFlight[max(need-1, len(inFlight)/2)], maxInFlight)
 }
 
 // addCall counts a call in the clientCalls of a client, which it creates if there are none. The

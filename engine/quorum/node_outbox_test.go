@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/quorum"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -109,7 +110,7 @@ func TestReleaseIsSentOnce(t *testing.T) {
 		}
 		for i := range 100 {
 			h := c.mustAcquire(t, fmt.Sprintf("a.%d", i))
-			time.Sleep(time.Millisecond)
+			time.Sleep(quorum.SpreadDelay + time.Millisecond)
 			c.mustRelease(t, h)
 			time.Sleep(time.Millisecond)
 		}

@@ -25,6 +25,7 @@ type Engine struct {
 	tokens      tokens
 	localQueues localQueues
 	dispatcher  dispatcher
+	spreader    spreader
 }
 
 var _ engine.Engine = (*Engine)(nil)

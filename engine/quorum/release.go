@@ -105,6 +105,9 @@ func (e *Engine) releaseOnNodes(ctx context.Context, r engine.Release) error {
 // releaseLease releases a lease on the nodes. A node that has not answered the request yet
 // counts after its answer, in case others do not answer now.
 func (e *Engine) releaseLease(ctx context.Context, t *quorumLease, r engine.Release) error {
+	if r.Mark > 0 {
+		t.spread() // a mark needs a majority even if a node fails now
+	}
 	p := newFanOut[none](ctx, e, e.nodes)
 	called := t.startRelease(r, p.replies)
 	others := len(e.nodes) - len(called)
@@ -140,7 +143,7 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[no
 		s.awaited = s.state == requested && t.granted
 		switch {
 		case s.awaited:
-		case s.state == absent:
+		case s.state == absent, s.state == spare:
 			replies <- nodeReply[none]{node: n, err: &engine.NotHeldError{Cause: engine.CauseDeleted}}
 		case s.state == released:
 			replies <- nodeReply[none]{node: n}

@@ -65,6 +65,9 @@ func (e *Engine) renewAll(ctx context.Context, all []*leaseRenewal) {
 		return
 	}
 	p := callNodes(ctx, e, open[0].t.clientID(), e.nodes, need, func(ctx context.Context, n *node) ([]error, error) {
+		for _, x := range open {
+			x.t.spreadTo(ctx, n)
+		}
 		sent, batch := make([]nodeLease, len(open)), make([]engine.Renewal, len(open))
 		for i, x := range open {
 			sent[i] = x.t.on(n)

@@ -59,7 +59,7 @@ func (a *attemptState) joinQueue(e *Engine, r *engine.Request) *turn {
 		return nil
 	}
 	r.Turn = a.turn.held
-	a.turn.ballotSent()
+	a.turn.beginBallot()
 	return a.turn
 }
 
@@ -130,14 +130,24 @@ func (t *turn) removal(n *node) engine.Release {
 	return engine.Release{Resource: t.resource, Held: engine.Held{ID: t.held.ID}, Withdraw: t.on[n.index].unknown}
 }
 
-// ballotSent records that a ballot is sent.
-func (t *turn) ballotSent() {
+// beginBallot records that a ballot is sent to all nodes.
+func (t *turn) beginBallot() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.callsWanted, t.notified, t.sent = 0, false, time.Now()
 	for i := range t.on {
-		s := &t.on[i]
-		s.called, s.overlapped = false, s.pending > 0
+		t.on[i].called = false
+	}
+	t.mu.Unlock()
+	t.ballotSent(t.e.nodes)
+}
+
+// ballotSent records that a ballot is sent to nodes.
+func (t *turn) ballotSent(to []*node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, n := range to {
+		s := &t.on[n.index]
+		s.overlapped = s.pending > 0
 		s.pending++
 	}
 }

@@ -274,8 +274,17 @@ func TestTurnThatALateBallotLeaves(t *testing.T) {
 func crossBallots(t *testing.T) (crossed bool) {
 	c := newCluster(3)
 	defer c.leaveAll("a", "b")
-	held := c.mustAcquire(t, "a.1")
-	waits := mutexRequest("b.1")
+	// A ballot for a resource of capacity 1 would not call a slow node.
+	writer := func(id string) engine.Request {
+		r := mutexRequest(id)
+		r.Kind, r.Capacity, r.Weight = engine.KindRW, 8, 8
+		return r
+	}
+	first, err := c.Acquire(t.Context(), writer("a.1"))
+	if err != nil || first.Status != engine.Granted {
+		t.Fatalf("got %+v, %v, want it granted", first, err)
+	}
+	waits := writer("b.1")
 	waits.Queue = true
 	late := c.nodes[2]
 	late.slow(100*time.Millisecond, 0)
@@ -283,7 +292,7 @@ func crossBallots(t *testing.T) (crossed bool) {
 		t.Fatalf("got %+v, %v, want it queued", a, err)
 	}
 	late.slow(0, 200*time.Millisecond)
-	c.mustRelease(t, held)
+	c.mustRelease(t, engine.Held{ID: "a.1", Token: first.Token})
 	a, err := c.Acquire(t.Context(), waits)
 	if err != nil || a.Status != engine.Granted {
 		t.Fatalf("got %+v, %v, want it granted", a, err)

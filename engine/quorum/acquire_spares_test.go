@@ -1,0 +1,288 @@
+package quorum_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/quorum"
+)
+
+// warmed returns a cluster whose nodes have all answered, and its voters for the resource of the
+// tests: the nodes that a ballot calls first.
+func warmed(t *testing.T, size int) (c *cluster, voters, spares []*faultyNode) {
+	t.Helper()
+	c = newCluster(size)
+	for _, n := range c.nodes {
+		n.slow(100*time.Microsecond, 100*time.Microsecond)
+	}
+	c.mustRelease(t, c.mustAcquire(t, "warm.1"))
+	time.Sleep(time.Second)
+	h := c.mustAcquire(t, "warm.2")
+	for _, n := range c.nodes {
+		if c.holds(t, n, "warm.2") {
+			voters = append(voters, n)
+		} else {
+			spares = append(spares, n)
+		}
+	}
+	c.mustRelease(t, h)
+	if len(voters) != size/2+1 {
+		t.Fatalf("%d of %d nodes have voted", len(voters), size)
+	}
+	return c, voters, spares
+}
+
+// holds reports whether a node has a lease of a holder ID.
+func (c *cluster) holds(t *testing.T, n *faultyNode, id string) bool {
+	t.Helper()
+	s, err := n.Engine.Snapshot(t.Context(), stock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(s.Holders, func(h engine.Holder) bool {
+		return len(h.ID) > len(id) && h.ID[:len(id)+1] == id+"~"
+	})
+}
+
+// A lease that is released at once is requested on a majority only, on the same one by each process.
+func TestAPairCallsAMajority(t *testing.T) {
+	for _, size := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c, voters, spares := warmed(t, size)
+			before := make(map[*faultyNode]int)
+			for _, n := range c.nodes {
+				before[n] = n.count()
+			}
+			for i := range 100 {
+				c.mustRelease(t, c.mustAcquire(t, fmt.Sprint("a.", i)))
+			}
+			for _, n := range voters {
+				if calls := n.count() - before[n]; calls != 200 {
+					t.Errorf("a voter got %d calls for 100 pairs", calls)
+				}
+			}
+			for _, n := range spares {
+				if calls := n.count() - before[n]; calls != 0 {
+					t.Errorf("a spare got %d calls", calls)
+				}
+			}
+			var nodes []engine.Engine
+			for _, n := range c.nodes {
+				nodes = append(nodes, n)
+			}
+			other := &cluster{quorum.New(nodes...), c.nodes}
+			other.mustRelease(t, other.mustAcquire(t, "b.1"))
+			time.Sleep(time.Second)
+			h := other.mustAcquire(t, "b.2")
+			for _, n := range spares {
+				if c.holds(t, n, "b.2") {
+					t.Error("another process has called other nodes first")
+				}
+			}
+			other.mustRelease(t, h)
+			c.leaveAll("warm", "a")
+			other.leaveAll("b")
+		})
+	}
+}
+
+// Resources are spread over the nodes: each is a spare for some.
+func TestVotersDifferByResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, _ := warmed(t, 5)
+		var before []int
+		for _, n := range c.nodes {
+			before = append(before, n.count())
+		}
+		for i := range 500 {
+			r := mutexRequest(fmt.Sprint("a.", i))
+			r.Resource.Name = r.ID
+			a, err := c.Acquire(t.Context(), r)
+			if err != nil || a.Status != engine.Granted {
+				t.Fatalf("got %+v, %v", a, err)
+			}
+			if err := c.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: a.Token}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, n := range c.nodes {
+			if calls := n.count() - before[i]; calls < 400 || calls > 800 {
+				t.Errorf("node %d got %d calls of 3000", i+1, calls)
+			}
+		}
+		c.leaveAll("warm", "a")
+	})
+}
+
+// A lease that is held for longer is on all nodes, under one ID and token, until it is released.
+func TestALeaseIsSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, voters, spares := warmed(t, 5)
+		h := c.mustAcquire(t, "a.1")
+		time.Sleep(quorum.SpreadDelay + time.Millisecond)
+		for _, n := range c.nodes {
+			s, err := n.Engine.Snapshot(t.Context(), stock)
+			if err != nil || len(s.Holders) != 1 || s.Holders[0].Token != h.Token {
+				t.Errorf("%+v, %v", s, err)
+			}
+		}
+		for _, n := range voters[:2] {
+			n.set(dead)
+		}
+		if err := c.renew(t, h); err != nil {
+			t.Errorf("Renew with two voters dead: %v", err)
+		}
+		for _, n := range voters {
+			n.set(healthy)
+		}
+		c.mustRelease(t, h)
+		time.Sleep(time.Second)
+		c.wantNothingOf(t, "a")
+		if n := spares[0].withdrawn; n > 0 {
+			t.Errorf("%d withdrawals", n)
+		}
+		c.leaveAll("warm", "a")
+	})
+}
+
+// A spare is called as soon as a voter fails, and after the usual time if one does not answer.
+func TestSparesReplaceVoters(t *testing.T) {
+	for _, f := range []struct {
+		what fault
+		took time.Duration
+	}{{dead, 500 * time.Microsecond}, {hung, time.Millisecond}} {
+		for failing := range 2 {
+			synctest.Test(t, func(t *testing.T) {
+				c, voters, _ := warmed(t, 5)
+				for _, n := range voters[:failing+1] {
+					n.set(f.what)
+				}
+				start := time.Now()
+				h := c.mustAcquire(t, "a.1")
+				if took := time.Since(start); took > f.took {
+					t.Errorf("fault %v of %d voters: it took %v, want at most %v", f.what, failing+1, took, f.took)
+				}
+				for _, n := range voters {
+					n.set(healthy)
+				}
+				time.Sleep(2 * ownTimeout)
+				c.mustRelease(t, h)
+				time.Sleep(time.Second)
+				c.wantNothingOf(t, "a")
+				c.leaveAll("warm", "a")
+			})
+		}
+	}
+}
+
+// Another process holds the lease on the voters. The ballot is refused without the spares; the
+// turn of a waiter is where the lease is.
+func TestARefusalCallsNoSpares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, spares := warmed(t, 5)
+		h := c.mustAcquire(t, "a.1")
+		before := spares[0].count() + spares[1].count()
+		for i, queue := range []bool{false, true} {
+			r := mutexRequest(fmt.Sprint("b.", i))
+			r.Queue = queue
+			want := map[bool]engine.Status{false: engine.Busy, true: engine.Queued}[queue]
+			if a, err := c.Acquire(t.Context(), r); err != nil || a.Status != want {
+				t.Errorf("got %+v, %v", a, err)
+			}
+		}
+		if calls := spares[0].count() + spares[1].count() - before; calls > 0 {
+			t.Errorf("the spares got %d calls", calls)
+		}
+		c.mustRelease(t, h)
+		if a, err := c.Acquire(t.Context(), mutexRequest("c.1")); err != nil || a.Status != engine.Busy {
+			t.Errorf("a newcomer has passed the waiter: %+v, %v", a, err)
+		}
+		r := mutexRequest("b.1")
+		r.Queue = true
+		a, err := c.Acquire(t.Context(), r)
+		if err != nil || a.Status != engine.Granted {
+			t.Fatalf("got %+v, %v", a, err)
+		}
+		c.mustRelease(t, engine.Held{ID: "b.1", Token: a.Token})
+		time.Sleep(5 * time.Second)
+		c.wantNothingOf(t, "b")
+		c.leaveAll("warm", "a", "b", "c")
+	})
+}
+
+// A spare that has granted a later token refuses the lease: it is not evidence that no other lease
+// was there meanwhile. The renewal restores the lease with a new token, which counts from the next on.
+func TestASpareThatGrantedALaterLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, voters, spares := warmed(t, 5)
+		h := c.mustAcquire(t, "a.1")
+		for _, n := range spares {
+			r := mutexRequest("other.1")
+			r.Ballot = h.Token + 1
+			if a, err := n.Engine.Acquire(t.Context(), r); err != nil || a.Status != engine.Granted {
+				t.Fatalf("got %+v, %v", a, err)
+			}
+			if err := n.Engine.Release(t.Context(), engine.Release{Resource: stock, Held: engine.Held{ID: "other.1", Token: r.Ballot}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		voters[0].set(dead)
+		if err := c.renew(t, h); err == nil {
+			t.Error("the lease was renewed by nodes that may have had another one meanwhile")
+		}
+		voters[0].set(healthy)
+		time.Sleep(time.Second)
+		if err := c.renew(t, h); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		voters[0].set(dead)
+		if err := c.renew(t, h); err != nil {
+			t.Error(err)
+		}
+		c.mustRelease(t, h)
+		voters[0].set(healthy)
+		time.Sleep(2 * time.Second)
+		c.leaveAll("warm", "a")
+	})
+}
+
+// A lease that is marked at its release before it was spread, while one of its nodes fails.
+func TestAMarkBeforeTheSpread(t *testing.T) {
+	for _, what := range []fault{dead, hung} {
+		synctest.Test(t, func(t *testing.T) {
+			c, voters, _ := warmed(t, 5)
+			h := c.mustAcquire(t, "a.1")
+			voters[1].set(what)
+			if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h, Mark: time.Hour}); err != nil {
+				t.Errorf("fault %v: %v", what, err)
+			}
+			if a, err := c.Acquire(t.Context(), mutexRequest("b.1")); err != nil || a.Status != engine.Marked {
+				t.Errorf("fault %v: got %+v, %v, want it marked", what, a, err)
+			}
+			voters[1].set(healthy)
+			time.Sleep(2 * ownTimeout)
+			c.leaveAll("warm", "a", "b")
+		})
+	}
+}
+
+// A client that leaves with a lease, as with a ticket of it, has spread it.
+func TestLeaveSpreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, spares := warmed(t, 5)
+		c.mustAcquire(t, "a.1")
+		c.leaveAll("a")
+		for _, n := range spares {
+			if !c.holds(t, n, "a.1") {
+				t.Error("a spare does not have the lease")
+			}
+		}
+		c.leaveAll("warm")
+		time.Sleep(long)
+	})
+}
