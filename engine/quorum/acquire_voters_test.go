@@ -20,7 +20,7 @@ func warmed(t *testing.T, size int) (c *cluster, voters, spares []*faultyNode) {
 		n.slow(100*time.Microsecond, 100*time.Microsecond)
 	}
 	c.mustRelease(t, c.mustAcquire(t, "warm.1"))
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	h := c.mustAcquire(t, "warm.2")
 	for _, n := range c.nodes {
 		if c.holds(t, n, "warm.2") {
