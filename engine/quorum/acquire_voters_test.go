@@ -154,7 +154,7 @@ func TestSparesReplaceVoters(t *testing.T) {
 	for _, f := range []struct {
 		what fault
 		took time.Duration
-	}{{dead, 500 * time.Microsecond}, {hung, time.Millisecond}} {
+	}{{dead, 300 * time.Microsecond}, {hung, time.Millisecond}} {
 		for failing := range 2 {
 			synctest.Test(t, func(t *testing.T) {
 				c, voters, _ := warmed(t, 5)

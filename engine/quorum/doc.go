@@ -17,6 +17,10 @@
 // released in the background. A node that is silent, or fails, is not called if the
 // others suffice, and is tried again after a backoff of at most a second.
 //
+// A lease of a resource of capacity 1 is requested on a majority first, the same one in all
+// processes. The other nodes are its spares: they are called if a node of the majority fails or
+// lags, and when the lease has been held for 10 ms. From then on it is on all nodes.
+//
 // # Tokens
 //
 // A ballot proposes a token: above every token that this process has seen, and at least
@@ -69,11 +73,12 @@
 //     For a waiter that is not the first of its process it returns Queued (wait_local.go).
 //  2. runBallots (acquire_ballot.go) takes a token (tokens.go) and runs ballots until the
 //     outcome is clear. ballot adds the turn of a waiter (wait_turn.go).
-//  3. propose (lease.go) makes a quorumLease and calls the nodes: callNodes (node_fanout.go),
-//     dispatcher.send (node_dispatcher.go), selectNodes (node.go).
+//  3. propose (lease.go) makes a quorumLease and calls its voters (acquire_voters.go), then its
+//     spares if need be: fanOut.send (node_fanout.go), dispatcher.send (node_dispatcher.go), selectNodes (node.go).
 //  4. recordAnswer (lease_node.go) records each answer; decide (lease_votes.go) ends the wait.
 //  5. Granted: attemptState.setLease; a TTL of more than a minute (acquire_long.go) and a
-//     mark (acquire_mark.go) take one more call. Otherwise withdraw; refusal returns the answer.
+//     mark (acquire_mark.go) take one more call. A lease that lasts is requested on its spares
+//     (lease_spread.go). Otherwise withdraw; refusal returns the answer.
 //
 // Renew: findLease (lease_lookup.go), renewAll (renew.go) with one call of each node for the
 // whole batch, a tally (node_tally.go) of each lease, and restore (lease_restore.go) where a
