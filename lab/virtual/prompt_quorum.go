@@ -10,31 +10,39 @@ import (
 )
 
 // promptQuorum is the engine of a process in the world Quorum. It requires that a grant is answered before its trust
-// window closes, counted from when the nodes were last requested.
+// window closes, counted from when its ballot was sent.
 type promptQuorum struct {
 	*quorum.Engine
 	p *process
 }
 
-// requests are when a process last requested a lease of each resource from a node.
+// requests are the latest ballots of a process, by resource.
 type requests struct {
 	mu   sync.Mutex
-	last map[engine.Resource]time.Time
+	last map[engine.Resource]sentBallot
 }
 
-func (r *requests) note(res engine.Resource) {
+// sentBallot is when a ballot was sent first. A lease that lasts is requested again under the ballot's ID.
+type sentBallot struct {
+	id string
+	at time.Time
+}
+
+func (r *requests) note(res engine.Resource, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
-		r.last = map[engine.Resource]time.Time{}
+		r.last = map[engine.Resource]sentBallot{}
 	}
-	r.last[res] = time.Now()
+	if r.last[res].id != id {
+		r.last[res] = sentBallot{id, time.Now()}
+	}
 }
 
 func (r *requests) latest(res engine.Resource) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last[res]
+	return r.last[res].at
 }
 
 // Acquire implements engine.Engine.
@@ -46,7 +54,7 @@ func (q *promptQuorum) Acquire(ctx context.Context, r engine.Request) (engine.An
 		return ans, err
 	}
 	if ago := time.Since(sent); ago >= ans.TTL-ans.TTL/50-20*time.Millisecond && ago >= ans.TTL/2 {
-		q.p.w.violated("late-grant", r.Resource.Name, "a quorum granted a lease of %v to %s %v after the nodes were requested", ans.TTL, q.p.name, ago)
+		q.p.w.violated("late-grant", r.Resource.Name, "a quorum granted a lease of %v to %s %v after its ballot was sent", ans.TTL, q.p.name, ago)
 	}
 	return ans, err
 }
