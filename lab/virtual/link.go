@@ -203,7 +203,7 @@ func scale(d time.Duration, by float64) time.Duration {
 
 // Acquire implements engine.Engine.
 func (l *link) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
-	l.p.ballots.note(r.Resource, r.ID)
+	l.p.ballots.note(r.ID)
 	return request(ctx, l, func(ctx context.Context, e engine.Engine) (engine.Answer, error) {
 		r := r
 		r.TTL, r.Mark = l.send(r.TTL), l.send(r.Mark)

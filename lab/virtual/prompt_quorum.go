@@ -2,6 +2,7 @@ package virtual
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,10 +17,10 @@ type promptQuorum struct {
 	p *process
 }
 
-// requests are the latest ballots of a process, by resource.
+// requests are the latest ballots of a process, by holder ID.
 type requests struct {
 	mu   sync.Mutex
-	last map[engine.Resource]sentBallot
+	last map[string]sentBallot
 }
 
 // sentBallot is when a ballot was sent first. A lease that lasts is requested again under the ballot's ID.
@@ -28,28 +29,30 @@ type sentBallot struct {
 	at time.Time
 }
 
-func (r *requests) note(res engine.Resource, id string) {
+// note records a request to a node. Its ID begins with the holder ID.
+func (r *requests) note(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
-		r.last = map[engine.Resource]sentBallot{}
+		r.last = map[string]sentBallot{}
 	}
-	if r.last[res].id != id {
-		r.last[res] = sentBallot{id, time.Now()}
+	holder, _, _ := strings.Cut(id, "~")
+	if r.last[holder].id != id {
+		r.last[holder] = sentBallot{id, time.Now()}
 	}
 }
 
-func (r *requests) latest(res engine.Resource) time.Time {
+func (r *requests) latest(holder string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last[res].at
+	return r.last[holder].at
 }
 
 // Acquire implements engine.Engine.
 func (q *promptQuorum) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {
 	called := time.Now()
 	ans, err := q.Engine.Acquire(ctx, r)
-	sent := q.p.ballots.latest(r.Resource)
+	sent := q.p.ballots.latest(r.ID)
 	if err != nil || ans.Status != engine.Granted || sent.Before(called) { // it renewed a lease that it had
 		return ans, err
 	}
