@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,6 +30,32 @@ func sample(all []mutant.Mutant, n int) []mutant.Mutant {
 	day := uint64(time.Now().Unix() / 86400)
 	rand.New(rand.NewPCG(day, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:min(n, len(all))]
+}
+
+// Each alternative of a bug's -run is part of the name of a test, so no test leaves it by another name.
+func TestPlantedBugsNameTheirTests(t *testing.T) {
+	names := map[string][]string{} // of the tests, by package
+	for _, m := range plantedBugs(t) {
+		at := slices.Index(m.Flags, "-run")
+		if at < 0 {
+			continue
+		}
+		if names[m.Package] == nil {
+			files, _ := filepath.Glob(filepath.Join(root, m.Package, "*_test.go"))
+			for _, f := range files {
+				text, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				names[m.Package] = append(names[m.Package], regexp.MustCompile(`(?m)^func Test\w+`).FindAllString(string(text), -1)...)
+			}
+		}
+		for part := range strings.SplitSeq(m.Flags[at+1], "|") {
+			if !slices.ContainsFunc(names[m.Package], func(name string) bool { return strings.Contains(name, part) }) {
+				t.Errorf("%s: %s: no test of %s has %q in its name", m.Area, m.Name, m.Package, part)
+			}
+		}
+	}
 }
 
 // HOLDFAST_LAB_PLANTED is a pattern that selects bugs by "area: name"; without it, six of the day
