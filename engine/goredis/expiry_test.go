@@ -3,6 +3,7 @@ package goredis_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -207,5 +208,31 @@ func TestTokensRiseWhenANameIsForgotten(t *testing.T) {
 				must(t, renew(i, t.Context(), first.Resource, again))
 			})
 		}
+	}
+}
+
+// A newcomer that fits beside the others ends those that have expired, so that they do not pile up
+// beside one that lasts.
+func TestANewcomerEndsExpiredLeases(t *testing.T) {
+	rdb := redistest.Start(t).Client()
+	e := open(t, rdb)
+	r := shared("c1.1", 1)
+	r.Capacity = 1000
+	hold(t, e, r)
+	for i := range 3 {
+		short := r
+		short.ID, short.TTL = fmt.Sprint("c2.", i), 100*time.Millisecond
+		hold(t, e, short)
+	}
+	<-time.After(200 * time.Millisecond) // longer than their TTL
+	r.ID = "c3.1"
+	hold(t, e, r)
+	for field := range rdb.HGetAll(t.Context(), "p:{pool}").Val() {
+		if strings.HasPrefix(field, "@c2.") {
+			t.Errorf("the core still has %q", field)
+		}
+	}
+	if used := rdb.HGet(t.Context(), "p:{pool}", "used").Val(); used != "2" {
+		t.Errorf("%s units are used, want 2", used)
 	}
 }
