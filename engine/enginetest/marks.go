@@ -98,6 +98,9 @@ func markAtTheGrant(s *scene) {
 	if snap := s.snapshot(); snap.Token != held.Token {
 		s.Errorf("got %+v, want last token %d", snap, held.Token)
 	}
+	s.unmark()
+	s.done(s.hold(marking(2*long, a.request())), long) // the longer mark stays
+	s.marked(b.request(), 2*long)
 }
 
 func markByTheRelease(s *scene) {

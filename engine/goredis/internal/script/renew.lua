@@ -21,7 +21,7 @@ if core[1] == ARGV[1] then
       call('HSET', KEYS[1], 'keep', string.format('%.0f', kept))
       -- Older scripts need the fields that a fresh core lacks once its expiry is far.
       if not rest[1] then call('HSET', KEYS[1], 'ended', '0', 'queued', '0', 'tail', '0') end
-      for i = 1, 2 do call('PEXPIREAT', KEYS[i], math.ceil(kept / 1000)) end
+      call('PEXPIREAT', KEYS[1], math.ceil(kept / 1000)) -- nothing in the line
     end
   end
   if fast then
