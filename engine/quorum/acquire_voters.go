@@ -46,6 +46,23 @@ func (d *dispatcher) split(nodes []*node, k int) (first, rest []*node, delay tim
 		}
 		return h
 	}
+	var few [8]time.Duration
+	usual := few[:0]
+	for _, n := range nodes {
+		if rank(n) == healthy {
+			usual = append(usual, n.latency)
+		}
+	}
+	if slices.Sort(usual); len(usual) >= k {
+		most := max(minSpareDelay, 3*usual[k-1])
+		fast := rank
+		rank = func(n *node) health {
+			if h := fast(n); h != healthy || n.latency <= most {
+				return h
+			}
+			return slow
+		}
+	}
 	slices.SortStableFunc(nodes, func(a, b *node) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, n := range nodes[:k] {
 		if rank(n) == down {
