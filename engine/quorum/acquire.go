@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// Acquire implements engine.Engine. It proposes a token to all nodes at once. The lease is
+// Acquire implements engine.Engine. It proposes a token to the nodes. The lease is
 // granted if a majority grants it before its trust window closes; otherwise the ballot is
 // withdrawn. If the request waits, its turn stays on the nodes and the answer is Queued.
 func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, error) {

@@ -110,8 +110,9 @@ func (e *Engine) ballot(ctx context.Context, a *attemptState, r engine.Request) 
 	if provisional {
 		r.TTL = engine.ClaimWindow
 	}
-	turn := a.joinQueue(e, &r)
-	t, votes, v := e.propose(ctx, a, r, need, nil, turn)
+	among := e.voters(r, need)
+	turn := a.joinQueue(e, &r, among.first)
+	t, votes, v := e.propose(ctx, a, r, need, among, nil, turn)
 	if v != granted {
 		return e.ballotFailed(ctx, a, t, r, votes)
 	}

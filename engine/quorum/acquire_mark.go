@@ -19,7 +19,7 @@ func (e *Engine) grantMark(ctx context.Context, a *attemptState, r engine.Reques
 	need := e.votesNeeded(r.Kind, r.Capacity)
 	r.Ballot = e.tokens.next(r.Resource)
 	r.Queue, r.Turn = false, frontPlace
-	t, votes, v := e.propose(ctx, a, r, need, first, nil)
+	t, votes, v := e.propose(ctx, a, r, need, e.voters(r, need), first, nil)
 	if ttl := grantedTTL(votes, need); v == granted && usableFor(ttl, time.Since(t.sent)) && a.setLease(t, ttl) {
 		first.withdraw() // on nodes that did not release it in the same step
 		e.localQueues.remove(a)

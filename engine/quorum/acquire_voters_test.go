@@ -101,13 +101,7 @@ func TestVotersDifferByResource(t *testing.T) {
 		for i := range 500 {
 			r := mutexRequest(fmt.Sprint("a.", i))
 			r.Resource.Name = r.ID
-			a, err := c.Acquire(t.Context(), r)
-			if err != nil || a.Status != engine.Granted {
-				t.Fatalf("got %+v, %v", a, err)
-			}
-			if err := c.Release(t.Context(), engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: a.Token}}); err != nil {
-				t.Fatal(err)
-			}
+			c.mustReleaseOf(t, r.Resource, c.mustGrant(t, r))
 		}
 		for i, n := range c.nodes {
 			if calls := n.count() - before[i]; calls < 400 || calls > 800 {
@@ -203,11 +197,7 @@ func TestARefusalCallsNoSpares(t *testing.T) {
 		}
 		r := mutexRequest("b.1")
 		r.Queue = true
-		a, err := c.Acquire(t.Context(), r)
-		if err != nil || a.Status != engine.Granted {
-			t.Fatalf("got %+v, %v", a, err)
-		}
-		c.mustRelease(t, engine.Held{ID: "b.1", Token: a.Token})
+		c.mustRelease(t, c.mustGrant(t, r))
 		time.Sleep(5 * time.Second)
 		c.wantNothingOf(t, "b")
 		c.leaveAll("warm", "a", "b", "c")

@@ -12,14 +12,15 @@
 //
 // # Calls and outcomes
 //
-// Each operation calls all nodes at once and returns with the first majority that
+// Each operation calls its nodes at once and returns with the first majority that
 // makes its outcome certain. It does not wait for late answers; what they granted is
 // released in the background. A node that is silent, or fails, is not called if the
 // others suffice, and is tried again after a backoff of at most a second.
 //
 // A lease of a resource of capacity 1 is requested on a majority first, the same one in all
 // processes. The other nodes are its spares: they are called if a node of the majority fails or
-// lags, and when the lease has been held for 10 ms. From then on it is on all nodes.
+// lags, and when the lease has been held for 10 ms. On one that refuses it then, a renewal
+// restores it.
 //
 // # Tokens
 //
@@ -39,7 +40,7 @@
 // # Waiting
 //
 // A node cannot grant to a waiter, since it is one vote of several. So an attempt
-// that waits puts a turn into the queue of each node, at a place that is the same on all
+// that waits puts a turn into the queue of each node that it calls, at a place that is the same on all
 // nodes: the token that it proposed first. No request passes the turn at the front, so
 // a writer, a heavy request, or a process that acquires seldom does not starve. When the
 // resource is free, the node calls the turn at the front: it sends a wake-up to the

@@ -240,16 +240,26 @@ func mutexRequest(id string) engine.Request {
 
 func (c *cluster) mustAcquire(t *testing.T, id string) engine.Held {
 	t.Helper()
-	a, err := c.Acquire(t.Context(), mutexRequest(id))
+	return c.mustGrant(t, mutexRequest(id))
+}
+
+func (c *cluster) mustGrant(t *testing.T, r engine.Request) engine.Held {
+	t.Helper()
+	a, err := c.Acquire(t.Context(), r)
 	if err != nil || a.Status != engine.Granted {
 		t.Fatalf("got %+v, %v, want a grant", a, err)
 	}
-	return engine.Held{ID: id, Token: a.Token}
+	return engine.Held{ID: r.ID, Token: a.Token}
 }
 
 func (c *cluster) mustRelease(t *testing.T, h engine.Held) {
 	t.Helper()
-	if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h}); err != nil {
+	c.mustReleaseOf(t, stock, h)
+}
+
+func (c *cluster) mustReleaseOf(t *testing.T, res engine.Resource, h engine.Held) {
+	t.Helper()
+	if err := c.Release(t.Context(), engine.Release{Resource: res, Held: h}); err != nil {
 		t.Fatalf("Release: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// quorumLease is one ballot, that is one token proposed to all nodes, and the lease if enough
+// quorumLease is one ballot, that is one token proposed to the nodes, and the lease if enough
 // of them grant it. lease_node.go contains the state on each node, and
 // lease_sync.go the calls that bring each node to the wanted state.
 type quorumLease struct {
@@ -41,9 +41,8 @@ var frontPlace = engine.Held{Token: 1}
 // them fails, they do not answer in the usual time, or their answers do not decide the ballot,
 // it calls the spares too. The request has the holder ID, and the token as ballot. yields, if
 // not nil, is released in the same step.
-func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request, need int, yields *quorumLease, turn *turn) (t *quorumLease, votes []vote, v verdict) {
+func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request, need int, among voters, yields *quorumLease, turn *turn) (t *quorumLease, votes []vote, v verdict) {
 	r.Yields = engine.Held{}
-	voters, spares, delay := e.voters(r, need)
 	t = &quorumLease{
 		e: e, res: r.Resource, holderID: r.ID, token: r.Ballot, need: need, sent: time.Now(), request: r, turn: turn,
 		onNode: make([]nodeLease, len(e.nodes)),
@@ -53,17 +52,8 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 	for i := range e.nodes {
 		t.onNode[i] = nodeLease{state: requested, name: engine.Held{ID: r.ID, Token: r.Ballot}, weight: r.Weight}
 	}
-	record := func(n *node, ans engine.Answer, err error) {
-		if turn != nil {
-			turn.recordAnswer(n, ans, err)
-		}
-		t.recordAnswer(n, ans, err)
-	}
-	for _, n := range spares {
+	for _, n := range among.spares {
 		t.onNode[n.index].state = spare
-		if turn != nil {
-			turn.recordAnswer(n, engine.Answer{}, errNotCalled)
-		}
 	}
 	p := newFanOut[engine.Answer](ctx, e, nil)
 	call := func(nodes []*node, need int) {
@@ -77,16 +67,21 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 				r.Yields = yields.on(n).name
 			}
 			return n.Acquire(ctx, r)
-		}, record)
+		}, func(n *node, ans engine.Answer, err error) {
+			if turn != nil {
+				turn.recordAnswer(n, ans, err)
+			}
+			t.recordAnswer(n, ans, err)
+		})
 	}
-	call(voters, need)
+	call(among.first, need)
 	a.add(t)
 	votes = make([]vote, len(e.nodes))
-	if len(spares) > 0 {
-		p.timer.Reset(delay)
+	if len(among.spares) > 0 {
+		p.timer.Reset(among.delay)
 		if v = awaitVotes(p, votes, need, true); v < granted && ctx.Err() == nil {
 			p.timer.Reset(nodeTimeout)
-			spares = slices.DeleteFunc(spares, func(n *node) bool { return !t.takeSpare(n) })
+			spares := slices.DeleteFunc(among.spares, func(n *node) bool { return !t.takeSpare(n) })
 			if turn != nil {
 				turn.ballotSent(spares)
 			}
@@ -105,20 +100,20 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 	return t, votes, v
 }
 
-// awaitVotes records votes until they decide the ballot. With spares it also returns when a node
-// has failed; otherwise the grace period begins when enough nodes have answered.
-func awaitVotes(p *fanOut[engine.Answer], votes []vote, need int, spares bool) verdict {
+// awaitVotes records votes until they decide the ballot. With returnOnError it also returns when a node
+// has failed; without, the grace period begins when enough nodes have answered.
+func awaitVotes(p *fanOut[engine.Answer], votes []vote, need int, returnOnError bool) verdict {
 	v := decide(votes, need)
-	if v == enoughAnswers && !spares {
+	if v == enoughAnswers && !returnOnError {
 		p.startGrace()
 	}
 	for reply := range p.answers() {
 		votes[reply.node.index] = vote{answered: true, ans: reply.value, err: reply.err}
 		v = decide(votes, need)
 		switch {
-		case v >= granted, spares && reply.err != nil:
+		case v >= granted, returnOnError && reply.err != nil:
 			return v
-		case v == enoughAnswers && !spares:
+		case v == enoughAnswers && !returnOnError:
 			p.startGrace()
 		}
 	}

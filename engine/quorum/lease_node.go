@@ -24,8 +24,8 @@ type nodeLease struct {
 type nodeLeaseState uint8
 
 const (
-	absent      nodeLeaseState = iota // nothing: refused, or not called
-	spare                             // not called yet
+	absent      nodeLeaseState = iota // nothing: refused, or left out of the call
+	spare                             // nothing yet: called if the voters do not suffice, or by the spread
 	requested                         // the request has not been answered
 	held                              // granted
 	unknown                           // the request failed: the node may have the lease

@@ -9,23 +9,23 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// spreadDelay is how long a lease is only on the nodes that had to grant it. One that is held for
-// longer is requested on the spares too, so that nodes can fail without its loss.
+// spreadDelay is how long a lease is only on the nodes that had to grant it, counted from its ballot. One
+// that is held for longer is requested on the spares too, so that nodes can fail without its loss.
 const spreadDelay = 10 * time.Millisecond
 
 // spreader requests young leases on the spares when they have been held for spreadDelay.
 type spreader struct {
 	mu       sync.Mutex
-	young    []*quorumLease // the oldest first
+	young    []*quorumLease // in the order of their grants
 	sweeping bool
 }
 
 // add registers a lease that was just granted, unless its ballot has called all nodes.
 func (s *spreader) add(t *quorumLease) {
 	t.mu.Lock()
-	spared := slices.ContainsFunc(t.onNode, func(s nodeLease) bool { return s.state == spare })
+	hasSpares := slices.ContainsFunc(t.onNode, func(s nodeLease) bool { return s.state == spare })
 	t.mu.Unlock()
-	if !spared {
+	if !hasSpares {
 		return
 	}
 	s.mu.Lock()
@@ -45,34 +45,29 @@ func (s *spreader) arm() {
 
 func (s *spreader) sweep() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := 0
 	for n < len(s.young) && time.Since(s.young[n].sent) >= spreadDelay {
 		n++
 	}
-	due := s.young[:n:n]
+	for _, t := range s.young[:n] {
+		t.spread()
+	}
 	if s.young = s.young[n:]; len(s.young) == 0 {
 		s.young = nil // frees the array
 	}
 	s.sweeping = false
 	s.arm()
-	s.mu.Unlock()
-	for _, t := range due {
-		t.spread()
-	}
 }
 
 // leave spreads the leases of a client now, since calls after Leave are not waited for.
 func (s *spreader) leave(client string) {
 	s.mu.Lock()
-	var due []*quorumLease
+	defer s.mu.Unlock()
 	for _, t := range s.young {
 		if t.clientID() == client {
-			due = append(due, t)
+			t.spread()
 		}
-	}
-	s.mu.Unlock()
-	for _, t := range due {
-		t.spread()
 	}
 }
 
@@ -120,6 +115,6 @@ func (t *quorumLease) requestAgain(ctx context.Context, n *node) (engine.Answer,
 	if ended && !s.awaited { // a release that waits for the answer sets a mark there
 		return engine.Answer{}, errNotCalled
 	}
-	r.ID, r.Ballot = s.name.ID, s.name.Token
+	r.ID = s.name.ID
 	return n.Acquire(ctx, r)
 }

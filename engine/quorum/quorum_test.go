@@ -288,11 +288,7 @@ func TestSilentNodesKeepFewCallsAndGoroutines(t *testing.T) {
 			for i := range 500 {
 				r := mutexRequest(fmt.Sprintf("a.%d", i))
 				r.Resource.Name = r.ID
-				a, err := c.Acquire(t.Context(), r)
-				if err != nil || a.Status != engine.Granted {
-					t.Fatalf("got %+v, %v", a, err)
-				}
-				held = append(held, engine.Held{ID: r.ID, Token: a.Token})
+				held = append(held, c.mustGrant(t, r))
 			}
 			time.Sleep(time.Millisecond)
 			before := runtime.NumGoroutine()

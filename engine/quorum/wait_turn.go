@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// turn is the place of one attempt in the queue of each node. The place is the token that the
+// turn is the place of one attempt in the queues of the nodes. The place is the token that the
 // attempt proposed first, so all nodes have the turns in the same order, and no turn is passed on
 // any node. If the turn is at the front of a node's queue and its weight fits, the node calls it:
 // the node sends a wake-up. When enough nodes for a ballot have called the turn, the client is
@@ -36,12 +36,12 @@ type turnOnNode struct {
 }
 
 // calledGrace is how long a turn waits for the calls of other nodes after the first call. A
-// release is sent to all nodes at once.
+// release is sent at once to all nodes that have the lease.
 const calledGrace = 20 * time.Millisecond
 
-// joinQueue returns the turn of an attempt that waits, and adds it to a ballot; nil if the request
-// does not wait.
-func (a *attemptState) joinQueue(e *Engine, r *engine.Request) *turn {
+// joinQueue returns the turn of an attempt that waits, and adds it to a ballot, which is sent to the
+// voters now; nil if the request does not wait.
+func (a *attemptState) joinQueue(e *Engine, r *engine.Request, voters []*node) *turn {
 	if !r.Queue {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (a *attemptState) joinQueue(e *Engine, r *engine.Request) *turn {
 		return nil
 	}
 	r.Turn = a.turn.held
-	a.turn.beginBallot()
+	a.turn.beginBallot(voters)
 	return a.turn
 }
 
@@ -130,18 +130,18 @@ func (t *turn) removal(n *node) engine.Release {
 	return engine.Release{Resource: t.resource, Held: engine.Held{ID: t.held.ID}, Withdraw: t.on[n.index].unknown}
 }
 
-// beginBallot records that a ballot is sent to all nodes.
-func (t *turn) beginBallot() {
+// beginBallot records that a ballot is sent to its voters.
+func (t *turn) beginBallot(voters []*node) {
 	t.mu.Lock()
 	t.callsWanted, t.notified, t.sent = 0, false, time.Now()
 	for i := range t.on {
 		t.on[i].called = false
 	}
 	t.mu.Unlock()
-	t.ballotSent(t.e.nodes)
+	t.ballotSent(voters)
 }
 
-// ballotSent records that a ballot is sent to nodes.
+// ballotSent records that a ballot is sent to nodes, of which the spares come later.
 func (t *turn) ballotSent(to []*node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -45,7 +45,7 @@ func TestEndedTurnIsRemovedFromEachNode(t *testing.T) {
 			x := &turn{e: &Engine{nodes: []*node{n}}, on: make([]turnOnNode, 1)}
 			for _, answers := range c.rounds {
 				for range answers {
-					x.beginBallot()
+					x.beginBallot(x.e.nodes)
 				}
 				for i, a := range answers {
 					x.recordAnswer(n, engine.Answer{Status: a.status}, a.err)

@@ -280,10 +280,7 @@ func crossBallots(t *testing.T) (crossed bool) {
 		r.Kind, r.Capacity, r.Weight = engine.KindRW, 8, 8
 		return r
 	}
-	first, err := c.Acquire(t.Context(), writer("a.1"))
-	if err != nil || first.Status != engine.Granted {
-		t.Fatalf("got %+v, %v, want it granted", first, err)
-	}
+	held := c.mustGrant(t, writer("a.1"))
 	waits := writer("b.1")
 	waits.Queue = true
 	late := c.nodes[2]
@@ -292,7 +289,7 @@ func crossBallots(t *testing.T) (crossed bool) {
 		t.Fatalf("got %+v, %v, want it queued", a, err)
 	}
 	late.slow(0, 200*time.Millisecond)
-	c.mustRelease(t, engine.Held{ID: "a.1", Token: first.Token})
+	c.mustRelease(t, held)
 	a, err := c.Acquire(t.Context(), waits)
 	if err != nil || a.Status != engine.Granted {
 		t.Fatalf("got %+v, %v, want it granted", a, err)
