@@ -11,8 +11,11 @@ import (
 	"github.com/holdfast-go/holdfast/engine"
 )
 
-// minSpareDelay is the minimum time after which a ballot calls its spares if no voter fails.
-const minSpareDelay = 500 * time.Microsecond
+// minSpareDelay and maxSpareDelay bound the time after which a ballot calls its spares if no voter fails.
+const (
+	minSpareDelay = 500 * time.Microsecond
+	maxSpareDelay = 100 * time.Millisecond
+)
 
 // voters are the nodes that a ballot calls first, the other nodes, which are its spares, and after
 // what time it calls these.
@@ -39,7 +42,7 @@ func (e *Engine) voters(r engine.Request, need int) voters {
 
 // split makes voters of the first k nodes that are healthy, and of slow ones if those are too few. A node
 // counts as slow, too, if it is farther away than others. The spares are called after three times the
-// longest latency of the voters. If fewer than k nodes can be voters, all are.
+// longest latency of the voters, within the bounds. If fewer than k nodes can be voters, all are.
 func (d *dispatcher) split(nodes []*node, k int) voters {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -63,7 +66,7 @@ func (d *dispatcher) split(nodes []*node, k int) voters {
 		}
 		delay = max(delay, 3*n.latency)
 	}
-	return voters{nodes[:k], nodes[k:], delay}
+	return voters{nodes[:k], nodes[k:], min(delay, maxSpareDelay)}
 }
 
 // farAbove returns the latency above which a node is farther away than others: three times the

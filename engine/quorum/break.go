@@ -26,6 +26,9 @@ func (e *Engine) Break(ctx context.Context, res engine.Resource, b engine.Break)
 	if err != nil {
 		return err
 	}
+	if lease.isYoung() && !sleep(ctx, 2*spreadDelay) { // until it is on all nodes
+		return contextError(ctx)
+	}
 	return e.breakOutcome(callUntilAnswered(ctx, e, lease.clientID(), e.nodes, e.majority, func(ctx context.Context, n *node) error {
 		return lease.breakOn(ctx, n, b)
 	}))

@@ -13,6 +13,24 @@ import (
 // that is held for longer is requested on the spares too, so that nodes can fail without its loss.
 const spreadDelay = 10 * time.Millisecond
 
+// maxYoungAge is the age up to which a lease may still be spread, by its token and the clock of this process.
+// It exceeds spreadDelay by what the clocks of two processes may differ.
+const maxYoungAge = time.Second
+
+// isYoung reports whether the lease may still be spread.
+func (t *quorumLease) isYoung() bool {
+	return t.token > 0 && t.need < len(t.e.nodes) && time.Since(time.UnixMicro(int64(t.token))) < maxYoungAge
+}
+
+// isForeign reports whether another process has acquired the lease.
+func (t *quorumLease) isForeign() bool { return t.sent.IsZero() }
+
+// refuse makes a node refuse the lease of another process, which may be spread to it after its
+// release.
+func (t *quorumLease) refuse(ctx context.Context, n *node, name engine.Held) error {
+	return n.Release(ctx, engine.Release{Resource: t.res, Held: name, Withdraw: true})
+}
+
 // spreader requests young leases on the spares when they have been held for spreadDelay.
 type spreader struct {
 	mu       sync.Mutex
@@ -51,7 +69,9 @@ func (s *spreader) sweep() {
 		n++
 	}
 	for _, t := range s.young[:n] {
-		t.spread()
+		if time.Since(t.sent) < t.request.TTL { // it has expired if the process was paused
+			t.spread()
+		}
 	}
 	if s.young = s.young[n:]; len(s.young) == 0 {
 		s.young = nil // frees the array
@@ -111,8 +131,9 @@ func (t *quorumLease) takeSpare(n *node) bool {
 func (t *quorumLease) requestAgain(ctx context.Context, n *node) (engine.Answer, error) {
 	t.mu.Lock()
 	r, s, ended := t.request, t.onNode[n.index], t.ended
+	marks := s.awaited && t.removal.Mark > 0
 	t.mu.Unlock()
-	if ended && !s.awaited { // a release that waits for the answer sets a mark there
+	if ended && !marks { // a release with a mark needs the lease there first
 		return engine.Answer{}, errNotCalled
 	}
 	r.ID = s.name.ID

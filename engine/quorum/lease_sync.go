@@ -100,6 +100,11 @@ func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, r engine.Relea
 		err = t.endMark(ctx, n)
 	}
 	switch {
+	case notHeld(err) && t.isForeign() && t.isYoung():
+		if failed := t.refuse(ctx, n, was.name); failed != nil {
+			return failed
+		}
+		return err
 	case err != nil:
 		return err
 	case r.Mark == 0 || was.state.marks():
