@@ -72,9 +72,7 @@ func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.
 	}
 	for _, one := range all {
 		s := &t.onNode[one.node.index]
-		if !t.isYoung() { // otherwise it may be spread there later
-			s.state = absent
-		}
+		s.state = absent
 		for _, holder := range one.Holders {
 			if leaseOf(holder) == lease {
 				s.state, s.name, s.weight = held, engine.Held{ID: holder.ID, Token: holder.Token}, holder.Weight

@@ -13,13 +13,13 @@ import (
 // that is held for longer is requested on the spares too, so that nodes can fail without its loss.
 const spreadDelay = 10 * time.Millisecond
 
-// maxYoungAge is the age up to which a lease may still be spread, by its token and the clock of this process.
+// maxYoungAge is the age below which a lease may still be spread, by its token and the clock of this process.
 // It exceeds spreadDelay by what the clocks of two processes may differ.
 const maxYoungAge = time.Second
 
 // isYoung reports whether the lease may still be spread.
 func (t *quorumLease) isYoung() bool {
-	return t.token > 0 && t.need < len(t.e.nodes) && time.Since(time.UnixMicro(int64(t.token))) < maxYoungAge
+	return t.need < len(t.e.nodes) && time.Since(time.UnixMicro(int64(t.token))).Abs() < maxYoungAge
 }
 
 // isForeign reports whether another process has acquired the lease.

@@ -85,9 +85,10 @@ func (e *Engine) forgetReleased(a *attemptState, err error) {
 // a mark it has to be known which nodes have the lease: another one may confirm the release as a
 // repeated one, and not set the mark.
 func (e *Engine) releaseOnNodes(ctx context.Context, r engine.Release) error {
+	var missing error
 	if r.Mark == 0 {
-		if err := e.releaseLease(ctx, e.assumedLease(r.Resource, r.Held), r); !notHeld(err) {
-			return err
+		if missing = e.releaseLease(ctx, e.assumedLease(r.Resource, r.Held), r); !notHeld(missing) {
+			return missing
 		}
 	}
 	t, err := e.lookUpLease(ctx, r.Resource, r.Held)
@@ -98,6 +99,9 @@ func (e *Engine) releaseOnNodes(ctx context.Context, r engine.Release) error {
 		if err := e.releaseLease(ctx, t, r); !notHeld(err) {
 			return err
 		}
+	}
+	if r.Mark == 0 {
+		return missing
 	}
 	return e.releaseLease(ctx, e.assumedLease(r.Resource, r.Held), r)
 }
@@ -136,6 +140,7 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[no
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended, t.removal, t.lateReplies = true, r, replies
+	mayComeLater := r.Mark == 0 && t.isForeign() && t.isYoung()
 	for i, n := range t.e.nodes {
 		s := &t.onNode[i]
 		// A release receives one result per node. If an earlier release has waited for the call in
@@ -143,6 +148,9 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[no
 		s.awaited = s.state == requested && t.granted
 		switch {
 		case s.awaited:
+		case s.state == absent && mayComeLater:
+			s.state, s.syncing = withdrawing, true
+			called = append(called, n)
 		case s.state == absent, s.state == spare:
 			replies <- nodeReply[none]{node: n, err: &engine.NotHeldError{Cause: engine.CauseDeleted}}
 		case s.state == released:
