@@ -25,7 +25,7 @@ const (
 // diagnosis finds out why a server closes connections before it answers. go-redis writes
 // first and sees only a broken connection if the server has too many clients or is in
 // protected mode (it sends an error and closes), if the server expects TLS, or if it does not
-// speak TLS but the client does.
+// speak TLS but the client does. A server that requires a password closes the connection after a long command.
 type diagnosis struct {
 	mu    sync.Mutex
 	under <-chan struct{} // closed when the current look ends; nil: there is none
@@ -58,25 +58,25 @@ func (e *Engine) because(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	addr, dial, secure := e.entrance()
+	in := e.entrance()
 	ended := errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
-	if dial == nil || isAnswer(err) || !ended && !(secure && isTimeout(err)) {
+	if in.dial == nil || isAnswer(err) || !ended && !(in.secure && isTimeout(err)) {
 		return err
 	}
-	if cause := e.diagnosis.find(ctx, e, addr, dial, secure); cause != nil {
+	if cause := e.diagnosis.find(ctx, e, in); cause != nil {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
 }
 
 // find returns the result of the last look, or of a new one if it is old.
-func (d *diagnosis) find(ctx context.Context, e *Engine, addr string, dial dialer, secure bool) error {
+func (d *diagnosis) find(ctx context.Context, e *Engine, in entrance) error {
 	d.mu.Lock()
 	if d.under == nil && time.Since(d.at) > lookAgain {
 		d.under = e.aside(func(ctx context.Context) {
 			ctx, cancel := context.WithTimeout(ctx, lookIn)
 			defer cancel()
-			cause := look(ctx, addr, dial, secure)
+			cause := in.look(ctx)
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.under, d.at, d.cause = nil, time.Now(), cause
@@ -96,39 +96,47 @@ func (d *diagnosis) find(ctx context.Context, e *Engine, addr string, dial diale
 	return d.cause
 }
 
-// entrance returns how to reach a server, without TLS, and whether the caller's client uses
-// it.
-func (e *Engine) entrance() (addr string, dial dialer, secure bool) {
+// entrance is how to reach a server, without TLS.
+type entrance struct {
+	addr      string
+	dial      dialer // nil: unknown
+	secure    bool   // the caller's client uses TLS
+	anonymous bool   // it does not authenticate
+}
+
+func (e *Engine) entrance() entrance {
 	plain := (&net.Dialer{}).DialContext
 	switch c := e.rdb.(type) {
 	case *redis.Client:
 		o := c.Options()
+		anonymous := o.Password == "" && o.CredentialsProvider == nil && o.CredentialsProviderContext == nil &&
+			o.StreamingCredentialsProvider == nil && o.OnConnect == nil
 		switch {
 		case o.TLSConfig == nil:
-			return o.Addr, o.Dialer, false
+			return entrance{o.Addr, o.Dialer, false, anonymous}
 		case o.Addr != failoverAddr:
-			return o.Addr, plain, true
+			return entrance{o.Addr, plain, true, anonymous}
 		}
 	case *redis.ClusterClient:
 		if o := c.Options(); len(o.Addrs) > 0 {
-			return o.Addrs[0], plain, o.TLSConfig != nil
+			return entrance{addr: o.Addrs[0], dial: plain, secure: o.TLSConfig != nil}
 		}
 	}
-	return "", nil, false
+	return entrance{}
 }
 
 // look opens a connection and returns what is wrong with it, or nil.
-func look(ctx context.Context, addr string, dial dialer, secure bool) error {
-	said, err := greet(ctx, addr, dial)
+func (in entrance) look(ctx context.Context) error {
+	said, err := greet(ctx, in.addr, in.dial)
 	switch {
-	case said != "" && secure: // the answer is not TLS
+	case said != "" && in.secure: // the answer is not TLS
 		return errNoTLS
-	case strings.HasPrefix(said, "-") && !strings.HasPrefix(said, "-NOAUTH"):
+	case strings.HasPrefix(said, "-") && (in.anonymous || !strings.HasPrefix(said, "-NOAUTH")):
 		return refusedConn(said[1:])
-	case said != "" || err == nil || secure:
+	case said != "" || err == nil || in.secure:
 		return nil
 	}
-	conn, err := dial(ctx, "tcp", addr)
+	conn, err := in.dial(ctx, "tcp", in.addr)
 	if err != nil {
 		return nil
 	}
