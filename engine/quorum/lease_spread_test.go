@@ -154,10 +154,13 @@ func TestAReleaseByAnotherProcessBeforeTheSpread(t *testing.T) {
 	for _, adopts := range []bool{false, true} {
 		for _, what := range []fault{healthy, dead} {
 			synctest.Test(t, func(t *testing.T) {
-				c, voters, _ := warmed(t, 5)
+				c, voters, spares := warmed(t, 5)
 				other := c.otherProcess()
 				h := c.mustAcquire(t, "a.1")
 				if adopts {
+					for _, n := range spares { // they answer the renewal after the release
+						other.sameNode(c, n).slow(3*time.Millisecond, 3*time.Millisecond)
+					}
 					if err := other.renew(t, h); err != nil {
 						t.Fatal(err)
 					}
