@@ -209,9 +209,11 @@ func (b *tab) peek() string {
 	return text
 }
 
+// open opens a page and waits for its first frames: before them, Chromium drops keys and clicks.
 func (b *tab) open(url string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(url))
+	eval[bool](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 }
 
 // eval evaluates an expression in the page, which may be a promise.
