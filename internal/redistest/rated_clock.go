@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,7 +16,7 @@ type RatedClock struct {
 	since time.Time // when both showed the same, but for ahead
 	gain  float64   // in seconds per second
 	ahead time.Duration
-	error time.Duration // of ahead, at most
+	error time.Duration // of At, at most
 }
 
 // NewRatedClock returns a clock that shows the machine's time at since, and then gains so many seconds per second.
@@ -45,10 +44,13 @@ func (c RatedClock) Real(t time.Time) time.Time {
 func (c RatedClock) Gain() float64 { return c.gain }
 
 // Error returns what the clock of a server may differ from At: what it gains while the process starts, before it reads the clock
-// first and the Server has measured it, and the error of that measure.
-func (c RatedClock) Error() time.Duration {
-	const starting = 200 * time.Millisecond // on a busy machine
-	return c.error + time.Duration(math.Abs(c.gain)*float64(starting))
+// first, and the error with which the Server has measured that. A reading may have come between the start and the measure.
+func (c RatedClock) Error() time.Duration { return c.error }
+
+// adjusted returns the clock after a measure: it is apart from At by so much, plus or minus within.
+func (c RatedClock) adjusted(apart, within time.Duration) RatedClock {
+	c.ahead, c.error = c.ahead+apart, max(c.error, apart.Abs()+within)
+	return c
 }
 
 // environment makes a program that starts at an instant read the clock, by libfaketime. The program's monotonic clock
@@ -105,7 +107,7 @@ func (s *Server) adjust() error {
 	const readings = 50
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	clock, least, ahead := s.Clock(), startTimeout, time.Duration(0)
+	clock, least, apart := s.Clock(), startTimeout, time.Duration(0)
 	err := s.do(ctx, func(ctx context.Context, c *redis.Client) error {
 		for range readings {
 			from := time.Now().Round(0)
@@ -114,13 +116,13 @@ func (s *Server) adjust() error {
 				return err
 			}
 			if took := time.Since(from); took < least {
-				least, ahead = took, shown.Sub(clock.At(from.Add(took/2)))
+				least, apart = took, shown.Sub(clock.At(from.Add(took/2)))
 			}
 		}
 		return nil
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conf.clock.ahead, s.conf.clock.error = clock.ahead+ahead, max(clock.error, least/2)
+	s.conf.clock = clock.adjusted(apart, least/2)
 	return err
 }

@@ -18,6 +18,10 @@ func TestRatedClock(t *testing.T) {
 			t.Errorf("gain %v: it shows that after %v, want 10 s", gain, back)
 		}
 	}
+	slow := NewRatedClock(now, 0.01).adjusted(-20*time.Millisecond, time.Millisecond).adjusted(time.Millisecond, time.Millisecond)
+	if apart := slow.At(now).Sub(now); apart != -19*time.Millisecond || slow.Error() != 21*time.Millisecond {
+		t.Errorf("a clock that began 20 ms late, and then 1 ms early, is ahead by %v, plus or minus %v", apart, slow.Error())
+	}
 	if (RatedClock{}).At(now) != now || (RatedClock{}).Real(now) != now {
 		t.Error("the zero clock is not the machine's")
 	}
