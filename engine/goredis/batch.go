@@ -110,7 +110,8 @@ func (cb *batcher) run(ctx context.Context, c script.Call) (any, error) {
 func (cb *batcher) process(ctx context.Context, c script.Call) (any, error) {
 	if v, ok := cb.pool.enter(); ok {
 		value, err := process(valued(v.ctx, ctx), cb.rdb, c)
-		if none := cb.pool.leave(v, err); !none {
+		cb.pool.leave(v)
+		if !v.unsent(err) {
 			return value, err
 		}
 	}
@@ -195,14 +196,24 @@ func (cb *batcher) sendBatch(all []*batchedCall) {
 	}
 }
 
-// batch makes calls in one pipeline.
+// batch makes calls in one pipeline, and those that got no connection in another one over the own connections.
 func (cb *batcher) batch(ctx context.Context, calls []script.Call) []reply {
-	if v, ok := cb.pool.enter(); ok {
-		replies := cb.merger.run(v.ctx, cb.rdb, calls)
-		none := cb.pool.leave(v, replies[0].err) // the same for all calls of a pipeline
-		if !none {
-			return replies
+	v, ok := cb.pool.enter()
+	if !ok {
+		return cb.merger.run(ctx, cb.e.outside(ctx), calls)
+	}
+	replies := cb.merger.run(v.ctx, cb.rdb, calls)
+	cb.pool.leave(v)
+	var unsent []int
+	for i, r := range replies {
+		if v.unsent(r.err) {
+			unsent = append(unsent, i)
 		}
 	}
-	return cb.merger.run(ctx, cb.e.outside(ctx), calls)
+	if len(unsent) > 0 {
+		for n, r := range cb.merger.run(ctx, cb.e.outside(ctx), pick(calls, unsent)) {
+			replies[unsent[n]] = r
+		}
+	}
+	return replies
 }

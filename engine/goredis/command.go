@@ -83,7 +83,7 @@ func batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []
 	// This is rare: the script cache was flushed, the server restarted, or it is out of
 	// memory. The calls are made one by one; the first one loads the script.
 	for i := range replies {
-		if r := &replies[i]; mendable(r.err) && ctx.Err() == nil {
+		if r := &replies[i]; mendable(r.err) {
 			r.value, r.err = process(ctx, rdb, all[i])
 		}
 	}

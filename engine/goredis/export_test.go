@@ -24,3 +24,11 @@ func (e *Engine) Settle() int {
 	defer e.clearer.mu.Unlock()
 	return e.clearer.runs
 }
+
+// EndPoolWaits ends the waits for a connection of the caller's pool, as if the pool were exhausted. It is for one Redis.
+func (e *Engine) EndPoolWaits() {
+	w := e.batchers.single.pool
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cancel()
+}

@@ -74,12 +74,16 @@ func (w *poolWatch) enter() (v pooledCall, ok bool) {
 	return v, true
 }
 
-// leave ends a call. It returns true if the call got no connection, so it was not sent.
-func (w *poolWatch) leave(v pooledCall, err error) (none bool) {
-	if w == nil {
-		return noConn(err)
+// leave ends a call.
+func (w *poolWatch) leave(v pooledCall) {
+	if w != nil {
+		w.calls[v.turn].Add(-1)
 	}
-	w.calls[v.turn].Add(-1)
+}
+
+// unsent reports whether a call with an error got no connection, so it was not sent. In a pipeline some calls
+// may be unsent: one that is made again, alone, needs a connection of its own.
+func (v pooledCall) unsent(err error) bool {
 	return noConn(err) || v.ctx.Err() != nil && errors.Is(err, context.Canceled)
 }
 
@@ -147,7 +151,8 @@ func through[T any](ctx context.Context, e *Engine, w *poolWatch, send func(cont
 		value, err := send(within, e.rdb)
 		stop()
 		cancel()
-		if none := w.leave(v, err); !none || ctx.Err() != nil {
+		w.leave(v)
+		if !v.unsent(err) || ctx.Err() != nil {
 			return value, err
 		}
 	}

@@ -108,3 +108,80 @@ type inTime struct {
 func (e inTime) Acquire(_ context.Context, r engine.Request) (engine.Answer, error) {
 	return e.Engine.Acquire(e.ctx, r)
 }
+
+// interrupted calls a function before and after the first pipeline of scripts, or after the first script that is sent
+// as a text.
+type interrupted struct {
+	gate          chan struct{} // the first calls wait until it is closed
+	before, after func()
+	afterText     func()
+	pipeline      sync.Once
+	text          sync.Once
+}
+
+func (h *interrupted) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *interrupted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if isScript(cmd) {
+			<-h.gate
+		}
+		err := next(ctx, cmd)
+		if cmd.Name() == "eval" {
+			h.text.Do(h.afterText)
+		}
+		return err
+	}
+}
+
+func (h *interrupted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) (err error) {
+		first := false
+		if isScript(cmds[0]) {
+			h.pipeline.Do(func() { first = true; h.before() })
+		}
+		err = next(ctx, cmds)
+		if first {
+			h.after()
+		}
+		return err
+	}
+}
+
+// The server does not have the script that a pipeline uses, so its calls are made again, alone. If the pool has no free
+// connection by then, they are made over the engine's own.
+func TestPoolIsExhaustedAfterAPipelineWithoutScripts(t *testing.T) {
+	for _, when := range []string{"after the pipeline", "after the first call"} {
+		t.Run(when, func(t *testing.T) {
+			server := redistest.Start(t)
+			rdb := server.Client(func(o *redis.Options) { o.PoolSize = 2 })
+			e := open(t, rdb)
+			must(t, e.Release(t.Context(), engine.Release{Resource: named("stock:42"), Held: hold(t, e, request("c1.a"))}))
+			nothing := func() {}
+			h := &interrupted{gate: make(chan struct{}), after: nothing, afterText: nothing,
+				before: func() { must(t, server.Client().ScriptFlush(context.Background()).Err()) }}
+			if when == "after the pipeline" {
+				h.after = e.EndPoolWaits
+			} else {
+				h.afterText = e.EndPoolWaits
+			}
+			rdb.AddHook(h)
+			var all sync.WaitGroup
+			for i := range 5 { // more would be merged into one
+				all.Go(func() {
+					r := request(fmt.Sprint("c1.m", i))
+					r.Resource = named(fmt.Sprint("many:", i))
+					if a, err := e.Acquire(t.Context(), r); err != nil || a.Status != engine.Granted {
+						t.Errorf("%+v, %v", a, err)
+					}
+				})
+				// The first two are sent alone; the others wait for them.
+				until(t, "the call is on its way", func() bool {
+					return e.BatchDepth() == engine.BatchDepth{Sending: min(i+1, 2), Waiting: max(i-1, 0)}
+				})
+			}
+			close(h.gate)
+			all.Wait()
+		})
+	}
+}
