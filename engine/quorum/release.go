@@ -148,9 +148,10 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[no
 		s.awaited = s.state == requested && t.granted
 		switch {
 		case s.awaited:
-		case s.state == absent && mayComeLater:
-			s.state, s.syncing = withdrawing, true
-			called = append(called, n)
+		case mayComeLater && (s.state == absent || s.state == requested):
+			replies <- nodeReply[none]{node: n, err: &engine.NotHeldError{Cause: engine.CauseDeleted}}
+			s.state = withdrawing
+			t.scheduleSync(n)
 		case s.state == absent, s.state == spare:
 			replies <- nodeReply[none]{node: n, err: &engine.NotHeldError{Cause: engine.CauseDeleted}}
 		case s.state == released:
