@@ -30,7 +30,7 @@ CORES   := $(shell getconf _NPROCESSORS_ONLN)
 STORES  := $(patsubst %,engine/%,postgres mysql sqlite etcd zookeeper)
 # What is random for long, and what is under faults: scenes on real servers that take their time.
 RANDOM  := internal/primitivetest lab
-FAULTS  := internal/faulttest engine/quorum/quorumtest lab/endure lab/live lab/nightly lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores contrib $(STORES)
+FAULTS  := internal/faulttest engine/quorum/quorumtest lab/endure lab/live lab/nightly lab/outage lab/programme lab/scenario lab/stores bench cmd/holdfast/internal/commandtest examples/migrating/stores contrib $(STORES)
 # What a browser does, on its own since the browser needs all cores.
 BROWSER := web/webtest
 RULES   := internal/arch
