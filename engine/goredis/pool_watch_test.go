@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,6 +114,7 @@ func (e inTime) Acquire(_ context.Context, r engine.Request) (engine.Answer, err
 // as a text.
 type interrupted struct {
 	gate          chan struct{} // the first calls wait until it is closed
+	held          atomic.Int32  // number of calls that have waited
 	before, after func()
 	afterText     func()
 	pipeline      sync.Once
@@ -124,6 +126,7 @@ func (h *interrupted) DialHook(next redis.DialHook) redis.DialHook { return next
 func (h *interrupted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if isScript(cmd) {
+			h.held.Add(1)
 			<-h.gate
 		}
 		err := next(ctx, cmd)
@@ -157,6 +160,7 @@ func TestPoolIsExhaustedAfterAPipelineWithoutScripts(t *testing.T) {
 			rdb := server.Client(func(o *redis.Options) { o.PoolSize = 2 })
 			e := open(t, rdb)
 			must(t, e.Release(t.Context(), engine.Release{Resource: named("stock:42"), Held: hold(t, e, request("c1.a"))}))
+			e.Settle() // its calls would be among those that are held up
 			nothing := func() {}
 			h := &interrupted{gate: make(chan struct{}), after: nothing, afterText: nothing,
 				before: func() { must(t, server.Client().ScriptFlush(context.Background()).Err()) }}
@@ -177,7 +181,7 @@ func TestPoolIsExhaustedAfterAPipelineWithoutScripts(t *testing.T) {
 				})
 				// The first two are sent alone; the others wait for them.
 				until(t, "the call is on its way", func() bool {
-					return e.BatchDepth() == engine.BatchDepth{Sending: min(i+1, 2), Waiting: max(i-1, 0)}
+					return int(h.held.Load()) == min(i+1, 2) && e.BatchDepth().Waiting == max(i-1, 0)
 				})
 			}
 			close(h.gate)
