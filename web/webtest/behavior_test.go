@@ -277,6 +277,7 @@ func TestWithoutScript(t *testing.T) {
 	l := s.lock("stock:42")
 	b := newTab(t)
 	b.do(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
+	b.noScripts = true
 	b.open(s.url)
 	b.shows("stock:42")
 	s.lock("stock:43")

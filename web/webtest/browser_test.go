@@ -141,8 +141,9 @@ func (s *site) wait(name string, n int) {
 
 // tab is a page of the browser.
 type tab struct {
-	t   *testing.T
-	ctx context.Context
+	t         *testing.T
+	ctx       context.Context
+	noScripts bool // its pages run none
 
 	mu       sync.Mutex
 	troubles []string // errors of scripts, what the policy refused, dialogs
@@ -209,10 +210,14 @@ func (b *tab) peek() string {
 	return text
 }
 
-// open opens a page and waits for its first frames: before them, Chromium drops keys and clicks.
+// open opens a page and waits for its first frames: before them, Chromium drops keys and clicks. Without scripts no
+// frame is reported.
 func (b *tab) open(url string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(url))
+	if b.noScripts {
+		return
+	}
 	eval[bool](b, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
 }
 
