@@ -104,6 +104,7 @@ type entrance struct {
 	anonymous bool   // it does not authenticate
 }
 
+// entrance returns how to reach the server of the caller's client, or one node of its cluster.
 func (e *Engine) entrance() entrance {
 	plain := (&net.Dialer{}).DialContext
 	switch c := e.rdb.(type) {

@@ -90,7 +90,7 @@ func (t *quorumLease) restoreRequest(n *node, name engine.Held, ttl time.Duratio
 	if t.request.ID == "" || t.ended || s.state == requested || s.name != name {
 		return r, false
 	}
-	if s.state == unknown || t.isForeign() && t.isYoung() { // otherwise the late request could be granted besides
+	if s.state == unknown || t.isSpreadElsewhere() { // otherwise the late request could be granted besides
 		t.e.releaseInBackground(n, t.clientID(), engine.Release{Resource: t.res, Held: s.name, Withdraw: true})
 	}
 	r = t.request

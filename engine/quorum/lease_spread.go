@@ -22,8 +22,8 @@ func (t *quorumLease) isYoung() bool {
 	return t.need < len(t.e.nodes) && time.Since(time.UnixMicro(int64(t.token))).Abs() < maxYoungAge
 }
 
-// isForeign reports whether another process has acquired the lease.
-func (t *quorumLease) isForeign() bool { return t.sent.IsZero() }
+// isSpreadElsewhere reports whether another process has acquired the lease and may still spread it.
+func (t *quorumLease) isSpreadElsewhere() bool { return t.sent.IsZero() && t.isYoung() }
 
 // refuse makes a node refuse the lease of another process, which may be spread to it after its
 // release.

@@ -100,7 +100,7 @@ func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, r engine.Relea
 		err = t.endMark(ctx, n)
 	}
 	switch {
-	case notHeld(err) && t.isForeign() && t.isYoung():
+	case notHeld(err) && t.isSpreadElsewhere():
 		if failed := t.refuse(ctx, n, was.name); failed != nil {
 			return failed
 		}

@@ -140,7 +140,7 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[no
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended, t.removal, t.lateReplies = true, r, replies
-	mayComeLater := r.Mark == 0 && t.isForeign() && t.isYoung()
+	mayComeLater := r.Mark == 0 && t.isSpreadElsewhere()
 	for i, n := range t.e.nodes {
 		s := &t.onNode[i]
 		// A release receives one result per node. If an earlier release has waited for the call in
@@ -148,12 +148,12 @@ func (t *quorumLease) startRelease(r engine.Release, replies chan<- nodeReply[no
 		s.awaited = s.state == requested && t.granted
 		switch {
 		case s.awaited:
-		case mayComeLater && (s.state == absent || s.state == requested):
+		case s.state == absent, s.state == spare, s.state == requested && mayComeLater:
 			replies <- nodeReply[none]{node: n, err: &engine.NotHeldError{Cause: engine.CauseDeleted}}
-			s.state = withdrawing
-			t.scheduleSync(n)
-		case s.state == absent, s.state == spare:
-			replies <- nodeReply[none]{node: n, err: &engine.NotHeldError{Cause: engine.CauseDeleted}}
+			if mayComeLater {
+				s.state = withdrawing
+				t.scheduleSync(n)
+			}
 		case s.state == released:
 			replies <- nodeReply[none]{node: n}
 		default:

@@ -1,14 +1,13 @@
 package nightly
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/lab/process"
 )
 
 // nodeEnv has the settings of a node, for the process that is one.
@@ -39,32 +39,14 @@ type node struct {
 	rdb    *redis.Client
 }
 
-// ServeNode is the whole of a process that a Service has started as a node. It returns false at once in any
-// other process.
+// ServeNode is the whole of a process that Run has started as a node. It returns false at once in any other process.
 func ServeNode() bool {
-	text, ok := os.LookupEnv(nodeEnv)
-	if !ok {
-		return false
-	}
 	var n node
-	err := json.Unmarshal([]byte(text), &n)
-	if err == nil {
-		err = n.serve()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	return true
+	return process.ServeWorker(nodeEnv, &n, n.serve)
 }
 
-// serve works until the input of the process ends.
-func (n *node) serve() error {
-	ctx, stop := context.WithCancel(context.Background())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
+// serve works until ctx ends.
+func (n *node) serve(ctx context.Context) error {
 	n.rdb = redis.NewClient(&redis.Options{Addr: n.Store})
 	defer n.rdb.Close()
 	var err error
@@ -161,7 +143,7 @@ func (n *node) post(ctx context.Context, e event) error {
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.Gateway, strings.NewReader(string(text)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.Gateway, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}

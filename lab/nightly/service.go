@@ -15,7 +15,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"slices"
 	"sync"
@@ -23,6 +22,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/lab/process"
 )
 
 // Kinds of faults.
@@ -54,7 +54,7 @@ type service struct {
 	store *redistest.Server
 	url   string
 
-	live    []*process
+	live    []*running
 	started int
 
 	mu     sync.Mutex
@@ -62,8 +62,8 @@ type service struct {
 	faults []incident
 }
 
-// process is a node.
-type process struct {
+// running is a node and its process.
+type running struct {
 	name string
 	cmd  *exec.Cmd
 	in   io.Closer
@@ -120,16 +120,12 @@ func (s *service) start() error {
 	s.started++
 	n := node{Name: fmt.Sprint("node-", s.started), Store: s.store.Addr(), Gateway: s.url, Users: users, Night: nightTime, TTL: nodeTTL,
 		Mutex: s.plan.Mutex, Late: time.Duration(s.started%nodes) * nightTime / 5}
-	text, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	cmd, in, out, err := redistest.StartSelf(os.Stderr, nodeEnv+"="+string(text))
+	cmd, in, out, err := process.StartWorker(nodeEnv, n)
 	if err != nil {
 		return err
 	}
 	go io.Copy(io.Discard, out)
-	s.live = append(s.live, &process{n.Name, cmd, in})
+	s.live = append(s.live, &running{n.Name, cmd, in})
 	return nil
 }
 
@@ -210,7 +206,7 @@ func (s *service) atWork() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range slices.Backward(s.events) {
-		if i := slices.IndexFunc(s.live, func(p *process) bool { return p.name == e.Node }); i >= 0 {
+		if i := slices.IndexFunc(s.live, func(p *running) bool { return p.name == e.Node }); i >= 0 {
 			return i
 		}
 	}

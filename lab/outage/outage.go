@@ -8,7 +8,6 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/redistest"
+	"github.com/holdfast-go/holdfast/lab/process"
 )
 
 // Plan is the size of a run.
@@ -51,11 +51,7 @@ func run(t *testing.T, plan Plan, fallback holdfast.Fallback) history {
 	var commands []*exec.Cmd
 	var inputs []io.Closer
 	for p := range processes {
-		text, err := json.Marshal(&worker{Process: p, Store: store.Addr(), Fallback: fallback})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd, in, out, err := redistest.StartSelf(os.Stderr, workerEnv+"="+string(text))
+		cmd, in, out, err := process.StartWorker(workerEnv, &worker{Process: p, Store: store.Addr(), Fallback: fallback})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,8 +3,7 @@ package outage
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/lab/process"
 )
 
 // workerEnv has the settings of a worker, for the process that is one.
@@ -45,31 +45,14 @@ type turn struct {
 	Token   uint64
 }
 
-// ServeWorker is the whole of a process that Run has started as a worker. It returns false at once in any other process.
+// ServeWorker is the whole of a process that run has started as a worker. It returns false at once in any other process.
 func ServeWorker() bool {
-	text, ok := os.LookupEnv(workerEnv)
-	if !ok {
-		return false
-	}
 	w := worker{out: json.NewEncoder(os.Stdout)}
-	err := json.Unmarshal([]byte(text), &w)
-	if err == nil {
-		err = w.serve()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	return true
+	return process.ServeWorker(workerEnv, &w, w.serve)
 }
 
-// serve locks until the input of the process ends.
-func (w *worker) serve() error {
-	ctx, stop := context.WithCancel(context.Background())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		stop()
-	}()
+// serve locks until ctx ends.
+func (w *worker) serve(ctx context.Context) error {
 	rdb := redis.NewClient(&redis.Options{Addr: w.Store})
 	defer rdb.Close()
 	c, err := holdfast.New(goredis.New(rdb), holdfast.WithLogger(slog.New(slog.DiscardHandler)))
@@ -84,12 +67,7 @@ func (w *worker) serve() error {
 	}
 	all.Wait()
 	_ = c.Close() // an error says that the store did not confirm a release: it may be down
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // call takes turns until ctx ends.
