@@ -91,7 +91,15 @@ func (t *quorumLease) breakOn(ctx context.Context, n *node, b engine.Break) erro
 			pending = true
 		}
 	}
-	if pending && notHeld(err) {
+	switch {
+	case !notHeld(err):
+		return err
+	case b.Force: // the owner does not release it
+		if failed := t.refuse(ctx, n, was.name); failed != nil {
+			return failed
+		}
+		return err
+	case pending:
 		return errRequestPending
 	}
 	return err

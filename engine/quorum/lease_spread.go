@@ -25,8 +25,7 @@ func (t *quorumLease) isYoung() bool {
 // isSpreadElsewhere reports whether another process has acquired the lease and may still spread it.
 func (t *quorumLease) isSpreadElsewhere() bool { return t.sent.IsZero() && t.isYoung() }
 
-// refuse makes a node refuse the lease of another process, which may be spread to it after its
-// release.
+// refuse makes a node refuse the lease, whose request may reach it later.
 func (t *quorumLease) refuse(ctx context.Context, n *node, name engine.Held) error {
 	return n.Release(ctx, engine.Release{Resource: t.res, Held: name, Withdraw: true})
 }

@@ -143,6 +143,33 @@ func TestABreakBeforeTheSpread(t *testing.T) {
 	}
 }
 
+// A lease is ended by force, as a signal ends that of a waiter, while its request is on its way to some
+// nodes. They refuse it, since its owner does not release it.
+func TestAForcedBreakDuringTheSpread(t *testing.T) {
+	for _, sameProcess := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _, spares := warmed(t, 5)
+			other := c
+			if !sameProcess {
+				other = c.otherProcess()
+			}
+			for _, n := range spares { // they get the owner's calls late
+				n.slow(10*quorum.SpreadDelay, 0)
+			}
+			h := c.mustAcquire(t, "a.1")
+			if err := other.Break(t.Context(), stock, engine.Break{ID: h.ID, Token: h.Token, Force: true}); err != nil {
+				t.Errorf("Break: %v", err)
+			}
+			time.Sleep(time.Second)
+			c.wantNothingOf(t, "a")
+			c.leaveAll("warm", "a")
+			if other != c {
+				other.leaveAll("a")
+			}
+		})
+	}
+}
+
 // sameNode returns the node of c that is n in another process.
 func (c *cluster) sameNode(other *cluster, n *faultyNode) *faultyNode {
 	return c.nodes[slices.Index(other.nodes, n)]
