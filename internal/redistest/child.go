@@ -139,10 +139,15 @@ func FreePorts(n int) ([]int, error) {
 	)
 	var ports []int
 	var err error
+	defer func() { // after they are closed
+		for _, port := range ports {
+			awaitClosed(port)
+		}
+	}()
 	for range n * triesPerPort {
 		var l net.Listener
 		port := lowest + rand.IntN(highest-lowest+1)
-		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
+		if l, err = net.Listen("tcp", loopback(port)); err != nil {
 			continue // most likely taken, perhaps by this function
 		}
 		defer l.Close() // after the others are found
@@ -152,3 +157,18 @@ func FreePorts(n int) ([]int, error) {
 	}
 	return nil, fmt.Errorf("redistest: no %d free ports: %w", n, err)
 }
+
+// awaitClosed waits until nothing listens on a port that this process has closed. A process that another
+// goroutine starts at that moment has copies of all open files until its exec.
+func awaitClosed(port int) {
+	for range 1000 {
+		conn, err := net.Dial("tcp", loopback(port))
+		if err != nil {
+			return
+		}
+		conn.Close()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

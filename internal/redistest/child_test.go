@@ -2,13 +2,51 @@ package redistest
 
 import (
 	"net"
+	"os/exec"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 )
 
 func TestFreePorts(t *testing.T) {
 	t.Parallel()
+	freePorts(t)
+}
+
+// A process that another goroutine starts at that moment has copies of all open files until its exec.
+func TestFreePortsWhileProcessesStart(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	var starts sync.WaitGroup
+	for range 4 {
+		starts.Go(func() {
+			for !done(end) {
+				if err := exec.Command("true").Run(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 30 {
+		freePorts(t)
+	}
+	close(end)
+	starts.Wait()
+}
+
+func done(end <-chan struct{}) bool {
+	select {
+	case <-end:
+		return true
+	default:
+		return false
+	}
+}
+
+func freePorts(t *testing.T) {
+	t.Helper()
 	const ephemeral = 32_768 // the lowest port of an outgoing connection on Linux; other systems have higher ones
 	ports, err := FreePorts(10)
 	if err != nil {
