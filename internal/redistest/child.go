@@ -161,13 +161,12 @@ func FreePorts(n int) ([]int, error) {
 // awaitClosed waits until nothing listens on a port that this process has closed. A process that another
 // goroutine starts at that moment has copies of all open files until its exec.
 func awaitClosed(port int) {
-	for range 1000 {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		conn, err := net.Dial("tcp", loopback(port))
 		if err != nil {
 			return
 		}
 		conn.Close()
-		time.Sleep(time.Millisecond)
 	}
 }
 
