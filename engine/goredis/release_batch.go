@@ -72,11 +72,9 @@ func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all
 			errs[i] = classify(ctx, failure)
 			continue
 		}
-		r := &all[i]
-		if keys, err := e.usable(r.Resource); err == nil {
-			e.interests.done(keys, r.Resource, r.ID)
-		}
-		why, err := script.Release{Withdraw: r.Withdraw}.Read(value)
+		r, keys := &all[i], calls[n].Keys()
+		e.interests.done(keys, r.Resource, r.ID)
+		why, err := script.Release{Withdraw: r.Withdraw}.Read(e.clearRest(keys, value))
 		errs[i] = notHeld(why, err)
 	}
 }
