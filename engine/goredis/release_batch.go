@@ -55,8 +55,11 @@ func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all
 	}
 	replies, err := bounded(e, ctx, func() ([]reply, error) {
 		replies := u.run(ctx, rdb, calls)
-		if errors.Is(replies[0].err, redis.ErrClosed) { // the last client left meanwhile
+		switch err := e.because(ctx, replies[0].err); { // as in renew
+		case errors.Is(err, redis.ErrClosed):
 			replies = u.run(ctx, e.own.client(), calls)
+		case isCode(err, "ERR max number of clients"):
+			replies = u.run(ctx, e.rdb, calls)
 		}
 		return replies, nil
 	})
@@ -69,7 +72,7 @@ func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all
 		if failure != nil {
 			noticed(rdb, failure)
 			noticed(e.rdb, failure)
-			errs[i] = classify(ctx, failure)
+			errs[i] = e.classify(ctx, failure)
 			continue
 		}
 		r, keys := &all[i], calls[n].Keys()
