@@ -117,6 +117,38 @@ func combines(t *testing.T, e *goredis.Engine, count *traffic, twice int64) {
 	}
 }
 
+// Of the first calls of a client one stores its description and the others are batched, also if an earlier one failed.
+func TestFirstCallsOfAClientAreCombined(t *testing.T) {
+	const callers = 64
+	server := redistest.Start(t)
+	e := open(t, server.Client())
+	defer e.Leave("c1")
+	first := requestOf("first", "c1.first")
+	first.Client = &engine.Client{ID: "c1", Name: "new"}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := e.Acquire(ended, first)
+	wantError(t, "a call that has ended", err, context.Canceled)
+	server.Pause()
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			r := first
+			r.ID, r.Resource = fmt.Sprint("c1.", i), named(fmt.Sprint("order:", i))
+			hold(t, e, r)
+		})
+	}
+	until(t, "all calls but one use the batcher", func() bool {
+		d := e.BatchDepth()
+		return d.Sending+d.Waiting == callers-1
+	})
+	server.Resume()
+	all.Wait()
+	if n, err := server.Client().Exists(t.Context(), prefix+":client:c1").Result(); n != 1 {
+		t.Errorf("the description of the client is not stored: %v", err)
+	}
+}
+
 // fillLanes makes a call for each lane while the server stands still, and returns
 // when all are sent.
 func fillLanes(ctx context.Context, t *testing.T, e *goredis.Engine, count *traffic, calls *sync.WaitGroup) {
