@@ -62,12 +62,18 @@ func (c *clients) localClient(id string) *localClient {
 	return s
 }
 
-// leave removes a client. If it was the last one, leave takes the own connections out of use
-// in the same step and returns them: a client that joins later gets new ones.
-func (c *clients) leave(id string, o *ownPool) (unused redis.UniversalClient, last bool) {
+// leave removes a client.
+func (c *clients) leave(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.local, id)
+}
+
+// unused reports whether there is no client. Then it takes the own connections out of use in the
+// same step and returns them, or nil: a client that joins later gets new ones.
+func (c *clients) unused(o *ownPool) (rdb redis.UniversalClient, none bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(c.local) > 0 {
 		return nil, false
 	}
