@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -146,6 +147,42 @@ func TestFirstCallsOfAClientAreCombined(t *testing.T) {
 	all.Wait()
 	if n, err := server.Client().Exists(t.Context(), prefix+":client:c1").Result(); n != 1 {
 		t.Errorf("the description of the client is not stored: %v", err)
+	}
+}
+
+// If the server has lost its scripts or has no memory left, the calls of a pipeline are made again in so many round
+// trips, however many there are.
+func TestBatchIsMendedInFewRoundTrips(t *testing.T) {
+	scripts, err := script.New(10 * time.Minute)
+	must(t, err)
+	server := redistest.Start(t)
+	rdb, admin := server.Client(), server.Client()
+	e := open(t, admin)
+	count := &traffic{}
+	rdb.AddHook(count)
+	for _, memory := range []string{"0", "1"} {
+		var trips []int64
+		for _, n := range []int{8, 64} {
+			must(t, admin.ConfigSet(t.Context(), "maxmemory", "0").Err())
+			var renewals []script.Call
+			for i := range n {
+				r := requestOf(fmt.Sprint("order:", n, ":", i), "c1.a")
+				keys := script.KeysOf([]byte(prefix + ":{" + r.Resource.Name + "}"))
+				renewals = append(renewals, scripts.Renew(keys, script.Renew{ID: r.ID, Token: hold(t, e, r).Token, TTL: time.Minute}))
+			}
+			must(t, admin.ScriptFlush(t.Context()).Err())
+			must(t, admin.ConfigSet(t.Context(), "maxmemory", memory).Err())
+			before := count.alone.Load() + count.batches.Load()
+			for i, err := range goredis.Batch(t.Context(), rdb, renewals) {
+				if err != nil {
+					t.Errorf("maxmemory %s: renewal %d of %d: %v", memory, i, n, err)
+				}
+			}
+			trips = append(trips, count.alone.Load()+count.batches.Load()-before)
+		}
+		if t.Logf("maxmemory %s: %v round trips", memory, trips); trips[0] != trips[1] {
+			t.Errorf("maxmemory %s: 8 calls took %d round trips, and 64 calls %d", memory, trips[0], trips[1])
+		}
 	}
 }
 

@@ -1,5 +1,13 @@
 package goredis
 
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
+)
+
 // WithFragments replaces fragments of the scripts, by name.
 func WithFragments(f map[string]string) Option {
 	return func(o *options) { o.fragments = f }
@@ -10,6 +18,15 @@ func (e *Engine) Reaches(by func(prefix, id string) bool) { e.reaches = by }
 
 // Classify says of an error of go-redis whether a retry may help.
 var Classify = classify
+
+// Batch makes calls in one pipeline and returns their errors.
+func Batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []error {
+	errs := make([]error, len(all))
+	for i, r := range batch(ctx, rdb, all) {
+		errs[i] = r.err
+	}
+	return errs
+}
 
 // Settle waits until nothing is left to tidy up, and returns how many calls that has
 // taken since the engine was made.
