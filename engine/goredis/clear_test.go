@@ -414,3 +414,15 @@ func TestBatchOfReleasesAdmitsManyReaders(t *testing.T) {
 		t.Errorf("%d of %d readers were admitted, %v", len(s.Holders), readers, err)
 	}
 }
+
+// A script leaves something just after the last call that clears the resource: another call follows.
+func TestRestAfterTheLastClearingCallIsCleared(t *testing.T) {
+	e := open(t, redistest.Start(t).Client())
+	late := &between{run: func() { must(t, e.QueueClear(named("stock:42"))) }}
+	late.armed.Store(true)
+	e.Own().AddHook(late)
+	must(t, e.QueueClear(named("stock:42")))
+	if n := e.Settle(); n != 2 {
+		t.Errorf("%d calls were made to clear the resource, want 2", n)
+	}
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 )
 
@@ -26,6 +27,18 @@ func Batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []
 		errs[i] = r.err
 	}
 	return errs
+}
+
+// Own returns the client of the own connections.
+func (e *Engine) Own() redis.UniversalClient { return e.own.client() }
+
+// QueueClear has the rest of a resource cleared.
+func (e *Engine) QueueClear(r engine.Resource) error {
+	keys, err := e.usable(r)
+	if err == nil {
+		e.queueClear(keys)
+	}
+	return err
 }
 
 // Settle waits until nothing is left to tidy up, and returns how many calls that has
