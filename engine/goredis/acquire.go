@@ -65,6 +65,7 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 
 // introduce runs the script and stores the description of the client.
 func (e *Engine) introduce(ctx context.Context, r engine.Request, c script.Call) (value any, short, err error) {
+	defer e.clients.tried(r.Resource.Prefix, r.Client.ID)
 	if _, ok := e.rdb.(*redis.ClusterClient); ok || e.options.replicas.n > 0 {
 		defer e.describeBeside(r.Resource.Prefix, *r.Client)()
 		return e.runReplicated(ctx, e.rdb, c)

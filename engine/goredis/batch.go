@@ -36,13 +36,18 @@ type batcher struct {
 
 	mu      sync.Mutex
 	busy    int            // senders in use; a call that is sent alone uses one too
-	waiting []*batchedCall // calls that wait for a sender
+	waiting []*batchedCall // calls that wait for a sender, and withdrawn calls
+	gone    int            // the withdrawn calls among these
 }
 
 // batchedCall is a call that waits to be sent, or for its reply.
 type batchedCall struct {
 	call  script.Call
 	reply chan reply // of capacity 1
+
+	// Guarded by mu of the batcher.
+	sent bool // it does not wait any more
+	gone bool // it is withdrawn
 }
 
 // newBatcher returns a batcher for calls over rdb to the server of node.
@@ -64,7 +69,7 @@ func (cb *batcher) idle() bool {
 func (cb *batcher) addDepth(d *engine.BatchDepth) {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
-	d.Waiting += len(cb.waiting)
+	d.Waiting += len(cb.waiting) - cb.gone
 	d.Sending += cb.busy
 }
 
@@ -85,7 +90,7 @@ func (cb *batcher) run(ctx context.Context, c script.Call) (any, error) {
 		return value, err
 	}
 	t := cb.calls.Get().(*batchedCall)
-	t.call = c
+	t.call, t.sent = c, false
 	cb.waiting = append(cb.waiting, t)
 	cb.mu.Unlock()
 	if free {
@@ -133,12 +138,19 @@ type valuedContext struct {
 
 func (c valuedContext) Value(key any) any { return c.values.Value(key) }
 
-// withdraw removes a call that waits, unless it has been sent.
+// withdraw removes a call that waits, unless it has been sent. Many may end at one moment, so a withdrawn
+// call stays in the list until most of the list is withdrawn.
 func (cb *batcher) withdraw(t *batchedCall) {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
-	if i := slices.Index(cb.waiting, t); i >= 0 {
-		cb.waiting = slices.Delete(cb.waiting, i, i+1)
+	if t.sent {
+		return
+	}
+	t.gone = true
+	cb.gone++
+	if 2*cb.gone > len(cb.waiting) {
+		cb.waiting = slices.DeleteFunc(cb.waiting, func(t *batchedCall) bool { return t.gone })
+		cb.gone = 0
 	}
 }
 
@@ -165,16 +177,24 @@ func (cb *batcher) send() {
 	}
 }
 
-// next takes the calls that wait. If there are none, it frees the sender.
+// next takes calls that wait. If there are none, it frees the sender.
 func (cb *batcher) next() []*batchedCall {
 	cb.mu.Lock()
 	defer cb.mu.Unlock()
-	if len(cb.waiting) == 0 {
+	all := make([]*batchedCall, 0, min(len(cb.waiting), maxBatch))
+	n := 0
+	for ; n < len(cb.waiting) && len(all) < maxBatch; n++ {
+		if t := cb.waiting[n]; t.gone {
+			cb.gone--
+		} else {
+			t.sent = true
+			all = append(all, t)
+		}
+	}
+	cb.waiting = slices.Delete(cb.waiting, 0, n)
+	if len(all) == 0 {
 		cb.busy--
 	}
-	n := min(len(cb.waiting), maxBatch)
-	all := slices.Clone(cb.waiting[:n])
-	cb.waiting = slices.Delete(cb.waiting, 0, n)
 	return all
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -113,6 +114,74 @@ func combines(t *testing.T, e *goredis.Engine, count *traffic, twice int64) {
 		t.Logf("%s round: %d calls alone and %d in %d batches", round, alone, batched, batches)
 		if waited := int64(depth.Waiting); round == "second" && (alone != int64(depth.Sending) || batched < waited || waited < 8*batches) {
 			t.Errorf("of %+v %d calls were sent alone and %d in %d batches: too many alone, or batches are too small", depth, alone, batched, batches)
+		}
+	}
+}
+
+// Of the first calls of a client one stores its description and the others are batched, also if an earlier one failed.
+func TestFirstCallsOfAClientAreCombined(t *testing.T) {
+	const callers = 64
+	server := redistest.Start(t)
+	e := open(t, server.Client())
+	defer e.Leave("c1")
+	first := requestOf("first", "c1.first")
+	first.Client = &engine.Client{ID: "c1", Name: "new"}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := e.Acquire(ended, first)
+	wantError(t, "a call that has ended", err, context.Canceled)
+	server.Pause()
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			r := first
+			r.ID, r.Resource = fmt.Sprint("c1.", i), named(fmt.Sprint("order:", i))
+			hold(t, e, r)
+		})
+	}
+	until(t, "all calls but one use the batcher", func() bool {
+		d := e.BatchDepth()
+		return d.Sending+d.Waiting == callers-1
+	})
+	server.Resume()
+	all.Wait()
+	if n, err := server.Client().Exists(t.Context(), prefix+":client:c1").Result(); n != 1 {
+		t.Errorf("the description of the client is not stored: %v", err)
+	}
+}
+
+// If the server has lost its scripts or has no memory left, the calls of a pipeline are made again in so many round
+// trips, however many there are.
+func TestBatchIsMendedInFewRoundTrips(t *testing.T) {
+	scripts, err := script.New(10 * time.Minute)
+	must(t, err)
+	server := redistest.Start(t)
+	rdb, admin := server.Client(), server.Client()
+	e := open(t, admin)
+	count := &traffic{}
+	rdb.AddHook(count)
+	for _, memory := range []string{"0", "1"} {
+		var trips []int64
+		for _, n := range []int{8, 64} {
+			must(t, admin.ConfigSet(t.Context(), "maxmemory", "0").Err())
+			var renewals []script.Call
+			for i := range n {
+				r := requestOf(fmt.Sprint("order:", n, ":", i), "c1.a")
+				keys := script.KeysOf([]byte(prefix + ":{" + r.Resource.Name + "}"))
+				renewals = append(renewals, scripts.Renew(keys, script.Renew{ID: r.ID, Token: hold(t, e, r).Token, TTL: time.Minute}))
+			}
+			must(t, admin.ScriptFlush(t.Context()).Err())
+			must(t, admin.ConfigSet(t.Context(), "maxmemory", memory).Err())
+			before := count.alone.Load() + count.batches.Load()
+			for i, err := range goredis.Batch(t.Context(), rdb, renewals) {
+				if err != nil {
+					t.Errorf("maxmemory %s: renewal %d of %d: %v", memory, i, n, err)
+				}
+			}
+			trips = append(trips, count.alone.Load()+count.batches.Load()-before)
+		}
+		if t.Logf("maxmemory %s: %v round trips", memory, trips); trips[0] != trips[1] {
+			t.Errorf("maxmemory %s: 8 calls took %d round trips, and 64 calls %d", memory, trips[0], trips[1])
 		}
 	}
 }

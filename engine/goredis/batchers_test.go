@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/goredis"
+	"github.com/holdfast-go/holdfast/engine/goredis/internal/script"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -32,6 +34,26 @@ func TestConcurrentCallsToAClusterAreCombined(t *testing.T) {
 	combines(t, open(t, rdb), count, 0)
 	if whole, parts := count.batches.Load(), nodes.batches.Load(); parts != whole {
 		t.Errorf("%d batches were sent in %d parts", whole, parts)
+	}
+	mendedOnEachNode(t, cluster, rdb)
+}
+
+// mendedOnEachNode sends one pipeline to all masters, as one that is redirected may be, when none has its script.
+func mendedOnEachNode(t *testing.T, cluster *redistest.Cluster, rdb redis.UniversalClient) {
+	t.Helper()
+	scripts, err := script.New(10 * time.Minute)
+	must(t, err)
+	var all []script.Call
+	for range 4 {
+		for s, name := range spread(cluster, "stock:") {
+			must(t, s.Client().ScriptFlush(t.Context()).Err())
+			all = append(all, scripts.Snapshot(script.KeysOf([]byte(prefix+":{"+name+"}")), script.Snapshot{Most: 1}))
+		}
+	}
+	for i, err := range goredis.Batch(t.Context(), rdb, all) {
+		if err != nil {
+			t.Errorf("call %d of %d: %v", i, len(all), err)
+		}
 	}
 }
 

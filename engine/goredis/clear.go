@@ -56,6 +56,7 @@ func (t *clearer) run(ctx context.Context, e *Engine) {
 		}
 		keys := t.line[0]
 		t.line = t.line[1:]
+		delete(t.known, keys.Core()) // what is left from now on may be too late for these calls
 		t.mu.Unlock()
 		for more := true; more && ctx.Err() == nil; {
 			value, err := process(ctx, rdb, e.scripts.Clear(keys))
@@ -67,8 +68,5 @@ func (t *clearer) run(ctx context.Context, e *Engine) {
 			t.mu.Unlock()
 			_, more = script.More(value)
 		}
-		t.mu.Lock()
-		delete(t.known, keys.Core())
-		t.mu.Unlock()
 	}
 }

@@ -389,3 +389,40 @@ func TestMarkSendsManyAway(t *testing.T) {
 		t.Errorf("%d are in the line", left)
 	}
 }
+
+// Of a batch of releases one admits more readers than a script does in one call: both succeed, and the
+// other readers are admitted behind it.
+func TestBatchOfReleasesAdmitsManyReaders(t *testing.T) {
+	const readers = 40
+	e := open(t, redistest.Start(t).Client())
+	reader, writer := readersAndWriter()
+	all := []engine.Release{
+		{Resource: writer.Resource, Held: hold(t, e, writer)},
+		{Resource: named("stock:42"), Held: hold(t, e, request("c1.o"))},
+	}
+	for i := range readers {
+		reader.ID = fmt.Sprintf("c2.%d", i)
+		wait(t, e, reader)
+	}
+	for i, err := range e.ReleaseBatch(t.Context(), all) {
+		if err != nil {
+			t.Errorf("release %d: %v", i, err)
+		}
+	}
+	e.Settle()
+	if s, err := e.Snapshot(t.Context(), writer.Resource); err != nil || len(s.Holders) != readers {
+		t.Errorf("%d of %d readers were admitted, %v", len(s.Holders), readers, err)
+	}
+}
+
+// A script leaves something just after the last call that clears the resource: another call follows.
+func TestRestAfterTheLastClearingCallIsCleared(t *testing.T) {
+	e := open(t, redistest.Start(t).Client())
+	late := &between{run: func() { must(t, e.QueueClear(named("stock:42"))) }}
+	late.armed.Store(true)
+	e.Own().AddHook(late)
+	must(t, e.QueueClear(named("stock:42")))
+	if n := e.Settle(); n != 2 {
+		t.Errorf("%d calls were made to clear the resource, want 2", n)
+	}
+}

@@ -33,6 +33,7 @@ type description struct {
 type localClient struct {
 	client  engine.Client
 	written map[string]time.Time // by prefix: when its description was stored
+	storing map[string]bool      // by prefix: a call that stores it is in flight
 }
 
 // clients has the clients of this engine, and descriptions of the clients of other holders.
@@ -55,25 +56,32 @@ func (c *clients) localClient(id string) *localClient {
 		if c.local == nil {
 			c.local = make(map[string]*localClient)
 		}
-		s = &localClient{written: make(map[string]time.Time)}
+		s = &localClient{written: make(map[string]time.Time), storing: make(map[string]bool)}
 		c.local[id] = s
 	}
 	return s
 }
 
-// leave removes a client. If it was the last one, leave takes the own connections out of use
-// in the same step and returns them: a client that joins later gets new ones.
-func (c *clients) leave(id string, o *ownPool) (unused redis.UniversalClient, last bool) {
+// leave removes a client.
+func (c *clients) leave(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.local, id)
+}
+
+// unused reports whether there is no client. Then it takes the own connections out of use in the
+// same step and returns them, or nil: a client that joins later gets new ones.
+func (c *clients) unused(o *ownPool) (rdb redis.UniversalClient, none bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(c.local) > 0 {
 		return nil, false
 	}
 	return o.take(), true
 }
 
-// due registers a client and reports whether its description must be stored.
+// due registers a client and reports whether the caller must store its description, and call tried then.
+// Such a call is not batched, so of many that begin at once only one is told to.
 func (c *clients) due(prefix string, client *engine.Client) bool {
 	if client == nil {
 		return false
@@ -82,7 +90,20 @@ func (c *clients) due(prefix string, client *engine.Client) bool {
 	defer c.mu.Unlock()
 	s := c.localClient(client.ID)
 	s.client = *client
-	return s.due(prefix)
+	if s.storing[prefix] || !s.due(prefix) {
+		return false
+	}
+	s.storing[prefix] = true
+	return true
+}
+
+// tried records that a call that had to store the description has ended. If it failed, the next one is told to.
+func (c *clients) tried(prefix, id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.local[id]; s != nil {
+		delete(s.storing, prefix)
+	}
 }
 
 func (s *localClient) due(prefix string) bool {

@@ -69,6 +69,63 @@ type reply struct {
 
 // batch runs calls in one pipeline and returns one reply for each, in order.
 func batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
+	replies := pipeline(ctx, rdb, all)
+	for range mendRounds {
+		if !mend(ctx, rdb, all, replies) {
+			return replies
+		}
+	}
+	// For example, some nodes of a cluster still do not have the script.
+	for i := range replies {
+		r := &replies[i]
+		if c, ok := again(all[i], r.err); ok {
+			r.value, r.err = process(ctx, rdb, c)
+		}
+	}
+	return replies
+}
+
+// mendRounds is enough for one server that does not have the scripts and is out of memory.
+const mendRounds = 2
+
+// mend makes calls again that failed because the server does not have the script or is out of memory, which
+// is rare. The first call of each script is made alone, which loads the script, and the others in one
+// pipeline: many renewals must not take a round trip each. It reports whether there were others.
+func mend(ctx context.Context, rdb redis.UniversalClient, all []script.Call, replies []reply) bool {
+	loaded := make(map[any]bool) // scripts, by SHA1
+	var others []script.Call
+	var at []int // the reply of each
+	for i := range replies {
+		r := &replies[i]
+		c, ok := again(all[i], r.err)
+		switch {
+		case !ok:
+		case loaded[c.Args()[1]]:
+			others, at = append(others, c), append(at, i)
+		default:
+			loaded[c.Args()[1]] = true
+			r.value, r.err = process(ctx, rdb, c)
+		}
+	}
+	if len(others) == 0 {
+		return false
+	}
+	for n, r := range pipeline(ctx, rdb, others) {
+		replies[at[n]] = r
+	}
+	return true
+}
+
+// again returns the call to make after an error, if there is one.
+func again(c script.Call, err error) (script.Call, bool) {
+	if isCode(err, "OOM") {
+		return c.WhenFull()
+	}
+	return c, isCode(err, "NOSCRIPT")
+}
+
+// pipeline is batch without a retry.
+func pipeline(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []reply {
 	sent := make([]redis.Cmder, len(all))
 	for i, c := range all {
 		sent[i] = newCommand(ctx, c.Args())
@@ -79,13 +136,6 @@ func batch(ctx context.Context, rdb redis.UniversalClient, all []script.Call) []
 	replies := make([]reply, len(all))
 	for i, cmd := range sent {
 		replies[i].value, replies[i].err = cmd.(command).Result()
-	}
-	// This is rare: the script cache was flushed, the server restarted, or it is out of
-	// memory. The calls are made one by one; the first one loads the script.
-	for i := range replies {
-		if r := &replies[i]; mendable(r.err) {
-			r.value, r.err = process(ctx, rdb, all[i])
-		}
 	}
 	return replies
 }
@@ -103,9 +153,6 @@ func exec(ctx context.Context, pipe redis.Pipeliner) {
 		}
 	}
 }
-
-// mendable reports whether a call of a batch should be made again, alone.
-func mendable(err error) bool { return isCode(err, "NOSCRIPT") || isCode(err, "OOM") }
 
 // unexpected returns the error for a reply that the script never returns.
 func unexpected(err error) error {

@@ -99,14 +99,20 @@ func (e *Engine) usable(r engine.Resource) (script.Keys, error) {
 // still running when their ctx ended: for the read timeout of the redis client,
 // but at most 6 s. The engine can be used again.
 func (e *Engine) Leave(client string) {
-	left, last := e.clients.leave(client, &e.own)
-	if !last {
-		return
+	e.clients.leave(client)
+	if e.closeUnused() {
+		e.workers.drain(leaveLimit)
+		e.closeUnused() // a call that was still running, or the clearer, may have opened new ones
 	}
-	if left != nil {
-		_ = left.Close() // nothing depends on these connections any more
+}
+
+// closeUnused closes the own connections if there is no client, and reports whether there is none.
+func (e *Engine) closeUnused() bool {
+	rdb, none := e.clients.unused(&e.own)
+	if rdb != nil {
+		_ = rdb.Close() // nothing depends on these connections any more
 	}
-	e.workers.drain(leaveLimit)
+	return none
 }
 
 // leaveLimit is a little more than the default read timeout of go-redis.

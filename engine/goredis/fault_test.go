@@ -331,6 +331,24 @@ func TestExhaustedPool(t *testing.T) {
 	}
 }
 
+// A server with all the clients that it takes gets renewals and releases over the connection that the
+// caller's client has.
+func TestFullServerRenewsAndReleases(t *testing.T) {
+	server := redistest.Start(t)
+	rdb := server.Client(func(o *redis.Options) { o.PoolSize, o.PipelinePoolSize = 1, -1 })
+	e := open(t, rdb)
+	held, other := hold(t, e, request("c1.a")), hold(t, e, shared("c1.b", 1))
+	must(t, rdb.ConfigSet(t.Context(), "maxclients", "1").Err())
+	must(t, renew(e, t.Context(), named("stock:42"), held))
+	for i, err := range e.ReleaseBatch(t.Context(), []engine.Release{
+		{Resource: named("stock:42"), Held: held}, {Resource: named("pool"), Held: other},
+	}) {
+		if err != nil {
+			t.Errorf("release %d: %v", i, err)
+		}
+	}
+}
+
 // A server without memory refuses new locks as unavailable; those who hold keep
 // what they have and can give it back.
 func TestOutOfMemory(t *testing.T) {

@@ -104,6 +104,7 @@ func calls(ctx context.Context, e engine.Engine, r engine.Request) map[string]er
 	_, errs["Acquire"] = e.Acquire(ctx, r)
 	errs["Renew"] = renew(e, ctx, r.Resource, engine.Held{ID: r.ID, Token: 1})
 	errs["Release"] = e.Release(ctx, engine.Release{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: 1}})
+	errs["ReleaseBatch"] = e.(engine.BatchReleaser).ReleaseBatch(ctx, []engine.Release{{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: 1}}})[0]
 	errs["Resize"] = e.Resize(ctx, r.Resource, engine.Held{ID: r.ID, Token: 1}, 1)
 	errs["Break"] = e.Break(ctx, r.Resource, engine.Break{ID: r.ID})
 	_, errs["Snapshot"] = e.Snapshot(ctx, r.Resource)

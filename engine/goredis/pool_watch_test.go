@@ -3,6 +3,7 @@ package goredis_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -188,4 +189,37 @@ func TestPoolIsExhaustedAfterAPipelineWithoutScripts(t *testing.T) {
 			all.Wait()
 		})
 	}
+}
+
+// A call whose ctx has ended is still running when the last client leaves, and finds the pool exhausted. The connection
+// that it opens then is closed with the others.
+func TestLateCallLeavesNoConnection(t *testing.T) {
+	server := redistest.Start(t)
+	rdb, admin := server.Client(), server.Client()
+	connections := func() int {
+		list, err := admin.ClientList(t.Context()).Result()
+		must(t, err)
+		return strings.Count(list, "\n")
+	}
+	e := open(t, rdb)
+	held := hold(t, e, request("c1.a"))
+	before := connections()
+	must(t, renew(e, t.Context(), named("stock:42"), held)) // opens an own connection
+	h := &interrupted{gate: make(chan struct{}), before: func() {}, after: func() {}, afterText: func() {}}
+	rdb.AddHook(h)
+	ctx, cancel := context.WithCancel(t.Context())
+	var late, left sync.WaitGroup
+	late.Go(func() { _, _ = e.Acquire(ctx, requestOf("late", "c1.late")) })
+	until(t, "the call is on its way", func() bool { return h.held.Load() == 1 })
+	e.EndPoolWaits()
+	cancel()
+	late.Wait()
+	left.Go(func() { e.Leave("c1") })
+	until(t, "the own connection is closed", func() bool { return connections() == before })
+	close(h.gate)
+	left.Wait()
+	if n, err := admin.Exists(t.Context(), prefix+":{late}").Result(); n != 1 {
+		t.Errorf("the call was not made over a new connection: %v", err)
+	}
+	until(t, "the new one is closed", func() bool { return connections() == before })
 }

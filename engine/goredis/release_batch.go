@@ -55,8 +55,11 @@ func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all
 	}
 	replies, err := bounded(e, ctx, func() ([]reply, error) {
 		replies := u.run(ctx, rdb, calls)
-		if errors.Is(replies[0].err, redis.ErrClosed) { // the last client left meanwhile
+		switch err := e.because(ctx, replies[0].err); { // as in renew
+		case errors.Is(err, redis.ErrClosed):
 			replies = u.run(ctx, e.own.client(), calls)
+		case isCode(err, "ERR max number of clients"):
+			replies = u.run(ctx, e.rdb, calls)
 		}
 		return replies, nil
 	})
@@ -69,14 +72,12 @@ func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all
 		if failure != nil {
 			noticed(rdb, failure)
 			noticed(e.rdb, failure)
-			errs[i] = classify(ctx, failure)
+			errs[i] = e.classify(ctx, failure)
 			continue
 		}
-		r := &all[i]
-		if keys, err := e.usable(r.Resource); err == nil {
-			e.interests.done(keys, r.Resource, r.ID)
-		}
-		why, err := script.Release{Withdraw: r.Withdraw}.Read(value)
+		r, keys := &all[i], calls[n].Keys()
+		e.interests.done(keys, r.Resource, r.ID)
+		why, err := script.Release{Withdraw: r.Withdraw}.Read(e.clearRest(keys, value))
 		errs[i] = notHeld(why, err)
 	}
 }
