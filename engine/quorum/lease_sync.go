@@ -96,8 +96,10 @@ func (t *quorumLease) syncStep(ctx context.Context, n *node) error {
 func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, r engine.Release, was nodeLease) error {
 	r.Withdraw = r.Withdraw || was.state == withdrawing // the request may still be under way
 	err := releaseMarking(ctx, n, r, was.state)
-	if err == nil && was.mayBeMarked {
-		err = t.endMark(ctx, n)
+	if was.mayBeMarked && (err == nil || notHeld(err)) { // the mark outlives the lease
+		if failed := t.endMark(ctx, n); failed != nil {
+			return failed
+		}
 	}
 	switch {
 	case notHeld(err) && t.isSpreadElsewhere():
