@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
 // marked is a request for a lease with a mark that is set at the grant.
@@ -185,6 +186,50 @@ func TestMarkedNodeRestoresTheLease(t *testing.T) {
 		c.Leave("mine")
 		<-time.After(time.Minute)
 	})
+}
+
+// A mark counts from the grant. Nodes on which the lease is restored, one after the other, do not prolong it.
+func TestARestoredLeaseKeepsTheEndOfItsMark(t *testing.T) {
+	for _, adopted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			h := c.mustGrant(t, marked("mine.a", long))
+			end := time.Now().Add(time.Hour)
+			holder := c
+			if adopted {
+				holder = clusterOn([]engine.Engine{c.nodes[0], c.nodes[1], c.nodes[2]})
+			}
+			renewFor := func(d time.Duration) {
+				t.Helper()
+				for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(long / 3) {
+					if err := holder.renew(t, h); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			renewFor(20 * time.Minute)
+			for i, n := range c.nodes {
+				if i == 0 {
+					n.set(dead) // for longer than the TTL
+					renewFor(2 * long)
+					n.set(healthy)
+				} else {
+					n.mu.Lock()
+					n.Engine = memory.New()
+					n.mu.Unlock()
+				}
+				renewFor(10 * time.Minute)
+			}
+			s, err := c.Snapshot(t.Context(), stock)
+			if left := time.Until(end); err != nil || s.Marked < left-time.Second || s.Marked > left+time.Second {
+				t.Errorf("adopted %v: marked for another %v, want %v (%v)", adopted, s.Marked, left, err)
+			}
+			holder.mustRelease(t, h)
+			c.Leave("mine")
+			holder.Leave("mine")
+			time.Sleep(time.Minute)
+		})
+	}
 }
 
 // A break of a mark that reaches a node after the resource was marked again does not end the new

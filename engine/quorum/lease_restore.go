@@ -95,6 +95,7 @@ func (t *quorumLease) restoreRequest(n *node, name engine.Held, ttl time.Duratio
 	}
 	r = t.request
 	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), ttl, 0
+	r.Mark = max(0, r.Mark-time.Since(t.markFrom)) // it ends there as on the other nodes
 	r.ID, r.Turn = leaseID(leaseID(t.holderID, t.token), r.Ballot), frontPlace
 	s.state, s.name, s.weight, s.provisional = s.state.after(requestSent), engine.Held{ID: r.ID, Token: r.Ballot}, r.Weight, false
 	return r, true
