@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 func open(t *testing.T, c *cluster) *holdfast.Client {
@@ -59,6 +60,48 @@ func TestManyWaitersOfOneProcess(t *testing.T) {
 		}
 		all.Wait()
 		_, _ = a.Close(), b.Close()
+	})
+}
+
+// A request is withdrawn while the nodes have not answered its ballot. It does not delay the next one.
+func TestAWaiterWithdrawsDuringItsBallot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		h := c.mustAcquire(t, "mine.holder")
+		time.Sleep(time.Second)
+		for _, n := range c.nodes {
+			n.slow(10*time.Millisecond, 10*time.Millisecond)
+		}
+		request := func(id string) engine.Request {
+			r := mutexRequest(id)
+			r.Queue = true
+			return r
+		}
+		answered := make(chan bool)
+		go func() {
+			_, _ = c.Acquire(t.Context(), request("mine.a"))
+			close(answered)
+		}()
+		time.Sleep(5 * time.Millisecond)
+		c.withdraw(t, "mine.a")
+		<-answered
+		c.mustRelease(t, h)
+		free := time.Now()
+		for {
+			a, err := c.Acquire(t.Context(), request("mine.b"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Status == engine.Granted {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(free); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		c.Leave("mine")
+		time.Sleep(time.Minute)
 	})
 }
 
