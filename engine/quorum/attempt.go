@@ -124,6 +124,13 @@ func (a *attemptState) extend(sent time.Time, ttl time.Duration) {
 	}
 }
 
+// isHeld reports whether a majority keeps the lease, by its grant and the renewals so far.
+func (a *attemptState) isHeld() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cause == 0 && time.Now().Before(a.deadline)
+}
+
 // withdraw withdraws a ballot in the background. The latest few ballots with an unanswered
 // call are kept for withdrawUnanswered; the others expire.
 func (a *attemptState) withdraw(t *quorumLease) {
