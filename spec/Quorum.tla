@@ -117,9 +117,10 @@ Renewed(a) ==
     /\ window' = [window EXCEPT ![a] = IF Rest(a) > @ THEN Rest(a) ELSE @]
     /\ UNCHANGED <<nodes, ballot, yes, age, rounds, top, fell>>
 
-(* After a renewal by a majority the lease is made anew where it is missing. *)
+(* While a majority keeps the lease it is made anew where it is missing, also *)
+(* if a renewal has no majority yet.                                          *)
 Restore(n, a, b) ==
-    /\ phase[a] = "holds" /\ rounds[a] > 0 /\ window[a] > 0 /\ ~Counters
+    /\ phase[a] \in {"holds", "renews"} /\ window[a] > 0 /\ ~Counters
     /\ a \notin gone[n] /\ has[n] = None /\ b > last[n]
     /\ has' = [has EXCEPT ![n] = a] /\ left' = [left EXCEPT ![n] = TTL]
     /\ last' = [last EXCEPT ![n] = b]

@@ -33,7 +33,8 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	waits := r.Queue && r.Ballot == 0
 	if waits && e.localQueues.ahead(a) > 0 {
-		return a.queuedAnswer(engine.Answer{}, e.localQueues.join(a)), nil
+		ahead, _ := e.joinLocalQueue(a)
+		return a.queuedAnswer(engine.Answer{}, ahead), nil
 	}
 	ans, err := e.runBallots(ctx, a, r)
 	if _, cause := a.status(); cause != 0 && err != nil {
@@ -41,10 +42,8 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 	}
 	switch {
 	case waits && err == nil && ans.Status == engine.Busy:
-		ahead := e.localQueues.join(a)
-		// Another request of this process has joined the queue first, or the attempt was
-		// released meanwhile.
-		if ahead > 0 || e.attempts.find(a.attemptKey) != a {
+		ahead, released := e.joinLocalQueue(a)
+		if ahead > 0 || released { // ahead: another request of this process has joined the queue first
 			a.endTurn()
 		}
 		return a.queuedAnswer(ans, ahead), nil
@@ -59,6 +58,17 @@ func (e *Engine) Acquire(ctx context.Context, r engine.Request) (engine.Answer, 
 		e.forgetIdle(a)
 	}
 	return ans, err
+}
+
+// joinLocalQueue adds an attempt to the queue of this process, and returns the number of waiters ahead. An
+// attempt that was released since its request arrived does not stay in the queue.
+func (e *Engine) joinLocalQueue(a *attemptState) (ahead int, released bool) {
+	ahead = e.localQueues.join(a)
+	if _, cause := a.status(); cause != 0 || e.attempts.find(a.attemptKey) != a {
+		e.localQueues.remove(a)
+		return ahead, true
+	}
+	return ahead, false
 }
 
 // forgetIdle removes an attempt that has nothing on any node.

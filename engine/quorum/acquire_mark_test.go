@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
 // marked is a request for a lease with a mark that is set at the grant.
@@ -116,6 +117,47 @@ func TestLateMarkIsNotInTheWayOfTheNextAttempt(t *testing.T) {
 	})
 }
 
+// The client is cut off from a node on which its ballot has set a mark. The lease ends there before the
+// withdrawal arrives, which then ends the mark all the same.
+func TestAMarkWhoseLeaseEndedBeforeItsWithdrawal(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			mems := memories(3)
+			p1, p2 := clusterOn(mems), clusterOn(mems)
+			p1.delayMarks(15 * time.Millisecond)
+			time.AfterFunc(15*time.Millisecond, func() { p1.nodes[0].set(hung); p1.nodes[1].set(dead); p1.nodes[2].set(dead) })
+			call, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			if a, err := p1.Acquire(call, marked("one.a", 10*time.Second)); err == nil {
+				t.Fatalf("got %+v, want too few nodes", a)
+			}
+			_ = p1.Release(call, engine.Release{Resource: stock, Held: engine.Held{ID: "one.a"}, Withdraw: true})
+			s, err := mems[0].Snapshot(t.Context(), stock)
+			if err != nil || len(s.Holders) != 1 || s.Marked == 0 {
+				t.Fatalf("got %+v, %v, want a lease and its mark", s, err)
+			}
+			if broken {
+				if err := mems[0].Break(t.Context(), stock, engine.Break{ID: s.Holders[0].ID}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(12 * time.Second)
+			_, _ = p2.Acquire(t.Context(), marked("two.a", 10*time.Second)) // the node finds that the lease has expired
+			p2.withdraw(t, "two.a")
+			for _, n := range p1.nodes {
+				n.set(healthy)
+			}
+			time.Sleep(time.Minute)
+			if s, err := mems[0].Snapshot(t.Context(), stock); err != nil || s.Marked > 0 {
+				t.Errorf("broken %v: marked for another %v by %q, %v", broken, s.Marked, s.MarkedBy.ID, err)
+			}
+			p1.Leave("one")
+			p2.Leave("two")
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
 // Nodes are down for longer than the TTL, one after the other. They keep the mark, which was set by
 // the lease itself.
 func TestMarkedNodeRestoresTheLease(t *testing.T) {
@@ -144,6 +186,50 @@ func TestMarkedNodeRestoresTheLease(t *testing.T) {
 		c.Leave("mine")
 		<-time.After(time.Minute)
 	})
+}
+
+// A mark counts from the grant. Nodes on which the lease is restored, one after the other, do not prolong it.
+func TestARestoredLeaseKeepsTheEndOfItsMark(t *testing.T) {
+	for _, adopted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(3)
+			h := c.mustGrant(t, marked("mine.a", long))
+			end := time.Now().Add(time.Hour)
+			holder := c
+			if adopted {
+				holder = clusterOn([]engine.Engine{c.nodes[0], c.nodes[1], c.nodes[2]})
+			}
+			renewFor := func(d time.Duration) {
+				t.Helper()
+				for until := time.Now().Add(d); time.Now().Before(until); time.Sleep(long / 3) {
+					if err := holder.renew(t, h); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			renewFor(20 * time.Minute)
+			for i, n := range c.nodes {
+				if i == 0 {
+					n.set(dead) // for longer than the TTL
+					renewFor(2 * long)
+					n.set(healthy)
+				} else {
+					n.mu.Lock()
+					n.Engine = memory.New()
+					n.mu.Unlock()
+				}
+				renewFor(10 * time.Minute)
+			}
+			s, err := c.Snapshot(t.Context(), stock)
+			if left := time.Until(end); err != nil || s.Marked < left-time.Second || s.Marked > left+time.Second {
+				t.Errorf("adopted %v: marked for another %v, want %v (%v)", adopted, s.Marked, left, err)
+			}
+			holder.mustRelease(t, h)
+			c.Leave("mine")
+			holder.Leave("mine")
+			time.Sleep(time.Minute)
+		})
+	}
 }
 
 // A break of a mark that reaches a node after the resource was marked again does not end the new

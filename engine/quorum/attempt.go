@@ -70,17 +70,17 @@ func (a *attemptState) endedError() error {
 	return &engine.EndedError{Cause: a.cause, Reason: a.reason}
 }
 
-// isExpired reports whether an attempt can be removed: with a lease or a cause after tombstoneTTL,
-// otherwise as soon as no ballot of it can be in flight. The mutex is held.
-func (a *attemptState) isExpired(now time.Time) bool {
-	last, keep := a.used, retryTimeout
+// isExpired reports whether an attempt can be removed: its lease has expired, and no ballot of it can
+// be in flight. The cause is for its tombstone; 0: it needs none. The mutex is held.
+func (a *attemptState) isExpired(now time.Time) (expired bool, cause engine.Cause) {
+	last, cause := a.used, a.cause
 	if a.deadline.After(last) {
 		last = a.deadline
 	}
-	if a.cause != 0 || a.lease != nil {
-		keep = tombstoneTTL
+	if cause == 0 && a.lease != nil && !a.deadline.IsZero() {
+		cause = engine.CauseExpired
 	}
-	return now.Sub(last) > keep
+	return now.Sub(last) > retryTimeout, cause
 }
 
 // nextLeaseID returns the ID of the next ballot on the nodes. A token may be proposed more
@@ -122,6 +122,13 @@ func (a *attemptState) extend(sent time.Time, ttl time.Duration) {
 	if end := sent.Add(ttl); end.After(a.deadline) {
 		a.deadline = end
 	}
+}
+
+// isHeld reports whether a majority keeps the lease, by its grant and the renewals so far.
+func (a *attemptState) isHeld() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.cause == 0 && time.Now().Before(a.deadline)
 }
 
 // withdraw withdraws a ballot in the background. The latest few ballots with an unanswered

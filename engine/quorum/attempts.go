@@ -14,6 +14,8 @@ const (
 	tombstoneTTL = 10 * time.Minute
 	// maxTombstones is the maximum number of tombstones that an engine keeps.
 	maxTombstones = 1 << 16
+	// sweepInterval is how often the expired attempts are removed, at least.
+	sweepInterval = time.Minute
 )
 
 // attemptKey identifies an attempt.
@@ -26,7 +28,8 @@ type attemptKey struct {
 type attempts struct {
 	mu         sync.Mutex
 	all        map[attemptKey]*attemptState
-	sweepAt    int // number of attempts at which the expired ones are removed
+	sweepAt    int       // number of attempts at which the expired ones are removed
+	swept      time.Time // when they were removed last
 	tombstones tombstones
 
 	turns sync.Map // turns of waiting attempts, by their IDs on the nodes
@@ -54,20 +57,29 @@ func (g *attempts) findOrCreate(k attemptKey) *attemptState {
 	if a.cause != 0 {
 		return a
 	}
-	if len(g.all) >= g.sweepAt {
-		maps.DeleteFunc(g.all, func(_ attemptKey, a *attemptState) bool {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			expired := a.isExpired(now)
-			if expired && a.turn != nil {
-				g.turns.Delete(a.turn.held.ID)
-			}
-			return expired
-		})
-		g.sweepAt = 2*len(g.all) + 64
+	if len(g.all) >= g.sweepAt || now.Sub(g.swept) > sweepInterval {
+		g.sweep(now)
 	}
 	g.all[k] = a
 	return a
+}
+
+// sweep removes the expired attempts. A tombstone remains of each that had a lease or was ended. The
+// mutex is held.
+func (g *attempts) sweep(now time.Time) {
+	maps.DeleteFunc(g.all, func(k attemptKey, a *attemptState) bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		expired, cause := a.isExpired(now)
+		if expired && a.turn != nil {
+			g.turns.Delete(a.turn.held.ID)
+		}
+		if expired && cause != 0 {
+			g.tombstones.add(k, cause)
+		}
+		return expired
+	})
+	g.sweepAt, g.swept = 2*len(g.all)+64, now
 }
 
 // remove removes an attempt. If it has ended, a tombstone remains.

@@ -1,6 +1,7 @@
 package quorum_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/engine/quorum"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
@@ -78,6 +80,101 @@ func TestWithdrawnAttemptsAreSmall(t *testing.T) {
 		}
 		c.Leave("mine")
 		time.Sleep(time.Minute)
+	})
+}
+
+// Leases that end without a release, and are never used again, are not kept; a repeated request is told how
+// each ended.
+func TestExpiredAttemptsAreNotKept(t *testing.T) {
+	const leases = 100
+	for _, how := range []string{"lost at a renewal", "lost at the release", "broken"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(3)
+				var all []engine.Renewal
+				for i := range leases {
+					r := mutexRequest(fmt.Sprintf("mine.%d", i))
+					r.Resource.Name = fmt.Sprint(i)
+					all = append(all, engine.Renewal{Resource: r.Resource, Held: c.mustGrant(t, r), TTL: long})
+				}
+				time.Sleep(time.Second)
+				if how != "broken" {
+					for _, n := range c.nodes {
+						n.mu.Lock()
+						n.Engine = memory.New()
+						n.mu.Unlock()
+					}
+				}
+				for i, x := range all {
+					var err error
+					switch how {
+					case "lost at a renewal":
+						err = c.Renew(t.Context(), all[i:i+1])[0]
+					case "broken":
+						if err := c.Break(t.Context(), x.Resource, engine.Break{ID: x.ID, Token: x.Token}); err != nil {
+							t.Fatal(err)
+						}
+						fallthrough
+					default:
+						err = c.Release(t.Context(), engine.Release{Resource: x.Resource, Held: x.Held})
+					}
+					if err == nil {
+						t.Fatal("it had ended before")
+					}
+				}
+				time.Sleep(5 * time.Minute)
+				c.mustRelease(t, c.mustAcquire(t, "mine.last"))
+				if kept, _ := quorum.Attempts(c.Engine); kept > 0 {
+					t.Errorf("%d attempts are kept", kept)
+				}
+				r := mutexRequest(all[0].ID)
+				r.Resource = all[0].Resource
+				if a, err := c.Acquire(t.Context(), r); !errors.Is(err, engine.ErrEnded) {
+					t.Errorf("repeated: %v, %v", a.Status, err)
+				}
+				c.Leave("mine")
+				time.Sleep(time.Minute)
+			})
+		})
+	}
+}
+
+// A waiter of a condition that was signalled leaves nothing in its process.
+func TestSignalledWaitersAreNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		client := open(t, c)
+		m := client.Mutex("m")
+		cond := m.Cond("c")
+		const rounds = 100
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range rounds {
+				l, err := m.Lock(t.Context())
+				if err == nil {
+					l, err = cond.Wait(t.Context(), l)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = l.Release(t.Context())
+			}
+		}()
+		for range rounds {
+			time.Sleep(100 * time.Millisecond)
+			if err := cond.Signal(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		<-ended
+		time.Sleep(5 * time.Minute)
+		_ = m.Do(t.Context(), func(context.Context) error { return nil })
+		if kept, _ := quorum.Attempts(c.Engine); kept > 2 {
+			t.Errorf("%d attempts are kept", kept)
+		}
+		_ = client.Close()
 	})
 }
 

@@ -132,9 +132,9 @@ func (e *Engine) breakMark(ctx context.Context, res engine.Resource) error {
 	if last == 0 {
 		return &engine.NotHeldError{Cause: engine.CauseDeleted}
 	}
-	p := callNodes(ctx, e, "", e.nodes, e.majority, withoutValue(func(ctx context.Context, n *node) error {
+	p := callUntilAnswered(ctx, e, "", e.nodes, e.majority, func(ctx context.Context, n *node) error {
 		return endMark(ctx, n, res, 0, last)
-	}), nil)
+	})
 	if err := e.breakOutcome(p); err != nil || e.merge(res, all).Marked > 0 {
 		return err
 	}

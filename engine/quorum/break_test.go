@@ -186,6 +186,36 @@ func TestBreakIsRepeated(t *testing.T) {
 	}
 }
 
+// A node that is down when a mark is broken gets the break when it is back. Otherwise nothing is granted, for as
+// long as the mark lasts, while another node is down.
+func TestBreakOfAMarkIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		h := c.mustAcquire(t, "a.1")
+		time.Sleep(time.Second)
+		if err := c.Release(t.Context(), engine.Release{Resource: stock, Held: h, Mark: 24 * time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		c.nodes[2].set(dead)
+		if err := c.Break(t.Context(), stock, engine.Break{ID: engine.MarkID}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		c.nodes[2].set(healthy)
+		time.Sleep(time.Minute)
+		if s, err := c.nodes[2].Engine.Snapshot(t.Context(), stock); err != nil || s.Marked > 0 {
+			t.Errorf("the node that was down is marked for another %v, %v", s.Marked, err)
+		}
+		c.nodes[1].set(dead)
+		if a, err := c.Acquire(t.Context(), mutexRequest("a.2")); err != nil || a.Status != engine.Granted {
+			t.Errorf("one node of three is dead: %+v, %v", a, err)
+		}
+		c.leaveAll("a", "")
+		time.Sleep(time.Minute)
+	})
+}
+
 // A break that one node of three has made is not confirmed: the others may keep the lease.
 func TestBreakByAMinority(t *testing.T) {
 	for _, k := range []breakCase{{dead, false}, {hung, false}, {dead, true}, {hung, true}} {

@@ -21,6 +21,7 @@ type quorumLease struct {
 	sent     time.Time
 	request  engine.Request // zero: another process acquired the lease
 	turn     *turn          // in the queues of the nodes; nil: the request does not wait
+	markFrom time.Time      // request.Mark counts from here
 
 	mu          sync.Mutex
 	onNode      []nodeLease
@@ -92,7 +93,7 @@ func (e *Engine) propose(ctx context.Context, a *attemptState, r engine.Request,
 		v = awaitVotes(p, votes, need, false)
 	}
 	t.mu.Lock()
-	t.granted = v == granted
+	t.granted, t.markFrom = v == granted, time.Now()
 	t.mu.Unlock()
 	// The last token of a node that granted it includes the reserved tokens, even if the ballot
 	// is withdrawn.

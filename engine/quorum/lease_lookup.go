@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 )
@@ -67,6 +68,7 @@ func (e *Engine) lookUpLease(ctx context.Context, res engine.Resource, h engine.
 		return nil, nil
 	}
 	t := e.assumedLease(res, lease)
+	t.markFrom = time.Now()
 	for i := range t.onNode {
 		t.onNode[i].state = unknown
 	}

@@ -103,6 +103,29 @@ func TestAdoptionsLeaveNoClients(t *testing.T) {
 	})
 }
 
+// Another process renews a lease, which two nodes get between the lookup of that process and its renewal.
+// It then releases the lease there, too.
+func TestAdoptedLeaseIsSpreadAfterTheLookup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _, spares := warmed(t, 5)
+		other := c.otherProcess()
+		for _, n := range spares {
+			other.sameNode(c, n).slow(3*time.Millisecond, 6*time.Millisecond)
+		}
+		h := c.mustAcquire(t, "a.1")
+		if err := other.renew(t, h); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		other.mustRelease(t, h)
+		time.Sleep(time.Second)
+		c.wantNothingOf(t, "a")
+		c.leaveAll("warm", "a")
+		other.leaveAll("a")
+		time.Sleep(time.Minute)
+	})
+}
+
 // A lease is granted while a node is down, and adopted by another process. That process restores it
 // on the node, and on one that is restarted empty, as the first process would.
 func TestAdoptedLeaseIsRestored(t *testing.T) {

@@ -53,7 +53,7 @@ func (s nodeLeaseState) after(e nodeLeaseEvent) nodeLeaseState {
 	switch {
 	case e == requestSent:
 		return requested
-	case s == requested && e == requestGranted, s == unknown && e == leaseSeen:
+	case s == requested && e == requestGranted, (s == unknown || s == absent) && e == leaseSeen:
 		return held
 	case s == requested && e == requestRefused:
 		return absent

@@ -13,6 +13,11 @@ import (
 // nodes can be restarted one after the other while a lease is held. A node on which the lease is
 // restored does not count in that renewal. It counts in later ones, since from then on it cannot
 // grant the resource to another holder.
+//
+// On a node that has refused the lease, as a spare does that a rival's ballot has reached first, it
+// is restored without awaiting the outcome: a majority keeps the lease for its TTL, but if a node of
+// it has failed since, no renewal is confirmed before that. This is for a capacity of 1: the unit of
+// a waiter that was signalled is not released by its process, so nothing of it must be restored.
 
 // missingLease is a lease that a renewal has not found on a node.
 type missingLease struct {
@@ -29,6 +34,10 @@ func (x *leaseRenewal) record(n *node, was nodeLease, err error) {
 		return
 	}
 	if gone, ok := errors.AsType[*engine.NotHeldError](err); was.state == requested || !ok || gone.Cause == engine.CauseBroken {
+		return
+	}
+	if was.state == absent && x.t.request.Capacity == 1 && x.a.isHeld() {
+		x.t.restore(n, was.name, x.ttl)
 		return
 	}
 	x.mu.Lock()
@@ -95,6 +104,7 @@ func (t *quorumLease) restoreRequest(n *node, name engine.Held, ttl time.Duratio
 	}
 	r = t.request
 	r.Ballot, r.TTL, r.Reserve = t.e.tokens.next(t.res), ttl, 0
+	r.Mark = max(0, r.Mark-time.Since(t.markFrom)) // it ends there as on the other nodes
 	r.ID, r.Turn = leaseID(leaseID(t.holderID, t.token), r.Ballot), frontPlace
 	s.state, s.name, s.weight, s.provisional = s.state.after(requestSent), engine.Held{ID: r.ID, Token: r.Ballot}, r.Weight, false
 	return r, true

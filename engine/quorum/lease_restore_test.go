@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
 // A late answer to a renewal reports that a node does not have the lease, which has been restored
@@ -83,5 +84,28 @@ func TestBreakOfARestoredLeaseReachesItsHolder(t *testing.T) {
 		_ = l.Close()
 		c.Leave("mine")
 		<-time.After(time.Minute)
+	})
+}
+
+// A restored lease has another ID on the node. Another process that releases the lease releases it there, too.
+func TestReleaseByAnotherProcessOfARestoredLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		h := c.mustAcquire(t, "mine.a")
+		time.Sleep(time.Second)
+		c.nodes[0].mu.Lock()
+		c.nodes[0].Engine = memory.New()
+		c.nodes[0].mu.Unlock()
+		if err := c.renew(t, h); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		other := c.otherProcess()
+		other.mustRelease(t, h)
+		time.Sleep(long / 3)
+		c.wantNothingOf(t, "mine")
+		c.leaveAll("mine")
+		other.leaveAll("mine")
+		time.Sleep(time.Minute)
 	})
 }

@@ -136,5 +136,9 @@ func (t *quorumLease) requestAgain(ctx context.Context, n *node) (engine.Answer,
 		return engine.Answer{}, errNotCalled
 	}
 	r.ID = s.name.ID
-	return n.Acquire(ctx, r)
+	ans, err := n.Acquire(ctx, r)
+	if err == nil && ans.Status == engine.Outbid {
+		t.e.tokens.observe(t.res, ans.Last) // a restore has to be above it
+	}
+	return ans, err
 }

@@ -79,6 +79,68 @@ func TestASpareThatGrantedALaterLease(t *testing.T) {
 	})
 }
 
+// A voter dies just after the grant, and another process tries the lock before the lease is spread, so that the
+// spares refuse it. The lease goes on.
+func TestAVoterDiesBeforeTheSpread(t *testing.T) {
+	for _, size := range []int{3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			c, voters, _ := warmed(t, size)
+			other := c.otherProcess()
+			other.mustRelease(t, other.mustAcquire(t, "b.0"))
+			time.Sleep(time.Second)
+			h := c.mustAcquire(t, "a.1")
+			voters[0].set(dead)
+			other.sameNode(c, voters[0]).set(dead)
+			if a, err := other.Acquire(t.Context(), mutexRequest("b.1")); err != nil || a.Status != engine.Busy {
+				t.Fatalf("got %+v, %v", a, err)
+			}
+			c.wantRenewedLater(t, h)
+			if a, err := other.Acquire(t.Context(), mutexRequest("b.2")); err != nil || a.Status != engine.Busy {
+				t.Errorf("beside the holder: %+v, %v", a, err)
+			}
+			c.mustRelease(t, h)
+			voters[0].set(healthy)
+			other.sameNode(c, voters[0]).set(healthy)
+			time.Sleep(time.Minute)
+			c.wantNothingOf(t, "a")
+			c.leaveAll("warm", "a")
+			other.leaveAll("a", "b")
+			time.Sleep(time.Minute)
+		})
+	}
+}
+
+// Two ballots divide the nodes, and one of those that granted the lease dies before the first renewal. The node
+// that refused it takes that one's place.
+func TestAGrantingNodeDiesBeforeTheFirstRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, voters, _ := warmed(t, 3)
+		rival := acquireOn(t, voters[0].Engine, "other.1")
+		h := c.mustAcquire(t, "a.1") // on the other voter and the spare
+		releaseOn(t, voters[0].Engine, rival)
+		time.Sleep(time.Second)
+		voters[1].set(dead)
+		c.wantRenewedLater(t, h)
+		c.mustRelease(t, h)
+		voters[1].set(healthy)
+		time.Sleep(time.Minute)
+		c.wantNothingOf(t, "a")
+		c.leaveAll("warm", "a")
+		time.Sleep(time.Minute)
+	})
+}
+
+// wantRenewedLater checks that the second renewal of a lease succeeds; the first may find it on too few nodes.
+func (c *cluster) wantRenewedLater(t *testing.T, h engine.Held) {
+	t.Helper()
+	travel(long / 4)
+	_ = c.renew(t, h)
+	travel(time.Second)
+	if err := c.renew(t, h); err != nil {
+		t.Errorf("the lease is lost: %v", err)
+	}
+}
+
 // A lease that is marked at its release before it was spread, while one of its nodes fails.
 func TestAMarkBeforeTheSpread(t *testing.T) {
 	for _, what := range []fault{dead, hung} {

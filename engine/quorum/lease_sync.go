@@ -96,8 +96,13 @@ func (t *quorumLease) syncStep(ctx context.Context, n *node) error {
 func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, r engine.Release, was nodeLease) error {
 	r.Withdraw = r.Withdraw || was.state == withdrawing // the request may still be under way
 	err := releaseMarking(ctx, n, r, was.state)
-	if err == nil && was.mayBeMarked {
-		err = t.endMark(ctx, n)
+	if notHeld(err) && t.sent.IsZero() && r.Mark == 0 {
+		err = t.releaseRestored(ctx, n, r, err)
+	}
+	if was.mayBeMarked && (err == nil || notHeld(err)) { // the mark outlives the lease
+		if failed := t.endMark(ctx, n); failed != nil {
+			return failed
+		}
 	}
 	switch {
 	case notHeld(err) && t.isSpreadElsewhere():
@@ -115,6 +120,22 @@ func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, r engine.Relea
 		return nil
 	}
 	return errMarkUnconfirmed
+}
+
+// releaseRestored releases a lease that another process has acquired, on a node on which that process may have
+// restored it, under another ID. If it is not there, releaseRestored returns the earlier error.
+func (t *quorumLease) releaseRestored(ctx context.Context, n *node, r engine.Release, earlier error) error {
+	all, err := holdersOn(ctx, n, t.res, false)
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		if leaseOf(h) == (engine.Held{ID: t.holderID, Token: t.token}) {
+			r.Held = engine.Held{ID: h.ID, Token: h.Token}
+			return n.Release(ctx, r)
+		}
+	}
+	return earlier
 }
 
 // releaseMarking releases the lease on one node. A withdrawal is always confirmed, so it does not

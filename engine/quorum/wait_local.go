@@ -15,21 +15,30 @@ type localQueues struct {
 	listeners []*mergedListener
 }
 
-// ahead counts the waiters before an attempt, or all if it is not in the queue. It removes those
-// that have not polled for engine.WaiterLife.
+// ahead counts the waiters before an attempt, or all if it is not in the queue.
 func (q *localQueues) ahead(a *attemptState) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	queue := q.deleteFunc(a.resource, func(other *attemptState) bool { return other != a && other.idleFor() > engine.WaiterLife })
+	queue := q.dropDead(a)
 	if at := slices.Index(queue, a); at >= 0 {
 		return at
 	}
 	return len(queue)
 }
 
-// deleteFunc takes waiters out of a queue, and returns the rest. The mutex is held.
-func (q *localQueues) deleteFunc(res engine.Resource, out func(*attemptState) bool) []*attemptState {
-	queue := slices.DeleteFunc(q.all[res], out)
+// dropDead removes the waiters at the front of the queue of an attempt, other than the attempt itself, that have
+// not polled for engine.WaiterLife, and returns the rest. Each waiter polls once a second: if it looked at all
+// others, thousands would take seconds of CPU time for that. The mutex is held.
+func (q *localQueues) dropDead(a *attemptState) []*attemptState {
+	queue, dead := q.all[a.resource], 0
+	for dead < len(queue) && queue[dead] != a && queue[dead].idleFor() > engine.WaiterLife {
+		dead++
+	}
+	return q.set(a.resource, slices.Delete(queue, 0, dead))
+}
+
+// set replaces a queue, and returns it. The mutex is held.
+func (q *localQueues) set(res engine.Resource, queue []*attemptState) []*attemptState {
 	if q.all[res] = queue; len(queue) == 0 {
 		delete(q.all, res)
 	}
@@ -55,7 +64,8 @@ func (q *localQueues) remove(a *attemptState) {
 	q.mu.Lock()
 	queue := q.all[a.resource]
 	first := len(queue) > 0 && queue[0] == a
-	q.deleteFunc(a.resource, func(other *attemptState) bool { return other == a })
+	q.set(a.resource, slices.DeleteFunc(queue, func(other *attemptState) bool { return other == a }))
+	q.dropDead(a)
 	q.mu.Unlock()
 	if first {
 		q.wakeFirst(a.resource)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 func open(t *testing.T, c *cluster) *holdfast.Client {
@@ -59,6 +60,84 @@ func TestManyWaitersOfOneProcess(t *testing.T) {
 		}
 		all.Wait()
 		_, _ = a.Close(), b.Close()
+	})
+}
+
+// A waiter behind the first one stops polling without a call. The one after it is woken when the first is done.
+func TestADeadWaiterBehindTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		a, b, d := open(t, c), open(t, c), open(t, c)
+		held, err := a.Mutex("stock").Lock(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan time.Time, 2)
+		lock := func(client *holdfast.Client) {
+			if err := client.Mutex("stock").Do(t.Context(), func(context.Context) error { got <- time.Now(); return nil }); err != nil {
+				t.Error(err)
+			}
+		}
+		go lock(b)
+		time.Sleep(100 * time.Millisecond)
+		dead := mutexRequest("dead.1")
+		dead.Resource.Prefix, dead.Resource.Name, dead.Queue = holdfast.DefaultPrefix, "stock", true
+		if _, err := c.Acquire(t.Context(), dead); err != nil {
+			t.Fatal(err)
+		}
+		go lock(d)
+		time.Sleep(2*engine.WaiterLife + 100*time.Millisecond)
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first := <-got
+		if took := (<-got).Sub(first); took > 100*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		_, _, _ = a.Close(), b.Close(), d.Close()
+		c.Leave("dead")
+	})
+}
+
+// A request is withdrawn while the nodes have not answered its ballot. It does not delay the next one.
+func TestAWaiterWithdrawsDuringItsBallot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(3)
+		h := c.mustAcquire(t, "mine.holder")
+		time.Sleep(time.Second)
+		for _, n := range c.nodes {
+			n.slow(10*time.Millisecond, 10*time.Millisecond)
+		}
+		request := func(id string) engine.Request {
+			r := mutexRequest(id)
+			r.Queue = true
+			return r
+		}
+		answered := make(chan bool)
+		go func() {
+			_, _ = c.Acquire(t.Context(), request("mine.a"))
+			close(answered)
+		}()
+		time.Sleep(5 * time.Millisecond)
+		c.withdraw(t, "mine.a")
+		<-answered
+		c.mustRelease(t, h)
+		free := time.Now()
+		for {
+			a, err := c.Acquire(t.Context(), request("mine.b"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a.Status == engine.Granted {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if took := time.Since(free); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		c.Leave("mine")
+		time.Sleep(time.Minute)
 	})
 }
 
