@@ -12,9 +12,54 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/mysql"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 	"github.com/holdfast-go/holdfast/internal/sqlservers"
 )
+
+// A failover loses the change that granted a lease, and the replica that is promoted has the document from before. Another client
+// then gets the lease, and the first one, which has seen the revision that was lost, does not take it for that of the second.
+func TestFailoverLosesTheLatestChange(t *testing.T) {
+	t.Parallel()
+	db := open(t, newDatabase(t))
+	first, second := mysql.New(db), mysql.New(db)
+	res := engine.Resource{Prefix: "p", Name: "r"}
+	const ttl = 30 * time.Second
+	acquire := func(e *mysql.Engine, id string) engine.Held {
+		t.Helper()
+		a, err := e.Acquire(t.Context(), engine.Request{Resource: res, ID: id, Client: &engine.Client{ID: engine.ClientOf(id)},
+			Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: ttl})
+		if err != nil || a.Status != engine.Granted {
+			t.Fatalf("%s: %v, %v", id, a.Status, err)
+		}
+		return engine.Held{ID: id, Token: a.Token}
+	}
+	renew := func(e *mysql.Engine, held engine.Held) error {
+		return e.Renew(t.Context(), []engine.Renewal{{Resource: res, Held: held, TTL: ttl}})[0]
+	}
+	exec := func(statements ...string) {
+		t.Helper()
+		for _, sql := range statements {
+			if _, err := db.ExecContext(t.Context(), sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := first.Release(t.Context(), engine.Release{Resource: res, Held: acquire(first, "a.1")}); err != nil {
+		t.Fatal(err)
+	}
+	exec("CREATE TABLE replica AS SELECT * FROM holdfast1_document")
+	lost := acquire(first, "a.2")
+	exec("DELETE FROM holdfast1_document", "INSERT INTO holdfast1_document SELECT * FROM replica")
+	granted := acquire(second, "b.1")
+	if err, gone := errors.AsType[*engine.NotHeldError](renew(first, lost)); !gone {
+		t.Errorf("renewal of the lease that was lost: %v, want it not held", err)
+	}
+	if err := renew(second, granted); err != nil {
+		t.Errorf("renewal of the lease that was granted after the failover: %v", err)
+	}
+}
 
 // After a failover to an asynchronous replica, which is promoted and gets the address of the primary, the leases that it had received
 // hold. One that it had not received is granted again, with a higher token, and its holder notices.

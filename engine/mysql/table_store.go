@@ -130,13 +130,15 @@ func (s *tableStore) changed(c cas.Change) {
 }
 
 // swap makes a change. The server's time comes with the reply as the last insert ID.
+//
+// The new revision of a document is a random number. It is never used again even if the server
+// loses what it committed last, as in a failover to an asynchronous replica.
 func swap(ctx context.Context, c *sql.Conn, change cas.Change) (cas.Outcome, error) {
 	key := literal(sqltable.Key(change.Key))
-	rev := int64(change.Rev) + 1
+	rev := 1 + rand.Int64N(1<<62)
 	until := fmt.Sprintf(`LAST_INSERT_ID(%s) + %d`, clock, change.Keep.Microseconds())
 	var statement string
 	if change.Rev == 0 {
-		rev = 1 + rand.Int64N(1<<62) // no earlier document under this key had it
 		statement = fmt.Sprintf(`INSERT INTO holdfast1_document (k, rev, until, value) VALUES (%s, %d, %s, %s)`, key, rev, until, literal(change.Value))
 	} else {
 		statement = fmt.Sprintf(`UPDATE holdfast1_document SET rev = %d, until = %s, value = %s WHERE k = %s AND rev = %d`,
