@@ -298,12 +298,11 @@ func (l *listening) subscribe() error {
 			fmt.Fprintf(&sql, "UNLISTEN %s;", ch)
 		}
 	}
-	if sql.Len() == 0 {
-		return nil
-	}
 	first := len(l.channels) == 0
-	if err := l.exec(sql.String(), connectTimeout); err != nil {
-		return err
+	if sql.Len() > 0 { // else there may be a further stream of a channel
+		if err := l.exec(sql.String(), connectTimeout); err != nil {
+			return err
+		}
 	}
 	l.channels = wanted
 	for _, r := range all {

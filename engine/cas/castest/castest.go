@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t testing.TB) cas.DocumentStore) {
 		{"RevisionsAreNotUsedAgain", revisionsAreNotUsedAgain},
 		{"MessagesOrResync", messagesOrResync},
 		{"ClosedListenerIsSilent", closedListenerIsSilent},
+		{"ListenersOfOneAddress", listenersOfOneAddress},
 		{"ContextEndedBefore", contextEndedBefore},
 		{"ClockRuns", clockRuns},
 		{"AgeIsNotTooHigh", ageIsNotTooHigh},
@@ -365,7 +366,9 @@ func revisionsAreNotUsedAgain(s *scene) {
 func (s *scene) listen(client string) (bodies <-chan string, resyncs <-chan struct{}, closeIt func()) {
 	s.Helper()
 	got, lost := make(chan string, 100), make(chan struct{}, 1)
-	l, err := s.store.Listen(s.ctx, cas.Address{Prefix: s.prefix, Client: client}, func(b []byte) { got <- string(b) }, func() {
+	ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
+	defer cancel()
+	l, err := s.store.Listen(ctx, cas.Address{Prefix: s.prefix, Client: client}, func(b []byte) { got <- string(b) }, func() {
 		select {
 		case lost <- struct{}{}:
 		default:
@@ -441,6 +444,18 @@ func closedListenerIsSilent(s *scene) {
 	if len(got)+len(lost) > 0 {
 		s.Errorf("%d messages and %d resyncs after Close", len(got), len(lost))
 	}
+}
+
+// listenersOfOneAddress: a further stream to an address becomes live too, and so does one that follows another at once.
+func listenersOfOneAddress(s *scene) {
+	_, _, closeFirst := s.listen("a")
+	for range 20 {
+		s.listen("a")
+		_, _, closeIt := s.listen("b")
+		closeIt()
+	}
+	closeFirst()
+	s.listen("a")
 }
 
 func contextEndedBefore(s *scene) {
