@@ -2,7 +2,6 @@ package goredis
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -53,14 +52,11 @@ func (e *Engine) releasePart(ctx context.Context, rdb redis.UniversalClient, all
 	if cb := e.batchers.single; cb != nil {
 		u = cb.merger
 	}
-	replies, err := bounded(e, ctx, func() ([]reply, error) {
-		replies := u.run(ctx, rdb, calls)
-		switch err := e.because(ctx, replies[0].err); { // as in renew
-		case errors.Is(err, redis.ErrClosed):
-			replies = u.run(ctx, e.own.client(), calls)
-		case isCode(err, "ERR max number of clients"):
-			replies = u.run(ctx, e.rdb, calls)
-		}
+	replies, err := bounded(e, ctx, func() (replies []reply, _ error) {
+		e.sendOver(ctx, rdb, func(rdb redis.UniversalClient) error {
+			replies = u.run(ctx, rdb, calls)
+			return replies[0].err
+		})
 		return replies, nil
 	})
 	for n, i := range at {

@@ -123,17 +123,24 @@ func (e *Engine) sendRenewals(ctx context.Context, rdb redis.UniversalClient, ca
 }
 
 // renew runs the calls over the engine's own connections.
-func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) []replicatedReply {
-	replies := e.batch(ctx, rdb, calls)
-	switch err := e.because(ctx, replies[0].err); {
+func (e *Engine) renew(ctx context.Context, rdb redis.UniversalClient, calls []script.Call) (replies []replicatedReply) {
+	e.sendOver(ctx, rdb, func(rdb redis.UniversalClient) error {
+		replies = e.batch(ctx, rdb, calls)
+		return replies[0].err
+	})
+	return replies
+}
+
+// sendOver calls send with rdb, the engine's own connections, and once more with others if they cannot be used.
+func (e *Engine) sendOver(ctx context.Context, rdb redis.UniversalClient, send func(redis.UniversalClient) error) {
+	switch err := e.because(ctx, send(rdb)); {
 	case errors.Is(err, redis.ErrClosed):
 		// The last client left meanwhile, which closed the own connections.
-		replies = e.batch(ctx, e.own.client(), calls)
+		_ = send(e.own.client())
 	case isCode(err, "ERR max number of clients"):
 		// The caller's client may have a connection already.
-		replies = e.batch(ctx, e.rdb, calls)
+		_ = send(e.rdb)
 	}
-	return replies
 }
 
 // batch runs renewals in one pipeline, and with WithReplicas waits for the replicas.
