@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -95,10 +96,7 @@ func (t *quorumLease) breakOn(ctx context.Context, n *node, b engine.Break) erro
 	case !notHeld(err):
 		return err
 	case b.Force: // the owner does not release it
-		if failed := t.refuse(ctx, n, was.name); failed != nil {
-			return failed
-		}
-		return err
+		return cmp.Or(t.refuse(ctx, n, was.name), err)
 	case pending:
 		return errRequestPending
 	}

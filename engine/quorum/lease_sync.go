@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -106,10 +107,7 @@ func (t *quorumLease) releaseOnNode(ctx context.Context, n *node, r engine.Relea
 	}
 	switch {
 	case notHeld(err) && t.isSpreadElsewhere():
-		if failed := t.refuse(ctx, n, was.name); failed != nil {
-			return failed
-		}
-		return err
+		return cmp.Or(t.refuse(ctx, n, was.name), err)
 	case err != nil:
 		return err
 	case r.Mark == 0 || was.state.marks():

@@ -63,6 +63,16 @@ func TestManyWaitersOfOneProcess(t *testing.T) {
 	})
 }
 
+// joinOnce makes a waiter for the mutex "stock" of this process's clients that polls no more.
+func (c *cluster) joinOnce(t *testing.T, id string) {
+	t.Helper()
+	r := mutexRequest(id)
+	r.Resource.Prefix, r.Resource.Name, r.Queue = holdfast.DefaultPrefix, "stock", true
+	if _, err := c.Acquire(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A waiter behind the first one stops polling without a call. The one after it is woken when the first is done.
 func TestADeadWaiterBehindTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -80,11 +90,7 @@ func TestADeadWaiterBehindTheFirst(t *testing.T) {
 		}
 		go lock(b)
 		time.Sleep(100 * time.Millisecond)
-		dead := mutexRequest("dead.1")
-		dead.Resource.Prefix, dead.Resource.Name, dead.Queue = holdfast.DefaultPrefix, "stock", true
-		if _, err := c.Acquire(t.Context(), dead); err != nil {
-			t.Fatal(err)
-		}
+		c.joinOnce(t, "dead.1")
 		go lock(d)
 		time.Sleep(2*engine.WaiterLife + 100*time.Millisecond)
 		if err := held.Release(t.Context()); err != nil {
@@ -151,11 +157,7 @@ func TestFirstWaiterWithdraws(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dead := mutexRequest("dead.1")
-		dead.Resource.Prefix, dead.Resource.Name, dead.Queue = holdfast.DefaultPrefix, "stock", true
-		if _, err := c.Acquire(t.Context(), dead); err != nil {
-			t.Fatal(err)
-		}
+		c.joinOnce(t, "dead.1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := b.Mutex("stock").Lock(ctx); err == nil {
