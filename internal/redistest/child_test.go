@@ -1,10 +1,10 @@
 package redistest
 
 import (
+	"context"
 	"net"
 	"os/exec"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 )
@@ -17,11 +17,11 @@ func TestFreePorts(t *testing.T) {
 // A process that another goroutine starts at that moment has copies of all open files until its exec.
 func TestFreePortsWhileProcessesStart(t *testing.T) {
 	t.Parallel()
-	end := make(chan struct{})
+	ctx, end := context.WithCancel(t.Context())
 	var starts sync.WaitGroup
 	for range 4 {
 		starts.Go(func() {
-			for !done(end) {
+			for ctx.Err() == nil {
 				if err := exec.Command("true").Run(); err != nil {
 					t.Error(err)
 					return
@@ -32,17 +32,8 @@ func TestFreePortsWhileProcessesStart(t *testing.T) {
 	for range 30 {
 		freePorts(t)
 	}
-	close(end)
+	end()
 	starts.Wait()
-}
-
-func done(end <-chan struct{}) bool {
-	select {
-	case <-end:
-		return true
-	default:
-		return false
-	}
 }
 
 func freePorts(t *testing.T) {
@@ -53,7 +44,7 @@ func freePorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, port := range ports {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		l, err := net.Listen("tcp", loopback(port))
 		if err != nil {
 			t.Errorf("a port that is not free: %v", err)
 			continue

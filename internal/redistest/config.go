@@ -34,7 +34,7 @@ func (c config) launch(dir string, port int) (*Child, error) {
 	if cmd.Env, err = c.rated(); err != nil {
 		return nil, err
 	}
-	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	addr := loopback(port)
 	return StartChild(cmd, startTimeout, func() bool { return ping(addr) == nil }, "Ready to accept connections", "Sentinel ID is")
 }
 

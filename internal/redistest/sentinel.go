@@ -3,7 +3,6 @@ package redistest
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -235,7 +234,7 @@ func (s *Server) monitored() map[string]string {
 func (s *Server) seesReplicas(n int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectTimeout)
 	defer cancel()
-	c := redis.NewSentinelClient(&redis.Options{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))})
+	c := redis.NewSentinelClient(&redis.Options{Addr: loopback(s.port)})
 	defer c.Close()
 	all, _ := c.Replicas(ctx, SentinelName).Result()
 	ready := 0

@@ -18,11 +18,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -105,7 +103,7 @@ func Launch(opts ...Option) (*Server, error) {
 }
 
 // Addr returns the server's host:port. It stays the same over restarts.
-func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+func (s *Server) Addr() string { return loopback(s.port) }
 
 // URL returns the server's address as redis://[:password@]host:port.
 func (s *Server) URL() string {
