@@ -2,6 +2,7 @@ package cas
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -19,7 +20,8 @@ const (
 
 // groupedCall makes one call of a store out of the requests that come while other calls are
 // under way. Alone, a request is sent at once. A request that has waited for as long as a
-// call may take fails, so that requests do not pile up while the store does not respond.
+// call may take fails, so that requests do not pile up while the store does not respond. If the
+// store denies a call of several, which may be for one of them, each has a call of its own.
 type groupedCall[In, Out any] struct {
 	call    func(context.Context, []In) ([]Out, error)
 	timeout time.Duration
@@ -35,10 +37,12 @@ type item[In, Out any] struct {
 	err  error
 	came time.Time
 	done chan struct{}
+
+	alone bool // a call for it and others was denied
 }
 
-// do returns the result of one request.
-func (b *groupedCall[In, Out]) do(in In) (Out, error) {
+// do returns the result of one request. again: an earlier call for it, which was denied, may have had an effect.
+func (b *groupedCall[In, Out]) do(in In) (out Out, again bool, err error) {
 	it := &item[In, Out]{in: in, came: time.Now(), done: make(chan struct{})}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, it)
@@ -51,7 +55,7 @@ func (b *groupedCall[In, Out]) do(in In) (Out, error) {
 		b.run(it)
 	}
 	<-it.done
-	return it.out, it.err
+	return it.out, it.alone, it.err
 }
 
 // run makes calls until its own request is answered, and passes the rest to a goroutine.
@@ -74,6 +78,9 @@ func (b *groupedCall[In, Out]) run(own *item[In, Out]) {
 func (b *groupedCall[In, Out]) next() bool {
 	b.mu.Lock()
 	n := min(len(b.waiting), callSize)
+	if i := slices.IndexFunc(b.waiting[:n], func(it *item[In, Out]) bool { return it.alone }); i >= 0 {
+		n = max(i, 1)
+	}
 	if n == 0 {
 		b.running--
 		b.mu.Unlock()
@@ -91,6 +98,10 @@ func (b *groupedCall[In, Out]) next() bool {
 		ins[i] = it.in
 	}
 	outs, err := b.call(context.Background(), ins)
+	if len(items) > 1 && errors.Is(err, engine.ErrDenied) {
+		b.separate(items)
+		return true
+	}
 	for i, it := range items {
 		if it.err = err; err == nil {
 			it.out = outs[i]
@@ -98,6 +109,22 @@ func (b *groupedCall[In, Out]) next() bool {
 		close(it.done)
 	}
 	return true
+}
+
+// separate lets requests wait again, for a call each.
+func (b *groupedCall[In, Out]) separate(items []*item[In, Out]) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, it := range items {
+		it.alone = true
+	}
+	b.waiting = slices.Concat(items, b.waiting)
+	for ; b.running < callsAtOnce; b.running++ {
+		go func() {
+			for b.next() {
+			}
+		}()
+	}
 }
 
 // timely fails the requests that have waited too long, and returns the others.

@@ -141,7 +141,7 @@ func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 			continue
 		}
 		sent := time.Now()
-		out, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages})
+		out, again, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages})
 		w.swapped = time.Now()
 		w.trip.Store(int64(w.swapped.Sub(sent)))
 		switch {
@@ -172,7 +172,9 @@ func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 			fresh = true
 			repeat(ops)
 		default:
-			conflicts++
+			if conflicts++; again {
+				repeat(ops)
+			}
 			w.conflict = time.Now()
 			if err := e.receive(w, out.Doc); err != nil {
 				w.fail(ops, err)
@@ -231,7 +233,7 @@ func (e *Engine) again(w *writer, ops []*operation, conflicts int) (rest []*oper
 
 // read reads the document of a resource.
 func (e *Engine) read(w *writer) error {
-	doc, err := e.reads.do(Read{Key: w.key, Rev: w.doc.Rev})
+	doc, _, err := e.reads.do(Read{Key: w.key, Rev: w.doc.Rev})
 	if err != nil {
 		return err
 	}

@@ -95,6 +95,44 @@ func TestSwapOfADocumentMadeAnew(t *testing.T) {
 	}
 }
 
+// A znode that was damaged by hand denies the calls for its resource, and those for others that come at the same time succeed.
+func TestDamageIsOfOneResource(t *testing.T) {
+	s := open(t)
+	swap(t, s, cas.Change{Key: key("damaged"), Value: []byte("v")})
+	if _, err := s.conn.Set(s.path(key("damaged")), []byte("foreign"), -1); err != nil {
+		t.Fatal(err)
+	}
+	e := cas.New(s, 0)
+	acquire := func(name string) (engine.Status, error) {
+		a, err := e.Acquire(t.Context(), engine.Request{Resource: engine.Resource{Prefix: "p", Name: name}, ID: "a.1", Client: &engine.Client{ID: "a"},
+			Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: time.Minute})
+		return a.Status, err
+	}
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			for n := range 10 {
+				if _, err := acquire("damaged"); !errors.Is(err, engine.ErrDenied) {
+					t.Errorf("the damaged one: %v, want it denied", err)
+				}
+				name := fmt.Sprintf("%d of %d", n, i)
+				if status, err := acquire(name); err != nil || status != engine.Granted {
+					t.Errorf("%s: %v, %v, want it granted", name, status, err)
+				}
+			}
+		})
+		all.Go(func() {
+			for n := range 10 {
+				name := fmt.Sprintf("%d of %d, alone", n, i)
+				if status, err := acquire(name); err != nil || status != engine.Granted {
+					t.Errorf("%s: %v, %v, want it granted", name, status, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
 // counted is a connection that counts what it reads.
 type counted struct {
 	net.Conn
