@@ -21,7 +21,7 @@ const (
 // groupedCall makes one call of a store out of the requests that come while other calls are
 // under way. Alone, a request is sent at once. A request that has waited for as long as a
 // call may take fails, so that requests do not pile up while the store does not respond. If the
-// store denies a call of several, which may be for one of them, each has a call of its own.
+// store denies a call of several, or one of them has to wait for long, each has a call of its own.
 type groupedCall[In, Out any] struct {
 	call    func(context.Context, []In) ([]Out, error)
 	timeout time.Duration
@@ -38,10 +38,11 @@ type item[In, Out any] struct {
 	came time.Time
 	done chan struct{}
 
-	alone bool // a call for it and others was denied
+	alone bool // it has a call of its own
+	again bool // an earlier call, which was denied, may have had an effect
 }
 
-// do returns the result of one request. again: an earlier call for it, which was denied, may have had an effect.
+// do returns the result of one request. See item.again.
 func (b *groupedCall[In, Out]) do(in In) (out Out, again bool, err error) {
 	it := &item[In, Out]{in: in, came: time.Now(), done: make(chan struct{})}
 	b.mu.Lock()
@@ -55,7 +56,7 @@ func (b *groupedCall[In, Out]) do(in In) (out Out, again bool, err error) {
 		b.run(it)
 	}
 	<-it.done
-	return it.out, it.alone, it.err
+	return it.out, it.again, it.err
 }
 
 // run makes calls until its own request is answered, and passes the rest to a goroutine.
@@ -98,8 +99,8 @@ func (b *groupedCall[In, Out]) next() bool {
 		ins[i] = it.in
 	}
 	outs, err := b.call(context.Background(), ins)
-	if len(items) > 1 && errors.Is(err, engine.ErrDenied) {
-		b.separate(items)
+	if denied := errors.Is(err, engine.ErrDenied); len(items) > 1 && (denied || errors.Is(err, ErrOneOfMany)) {
+		b.separate(items, denied)
 		return true
 	}
 	for i, it := range items {
@@ -112,11 +113,11 @@ func (b *groupedCall[In, Out]) next() bool {
 }
 
 // separate lets requests wait again, for a call each.
-func (b *groupedCall[In, Out]) separate(items []*item[In, Out]) {
+func (b *groupedCall[In, Out]) separate(items []*item[In, Out], denied bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, it := range items {
-		it.alone = true
+		it.alone, it.again = true, denied
 	}
 	b.waiting = slices.Concat(items, b.waiting)
 	for ; b.running < callsAtOnce; b.running++ {

@@ -2,10 +2,15 @@ package cas
 
 import (
 	"context"
+	"errors"
 	"io"
 	"iter"
 	"time"
 )
+
+// ErrOneOfMany is returned by a Swap of several changes that has made none, since one of them has to
+// wait for long. The engine then makes each alone.
+var ErrOneOfMany = errors.New("one of several documents is locked")
 
 // A DocumentStore keeps documents and changes them by compare-and-swap. An Engine runs
 // on it; package castest has the tests that every DocumentStore passes. It is safe for
