@@ -130,19 +130,21 @@ const renewedAtOnce = 128
 // Renew implements engine.Engine.
 func (e *Engine) Renew(ctx context.Context, batch []engine.Renewal) []error {
 	errs := make([]error, len(batch))
-	for from := 0; from < len(batch); from += renewedAtOnce {
-		to := min(from+renewedAtOnce, len(batch))
-		ops := make([]*operation, 0, renewedAtOnce)
-		for _, r := range batch[from:to] {
-			op := &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
-				return q.Renew(r.ID, r.Token, translate.Micros(r.TTL)+at.pad, at.now)
-			}}
-			e.start(ctx, r.Resource, op)
-			ops = append(ops, op)
+	ops := make([]*operation, len(batch))
+	slots := make(chan struct{}, renewedAtOnce)
+	for i, r := range batch {
+		ops[i] = &operation{id: r.ID, urgent: true, apply: func(q *queue.Queue, at instant) queue.Answer {
+			return q.Renew(r.ID, r.Token, translate.Micros(r.TTL)+at.pad, at.now)
+		}}
+		select {
+		case slots <- struct{}{}:
+			ops[i].slots = slots
+		case <-ctx.Done(): // so the operation fails
 		}
-		for i, op := range ops {
-			errs[from+i] = op.wait(ctx)
-		}
+		e.start(ctx, r.Resource, ops[i])
+	}
+	for i, op := range ops {
+		errs[i] = op.wait(ctx)
 	}
 	return errs
 }

@@ -63,3 +63,27 @@ func TestLockedDocumentHoldsUpNoOther(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// So it is with a batch of renewals, which are not all made at the same time.
+func TestLockedDocumentHoldsUpNoOtherRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const leases, ttl = 300, time.Minute
+		s := &lockable{Memory: castest.NewMemory(), name: "40"}
+		e := cas.New(s, 0)
+		var batch []engine.Renewal
+		for i := range leases {
+			r := numbered(i)
+			a := acquire(t, e, r, engine.Granted)
+			batch = append(batch, engine.Renewal{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: a.Token}, TTL: 2 * ttl})
+		}
+		s.unlocked = make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		for i, err := range e.Renew(ctx, batch) {
+			if locked := batch[i].Resource.Name == s.name; locked != (err != nil) {
+				t.Errorf("renewal %d: %v", i, err)
+			}
+		}
+		close(s.unlocked)
+	})
+}

@@ -31,6 +31,8 @@ type operation struct {
 
 	writer *writer // of its resource
 
+	slots <-chan struct{} // the operation takes an element out when it is done; nil: none
+
 	ctx  context.Context
 	sent time.Time
 	done chan struct{} // closed when the fields below are set
@@ -55,7 +57,7 @@ func (e *Engine) do(ctx context.Context, res engine.Resource, op *operation) err
 func (e *Engine) start(ctx context.Context, res engine.Resource, op *operation) {
 	op.begin(ctx)
 	if op.err = ended(ctx); op.err != nil {
-		close(op.done)
+		op.finish()
 		return
 	}
 	if e.writers.add(Key{Space: Resources, Prefix: res.Prefix, Name: res.Name}, op) {
@@ -128,5 +130,13 @@ func (op *operation) amend() {
 
 func (op *operation) fail(err error) {
 	op.err = err
+	op.finish()
+}
+
+// finish wakes the caller up.
+func (op *operation) finish() {
 	close(op.done)
+	if op.slots != nil {
+		<-op.slots
+	}
 }

@@ -294,7 +294,7 @@ func (e *Engine) finish(w *writer, ops []*operation) {
 		if e.witnesses != nil && op.over() {
 			op.left = w.left()
 		}
-		close(op.done)
+		op.finish()
 	}
 }
 
