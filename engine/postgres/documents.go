@@ -111,9 +111,9 @@ func (s *documents) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, erro
 // the transaction can run twice.
 //
 // The documents are changed in the order of their keys, each locked by its change, so two calls
-// cannot wait for each other.
+// cannot wait for each other. A call of several does not wait for a row that a foreign transaction keeps locked.
 func (s *documents) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
-	t := transaction{relaxed: true}
+	t := transaction{relaxed: true, brief: len(changes) > 1}
 	revs := make([]int64, len(changes))
 	order := inOrder(changes)
 	var told []int // the changes that have messages

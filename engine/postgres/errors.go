@@ -46,11 +46,13 @@ func code(err error) string {
 	return ""
 }
 
+const lockTimeout = "55P03"
+
 // aborted reports whether the server aborted a transaction that can be run again: a
 // serialization failure, a deadlock, a lock timeout.
 func aborted(err error) bool {
 	switch code(err) {
-	case "40001", "40P01", "55P03":
+	case "40001", "40P01", lockTimeout:
 		return true
 	}
 	return false

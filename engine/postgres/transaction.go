@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfast-go/holdfast/engine/cas"
 )
 
 // query is a statement with its parameters in binary form.
@@ -21,6 +23,7 @@ type query struct {
 type transaction struct {
 	queries []query
 	relaxed bool // without waiting for the disk
+	brief   bool // without waiting long for a row, which is cas.ErrOneOfMany
 	after   []query
 	// then gets the results of after, unless they got lost.
 	then func([]*pgconn.Result)
@@ -30,6 +33,10 @@ type transaction struct {
 
 // setRelaxed makes the commit of the present transaction not wait for the disk.
 const setRelaxed = "SELECT set_config('synchronous_commit', 'off', true)"
+
+// setBrief bounds the wait of the present transaction for each row. Among the changes of engines a row is locked for
+// as long as a commit takes.
+const setBrief = "SELECT set_config('lock_timeout', '500ms', true)"
 
 // retryPause bounds the pause before a transaction runs again that the server aborted.
 const retryPause = 20 * time.Millisecond
@@ -58,6 +65,11 @@ func (s *documents) run(ctx context.Context, t *transaction) ([]*pgconn.Result, 
 		switch {
 		case ctx.Err() != nil:
 			return nil, errors.Join(context.Cause(ctx), failure(err, s.options))
+		case t.brief && code(err) == lockTimeout:
+			if t.lost != nil {
+				return nil, t.lost
+			}
+			return nil, cas.ErrOneOfMany
 		case aborted(err):
 			time.Sleep(rand.N(retryPause))
 		case unprepared(err):
@@ -82,11 +94,11 @@ func (s *documents) attempt(ctx context.Context, c *connection, t *transaction) 
 		s.connections.put(c)
 	}
 	p := c.pgx.PgConn().StartPipeline(own)
-	skip := c.send(p, t.queries, t.relaxed)
+	skip := c.send(p, t.queries, t.relaxed, t.brief)
 	p.SendPipelineSync()
 	skipAfter := 0
 	if len(t.after) > 0 {
-		skipAfter = c.send(p, t.after, true)
+		skipAfter = c.send(p, t.after, true, false)
 		p.SendPipelineSync()
 	}
 	err := p.Flush()
@@ -115,13 +127,17 @@ func (s *documents) attempt(ctx context.Context, c *connection, t *transaction) 
 }
 
 // send writes queries to a pipeline. The results of the first statements are to be skipped.
-func (c *connection) send(p *pgconn.Pipeline, queries []query, relaxed bool) (skip int) {
+func (c *connection) send(p *pgconn.Pipeline, queries []query, relaxed, brief bool) (skip int) {
 	if c.begin {
 		p.SendQueryParams("BEGIN ISOLATION LEVEL READ COMMITTED", nil, nil, nil, nil)
 		skip++
 	}
 	if relaxed {
 		p.SendQueryParams(setRelaxed, nil, nil, nil, nil)
+		skip++
+	}
+	if brief {
+		p.SendQueryParams(setBrief, nil, nil, nil, nil)
 		skip++
 	}
 	binary := []int16{1}
