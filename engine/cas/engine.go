@@ -68,6 +68,10 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	e.history.turn = make(chan struct{}, 1)
 	e.reads.call, e.reads.timeout = e.readAll, timeout
 	e.swaps.call, e.swaps.timeout = e.swapAll, timeout
+	e.reads.size, e.swaps.size = callSize, callSize
+	if _, ok := s.(SeparateStore); ok {
+		e.swaps.size = 1
+	}
 	return e
 }
 

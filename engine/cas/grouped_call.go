@@ -14,7 +14,7 @@ import (
 const (
 	// callsAtOnce is how many calls of one kind are under way at the same time.
 	callsAtOnce = 4
-	// callSize is how many elements one call has at most.
+	// callSize is how many elements one call has at most on most stores.
 	callSize = 64
 )
 
@@ -25,6 +25,7 @@ const (
 type groupedCall[In, Out any] struct {
 	call    func(context.Context, []In) ([]Out, error)
 	timeout time.Duration
+	size    int // how many elements one call has at most
 
 	mu      sync.Mutex
 	waiting []*item[In, Out]
@@ -78,7 +79,7 @@ func (b *groupedCall[In, Out]) run(own *item[In, Out]) {
 // there are none this run has ended.
 func (b *groupedCall[In, Out]) next() bool {
 	b.mu.Lock()
-	n := min(len(b.waiting), callSize)
+	n := min(len(b.waiting), b.size)
 	if i := slices.IndexFunc(b.waiting[:n], func(it *item[In, Out]) bool { return it.alone }); i >= 0 {
 		n = max(i, 1)
 	}

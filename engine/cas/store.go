@@ -96,6 +96,15 @@ type LaggingStore interface {
 	ReadsMayLag()
 }
 
+// A SeparateStore is a DocumentStore that makes the changes of a Swap one after the other, in a round trip each. The
+// engine makes a Swap of each change, so that none waits for a document of another that is locked.
+type SeparateStore interface {
+	DocumentStore
+
+	// SwapsSeparately marks the type.
+	SwapsSeparately()
+}
+
 // A PacedStore is a DocumentStore that looks for messages, at intervals that depend on
 // how soon one may come.
 type PacedStore interface {

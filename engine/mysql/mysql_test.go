@@ -110,6 +110,43 @@ func TestPoolHeldByTheCaller(t *testing.T) {
 	count(t, db, 2, 4, 5)
 }
 
+// A row that a foreign transaction has locked holds up the renewal of its lease, and not those of other leases.
+func TestLockedRowHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	db := open(t, newDatabase(t))
+	e := mysql.New(db)
+	const leases, locked, ttl = 300, 40, 6 * time.Second
+	var batch []engine.Renewal
+	for i := range leases {
+		r := engine.Request{Resource: engine.Resource{Prefix: "p", Name: fmt.Sprintf("<%d>", i)}, ID: "c.1", Client: &engine.Client{ID: "c"},
+			Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: time.Minute}
+		a, err := e.Acquire(t.Context(), r)
+		if err != nil || a.Status != engine.Granted {
+			t.Fatal(a.Status, err)
+		}
+		batch = append(batch, engine.Renewal{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: a.Token}, TTL: time.Hour})
+	}
+	var k []byte
+	if err := db.QueryRowContext(t.Context(), "SELECT k FROM holdfast1_document WHERE LOCATE(?, k) > 0", batch[locked].Resource.Name).Scan(&k); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if err := tx.QueryRowContext(t.Context(), "SELECT k FROM holdfast1_document WHERE k = ? FOR UPDATE", k).Scan(&k); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), ttl)
+	defer cancel()
+	for i, err := range e.Renew(ctx, batch) {
+		if (err != nil) != (i == locked) {
+			t.Errorf("renewal %d: %v", i, err)
+		}
+	}
+}
+
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	server := shared.Get(t)

@@ -26,8 +26,9 @@ type tableStore struct {
 }
 
 var (
-	_ cas.TimedStore = (*tableStore)(nil)
-	_ cas.PacedStore = (*tableStore)(nil)
+	_ cas.TimedStore    = (*tableStore)(nil)
+	_ cas.PacedStore    = (*tableStore)(nil)
+	_ cas.SeparateStore = (*tableStore)(nil)
 )
 
 func newStore(db *sql.DB) *tableStore {
@@ -118,6 +119,9 @@ func (s *tableStore) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outc
 	}
 	return outcomes, nil
 }
+
+// SwapsSeparately implements cas.SeparateStore.
+func (s *tableStore) SwapsSeparately() {}
 
 // changed sends the messages of a change that was made, and from time to time has old rows deleted.
 func (s *tableStore) changed(c cas.Change) {
