@@ -4,30 +4,38 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/describe"
 )
 
-// readHistory reads the history in the stores.
+// readHistory reads the history in the stores. A cluster may take a moment to agree again on who its masters are.
 func readHistory(ctx context.Context, urls []string, prefix string) (all []holdfast.HistoryEvent, err error) {
 	c, end, err := openObserver(urls, prefix)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	for event, err := range c.History(ctx, holdfast.HistoryQuery{}) {
-		if err != nil {
+	for end := time.Now().Add(recheckTimeout); ; time.Sleep(100 * time.Millisecond) {
+		all, err = nil, nil
+		var event holdfast.HistoryEvent
+		for event, err = range c.History(ctx, holdfast.HistoryQuery{}) {
+			all = append(all, event)
+		}
+		if err == nil {
+			return all, nil
+		}
+		if !errors.Is(err, holdfast.ErrUnavailable) || time.Now().After(end) {
 			return nil, fmt.Errorf("history: %w", err)
 		}
-		all = append(all, event)
 	}
-	return all, nil
 }
 
 // compareLog runs holdfast log --json, if the run has the program, and compares what it prints with the history. On a quorum two readers

@@ -159,7 +159,7 @@ func (r *run) checks(wiped bool) []check.Check {
 		{Name: "ended", Find: func(ops []history.Op) []check.Violation { return check.Ended(r.p.TTL).Find(inTime(ops)) }},
 	}
 	if r.p.holdfast() {
-		may := check.Observers{Again: r.p.store().Clocks == stores.OfClients, Ballots: r.p.Nodes > 1, Ghosts: len(r.roles.promotions()) > 0}
+		may := r.observers()
 		terms := func(ops []history.Op) []check.Violation { return check.Terms(may).Find(r.seenSince(ops)) }
 		all = append(all, check.Tokens(), model.Lock(r.p.TTL), check.Check{Name: "terms", Find: terms})
 		if !slices.Contains(r.p.Ways, NoRenewal) {
@@ -177,12 +177,20 @@ func (r *run) checks(wiped bool) []check.Check {
 	return all
 }
 
+// observers returns what those of elections may see. A store that was rolled back has requests of its copy again.
+func (r *run) observers() check.Observers {
+	return check.Observers{Again: r.p.store().Clocks == stores.OfClients, Ballots: r.p.Nodes > 1, Ghosts: len(r.roles.promotions()) > 0 || r.p.Nodes == 1 && r.rolledBack(0, endless)}
+}
+
 // wholeUntil returns the instant at which a store may first have lost data. A latch lives longer than a node of a quorum is away.
 func (r *run) wholeUntil() time.Duration {
 	until := endless
 	for _, s := range r.stores {
 		for _, w := range s.wipes {
 			until = min(until, w.at)
+		}
+		for _, b := range s.rolls {
+			until = min(until, b.at)
 		}
 	}
 	if r.mayLose() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/lab/check"
 	"github.com/holdfast-go/holdfast/lab/history"
 )
@@ -120,8 +121,8 @@ func TestForcedBreaks(t *testing.T) {
 	}
 }
 
-// Only a turn that a client left on a node that was silent while it closed may stay for
-// the life of a waiter.
+// Only on a node that was silent while a client closed may its turn stay for the life of a waiter, and its
+// lease for the TTL.
 func TestWhatMayStay(t *testing.T) {
 	quorum, single, rolled := []*store{{}, {}, {}}, []*store{{}}, []*store{{rolls: []rollBack{{below: 500}}}}
 	workers := []*workerProcess{{name: "w1", silent: []time.Duration{10 * ms, 320 * ms, 0}}, {name: "w2", silent: []time.Duration{0, 240 * ms, 0}}}
@@ -134,13 +135,19 @@ func TestWhatMayStay(t *testing.T) {
 		{"a turn on a silent node", quorum, leftBehind{node: 1, client: "w1", waiting: true}, waiterLife + tidy},
 		{"a turn on a node that answered", quorum, leftBehind{node: 0, client: "w1", waiting: true}, tidy},
 		{"the turn of another client, to which the node answered", quorum, leftBehind{node: 1, client: "w2", waiting: true}, tidy},
-		{"a lease", quorum, leftBehind{node: 1, client: "w1"}, tidy},
+		{"a lease on a node that answered", quorum, leftBehind{node: 0, client: "w1"}, tidy},
+		{"a lease on a silent node, perhaps of a waiter of a Cond", quorum, leftBehind{node: 1, client: "w1"}, waiterLife + tidy},
+		{"a lease on one Redis", single, leftBehind{node: 0, client: "w1"}, tidy},
 		{"a waiter on one Redis", single, leftBehind{node: 0, client: "w1", waiting: true}, tidy},
 		{"a waiter that a roll-back brought back", rolled, leftBehind{node: 0, client: "w1", waiting: true}, waiterLife + 100*ms + tidy},
 	} {
 		if got := (&run{p: Program{TTL: 100 * ms}, stores: c.stores, workers: workers}).mayStay(c.left); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+	once := Program{TTL: 100 * ms, Resources: []Resource{{Kind: Slot}}}
+	if got := (&run{p: once, stores: quorum, workers: workers}).mayStay(leftBehind{node: 1, client: "w1"}); got != holdfast.DefaultTTL+tidy {
+		t.Errorf("a lease of a Once on a silent node: %v", got)
 	}
 	for token, back := range map[uint64]bool{499: true, 500: true, 501: false} {
 		if got := rolled[0].restored(leftBehind{token: token}); got != back || single[0].restored(leftBehind{token: token}) {

@@ -95,3 +95,34 @@ func TestMarksOfARollBack(t *testing.T) {
 		}
 	}
 }
+
+// A latch that was set or counted after the copy is not judged once the store was rolled back.
+func TestLatchesOfARollBack(t *testing.T) {
+	r := &run{stores: []*store{{rolls: []rollBack{{from: 100 * ms, until: 101 * ms, at: 200 * ms}}}}}
+	for returned, found := range map[time.Duration]int{190 * ms: 1, 250 * ms: 0} {
+		ops := []history.Op{
+			{Client: "a", Kind: history.Set, Resource: "x", Outcome: history.OK, Call: 110 * ms, Return: 120 * ms, Value: 1},
+			{Client: "b", Kind: history.Wait, Resource: "x", Outcome: history.Failed, Call: 130 * ms, Return: returned, Note: check.Opened},
+		}
+		if got := check.Latches(r.wholeUntil()).Find(ops); len(got) != found {
+			t.Errorf("a wait that ended at %v: %v, want %d", returned, got, found)
+		}
+	}
+}
+
+// A single store that was rolled back may grant a request of its copy again, with another token; observers see that.
+func TestTermsOfARollBack(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		run   *run
+		ghost bool
+	}{
+		{"a single store", &run{p: Program{Nodes: 1}, stores: []*store{{rolls: []rollBack{{at: 200 * ms}}}}}, true},
+		{"a single store, not rolled back", &run{p: Program{Nodes: 1}, stores: []*store{{}}}, false},
+		{"a node of a quorum", &run{p: Program{Nodes: 3}, stores: []*store{{}, {rolls: []rollBack{{at: 200 * ms}}}, {}}}, false},
+	} {
+		if got := c.run.observers().Ghosts; got != c.ghost {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // A client that closes while a node of its quorum has not answered for 300 ms may leave
-// its turn there, and the turn ends with the life of a waiter (docs/GUARANTEES.md, "No
+// its turn there, which ends with the life of a waiter, or a lease, which ends with its TTL (docs/GUARANTEES.md, "No
 // starvation"). So each worker measures, with probes of its own, how long each node was
 // silent while its client closed.
 const (
@@ -55,25 +55,30 @@ type leftBehind struct {
 }
 
 // mayStay returns how long after Close the remnant may still be in its node. A node that was rolled back has waiters again
-// that had left, and may grant them leases, which nobody uses, one after the other.
+// that had left, and may grant them leases, which nobody uses, one after the other. A node that was silent may get a request
+// after Close, and then has the waiter, or the lease.
 func (r *run) mayStay(x leftBehind) time.Duration {
 	if len(r.roles.promotions()) > 0 { // neither releases nor places in the queue survive each failover
-		ttl := max(r.p.TTL, waiterLife)
-		if slices.ContainsFunc(r.p.Resources, func(r Resource) bool { return r.Kind == Slot }) {
-			ttl = holdfast.DefaultTTL // of Once
-		}
-		return ttl + waiterLife + tidy
+		return r.longestTTL() + waiterLife + tidy
 	}
 	if len(r.stores[x.node].rolls) > 0 {
 		return waiterLife + r.p.TTL + tidy
 	}
-	if !x.waiting || len(r.stores) == 1 {
+	if len(r.stores) == 1 || r.silence(x) < silentFor {
 		return tidy
 	}
-	if r.silence(x) >= silentFor {
+	if x.waiting {
 		return waiterLife + tidy
 	}
-	return tidy
+	return r.longestTTL() + tidy
+}
+
+// longestTTL returns the longest TTL of a lease of the run: that of Once, if there is one, and of the waiters of a Cond.
+func (r *run) longestTTL() time.Duration {
+	if slices.ContainsFunc(r.p.Resources, func(r Resource) bool { return r.Kind == Slot }) {
+		return holdfast.DefaultTTL
+	}
+	return max(r.p.TTL, waiterLife)
 }
 
 // silence returns for how long a node was silent while the client of a remnant closed: 0 if that was not measured, as on
