@@ -59,11 +59,15 @@ test-long: redis databases chromium prometheus ## the suites of faults on all to
 		$(GO) test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
 # What shows that the scripts mean the same on the oldest and the newest Redis, also under faults; make test-redis has the other topologies too.
+# Both versions at a time, since the tests wait more than they work.
 OLD_AND_NEW := UnderFaults|Redis|Reply|Flush|Perm|WrongType|Replicas|Recreate
 test-versions: redis ## conformance, differential and fault tests on one Redis 6.2.14 and 8.2.3; fetches those that are missing from PyPI
-	@set -e; for v in 6.2.14 8.2.3; do s=$$(bash .ci/redis-versions $$v); echo "redis-server $$v ($$s)"; \
-		HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$$v .ci/again -vet=off -timeout=$(TIMEOUT) -run='Conformance|FollowTheSpec|Answers|Fsync' ./engine/goredis; \
-		HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$$v .ci/again -vet=off -timeout=$(TIMEOUT) -run='$(OLD_AND_NEW)' -skip='Minority|Judge|Miniredis' ./internal/faulttest; done
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-on-6.2.14 test-on-8.2.3
+
+test-on-%:
+	@s=$$(bash .ci/redis-versions $*) || exit 1; echo "redis-server $* ($$s)"; export HOLDFAST_REDIS_SERVER=$$s HOLDFAST_REDIS_VERSION=$*; code=0; \
+		.ci/again -vet=off -timeout=$(TIMEOUT) -run='Conformance|FollowTheSpec|Answers|Fsync' ./engine/goredis || code=$$?; \
+		.ci/again -vet=off -timeout=$(TIMEOUT) -run='$(OLD_AND_NEW)' -skip='Minority|Judge|Miniredis' ./internal/faulttest || code=$$?; exit $$code
 
 # HOLDFAST_LONG gives the tests at scale their full size; see redistest.Scale.
 test-full: redis databases shells chromium prometheus ## all tests, those at scale in full size, make test-redis and make test-mysql; hours

@@ -52,6 +52,7 @@ func TestFaultsOnOtherTopologies(t *testing.T) {
 		"miniredis": append([]string{"TestReplyOfReleaseLost", "TestHolderKilled", "TestRedisRestartUnderWaiters", "TestScriptFlush"}, few...),
 	} {
 		t.Run(topology, func(t *testing.T) {
+			t.Parallel()
 			exe, err := os.Executable()
 			if err != nil {
 				t.Fatal(err)
