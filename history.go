@@ -152,14 +152,13 @@ func (c *Client) history(ctx context.Context, q HistoryQuery, yield func(History
 		case !q.Follow:
 			return nil
 		default:
-			select {
-			case <-time.After(historyPoll):
-			case <-call.Done():
-				if c.life.Err() != nil {
-					return ErrClosed
-				}
-				return nil
-			}
+			c.sleep(ctx, historyPoll)
+		}
+		switch {
+		case c.life.Err() != nil: // call does not end with the client if ctx never ends
+			return ErrClosed
+		case q.Follow && ctx.Err() != nil:
+			return nil
 		}
 	}
 }

@@ -185,6 +185,37 @@ func TestHistoryFollow(t *testing.T) {
 	})
 }
 
+// Close ends a reader that follows the history, also if its ctx never ends.
+func TestHistoryFollowEndsWithTheClient(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		t.Run(fmt.Sprintf("a ctx that ends: %v", ends), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, ctx := memory.New(), context.Background()
+				if ends {
+					ctx = t.Context()
+				}
+				c, other := newHistoryClient(t, e), newHistoryClient(t, e)
+				defer other.Close()
+				first := make(chan error, 1)
+				go func() {
+					for _, err := range c.History(ctx, holdfast.HistoryQuery{Follow: true}) {
+						first <- err
+						return
+					}
+				}()
+				time.Sleep(time.Minute)
+				start := time.Now()
+				must(t, c.Close())
+				if took := time.Since(start); took > 0 {
+					t.Errorf("Close took %v", took)
+				}
+				must(t, other.Mutex("a").Do(t.Context(), fine)) // an event, which ends a reader that still follows
+				wantErr(t, <-first, holdfast.ErrClosed)
+			})
+		})
+	}
+}
+
 // historyFails is an engine whose history cannot be written for a while.
 type historyFails struct {
 	*memory.Engine
