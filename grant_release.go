@@ -195,13 +195,14 @@ func (c *Client) releaseContext(ctx context.Context) (context.Context, context.C
 // a mark is retried until ctx ends or the lease must have expired.
 func (h *storeGrant) releaseStore(ctx context.Context, mark time.Duration) error {
 	c, op, retries := h.client(), "release", fewRetries
-	call, cancel := c.releaseContext(ctx)
-	defer cancel()
 	if mark > 0 {
 		op, retries = "finish", noLimit
-		call, cancel = context.WithTimeout(call, max(time.Until(h.deadline()), releaseGrace))
+		bounded, cancel := context.WithTimeout(ctx, max(time.Until(h.deadline()), releaseGrace))
 		defer cancel()
+		ctx = bounded // before releaseContext: of a ctx that ends, the call also ends with the client
 	}
+	call, cancel := c.releaseContext(ctx)
+	defer cancel()
 	// Not a withdrawal: the store confirms that even if the lease was gone. If copies of
 	// the acquire may be under way, it follows.
 	r := h.releaseRequest()

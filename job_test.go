@@ -206,6 +206,34 @@ func TestServeEndsWithTheClient(t *testing.T) {
 	})
 }
 
+// Close ends the retries of a mark that the store does not confirm, also if the ctx of Run never ends.
+func TestRunThatCannotBeMarkedEndsWithTheClient(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		t.Run(fmt.Sprintf("a ctx that ends: %v", ends), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, ctx := newFaulty(), context.Background()
+				if ends {
+					ctx = t.Context()
+				}
+				c := newClient(t, e)
+				got := runJob(ctx, c.Job("report", holdfast.AtLeast(time.Hour), holdfast.RetryFailed(), holdfast.WithTTL(time.Hour)), func(context.Context) error {
+					e.All(down)
+					return nil
+				})
+				time.Sleep(time.Minute)
+				if err := c.Close(); !errors.Is(err, holdfast.ErrUnavailable) {
+					t.Errorf("Close: %v", err)
+				}
+				synctest.Wait()
+				if len(got) == 0 {
+					t.Error("Run goes on after Close")
+				}
+				wantTurn(t, <-got, true, holdfast.ErrUnavailable)
+			})
+		})
+	}
+}
+
 // The slot is by the store's clock, whatever the clock here says.
 func TestJobByTheStoresClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
