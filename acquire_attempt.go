@@ -113,7 +113,10 @@ func (a *attempt) send(ctx context.Context) (engine.Answer, time.Time, error) {
 // run acquires the lease, as request does, and reports the wait in the store's queue.
 func (a *attempt) run(ctx context.Context, spans *callSpans) (h *storeGrant, source Source, err error) {
 	q := queueWait{spans: spans}
-	defer func() { q.end(ctx, a.acquirer, a.req.Weight, err) }()
+	defer func() {
+		q.end(ctx, a.acquirer, a.req.Weight, err)
+		a.joinLocal(err) // last, since a hook may panic
+	}()
 	h, source, err = a.request(ctx, &q)
 	if err != nil && a.refused != nil && ctx.Err() != nil && a.c.life.Err() == nil {
 		err = a.refused

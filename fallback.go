@@ -59,20 +59,22 @@ func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue boo
 	c := lk.c
 	for {
 		var granted *Lease
-		var silent silentError
+		var local *localHold
 		source := SourceFallback
 		if !c.breaker.open(c.resource(lk.name)) {
 			l, from, err := lk.acquireStore(ctx, weight, queue, spans)
-			silent, _ = errors.AsType[silentError](err)
+			if silent, ok := errors.AsType[*silentError](err); ok {
+				local = silent.local
+			}
 			switch {
 			case err == nil:
 				granted, source = l, from
 			case !errors.Is(err, ErrUnavailable) || ctx.Err() != nil || c.life.Err() != nil:
-				silent.local.release()
+				local.release()
 				return nil, 0, err
 			}
 		}
-		l, err := lk.admitLocal(ctx, weight, queue, granted, silent.local)
+		l, err := lk.admitLocal(ctx, weight, queue, granted, local)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -138,29 +140,31 @@ func (lk *acquirer) admitGranted(ctx context.Context, weight int, queue bool, gr
 
 // silentError ends an attempt with a fallback. It is ErrUnavailable.
 type silentError struct {
-	local *localHold // with LocalOnly: the hold for which the caller waits from now on
+	local *localHold // with LocalOnly: the hold for which the caller waits from now on; see joinLocal
 }
 
-func (silentError) Error() string {
+func (*silentError) Error() string {
 	return "store unavailable: no answer within the timeout of the fallback"
 }
 
 // Is makes errors.Is(err, ErrUnavailable) report true.
-func (silentError) Is(target error) bool { return target == ErrUnavailable }
+func (*silentError) Is(target error) bool { return target == ErrUnavailable }
 
 // mustFallBack returns an error if an attempt with a fallback must end, since this attempt,
-// or others of the client, have had no answer for too long. With LocalOnly the caller then
-// joins the queue of the local lock before the next caller of its line gets the turn and
-// does the same, so the callers of a line stay in order.
+// or others of the client, have had no answer for too long.
 func (a *attempt) mustFallBack(ctx context.Context) error {
 	if a.acquirer.opts.fallback == FailClosed || a.fallbackLeft(ctx) > 0 && !a.c.breaker.open(a.req.Resource) {
 		return nil
 	}
-	var s silentError
-	if a.acquirer.opts.fallback == LocalOnly && a.req.Queue {
-		s.local, _ = a.c.local.join(a.acquirer, a.c.newHolderID(), a.req.Weight, true) // an error is returned again by acquireOrFallBack
+	return &silentError{}
+}
+
+// joinLocal joins the queue of the local lock if the attempt ended by mustFallBack, with LocalOnly.
+// The next caller of its line does the same once it has the turn, so the callers of a line stay in order.
+func (a *attempt) joinLocal(err error) {
+	if s, ok := errors.AsType[*silentError](err); ok && a.acquirer.opts.fallback == LocalOnly && a.req.Queue {
+		s.local, _ = a.c.local.join(a.acquirer, a.c.newHolderID(), a.req.Weight, andWait) // an error is returned again by acquireOrFallBack
 	}
-	return s
 }
 
 // fallbackLeft returns the remaining time until the fallback.

@@ -250,6 +250,34 @@ func TestHookEndsItsGoroutineBeforeWaiters(t *testing.T) {
 	}
 }
 
+// A hook that ends the goroutine of a waiter which falls back leaves nothing in the queue of the local lock.
+func TestHookEndsItsGoroutineAsItFallsBack(t *testing.T) {
+	for _, exit := range []bool{false, true} {
+		t.Run(fmt.Sprintf("exit=%v", exit), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &trap{sort: "withdraw", n: 1, exit: exit}
+				e := newFaulty()
+				c, other := newClient(t, e, holdfast.WithHooks(h)), newClient(t, e.Engine)
+				mustLock(t, other.Mutex("x").Lock, context.Background())
+				m := c.Mutex("x", holdfast.WithFallback(holdfast.LocalOnly))
+				ended := make(chan struct{})
+				go func() {
+					_ = isolated(func() { _, _ = m.Lock(context.Background()) })
+					close(ended)
+				}()
+				synctest.Wait() // it waits in the store
+				e.All(down)
+				if <-ended; !h.hit() {
+					t.Fatal("the waiter did not fall back")
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				mustRelease(t, mustLock(t, m.Lock, ctx))
+			})
+		})
+	}
+}
+
 // The function of Do and the like may panic, or end its goroutine.
 func TestWorkEndsItsGoroutine(t *testing.T) {
 	for _, exit := range []bool{false, true} {
