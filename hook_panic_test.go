@@ -401,7 +401,7 @@ func TestEnginePanics(t *testing.T) {
 	}
 }
 
-// A nil ctx makes a call panic before anything is done, but Release takes it.
+// A nil ctx makes a call panic before anything is done, so that Close does not wait for it, but Release takes it.
 func TestNilContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var none context.Context
@@ -418,6 +418,7 @@ func TestNilContext(t *testing.T) {
 			"Campaign": func() { _, _ = c.Election("x").Campaign(none, "v") },
 			"Once":     func() { _, _ = c.Once(none, "x", time.Hour, work) },
 			"Run":      func() { _, _ = c.Job("x", holdfast.Every(time.Hour)).Run(none, work) },
+			"TrySet":   func() { _, _ = c.Latch("x").TrySet(none, 1) },
 			"Wait":     func() { _ = c.Latch("x").Wait(none) },
 		} {
 			if isolated(call) == nil {
@@ -449,6 +450,10 @@ func TestNilContext(t *testing.T) {
 		synctest.Wait()
 		wantEmpty(t, e, "x")
 		wantEmpty(t, e, "y")
+		start := time.Now()
+		if err := c.Close(); err != nil || time.Since(start) > 0 {
+			t.Errorf("Close took %v: %v", time.Since(start), err)
+		}
 	})
 }
 

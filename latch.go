@@ -321,6 +321,7 @@ func (l *Latch) enter(ctx context.Context, op string) (latchCall, func(), error)
 	if l.opts.err != nil {
 		return latchCall{}, nil, l.opts.err
 	}
+	needContext(ctx) // first: the gate counts no call that panics
 	if !l.c.gate.Enter() {
 		return latchCall{}, nil, opError(op, l.name, ErrClosed)
 	}
