@@ -16,7 +16,7 @@ const breakerPause = time.Second
 const breakerMemory = 10 * time.Second
 
 // breaker records that the store is silent, so that not every lock with a fallback waits for
-// it. It opens when such locks have had no answer for FallbackTimeout, and neither has any
+// it. It opens when such locks have had no answer for FallbackTimeout, and neither has any renewal or
 // other attempt of the client: in a cluster one dead node does not make locks on the others
 // fall back. While it is open, the client checks the store every second or two. Any answer
 // closes it.

@@ -205,6 +205,25 @@ func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
 	})
 }
 
+// A renewal that is answered between two short failures shows that they are not one silence.
+func TestFailuresBeforeAndAfterARenewalAreNotOneSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := newClient(t, e)
+		m := c.Mutex("x", failOpen)
+		mustLock(t, c.Mutex("held", holdfast.WithTTL(3*time.Second)).Lock, context.Background()) // renewed each second
+		e.All(down)
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		mustNotLock(t, m.Lock, ctx, holdfast.ErrUnavailable)
+		e.All(nil)
+		time.Sleep(8 * time.Second)
+		e.All(down)
+		time.AfterFunc(50*time.Millisecond, func() { e.All(nil) })
+		wantFallback(t, mustLock(t, m.Lock, context.Background()), holdfast.FailClosed)
+	})
+}
+
 // A caller with a fallback does not wait behind one that waits for the store without a
 // limit.
 func TestFallbackIsNotHeldUpByFailClosed(t *testing.T) {

@@ -14,6 +14,7 @@ func (h *storeGrant) Renewal() engine.Renewal {
 // Renewed implements keepalive.Keeper. With the first renewal it opens the stream of
 // wake-ups, over which a break arrives at once; shorter leases do without one.
 func (h *storeGrant) Renewed(took time.Duration) {
+	defer h.client().breaker.answered() // last, since a hook may panic
 	h.client().wakeups.listenSoon()
 	h.endJeopardy(nil)
 	h.client().leaseLog.renewed(h, nil)
