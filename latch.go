@@ -68,20 +68,23 @@ func (l *Latch) TrySet(ctx context.Context, count int) (bool, error) {
 	}
 	req := l.request(l.name, gateUsage(), gateWeight(count), l.opts.ttl)
 	req.Reason = joinSpan(l.opts.reason, SpanRef{})
-	set, err := l.set(call, req)
-	if err != nil {
-		withdraw := engine.Release{Resource: req.Resource, Held: engine.Held{ID: req.ID}, Withdraw: true}
-		await(l.c.queueRelease(l.opts.ttl, withdraw), callGrace)
-	}
-	return set, err
+	return l.set(call, req)
 }
 
 // set requests the gate until it is known whether this request has set the
-// latch.
-func (l *Latch) set(call latchCall, req engine.Request) (bool, error) {
+// latch. If it has not, copies that are still under way must not set it later.
+func (l *Latch) set(call latchCall, req engine.Request) (set bool, err error) {
+	unsure := false
+	defer func() {
+		if err != nil || unsure && !set {
+			withdraw := engine.Release{Resource: req.Resource, Held: engine.Held{ID: req.ID}, Withdraw: true}
+			await(l.c.queueRelease(l.opts.ttl, withdraw), callGrace)
+		}
+	}()
 	var slow backoff
 	for {
-		ans, err := call.acquire(req)
+		ans, copied, err := call.acquire(req)
+		unsure = unsure || copied
 		switch {
 		case errors.Is(err, engine.ErrEnded):
 			return true, nil // a copy of the request set the latch, which has ended since

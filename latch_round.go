@@ -88,16 +88,18 @@ func (k latchCall) over() error {
 	return context.Cause(k.ctx)
 }
 
-// acquire sends a request, and copies of it until one is answered.
-func (k latchCall) acquire(r engine.Request) (ans engine.Answer, err error) {
+// acquire sends a request, and copies of it until one is answered. Others may arrive later.
+func (k latchCall) acquire(r engine.Request) (ans engine.Answer, copied bool, err error) {
+	sent := 0
 	err = k.retry(func(ctx context.Context) (err error) {
+		sent++
 		ans, err = k.l.c.engine.Acquire(ctx, r)
 		if errors.Is(err, ErrMismatch) {
 			err = k.l.c.explainMismatch(ctx, r.Resource, usage{r.Kind, r.Capacity}, err)
 		}
 		return err
 	})
-	return ans, err
+	return ans, sent > 1, err
 }
 
 // takeUnit takes a unit, unless all are taken. On a quorum with a node down, Busy does
@@ -105,7 +107,7 @@ func (k latchCall) acquire(r engine.Request) (ans engine.Answer, err error) {
 func (k latchCall) takeUnit(req engine.Request, r *latchRound) error {
 	var slow backoff
 	for {
-		ans, err := k.acquire(req)
+		ans, _, err := k.acquire(req)
 		if err != nil || ans.Status != engine.Busy {
 			return err
 		}
@@ -122,7 +124,8 @@ func (k latchCall) takeUnit(req engine.Request, r *latchRound) error {
 func (k latchCall) probe(name string, of usage, weight int) (engine.Answer, error) {
 	r := k.l.request(name, of, weight, MinTTL)
 	r.Ballot = 1
-	return k.acquire(r)
+	ans, _, err := k.acquire(r)
+	return ans, err
 }
 
 // probeGate returns the holder of the gate, in a Busy answer, if there is one.

@@ -191,6 +191,32 @@ func TestLatchSetCopyComesLate(t *testing.T) {
 	})
 }
 
+// A copy of the request of a TrySet that returned false, since the latch was set, arrives when that
+// latch has ended: nothing is set.
+func TestLatchCopyOfARefusedSetComesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newFaulty()
+		c, other := newClient(t, net), newClient(t, net.Engine)
+		mustSet(t, other.Latch("parts", holdfast.WithTTL(10*time.Second)), 1)
+		var late engine.Request
+		net.Set(func() {
+			net.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				net.Set(func() { net.OnAcquire = nil })
+				late = r
+				return engine.Answer{}, down(ctx)
+			}
+		})
+		if set, err := c.Latch("parts").TrySet(context.Background(), 3); set || err != nil {
+			t.Fatalf("TrySet: %v, %v", set, err)
+		}
+		time.Sleep(10 * time.Second) // the TTL of the latch
+		if _, err := net.Engine.Acquire(context.Background(), late); !errors.Is(err, engine.ErrEnded) {
+			t.Errorf("the copy: %v", err)
+		}
+		wantCount(t, other.Latch("parts"), 0)
+	})
+}
+
 // A CountDown that is not known to have counted is taken up by the next one.
 func TestLatchUnsettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
