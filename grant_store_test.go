@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
@@ -212,6 +213,30 @@ func TestReleaseWhileAnotherReleaseIsUnderWay(t *testing.T) {
 	if err := l.Release(context.Background()); !errors.Is(err, ErrNotHeld) || !errors.Is(err, ErrReleased) {
 		t.Errorf("second release: %v", err)
 	}
+}
+
+// A release that follows another is made once the outcome of that one is noted: Close reports it
+// when the second one has ended.
+func TestReleaseThatFollowsHasTheOutcomeOfTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := opened(t)
+		h := granted(t, c.Mutex("x"))
+		noted, both := false, make(chan bool, 1)
+		c.releases.add(&queuedRelease{
+			release: h.releaseRequest(),
+			confirm: func(error) {
+				time.Sleep(time.Second)
+				noted = true
+			},
+			then: &queuedRelease{
+				release: h.releaseRequest(),
+				confirm: func(error) { both <- noted },
+			},
+		})
+		if !<-both {
+			t.Error("the second release had ended before the outcome of the first was noted")
+		}
+	})
 }
 
 // A context that is derived from the lease's ends by a timer, so after a pause it may end

@@ -265,13 +265,13 @@ func isFinal(err error) bool {
 
 // confirmed ends a release, and queues the one that follows.
 func (q *releaseQueue) confirmed(u *queuedRelease, err error) {
+	if u.confirm != nil {
+		u.confirm(err) // first: what follows may report this outcome
+	}
 	if next := u.then; next != nil {
 		budget, now := next.until-next.from, q.c.keep.Mono()
 		next.from, next.until = now, now+budget
 		q.add(next)
-	}
-	if u.confirm != nil {
-		u.confirm(err)
 	}
 	q.done(u)
 }
