@@ -72,17 +72,15 @@ func (h *storeGrant) endBroken(why *LostError) (rest func(), ok bool) {
 	}, true
 }
 
-// releaseBroken releases a broken grant after its last lease. It returns false if the
-// grant is not broken, or was released elsewhere.
-func (h *storeGrant) releaseBroken(ctx context.Context) bool {
+// releaseBroken releases a broken grant after its last lease, unless it was released or has expired meanwhile.
+func (h *storeGrant) releaseBroken(ctx context.Context) {
 	c := h.client()
-	if !h.broken() || !c.broken.take(h) {
-		return false
+	if !c.broken.take(h) {
+		return
 	}
 	defer c.gate.Leave()
 	h.end(nil)
 	_ = h.releaseStore(ctx, 0) // the store answers "broken", or the release is retried in the background
-	return true
 }
 
 // closeBroken releases a broken grant because the client closes.

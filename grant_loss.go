@@ -11,12 +11,6 @@ func (h *storeGrant) ended() bool {
 	return h.state == grantEnded
 }
 
-// broken reports whether an operator broke it.
-func (h *storeGrant) broken() bool {
-	_, ok := h.brokenFor()
-	return ok
-}
-
 // brokenFor returns the reason of the operator who broke it, if one did.
 func (h *storeGrant) brokenFor() (reason string, ok bool) {
 	h.mu.Lock()

@@ -13,7 +13,7 @@ import (
 
 // release implements grant.
 func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) error {
-	last, held := h.remove(l)
+	last, held, was := h.remove(l)
 	broken := l.endReleased(held)
 	c := h.client()
 	if !last {
@@ -23,7 +23,8 @@ func (h *storeGrant) release(ctx context.Context, l *Lease, mark time.Duration) 
 		return broken
 	}
 	h.releaseLocal()
-	if h.releaseBroken(ctx) {
+	if was == grantBroken { // the break has handed the turn off
+		h.releaseBroken(ctx)
 		return h.endError() // also if this release ended the lease first
 	}
 	if !c.gate.JoinCleanup() {
@@ -59,16 +60,17 @@ func (h *storeGrant) releaseEvent(token uint64, held time.Duration, to HandOff, 
 	return ReleaseEvent{Resource: h.acquirer.name, Kind: string(h.acquirer.kind), Token: token, Held: held, HandOff: to, Err: err}
 }
 
-// remove removes a lease, once.
-func (h *storeGrant) remove(l *Lease) (last, held bool) {
+// remove removes a lease, once, and returns the state before. If that was held, the caller that removes the
+// last lease owns the turn.
+func (h *storeGrant) remove(l *Lease) (last, held bool, was grantState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held = h.leases.remove(l)
+	held, was = h.leases.remove(l), h.state
 	last = held && h.unused()
-	if last && h.state == grantHeld {
+	if last && was == grantHeld {
 		h.state = grantPassing
 	}
-	return last, held
+	return last, held, was
 }
 
 // setLocal sets the local hold of the current turn. It returns false if l has ended.

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,7 +174,7 @@ func TestReentryIntoATurnThatWasPassedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := first.grant.(*storeGrant)
-	if last, held := h.remove(first); !last || !held {
+	if last, held, _ := h.remove(first); !last || !held {
 		t.Fatal(last, held)
 	}
 	if second := h.take(context.Background()); second == nil {
@@ -212,6 +213,41 @@ func TestReleaseWhileAnotherReleaseIsUnderWay(t *testing.T) {
 	l.grant.(*storeGrant).remove(l) // the other one has come this far
 	if err := l.Release(context.Background()); !errors.Is(err, ErrNotHeld) || !errors.Is(err, ErrReleased) {
 		t.Errorf("second release: %v", err)
+	}
+}
+
+// A break hands the turn of the line off. A release that begins before the trust window of the broken
+// lease closes, and goes on after that, does not hand it off again.
+func TestTurnOfABrokenLeaseIsHandedOffOnce(t *testing.T) {
+	c := opened(t)
+	m := c.Mutex("x", WithFallback(LocalOnly))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l, err := m.Lock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := l.grant.(*storeGrant)
+	c.lines.Join(m.key()) // the next caller
+	h.lose(&LostError{Resource: "x", Cause: LostBroken})
+	if n := h.line.Waiting(); n != 0 {
+		t.Fatalf("%d callers wait: the break has not handed the turn off", n)
+	}
+	c.lines.Join(m.key()) // another one, which waits for the first
+
+	c.local.mu.Lock() // the release stops after it has removed the lease
+	released := make(chan error, 1)
+	go func() { released <- l.Release(ctx) }()
+	for h.local.Load() != nil {
+		runtime.Gosched()
+	}
+	h.lose(h.expired(nil))
+	c.local.mu.Unlock()
+	if err := <-released; !errors.Is(err, ErrLost) {
+		t.Errorf("Release: %v", err)
+	}
+	if n := h.line.Waiting(); n != 1 {
+		t.Errorf("%d callers wait; want 1, behind the one with the turn", n)
 	}
 }
 
