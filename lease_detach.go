@@ -50,6 +50,9 @@ func (h *storeGrant) detach(ctx context.Context, l *Lease) (string, error) {
 		return "", opError("detach", h.acquirer.name, err)
 	}
 	if !h.removeOnly(l) {
+		if why := h.endError(); errors.Is(why, ErrLost) && errors.Is(l.end(why), ErrLost) {
+			return "", why
+		}
 		return "", opError("detach", h.acquirer.name, fmt.Errorf("%w by this lease alone any more", ErrNotHeld))
 	}
 	_ = l.end(ErrReleased)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
 	"github.com/holdfast-go/holdfast/internal/keepalive"
 )
@@ -133,6 +134,29 @@ func TestDetachFails(t *testing.T) {
 		wantErr(t, l.Err(), holdfast.ErrLost)
 		_, err = l.Detach(context.Background())
 		wantErr(t, err, holdfast.ErrLost)
+	})
+}
+
+// A lease that is lost while Detach renews it is reported as lost.
+func TestDetachOfALeaseThatIsLostMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		c := listening(t, e)
+		l := mustLock(t, c.Mutex("x").Lock, context.Background())
+		e.Set(func() {
+			e.OnRenew = func(ctx context.Context, batch []engine.Renewal) []error {
+				errs := e.Engine.Renew(ctx, batch)
+				if err := e.Engine.Break(ctx, batch[0].Resource, engine.Break{ID: batch[0].ID}); err != nil {
+					t.Error(err)
+				}
+				<-l.Done()
+				return errs
+			}
+		})
+		_, err := l.Detach(context.Background())
+		wantLost(t, err, holdfast.LostBroken)
+		wantErr(t, l.Release(context.Background()), holdfast.ErrLost)
+		wantEmpty(t, e.Engine, "x")
 	})
 }
 
