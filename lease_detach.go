@@ -133,7 +133,8 @@ func (h *storeGrant) ticket() string {
 // ticket once: two clients that adopt it both hold the same lease. Wake-ups for
 // the lease go to the client that acquired it first, so this client detects a
 // break only at its next renewal. Errors: ErrLost if the lease has ended;
-// ErrInvalid if text is not a ticket; ErrUnavailable, ErrDenied, ErrClosed.
+// ErrInvalid if text is not a ticket, or if this client has adopted it and holds
+// the lease; ErrUnavailable, ErrDenied, ErrClosed.
 func (c *Client) Adopt(ctx context.Context, text string) (*Lease, error) {
 	t, err := parseTicket(text)
 	if err != nil {
@@ -178,6 +179,9 @@ func (c *Client) adopt(ctx context.Context, t ticket) (*Lease, error) {
 	}
 	if err != nil {
 		return nil, opError("adopt", t.Name, err)
+	}
+	if c.wakeups.holds(t.ID) {
+		return nil, opError("adopt", t.Name, fmt.Errorf("%w: this client has adopted the lease already", ErrInvalid))
 	}
 	h.entry.Window.Start(c.keep.At(sent), ttl, keepalive.Margin(ttl))
 	if h.left() <= 0 {

@@ -187,6 +187,29 @@ func TestAdoptFails(t *testing.T) {
 	})
 }
 
+// A client does not hold a lease twice: it would renew, release and close only one of the two.
+func TestAdoptTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c := newClient(t, e)
+		ticket, err := mustLock(t, c.Mutex("x").Lock, context.Background()).Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := c.Adopt(context.Background(), ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Adopt(context.Background(), ticket)
+		wantErr(t, err, holdfast.ErrInvalid)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, l.Err(), holdfast.ErrReleased)
+		wantEmpty(t, e, "x")
+	})
+}
+
 // A ticket whose numbers cannot be is refused without a call to the store.
 func TestTicketOfAnImpossibleWeight(t *testing.T) {
 	c := newClient(t, memory.New())

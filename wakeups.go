@@ -122,6 +122,13 @@ func (m *wakeups) remove(id string) {
 	delete(m.held, id)
 }
 
+// holds reports whether the client has a grant with an ID.
+func (m *wakeups) holds(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held[id] != nil
+}
+
 // grants returns the grants of the client.
 func (m *wakeups) grants() []*storeGrant {
 	m.mu.Lock()
