@@ -132,19 +132,18 @@ func (b *breaker) isOpen() bool {
 
 // watch checks the store until it answers, or the client closes.
 func (b *breaker) watch() {
-	defer b.c.gate.Leave()
-	returned := false
+	looking := true
 	defer func() {
-		if !returned { // the engine or a hook has ended the goroutine, or the client closes
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.looking = false
+		if looking { // the engine or a hook has ended the goroutine
+			go b.watch()
+			return
 		}
+		b.c.gate.Leave()
 	}()
-	for sleep(b.c.life, breakerPause) { // no ticker: a check may take as long
-		res, silent := b.target()
-		if !silent {
-			returned = true
+	for {
+		sleep(b.c.life, breakerPause) // no ticker: a check may take as long
+		var res engine.Resource
+		if res, looking = b.target(); !looking {
 			return
 		}
 		ctx, cancel := context.WithTimeout(b.c.life, breakerPause)
@@ -156,11 +155,11 @@ func (b *breaker) watch() {
 	}
 }
 
-// target returns the resource to check with, or false if the breaker has closed, which ends
-// watch.
+// target returns the resource to check with, or false if the breaker or the client has
+// closed, which ends watch.
 func (b *breaker) target() (engine.Resource, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.looking = b.tripped
-	return b.wanted, b.tripped
+	b.looking = b.tripped && b.c.life.Err() == nil
+	return b.wanted, b.looking
 }

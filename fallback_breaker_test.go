@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -154,6 +155,32 @@ func TestOpenBreakerProbesTheStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A check that ends its goroutine, as a driver may that calls t.FailNow, is not the last one.
+func TestOpenBreakerProbesTheStoreAfterAGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c := silentStore(t)
+		c.engine = &exits{peeked: p}
+		p.answer(nil)
+		c.breaker.tripNow(c.resource("x"))
+		time.Sleep(2*breakerPause + time.Millisecond)
+		if n := len(p.seen()); n != 2 || c.breaker.isOpen() {
+			t.Errorf("open after %d checks: %v; want it closed by the second one", n, c.breaker.isOpen())
+		}
+	})
+}
+
+// exits is a store whose first Peek ends the goroutine.
+type exits struct {
+	*peeked
+	first sync.Once
+}
+
+func (e *exits) Peek(ctx context.Context, r engine.Resource) (engine.Brief, error) {
+	b, err := e.peeked.Peek(ctx, r)
+	e.first.Do(runtime.Goexit)
+	return b, err
 }
 
 // Close ends the watch: otherwise it would wait until its limit.
