@@ -406,6 +406,11 @@ func TestBreakReasonOfTicketAndWait(t *testing.T) {
 	})
 }
 
+func TestBreakOptionIsNil(t *testing.T) {
+	c := newClient(t, newFaulty())
+	wantErr(t, c.Break(context.Background(), "x", "a.b", nil), holdfast.ErrInvalid)
+}
+
 func TestBreakReasonIsChecked(t *testing.T) {
 	c := newClient(t, newFaulty())
 	for _, reason := range []string{strings.Repeat("x", 257), "\xff"} {

@@ -187,6 +187,9 @@ func (c *Client) Break(ctx context.Context, name, holderID string, opts ...Break
 	}
 	b := engine.Break{ID: holderID}
 	for _, opt := range opts {
+		if opt == nil {
+			return optionError("a BreakOption is nil")
+		}
 		opt(&b)
 	}
 	if err := checkReason(b.Reason); err != nil {
