@@ -248,7 +248,7 @@ func (c *Cond) wakeUp(ctx context.Context, h *storeGrant, signalled bool, err er
 func (c *Cond) withdraw(h *storeGrant, signalled bool) <-chan struct{} {
 	return c.lk.c.background(releaseRetryMin, func(ctx context.Context) {
 		if signalled || c.releaseWaiter(ctx, h) {
-			_ = retry(ctx, noLimit, func() error { return c.wake(ctx, "signal", fresh) })
+			_ = retry(ctx, noLimit, func() error { return c.wake(ctx, c.lk.c.tasks, "signal", fresh) })
 		}
 	})
 }
@@ -301,14 +301,15 @@ func (c *Cond) call(ctx context.Context, op string, enough func(engine.Holder) b
 	defer c.lk.c.gate.Leave()
 	call, cancel := until(ctx, c.lk.c.life)
 	defer cancel()
-	return c.wake(call, op, enough)
+	return c.wake(call, c.lk.c.life, op, enough)
 }
 
-// wake wakes waiters, first come, first served, until enough returns true. It
+// wake wakes waiters, first come, first served, until enough returns true, or until
+// end, which ends with the client also if ctx never ends. It
 // reads a few at a time, so that its cost does not grow with their number. A
 // waiter that is not found was woken by another signal or has left. Waiters
 // that came after the first read are not woken.
-func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) bool) error {
+func (c *Cond) wake(ctx, end context.Context, op string, enough func(engine.Holder) bool) error {
 	res := c.lk.c.resource(c.lk.name)
 	tried := make(map[string]bool)
 	for last := uint64(math.MaxUint64); ; {
@@ -324,6 +325,9 @@ func (c *Cond) wake(ctx context.Context, op string, enough func(engine.Holder) b
 		for _, h := range b.Holders { // by token: in the order of arrival
 			if tried[h.ID] || h.Token > last {
 				continue
+			}
+			if end.Err() != nil {
+				return opError(op, c.lk.name, ErrClosed)
 			}
 			more, tried[h.ID] = b.More, true
 			err := c.lk.c.engine.Break(ctx, res, engine.Break{ID: h.ID, Token: h.Token, Force: true}) // a waiter does no work under its lease

@@ -340,6 +340,36 @@ func TestCondClose(t *testing.T) {
 	})
 }
 
+// Close ends a Broadcast to many, also if its ctx never ends.
+func TestBroadcastEndsWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c, other := newClient(t, slowBreaks{e}), newClient(t, e)
+		var waits []<-chan result
+		for range 3 {
+			waits = append(waits, waitSoon(t, context.Background(), other))
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.Mutex("x").Cond("ready").Broadcast(context.Background()) }()
+		time.Sleep(time.Second / 2)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		wantErr(t, <-ended, holdfast.ErrClosed)
+		if got := awake(t, waits); len(got) != 1 {
+			t.Errorf("woke %v; want the one whose signal was under way", got)
+		}
+	})
+}
+
+// slowBreaks is a store whose Break takes a second.
+type slowBreaks struct{ *memory.Engine }
+
+func (s slowBreaks) Break(ctx context.Context, r engine.Resource, b engine.Break) error {
+	<-time.After(time.Second)
+	return s.Engine.Break(ctx, r, b)
+}
+
 // Mistakes of the caller return an error at once and leave the lease unchanged.
 func TestCondMistakes(t *testing.T) {
 	c := newClient(t, memory.New())
