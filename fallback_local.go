@@ -3,7 +3,6 @@ package holdfast
 import (
 	"container/list"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +23,7 @@ type localLock struct {
 	kind     engine.Kind
 	capacity int
 	used     int
-	inside   []*localHold
+	inside   list.List // of *localHold; the oldest one first
 	waiters  list.List // of *localHold
 }
 
@@ -37,9 +36,10 @@ type localHold struct {
 	holder string // ID
 	weight int
 	since  time.Time
+	ahead  int           // waiters when it was requested
 	admit  chan struct{} // closed when it is granted; nil if it was granted at once
 	state  localState
-	queued *list.Element
+	place  *list.Element // of inside or waiters
 }
 
 // localState only moves forward.
@@ -65,7 +65,7 @@ func (p *localHold) wait(ctx context.Context, granted *Lease) (err error) {
 		}
 		q.end(ctx, p.lk, p.weight, err)
 	}()
-	q.begin(ctx, p.lk, p.weight, WaitFallback, p.ahead())
+	q.begin(ctx, p.lk, p.weight, WaitFallback, p.ahead)
 	err = p.await(ctx, granted)
 	returned = true
 	return err
@@ -98,16 +98,6 @@ func (p *localHold) granted() bool {
 	return p.state == localHeld
 }
 
-// ahead returns the number of waiters ahead.
-func (p *localHold) ahead() (n int) {
-	p.locks.mu.Lock()
-	defer p.locks.mu.Unlock()
-	for e := p.lock.waiters.Front(); e != nil && e != p.queued; e = e.Next() {
-		n++
-	}
-	return n
-}
-
 // join requests a hold on the lock of the resource. With queue the hold may be granted
 // later, see wait; no request passes the front of the queue.
 func (rs *localLocks) join(lk *acquirer, holder string, weight int, queue bool) (*localHold, error) {
@@ -124,13 +114,13 @@ func (rs *localLocks) join(lk *acquirer, holder string, weight int, queue bool) 
 	if r.kind != lk.kind || r.capacity != lk.capacity {
 		return nil, opError("acquire", lk.name, &mismatch{inUse: usage{r.kind, r.capacity}, wanted: lk.usage()})
 	}
-	p := &localHold{locks: rs, lock: r, lk: lk, holder: holder, weight: weight, since: time.Now()}
+	p := &localHold{locks: rs, lock: r, lk: lk, holder: holder, weight: weight, since: time.Now(), ahead: r.waiters.Len()}
 	switch {
 	case r.waiters.Len() == 0 && r.used+weight <= r.capacity:
 		r.grant(p)
 	case queue:
 		p.admit = make(chan struct{})
-		p.queued = r.waiters.PushBack(p)
+		p.place = r.waiters.PushBack(p)
 	default:
 		return nil, r.busy()
 	}
@@ -140,7 +130,7 @@ func (rs *localLocks) join(lk *acquirer, holder string, weight int, queue bool) 
 func (r *localLock) grant(p *localHold) {
 	p.state = localHeld
 	r.used += p.weight
-	r.inside = append(r.inside, p)
+	p.place = r.inside.PushBack(p)
 	if p.admit != nil {
 		close(p.admit)
 	}
@@ -162,8 +152,8 @@ func (r *localLock) advance() {
 // busy returns the error that names the oldest holder.
 func (r *localLock) busy() error {
 	e := &HeldError{Resource: r.name, Waiters: r.waiters.Len()}
-	if len(r.inside) > 0 {
-		p := r.inside[0]
+	if oldest := r.inside.Front(); oldest != nil {
+		p := oldest.Value.(*localHold)
 		info := &p.lk.c.info
 		e.HolderID, e.Name, e.Host, e.PID = p.holder, info.Name, info.Host, info.PID
 		e.Reason, e.Since, e.TTL = p.lk.opts.reason, p.since, p.lk.opts.ttl
@@ -182,13 +172,13 @@ func (p *localHold) release() {
 	switch p.state {
 	case localHeld:
 		r.used -= p.weight
-		r.inside = slices.DeleteFunc(r.inside, func(o *localHold) bool { return o == p })
+		r.inside.Remove(p.place)
 	case localWaiting:
-		r.waiters.Remove(p.queued)
+		r.waiters.Remove(p.place)
 	}
 	p.state = localReleased
 	r.advance()
-	if len(r.inside)+r.waiters.Len() == 0 && p.locks.open[r.name] == r {
+	if r.inside.Len()+r.waiters.Len() == 0 && p.locks.open[r.name] == r {
 		delete(p.locks.open, r.name)
 	}
 }
