@@ -145,6 +145,9 @@ func (c *Client) each(ctx context.Context, op, pattern string, list func(context
 		call, cancel := until(ctx, c.life)
 		defer cancel()
 		for s, err := range list(call) {
+			if err == nil && c.life.Err() != nil { // call does not end with the client if ctx never ends
+				err = ErrClosed
+			}
 			if err != nil {
 				yield(Snapshot{}, opError(op, pattern, err))
 				return

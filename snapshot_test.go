@@ -2,13 +2,16 @@ package holdfast_test
 
 import (
 	"context"
+	"iter"
 	"regexp"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
 )
 
@@ -67,6 +70,41 @@ func TestSnapshotAndList(t *testing.T) {
 			mustRelease(t, l)
 		}
 	})
+}
+
+// A List ends with the client, also if its ctx never ends.
+func TestListEndsWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, longList{memory.New()})
+		var closed sync.WaitGroup
+		listed := 0
+		for s, err := range c.List(context.Background(), "*") {
+			if err != nil {
+				wantErr(t, err, holdfast.ErrClosed)
+				break
+			}
+			if listed++; s.Resource == "second" {
+				closed.Go(func() { _ = c.Close() })
+				synctest.Wait()
+			}
+		}
+		if closed.Wait(); listed != 2 {
+			t.Errorf("listed %d", listed)
+		}
+	})
+}
+
+// longList is a store that lists four resources.
+type longList struct{ *memory.Engine }
+
+func (l longList) List(context.Context, string, string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) {
+		for _, name := range []string{"first", "second", "third", "fourth"} {
+			if !yield(engine.Snapshot{Resource: engine.Resource{Name: name}}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // Operators type holder IDs: no shell and no flag parser may take one for its
