@@ -38,6 +38,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -86,6 +87,7 @@ type Ledger struct {
 	mu        sync.Mutex
 	named     map[id]time.Duration         // when an ID was first written, of a waiter or a holder
 	cores     map[string]map[string]string // fields of the cores that say who holds them
+	tokens    map[id]string                // the ID of a lease, by its resource and token
 	resources map[string]*tracked          // of documents
 	leases    map[id][]change
 	recalls   int
@@ -119,7 +121,7 @@ func New(prefix string, start time.Time) *Ledger {
 
 // NewWithClock is New for a server with a clock of its own.
 func NewWithClock(prefix string, start time.Time, clock func() Clock) *Ledger {
-	return &Ledger{prefix: prefix, began: start, start: wall(start), clock: clock, named: map[id]time.Duration{}, cores: map[string]map[string]string{},
+	return &Ledger{prefix: prefix, began: start, start: wall(start), clock: clock, named: map[id]time.Duration{}, cores: map[string]map[string]string{}, tokens: map[id]string{},
 		resources: map[string]*tracked{}, leases: map[id][]change{}}
 }
 
@@ -141,6 +143,13 @@ func (l *Ledger) Named(resource, store string) (at time.Duration, ok bool) {
 	defer l.mu.Unlock()
 	at, ok = l.named[id{resource, store}]
 	return at, ok
+}
+
+// Granted returns the ID of the lease, of a resource with a capacity of 1, that a Redis granted with a token; "" if it was not seen.
+func (l *Ledger) Granted(resource string, token uint64) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tokens[id{resource, strconv.FormatUint(token, 10)}]
 }
 
 // name notes the first time at which an ID was written.

@@ -121,6 +121,18 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// A lease has the ID with which its token was first stored.
+func TestGranted(t *testing.T) {
+	const core = "app:{x}"
+	l := recorded(t, wrote(5*ms, "HSET", core, "deadline", score(100*ms), "token", "7", "holder", "c.a"), wrote(7*ms, "HSET", core, "deadline", score(120*ms)),
+		wrote(9*ms, "HSET", core, "deadline", score(130*ms), "token", "9", "holder", "c.b"))
+	for token, want := range map[uint64]string{7: "c.a", 8: "", 9: "c.b"} {
+		if got := l.Granted("x", token); got != want {
+			t.Errorf("token %d: %q, want %q", token, got, want)
+		}
+	}
+}
+
 // A majority of the nodes has to hold the lease of a quorum, under the ID of any of its ballots.
 func TestWindowsOfAQuorum(t *testing.T) {
 	const ttl = 100 * ms

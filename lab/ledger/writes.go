@@ -79,6 +79,8 @@ func (l *Ledger) core(name string, at time.Duration, fields []string) {
 		switch fields[i] {
 		case "deadline", "holder":
 			core[fields[i]], moved = fields[i+1], true
+		case "token":
+			core[fields[i]] = fields[i+1]
 		}
 	}
 	if !moved {
@@ -90,6 +92,9 @@ func (l *Ledger) core(name string, at time.Duration, fields []string) {
 	}
 	if held && core["holder"] != "" {
 		l.set(id{name, core["holder"]}, instant(at), deadline)
+		if of := (id{name, core["token"]}); l.tokens[of] == "" {
+			l.tokens[of] = core["holder"]
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func (f failedOver) run(t *testing.T, subject string, hits ...fault.Fault) *run 
 	for _, stored := range [][]deadline{f.old, f.fresh} {
 		l := ledger.New("p", epoch)
 		for _, d := range stored {
-			l.Add(epoch.Add(d.at), "HSET", "p:{r}", "holder", d.holder, "deadline", fmt.Sprint(epoch.Add(d.until).UnixMicro()))
+			l.Add(epoch.Add(d.at), "HSET", "p:{r}", "holder", d.holder, "deadline", fmt.Sprint(epoch.Add(d.until).UnixMicro()), "token", fmt.Sprint(epoch.Add(d.at).UnixMicro()))
 		}
 		r.ledgers = append(r.ledgers, l)
 	}
@@ -91,6 +91,17 @@ func TestLeasesOverAFailover(t *testing.T) {
 				t.Errorf("with confirmed replicas found %v, want %d", found, c.lost)
 			}
 		})
+	}
+}
+
+// A part of a Multi, of which the client does not state the ID, is known by its token.
+func TestPartsOverAFailover(t *testing.T) {
+	a := stored("a", "", 20*ms)
+	r := failedOver{old: []deadline{{"x", 21 * ms, 121 * ms}}}.run(t, "holdfast-sentinel", fault.Fault{Kind: fault.Failover, Target: "node1", At: fault.After(0)})
+	ops := []history.Op{a, stored("b", "y", 61*ms)}
+	r.identify(ops)
+	if over := r.overFailovers(ops); len(over.lost) != 1 {
+		t.Errorf("%d lost, want the one that the replica never had", len(over.lost))
 	}
 }
 

@@ -93,6 +93,7 @@ func (r *run) result(began time.Time) Result {
 	for _, c := range r.workers {
 		ops = append(ops, c.deathOps(ops)...)
 	}
+	r.identify(ops)
 	wiped := false
 	for i, s := range r.stores {
 		for _, w := range s.wipes {
@@ -147,6 +148,25 @@ func (r *run) result(began time.Time) Result {
 		}
 	}
 	return res
+}
+
+// identify adds the IDs of leases that their clients do not state, as those of all parts of a Multi but the first, on one Redis
+// or a master with replicas.
+func (r *run) identify(ops []history.Op) {
+	if r.p.Nodes > 1 {
+		return
+	}
+	for i := range ops {
+		op := &ops[i]
+		if op.Kind != history.Acquire || op.Outcome != history.OK {
+			continue
+		}
+		for _, l := range r.ledgers {
+			if op.Store == "" {
+				op.Store = l.Granted(op.Resource, op.Token)
+			}
+		}
+	}
 }
 
 // kindLive is the Kind of this package's replay files.
