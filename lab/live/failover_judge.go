@@ -86,7 +86,7 @@ type leaseKey struct{ resource, store string }
 // use is what a client did with a lease of the store: one of its callers held it.
 type use struct {
 	acquire history.Op
-	ends    time.Duration   // it was released, left or reported as lost; endless: never
+	ends    time.Duration   // it was released, left by a client that lived, or reported as lost; endless: never
 	stated  []time.Duration // of when each window was stated, and its end, alternating
 }
 
@@ -117,7 +117,7 @@ func usesOf(ops []history.Op) map[leaseKey][]*use {
 		}
 		switch op.Kind {
 		case history.Release, history.Leave, history.Lost:
-			if op.Client == u.acquire.Client {
+			if op.Client == u.acquire.Client && op.Note != died { // others wait for the deadline of a dead client's lease
 				u.ends = min(u.ends, op.Call)
 			}
 		case history.Renew:

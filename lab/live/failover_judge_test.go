@@ -73,6 +73,8 @@ func TestLeasesOverAFailover(t *testing.T) {
 			[]history.Op{a, b(64 * ms)}}, 1, 1, 0},
 		{"another has it from the old master after the promotion, and renews it for ever", failedOver{[]deadline{{"x", 21 * ms, 121 * ms}}, nil,
 			[]history.Op{a, renewedUntil(renewed, 800*ms)}}, 1, 0, 1},
+		{"the replica missed the renewal of a client that died before", failedOver{[]deadline{{"x", 21 * ms, 121 * ms}, {"x", 44 * ms, 144 * ms}}, had,
+			[]history.Op{a, renewed, {Client: "a", Kind: history.Leave, Resource: "r", Holder: "a1", Outcome: history.OK, Call: 46 * ms, Return: 46 * ms, Note: died}, b(122 * ms)}}, 1, 0, 0},
 		{"it was released before", failedOver{had, nil, []history.Op{a, {Client: "a", Kind: history.Release, Resource: "r", Holder: "a1", Outcome: history.OK, Call: 30 * ms, Return: 31 * ms}, b(61 * ms)}}, 0, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

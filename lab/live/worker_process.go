@@ -195,6 +195,9 @@ func (c *workerProcess) stop() {
 	<-c.gone
 }
 
+// died is the Note of a Leave by the death of a worker.
+const died = "dead"
+
 // deathOps returns the operations of a worker's death: the end of its stays, releases
 // that it may have sent, and its unfinished runs.
 func (c *workerProcess) deathOps(ops []history.Op) (out []history.Op) {
@@ -208,7 +211,7 @@ func (c *workerProcess) deathOps(ops []history.Op) (out []history.Op) {
 		switch {
 		case op.Client != c.name:
 		case op.Kind == history.Acquire && op.Outcome == history.OK:
-			op.Kind, op.Call, op.Return, op.Until, op.Note = history.Leave, c.died, c.died, 0, "dead"
+			op.Kind, op.Call, op.Return, op.Until, op.Note = history.Leave, c.died, c.died, 0, died
 			out = append(out, op)
 		case op.Kind == history.Leave || op.Kind == history.Lost:
 			left[op.Holder] = op
