@@ -47,7 +47,7 @@ func Judge(ops []history.Op, ttl time.Duration, nodes []*Ledger) (judged int, fo
 	}
 	margin, slack := Margin(ttl)-drift(ttl, nodes), slackOf(nodes)
 	for _, w := range windows(ops) {
-		text, seen := w.judge(margin, slack, nodes)
+		text, seen := w.judge(ttl, margin, slack, nodes)
 		if !seen {
 			continue
 		}
@@ -109,7 +109,7 @@ func windows(ops []history.Op) (all []window) {
 }
 
 // judge reports what contradicts the window, and whether enough was seen to judge it.
-func (w window) judge(margin, slack time.Duration, nodes []*Ledger) (text string, seen bool) {
+func (w window) judge(ttl, margin, slack time.Duration, nodes []*Ledger) (text string, seen bool) {
 	var leases []lease // on the nodes that were seen
 	for _, l := range nodes {
 		if !l.unseen(w.op.Call, w.ends) {
@@ -133,7 +133,12 @@ func (w window) judge(margin, slack time.Duration, nodes []*Ledger) (text string
 	if text := w.foreign(nodes[0]); text != "" {
 		return fmt.Sprintf("%s, %s", describe, text), true
 	}
-	backing := count(func(l lease) bool { return l.deadlineIn(at-slack+clockSlack, at+slack) >= w.op.Until+margin-slack })
+	backing := count(func(l lease) bool {
+		deadline := l.deadlineIn(at-slack+clockSlack, at+slack)
+		// A waiter that is granted by a wake-up counts what was left when it asked last, and the margin of that: at least what is left now.
+		counted := min(ttl, max(0, deadline-at))
+		return deadline >= w.op.Until+margin-(ttl-counted)/50-slack
+	})
 	if backing < need {
 		return fmt.Sprintf("%s, less than %v before the deadlines that were stored at %v: %d of %d nodes hold it for so long; they have %v", describe, margin, at, backing, len(nodes), leases), true
 	}

@@ -58,19 +58,22 @@ func TestWindowsAreComparedWithTheStore(t *testing.T) {
 	broken := wrote(40*ms, "HSET", core, "deadline", score(109500*time.Microsecond), "holder", "!c.a")
 	passed := wrote(40*ms, "HSET", core, "deadline", score(140*ms), "holder", "c.b")
 	window := 109500*time.Microsecond - Margin(ttl)
+	lateGrant := wrote(9500*time.Microsecond, "HSET", core, "deadline", score(60*ms), "holder", "c.a")
 	for name, c := range map[string]struct {
 		until time.Duration
 		lines []string
 		want  string // part of the violation; empty: none
 	}{
-		"a lease that is kept and released": {window, []string{granted, released}, ""},
-		"a lease that an operator breaks":   {window, []string{granted, broken, released}, ""},
-		"a window without a margin":         {window + Margin(ttl), []string{granted, released}, "before the deadlines that were stored"},
-		"a window of a later reply":         {window + 500*time.Microsecond, []string{granted, released}, "before the deadlines that were stored"},
-		"a lease that was never granted":    {window, []string{passed}, "0 of 1 nodes have granted"},
-		"a lease that another gets":         {window, []string{granted, passed}, "ended in the store at 40ms, 39ms before the client stopped"},
-		"a lease whose keys are deleted":    {window, []string{granted, wrote(30*ms, "UNLINK", core)}, "ended in the store at 30ms"},
-		"a lease of another resource":       {window, []string{strings.Replace(granted, "{x}", "{y}", 1)}, "0 of 1 nodes have granted"},
+		"a lease that is kept and released":                    {window, []string{granted, released}, ""},
+		"a lease that an operator breaks":                      {window, []string{granted, broken, released}, ""},
+		"a lease of which less was left when it was passed on": {60*ms - 20*ms - 50*ms/50, []string{lateGrant, released}, ""},
+		"the same without a margin for the rates of clocks":    {60*ms - 20*ms, []string{lateGrant, released}, "before the deadlines that were stored"},
+		"a window without a margin":                            {window + Margin(ttl), []string{granted, released}, "before the deadlines that were stored"},
+		"a window of a later reply":                            {window + 500*time.Microsecond, []string{granted, released}, "before the deadlines that were stored"},
+		"a lease that was never granted":                       {window, []string{passed}, "0 of 1 nodes have granted"},
+		"a lease that another gets":                            {window, []string{granted, passed}, "ended in the store at 40ms, 39ms before the client stopped"},
+		"a lease whose keys are deleted":                       {window, []string{granted, wrote(30*ms, "UNLINK", core)}, "ended in the store at 30ms"},
+		"a lease of another resource":                          {window, []string{strings.Replace(granted, "{x}", "{y}", 1)}, "0 of 1 nodes have granted"},
 		"a weighted lease": {window, []string{wrote(9500*time.Microsecond, "ZADD", core+":line", "NX", "0", "anchor", score(109500*time.Microsecond), "hc.a"),
 			wrote(80500*time.Microsecond, "ZREM", core+":line", "hc.a")}, ""},
 		"a weighted lease that is removed": {window, []string{wrote(9500*time.Microsecond, "ZADD", core+":line", "0", "anchor", score(109500*time.Microsecond), "hc.a"),
