@@ -120,9 +120,13 @@ func (c *guarded) checkHolders(ctx context.Context, s *session) error {
 			return err
 		}
 		c.noWaiters = snap.NoWaiters
-		if waitsForItself(snap, c.weight) {
+		switch nestingOf(snap, c.weight, c.shared) {
+		case waitsForItself:
 			return fail(exitUsage, "this command already runs under the lease of %q and would wait for itself: "+
 				"remove the inner holdfast, or use another resource", name)
+		case mayWaitForItself:
+			return fail(exitUsage, "this command already runs under a --shared lease of %q, and would wait for ever if a command without --shared "+
+				"waited for that one: remove the inner holdfast, or use another resource", name)
 		}
 		if c.lock.try == nil && inUse(snap) {
 			return heldBy(snap)

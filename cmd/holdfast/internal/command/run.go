@@ -112,7 +112,7 @@ func (c *runCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	g := &guarded{guardFlags: c.guardFlags, verb: "run", Resource: names[0], Cmd: cmd, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
+	g := &guarded{guardFlags: c.guardFlags, verb: "run", Resource: names[0], Cmd: cmd, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight(), shared: c.Shared}
 	if len(names) > 1 {
 		g.names, g.Resource = stringsOf(names), text(fmt.Sprintf("%s and %d more", names[0], len(names)-1))
 	}
