@@ -30,7 +30,7 @@
 //
 //   - A holder dies: the resource becomes free within the TTL.
 //   - A waiter dies: it delays the waiters behind it by at most one claim
-//     window, 3 s.
+//     window and one poll, 3 s and 1 s.
 //   - A holder is cut off, is paused, or cannot renew: before the store can
 //     grant the resource to another, Lease.Context is cancelled and Lease.Err
 //     returns [ErrLost]. After a pause both check the clock before they return.
@@ -58,5 +58,8 @@
 // Package engine/goredis keeps the queue in Redis: a single server, Sentinel or
 // Cluster. Package engine/quorum combines several independent servers into one
 // engine, of which a majority decides. Package engine/memory keeps the queue in
-// this process, for unit tests.
+// this process, for unit tests. The modules engine/postgres, engine/mysql,
+// engine/sqlite, engine/etcd and engine/zookeeper keep the queue of each resource
+// in one document of their store, by package engine/cas, which is also the way to
+// an engine on another store with compare-and-swap.
 package holdfast

@@ -50,11 +50,13 @@ type HistoryKind string
 
 const (
 	// HistoryGranted: a lease was granted, and was held for longer than it takes to
-	// write the event. A lease that was held for less has HistoryReleased or HistoryLost
-	// only.
+	// write the event. A lease that was held for less has only the event of its end.
 	HistoryGranted HistoryKind = "granted"
 	// HistoryReleased: a lease was released or handed off.
 	HistoryReleased HistoryKind = "released"
+	// HistoryDetached: a lease was detached: it is still held, by its ticket. The client that
+	// adopts it records HistoryGranted with the Cause "adopted".
+	HistoryDetached HistoryKind = "detached"
 	// HistoryLost: a lease was lost; Cause is why.
 	HistoryLost HistoryKind = "lost"
 	// HistoryWithdrawn: a wait of Lock ended without a lease; Cause is why. Attempts of
@@ -77,7 +79,7 @@ type HistoryEvent struct {
 	Client   Meta          // where the client ran
 	Name     string        // of the client; see WithName
 	Waited   time.Duration // for the grant, or until the wait ended without one
-	Held     time.Duration // of HistoryReleased and HistoryLost: the lease was granted at At minus Held
+	Held     time.Duration // of HistoryReleased, HistoryDetached and HistoryLost: the lease was granted, or adopted, at At minus Held
 	Cause    string
 	Count    int
 }

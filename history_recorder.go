@@ -104,7 +104,7 @@ func (r *historyRecorder) acquireEnded(l *Lease, e AcquireEndEvent, wait bool) {
 	r.add(text, of)
 }
 
-// released records the end of a lease by its holder. l is nil, unless callers share the grant.
+// released records the end of a lease by its holder, or that it was detached. l is nil, unless callers share the grant.
 func (r *historyRecorder) released(e ReleaseEvent, l *Lease) {
 	if r == nil {
 		return
@@ -117,7 +117,7 @@ func (r *historyRecorder) released(e ReleaseEvent, l *Lease) {
 	case e.Err != nil:
 		text.Cause = "not confirmed by the store"
 	case e.HandOff == HandOffTicket:
-		text.Cause = "detached"
+		text.Event = HistoryDetached
 	}
 	r.add(text, l)
 }

@@ -358,7 +358,7 @@ func TestHistoryOfATicket(t *testing.T) {
 		must(t, err)
 		_, err = other.Adopt(t.Context(), ticket)
 		must(t, err)
-		after(t, c, time.Second, "released a mutex waited 0s held 0s detached\ngranted a mutex waited 0s held 0s adopted\n")
+		after(t, c, time.Second, "detached a mutex waited 0s held 0s \ngranted a mutex waited 0s held 0s adopted\n")
 	})
 }
 

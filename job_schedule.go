@@ -103,7 +103,7 @@ func (c cron) at(now time.Time) (jobSlot, error) {
 		end = c.instant(due)
 	}
 	if err != nil {
-		return jobSlot{}, optionError("cron expression %q %v (%v)", c.expr, errNeverDue, err)
+		return jobSlot{}, optionError("cron expression %q %v", c.expr, errNeverDue)
 	}
 	return jobSlot{start, end}, nil
 }

@@ -117,6 +117,9 @@ func TestCronErrors(t *testing.T) {
 			t.Errorf("%q: %v", expr, err)
 		}
 	}
+	if _, err := cronOf("0 0 30 2 *"); !strings.HasSuffix(err.Error(), `"0 0 30 2 *" is never due`) {
+		t.Error(err)
+	}
 	for _, expr := range []string{"0 8 * * *", "*/5 0-6,22,23 1,15 JAN-MAR *", "0 0 29 2 *", "@hourly", "@yearly", "0 0 * * 7"} {
 		if _, err := cronOf(expr); err != nil {
 			t.Errorf("%q: %v", expr, err)

@@ -114,7 +114,7 @@ type lockOptions struct {
 
 // WithTTL sets the TTL of the lease (default 15 s; 100 ms to 24 h). The lease
 // is renewed every TTL/3, and the resource of a dead holder becomes free within
-// the TTL. Use at least five times the round trip to the store.
+// the TTL. Use at least six times the longest round trip to the store.
 func WithTTL(d time.Duration) LockOption {
 	return func(o *lockOptions) {
 		if d < MinTTL || d > MaxTTL {

@@ -51,7 +51,7 @@ func (d *dashboard) readHistory(ctx context.Context) (past, error) {
 // eventKinds are the values of the parameter event.
 func eventKinds() []holdfast.HistoryKind {
 	return []holdfast.HistoryKind{
-		holdfast.HistoryGranted, holdfast.HistoryReleased, holdfast.HistoryLost, holdfast.HistoryWithdrawn, holdfast.HistoryBroke, holdfast.HistoryDropped,
+		holdfast.HistoryGranted, holdfast.HistoryReleased, holdfast.HistoryDetached, holdfast.HistoryLost, holdfast.HistoryWithdrawn, holdfast.HistoryBroke, holdfast.HistoryDropped,
 	}
 }
 
@@ -153,6 +153,6 @@ func formatSpan(d time.Duration) string {
 // eventState is the state whose color an event has.
 func eventState(e holdfast.HistoryKind) string {
 	return cmp.Or(map[holdfast.HistoryKind]string{
-		holdfast.HistoryGranted: "held", holdfast.HistoryReleased: "done", holdfast.HistoryWithdrawn: "waiting", holdfast.HistoryBroke: "breaking",
+		holdfast.HistoryGranted: "held", holdfast.HistoryDetached: "held", holdfast.HistoryReleased: "done", holdfast.HistoryWithdrawn: "waiting", holdfast.HistoryBroke: "breaking",
 	}[e], "overdue")
 }

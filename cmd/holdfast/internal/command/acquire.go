@@ -50,7 +50,7 @@ func (c *acquireCmd) Validate() error {
 
 // Run acquires the lease and prints its ticket.
 func (c *acquireCmd) Run(e *env) error {
-	g := &guarded{verb: "acquire", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
+	g := &guarded{verb: "acquire", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight(), shared: c.Shared}
 	g.TTL, g.ConflictExitCode, g.Quiet, g.JSON = c.TTL, c.ConflictExitCode, c.Quiet, c.JSON
 	g.logFlag = c.logFlag
 	say, err := openReporter(e.stderr, g)

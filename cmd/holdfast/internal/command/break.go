@@ -205,6 +205,9 @@ func (c *breakCmd) breakOne(e *env, s *session, t target) error {
 
 // broken is the answer of a break.
 func broken(t target) string {
+	if t.id == engine.MarkID {
+		return fmt.Sprintf("broken: %q is no longer marked as done", t.resource)
+	}
 	return fmt.Sprintf("broken: %s can no longer renew %q or wait for it", cell(t.id), t.resource)
 }
 

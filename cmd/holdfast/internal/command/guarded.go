@@ -66,6 +66,7 @@ type guarded struct {
 	Resource text     // for messages, if there are several names
 	names    []string // if there are several
 	weight   int
+	shared   bool // --shared
 	Cmd      []text
 	Nonblock bool
 	Wait     *span

@@ -86,7 +86,7 @@ func (c *guarded) firstTry(ctx context.Context, s *session, say *reporter) (*hol
 		return nil, c.conflict(held)
 	case unreachable(err) && wait && c.Wait != nil && ctx.Err() == nil:
 		say.notice("store-away", []slog.Attr{slog.String("message", bare(err))},
-			"the store (%s) does not answer; trying for %s", s.store, short(time.Duration(*c.Wait)))
+			"%s; trying for %s", s.explain(err).text, short(time.Duration(*c.Wait)))
 		return nil, nil
 	}
 	return nil, err
@@ -120,9 +120,13 @@ func (c *guarded) checkHolders(ctx context.Context, s *session) error {
 			return err
 		}
 		c.noWaiters = snap.NoWaiters
-		if waitsForItself(snap, c.weight) {
+		switch nestingOf(snap, c.weight, c.shared) {
+		case waitsForItself:
 			return fail(exitUsage, "this command already runs under the lease of %q and would wait for itself: "+
 				"remove the inner holdfast, or use another resource", name)
+		case mayWaitForItself:
+			return fail(exitUsage, "this command already runs under a --shared lease of %q, and would wait for ever if a command without --shared "+
+				"waited for that one: remove the inner holdfast, or use another resource", name)
 		}
 		if c.lock.try == nil && inUse(snap) {
 			return heldBy(snap)
@@ -176,8 +180,11 @@ func (c *guarded) waitForLease(ctx context.Context, s *session, say *reporter, s
 	case failed == nil && (!away || len(snap.Holders) > 0):
 		return nil, c.conflict(heldBy(snap))
 	case away:
-		return nil, fail(exitUnavailable, "not acquired in %s: the store (%s) did not respond; "+
-			"check that it runs, and the address in --store or HOLDFAST_STORE", time.Duration(*c.Wait), s.at)
+		cause := failed
+		if !errors.Is(cause, holdfast.ErrUnavailable) {
+			cause = err
+		}
+		return nil, fail(exitUnavailable, "not acquired in %s: %s", time.Duration(*c.Wait), s.explain(cause).text)
 	}
 	return nil, failed
 }
@@ -214,7 +221,10 @@ func signalOf(ctx context.Context) error {
 
 // conflict returns the error of a run that did not get the lease, with the present holder.
 func (c *guarded) conflict(held *holdfast.HeldError) error {
-	hint := fmt.Sprintf("; wait for it with -w D, or look with \"holdfast show %s\"", shellWord(text(held.Resource)))
+	hint := fmt.Sprintf("; look with \"holdfast show %s\"", shellWord(text(held.Resource)))
+	if c.Wait == nil {
+		hint = "; wait for it with -w D, or" + strings.TrimPrefix(hint, ";")
+	}
 	return &busyError{held: held, exitError: exitError{code: c.ConflictExitCode, text: "not acquired: " + c.heldText(held) + hint}}
 }
 

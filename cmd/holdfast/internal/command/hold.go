@@ -51,7 +51,7 @@ func (c *holdCmd) Validate() error {
 
 // Run holds the lease.
 func (c *holdCmd) Run(e *env) error {
-	g := &guarded{verb: "hold", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
+	g := &guarded{verb: "hold", Resource: c.Resource, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight(), shared: c.Shared}
 	g.TTL, g.ConflictExitCode, g.Quiet, g.Verbose, g.JSON = c.TTL, c.ConflictExitCode, c.Quiet, c.Verbose, c.JSON
 	g.logFlag = c.logFlag
 	say, err := openReporter(e.stderr, g)

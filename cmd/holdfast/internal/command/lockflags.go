@@ -14,7 +14,7 @@ import (
 // primitive, and how long to wait.
 type lockFlags struct {
 	Nonblock  bool  `short:"n" xor:"wait" help:"Do not wait: exit 75 if the resource is held."`
-	Wait      *span `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, such as 30s, then exit 75. Default: no limit."`
+	Wait      *span `short:"w" xor:"wait" placeholder:"D" help:"Wait at most D, such as 30s, then exit 75, or 69 if the store is unavailable; 0 tries once. Default: no limit, but exit 69 at once if the store is unavailable at the start."`
 	Slots     *int  `xor:"kind" placeholder:"N" help:"Up to N at once: acquire one of N slots of a semaphore. All callers must use the same N. Default: one at a time."`
 	Weight    *int  `placeholder:"N" help:"With --slots: take N of them. Default: 1."`
 	Shared    bool  `xor:"kind" help:"Run at the same time as other --shared commands, but not as one without it: acquire the reader's lease of an RWMutex, or, while the resource is in use as a mutex, the mutex."`

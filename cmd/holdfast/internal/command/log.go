@@ -79,7 +79,8 @@ func (c *logCmd) print(e *env, h holdfast.HistoryEvent) error {
 func describeEvent(h holdfast.HistoryEvent) string {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	if h.Event == holdfast.HistoryReleased || h.Event == holdfast.HistoryLost {
+	switch h.Event {
+	case holdfast.HistoryReleased, holdfast.HistoryDetached, holdfast.HistoryLost:
 		add("held %s", short(h.Held))
 	}
 	if h.Waited > 0 {

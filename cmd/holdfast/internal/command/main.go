@@ -123,7 +123,7 @@ func (e *env) run(args []string) int {
 	}
 	p, err := parse(args, e.stdout, e.stderr)
 	if err != nil {
-		usage(err, e.stderr, asksJSON(args))
+		usage(err, e.stderr, asksJSON(args), slices.Contains(args, "--"))
 		return exitUsage
 	}
 	c := p.cli
@@ -172,7 +172,7 @@ func usageText() *strings.Replacer {
 }
 
 // usage says what is wrong with the command line and what to do about it.
-func usage(err error, stderr io.Writer, asJSON bool) {
+func usage(err error, stderr io.Writer, asJSON, separated bool) {
 	verb := ""
 	if bad, ok := errors.AsType[*kong.ParseError](err); ok && bad.Context != nil {
 		if cmd := bad.Context.Selected(); cmd != nil {
@@ -183,7 +183,7 @@ func usage(err error, stderr io.Writer, asJSON bool) {
 	if asJSON {
 		return
 	}
-	if strings.Contains(err.Error(), "unknown flag") {
+	if !separated && strings.Contains(err.Error(), "unknown flag") {
 		switch verb {
 		case " run":
 			fmt.Fprintln(stderr, "holdfast: put -- before the command: holdfast run [flags] RESOURCE -- CMD ARGS…")

@@ -49,10 +49,21 @@ func withOuterLeases(resources []string, lease *holdfast.Lease) string {
 	return strings.Join(chain, "&")
 }
 
-// waitsForItself reports whether the lease that this process runs under is among the holders and
-// does not leave weight free: this process would then wait for itself.
-// A lease of the same name in another store, or one that has ended, is not in the snapshot.
-func waitsForItself(snap holdfast.Snapshot, weight int) bool {
+// nesting is how a request relates to the leases under which this process runs.
+type nesting uint8
+
+const (
+	notNested nesting = iota
+	// waitsForItself: an outer lease excludes the request.
+	waitsForItself
+	// mayWaitForItself: an outer reader does not exclude a further one, but a writer that comes between
+	// them waits for the outer reader, and the further one waits for that writer.
+	mayWaitForItself
+)
+
+// nestingOf returns how a request of weight, or of a reader if shared, relates to the leases that this process runs
+// under. A lease of the same name in another store, or one that has ended, is not in the snapshot.
+func nestingOf(snap holdfast.Snapshot, weight int, shared bool) nesting {
 	own, holds := 0, false
 	for _, l := range outerLeases() {
 		for _, h := range snap.Holders {
@@ -62,10 +73,13 @@ func waitsForItself(snap holdfast.Snapshot, weight int) bool {
 			}
 		}
 	}
-	if snap.Kind == string(engine.KindSemaphore) && own+weight <= snap.Capacity {
-		return false // enough slots are left
+	switch {
+	case !holds, snap.Kind == string(engine.KindSemaphore) && own+weight <= snap.Capacity: // enough slots are left
+		return notNested
+	case shared && snap.Kind == string(engine.KindRW) && own < snap.Capacity:
+		return mayWaitForItself
 	}
-	return holds
+	return waitsForItself
 }
 
 // mergeEnviron returns base without the variables of over, then over.

@@ -65,7 +65,11 @@ func (s *session) adopt(ticket text) (*holdfast.Lease, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
-	return s.Adopt(ctx, strings.TrimSpace(string(ticket)))
+	lease, err := s.Adopt(ctx, strings.TrimSpace(string(ticket)))
+	if errors.Is(err, holdfast.ErrInvalid) {
+		return nil, fail(exitUsage, "this is not a ticket: give the whole text that holdfast acquire printed")
+	}
+	return lease, err
 }
 
 // explainLease is explain for a verb whose lease may be lost.

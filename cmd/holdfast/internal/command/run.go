@@ -35,7 +35,9 @@ holdfast, so not in a pipeline, and ^Z does not stop it.
 If the lease cannot be renewed, the group gets TERM and then KILL, in time before another holder can get the
 resource, even if holdfast itself is killed or stopped. This begins when a third of the TTL is left, so a longer
 --ttl survives longer outages of the store. The environment of CMD has HOLDFAST_RESOURCE, HOLDFAST_TOKEN (the
-fencing token: send it with every write), HOLDFAST_HOLDER and HOLDFAST_TTL_MS.
+fencing token: send it with every write), HOLDFAST_TOKENS (a JSON object with the token of each resource),
+HOLDFAST_HOLDER, HOLDFAST_TTL_MS, and HOLDFAST_CHAIN: the leases under which CMD runs, which a holdfast run in CMD
+reads, so that it does not wait for one of them.
 
 A wait is reported on standard error: the place in the queue, the holder and the elapsed time, each second on one
 line of a terminal, and as one line per minute elsewhere.
@@ -47,14 +49,14 @@ resource in use as a semaphore (--slots N), or in any other way, cannot be used 
 
 With several names CMD runs when it holds all of them, as mutexes: --shared, --exclusive, --slots and --weight take
 one name, so nest holdfast run for these. The names are acquired one by one in alphabetical order, so such runs do not
-deadlock; while it waits for one it holds those before. HOLDFAST_TOKEN is the token of the first name, and
-HOLDFAST_TOKENS has all as a JSON object. If one is lost, all are.
+deadlock; while it waits for one it holds those before. HOLDFAST_TOKEN is the token of the first name. If one is
+lost, all are.
 
 Exit codes: CMD's own, or
 	 75  not acquired: held and -n, or -w ran out   (-E N: N instead)
 	 79  the lease was lost and CMD was stopped in time
 	124  --timeout was hit      137  and KILL was needed
-	128+N  CMD died of signal N, or signal N ended a wait
+	128+N  CMD died of signal N, or signal N ended a wait: holdfast ends by the same signal
 	125  holdfast failed        126  CMD cannot be executed     127  CMD not found
 	 64  usage     69  store unreachable     77  store refuses user or rights     78  bad configuration
 
@@ -112,7 +114,7 @@ func (c *runCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	g := &guarded{guardFlags: c.guardFlags, verb: "run", Resource: names[0], Cmd: cmd, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight()}
+	g := &guarded{guardFlags: c.guardFlags, verb: "run", Resource: names[0], Cmd: cmd, Nonblock: c.Nonblock, Wait: c.Wait, weight: c.weight(), shared: c.Shared}
 	if len(names) > 1 {
 		g.names, g.Resource = stringsOf(names), text(fmt.Sprintf("%s and %d more", names[0], len(names)-1))
 	}

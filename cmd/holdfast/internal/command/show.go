@@ -28,7 +28,7 @@ until it is dropped, some seconds later, and does not count.
 
 Examples:
 	holdfast show stock:42
-	holdfast show --watch stock:42
+	holdfast show --watch 2s stock:42
 	holdfast show stock:42 --json | jq '.holders[0].pid'`
 }
 

@@ -6,11 +6,22 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
 
 // span is a duration flag: Go's notation, optionally with days before it (1d, 1d12h), or a bare
 // number of seconds as for sleep(1) and timeout(1). Its error shows the notation.
 type span time.Duration
+
+// Decode implements kong.MapperValue, so that the error of a missing value names a duration.
+func (s *span) Decode(ctx *kong.DecodeContext) error {
+	token, err := ctx.Scan.PopValue("duration")
+	if err != nil {
+		return err
+	}
+	return s.UnmarshalText([]byte(fmt.Sprint(token.Value)))
+}
 
 // UnmarshalText reads the flag's value.
 func (s *span) UnmarshalText(text []byte) error {

@@ -60,8 +60,7 @@ func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.S
 	c.job.AwaitRunning(lease.Done())
 	cmd := guard.Command{
 		Path: path, Args: stringsOf(c.Cmd), Env: c.environ(lease), TTL: time.Duration(c.TTL),
-		Deadline: guard.At(lease.Deadline()), KillAfter: c.killAfter(),
-		OnLost: c.OnLost, Nested: len(outerLeases()) > 0,
+		KillAfter: c.killAfter(), OnLost: c.OnLost, Nested: len(outerLeases()) > 0,
 	}
 	c.job.Take(&cmd)
 	g, err := c.ahead.take()
@@ -69,6 +68,7 @@ func (c *guarded) supervise(path string, lease *holdfast.Lease, sigs <-chan os.S
 	if err != nil {
 		return nil, say.failure("error", explain(err, nil))
 	}
+	cmd.Deadline = guard.At(lease.Deadline()) // read last: the start of the guard takes time, in which the lease may be renewed
 	g.Run(cmd)
 	w := &supervision{c: c, say: say, lease: lease, guard: g}
 	if c.job == nil {

@@ -6,31 +6,50 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 // labProgram is the lab's program, which is not linked: it holds planted bugs, other
 // libraries and package testing.
-const labProgram = "holdfast-lab"
+const (
+	labProgram = "holdfast-lab"
+	labInstall = "go install github.com/holdfast-go/holdfast/lab/cmd/holdfast-lab@latest"
+)
 
 // tortureCmd is `holdfast torture`. It replaces this process by the lab's program.
 type tortureCmd struct {
 	Args []string `arg:"" optional:"" help:"The arguments of holdfast-lab; --help lists them."`
 }
 
+// Help is the long text of --help if holdfast-lab is not installed. Otherwise holdfast-lab prints its own text.
+func (*tortureCmd) Help() string {
+	return `Runs ` + labProgram + `, a separate program, with ARGS. It kills, pauses and cuts off servers and processes, shows which
+other locks let two holders in, and checks Holdfast for the same. It starts the servers; with --store it uses that
+Redis. Install it beside holdfast or in PATH:
+
+	` + labInstall + `
+
+If it is installed, "holdfast torture --help" prints its arguments.`
+}
+
 // Run runs holdfast-lab with the same arguments.
-func (c *tortureCmd) Run(e *env) error {
+func (c *tortureCmd) Run(e *env, k *kong.Context) error {
+	path, missing := findProgram(labProgram)
+	if missing != nil && slices.ContainsFunc(c.Args, asksHelp) {
+		return k.PrintUsage(false)
+	}
 	if d := (store.Opener{}).Unlinked(e.url); e.urlGiven && d != nil {
 		return fail(exitConfig, "torture plays on the Redis of --store, and cannot play on your %s; on other stores it plays on servers "+
 			"that it starts: see holdfast torture -help", d.Name)
 	}
-	path, err := findProgram(labProgram)
-	if err != nil {
-		return fail(exitNotFound, "torture runs %s, which is neither beside this program nor in PATH; "+
-			"install it: go install github.com/holdfast-go/holdfast/lab/cmd/holdfast-lab@latest", labProgram)
+	if missing != nil {
+		return fail(exitNotFound, "torture runs %s, which is neither beside this program nor in PATH; install it: %s", labProgram, labInstall)
 	}
 	args := []string{labProgram}
 	switch {
@@ -56,6 +75,9 @@ func (c *tortureCmd) Run(e *env) error {
 	}
 	return nil
 }
+
+// asksHelp reports whether an argument of holdfast-lab, which has Go's flags, asks for help.
+func asksHelp(arg string) bool { return slices.Contains([]string{"-h", "--h", "-help", "--help"}, arg) }
 
 // findProgram looks for a program beside this one, then in PATH.
 func findProgram(name string) (string, error) {

@@ -30,7 +30,7 @@ func Examine(ctx context.Context, st *store.Store, o diagnosis.Options) *diagnos
 			continue
 		}
 		if n, ok := n.(*store.RedisNode); ok {
-			s := &site{node: n, Place: diagnosis.Place(n.Short())}
+			s := &site{node: n, voter: len(st.Nodes()) > 1, Place: diagnosis.Place(n.Short())}
 			sites = append(sites, s)
 			asked.Go(func() { s.ask(ctx, o) })
 		}
@@ -60,7 +60,8 @@ func Examine(ctx context.Context, st *store.Store, o diagnosis.Options) *diagnos
 // site is what one URL names: a server, the servers of Sentinels, or a cluster.
 type site struct {
 	diagnosis.Place
-	node *store.RedisNode
+	node  *store.RedisNode
+	voter bool // a node of a quorum
 
 	// servers store the leases, now or after a failover. The supposed masters come
 	// first.

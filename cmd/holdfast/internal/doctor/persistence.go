@@ -11,7 +11,7 @@ type memory uint8
 const (
 	unsure  memory = iota // it is not known
 	nothing               // it restarts empty
-	older1s               // AOF with everysec: everything after a crash, except the last 1 or 2 s after a power loss
+	older1s               // AOF with everysec: all but the last 1 or 2 s after a power loss, or a crash while an fsync takes long
 	snapped               // the last RDB snapshot
 	all                   // AOF with fsync always
 )
@@ -55,7 +55,11 @@ func (s *server) checkPersistence(r *diagnosis.Report, of *site) {
 	}
 	const forgets = "so that after it two may hold a resource until the first one's lease would have ended"
 	remedy := "set appendonly yes (appendfsync everysec), or accept it and fence what the locks protect"
-	if of.node.Kind != store.Single {
+	often := "set appendfsync everysec or always"
+	switch {
+	case of.voter: // see checkRestart
+		remedy, often = "set appendonly yes and appendfsync always", "set appendfsync always"
+	case of.node.Kind != store.Single:
 		remedy = "set appendonly yes, and do not let a master restart by itself before a replica has taken over"
 	}
 	appends := s.info["aof_enabled"] == "1"
@@ -63,9 +67,9 @@ func (s *server) checkPersistence(r *diagnosis.Report, of *site) {
 	case kept == all:
 		c.OK("append-only file, fsync always: a restart forgets nothing")
 	case kept == older1s:
-		c.OK("append-only file, fsync everysec: only a power loss loses data, 1 to 2 s")
+		c.OK("append-only file, fsync everysec: a power loss, or a crash while the disk is slow, forgets the leases of the last 1 to 2 s, %s", forgets)
 	case kept == snapped && appends:
-		c.Warn("set appendfsync everysec or always", "append-only file, fsync no: a power loss forgets what the system had not written yet, %s", forgets)
+		c.Warn(often, "append-only file, fsync no: a power loss forgets what the system had not written yet, %s", forgets)
 	case kept == snapped:
 		c.Warn(remedy, "snapshots only: a restart forgets the leases since the last one, %s", forgets)
 	case kept == nothing:

@@ -168,7 +168,7 @@ func (s *server) checkRestart(r *diagnosis.Report, o diagnosis.Options) {
 		c.Fail("take it out until it has been up for "+o.TTL.String()+"; "+rule,
 			"up for %s only and not fsync always: it may have forgotten a vote, and votes again", uptime)
 	case kept == older1s:
-		c.OK("up for %s; after a power loss keep it out of service for %s", uptime, o.TTL)
+		c.OK("up for %s; after a power loss or a crash keep it out of service for %s", uptime, o.TTL)
 	default:
 		c.Warn(rule, "up for %s; a restart forgets votes, and if it comes back within %s it votes twice", uptime, o.TTL)
 	}

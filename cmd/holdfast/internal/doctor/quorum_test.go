@@ -74,6 +74,9 @@ func TestRestart(t *testing.T) {
 	o := defaults()
 	r := examine(t, o, urls(forgetful)...)
 	require(t, r, "restart", diagnosis.Fail, "may have forgotten a vote")
+	if f := require(t, r, "persistence", diagnosis.Warn, "^none"); f.Remedy != "set appendonly yes and appendfsync always" {
+		t.Errorf("remedy %q", f.Remedy)
+	}
 	requireWorst(t, r, diagnosis.Misconfig)
 
 	// Once it is up for longer than the longest TTL.
@@ -85,7 +88,7 @@ func TestRestart(t *testing.T) {
 		})
 	}
 	require(t, examine(t, o, urls(forgetful)...), "restart", diagnosis.Warn, "if it comes back within 1s it votes twice")
-	require(t, examine(t, o, urls(careful)...), "restart", diagnosis.OK, "after a power loss keep it out of service for 1s")
+	require(t, examine(t, o, urls(careful)...), "restart", diagnosis.OK, "after a power loss or a crash keep it out of service for 1s")
 }
 
 func urls(all []*redistest.Server) (out []string) {

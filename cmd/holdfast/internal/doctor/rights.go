@@ -2,12 +2,14 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+	"github.com/holdfast-go/holdfast/engine"
 )
 
 // rights are the rights of the URL's user according to ACL DRYRUN.
@@ -24,8 +26,9 @@ type lack struct{ command, why string }
 type protocolCommand []any
 
 func (d protocolCommand) name() string {
-	if d[0] == "cluster" {
-		return "cluster|" + d[1].(string)
+	switch d[0] {
+	case "cluster", "pubsub":
+		return d[0].(string) + "|" + d[1].(string)
 	}
 	return d[0].(string)
 }
@@ -46,14 +49,27 @@ func protocolCommands(prefix string) []protocolCommand {
 	}
 }
 
-// clusterCommands are further commands in a cluster. Only the first is needed: without the others
-// wake-ups are published to all servers instead of one shard.
+// singleCommands are further commands outside a cluster. None is needed: see withoutIt.
+func singleCommands(prefix string) []protocolCommand {
+	return []protocolCommand{{"pubsub", "numsub", prefix + ":wake:doctor"}}
+}
+
+// clusterCommands are further commands in a cluster. Only the first is needed: see withoutIt.
 func clusterCommands(prefix string) []protocolCommand {
 	channel := prefix + ":{doctor}:wake:doctor"
 	return []protocolCommand{{"cluster", "slots"}, {"spublish", channel, "m"}, {"ssubscribe", channel}}
 }
 
-func optional(l lack) bool { return l.command == "spublish" || l.command == "ssubscribe" }
+// withoutIt returns what follows from the lack of a command that is not needed, or "" if it is needed.
+func (l lack) withoutIt() string {
+	switch l.command {
+	case "spublish", "ssubscribe":
+		return "wake-ups go to all servers of the cluster"
+	case "pubsub|numsub":
+		return fmt.Sprintf("a waiter that dies delays those behind it by up to %v", engine.ClaimWindow)
+	}
+	return ""
+}
 
 // askRights queries the rights of a connection's user.
 func askRights(ctx context.Context, rdb *redis.Client, all []protocolCommand) rights {
@@ -93,17 +109,17 @@ func (s *server) checkRights(r *diagnosis.Report, o diagnosis.Options) {
 		c.OK("user %s has all rights that Holdfast needs on %s:*", s.rights.user, o.Prefix)
 		return
 	}
-	names, words, needed := []string{}, []string{"ACL SETUSER", s.rights.user}, false
+	names, words, needed, without := []string{}, []string{"ACL SETUSER", s.rights.user}, false, ""
 	for _, l := range s.rights.lacks {
 		names = append(names, l.command)
-		needed = needed || !optional(l)
+		needed, without = needed || l.withoutIt() == "", l.withoutIt()
 		if g := l.grant(o.Prefix); !slices.Contains(words, g) {
 			words = append(words, g)
 		}
 	}
 	remedy, list := strings.Join(words, " "), strings.Join(names, ", ")
 	if !needed {
-		c.With("lacks", names).Warn(remedy, "user %s may not run %s on %s:*, so wake-ups go to all servers of the cluster", s.rights.user, list, o.Prefix)
+		c.With("lacks", names).Warn(remedy, "user %s may not run %s on %s:*, so %s", s.rights.user, list, o.Prefix, without)
 		return
 	}
 	c.With("lacks", names).FailAs(diagnosis.Denied, remedy, "user %s may not run %s on %s:*", s.rights.user, list, o.Prefix)

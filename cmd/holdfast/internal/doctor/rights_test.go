@@ -50,6 +50,9 @@ func TestCommandsAreThoseOfTheProtocol(t *testing.T) {
 	for _, d := range clusterCommands("p") {
 		ours = append(ours, d.name())
 	}
+	for _, d := range singleCommands("p") {
+		ours = append(ours, d.name())
+	}
 	for _, name := range written {
 		if !slices.Contains(ours, name) {
 			t.Errorf("docs/PROTOCOL.md has %s, for which the doctor does not ask", name)
@@ -60,7 +63,7 @@ func TestCommandsAreThoseOfTheProtocol(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := start(t)
-	all := "+" + strings.Join(protocol(t), " +")
+	all := "+pubsub +" + strings.Join(protocol(t), " +")
 	const onOurs = " ~holdfast:* &holdfast:*"
 	for _, c := range []struct {
 		name, rules string
@@ -69,6 +72,8 @@ func TestRights(t *testing.T) {
 		remedy      string
 	}{
 		{"enough, and may ask", all + " +acl" + onOurs, diagnosis.OK, "user ann has all rights", ""},
+		{"no pubsub", all + " +acl -pubsub" + onOurs, diagnosis.Warn, `may not run pubsub.numsub on holdfast:., so a waiter that dies delays those behind it by up to 3s`, `^ACL SETUSER ann \+pubsub.numsub$`},
+		{"no pubsub and no hset", all + " -hset -pubsub +acl" + onOurs, diagnosis.Fail, "may not run hset, pubsub.numsub on", `^ACL SETUSER ann \+hset \+pubsub.numsub$`},
 		{"enough, and may not ask", all + onOurs, diagnosis.OK, "tried with a resource with a random name", ""},
 		{"no scripts", all + " +acl -evalsha -eval" + onOurs, diagnosis.Fail, "user ann may not run evalsha, eval on", `^ACL SETUSER ann \+evalsha \+eval$`},
 		{"no keys", all + " +acl &holdfast:*", diagnosis.Fail, "may not run evalsha, eval, hmget", `^ACL SETUSER ann '~holdfast:\*'$`},

@@ -71,6 +71,8 @@ func (s *server) ask(ctx context.Context, o diagnosis.Options) {
 	all := protocolCommands(o.Prefix)
 	if s.clustered {
 		all = append(all, clusterCommands(o.Prefix)...)
+	} else {
+		all = append(all, singleCommands(o.Prefix)...)
 	}
 	s.rights = askRights(rest, s.rdb, all)
 	if s.info["cluster_enabled"] == "1" {

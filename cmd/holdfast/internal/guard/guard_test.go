@@ -245,3 +245,29 @@ func TestWithoutItsGuardTheGroupIsKilled(t *testing.T) {
 	}
 	s.requireGone()
 }
+
+// A renewal that was sent before TERM is due puts it off, also if the guard did not run meanwhile.
+func TestARenewalThatWaitsInTheSocket(t *testing.T) {
+	g, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(g.process, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	g.Run(Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", "exit 7"}, Env: os.Environ(),
+		TTL: time.Minute, Deadline: At(time.Now().Add(10 * time.Second)), KillAfter: time.Minute, OnLost: KillOnLost,
+	}) // TERM is due 20 s before the deadline
+	g.Extend(time.Now().Add(time.Minute))
+	if err := syscall.Kill(g.process, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	var events []EventKind
+	for e := range g.Events() {
+		events = append(events, e.Kind)
+	}
+	if want := []EventKind{Started, Exited, Gone}; !slices.Equal(events, want) {
+		t.Errorf("events %v, want %v", events, want)
+	}
+}

@@ -64,8 +64,8 @@ func catch(sig os.Signal) {
 type runner struct {
 	conn   *os.File
 	out    *json.Encoder
-	orders chan order // closed when the parent has died
-	reaped chan reap  // closed when there are no children
+	reader *orderReader // nil after the parent has died
+	reaped chan reap    // closed when there are no children
 
 	cmd      Command
 	pid      int // of the command
@@ -89,14 +89,13 @@ type reap struct {
 func newRunner(conn *os.File) *runner {
 	return &runner{
 		conn: conn, out: json.NewEncoder(conn),
-		orders: make(chan order), reaped: make(chan reap),
+		reader: newOrderReader(conn), reaped: make(chan reap),
 	}
 }
 
 // run runs the command until it and all processes that it started have ended.
 func (s *runner) run() int {
-	go s.readOrders()
-	first, ok := <-s.orders
+	first, ok := <-s.reader.orders
 	if !ok || first.Start == nil {
 		return 0 // the parent died before it sent a command
 	}
@@ -112,15 +111,24 @@ func (s *runner) run() int {
 			s.send(Event{Kind: Gone, Left: s.deadline.sub(now())})
 			return 0
 		}
+		s.catchUp()
 		timer.Reset(s.step())
 		select {
-		case o, ok := <-s.orders:
+		case o, ok := <-s.orders():
 			s.obey(o, ok)
 		case r, ok := <-s.reaped:
 			s.child(r, ok)
 		case <-timer.C:
 		}
 	}
+}
+
+// orders returns the channel of the parent's orders. After the parent has died it is nil, which never delivers.
+func (s *runner) orders() <-chan order {
+	if s.reader == nil {
+		return nil
+	}
+	return s.reader.orders
 }
 
 // start starts the command and sends Started or Failed.
@@ -201,7 +209,7 @@ func (s *runner) killBy() Instant {
 func (s *runner) obey(o order, ok bool) {
 	switch {
 	case !ok:
-		s.orders = nil
+		s.reader = nil
 		s.orphaned = true
 		s.orphan()
 	case o.Deadline != 0:
@@ -291,20 +299,6 @@ func (s *runner) send(e Event) {
 	}
 	_ = s.conn.SetWriteDeadline(time.Now().Add(writeLimit))
 	_ = s.out.Encode(e)
-}
-
-// readOrders receives orders until the parent has closed the socket.
-func (s *runner) readOrders() {
-	defer close(s.orders)
-	orders := s.orders
-	in := json.NewDecoder(s.conn)
-	for {
-		var o order
-		if err := in.Decode(&o); err != nil {
-			return
-		}
-		orders <- o
-	}
 }
 
 // reapAll reaps all children, the command and adopted orphans, until there are none.

@@ -98,6 +98,7 @@ func (n *RedisNode) Advise(text string) Advice {
 	}
 	return adviceOn(text, map[string]string{
 		"DB index is out of range":      "there is no such database: write a smaller number in the URL",
+		"cluster support disabled":      "it is no cluster: write redis://host:port",
 		"unknown command 'sentinel'":    "it is a Redis and no Sentinel: write redis://host:port",
 		"the server expects TLS":        "write rediss:// in place of redis://",
 		"the server does not speak TLS": "write redis:// in place of rediss://",
