@@ -126,3 +126,12 @@ func TestTermsOfARollBack(t *testing.T) {
 		}
 	}
 }
+
+// An observer may see a term again, after a time without a leader, on stores of documents.
+func TestTermsAgain(t *testing.T) {
+	for subject, again := range map[string]bool{"holdfast": false, "holdfast-quorum": false, "holdfast-sentinel": false, "holdfast-postgres": true, "holdfast-etcd": true} {
+		if got := (&run{p: Program{Subject: subject}}).observers().Again; got != again {
+			t.Errorf("%s: %v", subject, got)
+		}
+	}
+}
