@@ -6,7 +6,7 @@ func histories() (all []Mutant) {
 		{Name: "the history leaves out losses", Patches: []Patch{
 			{"	if r != nil {\n		r.add(historyText{Event: HistoryLost,", "	if r != nil && r.keep < 0 {\n		r.add(historyText{Event: HistoryLost,"}}},
 		{Name: "the history has a hand-off twice", Patches: []Patch{
-			{"	case e.HandOff == HandOffTicket:\n		text.Cause = \"detached\"\n	}\n", "	case e.HandOff == HandOffProcess:\n		r.add(text, l)\n	}\n"}}},
+			{"	case e.HandOff == HandOffTicket:\n		text.Event = HistoryDetached\n	}\n", "	case e.HandOff == HandOffProcess:\n		r.add(text, l)\n	}\n"}}},
 		{Name: "the history leaves out waits that ended without a lease", Patches: []Patch{
 			{"	case wait:\n", "	case wait && r.keep < 0:\n"}}},
 		{Name: "the history leaves out grants", Patches: []Patch{
