@@ -63,7 +63,7 @@ func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue boo
 		source := SourceFallback
 		if !c.breaker.open(c.resource(lk.name)) {
 			l, from, err := lk.acquireStore(ctx, weight, queue, spans)
-			if silent, ok := errors.AsType[*silentError](err); ok {
+			if silent := silentOf(err); silent != nil {
 				local = silent.local
 			}
 			switch {
@@ -151,6 +151,17 @@ func (*silentError) Error() string {
 func (*silentError) Is(target error) bool { return target == ErrUnavailable }
 
 // mustFallBack returns an error if an attempt with a fallback must end, since this attempt,
+// silentOf returns the silentError that ended an attempt, or nil. If ctx ended it, the cause of ctx may contain the
+// silentError of another attempt.
+func silentOf(err error) *silentError {
+	w, ok := errors.AsType[*waitError](err)
+	if !ok {
+		return nil
+	}
+	s, _ := w.ended.(*silentError)
+	return s
+}
+
 // or others of the client, have had no answer for too long.
 func (a *attempt) mustFallBack(ctx context.Context) error {
 	if a.acquirer.opts.fallback == FailClosed || a.fallbackLeft(ctx) > 0 && !a.c.breaker.open(a.req.Resource) {
@@ -162,7 +173,7 @@ func (a *attempt) mustFallBack(ctx context.Context) error {
 // joinLocal joins the queue of the local lock if the attempt ended by mustFallBack, with LocalOnly.
 // The next caller of its line does the same once it has the turn, so the callers of a line stay in order.
 func (a *attempt) joinLocal(err error) {
-	if s, ok := errors.AsType[*silentError](err); ok && a.acquirer.opts.fallback == LocalOnly && a.req.Queue {
+	if s := silentOf(err); s != nil && a.acquirer.opts.fallback == LocalOnly && a.req.Queue {
 		s.local, _ = a.c.local.join(a.acquirer, a.c.newHolderID(), a.req.Weight, andWait) // an error is returned again by acquireOrFallBack
 	}
 }
