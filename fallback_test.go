@@ -547,3 +547,24 @@ func TestACauseThatFellBackTakesNoLocalHold(t *testing.T) {
 		}
 	})
 }
+
+// A request that gets no answer shows nothing about the store if another call had one meanwhile.
+func TestFallbackOfOneNodeThatHangsIsNotThatOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		e.Set(func() {
+			e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				if r.Resource.Name == "dead" {
+					return engine.Answer{}, hang(ctx)
+				}
+				return e.Engine.Acquire(ctx, r)
+			}
+		})
+		c := newClient(t, e)
+		dead := lockSoon(context.Background(), c.Mutex("dead", failOpen).Lock)
+		time.Sleep(holdfast.FallbackTimeout - time.Millisecond)
+		mustRelease(t, mustLock(t, c.Mutex("alive", failOpen).Lock, context.Background()))
+		wantFallback(t, wantGrant(t, dead).lease, holdfast.FailOpen)
+		wantFallback(t, mustLock(t, c.Mutex("alive", failOpen).Lock, context.Background()), holdfast.FailClosed)
+	})
+}
