@@ -133,6 +133,7 @@ func (lk *acquirer) admitGranted(ctx context.Context, weight int, queue bool, gr
 	}
 	if !granted.grant.(*storeGrant).setLocal(granted, p) {
 		p.release()
+		await(lk.c.releaseLeases(lk.name, granted), callGrace) // if it was broken, nobody else can release it
 		return nil, nil
 	}
 	return granted, nil
@@ -150,7 +151,6 @@ func (*silentError) Error() string {
 // Is makes errors.Is(err, ErrUnavailable) report true.
 func (*silentError) Is(target error) bool { return target == ErrUnavailable }
 
-// mustFallBack returns an error if an attempt with a fallback must end, since this attempt,
 // silentOf returns the silentError that ended an attempt, or nil. If ctx ended it, the cause of ctx may contain the
 // silentError of another attempt.
 func silentOf(err error) *silentError {
@@ -162,6 +162,7 @@ func silentOf(err error) *silentError {
 	return s
 }
 
+// mustFallBack returns an error if an attempt with a fallback must end, since this attempt,
 // or others of the client, have had no answer for too long.
 func (a *attempt) mustFallBack(ctx context.Context) error {
 	if a.acquirer.opts.fallback == FailClosed || a.fallbackLeft(ctx) > 0 && !a.c.breaker.open(a.req.Resource) {
