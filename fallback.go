@@ -63,7 +63,7 @@ func (lk *acquirer) acquireOrFallBack(ctx context.Context, weight int, queue boo
 		source := SourceFallback
 		if !c.breaker.open(c.resource(lk.name)) {
 			l, from, err := lk.acquireStore(ctx, weight, queue, spans)
-			if silent, ok := errors.AsType[*silentError](err); ok {
+			if silent := silentOf(err); silent != nil {
 				local = silent.local
 			}
 			switch {
@@ -133,6 +133,7 @@ func (lk *acquirer) admitGranted(ctx context.Context, weight int, queue bool, gr
 	}
 	if !granted.grant.(*storeGrant).setLocal(granted, p) {
 		p.release()
+		await(lk.c.releaseLeases(lk.name, granted), callGrace) // if it was broken, nobody else can release it
 		return nil, nil
 	}
 	return granted, nil
@@ -150,6 +151,17 @@ func (*silentError) Error() string {
 // Is makes errors.Is(err, ErrUnavailable) report true.
 func (*silentError) Is(target error) bool { return target == ErrUnavailable }
 
+// silentOf returns the silentError that ended an attempt, or nil. If ctx ended it, the cause of ctx may contain the
+// silentError of another attempt.
+func silentOf(err error) *silentError {
+	w, ok := errors.AsType[*waitError](err)
+	if !ok {
+		return nil
+	}
+	s, _ := w.ended.(*silentError)
+	return s
+}
+
 // mustFallBack returns an error if an attempt with a fallback must end, since this attempt,
 // or others of the client, have had no answer for too long.
 func (a *attempt) mustFallBack(ctx context.Context) error {
@@ -162,7 +174,7 @@ func (a *attempt) mustFallBack(ctx context.Context) error {
 // joinLocal joins the queue of the local lock if the attempt ended by mustFallBack, with LocalOnly.
 // The next caller of its line does the same once it has the turn, so the callers of a line stay in order.
 func (a *attempt) joinLocal(err error) {
-	if s, ok := errors.AsType[*silentError](err); ok && a.acquirer.opts.fallback == LocalOnly && a.req.Queue {
+	if s := silentOf(err); s != nil && a.acquirer.opts.fallback == LocalOnly && a.req.Queue {
 		s.local, _ = a.c.local.join(a.acquirer, a.c.newHolderID(), a.req.Weight, andWait) // an error is returned again by acquireOrFallBack
 	}
 }

@@ -26,6 +26,7 @@ type breaker struct {
 	mu      sync.Mutex
 	silent  time.Time // when the first unanswered request was sent; zero: none
 	latest  time.Time // when the latest of them failed
+	answer  time.Time // when another request was answered last
 	tripped bool
 	looking bool            // a goroutine checks the store
 	wanted  engine.Resource // the resource of the latest request
@@ -38,10 +39,12 @@ type breaker struct {
 
 // answered records that the store answered.
 func (b *breaker) answered() {
+	now := time.Now()
 	b.mu.Lock()
+	b.answer = now
 	left := b.tripped
 	if left {
-		b.end = FallbackEndEvent{Silent: time.Since(b.silent)}
+		b.end = FallbackEndEvent{Silent: now.Sub(b.silent)}
 	}
 	b.silent, b.tripped = time.Time{}, false
 	b.mu.Unlock()
@@ -96,6 +99,9 @@ func (b *breaker) trip(sent time.Time, res engine.Resource, err error) bool {
 	defer b.mu.Unlock()
 	if b.silent.IsZero() || sent.Sub(b.latest) > breakerMemory {
 		b.silent = sent
+		if b.answer.After(sent) { // the store has answered another one since
+			b.silent = b.answer
+		}
 	}
 	b.latest = now
 	silent := now.Sub(b.silent)

@@ -243,6 +243,43 @@ func TestALeaseThatIsLostInTheLocalQueueTakesNoHold(t *testing.T) {
 	})
 }
 
+// So it is if an operator breaks it, and it is released: its caller, who never had it, cannot do that.
+func TestALeaseThatIsBrokenInTheLocalQueueIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New()
+		c, err := New(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		m := c.Mutex("x", WithFallback(LocalOnly))
+		_, first := substitute(t, m)
+		got := make(chan *Lease, 1)
+		go func() {
+			l, _ := m.Lock(context.Background())
+			got <- l
+		}()
+		synctest.Wait()
+		broken := c.wakeups.grants()[0]
+		if err := c.Break(context.Background(), "x", broken.id()); err != nil {
+			t.Fatal(err)
+		}
+		broken.lose(&LostError{Resource: "x", Cause: LostBroken})
+		synctest.Wait()
+		if len(got) > 0 {
+			t.Fatalf("returned beside the one with the local lock: %v", (<-got).Err())
+		}
+		first.release()
+		l := <-got
+		if l.Err() != nil || l.grant.(*storeGrant).local.Load() == nil {
+			t.Errorf("got a lease that has ended, or has no hold: %v", l.Err())
+		}
+		if err := l.Release(context.Background()); err != nil || len(c.local.open) != 0 {
+			t.Errorf("%v, %d local locks are left", err, len(c.local.open))
+		}
+	})
+}
+
 // A lease that has ended gets no local hold, even if another caller has the grant by then.
 func TestAHoldIsOfTheLeaseThatTookIt(t *testing.T) {
 	c := opened(t)

@@ -493,3 +493,78 @@ func TestFallbackTimeoutIsPerCaller(t *testing.T) {
 		_ = r.lease.Release(context.Background())
 	})
 }
+
+// causes is a hook that notes the first error of a wait that ends without a grant.
+type causes struct{ first chan error }
+
+func (h causes) Withdraw(_ context.Context, e holdfast.WithdrawEvent) {
+	select {
+	case h.first <- e.Err:
+	default:
+	}
+}
+
+// A ctx may have the error of a wait that fell back as its cause. Waits that it ends have not fallen back, and take no
+// hold on the local lock.
+func TestACauseThatFellBackTakesNoLocalHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, h := newFaulty(), causes{make(chan error, 1)}
+		c, other := newClient(t, e, holdfast.WithHooks(h)), newClient(t, e.Engine)
+		held := mustLock(t, other.Mutex("z").Lock, context.Background())
+		fell := lockSoon(context.Background(), c.Mutex("z", localOnly).Lock)
+		synctest.Wait() // it waits in the store
+		e.All(down)
+		mustRelease(t, wantGrant(t, fell).lease)
+		mustRelease(t, held)
+		e.All(nil)
+		time.Sleep(5 * time.Second) // the client has seen that the store is back
+
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		names := []string{"x", "y"}
+		var others []*holdfast.Lease
+		var waits []<-chan result
+		for _, name := range names {
+			others = append(others, mustLock(t, other.Mutex(name).Lock, context.Background()))
+			waits = append(waits, lockSoon(ctx, c.Mutex(name, localOnly).Lock))
+		}
+		synctest.Wait()
+		e.Set(func() { // the withdrawals take a while, so both are under way at a time
+			e.OnRelease = func(ctx context.Context, r engine.Release) error {
+				time.Sleep(50 * time.Millisecond)
+				return e.Engine.Release(ctx, r)
+			}
+		})
+		cancel(<-h.first)
+		for i, w := range waits {
+			wantErr(t, (<-w).err, holdfast.ErrNotAcquired)
+			mustRelease(t, others[i])
+		}
+		for _, name := range names {
+			soon, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			mustRelease(t, mustLock(t, c.Mutex(name, localOnly).Lock, soon))
+		}
+	})
+}
+
+// A request that gets no answer shows nothing about the store if another call had one meanwhile.
+func TestFallbackOfOneNodeThatHangsIsNotThatOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newFaulty()
+		e.Set(func() {
+			e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+				if r.Resource.Name == "dead" {
+					return engine.Answer{}, hang(ctx)
+				}
+				return e.Engine.Acquire(ctx, r)
+			}
+		})
+		c := newClient(t, e)
+		dead := lockSoon(context.Background(), c.Mutex("dead", failOpen).Lock)
+		time.Sleep(holdfast.FallbackTimeout - time.Millisecond)
+		mustRelease(t, mustLock(t, c.Mutex("alive", failOpen).Lock, context.Background()))
+		wantFallback(t, wantGrant(t, dead).lease, holdfast.FailOpen)
+		wantFallback(t, mustLock(t, c.Mutex("alive", failOpen).Lock, context.Background()), holdfast.FailClosed)
+	})
+}

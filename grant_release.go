@@ -73,11 +73,11 @@ func (h *storeGrant) remove(l *Lease) (last, held bool, was grantState) {
 	return last, held, was
 }
 
-// setLocal sets the local hold of the current turn. It returns false if l has ended.
+// setLocal sets the local hold of the current turn. It returns false if l has ended, or was broken.
 func (h *storeGrant) setLocal(l *Lease, p *localHold) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.leases.has(l) {
+	if h.state != grantHeld || !h.leases.has(l) {
 		return false
 	}
 	h.local.Store(p)

@@ -91,15 +91,20 @@ func (h *storeGrant) covers(c *Client, res engine.Resource) bool {
 }
 
 // begin registers a grant for renewal and for wake-ups. It may be lost from here on:
-// immediately, if a break arrived before the attempt had read it.
-func (h *storeGrant) begin(first keepalive.First) {
+// immediately, if a break arrived before the attempt had read it. begin returns false if the
+// client has adopted the lease already.
+func (h *storeGrant) begin(first keepalive.First) bool {
 	c := h.client()
-	unread := c.wakeups.registerGrant(h)
+	unread, ok := c.wakeups.registerGrant(h)
+	if !ok {
+		return false
+	}
 	c.keep.Add(&h.entry, first)
 	if h.ended() { // in between
 		c.keep.Remove(&h.entry)
 	}
 	h.wake(unread)
+	return true
 }
 
 // take returns the lease of the next local turn, after the grant or a hand-off. It

@@ -180,9 +180,6 @@ func (c *Client) adopt(ctx context.Context, t ticket) (*Lease, error) {
 	if err != nil {
 		return nil, opError("adopt", t.Name, err)
 	}
-	if c.wakeups.holds(t.ID) {
-		return nil, opError("adopt", t.Name, fmt.Errorf("%w: this client has adopted the lease already", ErrInvalid))
-	}
 	h.entry.Window.Start(c.keep.At(sent), ttl, keepalive.Margin(ttl))
 	if h.left() <= 0 {
 		return nil, opError("adopt", t.Name, fmt.Errorf("%w: the answer came after its trust window", ErrUnavailable))
@@ -191,7 +188,9 @@ func (c *Client) adopt(ctx context.Context, t ticket) (*Lease, error) {
 	if lk.opts.noRenewal {
 		first = keepalive.Never
 	}
-	h.begin(first)
+	if !h.begin(first) {
+		return nil, opError("adopt", t.Name, fmt.Errorf("%w: this client has adopted the lease already", ErrInvalid))
+	}
 	l := h.take(ctx)
 	if l == nil {
 		return nil, opError("adopt", t.Name, h.endError()) // it ended at this moment

@@ -142,10 +142,12 @@ func (c *Client) each(ctx context.Context, op, pattern string, list func(context
 			return
 		}
 		defer c.gate.Leave()
-		call, cancel := until(ctx, c.life)
+		ends, end := context.WithCancel(ctx) // of a ctx that ends, the call also ends with the client
+		defer end()
+		call, cancel := until(ends, c.life)
 		defer cancel()
 		for s, err := range list(call) {
-			if err == nil && c.life.Err() != nil { // call does not end with the client if ctx never ends
+			if c.life.Err() != nil && (err == nil || errors.Is(err, ErrUnavailable)) {
 				err = ErrClosed
 			}
 			if err != nil {

@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"regexp"
 	"slices"
@@ -119,5 +120,41 @@ func TestHolderIDsAreSafeToType(t *testing.T) {
 			t.Errorf("holder ID %q", l.HolderID())
 		}
 		mustRelease(t, l)
+	}
+}
+
+// Close ends a List also while the store finds nothing that matches.
+func TestListOfNothingEndsWithTheClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(t, longScan{memory.New()})
+		ended := make(chan error, 1)
+		go func() {
+			for _, err := range c.List(context.Background(), "none*") {
+				ended <- err
+			}
+			close(ended)
+		}()
+		time.Sleep(time.Second / 2)
+		start := time.Now()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 0 {
+			t.Errorf("Close took %v", took)
+		}
+		wantErr(t, <-ended, holdfast.ErrClosed)
+	})
+}
+
+// longScan is a store that needs a minute to find that no name matches.
+type longScan struct{ *memory.Engine }
+
+func (longScan) List(ctx context.Context, _, _ string) iter.Seq2[engine.Snapshot, error] {
+	return func(yield func(engine.Snapshot, error) bool) {
+		select {
+		case <-time.After(time.Minute):
+		case <-ctx.Done():
+			yield(engine.Snapshot{}, fmt.Errorf("%w: %w", engine.ErrUnavailable, ctx.Err()))
+		}
 	}
 }

@@ -79,10 +79,14 @@ func (m *wakeups) register(id string, b inbox) {
 }
 
 // registerGrant directs wake-ups for the ID of a grant to it, and no longer to its attempt.
-// It returns the wake-up that the attempt has not read, if any.
-func (m *wakeups) registerGrant(h *storeGrant) (unread engine.Wakeup) {
+// It returns the wake-up that the attempt has not read, if any. It returns false, and does nothing, if the
+// client has another grant with the ID.
+func (m *wakeups) registerGrant(h *storeGrant) (unread engine.Wakeup, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.held[h.id()] != nil {
+		return unread, false
+	}
 	select {
 	case unread = <-m.waiting[h.id()]:
 	default: // none, or no attempt
@@ -92,7 +96,7 @@ func (m *wakeups) registerGrant(h *storeGrant) (unread engine.Wakeup) {
 	if !m.live() && m.watch == nil && !m.denied && !m.closed {
 		m.watch = time.AfterFunc(listenAge, m.lookForOld)
 	}
-	return unread
+	return unread, true
 }
 
 // lookForOld subscribes if a lease has reached listenAge. There is one timer for all
@@ -120,13 +124,6 @@ func (m *wakeups) remove(id string) {
 	defer m.mu.Unlock()
 	delete(m.waiting, id)
 	delete(m.held, id)
-}
-
-// holds reports whether the client has a grant with an ID.
-func (m *wakeups) holds(id string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.held[id] != nil
 }
 
 // grants returns the grants of the client.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
+	"github.com/holdfast-go/holdfast/internal/keepalive"
 )
 
 // listening is a store whose Listen a test answers.
@@ -153,7 +154,7 @@ func TestAWakeupFollowsAnAttemptThatIsGranted(t *testing.T) {
 	b := make(inbox, 1)
 	c.wakeups.register(h.id(), b)
 	c.wakeups.deliver(engine.Wakeup{ID: h.id(), Kind: engine.WakeBroken})
-	if unread := c.wakeups.registerGrant(h); unread.Kind != engine.WakeBroken {
+	if unread, _ := c.wakeups.registerGrant(h); unread.Kind != engine.WakeBroken {
 		t.Errorf("unread: %v", unread)
 	}
 	if all := c.wakeups.grants(); len(all) != 1 || all[0] != h {
@@ -329,4 +330,17 @@ func TestTheRegisterForgetsWhatHasEnded(t *testing.T) {
 			t.Errorf("%d leases and %d waits are kept", held, waiting)
 		}
 	})
+}
+
+// Of two grants of one ID, as of calls at the same time that adopt a ticket, the first one begins.
+func TestAnIDHasOneGrant(t *testing.T) {
+	c := opened(t)
+	first := granted(t, c.Mutex("x"))
+	second := &storeGrant{acquirer: first.acquirer, held: first.held}
+	if second.begin(keepalive.Never) {
+		t.Error("the second one begins")
+	}
+	if all := c.wakeups.grants(); len(all) != 1 || all[0] != first {
+		t.Errorf("grants: %v", all)
+	}
 }

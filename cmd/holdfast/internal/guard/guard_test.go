@@ -271,3 +271,54 @@ func TestARenewalThatWaitsInTheSocket(t *testing.T) {
 		t.Errorf("events %v, want %v", events, want)
 	}
 }
+
+// A guard that starts late starts the command if the lease was renewed meanwhile.
+func TestARenewalBeforeALateStart(t *testing.T) {
+	g, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(g.process, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Now().Add(100 * time.Millisecond)
+	g.Run(Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 60"}, Env: os.Environ(),
+		TTL: time.Minute, Deadline: At(end), KillAfter: time.Minute, OnLost: KillOnLost,
+	})
+	g.Signal(syscall.SIGUSR1) // before the renewal, and for the command
+	g.Extend(time.Now().Add(time.Minute))
+	<-time.After(time.Until(end))
+	if err := syscall.Kill(g.process, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	var events []EventKind
+	for e := range g.Events() {
+		events = append(events, e.Kind)
+	}
+	if want := []EventKind{Started, Exited, Gone}; !slices.Equal(events, want) {
+		t.Errorf("events %v, want %v", events, want)
+	}
+}
+
+// A guard that did not run until after the deadline that it knew ends no command whose lease was renewed.
+func TestARenewalThatWaitsBeyondTheDeadline(t *testing.T) {
+	var end time.Time
+	s := run(t, "echo ready >$READY; exec sleep 60", func(c *Command) {
+		end = time.Now().Add(2 * time.Second)
+		c.TTL, c.Deadline = 2*time.Second, At(end)
+	})
+	if err := syscall.Kill(s.guard.process, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	s.guard.Extend(time.Now().Add(time.Minute))
+	<-time.After(time.Until(end))
+	if err := syscall.Kill(s.guard.process, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.guard.Signal(syscall.SIGUSR1)
+	if e := s.until(Exited); e.Status.Signal() != syscall.SIGUSR1 || slices.Contains(s.heard, Terming) {
+		t.Errorf("status %v; heard %v", e.Status, s.heard)
+	}
+	s.until(Gone)
+}

@@ -80,12 +80,34 @@ func (r *orderReader) drained() bool {
 	return ready == 0 && err == nil
 }
 
+// readAhead reads the orders that were sent before now, if it is too late to start the command: a renewal may be among
+// them. It returns the others, which are for the command.
+func (s *runner) readAhead() (others []order) {
+	for most := now().add(s.cmd.lead() / 2); s.tooLate() && now() < most && !s.reader.drained(); {
+		select {
+		case o, ok := <-s.reader.orders:
+			switch {
+			case !ok:
+				return nil // the parent has died: the command is not started
+			case o.Deadline != 0:
+				s.deadline = max(s.deadline, o.Deadline)
+			default:
+				others = append(others, o)
+			}
+		case <-time.After(time.Millisecond): // the reader has not run yet
+		}
+	}
+	return others
+}
+
 // catchUp carries out the orders that were sent before now, if TERM is due: after a slow start, or when this
-// process did not run for a while, a renewal may be among them, which puts TERM off. It gives up when KILL is due.
+// process did not run for a while, a renewal may be among them, which puts TERM off. It gives up when KILL is due,
+// but not at once: the renewal may have come while this process did not run until then.
 func (s *runner) catchUp() {
+	least := now().add(s.cmd.lead() / 2)
 	for s.reader != nil && s.cause == "" {
 		here := now()
-		if here < s.termBy() || here >= s.deadline.add(-s.cmd.lead()) || s.reader.drained() {
+		if here < s.termBy() || here >= max(least, s.deadline.add(-s.cmd.lead())) || s.reader.drained() {
 			return
 		}
 		select {

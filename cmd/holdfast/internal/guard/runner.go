@@ -101,8 +101,12 @@ func (s *runner) run() int {
 	}
 	s.cmd = first.Start.command()
 	s.deadline = s.cmd.Deadline
+	others := s.readAhead()
 	if !s.start() {
 		return 0
+	}
+	for _, o := range others {
+		s.obey(o, true)
 	}
 	go s.reapAll()
 	timer := time.NewTimer(0)
@@ -140,7 +144,7 @@ func (s *runner) start() bool {
 	if s.cmd.OnLost == KillOnLost {
 		dieWith(attr, syscall.SIGKILL)
 	}
-	if now() >= s.deadline.add(-s.cmd.lead()) && s.cmd.OnLost == KillOnLost {
+	if s.tooLate() {
 		s.send(Event{Kind: Failed, Errno: syscall.ETIMEDOUT, Text: "the lease ended before the command was started"})
 		return false
 	}
@@ -156,6 +160,11 @@ func (s *runner) start() bool {
 	s.pid, s.all = pid, processesOf(pid, s.cmd.Job)
 	s.send(Event{Kind: Started, PID: pid})
 	return true
+}
+
+// tooLate reports whether the lease may end before a command that is started now.
+func (s *runner) tooLate() bool {
+	return s.cmd.OnLost == KillOnLost && now() >= s.deadline.add(-s.cmd.lead())
 }
 
 // step sends the signals that are due, and returns the time until the next step.
