@@ -89,6 +89,7 @@ func TestForcedBreaks(t *testing.T) {
 	}
 	first, next, others := got("a", "a1", 0, 1*ms, 100), got("a", "a2", 5*ms, 6*ms, 101), got("b", "b1", 5*ms, 6*ms, 102)
 	one, beside := shared(got("a", "a3", 0, 1*ms, 200)), shared(got("a", "a4", 0, 1*ms, 201))
+	first.Store, next.Store = "s1", "s2"
 	ops := []history.Op{first, next, others, one, beside}
 	for _, op := range slices.Clone(ops) {
 		ops = append(ops, renewed(op))
@@ -104,6 +105,7 @@ func TestForcedBreaks(t *testing.T) {
 		{"with a late answer", broken{force: true, at: 20 * ms, done: 160 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 0},
 		{"without an answer", broken{force: true, at: 20 * ms, resource: "r", holder: "a", token: 100}, []string{"a1", "a2"}, 0},
 		{"of who knows whom", broken{force: true, at: 20 * ms, done: 30 * ms, resource: "r", token: 100}, []string{"a1", "a2", "b1"}, 3},
+		{"of a lease that another of the client follows", broken{force: true, at: 20 * ms, done: 30 * ms, resource: "r", holder: "a", token: 100, store: "s1"}, []string{"a1"}, 1},
 		{"of one that is shared", broken{force: true, at: 20 * ms, done: 30 * ms, resource: "s", holder: "a", token: 200}, []string{"a3"}, 1},
 	} {
 		o := &operator{ended: []broken{c.lease}}
