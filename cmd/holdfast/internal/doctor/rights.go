@@ -133,5 +133,8 @@ func (l lack) grant(prefix string) string {
 	case strings.Contains(l.why, " channel"):
 		return "'&" + prefix + ":*'"
 	}
+	if strings.Contains(l.command, "|") { // a pipe of the shell
+		return "'+" + l.command + "'"
+	}
 	return "+" + l.command
 }
