@@ -138,6 +138,32 @@ func TestWakeupsOfShards(t *testing.T) {
 	}
 }
 
+// A client listens to two masters from the start, so that one that hangs delays no wake-up.
+func TestListensToTwoMasters(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	e := open(t, cluster.Client())
+	for i := range 100 { // by chance one in 27 would find one master only
+		client := fmt.Sprint("c", i)
+		listen(t, e, client)
+		until(t, "two masters are listened to", func() bool { return listeners(t, cluster, client) == 2 })
+	}
+}
+
+// listeners counts the masters that a client listens to.
+func listeners(t *testing.T, cluster *redistest.Cluster, client string) int64 {
+	t.Helper()
+	var all int64
+	for _, s := range cluster.Masters() {
+		n, err := s.Client().PubSubNumSub(t.Context(), "p:wake:"+client).Result()
+		must(t, err)
+		for _, n := range n {
+			all += n
+		}
+	}
+	return all
+}
+
 // Without the right to listen to a shard, or to publish to one, the messages go to all nodes.
 func TestWakeupsWithoutShards(t *testing.T) {
 	t.Parallel()
@@ -165,6 +191,7 @@ func TestHungMaster(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	e := open(t, cluster.Client())
 	wakes := listen(t, e, "c2")
+	until(t, "two masters are listened to", func() bool { return listeners(t, cluster, "c2") == 2 })
 	names, others := spread(cluster, "stock:"), spread(cluster, "other:")
 	var all []engine.Renewal
 	var servers []*redistest.Server

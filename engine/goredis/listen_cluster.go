@@ -23,6 +23,8 @@ const (
 	// minSubscriptions is how many masters a listener subscribes at, if there are as many,
 	// since one may be unavailable.
 	minSubscriptions = 2
+	// randomKeys is how many keys are tried to find so many masters: most of the slots can be at one.
+	randomKeys = 32
 	// openTries is how many masters a new stream tries before it reports a failure.
 	openTries = 4
 )
@@ -183,17 +185,26 @@ func (s *clusterListener) settle() {
 			homeless = append(homeless, core)
 		}
 	}
-	few, trouble := minSubscriptions-len(s.subscriptions), s.failures
+	trouble := s.failures
 	s.mu.Unlock()
 	if trouble > 0 {
 		s.cluster.ReloadState(s.ctx) // in the background, and rate-limited
 	}
-	for range 2 * max(0, few) { // random masters; one of them may be unavailable
+	for range randomKeys {
+		if s.hasEnough() {
+			break
+		}
 		s.place(strconv.Itoa(rand.Int()))
 	}
 	for _, core := range homeless {
 		s.place(core)
 	}
+}
+
+func (s *clusterListener) hasEnough() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.subscriptions) >= minSubscriptions
 }
 
 // place makes sure that there is a subscription at the master of a key, and assigns the
