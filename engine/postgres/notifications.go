@@ -224,13 +224,13 @@ func (l *listening) step(ctx context.Context) error {
 	if l.probe == "" && !now.Before(l.next) {
 		l.sendProbe()
 	}
-	select {
-	case <-l.sent:
-		l.overdue = now.Add(probeTimeout)
-	default:
-	}
 	due := l.heard.Add(pingEvery)
-	if l.probe != "" {
+	if l.probe != "" { // otherwise a late word that one was sent counts for nothing
+		select {
+		case <-l.sent:
+			l.overdue = now.Add(probeTimeout)
+		default:
+		}
 		switch {
 		case l.arrived():
 			l.probe, l.overdue = "", time.Time{}

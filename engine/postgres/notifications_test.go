@@ -127,6 +127,30 @@ func TestNotificationsDoNotArrive(t *testing.T) {
 	require(t, late.resyncs, 2*resyncEvery, "a resync", struct{}{})
 }
 
+// A probe may arrive before its sender knows that it is sent. Then none is overdue, and a silent
+// connection is checked as ever.
+func TestProbeArrivesBeforeItIsSent(t *testing.T) {
+	t.Parallel()
+	server := shared.Get(t)
+	s := newStore(t, newTable(t, server))
+	n := newNotifications(s)
+	conn, err := connect(t.Context(), s.connections.config, n.receive)
+	requireNil(t, err)
+	defer (&connection{pgx: conn}).close()
+	start := time.Now()
+	l := &listening{notifications: n, conn: conn, channels: map[string]bool{n.own: true}, heard: start, sent: make(chan struct{}, 1)}
+	l.probe, n.probed, l.next = "p", "p", start.Add(probeEvery)
+	arrived, cancel := context.WithCancel(t.Context())
+	cancel()
+	requireNil(t, l.step(arrived))
+	l.sent <- struct{}{}
+	l.heard = start.Add(-2 * pingEvery)
+	requireNil(t, l.step(t.Context()))
+	if l.heard.Before(start) {
+		t.Error("a silent connection was not checked")
+	}
+}
+
 func TestWithoutListen(t *testing.T) {
 	t.Parallel()
 	server := shared.Get(t)
