@@ -56,6 +56,9 @@ func openPostgres(text string, t store.TLS) (store.Node, error) {
 		return nil, store.RefusedURL(u, reason, formOf("PostgreSQL"))
 	}
 	c := config.ConnConfig
+	if strings.Contains(c.Host, "@") { // pgx takes the first @ for the end of the password, and others the last one
+		return nil, store.Errorf("the store's URL has a raw @ before the host: write it as %%40 in a password")
+	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = dialTimeout
 	}

@@ -15,7 +15,7 @@ func TestBadURLsShowNoPassword(t *testing.T) {
 	o := store.Opener{Drivers: Drivers()}
 	for _, text := range []string{
 		"postgres://app:s3cret@host:port/db", "postgres://app:s3%cret@host/db", "postgres://app:s3cret@/db", "postgres://app:s3/cret@host/db",
-		"postgres://app:s3cret@host/db?sslmode=s3@cret", "postgres://app:s3#cret@host/db", "postgres://:s3cret@host/db,postgres://:s3cret@host/other",
+		"postgres://app:s3cret@host/db?sslmode=s3@cret", "postgres://app:s3#cret@host/db", "postgres://app:s3@cret@host/db", "postgres://:s3cret@host/db,postgres://:s3cret@host/other",
 		"mysql://app:s3cret@host", "mysql://app:s3cret@host/a/b", "mysql://app:s3cret@a,b/db", "mysql://app:s3%cret@host/db", "mysql://app:s3cret@host/db?timeout=x@s3cret",
 		"sqlite://app:s3cret@/path", "sqlite://s3cret", "sqlite:///path?mode=s3cret", "sqlite:///folder/",
 		"etcd://app:s3cret@a,,b", "etcd://app:s3cret@a/path", "etcd://app:s3cret@a?nosuch=1", "etcd://app:s3cret@a?tls=perhaps", "etcd://app:s3%cret@a",
