@@ -171,7 +171,7 @@ packages: ## check .goreleaser.yaml, and build archives, deb, rpm, SBOM, cask an
 
 redis:
 	@bash .ci/redis
-	@bash .ci/faketime
+	@bash .ci/lab-tools
 
 shells:
 	@bash .ci/shells

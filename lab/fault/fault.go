@@ -13,6 +13,7 @@
 //	roll-back node1 at 700ms
 //	force-break stock at 300ms
 //	hold-back node1 at 300ms for 2s
+//	slow-disk node1 by 200ms at 300ms for 2s
 //	exhaust a at 300ms for 2s
 //
 // A fault has a beginning: a point, which is a named moment in the life of a client
@@ -44,6 +45,7 @@ const (
 	Failover     Kind = "failover"      // kills a master and promotes its replica
 	Promote      Kind = "promote"       // promotes the replica of a master that lives
 	HoldBack     Kind = "hold-back"     // stops the replication from a master; ends
+	SlowDisk     Kind = "slow-disk"     // a server writes each command to its disk before it replies, which takes By; ends
 	Delay        Kind = "delay"         // delays bytes by By; ends
 	Cut          Kind = "cut"           // closes the connections at once and refuses new ones; ends
 	Blackhole    Kind = "blackhole"     // holds all bytes in both directions; ends, and then they arrive
@@ -58,7 +60,7 @@ const (
 
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{Kill, Pause, Stall, Restart, RestartEmpty, Copy, RollBack, Failover, Promote, HoldBack, Delay, Cut, Blackhole, Deafen, Mute,
+	return []Kind{Kill, Pause, Stall, Restart, RestartEmpty, Copy, RollBack, Failover, Promote, HoldBack, SlowDisk, Delay, Cut, Blackhole, Deafen, Mute,
 		LoseReply, StepClock, Exhaust, Break, ForceBreak}
 }
 
@@ -66,7 +68,7 @@ func Kinds() []Kind {
 type Fault struct {
 	Kind   Kind
 	Target string
-	By     time.Duration // of Delay and StepClock; else 0
+	By     time.Duration // of SlowDisk, Delay and StepClock; else 0
 	Match  string        // of LoseReply; else empty
 	At     When
 	Until  When          // the zero When: see For

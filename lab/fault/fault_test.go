@@ -34,7 +34,7 @@ func faults() *rapid.Generator[fault.Fault] {
 			At:     moments().Draw(t, "at"),
 		}
 		switch f.Kind {
-		case fault.Delay:
+		case fault.Delay, fault.SlowDisk:
 			f.By = time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "by"))
 		case fault.StepClock:
 			f.By = -time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "by"))

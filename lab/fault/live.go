@@ -30,6 +30,13 @@ type Replicator interface {
 	LetOn() error    // continues it
 }
 
+// Writer is a Store with a disk.
+type Writer interface {
+	Store
+	SlowDown(by time.Duration) error // makes each write to the disk take so much longer
+	SpeedUp() error                  // ends that
+}
+
 // Pools is the connection pools of a client.
 type Pools interface {
 	Exhaust() error // takes all connections
@@ -163,6 +170,12 @@ func (l *Live) onStore(f Fault) error {
 			return fmt.Errorf("%q has no replica", f.Target)
 		}
 		return r.HoldBack()
+	case SlowDisk:
+		w, ok := s.(Writer)
+		if !ok {
+			return fmt.Errorf("the disk of %q is not known", f.Target)
+		}
+		return w.SlowDown(f.By)
 	}
 	return nil
 }
@@ -209,6 +222,10 @@ func (l *Live) End(f Fault) error {
 	case HoldBack:
 		if r, ok := l.Stores[f.Target].(Replicator); ok {
 			return r.LetOn()
+		}
+	case SlowDisk:
+		if w, ok := l.Stores[f.Target].(Writer); ok {
+			return w.SpeedUp()
 		}
 	}
 	return nil

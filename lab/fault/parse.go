@@ -96,10 +96,10 @@ func (f Fault) Check() error {
 		return fmt.Errorf("unknown kind %q: use one of %q", f.Kind, Kinds())
 	case !name.MatchString(f.Target):
 		return fmt.Errorf("target %q: use letters, digits and _./{}-", f.Target)
-	case (f.Kind == Delay || f.Kind == StepClock) != (f.By != 0):
-		return fmt.Errorf("%s by %v: delay and step-clock need a duration, and only they", f.Kind, f.By)
-	case f.Kind == Delay && f.By < 0:
-		return fmt.Errorf("delay by %v: it cannot arrive earlier", f.By)
+	case slices.Contains([]Kind{SlowDisk, Delay, StepClock}, f.Kind) != (f.By != 0):
+		return fmt.Errorf("%s by %v: slow-disk, delay and step-clock need a duration, and only they", f.Kind, f.By)
+	case f.Kind != StepClock && f.By < 0:
+		return fmt.Errorf("%s by %v: it cannot be earlier", f.Kind, f.By)
 	case (f.Kind == LoseReply) != (f.Match != "") || f.Match != "" && !name.MatchString(f.Match):
 		return fmt.Errorf("%s match %q: lose-reply needs a text of the command, and only it", f.Kind, f.Match)
 	case f.ends() && !f.Kind.ends():
@@ -120,7 +120,7 @@ func (f Fault) ends() bool { return f.Until != (When{}) || f.For != 0 }
 
 // ends reports whether a fault of this kind can end.
 func (k Kind) ends() bool {
-	return slices.Contains([]Kind{Pause, Stall, HoldBack, Delay, Cut, Blackhole, Deafen, Mute, Exhaust}, k)
+	return slices.Contains([]Kind{Pause, Stall, HoldBack, SlowDisk, Delay, Cut, Blackhole, Deafen, Mute, Exhaust}, k)
 }
 
 // ParseSchedule parses one fault a line and skips empty lines.

@@ -16,6 +16,7 @@ type Focus string
 const (
 	RollBack   Focus = "roll-back"  // a store loses its latest writes
 	Muted      Focus = "mute"       // a worker hears a store, which gets nothing from it
+	SlowDisk   Focus = "slow-disk"  // a store writes each command to its disk before it replies, and the disk is slow
 	Partition  Focus = "partition"  // a worker is cut off from a majority of a quorum, in one direction or both
 	ClockRates Focus = "clock-rate" // the clocks of stores run fast or slow
 )
@@ -23,9 +24,9 @@ const (
 // Foci returns all of them for a subject.
 func Foci(subject string) []Focus {
 	if subject == "holdfast-quorum" {
-		return []Focus{RollBack, Muted, Partition, ClockRates}
+		return []Focus{RollBack, SlowDisk, Muted, Partition, ClockRates}
 	}
-	return []Focus{RollBack, Muted, ClockRates}
+	return []Focus{RollBack, SlowDisk, Muted, ClockRates}
 }
 
 // focused puts a fault of the focus before those that were drawn, in place of those that clash with it. It draws from numbers of its
@@ -36,6 +37,8 @@ func (f Focus) focused(p *Program, drawn fault.Schedule) fault.Schedule {
 	switch f {
 	case RollBack:
 		all = d.rollBack(p)
+	case SlowDisk:
+		all = d.slowDisk(p)
 	case Muted:
 		all = fault.Schedule{{Kind: fault.Mute, Target: fmt.Sprintf("%s-node%d", d.worker(p), 1+d.IntN(p.Nodes)),
 			At: fault.After(d.between(first, p.Length*2/3)), For: d.between(p.TTL/2, 4*p.TTL)}}
@@ -44,6 +47,13 @@ func (f Focus) focused(p *Program, drawn fault.Schedule) fault.Schedule {
 	}
 	clashing := func(one fault.Fault) bool { return clash(all, fault.Schedule{one}) }
 	return append(all, slices.DeleteFunc(drawn, clashing)...)
+}
+
+// slowDisk draws a disk that is slow for a while, at times so slow that a command takes up to a TTL.
+func (d drawer) slowDisk(p *Program) fault.Schedule {
+	return fault.Schedule{{Kind: fault.SlowDisk, Target: fmt.Sprintf("node%d", 1+d.IntN(p.Nodes)),
+		By: drawn(d, d.between(time.Millisecond, 20*time.Millisecond), d.between(20*time.Millisecond, p.TTL)),
+		At: fault.After(d.between(first, p.Length*2/3)), For: d.between(p.TTL/2, 4*p.TTL)}}
 }
 
 // rollBack draws a copy of a store and its restoration: of one Redis at once or after a while, of a quorum for one node or, of five, two,

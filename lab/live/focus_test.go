@@ -28,7 +28,7 @@ func TestEveryFaultIsDrawn(t *testing.T) {
 		t.Error("libfaketime is not installed: make redis installs it on Linux")
 	}
 	replicas := []fault.Kind{fault.Failover, fault.Promote, fault.HoldBack}
-	never := append([]fault.Kind{fault.Stall}, replicas...) // a real process is paused, and one Redis has no replica
+	never := append([]fault.Kind{fault.Stall, fault.SlowDisk}, replicas...) // a real process is paused, a slow disk needs its focus, and one Redis has no replica
 	for _, subject := range []string{"holdfast", "holdfast-quorum"} {
 		drawn, rated, parted := map[fault.Kind]int{}, 0, 0
 		for seed := range uint64(400) {
@@ -99,7 +99,7 @@ func TestFocusIsInEachProgram(t *testing.T) {
 				p := Draw(seed, Setting{Subject: subject, Focus: f})
 				kinds := map[fault.Kind]int{}
 				count(kinds, p.Faults)
-				has := map[Focus]bool{RollBack: kinds[fault.RollBack] > 0 && kinds[fault.Copy] >= kinds[fault.RollBack], Muted: kinds[fault.Mute] > 0,
+				has := map[Focus]bool{RollBack: kinds[fault.RollBack] > 0 && kinds[fault.Copy] >= kinds[fault.RollBack], Muted: kinds[fault.Mute] > 0, SlowDisk: kinds[fault.SlowDisk] > 0,
 					Partition: isParted(t, p), ClockRates: len(p.Rates) == p.Nodes}
 				if !has[f] {
 					t.Fatalf("seed %d of %s: no %s in %q, rates %v", seed, subject, f, p.Faults, p.Rates)

@@ -106,7 +106,7 @@ func words(name string) []string {
 
 // The fault of each focus is hit, and does not break Holdfast.
 func TestFociAreHit(t *testing.T) {
-	hit := map[live.Focus]fault.Kind{live.RollBack: fault.RollBack, live.Muted: fault.Mute}
+	hit := map[live.Focus]fault.Kind{live.RollBack: fault.RollBack, live.Muted: fault.Mute, live.SlowDisk: fault.SlowDisk}
 	for _, subject := range []string{"holdfast", "holdfast-quorum"} {
 		for _, f := range live.Foci(subject) {
 			t.Run(subject+"/"+string(f), func(t *testing.T) {

@@ -25,6 +25,7 @@ type store struct {
 	wipes []wipe
 	rolls []rollBack
 	copy  rollBack // what is known of the latest copy
+	slow  *redistest.SlowDisk
 }
 
 // wipe is a loss of all data. What was granted before has a token below.
@@ -190,6 +191,28 @@ func (s *store) LetOn() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return redistest.Try(s.replicated().LetOn)
+}
+
+// SlowDown implements fault.Writer. It does nothing if the store is down.
+func (s *store) SlowDown(by time.Duration) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.down {
+		s.slow, err = s.server.(stores.Writer).SlowDisk(by)
+	}
+	return err
+}
+
+// SpeedUp implements fault.Writer.
+func (s *store) SpeedUp() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slow == nil {
+		return nil
+	}
+	slow := s.slow
+	s.slow = nil
+	return slow.End()
 }
 
 // settle waits until each replica of a store that lives has the data of its master.

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
 // Store is a kind of store.
@@ -64,6 +66,12 @@ type Server interface {
 type Emptier interface {
 	// Empty kills the server and removes its data.
 	Empty() error
+}
+
+// Writer is a Server whose disk can be slow.
+type Writer interface {
+	// SlowDisk makes each write to the disk take longer by a time, until its End.
+	SlowDisk(by time.Duration) (*redistest.SlowDisk, error)
 }
 
 // Logged is a Server that keeps a log of all changes.
