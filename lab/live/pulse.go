@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -104,4 +105,32 @@ func (r *run) stall(s Stall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stalled = append(r.stalled, s)
+}
+
+// leaderTimeout bounds the time in which an ensemble elects a leader; three of ZooKeeper on a busy machine took 32 s.
+const leaderTimeout = time.Minute
+
+// awaitLeader waits until an ensemble serves the lab: all is not well before.
+func (r *run) awaitLeader(ctx context.Context, s *store) error {
+	if r.p.store().Members < 2 {
+		return nil
+	}
+	e, _, end, err := openEngine([]string{s.url}, nil)
+	if err != nil {
+		return err
+	}
+	defer end()
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
+	for {
+		err := primitivetest.Ping(ctx, e, engine.Resource{Prefix: r.prefix + "-leader", Name: "leader"})
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(pingEvery):
+		case <-ctx.Done():
+			return fmt.Errorf("the store did not serve the lab in %v: %w", leaderTimeout, err)
+		}
+	}
 }

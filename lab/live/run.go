@@ -237,6 +237,9 @@ func (r *run) play(ctx context.Context) error {
 		if err := s.settle(); err != nil {
 			return err
 		}
+		if err := r.awaitLeader(ctx, s); err != nil {
+			return err
+		}
 	}
 	for _, do := range []string{orderRest, orderCalm, orderClose} {
 		if err := r.all(ctx, do); err != nil {
