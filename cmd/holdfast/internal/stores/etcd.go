@@ -50,7 +50,7 @@ func openEtcd(text string, t store.TLS) (store.Node, error) {
 		n.namespace = q.Get("namespace")
 		q.Del("namespace")
 	}
-	if err := noMore(q, "etcd"); err != nil {
+	if err := noMore(u, q, "etcd"); err != nil {
 		return nil, err
 	}
 	c := clientv3.Config{

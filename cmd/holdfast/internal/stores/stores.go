@@ -3,6 +3,7 @@
 package stores
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -53,9 +54,9 @@ func withPort(hosts []string, port string) []string {
 }
 
 // noMore returns an error for the first parameter of a URL that nothing has taken.
-func noMore(q url.Values, kind string) error {
+func noMore(u *url.URL, q url.Values, kind string) error {
 	for name := range q {
-		return store.Errorf("the store's URL has an unknown parameter %q: write %s", name, formOf(kind))
+		return store.RefusedURL(u, fmt.Sprintf("unknown parameter %q", name), formOf(kind))
 	}
 	return nil
 }

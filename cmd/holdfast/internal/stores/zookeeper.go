@@ -40,7 +40,7 @@ func openZooKeeper(text string, t store.TLS) (store.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := noMore(u.Query(), "ZooKeeper"); err != nil {
+	if err := noMore(u, u.Query(), "ZooKeeper"); err != nil {
 		return nil, err
 	}
 	n := &zookeeperNode{location: location{kind: "ZooKeeper", hosts: withPort(hosts, "2181")}, root: "/holdfast", trouble: new(atomic.Pointer[string])}
