@@ -143,7 +143,7 @@ func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool, spa
 		case a == nil: // a hook panicked
 			lk.c.handOff(line, localTurn{})
 		default:
-			a.endWait(ctx)
+			a.endFailed(ctx, err)
 		}
 	}()
 	if t.grant != nil && (!t.parked || t.grant.reusable()) {
@@ -154,7 +154,7 @@ func (lk *acquirer) acquireStore(ctx context.Context, weight int, wait bool, spa
 	if a == nil {
 		a = lk.newAttempt(weight, line, wait, spans.own)
 	}
-	a.acquirer, a.silent = lk, time.Time{} // the time until a fallback is this caller's
+	a.acquirer, a.silent, a.fallbackAfter = lk, t.silent, 0 // the time until a fallback is this caller's
 	if t.parked {
 		a.replace(t.grant)
 	}

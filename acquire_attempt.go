@@ -336,13 +336,13 @@ func (a *attempt) listen(ctx context.Context) (opened bool, err error) {
 
 // endWait ends an attempt that got no lease, and its turn. If ctx has ended and a local
 // caller waits, that one gets the attempt with its place in the store's queue; otherwise
-// the attempt is withdrawn.
-func (a *attempt) endWait(ctx context.Context) {
+// the attempt is withdrawn, and next is handed off.
+func (a *attempt) endWait(ctx context.Context, next localTurn) {
 	c := a.c
 	if a.line != nil && a.req.Queue && ctx.Err() != nil && c.lines.TryHandOff(a.line, localTurn{attempt: a}) {
 		return
 	}
-	defer c.handOff(a.line, localTurn{})
+	defer c.handOff(a.line, next)
 	a.withdraw()
 }
 

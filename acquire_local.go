@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/internal/tenure"
@@ -28,8 +29,9 @@ type line = tenure.Line[lineKey, localTurn]
 type localTurn struct {
 	grant   *storeGrant
 	attempt *attempt
-	parked  bool // the grant was kept after a release; see linger
-	seat    bool // a seat of a shared grant, instead of the turn
+	parked  bool      // the grant was kept after a release; see linger
+	seat    bool      // a seat of a shared grant, instead of the turn
+	silent  time.Time // when the first request was sent that the store has not answered, if the last caller fell back
 }
 
 // handsOff reports whether callers of one process queue among themselves. Only a lease

@@ -162,7 +162,7 @@ func (c *Cond) enter(ctx context.Context, l *Lease) (h *storeGrant, err error) {
 	a := c.lk.newAttempt(1, nil, andWait, SpanRef{})
 	defer func() {
 		if h == nil {
-			a.endWait(ctx)
+			a.endWait(ctx, localTurn{})
 		}
 	}()
 	h, _, err = a.run(held, nil)

@@ -41,7 +41,9 @@ func (p Fallback) String() string {
 // at least 250 ms; with less than 500 ms left, ctx ends before the lock falls
 // back. TryLock falls back earlier if three attempts cannot reach the store.
 // Once a client's requests have been unanswered for this time, its later calls
-// fall back at once, until the store responds again.
+// fall back at once, until the store responds again. Callers that wait in the
+// process for the same lock fall back together: the time counts from the request
+// that was unanswered first.
 const FallbackTimeout = time.Second
 
 // minFallbackTimeout is the minimum time without an answer before a fallback.
@@ -107,7 +109,7 @@ func (lk *acquirer) admitLocal(ctx context.Context, weight int, queue bool, gran
 	if err := p.wait(ctx, nil); err != nil {
 		return nil, err
 	}
-	if p.waited() && !lk.c.breaker.open(lk.c.resource(lk.name)) {
+	if p.waited() && !lk.c.breaker.open(lk.c.resource(lk.name)) && p.mayAnswer() {
 		p.release()
 		return nil, nil
 	}
@@ -176,21 +178,44 @@ func (a *attempt) mustFallBack(ctx context.Context) error {
 func (a *attempt) joinLocal(err error) {
 	if s := silentOf(err); s != nil && a.acquirer.opts.fallback == LocalOnly && a.req.Queue {
 		s.local, _ = a.c.local.join(a.acquirer, a.c.newHolderID(), a.req.Weight, andWait) // an error is returned again by acquireOrFallBack
+		if s.local != nil && !a.c.breaker.isOpen() {
+			s.local.noteSilence()
+		}
 	}
+}
+
+// endFailed ends an attempt that got no lease, with this error. If that is a fallback, the silence of the store is
+// handed off as well: the next caller of the line falls back when it has lasted for its own timeout, not after a further one.
+func (a *attempt) endFailed(ctx context.Context, err error) {
+	s := silentOf(err)
+	if s == nil {
+		a.endWait(ctx, localTurn{})
+		return
+	}
+	ended := false
+	defer func() {
+		if !ended { // a hook panics
+			s.local.release()
+		}
+	}()
+	a.endWait(ctx, localTurn{silent: a.silent})
+	ended = true
 }
 
 // fallbackLeft returns the remaining time until the fallback.
 func (a *attempt) fallbackLeft(ctx context.Context) time.Duration {
-	if !a.silent.IsZero() {
-		return a.fallbackAfter - time.Since(a.silent)
-	}
-	a.fallbackAfter = FallbackTimeout
-	if end, ok := ctx.Deadline(); ok {
-		if half := time.Until(end) / 2; half >= minFallbackTimeout {
-			a.fallbackAfter = min(a.fallbackAfter, half)
+	if a.silent.IsZero() || a.fallbackAfter == 0 {
+		a.fallbackAfter = FallbackTimeout
+		if end, ok := ctx.Deadline(); ok {
+			if half := time.Until(end) / 2; half >= minFallbackTimeout {
+				a.fallbackAfter = min(a.fallbackAfter, half)
+			}
 		}
 	}
-	return a.fallbackAfter
+	if a.silent.IsZero() {
+		return a.fallbackAfter
+	}
+	return a.fallbackAfter - time.Since(a.silent)
 }
 
 // timeout returns the bound of the next request; 0: ctx alone.

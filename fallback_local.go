@@ -23,6 +23,7 @@ type localLock struct {
 	kind     engine.Kind
 	capacity int
 	used     int
+	silent   time.Time // when a request for the resource was without an answer last
 	inside   list.List // of *localHold; the oldest one first
 	waiters  list.List // of *localHold
 }
@@ -86,6 +87,20 @@ func (p *localHold) await(ctx context.Context, granted *Lease) error {
 	case <-p.lk.c.life.Done():
 	}
 	return p.lk.c.waitOver(ctx, p.lk.name, nil)
+}
+
+// noteSilence records that a request for the resource was without an answer.
+func (p *localHold) noteSilence() {
+	p.locks.mu.Lock()
+	defer p.locks.mu.Unlock()
+	p.lock.silent = time.Now()
+}
+
+// mayAnswer reports whether the store may answer for the resource again: it has not been tried for breakerPause.
+func (p *localHold) mayAnswer() bool {
+	p.locks.mu.Lock()
+	defer p.locks.mu.Unlock()
+	return time.Since(p.lock.silent) >= breakerPause
 }
 
 // waited reports whether the hold was not granted at once.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/memory"
+	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -338,4 +340,45 @@ func (silent) Acquire(ctx context.Context, _ engine.Request) (engine.Answer, err
 
 func (silent) Peek(context.Context, engine.Resource) (engine.Brief, error) {
 	return engine.Brief{}, engine.ErrUnavailable
+}
+
+// panicsAtCleanup is a hook that panics when a release is left to the TTL.
+type panicsAtCleanup struct{}
+
+func (panicsAtCleanup) CleanupFailed(CleanupFailedEvent) { panic("the hook panics") }
+
+// An attempt that falls back has joined the queue of the local lock. If a hook panics while it is withdrawn, it leaves that queue.
+func TestAPanicAfterAFallbackLeavesTheLocalQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New(silent{memory.New()}, WithHooks(panicsAtCleanup{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fill(c, releaseQueueMax)
+		defer fill(c, 0)
+		var panicked any
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { panicked = recover() }()
+			_, _ = c.Mutex("x", WithFallback(LocalOnly)).Lock(context.Background())
+		}()
+		if <-done; panicked == nil {
+			t.Fatal("the hook was not called")
+		}
+		if len(c.local.open) != 0 {
+			t.Error("the caller is still in the queue")
+		}
+		if l, _ := c.lines.TryJoin((&c.Mutex("x", WithFallback(LocalOnly)).acquirer).key()); l == nil {
+			t.Error("the turn of the line is still taken")
+		}
+	})
+}
+
+// fill makes the queue of releases have n that are not due.
+func fill(c *Client, n int) {
+	c.releases.mu.Lock()
+	defer c.releases.mu.Unlock()
+	c.releases.again = slices.Repeat([]*queuedRelease{{from: math.MaxInt64}}, n)
 }

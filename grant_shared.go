@@ -29,7 +29,9 @@ type sharing struct {
 	demanded   atomic.Bool   // the store has recalled it
 	closed     atomic.Bool   // newcomers no longer join: a writer wants the resource, or may want it
 
-	seats int // callers that have not taken their lease yet; the mutex of the grant guards it
+	// The mutex of the grant guards these.
+	seats     int // callers that have not taken their lease yet
+	detaching int // calls of Detach under way; newcomers do not join meanwhile
 }
 
 // shares reports whether the lease may be shared by several callers of the process.
@@ -89,7 +91,7 @@ func (h *storeGrant) join(parent context.Context) *Lease {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.state != grantHeld || s.closed.Load() || now.Mono >= s.until || h.jeopardy.Load() != renewalDone ||
-		h.entry.Window.Left(now) <= min(h.entry.TTL/4, time.Second) {
+		s.detaching > 0 || h.entry.Window.Left(now) <= min(h.entry.TTL/4, time.Second) {
 		return nil
 	}
 	return h.addLease(parent)

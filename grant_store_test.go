@@ -293,3 +293,50 @@ func TestDerivedContextAfterAPause(t *testing.T) {
 	}
 	<-child.Done() // it ends, by a timer
 }
+
+// renewing is a store that calls a function after each renewal.
+type renewing struct {
+	*memory.Engine
+	after func()
+}
+
+func (e renewing) Renew(ctx context.Context, all []engine.Renewal) []error {
+	defer e.after()
+	return e.Engine.Renew(ctx, all)
+}
+
+// A client does not adopt a lease that it holds. After a pause of the process that lease may be over, before any timer has run: then
+// the ticket is not invalid, but the lease is lost.
+func TestAdoptAgainAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pause := func() {}
+		c, err := New(renewing{memory.New(), func() { pause() }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		l, err := c.Mutex("x").Lock(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket, err := l.Detach(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := c.Adopt(context.Background(), ticket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pause = first.shutWindow
+		for _, when := range []string{"during the call", "before the call"} {
+			if _, err = c.Adopt(context.Background(), ticket); !errors.Is(err, ErrLost) || errors.Is(err, ErrInvalid) {
+				t.Errorf("a pause %s: got %v", when, err)
+			}
+			pause = func() {}
+			time.Sleep(time.Second)
+		}
+		if err := first.Err(); !errors.Is(err, ErrLost) {
+			t.Errorf("the first lease: %v", err)
+		}
+	})
+}

@@ -36,9 +36,10 @@ func (h *storeGrant) detach(ctx context.Context, l *Lease) (string, error) {
 		return "", opError("detach", h.acquirer.name, ErrClosed)
 	}
 	defer h.client().gate.Leave()
-	if err := h.closeAlone(); err != nil {
+	if err := h.detachAlone(); err != nil {
 		return "", opError("detach", h.acquirer.name, err)
 	}
+	defer h.detachEnded()
 	call, cancel := context.WithTimeout(ctx, min(max(releaseGrace, h.entry.TTL/3), closeGrace))
 	defer cancel()
 	err := h.client().engine.Renew(call, []engine.Renewal{h.Renewal()})[0]
@@ -80,8 +81,8 @@ func (h *storeGrant) reportDetach(l *Lease) {
 	returned = true
 }
 
-// closeAlone keeps others from joining a grant. It returns an error if it backs more than one lease.
-func (h *storeGrant) closeAlone() error {
+// detachAlone keeps others from joining a grant until detachEnded. It returns an error if it backs more than one lease.
+func (h *storeGrant) detachAlone() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -90,8 +91,19 @@ func (h *storeGrant) closeAlone() error {
 	case len(h.leases) != 1:
 		return fmt.Errorf("%w by this lease alone: release the re-entrant ones first", ErrNotHeld)
 	}
-	h.shared.close()
+	if h.shared != nil {
+		h.shared.detaching++
+	}
 	return nil
+}
+
+// detachEnded lets others join again, unless the grant was detached.
+func (h *storeGrant) detachEnded() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.shared != nil {
+		h.shared.detaching--
+	}
 }
 
 func (h *storeGrant) single() bool {
@@ -189,6 +201,9 @@ func (c *Client) adopt(ctx context.Context, t ticket) (*Lease, error) {
 		first = keepalive.Never
 	}
 	if !h.begin(first) {
+		if other := c.wakeups.grant(t.ID); other == nil || !other.open() { // its trust window closed while this process was paused
+			return nil, h.expired(nil)
+		}
 		return nil, opError("adopt", t.Name, fmt.Errorf("%w: this client has adopted the lease already", ErrInvalid))
 	}
 	l := h.take(ctx)

@@ -303,3 +303,24 @@ func TestAdoptedLeaseCountsFromTheSending(t *testing.T) {
 		e.All(nil)
 	})
 }
+
+// A Detach that fails changes nothing: others join the lease afterwards.
+func TestDetachOfAReaderThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, own, _, _ := reading(t)
+		first := mustLock(t, own.RLock, t.Context())
+		e.Set(func() {
+			e.OnRenew = func(ctx context.Context, batch []engine.Renewal) []error { return []error{down(ctx)} }
+		})
+		_, err := first.Detach(t.Context())
+		wantErr(t, err, holdfast.ErrUnavailable)
+		e.Set(func() { e.OnRenew = func(context.Context, []engine.Renewal) []error { panic(errTrap) } })
+		if isolated(func() { _, _ = first.Detach(context.Background()) }) != errTrap {
+			t.Error("the engine did not panic")
+		}
+		e.All(nil)
+		calls(t, e, "acquire", 0, func() { mustRelease(t, mustLock(t, own.RLock, t.Context())) })
+		mustRelease(t, first)
+		wantEmpty(t, e, "x")
+	})
+}

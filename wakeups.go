@@ -126,6 +126,13 @@ func (m *wakeups) remove(id string) {
 	delete(m.held, id)
 }
 
+// grant returns the grant with an ID, or nil.
+func (m *wakeups) grant(id string) *storeGrant {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held[id]
+}
+
 // grants returns the grants of the client.
 func (m *wakeups) grants() []*storeGrant {
 	m.mu.Lock()
