@@ -152,11 +152,13 @@ func (s *clusterListener) wakeManager() {
 
 // manage keeps a subscription for every interest.
 func (s *clusterListener) manage() {
+	sweeps := time.NewTicker(interestSweep) // not a timer of each turn: there may always be work
+	defer sweeps.Stop()
 	for s.ctx.Err() == nil {
 		s.settle()
 		select {
 		case <-s.todo:
-		case <-time.After(interestSweep):
+		case <-sweeps.C:
 			s.sweep()
 		case <-s.ctx.Done():
 		}
