@@ -146,7 +146,10 @@ func readCommand(r *bufio.Reader) (words []string, err error) {
 func (c *pretended) lose(addr string, away bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.away = map[string]bool{addr: away}
+	if c.away == nil {
+		c.away = map[string]bool{}
+	}
+	c.away[addr] = away
 	for conn, to := range c.conns {
 		if to == addr {
 			_ = conn.Close()
@@ -173,4 +176,120 @@ func TestInterestsEndWhileOthersBegin(t *testing.T) {
 			t.Errorf("%d interests after five minutes, one a second", n)
 		}
 	})
+}
+
+// channelsOf returns one core for each master.
+func channelsOf(t *testing.T, s *clusterListener) map[string]string {
+	t.Helper()
+	cores := map[string]string{}
+	for i := 0; len(cores) < 3; i++ {
+		core := fmt.Sprint("r", i)
+		node, err := s.cluster.MasterForKey(t.Context(), core)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cores[node.Options().Addr] = core
+	}
+	return cores
+}
+
+// A master that stays away does not keep a Resync from those who wait for resources of another one, whose subscription
+// was lost and is back. When it is back itself, another one follows.
+func TestResyncDoesNotWaitForAMasterThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &pretended{masters: []string{"a:1", "b:1", "c:1"}}
+		_, s, resyncs := listenTo(t, c)
+		for _, core := range channelsOf(t, s) {
+			s.need(core, time.Hour)
+		}
+		time.Sleep(time.Second)
+		c.lose("a:1", true)
+		time.Sleep(time.Second)
+		before := resyncs()
+		c.lose("b:1", false)
+		time.Sleep(2 * resyncWait)
+		if n := resyncs(); n == before {
+			t.Error("no Resync after the subscription at b was lost and is back, while a is away")
+		} else if n > before+2 {
+			t.Errorf("%d Resyncs", n-before)
+		}
+		before = resyncs()
+		time.Sleep(time.Minute)
+		if n := resyncs(); n != before {
+			t.Errorf("%d Resyncs while nothing came back", n-before)
+		}
+		c.lose("a:1", false)
+		time.Sleep(2 * resyncWait)
+		if n := resyncs(); n == before {
+			t.Error("no Resync after a is back")
+		}
+	})
+}
+
+// The interests of a master that stays away end, and with them what a Resync waits for.
+func TestResyncAfterInterestsHaveEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &pretended{masters: []string{"a:1", "b:1", "c:1"}}
+		_, s, resyncs := listenTo(t, c)
+		s.need(channelsOf(t, s)["a:1"], 0)
+		time.Sleep(time.Second)
+		before := resyncs()
+		c.lose("a:1", true)
+		time.Sleep(interestLife + 2*interestSweep)
+		if s.count() != 0 || resyncs() == before {
+			t.Errorf("%d interests, %d Resyncs; want 0, some", s.count(), resyncs()-before)
+		}
+	})
+}
+
+// A refusal of sharded channels, as during a change of rights, is not for ever.
+func TestShardsAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &pretended{masters: []string{"a:1", "b:1"}, denied: true}
+		_, s, _ := listenTo(t, c)
+		s.need("r", time.Second)
+		time.Sleep(time.Second)
+		if n := s.count(); n != 0 {
+			t.Fatalf("%d interests that are denied", n)
+		}
+		c.mu.Lock()
+		c.denied = false
+		c.mu.Unlock()
+		time.Sleep(time.Minute)
+		s.need("r", time.Second)
+		time.Sleep(time.Second)
+		if n := s.count(); n != 1 {
+			t.Error("sharded channels are not tried again after a minute")
+		}
+	})
+}
+
+// The end of a subscription that is connecting to a former master delays nobody.
+func TestRetainEndsASubscriptionThatConnects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &pretended{masters: []string{"a:1", "b:1", "c:1"}, hangs: map[string]bool{"c:1": true}}
+		e, s, _ := listenTo(t, c)
+		s.need(channelsOf(t, s)["c:1"], time.Hour)
+		time.Sleep(100 * time.Millisecond)
+		start := time.Now()
+		e.interests.retain(map[string]bool{"a:1": true, "b:1": true})
+		if d := time.Since(start); d > 0 {
+			t.Errorf("requests had to wait %v", d)
+		}
+	})
+}
+
+// A message to all nodes may have the text of an earlier one. It is delivered once, also if the subscription that
+// received the earlier one first is gone or hangs.
+func TestMessageWithTheSameText(t *testing.T) {
+	var s clusterListener
+	a, b := new(subscription), new(subscription)
+	for i, step := range []struct {
+		by  *subscription
+		new bool
+	}{{a, true}, {b, false}, {b, true}, {b, true}, {a, false}, {a, false}, {a, true}, {b, false}} {
+		if got := s.isNew(step.by, "w c.x"); got != step.new {
+			t.Errorf("step %d: new is %v, want %v", i, got, step.new)
+		}
+	}
 }
