@@ -265,6 +265,7 @@ func TestShardsAreTriedAgain(t *testing.T) {
 }
 
 // The end of a subscription that is connecting to a former master delays nobody.
+// If it does, the test ends by its timeout: virtual time does not pass while a mutex is awaited.
 func TestRetainEndsASubscriptionThatConnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &pretended{masters: []string{"a:1", "b:1", "c:1"}, hangs: map[string]bool{"c:1": true}}
