@@ -2,6 +2,7 @@ package goredis
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -25,6 +26,12 @@ const (
 	minSubscriptions = 2
 	// randomKeys is how many keys are tried to find so many masters: most of the slots can be at one.
 	randomKeys = 32
+	// resyncWait is how long a Resync waits for subscriptions that are still missing when others are
+	// back: one for all is cheaper, but a master may be away for long.
+	resyncWait = time.Second
+	// plainLife is for how long a refused sharded channel keeps others from being tried: the right
+	// may be given, or the server replaced.
+	plainLife = time.Minute
 	// openTries is how many masters a new stream tries before it reports a failure.
 	openTries = 4
 )
@@ -49,16 +56,19 @@ type clusterListener struct {
 	mu            sync.Mutex
 	subscriptions map[string]*subscription // by address of the master
 	interests     map[string]*interest     // by core of the resource
-	plainOnly     bool                     // the server does not have sharded channels, or refuses them
+	homeless      map[string]*interest     // those of them without a subscription
+	lost          int                      // how many of them are lost
+	plainUntil    time.Time                // until then no sharded channel is tried
 	missed        bool                     // wake-ups may have been lost since the latest Resync
+	partly        time.Time                // when a Resync is due though interests are lost; zero: not known
 	failures      int                      // failures in a row
 	recent        []broadcast              // the latest messages to all nodes
 }
 
-// broadcast is a message to all nodes that a subscription has received.
+// broadcast is a message to all nodes, and the subscriptions that have received it.
 type broadcast struct {
 	text string
-	by   *subscription
+	by   []*subscription
 }
 
 // maxRecent is how many messages are kept to recognise those that arrive on several
@@ -66,33 +76,29 @@ type broadcast struct {
 const maxRecent = 64
 
 // isNew reports whether no other subscription has received this message to all nodes. They
-// receive it at nearly the same time. A copy that is too late to be recognised is harmless.
+// receive it at nearly the same time. A copy that is too late to be recognised is harmless. The
+// same text may be published again, so each subscription's copy is recognised once.
 func (s *clusterListener) isNew(e *subscription, text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if i := slices.IndexFunc(s.recent, func(t broadcast) bool { return t.text == text && t.by != e }); i >= 0 {
-		return false
+	for i := range s.recent {
+		if t := &s.recent[i]; t.text == text && !slices.Contains(t.by, e) {
+			t.by = append(t.by, e)
+			return false
+		}
 	}
 	if len(s.recent) == maxRecent {
 		s.recent = slices.Delete(s.recent, 0, maxRecent/2)
 	}
-	s.recent = append(s.recent, broadcast{text, e})
+	s.recent = append(s.recent, broadcast{text, []*subscription{e}})
 	return true
-}
-
-// interest is a resource that the client waits for or holds.
-type interest struct {
-	until     time.Time
-	on        *subscription // where it is subscribed; nil: nowhere yet
-	confirmed bool          // the server confirmed it
-	lost      bool          // it was confirmed once, and has ended since
 }
 
 func (e *Engine) listenShards(cluster *redis.ClusterClient, prefix, client string, deliver func(engine.Wakeup)) *clusterListener {
 	s := &clusterListener{
 		e: e, plain: wakeChannel(prefix, client), client: client, deliver: deliver, cluster: cluster,
 		todo: make(chan struct{}, 1), live: make(chan error, 1),
-		subscriptions: map[string]*subscription{}, interests: map[string]*interest{},
+		subscriptions: map[string]*subscription{}, interests: map[string]*interest{}, homeless: map[string]*interest{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	e.interests.add(s)
@@ -119,13 +125,12 @@ func (s *clusterListener) Close() error {
 func (s *clusterListener) need(core string, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.plainOnly {
-		return
-	}
 	t := s.interests[core]
 	if t == nil {
-		t = &interest{}
-		s.interests[core] = t
+		if time.Now().Before(s.plainUntil) {
+			return
+		}
+		t = s.newInterest(core)
 		s.wakeManager()
 	}
 	if until := time.Now().Add(life + interestLife); until.After(t.until) {
@@ -152,11 +157,14 @@ func (s *clusterListener) wakeManager() {
 
 // manage keeps a subscription for every interest.
 func (s *clusterListener) manage() {
+	sweeps := time.NewTicker(interestSweep) // not a timer of each turn: there may always be work
+	defer sweeps.Stop()
 	for s.ctx.Err() == nil {
 		s.settle()
+		s.resync()
 		select {
 		case <-s.todo:
-		case <-time.After(interestSweep):
+		case <-sweeps.C:
 			s.sweep()
 		case <-s.ctx.Done():
 		}
@@ -179,12 +187,7 @@ func (s *clusterListener) pause() {
 // keeps minSubscriptions for what is published to all nodes.
 func (s *clusterListener) settle() {
 	s.mu.Lock()
-	var homeless []string
-	for core, t := range s.interests {
-		if t.on == nil && !s.plainOnly {
-			homeless = append(homeless, core)
-		}
-	}
+	homeless := slices.Collect(maps.Keys(s.homeless))
 	trouble := s.failures
 	s.mu.Unlock()
 	if trouble > 0 {
@@ -230,7 +233,7 @@ func (s *clusterListener) place(key string) {
 	}
 	t := s.interests[key]
 	if t != nil && t.on == nil {
-		t.on, t.confirmed = e, false
+		s.assign(t, e)
 	} else {
 		t = nil
 	}
@@ -260,33 +263,38 @@ func (s *clusterListener) sweep() {
 	drop := map[string]*subscription{}
 	for core, t := range s.interests {
 		if now.After(t.until) {
-			delete(s.interests, core)
-			drop[core] = t.on
+			s.remove(t)
+			if t.on != nil && t.on.ready { // otherwise it is not subscribed, and may be connecting for long
+				drop[core] = t.on
+			}
 		}
 	}
 	s.mu.Unlock()
 	for core, e := range drop {
-		if e != nil {
-			e.unsubscribe(shardChannel(core, s.client))
-		}
+		e.unsubscribe(shardChannel(core, s.client))
 	}
 }
 
 // settled reports whether a Resync is due: wake-ups may have been lost, and all interests that
-// were confirmed before are confirmed again. The mutex is held.
+// were confirmed before are confirmed again, or some of them resyncWait ago. The mutex is held.
 func (s *clusterListener) settled() bool {
-	if !s.missed {
+	ready := false
+	for _, e := range s.subscriptions {
+		ready = ready || e.ready
+	}
+	if !s.missed || !ready || s.lost > 0 && (s.partly.IsZero() || time.Now().Before(s.partly)) {
 		return false
 	}
-	settled := false
-	for _, e := range s.subscriptions {
-		settled = settled || e.ready
+	s.missed, s.partly = s.lost > 0, time.Time{}
+	return true
+}
+
+// back records that a subscription or a lost interest is confirmed. The mutex is held.
+func (s *clusterListener) back() {
+	if s.missed && s.lost > 0 && s.partly.IsZero() {
+		s.partly = time.Now().Add(resyncWait)
+		time.AfterFunc(resyncWait, s.wakeManager)
 	}
-	for _, t := range s.interests {
-		settled = settled && (t.confirmed || !t.lost || s.plainOnly)
-	}
-	s.missed = s.missed && !settled
-	return settled
 }
 
 // resync delivers a Resync if it is due.

@@ -2,7 +2,10 @@ package goredis
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,18 +19,23 @@ type subscription struct {
 	pubsub *redis.PubSub
 	socket *socket
 	ctx    context.Context
+	cancel context.CancelFunc // ends a connection that is being made
 
-	ready bool // it is confirmed; guarded by the mutex of the clusterListener
+	// Guarded by the mutex of the clusterListener.
+	ready bool                 // it is confirmed
+	asked map[string]*interest // its interests without a confirmation
+	live  map[string]*interest // those with one
 }
 
 func newSubscription(s *clusterListener, addr string, node *redis.Client) *subscription {
-	e := &subscription{s: s, addr: addr, socket: &socket{once: true}}
-	e.ctx = context.WithValue(s.ctx, socketKey{}, e.socket)
+	e := &subscription{s: s, addr: addr, socket: &socket{once: true}, asked: map[string]*interest{}, live: map[string]*interest{}}
+	e.ctx, e.cancel = context.WithCancel(context.WithValue(s.ctx, socketKey{}, e.socket))
 	e.pubsub = node.Subscribe(e.ctx)
 	return e
 }
 
 func (e *subscription) close() {
+	e.cancel()
 	e.socket.close()
 	_ = e.pubsub.Close() // the second time it returns an error
 }
@@ -105,16 +113,13 @@ func (s *clusterListener) begin(e *subscription) []string {
 	s.mu.Lock()
 	e.ready = true
 	s.failures = 0
+	s.recent = nil // e has not received these
+	s.back()
 	select {
 	case s.live <- nil:
 	default:
 	}
-	var mine []string
-	for core, t := range s.interests {
-		if t.on == e {
-			mine = append(mine, core)
-		}
-	}
+	mine := slices.Collect(maps.Keys(e.asked))
 	s.mu.Unlock()
 	s.resync()
 	return mine
@@ -129,9 +134,10 @@ func (s *clusterListener) subscriptionEnded(e *subscription, err error) {
 	}
 	s.missed = s.missed || e.ready
 	e.ready = false
-	for _, t := range s.interests {
-		if t.on == e {
-			t.lost, t.on, t.confirmed = t.lost || t.confirmed, nil, false
+	s.recent = nil // the others receive the next one with the same text
+	for _, all := range []map[string]*interest{e.asked, e.live} {
+		for _, t := range all {
+			s.assign(t, nil)
 		}
 	}
 	if s.ctx.Err() == nil {
@@ -144,7 +150,8 @@ func (s *clusterListener) confirmed(e *subscription, core string) {
 	s.mu.Lock()
 	t := s.interests[core]
 	if t != nil && t.on == e {
-		t.confirmed, s.failures = true, 0
+		s.confirm(t)
+		s.failures = 0
 	}
 	s.mu.Unlock()
 	s.resync()
@@ -158,7 +165,7 @@ func (s *clusterListener) unconfirmed(e *subscription, core string) {
 	if t == nil || t.on != e {
 		return // sweep has ended it
 	}
-	t.lost, t.on, t.confirmed = true, nil, false
+	s.assign(t, nil)
 	s.missed = true
 	s.failures = max(s.failures, 1) // so that the slots are reloaded
 	s.wakeManager()
@@ -167,17 +174,20 @@ func (s *clusterListener) unconfirmed(e *subscription, core string) {
 // refused handles an error in place of a confirmation. The error does not name the channel, so
 // all channels without a confirmation are subscribed again, which is harmless.
 func (s *clusterListener) refused(e *subscription, err error) {
+	defer s.resync()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if isDenied(s.ctx, err) { // Redis before 7, or not allowed: scripts publish to all nodes
-		s.plainOnly = true
-		clear(s.interests)
+		s.plainUntil = time.Now().Add(plainLife)
+		for _, t := range s.interests {
+			if !t.confirmed {
+				s.remove(t)
+			}
+		}
 		return
 	}
-	for _, t := range s.interests {
-		if t.on == e && !t.confirmed {
-			t.on = nil
-		}
+	for _, t := range e.asked {
+		s.assign(t, nil)
 	}
 	s.failed(err)
 }
