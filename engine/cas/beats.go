@@ -76,7 +76,7 @@ func (e *Engine) writeBeat(client Address, rev uint64, messages []Message) uint6
 	}
 	value := strconv.AppendInt(nil, at.now, 10)
 	for range 2 { // the second time with the revision that is there
-		out, _, err := e.swaps.do(Change{Key: client.key(), Rev: rev, Value: value, Keep: beatKeep, Relaxed: true, Messages: messages})
+		out, _, err := e.swaps.do(Change{Key: client.key(), Rev: rev, Value: value, Keep: beatKeep, Relaxed: true, Messages: messages}, false)
 		if err != nil {
 			return 0
 		}

@@ -39,8 +39,8 @@ type Engine struct {
 	history historyWriter
 
 	proposing proposing
-	reads     groupedCall[Read, Doc]
-	swaps     groupedCall[Change, Outcome]
+	reads     *groupedCall[Read, Doc]
+	swaps     *groupedCall[Change, Outcome]
 }
 
 var (
@@ -66,12 +66,8 @@ func New(s DocumentStore, timeout time.Duration) *Engine {
 	e.beats.own = make(map[Address]*beat)
 	e.beats.others = make(map[Address]heard)
 	e.history.turn = make(chan struct{}, 1)
-	e.reads.call, e.reads.timeout = e.readAll, timeout
-	e.swaps.call, e.swaps.timeout = e.swapAll, timeout
-	e.reads.size, e.swaps.size = callSize, callSize
-	if _, ok := s.(SeparateStore); ok {
-		e.swaps.size = 1
-	}
+	e.reads, e.swaps = newGroupedCall(e.readAll, timeout), newGroupedCall(e.swapAll, timeout)
+	e.swaps.refused = func(o Outcome) bool { return o.Locked }
 	return e
 }
 

@@ -37,7 +37,7 @@ func (e *Engine) yield(w *writer, ops []*operation) (bool, error) {
 		return false, nil
 	}
 	w.busy = now
-	d, _, err := e.reads.do(Read{Key: w.key.knocks(), Rev: w.knock.rev})
+	d, _, err := e.reads.do(Read{Key: w.key.knocks(), Rev: w.knock.rev}, false)
 	if err != nil || d.Rev == w.knock.rev {
 		return false, nil // a knock is a hint
 	}
@@ -53,7 +53,7 @@ func (e *Engine) settle(w *writer, ops []*operation) error {
 	if began.Sub(w.knock.made) > knockInterval {
 		w.knock.made = began
 		for range 2 { // the second time with the revision that is there
-			out, _, err := e.swaps.do(Change{Key: w.key.knocks(), Rev: w.knock.rev, Value: []byte(rand.Text()), Keep: knockKeep, Relaxed: true})
+			out, _, err := e.swaps.do(Change{Key: w.key.knocks(), Rev: w.knock.rev, Value: []byte(rand.Text()), Keep: knockKeep, Relaxed: true}, false)
 			if w.knock.rev = out.Doc.Rev; err != nil || out.Swapped {
 				break // an error shows at the next read
 			}

@@ -2,7 +2,9 @@ package cas_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,29 +15,58 @@ import (
 	"github.com/holdfast-go/holdfast/engine/cas/castest"
 )
 
-// lockable is a store of which one document can be locked, so that changes of it wait.
+// lockable is a store of which documents can be locked. A call waits for the first of them.
 type lockable struct {
 	*castest.Memory
-	name     string
-	unlocked chan struct{} // nil: it is not locked
+
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+// lockWait is how long a change waits for a document.
+const lockWait = 500 * time.Millisecond
+
+func newLockable(names ...string) *lockable {
+	l := &lockable{Memory: castest.NewMemory(), names: make(map[string]bool)}
+	for _, n := range names {
+		l.set(n, true)
+	}
+	return l
+}
+
+func (l *lockable) set(name string, locked bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.names[name] = locked
+}
+
+func (l *lockable) locked(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names[name]
 }
 
 func (l *lockable) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
 	travel(time.Millisecond) // others come meanwhile
-	for _, c := range changes {
-		if c.Key.Name != l.name || l.unlocked == nil {
+	outs := make([]cas.Outcome, len(changes))
+	waited := false
+	for i, c := range changes {
+		outs[i].Locked = l.locked(c.Key.Name)
+		if outs[i].Locked && !waited {
+			waited = true
+			travel(lockWait)
+			outs[i].Locked = l.locked(c.Key.Name)
+		}
+		if outs[i].Locked {
 			continue
 		}
-		if len(changes) > 1 {
-			return nil, cas.ErrOneOfMany
+		made, err := l.Memory.Swap(ctx, []cas.Change{c})
+		if err != nil {
+			return nil, err
 		}
-		select {
-		case <-l.unlocked:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		outs[i] = made[0]
 	}
-	return l.Memory.Swap(ctx, changes)
+	return outs, nil
 }
 
 // numbered is a request for one of several resources.
@@ -48,42 +79,107 @@ func numbered(i int) engine.Request {
 // A document that somebody else has locked holds up the changes of it, and not those that come at the same time.
 func TestLockedDocumentHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &lockable{Memory: castest.NewMemory(), name: "20", unlocked: make(chan struct{})}
+		s := newLockable("20")
 		e := cas.New(s, 0)
 		var others, all sync.WaitGroup
 		for i := range 40 {
 			group := &others
-			if fmt.Sprint(i) == s.name {
+			if s.locked(fmt.Sprint(i)) {
 				group = &all
 			}
 			group.Go(func() { acquire(t, e, numbered(i), engine.Granted) })
 		}
 		others.Wait()
-		close(s.unlocked)
+		s.set("20", false)
 		all.Wait()
 	})
 }
 
-// So it is with a batch of renewals, which are not all made at the same time.
-func TestLockedDocumentHoldsUpNoOtherRenewal(t *testing.T) {
+// So it is with a batch of renewals, which are not all made at the same time, and also if many are locked.
+func TestLockedDocumentsHoldUpNoOtherRenewal(t *testing.T) {
+	for _, names := range [][]string{{"40"}, {"3", "40", "41", "100", "101", "102", "103", "104", "105", "106", "107", "200", "230", "231", "290", "299"}} {
+		synctest.Test(t, func(t *testing.T) {
+			const leases, ttl = 300, time.Minute
+			s := newLockable()
+			e := cas.New(s, 0)
+			var batch []engine.Renewal
+			for i := range leases {
+				r := numbered(i)
+				a := acquire(t, e, r, engine.Granted)
+				batch = append(batch, engine.Renewal{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: a.Token}, TTL: 2 * ttl})
+			}
+			for _, n := range names {
+				s.set(n, true)
+			}
+			for range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				for i, err := range e.Renew(ctx, batch) {
+					if locked := s.locked(batch[i].Resource.Name); locked != (err != nil) {
+						t.Errorf("%d are locked, renewal %d: %v", len(names), i, err)
+					}
+				}
+				cancel()
+				time.Sleep(3 * time.Second)
+			}
+		})
+	}
+}
+
+// Documents that stay locked delay the calls for others no longer than it takes to find them locked.
+func TestCallsBesideLockedDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const leases, ttl = 300, time.Minute
-		s := &lockable{Memory: castest.NewMemory(), name: "40"}
+		const locked, each = 200, 10 * time.Second
+		s := newLockable()
 		e := cas.New(s, 0)
-		var batch []engine.Renewal
-		for i := range leases {
-			r := numbered(i)
-			a := acquire(t, e, r, engine.Granted)
-			batch = append(batch, engine.Renewal{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: a.Token}, TTL: 2 * ttl})
+		for i := range locked {
+			s.set(fmt.Sprint(i), true)
 		}
-		s.unlocked = make(chan struct{})
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		for i, err := range e.Renew(ctx, batch) {
-			if locked := batch[i].Resource.Name == s.name; locked != (err != nil) {
-				t.Errorf("renewal %d: %v", i, err)
+		var all sync.WaitGroup
+		for i := range locked {
+			all.Go(func() {
+				for range 2 {
+					if _, err := e.Acquire(t.Context(), numbered(i)); !errors.Is(err, engine.ErrUnavailable) || !strings.Contains(err.Error(), "locked the document") {
+						t.Errorf("a locked one: %v", err)
+					}
+				}
+			})
+		}
+		time.Sleep(2 * lockWait)
+		end := time.Now().Add(each)
+		for i := locked; time.Now().Before(end); i++ {
+			began := time.Now()
+			acquire(t, e, numbered(i), engine.Granted)
+			if took := time.Since(began); took > lockWait/10 {
+				t.Errorf("another one took %v", took)
 			}
 		}
-		close(s.unlocked)
+		all.Wait()
+		for i := range locked {
+			s.set(fmt.Sprint(i), false)
+			acquire(t, e, numbered(i), engine.Granted)
+		}
+	})
+}
+
+// A document that is not locked any more is changed by a call that waits, also while others are locked.
+func TestUnlockedDocumentAmongLockedOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLockable("1", "2", "3", "4")
+		e := cas.New(s, 0)
+		var all sync.WaitGroup
+		for i := range 4 {
+			all.Go(func() { _, _ = e.Acquire(t.Context(), numbered(1+i)) })
+		}
+		time.Sleep(time.Second)
+		s.set("3", false)
+		began := time.Now()
+		acquire(t, e, numbered(3), engine.Granted)
+		if took := time.Since(began); took > 3*lockWait {
+			t.Errorf("it took %v", took)
+		}
+		for _, n := range []string{"1", "2", "4"} {
+			s.set(n, false)
+		}
+		all.Wait()
 	})
 }

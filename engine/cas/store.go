@@ -8,9 +8,16 @@ import (
 	"time"
 )
 
-// ErrOneOfMany is returned by a Swap of several changes that has made none, since one of them has to
-// wait for long. The engine then makes each alone.
-var ErrOneOfMany = errors.New("one of several documents is locked")
+// ErrOneOfMany is wrapped by the error of a Read or Swap of several documents if the cause may be one of them alone, as a
+// right that is missing for its key. The engine then makes smaller calls. Of the changes, some may have been made.
+var ErrOneOfMany = errors.New("one of several documents is the cause")
+
+// OneOfMany returns an error with the text of err that wraps err and ErrOneOfMany.
+func OneOfMany(err error) error { return ofOne{err} }
+
+type ofOne struct{ error }
+
+func (e ofOne) Unwrap() []error { return []error{e.error, ErrOneOfMany} }
 
 // A DocumentStore keeps documents and changes them by compare-and-swap. An Engine runs
 // on it; package castest has the tests that every DocumentStore passes. It is safe for
@@ -30,6 +37,9 @@ type DocumentStore interface {
 	// The changes are independent of each other and have different keys. It
 	// returns an outcome for each, in order. When it returns, changes that were
 	// made are durable, unless they are Relaxed.
+	//
+	// A store whose documents others can lock, as rows of a table, waits for a short time for
+	// one that is locked. Its outcome is then Locked, and the engine makes its change again, beside others.
 	Swap(ctx context.Context, changes []Change) ([]Outcome, error)
 
 	// Keys yields the keys of all documents of a kind below a prefix, in no
@@ -94,15 +104,6 @@ type LaggingStore interface {
 
 	// ReadsMayLag marks the type.
 	ReadsMayLag()
-}
-
-// A SeparateStore is a DocumentStore that makes the changes of a Swap one after the other, in a round trip each. The
-// engine makes a Swap of each change, so that none waits for a document of another that is locked.
-type SeparateStore interface {
-	DocumentStore
-
-	// SwapsSeparately marks the type.
-	SwapsSeparately()
 }
 
 // A PacedStore is a DocumentStore that looks for messages, at intervals that depend on
@@ -180,6 +181,8 @@ type Change struct {
 // An Outcome is the result of a Change.
 type Outcome struct {
 	Swapped bool
+	// Locked: the change was not made, and Doc is not set, since somebody else has locked the document.
+	Locked bool
 	// Doc is the document after the change, of which Value may be missing, or,
 	// if it was not made, the document that is there instead.
 	Doc Doc

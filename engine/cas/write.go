@@ -141,7 +141,8 @@ func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 			continue
 		}
 		sent := time.Now()
-		out, again, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages})
+		out, again, err := e.swaps.do(Change{Key: w.key, Rev: w.doc.Rev, Value: d.bytes, Keep: d.keep, Marks: d.marks, Messages: d.messages}, w.locked)
+		w.locked = errors.Is(err, errLocked)
 		w.swapped = time.Now()
 		w.trip.Store(int64(w.swapped.Sub(sent)))
 		switch {
@@ -233,7 +234,7 @@ func (e *Engine) again(w *writer, ops []*operation, conflicts int) (rest []*oper
 
 // read reads the document of a resource.
 func (e *Engine) read(w *writer) error {
-	doc, _, err := e.reads.do(Read{Key: w.key, Rev: w.doc.Rev})
+	doc, _, err := e.reads.do(Read{Key: w.key, Rev: w.doc.Rev}, false)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type writer struct {
 	conflict time.Time    // the latest
 	trip     atomic.Int64 // of the latest swap, in nanoseconds; see shortestTrip
 	swapped  time.Time    // when that ended
+	locked   bool         // it failed because somebody else had locked the document
 	busy     time.Time    // since when this process changes the document without a gap
 	knock    knock
 	vain     int                   // proposals without an effect, of the present operations

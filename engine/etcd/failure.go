@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
 )
 
 // passing reports whether an error may be of one member or of a moment. The outcome is unknown.
@@ -36,7 +37,8 @@ func failure(err error) error {
 	}
 	switch {
 	case is(rpctypes.ErrPermissionDenied):
-		return fmt.Errorf("%w: grant the user of etcd readwrite on the keys of the locks (etcdctl role grant-permission ROLE readwrite holdfast/ --prefix): %w", engine.ErrDenied, err)
+		// Rights are by key.
+		return cas.OneOfMany(fmt.Errorf("%w: grant the user of etcd readwrite on the keys of the locks (etcdctl role grant-permission ROLE readwrite holdfast/ --prefix): %w", engine.ErrDenied, err))
 	case is(rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrAuthFailed):
 		return fmt.Errorf("%w: set Username and Password of the client to those of a user of etcd: %w", engine.ErrDenied, err)
 	case is(rpctypes.ErrRequestTooLarge, rpctypes.ErrTooManyOps):

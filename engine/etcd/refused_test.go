@@ -2,7 +2,9 @@ package etcd_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,6 +62,49 @@ func TestAuth(t *testing.T) {
 		}
 		must(t, client.Close())
 	}
+}
+
+// A right that is missing for one key denies the changes and reads of its document, and the others of the call are made without it.
+func TestRightOfOneKey(t *testing.T) {
+	t.Parallel()
+	addrs := []string{etcdservers.Start(t, etcdservers.Config{}).Addr()}
+	root := connect(t, addrs)
+	ctx := within(t, waitTimeout)
+	done := func(_ any, err error) {
+		t.Helper()
+		must(t, err)
+	}
+	below, end := "holdfast/", clientv3.GetPrefixRangeEnd("holdfast/")
+	for _, user := range []string{"root", "allowed"} {
+		done(root.UserAdd(ctx, user, "secret"))
+	}
+	done(root.UserGrantRole(ctx, "root", "root"))
+	done(root.RoleAdd(ctx, "locks"))
+	denied := request(t, "a.1", time.Minute)
+	denied.Resource.Name = "denied"
+	key := "holdfast/" + denied.Resource.Prefix + "/r/" + denied.Resource.Name
+	done(root.RoleGrantPermission(ctx, "locks", below, key, clientv3.PermissionType(clientv3.PermReadWrite)))
+	done(root.RoleGrantPermission(ctx, "locks", key+"\x00", end, clientv3.PermissionType(clientv3.PermReadWrite)))
+	done(root.UserGrantRole(ctx, "allowed", "locks"))
+	done(root.AuthEnable(ctx))
+
+	e := etcd.New(connect(t, addrs, func(c *clientv3.Config) { c.Username, c.Password = "allowed", "secret" }))
+	var all sync.WaitGroup
+	for i := range 32 {
+		all.Go(func() {
+			r := request(t, "a.1", time.Minute)
+			if r.Resource.Name = fmt.Sprint(i); i == 20 {
+				r = denied
+			}
+			a, err := e.Acquire(ctx, r)
+			if i == 20 {
+				wantError(t, "Acquire", err, "role grant-permission", engine.ErrDenied)
+			} else if err != nil || a.Status != engine.Granted {
+				t.Errorf("resource %d: %v, %v", i, a.Status, err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A full database fails changes with its cause, and works again once an operator has made room.

@@ -8,7 +8,9 @@
 // round trips, also if it is cut off then, which neither server would notice for long; and the isolation level
 // and the time zone of a session have no effect. The values are in the text of the statement, as hexadecimal literals:
 // one round trip, with interpolateParams and without. Autocommit must be on, as it is by default. Deadlocks and lock
-// timeouts (1213, 1205), which only foreign transactions on these tables can cause, are retried.
+// timeouts (1213, 1205), which only foreign transactions on these tables can cause, are retried. On MariaDB no statement
+// waits longer than 1 s for a row. MySQL has no such limit for a statement: set innodb_lock_wait_timeout=1 in the data source
+// name, or four rows that others keep locked can hold up the locks of a process until these calls time out.
 //
 // # Durability
 //

@@ -20,6 +20,7 @@ func number(err error) uint16 {
 // Numbers of errors; the servers name them so.
 const (
 	dupEntry        = 1062
+	syntaxError     = 1064
 	lockWaitTimeout = 1205
 	lockDeadlock    = 1213
 )

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,14 +112,10 @@ func TestPoolHeldByTheCaller(t *testing.T) {
 	count(t, db, 2, 4, 5)
 }
 
-// A row that a foreign transaction has locked holds up the renewal of its lease, and not those of other leases.
-func TestLockedRowHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
-	db := open(t, newDatabase(t))
-	e := mysql.New(db)
-	const leases, locked, ttl = 300, 40, 6 * time.Second
-	var batch []engine.Renewal
-	for i := range leases {
+// leases acquires some, and returns their renewals.
+func leases(t *testing.T, e *mysql.Engine, n int) (batch []engine.Renewal) {
+	t.Helper()
+	for i := range n {
 		r := engine.Request{Resource: engine.Resource{Prefix: "p", Name: fmt.Sprintf("<%d>", i)}, ID: "c.1", Client: &engine.Client{ID: "c"},
 			Kind: engine.KindMutex, Capacity: 1, Weight: 1, TTL: time.Minute}
 		a, err := e.Acquire(t.Context(), r)
@@ -126,24 +124,131 @@ func TestLockedRowHoldsUpNoOther(t *testing.T) {
 		}
 		batch = append(batch, engine.Renewal{Resource: r.Resource, Held: engine.Held{ID: r.ID, Token: a.Token}, TTL: time.Hour})
 	}
-	var k []byte
-	if err := db.QueryRowContext(t.Context(), "SELECT k FROM holdfast1_document WHERE LOCATE(?, k) > 0", batch[locked].Resource.Name).Scan(&k); err != nil {
-		t.Fatal(err)
-	}
+	return batch
+}
+
+// lockRows locks the rows of documents in a foreign transaction, until the test or the transaction ends.
+func lockRows(t *testing.T, db *sql.DB, names ...string) *sql.Tx {
+	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback()
-	if err := tx.QueryRowContext(t.Context(), "SELECT k FROM holdfast1_document WHERE k = ? FOR UPDATE", k).Scan(&k); err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() { _ = tx.Rollback() })
+	for _, name := range names {
+		var k []byte
+		if err := db.QueryRowContext(t.Context(), "SELECT k FROM holdfast1_document WHERE LOCATE(?, k) > 0", name).Scan(&k); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.QueryRowContext(t.Context(), "SELECT k FROM holdfast1_document WHERE k = ? FOR UPDATE", k).Scan(&k); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return tx
+}
+
+// Rows that a foreign transaction has locked hold up the renewals of their leases, and not those of other leases.
+func TestLockedRowsHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	db := open(t, newDatabase(t))
+	e := mysql.New(db)
+	const all, each, ttl = 300, 30, 8 * time.Second
+	batch := leases(t, e, all)
+	var names []string
+	for i := 0; i < all; i += each {
+		names = append(names, batch[i].Resource.Name)
+	}
+	lockRows(t, db, names...)
 	ctx, cancel := context.WithTimeout(t.Context(), ttl)
 	defer cancel()
 	for i, err := range e.Renew(ctx, batch) {
-		if (err != nil) != (i == locked) {
+		if (err != nil) != (i%each == 0) {
 			t.Errorf("renewal %d: %v", i, err)
 		}
+	}
+}
+
+// Changes of rows that are locked are not made, and the others of the call are. The session waits for locks afterwards
+// as before.
+func TestLockedRowsOfACall(t *testing.T) {
+	t.Parallel()
+	for name, open1 := range map[string]func(*sql.DB) cas.DocumentStore{"statements are limited": mysql.NewStore, "sessions are limited": mysql.NewStoreOfSessions} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn := newDatabase(t)
+			db := open(t, dsn+"?innodb_lock_wait_timeout=37")
+			db.SetMaxOpenConns(1)
+			s := open1(db)
+			var changes []cas.Change
+			for i := range 20 {
+				changes = append(changes, cas.Change{Key: cas.Key{Space: cas.Resources, Prefix: "p", Name: fmt.Sprintf("<%d>", i)}, Value: []byte("v"), Keep: time.Hour})
+			}
+			outs, err := s.Swap(t.Context(), changes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, o := range outs {
+				changes[i].Rev = o.Doc.Rev
+			}
+			changes = append(changes, cas.Change{Key: cas.Key{Space: cas.Resources, Prefix: "p", Name: "new"}, Value: []byte("v"), Keep: time.Hour})
+			locked := map[int]bool{3: true, 4: true, 11: true}
+			tx := lockRows(t, open(t, dsn), "<3>", "<4>", "<11>")
+			for _, want := range []map[int]bool{locked, nil} {
+				began := time.Now()
+				outs, err := s.Swap(t.Context(), changes)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("%d rows were locked: %v", len(want), time.Since(began))
+				for i, o := range outs {
+					if o.Locked != want[i] || o.Swapped == (want[i] || want == nil && !locked[i]) {
+						t.Errorf("%d are locked, change %d: %+v", len(want), i, o)
+					}
+				}
+				var wait int
+				if err := db.QueryRowContext(t.Context(), "SELECT @@innodb_lock_wait_timeout").Scan(&wait); err != nil || wait != 37 {
+					t.Errorf("the session waits %d s for a lock, %v", wait, err)
+				}
+				_ = tx.Rollback()
+			}
+		})
+	}
+}
+
+// Changes that come at the same time share a connection, for which they wait once if the application uses the pool.
+func TestChangesShareAConnection(t *testing.T) {
+	t.Parallel()
+	db := open(t, newDatabase(t))
+	e := mysql.New(db)
+	const renewals, users = 512, 4
+	batch := leases(t, e, renewals)
+	db.SetMaxOpenConns(1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var turns atomic.Int64
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer stop()
+	for range users {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := db.ExecContext(ctx, "DO SLEEP(0.01)"); err == nil {
+					turns.Add(1)
+				}
+			}
+		})
+	}
+	redistest.Await(t, 20*time.Second, "the application uses the pool", func() bool { return turns.Load() > users })
+	before, began := turns.Load(), time.Now()
+	for i, err := range e.Renew(t.Context(), batch) {
+		if err != nil {
+			t.Errorf("renewal %d: %v", i, err)
+		}
+	}
+	n := turns.Load() - before
+	t.Logf("%d renewals in %v, while the application had the connection %d times", renewals, time.Since(began), n)
+	if n > renewals/4 {
+		t.Errorf("the application had the connection %d times during %d renewals", n, renewals)
 	}
 }
 
@@ -202,31 +307,17 @@ func TestRowLockedByAnother(t *testing.T) {
 	requireLock(t, c, "m")
 }
 
-// A change that the server ends because it waited too long for a foreign transaction is made again.
+// A change that was not made because a foreign transaction had the row is made again.
 func TestLockWaitTimeoutIsRepeated(t *testing.T) {
 	t.Parallel()
-	dsn := newDatabase(t)
-	db := open(t, dsn+"?innodb_lock_wait_timeout=1")
-	c := newClient(t, db)
-	requireLock(t, c, "m")
-	tx, err := open(t, dsn).BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.ExecContext(t.Context(), "SELECT k FROM holdfast1_document FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
-	s := mysql.NewStore(db)
-	k := cas.Key{Space: cas.Resources, Prefix: "holdfast", Name: "m"}
-	docs, err := s.Read(t.Context(), []cas.Read{{Key: k}})
-	if err != nil || docs[0].Rev == 0 {
-		t.Fatalf("%+v, %v", docs, err)
-	}
+	db := open(t, newDatabase(t))
+	e := mysql.New(db)
+	batch := leases(t, e, 1)
+	tx := lockRows(t, db, batch[0].Resource.Name)
 	began := time.Now()
 	time.AfterFunc(2500*time.Millisecond, func() { _ = tx.Rollback() })
-	outs, err := s.Swap(t.Context(), []cas.Change{{Key: k, Rev: docs[0].Rev, Value: docs[0].Value, Keep: time.Hour}})
-	if err != nil || !outs[0].Swapped || time.Since(began) < 2*time.Second {
-		t.Errorf("after %v: %+v, %v", time.Since(began), outs, err)
+	if err := e.Renew(t.Context(), batch)[0]; err != nil || time.Since(began) < 2*time.Second {
+		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }
 

@@ -61,11 +61,37 @@ func (s *tableStore) connected(ctx context.Context, f func(c *sql.Conn) error) e
 	return explained(err)
 }
 
-// again repeats a statement that lost a deadlock or waited too long for a lock.
+// brief bounds the wait of a statement for a row, in seconds. It is in the text of the statement, which MySQL takes for a
+// comment.
+const brief = `/*M!100106 SET STATEMENT innodb_lock_wait_timeout = 1 FOR */ `
+
+// The same bound on MySQL, which has it for sessions only.
+const (
+	setBrief     = `SET @holdfast_lock_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = 1`
+	restoreBrief = `SET SESSION innodb_lock_wait_timeout = @holdfast_lock_wait`
+)
+
+// briefly runs f for some changes, none of which waits long for a row. On MySQL that costs two statements, so that a single
+// change waits for as long as its session does.
+func (s *tableStore) briefly(ctx context.Context, c *sql.Conn, changes int, f func() error) error {
+	if changes < 2 || s.limited.Load() {
+		return f()
+	}
+	if _, err := c.ExecContext(ctx, setBrief); err != nil {
+		return err
+	}
+	err := f()
+	if _, failed := c.ExecContext(ctx, restoreBrief); failed != nil {
+		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // the pool drops it
+	}
+	return err
+}
+
+// again repeats a statement that lost a deadlock.
 func again(ctx context.Context, f func() error) error {
 	for i := 0; ; i++ {
 		err := f()
-		if n := number(err); n != lockDeadlock && n != lockWaitTimeout || i == repeats {
+		if number(err) != lockDeadlock || i == repeats {
 			return err
 		}
 		select {
@@ -76,18 +102,19 @@ func again(ctx context.Context, f func() error) error {
 	}
 }
 
-// inspect checks once that statements are committed when they end.
+// inspect checks once that statements are committed when they end, and how their waits are limited.
 func (s *tableStore) inspect(ctx context.Context, c *sql.Conn) error {
 	if s.inspected.Load() {
 		return nil
 	}
-	var autocommit bool
-	if err := c.QueryRowContext(ctx, `SELECT @@autocommit`).Scan(&autocommit); err != nil {
+	var autocommit, limited bool
+	if err := c.QueryRowContext(ctx, `SELECT @@autocommit, 0 /*M!100106 + 1 */`).Scan(&autocommit, &limited); err != nil {
 		return err
 	}
 	if !autocommit {
 		return fmt.Errorf("%w: the data source name turns autocommit off, which this engine needs", engine.ErrDenied)
 	}
+	s.limited.Store(limited)
 	s.inspected.Store(true)
 	return nil
 }

@@ -21,14 +21,14 @@ type tableStore struct {
 	db        *sql.DB
 	slots     chan struct{}
 	inspected atomic.Bool
+	limited   atomic.Bool // the server limits the waits of statements; see brief
 	listeners *sqltable.Listeners
 	sender    sender
 }
 
 var (
-	_ cas.TimedStore    = (*tableStore)(nil)
-	_ cas.PacedStore    = (*tableStore)(nil)
-	_ cas.SeparateStore = (*tableStore)(nil)
+	_ cas.TimedStore = (*tableStore)(nil)
+	_ cas.PacedStore = (*tableStore)(nil)
 )
 
 func newStore(db *sql.DB) *tableStore {
@@ -96,23 +96,36 @@ func read(ctx context.Context, c *sql.Conn, reads []cas.Read, docs []cas.Doc) er
 	return nil
 }
 
-// Swap implements cas.DocumentStore. Each change is a statement.
+// Swap implements cas.DocumentStore. Each change is a statement, all on one connection: the pool may be in use by others, and
+// each wait for a connection of it may be long. A row that a foreign transaction keeps locked is waited for briefly. All rows
+// that are locked then are found by one statement, and the other documents are changed without them.
 func (s *tableStore) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
 	outcomes := make([]cas.Outcome, len(changes))
+	done := make([]bool, len(changes)) // or locked
 	err := s.session(ctx, func(c *sql.Conn) error {
-		for i, change := range changes {
-			err := again(ctx, func() (err error) {
-				outcomes[i], err = swap(ctx, c, change)
-				return err
-			})
-			if err != nil {
-				return err
+		return s.briefly(ctx, c, len(changes), func() error {
+			for i, change := range changes {
+				if done[i] {
+					continue
+				}
+				err := again(ctx, func() (err error) {
+					outcomes[i], err = swap(ctx, c, change)
+					return err
+				})
+				if number(err) == lockWaitTimeout {
+					outcomes[i].Locked = true
+					err = findLocked(ctx, c, changes, done, outcomes)
+				}
+				if err != nil {
+					return err
+				}
+				done[i] = true
+				if outcomes[i].Swapped {
+					s.changed(change)
+				}
 			}
-			if outcomes[i].Swapped {
-				s.changed(change)
-			}
-		}
-		return nil
+			return nil
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -120,8 +133,35 @@ func (s *tableStore) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outc
 	return outcomes, nil
 }
 
-// SwapsSeparately implements cas.SeparateStore.
-func (s *tableStore) SwapsSeparately() {}
+// findLocked notes which of the changes that are not done have a row that is there and locked.
+func findLocked(ctx context.Context, c *sql.Conn, changes []cas.Change, done []bool, outcomes []cas.Outcome) error {
+	var keys [][]byte
+	for i, change := range changes {
+		if !done[i] {
+			keys = append(keys, sqltable.Key(change.Key))
+		}
+	}
+	if len(keys) == 1 {
+		return nil
+	}
+	free, err := column(ctx, c, fmt.Sprintf(`SELECT k FROM holdfast1_document WHERE k IN (%s) FOR UPDATE SKIP LOCKED`, list(keys)))
+	if number(err) == syntaxError {
+		return nil // an old server: each is waited for
+	}
+	if err != nil {
+		return err
+	}
+	unlocked := make(map[string]bool)
+	for _, k := range free {
+		unlocked[string(k)] = true
+	}
+	for i, change := range changes {
+		if !done[i] && change.Rev != 0 && !unlocked[string(sqltable.Key(change.Key))] {
+			outcomes[i].Locked, done[i] = true, true
+		}
+	}
+	return nil
+}
 
 // changed sends the messages of a change that was made, and from time to time has old rows deleted.
 func (s *tableStore) changed(c cas.Change) {
@@ -148,7 +188,7 @@ func swap(ctx context.Context, c *sql.Conn, change cas.Change) (cas.Outcome, err
 		statement = fmt.Sprintf(`UPDATE holdfast1_document SET rev = %d, until = %s, value = %s WHERE k = %s AND rev = %d`,
 			rev, until, literal(change.Value), key, int64(change.Rev))
 	}
-	r, err := c.ExecContext(ctx, statement)
+	r, err := c.ExecContext(ctx, brief+statement)
 	if err != nil && number(err) != dupEntry {
 		return cas.Outcome{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -33,7 +34,7 @@ type documents struct {
 	connections   *connections
 	notifications *notifications
 
-	readDoc, update, insert, keys, now, tell, tellIf, tidy *statement
+	readDoc, update, insert, unlocked, keys, now, tell, tellIf, tidy, setBrief *statement
 
 	swaps    atomic.Uint64
 	tidying  atomic.Bool
@@ -61,6 +62,8 @@ func newDocuments(pool *pgxpool.Pool, opts []Option) *documents {
 	s.insert = newStatement(table(`INSERT INTO DOC (space, prefix, name, rev, value, keep_until)
 		VALUES ($1, $2, $3, $4, $5, clock_timestamp() + $6`+keep+`) ON CONFLICT (space, prefix, name) DO NOTHING`),
 		with(pgtype.Int8OID, pgtype.ByteaOID, pgtype.Float8OID)...)
+	s.unlocked = newStatement(table(`SELECT 1 FROM DOC WHERE `+isKey+` FOR UPDATE SKIP LOCKED`), key...)
+	s.setBrief = newStatement(setBriefSQL)
 	s.keys = newStatement(table(`SELECT name FROM DOC WHERE space = $1 AND prefix = $2 AND name >= $3 ORDER BY name LIMIT $4`),
 		with(pgtype.Int8OID)...)
 	s.now = newStatement(`SELECT clock_timestamp(), pg_is_in_recovery()`)
@@ -70,7 +73,7 @@ func newDocuments(pool *pgxpool.Pool, opts []Option) *documents {
 		with(pgtype.Int8OID, pgtype.TextArrayOID, pgtype.TextArrayOID)...)
 	s.tidy = newStatement(table(tidySQL), with(pgtype.Int8OID)...)
 	if pool != nil {
-		s.connections = newConnections(pool.Config(), []*statement{s.readDoc, s.update, s.insert, s.keys, s.now, s.tell, s.tellIf, s.tidy})
+		s.connections = newConnections(pool.Config(), []*statement{s.readDoc, s.update, s.insert, s.unlocked, s.keys, s.now, s.tell, s.tellIf, s.tidy, s.setBrief})
 	}
 	s.notifications = newNotifications(s)
 	return s
@@ -110,12 +113,53 @@ func (s *documents) Read(ctx context.Context, reads []cas.Read) ([]cas.Doc, erro
 // a number twice. And whether the change was made is then visible in the document, so that
 // the transaction can run twice.
 //
-// The documents are changed in the order of their keys, each locked by its change, so two calls
-// cannot wait for each other. A call of several does not wait for a row that a foreign transaction keeps locked.
+// A row that a foreign transaction keeps locked is waited for briefly. All rows that are locked then are found by one
+// statement, and the other documents are changed without them.
 func (s *documents) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
-	t := transaction{relaxed: true, brief: len(changes) > 1}
+	outcomes := make([]cas.Outcome, len(changes))
+	rest := inOrder(changes)
+	for len(rest) > 0 {
+		err := s.swap(ctx, changes, rest, outcomes)
+		locked, ok := errors.AsType[lockedError](err)
+		if err == nil {
+			break
+		}
+		if !ok || locked.query >= len(rest) {
+			return nil, err
+		}
+		outcomes[rest[locked.query]].Locked = true
+		if len(rest) > 1 {
+			if err := s.findLocked(ctx, changes, rest, outcomes); err != nil {
+				return nil, err
+			}
+		}
+		rest = slices.DeleteFunc(rest, func(i int) bool { return outcomes[i].Locked })
+	}
+	s.tidyNowAndThen(len(changes))
+	return outcomes, nil
+}
+
+// findLocked sets the outcomes of the changes whose rows are there and locked.
+func (s *documents) findLocked(ctx context.Context, changes []cas.Change, of []int, outcomes []cas.Outcome) error {
+	t := transaction{relaxed: true}
+	for _, i := range of {
+		t.queries = append(t.queries, query{s.unlocked, keyArgs(changes[i].Key)})
+	}
+	results, err := s.run(ctx, &t)
+	if err != nil {
+		return err
+	}
+	for n, i := range of {
+		outcomes[i].Locked = outcomes[i].Locked || changes[i].Rev != 0 && len(results[n].Rows) == 0
+	}
+	return nil
+}
+
+// swap makes changes in one transaction, and sets their outcomes. The documents are changed in a given order, that of their
+// keys, each locked by its change, so two calls cannot wait for each other.
+func (s *documents) swap(ctx context.Context, changes []cas.Change, order []int, outcomes []cas.Outcome) error {
+	t := transaction{relaxed: true, brief: true}
 	revs := make([]int64, len(changes))
-	order := inOrder(changes)
 	var told []int // the changes that have messages
 	for _, i := range order {
 		c := &changes[i]
@@ -134,7 +178,6 @@ func (s *documents) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outco
 	for _, i := range order {
 		t.queries = append(t.queries, query{s.readDoc, append(keyArgs(changes[i].Key), int8Arg(revs[i]))})
 	}
-	outcomes := make([]cas.Outcome, len(changes))
 	known := make(chan struct{})
 	defer close(known)
 	t.then = func(results []*pgconn.Result) {
@@ -149,20 +192,19 @@ func (s *documents) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outco
 	}
 	results, err := s.run(ctx, &t)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for n, i := range order {
-		doc, err := s.doc(results[len(changes)+n], uint64(revs[i]))
+		doc, err := s.doc(results[len(order)+n], uint64(revs[i]))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if t.lost != nil && !doc.Unchanged {
-			return nil, t.lost
+			return t.lost
 		}
 		outcomes[i] = cas.Outcome{Swapped: doc.Unchanged, Doc: doc}
 	}
-	s.tidyNowAndThen(len(changes))
-	return outcomes, nil
+	return nil
 }
 
 // inOrder returns the indexes of changes in the order of their keys.

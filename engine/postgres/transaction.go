@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/holdfast-go/holdfast/engine/cas"
 )
 
 // query is a statement with its parameters in binary form.
@@ -23,7 +21,7 @@ type query struct {
 type transaction struct {
 	queries []query
 	relaxed bool // without waiting for the disk
-	brief   bool // without waiting long for a row, which is cas.ErrOneOfMany
+	brief   bool // without waiting long for a row: that is a lockedError
 	after   []query
 	// then gets the results of after, unless they got lost.
 	then func([]*pgconn.Result)
@@ -34,9 +32,17 @@ type transaction struct {
 // setRelaxed makes the commit of the present transaction not wait for the disk.
 const setRelaxed = "SELECT set_config('synchronous_commit', 'off', true)"
 
-// setBrief bounds the wait of the present transaction for each row. Among the changes of engines a row is locked for
+// setBriefSQL bounds the wait of the present transaction for each row. Among the changes of engines a row is locked for
 // as long as a commit takes.
-const setBrief = "SELECT set_config('lock_timeout', '500ms', true)"
+const setBriefSQL = "SELECT set_config('lock_timeout', '500ms', true)"
+
+// A lockedError is the error of a brief transaction of which a query has waited too long for a row.
+type lockedError struct {
+	query int // its index
+	error
+}
+
+func (e lockedError) Unwrap() error { return e.error }
 
 // retryPause bounds the pause before a transaction runs again that the server aborted.
 const retryPause = 20 * time.Millisecond
@@ -69,7 +75,7 @@ func (s *documents) run(ctx context.Context, t *transaction) ([]*pgconn.Result, 
 			if t.lost != nil {
 				return nil, t.lost
 			}
-			return nil, cas.ErrOneOfMany
+			return nil, lockedError{len(results), err}
 		case aborted(err):
 			time.Sleep(rand.N(retryPause))
 		case unprepared(err):
@@ -82,7 +88,8 @@ func (s *documents) run(ctx context.Context, t *transaction) ([]*pgconn.Result, 
 	}
 }
 
-// attempt runs a transaction on a connection, and puts the connection back.
+// attempt runs a transaction on a connection, and puts the connection back. With an error it returns the results of the
+// queries before the one that failed.
 func (s *documents) attempt(ctx context.Context, c *connection, t *transaction) ([]*pgconn.Result, error) {
 	own, cancel, stop := ctx, func() {}, func() bool { return true }
 	if len(t.after) > 0 { // what is after outlives the call
@@ -94,11 +101,11 @@ func (s *documents) attempt(ctx context.Context, c *connection, t *transaction) 
 		s.connections.put(c)
 	}
 	p := c.pgx.PgConn().StartPipeline(own)
-	skip := c.send(p, t.queries, t.relaxed, t.brief)
+	skip := s.send(c, p, t.queries, t.relaxed, t.brief)
 	p.SendPipelineSync()
 	skipAfter := 0
 	if len(t.after) > 0 {
-		skipAfter = c.send(p, t.after, true, false)
+		skipAfter = s.send(c, p, t.after, true, false)
 		p.SendPipelineSync()
 	}
 	err := p.Flush()
@@ -110,10 +117,7 @@ func (s *documents) attempt(ctx context.Context, c *connection, t *transaction) 
 	if len(t.after) == 0 || err != nil {
 		_ = p.Close() // it is closed, or the connection is
 		end()
-		if err != nil {
-			return nil, err
-		}
-		return got[skip:], nil
+		return got[min(skip, len(got)):], err
 	}
 	go func() {
 		after, err := results(p)
@@ -127,7 +131,7 @@ func (s *documents) attempt(ctx context.Context, c *connection, t *transaction) 
 }
 
 // send writes queries to a pipeline. The results of the first statements are to be skipped.
-func (c *connection) send(p *pgconn.Pipeline, queries []query, relaxed, brief bool) (skip int) {
+func (s *documents) send(c *connection, p *pgconn.Pipeline, queries []query, relaxed, brief bool) (skip int) {
 	if c.begin {
 		p.SendQueryParams("BEGIN ISOLATION LEVEL READ COMMITTED", nil, nil, nil, nil)
 		skip++
@@ -137,7 +141,7 @@ func (c *connection) send(p *pgconn.Pipeline, queries []query, relaxed, brief bo
 		skip++
 	}
 	if brief {
-		p.SendQueryParams(setBrief, nil, nil, nil, nil)
+		queries = append([]query{{s.setBrief, nil}}, queries...)
 		skip++
 	}
 	binary := []int16{1}
@@ -164,7 +168,9 @@ func results(p *pgconn.Pipeline) ([]*pgconn.Result, error) {
 		r, err := p.GetResults()
 		if rows, ok := r.(*pgconn.ResultReader); ok && err == nil {
 			result := rows.Read()
-			all, err = append(all, result), result.Err
+			if err = result.Err; err == nil {
+				all = append(all, result)
+			}
 		}
 		_, answered := errors.AsType[*pgconn.PgError](err)
 		switch {

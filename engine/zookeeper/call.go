@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/engine"
+	"github.com/holdfast-go/holdfast/engine/cas"
 )
 
 // callsAtOnce bounds the calls of the connection under way, and with them the goroutines that
@@ -55,12 +56,12 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ctx.Err(), cause)
 }
 
-// refusal wraps the errors that a retry cannot mend in engine.ErrDenied.
+// refusal wraps the errors that a retry cannot mend in engine.ErrDenied. Rights are by znode.
 func refusal(err error, path string) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("%w: zookeeper: no rights on %s or its parent: give the connection credentials (zk.Conn.AddAuth) that their ACLs admit with "+
-			"read, write, create and delete: %w", engine.ErrDenied, path, err)
+		return cas.OneOfMany(fmt.Errorf("%w: zookeeper: no rights on %s or its parent: give the connection credentials (zk.Conn.AddAuth) that their ACLs admit with "+
+			"read, write, create and delete: %w", engine.ErrDenied, path, err))
 	case errors.Is(err, zk.ErrAuthFailed):
 		return fmt.Errorf("%w: zookeeper: the server refused the credentials of the connection: %w", engine.ErrDenied, err)
 	case errors.Is(err, zk.ErrInvalidACL):

@@ -34,7 +34,7 @@ func (s *store) get(ctx context.Context, path string) (stored, error) {
 	}
 	d, ok := decode(n.data)
 	if !ok {
-		return stored{}, fmt.Errorf("%w: zookeeper: %s is not a document of this program: choose another root (WithRoot)", engine.ErrDenied, path)
+		return stored{}, cas.OneOfMany(fmt.Errorf("%w: zookeeper: %s is not a document of this program: choose another root (WithRoot)", engine.ErrDenied, path))
 	}
 	d.at = time.UnixMilli(n.stat.Mtime)
 	return d, nil

@@ -84,8 +84,8 @@ func (s *store) conflict(ctx context.Context, path string, rev uint64, session i
 	case session != s.conn.SessionID():
 		return cas.Outcome{}, errSession
 	case rev != 0 && d.rev == rev:
-		return cas.Outcome{}, fmt.Errorf("%w: zookeeper: %s was damaged, by hand? It has no znode %s; delete it with its children",
-			engine.ErrDenied, path, revisionPath(path, rev))
+		return cas.Outcome{}, cas.OneOfMany(fmt.Errorf("%w: zookeeper: %s was damaged, by hand? It has no znode %s; delete it with its children",
+			engine.ErrDenied, path, revisionPath(path, rev)))
 	}
 	return cas.Outcome{Doc: cas.Doc{Rev: d.rev, Value: d.value}}, nil
 }
