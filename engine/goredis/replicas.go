@@ -3,6 +3,7 @@ package goredis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,31 +92,46 @@ func (e *Engine) runReplicatedBatch(ctx context.Context, rdb redis.UniversalClie
 		return replies
 	}
 	replies := e.runReplicatedOn(ctx, node, script.Call.Args, false, calls...)
-	var unknown []int // calls of scripts that the node did not have
 	for i, c := range calls {
-		switch err := replies[i].err; {
-		case err == nil || ctx.Err() != nil:
-		case isCode(err, "NOSCRIPT") && len(unknown) > 0:
-			unknown = append(unknown, i)
-		case isCode(err, "NOSCRIPT"):
-			unknown = append(unknown, i)
-			replies[i] = e.runReplicatedOn(ctx, node, script.Call.Text, false, c)[0]
-		case isCode(err, "OOM"):
-			if full, ok := c.WhenFull(); ok {
-				replies[i] = e.runReplicatedOn(ctx, node, script.Call.Text, false, full)[0]
-			}
-		case isCode(err, "MOVED "), isCode(err, "ASK "):
+		if err := replies[i].err; isCode(err, "MOVED ") || isCode(err, "ASK ") {
 			if other := redirected(ctx, rdb, err); other != nil {
 				replies[i] = e.runReplicatedOn(ctx, other, script.Call.Text, isCode(err, "ASK "), c)[0]
 			}
 		}
 	}
-	if len(unknown) > 1 { // the first one loaded the script
-		for n, v := range e.runReplicatedOn(ctx, node, script.Call.Args, false, pick(calls, unknown[1:])...) {
-			replies[unknown[n+1]] = v
+	calls = slices.Clone(calls)
+	for range replicatedRetries {
+		var which []int
+		for i := range calls {
+			if c, ok := again(calls[i], replies[i].err); ok && ctx.Err() == nil {
+				calls[i], which = c, append(which, i)
+			}
+		}
+		if len(which) == 0 {
+			break
+		}
+		for n, v := range e.runReplicatedOn(ctx, node, loading(), false, pick(calls, which)...) {
+			replies[which[n]] = v
 		}
 	}
 	return replies
+}
+
+// replicatedRetries is how often calls are made again, together, since each round trip may have to wait for the replicas: once for
+// scripts that the node does not have, and once for a memory that is full.
+const replicatedRetries = 2
+
+// loading returns the arguments of the calls of a pipeline, of which the first one of each script loads it.
+func loading() func(script.Call) []any {
+	loaded := map[any]bool{}
+	return func(c script.Call) []any {
+		args := c.Args()
+		if loaded[args[1]] {
+			return args
+		}
+		loaded[args[1]] = true
+		return c.Text()
+	}
 }
 
 // runReplicatedOn is runReplicatedBatch on one node, without a retry.

@@ -135,6 +135,42 @@ func TestReplicatedCallsAreRetried(t *testing.T) {
 }
 
 // Options that cannot work are said at the first call.
+// A master that has lost its scripts, or has no memory left, gets the calls of a pipeline again together: each time may have
+// to wait for a replica that is away.
+func TestReplicatedCallsAreRetriedTogether(t *testing.T) {
+	t.Parallel()
+	admin := redistest.StartReplicated(t, 1).Master().Client()
+	e := open(t, admin, goredis.WithReplicas(1, time.Second))
+	waits := func() (n int) {
+		_, err := fmt.Sscanf(admin.InfoMap(t.Context(), "commandstats").Val()["Commandstats"]["cmdstat_wait"], "calls=%d", &n)
+		must(t, err)
+		return n
+	}
+	for _, memory := range []string{"0", "1"} {
+		var took []int
+		for _, n := range []int{4, 32} {
+			must(t, admin.ConfigSet(t.Context(), "maxmemory", "0").Err())
+			var all []engine.Renewal
+			for i := range n {
+				r := requestOf(fmt.Sprint("order:", memory, n, ":", i), "c1.a")
+				all = append(all, engine.Renewal{Resource: r.Resource, Held: hold(t, e, r), TTL: r.TTL})
+			}
+			must(t, admin.ScriptFlush(t.Context()).Err())
+			must(t, admin.ConfigSet(t.Context(), "maxmemory", memory).Err())
+			before := waits()
+			for i, err := range e.Renew(t.Context(), all) {
+				if err != nil {
+					t.Errorf("maxmemory %s: renewal %d of %d: %v", memory, i, n, err)
+				}
+			}
+			took = append(took, waits()-before)
+		}
+		if t.Logf("maxmemory %s: %v", memory, took); took[0] != took[1] {
+			t.Errorf("maxmemory %s: 4 calls took %d times WAIT, and 32 calls %d", memory, took[0], took[1])
+		}
+	}
+}
+
 func TestOptionsOfReplicas(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ReadTimeout: 500 * time.Millisecond})
 	defer rdb.Close()
