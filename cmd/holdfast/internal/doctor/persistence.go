@@ -56,11 +56,14 @@ func (s *server) checkPersistence(r *diagnosis.Report, of *site) {
 	const forgets = "so that after it two may hold a resource until the first one's lease would have ended"
 	remedy := "set appendonly yes (appendfsync everysec), or accept it and fence what the locks protect"
 	often := "set appendfsync everysec or always"
-	switch {
+	const alone = ", and do not let a master restart by itself before a replica has taken over"
+	switch failsOver := of.node.Kind != store.Single; {
+	case of.voter && failsOver:
+		remedy, often = "set appendonly yes and appendfsync always"+alone, "set appendfsync always"
 	case of.voter: // see checkRestart
 		remedy, often = "set appendonly yes and appendfsync always", "set appendfsync always"
-	case of.node.Kind != store.Single:
-		remedy = "set appendonly yes, and do not let a master restart by itself before a replica has taken over"
+	case failsOver:
+		remedy = "set appendonly yes" + alone
 	}
 	appends := s.info["aof_enabled"] == "1"
 	switch kept := s.remembers(); {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/diagnosis"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/internal/redistest"
 )
 
@@ -48,4 +49,22 @@ func TestSnapshotsFail(t *testing.T) {
 	require(t, r, "persistence", diagnosis.Fail, "every write is refused until one succeeds")
 	require(t, r, "reach", diagnosis.Fail, "it refuses every write: MISCONF")
 	requireWorst(t, r, diagnosis.Misconfig)
+}
+
+// The remedy is that of a node of a quorum, and of one that fails over, or of both.
+func TestRemedyOfPersistence(t *testing.T) {
+	for want, of := range map[string]*site{
+		"set appendonly yes (appendfsync everysec), or accept it and fence what the locks protect":      {node: &store.RedisNode{Kind: store.Single}},
+		"set appendonly yes and appendfsync always":                                                     {node: &store.RedisNode{Kind: store.Single}, voter: true},
+		"set appendonly yes, and do not let a master restart by itself before a replica has taken over": {node: &store.RedisNode{Kind: store.Sentinel}},
+		"set appendonly yes and appendfsync always, and do not let a master restart by itself before a replica has taken over": {
+			node: &store.RedisNode{Kind: store.Cluster}, voter: true},
+	} {
+		s := &server{info: fields{"aof_enabled": "0"}, conf: map[string]string{"save": ""}}
+		r := &diagnosis.Report{}
+		s.checkPersistence(r, of)
+		if f := require(t, r, "persistence", diagnosis.Warn, "^none"); f.Remedy != want {
+			t.Errorf("remedy %q, want %q", f.Remedy, want)
+		}
+	}
 }
