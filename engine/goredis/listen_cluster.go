@@ -94,6 +94,16 @@ func (s *clusterListener) isNew(e *subscription, text string) bool {
 	return true
 }
 
+// passed makes a subscription that has yet to subscribe count as one that has received the messages so far: it receives only later
+// ones. Its copies of those that come while it subscribes are still recognised.
+func (s *clusterListener) passed(e *subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.recent {
+		s.recent[i].by = append(s.recent[i].by, e)
+	}
+}
+
 func (e *Engine) listenShards(cluster *redis.ClusterClient, prefix, client string, deliver func(engine.Wakeup)) *clusterListener {
 	s := &clusterListener{
 		e: e, plain: wakeChannel(prefix, client), client: client, deliver: deliver, cluster: cluster,

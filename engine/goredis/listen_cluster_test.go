@@ -294,3 +294,23 @@ func TestMessageWithTheSameText(t *testing.T) {
 		}
 	}
 }
+
+// A subscription that begins receives the messages from when it has subscribed: not again what another has received before,
+// and one more with that text is new.
+func TestMessagesWhileASubscriptionBegins(t *testing.T) {
+	var s clusterListener
+	a, b := &subscription{s: &s}, &subscription{s: &s}
+	want := func(when string, by *subscription, want bool) {
+		t.Helper()
+		if got := s.isNew(by, "w c.x"); got != want {
+			t.Errorf("%s: new is %v, want %v", when, got, want)
+		}
+	}
+	want("before b subscribes, at a", a, true)
+	s.passed(b)
+	want("while b subscribes, at a", a, true)
+	s.begin(b)
+	want("while b subscribes, at b", b, false)
+	want("after that, at b first", b, true)
+	want("after that, at a", a, false)
+}

@@ -53,6 +53,7 @@ func (e *subscription) run() {
 // open subscribes to the channel for all nodes, then to the interests that were assigned
 // meanwhile.
 func (e *subscription) open() error {
+	e.s.passed(e)
 	if err := e.pubsub.Subscribe(e.ctx, e.s.plain); err != nil {
 		return err
 	}
@@ -113,7 +114,6 @@ func (s *clusterListener) begin(e *subscription) []string {
 	s.mu.Lock()
 	e.ready = true
 	s.failures = 0
-	s.recent = nil // e has not received these
 	s.back()
 	select {
 	case s.live <- nil:
