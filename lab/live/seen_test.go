@@ -69,8 +69,8 @@ func TestDraw(t *testing.T) {
 		t.Error("no program without faults was drawn")
 	}
 	for _, k := range fault.Kinds() {
-		scripted := k == fault.Stall // only scenarios have it
-		if kinds[k] == 0 && !scripted && (k != fault.StepClock || process.CanStep()) {
+		elsewhere := k == fault.Stall || k == fault.SlowDisk // only scenarios and programs with its focus have it
+		if kinds[k] == 0 && !elsewhere && (k != fault.StepClock || process.CanStep()) {
 			t.Errorf("no %s was drawn", k)
 		}
 	}
