@@ -56,14 +56,15 @@ func (s *server) checkPersistence(r *diagnosis.Report, of *site) {
 	const forgets = "so that after it two may hold a resource until the first one's lease would have ended"
 	remedy := "set appendonly yes (appendfsync everysec), or accept it and fence what the locks protect"
 	often := "set appendfsync everysec or always"
-	const alone = ", and do not let a master restart by itself before a replica has taken over"
-	switch failsOver := of.node.Kind != store.Single; {
-	case of.voter && failsOver:
-		remedy, often = "set appendonly yes and appendfsync always"+alone, "set appendfsync always"
+	failsOver := of.node.Kind != store.Single
+	switch {
 	case of.voter: // see checkRestart
 		remedy, often = "set appendonly yes and appendfsync always", "set appendfsync always"
 	case failsOver:
-		remedy = "set appendonly yes" + alone
+		remedy = "set appendonly yes"
+	}
+	if failsOver {
+		remedy += ", and do not let a master restart by itself before a replica has taken over"
 	}
 	appends := s.info["aof_enabled"] == "1"
 	switch kept := s.remembers(); {
