@@ -17,14 +17,7 @@ func TestLineFallsBackTogether(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := newFaulty()
-				e.Set(func() {
-					e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
-						if r.Resource.Name == "dead" {
-							return engine.Answer{}, hang(ctx)
-						}
-						return e.Engine.Acquire(ctx, r)
-					}
-				})
+				e.failAcquires("dead", hang)
 				c := newClient(t, e)
 				for i := range 10 { // renewals are answered all the time
 					mustLock(t, c.Mutex(fmt.Sprint(i), holdfast.WithTTL(holdfast.MinTTL)).Lock, context.Background())

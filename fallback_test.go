@@ -174,14 +174,7 @@ func TestFallbackEndsWhenTheStoreIsBack(t *testing.T) {
 func TestFallbackOfOneNodeIsNotThatOfAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFlaky()
-		e.Set(func() {
-			e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
-				if r.Resource.Name == "dead" {
-					return engine.Answer{}, down(ctx)
-				}
-				return e.Engine.Acquire(ctx, r)
-			}
-		})
+		e.failAcquires("dead", down)
 		c := newClient(t, e)
 		done := make(chan struct{})
 		go func() {

@@ -18,6 +18,18 @@ type faulty struct{ *primitivetest.Net }
 
 func newFaulty() *faulty { return &faulty{primitivetest.NewNet(memory.New())} }
 
+// failAcquires makes the requests for one resource fail, and no others.
+func (e *faulty) failAcquires(name string, fail func(context.Context) error) {
+	e.Set(func() {
+		e.OnAcquire = func(ctx context.Context, r engine.Request) (engine.Answer, error) {
+			if r.Resource.Name == name {
+				return engine.Answer{}, fail(ctx)
+			}
+			return e.Engine.Acquire(ctx, r)
+		}
+	})
+}
+
 func hang(ctx context.Context) error   { return primitivetest.Hang(ctx) }
 func down(ctx context.Context) error   { return primitivetest.Down(ctx) }
 func denied(ctx context.Context) error { return primitivetest.Denied(ctx) }
