@@ -105,6 +105,7 @@ func TestRenewalsShareCalls(t *testing.T) {
 		}
 	}
 	calls := func() int {
+		e.Settle() // the calls in the background that remove dead waiters
 		must(t, rdb.ConfigResetStat(t.Context()).Err())
 		for i, err := range e.Renew(t.Context(), all) {
 			if err != nil {
@@ -114,9 +115,9 @@ func TestRenewalsShareCalls(t *testing.T) {
 		return commandCounts(t, rdb)["evalsha"]
 	}
 	calls() // the script is not known yet
-	// Once in a spell each lease that others wait for has a call of its own, and one in the
-	// background that removes dead waiters. Three counts are not all at the end of one.
-	if n := min(calls(), calls(), calls()); n != leases/64 {
+	// Once in a spell each lease that others wait for has a call of its own, and may have one in the
+	// background that removes dead waiters. Two counts are not both at the end of one.
+	if n := min(calls(), calls()); n != leases/64 {
 		t.Errorf("%d leases were renewed by %d calls, want %d", leases, n, leases/64)
 	}
 }
