@@ -100,6 +100,9 @@ func contenders() []contender {
 		setFloor(),
 		listFloor(),
 		mutexFloor(),
+		readersFloor(),
+		messageFloor(line, false),
+		messageFloor(keptLine, true),
 		fdatasyncFloor(),
 	})
 }

@@ -37,7 +37,7 @@ func networkHandOff() scenario {
 	}
 	for _, trip := range roundTrips {
 		sc.cases = append(sc.cases, variant{
-			label: fmt.Sprint(trip), contenders: contested("BLPOP/LPUSH"),
+			label: fmt.Sprint(trip), contenders: contested("BLPOP/LPUSH", line),
 			measure: crowdOf(crowdSpec{
 				clients: 8, callers: 1, hold: 5 * time.Millisecond, think: 5 * time.Millisecond,
 				ramp: 200 * time.Millisecond, length: 4, link: trip,

@@ -117,7 +117,7 @@ func readers(callers int) scenario {
 		name: "readers", title: fmt.Sprintf("%d readers of one process, one resource, zero hold", callers), rounds: 0.8,
 		columns: slices.Concat([]metric{rate}, withRate),
 		cases: []variant{{
-			contenders: []string{"two bare EVALSHA", reading, readingAlone},
+			contenders: []string{"sync.RWMutex, RLock", "two bare EVALSHA", reading, readingAlone},
 			measure:    crowdOf(crowdSpec{clients: 1, callers: callers, readers: true, length: 1}),
 		}},
 	}
@@ -153,7 +153,7 @@ func processes() scenario {
 		columns: slices.Concat([]metric{handOffs, rate, worstProcess}, withRate),
 		cases: []variant{
 			{"8 × 8", atZeroHold("BLPOP/LPUSH"), crowdOf(crowdSpec{clients: 8, callers: 8, ramp: 100 * time.Millisecond, length: 2}), nil},
-			{"8 × 1", atZeroHold("BLPOP/LPUSH", lingering), crowdOf(crowdSpec{clients: 8, callers: 1, ramp: 100 * time.Millisecond, length: 2}), nil},
+			{"8 × 1", atZeroHold("BLPOP/LPUSH", line, lingering), crowdOf(crowdSpec{clients: 8, callers: 1, ramp: 100 * time.Millisecond, length: 2}), nil},
 			{"2 × 1", []string{"BLPOP/LPUSH", "holdfast", lingering}, crowdOf(crowdSpec{clients: 2, callers: 1, ramp: 100 * time.Millisecond, length: 2}), nil},
 		},
 	}
@@ -166,7 +166,7 @@ func handOff() scenario {
 		name: "hand-off", title: "8 processes, holds of 5 ms, then up to 5 ms of other work",
 		columns: slices.Concat([]metric{gapP50, gapP99, inUse, rate}, withRate),
 		cases: []variant{{
-			contenders: contested("BLPOP/LPUSH"),
+			contenders: contested("BLPOP/LPUSH", line),
 			measure: crowdOf(crowdSpec{
 				clients: 8, callers: 1, hold: 5 * time.Millisecond, think: 5 * time.Millisecond,
 				ramp: 100 * time.Millisecond, length: 2,
@@ -228,7 +228,7 @@ func visits(resources int) scenario {
 	return scenario{
 		name: "visit", title: "the first Lock of a process on a resource that another has just used", rounds: 0.6,
 		columns: []metric{waitP50, waitP99, longestWait},
-		cases:   []variant{{contenders: []string{"holdfast", lingering}, measure: visitOf(resources)}},
+		cases:   []variant{{contenders: []string{line, keptLine, "holdfast", lingering}, measure: visitOf(resources)}},
 	}
 }
 
