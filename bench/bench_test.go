@@ -98,7 +98,7 @@ func implausible(sc scenario, c contender, f figures) string {
 			return "longest wait"
 		case ofStores(sc.name) && sc.name != "stores-crowd" && c.role == ours && f[writes] <= 0:
 			return "no writes"
-		case f[commands] <= 0 && !ofStores(sc.name) && sc.name != "quorum" && c.name != "sync.Mutex" && c.name != reading && !(c.name == "holdfast" && sc.name == "hot"):
+		case f[commands] <= 0 && !ofStores(sc.name) && sc.name != "quorum" && len(c.sends) > 0 && c.name != reading && !(c.name == "holdfast" && sc.name == "hot"):
 			return "no commands"
 		}
 	}
