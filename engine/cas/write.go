@@ -69,7 +69,18 @@ func (e *Engine) write(w *writer) {
 		own, proposals := apart(ops)
 		if len(own) > 0 && len(proposals) > 0 && !w.urgent(own) && w.knows(own) {
 			e.apply(w, own, fresh) // polls that need no swap are not put off by those of others
-			ops, fresh = proposals, false
+			own, ops, fresh = nil, proposals, false
+		}
+		if len(own) == 0 {
+			later, err := e.gatherOn(w, ops, fresh)
+			if err != nil {
+				w.fail(ops, err)
+				continue
+			}
+			if later {
+				continue
+			}
+			fresh = true
 		}
 		e.apply(w, ops, fresh)
 	}

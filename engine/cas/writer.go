@@ -122,6 +122,15 @@ func (ws *writers) propose(key Key, op *operation) (*writer, time.Duration) {
 	return w, w.pace()
 }
 
+// putBack puts proposals off. It reports whether no others wait, so that nothing ends their wait.
+func (ws *writers) putBack(w *writer, proposals []*operation) (alone bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	alone = len(w.proposals) == 0
+	w.proposals = append(proposals, w.proposals...)
+	return alone
+}
+
 // note notes when a waiter of this process joined the line.
 func (w *writer) note(id string) {
 	i := slices.IndexFunc(w.parsed.state.Waiters, func(p queue.Waiter) bool { return p.ID == id })
