@@ -46,8 +46,6 @@ const (
 	// has to arrive before the turn of its bar is over, and that turn comes before the proposal is too old.
 	barPlace  = 6
 	barSpread = 4
-	// contended is for how long after a conflict a process proposes before it swaps.
-	contended = time.Second
 )
 
 // proposal is a request that another process joins. Strings that users choose are bytes, which are
@@ -177,7 +175,7 @@ func (e *Engine) propose(w *writer, ops []*operation) (bool, error) {
 			return false, nil
 		}
 	}
-	sent := time.Now()
+	sent, last := time.Now(), w.parsed.last()
 	for pause := proposalTrips / 2 * w.pace(); ; {
 		select {
 		case <-joined:
@@ -192,6 +190,9 @@ func (e *Engine) propose(w *writer, ops []*operation) (bool, error) {
 		late := time.Since(sent) > proposalTrips*w.pace() || !w.parsed.bars(bar.ID)
 		if late && !have {
 			w.vain++
+		}
+		if have || late { // in a line that stands still, a swap of this process would have been the only one
+			w.contended = w.parsed.last() != last
 		}
 		if have || late || e.writers.waits(w) {
 			return true, nil

@@ -43,7 +43,7 @@ func (e *Engine) write(w *writer) {
 		if ops = present(ops); len(ops) == 0 {
 			continue
 		}
-		fresh := w.behind()
+		fresh := w.behind() || !w.urgent(ops) && w.hot() && time.Since(w.seenAt) > gatherTrips*w.pace()
 		if fresh {
 			if err := e.read(w); err != nil {
 				w.fail(ops, err)
@@ -56,13 +56,13 @@ func (e *Engine) write(w *writer) {
 		} else if yielded {
 			fresh = true
 		}
-		if !fresh && w.hot() && !w.urgent(ops) {
+		if w.hot() && !w.urgent(ops) {
 			sent, err := e.propose(w, ops)
 			if err != nil {
 				w.fail(ops, err)
 				continue
 			}
-			if fresh = sent; sent && !w.knows(ops) {
+			if fresh = fresh || sent; sent && !w.knows(ops) {
 				ops, fresh = e.gather(w, ops)
 			}
 		}
@@ -187,7 +187,7 @@ func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 			if conflicts++; again {
 				repeat(ops)
 			}
-			w.conflict = time.Now()
+			w.contended = true
 			if err := e.receive(w, out.Doc); err != nil {
 				w.fail(ops, err)
 				return
@@ -250,7 +250,7 @@ func (e *Engine) read(w *writer) error {
 		return err
 	}
 	if doc.Unchanged {
-		w.doc.At = doc.At
+		w.doc.At, w.seenAt = doc.At, time.Now()
 		return nil
 	}
 	return e.receive(w, doc)
@@ -279,7 +279,7 @@ func (e *Engine) parse(key Key, doc Doc) (*document, error) {
 
 // adopt makes a document the latest that this process has seen.
 func (e *Engine) adopt(w *writer, doc Doc, d *document) {
-	w.doc, w.parsed = doc, d
+	w.doc, w.parsed, w.seenAt = doc, d, time.Now()
 	if !e.timed {
 		w.seen.Store(w.seen.Load().with(d, doc.Age, w.looked.Load()))
 	}
