@@ -46,6 +46,10 @@ const (
 	// has to arrive before the turn of its bar is over, and that turn comes before the proposal is too old.
 	barPlace  = 6
 	barSpread = 4
+	// sharingPlace and sharingSpread are those in a line for less than the whole capacity: the proposal has to be joined
+	// before the turn of its bar begins.
+	sharingPlace  = 12
+	sharingSpread = 3
 )
 
 // proposal is a request that another process joins. Strings that users choose are bytes, which are
@@ -141,7 +145,7 @@ func (e *Engine) gatherOn(w *writer, proposals []*operation, fresh bool) (bool, 
 	}
 	last := w.parsed.last()
 	near := time.Since(proposals[0].sent) < longestGather*w.pace() && slices.ContainsFunc(proposals, func(op *operation) bool {
-		return op.proposed.Last < last && w.parsed.bars(op.proposed.Bar)
+		return op.proposed.Last < last && w.parsed.barsInTurn(op.proposed.Bar)
 	})
 	for _, op := range proposals {
 		op.proposed.Last = last
@@ -259,10 +263,15 @@ func (w *writer) bar(ops []*operation, first bool) (bar queue.Waiter) {
 		own[op.client.ID] = true
 	}
 	line := w.parsed.state.Waiters
-	from, to := max(0, min(len(line), barPlace)-barSpread), min(len(line), barPlace)
-	if first {
-		from, to = 0, min(len(line), 1)
+	place, spread := barPlace, barSpread
+	switch {
+	case first:
+		place, spread = 1, 1
+	case slices.ContainsFunc(line[:min(len(line), barPlace)], func(p queue.Waiter) bool { return p.Weight < w.parsed.state.Capacity }):
+		place, spread = sharingPlace, sharingSpread
 	}
+	to := min(len(line), place)
+	from := max(0, to-spread)
 	all := slices.Clone(line[from:to])
 	all = slices.DeleteFunc(all, func(p queue.Waiter) bool { return own[engine.ClientOf(p.ID)] || p.Place != 0 })
 	if len(all) == 0 {
@@ -289,4 +298,9 @@ func (d *document) bars(id string) bool {
 	}
 	i := slices.IndexFunc(d.state.Holders, func(h queue.Holder) bool { return h.ID == id })
 	return i >= 0 && d.state.Holders[i].Weight == d.state.Capacity
+}
+
+// barsInTurn reports whether a bar still bars when it has its turn: its lease has the whole capacity then.
+func (d *document) barsInTurn(id string) bool {
+	return d.bars(id) && !slices.ContainsFunc(d.state.Waiters, func(w queue.Waiter) bool { return w.ID == id && w.Weight < d.state.Capacity })
 }
