@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/cas"
 	"github.com/holdfast-go/holdfast/engine/cas/castest"
 )
@@ -71,6 +72,43 @@ func crowd(t *testing.T, n int, rows bool) {
 	}
 	if slices.Min(turns) == 0 {
 		t.Errorf("a client had no turn: %v", turns)
+	}
+}
+
+// Processes whose waiters give up at the same time lose few races to each other.
+func TestManyGiveUp(t *testing.T) {
+	for _, rows := range []bool{false, true} {
+		t.Run(fmt.Sprintf("locks of rows: %v", rows), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { giveUp(t, 100, rows) })
+		})
+	}
+}
+
+func giveUp(t *testing.T, n int, rows bool) {
+	store := newCommitting(rows)
+	h := request("holder.1", time.Minute, false)
+	held := acquire(t, cas.New(store, 0), h, engine.Granted)
+	engines := make([]*cas.Engine, n)
+	for i := range engines {
+		engines[i] = cas.New(store, 0)
+		acquire(t, engines[i], request(fmt.Sprintf("w%d.1", i), time.Minute, true), engine.Queued)
+	}
+	before := store.failed.Load()
+	var all sync.WaitGroup
+	for i, e := range engines {
+		all.Go(func() {
+			r := engine.Release{Resource: h.Resource, Held: engine.Held{ID: fmt.Sprintf("w%d.1", i)}}
+			if err := e.Release(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	release(t, cas.New(store, 0), h, held.Token)
+	if failed := store.failed.Load() - before; failed > int64(12*n) {
+		t.Errorf("%d swaps of %d waiters that left failed, want 12 each at most", failed, n)
+	} else {
+		t.Logf("%d swaps of %d waiters that left failed", failed, n)
 	}
 }
 

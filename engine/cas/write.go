@@ -23,6 +23,8 @@ const (
 	racesInARow = 3
 	// longestPause bounds the pause after a conflict, in round trips.
 	longestPause = 16
+	// longestLeave bounds the pause of a waiter that leaves from behind others, who may leave at the same time.
+	longestLeave = 500 * time.Millisecond
 	// A swap is taken to need from shortestTrip to longestTrip, where a pause depends on it.
 	shortestTrip = 100 * time.Microsecond
 	longestTrip  = 25 * time.Millisecond
@@ -233,13 +235,17 @@ func (e *Engine) again(w *writer, ops []*operation, conflicts int) (rest []*oper
 		}
 		return rest, fresh, err
 	}
+	if n := w.leaving(rest); n > longestPause {
+		w.pause(n)
+		return rest, true, e.read(w)
+	}
 	switch {
 	case conflicts%racesInARow != 0:
 		return rest, fresh, nil
 	case conflicts%(2*racesInARow) == 0:
 		return rest, true, e.settle(w, rest)
 	}
-	w.pause(conflicts)
+	w.pause(min(conflicts, longestPause))
 	return rest, true, e.read(w) // the document is old by now
 }
 
@@ -361,10 +367,18 @@ func (w *writer) knows(ops []*operation) bool {
 	return w.parsed != nil && !slices.ContainsFunc(ops, func(op *operation) bool { return !w.parsed.has(op.id) })
 }
 
-// pause lets others go first after a conflict, by a random time of up to one round trip for
-// each conflict so far.
-func (w *writer) pause(conflicts int) {
-	w.rest(rand.N(w.pace()*time.Duration(min(conflicts, longestPause)) + 1))
+// leaving returns for how many round trips operations pause at most, if all of them are of waiters that leave and nobody waits
+// for them: as many as half of the waiters, who may leave at the same time, for longestLeave at most. Otherwise it returns 0.
+func (w *writer) leaving(ops []*operation) int {
+	if w.parsed == nil || slices.ContainsFunc(ops, func(op *operation) bool { return !op.leaves }) {
+		return 0
+	}
+	return min(len(w.parsed.state.Waiters)/2, int(longestLeave/w.pace()))
+}
+
+// pause lets others go first after a conflict, by a random time of up to some round trips.
+func (w *writer) pause(trips int) {
+	w.rest(rand.N(w.pace()*time.Duration(trips) + 1))
 }
 
 // pace is the time of a round trip on which pauses depend. The latest one may have been slow by chance.
