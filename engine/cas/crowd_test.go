@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/engine"
 	"github.com/holdfast-go/holdfast/engine/cas"
 	"github.com/holdfast-go/holdfast/engine/cas/castest"
 )
 
 // Processes that lock one resource again and again, each on a connection of its own to a store that needs
-// some time for a commit, all have turns, and none waits long to release.
+// some time for a commit, all have turns, none waits long to release, and many of them need few swaps: a release joins those that
+// have proposed.
 func TestCrowd(t *testing.T) {
 	for _, rows := range []bool{false, true} {
 		for _, n := range []int{2, 3, 8, 40} {
@@ -58,8 +61,54 @@ func crowd(t *testing.T, n int, rows bool) {
 	}
 	all.Wait()
 	travel(time.Second) // proposals that have arrived are still under way
+	sum := 0
+	for _, n := range turns {
+		sum += n
+	}
+	swaps := store.swapped.Load() + store.failed.Load()
+	t.Logf("%d turns, %d swaps of which %d failed, %d writes of other documents", sum, swaps, store.failed.Load(), store.others.Load())
+	if n >= 8 && swaps > 2*int64(sum) {
+		t.Errorf("%d turns took %d swaps, more than 2 each", sum, swaps)
+	}
 	if slices.Min(turns) == 0 {
 		t.Errorf("a client had no turn: %v", turns)
+	}
+}
+
+// Processes whose waiters give up at the same time lose few races to each other.
+func TestManyGiveUp(t *testing.T) {
+	for _, rows := range []bool{false, true} {
+		t.Run(fmt.Sprintf("locks of rows: %v", rows), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { giveUp(t, 100, rows) })
+		})
+	}
+}
+
+func giveUp(t *testing.T, n int, rows bool) {
+	store := newCommitting(rows)
+	h := request("holder.1", time.Minute, false)
+	held := acquire(t, cas.New(store, 0), h, engine.Granted)
+	engines := make([]*cas.Engine, n)
+	for i := range engines {
+		engines[i] = cas.New(store, 0)
+		acquire(t, engines[i], request(fmt.Sprintf("w%d.1", i), time.Minute, true), engine.Queued)
+	}
+	before := store.failed.Load()
+	var all sync.WaitGroup
+	for i, e := range engines {
+		all.Go(func() {
+			r := engine.Release{Resource: h.Resource, Held: engine.Held{ID: fmt.Sprintf("w%d.1", i)}}
+			if err := e.Release(t.Context(), r); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	release(t, cas.New(store, 0), h, held.Token)
+	if failed := store.failed.Load() - before; failed > int64(12*n) {
+		t.Errorf("%d swaps of %d waiters that left failed, want 12 each at most", failed, n)
+	} else {
+		t.Logf("%d swaps of %d waiters that left failed", failed, n)
 	}
 }
 
@@ -71,6 +120,8 @@ type committing struct {
 	rows   bool
 	mu     sync.Mutex
 	locked map[cas.Key]chan struct{} // with an element while the document is locked
+
+	swapped, failed, others atomic.Int64 // swaps of resources, and those of other documents
 }
 
 const (
@@ -93,7 +144,7 @@ func (s *committing) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outc
 	defer travel(oneWay)
 	if !s.rows {
 		travel(commit)
-		return s.Timed.Swap(ctx, changes)
+		return s.swap(ctx, changes)
 	}
 	for _, c := range changes {
 		row := s.row(c.Key)
@@ -107,7 +158,23 @@ func (s *committing) Swap(ctx context.Context, changes []cas.Change) ([]cas.Outc
 			travel(commit)
 		}
 	}
-	return s.Timed.Swap(ctx, changes)
+	return s.swap(ctx, changes)
+}
+
+// swap counts swaps.
+func (s *committing) swap(ctx context.Context, changes []cas.Change) ([]cas.Outcome, error) {
+	outs, err := s.Timed.Swap(ctx, changes)
+	for i, o := range outs {
+		switch {
+		case changes[i].Key.Space != cas.Resources:
+			s.others.Add(1)
+		case o.Swapped:
+			s.swapped.Add(1)
+		default:
+			s.failed.Add(1)
+		}
+	}
+	return outs, err
 }
 
 func (s *committing) row(k cas.Key) chan struct{} {

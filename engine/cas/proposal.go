@@ -25,9 +25,11 @@ import (
 // it joined, and a proposal has that time too. A request that was proposed and is given up leaves a tombstone.
 
 const (
-	// gatherTrips is for how many round trips a process collects proposals before it swaps for them alone. The line
-	// goes on meanwhile, and a swap of its own joins them at once.
+	// gatherTrips is for how many round trips a process collects proposals before it looks whether the line stands still. Then
+	// it swaps for them alone. A swap of its own joins them at once.
 	gatherTrips = 4
+	// longestGather is for how many round trips it collects them at most.
+	longestGather = 12
 	// proposalTrips is for how many round trips a process waits for the effect of a proposal before it swaps itself: others
 	// that come later pass it meanwhile.
 	proposalTrips = 16
@@ -40,12 +42,14 @@ const (
 	// maxProposals is how many a process collects for a resource, and maxProposal the size in bytes of one.
 	maxProposals = 4096
 	maxProposal  = 4 << 10
-	// barPlace is the place in the line of a bar, if the line is so long: a message has to arrive before
-	// its turn is over. All use the same few, so that one swap joins many.
-	barPlace  = 12
-	barSpread = 3
-	// contended is for how long after a conflict a process proposes before it swaps.
-	contended = time.Second
+	// barPlace and barSpread are the places in the line of bars, if it is so long: the last of them, and how many. A message
+	// has to arrive before the turn of its bar is over, and that turn comes before the proposal is too old.
+	barPlace  = 6
+	barSpread = 4
+	// sharingPlace and sharingSpread are those in a line for less than the whole capacity: the proposal has to be joined
+	// before the turn of its bar begins.
+	sharingPlace  = 12
+	sharingSpread = 3
 )
 
 // proposal is a request that another process joins. Strings that users choose are bytes, which are
@@ -53,6 +57,7 @@ const (
 type proposal struct {
 	Bar      string        `json:"bar"`   // ID of a waiter
 	Since    queue.Time    `json:"since"` // when the bar joined the line
+	Last     uint64        `json:"last"`  // the last token of the resource, as last seen
 	Resource []byte        `json:"resource"`
 	ID       string        `json:"id"`
 	Client   string        `json:"client"`
@@ -70,9 +75,9 @@ type proposal struct {
 
 // proposalTo returns the message that proposes a request to the client of a bar, or false if it is too large. A
 // program that knows no proposals takes it for a Resync of the bar.
-func proposalTo(bar queue.Waiter, r *engine.Request) (Message, bool) {
+func proposalTo(bar queue.Waiter, last uint64, r *engine.Request) (Message, bool) {
 	body, err := json.Marshal(message{Kind: engine.Resync, ID: bar.ID, Proposal: &proposal{
-		Bar: bar.ID, Since: bar.Since, Resource: []byte(r.Resource.Name), ID: r.ID, Client: r.Client.ID, Name: []byte(r.Client.Name), Host: []byte(r.Client.Host), PID: r.Client.PID,
+		Bar: bar.ID, Since: bar.Since, Last: last, Resource: []byte(r.Resource.Name), ID: r.ID, Client: r.Client.ID, Name: []byte(r.Client.Name), Host: []byte(r.Client.Host), PID: r.Client.PID,
 		Kind: r.Kind, Capacity: r.Capacity, Weight: r.Weight, TTL: r.TTL, Reserve: r.Reserve, Mark: r.Mark, Reason: []byte(r.Reason),
 	}})
 	to := Address{Prefix: r.Resource.Prefix, Client: engine.ClientOf(bar.ID)}
@@ -117,12 +122,38 @@ func (e *Engine) proposed(prefix string, p *proposal) {
 	}
 	op.begin(context.Background())
 	if w, pace := e.writers.propose(key, op); w != nil {
-		time.AfterFunc(gatherTrips*pace, func() {
-			if e.writers.urge(w) {
-				e.write(w)
-			}
-		})
+		e.gatherFor(w, gatherTrips*pace)
 	}
+}
+
+// gatherFor lets the proposals of a writer wait for its next operation, or for a duration.
+func (e *Engine) gatherFor(w *writer, d time.Duration) {
+	time.AfterFunc(d, func() {
+		if e.writers.urge(w) {
+			e.write(w)
+		}
+	})
+}
+
+// gatherOn puts proposals off that have waited, and reports whether it did: while the line moves, a swap for them
+// alone loses races, or a release loses one to it, and the turn of this process is near. It returns after a read.
+func (e *Engine) gatherOn(w *writer, proposals []*operation, fresh bool) (bool, error) {
+	if !fresh {
+		if err := e.read(w); err != nil {
+			return false, err
+		}
+	}
+	last := w.parsed.last()
+	near := time.Since(proposals[0].sent) < longestGather*w.pace() && slices.ContainsFunc(proposals, func(op *operation) bool {
+		return op.proposed.Last < last && w.parsed.barsInTurn(op.proposed.Bar)
+	})
+	for _, op := range proposals {
+		op.proposed.Last = last
+	}
+	if near && e.writers.putBack(w, proposals) {
+		e.gatherFor(w, gatherTrips*w.pace())
+	}
+	return near, nil
 }
 
 // propose proposes operations to another process, and reports whether it did. It returns after a read: when
@@ -134,7 +165,7 @@ func (e *Engine) propose(w *writer, ops []*operation) (bool, error) {
 	}
 	messages := make(map[Address][]Message)
 	for _, op := range ops {
-		m, ok := proposalTo(bar, op.request)
+		m, ok := proposalTo(bar, w.parsed.last(), op.request)
 		if !ok {
 			return false, nil
 		}
@@ -148,8 +179,8 @@ func (e *Engine) propose(w *writer, ops []*operation) (bool, error) {
 			return false, nil
 		}
 	}
-	sent := time.Now()
-	for pause := w.pace(); ; pause += pause / 2 {
+	sent, last := time.Now(), w.parsed.last()
+	for pause := proposalTrips / 2 * w.pace(); ; {
 		select {
 		case <-joined:
 			joined = nil
@@ -163,6 +194,9 @@ func (e *Engine) propose(w *writer, ops []*operation) (bool, error) {
 		late := time.Since(sent) > proposalTrips*w.pace() || !w.parsed.bars(bar.ID)
 		if late && !have {
 			w.vain++
+		}
+		if have || late { // in a line that stands still, a swap of this process would have been the only one
+			w.contended = w.parsed.last() != last
 		}
 		if have || late || e.writers.waits(w) {
 			return true, nil
@@ -229,16 +263,29 @@ func (w *writer) bar(ops []*operation, first bool) (bar queue.Waiter) {
 		own[op.client.ID] = true
 	}
 	line := w.parsed.state.Waiters
-	from, to := max(0, min(len(line), barPlace)-barSpread), min(len(line), barPlace)
-	if first {
-		from, to = 0, min(len(line), 1)
+	place, spread := barPlace, barSpread
+	switch {
+	case first:
+		place, spread = 1, 1
+	case slices.ContainsFunc(line[:min(len(line), barPlace)], func(p queue.Waiter) bool { return p.Weight < w.parsed.state.Capacity }):
+		place, spread = sharingPlace, sharingSpread
 	}
+	to := min(len(line), place)
+	from := max(0, to-spread)
 	all := slices.Clone(line[from:to])
 	all = slices.DeleteFunc(all, func(p queue.Waiter) bool { return own[engine.ClientOf(p.ID)] || p.Place != 0 })
 	if len(all) == 0 {
 		return bar
 	}
 	return all[rand.N(len(all))]
+}
+
+// last returns the last token of the resource.
+func (d *document) last() uint64 {
+	if d == nil {
+		return 0
+	}
+	return d.state.Last
 }
 
 // bars is what queue.Queue.Bars reports of the document's queue.
@@ -251,4 +298,9 @@ func (d *document) bars(id string) bool {
 	}
 	i := slices.IndexFunc(d.state.Holders, func(h queue.Holder) bool { return h.ID == id })
 	return i >= 0 && d.state.Holders[i].Weight == d.state.Capacity
+}
+
+// barsInTurn reports whether a bar still bars when it has its turn: its lease has the whole capacity then.
+func (d *document) barsInTurn(id string) bool {
+	return d.bars(id) && !slices.ContainsFunc(d.state.Waiters, func(w queue.Waiter) bool { return w.ID == id && w.Weight < d.state.Capacity })
 }

@@ -23,6 +23,8 @@ const (
 	racesInARow = 3
 	// longestPause bounds the pause after a conflict, in round trips.
 	longestPause = 16
+	// longestLeave bounds the pause of a waiter that leaves from behind others, who may leave at the same time.
+	longestLeave = 500 * time.Millisecond
 	// A swap is taken to need from shortestTrip to longestTrip, where a pause depends on it.
 	shortestTrip = 100 * time.Microsecond
 	longestTrip  = 25 * time.Millisecond
@@ -43,7 +45,7 @@ func (e *Engine) write(w *writer) {
 		if ops = present(ops); len(ops) == 0 {
 			continue
 		}
-		fresh := w.behind()
+		fresh := w.behind() || !w.urgent(ops) && w.hot() && time.Since(w.seenAt) > gatherTrips*w.pace()
 		if fresh {
 			if err := e.read(w); err != nil {
 				w.fail(ops, err)
@@ -56,20 +58,31 @@ func (e *Engine) write(w *writer) {
 		} else if yielded {
 			fresh = true
 		}
-		if !fresh && w.hot() && !w.urgent(ops) {
+		if w.hot() && !w.urgent(ops) {
 			sent, err := e.propose(w, ops)
 			if err != nil {
 				w.fail(ops, err)
 				continue
 			}
-			if fresh = sent; sent && !w.knows(ops) {
+			if fresh = fresh || sent; sent && !w.knows(ops) {
 				ops, fresh = e.gather(w, ops)
 			}
 		}
 		own, proposals := apart(ops)
 		if len(own) > 0 && len(proposals) > 0 && !w.urgent(own) && w.knows(own) {
 			e.apply(w, own, fresh) // polls that need no swap are not put off by those of others
-			ops, fresh = proposals, false
+			own, ops, fresh = nil, proposals, false
+		}
+		if len(own) == 0 {
+			later, err := e.gatherOn(w, ops, fresh)
+			if err != nil {
+				w.fail(ops, err)
+				continue
+			}
+			if later {
+				continue
+			}
+			fresh = true
 		}
 		e.apply(w, ops, fresh)
 	}
@@ -176,7 +189,7 @@ func (e *Engine) apply(w *writer, ops []*operation, fresh bool) {
 			if conflicts++; again {
 				repeat(ops)
 			}
-			w.conflict = time.Now()
+			w.contended = true
 			if err := e.receive(w, out.Doc); err != nil {
 				w.fail(ops, err)
 				return
@@ -222,13 +235,17 @@ func (e *Engine) again(w *writer, ops []*operation, conflicts int) (rest []*oper
 		}
 		return rest, fresh, err
 	}
+	if n := w.leaving(rest); n > longestPause {
+		w.pause(n)
+		return rest, true, e.read(w)
+	}
 	switch {
 	case conflicts%racesInARow != 0:
 		return rest, fresh, nil
 	case conflicts%(2*racesInARow) == 0:
 		return rest, true, e.settle(w, rest)
 	}
-	w.pause(conflicts)
+	w.pause(min(conflicts, longestPause))
 	return rest, true, e.read(w) // the document is old by now
 }
 
@@ -239,7 +256,7 @@ func (e *Engine) read(w *writer) error {
 		return err
 	}
 	if doc.Unchanged {
-		w.doc.At = doc.At
+		w.doc.At, w.seenAt = doc.At, time.Now()
 		return nil
 	}
 	return e.receive(w, doc)
@@ -268,7 +285,7 @@ func (e *Engine) parse(key Key, doc Doc) (*document, error) {
 
 // adopt makes a document the latest that this process has seen.
 func (e *Engine) adopt(w *writer, doc Doc, d *document) {
-	w.doc, w.parsed = doc, d
+	w.doc, w.parsed, w.seenAt = doc, d, time.Now()
 	if !e.timed {
 		w.seen.Store(w.seen.Load().with(d, doc.Age, w.looked.Load()))
 	}
@@ -350,10 +367,18 @@ func (w *writer) knows(ops []*operation) bool {
 	return w.parsed != nil && !slices.ContainsFunc(ops, func(op *operation) bool { return !w.parsed.has(op.id) })
 }
 
-// pause lets others go first after a conflict, by a random time of up to one round trip for
-// each conflict so far.
-func (w *writer) pause(conflicts int) {
-	w.rest(rand.N(w.pace()*time.Duration(min(conflicts, longestPause)) + 1))
+// leaving returns for how many round trips operations pause at most, if all of them are of waiters that leave and nobody waits
+// for them: as many as half of the waiters, who may leave at the same time, for longestLeave at most. Otherwise it returns 0.
+func (w *writer) leaving(ops []*operation) int {
+	if w.parsed == nil || slices.ContainsFunc(ops, func(op *operation) bool { return !op.leaves }) {
+		return 0
+	}
+	return min(len(w.parsed.state.Waiters)/2, int(longestLeave/w.pace()))
+}
+
+// pause lets others go first after a conflict, by a random time of up to some round trips.
+func (w *writer) pause(trips int) {
+	w.rest(rand.N(w.pace()*time.Duration(trips) + 1))
 }
 
 // pace is the time of a round trip on which pauses depend. The latest one may have been slow by chance.

@@ -26,15 +26,16 @@ type writer struct {
 	proposals []*operation // of other processes; guarded by writers.mu
 	urged     bool         // the proposals have waited for long enough; guarded by writers.mu
 
-	conflict time.Time    // the latest
-	trip     atomic.Int64 // of the latest swap, in nanoseconds; see shortestTrip
-	swapped  time.Time    // when that ended
-	locked   bool         // it failed because somebody else had locked the document
-	busy     time.Time    // since when this process changes the document without a gap
-	knock    knock
-	vain     int                   // proposals without an effect, of the present operations
-	joined   map[string]queue.Time // when the waiters of this process joined the line, as last seen; see proposal
-	arrived  chan struct{}         // has an element if an operation has come, or proposals are urged
+	contended bool         // see hot
+	seenAt    time.Time    // when doc was the latest
+	trip      atomic.Int64 // of the latest swap, in nanoseconds; see shortestTrip
+	swapped   time.Time    // when that ended
+	locked    bool         // it failed because somebody else had locked the document
+	busy      time.Time    // since when this process changes the document without a gap
+	knock     knock
+	vain      int                   // proposals without an effect, of the present operations
+	joined    map[string]queue.Time // when the waiters of this process joined the line, as last seen; see proposal
+	arrived   chan struct{}         // has an element if an operation has come, or proposals are urged
 
 	// granted is the holder ID of the latest grant in a message, until an operation follows.
 	granted atomic.Pointer[string]
@@ -122,6 +123,15 @@ func (ws *writers) propose(key Key, op *operation) (*writer, time.Duration) {
 	return w, w.pace()
 }
 
+// putBack puts proposals off. It reports whether no others wait, so that nothing ends their wait.
+func (ws *writers) putBack(w *writer, proposals []*operation) (alone bool) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	alone = len(w.proposals) == 0
+	w.proposals = append(proposals, w.proposals...)
+	return alone
+}
+
 // note notes when a waiter of this process joined the line.
 func (w *writer) note(id string) {
 	i := slices.IndexFunc(w.parsed.state.Waiters, func(p queue.Waiter) bool { return p.ID == id })
@@ -171,9 +181,10 @@ func (w *writer) behind() bool {
 	return id != nil && w.parsed != nil && !slices.ContainsFunc(w.parsed.state.Holders, func(h queue.Holder) bool { return h.ID == *id })
 }
 
-// hot reports whether a swap is likely to fail: one did a short time ago, and others wait for the resource.
+// hot reports whether a swap is likely to fail: others wait for the resource, and others have changed it between two operations of this
+// process, or while it waited for the effect of its latest proposal.
 func (w *writer) hot() bool {
-	return time.Since(w.conflict) < contended && w.parsed != nil && len(w.parsed.state.Waiters) > 1
+	return w.contended && w.parsed != nil && len(w.parsed.state.Waiters) > 0
 }
 
 // more returns the operations that wait for a writer that runs on.
