@@ -75,16 +75,16 @@ func crowd(t *testing.T, n int, rows bool) {
 	}
 }
 
-// Processes whose waiters give up at the same time lose few races to each other.
-func TestManyGiveUp(t *testing.T) {
+// Processes that withdraw their waiters at the same time lose few races to each other.
+func TestManyWithdraw(t *testing.T) {
 	for _, rows := range []bool{false, true} {
 		t.Run(fmt.Sprintf("locks of rows: %v", rows), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { giveUp(t, 100, rows) })
+			synctest.Test(t, func(t *testing.T) { withdrawMany(t, 100, rows) })
 		})
 	}
 }
 
-func giveUp(t *testing.T, n int, rows bool) {
+func withdrawMany(t *testing.T, n int, rows bool) {
 	store := newCommitting(rows)
 	h := request("holder.1", time.Minute, false)
 	held := acquire(t, cas.New(store, 0), h, engine.Granted)
