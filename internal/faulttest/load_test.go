@@ -99,11 +99,21 @@ func TestFairnessInOneProcess(t *testing.T) {
 	w.exact("counter", tallies)
 }
 
-// 8 processes of 8 goroutines on one resource, with the same work.
+// 8 processes of 8 goroutines on one resource, with the same work. The callers of a process have equal shares, and so do processes, of
+// slices: one is a round or some milliseconds, so on a slow machine it has fewer turns (those are a bar of make bench).
 func TestFairnessBetweenProcesses(t *testing.T) {
 	w := newFixture(t)
-	tallies := w.turnsOf(8, task{Resource: "hot", TTL: 5 * time.Second, Callers: 8, For: 4 * time.Second, Counter: "counter"})
-	fair(t, tallies)
+	const callers = 8
+	tallies := w.turnsOf(8, task{Resource: "hot", TTL: 5 * time.Second, Callers: callers, For: 4 * time.Second, Counter: "counter"})
+	var slicesOf []int
+	for some := range slices.Chunk(tallies, callers) {
+		fair(t, some)
+		slicesOf = append(slicesOf, some[0].Slices)
+	}
+	t.Logf("slices of the processes: %v", slicesOf)
+	if least, most := slices.Min(slicesOf), slices.Max(slicesOf); least < 20 || most-least > callers {
+		t.Errorf("slices of the processes: %v", slicesOf)
+	}
 	w.exact("counter", tallies)
 }
 

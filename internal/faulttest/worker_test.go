@@ -60,7 +60,8 @@ func work(role string) int {
 		defer store.Close()
 		pools = append(pools, store)
 	}
-	c, err := holdfast.New(engineOn(pools))
+	var came arrivals
+	c, err := holdfast.New(engineOn(pools), holdfast.WithHooks(&came))
 	if err != nil {
 		fmt.Println("error", err)
 		return 1
@@ -72,7 +73,7 @@ func work(role string) int {
 		"consume": (*worker).consume, "use several names": (*worker).useSeveral, "once": (*worker).once, "await": (*worker).await,
 		"hold several names": (*worker).holdSeveral, "transfer": (*worker).transfer,
 	}
-	w := &worker{task: tk, rdb: rdb, c: c, in: bufio.NewScanner(os.Stdin)}
+	w := &worker{task: tk, rdb: rdb, c: c, came: &came, in: bufio.NewScanner(os.Stdin)}
 	if err := roles[role](w); err != nil {
 		fmt.Println("error", err)
 		return 1
@@ -80,11 +81,21 @@ func work(role string) int {
 	return 0
 }
 
+// arrivals counts the leases that came from the store, not from another caller of the process: the slices.
+type arrivals struct{ n atomic.Int64 }
+
+func (a *arrivals) AcquireEnd(_ context.Context, e holdfast.AcquireEndEvent) {
+	if e.Err == nil && e.Source != holdfast.SourceProcess {
+		a.n.Add(1)
+	}
+}
+
 type worker struct {
 	task
-	rdb *redis.Client
-	c   *holdfast.Client
-	in  *bufio.Scanner
+	came *arrivals
+	rdb  *redis.Client
+	c    *holdfast.Client
+	in   *bufio.Scanner
 }
 
 func (w *worker) mutex() *holdfast.Mutex {
@@ -210,6 +221,7 @@ type tally struct {
 	Turns    int
 	MaxWait  time.Duration
 	WaitsP50 time.Duration
+	Slices   int // of the caller's process
 }
 
 // turns takes turns on the resource for a time from the given instant on,
@@ -232,6 +244,9 @@ func (w *worker) turns() error {
 	tallies, err := takeTurns(w.mutex(), w.Callers, time.Unix(0, start), w.For, w.increment)
 	if err != nil {
 		return err
+	}
+	for i := range tallies {
+		tallies[i].Slices = int(w.came.n.Load())
 	}
 	b, err := json.Marshal(tallies)
 	fmt.Println("tally", string(b))
