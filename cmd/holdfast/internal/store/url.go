@@ -21,7 +21,8 @@ func ParseURL(text, form string) (u *url.URL, hosts []string, err error) {
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
 		user, authority = authority[:at+1], authority[at+1:]
 	}
-	if user == "" && strings.Contains(authority, ":") && misplaced(tail) { // the port may be the beginning of a password with a raw /
+	before, _, at := strings.Cut(authority+strings.ReplaceAll(tail, "%40", "@"), "@")
+	if user == "" && at && strings.Contains(before, ":") { // the rest of a password, if that or the name of its user has a raw /, ? or #
 		return nil, nil, unreadable(form)
 	}
 	for host := range strings.SplitSeq(authority, ",") {

@@ -56,9 +56,6 @@ func openPostgres(text string, t store.TLS) (store.Node, error) {
 		return nil, store.RefusedURL(u, reason, formOf("PostgreSQL"))
 	}
 	c := config.ConnConfig
-	if strings.Contains(c.Host, "@") { // pgx takes the first @ for the end of the password, and others the last one
-		return nil, store.Errorf("the store's URL has a raw @ before the host: write it as %%40 in a password")
-	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = dialTimeout
 	}
@@ -74,6 +71,9 @@ func openPostgres(text string, t store.TLS) (store.Node, error) {
 		if host := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port))); !slices.Contains(n.hosts, host) {
 			n.hosts = append(n.hosts, host)
 		}
+	}
+	if slices.ContainsFunc(n.hosts, func(host string) bool { return strings.Contains(host, "@") }) { // pgx takes the first @ for the end of the password, and others the last one
+		return nil, store.Errorf("the store's URL has a raw @ before the host: write it as %%40 in a password")
 	}
 	if err != nil {
 		return nil, err
