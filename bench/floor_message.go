@@ -82,18 +82,18 @@ func (p *lineClient) read() {
 		if err != nil {
 			return
 		}
+		turn := m.Payload[0] == 't'
 		p.mu.Lock()
 		l := p.locks[m.Payload[1:]]
-		p.mu.Unlock()
-		if m.Payload[0] == 't' {
-			l.turn <- struct{}{}
-			continue
-		}
-		p.mu.Lock()
 		kept := l.kept
-		l.kept, l.wanted = false, !kept
+		if !turn {
+			l.kept, l.wanted = false, !kept
+		}
 		p.mu.Unlock()
-		if kept {
+		switch {
+		case turn:
+			l.turn <- struct{}{}
+		case kept:
 			_ = l.leave(context.Background()) // the one that waits sees an error
 		}
 	}
