@@ -56,7 +56,7 @@ test-long: redis databases chromium prometheus ## the suites of faults on all to
 		.ci/again -p=2 -vet=off -timeout=$(TIMEOUT) $(FAULTS:%=./%/...) || code=$$?; \
 		$(MAKE) --no-print-directory test-versions || code=$$?; \
 		rm -rf .artifacts; mkdir .artifacts; .ci/again -vet=off -timeout=$(TIMEOUT) -artifacts -outputdir=$(CURDIR)/.artifacts $(BROWSER:%=./%/...) || code=$$?; \
-		.ci/fuzz 1s plain || code=$$?; \
+		.ci/fuzz 2000x plain || code=$$?; \
 		$(GO) test -vet=off -timeout=$(TIMEOUT) $(INSTALL:%=./%/...) || code=$$?; exit $$code
 
 # What shows that the scripts mean the same on the oldest and the newest Redis, also under faults; make test-redis has the other topologies too.
@@ -129,7 +129,7 @@ cross: ## build the library and the command for other systems, all modules of th
 spec: ## check the specification with TLC, the model checker of TLA+, and that the code follows it; fetches TLC from Maven Central
 	@set -e; jar=$$(bash .ci/tlc); HOLDFAST_TLC=$$jar $(GO) test -p=1 -count=1 -timeout=20m $(MODELS:%=./%) $(SPEC)
 
-# FUZZTIME=1m for longer. The inputs that are kept run in make test, and make test-long looks for others for a second each.
+# FUZZTIME=1m for longer. The inputs that are kept run in make test, and make test-long tries 2,000 others of each.
 FUZZTIME ?= 10s
 fuzz: ## fuzz each parser of what others have written, for FUZZTIME each
 	@.ci/fuzz $(FUZZTIME)
